@@ -110,5 +110,7 @@ def _candidates(kinds: int, devices: int) -> list[Candidate]:
         shape = PodShape(selection=selection, requests=asked, count=PODS)
         key = PodGroupKey(design=Flavor.SCHEDULER_PLUGINS, namespace="team", name=f"g{index}")
         demand = GroupRequest(key=key, shapes=(shape,), minimum=PODS)
-        found.append(Candidate(demands=(demand,), priority=0, created=float(index), since=float(index), domain=domain))
+        found.append(
+            Candidate(requests=(demand,), priority=0, created=float(index), ready_since=float(index), domain=domain)
+        )
     return found

@@ -144,9 +144,9 @@ class PodGroupCache:
             label=parts.label,
             members=parts.members,
             created=created,
-            home=None if home is None else home.home,
+            record_ref=None if home is None else home.ref,
             record=self._believed(group, record),
-            kind_status={} if pod_group is None else pod_group.status,
+            pod_group_status={} if pod_group is None else pod_group.status,
             annotations={} if home is None else home.annotations,
             status_managers=() if pod_group is None else pod_group.status_managers,
         )
@@ -212,7 +212,7 @@ class PodGroupCache:
 
     def _on_home(self, change: ObjectChange[RecordObject]) -> None:
         concerned: set[PodGroupKey] = set()
-        if change.old is not None and (change.new is None or change.new.home.uid != change.old.home.uid):
+        if change.old is not None and (change.new is None or change.new.ref.uid != change.old.ref.uid):
             concerned |= self._homes.remove_object(change.old)
         if change.new is not None:
             concerned |= self._homes.put_object(change.new)
@@ -257,14 +257,14 @@ class PodGroupCache:
 
     def _owns(self, key: PodGroupKey, home: RecordObject) -> bool:
         """A PodGroup without members is that of the first design that looks for it, unless another has members."""
-        if key.design is not next(iter(self._homes.designs_reading(home.home.api)), None):
+        if key.design is not next(iter(self._homes.designs_reading(home.ref.api)), None):
             return False
         return all((parts := self._seats.entry(it)) is None or parts.empty for it in self._namesakes(key))
 
     def _namesakes(self, key: PodGroupKey) -> Iterator[PodGroupKey]:
         """The groups of other designs that have the same PodGroup."""
         for home in self._homes.pod_groups(key):
-            for design in self._homes.designs_reading(home.home.api):
+            for design in self._homes.designs_reading(home.ref.api):
                 if design is not key.design:
                     yield PodGroupKey(design=design, namespace=key.namespace, name=key.name)
 

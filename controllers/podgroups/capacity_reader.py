@@ -45,14 +45,14 @@ class OwnerCapacityReader:
         self._tidy()
         key = seen.group.key
         # The Jobs of a JobSet all lead to it, and there may be as many of them as pods.
-        makers = {it.jobset or it.maker.uid: it.maker for it in seen.members if it.maker is not None}
+        makers = {it.jobset or it.controller.uid: it.controller for it in seen.members if it.controller is not None}
         if len(makers) > MAX_OWNERS:
             return ()
         found: dict[str, OwnerCapacity] = {}
         for one in sorted(makers):
             for each in await self._of(makers[one], key):
                 found[f"{each.kind} {each.name}"] = each
-        if any(it.maker is None for it in seen.members):
+        if any(it.controller is None for it in seen.members):
             found[""] = owner_capacity.unknown_owner("Pod", "")  # whoever makes pods by hand can make more
         return tuple(found.values())
 

@@ -89,11 +89,11 @@ class SchedulingDeadline:
             why = f"{_counted(placings)} within {limit}{cut}"
             await self._take_back(seen, record, why, retry=all(it.retry for it in backs))
             return 0.0
-        extends = [it.again for it in verdicts if isinstance(it, deadline.ExtendDeadline)]
+        extends = [it.requeue_after for it in verdicts if isinstance(it, deadline.ExtendDeadline)]
         if extends:
             await self._records.write_record(seen, msgspec.structs.replace(record, extended=True))
             return min(extends)
-        again = [it.again for it in verdicts if isinstance(it, deadline.KeepWaiting)]
+        again = [it.requeue_after for it in verdicts if isinstance(it, deadline.KeepWaiting)]
         if again:
             return min(again)
         if not record.marked:
@@ -164,7 +164,7 @@ def _placing(seen: GroupSnapshot, record: AdmissionRecord, since: float) -> dead
         mode=own.mode,
         minimum=own.minimum,
         bound=generation.count_bound(seen),
-        since=since,
+        started_at=since,
         wait=Fraction(record.wait),
         extended=record.extended,
         rolled_back=record.rolled_back,

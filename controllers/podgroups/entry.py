@@ -67,7 +67,7 @@ class PodGroupEntry:
 
     def put_pod(self, member: MemberPod) -> MemberPod | None:
         """A pod as it is now; gives what it was."""
-        return self._set(self._held if member.held else self._ungated, member.uid, member)
+        return self._set(self._held if member.group_label else self._ungated, member.uid, member)
 
     def drop_pod(self, uid: str, *, held: bool) -> MemberPod | None:
         """A pod is gone; gives what it was."""
@@ -82,7 +82,7 @@ class PodGroupEntry:
     def merged_group(self, key: PodGroupKey, homes: Sequence[RecordObject], default_wait: Fraction) -> MergedGroup:
         """The gang that pods and PodGroups come to. A record that nobody can read holds it: who knows what it said?"""
         if self.group is None:
-            said = [MemberSource(pod=it.name, claim=_claim(key, it), alive=it.counts) for it in self.members]
+            said = [MemberSource(pod=it.name, membership=_claim(key, it), alive=it.is_counted) for it in self.members]
             pod_groups = [it.pod_group for it in homes if it.pod_group is not None]
             group = merge.merge_group(key, said, pod_groups, default_wait=default_wait)
             if not said and not pod_groups:
@@ -103,8 +103,8 @@ class PodGroupEntry:
         else:
             pods[uid] = new
             self._in_order = self._in_order and old is not None
-            if self.key is None and new.claim is not None and group_label(new.claim.key) == self.label:
-                self.key = new.claim.key
+            if self.key is None and new.membership is not None and group_label(new.membership.key) == self.label:
+                self.key = new.membership.key
         if old is not None:
             self._made(old, -1)
         if new is not None:
@@ -114,17 +114,17 @@ class PodGroupEntry:
             plain = pods is self._held and not self._ungated
             self.group = self._recounted(self.group, old, new) if plain else None
         if old is not None:
-            self._say(old.claim, -1)
+            self._say(old.membership, -1)
         if new is not None:
-            self._say(new.claim, 1)
+            self._say(new.membership, 1)
         return old
 
     def _made(self, member: MemberPod, more: int) -> None:
         self._ended += more * (member.phase == "Succeeded")
-        if member.maker is not None:
-            self._makers[member.maker] += more
-            if not self._makers[member.maker]:
-                del self._makers[member.maker]
+        if member.controller is not None:
+            self._makers[member.controller] += more
+            if not self._makers[member.controller]:
+                del self._makers[member.controller]
 
     def _say(self, claim: Membership | None, more: int) -> None:
         self._said[claim] += more
@@ -136,14 +136,14 @@ class PodGroupEntry:
 
         A thousand pods that come one after the other must not be merged a thousand times.
         """
-        if old is not None and new is not None and (old.claim, old.counts) == (new.claim, new.counts):
+        if old is not None and new is not None and (old.membership, old.is_counted) == (new.membership, new.is_counted):
             return group
-        same = old is not None and new is not None and old.claim == new.claim
-        known = new is None or self._said[new.claim] > 0
-        stays = old is None or self._said[old.claim] > 1
+        same = old is not None and new is not None and old.membership == new.membership
+        known = new is None or self._said[new.membership] > 0
+        stays = old is None or self._said[old.membership] > 1
         if not group.valid or not (same or (known and stays)):
             return None
-        more = (new is not None and new.counts) - (old is not None and old.counts)
+        more = (new is not None and new.is_counted) - (old is not None and old.is_counted)
         return msgspec.structs.replace(group, present=group.present + more)
 
 
@@ -153,9 +153,9 @@ def _by_name(pods: dict[str, MemberPod]) -> dict[str, MemberPod]:
 
 def _claim(key: PodGroupKey, member: MemberPod) -> Membership:
     """What a pod says; one that names another group by now has nothing to say here, and is still a member."""
-    if member.claim is not None and member.claim.key == key:
-        return member.claim
-    return Membership(way=_WAY[key.design], key=key)
+    if member.membership is not None and member.membership.key == key:
+        return member.membership
+    return Membership(format=_WAY[key.design], key=key)
 
 
 def _remembered(group: MergedGroup, record: AdmissionRecord | None) -> MergedGroup:

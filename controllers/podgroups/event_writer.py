@@ -62,15 +62,15 @@ class PodGroupEventWriter:
             del self._last[one]
 
     def _is_news(self, report: GroupStatus, fact: GroupEvent) -> bool:
-        if fact.at is not None and self._clock() - fact.at > MAX_EVENT_AGE:
+        if fact.occurred_at is not None and self._clock() - fact.occurred_at > MAX_EVENT_AGE:
             return False
         told = self._told.get(report.key, set())
         return any(_name(fact, it) not in told for it in _about(report, fact))
 
     def _wait(self, report: GroupStatus, fact: GroupEvent) -> float:
         once, at = self._last.get((report.key, fact.reason), ("", -math.inf))
-        pause = 0.0 if once == fact.once else at + EVENT_SPACING - self._patience()
-        return max(0.0, fact.due - self._clock(), pause)
+        pause = 0.0 if once == fact.dedup_key else at + EVENT_SPACING - self._patience()
+        return max(0.0, fact.not_before - self._clock(), pause)
 
     async def _tell(self, report: GroupStatus, fact: GroupEvent) -> None:
         told = self._told.setdefault(report.key, set())
@@ -83,7 +83,7 @@ class PodGroupEventWriter:
             await self._pace.acquire()
             await self._emit(about, fact, name)
             told.add(name)
-        self._last[report.key, fact.reason] = fact.once, self._patience()
+        self._last[report.key, fact.reason] = fact.dedup_key, self._patience()
 
     async def _emit(self, about: ObjectReference, fact: GroupEvent, name: EventIdentity) -> None:
         digest = hashlib.sha256(" ".join(name).encode()).hexdigest()[:16]
@@ -107,7 +107,7 @@ def _facts(report: GroupStatus, managers: tuple[str, ...]) -> Iterator[GroupEven
     if managers:
         who = ", ".join(managers)
         text = f"{who} writes this status, so jobset-gate only reads it; its own word is in {names.POD_GROUP_STATE}"
-        yield GroupEvent(reason=names.REASON_STATUS_NOT_OURS, message=text, once=who)
+        yield GroupEvent(reason=names.REASON_STATUS_NOT_OURS, message=text, dedup_key=who)
 
 
 def _about(report: GroupStatus, fact: GroupEvent) -> Iterator[ObjectReference]:
@@ -120,4 +120,4 @@ def _about(report: GroupStatus, fact: GroupEvent) -> Iterator[ObjectReference]:
 
 
 def _name(fact: GroupEvent, about: ObjectReference) -> EventIdentity:
-    return fact.reason, fact.once, about.uid
+    return fact.reason, fact.dedup_key, about.uid

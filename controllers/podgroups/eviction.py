@@ -124,14 +124,14 @@ class EvictionReconciler:
         if not forgiven:
             return record.not_before + RECORD_KEPT_SECONDS - now
         self._refilled.discard(key)
-        if not record.retry or (seen.home is not None and not seen.home.api):
+        if not record.retry or (seen.record_ref is not None and not seen.record_ref.api):
             await self.close_group(key, seen, record)
         return None
 
     async def close_group(self, key: PodGroupKey, seen: GroupSnapshot, record: AdmissionRecord) -> None:
         """All of its members are gone."""
-        if not seen.members and seen.home is not None and not seen.home.api:
-            await self._records.delete_record(key, seen.home)
+        if not seen.members and seen.record_ref is not None and not seen.record_ref.api:
+            await self._records.delete_record(key, seen.record_ref)
             return
         ended = msgspec.structs.replace(
             record, stage=AdmissionState.CLOSED, rolled_back=0, not_before=0.0, retry=True, why="", satisfied=None
@@ -152,7 +152,7 @@ class EvictionReconciler:
         self._bare.discard(key)
 
     def _note_bare(self, key: PodGroupKey, seen: GroupSnapshot) -> None:
-        makers = [it.maker for it in seen.members]
+        makers = [it.controller for it in seen.members]
         if any(makers):
             self._bare.discard(key)
         elif makers:

@@ -93,12 +93,12 @@ class Evictor:
             return CONFLICT_RETRY_SECONDS
         if objections.about:
             self._looked.pop(mark, None)
-            why = "; ".join(filter(None, (plan.why, objections.why)))
-            return EvictionResult(blocked=(*plan.stuck, *objections.about), why=why)
-        if patient and plan.renews:
+            why = "; ".join(filter(None, (plan.blocked_message, objections.why)))
+            return EvictionResult(blocked=(*plan.blocked_pods, *objections.about), why=why)
+        if patient and plan.restarts:
             self._looked.pop(mark, None)
             return CONFLICT_RETRY_SECONDS  # their Jobs are yet to hear of it
-        answer = EvictionResult(blocked=plan.stuck, why=plan.why) if plan.done else RECHECK_SECONDS
+        answer = EvictionResult(blocked=plan.blocked_pods, why=plan.blocked_message) if plan.done else RECHECK_SECONDS
         self._remember(mark, plan, answer)
         return answer
 
@@ -130,7 +130,7 @@ class Evictor:
     def _remember(self, mark: str, plan: EvictionPlan, answer: float | EvictionResult) -> None:
         now = self._clock()
         self._looked = {key: it for key, it in self._looked.items() if now - it.at < FORGET_SECONDS}
-        self._looked[mark] = _LastPlan(at=now, stuck=frozenset(plan.stuck), answer=answer, clear=plan.clear)
+        self._looked[mark] = _LastPlan(at=now, stuck=frozenset(plan.blocked_pods), answer=answer, clear=plan.all_gone)
 
     async def _plan(
         self, members: Iterable[MemberPod], record: AdmissionRecord
@@ -146,10 +146,10 @@ class Evictor:
                 async for it in found:
                     pods.append(decode.member(it))
                     versions[it.metadata.uid] = it.metadata.resource_version
-        ungated = frozenset(it.uid for it in members if not it.held)
+        ungated = frozenset(it.uid for it in members if not it.group_label)
         made = await OwnerReader(self._client, wanted, ungated).owners_of(pods)
         plan = eviction_plan.plan_eviction(pods, wanted, made)
-        if plan.clear:
+        if plan.all_gone:
             marked = [it for where in places for it in await writes.marked_owners(self._client, where)]
             plan = eviction_plan.plan_eviction(pods, wanted, made, marked)
         return plan, versions
@@ -160,15 +160,15 @@ class Evictor:
         """All steps in their order. False: somebody else wrote to one of the objects, so all must be looked at anew."""
         client, heed = self._client, objections.collect
         if (
-            not await self._all(heed(_owner(it), writes.mark_owner(client, it)) for it in plan.notes)
+            not await self._all(heed(_owner(it), writes.mark_owner(client, it)) for it in plan.marks)
             or objections.about
         ):
             return bool(objections.about)  # what is not noted would never be suspended
         if not await self._all(
-            heed(_pod(it.pod), writes.release_pod(client, it, versions[it.pod.uid])) for it in plan.releases
+            heed(_pod(it.pod), writes.release_pod(client, it, versions[it.pod.uid])) for it in plan.detaches
         ):
             return False
-        suspends = (*plan.suspends, *(plan.renews if patient else ()))
+        suspends = (*plan.suspends, *(plan.restarts if patient else ()))
         if not await self._all(heed(_owner(it), writes.suspend_owner(client, it)) for it in suspends):
             return False
         await self._all(heed(_title(it), writes.resume_owner(client, it)) for it in plan.resumes)
@@ -197,7 +197,7 @@ def _pod(pod: MemberPod) -> str:
 
 
 def _owner(step: SuspendOwner) -> str:
-    return _title(step.root)
+    return _title(step.target)
 
 
 def _title(root: SuspendTarget) -> str:

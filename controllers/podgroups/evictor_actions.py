@@ -44,17 +44,19 @@ async def release_pod(client: Client, step: DetachPod, version: str) -> bool:
 
 async def suspend_owner(client: Client, step: SuspendOwner) -> bool:
     """The annotation says that it was us; the label finds it again, whatever happens to us."""
-    body = _owner(step.root, suspended=True, mark=step.mark)
-    done = await _patch(client, _KINDS[step.root.kind], step.root.name, step.root.namespace, body)
+    body = _owner(step.target, suspended=True, mark=step.mark)
+    done = await _patch(client, _KINDS[step.target.kind], step.target.name, step.target.namespace, body)
     if done:
-        _log.info("suspended", kind=step.root.kind, namespace=step.root.namespace, name=step.root.name, mark=step.mark)
+        _log.info(
+            "suspended", kind=step.target.kind, namespace=step.target.namespace, name=step.target.name, mark=step.mark
+        )
     return done
 
 
 async def mark_owner(client: Client, step: SuspendOwner) -> bool:
     """It will have to be suspended when all of its pods are gone; nobody else would know."""
-    body = _owner(step.root, suspended=step.root.suspended, mark=step.mark)
-    return await _patch(client, _KINDS[step.root.kind], step.root.name, step.root.namespace, body)
+    body = _owner(step.target, suspended=step.target.suspended, mark=step.mark)
+    return await _patch(client, _KINDS[step.target.kind], step.target.name, step.target.namespace, body)
 
 
 async def resume_owner(client: Client, root: SuspendTarget) -> bool:

@@ -99,7 +99,7 @@ class InflightAdmissions:
         finally:
             del self._deciding[lead]
             self.changes += 1
-            for demand in verdict.candidate.demands:
+            for demand in verdict.candidate.requests:
                 self._look(demand.key)
 
     def _set_back(self, lead: PodGroupKey, why: Exception, *, excused: int = 0) -> None:
@@ -122,15 +122,15 @@ class InflightAdmissions:
                 return
 
     async def _put_down(self, verdict: Admit) -> None:
-        now, keys = self._now(), [it.key for it in verdict.candidate.demands]
+        now, keys = self._now(), [it.key for it in verdict.candidate.requests]
         still = self._lobby.candidate(keys[0], now)
-        if still is None or [it.key for it in still.demands] != keys:
+        if still is None or [it.key for it in still.requests] != keys:
             raise Requeue(f"group {keys[0].path} has changed")
         seen = [it for key in keys if (it := self._index.snapshot(key)) is not None]
         record = new_record(seen, self._how(verdict), now)
         await self._records.write_record(seen[0], record)
         _log.info("group opened", group=keys[0].path, generation=record.generation, how=record.how.value)
-        self._opened(record.how, verdict.candidate.since)
+        self._opened(record.how, verdict.candidate.ready_since)
         for key in keys:
             self._lobby.set_reason(key, None)
             self._told(key)

@@ -30,7 +30,7 @@ class PodMembership:
 
     def set_labelled_pod(self, pod: PodRef, new: MemberPod | None) -> None:
         """A pod with a label is now so, or gone. A namesake takes its predecessor's place in the watch."""
-        seat = None if new is None or not new.held else (new.namespace, new.held)
+        seat = None if new is None or not new.group_label else (new.namespace, new.group_label)
         was = self._held.get(pod)
         if was is not None and (seat is None or new is None or was != (seat, new.uid)):
             del self._held[pod]
@@ -41,7 +41,7 @@ class PodMembership:
 
     def set_bound_pod(self, uid: str, new: MemberPod | None) -> None:
         """A bound pod that only names its group is now so, or is none any more."""
-        seat = None if new is None or new.claim is None else (new.namespace, group_label(new.claim.key))
+        seat = None if new is None or new.membership is None else (new.namespace, group_label(new.membership.key))
         was = self._ungated.get(uid)
         if was is not None and was != seat:
             del self._ungated[uid]

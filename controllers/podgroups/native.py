@@ -65,7 +65,7 @@ class NativePodGroups:
     async def hand_over_group(self, seen: GroupSnapshot, record: AdmissionRecord) -> None:
         """Makes its PodGroup, once all gates are gone. One of an earlier generation goes first."""
         # A user's PodGroup that is made anew begins to count again, and takes the native one of the old with it.
-        done = (seen.label, seen.generation, "" if seen.home is None else seen.home.uid)
+        done = (seen.label, seen.generation, "" if seen.record_ref is None else seen.record_ref.uid)
         if self._made.get(seen.group.key) == done:
             return
         stored = await self._stored(seen)

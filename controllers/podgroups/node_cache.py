@@ -89,15 +89,15 @@ class NodeCache:
         taken = tuple((rank, dict(many)) for rank, many in sorted(self._ranks.get(name, {}).items()))
         whole: Amounts = requests.subtract(node.allocatable, self._stays.get(name, {}))
         before = self._rooms.get(name)
-        if before is not None and before.whole is not None and before.whole == whole:
-            whole = before.whole  # the same object, so that it is seen at once that nothing has changed
-        self._rooms[name] = NodeInfo(node=node.node, free=free, whole=whole, taken=taken)
+        if before is not None and before.empty is not None and before.empty == whole:
+            whole = before.empty  # the same object, so that it is seen at once that nothing has changed
+        self._rooms[name] = NodeInfo(node=node.node, free=free, empty=whole, used_by_priority=taken)
 
     def _book(self, pod: BoundPod, sign: int) -> None:
         ranks = self._ranks.setdefault(pod.node, {})
         _add(self._taken, pod.node, pod.requests, sign)
-        self._repulsion.add_terms(pod.namespace, pod.repels, pod.node, sign)
-        if pod.stays:
+        self._repulsion.add_terms(pod.namespace, pod.anti_affinity, pod.node, sign)
+        if pod.stays_on_node:
             _add(self._stays, pod.node, pod.requests, sign)
         _add(ranks, pod.priority, pod.requests, sign)
         if not ranks:

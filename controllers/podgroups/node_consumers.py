@@ -54,5 +54,5 @@ def _as_bound(it: MemberPod) -> BoundPod:
         node=it.node,
         requests=it.shape.requests,
         priority=it.priority,
-        repels=it.repels,
+        anti_affinity=it.anti_affinity,
     )

@@ -30,12 +30,12 @@ class OwnerReader:
         """By the pod's UID, of those that Jobs have made; of those that our gate still holds only the JobSet."""
         made: dict[str, PodProvenance] = {}
         for pod in pods:
-            if pod.maker is None or not eviction.is_job_pod(pod):
+            if pod.controller is None or not eviction.is_job_pod(pod):
                 continue
             if not pod.gated:
-                made[pod.uid] = await self._job(pod, pod.maker)
+                made[pod.uid] = await self._job(pod, pod.controller)
             elif pod.jobset:
-                made[pod.uid] = PodProvenance(root=await self._jobset(pod.namespace, pod.jobset))
+                made[pod.uid] = PodProvenance(target=await self._jobset(pod.namespace, pod.jobset))
         return made
 
     async def _job(self, pod: MemberPod, maker: ControllerRef) -> PodProvenance:
@@ -56,9 +56,9 @@ class OwnerReader:
     async def _made(self, namespace: str, job: Json) -> PodProvenance:
         by, above = eviction_owners.detach_labels(job), eviction_owners.jobset_of(job)
         if above is not None:
-            return PodProvenance(root=await self._jobset(namespace, *above), by=by)
+            return PodProvenance(target=await self._jobset(namespace, *above), labels=by)
         others = await self._others(namespace, eviction_owners.selector(job), JOB, job)
-        return PodProvenance(root=eviction_owners.read_target(JOB, job, others), by=by)
+        return PodProvenance(target=eviction_owners.read_target(JOB, job, others), labels=by)
 
     async def _jobset(self, namespace: str, name: str, uid: str = "") -> SuspendTarget | None:
         if (namespace, name) not in self._jobsets:
@@ -85,7 +85,7 @@ class OwnerReader:
             pods = [decode.member(it) async for it in found]
         if kind == JOB:
             uid = as_map(owner.get("metadata")).get("uid")
-            pods = [it for it in pods if it.maker is not None and it.maker.uid == uid]
+            pods = [it for it in pods if it.controller is not None and it.controller.uid == uid]
         # One without a label could not be told apart any more once its Job has forgotten it.
         ungated = frozenset() if eviction_owners.can_fail_job(kind, owner) else self._ungated
         return tuple(
@@ -93,6 +93,6 @@ class OwnerReader:
             for it in pods
             if not it.deleting
             and it.phase not in eviction.FINISHED
-            and it.held not in self._wanted
+            and it.group_label not in self._wanted
             and it.uid not in ungated
         )

@@ -99,7 +99,7 @@ class PendingQueue:
 
     def is_current(self, candidate: Candidate) -> bool:
         """Whether nothing has changed in its gangs since it was judged."""
-        return candidate.key in self.waiting and not any(it.key in self.dirty for it in candidate.demands)
+        return candidate.key in self.waiting and not any(it.key in self.dirty for it in candidate.requests)
 
     def candidate(self, key: PodGroupKey, now: float) -> Candidate | None:
         """The group, or GangGroup, as it is at this very moment; None: it may not be opened any more."""
@@ -117,7 +117,7 @@ class PendingQueue:
         if before is self.node_infos:
             return
         same = len(before) == len(self.node_infos) and all(
-            (old.node is new.node or old.node == new.node) and (old.whole is new.whole or old.whole == new.whole)
+            (old.node is new.node or old.node == new.node) and (old.empty is new.empty or old.empty == new.empty)
             for old, new in zip(before, self.node_infos, strict=True)
         )
         if not same:
@@ -170,7 +170,7 @@ class PendingQueue:
         answer = self._outlook.evaluate(seen, self._domains, now, self._together)
         if isinstance(answer, Candidate):
             self.waiting[answer.key] = answer
-            self._leads |= dict.fromkeys((it.key for it in answer.demands), answer.key)
+            self._leads |= dict.fromkeys((it.key for it in answer.requests), answer.key)
         else:
             self.set_reason(key, answer)
 

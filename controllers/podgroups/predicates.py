@@ -13,12 +13,12 @@ def still_gathers(parts: PodGroupEntry) -> bool:
     group = parts.group
     if group is None or len(parts) == 1 or group.gangs:
         return False
-    return group.valid and not group.lacks_pod_group and not group.gathered
+    return group.valid and not group.pod_group_missing and not group.gathered
 
 
 def only_progressed(record: AdmissionRecord | None, old: MemberPod | None, new: MemberPod | None) -> bool:
     """Whether a pod of an open group was opened, bound or started, and that is all."""
-    if old is None or new is None or not (old.counts and new.counts and _lasting(old) == _lasting(new)):
+    if old is None or new is None or not (old.is_counted and new.is_counted and _lasting(old) == _lasting(new)):
         return False
     if (
         record is None
@@ -44,14 +44,14 @@ def scheduling_facts(member: MemberPod | None) -> object:
         return None
     return (
         member.uid,
-        member.counts,
+        member.is_counted,
         member.bound,
         member.gated,
         member.generation,
-        member.other_gates,
-        member.claim,
+        member.foreign_gates,
+        member.membership,
         member.shape,
-        member.unmodelled,
+        member.unsupported,
         member.barrier,
         member.priority,
         member.native,
@@ -64,12 +64,12 @@ def _lasting(member: MemberPod) -> object:
     """What stays the same while a pod is opened, bound and run."""
     return (
         member.uid,
-        member.claim,
+        member.membership,
         member.shape,
-        member.unmodelled,
+        member.unsupported,
         member.barrier,
         member.priority,
         member.native,
-        member.other_gates,
-        member.taken_back,
+        member.foreign_gates,
+        member.eviction_mark,
     )

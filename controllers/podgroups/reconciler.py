@@ -139,7 +139,10 @@ class PodGroupReconciler:
         return {
             key: it
             for key, it in seen.items()
-            if it is not None and it.record is not None and it.record.gangs == record.gangs and it.home is not None
+            if it is not None
+            and it.record is not None
+            and it.record.gangs == record.gangs
+            and it.record_ref is not None
         }
 
     async def _keep(
@@ -163,7 +166,7 @@ class PodGroupReconciler:
 
     async def _copy(self, key: PodGroupKey, seen: GroupSnapshot, record: AdmissionRecord) -> None:
         """A decision that stands on another's home is kept here, too: that one may go first."""
-        if self._copied.get(key) == record.generation or (seen.home is None and seen.group.lacks_pod_group):
+        if self._copied.get(key) == record.generation or (seen.record_ref is None and seen.group.pod_group_missing):
             return
         own = parsed_record(seen.annotations.get(names.POD_GROUP_RECORD, ""))
         mine = None if own is None else record_for(own, key)

@@ -42,19 +42,19 @@ class RecordCache:
 
     def put_object(self, new: RecordObject) -> set[PodGroupKey]:
         """The watch tells of an object."""
-        place = _place(new.home)
+        place = _place(new.ref)
         before, ahead = self.object_at(place), self._ahead.get(place)
         self._stored[place] = new
-        if ahead is not None and not is_later(ahead.home.resource_version, new.home.resource_version):
+        if ahead is not None and not is_later(ahead.ref.resource_version, new.ref.resource_version):
             del self._ahead[place]
         return self._changed(place, before)
 
     def remove_object(self, old: RecordObject) -> set[PodGroupKey]:
         """The watch tells that an object is gone."""
-        place = _place(old.home)
+        place = _place(old.ref)
         before, ahead = self.object_at(place), self._ahead.get(place)
         self._stored.pop(place, None)
-        if ahead is not None and ahead.home.uid == old.home.uid:
+        if ahead is not None and ahead.ref.uid == old.ref.uid:
             del self._ahead[place]
         return self._changed(place, before)
 
@@ -62,10 +62,10 @@ class RecordCache:
         """A read or a write of ours was answered with this version of a group's home, and this record on it."""
         place = _place(home)
         before = self.object_at(place)
-        if before is not None and not is_later(home.resource_version, before.home.resource_version):
+        if before is not None and not is_later(home.resource_version, before.ref.resource_version):
             return set()
         self._ahead[place] = RecordObject(
-            home=home, key=None if home.api else key, record=decode_records.of_home(record, home)
+            ref=home, key=None if home.api else key, record=decode_records.of_home(record, home)
         )
         return self._changed(place, before)
 
@@ -74,7 +74,7 @@ class RecordCache:
         place = _place(home)
         before = self.object_at(place)
         for known in (self._stored, self._ahead):
-            if place in known and known[place].home.uid == home.uid:
+            if place in known and known[place].ref.uid == home.uid:
                 del known[place]
         return self._changed(place, before)
 
@@ -85,10 +85,10 @@ class RecordCache:
         stored, ahead = self._stored.get(place), self._ahead.get(place)
         if ahead is None:
             return stored
-        if stored is None or stored.home.uid != ahead.home.uid:
+        if stored is None or stored.ref.uid != ahead.ref.uid:
             # Of a PodGroup that the watch has not told of, nothing is known but its record.
-            return stored if ahead.home.api else ahead
-        return msgspec.structs.replace(stored, home=ahead.home, record=ahead.record, problem=None)
+            return stored if ahead.ref.api else ahead
+        return msgspec.structs.replace(stored, ref=ahead.ref, record=ahead.record, problem=None)
 
     def pod_groups(self, key: PodGroupKey) -> list[RecordObject]:
         """The PodGroups of a group's name in the API groups that its design looks into, the one that wins first."""
@@ -157,7 +157,7 @@ class RecordCache:
 
     def _is_taken(self, key: PodGroupKey, pod_group: RecordObject) -> bool:
         decided = [] if pod_group.record is None else [it for it, _ in pod_group.record.gangs]
-        designs = self.designs_reading(pod_group.home.api)
+        designs = self.designs_reading(pod_group.ref.api)
         return key not in decided and any(it.path == key.path and it.design in designs for it in decided)
 
     def _may_tell(self, key: PodGroupKey, place: ObjectPlace, record: AdmissionRecord, gangs: Collection[str]) -> bool:
@@ -184,9 +184,9 @@ def _map_of(key: PodGroupKey) -> ObjectPlace:
 
 def _same(one: RecordObject, other: RecordObject) -> bool:
     """Whether nothing but the version differs; records are compared as they are read, not as they are written."""
-    if one.home.uid != other.home.uid or _notes(one) != _notes(other):
+    if one.ref.uid != other.ref.uid or _notes(one) != _notes(other):
         return False
-    return msgspec.structs.replace(one, home=other.home, annotations=other.annotations) == other
+    return msgspec.structs.replace(one, ref=other.ref, annotations=other.annotations) == other
 
 
 def _notes(home: RecordObject) -> dict[str, str]:

@@ -78,10 +78,10 @@ class RecordStore:
         Raises LookAgain where somebody else was faster, what a failing write raises that has surely not landed, and
         InDoubt where nobody knows.
         """
-        if seen.home is None:
+        if seen.record_ref is None:
             await self._create(seen, record)
             return
-        home = seen.home
+        home = seen.record_ref
         text = records.encode_record(msgspec.structs.replace(record, home_uid=home.uid if home.api else ""))
         for _ in range(MAX_WRITE_ATTEMPTS):
             try:
@@ -159,7 +159,7 @@ class RecordStore:
 
     async def _create(self, seen: GroupSnapshot, record: AdmissionRecord) -> None:
         key, text = seen.group.key, records.encode_record(msgspec.structs.replace(record, home_uid=""))
-        if seen.group.lacks_pod_group:
+        if seen.group.pod_group_missing:
             raise Requeue(f"group {key.path} has nothing to be recorded on")
         name = names.POD_GROUP_CONFIG_MAP_PREFIX + group_label(key)
         home = RecordRef(api="", namespace=key.namespace, name=name, uid="", resource_version="")

@@ -100,7 +100,7 @@ class PodGroupScheduler:
 
     def waiting_since(self) -> list[float]:
         """Since when each group, or GangGroup, waits that is gathered and not open."""
-        return [it.since for it in self._lobby.waiting.values() if not it.backs_off]
+        return [it.ready_since for it in self._lobby.waiting.values() if not it.backs_off]
 
     async def run(self) -> None:
         """Until cancelled, or until this process no longer leads (NotLeader)."""
@@ -171,7 +171,7 @@ class PodGroupScheduler:
                 self._decisions.assume(verdict)
                 chosen.append(verdict)
             elif verdict is not None:
-                ends.update(verdict.ends)
+                ends.update(verdict.must_yield)
                 self._say(candidate, verdict)
             await turns.end()
         new, self._ends = ends - self._ends, ends
@@ -183,12 +183,12 @@ class PodGroupScheduler:
         try:
             return going.decide_candidate(candidate)
         except Exception as error:  # noqa: BLE001 - as in `leave_out`
-            for demand in candidate.demands:
+            for demand in candidate.requests:
                 self._lobby.set_faulty(demand.key, error)
             return None
 
     def _say(self, candidate: Candidate, why: Hold | GroupReason | None) -> None:
-        for demand in candidate.demands:
+        for demand in candidate.requests:
             self._lobby.set_reason(demand.key, why)
 
     def _is_next(self, candidate: Candidate) -> bool:

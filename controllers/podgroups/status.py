@@ -97,7 +97,7 @@ class PodGroupStatusWorker:
 
     def _rest(self, report: GroupStatus) -> float:
         """Seconds for which a group that is being placed is left alone: there is news every few milliseconds."""
-        if not report.placing or report.record is None:
+        if not report.scheduling or report.record is None:
             return 0.0
         return max(0.0, report.record.at + PLACING_QUIET_SECONDS - self._clock())
 

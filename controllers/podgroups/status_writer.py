@@ -80,11 +80,11 @@ class PodGroupStatusWriter:
 
     def due_in(self, report: GroupStatus) -> float | None:
         """Seconds until there is something to write: 0 now, None not at all."""
-        if report.home is None:
+        if report.record_ref is None:
             return None
-        said, now = self._of(report.key, report.home), self._patience()
-        self._look(report.home, said, report.snapshot.kind_status)
-        words = self._words(report, said, report.home)
+        said, now = self._of(report.key, report.record_ref), self._patience()
+        self._look(report.record_ref, said, report.snapshot.pod_group_status)
+        words = self._words(report, said, report.record_ref)
         if not words or words == said.refused:
             said.first_wanted = None
             return None
@@ -99,7 +99,7 @@ class PodGroupStatusWriter:
 
     async def write_status(self, report: GroupStatus) -> float | None:
         """Writes what is due. Returns the seconds after which to come back, None if there is nothing more."""
-        home = report.home
+        home = report.record_ref
         if home is None:
             return None
         if home.api:
@@ -123,10 +123,10 @@ class PodGroupStatusWriter:
 
     def foreign_managers(self, report: GroupStatus) -> tuple[str, ...]:
         """Who writes the status of its PodGroup instead of us; () if we do."""
-        if report.home is None or not report.home.api:
+        if report.record_ref is None or not report.record_ref.api:
             return ()
         known = report.managers
-        if not known and self._of(report.key, report.home).contested >= CONTESTED_WRITES:
+        if not known and self._of(report.key, report.record_ref).contested >= CONTESTED_WRITES:
             return ("another controller",)
         return known
 
@@ -149,7 +149,7 @@ class PodGroupStatusWriter:
         other = None if state == stands else state
         if not home.api or self.foreign_managers(report):
             return _Desired({}, other, is_news=True)
-        has, status = self._schemas.fields_of(home.api), seen.kind_status
+        has, status = self._schemas.fields_of(home.api), seen.pod_group_status
         if is_later(said.version, home.resource_version):
             status = {**status, **said.status}  # the watch has not shown it yet
         wanted = podgroup_status.desired_status(report, home.api, has, status, self._clock())

@@ -119,7 +119,7 @@ class DetailHandlers:
 
     def _is(self, row: StatusRow, way: str) -> bool:
         report = self._parts.view.report(row.id)
-        return row.way == way or (report is not None and way in report.ways)
+        return row.way == way or (report is not None and way in report.formats)
 
     # --- Both --------------------------------------------------------------------------------------------------------
 

@@ -119,7 +119,7 @@ def freshness_sentences(fresh: Freshness, now: float) -> Sequence[str]:
 
 def _written_reason(seen: GroupSnapshot) -> GroupReason | None:
     """What a controller has written about a group: on its PodGroup's status, or in an annotation of its home."""
-    condition = podgroup_status.group_condition(seen.kind_status)
+    condition = podgroup_status.group_condition(seen.pod_group_status)
     if condition:
         return GroupReason(reason=str(condition.get("reason", "")), message=str(condition.get("message", "")))
     parts = seen.annotations.get(names.POD_GROUP_STATE, "").split(": ", 2)

@@ -151,7 +151,7 @@ class StatusView:
             return  # it went meanwhile: the next look finds it missing
         seen, why = found
         # The same objects as before, unless something of it is different.
-        made_of = (seen.group, seen.members, seen.record, seen.kind_status, seen.annotations, why)
+        made_of = (seen.group, seen.members, seen.record, seen.pod_group_status, seen.annotations, why)
         id_, before = self._groups.get(key, ("", ()))
         row = self.rows.get(id_)
         late = row is not None and row.until is not None and row.until <= now

@@ -51,18 +51,18 @@ def in_groups(group_names: Sequence[str], namespace: str) -> Callable[[MemberPod
     labels = {group_label(key) for key in keys}
 
     def wanted(pod: MemberPod) -> bool:
-        if pod.held:
-            return pod.held in labels
-        return pod.claim is not None and pod.claim.key in keys
+        if pod.group_label:
+            return pod.group_label in labels
+        return pod.membership is not None and pod.membership.key in keys
 
     return wanted
 
 
 def group_of(pod: MemberPod) -> str:
     """The group it is held for, for people."""
-    if pod.claim is None or (pod.held and group_label(pod.claim.key) != pod.held):
-        return f"{pod.namespace}/<of label {pod.held[:8]}>"
-    return f"{pod.namespace}/{pod.claim.key.name or '<none>'} ({pod.claim.key.design})"
+    if pod.membership is None or (pod.group_label and group_label(pod.membership.key) != pod.group_label):
+        return f"{pod.namespace}/<of label {pod.group_label[:8]}>"
+    return f"{pod.namespace}/{pod.membership.key.name or '<none>'} ({pod.membership.key.design})"
 
 
 async def remove_gates(client: Client, held: Sequence[MemberPod], concurrency: int) -> UngatedPods:

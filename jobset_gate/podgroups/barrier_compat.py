@@ -97,7 +97,7 @@ def _other_pods(named: _GroupedJob, members: int, expected: int) -> FieldError:
 
 def _minimum(named: _GroupedJob, expected: int) -> FieldError | None:
     """Of what stands on the template; a PodGroup's is the keeper's to look at."""
-    wanted, meta = named.claim.terms.minimum, named.meta
+    wanted, meta = named.claim.spec.minimum, named.meta
     if wanted is None:
         return None
     if named.claim.key.design is Flavor.ALIBABA:
@@ -107,9 +107,9 @@ def _minimum(named: _GroupedJob, expected: int) -> FieldError | None:
 
 def _wait(claimed: Membership, groups: Groups) -> Fraction | None:
     """The group's wait limit; None: only its PodGroup can say."""
-    if claimed.terms.wait is not None:
-        return claimed.terms.wait
-    if claimed.way in _LIMIT_IN_POD_GROUP:
+    if claimed.spec.wait is not None:
+        return claimed.spec.wait
+    if claimed.format in _LIMIT_IN_POD_GROUP:
         return None
     return DEFAULT_WAITS.get(claimed.key.design, Fraction(groups.wait_seconds))
 

@@ -63,7 +63,7 @@ def _minimum_path(group: MergedGroup) -> str:
             return child_path("metadata.labels", names.ALIBABA_MINIMUM)
         case Flavor.KEP_24:
             return "spec.minMembers"
-        case Flavor.KOORDINATOR if group.pod_group is None or group.pod_group.terms.minimum != group.minimum:
+        case Flavor.KOORDINATOR if group.pod_group is None or group.pod_group.spec.minimum != group.minimum:
             return annotation_path(names.KOORDINATOR_MINIMUM)
         case _:
             return "spec.minMember"

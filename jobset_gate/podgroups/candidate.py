@@ -19,18 +19,18 @@ class CapacityCheck(StrEnum):
 class Candidate(Value, frozen=True):
     """A gathered group, with the others of its GangGroup, that waits to be opened."""
 
-    demands: tuple[GroupRequest, ...]
+    requests: tuple[GroupRequest, ...]
     """One for each gang; the first is the one that the others are told of."""
     priority: int
     created: float
-    since: float
+    ready_since: float
     """When it was gathered and under nobody else's gate."""
     domain: frozenset[str]
-    unmodelled: tuple[str, ...] = ()
+    unsupported: tuple[str, ...] = ()
     """What of its pods is not reckoned with."""
     preempts: int | None = None
     """Pods of lower priority than this may lose their place to any of its own; None: none may."""
-    marks: frozenset[LabelledPod] = frozenset()
+    labelled_pods: frozenset[LabelledPod] = frozenset()
     """What decides whether others keep its pods away."""
     backs_off: str = ""
     """Why it was taken back and is not opened yet: meanwhile it keeps its rank. "": it may be opened."""
@@ -38,28 +38,28 @@ class Candidate(Value, frozen=True):
     @property
     def key(self) -> PodGroupKey:
         """The group it is known by."""
-        return self.demands[0].key
+        return self.requests[0].key
 
 
 class AdmittedGroup(Value, frozen=True):
     """A group whose gates are removed and whose minimum is not bound yet."""
 
-    demands: tuple[GroupRequest, ...]
+    requests: tuple[GroupRequest, ...]
     """Of what is not bound yet."""
     domain: frozenset[str]
     proven: bool
     """It was known to have room when it was opened."""
-    placed: bool = False
+    best_effort: bool = False
     """Its minimum was bound, and this is the rest: it takes what it finds, and needs no place of its own."""
-    marks: frozenset[LabelledPod] = frozenset()
+    labelled_pods: frozenset[LabelledPod] = frozenset()
     priority: int = 0
-    since: float = 0.0
+    admitted_at: float = 0.0
     """When that was decided."""
 
     @property
     def key(self) -> PodGroupKey:
         """The group it is known by."""
-        return self.demands[0].key
+        return self.requests[0].key
 
 
 class Admit(Value, frozen=True):
@@ -75,7 +75,7 @@ class Hold(Value, frozen=True):
     candidate: Candidate
     reason: str
     message: str
-    ends: tuple[PodGroupKey, ...] = ()
+    must_yield: tuple[PodGroupKey, ...] = ()
     """Groups of lower priority that are being tried and have to make way for it."""
 
 

@@ -33,16 +33,16 @@ def make_candidate(seen: Sequence[GroupSnapshot], domains: Domains, *, backs_off
     its_marks = labelled_pods(waiting)
     mixed = len(group_equal(every)) > MAX_POD_KINDS or len(its_marks) > MAX_POD_KINDS
     return Candidate(
-        demands=tuple(
+        requests=tuple(
             _demand(it, _least_requests(each) if mixed else each) for it, each in zip(seen, asked, strict=True)
         ),
         priority=max(it.priority for it in waiting),
         created=min(it.created for it in seen) if backs_off else _queued_at(seen),
-        since=max(_ready_since(it) for it in seen),
+        ready_since=max(_ready_since(it) for it in seen),
         domain=domains.domain_of(every),
-        unmodelled=_unsupported(seen, waiting, domains, mixed=mixed, backs_off=bool(backs_off)),
+        unsupported=_unsupported(seen, waiting, domains, mixed=mixed, backs_off=bool(backs_off)),
         preempts=min(it.priority for it in waiting) if all(it.preempts for it in waiting) else None,
-        marks=frozenset() if mixed else its_marks,
+        labelled_pods=frozenset() if mixed else its_marks,
         backs_off=backs_off,
     )
 
@@ -74,7 +74,7 @@ def _unsupported(
     seen: Sequence[GroupSnapshot], members: Sequence[MemberPod], domains: Domains, *, mixed: bool, backs_off: bool
 ) -> tuple[str, ...]:
     """What is not reckoned with, in words."""
-    found = {what for it in members for what in it.unmodelled}
+    found = {what for it in members for what in it.unsupported}
     found |= {f"{name}, which no node has," for it in members for name in domains.not_offered(it.shape.requests)}
     if any(it.labels is None for it in members):
         found.add("who keeps pods with so many labels away")

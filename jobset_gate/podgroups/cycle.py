@@ -86,7 +86,7 @@ class SchedulingCycle:
         """
         self._avoided = avoided
         self._ground, self._words, self._prospects = ground, words or MessageMemo(), prospects or FitMemo()
-        self._prospects.renew(ground.rooms)
+        self._prospects.renew(ground.nodes)
         self._now, self._check, self._starvation_seconds, self._looks = now, check, starvation_seconds, looks
         self._state, self._judgements, self._tries = state, looks, MAX_FULL_CHECKS
         self._yards: dict[frozenset[str], DomainState] = {}
@@ -94,7 +94,9 @@ class SchedulingCycle:
         self._doubtful: set[object] = set()
         self._shorts: dict[object, Shortage | None] = {}
         self._preempting: dict[object, bool] = {}
-        self._lowest = min((it.taken[0][0] for it in ground.rooms if it.taken), default=MAX_PRIORITY)
+        self._lowest = min(
+            (it.used_by_priority[0][0] for it in ground.nodes if it.used_by_priority), default=MAX_PRIORITY
+        )
         for group in opened:
             self._yards.setdefault(group.domain, DomainState()).add_admitted(self._believed(group))
 
@@ -126,7 +128,7 @@ class SchedulingCycle:
         if proven:
             return Admit(candidate=candidate, proven=True)
         if lacks and narrowed is not candidate:
-            many = len(self._avoided(candidate.marks))
+            many = len(self._avoided(candidate.labelled_pods))
             lacks += f"; from {many} node{'s' if many > 1 else ''} others keep it away by their anti-affinity"
         lacks += lacks and self._never(candidate)
         if lacks and self._check is CapacityCheck.FIT and not self._may_preempt(candidate, near):
@@ -140,36 +142,36 @@ class SchedulingCycle:
         if not near.probing:
             return Admit(candidate=candidate, proven=False)
         held = _behind(candidate, near.probing[0].key, f"which is being placed; {doubt}")
-        late = all(it.since + UNDISTURBED_SECONDS <= self._now for it in near.probing)
+        late = all(it.admitted_at + UNDISTURBED_SECONDS <= self._now for it in near.probing)
         if not late or not _outranks(candidate, near):
             return held
-        return msgspec.structs.replace(held, ends=tuple(it.key for it in near.probing))
+        return msgspec.structs.replace(held, must_yield=tuple(it.key for it in near.probing))
 
     def _believed(self, group: AdmittedGroup) -> AdmittedGroup:
         """What was proven, or is said to be, is not where there is no room by now: then others need not leave any."""
         group = self._narrowed(group)
-        shapes = [shape for it in group.demands for shape in it.shapes]
+        shapes = [shape for it in group.requests for shape in it.shapes]
         if not group.proven or all(self._ground.capacity(it) >= it.count for it in shapes):
             return group
         return msgspec.structs.replace(group, proven=False)
 
     def _narrowed(self, it: _Asking) -> _Asking:
         """Without the nodes that its pods cannot come to since others keep them away."""
-        avoided = self._avoided(it.marks) if it.marks else frozenset()
+        avoided = self._avoided(it.labelled_pods) if it.labelled_pods else frozenset()
         if not avoided:
             return it
         kept_away = Requirement(key="metadata.name", operator="NotIn", values=avoided, field=True)
         demands = tuple(
             msgspec.structs.replace(demand, shapes=tuple(_without(shape, kept_away) for shape in demand.shapes))
-            for demand in it.demands
+            for demand in it.requests
         )
-        return msgspec.structs.replace(it, demands=demands)
+        return msgspec.structs.replace(it, requests=demands)
 
     def _keep(self, candidate: Candidate, near: OverlappingDomains) -> Hold:
         """The room that there is for one that backs off is not for those after it."""
         candidate = self._narrowed(candidate)
-        if self._check is not CapacityCheck.OFF and not candidate.unmodelled and self._certain(candidate, near):
-            it = AdmittedGroup(demands=candidate.demands, domain=candidate.domain, proven=True)
+        if self._check is not CapacityCheck.OFF and not candidate.unsupported and self._certain(candidate, near):
+            it = AdmittedGroup(requests=candidate.requests, domain=candidate.domain, proven=True)
             self._yards.setdefault(candidate.domain, DomainState()).add_admitted(it)
             self._state = None
         return Hold(candidate=candidate, reason=names.REASON_ROLLED_BACK, message=candidate.backs_off)
@@ -180,7 +182,7 @@ class SchedulingCycle:
             return None
         for like, it in near.starved:
             if like not in self._shorts:
-                self._shorts[like] = shortage_of(it.demands, near.left)
+                self._shorts[like] = shortage_of(it.requests, near.left)
             found = self._shorts[like]
             if found is not None and takes_from(candidate, found, self._ground):
                 return it, ", ".join(sorted(found.resources))
@@ -204,7 +206,7 @@ class SchedulingCycle:
         like = _equivalence_key(candidate)
         if like in self._doubtful:  # then it still is: there is no more room than before
             return False, self._words.of(like) or ""
-        if not candidate.unmodelled and self._certain(candidate, near):
+        if not candidate.unsupported and self._certain(candidate, near):
             return True, ""  # without placing anybody, which takes longer
         self._doubtful.add(like)
         if not self._matters(candidate, near):
@@ -212,20 +214,20 @@ class SchedulingCycle:
         return self._closer(candidate, like, near)
 
     def _certain(self, candidate: Candidate, near: OverlappingDomains) -> bool:
-        if any(it.resources for it in candidate.demands):
+        if any(it.resources for it in candidate.requests):
             return False
-        shapes = [shape for it in candidate.demands for shape in it.shapes]
+        shapes = [shape for it in candidate.requests for shape in it.shapes]
         if len(shapes) == 1 and near.ledger.empty:
-            return self._ground.capacity(shapes[0]) >= candidate.demands[0].minimum
+            return self._ground.capacity(shapes[0]) >= candidate.requests[0].minimum
         return near.ledger.guarantees(shapes)
 
     def _matters(self, candidate: Candidate, near: OverlappingDomains) -> bool:
         """Whether a closer look may open the group, or else find no more than words."""
         like = _equivalence_key(candidate)
         never = self._prospects.is_known(like) and self._prospects.never(like)
-        if not never and any(it.resources for it in candidate.demands):
+        if not never and any(it.resources for it in candidate.requests):
             return True
-        minimum = sum(it.minimum for it in candidate.demands)
+        minimum = sum(it.minimum for it in candidate.requests)
         if not never and near.earlier is None and _outranks(candidate, near) and self._places(candidate) >= minimum:
             return True
         if self._looks > 0 and self._words.old(like, self._now):
@@ -244,8 +246,8 @@ class SchedulingCycle:
         like = priority, _equivalence_key(candidate)
         if like not in self._preempting and self._tries > 0:
             self._tries -= 1
-            rooms = greedy.without_lower_priority(self._ground.rooms, priority)
-            found = greedy.check_fit(candidate.demands, NodeSnapshot(rooms), first=near.shapes(sure=True)).fits
+            rooms = greedy.without_lower_priority(self._ground.nodes, priority)
+            found = greedy.check_fit(candidate.requests, NodeSnapshot(rooms), first=near.shapes(sure=True)).fits
             self._preempting[like] = found
         return self._preempting.get(like, False)
 
@@ -254,7 +256,7 @@ class SchedulingCycle:
         like = _equivalence_key(candidate)
         if self._judgements > 0 and not self._prospects.is_known(like):
             self._judgements -= 1
-            self._prospects.look(like, candidate.demands)
+            self._prospects.look(like, candidate.requests)
         never = self._prospects.never(like)
         return f"; can never fit on the nodes there are: {never}" if never else ""
 
@@ -263,13 +265,13 @@ class SchedulingCycle:
         known = self._words.of(like)
         if known is not None:
             return known
-        minimum = sum(it.minimum for it in candidate.demands)
+        minimum = sum(it.minimum for it in candidate.requests)
         places = self._places(candidate)
         return f"room for at most {places} of {minimum} pods" if places < minimum else ""
 
     def _places(self, candidate: Candidate) -> int:
         """For how many of its pods there may be room, at most."""
-        return sum(self._ground.capacity(shape) for it in candidate.demands for shape in it.shapes)
+        return sum(self._ground.capacity(shape) for it in candidate.requests for shape in it.shapes)
 
     def _closer(self, candidate: Candidate, like: object, near: OverlappingDomains) -> tuple[bool, str]:
         """Places the group, as it might be, after those that are sure of their places."""
@@ -278,24 +280,24 @@ class SchedulingCycle:
         first = near.shapes(sure=True)
         if len(first) > MAX_POD_KINDS:
             return False, f"{len(first)} different kinds of pods are being placed before it"
-        answer = greedy.check_fit(candidate.demands, self._ground, first=first, beside=near.shapes(sure=False))
-        if answer.fits and answer.certain and not candidate.unmodelled:
+        answer = greedy.check_fit(candidate.requests, self._ground, first=first, beside=near.shapes(sure=False))
+        if answer.fits and answer.guaranteed and not candidate.unsupported:
             self._doubtful.discard(like)
             return True, ""
-        self._words.learn(like, answer.lacks, self._now, self._state)
-        return False, answer.lacks
+        self._words.learn(like, answer.shortage, self._now, self._state)
+        return False, answer.shortage
 
 
 def admitted_group(verdict: Admit, now: float) -> AdmittedGroup:
     """What is going to be opened counts as open."""
     it = verdict.candidate
     return AdmittedGroup(
-        demands=it.demands,
+        requests=it.requests,
         domain=it.domain,
         proven=verdict.proven,
-        marks=it.marks,
+        labelled_pods=it.labelled_pods,
         priority=it.priority,
-        since=now,
+        admitted_at=now,
     )
 
 
@@ -311,19 +313,19 @@ def _outranks(candidate: Candidate, near: OverlappingDomains) -> bool:
 
 def _equivalence_key(candidate: Candidate) -> object:
     """The same for groups that need the same room: what one of them lacks, the others lack too."""
-    return candidate.unmodelled, tuple(
+    return candidate.unsupported, tuple(
         (
             it.minimum,
             tuple(sorted(it.resources.items())),
             tuple((shape.equivalence_key, shape.count) for shape in it.shapes),
         )
-        for it in candidate.demands
+        for it in candidate.requests
     )
 
 
 def _behind(candidate: Candidate, other: PodGroupKey, why: str) -> Hold:
     """Whose name a tenant may not see is not said on his group."""
-    seen = any(other.namespace == it.key.namespace for it in candidate.demands)
+    seen = any(other.namespace == it.key.namespace for it in candidate.requests)
     whom = other.path if seen else "a group of another namespace"
     return Hold(candidate=candidate, reason=names.REASON_BEHIND_OTHER, message=f"behind {whom}, {why}")
 
@@ -331,6 +333,6 @@ def _behind(candidate: Candidate, other: PodGroupKey, why: str) -> Hold:
 def _doubt(candidate: Candidate, lacks: str) -> str:
     if lacks:
         return lacks
-    if candidate.unmodelled:
-        return f"{', '.join(candidate.unmodelled)} is not reckoned with"
+    if candidate.unsupported:
+        return f"{', '.join(candidate.unsupported)} is not reckoned with"
     return "its room depends on where the scheduler puts the others"

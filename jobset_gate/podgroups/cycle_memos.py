@@ -78,4 +78,4 @@ class FitMemo:
 def _same(old: NodeInfo, new: NodeInfo) -> bool:
     """Whether it would have room for the same if nothing were bound to it."""
     nodes = old.node is new.node or old.node == new.node
-    return nodes and (old.whole is new.whole or old.whole == new.whole)
+    return nodes and (old.empty is new.empty or old.empty == new.empty)

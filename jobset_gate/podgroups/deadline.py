@@ -24,7 +24,7 @@ class DeadlineInput(Value, frozen=True):
     minimum: int
     bound: int
     """Members bound in this generation, those that have finished since included."""
-    since: float
+    started_at: float
     """When the last gate was removed."""
     wait: Fraction
     extended: bool = False
@@ -40,13 +40,13 @@ class Satisfied(Value, frozen=True):
 class KeepWaiting(Value, frozen=True):
     """Look again in so many seconds."""
 
-    again: float
+    requeue_after: float
 
 
 class ExtendDeadline(Value, frozen=True):
     """One more limit, to be written down, or it would get another."""
 
-    again: float
+    requeue_after: float
 
 
 class MarkTimedOut(Value, frozen=True):
@@ -58,7 +58,7 @@ class Evict(Value, frozen=True):
 
     retry: bool
     """False, and its pods are marked: Koordinator's gangs are not tried again."""
-    pause: float
+    backoff_seconds: float
     """Seconds until it may be opened again."""
 
 
@@ -67,15 +67,15 @@ def decide_deadline(seen: DeadlineInput, now: float) -> Satisfied | KeepWaiting 
     if seen.bound >= seen.minimum:
         return Satisfied()
     wait = float(seen.wait)
-    left = seen.since + wait * (2 if seen.extended else 1) - now
+    left = seen.started_at + wait * (2 if seen.extended else 1) - now
     if left > 0:
-        return KeepWaiting(again=left)
+        return KeepWaiting(requeue_after=left)
     if seen.mode is GangMode.NON_STRICT:
         return MarkTimedOut()
     close = (seen.minimum - seen.bound) <= seen.minimum * CLOSE_ENOUGH
     if seen.design is Flavor.SCHEDULER_PLUGINS and close and not seen.extended:
-        return ExtendDeadline(again=max(0.0, left + wait))
-    return Evict(retry=seen.design is not Flavor.KOORDINATOR, pause=eviction_backoff(seen.rolled_back))
+        return ExtendDeadline(requeue_after=max(0.0, left + wait))
+    return Evict(retry=seen.design is not Flavor.KOORDINATOR, backoff_seconds=eviction_backoff(seen.rolled_back))
 
 
 def eviction_backoff(times: int) -> float:
@@ -117,28 +117,32 @@ class OwnerEviction(Value, frozen=True):
     """How an owner's pods are taken back, and why not if not."""
 
     owner: EvictionOwner
-    how: EvictionMethod
+    method: EvictionMethod
     why: str = ""
 
 
 def eviction_of(owner: EvictionOwner) -> OwnerEviction:
     """The way back of one owner's pods."""
     if not owner.kind:
-        return OwnerEviction(owner=owner, how=EvictionMethod.BLOCKED, why=bare_pods_message(owner.pods))
+        return OwnerEviction(owner=owner, method=EvictionMethod.BLOCKED, why=bare_pods_message(owner.pods))
     if owner.kind not in ("Job", "JobSet"):
-        return OwnerEviction(owner=owner, how=EvictionMethod.DELETE)
+        return OwnerEviction(owner=owner, method=EvictionMethod.DELETE)
     title = f"{owner.kind} {owner.name}"
     if owner.by_kueue:
-        return OwnerEviction(owner=owner, how=EvictionMethod.BLOCKED, why=f"{title} is suspended and resumed by Kueue")
+        return OwnerEviction(
+            owner=owner, method=EvictionMethod.BLOCKED, why=f"{title} is suspended and resumed by Kueue"
+        )
     if owner.managed_by:
-        return OwnerEviction(owner=owner, how=EvictionMethod.BLOCKED, why=f"{title} is managed by {owner.managed_by}")
+        return OwnerEviction(
+            owner=owner, method=EvictionMethod.BLOCKED, why=f"{title} is managed by {owner.managed_by}"
+        )
     if owner.others:
         return OwnerEviction(
             owner=owner,
-            how=EvictionMethod.BLOCKED,
+            method=EvictionMethod.BLOCKED,
             why=f"pods of {title} are not in the group: {list_pods(owner.others)}",
         )
-    return OwnerEviction(owner=owner, how=EvictionMethod.SUSPEND)
+    return OwnerEviction(owner=owner, method=EvictionMethod.SUSPEND)
 
 
 def bare_pods_message(pods: Sequence[str]) -> str:

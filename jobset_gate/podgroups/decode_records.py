@@ -51,7 +51,7 @@ def pod_group(seen: wire.PodGroup, api: str) -> RecordObject:
     home = _home(api, meta)
     writers = {it.manager for it in meta.managed_fields or () if it.subresource == "status"}
     return RecordObject(
-        home=home,
+        ref=home,
         pod_group=format_podgroup.parse_pod_group(body) if spec is not _TOO_LARGE else _unread(body),
         created=seconds(meta.creation_timestamp),
         annotations=_kept(meta.annotations, found),
@@ -78,7 +78,7 @@ def config_map(seen: wire.RecordConfigMap) -> RecordObject | None:
         return None
     found, problem = _record((seen.data or {}).get(names.KEY_RECORD), child_path("data", names.KEY_RECORD))
     return RecordObject(
-        home=_home("", meta),
+        ref=_home("", meta),
         key=key,
         created=seconds(meta.creation_timestamp),
         annotations=_kept(meta.annotations, found),

@@ -25,16 +25,16 @@ class DomainState:
 
     def add_starving(self, like: object, candidate: Candidate) -> None:
         """It has waited too long to be passed."""
-        kinds = sum(len(demand.shapes) for it in (*self.starved.values(), candidate) for demand in it.demands)
+        kinds = sum(len(demand.shapes) for it in (*self.starved.values(), candidate) for demand in it.requests)
         if kinds <= MAX_STARVING_KINDS:
             self.starved.setdefault(like, candidate)
 
     def add_admitted(self, group: AdmittedGroup) -> None:
         """Its pods take up room, or may."""
-        shapes = [shape for demand in group.demands for shape in demand.shapes]
-        sure = group.proven and not group.placed
+        shapes = [shape for demand in group.requests for shape in demand.shapes]
+        sure = group.proven and not group.best_effort
         self.book.append((shapes, sure))
-        if not sure and not group.placed:
+        if not sure and not group.best_effort:
             self.probing.append(group)
 
 
@@ -52,7 +52,7 @@ class OverlappingDomains:
         """The nodes with what is left when those have their places that need to be placed."""
         booked = sum(len(it.book) for it in self.yards)
         if self._left is None or self._left[0] != booked:
-            self._left = booked, greedy.after_placing(self._ground.rooms, self.shapes(sure=True))
+            self._left = booked, greedy.after_placing(self._ground.nodes, self.shapes(sure=True))
         return self._left[1]
 
     @property

@@ -162,7 +162,7 @@ def evaluate_all(
     candidates = list(waiting.values())
     rules: dict[str, Any] = {"check": check, "starvation_seconds": starvation_seconds, "avoided": avoided}
     for it in cycle.run_cycle(candidates, opened, rooms, now=now, **rules):
-        told |= dict.fromkeys((demand.key for demand in it.candidate.demands), it)
+        told |= dict.fromkeys((demand.key for demand in it.candidate.requests), it)
     return told
 
 
@@ -170,8 +170,8 @@ def make_domains(rooms: Sequence[NodeInfo]) -> Domains:
     """Of nodes as they are now."""
     offers = (
         None
-        if any(it.whole is None for it in rooms)
-        else {name for it in rooms for name, many in (it.whole or {}).items() if many > 0}
+        if any(it.empty is None for it in rooms)
+        else {name for it in rooms for name, many in (it.empty or {}).items() if many > 0}
     )
     return Domains([it.node for it in rooms], None if offers is None else frozenset(offers))
 

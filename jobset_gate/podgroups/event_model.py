@@ -16,12 +16,12 @@ class GroupEvent(Value, frozen=True):
 
     reason: str
     message: str
-    once: str
+    dedup_key: str
     """Facts of one reason with the same word here are one and the same, whatever their message."""
     warning: bool = False
-    due: float = 0.0
+    not_before: float = 0.0
     """Not to be told before, in seconds since the epoch: it may have passed by then."""
-    at: float | None = None
+    occurred_at: float | None = None
     """When it came about, where that is known: old news is none."""
     on_group: bool = True
     pods: tuple[MemberPod, ...] = ()
@@ -31,14 +31,14 @@ class GroupEvent(Value, frozen=True):
 class EventContext(Value, frozen=True):
     """A group at one moment, with what was made of it."""
 
-    seen: GroupSnapshot
+    snapshot: GroupSnapshot
     counts: MemberCounts
-    standing: GroupReason
+    reason: GroupReason
     ungated: tuple[MemberPod, ...] = ()
     """By name."""
     moved: tuple[MemberPod, ...] = ()
     """By name."""
-    doubts: tuple[str, ...] = ()
+    warnings: tuple[str, ...] = ()
 
 
 def event_context(
@@ -48,12 +48,12 @@ def event_context(
     ungated = sort_by_name([it for it in seen.members if it.ungated])
     moved = sort_by_name(_moved(seen.members))
     return EventContext(
-        seen=seen,
+        snapshot=seen,
         counts=counts,
-        standing=standing,
+        reason=standing,
         ungated=tuple(ungated),
         moved=tuple(moved),
-        doubts=tuple(doubts),
+        warnings=tuple(doubts),
     )
 
 
@@ -71,13 +71,21 @@ def group_event(
     """On the group; where there is no PodGroup, on a pod of it."""
     if not bearers and seen.group.pod_group is None:
         bearers = (min(seen.members, key=lambda it: it.name),) if seen.members else ()
-    return GroupEvent(reason=reason, message=message, once=once, warning=warning, due=due, at=at, pods=bearers)
+    return GroupEvent(
+        reason=reason, message=message, dedup_key=once, warning=warning, not_before=due, occurred_at=at, pods=bearers
+    )
 
 
 def pods_event(reason: str, message: str, bearers: Sequence[MemberPod], *, once: str, due: float = 0.0) -> GroupEvent:
     """On each of these pods."""
     return GroupEvent(
-        reason=reason, message=message, once=once, warning=True, due=due, on_group=False, pods=tuple(bearers)
+        reason=reason,
+        message=message,
+        dedup_key=once,
+        warning=True,
+        not_before=due,
+        on_group=False,
+        pods=tuple(bearers),
     )
 
 
@@ -91,7 +99,7 @@ def _moved(members: Sequence[MemberPod]) -> list[MemberPod]:
     known: dict[tuple[int, str], bool] = {}
     found = []
     for member in members:
-        said = (id(member.claim), member.held)
+        said = (id(member.membership), member.group_label)
         if said not in known:
             known[said] = member.moved
         if known[said]:

@@ -51,42 +51,42 @@ def group_events(told: EventContext) -> tuple[GroupEvent, ...]:
 
 
 def _opened(told: EventContext) -> Iterator[GroupEvent]:
-    record = told.seen.record
+    record = told.snapshot.record
     if record is None or record.stage is AdmissionState.CLOSED:
         return
     others = f" together with {len(record.gangs) - 1} more" if len(record.gangs) > 1 else ""
     text = f"opened{others} for {record.minimum} pods or more ({record.how})"
-    yield group_event(told.seen, names.REASON_OPENED, text, once=str(record.generation), at=record.at)
+    yield group_event(told.snapshot, names.REASON_OPENED, text, once=str(record.generation), at=record.at)
 
 
 def _satisfied(told: EventContext) -> Iterator[GroupEvent]:
-    record = told.seen.record
+    record = told.snapshot.record
     if record is None or record.satisfied is None:
         return
     took = max(0.0, record.satisfied - record.at)
     text = f"{record.minimum} pods are bound, {took:.1f} s after the group was opened"
-    yield group_event(told.seen, names.REASON_SATISFIED, text, once=str(record.generation), at=record.satisfied)
+    yield group_event(told.snapshot, names.REASON_SATISFIED, text, once=str(record.generation), at=record.satisfied)
 
 
 def _rolled_back(told: EventContext) -> Iterator[GroupEvent]:
-    record = told.seen.record
+    record = told.snapshot.record
     if record is None or record.stage is AdmissionState.OPEN or not record.why:
         return
-    yield group_event(told.seen, names.REASON_ROLLED_BACK, record.why, once=str(record.generation), warning=True)
+    yield group_event(told.snapshot, names.REASON_ROLLED_BACK, record.why, once=str(record.generation), warning=True)
 
 
 def _waits(told: EventContext) -> Iterator[GroupEvent]:
     """Why it waits, or went wrong: anew for each reason and each text, for the heralds limit how often."""
-    if told.standing.reason in _LASTING:
-        blamed = {pod for pod, _ in told.seen.group.blamed}
-        guilty = [it for it in told.seen.members if it.name in blamed]
-        bearers = tuple((guilty or sort_by_name(told.seen.members))[:MAX_EVENT_PODS])
-        once = f"{told.seen.generation} {_sameness(told.standing)}"
+    if told.reason.reason in _LASTING:
+        blamed = {pod for pod, _ in told.snapshot.group.blamed}
+        guilty = [it for it in told.snapshot.members if it.name in blamed]
+        bearers = tuple((guilty or sort_by_name(told.snapshot.members))[:MAX_EVENT_PODS])
+        once = f"{told.snapshot.generation} {_sameness(told.reason)}"
         yield group_event(
-            told.seen, told.standing.reason, told.standing.message, once=once, warning=True, bearers=bearers
+            told.snapshot, told.reason.reason, told.reason.message, once=once, warning=True, bearers=bearers
         )
-    if told.standing.reason in _QUIET:
-        yield group_event(told.seen, told.standing.reason, told.standing.message, once=f"{told.seen.generation}")
+    if told.reason.reason in _QUIET:
+        yield group_event(told.snapshot, told.reason.reason, told.reason.message, once=f"{told.snapshot.generation}")
 
 
 def _sameness(standing: GroupReason) -> str:
@@ -96,22 +96,22 @@ def _sameness(standing: GroupReason) -> str:
 
 
 def _gathering(told: EventContext) -> Iterator[GroupEvent]:
-    if told.standing.reason != names.REASON_GATHERING or not told.seen.members:
+    if told.reason.reason != names.REASON_GATHERING or not told.snapshot.members:
         return
-    since = min(it.created for it in told.seen.members)
-    text = f"still gathering after 5 minutes: {told.standing.message}"
+    since = min(it.created for it in told.snapshot.members)
+    text = f"still gathering after 5 minutes: {told.reason.message}"
     yield group_event(
-        told.seen,
+        told.snapshot,
         names.REASON_GATHERING,
         text,
-        once=f"{told.seen.generation} {since}",
+        once=f"{told.snapshot.generation} {since}",
         due=since + GATHERING_EVENT_DELAY,
     )
 
 
 def _strangers(told: EventContext) -> Iterator[GroupEvent]:
     """Members that were never held, and those that would like to be in another group by now."""
-    group = f"{told.seen.group.key.path} ({told.seen.group.key.design})"
+    group = f"{told.snapshot.group.key.path} ({told.snapshot.group.key.design})"
     if told.ungated:
         text = f"was bound without being held for its group {group}"
         yield pods_event(names.REASON_UNGATED, text, told.ungated[:MAX_EVENT_PODS], once="")
@@ -122,19 +122,19 @@ def _strangers(told: EventContext) -> Iterator[GroupEvent]:
 
 def _doubtful(told: EventContext) -> Iterator[GroupEvent]:
     """Its pods may run into something later on."""
-    for doubt in told.doubts:
-        yield group_event(told.seen, names.REASON_BARRIER_TOO_SHORT, doubt, once=doubt, warning=True)
+    for doubt in told.warnings:
+        yield group_event(told.snapshot, names.REASON_BARRIER_TOO_SHORT, doubt, once=doubt, warning=True)
 
 
 def _ignored(told: EventContext) -> Iterator[GroupEvent]:
     """What somebody has asked for in vain."""
-    said = {id(it.claim): it.claim for it in told.seen.members if it.claim is not None}
+    said = {id(it.membership): it.membership for it in told.snapshot.members if it.membership is not None}
     found = {key for it in said.values() for key in it.ignored}
-    home = told.seen.group.pod_group
+    home = told.snapshot.group.pod_group
     found.update(home.ignored if home is not None else ())
     if found:
         text = f"not heeded: {', '.join(sorted(found)[:MAX_EVENT_PODS])}"
-        yield group_event(told.seen, names.REASON_NOT_HEEDED, text, once=text, warning=True)
+        yield group_event(told.snapshot, names.REASON_NOT_HEEDED, text, once=text, warning=True)
 
 
 _ASKED: Final[tuple[Callable[[EventContext], Iterator[GroupEvent]], ...]] = (

@@ -29,11 +29,11 @@ class SuspendTarget(Value, frozen=True):
     suspended: bool = False
     mark: str = ""
     """Which roll-back has suspended it; "" if it was somebody else."""
-    over: bool = False
+    finished: bool = False
     """It has ended or is being deleted: its pods go by themselves."""
     by_kueue: bool = False
     managed_by: str = ""
-    fails: bool = False
+    can_fail: bool = False
     """A rule of it can make one pod's end the end of the Job."""
     barrier: bool = False
     """Its pods wait for each other when they start: a JobSet of ours, that wants another epoch for its new pods."""
@@ -44,9 +44,9 @@ class SuspendTarget(Value, frozen=True):
 class PodProvenance(Value, frozen=True):
     """How a pod that a Job has made hangs together with it."""
 
-    root: SuspendTarget | None = None
+    target: SuspendTarget | None = None
     """None: it is gone by now, and its pods will go or be nobody's."""
-    by: tuple[str, ...] = ()
+    labels: tuple[str, ...] = ()
     """The labels without which its Job would not know it; () if there are none."""
 
 
@@ -63,22 +63,22 @@ class DetachPod(Value, frozen=True):
 class SuspendOwner(Value, frozen=True):
     """Suspend it, and write down that it was us."""
 
-    root: SuspendTarget
+    target: SuspendTarget
     mark: str
 
 
 class EvictionPlan(Value, frozen=True):
     """The steps, in the order of the fields: a later one is only taken when all earlier ones have been."""
 
-    notes: tuple[SuspendOwner, ...] = ()
+    marks: tuple[SuspendOwner, ...] = ()
     """Only to be marked by now."""
-    releases: tuple[DetachPod, ...] = ()
+    detaches: tuple[DetachPod, ...] = ()
     suspends: tuple[SuspendOwner, ...] = ()
     disrupts: tuple[MemberPod, ...] = ()
     deletes: tuple[MemberPod, ...] = ()
-    going: tuple[MemberPod, ...] = ()
+    terminating: tuple[MemberPod, ...] = ()
     """On their way: nothing to be done but to wait."""
-    renews: tuple[SuspendOwner, ...] = ()
+    restarts: tuple[SuspendOwner, ...] = ()
     """What was marked, to be suspended when nothing else has been left for a while: for its start barrier."""
     blocked: tuple[OwnerEviction, ...] = ()
     """What cannot be taken back, and why."""
@@ -86,22 +86,22 @@ class EvictionPlan(Value, frozen=True):
     """What was suspended and need not wait for what is blocked."""
 
     @property
-    def clear(self) -> bool:
+    def all_gone(self) -> bool:
         """Nothing that was opened is left, but what is blocked."""
-        return not (self.releases or self.suspends or self.deletes or self.going)
+        return not (self.detaches or self.suspends or self.deletes or self.terminating)
 
     @property
     def done(self) -> bool:
         """And there is nothing else to do."""
-        return self.clear and not self.renews
+        return self.all_gone and not self.restarts
 
     @property
-    def stuck(self) -> tuple[str, ...]:
+    def blocked_pods(self) -> tuple[str, ...]:
         """Names of the pods that cannot be taken back."""
         return tuple(sorted(pod for it in self.blocked for pod in it.owner.pods))
 
     @property
-    def why(self) -> str:
+    def blocked_message(self) -> str:
         """Why not, for people."""
         return "; ".join(it.why for it in self.blocked)
 
@@ -125,16 +125,16 @@ def parse_mark(text: str) -> tuple[str, int]:
 
 def is_detached(pod: MemberPod) -> bool:
     """Whether its Job was made to forget it: nobody but us will ever delete it."""
-    return pod.maker is None and bool(pod.held) and parse_mark(pod.taken_back)[0] == pod.held
+    return pod.controller is None and bool(pod.group_label) and parse_mark(pod.eviction_mark)[0] == pod.group_label
 
 
 def is_evictable(pod: MemberPod, wanted: Mapping[str, int]) -> bool:
     """Whether this pod is an opened one that must go before its group can be closed."""
-    if pod.phase in FINISHED or pod.held not in wanted:
+    if pod.phase in FINISHED or pod.group_label not in wanted:
         return False
-    return is_detached(pod) or (not pod.gated and 0 < pod.generation <= wanted[pod.held])
+    return is_detached(pod) or (not pod.gated and 0 < pod.generation <= wanted[pod.group_label])
 
 
 def is_job_pod(pod: MemberPod) -> bool:
     """Whether a Job has made it."""
-    return pod.maker is not None and pod.maker.kind == JOB and pod.maker.api_version.startswith("batch/")
+    return pod.controller is not None and pod.controller.kind == JOB and pod.controller.api_version.startswith("batch/")

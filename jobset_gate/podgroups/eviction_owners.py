@@ -27,10 +27,10 @@ def read_target(kind: str, obj: Json, others: tuple[str, ...] = ()) -> SuspendTa
         resource_version=_text(meta.get("resourceVersion")),
         suspended=spec.get("suspend") is True,
         mark=_text(nested(meta, "annotations", names.POD_GROUP_SUSPENDED)),
-        over="deletionTimestamp" in meta or _over(kind, obj),
+        finished="deletionTimestamp" in meta or _over(kind, obj),
         by_kueue=names.KUEUE_QUEUE in as_map(meta.get("labels")),
         managed_by="" if manager in _USUAL else manager,
-        fails=can_fail_job(kind, obj),
+        can_fail=can_fail_job(kind, obj),
         barrier=kind == JOBSET and any(it.labels[1].get(names.GATED) for it in replicated_jobs(obj)),
         others=others,
     )

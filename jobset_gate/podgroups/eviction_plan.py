@@ -44,33 +44,38 @@ def plan_eviction(
     free = [it for it in mine if not it.deleting]
     # Without a node there is nothing to wait for: an API server has left such a one halfway, as its client was killed.
     halfway = [
-        it for it in mine if it.deleting and not it.node and not is_job_pod(it) and (it.maker or is_detached(it))
+        it for it in mine if it.deleting and not it.node and not is_job_pod(it) and (it.controller or is_detached(it))
     ]
     deletes = [*halfway, *(it for it in free if is_detached(it))]
-    disrupts = [it for it in free if it.maker is not None and not is_job_pod(it)]
-    bare = [it for it in free if it.maker is None and not is_detached(it)]
+    disrupts = [it for it in free if it.controller is not None and not is_job_pod(it)]
+    bare = [it for it in free if it.controller is None and not is_detached(it)]
     parts = [_of_root(root, some, pods, wanted, made) for root, some in _by_root(free, made)]
     asleep = [
-        it for it in pods if it.gated and not it.deleting and _asleep(made.get(it.uid, PodProvenance()).root, wanted)
+        it for it in pods if it.gated and not it.deleting and _asleep(made.get(it.uid, PodProvenance()).target, wanted)
     ]
-    orphans = [it for it in free if is_job_pod(it) and made.get(it.uid, PodProvenance()).root is None]
+    orphans = [it for it in free if is_job_pod(it) and made.get(it.uid, PodProvenance()).target is None]
     found = EvictionPlan(
-        notes=tuple(it for part in parts for it in part.notes),
-        releases=tuple(it for part in parts for it in part.releases),
+        marks=tuple(it for part in parts for it in part.marks),
+        detaches=tuple(it for part in parts for it in part.detaches),
         suspends=tuple(it for part in parts for it in part.suspends),
         disrupts=tuple(disrupts),
-        deletes=(*deletes, *disrupts, *(it.pod for part in parts for it in part.releases)),
-        going=(*(it for it in mine if it.deleting), *orphans, *asleep, *(it for part in parts for it in part.going)),
+        deletes=(*deletes, *disrupts, *(it.pod for part in parts for it in part.detaches)),
+        terminating=(
+            *(it for it in mine if it.deleting),
+            *orphans,
+            *asleep,
+            *(it for part in parts for it in part.terminating),
+        ),
         blocked=(*_bare(bare), *(it for part in parts for it in part.blocked)),
     )
-    return _last(found, [it for it in marked if parse_mark(it.mark) in wanted.items() and not it.over])
+    return _last(found, [it for it in marked if parse_mark(it.mark) in wanted.items() and not it.finished])
 
 
 def _last(found: EvictionPlan, marked: Sequence[SuspendTarget]) -> EvictionPlan:
     """What is to be done when nothing else is left."""
-    renews = tuple(SuspendOwner(root=it, mark=it.mark) for it in marked if not it.suspended)
-    if not found.clear or renews:
-        return replace(found, renews=renews if found.clear else ())
+    renews = tuple(SuspendOwner(target=it, mark=it.mark) for it in marked if not it.suspended)
+    if not found.all_gone or renews:
+        return replace(found, restarts=renews if found.all_gone else ())
     # Nobody knows when the end comes that those are resumed at; until then our gates hold their pods as well.
     return replace(found, resumes=tuple(marked) if found.blocked else ())
 
@@ -83,7 +88,7 @@ def _by_root(
 ) -> list[tuple[SuspendTarget, list[MemberPod]]]:
     found: dict[str, tuple[SuspendTarget, list[MemberPod]]] = {}
     for pod in free:
-        root = made.get(pod.uid, PodProvenance()).root
+        root = made.get(pod.uid, PodProvenance()).target
         if root is not None:
             found.setdefault(root.uid, (root, []))[1].append(pod)
     return [found[uid] for uid in sorted(found)]
@@ -97,37 +102,37 @@ def _of_root(
     made: Mapping[str, PodProvenance],
 ) -> EvictionPlan:
     """Of those pods of a Job or JobSet that are to be taken back."""
-    if root.over or (root.suspended and not root.mark):
+    if root.finished or (root.suspended and not root.mark):
         return EvictionPlan(
-            going=tuple(some)
+            terminating=tuple(some)
         )  # whoever has ended or suspended it: it deletes its pods, and stays as it is
-    ours = min(eviction_mark(it.held, wanted[it.held]) for it in some)
+    ours = min(eviction_mark(it.group_label, wanted[it.group_label]) for it in some)
     if root.suspended:
         known = parse_mark(root.mark) in wanted.items()
         # A mark that an earlier roll-back has left would never be found when this one ends.
-        return EvictionPlan(suspends=() if known else (SuspendOwner(root=root, mark=ours),), going=tuple(some))
+        return EvictionPlan(suspends=() if known else (SuspendOwner(target=root, mark=ours),), terminating=tuple(some))
     way = _way(root, some)
-    if way.how is EvictionMethod.SUSPEND and root.fails and not all(made[it.uid].by for it in some):
+    if way.method is EvictionMethod.SUSPEND and root.can_fail and not all(made[it.uid].labels for it in some):
         way = OwnerEviction(
-            owner=way.owner, how=EvictionMethod.BLOCKED, why=f"{root.kind} {root.name} finds its pods by no label"
+            owner=way.owner, method=EvictionMethod.BLOCKED, why=f"{root.kind} {root.name} finds its pods by no label"
         )
-    if way.how is EvictionMethod.BLOCKED:
+    if way.method is EvictionMethod.BLOCKED:
         return EvictionPlan(blocked=(way,))
-    if not root.fails:
-        return EvictionPlan(suspends=(SuspendOwner(root=root, mark=ours),), going=tuple(some))
+    if not root.can_fail:
+        return EvictionPlan(suspends=(SuspendOwner(target=root, mark=ours),), terminating=tuple(some))
     releases = tuple(_releases(root, pods, wanted, made))
     forgotten = {it.pod.uid for it in releases}
     notes = (
-        (SuspendOwner(root=root, mark=ours),) if root.barrier and parse_mark(root.mark) not in wanted.items() else ()
+        (SuspendOwner(target=root, mark=ours),) if root.barrier and parse_mark(root.mark) not in wanted.items() else ()
     )
-    return EvictionPlan(notes=notes, releases=releases, going=tuple(it for it in some if it.uid not in forgotten))
+    return EvictionPlan(marks=notes, detaches=releases, terminating=tuple(it for it in some if it.uid not in forgotten))
 
 
 def _asleep(root: SuspendTarget | None, wanted: Mapping[str, int]) -> bool:
     """Whether we have suspended it: were it resumed while one of its Jobs has not heard of that, that one's pods would
     still be of the epoch before.
     """
-    return root is not None and root.suspended and not root.over and parse_mark(root.mark) in wanted.items()
+    return root is not None and root.suspended and not root.finished and parse_mark(root.mark) in wanted.items()
 
 
 def _way(root: SuspendTarget, some: Sequence[MemberPod]) -> OwnerEviction:
@@ -149,11 +154,16 @@ def _releases(
     """All pods of it that a node may run by the time they are deleted: the scheduler may bind them until then."""
     for pod in pods:
         how = made.get(pod.uid)
-        if how is None or how.root is None or how.root.uid != root.uid or pod.maker is None:
+        if how is None or how.target is None or how.target.uid != root.uid or pod.controller is None:
             continue
-        if pod.gated or pod.other_gates or pod.deleting or pod.phase in FINISHED:
+        if pod.gated or pod.foreign_gates or pod.deleting or pod.phase in FINISHED:
             continue
-        yield DetachPod(pod=pod, job=pod.maker.uid, labels=how.by, mark=eviction_mark(pod.held, wanted[pod.held]))
+        yield DetachPod(
+            pod=pod,
+            job=pod.controller.uid,
+            labels=how.labels,
+            mark=eviction_mark(pod.group_label, wanted[pod.group_label]),
+        )
 
 
 def _bare(pods: Sequence[MemberPod]) -> tuple[OwnerEviction, ...]:

@@ -15,4 +15,4 @@ def alibaba_membership(meta: RawMetadata) -> Membership | None:
     said = GroupSpec(minimum=sheet.count(names.ALIBABA_MINIMUM))
     if names.ALIBABA_MINIMUM not in meta.labels:
         sheet.report_missing(names.ALIBABA_MINIMUM, "must be given: it is how many pods the group needs")
-    return Membership(way=Format.ALIBABA, key=key, terms=said, problems=tuple(sheet.problems))
+    return Membership(format=Format.ALIBABA, key=key, spec=said, problems=tuple(sheet.problems))

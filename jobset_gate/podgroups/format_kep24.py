@@ -13,7 +13,7 @@ def kep24_membership(meta: RawMetadata) -> Membership | None:
         return None
     sheet = FieldReader(meta.annotations, meta.annotations_path)
     key = PodGroupKey(design=Flavor.KEP_24, namespace=meta.namespace, name=sheet.name(names.KEP24_NAME))
-    return Membership(way=Format.KEP_24, key=key, problems=tuple(sheet.problems))
+    return Membership(format=Format.KEP_24, key=key, problems=tuple(sheet.problems))
 
 
 def kep24_spec(pod_group: Json) -> tuple[GroupSpec, tuple[FieldError, ...]]:

@@ -31,8 +31,8 @@ def annotated_membership(meta: RawMetadata) -> Membership | None:
         gangs=notes.gangs(names.KOORDINATOR_GANGS),
     )
     return Membership(
-        way=Format.KOORDINATOR_POD_GROUP if by_label else Format.KOORDINATOR_ANNOTATIONS,
+        format=Format.KOORDINATOR_POD_GROUP if by_label else Format.KOORDINATOR_ANNOTATIONS,
         key=PodGroupKey(design=Flavor.KOORDINATOR, namespace=meta.namespace, name=name),
-        terms=said,
+        spec=said,
         problems=(*labels.problems, *notes.problems),
     )

@@ -15,7 +15,7 @@ def labelled_membership(meta: RawMetadata) -> Membership | None:
         return None
     sheet = FieldReader(meta.labels, meta.labels_path)
     key = PodGroupKey(design=Flavor.KOORDINATOR, namespace=meta.namespace, name=sheet.name(names.KOORDINATOR_LABEL))
-    return Membership(way=Format.KOORDINATOR_POD_GROUP, key=key, problems=tuple(sheet.problems))
+    return Membership(format=Format.KOORDINATOR_POD_GROUP, key=key, problems=tuple(sheet.problems))
 
 
 def annotated_spec(meta: RawMetadata) -> tuple[GroupSpec, tuple[FieldError, ...]]:

@@ -56,13 +56,13 @@ def parse_pod_group(pod_group: Json) -> PodGroupSource | None:
         unknown = FieldError("apiVersion", pod_group.get("apiVersion"), message, CauseType.NOT_SUPPORTED)
         return msgspec.structs.replace(bare, problems=(unknown,))
     terms, problems = SPEC_PARSERS[group](pod_group)
-    said = msgspec.structs.replace(bare, terms=terms, problems=problems)
+    said = msgspec.structs.replace(bare, spec=terms, problems=problems)
     if group == names.KEP24_GROUP:
         return said
     about = RawMetadata.of_object(pod_group, bare.namespace)
     noted, noted_problems = format_koordinator_podgroup.annotated_spec(about)
     ignored = formats.ignored_annotations(about.annotations, format_koordinator_podgroup.ANNOTATION_KEYS)
-    return msgspec.structs.replace(said, noted=noted, noted_problems=noted_problems, ignored=ignored)
+    return msgspec.structs.replace(said, annotated_spec=noted, annotation_problems=noted_problems, ignored=ignored)
 
 
 def _text(value: object) -> str:

@@ -15,7 +15,7 @@ def plugins_membership(meta: RawMetadata) -> Membership | None:
         return None
     sheet = FieldReader(meta.labels, meta.labels_path)
     key = PodGroupKey(design=Flavor.SCHEDULER_PLUGINS, namespace=meta.namespace, name=sheet.name(names.PLUGINS_NAME))
-    return Membership(way=Format.SCHEDULER_PLUGINS, key=key, problems=tuple(sheet.problems))
+    return Membership(format=Format.SCHEDULER_PLUGINS, key=key, problems=tuple(sheet.problems))
 
 
 def plugins_spec(pod_group: Json) -> tuple[GroupSpec, tuple[FieldError, ...]]:

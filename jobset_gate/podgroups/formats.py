@@ -48,7 +48,7 @@ def parse_memberships(meta: RawMetadata, ways: Collection[Format] = ALL_FORMATS)
     """Each way's claim of a pod, the one that wins first; ways that are switched off say nothing."""
     found = (parser(meta) for way, parser in PARSERS.items() if way in ways)
     # Koordinator's annotations are also read beside its label, and then the label is the way.
-    return [claim for claim in found if claim is not None and claim.way in ways]
+    return [claim for claim in found if claim is not None and claim.format in ways]
 
 
 def conflicting_names(meta: RawMetadata, ways: Collection[Format] = ALL_FORMATS) -> FieldError | None:
@@ -79,9 +79,9 @@ def parse_membership(meta: RawMetadata, ways: Collection[Format] = ALL_FORMATS, 
     problems += _conflicting_minimums(meta, said)
     heeded = format_koordinator_annotations.KEYS if first.key.design is Flavor.KOORDINATOR else ()
     return Membership(
-        way=first.way,
+        format=first.format,
         key=first.key,
-        terms=first.terms,
+        spec=first.spec,
         problems=tuple(problems),
         ignored=ignored_annotations(meta.annotations, heeded),
     )
@@ -117,13 +117,13 @@ def membership_changed(claimed: Membership | None, held: str) -> bool:
 
 def name_path(meta: RawMetadata, claimed: Membership) -> str:
     """The field path of the key by which a pod names its group."""
-    holder, key = NAME_KEYS[claimed.way]
+    holder, key = NAME_KEYS[claimed.format]
     return child_path(child_path(meta.path, holder), key)
 
 
 def _conflicting_minimums(meta: RawMetadata, said: list[Membership]) -> list[FieldError]:
     """Two ways on one pod that want different numbers of the same group."""
-    wanted = {claim.way: claim.terms.minimum for claim in said if claim.terms.minimum is not None}
+    wanted = {claim.format: claim.spec.minimum for claim in said if claim.spec.minimum is not None}
     if len(set(wanted.values())) < 2:
         return []
     told = " and ".join(f"{number} by {way}" for way, number in wanted.items())

@@ -85,7 +85,7 @@ def _not_mutual(group: MergedGroup, groups: Mapping[PodGroupKey, MergedGroup]) -
     for path in group.gangs:
         other = groups.get(gang_key(path))
         # One that is wrong in itself has said nothing yet that could be held against this list.
-        if other is not None and other.valid and not other.lacks_pod_group and other.gangs != group.gangs:
+        if other is not None and other.valid and not other.pod_group_missing and other.gangs != group.gangs:
             said = truncate_list(other.gangs, MAX_GANGS_NAMED) or "no GangGroup"
             return _wrong(group, f"must be the same on all of its gangs: {path} has {said}")
     return None
@@ -96,7 +96,7 @@ def _unmet(other: MergedGroup | None) -> str | None:
         return "not there yet"
     if not other.valid:
         return "invalid"
-    if other.lacks_pod_group:
+    if other.pod_group_missing:
         return "its PodGroup is missing"
     return None if other.gathered else f"{other.present}/{other.minimum} pods"
 

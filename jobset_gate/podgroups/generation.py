@@ -117,8 +117,8 @@ class MemberTable:
     def retried(self) -> list[MemberPod]:
         """Held ones in whose owner's name a pod has ended in the open generation."""
         ended = (*self[MemberState.SUCCEEDED], *self[MemberState.FAILED])
-        owners = {it.maker.uid for it in ended if it.maker is not None and self._is_current(it)}
-        return [it for it in self[MemberState.HELD] if it.maker is not None and it.maker.uid in owners]
+        owners = {it.controller.uid for it in ended if it.controller is not None and self._is_current(it)}
+        return [it for it in self[MemberState.HELD] if it.controller is not None and it.controller.uid in owners]
 
     def _is_current(self, member: MemberPod) -> bool:
         record = self._record
@@ -156,16 +156,16 @@ def gated_members(seen: GroupSnapshot) -> list[MemberPod]:
 
 def ready_members(seen: GroupSnapshot) -> list[MemberPod]:
     """Those of them that nobody else holds: who opens the group opens these."""
-    return [it for it in gated_members(seen) if not it.other_gates]
+    return [it for it in gated_members(seen) if not it.foreign_gates]
 
 
 def foreign_gates(seen: GroupSnapshot) -> tuple[str, ...]:
     """Gates of others on members without which the group does not come to its minimum."""
     members = member_table(seen)
-    held = [it for it in members[MemberState.HELD] if it.other_gates]
+    held = [it for it in members[MemberState.HELD] if it.foreign_gates]
     if len(members.present) - len(held) >= (seen.group.minimum or 1):
         return ()
-    return tuple(sorted({gate for it in held for gate in it.other_gates}))
+    return tuple(sorted({gate for it in held for gate in it.foreign_gates}))
 
 
 def opened_members(seen: GroupSnapshot, generation: int) -> list[MemberPod]:
@@ -197,7 +197,7 @@ def members_to_ungate(
     if not members[MemberState.HELD]:
         return []
     held = _in_order(members[MemberState.HELD])
-    held.sort(key=lambda it: (it.uid not in under_way, bool(it.other_gates)))
+    held.sort(key=lambda it: (it.uid not in under_way, bool(it.foreign_gates)))
     there = [it for it in members.present if not it.gated]
     through = sum(it.generation == record.generation for it in there)
     return held[: max(0, record.many - through, record.minimum - len(there))]
@@ -244,12 +244,12 @@ def is_over(parts: Sequence[tuple[GroupSnapshot, bool]]) -> bool:
 
 def foreign_gated_members(seen: GroupSnapshot) -> list[MemberPod]:
     """Opened members that somebody else's gate holds, as one that has come in the place of another may be."""
-    return [it for it in opened_members(seen, seen.generation) if it.other_gates and it.alive]
+    return [it for it in opened_members(seen, seen.generation) if it.foreign_gates and it.alive]
 
 
 def ungated_at(member: MemberPod, now: float) -> float:
     """When a member's gate was removed; 0 where nobody of us can have written that: users may edit their pods."""
-    return min(member.opened_at, now) if member.opened_at <= now + MAX_CLOCK_SKEW else 0.0
+    return min(member.ungated_at, now) if member.ungated_at <= now + MAX_CLOCK_SKEW else 0.0
 
 
 def deadline_start(members: Sequence[GroupSnapshot], record: AdmissionRecord, now: float) -> float | None:
@@ -291,14 +291,14 @@ def _state(member: MemberPod, gone: Collection[str]) -> MemberState:
 
 def _gone_owners(members: Sequence[MemberPod]) -> set[str]:
     """UIDs of owners in whose name another one has made pods since."""
-    makers = {it.maker.uid: it.maker for it in members if it.maker is not None}
+    makers = {it.controller.uid: it.controller for it in members if it.controller is not None}
     if not have_same_name(makers.values()):
         return set()
     last: dict[tuple[str, str, str], tuple[tuple[float, bool, int], str]] = {}
     for it in members:
-        if it.maker is not None:
-            made = (it.created, it.gated, it.generation), it.maker.uid
-            last[_title(it.maker)] = max(last.get(_title(it.maker), made), made)
+        if it.controller is not None:
+            made = (it.created, it.gated, it.generation), it.controller.uid
+            last[_title(it.controller)] = max(last.get(_title(it.controller), made), made)
     return makers.keys() - {uid for _, uid in last.values()}
 
 
@@ -312,7 +312,7 @@ def _title(maker: ControllerRef) -> tuple[str, str, str]:
 
 
 def _uid(member: MemberPod) -> str:
-    return "" if member.maker is None else member.maker.uid
+    return "" if member.controller is None else member.controller.uid
 
 
 def _owner(member: MemberPod) -> str:

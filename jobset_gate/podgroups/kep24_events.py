@@ -17,7 +17,7 @@ TOO_FEW_EVENT_DELAY: Final = 5.0
 
 def kep24_events(told: EventContext) -> Iterator[GroupEvent]:
     """Nothing for groups of the other designs."""
-    if told.seen.group.key.design is Flavor.KEP_24:
+    if told.snapshot.group.key.design is Flavor.KEP_24:
         yield from _nameless(told)
         yield from _too_few(told)
         yield from _depleted(told)
@@ -25,19 +25,19 @@ def kep24_events(told: EventContext) -> Iterator[GroupEvent]:
 
 def _too_few(told: EventContext) -> Iterator[GroupEvent]:
     """The pods of a group with too few of them are unschedulable, each is told so."""
-    if told.standing.reason not in (names.REASON_GATHERING, names.REASON_CANNOT_GATHER):
+    if told.reason.reason not in (names.REASON_GATHERING, names.REASON_CANNOT_GATHER):
         return
     held = _held(told)
     if not held:
         return
     due = max(it.created for it in held) + TOO_FEW_EVENT_DELAY
-    text = f"its group {told.seen.group.key.path} has too few pods: {told.standing.message}"
-    yield pods_event(names.REASON_UNSCHEDULABLE, text, held, once=str(told.seen.generation), due=due)
+    text = f"its group {told.snapshot.group.key.path} has too few pods: {told.reason.message}"
+    yield pods_event(names.REASON_UNSCHEDULABLE, text, held, once=str(told.snapshot.generation), due=due)
 
 
 def _nameless(told: EventContext) -> Iterator[GroupEvent]:
     """A pod that names a group by an empty value is to be created again."""
-    if told.seen.group.key.name:
+    if told.snapshot.group.key.name:
         return
     held = _held(told)
     if held:
@@ -49,7 +49,7 @@ def _depleted(told: EventContext) -> Iterator[GroupEvent]:
     """Some pods run, but the group cannot come to its minimum any more with those there are."""
     if told.counts.minimum == 0:
         return
-    there = generation.member_table(told.seen).present
+    there = generation.member_table(told.snapshot).present
     running = sum(it.phase == "Running" for it in there)
     if running == 0 or len(there) >= told.counts.minimum:
         return
@@ -57,8 +57,10 @@ def _depleted(told: EventContext) -> Iterator[GroupEvent]:
     pending = len(there) - running - succeeded
     parts = f"{running} running, {pending} pending, {succeeded} succeeded"
     text = f"{len(there)} of {told.counts.minimum} pods are left: {parts}"
-    yield group_event(told.seen, names.REASON_UNSCHEDULABLE, text, once=f"{told.seen.generation} {text}", warning=True)
+    yield group_event(
+        told.snapshot, names.REASON_UNSCHEDULABLE, text, once=f"{told.snapshot.generation} {text}", warning=True
+    )
 
 
 def _held(told: EventContext) -> list[MemberPod]:
-    return sort_by_name([it for it in told.seen.members if it.gated and not it.deleting])[:MAX_EVENT_PODS]
+    return sort_by_name([it for it in told.snapshot.members if it.gated and not it.deleting])[:MAX_EVENT_PODS]

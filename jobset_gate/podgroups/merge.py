@@ -44,7 +44,7 @@ def merge_group(
     default_wait: Fraction = DEFAULT_WAIT,
 ) -> MergedGroup:
     """The group of that key; the same whatever the order of members and PodGroups. Strangers among them are ignored."""
-    ours = sorted((it for it in members if it.claim.key == key), key=lambda it: it.pod)
+    ours = sorted((it for it in members if it.membership.key == key), key=lambda it: it.pod)
     pod_group = _pod_group(key, pod_groups)
     merging = _Merger(key, ours, pod_group)
     minimum = merging.agreed(names.KOORDINATOR_MINIMUM, lambda it: it.minimum)
@@ -52,11 +52,11 @@ def merge_group(
     wait = merging.agreed(names.KOORDINATOR_WAIT, lambda it: it.wait)
     mode = merging.agreed(names.KOORDINATOR_MODE, lambda it: it.mode)
     gangs = merging.agreed(names.KOORDINATOR_GANGS, lambda it: it.gangs)
-    ways = tuple(way for way in Format if any(it.claim.way is way for it in ours))
+    ways = tuple(way for way in Format if any(it.membership.format is way for it in ours))
     # Annotations that say the minimum stand in for the PodGroup.
     lacks = pod_group is None and minimum is None and any(way in _NEEDS_POD_GROUP for way in ways)
     problems = [*merging.problems, *_of_pod_group(key, pod_group)]
-    blamed = tuple((it.pod, problem) for it in ours for problem in it.claim.problems)
+    blamed = tuple((it.pod, problem) for it in ours for problem in it.membership.problems)
     if minimum is None and not lacks and not problems and not blamed:
         problems.append(
             FieldError(_minimum_path(key), None, "must be given: nobody says how many pods the group needs")
@@ -66,15 +66,15 @@ def merge_group(
         problems.append(FieldError(annotation_path(names.KOORDINATOR_TOTAL), total, message))
     return MergedGroup(
         key=key,
-        ways=ways,
+        formats=ways,
         minimum=minimum,
         total=minimum if total is None else total,
         wait=DEFAULT_WAITS.get(key.design, default_wait) if wait is None else wait,
         mode=GangMode.STRICT if mode is None else mode,
         gangs=gangs or (),
-        resources=(pod_group.terms.resources if pod_group else None) or (),
+        resources=(pod_group.spec.resources if pod_group else None) or (),
         pod_group=pod_group,
-        lacks_pod_group=lacks,
+        pod_group_missing=lacks,
         present=sum(it.alive for it in ours),
         problems=tuple(problems),
         blamed=blamed,
@@ -94,7 +94,7 @@ class _Merger:
         """What the members say, else what the PodGroup says; None, and a problem, where members contradict."""
         said: dict[Value, list[str]] = {}
         for member in self._members:
-            value = of(member.claim.terms)
+            value = of(member.membership.spec)
             if value is not None:
                 said.setdefault(value, []).append(member.pod)
         if len(said) > 1:
@@ -115,13 +115,13 @@ def _pod_group(key: PodGroupKey, pod_groups: Sequence[PodGroupSource]) -> PodGro
 def _pod_group_terms(key: PodGroupKey, pod_group: PodGroupSource | None) -> tuple[GroupSpec, ...]:
     if pod_group is None:
         return ()
-    return (pod_group.terms, pod_group.noted) if key.design is Flavor.KOORDINATOR else (pod_group.terms,)
+    return (pod_group.spec, pod_group.annotated_spec) if key.design is Flavor.KOORDINATOR else (pod_group.spec,)
 
 
 def _of_pod_group(key: PodGroupKey, pod_group: PodGroupSource | None) -> tuple[FieldError, ...]:
     if pod_group is None:
         return ()
-    return pod_group.problems + (pod_group.noted_problems if key.design is Flavor.KOORDINATOR else ())
+    return pod_group.problems + (pod_group.annotation_problems if key.design is Flavor.KOORDINATOR else ())
 
 
 def _minimum_path(key: PodGroupKey) -> str:

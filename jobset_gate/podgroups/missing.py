@@ -39,7 +39,7 @@ _Told = Callable[[MemberPod], tuple[str, str]]
 _HELD: tuple[tuple[Callable[[MemberPod], bool], _Told], ...] = (
     (lambda it: it.deleting, lambda _: ("Terminating", "is being deleted")),
     (lambda it: it.phase == "Failed", lambda _: ("Failed", "the pod has failed")),
-    (lambda it: bool(it.other_gates), lambda it: (names.REASON_OTHER_GATE, f"held by {', '.join(it.other_gates)}")),
+    (lambda it: bool(it.foreign_gates), lambda it: (names.REASON_OTHER_GATE, f"held by {', '.join(it.foreign_gates)}")),
     (lambda it: it.gated, lambda _: ("Held", "until the whole group is opened")),
     (lambda _: True, lambda it: ("Unscheduled", it.unschedulable or "no scheduler has looked at it yet")),
 )

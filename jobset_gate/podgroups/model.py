@@ -92,9 +92,9 @@ class GroupSpec(Value, frozen=True):
 class Membership(Value, frozen=True):
     """What one pod says of its group."""
 
-    way: Format
+    format: Format
     key: PodGroupKey
-    terms: GroupSpec = GroupSpec()
+    spec: GroupSpec = GroupSpec()
     problems: tuple[FieldError, ...] = ()
     """Field paths are those of the pod."""
     ignored: tuple[str, ...] = ()
@@ -109,11 +109,11 @@ class PodGroupSource(Value, frozen=True):
     namespace: str
     name: str
     uid: str = ""
-    terms: GroupSpec = GroupSpec()
+    spec: GroupSpec = GroupSpec()
     problems: tuple[FieldError, ...] = ()
-    noted: GroupSpec = GroupSpec()
+    annotated_spec: GroupSpec = GroupSpec()
     """What Koordinator's annotations on it say; only Koordinator's gangs obey them."""
-    noted_problems: tuple[FieldError, ...] = ()
+    annotation_problems: tuple[FieldError, ...] = ()
     ignored: tuple[str, ...] = ()
     """Annotations of Koordinator's that nobody heeds here."""
 
@@ -122,7 +122,7 @@ class MemberSource(Value, frozen=True):
     """A pod of a group, as far as gathering needs to know it."""
 
     pod: str
-    claim: Membership
+    membership: Membership
     alive: bool = True
     """Not Failed and not being deleted; one that has succeeded counts as there."""
 
@@ -131,7 +131,7 @@ class MergedGroup(Value, frozen=True):
     """The one gang that all sources together come to."""
 
     key: PodGroupKey
-    ways: tuple[Format, ...]
+    formats: tuple[Format, ...]
     minimum: int | None
     """None: nobody says, which is one of the problems unless its PodGroup is still to come."""
     total: int | None
@@ -140,7 +140,7 @@ class MergedGroup(Value, frozen=True):
     gangs: tuple[str, ...]
     resources: tuple[tuple[str, Fraction], ...]
     pod_group: PodGroupSource | None
-    lacks_pod_group: bool
+    pod_group_missing: bool
     """Its way needs a PodGroup, and there is none."""
     present: int
     """Members that are alive."""

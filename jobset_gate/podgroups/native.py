@@ -38,8 +38,8 @@ def native_pod_group(seen: GroupSnapshot, record: AdmissionRecord) -> dict[str, 
         "labels": {names.MANAGED_BY_LABEL: names.PROGRAM, names.POD_GROUP_LABEL: seen.label},
         "annotations": {names.NATIVE_GENERATION: str(seen.generation)},
     }
-    if seen.home is not None and seen.home.namespace == seen.group.key.namespace:
-        meta["ownerReferences"] = [_owner(seen.home)]
+    if seen.record_ref is not None and seen.record_ref.namespace == seen.group.key.namespace:
+        meta["ownerReferences"] = [_owner(seen.record_ref)]
     return {"metadata": meta, "spec": {"schedulingPolicy": {"gang": {"minCount": max(1, record.minimum)}}}}
 
 
@@ -47,7 +47,7 @@ def is_current(stored: dict[str, Any], seen: GroupSnapshot) -> bool:
     """Whether the native PodGroup that is there is that of the present generation, and stays with the present home."""
     meta = stored.get("metadata", {})
     notes, owners = meta.get("annotations") or {}, [it.get("uid") for it in meta.get("ownerReferences") or ()]
-    stays = not owners or seen.home is None or seen.home.uid in owners
+    stays = not owners or seen.record_ref is None or seen.record_ref.uid in owners
     return stays and bool(notes.get(names.NATIVE_GENERATION) == str(seen.generation))
 
 

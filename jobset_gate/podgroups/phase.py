@@ -35,9 +35,9 @@ class MemberCounts(Value, frozen=True):
     failed: int = 0
     opened: bool = False
     """Or its minimum is bound, past us."""
-    late: bool = False
+    deadline_passed: bool = False
     """The wait limit has passed with too few bound."""
-    returning: bool = False
+    evicting: bool = False
     """It is being taken back."""
 
 
@@ -47,13 +47,13 @@ def group_phase(seen: MemberCounts) -> Phase:
 
 
 _TABLE: Final[tuple[tuple[Phase, Callable[[MemberCounts], bool]], ...]] = (
-    (Phase.UNKNOWN, lambda it: it.returning and it.bound > 0),  # whatever still runs will not for long
-    (Phase.PENDING, lambda it: not it.opened or it.returning),  # not yet, or no more: a roll-back leads here
+    (Phase.UNKNOWN, lambda it: it.evicting and it.bound > 0),  # whatever still runs will not for long
+    (Phase.PENDING, lambda it: not it.opened or it.evicting),  # not yet, or no more: a roll-back leads here
     (Phase.FINISHED, lambda it: it.succeeded >= it.minimum and it.succeeded >= it.present),
     (Phase.RUNNING, lambda it: it.running + it.succeeded >= it.minimum),  # also when a failed pod was made up for
     (Phase.FAILED, lambda it: it.failed > 0),
     (Phase.SCHEDULING, lambda it: it.bound >= it.minimum),
-    (Phase.UNKNOWN, lambda it: it.late and it.bound > 0),
+    (Phase.UNKNOWN, lambda it: it.deadline_passed and it.bound > 0),
     (Phase.SCHEDULING, lambda it: it.bound > 0),
     (Phase.PENDING, lambda _: True),  # opened, and nobody has found a place
 )

@@ -62,7 +62,7 @@ def _invalid(seen: PreconditionInput) -> GroupReason | None:
 
 
 def _missing(seen: PreconditionInput) -> GroupReason | None:
-    if not seen.group.lacks_pod_group:
+    if not seen.group.pod_group_missing:
         return None
     return GroupReason(
         reason=names.REASON_POD_GROUP_MISSING,

@@ -61,7 +61,7 @@ def _waiting(seen: GroupSnapshot, why: GroupReason | None, now: float, counts: M
 
 def _rolling_back(seen: GroupSnapshot, record: AdmissionRecord, blocked: str) -> GroupReason:
     left = [it for it in seen.members if it.generation == record.generation]
-    bare = [it.name for it in left if it.maker is None and not it.deleting]
+    bare = [it.name for it in left if it.controller is None and not it.deleting]
     if blocked:
         return GroupReason(reason=names.REASON_ROLLBACK_BLOCKED, message=blocked)
     if bare and len(bare) == len(left):  # nobody but these is waited for
@@ -88,7 +88,7 @@ def _satisfied(counts: MemberCounts, phase: Phase) -> GroupReason:
 def _placing(seen: GroupSnapshot, record: AdmissionRecord, counts: MemberCounts) -> GroupReason:
     text = f"{counts.bound}/{counts.minimum} pods are bound"
     words = unscheduled_text(seen)
-    if not counts.late:
+    if not counts.deadline_passed:
         return GroupReason(reason=names.REASON_PLACING, message=text + words)
     limit = f"within {float(record.wait) * (1 + record.extended):g}s"
     rest = "; its mode is NonStrict, so nothing is taken back" if record.marked else ""

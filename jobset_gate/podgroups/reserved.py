@@ -51,7 +51,7 @@ def reserved_for(
     rest = [it for it in rest if _is_known(it, now)] if over else rest
     rest += generation.members_to_ungate(seen, record, now)
     short = max(0, record.minimum - generation.count_bound(seen))
-    how: dict[str, Any] = {"proven": record.how is AdmissionMode.FIT, "placed": over, "since": record.at}
+    how: dict[str, Any] = {"proven": record.how is AdmissionMode.FIT, "best_effort": over, "admitted_at": record.at}
     gone = (
         ()
         if over or record.stage is not AdmissionState.OPEN
@@ -85,7 +85,7 @@ def reserved_for_absent(
         gone = () if share is None else _vanished(last(key), (), share.minimum)
         how: dict[str, Any] = {
             "proven": record.how is AdmissionMode.FIT,
-            "since": record.at,
+            "admitted_at": record.at,
             "priority": _priority(seen),
         }
         found = _opened(key, gone, domains, **how)
@@ -116,7 +116,7 @@ def _vanished(before: Sequence[PodShape], now: Sequence[PodShape], most: int) ->
 
 def _is_known(member: MemberPod, now: float) -> bool:
     """Whether it takes a place as soon as there is room, or perhaps will soon."""
-    return not member.unmodelled or now < generation.ungated_at(member, now) + UNSUPPORTED_GRACE_SECONDS
+    return not member.unsupported or now < generation.ungated_at(member, now) + UNSUPPORTED_GRACE_SECONDS
 
 
 def _without_record(
@@ -141,7 +141,7 @@ def _without_record(
     found = (
         _still(seen, placed, len(placed), domains, proven=True),
         _still(seen, new, len(new), domains, proven=False),
-        _still(seen, old, 0, domains, proven=False, placed=True),
+        _still(seen, old, 0, domains, proven=False, best_effort=True),
     )
     return tuple(it for it in found if it is not None)
 
@@ -149,7 +149,7 @@ def _without_record(
 def _still(
     seen: GroupSnapshot, members: Sequence[MemberPod], minimum: int, domains: Domains, **how: Any
 ) -> AdmittedGroup | None:
-    how = {"minimum": minimum, "priority": _priority(seen), "marks": labelled_pods(members), **how}
+    how = {"minimum": minimum, "priority": _priority(seen), "labelled_pods": labelled_pods(members), **how}
     return _opened(seen.group.key, pod_shapes(members, domains), domains, **how)
 
 
@@ -160,7 +160,7 @@ def _opened(
         return None
     minimum = sum(it.count for it in alike) if minimum is None else minimum
     demand = GroupRequest(key=key, shapes=tuple(alike), minimum=minimum)
-    return AdmittedGroup(demands=(demand,), domain=domains.domain_of(alike), **how)
+    return AdmittedGroup(requests=(demand,), domain=domains.domain_of(alike), **how)
 
 
 def _priority(seen: GroupSnapshot) -> int:

@@ -32,14 +32,14 @@ class MemberPod(Value, frozen=True):
     uid: str
     namespace: str
     name: str
-    held: str
+    group_label: str
     """Its label: the hash of the group it was taken for; "" if it never was."""
-    claim: Membership | None
+    membership: Membership | None
     """What it says by now; membership goes by `held`, and a difference is reported only (G2)."""
     shape: PodShape
     """Of one pod. The same object for all pods that are alike."""
-    unmodelled: tuple[str, ...] = ()
-    repels: tuple[AntiAffinityTerm, ...] = ()
+    unsupported: tuple[str, ...] = ()
+    anti_affinity: tuple[AntiAffinityTerm, ...] = ()
     """Whom it keeps away from where it runs."""
     labels: Labels | None = ()
     """None: too many to be kept."""
@@ -47,23 +47,23 @@ class MemberPod(Value, frozen=True):
     priority: int = 0
     preempts: bool = True
     """The scheduler may take the place of pods of lower priority for it."""
-    maker: ControllerRef | None = None
+    controller: ControllerRef | None = None
     jobset: str = ""
     """Name of the JobSet that its Job belongs to."""
     barrier: bool = False
     """It waits in the start barrier, too."""
     gated: bool = False
     """Our gate still holds it."""
-    other_gates: tuple[str, ...] = ()
+    foreign_gates: tuple[str, ...] = ()
     generation: int = 0
     """In which it was opened; 0: never."""
-    opened_at: float = 0.0
+    ungated_at: float = 0.0
     node: str = ""
     nominated: bool = False
     """The scheduler has chosen a node for it, and others there have to end first."""
     phase: str = ""
     deleting: bool = False
-    taken_back: str = ""
+    eviction_mark: str = ""
     """Whatever the roll-back has written on it."""
     native: str = ""
     """The native PodGroup that its stored spec names."""
@@ -88,14 +88,14 @@ class MemberPod(Value, frozen=True):
         return not self.gated and not self.generation
 
     @property
-    def counts(self) -> bool:
+    def is_counted(self) -> bool:
         """It is one of those that the minimum asks for: alive, and without our gate only if it is bound (G2)."""
         return self.alive and (self.bound or not self.ungated)
 
     @property
     def moved(self) -> bool:
         """It names another group by now than the one it was taken for, or none."""
-        return self.held != "" and formats.membership_changed(self.claim, self.held)
+        return self.group_label != "" and formats.membership_changed(self.membership, self.group_label)
 
 
 class BoundPod(Value, frozen=True):
@@ -108,8 +108,8 @@ class BoundPod(Value, frozen=True):
     requests: Amounts
     """The same object for all pods that are alike."""
     priority: int = 0
-    repels: tuple[AntiAffinityTerm, ...] = ()
-    stays: bool = False
+    anti_affinity: tuple[AntiAffinityTerm, ...] = ()
+    stays_on_node: bool = False
     """It belongs to its node, so nobody ever gets its place: a DaemonSet's, or a static pod."""
     ungated: MemberPod | None = None
     """The pod as a member of the group that it names, if it was never taken for one."""
@@ -136,7 +136,7 @@ class RecordRef(Value, frozen=True):
 class RecordObject(Value, frozen=True):
     """An object that a record may be kept on: a PodGroup, or a ConfigMap of ours."""
 
-    home: RecordRef
+    ref: RecordRef
     key: PodGroupKey | None = None
     """Of a ConfigMap: whose it is. A PodGroup is that of every design that looks into its API group."""
     pod_group: PodGroupSource | None = None
@@ -159,11 +159,11 @@ class GroupSnapshot(Value, frozen=True):
     members: tuple[MemberPod, ...]
     created: float
     """Of its PodGroup, else of its oldest member."""
-    home: RecordRef | None = None
+    record_ref: RecordRef | None = None
     """None: its PodGroup is missing, or its ConfigMap is not made yet."""
     record: AdmissionRecord | None = None
     """What was decided of it last, be it written on it or on the first gang of its GangGroup."""
-    kind_status: Mapping[str, object] = MappingProxyType({})
+    pod_group_status: Mapping[str, object] = MappingProxyType({})
     """status of its PodGroup, as JSON."""
     annotations: Mapping[str, str] = MappingProxyType({})
     """Of its home."""

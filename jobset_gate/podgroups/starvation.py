@@ -60,23 +60,23 @@ def takes_from(candidate: Candidate, wanted: Shortage, ground: NodeSnapshot) -> 
     """Whether one of its pods may come to one of those nodes, and asks for what is lacking there."""
     asking = (
         shape
-        for demand in candidate.demands
+        for demand in candidate.requests
         for shape in demand.shapes
         if any(shape.requests.get(name, 0) > 0 for name in wanted.resources)
     )
     return any(
         many > 0 and room.node.name in wanted.nodes
         for shape in asking
-        for many, room in zip(ground.equivalence_class(shape).slots, ground.rooms, strict=True)
+        for many, room in zip(ground.equivalence_class(shape).slots, ground.nodes, strict=True)
     )
 
 
 def _part(candidate: Candidate, now: float, seconds: float) -> int:
-    return int(max(0.0, now - candidate.since) // max(MIN_PART_SECONDS, seconds)) % ROUND_PARTS
+    return int(max(0.0, now - candidate.ready_since) // max(MIN_PART_SECONDS, seconds)) % ROUND_PARTS
 
 
 def _could_be(shape: PodShape, room: NodeInfo) -> bool:
-    return (room.whole is None or capacity(room.whole, shape.requests) > 0) and shape.selection.admits(room.node)
+    return (room.empty is None or capacity(room.empty, shape.requests) > 0) and shape.selection.admits(room.node)
 
 
 def _lacks(demands: Sequence[GroupRequest], name: str, rooms: Sequence[NodeInfo]) -> bool:

@@ -29,8 +29,8 @@ class GroupStatus(Value, frozen=True):
 
     key: PodGroupKey
     label: str
-    ways: tuple[Format, ...]
-    home: RecordRef | None
+    formats: tuple[Format, ...]
+    record_ref: RecordRef | None
     pod_group: PodGroupSource | None
     created: float
     """Of its PodGroup, else of its oldest member; its age is counted from there."""
@@ -43,7 +43,7 @@ class GroupStatus(Value, frozen=True):
     """Members whose gates were removed in this generation."""
     occupied_by: str
     """UID of the one controller that made its members; "" if they have none, or several."""
-    placing: bool
+    scheduling: bool
     """Opened, not satisfied, and the limit has not passed: every write now would take from the scheduler's time."""
     ungated: tuple[str, ...]
     """Pods that name the group and were bound without being held."""
@@ -57,7 +57,7 @@ class GroupStatus(Value, frozen=True):
     @property
     def snapshot(self) -> GroupSnapshot:
         """The group as it was seen."""
-        return self.scene.seen
+        return self.scene.snapshot
 
     @property
     def events(self) -> tuple[GroupEvent, ...]:
@@ -86,8 +86,8 @@ def group_status(
     return GroupStatus(
         key=seen.group.key,
         label=seen.label,
-        ways=seen.group.ways,
-        home=seen.home,
+        formats=seen.group.formats,
+        record_ref=seen.record_ref,
         pod_group=seen.group.pod_group,
         created=seen.created,
         record=record,
@@ -97,7 +97,7 @@ def group_status(
         message=terminal_text.line(_with_notes(standing.message, ungated, moved)),
         admitted=sum(_opened(it, record) for it in seen.members),
         occupied_by=_occupied_by(seen),
-        placing=_is_placing(record, counts),
+        scheduling=_is_placing(record, counts),
         ungated=ungated,
         moved=moved,
         managers=tuple(it for it in seen.status_managers if not it.startswith(_HUMAN_MANAGER)),
@@ -107,7 +107,7 @@ def group_status(
 
 def _is_placing(record: AdmissionRecord | None, counts: MemberCounts) -> bool:
     open_ = record is not None and record.stage is AdmissionState.OPEN and record.satisfied is None
-    return open_ and counts.bound < counts.minimum and not counts.late
+    return open_ and counts.bound < counts.minimum and not counts.deadline_passed
 
 
 def _opened(member: MemberPod, record: AdmissionRecord | None) -> bool:
@@ -120,7 +120,7 @@ def _opened(member: MemberPod, record: AdmissionRecord | None) -> bool:
 
 
 def _occupied_by(seen: GroupSnapshot) -> str:
-    makers = {it.maker.uid if it.maker else "" for it in seen.members}
+    makers = {it.controller.uid if it.controller else "" for it in seen.members}
     return makers.pop() if len(makers) == 1 else ""
 
 

@@ -22,8 +22,8 @@ def count_members(seen: GroupSnapshot, now: float) -> MemberCounts:
         succeeded=len(members.succeeded),
         failed=sum(record is None or _belongs(it, record) for it in members[MemberState.FAILED]),
         opened=opened or 0 < minimum <= bound,  # whoever let them through
-        late=opened and record is not None and deadline_passed(seen, record, bound, now),
-        returning=record is not None and record.stage is AdmissionState.ROLLING_BACK,
+        deadline_passed=opened and record is not None and deadline_passed(seen, record, bound, now),
+        evicting=record is not None and record.stage is AdmissionState.ROLLING_BACK,
     )
 
 

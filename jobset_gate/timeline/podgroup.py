@@ -66,7 +66,7 @@ def _way(member: MemberPod, pod: PodTimeline, now: float) -> PodTimeline:
     )
     return msgspec.structs.replace(
         pod,
-        replicated_job=member.jobset or (member.maker.name if member.maker else _OTHERS),
+        replicated_job=member.jobset or (member.controller.name if member.controller else _OTHERS),
         job_index=0,
         index=None,
         times=times,

@@ -52,7 +52,7 @@ def test_it_is_clean(file: Path) -> None:
 def test_all_its_pods_name_a_group_by_the_way_of_its_title(file: Path) -> None:
     said = [template["metadata"] for one in objects(file) for _, template in templates(one)]
     ways = {
-        claim.way.value
+        claim.format.value
         for meta in said
         for claim in formats.parse_memberships(RawMetadata.of_object({"metadata": meta}, "default"))
     }
@@ -72,8 +72,8 @@ def test_there_are_pods_enough_for_every_minimum(file: Path) -> None:
                 RawMetadata.of_object({"metadata": template["metadata"]}, "default")
             )
             count[claim.key.name] = count.get(claim.key.name, 0) + many
-            if claim.terms.minimum is not None:
-                needed[claim.key.name] = claim.terms.minimum
+            if claim.spec.minimum is not None:
+                needed[claim.key.name] = claim.spec.minimum
     assert needed.keys() == count.keys()
     assert all(count[name] >= minimum for name, minimum in needed.items())
 

@@ -81,7 +81,7 @@ def _why(
 
 def published_status(seen: GroupSnapshot) -> GroupReason | None:
     """What the controller has written about a group."""
-    condition = podgroup_status.group_condition(seen.kind_status)
+    condition = podgroup_status.group_condition(seen.pod_group_status)
     if condition:
         return GroupReason(reason=str(condition.get("reason", "")), message=str(condition.get("message", "")))
     parts = seen.annotations.get(names.POD_GROUP_STATE, "").split(": ", 2)

@@ -30,8 +30,8 @@ class GroupFindings:
     def summaries(self) -> list[str]:
         """What it comes to, if nothing is wrong with it."""
         if self.pod_group is not None:
-            return [f"PodGroup of {self.pod_group.terms.minimum} pods"]
-        return [f"in group {_named(it.key)} ({it.way})" for it in self.claims]
+            return [f"PodGroup of {self.pod_group.spec.minimum} pods"]
+        return [f"in group {_named(it.key)} ({it.format})" for it in self.claims]
 
 
 def judge(item: ManifestObject) -> GroupFindings:
@@ -46,7 +46,7 @@ def judge(item: ManifestObject) -> GroupFindings:
     wrong = [*doubled, *right.problems, *(problem for claim in claims for problem in claim.problems)]
     wrong += [it for meta in metas if (it := formats.minimum_without_name(meta)) is not None]
     if pod_group is not None:
-        wrong += [*pod_group.problems, *pod_group.noted_problems]
+        wrong += [*pod_group.problems, *pod_group.annotation_problems]
     corrected = right.manifest if doubled or right.problems else None
     return GroupFindings(item, tuple(wrong), corrected, claims, pod_group)
 
@@ -68,12 +68,12 @@ def between(judged: Sequence[GroupFindings]) -> Iterator[str]:
     for key, item in sorted(first.items(), key=lambda it: _place(it[1])):
         where, group = f"{item.at()}: group {_named(key)}", groups[key]
         said = group.pod_group
-        known = (*said.problems, *said.noted_problems) if said else ()
+        known = (*said.problems, *said.annotation_problems) if said else ()
         yield from (f"{where}: {it}" for it in group.problems if it not in known)
         problem = gang_groups.gang_group_of(group, groups, across_namespaces=True).problem if key.namespace else None
         if problem is not None:
             yield f"{where}: {problem}"
-        if group.lacks_pod_group:
+        if group.pod_group_missing:
             yield f"{where}{WARNING}its PodGroup is not among these manifests; without it no pod of it starts"
         others = {it.partition("/")[0] for it in group.gangs} - {key.namespace}
         if others and key.namespace:
@@ -91,7 +91,7 @@ def _merged(keys: Iterable[PodGroupKey], judged: Sequence[GroupFindings]) -> dic
     pod_groups: dict[tuple[str, str], list[PodGroupSource]] = {}
     for it in judged:
         for claim in it.claims:
-            members.setdefault(claim.key, []).append(MemberSource(pod=it.item.title, claim=claim))
+            members.setdefault(claim.key, []).append(MemberSource(pod=it.item.title, membership=claim))
         if it.pod_group is not None:
             pod_groups.setdefault((it.pod_group.namespace, it.pod_group.name), []).append(it.pod_group)
     return {key: merge.merge_group(key, members[key], pod_groups.get((key.namespace, key.name), ())) for key in keys}

@@ -119,7 +119,7 @@ def pod_group_facts(report: GroupStatus, now: float) -> Facts:
         ("Name", report.key.name or "<none>"),
         ("Namespace", report.key.namespace),
         ("Design", str(report.key.design)),
-        ("Ways", ", ".join(map(str, report.ways)) or "none"),
+        ("Ways", ", ".join(map(str, report.formats)) or "none"),
         ("PodGroup", kind),
         (
             "Created",

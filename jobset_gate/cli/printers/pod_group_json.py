@@ -21,7 +21,7 @@ def pod_group_json(report: GroupStatus) -> Json:
         "namespace": report.key.namespace,
         "name": report.key.name,
         "design": str(report.key.design),
-        "ways": [str(it) for it in report.ways],
+        "ways": [str(it) for it in report.formats],
         "label": report.label,
         "podGroup": None if report.pod_group is None else f"{report.pod_group.api}/{report.pod_group.name}",
         "created": _date(report.created),

@@ -46,7 +46,7 @@ def age(seconds: float) -> str:
 
 def ways(report: GroupStatus) -> str:
     """How its pods say it; whose it is while there are none."""
-    return ",".join(report.ways) or str(report.key.design)
+    return ",".join(report.formats) or str(report.key.design)
 
 
 def name(report: GroupStatus) -> str:

@@ -78,7 +78,7 @@ async def _of_pod(client: Client, name: str, namespace: str) -> tuple[ResourceKi
     labels = as_map(nested(msgspec.json.decode(raw), "metadata", "labels"))
     if labels.get(names.GATED) == names.GATED_VALUE and labels.get(names.JS_NAME):
         return ResourceKind.JOBSET, str(labels[names.JS_NAME])
-    claim = groups.member(msgspec.json.decode(raw, type=shapes.GroupPod)).claim
+    claim = groups.member(msgspec.json.decode(raw, type=shapes.GroupPod)).membership
     if names.POD_GROUP_LABEL in labels and claim is not None:
         return ResourceKind.POD_GROUP, claim.key.name
     raise CommandError(f"pod {name} in namespace {namespace} belongs to no gang: nothing of ours holds it")

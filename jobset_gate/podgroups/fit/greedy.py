@@ -37,9 +37,9 @@ class FitResult(Value, frozen=True):
     """The answer for groups that open together."""
 
     fits: bool
-    certain: bool
+    guaranteed: bool
     """However the scheduler places them."""
-    lacks: str = ""
+    shortage: str = ""
     """What there is too little of, for people."""
 
 
@@ -57,23 +57,26 @@ def check_fit(
     shapes = [shape for demand in demands for shape in demand.shapes]
     alone = len(shapes) == 1 and not first and not beside
     certain = alone or ground.is_guaranteed([*first, *shapes], beside)
-    placing = _Placement(ground.rooms)
+    placing = _Placement(ground.nodes)
     placing.place_reserved(first)
     for demand in demands:
         lacks = placing.place_group(demand)
         if lacks:
-            return FitResult(fits=False, certain=False, lacks=lacks)
-    return FitResult(fits=True, certain=certain)
+            return FitResult(fits=False, guaranteed=False, shortage=lacks)
+    return FitResult(fits=True, guaranteed=certain)
 
 
 def without_lower_priority(rooms: Sequence[NodeInfo], priority: int) -> list[NodeInfo]:
     """The nodes if nothing of lower priority were bound to them; the same objects where nothing is."""
-    return [_without_lower(it, priority) if it.taken and it.taken[0][0] < priority else it for it in rooms]
+    return [
+        _without_lower(it, priority) if it.used_by_priority and it.used_by_priority[0][0] < priority else it
+        for it in rooms
+    ]
 
 
 def _without_lower(room: NodeInfo, priority: int) -> NodeInfo:
     free = dict(room.free)
-    for rank, taken in room.taken:
+    for rank, taken in room.used_by_priority:
         if rank < priority:
             free |= {name: free.get(name, 0) + many for name, many in taken.items()}
     return msgspec.structs.replace(room, free=free)
@@ -81,9 +84,9 @@ def _without_lower(room: NodeInfo, priority: int) -> NodeInfo:
 
 def never_fits(demands: Sequence[GroupRequest], rooms: Sequence[NodeInfo]) -> str:
     """Why the groups would have no room even if nothing were bound to these nodes; "": they would, or nobody knows."""
-    if any(it.whole is None for it in rooms):
+    if any(it.empty is None for it in rooms):
         return ""
-    placing = _Placement([msgspec.structs.replace(it, free=it.whole) for it in rooms], _EMPTY)
+    placing = _Placement([msgspec.structs.replace(it, free=it.empty) for it in rooms], _EMPTY)
     lacks = (placing.place_group(it) for it in demands)
     return next(filter(None, lacks), "")
 

@@ -33,9 +33,9 @@ class NodeInfo(Value, frozen=True):
 
     node: NodeFacts
     free: Amounts
-    whole: Amounts | None = None
+    empty: Amounts | None = None
     """What would be free if nothing were bound to it; None: not known."""
-    taken: tuple[tuple[int, Amounts], ...] = ()
+    used_by_priority: tuple[tuple[int, Amounts], ...] = ()
     """What is bound to it, by priority."""
 
 
@@ -73,7 +73,7 @@ class NodeSnapshot:
     """The nodes; how many pods of a kind they have room for is reckoned once, and then for nodes that have changed."""
 
     def __init__(self, rooms: Sequence[NodeInfo] = ()) -> None:
-        self.rooms = rooms
+        self.nodes = rooms
         self._kinds: dict[EquivalenceKey, EquivalenceClass] = {}
         self._used: set[EquivalenceKey] = set()
         self.changes = 0
@@ -84,7 +84,7 @@ class NodeSnapshot:
 
         Kinds that nobody has asked for since the last time are forgotten.
         """
-        before, self.rooms = self.rooms, rooms
+        before, self.nodes = self.nodes, rooms
         self._kinds = {like: kind for like, kind in self._kinds.items() if like in self._used}
         self._used.clear()
         if before is rooms:
@@ -103,7 +103,7 @@ class NodeSnapshot:
         like = shape.equivalence_key
         known = self._kinds.get(like)
         if known is None:
-            known = self._kinds[like] = EquivalenceClass(shape.selection, shape.requests, self.rooms)
+            known = self._kinds[like] = EquivalenceClass(shape.selection, shape.requests, self.nodes)
         self._used.add(like)
         return known
 

@@ -54,21 +54,21 @@ def group_snapshot(
     members = tuple(read_pod(it) for it in pods)
     home = None if group is None else read_pod_group(group, where)
     said = () if home is None or home.pod_group is None else (home.pod_group,)
-    merged = merge.merge_group(mine, [_member(it) for it in members if it.claim is not None], said)
+    merged = merge.merge_group(mine, [_member(it) for it in members if it.membership is not None], said)
     merged = msgspec.structs.replace(merged, present=generation.count_present(members, record))
     return GroupSnapshot(
         group=merged,
         label=group_label(mine),
         members=members,
         created=TEN_O_CLOCK if home is None else home.created,
-        home=None if home is None else home.home,
+        record_ref=None if home is None else home.ref,
         record=record,
-        kind_status={} if home is None else home.status,
+        pod_group_status={} if home is None else home.status,
         annotations={} if home is None else home.annotations,
         status_managers=() if home is None else home.status_managers,
     )
 
 
 def _member(seen: MemberPod) -> MemberSource:
-    assert seen.claim is not None
-    return MemberSource(pod=seen.name, claim=seen.claim, alive=seen.counts)
+    assert seen.membership is not None
+    return MemberSource(pod=seen.name, membership=seen.membership, alive=seen.is_counted)

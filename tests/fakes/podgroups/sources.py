@@ -48,7 +48,7 @@ def claim(*, labels: Json | None = None, notes: Json | None = None, namespace: s
 
 def member(pod: str, *, alive: bool = True, **said: Any) -> MemberSource:
     """A pod of a group."""
-    return MemberSource(pod=pod, claim=claim(**said), alive=alive)
+    return MemberSource(pod=pod, membership=claim(**said), alive=alive)
 
 
 def pod_group(api: str, name: str = "g", *, notes: Json | None = None, namespace: str = "team", **spec: Any) -> Json:
@@ -69,7 +69,7 @@ def read_pod_group_source(api: str, name: str = "g", **more: Any) -> PodGroupSou
 
 def group(*members: MemberSource, pod_groups: tuple[PodGroupSource, ...] = ()) -> MergedGroup:
     """The group of the first member."""
-    return merge.merge_group(members[0].claim.key, members, pod_groups)
+    return merge.merge_group(members[0].membership.key, members, pod_groups)
 
 
 def gang(

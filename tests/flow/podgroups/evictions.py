@@ -88,7 +88,7 @@ class ManualEviction:
             GroupSnapshot(
                 group=self._group(key),
                 label=group_label(key),
-                members=tuple(it for it in members if it.held == group_label(key)),
+                members=tuple(it for it in members if it.group_label == group_label(key)),
                 created=OPENED_AT,
                 record=self.record,
             )
@@ -121,7 +121,7 @@ class ManualEviction:
     def _group(self, key: PodGroupKey) -> MergedGroup:
         return MergedGroup(
             key=key,
-            ways=(Format.ALIBABA,),
+            formats=(Format.ALIBABA,),
             minimum=self.minimum,
             total=None,
             wait=Fraction(60),
@@ -129,7 +129,7 @@ class ManualEviction:
             gangs=(),
             resources=(),
             pod_group=None,
-            lacks_pod_group=False,
+            pod_group_missing=False,
             present=self.minimum,
         )
 

@@ -116,6 +116,6 @@ def _is_right(stored: Json) -> bool:
     """Whether what is stored says a group, and nothing that is wrong with it."""
     seen = format_podgroup.parse_pod_group(stored)
     if seen is not None:
-        return seen.terms.minimum is not None and not seen.problems and not seen.noted_problems
+        return seen.spec.minimum is not None and not seen.problems and not seen.annotation_problems
     said = [formats.parse_membership(meta) for meta in pod_metadata(stored)]
     return bool(said) and all(it is not None and not it.problems for it in said)

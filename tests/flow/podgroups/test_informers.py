@@ -104,7 +104,7 @@ async def test_pods_are_followed_from_their_gate_to_their_end(client: Client, na
         await client.patch(PODS, "a", namespace, body=gone | note, patch=PatchType.STRATEGIC)
         await made.until(lambda: not members(index, group)[0].gated)
         opened = members(index, group)[0]
-        assert (opened.generation, opened.opened_at, opened.ungated) == (7, objects.TEN_O_CLOCK, False)
+        assert (opened.generation, opened.ungated_at, opened.ungated) == (7, objects.TEN_O_CLOCK, False)
 
         binding = {
             "apiVersion": "v1",
@@ -144,10 +144,10 @@ async def test_records_and_quotas_are_seen_where_they_lie(client: Client, namesp
         seen = index.snapshot(group)
         assert seen is not None
         assert seen.record == decided
-        assert seen.home is not None
+        assert seen.record_ref is not None
         await client.create(RESOURCEQUOTAS, quota, namespace)
         await made.until(lambda: [it.hard for it in index.quotas(namespace)] == [{"pods": 9000}])
-        await client.delete(CONFIGMAPS, meta["name"], namespace, uid=seen.home.uid)
+        await client.delete(CONFIGMAPS, meta["name"], namespace, uid=seen.record_ref.uid)
         await made.until(lambda: index.snapshot(group) is None)
 
 
@@ -164,10 +164,10 @@ async def test_pod_groups_of_all_kinds_are_homes_of_records(client: Client, name
         await made.until(lambda: index.snapshot(group) is not None)
         seen = index.snapshot(group)
         assert seen is not None
-        assert seen.home is not None
-        assert (seen.group.minimum, seen.home.api, seen.record) == (3, kind.group, None)
-        decided = objects.record((group, 1), home_uid=seen.home.uid)
-        stamped = {"uid": seen.home.uid, "resourceVersion": seen.home.resource_version}
+        assert seen.record_ref is not None
+        assert (seen.group.minimum, seen.record_ref.api, seen.record) == (3, kind.group, None)
+        decided = objects.record((group, 1), home_uid=seen.record_ref.uid)
+        stamped = {"uid": seen.record_ref.uid, "resourceVersion": seen.record_ref.resource_version}
         note = {"metadata": stamped | {"annotations": {names.POD_GROUP_RECORD: encode_record(decided)}}}
         await client.patch(kind, "g", namespace, body=note, patch=PatchType.MERGE)
         await made.until(lambda: (now := index.snapshot(group)) is not None and now.record == decided)

@@ -51,7 +51,11 @@ def test_koordinators_ganggroup_comes_out_as_strings_with_legal_namespaces() -> 
     }
     said = format_podgroup.parse_pod_group(right.manifest)
     assert said is not None
-    assert (said.problems, said.noted_problems, said.noted.gangs) == ((), (), ("teama/role-a", "teamb/role-b"))
+    assert (said.problems, said.annotation_problems, said.annotated_spec.gangs) == (
+        (),
+        (),
+        ("teama/role-a", "teamb/role-b"),
+    )
     notes = f"metadata.annotations[{GANG}"
     assert paths(right) == [
         "apiVersion",

@@ -35,17 +35,17 @@ def waiting(
     shape = PodShape(selection=NodeSelection(), requests={"cpu": cpu * 1000, "pods": 1000}, count=pods)
     key = PodGroupKey(design=Flavor.ALIBABA, namespace=namespace, name=name)
     return Candidate(
-        demands=(GroupRequest(key=key, shapes=(shape,), minimum=pods),),
+        requests=(GroupRequest(key=key, shapes=(shape,), minimum=pods),),
         priority=priority,
         created=created,
-        since=since,
+        ready_since=since,
         domain=frozenset(domain),
-        unmodelled=unmodelled,
+        unsupported=unmodelled,
     )
 
 
 def opened(candidate: Candidate, *, proven: bool = True) -> AdmittedGroup:
-    return AdmittedGroup(demands=candidate.demands, domain=candidate.domain, proven=proven)
+    return AdmittedGroup(requests=candidate.requests, domain=candidate.domain, proven=proven)
 
 
 def considered(
@@ -110,7 +110,7 @@ def test_but_only_until_the_large_one_has_waited_too_long() -> None:
 
 def test_one_that_could_not_fit_on_empty_nodes_either_holds_nobody_back_however_long_it_has_waited() -> None:
     """Under Probe it is the next to be tried all the same."""
-    empty = msgspec.structs.replace(node(4), whole={"cpu": 6000, "pods": 99_000})
+    empty = msgspec.structs.replace(node(4), empty={"cpu": 6000, "pods": 99_000})
     never = waiting("never", 8, created=1, since=NOW - STARVATION)
     can = waiting("can", 6, created=2, since=NOW - STARVATION)
     small = waiting("small", 2, created=3)
@@ -130,7 +130,7 @@ def test_one_that_could_not_fit_on_empty_nodes_either_holds_nobody_back_however_
 
 def test_however_many_could_not_fit_in_a_few_passes_all_of_them_are_known() -> None:
     """One pass judges some of them only: that takes time. Of nodes that have changed it is asked anew."""
-    rooms = [msgspec.structs.replace(node(1), whole={"cpu": 4000, "pods": 99_000})]
+    rooms = [msgspec.structs.replace(node(1), empty={"cpu": 4000, "pods": 99_000})]
     huge = [waiting(f"a{many}", many, created=many, since=NOW - STARVATION) for many in range(5, 25)]
     ground, words, prospects = NodeSnapshot(rooms), MessageMemo(), FitMemo()
 
@@ -142,7 +142,7 @@ def test_however_many_could_not_fit_in_a_few_passes_all_of_them_are_known() -> N
 
     assert isinstance(passes(), Hold)
     assert [isinstance(passes(), Admit) for _ in range(4)] == [False, False, False, True]
-    more = [msgspec.structs.replace(node(1), whole={"cpu": 24_000, "pods": 99_000})]
+    more = [msgspec.structs.replace(node(1), empty={"cpu": 24_000, "pods": 99_000})]
     ground.refresh(more)
     last = [passes() for _ in range(5)][-1]
     assert isinstance(last, Hold)
@@ -186,7 +186,7 @@ def test_who_may_preempt_pods_that_are_in_its_way_is_tried_one_at_a_time() -> No
     full = NodeInfo(
         node=NodeFacts(name="n", labels={}),
         free={"cpu": 1000, "pods": 99_000},
-        taken=((5, {"cpu": 3000, "pods": 3000}),),
+        used_by_priority=((5, {"cpu": 3000, "pods": 3000}),),
     )
     waits = "WaitingForCapacity: needs 4 cpu, 1 free"
     assert told(may_preempt(waiting("a", 4), 6), rooms=[full]) == ["a: opened unproven"]
@@ -233,6 +233,6 @@ def test_at_most_one_group_that_does_not_provably_fit_is_open(
     assert len(found) == len(candidates)
     verdicts = [it for it in found if isinstance(it, Admit)]
     assert sum(not it.proven for it in verdicts) <= 1
-    proven = [demand for it in verdicts if it.proven for demand in it.candidate.demands]
+    proven = [demand for it in verdicts if it.proven for demand in it.candidate.requests]
     assert not proven or check_fit(proven, NodeSnapshot(rooms)).fits
     assert considered(*reversed(candidates), rooms=rooms, how=how) == found

@@ -30,7 +30,7 @@ def placing(**more: Any) -> DeadlineInput:
         "mode": GangMode.STRICT,
         "minimum": 20,
         "bound": 0,
-        "since": 100.0,
+        "started_at": 100.0,
         "wait": Fraction(60),
     }
     return DeadlineInput(**(said | more))
@@ -40,15 +40,15 @@ def placing(**more: Any) -> DeadlineInput:
     ("seen", "now", "verdict"),
     [
         (placing(bound=20), 999, Satisfied()),
-        (placing(bound=19), 130, KeepWaiting(again=30)),
-        (placing(bound=19), 160, Evict(retry=True, pause=10)),
-        (placing(rolled_back=3), 160, Evict(retry=True, pause=80)),
+        (placing(bound=19), 130, KeepWaiting(requeue_after=30)),
+        (placing(bound=19), 160, Evict(retry=True, backoff_seconds=10)),
+        (placing(rolled_back=3), 160, Evict(retry=True, backoff_seconds=80)),
         (placing(mode=GangMode.NON_STRICT), 160, MarkTimedOut()),
-        (placing(design=Flavor.KOORDINATOR), 160, Evict(retry=False, pause=10)),
-        (placing(design=Flavor.SCHEDULER_PLUGINS, bound=18), 160, ExtendDeadline(again=60)),
-        (placing(design=Flavor.SCHEDULER_PLUGINS, bound=17), 160, Evict(retry=True, pause=10)),
-        (placing(design=Flavor.SCHEDULER_PLUGINS, bound=18, extended=True), 160, KeepWaiting(again=60)),
-        (placing(design=Flavor.SCHEDULER_PLUGINS, bound=18, extended=True), 220, Evict(retry=True, pause=10)),
+        (placing(design=Flavor.KOORDINATOR), 160, Evict(retry=False, backoff_seconds=10)),
+        (placing(design=Flavor.SCHEDULER_PLUGINS, bound=18), 160, ExtendDeadline(requeue_after=60)),
+        (placing(design=Flavor.SCHEDULER_PLUGINS, bound=17), 160, Evict(retry=True, backoff_seconds=10)),
+        (placing(design=Flavor.SCHEDULER_PLUGINS, bound=18, extended=True), 160, KeepWaiting(requeue_after=60)),
+        (placing(design=Flavor.SCHEDULER_PLUGINS, bound=18, extended=True), 220, Evict(retry=True, backoff_seconds=10)),
     ],
 )
 def test_what_becomes_of_the_limit(seen: DeadlineInput, now: float, verdict: object) -> None:
@@ -93,7 +93,7 @@ def test_the_pause_doubles_up_to_five_minutes() -> None:
     ],
 )
 def test_each_owner_has_its_way_back(owner: EvictionOwner, how: EvictionMethod, why: str) -> None:
-    assert deadline.eviction_of(owner) == OwnerEviction(owner=owner, how=how, why=why)
+    assert deadline.eviction_of(owner) == OwnerEviction(owner=owner, method=how, why=why)
 
 
 @pytest.mark.parametrize(
@@ -105,11 +105,11 @@ def test_each_owner_has_its_way_back(owner: EvictionOwner, how: EvictionMethod, 
         (MemberCounts(minimum=3, present=3, opened=True, bound=3, running=2), Phase.SCHEDULING),
         (MemberCounts(minimum=3, present=3, opened=True, bound=3, running=3), Phase.RUNNING),
         (MemberCounts(minimum=3, present=5, opened=True, bound=5, running=2, succeeded=1), Phase.RUNNING),
-        (MemberCounts(minimum=3, present=3, opened=True, bound=2, late=True), Phase.UNKNOWN),
+        (MemberCounts(minimum=3, present=3, opened=True, bound=2, deadline_passed=True), Phase.UNKNOWN),
         (MemberCounts(minimum=3, present=3, opened=True, bound=3, succeeded=3), Phase.FINISHED),
         (MemberCounts(minimum=3, present=4, opened=True, bound=4, succeeded=3, running=1), Phase.RUNNING),
         (MemberCounts(minimum=3, present=3, opened=True, bound=3, running=2, failed=1), Phase.FAILED),
-        (MemberCounts(minimum=3, present=3, opened=False, bound=2, late=True), Phase.PENDING),
+        (MemberCounts(minimum=3, present=3, opened=False, bound=2, deadline_passed=True), Phase.PENDING),
     ],
 )
 def test_the_phase_follows_from_the_facts(seen: MemberCounts, phase: Phase) -> None:
@@ -126,7 +126,7 @@ facts = st.builds(
     succeeded=numbers,
     failed=numbers,
     opened=st.booleans(),
-    late=st.booleans(),
+    deadline_passed=st.booleans(),
 )
 
 

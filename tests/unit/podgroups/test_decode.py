@@ -37,15 +37,15 @@ def test_a_held_pod_is_a_member_of_the_group_of_its_label() -> None:
     labels = {PLUGINS: "g", names.JS_NAME: "set", names.GATED: "true"}
     seen = read_pod(pod(labels=labels, meta={"ownerReferences": [other, owner]}, spec={"priority": 7}))
     assert (seen.uid, seen.namespace, seen.name) == ("uid-p", "team", "p")
-    assert seen.held == group_label(key())
-    assert seen.claim is not None
-    assert (seen.claim.way, seen.claim.key) == (Format.SCHEDULER_PLUGINS, key())
+    assert seen.group_label == group_label(key())
+    assert seen.membership is not None
+    assert (seen.membership.format, seen.membership.key) == (Format.SCHEDULER_PLUGINS, key())
     assert seen.created == TEN_O_CLOCK
     assert seen.priority == 7
-    assert seen.maker is not None
-    assert (seen.maker.kind, seen.maker.name, seen.maker.uid) == ("Job", "train", "job-uid")
+    assert seen.controller is not None
+    assert (seen.controller.kind, seen.controller.name, seen.controller.uid) == ("Job", "train", "job-uid")
     assert (seen.jobset, seen.barrier) == ("set", True)
-    assert (seen.gated, seen.other_gates, seen.generation, seen.node, seen.moved) == (True, (), 0, "", False)
+    assert (seen.gated, seen.foreign_gates, seen.generation, seen.node, seen.moved) == (True, (), 0, "", False)
 
 
 @pytest.mark.parametrize(
@@ -59,18 +59,18 @@ def test_a_held_pod_is_a_member_of_the_group_of_its_label() -> None:
     ],
 )
 def test_each_way_of_saying_a_group_is_read_off_the_pod(labels: Json, notes: Json, way: Format, design: Flavor) -> None:
-    said = read_pod(pod(labels=labels, notes=notes)).claim
+    said = read_pod(pod(labels=labels, notes=notes)).membership
     assert said is not None
-    assert (said.way, said.key) == (way, key(design=design))
+    assert (said.format, said.key) == (way, key(design=design))
 
 
 def test_a_way_that_is_switched_off_says_nothing() -> None:
-    assert read_pod(pod(), ways=frozenset({Format.KEP_24})).claim is None
+    assert read_pod(pod(), ways=frozenset({Format.KEP_24})).membership is None
 
 
 def test_the_value_of_a_label_may_be_empty_and_still_names_a_group() -> None:
     """KEP-24's empty name is a group that can never be, and its pods are told so."""
-    said = read_pod(pod(labels={}, notes={KEP24: ""})).claim
+    said = read_pod(pod(labels={}, notes={KEP24: ""})).membership
     assert said is not None
     assert said.key.name == ""
     assert said.problems
@@ -79,14 +79,14 @@ def test_the_value_of_a_label_may_be_empty_and_still_names_a_group() -> None:
 def test_gates_of_others_are_told_apart_from_ours() -> None:
     seen = read_pod(pod(gates=("kueue.x-k8s.io/admission", names.POD_GROUP_GATE, "b")))
     assert seen.gated
-    assert seen.other_gates == ("kueue.x-k8s.io/admission", "b")
+    assert seen.foreign_gates == ("kueue.x-k8s.io/admission", "b")
     assert not read_pod(pod(gates=("b",))).gated
     assert not read_pod(pod(gates=())).gated
 
 
 def test_what_was_written_with_the_gate_is_read_back() -> None:
     opened = read_pod(pod(gates=(), notes={names.POD_GROUP_OPENED: decode.opened_text(12, TEN_O_CLOCK + 0.25)}))
-    assert (opened.generation, opened.opened_at) == (12, TEN_O_CLOCK + 0.25)
+    assert (opened.generation, opened.ungated_at) == (12, TEN_O_CLOCK + 0.25)
     assert decode.opened_text(12, TEN_O_CLOCK + 0.25) == "12 2026-08-01T10:00:00.250Z"
 
 
@@ -125,7 +125,7 @@ def test_the_scheduler_is_quoted_once_it_has_tried(condition: Json, words: str) 
 def test_marks_of_a_roll_back_of_koordinator_and_of_the_native_way_are_seen() -> None:
     notes = {names.POD_GROUP_TAKEN_BACK: "abc.3", names.KOORDINATOR_TIMED_OUT: "true"}
     seen = read_pod(pod(notes=notes, spec={"schedulingGroup": {"podGroupName": "native"}}))
-    assert (seen.taken_back, seen.timed_out, seen.native) == ("abc.3", True, "native")
+    assert (seen.eviction_mark, seen.timed_out, seen.native) == ("abc.3", True, "native")
 
 
 @pytest.mark.parametrize(
@@ -142,16 +142,16 @@ def test_marks_of_a_roll_back_of_koordinator_and_of_the_native_way_are_seen() ->
     ids=["gated", "opened", "ungated and bound", "ungated and done", "ungated, not bound", "failed", "deleting"],
 )
 def test_which_members_the_minimum_asks_for(made: Json, counts: bool) -> None:
-    assert read_pod(made).counts is counts
+    assert read_pod(made).is_counted is counts
 
 
 def test_a_pod_that_names_a_second_group_by_now_stays_in_the_first_and_is_told() -> None:
     both = {PLUGINS: "g"} | alibaba("other", "2")
     for design, name in ((Flavor.SCHEDULER_PLUGINS, "g"), (Flavor.ALIBABA, "other")):
         seen = read_pod(pod(labels=both, held=group_label(key(name, design))))
-        assert seen.claim is not None
-        assert (seen.claim.key, seen.moved) == (key(name, design), False)
-        assert "names two groups" in problem_lines(seen.claim.problems)[0]
+        assert seen.membership is not None
+        assert (seen.membership.key, seen.moved) == (key(name, design), False)
+        assert "names two groups" in problem_lines(seen.membership.problems)[0]
 
 
 def test_a_pod_that_names_another_group_by_now_has_moved() -> None:
@@ -169,8 +169,8 @@ def test_pods_of_one_template_share_what_their_template_says() -> None:
     one = read_pod(pod("a", spec={"volumes": volumes[0]}))
     other = read_pod(pod("b", node="n", gates=(), spec={"volumes": volumes[1]}, status={"phase": "Running"}))
     assert one.shape is other.shape
-    assert one.claim is other.claim
-    assert one.held is other.held
+    assert one.membership is other.membership
+    assert one.group_label is other.group_label
 
 
 @pytest.mark.parametrize(
@@ -220,7 +220,7 @@ def test_a_shape_is_one_pod_with_all_that_it_asks_for() -> None:
     ],
 )
 def test_what_is_not_reckoned_with_is_listed(spec: Json, words: tuple[str, ...]) -> None:
-    assert read_pod(pod(spec=spec)).unmodelled == words
+    assert read_pod(pod(spec=spec)).unsupported == words
 
 
 @pytest.mark.parametrize(
@@ -255,9 +255,9 @@ def test_any_pod_with_a_node_takes_up_room_there() -> None:
 def test_a_pod_that_should_have_been_held_and_was_not_is_an_ungated_member() -> None:
     seen = ungated(pod(held="", gates=(), node="n"))
     assert seen is not None
-    assert (seen.held, seen.ungated, seen.counts, seen.moved) == ("", True, True, False)
-    assert seen.claim is not None
-    assert seen.claim.key == key()
+    assert (seen.group_label, seen.ungated, seen.is_counted, seen.moved) == ("", True, True, False)
+    assert seen.membership is not None
+    assert seen.membership.key == key()
 
 
 @pytest.mark.parametrize(
@@ -308,10 +308,10 @@ def test_a_pod_group_of_any_kind_is_a_home(api: str) -> None:
     )
     body["metadata"]["managedFields"] = managed
     seen = read_pod_group(body, api)
-    assert (seen.home.api, seen.home.namespace, seen.home.name) == (api, "team", "g")
-    assert (seen.home.uid, seen.home.resource_version) == ("uid-g", "5")
+    assert (seen.ref.api, seen.ref.namespace, seen.ref.name) == (api, "team", "g")
+    assert (seen.ref.uid, seen.ref.resource_version) == ("uid-g", "5")
     assert seen.pod_group is not None
-    assert seen.pod_group.terms.minimum == 4
+    assert seen.pod_group.spec.minimum == 4
     assert seen.created == TEN_O_CLOCK - 3600
     assert seen.status == {"phase": "Pending"}
     assert seen.annotations == {names.POD_GROUP_STATE: "Pending: c: d"}
@@ -334,7 +334,7 @@ def test_a_record_is_read_where_it_is_kept() -> None:
     on_map = read_config_map(config_map(key(), decided))
     assert on_map is not None
     assert on_group.record == on_map.record == decided
-    assert (on_map.home.api, on_map.key) == ("", key())
+    assert (on_map.ref.api, on_map.key) == ("", key())
 
 
 @pytest.mark.parametrize("text", ["", "{}", "null", "[1]", '{"generation": "x"}', "\u0000", "{" * 100_000])

@@ -99,25 +99,25 @@ def test_of_templates_that_are_new_each_time_a_bounded_number_is_kept() -> None:
 
 def test_a_pod_that_says_too_much_of_its_nodes_is_not_modelled() -> None:
     said = read_pod(pod(spec={"affinity": wide(20_000)}))
-    assert said.unmodelled == (template._LARGE,)
+    assert said.unsupported == (template._LARGE,)
     assert said.shape.selection == NodeSelection()
     assert said.shape.requests == {"cpu": 500, "memory": 2**30 * 1000, "pods": 1000}
     many = {"tolerations": [{"key": "a", "operator": "Exists"}] * (selection.MAX_TOLERATIONS + 1)}
-    assert read_pod(pod(spec=many)).unmodelled == (template._WIDE,)
+    assert read_pod(pod(spec=many)).unsupported == (template._WIDE,)
     expressions = [{"key": "a", "operator": "Exists"}] * (selection.MAX_REQUIREMENTS + 1)
     terms = {"nodeSelectorTerms": [{"matchExpressions": expressions}]}
     required = {"nodeAffinity": {"requiredDuringSchedulingIgnoredDuringExecution": terms}}
-    assert read_pod(pod(spec={"affinity": required})).unmodelled == (template._WIDE,)
+    assert read_pod(pod(spec={"affinity": required})).unsupported == (template._WIDE,)
 
 
 def test_a_wide_pod_is_not_taken_for_a_plain_one_with_the_same_containers() -> None:
-    assert read_pod(pod(spec={"affinity": wide(20_000)})).unmodelled
-    assert not read_pod(pod()).unmodelled
+    assert read_pod(pod(spec={"affinity": wide(20_000)})).unsupported
+    assert not read_pod(pod()).unsupported
 
 
 def test_a_pod_with_as_much_as_is_looked_at_is_modelled() -> None:
     said = read_pod(pod(spec={"affinity": wide(1000), "tolerations": [{"key": "a"}] * selection.MAX_TOLERATIONS}))
-    assert said.unmodelled == ()
+    assert said.unsupported == ()
     node = NodeFacts(name="n", labels={"zone": "zone-0-999"})
     assert said.shape.selection.admits(node)
     assert not said.shape.selection.admits(NodeFacts(name="n", labels={"zone": "zone-0-1000"}))
@@ -208,7 +208,7 @@ def test_a_pod_group_with_too_large_a_spec_is_told_what_is_wrong() -> None:
 
 
 def test_an_annotation_of_a_group_that_is_too_long_is_told_with_its_path() -> None:
-    claim = read_pod(pod(notes={f"{GANG}name": "g", f"{GANG}groups": long(0)}, labels={})).claim
+    claim = read_pod(pod(notes={f"{GANG}name": "g", f"{GANG}groups": long(0)}, labels={})).membership
     assert claim is not None
     assert [it.path for it in claim.problems] == [f"metadata.annotations[{GANG}groups]"]
     assert "at most 8192 characters" in str(claim.problems[0])

@@ -70,7 +70,7 @@ def test_somebody_elses_gate_holds_a_group_only_if_it_needs_that_pod() -> None:
     assert told(few, rooms=(room(4),)) == {"g": "OtherGate: also held by other.dev/gate"}
     (found,) = evaluate_all([enough], (room(4),), check=CapacityCheck.FIT, starvation_seconds=300, now=NOW).values()
     assert isinstance(found, Admit)
-    assert sum(it.count for it in found.candidate.demands[0].shapes) == 3
+    assert sum(it.count for it in found.candidate.requests[0].shapes) == 3
 
 
 def test_each_group_has_one_reason() -> None:
@@ -150,7 +150,7 @@ def test_a_mixed_group_that_can_never_fit_holds_nobody_back() -> None:
     mine = key("mixed")
     pods = [pod(f"m-{it}", of=mine, spec=asking(f"{200 + it}m")) for it in range(MAX_POD_KINDS + 1)]
     huge = group_snapshot(*pods, of=mine, group=pod_group("mixed", spec={"minMember": MAX_POD_KINDS + 1}))
-    rooms = (msgspec.structs.replace(room(4), whole={"cpu": 4000, "pods": 110_000, "memory": 2**50}),)
+    rooms = (msgspec.structs.replace(room(4), empty={"cpu": 4000, "pods": 110_000, "memory": 2**50}),)
     assert told(huge, waiting("small"), rooms=rooms, now=TEN_O_CLOCK + 400)["small"] == "opened"
 
 
@@ -159,12 +159,12 @@ def test_a_resource_that_no_node_has_may_be_served_all_the_same() -> None:
     wants = {"containers": [{"name": "main", "resources": {"limits": {"example.com/gpu": "1", "cpu": "1"}}}]}
     mine = key("g")
     seen = group_snapshot(pod("a", of=mine, spec=wants), of=mine, group=pod_group("g", spec={"minMember": 1}))
-    plain = msgspec.structs.replace(room(4), whole={"cpu": 4000, "pods": 110_000, "memory": 2**50})
+    plain = msgspec.structs.replace(room(4), empty={"cpu": 4000, "pods": 110_000, "memory": 2**50})
     found = evaluate_all([seen], (plain,), check=CapacityCheck.FIT, starvation_seconds=300, now=NOW)[mine]
     assert isinstance(found, Admit)
     assert not found.proven
-    assert found.candidate.unmodelled == ("example.com/gpu, which no node has,",)
-    having = msgspec.structs.replace(plain, whole={**(plain.whole or {}), "example.com/gpu": 1000})
+    assert found.candidate.unsupported == ("example.com/gpu, which no node has,",)
+    having = msgspec.structs.replace(plain, empty={**(plain.empty or {}), "example.com/gpu": 1000})
     assert told(seen, rooms=(having,))["g"] == "WaitingForCapacity: needs 1 example.com/gpu, 0 free"
 
 
@@ -261,7 +261,9 @@ def reckoned(
 ) -> list[tuple[int, bool, bool]]:
     """(Pods, proven, placed) of what is reckoned with."""
     found = reserved_for(seen, lambda uid: uid in bound_uids, Domains(), now, before)
-    return [(sum(shape.count for it in one.demands for shape in it.shapes), one.proven, one.placed) for one in found]
+    return [
+        (sum(shape.count for it in one.requests for shape in it.shapes), one.proven, one.best_effort) for one in found
+    ]
 
 
 def test_a_surplus_is_reckoned_with_as_long_as_it_waits_and_needs_no_place() -> None:
@@ -299,7 +301,7 @@ def test_members_that_have_gone_are_reckoned_with_until_the_minimum_is_bound() -
     half = group_snapshot(bound("a"), opened("d"), record=decided)
     assert reckoned(half, NOW, bound_uids=("uid-a",), before=before) == [(1, True, False), (2, True, False)]
     gone = reserved_for(half, lambda it: it == "uid-a", Domains(), NOW, before)[1]
-    assert [(it.requests["cpu"], it.count) for it in gone.demands[0].shapes] == [(4000, 1), (500, 1)]
+    assert [(it.requests["cpu"], it.count) for it in gone.requests[0].shapes] == [(4000, 1), (500, 1)]
     changes: list[dict[str, Any]] = [{"satisfied": NOW}, {"minimum": 2}, {"stage": AdmissionState.ROLLING_BACK}]
     for change in changes:
         done = msgspec.structs.replace(half, record=msgspec.structs.replace(decided, **change))

@@ -38,10 +38,10 @@ def pod(name: str, maker: str = "Job", **more: Any) -> MemberPod:
         "uid": name,
         "namespace": "team",
         "name": name,
-        "held": HELD,
-        "claim": None,
+        "group_label": HELD,
+        "membership": None,
         "shape": PLAIN,
-        "maker": MAKERS.get(maker),
+        "controller": MAKERS.get(maker),
         "generation": 3,
         "node": "n",
         "phase": "Running",
@@ -56,7 +56,7 @@ def root(kind: str = JOB, **more: Any) -> SuspendTarget:
 
 def plan(pods: Iterable[MemberPod], its: SuspendTarget | None = None) -> EvictionPlan:
     """All pods of Jobs are those of that one."""
-    made = {it.uid: PodProvenance(root=its, by=BY) for it in pods if it.maker is MAKERS["Job"]}
+    made = {it.uid: PodProvenance(target=its, labels=BY) for it in pods if it.controller is MAKERS["Job"]}
     return eviction_plan.plan_eviction(pods, WANTED, made)
 
 
@@ -78,9 +78,9 @@ def uids(pods: Iterable[MemberPod]) -> list[str]:
         ({"gated": True, "generation": 0, "node": "", "phase": "Pending"}, False),
         ({"phase": "Succeeded"}, False),
         ({"phase": "Failed"}, False),
-        ({"held": "another"}, False),
-        ({"maker": None, "generation": 0, "taken_back": MARK}, True),
-        ({"maker": None, "generation": 0, "taken_back": "another.3"}, False),
+        ({"group_label": "another"}, False),
+        ({"controller": None, "generation": 0, "eviction_mark": MARK}, True),
+        ({"controller": None, "generation": 0, "eviction_mark": "another.3"}, False),
     ],
 )
 def test_members_of_the_generation_are_taken_back_bound_or_not(more: dict[str, Any], taken: bool) -> None:
@@ -115,9 +115,9 @@ def test_a_mark_is_read_back(text: str, said: tuple[str, int]) -> None:
 
 def test_a_job_is_suspended_and_waited_for() -> None:
     found = plan([pod("a"), pod("b", node="", phase="Pending"), pod("c", gated=True, generation=0)], root())
-    assert [(it.root.name, it.mark) for it in found.suspends] == [("work", MARK)]
-    assert uids(found.going) == ["a", "b"]
-    assert not found.releases
+    assert [(it.target.name, it.mark) for it in found.suspends] == [("work", MARK)]
+    assert uids(found.terminating) == ["a", "b"]
+    assert not found.detaches
     assert not found.deletes
     assert not found.done
 
@@ -126,37 +126,37 @@ def test_one_that_a_failure_would_end_forgets_every_pod_that_may_run_by_then() -
     unmarked = pod("d", generation=0)  # somebody else has removed its gate
     gone = [pod("x", deleting=True), pod("y", phase="Succeeded")]
     gated = pod("g", gated=True, generation=0, node="")
-    found = plan([pod("a"), pod("b", node="", phase="Pending"), unmarked, gated, *gone], root(fails=True))
-    assert [(it.pod.uid, it.labels, it.mark, it.job) for it in found.releases] == [
+    found = plan([pod("a"), pod("b", node="", phase="Pending"), unmarked, gated, *gone], root(can_fail=True))
+    assert [(it.pod.uid, it.labels, it.mark, it.job) for it in found.detaches] == [
         (uid, BY, MARK, "job") for uid in ("a", "b", "d")
     ]
     assert not found.suspends  # it would wait for the ends of pods that it forgets a moment later
     assert uids(found.deletes) == ["a", "b", "d"]
-    assert uids(found.going) == ["x"]
+    assert uids(found.terminating) == ["x"]
 
 
 def test_released_pods_are_deleted_though_nobody_owns_them() -> None:
     """Killed between the two: the mark tells that they are not bare."""
-    found = eviction_plan.plan_eviction([pod("a", maker="", taken_back=MARK, jobset="work")], WANTED, {})
+    found = eviction_plan.plan_eviction([pod("a", maker="", eviction_mark=MARK, jobset="work")], WANTED, {})
     assert uids(found.deletes) == ["a"]
     assert not found.blocked
 
 
 def test_a_barrier_whose_pods_are_to_be_released_is_marked_first() -> None:
-    its = root(JOBSET, fails=True, barrier=True)
-    assert [(it.root, it.mark) for it in plan([pod("a")], its).notes] == [(its, MARK)]
-    for other in ({"barrier": False}, {"fails": False}, {"mark": MARK}, {"suspended": True}, {"by_kueue": True}):
-        assert not plan([pod("a")], msgspec.structs.replace(its, **other)).notes
+    its = root(JOBSET, can_fail=True, barrier=True)
+    assert [(it.target, it.mark) for it in plan([pod("a")], its).marks] == [(its, MARK)]
+    for other in ({"barrier": False}, {"can_fail": False}, {"mark": MARK}, {"suspended": True}, {"by_kueue": True}):
+        assert not plan([pod("a")], msgspec.structs.replace(its, **other)).marks
 
 
 def test_a_marked_barrier_is_suspended_once_all_are_gone() -> None:
-    its = root(JOBSET, fails=True, barrier=True, mark=MARK)
-    others = [root(mark="another.3"), root(mark=MARK, over=True), root(mark=MARK, suspended=True)]
+    its = root(JOBSET, can_fail=True, barrier=True, mark=MARK)
+    others = [root(mark="another.3"), root(mark=MARK, finished=True), root(mark=MARK, suspended=True)]
     found = eviction_plan.plan_eviction([], WANTED, {}, [its, *others])
-    assert [(it.root, it.mark) for it in found.renews] == [(its, MARK)]
-    assert found.clear
+    assert [(it.target, it.mark) for it in found.restarts] == [(its, MARK)]
+    assert found.all_gone
     assert not found.done
-    assert not eviction_plan.plan_eviction([pod("c", "ReplicaSet")], WANTED, {}, [its]).renews
+    assert not eviction_plan.plan_eviction([pod("c", "ReplicaSet")], WANTED, {}, [its]).restarts
 
 
 def test_what_was_suspended_does_not_wait_for_what_cannot_be_taken_back() -> None:
@@ -170,7 +170,7 @@ def test_what_was_suspended_does_not_wait_for_what_cannot_be_taken_back() -> Non
 
 def test_a_jobset_is_not_resumed_before_all_its_jobs_have_heard_of_the_suspension() -> None:
     held = pod("a", gated=True, generation=0, node="", jobset="work")
-    assert uids(plan([held], root(JOBSET, suspended=True, mark=MARK)).going) == ["a"]
+    assert uids(plan([held], root(JOBSET, suspended=True, mark=MARK)).terminating) == ["a"]
     assert plan([held], root(JOBSET, suspended=True)).done
     assert plan([held], root(JOBSET, suspended=True, mark="another.1")).done
 
@@ -178,7 +178,7 @@ def test_a_jobset_is_not_resumed_before_all_its_jobs_have_heard_of_the_suspensio
 def test_other_controllers_pods_are_disrupted_and_deleted() -> None:
     found = plan([pod("a", "ReplicaSet"), pod("b", "ReplicaSet", deleting=True)])
     assert uids(found.disrupts) == uids(found.deletes) == ["a"]
-    assert uids(found.going) == ["b"]
+    assert uids(found.terminating) == ["b"]
 
 
 def test_a_pod_that_was_deleted_halfway_is_deleted_again() -> None:
@@ -188,20 +188,20 @@ def test_a_pod_that_was_deleted_halfway_is_deleted_again() -> None:
         pod("a", "ReplicaSet", **halfway),
         pod("b", "ReplicaSet", deleting=True),
         pod("c", "", **halfway),
-        pod("d", "", taken_back=MARK, **halfway),
+        pod("d", "", eviction_mark=MARK, **halfway),
         pod("e", **halfway),
     ]
     found = plan(pods, root(suspended=True, mark=MARK))
     assert uids(found.deletes) == ["a", "d"]
-    assert uids(found.going) == list("abcde")
+    assert uids(found.terminating) == list("abcde")
     assert not found.disrupts
 
 
 def test_bare_pods_are_named_and_nothing_else() -> None:
     found = plan([pod("b", ""), pod("a", "")])
     assert found.done
-    assert found.stuck == ("a", "b")
-    assert found.why == "nobody would make them again, so they are left to you to delete: a, b"
+    assert found.blocked_pods == ("a", "b")
+    assert found.blocked_message == "nobody would make them again, so they are left to you to delete: a, b"
 
 
 @pytest.mark.parametrize(
@@ -214,24 +214,24 @@ def test_bare_pods_are_named_and_nothing_else() -> None:
 )
 def test_what_must_not_be_suspended_is_blocked_and_the_rest_goes_on(more: dict[str, Any], why: str) -> None:
     for fails in (True, False):
-        found = plan([pod("a"), pod("b", deleting=True), pod("w", "ReplicaSet")], root(fails=fails, **more))
-        assert found.why == why
-        assert found.stuck == ("a",)
+        found = plan([pod("a"), pod("b", deleting=True), pod("w", "ReplicaSet")], root(can_fail=fails, **more))
+        assert found.blocked_message == why
+        assert found.blocked_pods == ("a",)
         assert not found.suspends
-        assert not found.releases
+        assert not found.detaches
         assert uids(found.deletes) == ["w"]
 
 
 def test_a_job_that_finds_its_pods_otherwise_than_by_labels_is_blocked_if_it_could_fail() -> None:
-    found = eviction_plan.plan_eviction([pod("a")], WANTED, {"a": PodProvenance(root=root(fails=True))})
-    assert found.why == "Job work finds its pods by no label"
-    assert not eviction_plan.plan_eviction([pod("a")], WANTED, {"a": PodProvenance(root=root())}).blocked
+    found = eviction_plan.plan_eviction([pod("a")], WANTED, {"a": PodProvenance(target=root(can_fail=True))})
+    assert found.blocked_message == "Job work finds its pods by no label"
+    assert not eviction_plan.plan_eviction([pod("a")], WANTED, {"a": PodProvenance(target=root())}).blocked
 
 
 @pytest.mark.parametrize(
     "its",
     [
-        root(over=True),
+        root(finished=True),
         root(suspended=True),
         root(suspended=True, others=("z",)),
         root(suspended=True, mark=MARK),
@@ -241,7 +241,7 @@ def test_a_job_that_finds_its_pods_otherwise_than_by_labels_is_blocked_if_it_cou
 )
 def test_pods_that_go_anyway_are_only_waited_for(its: SuspendTarget | None) -> None:
     found = plan([pod("a")], its)
-    assert uids(found.going) == ["a"]
+    assert uids(found.terminating) == ["a"]
     assert not found.suspends
     assert not found.deletes
     assert not found.blocked
@@ -270,8 +270,8 @@ class Cluster:
     def plan(self) -> EvictionPlan:
         made = {}
         for it in self.pods.values():
-            if eviction.is_job_pod(it) and it.maker is not None:
-                made[it.uid] = PodProvenance(root=self.roots[it.maker.uid], by=BY)
+            if eviction.is_job_pod(it) and it.controller is not None:
+                made[it.uid] = PodProvenance(target=self.roots[it.controller.uid], labels=BY)
         return eviction_plan.plan_eviction(
             self.pods.values(), WANTED, made, {it.uid: it for it in self.roots.values()}.values()
         )
@@ -279,19 +279,19 @@ class Cluster:
     def act(self, found: EvictionPlan, steps: int) -> None:
         """So many writes of the plan, and then it was killed."""
         writes: list[Any] = [
-            *found.notes,
-            *found.releases,
+            *found.marks,
+            *found.detaches,
             *found.suspends,
             *found.deletes,
-            *found.renews,
+            *found.restarts,
             *found.resumes,
         ]
         for write in writes[:steps]:
             self.done.append(write)
             if isinstance(write, eviction.DetachPod):
-                self._change(write.pod.uid, maker=None, taken_back=write.mark)
+                self._change(write.pod.uid, controller=None, eviction_mark=write.mark)
             elif isinstance(write, eviction.SuspendOwner):
-                self._suspend(write, suspended=write not in found.notes)
+                self._suspend(write, suspended=write not in found.marks)
             elif isinstance(write, SuspendTarget):
                 for uid, its in self.roots.items():
                     if its.uid == write.uid:
@@ -305,21 +305,21 @@ class Cluster:
         for uid, it in list(self.pods.items()):
             if it.deleting:
                 del self.pods[uid]
-            elif eviction.is_job_pod(it) and it.maker is not None:
-                its = self.roots[it.maker.uid]
-                if its.suspended or its.over:
+            elif eviction.is_job_pod(it) and it.controller is not None:
+                its = self.roots[it.controller.uid]
+                if its.suspended or its.finished:
                     self._change(uid, deleting=True)
 
     def _suspend(self, write: eviction.SuspendOwner, *, suspended: bool) -> None:
         for uid, its in self.roots.items():
-            if its.uid != write.root.uid:
+            if its.uid != write.target.uid:
                 continue
-            if its.fails and suspended:
+            if its.can_fail and suspended:
                 assert not [
                     it.name
                     for it in self.pods.values()
-                    if it.maker is not None
-                    and it.maker.uid == uid
+                    if it.controller is not None
+                    and it.controller.uid == uid
                     and not (it.gated or it.deleting or it.phase in FINISHED)
                 ], "a Job that its pods' ends would fail was suspended while they could still run"
             self.roots[uid] = msgspec.structs.replace(its, suspended=suspended, mark=write.mark)
@@ -342,10 +342,10 @@ kinds_of_pods: st.SearchStrategy[dict[str, Any]] = st.fixed_dictionaries(
 )
 kinds_of_roots: st.SearchStrategy[dict[str, Any]] = st.fixed_dictionaries(
     {
-        "fails": st.booleans(),
+        "can_fail": st.booleans(),
         "barrier": st.booleans(),
         "suspended": st.sampled_from([False, False, True]),
-        "over": st.sampled_from([False, False, False, True]),
+        "finished": st.sampled_from([False, False, False, True]),
         "by_kueue": st.sampled_from([False, False, False, True]),
         "others": st.sampled_from([(), (), ("z",)]),
     }
@@ -373,7 +373,7 @@ def clusters(draw: st.DrawFn) -> Cluster:
             deleting=it["deleting"],
             jobset=JOBS_OF.get(by, ""),
         )
-        pods[uid] = msgspec.structs.replace(pods[uid], maker=maker)
+        pods[uid] = msgspec.structs.replace(pods[uid], controller=maker)
     return Cluster(pods, roots, before=dict(roots))
 
 
@@ -385,12 +385,12 @@ def test_killed_after_any_writes_it_ends_and_harms_nobody(cluster: Cluster, live
         cluster.go()
     assert cluster.plan().done
     for uid in cluster.deleted:
-        maker = first[uid].maker
+        maker = first[uid].controller
         assert maker is not None, "a bare pod was deleted"
-        assert not eviction.is_job_pod(first[uid]) or cluster.before[maker.uid].fails, "a Job's pod was deleted"
+        assert not eviction.is_job_pod(first[uid]) or cluster.before[maker.uid].can_fail, "a Job's pod was deleted"
     for uid, its in cluster.roots.items():
         was = cluster.before[uid]
-        if was.by_kueue or was.others or was.over or was.suspended:
+        if was.by_kueue or was.others or was.finished or was.suspended:
             assert its == was, "an owner was touched that must not be"
 
 
@@ -424,7 +424,7 @@ def test_a_job_is_read() -> None:
         mark=MARK,
         by_kueue=True,
         managed_by="example.com/x",
-        fails=True,
+        can_fail=True,
         others=("z",),
     )
 
@@ -439,10 +439,10 @@ def test_a_job_is_read() -> None:
     ],
 )
 def test_an_owner_that_ends_is_over(kind: str, obj: dict[str, Any]) -> None:
-    assert eviction_owners.read_target(kind, obj).over
+    assert eviction_owners.read_target(kind, obj).finished
     assert not eviction_owners.read_target(
         kind, {"status": {"conditions": [{"type": "Failed", "status": "False"}]}}
-    ).over
+    ).finished
 
 
 @pytest.mark.parametrize("manager", ["", "kubernetes.io/job-controller", "jobset.sigs.k8s.io/jobset-controller"])

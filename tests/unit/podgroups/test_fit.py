@@ -176,12 +176,12 @@ def test_what_lacks_is_told_in_the_words_of_the_resource() -> None:
         NodeInfo(node=NodeFacts(name=str(it), labels={}), free={"nvidia.com/gpu": 8000, "pods": 9000})
         for it in range(5)
     ]
-    assert check([needed], nodes).lacks == "needs 48 nvidia.com/gpu, 40 free"
+    assert check([needed], nodes).shortage == "needs 48 nvidia.com/gpu, 40 free"
 
 
 def test_room_in_all_that_is_nowhere_in_one_piece_is_told_as_that() -> None:
     answer = check([demand(shape(2, cpu=3))], [room("a", cpu=4), room("b", cpu=2)])
-    assert answer.lacks == "1 of 2 pods have room: what is free is spread over too many nodes"
+    assert answer.shortage == "1 of 2 pods have room: what is free is spread over too many nodes"
 
 
 def test_a_quorum_fits_where_not_all_do() -> None:
@@ -190,13 +190,13 @@ def test_a_quorum_fits_where_not_all_do() -> None:
 
 def test_what_the_podgroup_names_must_be_free_as_well() -> None:
     answer = check([demand(shape(1, cpu=1), cpu=6)], [room("a", cpu=5)])
-    assert answer.lacks == "needs 6 cpu, 5 free"
+    assert answer.shortage == "needs 6 cpu, 5 free"
 
 
 def test_only_nodes_that_take_the_pods_count() -> None:
     zone = selection.pod_node_selection({"nodeSelector": {"zone": "a"}})
     nodes = [room("a", labels={"zone": "a"}, cpu=1), room("b", cpu=9)]
-    assert check([demand(shape(2, zone, cpu=1))], nodes).lacks == "needs 2 cpu, 1 free"
+    assert check([demand(shape(2, zone, cpu=1))], nodes).shortage == "needs 2 cpu, 1 free"
     assert greedy.matching_nodes([shape(1, zone)], [it.node for it in nodes]) == {"a"}
 
 
@@ -218,31 +218,31 @@ def test_room_for_two_shapes_is_certain_only_if_no_order_can_spoil_it() -> None:
     """Small pods spread over both nodes would leave no place for the large one."""
     mixed = demand(shape(2, cpu=1), shape(1, cpu=4))
     tight = check([mixed], [room("a", cpu=4), room("b", cpu=4)])
-    assert (tight.fits, tight.certain) == (True, False)
+    assert (tight.fits, tight.guaranteed) == (True, False)
     wide = check([mixed], [room(name, cpu=4) for name in "abc"])
-    assert (wide.fits, wide.certain) == (True, True)
+    assert (wide.fits, wide.guaranteed) == (True, True)
 
 
 def test_two_quorums_of_one_shape_are_certain_only_if_all_members_have_room() -> None:
     """Either group's members beyond its minimum may take the other's places."""
     quorum = demand(shape(8, cpu=1), minimum=5)
-    assert check([quorum], [room("a", cpu=5)]).certain
-    assert not check([quorum, quorum], [room("a", cpu=10)]).certain
-    assert check([quorum, quorum], [room("a", cpu=16)]).certain
+    assert check([quorum], [room("a", cpu=5)]).guaranteed
+    assert not check([quorum, quorum], [room("a", cpu=10)]).guaranteed
+    assert check([quorum, quorum], [room("a", cpu=16)]).guaranteed
 
 
 def test_those_that_come_first_have_their_places() -> None:
     ground = NodeSnapshot([room("a", cpu=4)])
     answer = greedy.check_fit([demand(shape(2, cpu=1))], ground, first=[shape(3, cpu=1)])
-    assert answer.lacks == "needs 2 cpu, 1 free"
+    assert answer.shortage == "needs 2 cpu, 1 free"
 
 
 def test_those_beside_spoil_only_what_they_can_take() -> None:
     """A group that finds no room at all harms nobody."""
     ground = NodeSnapshot([room("a", cpu=4)])
-    assert greedy.check_fit([demand(shape(4, cpu=1))], ground, beside=[shape(9, cpu=8)]).certain
-    assert not greedy.check_fit([demand(shape(4, cpu=1))], ground, beside=[shape(1, cpu=2)]).certain
-    assert greedy.check_fit([demand(shape(2, cpu=1))], ground, beside=[shape(1, cpu=2)]).certain
+    assert greedy.check_fit([demand(shape(4, cpu=1))], ground, beside=[shape(9, cpu=8)]).guaranteed
+    assert not greedy.check_fit([demand(shape(4, cpu=1))], ground, beside=[shape(1, cpu=2)]).guaranteed
+    assert greedy.check_fit([demand(shape(2, cpu=1))], ground, beside=[shape(1, cpu=2)]).guaranteed
 
 
 def test_a_node_that_is_overfull_has_no_room() -> None:
@@ -263,7 +263,7 @@ def test_a_certain_fit_stands_whatever_the_scheduler_does(
     rooms = [room(str(number), cpu=cpu, memory=memory) for number, (cpu, memory) in enumerate(free)]
     wanted = [shape(count, cpu=cpu, memory=memory) for count, cpu, memory in asked]
     answer = check([demand(*wanted)], rooms)
-    if not (answer.fits and answer.certain):
+    if not (answer.fits and answer.guaranteed):
         return
     left = {it.node.name: dict(it.free) for it in rooms}
     for each in data.draw(st.permutations([it for it in wanted for _ in range(it.count)])):
@@ -281,7 +281,7 @@ def test_a_group_fits_or_lacks_something_and_nobody_is_settled_where_there_is_no
     rooms = [room(str(number), cpu=cpu, memory=memory) for number, (cpu, memory) in enumerate(free)]
     wanted = [shape(count, cpu=cpu, memory=memory) for count, cpu, memory in asked]
     answer = check([demand(*wanted)], rooms)
-    assert bool(answer.lacks) is not answer.fits
+    assert bool(answer.shortage) is not answer.fits
     assert all(many >= 0 for it in greedy.after_placing(rooms, wanted) for many in it.free.values())
 
 
@@ -335,4 +335,4 @@ def test_places_are_counted_anew_where_a_node_has_changed() -> None:
 
 def test_what_gangs_lack_together_is_told_of_all_of_them() -> None:
     answer = check([demand(shape(2, cpu=1)), demand(shape(3, cpu=1))], [room("a", cpu=4)])
-    assert answer.lacks == "needs 5 cpu, 4 free"
+    assert answer.shortage == "needs 5 cpu, 4 free"

@@ -37,7 +37,7 @@ SAID = [
 @pytest.mark.parametrize(("labels", "notes", "way", "design"), SAID)
 def test_a_pod_names_its_group_in_its_own_namespace(labels: Json, notes: Json, way: Format, design: Flavor) -> None:
     said = claim(labels=labels, notes=notes)
-    assert (said.way, said.key) == (way, PodGroupKey(design=design, namespace="team", name="g"))
+    assert (said.format, said.key) == (way, PodGroupKey(design=design, namespace="team", name="g"))
     assert said.problems == ()
 
 
@@ -88,7 +88,7 @@ def test_koordinators_annotations_say_all_there_is() -> None:
     notes = koordinator(
         min_available="5", total_number="8", waiting_time="1h30m", mode="NonStrict", groups='["b/h", "team/g"]'
     )
-    assert claim(notes=notes).terms == GroupSpec(
+    assert claim(notes=notes).spec == GroupSpec(
         minimum=5, total=8, wait=Fraction(5400), mode=GangMode.NON_STRICT, gangs=("b/h", "team/g")
     )
 
@@ -96,7 +96,7 @@ def test_koordinators_annotations_say_all_there_is() -> None:
 def test_koordinators_label_may_name_the_gang_of_its_annotations() -> None:
     """Annotations win over the PodGroup, also those of pods that name it by the label alone."""
     said = claim(labels={KOORDINATOR: "g"}, notes=koordinator(None, min_available="5"))
-    assert (said.way, said.key.name, said.terms.minimum) == (Format.KOORDINATOR_POD_GROUP, "g", 5)
+    assert (said.format, said.key.name, said.spec.minimum) == (Format.KOORDINATOR_POD_GROUP, "g", 5)
 
 
 def test_an_empty_label_beside_annotations_is_told_once() -> None:
@@ -118,7 +118,7 @@ def test_a_minimum_without_a_name_is_no_claim_but_can_be_told(labels: Json, note
 
 def test_the_same_name_for_two_designs_is_one_claim_of_the_first() -> None:
     said = claim(labels={PLUGINS: "g", KOORDINATOR: "g"}, notes={KEP24: "g"})
-    assert (said.way, said.problems) == (Format.KOORDINATOR_POD_GROUP, ())
+    assert (said.format, said.problems) == (Format.KOORDINATOR_POD_GROUP, ())
     assert formats.conflicting_names(meta(labels={PLUGINS: "g", KOORDINATOR: "g"})) is None
 
 
@@ -144,7 +144,7 @@ def test_a_name_put_beside_the_one_a_pod_is_held_for_does_not_take_its_place() -
         edited, held=group_label(PodGroupKey(design=Flavor.ALIBABA, namespace="team", name="one"))
     )
     assert still is not None
-    assert (still.key.name, still.terms.minimum) == ("one", 3)
+    assert (still.key.name, still.spec.minimum) == ("one", 3)
     assert "names two groups" in problem_lines(still.problems)[0]
 
 
@@ -167,21 +167,21 @@ def test_kep24s_podgroup_has_minmembers_and_totalresources() -> None:
     said = read_pod_group_source(
         "incubator.scheduling.k8s.io", minMembers=4, totalResources={"cpu": "2", "memory": "1Gi"}
     )
-    assert said.terms == GroupSpec(minimum=4, resources=(("cpu", Fraction(2)), ("memory", Fraction(2**30))))
+    assert said.spec == GroupSpec(minimum=4, resources=(("cpu", Fraction(2)), ("memory", Fraction(2**30))))
     assert said.problems == ()
 
 
 @pytest.mark.parametrize("api", ["scheduling.x-k8s.io", "scheduling.sigs.k8s.io"])
 def test_the_other_podgroups_have_minmember_minresources_and_a_time(api: str) -> None:
     said = read_pod_group_source(api, minMember=4, minResources={"cpu": "500m"}, scheduleTimeoutSeconds=30)
-    assert said.terms == GroupSpec(minimum=4, wait=Fraction(30), resources=(("cpu", Fraction(1, 2)),))
+    assert said.spec == GroupSpec(minimum=4, wait=Fraction(30), resources=(("cpu", Fraction(1, 2)),))
 
 
 def test_koordinators_annotations_on_a_podgroup_are_kept_apart() -> None:
     notes = {f"{GANG}total-number": "6", f"{GANG}mode": "Strict", f"{GANG}groups": '["team/g"]'}
     said = read_pod_group_source("scheduling.sigs.k8s.io", minMember=4, notes=notes)
-    assert said.terms == GroupSpec(minimum=4)
-    assert said.noted == GroupSpec(total=6, mode=GangMode.STRICT, gangs=("team/g",))
+    assert said.spec == GroupSpec(minimum=4)
+    assert said.annotated_spec == GroupSpec(total=6, mode=GangMode.STRICT, gangs=("team/g",))
 
 
 @pytest.mark.parametrize(
@@ -189,7 +189,7 @@ def test_koordinators_annotations_on_a_podgroup_are_kept_apart() -> None:
 )
 def test_a_podgroup_of_another_version_says_nothing_but_that(api: str) -> None:
     said = read_pod_group_source(api, minMember=4, minMembers=4)
-    assert said.terms == GroupSpec()
+    assert said.spec == GroupSpec()
     (problem,) = said.problems
     assert (problem.path, problem.cause_type.name) == ("apiVersion", "NOT_SUPPORTED")
 

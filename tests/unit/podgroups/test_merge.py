@@ -36,7 +36,7 @@ def test_a_kep24_group_takes_its_terms_from_the_podgroup_of_its_namespace() -> N
     own = read_pod_group_source("incubator.scheduling.k8s.io", minMembers=2, totalResources={"cpu": "3"})
     made = group(*(member(pod, notes={KEP24: "g"}) for pod in "ab"), pod_groups=(elsewhere, own))
     assert (made.minimum, made.total, made.resources) == (2, 2, (("cpu", Fraction(3)),))
-    assert (made.valid, made.gathered, made.lacks_pod_group) == (True, True, False)
+    assert (made.valid, made.gathered, made.pod_group_missing) == (True, True, False)
 
 
 def test_a_group_is_as_large_as_its_living_members() -> None:
@@ -70,7 +70,7 @@ def test_each_design_has_its_own_limit_unless_the_podgroup_says_one(label: str, 
 
 def test_designs_without_a_limit_take_the_operators() -> None:
     one = member("a", labels=alibaba())
-    assert merge.merge_group(one.claim.key, [one], default_wait=Fraction(42)).wait == 42
+    assert merge.merge_group(one.membership.key, [one], default_wait=Fraction(42)).wait == 42
 
 
 def test_koordinators_own_podgroup_wins_over_that_of_scheduler_plugins() -> None:
@@ -102,19 +102,19 @@ def test_annotations_win_over_the_podgroup_value_by_value() -> None:
 
 def test_annotated_members_speak_for_those_that_only_carry_the_label() -> None:
     made = group(*noted("a", min_available="2"), *labelled(KOORDINATOR, "b"))
-    assert (made.minimum, made.present, made.lacks_pod_group, made.valid) == (2, 2, False, True)
-    assert made.ways == (Format.KOORDINATOR_ANNOTATIONS, Format.KOORDINATOR_POD_GROUP)
+    assert (made.minimum, made.present, made.pod_group_missing, made.valid) == (2, 2, False, True)
+    assert made.formats == (Format.KOORDINATOR_ANNOTATIONS, Format.KOORDINATOR_POD_GROUP)
 
 
 @pytest.mark.parametrize("label", [PLUGINS, KOORDINATOR])
 def test_a_group_named_but_absent_lacks_its_podgroup_and_is_not_called_invalid(label: str) -> None:
     made = group(*labelled(label, "a"))
-    assert (made.lacks_pod_group, made.valid, made.minimum, made.gathered) == (True, True, None, False)
+    assert (made.pod_group_missing, made.valid, made.minimum, made.gathered) == (True, True, None, False)
 
 
 def test_a_label_with_annotations_that_leave_the_minimum_out_waits_for_its_podgroup() -> None:
     one = member("a", labels={KOORDINATOR: "g"}, notes=koordinator(None, mode="Strict"))
-    assert (group(one).lacks_pod_group, group(one).valid) == (True, True)
+    assert (group(one).pod_group_missing, group(one).valid) == (True, True)
 
 
 def test_annotations_without_a_minimum_and_without_a_podgroup_are_invalid() -> None:
@@ -172,7 +172,7 @@ def test_a_podgroup_of_another_version_makes_its_group_invalid_and_is_there() ->
         *labelled(PLUGINS, "a"), pod_groups=(read_pod_group_source("scheduling.x-k8s.io/v1beta1", minMember=3),)
     )
     assert [it.path for it in made.problems] == ["apiVersion"]
-    assert not made.lacks_pod_group
+    assert not made.pod_group_missing
 
 
 def test_a_total_below_the_minimum_is_wrong_wherever_both_come_from() -> None:
@@ -209,7 +209,7 @@ POD_GROUPS = (
 def test_the_order_of_sources_has_no_meaning(
     data: st.DataObject, members: list[MemberSource], crds: list[PodGroupSource]
 ) -> None:
-    key = members[0].claim.key
+    key = members[0].membership.key
     made = merge.merge_group(key, members, crds)
     again = merge.merge_group(key, data.draw(st.permutations(members)), data.draw(st.permutations(crds)))
     assert again == made
@@ -218,10 +218,10 @@ def test_the_order_of_sources_has_no_meaning(
 @settings(deadline=None)
 @given(gangs())
 def test_a_valid_group_that_lacks_nothing_has_a_minimum_all_agree_on(members: list[MemberSource]) -> None:
-    made = merge.merge_group(members[0].claim.key, members)
-    if made.valid and not made.lacks_pod_group:
+    made = merge.merge_group(members[0].membership.key, members)
+    if made.valid and not made.pod_group_missing:
         assert made.minimum is not None
-        assert {it.claim.terms.minimum for it in members} - {None} == {made.minimum}
+        assert {it.membership.spec.minimum for it in members} - {None} == {made.minimum}
         assert made.total is not None
         assert made.total >= made.minimum
     if made.gathered:
@@ -233,7 +233,7 @@ def test_a_valid_group_that_lacks_nothing_has_a_minimum_all_agree_on(members: li
 def test_what_is_wrong_with_one_group_leaves_another_as_it_was(
     ours: list[MemberSource], theirs: list[MemberSource]
 ) -> None:
-    key = ours[0].claim.key
+    key = ours[0].membership.key
     strangers = [
         member(f"q-{number}", labels=alibaba("g"), notes={}, namespace="other") for number, _ in enumerate(theirs)
     ]

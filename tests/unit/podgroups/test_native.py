@@ -24,17 +24,17 @@ RECORD = AdmissionRecord(
 def member(number: int, named: str = "jobset-gate-abc") -> MemberPod:
     shape = PodShape(selection=pod_node_selection({}), requests={}, count=1)
     return MemberPod(
-        uid=f"u{number}", namespace="team", name=f"p{number}", held="abc", claim=None, shape=shape, gated=True,
-        native=named,
+        uid=f"u{number}", namespace="team", name=f"p{number}", group_label="abc", membership=None, shape=shape,
+        gated=True, native=named,
     )  # fmt: skip
 
 
 def group(*members: MemberPod, gangs: tuple[str, ...] = (), home: RecordRef | None = HOME) -> GroupSnapshot:
     merged = MergedGroup(
-        key=KEY, ways=(Format.SCHEDULER_PLUGINS,), minimum=3, total=None, wait=Fraction(60), mode=GangMode.STRICT,
-        gangs=gangs, resources=(), pod_group=None, lacks_pod_group=False, present=len(members),
+        key=KEY, formats=(Format.SCHEDULER_PLUGINS,), minimum=3, total=None, wait=Fraction(60), mode=GangMode.STRICT,
+        gangs=gangs, resources=(), pod_group=None, pod_group_missing=False, present=len(members),
     )  # fmt: skip
-    return GroupSnapshot(group=merged, label="abc", members=members, created=0.0, home=home, record=RECORD)
+    return GroupSnapshot(group=merged, label="abc", members=members, created=0.0, record_ref=home, record=RECORD)
 
 
 @pytest.mark.parametrize(

@@ -23,10 +23,10 @@ def counts(**more: Any) -> MemberCounts:
         (counts(opened=False, bound=2), Phase.PENDING),
         (counts(opened=False, failed=1), Phase.PENDING),
         (counts(), Phase.PENDING),
-        (counts(late=True), Phase.PENDING),
+        (counts(deadline_passed=True), Phase.PENDING),
         (counts(bound=1), Phase.SCHEDULING),
         (counts(bound=2, running=2), Phase.SCHEDULING),
-        (counts(bound=2, running=2, late=True), Phase.UNKNOWN),
+        (counts(bound=2, running=2, deadline_passed=True), Phase.UNKNOWN),
         (counts(bound=3, running=2), Phase.SCHEDULING),
         (counts(bound=3, running=3), Phase.RUNNING),
         (counts(bound=3, running=2, succeeded=1), Phase.RUNNING),
@@ -36,8 +36,8 @@ def counts(**more: Any) -> MemberCounts:
         (counts(bound=3, present=3, running=3, failed=1), Phase.RUNNING),
         (counts(bound=3, present=3, running=2, failed=1), Phase.FAILED),
         (counts(bound=3, present=3, succeeded=3, failed=1), Phase.FINISHED),
-        (counts(bound=2, running=2, returning=True), Phase.UNKNOWN),
-        (counts(returning=True), Phase.PENDING),
+        (counts(bound=2, running=2, evicting=True), Phase.UNKNOWN),
+        (counts(evicting=True), Phase.PENDING),
     ],
 )
 def test_a_phase_follows_from_the_facts(seen: MemberCounts, wanted: Phase) -> None:
@@ -68,5 +68,10 @@ def test_the_arrows_of_the_diagram_are_gone_along() -> None:
 
 
 def test_a_roll_back_leads_to_pending() -> None:
-    steps = [counts(bound=2, late=True), counts(bound=1, returning=True), counts(returning=True), counts(opened=False)]
+    steps = [
+        counts(bound=2, deadline_passed=True),
+        counts(bound=1, evicting=True),
+        counts(evicting=True),
+        counts(opened=False),
+    ]
     assert [str(group_phase(it)) for it in steps] == ["Unknown", "Unknown", "Pending", "Pending"]

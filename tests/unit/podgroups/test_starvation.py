@@ -22,7 +22,7 @@ GPU = "nvidia.com/gpu"
 def room(name: str, free: dict[str, int], whole: dict[str, int] | None = None, **labels: str) -> NodeInfo:
     """In whole units; empty unless it is said what is free."""
     amounts = [{it: many * 1000 for it, many in {"pods": 99, **some}.items()} for some in (free, whole or free)]
-    return NodeInfo(node=NodeFacts(name=name, labels=labels), free=amounts[0], whole=amounts[1])
+    return NodeInfo(node=NodeFacts(name=name, labels=labels), free=amounts[0], empty=amounts[1])
 
 
 def gang(name: str, pods: int, asked: dict[str, int], on: str = "n", pool: str = "", **more: Any) -> Candidate:
@@ -30,9 +30,9 @@ def gang(name: str, pods: int, asked: dict[str, int], on: str = "n", pool: str =
     every = (Requirement(key="pool", operator="In", values=frozenset({pool})),) if pool else ()
     requests = {it: many * 1000 for it, many in {"pods": 1, **asked}.items()}
     shape = PodShape(selection=NodeSelection(every=every), requests=requests, count=pods)
-    more = {"created": NOW, "since": NOW, **more}
+    more = {"created": NOW, "ready_since": NOW, **more}
     demand = GroupRequest(key=key(name, namespace=more.pop("namespace", "team")), shapes=(shape,), minimum=pods)
-    return Candidate(demands=(demand,), priority=more.pop("priority", 0), domain=frozenset(on), **more)
+    return Candidate(requests=(demand,), priority=more.pop("priority", 0), domain=frozenset(on), **more)
 
 
 def judged(*candidates: Candidate, rooms: list[NodeInfo], now: float = NOW, **more: Any) -> dict[str, Admit | Hold]:
@@ -54,7 +54,7 @@ def told(*candidates: Candidate, **more: Any) -> dict[str, str]:
 
 
 def starved(name: str, pods: int, asked: dict[str, int], **more: Any) -> Candidate:
-    return gang(name, pods, asked, **{"created": 1.0, "since": NOW - STARVATION, **more})
+    return gang(name, pods, asked, **{"created": 1.0, "ready_since": NOW - STARVATION, **more})
 
 
 def test_a_gang_that_queues_for_gpus_stops_no_gang_that_wants_none() -> None:
@@ -98,33 +98,33 @@ def test_what_its_pods_could_have_but_not_on_one_node_is_kept_as_a_whole() -> No
 def test_what_a_pod_group_wants_beyond_its_pods_is_told_and_kept_from_nobody() -> None:
     rooms = [room("n", {"cpu": 30}, {"cpu": 32})]
     tiny = starved("greedy", 1, {"cpu": 1})
-    wants = msgspec.structs.replace(tiny.demands[0], resources={"cpu": 32_000})
-    greedy = msgspec.structs.replace(tiny, demands=(wants,))
+    wants = msgspec.structs.replace(tiny.requests[0], resources={"cpu": 32_000})
+    greedy = msgspec.structs.replace(tiny, requests=(wants,))
     assert told(greedy, gang("honest", 2, {"cpu": 1}), rooms=rooms) == {
         "greedy": "needs 32 cpu, 30 free",
         "honest": "opened",
     }
-    large = msgspec.structs.replace(starved("large", 31, {"cpu": 1}).demands[0], resources={"cpu": 32_000})
-    both = msgspec.structs.replace(tiny, demands=(large,))
+    large = msgspec.structs.replace(starved("large", 31, {"cpu": 1}).requests[0], resources={"cpu": 32_000})
+    both = msgspec.structs.replace(tiny, requests=(large,))
     assert told(both, gang("honest", 2, {"cpu": 1}), rooms=rooms)["honest"].startswith("behind team/large")
 
 
 def test_nobody_is_held_back_for_ever() -> None:
     """The privilege ends, and comes again; and who has room is not held back for longer either, whoever is in front."""
     rooms = [room("n", {"cpu": 4}, {"cpu": 8})]
-    large, late = starved("large", 8, {"cpu": 1}, since=NOW), gang("late", 1, {"cpu": 1}, created=NOW)
+    large, late = starved("large", 8, {"cpu": 1}, ready_since=NOW), gang("late", 1, {"cpu": 1}, created=NOW)
 
     def at(parts: float, since: float) -> bool:
         """Whether one that came after so many parts is held back then."""
         now = NOW + parts * STARVATION
-        one = msgspec.structs.replace(late, since=NOW + since * STARVATION)
+        one = msgspec.structs.replace(late, ready_since=NOW + since * STARVATION)
         return told(large, one, rooms=rooms, now=now)["late"] != "opened"
 
     assert [at(parts, parts) for parts in (0.9, 1, 2.9, 3, 3.9, 4, 5.9, 6)] == [
         *(False, True, True),
         *(False, False, True, True, False),
     ]
-    crowd = [starved(f"s{it}", 8, {"cpu": 1}, since=NOW - it * STARVATION / 2) for it in range(9)]
+    crowd = [starved(f"s{it}", 8, {"cpu": 1}, ready_since=NOW - it * STARVATION / 2) for it in range(9)]
     held = [
         told(*crowd, late, rooms=rooms, now=NOW + tenths * STARVATION / 10)["late"] != "opened"
         for tenths in range(10 * ROUND_PARTS)
@@ -143,7 +143,7 @@ def test_a_tenant_learns_whom_it_waits_for_only_in_its_own_namespace(namespace: 
 def test_one_that_waits_for_room_keeps_nobody_from_being_tried() -> None:
     """A gang with a volume behind one that queues for devices is the first of those that are not sure of theirs."""
     rooms = [room("n", {"cpu": 8, GPU: 0}, {"cpu": 8, GPU: 4})]
-    volumes = gang("volumes", 1, {"cpu": 1}, unmodelled=("volumes that bind to nodes",))
+    volumes = gang("volumes", 1, {"cpu": 1}, unsupported=("volumes that bind to nodes",))
     assert told(starved("gpus", 4, {GPU: 1}), volumes, rooms=rooms)["volumes"] == "opened"
 
 
@@ -151,31 +151,33 @@ def test_a_higher_priority_ends_the_try_of_a_lower_one() -> None:
     """Once it has had the time that being placed takes; and one that has no priority over it says whom it waits for."""
     rooms = [room("n", {"cpu": 4})]
     tried = opened(waiting("low", 9, unmodelled=("host ports",)), proven=False)
-    tried = msgspec.structs.replace(tried, priority=10, since=NOW - 60)
+    tried = msgspec.structs.replace(tried, priority=10, admitted_at=NOW - 60)
     high = waiting("high", 1, priority=1000, unmodelled=("host ports",))
     verdict = judged(high, rooms=rooms, standing=(tried,))["high"]
     assert isinstance(verdict, Hold)
-    assert verdict.ends == (tried.key,)
+    assert verdict.must_yield == (tried.key,)
     assert verdict.message == "behind team/low, which is being placed; host ports is not reckoned with"
-    fresh = msgspec.structs.replace(tried, since=NOW - 1)
+    fresh = msgspec.structs.replace(tried, admitted_at=NOW - 1)
     for other, standing in ((high, fresh), (msgspec.structs.replace(high, priority=10), tried)):
         verdict = judged(other, rooms=rooms, standing=(standing,))["high"]
         assert isinstance(verdict, Hold)
-        assert verdict.ends == ()
+        assert verdict.must_yield == ()
 
 
 def test_one_that_has_to_preempt_ends_such_a_try_too() -> None:
-    full = msgspec.structs.replace(room("n", {"cpu": 1}, {"cpu": 4}), taken=((10, {"cpu": 3000, "pods": 3000}),))
+    full = msgspec.structs.replace(
+        room("n", {"cpu": 1}, {"cpu": 4}), used_by_priority=((10, {"cpu": 3000, "pods": 3000}),)
+    )
     tried = opened(waiting("low", 9, unmodelled=("inter-pod anti-affinity",)), proven=False)
-    tried = msgspec.structs.replace(tried, priority=10, since=NOW - 60)
+    tried = msgspec.structs.replace(tried, priority=10, admitted_at=NOW - 60)
     high = may_preempt(waiting("high", 4, priority=1000), 1000)
     verdict = judged(high, rooms=[full], standing=(tried,))["high"]
     assert isinstance(verdict, Hold)
-    assert (verdict.reason, verdict.ends) == ("BehindOther", (tried.key,))
+    assert (verdict.reason, verdict.must_yield) == ("BehindOther", (tried.key,))
     never = may_preempt(waiting("high", 5, priority=1000), 1000)
     verdict = judged(never, rooms=[full], standing=(tried,))["high"]
     assert isinstance(verdict, Hold)
-    assert verdict.ends == ()
+    assert verdict.must_yield == ()
 
 
 def test_what_was_proven_and_has_no_room_any_more_is_kept_no_room() -> None:

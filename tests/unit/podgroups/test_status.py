@@ -196,7 +196,7 @@ def facts(given: GroupStatus, now: float = 2e9) -> dict[str, list[str]]:
     """Reason to the objects that bear an Event of it, "" for the PodGroup; of those that are due."""
     found: dict[str, list[str]] = {}
     for fact in given.events:
-        if fact.due <= now:
+        if fact.not_before <= now:
             bearers = [""] if fact.on_group and given.pod_group is not None else []
             found.setdefault(fact.reason, []).extend([*bearers, *(it.name for it in fact.pods)])
     return found
@@ -233,7 +233,7 @@ def test_what_is_wrong_is_told_on_the_group_and_on_a_handful_of_the_pods_to_blam
     ],
 )
 def test_texts_that_only_count_on_are_the_same_fact(reason: str, one: str, other: str, same: bool) -> None:
-    said = (of(pod("a"), why=GroupReason(reason=reason, message=text)).events[0].once for text in (one, other))
+    said = (of(pod("a"), why=GroupReason(reason=reason, message=text)).events[0].dedup_key for text in (one, other))
     assert (len(set(said)) == 1) == same
 
 

@@ -47,9 +47,9 @@ def test_a_group_is_put_together_from_its_parts_in_any_order() -> None:
         assert (seen.group.minimum, seen.group.present, seen.group.gathered) == (3, 2, False)
         assert seen.label == group_label(G)
         assert seen.created == TEN_O_CLOCK - 3600
-        assert seen.kind_status == {"phase": "Pending"}
-        assert seen.home is not None
-        assert (seen.home.api, seen.home.uid) == (names.PLUGINS_GROUP, "uid-g")
+        assert seen.pod_group_status == {"phase": "Pending"}
+        assert seen.record_ref is not None
+        assert (seen.record_ref.api, seen.record_ref.uid) == (names.PLUGINS_GROUP, "uid-g")
         assert made.keys() == {G}
 
 
@@ -57,8 +57,8 @@ def test_members_alone_are_a_group_without_its_pod_group() -> None:
     made = FilledCache()
     made.pods(pod("a"))
     seen = made.snapshot(G)
-    assert seen.group.lacks_pod_group
-    assert (seen.home, seen.record, seen.created) == (None, None, TEN_O_CLOCK)
+    assert seen.group.pod_group_missing
+    assert (seen.record_ref, seen.record, seen.created) == (None, None, TEN_O_CLOCK)
 
 
 def test_what_goes_is_forgotten() -> None:
@@ -182,7 +182,7 @@ def test_a_pod_that_gets_its_label_late_is_counted_once() -> None:
             feed.put(labelled)
             assert made.group(G).present == 1
             (member,) = made.snapshot(G).members
-            assert member.held == group_label(G)
+            assert member.group_label == group_label(G)
 
 
 def test_a_pod_that_names_two_groups_by_now_harms_nobody_elses() -> None:
@@ -293,8 +293,8 @@ def test_koordinators_own_kind_of_pod_group_goes_before_the_other() -> None:
     assert made.group(KOORD).minimum == 7
     made.pod_groups(pod_group(spec={"minMember": 5}, uid="own"), api=names.SIGS_GROUP)
     seen = made.snapshot(KOORD)
-    assert seen.home is not None
-    assert (seen.group.minimum, seen.home.api, seen.home.uid) == (5, names.SIGS_GROUP, "own")
+    assert seen.record_ref is not None
+    assert (seen.group.minimum, seen.record_ref.api, seen.record_ref.uid) == (5, names.SIGS_GROUP, "own")
 
 
 def test_without_the_first_way_a_pod_group_is_that_of_the_next() -> None:
@@ -307,8 +307,8 @@ def test_a_pod_group_that_was_made_anew_is_another() -> None:
     made = FilledCache()
     made.pod_groups(pod_group(), pod_group(uid="new", version="9", spec={"minMember": 8}))
     seen = made.snapshot(G)
-    assert seen.home is not None
-    assert (seen.home.uid, seen.group.minimum) == ("new", 8)
+    assert seen.record_ref is not None
+    assert (seen.record_ref.uid, seen.group.minimum) == ("new", 8)
 
 
 def test_who_else_writes_the_status_is_known() -> None:
@@ -356,7 +356,7 @@ def test_a_pod_groups_change_wakes_its_group_and_its_mere_version_nobody() -> No
     made.take_calls()
     made.pod_groups(pod_group(version="6"))
     assert made.take_calls() == (set(), set())
-    home = made.snapshot(G).home
+    home = made.snapshot(G).record_ref
     assert home is not None
     assert home.resource_version == "6", "or our next write would be refused"
     made.pod_groups(pod_group(version="7", spec={"minMember": 4}))
@@ -393,4 +393,4 @@ def test_alibabas_groups_have_no_pod_group() -> None:
     made = FilledCache()
     made.pods(pod("a", of=key(design=Flavor.ALIBABA), labels={ALIBABA: "g"} | alibaba(minimum="1")))
     made.pod_groups(pod_group())
-    assert made.snapshot(key(design=Flavor.ALIBABA)).home is None
+    assert made.snapshot(key(design=Flavor.ALIBABA)).record_ref is None

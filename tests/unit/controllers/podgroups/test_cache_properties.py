@@ -245,11 +245,11 @@ def test_whoever_is_different_has_been_woken(steps: list[tuple[str, Any]]) -> No
 
 def _told(seen: Any) -> Any:
     """All but the version, of which nobody need hear; a record counts as it is read, not as it is written."""
-    if seen is None or seen.home is None:
+    if seen is None or seen.record_ref is None:
         return seen
     notes = {name: said for name, said in seen.annotations.items() if name != names.POD_GROUP_RECORD}
     return msgspec.structs.replace(
-        seen, home=msgspec.structs.replace(seen.home, resource_version=""), annotations=notes
+        seen, record_ref=msgspec.structs.replace(seen.record_ref, resource_version=""), annotations=notes
     )
 
 

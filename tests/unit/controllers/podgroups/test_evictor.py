@@ -99,7 +99,7 @@ class Place:
         pods = list_objects(self.client, ListScope(PODS, NAMESPACE, names.POD_GROUP_LABEL), wire.GroupPod)
         group = MergedGroup(
             key=KEY,
-            ways=(Format.ALIBABA,),
+            formats=(Format.ALIBABA,),
             minimum=2,
             total=None,
             wait=Fraction(60),
@@ -107,7 +107,7 @@ class Place:
             gangs=(),
             resources=(),
             pod_group=None,
-            lacks_pod_group=False,
+            pod_group_missing=False,
             present=2,
         )
         members = tuple([decode.member(it) async for it in pods])

@@ -143,8 +143,8 @@ async def test_for_a_pod_group_that_was_made_anew_there_is_a_new_one_though_it_c
     world = Told("v1alpha2")
     found = await ready(world)
     await found.hand_over_group(SEEN, RECORD)
-    assert SEEN.home is not None
-    anew = msgspec.structs.replace(SEEN, home=msgspec.structs.replace(SEEN.home, uid="another"))
+    assert SEEN.record_ref is not None
+    anew = msgspec.structs.replace(SEEN, record_ref=msgspec.structs.replace(SEEN.record_ref, uid="another"))
     with pytest.raises(Requeue):
         await found.hand_over_group(anew, RECORD)
     await found.hand_over_group(anew, RECORD)

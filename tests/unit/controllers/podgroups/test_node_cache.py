@@ -42,10 +42,10 @@ def test_what_belongs_to_a_node_is_taken_for_good() -> None:
     agent = bound("agent", cpu="1")
     made.pods(bound("p"), agent | {"metadata": agent["metadata"] | daemon})
     (room,) = made.index.node_infos()
-    assert room.whole is not None
-    assert (room.free["cpu"], room.whole["cpu"], room.whole["pods"]) == (2000, 3000, 109_000)
+    assert room.empty is not None
+    assert (room.free["cpu"], room.empty["cpu"], room.empty["pods"]) == (2000, 3000, 109_000)
     made.pods(bound("q"))
-    assert made.index.node_infos()[0].whole is room.whole, "the same, so that nobody looks at it anew"
+    assert made.index.node_infos()[0].empty is room.empty, "the same, so that nobody looks at it anew"
 
 
 def test_a_terminating_pod_still_counts_until_it_is_gone_or_has_finished() -> None:

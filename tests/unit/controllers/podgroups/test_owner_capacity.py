@@ -38,11 +38,17 @@ async def client() -> AsyncIterator[Client]:
 
 def group(*makers: ControllerRef | None, jobset: str = "") -> GroupSnapshot:
     """One pod of each."""
-    said: dict[str, Any] = {"namespace": "default", "held": "h", "claim": None, "shape": PLAIN, "jobset": jobset}
-    members = tuple(MemberPod(uid=f"p{n}", name=f"p{n}", maker=it, **said) for n, it in enumerate(makers))
+    said: dict[str, Any] = {
+        "namespace": "default",
+        "group_label": "h",
+        "membership": None,
+        "shape": PLAIN,
+        "jobset": jobset,
+    }
+    members = tuple(MemberPod(uid=f"p{n}", name=f"p{n}", controller=it, **said) for n, it in enumerate(makers))
     whole = MergedGroup(
         key=KEY,
-        ways=(Format.ALIBABA,),
+        formats=(Format.ALIBABA,),
         minimum=9,
         total=None,
         wait=Fraction(1),
@@ -50,7 +56,7 @@ def group(*makers: ControllerRef | None, jobset: str = "") -> GroupSnapshot:
         gangs=(),
         resources=(),
         pod_group=None,
-        lacks_pod_group=False,
+        pod_group_missing=False,
         present=len(members),
     )
     return GroupSnapshot(group=whole, label="h", members=members, created=0.0)

@@ -46,4 +46,4 @@ async def test_a_gang_group_is_judged_once_whatever_has_changed_of_it() -> None:
             lobby.evaluate_group(it, NOW)
         assert asked.of == dict.fromkeys(listed, 1)
         (candidate,) = lobby.waiting.values()
-        assert {it.key.name for it in candidate.demands} == set(listed)
+        assert {it.key.name for it in candidate.requests} == set(listed)

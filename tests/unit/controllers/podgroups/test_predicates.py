@@ -161,7 +161,7 @@ def test_the_echo_of_a_decision_wakes_nobody() -> None:
     made.pod_groups(pod_group())
     made.pods(pod("a"))
     made.heard()
-    home = made.snapshot(G).home
+    home = made.snapshot(G).record_ref
     assert home is not None
     decision = record((G, 1))
     newer = type(home)(api=home.api, namespace=home.namespace, name=home.name, uid=home.uid, resource_version="50")

@@ -36,7 +36,7 @@ def recorded(decided: AdmissionRecord, **more: str) -> Json:
 
 
 def home_of(made: FilledCache, of: PodGroupKey) -> RecordRef:
-    home = made.snapshot(of).home
+    home = made.snapshot(of).record_ref
     assert home is not None
     return home
 
@@ -198,7 +198,7 @@ def test_two_designs_that_share_a_pod_group_do_not_overwrite_each_others_records
     assert home_of(made, G) == home_of(made, KOORD), "whoever is first"
     made.pod_groups(recorded(record((KOORD, 1)), version="6"))
     assert home_of(made, KOORD).api == names.PLUGINS_GROUP
-    assert (made.snapshot(G).home, made.snapshot(G).record) == (None, None)
+    assert (made.snapshot(G).record_ref, made.snapshot(G).record) == (None, None)
     made.records(config_map(G, record((G, 1))))
     assert (home_of(made, G).api, made.snapshot(G).generation) == ("", 1)
 
@@ -260,7 +260,7 @@ def test_a_config_map_of_our_own_making_is_the_home_before_the_watch_shows_it() 
     made.records(body)
     assert home_of(made, koord("a")) == home
     made.remove(CONFIGMAPS, config_map(koord("a"), decided, version="21"))
-    assert (made.snapshot(koord("a")).home, made.snapshot(koord("b")).record) == (None, None)
+    assert (made.snapshot(koord("a")).record_ref, made.snapshot(koord("b")).record) == (None, None)
 
 
 def test_a_home_that_goes_takes_what_we_have_written_on_it_along() -> None:
@@ -269,7 +269,7 @@ def test_a_home_that_goes_takes_what_we_have_written_on_it_along() -> None:
     made.records(config_map(ALI, record((ALI, 1))))
     made.index.record_observed(ALI, at(home_of(made, ALI), "8"), record((ALI, 2)))
     made.remove(CONFIGMAPS, config_map(ALI, record((ALI, 2)), version="9"))
-    assert (made.snapshot(ALI).home, made.snapshot(ALI).record) == (None, None)
+    assert (made.snapshot(ALI).record_ref, made.snapshot(ALI).record) == (None, None)
 
 
 def test_a_config_map_that_we_have_made_anew_is_not_taken_for_the_one_before() -> None:
@@ -300,9 +300,9 @@ def test_a_home_that_is_gone_by_the_apis_word_is_forgotten() -> None:
     body = config_map(ALI, record((ALI, 1)))
     made.records(body)
     made.index.record_object_gone(ALI, home_of(made, ALI))
-    assert (made.snapshot(ALI).home, made.snapshot(ALI).record) == (None, None)
+    assert (made.snapshot(ALI).record_ref, made.snapshot(ALI).record) == (None, None)
     made.remove(CONFIGMAPS, body)
-    assert made.snapshot(ALI).home is None
+    assert made.snapshot(ALI).record_ref is None
 
 
 def test_that_a_home_is_gone_is_not_believed_of_its_successor() -> None:
@@ -330,7 +330,7 @@ def test_an_answer_about_a_pod_group_that_the_watch_has_not_shown_waits_for_it()
     made.pods(pod("a"))
     home = RecordRef(api=names.PLUGINS_GROUP, namespace="team", name="g", uid="uid-g", resource_version="8")
     made.index.record_observed(G, home, record((G, 5)))
-    assert made.snapshot(G).home is None
+    assert made.snapshot(G).record_ref is None
     made.pod_groups(pod_group(version="7"))
     assert made.snapshot(G).generation == 5
     made.remove(PODGROUPS_PLUGINS, pod_group(version="8"))

@@ -116,7 +116,7 @@ async def test_a_pod_group_that_is_gone_is_said_to_be(
     cluster.remove(PLUGINS, "g")
     with pytest.raises(Requeue):
         await records.write_record(old, MINE)
-    assert witness.gone == [old.home]
+    assert witness.gone == [old.record_ref]
 
 
 async def test_a_write_whose_answer_was_lost_is_looked_up(cluster: InMemoryCluster, records: RecordStore) -> None:
@@ -171,7 +171,7 @@ async def test_what_is_no_record_of_ours_is_not_written_over(
 
 def mapped(home: RecordRef | None = None, known: AdmissionRecord | None = None) -> GroupSnapshot:
     """A group without a PodGroup."""
-    return msgspec.structs.replace(group_snapshot(pod("a", of=MAP), of=MAP, record=known), home=home)
+    return msgspec.structs.replace(group_snapshot(pod("a", of=MAP), of=MAP, record=known), record_ref=home)
 
 
 @pytest.mark.parametrize("fate", [None, "lost"])

@@ -256,7 +256,7 @@ async def test_a_group_without_a_pod_group_says_it_on_the_configmap_of_its_recor
 ) -> None:
     board.map = config_map(key())
     home = RecordRef(api="", namespace="team", name=board.map["metadata"]["name"], uid="uid-map", resource_version="5")
-    shown = msgspec.structs.replace(group_snapshot(pod("a")), home=home)
+    shown = msgspec.structs.replace(group_snapshot(pod("a")), record_ref=home)
     async with status_harness(board, clock) as at:
         await settled(at, shown, ROOM)
         assert board.map["metadata"]["annotations"][names.POD_GROUP_STATE].endswith("needs 4 cpu, 2 free")
