@@ -5,8 +5,9 @@ from functools import wraps
 from typing import Final
 
 from jobset_gate import names
-from jobset_gate.injection import inject, limits, validate, warnings
+from jobset_gate.injection import inject, validate, warnings
 from jobset_gate.injection.verify import not_injected
+from jobset_gate.objects.json_patch import PatchTooLarge
 from jobset_gate.objects.unstructured import nested
 from jobset_gate.settings import Settings
 from webhook.review import AdmissionResponse, Allowed, Patched, ReviewRequest, denied, errored
@@ -62,8 +63,8 @@ def _bounded(handler: Handler) -> Handler:
     def refusing(request: ReviewRequest) -> AdmissionResponse:
         try:
             return handler(request)
-        except limits.PatchTooLarge:
-            return denied([limits.patch_too_large(request.object)], _display_name(request))
+        except PatchTooLarge:
+            return denied([validate.patch_too_large(request.object)], _display_name(request))
 
     return refusing
 

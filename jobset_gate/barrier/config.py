@@ -13,6 +13,8 @@ from jobset_gate import names
 from jobset_gate.barrier.model import Config
 from jobset_gate.errors import Malformed
 from jobset_gate.objects.field_error import CauseType, FieldError, annotation_path, child_path, format_value
+from jobset_gate.objects.jobset import ReplicatedJobView, annotations_of, replicated_jobs
+from jobset_gate.objects.unstructured import nested
 
 MAX_TIMEOUT: Final = 2**31 - 1
 FIELD_PATH: Final = f"spec.{names.CONFIG_FIELD}"
@@ -101,6 +103,17 @@ def read_sources(field: Any, annotation: Any) -> ConfigSources:
     by_field = NOT_GIVEN if field is None else parse(field, FIELD_PATH)
     by_note = NOT_GIVEN if annotation is None else parse_annotation(annotation)
     return ConfigSources(field, annotation, by_field, by_note)
+
+
+def config_of(jobset: Any) -> ConfigSources:
+    """What the JobSet says about its gate."""
+    return read_sources(nested(jobset, "spec", names.CONFIG_FIELD), annotations_of(jobset).get(names.CONFIG))
+
+
+def targets(jobset: Any, config: Config) -> list[ReplicatedJobView]:
+    """The replicatedJobs that the gang is made of (A2: none named means all)."""
+    wanted = frozenset(config.targets)
+    return [job for job in replicated_jobs(jobset) if not wanted or job.name in wanted]
 
 
 def parse(value: Any, path: str) -> ParsedConfig:

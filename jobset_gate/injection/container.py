@@ -6,16 +6,9 @@ from typing import Any, Final
 
 from jobset_gate import names
 from jobset_gate.barrier.model import Config
-from jobset_gate.objects import quantity
-from jobset_gate.objects.unstructured import (
-    Json,
-    ReplicatedJobView,
-    as_int,
-    as_list,
-    as_map,
-    entries_named,
-    nested,
-)
+from jobset_gate.objects.jobset import ReplicatedJobView, entries_named
+from jobset_gate.objects.quantity import semantically_equal
+from jobset_gate.objects.unstructured import Json, as_int, as_list, as_map, nested
 from jobset_gate.settings import DEFAULT_POLL_SECONDS, Barrier
 
 TOKEN_PATH: Final = "/var/run/secrets/kubernetes.io/serviceaccount"  # noqa: S105 - a path, no secret
@@ -113,14 +106,6 @@ def has_barrier(job: ReplicatedJobView) -> bool:
     )
 
 
-def semantically_equal(one: Any, other: Any) -> bool:
-    """Whether two pieces of an object mean the same to the API server, where empty and absent are one.
-
-    A typed client that reads and writes an object drops empty members or adds them.
-    """
-    return bool(one == other or _normalized(one) == _normalized(other))
-
-
 def equal_except_token(one: Any, other: Any) -> bool:
     """The same for barriers, whatever key to the gate stream they hold: `render` offline cannot know the real one."""
     return semantically_equal(_without_token(one), _without_token(other))
@@ -137,26 +122,6 @@ def _keyless(variable: Any) -> Any:
     if nested(variable, "name") != names.ENV_STREAM or not isinstance(value, str):
         return variable
     return variable | {"value": value.rpartition("/")[0]}
-
-
-def _normalized(value: Any) -> Any:
-    if isinstance(value, dict):
-        told = {
-            key: _normalized_quantities(member) if key in quantity.MAPS else _normalized(member)
-            for key, member in value.items()
-        }
-        return {key: member for key, member in told.items() if member not in (None, "", {}, [])}
-    if isinstance(value, list):
-        return [_normalized(entry) for entry in value]
-    return value
-
-
-def _normalized_quantities(value: Any) -> Any:
-    """JobSet's webhook, like every typed client, writes amounts in the canonical form."""
-    if not isinstance(value, dict):
-        return _normalized(value)
-    told = {key: quantity.amount(member) for key, member in value.items()}
-    return {key: _normalized(value[key]) if number is None else number for key, number in told.items()}
 
 
 def _environment(config: Config, settings: Barrier, stream: str) -> list[Json]:

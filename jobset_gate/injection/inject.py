@@ -1,27 +1,33 @@
-"""A JobSet on its way in: the JSON patch that puts the barrier in on CREATE and keeps it in on UPDATE (A3)."""
+"""The JSON patch of a JobSet: adds barriers on CREATE and restores them on UPDATE (A3, A8)."""
 
 from typing import Final
 
-from jobset_gate.injection import render, restore
+from jobset_gate import names
+from jobset_gate.barrier.config import canonical, config_of, targets
+from jobset_gate.barrier.model import Config
+from jobset_gate.injection import container, ownership, prefetch, restore
+from jobset_gate.objects.jobset import ReplicatedJobView, annotations_of, replicated_jobs
 from jobset_gate.objects.json_patch import PatchBuilder
-from jobset_gate.objects.unstructured import Json, config_of, nested
-from jobset_gate.settings import Settings
+from jobset_gate.objects.quantity import semantically_equal
+from jobset_gate.objects.unstructured import Json, Path, nested
+from jobset_gate.settings import Barrier, Settings
 
 SUFFIX_ALPHABET: Final = "bcdfghjklmnpqrstvwxz2456789"
-"""What an API server draws the ends of generated names from: no vowels, nothing that looks like something else."""
+"""The alphabet of an API server's generated names: no vowels, no characters that look alike."""
 SUFFIX_LENGTH: Final = 5
 LONGEST_PREFIX: Final = 63 - SUFFIX_LENGTH
+DEFAULT_NAMESPACE: Final = "default"
+"""Of a manifest without a namespace; an API server sets it before it calls a webhook."""
 
 
 def patch(
     new: Json, old: Json | None, *, settings: Settings, generated_name: str | None = None, token: str = ""
 ) -> list[Json]:
-    """The operations (RFC 6902) that make of the incoming object the one to be stored; none if it is that already.
+    """The operations (RFC 6902) that make the incoming object the one to be stored; none if it is that already.
 
-    `old` is None on CREATE. `generated_name` is used where metadata.name is empty. `token` is what the gang's pods show
-    at the gate stream, random and new for each JobSet; without it they are told of no stream. The JobSet is to be free
-    of violations (`validate.violations`); where it has one, the part that has it is left as it is. Raises
-    bounds.PatchTooLarge.
+    `old` is None on CREATE. `generated_name` is used where metadata.name is empty. `token` is the gang's random secret
+    for the gate stream; without it the barriers get no stream. The JobSet should have no field errors; a part that has
+    one is left unchanged. Raises PatchTooLarge.
     """
     return injected(new, old, settings=settings, generated_name=generated_name, token=token).operations
 
@@ -29,21 +35,21 @@ def patch(
 def injected(
     new: Json, old: Json | None, *, settings: Settings, generated_name: str | None = None, token: str = ""
 ) -> PatchBuilder:
-    """The same with the resulting object beside the operations; neither `new` nor `old` is changed."""
+    """The patch with the resulting object; neither `new` nor `old` is changed."""
     edit = PatchBuilder(new)
     if old is not None:
-        restore.restore_barriers(edit, new, old)
-        restore.restore_defaults(edit, new, old)
-        restore.restore_spelling(edit, new, old)
+        restore.restore(edit, new, old)
         return edit
-    config = config_of(new).config
-    if config is not None:
-        render.add_barriers(edit, new, config, settings.barrier, generated_name, token=token)
+    given = config_of(new)
+    if given.config is not None:
+        if given.annotation is None:
+            edit.set(("metadata", "annotations", names.CONFIG), canonical(given.config))
+        _add_barriers(edit, new, given.config, settings.barrier, generated_name, token=token)
     return edit
 
 
 def needs_name(new: Json) -> str | None:
-    """The metadata.generateName of an object that has no name yet; None if there is no name to be completed."""
+    """metadata.generateName of an object without a name; None if no name has to be completed."""
     prefix = nested(new, "metadata", "generateName")
     if nested(new, "metadata", "name") or not isinstance(prefix, str) or not prefix:
         return None
@@ -51,5 +57,74 @@ def needs_name(new: Json) -> str | None:
 
 
 def generated_name(prefix: str, suffix: str) -> str:
-    """The name that an API server would make of a metadata.generateName and five random characters."""
+    """The name that an API server makes of metadata.generateName and five random characters."""
     return prefix[:LONGEST_PREFIX] + suffix
+
+
+def _add_barriers(
+    edit: PatchBuilder, new: Json, config: Config, settings: Barrier, generated_name: str | None, *, token: str
+) -> None:
+    """Barriers, volumes, labels and annotations of a new gated JobSet. Idempotent."""
+    name = nested(new, "metadata", "name") or ""
+    if not name and generated_name:
+        # The volume needs the name of the ConfigMap that the controller creates (A3).
+        name = generated_name
+        edit.set(("metadata", "name"), name)
+    for job in replicated_jobs(new):
+        for key in ownership.DECISION_ANNOTATIONS:
+            if job.well_formed and key in job.pod_annotations:
+                edit.remove((*job.pod_path, "metadata", "annotations", key))
+    image = annotations_of(new).get(names.BARRIER_IMAGE)
+    stream = container.stream_url(settings, nested(new, "metadata", "namespace") or DEFAULT_NAMESPACE, name, token)
+    for job in targets(new, config):
+        if job.well_formed:
+            _labels_and_epoch(edit, job)
+            made = container.build_container(job, config, settings, image, stream=stream)
+            before = prefetch.build_containers(job, made) if prefetch.is_requested(new) else []
+            _containers(edit, job, [*before, made])
+            _volumes(edit, job, [container.build_volume(name), *([prefetch.build_volume()] if before else [])])
+
+
+def _labels_and_epoch(edit: PatchBuilder, job: ReplicatedJobView) -> None:
+    for path, labels in zip(ownership.label_paths(job), job.labels, strict=True):
+        if labels.get(names.GATED) != names.GATED_VALUE:
+            edit.set(path, names.GATED_VALUE)
+    if job.pod_annotations.get(names.EPOCH) != ownership.FIRST_EPOCH:
+        edit.set((*job.pod_path, "metadata", "annotations", names.EPOCH), ownership.FIRST_EPOCH)
+
+
+def _containers(edit: PatchBuilder, job: ReplicatedJobView, made: list[Json]) -> None:
+    """Injected containers go last: other init containers have run, and sidecars are up, before a pod counts (A3)."""
+    path = (*job.pod_path, "spec", "initContainers")
+    entries = job.spec_list("initContainers")
+    old = [index for index, _ in ownership.own_entries(job, "initContainers")]
+    rest = len(entries) - len(old)
+    if old == list(range(rest, rest + len(made))) and all(map(semantically_equal, entries[rest:], made)):
+        return
+    for index in reversed(old):
+        edit.remove((*path, index))
+    _append(edit, path, job, made, rest)
+
+
+def _volumes(edit: PatchBuilder, job: ReplicatedJobView, made: list[Json]) -> None:
+    """Injected volumes keep their place, each once, or go behind the user's."""
+    path = (*job.pod_path, "spec", "volumes")
+    wanted = {volume["name"]: volume for volume in made}
+    old = ownership.own_entries(job, "volumes")
+    first = {entry["name"]: index for index, entry in reversed(old) if entry["name"] in wanted}
+    surplus = [index for index, _ in old if index not in first.values()]
+    for name, index in first.items():
+        if not semantically_equal(job.spec_list("volumes")[index], wanted[name]):
+            edit.replace((*path, index), wanted[name])
+    for index in reversed(surplus):
+        edit.remove((*path, index))
+    new = [volume for volume in made if volume["name"] not in first]
+    _append(edit, path, job, new, len(job.spec_list("volumes")) - len(surplus))
+
+
+def _append(edit: PatchBuilder, path: Path, job: ReplicatedJobView, made: list[Json], length: int) -> None:
+    if made and nested(job.pod_spec, str(path[-1])) is None:
+        edit.set(path, made)
+        return
+    for index, entry in enumerate(made, start=length):
+        edit.insert((*path, index), entry)

@@ -5,7 +5,12 @@ from typing import Any, Final
 
 from jobset_gate import names
 from jobset_gate.injection import container, prefetch
-from jobset_gate.objects.unstructured import Json, ReplicatedJobView, nested
+from jobset_gate.objects.jobset import ReplicatedJobView
+from jobset_gate.objects.unstructured import Json, Path, nested
+
+FIRST_EPOCH: Final = "0"
+DECISION_ANNOTATIONS: Final = (names.VERDICT, names.NUDGE)
+"""Annotations that the controller writes on pods. In a template they would open the gate of pods yet unborn."""
 
 IndexedEntries = list[tuple[int, Json]]
 """Entries of a list with their positions."""
@@ -37,6 +42,11 @@ MANAGED_LISTS: Final[dict[str, tuple[Callable[[Any], bool], Callable[[Any], bool
     "volumes": (is_reserved_volume, is_volume),
 }
 """The lists of a pod spec that we put something into: whose names are ours there, and what is really ours."""
+
+
+def label_paths(job: ReplicatedJobView) -> tuple[Path, Path]:
+    """Where the label stands by which the controller selects: on the Jobs and on the pods."""
+    return (*job.job_path, "metadata", "labels", names.GATED), (*job.pod_path, "metadata", "labels", names.GATED)
 
 
 def own_entries(job: ReplicatedJobView, key: str) -> IndexedEntries:

@@ -13,8 +13,10 @@ from typing import Any, Final
 
 from jobset_gate import names
 from jobset_gate.injection import noop_elf
-from jobset_gate.injection.container import TOKEN_PATH, semantically_equal
-from jobset_gate.objects.unstructured import Json, ReplicatedJobView, annotations_of, as_list, nested
+from jobset_gate.injection.container import TOKEN_PATH
+from jobset_gate.objects.jobset import ReplicatedJobView, annotations_of
+from jobset_gate.objects.quantity import semantically_equal
+from jobset_gate.objects.unstructured import Json, as_list, nested
 
 NO_DEVICES: Final = ({"name": "NVIDIA_VISIBLE_DEVICES", "value": "void"},)
 """Or NVIDIA's container runtime would wait for its driver in images that ask for all devices."""

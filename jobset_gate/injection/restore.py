@@ -1,45 +1,50 @@
-"""UPDATE: what was injected is kept as the old object has it, and so is what JobSet defaults on CREATE only (A3, A5).
+"""UPDATE: restores injected members, and JobSet's defaults of CREATE, as the old object has them (A3, A5).
 
-Nothing is rendered here: JobSet's validator demands unchanged templates, so a barrier lives as it was born.
+Nothing is rendered again: JobSet's validator demands unchanged templates.
 """
 
 from collections.abc import Set as AbstractSet
 from contextlib import suppress
-from typing import Any
+from typing import Any, Final
 
 from jobset_gate import names
 from jobset_gate.barrier import verdict_codec
-from jobset_gate.barrier.config import canonical
-from jobset_gate.injection import container, limits, ownership, wording
-from jobset_gate.injection.render import DECISION_ANNOTATIONS, label_paths
-from jobset_gate.objects.json_patch import PatchBuilder
-from jobset_gate.objects.unstructured import (
-    Json,
-    Path,
+from jobset_gate.barrier.config import ConfigSources, canonical, config_of
+from jobset_gate.injection import container, ownership
+from jobset_gate.injection.ownership import DECISION_ANNOTATIONS, label_paths
+from jobset_gate.objects import quantity
+from jobset_gate.objects.jobset import (
     ReplicatedJobView,
     annotations_of,
-    as_list,
-    as_map,
-    config_of,
     is_suspended,
-    nested,
     replicated_jobs,
     replicated_jobs_by_name,
 )
+from jobset_gate.objects.json_patch import PatchBuilder, PatchTooLarge
+from jobset_gate.objects.quantity import semantically_equal
+from jobset_gate.objects.unstructured import Json, Path, as_list, as_map, nested
 
 FIXED_ANNOTATIONS = (names.CONFIG, names.PREFETCH_IMAGES, names.BARRIER_IMAGE)
-"""Annotations that are decided when a JobSet is made: absent ones come back."""
+"""Annotations that are fixed on CREATE: absent ones are restored."""
 _SPEC_DEFAULTS = ("successPolicy", "startupPolicy", "network")
 _IMMUTABLE = ("network", "successPolicy", "failurePolicy", "startupPolicy", "volumeClaimPolicies")
-"""What JobSet's schema compares by the letter, while its webhook has stored them with empty members added."""
+"""Compared literally by JobSet's schema, while its webhook stores them with empty members added."""
 _NETWORK_DEFAULTS = ("enableDNSHostnames", "publishNotReadyAddresses")
 
 
-def restore_barriers(edit: PatchBuilder, new: Json, old: Json) -> None:
-    """Config, annotations, barriers, volumes, labels and epochs as the old object has them."""
-    if not config_of(old).present or not _usable(new):
-        return
-    _config(edit, new, old)
+def restore(edit: PatchBuilder, new: Json, old: Json) -> None:
+    """All of it: injected members, defaults, and the stored spelling of equal values."""
+    if restore_barriers(edit, new, old):
+        _restore_defaults(edit, new, old)
+        _restore_spelling(edit, new, old)
+
+
+def restore_barriers(edit: PatchBuilder, new: Json, old: Json) -> bool:
+    """Config, annotations, barriers, volumes, labels and epochs as the old object has them; False if it has no gate."""
+    given = config_of(old)
+    if not given.present or not _usable(new):
+        return False
+    _config(edit, new, old, given)
     now = replicated_jobs_by_name(new)
     free = is_suspended(old) or is_suspended(new)
     epoch = next_epoch(new, old)
@@ -54,6 +59,7 @@ def restore_barriers(edit: PatchBuilder, new: Json, old: Json) -> None:
         _restore_annotation(edit, job, names.EPOCH, str(epoch) if free else was.pod_annotations.get(names.EPOCH))
         for key in DECISION_ANNOTATIONS:
             _restore_annotation(edit, job, key, None if free else was.pod_annotations.get(key))
+    return True
 
 
 def gated_jobs(jobset: Json) -> dict[str, ReplicatedJobView]:
@@ -68,10 +74,8 @@ def next_epoch(new: Json, old: Json) -> int:
     return highest + (is_suspended(new) and not is_suspended(old))
 
 
-def restore_defaults(edit: PatchBuilder, new: Json, old: Json) -> None:
-    """What JobSet's own webhook fills in on CREATE only, where the new object lacks it and the old one has it."""
-    if not config_of(old).present or not _usable(new):
-        return
+def _restore_defaults(edit: PatchBuilder, new: Json, old: Json) -> None:
+    """Defaults that JobSet's own webhook sets on CREATE only, where the new object lacks them."""
     for key in _SPEC_DEFAULTS:
         _default(edit, new, old, ("spec", key))
     for key in _NETWORK_DEFAULTS:
@@ -80,7 +84,7 @@ def restore_defaults(edit: PatchBuilder, new: Json, old: Json) -> None:
     _default_each(edit, new, old, ("spec", "volumeClaimPolicies"), "retentionPolicy")
     for key in _IMMUTABLE:
         now, before = nested(edit.document, "spec", key), nested(old, "spec", key)
-        if now is not None and now != before and container.semantically_equal(now, before):
+        if now is not None and now != before and semantically_equal(now, before):
             edit.replace(("spec", key), before)
     was = replicated_jobs_by_name(old)
     for job in replicated_jobs(new):
@@ -89,13 +93,13 @@ def restore_defaults(edit: PatchBuilder, new: Json, old: Json) -> None:
             _value(edit, job.pod_spec, was[job.name].pod_spec, (*job.pod_path, "spec"), "restartPolicy")
 
 
-def restore_spelling(edit: PatchBuilder, new: Json, old: Json) -> None:
-    """The old words where the new ones mean the same, as far as a patch may be long: they change nothing."""
-    was = replicated_jobs_by_name(old) if config_of(old).present and _usable(new) else {}
-    with suppress(limits.PatchTooLarge):
+def _restore_spelling(edit: PatchBuilder, new: Json, old: Json) -> None:
+    """The stored spelling of semantically equal templates, as far as the limit of a patch allows."""
+    was = replicated_jobs_by_name(old)
+    with suppress(PatchTooLarge):
         for job in replicated_jobs(new):
             if job.name in was and job.well_formed:
-                wording.restore(edit, job, was[job.name])
+                _respell(edit, job, was[job.name])
 
 
 def _usable(new: Json) -> bool:
@@ -103,16 +107,15 @@ def _usable(new: Json) -> bool:
     return all(isinstance(it, dict | None) for it in members)
 
 
-def _config(edit: PatchBuilder, new: Json, old: Json) -> None:
-    was, now = config_of(old), config_of(new)
-    if now.field is None and was.field is not None:
+def _config(edit: PatchBuilder, new: Json, old: Json, was: ConfigSources) -> None:
+    if nested(new, "spec", names.CONFIG_FIELD) is None and was.field is not None:
         edit.set(("spec", names.CONFIG_FIELD), was.field)
     for key in FIXED_ANNOTATIONS:
         value = annotations_of(old).get(key)
         if value is not None and annotations_of(new).get(key) is None:
             edit.set(("metadata", "annotations", key), value)
-    if was.annotation is None and now.annotation is None and was.config is not None:
-        # Made while the webhook was off: keep the config also where no schema can prune it (A2).
+    if was.annotation is None and annotations_of(new).get(names.CONFIG) is None and was.config is not None:
+        # Created while the webhook was off: store the config where no schema can prune it, too (A2).
         edit.set(("metadata", "annotations", names.CONFIG), canonical(was.config))
 
 
@@ -124,7 +127,7 @@ def _labels(edit: PatchBuilder, job: ReplicatedJobView, was: ReplicatedJobView) 
 
 
 def _entries(edit: PatchBuilder, job: ReplicatedJobView, key: str, kept: ownership.IndexedEntries) -> None:
-    """Containers or volumes, where they were and as they were. One changed on purpose is a violation, not ours."""
+    """Containers or volumes at their place with their content. A changed one is left: validation refuses it."""
     path: Path = (*job.pod_path, "spec", key)
     was = {entry["name"]: entry for _, entry in kept}
     if kept and nested(job.pod_spec, key) is None:
@@ -189,3 +192,41 @@ def _value(edit: PatchBuilder, now: Json | None, was: Json | None, path: Path, k
 
 def _text(value: Any) -> str | None:
     return value if isinstance(value, str) else None
+
+
+_EMPTY_KEYS: Final = ("metadata", "resources")
+"""Members of the templates that Go writes out even when nobody has set them."""
+
+
+def _respell(edit: PatchBuilder, job: ReplicatedJobView, was: ReplicatedJobView) -> None:
+    """Put `{}` back where the old template has it and the one to be stored has nothing, and equal amounts as they were.
+
+    To JobSet's validator both are the same, so this is only about the stored words: without it the first
+    `kubectl apply` or `kubectl replace` of an unchanged manifest would raise metadata.generation (A3).
+    """
+    now = edit.document["spec"]["replicatedJobs"][job.index]
+    _walk(edit, list(job.job_path), now.get("template"), was.body.get("template"))
+
+
+def _walk(edit: PatchBuilder, path: list[str | int], now: Any, was: Any) -> None:
+    """`path` grows and shrinks on the way: a copy at each step would cost depth times width."""
+    if isinstance(now, dict) and isinstance(was, dict):
+        for key, value in was.items():
+            there = now.get(key)
+            if key in _EMPTY_KEYS and value == {} and there is None:
+                edit.set((*path, key), {})
+            elif path[-1] in quantity.MAPS:
+                if there != value and quantity.same(there, value):
+                    edit.set((*path, key), value)
+            else:
+                _step(edit, path, key, there, value)
+    elif isinstance(now, list) and isinstance(was, list):
+        for index, (entry, before) in enumerate(zip(now, was, strict=False)):
+            if _name(entry) == _name(before):
+                _step(edit, path, index, entry, before)
+
+
+def _step(edit: PatchBuilder, path: list[str | int], key: str | int, now: Any, was: Any) -> None:
+    path.append(key)
+    _walk(edit, path, now, was)
+    path.pop()

@@ -4,19 +4,14 @@ from collections.abc import Iterator
 from typing import Any, Final
 
 from jobset_gate import names
+from jobset_gate.barrier.config import config_of, targets
 from jobset_gate.injection import container, prefetch, restore
-from jobset_gate.injection.render import FIRST_EPOCH, label_paths
+from jobset_gate.injection.ownership import FIRST_EPOCH, label_paths
 from jobset_gate.objects.field_error import FieldError, annotation_path, child_path
+from jobset_gate.objects.jobset import ReplicatedJobView, entries_named
 from jobset_gate.objects.json_patch import PatchBuilder
-from jobset_gate.objects.unstructured import (
-    Json,
-    ReplicatedJobView,
-    config_of,
-    entries_named,
-    format_path,
-    nested,
-    targets,
-)
+from jobset_gate.objects.quantity import semantically_equal
+from jobset_gate.objects.unstructured import Json, format_path, nested
 
 _HINT: Final = "jobset-gate's mutating webhook was not called, or another webhook undid its work"
 
@@ -52,7 +47,7 @@ def _of(job: ReplicatedJobView, name: str) -> Iterator[FieldError]:
             format_path((*spec, "initContainers")), _names(job, "initContainers"), f"no start barrier: {_HINT}"
         )
     volumes = [entry for _, entry in entries_named(job.spec_list("volumes"), names.VOLUME)]
-    if not (len(volumes) == 1 and container.semantically_equal(volumes[0], container.build_volume(name))):
+    if not (len(volumes) == 1 and semantically_equal(volumes[0], container.build_volume(name))):
         yield FieldError(format_path((*spec, "volumes")), _names(job, "volumes"), f"no volume of the barrier: {_HINT}")
     for path, labels in zip(label_paths(job), job.labels, strict=True):
         if labels.get(names.GATED) != names.GATED_VALUE:

@@ -4,19 +4,12 @@ from collections.abc import Iterator
 from typing import Any, Final
 
 from jobset_gate import names
+from jobset_gate.barrier.config import config_of, targets
 from jobset_gate.barrier.model import Config
 from jobset_gate.injection.container import can_time_out
 from jobset_gate.injection.validate import DEFAULT
-from jobset_gate.objects.unstructured import (
-    Json,
-    ReplicatedJobView,
-    annotations_of,
-    as_list,
-    config_of,
-    format_path,
-    nested,
-    targets,
-)
+from jobset_gate.objects.jobset import ReplicatedJobView, annotations_of
+from jobset_gate.objects.unstructured import Json, as_list, format_path, nested
 from jobset_gate.podgroups import barrier_compat
 from jobset_gate.settings import Settings
 

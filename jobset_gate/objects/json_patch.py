@@ -1,9 +1,17 @@
 """Changes to a JSON document, made on a copy of what changes and told as RFC 6902 operations at the same time."""
 
-from typing import Any
+from typing import Any, Final
 
-from jobset_gate.injection import limits
+import msgspec
+
 from jobset_gate.objects.unstructured import Json, Path
+
+LARGEST_PATCH: Final = 3 * 1024 * 1024
+"""Bytes of a JSON patch: what an API server takes as a whole object."""
+
+
+class PatchTooLarge(Exception):
+    """More would be put into an object than LARGEST_PATCH."""
 
 
 class PatchBuilder:
@@ -56,9 +64,9 @@ class PatchBuilder:
 
     def _record(self, operation: str, path: Path, **value: Any) -> None:
         told: Json = {"op": operation, "path": pointer(path), **value}
-        self._size += limits.json_size(list(told.values()))
-        if self._size > limits.LARGEST_PATCH:
-            raise limits.PatchTooLarge
+        self._size += json_size(list(told.values()))
+        if self._size > LARGEST_PATCH:
+            raise PatchTooLarge
         self.operations.append(told)
 
     def _descend(self, path: Path) -> Any:
@@ -80,3 +88,10 @@ class PatchBuilder:
 def pointer(path: Path) -> str:
     """A path as a JSON pointer (RFC 6901)."""
     return "".join("/" + str(part).replace("~", "~0").replace("/", "~1") for part in path)
+
+
+def json_size(value: Any) -> int:
+    """The bytes of a value as JSON. A list's entries are counted one by one: they may share what is large."""
+    if isinstance(value, list):
+        return sum(map(json_size, value)) + len(value) + 2
+    return len(msgspec.json.encode(value))

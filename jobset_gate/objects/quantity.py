@@ -27,3 +27,30 @@ def amount(value: Any) -> Fraction | None:
 def same(one: Any, other: Any) -> bool:
     """Whether both are the same amount."""
     return one == other or ((said := amount(one)) is not None and said == amount(other))
+
+
+def semantically_equal(one: Any, other: Any) -> bool:
+    """Whether two pieces of an object mean the same to the API server, where empty and absent are one.
+
+    A typed client that reads and writes an object drops empty members or adds them.
+    """
+    return bool(one == other or _normalized(one) == _normalized(other))
+
+
+def _normalized(value: Any) -> Any:
+    if isinstance(value, dict):
+        told = {
+            key: _normalized_quantities(member) if key in MAPS else _normalized(member) for key, member in value.items()
+        }
+        return {key: member for key, member in told.items() if member not in (None, "", {}, [])}
+    if isinstance(value, list):
+        return [_normalized(entry) for entry in value]
+    return value
+
+
+def _normalized_quantities(value: Any) -> Any:
+    """JobSet's webhook, like every typed client, writes amounts in the canonical form."""
+    if not isinstance(value, dict):
+        return _normalized(value)
+    told = {key: amount(member) for key, member in value.items()}
+    return {key: _normalized(value[key]) if number is None else number for key, number in told.items()}

@@ -10,9 +10,11 @@ from dataclasses import dataclass
 from fractions import Fraction
 
 from jobset_gate import names
+from jobset_gate.barrier.config import targets
 from jobset_gate.barrier.model import Config
 from jobset_gate.objects.field_error import FieldError, child_path
-from jobset_gate.objects.unstructured import Json, ReplicatedJobView, format_path, replicated_jobs, targets
+from jobset_gate.objects.jobset import ReplicatedJobView, replicated_jobs
+from jobset_gate.objects.unstructured import Json, format_path
 from jobset_gate.podgroups.admission import matches_conditions
 from jobset_gate.podgroups.formats import conflicting_names, name_path, parse_membership
 from jobset_gate.podgroups.merge import DEFAULT_WAITS

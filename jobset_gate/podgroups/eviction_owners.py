@@ -4,7 +4,8 @@ from collections.abc import Mapping
 from typing import Any, Final
 
 from jobset_gate import names
-from jobset_gate.objects.unstructured import Json, as_list, as_map, nested, replicated_jobs
+from jobset_gate.objects.jobset import replicated_jobs
+from jobset_gate.objects.unstructured import Json, as_list, as_map, nested
 from jobset_gate.podgroups.eviction import JOB, JOBSET, SuspendTarget
 
 _OVER: Final[Mapping[str, frozenset[str]]] = {

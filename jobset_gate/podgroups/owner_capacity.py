@@ -5,16 +5,8 @@ from types import MappingProxyType
 from typing import Any, Final
 
 from jobset_gate.barrier.model import Value
-from jobset_gate.injection.order_rules import IN_ORDER
-from jobset_gate.objects.unstructured import (
-    Json,
-    ReplicatedJobView,
-    as_int,
-    as_list,
-    as_map,
-    nested,
-    replicated_jobs,
-)
+from jobset_gate.objects.jobset import IN_ORDER, ReplicatedJobView, replicated_jobs
+from jobset_gate.objects.unstructured import Json, as_int, as_list, as_map, nested
 from jobset_gate.podgroups import formats
 from jobset_gate.podgroups.model import MergedGroup, PodGroupKey, RawMetadata
 

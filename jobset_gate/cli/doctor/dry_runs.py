@@ -11,7 +11,8 @@ from jobset_gate.cli.doctor.findings import Finding, error, ok, unknown
 from jobset_gate.cli.doctor.webhook_configurations import FoundWebhook, for_jobsets, for_pods
 from jobset_gate.kube.errors import ApiError, NotFound
 from jobset_gate.kube.resources import JOBSETS, NAMESPACES, PODS, Resource
-from jobset_gate.objects.unstructured import Json, as_list, as_map, nested, replicated_jobs
+from jobset_gate.objects.jobset import replicated_jobs
+from jobset_gate.objects.unstructured import Json, as_list, as_map, nested
 from webhook.registration import MUTATING_HOOK, VALIDATING_HOOK
 
 _CALLING: Final = re.compile(r'failed calling webhook "([^"]+)"')

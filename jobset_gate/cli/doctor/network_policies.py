@@ -13,7 +13,8 @@ from jobset_gate.cli.doctor.egress import Destination, Egress
 from jobset_gate.cli.doctor.findings import Finding, ok, unknown, warning
 from jobset_gate.cli.fetch.join import FetchedJobSet
 from jobset_gate.kube.resources import NAMESPACES, NETWORK_POLICIES
-from jobset_gate.objects.unstructured import Json, as_list, as_map, nested, replicated_jobs
+from jobset_gate.objects.jobset import replicated_jobs
+from jobset_gate.objects.unstructured import Json, as_list, as_map, nested
 
 _NAME: Final = "kubernetes.io/metadata.name"
 

@@ -5,11 +5,13 @@ from dataclasses import dataclass
 from typing import Any, Final
 
 from jobset_gate import names
+from jobset_gate.barrier.config import config_of, targets
 from jobset_gate.cli.manifests.reader import ManifestDocument
-from jobset_gate.injection import inject, limits, template_rules, validate
+from jobset_gate.injection import inject, template_rules, validate
 from jobset_gate.injection import warnings as warn
 from jobset_gate.objects.field_error import FieldError
-from jobset_gate.objects.unstructured import Json, config_of, nested, targets
+from jobset_gate.objects.json_patch import PatchTooLarge
+from jobset_gate.objects.unstructured import Json, nested
 from jobset_gate.settings import Settings
 
 STAND_IN: Final = "x" * inject.SUFFIX_LENGTH
@@ -78,8 +80,8 @@ def judge(jobset: Json, settings: Settings) -> WebhookOutcome:
     name = inject.generated_name(prefix, STAND_IN) if prefix is not None else None
     try:
         stored = inject.injected(jobset, None, settings=settings, generated_name=name, token=STAND_IN_TOKEN).document
-    except limits.PatchTooLarge:
-        return WebhookOutcome(jobset, (limits.patch_too_large(jobset),))
+    except PatchTooLarge:
+        return WebhookOutcome(jobset, (validate.patch_too_large(jobset),))
     warnings = warn.warnings(stored, settings=settings)
     if name is not None and config_of(jobset).present:
         told = f"{names.PROGRAM} completes it in the cluster with five random characters, here as {name}"

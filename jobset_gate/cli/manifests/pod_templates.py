@@ -5,7 +5,8 @@ from types import MappingProxyType
 from typing import Any, Final
 
 from jobset_gate import names
-from jobset_gate.objects.unstructured import Json, Path, as_map, format_path, nested, replicated_jobs
+from jobset_gate.objects.jobset import replicated_jobs
+from jobset_gate.objects.unstructured import Json, Path, as_map, format_path, nested
 from jobset_gate.podgroups.model import RawMetadata
 
 _TEMPLATE: Final[Path] = ("spec", "template")

@@ -8,7 +8,8 @@ import pytest
 from jobset_gate import names
 from jobset_gate.barrier.model import Config
 from jobset_gate.injection import container
-from jobset_gate.objects.unstructured import ReplicatedJobView
+from jobset_gate.objects.jobset import ReplicatedJobView
+from jobset_gate.objects.quantity import semantically_equal
 from jobset_gate.settings import Barrier, Settings
 from tests.fakes.jobsets import Json, replicated
 
@@ -72,8 +73,8 @@ def test_a_volume_that_is_not_ours_is_told_apart(entry: Any) -> None:
     ],
 )
 def test_empty_and_absent_members_are_the_same(one: Json, other: Json, same: bool) -> None:
-    assert container.semantically_equal(one, other) is same
-    assert container.semantically_equal(other, one) is same
+    assert semantically_equal(one, other) is same
+    assert semantically_equal(other, one) is same
 
 
 def test_the_poll_interval_is_told_only_where_it_is_not_the_usual() -> None:

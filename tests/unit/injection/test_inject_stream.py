@@ -6,9 +6,10 @@ import pytest
 
 from jobset_gate import names
 from jobset_gate.injection import inject
-from jobset_gate.injection.container import equal_except_token, is_barrier, semantically_equal
+from jobset_gate.injection.container import equal_except_token, is_barrier
 from jobset_gate.injection.validate import field_errors
 from jobset_gate.injection.verify import not_injected
+from jobset_gate.objects.quantity import semantically_equal
 from jobset_gate.settings import Barrier, Settings
 from tests.fakes.jobsets import Json, applied, barrier, created, defaulted, jobset, replicated, updated, without
 

@@ -7,7 +7,8 @@ from typing import Any
 import pytest
 
 from jobset_gate import names
-from jobset_gate.injection import limits, validate
+from jobset_gate.injection import validate
+from jobset_gate.objects import json_patch
 from jobset_gate.settings import Settings
 from tests.fakes.admission_reviews import UID, body, patched, response
 from tests.fakes.jobsets import Json, barrier, changed, created, jobset, replicated
@@ -120,7 +121,7 @@ def test_what_one_template_makes_large_is_bounded_too() -> None:
 
 def test_400_gated_replicated_jobs_are_an_answer_that_fits() -> None:
     patch = b64decode(answered(MUTATE, jobset(*jobs(400)))["patch"])
-    assert len(patch) < limits.LARGEST_PATCH
+    assert len(patch) < json_patch.LARGEST_PATCH
 
 
 def older() -> Json:
@@ -139,7 +140,7 @@ def older() -> Json:
 def test_an_older_gang_beyond_the_bounds_can_be_suspended_and_resumed(suspend: bool) -> None:
     old = changed(older(), not suspend, "spec", "suspend")
     new = changed(old, suspend, "spec", "suspend")
-    assert len(limits.exceeded(new)) > 2
+    assert len(validate.limit_errors(new)) > 2
     answer = encode(UID, MUTATE(decode(body(new, old))))
     assert answered(VALIDATE, patched(new, answer), old)["allowed"] is True
 
@@ -175,4 +176,4 @@ def test_words_that_mean_the_same_are_kept_only_as_far_as_the_answer_may_be_long
     old = changed(created(jobset()), [{"metadata": {}}] * 1000, *where)
     answer = answered(MUTATE, changed(old, [{}] * 1000, *where), old)
     assert answer["allowed"] is True
-    assert len(b64decode(answer["patch"])) <= limits.LARGEST_PATCH
+    assert len(b64decode(answer["patch"])) <= json_patch.LARGEST_PATCH

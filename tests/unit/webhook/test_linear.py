@@ -10,7 +10,8 @@ from typing import Any
 import pytest
 
 from jobset_gate import names
-from jobset_gate.injection import limits
+from jobset_gate.injection import validate
+from jobset_gate.objects import json_patch
 from jobset_gate.settings import Settings
 from tests.fakes.admission_reviews import body
 from tests.fakes.grouped_pods import pod
@@ -141,8 +142,9 @@ SHAPES: list[Shape] = [
 def test_four_times_the_jobset_takes_about_four_times_as_long(
     shape: Shape, handler: Callable[[Any], Any], monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    for bound in ("MOST_REPLICATED_JOBS", "MOST_TARGETS", "MOST_CONTAINERS", "LARGEST_CONFIG", "LARGEST_PATCH"):
-        monkeypatch.setattr(limits, bound, 10**9)
+    for limit in ("MOST_REPLICATED_JOBS", "MOST_TARGETS", "MOST_CONTAINERS", "LARGEST_CONFIG"):
+        monkeypatch.setattr(validate, limit, 10**9)
+    monkeypatch.setattr(json_patch, "LARGEST_PATCH", 10**9)
 
     def work(count: int) -> Callable[[], object]:
         asked = decode(body(*shape(count)))
