@@ -55,9 +55,9 @@ class GangEntry:
             jobset=self.jobset,
             jobs=tuple(self.jobs.values()),
             pods=tuple(self.pods.values()),
-            gate=self.config_map,
+            config_map=self.config_map,
             remembered=self.remembered,
-            foreign_gate=self.config_map_conflict,
+            config_map_conflict=self.config_map_conflict,
             announced=dict(self.announced),
         )
 

@@ -90,7 +90,7 @@ class LiveReader:
     async def _list_reasons(self, seen: GangSnapshot) -> _Events:
         """What Events say of pods that do not exist, have no node, or are not begun; of others nobody asks."""
         namespace = seen.jobset.namespace
-        whys = {pod.stall.reason for pod in seen.pods if pod.stall is not None}
+        whys = {pod.pending.reason for pod in seen.pods if pod.pending is not None}
         coming = heard.NODE_PROVISIONING_REASONS if PendingReason.UNSCHEDULED in whys else ()
         troubles = heard.KUBELET_REASONS if PendingReason.STARTING in whys else ()
         try:

@@ -80,7 +80,7 @@ class GangReconciler:
         if seen is None:
             self._forget_gang(key)
             return None
-        if seen.foreign_gate:
+        if seen.config_map_conflict:
             seen = await self._recheck_config_map_conflict(key, seen)
         if needs_verification(seen):
             seen = self._with_cached(key, await self._live_reader.verify_config_map(seen))
@@ -147,7 +147,7 @@ class GangReconciler:
                 return await self._enforce(key, seen, decision, fresh=False)
 
     async def _wait(self, key: GangKey, seen: GangSnapshot, decision: Wait) -> float | None:
-        kept = seen.gate if seen.gate and seen.gate.jobset_uid == seen.jobset.uid else None
+        kept = seen.config_map if seen.config_map and seen.config_map.jobset_uid == seen.jobset.uid else None
         clock = decision.clock or (kept.waiting_since if kept else None)
         if clock is not None and not is_plausible_clock(clock, seen.jobset, self._now()):
             clock = None
@@ -193,7 +193,7 @@ class GangReconciler:
             gate = await self._verdict_store.get_config_map(key)
         except ConfigMapConflict:
             return seen
-        return self._with_cached(key, msgspec.structs.replace(seen, gate=gate, foreign_gate=False))
+        return self._with_cached(key, msgspec.structs.replace(seen, config_map=gate, config_map_conflict=False))
 
     def _quiesce(self, key: GangKey) -> None:
         self._patcher.forget_gang(key)
@@ -208,7 +208,7 @@ class GangReconciler:
 
 def _is_config_map_canonical(seen: GangSnapshot) -> bool:
     """Whether its ConfigMap is there, and is as one of us has written it."""
-    return seen.gate is not None and seen.gate.tidy and seen.gate.jobset_uid == seen.jobset.uid
+    return seen.config_map is not None and seen.config_map.canonical and seen.config_map.jobset_uid == seen.jobset.uid
 
 
 def _waiting_pods(seen: GangSnapshot, verdict: Verdict) -> Iterator[PodSeen]:

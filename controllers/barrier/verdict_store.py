@@ -44,7 +44,7 @@ class VerdictStore:
         Raises LookAgain when another writer was faster, ForeignGate when the name is taken by something not ours.
         """
         key = GangKey(seen.jobset.namespace, seen.jobset.name)
-        gate = seen.gate
+        gate = seen.config_map
         if gate is not None and gate.jobset_uid != seen.jobset.uid:
             await self._remove(key, seen.jobset, gate)
             gate = None
@@ -52,7 +52,7 @@ class VerdictStore:
             await self._create(key, seen.jobset, verdict, clock)
             return
         wanted = verdict_codec.config_map_data(verdict, clock)
-        if gate.tidy and wanted == verdict_codec.config_map_data(gate.verdict, gate.waiting_since):
+        if gate.canonical and wanted == verdict_codec.config_map_data(gate.verdict, gate.waiting_since):
             return
         await self._replace(key, seen.jobset, gate, wanted)
 

@@ -150,7 +150,7 @@ class TimelineRenderer:
 
 
 def _verdict(seen: GangSnapshot) -> Verdict | None:
-    return None if seen.gate is None else seen.gate.verdict
+    return None if seen.config_map is None else seen.config_map.verdict
 
 
 def _scope(key: GangKey) -> ListScope:
@@ -158,7 +158,7 @@ def _scope(key: GangKey) -> ListScope:
 
 
 def _maker(seen: GangSnapshot, *notes: str) -> Make:
-    return lambda pods, now: gang.gang_timeline(seen.jobset, seen.gate, pods, now, notes)
+    return lambda pods, now: gang.gang_timeline(seen.jobset, seen.config_map, pods, now, notes)
 
 
 def _drawn(make: Make, pods: list[PodTimeline], now: float) -> bytes:

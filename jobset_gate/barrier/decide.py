@@ -72,7 +72,7 @@ class _Input:
 
     def _clock(self) -> WaitingSince | None:
         """The generation's clock: the one kept, else from its first started pod (A7)."""
-        kept = self.seen.gate.waiting_since if self._gate_is_ours() and self.seen.gate else None
+        kept = self.seen.config_map.waiting_since if self._gate_is_ours() and self.seen.config_map else None
         current = self.generation(self.epoch)
         if kept is not None:
             if _is_of_later_attempt(kept.generation, current):
@@ -106,7 +106,7 @@ class _Input:
         return clock.at + timeout
 
     def _gate_is_ours(self) -> bool:
-        return self.seen.gate is not None and self.seen.gate.jobset_uid == self.seen.jobset.uid
+        return self.seen.config_map is not None and self.seen.config_map.jobset_uid == self.seen.jobset.uid
 
 
 # --- The rules -------------------------------------------------------------------------------------------------------
@@ -125,7 +125,7 @@ def _gate_missing(facts: _Input) -> Decision | None:
 
 
 def _config_map_conflict(facts: _Input) -> Decision | None:
-    if not facts.seen.foreign_gate:
+    if not facts.seen.config_map_conflict:
         return None
     return Blocked(condition=messages.config_map_conflict(facts.seen), requeue_after=CONFLICT_RECHECK_SECONDS)
 
@@ -219,7 +219,7 @@ def _is_of_later_attempt(its: Generation, now: Generation) -> bool:
 
 def recorded_verdict(seen: GangSnapshot) -> Verdict | None:
     """The youngest verdict on this life of the JobSet: the ConfigMap's, else what the API's other facts prove (A10)."""
-    gate = seen.gate
+    gate = seen.config_map
     kept = gate.verdict if gate is not None and gate.jobset_uid == seen.jobset.uid else None
     if kept is not None and kept.generation.uid != seen.jobset.uid:
         kept = None

@@ -141,7 +141,7 @@ def jobset(seen: wire.JobSet) -> JobSetSeen | None:
         deleting=meta.deletion_timestamp is not None,
         finished=finished,
         failed=failed,
-        last_words=_finished_message(status.conditions) if finished else "",
+        finished_message=_finished_message(status.conditions) if finished else "",
         managed_elsewhere=spec.managed_by not in (None, "", names.JOBSET_CONTROLLER),
         config=wanted,
         config_problem=problem,
@@ -171,7 +171,7 @@ def config_map(seen: wire.ConfigMap) -> ConfigMapSeen | None:
         jobset_uid=jobset_uid,
         verdict=verdict,
         waiting_since=clock,
-        tidy=owned and data == verdict_codec.config_map_data(verdict, clock),
+        canonical=owned and data == verdict_codec.config_map_data(verdict, clock),
         deleting=meta.deletion_timestamp is not None,
     )
 

@@ -87,10 +87,10 @@ def with_events(
 def _with_kubelet_event(pod: PodSeen, words: Mapping[str, CoreEvent]) -> PodSeen:
     """A pod of which its kubelet reports no container, with what it has said of it otherwise."""
     event = words.get(pod.uid)
-    if event is None or pod.stall is None or pod.stall.reason is not PendingReason.STARTING:
+    if event is None or pod.pending is None or pod.pending.reason is not PendingReason.STARTING:
         return pod
     stall = PendingCause(reason=PendingReason.STARTING, message=_words(f"{event.reason}: {event.message}"))
-    return msgspec.structs.replace(pod, stall=stall)
+    return msgspec.structs.replace(pod, pending=stall)
 
 
 def _words(message: str) -> str:

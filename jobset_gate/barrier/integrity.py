@@ -58,7 +58,7 @@ def without_edits(seen: GangSnapshot, live_jobset: JobSetSeen) -> GangSnapshot:
     if (verdict, clock) == (gate.verdict, gate.waiting_since):
         return seen
     return msgspec.structs.replace(
-        seen, gate=msgspec.structs.replace(gate, verdict=verdict, waiting_since=clock, tidy=False)
+        seen, config_map=msgspec.structs.replace(gate, verdict=verdict, waiting_since=clock, canonical=False)
     )
 
 
@@ -69,7 +69,7 @@ def _first(verdict: Verdict, jobset: JobSetSeen, remembered: Verdict | None) -> 
 
 
 def _own_config_map(seen: GangSnapshot) -> ConfigMapSeen | None:
-    return seen.gate if seen.gate is not None and seen.gate.jobset_uid == seen.jobset.uid else None
+    return seen.config_map if seen.config_map is not None and seen.config_map.jobset_uid == seen.jobset.uid else None
 
 
 def _current_verdict(gate: ConfigMapSeen) -> Verdict | None:

@@ -144,7 +144,7 @@ def _missing_by_reason(
         stall = max(group.stalls, key=lambda it: len(it.message))
     return MissingByReason(
         reason=stall.reason.value,
-        detail=_POD.sub("pods", stall.message) if many > 1 and "pod" in stall.message else stall.message,
+        message=_POD.sub("pods", stall.message) if many > 1 and "pod" in stall.message else stall.message,
         count=many,
         slots=tuple(one.slot for one in oldest),
         oldest_count=foremost,

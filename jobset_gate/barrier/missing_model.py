@@ -8,7 +8,7 @@ class MissingByReason(msgspec.Struct, frozen=True, gc=False, kw_only=True):
 
     reason: str
     """A class of A9; of a pod group, its reason."""
-    detail: str
+    message: str
     """In the words of whoever holds them up; of several, those of the one that waits longest."""
     count: int
     slots: tuple[str, ...] = ()

@@ -88,7 +88,7 @@ def slot_of_pod(pod: PodSeen, cause: PendingCause) -> MissingSlot:
 
 def pending_cause(seen: GangSnapshot, pod: PodSeen) -> PendingCause:
     """Why a pod of the gang has not started."""
-    stall = pod.stall or _NOT_COUNTED
+    stall = pod.pending or _NOT_COUNTED
     if seen.provisioning and stall.reason is PendingReason.UNSCHEDULED and pod.name in seen.provisioning:
         return _provisioning(stall.message)
     return stall

@@ -134,7 +134,7 @@ class PodSeen(Value, frozen=True):
     """When its first main container started, as far as known."""
     verdict: str
     """The verdict annotation as it stands, "" if none."""
-    stall: PendingCause | None
+    pending: PendingCause | None
     """Why it has not started; None once it has."""
 
     @property
@@ -247,7 +247,7 @@ class JobSetSeen(Value, frozen=True):
     """What its pods show at the gate stream; "" if they were told of none."""
     failed: bool = False
     """It has finished, and not well."""
-    last_words: str = ""
+    finished_message: str = ""
     """What the JobSet controller said when it finished."""
 
     @property
@@ -289,10 +289,10 @@ class GangSnapshot(msgspec.Struct, frozen=True, kw_only=True):
     jobset: JobSetSeen
     jobs: tuple[JobSeen, ...] = ()
     pods: tuple[PodSeen, ...] = ()
-    gate: ConfigMapSeen | None = None
+    config_map: ConfigMapSeen | None = None
     remembered: Verdict | None = None
     """The last verdict that this process saw in the gang's ConfigMap, whatever has become of that since."""
-    foreign_gate: bool = False
+    config_map_conflict: bool = False
     """A ConfigMap of the gang's name exists and is not ours."""
     announced: Mapping[str, float] = MappingProxyType({})
     """UIDs of pods that hold a request on the gate stream open, and since when by the controller's clock."""

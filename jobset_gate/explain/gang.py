@@ -226,7 +226,7 @@ def _due(about: _GangExplainer) -> str:
 def _ended(about: _GangExplainer) -> str:
     """What was decided, and what became of the JobSet; first of both what the state is about."""
     jobset, verdict = about.seen.jobset, about.verdict
-    how = jobset.last_words or f"the JobSet has {'failed' if jobset.failed else 'completed'}"
+    how = jobset.finished_message or f"the JobSet has {'failed' if jobset.failed else 'completed'}"
     decided = "" if verdict is None else verdict.message
     if verdict is not None and verdict.kind is VerdictKind.TIMEOUT:
         return f"{decided or 'timed out'}; then: {how}"
@@ -268,7 +268,7 @@ def _pod_told(seen: GangSnapshot, pod: PodSeen) -> str:
     if pod.jobset_uid != seen.jobset.uid or pod.attempt != seen.jobset.attempt:
         return "belongs to an earlier life or restart of the JobSet"
     if not pod.started:
-        return _told(pod.stall)
+        return _told(pod.pending)
     if pod.stage is BarrierStage.PASSED:
         return "has gone through the barrier"
     return "has finished" if pod.phase == "Succeeded" else "has started and waits in the barrier"

@@ -70,7 +70,7 @@ def _lacks(report: GroupStatus) -> Iterator[MissingByReason]:
     absent = report.counts.minimum - report.counts.present
     if absent > 0:
         yield MissingByReason(
-            reason="NotCreated", detail="no such pods exist yet", count=absent, command=_members(report)
+            reason="NotCreated", message="no such pods exist yet", count=absent, command=_members(report)
         )
 
 

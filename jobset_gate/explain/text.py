@@ -179,7 +179,7 @@ def _brief(lack: MissingByReason, share: int) -> str:
     if over <= 0:
         return text
     kept = max(_WORDS, len(lack.detail.encode()) - over)
-    return missing_line(msgspec.structs.replace(few, detail=verdict_codec.truncate(lack.detail, kept)))
+    return missing_line(msgspec.structs.replace(few, message=verdict_codec.truncate(lack.detail, kept)))
 
 
 def _parts(it: Explanation) -> Iterator[str]:

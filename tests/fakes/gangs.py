@@ -100,7 +100,7 @@ def pod(index: int | None = 0, replicated: str = "workers", number: int = 0, **c
         barrier_since=T0,
         main_since=None,
         verdict="",
-        stall=None,
+        pending=None,
     )
     return msgspec.structs.replace(made, **changes)
 
@@ -110,7 +110,7 @@ def waiting_pod(
 ) -> PodSeen:
     """A pod that has not started."""
     stall = PendingCause(reason=why, message=detail)
-    return pod(index, **({"stage": BarrierStage.WAITING, "barrier_since": None, "stall": stall} | changes))
+    return pod(index, **({"stage": BarrierStage.WAITING, "barrier_since": None, "pending": stall} | changes))
 
 
 def verdict(kind: VerdictKind = VerdictKind.RELEASE, cause: str = names.REASON_STARTED, **where: Any) -> Verdict:
@@ -130,7 +130,7 @@ def config_map(**changes: Any) -> ConfigMapSeen:
         jobset_uid=UID,
         verdict=None,
         waiting_since=None,
-        tidy=True,
+        canonical=True,
     )
     return msgspec.structs.replace(made, **changes)
 
@@ -141,5 +141,5 @@ def condition(reason: str, message: str, status: str = "True") -> ConditionSeen:
 
 def gang(*pods: PodSeen, **changes: Any) -> GangSnapshot:
     """A gang of two workers in one Job, with its ConfigMap, and these pods."""
-    made = GangSnapshot(jobset=jobset(), jobs=(job(),), pods=pods, gate=config_map())
+    made = GangSnapshot(jobset=jobset(), jobs=(job(),), pods=pods, config_map=config_map())
     return msgspec.structs.replace(made, **changes)

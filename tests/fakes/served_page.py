@@ -83,7 +83,9 @@ class ServedPage:
         for gone in known.values():
             self.index.on_pod(ObjectChange((key.namespace, gone.name), gone, None))
         if gate is not None:
-            self.index.on_config_map(ObjectChange((key.namespace, gate.name), before.gate if before else None, gate))
+            self.index.on_config_map(
+                ObjectChange((key.namespace, gate.name), before.config_map if before else None, gate)
+            )
         return key
 
     def _jobs(self, key: GangKey, jobset: JobSetSeen, known: Sequence[JobSeen]) -> None:
@@ -104,8 +106,8 @@ class ServedPage:
             self.index.on_pod(ObjectChange((key.namespace, pod.name), pod, None))
         for job in seen.jobs:
             self.index.on_job(ObjectChange((key.namespace, job.name), job, None))
-        if seen.gate is not None:
-            self.index.on_config_map(ObjectChange((key.namespace, seen.gate.name), seen.gate, None))
+        if seen.config_map is not None:
+            self.index.on_config_map(ObjectChange((key.namespace, seen.config_map.name), seen.config_map, None))
         self.index.on_jobset(ObjectChange(key, seen.jobset, None))
 
     def decide(self, key: GangKey, kind: VerdictKind = VerdictKind.RELEASE) -> None:
@@ -120,7 +122,7 @@ class ServedPage:
             jobset_uid=uid,
             verdict=gangs.verdict(kind, cause, uid=uid),
         )
-        self.index.on_config_map(ObjectChange((key.namespace, gate.name), seen.gate, gate))
+        self.index.on_config_map(ObjectChange((key.namespace, gate.name), seen.config_map, gate))
 
 
 @asynccontextmanager

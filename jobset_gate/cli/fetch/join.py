@@ -60,8 +60,8 @@ def join_jobset(raw: msgspec.Raw, parts: JobSetParts) -> FetchedJobSet:
         jobset=jobset,
         jobs=jobs,
         pods=pods,
-        gate=parts.config_map,
-        foreign_gate=parts.config_map_conflict or (told and parts.config_map is None),
+        config_map=parts.config_map,
+        config_map_conflict=parts.config_map_conflict or (told and parts.config_map is None),
     )
     rules = failure_policies(stored, jobset.config.targets)
     return FetchedJobSet(

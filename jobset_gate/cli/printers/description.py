@@ -85,8 +85,8 @@ def _condition(seen: GangSnapshot) -> str:
 
 
 def _gate(seen: GangSnapshot) -> str:
-    name, gate = names.config_map_name(seen.jobset.name), seen.gate
-    if seen.foreign_gate:
+    name, gate = names.config_map_name(seen.jobset.name), seen.config_map
+    if seen.config_map_conflict:
         return f"{name} is not jobset-gate's"
     if gate is None:
         return f"{name} was not found"

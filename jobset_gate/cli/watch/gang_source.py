@@ -72,8 +72,8 @@ class GangWatch(ResourceWatch):
                 jobset=jobset,
                 jobs=tuple(jobs[namespace, name]),
                 pods=tuple(pods[namespace, name]),
-                gate=gate,
-                foreign_gate=gate is None and _conflicts(jobset),
+                config_map=gate,
+                config_map_conflict=gate is None and _conflicts(jobset),
             )
             found.append(one)
         return found

@@ -58,7 +58,7 @@ GOAL_TEXT: Final = {
 
 def jobset_outcome(jobset: JobSetSeen, gate: ConfigMapSeen | None, now: float) -> WaitOutcome:
     """Where it stands."""
-    match decide(GangSnapshot(jobset=jobset, gate=gate), now):
+    match decide(GangSnapshot(jobset=jobset, config_map=gate), now):
         case Enforce(verdict=verdict):
             return _ended(verdict)
         case Blocked(condition=condition):

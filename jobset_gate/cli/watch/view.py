@@ -75,7 +75,7 @@ class JobSetView(GangWatch):
         seen = next((it for it in self.gangs() if it.jobset.uid == self._about.uid), None)
         if seen is None:
             return ViewState(None, WaitOutcome(message="was deleted", final=True), self.problem)
-        now, its = self.now(), jobset_outcome(seen.jobset, seen.gate, self.now())
+        now, its = self.now(), jobset_outcome(seen.jobset, seen.config_map, self.now())
         if not (its.reached or its.final or self.pods_forbidden):
             seen = await self._news.added(seen, now)
         told = explain_gang(
@@ -114,10 +114,10 @@ class _EventCache:
     def _keep(self, seen: GangSnapshot, heard: GangSnapshot) -> None:
         self._denials, self._provisioning = heard.denials, heard.provisioning
         pairs: Sequence[tuple[PodSeen, PodSeen]] = list(zip(seen.pods, heard.pods, strict=True))
-        self._stalls = {pod.uid: pod.stall for was, pod in pairs if pod.stall != was.stall}
+        self._stalls = {pod.uid: pod.pending for was, pod in pairs if pod.pending != was.pending}
 
     def _with_words(self, pod: PodSeen) -> PodSeen:
         words = self._stalls.get(pod.uid)
-        if words is None or pod.stall is None or pod.stall.reason is not words.reason:
+        if words is None or pod.pending is None or pod.pending.reason is not words.reason:
             return pod
-        return msgspec.structs.replace(pod, stall=words)
+        return msgspec.structs.replace(pod, pending=words)

@@ -65,7 +65,7 @@ def test_the_lines_hold_pods_of_all_steps_as_the_rules_read_them() -> None:
     lines = decode.corpus("any", 100, lean=False).lines
     pods = [read.pod(decoder.decode(line).object) for line in lines]
     assert {pod.stage for pod in pods} == {BarrierStage.WAITING, BarrierStage.RUNNING, BarrierStage.PASSED}
-    assert {pod.stall.reason for pod in pods if pod.stall} == {PendingReason.UNSCHEDULED, PendingReason.STARTING}
+    assert {pod.pending.reason for pod in pods if pod.pending} == {PendingReason.UNSCHEDULED, PendingReason.STARTING}
     for pod, line in zip(pods, lines, strict=True):
         told = json.loads(line)["object"]
         meta, labels = told["metadata"], told["metadata"]["labels"]

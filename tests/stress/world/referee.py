@@ -66,13 +66,13 @@ class Referee:
         """A controller's compare-and-swap went through."""
         before, after = _gate(self._genuine(old)), _gate(new)
         assert after is not None
-        assert after.tidy, f"a gate is written whole: {new}"
+        assert after.canonical, f"a gate is written whole: {new}"
         if before is not None:
             _must(before.jobset_uid in ("", after.jobset_uid), f"{before} of another life was adopted")
             self._no_going_back(before.verdict, after.verdict)
             self._clock_stands(before.waiting_since, after)
         if after.verdict is not None and (before is None or before.verdict != after.verdict):
-            self._verdict(replica, after.verdict, recall=before is None or not before.tidy)
+            self._verdict(replica, after.verdict, recall=before is None or not before.canonical)
         if after.waiting_since is not None and after.waiting_since.generation not in self.clocks:
             self.clocks[after.waiting_since.generation] = after.waiting_since
             self._clock_begins(replica, after.waiting_since)

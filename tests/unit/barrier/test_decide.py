@@ -97,7 +97,7 @@ def test_a_suspended_gang_waits_whatever_runs() -> None:
 
 def test_once_released_later_pods_of_the_generation_do_not_reopen_the_question() -> None:
     released = config_map(verdict=verdict())
-    decision = decide(gang(passed(0), waiting_pod(1), gate=released), NOW)
+    decision = decide(gang(passed(0), waiting_pod(1), config_map=released), NOW)
     assert isinstance(decision, Enforce)
     assert decision.verdict == released.verdict
 
@@ -112,18 +112,18 @@ def test_once_released_later_pods_of_the_generation_do_not_reopen_the_question()
     ],
 )
 def test_a_verdict_does_not_stand_for(seen: GangSnapshot, why: str) -> None:
-    seen = msgspec.structs.replace(seen, gate=config_map(verdict=verdict()))
+    seen = msgspec.structs.replace(seen, config_map=config_map(verdict=verdict()))
     assert isinstance(decide(seen, NOW), Wait), why
 
 
 def test_pods_that_never_saw_a_quick_suspension_keep_their_release() -> None:
     """The template is one epoch ahead, the pods ran on: nobody waits, so nothing is to be decided."""
-    seen = gang(passed(0), passed(1), jobset=jobset(replicated_job(epoch=1)), gate=config_map(verdict=verdict()))
+    seen = gang(passed(0), passed(1), jobset=jobset(replicated_job(epoch=1)), config_map=config_map(verdict=verdict()))
     assert isinstance(decide(seen, NOW), Enforce)
 
 
 def test_a_half_seen_suspension_needs_a_new_decision_for_the_younger_half() -> None:
-    seen = gang(passed(0), pod(1, epoch=1), gate=config_map(verdict=verdict()))
+    seen = gang(passed(0), pod(1, epoch=1), config_map=config_map(verdict=verdict()))
     decision = decide(seen, NOW)
     assert isinstance(decision, Decide)
     assert decision.verdict.generation.epoch == 1
@@ -131,7 +131,7 @@ def test_a_half_seen_suspension_needs_a_new_decision_for_the_younger_half() -> N
 
 def test_a_verdict_on_a_later_attempt_than_the_jobset_shows_is_left_alone() -> None:
     """Our view of the JobSet is older than that of whoever decided."""
-    seen = gang(*BOTH, gate=config_map(verdict=verdict(attempt=1)))
+    seen = gang(*BOTH, config_map=config_map(verdict=verdict(attempt=1)))
     assert isinstance(decide(seen, NOW), Enforce)
 
 
@@ -192,11 +192,11 @@ def test_who_waits_keeps_the_verdict_on_an_older_generation() -> None:
     suspended = jobset(
         suspended=True, condition=condition("AllPodsStarted", "all started (uid u-1, attempt 0, epoch 0)")
     )
-    decision = decide(gang(jobset=suspended, gate=None), NOW)
+    decision = decide(gang(jobset=suspended, config_map=None), NOW)
     assert isinstance(decision, Wait)
     assert decision.verdict is not None
     assert decision.verdict.generation == generation()
-    decision = decide(gang(jobset=jobset(suspended=True), gate=config_map(verdict=verdict())), NOW)
+    decision = decide(gang(jobset=jobset(suspended=True), config_map=config_map(verdict=verdict())), NOW)
     assert isinstance(decision, Wait)
     assert decision.verdict == verdict()
 
@@ -223,7 +223,7 @@ def test_a_node_clock_that_is_ahead_does_not_delay_the_timeout() -> None:
 
 def test_the_kept_clock_is_never_moved_within_its_generation() -> None:
     kept = config_map(waiting_since=clock(T0 - 200))
-    decision = decide(gang(pod(0), waiting_pod(1), gate=kept, jobset=OLD), NOW)
+    decision = decide(gang(pod(0), waiting_pod(1), config_map=kept, jobset=OLD), NOW)
     assert isinstance(decision, Wait)
     assert decision.clock == kept.waiting_since
     assert decision.requeue_after == pytest.approx(90)
@@ -233,7 +233,7 @@ def test_the_kept_clock_is_never_moved_within_its_generation() -> None:
 def test_a_clock_that_cannot_be_is_put_right_from_the_pods(at: float) -> None:
     """Before the JobSet was made, or in the future: somebody has edited it."""
     edited = config_map(waiting_since=clock(at))
-    decision = decide(gang(pod(0), waiting_pod(1), gate=edited, jobset=OLD), NOW)
+    decision = decide(gang(pod(0), waiting_pod(1), config_map=edited, jobset=OLD), NOW)
     assert isinstance(decision, Wait)
     assert decision.clock == clock(T0 + 1), "kubelets tell whole seconds"
 
@@ -241,10 +241,12 @@ def test_a_clock_that_cannot_be_is_put_right_from_the_pods(at: float) -> None:
 def test_controllers_whose_clocks_differ_agree_on_one_that_is_kept() -> None:
     """Each finds right what the other has put right: they do not answer each other for ever."""
     written = config_map(waiting_since=clock(NOW + 900))
-    behind = decide(gang(pod(0, barrier_since=NOW + 1000), waiting_pod(1), gate=written, jobset=OLD), NOW)
+    behind = decide(gang(pod(0, barrier_since=NOW + 1000), waiting_pod(1), config_map=written, jobset=OLD), NOW)
     assert isinstance(behind, Wait)
     assert behind.clock == clock(NOW)
-    again = decide(gang(pod(0), waiting_pod(1), gate=config_map(waiting_since=behind.clock), jobset=OLD), NOW + 100)
+    again = decide(
+        gang(pod(0), waiting_pod(1), config_map=config_map(waiting_since=behind.clock), jobset=OLD), NOW + 100
+    )
     assert isinstance(again, Wait)
     assert again.clock == behind.clock
 
@@ -252,7 +254,7 @@ def test_controllers_whose_clocks_differ_agree_on_one_that_is_kept() -> None:
 def test_no_clock_is_made_for_a_pod_that_a_younger_verdict_covers() -> None:
     """The gate was opened for epoch 1, and a pod of epoch 0 has only now started."""
     decision = decide(
-        gang(pod(0), gate=config_map(verdict=verdict(epoch=1)), jobset=jobset(replicated_job(epoch=1))), NOW
+        gang(pod(0), config_map=config_map(verdict=verdict(epoch=1)), jobset=jobset(replicated_job(epoch=1))), NOW
     )
     assert isinstance(decision, Enforce)
     assert decision.clock is None
@@ -260,7 +262,7 @@ def test_no_clock_is_made_for_a_pod_that_a_younger_verdict_covers() -> None:
 
 def test_the_clock_goes_on_when_every_started_pod_is_lost() -> None:
     kept = config_map(waiting_since=clock(T0 - 300))
-    decision = decide(gang(waiting_pod(0), waiting_pod(1), gate=kept, jobset=OLD), NOW)
+    decision = decide(gang(waiting_pod(0), waiting_pod(1), config_map=kept, jobset=OLD), NOW)
     assert isinstance(decision, Decide)
     assert decision.verdict.kind is VerdictKind.TIMEOUT
 
@@ -268,17 +270,17 @@ def test_the_clock_goes_on_when_every_started_pod_is_lost() -> None:
 def test_after_a_suspension_the_full_timeout_runs_again() -> None:
     kept = config_map(waiting_since=clock(T0 - 299))
     resumed = jobset(replicated_job(epoch=1))
-    decision = decide(gang(waiting_pod(0, epoch=1), waiting_pod(1, epoch=1), jobset=resumed, gate=kept), NOW)
+    decision = decide(gang(waiting_pod(0, epoch=1), waiting_pod(1, epoch=1), jobset=resumed, config_map=kept), NOW)
     assert isinstance(decision, Wait)
     assert decision.clock is None
-    decision = decide(gang(pod(0, epoch=1), waiting_pod(1, epoch=1), jobset=resumed, gate=kept), NOW)
+    decision = decide(gang(pod(0, epoch=1), waiting_pod(1, epoch=1), jobset=resumed, config_map=kept), NOW)
     assert isinstance(decision, Wait)
     assert decision.clock == clock(T0 + 1, epoch=1)
 
 
 def test_a_younger_generation_does_not_inherit_the_start_of_older_pods() -> None:
     """One pod kept running through a half-seen suspension; it must not start the new generation's clock in the past."""
-    seen = gang(passed(0, barrier_since=T0 - 900), waiting_pod(1, epoch=1), gate=config_map(verdict=verdict()))
+    seen = gang(passed(0, barrier_since=T0 - 900), waiting_pod(1, epoch=1), config_map=config_map(verdict=verdict()))
     decision = decide(seen, NOW)
     assert isinstance(decision, Wait)
     assert decision.clock == clock(NOW, epoch=1)
@@ -288,7 +290,7 @@ def test_at_the_timeout_the_gang_fails_together_and_the_missing_are_named() -> N
     late = gang(
         pod(0),
         waiting_pod(1, PendingReason.IMAGE_PULL, "pytorch: ImagePullBackOff"),
-        gate=config_map(waiting_since=clock()),
+        config_map=config_map(waiting_since=clock()),
     )
     decision = decide(late, T0 + 300)
     assert isinstance(decision, Decide)
@@ -301,21 +303,23 @@ def test_at_the_timeout_the_gang_fails_together_and_the_missing_are_named() -> N
 
 
 def test_not_a_moment_before_the_timeout() -> None:
-    seen = gang(pod(0), waiting_pod(1), gate=config_map(waiting_since=clock()))
+    seen = gang(pod(0), waiting_pod(1), config_map=config_map(waiting_since=clock()))
     decision = decide(seen, T0 + 299.9)
     assert isinstance(decision, Wait)
     assert decision.requeue_after == pytest.approx(0.1)
 
 
 def test_a_gang_that_is_complete_at_its_timeout_is_released() -> None:
-    assert_release = decide(gang(*BOTH, gate=config_map(waiting_since=clock())), T0 + 300)
+    assert_release = decide(gang(*BOTH, config_map=config_map(waiting_since=clock())), T0 + 300)
     assert isinstance(assert_release, Decide)
     assert assert_release.verdict.kind is VerdictKind.RELEASE
 
 
 def test_on_timeout_release_opens_the_gate_and_says_who_is_missing() -> None:
     lenient = jobset(releases_on_timeout=True)
-    decision = decide(gang(pod(0), waiting_pod(1), jobset=lenient, gate=config_map(waiting_since=clock())), T0 + 300)
+    decision = decide(
+        gang(pod(0), waiting_pod(1), jobset=lenient, config_map=config_map(waiting_since=clock())), T0 + 300
+    )
     assert isinstance(decision, Decide)
     assert decision.verdict.kind is VerdictKind.RELEASE
     assert decision.verdict.cause == names.REASON_TIMED_OUT
@@ -325,14 +329,16 @@ def test_on_timeout_release_opens_the_gate_and_says_who_is_missing() -> None:
 
 def test_without_a_timeout_a_gang_waits_for_ever() -> None:
     patient = jobset(config=Config())
-    decision = decide(gang(pod(0), waiting_pod(1), jobset=patient, gate=config_map(waiting_since=clock())), T0 + 10**7)
+    decision = decide(
+        gang(pod(0), waiting_pod(1), jobset=patient, config_map=config_map(waiting_since=clock())), T0 + 10**7
+    )
     assert isinstance(decision, Wait)
     assert decision.requeue_after is None
 
 
 def test_a_timeout_verdict_stands_even_if_the_last_pod_comes_after_it() -> None:
     failed = config_map(verdict=verdict(VerdictKind.TIMEOUT, names.REASON_TIMED_OUT))
-    decision = decide(gang(*BOTH, gate=failed), NOW)
+    decision = decide(gang(*BOTH, config_map=failed), NOW)
     assert isinstance(decision, Enforce)
     assert decision.verdict.kind is VerdictKind.TIMEOUT
 
@@ -340,19 +346,19 @@ def test_a_timeout_verdict_stands_even_if_the_last_pod_comes_after_it() -> None:
 def test_a_clock_of_a_later_attempt_than_the_jobset_shows_is_left_alone_and_times_nothing() -> None:
     """Our view of the JobSet is older than that of whoever set it."""
     ahead = config_map(waiting_since=clock(T0 - 900, attempt=1))
-    decision = decide(gang(pod(0), waiting_pod(1), gate=ahead), NOW)
+    decision = decide(gang(pod(0), waiting_pod(1), config_map=ahead), NOW)
     assert isinstance(decision, Wait)
     assert decision.clock == ahead.waiting_since
     assert decision.requeue_after is None
     decided = config_map(verdict=verdict(attempt=1), waiting_since=clock(T0 - 900, attempt=1))
-    stand = decide(gang(pod(0), waiting_pod(1), gate=decided), NOW)
+    stand = decide(gang(pod(0), waiting_pod(1), config_map=decided), NOW)
     assert isinstance(stand, Enforce)
     assert stand.clock == decided.waiting_since
 
 
 def test_a_suspended_gang_never_times_out() -> None:
     kept = config_map(waiting_since=clock(T0 - 900))
-    decision = decide(gang(pod(0), waiting_pod(1), gate=kept, jobset=jobset(suspended=True)), NOW)
+    decision = decide(gang(pod(0), waiting_pod(1), config_map=kept, jobset=jobset(suspended=True)), NOW)
     assert isinstance(decision, Wait)
     assert decision.requeue_after is None
 
@@ -380,7 +386,7 @@ def test_the_bypass_waits_until_a_suspended_gang_is_resumed() -> None:
 
 def test_the_bypass_comes_too_late_after_a_verdict() -> None:
     failed = config_map(verdict=verdict(VerdictKind.TIMEOUT, names.REASON_TIMED_OUT))
-    decision = decide(gang(pod(0), jobset=jobset(bypass=True), gate=failed), NOW)
+    decision = decide(gang(pod(0), jobset=jobset(bypass=True), config_map=failed), NOW)
     assert isinstance(decision, Enforce)
 
 
@@ -406,7 +412,7 @@ def test_a_target_without_pods_needs_no_barrier() -> None:
 
 
 def test_somebody_elses_configmap_keeps_the_gate_closed_and_is_reported() -> None:
-    decision = decide(gang(*BOTH, gate=None, foreign_gate=True), NOW)
+    decision = decide(gang(*BOTH, config_map=None, config_map_conflict=True), NOW)
     assert isinstance(decision, Blocked)
     assert decision.condition.reason == names.REASON_CONFIG_MAP_CONFLICT
     assert decision.requeue_after is not None
@@ -414,7 +420,7 @@ def test_somebody_elses_configmap_keeps_the_gate_closed_and_is_reported() -> Non
 
 def test_a_namesakes_configmap_decides_nothing() -> None:
     old = config_map(jobset_uid="u-0", verdict=verdict(uid="u-0"), waiting_since=clock(T0 - 900, uid="u-0"))
-    decision = decide(gang(pod(0), waiting_pod(1), gate=old), NOW)
+    decision = decide(gang(pod(0), waiting_pod(1), config_map=old), NOW)
     assert isinstance(decision, Wait)
     assert decision.clock == clock(T0 + 1)
 
@@ -422,13 +428,16 @@ def test_a_namesakes_configmap_decides_nothing() -> None:
 @pytest.mark.parametrize(
     ("seen", "kind"),
     [
-        (gang(passed(0), waiting_pod(1), gate=None), VerdictKind.RELEASE),
-        (gang(pod(0, verdict=verdict_codec.render(verdict())), waiting_pod(1), gate=config_map()), VerdictKind.RELEASE),
+        (gang(passed(0), waiting_pod(1), config_map=None), VerdictKind.RELEASE),
+        (
+            gang(pod(0, verdict=verdict_codec.render(verdict())), waiting_pod(1), config_map=config_map()),
+            VerdictKind.RELEASE,
+        ),
         (
             gang(
                 pod(0, verdict=verdict_codec.render(verdict(VerdictKind.TIMEOUT, names.REASON_TIMED_OUT))),
                 pod(1),
-                gate=None,
+                config_map=None,
             ),
             VerdictKind.TIMEOUT,
         ),
@@ -436,7 +445,7 @@ def test_a_namesakes_configmap_decides_nothing() -> None:
             gang(
                 pod(0),
                 waiting_pod(1),
-                gate=None,
+                config_map=None,
                 jobset=jobset(condition=condition(names.REASON_STARTED, "all started (uid u-1, attempt 0, epoch 0)")),
             ),
             VerdictKind.RELEASE,
@@ -444,7 +453,7 @@ def test_a_namesakes_configmap_decides_nothing() -> None:
         (
             gang(
                 *BOTH,
-                gate=config_map(),
+                config_map=config_map(),
                 jobset=jobset(
                     condition=condition(
                         names.REASON_TIMED_OUT, "timed out (uid u-1, attempt 0, epoch 0)", status="False"
@@ -466,10 +475,10 @@ def test_a_decision_whose_configmap_was_lost_is_restored_not_taken_again(seen: G
 def test_a_verdict_that_this_process_saw_is_not_taken_again_though_it_left_no_trace_yet() -> None:
     """Its ConfigMap was deleted before any watch has shown the condition or a patched pod."""
     timed_out = verdict(VerdictKind.TIMEOUT, names.REASON_TIMED_OUT)
-    decision = decide(gang(*BOTH, gate=None, remembered=timed_out), NOW)
+    decision = decide(gang(*BOTH, config_map=None, remembered=timed_out), NOW)
     assert isinstance(decision, Enforce)
     assert decision.verdict == timed_out
-    assert isinstance(decide(gang(*BOTH, gate=None, remembered=verdict(uid="u-0")), NOW), Decide)
+    assert isinstance(decide(gang(*BOTH, config_map=None, remembered=verdict(uid="u-0")), NOW), Decide)
 
 
 def test_traces_of_older_generations_prove_nothing() -> None:
@@ -496,4 +505,4 @@ def test_a_condition_proves_nothing_for_a_jobset_that_it_does_not_name(words: st
     """It was written for a deleted JobSet of the same name, or by a version that did not say for which."""
     told = condition(names.REASON_TIMED_OUT, f"timed out ({words})", status="False")
     assert messages.verdict_in_condition(told, UID) is None
-    assert isinstance(decide(gang(*BOTH, gate=config_map(), jobset=jobset(condition=told)), NOW), Decide)
+    assert isinstance(decide(gang(*BOTH, config_map=config_map(), jobset=jobset(condition=told)), NOW), Decide)

@@ -35,7 +35,7 @@ def test_a_pod_has_started_when_its_barrier_runs_or_has_passed(
 ) -> None:
     seen = read_pod(pod(barrier))
     assert (seen.stage, seen.started) == (stage, started)
-    assert (seen.stall is None) is started
+    assert (seen.pending is None) is started
 
 
 def test_no_barrier_starts_before_its_pod_was_created_whatever_its_node_says() -> None:
@@ -86,7 +86,7 @@ def test_a_namesake_among_the_main_containers_is_no_barrier() -> None:
 def test_a_pod_on_its_way_out_has_not_started_whatever_its_barrier_says(broken: Json) -> None:
     seen = read_pod(pod(status(BARRIER, running="2026-08-01T10:00:30Z"), **broken))
     assert not seen.started
-    assert seen.stall is not None
+    assert seen.pending is not None
 
 
 def test_a_succeeded_pod_counts() -> None:
@@ -188,8 +188,8 @@ def test_a_fresh_pod_without_spec_and_status_waits() -> None:
     del body["spec"], body["status"]
     seen = read_pod(body)
     assert (seen.bound, seen.phase, seen.stage) == (False, "", BarrierStage.WAITING)
-    assert seen.stall is not None
-    assert seen.stall.reason is PendingReason.UNSCHEDULED
+    assert seen.pending is not None
+    assert seen.pending.reason is PendingReason.UNSCHEDULED
 
 
 # --- Jobs -----------------------------------------------------------------------------------------------------------

@@ -126,8 +126,8 @@ def test_what_the_jobset_controller_said_at_the_end_is_one_short_harmless_line()
     told = {"type": "Failed", "status": "True", "message": "job\x1b[2J \n failed" + "x" * 5000}
     seen = read_jobset(jobset() | {"status": {"conditions": [told]}})
     assert seen is not None
-    assert seen.last_words.startswith("job^[[2J failedxx")
-    assert len(seen.last_words) == MAX_MESSAGE
+    assert seen.finished_message.startswith("job^[[2J failedxx")
+    assert len(seen.finished_message) == MAX_MESSAGE
 
 
 def test_restarts_suspension_deletion_and_our_condition_are_read() -> None:
@@ -251,7 +251,7 @@ def test_a_gate_is_read_with_its_verdict_and_its_clock() -> None:
         )
     )
     assert seen is not None
-    assert (seen.gang, seen.jobset_uid, seen.resource_version, seen.tidy) == ("train", "jobset-uid", "42", True)
+    assert (seen.gang, seen.jobset_uid, seen.resource_version, seen.canonical) == ("train", "jobset-uid", "42", True)
     assert seen.verdict is not None
     assert (seen.verdict.kind, seen.verdict.message) == (VerdictKind.RELEASE, "all 300 pods started")
     assert seen.waiting_since is not None
@@ -262,7 +262,7 @@ def test_a_gate_is_read_with_its_verdict_and_its_clock() -> None:
 def test_an_empty_gate_is_tidy_and_closed(data: Json | None) -> None:
     seen = read_config_map(config_map(data))
     assert seen is not None
-    assert (seen.verdict, seen.waiting_since, seen.tidy) == (None, None, True)
+    assert (seen.verdict, seen.waiting_since, seen.canonical) == (None, None, True)
 
 
 @pytest.mark.parametrize(
@@ -280,7 +280,7 @@ def test_an_empty_gate_is_tidy_and_closed(data: Json | None) -> None:
 def test_a_gate_that_somebody_edited_is_not_tidy(body: Json) -> None:
     seen = read_config_map(body)
     assert seen is not None
-    assert not seen.tidy
+    assert not seen.canonical
 
 
 @pytest.mark.parametrize(
@@ -300,4 +300,4 @@ def test_a_gate_whose_annotation_is_gone_belongs_to_no_life() -> None:
     seen = read_config_map(config_map({}, annotations=None))
     assert seen is not None
     assert seen.jobset_uid == ""
-    assert not seen.tidy
+    assert not seen.canonical

@@ -21,20 +21,20 @@ def telling(decision: Verdict) -> ConditionSeen:
 def held(kept: Verdict | None, remembered: Verdict | None = None, told: Verdict | None = None) -> GangSnapshot:
     """A gang whose ConfigMap holds this, and what else is known."""
     condition = telling(told) if told else None
-    return gang(jobset=jobset(condition=condition), gate=config_map(verdict=kept), remembered=remembered)
+    return gang(jobset=jobset(condition=condition), config_map=config_map(verdict=kept), remembered=remembered)
 
 
 def settled(seen: GangSnapshot, live: JobSetSeen) -> tuple[Verdict | None, bool]:
     """What is believed, and whether the ConfigMap is to be written."""
     found = integrity.without_edits(seen, live)
-    assert found.gate is not None
-    return found.gate.verdict, not found.gate.tidy
+    assert found.config_map is not None
+    return found.config_map.verdict, not found.config_map.canonical
 
 
 @pytest.mark.parametrize(
     "seen",
     [
-        gang(gate=None),
+        gang(config_map=None),
         held(None),
         held(RELEASE),
         held(RELEASE, RELEASE),
@@ -42,9 +42,9 @@ def settled(seen: GangSnapshot, live: JobSetSeen) -> tuple[Verdict | None, bool]
         held(RELEASE, verdict(VerdictKind.TIMEOUT, attempt=1)),
         held(RELEASE, RELEASE, TIMEOUT),
         held(verdict(uid="u-0"), RELEASE),
-        gang(gate=config_map(verdict=verdict(attempt=7), jobset_uid="u-0")),
-        gang(gate=config_map(waiting_since=clock())),
-        gang(pod(0, epoch=3), gate=config_map(verdict=verdict(epoch=3))),
+        gang(config_map=config_map(verdict=verdict(attempt=7), jobset_uid="u-0")),
+        gang(config_map=config_map(waiting_since=clock())),
+        gang(pod(0, epoch=3), config_map=config_map(verdict=verdict(epoch=3))),
     ],
     ids=[
         "no ConfigMap",
@@ -73,9 +73,9 @@ def test_what_fits_is_not_doubted(seen: GangSnapshot) -> None:
         held(RELEASE, verdict(attempt=1), TIMEOUT),
         held(verdict(attempt=1)),
         held(verdict(epoch=1)),
-        gang(gate=config_map(waiting_since=clock(attempt=1))),
-        gang(gate=config_map(verdict=RELEASE, waiting_since=clock(epoch=1))),
-        gang(pod(0, epoch=3, jobset_uid="u-0"), gate=config_map(verdict=verdict(epoch=3))),
+        gang(config_map=config_map(waiting_since=clock(attempt=1))),
+        gang(config_map=config_map(verdict=RELEASE, waiting_since=clock(epoch=1))),
+        gang(pod(0, epoch=3, jobset_uid="u-0"), config_map=config_map(verdict=verdict(epoch=3))),
     ],
     ids=[
         "edited into a release",
@@ -105,9 +105,9 @@ def test_a_memory_that_came_too_late_gives_way_to_what_people_were_told() -> Non
     found = integrity.without_edits(held(TIMEOUT, RELEASE), jobset(condition=telling(TIMEOUT)))
     assert found.remembered is not None
     assert found.remembered.kind is VerdictKind.TIMEOUT
-    assert found.gate is not None
-    assert found.gate.verdict is not None
-    assert found.gate.verdict.kind is VerdictKind.TIMEOUT
+    assert found.config_map is not None
+    assert found.config_map.verdict is not None
+    assert found.config_map.verdict.kind is VerdictKind.TIMEOUT
     assert not integrity.needs_verification(found), "and it is settled"
 
 
@@ -129,6 +129,6 @@ def test_a_verdict_of_a_generation_that_the_api_does_not_know_either_goes(kept: 
 
 
 def test_a_clock_of_a_generation_that_the_api_does_not_know_goes_and_the_verdict_stays() -> None:
-    seen = gang(gate=config_map(verdict=RELEASE, waiting_since=clock(attempt=9)), remembered=RELEASE)
+    seen = gang(config_map=config_map(verdict=RELEASE, waiting_since=clock(attempt=9)), remembered=RELEASE)
     found = integrity.without_edits(seen, jobset())
-    assert found.gate == msgspec.structs.replace(config_map(verdict=RELEASE), tidy=False)
+    assert found.config_map == msgspec.structs.replace(config_map(verdict=RELEASE), canonical=False)

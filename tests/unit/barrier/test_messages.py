@@ -36,7 +36,7 @@ def late(*pods: PodSeen, size: int = SIZE, number: int = 2, **changes: object) -
     target = replicated_job(replicas=number + 1, parallelism=size, completions=size)
     ready = [pod(index, number=job) for job in range(number) for index in range(size)]
     seen = gang(*ready, *pods, jobset=jobset(target, **changes), jobs=tuple(job(number=it) for it in range(number + 1)))
-    decision = decide(msgspec.structs.replace(seen, gate=config_map(waiting_since=clock())), T0 + 300)
+    decision = decide(msgspec.structs.replace(seen, config_map=config_map(waiting_since=clock())), T0 + 300)
     assert isinstance(decision, Decide)
     return decision.verdict.message
 
@@ -146,7 +146,7 @@ def test_a_lenient_verdict_says_that_the_gate_was_opened() -> None:
 
 def test_the_verdict_says_what_the_condition_has_said() -> None:
     """And the command line, and the page: one builder."""
-    seen = gang(pod(0), waiting_pod(1, detail="no gpu"), gate=config_map(waiting_since=clock()))
+    seen = gang(pod(0), waiting_pod(1, detail="no gpu"), config_map=config_map(waiting_since=clock()))
     waits, late_ = decide(seen, T0 + 299), decide(seen, T0 + 300)
     assert isinstance(waits, Wait)
     assert isinstance(late_, Decide)
@@ -182,7 +182,7 @@ def test_a_waiting_gang_tells_its_progress_and_what_it_waits_for() -> None:
 
 def test_the_text_does_not_change_while_nothing_happens_but_time() -> None:
     pods = (pod(0), waiting_pod(1))
-    texts = {told(T0 + seconds, *pods, gate=config_map(waiting_since=clock())) for seconds in range(0, 300, 7)}
+    texts = {told(T0 + seconds, *pods, config_map=config_map(waiting_since=clock())) for seconds in range(0, 300, 7)}
     assert len(texts) == 1
 
 

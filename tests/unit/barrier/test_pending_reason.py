@@ -14,7 +14,7 @@ SCHEDULER = "0/3 nodes are available: 3 Insufficient nvidia.com/gpu. preemption:
 
 
 def stall(*init: Json, **rest: Any) -> PendingCause:
-    found = read_pod(pod(*init, **rest)).stall
+    found = read_pod(pod(*init, **rest)).pending
     assert found is not None
     return found
 

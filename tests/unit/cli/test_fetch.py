@@ -72,9 +72,9 @@ async def test_one_gang_is_read_with_all_that_belongs_to_it(plane: Plane, namesp
     assert seen is not None
     assert (rights.missing, sight.blind, sight.name) == ([], False, "train")
     assert (len(seen.jobs), len(seen.pods), count_gang(seen).started) == (1, 5, 1)
-    assert seen.gate is not None
-    assert seen.gate.waiting_since is not None
-    assert seen.gate.waiting_since.at == 1_800_000_000.0
+    assert seen.config_map is not None
+    assert seen.config_map.waiting_since is not None
+    assert seen.config_map.waiting_since.at == 1_800_000_000.0
     assert sorted(it.cause.reason for it in missing_slots(seen))[-2:] == [
         PendingReason.QUOTA_DENIED,
         PendingReason.UNSCHEDULED,
@@ -99,8 +99,8 @@ async def test_all_gangs_are_those_that_ask_for_a_gate(plane: Plane, namespace: 
     assert also.seen.pods == ()
     assert train.seen is not None
     assert count_gang(train.seen).started == 1
-    assert train.seen.gate is not None
-    assert train.seen.gate.verdict is not None
+    assert train.seen.config_map is not None
+    assert train.seen.config_map.verdict is not None
 
 
 async def test_what_is_not_there_is_told_apart_from_what_may_not_be_seen(plane: Plane, namespace: str) -> None:

@@ -26,9 +26,9 @@ WAITING = Explanation(
     parts=(ReplicatedJobCount("driver", 1, 1), ReplicatedJobCount("workers", 260, 299)),
     lacks=(
         MissingByReason(
-            reason="Unscheduled", detail=NO_ROOM, count=37, slots=("workers-2/17",), oldest_created_at=NOW - 250
+            reason="Unscheduled", message=NO_ROOM, count=37, slots=("workers-2/17",), oldest_created_at=NOW - 250
         ),
-        MissingByReason(reason="ImagePull", detail="no such\nhost", count=2),
+        MissingByReason(reason="ImagePull", message="no such\nhost", count=2),
     ),
     timeout=300,
     since=NOW - 50,
@@ -95,7 +95,7 @@ def test_a_line_for_what_is_no_terminal_says_nothing_that_passes() -> None:
 
 
 def test_of_many_reasons_the_first_are_told_and_the_rest_counted() -> None:
-    lacks = tuple(MissingByReason(reason=f"Why{number}", detail="", count=3) for number in range(10))
+    lacks = tuple(MissingByReason(reason=f"Why{number}", message="", count=3) for number in range(10))
     frame = frames.watch_frame(moment(msgspec.structs.replace(WAITING, lacks=lacks)), PLAIN_STYLE)
     assert "3 pods: Why7" in frame.below
     assert "and 6 pods more for 2 more reasons" in frame.below

@@ -45,7 +45,7 @@ def test_commands_within_words_have_them_too() -> None:
 
 
 def test_an_explanation_has_them_everywhere() -> None:
-    lack = MissingByReason(reason="Unscheduled", detail="", count=1, command="kubectl describe pod a -n b")
+    lack = MissingByReason(reason="Unscheduled", message="", count=1, command="kubectl describe pod a -n b")
     told = Explanation(kind="JobSet", namespace="b", name="x", state="Waiting", lacks=(lack,), commands=("kubectl x",))
     theirs = FAR.rewrite_explanation(told)
     assert theirs.commands == (f"kubectl x {OPTIONS}",)

@@ -142,7 +142,7 @@ def test_a_job_that_does_not_exist_yet_is_looked_for_in_its_jobset() -> None:
 
 
 def test_a_gang_that_waits_tells_its_count_and_how_much_time_is_left() -> None:
-    seen = gangs.gang(gangs.pod(0), gangs.waiting_pod(1), gate=gangs.config_map(waiting_since=gangs.clock()))
+    seen = gangs.gang(gangs.pod(0), gangs.waiting_pod(1), config_map=gangs.config_map(waiting_since=gangs.clock()))
     it = explain_gang(seen, NOW)
     assert (it.state, it.started, it.expected, it.left) == (GangState.WAITING, 1, 2, 200.0)
     assert (it.parts[0].name, it.parts[0].started, it.parts[0].expected) == ("workers", 1, 2)
@@ -163,7 +163,7 @@ def test_a_released_gang_tells_when_and_why() -> None:
     told_ = gangs.condition(names.REASON_STARTED, "as decided (uid u-1, attempt 0, epoch 0)")
     passed = gangs.pod(0, stage=BarrierStage.PASSED)
     seen = gangs.gang(
-        passed, gangs.pod(1), jobset=gangs.jobset(condition=told_), gate=gangs.config_map(verdict=gangs.verdict())
+        passed, gangs.pod(1), jobset=gangs.jobset(condition=told_), config_map=gangs.config_map(verdict=gangs.verdict())
     )
     it = explain_gang(seen, NOW)
     assert (it.state, it.message, it.passed, it.lacks) == (GangState.RELEASED, "as decided", 1, ())
@@ -174,14 +174,14 @@ def test_a_released_gang_tells_when_and_why() -> None:
 def test_a_condition_that_is_not_true_yet_does_not_know_when_the_gate_was_opened() -> None:
     old = gangs.condition(names.REASON_WAITING, "1/2 pods started", status="False")
     it = explain_gang(
-        gangs.gang(jobset=gangs.jobset(condition=old), gate=gangs.config_map(verdict=gangs.verdict())), NOW
+        gangs.gang(jobset=gangs.jobset(condition=old), config_map=gangs.config_map(verdict=gangs.verdict())), NOW
     )
     assert (it.state, it.decided) == (GangState.RELEASED, None)
 
 
 def test_a_timed_out_gang_tells_the_verdict_and_what_follows() -> None:
     verdict = gangs.verdict(VerdictKind.TIMEOUT, names.REASON_TIMED_OUT)
-    seen = gangs.gang(gangs.pod(0), gate=gangs.config_map(verdict=verdict))
+    seen = gangs.gang(gangs.pod(0), config_map=gangs.config_map(verdict=verdict))
     it = explain_gang(seen, NOW, policy=FailurePolicies(backoff_limits=(0,)))
     assert (it.state, it.message, it.decided) == (GangState.TIMED_OUT, "as decided", None)
     assert "with backoffLimit 0 its Job fails at once" in it.afterwards
@@ -195,7 +195,7 @@ def test_a_timed_out_gang_tells_the_verdict_and_what_follows() -> None:
     ],
 )
 def test_what_nobody_has_decided_yet_is_due(pods: tuple[int, ...], changes: dict[str, bool], words: str) -> None:
-    seen = gangs.gang(*(gangs.pod(index) for index in pods), gate=gangs.config_map(waiting_since=gangs.clock()))
+    seen = gangs.gang(*(gangs.pod(index) for index in pods), config_map=gangs.config_map(waiting_since=gangs.clock()))
     it = explain_gang(
         seen, NOW + 300 if changes else NOW, controller=ControllerStatus(leads=False, told="nobody is there")
     )
@@ -229,7 +229,7 @@ def test_what_does_not_wait_says_so(changes: dict[str, object], state: GangState
 
 
 def test_a_config_map_of_somebody_else_is_shown() -> None:
-    it = explain_gang(gangs.gang(gate=None, foreign_gate=True), NOW)
+    it = explain_gang(gangs.gang(config_map=None, config_map_conflict=True), NOW)
     assert it.state == GangState.CONFIG_MAP_CONFLICT
     assert it.commands == ("kubectl get configmap train-group-scheduling -n default -o yaml",)
 
@@ -256,7 +256,7 @@ def ended(reason: str, message: str, status: str = "False", **changes: Any) -> E
     told_ = gangs.condition(reason, message, status=status)
     jobset = gangs.jobset(**({**ENDED, "condition": told_} | changes))
     return explain_gang(
-        gangs.gang(gangs.pod(0, deleting=True), jobset=jobset, gate=None), NOW, policy=FailurePolicies()
+        gangs.gang(gangs.pod(0, deleting=True), jobset=jobset, config_map=None), NOW, policy=FailurePolicies()
     )
 
 
@@ -270,20 +270,22 @@ def test_a_gang_that_timed_out_stays_so_with_the_verdicts_count_and_reasons_when
 
 def test_a_verdict_in_the_configmap_is_as_good_as_one_in_the_condition() -> None:
     verdict = msgspec.structs.replace(gangs.verdict(VerdictKind.TIMEOUT, names.REASON_TIMED_OUT), message=LATE)
-    seen = gangs.gang(jobset=gangs.jobset(**ENDED), gate=gangs.config_map(verdict=verdict))
+    seen = gangs.gang(jobset=gangs.jobset(**ENDED), config_map=gangs.config_map(verdict=verdict))
     it = explain_gang(seen, NOW)
     assert (it.state, it.started, it.expected) == (GangState.TIMED_OUT, 12, 17)
 
 
 def test_a_gang_whose_pods_die_after_its_timeout_keeps_the_verdicts_count() -> None:
     verdict = msgspec.structs.replace(gangs.verdict(VerdictKind.TIMEOUT, names.REASON_TIMED_OUT), message=LATE)
-    it = explain_gang(gangs.gang(gangs.pod(0), gate=gangs.config_map(verdict=verdict)), NOW)
+    it = explain_gang(gangs.gang(gangs.pod(0), config_map=gangs.config_map(verdict=verdict)), NOW)
     assert (it.state, it.started, it.expected) == (GangState.TIMED_OUT, 12, 17)
 
 
 @pytest.mark.parametrize("failed", [True, False])
 def test_a_gang_that_was_released_has_failed_or_completed_by_itself(failed: bool) -> None:
-    it = ended(names.REASON_STARTED, f"{ENOUGH} (uid u-1, attempt 0, epoch 0)", "True", failed=failed, last_words="so")
+    it = ended(
+        names.REASON_STARTED, f"{ENOUGH} (uid u-1, attempt 0, epoch 0)", "True", failed=failed, finished_message="so"
+    )
     assert it.state == (GangState.FAILED if failed else GangState.COMPLETED)
     assert (it.started, it.expected, it.message) == (17, 17, f"so; before that: {ENOUGH}")
 
@@ -327,7 +329,7 @@ def test_a_jobset_that_asks_for_no_gate() -> None:
 
 
 def test_who_may_not_see_pods_gets_the_controllers_last_word_and_no_invented_numbers() -> None:
-    lacking = [MissingByReason(reason="Unscheduled", detail="no room", count=2)]
+    lacking = [MissingByReason(reason="Unscheduled", message="no room", count=2)]
     waits = messages.waiting(gangs.gang(), count_gang(gangs.gang()), lacking)
     told_ = gangs.condition(waits.reason, waits.message, status="False")
     it = explain_gang(
@@ -339,7 +341,9 @@ def test_who_may_not_see_pods_gets_the_controllers_last_word_and_no_invented_num
 
 
 def test_who_may_not_see_pods_does_not_call_a_gang_due() -> None:
-    it = explain_gang(gangs.gang(gate=gangs.config_map(waiting_since=gangs.clock())), NOW + 300, pods_forbidden=True)
+    it = explain_gang(
+        gangs.gang(config_map=gangs.config_map(waiting_since=gangs.clock())), NOW + 300, pods_forbidden=True
+    )
     assert (it.state, it.message) == (GangState.WAITING, "how many pods have started is not known")
 
 
@@ -403,7 +407,10 @@ def test_the_pod_that_was_asked_about_is_told_of_by_itself(pod: PodSeen, words: 
 WORDS = st.text(st.characters(exclude_categories=["Cs", "Cc", "Zl", "Zp"]), max_size=200)
 LACKS = st.lists(
     st.builds(
-        MissingByReason, why=st.sampled_from(["Unscheduled", "ImagePull"]), detail=WORDS, count=st.integers(1, 10_000)
+        MissingByReason,
+        reason=st.sampled_from(["Unscheduled", "ImagePull"]),
+        message=WORDS,
+        count=st.integers(1, 10_000),
     ),
     max_size=30,
 )
@@ -438,13 +445,13 @@ def test_no_missing_pod_is_lost_for_lack_of_room(lacks: list[MissingByReason]) -
 
 
 def test_all_reasons_come_before_whole_sentences_about_the_first() -> None:
-    long = [MissingByReason(reason=f"Reason{number}", detail="x" * 900, count=number + 1) for number in range(5)]
+    long = [MissingByReason(reason=f"Reason{number}", message="x" * 900, count=number + 1) for number in range(5)]
     text = "\n".join(explanation_lines(explanation(long), 1024))
     assert all(f"Reason{number}" in text for number in range(5))
 
 
 def test_a_condition_carries_nothing_that_changes_while_nothing_happens() -> None:
-    seen = gangs.gang(gangs.pod(0), gangs.waiting_pod(1), gate=gangs.config_map(waiting_since=gangs.clock()))
+    seen = gangs.gang(gangs.pod(0), gangs.waiting_pod(1), config_map=gangs.config_map(waiting_since=gangs.clock()))
     sooner, later = (explanation_lines(explain_gang(seen, NOW + more), 32_768, timeless=True) for more in (0, 50))
     assert sooner == later
     assert explanation_lines(explain_gang(seen, NOW)) != explanation_lines(explain_gang(seen, NOW + 50))

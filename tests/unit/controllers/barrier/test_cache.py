@@ -62,7 +62,7 @@ def woken() -> CacheHarness:
 def gate_of(woken: CacheHarness) -> ConfigMapSeen | None:
     seen = woken.index.snapshot(TRAIN)
     assert seen is not None
-    return seen.gate
+    return seen.config_map
 
 
 # --- Joining --------------------------------------------------------------------------------------------------------
@@ -77,7 +77,7 @@ def test_a_gang_is_put_together_from_its_parts_in_any_order() -> None:
     made.jobset(None, jobset())
     seen = made.index.snapshot(TRAIN)
     assert seen is not None
-    assert (seen.jobset, seen.jobs, seen.pods, seen.gate) == (jobset(), (job(),), (pod(1),), config_map())
+    assert (seen.jobset, seen.jobs, seen.pods, seen.config_map) == (jobset(), (job(),), (pod(1),), config_map())
     assert list(made.index.keys()) == [TRAIN]
 
 
@@ -344,14 +344,14 @@ def test_a_verdict_is_remembered_beyond_its_configmap(woken: CacheHarness) -> No
     woken.gate(decided, None)
     seen = woken.index.snapshot(TRAIN)
     assert seen is not None
-    assert (seen.gate, seen.remembered) == (None, verdict())
+    assert (seen.config_map, seen.remembered) == (None, verdict())
 
 
 def test_a_strangers_configmap_is_remembered_until_ours_is_seen(woken: CacheHarness) -> None:
     def foreign() -> bool:
         seen = woken.index.snapshot(TRAIN)
         assert seen is not None
-        return seen.foreign_gate
+        return seen.config_map_conflict
 
     woken.index.set_config_map_conflict(TRAIN)
     assert foreign()

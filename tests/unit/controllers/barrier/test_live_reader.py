@@ -21,7 +21,7 @@ from tests.fakes.memory_client import MemoryClient
 from tests.fakes.wire_objects import owner
 
 LATE = gangs.T0 + 300
-STALE = gangs.gang(gangs.pod(0), gangs.waiting_pod(1), gate=gangs.config_map(waiting_since=gangs.clock()))
+STALE = gangs.gang(gangs.pod(0), gangs.waiting_pod(1), config_map=gangs.config_map(waiting_since=gangs.clock()))
 """What the watches have shown: the second pod has not started, and time is up."""
 
 
@@ -102,7 +102,7 @@ async def test_a_pod_that_vanished_while_the_watch_was_silent_does_not_count(api
 
 async def test_all_else_stays_as_it_was_seen(look: LiveReader) -> None:
     fresh = await look.refresh(STALE)
-    assert (fresh.jobset, fresh.gate, fresh.foreign_gate) == (STALE.jobset, STALE.gate, False)
+    assert (fresh.jobset, fresh.config_map, fresh.config_map_conflict) == (STALE.jobset, STALE.config_map, False)
 
 
 async def test_only_this_gangs_objects_are_looked_at(api: Api, look: LiveReader) -> None:
@@ -212,7 +212,7 @@ async def test_what_a_kubelet_cannot_do_is_told_in_its_words(api: Api, look: Liv
     assert pod is not None
     words = 'MountVolume.SetUp failed: secret "tokens" not found'
     tell(api, "Pod", "train-workers-0-1", "FailedMount", words, uid=pod["metadata"]["uid"])
-    seen = gangs.gang(gangs.pod(0), gangs.waiting_pod(1, stall=PendingCause(reason=PendingReason.STARTING)))
+    seen = gangs.gang(gangs.pod(0), gangs.waiting_pod(1, pending=PendingCause(reason=PendingReason.STARTING)))
     assert reasons(await look.refresh(seen)) == [("workers-0/1", PendingReason.STARTING, f"FailedMount: {words}")]
 
 

@@ -103,7 +103,7 @@ def test_a_gang_that_no_longer_waits_is_not_counted_any_more(shown: ScrapedMetri
 
 
 def test_a_release_is_counted_and_timed(shown: ScrapedMetrics) -> None:
-    seen = gang(pod(0), pod(1, barrier_since=T0 + 40), gate=config_map(waiting_since=clock(T0)))
+    seen = gang(pod(0), pod(1, barrier_since=T0 + 40), config_map=config_map(waiting_since=clock(T0)))
     shown.measures.on_decided(TRAIN, seen, release(seen, T0 + 42), T0 + 42)
     assert shown.value("decisions_total", kind="release", cause="AllPodsStarted") == 1
     assert shown.seconds("time_to_release") == (1, 42)
@@ -111,7 +111,7 @@ def test_a_release_is_counted_and_timed(shown: ScrapedMetrics) -> None:
 
 
 def test_a_timeout_is_counted_but_is_no_release(shown: ScrapedMetrics) -> None:
-    seen = gang(pod(0), waiting_pod(1), gate=config_map(waiting_since=clock(T0)))
+    seen = gang(pod(0), waiting_pod(1), config_map=config_map(waiting_since=clock(T0)))
     decision = decide(seen, T0 + 300)
     assert isinstance(decision, Decide)
     shown.measures.on_decided(TRAIN, seen, decision, T0 + 300)
@@ -122,7 +122,9 @@ def test_a_timeout_is_counted_but_is_no_release(shown: ScrapedMetrics) -> None:
 def test_clocks_that_disagree_make_no_negative_time(shown: ScrapedMetrics) -> None:
     """A node's clock may be minutes ahead of ours."""
     seen = gang(
-        pod(0, barrier_since=T0 + 200), pod(1, barrier_since=T0 + 300), gate=config_map(waiting_since=clock(T0 + 90))
+        pod(0, barrier_since=T0 + 200),
+        pod(1, barrier_since=T0 + 300),
+        config_map=config_map(waiting_since=clock(T0 + 90)),
     )
     shown.measures.on_decided(TRAIN, seen, release(seen, T0), T0)
     ahead = gang(main(0, T0 - 50), main(1, T0 - 40))
@@ -196,8 +198,8 @@ def test_the_skew_of_the_pods_knows_announcements_too(shown: ScrapedMetrics) -> 
 
 def test_the_longest_wait_grows_without_a_pass_and_ends_with_it(shown: ScrapedMetrics) -> None:
     assert shown.value("longest_wait_seconds") == 0
-    shown.measures.on_waiting(TRAIN, *waits(pod(0), gate=config_map(waiting_since=clock(T0))))
-    shown.measures.on_waiting(OTHER, *waits(pod(0), gate=config_map(waiting_since=clock(T0 - 50))))
+    shown.measures.on_waiting(TRAIN, *waits(pod(0), config_map=config_map(waiting_since=clock(T0))))
+    shown.measures.on_waiting(OTHER, *waits(pod(0), config_map=config_map(waiting_since=clock(T0 - 50))))
     shown.now = T0 + 100
     assert shown.value("longest_wait_seconds") == 150
     shown.measures.forget_gang(OTHER)

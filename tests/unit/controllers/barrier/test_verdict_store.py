@@ -42,11 +42,11 @@ class StoreHarness:
         return jobset
 
     def seen(self, gate: ConfigMapSeen | None = None) -> GangSnapshot:
-        return gang(jobset=self.jobset, gate=gate or self.known())
+        return gang(jobset=self.jobset, config_map=gate or self.known())
 
     def known(self) -> ConfigMapSeen | None:
         seen = self.index.snapshot(TRAIN)
-        return None if seen is None else seen.gate
+        return None if seen is None else seen.config_map
 
     def stored(self) -> Json:
         found = self.api.get(CONFIGMAPS, NAME)
@@ -96,7 +96,7 @@ async def test_verdict_and_clock_are_written_together(keeper: StoreHarness) -> N
         "verdict": verdict_codec.render(mine),
         "waiting-since": verdict_codec.render_clock(since),
     }
-    assert keeper.live().tidy
+    assert keeper.live().canonical
 
 
 async def test_of_two_verdicts_the_first_written_stands(keeper: StoreHarness) -> None:
@@ -133,7 +133,7 @@ async def test_an_edited_gate_is_put_right(keeper: StoreHarness, damage: Callabl
     await keeper.gates.ensure_config_map(keeper.seen(), None, None)
     keeper.edit(damage)
     await keeper.gates.ensure_config_map(keeper.seen(keeper.live()), None, None)
-    assert keeper.live().tidy
+    assert keeper.live().canonical
 
 
 @pytest.mark.parametrize(("field", "anew"), [("immutable", True), ("data", False)])
@@ -186,7 +186,7 @@ async def test_a_strangers_configmap_is_neither_adopted_nor_overwritten(keeper: 
     assert keeper.stored() == theirs
     seen = keeper.index.snapshot(TRAIN)
     assert seen is not None
-    assert seen.foreign_gate
+    assert seen.config_map_conflict
 
 
 async def test_a_gate_that_was_disowned_is_a_strangers(keeper: StoreHarness) -> None:

@@ -40,7 +40,7 @@ class StoreWithInformer:
 
     def gate(self) -> ConfigMapSeen | None:
         seen = self.index.snapshot(TRAIN)
-        return None if seen is None else seen.gate
+        return None if seen is None else seen.config_map
 
     async def until_woken(self) -> None:
         while not self.woken:
@@ -50,7 +50,7 @@ class StoreWithInformer:
     async def create(self) -> None:
         """The gate is made, and the watch does not tell of it."""
         self.server.others.append(self.store)
-        await self.gates.ensure_config_map(gang(jobset=MINE, gate=None), None, None)
+        await self.gates.ensure_config_map(gang(jobset=MINE, config_map=None), None, None)
 
     async def store(self, request: web.Request) -> web.StreamResponse:
         body = await request.json()
@@ -113,7 +113,7 @@ async def test_an_answer_that_comes_after_the_news_of_the_end_is_not_believed(ke
 
     server.others.append(slow)
     async with asyncio.TaskGroup() as tasks:
-        tasks.create_task(keeper.gates.ensure_config_map(gang(jobset=MINE, gate=None), None, None))
+        tasks.create_task(keeper.gates.ensure_config_map(gang(jobset=MINE, config_map=None), None, None))
         await reached.wait()
         server.send({"type": "ADDED", "object": server.objects["train-group-scheduling"]})
         await keeper.until_woken()
