@@ -48,7 +48,7 @@ class QuotaDenials:
 
         Returns the seconds after which to look at it again: 0 if there is news; None if it lacks none.
         """
-        if not any(lack.reason == PendingReason.QUOTA_DENIED or lack.detail == NOT_CREATED_YET for lack in missing):
+        if not any(lack.reason == PendingReason.QUOTA_DENIED or lack.message == NOT_CREATED_YET for lack in missing):
             self.forget_gang(key)
             return None
         now = self._clock()

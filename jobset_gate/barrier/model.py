@@ -273,7 +273,7 @@ class ConfigMapSeen(Value, frozen=True):
     """The life of the JobSet it belongs to; "" when its annotation is gone."""
     verdict: Verdict | None
     waiting_since: WaitingSince | None
-    tidy: bool
+    canonical: bool
     """It holds just what we would have written: no other keys, no garbage, owned by that JobSet."""
     deleting: bool = False
 

@@ -75,7 +75,7 @@ def missing_line(lack: MissingByReason) -> str:
 def missing_reason(lack: MissingByReason) -> str:
     """`37 pods: Unscheduled: 0/40 nodes are available`."""
     text = f"{format_pod_count(lack.count)}: {lack.reason}"
-    return f"{text}: {lack.detail}" if lack.detail else text
+    return f"{text}: {lack.message}" if lack.message else text
 
 
 def slot_list(lack: MissingByReason) -> str:
@@ -178,8 +178,8 @@ def _brief(lack: MissingByReason, share: int) -> str:
     over = len(text.encode()) - share
     if over <= 0:
         return text
-    kept = max(_WORDS, len(lack.detail.encode()) - over)
-    return missing_line(msgspec.structs.replace(few, message=verdict_codec.truncate(lack.detail, kept)))
+    kept = max(_WORDS, len(lack.message.encode()) - over)
+    return missing_line(msgspec.structs.replace(few, message=verdict_codec.truncate(lack.message, kept)))
 
 
 def _parts(it: Explanation) -> Iterator[str]:

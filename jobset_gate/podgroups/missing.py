@@ -27,7 +27,7 @@ def _lack(why: str, members: list[MemberPod]) -> MissingByReason:
     first = members[0]
     return MissingByReason(
         reason=why,
-        detail=waiting_for(first)[1],
+        message=waiting_for(first)[1],
         count=len(members),
         slots=tuple(it.name for it in members[:MAX_NAMED_SLOTS]),
         oldest_created_at=first.created or None,

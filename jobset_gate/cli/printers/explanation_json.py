@@ -48,7 +48,7 @@ def explanations_json(explanations: Sequence[Explanation], *, several: bool) -> 
 def _lack(one: MissingByReason) -> Json:
     return {
         "reason": one.reason,
-        "message": one.detail,
+        "message": one.message,
         "count": one.count,
         "first": list(one.slots),
         "since": _date(one.oldest_created_at),

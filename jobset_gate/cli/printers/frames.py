@@ -91,7 +91,7 @@ def _reasons(it: Explanation, look: TerminalStyle) -> Iterator[str]:
             else ""
         )
         head = f"{said.format_pod_count(lack.count)}: {look.paint('wait', lack.reason)}{since}"
-        yield head + (f": {terminal_text.line(lack.detail)}" if lack.detail else "")
+        yield head + (f": {terminal_text.line(lack.message)}" if lack.message else "")
     more = it.lacks[MOST_REASONS:]
     if more:
         yield f"and {said.format_pod_count(sum(lack.count for lack in more))} more for {len(more)} more reasons"

@@ -84,5 +84,5 @@ def missing(it: Explanation) -> str:
 
 def message(it: Explanation) -> str:
     """Its own sentence; else the words of what it waits for longest."""
-    words = it.message or next((lack.detail for lack in it.lacks if lack.detail), "")
+    words = it.message or next((lack.message for lack in it.lacks if lack.message), "")
     return terminal_text.line(words) or NOTHING

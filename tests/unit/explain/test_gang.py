@@ -69,15 +69,15 @@ def test_one_quota_is_one_group_however_many_jobs_and_pods_it_refused() -> None:
     seen = crowd(replicas=3, size=2, denials=denials)
     (lack,) = explain_gang(seen, NOW).lacks
     assert (lack.reason, lack.count, lack.oldest_created_at) == ("QuotaDenied", 6, None)
-    assert "exceeded quota: gpus" in lack.detail
-    assert "train-workers-0-0-abc0" not in lack.detail  # one of six
+    assert "exceeded quota: gpus" in lack.message
+    assert "train-workers-0-0-abc0" not in lack.message  # one of six
     assert lack.command == "kubectl describe resourcequota -n default"
 
 
 def test_another_refusal_than_a_quotas_leads_to_the_job() -> None:
     seen = crowd(size=1, denials=(("train-workers-0", 'pods "x" is forbidden: no service account'),))
     (lack,) = explain_gang(seen, NOW).lacks
-    assert (lack.detail, lack.command) == (
+    assert (lack.message, lack.command) == (
         'pods "x" is forbidden: no service account',
         "kubectl describe job train-workers-0 -n default",
     )
@@ -90,7 +90,7 @@ def test_tries_and_pauses_of_one_pull_are_one_group_with_the_words_that_say_most
     pods = [
         gangs.waiting_pod(index, PendingReason.IMAGE_PULL, words) for index, words in enumerate((pause, attempt, other))
     ]
-    assert [(lack.count, lack.detail) for lack in explain_gang(crowd(*pods, size=3), NOW).lacks] == [
+    assert [(lack.count, lack.message) for lack in explain_gang(crowd(*pods, size=3), NOW).lacks] == [
         (2, attempt),
         (1, other),
     ]
