@@ -16,11 +16,9 @@ from jobset_gate.injection import inject
 from jobset_gate.runtime.connections import ConnectionLimiter, ConnectionLimits
 from jobset_gate.settings import Settings
 from webhook.bodies import BodyBudget
-from webhook.handlers import Handler, mutating_handler, validating_handler
+from webhook.handlers import Handler, mutating_handler, pod_handler, validating_handler
 from webhook.metrics import WebhookMetrics, outcome
-from webhook.pod_handler import pod_handler
-from webhook.pod_registration import POD_PATH
-from webhook.registration import MUTATE_PATH, VALIDATE_PATH
+from webhook.registration import MUTATE_PATH, POD_PATH, VALIDATE_PATH
 from webhook.review import AdmissionResponse, Denied, MalformedReview, ReviewRequest, decode, encode
 
 TOKEN_BYTES: Final = 16

@@ -1,39 +1,79 @@
-"""The webhook configurations that tell an API server which requests to send to the door, and which never (A3)."""
+"""The webhook configurations: which requests an API server sends to the webhook, and which never (A3, G2).
 
+Pods have a configuration of their own, so that an uninstallation can delete it before anything else. Its match
+conditions send no pod that names no group: an outage of the webhook refuses no other pod.
+"""
+
+from collections.abc import Collection, Iterable, Sequence
 from dataclasses import dataclass
-from typing import Any, Final
+from typing import Any, Final, TypedDict, Unpack
 
 from jobset_gate import names
+from jobset_gate.podgroups.formats import NAME_KEYS
+from jobset_gate.podgroups.model import Format
+from jobset_gate.settings import Groups
 
 MUTATING: Final = "zz-jobset-gate"
-"""API servers call mutating webhooks in the order of their configurations' names. Ours goes last: it then sees the
-suspension that Kueue's webhook decides upon, which starts a new epoch (A5), and the init containers that others add."""
+"""API servers call mutating webhooks in the order of their configurations' names. The last one sees the suspension that
+Kueue's webhook sets, which starts a new epoch (A5), and the init containers that other webhooks add."""
 VALIDATING: Final = "jobset-gate"
 MUTATING_HOOK: Final = "mutate.jobset-gate.dev"
 VALIDATING_HOOK: Final = "validate.jobset-gate.dev"
+POD_HOOK: Final = "pods.jobset-gate.dev"
 MUTATE_PATH: Final = "/mutate"
 VALIDATE_PATH: Final = "/validate"
+POD_PATH: Final = "/mutate-pods"
 TIMEOUT_SECONDS: Final = 5
 EXEMPT_NAMESPACE: Final = "kube-system"
+
+Json = dict[str, Any]
+Conditions = Sequence[tuple[str, str]]
+"""(Name, CEL expression); all must hold for a request to be sent, evaluated in order."""
+
+JOBSET_RULE: Final[Json] = {
+    "apiGroups": [names.JOBSET_GROUP],
+    "apiVersions": [names.JOBSET_VERSION],
+    "resources": ["jobsets"],
+    "operations": ["CREATE", "UPDATE"],
+    "scope": "Namespaced",
+}
+POD_RULE: Final[Json] = {
+    "apiGroups": [""],
+    "apiVersions": ["v1"],
+    "resources": ["pods"],
+    "operations": ["CREATE"],
+    "scope": "Namespaced",
+}
 
 
 @dataclass(frozen=True, slots=True)
 class ServiceReference:
-    """Where the API server finds the door inside its cluster."""
+    """The Service of the webhook."""
 
     namespace: str
     name: str
     port: int = 443
 
 
-Json = dict[str, Any]
+class HookOptions(TypedDict, total=False):
+    """How the configurations are written. Exactly one of `url` ("https://host:port", no path) and `service`."""
+
+    ca_bundle: str | None
+    """PEM in base64; None leaves it to whoever manages the certificate."""
+    url: str | None
+    service: ServiceReference | None
+    own_namespace: str | None
+    """Exempt beside kube-system."""
+    failure_policy: str
+    timeout_seconds: int
+    suffix: str
+    """Appended to the configurations' names, so that one cluster can hold several installations."""
 
 
 def _has_config(which: str) -> str:
-    """CEL: this version of the object carries a config, as field or as annotation.
+    """CEL: this version of the object has a config, as field or as annotation.
 
-    Errs on no object that could be stored: a spec may be missing or null, and anything else than an object is refused
-    by its schema.
+    No object that could be stored makes it fail: a spec may be missing or null, and the schema refuses any other type.
     """
     spec, notes = f"{which}.spec", f"{which}.metadata.annotations"
     return (
@@ -43,7 +83,7 @@ def _has_config(which: str) -> str:
 
 
 def _annotation_changes(key: str) -> str:
-    """CEL: an annotation of ours is added, removed or changed between the two versions of the object."""
+    """CEL: the annotation is added, removed or changed."""
     new, old = (f"has({which}.metadata.annotations) && '{key}' in {which}.metadata.annotations" for which in _VERSIONS)
     return (
         f"(({new}) != ({old})"
@@ -54,7 +94,7 @@ def _annotation_changes(key: str) -> str:
 _VERSIONS: Final = ("object", "oldObject")
 _SPEC_CHANGES: Final = "has(object.spec) != has(oldObject.spec) || (has(object.spec) && object.spec != oldObject.spec)"
 
-MATCH_CONDITIONS: Final = (
+MATCH_CONDITIONS: Final[Conditions] = (
     ("has-a-gate", f"{_has_config('object')} || (oldObject != null && ({_has_config('oldObject')}))"),
     ("is-not-being-deleted", "!has(object.metadata.deletionTimestamp)"),
     (
@@ -63,66 +103,52 @@ MATCH_CONDITIONS: Final = (
         + " || ".join(_annotation_changes(key) for key in names.OUR_JOBSET_ANNOTATIONS),
     ),
 )
-"""All must hold for a request to be sent. Told from the first to the last: a stranger's JobSet ends at the first."""
+"""A JobSet without a gate fails the first one."""
 
 
-def configurations(
-    *,
-    ca_bundle: str | None = None,
-    url: str | None = None,
-    service: ServiceReference | None = None,
-    own_namespace: str | None = None,
-    failure_policy: str = "Fail",
-    timeout_seconds: int = TIMEOUT_SECONDS,
-    suffix: str = "",
-) -> tuple[Json, Json]:
-    """The MutatingWebhookConfiguration and the ValidatingWebhookConfiguration for one door.
+def pod_match_conditions(groups: Groups) -> Conditions:
+    """A pod that names no group fails the first one.
 
-    `ca_bundle`: PEM in base64, or None to leave it out (whoever manages the certificate fills it in).
-    `url` ("https://host:port", no path) or `service`: exactly one. `own_namespace`: exempt beside kube-system.
-    `suffix` is appended to both names, so that several doors can be registered in one cluster.
+    Every field is guarded by has(): an error in a condition would refuse the pod. podgroups.admission checks the same.
     """
-
-    def hook(name: str, path: str) -> Json:
-        return {
-            "name": name,
-            "clientConfig": client_config(path, url=url, service=service, ca_bundle=ca_bundle),
-            "admissionReviewVersions": ["v1"],
-            "rules": [
-                {
-                    "apiGroups": [names.JOBSET_GROUP],
-                    "apiVersions": [names.JOBSET_VERSION],
-                    "resources": ["jobsets"],
-                    "operations": ["CREATE", "UPDATE"],
-                    "scope": "Namespaced",
-                }
-            ],
-            "namespaceSelector": other_namespaces(own_namespace),
-            "matchConditions": [{"name": name, "expression": text} for name, text in MATCH_CONDITIONS],
-            "matchPolicy": "Equivalent",
-            "failurePolicy": failure_policy,
-            "sideEffects": "None",
-            "timeoutSeconds": timeout_seconds,
-        }
-
-    mutating = hook(MUTATING_HOOK, MUTATE_PATH) | {"reinvocationPolicy": "IfNeeded"}
+    notes, owners = "object.metadata.annotations", "object.metadata.ownerReferences"
+    schedulers = ", ".join(map(_quoted, groups.scheduler_names))
     return (
-        configuration("MutatingWebhookConfiguration", MUTATING + suffix, mutating),
-        configuration("ValidatingWebhookConfiguration", VALIDATING + suffix, hook(VALIDATING_HOOK, VALIDATE_PATH)),
+        ("names-a-group", _names_a_group(groups.ways)),
+        (
+            "is-for-our-scheduler",
+            f"!has(object.spec.schedulerName) || object.spec.schedulerName in [{schedulers}]",
+        ),
+        ("is-not-bound", "!has(object.spec.nodeName) || object.spec.nodeName == ''"),
+        ("is-no-mirror", f"!has({notes}) || !({_quoted(names.MIRROR_POD)} in {notes})"),
+        (
+            "is-no-daemon",
+            f"!has({owners}) || !{owners}.exists(it, it.kind == 'DaemonSet' && has(it.controller) && it.controller)",
+        ),
+        ("has-no-native-group", "!has(object.spec.schedulingGroup)"),
     )
 
 
-def client_config(path: str, *, url: str | None, service: ServiceReference | None, ca_bundle: str | None) -> Json:
-    """Where the door answers at this path, and whose certificate it shows. Raises ValueError unless one is given."""
-    if (url is None) == (service is None):
-        msg = "give either url or service"
-        raise ValueError(msg)
-    where: Json = {"url": url.rstrip("/") + path} if url is not None else {"service": _reference(service, path)}
-    return where if ca_bundle is None else {**where, "caBundle": ca_bundle}
+def configurations(**options: Unpack[HookOptions]) -> tuple[Json, Json]:
+    """The MutatingWebhookConfiguration and the ValidatingWebhookConfiguration for JobSets."""
+    mutating = _hook(MUTATING_HOOK, MUTATE_PATH, JOBSET_RULE, MATCH_CONDITIONS, options)
+    validating = _hook(VALIDATING_HOOK, VALIDATE_PATH, JOBSET_RULE, MATCH_CONDITIONS, options)
+    suffix = options.get("suffix", "")
+    return (
+        configuration("MutatingWebhookConfiguration", MUTATING + suffix, mutating | {"reinvocationPolicy": "IfNeeded"}),
+        configuration("ValidatingWebhookConfiguration", VALIDATING + suffix, validating),
+    )
+
+
+def pod_configuration(groups: Groups, **options: Unpack[HookOptions]) -> Json:
+    """The MutatingWebhookConfiguration for pods of groups."""
+    hook = _hook(POD_HOOK, POD_PATH, POD_RULE, pod_match_conditions(groups), options)
+    name = names.POD_WEBHOOK + options.get("suffix", "")
+    return configuration("MutatingWebhookConfiguration", name, hook | {"reinvocationPolicy": "IfNeeded"})
 
 
 def configuration(kind: str, name: str, hook: Json) -> Json:
-    """The object of that kind and name with this one webhook in it."""
+    """A webhook configuration of that kind and name with this one webhook."""
     return {
         "apiVersion": "admissionregistration.k8s.io/v1",
         "kind": kind,
@@ -131,12 +157,53 @@ def configuration(kind: str, name: str, hook: Json) -> Json:
     }
 
 
-def other_namespaces(own: str | None) -> Json:
-    """The selector of all namespaces but the system's and our own."""
+def _hook(name: str, path: str, rule: Json, conditions: Conditions, options: HookOptions) -> Json:
+    own = options.get("own_namespace")
     exempt = [EXEMPT_NAMESPACE, *([own] if own and own != EXEMPT_NAMESPACE else [])]
-    return {"matchExpressions": [{"key": "kubernetes.io/metadata.name", "operator": "NotIn", "values": exempt}]}
+    selector = {"key": "kubernetes.io/metadata.name", "operator": "NotIn", "values": exempt}
+    return {
+        "name": name,
+        "clientConfig": _client_config(path, options),
+        "admissionReviewVersions": ["v1"],
+        "rules": [dict(rule)],
+        "namespaceSelector": {"matchExpressions": [selector]},
+        "matchConditions": [{"name": name, "expression": text} for name, text in conditions],
+        "matchPolicy": "Equivalent",
+        "failurePolicy": options.get("failure_policy", "Fail"),
+        "sideEffects": "None",
+        "timeoutSeconds": options.get("timeout_seconds", TIMEOUT_SECONDS),
+    }
 
 
-def _reference(service: ServiceReference | None, path: str) -> Json:
-    assert service is not None  # noqa: S101 - client_config() has checked it; this tells the type checker.
-    return {"namespace": service.namespace, "name": service.name, "port": service.port, "path": path}
+def _client_config(path: str, options: HookOptions) -> Json:
+    """Raises ValueError unless exactly one of url and service is given."""
+    url, service, ca_bundle = options.get("url"), options.get("service"), options.get("ca_bundle")
+    if (url is None) == (service is None):
+        msg = "give either url or service"
+        raise ValueError(msg)
+    if service is None:
+        where: Json = {"url": f"{url}".rstrip("/") + path}
+    else:
+        reference = {"namespace": service.namespace, "name": service.name, "port": service.port, "path": path}
+        where = {"service": reference}
+    return where if ca_bundle is None else {**where, "caBundle": ca_bundle}
+
+
+def _names_a_group(formats: Collection[Format]) -> str:
+    """CEL: the pod has a label or annotation of one of these formats, whatever its value."""
+    holders = {"labels": "object.metadata.labels", "annotations": "object.metadata.annotations"}
+    parts = []
+    for holder, place in holders.items():
+        keys = [key for each, (where, key) in NAME_KEYS.items() if where == holder and each in formats]
+        if keys:
+            parts.append(f"(has({place}) && ({_any_in(keys, place)}))")
+    return " || ".join(parts)
+
+
+def _any_in(keys: Iterable[str], place: str) -> str:
+    return " || ".join(f"{_quoted(key)} in {place}" for key in keys)
+
+
+def _quoted(word: str) -> str:
+    """A CEL string. Settings allow no character in keys and scheduler names that would need an escape."""
+    return f"'{word}'"

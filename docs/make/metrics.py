@@ -11,7 +11,7 @@ from controllers.barrier.metrics import GangMetrics
 from controllers.podgroups.metrics import PodGroupMetrics
 from controllers.statuspage.metrics import StatusPageMetrics
 from docs.make.markdown import code, page, paragraph, table
-from jobset_gate.cli.serve import program_metrics
+from jobset_gate.cli.serve import process
 from jobset_gate.runtime.controller import ControllerMetrics
 from jobset_gate.runtime.metrics import RuntimeMetrics
 from webhook.metrics import WebhookMetrics
@@ -66,7 +66,7 @@ def rows() -> list[Row]:
 
 def _controller() -> CollectorRegistry:
     registry = CollectorRegistry()
-    program_metrics.describe(registry, "controller")
+    process.register_metrics(registry, "controller")
     RuntimeMetrics(registry)
     ControllerMetrics(registry).init_series("gang", 1)
     GangMetrics(registry)
@@ -77,7 +77,7 @@ def _controller() -> CollectorRegistry:
 
 def _webhook() -> CollectorRegistry:
     metrics = WebhookMetrics()
-    program_metrics.describe(metrics.registry, "webhook")
+    process.register_metrics(metrics.registry, "webhook")
     metrics.add_trust_gauge()
     return metrics.registry
 

@@ -21,7 +21,7 @@ from tests.fakes.admission_reviews import body
 from tests.fakes.jobsets import jobset
 from tests.fakes.service_process import fetch, running_service
 from tests.flow.installed import free_port
-from webhook import pod_registration, registration
+from webhook import registration
 
 SERVICE = registration.ServiceReference("default", "jobset-gate-webhook")
 
@@ -71,7 +71,7 @@ async def _scraped(folder: Path) -> dict[str, str]:
         async with Client(Access(server=server.url)) as client:
             await jobset_crd.install(client)
             mutating, validating = registration.configurations(service=SERVICE, own_namespace=SERVICE.namespace)
-            for_pods = pod_registration.pod_configuration(Groups(), service=SERVICE, own_namespace=SERVICE.namespace)
+            for_pods = registration.pod_configuration(Groups(), service=SERVICE, own_namespace=SERVICE.namespace)
             await client.create(VALIDATING_WEBHOOKS, validating)
             for one in (mutating, for_pods):
                 await client.create(MUTATING_WEBHOOKS, one)

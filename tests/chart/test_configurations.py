@@ -8,7 +8,7 @@ from jobset_gate import names, settings
 from jobset_gate.podgroups.model import Format
 from tests.chart.helm import Helm, Json, RenderedObjects, at, merged
 from tests.chart.samples import SAMPLES
-from webhook import pod_registration, registration
+from webhook import registration
 
 NAMES = (registration.MUTATING, registration.VALIDATING, names.POD_WEBHOOK)
 OTHERS = {
@@ -25,7 +25,7 @@ def expected(namespace: str, groups: Json | None = None, **given: Any) -> list[J
     told = settings.load({"groups": groups or {}}).groups
     return [
         *registration.configurations(**where, **given),
-        pod_registration.pod_configuration(told, **where, **given),
+        registration.pod_configuration(told, **where, **given),
     ]
 
 

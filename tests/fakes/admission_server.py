@@ -16,7 +16,7 @@ from tests.fakes.grouped_pods import pod
 from tests.fakes.jobsets import jobset
 from webhook import registration
 from webhook.certs import self_signed
-from webhook.pod_registration import pod_configuration
+from webhook.registration import pod_configuration
 from webhook.server import WebhookServer, serve
 
 BUNDLE = self_signed.make()

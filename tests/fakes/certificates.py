@@ -19,10 +19,9 @@ from webhook.certs import self_signed, verify
 from webhook.certs.ca_injector import CaInjector
 from webhook.certs.ca_secret import CaSecretStore
 from webhook.certs.controller import CertificateController
-from webhook.certs.own_ca import OwnCaSource
 from webhook.certs.rollover import Rollover
 from webhook.certs.rotation import RotationPolicy
-from webhook.certs.sources import CertSource
+from webhook.certs.sources import CertSource, OwnCaSource
 from webhook.certs.watcher import ServingCertificate
 from webhook.metrics import WebhookMetrics
 

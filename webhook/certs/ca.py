@@ -1,17 +1,60 @@
-"""A certificate authority and the serving certificates it signs: X.509, pure. Time is an argument."""
+"""X.509: PEM text, a certificate authority, and the serving certificates that it signs. Pure; time is an argument."""
 
-from collections.abc import Sequence
+import re
+from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
 from datetime import datetime, timedelta
 from ipaddress import ip_address
 from typing import Final
 
 from cryptography import x509
+from cryptography.exceptions import UnsupportedAlgorithm
 from cryptography.hazmat.primitives import hashes, serialization
 from cryptography.hazmat.primitives.asymmetric import ec
 from cryptography.x509.oid import ExtendedKeyUsageOID, NameOID
 
-from webhook.certs.pem import KeyPair
+_CERTIFICATE: Final = re.compile(rb"-----BEGIN CERTIFICATE-----.*?-----END CERTIFICATE-----", re.DOTALL)
+_KEY: Final = re.compile(rb"-----BEGIN ([A-Z ]*)PRIVATE KEY-----.*?-----END \1PRIVATE KEY-----", re.DOTALL)
+
+
+@dataclass(frozen=True, slots=True)
+class KeyPair:
+    """What a server needs: its certificate, then those between it and the CA, and the key of the first."""
+
+    chain: bytes
+    key: bytes
+
+    @property
+    def certificates(self) -> tuple[x509.Certificate, ...]:
+        """The leaf first."""
+        return certificates(self.chain)
+
+
+def certificates(text: bytes) -> tuple[x509.Certificate, ...]:
+    """All certificates in a text, in order. What cannot be read is left out, as API servers do."""
+    found = []
+    for block in _CERTIFICATE.findall(text):
+        try:
+            found.append(x509.load_pem_x509_certificate(block))
+        except ValueError:
+            continue
+    return tuple(found)
+
+
+def keys(text: bytes) -> tuple[bytes, ...]:
+    """The private keys in a text, each as the PEM text it is."""
+    return tuple(found.group(0) for found in _KEY.finditer(text))
+
+
+def joined(certificates: Iterable[x509.Certificate]) -> bytes:
+    """The certificates as one text."""
+    return b"".join(one.public_bytes(serialization.Encoding.PEM) for one in certificates)
+
+
+def fingerprint(certificate: x509.Certificate) -> str:
+    """SHA-256 in hexadecimal: what people compare."""
+    return certificate.fingerprint(hashes.SHA256()).hex()
+
 
 BACKDATED: Final = timedelta(minutes=5)
 """Clocks differ. What lives for less than ten times as long is backdated by a tenth of its life."""
@@ -62,7 +105,7 @@ def load(certificate: x509.Certificate, key: bytes) -> CertificateAuthority | No
         loaded = serialization.load_pem_private_key(key, password=None)
         constraints = certificate.extensions.get_extension_for_class(x509.BasicConstraints).value
         public = certificate.public_key()
-    except (ValueError, TypeError, x509.ExtensionNotFound):
+    except (ValueError, TypeError, UnsupportedAlgorithm, x509.ExtensionNotFound):
         return None
     if not isinstance(loaded, ec.EllipticCurvePrivateKey) or not constraints.ca or loaded.public_key() != public:
         return None

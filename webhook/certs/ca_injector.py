@@ -12,8 +12,8 @@ from jobset_gate import names
 from jobset_gate.kube.client import Client, PatchType
 from jobset_gate.kube.errors import ApiError, Conflict, Invalid, NotFound
 from jobset_gate.kube.resources import MUTATING_WEBHOOKS, VALIDATING_WEBHOOKS, Resource
+from webhook.certs.ca import certificates, fingerprint
 from webhook.certs.ca_secret import MANAGER
-from webhook.certs.pem import certificates, fingerprint
 from webhook.registration import MUTATING, VALIDATING
 
 CONFIGURATIONS: Final = ((MUTATING_WEBHOOKS, MUTATING), (VALIDATING_WEBHOOKS, VALIDATING))

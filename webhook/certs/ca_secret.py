@@ -15,8 +15,7 @@ from jobset_gate.kube.client import Client, PatchType
 from jobset_gate.kube.errors import NotFound
 from jobset_gate.kube.resources import SECRETS
 from webhook.certs import ca
-from webhook.certs.ca import CertificateAuthority
-from webhook.certs.pem import certificates, joined, keys
+from webhook.certs.ca import CertificateAuthority, certificates, joined, keys
 
 MANAGER: Final = f"{names.FIELD_MANAGER}-webhook"
 _TIME: Final = "%Y-%m-%dT%H:%M:%SZ"

@@ -6,20 +6,23 @@ run out stays so for longer than a round takes, and a replica that was away for 
 
 import asyncio
 import ssl
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Iterable, Sequence
 from contextlib import suppress
 from datetime import UTC, datetime
 from typing import Final
 
+import msgspec
 import structlog
 
 from jobset_gate.kube.client import Client
 from jobset_gate.kube.errors import ApiError, KubeError
 from jobset_gate.kube.resources import Resource
+from jobset_gate.runtime.informer import Informer
+from jobset_gate.runtime.store import ObjectChange
+from jobset_gate.runtime.watch_problems import WatchProblem
 from webhook.certs import verify
 from webhook.certs.ca import is_valid
 from webhook.certs.ca_injector import CaInjector, InjectedCas, WriteConflict
-from webhook.certs.object_watch import object_informers
 from webhook.certs.rollover import Rollover
 from webhook.certs.sources import CertSource, DesiredCertificate
 from webhook.metrics import WebhookMetrics
@@ -153,3 +156,46 @@ class CertificateController:
             if trouble != self._trouble:
                 log.warning("the certificate cannot be looked after", problem=trouble)
         self._trouble = trouble
+
+
+log = structlog.get_logger("webhook.certificates")
+
+
+class _Meta(msgspec.Struct, frozen=True, rename="camel"):
+    name: str = ""
+    namespace: str = ""
+    uid: str = ""
+    resource_version: str = ""
+
+
+class _Object(msgspec.Struct, frozen=True):
+    """Only that it has changed is of interest: no Secret is kept in memory here."""
+
+    metadata: _Meta = _Meta()
+
+
+def object_informers(
+    client: Client, objects: Iterable[tuple[Resource, str | None, str]], wake: asyncio.Event
+) -> list[Informer[_Object, str]]:
+    """One informer for each (resource, namespace, name); `wake` is set at every change. Their run() is the caller's."""
+
+    def changed(_: ObjectChange[str]) -> None:
+        wake.set()
+
+    return [
+        Informer(
+            client,
+            resource,
+            wire=_Object,
+            convert=lambda it: it.metadata.resource_version,
+            handler=changed,
+            namespace=namespace,
+            field_selector=f"metadata.name={name}",
+            on_problem=_say,
+        )
+        for resource, namespace, name in objects
+    ]
+
+
+def _say(problem: WatchProblem) -> None:
+    log.debug("watch", resource=problem.resource.plural, kind=str(problem.kind), detail=problem.detail)

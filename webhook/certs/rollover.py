@@ -6,9 +6,8 @@ from datetime import datetime, timedelta
 from cryptography import x509
 
 from webhook.certs import verify, watcher
-from webhook.certs.ca import is_valid
-from webhook.certs.first_seen import FirstSeen
-from webhook.certs.pem import KeyPair, fingerprint
+from webhook.certs.ca import KeyPair, fingerprint, is_valid
+from webhook.certs.rotation import FirstSeen
 from webhook.certs.watcher import ServingCertificate
 
 Bundles = Mapping[str, bytes]

@@ -6,7 +6,7 @@ certificate that it signed has run out. Certificates that another CA has signed 
 the Secret is lost.
 """
 
-from collections.abc import Callable
+from collections.abc import Callable, Iterable
 from dataclasses import dataclass, replace
 from datetime import datetime, timedelta
 from typing import Final
@@ -15,9 +15,8 @@ from cryptography import x509
 
 from jobset_gate import names
 from webhook.certs import ca
-from webhook.certs.ca import CertificateAuthority, has_expired, is_due
+from webhook.certs.ca import CertificateAuthority, fingerprint, has_expired, is_due
 from webhook.certs.ca_secret import CaSecretContents
-from webhook.certs.pem import fingerprint
 
 MOST_TAKEN_OVER: Final = 8
 """CAs that are taken over from a caBundle; a Secret that is lost again and again must not make it grow for ever."""
@@ -138,3 +137,18 @@ def _until(seen: RotationSnapshot, terms: RotationPolicy) -> datetime:
 
 def _distinct(found: list[x509.Certificate]) -> list[x509.Certificate]:
     return list(dict.fromkeys(found))
+
+
+class FirstSeen:
+    """Remembers as long as it is seen at every look."""
+
+    def __init__(self) -> None:
+        self._since: dict[str, datetime] = {}
+
+    def observe(self, found: Iterable[str], now: datetime) -> None:
+        """This is what there is now, and nothing else."""
+        self._since = {each: self._since.get(each, now) for each in found}
+
+    def seen_for(self, life: timedelta, now: datetime) -> frozenset[str]:
+        """What has been there for so long at least."""
+        return frozenset(each for each, since in self._since.items() if now - since >= life)

@@ -8,7 +8,7 @@ from pathlib import Path
 from typing import Final
 
 from webhook.certs import ca as authority
-from webhook.certs.pem import KeyPair, joined
+from webhook.certs.ca import KeyPair, joined
 from webhook.certs.watcher import CertificateWatcher
 
 LOOPBACK: Final = ("127.0.0.1", "localhost")

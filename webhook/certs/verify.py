@@ -7,8 +7,7 @@ from typing import Final
 
 from cryptography import x509
 
-from webhook.certs.ca import is_signed_by, is_valid
-from webhook.certs.pem import certificates, joined
+from webhook.certs.ca import certificates, is_signed_by, is_valid, joined
 
 _NO_CHECK_TIME: Final = 0x200000
 """OpenSSL's X509_V_FLAG_NO_CHECK_TIME: time is an argument here, so the dates are looked at by us."""

@@ -11,8 +11,8 @@ from typing import Final
 import structlog
 from cryptography import x509
 
+from webhook.certs.ca import KeyPair
 from webhook.certs.memfd import as_file
-from webhook.certs.pem import KeyPair
 
 RELOAD_SECONDS: Final = 10.0
 CIPHERS: Final = "ECDHE+AESGCM:ECDHE+CHACHA20"

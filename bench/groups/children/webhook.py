@@ -16,7 +16,7 @@ from jobset_gate.kube.client import Client
 from jobset_gate.kube.resources import MUTATING_WEBHOOKS, PODS
 from jobset_gate.settings import Settings
 from webhook.certs import self_signed
-from webhook.pod_registration import pod_configuration
+from webhook.registration import pod_configuration
 from webhook.server import serve
 
 

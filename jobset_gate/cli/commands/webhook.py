@@ -144,7 +144,7 @@ def register(app: typer.Typer, program: str) -> None:
 
         from jobset_gate.cli import logs, settings_file  # noqa: PLC0415 - see app.py
         from jobset_gate.cli.serve import webhook as door  # noqa: PLC0415 - see app.py
-        from jobset_gate.cli.serve.certificates import CertificateFiles, TrustOptions  # noqa: PLC0415 - see app.py
+        from jobset_gate.cli.serve.webhook import CertificateFiles, TrustOptions  # noqa: PLC0415 - see app.py
 
         logs.configure(log_format, log_level)
         listen = door.ListenOptions(host, port, notice=shutdown_delay)

@@ -12,7 +12,7 @@ from controllers.manager import Manager, ManagerOptions
 from jobset_gate.cli.demo.gang_scenario import BEHAVIOUR, NAMESPACE, STUCK, STUCK_NODES, TRAIN, TROUBLES
 from jobset_gate.cli.demo.gang_view import GangWatcher
 from jobset_gate.cli.exits import CommandError
-from jobset_gate.cli.serve import open_files, registration
+from jobset_gate.cli.serve import process, registration
 from jobset_gate.fake.cluster import EmbeddedCluster
 from jobset_gate.kube.client import Client
 from jobset_gate.settings import Barrier, Settings
@@ -34,7 +34,7 @@ class GangEnvironment:
 @contextlib.asynccontextmanager
 async def gang_environment() -> AsyncIterator[GangEnvironment]:
     """Set up, and taken down at the end whatever happens: no port stays open."""
-    open_files.raise_limit()  # a crowd of barriers holds its requests open, at both ends in this process
+    process.raise_open_files_limit()  # a crowd of barriers holds its requests open, at both ends in this process
     async with contextlib.AsyncExitStack() as stack:
         cluster = await stack.enter_async_context(EmbeddedCluster(nodes=STUCK_NODES, behaviour=BEHAVIOUR))
         for trouble in TROUBLES:

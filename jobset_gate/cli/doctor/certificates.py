@@ -6,13 +6,13 @@ from typing import Final
 
 from cryptography import x509
 
-from jobset_gate.cli.doctor.cluster_reader import ClusterReader
-from jobset_gate.cli.doctor.findings import Finding, error, ok, warning
+from jobset_gate.cli.doctor.cluster_reader import ClusterReader, NotReadable, webhooks
+from jobset_gate.cli.doctor.findings import Finding, error, ok, unknown, warning
 from jobset_gate.cli.doctor.webhook_configurations import FoundWebhook, ours
 from jobset_gate.kube.resources import SECRETS
-from jobset_gate.objects.unstructured import Json, as_map, nested
+from jobset_gate.objects.unstructured import Json, as_list, as_map, nested
+from webhook.certs.ca import certificates
 from webhook.certs.ca_secret import contents
-from webhook.certs.pem import certificates
 
 SOON: Final = timedelta(days=7)
 """As long as one of our serving certificates lives; our own CA is followed by the next long before."""
@@ -23,7 +23,7 @@ _RENEW: Final = "restart the webhook's Deployment and read its log; with cert-ma
 async def bundles(patient: ClusterReader) -> list[Finding]:
     """What stands in caBundle."""
     now = datetime.now(UTC)
-    return [judged(name, bundle(hook), now) for name, hook in await _trusting(patient)]
+    return [judge_bundle(name, bundle(hook), now) for name, hook in await _trusting(patient)]
 
 
 async def secret(patient: ClusterReader) -> list[Finding]:
@@ -43,7 +43,7 @@ async def _trusting(patient: ClusterReader) -> list[FoundWebhook]:
     return [one for one in await ours(patient) if nested(one[1], "clientConfig", "caBundle")]
 
 
-def judged(name: str, trusted: tuple[x509.Certificate, ...], now: datetime) -> Finding:
+def judge_bundle(name: str, trusted: tuple[x509.Certificate, ...], now: datetime) -> Finding:
     """Of what one configuration trusts."""
     valid = [it for it in trusted if it.not_valid_before_utc <= now < it.not_valid_after_utc]
     if not trusted:
@@ -89,3 +89,47 @@ def bundle(hook: Json) -> tuple[x509.Certificate, ...]:
 
 def _days(span: timedelta) -> str:
     return f"{span.days} day{'' if span.days == 1 else 's'}" if span.days else f"{span.seconds // 3600} hours"
+
+
+_RENEW_SECRET: Final = "with cert-manager see its Certificate; otherwise write a new one into the Secret"
+
+
+async def serving(patient: ClusterReader) -> list[Finding]:
+    """Nothing to say where the webhook has its certificates from itself."""
+    found: list[Finding] = []
+    for deployment in await webhooks(patient):
+        namespace = str(nested(deployment, "metadata", "namespace"))
+        for volume in as_list(nested(deployment, "spec", "template", "spec", "volumes")):
+            name = nested(volume, "secret", "secretName")
+            if isinstance(name, str):
+                found.append(await _judge_secret(patient, name, namespace))
+    return found
+
+
+async def _judge_secret(patient: ClusterReader, name: str, namespace: str) -> Finding:
+    what = f"the webhook's certificate in Secret {namespace}/{name}"
+    try:
+        secret = await patient.get_object(SECRETS, name, namespace)
+    except NotReadable as no:
+        return unknown(what, str(no), "ask somebody who may how long it is valid")
+    if secret is None:
+        return error(f"{what} is missing", "the webhook's pods cannot start without it", _RENEW_SECRET)
+    text = nested(secret, "data", "tls.crt")
+    try:
+        leaf = next(iter(certificates(b64decode(text))), None) if isinstance(text, str) else None
+    except ValueError:
+        leaf = None
+    if leaf is None:
+        return error(f"{what} cannot be read", "its key tls.crt holds no certificate", _RENEW_SECRET)
+    return judge_serving(what, leaf, datetime.now(UTC))
+
+
+def judge_serving(what: str, leaf: x509.Certificate, now: datetime) -> Finding:
+    """By its dates."""
+    until, life = leaf.not_valid_after_utc, leaf.not_valid_after_utc - leaf.not_valid_before_utc
+    told = f"made {leaf.not_valid_before_utc:%Y-%m-%d %H:%M} UTC, valid until {until:%Y-%m-%d %H:%M} UTC"
+    if not leaf.not_valid_before_utc <= now < until:
+        return error(f"{what} is not valid now", told, _RENEW_SECRET)
+    if until - now < min(SOON, life / 6):
+        return warning(f"{what} ends soon", told, _RENEW_SECRET)
+    return ok(f"{what} is valid", told)

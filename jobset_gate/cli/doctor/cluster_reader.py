@@ -3,19 +3,21 @@
 import asyncio
 from collections.abc import Coroutine
 from dataclasses import dataclass, field
-from typing import Any, TypeVar
+from typing import Any, Final, TypeVar
 
 import msgspec
 from typing_extensions import override
 
+from jobset_gate import names
 from jobset_gate.cli.exits import CommandError
 from jobset_gate.cli.fetch import jobsets as gangs
+from jobset_gate.cli.fetch.deployments import LABELS
 from jobset_gate.cli.fetch.join import FetchedJobSet
 from jobset_gate.cli.fetch.permissions import Permissions, forbidden_text
 from jobset_gate.errors import JobsetGateError
 from jobset_gate.kube.client import Client
 from jobset_gate.kube.errors import Forbidden, NotFound
-from jobset_gate.kube.resources import JOBSETS, Resource
+from jobset_gate.kube.resources import DEPLOYMENTS, JOBSETS, Resource
 from jobset_gate.objects.unstructured import Json
 from jobset_gate.runtime.paging import ListScope, list_pages
 
@@ -113,3 +115,16 @@ class ClusterReader:
             return None
         except Forbidden as no:
             raise NotReadable(f"{forbidden_text('get', resource, namespace)} ({name})") from no
+
+
+WEBHOOK: Final = f"app.kubernetes.io/name={names.PROGRAM},app.kubernetes.io/component=webhook"
+
+
+async def controllers(patient: ClusterReader) -> list[Json]:
+    """Usually one. Raises Unseen."""
+    return await patient.list_objects(DEPLOYMENTS, labels=LABELS)
+
+
+async def webhooks(patient: ClusterReader) -> list[Json]:
+    """Those of the webhook; usually one. Raises Unseen."""
+    return await patient.list_objects(DEPLOYMENTS, labels=WEBHOOK)

@@ -1,10 +1,19 @@
 """Which gangs could be looked at, and what of them could not."""
 
-from jobset_gate.cli.doctor.cluster_reader import ClusterReader
-from jobset_gate.cli.doctor.findings import Finding, ok, unknown
+import time
+from typing import Final
+
+from jobset_gate import names
+from jobset_gate.cli.doctor.cluster_reader import ClusterReader, NotReadable
+from jobset_gate.cli.doctor.findings import Finding, error, ok, unknown
+from jobset_gate.cli.fetch import jobset_controller
+from jobset_gate.cli.fetch.jobsets import GATED
+from jobset_gate.explain.gang import GangState, explain_gang
+from jobset_gate.kube.resources import PODS
+from jobset_gate.objects.unstructured import Json, as_list, nested
 
 
-async def check(patient: ClusterReader) -> list[Finding]:
+async def count(patient: ClusterReader) -> list[Finding]:
     """Their number, and the rights that were missing."""
     found = await patient.gangs()
     where = f"namespace {patient.namespace}" if patient.namespace else "all namespaces"
@@ -12,3 +21,68 @@ async def check(patient: ClusterReader) -> list[Finding]:
     lacking = [it.partition(": ") for it in patient.rights.missing]
     count = f"{len(found)} gang{'' if len(found) == 1 else 's'} in {where}"
     return [ok(count), *(unknown(lost, right, remedy) for right, _, lost in lacking)]
+
+
+MOST_NAMED: Final = 5
+_CREATE_AGAIN: Final = "delete and create them again now that the webhook is there: a gate cannot be added to a JobSet"
+
+
+async def without_barrier(patient: ClusterReader) -> list[Finding]:
+    """Those that are neither finished nor bypassed."""
+    now = time.time()
+    found = [it for it in await patient.gangs() if it.seen is not None]
+    bare = [
+        f"{it.namespace}/{it.name}"
+        for it in found
+        if it.seen is not None and explain_gang(it.seen, now, pods_forbidden=it.blind).state is GangState.GATE_MISSING
+    ]
+    if bare:
+        what = f"{len(bare)} of {len(found)} gangs have no barrier"
+        return [error(what, f"their pods start at once: {_first_of(bare)}", _CREATE_AGAIN)]
+    return [ok("every gang has its barrier")] if found else []
+
+
+def _first_of(these: list[str]) -> str:
+    """The first of them, and how many more there are."""
+    return ", ".join(these[:MOST_NAMED]) + (f" and {len(these) - MOST_NAMED} more" if len(these) > MOST_NAMED else "")
+
+
+_SEE_CONTROLLER: Final = (
+    "see whether the controller's pods run, and read their log: `kubectl get deployments -A | grep jobset-gate`"
+)
+_ASK_FOR_LEASES: Final = (
+    f"ask for the right to list Leases, or look at the controller's log; the Lease is called {names.LEASE}"
+)
+
+
+async def leader(patient: ClusterReader) -> list[Finding]:
+    """An error where nobody leads, with the number of pods that wait."""
+    told = await jobset_controller.jobset_controller_status(patient.client, patient.dry_run_namespace)
+    if told.leads:
+        return [ok("a controller leads", told.told)]
+    if told.leads is None:
+        return [unknown("whether a controller leads", told.told, _ASK_FOR_LEASES)]
+    try:
+        waiting = await _waiting_pods(patient)
+    except NotReadable as no:
+        return [error("no controller leads", f"{told.told}; {no}", _SEE_CONTROLLER)]
+    what = "no controller leads" + (f", and {_pod_count(waiting)} for its word" if waiting else "")
+    return [error(what, told.told, _SEE_CONTROLLER)]
+
+
+async def _waiting_pods(patient: ClusterReader) -> int:
+    """Pods behind a barrier or a gate of ours."""
+    await patient.gangs()  # it finds out which namespaces may be looked at
+    gated = await patient.list_objects(PODS, patient.namespace, labels=GATED)
+    grouped = await patient.list_objects(PODS, patient.namespace, labels=names.POD_GROUP_LABEL)
+    behind = [it for it in gated if nested(it, "status", "phase") == "Pending"]
+    held = [it for it in grouped if _held(it)]
+    return len({nested(it, "metadata", "uid") for it in behind + held})
+
+
+def _held(pod: Json) -> bool:
+    return any(nested(it, "name") == names.POD_GROUP_GATE for it in as_list(nested(pod, "spec", "schedulingGates")))
+
+
+def _pod_count(count: int) -> str:
+    return "1 pod waits" if count == 1 else f"{count} pods wait"

@@ -8,7 +8,7 @@ from jobset_gate.cli.doctor.cluster_reader import ClusterReader
 from jobset_gate.cli.doctor.findings import Finding, ok, warning
 from jobset_gate.kube.resources import DEPLOYMENTS, MUTATING_WEBHOOKS, PODS
 from jobset_gate.objects.unstructured import Json, as_list, nested
-from webhook.pod_registration import POD_HOOK
+from webhook.registration import POD_HOOK
 
 KNOWN: Final = {
     "koord": "Koordinator",

@@ -5,8 +5,7 @@ from dataclasses import dataclass
 from typing import Final
 
 from jobset_gate import names
-from jobset_gate.cli.doctor.cluster_reader import ClusterReader, NotReadable
-from jobset_gate.cli.doctor.deployments import controllers, webhooks
+from jobset_gate.cli.doctor.cluster_reader import ClusterReader, NotReadable, controllers, webhooks
 from jobset_gate.cli.doctor.findings import Finding, error, ok, unknown, warning
 from jobset_gate.cli.doctor.webhook_configurations import for_pods
 from jobset_gate.cli.fetch.permissions import forbidden_text

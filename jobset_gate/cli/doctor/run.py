@@ -2,66 +2,64 @@
 
 import asyncio
 import sys
+import textwrap
+from collections import Counter
 from collections.abc import Awaitable, Callable, Sequence
 from dataclasses import dataclass, replace
-from typing import Final
+from typing import Any, Final
 
 from jobset_gate.cli.doctor import (
     certificates,
-    crd_field,
+    crds,
     dry_runs,
     gangs,
-    kubelet,
-    leader,
-    missing_barriers,
-    native,
+    native_probe,
     network_policies,
     other_schedulers,
-    podgroup_crds,
     rights,
-    serving_certificate,
     versions,
     webhook_configurations,
 )
 from jobset_gate.cli.doctor.cluster_reader import ClusterReader, NotReadable
-from jobset_gate.cli.doctor.findings import Finding, healthy, unknown
-from jobset_gate.cli.doctor.printer import document, text
+from jobset_gate.cli.doctor.findings import Finding, FindingLevel, healthy, unknown
 from jobset_gate.cli.exits import ExitCode
 from jobset_gate.cli.invocation import Invocation
 from jobset_gate.cli.manifests.writer import to_json, to_yaml
 from jobset_gate.cli.printers import output, terminal
+from jobset_gate.cli.printers.terminal import TerminalStyle
 from jobset_gate.cli.printers.text_format import TextFormat
 from jobset_gate.kube import access as ways
 from jobset_gate.kube.client import Client
 from jobset_gate.kube.errors import ApiError, InvalidResponse, Unauthorized
+from jobset_gate.objects import terminal_text
 
 Check = Callable[[ClusterReader], Awaitable[list[Finding]]]
 CHECKS: Final[tuple[tuple[str, Check], ...]] = (
     ("Kubernetes' version", versions.kubernetes),
     ("JobSet's version", versions.jobset),
-    ("JobSet's CRD", crd_field.check),
+    ("JobSet's CRD", crds.jobset_crd),
     ("the webhook configurations", webhook_configurations.check),
     ("the CAs in caBundle", certificates.bundles),
     ("the Secret with the CA", certificates.secret),
-    ("the certificate that the webhook serves with", serving_certificate.check),
+    ("the certificate that the webhook serves with", certificates.serving),
     ("whether a gated JobSet gets its barrier", dry_runs.good),
     ("whether wrong settings are refused", dry_runs.bad),
     ("whether a pod of a group is held", dry_runs.pod),
     ("the controller's rights", rights.of_controller),
     ("the webhook's rights", rights.of_webhook),
     ("your own rights", rights.own),
-    ("whether a controller leads", leader.check),
-    ("gangs", gangs.check),
-    ("gangs without a barrier", missing_barriers.check),
-    ("NetworkPolicies before the gate stream", network_policies.check),
-    ("kubelets", kubelet.check),
+    ("whether a controller leads", gangs.leader),
+    ("gangs", gangs.count),
+    ("gangs without a barrier", gangs.without_barrier),
+    ("NetworkPolicies before the gate stream", network_policies.stream_egress),
+    ("kubelets", versions.kubelet_sync),
     ("other schedulers", other_schedulers.schedulers),
     ("pods for other schedulers", other_schedulers.pods),
     ("other webhooks for pods", other_schedulers.webhooks),
-    ("the kinds of PodGroup", podgroup_crds.check),
+    ("the kinds of PodGroup", crds.podgroup_crds),
 )
 """In the order in which they are told."""
-NATIVE: Final[tuple[str, Check]] = ("whether the scheduler places native gangs", native.check)
+NATIVE: Final[tuple[str, Check]] = ("whether the scheduler places native gangs", native_probe.native_gangs)
 
 
 @dataclass(frozen=True, slots=True)
@@ -91,9 +89,9 @@ async def run(wanted: DoctorOptions) -> ExitCode:
 def _tell(found: Sequence[Finding], form: TextFormat) -> None:
     if form is TextFormat.TEXT:
         look = terminal.style_of(sys.stdout)
-        output.out(text(found, look), look)
+        output.out(to_text(found, look), look)
     else:
-        output.document((to_json if form is TextFormat.JSON else to_yaml)([document(found)]))
+        output.document((to_json if form is TextFormat.JSON else to_yaml)([to_document(found)]))
 
 
 async def findings(patient: ClusterReader, checks: Sequence[tuple[str, Check]] = CHECKS) -> list[Finding]:
@@ -113,3 +111,54 @@ async def _one(patient: ClusterReader, about: str, check: Check) -> list[Finding
         raise
     except (ApiError, InvalidResponse) as problem:
         return [unknown(about, str(problem), "try again, and look into the API server's log")]
+
+
+_STYLES: Final = {
+    FindingLevel.OK: "good",
+    FindingLevel.WARNING: "wait",
+    FindingLevel.ERROR: "bad",
+    FindingLevel.UNKNOWN: "dim",
+}
+_WIDTH: Final = max(len(it) for it in FindingLevel) + 2
+_WORST_FIRST: Final = (FindingLevel.ERROR, FindingLevel.WARNING, FindingLevel.UNKNOWN, FindingLevel.OK)
+
+
+def to_text(findings: Sequence[Finding], look: TerminalStyle) -> str:
+    """One paragraph for each, and how many there are of each level."""
+    lines = [line for it in findings for line in _lines(it, look)]
+    counts = Counter(it.level for it in findings)
+    return "\n".join([*lines, "", ", ".join(_count(counts[it], it) for it in _WORST_FIRST if counts[it]) + "."]) + "\n"
+
+
+def to_document(findings: Sequence[Finding]) -> dict[str, Any]:
+    """With all levels counted, those of which there are none, too."""
+    counts = Counter(it.level for it in findings)
+    return {
+        "kind": "Diagnosis",
+        "summary": {str(level): counts[level] for level in _WORST_FIRST},
+        "findings": [{"level": str(it.level), "what": it.what, "why": it.why, "remedy": it.remedy} for it in findings],
+    }
+
+
+def _lines(finding: Finding, look: TerminalStyle) -> list[str]:
+    told = _flat(finding.what) + (f": {_flat(finding.why)}" if finding.why else "")
+    remedy = [f"Remedy: {_flat(finding.remedy)}"] if finding.remedy else []
+    first, *rest = [line for it in (told, *remedy) for line in _wrapped(it, look)]
+    level = look.paint(_STYLES[finding.level], finding.level) + " " * (_WIDTH - len(finding.level))
+    return [level + first, *(" " * _WIDTH + line for line in rest)]
+
+
+def _wrapped(line: str, look: TerminalStyle) -> list[str]:
+    if look.width is None or look.width <= 2 * _WIDTH:
+        return [line]
+    return textwrap.wrap(line, look.width - _WIDTH, break_long_words=False, break_on_hyphens=False)
+
+
+def _flat(words: str) -> str:
+    """What others say may have line breaks and controls."""
+    return terminal_text.line(words)
+
+
+def _count(count: int, level: FindingLevel) -> str:
+    plural = "s" if count != 1 and level in (FindingLevel.ERROR, FindingLevel.WARNING) else ""
+    return f"{count} {level}{plural}"

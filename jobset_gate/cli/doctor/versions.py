@@ -3,9 +3,10 @@
 import re
 from typing import Final
 
-from jobset_gate.cli.doctor.cluster_reader import ClusterReader
-from jobset_gate.cli.doctor.findings import Finding, error, ok, unknown
-from jobset_gate.kube.resources import DEPLOYMENTS
+from jobset_gate.cli.doctor.cluster_reader import ClusterReader, NotReadable
+from jobset_gate.cli.doctor.findings import Finding, error, ok, unknown, warning
+from jobset_gate.kube.errors import KubeError
+from jobset_gate.kube.resources import DEPLOYMENTS, NODES
 from jobset_gate.objects.unstructured import Json, as_list, nested
 
 KUBERNETES: Final = (1, 30)
@@ -61,3 +62,35 @@ def _judged(tag: str) -> Finding:
 def _number(told: str) -> tuple[int, int] | None:
     found = _VERSION.match(told)
     return (int(found[1]), int(found[2])) if found else None
+
+
+USUAL_SYNC_SECONDS: Final = 60.0
+_UNITS: Final = {"h": 3600.0, "m": 60.0, "s": 1.0, "ms": 0.001}
+_SYNC: Final = "how often kubelets look at their pods"
+_SYNC_REMEDY: Final = "look for syncFrequency in the kubelets' configuration; the usual value is 1m"
+
+
+async def kubelet_sync(patient: ClusterReader) -> list[Finding]:
+    """Asked of one node, and only where the API server passes the question on."""
+    for node in await patient.list_objects(NODES):
+        path = f"/api/v1/nodes/{nested(node, 'metadata', 'name')}/proxy/configz"
+        try:
+            told = nested(await patient.document(path, "configz"), "kubeletconfig", "syncFrequency")
+        except NotReadable as no:
+            return [unknown(_SYNC, str(no), _SYNC_REMEDY)]
+        except KubeError:
+            told = None
+        return [judge_sync(str(told or ""))]
+    return [unknown(_SYNC, "there is no node", _SYNC_REMEDY)]
+
+
+def judge_sync(told: str) -> Finding:
+    """By the kubelet's own words, `1m0s`."""
+    parts = re.findall(r"([0-9.]+)(ms|h|m|s)", told)
+    seconds = sum(float(number) * _UNITS[unit] for number, unit in parts)
+    if not parts:
+        return unknown(_SYNC, "kubelets do not tell it through the API server", _SYNC_REMEDY)
+    if seconds > USUAL_SYNC_SECONDS:
+        why = f"a pod that neither the gate stream nor an annotation reaches may wait for {told} after the release"
+        return warning(f"kubelets look at their pods every {told}", why, "set syncFrequency to 1m or less")
+    return ok(f"kubelets look at their pods every {told}")

@@ -7,8 +7,7 @@ from jobset_gate.cli.doctor.cluster_reader import ClusterReader
 from jobset_gate.cli.doctor.findings import Finding, error, ok, warning
 from jobset_gate.kube.resources import MUTATING_WEBHOOKS, VALIDATING_WEBHOOKS, Resource
 from jobset_gate.objects.unstructured import Json, as_list, as_map, nested
-from webhook.pod_registration import POD_HOOK
-from webhook.registration import MUTATING, MUTATING_HOOK, VALIDATING, VALIDATING_HOOK
+from webhook.registration import MUTATING, MUTATING_HOOK, POD_HOOK, VALIDATING, VALIDATING_HOOK
 
 FoundWebhook = tuple[str, Json]
 """The configuration's name, and our webhook in it."""

@@ -6,14 +6,16 @@ bits of metadata without an object. What is meant is plain, so it is said and pu
 
 import copy
 import re
+from collections.abc import Iterator, Mapping
+from types import MappingProxyType
 from typing import Any, Final
 
 import msgspec
 
 from jobset_gate import names
-from jobset_gate.cli.manifests import pod_templates
 from jobset_gate.objects.field_error import CauseType, FieldError, child_path
-from jobset_gate.objects.unstructured import Json, as_map, format_path, nested
+from jobset_gate.objects.jobset import replicated_jobs
+from jobset_gate.objects.unstructured import Json, Path, as_map, format_path, nested
 from jobset_gate.podgroups import fields, format_podgroup, formats
 from jobset_gate.podgroups.model import RawMetadata
 
@@ -37,7 +39,7 @@ def correct_manifest(given: Json) -> CorrectedManifest:
         fixing.api_version()
         fixing.numbers()
     fixing.metadata()
-    for path, holder in pod_templates.pod_templates(fixing.manifest):
+    for path, holder in pod_templates(fixing.manifest):
         fixing.texts(holder, format_path((*path, "metadata")))
     if nested(fixing.manifest, "kind") == names.POD_GROUP:
         fixing.texts(fixing.manifest, "metadata")
@@ -49,7 +51,7 @@ def names_group(given: Any) -> bool:
     kind, version = nested(given, "kind"), nested(given, "apiVersion")
     if kind == names.POD_GROUP:
         return version == names.POD_GROUP_VERSION or format_podgroup.api_group(kind, version) is not None
-    metas = [*pod_templates.pod_metadata(given)]
+    metas = [*pod_metadata(given)]
     if isinstance(given, dict) and kind is None and version is None:
         metas.append(RawMetadata.of_object(given, ""))
     return any(formats.parse_memberships(meta) or formats.minimum_without_name(meta) for meta in metas)
@@ -150,3 +152,38 @@ def _text(value: Any) -> str:
 
 def _lower(text: str) -> str:
     return _NOT_IN_NAMES.sub("-", text.lower()).strip("-.")
+
+
+_TEMPLATE: Final[Path] = ("spec", "template")
+_HOLDERS: Final[Mapping[tuple[str, str], Path]] = MappingProxyType(
+    {
+        ("v1", "Pod"): (),
+        ("v1", "PodTemplate"): ("template",),
+        ("v1", "ReplicationController"): _TEMPLATE,
+        ("apps/v1", "Deployment"): _TEMPLATE,
+        ("apps/v1", "ReplicaSet"): _TEMPLATE,
+        ("apps/v1", "StatefulSet"): _TEMPLATE,
+        ("batch/v1", "Job"): _TEMPLATE,
+        ("batch/v1", "CronJob"): ("spec", "jobTemplate", "spec", "template"),
+    }
+)
+"""Where each kind holds its pods' metadata. No DaemonSet: its pods are never taken (G2)."""
+
+
+def pod_templates(obj: Any) -> list[tuple[Path, Json]]:
+    """The pods or templates of pods of an object, each with its place in it; [] for every other kind."""
+    kind = (nested(obj, "apiVersion"), nested(obj, "kind"))
+    if kind == (names.JOBSET_API_VERSION, "JobSet"):
+        return [(job.pod_path, job.pod_template) for job in replicated_jobs(obj)]
+    if not all(isinstance(it, str) for it in kind) or kind not in _HOLDERS:
+        return []
+    path = _HOLDERS[kind]
+    return [(path, as_map(nested(obj, *(str(it) for it in path))))]
+
+
+def pod_metadata(obj: Any) -> Iterator[RawMetadata]:
+    """The metadata that the pods of an object have or will have."""
+    said = nested(obj, "metadata", "namespace")
+    namespace = said if isinstance(said, str) else ""
+    for path, holder in pod_templates(obj):
+        yield RawMetadata.of_object(holder, namespace, format_path((*path, "metadata")))

@@ -4,7 +4,7 @@ from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import dataclass
 from typing import Final
 
-from jobset_gate.cli.manifests import group_corrections, pod_templates
+from jobset_gate.cli.manifests import group_corrections
 from jobset_gate.cli.manifests.jobsets import ManifestObject
 from jobset_gate.objects.field_error import CauseType, FieldError
 from jobset_gate.objects.unstructured import Json
@@ -40,7 +40,7 @@ def judge(item: ManifestObject) -> GroupFindings:
     if not group_corrections.names_group(item.value):
         return GroupFindings(item, doubled)
     right = group_corrections.correct_manifest(item.value)
-    metas = list(pod_templates.pod_metadata(right.manifest))
+    metas = list(group_corrections.pod_metadata(right.manifest))
     claims = tuple(claim for meta in metas if (claim := formats.parse_membership(meta)) is not None)
     pod_group = format_podgroup.parse_pod_group(right.manifest)
     wrong = [*doubled, *right.problems, *(problem for claim in claims for problem in claim.problems)]

@@ -9,7 +9,7 @@ from typing import Any
 
 import yaml
 
-from jobset_gate.cli.manifests.yaml_scalars import parse_scalar
+from jobset_gate.cli.manifests.yaml_loader import parse_scalar
 from jobset_gate.objects import terminal_text
 
 _AMBIGUOUS = "!ambiguous"

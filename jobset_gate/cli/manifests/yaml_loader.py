@@ -1,16 +1,58 @@
 """YAML text to plain JSON values, read as kubectl reads it, and the nodes that know the lines."""
 
 import math
+import re
 from collections.abc import Iterator
 from typing import Any, Final
 
 import yaml
 from yaml.constructor import ConstructorError
 
-from jobset_gate.cli.manifests import split_objects
 from jobset_gate.cli.manifests.line_numbers import path_at
-from jobset_gate.cli.manifests.yaml_scalars import Scalar, parse_scalar
 from jobset_gate.objects.field_error import LONGEST_VALUE
+
+Scalar = None | bool | int | float | str
+
+_WORDS: Final[dict[str, Scalar]] = {
+    **dict.fromkeys(("", "~", "null", "Null", "NULL")),
+    **{word: True for low in ("y", "yes", "true", "on") for word in (low, low.capitalize(), low.upper())},
+    **{word: False for low in ("n", "no", "false", "off") for word in (low, low.capitalize(), low.upper())},
+    **dict.fromkeys((".nan", ".NaN", ".NAN"), math.nan),
+    **dict.fromkeys((".inf", ".Inf", ".INF", "+.inf", "+.Inf", "+.INF"), math.inf),
+    **dict.fromkeys(("-.inf", "-.Inf", "-.INF"), -math.inf),
+}
+_INTEGER: Final = re.compile(r"([-+]?)(?:0[xX]([0-9a-fA-F]+)|0[bB]([01]+)|0[oO]?([0-7]+)|(0|[1-9][0-9]*))")
+_FLOAT: Final = re.compile(r"[-+]?(\.[0-9]+|[0-9]+(\.[0-9]*)?)([eE][-+]?[0-9]+)?")
+_BASES: Final = (16, 2, 8, 10)
+_MOST_DIGITS: Final = 64
+"""Of an integer of 64 bits, in base 2; Python reads no decimal one of more than 4,300."""
+_SMALLEST, _LARGEST = -(2**63), 2**64 - 1
+_LONGEST_INTEGER: Final = 1e21
+"""Below this a float without a fraction is written to JSON without a point, so it arrives as an integer."""
+
+
+def parse_scalar(text: str) -> Scalar:
+    """The value of an unquoted scalar."""
+    if text in _WORDS:
+        return _WORDS[text]
+    if not text[0].isascii() or text[0] not in "+-.0123456789":
+        return text
+    plain = text.replace("_", "") if text[0] != "." else text
+    whole = _INTEGER.fullmatch(plain)
+    if whole is not None:
+        sign, *digits = whole.groups()
+        part, base = next((part, base) for part, base in zip(digits, _BASES, strict=True) if part is not None)
+        if len(part.lstrip("0")) <= _MOST_DIGITS and _SMALLEST <= (value := int(sign + part, base)) <= _LARGEST:
+            return value
+    if _FLOAT.fullmatch(plain):
+        return number(float(plain))
+    return text
+
+
+def number(value: float) -> int | float:
+    """A float as it arrives at the API server."""
+    return int(value) if value.is_integer() and abs(value) < _LONGEST_INTEGER else value
+
 
 MOST_NODES: Final = 1_000_000
 """More values than any manifest has: aliases of aliases can make a short text explode."""
@@ -81,7 +123,7 @@ def load_parts(text: str, *, split: bool) -> Iterator[list[tuple[yaml.Node, Any]
             node = loader.get_node()
             if node is not None:
                 budget = [MOST_NODES]
-                parts = split_objects.split(node) if split else [node]
+                parts = _split(node) if split else [node]
                 try:
                     yield [(part, _unshared(loader.construct_document(part), budget)) for part in parts]
                 except ConstructorError as problem:
@@ -164,3 +206,26 @@ for _tag in _TAGS.values():
 YamlLoader.add_constructor(f"{_TAG}map", _mapping)
 YamlLoader.add_constructor(f"{_TAG}seq", _sequence)
 YamlLoader.add_constructor(None, _foreign)
+
+
+_METADATA: Final = "metadata"
+
+
+def _split(root: yaml.Node) -> list[yaml.Node]:
+    """The objects of a document; mostly it is one. What stands before the first `metadata` belongs to each of them."""
+    if not isinstance(root, yaml.MappingNode):
+        return [root]
+    starts = [number for number, (key, _) in enumerate(root.value) if _is_metadata(key)]
+    if len(starts) < 2:
+        return [root]
+    head = root.value[: starts[0]]
+    parts = zip(starts, [*starts[1:], len(root.value)], strict=True)
+    return [_part(root, head + root.value[start:end], root.value[start][0]) for start, end in parts]
+
+
+def _is_metadata(key: yaml.Node) -> bool:
+    return isinstance(key, yaml.ScalarNode) and key.value == _METADATA
+
+
+def _part(root: yaml.MappingNode, pairs: list[tuple[yaml.Node, yaml.Node]], first: yaml.Node) -> yaml.MappingNode:
+    return yaml.MappingNode(root.tag, pairs, first.start_mark, root.end_mark, root.flow_style)

@@ -12,7 +12,7 @@ import structlog
 from controllers.manager import Manager, ManagerOptions
 from controllers.statuspage.options import PageOptions
 from jobset_gate.cli.exits import CommandError, ExitCode
-from jobset_gate.cli.serve import open_files, program_metrics
+from jobset_gate.cli.serve import process
 from jobset_gate.cli.settings_file import ControllerSection
 from jobset_gate.cli.signals import run_service
 from jobset_gate.kube import access
@@ -39,8 +39,8 @@ async def run(wanted: ManagerOptions, *, kubeconfig: str | None, context: str | 
     # What was imported stays for good: no collection need walk it again, which takes up to 100 ms a time.
     gc.collect()
     gc.freeze()
-    open_files.raise_limit()
-    program_metrics.describe(wanted.registry, "controller")
+    process.raise_open_files_limit()
+    process.register_metrics(wanted.registry, "controller")
     manager = Manager(reached, replace(wanted, namespace=namespace or reached.namespace))
 
     async def serve() -> None:

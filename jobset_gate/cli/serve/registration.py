@@ -15,7 +15,7 @@ from jobset_gate.kube.client import Client, PatchType
 from jobset_gate.kube.errors import Conflict, NotFound
 from jobset_gate.kube.resources import MUTATING_WEBHOOKS, VALIDATING_WEBHOOKS, Resource
 from jobset_gate.settings import Groups
-from webhook import pod_registration, registration
+from webhook import registration
 
 _SERVICE = re.compile(r"([a-z0-9-]+)/([a-z0-9-]+)(?::(\d{1,5}))?")
 RESOURCES = (MUTATING_WEBHOOKS, VALIDATING_WEBHOOKS)
@@ -54,7 +54,7 @@ async def register(client: Client, groups: Groups, **where: Any) -> list[Registe
     """
     bodies: list[tuple[Resource, Json]] = list(zip(RESOURCES, registration.configurations(**where), strict=True))
     if groups.enabled:
-        bodies.append((MUTATING_WEBHOOKS, pod_registration.pod_configuration(groups, **where)))
+        bodies.append((MUTATING_WEBHOOKS, registration.pod_configuration(groups, **where)))
     else:
         await _withdraw(client, MUTATING_WEBHOOKS, names.POD_WEBHOOK + where.get("suffix", ""))
     return [await _applied(client, resource, body) for resource, body in bodies]

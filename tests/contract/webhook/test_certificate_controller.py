@@ -14,9 +14,8 @@ from tests.fakes.certificates import SECRET, CertificateInstallation, Json, Webh
 from tests.plane.planes import Plane
 from webhook.certs import ca as authority
 from webhook.certs import self_signed
-from webhook.certs.ca import is_signed_by
+from webhook.certs.ca import certificates, is_signed_by
 from webhook.certs.ca_secret import contents
-from webhook.certs.pem import certificates
 from webhook.certs.rotation import RotationPolicy
 
 DAY = timedelta(days=1)

@@ -11,8 +11,7 @@ from jobset_gate.settings import Groups
 from tests.fakes.certificates import SERVICE, CertificateInstallation, installation
 from tests.plane.planes import Plane
 from webhook.certs import self_signed
-from webhook.pod_registration import pod_configuration
-from webhook.registration import ServiceReference
+from webhook.registration import ServiceReference, pod_configuration
 
 
 class World(CertificateInstallation):

@@ -10,9 +10,8 @@ import pytest
 from tests.fakes.certificates import CertificateInstallation, WebhookReplica, installation
 from tests.plane.planes import Plane
 from webhook.certs import ca as authority
-from webhook.certs.ca import CertificateAuthority
-from webhook.certs.files import OVERLAP, FileSource
-from webhook.certs.pem import KeyPair, certificates, joined
+from webhook.certs.ca import CertificateAuthority, KeyPair, certificates, joined
+from webhook.certs.sources import OVERLAP, FileSource
 from webhook.certs.watcher import CertificateWatcher
 
 DAY = timedelta(days=1)

@@ -16,8 +16,7 @@ from jobset_gate.settings import Groups, Native, Settings
 from tests.fakes.admission_server import BUNDLE, RequestCounter, registered_for_pods
 from tests.fakes.grouped_pods import Json, gates, meta_of, owned, pod
 from tests.plane.planes import Plane
-from webhook.pod_registration import POD_PATH, match_conditions, pod_configuration
-from webhook.registration import ServiceReference
+from webhook.registration import POD_PATH, ServiceReference, pod_configuration, pod_match_conditions
 
 
 @dataclass
@@ -74,7 +73,7 @@ def test_it_refuses_when_nobody_answers_and_may_be_called_again() -> None:
 
 
 def test_a_way_that_is_off_stands_in_no_condition() -> None:
-    text = dict(match_conditions(Groups(ways=(Format.ALIBABA, Format.KEP_24))))["names-a-group"]
+    text = dict(pod_match_conditions(Groups(ways=(Format.ALIBABA, Format.KEP_24))))["names-a-group"]
     assert text == (
         "(has(object.metadata.labels) && ('pod-group.scheduling.sigs.k8s.io/name' in object.metadata.labels))"
         " || (has(object.metadata.annotations) && ('scheduling.k8s.io/group-name' in object.metadata.annotations))"
@@ -82,7 +81,7 @@ def test_a_way_that_is_off_stands_in_no_condition() -> None:
 
 
 def test_schedulers_stand_in_their_condition() -> None:
-    text = dict(match_conditions(Groups(scheduler_names=("default-scheduler", "second"))))["is-for-our-scheduler"]
+    text = dict(pod_match_conditions(Groups(scheduler_names=("default-scheduler", "second"))))["is-for-our-scheduler"]
     assert text.endswith("object.spec.schedulerName in ['default-scheduler', 'second']")
 
 

@@ -9,7 +9,7 @@ from typing import Any
 import pytest
 import yaml
 
-from jobset_gate.cli.manifests.pod_templates import pod_metadata
+from jobset_gate.cli.manifests.group_corrections import pod_metadata
 from jobset_gate.kube.client import Client
 from jobset_gate.kube.errors import ApiError, NotFound
 from jobset_gate.kube.resources import DEPLOYMENTS, JOBS, NAMESPACES, POD_GROUPS, PODGROUPS_SIGS, PODS, Resource

@@ -13,7 +13,7 @@ from jobset_gate.settings import Settings
 from tests.fakes.podgroups.manifests import gated
 from webhook import registration
 from webhook.certs import self_signed
-from webhook.pod_registration import pod_configuration
+from webhook.registration import pod_configuration
 from webhook.server import WebhookServer, serve
 
 Json = dict[str, Any]

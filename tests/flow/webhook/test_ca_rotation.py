@@ -25,8 +25,7 @@ from tests.fakes.certificates import (
 from tests.fakes.webhook_traffic import service, traffic, until_refused, until_webhook_called
 from tests.plane.planes import Real, fresh_name
 from webhook.certs import self_signed
-from webhook.certs.ca import is_signed_by
-from webhook.certs.pem import certificates
+from webhook.certs.ca import certificates, is_signed_by
 from webhook.certs.rotation import RotationPolicy
 from webhook.server import serve
 

@@ -15,7 +15,7 @@ from tests.fakes.grouped_pods import Json, gates, pod
 from tests.fakes.other_webhook import another_webhook
 from tests.fakes.podgroups.sources import PLUGINS
 from tests.plane.planes import Plane
-from webhook.pod_registration import RULE
+from webhook.registration import POD_RULE
 
 POINTER = "/metadata/labels/" + PLUGINS.replace("/", "~1")
 
@@ -43,7 +43,7 @@ async def stored(
     client: Client, namespace: str, folder: Path, order: str, *, operations: Callable[[Json], list[Json]], given: Json
 ) -> Json:
     """What becomes of a pod while that webhook is called as well; a dry run tells when it is."""
-    async with another_webhook(client, namespace, folder, order, operations, rule=RULE):
+    async with another_webhook(client, namespace, folder, order, operations, rule=POD_RULE):
         while True:
             made = await client.create(PODS, given, namespace, dry_run=True)
             if not operations(made):

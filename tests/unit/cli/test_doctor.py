@@ -41,7 +41,7 @@ from tests.fakes.stored_pod_groups import kubeconfig_of, lease
 from tests.unit.cli.conftest import CliResult, RunCli
 from webhook import registration
 from webhook.certs import ca, ca_secret, self_signed
-from webhook.certs.pem import joined
+from webhook.certs.ca import joined
 from webhook.registration import ServiceReference
 
 if TYPE_CHECKING:

@@ -7,11 +7,11 @@ from typing import Any, cast
 import pytest
 import yaml
 
-from jobset_gate.cli.doctor import certificates, egress, kubelet, run, serving_certificate, versions
+from jobset_gate.cli.doctor import certificates, network_policies, run, versions
 from jobset_gate.cli.doctor.cluster_reader import ClusterReader
-from jobset_gate.cli.doctor.egress import Destination, Egress
 from jobset_gate.cli.doctor.findings import Finding, FindingLevel, error, healthy, ok, unknown, warning
-from jobset_gate.cli.doctor.printer import document, text
+from jobset_gate.cli.doctor.network_policies import Destination, Egress
+from jobset_gate.cli.doctor.run import to_document, to_text
 from jobset_gate.cli.printers.terminal import PLAIN_STYLE, TerminalStyle
 from jobset_gate.kube.errors import Unauthorized
 from webhook.certs import ca
@@ -55,7 +55,7 @@ def policy(rules: str, selector: str = "{}", types: str = "[Egress]") -> Json:
     ],
 )
 def test_what_a_policy_says_of_the_way_to_the_gate_stream(rules: str, way: Egress) -> None:
-    assert egress.egress_to([policy(rules)], LABELS, THERE) == (way, ("p",))
+    assert network_policies.egress_to([policy(rules)], LABELS, THERE) == (way, ("p",))
 
 
 @pytest.mark.parametrize(
@@ -71,20 +71,20 @@ def test_what_a_policy_says_of_the_way_to_the_gate_stream(rules: str, way: Egres
     ],
 )
 def test_a_policy_rules_the_pods_that_it_selects(selector: str, rules: bool) -> None:
-    assert (egress.egress_to([policy("[]", selector)], LABELS, THERE)[0] is Egress.CLOSED) == rules
+    assert (network_policies.egress_to([policy("[]", selector)], LABELS, THERE)[0] is Egress.CLOSED) == rules
 
 
 def test_policies_for_what_comes_in_are_none_for_what_goes_out() -> None:
-    assert egress.egress_to([policy("[]", types="[Ingress]")], LABELS, THERE) == (Egress.OPEN, ())
+    assert network_policies.egress_to([policy("[]", types="[Ingress]")], LABELS, THERE) == (Egress.OPEN, ())
 
 
 def test_one_policy_that_lets_it_through_is_enough() -> None:
-    assert egress.egress_to([policy("[]"), policy("[{}]")], LABELS, THERE)[0] is Egress.OPEN
+    assert network_policies.egress_to([policy("[]"), policy("[{}]")], LABELS, THERE)[0] is Egress.OPEN
 
 
 def test_pods_without_known_labels_leave_it_uncertain() -> None:
     rule = "[{to: [{namespaceSelector: {}, podSelector: {matchLabels: {app: gate}}}]}]"
-    assert egress.egress_to([policy(rule)], LABELS, Destination(HOME, None, 8082))[0] is Egress.UNCERTAIN
+    assert network_policies.egress_to([policy(rule)], LABELS, Destination(HOME, None, 8082))[0] is Egress.UNCERTAIN
 
 
 @pytest.mark.parametrize(
@@ -115,7 +115,7 @@ def test_jobsets_version_is_read_from_its_image(image: str, tags: list[str]) -> 
     ],
 )
 def test_how_often_a_kubelet_looks(told: str, level: FindingLevel) -> None:
-    assert kubelet.judged(told).level is level
+    assert versions.judge_sync(told).level is level
 
 
 @pytest.mark.parametrize(
@@ -129,7 +129,7 @@ def test_how_often_a_kubelet_looks(told: str, level: FindingLevel) -> None:
 def test_how_long_a_ca_is_still_trusted(begun: int, life: int, level: FindingLevel, says: str) -> None:
     now = datetime.now(UTC)
     made = ca.create("ca", now=now - timedelta(days=begun, minutes=1), life=timedelta(days=life))
-    found = certificates.judged("zz", (made.certificate,), now)
+    found = certificates.judge_bundle("zz", (made.certificate,), now)
     assert (found.level, says in f"{found.what}: {found.why}") == (level, True)
 
 
@@ -140,12 +140,12 @@ def test_how_long_a_ca_is_still_trusted(begun: int, life: int, level: FindingLev
 def test_how_long_a_certificate_still_serves(begun: int, life: int, level: FindingLevel) -> None:
     now = datetime.now(UTC)
     made = ca.create("leaf", now=now - timedelta(days=begun), life=timedelta(days=life))
-    assert serving_certificate.judged("it", made.certificate, now).level is level
+    assert certificates.judge_serving("it", made.certificate, now).level is level
 
 
 def test_a_bundle_without_certificates_trusts_nobody() -> None:
     hook = {"clientConfig": {"caBundle": b64encode(b"nothing").decode()}}
-    assert certificates.judged("zz", certificates.bundle(hook), datetime.now(UTC)).level is FindingLevel.ERROR
+    assert certificates.judge_bundle("zz", certificates.bundle(hook), datetime.now(UTC)).level is FindingLevel.ERROR
     assert certificates.bundle({"clientConfig": {"caBundle": "?"}}) == ()
 
 
@@ -169,17 +169,17 @@ unknown  dark: cannot list pods
 
 
 def test_findings_as_text() -> None:
-    assert text(FOUND, PLAIN_STYLE) == TEXT
-    assert "\x1b[31merror\x1b[0m    broken" in text(FOUND, TerminalStyle(colour=True))
+    assert to_text(FOUND, PLAIN_STYLE) == TEXT
+    assert "\x1b[31merror\x1b[0m    broken" in to_text(FOUND, TerminalStyle(colour=True))
 
 
 def test_a_narrow_terminal_wraps_findings_under_their_level() -> None:
-    told = text([warning("one", "two three four five", "six")], TerminalStyle(width=24))
+    told = to_text([warning("one", "two three four five", "six")], TerminalStyle(width=24))
     assert told.splitlines()[:3] == ["warning  one: two three", "         four five", "         Remedy: six"]
 
 
 def test_findings_as_a_document() -> None:
-    found = document(FOUND)
+    found = to_document(FOUND)
     assert found["summary"] == {"error": 1, "warning": 1, "unknown": 1, "ok": 1}
     assert found["findings"][2] == {"level": "error", "what": "broken", "why": "it fell", "remedy": "mend it"}
 

@@ -8,7 +8,7 @@ import yaml
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from jobset_gate.cli.manifests import group_corrections, pod_templates
+from jobset_gate.cli.manifests import group_corrections
 from jobset_gate.podgroups import format_podgroup, formats
 from jobset_gate.podgroups.model import RawMetadata
 from tests.fakes.podgroups import design_manifests
@@ -143,7 +143,7 @@ LABELS = {"metadata": {"labels": {PLUGINS: "g"}}}
 )
 def test_a_group_is_found_wherever_pods_are_made_of(api: str, kind: str, body: Json, path: str) -> None:
     made = {"apiVersion": api, "kind": kind} | body
-    (found,) = pod_templates.pod_metadata(made)
+    (found,) = group_corrections.pod_metadata(made)
     assert found.path == path
     assert group_corrections.names_group(made)
 
@@ -196,7 +196,7 @@ def test_no_oddly_shaped_manifest_brings_the_rules_down_and_twice_is_once(manife
     assert group_corrections.correct_manifest(right.manifest).manifest == right.manifest
     assert right.problems or right.manifest == before
     format_podgroup.parse_pod_group(right.manifest)
-    for meta in pod_templates.pod_metadata(right.manifest):
+    for meta in group_corrections.pod_metadata(right.manifest):
         said = formats.parse_membership(meta)
         assert said is None or said.key.namespace == meta.namespace
     assert isinstance(RawMetadata.of_object(manifest, ""), RawMetadata)

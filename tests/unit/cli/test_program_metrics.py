@@ -8,7 +8,7 @@ import prometheus_client
 import pytest
 from prometheus_client import CollectorRegistry, Counter, generate_latest
 
-from jobset_gate.cli.serve import program_metrics
+from jobset_gate.cli.serve import process
 
 
 @pytest.fixture(autouse=True)
@@ -19,14 +19,14 @@ def _as_before() -> Iterator[None]:
 
 def test_the_build_is_told() -> None:
     registry = CollectorRegistry()
-    program_metrics.describe(registry, "webhook")
+    process.register_metrics(registry, "webhook")
     labels = {"component": "webhook", "version": version("jobset-gate"), "python": platform.python_version()}
     assert registry.get_sample_value("jobset_gate_build_info", labels) == 1
 
 
 def test_the_process_is_measured() -> None:
     registry = CollectorRegistry()
-    program_metrics.describe(registry, "controller")
+    process.register_metrics(registry, "controller")
     memory = registry.get_sample_value("process_resident_memory_bytes")
     assert memory is not None
     assert memory > 1_000_000
@@ -35,7 +35,7 @@ def test_the_process_is_measured() -> None:
 
 def test_counters_come_without_a_second_series_that_dashboards_do_not_know() -> None:
     registry = CollectorRegistry()
-    program_metrics.describe(registry, "controller")
+    process.register_metrics(registry, "controller")
     Counter("done_total", "Things done.", registry=registry).inc()
     assert b"done_total 1.0" in generate_latest(registry)
     assert b"_created" not in generate_latest(registry)

@@ -26,8 +26,7 @@ from tests.fakes.service_process import TIMEOUT, ServiceProcess, fetch, running_
 from tests.plane.planes import Plane
 from tests.unit.cli.conftest import RunCli
 from webhook.certs import self_signed
-from webhook.pod_registration import pod_configuration
-from webhook.registration import MUTATING, VALIDATING, configurations
+from webhook.registration import MUTATING, VALIDATING, configurations, pod_configuration
 from webhook.registration import ServiceReference as Place
 
 FILES = {"cert": "tls.crt", "key": "tls.key", "ca": "ca.crt"}

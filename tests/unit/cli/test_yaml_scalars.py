@@ -4,7 +4,7 @@ import math
 
 import pytest
 
-from jobset_gate.cli.manifests.yaml_scalars import Scalar, parse_scalar
+from jobset_gate.cli.manifests.yaml_loader import Scalar, parse_scalar
 
 
 @pytest.mark.parametrize(

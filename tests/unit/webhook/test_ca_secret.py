@@ -8,9 +8,8 @@ from hypothesis import strategies as st
 
 from webhook.certs import ca as authority
 from webhook.certs import self_signed
-from webhook.certs.ca import CertificateAuthority
+from webhook.certs.ca import CertificateAuthority, joined
 from webhook.certs.ca_secret import CaSecretContents, contents, data
-from webhook.certs.pem import joined
 
 NOW = datetime(2030, 1, 1, tzinfo=UTC)
 DAY = timedelta(days=1)

@@ -14,7 +14,7 @@ from cryptography import x509
 from jobset_gate.settings import Settings
 from tests.fakes.admission_server import BUNDLE, admission_server, client, trusting
 from webhook.certs import memfd, self_signed
-from webhook.certs.pem import KeyPair
+from webhook.certs.ca import KeyPair
 from webhook.certs.watcher import CertificateWatcher, ServingCertificate
 from webhook.server import WebhookServer, serve
 

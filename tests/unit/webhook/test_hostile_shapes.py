@@ -10,8 +10,7 @@ from jobset_gate import names
 from jobset_gate.settings import Settings
 from tests.fakes.grouped_pods import pod
 from tests.fakes.jobsets import Json, changed, created, jobset, replicated
-from webhook.handlers import mutating_handler, validating_handler
-from webhook.pod_handler import pod_handler
+from webhook.handlers import mutating_handler, pod_handler, validating_handler
 from webhook.review import Denied, GroupVersionResource, ReviewRequest
 
 SETTINGS = Settings()

@@ -17,8 +17,7 @@ from tests.fakes.admission_reviews import body
 from tests.fakes.grouped_pods import pod
 from tests.fakes.growth import MOST, growth
 from tests.fakes.jobsets import Json, changed, created, jobset, replicated
-from webhook.handlers import mutating_handler, validating_handler
-from webhook.pod_handler import pod_handler
+from webhook.handlers import mutating_handler, pod_handler, validating_handler
 from webhook.review import decode, encode
 
 Shape = Callable[[int], tuple[Json, Json | None]]

@@ -13,7 +13,7 @@ from jobset_gate.podgroups.formats import NAME_KEYS
 from jobset_gate.podgroups.model import Format
 from jobset_gate.settings import Groups
 from tests.fakes.grouped_pods import Json
-from webhook.pod_registration import match_conditions
+from webhook.registration import pod_match_conditions
 
 KEYS = {holder: [key for where, key in NAME_KEYS.values() if where == holder] for holder in ("labels", "annotations")}
 NAMES = st.sampled_from(["g", ""])
@@ -52,7 +52,9 @@ settings = st.builds(
 @given(metas, specs, settings)
 def test_exactly_those_are_sent_that_are_held(meta: Json, spec: Json, groups: Groups) -> None:
     pod: dict[str, Any] = {"apiVersion": "v1", "kind": "Pod", "metadata": {"name": "p", **meta}, "spec": spec}
-    values = {name: cel.evaluate(text, {"object": pod, "oldObject": None}) for name, text in match_conditions(groups)}
+    values = {
+        name: cel.evaluate(text, {"object": pod, "oldObject": None}) for name, text in pod_match_conditions(groups)
+    }
     verdict = admit_pod(pod, "team", groups)
     held = bool(verdict.operations or verdict.violations)
     assert all(values.values()) is held, values

@@ -11,7 +11,7 @@ from cryptography.x509.oid import NameOID
 
 from webhook.certs import ca as authority
 from webhook.certs import verify
-from webhook.certs.pem import KeyPair, joined
+from webhook.certs.ca import KeyPair, joined
 from webhook.certs.watcher import ServingCertificate
 
 NOW = datetime(2040, 1, 1, tzinfo=UTC)

@@ -1,4 +1,4 @@
-{{/* The webhook for pods of groups, as webhook/pod_registration.py of the program has it; a test compares the two. */}}
+{{/* The webhook for pods of groups, as webhook/registration.py of the program has it; a test compares the two. */}}
 
 {{/* By which key each way names a group, labels and annotations apart, in the order of the program. */}}
 {{- define "jobset-gate.group-keys" -}}

@@ -1,6 +1,7 @@
-"""What a scrape says of the program itself, whichever service it runs: its build and its process."""
+"""The process of a served program: its limit of open files, and its own metrics."""
 
 import platform
+import resource
 from importlib.metadata import PackageNotFoundError, version
 
 import prometheus_client
@@ -9,7 +10,13 @@ from prometheus_client import CollectorRegistry, Gauge, ProcessCollector
 from jobset_gate import names
 
 
-def describe(registry: CollectorRegistry, component: str) -> None:
+def raise_open_files_limit() -> None:
+    """As many as the hard limit says; a process may ask for them."""
+    _, most = resource.getrlimit(resource.RLIMIT_NOFILE)
+    resource.setrlimit(resource.RLIMIT_NOFILE, (most, most))
+
+
+def register_metrics(registry: CollectorRegistry, component: str) -> None:
     """Adds jobset_gate_build_info and process_*; `component` is webhook or controller.
 
     Where a metric's name is shared with other programs, a query finds ours by the instance of the build info.
