@@ -124,9 +124,9 @@ async def _clean_up(
     """All of it is tried, whatever becomes of the rest."""
     taken = [client.delete(PODS, pod["metadata"]["name"], namespace, grace_seconds=0) for pod in pair]
     done = await asyncio.gather(*taken, client.delete(resource, canary, namespace), return_exceptions=True)
-    for error in done:
-        if isinstance(error, BaseException) and not isinstance(error, NotFound):
-            raise error
+    for refusal in done:
+        if isinstance(refusal, BaseException) and not isinstance(refusal, NotFound):
+            raise refusal
 
 
 def _pod(canary: str, number: int, image: str) -> dict[str, Any]:
