@@ -91,7 +91,7 @@ def _days(span: timedelta) -> str:
     return f"{span.days} day{'' if span.days == 1 else 's'}" if span.days else f"{span.seconds // 3600} hours"
 
 
-_RENEW_SECRET: Final = "with cert-manager see its Certificate; otherwise write a new one into the Secret"
+_RENEW_SERVING: Final = "with cert-manager see its Certificate; otherwise write a new one into the Secret"
 
 
 async def serving(patient: ClusterReader) -> list[Finding]:
@@ -113,14 +113,14 @@ async def _judge_secret(patient: ClusterReader, name: str, namespace: str) -> Fi
     except NotReadable as no:
         return unknown(what, str(no), "ask somebody who may how long it is valid")
     if secret is None:
-        return error(f"{what} is missing", "the webhook's pods cannot start without it", _RENEW_SECRET)
+        return error(f"{what} is missing", "the webhook's pods cannot start without it", _RENEW_SERVING)
     text = nested(secret, "data", "tls.crt")
     try:
         leaf = next(iter(certificates(b64decode(text))), None) if isinstance(text, str) else None
     except ValueError:
         leaf = None
     if leaf is None:
-        return error(f"{what} cannot be read", "its key tls.crt holds no certificate", _RENEW_SECRET)
+        return error(f"{what} cannot be read", "its key tls.crt holds no certificate", _RENEW_SERVING)
     return judge_serving(what, leaf, datetime.now(UTC))
 
 
@@ -129,7 +129,7 @@ def judge_serving(what: str, leaf: x509.Certificate, now: datetime) -> Finding:
     until, life = leaf.not_valid_after_utc, leaf.not_valid_after_utc - leaf.not_valid_before_utc
     told = f"made {leaf.not_valid_before_utc:%Y-%m-%d %H:%M} UTC, valid until {until:%Y-%m-%d %H:%M} UTC"
     if not leaf.not_valid_before_utc <= now < until:
-        return error(f"{what} is not valid now", told, _RENEW_SECRET)
+        return error(f"{what} is not valid now", told, _RENEW_SERVING)
     if until - now < min(SOON, life / 6):
-        return warning(f"{what} ends soon", told, _RENEW_SECRET)
+        return warning(f"{what} ends soon", told, _RENEW_SERVING)
     return ok(f"{what} is valid", told)
