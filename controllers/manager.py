@@ -20,7 +20,7 @@ from prometheus_client import CollectorRegistry
 from controllers.barrier import informers as watches
 from controllers.barrier.cache import GangCache
 from controllers.barrier.conditions import PROGRESS_INTERVAL, ConditionWriter
-from controllers.barrier.crd_reconciler import CrdReconciler
+from controllers.barrier.crd_reconciler import CrdMetrics, CrdReconciler
 from controllers.barrier.gang_key import GangKey
 from controllers.barrier.live_reader import LiveReader
 from controllers.barrier.metrics import GangMetrics
@@ -40,14 +40,12 @@ from jobset_gate.kube.access import Access
 from jobset_gate.kube.client import Client
 from jobset_gate.kube.resources import CRDS, JOBSETS
 from jobset_gate.runtime.controller import Controller, ControllerMetrics
-from jobset_gate.runtime.healthz import HealthServer
+from jobset_gate.runtime.healthz import HealthServer, LivenessCheck
 from jobset_gate.runtime.leader_election import LeaderElector
-from jobset_gate.runtime.leader_gated_queue import LeaderGatedQueue
-from jobset_gate.runtime.liveness import LivenessCheck
 from jobset_gate.runtime.metrics import RuntimeMetrics
 from jobset_gate.runtime.store import ObjectVersion
 from jobset_gate.runtime.watch_source import AnyInformer
-from jobset_gate.runtime.workqueue import WorkQueue
+from jobset_gate.runtime.workqueue import LeaderGatedQueue, WorkQueue
 from jobset_gate.settings import Groups
 
 Runnable = Callable[[], Coroutine[Any, Any, None]]
@@ -104,7 +102,7 @@ class Manager:
     def __init__(self, access: Access, options: ManagerOptions | None = None) -> None:
         self.options = options or ManagerOptions()
         self._access = access
-        self._plumbing = RuntimeMetrics(self.options.registry, access.server)
+        self._plumbing = RuntimeMetrics(self.options.registry, access.server, names.LEASE)
         self._stream: StreamServer | None = None
         self.page: StatusPage | None = None
         """The status page, once it is made."""
@@ -235,10 +233,14 @@ class Manager:
             now=options.clock,
             pod_watch_silence=silent,
         )
-        gang_loop = Controller("gang", gangs, reconciler.reconcile, metrics, workers=options.workers)
-        word_loop = Controller("status", words, heralds.reconcile, metrics, workers=STATUS_WORKERS)
+        gang_loop = Controller(
+            "gang", gangs, reconciler.reconcile, metrics, workers=options.workers, log_fields=GangKey.log_fields
+        )
+        word_loop = Controller(
+            "status", words, heralds.reconcile, metrics, workers=STATUS_WORKERS, log_fields=GangKey.log_fields
+        )
         crd_loop = Controller(
-            "crd", crds, CrdReconciler(writer, self._plumbing.observe_crd_pass).reconcile, metrics, workers=1
+            "crd", crds, CrdReconciler(writer, CrdMetrics(options.registry).observe_pass).reconcile, metrics, workers=1
         )
         self._liveness.add_checks(gang_loop.health_error, word_loop.health_error, crd_loop.health_error)
         works: list[Runnable] = [patches.run, gang_loop.run, word_loop.run, crd_loop.run]

@@ -10,8 +10,7 @@ import structlog
 from aiohttp import web
 from aiohttp.http import HttpProcessingError
 
-from jobset_gate.runtime.connections import ConnectionLimits
-from jobset_gate.runtime.server_connection import SERVICE_UNAVAILABLE
+from jobset_gate.runtime.connections import SERVICE_UNAVAILABLE, ConnectionLimits
 from jobset_gate.settings import Settings
 from webhook.app import AdmissionServer, Check
 from webhook.certs.watcher import RELOAD_SECONDS, CertificateWatcher, ServingCertificate

@@ -25,8 +25,7 @@ from jobset_gate.barrier.model import ConfigMapSeen, GangSnapshot, PodSeen
 from jobset_gate.kube.client import Client
 from jobset_gate.kube.resources import LEASES
 from jobset_gate.runtime.metrics import RuntimeMetrics
-from jobset_gate.runtime.mutation_cache import MutationCache
-from jobset_gate.runtime.store import ObjectChange
+from jobset_gate.runtime.store import MutationCache, ObjectChange
 
 READS = frozenset({"get", "list", "watch"})
 

@@ -1,21 +1,20 @@
 """Tells people: our condition on the JobSet and an Event for what has happened (A9), both only when there is news."""
 
-import hashlib
 import math
 from collections.abc import Callable
 from datetime import UTC, datetime
 
 from controllers.barrier.gang_key import GangKey
-from controllers.barrier.verdict_store import Requeue
 from jobset_gate import names
 from jobset_gate.barrier import messages
 from jobset_gate.barrier.model import ConditionSeen, DesiredCondition, JobSetSeen
 from jobset_gate.kube.client import Client, PatchType
 from jobset_gate.kube.errors import Conflict, NotFound
 from jobset_gate.kube.resources import JOBSETS
-from jobset_gate.runtime import recorder
 from jobset_gate.runtime.clock import monotonic
+from jobset_gate.runtime.recorder import EventRecorder, ObjectReference
 from jobset_gate.runtime.store import ObjectVersion
+from jobset_gate.runtime.workqueue import Requeue
 
 PROGRESS_INTERVAL = 15.0
 """Seconds between two writes of which only the message differs: each may make the JobSet controller's own retry."""
@@ -42,6 +41,7 @@ class ConditionWriter:
         `version`: which version of a JobSet the informer's cache holds.
         """
         self._client, self._clock, self._version, self._monotonic = client, clock, version, monotonic
+        self._recorder = EventRecorder(client, names.PROGRAM, clock)
         self._progress_interval = progress_interval
         self._written: dict[GangKey, tuple[float, str, DesiredCondition]] = {}
 
@@ -125,22 +125,13 @@ class ConditionWriter:
         self._written[key] = (self._monotonic(), jobset.uid, condition)
 
     async def _create_event(self, jobset: JobSetSeen, condition: DesiredCondition, generation: str) -> None:
-        fact = f"{jobset.uid} {condition.reason} {generation}"
-        try:
-            await recorder.record_event(
-                self._client,
-                regarding=recorder.ObjectReference(
-                    names.JOBSET_API_VERSION, "JobSet", jobset.name, jobset.namespace, jobset.uid
-                ),
-                type="Warning" if condition.reason in _WARNINGS else "Normal",
-                reason=condition.reason,
-                message=condition.message,
-                name=f"{jobset.name[:200]}.{hashlib.sha256(fact.encode()).hexdigest()[:16]}",
-                reporting_component=names.PROGRAM,
-                now=self._clock(),
-            )
-        except NotFound:
-            return  # the namespace is gone
+        await self._recorder.record(
+            ObjectReference(names.JOBSET_API_VERSION, "JobSet", jobset.name, jobset.namespace, jobset.uid),
+            condition.reason,
+            condition.message,
+            fact=f"{jobset.uid} {condition.reason} {generation}",
+            warning=condition.reason in _WARNINGS,
+        )
 
 
 def _differs_in_noise(told: str, message: str) -> bool:

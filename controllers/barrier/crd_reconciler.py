@@ -7,6 +7,7 @@ stored value. So the CRD is watched, and the field put back as soon as it is gon
 from collections.abc import Callable
 
 import structlog
+from prometheus_client import CollectorRegistry, Counter, Gauge
 
 from controllers.barrier import crd_patcher
 from jobset_gate.kube.client import Client
@@ -18,7 +19,33 @@ FORBIDDEN_RETRY_SECONDS = 300.0
 FORBIDDEN = "forbidden"
 """What a pass has found that may not write."""
 
+OUTCOMES = ("extended", "already_there", "not_installed", FORBIDDEN)
+
 _log = structlog.get_logger(__name__)
+
+
+class CrdMetrics:
+    """Counts passes over the JobSet CRD."""
+
+    def __init__(self, registry: CollectorRegistry) -> None:
+        self._passes = Counter(
+            "jobset_gate_crd_passes_total",
+            "Looks at the JobSet CRD, by what was found or done.",
+            ["outcome"],
+            registry=registry,
+        )
+        self._missing = Gauge(
+            "jobset_gate_crd_field_missing",
+            "1 while the JobSet CRD lacks the field and we may not add it.",
+            registry=registry,
+        )
+        for outcome in OUTCOMES:
+            self._passes.labels(outcome)
+
+    def observe_pass(self, outcome: str) -> None:
+        """After each pass of the CrdReconciler."""
+        self._passes.labels(outcome.replace(" ", "_")).inc()
+        self._missing.set(outcome == FORBIDDEN)
 
 
 class CrdReconciler:

@@ -11,3 +11,7 @@ class GangKey(NamedTuple):
 
     def __str__(self) -> str:
         return f"{self.namespace}/{self.name}"
+
+    def log_fields(self) -> dict[str, str]:
+        """How log lines name the gang."""
+        return {"namespace": self.namespace, "jobset": self.name}

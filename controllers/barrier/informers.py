@@ -9,9 +9,8 @@ from jobset_gate.barrier import decode, wire
 from jobset_gate.barrier.model import ConfigMapSeen
 from jobset_gate.kube.client import Client
 from jobset_gate.kube.resources import CONFIGMAPS, CRDS, JOBS, JOBSETS, PODS
-from jobset_gate.runtime.mutation_cache import MutationCache
-from jobset_gate.runtime.store import ObjectChange, ObjectVersion
-from jobset_gate.runtime.watch_problems import OnWatchProblem
+from jobset_gate.runtime.decoder import OnWatchProblem
+from jobset_gate.runtime.store import MutationCache, ObjectChange, ObjectVersion
 from jobset_gate.runtime.watch_source import AnyInformer, WatchSource, make_informer
 
 

@@ -18,7 +18,6 @@ from typing import Final, TypeVar
 import msgspec
 import structlog
 
-from controllers.barrier.verdict_store import Requeue
 from jobset_gate import names
 from jobset_gate.barrier import decode, integrity, wire
 from jobset_gate.barrier import events as heard
@@ -27,6 +26,7 @@ from jobset_gate.kube.client import Client
 from jobset_gate.kube.errors import ApiError, InvalidResponse, NotFound, Unreachable
 from jobset_gate.kube.resources import EVENTS, JOBS, JOBSETS, PODS
 from jobset_gate.runtime.paging import ListScope, list_objects, list_pages
+from jobset_gate.runtime.workqueue import Requeue
 
 EVENTS_PAGE: Final = 50
 EVENTS_BYTES: Final = 1024 * 1024

@@ -14,7 +14,7 @@ from controllers.barrier.quota_denials import QuotaDenials
 from controllers.barrier.status import GangStatusWriter
 from controllers.barrier.stream.registry import WaiterRegistry
 from controllers.barrier.verdict_patcher import VerdictPatcher
-from controllers.barrier.verdict_store import ConfigMapConflict, Requeue, VerdictStore
+from controllers.barrier.verdict_store import ConfigMapConflict, VerdictStore
 from jobset_gate import names
 from jobset_gate.barrier import count
 from jobset_gate.barrier.decide import decide, is_plausible_clock
@@ -32,8 +32,8 @@ from jobset_gate.barrier.model import (
     Verdict,
     Wait,
 )
-from jobset_gate.kube.error_causes import is_namespace_terminating
-from jobset_gate.kube.errors import Forbidden
+from jobset_gate.kube.errors import Forbidden, is_namespace_terminating
+from jobset_gate.runtime.workqueue import Requeue
 
 _log = structlog.get_logger(__name__)
 

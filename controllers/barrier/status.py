@@ -14,8 +14,7 @@ from controllers.barrier.conditions import PROGRESS_INTERVAL, ConditionWriter
 from controllers.barrier.gang_key import GangKey
 from jobset_gate import names
 from jobset_gate.barrier.model import DesiredCondition, JobSetSeen
-from jobset_gate.kube.error_causes import is_namespace_terminating
-from jobset_gate.kube.errors import ApiError, InvalidResponse, Unreachable
+from jobset_gate.kube.errors import ApiError, InvalidResponse, Unreachable, is_namespace_terminating
 from jobset_gate.runtime.clock import monotonic
 from jobset_gate.runtime.workqueue import WorkQueue
 

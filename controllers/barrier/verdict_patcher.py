@@ -19,8 +19,15 @@ from jobset_gate import names
 from jobset_gate.barrier import verdict_codec
 from jobset_gate.barrier.model import PodSeen, Verdict
 from jobset_gate.kube.client import Client, PatchType
-from jobset_gate.kube.error_causes import is_uid_mismatch
-from jobset_gate.kube.errors import ApiError, Conflict, InvalidResponse, NotFound, NotLeader, Unreachable
+from jobset_gate.kube.errors import (
+    ApiError,
+    Conflict,
+    InvalidResponse,
+    NotFound,
+    NotLeader,
+    Unreachable,
+    is_uid_mismatch,
+)
 from jobset_gate.kube.resources import PODS
 from jobset_gate.runtime.clock import monotonic
 

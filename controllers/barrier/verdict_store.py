@@ -12,17 +12,12 @@ from controllers.barrier.gang_key import GangKey
 from jobset_gate import names
 from jobset_gate.barrier import decode, verdict_codec, wire
 from jobset_gate.barrier.model import ConfigMapSeen, GangSnapshot, JobSetSeen, Verdict, WaitingSince
-from jobset_gate.errors import JobsetGateError
 from jobset_gate.kube.client import Client
 from jobset_gate.kube.errors import AlreadyExists, Conflict, Invalid, NotFound
 from jobset_gate.kube.resources import CONFIGMAPS, JOBSETS
 from jobset_gate.objects.unstructured import as_list, as_map
-from jobset_gate.runtime.mutation_cache import MutationCache
-from jobset_gate.runtime.store import ObjectVersion
-
-
-class Requeue(JobsetGateError):
-    """Somebody else wrote first, or our view was old: nothing was lost, the gang must be looked at again."""
+from jobset_gate.runtime.store import MutationCache, ObjectVersion
+from jobset_gate.runtime.workqueue import Requeue
 
 
 class ConfigMapConflict(Requeue):

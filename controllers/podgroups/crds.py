@@ -6,15 +6,15 @@ from functools import partial
 
 import structlog
 
-from controllers.barrier.verdict_store import Requeue
 from jobset_gate.barrier import wire
 from jobset_gate.kube.client import Client, PatchType
 from jobset_gate.kube.errors import Conflict, Forbidden, NotFound
 from jobset_gate.kube.resources import CRDS
 from jobset_gate.podgroups import crds
+from jobset_gate.runtime.decoder import OnWatchProblem
 from jobset_gate.runtime.informer import Informer
 from jobset_gate.runtime.store import ObjectChange
-from jobset_gate.runtime.watch_problems import OnWatchProblem
+from jobset_gate.runtime.workqueue import Requeue
 
 FORBIDDEN_RETRY_SECONDS = 300.0
 """Seconds until we try again what we may not do: somebody else may make the CRD, or nobody may need it."""

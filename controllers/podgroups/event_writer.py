@@ -1,20 +1,17 @@
 """Tells by Events what has happened to groups: each fact once, none of it too often, and no old news (G5)."""
 
-import hashlib
 import math
 from collections.abc import Callable, Iterator
 from typing import Final
 
-from controllers.podgroups.rate_limiter import WriteRateLimiter
 from jobset_gate import names
 from jobset_gate.kube.client import Client
-from jobset_gate.kube.errors import NotFound
 from jobset_gate.podgroups.event_model import GroupEvent
 from jobset_gate.podgroups.model import PodGroupKey
 from jobset_gate.podgroups.status import GroupStatus
-from jobset_gate.runtime import recorder
 from jobset_gate.runtime.clock import monotonic
-from jobset_gate.runtime.recorder import ObjectReference
+from jobset_gate.runtime.rate_limiter import RateLimiter
+from jobset_gate.runtime.recorder import EventRecorder, ObjectReference
 
 MAX_EVENT_AGE: Final = 600.0
 """Seconds after which a fact is no news: another leader has told it."""
@@ -35,11 +32,12 @@ class PodGroupEventWriter:
         self,
         client: Client,
         clock: Callable[[], float],
-        pace: WriteRateLimiter,
+        pace: RateLimiter,
         *,
         patience: Callable[[], float] = monotonic,
     ) -> None:
-        self._client, self._clock, self._pace, self._patience = client, clock, pace, patience
+        self._clock, self._pace, self._patience = clock, pace, patience
+        self._recorder = EventRecorder(client, names.PROGRAM, clock)
         self._told: dict[PodGroupKey, set[EventIdentity]] = {}
         self._last: dict[tuple[PodGroupKey, str], tuple[str, float]] = {}
         """Which fact of a reason was told last, and when."""
@@ -81,25 +79,9 @@ class PodGroupEventWriter:
             if name in told:
                 continue
             await self._pace.acquire()
-            await self._emit(about, fact, name)
+            await self._recorder.record(about, fact.reason, fact.message, fact=" ".join(name), warning=fact.warning)
             told.add(name)
         self._last[report.key, fact.reason] = fact.dedup_key, self._patience()
-
-    async def _emit(self, about: ObjectReference, fact: GroupEvent, name: EventIdentity) -> None:
-        digest = hashlib.sha256(" ".join(name).encode()).hexdigest()[:16]
-        try:
-            await recorder.record_event(
-                self._client,
-                regarding=about,
-                type="Warning" if fact.warning else "Normal",
-                reason=fact.reason,
-                message=fact.message,
-                name=f"{about.name[:200]}.{digest}",
-                reporting_component=names.PROGRAM,
-                now=self._clock(),
-            )
-        except NotFound:
-            return  # the namespace is gone
 
 
 def _facts(report: GroupStatus, managers: tuple[str, ...]) -> Iterator[GroupEvent]:

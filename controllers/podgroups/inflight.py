@@ -6,7 +6,6 @@ from typing import Final
 
 import structlog
 
-from controllers.barrier.verdict_store import Requeue
 from controllers.podgroups.backoff import TOLERATED_CONFLICTS, AdmissionBackoff
 from controllers.podgroups.pending import PendingQueue, PodGroupReader
 from controllers.podgroups.record_store import OutcomeUnknown, RecordStore
@@ -17,6 +16,7 @@ from jobset_gate.podgroups.decision import new_record
 from jobset_gate.podgroups.model import PodGroupKey
 from jobset_gate.podgroups.preconditions import GroupReason
 from jobset_gate.podgroups.record import AdmissionMode
+from jobset_gate.runtime.workqueue import Requeue
 from jobset_gate.settings import Groups, Native
 
 ADMISSION_WRITES: Final = 16

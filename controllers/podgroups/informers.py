@@ -20,7 +20,7 @@ from jobset_gate.kube.resources import (
 from jobset_gate.podgroups import decode, decode_records, quota, wire
 from jobset_gate.podgroups.candidate import CapacityCheck
 from jobset_gate.podgroups.model import Format
-from jobset_gate.runtime.watch_problems import OnWatchProblem, WatchProblem, WatchProblemKind
+from jobset_gate.runtime.decoder import OnWatchProblem, WatchProblem, WatchProblemKind
 from jobset_gate.runtime.watch_source import AnyInformer, WatchSource, make_informer
 from jobset_gate.settings import Groups
 

@@ -11,7 +11,6 @@ from typing import Any, Final
 
 import structlog
 
-from controllers.barrier.verdict_store import Requeue
 from jobset_gate import names
 from jobset_gate.kube import discovery
 from jobset_gate.kube.client import Client, PatchType
@@ -22,6 +21,7 @@ from jobset_gate.podgroups.model import PodGroupKey
 from jobset_gate.podgroups.preconditions import GroupReason
 from jobset_gate.podgroups.record import AdmissionRecord
 from jobset_gate.podgroups.snapshot import GroupSnapshot
+from jobset_gate.runtime.workqueue import Requeue
 
 DISCOVERY_SECONDS: Final = 30.0
 """Seconds between two looks at what the API server serves: an upgrade may bring another version."""

@@ -14,8 +14,7 @@ from controllers.podgroups.record_object import parsed_record
 from controllers.podgroups.record_store import RecordStore
 from controllers.podgroups.ungater import Ungater
 from jobset_gate import names
-from jobset_gate.kube.error_causes import is_namespace_terminating
-from jobset_gate.kube.errors import Forbidden
+from jobset_gate.kube.errors import Forbidden, is_namespace_terminating
 from jobset_gate.podgroups import generation
 from jobset_gate.podgroups.model import PodGroupKey
 from jobset_gate.podgroups.record import AdmissionMode, AdmissionRecord, AdmissionState, record_for

@@ -12,7 +12,6 @@ from typing import Final, Protocol
 import msgspec
 import structlog
 
-from controllers.barrier.verdict_store import Requeue
 from controllers.podgroups import record_object
 from controllers.podgroups.record_object import RecordObject
 from jobset_gate import names
@@ -37,6 +36,7 @@ from jobset_gate.podgroups.model import PodGroupKey
 from jobset_gate.podgroups.record import AdmissionRecord
 from jobset_gate.podgroups.snapshot import GroupSnapshot, RecordRef
 from jobset_gate.runtime.paging import ListScope, list_objects
+from jobset_gate.runtime.workqueue import Requeue
 
 RELIST_SECONDS: Final = 2.0
 """Seconds until a list that has failed is begun anew."""

@@ -11,15 +11,14 @@ from typing import Final
 import structlog
 
 from controllers.podgroups.event_writer import PodGroupEventWriter
-from controllers.podgroups.rate_limiter import WriteRateLimiter
 from controllers.podgroups.status_fields import StatusFields
 from controllers.podgroups.status_writer import PodGroupStatusWriter
 from jobset_gate.kube.client import Client
-from jobset_gate.kube.error_causes import is_namespace_terminating
-from jobset_gate.kube.errors import ApiError, InvalidResponse, Unreachable
+from jobset_gate.kube.errors import ApiError, InvalidResponse, Unreachable, is_namespace_terminating
 from jobset_gate.podgroups.model import PodGroupKey
 from jobset_gate.podgroups.status import GroupStatus
 from jobset_gate.runtime.clock import monotonic
+from jobset_gate.runtime.rate_limiter import RateLimiter
 from jobset_gate.runtime.workqueue import WorkQueue
 
 STATUS_WORKERS: Final = 8
@@ -28,6 +27,10 @@ PLACING_QUIET_SECONDS: Final = 10.0
 """Seconds from a decision for which nothing is said while the scheduler places the pods."""
 STATUS_RETRY_SECONDS: Final = 15.0
 """Seconds until what could not be said is said again."""
+
+WRITES_PER_SECOND: Final = 20.0
+WRITE_BURST: Final = 40
+"""Of status and Event writes: a thousand groups that are placed at once must not take kube-scheduler's API capacity."""
 
 _log = structlog.get_logger(__name__)
 
@@ -48,7 +51,7 @@ class PodGroupStatusWorker:
         """`clock` dates what is written, `patience` measures pauses and is a clock that nobody sets."""
         self._queue, self._failed, self._again = queue, failed, again
         self._clock, self._patience = clock, patience
-        pace = WriteRateLimiter(patience)
+        pace = RateLimiter(WRITES_PER_SECOND, WRITE_BURST, patience)
         self._statuses = PodGroupStatusWriter(client, clock, StatusFields(client, patience=patience), patience=patience)
         self._stories = PodGroupEventWriter(client, clock, pace, patience=patience)
         self._pace = pace

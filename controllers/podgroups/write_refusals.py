@@ -7,8 +7,7 @@ from collections.abc import Awaitable
 from typing import Final
 
 from jobset_gate.barrier.verdict_codec import truncate
-from jobset_gate.kube.error_causes import is_namespace_terminating
-from jobset_gate.kube.errors import BadRequest, Forbidden, Invalid
+from jobset_gate.kube.errors import BadRequest, Forbidden, Invalid, is_namespace_terminating
 from jobset_gate.objects import terminal_text
 
 MAX_MESSAGE_BYTES: Final = 300

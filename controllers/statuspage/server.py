@@ -97,7 +97,7 @@ class StatusPage:
             async with asyncio.TaskGroup() as tasks:
                 tasks.create_task(self.streams.run(), name="page streams")
                 if certificate is not None:
-                    tasks.create_task(certificate.watch_files(), name="page certificate")
+                    tasks.create_task(certificate.run(), name="page certificate")
                 self.listening.set()
                 _log.info("status page listens", url=self.url)
 

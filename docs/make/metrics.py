@@ -7,6 +7,7 @@ from typing import Final
 
 from prometheus_client import CollectorRegistry, Metric
 
+from controllers.barrier.crd_reconciler import CrdMetrics
 from controllers.barrier.metrics import GangMetrics
 from controllers.podgroups.metrics import PodGroupMetrics
 from controllers.statuspage.metrics import StatusPageMetrics
@@ -68,6 +69,7 @@ def _controller() -> CollectorRegistry:
     registry = CollectorRegistry()
     process.register_metrics(registry, "controller")
     RuntimeMetrics(registry)
+    CrdMetrics(registry)
     ControllerMetrics(registry).init_series("gang", 1)
     GangMetrics(registry)
     PodGroupMetrics(registry, time.time)

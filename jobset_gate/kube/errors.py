@@ -1,14 +1,14 @@
-"""What can go wrong between us and an API server.
+"""Errors of requests to an API server.
 
 KubeError
- ├─ Unreachable        no answer: refused, reset, timed out, or one that is no HTTP
- │   └─ Silent         the connection stands, and nothing comes
- ├─ TooLarge           an answer longer than the caller takes
- ├─ BadAnswer          an answer of success whose body is not what was asked for
- ├─ NotLeader          a write was not sent, since this process does not (surely) hold the lease
- ├─ LeadershipLost     the lease is gone for good; the process should exit
- ├─ NoAccess           there is no usable kubeconfig or service account
- └─ ApiError           the server said no, with an HTTP status
+ ├─ Unreachable            no HTTP response: refused, reset, timed out
+ │   └─ WatchIdleTimeout   the connection stands, and no byte comes
+ ├─ ResponseTooLarge       a response longer than the caller accepts
+ ├─ InvalidResponse        a 2xx response whose body does not have the expected form
+ ├─ NotLeader              a write was not sent, since this process does not surely hold the lease
+ ├─ LeadershipLost         the lease is lost; the process should exit
+ ├─ InvalidKubeConfig      there is no usable kubeconfig or service account
+ └─ ApiError               an HTTP status of 300 or above
      ├─ BadRequest      400
      ├─ Unauthorized    401
      ├─ Forbidden       403  also quota and webhook denials
@@ -31,7 +31,7 @@ from jobset_gate.errors import JobsetGateError
 
 
 class KubeError(JobsetGateError):
-    """Whatever this package raises on purpose."""
+    """Base of all errors of this package."""
 
 
 class Unreachable(KubeError):
@@ -39,15 +39,15 @@ class Unreachable(KubeError):
 
 
 class WatchIdleTimeout(Unreachable):
-    """Not a byte for longer than a living server would stay silent."""
+    """No byte for longer than a working server would be silent."""
 
 
 class InvalidResponse(KubeError):
-    """The server said 2xx, and the body does not have the form that was asked for."""
+    """A 2xx response whose body does not have the expected form."""
 
 
 class ResponseTooLarge(KubeError):
-    """The answer has more bytes than the caller wants in memory at once: ask for fewer objects."""
+    """The response has more bytes than the caller wants in memory at once: list fewer objects."""
 
 
 class NotLeader(KubeError):
@@ -55,11 +55,11 @@ class NotLeader(KubeError):
 
 
 class LeadershipLost(KubeError):
-    """Another may lead now: stop."""
+    """Another replica may lead now: stop."""
 
 
 class InvalidKubeConfig(KubeError):
-    """Nothing says how to reach a cluster, or what says it cannot be read."""
+    """There is no usable kubeconfig or service account."""
 
 
 class ApiError(KubeError):
@@ -168,3 +168,19 @@ def _seconds(value: object) -> float | None:
     """The number of seconds that a header or a field gives, None if it gives none above zero."""
     text = str(value).strip()
     return float(text) if text.isascii() and text.isdigit() and int(text) > 0 else None
+
+
+def is_namespace_terminating(refused: Exception) -> bool:
+    """Whether it was refused because the namespace goes, and its gangs with it (A10)."""
+    if not isinstance(refused, Forbidden):
+        return False
+    causes = refused.details.get("causes") or ()
+    return any(cause.get("reason") == "NamespaceTerminating" for cause in causes)
+
+
+def is_uid_mismatch(refused: Exception) -> bool:
+    """Whether a patch of metadata was refused because the object of that name has another UID."""
+    if not isinstance(refused, Invalid):
+        return False
+    causes = refused.details.get("causes") or ()
+    return any(cause.get("field") == "metadata.uid" for cause in causes)

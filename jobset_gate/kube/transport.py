@@ -3,6 +3,8 @@
 from __future__ import annotations
 
 import asyncio
+import os
+import socket
 from collections.abc import AsyncGenerator, AsyncIterator, Callable, Iterator, Mapping
 from contextlib import aclosing, asynccontextmanager, contextmanager
 from dataclasses import dataclass, field
@@ -21,7 +23,6 @@ from jobset_gate.kube.errors import (
     error_from_response,
 )
 from jobset_gate.kube.lines import LineSplitter
-from jobset_gate.kube.network_errors import describe_error
 
 ObserveRequest = Callable[[str, str, str, float], None]
 """observe(verb, resource, code, seconds), once per exchange; the code is the HTTP status, or "<error>" without one."""
@@ -248,3 +249,19 @@ def _retry_after(error: ApiError, call: ApiRequest) -> float | None:
     if isinstance(error, ServerError) and error.status == 503 and call.method != "POST":
         return error.retry_after
     return None
+
+
+def describe_error(error: BaseException) -> str:
+    """One line."""
+    if isinstance(error, aiohttp.ClientConnectorCertificateError):
+        return f"cannot trust {error.host}:{error.port}: {error.certificate_error}"
+    if isinstance(error, aiohttp.ClientConnectorError):
+        return f"cannot connect to {error.host}:{error.port}: {_system(error.os_error)}"
+    return str(error) or type(error).__name__
+
+
+def _system(error: OSError) -> str:
+    """What asyncio adds to it is the address once more."""
+    if error.errno and not isinstance(error, socket.gaierror):
+        return os.strerror(error.errno)
+    return error.strerror or str(error)

@@ -1,51 +1,119 @@
-"""The page's certificate, from files that somebody renews: read again when they change, kept when they are bad."""
+"""The serving certificate of a TLS listener, exchanged while it listens."""
+
+from __future__ import annotations
 
 import asyncio
+import os
 import ssl
+import tempfile
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager
 from pathlib import Path
 from typing import Final
 
 import structlog
 
-RELOAD_SECONDS: Final = 30.0
+RELOAD_SECONDS: Final = 10.0
+CIPHERS: Final = "ECDHE+AESGCM:ECDHE+CHACHA20"
+"""Of TLS 1.2, those with authenticated encryption: OpenSSL's own list also has two with CBC. TLS 1.3 has no others."""
 
 _log = structlog.get_logger(__name__)
 
 
+class ServingContext:
+    """An SSL context; new connections get the pair that was loaded last, open ones keep theirs."""
+
+    def __init__(self, chain: bytes, key: bytes) -> None:
+        """`chain` and `key` in PEM. Raises ssl.SSLError for a pair that cannot be used."""
+        self.context = server_context()
+        _load(self.context, chain, key)
+
+    def load(self, chain: bytes, key: bytes) -> None:
+        """Raises ssl.SSLError; then the pair before stays."""
+        # A pair that does not fit would leave the live context without a key: try it on another one first.
+        _load(server_context(), chain, key)
+        _load(self.context, chain, key)
+
+
 class CertWatcher:
-    """`context` is what listens."""
+    """A pair in PEM files, as a mounted Secret has them, loaded again when they change.
+
+    A pair that does not load (half-written, say) leaves the one before in use, and is tried again.
+    """
 
     def __init__(self, certificate: Path, key: Path) -> None:
-        """Raises OSError or ssl.SSLError where there is no usable pair to begin with."""
-        self._certificate, self._key = certificate, key
-        self._read = self._bytes()
-        self.context = self._made()
+        """Raises OSError or ssl.SSLError when there is no usable pair to begin with."""
+        self.certificate, self.key = certificate, key
+        self._pair = self._read()
+        self._serving = ServingContext(*self._pair)
 
-    async def watch_files(self, every: float = RELOAD_SECONDS) -> None:
-        """For ever: takes what the files hold by now. New connections get it, open ones go on with the old."""
-        while True:
-            await asyncio.sleep(every)
-            self.reload()
+    @property
+    def context(self) -> ssl.SSLContext:
+        """What listens."""
+        return self._serving.context
 
-    def reload(self) -> bool:
-        """Whether another pair was taken."""
+    def reload(self) -> bool | None:
+        """Loads the pair again if the files changed. None: they did not; False: the new pair cannot be used."""
         try:
-            read = self._bytes()
-            if read == self._read:
-                return False
-            self._made()  # a half-written pair must not leave the live context without a key
-            self.context.load_cert_chain(self._certificate, self._key)
-        except (OSError, ssl.SSLError) as problem:
-            _log.warning("the page's new certificate cannot be used", problem=str(problem))
+            pair = self._read()
+            if pair == self._pair:
+                return None
+            self._serving.load(*pair)
+        except (OSError, ssl.SSLError) as error:
+            _log.warning("new certificate cannot be used, the last good one is served", error=str(error))
             return False
-        self._read = read
+        self._pair = pair
+        _log.info("certificate reloaded", file=str(self.certificate))
         return True
 
-    def _bytes(self) -> tuple[bytes, bytes]:
-        return self._certificate.read_bytes(), self._key.read_bytes()
+    async def run(self, every: float = RELOAD_SECONDS, on_reload: Callable[[bool], None] = lambda _: None) -> None:
+        """Until cancelled: looks at the files; `on_reload` hears whether each new pair could be used."""
+        while True:
+            await asyncio.sleep(every)
+            loaded = self.reload()
+            if loaded is not None:
+                on_reload(loaded)
 
-    def _made(self) -> ssl.SSLContext:
-        made = ssl.create_default_context(ssl.Purpose.CLIENT_AUTH)
-        made.minimum_version = ssl.TLSVersion.TLSv1_2
-        made.load_cert_chain(self._certificate, self._key)
-        return made
+    def _read(self) -> tuple[bytes, bytes]:
+        return self.certificate.read_bytes(), self.key.read_bytes()
+
+
+def server_context() -> ssl.SSLContext:
+    """A server's side of TLS, 1.2 or later, without a certificate."""
+    made = ssl.SSLContext(ssl.PROTOCOL_TLS_SERVER)
+    made.minimum_version = ssl.TLSVersion.TLSv1_2
+    made.set_ciphers(CIPHERS)
+    return made
+
+
+@contextmanager
+def in_memory_file(text: bytes) -> Iterator[str]:
+    """A path under which this process can read the text while the block runs; for libraries that take files only.
+
+    On Linux it is in anonymous memory. Elsewhere, and where a kernel refuses that, it is a file of the owner's in the
+    folder for temporary files.
+    """
+    descriptor = _anonymous_file()
+    if descriptor is None:
+        with tempfile.NamedTemporaryFile(prefix="jobset-gate-") as file:
+            file.write(text)
+            file.flush()
+            yield file.name
+        return
+    try:
+        os.write(descriptor, text)
+        yield f"/proc/self/fd/{descriptor}"
+    finally:
+        os.close(descriptor)
+
+
+def _load(context: ssl.SSLContext, chain: bytes, key: bytes) -> None:
+    with in_memory_file(chain) as chain_path, in_memory_file(key) as key_path:
+        context.load_cert_chain(chain_path, key_path)
+
+
+def _anonymous_file() -> int | None:
+    try:
+        return os.memfd_create("jobset-gate", os.MFD_CLOEXEC)
+    except (AttributeError, OSError):
+        return None

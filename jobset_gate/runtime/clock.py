@@ -1,4 +1,4 @@
-"""The clock for patience: the event loop's own, which nobody sets. The wall clock is for dates and gangs."""
+"""The clock for delays: the event loop's own, which nobody sets. The wall clock is for dates."""
 
 import asyncio
 

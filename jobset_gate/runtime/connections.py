@@ -1,7 +1,7 @@
-"""The connections of an aiohttp server: never more than a number, and none that stays in the middle of a request.
+"""Limits on the connections of an aiohttp server: their number, and the time that a request may take.
 
-aiohttp bounds neither, and counts a connection only when its TLS handshake is done, which is after asyncio has taken
-256 KiB for it. So connections are accepted here, one by one, while there are places.
+aiohttp limits neither, and counts a connection only after its TLS handshake, when asyncio has taken 256 KiB for it. So
+connections are accepted here, one by one, while there are free slots.
 """
 
 import asyncio
@@ -12,17 +12,23 @@ from collections.abc import Awaitable, Callable
 from contextlib import suppress
 from dataclasses import dataclass
 from functools import partial
-from typing import Any, Final
+from typing import Any, Final, cast
 
 import structlog
 from aiohttp import web
 
-from jobset_gate.runtime.server_connection import ServerConnection
-
 BACKLOG: Final = 512
-"""Connections that wait in the kernel, where they cost nothing of ours."""
+"""Connections that wait in the kernel, where they cost no memory of ours."""
 ACCEPT_RETRY_SECONDS: Final = 1.0
-"""How long to wait when the process has no open file left for one more."""
+"""How long to wait when the process has no open file left."""
+
+MAX_WRITE_BUFFER: Final = 64 * 1024
+"""Bytes of a response that the transport buffers for a client that does not read; above it the writer waits."""
+SERVICE_UNAVAILABLE: Final = (
+    b"HTTP/1.1 503 Service Unavailable\r\nRetry-After: 1\r\nConnection: close\r\nContent-Length: 0\r\n\r\n"
+)
+"""Sent on an idle connection before it is closed. A request may be in flight at this moment: its sender takes this as
+the response, and an API server then retries elsewhere. A connection that is reset would fail the call."""
 
 Handler = Callable[[web.Request], Awaitable[web.StreamResponse]]
 log = structlog.get_logger(__name__)
@@ -30,17 +36,86 @@ log = structlog.get_logger(__name__)
 
 @dataclass(frozen=True, slots=True)
 class ConnectionLimits:
-    """What clients may hold."""
+    """How many connections clients may hold, and for how long."""
 
     connections: int = 256
     request_seconds: float = 10.0
-    """For a handshake and the first request, or for any later request: head, body and the reading of its answer."""
+    """For a handshake and the first request, or for any later request: head, body and the reading of its response."""
     evict_after_seconds: float = 1.0
-    """When all places are taken, a client that has been busy with one request for longer makes room for the next."""
+    """When all slots are taken, a connection that has been busy with one request for longer is evicted."""
+
+
+class ServerConnection(asyncio.Protocol):
+    """Between a transport and aiohttp's handler: passes everything on, and knows since when a request is unfinished."""
+
+    def __init__(
+        self,
+        handler: web.RequestHandler,
+        *,
+        now: Callable[[], float],
+        on_busy: Callable[[], None],
+        on_closed: Callable[["ServerConnection"], None],
+    ) -> None:
+        """`on_busy` is called when a request begins, `on_closed` when the connection is closed."""
+        self.handler, self._now, self._on_busy, self._on_closed = handler, now, on_busy, on_closed
+        self.handshake: asyncio.Task[None] | None = None
+        """The TLS handshake, while it lasts."""
+        self.transport: asyncio.Transport | None = None
+        self.busy_since: float | None = now()
+        """When it was accepted, or its unfinished request began; None while it is idle."""
+
+    def request_started(self) -> None:
+        """A request has begun, or goes on."""
+        if self.busy_since is None:
+            self.busy_since = self._now()
+            self._on_busy()
+
+    def request_finished(self) -> None:
+        """The response is written."""
+        self.busy_since = None
+
+    def evict(self) -> None:
+        """Closes the connection at once; an idle one is sent SERVICE_UNAVAILABLE first."""
+        if self.transport is None:
+            if self.handshake is not None:
+                self.handshake.cancel()
+        elif self.busy_since is None:
+            self.transport.write(SERVICE_UNAVAILABLE)
+            self.transport.close()
+        else:
+            self.transport.abort()
+
+    def connection_made(self, transport: asyncio.BaseTransport) -> None:
+        """After the TLS handshake, if there is one."""
+        self.transport = cast("asyncio.Transport", transport)
+        self.transport.set_write_buffer_limits(high=MAX_WRITE_BUFFER)
+        self.handler.connection_made(transport)
+
+    def data_received(self, data: bytes) -> None:
+        """Part of a request."""
+        self.request_started()
+        self.handler.data_received(data)
+
+    def eof_received(self) -> None:
+        """The client sends no more."""
+        self.handler.eof_received()
+
+    def connection_lost(self, exc: Exception | None) -> None:
+        """The connection is closed, by either side."""
+        self._on_closed(self)
+        self.handler.connection_lost(exc)
+
+    def pause_writing(self) -> None:
+        """The client does not read."""
+        self.handler.pause_writing()
+
+    def resume_writing(self) -> None:
+        """The client reads again."""
+        self.handler.resume_writing()
 
 
 class ConnectionLimiter:
-    """Made before the application, which has its `middleware`; `listen` once the runner is set up."""
+    """Create it before the application, which gets its `middleware`; call `listen` once the runner is set up."""
 
     def __init__(self, limits: ConnectionLimits | None = None) -> None:
         self.limits = limits or ConnectionLimits()
@@ -52,19 +127,19 @@ class ConnectionLimiter:
         self._timer: asyncio.TimerHandle | None = None
 
     def __len__(self) -> int:
-        """How many are open."""
+        """Open connections."""
         return len(self._open)
 
     @web.middleware
     async def middleware(self, request: web.Request, handler: Handler) -> web.StreamResponse:
-        """Writes the answer while the time of its request runs; then that of the next one has not begun."""
+        """Writes the response within the time of its request."""
         connection = self._open.get(request.protocol)
         if connection is None:
             return await handler(request)
         connection.request_started()
         try:
             response = await handler(request)
-            with suppress(ConnectionError):  # the client has gone: aiohttp says so nowhere, and neither do we
+            with suppress(ConnectionError):  # the client has gone; aiohttp does not log that either
                 await response.prepare(request)
                 await response.write_eof()
             return response
@@ -72,7 +147,7 @@ class ConnectionLimiter:
             connection.request_finished()
 
     async def listen(self, runner: web.AppRunner, host: str, port: int, context: ssl.SSLContext | None = None) -> None:
-        """Returns when it listens. Raises OSError, if the port is taken for example."""
+        """Returns when it listens. Raises OSError, for example if the port is taken."""
         server: Any = runner.server
         self._sockets = await _bind(host, port)
         self.port = self._sockets[0].getsockname()[1]
@@ -80,7 +155,7 @@ class ConnectionLimiter:
             self._spawn(self._accept(listening, server, context), "accept")
 
     async def close(self) -> None:
-        """Nobody new; those who are there stay."""
+        """Accepts no more connections; open ones stay."""
         ending = [task for task in self._tasks if task.get_name() == "accept"]
         for task in ending:
             task.cancel()
@@ -91,7 +166,7 @@ class ConnectionLimiter:
         self._sockets = []
 
     async def stop(self) -> None:
-        """The same, and nobody looks after those who are there any more."""
+        """The same, and open connections are no longer limited."""
         await self.close()
         if self._timer is not None:
             self._timer.cancel()
@@ -135,7 +210,7 @@ class ConnectionLimiter:
                 ssl_handshake_timeout=seconds,
                 ssl_shutdown_timeout=None if seconds is None else self.limits.evict_after_seconds,
             )
-        except (OSError, asyncio.CancelledError):  # no TLS, or not in time: nothing to be said to anybody
+        except (OSError, asyncio.CancelledError):  # no TLS, or not in time
             self._remove(connection)
         finally:
             connection.handshake = None
@@ -145,7 +220,7 @@ class ConnectionLimiter:
         self._slot_freed.set()
 
     async def _wait_for_slot(self) -> None:
-        """Returns when there is room for one more."""
+        """Returns when there is a free slot."""
         while len(self._open) >= self.limits.connections:
             chosen = self._eviction_candidate()
             if chosen is not None:
@@ -157,19 +232,19 @@ class ConnectionLimiter:
                     await self._slot_freed.wait()
 
     def _eviction_candidate(self) -> ServerConnection | None:
-        """Who has been busy with a request for longest, if for long; else who waits for the next one."""
+        """The connection that has been busy for longest, if for long enough; else an idle one."""
         busy = min((it for it in self._open.values() if it.busy_since is not None), key=_busy_since, default=None)
         if busy is not None and asyncio.get_running_loop().time() - _busy_since(busy) > self.limits.evict_after_seconds:
             return busy
         return next((it for it in self._open.values() if it.busy_since is None), None)
 
     def _arm_timer(self) -> None:
-        """Somebody has begun a request: looked at when the first of them has had its time."""
+        """A request has begun: the timer fires when the oldest request is out of time."""
         if self._timer is None:
             self._timer = asyncio.get_running_loop().call_later(self.limits.request_seconds, self._evict_late)
 
     def _evict_late(self) -> None:
-        """Ends whoever takes too long."""
+        """Evicts connections whose request takes too long."""
         loop, self._timer = asyncio.get_running_loop(), None
         busy = {
             connection: connection.busy_since for connection in self._open.values() if connection.busy_since is not None
@@ -188,7 +263,7 @@ class ConnectionLimiter:
 
 
 def _close_unless_made(connection: ServerConnection, accepted: socket.socket, _: asyncio.Task[None]) -> None:
-    """A handshake that was cancelled before it began has never had the socket, so nobody else closes it."""
+    """A handshake that was cancelled before it began never had the socket, so nothing else closes it."""
     if connection.transport is None:
         accepted.close()
 
@@ -209,6 +284,6 @@ async def _bind(host: str, port: int) -> list[socket.socket]:
     except OSError as problem:
         for listening in made:
             listening.close()
-        told = (problem.strerror or str(problem)).lower()
-        raise OSError(problem.errno, f"cannot listen on {host}:{port}: {told}") from problem
+        reason = (problem.strerror or str(problem)).lower()
+        raise OSError(problem.errno, f"cannot listen on {host}:{port}: {reason}") from problem
     return made

@@ -1,17 +1,15 @@
-"""Workers: take a key from the queue, reconcile it, come back when told to. One key's trouble is its own."""
+"""Workers that take keys from a queue and reconcile them; a key that fails delays no other."""
 
 import asyncio
-from collections.abc import Awaitable, Callable
+from collections.abc import Awaitable, Callable, Mapping
 from typing import Generic, TypeVar
 
 import structlog
 from prometheus_client import CollectorRegistry, Counter, Gauge, Histogram
 from structlog.contextvars import bound_contextvars
 
-from controllers.barrier.gang_key import GangKey
-from controllers.barrier.verdict_store import Requeue
 from jobset_gate.kube.errors import ApiError, KubeError, NotLeader
-from jobset_gate.runtime.workqueue import WorkQueue
+from jobset_gate.runtime.workqueue import Requeue, WorkQueue
 
 K = TypeVar("K")
 Reconcile = Callable[[K], Awaitable[float | None]]
@@ -19,13 +17,13 @@ Reconcile = Callable[[K], Awaitable[float | None]]
 RESULTS = ("success", "requeue", "requeue_after", "error")
 
 STUCK_SECONDS = 300.0
-"""A worker that is at one key for longer will not come back: every request of a pass has a deadline far below."""
+"""A worker that holds one key for longer is stuck: every request has a timeout far below."""
 
 _log = structlog.get_logger(__name__)
 
 
 class ControllerMetrics:
-    """The names that dashboards made for controller-runtime know."""
+    """The metrics of controller-runtime, under its names."""
 
     def __init__(self, registry: CollectorRegistry) -> None:
         self.total = Counter(
@@ -42,7 +40,7 @@ class ControllerMetrics:
         )
         self.panics = Counter(
             "controller_runtime_reconcile_panics_total",
-            "Passes that failed as nobody foresaw: please report them.",
+            "Passes that failed by a bug: please report them.",
             ["controller"],
             registry=registry,
         )
@@ -52,7 +50,7 @@ class ControllerMetrics:
         )
 
     def init_series(self, controller: str, workers: int) -> None:
-        """All series of this controller, so that none of them misses its first time."""
+        """Creates all series of this controller, so that a first increment is visible."""
         for result in RESULTS:
             self.total.labels(controller, result)
         self.errors.labels(controller)
@@ -62,21 +60,34 @@ class ControllerMetrics:
 
 
 class Controller(Generic[K]):
-    """Some workers on one queue. `run` ends with NotLeader when a write is refused for want of the lease."""
+    """Some workers on one queue. `run` ends with NotLeader when a write is refused for want of the lease.
+
+    `reconcile(key)` returns the seconds after which to reconcile again, None for not before the next event. Without
+    `metrics` nothing is counted. `log_fields` names the key in log lines.
+    """
 
     def __init__(
-        self, name: str, queue: WorkQueue[K], reconcile: Reconcile[K], metrics: ControllerMetrics, *, workers: int
+        self,
+        name: str,
+        queue: WorkQueue[K],
+        reconcile: Reconcile[K],
+        metrics: ControllerMetrics | None = None,
+        *,
+        workers: int,
+        log_fields: Callable[[K], Mapping[str, str]] = lambda key: {"key": str(key)},
     ) -> None:
         self._name, self._queue, self._reconcile = name, queue, reconcile
-        self._metrics, self._workers = metrics, workers
+        self._workers, self._log_fields = workers, log_fields
         self._ended = 0
+        metrics = metrics or ControllerMetrics(CollectorRegistry())
         metrics.init_series(name, workers)
-        # Looking a series up takes longer than counting.
+        # Looking up a series takes longer than counting.
+        self._errors, self._panics = metrics.errors.labels(name), metrics.panics.labels(name)
         self._active, self._seconds = metrics.active.labels(name), metrics.seconds.labels(name)
         self._results = {result: metrics.total.labels(name, result) for result in RESULTS}
 
     def health_error(self) -> str:
-        """Why this loop, which should be running, does not do its work; "" if it does."""
+        """Why this controller, which should be running, does not work; "" if it does."""
         if self._ended:
             return f"{self._ended} of {self._workers} workers of {self._name} have ended"
         longest = self._queue.longest_running_seconds
@@ -85,7 +96,7 @@ class Controller(Generic[K]):
         return ""
 
     async def run(self) -> None:
-        """Works until cancelled, or until the queue is shut down."""
+        """Until cancelled, or until the queue is shut down."""
         async with asyncio.TaskGroup() as tasks:
             for _ in range(self._workers):
                 tasks.create_task(self._work())
@@ -95,11 +106,11 @@ class Controller(Generic[K]):
             while True:
                 key = await self._queue.get()
                 try:
-                    with bound_contextvars(controller=self._name, **_log_fields(key)):
+                    with bound_contextvars(controller=self._name, **self._log_fields(key)):
                         await self._reconcile_key(key)
                 finally:
                     self._queue.done(key)
-                # A pass that asks nobody anything waits nowhere: watches, leases and probes must get their turn.
+                # A pass without a request never waits: watches, the lease and probes must get their turn.
                 await asyncio.sleep(0)
         finally:
             self._ended += 1
@@ -109,45 +120,38 @@ class Controller(Generic[K]):
         self._active.inc()
         try:
             with self._seconds.time():
-                again = await self._reconcile(key)
-        except Requeue as lost:
+                requeue_after = await self._reconcile(key)
+        except Requeue as conflict:
             result = "requeue"
-            _log.debug("looking again", why=str(lost))
+            _log.debug("requeued", why=str(conflict))
             self._queue.add_rate_limited(key)
         except NotLeader:
             raise
         except ApiError as error:
             if error.retry_after is None:
-                result = self._failed(key, error)
+                result = self._fail(key, error)
             else:
-                # The next pass observes and decides anew before it writes (controller-runtime: RequeueAfter).
+                # The next pass observes and decides again before it writes (controller-runtime: RequeueAfter).
                 result = "requeue_after"
-                _log.warning("put off by the API server", error=str(error), seconds=error.retry_after)
+                _log.warning("throttled by the API server", error=str(error), seconds=error.retry_after)
                 self._queue.add_rate_limited(key, error.retry_after)
-        except Exception as error:  # noqa: BLE001 - whatever one gang's reconcile raises must not stop the others
-            result = self._failed(key, error)
+        except Exception as error:  # noqa: BLE001 - whatever one key's reconcile raises must not stop the others
+            result = self._fail(key, error)
         else:
             self._queue.forget(key)
-            if again is not None:
+            if requeue_after is not None:
                 result = "requeue_after"
-                self._queue.add_after(key, again)
+                self._queue.add_after(key, requeue_after)
         finally:
             self._active.dec()
             self._results[result].inc()
 
-    def _failed(self, key: K, error: Exception) -> str:
-        self._metrics.errors.labels(self._name).inc()
-        # What an API server said needs no stack; anything else is a bug of ours and does.
+    def _fail(self, key: K, error: Exception) -> str:
+        self._errors.inc()
+        # An API error needs no stack; anything else is a bug of ours and does.
         stack = None if isinstance(error, KubeError) else error
         if stack is not None:
-            self._metrics.panics.labels(self._name).inc()
+            self._panics.inc()
         _log.error("reconcile failed", error=str(error), exc_info=stack)
         self._queue.add_rate_limited(key)
         return "error"
-
-
-def _log_fields(key: object) -> dict[str, str]:
-    """What a log line says of the key that is worked on."""
-    if isinstance(key, GangKey):
-        return {"namespace": key.namespace, "jobset": key.name}
-    return {"key": str(key)}

@@ -1,29 +1,47 @@
-"""Decodes what a list or a watch brings: one pass for what is as it should be, a second look at the rest."""
+"""Decodes lists and watches: typed in one pass; what does not fit is decoded again for its identity alone."""
 
 from __future__ import annotations
 
+import enum
 from collections.abc import Callable
 from dataclasses import dataclass
-from typing import Any, Generic, Protocol, TypeVar
+from typing import Any, Generic
 
 import msgspec
 
 from jobset_gate.kube.lines import LONGEST_LINE, TOO_LONG
-from jobset_gate.runtime.store import VersionedMeta
-from jobset_gate.runtime.watch_problems import WatchProblemKind
+from jobset_gate.kube.resources import Resource
+from jobset_gate.runtime.store import W
 
 
-class WireObject(Protocol):
-    """What an object is decoded into: a msgspec.Struct with at least this field."""
+class WatchProblemKind(enum.StrEnum):
+    """What can be wrong with a list or a watch; the values are labels of a metric."""
 
-    @property
-    def metadata(self) -> VersionedMeta: ...
+    TORN = "torn"  # a line that is no JSON
+    TOO_LONG = "too_long"
+    UNREADABLE = "unreadable"  # JSON, but not an event or not an object of this resource's form
+    UNCONVERTIBLE = "unconvertible"  # convert() raised
+    ERROR_EVENT = "error_event"
+    EXPIRED = "expired"
+    SILENT = "silent"
+    WATCH_FAILED = "watch_failed"
+    LIST_FAILED = "list_failed"
 
 
-W = TypeVar("W", bound=WireObject)
+@dataclass(frozen=True, slots=True)
+class WatchProblem:
+    """A problem that the informer has handled; `detail` is for the log."""
+
+    kind: WatchProblemKind
+    resource: Resource
+    detail: str
+
+
+OnWatchProblem = Callable[[WatchProblem], None]
+
 
 DECODE_ERRORS = (msgspec.DecodeError, UnicodeDecodeError, RecursionError)
-"""What msgspec raises for bytes that are no JSON, or not of the wanted form."""
+"""What msgspec raises for bytes that are no JSON, or not of the expected form."""
 
 
 class WatchEvent(msgspec.Struct, Generic[W], frozen=True, gc=False):
@@ -41,7 +59,7 @@ class _ObjectIdentity(msgspec.Struct, frozen=True, gc=False, rename="camel"):
 
 
 class PartialObjectMetadata(msgspec.Struct, frozen=True, gc=False):
-    """An object of which nothing but the identity could be read: a bookmark, or one that is not of our form."""
+    """An object of which only the identity could be decoded: a bookmark, or an object of another form."""
 
     metadata: _ObjectIdentity = _ObjectIdentity()
 
@@ -53,11 +71,11 @@ class _Loose(msgspec.Struct, frozen=True, gc=False):
 
 @dataclass(frozen=True, slots=True)
 class UnreadableLine:
-    """A line that told nothing; what it was meant to tell is unknown."""
+    """A line of which nothing could be decoded: an event may have been lost."""
 
 
 class ObjectDecoder(Generic[W]):
-    """Decodes one resource. What cannot be read goes to `on_problem`, never into an exception."""
+    """Decodes one resource. What cannot be decoded goes to `on_problem`, never into an exception."""
 
     def __init__(self, wire: type[W], on_problem: Callable[[WatchProblemKind, str], None]) -> None:
         generic: Any = WatchEvent
@@ -68,7 +86,7 @@ class ObjectDecoder(Generic[W]):
         self._on_problem = on_problem
 
     def decode_event(self, line: bytes) -> WatchEvent[W] | WatchEvent[PartialObjectMetadata] | UnreadableLine:
-        """A line: typed at the first try; bookmarks, errors and objects of another form with the identity alone."""
+        """A line of a watch; bookmarks, errors and objects of another form with their identity alone."""
         try:
             return self._event.decode(line)
         except DECODE_ERRORS as error:

@@ -1,7 +1,8 @@
-"""/healthz, /readyz and /metrics of the controller, over plain HTTP."""
+"""/healthz, /readyz and /metrics over plain HTTP, and what /healthz checks."""
 
+import asyncio
 from collections.abc import Awaitable, Callable
-from typing import Final
+from typing import Any, Final
 
 from aiohttp import web
 from prometheus_client import CollectorRegistry
@@ -10,14 +11,14 @@ from prometheus_client.exposition import CONTENT_TYPE_LATEST, generate_latest
 from jobset_gate.runtime.connections import ConnectionLimiter, ConnectionLimits
 
 LIMITS: Final = ConnectionLimits(connections=64)
-"""A kubelet and a few scrapers ask, each with one connection."""
+"""For a kubelet and a few scrapers, each with one connection."""
 
 IDLE: Final = 120.0
-"""Seconds that a connection may wait for its next request: longer than between two scrapes."""
-GOODBYE: Final = 1.0
-"""Seconds for requests in progress when it stops: nobody waits for a probe's answer any more."""
+"""Seconds that a connection may be idle: longer than between two scrapes."""
+SHUTDOWN_TIMEOUT: Final = 1.0
+"""Seconds for requests in progress when the server stops."""
 
-Check = Callable[[], str]
+HealthCheck = Callable[[], str]
 """Returns what is wrong, "" if nothing is."""
 
 
@@ -28,8 +29,8 @@ class HealthServer:
         self,
         registry: CollectorRegistry,
         *,
-        healthy: Check,
-        ready: Check,
+        healthy: HealthCheck,
+        ready: HealthCheck,
         host: str,
         port: int,
         limits: ConnectionLimits = LIMITS,
@@ -45,12 +46,12 @@ class HealthServer:
         app = web.Application(middlewares=[self._connections.middleware])
         app.add_routes(
             [
-                web.get("/healthz", _answer(self._healthy)),
-                web.get("/readyz", _answer(self._ready)),
+                web.get("/healthz", _probe(self._healthy)),
+                web.get("/readyz", _probe(self._ready)),
                 web.get("/metrics", self._metrics),
             ]
         )
-        self._runner = web.AppRunner(app, access_log=None, shutdown_timeout=GOODBYE, keepalive_timeout=IDLE)
+        self._runner = web.AppRunner(app, access_log=None, shutdown_timeout=SHUTDOWN_TIMEOUT, keepalive_timeout=IDLE)
         await self._runner.setup()
         await self._connections.listen(self._runner, self._host, self._port)
         shown = f"[{self._host}]" if ":" in self._host else self._host
@@ -67,9 +68,40 @@ class HealthServer:
         return web.Response(body=generate_latest(self._registry), headers={"Content-Type": CONTENT_TYPE_LATEST})
 
 
-def _answer(check: Check) -> Callable[[web.Request], Awaitable[web.Response]]:
+class LivenessCheck:
+    """Whether this process should go on: `check` is for /healthz.
+
+    The kubelet kills a process that fails it, so it covers only what a restart mends: a task that has ended while the
+    others go on, and a stuck worker. The API server, the lease and empty caches are none of these. An event loop that
+    hangs does not answer the probe.
+    """
+
+    def __init__(self, leading: asyncio.Event) -> None:
+        self._leading = leading
+        self._tasks: list[asyncio.Task[Any]] = []
+        self._checks: tuple[HealthCheck, ...] = ()
+
+    def watch_task(self, task: asyncio.Task[Any]) -> None:
+        """When this task fails the whole process is to end."""
+        self._tasks.append(task)
+
+    def add_checks(self, *checks: HealthCheck) -> None:
+        """Further checks while this replica leads."""
+        self._checks += checks
+
+    def check(self) -> str:
+        """What is wrong, "" if nothing is."""
+        for task in self._tasks:
+            if task.done() and (task.cancelled() or task.exception() is not None):
+                return f"{task.get_name()} has ended and the rest goes on"
+        if self._leading.is_set():
+            return next((error for check in self._checks if (error := check())), "")
+        return ""
+
+
+def _probe(check: HealthCheck) -> Callable[[web.Request], Awaitable[web.Response]]:
     async def handler(_: web.Request) -> web.Response:
-        wrong = check()
-        return web.Response(text=wrong or "ok", status=500 if wrong else 200)
+        error = check()
+        return web.Response(text=error or "ok", status=500 if error else 200)
 
     return handler

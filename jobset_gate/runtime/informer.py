@@ -25,11 +25,17 @@ from jobset_gate.kube.errors import (
 )
 from jobset_gate.kube.resources import Resource
 from jobset_gate.runtime.backoff import Backoff
-from jobset_gate.runtime.decoder import ObjectDecoder, PartialObjectMetadata, UnreadableLine, W, WatchEvent
-from jobset_gate.runtime.mutation_cache import MutationCache
+from jobset_gate.runtime.decoder import (
+    ObjectDecoder,
+    OnWatchProblem,
+    PartialObjectMetadata,
+    UnreadableLine,
+    WatchEvent,
+    WatchProblem,
+    WatchProblemKind,
+)
 from jobset_gate.runtime.paging import ListScope, LoopYielder, list_pages
-from jobset_gate.runtime.store import ObjectChange, ObjectKey, ObjectVersion, Store, is_later
-from jobset_gate.runtime.watch_problems import OnWatchProblem, WatchProblem, WatchProblemKind
+from jobset_gate.runtime.store import MutationCache, ObjectChange, ObjectKey, ObjectVersion, Store, W, is_later
 
 M = TypeVar("M")
 

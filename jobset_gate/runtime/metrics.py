@@ -1,4 +1,4 @@
-"""The metrics of the machinery under the names that existing dashboards know.
+"""Metrics of queues, requests, watches and the lease, under the names that existing dashboards know.
 
 workqueue_*, rest_client_* and leader_election_* with the names, types and labels that client-go and controller-runtime
 give them; a further label of ours (`resource`) does not disturb a sum.
@@ -11,9 +11,7 @@ from urllib.parse import urlsplit
 import structlog
 from prometheus_client import CollectorRegistry, Counter, Gauge, Histogram
 
-from controllers.barrier.crd_reconciler import FORBIDDEN
-from jobset_gate import names
-from jobset_gate.runtime.watch_problems import WatchProblem
+from jobset_gate.runtime.decoder import WatchProblem
 from jobset_gate.runtime.workqueue import WorkQueue
 
 K = TypeVar("K", bound=Hashable)
@@ -22,7 +20,6 @@ M = TypeVar("M", Counter, Gauge, Histogram)
 _SECONDS = (0.0005, 0.001, 0.0025, 0.005, 0.01, 0.025, 0.05, 0.1, 0.25, 0.5, 1, 2.5, 5, 10, 30, 60)
 _METHODS = {"create": "POST", "post": "POST", "update": "PUT", "patch": "PATCH", "delete": "DELETE"}
 """HTTP methods of the verbs that write; the others read."""
-CRD_OUTCOMES = ("extended", "already_there", "not_installed", FORBIDDEN)
 
 _log = structlog.get_logger(__name__)
 
@@ -30,19 +27,19 @@ _log = structlog.get_logger(__name__)
 class RuntimeMetrics:
     """Counters for queues, requests, watches and the lease, in a registry."""
 
-    def __init__(self, registry: CollectorRegistry, server: str = "") -> None:
-        """`server`: the API server's URL, for the label `host`."""
+    def __init__(self, registry: CollectorRegistry, server: str = "", lease: str = "") -> None:
+        """`server`: the API server's URL, for the label `host`; `lease`: the Lease's name, for the label `name`."""
 
         def of_queue(name: str, text: str, kind: Callable[..., M], **more: Any) -> M:
             return kind(f"workqueue_{name}", text, ["name", "controller"], registry=registry, **more)
 
         self._adds = of_queue("adds_total", "Keys added.", Counter)
-        self._retries = of_queue("retries_total", "Keys given back after a failure.", Counter)
+        self._retries = of_queue("retries_total", "Keys requeued after a failure.", Counter)
         self._depth = of_queue("depth", "Keys that wait for a worker.", Gauge)
         self._unfinished = of_queue("unfinished_work_seconds", "Time of all work under way.", Gauge)
         self._longest = of_queue("longest_running_processor_seconds", "The longest work under way.", Gauge)
         self._waited = of_queue("queue_duration_seconds", "Wait for a worker.", Histogram, buckets=_SECONDS)
-        self._worked = of_queue("work_duration_seconds", "Work on a key.", Histogram, buckets=_SECONDS)
+        self._worked = of_queue("work_duration_seconds", "Reconciling a key.", Histogram, buckets=_SECONDS)
         self._host = urlsplit(server).netloc
         self._requests = Counter(
             "rest_client_requests_total",
@@ -61,30 +58,16 @@ class RuntimeMetrics:
         """By verb, resource and code: the series of each."""
         self._problems = Counter(
             "jobset_gate_watch_problems_total",
-            "What went wrong with lists and watches and was dealt with.",
+            "Problems of lists and watches that the informers handled.",
             ["resource", "kind"],
             registry=registry,
         )
-        self._crd_passes = Counter(
-            "jobset_gate_crd_passes_total",
-            "Looks at the JobSet CRD, by what was found or done.",
-            ["outcome"],
-            registry=registry,
-        )
-        self._crd_missing = Gauge(
-            "jobset_gate_crd_field_missing",
-            "1 while the JobSet CRD lacks the field and we may not add it.",
-            registry=registry,
-        )
-        for found in CRD_OUTCOMES:
-            self._crd_passes.labels(found)
-        self._leader = Gauge(
-            "leader_election_master_status", "1 while this replica leads.", ["name"], registry=registry
-        )
-        self._leader.labels(names.LEASE).set(0)
+        leader = Gauge("leader_election_master_status", "1 while this replica leads.", ["name"], registry=registry)
+        self._leader = leader.labels(lease)
+        self._leader.set(0)
 
     def new_queue(self, name: str) -> "WorkQueue[K]":
-        """A queue that is measured under this name."""
+        """A queue with metrics under this name."""
         queue: WorkQueue[K] = WorkQueue(metrics=_QueueSeries(self, name))
         self._depth.labels(name, name).set_function(lambda: queue.depth)
         self._unfinished.labels(name, name).set_function(lambda: queue.unfinished_seconds)
@@ -92,10 +75,10 @@ class RuntimeMetrics:
         return queue
 
     def observe_request(self, verb: str, resource: str, code: str, seconds: float) -> None:
-        """One request is over; the hook of kube.Client."""
+        """After each request; `observe` of kube.Client."""
         kind = verb, resource, code
         known = self._request_kinds.get(kind)
-        if known is None:  # looking the series up takes longer than counting
+        if known is None:  # looking up the series takes longer than counting
             method = _METHODS.get(verb, "GET")
             counted = self._requests.labels(code, method, self._host, resource)
             known = self._request_kinds[kind] = counted, self._request_seconds.labels(method, self._host)
@@ -104,30 +87,25 @@ class RuntimeMetrics:
         timed.observe(seconds)
 
     def observe_watch_problem(self, problem: WatchProblem) -> None:
-        """An informer had trouble; the hook of kube.Informer."""
+        """`on_problem` of an Informer."""
         self._problems.labels(problem.resource.plural, problem.kind.value).inc()
-        _log.warning("watch trouble", resource=problem.resource.plural, kind=problem.kind.value, detail=problem.detail)
-
-    def observe_crd_pass(self, outcome: str) -> None:
-        """A pass over the JobSet CRD is over; the hook of CrdReconciler."""
-        self._crd_passes.labels(outcome.replace(" ", "_")).inc()
-        self._crd_missing.set(outcome == FORBIDDEN)
+        _log.warning("watch problem", resource=problem.resource.plural, kind=problem.kind.value, detail=problem.detail)
 
     def set_leading(self, leads: bool) -> None:
-        """This replica gained or lost the lease; the hook of kube.LeaderElector."""
-        self._leader.labels(names.LEASE).set(1 if leads else 0)
+        """This replica acquired or lost the lease; `on_status` of the LeaderElector."""
+        self._leader.set(1 if leads else 0)
 
     def log_lease_problem(self, what: str) -> None:
-        """An attempt on the lease failed; the hook of kube.LeaderElector."""
-        _log.warning("lease trouble", detail=what)
+        """An attempt to acquire or renew failed; `on_problem` of the LeaderElector."""
+        _log.warning("lease problem", detail=what)
 
 
 class _QueueSeries:
-    def __init__(self, plumbing: RuntimeMetrics, name: str) -> None:
-        self._adds = plumbing._adds.labels(name, name)  # noqa: SLF001 - a part of it
-        self._retries = plumbing._retries.labels(name, name)  # noqa: SLF001 - a part of it
-        self._waited = plumbing._waited.labels(name, name)  # noqa: SLF001 - a part of it
-        self._worked = plumbing._worked.labels(name, name)  # noqa: SLF001 - a part of it
+    def __init__(self, metrics: RuntimeMetrics, name: str) -> None:
+        self._adds = metrics._adds.labels(name, name)  # noqa: SLF001 - a part of it
+        self._retries = metrics._retries.labels(name, name)  # noqa: SLF001 - a part of it
+        self._waited = metrics._waited.labels(name, name)  # noqa: SLF001 - a part of it
+        self._worked = metrics._worked.labels(name, name)  # noqa: SLF001 - a part of it
 
     def added(self) -> None:
         self._adds.inc()

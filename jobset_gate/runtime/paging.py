@@ -1,11 +1,11 @@
-"""Reads a list page by page, in slices that leave the loop free."""
+"""Lists objects page by page, and yields to the event loop after each slice of work."""
 
 # ruff: noqa: A002 - `type` is the word of msgspec.json.Decoder() for the same thing.
 
 from __future__ import annotations
 
 import asyncio
-from collections.abc import AsyncGenerator
+from collections.abc import AsyncGenerator, Callable
 from contextlib import aclosing
 from dataclasses import dataclass
 from typing import TypeVar
@@ -15,12 +15,14 @@ import msgspec
 from jobset_gate.kube.client import Client
 from jobset_gate.kube.errors import InvalidResponse, ResponseTooLarge
 from jobset_gate.kube.resources import Resource
+from jobset_gate.runtime.decoder import ObjectDecoder, PartialObjectMetadata
+from jobset_gate.runtime.store import W
 
 T = TypeVar("T")
 
 SLICE_OBJECTS = 64
 SLICE_BYTES = 256 * 1024
-PAGE = 250  # objects, where nobody says otherwise
+PAGE = 250  # objects, by default
 PAGE_BYTES = 4 * 1024 * 1024  # what a page should weigh at most: it is scanned in one go, about 1 ms per MiB
 
 
@@ -35,14 +37,14 @@ class ListScope:
 
 
 class LoopYielder:
-    """Gives the loop a turn after every slice of work. Counts instead of looking at a clock, which may be virtual."""
+    """Yields to the event loop after each slice of work. It counts, since the clock may be virtual."""
 
     def __init__(self) -> None:
         self._objects = 0
         self._bytes = 0
 
     async def yield_after(self, size: int) -> None:
-        """One object of that many bytes has been worked on."""
+        """One object of that many bytes has been processed."""
         self._objects += 1
         self._bytes += size
         if self._objects >= SLICE_OBJECTS or self._bytes >= SLICE_BYTES:
@@ -71,7 +73,7 @@ async def list_pages(
     """
     limit, go_on = page_size, ""
     while True:
-        try:  # tenants choose how large their objects are, and which come next: no weight is known beforehand
+        try:  # tenants choose the size of their objects, so the weight of a page is not known beforehand
             page = await client.list(
                 scope.resource,
                 scope.namespace,
@@ -99,9 +101,9 @@ async def list_objects(
 ) -> AsyncGenerator[T, None]:
     """Each object of a list, decoded; never more than a page of them in memory.
 
-    Raises what `pages` raises, and BadAnswer for an object that does not fit `type`.
+    Raises what `list_pages` raises, and InvalidResponse for an object that does not fit `type`.
     """
-    decoder, pacer = msgspec.json.Decoder(type), LoopYielder()
+    decoder, yielder = msgspec.json.Decoder(type), LoopYielder()
     async with aclosing(list_pages(client, scope, page_size)) as read:
         async for items, _ in read:
             for item in items:
@@ -110,4 +112,18 @@ async def list_objects(
                 except (msgspec.DecodeError, UnicodeDecodeError, RecursionError) as error:
                     raise InvalidResponse(f"list {scope.resource.plural}: {error}") from error
                 yield found
-                await pacer.yield_after(len(memoryview(item)))
+                await yielder.yield_after(len(memoryview(item)))
+
+
+async def list_readable(
+    client: Client, scope: ListScope, wire: type[W], *, page_size: int = PAGE, on_unreadable: Callable[[str], None]
+) -> AsyncGenerator[W, None]:
+    """As `list_objects`; an object that does not fit `wire` is reported and left out, so that it hides no other."""
+    decoder, yielder = ObjectDecoder(wire, lambda _, detail: on_unreadable(f"not readable: {detail}")), LoopYielder()
+    async with aclosing(list_pages(client, scope, page_size)) as read:
+        async for items, _ in read:
+            for raw in items:
+                item = decoder.decode_object(raw)
+                if item is not None and not isinstance(item, PartialObjectMetadata):
+                    yield item
+                await yielder.yield_after(len(memoryview(raw)))

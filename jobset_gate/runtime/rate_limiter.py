@@ -1,46 +1,60 @@
-"""How often something may be asked: so many at once, then so many a second."""
+"""Token buckets: a burst at once, then so many per second."""
 
+from __future__ import annotations
+
+import asyncio
 from collections import OrderedDict
 from collections.abc import Callable
 from typing import Final
 
+from jobset_gate.runtime.clock import monotonic as loop_time
+
 MAX_KEYS: Final = 1024
-"""Addresses that are told apart; the one that asked least lately is forgotten first."""
+"""Keys with a bucket of their own; the least recently used one is dropped first."""
 
 
 class RateLimiter:
-    """Holds `burst` at most and gets `rate` more in each second. `now` in seconds."""
+    """Holds `burst` tokens at most and gets `rate` more per second. `monotonic` in seconds."""
 
-    def __init__(self, rate: float, burst: float, now: Callable[[], float]) -> None:
-        self._rate, self._burst, self._now = rate, burst, now
-        self._left, self._at = burst, now()
+    def __init__(self, rate: float, burst: float, monotonic: Callable[[], float] = loop_time) -> None:
+        self._rate, self._burst, self._monotonic = rate, burst, monotonic
+        self._tokens, self._refilled_at = burst, monotonic()
 
     def try_acquire(self) -> float:
-        """0 if one could be taken, else the seconds until there is one."""
-        now = self._now()
-        self._left = min(self._burst, self._left + (now - self._at) * self._rate)
-        self._at = now
-        if self._left < 1:
-            return (1 - self._left) / self._rate
-        self._left -= 1
+        """0 if a token was taken, else the seconds until there is one."""
+        self._refill()
+        if self._tokens < 1:
+            return (1 - self._tokens) / self._rate
+        self._tokens -= 1
         return 0.0
+
+    async def acquire(self) -> None:
+        """Takes a token, waiting for it if need be; callers get theirs in the order in which they asked."""
+        self._refill()
+        self._tokens -= 1  # below zero: reserved by callers that wait
+        if self._tokens < 0:
+            await asyncio.sleep(-self._tokens / self._rate)
+
+    def _refill(self) -> None:
+        now = self._monotonic()
+        self._tokens = min(self._burst, self._tokens + (now - self._refilled_at) * self._rate)
+        self._refilled_at = now
 
 
 class KeyedRateLimiter:
-    """One for each peer, and one for all of them together."""
+    """A bucket for each key (a client's address, say), and one for all of them, `shared` times as large."""
 
-    def __init__(self, rate: float, burst: float, now: Callable[[], float], *, together: float = 4) -> None:
-        """All together may ask `together` times as often as one."""
-        self._rate, self._burst, self._now = rate, burst, now
-        self._all = RateLimiter(rate * together, burst * together, now)
-        self._peers: OrderedDict[str, RateLimiter] = OrderedDict()
+    def __init__(self, rate: float, burst: float, monotonic: Callable[[], float], *, shared: float = 4) -> None:
+        self._rate, self._burst, self._monotonic = rate, burst, monotonic
+        self._shared = RateLimiter(rate * shared, burst * shared, monotonic)
+        self._keys: OrderedDict[str, RateLimiter] = OrderedDict()
 
-    def try_acquire(self, peer: str) -> float:
-        """As a bucket's."""
-        bucket = self._peers.get(peer)
-        if bucket is None:
-            bucket = self._peers[peer] = RateLimiter(self._rate, self._burst, self._now)
-        self._peers.move_to_end(peer)
-        if len(self._peers) > MAX_KEYS:
-            self._peers.popitem(last=False)
-        return bucket.try_acquire() or self._all.try_acquire()
+    def try_acquire(self, key: str) -> float:
+        """0 if a token was taken, else the seconds until there is one."""
+        limiter = self._keys.get(key)
+        if limiter is None:
+            limiter = self._keys[key] = RateLimiter(self._rate, self._burst, self._monotonic)
+        self._keys.move_to_end(key)
+        if len(self._keys) > MAX_KEYS:
+            self._keys.popitem(last=False)
+        return limiter.try_acquire() or self._shared.try_acquire()

@@ -2,13 +2,14 @@
 
 from __future__ import annotations
 
+import hashlib
 import time
+from collections.abc import Callable
 from dataclasses import dataclass
 from datetime import UTC, datetime
-from typing import Literal
 
 from jobset_gate.kube.client import Client
-from jobset_gate.kube.errors import AlreadyExists
+from jobset_gate.kube.errors import AlreadyExists, NotFound
 from jobset_gate.kube.resources import EVENTS
 from jobset_gate.objects import terminal_text
 
@@ -26,46 +27,47 @@ class ObjectReference:
     uid: str
 
 
-async def record_event(
-    client: Client,
-    *,
-    regarding: ObjectReference,
-    type: Literal["Normal", "Warning"],  # noqa: A002 - the field's name in the API
-    reason: str,
-    message: str,
-    name: str,
-    reporting_component: str,
-    now: float | None = None,
-) -> bool:
-    """True if the Event was written, False if one of this `name` has been already (then nothing changes).
+class EventRecorder:
+    """`component` is the reporting controller, `clock` Unix time in seconds."""
 
-    `name` is the fact's own, such as "<jobset>.<uid>.<attempt>.<epoch>.released". `now` is Unix time in seconds,
-    this machine's if not given. Raises what Client.create raises.
-    """
-    date = datetime.fromtimestamp(time.time() if now is None else now, UTC).strftime("%Y-%m-%dT%H:%M:%SZ")
-    namespace = regarding.namespace or "default"
-    message = terminal_text.line(message)
-    body = {
-        "metadata": {"name": name, "namespace": namespace},
-        "involvedObject": {
-            "apiVersion": regarding.api_version,
-            "kind": regarding.kind,
-            "name": regarding.name,
-            "namespace": regarding.namespace,
-            "uid": regarding.uid,
-        },
-        "type": type,
-        "reason": reason,
-        "message": message if len(message) <= LONGEST_MESSAGE else message[: LONGEST_MESSAGE - 3] + "...",
-        "source": {"component": reporting_component},
-        "reportingComponent": reporting_component,
-        "reportingInstance": reporting_component,
-        "firstTimestamp": date,
-        "lastTimestamp": date,
-        "count": 1,
-    }
-    try:
-        await client.create(EVENTS, body, namespace)
-    except AlreadyExists:
-        return False
-    return True
+    def __init__(self, client: Client, component: str, clock: Callable[[], float] = time.time) -> None:
+        self._client, self._component, self._clock = client, component, clock
+
+    async def record(
+        self, regarding: ObjectReference, reason: str, message: str, *, fact: str, warning: bool = False
+    ) -> bool:
+        """True if the Event was written; False if this `fact` has one already, or the namespace is gone.
+
+        The Event's name is made from the fact, so that the API server refuses a second one, also after a crash or from
+        another replica. Raises what Client.create raises.
+        """
+        date = datetime.fromtimestamp(self._clock(), UTC).strftime("%Y-%m-%dT%H:%M:%SZ")
+        namespace = regarding.namespace or "default"
+        message = terminal_text.line(message)
+        body = {
+            "metadata": {
+                "name": f"{regarding.name[:200]}.{hashlib.sha256(fact.encode()).hexdigest()[:16]}",
+                "namespace": namespace,
+            },
+            "involvedObject": {
+                "apiVersion": regarding.api_version,
+                "kind": regarding.kind,
+                "name": regarding.name,
+                "namespace": regarding.namespace,
+                "uid": regarding.uid,
+            },
+            "type": "Warning" if warning else "Normal",
+            "reason": reason,
+            "message": message if len(message) <= LONGEST_MESSAGE else message[: LONGEST_MESSAGE - 3] + "...",
+            "source": {"component": self._component},
+            "reportingComponent": self._component,
+            "reportingInstance": self._component,
+            "firstTimestamp": date,
+            "lastTimestamp": date,
+            "count": 1,
+        }
+        try:
+            await self._client.create(EVENTS, body, namespace)
+        except (AlreadyExists, NotFound):
+            return False
+        return True

@@ -1,8 +1,8 @@
-"""The cache behind an informer: which version of each object is known, so that old news never overwrites newer."""
+"""The cache behind an informer: the latest known version of each object, so that no older event overwrites it."""
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Callable, Mapping
 from dataclasses import dataclass
 from typing import Generic, Protocol, TypeVar
 
@@ -10,13 +10,13 @@ import msgspec
 
 M = TypeVar("M")
 ObjectKey = tuple[str, str]
-"""(namespace, name); the namespace is "" for what has none."""
+"""(namespace, name); the namespace of a cluster-scoped object is ""."""
 
 MAX_TOMBSTONES = 10_000
 
 
 class VersionedMeta(Protocol):
-    """The part of metadata that says which object in which version this is."""
+    """The part of metadata that identifies one version of one object."""
 
     @property
     def name(self) -> str: ...
@@ -28,9 +28,19 @@ class VersionedMeta(Protocol):
     def resource_version(self) -> str: ...
 
 
+class WireObject(Protocol):
+    """What an object is decoded into: a msgspec.Struct with at least this field."""
+
+    @property
+    def metadata(self) -> VersionedMeta: ...
+
+
+W = TypeVar("W", bound=WireObject)
+
+
 @dataclass(frozen=True, slots=True)
 class ObjectChange(Generic[M]):
-    """One object: `old` None means it is new, `new` None that it is gone (or no longer of interest)."""
+    """A change of the cache: `old` None: the object was added; `new` None: it was removed."""
 
     key: ObjectKey
     old: M | None
@@ -38,28 +48,26 @@ class ObjectChange(Generic[M]):
 
 
 class ObjectVersion(msgspec.Struct, frozen=True, gc=False):
-    """One version of one object. There is one for each object: the garbage collector need not look at them."""
+    """One version of one object. As many as objects are cached, so the garbage collector does not track them."""
 
     uid: str
     resource_version: str
 
 
 class Store(Generic[M]):
-    """Models by key. Every method is told about one fact and gives the Change that it makes, None for none."""
+    """Models by key. Methods that apply an event return the change that they made to the cache, None for none."""
 
     def __init__(self) -> None:
         self.models: dict[ObjectKey, M] = {}
-        self._versions: dict[
-            ObjectKey, ObjectVersion
-        ] = {}  # also of objects without a model, whose old news must be known as old
-        # uid -> version at which it went, oldest first. A late event must not bring the dead back; but what only left
-        # the selector is told as deleted too, and may come back later under the same uid.
+        self._versions: dict[ObjectKey, ObjectVersion] = {}  # also of objects that convert() left out
+        # uid -> version of its deletion, oldest first. A late event must not bring a deleted object back; but an object
+        # that only left the selector is reported as deleted too, and may come back later under the same uid.
         self._tombstones: dict[str, str] = {}
         self._list_version = ""
-        self._responded: set[ObjectKey] = set()  # what answers to us have shown since the last list was begun
+        self._responded: set[ObjectKey] = set()  # from responses to our own requests since the last list began
 
     def is_newer(self, meta: VersionedMeta) -> bool:
-        """Is this version of the object later than what is known? Ask before the work of converting it."""
+        """Is this version later than the known one? To be asked before the object is converted."""
         gone = self._tombstones.get(meta.uid)
         if not self._is_after_list(meta) or (gone is not None and not is_later(meta.resource_version, gone)):
             return False
@@ -67,13 +75,13 @@ class Store(Generic[M]):
         return known is None or is_later(meta.resource_version, known.resource_version)
 
     def put(self, meta: VersionedMeta, model: M | None) -> ObjectChange[M] | None:
-        """The object is now `model` (None: of no interest). Only for what is_news()."""
+        """The object is now `model` (None: convert() left it out). Only after is_newer()."""
         key = (meta.namespace, meta.name)
         self._versions[key] = ObjectVersion(meta.uid, meta.resource_version)
         return self._set(key, model)
 
     def remove(self, meta: VersionedMeta) -> ObjectChange[M] | None:
-        """The object is deleted (or matches the selector no more), unless what we know of it is later."""
+        """The object is deleted, or no longer matches the selector; ignored if the known version is later."""
         if not self._is_after_list(meta):
             return None
         self._add_tombstone(meta.uid, meta.resource_version)
@@ -85,36 +93,36 @@ class Store(Generic[M]):
         return self._set(key, None)
 
     def has_version(self, meta: VersionedMeta) -> bool:
-        """Is exactly this version known already?"""
+        """Is exactly this version known?"""
         return self.version_of((meta.namespace, meta.name)) == ObjectVersion(meta.uid, meta.resource_version)
 
     def version_of(self, key: ObjectKey) -> ObjectVersion | None:
-        """What is known of the object, also if it is of no interest."""
+        """The known version, also of an object that convert() left out."""
         return self._versions.get(key)
 
     def put_response(self, meta: VersionedMeta, model: M | None) -> None:
-        """As put(), from the answer to a read or a write of ours: a list under way may be older."""
+        """As put(), from the response to our own request: a list in flight may be older."""
         self._responded.add((meta.namespace, meta.name))
         self.put(meta, model)
 
     def remove_version(self, key: ObjectKey, version: ObjectVersion) -> None:
-        """An answer to us has shown that this version is gone; what is known to be later stays."""
+        """Removes the object if this is its known version; a later one stays."""
         self._add_tombstone(version.uid, version.resource_version)
         if self._versions.get(key) == version:
             del self._versions[key]
             self._set(key, None)
 
     def begin_list(self) -> None:
-        """What has been answered before is in the list, or gone."""
+        """Earlier responses are in the list that begins now, or their objects are gone."""
         self._responded.clear()
 
     def replace(
         self, listed: Mapping[ObjectKey, tuple[ObjectVersion, M | None]], resource_version: str
     ) -> list[ObjectChange[M]]:
-        """All there is, from a list: what is not in it is gone. Deletions come first among the changes."""
+        """Makes the cache equal to a list. Deletions come first among the changes."""
         self._list_version = resource_version
         changes: list[ObjectChange[M] | None] = []
-        # Answered while the list was under way: the watch that begins at the list's version will tell of those.
+        # From responses while the list was in flight: the watch that begins at the list's version brings those.
         ahead = {key for key in self._responded if self._is_after(key, resource_version)}
         for key in self._versions.keys() - listed.keys() - ahead:
             self._add_tombstone(self._versions.pop(key).uid, resource_version)
@@ -135,13 +143,13 @@ class Store(Generic[M]):
         return None if old is None and model is None else ObjectChange(key, old, model)
 
     def _is_after_list(self, meta: VersionedMeta) -> bool:
-        # A watch that starts at the list's version tells only of what came after it; anything else is an echo.
+        # A watch that starts at the list's version brings later events only; an earlier one is a replay.
         return not self._list_version or is_later(meta.resource_version, self._list_version)
 
     def _is_after(self, key: ObjectKey, listed: str) -> bool:
         known = self._versions.get(key)
         if known is None or not (known.resource_version.isdecimal() and listed.isdecimal()):
-            return False  # only numbers say so surely; in doubt the list is right
+            return False  # only numbers can be compared; otherwise the list is right
         return is_later(known.resource_version, listed)
 
     def _add_tombstone(self, uid: str, version: str) -> None:
@@ -153,7 +161,36 @@ class Store(Generic[M]):
 
 
 def is_later(one: str, other: str) -> bool:
-    """Is resourceVersion `one` later than `other`? Versions that are no numbers are only known to differ."""
+    """Is resourceVersion `one` later than `other`? Versions that are not numbers can only differ."""
     if one.isdecimal() and other.isdecimal():
         return int(one) > int(other)
     return one != other
+
+
+class MutationCache(Generic[W, M]):
+    """Puts the results of our own reads and writes into the informer's cache, in order with its watch.
+
+    Otherwise a relist could miss the deletion of an object that we created and that was gone before the watch reported
+    it: the list would be compared with a cache in which the object never was. Each method returns what is known
+    afterwards; the informer's handler is not called, since the caller knows. A later watch event of the same version
+    changes nothing.
+    """
+
+    def __init__(self, store: Store[M], convert: Callable[[W], M | None]) -> None:
+        self._store, self._convert = store, convert
+
+    def observe_object(self, item: W) -> M | None:
+        """The API server has responded with this object."""
+        if self._store.is_newer(item.metadata):
+            self._store.put_response(item.metadata, self._convert(item))
+        return self._store.models.get((item.metadata.namespace, item.metadata.name))
+
+    def known_version(self, key: ObjectKey) -> ObjectVersion | None:
+        """To be asked before a read: NotFound then means that this version, or an older one, is gone."""
+        return self._store.version_of(key)
+
+    def observe_absence(self, key: ObjectKey, version: ObjectVersion | None) -> M | None:
+        """The API server has responded NotFound to a request that began when this version was known."""
+        if version is not None:
+            self._store.remove_version(key, version)
+        return self._store.models.get(key)

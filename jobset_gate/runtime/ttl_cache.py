@@ -1,4 +1,4 @@
-"""Answers that are good for a while, and no more of them than there is room for."""
+"""A cache whose entries expire, with a bound on their number."""
 
 from collections import OrderedDict
 from collections.abc import Callable
@@ -9,25 +9,25 @@ V = TypeVar("V")
 
 
 class TTLCache(Generic[K, V]):
-    """The oldest go first where there are too many. `now` in seconds."""
+    """The entry written longest ago is dropped first when there are too many. `monotonic` in seconds."""
 
-    def __init__(self, most: int, now: Callable[[], float]) -> None:
-        self._most, self._now = most, now
-        self._known: OrderedDict[K, tuple[float, V]] = OrderedDict()
+    def __init__(self, max_entries: int, monotonic: Callable[[], float]) -> None:
+        self._max_entries, self._monotonic = max_entries, monotonic
+        self._entries: OrderedDict[K, tuple[float, V]] = OrderedDict()
 
     def get(self, key: K) -> tuple[V] | None:
-        """In a tuple, since None may be the answer."""
-        found = self._known.get(key)
+        """The value in a tuple, since None may be a value."""
+        found = self._entries.get(key)
         if found is None:
             return None
-        if found[0] <= self._now():
-            del self._known[key]
+        if found[0] <= self._monotonic():
+            del self._entries[key]
             return None
         return (found[1],)
 
     def put(self, key: K, value: V, seconds: float) -> None:
-        """Good for so long from now."""
-        self._known[key] = (self._now() + seconds, value)
-        self._known.move_to_end(key)
-        while len(self._known) > self._most:
-            self._known.popitem(last=False)
+        """The value expires after so many seconds."""
+        self._entries[key] = (self._monotonic() + seconds, value)
+        self._entries.move_to_end(key)
+        while len(self._entries) > self._max_entries:
+            self._entries.popitem(last=False)

@@ -6,9 +6,9 @@ from typing import Any
 
 from jobset_gate.kube.client import Client
 from jobset_gate.kube.resources import Resource
+from jobset_gate.runtime.decoder import OnWatchProblem
 from jobset_gate.runtime.informer import Informer
 from jobset_gate.runtime.store import ObjectChange
-from jobset_gate.runtime.watch_problems import OnWatchProblem
 
 AnyInformer = Informer[Any, Any]
 

@@ -1,40 +1,47 @@
-"""The queue between what happens and who deals with it: keys, not events; each key with one worker at a time."""
+"""client-go's rate-limited work queue: keys, not events; each key at one worker at a time."""
 
 from __future__ import annotations
 
 import asyncio
 import random
-from collections.abc import Hashable
+from collections.abc import Callable, Hashable, Iterable
 from typing import Final, Generic, Protocol, TypeVar
+
+from jobset_gate.errors import JobsetGateError
+from jobset_gate.runtime.backoff import exponential
 
 K = TypeVar("K", bound=Hashable)
 
 
 class ShutDown(Exception):
-    """The queue is closed and empty."""
+    """The queue is shut down and empty."""
+
+
+class Requeue(JobsetGateError):
+    """Raised by a reconciler: optimistic-lock conflict or stale cache. No state was lost; requeue with back-off."""
 
 
 class QueueMetrics(Protocol):
-    """What the `workqueue_*` metrics need to be told; seconds are those of the event loop's clock."""
+    """Observes a queue; seconds are those of the event loop's clock."""
 
     def added(self) -> None:
-        """A key has entered the queue (workqueue_adds_total)."""
+        """A key was added (workqueue_adds_total)."""
 
     def retried(self) -> None:
-        """A key was given back after a failure (workqueue_retries_total)."""
+        """A key was requeued after a failure (workqueue_retries_total)."""
 
     def waited(self, seconds: float) -> None:
-        """From entering the queue to a worker (workqueue_queue_duration_seconds)."""
+        """From add() to get() (workqueue_queue_duration_seconds)."""
 
     def worked(self, seconds: float) -> None:
         """From get() to done() (workqueue_work_duration_seconds)."""
 
 
 class WorkQueue(Generic[K]):
-    """First come, first served, without doubles.
+    """First in, first out, each key once.
 
-    A key added while it waits is one; added while it is worked on, it comes again after done(). A key that fails backs
-    off alone: base, 2 base, 4 base ... up to `cap` seconds, shortened at random by up to half.
+    A key that is added while a worker has it is queued again after done(). A key that fails backs off by itself: base,
+    2 base, 4 base ... up to `cap` seconds, shortened at random by up to half.
     """
 
     def __init__(
@@ -50,7 +57,7 @@ class WorkQueue(Generic[K]):
         self._rng = rng or random.Random()  # noqa: S311 - jitter
         self._metrics = metrics
         self._ready: asyncio.Queue[K | _Closed] = asyncio.Queue()
-        self._dirty: dict[K, float] = {}  # keys to be worked on, and since when
+        self._dirty: dict[K, float] = {}  # keys to be reconciled, and since when
         self._working: dict[K, float] = {}  # keys at a worker, and since when; one that is also dirty is not in _ready
         self._timers: dict[K, asyncio.TimerHandle] = {}
         self._failures: dict[K, int] = {}
@@ -58,7 +65,7 @@ class WorkQueue(Generic[K]):
 
     @property
     def depth(self) -> int:
-        """Keys that are ready and have no worker yet (workqueue_depth)."""
+        """Keys that wait for a worker (workqueue_depth)."""
         return self._ready.qsize() - self._closed
 
     @property
@@ -68,17 +75,17 @@ class WorkQueue(Generic[K]):
 
     @property
     def unfinished_seconds(self) -> float:
-        """The time that all keys now at a worker have been there, summed up (workqueue_unfinished_work_seconds)."""
+        """Seconds for which the keys at workers have been there, summed up (workqueue_unfinished_work_seconds)."""
         now = self._now() if self._working else 0.0
         return sum(now - since for since in self._working.values())
 
     @property
     def longest_running_seconds(self) -> float:
-        """The longest that a key now at a worker has been there (workqueue_longest_running_processor_seconds)."""
+        """The longest of those (workqueue_longest_running_processor_seconds)."""
         return self._now() - min(self._working.values()) if self._working else 0.0
 
     def add(self, key: K) -> None:
-        """To be worked on as soon as possible. Nothing after shutdown()."""
+        """As soon as possible. Ignored after shutdown()."""
         if self._closed or key in self._dirty:
             return
         self._dirty[key] = self._now()
@@ -88,7 +95,7 @@ class WorkQueue(Generic[K]):
             self._ready.put_nowait(key)
 
     def add_after(self, key: K, seconds: float) -> None:
-        """add() when so many seconds have passed; of several such times the earliest holds."""
+        """add() after so many seconds; of several such times the earliest holds."""
         if self._closed:
             return
         if seconds <= 0:
@@ -103,29 +110,29 @@ class WorkQueue(Generic[K]):
         self._timers[key] = asyncio.get_running_loop().call_at(due, self._fire, key)
 
     def add_rate_limited(self, key: K, at_least: float = 0.0) -> float:
-        """add() after the backoff of a key that has failed (once more); gives the seconds until then.
+        """add() after the back-off of a key that has failed once more; returns the seconds until then.
 
-        `at_least`: seconds for which the server asked to be left alone.
+        `at_least`: the API server's Retry-After.
         """
         failures = self._failures.get(key, 0)
         self._failures[key] = failures + 1
         if self._metrics is not None:
             self._metrics.retried()
-        backoff = min(self._cap, self._base * 2.0 ** min(failures, 60)) * self._rng.uniform(0.5, 1.0)
+        backoff = exponential(failures, self._base, self._cap) * self._rng.uniform(0.5, 1.0)
         seconds = max(backoff, min(at_least, self._cap))
         self.add_after(key, seconds)
         return seconds
 
     def forget(self, key: K) -> None:
-        """It went well: the next failure is a first one. A time set by add_after() stays."""
+        """After a success: the next failure is the first one. A time set by add_after() stays."""
         self._failures.pop(key, None)
 
     def num_requeues(self, key: K) -> int:
-        """How often in a row it has failed."""
+        """Failures in a row."""
         return self._failures.get(key, 0)
 
     async def get(self) -> K:
-        """The next key; call done(key) when it has been worked on. Raises ShutDown at the end."""
+        """The next key; call done(key) afterwards. Raises ShutDown at the end."""
         key = await self._ready.get()
         if isinstance(key, _Closed):
             self._ready.put_nowait(key)  # for the next worker
@@ -138,7 +145,7 @@ class WorkQueue(Generic[K]):
         return key
 
     def done(self, key: K) -> None:
-        """The worker that got the key is through with it, well or not."""
+        """The worker that got the key has finished with it, successfully or not."""
         started = self._working.pop(key)
         if self._metrics is not None:
             self._metrics.worked(self._now() - started)
@@ -146,7 +153,7 @@ class WorkQueue(Generic[K]):
             self._ready.put_nowait(key)
 
     def shutdown(self) -> None:
-        """Takes nothing new and forgets all timers; what is ready is still handed out."""
+        """Accepts no more keys and drops all timers; keys that are ready are still handed out."""
         if self._closed:
             return
         self._closed = True
@@ -164,7 +171,35 @@ class WorkQueue(Generic[K]):
 
 
 class _Closed:
-    """Stands at the end of a closed queue."""
+    """Marks the end of a queue that is shut down."""
 
 
 _CLOSED: Final = _Closed()
+
+
+class LeaderGatedQueue(Generic[K]):
+    """Drops keys until this replica is elected.
+
+    Informers also run on standbys, whose queue would otherwise grow without bound; on election all known keys are
+    enqueued.
+    """
+
+    def __init__(self, queue: WorkQueue[K]) -> None:
+        self._queue = queue
+        self._elected = False
+
+    def add(self, key: K) -> None:
+        """WorkQueue.add()."""
+        if self._elected:
+            self._queue.add(key)
+
+    def add_after(self, key: K, seconds: float) -> None:
+        """WorkQueue.add_after()."""
+        if self._elected:
+            self._queue.add_after(key, seconds)
+
+    def start(self, keys: Callable[[], Iterable[K]]) -> None:
+        """This replica is elected; `keys` are all known ones."""
+        self._elected = True
+        for key in keys():
+            self._queue.add(key)

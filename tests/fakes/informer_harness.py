@@ -12,9 +12,9 @@ import msgspec
 
 from jobset_gate.kube.client import Client
 from jobset_gate.kube.resources import CONFIGMAPS
+from jobset_gate.runtime.decoder import WatchProblem, WatchProblemKind
 from jobset_gate.runtime.informer import Informer
 from jobset_gate.runtime.store import ObjectChange
-from jobset_gate.runtime.watch_problems import WatchProblem, WatchProblemKind
 from tests.fakes.scripted_server import ScriptedServer
 
 

@@ -68,7 +68,7 @@ class MemoryClient:
         """This, where a kube.Client is asked for."""
         return cast("Client", self)
 
-    def impatient(self) -> Client:
+    def without_retries(self) -> Client:
         """The same, and nothing is repeated by itself."""
         view = copy(self)
         view._repeats = 0

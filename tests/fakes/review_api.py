@@ -67,7 +67,7 @@ class _ReviewClient(Client):
     def __init__(self, cluster: FakeReviewApi) -> None:
         self._cluster = cluster
 
-    def impatient(self) -> _ReviewClient:
+    def without_retries(self) -> _ReviewClient:
         return self
 
     async def create(self, resource: Resource, body: Mapping[str, Any], *_: Any, **__: Any) -> Any:

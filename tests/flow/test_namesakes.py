@@ -16,7 +16,6 @@ import pytest
 from controllers.barrier import crd_patcher
 from controllers.barrier.conditions import ConditionWriter
 from controllers.barrier.gang_key import GangKey
-from controllers.barrier.verdict_store import Requeue
 from controllers.podgroups.status_fields import StatusFields
 from controllers.podgroups.status_writer import SETTLE_SECONDS, PodGroupStatusWriter
 from jobset_gate import names
@@ -30,6 +29,7 @@ from jobset_gate.kube.resources import CRDS, JOBSETS, POD_GROUPS, Resource
 from jobset_gate.podgroups import crds
 from jobset_gate.podgroups.status import group_status as group_report
 from jobset_gate.runtime.store import ObjectVersion
+from jobset_gate.runtime.workqueue import Requeue
 from tests.fakes import gangs
 from tests.fakes.podgroups.objects import key, pod
 from tests.fakes.podgroups.snapshots import group_snapshot

@@ -5,8 +5,9 @@ from typing import TypeVar
 
 from jobset_gate.kube.client import Client
 from jobset_gate.kube.resources import Resource
-from jobset_gate.runtime.decoder import ObjectDecoder, PartialObjectMetadata, WireObject
+from jobset_gate.runtime.decoder import ObjectDecoder, PartialObjectMetadata
 from jobset_gate.runtime.paging import ListScope, list_pages
+from jobset_gate.runtime.store import WireObject
 
 PAGE = 500
 

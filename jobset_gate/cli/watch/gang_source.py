@@ -12,8 +12,8 @@ from jobset_gate.cli.fetch.permissions import Permissions, forbidden_text
 from jobset_gate.cli.watch.source import VERBS, ResourceWatch, is_forbidden, is_not_found
 from jobset_gate.kube.client import Client
 from jobset_gate.kube.resources import CONFIGMAPS, JOBS, JOBSETS, PODS, Resource
+from jobset_gate.runtime.decoder import WatchProblem
 from jobset_gate.runtime.informer import Informer
-from jobset_gate.runtime.watch_problems import WatchProblem
 
 GATED = f"{names.GATED}={names.GATED_VALUE}"
 GATES = f"{names.GATE}={names.GATE_VALUE}"

@@ -14,8 +14,8 @@ from jobset_gate.cli.watch.outcome import WaitOutcome, jobset_outcome
 from jobset_gate.cli.watch.source import VERBS, ResourceWatch, is_forbidden
 from jobset_gate.kube.client import Client
 from jobset_gate.kube.resources import CONFIGMAPS, JOBSETS
+from jobset_gate.runtime.decoder import WatchProblem
 from jobset_gate.runtime.informer import Informer
-from jobset_gate.runtime.watch_problems import WatchProblem
 
 FIRST_READ_TIMEOUT: Final = 60.0
 """Seconds for the first look, however short a wait may be: whoever waits 0 seconds wants to know how it is now."""

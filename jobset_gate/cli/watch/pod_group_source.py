@@ -10,7 +10,7 @@ from jobset_gate.cli.fetch.pod_groups import FetchedPodGroups
 from jobset_gate.cli.watch.source import ResourceWatch, is_forbidden, is_not_found
 from jobset_gate.kube.client import Client
 from jobset_gate.podgroups.status import GroupStatus
-from jobset_gate.runtime.watch_problems import WatchProblem
+from jobset_gate.runtime.decoder import WatchProblem
 from jobset_gate.runtime.watch_source import WatchSource
 from jobset_gate.settings import Groups
 

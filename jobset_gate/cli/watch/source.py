@@ -8,9 +8,9 @@ from typing import Any, Final, Self
 from jobset_gate.cli.exits import CommandError
 from jobset_gate.kube.client import Client
 from jobset_gate.kube.resources import Resource
+from jobset_gate.runtime.decoder import WatchProblem, WatchProblemKind
 from jobset_gate.runtime.informer import Informer
 from jobset_gate.runtime.store import ObjectChange
-from jobset_gate.runtime.watch_problems import WatchProblem, WatchProblemKind
 
 AnyInformer = Informer[Any, Any]
 

@@ -40,7 +40,7 @@ class InMemoryApi:
     def client(self) -> Client:
         return cast("Client", self)
 
-    def impatient(self) -> Client:
+    def without_retries(self) -> Client:
         return self.client
 
     async def get(self, resource: Resource, name: str, namespace: str = "", *, type: Any = dict) -> Any:  # noqa: A002

@@ -25,7 +25,7 @@ class DyingClient:
         self.dead = asyncio.Event()
         self._never = asyncio.Event()
 
-    def impatient(self) -> DyingClient:
+    def without_retries(self) -> DyingClient:
         return self
 
     def __getattr__(self, verb: str) -> Callable[..., Any]:

@@ -17,7 +17,7 @@ from jobset_gate.podgroups import decode
 from jobset_gate.podgroups.model import FLAVOR_OF, Flavor, Format, PodGroupKey
 from jobset_gate.podgroups.record import encode_record
 from jobset_gate.podgroups.snapshot import MemberPod
-from jobset_gate.runtime.watch_problems import WatchProblem
+from jobset_gate.runtime.decoder import WatchProblem
 from jobset_gate.settings import Groups
 from tests.fakes.podgroups import manifests, objects
 from tests.plane.planes import Plane

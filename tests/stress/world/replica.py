@@ -26,16 +26,15 @@ from controllers.barrier.status import GangStatusWriter
 from controllers.barrier.stream.delivery import DeliveryLog
 from controllers.barrier.stream.registry import WaiterRegistry
 from controllers.barrier.verdict_patcher import VerdictPatcher
-from controllers.barrier.verdict_store import Requeue, VerdictStore
+from controllers.barrier.verdict_store import VerdictStore
 from jobset_gate.barrier import decode, wire
 from jobset_gate.barrier.model import GangSnapshot
 from jobset_gate.kube.client import Client
 from jobset_gate.kube.errors import KubeError
 from jobset_gate.kube.resources import CONFIGMAPS, JOBS, JOBSETS, PODS, Resource
 from jobset_gate.runtime.controller import Controller, ControllerMetrics
-from jobset_gate.runtime.mutation_cache import MutationCache
-from jobset_gate.runtime.store import ObjectVersion, Store
-from jobset_gate.runtime.workqueue import WorkQueue
+from jobset_gate.runtime.store import MutationCache, ObjectVersion, Store
+from jobset_gate.runtime.workqueue import Requeue, WorkQueue
 from tests.fakes.instant_loop import InstantLoop
 from tests.fakes.memory_api import WATCHED, Api, Json
 from tests.fakes.memory_client import Answer, Call, MemoryClient
@@ -239,12 +238,12 @@ class Replica:
         self.words: WorkQueue[GangKey] = WorkQueue(rng=random.Random(0))  # noqa: S311 - jitter
         jobsets = self._stores[JOBSETS]
         statuses = ConditionWriter(
-            self.memory.impatient(), self.now, version=lambda key: jobsets.version_of((key.namespace, key.name))
+            self.memory.without_retries(), self.now, version=lambda key: jobsets.version_of((key.namespace, key.name))
         )
         self.heralds = GangStatusWriter(statuses, self.words)
         reconciler = GangReconciler(
             cache=self.index,
-            verdict_store=VerdictStore(self.memory.impatient(), self.index, witness),
+            verdict_store=VerdictStore(self.memory.without_retries(), self.index, witness),
             waiters=self.book,
             patcher=self.patches,
             status=self.heralds,

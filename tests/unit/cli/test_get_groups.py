@@ -21,8 +21,8 @@ from jobset_gate.kube.client import Client
 from jobset_gate.kube.resources import JOBS, POD_GROUPS, Resource
 from jobset_gate.podgroups.candidate import CapacityCheck
 from jobset_gate.podgroups.model import Format
-from jobset_gate.runtime.watch_problems import WatchProblem
-from jobset_gate.runtime.watch_problems import WatchProblemKind as Problems
+from jobset_gate.runtime.decoder import WatchProblem
+from jobset_gate.runtime.decoder import WatchProblemKind as Problems
 from jobset_gate.settings import Groups
 from tests.fakes.cli_process import started
 from tests.fakes.podgroups import manifests

@@ -214,7 +214,7 @@ async def test_a_named_kubeconfig_comes_before_the_pods_account(
 
 def test_reading_a_kubeconfig_does_not_import_what_checks_manifests(tmp_path: Path) -> None:
     """kubernetes_asyncio takes kubernetes-validate where it is installed: two seconds for every command."""
-    code = "import asyncio, sys\nfrom jobset_gate.kube import access\nasyncio.run(access.discover(sys.argv[1]))\n"
+    code = "import asyncio, sys\nfrom jobset_gate.kube import access\nasyncio.run(access.load_access(sys.argv[1]))\n"
     code += (
         "assert 'kubernetes_asyncio' in sys.modules\nprint({'kubernetes_validate', 'jsonschema'} & set(sys.modules))"
     )

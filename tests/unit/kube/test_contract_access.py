@@ -15,7 +15,7 @@ from jobset_gate.kube.access import from_kubeconfig
 from jobset_gate.kube.client import Client
 from jobset_gate.kube.errors import Forbidden, Unauthorized
 from jobset_gate.kube.resources import CONFIGMAPS, Resource
-from jobset_gate.runtime.watch_problems import WatchProblemKind
+from jobset_gate.runtime.decoder import WatchProblemKind
 from tests.fakes.informer_harness import InformerHarness, running_informer
 from tests.fakes.tunnel_proxy import TunnelProxy
 from tests.plane.planes import Real, fresh_name

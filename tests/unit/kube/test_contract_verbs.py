@@ -11,7 +11,7 @@ import pytest
 from jobset_gate.kube.client import Client, PatchType
 from jobset_gate.kube.errors import AlreadyExists, Conflict, Invalid, NotFound
 from jobset_gate.kube.resources import CONFIGMAPS, EVENTS, JOBS, NODES, PODS
-from jobset_gate.runtime.recorder import ObjectReference, record_event
+from jobset_gate.runtime.recorder import EventRecorder, ObjectReference
 from tests.plane.planes import Plane
 
 Json = dict[str, Any]
@@ -183,22 +183,12 @@ async def test_a_list_comes_in_pages_of_one_version_and_a_bad_token_is_refused(c
     assert len(versions) == 1
 
 
-async def test_a_fact_is_told_once(client: Client, made: Json, namespace: str) -> None:
+async def test_a_fact_is_recorded_once(client: Client, made: Json, namespace: str) -> None:
+    recorder = EventRecorder(client, "jobset-gate")
     ref = ObjectReference("v1", "ConfigMap", "x", namespace, made["metadata"]["uid"])
-
-    async def tell(message: str) -> bool:
-        return await record_event(
-            client,
-            regarding=ref,
-            type="Normal",
-            reason="AllPodsStarted",
-            message=message,
-            name="x.0.1.released",
-            reporting_component="jobset-gate",
-        )
-
-    assert await tell("300/300 pods \N{CHECK MARK} " + "x" * 2000)
-    assert not await tell("another text")
+    message = "300/300 pods \N{CHECK MARK} " + "x" * 2000
+    assert await recorder.record(ref, "AllPodsStarted", message, fact="x 0.1 released")
+    assert not await recorder.record(ref, "AllPodsStarted", "another text", fact="x 0.1 released")
     (event,) = (await client.list(EVENTS, namespace, field_selector="reason=AllPodsStarted"))["items"]
     assert event["message"].startswith("300/300 pods \N{CHECK MARK}")
     assert len(event["message"]) == 1024

@@ -12,10 +12,9 @@ from prometheus_client import CollectorRegistry
 from structlog.testing import capture_logs
 
 from controllers.barrier.gang_key import GangKey
-from controllers.barrier.verdict_store import Requeue
 from jobset_gate.kube.errors import NotLeader, ServerError, Throttled
 from jobset_gate.runtime.controller import Controller, ControllerMetrics
-from jobset_gate.runtime.workqueue import WorkQueue
+from jobset_gate.runtime.workqueue import Requeue, WorkQueue
 
 
 class ControllerHarness:
@@ -193,7 +192,7 @@ async def test_what_a_pass_logs_says_which_gang_it_is_about() -> None:
         structlog.get_logger("deep.inside").info("something")
         raise ServerError(500)
 
-    loop = Controller("gang", queue, reconcile, ControllerMetrics(CollectorRegistry()), workers=1)
+    loop = Controller("gang", queue, reconcile, workers=1, log_fields=GangKey.log_fields)
     with capture_logs(processors=[structlog.contextvars.merge_contextvars]) as lines:
         task = asyncio.create_task(loop.run())
         queue.add(GangKey("team-a", "train"))

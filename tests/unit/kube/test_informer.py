@@ -9,9 +9,9 @@ import pytest
 
 from jobset_gate.kube.client import Client
 from jobset_gate.kube.resources import CONFIGMAPS
+from jobset_gate.runtime.decoder import WatchProblemKind
 from jobset_gate.runtime.informer import Informer
 from jobset_gate.runtime.store import ObjectChange
-from jobset_gate.runtime.watch_problems import WatchProblemKind
 from tests.fakes.informer_harness import InformerHarness, SampleObject, running_informer, same_as, value_of
 from tests.fakes.scripted_server import ScriptedServer, stream_of
 

@@ -12,7 +12,7 @@ from aiohttp import web
 
 from jobset_gate.kube.client import Client
 from jobset_gate.kube.lines import LONGEST_LINE
-from jobset_gate.runtime.watch_problems import WatchProblemKind
+from jobset_gate.runtime.decoder import WatchProblemKind
 from tests.fakes.informer_harness import InformerHarness, running_informer, same_as
 from tests.fakes.scripted_server import (
     Answer,

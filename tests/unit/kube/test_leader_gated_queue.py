@@ -1,7 +1,6 @@
 """What a standby is told is not kept: it looks at what is there when it takes over."""
 
-from jobset_gate.runtime.leader_gated_queue import LeaderGatedQueue
-from jobset_gate.runtime.workqueue import WorkQueue
+from jobset_gate.runtime.workqueue import LeaderGatedQueue, WorkQueue
 
 
 async def test_keys_of_a_standby_are_dropped_and_those_that_are_left_are_worked_on_when_it_leads() -> None:

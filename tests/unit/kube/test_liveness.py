@@ -9,7 +9,7 @@ from contextlib import asynccontextmanager, suppress
 from prometheus_client import CollectorRegistry
 
 from jobset_gate.runtime.controller import STUCK_SECONDS, Controller, ControllerMetrics
-from jobset_gate.runtime.liveness import LivenessCheck
+from jobset_gate.runtime.healthz import LivenessCheck
 from jobset_gate.runtime.workqueue import WorkQueue
 
 

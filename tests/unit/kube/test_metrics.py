@@ -9,6 +9,7 @@ import pytest
 from prometheus_client import CollectorRegistry, generate_latest
 from prometheus_client.parser import text_string_to_metric_families
 
+from controllers.barrier.crd_reconciler import CrdMetrics
 from jobset_gate import names
 from jobset_gate.runtime.controller import Controller, ControllerMetrics
 from jobset_gate.runtime.metrics import RuntimeMetrics
@@ -40,7 +41,7 @@ class MetricsHarness:
 
     def __init__(self) -> None:
         self.registry = CollectorRegistry()
-        self.plumbing = RuntimeMetrics(self.registry, "https://10.0.0.1:6443")
+        self.plumbing = RuntimeMetrics(self.registry, "https://10.0.0.1:6443", names.LEASE)
         self.queue: WorkQueue[str] = self.plumbing.new_queue("gang")
         self.loop = Controller("gang", self.queue, self.reconcile, ControllerMetrics(self.registry), workers=3)
 
@@ -105,8 +106,9 @@ def test_every_result_is_zero_before_the_first(plant: MetricsHarness) -> None:
 
 @pytest.mark.parametrize(("outcome", "missing"), [("extended", 0), ("forbidden", 1), ("not installed", 0)])
 def test_a_field_that_may_not_be_added_is_missing(plant: MetricsHarness, outcome: str, missing: int) -> None:
-    plant.plumbing.observe_crd_pass("forbidden")
-    plant.plumbing.observe_crd_pass(outcome)
+    passes = CrdMetrics(plant.registry)
+    passes.observe_pass("forbidden")
+    passes.observe_pass(outcome)
     assert plant.value("jobset_gate_crd_field_missing") == missing
     assert plant.value("jobset_gate_crd_passes_total", outcome=outcome.replace(" ", "_")) in (1, 2)
 

@@ -10,8 +10,8 @@ import pytest
 from aiohttp import web
 
 from jobset_gate.kube.client import Client
+from jobset_gate.runtime.decoder import WatchProblemKind
 from jobset_gate.runtime.store import ObjectVersion
-from jobset_gate.runtime.watch_problems import WatchProblemKind
 from tests.fakes.informer_harness import InformerHarness, SampleMeta, SampleObject, running_informer, same_as
 from tests.fakes.scripted_server import Answer, Json, ScriptedServer, abort_connection, refusal
 

@@ -13,7 +13,7 @@ from aiohttp import (
 )
 from aiohttp.client_reqrep import ConnectionKey
 
-from jobset_gate.kube.network_errors import describe_error
+from jobset_gate.kube.transport import describe_error
 
 KEY = ConnectionKey("10.0.0.1", 6443, True, True, None, None, None)
 

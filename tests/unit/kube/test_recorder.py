@@ -1,10 +1,9 @@
-"""Events: kubectl and others print their messages, so they hold no control of anybody's."""
+"""Events: each fact once, with a message that is one line and as long as the API accepts."""
 
 from typing import Any, cast
 
 from jobset_gate.kube.client import Client
-from jobset_gate.runtime import recorder
-from jobset_gate.runtime.recorder import LONGEST_MESSAGE, ObjectReference
+from jobset_gate.runtime.recorder import LONGEST_MESSAGE, EventRecorder, ObjectReference
 
 ABOUT = ObjectReference("jobset.x-k8s.io/v1alpha2", "JobSet", "train", "default", "u-1")
 
@@ -19,19 +18,16 @@ class Writes:
         self.message = body["message"]
 
 
-async def told(message: str) -> str:
+async def recorded(message: str) -> str:
     client = Writes()
-    await recorder.record_event(
-        cast("Client", client), regarding=ABOUT, type="Warning", reason="X", message=message, name="x",
-        reporting_component="c",
-    )  # fmt: skip
+    await EventRecorder(cast("Client", client), "c").record(ABOUT, "X", message, fact="x")
     return client.message
 
 
 async def test_a_message_is_one_line_without_controls() -> None:
-    assert await told("timed out\x1b[2J\n: \u202egpj\x9b") == "timed out^[[2J : \\u202egpj\\x9b"
+    assert await recorded("timed out\x1b[2J\n: \u202egpj\x9b") == "timed out^[[2J : \\u202egpj\\x9b"
 
 
 async def test_a_message_is_as_long_as_the_api_takes() -> None:
-    assert await told("x" * 5000) == "x" * (LONGEST_MESSAGE - 3) + "..."
-    assert len(await told("\x1b" * 1000)) == LONGEST_MESSAGE
+    assert await recorded("x" * 5000) == "x" * (LONGEST_MESSAGE - 3) + "..."
+    assert len(await recorded("\x1b" * 1000)) == LONGEST_MESSAGE

@@ -48,7 +48,7 @@ async def test_a_renewed_certificate_is_taken_and_a_broken_one_is_not(tmp_path: 
     assert options.certificate is not None
     assert options.key is not None
     certificate = CertWatcher(options.certificate, options.key)
-    assert certificate.reload() is False
+    assert certificate.reload() is None
     write(tmp_path)
     assert certificate.reload() is True
     options.key.write_bytes(b"half of a")

@@ -58,7 +58,8 @@ class Silent:
     """An informer without a watch."""
 
     def __init__(self, resource: Resource, seconds: float, *, absent: bool = False) -> None:
-        self.resource, self.lost_for, self.is_absent, self.has_synced = resource, seconds, absent, True
+        self.resource, self.disconnected_for = resource, seconds
+        self.is_not_installed, self.has_synced = absent, True
 
 
 def test_which_watches_are_missed() -> None:

@@ -9,13 +9,13 @@ import pytest
 
 from controllers.barrier.conditions import PROGRESS_INTERVAL, WORDING_INTERVAL, ConditionWriter
 from controllers.barrier.gang_key import GangKey
-from controllers.barrier.verdict_store import Requeue
 from jobset_gate import names
 from jobset_gate.barrier.model import ConditionSeen, DesiredCondition, JobSetSeen
 from jobset_gate.fake.clock import VirtualClock
 from jobset_gate.kube.errors import KubeError, NotFound, ServerError
 from jobset_gate.kube.resources import EVENTS, JOBSETS
 from jobset_gate.runtime.store import ObjectVersion
+from jobset_gate.runtime.workqueue import Requeue
 from tests.fakes.call_blocker import CallBlocker
 from tests.fakes.memory_api import Api, Json
 from tests.fakes.memory_client import Call, MemoryClient

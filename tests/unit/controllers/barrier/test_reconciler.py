@@ -22,7 +22,7 @@ from controllers.barrier.status import GangStatusWriter
 from controllers.barrier.stream.delivery import DeliveryLog
 from controllers.barrier.stream.registry import WaiterRegistry
 from controllers.barrier.verdict_patcher import CONFIG_MAP_GRACE, DELIVERY_GRACE, VerdictPatcher
-from controllers.barrier.verdict_store import Requeue, VerdictStore
+from controllers.barrier.verdict_store import VerdictStore
 from jobset_gate import names
 from jobset_gate.barrier import decode, messages, verdict_codec, wire
 from jobset_gate.barrier.model import (
@@ -39,9 +39,8 @@ from jobset_gate.fake.clock import VirtualClock
 from jobset_gate.kube.errors import Forbidden, InvalidResponse, KubeError, ServerError, Unreachable
 from jobset_gate.kube.resources import CONFIGMAPS, JOBSETS, PODS
 from jobset_gate.runtime.controller import Controller, ControllerMetrics
-from jobset_gate.runtime.mutation_cache import MutationCache
-from jobset_gate.runtime.store import ObjectChange, Store
-from jobset_gate.runtime.workqueue import WorkQueue
+from jobset_gate.runtime.store import MutationCache, ObjectChange, Store
+from jobset_gate.runtime.workqueue import Requeue, WorkQueue
 from tests.fakes import gangs
 from tests.fakes.call_blocker import CallBlocker
 from tests.fakes.gangs import job, replicated_job, verdict

@@ -9,14 +9,14 @@ import pytest
 
 from controllers.barrier.cache import GangCache
 from controllers.barrier.gang_key import GangKey
-from controllers.barrier.verdict_store import ConfigMapConflict, Requeue, VerdictStore
+from controllers.barrier.verdict_store import ConfigMapConflict, VerdictStore
 from jobset_gate import names
 from jobset_gate.barrier import decode, verdict_codec, wire
 from jobset_gate.barrier.model import ConfigMapSeen, GangSnapshot, JobSetSeen, VerdictKind
 from jobset_gate.kube.errors import Invalid
 from jobset_gate.kube.resources import CONFIGMAPS, JOBSETS
-from jobset_gate.runtime.mutation_cache import MutationCache
-from jobset_gate.runtime.store import ObjectChange, Store
+from jobset_gate.runtime.store import MutationCache, ObjectChange, Store
+from jobset_gate.runtime.workqueue import Requeue
 from tests.fakes.call_blocker import CallBlocker
 from tests.fakes.gangs import clock, gang, verdict
 from tests.fakes.memory_api import Api, Json

@@ -5,12 +5,12 @@ from typing import Any, cast
 
 import pytest
 
-from controllers.barrier.verdict_store import Requeue
 from controllers.podgroups.crds import FORBIDDEN_RETRY_SECONDS, PodGroupCrdOutcome, PodGroupCrdReconciler
 from jobset_gate import names
 from jobset_gate.kube.client import Client
 from jobset_gate.kube.errors import ApiError, Conflict, Forbidden, NotFound
 from jobset_gate.podgroups import crds
+from jobset_gate.runtime.workqueue import Requeue
 
 NAME = crds.crd_name(names.PLUGINS_GROUP)
 Json = dict[str, Any]

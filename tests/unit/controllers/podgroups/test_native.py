@@ -5,7 +5,6 @@ from typing import Any, cast
 import msgspec
 import pytest
 
-from controllers.barrier.verdict_store import Requeue
 from controllers.podgroups.native import NativePodGroups
 from jobset_gate import names
 from jobset_gate.kube.client import Client
@@ -13,6 +12,7 @@ from jobset_gate.kube.errors import AlreadyExists, NotFound
 from jobset_gate.kube.resources import Resource
 from jobset_gate.podgroups import native
 from jobset_gate.podgroups.native import PLURAL
+from jobset_gate.runtime.workqueue import Requeue
 from tests.unit.podgroups.test_native import RECORD, group, member
 
 Json = dict[str, Any]

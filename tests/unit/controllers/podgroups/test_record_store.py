@@ -7,7 +7,6 @@ from typing import Any
 import msgspec
 import pytest
 
-from controllers.barrier.verdict_store import Requeue
 from controllers.podgroups.record_store import RecordStore
 from jobset_gate import names
 from jobset_gate.fake.clock import VirtualClock
@@ -16,6 +15,7 @@ from jobset_gate.kube.resources import CONFIGMAPS
 from jobset_gate.podgroups.model import Flavor, PodGroupKey
 from jobset_gate.podgroups.record import AdmissionRecord, AdmissionState, decode_record
 from jobset_gate.podgroups.snapshot import GroupSnapshot, RecordRef
+from jobset_gate.runtime.workqueue import Requeue
 from tests.fakes.podgroups.cluster import PLUGINS, InMemoryCluster
 from tests.fakes.podgroups.objects import key, pod, pod_group, record
 from tests.fakes.podgroups.snapshots import group_snapshot
