@@ -101,7 +101,7 @@ class Client:
     ) -> T:
         """One page: the List object, with metadata.continue if there is more. Expired: `continue_` is too old.
 
-        TooLarge: the page has more than `most_bytes`.
+        TooLarge: the page has more than `max_bytes`.
         """
         params = _without_empty(
             labelSelector=label_selector,

@@ -86,7 +86,7 @@ class MemoryClient:
         field_selector: str = "",
         limit: int | None = None,
         continue_: str = "",
-        most_bytes: int | None = None,
+        max_bytes: int | None = None,
         type: Any = dict,
     ) -> Any:
         wanted = dict(term.split("=", 1) for term in label_selector.split(",") if term)
