@@ -17,9 +17,9 @@ import structlog
 from jobset_gate.kube.client import Client
 from jobset_gate.kube.errors import ApiError, KubeError
 from jobset_gate.kube.resources import Resource
+from jobset_gate.runtime.decoder import WatchProblem
 from jobset_gate.runtime.informer import Informer
 from jobset_gate.runtime.store import ObjectChange
-from jobset_gate.runtime.watch_problems import WatchProblem
 from webhook.certs import verify
 from webhook.certs.ca import is_valid
 from webhook.certs.ca_injector import CaInjector, InjectedCas, WriteConflict
