@@ -14,18 +14,13 @@ from enum import StrEnum
 
 import msgspec
 
-from bench import workers
+from bench import managed_fields, workers
 from jobset_gate import names
-from jobset_gate.fake import manifests
-from jobset_gate.fake.apiserver import jobs as job_defaults
-from jobset_gate.fake.apiserver import managed
-from jobset_gate.fake.apiserver import pods as pod_defaults
-from jobset_gate.fake.apiserver.encoding import copy
-from jobset_gate.fake.apiserver.jsonpatch import patched
-from jobset_gate.fake.apiserver.kinds import ServedKinds
-from jobset_gate.fake.apiserver.managed import FieldManager
-from jobset_gate.fake.job import pods as job_pods
-from jobset_gate.fake.jobset import admission_defaults, render
+from jobset_gate.fake import job_pods, jobset_jobs, manifests
+from jobset_gate.fake.apiserver import rules
+from jobset_gate.fake.apiserver.patches import json_patched
+from jobset_gate.fake.apiserver.responses import copy
+from jobset_gate.fake.jobset_admission import default_operations
 from jobset_gate.fake.kubelet.pod_status import (
     ContainerRecord,
     PodRecord,
@@ -37,17 +32,11 @@ from jobset_gate.fake.kubelet.pod_status import (
 from jobset_gate.fake.kubelet.pod_status import render as render_status
 from jobset_gate.fake.objects import FakeObject, Json, stamp
 from jobset_gate.injection import inject
-from jobset_gate.kube.resources import PODS
 from jobset_gate.settings import Barrier, Settings
 
 TARGET = "workers"
 STREAM = "http://jobset-gate-stream.jobset-gate-system.svc:8082"
 PODS_PER_NODE = 8
-_SHAPE = ServedKinds().of(PODS).shape
-_WRITERS = {
-    "made": FieldManager("kube-controller-manager", "Update", "v1"),
-    "status": FieldManager("kubelet", "Update", "v1", "status"),
-}
 
 
 class PodStep(StrEnum):
@@ -94,7 +83,7 @@ def jobset(plan: GangPlan) -> Json:
     user = manifests.jobset(plan.name, plan.namespace, replicated_jobs=[worker], config=config)
     settings = Settings(barrier=Barrier(stream_url=STREAM)) if plan.token else Settings()
     gated = inject.injected(user, None, settings=settings, token=plan.token).document
-    stored: Json = patched(copy(gated), admission_defaults.operations(gated))
+    stored: Json = json_patched(copy(gated), default_operations(gated))
     return stored
 
 
@@ -102,15 +91,15 @@ def jobs(stored: Json) -> list[Json]:
     """The Jobs of a JobSet that has a uid, as they are sent to the API server."""
     seen = msgspec.convert({key: stored.get(key) or {} for key in ("metadata", "spec", "status")}, FakeObject)
     (wanted,) = stored["spec"]["replicatedJobs"]
-    return [render.job(seen, wanted, index) for index in range(wanted["replicas"])]
+    return [jobset_jobs.job(seen, wanted, index) for index in range(wanted["replicas"])]
 
 
 def job_as_stored(job: Json, rng: random.Random, now: float) -> Json:
     """What an API server makes of a new Job."""
     made: Json = copy(job)
     made["metadata"] |= {"uid": new_uid(rng), "creationTimestamp": stamp(now), "generation": 1}
-    job_defaults.default(made)
-    job_defaults.prepare(made, stamp(now))
+    rules.default_job(made)
+    rules.prepare_job(made, stamp(now))
     return made
 
 
@@ -176,15 +165,16 @@ class GangPods:
         pod["metadata"] |= {"creationTimestamp": stamp(self._now), "generation": 1}
         pod["metadata"]["finalizers"] = [names.JOB_TRACKING_FINALIZER]
         pod["spec"] |= workers.service_account(pod["spec"])
-        pod_defaults.default(pod)
-        pod_defaults.prepare(pod, stamp(self._now))
+        rules.default_pod(pod)
+        rules.prepare_pod(pod, stamp(self._now))
         now = stamp(self._now)
-        managed.track(None, pod, _WRITERS["made"], _SHAPE, now=now, without=("status",))
-        told = {**pod, "status": {**self.status(0, step, "uid"), "qosClass": pod["status"]["qosClass"]}}
-        managed.track(pod, told, _WRITERS["status"], _SHAPE, now=now, without=("spec",))
-        if self._lean:
-            del told["metadata"]["managedFields"]
-        return told
+        whole = {**pod, "status": {**self.status(0, step, "uid"), "qosClass": pod["status"]["qosClass"]}}
+        if not self._lean:
+            whole["metadata"]["managedFields"] = [
+                managed_fields.entry("kube-controller-manager", whole, "metadata", "spec", time=now),
+                managed_fields.entry("kubelet", whole, "status", subresource="status", time=now),
+            ]
+        return whole
 
     def _node(self, index: int) -> str:
         place = self._number * int(self._job.spec["parallelism"]) + index

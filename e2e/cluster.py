@@ -11,9 +11,9 @@ from pathlib import Path
 from typing import Any, Final
 
 from e2e import commands
-from jobset_gate.fake import crd_removal
 from jobset_gate.kube import access
 from jobset_gate.kube.client import Client
+from tests.fakes.crds import remove_crds
 
 CONFIG: Final = Path(__file__).with_name("kind.yaml")
 CONTROL_PLANE: Final = "node-role.kubernetes.io/control-plane"
@@ -47,12 +47,12 @@ class E2eCluster:
             self.kubectl("--namespace=kube-system", "rollout", "status", what, limit, seconds=SETTLED_SECONDS + 10)
 
     def remove_crds(self, *names: str) -> None:
-        """Away with these kinds and all their objects; see crd_removal.py. Raises commands.Failed."""
+        """Away with these kinds and all their objects; see tests.fakes.crds. Raises commands.Failed."""
 
         async def remove() -> None:
             reached = await access.from_kubeconfig(self.kubeconfig)
             async with asyncio.timeout(GONE_SECONDS), Client(reached, user_agent="jobset-gate-e2e") as client:
-                await crd_removal.remove(client, *names)
+                await remove_crds(client, *names)
 
         try:
             asyncio.run(remove())

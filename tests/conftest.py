@@ -1,4 +1,4 @@
-"""The planes of the tests: `plane` runs a test on the embedded API server and again on the real one."""
+"""The planes of the tests: `plane` is the real API server, `embedded_plane` the one in memory."""
 
 from __future__ import annotations
 
@@ -69,6 +69,11 @@ class _OncePerThing(LoadScopeScheduling):  # type: ignore[misc]  # it ships no t
 
 def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
     """Otherwise as they were found."""
+    for item in items:
+        fixtures = getattr(item, "fixturenames", ())
+        param = getattr(item, "callspec", None) and item.callspec.params.get("plane", "real")  # type: ignore[attr-defined]
+        if "real_plane" in fixtures or ("plane" in fixtures and param in {None, "real"}):
+            item.add_marker(pytest.mark.real)
     items.sort(key=lambda item: not item.nodeid.startswith(_FIRST))
 
 
@@ -128,10 +133,10 @@ async def embedded_plane(control_plane_binaries: Binaries, tmp_path: Path) -> As
         await server.stop()
 
 
-@pytest.fixture(params=["embedded", pytest.param("real", marks=pytest.mark.real)])
+@pytest.fixture
 def plane(request: pytest.FixtureRequest) -> Plane:
-    """The embedded API server, then the real one: the same test has to pass on both."""
-    made: Plane = request.getfixturevalue(f"{request.param}_plane")
+    """The real API server. A test that needs no more than the embedded one says so: `parametrize("plane", ...)`."""
+    made: Plane = request.getfixturevalue(f"{getattr(request, 'param', 'real')}_plane")
     return made
 
 

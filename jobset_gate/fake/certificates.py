@@ -1,4 +1,4 @@
-"""A throw-away CA and a server certificate for 127.0.0.1, for the webhooks of the simulation."""
+"""A throw-away certificate for the webhooks of the played JobSet: self-signed, its own CA."""
 
 from __future__ import annotations
 
@@ -14,51 +14,46 @@ from cryptography.hazmat.primitives import hashes, serialization
 from cryptography.hazmat.primitives.asymmetric import ec
 from cryptography.x509.oid import NameOID
 
-HOST = "127.0.0.1"
-_LIFE = timedelta(days=365)
-_SLACK = timedelta(days=1)  # for clocks that disagree
+_VALIDITY = timedelta(days=365)
+_CLOCK_SKEW = timedelta(days=1)
+_USAGE = x509.KeyUsage(
+    digital_signature=True, key_cert_sign=True, crl_sign=True, content_commitment=False, key_encipherment=False,
+    data_encipherment=False, key_agreement=False, encipher_only=False, decipher_only=False,
+)  # fmt: skip
 
 
 @dataclass(frozen=True, slots=True)
 class ServerIdentity:
-    """A server's TLS context and the PEM of the CA that signed its certificate."""
+    """A server's TLS context and the PEM of the CA that clients have to trust."""
 
     context: ssl.SSLContext
     ca_pem: bytes
 
 
-def localhost() -> ServerIdentity:
-    """Made anew at every call."""
-    ca_key, key = (ec.generate_private_key(ec.SECP256R1()) for _ in range(2))
-    ca = _builder("simulation CA", ca_key.public_key(), issuer="simulation CA")
-    ca = ca.add_extension(x509.BasicConstraints(ca=True, path_length=0), critical=True)
-    ca_certificate = ca.sign(ca_key, hashes.SHA256())
-    leaf = _builder(HOST, key.public_key(), issuer="simulation CA")
-    address = x509.IPAddress(ipaddress.ip_address(HOST))
-    leaf = leaf.add_extension(x509.SubjectAlternativeName([address]), critical=False)
-    certificate = leaf.sign(ca_key, hashes.SHA256())
-    return ServerIdentity(_context(certificate, key), ca_certificate.public_bytes(serialization.Encoding.PEM))
-
-
-def _builder(subject: str, key: ec.EllipticCurvePublicKey, *, issuer: str) -> x509.CertificateBuilder:
-    now = datetime.now(UTC)
-    return (
+def server_identity(host: str) -> ServerIdentity:
+    """For a DNS name or an IP address; a new key at every call."""
+    try:
+        alternative: x509.GeneralName = x509.IPAddress(ipaddress.ip_address(host))
+    except ValueError:
+        alternative = x509.DNSName(host)
+    key, now = ec.generate_private_key(ec.SECP256R1()), datetime.now(UTC)
+    name = x509.Name([x509.NameAttribute(NameOID.COMMON_NAME, host)])
+    certificate = (
         x509.CertificateBuilder()
-        .subject_name(_name(subject))
-        .issuer_name(_name(issuer))
-        .public_key(key)
+        .subject_name(name)
+        .issuer_name(name)
+        .public_key(key.public_key())
         .serial_number(x509.random_serial_number())
-        .not_valid_before(now - _SLACK)
-        .not_valid_after(now + _LIFE)
+        .not_valid_before(now - _CLOCK_SKEW)
+        .not_valid_after(now + _VALIDITY)
+        .add_extension(x509.BasicConstraints(ca=True, path_length=0), critical=True)
+        .add_extension(_USAGE, critical=True)
+        .add_extension(x509.SubjectAlternativeName([alternative]), critical=False)
+        .add_extension(x509.SubjectKeyIdentifier.from_public_key(key.public_key()), critical=False)
+        .sign(key, hashes.SHA256())
     )
-
-
-def _name(text: str) -> x509.Name:
-    return x509.Name([x509.NameAttribute(NameOID.COMMON_NAME, text)])
-
-
-def _context(certificate: x509.Certificate, key: ec.EllipticCurvePrivateKey) -> ssl.SSLContext:
-    pem = certificate.public_bytes(serialization.Encoding.PEM) + key.private_bytes(
+    pem = certificate.public_bytes(serialization.Encoding.PEM)
+    private = key.private_bytes(
         serialization.Encoding.PEM, serialization.PrivateFormat.PKCS8, serialization.NoEncryption()
     )
     context = ssl.create_default_context(ssl.Purpose.CLIENT_AUTH)
@@ -66,6 +61,6 @@ def _context(certificate: x509.Certificate, key: ec.EllipticCurvePrivateKey) -> 
     with tempfile.TemporaryDirectory() as folder:
         file = Path(folder) / "server.pem"
         file.touch(mode=0o600)
-        file.write_bytes(pem)
+        file.write_bytes(pem + private)
         context.load_cert_chain(file)
-    return context
+    return ServerIdentity(context, pem)

@@ -1,22 +1,21 @@
-"""Puts the simulation together: the actors alone, for any API server, and the whole embedded cluster."""
+"""The embedded cluster: the played controllers and kubelets for any API server, and all of it with one in memory."""
 
 from __future__ import annotations
 
 import asyncio
 import gc
 import time
-from collections.abc import Awaitable, Callable, Coroutine, Iterable, Sequence
+from collections.abc import Coroutine, Sequence
 from contextlib import AsyncExitStack
-from dataclasses import replace
 from typing import Any, Self
 
 from jobset_gate.fake import jobset_crd
 from jobset_gate.fake.apiserver import ApiServer
 from jobset_gate.fake.clock import VirtualClock, VirtualLoop
 from jobset_gate.fake.faults import Faults
-from jobset_gate.fake.job.controller import JobController
-from jobset_gate.fake.jobset.admission import JobSetAdmission
-from jobset_gate.fake.jobset.controller import JobSetController
+from jobset_gate.fake.job_controller import JobController
+from jobset_gate.fake.jobset_admission import JobSetAdmission
+from jobset_gate.fake.jobset_controller import JobSetController
 from jobset_gate.fake.kubelet import Behaviour, FakeNode, Kubelets
 from jobset_gate.fake.objects import Clock
 from jobset_gate.fake.tasks import BackgroundTasks
@@ -25,18 +24,19 @@ from jobset_gate.kube.client import Client
 
 ONE_NODE = (FakeNode("node-0", pods=100_000),)
 CONNECTIONS = 64
-SELDOM = (100_000, 50, 100)  # thresholds of Python's collector, which finds next to nothing in all these objects
+SELDOM = (100_000, 50, 100)
+"""Thresholds of Python's garbage collector, which finds next to nothing in all these objects."""
 
 
 class Actors:
     """Everything but the API server, for one cluster or (with `namespace`) for one namespace of it.
 
-    `async with Actors(access, ...) as actors`. Each actor has its own client, whose user agent is its name:
-    `jobset-controller`, `job-controller`, `kubelets`, `simulation`. `with_jobs`: play the Job controller too.
-    `install`: the JobSet CRD and JobSet's webhooks, which are cluster-wide. `clean_up`: take the webhooks and the nodes
-    away again at the end; the CRD stays, since JobSets depend on it and kube-controller-manager's garbage collector
-    takes half a minute to learn of a new one. An actor that fails ends nothing by itself: `until` raises its error, and
-    so does leaving.
+    `async with Actors(access, ...) as actors`. Each controller has its own client, whose user agent is its name:
+    `jobset-controller`, `job-controller`, `kubelets`, `simulation`. `with_jobs`: play the Job controller, too.
+    The JobSet CRD and JobSet's webhooks are installed cluster-wide. `clean_up`: delete the webhooks and the nodes at
+    the end; the CRD stays, since JobSets depend on it and kube-controller-manager's garbage collector takes half a
+    minute to learn of a new one. `kubelets`: further settings of Kubelets. The failure of one controller ends nothing
+    by itself: `until` raises it, and so does leaving.
     """
 
     def __init__(
@@ -47,49 +47,30 @@ class Actors:
         namespace: str | None = None,
         nodes: Sequence[FakeNode] = ONE_NODE,
         behaviour: Behaviour | None = None,
-        reaction_seconds: float = 0.0,
         with_jobs: bool = False,
-        install: bool = True,
         clean_up: bool = True,
-        heartbeat: bool = False,
-        autoscaler: bool = False,
-        schedule: bool = True,
         pod_backoff: float = 10.0,
-        seed: int = 0,
+        **kubelets: Any,
     ) -> None:
         self.access = access
         self.clock = clock or current_clock()
-        self.namespace = namespace
-        self.admission = JobSetAdmission()
-        self._install = install
+        self._namespace = namespace
         self._clean_up = clean_up
-        self._crew = BackgroundTasks()
+        self._admission = JobSetAdmission()
+        self._tasks = BackgroundTasks()
         self._stack = AsyncExitStack()
-        self.client = _client(access, "simulation")
-        self._clients = {name: _client(access, name) for name in ("jobset-controller", "job-controller", "kubelets")}
-        self.jobsets = JobSetController(
-            self._clients["jobset-controller"], self.clock, reaction_seconds=reaction_seconds, namespace=namespace
-        )
-        self.kubelets = Kubelets(
-            self._clients["kubelets"],
-            self.clock,
-            nodes,
-            behaviour,
-            namespace=namespace,
-            heartbeat=heartbeat,
-            autoscaler=autoscaler,
-            schedule=schedule,
-            seed=seed,
-        )
+        self._clients = {name: Client(access, user_agent=name, connections=CONNECTIONS) for name in _NAMES}
+        self.client = self._clients["simulation"]
+        own = self._clients.__getitem__
+        self.jobsets = JobSetController(own("jobset-controller"), self.clock, namespace)
+        self.kubelets = Kubelets(own("kubelets"), self.clock, nodes, behaviour, namespace=namespace, **kubelets)
         self.jobs: JobController | None = None
         if with_jobs:
-            self.jobs = JobController(
-                self._clients["job-controller"], self.clock, pod_backoff=pod_backoff, namespace=namespace
-            )
+            self.jobs = JobController(own("job-controller"), self.clock, namespace, pod_backoff=pod_backoff)
 
     async def __aenter__(self) -> Self:
         async with AsyncExitStack() as stack:
-            for client in (self.client, *self._clients.values()):
+            for client in self._clients.values():
                 await stack.enter_async_context(client)
             await self._start(stack)
             self._stack = stack.pop_all()
@@ -99,68 +80,59 @@ class Actors:
         await self._stack.aclose()
 
     async def until(self, what: Coroutine[Any, Any, object]) -> None:
-        """Wait for `what`; the error of an actor that fails meanwhile is raised at once."""
-        await self._crew.until(what)
+        """Wait for `what`; the error of a controller that fails meanwhile is raised at once."""
+        await self._tasks.until(what)
 
     async def stop_controllers(self) -> None:
-        """All actors stop; the API server stays as it is. Raises the error of one that failed."""
-        await self._crew.stop()
+        """Stop all of them; the API server stays as it is. Raises the error of one that failed."""
+        await self._tasks.stop()
 
     async def _start(self, stack: AsyncExitStack) -> None:
-        if self._install:
-            await self._install_jobset(stack)
+        await self._install_jobset(stack)
         if self._clean_up:
             stack.push_async_callback(self.kubelets.clean_up)
-        stack.push_async_callback(self._crew.stop)
-        actors: list[tuple[str, JobSetController | JobController | Kubelets]] = [
+        stack.push_async_callback(self._tasks.stop)
+        started: list[tuple[str, JobSetController | JobController | Kubelets]] = [
             ("jobset-controller", self.jobsets),
             ("kubelets", self.kubelets),
         ]
         if self.jobs is not None:
-            actors.append(("job-controller", self.jobs))
-        for name, actor in actors:
-            self._crew.start(name, actor.run())
-        await self._crew.until(_all(actor.wait_synced for _, actor in actors))
+            started.append(("job-controller", self.jobs))
+        for name, one in started:
+            self._tasks.start(name, one.run())
+        for _, one in started:
+            await self._tasks.until(one.wait_synced())
 
     async def _install_jobset(self, stack: AsyncExitStack) -> None:
         await jobset_crd.install(self.client)
-        await self.admission.start()
-        stack.push_async_callback(self.admission.stop)
+        await self._admission.start()
+        stack.push_async_callback(self._admission.stop)
         if self._clean_up:
-            stack.push_async_callback(self.admission.uninstall, self.client)
-        await self.admission.install(self.client)
-        await self.admission.wait_in_force(self.client, self.namespace or "default")
+            stack.push_async_callback(self._admission.uninstall, self.client)
+        await self._admission.install(self.client)
+        await self._admission.wait_in_force(self.client, self._namespace or "default")
+
+
+_NAMES = ("simulation", "jobset-controller", "job-controller", "kubelets")
 
 
 class EmbeddedCluster:
     """A whole cluster in this process: `async with EmbeddedCluster(...) as cluster`.
 
-    The clock is the running loop's if that is virtual, else the wall's. What Actors takes may be given here, too.
+    The clock is the running loop's if that is virtual, else the wall's. `actors`: settings of Actors.
     """
 
-    def __init__(
-        self,
-        *,
-        clock: Clock | None = None,
-        faults: Faults | None = None,
-        nodes: Sequence[FakeNode] = ONE_NODE,
-        behaviour: Behaviour | None = None,
-        **actors: Any,
-    ) -> None:
+    def __init__(self, *, clock: Clock | None = None, faults: Faults | None = None, **actors: Any) -> None:
         self.clock = clock or current_clock()
         self.faults = faults or Faults()
         self.server = ApiServer(faults=self.faults, clock=self.clock)
         self._thresholds = gc.get_threshold()
-        self._settings = {"nodes": nodes, "behaviour": behaviour, "with_jobs": True, "clean_up": False, **actors}
+        self._settings = {"with_jobs": True, "clean_up": False, **actors}
         self._actors: Actors | None = None
 
     @property
     def access(self) -> Access:
         return Access(server=self.server.url)
-
-    @property
-    def url(self) -> str:
-        return self.server.url
 
     @property
     def actors(self) -> Actors:
@@ -171,7 +143,7 @@ class EmbeddedCluster:
 
     @property
     def client(self) -> Client:
-        """One that is open, for whoever uses the cluster."""
+        """An open client, for the cluster's user."""
         return self.actors.client
 
     @property
@@ -181,12 +153,6 @@ class EmbeddedCluster:
     @property
     def jobsets(self) -> JobSetController:
         return self.actors.jobsets
-
-    @property
-    def jobs(self) -> JobController:
-        jobs = self.actors.jobs
-        assert jobs is not None  # noqa: S101  # made with_jobs
-        return jobs
 
     async def __aenter__(self) -> Self:
         gc.set_threshold(*SELDOM)
@@ -213,27 +179,7 @@ class EmbeddedCluster:
         await self.actors.until(what)
 
 
-def actors_for(access: Access, **settings: Any) -> Actors:
-    """The actors for a real control plane, which has a Job controller of its own; see Actors for the settings."""
-    return Actors(access, **{"with_jobs": False, "heartbeat": True, **settings})
-
-
 def current_clock() -> Clock:
     """The running loop's clock if its time is virtual, else the wall's."""
     loop = asyncio.get_running_loop()
     return VirtualClock(loop) if isinstance(loop, VirtualLoop) else time.time
-
-
-def spread(
-    count: int, pods: int = 110, *, name: str = "node", every: float = 0.0, first: float = 0.0
-) -> list[FakeNode]:
-    """`count` nodes of that size; the first joins after `first` seconds, each next one `every` seconds later."""
-    return [replace(FakeNode(f"{name}-{number}", pods), ready_at=first + every * number) for number in range(count)]
-
-
-def _client(access: Access, name: str) -> Client:
-    return Client(access, user_agent=name, connections=CONNECTIONS)
-
-
-async def _all(waits: Iterable[Callable[[], Awaitable[None]]]) -> None:
-    await asyncio.gather(*(wait() for wait in waits))

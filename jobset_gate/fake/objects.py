@@ -1,9 +1,9 @@
-"""Kubernetes objects as the simulated controllers hold them, and the few helpers that all of them need."""
+"""Kubernetes objects as the played controllers hold them."""
 
 from __future__ import annotations
 
 import copy
-from collections.abc import Callable, Iterable, Iterator, Mapping
+from collections.abc import Callable, Iterable, Mapping
 from datetime import UTC, datetime
 from typing import Any
 
@@ -37,7 +37,7 @@ class FakeObjectMeta(msgspec.Struct, rename="camel", omit_defaults=True):
 
 
 class FakeObject(msgspec.Struct, omit_defaults=True):
-    """An object with spec and status, both as plain JSON. Shared with a cache: change a `thawed` one only."""
+    """An object with spec and status, both as plain JSON. Shared with a cache: change a `mutable_copy` only."""
 
     metadata: FakeObjectMeta
     spec: Json = msgspec.field(default_factory=dict)
@@ -58,7 +58,7 @@ class FakeObject(msgspec.Struct, omit_defaults=True):
 
 
 def keep_whole(seen: FakeObject) -> FakeObject:
-    """An informer's conversion for those that keep whole objects."""
+    """The conversion of an informer that keeps whole objects."""
     return seen
 
 
@@ -67,13 +67,8 @@ def stamp(at: float) -> str:
     return datetime.fromtimestamp(int(at), UTC).isoformat().replace("+00:00", "Z")
 
 
-def seconds(text: str | None) -> float | None:
-    """The time that `stamp` wrote."""
-    return None if not text else datetime.fromisoformat(text).timestamp()
-
-
 def controller_of(meta: FakeObjectMeta) -> Json | None:
-    """The owner reference that says controller: true."""
+    """The owner reference with controller: true."""
     return next((owner for owner in meta.owner_references if owner.get("controller")), None)
 
 
@@ -95,28 +90,20 @@ def holds(conditions: Iterable[Mapping[str, Any]] | None, kind: str) -> bool:
 
 
 def format_indexes(numbers: Iterable[int]) -> str:
-    """Indexes in the form of a Job's completedIndexes: "0,2-4"."""
-    parts = [str(low) if low == high else f"{low}-{high}" for low, high in _ranges(sorted(numbers))]
-    return ",".join(parts)
+    """A Job's completedIndexes: "0,2-4"."""
+    ranges: list[list[int]] = []
+    for number in sorted(numbers):
+        if ranges and number == ranges[-1][1] + 1:
+            ranges[-1][1] = number
+        else:
+            ranges.append([number, number])
+    return ",".join(str(low) if low == high else f"{low}-{high}" for low, high in ranges)
 
 
 def parse_indexes(text: str) -> set[int]:
-    """The indexes that `runs` wrote."""
+    """The indexes of `format_indexes`."""
     found: set[int] = set()
     for part in text.split(",") if text else ():
         low, _, high = part.partition("-")
         found.update(range(int(low), int(high or low) + 1))
     return found
-
-
-def _ranges(ordered: list[int]) -> Iterator[tuple[int, int]]:
-    start = end = None
-    for number in ordered:
-        if end is not None and number == end + 1:
-            end = number
-            continue
-        if start is not None and end is not None:
-            yield start, end
-        start = end = number
-    if start is not None and end is not None:
-        yield start, end

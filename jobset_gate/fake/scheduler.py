@@ -1,22 +1,144 @@
-"""The scheduler's part: pods without a node get one that has joined and has room, or are told why not."""
+"""The played kube-scheduler: node usage, and one decision per pod: bind it, or report why no node fits."""
 
 from __future__ import annotations
 
 import asyncio
-from collections.abc import Callable
+from collections import Counter
+from collections.abc import Iterator
 
 from jobset_gate.fake.kubelet.behaviour import FakeNode, FaultScript
-from jobset_gate.fake.kubelet.pods import KubeletPod
-from jobset_gate.fake.kubelet.write_queue import WriteQueue
-from jobset_gate.fake.node_usage import NodeUsage
-from jobset_gate.fake.objects import Clock, Json, Key, stamp
+from jobset_gate.fake.kubelet.pods import KubeletPod, Placement
+from jobset_gate.fake.objects import Clock, Key, stamp
+from jobset_gate.fake.tasks import WriteQueue
 from jobset_gate.kube.client import Client, PatchType
 from jobset_gate.kube.errors import KubeError
-from jobset_gate.kube.resources import EVENTS, PODS
+from jobset_gate.kube.resources import PODS
+from jobset_gate.podgroups.fit import requests
+from jobset_gate.podgroups.fit.requests import Amounts
+from jobset_gate.podgroups.fit.selection import NodeFacts as Target
+from jobset_gate.podgroups.fit.selection import NodeSelection
+
+_SCORED = {"cpu": 100, "memory": 200 * 1024 * 1024 * 1000}
+"""In thousandths: what a pod without requests counts for, so that such pods are spread, too."""
+
+
+class _NodeLoad:
+    """One node and the pods on it."""
+
+    def __init__(self, node: FakeNode) -> None:
+        self.node = node
+        self.target = Target(name=node.name, labels=node.all_labels, taints=node.taints)
+        self._all = requests.parse_amounts(node.room)
+        self._free = dict(self._all)
+        self._load = dict.fromkeys(_SCORED, 0)
+        self.pods: dict[str, Placement] = {}
+
+    def add(self, uid: str, placement: Placement) -> None:
+        if uid not in self.pods:
+            self.pods[uid] = placement
+            self._account(placement, 1)
+
+    def remove(self, uid: str) -> bool:
+        placement = self.pods.pop(uid, None)
+        if placement is not None:
+            self._account(placement, -1)
+        return placement is not None
+
+    def lacking(self, amounts: Amounts) -> list[str]:
+        """The resources of which there is too little; a node without `allocatable` counts pods only."""
+        limited = self.node.allocatable is not None
+        return [
+            name
+            for name, many in amounts.items()
+            if (limited or name == requests.PODS) and many > self._free.get(name, 0)
+        ]
+
+    def score(self) -> tuple[float, float]:
+        """The lower, the better: cpu and memory in use, then the number of pods."""
+        crowd = 1 - self._free[requests.PODS] / max(1, self._all[requests.PODS])
+        if self.node.allocatable is None:
+            return crowd, crowd
+        return sum(min(1.0, self._load[name] / max(1, self._all.get(name, 0))) for name in _SCORED), crowd
+
+    def reasons(self, placement: Placement) -> Iterator[str]:
+        """The first filter that rejects; of resources every one that is short."""
+        tolerant = NodeSelection(tolerations=placement.selection.tolerations)
+        if not tolerant.admits(self.target):
+            yield "node(s) had untolerated taint(s)"
+        elif not placement.selection.matches(self.target):
+            yield "node(s) didn't match Pod's node affinity/selector"
+        else:
+            for name in self.lacking(placement.requests):
+                yield "Too many pods" if name == requests.PODS else f"Insufficient {name}"
+
+    def _account(self, placement: Placement, sign: int) -> None:
+        for name, many in placement.requests.items():
+            self._free[name] = self._free.get(name, 0) - sign * many
+        for name, least in _SCORED.items():
+            self._load[name] += sign * (placement.requests.get(name, 0) or least)
+
+
+class NodeUsage:
+    """All nodes, and which pod is on which."""
+
+    def __init__(self) -> None:
+        self._nodes: dict[str, _NodeLoad] = {}
+        self._node_of: dict[str, _NodeLoad] = {}
+        self._selected: dict[NodeSelection, list[_NodeLoad]] = {}
+
+    def join(self, node: FakeNode) -> None:
+        """A new node, or a changed one, which keeps its pods."""
+        load, before = _NodeLoad(node), self._nodes.get(node.name)
+        for uid, placement in before.pods.items() if before else ():
+            load.add(uid, placement)
+            self._node_of[uid] = load
+        self._nodes[node.name] = load
+        self._selected.clear()
+
+    def leave(self, name: str) -> None:
+        load = self._nodes.pop(name, None)
+        for uid in load.pods if load else ():
+            self._node_of.pop(uid, None)
+        self._selected.clear()
+
+    def has_pod(self, uid: str) -> bool:
+        return uid in self._node_of
+
+    def place(self, uid: str, name: str, placement: Placement) -> None:
+        """The pod is bound to that node, or about to be."""
+        load = self._nodes.get(name)
+        if load is None or self._node_of.get(uid) is load:
+            return
+        self.release(uid)
+        load.add(uid, placement)
+        self._node_of[uid] = load
+
+    def release(self, uid: str) -> bool:
+        """Whether the pod was on a node."""
+        load = self._node_of.pop(uid, None)
+        return load is not None and load.remove(uid)
+
+    def best(self, placement: Placement) -> str | None:
+        """The node with the lowest score of those that fit."""
+        loads = self._selected.get(placement.selection)
+        if loads is None:
+            loads = [load for load in self._nodes.values() if placement.selection.admits(load.target)]
+            self._selected[placement.selection] = loads
+        fitting = (load for load in loads if not load.lacking(placement.requests))
+        found = min(fitting, key=_NodeLoad.score, default=None)
+        return None if found is None else found.node.name
+
+    def why_none(self, placement: Placement) -> str:
+        """In kube-scheduler's words."""
+        if not self._nodes:
+            return "no nodes available to schedule pods"
+        counted = Counter(reason for load in self._nodes.values() for reason in load.reasons(placement))
+        reasons = sorted(f"{count} {reason}" for reason, count in counted.items())
+        return f"0/{len(self._nodes)} nodes are available: {', '.join(reasons)}."
 
 
 class ExternalScheduler:
-    """Stands where the scheduler would, on a control plane that has one of its own."""
+    """Takes the place of Scheduler on a control plane that has one of its own."""
 
     def join(self, node: FakeNode) -> None:
         """A node more."""
@@ -24,108 +146,96 @@ class ExternalScheduler:
     def leave(self, name: str) -> None:
         """A node less."""
 
-    def changed(self, old: KubeletPod | None, new: KubeletPod | None) -> None:
+    def on_change(self, old: KubeletPod | None, new: KubeletPod | None) -> None:
         """A watch event of a pod."""
 
     def rescan(self) -> None:
-        """Nothing waits here."""
+        """No pod waits here."""
 
 
 class Scheduler:
-    """kube-scheduler's usual way, pod by pod: the highest priority first, then who has waited longest, each on the
-    node with the least on it of those that it may use and that have room. No pod is ever preempted.
+    """Pod by pod: the highest priority first, then the oldest, each on the best node that fits. No preemption."""
 
-    `autoscaler`: tell by an event, as a cluster autoscaler does, that a node is on its way while one has yet to join.
-    """
-
-    def __init__(
-        self, client: Client, clock: Clock, script: FaultScript, writer: WriteQueue, *, autoscaler: bool
-    ) -> None:
+    def __init__(self, client: Client, clock: Clock, script: FaultScript, writes: WriteQueue) -> None:
         self._client = client
         self._clock = clock
         self._script = script
-        self._writer = writer
-        self._autoscaler = autoscaler
-        self._places = NodeUsage()
+        self._writes = writes
+        self._usage = NodeUsage()
         self._pending: dict[Key, KubeletPod] = {}
-        self._fresh: dict[Key, None] = {}
-        self._told: dict[str, tuple[str, str]] = {}
-        self._scaled: set[str] = set()
+        self._new: dict[Key, None] = {}
+        self._reported: dict[str, tuple[str, str]] = {}
         self._all = False
-        self._round: asyncio.Handle | None = None
-        self.more_to_come: Callable[[], bool] = lambda: False
-        """Whether a node has yet to join."""
+        self._pass: asyncio.Handle | None = None
 
     def join(self, node: FakeNode) -> None:
-        self._places.join(node)
+        self._usage.join(node)
         self.rescan()
 
     def leave(self, name: str) -> None:
-        self._places.leave(name)
+        self._usage.leave(name)
 
-    def changed(self, old: KubeletPod | None, new: KubeletPod | None) -> None:
+    def on_change(self, old: KubeletPod | None, new: KubeletPod | None) -> None:
         """A watch event of a pod."""
         pod = new or old
         if pod is None:
             return
-        if new is not None and not new.node and not new.deleting and not new.over:
-            self._waits(old, new)
+        if new is not None and not new.node and not new.deleting and not new.ended:
+            self._on_pending(old, new)
             return
         self._pending.pop(pod.key, None)
-        self._fresh.pop(pod.key, None)
-        if new is None or new.over or not new.node:
-            self._told.pop(pod.uid, None)
-            self._scaled.discard(pod.uid)
-            if self._places.release(pod.uid) and self._pending:
+        self._new.pop(pod.key, None)
+        if new is None or new.ended or not new.node:
+            self._reported.pop(pod.uid, None)
+            if self._usage.release(pod.uid) and self._pending:
                 self.rescan()
         else:
-            self._places.take(new.uid, new.node, new.placement)
+            self._usage.place(new.uid, new.node, new.placement)
 
     def rescan(self) -> None:
-        """Look at all waiting pods once more, soon."""
+        """Try all pending pods again, soon."""
         self._all = True
-        self._soon()
+        self._schedule_pass()
 
-    def _waits(self, old: KubeletPod | None, new: KubeletPod) -> None:
+    def _on_pending(self, old: KubeletPod | None, new: KubeletPod) -> None:
         if not new.ours:
             return
         changed = old is not None and (old.gated != new.gated or old.placement is not new.placement)
         if new.key not in self._pending or changed:
-            self._fresh[new.key] = None
-            self._soon()
+            self._new[new.key] = None
+            self._schedule_pass()
         self._pending[new.key] = new
 
-    def _soon(self) -> None:
-        if self._round is None:
-            self._round = asyncio.get_running_loop().call_soon(self._go_round)
+    def _schedule_pass(self) -> None:
+        if self._pass is None:
+            self._pass = asyncio.get_running_loop().call_soon(self._run_pass)
 
-    def _go_round(self) -> None:
-        """Those that have come, or all: in order, those alike in vain only once."""
-        self._round = None
-        keys = self._pending if self._all else self._fresh
+    def _run_pass(self) -> None:
+        """New pods, or all; a placement that fits nowhere is tried once."""
+        self._pass = None
+        keys = self._pending if self._all else self._new
         pods = sorted((self._pending[key] for key in keys), key=lambda pod: -pod.priority)
         self._all = False
-        self._fresh.clear()
-        in_vain: dict[int, str] = {}
+        self._new.clear()
+        unschedulable: dict[int, str] = {}
         for pod in pods:
-            self._try(pod, in_vain)
+            self._try(pod, unschedulable)
 
-    def _try(self, pod: KubeletPod, in_vain: dict[int, str]) -> None:
-        """Bind it or say why not."""
-        if self._places.holds(pod.uid):
-            return  # the binding is on its way
+    def _try(self, pod: KubeletPod, unschedulable: dict[int, str]) -> None:
+        if self._usage.has_pod(pod.uid):
+            return  # the binding is in flight
         if pod.gated:
-            self._tell(pod, "SchedulingGated", "Scheduling is blocked due to non-empty scheduling gates")
+            self._report(pod, "SchedulingGated", "Scheduling is blocked due to non-empty scheduling gates")
             return
-        why = self._script.unschedulable(pod) or in_vain.get(id(pod.placement), "")
-        node = None if why else self._places.best(pod.placement)
+        why = self._script.unschedulable(pod) or unschedulable.get(id(pod.placement), "")
+        node = None if why else self._usage.best(pod.placement)
         if node is None:
             if not why:
-                why = in_vain[id(pod.placement)] = self._places.why_none(pod.placement)
-            self._tell(pod, "Unschedulable", why)
+                why = unschedulable[id(pod.placement)] = self._usage.why_none(pod.placement)
+            self._report(pod, "Unschedulable", why)
             return
-        self._places.take(pod.uid, node, pod.placement)
-        self._writer.put(f"bind {pod.uid}", lambda: self._bind(pod, node))
+        self._usage.place(pod.uid, node, pod.placement)
+        self._writes.put(f"bind {pod.uid}", lambda: self._bind(pod, node))
 
     async def _bind(self, pod: KubeletPod, node: str) -> None:
         body = {
@@ -137,18 +247,14 @@ class Scheduler:
         try:
             await self._client.post(PODS.path(pod.key[0], pod.key[1], "binding"), body)
         except KubeError:
-            self._places.release(pod.uid)
+            self._usage.release(pod.uid)
             self.rescan()
             raise
 
-    def _tell(self, pod: KubeletPod, reason: str, message: str) -> None:
-        if self._told.get(pod.uid) == (reason, message):
-            return
-        self._told[pod.uid] = (reason, message)
-        self._writer.put(f"bind {pod.uid}", lambda: self._write_condition(pod, reason, message))
-        if self._autoscaler and reason == "Unschedulable" and self.more_to_come() and pod.uid not in self._scaled:
-            self._scaled.add(pod.uid)
-            self._writer.put(f"scale {pod.uid}", lambda: self._write_event(pod))
+    def _report(self, pod: KubeletPod, reason: str, message: str) -> None:
+        if self._reported.get(pod.uid) != (reason, message):
+            self._reported[pod.uid] = (reason, message)
+            self._writes.put(f"bind {pod.uid}", lambda: self._write_condition(pod, reason, message))
 
     async def _write_condition(self, pod: KubeletPod, reason: str, message: str) -> None:
         condition = {
@@ -162,19 +268,3 @@ class Scheduler:
         await self._client.patch(
             PODS, pod.key[1], pod.key[0], body=body, patch=PatchType.STRATEGIC, subresource="status"
         )
-
-    async def _write_event(self, pod: KubeletPod) -> None:
-        now = stamp(self._clock())
-        namespace, name = pod.key
-        event: Json = {
-            "metadata": {"name": f"{name}.{pod.uid}", "namespace": namespace},
-            "involvedObject": {"apiVersion": "v1", "kind": "Pod", "name": name, "namespace": namespace, "uid": pod.uid},
-            "type": "Normal",
-            "reason": "TriggeredScaleUp",
-            "message": "pod triggered scale-up",
-            "source": {"component": "cluster-autoscaler"},
-            "firstTimestamp": now,
-            "lastTimestamp": now,
-            "count": 1,
-        }
-        await self._client.create(EVENTS, event)

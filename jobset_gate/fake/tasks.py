@@ -1,13 +1,18 @@
-"""Background tasks that must not die unnoticed."""
+"""Background tasks whose failure is noticed, bounded parallel calls, and queued writes to the API server."""
 
 from __future__ import annotations
 
 import asyncio
 import logging
-from collections.abc import Coroutine
+from collections.abc import Awaitable, Callable, Coroutine, Iterable
 from typing import Any
 
-log = logging.getLogger(__name__)
+from jobset_gate.kube.errors import AlreadyExists, Conflict, KubeError, NotFound
+
+_log = logging.getLogger(__name__)
+
+Call = Callable[[], Awaitable[object]]
+RETRY_SECONDS = 0.5
 
 
 class BackgroundTasks:
@@ -20,11 +25,11 @@ class BackgroundTasks:
 
     def start(self, name: str, work: Coroutine[Any, Any, None]) -> None:
         task = asyncio.create_task(work, name=name)
-        task.add_done_callback(self._ended)
+        task.add_done_callback(self._on_done)
         self._tasks.append(task)
 
     async def until(self, what: Coroutine[Any, Any, object]) -> None:
-        """Wait for `what`, but not longer than the crew lives: its failure is raised."""
+        """Wait for `what`; the failure of a task is raised at once."""
         wanted = asyncio.ensure_future(what)
         failed = asyncio.ensure_future(self.failed.wait())
         try:
@@ -45,10 +50,77 @@ class BackgroundTasks:
         if self.failure is not None:
             raise self.failure
 
-    def _ended(self, task: asyncio.Task[None]) -> None:
+    def _on_done(self, task: asyncio.Task[None]) -> None:
         if task.cancelled() or task.exception() is None:
             return
-        log.error("%s failed", task.get_name(), exc_info=task.exception())
+        _log.error("%s failed", task.get_name(), exc_info=task.exception())
         if self.failure is None:
             self.failure = task.exception()
         self.failed.set()
+
+
+async def run_bounded(limit: asyncio.Semaphore, calls: Iterable[Call]) -> None:
+    """Make all calls; the first error is raised once all have ended, AlreadyExists only if there is no other."""
+
+    async def one(call: Call) -> None:
+        async with limit:
+            await call()
+
+    outcomes = await asyncio.gather(*(one(call) for call in calls), return_exceptions=True)
+    # AlreadyExists may be a creation of this controller that its cache does not show yet.
+    problems = [outcome for outcome in outcomes if isinstance(outcome, BaseException)]
+    problems.sort(key=lambda problem: isinstance(problem, AlreadyExists))
+    if problems:
+        raise problems[0]
+
+
+class WriteQueue:
+    """Writes a bounded number at once, one at a time per key; a later write replaces one that has not begun.
+
+    NotFound and Conflict end a write: the object is gone, or another one has its name. Any other failure of the API is
+    logged and the write is retried, unless a newer one was queued.
+    """
+
+    def __init__(self, parallel: int) -> None:
+        self._parallel = parallel
+        self._next: dict[str, Call] = {}
+        self._busy: set[str] = set()
+        self._keys: asyncio.Queue[str] = asyncio.Queue()
+
+    def put(self, key: str, write: Call) -> None:
+        known = key in self._next
+        self._next[key] = write
+        if not known and key not in self._busy:
+            self._keys.put_nowait(key)
+
+    async def run(self) -> None:
+        async with asyncio.TaskGroup() as group:
+            for _ in range(self._parallel):
+                group.create_task(self._work())
+
+    async def _work(self) -> None:
+        while True:
+            key = await self._keys.get()
+            write = self._next.pop(key, None)
+            if write is None:
+                continue
+            self._busy.add(key)
+            try:
+                await self._attempt(key, write)
+            finally:
+                self._busy.discard(key)
+                if key in self._next:
+                    self._keys.put_nowait(key)
+
+    async def _attempt(self, key: str, write: Call) -> None:
+        try:
+            await write()
+        except (NotFound, Conflict) as error:
+            _log.debug("%s: %s", key, error)
+        except KubeError as error:
+            _log.warning("%s: %s", key, error)
+            asyncio.get_running_loop().call_later(RETRY_SECONDS, self._retry, key, write)
+
+    def _retry(self, key: str, write: Call) -> None:
+        if key not in self._next:
+            self.put(key, write)

@@ -1,4 +1,4 @@
-"""Wait for something to become true of what an API server stores: by watching, never by asking again and again."""
+"""A live view of objects in an API server, and waits for a condition of them: by watching, never by polling."""
 
 from __future__ import annotations
 
@@ -14,9 +14,11 @@ from jobset_gate.kube.resources import Resource
 from jobset_gate.runtime.informer import Informer
 from jobset_gate.runtime.store import ObjectChange
 
-MANY = 50  # of more objects only every so often a look is taken, since each costs their number;
-LOOK_EVERY = 0.05  # seconds; a state that lasts less may then be missed
-SHOWN = 8000  # characters of what there was instead, when it took too long
+MANY = 50
+LOOK_EVERY = 0.05
+"""Seconds between two evaluations for more objects than MANY, since each costs their number."""
+SHOWN = 8000
+"""Characters of the objects in the error of a timeout."""
 
 
 class _AnyObject(msgspec.Struct, rename="camel", omit_defaults=True):
@@ -34,7 +36,7 @@ class _AnyObject(msgspec.Struct, rename="camel", omit_defaults=True):
 
 
 class ObjectView:
-    """All objects of one kind in one namespace (None: in all), live: `async with View(...) as view`."""
+    """All objects of one kind in one namespace (None: in all), live: `async with ObjectView(...) as view`."""
 
     def __init__(
         self,
@@ -46,9 +48,8 @@ class ObjectView:
         *,
         each: Callable[[Json], None] = lambda _: None,
     ) -> None:
-        """`each` is told every version of every object, also those that nobody's look at the whole would meet."""
+        """`each` gets every version of every object, also those between two evaluations of `until`."""
         self._changed, self._each = asyncio.Event(), each
-        self._raw: dict[Key, Json] = {}
         self._informer: Informer[_AnyObject, Json] = Informer(
             client,
             resource,
@@ -65,7 +66,7 @@ class ObjectView:
         self._task = asyncio.create_task(self._informer.run())
         try:
             await self._informer.wait_synced()
-        except BaseException:  # told to stop meanwhile
+        except BaseException:
             await self.__aexit__()
             raise
         return self
@@ -85,7 +86,7 @@ class ObjectView:
         return [self.objects[key] for key in sorted(self.objects)]
 
     async def until(self, holds: Callable[[list[Json]], bool], seconds: float = 60.0) -> list[Json]:
-        """The objects as soon as `holds` is true of them. Errors: TimeoutError, with what was there instead."""
+        """The objects as soon as `holds` is true of them. Errors: TimeoutError, with the objects instead."""
         try:
             async with asyncio.timeout(seconds):
                 while not holds(self.all()):

@@ -4,12 +4,12 @@ import asyncio
 from typing import Any, Final
 
 from jobset_gate import names
-from jobset_gate.fake import crd_removal
 from jobset_gate.fake.view import ObjectView
 from jobset_gate.kube.errors import ApiError, NotFound
 from jobset_gate.kube.resources import CONFIGMAPS, CRDS, JOBS, JOBSETS, PODS
 from jobset_gate.podgroups import crds
 from jobset_gate.podgroups.model import Format
+from tests.fakes.crds import remove_crds
 from tests.fakes.podgroups import manifests
 from tests.fakes.podgroups.manifests import gated, runs
 from tests.flow.podgroups.environment import GroupEnvironment
@@ -25,7 +25,7 @@ CPU: Final = 4
 
 async def kinds_are_gone(stage: GroupEnvironment) -> None:
     """As in a cluster into which nobody has brought them."""
-    await crd_removal.remove(stage.client, *crds.GROUPS)
+    await remove_crds(stage.client, *crds.GROUPS)
 
 
 async def kinds_are_made(stage: GroupEnvironment) -> None:

@@ -13,6 +13,7 @@ from jobset_gate.fake import jobset_crd
 from jobset_gate.kube.client import Client
 from jobset_gate.kube.errors import NotFound
 from jobset_gate.kube.resources import CRDS
+from tests.fakes.crds import remove_crds
 from tests.fakes.service_process import until_ready
 from tests.flow.environment import PATIENCE
 from tests.plane.places import Binaries
@@ -50,7 +51,7 @@ async def test_the_field_is_there_soon_after_jobset_is(bare: Real) -> None:
             await until_ready(manager.url)
             await jobset_crd.install(client)
             await until_extended(client)
-            await jobset_crd.uninstall(client)
+            await remove_crds(client, names.JOBSET_CRD)
             await jobset_crd.install(client)
             await until_extended(client)
             assert not controller.done()

@@ -32,7 +32,7 @@ def faults(embedded_plane: Embedded) -> Faults:
 async def test_throttled_patches_are_sent_again_when_the_server_says_so(stage: Environment, faults: Faults) -> None:
     stage.service.cut()
     throttled = faults.fail(Match(PODS, ("patch",), agent=OURS), status=429, retry_after=1, times=5)
-    await stage.apply(manifests.gang(jobs=2, pods=3))
+    await stage.create(manifests.gang(jobs=2, pods=3))
     await stage.until_running(6)
     assert throttled.struck == 5
 
@@ -40,16 +40,16 @@ async def test_throttled_patches_are_sent_again_when_the_server_says_so(stage: E
 async def test_failing_patches_leave_it_to_the_configmap(stage: Environment, faults: Faults) -> None:
     stage.service.cut()
     faults.fail(Match(PODS, ("patch",), agent=OURS), status=500, times=ALWAYS)
-    await stage.apply(manifests.gang(jobs=2, pods=3))
+    await stage.create(manifests.gang(jobs=2, pods=3))
     await stage.until_running(6)
 
 
 async def test_one_gang_that_cannot_be_kept_does_not_delay_the_others(stage: Environment, faults: Faults) -> None:
     bad = Match(CONFIGMAPS, ("create",), agent=OURS, when=lambda call: b"bad-" in call.body)
     broken = faults.fail(bad, status=500, times=ALWAYS)
-    await stage.apply(manifests.gang("bad", jobs=1, pods=2))
+    await stage.create(manifests.gang("bad", jobs=1, pods=2))
     for name in ("good", "better", "best"):
-        await stage.apply(manifests.gang(name, jobs=1, pods=2))
+        await stage.create(manifests.gang(name, jobs=1, pods=2))
     await stage.until_running(6)
     assert broken.struck > 0
     assert await stage.verdict("bad") is None
@@ -59,7 +59,7 @@ async def test_one_gang_that_cannot_be_kept_does_not_delay_the_others(stage: Env
 
 async def test_a_status_that_cannot_be_written_holds_up_no_release(stage: Environment, faults: Faults) -> None:
     refused = faults.fail(Match(JOBSETS, ("patch",), subresource="status", agent=OURS), status=500, times=ALWAYS)
-    await stage.apply(manifests.gang(jobs=2, pods=3))
+    await stage.create(manifests.gang(jobs=2, pods=3))
     await stage.until_running(6)
     refused.cancel()
     await stage.until_condition("gang", names.REASON_STARTED)
@@ -78,7 +78,7 @@ async def test_events_that_are_lost_doubled_or_mixed_up_change_nothing(
         faults.reorder_events(pods, times=1000)
     if trouble == "torn":
         faults.tear_events(pods, times=7, skip=3)
-    await stage.apply(manifests.gang(jobs=2, pods=3))
+    await stage.create(manifests.gang(jobs=2, pods=3))
     if trouble == "dropped":
         # What was dropped leaves no trace; the next list finds it.
         await stage.until_held(6)

@@ -11,8 +11,8 @@ from jobset_gate import names
 from jobset_gate.barrier.model import VerdictKind
 from jobset_gate.fake import manifests
 from jobset_gate.fake.kubelet import FakeNode, PodFault, PodMatch
-from jobset_gate.fake.kubelet.streaming_response import StreamRefused
-from jobset_gate.fake.kubelet.streaming_response import open_stream as request
+from jobset_gate.fake.kubelet.streams import StreamRefused
+from jobset_gate.fake.kubelet.streams import open_stream as request
 from jobset_gate.kube.resources import PODS
 from tests.fakes.crash_point import CrashPoint, crash_controllers
 from tests.flow.conftest import MakeEnvironment

@@ -1,31 +1,39 @@
-"""DELETE: preconditions, grace for running pods, finalizers, and what becomes of dependents."""
+"""DELETE with preconditions, grace and finalizers; binding and eviction of pods."""
 
 from __future__ import annotations
 
 from collections.abc import Mapping
 from dataclasses import dataclass
+from typing import Any
 
-from jobset_gate.fake.apiserver import bodies
-from jobset_gate.fake.apiserver.encoding import Obj, dig, encode, seconds, timestamp
-from jobset_gate.fake.apiserver.kinds import ServedKind
-from jobset_gate.fake.apiserver.namespaces import NAMESPACE
+from jobset_gate.fake.apiserver.kinds import NAMESPACES, ServedKind
 from jobset_gate.fake.apiserver.reads import matching
-from jobset_gate.fake.apiserver.requests import ApiRequest, RequestTarget
-from jobset_gate.fake.apiserver.state import ApiResponse, ServerState
-from jobset_gate.fake.apiserver.status_errors import bad_request, conflict, not_allowed
+from jobset_gate.fake.apiserver.requests import ApiRequest, RequestTarget, ServerState, parse_body
+from jobset_gate.fake.apiserver.responses import (
+    ApiResponse,
+    Obj,
+    bad_request,
+    conflict,
+    dig,
+    encode,
+    no_such_path,
+    not_allowed,
+    seconds,
+    timestamp,
+)
 from jobset_gate.fake.apiserver.store import StoredObject
 
 FOREGROUND = "foregroundDeletion"
 ORPHAN = "orphan"
 _DEFAULT_GRACE = 30
-#: Kinds whose deletion is answered with the object.
-_RETURNED = frozenset([("", "pods")])
-_POLICIES = ("", "Background", "Foreground", "Orphan")
+_PODS = ("", "pods")
+_POLICIES = {"": (), "Background": (), "Foreground": (FOREGROUND,), "Orphan": (ORPHAN,)}
+_CREATED = encode({"kind": "Status", "apiVersion": "v1", "metadata": {}, "status": "Success", "code": 201})
 
 
 @dataclass(frozen=True, slots=True)
 class DeleteOptions:
-    """DeleteOptions. grace: seconds, None for the object's own."""
+    """grace: seconds, None for the object's own."""
 
     uid: str = ""
     version: str = ""
@@ -33,95 +41,92 @@ class DeleteOptions:
     grace: int | None = None
 
 
-def read_options(call: ApiRequest) -> DeleteOptions:
-    """From body and query; the body wins. Errors: Problem 400."""
-    body = bodies.parse(call) if call.body else {}
-    return options_of(body if isinstance(body, dict) else {}, call.query)
-
-
-def options_of(body: Obj, query: Mapping[str, str]) -> DeleteOptions:
-    asked = query.get("gracePeriodSeconds", "")
-    grace = body.get("gracePeriodSeconds", int(asked) if asked.isdigit() else None)
+def _options(body: Any, query: Mapping[str, str]) -> DeleteOptions:
+    """From body and query; the body wins. Errors: StatusError 400."""
+    body = body if isinstance(body, dict) else {}
+    grace = query.get("gracePeriodSeconds", "")
     propagation = body.get("propagationPolicy") or query.get("propagationPolicy", "")
     if propagation not in _POLICIES:
         raise bad_request(f"propagationPolicy: Unsupported value: {propagation!r}")
     conditions = body.get("preconditions") or {}
-    return DeleteOptions(conditions.get("uid") or "", conditions.get("resourceVersion") or "", propagation, grace)
-
-
-async def delete(core: ServerState, call: ApiRequest) -> ApiResponse:
-    target = call.target
-    if not target.name or target.subresource:
-        raise not_allowed()
-    return await delete_one(core, call, read_options(call))
-
-
-async def delete_one(core: ServerState, call: ApiRequest, options: DeleteOptions) -> ApiResponse:
-    kind, target = call.kind, call.target
-    live = core.existing(kind, target.namespace, target.name)
-    _require(kind, live, options)
-    await core.admission.deletion(call, live.fresh())
-    live = core.existing(kind, target.namespace, target.name)
-    _require(kind, live, options)
-    if call.dry_run:
-        return ApiResponse(200, _success(kind, live))
-    left = erase(core, kind, live, options)
-    gone = core.store.row(kind, *left.key) is None
-    return ApiResponse(200, _success(kind, live) if gone and kind.key not in _RETURNED else left.raw)
-
-
-async def delete_collection(core: ServerState, call: ApiRequest) -> ApiResponse:
-    options = read_options(call)
-    found = matching(core, call)
-    for row in found:
-        namespace, name = row.key
-        one = ApiRequest("delete", RequestTarget(call.kind, namespace or None, name), call.query, agent=call.agent)
-        if core.store.row(call.kind, namespace, name):
-            await delete_one(core, one, options)
-    items = b",".join(row.raw for row in found)
-    head = encode({"kind": f"{call.kind.kind}List", "apiVersion": call.kind.api_version})
-    return ApiResponse(
-        200, b'%s,"metadata":{"resourceVersion":"%d"},"items":[%s]}' % (head[:-1], core.store.revision, items)
+    return DeleteOptions(
+        conditions.get("uid") or "",
+        conditions.get("resourceVersion") or "",
+        propagation,
+        body.get("gracePeriodSeconds", int(grace) if grace.isdigit() else None),
     )
 
 
-def _require(kind: ServedKind, live: StoredObject, options: DeleteOptions) -> None:
+async def delete(state: ServerState, request: ApiRequest) -> ApiResponse:
+    if not request.target.name or request.target.subresource:
+        raise not_allowed()
+    return await delete_one(state, request, _options(parse_body(request) if request.body else {}, request.query))
+
+
+async def delete_one(state: ServerState, request: ApiRequest, options: DeleteOptions) -> ApiResponse:
+    kind = request.kind
+    live = state.existing(request.target)
+    _require_preconditions(kind, live, options)
+    await state.admission.deletion(request, live.fresh())
+    live = state.existing(request.target)
+    _require_preconditions(kind, live, options)
+    if request.dry_run:
+        return ApiResponse(200, _success(kind, live))
+    left = _erase(state, kind, live, options)
+    gone = state.store.row(kind, *left.key) is None
+    return ApiResponse(200, _success(kind, live) if gone and kind.key != _PODS else left.raw)
+
+
+async def delete_collection(state: ServerState, request: ApiRequest) -> ApiResponse:
+    options = _options(parse_body(request) if request.body else {}, request.query)
+    found = matching(state, request)
+    for row in found:
+        namespace, name = row.key
+        target = RequestTarget(request.kind, namespace or None, name)
+        if state.store.row(request.kind, namespace, name):
+            await delete_one(state, ApiRequest("delete", target, request.query, agent=request.agent), options)
+    items = b",".join(row.raw for row in found)
+    head = encode({"kind": f"{request.kind.kind}List", "apiVersion": request.kind.api_version})
+    body = b'%s,"metadata":{"resourceVersion":"%d"},"items":[%s]}' % (head[:-1], state.store.revision, items)
+    return ApiResponse(200, body)
+
+
+def _require_preconditions(kind: ServedKind, live: StoredObject, options: DeleteOptions) -> None:
     meta = live.meta
-    if options.uid and options.uid != meta["uid"]:
-        why = f"the UID in the precondition ({options.uid}) does not match the UID in record ({meta['uid']}). "
-        raise conflict(kind, meta["name"], why + "The object might have been deleted and then recreated", kind.kind)
-    if options.version and options.version != meta["resourceVersion"]:
-        why = (
-            f"the ResourceVersion in the precondition ({options.version}) does not match the ResourceVersion in record "
-        )
-        why = f"{why}({meta['resourceVersion']}). The object might have been modified"
-        raise conflict(kind, meta["name"], why, kind.kind)
+    for what, given, found in (
+        ("UID", options.uid, meta["uid"]),
+        ("ResourceVersion", options.version, meta["resourceVersion"]),
+    ):
+        if given and given != found:
+            why = f"the {what} in the precondition ({given}) does not match the {what} in record ({found})"
+            raise conflict(kind, meta["name"], why, kind.kind)
 
 
-def erase(core: ServerState, kind: ServedKind, live: StoredObject, options: DeleteOptions) -> StoredObject:
-    """Delete, or mark as being deleted where a finalizer or a kubelet still has work; the last state."""
+def _erase(state: ServerState, kind: ServedKind, live: StoredObject, options: DeleteOptions) -> StoredObject:
+    """Delete, or set the deletion timestamp while finalizers or a kubelet still have work; the last state."""
     new = live.fresh()
     meta = new["metadata"]
-    finalizers = _finalizers(meta.get("finalizers") or [], options.propagation)
-    grace = _grace(kind, new, options)
-    if kind.key == NAMESPACE.key:
-        new["status"] = {**(new.get("status") or {}), "phase": "Terminating"}
-    waits = bool(finalizers) or grace > 0 or bool(kind.key == NAMESPACE.key and dig(new, "spec", "finalizers"))
-    if finalizers:
-        meta["finalizers"] = finalizers
-    else:
+    if options.propagation:
+        kept = [name for name in meta.get("finalizers") or () if name not in (FOREGROUND, ORPHAN)]
+        meta["finalizers"] = [*kept, *_POLICIES[options.propagation]]
+    if not meta.get("finalizers"):
         meta.pop("finalizers", None)
-    if not waits:
-        if "deletionGracePeriodSeconds" in meta:
-            meta["deletionGracePeriodSeconds"] = 0
-        return core.store.remove(kind, new)
-    _mark(core, meta, grace)
-    return live if encode(new) == live.raw else core.store.commit(kind, new)
+    grace = _grace(kind, new, options)
+    namespace_waits = False
+    if kind.key == NAMESPACES.key:
+        new["status"] = {**(new.get("status") or {}), "phase": "Terminating"}
+        namespace_waits = bool(dig(new, "spec", "finalizers"))
+    if meta.get("finalizers") or grace > 0 or namespace_waits:
+        _set_deletion_timestamp(state, meta, grace)
+        return live if encode(new) == live.raw else state.store.commit(kind, new)
+    if "deletionGracePeriodSeconds" in meta:
+        meta["deletionGracePeriodSeconds"] = 0
+    return state.store.remove(kind, new)
 
 
-def _mark(core: ServerState, meta: Obj, grace: int) -> None:
-    """Set the deletion's time, or bring it forward."""
-    when = core.clock() + grace
+def _set_deletion_timestamp(state: ServerState, meta: Obj, grace: int) -> None:
+    """Set it, or bring it forward."""
+    when = state.clock() + grace
     marked = meta.get("deletionTimestamp")
     if marked and (grace >= (meta.get("deletionGracePeriodSeconds") or 0) or seconds(marked) <= when):
         return
@@ -131,21 +136,12 @@ def _mark(core: ServerState, meta: Obj, grace: int) -> None:
     meta["deletionGracePeriodSeconds"] = grace
 
 
-def _finalizers(present: list[str], propagation: str) -> list[str]:
-    if not propagation:
-        return present
-    kept = [name for name in present if name not in (FOREGROUND, ORPHAN)]
-    return kept + {"Foreground": [FOREGROUND], "Orphan": [ORPHAN]}.get(propagation, [])
-
-
 def _grace(kind: ServedKind, obj: Obj, options: DeleteOptions) -> int:
-    """Seconds: only pods that run on a node are given any."""
-    if kind.key != ("", "pods") or not dig(obj, "spec", "nodeName"):
+    """Seconds: only pods that run on a node have any."""
+    ended = dig(obj, "status", "phase") in ("Succeeded", "Failed")
+    if kind.key != _PODS or ended or not dig(obj, "spec", "nodeName"):
         return 0
-    if dig(obj, "status", "phase") in ("Succeeded", "Failed"):
-        return 0
-    own = dig(obj, "spec", "terminationGracePeriodSeconds")
-    given = options.grace if options.grace is not None else own
+    given = dig(obj, "spec", "terminationGracePeriodSeconds") if options.grace is None else options.grace
     return max(0, int(_DEFAULT_GRACE if given is None else given))
 
 
@@ -155,3 +151,45 @@ def _success(kind: ServedKind, live: StoredObject) -> bytes:
     if kind.group:
         details["group"] = kind.group
     return encode({"kind": "Status", "apiVersion": "v1", "metadata": {}, "status": "Success", "details": details})
+
+
+# --- Subresources of pods ---------------------------------------------------------------------------------------------
+
+
+async def post_subresource(state: ServerState, request: ApiRequest) -> ApiResponse:
+    match request.kind.key, request.target.subresource:
+        case (("", "pods"), "binding"):
+            return _bind(state, request)
+        case (("", "pods"), "eviction"):
+            body = parse_body(request)
+            await delete_one(state, request, _options(dig(body, "deleteOptions"), request.query))
+            return ApiResponse(201, _CREATED)
+        case _:
+            raise no_such_path()
+
+
+def _bind(state: ServerState, request: ApiRequest) -> ApiResponse:
+    """Set the node of a pod. Errors: StatusError 409 for a pod that is bound, gated or being deleted."""
+    body = parse_body(request)
+    node = dig(body, "target", "name")
+    if not node:
+        raise bad_request("target.name: Required value")
+    pod = state.existing(request.target).fresh()
+    meta, spec, name = pod["metadata"], pod["spec"], request.target.name or ""
+    why = ""
+    if dig(body, "metadata", "uid") not in (None, "", meta["uid"]):
+        why = f"Precondition failed: UID in object meta: {meta['uid']}"
+    elif meta.get("deletionTimestamp"):
+        why = f"pod {name} is being deleted, cannot be assigned to a host"
+    elif spec.get("nodeName"):
+        why = f'pod {name} is already assigned to node "{spec["nodeName"]}"'
+    elif spec.get("schedulingGates"):
+        why = f"pod {name} has non-empty .spec.schedulingGates"
+    if why:
+        raise conflict(request.kind, name, why, "pods/binding")
+    spec["nodeName"] = node
+    others = [item for item in dig(pod, "status", "conditions") or () if item["type"] != "PodScheduled"]
+    bound = {"type": "PodScheduled", "status": "True", "lastProbeTime": None, "lastTransitionTime": state.now()}
+    pod.setdefault("status", {})["conditions"] = [*others, bound]
+    state.store.commit(request.kind, pod)
+    return ApiResponse(201, _CREATED)

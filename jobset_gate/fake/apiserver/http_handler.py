@@ -1,4 +1,4 @@
-"""The HTTP edge: bytes in, bytes out, problems turned into Status bodies."""
+"""HTTP in, HTTP out: requests to handlers, errors to Status bodies, and the little discovery that clients need."""
 
 from __future__ import annotations
 
@@ -8,19 +8,19 @@ from collections.abc import Awaitable, Callable
 
 from aiohttp import web
 
-from jobset_gate.fake.apiserver import deletes, discovery, reads, requests, writes
-from jobset_gate.fake.apiserver.encoding import encode
-from jobset_gate.fake.apiserver.requests import ApiRequest, RequestTarget
-from jobset_gate.fake.apiserver.state import ApiResponse, ServerState
-from jobset_gate.fake.apiserver.status_errors import StatusError, no_such_path, not_allowed
+from jobset_gate.fake.apiserver import deletes, reads, writes
+from jobset_gate.fake.apiserver.kinds import ServedKinds
+from jobset_gate.fake.apiserver.requests import ApiRequest, RequestTarget, ServerState, parse_target
+from jobset_gate.fake.apiserver.responses import ApiResponse, StatusError, encode, no_such_path, not_allowed
 from jobset_gate.fake.apiserver.watches import Watch
 from jobset_gate.fake.faults import Dropped, Fail
 
 LARGEST_BODY = 8 * 1024 * 1024
 _JSON = "application/json"
+_VERSION = {"major": "1", "minor": "36", "gitVersion": "v1.36.0-jobset-gate-fake", "platform": "linux/amd64"}
+_VERBS = {"POST": "create", "PUT": "update", "PATCH": "patch", "DELETE": "delete"}
 _log = logging.getLogger(__name__)
 
-_VERBS = {"POST": "create", "PUT": "update", "PATCH": "patch", "DELETE": "delete"}
 Handler = Callable[[ServerState, ApiRequest], Awaitable[ApiResponse]]
 _HANDLERS: dict[str, Handler] = {
     "create": writes.create,
@@ -34,82 +34,93 @@ _HANDLERS: dict[str, Handler] = {
 class HttpHandler:
     """`handle` is an aiohttp handler."""
 
-    def __init__(self, core: ServerState) -> None:
-        self._core = core
-        self._lists = reads.ListHandler(core)
+    def __init__(self, state: ServerState) -> None:
+        self._state = state
+        self._lists = reads.ListHandler(state)
 
-    async def handle(self, request: web.BaseRequest) -> web.StreamResponse:
-        if request.method == "GET" and (body := discovery.answer(self._core.kinds, request.path)) is not None:
+    async def handle(self, http: web.BaseRequest) -> web.StreamResponse:
+        if http.method == "GET" and (body := _discovery(self._state.kinds, http.path)) is not None:
             return web.Response(body=body, content_type="text/plain" if body == b"ok" else _JSON)
         warnings: list[str] = []
         try:
-            call = await self._call(request)
-            warnings = call.warnings
-            failed = await self._core.faults.before(call)
-            if failed is not None:
-                return _failure(failed)
-            if call.verb == "watch":
-                return await self._watch(request, call)
-            answer = await self._serve(call)
-            await self._core.faults.after(call)
-        except StatusError as problem:
-            answer = ApiResponse(problem.code, encode(problem.status()), problem.retry_after)
+            request = await self._read(http)
+            warnings = request.warnings
+            failure = await self._state.faults.before(request)
+            if failure is not None:
+                return _failure(failure)
+            if request.verb == "watch":
+                return await self._watch(http, request)
+            response = await self._serve(request)
+            await self._state.faults.after(request)
+        except StatusError as error:
+            response = ApiResponse(error.code, encode(error.status()), error.retry_after)
         except Dropped:
-            return _hang_up(request)
-        except Exception:  # noqa: BLE001  # whatever broke behind the edge, the client is owed an answer
-            _log.exception("%s %s", request.method, request.path)
+            return _drop_connection(http)
+        except Exception:  # noqa: BLE001 - the client gets an answer to any bug of the server
+            _log.exception("%s %s", http.method, http.path)
             broken = StatusError(500, "Internal error occurred: see the log of the embedded API server")
-            answer = ApiResponse(500, encode(broken.status()))
-        return _response(answer, warnings)
+            response = ApiResponse(500, encode(broken.status()))
+        return _response(response, warnings)
 
-    async def _call(self, request: web.BaseRequest) -> ApiRequest:
-        target = requests.target(self._core.kinds, request.path)
-        query = dict(request.query)
-        headers = request.headers
-        return ApiRequest(
-            _verb(request.method, target, query),
-            target,
-            query,
-            await _body(request),
-            headers.get("Content-Type", _JSON),
-            headers.get("User-Agent", "unknown"),
-        )
+    async def _read(self, http: web.BaseRequest) -> ApiRequest:
+        target = parse_target(self._state.kinds, http.path)
+        query, headers = dict(http.query), http.headers
+        content_type, agent = headers.get("Content-Type", _JSON), headers.get("User-Agent", "unknown")
+        verb = _verb(http.method, target, query)
+        return ApiRequest(verb, target, query, await _body(http), content_type, agent)
 
-    async def _serve(self, call: ApiRequest) -> ApiResponse:
-        if call.verb == "list":
-            return self._lists.list(call)
-        if call.verb == "get":
-            if call.target.subresource and not (call.target.subresource == "status" and call.kind.status):
+    async def _serve(self, request: ApiRequest) -> ApiResponse:
+        if request.verb == "list":
+            return self._lists.list(request)
+        if request.verb == "get":
+            subresource = request.target.subresource
+            if subresource and not (subresource == "status" and request.kind.status):
                 raise no_such_path()
-            return reads.get(self._core, call)
-        return await _HANDLERS[call.verb](self._core, call)
+            return reads.get(self._state, request)
+        return await _HANDLERS[request.verb](self._state, request)
 
-    async def _watch(self, request: web.BaseRequest, call: ApiRequest) -> web.StreamResponse:
-        faults = self._core.faults
-        watch = Watch(self._core, call)
+    async def _watch(self, http: web.BaseRequest, request: ApiRequest) -> web.StreamResponse:
+        faults = self._state.faults
+        watch = Watch(self._state, request)
         response = web.StreamResponse(headers={"Content-Type": _JSON})
-        faults.watches[watch] = call
+        faults.watches[watch] = request
         try:
-            await response.prepare(request)
+            await response.prepare(http)
             async for lines in watch.batches():
-                if faults.is_silent(watch):
-                    continue
-                await response.write(lines)
+                if not faults.is_silent(watch):
+                    await response.write(lines)
             if faults.is_silent(watch):
                 # Half-open: the stream never ends either, until the client goes away or the server stops.
                 await asyncio.get_running_loop().create_future()
             await response.write_eof()
         except ConnectionError:
-            # The client went away: nobody is left to tell.
-            _log.debug("watch of %s: the client is gone", call.kind.plural)
+            _log.debug("watch of %s: the client is gone", request.kind.plural)
         finally:
             watch.close()
             faults.watches.pop(watch, None)
         return response
 
 
+def _discovery(kinds: ServedKinds, path: str) -> bytes | None:
+    """Health, version, and the documents about one API group: not enough for kubectl."""
+    match path.strip("/").split("/"):
+        case ["healthz" | "readyz" | "livez"]:
+            return b"ok"
+        case ["version"]:
+            return encode(_VERSION)
+        case ["apis", group]:
+            versions = {kind.version: None for kind in kinds if kind.group == group}
+            listed = [{"groupVersion": f"{group}/{version}", "version": version} for version in versions]
+            return encode({"kind": "APIGroup", "name": group, "versions": listed}) if listed else None
+        case ["apis", group, version]:
+            plurals = [{"name": kind.plural} for kind in kinds if (kind.group, kind.version) == (group, version)]
+            return encode({"kind": "APIResourceList", "resources": plurals}) if plurals else None
+        case _:
+            return None
+
+
 def _verb(method: str, target: RequestTarget, query: dict[str, str]) -> str:
-    if method in ("GET", "HEAD"):
+    if method == "GET":
         if query.get("watch", "").lower() in ("1", "true", "t"):
             return "watch"
         return "get" if target.name else "list"
@@ -119,11 +130,11 @@ def _verb(method: str, target: RequestTarget, query: dict[str, str]) -> str:
     return "deletecollection" if verb == "delete" and target.name is None else verb
 
 
-async def _body(request: web.BaseRequest) -> bytes:
-    if not request.can_read_body:
+async def _body(http: web.BaseRequest) -> bytes:
+    if not http.can_read_body:
         return b""
     chunks, size = [], 0
-    async for chunk in request.content.iter_any():
+    async for chunk in http.content.iter_any():
         size += len(chunk)
         if size > LARGEST_BODY:
             raise StatusError(413, f"Request entity too large: limit is {LARGEST_BODY}")
@@ -142,13 +153,13 @@ def _response(answer: ApiResponse, warnings: list[str]) -> web.Response:
 
 
 def _failure(fail: Fail) -> web.Response:
-    problem = StatusError(fail.status, fail.message, retry_after=fail.retry_after)
-    body = encode(problem.status()) if fail.body is None else fail.body
+    error = StatusError(fail.status, fail.message, retry_after=fail.retry_after)
+    body = encode(error.status()) if fail.body is None else fail.body
     return _response(ApiResponse(fail.status, body, fail.retry_after), [])
 
 
-def _hang_up(request: web.BaseRequest) -> web.StreamResponse:
-    """Close the connection under the client's feet."""
-    if request.transport is not None:
-        request.transport.abort()
+def _drop_connection(http: web.BaseRequest) -> web.StreamResponse:
+    """Close the connection without an answer."""
+    if http.transport is not None:
+        http.transport.abort()
     return web.Response(status=500)

@@ -1,125 +1,222 @@
-"""PATCH bodies -> a function from the live object to the wanted one."""
+"""PATCH bodies: JSON patch (also for the answers of webhooks), merge patch, strategic merge patch, apply."""
 
 from __future__ import annotations
 
 from dataclasses import dataclass
 from typing import Any
 
-from jobset_gate.fake.apiserver import bodies, jsonpatch, mergepatch, strategic, typed
-from jobset_gate.fake.apiserver.apply import apply
-from jobset_gate.fake.apiserver.encoding import Obj, copy
-from jobset_gate.fake.apiserver.kinds import ServedKind
-from jobset_gate.fake.apiserver.managed import FieldManager
-from jobset_gate.fake.apiserver.requests import ApiRequest
-from jobset_gate.fake.apiserver.state import ServerState
-from jobset_gate.fake.apiserver.status_errors import StatusError, bad_request, cause, conflict, invalid
+from jobset_gate.fake.apiserver.apply import FieldManager, apply
+from jobset_gate.fake.apiserver.requests import ApiRequest, ServerState, parse_body, whole_object
+from jobset_gate.fake.apiserver.responses import Obj, StatusError, bad_request, cause, conflict, copy, dig, invalid
 from jobset_gate.fake.apiserver.store import StoredObject
 
 JSON = "application/json-patch+json"
 MERGE = "application/merge-patch+json"
 STRATEGIC = "application/strategic-merge-patch+json"
-APPLY = ("application/apply-patch+yaml", "application/apply-patch+cbor")
+APPLY = "application/apply-patch+yaml"
+
+_LIST_KEYS = {
+    "conditions": "type",
+    "containers": "name",
+    "env": "name",
+    "ephemeralContainers": "name",
+    "imagePullSecrets": "name",
+    "initContainers": "name",
+    "ownerReferences": "uid",
+    "ports": "containerPort",
+    "schedulingGates": "name",
+    "volumeMounts": "mountPath",
+    "volumes": "name",
+}
+"""Lists that a strategic merge patch merges by key; all others it replaces."""
 
 
-def unowned(kind: ServedKind, subresource: str) -> tuple[str, ...]:
-    """The top-level fields that this endpoint never writes, so that nobody owns them by it."""
-    if subresource == "status":
-        return ("spec", "metadata") if kind.custom else ("spec",)
-    return ("status",) if kind.status else ()
+def unowned(request: ApiRequest) -> tuple[str, ...]:
+    """The top-level fields that this endpoint never writes, so that it gives no ownership of them."""
+    if request.target.subresource == "status":
+        return ("spec", "metadata") if request.kind.custom else ("spec",)
+    return ("status",) if request.kind.status else ()
 
 
 @dataclass(frozen=True, slots=True)
-class Patch:
-    core: ServerState
-    call: ApiRequest
-    sort: str
+class ParsedPatch:
+    """Call it with the live object: the wanted one."""
+
+    state: ServerState
+    request: ApiRequest
     body: Any
 
     @property
     def applies(self) -> bool:
-        return self.sort in APPLY
+        return self.request.media_type == APPLY
 
     def __call__(self, live: StoredObject) -> Obj:
         if self.applies:
             return self._applied(live.fresh())
-        new = self._patched(live)
-        if not isinstance(new, dict) or not isinstance(new.get("metadata"), dict):
+        new = self._patched(live.fresh())
+        if not isinstance(dig(new, "metadata"), dict):
             raise bad_request("the patched object must have metadata")
-        return new
+        return new  # type: ignore[no-any-return]
 
     def new_object(self) -> Obj:
-        target = self.call.target
-        blank: Obj = {"apiVersion": self.call.kind.api_version, "kind": self.call.kind.kind}
-        blank["metadata"] = {"name": target.name}
-        if target.namespace:
-            blank["metadata"]["namespace"] = target.namespace
+        """What apply makes where there is no object. Errors: StatusError 409 if the patch names a uid."""
+        target, kind = self.request.target, self.request.kind
         if uid := self.body["metadata"].get("uid"):
-            raise conflict(
-                self.call.kind,
-                target.name or "",
-                f"uid mismatch: the provided object specified uid {uid}, and no existing object was found",
-            )
-        return self._applied(blank)
+            why = f"uid mismatch: the provided object specified uid {uid}, and no existing object was found"
+            raise conflict(kind, target.name or "", why)
+        meta = {"name": target.name, **({"namespace": target.namespace} if target.namespace else {})}
+        return self._applied({"apiVersion": kind.api_version, "kind": kind.kind, "metadata": meta})
 
     def _applied(self, live: Obj) -> Obj:
-        call = self.call
-        writer = FieldManager(call.manager, "Apply", call.kind.api_version, call.target.subresource)
-        new = apply(
-            live,
-            self.body,
-            writer,
-            call.kind.shape,
-            now=self.core.now(),
-            without=unowned(call.kind, call.target.subresource),
-            force=call.flag("force"),
-        )
-        # A precondition, also at an endpoint that takes nothing else of metadata.
-        if version := self.body["metadata"].get("resourceVersion"):
-            new["metadata"]["resourceVersion"] = version
+        request = self.request
+        writer = FieldManager(request.manager, "Apply", request.kind.api_version, request.target.subresource)
+        without = unowned(request)
+        new = apply(live, self.body, writer, now=self.state.now(), without=without, force=request.flag("force"))
+        # Preconditions, also at an endpoint that takes nothing else of metadata.
+        for name in ("resourceVersion", "uid"):
+            if given := self.body["metadata"].get(name):
+                new["metadata"][name] = given
         return new
 
-    def _patched(self, live: StoredObject) -> Any:
-        if self.sort == JSON:
-            return jsonpatch.patched(live.fresh(), self.body)
-        if self.sort == MERGE:
-            return mergepatch.merged(live.fresh(), self.body)
-        return strategic.merged(live.fresh(), self.body, self.call.kind.shape)
+    def _patched(self, live: Obj) -> Any:
+        match self.request.media_type:
+            case "application/json-patch+json":
+                return json_patched(live, self.body)
+            case "application/merge-patch+json":
+                return merged(live, self.body)
+            case _:
+                return strategic_merged(live, self.body)
 
 
-def reader(core: ServerState, call: ApiRequest) -> Patch:
-    """Errors: Problem 415 for a patch that is not served, 400 for a bad body, 422 for an apply without a manager."""
-    sort = call.content_type.partition(";")[0].strip()
-    served = (JSON, MERGE, *APPLY) if call.kind.custom else (JSON, MERGE, STRATEGIC, *APPLY)
+def read_patch(state: ServerState, request: ApiRequest) -> ParsedPatch:
+    """Errors: StatusError 415 for a patch that is not served, 400 for a bad body, 422 for apply without a manager."""
+    sort = request.media_type
+    served = (JSON, MERGE, APPLY) if request.kind.custom else (JSON, MERGE, STRATEGIC, APPLY)
     if sort not in served:
         listed = ", ".join(served)
         raise StatusError(
             415, f"the body of the request was in an unknown format - accepted media types include: {listed}"
         )
-    body = bodies.parse(call)
-    if sort in APPLY:
-        _check_apply(call, body)
-        if isinstance(body, dict):
-            typed.require(call.kind, {"metadata": {}, **body})
-        body = bodies.checked(call, copy(body))
-    elif sort == JSON:
-        if not isinstance(body, list):
-            raise bad_request("json: cannot unmarshal object into Go value of type jsonpatch.Patch")
-    elif not isinstance(body, dict):
-        raise bad_request("json: cannot unmarshal array into Go value of type map[string]interface {}")
-    return Patch(core, call, sort, body)
+    body = parse_body(request)
+    if sort == APPLY:
+        if not request.query.get("fieldManager"):
+            why = "Required value: is required for apply patch"
+            raise invalid(request.kind, "", [cause("fieldManager", why, "FieldValueRequired")])
+        body = whole_object(request, body)
+        if body["metadata"].get("managedFields"):
+            raise bad_request("metadata.managedFields must be nil")
+    elif not isinstance(body, list if sort == JSON else dict):
+        raise bad_request("json: cannot unmarshal the patch")
+    return ParsedPatch(state, request, body)
 
 
-def _check_apply(call: ApiRequest, body: Any) -> None:
-    if not call.query.get("fieldManager"):
-        why = "Required value: is required for apply patch"
-        options = ServedKind("meta.k8s.io", "v1", "patchoptions", "PatchOptions")
-        raise invalid(options, "", [cause("fieldManager", why, "FieldValueRequired")])
-    meta = body.get("metadata") if isinstance(body, dict) else None
-    if not isinstance(meta, dict):
-        return
-    if meta.get("managedFields"):
-        raise bad_request("metadata.managedFields must be nil")
-    if meta.get("name") not in (None, call.target.name):
-        raise bad_request(
-            f"the name of the object ({meta['name']}) does not match the name on the URL ({call.target.name})"
-        )
+def merged(document: Any, patch: Any) -> Any:
+    """JSON merge patch (RFC 7386). It changes `document`, not `patch`."""
+    if not isinstance(patch, dict):
+        return patch
+    result = document if isinstance(document, dict) else {}
+    for name, value in patch.items():
+        if value is None:
+            result.pop(name, None)
+        else:
+            result[name] = merged(result.get(name), value)
+    return result
+
+
+def strategic_merged(document: Obj, patch: Obj) -> Obj:
+    """A merge patch that merges lists by key; of its directives `$patch` and `$deleteFromPrimitiveList`."""
+    for name, value in patch.items():
+        if name.startswith("$deleteFromPrimitiveList/"):
+            field = name.partition("/")[2]
+            if field in document:
+                document[field] = [item for item in document[field] if item not in value]
+        if name.startswith("$"):
+            continue
+        if value is None:
+            document.pop(name, None)
+        elif isinstance(value, dict):
+            below = document.get(name)
+            document[name] = strategic_merged(below if isinstance(below, dict) else {}, value)
+        elif isinstance(value, list) and name in _LIST_KEYS:
+            document[name] = _merged_list(document.get(name) or [], value, _LIST_KEYS[name])
+        else:
+            document[name] = copy(value)
+    return document
+
+
+def _merged_list(items: list[Obj], patch: list[Obj], key: str) -> list[Obj]:
+    if any(change.get("$patch") == "replace" for change in patch):
+        return [copy(change) for change in patch if "$patch" not in change]
+    found = {item.get(key): item for item in items}
+    for change in patch:
+        if change.get("$patch") == "delete":
+            found.pop(change.get(key), None)
+        else:
+            found[change.get(key)] = strategic_merged(found.get(change.get(key)) or {}, change)
+    return list(found.values())
+
+
+# --- JSON patch (RFC 6902) --------------------------------------------------------------------------------------------
+
+
+def json_patched(document: Any, operations: list[Obj]) -> Any:
+    """Apply all operations to `document`, which changes. Errors: StatusError 422."""
+    for operation in operations:
+        path = dig(operation, "path")
+        if not isinstance(path, str) or (path and not path.startswith("/")):
+            raise _refused(f"not a JSON patch operation: {operation!r}")
+        try:
+            document = _patched_once(document, operation, _steps(path))
+        except (KeyError, IndexError, TypeError, ValueError) as error:
+            raise _refused(f"doc is missing path: {path}: missing value") from error
+    return document
+
+
+def _patched_once(document: Any, operation: Obj, path: list[str]) -> Any:
+    value = copy(operation.get("value"))
+    match operation.get("op"):
+        case "add" | "replace" if not path:
+            return value
+        case "add":
+            parent, last = _value_at(document, path[:-1]), path[-1]
+            if isinstance(parent, list):
+                parent.insert(len(parent) if last == "-" else _index(parent, last, end=1), value)
+            else:
+                parent[last] = value
+        case "replace":
+            parent = _value_at(document, path[:-1])
+            parent[_index(parent, path[-1]) if isinstance(parent, list) else path[-1]] = value
+        case "remove":
+            parent = _value_at(document, path[:-1])
+            del parent[_index(parent, path[-1]) if isinstance(parent, list) else path[-1]]
+        case "test":
+            try:
+                found = _value_at(document, path)
+            except (KeyError, IndexError, TypeError):
+                found = None
+            if found != value:
+                raise _refused(f"testing value {operation['path']} failed: test failed")
+        case other:
+            raise _refused(f"Unexpected kind: {other}")
+    return document
+
+
+def _steps(pointer: str) -> list[str]:
+    return [step.replace("~1", "/").replace("~0", "~") for step in pointer.split("/")[1:]]
+
+
+def _value_at(document: Any, path: list[str]) -> Any:
+    for step in path:
+        document = document[_index(document, step) if isinstance(document, list) else step]
+    return document
+
+
+def _index(items: list[Any], step: str, *, end: int = 0) -> int:
+    place = int(step)
+    if not 0 <= place < len(items) + end:
+        raise IndexError(step)
+    return place
+
+
+def _refused(message: str) -> StatusError:
+    return StatusError(422, f"the server rejected our request due to an error in our request: {message}")

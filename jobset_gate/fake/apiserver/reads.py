@@ -11,19 +11,24 @@ from dataclasses import dataclass
 import msgspec
 
 from jobset_gate.fake.apiserver import selectors
-from jobset_gate.fake.apiserver.encoding import Obj, decode, encode
 from jobset_gate.fake.apiserver.kinds import ServedKind
-from jobset_gate.fake.apiserver.requests import ApiRequest
-from jobset_gate.fake.apiserver.state import ApiResponse, ServerState
-from jobset_gate.fake.apiserver.status_errors import StatusError, bad_request, expired
+from jobset_gate.fake.apiserver.requests import ApiRequest, ServerState
+from jobset_gate.fake.apiserver.responses import (
+    ApiResponse,
+    Obj,
+    StatusError,
+    bad_request,
+    decode,
+    encode,
+    expired,
+)
 from jobset_gate.fake.apiserver.store import StoredObject
 
 _SNAPSHOTS_KEPT = 64
 
 
-def get(core: ServerState, call: ApiRequest) -> ApiResponse:
-    target = call.target
-    return ApiResponse(200, core.existing(call.kind, target.namespace, target.name).raw)
+def get(state: ServerState, request: ApiRequest) -> ApiResponse:
+    return ApiResponse(200, state.existing(request.target).raw)
 
 
 @dataclass(frozen=True, slots=True)
@@ -37,33 +42,33 @@ class _Page:
 class ListHandler:
     """Serves lists; a list in pages shows the state of its first page throughout."""
 
-    def __init__(self, core: ServerState) -> None:
-        self._core = core
+    def __init__(self, state: ServerState) -> None:
+        self._state = state
         self._snapshots: OrderedDict[str, tuple[int, list[StoredObject]]] = OrderedDict()
 
-    def list(self, call: ApiRequest) -> ApiResponse:
-        limit = _number(call.query, "limit")
-        page = self._resumed(call, limit) if call.query.get("continue") else self._first(call, limit)
-        return ApiResponse(200, _encoded(call.kind, page))
+    def list(self, request: ApiRequest) -> ApiResponse:
+        limit = _number(request.query, "limit")
+        page = self._resumed(request, limit) if request.query.get("continue") else self._first(request, limit)
+        return ApiResponse(200, _encoded(request.kind, page))
 
-    def _first(self, call: ApiRequest, limit: int) -> _Page:
-        rv = _number(call.query, "resourceVersion")
-        revision = self._core.store.revision
+    def _first(self, request: ApiRequest, limit: int) -> _Page:
+        rv = _number(request.query, "resourceVersion")
+        revision = self._state.store.revision
         if rv > revision:
             raise StatusError(504, f"Too large resource version: {rv}, current: {revision}", retry_after=1)
-        found = matching(self._core, call)
+        found = matching(self._state, request)
         if not limit or len(found) <= limit:
             return _Page(found, revision, "", 0)
-        token = self._core.new_uid()
+        token = self._state.new_uid()
         self._snapshots[token] = revision, found
         if len(self._snapshots) > _SNAPSHOTS_KEPT:
             self._snapshots.popitem(last=False)
         return _Page(found[:limit], revision, _continue(token, limit), len(found) - limit)
 
-    def _resumed(self, call: ApiRequest, limit: int) -> _Page:
-        token, start = _read_continue(call.query["continue"])
+    def _resumed(self, request: ApiRequest, limit: int) -> _Page:
+        token, start = _read_continue(request.query["continue"])
         snapshot = self._snapshots.get(token)
-        table = self._core.store.table(call.kind)
+        table = self._state.store.table(request.kind)
         if snapshot is None or snapshot[0] < table.floor:
             raise expired(
                 "The provided continue parameter is too old to display a consistent list result. You can start a new "
@@ -76,14 +81,14 @@ class ListHandler:
         return _Page(found[start:end], rv, _continue(token, end), len(found) - end)
 
 
-def matching(core: ServerState, call: ApiRequest) -> list[StoredObject]:
+def matching(state: ServerState, request: ApiRequest) -> list[StoredObject]:
     """The objects a list or watch is about, in order."""
-    kind = call.kind
-    matches = selectors.predicate(kind, call.query.get("labelSelector", ""), call.query.get("fieldSelector", ""))
-    table = core.store.table(kind)
-    rows = [table.rows[key] for key in table.span(call.target.namespace)]
-    if call.target.name is not None:
-        rows = [row for row in rows if row.key[1] == call.target.name]
+    kind = request.kind
+    matches = selectors.predicate(kind, request.query.get("labelSelector", ""), request.query.get("fieldSelector", ""))
+    table = state.store.table(kind)
+    rows = [table.rows[key] for key in table.span(request.target.namespace)]
+    if request.target.name is not None:
+        rows = [row for row in rows if row.key[1] == request.target.name]
     return rows if matches is None else [row for row in rows if matches(row)]
 
 

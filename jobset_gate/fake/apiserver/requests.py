@@ -1,15 +1,34 @@
-"""URL paths and queries -> what a request wants."""
+"""One API request: what its path addresses, its query, its body as an object; and what all handlers share."""
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+import random
+import uuid
+from collections.abc import Callable, Mapping
 from dataclasses import dataclass, field
+from typing import TYPE_CHECKING, Any
 from urllib.parse import unquote
 
-from jobset_gate.fake.apiserver.kinds import ServedKind, ServedKinds
-from jobset_gate.fake.apiserver.status_errors import cause, invalid, no_such_path
+import msgspec
+import yaml
 
-_OPTIONS = ServedKind("meta.k8s.io", "v1", "options", "Options")
+from jobset_gate.fake.apiserver.kinds import ServedKind, ServedKinds
+from jobset_gate.fake.apiserver.responses import (
+    Obj,
+    StatusError,
+    bad_request,
+    decode,
+    no_such_path,
+    not_found,
+    timestamp,
+)
+from jobset_gate.fake.apiserver.store import ObjectStore, StoredObject
+from jobset_gate.fake.faults import Faults
+
+if TYPE_CHECKING:
+    from jobset_gate.fake.apiserver.admission import WebhookAdmission
+
+_ALPHABET = "bcdfghjklmnpqrstvwxz2456789"
 
 
 @dataclass(frozen=True, slots=True)
@@ -24,7 +43,7 @@ class RequestTarget:
 
 @dataclass(slots=True)
 class ApiRequest:
-    """One API request. verb: get, list, watch, create, update, patch, delete or deletecollection."""
+    """verb: get, list, watch, create, update, patch, delete or deletecollection."""
 
     verb: str
     target: RequestTarget
@@ -41,15 +60,16 @@ class ApiRequest:
 
     @property
     def dry_run(self) -> bool:
-        value = self.query.get("dryRun", "")
-        if value not in ("", "All"):
-            raise invalid(_OPTIONS, "", [cause("dryRun", f'Unsupported value: ["{value}"]: supported values: "All"')])
-        return bool(value)
+        return bool(self.query.get("dryRun"))
 
     @property
     def manager(self) -> str:
-        """The field manager: as asked for, else what the client calls itself."""
+        """The field manager: the query's, else from the user agent."""
         return self.query.get("fieldManager") or self.agent.partition("/")[0][:128] or "unknown"
+
+    @property
+    def media_type(self) -> str:
+        return self.content_type.partition(";")[0].strip()
 
     def flag(self, name: str) -> bool:
         """A boolean of the query, as Go reads it."""
@@ -60,8 +80,46 @@ class ApiRequest:
             self.warnings.append(text)
 
 
-def target(kinds: ServedKinds, path: str) -> RequestTarget:
-    """Errors: Problem 404 for a path that leads nowhere."""
+@dataclass(slots=True)
+class ServerState:
+    """What every request handler shares. clock: seconds since 1970."""
+
+    store: ObjectStore
+    clock: Callable[[], float]
+    rng: random.Random
+    faults: Faults
+    admission: WebhookAdmission = field(init=False)
+
+    @property
+    def kinds(self) -> ServedKinds:
+        return self.store.kinds
+
+    def now(self) -> str:
+        return timestamp(self.clock())
+
+    def new_uid(self) -> str:
+        return str(uuid.UUID(int=self.rng.getrandbits(128), version=4))
+
+    def new_name(self, stem: str) -> str:
+        """What generateName makes: at most 63 characters, five of them random."""
+        return stem[:58] + "".join(self.rng.choices(_ALPHABET, k=5))
+
+    def existing(self, target: RequestTarget) -> StoredObject:
+        """Errors: StatusError 404."""
+        row = self.store.row(target.kind, target.namespace or "", target.name or "")
+        if row is None:
+            raise not_found(target.kind, target.name or "")
+        return row
+
+
+def with_identity(kind: ServedKind, obj: Obj) -> Obj:
+    """`obj` with kind and apiVersion, first, as everything is stored and answered."""
+    rest = {key: value for key, value in obj.items() if key not in ("kind", "apiVersion")}
+    return {"kind": kind.kind, "apiVersion": kind.api_version, **rest}
+
+
+def parse_target(kinds: ServedKinds, path: str) -> RequestTarget:
+    """Errors: StatusError 404 for a path that leads nowhere."""
     parts = [unquote(part) for part in path.strip("/").split("/")]
     match parts:
         case ["api", version, *rest]:
@@ -76,9 +134,49 @@ def target(kinds: ServedKinds, path: str) -> RequestTarget:
     if not rest or len(rest) > 3:
         raise no_such_path()
     kind = kinds.at(group, version, rest[0])
-    if kind is None or (kind.namespaced is False and namespace is not None):
-        raise no_such_path()
     name = rest[1] if len(rest) > 1 else None
+    if kind is None or (namespace is not None and not kind.namespaced):
+        raise no_such_path()
     if kind.namespaced and name is not None and namespace is None:
         raise no_such_path()
     return RequestTarget(kind, namespace, name, rest[2] if len(rest) > 2 else "")
+
+
+def parse_body(request: ApiRequest) -> Any:
+    """Errors: StatusError 400 for what cannot be read, 415 for a type that is not served."""
+    sort = request.media_type
+    if sort not in ("application/json", "") and not sort.endswith(("+json", "yaml")):
+        raise StatusError(415, f"the body of the request was in an unknown format: {sort}")
+    try:
+        return decode(request.body)
+    except (msgspec.DecodeError, UnicodeDecodeError) as error:
+        if not sort.endswith("yaml"):
+            raise bad_request(f"couldn't get version/kind; json parse error: {error}") from error
+    try:
+        return yaml.safe_load(request.body)
+    except yaml.YAMLError as error:
+        raise bad_request(f"error decoding YAML: {error}") from error
+
+
+def whole_object(request: ApiRequest, obj: Any) -> Obj:
+    """`obj` if it is of the target's kind, with the namespace of the path. Errors: StatusError 400."""
+    kind = request.kind
+    if not isinstance(obj, dict):
+        raise bad_request(f"the body must be an object, not {type(obj).__name__}")
+    given = obj.get("apiVersion"), obj.get("kind")
+    if given[0] not in (None, "", kind.api_version):
+        raise bad_request(
+            f"the API version in the data ({given[0]}) does not match the expected API version ({kind.api_version})"
+        )
+    if given[1] not in (None, "", kind.kind):
+        raise bad_request(f'{given[1]} in version "{kind.version}" cannot be handled as a {kind.kind}')
+    meta = obj.setdefault("metadata", {})
+    if not isinstance(meta, dict):
+        raise bad_request("metadata must be an object")
+    if not kind.namespaced:
+        meta.pop("namespace", None)
+    elif meta.get("namespace") not in (None, "", request.target.namespace):
+        raise bad_request("the namespace of the provided object does not match the namespace sent on the request")
+    else:
+        meta["namespace"] = request.target.namespace
+    return obj

@@ -1,7 +1,7 @@
-"""The objects, one growing version number over all of them, and what happened to them.
+"""The objects, one growing version number over all of them, and the history that watches resume from.
 
-Everything here is synchronous: a write is visible to every reader and watcher when `commit` returns. Stored objects are
-never changed in place; whoever wants to change one decodes a copy of its own.
+Everything is synchronous: a write is visible to every reader and watcher when `commit` returns. Stored objects never
+change in place; a writer decodes a copy.
 """
 
 from __future__ import annotations
@@ -10,25 +10,23 @@ from bisect import bisect_left, insort
 from collections import deque
 from collections.abc import Callable, Iterator, Mapping
 from dataclasses import dataclass, field
-from typing import Any
 
-from jobset_gate.fake.apiserver.encoding import Obj, copy, decode, encode
 from jobset_gate.fake.apiserver.kinds import ServedKind, ServedKinds
+from jobset_gate.fake.apiserver.responses import Obj, copy, decode, encode
 from jobset_gate.fake.apiserver.selectors import selectable
 from jobset_gate.kube.resources import Resource
 
 Key = tuple[str, str]
-#: (kind, event): called synchronously after each write.
 Listener = Callable[[ServedKind, "StoreEvent"], None]
+"""Called synchronously after each write."""
 
 
 @dataclass(frozen=True, slots=True)
 class StoredObject:
-    """One version of one object: its bytes, and of its content only what is asked for all the time.
+    """One version of one object, kept as bytes: 10,000 pods as dicts would cost the garbage collector half a second.
 
     raw: its JSON, kind and apiVersion first; `head` bytes of it are those two. meta: its metadata without
-    managedFields, not to be changed. fields: what field selectors can choose by. (Ten thousand pods as dicts would be
-    three million objects for Python's garbage collector to walk, half a second at a time.)
+    managedFields, read-only. fields: the values of field selectors.
     """
 
     raw: bytes
@@ -43,7 +41,7 @@ class StoredObject:
         return self.meta.get("labels") or {}
 
     def fresh(self) -> Obj:
-        """The whole object, decoded anew: the caller's to change."""
+        """A decoded copy of the whole object, which the caller may change."""
         return decode(self.raw)  # type: ignore[no-any-return]
 
     @property
@@ -54,9 +52,9 @@ class StoredObject:
 
 @dataclass(slots=True)
 class StoreEvent:
-    """One write. `old` is None for a creation; `deleted` says that `now` is the object's last state.
+    """One write. `old` is None for a creation; for a deletion `now` is the object's last state.
 
-    lines: what watches say of it, by event type; selected: by selector. Both are worked out when first asked for.
+    lines: the watch lines by event type; selected: by selector. Both are caches.
     """
 
     rv: int
@@ -81,14 +79,14 @@ class StoreEvent:
 
 
 class KindTable:
-    """All objects of one kind, sorted by (namespace, name), and the changes that watchers may still ask for."""
+    """All objects of one kind, sorted by (namespace, name), and the history from which a watch can resume."""
 
     def __init__(self, history: int) -> None:
         self.rows: dict[Key, StoredObject] = {}
         self.keys: list[Key] = []
         self.history: deque[StoreEvent] = deque()
-        #: Changes up to this version are forgotten.
         self.floor = 0
+        """History up to this version is gone."""
         self.watchers: set[Callable[[StoreEvent], None]] = set()
         self._most = history
 
@@ -114,7 +112,7 @@ class KindTable:
         for watcher in tuple(self.watchers):
             watcher(change)
 
-    def forget(self, rv: int) -> None:
+    def compact_history(self, rv: int) -> None:
         """Drop the history up to `rv`."""
         while self.history and self.history[0].rv <= rv:
             self.history.popleft()
@@ -150,14 +148,14 @@ class ObjectStore:
         return self.table(kind).rows.get((namespace, name))
 
     def commit(self, kind: ServedKind, obj: Obj) -> StoredObject:
-        """Write a creation or a change of an object that the caller gives away."""
+        """Store a new version of an object; the caller no longer owns it."""
         now = self._stored(kind, obj)
         table = self.table(kind)
         self._write(kind, table, StoreEvent(now.rv, table.rows.get(now.key), now))
         return now
 
     def remove(self, kind: ServedKind, last: Obj) -> StoredObject:
-        """Delete an object, whose last state the caller gives away."""
+        """Delete an object with this last state; the caller no longer owns it."""
         now = self._stored(kind, last)
         table = self.table(kind)
         self._write(kind, table, StoreEvent(now.rv, table.rows[now.key], now, deleted=True))
@@ -182,14 +180,14 @@ class ObjectStore:
         return StoredObject(encode(whole), head, self.revision, key, kept, selectable(kind, whole))
 
     def compact(self, rv: int | None = None) -> None:
-        """Forget all changes up to `rv` (None: all): watches from there get 410."""
+        """Drop the history up to `rv` (None: all of it): watches from there get 410."""
         for kind in self.kinds:
-            self.table(kind).forget(self.revision if rv is None else rv)
+            self.table(kind).compact_history(self.revision if rv is None else rv)
 
-    # Direct access for benches and tests: no admission, no defaults, no validation.
+    # Direct access for benchmarks and tests: no admission, no defaults, no checks.
 
     def put(self, resource: Resource, obj: Obj) -> Obj:
-        """Write `obj` as it is, made or replaced; it needs metadata.name (and .namespace). Returns what is stored."""
+        """Store `obj` as it is; it needs metadata.name (and .namespace). Returns the stored object."""
         return self.commit(self.kinds.of(resource), copy(obj)).fresh()
 
     def get(self, resource: Resource, name: str, namespace: str = "") -> Obj | None:
@@ -209,7 +207,3 @@ class ObjectStore:
         if row is None:
             raise KeyError((namespace, name))
         self.remove(kind, row.fresh())
-
-    def counts(self) -> dict[str, Any]:
-        """How many objects of each kind there are, for reports."""
-        return {kind.qualified: len(self.table(kind).rows) for kind in self.kinds if self.table(kind).rows}

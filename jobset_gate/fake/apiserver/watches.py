@@ -6,12 +6,10 @@ import asyncio
 from collections.abc import AsyncIterator, Callable
 
 from jobset_gate.fake.apiserver import selectors
-from jobset_gate.fake.apiserver.encoding import Obj, encode
 from jobset_gate.fake.apiserver.reads import matching
-from jobset_gate.fake.apiserver.requests import ApiRequest
+from jobset_gate.fake.apiserver.requests import ApiRequest, ServerState
+from jobset_gate.fake.apiserver.responses import Obj, StatusError, bad_request, encode, expired
 from jobset_gate.fake.apiserver.selectors import Predicate
-from jobset_gate.fake.apiserver.state import ServerState
-from jobset_gate.fake.apiserver.status_errors import StatusError, bad_request, expired
 from jobset_gate.fake.apiserver.store import StoredObject, StoreEvent
 
 BOOKMARK_SECONDS = 60.0
@@ -20,38 +18,38 @@ _INITIAL_END = "k8s.io/initial-events-end"
 
 
 class Watch:
-    """One open watch. Changes are offered synchronously as they are written; `batches` hands them out as bytes.
+    """One open watch. The store offers each event synchronously; `batches` yields them as bytes.
 
-    Errors at construction: Problem 400, or 410 for a version whose successors are forgotten.
+    Errors at construction: StatusError 400, or 410 for a version whose history is gone.
     """
 
-    def __init__(self, core: ServerState, call: ApiRequest) -> None:
-        self._core = core
-        self._call = call
-        self._kind = call.kind
-        self._table = core.store.table(call.kind)
-        self._relevant = _filter(call)
+    def __init__(self, state: ServerState, request: ApiRequest) -> None:
+        self._state = state
+        self._request = request
+        self._kind = request.kind
+        self._table = state.store.table(request.kind)
+        self._relevant = _filter(request)
         self._lines: list[bytes] = []
         self._wake = asyncio.Event()
         self.closed = False
-        self._bookmarks = call.flag("allowWatchBookmarks")
+        self._bookmarks = request.flag("allowWatchBookmarks")
         self._start()
 
     def _start(self) -> None:
-        query = self._call.query
+        query = self._request.query
         text = query.get("resourceVersion", "")
         if text and not text.isdigit():
             raise bad_request(f"Invalid value: {text!r}: resourceVersion: must be a non-negative number")
         rv = int(text or 0)
-        if self._call.flag("sendInitialEvents") or rv == 0:
-            self._send_state(mark_end=self._call.flag("sendInitialEvents"))
+        if self._request.flag("sendInitialEvents") or rv == 0:
+            self._send_state(mark_end=self._request.flag("sendInitialEvents"))
         else:
             self._catch_up(rv)
         self._table.watchers.add(self.offer)
         self._wake.set()
 
     def _send_state(self, *, mark_end: bool) -> None:
-        for row in matching(self._core, self._call):
+        for row in matching(self._state, self._request):
             self._lines.append(StoreEvent(row.rv, None, row).line("ADDED"))
         if mark_end and self._bookmarks:
             self._lines.append(self._bookmark({_INITIAL_END: "true"}))
@@ -59,9 +57,9 @@ class Watch:
     def _catch_up(self, rv: int) -> None:
         if rv < self._table.floor:
             raise expired(f"too old resource version: {rv} ({self._table.floor + 1})")
-        if rv > self._core.store.revision:
+        if rv > self._state.store.revision:
             raise StatusError(
-                504, f"Too large resource version: {rv}, current: {self._core.store.revision}", retry_after=1
+                504, f"Too large resource version: {rv}, current: {self._state.store.revision}", retry_after=1
             )
         for change in self._table.since(rv):
             self.offer(change)
@@ -69,22 +67,22 @@ class Watch:
     def offer(self, change: StoreEvent) -> None:
         line = self._relevant(change)
         if line is not None:
-            self._lines += self._core.faults.watch_lines(self._call, line)
+            self._lines += self._state.faults.watch_lines(self._request, line)
             self._wake.set()
 
     def push(self, line: bytes) -> None:
-        """Send bytes of one's own (faults)."""
+        """Send these bytes (faults)."""
         self._lines.append(line)
         self._wake.set()
 
     def close(self) -> None:
-        """End the stream after what is already under way."""
+        """End the stream after the lines already queued."""
         self.closed = True
         self._table.watchers.discard(self.offer)
         self._wake.set()
 
     async def batches(self) -> AsyncIterator[bytes]:
-        """Whole lines, as many as have gathered; ends at the timeout with a last bookmark."""
+        """Whole lines, as many as are queued; ends at the timeout with a last bookmark."""
         loop = asyncio.get_running_loop()
         ends = loop.time() + self._timeout()
         marks = loop.time() + BOOKMARK_SECONDS
@@ -104,11 +102,11 @@ class Watch:
             self.close()
 
     def _timeout(self) -> float:
-        asked = self._call.query.get("timeoutSeconds", "")
-        return float(asked) if asked.isdigit() and int(asked) else _LEAST_TIMEOUT * (1 + self._core.rng.random())
+        asked = self._request.query.get("timeoutSeconds", "")
+        return float(asked) if asked.isdigit() and int(asked) else _LEAST_TIMEOUT * (1 + self._state.rng.random())
 
     def _bookmark(self, annotations: Obj) -> bytes:
-        meta: Obj = {"resourceVersion": str(self._core.store.revision), "creationTimestamp": None}
+        meta: Obj = {"resourceVersion": str(self._state.store.revision), "creationTimestamp": None}
         if annotations:
             meta["annotations"] = annotations
         kind = self._kind
@@ -127,11 +125,11 @@ async def _wait(event: asyncio.Event, seconds: float) -> None:
         handle.cancel()
 
 
-def _filter(call: ApiRequest) -> Callable[[StoreEvent], bytes | None]:
-    """Which line, if any, a change makes for this watch."""
-    target, query = call.target, call.query
+def _filter(request: ApiRequest) -> Callable[[StoreEvent], bytes | None]:
+    """The line that an event makes for this watch, None for no line."""
+    target, query = request.target, request.query
     labels, fields = query.get("labelSelector", ""), query.get("fieldSelector", "")
-    matches = selectors.predicate(call.kind, labels, fields)
+    matches = selectors.predicate(request.kind, labels, fields)
     selector = f"{labels}\0{fields}"
 
     def concerned(row: StoredObject) -> bool:
@@ -144,7 +142,7 @@ def _filter(call: ApiRequest) -> Callable[[StoreEvent], bytes | None]:
         if matches is None:
             return change.line(change.type)
         if selector not in change.selected:
-            # Decided once for all watches with this selector.
+            # Computed once for all watches with this selector.
             change.selected[selector] = selected(change, matches)
         return change.selected[selector]
 
@@ -160,14 +158,10 @@ def _filter(call: ApiRequest) -> Callable[[StoreEvent], bytes | None]:
 
 
 def _left(change: StoreEvent) -> bytes:
-    """The object as it was when it still matched, at the version at which it left."""
+    """The last state that matched, at the version at which the object stopped matching."""
     line = change.lines.get("LEFT")
     if line is None and change.old is not None:
         last = change.old.fresh()
         last["metadata"]["resourceVersion"] = str(change.rv)
         line = change.lines["LEFT"] = b'{"type":"DELETED","object":%s}\n' % encode(last)
     return line or b""
-
-
-def error_line(problem: StatusError) -> bytes:
-    return b'{"type":"ERROR","object":%s}\n' % encode(problem.status())

@@ -1,180 +1,181 @@
-"""CREATE, UPDATE and PATCH: the way of an object from a request body into the store."""
+"""CREATE, UPDATE and PATCH: from a request body to the store."""
 
 from __future__ import annotations
 
 from collections.abc import Callable
 
-from jobset_gate.fake.apiserver import bodies, custom, managed, meta, namespaces, patches, rules, subresources
-from jobset_gate.fake.apiserver.encoding import Obj, copy, encode
-from jobset_gate.fake.apiserver.managed import FieldManager
-from jobset_gate.fake.apiserver.requests import ApiRequest
-from jobset_gate.fake.apiserver.state import ApiResponse, ServerState, with_identity
-from jobset_gate.fake.apiserver.status_errors import (
+from jobset_gate.fake.apiserver import apply, deletes, patches, rules
+from jobset_gate.fake.apiserver.apply import FieldManager
+from jobset_gate.fake.apiserver.kinds import ServedKind, prune
+from jobset_gate.fake.apiserver.requests import ApiRequest, ServerState, parse_body, whole_object, with_identity
+from jobset_gate.fake.apiserver.responses import (
+    ApiResponse,
+    Obj,
     StatusError,
     already_exists,
     bad_request,
     cause,
     conflict,
+    copy,
+    encode,
     invalid,
+    no_such_path,
     not_allowed,
 )
 from jobset_gate.fake.apiserver.store import StoredObject
 
-#: Makes the wanted object out of the live one.
 Build = Callable[[StoredObject], Obj]
+"""Makes the wanted object out of the live one."""
 _TRIES = 6
 
 
-async def create(core: ServerState, call: ApiRequest) -> ApiResponse:
-    if call.target.subresource:
-        return await subresources.post(core, call)
-    if call.target.name:
+async def create(state: ServerState, request: ApiRequest) -> ApiResponse:
+    if request.target.subresource:
+        return await deletes.post_subresource(state, request)
+    if request.target.name:
         raise not_allowed()
-    return await make(core, call, bodies.whole_object(call))
+    return await _create(state, request, whole_object(request, parse_body(request)))
 
 
-async def make(core: ServerState, call: ApiRequest, obj: Obj, *, applied: bool = False) -> ApiResponse:
+async def _create(state: ServerState, request: ApiRequest, obj: Obj, *, applied: bool = False) -> ApiResponse:
     """Store a new object. `applied`: its managedFields are already right."""
-    kind = call.kind
-    if kind.namespaced and not obj["metadata"].get("namespace"):
-        raise bad_request("namespace is required")
-    if obj["metadata"].get("resourceVersion"):
+    kind, meta = request.kind, obj["metadata"]
+    if kind.namespaced:
+        if not meta.get("namespace"):
+            raise bad_request("namespace is required")
+        rules.require_open_namespace(state, kind, meta["namespace"], meta.get("name", ""))
+    if meta.get("resourceVersion"):
         raise StatusError(500, "resourceVersion should not be set on objects to be created", reason="")
-    namespaces.require_open(core, kind, call.target.namespace, obj["metadata"].get("name", ""))
-    _accept(call, obj)
-    obj = await core.admission.mutate(call, "CREATE", obj, None)
-    _accept(call, obj)
+    _normalize(request, obj)
+    obj = await state.admission.mutate(request, "CREATE", obj, None)
+    _normalize(request, obj)
     if not applied:
-        managed.track(None, obj, _manager(call), kind.shape, now=core.now(), without=_unowned(call))
-    stem = obj["metadata"].get("generateName")
-    if stem and not obj["metadata"].get("name"):
-        obj["metadata"]["name"] = core.new_name(stem)
-    meta.fill(core, kind, obj)
-    _require_sound(call, obj, None)
-    rules.prepare(kind, obj, core.now())
-    await core.admission.validate(call, "CREATE", obj, None)
-    name = obj["metadata"]["name"]
-    if core.store.row(kind, obj["metadata"].get("namespace", ""), name):
-        raise already_exists(kind, name)
-    if call.dry_run:
+        apply.track_update(None, obj, _manager(request), now=state.now(), without=patches.unowned(request))
+    meta = obj["metadata"]
+    if meta.get("generateName") and not meta.get("name"):
+        meta["name"] = state.new_name(meta["generateName"])
+    rules.fill_metadata(state, kind, obj)
+    rules.require_valid(kind, obj, None)
+    rules.prepare(kind, obj, state.now())
+    await state.admission.validate(request, "CREATE", obj, None)
+    if state.store.row(kind, meta.get("namespace", ""), meta["name"]):
+        raise already_exists(kind, meta["name"])
+    if request.dry_run:
         return ApiResponse(201, encode(with_identity(kind, obj)))
-    return ApiResponse(201, core.store.commit(kind, obj).raw)
+    return ApiResponse(201, state.store.commit(kind, obj).raw)
 
 
-async def update(core: ServerState, call: ApiRequest) -> ApiResponse:
-    if not call.target.name:
-        raise not_allowed()
-    subresources.require(call)
-    obj = bodies.whole_object(call)
-    name = obj["metadata"].get("name")
-    if name != call.target.name:
-        raise bad_request(f"the name of the object ({name}) does not match the name on the URL ({call.target.name})")
-    _require_version(call, obj)
-    return await change(core, call, lambda _: copy(obj))
-
-
-def _require_version(call: ApiRequest, obj: Obj) -> None:
-    """Custom objects and Leases are never replaced blindly."""
-    strict = call.kind.custom or call.kind.group == "coordination.k8s.io"
-    if strict and not obj["metadata"].get("resourceVersion"):
+async def update(state: ServerState, request: ApiRequest) -> ApiResponse:
+    _require_object(request)
+    kind, obj = request.kind, whole_object(request, parse_body(request))
+    if (kind.custom or kind.plural == "leases") and not obj["metadata"].get("resourceVersion"):
         why = "Invalid value: 0: must be specified for an update"
-        raise invalid(call.kind, call.target.name or "", [cause("metadata.resourceVersion", why)], call.kind.plural)
+        raise invalid(kind, request.target.name or "", [cause("metadata.resourceVersion", why)])
+    return await _change(state, request, lambda _: copy(obj))
 
 
-async def patch(core: ServerState, call: ApiRequest) -> ApiResponse:
-    target = call.target
-    if not target.name:
+async def patch(state: ServerState, request: ApiRequest) -> ApiResponse:
+    target = request.target
+    _require_object(request)
+    parsed = patches.read_patch(state, request)
+    exists = state.store.row(request.kind, target.namespace or "", target.name or "") is not None
+    if parsed.applies and not exists and not target.subresource:
+        return await _create(state, request, parsed.new_object(), applied=True)
+    return await _change(state, request, parsed, applied=parsed.applies)
+
+
+def _require_object(request: ApiRequest) -> None:
+    """Errors: StatusError 405 without a name, 404 for a subresource that cannot be updated."""
+    if not request.target.name:
         raise not_allowed()
-    subresources.require(call)
-    how = patches.reader(core, call)
-    if (
-        how.applies
-        and core.store.row(call.kind, target.namespace or "", target.name) is None
-        and not target.subresource
-    ):
-        return await make(core, call, how.new_object(), applied=True)
-    return await change(core, call, how, applied=how.applies)
+    name = request.target.subresource
+    if name and not (name == "status" and request.kind.status):
+        raise no_such_path()
 
 
-async def change(core: ServerState, call: ApiRequest, build: Build, *, applied: bool = False) -> ApiResponse:
-    """Change an object; begin again when another writer was faster and the request names no version."""
+async def _change(state: ServerState, request: ApiRequest, build: Build, *, applied: bool = False) -> ApiResponse:
+    """Change an object; try again after a concurrent write unless the request names a version."""
+    name = request.target.name or ""
     for _ in range(_TRIES):
-        live = core.existing(call.kind, call.target.namespace, call.target.name)
+        live = state.existing(request.target)
         wanted = build(live)
-        if wanted["metadata"].get("name", call.target.name) != call.target.name:
-            given = wanted["metadata"].get("name")
-            raise bad_request(
-                f"the name of the object ({given}) does not match the name on the URL ({call.target.name})"
-            )
-        if call.verb == "patch":
-            _require_same_uid(call, wanted, live)
-        answer = await _settle(core, call, live, wanted, applied=applied)
-        if answer is not None:
-            return answer
-    raise conflict(call.kind, call.target.name or "")
+        given = wanted["metadata"].get("name")
+        if given != name:
+            raise bad_request(f"the name of the object ({given}) does not match the name on the URL ({name})")
+        if request.verb == "patch":
+            _require_same_uid(request, wanted, live)
+        response = await _commit(state, request, live, wanted, applied=applied)
+        if response is not None:
+            return response
+    raise conflict(request.kind, name)
 
 
-def _require_same_uid(call: ApiRequest, wanted: Obj, live: StoredObject) -> None:
-    """A patch may not name another uid; an update may, and conflicts.
-
-    Of a patch of a custom object's status nothing in metadata is looked at but the resourceVersion.
-    """
-    if call.kind.custom and call.target.subresource == "status":
+def _require_same_uid(request: ApiRequest, wanted: Obj, live: StoredObject) -> None:
+    """A patch with another uid is invalid, where an update conflicts; the status of a custom kind ignores it."""
+    if request.kind.custom and request.target.subresource == "status":
         wanted["metadata"]["uid"] = live.meta["uid"]
     uid = wanted["metadata"].get("uid")
     if uid not in (None, live.meta["uid"]):
         why = f'Invalid value: "{uid}": field is immutable'
-        raise invalid(call.kind, call.target.name or "", [cause("metadata.uid", why)])
+        raise invalid(request.kind, request.target.name or "", [cause("metadata.uid", why)])
 
 
-async def _settle(
-    core: ServerState, call: ApiRequest, live: StoredObject, new: Obj, *, applied: bool
+async def _commit(
+    state: ServerState, request: ApiRequest, live: StoredObject, new: Obj, *, applied: bool
 ) -> ApiResponse | None:
     """None when the live object changed meanwhile."""
-    kind, target = call.kind, call.target
+    kind, target = request.kind, request.target
+    name = target.name or ""
     old, new = live.fresh(), with_identity(kind, new)
-    meta.keep(kind, new, old, target.name or "")
-    _accept(call, new)
-    new = await core.admission.mutate(call, "UPDATE", new, old)
-    _accept(call, new)
-    meta.keep(kind, new, old, target.name or "")
-    new = rules.confine(kind, new, old, target.subresource)
-    meta.count_generation(kind, new, old)
-    _require_sound(call, new, old)
+    rules.keep_system_metadata(kind, new, old, name)
+    _normalize(request, new)
+    new = await state.admission.mutate(request, "UPDATE", new, old)
+    _normalize(request, new)
+    rules.keep_system_metadata(kind, new, old, name)
+    new = _confine(kind, new, old, target.subresource)
+    rules.count_generation(kind, new, old)
+    rules.require_valid(kind, new, old)
     if not applied:
-        managed.track(old, new, _manager(call), kind.shape, now=core.now(), without=_unowned(call))
-    await core.admission.validate(call, "UPDATE", new, old)
-    if core.store.row(kind, target.namespace or "", target.name or "") is not live:
+        apply.track_update(old, new, _manager(request), now=state.now(), without=patches.unowned(request))
+    await state.admission.validate(request, "UPDATE", new, old)
+    if state.store.row(kind, target.namespace or "", name) is not live:
         return None
-    return ApiResponse(200, live.raw) if new == old else _store(core, call, new)
+    if new == old:
+        return ApiResponse(200, live.raw)
+    if request.dry_run:
+        return ApiResponse(200, encode(with_identity(kind, new)))
+    meta = new["metadata"]
+    gone = meta.get("deletionTimestamp") and not meta.get("deletionGracePeriodSeconds") and not meta.get("finalizers")
+    return ApiResponse(200, (state.store.remove if gone else state.store.commit)(kind, new).raw)
 
 
-def _store(core: ServerState, call: ApiRequest, new: Obj) -> ApiResponse:
-    if call.dry_run:
-        return ApiResponse(200, encode(with_identity(call.kind, new)))
-    going = new["metadata"].get("deletionTimestamp") and not new["metadata"].get("deletionGracePeriodSeconds")
-    if going and not new["metadata"].get("finalizers"):
-        return ApiResponse(200, core.store.remove(call.kind, new).raw)
-    return ApiResponse(200, core.store.commit(call.kind, new).raw)
+def _normalize(request: ApiRequest, obj: Obj) -> None:
+    """Prune unknown fields, drop empty metadata, fill in defaults."""
+    if request.kind.schema is not None:
+        for path in prune(obj, request.kind.schema):
+            request.warn(f'unknown field "{path}"')
+    rules.drop_empty_metadata(obj)
+    rules.default(request.kind, obj)
 
 
-def _accept(call: ApiRequest, obj: Obj) -> None:
-    """Drop or refuse unknown fields, fill in defaults."""
-    custom.prune(call, obj)
-    meta.trim(obj)
-    rules.default(call.kind, obj)
+def _confine(kind: ServedKind, new: Obj, live: Obj, subresource: str) -> Obj:
+    """The status endpoint writes the status (of built-in kinds labels and annotations, too), the main one the rest."""
+    if subresource != "status":
+        if not kind.status:
+            return new
+        kept = {key: value for key, value in new.items() if key != "status"}
+        return {**kept, "status": live["status"]} if "status" in live else kept
+    kept = {key: value for key, value in live.items() if key not in ("status", "metadata")}
+    if "status" in new:
+        kept["status"] = new["status"]
+    meta = dict(live["metadata"]) if kind.custom else dict(new["metadata"])
+    for name, source in (("managedFields", new), ("ownerReferences", live)):
+        meta.pop(name, None)
+        if name in source["metadata"]:
+            meta[name] = source["metadata"][name]
+    kept["metadata"] = meta
+    return kept
 
 
-def _require_sound(call: ApiRequest, new: Obj, old: Obj | None) -> None:
-    kind = call.kind
-    found = [*meta.problems(kind, new), *rules.check(kind, new, old)]
-    if found:
-        raise invalid(kind, new["metadata"].get("name", ""), found)
-
-
-def _manager(call: ApiRequest) -> FieldManager:
-    return FieldManager(call.manager, "Update", call.kind.api_version, call.target.subresource)
-
-
-def _unowned(call: ApiRequest) -> tuple[str, ...]:
-    return patches.unowned(call.kind, call.target.subresource)
+def _manager(request: ApiRequest) -> FieldManager:
+    return FieldManager(request.manager, "Update", request.kind.api_version, request.target.subresource)

@@ -1,4 +1,4 @@
-"""Scheduler's and kubelets' side of the simulation: see Kubelets."""
+"""The played nodes: kubelets that run pods, barriers included, and the faults that a test injects into them."""
 
 from jobset_gate.fake.kubelet.behaviour import Behaviour, FakeNode, PodFault, PodMatch
 from jobset_gate.fake.kubelet.kubelets import Kubelets

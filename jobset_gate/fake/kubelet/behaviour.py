@@ -1,4 +1,4 @@
-"""How the simulated nodes behave: their nodes, their speed, and the trouble a test scripts for single pods."""
+"""How the played nodes behave: their capacity, their speed, and the faults that a test injects into single pods."""
 
 from __future__ import annotations
 
@@ -15,8 +15,8 @@ USUAL = {"cpu": "64", "memory": "256Gi"}
 class FakeNode:
     """A node: it joins `ready_at` seconds after the start; `clock_skew` is added to all times that it writes.
 
-    `allocatable`: what it has to give of cpu, memory and devices; something usual of what is not said. None: all is
-    usual, and the played scheduler counts its pods only. `taints`: (key, value, effect).
+    `allocatable`: cpu, memory and devices, with usual values for the rest. None: usual values, and the played scheduler
+    counts pods only. `taints`: (key, value, effect).
     """
 
     name: str
@@ -34,7 +34,7 @@ class FakeNode:
 
     @property
     def room(self) -> dict[str, str]:
-        """All that it has to give."""
+        """Its capacity."""
         return {"pods": str(self.pods), **USUAL, **(self.allocatable or {})}
 
 
@@ -43,11 +43,11 @@ class Behaviour:
     """Seconds that things take.
 
     `configmap_sync`: from a ConfigMap's change until the pods that mount it see it. `annotation_delay`: the same for a
-    pod's own annotations; it refreshes the ConfigMap too. `barrier_poll`: from a readable verdict to the barrier's end.
-    `main_seconds`: how long main containers run, None for ever; they end with `main_exit`. `spread`: up to so much is
-    added to each pod's start, by chance. `crash_backoff` doubles with every restart after the first. `status_delay`:
-    from a change of a pod until its kubelet reports it. `stream`: whether barriers play the gate stream where their
-    environment names one; `stream_retry`: the first and the longest pause between two attempts.
+    pod's own annotations; it refreshes the ConfigMap, too. `barrier_poll`: from a readable verdict to the barrier's
+    end. `main_seconds`: how long main containers run, None: until stopped. `spread`: a random part of this is added to
+    each pod's start. `crash_backoff` doubles with every restart after the first. `status_delay`: from a change of a pod
+    until its kubelet reports it. `stream`: whether barriers use the gate stream where their environment names one;
+    `stream_retry`: the first and the longest pause between two attempts.
     """
 
     configmap_sync: float = 60.0
@@ -57,11 +57,9 @@ class Behaviour:
     init_seconds: float = 1.0
     barrier_poll: float = 0.2
     main_seconds: float | None = None
-    main_exit: int = 0
     stop_seconds: float = 0.1
     spread: float = 0.0
     crash_backoff: float = 10.0
-    longest_crash_backoff: float = 300.0
     status_delay: float = 0.0
     stream: bool = True
     stream_retry: tuple[float, float] = (0.5, 10.0)
@@ -69,7 +67,7 @@ class Behaviour:
 
 @dataclass(frozen=True, slots=True)
 class PodMatch:
-    """Which pods: a glob over the name, or a slot. None means any."""
+    """Selects pods: a glob over the name, or a slot. None means any."""
 
     name: str = "*"
     namespace: str | None = None
@@ -93,12 +91,12 @@ class PodMatch:
 
 @dataclass(frozen=True, slots=True)
 class PodFault:
-    """What goes wrong with some pods while it is in force. Several may be in force; the first that says something wins.
+    """What goes wrong with some pods while it is in force. Of several the first that sets a field wins.
 
     `unschedulable`: the scheduler's message. `image_pull_backoff`: a container whose image cannot be pulled.
-    `slow_start`: seconds before the kubelet does anything. `crash_init`: an init container that ends with `crash_code`,
-    `crash_times` times (None: always). `exit_codes`: of main containers by name, "*" for all. `main_seconds`: when
-    they end, for these pods. `firewalled`: no connection from these pods to the gate service; what is open breaks.
+    `slow_start`: seconds before the kubelet does anything. `crash_init`: an init container that ends with `crash_code`.
+    `exit_codes`: of main containers by name, "*" for all. `main_seconds`: when they end. `firewalled`: no connection
+    from these pods to the gate service; an open one breaks.
     """
 
     where: PodMatch = PodMatch()
@@ -107,14 +105,13 @@ class PodFault:
     slow_start: float = 0.0
     crash_init: str = ""
     crash_code: int = 1
-    crash_times: int | None = None
     exit_codes: Mapping[str, int] = field(default_factory=dict)
     main_seconds: float | None = None
     firewalled: bool = False
 
 
 class FaultScript:
-    """The behaviour and the troubles in force."""
+    """The behaviour and the faults in force."""
 
     def __init__(self, behaviour: Behaviour) -> None:
         self.behaviour = behaviour
@@ -132,15 +129,12 @@ class FaultScript:
     def firewalled(self, pod: KubeletPod) -> bool:
         return any(it.firewalled for it in self._of(pod))
 
-    def init_exit(self, pod: KubeletPod, container: str, restarts: int) -> int:
-        for it in self._of(pod):
-            if it.crash_init == container and (it.crash_times is None or restarts < it.crash_times):
-                return it.crash_code
-        return 0
+    def init_exit(self, pod: KubeletPod, container: str) -> int:
+        return next((it.crash_code for it in self._of(pod) if it.crash_init == container), 0)
 
     def main_end(self, pod: KubeletPod, container: str) -> tuple[float | None, int]:
-        """(seconds it runs, None for ever; exit code)."""
-        after, code = self.behaviour.main_seconds, self.behaviour.main_exit
+        """(seconds it runs, None: until stopped; exit code)."""
+        after, code = self.behaviour.main_seconds, 0
         for it in reversed(self._of(pod)):
             after = after if it.main_seconds is None else it.main_seconds
             code = it.exit_codes.get(container, it.exit_codes.get("*", code))

@@ -1,4 +1,4 @@
-"""The Node objects of the simulated nodes, and on a real control plane the leases that keep them alive."""
+"""The Node objects of the played nodes, and on a real control plane the leases that keep them alive."""
 
 from __future__ import annotations
 
@@ -48,7 +48,7 @@ class NodeObjects:
             await self.leave(name)
 
     async def run(self) -> None:
-        """Renew the leases for ever, if there is anybody to look at them."""
+        """Renew the leases, if there is a controller that reads them."""
         while self._heartbeat:
             await asyncio.sleep(HEARTBEAT_SECONDS)
             for node in list(self._alive.values()):
@@ -67,26 +67,17 @@ class NodeObjects:
 
     def _node(self, node: FakeNode) -> Json:
         now = stamp(self._clock() + node.clock_skew)
-        room = node.room
+        ready = {
+            "type": "Ready",
+            "status": "True",
+            "reason": "KubeletReady",
+            "message": "the played kubelet is posting ready status",
+            "lastHeartbeatTime": now,
+            "lastTransitionTime": now,
+        }
         taints = [{"key": key, "value": value, "effect": effect} for key, value, effect in node.taints]
         return {
-            "metadata": {
-                "name": node.name,
-                "labels": node.all_labels,
-            },
+            "metadata": {"name": node.name, "labels": node.all_labels},
             **({"spec": {"taints": taints}} if taints else {}),
-            "status": {
-                "capacity": room,
-                "allocatable": room,
-                "conditions": [
-                    {
-                        "type": "Ready",
-                        "status": "True",
-                        "reason": "KubeletReady",
-                        "message": "the simulated kubelet is posting ready status",
-                        "lastHeartbeatTime": now,
-                        "lastTransitionTime": now,
-                    }
-                ],
-            },
+            "status": {"capacity": node.room, "allocatable": node.room, "conditions": [ready]},
         }

@@ -43,7 +43,7 @@ State = WaitingState | RunningState | TerminatedState
 
 @dataclass(slots=True)
 class ContainerRecord:
-    """What is known of one container. `sidecar`: an init container that keeps running."""
+    """The state of one container. `sidecar`: an init container that keeps running."""
 
     name: str
     image: str
@@ -66,7 +66,7 @@ class ContainerRecord:
 
 @dataclass(slots=True)
 class PodRecord:
-    """What a kubelet knows of one pod. `started` is None until the kubelet has seen it."""
+    """The state of one pod. `started` is None until the kubelet has seen it."""
 
     uid: str
     restart_policy: str
@@ -75,12 +75,12 @@ class PodRecord:
     started: float | None = None
     sandbox: bool = False
     killed: bool = False
-    """It was told to go and its containers have ended."""
+    """Deleted, and its containers have ended."""
     conditions: dict[str, Json] = field(default_factory=dict)
 
     @property
     def initialized(self) -> bool:
-        return all(book.passed or (book.sidecar and book.restarts > 0) for book in self.init) or self._main_started
+        return self._main_started or all(one.passed or (one.sidecar and one.restarts > 0) for one in self.init)
 
     @property
     def phase(self) -> str:
@@ -96,30 +96,30 @@ class PodRecord:
 
     @property
     def _main_started(self) -> bool:
-        return any(not isinstance(book.state, WaitingState) or book.last is not None for book in self.mains)
+        return any(not isinstance(record.state, WaitingState) or record.last is not None for record in self.mains)
 
     def _all_ended(self, *, ok: bool) -> bool:
-        states = [book.state for book in self.mains]
+        states = [record.state for record in self.mains]
         return all(isinstance(state, TerminatedState) and (state.code == 0 or not ok) for state in states)
 
 
-def render(book: PodRecord, now: float, *, host_ip: str) -> Json:
-    """The status to write; also keeps the book's conditions, whose times move only when their status does."""
-    phase = book.phase
-    for kind, stands in _conditions(book, phase).items():
-        _set(book.conditions, kind, now, *stands)
+def render(record: PodRecord, now: float, *, host_ip: str) -> Json:
+    """The status to write; it updates the record's conditions, whose times change with their status only."""
+    phase = record.phase
+    for kind, stands in _conditions(record, phase).items():
+        _set(record.conditions, kind, now, *stands)
     status: Json = {
         "phase": phase,
-        "conditions": list(book.conditions.values()),
+        "conditions": list(record.conditions.values()),
         "hostIP": host_ip,
         "hostIPs": [{"ip": host_ip}],
-        "startTime": stamp(book.started if book.started is not None else now),
-        "containerStatuses": [_container(book.uid, item, init=False) for item in book.mains],
+        "startTime": stamp(record.started if record.started is not None else now),
+        "containerStatuses": [_container(record.uid, item, init=False) for item in record.mains],
     }
-    if book.init:
-        status["initContainerStatuses"] = [_container(book.uid, item, init=True) for item in book.init]
-    if book.sandbox:
-        ip = pod_ip(book.uid)
+    if record.init:
+        status["initContainerStatuses"] = [_container(record.uid, item, init=True) for item in record.init]
+    if record.sandbox:
+        ip = pod_ip(record.uid)
         status |= {"podIP": ip, "podIPs": [{"ip": ip}]}
     return status
 
@@ -129,16 +129,16 @@ def pod_ip(uid: str) -> str:
     return f"10.{one}.{two}.{three}"
 
 
-def _failed(book: ContainerRecord) -> bool:
-    return isinstance(book.state, TerminatedState) and book.state.code != 0
+def _failed(record: ContainerRecord) -> bool:
+    return isinstance(record.state, TerminatedState) and record.state.code != 0
 
 
-def _conditions(book: PodRecord, phase: str) -> dict[str, tuple[str, str, str]]:
+def _conditions(record: PodRecord, phase: str) -> dict[str, tuple[str, str, str]]:
     yes = ("True", "", "")
-    pending = [item.name for item in book.init if not item.passed]
-    unready = [item.name for item in book.mains if not item.running]
+    pending = [item.name for item in record.init if not item.passed]
+    unready = [item.name for item in record.mains if not item.running]
     initialized = yes
-    if not book.initialized:
+    if not record.initialized:
         initialized = ("False", "ContainersNotInitialized", f"containers with incomplete status: [{' '.join(pending)}]")
     ready = yes
     if phase in ("Succeeded", "Failed"):
@@ -146,7 +146,7 @@ def _conditions(book: PodRecord, phase: str) -> dict[str, tuple[str, str, str]]:
     elif unready:
         ready = ("False", "ContainersNotReady", f"containers with unready status: [{' '.join(unready)}]")
     return {
-        "PodReadyToStartContainers": yes if book.sandbox and not book.killed else ("False", "", ""),
+        "PodReadyToStartContainers": yes if record.sandbox and not record.killed else ("False", "", ""),
         "Initialized": initialized,
         "Ready": ready,
         "ContainersReady": ready,
@@ -161,24 +161,25 @@ def _set(conditions: dict[str, Json], kind: str, now: float, status: str, reason
     built: Json = {"type": kind, "status": status, "lastTransitionTime": at}
     for key, text in (("reason", reason), ("message", message)):
         if text or (found is not None and key in found):
-            built[key] = text or None  # null takes away what an earlier patch has put there
+            built[key] = text or None  # null removes the value of an earlier patch
     conditions[kind] = built
 
 
-def _container(uid: str, book: ContainerRecord, *, init: bool) -> Json:
-    ended_well = isinstance(book.state, TerminatedState) and book.state.code == 0
+def _container(uid: str, record: ContainerRecord, *, init: bool) -> Json:
+    never_ran = isinstance(record.state, WaitingState) and record.last is None
+    ended_well = isinstance(record.state, TerminatedState) and record.state.code == 0
     status: Json = {
-        "name": book.name,
-        "image": book.image,
-        "imageID": "" if isinstance(book.state, WaitingState) and book.last is None else _hash("sha256:", book.image),
-        "ready": book.running if not init or book.sidecar else ended_well,
-        "started": book.running,
-        "restartCount": book.restarts,
-        "state": _state(book.state, _id(uid, book, book.restarts)),
-        "lastState": _state(book.last, _id(uid, book, book.restarts - 1)) if book.last else {},
+        "name": record.name,
+        "image": record.image,
+        "imageID": "" if never_ran else _hash("sha256:", record.image),
+        "ready": record.running if not init or record.sidecar else ended_well,
+        "started": record.running,
+        "restartCount": record.restarts,
+        "state": _state(record.state, _id(uid, record, record.restarts)),
+        "lastState": _state(record.last, _id(uid, record, record.restarts - 1)) if record.last else {},
     }
-    if not isinstance(book.state, WaitingState):
-        status["containerID"] = _id(uid, book, book.restarts)
+    if not isinstance(record.state, WaitingState):
+        status["containerID"] = _id(uid, record, record.restarts)
     return status
 
 
@@ -199,8 +200,8 @@ def _state(state: State, container_id: str) -> Json:
             return {"terminated": ended | ({"message": state.message} if state.message else {})}
 
 
-def _id(uid: str, book: ContainerRecord, number: int) -> str:
-    return _hash("containerd://", f"{uid}/{book.name}/{number}")
+def _id(uid: str, record: ContainerRecord, number: int) -> str:
+    return _hash("containerd://", f"{uid}/{record.name}/{number}")
 
 
 def _hash(prefix: str, text: str) -> str:

@@ -1,4 +1,4 @@
-"""The pods as scheduler and kubelets see them: just the fields they act on."""
+"""Pods as the played scheduler and kubelets decode them."""
 
 from __future__ import annotations
 
@@ -108,14 +108,14 @@ class KubeletPodWire(msgspec.Struct):
 
 
 class Placement(msgspec.Struct, frozen=True):
-    """What a scheduler has to know of a pod; the same object for all pods that are alike."""
+    """Selection and requests of a pod; the same object for all pods with equal ones."""
 
     selection: selection.NodeSelection
     requests: requests.Amounts
 
 
 class KubeletPod(msgspec.Struct, frozen=True, dict=True):
-    """One version of a pod. Slots come from the labels that JobSet and Job put on it, -1 where there is none."""
+    """One version of a pod. Slots come from the labels of JobSet and Job, -1 where there is none."""
 
     key: Key
     uid: str
@@ -129,7 +129,7 @@ class KubeletPod(msgspec.Struct, frozen=True, dict=True):
     placement: Placement
     priority: int
     ours: bool
-    """Meant for the scheduler that is played here."""
+    """Its schedulerName is that of the played scheduler."""
     gated: bool
     init: list[ContainerSpec]
     mains: list[ContainerSpec]
@@ -138,7 +138,7 @@ class KubeletPod(msgspec.Struct, frozen=True, dict=True):
     conditions: list[Json]
 
     @property
-    def over(self) -> bool:
+    def ended(self) -> bool:
         return self.phase in ("Succeeded", "Failed")
 
     @cached_property
@@ -173,7 +173,6 @@ class KubeletPod(msgspec.Struct, frozen=True, dict=True):
 
 
 def decode_kubelet_pod(pod: KubeletPodWire) -> KubeletPod:
-    """An informer's conversion."""
     meta, spec = pod.metadata, pod.spec
     namespace = intern(meta.namespace)
     return KubeletPod(

@@ -10,7 +10,7 @@ from typing import Any, Self
 import msgspec
 from aiohttp import web
 
-from jobset_gate.fake.certificates import ServerIdentity, localhost
+from jobset_gate.fake.certificates import ServerIdentity, server_identity
 from tests.contract.apiserver.api import Json, RawApi
 
 Answer = Callable[[Json], Json]
@@ -40,7 +40,7 @@ class HookServer:
 
     def __init__(self, api: RawApi) -> None:
         self._api = api
-        self._identity: ServerIdentity = localhost()
+        self._identity: ServerIdentity = server_identity("127.0.0.1")
         self._answers: dict[str, Answer] = {}
         self._made: list[str] = []
         self.asked: list[tuple[str, Json]] = []

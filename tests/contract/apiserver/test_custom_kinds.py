@@ -6,7 +6,7 @@ import asyncio
 
 import pytest
 
-from tests.contract.apiserver.api import JSON_PATCH, PATIENCE, Gangs, Json, RawApi
+from tests.contract.apiserver.api import JSON_PATCH, PATIENCE, Gangs, RawApi
 
 
 async def test_unknown_fields_are_pruned_with_a_warning(api: RawApi, gangs: Gangs) -> None:
@@ -15,16 +15,6 @@ async def test_unknown_fields_are_pruned_with_a_warning(api: RawApi, gangs: Gang
     assert made.status == 201
     assert made.object["spec"] == {"mode": "A", "jobs": [{"name": "a", "replicas": 1}]}
     assert made.warnings == ['299 - "unknown field \\"spec.gate\\""', '299 - "unknown field \\"spec.jobs[0].extra\\""']
-
-
-async def test_strict_validation_refuses_unknown_fields(api: RawApi, gangs: Gangs) -> None:
-    """What `kubectl apply` asks for."""
-    body = gangs.gang(gate={"timeout": 3})
-    refused = await api.post(f"{gangs.path}?fieldValidation=Strict", body)
-    assert (refused.status, refused.reason) == (400, "BadRequest")
-    assert refused.message.endswith('strict decoding error: unknown field "spec.gate"')
-    ignored = await api.post(f"{gangs.path}?fieldValidation=Ignore", body)
-    assert (ignored.status, ignored.warnings) == (201, [])
 
 
 async def test_unschematised_parts_are_kept_as_they_are(api: RawApi, gangs: Gangs) -> None:
@@ -36,41 +26,6 @@ async def test_unschematised_parts_are_kept_as_they_are(api: RawApi, gangs: Gang
 async def test_defaults_are_filled_in_and_nulls_dropped_unless_nullable(api: RawApi, gangs: Gangs) -> None:
     made = await api.post(gangs.path, gangs.gang(mode=None, replicas=None, maybe=None, network=None))
     assert made.object["spec"] == {"mode": "A", "maybe": None}
-
-
-@pytest.mark.parametrize(
-    ("spec", "field"),
-    [
-        ({"replicas": "three"}, "spec.replicas"),
-        ({"replicas": 0}, "spec.replicas"),
-        ({"mode": "C"}, "spec.mode"),
-        ({"suspend": 1}, "spec.suspend"),
-        ({"jobs": {}}, "spec.jobs"),
-        ({"jobs": [{"replicas": 1}]}, "spec.jobs[0].name"),
-        ({"jobs": [{"name": "a"}, {"name": "a"}]}, "spec.jobs[1]"),
-    ],
-)
-async def test_values_that_do_not_fit_the_schema_are_refused_by_path(
-    api: RawApi, gangs: Gangs, spec: Json, field: str
-) -> None:
-    refused = await api.post(gangs.path, gangs.gang(**spec))
-    assert (refused.status, refused.reason) == (422, "Invalid")
-    assert field in refused.causes
-
-
-async def test_all_violations_come_in_one_answer(api: RawApi, gangs: Gangs) -> None:
-    refused = await api.post(gangs.path, gangs.gang(replicas=0, mode="C", suspend="no"))
-    assert {"spec.replicas", "spec.mode", "spec.suspend"} <= set(refused.causes)
-
-
-async def test_a_rule_about_changes_lets_creation_and_first_setting_pass(api: RawApi, gangs: Gangs) -> None:
-    await api.post(gangs.path, gangs.gang())
-    first = await api.merge(f"{gangs.path}/g", {"spec": {"network": {"dns": True}}})
-    same = await api.merge(f"{gangs.path}/g", {"spec": {"network": {"dns": True}, "mode": "B"}})
-    changed = await api.merge(f"{gangs.path}/g", {"spec": {"network": {"dns": False}}})
-    assert [first.status, same.status, changed.status] == [200, 200, 422]
-    assert changed.causes == ["spec.network"]
-    assert changed.message.endswith("Value is immutable")
 
 
 async def test_status_and_spec_have_their_own_endpoints(api: RawApi, gangs: Gangs) -> None:

@@ -5,7 +5,6 @@ from __future__ import annotations
 import pytest
 
 from tests.contract.apiserver.api import PODS, STRATEGIC, Json, RawApi, Reply, bind, pod
-from tests.plane.planes import fresh_name
 
 OURS, THEIRS = "example.com/ours", "example.com/theirs"
 
@@ -23,19 +22,6 @@ async def test_a_gated_pod_is_told_so_from_the_first_moment(api: RawApi) -> None
     told = made.object["status"]["conditions"][0]
     assert (told["type"], told["status"], told["reason"]) == ("PodScheduled", "False", "SchedulingGated")
     assert made.object["status"]["phase"] == "Pending"
-
-
-@pytest.mark.parametrize(
-    ("spec", "field"),
-    [
-        ({"schedulingGates": gates(OURS), "nodeName": "node-1"}, "spec.nodeName"),
-        ({"schedulingGates": gates(OURS, OURS)}, "spec.schedulingGates[1]"),
-        ({"schedulingGates": gates("no good")}, "spec.schedulingGates[0]"),
-    ],
-)
-async def test_gates_that_cannot_be(api: RawApi, spec: Json, field: str) -> None:
-    refused = await api.post(PODS, pod(**spec))
-    assert (refused.status, refused.causes) == (422, [field])
 
 
 @pytest.mark.parametrize("before", [[OURS], []])
@@ -75,27 +61,6 @@ async def test_the_gate_of_a_pod_of_the_same_name_stays(api: RawApi) -> None:
     refused = await strategic(api, f"{PODS}/p", body)
     assert (refused.status, set(refused.causes)) == (422, {"metadata.uid"})
     assert (await api.get(f"{PODS}/p")).object["spec"]["schedulingGates"] == gates(OURS)
-
-
-@pytest.mark.parametrize(
-    ("changed", "status"),
-    [
-        ({"nodeSelector": {"zone": "a", "disk": "ssd"}}, 200),
-        ({"nodeSelector": {"zone": "b"}}, 422),
-        ({"nodeSelector": {"zone": None}}, 422),
-        ({"nodeSelector": {"zone": "a", "disk": "ssd"}, "schedulingGates": []}, 200),
-    ],
-)
-async def test_a_gated_pod_may_ask_for_more_of_its_node_and_never_for_less(
-    api: RawApi, changed: Json, status: int
-) -> None:
-    await api.post(PODS, pod(nodeSelector={"zone": "a"}, schedulingGates=gates(OURS)))
-    assert (await api.merge(f"{PODS}/p", {"spec": changed})).status == status
-
-
-async def test_an_open_pod_asks_for_nothing_more(api: RawApi) -> None:
-    await api.post(PODS, pod(nodeSelector={"zone": "a"}))
-    assert (await api.merge(f"{PODS}/p", {"spec": {"nodeSelector": {"disk": "ssd"}}})).status == 422
 
 
 async def test_a_pod_is_released_from_its_owner_in_one_patch(api: RawApi) -> None:
@@ -149,28 +114,3 @@ async def test_bound_pods_that_are_not_over_are_selected_by_fields(api: RawApi) 
         assert await watch.until("runs") == [("DELETED", "runs")]
     for name in ("waits", "runs", "failed", "done"):
         await api.merge(f"{PODS}/{name}", {"metadata": {"finalizers": None}})
-
-
-async def test_a_node_says_what_it_has_to_give_and_whom_it_repels(api: RawApi) -> None:
-    name = fresh_name()
-    room = {"cpu": "8", "memory": "32Gi", "pods": "20", "example.com/gpu": "4"}
-    taint = {"key": "example.com/gpu", "value": "yes", "effect": "NoSchedule"}
-    body: Json = {
-        "apiVersion": "v1",
-        "kind": "Node",
-        "metadata": {"name": name},
-        "spec": {"taints": [taint]},
-        "status": {"capacity": room, "allocatable": room},
-    }
-    made = await api.post("/api/v1/nodes", body)
-    try:
-        assert made.status == 201, made.object
-        assert made.object["status"]["allocatable"] == room
-        assert taint in made.object["spec"]["taints"]
-        lost = {"status": {"allocatable": {"example.com/gpu": "3"}}}
-        fewer = await strategic(api, f"/api/v1/nodes/{name}/status", lost)
-        assert fewer.object["status"]["allocatable"] == {**room, "example.com/gpu": "3"}
-        cordoned = await api.merge(f"/api/v1/nodes/{name}", {"spec": {"unschedulable": True}})
-        assert cordoned.object["spec"]["unschedulable"] is True
-    finally:
-        await api.delete(f"/api/v1/nodes/{name}")

@@ -37,24 +37,6 @@ async def test_a_denial_comes_through_with_its_status(api: RawApi, hooks: HookSe
     assert (await api.get(f"{CONFIGMAPS}/c")).status == 404
 
 
-@pytest.mark.parametrize(
-    ("status", "code", "ending"),
-    [
-        ({}, 400, " without explanation"),
-        ({"message": "no", "code": 200}, 400, ": no"),
-        ({"reason": "Forbidden", "code": 403}, 403, ": Forbidden"),
-    ],
-)
-async def test_denials_that_say_little(api: RawApi, hooks: HookServer, status: Json, code: int, ending: str) -> None:
-    await hooks.add("no", deny(**status))
-    await _asked(api, hooks, "no")
-    refused = await api.post(CONFIGMAPS, config_map())
-    assert (refused.status, refused.message) == (
-        code,
-        f'admission webhook "no.example.com" denied the request{ending}',
-    )
-
-
 async def test_warnings_reach_the_client(api: RawApi, hooks: HookServer) -> None:
     await hooks.add("careful", warn('say "when"', "twice"), mutating=False)
     await _asked(api, hooks, "careful")
@@ -85,11 +67,9 @@ async def test_a_webhook_sees_the_whole_request(api: RawApi, hooks: HookServer) 
     assert (create["name"], create["namespace"], create["operation"]) == ("c", api.namespace, "CREATE")
     assert (create["oldObject"], create["dryRun"]) == (None, False)
     assert create["userInfo"]["username"]
-    assert create["options"]["kind"] == "CreateOptions"
-    assert (update["operation"], update["options"]["kind"]) == ("UPDATE", "UpdateOptions")
+    assert update["operation"] == "UPDATE"
     assert (update["oldObject"]["data"], update["object"]["data"]) == ({"a": "1"}, {"a": "2"})
     assert (delete["operation"], delete["object"], delete["oldObject"]["data"]) == ("DELETE", None, {"a": "2"})
-    assert delete["options"]["kind"] == "DeleteOptions"
 
 
 async def test_a_generated_name_is_empty_for_mutation_and_may_be_set_there(api: RawApi, hooks: HookServer) -> None:
@@ -116,14 +96,6 @@ async def test_mutation_is_asked_by_name_of_configuration_and_again_if_needed(ap
         ("second", None),
         ("first", {"a": "changed"}),
     ]
-
-
-async def test_nobody_is_asked_again_when_nothing_changed_since(api: RawApi, hooks: HookServer) -> None:
-    await hooks.add("first", patch({"op": "add", "path": "/data", "value": {"a": "1"}}), reinvocationPolicy="IfNeeded")
-    await hooks.add("second", allow, reinvocationPolicy="IfNeeded")
-    await _asked(api, hooks, "first", "second")
-    await api.post(CONFIGMAPS, config_map())
-    assert hooks.names() == ["first", "second"]
 
 
 async def test_dry_runs_are_told_and_need_webhooks_without_side_effects(api: RawApi, hooks: HookServer) -> None:
@@ -180,13 +152,6 @@ async def _refusal(_: RawApi, send: Callable[[], Awaitable[Reply]]) -> Reply:
         ({"objectSelector": {"matchLabels": {"gated": "yes"}}}, {"gated": "yes"}, True),
         ({"objectSelector": {"matchLabels": {"gated": "yes"}}}, {}, False),
         ({"objectSelector": {"matchExpressions": [{"key": "gated", "operator": "DoesNotExist"}]}}, {}, True),
-        ({"matchConditions": [{"name": "a", "expression": "has(object.data) && 'a' in object.data"}]}, {}, True),
-        ({"matchConditions": [{"name": "a", "expression": "object.metadata.name == 'other'"}]}, {}, False),
-        (
-            {"matchConditions": [{"name": "a", "expression": "request.operation != 'CREATE' || oldObject == null"}]},
-            {},
-            True,
-        ),
     ],
 )
 async def test_who_is_asked(
@@ -198,14 +163,3 @@ async def test_who_is_asked(
     hooks.asked.clear()
     await api.post(CONFIGMAPS, config_map(meta={"labels": labels}, a="1"))
     assert hooks.names() == (["maybe", "always"] if asked else ["always"])
-
-
-async def test_a_condition_without_a_value_refuses_everything(api: RawApi, hooks: HookServer) -> None:
-    """A3: that is why ours are guarded by has()."""
-    wrong = [{"name": "wrong", "expression": "object.data.missing == 'x'"}]
-    await hooks.add("look", allow)
-    await hooks.add("needed", allow, matchConditions=wrong)
-    await _asked(api, hooks, "look")
-    refused = await _refusal(api, lambda: api.post(PROBE, config_map("b", a="1")))
-    assert (refused.status, refused.reason) == (403, "Forbidden")
-    assert "no such key: missing" in refused.message

@@ -1,5 +1,6 @@
 """G2: which pods an API server sends to the door, and which it never does, on both planes."""
 
+import random
 from collections.abc import AsyncIterator
 from contextlib import suppress
 from dataclasses import dataclass
@@ -11,6 +12,8 @@ from jobset_gate import names
 from jobset_gate.kube.client import Client, PatchType
 from jobset_gate.kube.errors import Invalid
 from jobset_gate.kube.resources import MUTATING_WEBHOOKS, PODS
+from jobset_gate.podgroups.admission import admit_pod
+from jobset_gate.podgroups.formats import NAME_KEYS
 from jobset_gate.podgroups.model import Format
 from jobset_gate.settings import Groups, Native, Settings
 from tests.fakes.admission_server import BUNDLE, RequestCounter, registered_for_pods
@@ -214,3 +217,33 @@ async def test_a_native_group_is_said_where_that_is_on(plane: Plane, namespace: 
     async with plane.client() as client, registered_for_pods(client, namespace, tmp_path, settings):
         made = await client.create(PODS, pod(Format.ALIBABA), namespace, dry_run=True)
         assert gates(made) == [names.POD_GROUP_GATE]
+
+
+def random_pod(rng: random.Random) -> Json:
+    """With up to two keys of the formats or of others, and perhaps an owner, a node, a scheduler or gates."""
+    keys = [(where, key) for where, key in NAME_KEYS.values()]
+    keys += [("labels", names.ALIBABA_MINIMUM), ("annotations", names.MIRROR_POD), ("labels", "app")]
+    meta: Json = {}
+    for where, key in rng.sample(keys, rng.randint(0, 2)):
+        meta.setdefault(where, {})[key] = rng.choice(["g", ""])
+    if rng.random() < 0.3:
+        meta |= owned(rng.choice(["DaemonSet", "ReplicaSet"]), controller=rng.random() < 0.8)
+    spec: Json = {"schedulerName": rng.choice(["default-scheduler", "default-scheduler", "volcano"])}
+    for field, value in (("nodeName", "n1"), ("schedulingGroup", {"podGroupName": "x"}), ("schedulingGates", [])):
+        if rng.random() < 0.15:
+            spec[field] = value
+    return pod(meta=meta, **spec)
+
+
+async def test_exactly_the_pods_are_sent_that_the_handler_would_hold(stand: Stand) -> None:
+    rng = random.Random(2)  # noqa: S311 - the same pods in every run
+    held = 0
+    for _ in range(150):
+        made = random_pod(rng)
+        verdict = admit_pod(made, stand.namespace, Groups())
+        wanted = bool(verdict.operations or verdict.violations)
+        with suppress(Invalid):
+            await stand.create(made)
+        assert (stand.counted.sent() > 0) is wanted, made
+        held += wanted
+    assert 20 < held < 130

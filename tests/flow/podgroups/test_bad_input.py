@@ -7,12 +7,12 @@ from typing import Any
 import pytest
 
 from jobset_gate import names
-from jobset_gate.fake import crd_removal
 from jobset_gate.kube.client import Client, PatchType
 from jobset_gate.kube.errors import Invalid
 from jobset_gate.kube.resources import CRDS, POD_GROUPS, PODS
 from jobset_gate.podgroups import crds, podgroup_status
 from jobset_gate.podgroups.model import Format
+from tests.fakes.crds import remove_crds
 from tests.fakes.podgroups import manifests
 from tests.fakes.podgroups.manifests import gated
 from tests.flow.podgroups.conftest import MakeGroupEnvironment
@@ -155,14 +155,14 @@ async def another_version(client: Client) -> AsyncIterator[str]:
     """Somebody's CRD of Koordinator's kind that serves v1beta1 alone; its name."""
     crd = crds.manifest(names.SIGS_GROUP)
     name = crd["metadata"]["name"]
-    await crd_removal.remove(client, name)
+    await remove_crds(client, name)
     del crd["metadata"]["labels"]
     crd["spec"]["versions"][0]["name"] = "v1beta1"
     await client.create(CRDS, crd)
     try:
         yield name
     finally:
-        await crd_removal.remove(client, name)
+        await remove_crds(client, name)
 
 
 async def test_a_crd_of_another_version_is_named_and_other_ways_go_on(make_stage: MakeGroupEnvironment) -> None:

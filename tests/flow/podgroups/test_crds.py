@@ -12,7 +12,6 @@ from prometheus_client import CollectorRegistry
 
 from controllers.podgroups.crds import PodGroupCrdOutcome, PodGroupCrdReconciler, informers
 from jobset_gate import names
-from jobset_gate.fake import crd_removal
 from jobset_gate.fake.view import ObjectView
 from jobset_gate.kube.client import Client, PatchType
 from jobset_gate.kube.errors import Invalid
@@ -21,6 +20,7 @@ from jobset_gate.podgroups import crds
 from jobset_gate.podgroups.model import Format
 from jobset_gate.runtime.controller import Controller, ControllerMetrics
 from jobset_gate.runtime.workqueue import WorkQueue
+from tests.fakes.crds import remove_crds
 from tests.fakes.podgroups import manifests
 from tests.flow.podgroups.environment import group_environment
 from tests.flow.podgroups.webhooks import PATIENCE
@@ -79,9 +79,9 @@ async def keeping(client: Client) -> AsyncIterator[RecordedOutcomes]:
 async def client(real_plane: Real) -> AsyncIterator[Client]:
     """On a plane where nobody has installed them, before and after."""
     async with real_plane.client() as client:
-        await crd_removal.remove(client, *ALL)
+        await remove_crds(client, *ALL)
         yield client
-        await crd_removal.remove(client, *ALL)
+        await remove_crds(client, *ALL)
 
 
 async def served(client: Client, name: str) -> Json:
@@ -213,7 +213,7 @@ async def test_somebody_elses_is_never_written_and_it_is_told_if_groups_cannot_b
         after = {name: await client.get(CRDS, name) for name in (PLUGINS, SIGS)}
         assert after == before
         # Its owner goes, and it is ours to make.
-        await crd_removal.remove(client, SIGS)
+        await remove_crds(client, SIGS)
         await kept.until(SIGS, PodGroupCrdOutcome.UNUSABLE, PodGroupCrdOutcome.CREATED, PodGroupCrdOutcome.CURRENT)
         assert kept.keeper.problems == {}
 
@@ -235,7 +235,7 @@ async def test_one_that_was_deleted_is_made_again(real_plane: Real, client: Clie
         space = fresh_name()
         await real_plane.make_namespace(space)
         await client.create(PODGROUPS_SIGS, manifests.pod_group("ring", 3, Format.KOORDINATOR_POD_GROUP), space)
-        await crd_removal.remove(client, SIGS)
+        await remove_crds(client, SIGS)
         await kept.until(SIGS, PodGroupCrdOutcome.CREATED, PodGroupCrdOutcome.CREATED)
         await real_plane.drop_namespace(space)
 

@@ -10,7 +10,7 @@ from pathlib import Path
 import pytest
 
 from jobset_gate import names
-from jobset_gate.fake.barrier_rule import BarrierExit, BarrierIdentity, exit_at_limit, read_verdict
+from jobset_gate.fake.kubelet.barrier import BarrierExit, BarrierIdentity, exit_at_limit, read_verdict
 from jobset_gate.injection import container
 
 OWN = BarrierIdentity(uid="u1", attempt="2", epoch="3", limit=0.0)

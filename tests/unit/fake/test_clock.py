@@ -5,9 +5,7 @@ from __future__ import annotations
 import asyncio
 import hashlib
 import itertools
-import math
 import ssl
-import threading
 import time
 from datetime import UTC, datetime, timedelta
 from ipaddress import ip_address
@@ -25,11 +23,9 @@ from jobset_gate.fake.clock import (
     Deadlock,
     Livelock,
     Overrun,
-    VirtualClock,
     VirtualLoop,
     run_virtual,
     virtual_clock,
-    virtual_time,
 )
 
 TEN_MINUTES = 600.0
@@ -81,35 +77,6 @@ def test_time_passes_at_its_pace_for_people_to_look_on() -> None:
     assert time.monotonic() - began >= 0.1
 
 
-def test_at_a_pace_what_comes_from_a_thread_is_not_slept_through() -> None:
-    """As a signal is not: somebody presses Ctrl-C in the middle of an hour that takes an hour."""
-
-    async def wake() -> float:
-        loop, woken = asyncio.get_running_loop(), asyncio.Event()
-        timer = threading.Timer(0.05, lambda: loop.call_soon_threadsafe(woken.set))
-        timer.start()
-        async with asyncio.timeout(3600.0):
-            await woken.wait()
-        timer.join()
-        return loop.time()
-
-    assert 0 < run_virtual(wake(), pace=1.0) < 60
-
-
-def test_timers_fire_in_the_order_of_their_times() -> None:
-    async def main() -> list[float]:
-        woken: list[float] = []
-
-        async def sleeper(seconds: float) -> None:
-            await asyncio.sleep(seconds)
-            woken.append(seconds)
-
-        await asyncio.gather(*(sleeper(seconds) for seconds in (300, 0.001, 60, 0, 59.999)))
-        return woken
-
-    assert run_virtual(main()) == [0, 0.001, 59.999, 60, 300]
-
-
 def test_ten_minutes_over_http_take_well_under_a_second() -> None:
     async def main() -> float:
         async with _Server() as url:
@@ -134,16 +101,6 @@ def test_time_does_not_jump_over_a_request_that_is_being_answered() -> None:
         return asyncio.get_running_loop().time()
 
     assert run_virtual(main()) < 30
-
-
-def test_tls_over_loopback_works_in_the_same_loop(tmp_path: Path) -> None:
-    server, client = _contexts(tmp_path)
-
-    async def main() -> str:
-        async with _Server(server) as url:
-            return await _ask(url, TEN_MINUTES, client)
-
-    assert run_virtual(main()) == "done"
 
 
 def test_threads_are_waited_for_in_real_time() -> None:
@@ -193,33 +150,6 @@ def test_a_loop_that_never_lets_time_pass_is_a_livelock() -> None:
     _drop(loop, task)
 
 
-def test_who_waits_for_what_is_left_of_a_time_comes_to_its_end() -> None:
-    """A rest too small for asyncio to wait for, but not nothing: what rounding leaves of a sum."""
-
-    async def story() -> int:
-        loop = asyncio.get_running_loop()
-        await asyncio.sleep(302.0579668098289)
-        turns, until = 0, math.nextafter(loop.time(), math.inf)
-        while (left := until - loop.time()) > 0:
-            due = asyncio.Event()
-            loop.call_later(left, due.set)
-            await asyncio.sleep(0)  # there is always something else to do
-            await due.wait()
-            turns += 1
-        return turns
-
-    assert run_virtual(story(), stall_seconds=2.0) == 1
-
-
-def test_hard_work_in_one_instant_is_no_livelock() -> None:
-    async def main() -> float:
-        for _ in range(20_000):
-            await asyncio.sleep(0)
-        return asyncio.get_running_loop().time()
-
-    assert run_virtual(main()) == 0
-
-
 def test_waiting_for_what_never_comes_ends_at_the_limit() -> None:
     """A periodic timer keeps the loop alive; the limit ends it."""
 
@@ -232,14 +162,6 @@ def test_waiting_for_what_never_comes_ends_at_the_limit() -> None:
     with pytest.raises(Overrun, match="3600 were allowed"):
         loop.run_until_complete(task)
     _drop(loop, task)
-
-
-@virtual_time
-async def test_a_test_can_opt_in_by_decorator() -> None:
-    loop = asyncio.get_running_loop()
-    clock = VirtualClock(loop, epoch=1000)
-    await asyncio.sleep(5)
-    assert clock() == pytest.approx(1005)
 
 
 def _drop(loop: VirtualLoop, task: asyncio.Task[None]) -> None:

@@ -9,13 +9,13 @@ import pytest
 from jobset_gate import names
 from jobset_gate.fake.apiserver import ApiServer
 from jobset_gate.fake.clock import EPOCH
-from jobset_gate.fake.cluster import EmbeddedCluster, spread
+from jobset_gate.fake.cluster import EmbeddedCluster
 from jobset_gate.fake.kubelet import Behaviour
 from jobset_gate.fake.view import ObjectView
 from jobset_gate.kube.resources import JOBSETS, PODS
 from tests.unit.fake.gates import gated, plain
 from tests.unit.fake.test_kubelet import at_barrier, waiting
-from tests.unit.fake.world import QUICK, FakeClusterStory, label, on_embedded, running
+from tests.unit.fake.world import QUICK, FakeClusterStory, label, on_embedded, running, spread
 
 
 def test_three_hundred_pods_on_late_nodes_wait_for_the_last_and_start_together() -> None:
@@ -37,7 +37,7 @@ def test_an_actor_that_fails_is_heard_by_who_waits() -> None:
         def broken(*_: object) -> None:
             raise ZeroDivisionError
 
-        world.kubelets._scheduler.changed = broken  # type: ignore[assignment,method-assign]  # the fault
+        world.kubelets._scheduler.on_change = broken  # type: ignore[assignment,method-assign]  # the fault
         await world.create(JOBSETS, plain())
         await world.until(PODS, lambda pods: len(running(pods)) == 1)
 

@@ -7,22 +7,15 @@ from typing import Any
 import pytest
 
 from jobset_gate import names
-from jobset_gate.fake.clock import EPOCH
 from jobset_gate.fake.faults import Faults, Match
 from jobset_gate.fake.kubelet import PodFault, PodMatch
-from jobset_gate.fake.objects import stamp
 from jobset_gate.kube.resources import EVENTS, JOBS, PODS, Resource
-from tests.plane.planes import Real
 from tests.unit.fake.world import (
     FakeClusterStory,
     Run,
-    condition,
-    has,
     label,
-    leaving,
     living,
     on_embedded,
-    on_real,
     running,
 )
 
@@ -84,17 +77,6 @@ def test_an_indexed_job_makes_one_pod_per_index(run: Run) -> None:
             assert meta["ownerReferences"][0]["controller"] is True
             assert pod["spec"]["hostname"] == f"job-{index(pod)}"
             assert [item["name"] for item in pod["spec"]["containers"][0]["env"]] == ["JOB_COMPLETION_INDEX"]
-
-    run(story)
-
-
-def test_parallelism_bounds_how_many_run_at_once(run: Run) -> None:
-    async def story(world: FakeClusterStory) -> None:
-        world.kubelets.inject_fault(PodFault(PodMatch(index=0), main_seconds=0.2))
-        await world.create(JOBS, job(completions=3, parallelism=1))
-        assert indexes(await world.pods(1)) == ["0"]
-        await world.until_one(JOBS, "job", lambda job: job.get("status", {}).get("completedIndexes") == "0")
-        assert indexes(await world.pods(1)) == ["1"]
 
     run(story)
 
@@ -191,33 +173,6 @@ def test_a_container_that_keeps_restarting_uses_up_the_backoff_limit(run: Run) -
     run(story)
 
 
-def test_a_pod_failure_policy_fails_the_job_at_once(run: Run) -> None:
-    async def story(world: FakeClusterStory) -> None:
-        codes = {"operator": "In", "values": [124]}
-        policy = {"rules": [{"action": "FailJob", "onExitCodes": codes}]}
-        world.kubelets.inject_fault(PodFault(PodMatch(index=1), main_seconds=0.1, exit_codes={"main": 124}))
-        await world.create(JOBS, job(backoffLimit=6, podFailurePolicy=policy))
-        failed = await world.until_condition(JOBS, "job", "Failed")
-        assert failed["reason"] == "PodFailurePolicy"
-        assert "exit code 124" in failed["message"]
-
-    run(story)
-
-
-def test_failures_that_a_policy_ignores_do_not_count(run: Run) -> None:
-    async def story(world: FakeClusterStory) -> None:
-        codes = {"containerName": "main", "operator": "NotIn", "values": [7]}
-        policy = {"rules": [{"action": "Ignore", "onExitCodes": codes}]}
-        ignored = world.kubelets.inject_fault(PodFault(PodMatch(index=1), main_seconds=0.1, exit_codes={"main": 8}))
-        await world.create(JOBS, job(backoffLimit=0, podFailurePolicy=policy))
-        await world.until(PODS, lambda pods: any(pod.get("status", {}).get("phase") == "Failed" for pod in pods))
-        world.kubelets.clear_fault(ignored)
-        await world.until(PODS, lambda pods: indexes(running(pods)) == ["0", "1"])
-        assert (await status(world)).get("failed", 0) == 0
-
-    run(story)
-
-
 NOT_ZERO = {"rules": [{"action": "FailJob", "onExitCodes": {"operator": "NotIn", "values": [0]}}]}
 STAYS = "test.jobset-gate.dev/stays"
 
@@ -239,64 +194,6 @@ def kept(pod: dict[str, Any]) -> list[str]:
     return list(pod["metadata"].get("finalizers", ()))
 
 
-def test_a_policy_looks_at_pods_that_a_suspended_job_deletes(run: Run) -> None:
-    """What makes it unsafe to suspend such a Job while its pods run."""
-
-    async def story(world: FakeClusterStory) -> None:
-        await world.create(JOBS, job(podFailurePolicy=NOT_ZERO))
-        await detain(world, await world.until(PODS, lambda pods: len(running(pods)) == 2))
-        await world.merge(JOBS, "job", {"spec": {"suspend": True}})
-        failing = await world.until_condition(JOBS, "job", "FailureTarget")
-        assert failing["reason"] == "PodFailurePolicy"
-        assert "exit code 143" in failing["message"]
-        assert (await status(world)).get("failed", 0) == 0
-        await let_go(world)
-
-    run(story)
-
-
-def test_without_a_policy_a_suspended_job_counts_nothing(run: Run) -> None:
-    async def story(world: FakeClusterStory) -> None:
-        await world.create(JOBS, job())
-        first = await world.until(PODS, lambda pods: len(running(pods)) == 2)
-        await detain(world, first)
-        await world.merge(JOBS, "job", {"spec": {"suspend": True}})
-        await world.until(PODS, lambda pods: all(pod["status"]["phase"] == "Failed" for pod in pods))
-        await world.until_condition(JOBS, "job", "Suspended")
-        await world.merge(JOBS, "job", {"spec": {"suspend": False}})
-        await world.until(PODS, lambda pods: len(running(pods)) == 2)
-        assert (await status(world)).get("failed", 0) == 0
-        assert condition(await world.get(JOBS, "job"), "FailureTarget") is None
-        await let_go(world)
-
-    run(story)
-
-
-def test_a_pod_that_is_taken_from_its_job_is_forgotten_and_replaced(run: Run) -> None:
-    """Its owner reference, finalizer and label gone in one patch: what becomes of it fails nothing."""
-
-    async def story(world: FakeClusterStory) -> None:
-        await world.create(JOBS, job(podFailurePolicy=NOT_ZERO))
-        taken = (await world.until(PODS, lambda pods: len(running(pods)) == 2))[0]
-        meta = taken["metadata"]
-        nothing = {names.JOB_CONTROLLER_UID: None, "controller-uid": None}
-        finalizers = [it for it in kept(taken) if it != names.JOB_TRACKING_FINALIZER]
-        body = {"ownerReferences": [], "labels": nothing, "finalizers": finalizers}
-        await world.merge(PODS, meta["name"], {"metadata": body})
-        again = await world.until(PODS, lambda pods: len(running(pods)) == 3)
-        assert sorted(indexes(again)) == sorted([*"01", index(taken) or ""])
-        await detain(world, [await world.get(PODS, meta["name"])])
-        await world.client.delete(PODS, meta["name"], world.namespace)
-        await world.until_one(PODS, meta["name"], lambda pod: pod["status"]["phase"] == "Failed")
-        await world.merge(JOBS, "job", {"spec": {"parallelism": 1}})  # so that it is looked at again
-        await world.until_one(JOBS, "job", lambda one: one["status"].get("active") == 1)
-        assert condition(await world.get(JOBS, "job"), "FailureTarget") is None
-        assert (await status(world)).get("failed", 0) == 0
-        await let_go(world)
-
-    run(story)
-
-
 def test_a_pod_that_is_deleted_counts_as_failed_and_is_replaced(run: Run) -> None:
     async def story(world: FakeClusterStory) -> None:
         await world.create(JOBS, job(backoffLimit=6))
@@ -316,52 +213,6 @@ def test_a_pod_that_is_deleted_counts_as_failed_and_is_replaced(run: Run) -> Non
     run(story)
 
 
-def test_a_job_that_runs_beyond_its_deadline_fails(run: Run) -> None:
-    async def story(world: FakeClusterStory) -> None:
-        await world.create(JOBS, job(activeDeadlineSeconds=2))
-        assert (await world.until_condition(JOBS, "job", "Failed"))["reason"] == "DeadlineExceeded"
-        await world.pods(0)
-
-    run(story)
-
-
-def test_a_smaller_job_gives_up_its_highest_indexes(run: Run) -> None:
-    async def story(world: FakeClusterStory) -> None:
-        await world.create(JOBS, job(completions=4, parallelism=4))
-        await world.until(PODS, lambda pods: len(running(pods)) == 4)
-        await world.merge(JOBS, "job", {"spec": {"completions": 2, "parallelism": 2}})
-        assert indexes(await world.pods(2)) == ["0", "1"]
-
-    run(story)
-
-
-def test_deleting_a_job_in_the_foreground_takes_its_pods_first(run: Run) -> None:
-    async def story(world: FakeClusterStory) -> None:
-        await world.create(JOBS, job())
-        await world.until(PODS, lambda pods: len(running(pods)) == 2)
-        await world.client.delete(JOBS, "job", world.namespace, propagation="Foreground")
-        assert await world.until(JOBS, lambda jobs: not jobs) == []
-        assert await world.until(PODS, lambda pods: not pods) == []
-
-    run(story)
-
-
-@pytest.mark.real
-def test_a_quota_that_denies_a_pod_is_told_in_an_event(real_plane: Real) -> None:
-    """The real Job controller's words, which the embedded one's (next test) follow."""
-
-    async def story(world: FakeClusterStory) -> None:
-        await world.create(QUOTAS, {"metadata": {"name": "few"}, "spec": {"hard": {"pods": "0"}}})
-        await world.until_one(QUOTAS, "few", lambda quota: "hard" in quota.get("status", {}))
-        await world.create(JOBS, job())
-        told = await denied(world)
-        assert told["message"].startswith("Error creating: pods ")
-        assert "exceeded quota" in told["message"]
-        assert told["involvedObject"]["name"] == "job"
-
-    on_real(real_plane, story)
-
-
 def test_a_pod_that_cannot_be_created_is_told_in_an_event_and_tried_again() -> None:
     faults = Faults()
     faults.fail(Match(PODS, ("create",)), status=403, message="exceeded quota: few", times=2)
@@ -379,35 +230,3 @@ def test_a_pod_that_cannot_be_created_is_told_in_an_event_and_tried_again() -> N
 async def denied(world: FakeClusterStory) -> dict[str, Any]:
     events = await world.until(EVENTS, lambda events: any(it["reason"] == "FailedCreate" for it in events))
     return next(it for it in events if it["reason"] == "FailedCreate")
-
-
-def test_times_and_conditions_of_a_suspended_job(run: Run) -> None:
-    async def story(world: FakeClusterStory) -> None:
-        await world.create(JOBS, job(suspend=True))
-        assert (await world.until_condition(JOBS, "job", "Suspended"))["reason"] == "JobSuspended"
-        before = await status(world)
-        assert "startTime" not in before
-        await world.merge(JOBS, "job", {"spec": {"suspend": False}})
-        assert (await world.until_condition(JOBS, "job", "Suspended", "False"))["reason"] == "JobResumed"
-        assert (await status(world))["startTime"]
-        assert not leaving(await world.get(JOBS, "job"))
-        assert condition(await world.get(JOBS, "job"), "Failed") is None
-        assert not has(await world.get(JOBS, "job"), "Complete")
-
-    run(story)
-
-
-def test_a_resumed_job_starts_anew() -> None:
-    """Its start time is that of the resume, so that a deadline does not count the time in between."""
-
-    async def story(world: FakeClusterStory) -> None:
-        await world.create(JOBS, job())
-        await world.until(PODS, lambda pods: len(running(pods)) == 2)
-        await world.merge(JOBS, "job", {"spec": {"suspend": True}})
-        await world.until_condition(JOBS, "job", "Suspended")
-        await world.let_pass(100)
-        await world.merge(JOBS, "job", {"spec": {"suspend": False}})
-        await world.until_condition(JOBS, "job", "Suspended", "False")
-        assert (await status(world))["startTime"] >= stamp(EPOCH + 100)
-
-    on_embedded(story)

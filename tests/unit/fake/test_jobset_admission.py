@@ -60,33 +60,6 @@ def test_defaults_are_filled_in_on_create(run: Run) -> None:
     run(story)
 
 
-def test_empty_members_of_the_templates_are_written_out(run: Run) -> None:
-    """Measured on the real one: its webhook is typed. To its validator, absent and empty are the same later on."""
-
-    async def story(world: FakeClusterStory) -> None:
-        claim = {"name": "scratch", "ephemeral": {"volumeClaimTemplate": {"spec": {"accessModes": ["ReadWriteOnce"]}}}}
-        job = manifests.replicated_job(
-            init_containers=[manifests.container("own")],
-            pod={"volumes": [claim]},
-        )
-        policy: list[dict[str, Any]] = [{"templates": []}]
-        given = manifests.jobset("set", replicated_jobs=[job], suspend=True, volumeClaimPolicies=policy)
-        made = (await world.create(JOBSETS, given))["spec"]
-        assert made["volumeClaimPolicies"][0]["retentionPolicy"] == {"whenDeleted": "Delete"}
-        template = made["replicatedJobs"][0]["template"]
-        assert template["metadata"] == {}
-        pods = template["spec"]["template"]
-        assert pods["metadata"] == {}
-        assert [it["resources"] for it in (*pods["spec"]["initContainers"], *pods["spec"]["containers"])] == [{}, {}]
-        made_claim = pods["spec"]["volumes"][0]["ephemeral"]["volumeClaimTemplate"]
-        assert (made_claim["metadata"], made_claim["spec"]["resources"]) == ({}, {})
-        await world.merge(
-            JOBSETS, "set", {"spec": {"replicatedJobs": [{**job, "template": _defaulted(job["template"])}]}}
-        )
-
-    run(story)
-
-
 def _defaulted(template: dict[str, Any]) -> dict[str, Any]:
     """The manifest's template with what no later write may lack, and without the empty members."""
     spec = template["spec"]
@@ -142,46 +115,6 @@ def test_the_rest_of_a_replicated_job_never_changes(run: Run, operation: dict[st
         with pytest.raises(Invalid, match=r"vjobset\.kb\.io.*spec\.replicatedJobs: .*immutable") as refused:
             await patch(world, operation)
         assert refused.value.status == 422
-
-    run(story)
-
-
-def test_the_controller_of_a_jobset_is_fixed_at_its_creation(run: Run) -> None:
-    async def story(world: FakeClusterStory) -> None:
-        await world.create(JOBSETS, plain(suspend=True))
-        with pytest.raises(Invalid, match=r"spec\.managedBy"):
-            await patch(world, add("/spec/managedBy", "kueue.x-k8s.io/multikueue"))
-
-    run(story)
-
-
-@pytest.mark.parametrize("field", ["successPolicy", "startupPolicy", "failurePolicy", "network"])
-def test_policies_and_network_never_change(run: Run, field: str) -> None:
-    other = {
-        "successPolicy": {"operator": "Any"},
-        "startupPolicy": {"startupPolicyOrder": "InOrder"},
-        "failurePolicy": {"maxRestarts": 9},
-        "network": {"enableDNSHostnames": False},
-    }
-
-    async def story(world: FakeClusterStory) -> None:
-        await world.create(JOBSETS, plain(suspend=True, failurePolicy={"maxRestarts": 1}))
-        with pytest.raises(Invalid, match=f"spec.{field}"):
-            await world.merge(JOBSETS, "set", {"spec": {field: other[field]}})
-
-    run(story)
-
-
-def test_elastic_sizes_must_agree_and_be_at_least_one(run: Run) -> None:
-    path = "/spec/replicatedJobs/0/template/spec"
-
-    async def story(world: FakeClusterStory) -> None:
-        await world.create(JOBSETS, plain(pods=2, suspend=True))
-        with pytest.raises(Invalid, match="equal to parallelism"):
-            await patch(world, add(f"{path}/parallelism", 3))
-        with pytest.raises(Invalid, match="at least 1"):
-            await patch(world, add(f"{path}/parallelism", 0), add(f"{path}/completions", 0))
-        await patch(world, add(f"{path}/parallelism", 3), add(f"{path}/completions", 3))
 
     run(story)
 

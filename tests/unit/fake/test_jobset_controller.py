@@ -8,10 +8,6 @@ import pytest
 
 from jobset_gate import names
 from jobset_gate.fake import manifests
-from jobset_gate.fake.apiserver.kinds import ServedKind
-from jobset_gate.fake.apiserver.store import StoreEvent
-from jobset_gate.fake.clock import run_virtual
-from jobset_gate.fake.cluster import EmbeddedCluster
 from jobset_gate.fake.kubelet import PodFault, PodMatch
 from jobset_gate.kube.client import PatchType
 from jobset_gate.kube.resources import JOBS, JOBSETS, PODS, SERVICES
@@ -122,23 +118,6 @@ def test_a_failed_job_recreates_all_jobs_until_the_restarts_are_used_up(run: Run
     run(story)
 
 
-def test_a_single_job_is_recreated_where_the_policy_says_so(run: Run) -> None:
-    """Rule action RestartJob: the restart attempt stays, the Job's own attempt grows."""
-
-    async def story(world: FakeClusterStory) -> None:
-        world.kubelets.inject_fault(PodFault(PodMatch(job_index=1), main_seconds=0.2, exit_codes={"*": 1}))
-        policy = {"maxRestarts": 3, "rules": [{"name": "one", "action": "RestartJob"}]}
-        await world.create(JOBSETS, plain(jobs=2, failurePolicy=policy))
-        jobs = await world.until(
-            JOBS, lambda jobs: any(label(job, names.JS_JOB_RESTART_ATTEMPT) == "1" and not leaving(job) for job in jobs)
-        )
-        assert {label(job, names.JS_RESTART_ATTEMPT) for job in jobs} == {"0"}
-        other = next(job for job in jobs if label(job, names.JS_JOB_INDEX) == "0")
-        assert label(other, names.JS_JOB_RESTART_ATTEMPT) == "0"
-
-    run(story)
-
-
 def test_suspend_keeps_the_jobs_and_takes_their_pods(run: Run) -> None:
     async def story(world: FakeClusterStory) -> None:
         await world.create(JOBSETS, plain(pods=2))
@@ -154,18 +133,6 @@ def test_suspend_keeps_the_jobs_and_takes_their_pods(run: Run) -> None:
         await world.until_condition(JOBSETS, "set", "Suspended", "False")
         pods = await world.until(PODS, lambda pods: len(running(pods)) == 2)
         assert {label(pod, names.JS_RESTART_ATTEMPT) for pod in running(pods)} == {"0"}
-
-    run(story)
-
-
-def test_a_suspended_jobset_has_suspended_jobs_from_the_start(run: Run) -> None:
-    async def story(world: FakeClusterStory) -> None:
-        await world.create(JOBSETS, plain(jobs=2, suspend=True))
-        jobs = await world.jobs(2)
-        assert all(job["spec"]["suspend"] for job in jobs)
-        await world.until_condition(JOBSETS, "set", "Suspended")
-        await world.merge(JOBSETS, "set", {"spec": {"suspend": False}})
-        await world.until(PODS, lambda pods: len(running(pods)) == 2)
 
     run(story)
 
@@ -196,23 +163,6 @@ def test_resume_brings_the_changed_scheduling_into_the_pods(run: Run) -> None:
     run(story)
 
 
-def test_a_suspend_taken_back_at_once_is_never_seen_by_a_slow_controller(run: Run) -> None:
-    """It acts on what came with it (here a new size), and the pod of before lives on."""
-
-    async def story(world: FakeClusterStory) -> None:
-        await world.create(JOBSETS, plain())
-        before = running(await world.until(PODS, lambda pods: len(running(pods)) == 1))[0]
-        world.actors.jobsets.reaction_seconds = 1.0
-        await world.merge(JOBSETS, "set", {"spec": {"suspend": True}})
-        await world.merge(JOBSETS, "set", {"spec": {"suspend": False}})
-        await _resize(world, 2)
-        after = await world.until(PODS, lambda pods: len(running(pods)) == 2)
-        assert before["metadata"]["uid"] in {pod["metadata"]["uid"] for pod in after}
-        assert condition(await world.jobset("set"), "Suspended") is None
-
-    run(story)
-
-
 def test_status_writes_leave_foreign_conditions_alone(run: Run) -> None:
     async def story(world: FakeClusterStory) -> None:
         await world.create(JOBSETS, plain())
@@ -232,16 +182,6 @@ def test_status_writes_leave_foreign_conditions_alone(run: Run) -> None:
         await world.merge(JOBSETS, "set", {"spec": {"suspend": False}})
         await world.until_condition(JOBSETS, "set", "Suspended", "False")
         assert condition(await world.jobset("set"), names.CONDITION) == ours
-
-    run(story)
-
-
-def test_a_jobset_managed_by_another_is_left_alone(run: Run) -> None:
-    async def story(world: FakeClusterStory) -> None:
-        await world.create(JOBSETS, plain("other", managedBy="kueue.x-k8s.io/multikueue"))
-        await world.create(JOBSETS, plain("mine", managedBy=names.JOBSET_CONTROLLER))
-        assert [job["metadata"]["name"] for job in await world.jobs(1)] == ["mine-workers-0"]
-        assert "status" not in await world.jobset("other")
 
     run(story)
 
@@ -281,44 +221,7 @@ def test_an_elastic_jobset_resizes_its_running_jobs(run: Run) -> None:
     run(story)
 
 
-def test_a_finished_jobset_goes_after_its_time_to_live(run: Run) -> None:
-    async def story(world: FakeClusterStory) -> None:
-        world.kubelets.inject_fault(PodFault(main_seconds=0.2))
-        await world.create(JOBSETS, plain(ttlSecondsAfterFinished=1))
-        await world.until_condition(JOBSETS, "set", "Completed")
-        await world.until(JOBSETS, lambda jobsets: not jobsets or leaving(jobsets[0]))
-
-    run(story)
-
-
 async def _resize(world: FakeClusterStory, size: int) -> None:
     path = "/spec/replicatedJobs/0/template/spec"
     body = [{"op": "replace", "path": f"{path}/{key}", "value": size} for key in ("parallelism", "completions")]
     await world.client.patch(JOBSETS, "set", world.namespace, body=body, patch=PatchType.JSON)
-
-
-def test_the_start_time_of_a_job_is_cleared_before_it_is_resumed() -> None:
-    """Older API servers let a template change only then; every version that is stored is looked at."""
-
-    async def main() -> None:
-        async with EmbeddedCluster(behaviour=QUICK) as cluster:
-            world = FakeClusterStory(cluster.actors, "default")
-            await world.create(JOBSETS, plain())
-            await world.until(PODS, lambda pods: len(running(pods)) == 1)
-            await world.merge(JOBSETS, "set", {"spec": {"suspend": True}})
-            await world.until_condition(JOBSETS, "set", "Suspended")
-            await world.pods(0)
-            stored: list[tuple[bool, bool]] = []
-
-            def note(kind: ServedKind, change: StoreEvent) -> None:
-                if kind.kind == "Job":
-                    job = change.now.fresh()
-                    stored.append((job["spec"]["suspend"], "startTime" in job["status"]))
-
-            cluster.server.store.listeners.append(note)
-            await world.merge(JOBSETS, "set", {"spec": {"suspend": False}})
-            await world.until_condition(JOBSETS, "set", "Suspended", "False")
-            assert stored.index((True, False)) < stored.index((False, False))
-            assert (False, True) not in stored[: stored.index((False, False))]
-
-    run_virtual(main())

@@ -3,30 +3,24 @@
 from __future__ import annotations
 
 import asyncio
-from dataclasses import replace
 from typing import Any
-
-import pytest
 
 from jobset_gate import names
 from jobset_gate.fake import manifests
 from jobset_gate.fake.clock import EPOCH
-from jobset_gate.fake.cluster import spread
-from jobset_gate.fake.faults import Faults, Match
-from jobset_gate.fake.kubelet import Behaviour, FakeNode, PodFault, PodMatch
+from jobset_gate.fake.kubelet import Behaviour, PodFault, PodMatch
 from jobset_gate.fake.objects import stamp
-from jobset_gate.kube.resources import EVENTS, JOBSETS, NODES, PODS
+from jobset_gate.kube.resources import JOBSETS, NODES, PODS
 from tests.unit.fake.gates import gated, plain
 from tests.unit.fake.world import (
-    QUICK,
     FakeClusterStory,
     condition,
     container_status,
     has,
-    label,
     living,
     on_embedded,
     running,
+    spread,
     state,
 )
 
@@ -86,20 +80,6 @@ def test_init_containers_run_one_after_another_and_sidecars_stay() -> None:
     on_embedded(story, behaviour=Behaviour(init_seconds=5.0))
 
 
-def test_a_pod_without_init_containers_creates_its_containers_at_once() -> None:
-    async def story(world: FakeClusterStory) -> None:
-        world.kubelets.inject_fault(PodFault(slow_start=100.0))
-        await world.create(JOBSETS, plain())
-        pods = await world.until(PODS, lambda pods: any("waiting" in state(pod, "main") for pod in pods))
-        assert state(pods[0], "main") == {"waiting": {"reason": "ContainerCreating"}}
-        assert world.now < EPOCH + 100
-        pod = running(await world.until(PODS, lambda pods: len(running(pods)) == 1, 200))[0]
-        assert has(pod, "Ready")
-        assert world.now >= EPOCH + 100
-
-    on_embedded(story)
-
-
 def test_a_finished_pod_says_how_it_ended() -> None:
     async def story(world: FakeClusterStory) -> None:
         world.kubelets.inject_fault(PodFault(PodMatch(index=0), main_seconds=3.0))
@@ -117,22 +97,6 @@ def test_a_finished_pod_says_how_it_ended() -> None:
         assert state(bad, "main")["terminated"]["exitCode"] == 7
         assert state(bad, "main")["terminated"]["reason"] == "Error"
         assert (condition(bad, "Ready") or {})["reason"] == "PodFailed"
-
-    on_embedded(story)
-
-
-def test_a_crashing_init_container_is_restarted_ever_more_slowly() -> None:
-    async def story(world: FakeClusterStory) -> None:
-        world.kubelets.inject_fault(PodFault(crash_init="fetch", crash_code=3, crash_times=3))
-        start = world.now
-        await world.create(JOBSETS, gated(pods=1, init=(manifests.container("fetch"),), backoff_limit=9))
-        looping = await world.until(PODS, lambda pods: any(why(pod, "fetch") == "CrashLoopBackOff" for pod in pods))
-        fetch = container_status(looping[0], "fetch")
-        assert fetch["lastState"]["terminated"]["exitCode"] == 3
-        assert fetch["restartCount"] == 1
-        pod = (await waiting(world, 1))[0]
-        assert container_status(pod, "fetch")["restartCount"] == 3
-        assert 30 < world.now - start < 35
 
     on_embedded(story)
 
@@ -171,68 +135,6 @@ def test_pods_wait_for_nodes_and_nodes_take_only_so_many() -> None:
     on_embedded(story, nodes=spread(3, 2, every=60.0))
 
 
-def test_a_freed_place_is_taken_by_the_next_pod() -> None:
-    async def story(world: FakeClusterStory) -> None:
-        world.kubelets.inject_fault(PodFault(main_seconds=10.0))
-        await world.create(JOBSETS, plain(pods=4))
-        await world.until_condition(JOBSETS, "set", "Completed")
-        assert 40 <= world.now - EPOCH < 60
-
-    on_embedded(story, nodes=[FakeNode("only", pods=1)])
-
-
-def test_a_node_selector_is_obeyed() -> None:
-    async def story(world: FakeClusterStory) -> None:
-        job = manifests.replicated_job(parallelism=2, pod={"nodeSelector": {"gpu": "yes"}})
-        await world.create(JOBSETS, manifests.jobset("set", replicated_jobs=[job]))
-        pods = await world.until(PODS, lambda pods: len(running(pods)) == 1)
-        message = next(condition(pod, "PodScheduled") for pod in pods if pod not in running(pods))
-        assert message is not None
-        assert "1 node(s) didn't match" in message["message"]
-        assert running(pods)[0]["spec"]["nodeName"] == "gpu"
-
-    on_embedded(story, nodes=[FakeNode("cpu"), FakeNode("gpu", pods=1, labels={"gpu": "yes"})])
-
-
-def test_scheduling_gates_hold_a_pod() -> None:
-    async def story(world: FakeClusterStory) -> None:
-        job = manifests.replicated_job(pod={"schedulingGates": [{"name": "example.com/wait"}]})
-        await world.create(JOBSETS, manifests.jobset("set", replicated_jobs=[job]))
-        pods = await world.until(PODS, lambda pods: any(condition(pod, "PodScheduled") for pod in pods))
-        assert (condition(pods[0], "PodScheduled") or {})["reason"] == "SchedulingGated"
-        await world.merge(PODS, pods[0]["metadata"]["name"], {"spec": {"schedulingGates": None}})
-        await world.until(PODS, lambda pods: len(running(pods)) == 1)
-
-    on_embedded(story)
-
-
-def test_scripted_words_of_the_scheduler_stand_until_they_are_lifted() -> None:
-    async def story(world: FakeClusterStory) -> None:
-        words = "0/9 nodes are available: 9 Insufficient gpu."
-        stuck = world.kubelets.inject_fault(PodFault(PodMatch(index=1), unschedulable=words))
-        await world.create(JOBSETS, plain(pods=2))
-        pods = await world.until(PODS, lambda pods: any(has(pod, "PodScheduled", "False") for pod in pods))
-        told = next(pod for pod in pods if has(pod, "PodScheduled", "False"))
-        assert (condition(told, "PodScheduled") or {})["message"] == words
-        assert label(told, names.JOB_COMPLETION_INDEX) == "1"
-        await world.until(PODS, lambda pods: len(running(pods)) == 1)
-        world.kubelets.clear_fault(stuck)
-        await world.until(PODS, lambda pods: len(running(pods)) == 2)
-
-    on_embedded(story)
-
-
-def test_an_autoscaler_tells_that_a_node_is_on_its_way() -> None:
-    async def story(world: FakeClusterStory) -> None:
-        await world.create(JOBSETS, plain())
-        events = await world.until(EVENTS, lambda events: len(events) == 1)
-        assert events[0]["reason"] == "TriggeredScaleUp"
-        assert events[0]["involvedObject"]["kind"] == "Pod"
-        await world.until(PODS, lambda pods: len(running(pods)) == 1, 100)
-
-    on_embedded(story, nodes=spread(1, first=50.0), autoscaler=True)
-
-
 def test_where_another_scheduler_binds_the_kubelets_only_run_what_is_on_their_nodes() -> None:
     async def story(world: FakeClusterStory) -> None:
         await world.create(JOBSETS, plain())
@@ -266,18 +168,6 @@ def test_a_vanished_node_takes_its_pods_along_and_they_are_replaced_elsewhere() 
     on_embedded(story, nodes=spread(2))
 
 
-def test_an_evicted_pod_ends_gracefully_and_is_replaced() -> None:
-    async def story(world: FakeClusterStory) -> None:
-        await world.create(JOBSETS, plain(backoff_limit=6))
-        before = running(await world.until(PODS, lambda pods: len(running(pods)) == 1))[0]
-        assert await world.kubelets.evict(PodMatch(index=0)) == [("default", before["metadata"]["name"])]
-        await world.until(
-            PODS, lambda pods: any(pod["metadata"]["uid"] != before["metadata"]["uid"] for pod in running(pods)), 100
-        )
-
-    on_embedded(story)
-
-
 def test_a_deleted_pod_is_failed_before_it_is_gone() -> None:
     """So that the Job controller can count it: the last thing a kubelet writes."""
 
@@ -300,80 +190,3 @@ def test_a_deleted_pod_is_failed_before_it_is_gone() -> None:
         assert state(seen[-1], "main")["terminated"]["reason"] == "ContainerStatusUnknown"
 
     on_embedded(story)
-
-
-def test_a_pod_that_is_told_that_its_work_is_done_succeeds() -> None:
-    async def story(world: FakeClusterStory) -> None:
-        await world.create(JOBSETS, plain(pods=2))
-        await world.until(PODS, lambda pods: len(running(pods)) == 2)
-        assert len(world.kubelets.finish(PodMatch(index=1))) == 1
-        pods = await world.until(PODS, lambda pods: any(pod["status"].get("phase") == "Succeeded" for pod in pods))
-        done = next(pod for pod in pods if pod["status"]["phase"] == "Succeeded")
-        assert state(done, "main")["terminated"]["exitCode"] == 0
-
-    on_embedded(story)
-
-
-def test_times_are_those_of_the_node_in_whole_seconds() -> None:
-    async def story(world: FakeClusterStory) -> None:
-        await world.create(JOBSETS, gated(pods=2))
-        pods = await waiting(world, 2)
-        started = sorted(state(pod, BARRIER)["running"]["startedAt"] for pod in pods)
-        assert started == [stamp(EPOCH + 1 - 300), stamp(EPOCH + 1)]
-
-    nodes = [FakeNode("good", pods=1), FakeNode("slow-clock", pods=1, clock_skew=-300.0)]
-    on_embedded(story, nodes=nodes, behaviour=Behaviour())
-
-
-@pytest.mark.parametrize("way", ["restart", "reboot"])
-def test_a_restarted_barrier_waits_again(way: str) -> None:
-    async def story(world: FakeClusterStory) -> None:
-        await world.create(JOBSETS, gated(pods=2))
-        await waiting(world, 2)
-        where = PodMatch(index=1)
-        hit = world.kubelets.restart_barrier(where) if way == "restart" else world.kubelets.reboot(where)
-        assert len(hit) == 1
-        pods = await world.until(
-            PODS,
-            lambda pods: (
-                len(at_barrier(pods)) == 2
-                and any(container_status(pod, BARRIER).get("restartCount") == 1 for pod in pods)
-            ),
-        )
-        again = next(pod for pod in pods if container_status(pod, BARRIER)["restartCount"] == 1)
-        assert label(again, names.JOB_COMPLETION_INDEX) == "1"
-        assert container_status(again, BARRIER)["lastState"]["terminated"]["exitCode"] == 137
-        uid = again["metadata"]["labels"][names.JS_UID]
-        await world.verdict("gang", f"release {uid} 0 0 AllPodsStarted\n")
-        await world.until(PODS, lambda pods: len(running(pods)) == 2)
-
-    on_embedded(story)
-
-
-def test_a_kubelet_that_writes_in_vain_tries_again() -> None:
-    """Failed writes of a status are repeated with what is true by then."""
-    faults = Faults()
-    faults.fail(Match(PODS, ("patch",), subresource="status"), status=500, times=5)
-
-    async def story(world: FakeClusterStory) -> None:
-        await world.create(JOBSETS, plain(pods=2))
-        await world.until(PODS, lambda pods: len(running(pods)) == 2)
-
-    on_embedded(story, faults=faults, behaviour=replace(QUICK, spread=0.5))
-
-
-@pytest.mark.parametrize("what", ["ends", "loses its sandbox"])
-def test_a_pod_that_is_being_deleted_goes_whatever_happens_to_it_meanwhile(what: str) -> None:
-    async def story(world: FakeClusterStory) -> None:
-        await world.create(JOBSETS, plain(pods=1))
-        pods = await world.until(PODS, lambda pods: len(running(pods)) == 1)
-        name = pods[0]["metadata"]["name"]
-        await world.client.delete(PODS, name, "default")
-        await world.until(PODS, lambda pods: any("deletionTimestamp" in pod["metadata"] for pod in pods))
-        hit = (
-            world.kubelets.finish(PodMatch(name=name)) if what == "ends" else world.kubelets.reboot(PodMatch(name=name))
-        )
-        assert len(hit) == 1
-        await world.until(PODS, lambda pods: all(pod["metadata"]["name"] != name for pod in pods))
-
-    on_embedded(story, behaviour=replace(QUICK, stop_seconds=20.0))

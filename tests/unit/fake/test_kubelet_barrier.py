@@ -8,8 +8,8 @@ import pytest
 
 from jobset_gate import names
 from jobset_gate.fake.clock import EPOCH
-from jobset_gate.fake.kubelet import Behaviour, PodFault, PodMatch
-from jobset_gate.kube.resources import CONFIGMAPS, JOBSETS, PODS
+from jobset_gate.fake.kubelet import Behaviour
+from jobset_gate.kube.resources import JOBSETS, PODS
 from tests.unit.fake.gates import gated
 from tests.unit.fake.test_kubelet import BARRIER, at_barrier, waiting
 from tests.unit.fake.world import (
@@ -57,34 +57,6 @@ def test_a_release_in_the_annotation_arrives_in_a_moment() -> None:
         pods = await world.until(PODS, lambda pods: len(running(pods)) == 1)
         assert world.now - written < 2
         assert [pod["metadata"]["name"] for pod in at_barrier(pods)] == [second["metadata"]["name"]]
-
-    on_embedded(story, behaviour=REAL)
-
-
-def test_any_change_of_the_annotations_makes_the_kubelet_read_the_config_map_too() -> None:
-    async def story(world: FakeClusterStory) -> None:
-        await world.create(JOBSETS, gated(pods=1))
-        pod = (await waiting(world, 1))[0]
-        await world.verdict("gang", f"release {uid(pod)} 0 0 AllPodsStarted\n")
-        written = world.now
-        await annotate(world, pod, {names.NUDGE: "1"})
-        await world.until(PODS, lambda pods: len(running(pods)) == 1)
-        assert world.now - written < 2
-
-    on_embedded(story, behaviour=REAL)
-
-
-def test_a_pod_that_starts_after_the_release_passes_at_once() -> None:
-    async def story(world: FakeClusterStory) -> None:
-        late = world.kubelets.inject_fault(PodFault(PodMatch(index=1), unschedulable="not yet"))
-        await world.create(JOBSETS, gated(pods=2))
-        pod = (await waiting(world, 1))[0]
-        await world.verdict("gang", f"release {uid(pod)} 0 0 AllPodsStarted\n")
-        await world.until(PODS, lambda pods: len(running(pods)) == 1, 200)
-        lifted = world.now
-        world.kubelets.clear_fault(late)
-        await world.until(PODS, lambda pods: len(running(pods)) == 2)
-        assert world.now - lifted < 3
 
     on_embedded(story, behaviour=REAL)
 
@@ -154,38 +126,3 @@ def test_under_on_failure_a_timed_out_barrier_is_restarted_until_the_job_gives_u
         await world.until(JOBSETS, failed, 200)
 
     on_embedded(story)
-
-
-def test_a_restarted_barrier_reads_its_generation_anew() -> None:
-    """The environment is made when the container starts, from what the pod's annotations say then."""
-
-    async def story(world: FakeClusterStory) -> None:
-        await world.create(JOBSETS, gated(pods=1, epoch=0))
-        pod = (await waiting(world, 1))[0]
-        await annotate(world, pod, {names.EPOCH: "5"})
-        await world.let_pass(1)
-        world.kubelets.restart_barrier(PodMatch())
-        await world.until(PODS, lambda pods: any(container_status(it, BARRIER)["restartCount"] == 1 for it in pods))
-        await world.verdict("gang", f"release {uid(pod)} 0 4 AllPodsStarted\n")
-        await world.let_pass(30)
-        await waiting(world, 1)
-        text = f"release {uid(pod)} 0 5 AllPodsStarted\n"
-        await world.merge(CONFIGMAPS, names.config_map_name("gang"), {"data": {names.KEY_VERDICT: text}})
-        await world.until(PODS, lambda pods: len(running(pods)) == 1, 200)
-
-    on_embedded(story)
-
-
-def test_a_config_map_that_is_deleted_is_forgotten() -> None:
-    async def story(world: FakeClusterStory) -> None:
-        hold = world.kubelets.inject_fault(PodFault(PodMatch(index=1), unschedulable="not yet"))
-        await world.create(JOBSETS, gated(pods=2, limit="600"))
-        pod = (await waiting(world, 1))[0]
-        await world.verdict("gang", f"release {uid(pod)} 0 0 AllPodsStarted\n")
-        await world.until(PODS, lambda pods: len(running(pods)) == 1, 200)
-        await world.client.delete(CONFIGMAPS, names.config_map_name("gang"), world.namespace)
-        await world.until(CONFIGMAPS, lambda maps: not maps)
-        world.kubelets.clear_fault(hold)
-        await waiting(world, 1)
-
-    on_embedded(story, behaviour=REAL)

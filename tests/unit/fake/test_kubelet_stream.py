@@ -2,10 +2,8 @@
 
 from __future__ import annotations
 
-import asyncio
 import resource
 from collections.abc import Awaitable, Callable
-from dataclasses import replace
 from typing import Any
 
 import msgspec
@@ -14,13 +12,13 @@ import pytest
 from jobset_gate import names
 from jobset_gate.fake.clock import EPOCH
 from jobset_gate.fake.kubelet import Behaviour, PodFault, PodMatch, pods
-from jobset_gate.fake.kubelet.barrier_streams import FILES_FOR_OTHERS, BarrierStreams
 from jobset_gate.fake.kubelet.behaviour import FaultScript
+from jobset_gate.fake.kubelet.streams import FILES_FOR_OTHERS, BarrierStreams
 from jobset_gate.kube.resources import JOBSETS, PODS
 from tests.unit.fake.gate_service import GateService
 from tests.unit.fake.gates import gated
 from tests.unit.fake.test_kubelet import BARRIER, at_barrier, waiting
-from tests.unit.fake.world import QUICK, FakeClusterStory, Run, label, on_embedded, running, state
+from tests.unit.fake.world import FakeClusterStory, Run, label, on_embedded, running, state
 
 REAL = Behaviour()  # the speed of a real kubelet
 GANG = "v1/gangs/default/gang/token"
@@ -117,38 +115,6 @@ def test_what_is_no_verdict_for_this_barrier_is_asked_again(answer: str) -> None
     on_embedded(told(story))
 
 
-@pytest.mark.parametrize(
-    "refusal",
-    [b"", b"HTTP/1.1 403 Forbidden\r\n\r\n", b"nonsense\r\n\r\n", b"HTTP/1.1 200 OK\r\n", b"x" * 100_000],
-    ids=["closed", "status", "no HTTP", "torn head", "endless head"],
-)
-def test_refused_it_asks_again_and_again_ever_more_slowly(refusal: bytes) -> None:
-    async def story(world: FakeClusterStory, gate: GateService) -> None:
-        gate.refuse = refusal
-        await world.create(JOBSETS, gated(pods=1, stream=f"{gate.url}/{GANG}"))
-        pod = (await waiting(world, 1))[0]
-        await world.let_pass(60)
-        asked = len(gate.asked)
-        assert 9 <= asked <= 16  # pauses of 0.5, 1, 2, 4, 8, 10, 10 ... s, each up to 40 % shorter
-        await world.let_pass(600)
-        assert 60 <= len(gate.asked) - asked <= 101
-        gate.refuse, gate.at_once = None, release(pod)
-        came = world.now
-        await world.until(PODS, lambda pods: len(running(pods)) == 1)
-        assert world.now - came < 12
-
-    on_embedded(told(story), behaviour=replace(REAL, configmap_sync=1e6))
-
-
-def test_while_there_are_heartbeats_one_request_lasts_for_hours() -> None:
-    async def story(world: FakeClusterStory, gate: GateService) -> None:
-        await held(world, gate)
-        await world.let_pass(3 * 3600)
-        assert (gate.held, len(gate.asked)) == (1, 1)
-
-    on_embedded(told(story))
-
-
 def test_a_stream_that_is_silent_is_given_up_and_asked_for_again() -> None:
     async def story(world: FakeClusterStory, gate: GateService) -> None:
         await held(world, gate)
@@ -156,49 +122,6 @@ def test_a_stream_that_is_silent_is_given_up_and_asked_for_again() -> None:
         assert 40 <= world.now - EPOCH < 45
 
     on_embedded(told(story, heartbeat=None))
-
-
-def test_a_server_that_hangs_up_or_is_gone_is_found_again() -> None:
-    async def story(world: FakeClusterStory, gate: GateService) -> None:
-        pod = (await held(world, gate))[0]
-        gate.hang_up()
-        await gate.until(lambda: len(gate.asked) == 2)
-        await gate.until_held(1)
-        port = int(gate.url.rpartition(":")[2])
-        gate._server.close()
-        gate.hang_up()
-        await gate.until_held(0)
-        await world.let_pass(120)
-        gate._server = await asyncio.start_server(gate._serve, "127.0.0.1", port)
-        await gate.until_held(1)
-        gate.answer(release(pod))
-        await world.until(PODS, lambda pods: len(running(pods)) == 1)
-
-    on_embedded(told(story))
-
-
-@pytest.mark.parametrize("end", ["annotation", "pod deleted", "barrier killed", "node gone"])
-def test_the_request_ends_with_its_barrier(end: str) -> None:
-    async def story(world: FakeClusterStory, gate: GateService) -> None:
-        pod = (await held(world, gate))[0]
-        name = pod["metadata"]["name"]
-        if end == "annotation":
-            await world.merge(PODS, name, {"metadata": {"annotations": {names.VERDICT: release(pod)}}})
-        if end == "pod deleted":
-            await world.merge(JOBSETS, "gang", {"spec": {"suspend": True}})
-        if end == "node gone":
-            await world.kubelets.vanish_node("node-0")
-        if end == "barrier killed":
-            world.kubelets.restart_barrier(PodMatch())
-            await gate.until(lambda: len(gate.asked) == 2)
-            await gate.until_held(1)
-            return
-        await gate.until_held(0)
-        await world.let_pass(60)
-        assert len(gate.asked) == 1
-        assert len(world.kubelets.streams) == 0
-
-    on_embedded(told(story))
 
 
 def test_a_firewall_breaks_what_is_open_and_lets_nothing_through_until_it_is_lifted() -> None:
@@ -210,18 +133,6 @@ def test_a_firewall_breaks_what_is_open_and_lets_nothing_through_until_it_is_lif
         assert (gate.held, len(gate.asked)) == (1, 2)
         world.kubelets.clear_fault(wall)
         await gate.until_held(2)
-
-    on_embedded(told(story))
-
-
-def test_without_a_url_or_without_streams_nobody_asks() -> None:
-    async def story(world: FakeClusterStory, gate: GateService) -> None:
-        await world.create(JOBSETS, gated("plain", pods=1))
-        world.kubelets.behaviour = replace(QUICK, stream=False)
-        await world.create(JOBSETS, gated("old-image", pods=1, stream=f"{gate.url}/{GANG}"))
-        await waiting(world, 2)
-        await world.let_pass(60)
-        assert gate.asked == []
 
     on_embedded(told(story))
 
@@ -239,18 +150,3 @@ async def test_barriers_do_without_where_the_process_may_open_no_more_files(monk
     assert [streams.hold(lambda: pod, env, print) is not None for _ in range(4)] == [True, True, True, False]
     await streams.stop()
     assert len(streams) == 0
-
-
-def test_a_kubelet_that_reports_late_tells_everything_at_once() -> None:
-    """What the barrier did is known to the stream long before the status says so."""
-
-    async def story(world: FakeClusterStory, gate: GateService) -> None:
-        await world.create(JOBSETS, gated(pods=1, stream=f"{gate.url}/{GANG}"))
-        await gate.until_held(1)
-        began = world.now
-        pod = (await waiting(world, 1))[0]
-        assert 5 <= world.now - began < 21
-        gate.answer(release(pod))
-        await world.until(PODS, lambda pods: len(running(pods)) == 1)
-
-    on_embedded(told(story), behaviour=replace(REAL, status_delay=10.0))

@@ -82,30 +82,6 @@ def test_pods_are_spread_over_the_nodes_that_are_least_taken(scheduled: Run) -> 
     scheduled(story, nodes=[node("a"), node("b"), node("c")])
 
 
-def test_a_large_pod_finds_no_place_where_small_ones_were_spread(scheduled: Run) -> None:
-    """What makes gangs fail one by one: the room is there, and in pieces."""
-
-    async def story(world: FakeClusterStory) -> None:
-        for name in ("small-0", "small-1"):
-            await world.create(PODS, pod(name, cpu="1"))
-        await until_runs(world, "small-0", "small-1")
-        await world.create(PODS, pod("large", cpu="4"))
-        assert (await told(world, "large")).startswith("0/2 nodes are available: 2 Insufficient cpu.")
-
-    scheduled(story, nodes=[node("a"), node("b")])
-
-
-def test_a_taint_repels_those_who_do_not_tolerate_it(scheduled: Run) -> None:
-    async def story(world: FakeClusterStory) -> None:
-        await world.create(PODS, pod("stranger"))
-        words = "0/2 nodes are available: 1 Insufficient cpu, 1 node(s) had untolerated taint(s)."
-        assert (await told(world, "stranger")).startswith(words)
-        await world.create(PODS, pod("friend", tolerations=[{"key": GPU, "operator": "Exists"}]))
-        assert where(world, await until_runs(world, "friend"))["friend"] == "tainted"
-
-    scheduled(story, nodes=[node("tainted", taints=((GPU, "yes", "NoSchedule"),)), node("tiny", cpu="500m")])
-
-
 @pytest.mark.parametrize("how", ["nodeSelector", "affinity"])
 def test_a_pod_goes_where_it_asks_to_go(scheduled: Run, how: str) -> None:
     term = {"matchExpressions": [{"key": "zone", "operator": "In", "values": ["b", "c"]}]}
@@ -166,19 +142,6 @@ async def told_unschedulable(world: FakeClusterStory, name: str) -> str:
         return (condition(pod, "PodScheduled") or {}).get("reason") == "Unschedulable"
 
     return str((condition(await world.until_one(PODS, name, said), "PodScheduled") or {})["message"])
-
-
-def test_a_pod_of_another_scheduler_is_left_to_it() -> None:
-    async def story(world: FakeClusterStory) -> None:
-        await world.create(PODS, pod("theirs", schedulerName="volcano"))
-        await world.create(PODS, pod("ours"))
-        await until_runs(world, "ours")
-        await world.let_pass(60.0)
-        theirs = await world.get(PODS, "theirs")
-        assert "nodeName" not in theirs["spec"]
-        assert condition(theirs, "PodScheduled") is None
-
-    on_embedded(story, nodes=[node("only")])
 
 
 def test_what_others_have_bound_is_reckoned_with(scheduled: Run) -> None:

@@ -9,7 +9,7 @@ from typing import Any
 
 from jobset_gate import names
 from jobset_gate.fake.clock import VirtualLoop, run_virtual
-from jobset_gate.fake.cluster import Actors, EmbeddedCluster, actors_for
+from jobset_gate.fake.cluster import Actors, EmbeddedCluster
 from jobset_gate.fake.kubelet import Behaviour, FakeNode, Kubelets
 from jobset_gate.fake.view import ObjectView
 from jobset_gate.kube.client import Client, PatchType
@@ -122,7 +122,7 @@ def on_real(plane: Real, story: Story, **settings: Any) -> None:
         own = [replace(node, name=f"{namespace}-{node.name}") for node in nodes]
         wanted = {"behaviour": QUICK, "nodes": own, "heartbeat": False, "namespace": namespace, **settings}
         try:
-            async with actors_for(plane.access, **wanted) as actors:
+            async with Actors(plane.access, **wanted) as actors:
                 await story(FakeClusterStory(actors, namespace))
         finally:
             await plane.drop_namespace(namespace)
@@ -172,3 +172,10 @@ def state(pod: Json, name: str) -> Json:
 def label(item: Json, key: str) -> str | None:
     found: str | None = item["metadata"].get("labels", {}).get(key)
     return found
+
+
+def spread(
+    count: int, pods: int = 110, *, name: str = "node", every: float = 0.0, first: float = 0.0
+) -> list[FakeNode]:
+    """`count` nodes of that size; the first joins after `first` seconds, each next one `every` seconds later."""
+    return [replace(FakeNode(f"{name}-{number}", pods), ready_at=first + every * number) for number in range(count)]

@@ -8,11 +8,11 @@ from typing import Any
 
 import pytest
 
-from jobset_gate.fake import crd_removal
 from jobset_gate.kube.client import Client, PatchType
 from jobset_gate.kube.resources import CONFIGMAPS, CRDS
 from jobset_gate.runtime.informer import Informer
 from jobset_gate.runtime.store import ObjectChange
+from tests.fakes.crds import remove_crds
 from tests.fakes.informer_harness import SampleObject, running_informer
 from tests.fakes.jobset_like_crd import JobSetLikeCrd
 from tests.plane.planes import Plane
@@ -92,6 +92,6 @@ async def test_a_kind_that_is_installed_later_and_removed_again_is_followed(clie
         assert informer.list_error == ""
         await client.create(like.resource, {"metadata": {"name": "one", "namespace": namespace}})
         await sees("one")
-        await crd_removal.remove(client, like.name)
+        await remove_crds(client, like.name)
         await sees()
         run.cancel()

@@ -1,0 +1,239 @@
+"""The barrier of one pod: which of the texts it reads decides (contract A5, A6, A7), its limit, and its gate stream.
+
+The rule differs from barrier.sh for texts that jobset-gate never writes: a shell drops NUL bytes, and compares epochs
+of ten or more digits as far as its own numbers go.
+"""
+
+from __future__ import annotations
+
+import asyncio
+from collections import defaultdict
+from collections.abc import Callable, Iterable
+from dataclasses import dataclass
+from typing import TYPE_CHECKING, Protocol
+
+import msgspec
+
+from jobset_gate import names
+from jobset_gate.fake.kubelet.pods import ContainerSpec, KubeletPod
+from jobset_gate.fake.objects import Key
+from jobset_gate.runtime.store import ObjectChange
+
+if TYPE_CHECKING:
+    from jobset_gate.fake.kubelet.streams import BarrierStream, BarrierStreams
+
+ROUNDING = 1.0  # seconds; the script counts whole ones and gives up after the limit, not before
+LONGEST_MESSAGE = 1024  # bytes
+_MAX_DIGITS = 9  # a longer number is none to the shell either
+
+
+@dataclass(frozen=True, slots=True)
+class BarrierIdentity:
+    """The barrier's own generation and limit, from its environment when its container started.
+
+    `attempt` and `epoch` are texts, as the downward API gives them; `limit` is in seconds, None for no limit.
+    """
+
+    uid: str
+    attempt: str
+    epoch: str
+    limit: float | None
+
+    @property
+    def floor(self) -> int:
+        """The oldest epoch whose verdict binds it; a missing epoch is 0."""
+        return _number(self.epoch)
+
+    @classmethod
+    def from_env(cls, env: dict[str, str]) -> BarrierIdentity:
+        limit = env.get(names.ENV_LIMIT, "")
+        return cls(
+            uid=env.get(names.ENV_UID, ""),
+            attempt=env.get(names.ENV_ATTEMPT, ""),
+            epoch=env.get(names.ENV_EPOCH, ""),
+            limit=float(limit) if _is_number(limit) else None,
+        )
+
+
+@dataclass(frozen=True, slots=True)
+class BarrierExit:
+    """How the barrier ends: its exit code and the termination message, "" for none."""
+
+    code: int
+    message: str = ""
+
+
+def read_verdict(own: BarrierIdentity, texts: Iterable[str]) -> BarrierExit | None:
+    """The first of the texts that is a verdict for this barrier decides; None: wait on."""
+    for text in texts:
+        ending = _exit_for(own, text)
+        if ending is not None:
+            return ending
+    return None
+
+
+def exit_at_limit(own: BarrierIdentity, waited: float) -> BarrierExit | None:
+    """The end at the barrier's own limit (A7, backstop), after `waited` seconds without a verdict."""
+    if own.limit is None or waited < own.limit + ROUNDING:
+        return None
+    message = f"timed out: no verdict from the jobset-gate controller within {own.limit:.0f}s"
+    return BarrierExit(names.EXIT_TIMED_OUT, message)
+
+
+def _exit_for(own: BarrierIdentity, text: str) -> BarrierExit | None:
+    head, _, message = text.partition("\n")
+    words = head.replace("\t", " ").split(" ")  # as the shell's `read`: a carriage return is no blank
+    words = [word for word in words if word]
+    if len(words) < 4:
+        return None
+    kind, uid, attempt, epoch, *_ = words
+    if not own.uid or uid != own.uid or attempt != own.attempt:
+        return None
+    if not _is_number(epoch) or int(epoch) < own.floor:
+        return None
+    if kind == "release":
+        return BarrierExit(0)
+    if kind == "timeout":
+        shown = message.encode()[:LONGEST_MESSAGE].decode(errors="ignore")
+        return BarrierExit(names.EXIT_TIMED_OUT, shown.rstrip("\n"))
+    return None
+
+
+def _number(text: str) -> int:
+    return int(text) if _is_number(text) else 0
+
+
+def _is_number(text: str) -> bool:
+    return text.isascii() and text.isdigit() and len(text) <= _MAX_DIGITS
+
+
+# --- Mounted ConfigMaps -----------------------------------------------------------------------------------------------
+
+
+class _Meta(msgspec.Struct, rename="camel"):
+    name: str
+    namespace: str = ""
+    uid: str = ""
+    resource_version: str = ""
+
+
+class _Data(msgspec.Struct, rename={"verdict": names.KEY_VERDICT}):
+    verdict: str = ""
+
+
+class ConfigMapWire(msgspec.Struct):
+    """A ConfigMap of which only the verdict is mounted."""
+
+    metadata: _Meta
+    data: _Data | None = None
+
+
+def verdict_of(config_map: ConfigMapWire) -> str:
+    return config_map.data.verdict if config_map.data else ""
+
+
+class ConfigMapMounts:
+    """The verdicts of the watched ConfigMaps; `on_sync` callbacks run when mounted volumes catch up with a change."""
+
+    def __init__(self, sync_seconds: Callable[[], float]) -> None:
+        self._sync_seconds = sync_seconds
+        self._current: dict[Key, str] = {}
+        self._mounted: defaultdict[Key, dict[str, Callable[[], None]]] = defaultdict(dict)
+
+    def current(self, key: Key | None) -> str:
+        """The verdict that a volume made or refreshed now shows; "" if there is no such ConfigMap."""
+        return self._current.get(key, "") if key is not None else ""
+
+    def mount(self, key: Key | None, uid: str, on_sync: Callable[[], None]) -> None:
+        if key is not None:
+            self._mounted[key][uid] = on_sync
+
+    def unmount(self, key: Key | None, uid: str) -> None:
+        if key is not None and key in self._mounted:
+            self._mounted[key].pop(uid, None)
+            if not self._mounted[key]:
+                del self._mounted[key]
+
+    def on_change(self, change: ObjectChange[str]) -> None:
+        """A watch event. One timer per change, however many pods mount it."""
+        if change.old == change.new:
+            return
+        if change.new is None:
+            self._current.pop(change.key, None)
+        else:
+            self._current[change.key] = change.new
+        asyncio.get_running_loop().call_later(self._sync_seconds(), self._synced, change.key)
+
+    def _synced(self, key: Key) -> None:
+        for on_sync in list(self._mounted.get(key, {}).values()):
+            on_sync()
+
+
+# --- The container ----------------------------------------------------------------------------------------------------
+
+
+class BarrierPod(Protocol):
+    """What the barrier needs of its pod."""
+
+    pod: KubeletPod
+
+    @property
+    def streams(self) -> BarrierStreams: ...
+    @property
+    def poll_seconds(self) -> float: ...
+    def later(self, seconds: float, call: Callable[[], None]) -> asyncio.TimerHandle: ...
+
+
+class BarrierContainer:
+    """Created when the volumes are mounted, so it has read them once."""
+
+    def __init__(self, pod: BarrierPod, mounts: ConfigMapMounts) -> None:
+        self._pod = pod
+        self._mounts = mounts
+        self._texts: tuple[str, str] = ("", "")
+        self._own: BarrierIdentity | None = None
+        self._end: Callable[[BarrierExit], None] | None = None
+        self._ending: asyncio.TimerHandle | None = None
+        self._limit: asyncio.TimerHandle | None = None
+        self._stream: BarrierStream | None = None
+        self.read()
+
+    def read(self) -> None:
+        """Refresh the files from ConfigMap and annotation."""
+        pod = self._pod.pod
+        self._texts = (self._mounts.current(pod.config_map), pod.annotations.get(names.VERDICT, ""))
+        self._check()
+
+    def start(self, container: ContainerSpec, end: Callable[[BarrierExit], None]) -> None:
+        """The container runs; `end` is called once."""
+        self.stop()
+        env = self._pod.pod.env(container)
+        self._own = own = BarrierIdentity.from_env(env)
+        self._end = end
+        if own.limit is not None:
+            limit = own.limit + ROUNDING
+            self._limit = self._pod.later(limit, lambda: self._finish(exit_at_limit(own, limit)))
+        self._stream = self._pod.streams.hold(lambda: self._pod.pod, env, self._finish)
+        self._check()
+
+    def stop(self) -> None:
+        """The container has ended."""
+        for timer in (self._ending, self._limit):
+            if timer is not None:
+                timer.cancel()
+        if self._stream is not None:
+            self._stream.close()
+        self._own = self._end = self._ending = self._limit = self._stream = None
+
+    def _check(self) -> None:
+        if self._own is None or self._ending is not None:
+            return
+        ending = read_verdict(self._own, self._texts)
+        if ending is not None:
+            self._ending = self._pod.later(self._pod.poll_seconds, lambda: self._finish(ending))
+
+    def _finish(self, ending: BarrierExit | None) -> None:
+        end = self._end
+        if end is not None and ending is not None:
+            self.stop()
+            end(ending)
