@@ -119,7 +119,7 @@ image: wheels ## build the image IMAGE on the image BASE with docker; the build 
 
 chart: helm ## check the chart with Helm 3 and Helm 4 and pack it into build/
 	@set -eu; for major in 3 4; do \
-	  helm=$$($(BIN)/python -c "from tests.tools.places import helm; print(helm($$major))"); \
+	  helm=$$($(BIN)/python -c "from tests.tools.catalog import helm; print(helm($$major))"); \
 	  "$$helm" lint --strict charts/jobset-gate; \
 	done; \
 	"$$helm" package --destination build charts/jobset-gate

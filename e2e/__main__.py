@@ -49,9 +49,9 @@ def main(args: list[str]) -> int:
         shutil.rmtree(REPORTS, ignore_errors=True)
         REPORTS.mkdir(parents=True)
         remove = kubeconfig is not None and not keep
-        with made as it, installed(it, REPORTS, remove=remove) as ground, tempfile.TemporaryDirectory() as folder:
-            file = Path(folder) / "ground.json"
-            ground.save(file)
+        with made as it, installed(it, REPORTS, remove=remove) as environment, tempfile.TemporaryDirectory() as folder:
+            file = Path(folder) / "environment.json"
+            environment.save(file)
             code = scenarios(file, args)
     except commands.CommandFailed as problem:
         print(f"e2e: {problem}", file=sys.stderr)
@@ -88,25 +88,25 @@ def own_cluster(*, keep: bool) -> Iterator[cluster.E2eCluster]:
             images.forget(f"{images.NAME}:{name}")
 
 
-def scenarios(ground: Path, args: list[str]) -> int:
+def scenarios(environment: Path, args: list[str]) -> int:
     """Those that bear company, a few at a time; then those that must be alone. Pytest's first bad code."""
     together = ["--numprocesses", os.environ.get("WORKERS", WORKERS), "--dist", "worksteal"]
-    code = pytest(ground, "together", ["-m", "not alone", *together, *args], TOGETHER_SECONDS)
+    code = pytest(environment, "together", ["-m", "not alone", *together, *args], TOGETHER_SECONDS)
     if code not in (0, NO_TESTS):
         args = [*args, "--maxfail", "3"]  # the cluster may be broken: no need to wait for each to say so
-    alone = pytest(ground, "alone", ["-m", "alone", *args], ALONE_SECONDS)
+    alone = pytest(environment, "alone", ["-m", "alone", *args], ALONE_SECONDS)
     codes = {code, alone}
     if codes == {NO_TESTS}:
         return NO_TESTS
     return next((each for each in (code, alone) if each not in (0, NO_TESTS)), 0)
 
 
-def pytest(ground: Path, run: str, args: list[str], seconds: float) -> int:
+def pytest(environment: Path, run: str, args: list[str], seconds: float) -> int:
     """One run of pytest over e2e/scenarios."""
     print(f"scenarios: {run}", flush=True)
     command = [sys.executable, "-m", "pytest", "-c", str(HERE / "pytest.ini"), "--rootdir", str(HERE.parent)]
     command += [str(HERE / "scenarios"), "--durations=0", "--durations-min=1", *args]
-    return commands.show(*command, seconds=seconds, env={ENV: str(ground)})
+    return commands.show(*command, seconds=seconds, env={ENV: str(environment)})
 
 
 if __name__ == "__main__":

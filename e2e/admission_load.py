@@ -62,22 +62,22 @@ def has_barrier(jobset: Mapping[str, Any]) -> bool:
     )
 
 
-async def admit_once(world: Scenario, name: str = "tried") -> Json:
+async def admit_once(scenario: Scenario, name: str = "tried") -> Json:
     """One gang as it would be stored: a dry run goes the same way through admission. Raises KubeError."""
-    gang = gangs.gang(gangs.workers(world.image, jobs=1, pods=1))
-    gang["metadata"] = {**gang["metadata"], "name": name, "namespace": world.namespace}
-    return await world.client.without_retries().create(JOBSETS, gang, dry_run=True)
+    gang = gangs.gang(gangs.workers(scenario.image, jobs=1, pods=1))
+    gang["metadata"] = {**gang["metadata"], "name": name, "namespace": scenario.namespace}
+    return await scenario.client.without_retries().create(JOBSETS, gang, dry_run=True)
 
 
 @asynccontextmanager
-async def admission_load(world: Scenario, lanes: int = USERS) -> AsyncIterator[AdmissionCounts]:
+async def admission_load(scenario: Scenario, lanes: int = USERS) -> AsyncIterator[AdmissionCounts]:
     """Meanwhile so many users make gangs, none of them trying anything twice."""
     tally, numbers = AdmissionCounts(), count()
 
     async def user() -> None:
         while True:
             try:
-                tally.add(await admit_once(world, f"one-of-many-{next(numbers)}"))
+                tally.add(await admit_once(scenario, f"one-of-many-{next(numbers)}"))
             except KubeError as refusal:
                 tally.refused.append(str(refusal))
             await asyncio.sleep(PAUSE)

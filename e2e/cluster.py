@@ -67,7 +67,7 @@ class E2eCluster:
 
 @contextmanager
 def of_kubeconfig(kubeconfig: str) -> Iterator[E2eCluster]:
-    """Somebody's cluster. Raises commands.Failed if it cannot be reached."""
+    """A user's cluster. Raises commands.Failed if it cannot be reached."""
     cluster = E2eCluster(kubeconfig)
     nodes = [node["metadata"]["name"] for node in cluster.nodes()]
     kind = _kind_of(nodes[0])

@@ -39,7 +39,7 @@ def outcome(
 def show(*command: str, seconds: float, env: Mapping[str, str] | None = None) -> int:
     """Its code; what it says goes to the terminal as it comes. Raises Failed if it takes too long.
 
-    It is asked to stop by SIGINT, as a person at the terminal would: pytest then clears up behind its tests.
+    It is stopped by SIGINT, as a person at the terminal would: pytest then clears up behind its tests.
     """
     sys.stdout.flush()
     with _running(command, env, piped=False, ask=signal.SIGINT, timeout=CLEAR_UP_SECONDS) as process:
@@ -100,11 +100,11 @@ def _running(
     """The program, in a session of its own: Ctrl-C reaches us alone, and we end it with all that it started."""
     pipe = subprocess.PIPE if piped else None
     stdin = subprocess.PIPE if reads else subprocess.DEVNULL
-    told = {**os.environ, **(env or {})}
+    environ = {**os.environ, **(env or {})}
     _DeferredSignal.deferring = True
     try:
         process = subprocess.Popen(
-            command, stdin=stdin, stdout=pipe, stderr=pipe, text=True, env=told, start_new_session=True
+            command, stdin=stdin, stdout=pipe, stderr=pipe, text=True, env=environ, start_new_session=True
         )
     except OSError as missing:
         _stop_deferring()

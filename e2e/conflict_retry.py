@@ -1,4 +1,4 @@
-"""Changes to what others change, too: read, changed, and written again as long as somebody else was quicker."""
+"""Changes to objects that other clients change, too: read, changed, written, and again after a conflict."""
 
 from collections.abc import Callable
 from contextlib import suppress
@@ -14,7 +14,7 @@ Json = dict[str, Any]
 async def retry_on_conflict(
     client: Client, resource: Resource, name: str, namespace: str, change: Callable[[Json], None]
 ) -> Json:
-    """As controllers do it; `change` is made anew in each version that is met."""
+    """As controllers do it; `change` is applied to each version that is read."""
     while True:
         thing = await client.get(resource, name, namespace)
         change(thing)

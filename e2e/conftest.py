@@ -1,4 +1,4 @@
-"""A world for each scenario, told about in full when the scenario fails."""
+"""A namespace for each scenario; all that is known of it is reported when it fails."""
 
 import asyncio
 import time
@@ -9,7 +9,7 @@ from typing import Any, Final
 
 import pytest
 
-from e2e import scenario as worlds
+from e2e import scenario as scenarios
 from e2e.controllers import InstalledControllers
 from e2e.dump import dump
 from e2e.environment import Environment
@@ -18,7 +18,7 @@ from e2e.release_admin import ReleaseAdmin
 from e2e.scenario import Scenario
 
 FAILED: Final = pytest.StashKey[bool]()
-TOLD: Final = "what is known of it"
+DUMP: Final = "what is known of it"
 SAID: Final = "said"
 
 
@@ -50,44 +50,44 @@ def say(record_property: Callable[[str, object], None]) -> Callable[[str], None]
 
 
 @pytest.fixture(scope="session")
-def ground() -> Environment:
+def environment() -> Environment:
     """The cluster, as the runner has prepared it."""
     return Environment.from_env()
 
 
 @pytest.fixture
-async def world(request: pytest.FixtureRequest, ground: Environment) -> AsyncIterator[Scenario]:
+async def scenario(request: pytest.FixtureRequest, environment: Environment) -> AsyncIterator[Scenario]:
     """A namespace named after the scenario's file."""
     began = time.monotonic()
     story = request.path.stem.removeprefix("test_").replace("_", "-")
-    async with worlds.open_scenario(ground, f"e2e-{story[:40]}-{token_hex(3)}") as it:
+    async with scenarios.open_scenario(environment, f"e2e-{story[:40]}-{token_hex(3)}") as it:
         yield it
         if request.node.stash.get(FAILED, False):
-            gist = await asyncio.to_thread(dump, ground, it.namespace, time.monotonic() - began + 5)
-            request.node.add_report_section("teardown", TOLD, gist)
+            gist = await asyncio.to_thread(dump, environment, it.namespace, time.monotonic() - began + 5)
+            request.node.add_report_section("teardown", DUMP, gist)
 
 
 @pytest.fixture
-def nodes(world: Scenario) -> Nodes:
+def nodes(scenario: Scenario) -> Nodes:
     """The nodes that gangs run on."""
-    return Nodes(world.ground, world.client)
+    return Nodes(scenario.environment, scenario.client)
 
 
 @pytest.fixture
-def wires(nodes: Nodes, ground: Environment) -> Nodes:
+def kind_nodes(nodes: Nodes, environment: Environment) -> Nodes:
     """The nodes, whose networks may be cut: kind's only, whose nodes are containers at hand."""
-    if not ground.kind:
+    if not environment.kind:
         pytest.skip("only the networks of kind's nodes can be cut from here")
     return nodes
 
 
 @pytest.fixture
-def operator(ground: Environment) -> ReleaseAdmin:
-    """Who has installed it. Whoever changes the release must be alone."""
-    return ReleaseAdmin(ground)
+def release_admin(environment: Environment) -> ReleaseAdmin:
+    """Changes the installed release. Scenarios that do so run alone."""
+    return ReleaseAdmin(environment)
 
 
 @pytest.fixture
-def controllers(world: Scenario, wires: Nodes) -> InstalledControllers:
-    """The installed controllers. Whoever changes them must be alone."""
-    return InstalledControllers(world.client, wires)
+def controllers(scenario: Scenario, kind_nodes: Nodes) -> InstalledControllers:
+    """The installed controllers. Scenarios that change them run alone."""
+    return InstalledControllers(scenario.client, kind_nodes)

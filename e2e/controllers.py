@@ -27,7 +27,7 @@ _KILL: Final = (
 
 
 class InstalledControllers:
-    """Two replicas in a Deployment, one of which leads."""
+    """Replicas of the Deployment; one leads."""
 
     def __init__(self, client: Client, nodes: Nodes) -> None:
         self._client, self._nodes = client, nodes
@@ -100,7 +100,7 @@ class InstalledControllers:
         await self._rolled_out()
 
     async def _give_back(self, before: Json) -> None:
-        """The fields to their owner: Helm's next upgrade would else find that somebody has changed them."""
+        """The fields to their owner: Helm's next upgrade would else find a change by another manager."""
         owners = {"metadata": {"managedFields": before["metadata"]["managedFields"]}}
         await self._client.patch(DEPLOYMENTS, gate.CONTROLLER, gate.NAMESPACE, body=owners, patch=PatchType.MERGE)
 

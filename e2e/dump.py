@@ -11,13 +11,13 @@ ENOUGH: Final = 40
 """Lines of each part that the terminal gets."""
 
 
-def dump(ground: Environment, namespace: str, since: float) -> str:
+def dump(environment: Environment, namespace: str, since: float) -> str:
     """Writes the folder `<reports>/<namespace>` and returns the gist. `since`: how many seconds of our own logs."""
-    folder = Path(ground.reports) / namespace
+    folder = Path(environment.reports) / namespace
     folder.mkdir(parents=True, exist_ok=True)
 
     def keep(file: str, *args: str) -> str:
-        command = ("kubectl", "--kubeconfig", ground.kubeconfig, *args)
+        command = ("kubectl", "--kubeconfig", environment.kubeconfig, *args)
         try:
             _, out, err = commands.outcome(*command, seconds=60)
         except commands.CommandFailed as problem:

@@ -6,7 +6,7 @@ from dataclasses import asdict, dataclass
 from pathlib import Path
 from typing import Final, Self
 
-ENV: Final = "JOBSET_GATE_E2E_GROUND"
+ENV: Final = "JOBSET_GATE_E2E_ENVIRONMENT"
 """The environment variable that names the file."""
 
 

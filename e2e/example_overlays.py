@@ -1,4 +1,4 @@
-"""Examples as this suite runs them: with an image that is on the nodes, a rendezvous as command, and seats for GPUs.
+"""Examples as this suite runs them: with an image of the nodes, a rendezvous as command, an extended resource for GPUs.
 
 Everything else is the example's own: names, environment, addresses, ports, volumes, annotations, order.
 """
@@ -47,7 +47,7 @@ class Overlay:
         for key, value in (made["metadata"].get("annotations") or {}).items():
             made["metadata"]["annotations"][key] = self._here(value)
         if made["kind"] == names.POD_GROUP:
-            # Sizes of the machines that the example is for: here a seat is all that a pod asks for.
+            # Sizes of the machines that the example is for: here a pod requests the extended resource alone.
             for field in ("minResources", "totalResources"):
                 made["spec"].pop(field, None)
         for name, job in jobs(made):
@@ -97,7 +97,7 @@ def jobs(document: Json) -> Iterator[tuple[str, Json]]:
 
 
 def with_extended_resource(made: Iterable[Json]) -> int:
-    """How many pods of these objects need a seat."""
+    """How many pods of these objects request the extended resource."""
     return sum(
         many * job.get("parallelism", 1) for one in made for many, job in _repeated(one) if _asks_for_something(job)
     )

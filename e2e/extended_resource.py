@@ -1,9 +1,9 @@
 """What pods need to be scheduled, and what only one scenario's pods ask for: nobody else is disturbed.
 
 Kubelets compare what a pod asks for with their own view of the node, which may be older than the scheduler's: a pod
-that gets a new seat at once could be refused by a kubelet that has heard of the old ones only, and with backoffLimit 0
-its Job fails. A kubelet that has heard of no such resource asks nothing. So before a node gets more seats than it had,
-it gets none for a moment, and the raise comes when its kubelet is known to have heard of that.
+that is bound at once could be rejected by a kubelet that knows the old capacity only, and with backoffLimit 0
+its Job fails. A kubelet that knows no such resource checks nothing. So before a node gets more it gets none
+for a moment, and the raise comes when its kubelet is known to have heard of that.
 """
 
 import asyncio
@@ -30,7 +30,7 @@ class ExtendedResource:
 
     def __init__(self, client: Client, resource: str, owner: str, image: str) -> None:
         self._client, self._resource, self._image = client, resource, image
-        self._probes = f"{owner}-seats"
+        self._probes = f"{owner}-probes"
         self._counts: dict[str, int | None] = {}
         self._markers: set[tuple[str, str]] = set()
         self._ready = False
@@ -41,7 +41,7 @@ class ExtendedResource:
         return _of(self._resource)
 
     async def set_capacity(self, node: str, count: int | None) -> None:
-        """The node has so many, as a device plugin would say; None: it knows nothing of such seats."""
+        """The node has so many, as a device plugin would say; None: it knows nothing of such resource."""
         before = self._counts.get(node)
         self._counts[node] = count
         if before is not None and count is not None and count > before:
@@ -69,7 +69,7 @@ class ExtendedResource:
         """Whether the kubelet refuses a pod that asks for one."""
         name = f"probe-{next(NUMBERS)}"
         main = manifests.container("main", self._image, command=["true"], resources=_of(marker))
-        # No scheduler is asked.
+        # Bound without a scheduler.
         spec = {"nodeName": node, "tolerations": [{"operator": "Exists"}], "containers": [main]}
         pod = {"metadata": {"name": name, "namespace": self._probes}, "spec": {"restartPolicy": "Never", **spec}}
         await self._create(pod)

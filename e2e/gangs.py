@@ -1,4 +1,4 @@
-"""Manifests of small gangs whose containers say when they start, and leave at once when told to."""
+"""Manifests of small gangs whose containers print when they start, and end at once on SIGTERM."""
 
 from collections.abc import Mapping
 from typing import Any
@@ -46,7 +46,7 @@ def gang(*replicated_jobs: Json, timeout: int | None = None, targets: list[str] 
 
 
 def on_two_nodes(image: str, node: str, extended: Json) -> Json:
-    """Four pods: the two of `near` run on that node, each of the two of `far` asks for a seat."""
+    """Four pods: the two of `near` run on that node, each of the two of `far` requests the extended resource."""
     on = {"nodeSelector": {"kubernetes.io/hostname": node}}
     near = workers(image, name="near", jobs=1, pods=2, pod=on)
     far = workers(image, name="far", jobs=1, pods=2, resources=extended)

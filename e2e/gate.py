@@ -24,7 +24,7 @@ WEBHOOKS: Final = f"app.kubernetes.io/instance={RELEASE},app.kubernetes.io/compo
 CA_SECRET: Final = "jobset-gate-ca"
 STREAM_PORT: Final = 8082
 STREAM: Final = f"http://jobset-gate-stream.{NAMESPACE}.svc:{STREAM_PORT}"
-MARK: Final = "jobset-gate-e2e-ground"
+MARK: Final = "jobset-gate-e2e-probe"
 """Label on our namespace: what is in it, the suite has put there."""
 GONE_SECONDS: Final = 240
 IN_A_ROW: Final = 10
@@ -39,7 +39,7 @@ def release(kubeconfig: str) -> HelmRelease:
 
 
 def install(cluster: E2eCluster, values: Json, chart: Path = CHART) -> None:
-    """Creates or updates it, and returns when it works. Raises commands.Failed, also where it is somebody's own."""
+    """Creates or updates it, and returns when it works. Raises commands.Failed, also where it is another release."""
     it = release(cluster.kubeconfig)
     marked = cluster.kubectl("get", "namespaces", f"--selector={MARK}", "--output=name").split()
     if f"namespace/{NAMESPACE}" not in marked and it.exists():
@@ -61,7 +61,7 @@ def uninstall(cluster: E2eCluster) -> None:
 
 
 def pod_group_kinds(cluster: E2eCluster) -> set[str]:
-    """The CRDs of PodGroups that are there, whoever has brought them."""
+    """The CRDs of PodGroups that are there, installed by us or not."""
     found = cluster.kubectl("get", "crds", "--output=name").split()
     return {one.partition("/")[2] for one in found} & set(crds.GROUPS)
 

@@ -1,4 +1,4 @@
-"""Pod groups: their manifests, which pods are held for one, and what is said of it."""
+"""Pod groups: their manifests, which pods are held for one, and its status and Events."""
 
 from typing import Any, Final
 
@@ -10,7 +10,7 @@ from jobset_gate.kube.resources import EVENTS, JOBS
 Json = dict[str, Any]
 NAME: Final = "ring"
 ENDS_BADLY: Final = f"trap 'exit 3' TERM; echo {gangs.PRINTS_START}; sleep 3600 & wait"
-"""Who is told to stop leaves with a code that no policy likes."""
+"""On SIGTERM it exits with a code that matches no policy."""
 
 
 def pod_group(minimum: int, *, wait: int = 300) -> Json:
@@ -57,23 +57,23 @@ def held(pod: Json) -> bool:
     return any(gate["name"] == names.POD_GROUP_GATE for gate in gates) and not pod["spec"].get("nodeName")
 
 
-async def until_held(world: Scenario, count: int) -> list[Json]:
+async def until_held(scenario: Scenario, count: int) -> list[Json]:
     """Until exactly that many pods are there, all of them held."""
-    return await world.until(lambda pods: len(pods) == count and all(map(held, pods)))
+    return await scenario.until(lambda pods: len(pods) == count and all(map(held, pods)))
 
 
-async def until_reported(world: Scenario, reason: str, text: str = "") -> str:
+async def until_reported(scenario: Scenario, reason: str, text: str = "") -> str:
     """The message of an Event on the PodGroup with that reason and text."""
 
-    def told(event: Json) -> bool:
+    def matches(event: Json) -> bool:
         on_group = event["involvedObject"].get("kind") == names.POD_GROUP
         return on_group and event["reason"] == reason and text in event["message"]
 
-    found = await world.until_any(EVENTS, told)
+    found = await scenario.until_any(EVENTS, matches)
     return str(found[0]["message"])
 
 
-async def conditions(world: Scenario) -> set[str]:
+async def conditions(scenario: Scenario) -> set[str]:
     """The types of the Job's conditions that are true."""
-    found = await world.client.get(JOBS, NAME, world.namespace)
+    found = await scenario.client.get(JOBS, NAME, scenario.namespace)
     return {one["type"] for one in found["status"].get("conditions") or () if one["status"] == "True"}

@@ -10,7 +10,7 @@ from pathlib import Path
 from typing import Any, Final
 
 from e2e import commands
-from tests.tools import places
+from tests.tools import catalog
 
 CHART: Final = Path(__file__).parents[1] / "charts" / "jobset-gate"
 WAIT_SECONDS: Final = 240
@@ -20,8 +20,8 @@ WAIT_SECONDS: Final = 240
 def program() -> str:
     """Helm 4: HELM4, that of the PATH, or that of `make tools`. Raises commands.Failed."""
     try:
-        return str(places.helm(4))
-    except places.ToolNotFound as missing:
+        return str(catalog.helm(4))
+    except catalog.ToolNotFound as missing:
         raise commands.CommandFailed(str(missing)) from missing
 
 
@@ -69,6 +69,6 @@ def packaged(version: str) -> Iterator[Path]:
 
 
 def rendered(values: Mapping[str, Any], name: str, namespace: str) -> str:
-    """What would be applied, as YAML; no cluster is asked."""
+    """What would be applied, as YAML; without a cluster."""
     command = (program(), "template", name, str(CHART), "--namespace", namespace, "--values=-")
     return commands.run(*command, stdin=json.dumps(values))

@@ -18,7 +18,7 @@ from jobset_gate.settings import DEFAULT_IMAGE
 
 NAME: Final = "localhost/jobset-gate"
 LATEST: Final = f"{NAME}:e2e"
-"""The last one built, whoever did: keeps the layers that the next build needs again."""
+"""The last one built: keeps the layers that the next build needs again."""
 ROOT: Final = Path(__file__).parents[1]
 PROGRAM: Final = "done"
 BUILD_SECONDS: Final = 900.0
@@ -57,7 +57,7 @@ def small() -> str:
 
 
 def identity(image: str) -> str:
-    """What changes with its content: a Deployment that carries it is rolled out when the image was built anew."""
+    """What changes with its content: a Deployment that carries it is rolled out when the image was built again."""
     code, out, _ = commands.outcome("docker", "image", "inspect", "--format", "{{.Id}}", image)
     return out.strip() if code == 0 else image
 

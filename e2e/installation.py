@@ -1,4 +1,4 @@
-"""Everything that the scenarios need in the cluster, and all of it away again where that is asked for."""
+"""Everything that the scenarios need in the cluster, and removes all of it again where that is wanted."""
 
 import time
 from collections.abc import Iterator

@@ -26,33 +26,33 @@ class SidecarPosition(Enum):
     LAST = "-"
 
 
-async def known(world: Scenario) -> bool:
+async def known(scenario: Scenario) -> bool:
     """Whether API servers change pods by policies, which they do since 1.36."""
-    told = await world.kubectl("api-resources", f"--api-group={API.partition('/')[0]}", "--no-headers")
-    return any({"mutatingadmissionpolicies", API} <= set(line.split()) for line in told.splitlines())
+    listed = await scenario.kubectl("api-resources", f"--api-group={API.partition('/')[0]}", "--no-headers")
+    return any({"mutatingadmissionpolicies", API} <= set(line.split()) for line in listed.splitlines())
 
 
 @asynccontextmanager
-async def injecting(world: Scenario, place: SidecarPosition) -> AsyncIterator[None]:
+async def injecting(scenario: Scenario, place: SidecarPosition) -> AsyncIterator[None]:
     """Meanwhile each new pod of the namespace gets the sidecar there."""
-    meta = {"name": world.namespace}
-    binding = {"policyName": world.namespace}
+    meta = {"name": scenario.namespace}
+    binding = {"policyName": scenario.namespace}
     policies = [
-        {"apiVersion": API, "kind": "MutatingAdmissionPolicy", "metadata": meta, "spec": _policy(world, place)},
+        {"apiVersion": API, "kind": "MutatingAdmissionPolicy", "metadata": meta, "spec": _policy(scenario, place)},
         {"apiVersion": API, "kind": "MutatingAdmissionPolicyBinding", "metadata": meta, "spec": binding},
     ]
     manifest = json.dumps({"apiVersion": "v1", "kind": "List", "items": policies})
-    await world.kubectl("apply", "-f", "-", stdin=manifest)
+    await scenario.kubectl("apply", "-f", "-", stdin=manifest)
     try:
-        await _until_in_force(world)
+        await _until_in_force(scenario)
         yield
     finally:
-        await world.kubectl("delete", "-f", "-", stdin=manifest)
+        await scenario.kubectl("delete", "-f", "-", stdin=manifest)
 
 
-def _policy(world: Scenario, place: SidecarPosition) -> Json:
+def _policy(scenario: Scenario, place: SidecarPosition) -> Json:
     command = ", ".join(map(json.dumps, ("sh", "-c", SCRIPT)))
-    image = json.dumps(world.image)
+    image = json.dumps(scenario.image)
     fields = f'name: "{PROXY}", image: {image}, command: [{command}], restartPolicy: "Always"'
     container = f"Object.spec.initContainers{{{fields}}}"
     patch = f'JSONPatch{{op: "add", path: "/spec/initContainers/{place.value}", value: {container}}}'
@@ -60,7 +60,7 @@ def _policy(world: Scenario, place: SidecarPosition) -> Json:
     pods = {"apiGroups": [""], "apiVersions": ["v1"], "operations": ["CREATE"], "resources": ["pods"]}
     return {
         "matchConstraints": {
-            "namespaceSelector": {"matchLabels": {"kubernetes.io/metadata.name": world.namespace}},
+            "namespaceSelector": {"matchLabels": {"kubernetes.io/metadata.name": scenario.namespace}},
             "resourceRules": [pods],
         },
         "failurePolicy": "Fail",
@@ -69,15 +69,15 @@ def _policy(world: Scenario, place: SidecarPosition) -> Json:
     }
 
 
-async def _until_in_force(world: Scenario) -> None:
+async def _until_in_force(scenario: Scenario) -> None:
     """A dry run tells; API servers read policies now and then."""
-    spec = {"initContainers": [manifests.container("any", world.image)], "containers": [manifests.container()]}
+    spec = {"initContainers": [manifests.container("any", scenario.image)], "containers": [manifests.container()]}
     pod = json.dumps({"apiVersion": "v1", "kind": "Pod", "metadata": {"name": "probe"}, "spec": spec})
     said = ""
     try:
         async with asyncio.timeout(TIMEOUT):
             while PROXY not in said:
-                said = await world.kubectl("create", "--dry-run=server", "--output=json", "-f", "-", stdin=pod)
+                said = await scenario.kubectl("create", "--dry-run=server", "--output=json", "-f", "-", stdin=pod)
                 await asyncio.sleep(POLL_INTERVAL)
     except TimeoutError:
         raise commands.CommandFailed(f"pods get no sidecar: {said}") from None

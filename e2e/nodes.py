@@ -23,15 +23,15 @@ API_SERVER: Final = "6443"
 class Nodes:
     """Those that gangs run on."""
 
-    def __init__(self, ground: Environment, client: Client) -> None:
-        self._ground, self._client = ground, client
+    def __init__(self, environment: Environment, client: Client) -> None:
+        self._environment, self._client = environment, client
 
     async def workers(self) -> list[str]:
         """At least two, or the cluster is too small for the suite.
 
         One that another scenario has just given back may be ready and keep a taint for up to five seconds: the node
         controller adds NoExecute where its round meets a node that is not ready yet, and only its next round takes it
-        off. Pods tolerate that one by default, so whoever saw a gang run there may still find it.
+        off. Pods tolerate that one by default, so a node that ran a gang before may still have it.
         """
         async with ObjectView(self._client, NODES) as view:
             nodes = await view.until(lambda seen: sum(map(_takes_pods, seen)) >= 2, TIMEOUT)
@@ -47,11 +47,11 @@ class Nodes:
     @asynccontextmanager
     async def extended_resource(self, owner: str) -> AsyncIterator[ExtendedResource]:
         """A resource of that owner's, none of it anywhere yet; taken away from all nodes at the end."""
-        seats = ExtendedResource(self._client, f"seats.{names.DOMAIN}/{owner}", owner, self._ground.small_image)
+        extended = ExtendedResource(self._client, f"test.{names.DOMAIN}/{owner}", owner, self._environment.small_image)
         try:
-            yield seats
+            yield extended
         finally:
-            await seats.clear()
+            await extended.clear()
 
     @asynccontextmanager
     async def not_joined(self, node: str) -> AsyncIterator[None]:
@@ -72,11 +72,11 @@ class Nodes:
 
     async def run(self, node: str, *command: str) -> str:
         """A program inside the node. Raises commands.Failed."""
-        assert self._ground.kind, "only kind's nodes are containers here"
+        assert self._environment.kind, "only kind's nodes are containers here"
         return await asyncio.to_thread(commands.run, "docker", "exec", node, *command)
 
     async def container_log(self, node: str, pod: Json, container: str) -> str:
-        """What a container has written so far, read on its node: no API server is asked. "" before it has started."""
+        """What a container has written so far, read on its node: without an API server. "" before it has started."""
         meta = pod["metadata"]
         folder = f"/var/log/pods/{meta['namespace']}_{meta['name']}_{meta['uid']}/{container}"
         return await self.run(node, "sh", "-c", "cat $0/*.log 2>/dev/null || true", folder)

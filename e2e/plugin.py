@@ -16,18 +16,18 @@ FIRST_LINES: Final = 8
 LOOK_EVERY: Final = 1.0
 
 
-def environment(kubeconfig: str) -> dict[str, str]:
+def plugin_env(kubeconfig: str) -> dict[str, str]:
     return {"KUBECONFIG": kubeconfig, "PATH": f"{BIN}{os.pathsep}{os.environ['PATH']}", "NO_COLOR": "1"}
 
 
-async def first_lines_of_why(world: Scenario, name: str, *expected: str) -> list[str]:
+async def first_lines_of_why(scenario: Scenario, name: str, *expected: str) -> list[str]:
     """What it says at once, once it says all that is expected there: its sources need a moment to speak up."""
-    command = ("kubectl", "jobset-gate", "why", name, "--namespace", world.namespace)
+    command = ("kubectl", "jobset-gate", "why", name, "--namespace", scenario.namespace)
     said = ""
     try:
         async with asyncio.timeout(TIMEOUT):
             while True:
-                said = await asyncio.to_thread(commands.run, *command, env=environment(world.ground.kubeconfig))
+                said = await asyncio.to_thread(commands.run, *command, env=plugin_env(scenario.environment.kubeconfig))
                 first = said.splitlines()[:FIRST_LINES]
                 if all(word in "\n".join(first) for word in expected):
                     return first

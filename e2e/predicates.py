@@ -59,12 +59,12 @@ def runs(pod: Json) -> bool:
 
 def gist(thing: Json) -> str:
     """One object in a few words, for who waited in vain."""
-    told, status = [name_of(thing)], thing.get("status") or {}
+    parts, status = [name_of(thing)], thing.get("status") or {}
     if "containerStatuses" in status or "initContainerStatuses" in status:
-        told.append("runs" if runs(thing) else "waits in its barrier" if held(thing) else status["phase"])
+        parts.append("runs" if runs(thing) else "waits in its barrier" if held(thing) else status["phase"])
     conditions = status.get("conditions") or ()
-    told += [f"{one['type']}={one['status']}: {one['message']}" for one in conditions if one.get("message")]
-    return ", ".join(told)
+    parts += [f"{one['type']}={one['status']}: {one['message']}" for one in conditions if one.get("message")]
+    return ", ".join(parts)
 
 
 def attempt_of(pod: Json) -> str:

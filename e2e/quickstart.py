@@ -1,4 +1,4 @@
-"""docs/quickstart.md as somebody would type it: its commands, and where they are typed."""
+"""docs/quickstart.md as a user types it: its commands, and where they are typed."""
 
 import re
 import shutil

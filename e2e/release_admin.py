@@ -22,10 +22,10 @@ POLL_INTERVAL: Final = 0.5
 class ReleaseAdmin:
     """With Helm and kubectl."""
 
-    def __init__(self, ground: Environment) -> None:
-        self.cluster = E2eCluster(ground.kubeconfig, ground.kind)
-        self._release = gate.release(ground.kubeconfig)
-        self._usual = gate.values(ground.image, ground.small_image, ground.steady_node)
+    def __init__(self, environment: Environment) -> None:
+        self.cluster = E2eCluster(environment.kubeconfig, environment.kind)
+        self._release = gate.release(environment.kubeconfig)
+        self._usual = gate.values(environment.image, environment.small_image, environment.steady_node)
 
     async def apply(self, chart: Path = helm.CHART, changes: Mapping[str, Any] | None = None) -> None:
         """Installs or upgrades with the suite's values and these; returns when only the new pods are there, and asked.
@@ -77,13 +77,13 @@ class ReleaseAdmin:
         return await asyncio.to_thread(leftovers.field_in_crd, self.cluster, names.JOBSET_CRD, names.CONFIG_FIELD)
 
 
-async def until_barriers_injected(world: Scenario) -> None:
-    """Until some in a row get their barrier, whichever replica is asked."""
+async def until_barriers_injected(scenario: Scenario) -> None:
+    """Until some in a row get their barrier, from whichever replica."""
     held = 0
     async with asyncio.timeout(TIMEOUT):
         while held < gate.IN_A_ROW:
             try:
-                held = held + 1 if admission_load.has_barrier(await admission_load.admit_once(world)) else 0
+                held = held + 1 if admission_load.has_barrier(await admission_load.admit_once(scenario)) else 0
             except KubeError:
                 held = 0
             if held == 0:

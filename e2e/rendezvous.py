@@ -3,10 +3,10 @@
 It is handed to containers as the text of `python -c`, so it is one file and needs the standard library alone.
 
     meet ADDRESS PORT RANK SIZE   rank 0 takes the calls of the others, and all leave once all are there
-    host PORT SIZE                takes the calls of so many, whoever they are, and waits for them for ever
+    host PORT SIZE                takes the calls of any so many peers, and waits for them for ever
     join ADDRESS PORT             one of those
     call HOSTFILE PORT            calls every host in that file
-    answer PORT                   takes calls until it is told to stop
+    answer PORT                   takes calls until SIGTERM
 """
 
 import os
@@ -37,7 +37,7 @@ def meet(address: str, port: int, rank: int, size: int) -> str:
 
 
 def host(port: int, size: int) -> str:
-    """All of them at the same time: whoever hangs up is no longer there."""
+    """All of them at the same time: a peer that hangs up is gone."""
     there: dict[socket.socket, str] = {}
     with socket.create_server(("", port)) as server:
         server.settimeout(AGAIN)
@@ -114,7 +114,7 @@ def _wait_for_go(address: str, port: int, name: str) -> None:
         wire.sendall(name.encode())
         wire.settimeout(max(AGAIN, until - time.monotonic()))
         if wire.recv(len(GO)) != GO:
-            raise TimeoutError(f"{address}:{port} has hung up: somebody was missing")
+            raise TimeoutError(f"{address}:{port} has hung up: a peer was missing")
 
 
 def _dial(address: str, port: int, until: float) -> socket.socket:

@@ -30,9 +30,9 @@ POLL_INTERVAL: Final = 0.5
 
 @dataclass
 class Scenario:
-    """A namespace of its own. Waiting is watching; whoever waits in vain gets a TimeoutError that says for what."""
+    """A namespace of its own. It waits by watching; a TimeoutError says what did not come."""
 
-    ground: Environment
+    environment: Environment
     namespace: str
     client: Client
     pods: ObjectView
@@ -42,18 +42,18 @@ class Scenario:
     @property
     def image(self) -> str:
         """For main containers."""
-        return self.ground.small_image
+        return self.environment.small_image
 
     # --- What a user does --------------------------------------------------------------------------------------------
 
     async def kubectl(self, *args: str, stdin: str | None = None, seconds: float = TIMEOUT) -> str:
         """In this namespace. Raises commands.Failed with kubectl's words."""
-        command = ("kubectl", "--kubeconfig", self.ground.kubeconfig, "--namespace", self.namespace, *args)
+        command = ("kubectl", "--kubeconfig", self.environment.kubeconfig, "--namespace", self.namespace, *args)
         return await asyncio.to_thread(commands.run, *command, stdin=stdin, seconds=seconds)
 
     async def kubectl_as_is(self, *args: str, seconds: float = TIMEOUT) -> str:
         """In the namespaces that the manifests name."""
-        command = ("kubectl", "--kubeconfig", self.ground.kubeconfig, *args)
+        command = ("kubectl", "--kubeconfig", self.environment.kubeconfig, *args)
         return await asyncio.to_thread(commands.run, *command, seconds=seconds)
 
     async def apply(self, *manifests: Mapping[str, Any], dry_run: bool = False) -> str:
@@ -140,11 +140,11 @@ class Scenario:
     async def until_condition(self, reason: str, text: str = "", seconds: float = TIMEOUT) -> Json:
         """Our condition, once it has this reason and contains this text."""
 
-        def told(jobset: Json) -> bool:
+        def matches(jobset: Json) -> bool:
             found = predicates.condition(jobset)
             return found.get("reason") == reason and text in found["message"]
 
-        return predicates.condition(await self.until_jobset(told, seconds))
+        return predicates.condition(await self.until_jobset(matches, seconds))
 
     async def until_verdict(
         self, holds: Callable[[Verdict], bool] = lambda _: True, seconds: float = TIMEOUT
@@ -168,7 +168,7 @@ class Scenario:
     async def until_any(
         self, resource: Resource, holds: Callable[[Json], bool], seconds: float = TIMEOUT
     ) -> list[Json]:
-        """The objects of a kind of which it is true, once there are any."""
+        """The objects of a kind that it holds for, once there are any."""
         async with ObjectView(self.client, resource, self.namespace) as view:
             found = await _wait(view, lambda all_: any(map(holds, all_)), seconds)
         return [one for one in found if holds(one)]
@@ -183,9 +183,9 @@ async def _wait(view: ObjectView, holds: Callable[[list[Json]], bool], seconds: 
 
 
 @asynccontextmanager
-async def open_scenario(ground: Environment, namespace: str) -> AsyncIterator[Scenario]:
+async def open_scenario(environment: Environment, namespace: str) -> AsyncIterator[Scenario]:
     """A new namespace in which pods can be made; deleted at the end, without waiting for its pods to go."""
-    async with Client(await access.from_kubeconfig(ground.kubeconfig), user_agent="jobset-gate-e2e") as client:
+    async with Client(await access.from_kubeconfig(environment.kubeconfig), user_agent="jobset-gate-e2e") as client:
         body = {"metadata": {"name": namespace, "labels": {MARK: "true"}}}
         await client.create(NAMESPACES, body)
         try:
@@ -198,6 +198,6 @@ async def open_scenario(ground: Environment, namespace: str) -> AsyncIterator[Sc
             async with ObjectView(client, SERVICE_ACCOUNTS, namespace) as accounts:
                 await accounts.until(bool, TIMEOUT)
             async with ObjectView(client, PODS, namespace, each=note) as pods:
-                yield Scenario(ground, namespace, client, pods, ends)
+                yield Scenario(environment, namespace, client, pods, ends)
         finally:
             await client.delete(NAMESPACES, namespace)

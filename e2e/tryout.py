@@ -29,9 +29,9 @@ def up() -> None:
     """Leaves it standing and says what to do next. Called again, it takes what stands. Raises commands.Failed."""
     tools.provide()
     FOLDER.mkdir(parents=True, exist_ok=True)
-    with clusters.of_kind(KIND, keep=True) as it, installed(it, FOLDER, remove=False) as ground:
+    with clusters.of_kind(KIND, keep=True) as it, installed(it, FOLDER, remove=False) as environment:
         if _made_here():
-            images.load_as(it, ground.small_image, EXAMPLE_IMAGE)
+            images.load_as(it, environment.small_image, EXAMPLE_IMAGE)
         it.kubectl("delete", "jobset", GANG, "--ignore-not-found", "--wait")
         it.kubectl("apply", "-f", str(EXAMPLE))
         _watch(it)
@@ -68,18 +68,18 @@ def next_steps(kubeconfig: str, manifest: Path, *, airgap: bool) -> str:
 
 def _watch(it: E2eCluster) -> None:
     """Tells how many pods wait and how many run until all run. Raises commands.Failed."""
-    began, told = time.monotonic(), ""
+    began, printed = time.monotonic(), ""
     while time.monotonic() - began < TIMEOUT:
         pods = _pods(it)
         waiting, running = sum(map(predicates.held, pods)), sum(map(predicates.runs, pods))
         now = f"{GANG}: {waiting} wait in their barrier, {running} run"
-        if now != told:
+        if now != printed:
             print(f"{time.monotonic() - began:6.1f}s {now}", flush=True)
-            told = now
+            printed = now
         if running == WORKERS + 1:
             return
         time.sleep(POLL_INTERVAL)
-    raise commands.CommandFailed(f"{told}, and no more after {TIMEOUT:.0f}s")
+    raise commands.CommandFailed(f"{printed}, and no more after {TIMEOUT:.0f}s")
 
 
 def _pods(it: E2eCluster) -> list[Json]:

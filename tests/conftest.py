@@ -5,18 +5,20 @@ from __future__ import annotations
 import signal
 from collections.abc import AsyncIterator, Iterator
 from pathlib import Path
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any
 
 import pytest
 from hypothesis import settings
 from xdist.remote import Producer
 from xdist.scheduler import LoadScopeScheduling
+from xdist.workermanage import WorkerController
 
-from tests.plane import places
+from tests.plane import lanes, places
+from tests.plane.kinds import install_all, install_pod_groups
 from tests.plane.places import Binaries
 from tests.plane.planes import Plane, Real, fresh_name
-from tests.plane.pod_groups import install_pod_groups
 from tests.plane.real import RealPlane
+from tests.plane.shared import SharedPlanes, attach
 
 if TYPE_CHECKING:
     from tests.plane.embedded import Embedded
@@ -27,59 +29,53 @@ settings.register_profile("any machine", deadline=None)
 settings.load_profile("any machine")
 
 
-def pytest_configure() -> None:
+PLANES = pytest.StashKey[str]()
+"""Where the shared planes are to be had; see tests/plane/shared.py."""
+_OWNER = pytest.StashKey[SharedPlanes]()
+_SHARED: dict[str, dict[str, Any]] = {
+    "plain": {"prepare": install_all},
+    "scheduled": {"prepare": install_all, "scheduler": True},
+}
+
+
+def pytest_configure(config: pytest.Config) -> None:
     """A process that a shell has put into the background ignores SIGINT, and so does all that it starts: not ours."""
     if signal.getsignal(signal.SIGINT) is signal.SIG_IGN:
         signal.signal(signal.SIGINT, signal.default_int_handler)
+    worker: dict[str, str] | None = getattr(config, "workerinput", None)
+    if worker is None:
+        config.stash[_OWNER] = SharedPlanes(_SHARED)
+    config.stash[PLANES] = config.stash[_OWNER].address if worker is None else worker["planes"]
 
 
-_TOGETHER = {
-    "tests/flow/podgroups/test_native.py": "native",
-    "tests/flow/podgroups/": "kube-scheduler",
-    "tests/flow/test_rights_groups": "kube-scheduler",
-    "tests/unit/fake/test_scheduler.py": "kube-scheduler",
-    "tests/unit/kube/test_contract_outage.py": "outage",
-    "tests/page/": "browser",
-}
-"""Tests of one thing that takes seconds to make and serves many: a control plane of another kind, a browser."""
-
-_BY_FILE = ("tests/chart/", "tests/repo/")
-"""Their files keep what they have rendered or read."""
+def pytest_configure_node(node: WorkerController) -> None:
+    """A worker of pytest-xdist is about to start."""
+    node.workerinput["planes"] = node.config.stash[PLANES]
 
 
-_FIRST = (
-    "tests/flow/test_rights.py",
-    "tests/flow/test_kills.py",
-    "tests/flow/test_channels.py",
-    "tests/flow/test_stories.py",
-    "tests/flow/webhook/test_rolling_update.py",
-    "tests/flow/webhook/test_ca_rotation.py",
-)
-"""Those that last longest begin early, so that no worker is alone with one of them at the end."""
+def pytest_unconfigure(config: pytest.Config) -> None:
+    if _OWNER in config.stash:
+        config.stash[_OWNER].stop()
 
 
-class _OncePerThing(LoadScopeScheduling):  # type: ignore[misc]  # it ships no type information
-    """All tests of such a thing run on one worker, so that it is made once: an idle API server costs time, too."""
-
+class _Lanes(LoadScopeScheduling):  # type: ignore[misc]  # it ships no type information
     def _split_scope(self, nodeid: str) -> str:
-        if nodeid.startswith(_BY_FILE):
-            return nodeid.partition("::")[0]
-        return next((thing for path, thing in _TOGETHER.items() if nodeid.startswith(path)), nodeid)
+        return lanes.scope(nodeid)
 
 
 def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
-    """Otherwise as they were found."""
+    """Tests on the real plane are marked; otherwise in the order in which they were found."""
     for item in items:
         fixtures = getattr(item, "fixturenames", ())
         param = getattr(item, "callspec", None) and item.callspec.params.get("plane", "real")  # type: ignore[attr-defined]
         if "real_plane" in fixtures or ("plane" in fixtures and param in {None, "real"}):
             item.add_marker(pytest.mark.real)
-    items.sort(key=lambda item: not item.nodeid.startswith(_FIRST))
+    items.sort(key=lambda item: not item.nodeid.startswith(lanes.FIRST))
 
 
 def pytest_xdist_make_scheduler(config: pytest.Config, log: Producer) -> LoadScopeScheduling:
     """Instead of what `--dist` says. The marks of xdist's own groups do not reach it with this pytest."""
-    return _OncePerThing(config, log)
+    return _Lanes(config, log)
 
 
 @pytest.fixture(scope="session")
@@ -93,30 +89,39 @@ def control_plane_binaries() -> Binaries:
 
 
 @pytest.fixture(scope="session")
-def _running_plane(control_plane_binaries: Binaries) -> Iterator[RealPlane]:
+def _shared_plane(control_plane_binaries: Binaries, pytestconfig: pytest.Config) -> RealPlane:
+    return attach(pytestconfig.stash[PLANES], "plain")
+
+
+@pytest.fixture(scope="session")
+def _shared_scheduled_plane(control_plane_binaries: Binaries, pytestconfig: pytest.Config) -> RealPlane:
+    return attach(pytestconfig.stash[PLANES], "scheduled")
+
+
+@pytest.fixture(scope="session")
+def _own_plane(control_plane_binaries: Binaries) -> Iterator[RealPlane]:
     with RealPlane(control_plane_binaries, audited=True) as running:
         yield running
 
 
 @pytest.fixture(scope="session")
-def _scheduled_running_plane(control_plane_binaries: Binaries) -> Iterator[RealPlane]:
+def _own_scheduled_plane(control_plane_binaries: Binaries) -> Iterator[RealPlane]:
     with RealPlane(control_plane_binaries, scheduler=True, audited=True, prepare=install_pod_groups) as running:
         yield running
 
 
 @pytest.fixture
-def scheduled_plane(_scheduled_running_plane: RealPlane) -> Real:
-    """One with kube-scheduler and the CRDs of pod groups, made when it is first asked for.
-
-    Beside the other, on which whoever plays the scheduler binds the pods.
-    """
-    return Real(_scheduled_running_plane)
+def real_plane(request: pytest.FixtureRequest) -> Real:
+    """The real control plane that all workers share; that of the lane `cluster` for its tests."""
+    own = lanes.lane(request.node.nodeid) == lanes.CLUSTER
+    return Real(request.getfixturevalue("_own_plane" if own else "_shared_plane"))
 
 
 @pytest.fixture
-def real_plane(_running_plane: RealPlane) -> Real:
-    """The real control plane: one for all tests, so stay in your namespace and clear away what is cluster-wide."""
-    return Real(_running_plane)
+def scheduled_plane(request: pytest.FixtureRequest) -> Real:
+    """One with kube-scheduler: on the other, tests that play the scheduler bind the pods. Shared likewise."""
+    own = lanes.lane(request.node.nodeid) == lanes.SCHEDULED_CLUSTER
+    return Real(request.getfixturevalue("_own_scheduled_plane" if own else "_shared_scheduled_plane"))
 
 
 @pytest.fixture

@@ -17,7 +17,7 @@ from jobset_gate.kube.access import Access
 from jobset_gate.kube.client import Client
 from jobset_gate.kube.resources import NAMESPACES, NODES, PODGROUPS_PLUGINS, PODS
 from tests.plane.audit import AuditedRequest
-from tests.plane.pod_groups import install_pod_groups
+from tests.plane.kinds import install_pod_groups
 from tests.plane.real import RealPlane
 
 HOME = "default"

@@ -13,16 +13,18 @@ BEFORE_A_SYNC = 45.0
 """Seconds: a pod that has just started its barrier is looked at again after 60 at the earliest."""
 
 
-async def test_patched_pods_go_at_once(world: Scenario, nodes: Nodes, controllers: InstalledControllers) -> None:
+async def test_patched_pods_go_at_once(scenario: Scenario, nodes: Nodes, controllers: InstalledControllers) -> None:
     node = (await nodes.workers())[0]
-    async with controllers.running_with(NO_STREAM), nodes.extended_resource(world.namespace) as seats:
-        await seats.set_capacity(node, 3)
-        await world.apply(gangs.gang(gangs.workers(world.image, jobs=2, pods=2, resources=seats.request), timeout=300))
-        await world.until_held(3)
-        await seats.set_capacity(node, 4)
-        await world.until_verdict()
-        pods = await world.until_running(4, BEFORE_A_SYNC)
-        verdict = (await world.gate() or {})["data"][names.KEY_VERDICT]
+    async with controllers.running_with(NO_STREAM), nodes.extended_resource(scenario.namespace) as extended:
+        await extended.set_capacity(node, 3)
+        await scenario.apply(
+            gangs.gang(gangs.workers(scenario.image, jobs=2, pods=2, resources=extended.request), timeout=300)
+        )
+        await scenario.until_held(3)
+        await extended.set_capacity(node, 4)
+        await scenario.until_verdict()
+        pods = await scenario.until_running(4, BEFORE_A_SYNC)
+        verdict = (await scenario.gate() or {})["data"][names.KEY_VERDICT]
         assert [pod["metadata"]["annotations"][names.VERDICT] for pod in pods] == [verdict] * 4
-        took = await world.check_order(4)
+        took = await scenario.check_order(4)
         print(f"from the last barrier to the last main container, by annotation patches: {took:.1f}s")

@@ -13,30 +13,32 @@ EXAMPLE = "kueue.yaml"
 
 
 async def test_its_pods_meet_on_the_nodes_of_the_flavor(
-    world: Scenario, nodes: Nodes, say: Callable[[str], None]
+    scenario: Scenario, nodes: Nodes, say: Callable[[str], None]
 ) -> None:
-    node = await flavored(world, nodes)
-    async with nodes.extended_resource(world.namespace) as seats:
-        overlay = Overlay(world.ground.image, world.namespace, seats.request, example_programs.KUEUE[EXAMPLE].commands)
+    node = await flavored(scenario, nodes)
+    async with nodes.extended_resource(scenario.namespace) as extended:
+        overlay = Overlay(
+            scenario.environment.image, scenario.namespace, extended.request, example_programs.KUEUE[EXAMPLE].commands
+        )
         made = [overlay.over(one) for one in example_overlays.documents(EXAMPLE)]
         many = example_overlays.with_extended_resource(made)
-        await seats.set_capacity(predicates.name_of(node), many - 1)
-        await world.apply(*made)
-        await world.until_jobset(lambda jobset: predicates.condition(jobset, "Suspended").get("status") == "True")
-        assert world.pods.all() == []
-        await admit(world, predicates.name_of(made[-1]), node)
-        held = await world.until_held(many - 1)
+        await extended.set_capacity(predicates.name_of(node), many - 1)
+        await scenario.apply(*made)
+        await scenario.until_jobset(lambda jobset: predicates.condition(jobset, "Suspended").get("status") == "True")
+        assert scenario.pods.all() == []
+        await admit(scenario, predicates.name_of(made[-1]), node)
+        held = await scenario.until_held(many - 1)
         assert {pod["spec"]["nodeName"] for pod in held if predicates.held(pod)} == {predicates.name_of(node)}
-        await seats.set_capacity(predicates.name_of(node), many)
-        jobset = await world.until_jobset(lambda jobset: predicates.completed(jobset) or predicates.failed(jobset))
+        await extended.set_capacity(predicates.name_of(node), many)
+        jobset = await scenario.until_jobset(lambda jobset: predicates.completed(jobset) or predicates.failed(jobset))
     assert predicates.completed(jobset), jobset["status"]
     say(f"examples/{EXAMPLE}: {many} pods have met; {example_overlays.PRINTED}; Kueue was played")
 
 
-async def flavored(world: Scenario, nodes: Nodes) -> Json:
+async def flavored(scenario: Scenario, nodes: Nodes) -> Json:
     """A node that pods reach by a selector and tolerations alone, where there is one with a taint for good."""
     usual = (await nodes.workers())[0]
-    all_ = (await world.client.list(NODES))["items"]
+    all_ = (await scenario.client.list(NODES))["items"]
     tainted = [node for node in all_ if node["spec"].get("taints") and not any(map(passing, node["spec"]["taints"]))]
     return dict((tainted or [node for node in all_ if predicates.name_of(node) == usual])[0])
 
@@ -46,7 +48,7 @@ def passing(taint: Json) -> bool:
     return str(taint["key"]).startswith("node.kubernetes.io/")
 
 
-async def admit(world: Scenario, name: str, node: Json) -> None:
+async def admit(scenario: Scenario, name: str, node: Json) -> None:
     """In one update, as Kueue does it: let go, with what the flavor of each set of pods says.
 
     Again when JobSet's controller or ours has written meanwhile, which the JobSet's being new makes likely.
@@ -60,4 +62,4 @@ async def admit(world: Scenario, name: str, node: Json) -> None:
             taints = node["spec"].get("taints") or ()
             pod["tolerations"] = [{"key": it["key"], "operator": "Exists", "effect": it["effect"]} for it in taints]
 
-    await conflict_retry.retry_on_conflict(world.client, JOBSETS, name, world.namespace, let_go)
+    await conflict_retry.retry_on_conflict(scenario.client, JOBSETS, name, scenario.namespace, let_go)

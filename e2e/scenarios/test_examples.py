@@ -18,53 +18,55 @@ HURRY: Final = "5"
 
 @pytest.mark.parametrize("example", example_programs.JOBSETS)
 async def test_its_pods_meet_when_the_last_one_has_come(
-    world: Scenario, nodes: Nodes, example: str, say: Callable[[str], None]
+    scenario: Scenario, nodes: Nodes, example: str, say: Callable[[str], None]
 ) -> None:
     near, far = (await nodes.workers())[:2]
-    async with nodes.extended_resource(world.namespace) as seats:
-        made = await laid_out(world, seats, example)
+    async with nodes.extended_resource(scenario.namespace) as extended:
+        made = await laid_out(scenario, extended, example)
         many = example_overlays.with_extended_resource(made)
-        await seats.set_capacity(near, many - 1)
-        await world.apply(*made)
-        await world.until_held(many - 1)
-        await seats.set_capacity(far, 1)
-        jobset = await world.until_jobset(over)
+        await extended.set_capacity(near, many - 1)
+        await scenario.apply(*made)
+        await scenario.until_held(many - 1)
+        await extended.set_capacity(far, 1)
+        jobset = await scenario.until_jobset(over)
     assert predicates.completed(jobset), jobset["status"]
     assert not jobset["status"].get("restarts")
     say(f"examples/{example}: {many} pods have met; {example_overlays.PRINTED}")
 
 
-async def test_without_the_gate_they_miss_each_other(world: Scenario, nodes: Nodes) -> None:
+async def test_without_the_gate_they_miss_each_other(scenario: Scenario, nodes: Nodes) -> None:
     """What the meeting is worth: the same pods, but nobody holds the early ones."""
     near, _ = (await nodes.workers())[:2]
-    async with nodes.extended_resource(world.namespace) as seats:
-        made = await laid_out(world, seats, "pytorch.yaml", patience=HURRY)
+    async with nodes.extended_resource(scenario.namespace) as extended:
+        made = await laid_out(scenario, extended, "pytorch.yaml", patience=HURRY)
         del made[-1]["spec"][names.CONFIG_FIELD]
-        await seats.set_capacity(near, example_overlays.with_extended_resource(made) - 1)
-        await world.apply(*made)
-        await world.until(lambda pods: any(missed_somebody(pod) for pod in pods))
+        await extended.set_capacity(near, example_overlays.with_extended_resource(made) - 1)
+        await scenario.apply(*made)
+        await scenario.until(lambda pods: any(missed_a_peer(pod) for pod in pods))
 
 
-async def test_the_api_server_takes_all_examples_as_they_are(world: Scenario) -> None:
+async def test_the_api_server_takes_all_examples_as_they_are(scenario: Scenario) -> None:
     """With the kinds and webhooks of an installation; nothing is stored."""
     folders = (example_overlays.FOLDER, example_overlays.FOLDER / "groups")
-    said = await world.kubectl_as_is("apply", "--dry-run=server", *(f"--filename={it}" for it in folders))
+    said = await scenario.kubectl_as_is("apply", "--dry-run=server", *(f"--filename={it}" for it in folders))
     assert len(said.splitlines()) == sum(len(example_overlays.documents(it)) for it in example_programs.ALL)
 
 
-async def laid_out(world: Scenario, seats: ExtendedResource, example: str, patience: str = "") -> list[predicates.Json]:
+async def laid_out(
+    scenario: Scenario, extended: ExtendedResource, example: str, patience: str = ""
+) -> list[predicates.Json]:
     """The example's objects for this namespace, and the secret that it needs."""
     play = example_programs.ALL[example]
     if play.secret:
-        secret = {"metadata": {"name": play.secret, "namespace": world.namespace}, "stringData": {"id_rsa": "none"}}
-        await world.client.create(SECRETS, secret)
+        secret = {"metadata": {"name": play.secret, "namespace": scenario.namespace}, "stringData": {"id_rsa": "none"}}
+        await scenario.client.create(SECRETS, secret)
     overlay = Overlay(
-        world.ground.image, world.namespace, seats.request, play.commands, play.pods_per_job, patience
+        scenario.environment.image, scenario.namespace, extended.request, play.commands, play.pods_per_job, patience
     )  # fmt: skip
     return [overlay.over(one) for one in example_overlays.documents(example)]
 
 
-def missed_somebody(pod: predicates.Json) -> bool:
+def missed_a_peer(pod: predicates.Json) -> bool:
     """Its rendezvous has ended as one does that misses a peer."""
     states = [status["state"] for status in pod["status"].get("containerStatuses") or ()]
     return any((state.get("terminated") or {}).get("exitCode") == rendezvous.MISSED for state in states)

@@ -15,36 +15,36 @@ HOST = "meeting"
 
 @pytest.mark.parametrize("example", example_programs.GROUPS)
 async def test_its_pods_are_placed_together(
-    world: Scenario, nodes: Nodes, example: str, say: Callable[[str], None]
+    scenario: Scenario, nodes: Nodes, example: str, say: Callable[[str], None]
 ) -> None:
     near, far = (await nodes.workers())[:2]
     play = example_programs.GROUPS[example]
-    async with nodes.extended_resource(world.namespace) as seats:
-        plain = Overlay(world.ground.image, world.namespace, seats.request, play.commands)
+    async with nodes.extended_resource(scenario.namespace) as extended:
+        plain = Overlay(scenario.environment.image, scenario.namespace, extended.request, play.commands)
         many = example_overlays.with_extended_resource(plain.over(one) for one in example_overlays.documents(example))
-        address = await meeting(world, many)
+        address = await meeting(scenario, many)
         commands = {name: said.replace("$HOST", address) for name, said in play.commands.items()}
-        overlay = Overlay(world.ground.image, world.namespace, seats.request, commands)
-        await seats.set_capacity(near, (play.minimum or many) - 1)
-        await world.apply(*(overlay.over(one) for one in example_overlays.documents(example)))
-        await world.until(lambda pods: len(held(pods)) == many == len(members(pods)))
-        await seats.set_capacity(far, many - (play.minimum or many) + 1)
-        await world.until(lambda pods: ended(pods, HOST) == 0)
-        pods = await world.until(lambda pods: all(ended(pods, predicates.name_of(one)) is not None for one in pods))
+        overlay = Overlay(scenario.environment.image, scenario.namespace, extended.request, commands)
+        await extended.set_capacity(near, (play.minimum or many) - 1)
+        await scenario.apply(*(overlay.over(one) for one in example_overlays.documents(example)))
+        await scenario.until(lambda pods: len(held(pods)) == many == len(members(pods)))
+        await extended.set_capacity(far, many - (play.minimum or many) + 1)
+        await scenario.until(lambda pods: ended(pods, HOST) == 0)
+        pods = await scenario.until(lambda pods: all(ended(pods, predicates.name_of(one)) is not None for one in pods))
     assert {ended(pods, predicates.name_of(one)) for one in pods} == {0}
     say(f"examples/{example}: {many} pods were placed together; {example_overlays.PRINTED}")
 
 
-async def meeting(world: Scenario, many: int) -> str:
+async def meeting(scenario: Scenario, many: int) -> str:
     """The address of a pod that waits for so many to be there at once."""
     container = {
         "name": "main",
-        "image": world.ground.image,
+        "image": scenario.environment.image,
         "command": [PYTHON, "-c", PROGRAM.read_text(), "host", str(example_programs.PORT), str(many)],
     }
     spec = {"restartPolicy": "Never", "containers": [container]}
-    await world.apply({"apiVersion": "v1", "kind": "Pod", "metadata": {"name": HOST}, "spec": spec})
-    (pod,) = await world.until(lambda pods: any(predicates.runs(pod) for pod in pods))
+    await scenario.apply({"apiVersion": "v1", "kind": "Pod", "metadata": {"name": HOST}, "spec": spec})
+    (pod,) = await scenario.until(lambda pods: any(predicates.runs(pod) for pod in pods))
     return str(pod["status"]["podIP"])
 
 

@@ -14,19 +14,21 @@ BEFORE_A_SYNC = 45.0
 
 
 async def test_open_streams_move_to_the_new_leader(
-    world: Scenario, nodes: Nodes, controllers: InstalledControllers
+    scenario: Scenario, nodes: Nodes, controllers: InstalledControllers
 ) -> None:
     node = (await nodes.workers())[0]
-    async with controllers.running_with(NO_PATCHES), nodes.extended_resource(world.namespace) as seats:
-        await seats.set_capacity(node, 3)
-        await world.apply(gangs.gang(gangs.workers(world.image, jobs=2, pods=2, resources=seats.request), timeout=300))
-        await world.until_held(3)
+    async with controllers.running_with(NO_PATCHES), nodes.extended_resource(scenario.namespace) as extended:
+        await extended.set_capacity(node, 3)
+        await scenario.apply(
+            gangs.gang(gangs.workers(scenario.image, jobs=2, pods=2, resources=extended.request), timeout=300)
+        )
+        await scenario.until_held(3)
         leader = await controllers.until_led()
         (doomed,) = [pod for pod in await controllers.pods() if predicates.name_of(pod) == leader]
         await controllers.remove(doomed)
         await controllers.until_led(but=leader)
-        await seats.set_capacity(node, 4)
-        await world.until_verdict()
-        pods = await world.until_running(4, BEFORE_A_SYNC)
+        await extended.set_capacity(node, 4)
+        await scenario.until_verdict()
+        pods = await scenario.until_running(4, BEFORE_A_SYNC)
         assert not any(names.VERDICT in pod["metadata"]["annotations"] for pod in pods)
-        await world.check_order(4)
+        await scenario.check_order(4)

@@ -52,22 +52,22 @@ RESTRICTED = {
 }
 
 
-async def test_a_gang_starts_where_nothing_is_allowed(world: Scenario, wires: Nodes) -> None:
-    await world.label_namespace({"pod-security.kubernetes.io/enforce": "restricted"})
-    await world.apply(QUOTA, LIMITS, NO_NETWORK)
+async def test_a_gang_starts_where_nothing_is_allowed(scenario: Scenario, kind_nodes: Nodes) -> None:
+    await scenario.label_namespace({"pod-security.kubernetes.io/enforce": "restricted"})
+    await scenario.apply(QUOTA, LIMITS, NO_NETWORK)
     amounts = {"requests": AMOUNTS, "limits": AMOUNTS}
-    workers = gangs.workers(world.image, jobs=2, pods=2, resources=amounts)
+    workers = gangs.workers(scenario.image, jobs=2, pods=2, resources=amounts)
     pod = workers["template"]["spec"]["template"]["spec"]
-    sidecar = gangs.main(world.image, name="sidecar", work=SIDECAR, resources=amounts, restartPolicy="Always")
+    sidecar = gangs.main(scenario.image, name="sidecar", work=SIDECAR, resources=amounts, restartPolicy="Always")
     pod["initContainers"] = [sidecar]
     for container in (*pod["containers"], *pod["initContainers"]):
         container["securityContext"] = RESTRICTED
     async with AsyncExitStack() as walls:
-        for node in await wires.workers():
-            await walls.enter_async_context(wires.no_stream(node))
-        await world.apply(gangs.gang(workers, timeout=300))
-        pods = await world.until_running(PODS)
-        await world.check_order(PODS)
+        for node in await kind_nodes.workers():
+            await walls.enter_async_context(kind_nodes.no_stream(node))
+        await scenario.apply(gangs.gang(workers, timeout=300))
+        pods = await scenario.until_running(PODS)
+        await scenario.check_order(PODS)
         assert all(names.VERDICT in pod["metadata"]["annotations"] for pod in pods)
         assert all(pod["status"]["qosClass"] == "Guaranteed" for pod in pods)
-    assert not any(predicates.failed(jobset) for jobset in [await world.jobset()])
+    assert not any(predicates.failed(jobset) for jobset in [await scenario.jobset()])

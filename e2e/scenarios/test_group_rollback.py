@@ -18,19 +18,19 @@ FAIL_JOB: Final[dict[str, Any]] = {
 }
 
 
-async def test_no_job_fails(world: Scenario, nodes: Nodes) -> None:
-    """One pod on each node, and one more. Anti-affinity is not reckoned with, so the group is tried all the same."""
+async def test_no_job_fails(scenario: Scenario, nodes: Nodes) -> None:
+    """One pod on each node, and one more. Anti-affinity is not modelled, so the group is tried all the same."""
     many = len(await nodes.workers()) + 1
     spec = {"podFailurePolicy": FAIL_JOB}
-    job = groups.job(world.image, many, work=groups.ENDS_BADLY, pod={"affinity": apart()}, **spec)
-    await world.apply(groups.pod_group(many, wait=LIMIT), job)
-    first = await world.until_running(many - 1)
+    job = groups.job(scenario.image, many, work=groups.ENDS_BADLY, pod={"affinity": apart()}, **spec)
+    await scenario.apply(groups.pod_group(many, wait=LIMIT), job)
+    first = await scenario.until_running(many - 1)
     before = {pod["metadata"]["uid"] for pod in first}
-    await groups.until_reported(world, names.REASON_ROLLED_BACK)
-    # Whoever ran has left, with an exit code that the policy forbids, and those who came for them are held.
-    await world.until(lambda pods: not before & uids(pods) and sum(map(groups.held, pods)) == many)
-    found = await world.client.get(JOBS, groups.NAME, world.namespace)
-    assert await groups.conditions(world) & {"Failed", "FailureTarget"} == set()
+    await groups.until_reported(scenario, names.REASON_ROLLED_BACK)
+    # The pods that ran have exited with a code that the policy forbids, and their replacements are held.
+    await scenario.until(lambda pods: not before & uids(pods) and sum(map(groups.held, pods)) == many)
+    found = await scenario.client.get(JOBS, groups.NAME, scenario.namespace)
+    assert await groups.conditions(scenario) & {"Failed", "FailureTarget"} == set()
     assert not found["status"].get("failed")
     assert not found["spec"].get("suspend")
 

@@ -13,14 +13,14 @@ from e2e.timeouts import TIMEOUT
 pytestmark = [pytest.mark.alone, pytest.mark.last]
 
 
-async def test_whoever_waits_for_a_group_runs_by_himself(world: Scenario, operator: ReleaseAdmin) -> None:
-    await operator.apply()  # another scenario may have removed it before
-    await world.apply(groups.job(world.image, 2, metadata=groups.labelled(3)))
-    await groups.until_held(world, 2)
-    await operator.remove()
-    await world.until_running(2)
-    assert await operator.left_behind(TIMEOUT) == set()
-    # Who comes now is not held, and nobody is asked about him.
-    late = groups.job(world.image, 1, metadata=groups.labelled(3))
-    await world.apply({**late, "metadata": {"name": "late"}})
-    await world.until_running(3)
+async def test_held_pods_of_a_group_run(scenario: Scenario, release_admin: ReleaseAdmin) -> None:
+    await release_admin.apply()  # another scenario may have removed it before
+    await scenario.apply(groups.job(scenario.image, 2, metadata=groups.labelled(3)))
+    await groups.until_held(scenario, 2)
+    await release_admin.remove()
+    await scenario.until_running(2)
+    assert await release_admin.left_behind(TIMEOUT) == set()
+    # A new pod is neither held nor sent to a webhook.
+    late = groups.job(scenario.image, 1, metadata=groups.labelled(3))
+    await scenario.apply({**late, "metadata": {"name": "late"}})
+    await scenario.until_running(3)

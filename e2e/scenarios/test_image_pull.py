@@ -8,21 +8,21 @@ from jobset_gate.fake import manifests
 ABSENT = "localhost/absent:1"
 
 
-async def test_the_verdict_names_the_pod_in_image_pull_back_off(world: Scenario) -> None:
-    healthy = gangs.workers(world.image, jobs=1, pods=1)
-    broken = gangs.workers(world.image, name="broken", jobs=1, pods=1)
+async def test_the_verdict_names_the_pod_in_image_pull_back_off(scenario: Scenario) -> None:
+    healthy = gangs.workers(scenario.image, jobs=1, pods=1)
+    broken = gangs.workers(scenario.image, name="broken", jobs=1, pods=1)
     broken["template"]["spec"]["template"]["spec"]["initContainers"] = [manifests.container("setup", ABSENT)]
     # Long enough for the kubelet to go from ErrImagePull to ImagePullBackOff.
-    await world.apply(gangs.gang(healthy, broken, timeout=25))
-    await world.until(lambda _: len(world.ends) == 1)
-    (end,) = world.ends.values()
+    await scenario.apply(gangs.gang(healthy, broken, timeout=25))
+    await scenario.until(lambda _: len(scenario.ends) == 1)
+    (end,) = scenario.ends.values()
     assert end["exitCode"] == names.EXIT_TIMED_OUT
-    told = await world.until_condition(names.REASON_TIMED_OUT)
-    assert told["status"] == "False"
-    ((reason, event),) = await world.events()
+    condition = await scenario.until_condition(names.REASON_TIMED_OUT)
+    assert condition["status"] == "False"
+    ((reason, event),) = await scenario.events()
     assert reason == names.REASON_TIMED_OUT
-    for message in (end["message"], told["message"], event):
+    for message in (end["message"], condition["message"], event):
         assert message.startswith("timed out after 25s: 1/2 pods started; missing: 1 pod: ImagePull")
         assert ABSENT in message
         assert "broken-0/0" in message
-    assert not any(map(predicates.has_run, world.pods.all()))
+    assert not any(map(predicates.has_run, scenario.pods.all()))

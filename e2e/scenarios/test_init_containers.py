@@ -13,27 +13,27 @@ UP = {"exec": {"command": ["test", "-e", "/up"]}, "periodSeconds": 1, "failureTh
 """Without it a sidecar that has not spoken yet counts as started."""
 
 
-async def test_the_barrier_comes_after_all_of_the_users_own(world: Scenario, nodes: Nodes) -> None:
+async def test_the_barrier_comes_after_all_of_the_users_own(scenario: Scenario, nodes: Nodes) -> None:
     node = (await nodes.workers())[0]
-    async with nodes.extended_resource(world.namespace) as seats:
-        await seats.set_capacity(node, 1)
-        workers = gangs.workers(world.image, jobs=1, pods=2, resources=seats.request, work=gangs.SHORT_WORK)
+    async with nodes.extended_resource(scenario.namespace) as extended:
+        await extended.set_capacity(node, 1)
+        workers = gangs.workers(scenario.image, jobs=1, pods=2, resources=extended.request, work=gangs.SHORT_WORK)
         workers["template"]["spec"]["template"]["spec"]["initContainers"] = [
-            manifests.container("setup", world.image, command=["sh", "-c", "echo set up; sleep 1"]),
+            manifests.container("setup", scenario.image, command=["sh", "-c", "echo set up; sleep 1"]),
             manifests.container(
-                "proxy", world.image, command=["sh", "-c", SIDECAR], restartPolicy="Always", startupProbe=UP
+                "proxy", scenario.image, command=["sh", "-c", SIDECAR], restartPolicy="Always", startupProbe=UP
             ),
         ]
-        await world.apply(gangs.gang(workers))
-        (held,) = [pod for pod in await world.until_held(1) if predicates.held(pod)]
+        await scenario.apply(gangs.gang(workers))
+        (held,) = [pod for pod in await scenario.until_held(1) if predicates.held(pod)]
         order = [one["name"] for one in held["spec"]["initContainers"]]
         assert order == ["setup", "proxy", names.BARRIER_CONTAINER]
         assert "running" in predicates.init_status(held, "proxy")["state"]
         assert predicates.init_status(held, "setup")["state"]["terminated"]["exitCode"] == 0
-        await seats.set_capacity(node, 2)
+        await extended.set_capacity(node, 2)
         # The sidecars do not keep the pods from completing.
-        await world.until_jobset(predicates.completed)
-        lines = await world.logs()
+        await scenario.until_jobset(predicates.completed)
+        lines = await scenario.logs()
         logs.check_all_started_before_any_ran(lines, 2)
         steps = [logs.first_lines(lines, name) for name in (*order, "main")]
         for earlier, later in pairwise(steps):

@@ -19,32 +19,32 @@ PODS: Final = 2
 Json = dict[str, Any]
 
 
-async def test_the_standby_takes_over(world: Scenario, nodes: Nodes, controllers: InstalledControllers) -> None:
+async def test_the_standby_takes_over(scenario: Scenario, nodes: Nodes, controllers: InstalledControllers) -> None:
     node = (await nodes.workers())[0]
-    async with nodes.extended_resource(world.namespace) as seats:
-        await seats.set_capacity(node, 3 * PODS - 1)
-        await world.apply(story(world.image, seats.request))
-        await world.until(
+    async with nodes.extended_resource(scenario.namespace) as extended:
+        await extended.set_capacity(node, 3 * PODS - 1)
+        await scenario.apply(story(scenario.image, extended.request))
+        await scenario.until(
             lambda pods: sum(map(predicates.held, pods)) == 3 * PODS - 1 and any(map(predicates.runs, pods))
         )
-        await world.until_condition(names.REASON_WAITING, "5/6 pods started")
+        await scenario.until_condition(names.REASON_WAITING, "5/6 pods started")
         leader = await controllers.until_led()
         (doomed,) = [pod for pod in await controllers.pods() if predicates.name_of(pod) == leader]
         await controllers.remove(doomed)
         await controllers.until_led(but=leader)
-        await seats.set_capacity(node, 3 * PODS)
-        await world.until_running(3 * PODS + 1)
-        await world.until_condition(names.REASON_STARTED)
-        assert [reason for reason, _ in await world.events()] == [names.REASON_STARTED]
+        await extended.set_capacity(node, 3 * PODS)
+        await scenario.until_running(3 * PODS + 1)
+        await scenario.until_condition(names.REASON_STARTED)
+        assert [reason for reason, _ in await scenario.events()] == [names.REASON_STARTED]
 
 
-def story(image: str, seat: Json) -> Json:
-    """The published manifest with fewer pods and images that are here; each worker needs a seat."""
+def story(image: str, extended: Json) -> Json:
+    """The published manifest with fewer pods and images that are here; each worker requests the extended resource."""
     jobset: Json = yaml.safe_load(STORY.read_text(encoding="utf-8"))
     jobset["metadata"]["name"] = "gang"
     for job in jobset["spec"]["replicatedJobs"]:
         workers = job["name"] == "workers"
         spec = job["template"]["spec"]
         spec["parallelism"] = spec["completions"] = PODS if workers else 1
-        spec["template"]["spec"]["containers"] = [gangs.main(image, resources=seat if workers else {})]
+        spec["template"]["spec"]["containers"] = [gangs.main(image, resources=extended if workers else {})]
     return jobset

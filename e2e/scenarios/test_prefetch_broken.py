@@ -7,14 +7,14 @@ from jobset_gate import names
 ABSENT = "localhost/absent:2"
 
 
-async def test_the_verdict_names_the_image_of_the_main_container(world: Scenario) -> None:
-    healthy = gangs.workers(world.image, jobs=1, pods=1)
+async def test_the_verdict_names_the_image_of_the_main_container(scenario: Scenario) -> None:
+    healthy = gangs.workers(scenario.image, jobs=1, pods=1)
     broken = gangs.workers(ABSENT, name="broken", jobs=1, pods=1)
     note = {names.PREFETCH_IMAGES: "true"}
     # Long enough for the kubelet to go from ErrImagePull to ImagePullBackOff.
-    await world.apply(gangs.gang(healthy, broken, timeout=25, annotations=note))
-    told = await world.until_condition(names.REASON_TIMED_OUT)
-    assert told["message"].startswith("timed out after 25s: 1/2 pods started; missing: 1 pod: ImagePull")
-    assert ABSENT in told["message"]
-    await world.until_jobset(predicates.failed)
-    assert not any(map(predicates.has_run, world.pods.all()))
+    await scenario.apply(gangs.gang(healthy, broken, timeout=25, annotations=note))
+    condition = await scenario.until_condition(names.REASON_TIMED_OUT)
+    assert condition["message"].startswith("timed out after 25s: 1/2 pods started; missing: 1 pod: ImagePull")
+    assert ABSENT in condition["message"]
+    await scenario.until_jobset(predicates.failed)
+    assert not any(map(predicates.has_run, scenario.pods.all()))

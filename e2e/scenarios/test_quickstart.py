@@ -18,27 +18,27 @@ CAUSES: Final = {
 """Of the gangs that the document breaks, what the first lines about them say."""
 
 
-async def test_every_command_does_what_the_document_says(world: Scenario, tmp_path: Path) -> None:
-    small = f"{world.namespace}-small"
-    quickstart.furnish(tmp_path, world.image, world.ground.kubeconfig)
-    env = plugin.environment(str(tmp_path / quickstart.KUBECONFIG))
-    await typed(tmp_path, f"kubectl config set-context --current --namespace={world.namespace}", env)
-    told: set[str] = set()
+async def test_every_command_does_what_the_document_says(scenario: Scenario, tmp_path: Path) -> None:
+    small = f"{scenario.namespace}-small"
+    quickstart.furnish(tmp_path, scenario.image, scenario.environment.kubeconfig)
+    env = plugin.plugin_env(str(tmp_path / quickstart.KUBECONFIG))
+    await typed(tmp_path, f"kubectl config set-context --current --namespace={scenario.namespace}", env)
+    explained: set[str] = set()
     try:
         for line in quickstart.typed(quickstart.DOCUMENT.read_text()):
-            command = quickstart.here(line, small, world.image)
+            command = quickstart.here(line, small, scenario.image)
             if line.startswith(WHY):
                 gang = line.removeprefix(WHY).split()[0]
-                await until_told(tmp_path, command, env, CAUSES[gang])
-                told.add(gang)
+                await until_printed(tmp_path, command, env, CAUSES[gang])
+                explained.add(gang)
                 continue
             await typed(tmp_path, command, env)
     finally:
-        await world.kubectl("delete", "namespace", small, "--ignore-not-found", "--wait=false")
-    assert told == set(CAUSES)
+        await scenario.kubectl("delete", "namespace", small, "--ignore-not-found", "--wait=false")
+    assert explained == set(CAUSES)
 
 
-async def until_told(place: Path, command: str, env: dict[str, str], words: tuple[str, ...]) -> None:
+async def until_printed(place: Path, command: str, env: dict[str, str], words: tuple[str, ...]) -> None:
     """The document says to wait for a few seconds; on a busy machine they are more."""
     end = time.monotonic() + TIMEOUT
     while True:

@@ -1,4 +1,4 @@
-"""KEP-498, story 1, on real nodes: three Jobs of four pods, and the last node has its seats late."""
+"""KEP-498, story 1, on real nodes: three Jobs of four pods, and the last node has its extended resource late."""
 
 from e2e import gangs, predicates
 from e2e.nodes import Nodes
@@ -6,22 +6,22 @@ from e2e.scenario import Scenario
 from jobset_gate import names
 
 
-async def test_nobody_runs_before_the_last_pod_has_its_node(world: Scenario, nodes: Nodes) -> None:
+async def test_nobody_runs_before_the_last_pod_has_its_node(scenario: Scenario, nodes: Nodes) -> None:
     early, late = (await nodes.workers())[:2]
-    async with nodes.extended_resource(world.namespace) as seats:
-        await seats.set_capacity(early, 8)
-        workers = gangs.workers(world.image, jobs=3, pods=4, resources=seats.request)
-        await world.apply(gangs.gang(workers, timeout=300))
-        pods = await world.until_held(8)
-        await world.until_condition(names.REASON_WAITING, "8/12 pods started; missing: 4 pods: Unscheduled")
+    async with nodes.extended_resource(scenario.namespace) as extended:
+        await extended.set_capacity(early, 8)
+        workers = gangs.workers(scenario.image, jobs=3, pods=4, resources=extended.request)
+        await scenario.apply(gangs.gang(workers, timeout=300))
+        pods = await scenario.until_held(8)
+        await scenario.until_condition(names.REASON_WAITING, "8/12 pods started; missing: 4 pods: Unscheduled")
         assert not any(map(predicates.has_run, pods))
-        await seats.set_capacity(late, 3)
-        pods = await world.until_held(11)
-        await world.until_condition(names.REASON_WAITING, "11/12 pods started; missing: 1 pod: Unscheduled")
+        await extended.set_capacity(late, 3)
+        pods = await scenario.until_held(11)
+        await scenario.until_condition(names.REASON_WAITING, "11/12 pods started; missing: 1 pod: Unscheduled")
         assert not any(map(predicates.has_run, pods))
-        assert await world.verdict() is None
-        await seats.set_capacity(late, 4)
-        await world.until_running(12)
-        await world.until_condition(names.REASON_STARTED)
-        await world.check_order(12)
-        assert [reason for reason, _ in await world.events()] == [names.REASON_STARTED]
+        assert await scenario.verdict() is None
+        await extended.set_capacity(late, 4)
+        await scenario.until_running(12)
+        await scenario.until_condition(names.REASON_STARTED)
+        await scenario.check_order(12)
+        assert [reason for reason, _ in await scenario.events()] == [names.REASON_STARTED]

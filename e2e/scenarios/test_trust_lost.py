@@ -1,4 +1,4 @@
-"""The CA's Secret is deleted, or the caBundle wiped: within half a minute API servers are told anew whom to trust."""
+"""The CA's Secret is deleted, or the caBundle wiped: API servers trust the webhook again within half a minute."""
 
 import asyncio
 from collections.abc import Awaitable, Callable
@@ -24,36 +24,36 @@ CONFIGURATIONS: Final = (
 Json = dict[str, Any]
 
 
-async def no_secret(world: Scenario) -> None:
-    await world.client.delete(SECRETS, gate.CA_SECRET, gate.NAMESPACE)
+async def no_secret(scenario: Scenario) -> None:
+    await scenario.client.delete(SECRETS, gate.CA_SECRET, gate.NAMESPACE)
 
 
-async def empty_secret(world: Scenario) -> None:
+async def empty_secret(scenario: Scenario) -> None:
     gone = {"data": None}
-    await world.client.patch(SECRETS, gate.CA_SECRET, gate.NAMESPACE, body=gone, patch=PatchType.MERGE)
+    await scenario.client.patch(SECRETS, gate.CA_SECRET, gate.NAMESPACE, body=gone, patch=PatchType.MERGE)
 
 
-async def no_ca_bundle(world: Scenario) -> None:
+async def no_ca_bundle(scenario: Scenario) -> None:
     wipe = [{"op": "remove", "path": "/webhooks/0/clientConfig/caBundle"}]
     for resource, name in CONFIGURATIONS:
-        await world.client.patch(resource, name, body=wipe, patch=PatchType.JSON)
+        await scenario.client.patch(resource, name, body=wipe, patch=PatchType.JSON)
 
 
 @pytest.mark.parametrize("lose", [no_secret, empty_secret, no_ca_bundle])
-async def test_it_is_healed(world: Scenario, lose: Callable[[Scenario], Awaitable[None]]) -> None:
-    await lose(world)
+async def test_it_is_healed(scenario: Scenario, lose: Callable[[Scenario], Awaitable[None]]) -> None:
+    await lose(scenario)
     async with asyncio.timeout(HEALED_SECONDS):
-        while not await whole(world):  # noqa: ASYNC110 - three objects, a look now and then
+        while not await whole(scenario):  # noqa: ASYNC110 - three objects, a look now and then
             await asyncio.sleep(LOOK_EVERY)
-    await until_barriers_injected(world)
+    await until_barriers_injected(scenario)
 
 
-async def whole(world: Scenario) -> bool:
+async def whole(scenario: Scenario) -> bool:
     """The Secret holds a CA with its key, and both configurations say whom to trust."""
     try:
-        secret = await world.client.get(SECRETS, gate.CA_SECRET, gate.NAMESPACE)
+        secret = await scenario.client.get(SECRETS, gate.CA_SECRET, gate.NAMESPACE)
     except NotFound:
         return False
-    hooks = [(await world.client.get(resource, name))["webhooks"][0] for resource, name in CONFIGURATIONS]
+    hooks = [(await scenario.client.get(resource, name))["webhooks"][0] for resource, name in CONFIGURATIONS]
     said = all(hook["clientConfig"].get("caBundle") for hook in hooks)
     return said and {"ca.crt", "ca.key"} <= set(secret.get("data") or {})

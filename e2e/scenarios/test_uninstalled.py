@@ -25,59 +25,59 @@ GRACE: Final = 5
 Json = dict[str, Any]
 
 
-async def test_nothing_is_left_that_blocks(world: Scenario, nodes: Nodes, operator: ReleaseAdmin) -> None:
-    await operator.apply(changes={"barrier": {"graceSeconds": GRACE}})
-    async with nodes.extended_resource(world.namespace) as seats:
-        await world.apply(waiting(world, seats, "lasting", None))
-        await world.until_held(1)
+async def test_nothing_is_left_that_blocks(scenario: Scenario, nodes: Nodes, release_admin: ReleaseAdmin) -> None:
+    await release_admin.apply(changes={"barrier": {"graceSeconds": GRACE}})
+    async with nodes.extended_resource(scenario.namespace) as extended:
+        await scenario.apply(waiting(scenario, extended, "lasting", None))
+        await scenario.until_held(1)
         gate_of_lasting = f"configmap/{names.config_map_name('lasting')}"
-        await world.kubectl("wait", "--for=create", gate_of_lasting, "--timeout=60s")
+        await scenario.kubectl("wait", "--for=create", gate_of_lasting, "--timeout=60s")
         # Nobody gives the second one its timeout, whatever time uninstalling takes.
-        await operator.no_controllers()
-        await world.apply(waiting(world, seats, "gang", GATE_TIMEOUT))
-        await world.until_held(2)
-        await operator.remove()
-        assert await operator.left_behind(TIMEOUT) == set()
+        await release_admin.no_controllers()
+        await scenario.apply(waiting(scenario, extended, "gang", GATE_TIMEOUT))
+        await scenario.until_held(2)
+        await release_admin.remove()
+        assert await release_admin.left_behind(TIMEOUT) == set()
 
         # What we put into JobSets does not keep anybody from stopping and deleting them,
         body = {"spec": {"suspend": True}}
-        await world.client.patch(JOBSETS, "lasting", world.namespace, body=body, patch=PatchType.MERGE)
-        await world.until(lambda pods: not [pod for pod in pods if predicates.alive(pod) and of(pod) == "lasting"])
-        await world.kubectl("delete", "jobset", "lasting", "--wait")
-        await world.kubectl("wait", "--for=delete", gate_of_lasting, "--timeout=60s")
+        await scenario.client.patch(JOBSETS, "lasting", scenario.namespace, body=body, patch=PatchType.MERGE)
+        await scenario.until(lambda pods: not [pod for pod in pods if predicates.alive(pod) and of(pod) == "lasting"])
+        await scenario.kubectl("delete", "jobset", "lasting", "--wait")
+        await scenario.kubectl("wait", "--for=delete", gate_of_lasting, "--timeout=60s")
         # nor from making new ones, with the field that stays in the CRD;
-        assert await operator.field_in_crd()
-        assert not has_any_barrier(await admission_load.admit_once(world))
-        free = gangs.gang(gangs.workers(world.image, jobs=1, pods=1), timeout=300)
-        await world.apply({**free, "metadata": {**free["metadata"], "name": "free"}})
-        await world.until_running(1)
+        assert await release_admin.field_in_crd()
+        assert not has_any_barrier(await admission_load.admit_once(scenario))
+        free = gangs.gang(gangs.workers(scenario.image, jobs=1, pods=1), timeout=300)
+        await scenario.apply({**free, "metadata": {**free["metadata"], "name": "free"}})
+        await scenario.until_running(1)
         # and who is still waiting gives up in time.
-        pods = await world.until(lambda pods: any(gave_up(pod) for pod in pods))
+        pods = await scenario.until(lambda pods: any(gave_up(pod) for pod in pods))
         (ended,) = [predicates.barrier_end(pod) for pod in pods if gave_up(pod)]
         assert ended["exitCode"] == names.EXIT_TIMED_OUT
         assert f"no verdict from the jobset-gate controller within {GATE_TIMEOUT + GRACE}s" in ended["message"]
-        await world.until_jobset(predicates.failed)
-    found = (await world.client.list(CONFIGMAPS, world.namespace))["items"]
+        await scenario.until_jobset(predicates.failed)
+    found = (await scenario.client.list(CONFIGMAPS, scenario.namespace))["items"]
     assert {predicates.name_of(one) for one in found} <= {"kube-root-ca.crt", names.config_map_name("gang")}
 
 
-async def test_the_field_goes_where_that_is_asked_for(world: Scenario, operator: ReleaseAdmin) -> None:
-    await operator.install({"crds": {"keep": False}})
-    assert await operator.field_in_crd()
-    await operator.remove()
-    assert await operator.left_behind(TIMEOUT) == set()
-    assert not await operator.field_in_crd()
-    gang = gangs.gang(gangs.workers(world.image, jobs=1, pods=1))
-    assert re.search(f'unknown field "(spec.)?{names.CONFIG_FIELD}"', await refusal(world, gang))
+async def test_the_field_goes_where_that_is_asked_for(scenario: Scenario, release_admin: ReleaseAdmin) -> None:
+    await release_admin.install({"crds": {"keep": False}})
+    assert await release_admin.field_in_crd()
+    await release_admin.remove()
+    assert await release_admin.left_behind(TIMEOUT) == set()
+    assert not await release_admin.field_in_crd()
+    gang = gangs.gang(gangs.workers(scenario.image, jobs=1, pods=1))
+    assert re.search(f'unknown field "(spec.)?{names.CONFIG_FIELD}"', await refusal(scenario, gang))
     del gang["spec"][names.CONFIG_FIELD]
-    await world.apply(gang)
-    await world.until_running(1)
+    await scenario.apply(gang)
+    await scenario.until_running(1)
 
 
-def waiting(world: Scenario, seats: ExtendedResource, name: str, timeout: int | None) -> Json:
-    """One of its two pods is held, the other has no seat."""
-    here = gangs.workers(world.image, name="here", jobs=1, pods=1)
-    nowhere = gangs.workers(world.image, name="nowhere", jobs=1, pods=1, resources=seats.request)
+def waiting(scenario: Scenario, extended: ExtendedResource, name: str, timeout: int | None) -> Json:
+    """One of its two pods is held, the other has no node."""
+    here = gangs.workers(scenario.image, name="here", jobs=1, pods=1)
+    nowhere = gangs.workers(scenario.image, name="nowhere", jobs=1, pods=1, resources=extended.request)
     gang = gangs.gang(here, nowhere, timeout=timeout)
     return {**gang, "metadata": {**gang["metadata"], "name": name}}
 
@@ -87,12 +87,12 @@ def gave_up(pod: Json) -> bool:
     return of(pod) == "gang" and bool(predicates.barrier_end(pod))
 
 
-async def refusal(world: Scenario, gang: Json) -> str:
-    """What is said against it, once something is: an API server forgets a field a moment after its CRD."""
+async def refusal(scenario: Scenario, gang: Json) -> str:
+    """The API server's refusal, once there is one: it forgets a field a moment after its CRD."""
     async with asyncio.timeout(TIMEOUT):
         while True:
             try:
-                await world.apply(gang, dry_run=True)
+                await scenario.apply(gang, dry_run=True)
             except commands.CommandFailed as refused:
                 return str(refused)
 

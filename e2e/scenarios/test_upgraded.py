@@ -27,36 +27,40 @@ def older() -> Iterator[Path]:
         yield package
 
 
-async def test_it_works_on_through_upgrades(world: Scenario, nodes: Nodes, operator: ReleaseAdmin, older: Path) -> None:
+async def test_it_works_on_through_upgrades(
+    scenario: Scenario, nodes: Nodes, release_admin: ReleaseAdmin, older: Path
+) -> None:
     node = (await nodes.workers())[0]
-    async with nodes.extended_resource(world.namespace) as seats:
-        await seats.set_capacity(node, 3)
-        await world.apply(gangs.gang(gangs.workers(world.image, jobs=2, pods=2, resources=seats.request), timeout=300))
-        await world.until_held(3)
-        async with admission_load.admission_load(world) as tally:
-            await operator.apply(older)
-            assert (await webhook(operator))["metadata"]["labels"]["helm.sh/chart"] == f"jobset-gate-{OLDER}"
-            await operator.apply(changes=CHANGES)
-            assert (await webhook(operator))["status"]["readyReplicas"] == 3
-            assert limit(await admission_load.admit_once(world)) == str(LIMIT)
-            await operator.apply()
+    async with nodes.extended_resource(scenario.namespace) as extended:
+        await extended.set_capacity(node, 3)
+        await scenario.apply(
+            gangs.gang(gangs.workers(scenario.image, jobs=2, pods=2, resources=extended.request), timeout=300)
+        )
+        await scenario.until_held(3)
+        async with admission_load.admission_load(scenario) as tally:
+            await release_admin.apply(older)
+            assert (await webhook(release_admin))["metadata"]["labels"]["helm.sh/chart"] == f"jobset-gate-{OLDER}"
+            await release_admin.apply(changes=CHANGES)
+            assert (await webhook(release_admin))["status"]["readyReplicas"] == 3
+            assert limit(await admission_load.admit_once(scenario)) == str(LIMIT)
+            await release_admin.apply()
         print(f"during three upgrades: {tally}")
         tally.check()
-        assert limit(await admission_load.admit_once(world)) == ""
+        assert limit(await admission_load.admit_once(scenario)) == ""
         # Held by the first, released by the last.
-        await world.until_held(3)
-        await seats.set_capacity(node, 4)
-        await world.until_running(4)
-        await world.check_order(4)
-        await world.until_condition(names.REASON_STARTED)
+        await scenario.until_held(3)
+        await extended.set_capacity(node, 4)
+        await scenario.until_running(4)
+        await scenario.check_order(4)
+        await scenario.until_condition(names.REASON_STARTED)
 
 
-async def test_helm_test_passes(operator: ReleaseAdmin) -> None:
-    assert "Succeeded" in await operator.test()
+async def test_helm_test_passes(release_admin: ReleaseAdmin) -> None:
+    assert "Succeeded" in await release_admin.test()
 
 
-async def webhook(operator: ReleaseAdmin) -> Json:
-    found: Json = json.loads(await operator.kubectl("get", "deployment", gate.WEBHOOK, "--output=json"))
+async def webhook(release_admin: ReleaseAdmin) -> Json:
+    found: Json = json.loads(await release_admin.kubectl("get", "deployment", gate.WEBHOOK, "--output=json"))
     return found
 
 

@@ -1,4 +1,4 @@
-"""Three gangs that a user has broken, each cause found by one command, in the words of whoever refuses."""
+"""Three gangs that a user has broken, each cause found by one command, as scheduler, kubelet or quota give it."""
 
 from e2e import gangs, plugin
 from e2e.nodes import Nodes
@@ -11,30 +11,32 @@ ABSENT = "localhost/no-such-image:1"
 QUOTAS = Resource("", "v1", "resourcequotas", "ResourceQuota")
 
 
-async def test_a_wrong_image_is_told_in_the_kubelets_words(world: Scenario) -> None:
-    healthy = gangs.workers(world.image, jobs=1, pods=2)
+async def test_a_wrong_image_is_explained_in_the_kubelets_words(scenario: Scenario) -> None:
+    healthy = gangs.workers(scenario.image, jobs=1, pods=2)
     broken = gangs.workers(ABSENT, name="broken", jobs=1, pods=1)
-    await world.apply(gangs.gang(healthy, broken, timeout=300, annotations={names.PREFETCH_IMAGES: "true"}))
-    await world.until_held(2)
-    await plugin.first_lines_of_why(world, "gang", "2/3 pods started", "ImagePull", "broken-0/0", ABSENT)
+    await scenario.apply(gangs.gang(healthy, broken, timeout=300, annotations={names.PREFETCH_IMAGES: "true"}))
+    await scenario.until_held(2)
+    await plugin.first_lines_of_why(scenario, "gang", "2/3 pods started", "ImagePull", "broken-0/0", ABSENT)
 
 
-async def test_too_few_nodes_are_told_in_the_schedulers_words(world: Scenario, nodes: Nodes) -> None:
+async def test_too_few_nodes_are_explained_in_the_schedulers_words(scenario: Scenario, nodes: Nodes) -> None:
     node = (await nodes.workers())[0]
-    async with nodes.extended_resource(world.namespace) as seats:
-        await seats.set_capacity(node, 1)
-        await world.apply(gangs.gang(gangs.workers(world.image, jobs=1, pods=3, resources=seats.request), timeout=300))
-        await world.until_held(1)
-        lacks = f"Insufficient {next(iter(seats.request['limits']))}"
-        await plugin.first_lines_of_why(world, "gang", "1/3 pods started", "2 pods", "nodes are available", lacks)
+    async with nodes.extended_resource(scenario.namespace) as extended:
+        await extended.set_capacity(node, 1)
+        await scenario.apply(
+            gangs.gang(gangs.workers(scenario.image, jobs=1, pods=3, resources=extended.request), timeout=300)
+        )
+        await scenario.until_held(1)
+        lacks = f"Insufficient {next(iter(extended.request['limits']))}"
+        await plugin.first_lines_of_why(scenario, "gang", "1/3 pods started", "2 pods", "nodes are available", lacks)
 
 
-async def test_a_quota_is_told_in_its_own_words(world: Scenario) -> None:
-    await limit(world.client, world.namespace, pods=2)
-    await world.apply(gangs.gang(gangs.workers(world.image, jobs=1, pods=3), timeout=300))
-    await world.until_held(2)
+async def test_a_quota_is_explained_in_its_own_words(scenario: Scenario) -> None:
+    await limit(scenario.client, scenario.namespace, pods=2)
+    await scenario.apply(gangs.gang(gangs.workers(scenario.image, jobs=1, pods=3), timeout=300))
+    await scenario.until_held(2)
     words = "exceeded quota: two-pods, requested: pods=1, used: pods=2, limited: pods=2"
-    await plugin.first_lines_of_why(world, "gang", "2/3 pods started", "QuotaDenied", words)
+    await plugin.first_lines_of_why(scenario, "gang", "2/3 pods started", "QuotaDenied", words)
 
 
 async def limit(client: Client, namespace: str, pods: int) -> None:

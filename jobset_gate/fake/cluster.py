@@ -56,7 +56,7 @@ class Actors:
         self.clock = clock or current_clock()
         self._namespace = namespace
         self._clean_up = clean_up
-        self._admission = JobSetAdmission()
+        self._admission = JobSetAdmission(only=namespace)
         self._tasks = BackgroundTasks()
         self._stack = AsyncExitStack()
         self._clients = {name: Client(access, user_agent=name, connections=CONNECTIONS) for name in _NAMES}

@@ -35,10 +35,13 @@ class JobSetAdmission:
     """`start()`, `install(client)`; then `uninstall(client)`, `stop()`.
 
     service: (namespace, name) of the Service through which the API server calls; None: by URL, on 127.0.0.1.
+    only: the namespace whose JobSets are sent, for several on one API server; None: all.
     """
 
-    def __init__(self, service: tuple[str, str] | None = None, host: str = "127.0.0.1", port: int = 0) -> None:
-        self._service, self._host, self._port = service, host, port
+    def __init__(
+        self, service: tuple[str, str] | None = None, host: str = "127.0.0.1", port: int = 0, *, only: str | None = None
+    ) -> None:
+        self._service, self._host, self._port, self._only = service, host, port, only
         self._identity = server_identity(f"{service[1]}.{service[0]}.svc" if service else host)
         self._runner: web.AppRunner | None = None
         self._url = ""
@@ -101,7 +104,7 @@ class JobSetAdmission:
             client["url"] = self._url + path
         else:
             client["service"] = {"namespace": self._service[0], "name": self._service[1], "path": path}
-        hook = {
+        hook: Json = {
             "name": webhook,
             "admissionReviewVersions": ["v1"],
             "sideEffects": "None",
@@ -109,6 +112,9 @@ class JobSetAdmission:
             "clientConfig": client,
             "rules": [rule],
         }
+        if self._only:
+            hook["namespaceSelector"] = {"matchLabels": {"kubernetes.io/metadata.name": self._only}}
+            name = f"{name}-{self._only}"
         return {"metadata": {"name": name}, "webhooks": [hook]}
 
 

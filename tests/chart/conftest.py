@@ -5,11 +5,11 @@ from pathlib import Path
 import pytest
 
 from tests.chart.helm import Helm
-from tests.tools import places
+from tests.tools import catalog
 
 
 def _helm(major: int, home: Path) -> Helm:
-    return Helm(major, places.helm(major), home)
+    return Helm(major, catalog.helm(major), home)
 
 
 @pytest.fixture(scope="session")

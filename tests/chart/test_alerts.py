@@ -10,7 +10,7 @@ import yaml
 
 from jobset_gate import names
 from tests.repo.files import ROOT
-from tests.tools import places
+from tests.tools.catalog import PROMTOOL
 
 ALERTS = ROOT / "charts/jobset-gate/files/alerts.yaml"
 CASES_FILE = Path(__file__).with_name("alert_cases.yaml")
@@ -23,7 +23,7 @@ Json = dict[str, Any]
 
 
 def promtool(*arguments: str | Path) -> subprocess.CompletedProcess[str]:
-    command = [str(places.promtool()), *map(str, arguments)]
+    command = [str(PROMTOOL.find()), *map(str, arguments)]
     return subprocess.run(command, capture_output=True, text=True, check=False)  # noqa: S603 - of the tests' own making
 
 

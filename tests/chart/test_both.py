@@ -6,7 +6,7 @@ import pytest
 
 from tests.chart.helm import CHART, NAMESPACE, Helm
 from tests.chart.samples import SAMPLES
-from tests.tools import places
+from tests.tools import catalog
 
 
 def test_lint_has_nothing_to_say(helm: Helm) -> None:
@@ -54,5 +54,5 @@ def test_what_is_packaged_renders_the_same(helm: Helm, tmp_path_factory: pytest.
 
 def test_both_programs_are_what_they_are_taken_for(helm: Helm) -> None:
     assert helm.run("version", "--short").startswith(f"v{helm.major}.")
-    assert places.helm(helm.major) == helm.binary
+    assert catalog.helm(helm.major) == helm.binary
     assert NAMESPACE in helm.text()

@@ -12,7 +12,7 @@ from functools import cache
 from pathlib import Path
 
 from jobset_gate.injection import container
-from tests.tools import busybox
+from tests.tools.catalog import BUSYBOXES
 
 UID = "6f1e2c1a-6a0f-4d53-9c55-0d7f1c1e0b11"
 POD = "0b7d3c55-1d7c-4d0e-8a53-52e5a6f0c1aa"
@@ -33,9 +33,9 @@ TOOLS = ("dd", "head", "sleep", "wget")
 
 @cache
 def program(shell: str) -> Path:
-    """The shell itself. places.Missing, or AssertionError, where it is not installed."""
-    if SHELLS[shell][0] == busybox.PROGRAM:
-        return busybox.find(busybox.BusyboxKind(shell)).path
+    """The shell itself. ToolNotFound, or AssertionError, where it is not installed."""
+    if shell in BUSYBOXES:
+        return BUSYBOXES[shell].find()
     found = shutil.which(SHELLS[shell][0])
     assert found, f"{shell} is not installed"
     return Path(found)
@@ -43,7 +43,7 @@ def program(shell: str) -> Path:
 
 def tool(shell: str, name: str) -> Path:
     """What that shell's image has for a program of this name."""
-    if SHELLS[shell][0] == busybox.PROGRAM:
+    if shell in BUSYBOXES:
         return program(shell)
     found = shutil.which(name)
     assert found, f"{name} is not installed"

@@ -23,7 +23,7 @@ from tests.flow.policies import POLICIES, in_force, probed_last
 from tests.plane.audit import AuditedRequest
 from tests.plane.planes import Real
 from tests.repo.files import ROOT
-from tests.tools import places
+from tests.tools.catalog import helm
 
 Json = dict[str, Any]
 CHART = ROOT / "charts" / "jobset-gate"
@@ -49,7 +49,7 @@ PATIENCE = 60.0
 
 async def rendered(namespace: str, *values: str, version: int = 4) -> list[Json]:
     """What `helm template` makes of the chart with these `key=value`; hooks and tests included."""
-    command = [str(places.helm(version)), "template", RELEASE, str(CHART), "--namespace", namespace]
+    command = [str(helm(version)), "template", RELEASE, str(CHART), "--namespace", namespace]
     for value in values:
         command += ["--set", value]
     process = await asyncio.create_subprocess_exec(*command, stdout=PIPE, stderr=PIPE)

@@ -18,9 +18,9 @@ from tests.flow import rights
 from tests.flow.installed import ACCESS, CONTROLLER, Installed, rendered
 from tests.flow.podgroups.environment import GroupEnvironment, group_environment
 from tests.flow.policies import POLICIES, in_force, probed_last
+from tests.plane.kinds import install_pod_groups
 from tests.plane.places import Binaries
 from tests.plane.planes import Real, fresh_name
-from tests.plane.pod_groups import install_pod_groups
 from tests.plane.real import RealPlane
 
 pytestmark = pytest.mark.real

@@ -10,7 +10,7 @@ from urllib.parse import urlsplit
 from playwright.async_api import Browser, BrowserContext, Page, Route, async_playwright, expect
 
 from tests.fakes.served_page import ServedPage
-from tests.tools import chromium
+from tests.tools.catalog import CHROMIUM
 
 PATIENCE: Final = 30_000.0
 """Milliseconds after which something has not happened. A busy machine is slow."""
@@ -43,7 +43,7 @@ async def chromium_running() -> AsyncIterator[Browser]:
     """One browser, for as many tests as there are."""
     async with async_playwright() as playwright:
         browser = await playwright.chromium.launch(
-            executable_path=chromium.find().path, args=list(_ARGS), timeout=2 * PATIENCE
+            executable_path=CHROMIUM.find(), args=list(_ARGS), timeout=2 * PATIENCE
         )
         try:
             yield browser

@@ -1,6 +1,7 @@
 """A control plane as tests see it: the same words for the real one and the embedded one."""
 
 import asyncio
+import os
 import secrets
 from pathlib import Path
 from typing import Protocol
@@ -35,14 +36,15 @@ class Plane(Protocol):
 
 
 class Real:
-    """The session's real control plane: CRDs and webhook configurations outlive a test, so each clears its own away."""
+    """A real control plane. Tests share it: each stays in its namespaces and clears away what is cluster-wide."""
 
     name = "real"
 
     def __init__(self, running: RealPlane) -> None:
         self.running = running
         self.kubeconfig = running.kubeconfig
-        self.kubectl = Kubectl(running.binaries["kubectl"], running.kubeconfig, running.kubeconfig.parent / "kubectl")
+        home = running.kubeconfig.parent / f"kubectl-{os.getpid()}"
+        self.kubectl = Kubectl(running.binaries["kubectl"], running.kubeconfig, home)
 
     @property
     def access(self) -> Access:

@@ -56,6 +56,13 @@ class RealPlane:
         self._layout: components.Layout | None = None
         self._admin: Admin | None = None
 
+    @classmethod
+    def attached(cls, layout: components.Layout) -> Self:
+        """A plane that another process of this test run has started, and will stop."""
+        plane = cls(layout.binaries)
+        plane._layout, plane._admin = layout, Admin(layout.api_port, context(layout.certificates))
+        return plane
+
     def start(self) -> Self:
         """Returns when /readyz says so and the controllers are started; `Died` with the log's tail when that fails."""
         self._binaries = self._binaries or provide()
@@ -94,7 +101,7 @@ class RealPlane:
 
     def compact_history(self) -> None:
         """Etcd forgets every version of every object but the last, as it does every five minutes in production."""
-        etcd = f"http://127.0.0.1:{self._running.etcd_port}/v3/kv"
+        etcd = f"http://127.0.0.1:{self.layout.etcd_port}/v3/kv"
         now = _post(f"{etcd}/range", {"key": "AA=="})["header"]["revision"]
         _post(f"{etcd}/compaction", {"revision": now, "physical": True})
 
@@ -106,21 +113,21 @@ class RealPlane:
 
     @property
     def server(self) -> str:
-        return f"https://127.0.0.1:{self._running.api_port}"
+        return f"https://127.0.0.1:{self.layout.api_port}"
 
     @property
     def kubeconfig(self) -> Path:
         """Of a user in system:masters."""
-        return self._running.kubeconfig
+        return self.layout.kubeconfig
 
     @property
     def ssl(self) -> ssl.SSLContext:
         """The admin's client certificate and the CA; made anew, so that a caller may change it."""
-        return context(self._running.certificates)
+        return context(self.layout.certificates)
 
     @property
     def binaries(self) -> Binaries:
-        return self._running.binaries
+        return self.layout.binaries
 
     @property
     def admin(self) -> Admin:
@@ -135,14 +142,15 @@ class RealPlane:
 
     def log(self, program: str) -> str:
         """All that a program has said so far."""
-        return next(process.log for process in self._processes if process.name == program).read_text(errors="replace")
+        return (self.layout.folder / f"{program}.log").read_text(errors="replace")
 
     def requests(self, account: str, namespace: str) -> list[audit.AuditedRequest]:
         """All that a service account has asked the API server so far; of a plane that is `audited`."""
-        return audit.requests(self._running.folder, account, namespace)
+        return audit.requests(self.layout.folder, account, namespace)
 
     @property
-    def _running(self) -> components.Layout:
+    def layout(self) -> components.Layout:
+        """Its ports and files. RuntimeError if it is not running."""
         if self._layout is None:
             raise RuntimeError("the control plane is not running")
         return self._layout

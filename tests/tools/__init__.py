@@ -1,1 +1,1 @@
-"""The programs that the chart's tests drive: Helm 3, Helm 4 and promtool; found or made."""
+"""The programs that the tests drive: Helm 3 and 4, promtool, both kinds of busybox, Chromium; found or made."""

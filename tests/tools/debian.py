@@ -1,4 +1,4 @@
-"""Takes a single program out of a package of Debian's, without installing it and without being root."""
+"""A program out of a Debian package, unpacked without being root; or the package installed as root."""
 
 import shutil
 import subprocess
@@ -6,51 +6,55 @@ import tempfile
 from collections.abc import Callable, Mapping
 from pathlib import Path
 
-PACKAGE_SECONDS = 300.0
+TIMEOUT = 600.0  # seconds; Chromium has 125 MB
+_LOCK = "--option=DPkg::Lock::Timeout=300"  # another apt-get of this machine ends first
 
 
-class NoPackage(Exception):
+class PackageUnavailable(Exception):
     """The package cannot be had here; the message says why."""
 
 
-def program(package: str, name: str, output: Path, say: Callable[[str], None], env: Mapping[str, str]) -> None:
-    """/usr/bin/NAME or /bin/NAME of a package at `output`; apt checks it against Debian's signature. NoPackage."""
-    if not shutil.which("apt-get", path=env.get("PATH")) or not shutil.which("dpkg-deb", path=env.get("PATH")):
-        raise NoPackage("this is no Debian: there is no apt-get")
+def unpack(package: str, program: str, output: Path, say: Callable[[str], None], env: Mapping[str, str]) -> None:
+    """/usr/bin/PROGRAM or /bin/PROGRAM of a package at `output`; apt checks it against Debian's signature."""
     with tempfile.TemporaryDirectory() as folder:
         work = Path(folder)
         say(f"the package {package}")
-        _download(package, work, say, env)
+        download = ["apt-get", "download", "--quiet=2", "--option=APT::Sandbox::User=", package]
+        try:
+            _run(download, env, work)
+        except PackageUnavailable:  # by lists of our own: the machine's are root's
+            say("apt's lists of packages")
+            for name in ("lists/partial", "cache/archives/partial"):
+                (work / name).mkdir(parents=True)
+            own = [f"--option=Dir::State::Lists={work}/lists", f"--option=Dir::Cache={work}/cache"]
+            _run(["apt-get", "update", "--quiet=2", "--option=APT::Sandbox::User=", *own], env, work)
+            _run([*download, *own], env, work)
         for file in work.glob("*.deb"):
-            _run(["dpkg-deb", "--extract", str(file), str(work / "out")], work, env)
-        found = [path for folder in ("usr/bin", "bin") if (path := work / "out" / folder / name).is_file()]
+            _run(["dpkg-deb", "--extract", str(file), str(work / "out")], env, work)
+        found = [path for folder in ("usr/bin", "bin") if (path := work / "out" / folder / program).is_file()]
         if not found:
-            raise NoPackage(f"the package {package} holds no /usr/bin/{name}")
+            raise PackageUnavailable(f"the package {package} holds no /usr/bin/{program}")
         shutil.copy(found[0], output)
         output.chmod(0o755)
 
 
-def _download(package: str, work: Path, say: Callable[[str], None], env: Mapping[str, str]) -> None:
-    """By the lists of packages that lie here, or else by lists of our own, for the machine's are root's."""
-    download = ["apt-get", "download", "--quiet=2", "--option=APT::Sandbox::User=", package]
+def install(package: str, env: Mapping[str, str]) -> None:
+    """By the lists of packages that lie here, or else by fresh ones."""
+    command = ["apt-get", "install", "--yes", "--quiet", _LOCK, "--no-install-recommends", package]
     try:
-        _run(download, work, env)
-    except NoPackage:
-        say("apt's lists of packages")
-        for name in ("lists/partial", "cache/archives/partial"):
-            (work / name).mkdir(parents=True)
-        own = [f"--option=Dir::State::Lists={work}/lists", f"--option=Dir::Cache={work}/cache"]
-        _run(["apt-get", "update", "--quiet=2", "--option=APT::Sandbox::User=", *own], work, env)
-        _run([*download, *own], work, env)
+        _run(command, env)
+    except PackageUnavailable:
+        _run(["apt-get", "update", "--quiet", _LOCK], env)
+        _run(command, env)
 
 
-def _run(command: list[str], cwd: Path, env: Mapping[str, str]) -> None:
+def _run(command: list[str], env: Mapping[str, str], cwd: Path | None = None) -> None:
+    if not shutil.which(command[0], path=env.get("PATH")):
+        raise PackageUnavailable(f"there is no {command[0]} here")
     quiet = {**env, "LC_ALL": "C", "DEBIAN_FRONTEND": "noninteractive"}
     try:
-        ran = subprocess.run(  # noqa: S603 - apt-get or dpkg-deb
-            command, cwd=cwd, env=quiet, capture_output=True, text=True, timeout=PACKAGE_SECONDS, check=False
-        )
+        ran = subprocess.run(command, cwd=cwd, env=quiet, capture_output=True, text=True, timeout=TIMEOUT, check=False)  # noqa: S603
     except subprocess.TimeoutExpired as error:
-        raise NoPackage(f"{command[0]} does not end") from error
+        raise PackageUnavailable(f"{command[0]} does not end") from error
     if ran.returncode != 0:
-        raise NoPackage(f"{' '.join(command[:2])}: {(ran.stderr or ran.stdout).strip()[-500:]}")
+        raise PackageUnavailable(f"{' '.join(command[:2])}: {(ran.stderr or ran.stdout).strip()[-500:]}")

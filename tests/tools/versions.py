@@ -5,3 +5,6 @@ HELM = {3: "v3.22.0", 4: "v4.3.1"}
 
 PROMTOOL = "2.42.0"
 """The oldest that will do: Debian 12 has it."""
+
+CHROMIUM = "120.0.0"
+"""The oldest that will do."""

@@ -66,7 +66,7 @@ async def account(
         async def tell() -> str:
             return str(token)
 
-        context = ssl.create_default_context(cafile=str(real.running._running.certificates.ca))
+        context = ssl.create_default_context(cafile=str(real.running.layout.certificates.ca))
         async with Client(Access(server=real.access.server, ssl=context, token=tell)) as client:
             yield client
     finally:

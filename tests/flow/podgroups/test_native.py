@@ -17,9 +17,9 @@ from tests.fakes.podgroups import manifests
 from tests.fakes.podgroups.manifests import bound, gated
 from tests.flow.podgroups.environment import GroupEnvironment, group_environment
 from tests.flow.podgroups.groups import OffsetClock
+from tests.plane.kinds import install_pod_groups
 from tests.plane.places import Binaries
 from tests.plane.planes import Real, fresh_name
-from tests.plane.pod_groups import install_pod_groups
 from tests.plane.real import RealPlane
 
 pytestmark = pytest.mark.real

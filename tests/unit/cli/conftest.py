@@ -10,12 +10,9 @@ import structlog
 
 from jobset_gate.cli import exits
 from jobset_gate.cli.main import main
-from jobset_gate.kube.resources import CRDS
-from jobset_gate.podgroups import crds
 from tests.fakes import stored_pod_groups
 from tests.fakes.stored_pod_groups import StoredPodGroups
 from tests.plane.planes import Plane
-from tests.plane.real import RealPlane
 
 
 @dataclass(frozen=True, slots=True)
@@ -67,19 +64,9 @@ def run(capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch) -> 
     return call
 
 
-@pytest.fixture(scope="module")
-def _real_kinds(_running_plane: RealPlane) -> Iterator[None]:
-    """The kinds of PodGroup on the real plane go again with the last test of a module."""
-    yield
-    for name in crds.GROUPS:
-        _running_plane.admin.must("DELETE", CRDS.path(name=name), also=404)
-
-
 @pytest.fixture
-async def town(plane: Plane, namespace: str, request: pytest.FixtureRequest) -> AsyncIterator[StoredPodGroups]:
+async def town(plane: Plane, namespace: str) -> AsyncIterator[StoredPodGroups]:
     """A namespace for groups, and the kinds of PodGroup installed."""
-    if plane.name == "real":
-        request.getfixturevalue("_real_kinds")
     async with plane.client() as client:
         await stored_pod_groups.install_pod_group_crds(client)
         yield StoredPodGroups(client, namespace)

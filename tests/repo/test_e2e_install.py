@@ -7,10 +7,9 @@ import pytest
 import yaml
 
 from controllers.manager import ManagerOptions
-from e2e import commands, gate, helm, images, templates, tryout
+from e2e import commands, gate, helm, templates, tryout
 from e2e.cluster import E2eCluster
 from e2e.helm import HelmRelease
-from e2e.release_admin import merged
 from jobset_gate import names, settings
 from jobset_gate.injection import validate
 
@@ -28,11 +27,6 @@ def rendered() -> list[Json]:
 
 def named(objects: list[Json], kind: str) -> dict[str, Json]:
     return {it["metadata"]["name"]: it for it in objects if it["kind"] == kind}
-
-
-def test_a_place_that_nothing_fills_is_an_error() -> None:
-    with pytest.raises(KeyError, match="IMAGE"):
-        templates.filled("jobset-standin.yaml")
 
 
 def test_scenarios_find_the_deployments_and_their_containers(rendered: list[Json]) -> None:
@@ -82,26 +76,6 @@ def _of_controller() -> Iterator[tuple[str, str]]:
     yield "ServiceAccount", gate.CONTROLLER
 
 
-@pytest.mark.parametrize(
-    ("image", "parts"),
-    [
-        ("localhost/jobset-gate:e2e", ("localhost", "jobset-gate", "e2e", "")),
-        ("registry.example:5000/a/b:1", ("registry.example:5000", "a/b", "1", "")),
-        ("registry.example/a@sha256:0", ("registry.example", "a", "", "sha256:0")),
-        ("somebody/jobset-gate:1", ("", "somebody/jobset-gate", "1", "")),
-        ("jobset-gate", ("", "jobset-gate", "", "")),
-    ],
-)
-def test_an_images_name_goes_into_the_values_in_parts(image: str, parts: tuple[str, ...]) -> None:
-    assert tuple(images.parts(image).values()) == parts
-
-
-def test_changes_are_merged_as_helm_merges() -> None:
-    before = {"a": {"b": 1, "c": [1]}, "d": 2}
-    assert merged(before, {"a": {"c": [2]}, "e": {"f": 3}}) == {"a": {"b": 1, "c": [2]}, "d": 2, "e": {"f": 3}}
-    assert before == {"a": {"b": 1, "c": [1]}, "d": 2}
-
-
 def test_the_first_gang_is_a_valid_one() -> None:
     text = tryout.EXAMPLE.read_text()
     jobset = yaml.safe_load(text)
@@ -127,7 +101,7 @@ def test_the_stand_ins_pods_are_as_restricted_as_pod_security_asks() -> None:
             assert "readinessProbe" in container
 
 
-class Straw(E2eCluster):
+class EmptyCluster(E2eCluster):
     """A cluster in which there is nothing that the suite has made."""
 
     def kubectl(self, *args: str, stdin: str | None = None, seconds: float = 0) -> str:
@@ -135,9 +109,9 @@ class Straw(E2eCluster):
         return "namespace/default\n"
 
 
-def test_a_release_that_somebody_else_has_made_is_left_alone(monkeypatch: pytest.MonkeyPatch) -> None:
+def test_a_release_that_the_suite_has_not_made_is_left_alone(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(HelmRelease, "exists", lambda _: True)
     with pytest.raises(
         commands.CommandFailed, match="is in jobset-gate-system already, and not put there by this suite"
     ):
-        gate.install(Straw("a.kubeconfig"), VALUES)
+        gate.install(EmptyCluster("a.kubeconfig"), VALUES)

@@ -1,4 +1,4 @@
-"""Every benchmark runs and tells what it is to tell. How fast is no business of a test."""
+"""What the benchmarks compute and print; `.ci/run` runs a tenth of each."""
 
 import json
 from collections.abc import Callable
@@ -10,16 +10,20 @@ import pytest
 from rich.console import Console
 
 from bench import __main__ as program
-from bench import abuse, crowd, decode, growth, latency, report, stream, webhook
+from bench import decode, intervals, report
+from bench.groups import placement, plan
+from bench.groups.placement import PlacementRun
+from bench.groups.plan import LoadShape, Placer
+from bench.groups.request_counts import count_requests
+from bench.intervals import Interval
 from bench.report import ResultTable, ResultTarget
 from bench.scale import Scale
-from bench.stats import percentile
 from jobset_gate import names
 from jobset_gate.barrier import decode as read
 from jobset_gate.barrier import wire
 from jobset_gate.barrier.model import BarrierStage, PendingReason
 from jobset_gate.runtime.decoder import WatchEvent
-from tests.plane.planes import Real, fresh_name
+from tests.plane.audit import AuditedRequest
 
 TINY = Scale(0.002)
 
@@ -52,13 +56,6 @@ async def test_decoding_is_compared_with_msgspec_and_kubernetes_asyncio_at_both_
         assert "kubernetes-asyncio" in ways
 
 
-@pytest.mark.parametrize(("lean", "least", "most"), [(True, 8, 10), (False, 14, 17)])
-def test_the_lines_are_all_different_and_of_the_size_that_is_told(lean: bool, least: float, most: float) -> None:
-    lines = decode.corpus("any", 40, lean=lean).lines
-    assert len(set(lines)) == 40
-    assert all(least * 1024 <= len(line) <= most * 1024 for line in lines)
-
-
 def test_the_lines_hold_pods_of_all_steps_as_the_rules_read_them() -> None:
     """A benchmark that decodes nothing would be fast."""
     decoder = msgspec.json.Decoder(WatchEvent[wire.Pod])
@@ -80,82 +77,61 @@ def test_the_lines_hold_pods_of_all_steps_as_the_rules_read_them() -> None:
     assert len({(pod.job_index, pod.index) for pod in pods}) == 100
 
 
-async def test_decisions_are_timed_on_the_embedded_api_server_beside_bare_writes() -> None:
-    (table,) = await latency.run(TINY, real=False)
-    check(table)
-    assert [row[0] for row in table.rows] == ["embedded"]
-    assert len(table.samples["embedded decisions"]) == 2
-    assert len(table.samples["embedded bare"]) == 2 * latency.BARE_WRITES
-    assert len(table.targets) == 1
+def test_the_interval_of_ten_runs_leaves_out_one_at_each_end() -> None:
+    assert intervals.of([5, 1, 9, 3, 7, 10, 2, 8, 6, 4]) == Interval(5.5, 2, 9, 10)
+    assert intervals.coverage(10, 2) == pytest.approx(1 - 22 / 1024)
 
 
-@pytest.mark.real
-async def test_decisions_are_timed_on_the_real_api_server_with_the_same_code(real_plane: Real) -> None:
-    namespace = fresh_name()
-    try:
-        async with latency.on_real(real_plane, namespace) as ground:
-            found = await latency.measure(ground, TINY)
-    finally:
-        await real_plane.drop_namespace(namespace)
-    check(latency.table({ground.name: found}, 20))
-    assert len(found.decisions) == 2
-    assert all(0 < seconds < 60 for seconds in found.decisions)
-    assert len(found.bare) == 2 * latency.BARE_WRITES
+# --- Pod groups ------------------------------------------------------------------------------------------------------
 
 
-async def test_a_crowd_is_measured_in_memory_processor_time_and_waiting() -> None:
-    memory, cpu, loop = await crowd.run(TINY)
-    for table in (memory, cpu, loop):
-        check(table)
-    assert [target.limit for target in (*memory.targets, *loop.targets)] == [200.0, 50.0, 50.0]
-    pods = 2 * crowd.PODS_PER_GANG
-    assert [row[1] for row in cpu.rows][:2] == [pods, pods - 2]
-    last = dict(zip(cpu.columns, cpu.rows[-1], strict=True))
-    assert last["pod events"] == 2 + 2 * pods
-    assert isinstance(last["writes"], int)
-    assert last["writes"] >= pods
+def test_the_ways_differ_in_nothing_but_what_holds_the_pods_and_are_of_one_size() -> None:
+    free, floor, ours = (plan.pod(way, 3, 1) for way in Placer)
+    assert floor["spec"].pop("schedulingGates") == [{"name": plan.FLOOR_GATE}]
+    assert free == floor
+    assert len(json.dumps(free)) == len(json.dumps(ours))
+    assert ours["metadata"]["labels"].pop(names.PLUGINS_NAME) == plan.group_name(3)
+    assert free["metadata"]["labels"].pop(plan.UNKNOWN) == plan.group_name(3)
+    assert free == ours
 
 
-async def test_the_webhook_is_compared_with_a_handler_that_does_nothing() -> None:
-    one_by_one, saturated = await webhook.run(TINY)
-    for table in (one_by_one, saturated):
-        check(table)
-        assert [str(row[0]).split()[0] for row in table.rows] == ["nothing,", "mutate", "mutate", "validate"]
-    assert len(one_by_one.targets) == 2
+def request(verb: str, resource: str, name: str, code: int = 200) -> AuditedRequest:
+    return AuditedRequest(verb, "", resource, "run", name, code, "/")
 
 
-async def test_growth_is_told_for_three_sizes() -> None:
-    (table,) = await growth.run(TINY)
-    check(table)
-    assert len(table.rows) == 3
-    pods, released = table.columns.index("pods"), table.columns.index("writes after it")
-    for row in table.rows:
-        size = int(str(row[pods]).replace(",", ""))
-        written = row[released]
-        assert isinstance(written, int)
-        assert written >= size, "every pod is patched once"
-    assert len(table.targets) == 6
+def test_writes_are_counted_by_pod_and_by_group() -> None:
+    found = count_requests(
+        [
+            request("list", "pods", ""),
+            request("patch", "podgroups", "g0"),
+            request("patch", "podgroups", "g1", 409),
+            request("patch", "podgroups", "g1"),
+            request("patch", "pods", "g0-0"),
+            request("patch", "pods", "g0-1"),
+            request("patch", "pods", "g1-0"),
+            request("patch", "pods", "g1-0"),
+            request("patch", "podgroups", "g0"),
+            request("patch", "podgroups/status", "g0"),
+        ],
+        pods=4,
+        groups=["g0", "g1"],
+    )
+    assert (found.patches_per_pod, found.most_patches_of_a_pod) == (1.0, 2)
+    assert (found.decisions_per_group, found.most_decisions_of_a_group) == (1.0, 1)
+    assert found.writes_per_group == 2.0
+    assert found.refused == 1
 
 
-async def test_the_gate_stream_is_compared_with_a_bare_server() -> None:
-    (table,) = await stream.run(TINY)
-    assert [row[0] for row in table.rows] == [stream.BARE, stream.OURS]
-    assert [target.limit for target in table.targets] == [200.0, 1.0, 20.0]
-    (told,) = table.samples[f"{stream.OURS} last answer"]
-    assert 0 < told < 60
-    assert json.loads(json.dumps(table.plain()))["name"] == stream.NAME
+def test_the_ratio_is_that_of_the_geometric_means() -> None:
+    def run(seconds: float) -> PlacementRun:
+        return PlacementRun(created=1.0, bound=seconds, groups=[seconds], counted=count_requests([], 1, ["g0"]))
 
-
-async def test_each_attack_is_told_beside_a_quiet_program_and_strangers_are_served_meanwhile() -> None:
-    (table,) = await abuse.run(TINY)
-    attacks = [f"controller: {name}" for name in abuse.CONTROLLER] + [f"webhook: {name}" for name in abuse.WEBHOOK]
-    assert [row[0] for row in table.rows] == attacks
-    assert {len(row) for row in table.rows} == {len(table.columns)}
-    failed = table.columns.index("failed")
-    assert {row[failed] for row in table.rows} == {0}
-    assert all(len(table.samples[attack]) == 2 for attack in attacks)
-    assert [target.limit for target in table.targets].count(abuse.MOST_MS) == 1
-    assert json.loads(json.dumps(table.plain()))["name"] == abuse.NAME
+    table = placement.table(
+        LoadShape(1, 1),
+        {Placer.FREE: [run(1), run(2)], Placer.FLOOR: [run(2), run(8)], Placer.OURS: [run(4), run(4)]},
+    )
+    assert table.targets[0].value == pytest.approx(1.0)
+    assert table.targets[0].limit == 1.1
 
 
 # --- The program around them -----------------------------------------------------------------------------------------
@@ -186,19 +162,6 @@ def test_a_table_ends_with_its_target_and_whether_it_was_met(
     assert "target: ratio: 1.6 (limit 1.5): NOT MET" in said(missed)
 
 
-@pytest.mark.parametrize(
-    ("cell", "text"),
-    [(1234, "1,234"), (1234.5, "1,234"), (12.345, "12.3"), (0.01234, "0.0123"), ("x", "x"), (None, "-")],
-)
-def test_numbers_are_shown_with_the_digits_that_count(cell: report.Cell, text: str) -> None:
-    assert report.shown(cell) == text
-
-
-@pytest.mark.parametrize(("percent", "value"), [(50, 5), (99, 10), (100, 10), (1, 1)])
-def test_a_percentile_is_one_of_the_values(percent: float, value: float) -> None:
-    assert percentile([10, 9, 8, 7, 6, 5, 4, 3, 2, 1], percent) == value
-
-
 def test_the_program_prints_and_writes_what_was_chosen(
     table: ResultTable, tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
 ) -> None:
@@ -219,11 +182,3 @@ def test_the_program_prints_and_writes_what_was_chosen(
     assert written["machine"]["cores"] >= 1
     assert [one["name"] for one in written["tables"]] == ["one"]
     assert written["tables"][0]["targets"][0]["met"] is False
-
-
-@pytest.mark.parametrize("arguments", [["--scale", "0"], ["--only", "nothing"]])
-def test_the_program_refuses_what_makes_no_sense(arguments: list[str], capsys: pytest.CaptureFixture[str]) -> None:
-    with pytest.raises(SystemExit) as ended:
-        program.main(arguments)
-    assert ended.value.code == 2
-    assert "usage: python -m bench" in capsys.readouterr().err

@@ -1,0 +1,60 @@
+"""Which tests take turns on one worker, and which of these have a control plane of their own.
+
+All other tests share one plane, or one with kube-scheduler, from any worker: their namespaces keep them apart. JobSet's
+CRD with our field and the CRDs of pod groups are there from the start, and stay.
+"""
+
+from typing import Final
+
+CLUSTER: Final = "cluster"
+"""Tests that change what a whole cluster shares: CRDs, webhook configurations and releases of fixed names."""
+SCHEDULED_CLUSTER: Final = "cluster with kube-scheduler"
+LANES: Final = {
+    CLUSTER: (
+        "tests/chart/test_field_taken_out.py",
+        "tests/chart/test_group_crds.py",
+        "tests/chart/test_helm_test.py",
+        "tests/chart/test_installed.py",
+        "tests/chart/test_uninstall_groups.py",
+        "tests/flow/podgroups/test_crds.py",
+        "tests/flow/test_crd.py",
+        "tests/flow/test_rights.py",
+        "tests/flow/test_rights_limited",
+        "tests/flow/test_rights_refused.py",
+        "tests/flow/webhook/test_rolling_update.py",
+        "tests/unit/cli/test_controller.py",
+        "tests/unit/cli/test_doctor.py",
+        "tests/unit/cli/test_install_crd_field.py",
+        "tests/unit/cli/test_webhook.py",
+        "tests/unit/fake/test_jobset_crd.py",
+    ),
+    SCHEDULED_CLUSTER: (
+        "tests/flow/podgroups/test_bad_input.py",
+        "tests/flow/podgroups/test_gang_groups.py",
+        "tests/flow/test_rights_groups",
+    ),
+    "native gangs": ("tests/flow/podgroups/test_native.py",),
+    "outage": ("tests/unit/kube/test_contract_outage.py",),
+    "browser": ("tests/page/",),
+}
+BY_FILE: Final = ("tests/chart/", "tests/repo/")
+"""Their files keep what they have rendered or read."""
+FIRST: Final = (
+    "tests/flow/test_rights.py",
+    "tests/flow/test_kills.py",
+    "tests/flow/test_channels.py",
+    "tests/flow/test_stories.py",
+    "tests/flow/webhook/test_rolling_update.py",
+    "tests/flow/webhook/test_ca_rotation.py",
+)
+"""Those that last longest begin early, so that no worker is alone with one of them at the end."""
+
+
+def lane(nodeid: str) -> str | None:
+    """The lane of a test that takes turns."""
+    return next((name for name, paths in LANES.items() if nodeid.startswith(paths)), None)
+
+
+def scope(nodeid: str) -> str:
+    """Tests of one scope run on one worker, one after the other."""
+    return lane(nodeid) or (nodeid.partition("::")[0] if nodeid.startswith(BY_FILE) else nodeid)

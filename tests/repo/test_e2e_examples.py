@@ -1,0 +1,138 @@
+"""Examples as `make e2e` runs them: all, changed no more than it says, with a program that fails without a peer."""
+
+import copy
+import socket
+import subprocess
+import sys
+from contextlib import ExitStack
+from typing import Any, Final
+
+import pytest
+
+from e2e import example_overlays, example_programs, quickstart
+from e2e.example_overlays import FOLDER, PROGRAM, Overlay
+from e2e.rendezvous import MISSED
+from e2e.scenarios.test_quickstart import CAUSES, WHY
+
+Json = dict[str, Any]
+ONE: Final = {"requests": {"test/resource": "1"}, "limits": {"test/resource": "1"}}
+MANY: Final = {
+    "pytorch.yaml": 4,
+    "jax.yaml": 4,
+    "mpi.yaml": 3,
+    "kueue.yaml": 3,
+    "first-gang.yaml": 4,
+    "story-1.yaml": 6,
+    "story-2.yaml": 6,
+    "groups/alibaba.yaml": 4,
+    "groups/kep-24.yaml": 3,
+    "groups/koordinator-annotations.yaml": 5,
+    "groups/koordinator-podgroup.yaml": 6,
+    "groups/scheduler-plugins.yaml": 6,
+    "groups/with-start-barrier.yaml": 4,
+}
+"""The pods that have to meet."""
+
+each_example = pytest.mark.parametrize("example", example_programs.ALL)
+
+
+def over(example: str) -> Overlay:
+    return Overlay(
+        "an/image:1", "here", ONE, example_programs.ALL[example].commands, example_programs.ALL[example].pods_per_job
+    )
+
+
+def test_every_example_is_run_or_has_no_pods() -> None:
+    files = {str(it.relative_to(FOLDER)) for it in FOLDER.rglob("*.yaml")}
+    assert files == set(example_programs.ALL)
+
+
+def test_the_readme_names_every_example() -> None:
+    text = (FOLDER / "README.md").read_text()
+    assert [it for it in example_programs.ALL if f"({it})" not in text] == []
+
+
+def test_all_pods_of_an_example_meet() -> None:
+    made = {it: [over(it).over(one) for one in example_overlays.documents(it)] for it in example_programs.ALL}
+    assert {it: example_overlays.with_extended_resource(some) for it, some in made.items()} == MANY
+
+
+@each_example
+def test_nothing_else_of_it_is_changed(example: str) -> None:
+    before = example_overlays.documents(example)
+    after = [over(example).over(one) for one in copy.deepcopy(before)]
+    for one, other in zip(before, after, strict=True):
+        assert other["metadata"].pop("namespace") == "here"
+        one["metadata"].pop("namespace", None)
+        for name, job in example_overlays.jobs(other):
+            original = dict(example_overlays.jobs(one))[name]
+            original["template"]["spec"].setdefault("restartPolicy", "Never")
+            for field in ("parallelism", "completions"):
+                if job.get(field) != original.get(field):
+                    assert job[field] == example_programs.ALL[example].pods_per_job
+                    job[field] = original[field]
+            containers = zip(original["template"]["spec"]["containers"], job["template"]["spec"]["containers"])  # noqa: B905 - as many
+            for was, now in containers:
+                assert [it for it in was.get("env", ()) if it not in now["env"]] == []
+                for field in ("image", "command", "resources", "env"):
+                    was.pop(field, None), now.pop(field)
+        if one["kind"] == "PodGroup":
+            one["spec"] = {key: value for key, value in one["spec"].items() if not key.endswith("Resources")}
+        assert _in("here", one) == other
+
+
+def _in(namespace: str, value: Any) -> Any:
+    """The same where groups are named with that namespace."""
+    if isinstance(value, dict):
+        return {key: _in(namespace, it) for key, it in value.items()}
+    if isinstance(value, list):
+        return [_in(namespace, it) for it in value]
+    return value.replace('"default/', f'"{namespace}/') if isinstance(value, str) else value
+
+
+# --- The program that stands in for the examples' own ----------------------------------------------------------------
+
+
+def free_port() -> str:
+    with socket.create_server(("127.0.0.1", 0)) as server:
+        return str(server.getsockname()[1])
+
+
+def ended(*commands: tuple[str, ...], timeout: str = "30") -> list[tuple[int, str]]:
+    """(exit code, last line) of each, all run at once as containers run them."""
+    with ExitStack() as stack:
+        running = [
+            stack.enter_context(
+                subprocess.Popen(  # noqa: S603 - as a container runs it
+                    [sys.executable, "-c", PROGRAM.read_text(), *words],
+                    stdout=subprocess.PIPE,
+                    text=True,
+                    env={"PATIENCE": timeout},
+                )
+            )
+            for words in commands
+        ]
+        printed = [one.communicate(timeout=60)[0] for one in running]
+        return [(one.returncode, lines.splitlines()[-1]) for one, lines in zip(running, printed, strict=True)]
+
+
+def test_it_succeeds_when_all_ranks_meet_and_else_fails_all_and_names_the_missing() -> None:
+    port = free_port()
+    ranks = [("meet", "127.0.0.1", port, str(rank), "3") for rank in (2, 1, 0)]
+    assert ended(*ranks) == [(0, f"rank {rank} of 3: all are here") for rank in (2, 1, 0)]
+    (one, _), (zero, line) = ended(*ranks[1:], timeout="1")
+    assert (zero, one) == (MISSED, MISSED)
+    assert line.startswith("missing after 1s: ")
+    assert line.endswith("2")
+
+
+# --- The quickstart --------------------------------------------------------------------------------------------------
+
+
+def test_every_gang_that_the_quickstart_breaks_is_explained_in_the_suite() -> None:
+    lines = quickstart.typed(quickstart.DOCUMENT.read_text())
+    explained = [line.removeprefix(WHY).split()[0] for line in lines if line.startswith(WHY)]
+    assert sorted(explained) == sorted(CAUSES)
+    typed = [quickstart.here(line, "mine", "localhost/small:1") for line in lines]
+    assert not any("busybox:1" in line for line in typed)
+    assert any(line.endswith("-n mine") for line in typed)

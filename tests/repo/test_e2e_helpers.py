@@ -1,0 +1,152 @@
+"""What the scenarios of `make e2e` rely on: the judge of their logs, what counts as left behind, and clearing up."""
+
+import os
+import select
+import signal
+import subprocess
+import sys
+from pathlib import Path
+
+import pytest
+
+from e2e import __main__ as runner
+from e2e import commands, logs, tools, tryout
+from e2e.gangs import PRINTS_START
+from e2e.leftovers import ours
+from e2e.logs import LogLine, check_all_started_before_any_ran
+from jobset_gate import names
+from tests.repo.files import ROOT
+
+NESTED = 'sleep 600 & echo "$!" > "$0"; wait'
+
+
+# --- Logs: no main container runs before the last barrier has started ------------------------------------------------
+
+
+def barrier(pod: str, at: float) -> LogLine:
+    return LogLine(pod, names.BARRIER_CONTAINER, at, "waiting for the gang to start")
+
+
+def main(pod: str, at: float) -> LogLine:
+    return LogLine(pod, "main", at, PRINTS_START)
+
+
+def test_lines_of_kubectl_are_read_to_the_microsecond() -> None:
+    text = (
+        "[pod/gang-workers-0-0-abcde/group-scheduling-init] 2026-11-21T13:24:20.216249123Z waiting for the gang\n"
+        'error: container "main" in pod "gang-workers-0-1-fghij" is waiting to start: PodInitializing\n'
+        "[pod/gang-workers-0-0-abcde/main] 2026-11-21T13:24:21.5Z main is running\n"
+    )
+    first, second = logs.parse(text)
+    assert (first.pod, first.container) == ("gang-workers-0-0-abcde", "group-scheduling-init")
+    assert (second.container, second.text) == ("main", "main is running")
+    assert second.at - first.at == pytest.approx(1.283751, abs=1e-5)
+
+
+def test_a_gang_in_order_passes_and_its_release_is_measured() -> None:
+    lines = [barrier("a", 1), barrier("b", 5), main("b", 5.5), main("a", 6)]
+    assert check_all_started_before_any_ran(lines, 2) == 1
+
+
+@pytest.mark.parametrize(
+    ("lines", "complaint"),
+    [
+        ([barrier("a", 1), main("a", 4.9), barrier("b", 5), main("b", 6)], "before the last pod was there: {'a'"),
+        ([barrier("a", 1), main("a", 2), main("b", 2)], "1 of 2 barriers"),
+        ([barrier("a", 1), barrier("b", 1), main("a", 2), LogLine("b", "main", 2, "oh no")], "1 of 2 main containers"),
+        ([], "0 of 2 barriers"),
+    ],
+)
+def test_what_is_out_of_order_is_named(lines: list[LogLine], complaint: str) -> None:
+    with pytest.raises(AssertionError, match=r"of 2|before") as refused:
+        check_all_started_before_any_ran(lines, 2)
+    assert complaint in str(refused.value)
+
+
+# --- Left behind -----------------------------------------------------------------------------------------------------
+
+
+@pytest.mark.parametrize(
+    ("line", "found"),
+    [
+        ("<none>  ClusterRole  any  jobset-gate", ["ClusterRole/any"]),
+        ("default  Role  jobset-gate-dry-run  jobset-gate", ["Role/jobset-gate-dry-run"]),
+        ("jobset-gate-system  Secret  any  <none>", ["Secret/any"]),
+        (
+            "<none>  MutatingWebhookConfiguration  zz-jobset-gate  <none>",
+            ["MutatingWebhookConfiguration/zz-jobset-gate"],
+        ),
+        ("jobset-gate-system  ConfigMap  kube-root-ca.crt  <none>", []),
+        ("<none>  Namespace  jobset-gate-system  <none>", []),
+        ("<none>  Node  jobset-gate-e2e-worker  <none>", []),
+        ("e2e-story1  ConfigMap  gang-group-scheduling  <none>", []),
+    ],
+)
+def test_ours_by_label_by_namespace_or_by_name_is_left_behind(line: str, found: list[str]) -> None:
+    assert list(ours(line)) == found
+
+
+# --- Programs --------------------------------------------------------------------------------------------------------
+
+
+def ended(process: int, within: float = 30.0) -> bool:
+    """Whether it ends in so many seconds."""
+    try:
+        watched = os.pidfd_open(process)
+    except ProcessLookupError:
+        return True
+    try:
+        return bool(select.select([watched], [], [], within)[0])
+    finally:
+        os.close(watched)
+
+
+def test_a_failure_names_the_command_the_code_and_the_reason() -> None:
+    assert commands.run("sh", "-c", "cat; echo more >&2", stdin="text") == "text"
+    with pytest.raises(commands.CommandFailed, match=r"sh -c 'echo why >&2; exit 7' ended with 7: why"):
+        commands.run("sh", "-c", "echo why >&2; exit 7")
+
+
+def test_a_program_that_takes_too_long_is_ended_with_its_children(tmp_path: Path) -> None:
+    note = tmp_path / "child"
+    with pytest.raises(commands.CommandFailed, match="took longer than 3s"):
+        commands.run("sh", "-c", NESTED, str(note), seconds=3)
+    assert ended(int(note.read_text()))
+
+
+def test_a_signal_ends_what_was_started_and_clears_up(tmp_path: Path) -> None:
+    note = tmp_path / "child"
+    os.mkfifo(note)
+    program = (
+        "import sys\nfrom e2e import commands\ncommands.handle_signals()\n"
+        "try: commands.show('sh', '-c', sys.argv[1], sys.argv[2], seconds=60)\n"
+        "finally: print('cleared up', flush=True)\n"
+    )
+    command = [sys.executable, "-c", program, NESTED, str(note)]
+    with subprocess.Popen(command, cwd=ROOT, stdout=subprocess.PIPE, text=True) as started:  # noqa: S603
+        child = int(note.read_text())
+        started.send_signal(signal.SIGTERM)
+        out, _ = started.communicate(timeout=60)
+    assert started.returncode == 128 + signal.SIGTERM
+    assert "cleared up" in out
+    assert ended(child)
+
+
+# --- make try --------------------------------------------------------------------------------------------------------
+
+
+def test_the_next_steps_of_make_try_are_commands_that_work_in_the_users_shell() -> None:
+    steps = tryout.next_steps("/tmp/a.kubeconfig", Path("/somewhere/gang.yaml"), airgap=True)  # noqa: S108 - a name
+    assert steps.splitlines()[1].startswith(f"  . {tools.AIRGAP / 'env.sh'}")
+    for step in (
+        "export KUBECONFIG=/tmp/a.kubeconfig",
+        "kubectl jobset-gate timeline first-gang",
+        "kubectl apply -f /somewhere/gang.yaml",
+        "make try DELETE=1",
+    ):
+        assert step in steps
+
+
+def test_a_wrong_word_is_refused_before_anything_is_made(capsys: pytest.CaptureFixture[str]) -> None:
+    assert runner.tried(["--remove"]) == 2
+    assert "usage: python -m e2e try [--delete]" in capsys.readouterr().err
