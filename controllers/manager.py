@@ -41,10 +41,10 @@ from jobset_gate.kube.client import Client
 from jobset_gate.kube.resources import CRDS, JOBSETS
 from jobset_gate.runtime.controller import Controller, ControllerMetrics
 from jobset_gate.runtime.healthz import HealthServer, LivenessCheck
-from jobset_gate.runtime.leader_election import LeaderElector
+from jobset_gate.runtime.informer import AnyInformer
+from jobset_gate.runtime.leader_election import LeaderElector, LeaseTiming
 from jobset_gate.runtime.metrics import RuntimeMetrics
 from jobset_gate.runtime.store import ObjectVersion
-from jobset_gate.runtime.watch_source import AnyInformer
 from jobset_gate.runtime.workqueue import LeaderGatedQueue, WorkQueue
 from jobset_gate.settings import Groups
 
@@ -328,12 +328,9 @@ class Manager:
             return None
         return LeaderElector(
             client,
-            names.LEASE,
-            options.namespace,
+            (options.namespace, names.LEASE),
             options.identity,
-            duration=options.lease_duration,
-            renew_deadline=options.renew_deadline,
-            retry=options.retry,
+            LeaseTiming(options.lease_duration, options.renew_deadline, options.retry),
             clock=options.clock,
             on_status=self._plumbing.set_leading,
             on_problem=self._plumbing.log_lease_problem,

@@ -10,8 +10,8 @@ from jobset_gate.barrier.model import ConfigMapSeen
 from jobset_gate.kube.client import Client
 from jobset_gate.kube.resources import CONFIGMAPS, CRDS, JOBS, JOBSETS, PODS
 from jobset_gate.runtime.decoder import OnWatchProblem
+from jobset_gate.runtime.informer import AnyInformer, AnyWatchSource, Informer, WatchSource
 from jobset_gate.runtime.store import MutationCache, ObjectChange, ObjectVersion
-from jobset_gate.runtime.watch_source import AnyInformer, WatchSource, make_informer
 
 
 def make_informers(
@@ -25,7 +25,7 @@ def make_informers(
     """The informers that fill the index. `crd_changed` is told of the JobSet CRD; None: it is not watched."""
     gated = f"{names.GATED}={names.GATED_VALUE}"
     config_maps = f"{names.GATE}={names.GATE_VALUE}"
-    sources = [
+    sources: list[AnyWatchSource] = [
         # JobSets without a selector: one that came in while the webhook was off has no label of ours (A10).
         WatchSource(JOBSETS, wire.JobSet, decode.jobset, index.on_jobset, namespace),
         WatchSource(JOBS, wire.Job, decode.job, index.on_job, namespace, gated),
@@ -41,7 +41,7 @@ def make_informers(
 
         only = f"metadata.name={names.JOBSET_CRD}"
         sources.append(WatchSource(CRDS, wire.MetadataOnly, _resource_version, on_crd, field_selector=only))
-    return [make_informer(client, source, on_problem) for source in sources]
+    return [Informer(client, source, on_problem=on_problem) for source in sources]
 
 
 def _resource_version(crd: wire.MetadataOnly) -> str:

@@ -12,7 +12,7 @@ from jobset_gate.kube.errors import Conflict, Forbidden, NotFound
 from jobset_gate.kube.resources import CRDS
 from jobset_gate.podgroups import crds
 from jobset_gate.runtime.decoder import OnWatchProblem
-from jobset_gate.runtime.informer import Informer
+from jobset_gate.runtime.informer import Informer, WatchSource
 from jobset_gate.runtime.store import ObjectChange
 from jobset_gate.runtime.workqueue import Requeue
 
@@ -109,11 +109,13 @@ def informers(
     return [
         Informer(
             client,
-            CRDS,
-            wire=wire.MetadataOnly,
-            convert=lambda crd: crd.metadata.resource_version,
-            handler=partial(on_change, name),
-            field_selector=f"metadata.name={name}",
+            WatchSource(
+                CRDS,
+                wire.MetadataOnly,
+                lambda crd: crd.metadata.resource_version,
+                partial(on_change, name),
+                field_selector=f"metadata.name={name}",
+            ),
             on_problem=on_problem,
         )
         for name in wanted

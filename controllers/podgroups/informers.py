@@ -21,7 +21,7 @@ from jobset_gate.podgroups import decode, decode_records, quota, wire
 from jobset_gate.podgroups.candidate import CapacityCheck
 from jobset_gate.podgroups.model import Format
 from jobset_gate.runtime.decoder import OnWatchProblem, WatchProblem, WatchProblemKind
-from jobset_gate.runtime.watch_source import AnyInformer, WatchSource, make_informer
+from jobset_gate.runtime.informer import AnyInformer, AnyWatchSource, Informer, WatchSource
 from jobset_gate.settings import Groups
 
 POD_GROUP_RESOURCES: Final = tuple(POD_GROUPS.values())
@@ -43,7 +43,7 @@ WITHOUT_LABEL: Final = f"!{names.POD_GROUP_LABEL}"
 """Label selector of the pods that were not taken for a group."""
 
 
-def watch_sources(index: PodGroupCache, settings: Groups, namespace: str | None) -> list[WatchSource]:
+def watch_sources(index: PodGroupCache, settings: Groups, namespace: str | None) -> list[AnyWatchSource]:
     """All that an index is filled from. What a way needs that is switched off is left out."""
     ways = frozenset(settings.ways)
     found = [
@@ -93,7 +93,7 @@ def informers(
         if not absent or problem.kind is not WatchProblemKind.LIST_FAILED:
             on_problem(problem)
 
-    found += (make_informer(client, source, tell) for source in watch_sources(index, settings, namespace))
+    found += (Informer(client, source, on_problem=tell) for source in watch_sources(index, settings, namespace))
     return found
 
 
@@ -118,7 +118,7 @@ def _is_full(informer: AnyInformer) -> bool:
     return informer.has_synced or (informer.resource in POD_GROUP_RESOURCES and informer.is_not_installed)
 
 
-def _pod_groups(resource: Resource, index: PodGroupCache, namespace: str | None) -> WatchSource:
+def _pod_groups(resource: Resource, index: PodGroupCache, namespace: str | None) -> AnyWatchSource:
     return WatchSource(
         resource, wire.PodGroup, partial(decode_records.pod_group, api=resource.group), index.on_pod_group, namespace
     )

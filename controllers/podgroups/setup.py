@@ -38,8 +38,8 @@ from jobset_gate.podgroups.snapshot import GroupSnapshot
 from jobset_gate.runtime.clock import monotonic
 from jobset_gate.runtime.controller import Controller, ControllerMetrics
 from jobset_gate.runtime.decoder import OnWatchProblem
+from jobset_gate.runtime.informer import AnyInformer
 from jobset_gate.runtime.metrics import RuntimeMetrics
-from jobset_gate.runtime.watch_source import AnyInformer
 from jobset_gate.runtime.workqueue import LeaderGatedQueue, WorkQueue
 from jobset_gate.settings import Groups as GroupSettings
 from jobset_gate.settings import Native

@@ -18,7 +18,7 @@ from jobset_gate.fake.tasks import run_bounded
 from jobset_gate.kube.client import Client
 from jobset_gate.kube.errors import ApiError, Conflict, NotFound
 from jobset_gate.kube.resources import EVENTS, JOBS, PODS
-from jobset_gate.runtime.informer import Informer
+from jobset_gate.runtime.informer import Informer, WatchSource
 from jobset_gate.runtime.store import ObjectChange
 
 PARALLEL_WRITES = 50
@@ -39,11 +39,9 @@ class JobController:
         self._queue = Reconciler("job", self._reconcile, workers=8)
         self._writes = asyncio.Semaphore(PARALLEL_WRITES)
         self._trackers: dict[str, PodTracker] = {}
-        self._jobs = Informer(
-            client, JOBS, wire=FakeObject, convert=keep_whole, handler=self._on_job, namespace=namespace
-        )
+        self._jobs = Informer(client, WatchSource(JOBS, FakeObject, keep_whole, self._on_job, namespace=namespace))
         self._pods = Informer(
-            client, PODS, wire=JobPodWire, convert=job_pods.decode_job_pod, handler=self._on_pod, namespace=namespace
+            client, WatchSource(PODS, JobPodWire, job_pods.decode_job_pod, self._on_pod, namespace=namespace)
         )
 
     async def wait_synced(self) -> None:

@@ -21,7 +21,7 @@ from jobset_gate.fake.tasks import run_bounded
 from jobset_gate.kube.client import Client, PatchType
 from jobset_gate.kube.errors import NotFound
 from jobset_gate.kube.resources import JOBS, JOBSETS, SERVICES
-from jobset_gate.runtime.informer import Informer
+from jobset_gate.runtime.informer import Informer, WatchSource
 from jobset_gate.runtime.store import ObjectChange
 
 PARALLEL_WRITES = 50
@@ -39,16 +39,11 @@ class JobSetController:
         self._changed = asyncio.Event()
         self._writes = asyncio.Semaphore(PARALLEL_WRITES)
         self._jobsets = Informer(
-            client, JOBSETS, wire=FakeObject, convert=keep_whole, handler=self._on_jobset, namespace=namespace
+            client, WatchSource(JOBSETS, FakeObject, keep_whole, self._on_jobset, namespace=namespace)
         )
         self._jobs = Informer(
             client,
-            JOBS,
-            wire=FakeObject,
-            convert=keep_whole,
-            handler=self._on_job,
-            namespace=namespace,
-            label_selector=names.JS_NAME,
+            WatchSource(JOBS, FakeObject, keep_whole, self._on_job, namespace=namespace, label_selector=names.JS_NAME),
         )
 
     def pause(self) -> None:

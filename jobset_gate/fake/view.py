@@ -11,7 +11,7 @@ import msgspec
 from jobset_gate.fake.objects import FakeObjectMeta, Json, Key
 from jobset_gate.kube.client import Client
 from jobset_gate.kube.resources import Resource
-from jobset_gate.runtime.informer import Informer
+from jobset_gate.runtime.informer import Informer, WatchSource
 from jobset_gate.runtime.store import ObjectChange
 
 MANY = 50
@@ -52,13 +52,15 @@ class ObjectView:
         self._changed, self._each = asyncio.Event(), each
         self._informer: Informer[_AnyObject, Json] = Informer(
             client,
-            resource,
-            wire=_AnyObject,
-            convert=_plain,
-            handler=self._on_change,
-            namespace=namespace,
-            label_selector=label_selector,
-            field_selector=field_selector,
+            WatchSource(
+                resource,
+                _AnyObject,
+                _plain,
+                self._on_change,
+                namespace=namespace,
+                label_selector=label_selector,
+                field_selector=field_selector,
+            ),
         )
         self._task: asyncio.Task[None] | None = None
 

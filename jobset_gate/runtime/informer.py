@@ -1,4 +1,4 @@
-"""Keeps a cache of one resource true: lists, watches, and after any trouble lists again."""
+"""Keeps a cache of one resource up to date: lists, watches, and lists again after errors."""
 
 from __future__ import annotations
 
@@ -7,8 +7,9 @@ import math
 import random
 from collections.abc import Callable, Mapping
 from contextlib import aclosing
+from dataclasses import dataclass
 from types import MappingProxyType
-from typing import Generic, TypeVar
+from typing import Any, Generic, TypeVar
 
 import msgspec
 
@@ -39,62 +40,80 @@ from jobset_gate.runtime.store import MutationCache, ObjectChange, ObjectKey, Ob
 
 M = TypeVar("M")
 
-WATCH_SECONDS = (50, 60)  # the server ends a watch of ours at a random moment between these
-HEALTHY_SECONDS = 5.0  # a stream that lasted so long has ended well
-CRD_POLL_SECONDS = 4.0  # a resource that is not installed is asked for again this soon
+WATCH_SECONDS = (50, 60)  # the server ends each watch at a random moment between these
+HEALTHY_SECONDS = 5.0  # a watch that lasted so long counts as a success
+CRD_POLL_SECONDS = 4.0  # a resource that is not installed is listed again this soon
 MAX_RETRY_AFTER = 60.0  # of Retry-After
-LIST_SPACING = 10.0  # when the last list is so long ago, one that is needed is not made to wait
-EXTRA_LIST_SECONDS = 1.0  # a line that was lost is made up for by a list this soon,
+LIST_SPACING = 10.0  # a relist begins at once if the last list began so long ago
+EXTRA_LIST_SECONDS = 1.0  # a line that was lost is followed by a list this soon,
 EXTRA_LIST_SPACING = 30.0  # but not more often than this
 
 
 class WatchExpired(Exception):
-    """What the watch tells can no longer be trusted or continued: list again."""
+    """The watch cannot be continued: list again."""
+
+
+@dataclass(frozen=True, slots=True)
+class WatchSource(Generic[W, M]):
+    """What to list and watch, and what becomes of each object.
+
+    `wire` is the msgspec.Struct that objects are decoded into; `convert` makes the model, or returns None to leave the
+    object out of the cache. `handler` gets every change. `namespace` None: all namespaces.
+    """
+
+    resource: Resource
+    wire: type[W]
+    convert: Callable[[W], M | None]
+    handler: Callable[[ObjectChange[M]], None]
+    namespace: str | None = None
+    label_selector: str = ""
+    field_selector: str = ""
+
+    @property
+    def scope(self) -> ListScope:
+        """What to list."""
+        return ListScope(self.resource, self.namespace, self.label_selector, self.field_selector)
+
+
+AnyWatchSource = WatchSource[Any, Any]
 
 
 class Informer(Generic[W, M]):
-    """A live cache of `resource`. `wire` is the msgspec.Struct that objects are decoded into.
+    """A live cache of what `source` selects. Everything waits on the event loop's clock.
 
-    `convert` makes the model, or returns None for an object of no interest. `handler` gets every Change, synchronously,
-    after the cache has it; what a relist found is told in one go, so that nobody sees half of it. An exception of the
-    handler ends run(); one of `convert` only makes the object one of no interest (Kind.UNCONVERTIBLE).
-    `relist_seconds` is the longest time between two lists, since dropped events leave no trace (None: no limit).
-    `witness` may be told what other reads and writes have shown. Never more than one request is open. Everything waits
-    on the event loop's clock.
+    The handler is called synchronously, after the cache has the change; all changes that a relist found are handed over
+    in one go, so that nobody sees half of it. An exception of the handler ends run(); one of `convert` only leaves the
+    object out (WatchProblemKind.UNCONVERTIBLE). Dropped events leave no trace, so `relist_seconds` is the longest time
+    between two lists (None: no limit). `mutation_cache` takes the results of other reads and writes. Never more than
+    one request is open.
     """
 
     def __init__(
         self,
         client: Client,
-        resource: Resource,
+        source: WatchSource[W, M],
         *,
-        wire: type[W],
-        convert: Callable[[W], M | None],
-        handler: Callable[[ObjectChange[M]], None],
-        namespace: str | None = None,
-        label_selector: str = "",
-        field_selector: str = "",
         page_size: int = 500,
         relist_seconds: float | None = 600.0,
         rng: random.Random | None = None,
         on_problem: OnWatchProblem | None = None,
     ) -> None:
-        self.resource = resource
+        self.resource = source.resource
         self._client = client.without_retries()
-        self._scope = ListScope(resource, namespace, label_selector, field_selector)
-        self._convert = convert
-        self._handler = handler
+        self._scope = source.scope
+        self._convert = source.convert
+        self._handler = source.handler
         self._page_size = page_size
         self._relist_seconds = relist_seconds
         self._rng = rng or random.Random()  # noqa: S311 - jitter
         self._on_problem = on_problem
-        self._decoder: ObjectDecoder[W] = ObjectDecoder(wire, self._report_problem)
+        self._decoder: ObjectDecoder[W] = ObjectDecoder(source.wire, self._report_problem)
         self._store: Store[M] = Store()
         self.mutation_cache: MutationCache[W, M] = MutationCache(self._store, self._model)
         self._synced = asyncio.Event()
-        self._list_failure: Exception | None = None  # the last list
+        self._list_failure: Exception | None = None  # of the last list
         self._version = ""
-        self._listed_at = -math.inf  # when the last list was begun
+        self._listed_at = -math.inf  # when the last list began
         self._list_due = math.inf
         self._extra_list_due = -math.inf
         self._disconnected_at: float | None = -math.inf  # since when there is no watch; None: there is one
@@ -112,7 +131,7 @@ class Informer(Generic[W, M]):
 
     @property
     def has_synced(self) -> bool:
-        """Has one list been read wholly and told to the handler?"""
+        """Has the handler got all objects of a first list?"""
         return self._synced.is_set()
 
     @property
@@ -127,20 +146,20 @@ class Informer(Generic[W, M]):
 
     @property
     def disconnected_for(self) -> float:
-        """Seconds for which nothing has told of changes: 0 while a watch stands, infinite before the first one."""
+        """Seconds without a watch: 0 while there is one, infinite before the first one."""
         return 0.0 if self._disconnected_at is None else self._now() - self._disconnected_at
 
     @property
     def idle_for(self) -> float:
-        """Seconds since the last sign of life: a list, or any line of a watch. A half-open watch gives none."""
+        """Seconds since the last list, or the last line of a watch. A half-open watch brings none."""
         return self._now() - self._active_at
 
     async def wait_synced(self) -> None:
-        """Returns once has_synced; for ever if the resource cannot be listed."""
+        """Returns once has_synced; never if the resource cannot be listed."""
         await self._synced.wait()
 
     async def run(self) -> None:
-        """For ever; ends by cancellation or by an exception of the handler."""
+        """Ends by cancellation or by an exception of the handler."""
         backoff = Backoff(rng=self._rng)
         resumable = False
         while True:
@@ -167,21 +186,21 @@ class Informer(Generic[W, M]):
     async def _list(self) -> None:
         """Reads all pages, then makes the cache equal to them in one step."""
         listed: dict[ObjectKey, tuple[ObjectVersion, M | None]] = {}
-        pacer, version = LoopYielder(), ""
+        yielder, version = LoopYielder(), ""
         self._listed_at = self._now()
         self._store.begin_list()
         async with aclosing(list_pages(self._client, self._scope, self._page_size)) as read:
             async for items, version in read:  # noqa: B007 - all pages have the same version, that of the list
                 for raw in items:
                     self._collect(raw, listed)
-                    await pacer.yield_after(len(memoryview(raw)))
+                    await yielder.yield_after(len(memoryview(raw)))
         changes = self._store.replace(listed, version)
         self._version, self._list_failure, self._active_at = version, None, self._now()
         self._list_due = self._now() + (self._relist_seconds or math.inf) * self._rng.uniform(0.8, 1.0)
         for change in changes:
             self._handler(change)
-            if not self.has_synced:  # nobody acts on half a cache before the first sync; later nobody may see one
-                await pacer.yield_after(0)
+            if not self.has_synced:  # before the first sync half a cache does no harm; later nobody may see one
+                await yielder.yield_after(0)
         self._synced.set()
 
     def _collect(self, raw: msgspec.Raw, listed: dict[ObjectKey, tuple[ObjectVersion, M | None]]) -> None:
@@ -199,8 +218,8 @@ class Informer(Generic[W, M]):
     # --- watches
 
     async def _watch(self) -> None:
-        """One watch, from where we are to its end. Raises Stale when a list is due."""
-        pacer = LoopYielder()
+        """One watch, from the latest version to its end. Raises WatchExpired when a list is due."""
+        yielder = LoopYielder()
         limit = asyncio.timeout_at(self._list_due if self._list_due < math.inf else None)
         try:
             async with (
@@ -224,7 +243,7 @@ class Informer(Generic[W, M]):
                         limit.reschedule(self._list_due)
                     else:
                         self._apply(event)
-                    await pacer.yield_after(len(line))
+                    await yielder.yield_after(len(line))
         except TimeoutError as error:
             if not limit.expired():
                 raise  # the handler's own
@@ -258,19 +277,19 @@ class Informer(Generic[W, M]):
     def _model(self, item: W) -> M | None:
         try:
             return self._convert(item)
-        except Exception as error:  # noqa: BLE001 - one odd object of one user must not blind us to all others
+        except Exception as error:  # noqa: BLE001 - one odd object of one user must not hide all others
             self._report_problem(
                 WatchProblemKind.UNCONVERTIBLE, f"{item.metadata.namespace}/{item.metadata.name}: {error!r}"
             )
             return None
 
     def _relist_soon(self) -> None:
-        """A line was lost that may have been a change: have a list soon, but not at every such line."""
+        """A line was lost that may have been a change: list soon, but not after every such line."""
         due = max(self._now() + EXTRA_LIST_SECONDS, self._extra_list_due + EXTRA_LIST_SPACING)
         if due < self._list_due:
             self._list_due = self._extra_list_due = due
 
-    # --- trouble
+    # --- errors
 
     def _pause(self, error: Exception | None, backoff: Backoff, listed: bool) -> float:
         pause = backoff.next()
@@ -305,8 +324,11 @@ class Informer(Generic[W, M]):
         return asyncio.get_running_loop().time()
 
 
+AnyInformer = Informer[Any, Any]
+
+
 def _resumable(error: Exception | None) -> bool:
-    """May the next watch begin where this one ended? Where in doubt, no: a list is always right."""
+    """May the next watch begin where this one ended? In doubt not: a list is always right."""
     match error:
         case None | Throttled() | ServerError() | Unauthorized():
             return True

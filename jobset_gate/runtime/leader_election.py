@@ -7,48 +7,59 @@ import math
 import random
 import time
 from collections.abc import Awaitable, Callable, Mapping
+from dataclasses import dataclass
 from datetime import UTC, datetime
 from typing import Any, NoReturn
 
 from jobset_gate.kube.client import Client
 from jobset_gate.kube.errors import ApiError, KubeError, LeadershipLost, NotFound, NotLeader, Unreachable
 from jobset_gate.kube.resources import LEASES
+from jobset_gate.runtime.store import ObjectKey
 
 MIN_WRITE_SECONDS = 0.05  # seconds; a term with less than this is over: no request would be answered in it
 
 
-class LeaderElector:
-    """One candidate. All times are in seconds.
+@dataclass(frozen=True, slots=True)
+class LeaseTiming:
+    """In seconds. Raises ValueError unless duration > renew_deadline > 2 retry > 0."""
 
-    A leader may write until `renew_deadline` after the *start* of its last good renewal; another may take the lease
-    `duration` after it *saw* the last change of it. So even without any agreement of clocks there are
-    `duration - renew_deadline` seconds in which nobody writes, for requests that are still on their way.
-    `clock` (Unix time) only dates the Lease for its readers. `on_status` is told True and False for the metric
-    leader_election_master_status, `on_problem` each failed attempt in words.
+    duration: float = 15.0
+    renew_deadline: float = 10.0
+    retry: float = 2.0
+
+    def __post_init__(self) -> None:
+        if not self.duration > self.renew_deadline > 2 * self.retry > 0:
+            raise ValueError(f"duration > renew_deadline > twice retry must hold for {self}")
+
+
+class LeaderElector:
+    """One candidate for the Lease of that (namespace, name).
+
+    A leader may write until `renew_deadline` after the *start* of its last successful renewal; another may take the
+    lease `duration` after it *saw* the last change of it. So even without any agreement of clocks there are
+    `duration - renew_deadline` seconds in which nobody writes, for requests that are still in flight.
+    `clock` (Unix time) only dates the Lease for its readers. `on_status` gets True and False for the metric
+    leader_election_master_status, `on_problem` the text of each failed attempt.
     """
 
     def __init__(
         self,
         client: Client,
-        name: str,
-        namespace: str,
+        lease: ObjectKey,
         identity: str,
+        timing: LeaseTiming | None = None,
         *,
-        duration: float = 15.0,
-        renew_deadline: float = 10.0,
-        retry: float = 2.0,
         clock: Callable[[], float] = time.time,
         rng: random.Random | None = None,
         on_status: Callable[[bool], None] | None = None,
         on_problem: Callable[[str], None] | None = None,
     ) -> None:
-        if not duration > renew_deadline > 2 * retry > 0:
-            raise ValueError(f"{duration=} must be above {renew_deadline=}, and that above twice {retry=}")
         if not identity:
             raise ValueError("an empty identity means that nobody holds the lease")
+        timing = timing or LeaseTiming()
         self._client = client.with_guard(None).without_retries()
-        self._name, self._namespace, self._identity = name, namespace, identity
-        self._duration, self._renew_deadline, self._retry = duration, renew_deadline, retry
+        (self._namespace, self._name), self._identity = lease, identity
+        self._duration, self._renew_deadline, self._retry = timing.duration, timing.renew_deadline, timing.retry
         self._clock = clock
         self._rng = rng or random.Random()  # noqa: S311 - jitter
         self._on_status = on_status

@@ -13,7 +13,7 @@ import msgspec
 from jobset_gate.kube.client import Client
 from jobset_gate.kube.resources import CONFIGMAPS
 from jobset_gate.runtime.decoder import WatchProblem, WatchProblemKind
-from jobset_gate.runtime.informer import Informer
+from jobset_gate.runtime.informer import Informer, WatchSource
 from jobset_gate.runtime.store import ObjectChange
 from tests.fakes.scripted_server import ScriptedServer
 
@@ -46,13 +46,9 @@ class InformerHarness:
         self.problems: list[WatchProblemKind] = []
         self.informer: Informer[SampleObject, str] = Informer(
             client,
-            CONFIGMAPS,
-            wire=SampleObject,
-            convert=value_of,
-            handler=self._changed,
+            WatchSource(CONFIGMAPS, SampleObject, value_of, self._changed, namespace=scope),
             on_problem=self._problem,
-            namespace=scope,
-            rng=random.Random(1),  # noqa: S311 - it must repeat
+            rng=random.Random(1),
             **options,
         )
         self._news = asyncio.Event()

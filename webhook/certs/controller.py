@@ -18,7 +18,7 @@ from jobset_gate.kube.client import Client
 from jobset_gate.kube.errors import ApiError, KubeError
 from jobset_gate.kube.resources import Resource
 from jobset_gate.runtime.decoder import WatchProblem
-from jobset_gate.runtime.informer import Informer
+from jobset_gate.runtime.informer import Informer, WatchSource
 from jobset_gate.runtime.store import ObjectChange
 from webhook.certs import verify
 from webhook.certs.ca import is_valid
@@ -185,12 +185,14 @@ def object_informers(
     return [
         Informer(
             client,
-            resource,
-            wire=_Object,
-            convert=lambda it: it.metadata.resource_version,
-            handler=changed,
-            namespace=namespace,
-            field_selector=f"metadata.name={name}",
+            WatchSource(
+                resource,
+                _Object,
+                lambda it: it.metadata.resource_version,
+                changed,
+                namespace=namespace,
+                field_selector=f"metadata.name={name}",
+            ),
             on_problem=_say,
         )
         for resource, namespace, name in objects

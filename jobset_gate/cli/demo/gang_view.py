@@ -10,7 +10,7 @@ from jobset_gate.barrier import decode, wire
 from jobset_gate.barrier.model import BarrierStage, ConfigMapSeen, JobSetSeen, PodSeen, Verdict
 from jobset_gate.kube.client import Client
 from jobset_gate.kube.resources import CONFIGMAPS, JOBSETS, PODS
-from jobset_gate.runtime.informer import Informer
+from jobset_gate.runtime.informer import Informer, WatchSource
 from jobset_gate.runtime.store import ObjectChange
 
 _NUMBERS: Final = ("expected", "started", "held", "running", "failed")
@@ -118,26 +118,15 @@ class GangWatcher:
         self._changed = asyncio.Event()
         gated, ours = f"{names.GATED}={names.GATED_VALUE}", f"{names.GATE}={names.GATE_VALUE}"
         self._informers = (
+            Informer(client, WatchSource(JOBSETS, wire.JobSet, decode.jobset, self._jobset, namespace=namespace)),
             Informer(
-                client, JOBSETS, wire=wire.JobSet, convert=decode.jobset, handler=self._jobset, namespace=namespace
+                client, WatchSource(PODS, wire.Pod, decode.pod, self._pod, namespace=namespace, label_selector=gated)
             ),
             Informer(
                 client,
-                PODS,
-                wire=wire.Pod,
-                convert=decode.pod,
-                handler=self._pod,
-                namespace=namespace,
-                label_selector=gated,
-            ),
-            Informer(
-                client,
-                CONFIGMAPS,
-                wire=wire.ConfigMap,
-                convert=decode.config_map,
-                handler=self._gate,
-                namespace=namespace,
-                label_selector=ours,
+                WatchSource(
+                    CONFIGMAPS, wire.ConfigMap, decode.config_map, self._gate, namespace=namespace, label_selector=ours
+                ),
             ),
         )
         self._tasks: list[asyncio.Task[None]] = []

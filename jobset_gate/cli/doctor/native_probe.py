@@ -20,7 +20,7 @@ from jobset_gate.kube.client import Client
 from jobset_gate.kube.errors import ApiError, Forbidden, NotFound
 from jobset_gate.kube.resources import PODS, Resource, native_pod_groups
 from jobset_gate.podgroups import native
-from jobset_gate.runtime.informer import Informer
+from jobset_gate.runtime.informer import Informer, WatchSource
 from jobset_gate.runtime.store import ObjectChange
 from jobset_gate.settings import Barrier
 
@@ -101,10 +101,7 @@ async def _bound(client: Client, namespace: str, canary: str, count: int, patien
         if len(nodes) >= count:
             enough.set()
 
-    informer = Informer(
-        client, PODS, wire=_Pod, convert=lambda pod: pod, handler=on_change, namespace=namespace,
-        label_selector=f"{names.CANARY}={canary}",
-    )  # fmt: skip
+    informer = Informer(client, WatchSource(PODS, _Pod, lambda pod: pod, on_change, namespace=namespace, label_selector=f"{names.CANARY}={canary}"))  # fmt: skip
     watching = asyncio.create_task(informer.run())
     try:
         async with asyncio.timeout(patience):

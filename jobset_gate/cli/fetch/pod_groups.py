@@ -15,9 +15,9 @@ from jobset_gate.kube.client import Client
 from jobset_gate.kube.errors import Forbidden, NotFound
 from jobset_gate.kube.resources import CONFIGMAPS, NODES, PODS, RESOURCEQUOTAS, Resource
 from jobset_gate.runtime.decoder import ObjectDecoder, PartialObjectMetadata
+from jobset_gate.runtime.informer import AnyWatchSource
 from jobset_gate.runtime.paging import ListScope, list_pages
 from jobset_gate.runtime.store import ObjectChange
-from jobset_gate.runtime.watch_source import WatchSource
 from jobset_gate.settings import Groups
 
 PAGE = 500
@@ -45,7 +45,7 @@ async def fetch_pod_groups(client: Client, settings: Groups, namespace: str | No
     return reading
 
 
-async def _fill(client: Client, kind: WatchSource, reading: FetchedPodGroups) -> None:
+async def _fill(client: Client, kind: AnyWatchSource, reading: FetchedPodGroups) -> None:
     scope = ListScope(kind.resource, kind.namespace, kind.label_selector, kind.field_selector)
     found: list[msgspec.Raw] = []
     try:
@@ -58,7 +58,7 @@ async def _fill(client: Client, kind: WatchSource, reading: FetchedPodGroups) ->
         add_forbidden(kind, reading, str(refused))
         return
     reader: ObjectDecoder[Any] = ObjectDecoder(
-        kind.wire_type, lambda _, detail: reading.missing.append(f"not readable: {detail}")
+        kind.wire, lambda _, detail: reading.missing.append(f"not readable: {detail}")
     )
     for raw in found:
         item = reader.decode_object(raw)
@@ -66,13 +66,13 @@ async def _fill(client: Client, kind: WatchSource, reading: FetchedPodGroups) ->
             _take(kind, item)
 
 
-def _take(kind: WatchSource, item: Any) -> None:
+def _take(kind: AnyWatchSource, item: Any) -> None:
     model = kind.convert(item)
     if model is not None:
         kind.handler(ObjectChange((item.metadata.namespace, item.metadata.name), None, model))
 
 
-def add_forbidden(kind: WatchSource, reading: FetchedPodGroups, refusal: str) -> None:
+def add_forbidden(kind: AnyWatchSource, reading: FetchedPodGroups, refusal: str) -> None:
     """What cannot be told without this list."""
     where = f"in namespace {kind.namespace}" if kind.namespace else "in all namespaces"
     if not kind.resource.namespaced:

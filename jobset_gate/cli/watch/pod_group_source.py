@@ -11,7 +11,7 @@ from jobset_gate.cli.watch.source import ResourceWatch, is_forbidden, is_not_fou
 from jobset_gate.kube.client import Client
 from jobset_gate.podgroups.status import GroupStatus
 from jobset_gate.runtime.decoder import WatchProblem
-from jobset_gate.runtime.watch_source import WatchSource
+from jobset_gate.runtime.informer import AnyWatchSource
 from jobset_gate.settings import Groups
 
 
@@ -55,11 +55,11 @@ class PodGroupWatch(ResourceWatch):
             self.failed = self.fetched.missing[-1]
         return True
 
-    def _watch(self, kind: WatchSource) -> None:
+    def _watch(self, kind: AnyWatchSource) -> None:
         self.watch(
             self._client,
             kind.resource,
-            kind.wire_type,
+            kind.wire,
             kind.convert,
             kind.namespace,
             labels=kind.label_selector,

@@ -9,7 +9,7 @@ from jobset_gate.cli.exits import CommandError
 from jobset_gate.kube.client import Client
 from jobset_gate.kube.resources import Resource
 from jobset_gate.runtime.decoder import WatchProblem, WatchProblemKind
-from jobset_gate.runtime.informer import Informer
+from jobset_gate.runtime.informer import Informer, WatchSource
 from jobset_gate.runtime.store import ObjectChange
 
 AnyInformer = Informer[Any, Any]
@@ -101,13 +101,9 @@ class ResourceWatch:
 
         informer: AnyInformer = Informer(
             client,
-            resource,
-            wire=shape,
-            convert=convert,
-            handler=changed,
-            namespace=namespace,
-            label_selector=labels,
-            field_selector=fields,
+            WatchSource(
+                resource, shape, convert, changed, namespace=namespace, label_selector=labels, field_selector=fields
+            ),
             on_problem=lambda problem: self._on_problem(number, problem),
         )
         self._informers.append(informer)

@@ -20,7 +20,7 @@ from jobset_gate.fake.tasks import WriteQueue
 from jobset_gate.kube.client import Client, PatchType
 from jobset_gate.kube.errors import Conflict, NotFound
 from jobset_gate.kube.resources import CONFIGMAPS, PODS
-from jobset_gate.runtime.informer import Informer
+from jobset_gate.runtime.informer import Informer, WatchSource
 from jobset_gate.runtime.store import ObjectChange
 
 PARALLEL_WRITES = 64
@@ -61,21 +61,18 @@ class Kubelets:
         self._unreported: set[str] = set()
         self._ready = asyncio.Event()
         self._pods = Informer(
-            client,
-            PODS,
-            wire=KubeletPodWire,
-            convert=pods.decode_kubelet_pod,
-            handler=self._on_pod,
-            namespace=namespace,
+            client, WatchSource(PODS, KubeletPodWire, pods.decode_kubelet_pod, self._on_pod, namespace=namespace)
         )
         self._config_maps = Informer(
             client,
-            CONFIGMAPS,
-            wire=ConfigMapWire,
-            convert=barrier.verdict_of,
-            handler=self.mounts.on_change,
-            namespace=namespace,
-            label_selector=f"{names.GATE}={names.GATE_VALUE}",
+            WatchSource(
+                CONFIGMAPS,
+                ConfigMapWire,
+                barrier.verdict_of,
+                self.mounts.on_change,
+                namespace=namespace,
+                label_selector=f"{names.GATE}={names.GATE_VALUE}",
+            ),
         )
 
     # --- What a test can do -------------------------------------------------------------------------------------------

@@ -19,9 +19,9 @@ from jobset_gate.kube.resources import NODES, POD_GROUPS, PODS, Resource
 from jobset_gate.podgroups.model import PodGroupKey
 from jobset_gate.podgroups.record import AdmissionRecord, decode_record
 from jobset_gate.runtime.controller import ControllerMetrics
+from jobset_gate.runtime.informer import AnyWatchSource
 from jobset_gate.runtime.metrics import RuntimeMetrics
 from jobset_gate.runtime.store import ObjectChange
-from jobset_gate.runtime.watch_source import WatchSource
 from jobset_gate.settings import Groups as Settings
 from tests.fakes.podgroups.api import InMemoryApi, decoded_as, matches_selector, merge_patched
 from tests.fakes.podgroups.objects import key, node, pod, pod_group
@@ -113,7 +113,7 @@ class RunningController:
             if kind.resource != resource or self.paused_selector in (kind.field_selector, kind.label_selector):
                 continue
             before = self._models.pop((number, *place), None)
-            model = None if new is None or not _watched(kind, new) else kind.convert(decoded_as(new, kind.wire_type))
+            model = None if new is None or not _watched(kind, new) else kind.convert(decoded_as(new, kind.wire))
             if model is not None:
                 self._models[number, *place] = model
             if before is not None or model is not None:
@@ -157,7 +157,7 @@ def add_node(cluster: InMemoryCluster, name: str = "n", cpu: str = "100") -> Non
     cluster.put(NODES, node(name, cpu=cpu, memory="1000Gi"))
 
 
-def _watched(kind: WatchSource, body: Json) -> bool:
+def _watched(kind: AnyWatchSource, body: Json) -> bool:
     if kind.field_selector and not (body["spec"].get("nodeName") and body["status"]["phase"] not in ENDED):
         return False
     return matches_selector(body, kind.label_selector)

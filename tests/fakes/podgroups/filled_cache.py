@@ -17,8 +17,8 @@ from jobset_gate.kube.resources import (
 )
 from jobset_gate.podgroups.model import MergedGroup, PodGroupKey
 from jobset_gate.podgroups.snapshot import GroupSnapshot
+from jobset_gate.runtime.informer import AnyWatchSource
 from jobset_gate.runtime.store import ObjectChange, ObjectVersion, Store
-from jobset_gate.runtime.watch_source import WatchSource
 from jobset_gate.settings import Groups
 from tests.fakes.podgroups.objects import decoded
 from tests.fakes.podgroups.sources import Json
@@ -91,7 +91,7 @@ class FilledCache:
 class InformerFeed:
     """One informer without its network: the objects that its selectors let through, and its cache."""
 
-    def __init__(self, kind: WatchSource) -> None:
+    def __init__(self, kind: AnyWatchSource) -> None:
         self.kind = kind
         self.store: Store[Any] = Store()
 
@@ -117,7 +117,7 @@ class InformerFeed:
             self.kind.handler(change)
 
     def _decoded(self, body: Json) -> Any:
-        return decoded(body, self.kind.wire_type)
+        return decoded(body, self.kind.wire)
 
     def _tell(self, change: ObjectChange[Any] | None) -> None:
         if change is not None:

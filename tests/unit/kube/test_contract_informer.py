@@ -10,7 +10,7 @@ import pytest
 
 from jobset_gate.kube.client import Client, PatchType
 from jobset_gate.kube.resources import CONFIGMAPS, CRDS
-from jobset_gate.runtime.informer import Informer
+from jobset_gate.runtime.informer import Informer, WatchSource
 from jobset_gate.runtime.store import ObjectChange
 from tests.fakes.crds import remove_crds
 from tests.fakes.informer_harness import SampleObject, running_informer
@@ -76,10 +76,7 @@ async def test_a_kind_that_is_installed_later_and_removed_again_is_followed(clie
 
     informer: Informer[SampleObject, str] = Informer(
         client,
-        like.resource,
-        wire=SampleObject,
-        convert=lambda thing: thing.metadata.name,
-        handler=changed,
+        WatchSource(like.resource, SampleObject, lambda thing: thing.metadata.name, changed),
         on_problem=lambda _: news.set(),
     )
     async with asyncio.TaskGroup() as tasks:

@@ -8,7 +8,7 @@ from contextlib import asynccontextmanager
 
 from jobset_gate.kube.errors import LeadershipLost
 from jobset_gate.kube.resources import LEASES
-from jobset_gate.runtime.leader_election import LeaderElector
+from jobset_gate.runtime.leader_election import LeaderElector, LeaseTiming
 from tests.plane.planes import Plane
 
 
@@ -32,7 +32,7 @@ class Candidate:
 @asynccontextmanager
 async def candidate(plane: Plane, namespace: str, name: str) -> AsyncIterator[Candidate]:
     async with plane.client(name) as client:
-        made = Candidate(LeaderElector(client, "gate", namespace, name, duration=3, renew_deadline=2, retry=0.2))
+        made = Candidate(LeaderElector(client, (namespace, "gate"), name, LeaseTiming(3, 2, 0.2)))
         try:
             yield made
         finally:

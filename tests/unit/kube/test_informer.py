@@ -10,7 +10,7 @@ import pytest
 from jobset_gate.kube.client import Client
 from jobset_gate.kube.resources import CONFIGMAPS
 from jobset_gate.runtime.decoder import WatchProblemKind
-from jobset_gate.runtime.informer import Informer
+from jobset_gate.runtime.informer import Informer, WatchSource
 from jobset_gate.runtime.store import ObjectChange
 from tests.fakes.informer_harness import InformerHarness, SampleObject, running_informer, same_as, value_of
 from tests.fakes.scripted_server import ScriptedServer, stream_of
@@ -148,7 +148,7 @@ async def test_an_exception_of_the_handler_ends_the_informer(server: ScriptedSer
         if change.key[1] == "bad":
             raise TimeoutError("the handler's")
 
-    informer = Informer(client, CONFIGMAPS, wire=SampleObject, convert=value_of, handler=broken, namespace="ns")
+    informer = Informer(client, WatchSource(CONFIGMAPS, SampleObject, value_of, broken, namespace="ns"))
     if when == "list":
         server.put("bad", "1")
     run = asyncio.create_task(informer.run())
@@ -204,7 +204,7 @@ async def test_the_first_list_leaves_the_loop_free_between_slices(server: Script
 
     turns = asyncio.create_task(count_turns())
     await asyncio.sleep(0)
-    informer = Informer(client, CONFIGMAPS, wire=SampleObject, convert=convert, handler=lambda _: None, namespace="ns")
+    informer = Informer(client, WatchSource(CONFIGMAPS, SampleObject, convert, lambda _: None, namespace="ns"))
     run = asyncio.create_task(informer.run())
     await informer.wait_synced()
     turns.cancel()

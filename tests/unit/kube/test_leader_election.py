@@ -42,8 +42,7 @@ class Candidate:
         self.leads = asyncio.Event()
         self.elector = LeaderElector(
             client,
-            "gate",
-            "ns",
+            ("ns", "gate"),
             name,
             clock=lambda: 1_700_000_000.0 + now(),
             rng=random.Random(name),  # noqa: S311 - it must repeat

@@ -19,8 +19,8 @@ from jobset_gate.barrier import wire
 from jobset_gate.barrier.model import PodSeen
 from jobset_gate.kube.client import Client
 from jobset_gate.kube.resources import CONFIGMAPS, JOBSETS, PODS, Resource
-from jobset_gate.runtime.informer import Informer
-from jobset_gate.runtime.leader_election import LeaderElector
+from jobset_gate.runtime.informer import Informer, WatchSource
+from jobset_gate.runtime.leader_election import LeaderElector, LeaseTiming
 from jobset_gate.runtime.store import ObjectChange
 from tests.fakes import gangs
 from tests.fakes.served_page import PATIENCE as LONGEST
@@ -40,7 +40,7 @@ async def client(embedded_plane: Embedded) -> AsyncIterator[Client]:
 
 
 async def test_a_watch_that_breaks_is_missed_after_a_while(embedded_plane: Embedded, client: Client) -> None:
-    informer = Informer(client, CONFIGMAPS, wire=wire.MetadataOnly, convert=lambda it: it, handler=lambda _: None)
+    informer = Informer(client, WatchSource(CONFIGMAPS, wire.MetadataOnly, lambda it: it, lambda _: None))
     assert informer.disconnected_for == float("inf")
     task = asyncio.create_task(informer.run())
     try:
@@ -75,7 +75,7 @@ def test_which_watches_are_missed() -> None:
 
 async def test_a_candidate_knows_who_leads(client: Client) -> None:
     def elector(name: str) -> LeaderElector:
-        return LeaderElector(client, "lease", "default", name, duration=3, renew_deadline=2, retry=0.05)
+        return LeaderElector(client, ("default", "lease"), name, LeaseTiming(3, 2, 0.05))
 
     first, second = elector("first"), elector("second")
 

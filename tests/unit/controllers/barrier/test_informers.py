@@ -13,7 +13,7 @@ from controllers.barrier.cache import GangCache
 from jobset_gate.kube.access import Access
 from jobset_gate.kube.client import Client
 from jobset_gate.kube.resources import CRDS, JOBSETS, PODS, Resource
-from jobset_gate.runtime.watch_source import AnyInformer
+from jobset_gate.runtime.informer import AnyInformer
 from tests.fakes.scripted_server import ScriptedServer, no_response, refusal
 
 

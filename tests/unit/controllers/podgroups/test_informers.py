@@ -26,7 +26,7 @@ from jobset_gate.kube.resources import (
 from jobset_gate.podgroups.candidate import CapacityCheck
 from jobset_gate.podgroups.model import Format
 from jobset_gate.runtime.decoder import WatchProblem, WatchProblemKind
-from jobset_gate.runtime.watch_source import AnyInformer
+from jobset_gate.runtime.informer import AnyInformer
 from jobset_gate.settings import Groups
 from tests.fakes.scripted_server import ScriptedServer, no_response, refusal
 
