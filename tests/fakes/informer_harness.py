@@ -41,15 +41,26 @@ def value_of(thing: SampleObject) -> str | None:
 class InformerHarness:
     """`changes` as (name, old, new); `problems` by kind."""
 
-    def __init__(self, client: Client, *, scope: str = "ns", **options: Any) -> None:
+    def __init__(
+        self,
+        client: Client,
+        *,
+        scope: str = "ns",
+        label_selector: str = "",
+        field_selector: str = "",
+        page_size: int = 500,
+        relist_seconds: float | None = 600.0,
+    ) -> None:
         self.changes: list[tuple[str, str | None, str | None]] = []
         self.problems: list[WatchProblemKind] = []
+        source = WatchSource(CONFIGMAPS, SampleObject, value_of, self._changed, scope, label_selector, field_selector)
         self.informer: Informer[SampleObject, str] = Informer(
             client,
-            WatchSource(CONFIGMAPS, SampleObject, value_of, self._changed, namespace=scope),
+            source,
+            page_size=page_size,
+            relist_seconds=relist_seconds,
+            rng=random.Random(1),  # noqa: S311 - it must repeat
             on_problem=self._problem,
-            rng=random.Random(1),
-            **options,
         )
         self._news = asyncio.Event()
 
