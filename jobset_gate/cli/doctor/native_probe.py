@@ -101,7 +101,12 @@ async def _bound(client: Client, namespace: str, canary: str, count: int, patien
         if len(nodes) >= count:
             enough.set()
 
-    informer = Informer(client, WatchSource(PODS, _Pod, lambda pod: pod, on_change, namespace=namespace, label_selector=f"{names.CANARY}={canary}"))  # fmt: skip
+    informer = Informer(
+        client,
+        WatchSource(
+            PODS, _Pod, lambda pod: pod, on_change, namespace=namespace, label_selector=f"{names.CANARY}={canary}"
+        ),
+    )
     watching = asyncio.create_task(informer.run())
     try:
         async with asyncio.timeout(patience):
