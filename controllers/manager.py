@@ -21,7 +21,7 @@ from controllers.barrier import informers as watches
 from controllers.barrier.cache import GangCache
 from controllers.barrier.conditions import PROGRESS_INTERVAL, ConditionWriter
 from controllers.barrier.crd_reconciler import CrdMetrics, CrdReconciler
-from controllers.barrier.gang_key import GangKey
+from jobset_gate.barrier.model import GangKey
 from controllers.barrier.live_reader import LiveReader
 from controllers.barrier.metrics import GangMetrics
 from controllers.barrier.reconciler import GangReconciler

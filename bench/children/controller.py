@@ -13,7 +13,7 @@ from bench.children import command_loop, recording
 from bench.children.command_loop import Json
 from bench.children.loop_lag import LoopLag
 from bench.children.recording import RECORDING
-from controllers.barrier.gang_key import GangKey
+from jobset_gate.barrier.model import GangKey
 from controllers.manager import Manager, ManagerOptions
 from jobset_gate import names
 from jobset_gate.barrier import wire

@@ -18,7 +18,7 @@ from typing_extensions import override
 from bench.children.command_loop import Json
 from controllers import manager as its_manager
 from controllers.barrier.cache import GangCache
-from controllers.barrier.gang_key import GangKey
+from jobset_gate.barrier.model import GangKey
 from controllers.barrier.verdict_store import VerdictStore
 from jobset_gate.barrier import wire
 from jobset_gate.barrier.model import ConfigMapSeen, GangSnapshot, PodSeen

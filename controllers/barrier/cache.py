@@ -1,17 +1,17 @@
-"""What the informers know, kept by gang: changes come in, keys of gangs to look at go out.
+"""Cache of gangs, joined from the informers of JobSets, Jobs, pods and ConfigMaps. It enqueues gangs that changed.
 
-A pass over a gang costs time in proportion to its pods, so not every pod event may cause one: a gang that lacks k
-slots cannot become complete before k more pods have started. Until then passes are made at leisure, for the progress
-that people see; the k-th start wakes the gang at once, be it reported by a kubelet or announced by the pod itself. Once
-the gang is decided, only a pod that has not heard of it is in any hurry. The hint never decides anything: every pass
-counts anew.
+A pass costs time in proportion to the gang's pods, so not every pod event causes one at once: a gang with k missing
+slots cannot become complete before k more pods have started. Until then events only cause a delayed pass, to report
+progress. After the verdict only a pod that has not received it needs a pass soon. Every pass counts from scratch, so
+these delays never decide anything.
 """
 
 from collections.abc import Callable, Container, Iterator
+from dataclasses import dataclass, field
 
-from controllers.barrier.gang_entry import GangEntry
-from controllers.barrier.gang_key import GangKey
+from jobset_gate.barrier.model import GangKey
 from jobset_gate.barrier import verdict_codec
+from jobset_gate.barrier.integrity import has_started, was_edited
 from jobset_gate.barrier.model import (
     BarrierStage,
     ConfigMapSeen,
@@ -25,17 +25,95 @@ from jobset_gate.barrier.model import (
 from jobset_gate.runtime.store import ObjectChange
 
 PROGRESS_DELAY = 1.0
-"""Seconds within which a change that cannot complete a gang is looked at."""
+"""Seconds to a pass after a change that cannot complete the gang."""
 
 LATE_POD_DELAY = 0.25
-"""Seconds within which a pod is looked at that waits for a decision taken already: with all the others that do."""
+"""Seconds to a pass for pods that wait though their gang is decided: one pass for all of them."""
 
 Enqueue = Callable[[GangKey], None]
 EnqueueAfter = Callable[[GangKey, float], None]
 
 
+@dataclass(slots=True)
+class GangEntry:
+    """One gang. `config_map` and `jobset` are changed by their setters only."""
+
+    jobset: JobSetSeen | None = None
+    jobs: dict[str, JobSeen] = field(default_factory=dict)
+    pods: dict[str, PodSeen] = field(default_factory=dict)
+    """By UID."""
+    announced: dict[str, float] = field(default_factory=dict)
+    """UIDs of pods with an open request on the gate stream, cached or not, and the time of the first."""
+    config_map: ConfigMapSeen | None = None
+    remembered: Verdict | None = None
+    config_map_conflict: bool = False
+    missing_count: int = 0
+    """Missing slots at the last pass."""
+    starts_since_pass: int = 0
+    """Pods that started since that pass."""
+
+    @property
+    def is_empty(self) -> bool:
+        """True if no object of the gang is left."""
+        return (
+            self.jobset is None and not self.jobs and not self.pods and self.config_map is None and not self.announced
+        )
+
+    def set_jobset(self, jobset: JobSetSeen | None) -> None:
+        self.jobset = jobset
+        self._update_remembered()
+
+    def set_config_map(self, gate: ConfigMapSeen | None) -> None:
+        self.config_map = gate
+        self._update_remembered()
+
+    @property
+    def trusted_verdict(self) -> Verdict | None:
+        """The verdict in the gang's ConfigMap, unless it may be forged."""
+        kept = self._stored_verdict
+        return kept if kept is not None and kept == self.remembered else None
+
+    def snapshot(self) -> GangSnapshot | None:
+        """None without a JobSet."""
+        if self.jobset is None:
+            return None
+        return GangSnapshot(
+            jobset=self.jobset,
+            jobs=tuple(self.jobs.values()),
+            pods=tuple(self.pods.values()),
+            config_map=self.config_map,
+            remembered=self.remembered,
+            config_map_conflict=self.config_map_conflict,
+            announced=dict(self.announced),
+        )
+
+    @property
+    def _stored_verdict(self) -> Verdict | None:
+        """The verdict in the ConfigMap of this JobSet."""
+        jobset, gate = self.jobset, self.config_map
+        return gate.verdict if jobset is not None and gate is not None and gate.jobset_uid == jobset.uid else None
+
+    def _update_remembered(self) -> None:
+        """Remembers the ConfigMap's verdict if it is the first of a generation that has started."""
+        kept, known = self._stored_verdict, self.remembered
+        if kept is None or self.jobset is None or was_edited(kept, self.jobset, known) or _older(kept, known):
+            return
+        if has_started(kept.generation, self.jobset, self.pods.values()):
+            self.remembered = kept
+
+
+def _older(one: Verdict, other: Verdict | None) -> bool:
+    if other is None or other.generation.uid != one.generation.uid:
+        return False
+    return (one.generation.attempt, one.generation.epoch) < (other.generation.attempt, other.generation.epoch)
+
+
 class GangCache:
-    """Gangs, joined from four informers' changes. Its handlers are synchronous and cheap."""
+    """The handlers are synchronous and cheap.
+
+    `delivered`: gang and UID of pods that received their verdict on the gate stream. `on_change` is called after every
+    change of a gang.
+    """
 
     def __init__(
         self,
@@ -44,10 +122,6 @@ class GangCache:
         delivered: Container[tuple[GangKey, str]] = (),
         on_change: Enqueue = lambda _: None,
     ) -> None:
-        """`told`: gang and UID of the pods that were told their verdict on the gate stream.
-
-        `touched` hears of every change, for whoever shows gangs and decides nothing.
-        """
         self._enqueue, self._enqueue_after, self._delivered, self._on_change = (
             enqueue,
             enqueue_after,
@@ -56,10 +130,8 @@ class GangCache:
         )
         self._gangs: dict[GangKey, GangEntry] = {}
 
-    # --- Changes ---------------------------------------------------------------------------------------------------
-
     def on_jobset(self, change: ObjectChange[JobSetSeen]) -> None:
-        """A JobSet with a config came, changed or went."""
+        """Handler of JobSets with a config."""
         key = GangKey(*change.key)
         gang = self._entry(key)
         if change.old is not None and change.new is not None and change.old.uid != change.new.uid:
@@ -71,12 +143,12 @@ class GangCache:
         self._drop_if_empty(key, gang)
 
     def on_job(self, change: ObjectChange[JobSeen]) -> None:
-        """A gated Job came, changed in a way that matters, or went."""
+        """Handler of gated Jobs."""
         seen = change.new or change.old
         if seen is None or change.old == change.new:
             return
         if change.old is not None and change.old.gang != seen.gang:
-            self.on_job(ObjectChange(change.key, change.old, None))  # the name is one of another gang by now
+            self.on_job(ObjectChange(change.key, change.old, None))  # a Job of that name now belongs to another gang
         key = GangKey(seen.namespace, seen.gang)
         gang = self._entry(key)
         if change.new is None:
@@ -88,13 +160,13 @@ class GangCache:
         self._drop_if_empty(key, gang)
 
     def on_pod(self, change: ObjectChange[PodSeen]) -> None:
-        """A gated pod came, changed or went."""
+        """Handler of gated pods."""
         old, new = change.old, change.new
         seen = new or old
         if seen is None or old == new:
             return
         if old is not None and old.gang != seen.gang:
-            self.on_pod(ObjectChange(change.key, old, None))  # it counts there no more, whoever has moved it
+            self.on_pod(ObjectChange(change.key, old, None))  # its labels now name another gang
             old = None
         key = GangKey(seen.namespace, seen.gang)
         gang = self._entry(key)
@@ -111,7 +183,7 @@ class GangCache:
         self._drop_if_empty(key, gang)
 
     def on_config_map(self, change: ObjectChange[ConfigMapSeen]) -> None:
-        """A ConfigMap of ours came, changed or went; the echo of what we wrote ourselves wakes nobody."""
+        """Handler of verdict ConfigMaps; the event of an own write enqueues nothing."""
         seen = change.new or change.old
         if seen is None:
             return
@@ -128,10 +200,8 @@ class GangCache:
         self._enqueue(key)
         self._drop_if_empty(key, gang)
 
-    # --- What pods say themselves, on the gate stream (A6) -----------------------------------------------------------
-
     def add_announced(self, key: GangKey, pod: str, at: float) -> None:
-        """The pod of this UID holds a request open, since then if it had none; it may not be known yet."""
+        """The pod of this UID, cached or not, has an open request on the gate stream (A6)."""
         gang = self._entry(key)
         if pod in gang.announced:
             return
@@ -142,7 +212,7 @@ class GangCache:
             self._on_pod_started(key, gang, known)
 
     def is_pod_waiting(self, key: GangKey, pod: str) -> bool:
-        """Whether the gang has a pod of this UID that is on a node and has not passed its barrier."""
+        """True if the gang has a bound pod of this UID that has not passed its barrier."""
         gang = self._gangs.get(key)
         known = gang.pods.get(pod) if gang is not None else None
         if gang is None or gang.jobset is None or known is None or known.jobset_uid != gang.jobset.uid:
@@ -150,7 +220,7 @@ class GangCache:
         return known.bound and known.alive and known.stage is not BarrierStage.PASSED
 
     def remove_announced(self, key: GangKey, pod: str) -> None:
-        """It does so no more: the count falls, unless its kubelet has reported the start meanwhile."""
+        """The pod has no open request: the count falls unless its kubelet has reported the start."""
         gang = self._gangs.get(key)
         if gang is None or gang.announced.pop(pod, None) is None:
             return
@@ -159,47 +229,43 @@ class GangCache:
         self._drop_if_empty(key, gang)
 
     def on_delivery_failed(self, key: GangKey) -> None:
-        """A pod was told on the stream, and nothing shows that it has heard: it is to be reached otherwise."""
+        """A verdict sent on the stream was not confirmed: the pod needs a patch."""
         if key in self._gangs:
             self._enqueue_after(key, PROGRESS_DELAY)
 
-    # --- What the reconciler itself found out ------------------------------------------------------------------------
-
     def set_config_map(self, key: GangKey, gate: ConfigMapSeen | None) -> None:
-        """The ConfigMap as it is known after a write or a read of ours; what is news, the informer's store knows."""
+        """The ConfigMap after a write or read of the controller."""
         gang = self._entry(key)
         gang.config_map_conflict = False
         gang.set_config_map(gate)
         self._on_change(key)
-        self._drop_if_empty(key, gang)  # its JobSet may have gone meanwhile
+        self._drop_if_empty(key, gang)  # its JobSet may be gone
 
     def set_config_map_conflict(self, key: GangKey) -> None:
-        """A ConfigMap of that name is not ours (A10)."""
+        """A ConfigMap of that name exists without our label (A10)."""
         gang = self._entry(key)
         gang.config_map_conflict = True
         self._on_change(key)
         self._drop_if_empty(key, gang)
 
     def remember_verdict(self, key: GangKey, verdict: Verdict | None) -> None:
-        """This verdict was the first of its generation, as the API has confirmed."""
+        """The first verdict of its generation, confirmed by the API."""
         gang = self._gangs.get(key)
         if gang is not None:
             gang.remembered = verdict
             self._on_change(key)
 
     def set_missing_count(self, key: GangKey, slots: int) -> None:
-        """So many starts are needed before another pass can find the gang complete."""
+        """Starts needed before another pass can find the gang complete."""
         gang = self._gangs.get(key)
         if gang is None:
             return
         gang.missing_count = slots
         if 0 < slots <= gang.starts_since_pass:
-            self._enqueue(key)  # they came while the pass was under way
-
-    # --- Looking -----------------------------------------------------------------------------------------------------
+            self._enqueue(key)  # they started during the pass
 
     def snapshot(self, key: GangKey) -> GangSnapshot | None:
-        """Everything known of a gang; None if its JobSet is gone or asks for no gang."""
+        """The gang for a pass; None without a JobSet."""
         gang = self._gangs.get(key)
         if gang is None or gang.jobset is None:
             return None
@@ -207,22 +273,22 @@ class GangCache:
         return gang.snapshot()
 
     def peek(self, key: GangKey) -> GangSnapshot | None:
-        """The same for whoever only looks: no pass is made of it, so every start since the last one still counts."""
+        """The gang for readers: unlike `snapshot`, it does not reset the count of starts."""
         gang = self._gangs.get(key)
         return gang.snapshot() if gang is not None else None
 
     def get_jobset(self, key: GangKey) -> JobSetSeen | None:
-        """The gang's JobSet, if it is known."""
+        """The gang's JobSet."""
         gang = self._gangs.get(key)
         return gang.jobset if gang is not None else None
 
     def get_verdict(self, key: GangKey) -> Verdict | None:
-        """The verdict that the gang's own ConfigMap holds, as far as known (A6.1: it is durable)."""
+        """The durable verdict in the gang's ConfigMap (A6.1)."""
         gang = self._gangs.get(key)
         return gang.trusted_verdict if gang is not None else None
 
     def keys(self) -> Iterator[GangKey]:
-        """All gangs whose JobSet is known."""
+        """All gangs with a JobSet."""
         return (key for key, gang in self._gangs.items() if gang.jobset is not None)
 
     def __len__(self) -> int:
@@ -245,7 +311,7 @@ class GangCache:
             self._enqueue_after(key, PROGRESS_DELAY)
 
     def _has_verdict(self, key: GangKey, pod: PodSeen) -> bool:
-        """Whether the verdict that binds it has reached this pod, or is on its way."""
+        """True if the verdict has reached this pod, or is being delivered."""
         if pod.stage is not BarrierStage.RUNNING or (key, pod.uid) in self._delivered:
             return True
         carried = verdict_codec.parse(pod.verdict)

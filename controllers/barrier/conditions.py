@@ -4,7 +4,7 @@ import math
 from collections.abc import Callable
 from datetime import UTC, datetime
 
-from controllers.barrier.gang_key import GangKey
+from jobset_gate.barrier.model import GangKey
 from jobset_gate import names
 from jobset_gate.barrier import messages
 from jobset_gate.barrier.model import ConditionSeen, DesiredCondition, JobSetSeen

@@ -3,7 +3,7 @@
 from collections.abc import Callable, Iterable
 
 from controllers.barrier.cache import GangCache
-from controllers.barrier.gang_key import GangKey
+from jobset_gate.barrier.model import GangKey
 from jobset_gate import names
 from jobset_gate.barrier import decode, wire
 from jobset_gate.barrier.model import ConfigMapSeen

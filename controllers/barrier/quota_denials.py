@@ -1,8 +1,8 @@
-"""Hears what a quota says of pods that nobody makes, while their gang still waits: only Events tell it (A9).
+"""Rejected pod creations of waiting gangs, which only Events report (A9).
 
-Of pods that exist their own status tells why they wait. Those that a quota or an admission refuses never come to be,
-and the Job controller says so in Events alone. They are asked for when a gang has lacked such pods for a while, once
-for all gangs of a namespace.
+A pod that exists shows in its status why it waits. A pod that a ResourceQuota or an admission webhook rejected never
+exists, and the Job controller reports that in FailedCreate Events alone. They are listed per namespace, once a gang has
+missed pods for a while.
 """
 
 import math
@@ -11,61 +11,61 @@ from collections.abc import Callable, Iterable, Mapping
 import msgspec
 import structlog
 
-from controllers.barrier.gang_key import GangKey
+from jobset_gate.barrier.model import GangKey
 from controllers.barrier.live_reader import LiveReader
-from jobset_gate.barrier.missing_model import MissingByReason
-from jobset_gate.barrier.missing_slots import NOT_CREATED_YET
+from jobset_gate.barrier.model import MissingByReason
+from jobset_gate.barrier.missing import NOT_CREATED_YET
 from jobset_gate.barrier.model import GangSnapshot, PendingReason
 from jobset_gate.kube.errors import ApiError, InvalidResponse, Unreachable
 from jobset_gate.runtime.clock import monotonic
 
 FIRST_POLL_AFTER = 10.0
-"""Seconds in which pods are usually made; so long nobody is asked."""
+"""Seconds in which a Job usually creates its pods."""
 POLL_EVERY = 60.0
-"""Seconds between two questions about one namespace."""
+"""Seconds between two lists of a namespace's Events."""
 
 _log = structlog.get_logger(__name__)
 
 
 class QuotaDenials:
-    """What was heard of each namespace. `clock` is one that nobody sets."""
+    """The latest denials of each namespace."""
 
     def __init__(self, live_reader: LiveReader, clock: Callable[[], float] = monotonic) -> None:
-        self._live_reader, self._clock = live_reader, clock
+        self._live_reader, self._monotonic = live_reader, clock
         self._missing_since: dict[GangKey, float] = {}
         self._by_namespace: dict[str, tuple[float, Mapping[str, str]]] = {}
 
     def with_denials(self, seen: GangSnapshot) -> GangSnapshot:
-        """The gang with what is known of its Jobs; mostly that is nothing."""
-        _, words = self._by_namespace.get(seen.jobset.namespace, (0.0, None))
-        if not words:
+        """The snapshot with the known denials of its Jobs."""
+        _, known = self._by_namespace.get(seen.jobset.namespace, (0.0, None))
+        if not known:
             return seen
-        denials = tuple((job.name, words[job.name]) for job in seen.jobs if job.name in words)
+        denials = tuple((job.name, known[job.name]) for job in seen.jobs if job.name in known)
         return msgspec.structs.replace(seen, denials=denials) if denials else seen
 
     async def poll_denials(self, key: GangKey, missing: Iterable[MissingByReason]) -> float | None:
-        """Asks, if this gang has lacked pods for long enough that its Jobs should have made.
+        """Lists denials if the gang has missed pods that its Jobs should have created for long enough.
 
-        Returns the seconds after which to look at it again: 0 if there is news; None if it lacks none.
+        Returns seconds to the next pass: 0 if the denials changed, None if no such pod is missing.
         """
-        if not any(lack.reason == PendingReason.QUOTA_DENIED or lack.message == NOT_CREATED_YET for lack in missing):
+        if not any(it.reason == PendingReason.QUOTA_DENIED or it.message == NOT_CREATED_YET for it in missing):
             self.forget_gang(key)
             return None
-        now = self._clock()
-        at, words = self._by_namespace.get(key.namespace, (-math.inf, {}))
-        wait = max(self._missing_since.setdefault(key, now) + FIRST_POLL_AFTER, at + POLL_EVERY) - now
+        now = self._monotonic()
+        listed_at, known = self._by_namespace.get(key.namespace, (-math.inf, {}))
+        wait = max(self._missing_since.setdefault(key, now) + FIRST_POLL_AFTER, listed_at + POLL_EVERY) - now
         if wait > 0:
             return wait
         try:
-            told: Mapping[str, str] = await self._live_reader.list_denials(key.namespace)
+            denials: Mapping[str, str] = await self._live_reader.list_denials(key.namespace)
         except (ApiError, InvalidResponse, Unreachable) as error:
             _log.warning("events not read, the condition says less", namespace=key.namespace, error=str(error))
-            told = words  # it costs words, nothing else
-        self._by_namespace[key.namespace] = now, told
-        return POLL_EVERY if told == words else 0.0
+            denials = known  # only messages depend on it
+        self._by_namespace[key.namespace] = now, denials
+        return POLL_EVERY if denials == known else 0.0
 
     def forget_gang(self, key: GangKey) -> None:
-        """It lacks no such pods, or is nobody's business any more."""
+        """No such pod is missing, or the gang is gone."""
         if self._missing_since.pop(key, None) is not None and not any(
             it.namespace == key.namespace for it in self._missing_since
         ):

@@ -1,4 +1,4 @@
-"""The reconciler of gangs: observe, decide, act."""
+"""Reconciles one gang: snapshot, confirm, decide, act, requeue."""
 
 import asyncio
 from collections.abc import Callable, Iterator
@@ -7,7 +7,6 @@ import msgspec
 import structlog
 
 from controllers.barrier.cache import GangCache
-from controllers.barrier.gang_key import GangKey
 from controllers.barrier.live_reader import LiveReader
 from controllers.barrier.metrics import GangMetrics
 from controllers.barrier.quota_denials import QuotaDenials
@@ -15,16 +14,16 @@ from controllers.barrier.status import GangStatusWriter
 from controllers.barrier.stream.registry import WaiterRegistry
 from controllers.barrier.verdict_patcher import VerdictPatcher
 from controllers.barrier.verdict_store import ConfigMapConflict, VerdictStore
-from jobset_gate import names
 from jobset_gate.barrier import count
-from jobset_gate.barrier.decide import decide, is_plausible_clock
-from jobset_gate.barrier.integrity import needs_verification
+from jobset_gate.barrier.confirm import MAX_POD_WATCH_SILENCE, Read, next_read
+from jobset_gate.barrier.decide import Facts, decide_on, is_plausible_clock
 from jobset_gate.barrier.model import (
     BarrierStage,
     Blocked,
     Decide,
     Decision,
     Enforce,
+    GangKey,
     GangSnapshot,
     Generation,
     Ignore,
@@ -38,19 +37,11 @@ from jobset_gate.runtime.workqueue import Requeue
 _log = structlog.get_logger(__name__)
 
 REQUEUE = 0.0
-"""Come back at once."""
-
-MAX_POD_WATCH_SILENCE = 10.0
-"""Seconds without a sign of life from the watch of pods, after which a release needs a look at the API.
-
-A pod's last start mostly comes through that watch, so this costs nothing. It is for a start that is announced on the
-gate stream while the watch is half open, and would count pods that are gone. From the binding of a pod to its barrier,
-with something of each step in the watch, mostly fewer seconds pass than these; a look costs a list of the gang's pods.
-"""
+"""Requeue at once."""
 
 
 class GangReconciler:
-    """One pass over one gang. Safe to be interrupted between any two of its writes."""
+    """Safe to interrupt between any two writes."""
 
     def __init__(
         self,
@@ -63,10 +54,7 @@ class GangReconciler:
         live_reader: LiveReader,
         metrics: GangMetrics,
         now: Callable[[], float],
-        pod_watch_silence: Callable[[], float] = lambda: 0.0,
     ) -> None:
-        """`silent`: seconds since the watch of pods has last shown any sign of life."""
-        self._pod_watch_silence = pod_watch_silence
         self._cache, self._verdict_store = cache, verdict_store
         self._waiters, self._patcher = waiters, patcher
         self._status, self._live_reader, self._metrics = status, live_reader, metrics
@@ -74,60 +62,66 @@ class GangReconciler:
         self._now = now
 
     async def reconcile(self, key: GangKey) -> float | None:
-        """Looks at a gang once. Returns the seconds after which to look again without being asked, if any."""
+        """One pass over one gang. Returns seconds to the next pass, None if only an event causes one."""
         seen = self._cache.snapshot(key)
         self._waiters.drop_stale_requests(key)
         if seen is None:
             self._forget_gang(key)
             return None
-        if seen.config_map_conflict:
-            seen = await self._recheck_config_map_conflict(key, seen)
-        if needs_verification(seen):
-            seen = self._with_cached(key, await self._live_reader.verify_config_map(seen))
-            self._cache.remember_verdict(key, seen.remembered)
-        seen = self._quota_denials.with_denials(seen)
-        decision = decide(seen, self._now())
-        if isinstance(decision, Decide | Wait | Enforce) and not _is_config_map_canonical(seen):
-            # Somebody may have taken away the ConfigMap with a verdict in it, of which this view does not know yet. Or
-            # it went with its JobSet.
-            seen = self._with_cached(key, await self._live_reader.refresh_condition(seen))
-            decision = decide(seen, self._now())
-        looked = isinstance(decision, Decide) and self._needs_refresh(decision)
-        if isinstance(decision, Decide) and looked:
-            # The verdict of a timeout is the last thing that names the missing: worth asking for reasons as well.
-            live = await self._live_reader.refresh(seen, reasons=decision.verdict.cause == names.REASON_TIMED_OUT)
-            seen = msgspec.structs.replace(self._with_cached(key, live), jobs=live.jobs, pods=live.pods)
-            decision = decide(seen, self._now())
+        facts, reads = await self._confirm(key, self._quota_denials.with_denials(seen))
+        decision = decide_on(facts)
         try:
-            again = await self._act(key, seen, decision)
+            requeue_after = await self._act(key, facts.seen, decision)
         except ConfigMapConflict:
             return REQUEUE
-        except Forbidden as refused:
-            if is_namespace_terminating(refused):
-                return None  # the namespace goes, and its gangs with it (A10)
+        except Forbidden as error:
+            if is_namespace_terminating(error):
+                return None  # the gang is deleted with its namespace (A10)
             raise
-        if looked and isinstance(decision, Wait):
-            # The watch shows another gang than there is, so nothing of it may come to wake this one.
-            return MAX_POD_WATCH_SILENCE if again is None else min(MAX_POD_WATCH_SILENCE, again)
-        return again
+        if Read.PODS in reads and isinstance(decision, Wait):
+            # The cache differs from the API, so no event may follow that enqueues the gang.
+            return min(MAX_POD_WATCH_SILENCE, MAX_POD_WATCH_SILENCE if requeue_after is None else requeue_after)
+        return requeue_after
 
-    def _needs_refresh(self, decision: Decide) -> bool:
-        """Whether what the watches show is too little to decide on."""
-        cause = decision.verdict.cause
-        if cause == names.REASON_TIMED_OUT:
-            return True
-        return cause == names.REASON_STARTED and self._pod_watch_silence() > MAX_POD_WATCH_SILENCE
+    async def _confirm(self, key: GangKey, seen: GangSnapshot) -> tuple[Facts, set[Read]]:
+        """The facts after the live reads that the decision on them needs, and which reads those were."""
+        facts = Facts(seen, self._now())
+        reads: set[Read] = set()
+        while (read := next_read(facts, self._live_reader.pod_watch_silence(), reads)) is not None:
+            reads.add(read)
+            facts = Facts(await self._read_live(key, facts, read), self._now())
+        return facts, reads
 
-    def _with_cached(self, key: GangKey, asked: GangSnapshot) -> GangSnapshot:
-        """JobSet, Jobs and pods as they are known after the API was asked, which may have taken long.
+    async def _read_live(self, key: GangKey, facts: Facts, read: Read) -> GangSnapshot:
+        seen = facts.seen
+        match read:
+            case Read.CONFIG_MAP:
+                try:
+                    config_map = await self._verdict_store.get_config_map(key)
+                except ConfigMapConflict:
+                    return seen
+                seen = msgspec.structs.replace(seen, config_map=config_map, config_map_conflict=False)
+                return self._with_cached(key, seen)
+            case Read.JOBSET:
+                verified = await self._live_reader.verify_config_map(seen)
+                if verified.remembered is not seen.remembered:
+                    self._cache.remember_verdict(key, verified.remembered)
+                return self._with_cached(key, verified)
+            case Read.PODS:
+                # The message of a timeout names the missing pods, so their Events are worth a read.
+                live = await self._live_reader.refresh(seen, reasons=not facts.count.complete)
+                return msgspec.structs.replace(self._with_cached(key, live), jobs=live.jobs, pods=live.pods)
 
-        The ConfigMap stays as it was: the write of another one is refused. Raises LookAgain without the JobSet.
+    def _with_cached(self, key: GangKey, live: GangSnapshot) -> GangSnapshot:
+        """A snapshot after a slow read, with what the cache has learnt of JobSet, Jobs and pods in the meantime.
+
+        The ConfigMap is not updated: writing another version is a conflict. Raises Requeue if the JobSet is gone.
         """
         now = self._cache.peek(key)
-        if now is None or now.jobset.uid != asked.jobset.uid:
-            raise Requeue(f"the JobSet {key} went while the API was asked about it")
-        jobset = msgspec.structs.replace(now.jobset, condition=asked.jobset.condition)
-        return msgspec.structs.replace(asked, jobset=jobset, jobs=now.jobs, pods=now.pods, announced=now.announced)
+        if now is None or now.jobset.uid != live.jobset.uid:
+            raise Requeue(f"the JobSet {key} was deleted during a live read")
+        jobset = msgspec.structs.replace(now.jobset, condition=live.jobset.condition)
+        return msgspec.structs.replace(live, jobset=jobset, jobs=now.jobs, pods=now.pods, announced=now.announced)
 
     async def _act(self, key: GangKey, seen: GangSnapshot, decision: Decision) -> float | None:
         self._cache.set_missing_count(key, decision.missing_count if isinstance(decision, Wait) else 0)
@@ -147,19 +141,19 @@ class GangReconciler:
                 return await self._enforce(key, seen, decision, fresh=False)
 
     async def _wait(self, key: GangKey, seen: GangSnapshot, decision: Wait) -> float | None:
-        kept = seen.config_map if seen.config_map and seen.config_map.jobset_uid == seen.jobset.uid else None
-        clock = decision.clock or (kept.waiting_since if kept else None)
+        stored = seen.config_map if seen.config_map and seen.config_map.jobset_uid == seen.jobset.uid else None
+        clock = decision.clock or (stored.waiting_since if stored else None)
         if clock is not None and not is_plausible_clock(clock, seen.jobset, self._now()):
             clock = None
-        # A verdict on an older generation stays: it binds nobody younger, and a pod of its own may still read it.
+        # A verdict on an older generation stays: it binds no newer pod, and a pod of its own may still read it.
         await self._verdict_store.ensure_config_map(seen, decision.verdict, clock)
         if seen.jobset.suspended:
             self._metrics.clear_gang(key)
         else:
             self._metrics.on_waiting(key, seen, decision)
         self._status.set_desired(seen.jobset, decision.condition)
-        listen = await self._quota_denials.poll_denials(key, decision.missing)
-        return min((it for it in (decision.requeue_after, listen) if it is not None), default=None)
+        poll_after = await self._quota_denials.poll_denials(key, decision.missing)
+        return min((it for it in (decision.requeue_after, poll_after) if it is not None), default=None)
 
     async def _decide(self, key: GangKey, seen: GangSnapshot, decision: Decide) -> float | None:
         await self._verdict_store.ensure_config_map(seen, decision.verdict, decision.clock)
@@ -168,32 +162,24 @@ class GangReconciler:
         self._metrics.on_decided(key, seen, decision, now)
         verdict = decision.verdict
         _log.info("decided", verdict=verdict.kind.value, cause=verdict.cause, why=verdict.message)
-        await asyncio.sleep(0)  # each of these goes over all pods: between them others get their turn
-        stand = Enforce(verdict=decision.verdict, clock=decision.clock, condition=decision.condition)
-        return await self._enforce(key, seen, stand, fresh=True)
+        await asyncio.sleep(0)  # each step is linear in the pods: let other tasks run in between
+        enforce = Enforce(verdict=decision.verdict, clock=decision.clock, condition=decision.condition)
+        return await self._enforce(key, seen, enforce, fresh=True)
 
     async def _enforce(self, key: GangKey, seen: GangSnapshot, decision: Enforce, *, fresh: bool) -> float | None:
-        """The verdict is taken: keep it, spread it, and only then speak of it (A6.3)."""
+        """Keeps the durable verdict, delivers it, and only then reports it (A6.3)."""
         if not fresh:
             await self._verdict_store.ensure_config_map(seen, decision.verdict, decision.clock)
             await self._waiters.answer_requests(key, decision.verdict)
         self._quota_denials.forget_gang(key)
-        straggling = self._patcher.set_waiting_pods(
+        requeue_after = self._patcher.set_waiting_pods(
             key, _waiting_pods(seen, decision.verdict), decision.verdict, fresh=fresh
         )
         generation = decision.verdict.generation
         self._status.set_desired(seen.jobset, decision.condition, f"{generation.attempt}.{generation.epoch}")
         await asyncio.sleep(0)
         self._metrics.on_enforced(key, seen, decision.verdict)
-        return straggling
-
-    async def _recheck_config_map_conflict(self, key: GangKey, seen: GangSnapshot) -> GangSnapshot:
-        """Nothing tells us when somebody else's ConfigMap goes: look whether it is still in the way."""
-        try:
-            gate = await self._verdict_store.get_config_map(key)
-        except ConfigMapConflict:
-            return seen
-        return self._with_cached(key, msgspec.structs.replace(seen, config_map=gate, config_map_conflict=False))
+        return requeue_after
 
     def _quiesce(self, key: GangKey) -> None:
         self._patcher.forget_gang(key)
@@ -204,11 +190,6 @@ class GangReconciler:
     def _forget_gang(self, key: GangKey) -> None:
         self._quiesce(key)
         self._status.forget_gang(key)
-
-
-def _is_config_map_canonical(seen: GangSnapshot) -> bool:
-    """Whether its ConfigMap is there, and is as one of us has written it."""
-    return seen.config_map is not None and seen.config_map.canonical and seen.config_map.jobset_uid == seen.jobset.uid
 
 
 def _waiting_pods(seen: GangSnapshot, verdict: Verdict) -> Iterator[PodSeen]:

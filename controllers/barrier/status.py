@@ -11,7 +11,7 @@ from dataclasses import dataclass
 import structlog
 
 from controllers.barrier.conditions import PROGRESS_INTERVAL, ConditionWriter
-from controllers.barrier.gang_key import GangKey
+from jobset_gate.barrier.model import GangKey
 from jobset_gate import names
 from jobset_gate.barrier.model import DesiredCondition, JobSetSeen
 from jobset_gate.kube.errors import ApiError, InvalidResponse, Unreachable, is_namespace_terminating

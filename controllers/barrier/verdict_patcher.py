@@ -14,7 +14,7 @@ from types import MappingProxyType
 
 import structlog
 
-from controllers.barrier.gang_key import GangKey
+from jobset_gate.barrier.model import GangKey
 from jobset_gate import names
 from jobset_gate.barrier import verdict_codec
 from jobset_gate.barrier.model import PodSeen, Verdict

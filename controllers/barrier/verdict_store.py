@@ -1,14 +1,13 @@
-"""Keeps a gang's ConfigMap: creates it, and changes it by compare-and-swap only (A6.1, A10).
+"""Stores verdicts in ConfigMaps, one per gang, by compare-and-swap (A6.1, A10).
 
-The write that puts a verdict into it is the decision. Everything here may be interrupted anywhere: a successor finds
-either the old content or the new one.
+The write of a verdict is the decision. After a crash at any point the ConfigMap holds the old content or the new one.
 """
 
 from collections.abc import Mapping
 from typing import Any
 
 from controllers.barrier.cache import GangCache
-from controllers.barrier.gang_key import GangKey
+from jobset_gate.barrier.model import GangKey
 from jobset_gate import names
 from jobset_gate.barrier import decode, verdict_codec, wire
 from jobset_gate.barrier.model import ConfigMapSeen, GangSnapshot, JobSetSeen, Verdict, WaitingSince
@@ -21,22 +20,22 @@ from jobset_gate.runtime.workqueue import Requeue
 
 
 class ConfigMapConflict(Requeue):
-    """A ConfigMap with the gang's name exists and is not ours."""
+    """A ConfigMap with the gang's name exists without our label."""
 
 
 class VerdictStore:
-    """The ConfigMaps of all gangs. What its reads and writes show goes to the witness, who knows what is news.
+    """The ConfigMaps of all gangs; reads and writes update the informer's store.
 
-    `client` repeats nothing: what it would send again was decided before the last count (faults.md 9).
+    `client` does not retry: a retried write would carry a decision older than the last count.
     """
 
     def __init__(self, client: Client, index: GangCache, witness: MutationCache[wire.ConfigMap, ConfigMapSeen]) -> None:
         self._client, self._index, self._witness = client, index, witness
 
     async def ensure_config_map(self, seen: GangSnapshot, verdict: Verdict | None, clock: WaitingSince | None) -> None:
-        """Makes the gang's ConfigMap hold this verdict and this clock. No write if it does.
+        """Creates or replaces the gang's ConfigMap unless it has this content.
 
-        Raises LookAgain when another writer was faster, ForeignGate when the name is taken by something not ours.
+        Raises Requeue on a conflict, ConfigMapConflict if an unrelated ConfigMap has the name.
         """
         key = GangKey(seen.jobset.namespace, seen.jobset.name)
         gate = seen.config_map
@@ -52,7 +51,7 @@ class VerdictStore:
         await self._replace(key, seen.jobset, gate, wanted)
 
     async def get_config_map(self, key: GangKey) -> ConfigMapSeen | None:
-        """The ConfigMap as it stands in the API now; None if there is none. Raises ForeignGate if it is not ours."""
+        """The ConfigMap in the API, None if it does not exist. Raises ConfigMapConflict if it has not our label."""
         name = names.config_map_name(key.name)
         known = self._witness.known_version((key.namespace, name))
         try:
@@ -62,7 +61,7 @@ class VerdictStore:
         gate = self._set_config_map(key, stored)
         if gate is None and decode.config_map(stored) is None:
             self._index.set_config_map_conflict(key)
-            raise ConfigMapConflict(f"the ConfigMap {stored.metadata.name} of gang {key} is not ours")
+            raise ConfigMapConflict(f"the ConfigMap {stored.metadata.name} of gang {key} has not our label")
         return gate
 
     async def _create(
@@ -72,47 +71,47 @@ class VerdictStore:
         try:
             stored = await self._client.create(CONFIGMAPS, body, key.namespace, type=wire.ConfigMap)
         except AlreadyExists as taken:
-            # Ours from before a crash, the winner's of a race, or a stranger's: the API knows.
+            # Created before a crash, by another replica, or unrelated.
             await self.get_config_map(key)
-            raise Requeue(f"the ConfigMap of gang {key} was there already") from taken
+            raise Requeue(f"the ConfigMap of gang {key} exists already") from taken
         self._set_config_map(key, stored)
 
     async def _replace(self, key: GangKey, jobset: JobSetSeen, gate: ConfigMapSeen, data: Mapping[str, str]) -> None:
         body = _body(jobset, data)
-        # The resourceVersion makes it a compare-and-swap, the UID keeps a namesake made meanwhile out of it.
+        # resourceVersion: compare-and-swap. uid: not a ConfigMap that was created again under the same name.
         body["metadata"] |= {"resourceVersion": gate.resource_version, "uid": gate.uid}
         try:
             stored = await self._client.replace(CONFIGMAPS, body, type=wire.ConfigMap)
         except (Conflict, NotFound) as beaten:
             await self.get_config_map(key)
-            raise Requeue(f"the ConfigMap of gang {key} was changed by somebody else") from beaten
+            raise Requeue(f"the ConfigMap of gang {key} was changed by another client") from beaten
         except Invalid as refused:
             if not _is_immutable(refused):
                 raise
-            # Somebody has set `immutable`, or a policy for all ConfigMaps has: made anew it takes what it is to hold.
+            # A user or a policy has set `immutable`: delete the ConfigMap, and create it with the new content.
             await self._delete(key, gate)
-            raise Requeue(f"the ConfigMap of gang {key} was immutable and is made anew") from refused
+            raise Requeue(f"the ConfigMap of gang {key} was immutable and is created again") from refused
         self._set_config_map(key, stored)
 
     async def _remove(self, key: GangKey, jobset: JobSetSeen, gate: ConfigMapSeen) -> None:
-        """Deletes what an earlier JobSet of this name left behind, unless our own view is the old one."""
+        """Deletes the ConfigMap of an earlier JobSet of this name, unless the cached JobSet is the earlier one."""
         try:
             live = await self._client.get(JOBSETS, key.name, key.namespace, type=wire.JobSet)
         except NotFound as gone:
             raise Requeue(f"the JobSet {key} is gone") from gone
         if live.metadata.uid != jobset.uid:
-            raise Requeue(f"the JobSet {key} was made anew")
+            raise Requeue(f"the JobSet {key} was created again")
         await self._delete(key, gate)
 
     async def _delete(self, key: GangKey, gate: ConfigMapSeen) -> None:
-        """This very version of it. Raises LookAgain if it is another by now."""
+        """Deletes this version. Raises Requeue if the ConfigMap has changed."""
         try:
             await self._client.delete(
                 CONFIGMAPS, gate.name, gate.namespace, uid=gate.uid, resource_version=gate.resource_version
             )
         except (Conflict, NotFound) as changed:
             await self.get_config_map(key)
-            raise Requeue(f"the ConfigMap of gang {key} was changed by somebody else") from changed
+            raise Requeue(f"the ConfigMap of gang {key} was changed by another client") from changed
         self._set_absent(key, ObjectVersion(gate.uid, gate.resource_version))
 
     def _set_config_map(self, key: GangKey, stored: wire.ConfigMap) -> ConfigMapSeen | None:
@@ -127,19 +126,19 @@ class VerdictStore:
 
 
 def _is_immutable(refused: Invalid) -> bool:
-    """Whether it is the object that takes no change, and not a policy that lets us make none."""
+    """True if the object is immutable, false if a policy denied the write."""
     return any(as_map(it).get("field") == "immutable" for it in as_list(refused.details.get("causes")))
 
 
 def _body(jobset: JobSetSeen, data: Mapping[str, str]) -> dict[str, Any]:
-    """The whole object: a replace puts edited labels and owners right as well."""
+    """The whole object, so that a replace restores edited labels and owners."""
     return {
         "metadata": {
             "name": names.config_map_name(jobset.name),
             "namespace": jobset.namespace,
             "labels": {names.GATE: names.GATE_VALUE, names.MANAGED_BY_LABEL: names.PROGRAM},
             "annotations": {names.JOBSET_UID: jobset.uid},
-            # No blockOwnerDeletion: a gate must never hold up the deletion of its JobSet (A10).
+            # No blockOwnerDeletion: the ConfigMap must not delay the deletion of its JobSet (A10).
             "ownerReferences": [
                 {
                     "apiVersion": names.JOBSET_API_VERSION,

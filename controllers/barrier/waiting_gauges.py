@@ -7,7 +7,7 @@ from dataclasses import dataclass
 from prometheus_client import CollectorRegistry, Gauge
 
 from controllers.barrier import idle_accelerators
-from controllers.barrier.gang_key import GangKey
+from jobset_gate.barrier.model import GangKey
 from jobset_gate import names
 from jobset_gate.barrier.model import Blocked, GangSnapshot, PendingReason, Wait
 

@@ -7,7 +7,7 @@ from functools import partial
 from aiohttp import web
 from msgspec.structs import replace
 
-from controllers.barrier.gang_key import GangKey
+from jobset_gate.barrier.model import GangKey
 from controllers.statuspage import error_pages, html
 from controllers.statuspage.app import LIST_PATHS, REQUIRED_RIGHT, PageContext
 from controllers.statuspage.auth import AuthenticatedViewer

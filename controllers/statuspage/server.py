@@ -14,7 +14,7 @@ import structlog
 from aiohttp import web
 from prometheus_client import CollectorRegistry
 
-from controllers.barrier.gang_key import GangKey
+from jobset_gate.barrier.model import GangKey
 from controllers.statuspage import app
 from controllers.statuspage.auth import Authenticator
 from controllers.statuspage.detail import DetailHandlers

@@ -6,7 +6,7 @@ from collections import OrderedDict
 from collections.abc import Callable
 from typing import Final
 
-from controllers.barrier.gang_key import GangKey
+from jobset_gate.barrier.model import GangKey
 from controllers.statuspage.timeout_timelines import TimeoutTimelines, timed_out_generation
 from jobset_gate import names
 from jobset_gate.barrier.model import GangSnapshot, Generation, JobSetSeen, Verdict

@@ -3,7 +3,7 @@
 from collections import OrderedDict
 from typing import Final
 
-from controllers.barrier.gang_key import GangKey
+from jobset_gate.barrier.model import GangKey
 from jobset_gate import names
 from jobset_gate.barrier import messages
 from jobset_gate.barrier.model import Generation, JobSetSeen, Verdict, VerdictKind

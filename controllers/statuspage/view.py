@@ -12,7 +12,7 @@ from typing import Any, Final
 import msgspec
 import structlog
 
-from controllers.barrier.gang_key import GangKey
+from jobset_gate.barrier.model import GangKey
 from controllers.statuspage import rows
 from controllers.statuspage.rows import StatusRow
 from controllers.statuspage.source import PageSource

@@ -1,66 +1,88 @@
-"""Counts a gang: how many slots are expected and how many have started (A4).
+"""Counts a gang: expected and started slots (A4).
 
 A slot is (replicatedJob, job index, completion index). Pods are counted by slot, so a replacement beside its
-terminating predecessor is one. Every pass counts from scratch: no running total that could drift. It costs time for
-what is there, not for what is asked for: anybody may write a JobSet of a billion Jobs.
+terminating predecessor is one. Every pass counts from scratch: a running total could drift. The cost is proportional to
+existing Jobs and pods, not to the spec: a user may create a JobSet of a billion Jobs.
 """
 
 from collections.abc import Container, Iterable, Iterator, Sequence
 from dataclasses import dataclass, field
 
-from jobset_gate.barrier.model import BarrierStage, GangCount, GangSnapshot, JobSeen, PodSeen, ReplicatedJobSeen
+from jobset_gate.barrier.model import BarrierStage, GangSnapshot, JobSeen, PodSeen, ReplicatedJobSeen, Value
+
+
+class GangCount(Value, frozen=True):
+    """The count of a gang (A4)."""
+
+    expected: int
+    started: int
+    per_job: tuple[tuple[str, int, int], ...]
+    """(replicatedJob, started, expected)."""
+    epoch: int
+    """Highest epoch of a counted pod; -1 without one."""
+    live_epoch: int
+    """Highest epoch of a live pod; -1 without one."""
+    first_start: float | None
+    """Earliest start of a counted pod of the live epoch; older pods started for an earlier generation."""
+    first_announced: float | None = None
+    """The same of pods that are only announced; by the controller's clock, not in whole seconds."""
+    last_start: float | None = None
+
+    @property
+    def complete(self) -> bool:
+        """Every slot has a started pod or needs none."""
+        return self.started >= self.expected
 
 
 @dataclass(frozen=True, slots=True)
 class JobSlots:
-    """One Job's share of the gang, whether or not that Job exists yet; or that of several that are not there."""
+    """The slots of one Job, existing or not; or of several consecutive Jobs of which nothing exists."""
 
     target: ReplicatedJobSeen
     job_index: int
-    """The job index."""
     job: JobSeen | None
     pods: Sequence[PodSeen]
     suspended: bool
-    """The JobSet or this Job is: no pod of it counts. A Job that became Complete meanwhile is so for good."""
+    """The JobSet or this Job is suspended: no pod counts. A Job that is Complete needs none."""
     announced: Container[str] = ()
-    """UIDs of the pods that hold the gate stream open."""
+    """UIDs of pods with an open request on the gate stream."""
     repeat: int = 1
-    """So many Jobs from this number on, none of which has a Job or a pod yet if there are several."""
+    """Number of consecutive Jobs from `job_index` on; above 1 none of them has a Job or a pod."""
     _started_pods: list[list[PodSeen]] = field(default_factory=list, compare=False, repr=False)
-    """Its started pods once they have been looked for: both who counts and who names the missing ask for them."""
+    """Memo of `started_pods`."""
 
     @property
     def index_count(self) -> int:
-        """How many completion indexes there are; an elastic Job that shrank leaves pods of others behind."""
+        """Number of completion indexes; an elastic Job that shrank leaves pods of other indexes behind."""
         return self.target.pods_per_job if self.target.completions is None else self.target.completions
 
     @property
     def completed_indexes(self) -> frozenset[int]:
-        """Completed indexes."""
+        """Of an Indexed Job."""
         return self.job.completed if self.job is not None else frozenset()
 
     @property
     def required(self) -> int:
-        """Pods it still has to run at once: what has finished needs no pod, in any epoch of the attempt."""
+        """Pods that must run at once: a finished slot needs none, in any epoch of the attempt."""
         if self.job is not None and self.job.complete:
             return 0
         if self.job is None or self.target.completions is None:
             return self.target.pods_per_job
         if self.target.indexed:
-            # Some may be of indexes that an elastic Job no longer has.
+            # An elastic Job may no longer have some of the completed indexes.
             finished = sum(index < self.index_count for index in self.job.completed)
         else:
-            # The Job counts a pod that succeeded a moment later; it must not be counted twice.
+            # status.succeeded lags behind the pods; a pod must not be counted twice.
             finished = max(self.job.succeeded, len(self._succeeded_pods))
         return max(0, min(self.target.parallelism, self.target.completions - finished))
 
     @property
     def missing_count(self) -> int:
-        """Slots of each of its Jobs that are still to be filled: who counts and who names the missing go by this."""
+        """Slots without a started pod, of each of the Jobs."""
         return max(0, self.required - len(self.started_pods()))
 
     def started_pods(self) -> list[PodSeen]:
-        """Its started pods, one per slot that is not done."""
+        """Started pods, one per slot that is not completed."""
         if not self._started_pods:
             self._started_pods.append(self._find_started_pods())
         return self._started_pods[0]
@@ -83,7 +105,7 @@ class JobSlots:
 
     @property
     def _own_pods(self) -> Iterator[PodSeen]:
-        """Pods of this very Job, not of a namesake that it replaces."""
+        """Pods of this Job's UID, not of a deleted Job of the same name."""
         uid = "" if self.job is None else self.job.uid
         return (pod for pod in self.pods if pod.job_uid == uid != "")
 
@@ -93,15 +115,12 @@ class JobSlots:
 
 
 def count_gang(seen: GangSnapshot, job_slots: Iterable[JobSlots] | None = None) -> GangCount:
-    """The count of a gang as it stands. No pod counts while the JobSet or the pod's Job is suspended.
-
-    `parts`: its shares, where they are known already.
-    """
+    """Counts a gang. No pod counts while the JobSet or the pod's Job is suspended."""
     started = dict.fromkeys((target.name for target in seen.jobset.targets), 0)
     counted: list[PodSeen] = []
-    for share in list_job_slots(seen) if job_slots is None else job_slots:
-        started[share.target.name] += share.repeat * (share.target.pods_per_job - share.missing_count)
-        counted += share.started_pods()
+    for slots in list_job_slots(seen) if job_slots is None else job_slots:
+        started[slots.target.name] += slots.repeat * (slots.target.pods_per_job - slots.missing_count)
+        counted += slots.started_pods()
     live_epoch = max((pod.epoch for pod in gang_pods(seen) if pod.alive), default=-1)
     since: list[float] = []
     announced: list[float] = []
@@ -126,15 +145,15 @@ def count_gang(seen: GangSnapshot, job_slots: Iterable[JobSlots] | None = None) 
 
 
 def gang_pods(seen: GangSnapshot) -> Iterator[PodSeen]:
-    """The pods of the gang's present life and restart attempt (A5), at any epoch. An empty UID never matches (A2)."""
+    """The pods of this JobSet UID and restart attempt (A5), of any epoch. An empty UID never matches (A2)."""
     uid, attempt = seen.jobset.uid, seen.jobset.attempt
     return (pod for pod in seen.pods if pod.jobset_uid == uid != "" and pod.attempt == attempt)
 
 
 def list_job_slots(seen: GangSnapshot) -> Iterator[JobSlots]:
-    """The gang Job by Job, in the order of the spec; neighbours of which nothing is there are one."""
+    """The gang's Jobs in the order of the spec; consecutive ones without Job and pods are one JobSlots."""
     jobset = seen.jobset
-    # A Job on its way out has been replaced or will be.
+    # The JobSet controller replaces a Job that is being deleted.
     jobs = {
         (job.replicated_job, job.job_index): job
         for job in seen.jobs
@@ -152,7 +171,7 @@ def list_job_slots(seen: GangSnapshot) -> Iterator[JobSlots]:
         following = 0
         for number in sorted(there.get(target.name, ())):
             if not 0 <= number < target.replicas:
-                continue  # of a Job that the spec has no more
+                continue  # the spec no longer has this Job
             if number > following:
                 yield _absent_jobs(seen, target, following, number)
             job = jobs.get((target.name, number))

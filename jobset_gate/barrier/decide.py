@@ -1,8 +1,7 @@
-"""decide(seen, now): what shall happen to a gang. The function the project exists for.
+"""The decision on a gang: a list of rules, first match wins.
 
-A list of rules, first match wins. Pure: the same facts and the same time give the same decision, whoever asks, so a
-controller that was killed between any two writes is finished by its successor. Whether a decision becomes *the*
-decision is settled by one compare-and-swap write on the ConfigMap (A6.1); who loses it looks again.
+Pure: the same snapshot and time give the same decision in every process, so the next leader completes what a killed one
+began. A decision becomes durable by one compare-and-swap write of the ConfigMap (A6.1); a conflict requeues the gang.
 """
 
 from collections.abc import Callable, Iterable
@@ -16,7 +15,6 @@ from jobset_gate.barrier.model import (
     Decide,
     Decision,
     Enforce,
-    GangCount,
     GangSnapshot,
     Generation,
     Ignore,
@@ -28,73 +26,79 @@ from jobset_gate.barrier.model import (
 )
 
 CONFLICT_RECHECK_SECONDS = 30.0
-"""Seconds until a ConfigMap that is not ours is looked at again; nothing tells us that it went away."""
+"""No watch shows ConfigMaps without our label, so a conflict is read again after this time."""
 
 _MAX_CLOCK_SKEW = 600.0
-"""Seconds by which another controller's clock may be ahead of ours (faults.md 12): one that is later is an edit."""
+"""Seconds by which another replica's clock may be ahead; a gang's clock that is later was edited."""
 
 _WHOLE_SECOND = 1.0
-"""Kubelets report whole seconds, rounded down: a pod started up to this much later than its status says."""
+"""Kubelets round start times down to seconds."""
 
 
 def decide(seen: GangSnapshot, now: float) -> Decision:
-    """The decision on one gang. `now` in seconds since the epoch, by the controller's clock."""
-    facts = _Input(seen, now)
-    for rule in RULES:
-        decision = rule(facts)
-        if decision is not None:
-            return decision
-    return _waiting(facts)
+    """The decision on one gang. `now`: seconds since the epoch by the controller's clock."""
+    return decide_on(Facts(seen, now))
 
 
 def is_plausible_clock(clock: WaitingSince, jobset: JobSetSeen, now: float) -> bool:
-    """Whether a clock of this JobSet can show this time; anything else is an edit.
+    """False for a time that no controller writes as this JobSet's clock.
 
-    No nearer bounds: the pods that began it may be gone, and nodes' clocks may differ.
+    The bounds are wide: the pods that started the clock may be gone, and nodes' clocks may differ.
     """
     return jobset.created <= clock.at <= max(jobset.created, now + _MAX_CLOCK_SKEW)
 
 
-class _Input:
-    """What the rules ask for, counted once."""
+class Facts:
+    """A snapshot, counted once: the input of all rules."""
 
     def __init__(self, seen: GangSnapshot, now: float) -> None:
         self.seen, self.now = seen, now
-        self.shares = tuple(count.list_job_slots(seen))
-        self.tally: GangCount = count.count_gang(seen, self.shares)
-        self.epoch = self.tally.live_epoch if self.tally.live_epoch >= 0 else seen.jobset.epoch
+        self.job_slots = tuple(count.list_job_slots(seen))
+        self.count = count.count_gang(seen, self.job_slots)
+        self.epoch = self.count.live_epoch if self.count.live_epoch >= 0 else seen.jobset.epoch
         self.recorded = recorded_verdict(seen)
         self.clock = self._clock()
         self.deadline = self._deadline()
+
+    @property
+    def standing(self) -> Verdict | None:
+        """The verdict that stands for the present generation."""
+        verdict = self.recorded
+        return verdict if verdict is not None and _is_current(verdict, self) else None
+
+    @property
+    def is_due(self) -> bool:
+        """True after the timeout."""
+        return self.deadline is not None and self.now >= self.deadline
 
     def generation(self, epoch: int) -> Generation:
         return Generation(self.seen.jobset.uid, self.seen.jobset.attempt, epoch)
 
     def _clock(self) -> WaitingSince | None:
-        """The generation's clock: the one kept, else from its first started pod (A7)."""
-        kept = self.seen.config_map.waiting_since if self._gate_is_ours() and self.seen.config_map else None
+        """The generation's clock: the stored one, else the start of its first pod (A7)."""
+        kept = self.seen.config_map.waiting_since if self._has_own_config_map() and self.seen.config_map else None
         current = self.generation(self.epoch)
         if kept is not None:
             if _is_of_later_attempt(kept.generation, current):
                 return kept
             if kept.generation.covers(current) and is_plausible_clock(kept, self.seen.jobset, self.now):
                 return kept
-        # What has finished in an earlier generation is no started pod: after a resume the nodes may take their time.
-        if self.tally.epoch < 0 or self.seen.jobset.suspended:
+        # Slots completed in an earlier generation start no clock: nodes may come late after a resume.
+        if self.count.epoch < 0 or self.seen.jobset.suspended:
             return None
         if (
             self.recorded is not None
             and self.recorded.generation.covers(current)
             and current != self.recorded.generation
         ):
-            return None  # a pod of an epoch that a younger verdict has decided along
+            return None  # a newer verdict covers this epoch
         return WaitingSince(generation=current, at=max(self.seen.jobset.created, min(self._first_starts())))
 
     def _first_starts(self) -> Iterable[float]:
-        if self.tally.first_start is not None:
-            yield self.tally.first_start + _WHOLE_SECOND
-        if self.tally.first_announced is not None:
-            yield self.tally.first_announced
+        if self.count.first_start is not None:
+            yield self.count.first_start + _WHOLE_SECOND
+        if self.count.first_announced is not None:
+            yield self.count.first_announced
         yield self.now
 
     def _deadline(self) -> float | None:
@@ -102,65 +106,64 @@ class _Input:
         if timeout is None or clock is None or self.seen.jobset.suspended:
             return None
         if _is_of_later_attempt(clock.generation, self.generation(self.epoch)):
-            return None  # it times the pods of another attempt
+            return None  # the clock of another attempt
         return clock.at + timeout
 
-    def _gate_is_ours(self) -> bool:
+    def _has_own_config_map(self) -> bool:
         return self.seen.config_map is not None and self.seen.config_map.jobset_uid == self.seen.jobset.uid
 
 
 # --- The rules -------------------------------------------------------------------------------------------------------
 
 
-def _not_managed(facts: _Input) -> Decision | None:
+def _not_managed(facts: Facts) -> Decision | None:
     jobset = facts.seen.jobset
     return Ignore() if jobset.deleting or jobset.finished or jobset.managed_elsewhere else None
 
 
-def _gate_missing(facts: _Input) -> Decision | None:
+def _gate_missing(facts: Facts) -> Decision | None:
     targets = facts.seen.jobset.targets
     if targets and all(target.has_barrier or not target.expected for target in targets):
         return None
     return Blocked(condition=messages.gate_missing(facts.seen))
 
 
-def _config_map_conflict(facts: _Input) -> Decision | None:
+def _config_map_conflict(facts: Facts) -> Decision | None:
     if not facts.seen.config_map_conflict:
         return None
     return Blocked(condition=messages.config_map_conflict(facts.seen), requeue_after=CONFLICT_RECHECK_SECONDS)
 
 
-def _suspended(facts: _Input) -> Decision | None:
-    """Nothing counts, no clock runs; an older verdict stays where it is, and binds nobody younger."""
+def _suspended(facts: Facts) -> Decision | None:
+    """No pod counts and no clock runs; an older verdict stays in the ConfigMap and binds no newer generation."""
     return _waiting(facts) if facts.seen.jobset.suspended else None
 
 
-def _decided(facts: _Input) -> Decision | None:
-    """Once satisfied: a verdict stands for its generation, whatever happens to single pods afterwards (A5)."""
-    verdict = facts.recorded
-    if verdict is None or not _is_current(verdict, facts):
+def _decided(facts: Facts) -> Decision | None:
+    """A verdict stands for its generation, whatever happens to single pods afterwards (A5)."""
+    if facts.standing is None:
         return None
-    return Enforce(verdict=verdict, clock=facts.clock, condition=messages.decided(verdict))
+    return Enforce(verdict=facts.standing, clock=facts.clock, condition=messages.decided(facts.standing))
 
 
-def _bypassed(facts: _Input) -> Decision | None:
+def _bypassed(facts: Facts) -> Decision | None:
     if not facts.seen.jobset.bypass:
         return None
     epoch = max(facts.epoch, facts.seen.jobset.epoch)
-    return _release(facts, epoch, names.REASON_BYPASSED, messages.bypassed(facts.tally))
+    return _release(facts, epoch, names.REASON_BYPASSED, messages.bypassed(facts.count))
 
 
-def _all_started(facts: _Input) -> Decision | None:
-    """Before the timeout's rule: a gang whose last pod came in the same instant is complete (faults.md 11)."""
-    if not facts.tally.complete:
+def _all_started(facts: Facts) -> Decision | None:
+    """Before the timeout's rule: a gang whose last pod starts in the same instant is complete."""
+    if not facts.count.complete:
         return None
-    epoch = facts.tally.epoch if facts.tally.epoch >= 0 else facts.epoch
-    return _release(facts, epoch, names.REASON_STARTED, messages.started(facts.tally))
+    epoch = facts.count.epoch if facts.count.epoch >= 0 else facts.epoch
+    return _release(facts, epoch, names.REASON_STARTED, messages.started(facts.count))
 
 
-def _timed_out(facts: _Input) -> Decision | None:
+def _timed_out(facts: Facts) -> Decision | None:
     timeout, clock = facts.seen.jobset.config.timeout, facts.clock
-    if timeout is None or clock is None or facts.deadline is None or facts.now < facts.deadline:
+    if timeout is None or clock is None or not facts.is_due:
         return None
     releases = facts.seen.jobset.releases_on_timeout
     verdict = Verdict(
@@ -168,57 +171,73 @@ def _timed_out(facts: _Input) -> Decision | None:
         generation=facts.generation(max(facts.epoch, clock.generation.epoch)),
         cause=names.REASON_TIMED_OUT,
         message=messages.timed_out(
-            facts.tally, timeout, missing_by_reason(facts.seen, facts.shares), releases=releases
+            facts.count, timeout, missing_by_reason(facts.seen, facts.job_slots), releases=releases
         ),
     )
     return Decide(verdict=verdict, clock=clock, condition=messages.decided(verdict))
 
 
-RULES: tuple[Callable[[_Input], Decision | None], ...] = (
+Rule = Callable[[Facts], Decision | None]
+
+NO_VERDICT: tuple[Rule, ...] = (
     _not_managed,
-    _gate_missing,  # before the count: pods that nothing holds are not a gang
-    _config_map_conflict,  # no place for a durable decision: stay closed and say so
+    _gate_missing,  # before the count: pods without a barrier are no gang
+    _config_map_conflict,  # a verdict cannot be stored: stay closed and report it
+)
+"""Rules under which no verdict is possible."""
+
+RULES: tuple[Rule, ...] = (
+    *NO_VERDICT,
     _suspended,
-    _decided,  # before everything that could decide again
+    _decided,  # before every rule that decides
     _bypassed,
     _all_started,
     _timed_out,
 )
 
 
-def _waiting(facts: _Input) -> Wait:
-    found = () if facts.seen.jobset.suspended else missing_by_reason(facts.seen, facts.shares)
+def decide_on(facts: Facts) -> Decision:
+    """The decision on facts that were counted already."""
+    for rule in RULES:
+        decision = rule(facts)
+        if decision is not None:
+            return decision
+    return _waiting(facts)
+
+
+def _waiting(facts: Facts) -> Wait:
+    found = () if facts.seen.jobset.suspended else missing_by_reason(facts.seen, facts.job_slots)
     return Wait(
-        condition=messages.waiting(facts.seen, facts.tally, found),
+        condition=messages.waiting(facts.seen, facts.count, found),
         clock=facts.clock,
         requeue_after=None if facts.deadline is None else max(0.0, facts.deadline - facts.now),
-        expected=facts.tally.expected,
-        started=facts.tally.started,
+        expected=facts.count.expected,
+        started=facts.count.started,
         missing=found,
         verdict=facts.recorded,
     )
 
 
-def _release(facts: _Input, epoch: int, cause: str, message: str) -> Decide:
+def _release(facts: Facts, epoch: int, cause: str, message: str) -> Decide:
     verdict = Verdict(kind=VerdictKind.RELEASE, generation=facts.generation(epoch), cause=cause, message=message)
     return Decide(verdict=verdict, clock=facts.clock, condition=messages.decided(verdict))
 
 
-# --- What was decided before -----------------------------------------------------------------------------------------
+# --- Earlier verdicts ------------------------------------------------------------------------------------------------
 
 
-def _is_current(verdict: Verdict, facts: _Input) -> bool:
+def _is_current(verdict: Verdict, facts: Facts) -> bool:
     its, now = verdict.generation, facts.generation(facts.epoch)
     return its.covers(now) or _is_of_later_attempt(its, now)
 
 
 def _is_of_later_attempt(its: Generation, now: Generation) -> bool:
-    """A verdict or a clock of an attempt that the JobSet does not show yet: our view of it is old. Touch nothing."""
+    """True for an attempt that the cached JobSet does not show yet: the cache is stale, so change nothing."""
     return its.uid == now.uid and its.attempt > now.attempt
 
 
 def recorded_verdict(seen: GangSnapshot) -> Verdict | None:
-    """The youngest verdict on this life of the JobSet: the ConfigMap's, else what the API's other facts prove (A10)."""
+    """The newest verdict on this JobSet: the ConfigMap's, or one recorded elsewhere in the API (A10)."""
     gate = seen.config_map
     kept = gate.verdict if gate is not None and gate.jobset_uid == seen.jobset.uid else None
     if kept is not None and kept.generation.uid != seen.jobset.uid:
@@ -231,12 +250,12 @@ def recorded_verdict(seen: GangSnapshot) -> Verdict | None:
 
 
 def _recorded_elsewhere(seen: GangSnapshot) -> Iterable[Verdict]:
-    """Verdicts that left traces elsewhere: in our condition, on pods, in barriers that let their pod pass."""
+    """Verdicts recorded in the condition, in this process, in pods' annotations, or implied by passed barriers."""
     uid, attempt = seen.jobset.uid, seen.jobset.attempt
-    told = messages.verdict_in_condition(seen.jobset.condition, uid)
-    if told is not None:
-        yield told
-    # Whoever deletes the ConfigMap right after a decision may be quicker than the watches that show its traces.
+    in_condition = messages.verdict_in_condition(seen.jobset.condition, uid)
+    if in_condition is not None:
+        yield in_condition
+    # A ConfigMap may be deleted right after the verdict, before a watch shows the verdict elsewhere.
     if seen.remembered is not None and seen.remembered.generation.uid == uid:
         yield seen.remembered
     passed = -1
@@ -246,7 +265,7 @@ def _recorded_elsewhere(seen: GangSnapshot) -> Iterable[Verdict]:
             texts.add(pod.verdict)
         if pod.alive and pod.stage is BarrierStage.PASSED:
             passed = max(passed, pod.epoch)
-    for text in sorted(texts):  # of equals the same wins in every process
+    for text in sorted(texts):  # the same order in every process
         verdict = verdict_codec.parse(text)
         if verdict is not None and verdict.generation.uid == uid and verdict.generation.attempt == attempt:
             yield verdict

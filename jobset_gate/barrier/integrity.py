@@ -1,7 +1,7 @@
-"""Is what a gang's ConfigMap holds to be believed? Whoever may edit ConfigMaps can write what looks like our verdict.
+"""Integrity checks of the verdict ConfigMap: any user who may edit ConfigMaps can forge a verdict.
 
-The first verdict of a generation wins (A6), so one of the other kind for the same generation is an edit. And a verdict
-or a clock of a generation that has not begun is one; only a view of the JobSet that is old makes them look alike.
+A verdict was edited if it contradicts the first one of its generation (A6), or names a generation that has not started;
+a stale cache looks the same, so the JobSet is read from the API to tell them apart.
 """
 
 from collections.abc import Iterable
@@ -13,57 +13,63 @@ from jobset_gate.barrier.model import ConfigMapSeen, GangSnapshot, Generation, J
 
 
 def has_started(its: Generation, jobset: JobSetSeen, pods: Iterable[PodSeen]) -> bool:
-    """Whether this generation is one that the JobSet has reached, as far as this view of it goes."""
+    """True if the JobSet, as given, has reached this generation."""
     if its.uid != jobset.uid or its.attempt > jobset.attempt:
         return False
     return its.epoch <= jobset.epoch or any(pod.jobset_uid == its.uid and pod.epoch >= its.epoch for pod in pods)
 
 
 def are_contradictory(one: Verdict | None, other: Verdict | None) -> bool:
-    """Whether only one of them can have been taken."""
+    """True for two kinds of verdict on one generation."""
     return one is not None and other is not None and one.generation == other.generation and one.kind is not other.kind
 
 
 def was_edited(verdict: Verdict, jobset: JobSetSeen, remembered: Verdict | None) -> bool:
-    """Whether it stands where another was known to stand before."""
+    """True if another verdict is known to be the first of this generation."""
     return are_contradictory(verdict, _first(verdict, jobset, remembered))
 
 
 def needs_verification(seen: GangSnapshot) -> bool:
-    """Whether the ConfigMap holds something that this view does not bear out: the JobSet is to be read anew."""
-    gate = _own_config_map(seen)
-    if gate is None:
+    """True if the cached JobSet does not support the ConfigMap's content."""
+    config_map = _own_config_map(seen)
+    if config_map is None:
         return False
-    verdict = _current_verdict(gate)
+    verdict = _current_verdict(config_map)
     if verdict is not None and was_edited(verdict, seen.jobset, seen.remembered):
         return True
-    return not all(has_started(its, seen.jobset, seen.pods) for its in _generations(gate))
+    return not all(has_started(its, seen.jobset, seen.pods) for its in _generations(config_map))
+
+
+def is_config_map_canonical(seen: GangSnapshot) -> bool:
+    """True if the ConfigMap exists with the content and owner that the controller writes."""
+    config_map = _own_config_map(seen)
+    return config_map is not None and config_map.canonical
 
 
 def without_edits(seen: GangSnapshot, live_jobset: JobSetSeen) -> GangSnapshot:
-    """The view with only that in it which the JobSet bears out, as it stands in the API now."""
+    """The snapshot without ConfigMap content that the JobSet in the API does not support."""
     seen = msgspec.structs.replace(seen, jobset=msgspec.structs.replace(seen.jobset, condition=live_jobset.condition))
-    gate = _own_config_map(seen)
-    if gate is None:
+    config_map = _own_config_map(seen)
+    if config_map is None:
         return seen
-    verdict, clock = _current_verdict(gate), gate.waiting_since
+    verdict, clock = _current_verdict(config_map), config_map.waiting_since
     if verdict is not None and not has_started(verdict.generation, live_jobset, seen.pods):
         verdict = None
     elif verdict is not None and was_edited(verdict, seen.jobset, seen.remembered):
-        # Two memories may differ: the condition was told what stood there, and settles which is the right one.
+        # Two processes may remember different verdicts; the condition decides.
         verdict = _first(verdict, seen.jobset, None) or seen.remembered
         seen = msgspec.structs.replace(seen, remembered=verdict)
     if clock is not None and not has_started(clock.generation, live_jobset, seen.pods):
         clock = None
-    if (verdict, clock) == (gate.verdict, gate.waiting_since):
+    if (verdict, clock) == (config_map.verdict, config_map.waiting_since):
         return seen
     return msgspec.structs.replace(
-        seen, config_map=msgspec.structs.replace(gate, verdict=verdict, waiting_since=clock, canonical=False)
+        seen, config_map=msgspec.structs.replace(config_map, verdict=verdict, waiting_since=clock, canonical=False)
     )
 
 
 def _first(verdict: Verdict, jobset: JobSetSeen, remembered: Verdict | None) -> Verdict | None:
-    """What is known of the first verdict for the same generation."""
+    """The first verdict of the same generation, if known."""
     known = (remembered, _condition_verdict(jobset))
     return next((one for one in known if one is not None and one.generation == verdict.generation), None)
 
@@ -72,14 +78,14 @@ def _own_config_map(seen: GangSnapshot) -> ConfigMapSeen | None:
     return seen.config_map if seen.config_map is not None and seen.config_map.jobset_uid == seen.jobset.uid else None
 
 
-def _current_verdict(gate: ConfigMapSeen) -> Verdict | None:
-    """One on this life of the JobSet; what an earlier one left behind binds nobody."""
-    return gate.verdict if gate.verdict is not None and gate.verdict.generation.uid == gate.jobset_uid else None
+def _current_verdict(config_map: ConfigMapSeen) -> Verdict | None:
+    """The verdict if it is on this JobSet's UID."""
+    return config_map.verdict if config_map.verdict is not None and config_map.verdict.generation.uid == config_map.jobset_uid else None
 
 
-def _generations(gate: ConfigMapSeen) -> Iterable[Generation]:
-    for entry in (gate.verdict, gate.waiting_since):
-        if entry is not None and entry.generation.uid == gate.jobset_uid:
+def _generations(config_map: ConfigMapSeen) -> Iterable[Generation]:
+    for entry in (config_map.verdict, config_map.waiting_since):
+        if entry is not None and entry.generation.uid == config_map.jobset_uid:
             yield entry.generation
 
 

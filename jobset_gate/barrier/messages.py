@@ -11,7 +11,7 @@ from collections.abc import Sequence
 from jobset_gate import names
 from jobset_gate.barrier import verdict_codec
 from jobset_gate.barrier.missing import cause_key, commands
-from jobset_gate.barrier.missing_model import MissingByReason
+from jobset_gate.barrier.model import MissingByReason
 from jobset_gate.barrier.model import (
     ConditionSeen,
     DesiredCondition,

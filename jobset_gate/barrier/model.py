@@ -1,47 +1,57 @@
-"""The words of the rules: what was seen of a gang, and what is decided about it. Frozen, and free of field paths.
+"""Immutable values of the start barrier's rules: the snapshot of a gang, and the decisions about it.
 
-Times are seconds since the epoch as floats. `msgspec.Struct` instead of dataclasses because ten thousand of the small
-ones are made per second and kept.
+Times are seconds since the epoch. `msgspec.Struct`, not dataclasses: a controller creates ten thousand per second.
 """
 
 from collections.abc import Container, Mapping
 from enum import IntEnum, StrEnum
 from types import MappingProxyType
+from typing import NamedTuple
 
 import msgspec
 
 from jobset_gate import names
-from jobset_gate.barrier.missing_model import MissingByReason
 
 
 class Value(msgspec.Struct, frozen=True, gc=False, kw_only=True):
-    """Base of every word: immutable, compared by value."""
+    """Base of immutable values, compared by value."""
 
 
-# --- Generations and verdicts (A5, A6) -------------------------------------------------------------------------------
+class GangKey(NamedTuple):
+    """A gang by its JobSet's namespace and name: what work queues hold."""
+
+    namespace: str
+    name: str
+
+    def __str__(self) -> str:
+        return f"{self.namespace}/{self.name}"
+
+    def log_fields(self) -> dict[str, str]:
+        """How log lines name the gang."""
+        return {"namespace": self.namespace, "jobset": self.name}
 
 
 class Generation(msgspec.Struct, frozen=True, gc=False):
-    """What a verdict is valid for: JobSet UID, restart attempt, epoch of suspensions (A5)."""
+    """Scope of a verdict: JobSet UID, restart attempt, epoch of suspensions (A5)."""
 
     uid: str
     attempt: int
     epoch: int
 
     def covers(self, other: "Generation") -> bool:
-        """Whether a verdict of this generation binds a barrier of the other: same life and attempt, epoch not older."""
+        """True if a verdict of this generation binds a barrier of the other: same UID and attempt, epoch not older."""
         return self.uid == other.uid != "" and self.attempt == other.attempt and self.epoch >= other.epoch
 
 
 class VerdictKind(StrEnum):
-    """What a verdict tells the barriers to do."""
+    """What barriers do on a verdict."""
 
     RELEASE = "release"
     TIMEOUT = "timeout"
 
 
 class Verdict(Value, frozen=True):
-    """One decision for one generation, made once (A6.1)."""
+    """The one decision for a generation (A6.1)."""
 
     kind: VerdictKind
     generation: Generation
@@ -57,16 +67,13 @@ class WaitingSince(Value, frozen=True):
     at: float
 
 
-# --- What was seen ---------------------------------------------------------------------------------------------------
-
-
 class BarrierStage(IntEnum):
     """How far a pod's barrier has come."""
 
     WAITING = 0
     RUNNING = 1
     PASSED = 2
-    """It ended with exit code 0: it was released."""
+    """Exit code 0: released."""
     FAILED = 3
 
 
@@ -74,32 +81,32 @@ _WAITING, _, _, _FAILED = BarrierStage
 
 
 class PendingReason(StrEnum):
-    """Why a pod is missing (A9). `Starting` is ours: a pod on its node of which the kubelet has said nothing yet."""
+    """Why a slot has no started pod (A9)."""
 
     NOT_CREATED = "NotCreated"
-    """There is no pod: its Job has not made it, or the last one has failed and its successor is not there yet."""
+    """The Job has not created the pod, or the last one failed and its replacement does not exist yet."""
     QUOTA_DENIED = "QuotaDenied"
-    """A ResourceQuota, or another check at creation, has refused it."""
+    """A ResourceQuota or another admission check rejected the pod."""
     UNSCHEDULED = "Unscheduled"
-    """No node takes it."""
+    """The scheduler found no node."""
     NODE_PROVISIONING = "NodeProvisioning"
-    """An autoscaler has said that a node is coming for it."""
+    """An autoscaler announced a node for the pod."""
     IMAGE_PULL = "ImagePull"
-    """An image cannot be pulled, or is being pulled: of an earlier init container or, with prefetching, a main one."""
+    """An image of an earlier init container or, with prefetching, of a main container is not pulled yet."""
     EARLIER_INIT = "EarlierInit"
-    """An init container before the barrier still runs."""
+    """An init container before the barrier is running."""
     CRASH_LOOP = "CrashLoop"
-    """An init container fails again and again."""
+    """An init container fails repeatedly."""
     TERMINATING = "Terminating"
-    """It is being deleted, and its successor comes after that."""
+    """The pod is being deleted; its replacement follows."""
     BARRIER_IMAGE_PULL = "BarrierImagePull"
-    """The image of the barrier cannot be pulled, or is being pulled."""
+    """The barrier's image is not pulled yet."""
     STARTING = "Starting"
-    """It is on its node, and the kubelet has not come to the barrier yet."""
+    """The pod is bound, and its kubelet has not started the barrier yet."""
 
 
 class PendingCause(Value, frozen=True):
-    """Why a pod has not started, in one class and in the words of whoever holds it up."""
+    """Why a pod has not started: reason, and the message of scheduler, kubelet or API server."""
 
     reason: PendingReason
     message: str = ""
@@ -114,9 +121,9 @@ class PodSeen(Value, frozen=True):
     gang: str
     """The JobSet's name."""
     jobset_uid: str
-    """"" if no Job made it, whatever its labels say."""
+    """"" if no Job owns the pod, whatever its labels claim."""
     job_uid: str
-    """Of the Job that made it, by its owner reference."""
+    """The owning Job's UID."""
     replicated_job: str
     job_index: int
     index: int | None
@@ -128,29 +135,29 @@ class PodSeen(Value, frozen=True):
     bound: bool
     stage: BarrierStage
     created: float | None
-    """When it was created; None once it has started, when nobody asks any more."""
+    """Creation time; None once the pod has started and no message needs it."""
     barrier_since: float | None
     main_since: float | None
-    """When its first main container started, as far as known."""
+    """Start of the first main container, if known."""
     verdict: str
-    """The verdict annotation as it stands, "" if none."""
+    """The verdict annotation, "" if none."""
     pending: PendingCause | None
-    """Why it has not started; None once it has."""
+    """Why the pod has not started; None once it has."""
 
     @property
     def alive(self) -> bool:
-        """Neither failed nor on its way out."""
+        """Neither failed nor being deleted."""
         return not self.deleting and self.phase != "Failed"
 
     @property
     def started(self) -> bool:
-        """A4: its barrier runs or has passed, and it is alive. A Succeeded pod counts."""
+        """A4: alive, and its barrier runs or has passed. A Succeeded pod counts."""
         return self.counts(())
 
     def counts(self, announced: Container[str]) -> bool:
-        """A4: it has started, or says so on the gate stream before its kubelet does. Announced are UIDs of pods.
+        """A4: started, or announced on the gate stream before the kubelet's status. `announced`: UIDs of pods.
 
-        Asked of each pod in every pass, so it goes without a detour.
+        Called for each pod in every pass, so it is written for speed.
         """
         if self.deleting or self.phase == "Failed":
             return False
@@ -168,7 +175,7 @@ class JobSeen(Value, frozen=True):
     uid: str
     gang: str
     jobset_uid: str
-    """"" if that JobSet did not make it."""
+    """"" if that JobSet does not own the Job."""
     replicated_job: str
     job_index: int
     attempt: int
@@ -184,13 +191,13 @@ class Config(Value, frozen=True):
     """The user's groupSchedulingConfig (A2)."""
 
     timeout: int | None = None
-    """Seconds from the first started pod; None: wait for ever."""
+    """Seconds from the first started pod; None: no timeout."""
     targets: tuple[str, ...] = ()
-    """Names of replicatedJobs; empty: all of them."""
+    """Names of replicatedJobs; empty: all."""
 
 
 class ReplicatedJobSeen(Value, frozen=True):
-    """One replicatedJob of a JobSet's live spec."""
+    """One replicatedJob of a JobSet's spec."""
 
     name: str
     replicas: int
@@ -200,7 +207,7 @@ class ReplicatedJobSeen(Value, frozen=True):
     has_barrier: bool
     epoch: int
     devices: tuple[tuple[str, int], ...] = ()
-    """What each of its pods occupies beyond cpu, memory and disk: (resource name, how many)."""
+    """Extended resources of each of its pods: (resource name, count)."""
 
     @property
     def pods_per_job(self) -> int:
@@ -209,22 +216,22 @@ class ReplicatedJobSeen(Value, frozen=True):
 
     @property
     def expected(self) -> int:
-        """A4: its part of the gang."""
+        """A4: its pods in the gang."""
         return self.replicas * self.pods_per_job
 
 
 class ConditionSeen(Value, frozen=True):
-    """Our condition as it stands on the JobSet."""
+    """The condition GroupStarted on the JobSet."""
 
     status: str
     reason: str
     message: str
     since: str
-    """When its status last changed, as the API has it."""
+    """lastTransitionTime."""
 
 
 class JobSetSeen(Value, frozen=True):
-    """A JobSet that asks for a gang."""
+    """A JobSet with a groupSchedulingConfig."""
 
     namespace: str
     name: str
@@ -234,105 +241,94 @@ class JobSetSeen(Value, frozen=True):
     suspended: bool
     deleting: bool
     finished: bool
-    """Completed or failed, for good."""
+    """Completed or failed."""
     managed_elsewhere: bool
     config: Config
     config_problem: str
-    """Not empty: what is wrong with a config that came in while the webhook was off."""
+    """Why the config is invalid: the JobSet was created while the webhook was off."""
     bypass: bool
     releases_on_timeout: bool
     replicated_jobs: tuple[ReplicatedJobSeen, ...]
     condition: ConditionSeen | None
     token: str = ""
-    """What its pods show at the gate stream; "" if they were told of none."""
+    """The gang's token at the gate stream; "" without one."""
     failed: bool = False
-    """It has finished, and not well."""
+    """Terminal state Failed."""
     finished_message: str = ""
-    """What the JobSet controller said when it finished."""
+    """Message of the JobSet's terminal condition."""
 
     @property
     def targets(self) -> tuple[ReplicatedJobSeen, ...]:
-        """The replicatedJobs that the gang is made of (A2: none named means all)."""
+        """The replicatedJobs of the gang (A2: none named means all)."""
         wanted = self.config.targets
         return tuple(job for job in self.replicated_jobs if not wanted or job.name in wanted)
 
     @property
     def epoch(self) -> int:
-        """The epoch that new pods of the targets will carry."""
+        """The epoch of new pods of the targets."""
         return max((job.epoch for job in self.targets), default=0)
 
 
 class ConfigMapSeen(Value, frozen=True):
-    """A ConfigMap with our label and the name of a gang's."""
+    """A verdict ConfigMap: has our label and a gang's name."""
 
     namespace: str
     name: str
     uid: str
     resource_version: str
     jobset_uid: str
-    """The life of the JobSet it belongs to; "" when its annotation is gone."""
+    """UID of its JobSet; "" without the annotation."""
     verdict: Verdict | None
     waiting_since: WaitingSince | None
     canonical: bool
-    """It holds just what we would have written: no other keys, no garbage, owned by that JobSet."""
+    """The content is exactly what the controller writes, and the JobSet owns the ConfigMap."""
     deleting: bool = False
 
     @property
     def gang(self) -> str:
-        """The name of the JobSet it is for."""
+        """The JobSet's name."""
         return self.name.removesuffix(names.CONFIG_MAP_SUFFIX)
 
 
 class GangSnapshot(msgspec.Struct, frozen=True, kw_only=True):
-    """All that is known of one gang at one moment."""
+    """Everything known of one gang at one moment."""
 
     jobset: JobSetSeen
     jobs: tuple[JobSeen, ...] = ()
     pods: tuple[PodSeen, ...] = ()
     config_map: ConfigMapSeen | None = None
     remembered: Verdict | None = None
-    """The last verdict that this process saw in the gang's ConfigMap, whatever has become of that since."""
+    """The last verdict that this process read in the gang's ConfigMap, even if the ConfigMap has changed since."""
     config_map_conflict: bool = False
-    """A ConfigMap of the gang's name exists and is not ours."""
+    """A ConfigMap of that name exists without our label."""
     announced: Mapping[str, float] = MappingProxyType({})
-    """UIDs of pods that hold a request on the gate stream open, and since when by the controller's clock."""
+    """UIDs of pods with an open request on the gate stream, and the time of the first, by the controller's clock."""
     denials: tuple[tuple[str, str], ...] = ()
-    """(Job name, message) of pods that a quota or an admission refused, where that was looked up."""
+    """(Job name, message) of rejected pod creations, where Events were read."""
     provisioning: frozenset[str] = frozenset()
-    """Names of unscheduled pods for which an autoscaler said that a node is on its way, where that was looked up."""
+    """Unscheduled pods with a node on its way, where Events were read."""
 
 
-# --- What was counted ------------------------------------------------------------------------------------------------
+class MissingByReason(msgspec.Struct, frozen=True, gc=False, kw_only=True):
+    """Missing slots of a gang, or members of a pod group, with one reason (A9)."""
 
-
-class GangCount(Value, frozen=True):
-    """The count of a gang (A4)."""
-
-    expected: int
-    started: int
-    per_job: tuple[tuple[str, int, int], ...]
-    """(replicatedJob, started, expected)."""
-    epoch: int
-    """Highest epoch that a counted pod carries; -1 if none is counted."""
-    live_epoch: int
-    """Highest epoch that any pod alive carries; -1 if there is none."""
-    first_start: float | None
-    """Earliest start of a counted pod of the live epoch: older ones started for an earlier generation."""
-    first_announced: float | None = None
-    """The same of those of which only an announcement tells; by the controller's clock, not in whole seconds."""
-    last_start: float | None = None
-
-    @property
-    def complete(self) -> bool:
-        """Every slot is started or needs no pod any more."""
-        return self.started >= self.expected
-
-
-# --- What is decided -------------------------------------------------------------------------------------------------
+    reason: str
+    """A PendingReason; of a pod group, its reason."""
+    message: str
+    """Of scheduler, kubelet or API server; the oldest slot's."""
+    count: int
+    slots: tuple[str, ...] = ()
+    """The oldest few, oldest first; of a pod group, pods."""
+    oldest_count: int = 0
+    """How many of `slots` are among the oldest of the whole gang."""
+    oldest_created_at: float | None = None
+    """Creation time of the oldest pod; None: no pod exists."""
+    command: str = ""
+    """A command that shows more."""
 
 
 class DesiredCondition(Value, frozen=True):
-    """What our condition on the JobSet shall say."""
+    """Desired content of the condition GroupStarted."""
 
     status: str
     reason: str
@@ -340,40 +336,40 @@ class DesiredCondition(Value, frozen=True):
 
 
 class Ignore(Value, frozen=True):
-    """Nothing to do and nothing to say (A10): finished, being deleted, or somebody else's."""
+    """Nothing to do (A10): the JobSet is finished, being deleted, or managed by another controller."""
 
     requeue_after: None = None
 
 
 class Blocked(Value, frozen=True):
-    """Something stands in the way that waiting will not mend: say it on the JobSet."""
+    """The barrier cannot work, and waiting does not help: report it on the JobSet."""
 
     condition: DesiredCondition
     requeue_after: float | None = None
 
 
 class Wait(Value, frozen=True):
-    """Not all are there. `clock` is to be kept in the ConfigMap, which is to exist."""
+    """Pods are missing. Ensure a ConfigMap that holds `clock`."""
 
     condition: DesiredCondition
     clock: WaitingSince | None
     requeue_after: float | None
-    """Seconds until the gang's own clock runs out."""
+    """Seconds until the timeout."""
     expected: int
     started: int
     missing: tuple[MissingByReason, ...]
-    """The missing slots by reason, longest-waiting first; () while it is suspended."""
+    """Oldest first; () while the JobSet is suspended."""
     verdict: Verdict | None = None
-    """The last one taken on this life of the JobSet, for an older generation: the ConfigMap goes on holding it."""
+    """The verdict on an older generation of this JobSet, which the ConfigMap keeps."""
 
     @property
     def missing_count(self) -> int:
-        """Slots still to be filled: fewer new starts than this cannot complete the gang."""
+        """Fewer new starts than this cannot complete the gang."""
         return self.expected - self.started
 
 
 class Decide(Value, frozen=True):
-    """A verdict to be written by compare-and-swap; whoever loses looks again."""
+    """Write this verdict by compare-and-swap; on a conflict the gang is requeued."""
 
     verdict: Verdict
     clock: WaitingSince | None
@@ -382,7 +378,7 @@ class Decide(Value, frozen=True):
 
 
 class Enforce(Value, frozen=True):
-    """A verdict that was taken stands: see that the ConfigMap holds it and that every waiting barrier hears it."""
+    """The verdict is durable: keep it in the ConfigMap, and deliver it to every waiting barrier."""
 
     verdict: Verdict
     clock: WaitingSince | None

@@ -5,7 +5,7 @@ Frozen and free of layout: `explain.py` finds them, `explain.lines` and the comm
 
 from enum import StrEnum
 
-from jobset_gate.barrier.missing_model import MissingByReason
+from jobset_gate.barrier.model import MissingByReason
 from jobset_gate.barrier.model import Value
 
 __all__ = [

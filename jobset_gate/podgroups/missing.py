@@ -4,7 +4,7 @@ from collections.abc import Callable, Iterable
 
 from jobset_gate import names
 from jobset_gate.barrier.missing import MAX_NAMED_SLOTS, without_numbers
-from jobset_gate.barrier.missing_model import MissingByReason
+from jobset_gate.barrier.model import MissingByReason
 from jobset_gate.podgroups.snapshot import MemberPod
 
 

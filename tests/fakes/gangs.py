@@ -1,10 +1,12 @@
 """Builders of what a controller may see of a gang. Every default is healthy, unsuspended and of one replicatedJob."""
 
+from collections.abc import Iterator
 from typing import Any
 
 import msgspec
 
 from jobset_gate import names
+from jobset_gate.barrier.missing import MissingSlot, missing_by_job, pending_cause, slot_of_pod
 from jobset_gate.barrier.model import (
     BarrierStage,
     ConditionSeen,
@@ -143,3 +145,11 @@ def gang(*pods: PodSeen, **changes: Any) -> GangSnapshot:
     """A gang of two workers in one Job, with its ConfigMap, and these pods."""
     made = GangSnapshot(jobset=jobset(), jobs=(job(),), pods=pods, config_map=config_map())
     return msgspec.structs.replace(made, **changes)
+
+
+def missing_slots(seen: GangSnapshot) -> Iterator[MissingSlot]:
+    """Every slot without a started pod, in the order of the spec."""
+    for gap in missing_by_job(seen):
+        for it in gap.pods:
+            yield slot_of_pod(it, pending_cause(seen, it))
+        yield from gap.absent

@@ -14,7 +14,7 @@ import msgspec
 from prometheus_client import CollectorRegistry
 
 from controllers.barrier.cache import GangCache
-from controllers.barrier.gang_key import GangKey
+from jobset_gate.barrier.model import GangKey
 from controllers.statuspage.options import PageOptions
 from controllers.statuspage.server import StatusPage
 from controllers.statuspage.source import Freshness, PageSource

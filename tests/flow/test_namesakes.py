@@ -15,7 +15,7 @@ import pytest
 
 from controllers.barrier import crd_patcher
 from controllers.barrier.conditions import ConditionWriter
-from controllers.barrier.gang_key import GangKey
+from jobset_gate.barrier.model import GangKey
 from controllers.podgroups.status_fields import StatusFields
 from controllers.podgroups.status_writer import SETTLE_SECONDS, PodGroupStatusWriter
 from jobset_gate import names

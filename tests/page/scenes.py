@@ -2,7 +2,7 @@
 
 from typing import Any, Final
 
-from controllers.barrier.gang_key import GangKey
+from jobset_gate.barrier.model import GangKey
 from jobset_gate import names
 from jobset_gate.barrier.model import PendingReason, PodSeen, VerdictKind
 from tests.fakes import gangs, wire_objects

@@ -6,7 +6,7 @@ and is reached by its annotation like those without a stream.
 
 from collections.abc import Callable
 
-from controllers.barrier.gang_key import GangKey
+from jobset_gate.barrier.model import GangKey
 from jobset_gate.runtime.clock import monotonic
 
 KEEP_SECONDS = 60.0

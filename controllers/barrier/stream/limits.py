@@ -11,7 +11,7 @@ for one namespace. Whoever gets none asks again some seconds later, and has its 
 from collections import Counter
 from dataclasses import dataclass, field
 
-from controllers.barrier.gang_key import GangKey
+from jobset_gate.barrier.model import GangKey
 
 MAX_REQUESTS = 50_000
 """Places in all, as long as the process may open as many files."""

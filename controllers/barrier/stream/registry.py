@@ -13,7 +13,7 @@ from secrets import token_urlsafe
 from typing import Protocol
 
 from controllers.barrier.cache import GangCache
-from controllers.barrier.gang_key import GangKey
+from jobset_gate.barrier.model import GangKey
 from controllers.barrier.stream.delivery import DeliveryLog
 from controllers.barrier.stream.limits import MAX_REQUESTS, RequestLimits
 from jobset_gate.barrier import verdict_codec

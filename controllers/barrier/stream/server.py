@@ -12,7 +12,7 @@ from collections.abc import Callable
 
 import structlog
 
-from controllers.barrier.gang_key import GangKey
+from jobset_gate.barrier.model import GangKey
 from controllers.barrier.stream import sockets
 from controllers.barrier.stream.close_watcher import CloseWatcher
 from controllers.barrier.stream.connection import StreamConnection

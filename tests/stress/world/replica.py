@@ -18,7 +18,7 @@ from prometheus_client import CollectorRegistry
 
 from controllers.barrier.cache import GangCache
 from controllers.barrier.conditions import ConditionWriter
-from controllers.barrier.gang_key import GangKey
+from jobset_gate.barrier.model import GangKey
 from controllers.barrier.live_reader import LiveReader
 from controllers.barrier.metrics import GangMetrics
 from controllers.barrier.reconciler import GangReconciler

@@ -5,9 +5,9 @@ from typing import Any
 import pytest
 
 from jobset_gate.barrier import count
-from jobset_gate.barrier.missing_slots import MissingSlot, missing_slots
+from jobset_gate.barrier.missing import MissingSlot
 from jobset_gate.barrier.model import BarrierStage, Config, PendingReason
-from tests.fakes.gangs import T0, gang, job, jobset, pod, replicated_job, waiting_pod
+from tests.fakes.gangs import T0, gang, job, jobset, missing_slots, pod, replicated_job, waiting_pod
 
 
 @pytest.mark.parametrize(

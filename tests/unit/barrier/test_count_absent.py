@@ -5,10 +5,9 @@ import pytest
 from jobset_gate.barrier import count
 from jobset_gate.barrier.decide import decide
 from jobset_gate.barrier.missing import missing_by_reason
-from jobset_gate.barrier.missing_slots import missing_slots
 from jobset_gate.barrier.model import Wait
 from jobset_gate.explain.gang import explain_gang
-from tests.fakes.gangs import T0, gang, job, jobset, pod, replicated_job, waiting_pod
+from tests.fakes.gangs import T0, gang, job, jobset, missing_slots, pod, replicated_job, waiting_pod
 
 MANY = 2**31 - 1
 """The largest number of replicas there is: whoever goes through them one by one never comes back."""

@@ -12,7 +12,7 @@ from jobset_gate.barrier import messages, verdict_codec
 from jobset_gate.barrier.count import count_gang
 from jobset_gate.barrier.decide import decide
 from jobset_gate.barrier.missing import missing_by_reason
-from jobset_gate.barrier.missing_model import MissingByReason
+from jobset_gate.barrier.model import MissingByReason
 from jobset_gate.barrier.model import (
     ConditionSeen,
     Decide,

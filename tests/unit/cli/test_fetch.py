@@ -13,7 +13,7 @@ from jobset_gate import names
 from jobset_gate.barrier.count import count_gang
 from jobset_gate.barrier.events import CoreEvent, InvolvedObject
 from jobset_gate.barrier.events import with_events as told_by
-from jobset_gate.barrier.missing_slots import missing_slots
+from jobset_gate.barrier.missing import missing_slots
 from jobset_gate.barrier.model import GangSnapshot, PendingReason, VerdictKind
 from jobset_gate.cli.exits import CommandError, ExitCode
 from jobset_gate.cli.fetch import jobsets as gangs

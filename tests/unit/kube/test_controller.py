@@ -11,7 +11,7 @@ import structlog
 from prometheus_client import CollectorRegistry
 from structlog.testing import capture_logs
 
-from controllers.barrier.gang_key import GangKey
+from jobset_gate.barrier.model import GangKey
 from jobset_gate.kube.errors import NotLeader, ServerError, Throttled
 from jobset_gate.runtime.controller import Controller, ControllerMetrics
 from jobset_gate.runtime.workqueue import Requeue, WorkQueue

@@ -10,7 +10,7 @@ from typing import Any
 import aiohttp
 import pytest
 
-from controllers.barrier.gang_key import GangKey
+from jobset_gate.barrier.model import GangKey
 from controllers.statuspage import rows, sse
 from controllers.statuspage.authz import Visibility
 from controllers.statuspage.feed import MAX_PAGES, ListCache, ListFeed

@@ -2,7 +2,7 @@
 
 import asyncio
 
-from controllers.barrier.gang_key import GangKey
+from jobset_gate.barrier.model import GangKey
 from controllers.statuspage import timelines, timeout_timelines
 from controllers.statuspage.timelines import TimelineRenderer
 from controllers.statuspage.timeout_timelines import TimeoutTimelines, timed_out_generation

@@ -7,7 +7,7 @@ from typing import Any
 import pytest
 
 from controllers.barrier.cache import GangCache
-from controllers.barrier.gang_key import GangKey
+from jobset_gate.barrier.model import GangKey
 from controllers.statuspage import html, rows
 from controllers.statuspage import view as boards
 from controllers.statuspage.feed import is_late

@@ -8,7 +8,7 @@ import msgspec
 import pytest
 
 from controllers.barrier.conditions import PROGRESS_INTERVAL, WORDING_INTERVAL, ConditionWriter
-from controllers.barrier.gang_key import GangKey
+from jobset_gate.barrier.model import GangKey
 from jobset_gate import names
 from jobset_gate.barrier.model import ConditionSeen, DesiredCondition, JobSetSeen
 from jobset_gate.fake.clock import VirtualClock

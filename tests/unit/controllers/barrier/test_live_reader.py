@@ -9,7 +9,7 @@ import pytest
 from controllers.barrier.live_reader import LiveReader
 from jobset_gate import names
 from jobset_gate.barrier.decide import decide
-from jobset_gate.barrier.missing_slots import missing_slots
+from jobset_gate.barrier.missing import missing_slots
 from jobset_gate.barrier.model import Decide, GangSnapshot, PendingCause, PendingReason, VerdictKind
 from jobset_gate.kube.errors import Forbidden, KubeError, ServerError, Unreachable
 from jobset_gate.kube.resources import EVENTS, JOBS, PODS

@@ -7,7 +7,7 @@ from typing import Any
 import pytest
 from prometheus_client import CollectorRegistry
 
-from controllers.barrier.gang_key import GangKey
+from jobset_gate.barrier.model import GangKey
 from controllers.barrier.metrics import GangMetrics
 from jobset_gate.barrier.decide import decide
 from jobset_gate.barrier.model import (

@@ -6,7 +6,7 @@ import asyncio
 
 import pytest
 
-from controllers.barrier.gang_key import GangKey
+from jobset_gate.barrier.model import GangKey
 from controllers.barrier.live_reader import LiveReader
 from controllers.barrier.quota_denials import FIRST_POLL_AFTER, POLL_EVERY, QuotaDenials
 from jobset_gate.barrier.decide import decide

@@ -10,7 +10,7 @@ import pytest
 from prometheus_client import CollectorRegistry
 
 from controllers.barrier.conditions import PROGRESS_INTERVAL, ConditionWriter
-from controllers.barrier.gang_key import GangKey
+from jobset_gate.barrier.model import GangKey
 from controllers.barrier.status import GangStatusWriter
 from jobset_gate import names
 from jobset_gate.barrier.model import ConditionSeen, DesiredCondition, JobSetSeen

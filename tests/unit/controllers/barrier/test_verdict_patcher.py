@@ -9,7 +9,7 @@ from contextlib import asynccontextmanager
 import msgspec
 import pytest
 
-from controllers.barrier.gang_key import GangKey
+from jobset_gate.barrier.model import GangKey
 from controllers.barrier.verdict_patcher import (
     CONFIG_MAP_GRACE,
     DELIVERY_GRACE,

@@ -8,7 +8,7 @@ import msgspec
 import pytest
 
 from controllers.barrier.cache import GangCache
-from controllers.barrier.gang_key import GangKey
+from jobset_gate.barrier.model import GangKey
 from controllers.barrier.verdict_store import ConfigMapConflict, VerdictStore
 from jobset_gate import names
 from jobset_gate.barrier import decode, verdict_codec, wire

@@ -11,7 +11,7 @@ from aiohttp import web
 
 from controllers.barrier import informers
 from controllers.barrier.cache import GangCache
-from controllers.barrier.gang_key import GangKey
+from jobset_gate.barrier.model import GangKey
 from controllers.barrier.verdict_store import VerdictStore
 from jobset_gate.barrier.model import ConfigMapSeen
 from jobset_gate.kube.access import Access

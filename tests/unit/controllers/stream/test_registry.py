@@ -9,7 +9,7 @@ from dataclasses import dataclass
 import pytest
 
 from controllers.barrier.cache import GangCache
-from controllers.barrier.gang_key import GangKey
+from jobset_gate.barrier.model import GangKey
 from controllers.barrier.stream.delivery import KEEP_SECONDS, DeliveryLog
 from controllers.barrier.stream.registry import StreamRequest, WaiterRegistry
 from jobset_gate.barrier import verdict_codec

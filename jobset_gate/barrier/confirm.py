@@ -1,0 +1,60 @@
+"""Which facts of a snapshot must be read from the API before the decision on them is written (A6, A7, A10). Pure.
+
+The cache may lag behind the API. Most decisions are corrected by the next event; a verdict never is.
+"""
+
+from collections.abc import Callable, Container
+from enum import Enum
+
+from jobset_gate.barrier import integrity
+from jobset_gate.barrier.decide import NO_VERDICT, Facts
+
+MAX_POD_WATCH_SILENCE = 10.0
+"""Seconds without an event from the pod watch after which a release needs a list of the gang's pods.
+
+The last pod's start mostly arrives on that watch, so a release rarely needs the list. It is for a start announced on the
+gate stream while the watch is half open: the cache may still count pods that are gone.
+"""
+
+
+class Read(Enum):
+    """A live read."""
+
+    CONFIG_MAP = "the ConfigMap: is the conflict about its name over?"
+    JOBSET = "the JobSet: does it still exist, and what does its condition say about the ConfigMap?"
+    PODS = "Jobs and pods: is the gang complete, or incomplete, in the API too?"
+
+
+def next_read(facts: Facts, pod_watch_silence: float, done: Container[Read]) -> Read | None:
+    """The next live read that the decision on these facts needs, None when all are done."""
+    needed = (read for read, is_needed in READS if read not in done and is_needed(facts, pod_watch_silence))
+    return next(needed, None)
+
+
+def _conflict_may_be_over(facts: Facts, _: float) -> bool:
+    """No watch shows that another owner's ConfigMap was deleted."""
+    return facts.seen.config_map_conflict
+
+
+def _config_map_is_doubtful(facts: Facts, _: float) -> bool:
+    """A missing ConfigMap may have held a verdict, or was deleted with its JobSet; an edited one may hold a false one."""
+    if any(rule(facts) is not None for rule in NO_VERDICT):
+        return False
+    return not integrity.is_config_map_canonical(facts.seen) or integrity.needs_verification(facts.seen)
+
+
+def _pods_may_be_stale(facts: Facts, pod_watch_silence: float) -> bool:
+    """Before a timeout always; before a release if the pod watch is silent."""
+    jobset = facts.seen.jobset
+    if jobset.suspended or jobset.bypass or facts.standing is not None:
+        return False
+    if any(rule(facts) is not None for rule in NO_VERDICT):
+        return False
+    return pod_watch_silence > MAX_POD_WATCH_SILENCE if facts.count.complete else facts.is_due
+
+
+READS: tuple[tuple[Read, Callable[[Facts, float], bool]], ...] = (
+    (Read.CONFIG_MAP, _conflict_may_be_over),
+    (Read.JOBSET, _config_map_is_doubtful),
+    (Read.PODS, _pods_may_be_stale),  # last: the other reads may find a verdict
+)
