@@ -21,7 +21,6 @@ from controllers.barrier import informers as watches
 from controllers.barrier.cache import GangCache
 from controllers.barrier.conditions import PROGRESS_INTERVAL, ConditionWriter
 from controllers.barrier.crd_reconciler import CrdMetrics, CrdReconciler
-from jobset_gate.barrier.model import GangKey
 from controllers.barrier.live_reader import LiveReader
 from controllers.barrier.metrics import GangMetrics
 from controllers.barrier.reconciler import GangReconciler
@@ -36,6 +35,7 @@ from controllers.statuspage import setup as statuspage_setup
 from controllers.statuspage.options import PageOptions
 from controllers.statuspage.server import StatusPage
 from jobset_gate import names
+from jobset_gate.barrier.model import GangKey
 from jobset_gate.kube.access import Access
 from jobset_gate.kube.client import Client
 from jobset_gate.kube.resources import CRDS, JOBSETS
@@ -228,10 +228,9 @@ class Manager:
             waiters=book,
             patcher=patches,
             status=heralds,
-            live_reader=LiveReader(client),
+            live_reader=LiveReader(client, silent),
             metrics=measures,
             now=options.clock,
-            pod_watch_silence=silent,
         )
         gang_loop = Controller(
             "gang", gangs, reconciler.reconcile, metrics, workers=options.workers, log_fields=GangKey.log_fields

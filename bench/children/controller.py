@@ -13,10 +13,10 @@ from bench.children import command_loop, recording
 from bench.children.command_loop import Json
 from bench.children.loop_lag import LoopLag
 from bench.children.recording import RECORDING
-from jobset_gate.barrier.model import GangKey
 from controllers.manager import Manager, ManagerOptions
 from jobset_gate import names
 from jobset_gate.barrier import wire
+from jobset_gate.barrier.model import GangKey
 from jobset_gate.cli import logs
 from jobset_gate.cli.options import LogFormat, LogLevel
 from jobset_gate.kube.access import Access, from_kubeconfig

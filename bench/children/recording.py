@@ -18,10 +18,9 @@ from typing_extensions import override
 from bench.children.command_loop import Json
 from controllers import manager as its_manager
 from controllers.barrier.cache import GangCache
-from jobset_gate.barrier.model import GangKey
 from controllers.barrier.verdict_store import VerdictStore
 from jobset_gate.barrier import wire
-from jobset_gate.barrier.model import ConfigMapSeen, GangSnapshot, PodSeen
+from jobset_gate.barrier.model import ConfigMapSeen, GangKey, GangSnapshot, PodSeen
 from jobset_gate.kube.client import Client
 from jobset_gate.kube.resources import LEASES
 from jobset_gate.runtime.metrics import RuntimeMetrics

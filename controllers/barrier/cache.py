@@ -9,12 +9,12 @@ these delays never decide anything.
 from collections.abc import Callable, Container, Iterator
 from dataclasses import dataclass, field
 
-from jobset_gate.barrier.model import GangKey
 from jobset_gate.barrier import verdict_codec
 from jobset_gate.barrier.integrity import has_started, was_edited
 from jobset_gate.barrier.model import (
     BarrierStage,
     ConfigMapSeen,
+    GangKey,
     GangSnapshot,
     Generation,
     JobSeen,

@@ -4,10 +4,9 @@ import math
 from collections.abc import Callable
 from datetime import UTC, datetime
 
-from jobset_gate.barrier.model import GangKey
 from jobset_gate import names
 from jobset_gate.barrier import messages
-from jobset_gate.barrier.model import ConditionSeen, DesiredCondition, JobSetSeen
+from jobset_gate.barrier.model import ConditionSeen, DesiredCondition, GangKey, JobSetSeen
 from jobset_gate.kube.client import Client, PatchType
 from jobset_gate.kube.errors import Conflict, NotFound
 from jobset_gate.kube.resources import JOBSETS

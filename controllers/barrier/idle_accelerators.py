@@ -10,9 +10,8 @@ from collections.abc import Callable, Iterator, Mapping
 from prometheus_client.core import CounterMetricFamily, GaugeMetricFamily, Metric
 from prometheus_client.registry import Collector
 
-from jobset_gate.barrier.model import GangKey
 from jobset_gate.barrier import count
-from jobset_gate.barrier.model import BarrierStage, GangSnapshot
+from jobset_gate.barrier.model import BarrierStage, GangKey, GangSnapshot
 
 MAX_RESOURCES = 16
 """Distinct names that become labels: users choose them, and each costs a time series for ever."""

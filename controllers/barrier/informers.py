@@ -3,10 +3,9 @@
 from collections.abc import Callable, Iterable
 
 from controllers.barrier.cache import GangCache
-from jobset_gate.barrier.model import GangKey
 from jobset_gate import names
 from jobset_gate.barrier import decode, wire
-from jobset_gate.barrier.model import ConfigMapSeen
+from jobset_gate.barrier.model import ConfigMapSeen, GangKey
 from jobset_gate.kube.client import Client
 from jobset_gate.kube.resources import CONFIGMAPS, CRDS, JOBS, JOBSETS, PODS
 from jobset_gate.runtime.decoder import OnWatchProblem

@@ -45,7 +45,7 @@ class LiveReader:
         self._no_retry = client.without_retries()
 
     async def refresh(self, seen: GangSnapshot, *, reasons: bool = True) -> GangSnapshot:
-        """With Jobs and pods from the API; `reasons`: and causes from Events. Raises if Jobs or pods cannot be listed."""
+        """With Jobs, pods and, for `reasons`, Events from the API. Raises if Jobs or pods cannot be listed."""
         namespace = seen.jobset.namespace
         # Events first: pods may start or go while Events, which only matter for messages, are listed.
         causes = await self._list_reasons(seen) if reasons else _NO_EVENTS

@@ -8,13 +8,13 @@ from collections.abc import Callable
 
 from prometheus_client import CollectorRegistry, Counter, Gauge, Histogram
 
-from jobset_gate.barrier.model import GangKey
 from controllers.barrier.waiting_gauges import WaitingGauges
 from jobset_gate import names
 from jobset_gate.barrier import count
 from jobset_gate.barrier.model import (
     Blocked,
     Decide,
+    GangKey,
     GangSnapshot,
     Generation,
     PodSeen,

@@ -11,11 +11,9 @@ from collections.abc import Callable, Iterable, Mapping
 import msgspec
 import structlog
 
-from jobset_gate.barrier.model import GangKey
 from controllers.barrier.live_reader import LiveReader
-from jobset_gate.barrier.model import MissingByReason
 from jobset_gate.barrier.missing import NOT_CREATED_YET
-from jobset_gate.barrier.model import GangSnapshot, PendingReason
+from jobset_gate.barrier.model import GangKey, GangSnapshot, MissingByReason, PendingReason
 from jobset_gate.kube.errors import ApiError, InvalidResponse, Unreachable
 from jobset_gate.runtime.clock import monotonic
 

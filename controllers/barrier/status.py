@@ -11,9 +11,8 @@ from dataclasses import dataclass
 import structlog
 
 from controllers.barrier.conditions import PROGRESS_INTERVAL, ConditionWriter
-from jobset_gate.barrier.model import GangKey
 from jobset_gate import names
-from jobset_gate.barrier.model import DesiredCondition, JobSetSeen
+from jobset_gate.barrier.model import DesiredCondition, GangKey, JobSetSeen
 from jobset_gate.kube.errors import ApiError, InvalidResponse, Unreachable, is_namespace_terminating
 from jobset_gate.runtime.clock import monotonic
 from jobset_gate.runtime.workqueue import WorkQueue

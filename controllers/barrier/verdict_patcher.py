@@ -14,10 +14,9 @@ from types import MappingProxyType
 
 import structlog
 
-from jobset_gate.barrier.model import GangKey
 from jobset_gate import names
 from jobset_gate.barrier import verdict_codec
-from jobset_gate.barrier.model import PodSeen, Verdict
+from jobset_gate.barrier.model import GangKey, PodSeen, Verdict
 from jobset_gate.kube.client import Client, PatchType
 from jobset_gate.kube.errors import (
     ApiError,

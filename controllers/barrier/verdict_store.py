@@ -7,10 +7,9 @@ from collections.abc import Mapping
 from typing import Any
 
 from controllers.barrier.cache import GangCache
-from jobset_gate.barrier.model import GangKey
 from jobset_gate import names
 from jobset_gate.barrier import decode, verdict_codec, wire
-from jobset_gate.barrier.model import ConfigMapSeen, GangSnapshot, JobSetSeen, Verdict, WaitingSince
+from jobset_gate.barrier.model import ConfigMapSeen, GangKey, GangSnapshot, JobSetSeen, Verdict, WaitingSince
 from jobset_gate.kube.client import Client
 from jobset_gate.kube.errors import AlreadyExists, Conflict, Invalid, NotFound
 from jobset_gate.kube.resources import CONFIGMAPS, JOBSETS

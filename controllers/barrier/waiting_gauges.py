@@ -7,9 +7,8 @@ from dataclasses import dataclass
 from prometheus_client import CollectorRegistry, Gauge
 
 from controllers.barrier import idle_accelerators
-from jobset_gate.barrier.model import GangKey
 from jobset_gate import names
-from jobset_gate.barrier.model import Blocked, GangSnapshot, PendingReason, Wait
+from jobset_gate.barrier.model import Blocked, GangKey, GangSnapshot, PendingReason, Wait
 
 BLOCKED = (names.REASON_GATE_MISSING, names.REASON_CONFIG_MAP_CONFLICT)
 """Why a gang may have no gate that works."""

@@ -7,7 +7,6 @@ from functools import partial
 from aiohttp import web
 from msgspec.structs import replace
 
-from jobset_gate.barrier.model import GangKey
 from controllers.statuspage import error_pages, html
 from controllers.statuspage.app import LIST_PATHS, REQUIRED_RIGHT, PageContext
 from controllers.statuspage.auth import AuthenticatedViewer
@@ -17,6 +16,7 @@ from controllers.statuspage.html import StatusDetail
 from controllers.statuspage.middleware import PICTURE_POLICY, html_response
 from controllers.statuspage.rows import PODS, RowKind, StatusRow
 from controllers.statuspage.timelines import TimelineRenderer
+from jobset_gate.barrier.model import GangKey
 from jobset_gate.kube.errors import KubeError
 
 

@@ -14,7 +14,6 @@ import structlog
 from aiohttp import web
 from prometheus_client import CollectorRegistry
 
-from jobset_gate.barrier.model import GangKey
 from controllers.statuspage import app
 from controllers.statuspage.auth import Authenticator
 from controllers.statuspage.detail import DetailHandlers
@@ -27,6 +26,7 @@ from controllers.statuspage.source import PageSource
 from controllers.statuspage.sse import EventStreams
 from controllers.statuspage.timelines import TimelineRenderer
 from controllers.statuspage.view import StatusView
+from jobset_gate.barrier.model import GangKey
 from jobset_gate.kube.client import Client
 from jobset_gate.runtime.cert_watcher import CertWatcher
 

@@ -6,10 +6,9 @@ from collections import OrderedDict
 from collections.abc import Callable
 from typing import Final
 
-from jobset_gate.barrier.model import GangKey
 from controllers.statuspage.timeout_timelines import TimeoutTimelines, timed_out_generation
 from jobset_gate import names
-from jobset_gate.barrier.model import GangSnapshot, Generation, JobSetSeen, Verdict
+from jobset_gate.barrier.model import GangKey, GangSnapshot, Generation, JobSetSeen, Verdict
 from jobset_gate.kube.client import Client
 from jobset_gate.kube.resources import PODS
 from jobset_gate.podgroups.status import GroupStatus

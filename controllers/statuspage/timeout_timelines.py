@@ -3,10 +3,9 @@
 from collections import OrderedDict
 from typing import Final
 
-from jobset_gate.barrier.model import GangKey
 from jobset_gate import names
 from jobset_gate.barrier import messages
-from jobset_gate.barrier.model import Generation, JobSetSeen, Verdict, VerdictKind
+from jobset_gate.barrier.model import GangKey, Generation, JobSetSeen, Verdict, VerdictKind
 
 MOST_BYTES: Final = 16 * 1024 * 1024
 """Of all of them together: some thousand of usual size. The oldest goes first."""

@@ -12,10 +12,10 @@ from typing import Any, Final
 import msgspec
 import structlog
 
-from jobset_gate.barrier.model import GangKey
 from controllers.statuspage import rows
 from controllers.statuspage.rows import StatusRow
 from controllers.statuspage.source import PageSource
+from jobset_gate.barrier.model import GangKey
 from jobset_gate.explain.gang import explain_gang
 from jobset_gate.explain.model import Explanation, GangState
 from jobset_gate.explain.podgroup import explain_pod_group

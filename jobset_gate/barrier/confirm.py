@@ -12,8 +12,8 @@ from jobset_gate.barrier.decide import NO_VERDICT, Facts
 MAX_POD_WATCH_SILENCE = 10.0
 """Seconds without an event from the pod watch after which a release needs a list of the gang's pods.
 
-The last pod's start mostly arrives on that watch, so a release rarely needs the list. It is for a start announced on the
-gate stream while the watch is half open: the cache may still count pods that are gone.
+The last pod's start mostly arrives on that watch, so a release rarely needs the list. It is for a start announced on
+the gate stream while the watch is half open: the cache may still count pods that are gone.
 """
 
 
@@ -37,7 +37,7 @@ def _conflict_may_be_over(facts: Facts, _: float) -> bool:
 
 
 def _config_map_is_doubtful(facts: Facts, _: float) -> bool:
-    """A missing ConfigMap may have held a verdict, or was deleted with its JobSet; an edited one may hold a false one."""
+    """A missing ConfigMap may have held a verdict, or be deleted with its JobSet; an edited one may be forged."""
     if any(rule(facts) is not None for rule in NO_VERDICT):
         return False
     return not integrity.is_config_map_canonical(facts.seen) or integrity.needs_verification(facts.seen)

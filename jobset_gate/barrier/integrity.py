@@ -80,7 +80,8 @@ def _own_config_map(seen: GangSnapshot) -> ConfigMapSeen | None:
 
 def _current_verdict(config_map: ConfigMapSeen) -> Verdict | None:
     """The verdict if it is on this JobSet's UID."""
-    return config_map.verdict if config_map.verdict is not None and config_map.verdict.generation.uid == config_map.jobset_uid else None
+    verdict = config_map.verdict
+    return verdict if verdict is not None and verdict.generation.uid == config_map.jobset_uid else None
 
 
 def _generations(config_map: ConfigMapSeen) -> Iterable[Generation]:

@@ -10,14 +10,14 @@ from collections.abc import Sequence
 
 from jobset_gate import names
 from jobset_gate.barrier import verdict_codec
+from jobset_gate.barrier.count import GangCount
 from jobset_gate.barrier.missing import cause_key, commands
-from jobset_gate.barrier.model import MissingByReason
 from jobset_gate.barrier.model import (
     ConditionSeen,
     DesiredCondition,
-    GangCount,
     GangSnapshot,
     Generation,
+    MissingByReason,
     PendingCause,
     PendingReason,
     Verdict,

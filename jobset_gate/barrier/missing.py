@@ -1,7 +1,7 @@
 """The missing slots of a gang, by reason: "37 pods: Unscheduled: 0/40 nodes are available", oldest first (A9).
 
-Messages about one cause differ by a number, a pod's name or the kubelet's back-off: such pods are one group. Computed in
-every pass over a waiting gang.
+Messages about one cause differ by a number, a pod's name or the kubelet's back-off: such pods are one group. Computed
+in every pass over a waiting gang.
 """
 
 import math

@@ -5,8 +5,7 @@ Frozen and free of layout: `explain.py` finds them, `explain.lines` and the comm
 
 from enum import StrEnum
 
-from jobset_gate.barrier.model import MissingByReason
-from jobset_gate.barrier.model import Value
+from jobset_gate.barrier.model import MissingByReason, Value
 
 __all__ = [
     "ControllerStatus",

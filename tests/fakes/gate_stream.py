@@ -9,14 +9,13 @@ from typing import Any
 from urllib.parse import urlsplit
 
 from controllers.barrier.cache import GangCache
-from jobset_gate.barrier.model import GangKey
 from controllers.barrier.stream.delivery import DeliveryLog
 from controllers.barrier.stream.limits import MAX_REQUESTS
 from controllers.barrier.stream.registry import WaiterRegistry
 from controllers.barrier.stream.server import StreamServer
 from jobset_gate.barrier import count
 from jobset_gate.barrier.count import GangCount
-from jobset_gate.barrier.model import ConfigMapSeen, JobSetSeen, PodSeen, Verdict
+from jobset_gate.barrier.model import ConfigMapSeen, GangKey, JobSetSeen, PodSeen, Verdict
 from jobset_gate.runtime.store import ObjectChange
 from tests.fakes import gangs
 

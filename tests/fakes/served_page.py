@@ -14,12 +14,11 @@ import msgspec
 from prometheus_client import CollectorRegistry
 
 from controllers.barrier.cache import GangCache
-from jobset_gate.barrier.model import GangKey
 from controllers.statuspage.options import PageOptions
 from controllers.statuspage.server import StatusPage
 from controllers.statuspage.source import Freshness, PageSource
 from jobset_gate import names
-from jobset_gate.barrier.model import ConfigMapSeen, JobSeen, JobSetSeen, PodSeen, VerdictKind
+from jobset_gate.barrier.model import ConfigMapSeen, GangKey, JobSeen, JobSetSeen, PodSeen, VerdictKind
 from jobset_gate.podgroups.model import PodGroupKey as GroupKey
 from jobset_gate.podgroups.snapshot import GroupSnapshot
 from jobset_gate.runtime.store import ObjectChange

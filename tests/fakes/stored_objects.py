@@ -4,9 +4,8 @@ from __future__ import annotations
 
 from collections.abc import Callable
 
-from jobset_gate.barrier.model import GangKey
 from jobset_gate import names
-from jobset_gate.barrier.model import JobSetSeen, PodSeen
+from jobset_gate.barrier.model import GangKey, JobSetSeen, PodSeen
 from jobset_gate.kube.resources import JOBSETS, PODS
 from jobset_gate.runtime.store import ObjectVersion
 from tests.fakes import gangs

@@ -15,12 +15,11 @@ import pytest
 
 from controllers.barrier import crd_patcher
 from controllers.barrier.conditions import ConditionWriter
-from jobset_gate.barrier.model import GangKey
 from controllers.podgroups.status_fields import StatusFields
 from controllers.podgroups.status_writer import SETTLE_SECONDS, PodGroupStatusWriter
 from jobset_gate import names
 from jobset_gate.barrier import messages
-from jobset_gate.barrier.model import DesiredCondition, VerdictKind
+from jobset_gate.barrier.model import DesiredCondition, GangKey, VerdictKind
 from jobset_gate.fake import jobset_crd, manifests
 from jobset_gate.kube.access import Access
 from jobset_gate.kube.client import Client

@@ -2,9 +2,8 @@
 
 from typing import Any, Final
 
-from jobset_gate.barrier.model import GangKey
 from jobset_gate import names
-from jobset_gate.barrier.model import PendingReason, PodSeen, VerdictKind
+from jobset_gate.barrier.model import GangKey, PendingReason, PodSeen, VerdictKind
 from tests.fakes import gangs, wire_objects
 from tests.fakes.podgroups import snapshots
 from tests.fakes.podgroups.objects import pod as group_pod

@@ -13,11 +13,10 @@ from secrets import token_urlsafe
 from typing import Protocol
 
 from controllers.barrier.cache import GangCache
-from jobset_gate.barrier.model import GangKey
 from controllers.barrier.stream.delivery import DeliveryLog
 from controllers.barrier.stream.limits import MAX_REQUESTS, RequestLimits
 from jobset_gate.barrier import verdict_codec
-from jobset_gate.barrier.model import Generation, JobSetSeen, Verdict
+from jobset_gate.barrier.model import GangKey, Generation, JobSetSeen, Verdict
 from jobset_gate.errors import JobsetGateError
 
 CHUNK = 100

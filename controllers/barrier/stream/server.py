@@ -12,14 +12,13 @@ from collections.abc import Callable
 
 import structlog
 
-from jobset_gate.barrier.model import GangKey
 from controllers.barrier.stream import sockets
 from controllers.barrier.stream.close_watcher import CloseWatcher
 from controllers.barrier.stream.connection import StreamConnection
 from controllers.barrier.stream.keepalive import KEEPALIVE_INTERVAL, Keepalive
 from controllers.barrier.stream.registry import CHUNK, RequestRefused, StreamRequest, WaiterRegistry
 from jobset_gate.barrier import verdict_codec
-from jobset_gate.barrier.model import Generation
+from jobset_gate.barrier.model import GangKey, Generation
 
 LISTEN_RETRY_SECONDS = 5.0
 """Seconds until a port that was taken is tried again."""

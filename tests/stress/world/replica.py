@@ -18,7 +18,6 @@ from prometheus_client import CollectorRegistry
 
 from controllers.barrier.cache import GangCache
 from controllers.barrier.conditions import ConditionWriter
-from jobset_gate.barrier.model import GangKey
 from controllers.barrier.live_reader import LiveReader
 from controllers.barrier.metrics import GangMetrics
 from controllers.barrier.reconciler import GangReconciler
@@ -28,7 +27,7 @@ from controllers.barrier.stream.registry import WaiterRegistry
 from controllers.barrier.verdict_patcher import VerdictPatcher
 from controllers.barrier.verdict_store import VerdictStore
 from jobset_gate.barrier import decode, wire
-from jobset_gate.barrier.model import GangSnapshot
+from jobset_gate.barrier.model import GangKey, GangSnapshot
 from jobset_gate.kube.client import Client
 from jobset_gate.kube.errors import KubeError
 from jobset_gate.kube.resources import CONFIGMAPS, JOBS, JOBSETS, PODS, Resource
@@ -147,16 +146,12 @@ class _RecordingCache(GangCache):
 
 
 class _RecordingLiveReader(LiveReader):
-    def __init__(self, view: View, client: Client) -> None:
-        super().__init__(client)
+    def __init__(self, view: View, client: Client, silence: Callable[[], float]) -> None:
+        super().__init__(client, silence)
         self._view = view
 
     async def refresh(self, seen: GangSnapshot, *, reasons: bool = True) -> GangSnapshot:
         self._view.seen, self._view.closer = await super().refresh(seen, reasons=reasons), True
-        return self._view.seen
-
-    async def refresh_condition(self, seen: GangSnapshot) -> GangSnapshot:
-        self._view.seen, self._view.recalled = await super().refresh_condition(seen), True
         return self._view.seen
 
     async def verify_config_map(self, seen: GangSnapshot) -> GangSnapshot:
@@ -247,10 +242,11 @@ class Replica:
             waiters=self.book,
             patcher=self.patches,
             status=self.heralds,
-            live_reader=_RecordingLiveReader(self.view, self.memory.client),
+            live_reader=_RecordingLiveReader(
+                self.view, self.memory.client, lambda: self._true_now() - self._heard[PODS]
+            ),
             metrics=GangMetrics(CollectorRegistry()),
             now=self.now,
-            pod_watch_silence=lambda: self._true_now() - self._heard[PODS],
         )
         for kind in WATCHED:
             self._begin_list(kind)

@@ -5,10 +5,9 @@ from __future__ import annotations
 import asyncio
 from dataclasses import dataclass
 
-from jobset_gate.barrier.model import GangKey
 from controllers.barrier.stream.close_watcher import CLOSE_TIMEOUT
 from controllers.barrier.stream.registry import RequestRefused, StreamRequest, WaiterRegistry
-from jobset_gate.barrier.model import Generation
+from jobset_gate.barrier.model import GangKey, Generation
 from tests.fakes.instant_loop import InstantLoop
 from tests.fakes.memory_api import Json
 from tests.stress.world.cluster import Cluster

@@ -12,11 +12,11 @@ from jobset_gate.barrier import messages, verdict_codec
 from jobset_gate.barrier.count import count_gang
 from jobset_gate.barrier.decide import decide
 from jobset_gate.barrier.missing import missing_by_reason
-from jobset_gate.barrier.model import MissingByReason
 from jobset_gate.barrier.model import (
     ConditionSeen,
     Decide,
     Generation,
+    MissingByReason,
     PendingReason,
     PodSeen,
     Verdict,
@@ -121,11 +121,11 @@ def test_what_is_too_much_is_left_out_whole_and_counted() -> None:
     st.lists(
         st.builds(
             MissingByReason,
-            why=st.sampled_from(PendingReason).map(str),
-            detail=st.text(max_size=400),
+            reason=st.sampled_from(PendingReason).map(str),
+            message=st.text(max_size=400),
             count=st.integers(1, 10**6),
             slots=st.lists(st.text(min_size=1, max_size=80), max_size=10).map(tuple),
-            foremost=st.integers(0, 10),
+            oldest_count=st.integers(0, 10),
         ),
         max_size=30,
     ),

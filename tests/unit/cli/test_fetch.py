@@ -13,7 +13,6 @@ from jobset_gate import names
 from jobset_gate.barrier.count import count_gang
 from jobset_gate.barrier.events import CoreEvent, InvolvedObject
 from jobset_gate.barrier.events import with_events as told_by
-from jobset_gate.barrier.missing import missing_slots
 from jobset_gate.barrier.model import GangSnapshot, PendingReason, VerdictKind
 from jobset_gate.cli.exits import CommandError, ExitCode
 from jobset_gate.cli.fetch import jobsets as gangs
@@ -29,6 +28,7 @@ from jobset_gate.kube.client import Client
 from jobset_gate.kube.resources import CONFIGMAPS, EVENTS, JOBSETS, NODES, PODS
 from tests.fakes import gangs as seen_gangs
 from tests.fakes import jobsets
+from tests.fakes.gangs import missing_slots
 from tests.fakes.stored_gang import install_jobset_crd, store_every_reason
 from tests.fakes.stored_pod_groups import kubeconfig_of
 from tests.plane.planes import Plane, Real

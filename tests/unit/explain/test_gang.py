@@ -247,7 +247,7 @@ ENOUGH = "all 17 pods started"
 ENDED: dict[str, Any] = {
     "finished": True,
     "failed": True,
-    "last_words": "jobset failed due to one or more job failures",
+    "finished_message": "jobset failed due to one or more job failures",
 }
 
 

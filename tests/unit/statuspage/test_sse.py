@@ -10,13 +10,12 @@ from typing import Any
 import aiohttp
 import pytest
 
-from jobset_gate.barrier.model import GangKey
 from controllers.statuspage import rows, sse
 from controllers.statuspage.authz import Visibility
 from controllers.statuspage.feed import MAX_PAGES, ListCache, ListFeed
 from controllers.statuspage.query import ListQuery
 from controllers.statuspage.source import Freshness
-from jobset_gate.barrier.model import VerdictKind
+from jobset_gate.barrier.model import GangKey, VerdictKind
 from jobset_gate.kube.errors import Unreachable
 from tests.fakes import gangs
 from tests.fakes.podgroups.objects import key, pod

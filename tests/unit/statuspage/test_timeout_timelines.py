@@ -2,12 +2,11 @@
 
 import asyncio
 
-from jobset_gate.barrier.model import GangKey
 from controllers.statuspage import timelines, timeout_timelines
 from controllers.statuspage.timelines import TimelineRenderer
 from controllers.statuspage.timeout_timelines import TimeoutTimelines, timed_out_generation
 from jobset_gate import names
-from jobset_gate.barrier.model import Generation, JobSetSeen, VerdictKind
+from jobset_gate.barrier.model import GangKey, Generation, JobSetSeen, VerdictKind
 from tests.fakes import gangs
 from tests.fakes.review_api import FakeReviewApi
 from tests.fakes.served_page import PATIENCE

@@ -7,7 +7,6 @@ from typing import Any
 import pytest
 
 from controllers.barrier.cache import GangCache
-from jobset_gate.barrier.model import GangKey
 from controllers.statuspage import html, rows
 from controllers.statuspage import view as boards
 from controllers.statuspage.feed import is_late
@@ -15,7 +14,7 @@ from controllers.statuspage.query import parse, select_page
 from controllers.statuspage.source import Freshness, PageSource
 from controllers.statuspage.view import StatusView
 from jobset_gate import names
-from jobset_gate.barrier.model import GangSnapshot, VerdictKind
+from jobset_gate.barrier.model import GangKey, GangSnapshot, VerdictKind
 from jobset_gate.explain.gang import explain_gang
 from jobset_gate.runtime.store import ObjectChange
 from tests.fakes import gangs

@@ -4,12 +4,12 @@ import msgspec
 import pytest
 
 from controllers.barrier.cache import LATE_POD_DELAY, PROGRESS_DELAY, GangCache
-from jobset_gate.barrier.model import GangKey
 from jobset_gate import names
 from jobset_gate.barrier import verdict_codec
 from jobset_gate.barrier.model import (
     BarrierStage,
     ConfigMapSeen,
+    GangKey,
     JobSeen,
     JobSetSeen,
     PodSeen,

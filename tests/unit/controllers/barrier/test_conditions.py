@@ -8,9 +8,8 @@ import msgspec
 import pytest
 
 from controllers.barrier.conditions import PROGRESS_INTERVAL, WORDING_INTERVAL, ConditionWriter
-from jobset_gate.barrier.model import GangKey
 from jobset_gate import names
-from jobset_gate.barrier.model import ConditionSeen, DesiredCondition, JobSetSeen
+from jobset_gate.barrier.model import ConditionSeen, DesiredCondition, GangKey, JobSetSeen
 from jobset_gate.fake.clock import VirtualClock
 from jobset_gate.kube.errors import KubeError, NotFound, ServerError
 from jobset_gate.kube.resources import EVENTS, JOBSETS

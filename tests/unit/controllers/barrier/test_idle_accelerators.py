@@ -5,9 +5,8 @@ from __future__ import annotations
 import pytest
 from prometheus_client import CollectorRegistry
 
-from jobset_gate.barrier.model import GangKey
 from controllers.barrier.idle_accelerators import MAX_RESOURCES, OTHER, IdleAccelerators, held_devices
-from jobset_gate.barrier.model import BarrierStage, GangSnapshot, PodSeen
+from jobset_gate.barrier.model import BarrierStage, GangKey, GangSnapshot, PodSeen
 from tests.fakes.gangs import gang, jobset, pod, replicated_job, waiting_pod
 
 TRAIN, OTHERS = GangKey("default", "train"), GangKey("default", "others")

@@ -9,13 +9,13 @@ import pytest
 from controllers.barrier.live_reader import LiveReader
 from jobset_gate import names
 from jobset_gate.barrier.decide import decide
-from jobset_gate.barrier.missing import missing_slots
 from jobset_gate.barrier.model import Decide, GangSnapshot, PendingCause, PendingReason, VerdictKind
 from jobset_gate.kube.errors import Forbidden, KubeError, ServerError, Unreachable
 from jobset_gate.kube.resources import EVENTS, JOBS, PODS
 from jobset_gate.runtime.paging import PAGE
 from tests.fakes import gangs
 from tests.fakes.call_blocker import CallBlocker
+from tests.fakes.gangs import missing_slots
 from tests.fakes.memory_api import Api, Json
 from tests.fakes.memory_client import MemoryClient
 from tests.fakes.wire_objects import owner

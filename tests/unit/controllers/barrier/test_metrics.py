@@ -7,13 +7,13 @@ from typing import Any
 import pytest
 from prometheus_client import CollectorRegistry
 
-from jobset_gate.barrier.model import GangKey
 from controllers.barrier.metrics import GangMetrics
 from jobset_gate.barrier.decide import decide
 from jobset_gate.barrier.model import (
     BarrierStage,
     Blocked,
     Decide,
+    GangKey,
     GangSnapshot,
     JobSetSeen,
     PendingReason,
@@ -91,7 +91,7 @@ def test_a_later_pass_replaces_what_an_earlier_one_found(shown: ScrapedMetrics) 
     assert shown.value("missing_pods", reason="CrashLoop") == 1
 
 
-@pytest.mark.parametrize("end", ["stands", "forget", "nothing_held"])
+@pytest.mark.parametrize("end", ["stands", "forget_gang", "clear_gang"])
 def test_a_gang_that_no_longer_waits_is_not_counted_any_more(shown: ScrapedMetrics, end: str) -> None:
     shown.measures.on_waiting(TRAIN, *waits(pod(0), waiting_pod(1)))
     if end == "stands":

@@ -14,7 +14,6 @@ from prometheus_client import CollectorRegistry
 from controllers.barrier import quota_denials
 from controllers.barrier.cache import GangCache
 from controllers.barrier.conditions import PROGRESS_INTERVAL, ConditionWriter
-from jobset_gate.barrier.model import GangKey
 from controllers.barrier.live_reader import LiveReader
 from controllers.barrier.metrics import GangMetrics
 from controllers.barrier.reconciler import GangReconciler
@@ -29,6 +28,7 @@ from jobset_gate.barrier.model import (
     BarrierStage,
     ConditionSeen,
     ConfigMapSeen,
+    GangKey,
     GangSnapshot,
     Generation,
     JobSetSeen,

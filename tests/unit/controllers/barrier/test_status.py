@@ -10,10 +10,9 @@ import pytest
 from prometheus_client import CollectorRegistry
 
 from controllers.barrier.conditions import PROGRESS_INTERVAL, ConditionWriter
-from jobset_gate.barrier.model import GangKey
 from controllers.barrier.status import GangStatusWriter
 from jobset_gate import names
-from jobset_gate.barrier.model import ConditionSeen, DesiredCondition, JobSetSeen
+from jobset_gate.barrier.model import ConditionSeen, DesiredCondition, GangKey, JobSetSeen
 from jobset_gate.fake.clock import VirtualClock
 from jobset_gate.kube.errors import (
     Conflict,

@@ -9,7 +9,6 @@ from contextlib import asynccontextmanager
 import msgspec
 import pytest
 
-from jobset_gate.barrier.model import GangKey
 from controllers.barrier.verdict_patcher import (
     CONFIG_MAP_GRACE,
     DELIVERY_GRACE,
@@ -19,6 +18,7 @@ from controllers.barrier.verdict_patcher import (
 )
 from jobset_gate import names
 from jobset_gate.barrier import verdict_codec
+from jobset_gate.barrier.model import GangKey
 from jobset_gate.fake.clock import VirtualClock
 from jobset_gate.kube.errors import Conflict, KubeError, NotFound, NotLeader, ServerError, Throttled, Unreachable
 from jobset_gate.kube.resources import PODS

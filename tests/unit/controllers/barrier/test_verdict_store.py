@@ -8,11 +8,10 @@ import msgspec
 import pytest
 
 from controllers.barrier.cache import GangCache
-from jobset_gate.barrier.model import GangKey
 from controllers.barrier.verdict_store import ConfigMapConflict, VerdictStore
 from jobset_gate import names
 from jobset_gate.barrier import decode, verdict_codec, wire
-from jobset_gate.barrier.model import ConfigMapSeen, GangSnapshot, JobSetSeen, VerdictKind
+from jobset_gate.barrier.model import ConfigMapSeen, GangKey, GangSnapshot, JobSetSeen, VerdictKind
 from jobset_gate.kube.errors import Invalid
 from jobset_gate.kube.resources import CONFIGMAPS, JOBSETS
 from jobset_gate.runtime.store import MutationCache, ObjectChange, Store

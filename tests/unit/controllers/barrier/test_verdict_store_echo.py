@@ -11,9 +11,8 @@ from aiohttp import web
 
 from controllers.barrier import informers
 from controllers.barrier.cache import GangCache
-from jobset_gate.barrier.model import GangKey
 from controllers.barrier.verdict_store import VerdictStore
-from jobset_gate.barrier.model import ConfigMapSeen
+from jobset_gate.barrier.model import ConfigMapSeen, GangKey
 from jobset_gate.kube.access import Access
 from jobset_gate.kube.client import Client
 from jobset_gate.kube.resources import CONFIGMAPS

@@ -9,11 +9,10 @@ from dataclasses import dataclass
 import pytest
 
 from controllers.barrier.cache import GangCache
-from jobset_gate.barrier.model import GangKey
 from controllers.barrier.stream.delivery import KEEP_SECONDS, DeliveryLog
 from controllers.barrier.stream.registry import StreamRequest, WaiterRegistry
 from jobset_gate.barrier import verdict_codec
-from jobset_gate.barrier.model import BarrierStage, Generation, PodSeen
+from jobset_gate.barrier.model import BarrierStage, GangKey, Generation, PodSeen
 from jobset_gate.fake.clock import VirtualClock
 from jobset_gate.runtime.store import ObjectChange
 from tests.fakes import gangs
