@@ -60,6 +60,13 @@ def test_the_context_holds_all_that_is_copied() -> None:
     assert "build/wheels" in allowed
 
 
+def test_the_context_holds_neither_the_embedded_cluster_nor_the_demo() -> None:
+    """The last line of .dockerignore that matches decides."""
+    lines = (ROOT / ".dockerignore").read_text().splitlines()
+    for folder in ("jobset_gate/fake", "jobset_gate/cli/demo"):
+        assert lines.index(folder) > lines.index("!jobset_gate")
+
+
 @pytest.fixture
 def docker(tmp_path: Path) -> dict[str, str]:
     """An environment whose docker says what the base image's Python would, and whose pip says what it was asked."""

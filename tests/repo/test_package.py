@@ -1,6 +1,7 @@
 """One wheel with everything in it, entry points that load, and a lock that covers what is asked for."""
 
 import importlib.metadata
+import os
 import re
 import subprocess
 import sys
@@ -32,20 +33,68 @@ def test_the_command_is_installed_and_loads(command: str) -> None:
     assert (Path(sys.executable).parent / command).exists()
 
 
-def test_the_wheel_holds_the_three_packages_and_nothing_else(tmp_path: Path) -> None:
-    build = [sys.executable, "-m", "build", "--wheel", "--no-isolation", "--outdir", str(tmp_path), str(ROOT)]
-    ran = subprocess.run(build, capture_output=True, text=True, check=False)  # noqa: S603
+NOT_SHIPPED = ("jobset_gate/fake/", "jobset_gate/cli/demo/")
+"""In the distribution jobset-gate-demo."""
+
+
+def built(folder: Path, project: Path) -> Path:
+    command = [sys.executable, "-m", "build", "--wheel", "--no-isolation", "--outdir", str(folder), str(project)]
+    ran = subprocess.run(command, capture_output=True, text=True, check=False)  # noqa: S603
     assert ran.returncode == 0, ran.stdout + ran.stderr
-    (wheel,) = tmp_path.glob("jobset_gate-*-py3-none-any.whl")
-    inside = {name for name in zipfile.ZipFile(wheel).namelist() if ".dist-info/" not in name}
-    ours = {str(path.relative_to(ROOT)) for path in tracked()}
-    assert inside == {name for name in ours if name.split("/")[0] in PACKAGES}
+    (wheel,) = folder.glob("*.whl")
+    return wheel
+
+
+@pytest.fixture(scope="module")
+def wheel(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    return built(tmp_path_factory.mktemp("wheel"), ROOT)
+
+
+@pytest.fixture(scope="module")
+def demo_wheel(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    return built(tmp_path_factory.mktemp("demo"), ROOT / "release/demo")
+
+
+def inside(wheel: Path) -> set[str]:
+    return {name for name in zipfile.ZipFile(wheel).namelist() if ".dist-info/" not in name}
+
+
+def test_the_wheels_hold_the_three_packages_and_nothing_else(wheel: Path, demo_wheel: Path) -> None:
+    ours = {str(path.relative_to(ROOT)) for path in tracked() if path.relative_to(ROOT).parts[0] in PACKAGES}
+    demo = {name for name in ours if name.startswith(NOT_SHIPPED)}
+    assert inside(wheel) == ours - demo
+    assert inside(demo_wheel) == demo
     assert {
         "jobset_gate/injection/barrier.sh",
         "jobset_gate/py.typed",
         "webhook/py.typed",
         "controllers/py.typed",
-    } <= inside
+    } <= inside(wheel)
+
+
+def test_the_extra_demo_is_the_other_distribution_in_the_same_version() -> None:
+    other = tomllib.loads((ROOT / "release/demo/pyproject.toml").read_text())["project"]
+    assert other["version"] == PROJECT["version"]
+    assert PROJECT["optional-dependencies"]["demo"] == [f"{other['name']}=={PROJECT['version']}"]
+    assert other["dependencies"] == [f"jobset-gate=={PROJECT['version']}"]
+
+
+def test_the_command_line_works_without_the_demo_and_names_what_to_install(
+    wheel: Path, demo_wheel: Path, tmp_path: Path
+) -> None:
+    def run(*arguments: str) -> subprocess.CompletedProcess[str]:
+        env = {**os.environ, "PYTHONPATH": str(tmp_path)}
+        command = [sys.executable, "-P", "-m", "jobset_gate.cli", *arguments]
+        return subprocess.run(command, cwd=tmp_path, env=env, capture_output=True, text=True, check=False)  # noqa: S603
+
+    zipfile.ZipFile(wheel).extractall(tmp_path)  # noqa: S202 - built above
+    assert "demo" in run("--help").stdout
+    refused = run("demo")
+    assert refused.returncode == 1
+    assert "pip install 'jobset-gate[demo]'" in refused.stderr
+    zipfile.ZipFile(demo_wheel).extractall(tmp_path)  # noqa: S202 - as above
+    played = run("demo", "--pods", "2", "--jobs", "1", "--seconds", "0.5")
+    assert (played.returncode, "Released: " in played.stdout) == (0, True), played.stdout + played.stderr
 
 
 def test_the_source_distribution_holds_what_the_wheel_is_made_of_and_nothing_else(tmp_path: Path) -> None:
@@ -55,9 +104,10 @@ def test_the_source_distribution_holds_what_the_wheel_is_made_of_and_nothing_els
     assert ran.returncode == 0, ran.stdout + ran.stderr
     (archive,) = tmp_path.glob("jobset_gate-*.tar.gz")
     with tarfile.open(archive) as tar:
-        inside = {Path(member.name).parts[1] for member in tar.getmembers() if member.isfile()}
+        files = {Path(*Path(member.name).parts[1:]) for member in tar.getmembers() if member.isfile()}
+    assert [path for path in files if str(path).startswith(NOT_SHIPPED)] == []
     papers = {"pyproject.toml", "PKG-INFO", ".gitignore", "README.md", "CHANGELOG.md", "LICENSE"}
-    assert inside == {*PACKAGES, *papers}
+    assert {path.parts[0] for path in files} == {*PACKAGES, *papers}
 
 
 def test_every_dependency_is_locked() -> None:

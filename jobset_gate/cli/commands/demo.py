@@ -48,14 +48,14 @@ def _barrier(demos: typer.Typer, program: str) -> None:
         """
         if context.invoked_subcommand is not None:
             return
+        require_demo()
         import asyncio  # noqa: PLC0415 - see app.py
 
         from jobset_gate.cli import signals  # noqa: PLC0415 - see app.py
-        from jobset_gate.cli.demo import gang as run  # noqa: PLC0415 - see app.py
-        from jobset_gate.cli.demo import gang_scenario as scenario  # noqa: PLC0415 - see app.py
+        from jobset_gate.cli.demo import gang, gang_scenario  # noqa: PLC0415 - see app.py
 
-        plan = scenario.GangPlan(jobs=jobs, pods=pods, seconds=seconds)
-        raise typer.Exit(asyncio.run(signals.run_command(run.demo(plan, as_json=output is Output.JSON))))
+        plan = gang_scenario.GangPlan(jobs=jobs, pods=pods, seconds=seconds)
+        raise typer.Exit(asyncio.run(signals.run_command(gang.demo(plan, as_json=output is Output.JSON))))
 
 
 def _groups(demos: typer.Typer, program: str) -> None:
@@ -77,10 +77,20 @@ def _groups(demos: typer.Typer, program: str) -> None:
         of the cluster, and neither ever has enough. With it one gang is placed as a whole, and then the other. The
         webhook and the controller are the real ones, all else is played. Exits with 1 if anything goes another way.
         """
+        require_demo()
         from jobset_gate.cli import signals  # noqa: PLC0415 - see app.py
-        from jobset_gate.cli.demo import podgroup_scenario as scenario  # noqa: PLC0415 - see app.py
-        from jobset_gate.cli.demo import podgroups as run  # noqa: PLC0415 - see app.py
+        from jobset_gate.cli.demo import podgroup_scenario, podgroups  # noqa: PLC0415 - see app.py
         from jobset_gate.fake.clock import run_virtual  # noqa: PLC0415 - see app.py
 
-        story = run.demo(scenario.PodGroupPlan(), as_json=output is Output.JSON, speed=speed)
+        story = podgroups.demo(podgroup_scenario.PodGroupPlan(), as_json=output is Output.JSON, speed=speed)
         raise typer.Exit(run_virtual(signals.run_command(story), pace=1 / speed))
+
+
+def require_demo() -> None:
+    """Errors: CommandError where only jobset-gate is installed."""
+    from importlib.util import find_spec  # noqa: PLC0415 - see app.py
+
+    from jobset_gate.cli.exits import CommandError  # noqa: PLC0415 - see app.py
+
+    if find_spec("jobset_gate.fake") is None:
+        raise CommandError("the demo and its cluster are not installed; pip install 'jobset-gate[demo]' adds them")

@@ -18,11 +18,11 @@ _NARROW: Final = 60
 
 
 class ProgressRow(Protocol):
-    """What a bar needs to know of what it shows."""
+    """One bar."""
 
     @property
     def name(self) -> str:
-        """What it is called."""
+        """Its label."""
 
     @property
     def done(self) -> int:
@@ -41,10 +41,10 @@ Row = TypeVar("Row", bound=ProgressRow)
 
 
 class Display(Protocol):
-    """Says things and shows how the pods of a gang get on."""
+    """Prints lines, and shows the progress of pods."""
 
     def say(self, text: str = "") -> None:
-        """A line for people, which stays."""
+        """Print a line, which stays."""
 
     def following(
         self, look: Callable[[], Sequence[Row]], line: Callable[[Sequence[Row]], str]
@@ -53,7 +53,7 @@ class Display(Protocol):
 
 
 def display_for(stream: TextIO, speed: float = 1.0) -> Display:
-    """The right one for where this goes. `speed`: seconds of the loop's time in one of the reader's."""
+    """Bars on a terminal, else lines. `speed`: seconds of the loop's time in one of the reader's."""
     terminal = stream.isatty() and os.environ.get("TERM") not in ("dumb", "unknown")
     return BarDisplay(stream, speed) if terminal else PlainDisplay(stream)
 
@@ -72,13 +72,13 @@ class PlainDisplay:
     async def following(
         self, look: Callable[[], Sequence[Row]], line: Callable[[Sequence[Row]], str]
     ) -> AsyncIterator[None]:
-        began, told = asyncio.get_running_loop().time(), ""
+        began, shown = asyncio.get_running_loop().time(), ""
 
         def show() -> None:
-            nonlocal told
+            nonlocal shown
             text = line(look())
-            if text and text != told:
-                told = text
+            if text and text != shown:
+                shown = text
                 self.say(f"  {asyncio.get_running_loop().time() - began:5.1f}s  {text}")
 
         async with _ticking(show, LINE_SECONDS):
@@ -86,7 +86,7 @@ class PlainDisplay:
 
 
 class BarDisplay:
-    """A bar for each row, drawn by rich; it minds NO_COLOR."""
+    """A bar for each row, drawn by rich, which respects NO_COLOR."""
 
     def __init__(self, stream: TextIO, speed: float = 1.0) -> None:
         self._every = REFRESH_SECONDS * speed

@@ -1,4 +1,4 @@
-"""What the demo plays: two gangs, their nodes, and the trouble that the second one has."""
+"""The two gangs of the demo, their nodes, and the faults that hold up the second one."""
 
 import math
 from collections.abc import Iterator
@@ -13,7 +13,7 @@ NAMESPACE: Final = "default"
 TRAIN: Final = "train"
 """The gang whose nodes come late."""
 STUCK: Final = "stuck"
-"""The gang that misses some of its pods."""
+"""The gang of which two pods cannot start."""
 
 _POOL: Final = "pool"
 _WAVES: Final = (0.4, 0.75, 1.0)
@@ -27,12 +27,12 @@ BEHAVIOUR: Final = Behaviour(sandbox_seconds=0.2, pull_seconds=0.2, init_seconds
 """Kubelets in a hurry, but a ConfigMap takes a minute to reach a pod, as it does in a cluster."""
 
 STUCK_NODES: Final = tuple(FakeNode(f"cpu-{number}", pods=4, labels={_POOL: STUCK}) for number in range(3))
-TROUBLES: Final = (
+FAULTS: Final = (
     PodFault(PodMatch(f"{STUCK}-*", replicated_job="workers", job_index=0, index=2), image_pull_backoff=_FETCH),
     PodFault(PodMatch(f"{STUCK}-*", replicated_job="workers", job_index=1, index=1), unschedulable=_NO_GPU),
 )
 MISSING: Final = ("workers-0/2", "workers-1/1")
-"""The slots of those troubles, as a verdict names them."""
+"""The slots of those faults, as a verdict names them."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -56,7 +56,7 @@ class GangPlan:
 
     @property
     def patience(self) -> float:
-        """Seconds after which a gang's story is given up."""
+        """Seconds after which the demo stops waiting for a gang."""
         return self.seconds + self.size / 20 + _PATIENCE
 
     def waves(self) -> Iterator[tuple[float, list[FakeNode]]]:
@@ -73,7 +73,7 @@ class GangPlan:
             yield self.seconds * number / (len(_WAVES) - 1), nodes
 
     def train(self) -> dict[str, Any]:
-        """The JobSet of the first gang; nobody times out in a demo that takes seconds."""
+        """The JobSet of the first gang; its timeout is longer than the demo."""
         workers = manifests.replicated_job(
             replicas=self.jobs, parallelism=self.pods, pod={"nodeSelector": {_POOL: TRAIN}}
         )

@@ -1,4 +1,4 @@
-"""Follows the gangs as anybody could: by watching JobSets, pods and ConfigMaps, with a stop-watch in hand."""
+"""The progress of the gangs, from watches on JobSets, pods and ConfigMaps, with times."""
 
 import asyncio
 from collections.abc import Callable, Sequence
@@ -50,7 +50,7 @@ def line(rows: Sequence[JobRow]) -> str:
 
 @dataclass(slots=True)
 class GangProgress:
-    """What was seen of one gang so far. Times are of the event loop's clock, in seconds."""
+    """One gang, as watched so far. Times are of the event loop's clock, in seconds."""
 
     name: str
     jobset: JobSetSeen | None = None
@@ -58,9 +58,9 @@ class GangProgress:
     decided_at: float | None = None
     last_start_at: float | None = None
     mains_at: float | None = None
-    """When the latest main container was seen to run."""
+    """When the latest main container was reported as running."""
     early: int = 0
-    """Main containers that were seen to run while a pod had not started."""
+    """Main containers that ran before all pods had started."""
     pods: dict[str, PodSeen] = field(default_factory=dict)
 
     @property
@@ -70,7 +70,7 @@ class GangProgress:
 
     @property
     def started(self) -> int:
-        """Pods whose barrier runs or has let them pass."""
+        """Pods whose barrier runs or has ended with success."""
         return sum(pod.started for pod in self.pods.values())
 
     @property
@@ -80,8 +80,15 @@ class GangProgress:
 
     @property
     def failed(self) -> int:
-        """Pods whose barrier has ended them."""
+        """Pods whose barrier has failed."""
         return sum(pod.stage is BarrierStage.FAILED for pod in self.pods.values())
+
+    @property
+    def latency(self) -> float | None:
+        """Seconds from the last pod's start to the verdict."""
+        if self.verdict is None or self.decided_at is None or self.last_start_at is None:
+            return None
+        return self.decided_at - self.last_start_at
 
     @property
     def patched(self) -> int:
@@ -111,10 +118,10 @@ class GangProgress:
 
 
 class GangWatcher:
-    """`async with Watcher(client, gangs) as watcher`: `watcher.sights` grow while it runs."""
+    """`async with GangWatcher(client, gangs, namespace) as watcher`; it keeps `watcher.gangs` up to date."""
 
     def __init__(self, client: Client, gangs: tuple[str, ...], namespace: str) -> None:
-        self.sights = {name: GangProgress(name) for name in gangs}
+        self.gangs = {name: GangProgress(name) for name in gangs}
         self._changed = asyncio.Event()
         gated, ours = f"{names.GATED}={names.GATED_VALUE}", f"{names.GATE}={names.GATE_VALUE}"
         self._informers = (
@@ -125,7 +132,12 @@ class GangWatcher:
             Informer(
                 client,
                 WatchSource(
-                    CONFIGMAPS, wire.ConfigMap, decode.config_map, self._gate, namespace=namespace, label_selector=ours
+                    CONFIGMAPS,
+                    wire.ConfigMap,
+                    decode.config_map,
+                    self._config_map,
+                    namespace=namespace,
+                    label_selector=ours,
                 ),
             ),
         )
@@ -136,7 +148,7 @@ class GangWatcher:
         try:
             for informer in self._informers:
                 await informer.wait_synced()
-        except BaseException:  # told to stop meanwhile
+        except BaseException:
             await self.__aexit__()
             raise
         return self
@@ -147,7 +159,7 @@ class GangWatcher:
         await asyncio.gather(*self._tasks, return_exceptions=True)
 
     async def until(self, holds: Callable[[], bool], seconds: float) -> bool:
-        """Wait for something to be true of the sights; False if it was not within so many seconds."""
+        """Whether `holds` became true within so many seconds."""
         try:
             async with asyncio.timeout(seconds):
                 while not holds():
@@ -158,33 +170,33 @@ class GangWatcher:
         return True
 
     def _jobset(self, change: ObjectChange[JobSetSeen]) -> None:
-        sight = self.sights.get(change.key[1])
-        if sight is not None:
-            sight.jobset = change.new
+        gang = self.gangs.get(change.key[1])
+        if gang is not None:
+            gang.jobset = change.new
             self._changed.set()
 
     def _pod(self, change: ObjectChange[PodSeen]) -> None:
         pod = change.new or change.old
-        sight = self.sights.get(pod.gang) if pod else None
-        if pod is None or sight is None:
+        gang = self.gangs.get(pod.gang) if pod else None
+        if pod is None or gang is None:
             return
         now, before = _now(), change.old
         if change.new is None:
-            sight.pods.pop(pod.name, None)
+            gang.pods.pop(pod.name, None)
         else:
-            sight.pods[pod.name] = pod
+            gang.pods[pod.name] = pod
         if change.new is not None and pod.started and not (before and before.started):
-            sight.last_start_at = now
+            gang.last_start_at = now
         if change.new is not None and pod.main_since is not None and not (before and before.main_since):
-            sight.mains_at = now
-            sight.early += sight.verdict is None and sight.started < sight.expected
+            gang.mains_at = now
+            gang.early += gang.verdict is None and gang.started < gang.expected
         self._changed.set()
 
-    def _gate(self, change: ObjectChange[ConfigMapSeen]) -> None:
-        sight = self.sights.get(change.new.gang) if change.new else None
-        if sight is None or change.new is None or change.new.verdict is None or sight.verdict is not None:
+    def _config_map(self, change: ObjectChange[ConfigMapSeen]) -> None:
+        gang = self.gangs.get(change.new.gang) if change.new else None
+        if gang is None or change.new is None or change.new.verdict is None or gang.verdict is not None:
             return
-        sight.verdict, sight.decided_at = change.new.verdict, _now()
+        gang.verdict, gang.decided_at = change.new.verdict, _now()
         self._changed.set()
 
 

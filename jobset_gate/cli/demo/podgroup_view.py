@@ -1,4 +1,4 @@
-"""Follows the gangs as anybody could: by watching their pods and PodGroups."""
+"""The progress of the gangs, from watches on their pods and PodGroups."""
 
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
@@ -36,10 +36,10 @@ class PodGroupRow:
     @property
     def counts(self) -> str:
         """The numbers that say something now."""
-        said = [f"{self.bound}/{self.expected} bound"]
+        parts = [f"{self.bound}/{self.expected} bound"]
         for many, what in ((self.running, "running"), (self.pending, "pending"), (self.held, "held")):
-            said += [f"{many} {what}"] if many else []
-        return ", ".join([*said, "done"] if self.finished else said)
+            parts += [f"{many} {what}"] if many else []
+        return ", ".join([*parts, "done"] if self.finished else parts)
 
     @property
     def complete(self) -> bool:
@@ -84,10 +84,10 @@ class PodGroupWatcher:
             why=self._why(gang),
         )
 
-    def scheduler_says(self, gang: str) -> str:
+    def scheduler_message(self, gang: str) -> str:
         """Of a pod that found no node."""
-        said = (_unschedulable(it) for it in self._pods.all() if it["metadata"]["name"].startswith(f"{gang}-"))
-        return next((text for text in said if text), "")
+        parts = (_unschedulable(it) for it in self._pods.all() if it["metadata"]["name"].startswith(f"{gang}-"))
+        return next((text for text in parts if text), "")
 
     async def until(self, holds: Callable[[], bool], seconds: float) -> bool:
         """Wait for something to be true of the rows; False if it was not within so many seconds."""
@@ -97,7 +97,7 @@ class PodGroupWatcher:
             return False
         return True
 
-    async def until_said(self, gang: str, text: str, seconds: float) -> bool:
+    async def until_message(self, gang: str, text: str, seconds: float) -> bool:
         """Wait for a group to say something of itself."""
         if self._groups is None:
             return False

@@ -1,77 +1,67 @@
-"""The story of two gangs, told while it happens; its facts; and whether it went as it should."""
+"""The demo of pod groups: two gangs block each other, and with jobset-gate they are placed one after the other."""
 
 import asyncio
-import json
-import sys
 import time
-from dataclasses import asdict, dataclass, field
-from typing import Final
+from collections.abc import Sequence
+from dataclasses import dataclass, field
+from typing import Any, Final
 
-from jobset_gate.cli.demo.display import Display, display_for
-from jobset_gate.cli.demo.podgroup_environment import PodGroupEnvironment, pod_group_environment
-from jobset_gate.cli.demo.podgroup_scenario import GANGS, PodGroupPlan
-from jobset_gate.cli.demo.podgroup_view import PodGroupRow, line
+from controllers.manager import ManagerOptions
+from jobset_gate import names
+from jobset_gate.cli.demo.display import Display
+from jobset_gate.cli.demo.environment import DemoEnvironment, environment
+from jobset_gate.cli.demo.frame import play
+from jobset_gate.cli.demo.podgroup_scenario import BEHAVIOUR, GANGS, NAMESPACE, PodGroupPlan
+from jobset_gate.cli.demo.podgroup_view import PodGroupWatcher, line
 from jobset_gate.cli.exits import ExitCode
-from jobset_gate.cli.logs import configure
-from jobset_gate.cli.options import LogFormat, LogLevel
+from jobset_gate.fake.cluster import EmbeddedCluster
+from jobset_gate.fake.kubelet import PodMatch
+from jobset_gate.fake.view import ObjectView
+from jobset_gate.kube.resources import CRDS, POD_GROUPS, PODS
+from jobset_gate.objects.unstructured import as_list, nested
+from jobset_gate.settings import Settings
 
 _OLDER, _YOUNGER = GANGS
 _LACKS: Final = "needs "
-"""What a group says that has no room."""
+"""The message of a group for which there is no room."""
+_PATIENCE: Final = 60.0
+_POD_GROUPS: Final = POD_GROUPS[names.PLUGINS_GROUP]
+_CRD: Final = f"{_POD_GROUPS.plural}.{_POD_GROUPS.group}"
 
 
 @dataclass(slots=True)
 class PodGroupDemoResult:
-    """The demo in one line."""
+    """The demo in numbers."""
 
     minimum: int
     """Pods that each gang needs."""
     room: int
     """Pods for which there is room."""
     bound_without_us: dict[str, int] = field(default_factory=dict)
-    """By gang, after so long that nothing moves any more."""
+    """By gang, once nothing changes any more."""
     finished_with_us: list[str] = field(default_factory=list)
     """In order."""
     bound_too_early: int = 0
     """Pods of the younger gang that were bound while the older one still needed its room."""
     reason: str = ""
-    """Why the younger gang waited, in its own words."""
+    """Why the younger gang waited, from its PodGroup."""
     seconds: float = 0.0
 
 
-async def demo(plan: PodGroupPlan, *, as_json: bool, speed: float) -> ExitCode:
-    """Plays the whole demo. With JSON the story goes to standard error and one line of facts to standard output."""
-    configure(LogFormat.AUTO, LogLevel.ERROR)
-    screen = display_for(sys.stderr if as_json else sys.stdout, speed)
-    facts, began = PodGroupDemoResult(minimum=plan.size, room=plan.room), time.monotonic()
-    try:
-        wrong = await _play(plan, screen, facts, speed)
-    except asyncio.CancelledError:
-        screen.say("interrupted")
-        raise
-    facts.seconds = round(time.monotonic() - began, 2)
-    screen.say(f"That took {facts.seconds:.0f} s.")
-    for each in wrong:
-        screen.say(f"WRONG: {each}")
-    if as_json:
-        print(json.dumps(asdict(facts)), flush=True)
-    return ExitCode.ERROR if wrong else ExitCode.OK
+async def demo(plan: PodGroupPlan, *, as_json: bool, speed: float, settings: Settings | None = None) -> ExitCode:
+    """Plays the whole demo."""
 
+    async def story(display: Display) -> tuple[PodGroupDemoResult, Sequence[str]]:
+        result, started = PodGroupDemoResult(minimum=plan.size, room=plan.room), time.monotonic()
+        for text in _opening(plan, speed):
+            display.say(text)
+        mistakes = await _without(plan, display, result)
+        mistakes += await _with(plan, settings or Settings(), display, result)
+        result.seconds = round(time.monotonic() - started, 2)
+        display.say(f"That took {result.seconds:.0f} s.")
+        return result, mistakes
 
-async def _play(plan: PodGroupPlan, screen: Display, facts: PodGroupDemoResult, speed: float) -> list[str]:
-    for text in _opening(plan, speed):
-        screen.say(text)
-    screen.say()
-    screen.say("1. Without jobset-gate")
-    async with pod_group_environment(plan, ours=False) as its:
-        wrong = await _without(plan, its, screen, facts)
-    screen.say()
-    screen.say("2. With jobset-gate: the same pods once more")
-    async with pod_group_environment(plan, ours=True) as its:
-        screen.say(f"   Webhook ({its.door}) and controller are what runs in a cluster.")
-        wrong += await _with(plan, its, screen, facts)
-    screen.say()
-    return wrong
+    return await play(story, as_json=as_json, speed=speed)
 
 
 def _opening(plan: PodGroupPlan, speed: float) -> list[str]:
@@ -86,56 +76,106 @@ def _opening(plan: PodGroupPlan, speed: float) -> list[str]:
     ]
 
 
-async def _without(
-    plan: PodGroupPlan, its: PodGroupEnvironment, screen: Display, facts: PodGroupDemoResult
-) -> list[str]:
-    """Neither gang gets together."""
-    watcher = its.watcher
-    async with screen.following(watcher.rows, line):
-        await its.create_pods()
-        got_together = await watcher.until(lambda: any(row.complete for row in watcher.rows()), plan.watched)
-    rows = watcher.rows()
-    facts.bound_without_us = {row.name: row.bound for row in rows}
-    if got_together:
-        return ["a gang got together without us: there was no deadlock to show"]
-    reached = ", ".join(f"{row.name} {row.bound}/{row.expected}" for row in rows)
-    taken = sum(row.bound for row in rows)
-    screen.say(f"   After {plan.watched / 60:g} minutes: {reached}. Neither can work and neither lets go:")
-    screen.say(f"   {taken} of {plan.room} GPUs are taken for nothing. The scheduler says of the other pods:")
-    screen.say(f"   {watcher.scheduler_says(_YOUNGER)}")
+async def _without(plan: PodGroupPlan, display: Display, result: PodGroupDemoResult) -> list[str]:
+    """Neither gang is complete."""
+    display.say()
+    display.say("1. Without jobset-gate")
+    async with environment(EmbeddedCluster(nodes=plan.machines, behaviour=BEHAVIOUR)) as demo:
+        watcher = await _watch(plan, demo, groups=False)
+        async with display.following(watcher.rows, line):
+            await _create_pods(plan, demo)
+            complete = await watcher.until(lambda: any(row.complete for row in watcher.rows()), plan.watched)
+        rows = watcher.rows()
+        result.bound_without_us = {row.name: row.bound for row in rows}
+        if complete:
+            return ["a gang was complete without us: there was no deadlock to show"]
+        reached = ", ".join(f"{row.name} {row.bound}/{row.expected}" for row in rows)
+        taken = sum(row.bound for row in rows)
+        display.say(f"   After {plan.watched / 60:g} minutes: {reached}. Neither can work and neither lets go:")
+        display.say(f"   {taken} of {plan.room} GPUs are taken for nothing. The scheduler says of the other pods:")
+        display.say(f"   {watcher.scheduler_message(_YOUNGER)}")
     return [] if taken == plan.room else [f"{taken} of {plan.room} GPUs were taken: that is no deadlock"]
 
 
-async def _with(plan: PodGroupPlan, its: PodGroupEnvironment, screen: Display, facts: PodGroupDemoResult) -> list[str]:
+async def _with(plan: PodGroupPlan, settings: Settings, display: Display, result: PodGroupDemoResult) -> list[str]:
     """One gang after the other, each as a whole."""
-    watcher = its.watcher
-
-    def row(gang: str) -> PodGroupRow:
-        return watcher.row(gang)
-
-    def finished(gang: str) -> bool:
-        if gang == _OLDER and not row(_OLDER).finished:
-            facts.bound_too_early = max(facts.bound_too_early, row(_YOUNGER).bound)
-        return row(gang).finished
-
-    async with screen.following(watcher.rows, line):
-        await its.create_pods()
-        told = await watcher.until_said(_YOUNGER, _LACKS, plan.patience)
-        facts.reason = row(_YOUNGER).why if told else ""
-        screen.say(f"   {_YOUNGER} says why it waits: {facts.reason}")
+    display.say()
+    display.say("2. With jobset-gate: the same pods once more")
+    async with environment(EmbeddedCluster(nodes=plan.machines, behaviour=BEHAVIOUR)) as demo:
+        clock = demo.cluster.clock
+        options = ManagerOptions(namespace=NAMESPACE, identity="demo", clock=clock, groups=settings.groups)
+        url = await demo.start_jobset_gate(options, settings, lambda manager: _ready(manager.leading, demo))
+        display.say(f"   Webhook ({url}) and controller are what runs in a cluster.")
         for gang in GANGS:
-            if await watcher.until(lambda gang=gang: finished(gang), plan.patience):  # type: ignore[misc]
-                facts.finished_with_us.append(gang)
-    if not (wrong := _mistakes(facts)):
-        screen.say(f"   {_OLDER} was opened as a whole and did its work. {_YOUNGER} took nothing meanwhile, and was")
-        screen.say(f"   opened as a whole when {_OLDER} was done.")
-    return wrong
+            await demo.client.create(_POD_GROUPS, plan.pod_group(gang), NAMESPACE)
+        watcher = await _watch(plan, demo, groups=True)
+
+        def finished(gang: str) -> bool:
+            if gang == _OLDER and not watcher.row(_OLDER).finished:
+                result.bound_too_early = max(result.bound_too_early, watcher.row(_YOUNGER).bound)
+            return watcher.row(gang).finished
+
+        async with display.following(watcher.rows, line):
+            await _create_pods(plan, demo)
+            if await watcher.until_message(_YOUNGER, _LACKS, plan.patience):
+                result.reason = watcher.row(_YOUNGER).why
+            display.say(f"   {_YOUNGER} says why it waits: {result.reason}")
+            for gang in GANGS:
+                if await watcher.until(lambda gang=gang: finished(gang), plan.patience):  # type: ignore[misc]
+                    result.finished_with_us.append(gang)
+        if not (mistakes := _mistakes(result)):
+            display.say(
+                f"   {_OLDER} was opened as a whole and did its work. {_YOUNGER} took nothing meanwhile, and was"
+            )
+            display.say(f"   opened as a whole when {_OLDER} was done.")
+    display.say()
+    return mistakes
 
 
-def _mistakes(facts: PodGroupDemoResult) -> list[str]:
-    wrong = [f"gang {gang} did not finish" for gang in GANGS if gang not in facts.finished_with_us]
-    if facts.bound_too_early:
-        wrong.append(f"{facts.bound_too_early} pods of gang {_YOUNGER} were bound before there was room for all of it")
-    if not facts.reason:
-        wrong.append(f"gang {_YOUNGER} did not say why it waited")
-    return wrong
+def _mistakes(result: PodGroupDemoResult) -> list[str]:
+    mistakes = [f"gang {gang} did not finish" for gang in GANGS if gang not in result.finished_with_us]
+    if result.bound_too_early:
+        early = result.bound_too_early
+        mistakes.append(f"{early} pods of gang {_YOUNGER} were bound before there was room for all of it")
+    if not result.reason:
+        mistakes.append(f"gang {_YOUNGER} did not say why it waited")
+    return mistakes
+
+
+async def _create_pods(plan: PodGroupPlan, demo: DemoEnvironment) -> None:
+    """One after the other, as the gangs' controllers would take turns."""
+    for pod in plan.pods():
+        await demo.client.create(PODS, pod, NAMESPACE)
+
+
+async def _watch(plan: PodGroupPlan, demo: DemoEnvironment, *, groups: bool) -> PodGroupWatcher:
+    """From now on a gang works once all of its pods run, and then its pods end."""
+    enter = demo.stack.enter_async_context
+    pods = await enter(ObjectView(demo.client, PODS, NAMESPACE))
+    watcher = PodGroupWatcher(
+        pods, await enter(ObjectView(demo.client, _POD_GROUPS, NAMESPACE)) if groups else None, plan.size
+    )
+
+    async def work(gang: str) -> None:
+        if await watcher.until(lambda: watcher.row(gang).complete, float("inf")):
+            await asyncio.sleep(plan.work)
+            demo.cluster.kubelets.finish(PodMatch(f"{gang}-*"))
+
+    for gang in GANGS:
+        await demo.background(work(gang), f"work of {gang}")
+    demo.stop_cluster_first()
+    return watcher
+
+
+async def _ready(leading: asyncio.Event, demo: DemoEnvironment) -> None:
+    """The controller leads, and PodGroups are served."""
+    await leading.wait()
+    async with ObjectView(demo.client, CRDS) as crds:
+        await crds.until(_established, _PATIENCE)
+
+
+def _established(crds: list[dict[str, Any]]) -> bool:
+    conditions = [as_list(nested(it, "status", "conditions")) for it in crds if it["metadata"]["name"] == _CRD]
+    return any(
+        nested(it, "type") == "Established" and nested(it, "status") == "True" for each in conditions for it in each
+    )

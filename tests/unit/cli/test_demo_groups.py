@@ -12,7 +12,6 @@ from fcntl import ioctl
 
 import pytest
 
-from jobset_gate.cli.demo import podgroup_environment
 from jobset_gate.cli.demo import podgroups as story
 from jobset_gate.cli.demo.podgroup_scenario import PodGroupPlan
 from jobset_gate.cli.exits import ExitCode
@@ -78,8 +77,10 @@ async def test_ctrl_c_at_any_moment_ends_it_with_all_ports_closed(words: str, af
             socket.create_connection(("127.0.0.1", int(found[1])))
 
 
-def played(plan: PodGroupPlan, capsys: pytest.CaptureFixture[str]) -> tuple[ExitCode, str]:
-    code = run_virtual(story.demo(plan, as_json=True, speed=1000.0))
+def played(
+    plan: PodGroupPlan, capsys: pytest.CaptureFixture[str], settings: Settings | None = None
+) -> tuple[ExitCode, str]:
+    code = run_virtual(story.demo(plan, as_json=True, speed=1000.0, settings=settings))
     return code, capsys.readouterr().err
 
 
@@ -91,16 +92,12 @@ def test_it_would_notice_if_there_were_no_deadlock(capsys: pytest.CaptureFixture
 
     code, told = played(Roomy(), capsys)
     assert code is ExitCode.ERROR
-    assert "WRONG: a gang got together without us: there was no deadlock to show\n" in told
+    assert "WRONG: a gang was complete without us: there was no deadlock to show\n" in told
 
 
-def test_it_would_notice_if_gangs_were_opened_without_looking(
-    monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
-) -> None:
-    monkeypatch.setattr(
-        podgroup_environment, "Settings", lambda: Settings(groups=Groups(capacity_check=CapacityCheck.OFF))
-    )
-    code, told = played(PodGroupPlan(patience=30.0), capsys)
+def test_it_would_notice_if_gangs_were_opened_without_room(capsys: pytest.CaptureFixture[str]) -> None:
+    settings = Settings(groups=Groups(capacity_check=CapacityCheck.OFF))
+    code, told = played(PodGroupPlan(patience=30.0), capsys, settings)
     assert code is ExitCode.ERROR
     assert "WRONG: gang a did not finish\n" in told
     assert "WRONG: gang b did not say why it waited\n" in told

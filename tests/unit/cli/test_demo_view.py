@@ -32,25 +32,27 @@ def running(pod: PodSeen) -> PodSeen:
 async def test_counts_by_job(watcher: GangWatcher) -> None:
     tell(watcher, None, gangs.waiting_pod(0))
     tell(watcher, None, gangs.pod(1))
-    assert watcher.sights["train"].rows() == [JobRow("workers-0", expected=2, started=1, held=1, running=0, failed=0)]
+    assert watcher.gangs["train"].rows() == [JobRow("workers-0", expected=2, started=1, held=1, running=0, failed=0)]
     tell(watcher, gangs.pod(1), gangs.pod(1, stage=BarrierStage.FAILED, phase="Failed"))
-    assert watcher.sights["train"].rows() == [JobRow("workers-0", expected=2, started=1, held=0, running=0, failed=1)]
+    assert watcher.gangs["train"].rows() == [JobRow("workers-0", expected=2, started=1, held=0, running=0, failed=1)]
     tell(watcher, gangs.waiting_pod(0), None)
-    assert list(watcher.sights["train"].pods) == [gangs.pod(1).name]
+    assert list(watcher.gangs["train"].pods) == [gangs.pod(1).name]
 
 
 async def test_a_main_container_that_runs_before_all_have_started_is_early(watcher: GangWatcher) -> None:
     tell(watcher, None, gangs.pod(0))
     tell(watcher, gangs.pod(0), running(gangs.pod(0)))
-    assert watcher.sights["train"].early == 1
+    assert watcher.gangs["train"].early == 1
 
 
 async def test_one_that_runs_after_all_have_started_is_not(watcher: GangWatcher) -> None:
-    sight = watcher.sights["train"]
+    sight = watcher.gangs["train"]
     for index in (0, 1):
         tell(watcher, None, gangs.pod(index))
     assert sight.last_start_at is not None
-    watcher._gate(ObjectChange(("default", "train-group-scheduling"), None, gangs.config_map(verdict=gangs.verdict())))
+    watcher._config_map(
+        ObjectChange(("default", "train-group-scheduling"), None, gangs.config_map(verdict=gangs.verdict()))
+    )
     for index in (0, 1):
         tell(watcher, gangs.pod(index), running(gangs.pod(index)))
     assert (sight.early, sight.running) == (0, 2)
@@ -59,21 +61,21 @@ async def test_one_that_runs_after_all_have_started_is_not(watcher: GangWatcher)
 
 
 async def test_the_first_verdict_is_the_one_that_is_timed(watcher: GangWatcher) -> None:
-    sight = watcher.sights["train"]
+    sight = watcher.gangs["train"]
     change = ObjectChange(("default", "train-group-scheduling"), None, gangs.config_map(verdict=gangs.verdict()))
-    watcher._gate(ObjectChange(change.key, None, gangs.config_map()))
+    watcher._config_map(ObjectChange(change.key, None, gangs.config_map()))
     assert sight.verdict is None
-    watcher._gate(change)
+    watcher._config_map(change)
     first = sight.decided_at
-    watcher._gate(change)
+    watcher._config_map(change)
     assert sight.decided_at == first
 
 
 async def test_other_gangs_are_not_looked_at(watcher: GangWatcher) -> None:
     tell(watcher, None, gangs.pod(0, gang="other"))
     watcher._jobset(ObjectChange(("default", "other"), None, gangs.jobset(name="other")))
-    assert watcher.sights["train"].pods == {}
-    assert list(watcher.sights) == ["train"]
+    assert watcher.gangs["train"].pods == {}
+    assert list(watcher.gangs) == ["train"]
 
 
 async def test_waiting_for_what_never_comes_ends(watcher: GangWatcher) -> None:
