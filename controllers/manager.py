@@ -19,12 +19,11 @@ from prometheus_client import CollectorRegistry
 
 from controllers.barrier import informers as watches
 from controllers.barrier.cache import GangCache
-from controllers.barrier.conditions import PROGRESS_INTERVAL, ConditionWriter
 from controllers.barrier.crd_reconciler import CrdMetrics, CrdReconciler
 from controllers.barrier.live_reader import LiveReader
 from controllers.barrier.metrics import GangMetrics
 from controllers.barrier.reconciler import GangReconciler
-from controllers.barrier.status import STATUS_WORKERS, GangStatusWriter
+from controllers.barrier.status import PROGRESS_INTERVAL, STATUS_WORKERS, ConditionWriter, GangStatusWriter
 from controllers.barrier.stream.delivery import DeliveryLog
 from controllers.barrier.stream.registry import WaiterRegistry
 from controllers.barrier.stream.server import StreamServer

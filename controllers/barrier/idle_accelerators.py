@@ -1,10 +1,10 @@
-"""Accelerators that stand idle because their pods are held at a closed gate: how many now, and for how long by now.
+"""Metrics of idle accelerators: devices of started pods that a closed barrier holds, and their device-seconds.
 
-The counter grows while the pods are held, not only when they are released, so that its rate is the number of idle
-devices at any moment. It counts from when this process knows of a pod's start, by its own clock.
+The counter grows while the pods are held, so its rate is the number of idle devices. It counts from the time at which
+this process learns of a pod's start.
 """
 
-from collections import Counter as Tallies
+from collections import Counter as Tally
 from collections.abc import Callable, Iterator, Mapping
 
 from prometheus_client.core import CounterMetricFamily, GaugeMetricFamily, Metric
@@ -14,38 +14,38 @@ from jobset_gate.barrier import count
 from jobset_gate.barrier.model import BarrierStage, GangKey, GangSnapshot
 
 MAX_RESOURCES = 16
-"""Distinct names that become labels: users choose them, and each costs a time series for ever."""
+"""Users choose resource names, and each label costs a time series for the life of the process."""
 
 OTHER = "other"
-"""The label of all further ones."""
+"""Label of all further resources."""
 
 
 class IdleAccelerators(Collector):
-    """A collector; tell it of every pass."""
+    """Collector that is updated on every pass."""
 
     def __init__(self, clock: Callable[[], float]) -> None:
         self._clock = clock
         self._at = clock()
-        self._gangs: dict[GangKey, Tallies[str]] = {}
-        self._held: Tallies[str] = Tallies()
+        self._gangs: dict[GangKey, Tally[str]] = {}
+        self._held: Tally[str] = Tally()
         self._seconds: dict[str, float] = {}
-        """By label; each name that has one is in it."""
+        """By label."""
 
     def set_held(self, key: GangKey, devices: Mapping[str, int]) -> None:
-        """So many devices of this gang are held now, instead of those of its last pass."""
+        """Replaces the devices held in this gang."""
         if not devices and key not in self._gangs:
             return
         self._advance()
         self._held.subtract(self._gangs.pop(key, {}))
         if devices:
-            labelled: Tallies[str] = Tallies()
+            labelled: Tally[str] = Tally()
             for name, many in devices.items():
                 labelled[self._label(name)] += many
             self._gangs[key] = labelled
             self._held.update(labelled)
 
     def collect(self) -> Iterator[Metric]:
-        """What a scrape shows."""
+        """The metrics of a scrape."""
         self._advance()
         seconds = CounterMetricFamily(
             "jobset_gate_idle_accelerator_seconds",
@@ -64,7 +64,7 @@ class IdleAccelerators(Collector):
 
     def _advance(self) -> None:
         before, self._at = self._at, self._clock()
-        passed = max(0.0, self._at - before)  # a clock that was put back must not take back what is counted
+        passed = max(0.0, self._at - before)  # a clock that was set back must not decrease a counter
         for name, many in self._held.items():
             self._seconds[name] += many * passed
 
@@ -76,12 +76,12 @@ class IdleAccelerators(Collector):
 
 
 def held_devices(seen: GangSnapshot) -> dict[str, int]:
-    """The devices of the gang's pods that have started and wait in their barrier."""
+    """Devices of the gang's pods that have started and wait in their barrier."""
     devices = {target.name: target.devices for target in seen.jobset.targets if target.devices}
     if not devices:
         return {}
-    found: Tallies[str] = Tallies()
-    pods = Tallies(
+    found: Tally[str] = Tally()
+    pods = Tally(
         pod.replicated_job
         for pod in count.gang_pods(seen)
         if pod.stage is not BarrierStage.PASSED and pod.phase != "Succeeded" and pod.counts(seen.announced)

@@ -1,14 +1,16 @@
-"""The metrics of gangs (A9): how long they wait and why. Base units; never a name of a pod or JobSet as a label.
+"""Metrics of gangs (A9): how long they wait, and why. Base units; no label names a pod or a JobSet.
 
-Differences between two clocks are cut at zero: a node's clock may be ahead of ours (faults.md 12).
+Differences between two clocks are cut at zero: a node's clock may be ahead.
 """
 
 import time
+from collections import Counter as Tally
 from collections.abc import Callable
+from dataclasses import dataclass
 
 from prometheus_client import CollectorRegistry, Counter, Gauge, Histogram
 
-from controllers.barrier.waiting_gauges import WaitingGauges
+from controllers.barrier import idle_accelerators
 from jobset_gate import names
 from jobset_gate.barrier import count
 from jobset_gate.barrier.model import (
@@ -17,6 +19,7 @@ from jobset_gate.barrier.model import (
     GangKey,
     GangSnapshot,
     Generation,
+    PendingReason,
     PodSeen,
     Verdict,
     VerdictKind,
@@ -26,7 +29,7 @@ from jobset_gate.barrier.model import (
 _LONG = (1, 2, 5, 10, 30, 60, 120, 300, 600, 1200, 1800, 3600, 7200, 14400)
 _SHORT = (0.01, 0.025, 0.05, 0.1, 0.25, 0.5, 1, 2, 3, 5, 10, 30, 60, 90, 120)
 
-# What may happen: a counter that is there from the start misses no first time.
+# Series that exist from the start, so that rate() does not miss the first increment.
 VERDICTS = (
     (VerdictKind.RELEASE, names.REASON_STARTED),
     (VerdictKind.RELEASE, names.REASON_BYPASSED),
@@ -37,8 +40,93 @@ PATCHED = ("ok", "gone", "error")
 STREAMED = ("told", "lost", "unknown", "forbidden", "malformed", "stopped", "too_many")
 
 
+BLOCKED = (names.REASON_GATE_MISSING, names.REASON_CONFIG_MAP_CONFLICT)
+"""Reasons of gangs without a working barrier."""
+
+
+@dataclass(frozen=True, slots=True)
+class _WaitingGang:
+    started: int
+    missing: Tally[PendingReason]
+    since: float | None
+    """Start of the first pod."""
+
+
+class WaitingGauges:
+    """Gauges of gangs whose barrier is closed; each pass over a gang replaces its values."""
+
+    def __init__(self, registry: CollectorRegistry, clock: Callable[[], float]) -> None:
+        def gauge(name: str, text: str, *labels: str) -> Gauge:
+            return Gauge(f"jobset_gate_{name}", text, labels, registry=registry)
+
+        self._gangs_shown = gauge("waiting_gangs", "Gangs whose gate is closed.")
+        self._pods_shown = gauge("waiting_pods", "Started pods held at a closed gate.")
+        self._missing_shown = gauge("missing_pods", "Pods that closed gates wait for, by reason.", "reason")
+        self._blocked_shown = gauge("blocked_gangs", "Gangs without a gate that works, by reason.", "reason")
+        longest = gauge(
+            "longest_wait_seconds", "Since the first pod started of the gang that waits longest; 0 if none waits."
+        )
+        longest.set_function(self._longest)
+        self._idle = idle_accelerators.IdleAccelerators(clock)
+        registry.register(self._idle)
+        self._clock = clock
+        self._gangs: dict[GangKey, _WaitingGang] = {}
+        self._held = 0
+        self._missing: Tally[PendingReason] = Tally()
+        self._blocked: dict[GangKey, str] = {}
+        self._update_gauges()
+
+    def set_waiting(self, key: GangKey, seen: GangSnapshot, decision: Wait) -> None:
+        """A pass found the barrier closed."""
+        self._drop(key)
+        missing: Tally[PendingReason] = Tally()
+        for it in decision.missing:
+            missing[PendingReason(it.reason)] += it.count
+        gang = _WaitingGang(decision.started, missing, decision.clock.at if decision.clock else None)
+        self._gangs[key] = gang
+        self._held += gang.started
+        self._missing.update(gang.missing)
+        self._idle.set_held(key, idle_accelerators.held_devices(seen))
+        self._update_gauges()
+
+    def set_blocked(self, key: GangKey, decision: Blocked) -> None:
+        """A pass found no working barrier."""
+        self._drop(key)
+        self._idle.set_held(key, {})
+        self._blocked[key] = decision.condition.reason
+        self._update_gauges()
+
+    def clear_gang(self, key: GangKey) -> None:
+        """No barrier holds the gang."""
+        self._idle.set_held(key, {})
+        if self._drop(key):
+            self._update_gauges()
+
+    def _drop(self, key: GangKey) -> bool:
+        blocked = self._blocked.pop(key, None)
+        gang = self._gangs.pop(key, None)
+        if gang is None:
+            return blocked is not None
+        self._held -= gang.started
+        self._missing.subtract(gang.missing)
+        return True
+
+    def _update_gauges(self) -> None:
+        self._gangs_shown.set(len(self._gangs))
+        self._pods_shown.set(self._held)
+        for why in PendingReason:
+            self._missing_shown.labels(why.value).set(self._missing[why])
+        blocked = Tally(self._blocked.values())
+        for reason in BLOCKED:
+            self._blocked_shown.labels(reason).set(blocked[reason])
+
+    def _longest(self) -> float:
+        since = min((gang.since for gang in self._gangs.values() if gang.since is not None), default=None)
+        return 0.0 if since is None else max(0.0, self._clock() - since)
+
+
 class GangMetrics:
-    """Counts and times of gangs, in a registry. `clock`: seconds since the epoch."""
+    """`clock`: seconds since the epoch."""
 
     def __init__(self, registry: CollectorRegistry, clock: Callable[[], float] = time.time) -> None:
         def histogram(name: str, text: str, buckets: tuple[float, ...]) -> Histogram:
@@ -91,15 +179,15 @@ class GangMetrics:
         self._released_at: dict[GangKey, tuple[Generation, float]] = {}
 
     def on_waiting(self, key: GangKey, seen: GangSnapshot, decision: Wait) -> None:
-        """A pass found this gang's gate closed."""
+        """A pass found the barrier closed."""
         self._waiting.set_waiting(key, seen, decision)
 
     def on_blocked(self, key: GangKey, decision: Blocked) -> None:
-        """A pass found that something stands in the way which waiting will not mend."""
+        """A pass found no working barrier."""
         self._waiting.set_blocked(key, decision)
 
     def on_decided(self, key: GangKey, seen: GangSnapshot, decision: Decide, now: float) -> None:
-        """This process took a verdict at `now`."""
+        """This process wrote a verdict at `now`."""
         verdict = decision.verdict
         self.decisions.labels(verdict.kind.value, verdict.cause).inc()
         self._waiting.clear_gang(key)
@@ -115,11 +203,11 @@ class GangMetrics:
         self._released_at[key] = (verdict.generation, now)
 
     def on_enforced(self, key: GangKey, seen: GangSnapshot, verdict: Verdict) -> None:
-        """A pass found a verdict standing: nothing is held, and the main containers may all have started by now."""
+        """A pass found a durable verdict: no pod is held, and all main containers may have started."""
         self.clear_gang(key)
         released = self._released_at.get(key)
         if released is None or released[0] != verdict.generation:
-            return  # taken by another process: when exactly, nobody knows any more
+            return  # written by another process, at an unknown time
         starts = _main_starts(seen)
         if starts is None:
             return
@@ -128,24 +216,24 @@ class GangMetrics:
         del self._released_at[key]
 
     def on_patched(self, outcome: str) -> None:
-        """A pod was patched with a verdict; the hook of Patches."""
+        """A pod was patched; hook of VerdictPatcher."""
         self._patches.labels(outcome).inc()
 
     def set_open_requests(self, many: Callable[[], int]) -> None:
-        """Where to read how many requests are open."""
+        """Function that returns the number of open requests."""
         self._stream_open.set_function(many)
 
     def on_stream_request(self, outcome: str) -> None:
-        """A request on the gate stream has ended; the hook of Stream."""
+        """A request on the gate stream has ended; hook of StreamServer."""
         self._stream_requests.labels(outcome).inc()
 
     def forget_gang(self, key: GangKey) -> None:
-        """The gang is gone, finished, or somebody else's."""
+        """The gang is gone, finished, or managed by another controller."""
         self.clear_gang(key)
         self._released_at.pop(key, None)
 
     def clear_gang(self, key: GangKey) -> None:
-        """A pass found that this gang is held by no gate."""
+        """No barrier holds the gang."""
         self._waiting.clear_gang(key)
 
 
@@ -154,7 +242,7 @@ def _earliest(*moments: float | None) -> float | None:
 
 
 def _main_starts(seen: GangSnapshot) -> list[float] | None:
-    """When each pod's main containers started; None while one of them has not, or nobody is there."""
+    """Start of each pod's main containers; None while one has not started, or without pods."""
     pods: list[PodSeen] = [pod for pod in count.gang_pods(seen) if pod.alive]
     starts = [pod.main_since for pod in pods if pod.main_since is not None]
     return starts if starts and len(starts) == len(pods) else None

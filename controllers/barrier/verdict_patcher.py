@@ -1,9 +1,9 @@
-"""The annotation channel (A6.2): patches a verdict onto the pods that still wait in their barrier.
+"""The annotation channel (A6.2): patches the verdict onto pods that still wait in their barrier.
 
-The annotation itself holds the verdict, so it does not matter whether the kubelet has seen the ConfigMap yet. Gangs
-take turns, so that a gang of ten thousand does not hold up one of ten. A pod that still waits after its patch is
-patched again: only a change makes the kubelet look. A pod that got its verdict on the gate stream is patched only if it
-has not passed a good while later.
+The annotation holds the whole verdict, so a pod needs no refreshed ConfigMap volume. Gangs take turns, so that a gang
+of ten thousand does not delay one of ten. A pod that still waits after its patch is patched again: only a change makes
+the kubelet refresh the volume. A pod that received its verdict on the gate stream is patched only if it still waits
+later.
 """
 
 from collections.abc import Callable, Iterable, Mapping
@@ -14,42 +14,38 @@ from jobset_gate import names
 from jobset_gate.barrier import verdict_codec
 from jobset_gate.barrier.model import GangKey, PodSeen, Verdict
 from jobset_gate.kube.client import Client
-from jobset_gate.runtime.backoff import exponential
-from jobset_gate.runtime.clock import monotonic
+from jobset_gate.runtime.clock import monotonic as loop_time
 from jobset_gate.runtime.pod_patcher import PatchOutcome, PodPatch, PodPatcher
 
 MAX_PATCHES = 32
-"""Patches in flight, over all gangs; 0 switches this channel off."""
+"""Patches in flight, over all gangs; 0 disables this channel."""
 
 CONFIG_MAP_GRACE = 2.0
-"""Seconds that a pod gets to see the ConfigMap by itself, if its barrier began after the decision."""
+"""Seconds in which a pod whose barrier started after the verdict reads it in the ConfigMap volume."""
 
 DELIVERY_GRACE = 20.0
-"""Seconds that a pod gets to act, and its kubelet to report it, after it got its verdict on the gate stream."""
+"""Seconds in which a pod that received its verdict on the gate stream passes, and its kubelet reports it."""
 
 REPATCH_AFTER = 5.0
-"""Seconds after a patch until its pod is patched again; doubles with each patch."""
+"""Seconds from a patch to the next one of a pod that still waits; doubles with each patch."""
 
 REPATCH_MAX = 60.0
 
 
 @dataclass(slots=True)
 class _Progress:
-    """What was done for one pod and one verdict."""
+    """Patches of one pod with one verdict."""
 
     pod: PodSeen
     text: str
     seen_at: float
-    sent_at: float | None = None
-    sent: int = 0
+    patched_at: float | None = None
+    patches: int = 0
     queued: bool = False
 
 
 class VerdictPatcher:
-    """`on_patched` gets each outcome: "ok", "gone" or "error".
-
-    `delivered` says which pods, by gang and UID, got their verdict on the gate stream, and when, by `monotonic`.
-    """
+    """`delivered`: gang and pod UID to the time at which the gate stream sent the verdict."""
 
     def __init__(
         self,
@@ -58,22 +54,22 @@ class VerdictPatcher:
         concurrency: int = MAX_PATCHES,
         on_patched: Callable[[str], None] = lambda _: None,
         delivered: Mapping[tuple[GangKey, str], float] = MappingProxyType({}),
-        clock: Callable[[], float] = monotonic,
+        monotonic: Callable[[], float] = loop_time,
     ) -> None:
-        self._clock, self._on_patched, self._delivered = clock, on_patched, delivered
+        self._monotonic, self._on_patched, self._delivered = monotonic, on_patched, delivered
         self._concurrency = concurrency
         self._pods: dict[GangKey, dict[str, _Progress]] = {}
         self._patcher: PodPatcher[GangKey] = PodPatcher(client, self._build, self._on_done, concurrency=concurrency)
+        self.run = self._patcher.run
 
     def set_waiting_pods(self, key: GangKey, pods: Iterable[PodSeen], verdict: Verdict, *, fresh: bool) -> float | None:
-        """These pods wait in their barrier and this verdict binds them: patches those that have not heard of it.
+        """The pods that wait in their barrier and are bound by this verdict: patches those that need it.
 
-        `fresh`: the verdict was taken just now, so no pod can have heard of it. Returns the seconds after which to call
-        again, None if no pod waits.
+        `fresh`: the verdict was written just now. Returns seconds to the next pass, None if no pod waits.
         """
         if not self._concurrency:
             return None
-        now, text = self._clock(), verdict_codec.render(verdict)
+        now, text = self._monotonic(), verdict_codec.render(verdict)
         known = self._pods.pop(key, {})
         waiting = {pod.uid: pod for pod in pods}
         if not waiting:
@@ -84,8 +80,8 @@ class VerdictPatcher:
         for uid, pod in waiting.items():
             progress = known.get(uid)
             if progress is None or progress.text != text:
-                sent_at = now if pod.verdict == text else None
-                progress = _Progress(pod, text, seen_at=now, sent_at=sent_at, sent=1 if sent_at is not None else 0)
+                patched = pod.verdict == text  # by this controller before a crash, or by another replica
+                progress = _Progress(pod, text, now, now if patched else None, int(patched))
             kept[uid] = progress
             due = self._due((key, uid), progress, fresh=fresh)
             if due <= now and not progress.queued:
@@ -95,49 +91,38 @@ class VerdictPatcher:
         return soonest
 
     def forget_gang(self, key: GangKey) -> None:
-        """The gang is gone or no pod waits: drops what is queued."""
+        """The gang is gone or no pod waits: drops queued patches."""
         self._pods.pop(key, None)
         self._patcher.clear(key)
 
     @property
     def depth(self) -> int:
-        """Patches not yet sent."""
+        """Queued patches."""
         return self._patcher.depth
 
-    async def run(self) -> None:
-        """Sends patches until cancelled, or until this process no longer leads (NotLeader)."""
-        await self._patcher.run()
-
-    # --- Details ---------------------------------------------------------------------------------------------------
-
     def _due(self, pod: tuple[GangKey, str], progress: _Progress, *, fresh: bool) -> float:
-        if progress.sent_at is None:
+        if progress.patched_at is None:
             delivered_at = self._delivered.get(pod)
             if delivered_at is not None:
                 return delivered_at + DELIVERY_GRACE
             return progress.seen_at if fresh else progress.seen_at + CONFIG_MAP_GRACE
-        return progress.sent_at + exponential(progress.sent - 1, REPATCH_AFTER, REPATCH_MAX)
-
-    def _queued(self, key: GangKey, uid: str) -> _Progress | None:
-        """None if the pod passed, or the gang went, while the pod was queued."""
-        progress = self._pods.get(key, {}).get(uid)
-        return progress if progress is not None and progress.queued else None
+        return progress.patched_at + min(REPATCH_AFTER * 2.0 ** (progress.patches - 1), REPATCH_MAX)
 
     def _build(self, key: GangKey, uid: str) -> PodPatch | None:
-        progress = self._queued(key, uid)
-        if progress is None:
-            return None
+        progress = self._pods.get(key, {}).get(uid)
+        if progress is None or not progress.queued:
+            return None  # the pod passed, or the gang is gone
         annotations = {names.VERDICT: progress.text}
-        if progress.sent:
-            annotations[names.NUDGE] = str(progress.sent)
+        if progress.patches:
+            annotations[names.NUDGE] = str(progress.patches)
         pod = progress.pod
         return PodPatch(pod.namespace, pod.name, pod.uid, {"metadata": {"annotations": annotations}})
 
     def _on_done(self, key: GangKey, uid: str, outcome: PatchOutcome) -> None:
-        # A failed patch counts as sent: the pod is patched again soon, and the ConfigMap arrives meanwhile.
-        progress = self._queued(key, uid)
+        """A failed patch counts as sent: the pod is patched again later, and the ConfigMap reaches it meanwhile."""
+        progress = self._pods.get(key, {}).get(uid)
         if progress is not None:
-            progress.sent += 1
-            progress.sent_at = self._clock()
+            progress.patches += 1
+            progress.patched_at = self._monotonic()
             progress.queued = False
         self._on_patched(outcome)

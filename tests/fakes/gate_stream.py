@@ -10,8 +10,7 @@ from urllib.parse import urlsplit
 
 from controllers.barrier.cache import GangCache
 from controllers.barrier.stream.delivery import DeliveryLog
-from controllers.barrier.stream.limits import MAX_REQUESTS
-from controllers.barrier.stream.registry import WaiterRegistry
+from controllers.barrier.stream.registry import MAX_REQUESTS, WaiterRegistry
 from controllers.barrier.stream.server import StreamServer
 from jobset_gate.barrier import count
 from jobset_gate.barrier.count import GangCount

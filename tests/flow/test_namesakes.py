@@ -14,7 +14,7 @@ import msgspec
 import pytest
 
 from controllers.barrier import crd_patcher
-from controllers.barrier.conditions import ConditionWriter
+from controllers.barrier.status import ConditionWriter
 from controllers.podgroups.status_fields import StatusFields
 from controllers.podgroups.status_writer import SETTLE_SECONDS, PodGroupStatusWriter
 from jobset_gate import names

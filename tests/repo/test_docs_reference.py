@@ -8,7 +8,7 @@ import typer.main
 import yaml
 from pydantic import BaseModel
 
-from controllers.barrier.conditions import _WARNINGS
+from controllers.barrier.status import _WARNINGS
 from controllers.podgroups.metrics import REASONS
 from docs.make import api, keys, reasons, settings, values
 from docs.make.markdown import table

@@ -1,49 +1,115 @@
-"""The book of the gate stream (A6): who holds a request open, what that says of its gang, and who has been told.
+"""Open requests of the gate stream (A6), without HTTP.
 
-An open request is its pod's announcement that the barrier runs; it ends with the pod's last request. Nothing here
-knows of HTTP, and nothing but a verdict that a ConfigMap holds is ever told. Whether it was heard, the request's end
-says: a client that has its answer closes.
+An open request announces that its pod's barrier runs. Requests are answered with verdicts that a ConfigMap holds, and
+with nothing else.
+
+Limits: a request costs a connection, an open file and 2 KiB for as long as its gang waits. A pod that the cache knows
+to wait on a node may have two requests, since the connection before a reconnect may stay half open; namespace quotas
+limit such pods. Any other request only proves that it has the gang's token, so there are few per gang, because the
+watch may show a pod late, and all of them in a namespace share a tenth of the total. A refused client retries later and
+reads its files meanwhile.
 """
 
 import asyncio
+from collections import Counter
 from collections.abc import Callable, Iterable
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from hmac import compare_digest
 from secrets import token_urlsafe
 from typing import Protocol
 
 from controllers.barrier.cache import GangCache
-from controllers.barrier.stream.delivery import DeliveryLog
-from controllers.barrier.stream.limits import MAX_REQUESTS, RequestLimits
+from controllers.barrier.stream.delivery import CHUNK, DeliveryLog
 from jobset_gate.barrier import verdict_codec
 from jobset_gate.barrier.model import GangKey, Generation, JobSetSeen, Verdict
 from jobset_gate.errors import JobsetGateError
 
-CHUNK = 100
-"""Requests dealt with before everything else gets its turn: a few milliseconds."""
-
 SEND_CHUNK = 250
-"""The same where nothing is done but to send a few bytes."""
+"""The same as CHUNK where a few bytes are sent and nothing else is done."""
+
+MAX_REQUESTS = 50_000
+"""Open requests, if the process may open as many files."""
+
+MAX_PER_POD = 2
+"""Open requests of one pod."""
+
+MAX_UNKNOWN_PER_GANG = 16
+"""Open requests of a gang for pods that the cache does not know to wait."""
+
+UNKNOWN_DIVISOR = 10
+"""The share of one namespace in such requests: one in so many of all."""
 
 _NO_TOKEN = token_urlsafe()
-"""Compared where there is no gang, or none with a token: who has none of a gang does not learn whether it is there."""
+"""Compared if there is no gang or no token: without a gang's token a client cannot learn if the gang exists."""
+
+
+@dataclass(slots=True)
+class _GangUsage:
+    """Open requests of one gang."""
+
+    pods: Counter[str] = field(default_factory=Counter)
+    unknown: int = 0
+
+
+class RequestLimits:
+    """Open requests. `pod`: its UID; `known`: the cache knows that the pod waits on a node."""
+
+    def __init__(self, limit: int = MAX_REQUESTS) -> None:
+        self.limit = limit
+        self.used = 0
+        self._gangs: dict[GangKey, _GangUsage] = {}
+        self._unknown: Counter[str] = Counter()
+        """By namespace."""
+
+    def acquire(self, key: GangKey, pod: str, *, known: bool) -> bool:
+        """False at a limit."""
+        gang = self._gangs.get(key) or _GangUsage()
+        if self.used >= self.limit or gang.pods[pod] >= MAX_PER_POD:
+            return False
+        if not known:
+            part = max(MAX_UNKNOWN_PER_GANG, self.limit // UNKNOWN_DIVISOR)
+            if gang.unknown >= MAX_UNKNOWN_PER_GANG or self._unknown[key.namespace] >= part:
+                return False
+            gang.unknown += 1
+            self._unknown[key.namespace] += 1
+        self._gangs[key] = gang
+        self.used += 1
+        gang.pods[pod] += 1
+        return True
+
+    def release(self, key: GangKey, pod: str, *, known: bool) -> int:
+        """Undoes `acquire`. Returns the number of requests that the pod still has."""
+        gang = self._gangs[key]
+        self.used -= 1
+        gang.pods[pod] -= 1
+        left = gang.pods[pod]
+        if not left:
+            del gang.pods[pod]
+        if not known:
+            gang.unknown -= 1
+            self._unknown[key.namespace] -= 1
+            if not self._unknown[key.namespace]:
+                del self._unknown[key.namespace]
+        if not gang.pods:
+            del self._gangs[key]
+        return left
 
 
 class Peer(Protocol):
-    """Who made a request."""
+    """The client of a request."""
 
     def send_answer(self, text: bytes) -> bool:
-        """Sends the answer; False if the client has gone."""
+        """Sends the answer; False if the client is gone."""
 
     def finish(self) -> None:
-        """Nothing follows: now it is the client's turn to close."""
+        """The answer is complete: the client closes next."""
 
     def disconnect(self) -> None:
-        """Its place is taken away; it is to leave at once."""
+        """Aborts the connection."""
 
 
 class RequestRefused(JobsetGateError):
-    """A request that is not held. `status` is HTTP's, `outcome` the metric's."""
+    """A refused request. `status` is HTTP's, `outcome` the metric's label."""
 
     def __init__(self, status: int, outcome: str, text: str) -> None:
         super().__init__(text)
@@ -60,15 +126,15 @@ class StreamRequest:
     """The pod's UID."""
     peer: Peer
     known: bool
-    """The gang had a pod of this UID that waited on a node, when the request came."""
+    """When the request came, the gang had a pod of this UID that waited on a node."""
     answered: bool = False
-    """Its answer was sent."""
+    """The answer was sent."""
     acknowledged: bool = False
-    """And taken."""
+    """The answer was received."""
 
 
 class WaiterRegistry:
-    """Open requests by gang. To be used from the event loop's thread alone."""
+    """Open requests by gang. Not thread-safe."""
 
     def __init__(
         self,
@@ -80,22 +146,22 @@ class WaiterRegistry:
     ) -> None:
         self._cache, self._clock = cache, clock
         self._requests: dict[GangKey, dict[StreamRequest, None]] = {}
-        """By gang, in the order in which they came."""
+        """By gang, in order of arrival."""
         self.limits = RequestLimits(limit)
         self.deliveries = DeliveryLog() if deliveries is None else deliveries
 
     @property
     def open_count(self) -> int:
-        """Requests open at this moment."""
+        """Number of open requests."""
         return self.limits.used
 
     def admit_request(self, key: GangKey, token: str, generation: Generation, pod: str, client: Peer) -> StreamRequest:
-        """Takes a request in. One for a generation that is decided already is answered here, and announces nothing.
+        """Holds a request, or answers it at once if its generation is decided.
 
-        Raises Refused for one without the token of a gang that is there, or for which there is no place.
+        Raises RequestRefused without the token of an existing gang, or at a limit.
         """
         jobset = self._cache.get_jobset(key)
-        # A gang without a token was not told of the stream: nobody has the right one.
+        # A gang without a token does not use the stream: no token is right.
         right = jobset.token if jobset is not None else ""
         same = compare_digest((right or _NO_TOKEN).encode(), token.encode())
         if jobset is None or not right or not same or jobset.uid != generation.uid:
@@ -119,26 +185,26 @@ class WaiterRegistry:
         return request
 
     def acknowledge_request(self, request: StreamRequest) -> None:
-        """The client has taken its answer."""
+        """The client has received the answer."""
         request.acknowledged = True
         if request.known:
             self.deliveries.record_received(request.key, request.pod)
 
     def remove_request(self, request: StreamRequest) -> None:
-        """A request has ended. If no request of its pod was heard by then, the stream has not reached it."""
+        """A request has ended. If none of its pod was acknowledged, the pod has not received the verdict."""
         key, pod = request.key, request.pod
         requests = self._requests[key]
         del requests[request]
         if not requests:
             del self._requests[key]
         if self.limits.release(key, pod, known=request.known):
-            return  # of a pod's two lines, the other may still be heard
+            return  # the pod's other request may still be acknowledged
         self._cache.remove_announced(key, pod)
         if not request.acknowledged and self.deliveries.discard_unconfirmed(key, pod):
             self._cache.on_delivery_failed(key)
 
     def drop_stale_requests(self, key: GangKey) -> None:
-        """Takes their places from those that nobody will tell: of a gang that waits no more, or of a pod that went."""
+        """Disconnects requests that get no answer: the gang does not wait any more, or the pod is gone."""
         jobset = self._cache.get_jobset(key)
         for request in list(self._requests.get(key, ())):
             over = jobset is None or jobset.uid != request.generation.uid or not _may_wait(jobset)
@@ -146,14 +212,14 @@ class WaiterRegistry:
                 request.peer.disconnect()
 
     async def answer_requests(self, key: GangKey, verdict: Verdict) -> None:
-        """Answers all open requests that this verdict binds. It must be in the gang's ConfigMap already.
+        """Answers all open requests that this verdict binds. The gang's ConfigMap must hold the verdict.
 
-        First everybody is told, which is quick, and only then are the requests ended, which is five times the work.
+        All answers are sent first; finishing a request takes five times as long.
         """
         requests = self._requests.get(key, ())
         text = verdict_codec.render(verdict).encode()
         bound = [one for one in requests if not one.answered and verdict.generation.covers(one.generation)]
-        # All of them first: nobody is to be patched while the rest is being told.
+        # Before the first answer: a pass during the answers must not patch the rest.
         self._record_deliveries(bound)
         await asyncio.sleep(0)
         for number, request in enumerate(bound, start=1):
@@ -166,12 +232,12 @@ class WaiterRegistry:
                 await asyncio.sleep(0)
 
     def _record_deliveries(self, requests: Iterable[StreamRequest]) -> None:
-        """They are being told. What is told to a UID that the gang does not have says nothing of any pod."""
+        """Only pods that the gang has: an answer to another UID proves nothing about a pod."""
         for request in requests:
             if request.known:
                 self.deliveries.record_sent(request.key, request.pod)
 
 
 def _may_wait(jobset: JobSetSeen) -> bool:
-    """Whether pods of it may wait for a verdict."""
+    """True if pods of it may wait for a verdict."""
     return not (jobset.suspended or jobset.finished or jobset.deleting or jobset.managed_elsewhere)

@@ -1,47 +1,56 @@
 """The gate stream (A6): `GET /v1/gangs/<ns>/<jobset>/<token>/<uid>/<attempt>/<epoch>/<pod>`, served by the leader.
 
-Answers 200 at once and holds the request: an empty line now and then, finally the verdict, then the end. Speaks plain
-HTTP to whatever client a barrier's image has. It costs speed when it fails, nothing else; so a port that is taken is
-tried again and said, and stops nobody.
+Answers 200 at once and holds the request: empty lines as keepalive, then the verdict, then the end. Plain HTTP, for any
+client that a barrier's image has. A failure only costs speed: a port in use is logged and retried, and stops nothing
+else.
 """
 
 import asyncio
+import resource
 import socket
+import sys
 from collections import OrderedDict
-from collections.abc import Callable
+from collections.abc import AsyncIterator, Callable
+from contextlib import asynccontextmanager
 
 import structlog
 
-from controllers.barrier.stream import sockets
-from controllers.barrier.stream.close_watcher import CloseWatcher
-from controllers.barrier.stream.connection import StreamConnection
-from controllers.barrier.stream.keepalive import KEEPALIVE_INTERVAL, Keepalive
-from controllers.barrier.stream.registry import CHUNK, RequestRefused, StreamRequest, WaiterRegistry
+from controllers.barrier.stream.connection import KEEPALIVE_INTERVAL, Keepalive, StreamConnection
+from controllers.barrier.stream.delivery import CHUNK, CloseWatcher
+from controllers.barrier.stream.registry import RequestRefused, StreamRequest, WaiterRegistry
 from jobset_gate.barrier import verdict_codec
 from jobset_gate.barrier.model import GangKey, Generation
 
 LISTEN_RETRY_SECONDS = 5.0
-"""Seconds until a port that was taken is tried again."""
+"""Seconds to the next attempt to listen."""
 
 REQUEST_TIMEOUT = 10.0
-"""Seconds in which a client that has connected is to make its request."""
+"""Seconds from connection to request."""
 
 MAX_IDLE = 4096
-"""Clients that have not made their request yet; at most 16 MiB of heads. A barrier's comes with its connection."""
+"""Connections without a request; at most 16 MiB of heads. A barrier sends its request at once."""
 
 TICK_SECONDS = 1.0
+
+PEER_TIMEOUT = 30
+"""Seconds without a TCP acknowledgement after which a connection is closed."""
+
+ACCEPT_BATCH = 64
+LISTEN_BACKLOG = 4096
+RESERVED_FILES = 256
+"""Open files reserved for the rest of the process, above all for connections to the API server."""
 
 _PATH = ["", "v1", "gangs"]
 _LONGEST_UID = 64
 
 OnOutcome = Callable[[str], None]
-"""Told of each request how it ended: "told" (and heard), "lost", or why it was refused."""
+"""Called with the outcome of each request: "told" (received), "lost", or why it was refused."""
 
 _log = structlog.get_logger(__name__)
 
 
 class StreamServer:
-    """The server; `url` while it listens. Port 0 takes a free one."""
+    """`url` while it listens; port 0 takes a free one. `listening` is set while it listens."""
 
     def __init__(
         self,
@@ -52,27 +61,26 @@ class StreamServer:
         on_outcome: OnOutcome = lambda _: None,
         listening: asyncio.Event | None = None,
     ) -> None:
-        """`listening` is set while it does."""
         self._listening = listening or asyncio.Event()
         self._waiters, self._host, self._port, self._on_outcome = waiters, host, port, on_outcome
         self._keepalive = Keepalive(KEEPALIVE_INTERVAL)
         self._close_watcher = CloseWatcher(self._on_received)
         self._connections: set[StreamConnection] = set()
         self._idle: OrderedDict[StreamConnection, float] = OrderedDict()
-        """Those that have not made their request, and since when; oldest first."""
+        """Connections without a request, oldest first."""
         self._max_connections = self._max_idle = 0
         self.url = ""
 
     async def run(self) -> None:
-        """Listens until cancelled, and closes all connections then."""
-        self._max_connections = sockets.max_connections()
-        # Who says nothing takes no place from who waits: of few files, they get a quarter.
+        """Listens until cancelled, then closes all connections."""
+        self._max_connections = max_connections()
+        # Connections without a request get at most a quarter of the files.
         self._max_idle = max(1, min(MAX_IDLE, self._max_connections // 4))
         self._waiters.limits.limit = max(1, min(self._waiters.limits.limit, self._max_connections - self._max_idle))
         listening = await self._bind()
-        self.url = sockets.url_of(listening)
+        self.url = url_of(listening)
         try:
-            async with sockets.accepting(listening, lambda: StreamConnection(self)):
+            async with accepting(listening, lambda: StreamConnection(self)):
                 self._listening.set()
                 _log.info("gate stream listens", url=self.url)
                 while True:
@@ -86,24 +94,22 @@ class StreamServer:
             self.url = ""
             await self._close()
 
-    # --- What connections tell ---------------------------------------------------------------------------------------
-
     def on_open(self, connection: StreamConnection) -> None:
-        """It has been opened; closed again at once where there is no room for it."""
+        """Registers the connection, or aborts it at a limit."""
         self._connections.add(connection)
         if len(self._connections) > self._max_connections or not self.url:
             self._on_outcome("too_many" if self.url else "stopped")
             connection.disconnect()
             return
         if len(self._idle) >= self._max_idle:
-            # The oldest: one that is going to ask has had the longest time for it.
+            # The oldest had the longest time to send its request.
             oldest, _ = self._idle.popitem(last=False)
             self._on_outcome("too_many")
             oldest.disconnect()
         self._idle[connection] = asyncio.get_running_loop().time()
 
     def on_request(self, connection: StreamConnection, line: str) -> StreamRequest:
-        """It asks for this. Raises Refused."""
+        """Admits the request. Raises RequestRefused."""
         self._idle.pop(connection, None)
         if not self.url:
             raise RequestRefused(503, "stopped", "no longer the leader")
@@ -113,20 +119,20 @@ class StreamServer:
         return request
 
     def on_answer(self, connection: StreamConnection) -> None:
-        """It has been told its verdict; an empty line after it would be one too many."""
+        """The verdict was sent: no more keepalives."""
         if connection.transport is not None:
             self._keepalive.remove_transport(connection.transport)
 
     def on_finish(self, connection: StreamConnection) -> None:
-        """It has been told everything; its close is awaited."""
+        """The answer is complete: wait for the client's close."""
         self._close_watcher.watch_connection(connection)
 
     def on_refused(self, refusal: RequestRefused) -> None:
-        """A request was turned away."""
+        """Counts a refused request."""
         self._on_outcome(refusal.outcome)
 
     def on_close(self, connection: StreamConnection) -> None:
-        """It is gone."""
+        """Removes the connection and its request."""
         self._connections.discard(connection)
         self._idle.pop(connection, None)
         self._close_watcher.forget_connection(connection)
@@ -136,8 +142,6 @@ class StreamServer:
             self._waiters.remove_request(connection.request)
             self._on_outcome("told" if connection.request.acknowledged else "lost")
 
-    # --- Details -----------------------------------------------------------------------------------------------------
-
     def _on_received(self, connection: StreamConnection) -> None:
         if connection.request is not None:
             self._waiters.acknowledge_request(connection.request)
@@ -145,34 +149,34 @@ class StreamServer:
     async def _bind(self) -> socket.socket:
         while True:
             try:
-                return sockets.bind(self._host, self._port)
+                return bind(self._host, self._port)
             except OSError as error:
                 _log.warning("the gate stream cannot listen", host=self._host, port=self._port, error=str(error))
                 await asyncio.sleep(LISTEN_RETRY_SECONDS)
 
     def _drop_idle(self) -> None:
-        """Ends those that have connected a while ago and do not ask, or ask in drops."""
+        """Aborts connections whose request is overdue or arrives too slowly."""
         since = asyncio.get_running_loop().time() - REQUEST_TIMEOUT
         for connection in [connection for connection, at in self._idle.items() if at <= since]:
             connection.disconnect()
 
     async def _close(self) -> None:
         try:
-            for _ in range(3):  # those accepted last are only being made
+            for _ in range(3):  # connections that are being accepted
                 await asyncio.sleep(0)
             for number, connection in enumerate(list(self._connections), start=1):
                 connection.disconnect()
                 if number % CHUNK == 0:
                     await asyncio.sleep(0)
-            while self._connections:  # noqa: ASYNC110 - each goes at the loop's next turn
+            while self._connections:  # noqa: ASYNC110 - each closes at the loop's next turn
                 await asyncio.sleep(0)
         finally:
-            for connection in self._connections:  # told to stop a second time: no connection is left behind for that
+            for connection in self._connections:  # cancelled again: leave no connection open
                 connection.disconnect()
 
 
 def _parse_request_line(line: str) -> tuple[GangKey, str, Generation, str]:
-    """Gang, token, generation and pod of a request's first line. Raises Refused for what no barrier would ask."""
+    """Gang, token, generation and pod. Raises RequestRefused."""
     method, _, rest = line.partition(" ")
     path, _, version = rest.partition(" ")
     parts = path.split("/")
@@ -182,3 +186,49 @@ def _parse_request_line(line: str) -> tuple[GangKey, str, Generation, str]:
         if uid and generation.attempt >= 0 and generation.epoch >= 0 and 0 < len(pod) <= _LONGEST_UID:
             return GangKey(namespace, jobset), token, generation, pod
     raise RequestRefused(400, "malformed", "GET /v1/gangs/<namespace>/<jobset>/<token>/<uid>/<attempt>/<epoch>/<pod>")
+
+
+def bind(host: str, port: int) -> socket.socket:
+    """A listening socket. Raises OSError if the address is in use."""
+    made = socket.socket(socket.AF_INET6 if ":" in host else socket.AF_INET, socket.SOCK_STREAM)
+    try:
+        made.setblocking(False)
+        made.setsockopt(socket.SOL_SOCKET, socket.SO_REUSEADDR, 1)
+        # Inherited by accepted sockets: a peer that is cut off is closed within a keepalive and PEER_TIMEOUT.
+        made.setsockopt(socket.IPPROTO_TCP, socket.TCP_USER_TIMEOUT, PEER_TIMEOUT * 1000)
+        made.setsockopt(socket.SOL_SOCKET, socket.SO_KEEPALIVE, 1)
+        made.setsockopt(socket.IPPROTO_TCP, socket.TCP_KEEPIDLE, PEER_TIMEOUT // 2)
+        made.setsockopt(socket.IPPROTO_TCP, socket.TCP_KEEPINTVL, PEER_TIMEOUT // 6)
+        made.bind((host, port))
+        made.listen(LISTEN_BACKLOG)
+    except OSError:
+        made.close()
+        raise
+    return made
+
+
+def url_of(listening: socket.socket) -> str:
+    """http://host:port."""
+    host, port = listening.getsockname()[:2]
+    return f"http://[{host}]:{port}" if ":" in host else f"http://{host}:{port}"
+
+
+@asynccontextmanager
+async def accepting(listening: socket.socket, made: Callable[[], asyncio.Protocol]) -> AsyncIterator[None]:
+    """Accepts connections inside the context, and closes the socket after it."""
+    listener = await asyncio.get_running_loop().create_server(
+        made, sock=listening, backlog=ACCEPT_BATCH, start_serving=False
+    )
+    try:
+        await listener.start_serving()
+        # asyncio accepts as many as its backlog at once; the kernel may queue more.
+        listening.listen(LISTEN_BACKLOG)
+        yield
+    finally:
+        listener.close()
+
+
+def max_connections() -> int:
+    """Connections that this process may hold."""
+    most = resource.getrlimit(resource.RLIMIT_NOFILE)[0]
+    return sys.maxsize if most == resource.RLIM_INFINITY else max(1, most - RESERVED_FILES)

@@ -17,11 +17,10 @@ import msgspec
 from prometheus_client import CollectorRegistry
 
 from controllers.barrier.cache import GangCache
-from controllers.barrier.conditions import ConditionWriter
 from controllers.barrier.live_reader import LiveReader
 from controllers.barrier.metrics import GangMetrics
 from controllers.barrier.reconciler import GangReconciler
-from controllers.barrier.status import GangStatusWriter
+from controllers.barrier.status import ConditionWriter, GangStatusWriter
 from controllers.barrier.stream.delivery import DeliveryLog
 from controllers.barrier.stream.registry import WaiterRegistry
 from controllers.barrier.verdict_patcher import VerdictPatcher

@@ -5,7 +5,7 @@ from __future__ import annotations
 import asyncio
 from dataclasses import dataclass
 
-from controllers.barrier.stream.close_watcher import CLOSE_TIMEOUT
+from controllers.barrier.stream.delivery import CLOSE_TIMEOUT
 from controllers.barrier.stream.registry import RequestRefused, StreamRequest, WaiterRegistry
 from jobset_gate.barrier.model import GangKey, Generation
 from tests.fakes.instant_loop import InstantLoop

@@ -7,7 +7,7 @@ import asyncio
 import msgspec
 import pytest
 
-from controllers.barrier.conditions import PROGRESS_INTERVAL, WORDING_INTERVAL, ConditionWriter
+from controllers.barrier.status import PROGRESS_INTERVAL, WORDING_INTERVAL, ConditionWriter
 from jobset_gate import names
 from jobset_gate.barrier.model import ConditionSeen, DesiredCondition, GangKey, JobSetSeen
 from jobset_gate.fake.clock import VirtualClock

@@ -13,11 +13,10 @@ from prometheus_client import CollectorRegistry
 
 from controllers.barrier import quota_denials
 from controllers.barrier.cache import GangCache
-from controllers.barrier.conditions import PROGRESS_INTERVAL, ConditionWriter
 from controllers.barrier.live_reader import LiveReader
 from controllers.barrier.metrics import GangMetrics
 from controllers.barrier.reconciler import GangReconciler
-from controllers.barrier.status import GangStatusWriter
+from controllers.barrier.status import PROGRESS_INTERVAL, ConditionWriter, GangStatusWriter
 from controllers.barrier.stream.delivery import DeliveryLog
 from controllers.barrier.stream.registry import WaiterRegistry
 from controllers.barrier.verdict_patcher import CONFIG_MAP_GRACE, DELIVERY_GRACE, VerdictPatcher

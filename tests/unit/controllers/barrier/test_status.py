@@ -9,8 +9,7 @@ import msgspec
 import pytest
 from prometheus_client import CollectorRegistry
 
-from controllers.barrier.conditions import PROGRESS_INTERVAL, ConditionWriter
-from controllers.barrier.status import GangStatusWriter
+from controllers.barrier.status import PROGRESS_INTERVAL, ConditionWriter, GangStatusWriter
 from jobset_gate import names
 from jobset_gate.barrier.model import ConditionSeen, DesiredCondition, GangKey, JobSetSeen
 from jobset_gate.fake.clock import VirtualClock
@@ -211,7 +210,7 @@ async def test_of_a_gang_that_is_gone_nothing_is_said_and_nothing_is_kept(
     doors.unblock()
     await asyncio.sleep(2 * PROGRESS_INTERVAL)
     heralds = square.heralds
-    assert (heralds._desired, heralds._retry_at, heralds._conditions._written) == ({}, {}, {})
+    assert (heralds._worker._values, heralds._worker._failed, heralds._conditions._written) == ({}, {}, {})
 
 
 async def test_in_a_namespace_that_goes_nothing_is_tried_again(square: StatusHarness, doors: CallBlocker) -> None:

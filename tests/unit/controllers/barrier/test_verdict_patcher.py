@@ -52,7 +52,7 @@ class PatcherHarness:
             concurrency=concurrency,
             on_patched=self.outcomes.append,
             delivered={} if told is None else told,
-            clock=clock,
+            monotonic=clock,
         )
         self.want = self.patches.set_waiting_pods
 

@@ -9,7 +9,7 @@ from collections.abc import AsyncIterator
 
 import pytest
 
-from controllers.barrier.stream.close_watcher import CLOSE_TIMEOUT
+from controllers.barrier.stream.delivery import CLOSE_TIMEOUT
 from jobset_gate.barrier import verdict_codec
 from jobset_gate.fake.clock import VirtualClock
 from tests.fakes.gangs import verdict

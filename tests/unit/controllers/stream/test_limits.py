@@ -7,7 +7,7 @@ from typing import Any
 
 import pytest
 
-from controllers.barrier.stream.limits import MAX_PER_POD, MAX_UNKNOWN_PER_GANG
+from controllers.barrier.stream.registry import MAX_PER_POD, MAX_UNKNOWN_PER_GANG
 from jobset_gate.barrier import verdict_codec
 from jobset_gate.barrier.model import BarrierStage, PodSeen
 from jobset_gate.fake.clock import VirtualClock

@@ -10,9 +10,8 @@ from urllib.parse import urlsplit
 import aiohttp
 import pytest
 
-from controllers.barrier.stream import server, sockets
-from controllers.barrier.stream.connection import MAX_REQUEST_BYTES
-from controllers.barrier.stream.keepalive import KEEPALIVE_INTERVAL
+from controllers.barrier.stream import server
+from controllers.barrier.stream.connection import KEEPALIVE_INTERVAL, MAX_REQUEST_BYTES
 from controllers.barrier.stream.server import LISTEN_RETRY_SECONDS, REQUEST_TIMEOUT
 from jobset_gate.barrier import verdict_codec
 from jobset_gate.barrier.model import ConfigMapSeen, VerdictKind
@@ -313,7 +312,7 @@ async def test_one_that_has_been_cut_off_does_not_hold_up_the_others(gate: Serve
 async def test_beyond_the_files_that_the_process_may_open_connections_are_turned_away(
     clock: VirtualClock, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    few = sockets.RESERVED_FILES + 2
+    few = server.RESERVED_FILES + 2
     monkeypatch.setattr(resource, "getrlimit", lambda _: (few, few))
     async with serving(ServedStream(clock)) as gate:
         await (await gate.connect_and_ask("held")).held()
