@@ -9,15 +9,23 @@ from collections.abc import Callable
 from dataclasses import dataclass
 from datetime import UTC, datetime
 
+import structlog
+
 from jobset_gate import names
 from jobset_gate.barrier import messages
 from jobset_gate.barrier.model import ConditionSeen, DesiredCondition, GangKey, JobSetSeen
 from jobset_gate.kube.client import Client, PatchType
-from jobset_gate.kube.errors import Conflict, NotFound
+from jobset_gate.kube.errors import (
+    ApiError,
+    Conflict,
+    InvalidResponse,
+    NotFound,
+    Unreachable,
+    is_namespace_terminating,
+)
 from jobset_gate.kube.resources import JOBSETS
 from jobset_gate.runtime.clock import monotonic as loop_time
 from jobset_gate.runtime.recorder import EventRecorder, ObjectReference
-from jobset_gate.runtime.status_worker import StatusWorker
 from jobset_gate.runtime.store import ObjectVersion
 from jobset_gate.runtime.workqueue import Requeue, WorkQueue
 
@@ -28,6 +36,8 @@ WORDING_INTERVAL = 300.0
 """The same if the messages mean the same: the scheduler or a kubelet only worded it differently."""
 
 _WARNINGS = frozenset({names.REASON_TIMED_OUT, names.REASON_GATE_MISSING, names.REASON_CONFIG_MAP_CONFLICT})
+
+_log = structlog.get_logger(__name__)
 
 
 @dataclass(frozen=True, slots=True, eq=False)
@@ -47,37 +57,70 @@ class GangStatusWriter:
         *,
         retry_after: float = PROGRESS_INTERVAL,
         on_failure: Callable[[], None] = lambda: None,
+        monotonic: Callable[[], float] = loop_time,
     ) -> None:
-        self._conditions = conditions
-        self._worker: StatusWorker[GangKey, _Desired] = StatusWorker(
-            queue,
-            lambda _, it: conditions.write_condition(it.jobset, it.condition, it.generation),
-            retry=retry_after,
-            topic=lambda it: it.condition.reason,
-            on_dropped=conditions.forget_gang,
-            on_error=on_failure,
-        )
-        self.reconcile = self._worker.reconcile
+        self._conditions, self._queue = conditions, queue
+        self._retry_after, self._on_failure, self._monotonic = retry_after, on_failure, monotonic
+        self._desired: dict[GangKey, _Desired] = {}
+        self._retry_at: dict[GangKey, tuple[str, float]] = {}
+        """Reason of the last failed write, and the time of the next attempt."""
 
     def set_desired(self, jobset: JobSetSeen, condition: DesiredCondition, generation: str = "") -> None:
         """Desired condition from now on; `generation` distinguishes Events of one reason."""
         key = GangKey(jobset.namespace, jobset.name)
         wait = self._conditions.write_delay(jobset, condition)
         if wait is None:
-            self._worker.discard(key)
-        else:
-            self._worker.submit(key, _Desired(jobset, condition, generation), wait)
+            self._desired.pop(key, None)
+            return
+        desired = self._desired[key] = _Desired(jobset, condition, generation)
+        self._queue.add_after(key, max(wait, self._retry_delay(key, desired)))
 
     def quiesce(self, key: GangKey) -> None:
         """The gang is not managed any more; a verdict is still reported."""
-        desired = self._worker.latest(key)
+        desired = self._desired.get(key)
         if desired is None or desired.condition.reason == names.REASON_WAITING:
             self.forget_gang(key)
 
     def forget_gang(self, key: GangKey) -> None:
         """The JobSet is gone."""
-        self._worker.forget(key)
+        self._desired.pop(key, None)
+        self._retry_at.pop(key, None)
         self._conditions.forget_gang(key)
+
+    async def reconcile(self, key: GangKey) -> float | None:
+        """Writes the desired condition. Returns seconds to the next attempt, None if it is written."""
+        desired = self._desired.get(key)
+        if desired is None:
+            return None
+        delay = self._retry_delay(key, desired)
+        if delay > 0:
+            return delay
+        try:
+            wait = await self._conditions.write_condition(desired.jobset, desired.condition, desired.generation)
+        except (ApiError, InvalidResponse, Unreachable) as error:
+            return self._on_error(key, desired, error)
+        self._retry_at.pop(key, None)
+        current = self._desired.get(key)
+        if current is None:
+            self._conditions.forget_gang(key)  # the gang was deleted during the write
+        elif current is desired and wait is None:
+            del self._desired[key]
+        return wait
+
+    def _on_error(self, key: GangKey, desired: _Desired, error: Exception) -> float | None:
+        if is_namespace_terminating(error):
+            self.forget_gang(key)
+            return None
+        delay = (error.retry_after if isinstance(error, ApiError) else None) or self._retry_after
+        self._retry_at[key] = desired.condition.reason, self._monotonic() + delay
+        self._on_failure()
+        _log.warning("condition not written", **key.log_fields(), error=str(error), retry_after=delay)
+        return delay
+
+    def _retry_delay(self, key: GangKey, desired: _Desired) -> float:
+        """Seconds to the next attempt; 0 for another reason than the one whose write failed."""
+        reason, until = self._retry_at.get(key, ("", -math.inf))
+        return max(0.0, until - self._monotonic()) if reason == desired.condition.reason else 0.0
 
 
 class ConditionWriter:

@@ -210,7 +210,7 @@ async def test_of_a_gang_that_is_gone_nothing_is_said_and_nothing_is_kept(
     doors.unblock()
     await asyncio.sleep(2 * PROGRESS_INTERVAL)
     heralds = square.heralds
-    assert (heralds._worker._values, heralds._worker._failed, heralds._conditions._written) == ({}, {}, {})
+    assert (heralds._desired, heralds._retry_at, heralds._conditions._written) == ({}, {}, {})
 
 
 async def test_in_a_namespace_that_goes_nothing_is_tried_again(square: StatusHarness, doors: CallBlocker) -> None:
