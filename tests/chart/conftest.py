@@ -19,7 +19,7 @@ def _home(tmp_path_factory: pytest.TempPathFactory) -> Path:
 
 @pytest.fixture(scope="session", params=[3, 4], ids=["helm3", "helm4"])
 def helm(request: pytest.FixtureRequest, _home: Path) -> Helm:
-    """Helm 3, then Helm 4. That both make the same of the same values is what test_both.py says."""
+    """Helm 3, then Helm 4. That both make the same of the same values is what test_objects.py says."""
     return _helm(request.param, _home)
 
 

@@ -119,7 +119,7 @@ class StrictYamlLoader(yaml.CSafeLoader):
 
 @cache
 def _rendered(helm: Helm, values: str, how: tuple[tuple[str, Any], ...]) -> RenderedObjects:
-    """Each set of values once; test_both.py has those that are rendered twice."""
+    """Each set of values once; test_objects.py has those that are rendered twice."""
     return RenderedObjects(tuple(_parsed(helm.text(json.loads(values), **dict(how)))))
 
 

@@ -38,8 +38,8 @@ async def release(real_plane: Real, helm: Helm) -> AsyncIterator[ChartRelease]:
         yield made
 
 
-async def test_every_object_is_accepted_as_it_was_rendered(release: ChartRelease) -> None:
-    """The API server neither drops nor refuses a field."""
+async def test_every_object_is_stored_as_rendered_and_uninstalling_leaves_nothing(release: ChartRelease) -> None:
+    """Neither what the chart creates nor what the programs write into it is left."""
     said = await release.install(EVERYTHING)
     assert "STATUS: deployed" in said
     objects = release.helm.render(EVERYTHING, namespace=release.namespace)
@@ -49,6 +49,14 @@ async def test_every_object_is_accepted_as_it_was_rendered(release: ChartRelease
     assert len(found.json["items"]) == len(expected) > 20
     for wanted, there in zip(expected, found.json["items"], strict=True):
         assert list(differences(wanted, there)) == [], wanted["metadata"]["name"]
+    async with release.plane.client() as client:
+        await written_by_the_webhook(client, release.namespace)
+        assert len(await release.left()) > 20
+        await release.uninstall()
+        await release.until_nothing_is_left()
+        assert (await client.list(LEASES, release.namespace))["items"] == []
+    rest = await release.plane.kubectl("get", "secrets,configmaps,serviceaccounts", "-n", release.namespace, "-oname")
+    assert set(rest.stdout.split()) <= {"configmap/kube-root-ca.crt", "serviceaccount/default"}
 
 
 async def test_upgrades_leave_alone_what_the_webhook_has_written(release: ChartRelease) -> None:
@@ -110,19 +118,6 @@ async def test_groups_come_with_an_upgrade_and_go_with_one(release: ChartRelease
         with pytest.raises(NotFound):
             await client.get(MUTATING_WEBHOOKS, names.POD_WEBHOOK)
         assert await kept(client, release.namespace, WITHOUT_PODS) == AS_WRITTEN | {"bundles": [BUNDLE, BUNDLE]}
-
-
-async def test_uninstalling_leaves_nothing(release: ChartRelease) -> None:
-    """Neither what the chart has made nor what was written into it; the namespace is as empty as before."""
-    await release.install(EVERYTHING)
-    async with release.plane.client() as client:
-        await written_by_the_webhook(client, release.namespace)
-        assert len(await release.left()) > 20
-        await release.uninstall()
-        await release.until_nothing_is_left()
-        assert (await client.list(LEASES, release.namespace))["items"] == []
-    rest = await release.plane.kubectl("get", "secrets,configmaps,serviceaccounts", "-n", release.namespace, "-oname")
-    assert set(rest.stdout.split()) <= {"configmap/kube-root-ca.crt", "serviceaccount/default"}
 
 
 async def test_what_one_helm_has_installed_the_other_takes_over(

@@ -115,15 +115,14 @@ TOP: Final[list[Case]] = [
     ("tests.namespace", "team", {"Pod", "Role", "RoleBinding"}),
     ("extraObjects", [{"apiVersion": "v1", "kind": "Namespace", "metadata": {"name": "x"}}], {"Namespace"}),
 ]
-ON_MONITORS: Final[list[Case]] = [
-    ("enabled", False, set()),
-    ("interval", "9s", set()),
-    ("scrapeTimeout", "9s", set()),
-    ("labels", {"a": "b"}, set()),
-    ("annotations", {"a": "b"}, set()),
-    ("relabelings", [{"action": "labeldrop"}], set()),
-    ("metricRelabelings", [{"action": "labeldrop"}], set()),
-]
+ON_MONITORS: Final[Json] = {
+    "interval": "9s",
+    "scrapeTimeout": "9s",
+    "labels": {"a": "b"},
+    "annotations": {"a": "b"},
+    "relabelings": [{"action": "labeldrop"}],
+    "metricRelabelings": [{"action": "labeldrop"}],
+}
 APART: Final[list[tuple[Case, Json]]] = [
     # Values that mean something only together with others.
     (
@@ -153,15 +152,14 @@ EVERYTHING_ON: Final = merged(
 def _cases() -> Iterator[tuple[Case, Json]]:
     yield from ((case, {}) for case in TOP)
     yield from APART
-    for component in ("webhook", "controller"):
-        yield from (((f"{component}.{path}", value, kinds), {}) for path, value, kinds in PER_COMPONENT)
     for monitor in MONITORS:
-        kind = monitor[0].upper() + monitor[1:]
-        for path, value, _ in ON_MONITORS:
-            yield (f"metrics.{monitor}.{path}", value, {kind}), at(f"metrics.{monitor}.enabled", True)
+        kind, on = monitor[0].upper() + monitor[1:], at(f"metrics.{monitor}.enabled", True)
+        yield (f"metrics.{monitor}.enabled", False, {kind}), on
+        yield from (((f"metrics.{monitor}.{path}", value, {kind}), on) for path, value in ON_MONITORS.items())
 
 
 CASES: Final = {case[0]: (case, base) for case, base in _cases()}
+OF_COMPONENTS: Final = {f"{it}.{path}" for it in ("webhook", "controller") for path, _, _ in PER_COMPONENT}
 
 
 FOLLOWING: Final[dict[str, set[str]]] = {
@@ -172,15 +170,30 @@ FOLLOWING: Final[dict[str, set[str]]] = {
 }
 
 
+def differing(helm: Helm, base: Json, values: Json) -> list[tuple[str, str]]:
+    """Kind and name of the objects that other values change, add or take away."""
+    before, after = helm.render(base).all, helm.render(merged(base, values)).all
+    return [
+        (one["kind"], one["metadata"]["name"]) for one in [*before, *after] if one not in before or one not in after
+    ]
+
+
 @pytest.mark.parametrize("path", CASES)
 def test_another_value_makes_another_installation(helm4: Helm, path: str) -> None:
     (_, value, kinds), base = CASES[path]
-    with_base = merged(EVERYTHING_ON, base)
-    before, after = helm4.render(with_base).all, helm4.render(merged(with_base, at(path, value))).all
-    differing = {one["kind"] for one in [*before, *after] if one not in before or one not in after}
-    assert kinds <= differing, f"{path}: only {differing}"
+    found = {kind for kind, _ in differing(helm4, merged(EVERYTHING_ON, base), at(path, value))}
+    assert kinds <= found, f"{path}: only {found}"
     if kinds <= SETTINGS | HOOKED:
-        assert differing <= kinds | FOLLOWING.get(path.rpartition(".")[2], set())
+        assert found <= kinds | FOLLOWING.get(path.rpartition(".")[2], set())
+
+
+@pytest.mark.parametrize(("path", "value", "kinds"), PER_COMPONENT, ids=[path for path, _, _ in PER_COMPONENT])
+def test_another_value_of_a_component_changes_its_objects(helm4: Helm, path: str, value: Any, kinds: set[str]) -> None:
+    found = differing(helm4, EVERYTHING_ON, {it: at(path, value) for it in ("webhook", "controller")})
+    for component in ("webhook", "controller"):
+        assert kinds <= {kind for kind, name in found if component in name or name == value}, (path, component)
+    if kinds <= SETTINGS | HOOKED:
+        assert {kind for kind, _ in found} <= kinds | FOLLOWING.get(path.rpartition(".")[2], set())
 
 
 def test_no_value_is_forgotten_here() -> None:
@@ -198,4 +211,5 @@ def _leaves(values: Json, above: str = "") -> Iterator[str]:
 
 def _covered(path: str) -> bool:
     """It, a part of it, or the whole that it is a part of."""
-    return any(path == case or path.startswith(f"{case}.") or case.startswith(f"{path}.") for case in CASES)
+    known = CASES.keys() | OF_COMPONENTS
+    return any(path == case or path.startswith(f"{case}.") or case.startswith(f"{path}.") for case in known)

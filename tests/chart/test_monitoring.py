@@ -10,43 +10,22 @@ import yaml
 from tests.chart.helm import CHART, Helm, Json, RenderedObjects, at, merged
 
 TEXT: Final = {"type": "string"}
-LABELS: Final = {"type": "object", "additionalProperties": TEXT}
-SELECTOR: Final[Json] = {
-    "type": "object",
-    "additionalProperties": False,
-    "required": ["matchLabels"],
-    "properties": {"matchLabels": LABELS},
-}
-ENDPOINT: Final[Json] = {
-    "type": "object",
-    "additionalProperties": False,
-    "required": ["port", "path", "scheme"],
-    "properties": {
-        **dict.fromkeys(("port", "path", "interval", "scrapeTimeout"), TEXT),
-        "scheme": {"enum": ["http", "https"]},
-        "tlsConfig": {
-            "type": "object",
-            "additionalProperties": False,
-            "properties": {
-                "serverName": TEXT,
-                "ca": {
-                    "type": "object",
-                    "additionalProperties": False,
-                    "properties": {
-                        "secret": {
-                            "type": "object",
-                            "additionalProperties": False,
-                            "required": ["key"],
-                            "properties": {"name": TEXT, "key": TEXT},
-                        }
-                    },
-                },
-            },
-        },
-        "relabelings": {"type": "array"},
-        "metricRelabelings": {"type": "array"},
-    },
-}
+
+
+def only(required: list[str], **properties: Any) -> Json:
+    """The schema of an object with these members and no others."""
+    return {"type": "object", "additionalProperties": False, "required": required, "properties": properties}
+
+
+SELECTOR: Final = only(["matchLabels"], matchLabels={"type": "object", "additionalProperties": TEXT})
+ENDPOINT: Final = only(
+    ["port", "path", "scheme"],
+    **dict.fromkeys(("port", "path", "interval", "scrapeTimeout"), TEXT),
+    scheme={"enum": ["http", "https"]},
+    tlsConfig=only([], serverName=TEXT, ca=only([], secret=only(["key"], name=TEXT, key=TEXT))),
+    relabelings={"type": "array"},
+    metricRelabelings={"type": "array"},
+)
 """What the Prometheus operator's API has of the fields that we use; the whole of it comes with the operator."""
 
 MONITORS: Final = {
@@ -77,8 +56,7 @@ def test_a_monitor_has_the_fields_that_the_operator_knows(helm4: Helm, monitor: 
     full = {"interval": "9s", "scrapeTimeout": "3s", "relabelings": [{"action": "drop"}], "metricRelabelings": [{}]}
     spec = monitored(helm4, monitor, **full).one(kind, f"jobset-gate-{component}")["spec"]
     endpoints = {"type": "array", "minItems": 1, "items": ENDPOINT}
-    shape = {"type": "object", "additionalProperties": False, "properties": {"selector": SELECTOR, key: endpoints}}
-    jsonschema.validate(spec, shape)
+    jsonschema.validate(spec, only(["selector", key], **{"selector": SELECTOR, key: endpoints}))
     assert spec[key][0] | full == spec[key][0]
 
 
@@ -108,21 +86,16 @@ def test_a_service_monitor_selects_one_service_with_that_port(helm4: Helm, compo
 
 
 @pytest.mark.parametrize("monitor", MONITORS)
-def test_the_controller_is_asked_in_plain_and_the_webhook_by_tls(helm4: Helm, monitor: str) -> None:
-    found = monitored(helm4, monitor)
-    assert endpoint(found, monitor, "controller")["scheme"] == "http"
-    assert endpoint(found, monitor, "webhook")["scheme"] == "https"
-
-
-@pytest.mark.parametrize("mode", CA)
-@pytest.mark.parametrize("monitor", MONITORS)
-def test_prometheus_trusts_the_webhook_s_ca_and_nobody_else(helm4: Helm, monitor: str, mode: str) -> None:
-    values, secret = CA[mode]
-    found = helm4.render(merged(values, at(f"metrics.{monitor}.enabled", True)))
-    assert endpoint(found, monitor, "webhook")["tlsConfig"] == {
-        "serverName": "jobset-gate-webhook.jobset-gate-system.svc",
-        "ca": {"secret": {"name": secret, "key": "ca.crt"}},
-    }
+def test_the_controller_is_scraped_in_plain_text_and_the_webhook_with_its_ca(helm4: Helm, monitor: str) -> None:
+    for values, secret in CA.values():
+        found = helm4.render(merged(values, at(f"metrics.{monitor}.enabled", True)))
+        assert endpoint(found, monitor, "controller")["scheme"] == "http"
+        scraped = endpoint(found, monitor, "webhook")
+        assert scraped["scheme"] == "https"
+        assert scraped["tlsConfig"] == {
+            "serverName": "jobset-gate-webhook.jobset-gate-system.svc",
+            "ca": {"secret": {"name": secret, "key": "ca.crt"}},
+        }
 
 
 @pytest.mark.parametrize("kind", ["serviceMonitor", "podMonitor", "prometheusRule", "dashboards"])

@@ -1,0 +1,157 @@
+"""The Jobs after an uninstallation: one removes scheduling gates, one the CRD field where a value says so."""
+
+from collections.abc import AsyncIterator
+from typing import Final
+
+import pytest
+
+from controllers.barrier import crd_patcher
+from jobset_gate import names
+from jobset_gate.fake import jobset_crd
+from jobset_gate.kube.client import Client
+from jobset_gate.kube.resources import CRDS, JOBS, MUTATING_WEBHOOKS, PODS
+from tests.chart.cluster import ChartRelease, fresh_release
+from tests.chart.helm import Helm, Json, RenderedObjects, at, merged
+from tests.chart.hook_pods import as_program
+from tests.chart.test_settings import parse
+from tests.plane.planes import Real
+
+FIELD: Final = "jobset-gate-crd-field"
+UNGATE: Final = "jobset-gate-ungate"
+REMOVED: Final = at("crds.keep", False)
+OFF: Final = at("crds", {"extendJobSet": False, "keep": False})
+KINDS: Final = {"Job", "ServiceAccount", "ClusterRole", "ClusterRoleBinding"}
+
+
+def hooks(found: RenderedObjects, event: str) -> list[Json]:
+    return [one for one in found.all if one["metadata"].get("annotations", {}).get("helm.sh/hook") == event]
+
+
+def parts(found: RenderedObjects, name: str) -> dict[str, Json]:
+    return {one["kind"]: one for one in hooks(found, "post-delete") if one["metadata"]["name"] == name}
+
+
+def test_hooks_run_after_everything_else_is_gone(helm4: Helm) -> None:
+    """Before that, the controller would restore the field, and a Job without an image would block uninstalling."""
+    found = helm4.render(REMOVED)
+    assert hooks(found, "pre-delete") == []
+    assert parts(found, FIELD).keys() == parts(found, UNGATE).keys() == KINDS
+
+
+@pytest.mark.parametrize(
+    ("values", "name", "kinds"),
+    [
+        ({}, FIELD, set()),
+        (OFF, FIELD, set()),
+        (at("groups.enabled", False), UNGATE, set()),
+        (at("rbac.create", False), UNGATE, {"Job", "ServiceAccount"}),
+    ],
+)
+def test_a_hook_is_there_only_where_it_has_work(helm4: Helm, values: Json, name: str, kinds: set[str]) -> None:
+    assert parts(helm4.render(values), name).keys() == kinds
+
+
+@pytest.mark.parametrize("name", [FIELD, UNGATE])
+def test_the_account_is_created_before_the_job_and_all_is_deleted_with_it(helm4: Helm, name: str) -> None:
+    found = parts(helm4.render(REMOVED), name)
+    notes = {kind: one["metadata"]["annotations"] for kind, one in found.items()}
+    weights = {kind: int(note["helm.sh/hook-weight"]) for kind, note in notes.items()}
+    assert all(weight < weights["Job"] for kind, weight in weights.items() if kind != "Job")
+    assert {note["helm.sh/hook-delete-policy"] for note in notes.values()} == {"before-hook-creation,hook-succeeded"}
+    spec = found["Job"]["spec"]
+    assert spec["activeDeadlineSeconds"] < 300  # Helm's own timeout
+    assert spec["template"]["spec"]["restartPolicy"] == "Never"
+    assert spec["template"]["spec"]["serviceAccountName"] == name
+
+
+def test_the_field_job_may_patch_the_one_crd(helm4: Helm) -> None:
+    found = helm4.render(REMOVED)
+    (rule,) = found.one("ClusterRole", FIELD)["rules"]
+    assert rule["resources"] == ["customresourcedefinitions"]
+    assert rule["resourceNames"] == ["jobsets.jobset.x-k8s.io"]
+    assert rule["verbs"] == ["get", "patch"]
+    (subject,) = found.one("ClusterRoleBinding", FIELD)["subjects"]
+    assert subject == {"kind": "ServiceAccount", "name": FIELD, "namespace": "jobset-gate-system"}
+
+
+def test_the_programs_know_the_commands_of_the_hooks(helm4: Helm) -> None:
+    def arguments(name: str) -> list[str]:
+        (container,) = parts(helm4.render(REMOVED), name)["Job"]["spec"]["template"]["spec"]["containers"]
+        return list(container["args"])
+
+    assert parse(arguments(FIELD)) == ("install-crd-field", {"remove": True, "kubeconfig": None, "context": None})
+    assert arguments(UNGATE) == ["groups", "ungate", "--all", "--yes"]
+    assert parse(arguments(UNGATE))[0] == "groups"
+
+
+def test_switched_off_nothing_names_the_crd(helm4: Helm) -> None:
+    # A policy names it all the same, to refuse.
+    assert names.JOBSET_CRD not in helm4.text(merged(OFF, at("admissionPolicies.enabled", False)))
+
+
+# --- On a real API server --------------------------------------------------------------------------------------------
+
+
+@pytest.fixture
+async def release(real_plane: Real, helm4: Helm) -> AsyncIterator[ChartRelease]:
+    async with fresh_release(real_plane, helm4) as made:
+        yield made
+
+
+async def has_field(client: Client) -> bool:
+    return names.CONFIG_FIELD in str(await client.get(CRDS, names.JOBSET_CRD))
+
+
+@pytest.mark.real
+@pytest.mark.timeout(300)
+async def test_the_field_stays_unless_the_value_says_otherwise(release: ChartRelease) -> None:
+    async with release.plane.client() as client:
+        await jobset_crd.install(client)
+        await crd_patcher.extend_crd(client)
+        await release.install()
+        await release.uninstall()
+        assert await has_field(client)
+        await release.install(REMOVED)
+        assert await has_field(client)
+        await release.uninstall(hooks=as_program(release.plane.kubeconfig))
+        assert not await has_field(client)
+        await release.until_nothing_is_left()
+        assert (await client.list(JOBS, release.namespace))["items"] == []
+
+
+def gated_pod(name: str, *others: str) -> Json:
+    gates = [{"name": gate} for gate in (names.POD_GROUP_GATE, *others)]
+    return {
+        "metadata": {"name": name, "labels": {names.POD_GROUP_LABEL: "0" * 32}},
+        "spec": {"containers": [{"name": "main", "image": "busybox"}], "schedulingGates": gates},
+    }
+
+
+def gates(pod: Json) -> list[str]:
+    return [gate["name"] for gate in pod["spec"].get("schedulingGates", [])]
+
+
+@pytest.mark.real
+@pytest.mark.timeout(300)
+async def test_the_webhook_for_pods_is_deleted_first_then_the_gates(release: ChartRelease) -> None:
+    there: set[str] = set()
+    command = as_program(release.plane.kubeconfig)
+    async with release.plane.client() as client:
+
+        async def list_webhooks_then_run(pod: Json) -> None:
+            there.update(one["metadata"]["name"] for one in (await client.list(MUTATING_WEBHOOKS))["items"])
+            await command(pod)
+
+        await release.install()
+        assert await client.get(MUTATING_WEBHOOKS, names.POD_WEBHOOK)
+        # The namespace of the release is exempt: here no program serves the webhook.
+        for pod in (gated_pod("ours"), gated_pod("shared", "example.com/theirs")):
+            await client.create(PODS, pod, release.namespace)
+        await release.uninstall(hooks=list_webhooks_then_run)
+        assert names.POD_WEBHOOK not in there
+        assert gates(await client.get(PODS, "ours", release.namespace)) == []
+        assert gates(await client.get(PODS, "shared", release.namespace)) == ["example.com/theirs"]
+        for name in ("ours", "shared"):
+            await client.delete(PODS, name, release.namespace, grace_seconds=0)
+        await release.until_nothing_is_left()
+        assert (await client.list(JOBS, release.namespace))["items"] == []
