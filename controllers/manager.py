@@ -282,13 +282,13 @@ class Manager:
             namespace=options.watch_namespace,
             clock=options.clock,
             registry=options.registry,
-            plumbing=self._plumbing,
+            runtime=self._plumbing,
             metrics=metrics,
             on_problem=self._plumbing.observe_watch_problem,
             keep_crds=options.pod_group_crds,
             jobset=lambda namespace, name: index.get_jobset(GangKey(namespace, name)),
         )
-        groups = setup.PodGroupControllers(options.groups, around)
+        groups = setup.setup_pod_groups(options.groups, around)
         self._liveness.add_checks(*groups.health_checks)
         return groups
 

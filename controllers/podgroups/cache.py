@@ -1,11 +1,7 @@
-"""What the informers know of groups, joined: changes come in, keys of groups to look at go out.
+"""Cache of pod groups, joined from the objects of several informers.
 
-A pod belongs to the group of its label, whatever it says later (G2). One event costs time in proportion to what it
-changes: a group is put together anew when somebody asks for it, and only if something in it is different.
-
-A look at a group costs time in proportion to its pods, so not every event may cause one: a group that lacks k members
-cannot be opened before k more have come, and one that is open and lacks k bound ones is not satisfied before k more
-are bound. Until then it is looked at at leisure. That is a hint and decides nothing: every look counts anew.
+A pod belongs to the group of its label, whatever it names later (G2). An event costs time in proportion to what it
+changes: a group is merged when it is read, and only if one of its sources has changed.
 """
 
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
@@ -13,19 +9,15 @@ from fractions import Fraction
 
 import msgspec
 
-from controllers.podgroups import predicates
-from controllers.podgroups.entry import PodGroupEntry
-from controllers.podgroups.membership import PodMembership
+from controllers.podgroups.membership import PodGroupEntry, PodMembership
 from controllers.podgroups.node_cache import NodeCache
-from controllers.podgroups.node_consumers import NodeConsumers
-from controllers.podgroups.quota_cache import QuotaCache
+from controllers.podgroups.predicates import Effect, classify
 from controllers.podgroups.record_cache import RecordCache
-from controllers.podgroups.views import PodGroupMapping
 from jobset_gate.podgroups.candidate import CapacityCheck
 from jobset_gate.podgroups.decision import trusted_record
 from jobset_gate.podgroups.fit.anti_affinity import LabelledPod
 from jobset_gate.podgroups.fit.guaranteed import NodeInfo
-from jobset_gate.podgroups.gang_groups import gang_key as key_of
+from jobset_gate.podgroups.gang_groups import gang_key
 from jobset_gate.podgroups.model import FLAVOR_OF, MergedGroup, PodGroupKey
 from jobset_gate.podgroups.quota import QuotaLimits
 from jobset_gate.podgroups.record import AdmissionRecord, AdmissionState
@@ -40,245 +32,245 @@ from jobset_gate.podgroups.snapshot import (
 from jobset_gate.runtime.store import ObjectChange
 from jobset_gate.settings import Groups
 
-Wake = Callable[[PodGroupKey], None]
-Changed = Callable[[PodGroupKey | None], None]
+OnChange = Callable[[PodGroupKey | None, Effect], None]
+
+
+def _ignore(_key: PodGroupKey | None, _effect: Effect) -> None:
+    """Nobody subscribes to the cache of the command line."""
 
 
 class PodGroupCache:
-    """Groups, joined from the changes of several informers. Its handlers are synchronous and cheap."""
+    """All pod groups. Handlers of informers are synchronous; each effect of an event goes to the subscriber."""
 
-    def __init__(
-        self,
-        wake: Wake,
-        changed: Changed,
-        settings: Groups,
-        *,
-        gathers: Wake | None = None,
-        goes_on: Wake | None = None,
-        met: Wake | None = None,
-        placed: Wake | None = None,
-    ) -> None:
-        """`wake`: look at this group. `changed`: what opening depends on is another in a group, or (None) around it.
-
-        `gathers`: instead of both, it has one pod more and lacks others still. `goes_on`: instead of `wake`, it has
-        come on a little. `met`: instead of `wake`, its minimum may be bound, if only for a moment. `placed`: instead of
-        `changed`, it needs no more room than before, and perhaps less.
-        """
-        self._wake, self._changed = wake, changed
-        self._gathers = gathers or self._look_at
-        self._goes_on, self._met, self._placed = goes_on or wake, met or wake, placed or changed
+    def __init__(self, settings: Groups) -> None:
+        self._on_change: OnChange = _ignore
         self._default_wait = Fraction(settings.wait_seconds)
-        designs = {FLAVOR_OF[way] for way in settings.ways}
-        self._homes = RecordCache(designs, across_namespaces=settings.across_namespaces)
-        self._seats = PodMembership(self._differs, has_home=lambda key: bool(self._homes.objects_of(key)))
-        self._rooms = NodeCache()
-        self._takers = NodeConsumers(self._rooms)
-        self._reckons = settings.capacity_check is not CapacityCheck.OFF
-        self._quotas = QuotaCache()
+        flavors = {FLAVOR_OF[it] for it in settings.ways}
+        self._records = RecordCache(flavors, across_namespaces=settings.across_namespaces)
+        self._members = PodMembership(self._on_pod, has_record_object=lambda key: bool(self._records.objects_of(key)))
+        self._nodes = NodeCache()
+        self._counts_capacity = settings.capacity_check is not CapacityCheck.OFF
+        self._quotas: dict[str, dict[str, QuotaLimits]] = {}
+        """By namespace and name."""
 
-    # --- Changes ----------------------------------------------------------------------------------------------------
+    def subscribe(self, on_change: OnChange) -> None:
+        """`on_change(key, effect)` is called for every change from now on."""
+        self._on_change = on_change
+
+    # --- Handlers of informers --------------------------------------------------------------------------------------
 
     def on_member_pod(self, change: ObjectChange[MemberPod]) -> None:
-        """A pod with our label came, changed or went."""
-        news = self._reckons and self._takers.set_member(change.key, change.new)
-        self._seats.set_labelled_pod(change.key, change.new)
-        if news:
-            self._changed(None)
+        """A pod with our label was added, updated or deleted."""
+        capacity = self._counts_capacity and self._nodes.set_member(change.key, change.new)
+        self._members.set_labelled_pod(change.key, change.new)
+        if capacity:
+            self._on_change(None, Effect.CAPACITY)
 
     def on_bound_pod(self, change: ObjectChange[BoundPod]) -> None:
-        """A pod was bound, changed, or takes up no room any more; then it is no ungated member any more either."""
-        new, was = change.new, self._takers.bound_uid(change.key)
-        news = self._takers.set_bound(change.key, new)
-        if was and (new is None or new.uid != was):
-            self._seats.set_bound_pod(was, None)
+        """A pod was bound, updated, or uses no node any more; then it is no member without a label either."""
+        new, known = change.new, self._nodes.bound_uid(change.key)
+        capacity = self._nodes.set_bound(change.key, new)
+        if known and (new is None or new.uid != known):
+            self._members.set_bound_pod(known, None)
         if new is not None:
-            self._seats.set_bound_pod(new.uid, new.ungated)
-        if news:
-            self._changed(None)
+            self._members.set_bound_pod(new.uid, new.ungated)
+        if capacity:
+            self._on_change(None, Effect.CAPACITY)
 
-    def on_pod_group(self, change: ObjectChange[RecordObject]) -> None:
-        """A PodGroup came, changed or went."""
-        self._on_home(change)
-
-    def on_config_map(self, change: ObjectChange[RecordObject]) -> None:
-        """A ConfigMap with a record came, changed or went."""
-        self._on_home(change)
+    def on_record_object(self, change: ObjectChange[RecordObject]) -> None:
+        """A PodGroup, or a ConfigMap with a record, was added, updated or deleted."""
+        keys: set[PodGroupKey] = set()
+        if change.old is not None and (change.new is None or change.new.ref.uid != change.old.ref.uid):
+            keys |= self._records.remove_object(change.old)
+        if change.new is not None:
+            keys |= self._records.put_object(change.new)
+        self._on_record(keys, Effect.CHANGED)
 
     def on_node(self, change: ObjectChange[NodeAllocatable]) -> None:
-        """A node came, changed or went; most of what kubelets say of it is nothing new."""
-        if self._rooms.set_node(change.key[1], change.new):
-            self._changed(None)
+        """A node was added, updated or deleted; heartbeats change nothing."""
+        if self._nodes.set_node(change.key[1], change.new):
+            self._on_change(None, Effect.CAPACITY)
 
     def on_quota(self, change: ObjectChange[QuotaLimits]) -> None:
-        """A ResourceQuota came, changed or went; every pod that is made or gone changes what is used of it."""
-        if self._quotas.put_quota(change.key, change.new):
-            self._changed(None)
+        """A ResourceQuota was added, updated or deleted."""
+        (namespace, name), new = change.key, change.new
+        quotas = self._quotas.setdefault(namespace, {})
+        before = quotas.pop(name, None)
+        if new is not None:
+            quotas[name] = new
+        if not quotas:
+            del self._quotas[namespace]
+        if before != new:
+            self._on_change(None, Effect.CAPACITY)
 
-    # --- What our own writes have shown -----------------------------------------------------------------------------
+    # --- Answers to reads and writes of this process, ahead of the informers -----------------------------------------
 
-    def record_observed(self, key: PodGroupKey, home: RecordRef, record: AdmissionRecord | None) -> None:
-        """The API has answered with this version of a group's home, and this record on it: whoever asked goes on."""
-        self._concern(self._homes.observe_write(key, home, record), self._goes_on)
+    def record_observed(self, key: PodGroupKey, ref: RecordRef, record: AdmissionRecord | None) -> None:
+        """The API server has returned this version of a group's record object, with this record."""
+        self._on_record(self._records.observe_write(key, ref, record), Effect.RECORDED)
 
-    def record_object_gone(self, key: PodGroupKey, home: RecordRef) -> None:
-        """The API has answered that this home of a group is gone."""
-        self._concern(self._homes.observe_gone(home) | {key}, self._wake)
+    def record_object_gone(self, key: PodGroupKey, ref: RecordRef) -> None:
+        """The API server has answered that this record object is gone."""
+        self._on_record(self._records.observe_gone(ref) | {key}, Effect.CHANGED)
 
-    # --- Looking ----------------------------------------------------------------------------------------------------
+    # --- Queries -----------------------------------------------------------------------------------------------------
 
     def keys(self) -> Iterator[PodGroupKey]:
         """Groups that have members, a PodGroup, or a record."""
-        return (parts.key for parts in self._seats.entries() if parts.key is not None and self._shows(parts))
+        return (it.key for it in self._members.entries() if it.key is not None and self._exists(it))
 
     def snapshot(self, key: PodGroupKey) -> GroupSnapshot | None:
-        """All that is known of a group; None when it has neither members nor a PodGroup, and no record is left."""
-        parts = self._seats.entry(key)
-        if parts is None or not self._shows(parts):
+        """All that is known of a group; None: it has neither members nor a PodGroup nor a record."""
+        entry = self._members.entry(key)
+        if entry is None or not self._exists(entry):
             return None
-        group, record = self._counted(key, parts), self._record(key, parts)
-        pod_group = next((it for it in self._homes.pod_groups(key) if it.pod_group == group.pod_group), None)
-        home = self._homes.object_to_write(key, pod_group)
-        created = min((it.created for it in parts.members), default=0.0) if pod_group is None else pod_group.created
+        group, record = self._present(key, entry), self._record(key, entry)
+        pod_group = next((it for it in self._records.pod_groups(key) if it.pod_group == group.pod_group), None)
+        home = self._records.object_to_write(key, pod_group)
+        created = min((it.created for it in entry.members), default=0.0) if pod_group is None else pod_group.created
         return GroupSnapshot(
             group=group,
-            label=parts.label,
-            members=parts.members,
+            label=entry.label,
+            members=entry.members,
             created=created,
             record_ref=None if home is None else home.ref,
-            record=self._believed(group, record),
+            record=self._trusted(group, record),
             pod_group_status={} if pod_group is None else pod_group.status,
             annotations={} if home is None else home.annotations,
             status_managers=() if pod_group is None else pod_group.status_managers,
         )
 
     def group(self, key: PodGroupKey) -> MergedGroup | None:
-        """The gang that all sources of a group come to."""
-        parts = self._seats.entry(key)
-        return self._counted(key, parts) if parts is not None and self._shows(parts) else None
+        """The gang that all sources of a group add up to."""
+        entry = self._members.entry(key)
+        return self._present(key, entry) if entry is not None and self._exists(entry) else None
 
     def groups(self) -> Mapping[PodGroupKey, MergedGroup]:
-        """All of them: a live view, which puts together only what is asked for."""
-        return PodGroupMapping(self.group, self.keys)
+        """All groups, as a live view that merges only what is read."""
+        return _Groups(self)
 
     def unassigned_pods(self) -> Sequence[MemberPod]:
-        """Pods with a label of ours of which nothing tells whose it is; nobody can open them."""
-        return [it for parts in self._seats.entries() if parts.key is None for it in parts.members]
+        """Pods with our label whose group no pod with that label names: no controller can admit them."""
+        return [pod for it in self._members.entries() if it.key is None for pod in it.members]
 
     def quotas(self, namespace: str) -> Sequence[QuotaLimits]:
         """The ResourceQuotas of a namespace, by name."""
-        return self._quotas.quotas_in(namespace)
+        return [it for _, it in sorted(self._quotas.get(namespace, {}).items())]
 
     def node_infos(self) -> Sequence[NodeInfo]:
-        """What is free on each node, by its name; the same objects as before where nothing has changed."""
-        return self._rooms.node_infos()
+        """What is free on each node, by name; the same objects as before where nothing has changed."""
+        return self._nodes.node_infos()
+
+    @property
+    def nodes_version(self) -> int:
+        """Another number whenever nodes, or what they offer when empty, have changed."""
+        return self._nodes.nodes_version
 
     def excluded_nodes(self, marks: Iterable[LabelledPod]) -> frozenset[str]:
-        """The nodes from which bound pods keep one of such pods away, by their anti-affinity."""
-        return self._rooms.excluded_nodes(marks)
+        """Nodes that the anti-affinity of bound pods closes to one of such pods."""
+        return self._nodes.excluded_nodes(marks)
 
     def accounts_for(self, uid: str) -> bool:
-        """Whether what this pod takes up is in rooms() already. Not once it has finished: then it takes up nothing."""
-        return self._rooms.has_pod(uid)
+        """Whether node_infos() counts the requests of this pod; not once it has finished."""
+        return self._nodes.has_pod(uid)
+
+    def count_gated_pods(self) -> int:
+        """Pods that our gate holds, of all groups."""
+        return sum(pod.gated for it in self._members.entries() if it.key is not None for pod in it.members)
 
     def __len__(self) -> int:
-        return len(self._seats)
+        return len(self._members)
 
-    # --- Who is told ------------------------------------------------------------------------------------------------
+    # --- Effects -----------------------------------------------------------------------------------------------------
 
-    def _differs(self, parts: PodGroupEntry, old: MemberPod | None, new: MemberPod | None) -> None:
-        if parts.key is None:
+    def _on_pod(self, entry: PodGroupEntry, old: MemberPod | None, new: MemberPod | None) -> None:
+        if entry.key is None:
             return
-        record = self._record(parts.key, parts)
-        news = old is None and new is not None and new.gated and record is None
-        if news and predicates.still_gathers(parts):
-            self._gathers(parts.key)
+        effect = classify(entry, self._record(entry.key, entry), old, new)
+        self._on_change(entry.key, effect)
+        if effect in (Effect.DETAIL, Effect.GATHERING):
             return
-        comes_on = predicates.only_progressed(record, old, new)
-        waits = news or (comes_on and predicates.can_wait(record, parts, old, new))
-        # Whether one that was never opened may be, is not decided here: the opener hears of it below.
-        if waits:
-            self._goes_on(parts.key)
-        else:
-            self._met(parts.key) if comes_on else self._wake(parts.key)
-        if predicates.scheduling_facts(old) == predicates.scheduling_facts(new):
-            return
-        self._placed(parts.key) if comes_on else self._changed(parts.key)
-        self._wake_others(parts)
-        first_or_last = (old is None and len(parts) == 1) or (new is None and parts.empty)
-        for key in self._namesakes(parts.key) if first_or_last else ():
-            self._seats.ensure_entry(key).announced = True
-            self._wake(key)  # which has this group's PodGroup as long as nobody names it
-            self._changed(key)
+        self._notify_partners(entry)
+        first_or_last = (old is None and len(entry) == 1) or (new is None and entry.empty)
+        for key in self._same_named(entry.key) if first_or_last else ():
+            self._members.ensure_entry(key).announced = True
+            self._on_change(key, Effect.CHANGED)  # the PodGroup is theirs as long as this group has no pod
 
-    def _on_home(self, change: ObjectChange[RecordObject]) -> None:
-        concerned: set[PodGroupKey] = set()
-        if change.old is not None and (change.new is None or change.new.ref.uid != change.old.ref.uid):
-            concerned |= self._homes.remove_object(change.old)
-        if change.new is not None:
-            concerned |= self._homes.put_object(change.new)
-        self._concern(concerned, self._wake)
-
-    def _concern(self, keys: set[PodGroupKey], wake: Wake) -> None:
-        """Something is different about the homes of these groups."""
+    def _on_record(self, keys: set[PodGroupKey], effect: Effect) -> None:
+        """The record objects of these groups have changed."""
         for key in keys:
-            parts = self._seats.ensure_entry(key)
-            parts.group, parts.record_is_current = None, False
-            before, parts.announced = parts.announced, self._shows(parts)
-            if before or parts.announced:  # a PodGroup concerns all designs that look for it, but it is one group's
-                wake(key)
-                self._changed(key)
-            self._wake_others(parts)
-            self._seats.prune_entry(parts, key.namespace)
+            entry = self._members.ensure_entry(key)
+            entry.group, entry.record_is_current = None, False
+            before, entry.announced = entry.announced, self._exists(entry)
+            if before or entry.announced:  # a PodGroup may be that of several flavors, and is one group's
+                self._on_change(key, effect)
+            self._notify_partners(entry)
+            self._members.prune_entry(entry, key.namespace)
 
-    def _wake_others(self, parts: PodGroupEntry) -> None:
-        """The other gangs of its GangGroup, as far as they are known, wait for what changes here."""
-        for path in parts.gangs:
-            if parts.key is not None and path != parts.key.path:
-                self._wake(key_of(path))
+    def _notify_partners(self, entry: PodGroupEntry) -> None:
+        """What the other gangs of a GangGroup wait for may have changed here."""
+        for path in entry.gangs:
+            if entry.key is not None and path != entry.key.path:
+                self._on_change(gang_key(path), Effect.DETAIL)
 
-    def _look_at(self, key: PodGroupKey) -> None:
-        self._wake(key)
-        self._changed(key)
+    # --- Details -----------------------------------------------------------------------------------------------------
 
-    def _record(self, key: PodGroupKey, parts: PodGroupEntry) -> AdmissionRecord | None:
-        if not parts.record_is_current or (parts.group is None and self._homes.has_foreign_records(key)):
-            gangs = self._merged(key, parts).gangs if self._homes.has_foreign_records(key) else ()
-            parts.record, parts.record_is_current = self._homes.record_of(key, gangs), True
-        return parts.record
+    def _exists(self, entry: PodGroupEntry) -> bool:
+        """Whether it is a group: it has members, a record, or a PodGroup that is no other group's."""
+        key = entry.key
+        if key is None or not entry.empty:
+            return key is not None
+        return any(it.pod_group is None or self._owns(key, it) for it in self._records.objects_of(key))
 
-    # --- Details ----------------------------------------------------------------------------------------------------
-
-    def _shows(self, parts: PodGroupEntry) -> bool:
-        """Whether it is a group: it has members, a record, or a PodGroup that is not another's."""
-        if parts.key is None or not parts.empty:
-            return parts.key is not None
-        key = parts.key
-        return any(it.pod_group is None or self._owns(key, it) for it in self._homes.objects_of(key))
-
-    def _owns(self, key: PodGroupKey, home: RecordObject) -> bool:
-        """A PodGroup without members is that of the first design that looks for it, unless another has members."""
-        if key.design is not next(iter(self._homes.designs_reading(home.ref.api)), None):
+    def _owns(self, key: PodGroupKey, pod_group: RecordObject) -> bool:
+        """A PodGroup without pods belongs to the first flavor that reads it, unless another flavor's group has pods."""
+        if key.design is not next(iter(self._records.designs_reading(pod_group.ref.api)), None):
             return False
-        return all((parts := self._seats.entry(it)) is None or parts.empty for it in self._namesakes(key))
+        return all((it := self._members.entry(other)) is None or it.empty for other in self._same_named(key))
 
-    def _namesakes(self, key: PodGroupKey) -> Iterator[PodGroupKey]:
-        """The groups of other designs that have the same PodGroup."""
-        for home in self._homes.pod_groups(key):
-            for design in self._homes.designs_reading(home.ref.api):
-                if design is not key.design:
-                    yield PodGroupKey(design=design, namespace=key.namespace, name=key.name)
+    def _same_named(self, key: PodGroupKey) -> Iterator[PodGroupKey]:
+        """Groups of other flavors that have the same PodGroup."""
+        for pod_group in self._records.pod_groups(key):
+            for flavor in self._records.designs_reading(pod_group.ref.api):
+                if flavor is not key.design:
+                    yield PodGroupKey(design=flavor, namespace=key.namespace, name=key.name)
 
-    def _counted(self, key: PodGroupKey, parts: PodGroupEntry) -> MergedGroup:
-        group, present = self._merged(key, parts), parts.present_count(self._record(key, parts))
-        return group if present is None else msgspec.structs.replace(group, present=present)
+    def _record(self, key: PodGroupKey, entry: PodGroupEntry) -> AdmissionRecord | None:
+        if not entry.record_is_current or (entry.group is None and self._records.has_foreign_records(key)):
+            gangs = self._merged(key, entry).gangs if self._records.has_foreign_records(key) else ()
+            entry.record, entry.record_is_current = self._records.record_of(key, gangs), True
+        return entry.record
 
-    def _believed(self, group: MergedGroup, record: AdmissionRecord | None) -> AdmissionRecord | None:
+    def _trusted(self, group: MergedGroup, record: AdmissionRecord | None) -> AdmissionRecord | None:
         if record is None or record.stage is AdmissionState.CLOSED:
             return record
         others = (self.group(key) for key, _ in record.gangs if key != group.key)
         return trusted_record(record, group, [group, *(it for it in others if it is not None)])
 
-    def _merged(self, key: PodGroupKey, parts: PodGroupEntry) -> MergedGroup:
-        if parts.group is not None:
-            return parts.group  # before its homes are looked for
-        return parts.merged_group(key, self._homes.objects_of(key), self._default_wait)
+    def _present(self, key: PodGroupKey, entry: PodGroupEntry) -> MergedGroup:
+        group, present = self._merged(key, entry), entry.present_count(self._record(key, entry))
+        return group if present is None else msgspec.structs.replace(group, present=present)
+
+    def _merged(self, key: PodGroupKey, entry: PodGroupEntry) -> MergedGroup:
+        if entry.group is not None:
+            return entry.group  # without looking for its record objects
+        return entry.merged_group(key, self._records.objects_of(key), self._default_wait)
+
+
+class _Groups(Mapping[PodGroupKey, MergedGroup]):
+    """Live view of a cache."""
+
+    def __init__(self, cache: PodGroupCache) -> None:
+        self._cache = cache
+
+    def __getitem__(self, key: PodGroupKey) -> MergedGroup:
+        found = self._cache.group(key)
+        if found is None:
+            raise KeyError(key)
+        return found
+
+    def __iter__(self) -> Iterator[PodGroupKey]:
+        return self._cache.keys()
+
+    def __len__(self) -> int:
+        return sum(1 for _ in self)

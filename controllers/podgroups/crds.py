@@ -1,4 +1,4 @@
-"""Keeps the CRDs of PodGroups: makes the ones that are missing, updates ours, leaves everybody else's alone (G5)."""
+"""CRDs of PodGroups: creates missing ones, updates its own, and leaves those of others alone (G5)."""
 
 from collections.abc import Callable, Iterable
 from enum import StrEnum
@@ -17,69 +17,71 @@ from jobset_gate.runtime.store import ObjectChange
 from jobset_gate.runtime.workqueue import Requeue
 
 FORBIDDEN_RETRY_SECONDS = 300.0
-"""Seconds until we try again what we may not do: somebody else may make the CRD, or nobody may need it."""
+"""Until a forbidden write is tried again: another client may create the CRD, or none may need it."""
 
 _log = structlog.get_logger(__name__)
 
 
 class PodGroupCrdOutcome(StrEnum):
-    """What a pass over one CRD has come to."""
+    """The result of one reconcile."""
 
     CREATED = "created"
     UPDATED = "updated"
     CURRENT = "current"
-    """It is ours, and as new as we know it or newer."""
+    """Created by jobset-gate, of this version or a newer one."""
     FOREIGN = "foreign"
-    """Somebody else's, and good enough."""
+    """Created by another client, and usable."""
     UNUSABLE = "unusable"
-    """Somebody else's, and groups cannot be said with it."""
+    """Created by another client, and without fields that groups need."""
     LEAVING = "leaving"
-    """It is being deleted."""
+    """Terminating."""
     FORBIDDEN = "forbidden"
 
 
 class PodGroupCrdReconciler:
-    """One pass over one CRD at a time; the queue's keys are their names."""
+    """The keys of its queue are names of CRDs."""
 
-    def __init__(self, client: Client, told: Callable[[str, PodGroupCrdOutcome], None] = lambda _, __: None) -> None:
-        """`told` is the hook of the metrics."""
-        self._client, self._told = client, told
+    def __init__(
+        self, client: Client, on_outcome: Callable[[str, PodGroupCrdOutcome], None] = lambda _, __: None
+    ) -> None:
+        """`on_outcome` gets the outcome of each reconcile."""
+        self._client, self._on_outcome = client, on_outcome
         self.problems: dict[str, str] = {}
-        """API group to why its PodGroups cannot be used, for people."""
+        """By API group: why its PodGroups cannot be used."""
 
     async def reconcile(self, name: str) -> float | None:
-        """Seconds until to look again, beside every change of the CRD."""
+        """Returns the seconds until the next reconcile, if the CRD does not change before."""
         try:
-            outcome, why = await self._settle(name)
+            outcome, why = await self._reconcile(name)
         except Forbidden as refused:
-            outcome, why = PodGroupCrdOutcome.FORBIDDEN, f"the CRD {name} may not be looked after: {refused.message}"
-        self._note(crds.GROUPS[name], why)
-        self._told(name, outcome)
-        say = _log.warning if why else _log.info
-        say("looked after a CRD of pod groups", crd=name, outcome=outcome.value, **({"trouble": why} if why else {}))
+            outcome, why = PodGroupCrdOutcome.FORBIDDEN, f"the CRD {name} may not be reconciled: {refused.message}"
+        self._set_problem(crds.GROUPS[name], why)
+        self._on_outcome(name, outcome)
+        log = _log.warning if why else _log.info
+        log("CRD of pod groups reconciled", crd=name, outcome=outcome.value, **({"trouble": why} if why else {}))
         return FORBIDDEN_RETRY_SECONDS if outcome is PodGroupCrdOutcome.FORBIDDEN else None
 
-    def _note(self, group: str, why: str) -> None:
+    def _set_problem(self, group: str, why: str) -> None:
         if why:
             self.problems[group] = why
         else:
             self.problems.pop(group, None)
 
-    async def _settle(self, name: str) -> tuple[PodGroupCrdOutcome, str]:
-        """What there was to do, and why groups cannot be said with this CRD, if so."""
+    async def _reconcile(self, name: str) -> tuple[PodGroupCrdOutcome, str]:
+        """The outcome, and why PodGroups of this CRD cannot be used, if so."""
         try:
             crd = await self._client.get(CRDS, name)
         except NotFound:
             return await self._create(name), ""
         if "deletionTimestamp" in crd["metadata"]:
-            return PodGroupCrdOutcome.LEAVING, ""  # the watch tells when it is gone
+            return PodGroupCrdOutcome.LEAVING, ""  # the informer reports the deletion
         if not crds.is_ours(crd):
             why = crds.why_unusable(crd)
             return (PodGroupCrdOutcome.UNUSABLE if why else PodGroupCrdOutcome.FOREIGN), why
         return await self._update(name, crds.update(crd)) if crds.outdated(crd) else PodGroupCrdOutcome.CURRENT, ""
 
     async def _create(self, name: str) -> PodGroupCrdOutcome:
-        # Applied, since the right to POST cannot be given by name. Somebody who was quicker has other fields: Conflict.
+        # Applied: RBAC cannot grant create by name. If another client was faster, its fields conflict.
         await self._apply(name, crds.manifest(crds.GROUPS[name]), force=False)
         return PodGroupCrdOutcome.CREATED
 
@@ -96,15 +98,12 @@ class PodGroupCrdReconciler:
 
 
 def informers(
-    client: Client, wanted: Iterable[str], changed: Callable[[str], None], on_problem: OnWatchProblem
+    client: Client, wanted: Iterable[str], enqueue: Callable[[str], None], on_problem: OnWatchProblem
 ) -> list[Informer[wire.MetadataOnly, str]]:
-    """One for each CRD, so that the right to watch can be given by name. `changed` gets that name.
-
-    Nothing tells of a CRD that is not there: whoever starts these asks for a first pass over each.
-    """
+    """One for each CRD, since RBAC grants watch by name. `enqueue` gets the name; none reports a missing CRD."""
 
     def on_change(name: str, _: ObjectChange[str]) -> None:
-        changed(name)
+        enqueue(name)
 
     return [
         Informer(

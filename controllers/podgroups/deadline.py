@@ -1,4 +1,4 @@
-"""The wait limit of an opened group: kept until its minimum is bound, and what comes of it if that is too late."""
+"""The scheduling deadline of an admitted group: it ends when the minimum is bound, or the group is evicted (G4)."""
 
 from collections.abc import Callable, Sequence
 from fractions import Fraction
@@ -6,6 +6,8 @@ from fractions import Fraction
 import msgspec
 import structlog
 
+from controllers.podgroups.metrics import PodGroupMetrics
+from controllers.podgroups.pending import PendingQueue
 from controllers.podgroups.record_store import RecordStore
 from controllers.podgroups.ungater import Ungater
 from jobset_gate.podgroups import deadline, generation
@@ -15,156 +17,144 @@ from jobset_gate.podgroups.record import AdmissionMode, AdmissionRecord, Admissi
 from jobset_gate.podgroups.snapshot import GroupSnapshot
 
 AdmissionId = tuple[int, float]
-"""The generation, and when it was decided."""
+"""Generation and time of an admission."""
 
 _log = structlog.get_logger(__name__)
 
 
 class SchedulingDeadline:
-    """Deals with all gangs of a decision at once. `satisfied` and `rolled_back` are hooks of the metrics."""
+    """Deals with all gangs of an admission at once. `enqueue`: reconcile another group."""
 
     def __init__(
         self,
-        records: RecordStore,
-        gates: Ungater,
+        store: RecordStore,
+        ungater: Ungater,
+        pending: PendingQueue,
         *,
-        now: Callable[[], float],
-        wake: Callable[[PodGroupKey], None],
-        satisfied: Callable[[float], None],
-        rolled_back: Callable[[], None],
-        makes_way: Callable[[PodGroupKey], bool],
+        enqueue: Callable[[PodGroupKey], None],
+        clock: Callable[[], float],
+        metrics: PodGroupMetrics,
     ) -> None:
-        """`makes_way`: whether a group of higher priority waits for this one's place."""
-        self._makes_way = makes_way
-        self._records, self._gates, self._now, self._wake = records, gates, now, wake
-        self._satisfied, self._rolled_back = satisfied, rolled_back
-        self._begun: dict[PodGroupKey, tuple[AdmissionId, float | None]] = {}
-        """By decision, since when a group's limit runs: who takes another's place later does not set it back. None: not
-        while somebody else's gate holds one of them, or the scheduler makes room for one."""
-        self._met: dict[PodGroupKey, tuple[AdmissionId, float]] = {}
-        """The same, when its minimum was seen bound: it was, whatever comes before that is written down."""
+        self._store, self._ungater, self._pending = store, ungater, pending
+        self._enqueue, self._clock, self._metrics = enqueue, clock, metrics
+        self._started: dict[PodGroupKey, tuple[AdmissionId, float | None]] = {}
+        """Since when the deadline of an admission runs: a pod that replaces another does not reset it. None: not while
+        another gate holds one of its pods, or the scheduler preempts pods for one."""
+        self._satisfied: dict[PodGroupKey, tuple[AdmissionId, float]] = {}
+        """When the minimum was seen bound: that stays true, whatever happens before it is recorded."""
 
     async def enforce(
-        self, seen: GroupSnapshot, record: AdmissionRecord, parts: Sequence[GroupSnapshot]
+        self, seen: GroupSnapshot, record: AdmissionRecord, gangs: Sequence[GroupSnapshot]
     ) -> float | None:
-        """`seen` is the group on whose home the record stands. Returns the seconds until to look again."""
-        key, now = seen.group.key, self._now()
-        decision = record.generation, record.at
-        if self._met.get(key, (decision, 0.0))[0] != decision:
-            del self._met[key]
-        since = self._since(key, record, parts)
-        placings = [_placing(it, record, now if since is None else since) for it in parts]
-        verdicts = [deadline.decide_deadline(it, now) for it in placings]
-        if all(isinstance(it, deadline.Satisfied) for it in verdicts):
-            self._meet(key, decision, now)
-        if key in self._met:
-            await self._satisfy(seen, record, parts, self._met[key][1])
+        """`seen`: the group whose object stores the record. Returns the seconds until the next time."""
+        key, now = seen.group.key, self._clock()
+        admission = record.generation, record.at
+        if self._satisfied.get(key, (admission, 0.0))[0] != admission:
+            del self._satisfied[key]
+        started = self._start(key, record, gangs)
+        inputs = [_deadline_input(it, record, now if started is None else started) for it in gangs]
+        verdicts = [deadline.decide_deadline(it, now) for it in inputs]
+        if all(isinstance(it, deadline.Satisfied) for it in verdicts) and key not in self._satisfied:
+            self._satisfied[key] = admission, now
+            self._metrics.observe_satisfied(max(0.0, now - record.at))
+        if key in self._satisfied:
+            await self._record_satisfied(seen, record, gangs)
             return None
-        if all(it.mode is GangMode.STRICT for it in placings) and any(self._makes_way(it.group.key) for it in parts):
-            why = f"{_counted(placings)} when a group of higher priority came"
-            await self._take_back(seen, record, why, retry=True)
-            return 0.0
-        if since is None:
-            return self._pauses(record) or None  # a gate is still to be removed, or room to be made
-        return await self._late(seen, record, parts, placings, verdicts)
+        if all(it.mode is GangMode.STRICT for it in inputs) and any(
+            it.group.key in self._pending.must_yield for it in gangs
+        ):
+            return await self._evict(seen, record, f"{_bound(inputs)} when a group of higher priority came", retry=True)
+        if started is None:
+            return self._pause_left(record) or None
+        return await self._act_on(verdicts, inputs, seen, record, gangs)
 
     def forget_group(self, key: PodGroupKey) -> None:
-        """It is closed, or nothing is left of it."""
-        self._begun.pop(key, None)
-        self._met.pop(key, None)
+        """Drops the state of a group that is closed or gone."""
+        self._started.pop(key, None)
+        self._satisfied.pop(key, None)
 
-    async def _late(
+    async def _act_on(
         self,
+        verdicts: Sequence[object],
+        inputs: Sequence[deadline.DeadlineInput],
         seen: GroupSnapshot,
         record: AdmissionRecord,
-        parts: Sequence[GroupSnapshot],
-        placings: Sequence[deadline.DeadlineInput],
-        verdicts: Sequence[object],
+        gangs: Sequence[GroupSnapshot],
     ) -> float | None:
-        """Some have not come to their minimum; perhaps the limit has passed."""
-        backs = [it for it in verdicts if isinstance(it, deadline.Evict)]
-        if backs:
+        evictions = [it for it in verdicts if isinstance(it, deadline.Evict)]
+        if evictions:
             limit = f"{float(record.wait) * (1 + record.extended):g}s"
-            cut = ", the longest limit there is" if max(it.group.wait for it in parts) > record.wait else ""
-            why = f"{_counted(placings)} within {limit}{cut}"
-            await self._take_back(seen, record, why, retry=all(it.retry for it in backs))
-            return 0.0
-        extends = [it.requeue_after for it in verdicts if isinstance(it, deadline.ExtendDeadline)]
-        if extends:
-            await self._records.write_record(seen, msgspec.structs.replace(record, extended=True))
-            return min(extends)
-        again = [it.requeue_after for it in verdicts if isinstance(it, deadline.KeepWaiting)]
-        if again:
-            return min(again)
+            capped = ", the longest limit there is" if max(it.group.wait for it in gangs) > record.wait else ""
+            why = f"{_bound(inputs)} within {limit}{capped}"
+            return await self._evict(seen, record, why, retry=all(it.retry for it in evictions))
+        extensions = [it.requeue_after for it in verdicts if isinstance(it, deadline.ExtendDeadline)]
+        if extensions:
+            await self._store.write_record(seen, msgspec.structs.replace(record, extended=True))
+            return min(extensions)
+        waits = [it.requeue_after for it in verdicts if isinstance(it, deadline.KeepWaiting)]
+        if waits:
+            return min(waits)
         if not record.marked:
-            await self._records.write_record(seen, msgspec.structs.replace(record, marked=True))
-        self._mark(parts)
+            await self._store.write_record(seen, msgspec.structs.replace(record, marked=True))
+        for gang in gangs:
+            opened = generation.opened_members(gang, gang.generation)
+            late = [it for it in opened if it.alive and not it.bound and not it.timed_out]
+            self._ungater.mark_timed_out(gang.group.key, late)
         return None
 
-    async def _take_back(self, seen: GroupSnapshot, record: AdmissionRecord, why: str, *, retry: bool) -> None:
-        rolling = msgspec.structs.replace(record, stage=AdmissionState.ROLLING_BACK, why=why, retry=retry)
-        await self._records.write_record(seen, rolling)
+    async def _evict(self, seen: GroupSnapshot, record: AdmissionRecord, why: str, *, retry: bool) -> float:
+        evicted = msgspec.structs.replace(record, stage=AdmissionState.ROLLING_BACK, why=why, retry=retry)
+        await self._store.write_record(seen, evicted)
         _log.info("group is taken back", group=seen.group.key.path, generation=record.generation, why=why)
-        self._rolled_back()
+        self._metrics.count_eviction()
+        return 0.0
 
-    def _mark(self, parts: Sequence[GroupSnapshot]) -> None:
-        """Those that were too late, where nothing is taken back."""
-        for part in parts:
-            opened = generation.opened_members(part, part.generation)
-            late = [it for it in opened if it.alive and not it.bound and not it.timed_out]
-            self._gates.mark_timed_out(part.group.key, late)
-
-    def _since(self, key: PodGroupKey, record: AdmissionRecord, parts: Sequence[GroupSnapshot]) -> float | None:
-        known, decision = self._begun.get(key), (record.generation, record.at)
-        if self._pauses(record) > 0 and any(generation.foreign_gated_members(it) or _nominated(it) for it in parts):
-            self._begun[key] = decision, None
+    def _start(self, key: PodGroupKey, record: AdmissionRecord, gangs: Sequence[GroupSnapshot]) -> float | None:
+        known, admission = self._started.get(key), (record.generation, record.at)
+        if self._pause_left(record) > 0 and any(generation.foreign_gated_members(it) or _preempts(it) for it in gangs):
+            self._started[key] = admission, None
             return None
-        if known is not None and known[0] == decision:
-            begun: float | None = self._now() if known[1] is None else known[1]  # it begins when that is over
+        if known is not None and known[0] == admission:
+            started: float | None = self._clock() if known[1] is None else known[1]
         else:
-            begun = generation.deadline_start(parts, record, self._now())
-        if begun is not None:
-            self._begun[key] = decision, begun
-        return begun
+            started = generation.deadline_start(gangs, record, self._clock())
+        if started is not None:
+            self._started[key] = admission, started
+        return started
 
-    def _pauses(self, record: AdmissionRecord) -> float:
-        """Seconds for which the limit may still wait for somebody else's gate, or for the end of pods that were sent
-        away, which may never come.
-        """
-        return max(0.0, record.at + float(MAX_WAITS.get(record.how, MAX_WAITS[AdmissionMode.FIT])) - self._now())
+    def _pause_left(self, record: AdmissionRecord) -> float:
+        """Seconds for which the deadline may still wait for another gate, or for victims of a preemption to end."""
+        longest = float(MAX_WAITS.get(record.how, MAX_WAITS[AdmissionMode.FIT]))
+        return max(0.0, record.at + longest - self._clock())
 
-    def _meet(self, key: PodGroupKey, decision: AdmissionId, now: float) -> None:
-        if key not in self._met:
-            self._met[key] = decision, now
-            self._satisfied(max(0.0, now - decision[1]))
-
-    async def _satisfy(
-        self, seen: GroupSnapshot, record: AdmissionRecord, parts: Sequence[GroupSnapshot], met: float
+    async def _record_satisfied(
+        self, seen: GroupSnapshot, record: AdmissionRecord, gangs: Sequence[GroupSnapshot]
     ) -> None:
-        await self._records.write_record(seen, msgspec.structs.replace(record, satisfied=met, rolled_back=0))
-        self._met.pop(seen.group.key, None)
-        for part in parts:
-            if generation.gated_members(part) or part is not seen:
-                self._wake(part.group.key)  # later members pass from now on
+        at = self._satisfied[seen.group.key][1]
+        await self._store.write_record(seen, msgspec.structs.replace(record, satisfied=at, rolled_back=0))
+        self._satisfied.pop(seen.group.key, None)
+        for gang in gangs:
+            if gang is not seen or generation.gated_members(gang):
+                self._enqueue(gang.group.key)  # later members pass from now on
 
 
-def _nominated(seen: GroupSnapshot) -> bool:
-    """Whether one of its pods waits for others to end that the scheduler has sent away for it."""
+def _preempts(seen: GroupSnapshot) -> bool:
+    """Whether the scheduler has nominated one of its pods for a node on which victims still terminate."""
     return any(it.nominated and not it.bound and it.alive for it in generation.opened_members(seen, seen.generation))
 
 
-def _counted(placings: Sequence[deadline.DeadlineInput]) -> str:
-    return "; ".join(f"{it.bound} of {it.minimum} pods were bound" for it in placings if it.bound < it.minimum)
+def _bound(inputs: Sequence[deadline.DeadlineInput]) -> str:
+    return "; ".join(f"{it.bound} of {it.minimum} pods were bound" for it in inputs if it.bound < it.minimum)
 
 
-def _placing(seen: GroupSnapshot, record: AdmissionRecord, since: float) -> deadline.DeadlineInput:
+def _deadline_input(seen: GroupSnapshot, record: AdmissionRecord, started: float) -> deadline.DeadlineInput:
     own = record if seen.record is None else seen.record
     return deadline.DeadlineInput(
         design=seen.group.key.design,
         mode=own.mode,
         minimum=own.minimum,
         bound=generation.count_bound(seen),
-        started_at=since,
+        started_at=started,
         wait=Fraction(record.wait),
         extended=record.extended,
         rolled_back=record.rolled_back,

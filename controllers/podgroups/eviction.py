@@ -1,11 +1,14 @@
-"""The way back of a group, and what is left of it: its owners go on, its record is kept as long as it counts (G4)."""
+"""Groups that are not admitted: evictions, back-offs of closed groups, owners of pending ones (G4)."""
 
-from collections.abc import Callable, Mapping, Sequence
-from typing import Final, Protocol
+from collections.abc import Callable, Mapping
+from typing import Final
 
 import msgspec
 
-from controllers.podgroups.owner_capacity import OwnerCapacities
+from controllers.podgroups.evictor import Evictor
+from controllers.podgroups.native import NativePodGroups
+from controllers.podgroups.owners import OwnerCapacities
+from controllers.podgroups.pending import PendingQueue
 from controllers.podgroups.record_store import RecordStore
 from controllers.podgroups.ungater import Ungater
 from jobset_gate.podgroups import deadline
@@ -15,163 +18,138 @@ from jobset_gate.podgroups.record import AdmissionMode, AdmissionRecord, Admissi
 from jobset_gate.podgroups.snapshot import GroupSnapshot
 
 BLOCKED_RETRY_SECONDS: Final = 30.0
-"""Seconds after which a way back that is blocked is tried again without being asked."""
+"""Until a blocked eviction is tried again, if none of its objects changes before."""
 
 RECORD_KEPT_SECONDS: Final = 300.0
-"""How long the record of a group without members is kept after its back-off: its owner may be about to make them."""
-
-
-class EvictionOutcome(Protocol):
-    """The end of a way back."""
-
-    @property
-    def blocked(self) -> tuple[str, ...]:
-        """Pods that cannot be taken back."""
-
-    @property
-    def why(self) -> str:
-        """Why not."""
-
-
-class EvictionBackend(Protocol):
-    """Whoever takes members back."""
-
-    async def advance_eviction(
-        self, seen: Sequence[GroupSnapshot], record: AdmissionRecord
-    ) -> "EvictionOutcome | float":
-        """One step; gives the seconds until the next, or the end."""
-
-    async def resume_owners(self, label: str, generation: int, namespace: str) -> None:
-        """Lets owners that were suspended for it go on."""
-
-
-class NativeBackend(Protocol):
-    """Whoever gives groups to the scheduler's own gangs."""
-
-    async def hand_over_group(self, seen: GroupSnapshot, record: AdmissionRecord) -> None:
-        """Once all gates are gone."""
-
-    async def delete_pod_group(self, seen: GroupSnapshot) -> None:
-        """Before its members are taken back."""
-
-    def forget_group(self, key: PodGroupKey) -> None:
-        """Nothing is left of it."""
+"""How long the record of a group without members outlives its back-off: its owner may be about to recreate them."""
 
 
 class EvictionReconciler:
-    """Deals with groups that are being taken back, and with those that are closed."""
+    """`enqueue`: reconcile another group."""
 
     def __init__(
         self,
+        store: RecordStore,
+        ungater: Ungater,
+        evictor: Evictor,
+        capacities: OwnerCapacities,
+        pending: PendingQueue,
         *,
-        records: RecordStore,
-        gates: Ungater,
-        rollbacks: EvictionBackend,
-        makers: OwnerCapacities,
-        native: NativeBackend | None,
-        now: Callable[[], float],
-        wake: Callable[[PodGroupKey], None],
-        look: Callable[[PodGroupKey], None],
+        native: NativePodGroups | None,
+        enqueue: Callable[[PodGroupKey], None],
+        clock: Callable[[], float],
     ) -> None:
-        self._records, self._gates, self._rollbacks, self._makers = records, gates, rollbacks, makers
-        self._native, self._now, self._wake, self._look = native, now, wake, look
+        self._store, self._ungater, self._evictor, self._capacities = store, ungater, evictor, capacities
+        self._pending, self._native, self._enqueue, self._clock = pending, native, enqueue, clock
+        self.blocked: dict[PodGroupKey, str] = {}
+        """Why evictions do not get on."""
         self._suspended: dict[PodGroupKey, tuple[str, int]] = {}
-        """Labels and generations whose owners may be suspended: they are to go on once it is closed, or gone."""
-        self._refilled: set[PodGroupKey] = set()
-        """Groups given up that have had members since, or that nobody makes members of but their user."""
+        """Label and generation of groups whose owners may be suspended until they are closed or gone."""
+        self._recreated: set[PodGroupKey] = set()
+        """Groups that are not retried, and have had new members since, or whose members only their user creates."""
         self._bare: set[PodGroupKey] = set()
-        """Groups that are being taken back and have nothing but pods that nobody made."""
+        """Evicted groups whose pods have no controller."""
 
     async def advance(
-        self, seen: GroupSnapshot, record: AdmissionRecord, parts: Mapping[PodGroupKey, GroupSnapshot]
-    ) -> tuple[float | None, str]:
-        """One step. Returns the seconds until the next, and what is in its way."""
-        for each, it in parts.items():
-            await self._gates.stop_group(each)
+        self, seen: GroupSnapshot, record: AdmissionRecord, gangs: Mapping[PodGroupKey, GroupSnapshot]
+    ) -> float:
+        """One step of an eviction. Returns the seconds until the next."""
+        for key, gang in gangs.items():
+            await self._ungater.stop_group(key)
             if self._native is not None and record.how is AdmissionMode.NATIVE:
-                await self._native.delete_pod_group(it)
-            self._note_bare(each, it)
-        # A record may name gangs of other namespaces that were never in it, and know nothing of it.
-        mine = narrow_record(record, lambda key: key in parts or key.namespace == seen.group.key.namespace)
-        # Also of a gang whose PodGroup is gone: its pods are taken back with the others.
-        self._suspended |= {each: (group_label(each), generation) for each, generation in mine.gangs}
-        answer = await self._rollbacks.advance_eviction(list(parts.values()), mine)
+                await self._native.delete_pod_group(gang)
+            self._note_controllers(key, gang)
+        # A record may name gangs of other namespaces that do not have it.
+        mine = narrow_record(record, lambda key: key in gangs or key.namespace == seen.group.key.namespace)
+        # Pods of a gang whose PodGroup is gone are evicted with the others.
+        self._suspended |= {key: (group_label(key), generation) for key, generation in mine.gangs}
+        answer = await self._evictor.advance_eviction(list(gangs.values()), mine)
+        self.blocked.pop(seen.group.key, None)
         if isinstance(answer, int | float):
-            return float(answer), ""
+            return float(answer)
         if answer.blocked:
-            self._mark_given_up(record, parts)
-            return BLOCKED_RETRY_SECONDS, answer.why or ", ".join(answer.blocked)
-        pause = deadline.eviction_backoff(record.rolled_back)
+            self.blocked[seen.group.key] = answer.why or ", ".join(answer.blocked)
+            self._mark_timed_out(record, gangs)
+            return BLOCKED_RETRY_SECONDS
         closed = msgspec.structs.replace(
-            record, stage=AdmissionState.CLOSED, not_before=self._now() + pause, rolled_back=record.rolled_back + 1
+            record,
+            stage=AdmissionState.CLOSED,
+            not_before=self._clock() + deadline.eviction_backoff(record.rolled_back),
+            rolled_back=record.rolled_back + 1,
         )
-        await self._records.write_record(seen, closed)
+        await self._store.write_record(seen, closed)
         if not record.retry:
-            self._refilled |= self._bare & set(parts)
-        self._bare -= set(parts)
-        for each, _ in mine.gangs:
-            self._wake(each)
-        return 0.0, ""
+            self._recreated |= self._bare & set(gangs)
+        self._bare -= set(gangs)
+        for key, _ in mine.gangs:
+            self._enqueue(key)
+        return 0.0
+
+    async def reconcile_pending(self, key: PodGroupKey, seen: GroupSnapshot) -> float | None:
+        """A group that was never admitted, or whose record is gone."""
+        await self.resume_owners(key)
+        return await self._capacities.refresh_group(seen)
 
     async def reconcile_closed(self, key: PodGroupKey, seen: GroupSnapshot, record: AdmissionRecord) -> float | None:
-        """Taken back, or over: its owners go on, and what is left of it is cleared away in time."""
-        self._gates.stop_ungating(key)
+        """A group that was evicted, or has ended: owners are resumed, and the record is deleted in time."""
+        self._ungater.stop_ungating(key)
         await self.resume_owners(key)
         if seen.members:
-            return await self._waits(key, seen, record)
-        now = self._now()
-        forgiven = not record.rolled_back or key in self._refilled or now >= record.not_before + RECORD_KEPT_SECONDS
-        if not forgiven:
-            return record.not_before + RECORD_KEPT_SECONDS - now
-        self._refilled.discard(key)
+            return await self._reconcile_members(key, seen, record)
+        kept_until = record.not_before + RECORD_KEPT_SECONDS
+        if record.rolled_back and key not in self._recreated and self._clock() < kept_until:
+            return kept_until - self._clock()
+        self._recreated.discard(key)
         if not record.retry or (seen.record_ref is not None and not seen.record_ref.api):
             await self.close_group(key, seen, record)
         return None
 
     async def close_group(self, key: PodGroupKey, seen: GroupSnapshot, record: AdmissionRecord) -> None:
-        """All of its members are gone."""
+        """All members are gone: deletes the record, or resets it on a PodGroup."""
         if not seen.members and seen.record_ref is not None and not seen.record_ref.api:
-            await self._records.delete_record(key, seen.record_ref)
+            await self._store.delete_record(key, seen.record_ref)
             return
         ended = msgspec.structs.replace(
             record, stage=AdmissionState.CLOSED, rolled_back=0, not_before=0.0, retry=True, why="", satisfied=None
         )
-        await self._records.write_record(seen, ended)
-        self._look(key)
+        await self._store.write_record(seen, ended)
+        self._pending.mark_dirty(key)
 
     async def resume_owners(self, key: PodGroupKey) -> None:
-        """Lets owners go on that were suspended from here; those of a process before this one had their turn first."""
-        found = self._suspended.get(key)
-        if found is not None:
-            await self._rollbacks.resume_owners(*found, key.namespace)
+        """Resumes the owners that this process has suspended for the group; see ResumeSweeper for all others."""
+        suspended = self._suspended.get(key)
+        if suspended is not None:
+            await self._evictor.resume_owners(*suspended, key.namespace)
             del self._suspended[key]
 
     def forget_group(self, key: PodGroupKey) -> None:
-        """Nothing is left of it."""
-        self._refilled.discard(key)
+        """Drops the state of a group that is gone."""
+        self._recreated.discard(key)
         self._bare.discard(key)
+        self.blocked.pop(key, None)
+        self._capacities.forget_group(key)
 
-    def _note_bare(self, key: PodGroupKey, seen: GroupSnapshot) -> None:
-        makers = [it.controller for it in seen.members]
-        if any(makers):
+    def _note_controllers(self, key: PodGroupKey, seen: GroupSnapshot) -> None:
+        controllers = [it.controller for it in seen.members]
+        if any(controllers):
             self._bare.discard(key)
-        elif makers:
+        elif controllers:
             self._bare.add(key)
 
-    async def _waits(self, key: PodGroupKey, seen: GroupSnapshot, record: AdmissionRecord) -> float | None:
-        if record.retry:
-            left = record.not_before - self._now()
-            if left > 0:
-                return left
-            self._look(key)
-            return await self._makers.refresh_group(seen)
-        self._refilled.add(key)
-        self._mark_given_up(record, {key: seen})
-        return None
+    async def _reconcile_members(self, key: PodGroupKey, seen: GroupSnapshot, record: AdmissionRecord) -> float | None:
+        if not record.retry:
+            self._recreated.add(key)
+            self._mark_timed_out(record, {key: seen})
+            return None
+        wait = record.not_before - self._clock()
+        if wait > 0:
+            return wait
+        self._pending.mark_dirty(key)
+        return await self._capacities.refresh_group(seen)
 
-    def _mark_given_up(self, record: AdmissionRecord, parts: Mapping[PodGroupKey, GroupSnapshot]) -> None:
-        """Koordinator's gangs are not tried again, and their pods say so."""
+    def _mark_timed_out(self, record: AdmissionRecord, gangs: Mapping[PodGroupKey, GroupSnapshot]) -> None:
+        """Koordinator's gangs are not retried, and their pods are marked so."""
         if record.retry:
             return
-        for key, seen in parts.items():
-            self._gates.mark_timed_out(key, [it for it in seen.members if it.alive and not it.timed_out])
+        for key, seen in gangs.items():
+            self._ungater.mark_timed_out(key, [it for it in seen.members if it.alive and not it.timed_out])

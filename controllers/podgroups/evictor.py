@@ -1,63 +1,74 @@
-"""Takes back all opened members of a group and its GangGroup, without failing whoever made them (G4).
+"""Executes evictions: removes all admitted pods of a group and its GangGroup without failing their Jobs (G4).
 
-What is to be done is worked out anew each time from what the API says at that moment, so that it can be interrupted
-anywhere: see `jobset_gate.podgroups.eviction_plan` for the steps and their order.
+Each step is planned from what the API server returns at that moment, so that it may be interrupted anywhere; see
+`jobset_gate.podgroups.eviction_plan` for the steps and their order.
 """
 
 import asyncio
 import time
 from collections.abc import Awaitable, Callable, Iterable, Mapping, Sequence
 from contextlib import aclosing
+from functools import cache
 from typing import Final
 
-from controllers.podgroups import evictor_actions as writes
+import structlog
+
+from controllers.podgroups import evictor_actions as actions
+from controllers.podgroups.cache import PodGroupCache
 from controllers.podgroups.owners import OwnerReader
-from controllers.podgroups.write_refusals import WriteRefusals
 from jobset_gate import names
 from jobset_gate.barrier.model import Value
+from jobset_gate.barrier.verdict_codec import truncate
 from jobset_gate.kube.client import Client
+from jobset_gate.kube.errors import BadRequest, Forbidden, Invalid, KubeError, NotLeader, is_namespace_terminating
 from jobset_gate.kube.resources import PODS
+from jobset_gate.objects import terminal_text
 from jobset_gate.podgroups import decode, eviction, eviction_plan, wire
 from jobset_gate.podgroups.eviction import EvictionPlan, SuspendOwner, SuspendTarget
-from jobset_gate.podgroups.record import AdmissionRecord
+from jobset_gate.podgroups.record import AdmissionRecord, AdmissionState
 from jobset_gate.podgroups.snapshot import GroupSnapshot, MemberPod
 from jobset_gate.runtime.clock import monotonic
 from jobset_gate.runtime.paging import ListScope, list_objects
 
 CONCURRENCY: Final = 32
-"""Writes of one roll-back under way at once."""
+"""Writes of all evictions at once."""
 
 RECHECK_SECONDS: Final = 3.0
-"""Seconds until those that are on their way are looked at again; the watch tells of most of it before."""
+"""Until pods that terminate are listed again; informers report most of them before."""
 
 FORGET_SECONDS: Final = 60.0
-"""Seconds until a look means nothing any more."""
+"""After which the last plan of an eviction means nothing."""
 
 CONFLICT_RETRY_SECONDS: Final = 0.2
-"""Seconds until it is tried again where somebody else has written to the same object."""
+
+MAX_REFUSAL_BYTES: Final = 300
+MAX_REFUSALS_LISTED: Final = 3
+
+SWEEP_RETRY_SECONDS: Final = 5.0
+SWEEP_SECONDS: Final = 300.0
+"""Between two searches for owners that no eviction suspends any more."""
+
+_log = structlog.get_logger(__name__)
 
 
 class EvictionResult(Value, frozen=True):
-    """Nothing that was opened is left, but what cannot be taken back."""
+    """No admitted pod is left, but what cannot be evicted."""
 
     blocked: tuple[str, ...] = ()
-    """Names of those pods, and of what nobody lets us change."""
+    """Names of those pods, and of objects that may not be changed."""
     why: str = ""
 
 
 class _LastPlan(Value, frozen=True):
-    """The last look at a roll-back."""
-
     at: float
-    stuck: frozenset[str]
-    """Names of pods that nobody waits for."""
+    blocked_pods: frozenset[str]
     answer: float | EvictionResult
-    clear: bool = False
-    """Nothing was left to be taken back."""
+    all_gone: bool = False
+    """No pod was left to evict."""
 
 
 class Evictor:
-    """All roll-backs. `client` should refuse to write where this process does not lead."""
+    """All evictions. `client` refuses to write where this process does not lead; `wall` is Unix time."""
 
     def __init__(
         self,
@@ -68,128 +79,187 @@ class Evictor:
         wall: Callable[[], float] = time.time,
     ) -> None:
         self._client, self._clock, self._wall = client, clock, wall
-        self._places = asyncio.Semaphore(concurrency)
-        self._looked: dict[str, _LastPlan] = {}
+        self._slots = asyncio.Semaphore(concurrency)
+        self._last: dict[str, _LastPlan] = {}
 
     async def advance_eviction(self, seen: Sequence[GroupSnapshot], record: AdmissionRecord) -> float | EvictionResult:
-        """Does all that can be done now; gives the seconds until to look again, or what has come of it.
+        """Does all that can be done now. Returns the seconds until the next step, or the result.
 
-        `seen` is only asked whether anything has changed: whoever is taken back is looked up in the API.
+        `seen` only tells whether anything has changed; the pods to evict are listed.
         """
-        wanted = eviction.generations_by_label(record)
-        mark = eviction.eviction_mark(*next(iter(wanted.items())))
+        generations = eviction.generations_by_label(record)
+        mark = eviction.eviction_mark(*next(iter(generations.items())))
         members = [member for group in seen for member in group.members]
-        known = self._looked.get(mark)
-        if known is not None and self._unchanged(known, members, record):
-            return (
-                known.answer if isinstance(known.answer, EvictionResult) else known.at + RECHECK_SECONDS - self._clock()
-            )
+        last = self._last.get(mark)
+        if last is not None and self._is_unchanged(last, members, record):
+            return last.answer if isinstance(last.answer, EvictionResult) else last.at + RECHECK_SECONDS - self._clock()
         plan, versions = await self._plan(members, record)
-        # Nothing was left the last time either: the Jobs have heard by now of all that was done.
-        patient = known is not None and known.clear
-        objections = WriteRefusals()
-        if not await self._act(plan, versions, objections, patient=patient):
-            self._looked.pop(mark, None)
+        # No pod was left at the last step either: by now the Jobs have observed all of it.
+        observed = last is not None and last.all_gone
+        refusals = WriteRefusals()
+        if not await self._act(plan, versions, refusals, restart=observed):
+            self._last.pop(mark, None)
             return CONFLICT_RETRY_SECONDS
-        if objections.about:
-            self._looked.pop(mark, None)
-            why = "; ".join(filter(None, (plan.blocked_message, objections.why)))
-            return EvictionResult(blocked=(*plan.blocked_pods, *objections.about), why=why)
-        if patient and plan.restarts:
-            self._looked.pop(mark, None)
-            return CONFLICT_RETRY_SECONDS  # their Jobs are yet to hear of it
+        if refusals.about:
+            self._last.pop(mark, None)
+            why = "; ".join(filter(None, (plan.blocked_message, refusals.why)))
+            return EvictionResult(blocked=(*plan.blocked_pods, *refusals.about), why=why)
+        if observed and plan.restarts:
+            self._last.pop(mark, None)
+            return CONFLICT_RETRY_SECONDS  # the Jobs have yet to observe it
         answer = EvictionResult(blocked=plan.blocked_pods, why=plan.blocked_message) if plan.done else RECHECK_SECONDS
         self._remember(mark, plan, answer)
         return answer
 
     async def resume_owners(self, label: str, generation: int, namespace: str | None = None) -> None:
-        """Lets the Jobs and JobSets go on that this roll-back has suspended, or an earlier one of the same group.
+        """Resumes the Jobs and JobSets that this eviction, or an earlier one of the group, has suspended.
 
-        For after the record is closed: then our gates hold their new pods. Without a namespace in all of them.
+        For after the record is closed: then our gates hold their new pods. Namespace None: all.
         """
         await self.resume_owners_where(lambda held, number: held == label and number <= generation, namespace)
 
     async def resume_owners_where(self, ours: Callable[[str, int], bool], namespace: str | None = None) -> None:
-        """The same for every owner whose mark (label, generation) is one of those: such as no record knows any more."""
-        found = [
-            it for it in await writes.marked_owners(self._client, namespace) if ours(*eviction.parse_mark(it.mark))
-        ]
-        await self._all(writes.resume_owner(self._client, it) for it in found)
+        """The same for every owner with such a mark (label, generation)."""
+        marked = await actions.marked_owners(self._client, namespace)
+        found = [it for it in marked if ours(*eviction.parse_mark(it.mark))]
+        await self._all(actions.resume_owner(self._client, it) for it in found)
 
     # --- Details ---------------------------------------------------------------------------------------------------
 
-    def _unchanged(self, known: _LastPlan, members: Iterable[MemberPod], record: AdmissionRecord) -> bool:
-        if self._clock() - known.at >= RECHECK_SECONDS:
+    def _is_unchanged(self, last: _LastPlan, members: Iterable[MemberPod], record: AdmissionRecord) -> bool:
+        if self._clock() - last.at >= RECHECK_SECONDS:
             return False
-        wanted = eviction.generations_by_label(record)
-        there = {it.name for it in members if eviction.is_evictable(it, wanted)}
-        if isinstance(known.answer, EvictionResult):
-            return there == known.stuck
-        return known.clear or not there <= known.stuck
+        generations = eviction.generations_by_label(record)
+        evictable = {it.name for it in members if eviction.is_evictable(it, generations)}
+        if isinstance(last.answer, EvictionResult):
+            return evictable == last.blocked_pods
+        return last.all_gone or not evictable <= last.blocked_pods
 
     def _remember(self, mark: str, plan: EvictionPlan, answer: float | EvictionResult) -> None:
         now = self._clock()
-        self._looked = {key: it for key, it in self._looked.items() if now - it.at < FORGET_SECONDS}
-        self._looked[mark] = _LastPlan(at=now, stuck=frozenset(plan.blocked_pods), answer=answer, clear=plan.all_gone)
+        self._last = {key: it for key, it in self._last.items() if now - it.at < FORGET_SECONDS}
+        blocked = frozenset(plan.blocked_pods)
+        self._last[mark] = _LastPlan(at=now, blocked_pods=blocked, answer=answer, all_gone=plan.all_gone)
 
     async def _plan(
         self, members: Iterable[MemberPod], record: AdmissionRecord
     ) -> tuple[EvictionPlan, Mapping[str, str]]:
-        """With the version of each pod, by its UID: a pod that has ended meanwhile must not be taken from its Job."""
-        wanted = eviction.generations_by_label(record)
+        """The plan, and the resourceVersion of each pod by UID: a pod that has ended since stays with its Job."""
+        generations = eviction.generations_by_label(record)
         pods: list[MemberPod] = []
         versions: dict[str, str] = {}
-        places = sorted({key.namespace for key, _ in record.gangs})
-        chosen = f"{names.POD_GROUP_LABEL} in ({','.join(sorted(wanted))})"
-        for namespace in places:
-            async with aclosing(list_objects(self._client, ListScope(PODS, namespace, chosen), wire.GroupPod)) as found:
-                async for it in found:
+        namespaces = sorted({key.namespace for key, _ in record.gangs})
+        selector = f"{names.POD_GROUP_LABEL} in ({','.join(sorted(generations))})"
+        for namespace in namespaces:
+            scope = ListScope(PODS, namespace, selector)
+            async with aclosing(list_objects(self._client, scope, wire.GroupPod)) as listed:
+                async for it in listed:
                     pods.append(decode.member(it))
                     versions[it.metadata.uid] = it.metadata.resource_version
-        ungated = frozenset(it.uid for it in members if not it.group_label)
-        made = await OwnerReader(self._client, wanted, ungated).owners_of(pods)
-        plan = eviction_plan.plan_eviction(pods, wanted, made)
+        unlabelled = frozenset(it.uid for it in members if not it.group_label)
+        owners = await OwnerReader(self._client, generations, unlabelled).owners_of(pods)
+        plan = eviction_plan.plan_eviction(pods, generations, owners)
         if plan.all_gone:
-            marked = [it for where in places for it in await writes.marked_owners(self._client, where)]
-            plan = eviction_plan.plan_eviction(pods, wanted, made, marked)
+            marked = [it for where in namespaces for it in await actions.marked_owners(self._client, where)]
+            plan = eviction_plan.plan_eviction(pods, generations, owners, marked)
         return plan, versions
 
     async def _act(
-        self, plan: EvictionPlan, versions: Mapping[str, str], objections: WriteRefusals, *, patient: bool
+        self, plan: EvictionPlan, versions: Mapping[str, str], refusals: "WriteRefusals", *, restart: bool
     ) -> bool:
-        """All steps in their order. False: somebody else wrote to one of the objects, so all must be looked at anew."""
-        client, heed = self._client, objections.collect
-        if (
-            not await self._all(heed(_owner(it), writes.mark_owner(client, it)) for it in plan.marks)
-            or objections.about
-        ):
-            return bool(objections.about)  # what is not noted would never be suspended
-        if not await self._all(
-            heed(_pod(it.pod), writes.release_pod(client, it, versions[it.pod.uid])) for it in plan.detaches
-        ):
+        """All steps in their order. False: an object has changed since it was read, so all has to be planned again."""
+        client, collect = self._client, refusals.collect
+        marks = (collect(_owner(it), actions.mark_owner(client, it)) for it in plan.marks)
+        if not await self._all(marks) or refusals.about:
+            return bool(refusals.about)  # an owner without a mark would never be suspended
+        detaches = (collect(_pod(it.pod), actions.detach_pod(client, it, versions[it.pod.uid])) for it in plan.detaches)
+        if not await self._all(detaches):
             return False
-        suspends = (*plan.suspends, *(plan.restarts if patient else ()))
-        if not await self._all(heed(_owner(it), writes.suspend_owner(client, it)) for it in suspends):
+        suspends = (*plan.suspends, *(plan.restarts if restart else ()))
+        if not await self._all(collect(_owner(it), actions.suspend_owner(client, it)) for it in suspends):
             return False
-        await self._all(heed(_title(it), writes.resume_owner(client, it)) for it in plan.resumes)
+        await self._all(collect(_name(it), actions.resume_owner(client, it)) for it in plan.resumes)
         now = self._wall()
-        whole = await self._all(heed(_pod(it), writes.set_disruption_target(client, it, now)) for it in plan.disrupts)
-        # Whose Job does not forget it, or of whom it may not be said that it is no failure, would count as one.
-        deletes = [it for it in plan.deletes if _pod(it) not in objections]
-        return await self._all(heed(_pod(it), writes.delete_pod(client, it)) for it in deletes) and whole
+        disrupts = (collect(_pod(it), actions.set_disruption_target(client, it, now)) for it in plan.disrupts)
+        unchanged = await self._all(disrupts)
+        # A pod that could not be detached, or marked as disrupted, would count as failed.
+        deletes = [it for it in plan.deletes if _pod(it) not in refusals]
+        return await self._all(collect(_pod(it), actions.delete_pod(client, it)) for it in deletes) and unchanged
 
-    async def _all(self, writings: Iterable[Awaitable[bool]]) -> bool:
-        """All of them, a few at a time; the first error is raised when the last is through."""
+    async def _all(self, writes: Iterable[Awaitable[bool]]) -> bool:
+        """All writes, some at a time; the first error is raised when the last one is done."""
 
-        async def one(writing: Awaitable[bool]) -> bool:
-            async with self._places:
-                return await writing
+        async def one(write: Awaitable[bool]) -> bool:
+            async with self._slots:
+                return await write
 
-        done = await asyncio.gather(*(one(it) for it in writings), return_exceptions=True)
+        done = await asyncio.gather(*(one(it) for it in writes), return_exceptions=True)
         for error in done:
             if isinstance(error, BaseException):
                 raise error
         return all(done)
+
+
+class WriteRefusals:
+    """Writes of one step that the API server refuses for good, such as for a policy: they go to status."""
+
+    def __init__(self) -> None:
+        self._messages: dict[str, str] = {}
+
+    async def collect(self, about: str, write: Awaitable[bool]) -> bool:
+        """The result of the write; True where it was refused, since reading again would not help."""
+        try:
+            return await write
+        except (BadRequest, Forbidden, Invalid) as refused:
+            if is_namespace_terminating(refused):
+                raise
+            self._messages[about] = truncate(terminal_text.line(refused.message), MAX_REFUSAL_BYTES)
+            return True
+
+    def __contains__(self, about: str) -> bool:
+        return about in self._messages
+
+    @property
+    def about(self) -> tuple[str, ...]:
+        """The objects of refused writes."""
+        return tuple(sorted(self._messages))
+
+    @property
+    def why(self) -> str:
+        """The first few: a thousand pods that may not be changed mostly have one reason."""
+        listed = [f"{it} may not be changed: {self._messages[it]}" for it in self.about[:MAX_REFUSALS_LISTED]]
+        more = len(self._messages) - MAX_REFUSALS_LISTED
+        return "; ".join([*listed, *([f"and {more} more"] if more > 0 else [])])
+
+
+class ResumeSweeper:
+    """Resumes owners whose eviction no record shows any more, when this process is elected and now and then."""
+
+    def __init__(self, groups: PodGroupCache, evictor: Evictor, namespace: str | None) -> None:
+        self._groups, self._evictor, self._namespace = groups, evictor, namespace
+
+    async def run(self) -> None:
+        """Until cancelled, or until this process no longer leads (NotLeader)."""
+        while True:
+            evicted = cache(self._evicted)  # read once, after the marked owners were listed
+            try:
+                await self._evictor.resume_owners_where(lambda *mark: mark not in evicted(), self._namespace)  # noqa: B023 - awaited here
+            except NotLeader:
+                raise
+            except KubeError as error:
+                _log.warning("owners not resumed", error=str(error))
+                await asyncio.sleep(SWEEP_RETRY_SECONDS)
+            else:
+                await asyncio.sleep(SWEEP_SECONDS)
+
+    def _evicted(self) -> set[tuple[str, int]]:
+        """Labels and generations of the groups that are being evicted."""
+        seen = (it for key in list(self._groups.keys()) if (it := self._groups.snapshot(key)) is not None)
+        return {
+            (it.label, it.record.generation)
+            for it in seen
+            if it.record is not None and it.record.stage is AdmissionState.ROLLING_BACK
+        }
 
 
 def _pod(pod: MemberPod) -> str:
@@ -197,8 +267,8 @@ def _pod(pod: MemberPod) -> str:
 
 
 def _owner(step: SuspendOwner) -> str:
-    return _title(step.target)
+    return _name(step.target)
 
 
-def _title(root: SuspendTarget) -> str:
-    return f"{root.kind} {root.name}"
+def _name(target: SuspendTarget) -> str:
+    return f"{target.kind} {target.name}"

@@ -1,6 +1,6 @@
-"""The single writes of a roll-back (G4).
+"""The writes of an eviction (G4).
 
-Each gives False where the object is not what it was, so that all has to be looked at anew. What is gone needs no more.
+Each returns False if the object is not what it was when it was planned. An object that is gone needs no write.
 """
 
 from collections.abc import Mapping
@@ -12,9 +12,8 @@ import structlog
 
 from jobset_gate import names
 from jobset_gate.kube.client import Client, PatchType
-from jobset_gate.kube.errors import Conflict, Invalid, NotFound
+from jobset_gate.kube.errors import Conflict, Invalid, NotFound, is_uid_mismatch
 from jobset_gate.kube.resources import JOBS, JOBSETS, PODS, Resource
-from jobset_gate.objects.unstructured import as_list, as_map
 from jobset_gate.podgroups import eviction_owners
 from jobset_gate.podgroups.eviction import JOB, JOBSET, DetachPod, SuspendOwner, SuspendTarget
 from jobset_gate.podgroups.snapshot import MemberPod
@@ -26,8 +25,8 @@ _MESSAGE: Final = "Its group is taken back, since too few of its pods could be p
 _log = structlog.get_logger(__name__)
 
 
-async def release_pod(client: Client, step: DetachPod, version: str) -> bool:
-    """What the Job controller does itself with a pod that its selector matches no more, in one write."""
+async def detach_pod(client: Client, step: DetachPod, version: str) -> bool:
+    """Does in one write what the Job controller does to a pod that its selector matches no more."""
     pod = step.pod
     body = {
         "metadata": {
@@ -39,46 +38,42 @@ async def release_pod(client: Client, step: DetachPod, version: str) -> bool:
             "annotations": {names.POD_GROUP_TAKEN_BACK: step.mark},
         }
     }
-    return await _patch(client, PODS, pod.name, pod.namespace, body, PatchType.STRATEGIC)
-
-
-async def suspend_owner(client: Client, step: SuspendOwner) -> bool:
-    """The annotation says that it was us; the label finds it again, whatever happens to us."""
-    body = _owner(step.target, suspended=True, mark=step.mark)
-    done = await _patch(client, _KINDS[step.target.kind], step.target.name, step.target.namespace, body)
-    if done:
-        _log.info(
-            "suspended", kind=step.target.kind, namespace=step.target.namespace, name=step.target.name, mark=step.mark
-        )
-    return done
+    return await _patch(client, PODS, pod, body, PatchType.STRATEGIC)
 
 
 async def mark_owner(client: Client, step: SuspendOwner) -> bool:
-    """It will have to be suspended when all of its pods are gone; nobody else would know."""
-    body = _owner(step.target, suspended=step.target.suspended, mark=step.mark)
-    return await _patch(client, _KINDS[step.target.kind], step.target.name, step.target.namespace, body)
+    """Marks an owner that has to be suspended once its pods are gone: a successor finds it by the label."""
+    return await _patch_owner(client, step.target, suspended=step.target.suspended, mark=step.mark)
 
 
-async def resume_owner(client: Client, root: SuspendTarget) -> bool:
-    """It goes on, unless that is somebody else's to say by now, and nothing of ours is left on it."""
+async def suspend_owner(client: Client, step: SuspendOwner) -> bool:
+    """Suspends and marks an owner."""
+    target = step.target
+    done = await _patch_owner(client, target, suspended=True, mark=step.mark)
+    if done:
+        _log.info("suspended", kind=target.kind, namespace=target.namespace, name=target.name, mark=step.mark)
+    return done
+
+
+async def resume_owner(client: Client, target: SuspendTarget) -> bool:
+    """Removes the mark, and resumes the owner unless Kueue or another manager decides that."""
     while True:
-        theirs = root.by_kueue or bool(root.managed_by)
-        body = _owner(root, suspended=root.suspended and theirs, mark=None)
-        if await _patch(client, _KINDS[root.kind], root.name, root.namespace, body):
-            _log.info("resumed", kind=root.kind, namespace=root.namespace, name=root.name, mark=root.mark)
+        managed = target.by_kueue or bool(target.managed_by)
+        if await _patch_owner(client, target, suspended=target.suspended and managed, mark=None):
+            _log.info("resumed", kind=target.kind, namespace=target.namespace, name=target.name, mark=target.mark)
             return True
         try:
-            found = await client.get(_KINDS[root.kind], root.name, root.namespace)
+            found = await client.get(_KINDS[target.kind], target.name, target.namespace)
         except NotFound:
             return True
-        stands = eviction_owners.read_target(root.kind, found)
-        if (stands.uid, stands.mark) != (root.uid, root.mark):
-            return True  # another one of that name, or somebody has seen to it
-        root = stands
+        current = eviction_owners.read_target(target.kind, found)
+        if (current.uid, current.mark) != (target.uid, target.mark):
+            return True  # recreated, or resumed by another client
+        target = current
 
 
 async def set_disruption_target(client: Client, pod: MemberPod, now: float) -> bool:
-    """Tells whoever counts its pods' failures that this one is none."""
+    """Sets the condition that keeps controllers from counting the pod as failed."""
     condition = {
         "type": names.DISRUPTION_TARGET,
         "status": "True",
@@ -87,56 +82,49 @@ async def set_disruption_target(client: Client, pod: MemberPod, now: float) -> b
         "lastTransitionTime": datetime.fromtimestamp(int(now), UTC).isoformat().replace("+00:00", "Z"),
     }
     body = {"metadata": {"uid": pod.uid}, "status": {"conditions": [condition]}}
-    return await _patch(client, PODS, pod.name, pod.namespace, body, PatchType.STRATEGIC, "status")
+    return await _patch(client, PODS, pod, body, PatchType.STRATEGIC, "status")
 
 
 async def delete_pod(client: Client, pod: MemberPod) -> bool:
-    """With the time that it asks for to end."""
-    try:
+    """Deletes the pod with its own grace period."""
+    with suppress(NotFound, Conflict):  # gone, or recreated
         await client.delete(PODS, pod.name, pod.namespace, uid=pod.uid)
-    except (NotFound, Conflict):
-        return True  # it is gone, and what has its name is another
     return True
 
 
 async def marked_owners(client: Client, namespace: str | None) -> list[SuspendTarget]:
-    """All Jobs and JobSets that any roll-back has suspended or means to, and that nobody has let go on since."""
+    """All Jobs and JobSets with the mark of an eviction."""
     found: list[SuspendTarget] = []
     for kind, resource in _KINDS.items():
         scope = ListScope(resource, namespace, names.POD_GROUP_SUSPENDED)
-        with suppress(NotFound):  # there are no JobSets in this cluster
+        with suppress(NotFound):  # JobSet is not installed
             async with aclosing(list_objects(client, scope, dict[str, Any])) as listed:
-                found += [root async for it in listed if (root := eviction_owners.read_target(kind, it)).mark]
+                found += [it async for each in listed if (it := eviction_owners.read_target(kind, each)).mark]
     return found
 
 
-def _owner(root: SuspendTarget, *, suspended: bool, mark: str | None) -> dict[str, Any]:
-    meta = {"uid": root.uid, "resourceVersion": root.resource_version}
+async def _patch_owner(client: Client, target: SuspendTarget, *, suspended: bool, mark: str | None) -> bool:
+    meta = {"uid": target.uid, "resourceVersion": target.resource_version}
     marks = {names.POD_GROUP_SUSPENDED: mark}
-    return {"metadata": {**meta, "annotations": marks, "labels": marks}, "spec": {"suspend": suspended}}
+    body = {"metadata": {**meta, "annotations": marks, "labels": marks}, "spec": {"suspend": suspended}}
+    return await _patch(client, _KINDS[target.kind], target, body, PatchType.MERGE)
 
 
 async def _patch(  # noqa: PLR0917 - what a patch is made of
     client: Client,
     kind: Resource,
-    name: str,
-    namespace: str,
+    it: MemberPod | SuspendTarget,
     body: dict[str, Any],
-    patch: PatchType = PatchType.MERGE,
+    patch: PatchType,
     subresource: str | None = None,
 ) -> bool:
     try:
-        await client.patch(kind, name, namespace, body=body, patch=patch, subresource=subresource)
+        await client.patch(kind, it.name, it.namespace, body=body, patch=patch, subresource=subresource)
     except NotFound:
         return True
     except Conflict:
         return False
     except Invalid as refused:
-        if not _of_another(refused):
+        if not is_uid_mismatch(refused):
             raise
     return True
-
-
-def _of_another(refused: Invalid) -> bool:
-    """Whether the name is another object's by now: an API server calls the UID immutable then."""
-    return any(as_map(it).get("field") == "metadata.uid" for it in as_list(refused.details.get("causes")))

@@ -1,14 +1,17 @@
-"""Decisions, from their choice till they are written: what they promise is nobody else's meanwhile (G3)."""
+"""Admissions from the choice until the record is written: what they assume, no other group gets meanwhile (G3)."""
 
 import asyncio
 from collections.abc import Callable, Sequence
+from dataclasses import dataclass
 from typing import Final
 
 import structlog
 
-from controllers.podgroups.backoff import TOLERATED_CONFLICTS, AdmissionBackoff
-from controllers.podgroups.pending import PendingQueue, PodGroupReader
+from controllers.podgroups.cache import PodGroupCache
+from controllers.podgroups.metrics import PodGroupMetrics
+from controllers.podgroups.pending import PendingQueue
 from controllers.podgroups.record_store import OutcomeUnknown, RecordStore
+from jobset_gate import names
 from jobset_gate.kube.errors import KubeError, NotLeader
 from jobset_gate.podgroups.candidate import Admit, AdmittedGroup, CapacityCheck
 from jobset_gate.podgroups.cycle import admitted_group
@@ -16,128 +19,149 @@ from jobset_gate.podgroups.decision import new_record
 from jobset_gate.podgroups.model import PodGroupKey
 from jobset_gate.podgroups.preconditions import GroupReason
 from jobset_gate.podgroups.record import AdmissionMode
+from jobset_gate.runtime.clock import monotonic
 from jobset_gate.runtime.workqueue import Requeue
-from jobset_gate.settings import Groups, Native
 
-ADMISSION_WRITES: Final = 16
-"""Decisions that are being written at once: each of them soon has the pods of a whole group to open."""
+CONCURRENT_WRITES: Final = 16
+"""Each of them soon has the gates of a whole group to remove."""
 
 REREAD_SECONDS: Final = 1.0
-"""Seconds after which the API is asked again what stands, when nobody knows whether a decision was written."""
+"""Until a record is read again of which it is not known whether it was written."""
+
+BACKOFF_BASE: Final = 1.0
+BACKOFF_CAP: Final = 60.0
+"""Seconds until an admission is tried again that could not be written. The group holds no room meanwhile, so that one
+object that takes no record does not stop the others."""
+
+BACKOFF_FORGOTTEN: Final = 600.0
+
+TOLERATED_CONFLICTS: Final = 5
+"""Lost races in a row that need no back-off."""
 
 _log = structlog.get_logger(__name__)
 
 
+@dataclass(frozen=True, slots=True)
+class _Failures:
+    """Writes that failed in a row."""
+
+    count: int
+    wait: float
+    until: float
+    error: str
+
+
 class InflightAdmissions:
-    """By the first group of each; `look` asks for another look at a group."""
+    """By the first group of each admission."""
 
     def __init__(
         self,
-        index: PodGroupReader,
-        records: RecordStore,
-        settings: Groups,
-        check: CapacityCheck,
-        lobby: PendingQueue,
+        cache: PodGroupCache,
+        pending: PendingQueue,
+        store: RecordStore,
         *,
-        now: Callable[[], float],
-        told: Callable[[PodGroupKey], None],
-        opened: Callable[[AdmissionMode, float], None],
-        look: Callable[[PodGroupKey], None],
+        mode: AdmissionMode,
+        clock: Callable[[], float],
+        enqueue: Callable[[PodGroupKey], None],
+        metrics: PodGroupMetrics,
     ) -> None:
-        self._index, self._records, self._lobby = index, records, lobby
-        self._native, self._check = settings.native, check
-        self._now, self._told, self._opened, self._look = now, told, opened, look
-        self._deciding: dict[PodGroupKey, Admit] = {}
-        self._setbacks = AdmissionBackoff()
-        self._at_once = asyncio.Semaphore(ADMISSION_WRITES)
-        self.changes = 0
-        """How often what is being decided was found different."""
+        """`mode`: how groups are admitted that are proven to fit. `enqueue`: reconcile this group."""
+        self._cache, self._pending, self._store = cache, pending, store
+        self._mode, self._clock, self._enqueue, self._metrics = mode, clock, enqueue, metrics
+        self._admissions: dict[PodGroupKey, Admit] = {}
+        self._failures: dict[PodGroupKey, _Failures] = {}
+        self._slots = asyncio.Semaphore(CONCURRENT_WRITES)
 
     @property
     def assumed(self) -> Sequence[AdmittedGroup]:
-        """What was chosen and is being written counts as open."""
-        return [admitted_group(it, self._now()) for it in self._deciding.values()]
+        """Admissions that are being written count as admitted."""
+        return [admitted_group(it, self._clock()) for it in self._admissions.values()]
 
     def is_inflight(self, lead: PodGroupKey) -> bool:
-        """Whether one on this group is being written."""
-        return lead in self._deciding
+        """Whether an admission of this group is being written."""
+        return lead in self._admissions
 
     def is_backing_off(self, lead: PodGroupKey) -> bool:
-        """Whether one on this group could not be written, and is not to be tried again yet."""
-        return self._setbacks.holds(lead)
+        """Whether an admission of this group failed, and must not be tried again yet."""
+        return lead in self._failures and monotonic() < self._failures[lead].until
 
     def why_backing_off(self, lead: PodGroupKey) -> GroupReason | None:
-        """What is said of that."""
-        return self._setbacks.told(lead)
+        """Why, from the second failure on: the first may be an accident."""
+        failures = self._failures.get(lead)
+        if failures is None or failures.wait <= BACKOFF_BASE:
+            return None
+        message = f"could be opened, but that cannot be recorded: {failures.error}"
+        return GroupReason(reason=names.REASON_NOT_RECORDED, message=message)
 
-    def assume(self, verdict: Admit) -> None:
-        """This was chosen, and is going to be written."""
-        self._deciding[verdict.candidate.key] = verdict
-        self.changes += 1
+    def assume(self, admission: Admit) -> None:
+        """The scheduler has chosen this group; write_admission() follows."""
+        self._admissions[admission.candidate.key] = admission
 
-    async def write_admission(self, verdict: Admit) -> None:
-        """Writes a decision. Whatever comes of it, the group is looked at again."""
-        lead = verdict.candidate.key
+    async def write_admission(self, admission: Admit) -> None:
+        """Writes the record. Whatever the outcome, the group is evaluated again."""
+        lead = admission.candidate.key
         try:
-            async with self._at_once:
-                await self._put_down(verdict)
-        except Requeue as lost:
-            _log.debug("decision not taken", group=lead.path, why=str(lost))
-            self._set_back(lead, lost, excused=TOLERATED_CONFLICTS)
+            async with self._slots:
+                await self._write(admission)
+        except Requeue as conflict:
+            _log.debug("admission conflicts", group=lead.path, why=str(conflict))
+            self._fail(lead, conflict, tolerated=TOLERATED_CONFLICTS)
         except NotLeader:
             raise
-        except OutcomeUnknown as doubt:
-            await self._clear_up(doubt)
-        except KubeError as error:
-            _log.error("decision not written", group=lead.path, error=str(error))
-            self._set_back(lead, error)
-        except Exception as error:  # noqa: BLE001 - a fault of ours that shows on one group must not stop the others
-            _log.error("decision not written", group=lead.path, error=repr(error), exc_info=error)
-            self._set_back(lead, error)
+        except OutcomeUnknown as unknown:
+            await self._read_outcome(unknown)
+        except Exception as error:  # noqa: BLE001 - an exception about one group must not stop the others
+            stack = None if isinstance(error, KubeError) else error
+            _log.error("admission not written", group=lead.path, error=str(error), exc_info=stack)
+            self._fail(lead, error)
         else:
-            self._setbacks.forget(lead)
+            self._failures.pop(lead, None)
         finally:
-            del self._deciding[lead]
-            self.changes += 1
-            for demand in verdict.candidate.requests:
-                self._look(demand.key)
+            del self._admissions[lead]
+            for request in admission.candidate.requests:
+                self._pending.mark_dirty(request.key)
 
-    def _set_back(self, lead: PodGroupKey, why: Exception, *, excused: int = 0) -> None:
-        pause = self._setbacks.note(lead, str(why), excused=excused)
-        if pause > 0:
-            asyncio.get_running_loop().call_later(pause, self._look, lead)
+    def _fail(self, lead: PodGroupKey, error: Exception, *, tolerated: int = 0) -> None:
+        now = monotonic()
+        self._failures = {key: it for key, it in self._failures.items() if now < it.until + BACKOFF_FORGOTTEN}
+        count = self._failures[lead].count if lead in self._failures else 0
+        wait = 0.0 if count < tolerated else min(BACKOFF_CAP, BACKOFF_BASE * 2.0 ** min(count - tolerated, 10))
+        self._failures[lead] = _Failures(count + 1, wait, now + wait, str(error))
+        if wait > 0:
+            asyncio.get_running_loop().call_later(wait, self._pending.mark_dirty, lead)
 
-    async def _clear_up(self, doubt: OutcomeUnknown) -> None:
-        """Perhaps it was written: its room stays promised until the API has said."""
+    async def _read_outcome(self, unknown: OutcomeUnknown) -> None:
+        """The admission stays assumed until the API server has answered."""
         while True:
-            _log.error("decision in doubt", group=doubt.key.path, error=str(doubt))
+            _log.error("outcome of an admission unknown", group=unknown.key.path, error=str(unknown))
             await asyncio.sleep(REREAD_SECONDS)
             try:
-                await self._records.reread_record(doubt)
+                await self._store.reread_record(unknown)
             except NotLeader:
                 raise
             except KubeError as error:
-                _log.debug("record not read", group=doubt.key.path, error=str(error))
+                _log.debug("record not read", group=unknown.key.path, error=str(error))
             else:
                 return
 
-    async def _put_down(self, verdict: Admit) -> None:
-        now, keys = self._now(), [it.key for it in verdict.candidate.requests]
-        still = self._lobby.candidate(keys[0], now)
-        if still is None or [it.key for it in still.requests] != keys:
+    async def _write(self, admission: Admit) -> None:
+        now, keys = self._clock(), [it.key for it in admission.candidate.requests]
+        current = self._pending.candidate(keys[0], now)
+        if current is None or [it.key for it in current.requests] != keys:
             raise Requeue(f"group {keys[0].path} has changed")
-        seen = [it for key in keys if (it := self._index.snapshot(key)) is not None]
-        record = new_record(seen, self._how(verdict), now)
-        await self._records.write_record(seen[0], record)
+        seen = [it for key in keys if (it := self._cache.snapshot(key)) is not None]
+        proven = admission.proven or self._mode is not AdmissionMode.FIT
+        record = new_record(seen, self._mode if proven else AdmissionMode.PROBE, now)
+        await self._store.write_record(seen[0], record)
         _log.info("group opened", group=keys[0].path, generation=record.generation, how=record.how.value)
-        self._opened(record.how, verdict.candidate.ready_since)
+        self._metrics.observe_admission(record.how, admission.candidate.ready_since)
         for key in keys:
-            self._lobby.set_reason(key, None)
-            self._told(key)
+            self._pending.set_reason(key, None)
+            self._enqueue(key)
 
-    def _how(self, verdict: Admit) -> AdmissionMode:
-        if self._native is Native.ON:
-            return AdmissionMode.NATIVE
-        if self._check is CapacityCheck.OFF:
-            return AdmissionMode.OFF
-        return AdmissionMode.FIT if verdict.proven else AdmissionMode.PROBE
+
+def admission_mode(check: CapacityCheck, *, native: bool) -> AdmissionMode:
+    """How groups are admitted that need no try."""
+    if native:
+        return AdmissionMode.NATIVE
+    return AdmissionMode.OFF if check is CapacityCheck.OFF else AdmissionMode.FIT

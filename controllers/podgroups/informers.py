@@ -1,4 +1,4 @@
-"""Which objects of groups the controller watches, and where their changes go. `get groups` lists the same ones."""
+"""Informers of pod groups: what they select, and which handler of the cache gets it. `get groups` lists the same."""
 
 import asyncio
 from collections.abc import Iterable, Mapping
@@ -27,65 +27,66 @@ from jobset_gate.settings import Groups
 POD_GROUP_RESOURCES: Final = tuple(POD_GROUPS.values())
 
 SYNC_POLL_SECONDS: Final = 0.1
-"""Seconds, while a list is waited for."""
+"""Between two looks at an informer that has not listed yet."""
 
 _NEEDED_BY: Final[Mapping[str, frozenset[Format]]] = {
     names.KEP24_GROUP: frozenset({Format.KEP_24}),
     names.PLUGINS_GROUP: frozenset({Format.SCHEDULER_PLUGINS, Format.KOORDINATOR_POD_GROUP}),
     names.SIGS_GROUP: frozenset({Format.KOORDINATOR_POD_GROUP}),
 }
-"""The ways that have their PodGroups in each API group."""
+"""The formats that have their PodGroups in each API group."""
 
 CONSUMING_PODS: Final = "spec.nodeName!=,status.phase!=Succeeded,status.phase!=Failed"
-"""Field selector of the pods that take up room on a node."""
+"""Field selector of the pods that use a node."""
 
 WITHOUT_LABEL: Final = f"!{names.POD_GROUP_LABEL}"
-"""Label selector of the pods that were not taken for a group."""
+"""Label selector of the pods that are members of no group."""
 
 
-def watch_sources(index: PodGroupCache, settings: Groups, namespace: str | None) -> list[AnyWatchSource]:
-    """All that an index is filled from. What a way needs that is switched off is left out."""
-    ways = frozenset(settings.ways)
+def watch_sources(cache: PodGroupCache, settings: Groups, namespace: str | None) -> list[AnyWatchSource]:
+    """All that fills a cache. What only formats need that are off is left out."""
+    formats = frozenset(settings.ways)
+    served = [it for it in POD_GROUP_RESOURCES if not formats.isdisjoint(_NEEDED_BY[it.group])]
     found = [
         WatchSource(
             PODS,
             wire.GroupPod,
-            partial(decode.member, ways=ways),
-            index.on_member_pod,
+            partial(decode.member, ways=formats),
+            cache.on_member_pod,
             namespace,
             names.POD_GROUP_LABEL,
         ),
-        *(_pod_groups(it, index, namespace) for it in POD_GROUP_RESOURCES if not ways.isdisjoint(_NEEDED_BY[it.group])),
+        *(_pod_groups(it, cache, namespace) for it in served),
         WatchSource(
             CONFIGMAPS,
             wire.RecordConfigMap,
             decode_records.config_map,
-            index.on_config_map,
+            cache.on_record_object,
             namespace,
             f"{names.POD_GROUP_RECORD}={names.POD_GROUP_RECORD_VALUE}",
         ),
     ]
-    if Format.KEP_24 in ways:
-        found.append(WatchSource(RESOURCEQUOTAS, wire.ResourceQuota, _quota, index.on_quota, namespace))
+    if Format.KEP_24 in formats:
+        found.append(WatchSource(RESOURCEQUOTAS, wire.ResourceQuota, _quota, cache.on_quota, namespace))
     if settings.capacity_check is not CapacityCheck.OFF:
-        # Whosever they are: what any pod takes up on a node is missing there.
+        # All pods: what any of them uses of a node is not free.
         schedulers = frozenset(settings.scheduler_names)
-        bound = partial(decode.bound, ways=ways, schedulers=schedulers, namespace=namespace)
-        found.append(WatchSource(NODES, wire.Node, decode.node, index.on_node))
-        # Where all members are watched, this watch need not tell of them a second time.
+        bound = partial(decode.bound, ways=formats, schedulers=schedulers, namespace=namespace)
+        found.append(WatchSource(NODES, wire.Node, decode.node, cache.on_node))
+        # Where the first informer selects all members, this one leaves them out.
         others = WITHOUT_LABEL if namespace is None else ""
         found.append(
             WatchSource(
-                PODS, wire.GroupPod, bound, index.on_bound_pod, label_selector=others, field_selector=CONSUMING_PODS
+                PODS, wire.GroupPod, bound, cache.on_bound_pod, label_selector=others, field_selector=CONSUMING_PODS
             )
         )
     return found
 
 
 def informers(
-    client: Client, index: PodGroupCache, settings: Groups, *, namespace: str | None, on_problem: OnWatchProblem
+    client: Client, cache: PodGroupCache, settings: Groups, *, namespace: str | None, on_problem: OnWatchProblem
 ) -> list[AnyInformer]:
-    """The informers that fill the index; one for each kind, and no noise about CRDs that are not installed."""
+    """One informer for each source; that a CRD is not installed is no problem."""
     found: list[AnyInformer] = []
 
     def tell(problem: WatchProblem) -> None:
@@ -93,34 +94,38 @@ def informers(
         if not absent or problem.kind is not WatchProblemKind.LIST_FAILED:
             on_problem(problem)
 
-    found += (Informer(client, source, on_problem=tell) for source in watch_sources(index, settings, namespace))
+    found += (Informer(client, source, on_problem=tell) for source in watch_sources(cache, settings, namespace))
     return found
 
 
 def not_synced(informers: Iterable[AnyInformer]) -> str:
-    """What has not been listed yet and why, for people; "" if nothing is missing. A CRD may be installed later."""
-    missing = [it for it in informers if not _is_full(it)]
+    """What is not listed yet and why; "" if nothing is missing. A CRD may be installed later."""
+    missing = [it for it in informers if not _is_synced(it)]
     words = [f"{it.resource.plural} ({it.list_error})" if it.list_error else it.resource.plural for it in missing]
     return f"not listed yet: {', '.join(words)}" if words else ""
 
 
 async def wait_for_sync(informers: Iterable[AnyInformer]) -> None:
-    """Returns once all is listed that is installed: until then a PodGroup may be missing merely in its cache."""
+    """Returns when all that is installed is listed: before, a PodGroup may be missing in the cache only."""
     for informer in informers:
-        while not _is_full(informer):
-            with suppress(TimeoutError):  # that a kind is not installed is found out, but nobody is told
+        while not _is_synced(informer):
+            with suppress(TimeoutError):  # an informer has no event for "not installed"
                 # Not wait_for: in Python 3.11 it swallows a cancellation that comes together with success.
                 async with asyncio.timeout(SYNC_POLL_SECONDS):
                     await informer.wait_synced()
 
 
-def _is_full(informer: AnyInformer) -> bool:
+def _is_synced(informer: AnyInformer) -> bool:
     return informer.has_synced or (informer.resource in POD_GROUP_RESOURCES and informer.is_not_installed)
 
 
-def _pod_groups(resource: Resource, index: PodGroupCache, namespace: str | None) -> AnyWatchSource:
+def _pod_groups(resource: Resource, cache: PodGroupCache, namespace: str | None) -> AnyWatchSource:
     return WatchSource(
-        resource, wire.PodGroup, partial(decode_records.pod_group, api=resource.group), index.on_pod_group, namespace
+        resource,
+        wire.PodGroup,
+        partial(decode_records.pod_group, api=resource.group),
+        cache.on_record_object,
+        namespace,
     )
 
 

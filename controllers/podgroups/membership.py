@@ -1,89 +1,251 @@
-"""Which pod sits in which group: by its label, or by what it says if it is bound and was not taken for one (G2)."""
+"""Which pod belongs to which group: by its label, or by what it names once it is bound without one (G2)."""
 
-from collections.abc import Callable, Iterable
+from collections import Counter
+from collections.abc import Callable, Iterable, Sequence
+from fractions import Fraction
+from typing import Final
 
-from controllers.podgroups.entry import PodGroupEntry
+import msgspec
+
+from jobset_gate.podgroups import generation, merge
 from jobset_gate.podgroups.label import group_label
-from jobset_gate.podgroups.model import PodGroupKey
-from jobset_gate.podgroups.snapshot import MemberPod
+from jobset_gate.podgroups.model import FLAVOR_OF, Format, Membership, MemberSource, MergedGroup, PodGroupKey
+from jobset_gate.podgroups.record import AdmissionRecord
+from jobset_gate.podgroups.snapshot import ControllerRef, MemberPod, RecordObject
 
 PodRef = tuple[str, str]
 """(Namespace, name)."""
 
-_Seat = tuple[str, str]
-"""(Namespace, label): a label counts in its group's own namespace only, since anybody may put it on a pod of his."""
+_EntryKey = tuple[str, str]
+"""(Namespace, label): a label counts in its group's namespace only, since any user may set it on a pod."""
+
+_FORMAT: Final = {design: next(way for way in Format if FLAVOR_OF[way] is design) for design in FLAVOR_OF.values()}
+
+
+class PodGroupEntry:
+    """One group: its pods, and the gang that pods and PodGroups add up to, kept until it changes."""
+
+    def __init__(self, label: str, key: PodGroupKey | None = None) -> None:
+        """`key` is None until a pod with the label names its group."""
+        self.label, self.key = label, key
+        self.group: MergedGroup | None = None
+        """As last merged; None: it has to be merged again."""
+        self.gangs: tuple[str, ...] = ()
+        """Gangs of its GangGroup, as last merged."""
+        self.record: AdmissionRecord | None = None
+        self.record_is_current = False
+        """Whether `record` is what its record objects hold."""
+        self.announced = False
+        """Whether the entry was reported as a group before, or may have been."""
+        self.bound_count = 0
+        """Pods with a node, in any state."""
+        self._labelled: dict[str, MemberPod] = {}
+        """By UID: pods that carry the label."""
+        self._unlabelled: dict[str, MemberPod] = {}
+        """By UID: bound pods that name the group and carry no label."""
+        self._declared: Counter[Membership | None] = Counter()
+        """Number of pods per declared membership."""
+        self._controllers: Counter[ControllerRef] = Counter()
+        """Number of pods per controller."""
+        self._ended = 0
+        """Pods that have succeeded."""
+        self._in_order = True
+        """`_labelled` is sorted by name until a pod is added."""
+        self._members: tuple[MemberPod, ...] | None = None
+
+    @property
+    def members(self) -> tuple[MemberPod, ...]:
+        """All pods, by name."""
+        if self._members is None:
+            if not self._in_order:
+                self._labelled, self._in_order = _by_name(self._labelled), True
+            both = _by_name({**self._unlabelled, **self._labelled}) if self._unlabelled else self._labelled
+            self._members = tuple(both.values())
+        return self._members
+
+    @property
+    def empty(self) -> bool:
+        """Whether the group has no pod."""
+        return not self._labelled and not self._unlabelled
+
+    def __len__(self) -> int:
+        return len(self._labelled) + len(self._unlabelled)
+
+    def put_pod(self, member: MemberPod) -> MemberPod | None:
+        """Sets a pod; returns the old one."""
+        return self._set(self._labelled if member.group_label else self._unlabelled, member.uid, member)
+
+    def drop_pod(self, uid: str, *, held: bool) -> MemberPod | None:
+        """Removes a pod; returns it."""
+        return self._set(self._labelled if held else self._unlabelled, uid, None)
+
+    def present_count(self, record: AdmissionRecord | None) -> int | None:
+        """Pods that count for gathering, where the record makes that another number than the merged one; else None."""
+        if not self._ended and not generation.have_same_name(self._controllers):
+            return None
+        return generation.count_present(self.members, record)
+
+    def merged_group(self, key: PodGroupKey, objects: Sequence[RecordObject], default_wait: Fraction) -> MergedGroup:
+        """The gang that pods and PodGroups add up to. An unreadable record is a problem: it may admit the group."""
+        if self.group is None:
+            sources = [
+                MemberSource(pod=it.name, membership=_membership(key, it), alive=it.is_counted) for it in self.members
+            ]
+            pod_groups = [it.pod_group for it in objects if it.pod_group is not None]
+            group = merge.merge_group(key, sources, pod_groups, default_wait=default_wait)
+            if not sources and not pod_groups:
+                group = _from_record(group, next((it.record for it in objects if it.record is not None), None))
+            unreadable = tuple(it.problem for it in objects if it.problem is not None)
+            self.group = (
+                msgspec.structs.replace(group, problems=(*group.problems, *unreadable)) if unreadable else group
+            )
+            self.gangs = group.gangs
+        return self.group
+
+    def _set(self, pods: dict[str, MemberPod], uid: str, new: MemberPod | None) -> MemberPod | None:
+        old = pods.get(uid)
+        if old == new:
+            return old
+        self._members = None
+        self.bound_count += (new is not None and new.bound) - (old is not None and old.bound)
+        if new is None:
+            del pods[uid]
+        else:
+            pods[uid] = new
+            self._in_order = self._in_order and old is not None
+            if self.key is None and new.membership is not None and group_label(new.membership.key) == self.label:
+                self.key = new.membership.key
+        if old is not None:
+            self._count_controller(old, -1)
+        if new is not None:
+            self._count_controller(new, 1)
+        if self.group is not None:
+            # A pod may be in both maps while its label changes, and counts once.
+            plain = pods is self._labelled and not self._unlabelled
+            self.group = self._recounted(self.group, old, new) if plain else None
+        if old is not None:
+            self._count_declared(old.membership, -1)
+        if new is not None:
+            self._count_declared(new.membership, 1)
+        return old
+
+    def _count_controller(self, member: MemberPod, more: int) -> None:
+        self._ended += more * (member.phase == "Succeeded")
+        if member.controller is not None:
+            self._controllers[member.controller] += more
+            if not self._controllers[member.controller]:
+                del self._controllers[member.controller]
+
+    def _count_declared(self, claim: Membership | None, more: int) -> None:
+        self._declared[claim] += more
+        if not self._declared[claim]:
+            del self._declared[claim]
+
+    def _recounted(self, group: MergedGroup, old: MemberPod | None, new: MemberPod | None) -> MergedGroup | None:
+        """The group with one pod more or less, without merging it; None where it has to be merged.
+
+        Merging costs time per pod, so doing it for every new pod would be quadratic.
+        """
+        if old is not None and new is not None and (old.membership, old.is_counted) == (new.membership, new.is_counted):
+            return group
+        same = old is not None and new is not None and old.membership == new.membership
+        known = new is None or self._declared[new.membership] > 0
+        stays = old is None or self._declared[old.membership] > 1
+        if not group.valid or not (same or (known and stays)):
+            return None
+        more = (new is not None and new.is_counted) - (old is not None and old.is_counted)
+        return msgspec.structs.replace(group, present=group.present + more)
+
 
 OnPodChange = Callable[[PodGroupEntry, MemberPod | None, MemberPod | None], None]
 
 
 class PodMembership:
-    """All groups with what is known of them; one that has neither pods nor a home is forgotten."""
+    """Entries of all groups; an entry with neither pods nor a record object is dropped."""
 
-    def __init__(self, differs: OnPodChange, has_home: Callable[[PodGroupKey], bool]) -> None:
-        """`differs` hears of each pod that is another than before, after its group knows."""
-        self._differs, self._has_home = differs, has_home
-        self._parts: dict[_Seat, PodGroupEntry] = {}
-        self._held: dict[PodRef, tuple[_Seat, str]] = {}
-        """Where the pod of this name sits, and its UID."""
-        self._ungated: dict[str, _Seat] = {}
+    def __init__(self, on_pod_change: OnPodChange, has_record_object: Callable[[PodGroupKey], bool]) -> None:
+        """`on_pod_change(entry, old, new)` is called after the entry was updated, only where old differs from new."""
+        self._on_pod_change, self._has_record_object = on_pod_change, has_record_object
+        self._entries: dict[_EntryKey, PodGroupEntry] = {}
+        self._labelled: dict[PodRef, tuple[_EntryKey, str]] = {}
+        """The entry and the UID of each labelled pod."""
+        self._unlabelled: dict[str, _EntryKey] = {}
         """By UID."""
 
     def set_labelled_pod(self, pod: PodRef, new: MemberPod | None) -> None:
-        """A pod with a label is now so, or gone. A namesake takes its predecessor's place in the watch."""
-        seat = None if new is None or not new.group_label else (new.namespace, new.group_label)
-        was = self._held.get(pod)
-        if was is not None and (seat is None or new is None or was != (seat, new.uid)):
-            del self._held[pod]
-            self._drop(was[0], was[1], held=True)
-        if new is not None and seat is not None:
-            self._held[pod] = (seat, new.uid)
-            self._put(seat, new)
+        """Sets or removes a pod that carries our label. A new UID under the same name replaces the old pod."""
+        at = None if new is None or not new.group_label else (new.namespace, new.group_label)
+        known = self._labelled.get(pod)
+        if known is not None and (at is None or new is None or known != (at, new.uid)):
+            del self._labelled[pod]
+            self._drop(known[0], known[1], held=True)
+        if new is not None and at is not None:
+            self._labelled[pod] = (at, new.uid)
+            self._put(at, new)
 
     def set_bound_pod(self, uid: str, new: MemberPod | None) -> None:
-        """A bound pod that only names its group is now so, or is none any more."""
-        seat = None if new is None or new.membership is None else (new.namespace, group_label(new.membership.key))
-        was = self._ungated.get(uid)
-        if was is not None and was != seat:
-            del self._ungated[uid]
-            self._drop(was, uid, held=False)
-        if new is not None and seat is not None:
-            self._ungated[uid] = seat
-            self._put(seat, new)
+        """Sets or removes a bound pod that names its group and carries no label."""
+        at = None if new is None or new.membership is None else (new.namespace, group_label(new.membership.key))
+        known = self._unlabelled.get(uid)
+        if known is not None and known != at:
+            del self._unlabelled[uid]
+            self._drop(known, uid, held=False)
+        if new is not None and at is not None:
+            self._unlabelled[uid] = at
+            self._put(at, new)
 
     def entry(self, key: PodGroupKey) -> PodGroupEntry | None:
-        """What is known of a group."""
-        return self._parts.get((key.namespace, group_label(key)))
+        """The entry of a group, if there is one."""
+        return self._entries.get((key.namespace, group_label(key)))
 
     def ensure_entry(self, key: PodGroupKey) -> PodGroupEntry:
-        """The same; made if nothing is known of it yet."""
-        seat = (key.namespace, group_label(key))
-        parts = self._parts.get(seat)
-        if parts is None:
-            parts = self._parts[seat] = PodGroupEntry(seat[1], key)
-        parts.key = key
-        return parts
+        """The entry of a group, created if it is missing."""
+        at = (key.namespace, group_label(key))
+        entry = self._entries.get(at)
+        if entry is None:
+            entry = self._entries[at] = PodGroupEntry(at[1], key)
+        entry.key = key
+        return entry
 
-    def prune_entry(self, parts: PodGroupEntry, namespace: str) -> None:
-        """Forgets a group of which nothing is left."""
-        if parts.empty and (parts.key is None or not self._has_home(parts.key)):
-            self._parts.pop((namespace, parts.label), None)
+    def prune_entry(self, entry: PodGroupEntry, namespace: str) -> None:
+        """Drops an entry without pods and record object."""
+        if entry.empty and (entry.key is None or not self._has_record_object(entry.key)):
+            self._entries.pop((namespace, entry.label), None)
 
     def entries(self) -> Iterable[PodGroupEntry]:
-        """All of them as they are now."""
-        return list(self._parts.values())
+        """A copy of the list of entries."""
+        return list(self._entries.values())
 
     def __len__(self) -> int:
-        return len(self._parts)
+        return len(self._entries)
 
-    def _put(self, seat: _Seat, new: MemberPod) -> None:
-        parts = self._parts.get(seat)
-        if parts is None:
-            parts = self._parts[seat] = PodGroupEntry(seat[1])
-        old = parts.put_pod(new)
+    def _put(self, at: _EntryKey, new: MemberPod) -> None:
+        entry = self._entries.get(at)
+        if entry is None:
+            entry = self._entries[at] = PodGroupEntry(at[1])
+        old = entry.put_pod(new)
         if old != new:
-            self._differs(parts, old, new)
+            self._on_pod_change(entry, old, new)
 
-    def _drop(self, seat: _Seat, uid: str, *, held: bool) -> None:
-        parts = self._parts[seat]
-        self._differs(parts, parts.drop_pod(uid, held=held), None)
-        self.prune_entry(parts, seat[0])
+    def _drop(self, at: _EntryKey, uid: str, *, held: bool) -> None:
+        entry = self._entries[at]
+        self._on_pod_change(entry, entry.drop_pod(uid, held=held), None)
+        self.prune_entry(entry, at[0])
+
+
+def _by_name(pods: dict[str, MemberPod]) -> dict[str, MemberPod]:
+    return dict(sorted(pods.items(), key=lambda it: (it[1].name, it[0])))
+
+
+def _membership(key: PodGroupKey, member: MemberPod) -> Membership:
+    """The declared membership of a pod; one that names another group by now is a member that declares nothing."""
+    if member.membership is not None and member.membership.key == key:
+        return member.membership
+    return Membership(format=_FORMAT[key.design], key=key)
+
+
+def _from_record(group: MergedGroup, record: AdmissionRecord | None) -> MergedGroup:
+    """A group of which only the record is left: the record gives the minimum, and no source has problems."""
+    if record is None:
+        return msgspec.structs.replace(group, problems=())
+    return msgspec.structs.replace(group, minimum=record.minimum, total=record.minimum, problems=())

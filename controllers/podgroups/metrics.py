@@ -1,4 +1,4 @@
-"""The metrics of pod groups: who waits and why, how long it takes, what was taken back. Never a name as a label."""
+"""Metrics of pod groups: pending ones by reason, latencies, evictions. No label is the name of an object."""
 
 from collections import Counter as Count
 from collections.abc import Callable, Iterable
@@ -28,7 +28,7 @@ REASONS: Final = (
     names.REASON_NATIVE_UNAVAILABLE,
     names.REASON_NOT_RECORDED,
 )
-"""Of groups that are not satisfied: a series that is there from the start misses no first time."""
+"""Of groups that are not satisfied; each series exists from the start, so that no first increase is missed."""
 
 GATES: Final = ("ok", "gone", "error")
 
@@ -37,7 +37,7 @@ _SHORT: Final = (0.001, 0.0025, 0.005, 0.01, 0.025, 0.05, 0.1, 0.25, 0.5, 1, 2.5
 
 
 class PodGroupMetrics:
-    """Counts and times of groups, in a registry. `clock`: seconds since the epoch."""
+    """`clock`: Unix time."""
 
     def __init__(self, registry: CollectorRegistry, clock: Callable[[], float]) -> None:
         self._clock = clock
@@ -103,50 +103,50 @@ class PodGroupMetrics:
             self._gates.labels(outcome)
 
     def observe_report(self, report: GroupStatus) -> None:
-        """A pass found a group like this."""
+        """Counts a group under its reason."""
         if report.reason in REASONS and (report.admitted or report.counts.present):
-            self._stands(report.key, report.reason)
+            self._count_under(report.key, report.reason)
         else:
-            self._stands(report.key, None)
+            self._count_under(report.key, None)
 
     def forget_group(self, key: PodGroupKey) -> None:
-        """Nothing is left of the group."""
-        self._stands(key, None)
+        """The group is gone."""
+        self._count_under(key, None)
 
     def observe_admission(self, how: AdmissionMode, since: float) -> None:
-        """A group was opened that could have been since then."""
+        """A group was admitted that could have been admitted since then."""
         self._opened.labels(how.value).inc()
         self._gathered.observe(max(0.0, self._clock() - since))
 
     def observe_cycle(self, seconds: float) -> None:
-        """The work of one pass."""
+        """Seconds of work of one admission cycle."""
         self._decision.observe(seconds)
 
     def observe_satisfied(self, seconds: float) -> None:
-        """A minimum was bound so long after the decision."""
+        """The minimum was bound so many seconds after the admission."""
         self._placed.observe(seconds)
 
     def count_eviction(self) -> None:
-        """It was decided to take a group back."""
+        """The eviction of a group was recorded."""
         self._rolled_back.inc()
 
     def count_ungating(self, outcome: str) -> None:
-        """A gate was removed, or not."""
+        """The outcome of one patch: ok, gone or error."""
         self._gates.labels(outcome).inc()
 
     def read_held_pods_from(self, many: Callable[[], int]) -> None:
-        """Where to read how many pods are held."""
+        """Source of the number of gated pods."""
         self._held.set_function(many)
 
     def read_waits_from(self, since: Callable[[], Iterable[float]]) -> None:
-        """Where to read since when groups wait for room."""
+        """Source of the times since which groups wait for room."""
         self._since = since
 
     def count_by_reason(self) -> Count[str]:
-        """How many groups wait for which reason."""
+        """Pending groups by reason."""
         return Count(self._reasons.values())
 
-    def _stands(self, key: PodGroupKey, reason: str | None) -> None:
+    def _count_under(self, key: PodGroupKey, reason: str | None) -> None:
         before = self._reasons.pop(key, None)
         if reason is not None:
             self._reasons[key] = reason

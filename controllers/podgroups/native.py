@@ -1,12 +1,10 @@
-"""Hands groups over to the scheduler's own gangs, if it is told to: groups.native On (G6).
+"""Native PodGroups, for the scheduler's own gang scheduling: groups.native On (G6).
 
-Pods carry the name of a native PodGroup from their admission on. It is made last, when the gates are gone, so that the
-scheduler sees the whole group at once; it goes when the group is taken back, and another is made for the next
-generation.
+Pods name a native PodGroup from CREATE on. It is created last, when the gates are removed, so that the scheduler sees
+the whole group at once; it is deleted when the group is evicted, and created again for the next generation.
 """
 
 import asyncio
-from collections.abc import Callable
 from typing import Any, Final
 
 import structlog
@@ -24,29 +22,28 @@ from jobset_gate.podgroups.snapshot import GroupSnapshot
 from jobset_gate.runtime.workqueue import Requeue
 
 DISCOVERY_SECONDS: Final = 30.0
-"""Seconds between two looks at what the API server serves: an upgrade may bring another version."""
+"""Between two discoveries of what the API server serves: an upgrade may bring another version."""
 
 _log = structlog.get_logger(__name__)
 
 
 class NativePodGroups:
-    """All that is done to native PodGroups. `client` should refuse to write where this process does not lead."""
+    """`client` refuses to write where this process does not lead."""
 
-    def __init__(self, client: Client, changed: Callable[[], None] = lambda: None) -> None:
-        """`changed`: another version is served than before, so groups that were held up may go on."""
-        self._client, self._changed = client, changed
+    def __init__(self, client: Client) -> None:
+        self._client = client
         self._version: str | None = None
-        self._made: dict[PodGroupKey, tuple[str, int, str]] = {}
-        """Which pods' label and generation, and the UID of which home, the PodGroup was made for, from here."""
+        self._created: dict[PodGroupKey, tuple[str, int, str]] = {}
+        """Label, generation and UID of the record object for which this process has created the PodGroup."""
 
     async def run(self) -> None:
-        """Keeps knowing what the API server serves, until cancelled."""
+        """Repeats the discovery until cancelled."""
         while True:
             await self.refresh_version()
             await asyncio.sleep(DISCOVERY_SECONDS)
 
     async def refresh_version(self) -> None:
-        """Asks the API server what it serves."""
+        """Discovers the newest version that the API server serves."""
         try:
             served = await discovery.versions_serving(self._client, names.NATIVE_GROUP, native.PLURAL, native.VERSIONS)
         except KubeError as error:
@@ -55,18 +52,17 @@ class NativePodGroups:
         found = native.supported_version(served)
         if found != self._version:
             _log.info("native PodGroups", version=found or "not served")
-            self._version, self._made = found, {}
-            self._changed()
+            self._version, self._created = found, {}
 
     def why_held(self, seen: GroupSnapshot) -> GroupReason | None:
-        """Why a gathered group must not be opened."""
+        """Why a gathered group must not be admitted."""
         return native.native_hold(seen, self._version)
 
     async def hand_over_group(self, seen: GroupSnapshot, record: AdmissionRecord) -> None:
-        """Makes its PodGroup, once all gates are gone. One of an earlier generation goes first."""
-        # A user's PodGroup that is made anew begins to count again, and takes the native one of the old with it.
+        """Creates the native PodGroup, once all gates are removed; one of an earlier generation is deleted first."""
+        # A recreated PodGroup starts with generation 1 again, and the native one of the old is deleted with its owner.
         done = (seen.label, seen.generation, "" if seen.record_ref is None else seen.record_ref.uid)
-        if self._made.get(seen.group.key) == done:
+        if self._created.get(seen.group.key) == done:
             return
         stored = await self._stored(seen)
         if stored is not None and not native.is_current(stored, seen):
@@ -74,18 +70,18 @@ class NativePodGroups:
             raise Requeue(f"the native PodGroup of an earlier generation of {seen.group.key.path} goes first")
         if stored is None:
             await self._create(seen, record)
-        self._made[seen.group.key] = done
+        self._created[seen.group.key] = done
 
     async def delete_pod_group(self, seen: GroupSnapshot) -> None:
-        """Takes its PodGroup away: whoever is not bound yet stays so."""
+        """Deletes the native PodGroup, so that the scheduler binds no more of its pods."""
         stored = await self._stored(seen)
         if stored is not None:
             await self._delete(seen, stored)
-        self._made.pop(seen.group.key, None)
+        self._created.pop(seen.group.key, None)
 
     def forget_group(self, key: PodGroupKey) -> None:
-        """Nothing is left of the group; its PodGroup goes with its owner."""
-        self._made.pop(key, None)
+        """The group is gone; its native PodGroup is deleted with its owner."""
+        self._created.pop(key, None)
 
     @property
     def _resource(self) -> Resource:
@@ -105,7 +101,7 @@ class NativePodGroups:
         _log.info("group handed over", group=seen.group.key.path, generation=seen.generation, minimum=record.minimum)
 
     async def _delete(self, seen: GroupSnapshot, stored: dict[str, Any]) -> None:
-        """At once: it is kept while pods name it, and those of the next generation do."""
+        """Removes the finalizer, too: it protects a PodGroup that pods name, and those of the next generation do."""
         meta, namespace = stored["metadata"], seen.group.key.namespace
         name, uid = native.native_name(seen.label), meta["uid"]
         others = [one for one in meta.get("finalizers") or () if one != native.PROTECTION]
@@ -114,4 +110,4 @@ class NativePodGroups:
             await self._client.delete(self._resource, name, namespace, uid=uid)
             await self._client.patch(self._resource, name, namespace, body=body, patch=PatchType.MERGE)
         except (NotFound, Conflict, Invalid):
-            return  # gone, or another by now
+            return  # gone, or recreated

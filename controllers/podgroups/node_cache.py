@@ -1,122 +1,235 @@
-"""What is free on each node: allocatable, less what is bound there, kept as pods and nodes come and go (G3, Fit)."""
+"""What is free on each node: allocatable less the requests of bound pods, updated pod by pod and node by node (G3)."""
 
+from collections import Counter
 from collections.abc import Iterable, Sequence
-from typing import TypeVar
+from typing import Final, TypeVar
 
-from controllers.podgroups.anti_affinity import AntiAffinityIndex
 from jobset_gate.podgroups.fit import requests
-from jobset_gate.podgroups.fit.anti_affinity import LabelledPod
+from jobset_gate.podgroups.fit.anti_affinity import PER_POD_LABELS, AntiAffinityTerm, LabelledPod
 from jobset_gate.podgroups.fit.guaranteed import NodeInfo
 from jobset_gate.podgroups.fit.requests import Amounts
-from jobset_gate.podgroups.snapshot import BoundPod, NodeAllocatable
+from jobset_gate.podgroups.fit.selection import NodeFacts
+from jobset_gate.podgroups.snapshot import BoundPod, MemberPod, NodeAllocatable
 
 _Of = TypeVar("_Of", str, int)
+_Pod = tuple[str, str]
+"""(Namespace, name)."""
+
+_Term = tuple[str, AntiAffinityTerm]
+"""A term, with the namespace of the pods that have it."""
+
+_ENDED: Final = ("Succeeded", "Failed")
 
 
 class NodeCache:
-    """The nodes, and all pods bound to them: a terminating one counts until it is gone, one that has finished not."""
+    """Nodes and the pods bound to them. A terminating pod counts until it is gone, a finished one does not.
+
+    Two informers report pods: that of labelled members and that of all other bound pods. A pod whose label changes
+    moves from one to the other in any order, and may be reported by both for a while; it counts once.
+    """
 
     def __init__(self) -> None:
         self._nodes: dict[str, NodeAllocatable] = {}
-        self._bound: dict[str, BoundPod] = {}
-        self._taken: dict[str, dict[str, int]] = {}
-        """By node, also by one that is not known (yet)."""
-        self._ranks: dict[str, dict[int, dict[str, int]]] = {}
-        """The same, by priority."""
-        self._stays: dict[str, dict[str, int]] = {}
-        """By node, what is taken for good: of those that belong to it."""
-        self._repulsion = AntiAffinityIndex()
-        self._rooms: dict[str, NodeInfo] = {}
+        self._pods: dict[str, BoundPod] = {}
+        """By UID."""
+        self._members: dict[_Pod, str] = {}
+        """UIDs of the pods that the informer of members reports."""
+        self._others: dict[_Pod, str] = {}
+        """The same of the other informer."""
+        self._used: dict[str, dict[str, int]] = {}
+        """By node; the node itself may not be known yet."""
+        self._used_by_priority: dict[str, dict[int, dict[str, int]]] = {}
+        self._permanent: dict[str, dict[str, int]] = {}
+        """Used by pods that belong to their node: no other pod ever gets their place."""
+        self._anti_affinity = AntiAffinityIndex()
+        self._infos: dict[str, NodeInfo] = {}
         self._stale: set[str] = set()
         self._listed: tuple[NodeInfo, ...] | None = None
+        self.nodes_version = 0
+        """Counts changes of what nodes are and offer, whatever is bound to them."""
+
+    # --- Changes: each returns whether the room on any node has changed -----------------------------------------------
 
     def set_node(self, name: str, new: NodeAllocatable | None) -> bool:
-        """A node as it is now; gives whether that is news."""
+        """Sets or removes a node."""
         if self._nodes.get(name) == new:
             return False
         if new is None:
             del self._nodes[name]
         else:
             self._nodes[name] = new
-        self._touch(name)
+        self.nodes_version += 1
+        self._invalidate(name)
         return True
 
-    def add_pod(self, pod: BoundPod) -> bool:
-        """A pod has a node; gives whether that is news."""
-        before = self._bound.get(pod.uid)
+    def set_member(self, pod: _Pod, new: MemberPod | None) -> bool:
+        """Sets or removes a labelled pod."""
+        if new is not None and new.node and new.phase not in _ENDED:
+            return self._set(self._members, self._others, pod, _bound_pod(new))
+        return pod in self._members and self._set(self._members, self._others, pod, None)
+
+    def set_bound(self, pod: _Pod, new: BoundPod | None) -> bool:
+        """Sets or removes a pod that the informer of bound pods reports."""
+        return self._set(self._others, self._members, pod, new)
+
+    # --- Queries -----------------------------------------------------------------------------------------------------
+
+    def bound_uid(self, pod: _Pod) -> str:
+        """The UID under which the informer of bound pods reports this name; "" if it does not."""
+        return self._others.get(pod, "")
+
+    def has_pod(self, uid: str) -> bool:
+        """Whether the requests of this pod are counted."""
+        return uid in self._pods
+
+    def excluded_nodes(self, marks: Iterable[LabelledPod]) -> frozenset[str]:
+        """Nodes that the anti-affinity of bound pods closes to one of such pods."""
+        return self._anti_affinity.excluded_nodes(marks, (it.node for it in self._nodes.values()))
+
+    def node_infos(self) -> Sequence[NodeInfo]:
+        """All nodes by name; the same objects as before where nothing has changed."""
+        if self._listed is None:
+            come_or_gone = self._stale & self._nodes.keys() ^ self._stale & self._infos.keys()
+            for name in self._stale:
+                self._refresh(name)
+            self._stale.clear()
+            if come_or_gone:
+                self._infos = dict(sorted(self._infos.items()))
+            self._listed = tuple(self._infos.values())
+        return self._listed
+
+    # --- Details -----------------------------------------------------------------------------------------------------
+
+    def _set(self, here: dict[_Pod, str], there: dict[_Pod, str], pod: _Pod, new: BoundPod | None) -> bool:
+        known, changed = here.pop(pod, ""), False
+        if known and (new is None or new.uid != known) and there.get(pod) != known:
+            changed = self._remove(known)
+        if new is not None:
+            here[pod] = new.uid
+            changed = self._add(new) or changed
+        return changed
+
+    def _add(self, pod: BoundPod) -> bool:
+        before = self._pods.get(pod.uid)
         if before is not None:
             if (before.node, before.requests) == (pod.node, pod.requests):
                 return False
-            self.remove_pod(pod.uid)
-        self._bound[pod.uid] = pod
-        self._book(pod, 1)
+            self._remove(pod.uid)
+        self._pods[pod.uid] = pod
+        self._count(pod, 1)
         return True
 
-    def remove_pod(self, uid: str) -> bool:
-        """A pod is gone or has finished; gives whether that is news."""
-        pod = self._bound.pop(uid, None)
-        if pod is None:
-            return False
-        self._book(pod, -1)
-        return True
+    def _remove(self, uid: str) -> bool:
+        pod = self._pods.pop(uid, None)
+        if pod is not None:
+            self._count(pod, -1)
+        return pod is not None
 
-    def has_pod(self, uid: str) -> bool:
-        """Whether this pod is among those that take up room."""
-        return uid in self._bound
-
-    def excluded_nodes(self, marks: Iterable[LabelledPod]) -> frozenset[str]:
-        """The nodes from which bound pods keep one of such pods away."""
-        return self._repulsion.excluded_nodes(marks, (it.node for it in self._nodes.values()))
-
-    def node_infos(self) -> Sequence[NodeInfo]:
-        """The nodes by name. The same objects as before where nothing has changed."""
-        if self._listed is None:
-            come_or_gone = self._stale & self._nodes.keys() ^ self._stale & self._rooms.keys()
-            for name in self._stale:
-                self._reckon(name)
-            self._stale.clear()
-            if come_or_gone:
-                self._rooms = dict(sorted(self._rooms.items()))
-            self._listed = tuple(self._rooms.values())
-        return self._listed
-
-    def _reckon(self, name: str) -> None:
-        node = self._nodes.get(name)
-        if node is None:
-            self._rooms.pop(name, None)
-            return
-        free = requests.subtract(node.allocatable, self._taken.get(name, {}))
-        taken = tuple((rank, dict(many)) for rank, many in sorted(self._ranks.get(name, {}).items()))
-        whole: Amounts = requests.subtract(node.allocatable, self._stays.get(name, {}))
-        before = self._rooms.get(name)
-        if before is not None and before.empty is not None and before.empty == whole:
-            whole = before.empty  # the same object, so that it is seen at once that nothing has changed
-        self._rooms[name] = NodeInfo(node=node.node, free=free, empty=whole, used_by_priority=taken)
-
-    def _book(self, pod: BoundPod, sign: int) -> None:
-        ranks = self._ranks.setdefault(pod.node, {})
-        _add(self._taken, pod.node, pod.requests, sign)
-        self._repulsion.add_terms(pod.namespace, pod.anti_affinity, pod.node, sign)
+    def _count(self, pod: BoundPod, sign: int) -> None:
+        _add(self._used, pod.node, pod.requests, sign)
+        self._anti_affinity.add_terms(pod.namespace, pod.anti_affinity, pod.node, sign)
         if pod.stays_on_node:
-            _add(self._stays, pod.node, pod.requests, sign)
-        _add(ranks, pod.priority, pod.requests, sign)
-        if not ranks:
-            del self._ranks[pod.node]
-        self._touch(pod.node)
+            self.nodes_version += 1
+            _add(self._permanent, pod.node, pod.requests, sign)
+        by_priority = self._used_by_priority.setdefault(pod.node, {})
+        _add(by_priority, pod.priority, pod.requests, sign)
+        if not by_priority:
+            del self._used_by_priority[pod.node]
+        self._invalidate(pod.node)
 
-    def _touch(self, node: str) -> None:
+    def _invalidate(self, node: str) -> None:
         self._stale.add(node)
         self._listed = None
 
+    def _refresh(self, name: str) -> None:
+        node = self._nodes.get(name)
+        if node is None:
+            self._infos.pop(name, None)
+            return
+        free = requests.subtract(node.allocatable, self._used.get(name, {}))
+        taken = tuple((it, dict(many)) for it, many in sorted(self._used_by_priority.get(name, {}).items()))
+        whole: Amounts = requests.subtract(node.allocatable, self._permanent.get(name, {}))
+        before = self._infos.get(name)
+        if before is not None and before.empty is not None and before.empty == whole:
+            whole = before.empty  # the same object: readers compare by identity
+        self._infos[name] = NodeInfo(node=node.node, free=free, empty=whole, used_by_priority=taken)
 
-def _add(all_: dict[_Of, dict[str, int]], of: _Of, requests: Amounts, sign: int) -> None:
-    """So much more, or less; what comes to nothing is left out."""
-    taken = all_.setdefault(of, {})
-    for name, many in requests.items():
-        left = taken.get(name, 0) + sign * many
+
+class AntiAffinityIndex:
+    """Required anti-affinity terms of all bound pods, with the nodes that those are on."""
+
+    def __init__(self) -> None:
+        self._nodes: dict[_Term, Counter[str]] = {}
+        self._by_label: dict[tuple[str, str], set[_Term]] = {}
+        """Terms that select only pods with this label."""
+        self._unindexed: set[_Term] = set()
+
+    def add_terms(self, namespace: str, terms: Iterable[AntiAffinityTerm], node: str, sign: int) -> None:
+        """Adds (or with sign -1 removes) the terms of one pod on a node."""
+        for each in terms:
+            term = namespace, each
+            nodes = self._nodes.setdefault(term, Counter())
+            nodes[node] += sign
+            if not nodes[node]:
+                del nodes[node]
+            index = self._index_of(each)
+            if nodes:
+                index.add(term)
+            else:
+                index.discard(term)
+                del self._nodes[term]
+
+    def excluded_nodes(self, marks: Iterable[LabelledPod], nodes: Iterable[NodeFacts]) -> frozenset[str]:
+        """The nodes that one of such pods cannot be bound to."""
+        if not self._nodes:
+            return frozenset()
+        terms = {it for mark in marks for it in self._candidates(mark) if it[1].selects_pod(mark, it[0])}
+        if not terms:
+            return frozenset()
+        nodes = list(nodes)
+        labels = {it.name: it.labels for it in nodes}
+        values = {
+            (term.topology, labels.get(node, {}).get(term.topology))
+            for namespace, term in terms
+            for node in self._nodes[namespace, term]
+        }
+        keys = {key for key, _ in values}
+        return frozenset(
+            it.name for it in nodes if any(key in it.labels and (key, it.labels[key]) in values for key in keys)
+        )
+
+    def _candidates(self, mark: LabelledPod) -> Iterable[_Term]:
+        yield from self._unindexed
+        for label in mark[1]:
+            yield from self._by_label.get(label, ())
+
+    def _index_of(self, term: AntiAffinityTerm) -> set[_Term]:
+        for it in term.every:
+            if it.operator == "In" and len(it.values) == 1 and it.key not in PER_POD_LABELS:
+                return self._by_label.setdefault((it.key, next(iter(it.values))), set())
+        return self._unindexed
+
+
+def _add(totals: dict[_Of, dict[str, int]], of: _Of, amounts: Amounts, sign: int) -> None:
+    """Adds to a total; zeros are left out."""
+    total = totals.setdefault(of, {})
+    for name, many in amounts.items():
+        left = total.get(name, 0) + sign * many
         if left:
-            taken[name] = left
+            total[name] = left
         else:
-            taken.pop(name, None)
-    if not taken:
-        del all_[of]
+            total.pop(name, None)
+    if not total:
+        del totals[of]
+
+
+def _bound_pod(it: MemberPod) -> BoundPod:
+    return BoundPod(
+        uid=it.uid,
+        namespace=it.namespace,
+        name=it.name,
+        node=it.node,
+        requests=it.shape.requests,
+        priority=it.priority,
+        anti_affinity=it.anti_affinity,
+    )

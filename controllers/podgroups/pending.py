@@ -1,20 +1,22 @@
-"""Who waits to be opened, and what is open and not placed yet: kept up to date group by group, as each changes (G3).
+"""Pod groups pending admission, and admitted groups whose pods are not all bound (G3).
 
-What does not change is not looked at again, so that a thousand groups cost nothing while one of them changes.
+Incremental: only dirty groups are evaluated, so a thousand groups cost nothing while one of them changes.
 """
 
-from collections.abc import Callable, Iterable, Sequence
-from typing import Final, Protocol
+import asyncio
+from collections.abc import Callable, Iterable
+from contextlib import suppress
+from typing import Final
 
 import structlog
 
+from controllers.podgroups.cache import PodGroupCache
 from jobset_gate import names
 from jobset_gate.podgroups import gang_groups
 from jobset_gate.podgroups.candidate import AdmittedGroup, Candidate, Hold
 from jobset_gate.podgroups.evaluate import GangGroupMemo, GroupEvaluator, make_domains
-from jobset_gate.podgroups.fit.anti_affinity import LabelledPod
 from jobset_gate.podgroups.fit.domains import Domains
-from jobset_gate.podgroups.fit.guaranteed import NodeInfo, PodShape
+from jobset_gate.podgroups.fit.guaranteed import PodShape
 from jobset_gate.podgroups.model import PodGroupKey
 from jobset_gate.podgroups.preconditions import GroupReason
 from jobset_gate.podgroups.reserved import is_being_scheduled, living_shapes, reserved_for, reserved_for_absent
@@ -22,207 +24,226 @@ from jobset_gate.podgroups.snapshot import GroupSnapshot
 from jobset_gate.runtime.clock import monotonic
 
 RESYNC_SECONDS: Final = 5.0
-"""Seconds between two looks at what time alone changes: it ends back-offs, and takes others out of the reckoning."""
+"""Between two evaluations of what time alone changes: back-offs end, and reservations expire."""
 
+LAZY_SECONDS: Final = 0.8
+"""Until a change is evaluated that cannot admit the group itself."""
 
 MAX_FAULT_MESSAGE: Final = 500
-"""Characters of what went wrong in us."""
+"""Characters of an unexpected exception in a message."""
 
 _log = structlog.get_logger(__name__)
 
 
-class PodGroupReader(Protocol):
-    """What the opener needs of the index."""
-
-    def snapshot(self, key: PodGroupKey) -> GroupSnapshot | None:
-        """All that is known of a group."""
-
-    def keys(self) -> Iterable[PodGroupKey]:
-        """All groups."""
-
-    def node_infos(self) -> Sequence[NodeInfo]:
-        """What is free on each node."""
-
-    def excluded_nodes(self, marks: Iterable[LabelledPod]) -> frozenset[str]:
-        """The nodes from which bound pods keep one of such pods away."""
-
-    def accounts_for(self, uid: str) -> bool:
-        """Whether what this pod takes is reckoned with in `rooms`."""
-
-
 class PendingQueue:
-    """`dirty` are the groups to be looked at, `waiting` those that may be opened, by the first gang of each GangGroup,
-    and `opened` what is to be reckoned with.
-    """
+    """`waiting` are the candidates, by the first gang of each GangGroup; `admitted` is what needs reserved room."""
 
     def __init__(
         self,
-        index: PodGroupReader,
-        outlook: GroupEvaluator,
+        cache: PodGroupCache,
+        evaluator: GroupEvaluator,
+        on_reason: Callable[[PodGroupKey], None],
         *,
-        checks: bool,
-        told: Callable[[PodGroupKey], None],
+        reserves: bool,
     ) -> None:
-        """`checks`: whether room is looked at; `told` hears of each group of which something else is to be said."""
-        self._index, self._outlook, self._checks, self._told = index, outlook, checks, told
-        self.dirty: set[PodGroupKey] = set()
-        self.progressed: set[PodGroupKey] = set()
-        """Open groups that need no more room than they are reckoned with, and perhaps less: enough to know that as long
-        as nobody is held up."""
+        """`on_reason` is called for each group that is pending for another reason. `reserves`: room is counted."""
+        self._cache, self._evaluator, self._on_reason, self._reserves = cache, evaluator, on_reason, reserves
         self.waiting: dict[PodGroupKey, Candidate] = {}
         self.admitted: dict[PodGroupKey, tuple[AdmittedGroup, ...]] = {}
-        self.changes = 0
-        """How often what is open was found different."""
-        self.node_infos: Sequence[NodeInfo] = ()
-        self._domains = Domains()
-        self._swept = monotonic()
+        self.must_yield: frozenset[PodGroupKey] = frozenset()
+        """Unproven admitted groups whose place a group of higher priority waits for."""
+        self._dirty: set[PodGroupKey] = set()
+        self._started = False
+        self._work = asyncio.Event()
+        self._lazy: asyncio.TimerHandle | None = None
+        self._resynced = monotonic()
+        self._domains, self._nodes_version = Domains(), -1
         self._leads: dict[PodGroupKey, PodGroupKey] = {}
-        self._listing: dict[PodGroupKey, set[PodGroupKey]] = {}
-        self._lists: dict[PodGroupKey, tuple[PodGroupKey, ...]] = {}
-        self._why: dict[PodGroupKey, Hold | GroupReason] = {}
-        self._together: GangGroupMemo = {}
-        """What was found of GangGroups since `concerned` was asked the last time."""
-        self._shapes: dict[PodGroupKey, tuple[int, tuple[PodShape, ...]]] = {}
-        """Generation, and its pods when there were most of them, of groups that are being placed."""
+        """The first gang of the candidate that each group is part of."""
+        self._named: dict[PodGroupKey, tuple[PodGroupKey, ...]] = {}
+        """The gangs that each group names, and the reverse."""
+        self._named_by: dict[PodGroupKey, set[PodGroupKey]] = {}
+        self._reasons: dict[PodGroupKey, Hold | GroupReason] = {}
+        self._gang_groups: GangGroupMemo = {}
+        """Evaluations of GangGroups in this round: the same for each gang."""
+        self._most_pods: dict[PodGroupKey, tuple[int, tuple[PodShape, ...]]] = {}
+        """Of groups that are being scheduled: the generation, and its pods when there were most of them."""
 
-    def why_pending(self, key: PodGroupKey) -> Hold | GroupReason | None:
-        """What holds a group up; None: nothing that is known, or it is open."""
-        return self._why.get(key)
+    # --- Changes -----------------------------------------------------------------------------------------------------
+
+    def start(self) -> None:
+        """From now on this replica admits groups; all of them are dirty."""
+        self._started = True
+        self._dirty.update(self._cache.keys())
+        self._work.set()
+
+    def mark_dirty(self, key: PodGroupKey | None, *, lazy: bool = False) -> None:
+        """A group has changed, or (None) capacity has, which matters only while a group waits for it.
+
+        `lazy`: no admission can follow from the change alone. On a standby all changes are dropped.
+        """
+        if not self._started or (key is None and not self.waiting):
+            return
+        if key is not None:
+            self._dirty.add(key)
+        if not lazy:
+            self._work.set()
+        elif self._lazy is None:
+            self._lazy = asyncio.get_running_loop().call_later(LAZY_SECONDS, self._work.set)
 
     def set_reason(self, key: PodGroupKey, why: Hold | GroupReason | None) -> None:
-        """This holds it up by now."""
-        before = self._why.pop(key, None)
+        """Sets why a group is pending; None: it is not, or there is no reason to report."""
+        before = self._reasons.pop(key, None)
         if why is not None:
-            self._why[key] = why
-        if _words(before) != _words(why):
-            self._told(key)
+            self._reasons[key] = why
+        if _text(before) != _text(why):
+            self._on_reason(key)
 
-    def is_current(self, candidate: Candidate) -> bool:
-        """Whether nothing has changed in its gangs since it was judged."""
-        return candidate.key in self.waiting and not any(it.key in self.dirty for it in candidate.requests)
-
-    def candidate(self, key: PodGroupKey, now: float) -> Candidate | None:
-        """The group, or GangGroup, as it is at this very moment; None: it may not be opened any more."""
-        seen = self._index.snapshot(key)
-        answer = None if seen is None else self._outlook.evaluate(seen, self._domains, now)
-        return answer if isinstance(answer, Candidate) else None
-
-    def mark_all_dirty(self) -> None:
-        """Nothing is known yet."""
-        self.dirty.update(self._index.keys())
-
-    def refresh_nodes(self) -> None:
-        """The nodes as they are now. If other nodes are there, or other labels, all domains are made anew."""
-        before, self.node_infos = self.node_infos, self._index.node_infos()
-        if before is self.node_infos:
-            return
-        same = len(before) == len(self.node_infos) and all(
-            (old.node is new.node or old.node == new.node) and (old.empty is new.empty or old.empty == new.empty)
-            for old, new in zip(before, self.node_infos, strict=True)
-        )
-        if not same:
-            self._domains = make_domains(self.node_infos)
-            self.dirty.update(self._index.keys())
-
-    def mark_timed_dirty(self) -> None:
-        """Time alone changes some: those are looked at now and then."""
-        if monotonic() - self._swept >= RESYNC_SECONDS:
-            self._swept = monotonic()
-            self.dirty.update(self._why)
-            self.progressed.update(self.admitted)
-            kept = self._listing.keys() | self.admitted.keys()
-            self._shapes = {key: known for key, known in self._shapes.items() if key in kept}
-
-    def take_dirty(self) -> set[PodGroupKey]:
-        """Who is to be judged, since something has changed: who has, and those whose GangGroup they are in, or say they
-        are. None of them is dirty any more.
-        """
-        changed, self.dirty = self.dirty, set()
-        self.progressed -= changed
-        self._together = {}
-        found = set(changed)
-        for key in changed:
-            found.update(self._lists.get(key, ()))
-            try:
-                self._relist(key, self._index.snapshot(key))
-            except Exception as error:  # noqa: BLE001 - as in `leave_out`
-                self.set_faulty(key, error)
-            found.update(self._lists.get(key, ()), self._listing.get(key, ()))
-        return found
+    def set_reasons(self, candidate: Candidate, why: Hold | GroupReason | None) -> None:
+        """The same for all gangs of a candidate."""
+        for request in candidate.requests:
+            self.set_reason(request.key, why)
 
     def set_faulty(self, key: PodGroupKey, error: Exception) -> None:
-        """A fault of ours that shows on this group must not hold up all others: it waits, and is tried now and then."""
-        self._leave(key)
-        message = f"cannot be judged, which is a fault of jobset-gate's own that its log has more of: {error!r}"
-        told = GroupReason(reason=names.REASON_INVALID_GROUP, message=message[:MAX_FAULT_MESSAGE])
-        if _words(self._why.get(key)) != _words(told):
-            _log.error("group not judged", group=key.path, error=repr(error), exc_info=error)
-        self.set_reason(key, told)
+        """An unexpected exception about one group must not stop the others: it stays pending, and is retried."""
+        self._drop_candidate(key)
+        message = f"cannot be evaluated, which is a bug of jobset-gate that its log has more of: {error!r}"
+        why = GroupReason(reason=names.REASON_INVALID_GROUP, message=message[:MAX_FAULT_MESSAGE])
+        if _text(self._reasons.get(key)) != _text(why):
+            _log.error("group not evaluated", group=key.path, error=repr(error), exc_info=error)
+        self.set_reason(key, why)
+
+    def set_yielding(self, keys: set[PodGroupKey]) -> None:
+        """These admitted groups have to make room; the new ones are reported to `on_reason`."""
+        new, self.must_yield = keys - self.must_yield, frozenset(keys)
+        for key in new:
+            self._on_reason(key)
+
+    # --- Queries -----------------------------------------------------------------------------------------------------
+
+    def why_pending(self, key: PodGroupKey) -> Hold | GroupReason | None:
+        """Why a group is pending; None: not known, or it is admitted."""
+        return self._reasons.get(key)
+
+    def waiting_since(self) -> list[float]:
+        """Since when each candidate could have been admitted."""
+        return [it.ready_since for it in self.waiting.values() if not it.backs_off]
+
+    def is_current(self, candidate: Candidate) -> bool:
+        """Whether no gang of a candidate has changed since it was evaluated."""
+        return candidate.key in self.waiting and not any(it.key in self._dirty for it in candidate.requests)
+
+    def candidate(self, key: PodGroupKey, now: float) -> Candidate | None:
+        """The candidate of a group as of this moment; None: it may not be admitted any more."""
+        seen = self._cache.snapshot(key)
+        answer = None if seen is None else self._evaluator.evaluate(seen, self._domains, now)
+        return answer if isinstance(answer, Candidate) else None
+
+    async def wait(self) -> None:
+        """Returns when a group is dirty, or evaluations are due."""
+        with suppress(TimeoutError):
+            async with asyncio.timeout(RESYNC_SECONDS):
+                await self._work.wait()
+
+    # --- Evaluation --------------------------------------------------------------------------------------------------
+
+    def begin(self) -> None:
+        """Starts a round: from now on a change asks for another one."""
+        self._work.clear()
+        if self._lazy is not None:
+            self._lazy.cancel()
+            self._lazy = None
+        if monotonic() - self._resynced >= RESYNC_SECONDS:
+            self._resynced = monotonic()
+            self._dirty.update(self._reasons, self.admitted)
+            kept = self._named_by.keys() | self.admitted.keys()
+            self._most_pods = {key: known for key, known in self._most_pods.items() if key in kept}
+
+    def take_dirty(self) -> set[PodGroupKey]:
+        """The groups to evaluate: dirty ones, and those that are in a GangGroup with one, or name it."""
+        if self._nodes_version != self._cache.nodes_version:
+            self._nodes_version = self._cache.nodes_version
+            self._domains = make_domains(self._cache.node_infos())
+            self._dirty.update(self._cache.keys())
+        changed, self._dirty = self._dirty, set()
+        self._gang_groups = {}
+        found = set(changed)
+        for key in changed:
+            found.update(self._named.get(key, ()))
+            try:
+                self._update_names(key, self._cache.snapshot(key))
+            except Exception as error:  # noqa: BLE001 - as in `set_faulty`
+                self.set_faulty(key, error)
+            found.update(self._named.get(key, ()), self._named_by.get(key, ()))
+        return found
 
     def evaluate_group(self, key: PodGroupKey, now: float) -> None:
-        """One group is as it is now."""
-        seen = self._index.snapshot(key)
-        self._reckon(key, seen, now)
-        self._leave(key)
+        """Updates the candidate, the reason and the reservations of a group."""
+        try:
+            self._evaluate(key, now)
+        except Exception as error:  # noqa: BLE001 - as in `set_faulty`
+            self.set_faulty(key, error)
+
+    # --- Details -----------------------------------------------------------------------------------------------------
+
+    def _evaluate(self, key: PodGroupKey, now: float) -> None:
+        seen = self._cache.snapshot(key)
+        reserved = self._reservations(seen, now)
+        self.admitted.pop(key, None)
+        if reserved:
+            self.admitted[key] = reserved
+        self._drop_candidate(key)
         if seen is None:
-            self._why.pop(key, None)
+            self._reasons.pop(key, None)
             return
-        answer = self._outlook.evaluate(seen, self._domains, now, self._together)
+        answer = self._evaluator.evaluate(seen, self._domains, now, self._gang_groups)
         if isinstance(answer, Candidate):
             self.waiting[answer.key] = answer
             self._leads |= dict.fromkeys((it.key for it in answer.requests), answer.key)
         else:
             self.set_reason(key, answer)
 
-    def _leave(self, key: PodGroupKey) -> None:
+    def _drop_candidate(self, key: PodGroupKey) -> None:
         lead = self._leads.pop(key, None)
         if lead is not None:
             self.waiting.pop(lead, None)
 
-    def _relist(self, key: PodGroupKey, seen: GroupSnapshot | None) -> None:
-        """Who lists whom, so that a list that has changed is noticed by all who are in it."""
-        for other in self._lists.pop(key, ()):
-            self._listing[other].discard(key)
-            if not self._listing[other]:
-                del self._listing[other]
+    def _update_names(self, key: PodGroupKey, seen: GroupSnapshot | None) -> None:
+        for other in self._named.pop(key, ()):
+            self._named_by[other].discard(key)
+            if not self._named_by[other]:
+                del self._named_by[other]
         if seen is None or not seen.group.gangs:
             return
-        self._lists[key] = tuple(gang_groups.gang_key(it) for it in seen.group.gangs)
-        for other in self._lists[key]:
-            self._listing.setdefault(other, set()).add(key)
+        self._named[key] = tuple(gang_groups.gang_key(it) for it in seen.group.gangs)
+        for other in self._named[key]:
+            self._named_by.setdefault(other, set()).add(key)
 
-    def _reckon(self, key: PodGroupKey, seen: GroupSnapshot | None, now: float) -> None:
-        """What of it others have to leave room for."""
-        still = self._outstanding(seen, now)
-        before = self.admitted.pop(key, ())
-        if still:
-            self.admitted[key] = still
-        self.changes += before != still
-
-    def _outstanding(self, seen: GroupSnapshot | None, now: float) -> tuple[AdmittedGroup, ...]:
-        if seen is None or not self._checks:
+    def _reservations(self, seen: GroupSnapshot | None, now: float) -> tuple[AdmittedGroup, ...]:
+        """The room that other groups have to leave for this one."""
+        if seen is None or not self._reserves:
             return ()
-        self._remember(seen)
-        here = reserved_for(seen, self._index.accounts_for, self._domains, now, self._before(seen.group.key))
-        return (*here, *reserved_for_absent(seen, self._index.snapshot, self._before, self._domains))
+        self._remember_pods(seen)
+        here = reserved_for(seen, self._cache.accounts_for, self._domains, now, self._pods_before(seen.group.key))
+        return (*here, *reserved_for_absent(seen, self._cache.snapshot, self._pods_before, self._domains))
 
-    def _before(self, key: PodGroupKey) -> tuple[PodShape, ...]:
-        return self._shapes[key][1] if key in self._shapes else ()
+    def _pods_before(self, key: PodGroupKey) -> tuple[PodShape, ...]:
+        return self._most_pods[key][1] if key in self._most_pods else ()
 
-    def _remember(self, seen: GroupSnapshot) -> None:
+    def _remember_pods(self, seen: GroupSnapshot) -> None:
         record, key = seen.record, seen.group.key
         if record is None or not is_being_scheduled(record):
-            self._shapes.pop(key, None)
+            self._most_pods.pop(key, None)
             return
-        there = living_shapes(seen, self._domains)
-        known = self._shapes.get(key, (0, ()))
-        if known[0] != record.generation or _many(there) >= _many(known[1]):
-            self._shapes[key] = record.generation, there
+        living = living_shapes(seen, self._domains)
+        known = self._most_pods.get(key, (0, ()))
+        if known[0] != record.generation or _count(living) >= _count(known[1]):
+            self._most_pods[key] = record.generation, living
 
 
-def _many(shapes: Iterable[PodShape]) -> int:
+def _count(shapes: Iterable[PodShape]) -> int:
     return sum(it.count for it in shapes)
 
 
-def _words(why: Hold | GroupReason | None) -> tuple[str, str] | None:
+def _text(why: Hold | GroupReason | None) -> tuple[str, str] | None:
     return None if why is None else (why.reason, why.message)

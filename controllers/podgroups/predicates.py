@@ -1,75 +1,95 @@
-"""What a pod's change can make different for its group: whether that is to be looked at, and whether it can wait (G3).
+"""Which change of a pod matters to whom (G3): the reconciler, the scheduler, both at once, or both some time later.
 
-Hints only: whatever they say, the next look counts anew.
+Reading a group costs time per pod, so not every event may cause it: a group that lacks k members cannot be admitted
+before k more exist, and one that lacks k bound pods is not satisfied before k more are bound. This only decides when a
+group is read; what is read then decides all else.
 """
 
-from controllers.podgroups.entry import PodGroupEntry
+from enum import Enum, auto
+
+from controllers.podgroups.membership import PodGroupEntry
 from jobset_gate.podgroups.record import AdmissionMode, AdmissionRecord, AdmissionState
 from jobset_gate.podgroups.snapshot import MemberPod
 
 
-def still_gathers(parts: PodGroupEntry) -> bool:
-    """Whether a group that was never opened, and has one held pod more, cannot be opened all the same."""
-    group = parts.group
-    if group is None or len(parts) == 1 or group.gangs:
+class Effect(Enum):
+    """What a change means for its group, or for all groups."""
+
+    DETAIL = auto()
+    """Nothing that admission depends on: the reconciler reads it, for status."""
+    GATHERING = auto()
+    """One more gated pod of a group that still lacks others."""
+    PROGRESS = auto()
+    """A pod of an admitted group was ungated, bound or started: the group needs no more room than before."""
+    MINIMUM_BOUND = auto()
+    """The same, and the minimum may be bound, if only for a moment: the reconciler has to see it now."""
+    RECORDED = auto()
+    """The admission record was read or written by this process, which goes on by itself."""
+    CHANGED = auto()
+    """Anything else about a group."""
+    CAPACITY = auto()
+    """Nodes, what is bound to them, or quotas: of no single group."""
+
+
+def classify(
+    entry: PodGroupEntry, record: AdmissionRecord | None, old: MemberPod | None, new: MemberPod | None
+) -> Effect:
+    """What the change of a pod from `old` to `new` means for its group; None: the pod is not there."""
+    if old is None and new is not None and new.gated and record is None:
+        return Effect.GATHERING if _still_gathers(entry) else Effect.CHANGED
+    if _scheduling_facts(old) == _scheduling_facts(new):
+        return Effect.DETAIL
+    if old is None or new is None or not _progressed(record, old, new):
+        return Effect.CHANGED
+    assert record is not None  # noqa: S101 - or there was no progress
+    newly_bound = new.bound and not old.bound and record.satisfied is None
+    return Effect.MINIMUM_BOUND if newly_bound and entry.bound_count >= record.minimum else Effect.PROGRESS
+
+
+def _still_gathers(entry: PodGroupEntry) -> bool:
+    """Whether one more gated pod cannot complete a group that was never admitted."""
+    group = entry.group
+    if group is None or len(entry) == 1 or group.gangs:
         return False
     return group.valid and not group.pod_group_missing and not group.gathered
 
 
-def only_progressed(record: AdmissionRecord | None, old: MemberPod | None, new: MemberPod | None) -> bool:
-    """Whether a pod of an open group was opened, bound or started, and that is all."""
-    if old is None or new is None or not (old.is_counted and new.is_counted and _lasting(old) == _lasting(new)):
+def _progressed(record: AdmissionRecord | None, old: MemberPod, new: MemberPod) -> bool:
+    """Whether a pod of an admitted group was ungated, bound or started, and nothing else."""
+    if record is None or record.stage is not AdmissionState.OPEN:
         return False
-    if (
-        record is None
-        or record.stage is not AdmissionState.OPEN
-        or len(record.gangs) > 1
-        or record.how is AdmissionMode.NATIVE
-    ):
+    if len(record.gangs) > 1 or record.how is AdmissionMode.NATIVE:
+        return False
+    if not (old.is_counted and new.is_counted) or _fixed_facts(old) != _fixed_facts(new):
         return False
     return new.bound >= old.bound and new.gated <= old.gated
 
 
-def can_wait(
-    record: AdmissionRecord | None, parts: PodGroupEntry, old: MemberPod | None, new: MemberPod | None
-) -> bool:
-    """Whether there is nothing to be done about a group that has come on: its minimum is not bound by that."""
-    newly = new is not None and new.bound and not (old is not None and old.bound)
-    return record is None or not newly or record.satisfied is not None or parts.bound_count < record.minimum
-
-
-def scheduling_facts(member: MemberPod | None) -> object:
-    """All of a member that can make a difference to opening; many of its events are about something else."""
-    if member is None:
+def _scheduling_facts(pod: MemberPod | None) -> object:
+    """All of a pod that admission depends on; many events of a pod are about something else."""
+    if pod is None:
         return None
     return (
-        member.uid,
-        member.is_counted,
-        member.bound,
-        member.gated,
-        member.generation,
-        member.foreign_gates,
-        member.membership,
-        member.shape,
-        member.unsupported,
-        member.barrier,
-        member.priority,
-        member.native,
-        member.deleting,
-        member.phase in ("Succeeded", "Failed"),
+        _fixed_facts(pod),
+        pod.is_counted,
+        pod.bound,
+        pod.gated,
+        pod.generation,
+        pod.deleting,
+        pod.phase in ("Succeeded", "Failed"),
     )
 
 
-def _lasting(member: MemberPod) -> object:
-    """What stays the same while a pod is opened, bound and run."""
+def _fixed_facts(pod: MemberPod) -> object:
+    """What stays the same while a pod is ungated, bound and run."""
     return (
-        member.uid,
-        member.membership,
-        member.shape,
-        member.unsupported,
-        member.barrier,
-        member.priority,
-        member.native,
-        member.foreign_gates,
-        member.eviction_mark,
+        pod.uid,
+        pod.membership,
+        pod.shape,
+        pod.unsupported,
+        pod.barrier,
+        pod.priority,
+        pod.native,
+        pod.foreign_gates,
+        pod.eviction_mark,
     )

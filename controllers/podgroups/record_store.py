@@ -1,20 +1,19 @@
-"""Keeps the record of each group: on its PodGroup, else in a ConfigMap, changed by compare-and-swap only (G3).
+"""Compare-and-swap store of admission records: on the group's PodGroup, else in a ConfigMap (G3).
 
-The write is the decision. Everything here may be interrupted anywhere: a successor finds either the old record or the
-new one. Where an answer is lost, or somebody else has written to the object meanwhile, the API is asked what stands.
+The write is the admission. It may be interrupted anywhere: a successor finds either the old record or the new one.
+Where an answer is lost, or another client has written to the object, the object is read again.
 """
 
 import asyncio
 from collections.abc import Iterable
 from contextlib import aclosing
-from typing import Final, Protocol
+from typing import Any, Final, Protocol
 
 import msgspec
 import structlog
 
-from controllers.podgroups import record_object
-from controllers.podgroups.record_object import RecordObject
 from jobset_gate import names
+from jobset_gate.errors import Malformed
 from jobset_gate.kube.client import Client, PatchType
 from jobset_gate.kube.errors import (
     AlreadyExists,
@@ -30,6 +29,7 @@ from jobset_gate.kube.errors import (
     Unreachable,
 )
 from jobset_gate.kube.resources import CONFIGMAPS, POD_GROUPS, Resource
+from jobset_gate.podgroups import decode_records
 from jobset_gate.podgroups import record as records
 from jobset_gate.podgroups.label import group_label
 from jobset_gate.podgroups.model import PodGroupKey
@@ -39,187 +39,236 @@ from jobset_gate.runtime.paging import ListScope, list_objects
 from jobset_gate.runtime.workqueue import Requeue
 
 RELIST_SECONDS: Final = 2.0
-"""Seconds until a list that has failed is begun anew."""
+"""Until a failed list is repeated."""
 
 MAX_WRITE_ATTEMPTS: Final = 5
-"""At one write, where all that others have changed is something else on the object: a status, a label."""
+"""Of one write, while other clients change other fields of the object."""
 
 _log = structlog.get_logger(__name__)
 
 
 class OutcomeUnknown(KubeError):
-    """Nobody knows whether a write has landed: its answer is missing, and what stands could not be read either."""
+    """A write has no answer, and the object cannot be read either."""
 
-    def __init__(self, key: PodGroupKey, home: RecordRef, why: object) -> None:
+    def __init__(self, key: PodGroupKey, ref: RecordRef, why: object) -> None:
         super().__init__(f"the record of group {key.path} may or may not have been written: {why}")
-        self.key, self.home = key, home
+        self.key, self.ref = key, ref
 
 
 class RecordObserver(Protocol):
-    """Who is told what our reads and writes show, ahead of the watch."""
+    """Gets what reads and writes of the store have returned, ahead of the informers."""
 
-    def record_observed(self, key: PodGroupKey, home: RecordRef, record: AdmissionRecord | None) -> None:
-        """The group's home is in this version by now, with this record on it."""
+    def record_observed(self, key: PodGroupKey, ref: RecordRef, record: AdmissionRecord | None) -> None:
+        """The group's record object has this version, with this record."""
 
-    def record_object_gone(self, key: PodGroupKey, home: RecordRef) -> None:
-        """This home is gone."""
+    def record_object_gone(self, key: PodGroupKey, ref: RecordRef) -> None:
+        """The record object is gone."""
+
+
+class _Meta(msgspec.Struct, frozen=True, rename="camel"):
+    name: str = ""
+    namespace: str = ""
+    uid: str = ""
+    resource_version: str = ""
+    annotations: dict[str, str] | None = None
+
+
+class _StoredObject(msgspec.Struct, frozen=True):
+    """A PodGroup or ConfigMap, as far as it stores a record. `api`: the PodGroup's API group, "" for a ConfigMap."""
+
+    metadata: _Meta = _Meta()
+    data: dict[str, str] | None = None
+
+    def ref(self, api: str) -> RecordRef:
+        meta = self.metadata
+        return RecordRef(
+            api=api, namespace=meta.namespace, name=meta.name, uid=meta.uid, resource_version=meta.resource_version
+        )
+
+    def record_text(self, api: str) -> str:
+        """The stored record; "" for none."""
+        if api:
+            return (self.metadata.annotations or {}).get(names.POD_GROUP_RECORD, "")
+        return (self.data or {}).get(names.KEY_RECORD, "")
 
 
 class RecordStore:
-    """The homes of all groups."""
+    """Records of all groups in a namespace; None: in all."""
 
-    def __init__(self, client: Client, index: RecordObserver, namespace: str | None = None) -> None:
-        """`namespace`: the only one in which groups are kept; None: all."""
-        self._client, self._index, self._namespace = client, index, namespace
+    def __init__(self, client: Client, observer: RecordObserver, namespace: str | None = None) -> None:
+        self._client, self._observer, self._namespace = client, observer, namespace
 
     async def write_record(self, seen: GroupSnapshot, record: AdmissionRecord) -> None:
-        """Makes this the record of the group, if what is there is still what was seen.
+        """Stores this record, if what is stored is still what the snapshot shows.
 
-        Raises LookAgain where somebody else was faster, what a failing write raises that has surely not landed, and
-        InDoubt where nobody knows.
+        Raises Requeue on a conflict, the client's error if the write has surely failed, else OutcomeUnknown.
         """
-        if seen.record_ref is None:
+        ref = seen.record_ref
+        if ref is None:
             await self._create(seen, record)
             return
-        home = seen.record_ref
-        text = records.encode_record(msgspec.structs.replace(record, home_uid=home.uid if home.api else ""))
+        text = records.encode_record(msgspec.structs.replace(record, home_uid=ref.uid if ref.api else ""))
         for _ in range(MAX_WRITE_ATTEMPTS):
             try:
                 stored = await self._client.patch(
-                    record_object.resource_of(home),
-                    home.name,
-                    home.namespace,
-                    body=record_object.record_patch(home, text),
+                    _resource_of(ref),
+                    ref.name,
+                    ref.namespace,
+                    body=_patch(ref, text),
                     patch=PatchType.MERGE,
-                    type=RecordObject,
+                    type=_StoredObject,
                 )
             except (Conflict, Invalid, NotFound, Unreachable, InvalidResponse, ServerError, Throttled) as error:
-                # It may have landed all the same, and it may be another field that has changed.
-                again = await self._again(seen, home, text, error)
-                if again is None:
+                # The write may have landed all the same, or another field may have changed.
+                retry = await self._after_failure(seen, ref, text, error)
+                if retry is None:
                     return
-                home = again
+                ref = retry
                 continue
-            self._saw(seen.group.key, home.api, stored)
+            self._observe(seen.group.key, ref.api, stored)
             return
-        raise Requeue(f"the record of group {seen.group.key.path} does not hold still")
+        raise Requeue(f"the record object of group {seen.group.key.path} keeps changing")
 
-    async def reread_record(self, doubt: OutcomeUnknown) -> None:
-        """Reads what stands by now, and tells the index."""
-        await self._look(doubt.key, doubt.home)
+    async def reread_record(self, unknown: OutcomeUnknown) -> None:
+        """Reads the record object again, and reports it to the observer."""
+        await self._read(unknown.key, unknown.ref)
 
-    async def delete_record(self, key: PodGroupKey, home: RecordRef) -> None:
+    async def delete_record(self, key: PodGroupKey, ref: RecordRef) -> None:
         """Deletes the ConfigMap of a group that is gone."""
         try:
             await self._client.delete(
-                CONFIGMAPS, home.name, home.namespace, uid=home.uid, resource_version=home.resource_version
+                CONFIGMAPS, ref.name, ref.namespace, uid=ref.uid, resource_version=ref.resource_version
             )
         except Conflict as changed:
-            await self._look(key, home)
-            raise Requeue(f"the ConfigMap {home.name} was changed meanwhile") from changed
+            await self._read(key, ref)
+            raise Requeue(f"the ConfigMap {ref.name} has changed") from changed
         except NotFound:
             pass
-        self._index.record_object_gone(key, home)
+        self._observer.record_object_gone(key, ref)
 
     async def load_records(self, apis: Iterable[str]) -> None:
-        """Reads all records as they stand now, ahead of the watches.
+        """Lists all records, ahead of the informers: those of a standby may lag behind the last leader's admissions.
 
-        Whoever begins to lead may know less than the last leader has decided: a standby's watches lag. It is often the
-        trouble of an API server that makes another lead, so this is tried until it succeeds.
+        Retries until it succeeds: trouble of the API server is often what made this replica the leader.
         """
         for resource in (CONFIGMAPS, *(POD_GROUPS[api] for api in apis)):
             while True:
                 try:
-                    await self._read(resource)
+                    await self._list(resource)
                 except NotFound:
-                    break  # that kind is not installed
+                    break  # the CRD is not installed
                 except (ApiError, InvalidResponse, Unreachable) as error:
-                    _log.warning("records not read", kind=resource.plural, group=resource.group, error=str(error))
+                    _log.warning("records not listed", kind=resource.plural, group=resource.group, error=str(error))
                     await asyncio.sleep(RELIST_SECONDS)
                 else:
                     break
 
-    async def _read(self, resource: Resource) -> None:
+    async def _list(self, resource: Resource) -> None:
         selector = f"{names.POD_GROUP_RECORD}={names.POD_GROUP_RECORD_VALUE}" if resource == CONFIGMAPS else ""
-        async with aclosing(
-            list_objects(self._client, ListScope(resource, self._namespace, selector), RecordObject)
-        ) as listed:
+        scope, api = ListScope(resource, self._namespace, selector), resource.group
+        async with aclosing(list_objects(self._client, scope, _StoredObject)) as listed:
             async for stored in listed:
-                self._learn(resource.group, stored)
-
-    def _learn(self, api: str, stored: RecordObject) -> None:
-        home = record_object.ref_of(api, stored)
-        record = record_object.parsed_record(record_object.record_text(home, stored))
-        for key, _ in () if record is None else record.gangs:
-            if (key.namespace, key.name if api else names.POD_GROUP_CONFIG_MAP_PREFIX + group_label(key)) == (
-                home.namespace,
-                home.name,
-            ):
-                self._index.record_observed(key, home, record)
+                ref, record = stored.ref(api), parse_stored(stored.record_text(api))
+                for key, _ in () if record is None else record.gangs:
+                    if (key.namespace, key.name if api else _config_map_name(key)) == (ref.namespace, ref.name):
+                        self._observer.record_observed(key, ref, record)
 
     async def _create(self, seen: GroupSnapshot, record: AdmissionRecord) -> None:
         key, text = seen.group.key, records.encode_record(msgspec.structs.replace(record, home_uid=""))
         if seen.group.pod_group_missing:
-            raise Requeue(f"group {key.path} has nothing to be recorded on")
-        name = names.POD_GROUP_CONFIG_MAP_PREFIX + group_label(key)
-        home = RecordRef(api="", namespace=key.namespace, name=name, uid="", resource_version="")
+            raise Requeue(f"group {key.path} has no object for its record")
+        body = _config_map(key, text)
         try:
-            stored = await self._client.create(
-                CONFIGMAPS, record_object.record_config_map(key, name, text), key.namespace, type=RecordObject
-            )
+            stored = await self._client.create(CONFIGMAPS, body, key.namespace, type=_StoredObject)
         except (AlreadyExists, Unreachable, InvalidResponse, ServerError) as error:
-            # Ours whose answer was lost, from before a crash, or that of the winner of a race: the API knows.
-            found = await self._surely(key, home)
-            if found is None or record_object.record_text(home, found) != text:
-                raise Requeue(f"the ConfigMap {name} was there already, or was not made") from error
+            # Our own whose answer was lost, one from before a crash, or that of another client.
+            ref = RecordRef(api="", namespace=key.namespace, name=_config_map_name(key), uid="", resource_version="")
+            found = await self._read_surely(key, ref)
+            if found is None or found.record_text("") != text:
+                raise Requeue(f"the ConfigMap {ref.name} exists already, or was not created") from error
             return
-        self._saw(key, "", stored)
+        self._observe(key, "", stored)
 
-    async def _again(self, seen: GroupSnapshot, home: RecordRef, text: str, error: Exception) -> RecordRef | None:
-        """The home at which the write is to be tried again; None: it has landed."""
+    async def _after_failure(
+        self, seen: GroupSnapshot, ref: RecordRef, text: str, error: Exception
+    ) -> RecordRef | None:
+        """The version to retry a failed write with; None: it has landed."""
         key = seen.group.key
-        found = await self._surely(key, home)
-        if found is None or found.metadata.uid != home.uid:
-            raise Requeue(f"what group {key.path} is recorded on is gone") from error
-        stands = record_object.record_text(home, found)
-        if stands == text:
+        found = await self._read_surely(key, ref)
+        if found is None or found.metadata.uid != ref.uid:
+            raise Requeue(f"the record object of group {key.path} is gone") from error
+        stored = found.record_text(ref.api)
+        if stored == text:
             return None
-        if (stands and record_object.parsed_record(stands) is None) or record_object.record_as_read_by(
-            stands, key
+        record = parse_stored(stored)
+        if (stored and record is None) or (
+            None if record is None else records.latest_record(key, record)
         ) != seen.record:
-            raise Requeue(f"the record of group {key.path} was changed by somebody else") from error
+            raise Requeue(f"another client has changed the record of group {key.path}") from error
         if not isinstance(error, Conflict | NotFound):
-            # It has not landed, and the API server is in trouble, or the object takes no record: not at once again.
-            raise error
+            raise error  # the server is in trouble, or the object takes no record: no retry at once
         _log.debug("record written again", group=key.path, why=str(error))
-        return record_object.ref_of(home.api, found)
+        return found.ref(ref.api)
 
-    async def _surely(self, key: PodGroupKey, home: RecordRef) -> RecordObject | None:
-        """The same after a write of which it is not known whether it has landed."""
+    async def _read_surely(self, key: PodGroupKey, ref: RecordRef) -> _StoredObject | None:
+        """Reads the object after a write with an unknown outcome."""
         try:
-            return await self._look(key, home)
+            return await self._read(key, ref)
         except NotLeader:
             raise
         except KubeError as unread:
-            raise OutcomeUnknown(key, home, unread) from unread
+            raise OutcomeUnknown(key, ref, unread) from unread
 
-    async def _look(self, key: PodGroupKey, home: RecordRef) -> RecordObject | None:
-        """The home as it stands in the API now."""
+    async def _read(self, key: PodGroupKey, ref: RecordRef) -> _StoredObject | None:
         try:
-            found = await self._client.get(
-                record_object.resource_of(home), home.name, home.namespace, type=RecordObject
-            )
+            found = await self._client.get(_resource_of(ref), ref.name, ref.namespace, type=_StoredObject)
         except NotFound:
-            self._index.record_object_gone(key, home)
+            self._observer.record_object_gone(key, ref)
             return None
-        self._saw(key, home.api, found)
+        self._observe(key, ref.api, found)
         return found
 
-    def _saw(self, key: PodGroupKey, api: str, stored: RecordObject) -> None:
-        home = record_object.ref_of(api, stored)
-        text, record = (
-            record_object.record_text(home, stored),
-            record_object.parsed_record(record_object.record_text(home, stored)),
-        )
-        if record is not None or not text:  # else the watch tells what is wrong with it
-            self._index.record_observed(key, home, record)
+    def _observe(self, key: PodGroupKey, api: str, stored: _StoredObject) -> None:
+        text = stored.record_text(api)
+        record = parse_stored(text)
+        if record is not None or not text:  # the informer reports what is wrong with any other text
+            self._observer.record_observed(key, stored.ref(api), record)
+
+
+def parse_stored(text: str) -> AdmissionRecord | None:
+    """A stored record; None where there is none, or the text is none of ours."""
+    try:
+        return records.decode_record(text) if text else None
+    except Malformed:
+        return None
+
+
+def _resource_of(ref: RecordRef) -> Resource:
+    return POD_GROUPS[ref.api] if ref.api else CONFIGMAPS
+
+
+def _config_map_name(key: PodGroupKey) -> str:
+    return names.POD_GROUP_CONFIG_MAP_PREFIX + group_label(key)
+
+
+def _patch(ref: RecordRef, text: str) -> dict[str, Any]:
+    """UID and resourceVersion make the merge patch a compare-and-swap."""
+    meta: dict[str, Any] = {"uid": ref.uid, "resourceVersion": ref.resource_version}
+    if ref.api:
+        return {"metadata": meta | {"annotations": {names.POD_GROUP_RECORD: text}}}
+    return {"metadata": meta, "data": {names.KEY_RECORD: text}}
+
+
+def _config_map(key: PodGroupKey, text: str) -> dict[str, Any]:
+    return {
+        "metadata": {
+            "name": _config_map_name(key),
+            "namespace": key.namespace,
+            "labels": {
+                names.POD_GROUP_RECORD: names.POD_GROUP_RECORD_VALUE,
+                names.MANAGED_BY_LABEL: names.PROGRAM,
+            },
+            "annotations": {names.POD_GROUP_KEY: decode_records.text_of(key)},
+        },
+        "data": {names.KEY_RECORD: text},
+    }

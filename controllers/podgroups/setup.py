@@ -1,45 +1,51 @@
-"""All that keeps pod groups, as one part of the controller: its informers, its workers, its metrics."""
+"""Constructs the controllers of pod groups: caches, writers, scheduler, reconciler, status."""
 
-from collections.abc import Callable, Coroutine, Sequence
+from collections.abc import Callable, Coroutine, Mapping, Sequence
 from dataclasses import dataclass
+from functools import partial
 from typing import Any, Final
 
-import structlog
 from prometheus_client import CollectorRegistry
 
-from controllers.podgroups import crds
-from controllers.podgroups import informers as watches
+from controllers.podgroups import crds, informers
 from controllers.podgroups.cache import PodGroupCache
-from controllers.podgroups.capacity_reader import OwnerCapacityReader
-from controllers.podgroups.coalesce import Leisure
 from controllers.podgroups.crds import PodGroupCrdReconciler
-from controllers.podgroups.evictor import Evictor
-from controllers.podgroups.inflight import ADMISSION_WRITES
+from controllers.podgroups.deadline import SchedulingDeadline
+from controllers.podgroups.eviction import EvictionReconciler
+from controllers.podgroups.evictor import Evictor, ResumeSweeper
+from controllers.podgroups.inflight import CONCURRENT_WRITES, InflightAdmissions, admission_mode
 from controllers.podgroups.metrics import PodGroupMetrics
 from controllers.podgroups.native import NativePodGroups
-from controllers.podgroups.owner_capacity import OwnerCapacities
+from controllers.podgroups.owners import OwnerCapacities, OwnerCapacityReader
+from controllers.podgroups.pending import PendingQueue
+from controllers.podgroups.predicates import Effect
 from controllers.podgroups.reconciler import PodGroupReconciler
 from controllers.podgroups.record_store import RecordStore
-from controllers.podgroups.resume_sweeper import ResumeSweeper
 from controllers.podgroups.scheduler import PodGroupScheduler
-from controllers.podgroups.status import STATUS_WORKERS, PodGroupStatusWorker
-from controllers.podgroups.status_reporter import StatusReporter
+from controllers.podgroups.status import (
+    STATUS_WORKERS,
+    WRITE_BURST,
+    WRITES_PER_SECOND,
+    PodGroupEventWriter,
+    PodGroupStatusReconciler,
+)
+from controllers.podgroups.status_writer import PodGroupStatusWriter
 from controllers.podgroups.ungater import Ungater
 from jobset_gate.barrier.model import JobSetSeen
 from jobset_gate.kube.client import Client
 from jobset_gate.podgroups import barrier_preconditions, quota
-from jobset_gate.podgroups.candidate import Hold
+from jobset_gate.podgroups.candidate import CapacityCheck
 from jobset_gate.podgroups.crds import needed_crds
 from jobset_gate.podgroups.evaluate import GroupEvaluator
-from jobset_gate.podgroups.model import PodGroupKey
-from jobset_gate.podgroups.owner_capacity import OwnerCapacity
+from jobset_gate.podgroups.model import FLAVOR_OF, POD_GROUP_APIS, PodGroupKey
 from jobset_gate.podgroups.preconditions import GroupReason
 from jobset_gate.podgroups.snapshot import GroupSnapshot
-from jobset_gate.runtime.clock import monotonic
+from jobset_gate.podgroups.status import GroupStatus, group_status
 from jobset_gate.runtime.controller import Controller, ControllerMetrics
 from jobset_gate.runtime.decoder import OnWatchProblem
 from jobset_gate.runtime.informer import AnyInformer
 from jobset_gate.runtime.metrics import RuntimeMetrics
+from jobset_gate.runtime.rate_limiter import RateLimiter
 from jobset_gate.runtime.workqueue import LeaderGatedQueue, WorkQueue
 from jobset_gate.settings import Groups as GroupSettings
 from jobset_gate.settings import Native
@@ -47,212 +53,248 @@ from jobset_gate.settings import Native
 Runnable = Callable[[], Coroutine[Any, Any, None]]
 
 WORKERS: Final = 16
-"""Groups dealt with at once."""
 
-EVENT_DELAY_SECONDS: Final = 0.1
-"""Seconds within which a group is looked at of which a watch has told something: with all else that is told of it."""
+REQUEUE_DELAY: Final = {
+    Effect.MINIMUM_BOUND: 0.0,
+    Effect.CHANGED: 0.1,
+    Effect.DETAIL: 0.8,
+    Effect.GATHERING: 0.8,
+    Effect.PROGRESS: 0.8,
+    Effect.RECORDED: 0.8,
+}
+"""Seconds in which changes of a group are gathered before it is reconciled."""
 
-_log = structlog.get_logger(__name__)
-
-
-def max_connections(settings: GroupSettings) -> int:
-    """To the API server, for all that may be under way at once."""
-    return settings.gate_concurrency + WORKERS + ADMISSION_WRITES + STATUS_WORKERS
+LAZY: Final = (Effect.GATHERING, Effect.PROGRESS)
+"""No admission can follow from these alone."""
 
 
 @dataclass(frozen=True, slots=True)
 class PodGroupDependencies:
-    """What the part needs of the controller around it."""
+    """What the manager provides."""
 
     client: Client
     writer: Client
-    """Asks before each write whether this process still leads."""
+    """Checks before each write that this process leads."""
     namespace: str | None
     clock: Callable[[], float]
+    """Unix time."""
     registry: CollectorRegistry
-    plumbing: RuntimeMetrics
+    runtime: RuntimeMetrics
     metrics: ControllerMetrics
     on_problem: OnWatchProblem
     keep_crds: bool = True
-    """Whether the CRDs of PodGroups are made and updated."""
+    """Create and update the CRDs of PodGroups."""
     jobset: Callable[[str, str], JobSetSeen | None] = lambda _, __: None
     """A gated JobSet by namespace and name."""
 
 
-class PodGroupControllers:
-    """Pod groups. `informers` run on every replica, `works` on the leader only."""
+@dataclass(frozen=True, slots=True)
+class _Base:
+    """What all parts share, and what acts on the API server but for status."""
 
-    def __init__(self, settings: GroupSettings, around: PodGroupDependencies) -> None:
-        self._settings, self._around = settings, around
-        self._queue: WorkQueue[PodGroupKey] = around.plumbing.new_queue("group")
-        self._words: WorkQueue[PodGroupKey] = around.plumbing.new_queue("group-status")
-        self._creators: dict[PodGroupKey, tuple[OwnerCapacity, ...]] = {}
-        self.measures = PodGroupMetrics(around.registry, around.clock)
-        self._duty = LeaderGatedQueue(self._queue)
-        self._goes_on, self._gathers = Leisure(self._duty.add), Leisure(self._look_again)
-        self.index = PodGroupCache(
-            self._heard,
-            self._changed,
-            settings,
-            gathers=self._gathers.later,
-            goes_on=self._goes_on.later,
-            met=self._duty.add,
-            placed=lambda key: self._opener.mark_progress(key),  # noqa: PLW0108 - there is none yet
-        )
-        self._kinds: list[AnyInformer] = watches.informers(
-            around.client, self.index, settings, namespace=around.namespace, on_problem=around.on_problem
-        )
-        self.crd_keeper = PodGroupCrdReconciler(around.writer)
-        self._rollbacks = Evictor(around.writer, wall=around.clock)
-        self._resumption = ResumeSweeper(self.index, self._rollbacks, around.namespace)
-        self._records = RecordStore(around.writer, self.index, around.namespace)
-        self._native = NativePodGroups(around.writer, self._look_at_all) if settings.native is Native.ON else None
-        self._opener = self._make_opener()
-        self._gates = Ungater(
-            around.writer, around.clock, concurrency=settings.gate_concurrency, sent=self.measures.count_ungating
-        )
-        self._heralds = PodGroupStatusWorker(
-            around.writer.without_retries(),
-            self._words,
-            clock=around.clock,
-            failed=around.metrics.errors.labels("group-status").inc,
-            patience=monotonic,
-        )
-        self._talk = StatusReporter(
-            self._opener.why_pending, self._heralds, self.measures, clock=around.clock, jobset=around.jobset
-        )
-        self._reconciler = self._make_reconciler()
-        self._loop = Controller("group", self._queue, self._reconcile, around.metrics, workers=WORKERS)
-        self._word_loop = Controller(
-            "group-status", self._words, self._heralds.reconcile, around.metrics, workers=STATUS_WORKERS
-        )
-        self._crds: WorkQueue[str] = around.plumbing.new_queue("podgroup-crd")
-        self._crd_loop = Controller("podgroup-crd", self._crds, self.crd_keeper.reconcile, around.metrics, workers=1)
-        self._crd_informers = crds.informers(around.client, self._crd_names(), self._crds.add, around.on_problem)
-        self.measures.read_held_pods_from(self._held)
-        self.measures.read_waits_from(self._opener.waiting_since)
+    settings: GroupSettings
+    around: PodGroupDependencies
+    metrics: PodGroupMetrics
+    cache: PodGroupCache
+    queue: LeaderGatedQueue[PodGroupKey]
+    store: RecordStore
+    ungater: Ungater
+    evictor: Evictor
+    capacities: OwnerCapacities
+    native: NativePodGroups | None
+
+    @property
+    def check(self) -> CapacityCheck:
+        """Groups that kube-scheduler places as a whole need no reserved room."""
+        return CapacityCheck.OFF if self.native is not None else self.settings.capacity_check
+
+
+@dataclass(frozen=True, slots=True)
+class PodGroupControllers:
+    """Informers run on every replica, runnables on the leader only."""
+
+    cache: PodGroupCache
+    pending: PendingQueue
+    group_informers: Sequence[AnyInformer]
+    crd_informers: Sequence[AnyInformer]
+    runnables: Sequence[Runnable]
+    health_checks: Sequence[Callable[[], str]]
 
     @property
     def informers(self) -> Sequence[AnyInformer]:
         """What every replica runs."""
-        return *self._kinds, *self._crd_informers
-
-    @property
-    def runnables(self) -> Sequence[Runnable]:
-        """What the leader runs."""
-        native = () if self._native is None else (self._native.run,)
-        return (
-            self._opener.run,
-            self._gates.run,
-            self._keep,
-            self._word_loop.run,
-            self._look_after_crds,
-            self._resumption.run,
-            *native,
-        )
-
-    @property
-    def health_checks(self) -> Sequence[Callable[[], str]]:
-        """Who is asked whether the workers work."""
-        return self._loop.health_error, self._word_loop.health_error, self._crd_loop.health_error
-
-    def why_pending(self, key: PodGroupKey) -> Hold | GroupReason | None:
-        """What holds a group up, by the opener; None: nothing that is known, or this process does not lead."""
-        return self._opener.why_pending(key)
+        return *self.group_informers, *self.crd_informers
 
     def not_synced(self) -> str:
-        """What has not been listed yet and why; "" if nothing is missing."""
-        return watches.not_synced(self._kinds)
+        """What is not listed yet and why; "" if nothing is missing."""
+        return informers.not_synced(self.group_informers)
 
     async def wait_for_sync(self) -> None:
-        """Returns once the caches are full; a kind that is not installed is not waited for."""
-        await watches.wait_for_sync(self._kinds)
+        """Returns when the caches are full; a CRD that is not installed is not waited for."""
+        await informers.wait_for_sync(self.group_informers)
 
-    async def _look_after_crds(self) -> None:
-        for name in self._crd_names():
-            self._crds.add(name)  # no watch tells of one that is not there
-        await self._crd_loop.run()
 
-    async def _keep(self) -> None:
-        self._duty.start(self.index.keys)
-        await self._loop.run()
+def max_connections(settings: GroupSettings) -> int:
+    """To the API server at once."""
+    return settings.gate_concurrency + WORKERS + CONCURRENT_WRITES + STATUS_WORKERS
 
-    # --- Details -----------------------------------------------------------------------------------------------------
 
-    def _make_opener(self) -> PodGroupScheduler:
-        settings = self._settings
-        outlook = GroupEvaluator(
-            self.index.snapshot,
-            self.index.groups(),
-            across_namespaces=settings.across_namespaces,
-            creators=self._creators,
-            short_of_quota=self._short_of_quota,
-            barred=self._barred,
-            trouble=self.crd_keeper.problems,
-        )
-        return PodGroupScheduler(
-            index=self.index,
-            outlook=outlook,
-            records=self._records,
-            settings=settings,
-            now=self._around.clock,
-            told=self._duty.add,
-            measured=self.measures.observe_cycle,
-            opened=self.measures.observe_admission,
-        )
+def setup_pod_groups(settings: GroupSettings, around: PodGroupDependencies) -> PodGroupControllers:
+    """All parts, in the order in which they depend on each other."""
+    queue: WorkQueue[PodGroupKey] = around.runtime.new_queue("group")
+    status_queue: WorkQueue[PodGroupKey] = around.runtime.new_queue("group-status")
+    crd_queue: WorkQueue[str] = around.runtime.new_queue("podgroup-crd")
+    crd_reconciler = PodGroupCrdReconciler(around.writer)
+    base = make_base(settings, around, LeaderGatedQueue(queue))
+    pending = make_pending(base, crd_reconciler.problems)
+    scheduler = make_scheduler(base, pending)
+    reconciler, eviction = make_reconciler(base, pending)
+    status = make_status(base, pending, eviction)
+    base.cache.subscribe(partial(_on_change, base.queue, pending))
+    base.metrics.read_held_pods_from(base.cache.count_gated_pods)
+    base.metrics.read_waits_from(pending.waiting_since)
 
-    def _make_reconciler(self) -> PodGroupReconciler:
-        return PodGroupReconciler(
-            index=self.index,
-            records=self._records,
-            gates=self._gates,
-            rollbacks=self._rollbacks,
-            native=self._native,
-            makers=OwnerCapacities(
-                OwnerCapacityReader(self._around.client), self._creators, self._opener.mark_dirty, self._around.clock
-            ),
-            now=self._around.clock,
-            wake=self._duty.add,
-            look=self._opener.mark_dirty,
-            quiet=self._talk.quiet_seconds,
-            spoken=self._talk.report_group,
-            forgotten=self._talk.forget_group,
-            satisfied=self.measures.observe_satisfied,
-            rolled_back=self.measures.count_eviction,
-            makes_way=self._opener.must_yield,
-        )
+    async def reconcile(key: PodGroupKey) -> float | None:
+        requeue_after = await reconciler.reconcile(key)
+        status_queue.add(key)  # its worker reads the group when its turn has come
+        return requeue_after
 
-    def _crd_names(self) -> tuple[str, ...]:
-        return needed_crds(self._settings.ways) if self._around.keep_crds else ()
+    groups = Controller("group", queue, reconcile, around.metrics, workers=WORKERS)
+    statuses = Controller("group-status", status_queue, status.reconcile, around.metrics, workers=STATUS_WORKERS)
+    crd_controller = Controller("podgroup-crd", crd_queue, crd_reconciler.reconcile, around.metrics, workers=1)
+    crd_names = needed_crds(settings.ways) if around.keep_crds else ()
+    apis = sorted({api for it in settings.ways for api in POD_GROUP_APIS[FLAVOR_OF[it]]})
 
-    def _heard(self, key: PodGroupKey) -> None:
-        self._duty.add_after(key, EVENT_DELAY_SECONDS)
+    async def run_scheduler() -> None:
+        await base.store.load_records(apis)
+        await scheduler.run()
 
-    def _look_again(self, key: PodGroupKey) -> None:
-        self._opener.mark_dirty(key)
-        self._goes_on.later(key)  # unless the opener has found other words for it before
+    async def run_groups() -> None:
+        base.queue.start(base.cache.keys)
+        await groups.run()
 
-    async def _reconcile(self, key: PodGroupKey) -> float | None:
-        self._goes_on.not_needed(key)
-        return await self._reconciler.reconcile(key)
+    async def run_crds() -> None:
+        for name in crd_names:
+            crd_queue.add(name)  # an informer does not report that a CRD is missing
+        await crd_controller.run()
 
-    def _changed(self, key: PodGroupKey | None) -> None:
-        if key is not None:
-            self._gathers.not_needed(key)
-        self._opener.mark_dirty(key)
+    sweeper = ResumeSweeper(base.cache, base.evictor, around.namespace)
+    native = () if base.native is None else (base.native.run,)
+    return PodGroupControllers(
+        cache=base.cache,
+        pending=pending,
+        group_informers=informers.informers(
+            around.client, base.cache, settings, namespace=around.namespace, on_problem=around.on_problem
+        ),
+        crd_informers=crds.informers(around.client, crd_names, crd_queue.add, around.on_problem),
+        runnables=(run_scheduler, base.ungater.run, run_groups, statuses.run, run_crds, sweeper.run, *native),
+        health_checks=(groups.health_error, statuses.health_error, crd_controller.health_error),
+    )
 
-    def _short_of_quota(self, seen: GroupSnapshot) -> str:
-        return quota.quota_shortage(seen, self.index.quotas(seen.group.key.namespace))
 
-    def _barred(self, seen: GroupSnapshot) -> GroupReason | None:
-        held = None if self._native is None else self._native.why_held(seen)
-        return held or barrier_preconditions.barrier_hold(seen, self._around.jobset)
+def make_base(settings: GroupSettings, around: PodGroupDependencies, queue: LeaderGatedQueue[PodGroupKey]) -> _Base:
+    """The cache, and what acts on the API server."""
+    cache, metrics = PodGroupCache(settings), PodGroupMetrics(around.registry, around.clock)
+    outcomes = metrics.count_ungating
+    return _Base(
+        settings=settings,
+        around=around,
+        metrics=metrics,
+        cache=cache,
+        queue=queue,
+        store=RecordStore(around.writer, cache, around.namespace),
+        ungater=Ungater(around.writer, around.clock, concurrency=settings.gate_concurrency, on_outcome=outcomes),
+        evictor=Evictor(around.writer, wall=around.clock),
+        capacities=OwnerCapacities(OwnerCapacityReader(around.client), around.clock),
+        native=NativePodGroups(around.writer) if settings.native is Native.ON else None,
+    )
 
-    def _look_at_all(self) -> None:
-        known = self.index.keys()
-        for key in known:
-            self._opener.mark_dirty(key)
 
-    def _held(self) -> int:
-        seen = map(self.index.snapshot, self.index.keys())
-        return sum(it.gated for group in seen if group is not None for it in group.members)
+def make_pending(base: _Base, crd_problems: Mapping[str, str]) -> PendingQueue:
+    """The queue of pending groups, with all that an evaluation reads."""
+    cache, native = base.cache, base.native
+
+    def short_of_quota(seen: GroupSnapshot) -> str:
+        return quota.quota_shortage(seen, cache.quotas(seen.group.key.namespace))
+
+    def barred(seen: GroupSnapshot) -> GroupReason | None:
+        held = None if native is None else native.why_held(seen)
+        return held or barrier_preconditions.barrier_hold(seen, base.around.jobset)
+
+    evaluator = GroupEvaluator(
+        cache.snapshot,
+        cache.groups(),
+        across_namespaces=base.settings.across_namespaces,
+        creators=base.capacities.known,
+        short_of_quota=short_of_quota,
+        barred=barred,
+        trouble=crd_problems,
+    )
+    return PendingQueue(cache, evaluator, base.queue.add, reserves=base.check is not CapacityCheck.OFF)
+
+
+def make_scheduler(base: _Base, pending: PendingQueue) -> PodGroupScheduler:
+    """The admission cycle, and the writes of its admissions."""
+    admissions = InflightAdmissions(
+        base.cache,
+        pending,
+        base.store,
+        mode=admission_mode(base.check, native=base.native is not None),
+        clock=base.around.clock,
+        enqueue=base.queue.add,
+        metrics=base.metrics,
+    )
+    return PodGroupScheduler(
+        base.cache,
+        pending,
+        admissions,
+        check=base.check,
+        starvation_seconds=base.settings.starvation_seconds,
+        clock=base.around.clock,
+        metrics=base.metrics,
+    )
+
+
+def make_reconciler(base: _Base, pending: PendingQueue) -> tuple[PodGroupReconciler, EvictionReconciler]:
+    """The reconciler of groups; its part for evictions knows why one is blocked."""
+    store, ungater, native, clock, enqueue = base.store, base.ungater, base.native, base.around.clock, base.queue.add
+    deadline = SchedulingDeadline(store, ungater, pending, enqueue=enqueue, clock=clock, metrics=base.metrics)
+    eviction = EvictionReconciler(
+        store, ungater, base.evictor, base.capacities, pending, native=native, enqueue=enqueue, clock=clock
+    )
+    reconciler = PodGroupReconciler(
+        base.cache, store, ungater, deadline, eviction, native=native, enqueue=enqueue, clock=clock
+    )
+    return reconciler, eviction
+
+
+def make_status(base: _Base, pending: PendingQueue, eviction: EvictionReconciler) -> PodGroupStatusReconciler:
+    """The reconciler of statuses and Events, for a queue of its own."""
+    around = base.around
+
+    def report(seen: GroupSnapshot) -> GroupStatus:
+        key, warnings = seen.group.key, barrier_preconditions.barrier_doubts(seen, around.jobset)
+        blocked = eviction.blocked.get(key, "")
+        return group_status(seen, around.clock(), pending.why_pending(key), blocked, doubts=warnings)
+
+    client, limiter = around.writer.without_retries(), RateLimiter(WRITES_PER_SECOND, WRITE_BURST)
+    return PodGroupStatusReconciler(
+        base.cache.snapshot,
+        report,
+        PodGroupStatusWriter(client, around.clock),
+        PodGroupEventWriter(client, limiter, around.clock),
+        limiter,
+        metrics=base.metrics,
+        on_error=around.metrics.errors.labels("group-status").inc,
+        clock=around.clock,
+    )
+
+
+def _on_change(
+    queue: LeaderGatedQueue[PodGroupKey], pending: PendingQueue, key: PodGroupKey | None, effect: Effect
+) -> None:
+    """Hands a change of the cache on to the reconciler and the scheduler."""
+    if key is not None:
+        queue.add_after(key, REQUEUE_DELAY[effect])
+    if effect is not Effect.DETAIL:
+        pending.mark_dirty(key, lazy=effect in LAZY)

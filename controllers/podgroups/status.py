@@ -1,129 +1,204 @@
-"""Says what there is to say of groups, in its own time: statuses and Events have a queue and workers of their own.
+"""Status and Events of pod groups, from a work queue of their own, so that a slow write delays no admission (G5).
 
-Nothing here may hold up a decision or take the API server's time from placing: writes are paced, and while a group is
-being placed nothing is written about it. Of each group only the last word is kept.
+The worker reads the group when its turn has come, so only the latest state is written, and none while pods are placed.
 """
 
 import math
-from collections.abc import Callable
+from collections.abc import Callable, Iterator
 from typing import Final
 
 import structlog
 
-from controllers.podgroups.event_writer import PodGroupEventWriter
-from controllers.podgroups.status_fields import StatusFields
+from controllers.podgroups.metrics import PodGroupMetrics
 from controllers.podgroups.status_writer import PodGroupStatusWriter
+from jobset_gate import names
 from jobset_gate.kube.client import Client
 from jobset_gate.kube.errors import ApiError, InvalidResponse, Unreachable, is_namespace_terminating
+from jobset_gate.podgroups import generation
+from jobset_gate.podgroups.event_model import GroupEvent
 from jobset_gate.podgroups.model import PodGroupKey
+from jobset_gate.podgroups.record import AdmissionState
+from jobset_gate.podgroups.snapshot import GroupSnapshot
 from jobset_gate.podgroups.status import GroupStatus
 from jobset_gate.runtime.clock import monotonic
 from jobset_gate.runtime.rate_limiter import RateLimiter
-from jobset_gate.runtime.workqueue import WorkQueue
+from jobset_gate.runtime.recorder import EventRecorder, ObjectReference
 
 STATUS_WORKERS: Final = 8
-"""Groups of which something is being said at once."""
-PLACING_QUIET_SECONDS: Final = 10.0
-"""Seconds from a decision for which nothing is said while the scheduler places the pods."""
-STATUS_RETRY_SECONDS: Final = 15.0
-"""Seconds until what could not be said is said again."""
 
 WRITES_PER_SECOND: Final = 20.0
 WRITE_BURST: Final = 40
-"""Of status and Event writes: a thousand groups that are placed at once must not take kube-scheduler's API capacity."""
+"""Of statuses and Events: a thousand groups that are placed at once must not take kube-scheduler's share of the API."""
+
+QUIET_SECONDS: Final = 10.0
+"""After an admission, in which nothing is written while the scheduler places the pods."""
+
+STATUS_RETRY_SECONDS: Final = 15.0
+
+MAX_EVENT_AGE: Final = 600.0
+"""An older fact gets no Event: another leader has written it."""
+
+EVENT_SPACING: Final = 30.0
+"""Seconds between two Events with the same reason about one group."""
+
+MAX_REMEMBERED: Final = 1000
+"""Events of one group."""
 
 _log = structlog.get_logger(__name__)
 
+_Identity = tuple[str, str, str]
+"""Of an Event: its reason, what makes it the same fact, and the UID of its object."""
 
-class PodGroupStatusWorker:
-    """What is still to be said. `failed` is told of each write that did not succeed."""
+
+class PodGroupStatusReconciler:
+    """Writes what is due of one group."""
+
+    def __init__(
+        self,
+        snapshot: Callable[[PodGroupKey], GroupSnapshot | None],
+        report: Callable[[GroupSnapshot], GroupStatus],
+        writer: PodGroupStatusWriter,
+        events: "PodGroupEventWriter",
+        limiter: RateLimiter,
+        *,
+        metrics: PodGroupMetrics,
+        on_error: Callable[[], None],
+        clock: Callable[[], float],
+    ) -> None:
+        self._snapshot, self._report, self._writer, self._events = snapshot, report, writer, events
+        self._limiter, self._metrics, self._on_error, self._clock = limiter, metrics, on_error, clock
+        self._admitted: dict[PodGroupKey, float] = {}
+        """The time of the admission that the metrics count as being placed."""
+        self._retry_at: dict[PodGroupKey, float] = {}
+
+    async def reconcile(self, key: PodGroupKey) -> float | None:
+        """Returns the seconds until something is due, if nothing changes before."""
+        wait = self._retry_at.get(key, -math.inf) - monotonic()
+        if wait > 0:
+            return wait
+        self._retry_at.pop(key, None)
+        try:
+            return await self._write(key)
+        except (ApiError, InvalidResponse, Unreachable) as error:
+            if is_namespace_terminating(error):
+                return None
+            delay = (error.retry_after if isinstance(error, ApiError) else None) or STATUS_RETRY_SECONDS
+            self._retry_at[key] = monotonic() + delay
+            self._on_error()
+            _log.warning("status not written", group=key.path, error=str(error), retry_after=delay)
+            return delay
+
+    async def _write(self, key: PodGroupKey) -> float | None:
+        seen = self._snapshot(key)
+        if seen is None:
+            self._forget_group(key)
+            return None
+        quiet, admitted_at = self._quiet_seconds(seen), 0.0 if seen.record is None else seen.record.at
+        if quiet > 0 and self._admitted.get(key) == admitted_at:
+            return quiet
+        report = self._report(seen)
+        self._metrics.observe_report(report)
+        if quiet > 0:
+            self._admitted[key] = admitted_at
+            return quiet
+        managers = self._writer.foreign_managers(report)
+        await self._events.write_events(report, managers)
+        if self._writer.due_in(report) == 0:
+            await self._limiter.acquire()
+        waits = (await self._writer.write_status(report), self._events.due_in(report, managers))
+        return min((it for it in waits if it is not None), default=None)
+
+    def _quiet_seconds(self, seen: GroupSnapshot) -> float:
+        record = seen.record
+        if record is None or record.stage is not AdmissionState.OPEN or record.satisfied is not None:
+            return 0.0
+        if generation.count_bound(seen) >= record.minimum:
+            return 0.0
+        return max(0.0, record.at + QUIET_SECONDS - self._clock())
+
+    def _forget_group(self, key: PodGroupKey) -> None:
+        self._admitted.pop(key, None)
+        self._writer.forget_group(key)
+        self._events.forget_group(key)
+        self._metrics.forget_group(key)
+
+
+class PodGroupEventWriter:
+    """Each fact once, no reason too often, nothing old. `clock`: Unix time; `monotonic` measures pauses."""
 
     def __init__(
         self,
         client: Client,
-        queue: WorkQueue[PodGroupKey],
-        *,
+        limiter: RateLimiter,
         clock: Callable[[], float],
-        failed: Callable[[], None] = lambda: None,
-        again: float = STATUS_RETRY_SECONDS,
-        patience: Callable[[], float] = monotonic,
+        monotonic: Callable[[], float] = monotonic,
     ) -> None:
-        """`clock` dates what is written, `patience` measures pauses and is a clock that nobody sets."""
-        self._queue, self._failed, self._again = queue, failed, again
-        self._clock, self._patience = clock, patience
-        pace = RateLimiter(WRITES_PER_SECOND, WRITE_BURST, patience)
-        self._statuses = PodGroupStatusWriter(client, clock, StatusFields(client, patience=patience), patience=patience)
-        self._stories = PodGroupEventWriter(client, clock, pace, patience=patience)
-        self._pace = pace
-        self._news: dict[PodGroupKey, GroupStatus] = {}
-        self._put_off: dict[PodGroupKey, float] = {}
+        self._recorder, self._limiter = EventRecorder(client, names.PROGRAM, clock), limiter
+        self._clock, self._monotonic = clock, monotonic
+        self._written: dict[PodGroupKey, set[_Identity]] = {}
+        self._last: dict[tuple[PodGroupKey, str], tuple[str, float]] = {}
+        """By reason: the last fact, and when it was written."""
 
-    def set_desired(self, report: GroupStatus) -> None:
-        """This is what there is to say of the group from now on."""
-        key = report.key
-        wait = self._rest(report) or self._due_in(report)
-        if wait is None:
-            self._news.pop(key, None)
-            return
-        self._news[key] = report
-        self._queue.add_after(key, max(wait, self._put_off.get(key, -math.inf) - self._patience()))
+    def due_in(self, report: GroupStatus, managers: tuple[str, ...] = ()) -> float | None:
+        """Seconds until an Event is due; None: none is."""
+        waits = [self._wait(report, it) for it in _events(report, managers) if self._is_new(report, it)]
+        return min(waits, default=None)
+
+    async def write_events(self, report: GroupStatus, managers: tuple[str, ...] = ()) -> None:
+        """Writes the Events that are due. `managers`: other controllers that write the status."""
+        for event in _events(report, managers):
+            if self._is_new(report, event) and self._wait(report, event) <= 0:
+                await self._write(report, event)
 
     def forget_group(self, key: PodGroupKey) -> None:
-        """Nothing is left of the group."""
-        self._news.pop(key, None)
-        self._put_off.pop(key, None)
-        self._statuses.forget_group(key)
-        self._stories.forget_group(key)
+        """Drops the state of a group that is gone."""
+        self._written.pop(key, None)
+        for known in [it for it in self._last if it[0] == key]:
+            del self._last[known]
 
-    async def reconcile(self, key: PodGroupKey) -> float | None:
-        """Says the last word on a group. Returns the seconds after which to come back, if there is more to say."""
-        report = self._news.get(key)
-        if report is None:
-            return None
-        pause = max(self._put_off.get(key, -math.inf) - self._patience(), self._rest(report))
-        if pause > 0:
-            return pause
-        try:
-            await self._say(report)
-        except (ApiError, InvalidResponse, Unreachable) as error:
-            return self._try_again(key, error)
-        self._put_off.pop(key, None)
-        current = self._news.get(key)
-        if current is None:
-            self._statuses.forget_group(key)  # the group went while it was spoken of
-            self._stories.forget_group(key)
-            return None
-        wait = self._due_in(current)
-        if wait is None:
-            del self._news[key]
-        return wait
+    def _is_new(self, report: GroupStatus, event: GroupEvent) -> bool:
+        if event.occurred_at is not None and self._clock() - event.occurred_at > MAX_EVENT_AGE:
+            return False
+        written = self._written.get(report.key, set())
+        return any(_identity(event, it) not in written for it in _objects(report, event))
 
-    def _rest(self, report: GroupStatus) -> float:
-        """Seconds for which a group that is being placed is left alone: there is news every few milliseconds."""
-        if not report.scheduling or report.record is None:
-            return 0.0
-        return max(0.0, report.record.at + PLACING_QUIET_SECONDS - self._clock())
+    def _wait(self, report: GroupStatus, event: GroupEvent) -> float:
+        fact, at = self._last.get((report.key, event.reason), ("", -math.inf))
+        spacing = 0.0 if fact == event.dedup_key else at + EVENT_SPACING - self._monotonic()
+        return max(0.0, event.not_before - self._clock(), spacing)
 
-    async def _say(self, report: GroupStatus) -> None:
-        managers = self._statuses.foreign_managers(report)
-        await self._stories.write_events(report, managers)
-        if self._statuses.due_in(report) == 0:
-            await self._pace.acquire()
-        await self._statuses.write_status(report)
+    async def _write(self, report: GroupStatus, event: GroupEvent) -> None:
+        written = self._written.setdefault(report.key, set())
+        if len(written) > MAX_REMEMBERED:
+            written.clear()  # a repeated Event has the same name, and the API server refuses it
+        for about in _objects(report, event):
+            identity = _identity(event, about)
+            if identity in written:
+                continue
+            await self._limiter.acquire()
+            await self._recorder.record(
+                about, event.reason, event.message, fact=" ".join(identity), warning=event.warning
+            )
+            written.add(identity)
+        self._last[report.key, event.reason] = event.dedup_key, self._monotonic()
 
-    def _due_in(self, report: GroupStatus) -> float | None:
-        managers = self._statuses.foreign_managers(report)
-        waits = [self._statuses.due_in(report), self._stories.due_in(report, managers)]
-        known = [it for it in waits if it is not None]
-        return min(known) if known else None
 
-    def _try_again(self, key: PodGroupKey, error: Exception) -> float | None:
-        if is_namespace_terminating(error):
-            self._news.pop(key, None)
-            return None
-        advised = error.retry_after if isinstance(error, ApiError) else None
-        pause = advised or self._again
-        self._put_off[key] = self._patience() + pause
-        self._failed()
-        _log.warning("not said", group=key.path, error=str(error), again=pause)
-        return pause
+def _events(report: GroupStatus, managers: tuple[str, ...]) -> Iterator[GroupEvent]:
+    yield from report.events
+    if managers:
+        who = ", ".join(managers)
+        text = f"{who} writes this status, so jobset-gate only reads it; its own word is in {names.POD_GROUP_STATE}"
+        yield GroupEvent(reason=names.REASON_STATUS_NOT_OURS, message=text, dedup_key=who)
+
+
+def _objects(report: GroupStatus, event: GroupEvent) -> Iterator[ObjectReference]:
+    pod_group = report.pod_group
+    if event.on_group and pod_group is not None:
+        version = f"{pod_group.api}/{names.POD_GROUP_VERSION}"
+        yield ObjectReference(version, names.POD_GROUP, pod_group.name, pod_group.namespace, pod_group.uid)
+    for pod in event.pods:
+        yield ObjectReference("v1", "Pod", pod.name, pod.namespace, pod.uid)
+
+
+def _identity(event: GroupEvent, about: ObjectReference) -> _Identity:
+    return event.reason, event.dedup_key, about.uid

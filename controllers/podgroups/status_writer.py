@@ -1,7 +1,7 @@
-"""Writes what there is to say of a group on its PodGroup, or on the ConfigMap that stands in for one (G5).
+"""Writes the status of a PodGroup, or an annotation on the ConfigMap of a group without one (G5).
 
-Only fields that the CRD at hand has, only what has changed, and nothing at all in a status that another controller
-writes: then the annotation alone says it.
+Only fields that the installed CRD has, only what has changed, and no field of a status that another controller writes:
+then the annotation alone reports the state.
 """
 
 import math
@@ -11,11 +11,10 @@ from typing import Any, Final
 
 import structlog
 
-from controllers.podgroups.status_fields import StatusFields
 from jobset_gate import names
 from jobset_gate.kube.client import Client, PatchType
-from jobset_gate.kube.errors import Conflict, Invalid, NotFound
-from jobset_gate.kube.resources import CONFIGMAPS, POD_GROUPS, Resource
+from jobset_gate.kube.errors import ApiError, Conflict, Invalid, InvalidResponse, NotFound, Unreachable
+from jobset_gate.kube.resources import CONFIGMAPS, CRDS, POD_GROUPS, Resource
 from jobset_gate.podgroups import podgroup_status
 from jobset_gate.podgroups.model import PodGroupKey
 from jobset_gate.podgroups.snapshot import RecordRef
@@ -24,23 +23,28 @@ from jobset_gate.runtime.clock import monotonic
 from jobset_gate.runtime.store import is_later
 
 PROGRESS_SECONDS: Final = 15.0
-"""Seconds between two writes of which only numbers and words differ."""
+"""Between two writes that differ in counts and messages only."""
+
 SETTLE_SECONDS: Final = 1.0
-"""Seconds from new words to their writing: a group that gathers or whose pods start has others a moment later."""
+"""From a change until it is written: a group that gathers, or whose pods start, changes again a moment later."""
+
 CONTESTED_WRITES: Final = 2
-"""So often what we wrote may be changed by others before the status counts as theirs."""
+"""After so many of our writes were changed by another client, the status counts as that client's."""
+
+REFRESH_SECONDS: Final = 300.0
+"""Between two reads of a CRD's schema."""
 
 _log = structlog.get_logger(__name__)
 
 
 @dataclass(frozen=True, slots=True)
-class _Desired:
-    """What is to be written: of the status, and as the annotation (None: leave it)."""
+class _Patch:
+    """Fields of the status to write, and the annotation (None: leave it)."""
 
     status: dict[str, Any]
     state: str | None
-    is_news: bool
-    """Not just other numbers."""
+    urgent: bool
+    """More than counts and messages have changed."""
 
     def __bool__(self) -> bool:
         return bool(self.status) or self.state is not None
@@ -48,158 +52,173 @@ class _Desired:
 
 @dataclass(slots=True)
 class _Written:
-    """What was written on one object."""
+    """What was written to one object."""
 
     uid: str
     at: float = -math.inf
     status: dict[str, Any] = field(default_factory=dict)
     state: str | None = None
     version: str = ""
-    """Of the object after our last write of its status."""
-    looked: bool = True
-    """What became of it since was looked at."""
+    """Of the object, after the last write of its status."""
+    verified: bool = True
+    """The status was read again after that write."""
     contested: int = 0
-    first_wanted: float | None = None
-    refused: _Desired | None = None
-    """What the object does not take; it is not offered twice."""
+    changed_at: float | None = None
+    """Since when there is something to write."""
+    refused: _Patch | None = None
+    """A patch that the API server refused as invalid; it is not sent twice."""
 
 
 class PodGroupStatusWriter:
-    """The statuses of all groups. `clock` dates what is written; `patience` is a clock that nobody sets."""
+    """Statuses of all groups. `clock`: Unix time, for what is written; `monotonic` measures pauses."""
 
-    def __init__(
-        self,
-        client: Client,
-        clock: Callable[[], float],
-        schemas: StatusFields,
-        *,
-        patience: Callable[[], float] = monotonic,
-    ) -> None:
-        self._client, self._clock, self._schemas, self._patience = client, clock, schemas, patience
-        self._said: dict[PodGroupKey, _Written] = {}
+    def __init__(self, client: Client, clock: Callable[[], float], monotonic: Callable[[], float] = monotonic) -> None:
+        self._client, self._clock, self._monotonic = client, clock, monotonic
+        self._fields = StatusFields(client, monotonic)
+        self._written: dict[PodGroupKey, _Written] = {}
 
     def due_in(self, report: GroupStatus) -> float | None:
-        """Seconds until there is something to write: 0 now, None not at all."""
+        """Seconds until a write is due; None: there is nothing to write."""
         if report.record_ref is None:
             return None
-        said, now = self._of(report.key, report.record_ref), self._patience()
-        self._look(report.record_ref, said, report.snapshot.pod_group_status)
-        words = self._words(report, said, report.record_ref)
-        if not words or words == said.refused:
-            said.first_wanted = None
+        written, now = self._of(report.key, report.record_ref), self._monotonic()
+        self._verify(report.record_ref, written, report.snapshot.pod_group_status)
+        patch = self._patch_for(report, written, report.record_ref)
+        if not patch or patch == written.refused:
+            written.changed_at = None
             return None
-        if said.first_wanted is None:
-            said.first_wanted = now
-        due = (
-            said.first_wanted + SETTLE_SECONDS
-            if words.is_news
-            else max(said.first_wanted + SETTLE_SECONDS, said.at + PROGRESS_SECONDS)
-        )
-        return max(0.0, due - now)
+        if written.changed_at is None:
+            written.changed_at = now
+        due = written.changed_at + SETTLE_SECONDS
+        return max(0.0, (due if patch.urgent else max(due, written.at + PROGRESS_SECONDS)) - now)
 
     async def write_status(self, report: GroupStatus) -> float | None:
-        """Writes what is due. Returns the seconds after which to come back, None if there is nothing more."""
-        home = report.record_ref
-        if home is None:
+        """Writes what is due. Returns the seconds until the next write, None: there is nothing more to write."""
+        ref = report.record_ref
+        if ref is None:
             return None
-        if home.api:
-            await self._schemas.refresh_fields(home.api)
+        if ref.api:
+            await self._fields.refresh_fields(ref.api)
         wait = self.due_in(report)
         if wait is None or wait > 0:
             return wait
-        said = self._of(report.key, home)
-        words = self._words(report, said, home)
+        written = self._of(report.key, ref)
+        patch = self._patch_for(report, written, ref)
         try:
-            if words.status:
-                await self._status(home, said, words.status)
-            if words.state is not None:
-                await self._state(home, said, words.state)
+            if patch.status:
+                await self._write_fields(ref, written, patch.status)
+            if patch.state is not None:
+                await self._write_state(ref, written, patch.state)
         except (NotFound, Conflict, Invalid) as refused:
-            # Gone, or made anew: its own events bring us back. What is wrong with the words is not better later.
+            # A deleted or recreated object has events of its own, and an invalid patch stays invalid.
             _log.info("status not written", group=report.key.path, error=str(refused))
-            said.refused = words if isinstance(refused, Invalid) else None
-        said.at, said.first_wanted = self._patience(), None
+            written.refused = patch if isinstance(refused, Invalid) else None
+        written.at, written.changed_at = self._monotonic(), None
         return None
 
     def foreign_managers(self, report: GroupStatus) -> tuple[str, ...]:
-        """Who writes the status of its PodGroup instead of us; () if we do."""
+        """The clients that write the status of its PodGroup instead of us; () for none."""
         if report.record_ref is None or not report.record_ref.api:
             return ()
-        known = report.managers
-        if not known and self._of(report.key, report.record_ref).contested >= CONTESTED_WRITES:
+        if not report.managers and self._of(report.key, report.record_ref).contested >= CONTESTED_WRITES:
             return ("another controller",)
-        return known
+        return report.managers
 
     def forget_group(self, key: PodGroupKey) -> None:
-        """The group is gone."""
-        self._said.pop(key, None)
+        """Drops the state of a group that is gone."""
+        self._written.pop(key, None)
 
     # --- Details ---------------------------------------------------------------------------------------------------
 
-    def _of(self, key: PodGroupKey, home: RecordRef) -> _Written:
-        said = self._said.get(key)
-        if said is None or said.uid != home.uid:
-            said = self._said[key] = _Written(home.uid)
-        return said
+    def _of(self, key: PodGroupKey, ref: RecordRef) -> _Written:
+        written = self._written.get(key)
+        if written is None or written.uid != ref.uid:
+            written = self._written[key] = _Written(ref.uid)
+        return written
 
-    def _words(self, report: GroupStatus, said: _Written, home: RecordRef) -> _Desired:
+    def _patch_for(self, report: GroupStatus, written: _Written, ref: RecordRef) -> _Patch:
         seen = report.snapshot
-        stands = seen.annotations.get(names.POD_GROUP_STATE) if said.state is None else said.state
-        state = podgroup_status.state_text(report)
-        other = None if state == stands else state
-        if not home.api or self.foreign_managers(report):
-            return _Desired({}, other, is_news=True)
-        has, status = self._schemas.fields_of(home.api), seen.pod_group_status
-        if is_later(said.version, home.resource_version):
-            status = {**status, **said.status}  # the watch has not shown it yet
-        wanted = podgroup_status.desired_status(report, home.api, has, status, self._clock())
-        news = podgroup_status.status_patch(wanted, status)
-        # Somebody took away what was written: it is told again, but slowly.
-        fresh = news != said.status and not podgroup_status.progress_only(wanted, status)
-        return _Desired(news, None if podgroup_status.CONDITIONS in has else other, is_news=fresh)
+        stored = seen.annotations.get(names.POD_GROUP_STATE) if written.state is None else written.state
+        text = podgroup_status.state_text(report)
+        state = None if text == stored else text
+        if not ref.api or self.foreign_managers(report):
+            return _Patch({}, state, urgent=True)
+        fields, status = self._fields.fields_of(ref.api), seen.pod_group_status
+        if is_later(written.version, ref.resource_version):
+            status = {**status, **written.status}  # the informer has not delivered it yet
+        desired = podgroup_status.desired_status(report, ref.api, fields, status, self._clock())
+        changes = podgroup_status.status_patch(desired, status)
+        # What another client has removed is written again, but slowly.
+        urgent = changes != written.status and not podgroup_status.progress_only(desired, status)
+        return _Patch(changes, None if podgroup_status.CONDITIONS in fields else state, urgent=urgent)
 
-    def _look(self, home: RecordRef, said: _Written, status: Mapping[str, Any]) -> None:
-        """Whether somebody has put other values where ours were."""
-        if said.looked or not is_later(home.resource_version, said.version):
+    def _verify(self, ref: RecordRef, written: _Written, status: Mapping[str, Any]) -> None:
+        """Counts writes of ours that another client has changed."""
+        if written.verified or not is_later(ref.resource_version, written.version):
             return
-        if any(status.get(key) != value for key, value in said.status.items() if value is not None):
-            said.contested += 1
-        said.looked = True
+        if any(status.get(key) != value for key, value in written.status.items() if value is not None):
+            written.contested += 1
+        written.verified = True
 
-    async def _status(self, home: RecordRef, said: _Written, status: dict[str, Any]) -> None:
-        ahead = said.version and is_later(said.version, home.resource_version)
-        version = said.version if ahead else home.resource_version
+    async def _write_fields(self, ref: RecordRef, written: _Written, status: dict[str, Any]) -> None:
+        ahead = written.version and is_later(written.version, ref.resource_version)
         try:
-            answer = await self._status_at(version, home, status)
+            answer = await self._patch_status(written.version if ahead else ref.resource_version, ref, status)
         except Conflict:
-            # Any write to the PodGroup since, or another PodGroup of this name.
-            live = (await self._client.get(POD_GROUPS[home.api], home.name, home.namespace))["metadata"]
-            if live["uid"] != home.uid:
+            # Another write to the PodGroup, or another PodGroup of this name.
+            live = (await self._client.get(POD_GROUPS[ref.api], ref.name, ref.namespace))["metadata"]
+            if live["uid"] != ref.uid:
                 raise
-            answer = await self._status_at(live["resourceVersion"], home, status)
-        said.status, said.looked = status, False
-        said.version = str(answer.get("metadata", {}).get("resourceVersion", ""))
+            answer = await self._patch_status(live["resourceVersion"], ref, status)
+        written.status, written.verified = status, False
+        written.version = str(answer.get("metadata", {}).get("resourceVersion", ""))
 
-    async def _status_at(self, version: str, home: RecordRef, status: dict[str, Any]) -> dict[str, Any]:
-        """In a write of a custom resource's status the API server ignores metadata.uid, and honours resourceVersion."""
+    async def _patch_status(self, version: str, ref: RecordRef, status: dict[str, Any]) -> dict[str, Any]:
+        """The API server ignores metadata.uid in a status write of a custom resource, and honours resourceVersion."""
         body = {"metadata": {"resourceVersion": version}, "status": status}
-        return await self._patch(POD_GROUPS[home.api], home, body, subresource="status")
+        return await self._patch(POD_GROUPS[ref.api], ref, body, subresource="status")
 
-    async def _state(self, home: RecordRef, said: _Written, state: str) -> None:
-        resource = POD_GROUPS[home.api] if home.api else CONFIGMAPS
-        body = {"metadata": {"uid": home.uid, "annotations": {names.POD_GROUP_STATE: state}}}
-        await self._patch(resource, home, body)
-        said.state = state
+    async def _write_state(self, ref: RecordRef, written: _Written, state: str) -> None:
+        body = {"metadata": {"uid": ref.uid, "annotations": {names.POD_GROUP_STATE: state}}}
+        await self._patch(POD_GROUPS[ref.api] if ref.api else CONFIGMAPS, ref, body)
+        written.state = state
 
     async def _patch(
-        self, resource: Resource, home: RecordRef, body: dict[str, Any], subresource: str | None = None
+        self, resource: Resource, ref: RecordRef, body: dict[str, Any], subresource: str | None = None
     ) -> dict[str, Any]:
         return await self._client.patch(
             resource,
-            home.name,
-            home.namespace,
+            ref.name,
+            ref.namespace,
             body=body,
             patch=PatchType.MERGE,
             subresource=subresource,
             field_manager=names.FIELD_MANAGER,
         )
+
+
+class StatusFields:
+    """The status fields of each PodGroup CRD; until it is read, those of its API type, and conditions."""
+
+    def __init__(self, client: Client, monotonic: Callable[[], float] = monotonic) -> None:
+        self._client, self._monotonic = client, monotonic
+        self._fields: dict[str, frozenset[str]] = {}
+        self._read_at: dict[str, float] = {}
+
+    def fields_of(self, api: str) -> frozenset[str]:
+        """The fields that may be written."""
+        return self._fields.get(api, frozenset({*podgroup_status.STATUS_FIELDS[api], podgroup_status.CONDITIONS}))
+
+    async def refresh_fields(self, api: str) -> None:
+        """Reads the CRD, unless it was read lately. Where it may not be read, the fields of the API type count."""
+        if self._read_at.get(api, -math.inf) + REFRESH_SECONDS > self._monotonic():
+            return
+        self._read_at[api] = self._monotonic()
+        name = f"{POD_GROUPS[api].plural}.{api}"
+        try:
+            crd = await self._client.get(CRDS, name)
+        except (ApiError, InvalidResponse, Unreachable) as refused:
+            _log.warning("schema of the status not known", crd=name, error=str(refused))
+            self._fields[api] = frozenset(podgroup_status.STATUS_FIELDS[api])
+            return
+        self._fields[api] = frozenset(podgroup_status.crd_status_fields(crd))

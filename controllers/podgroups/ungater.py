@@ -1,216 +1,145 @@
-"""Removes the gates of opened groups' pods, one PATCH for each, a few at a time, in the order of the decisions (G3).
+"""Removes the scheduling gates of admitted pods: one patch for each, bounded, in the order of the admissions (G3).
 
-The patch says in which generation, so that a successor knows who has passed. A pod is patched once: until the watch
-shows what came of it, it is remembered here. The same workers put Koordinator's mark on pods that were too late (G4).
+The patch records the generation, so that a successor knows which pods have passed. A pod is patched once: until the
+informer shows the result, it is remembered here. The same workers mark pods that were too late for Koordinator (G4).
 """
 
 import asyncio
-from collections import deque
 from collections.abc import Callable, Iterable
-from dataclasses import dataclass, field
+from dataclasses import dataclass
 from typing import Any, Final
 
-import msgspec
-import structlog
-
 from jobset_gate import names
-from jobset_gate.barrier import wire
 from jobset_gate.kube.client import Client, PatchType
-from jobset_gate.kube.errors import ApiError, Conflict, Invalid, InvalidResponse, NotFound, NotLeader, Unreachable
-from jobset_gate.kube.resources import PODS
 from jobset_gate.podgroups.decode import opened_text
 from jobset_gate.podgroups.model import PodGroupKey
 from jobset_gate.podgroups.snapshot import MemberPod
+from jobset_gate.runtime.backoff import exponential
 from jobset_gate.runtime.clock import monotonic
+from jobset_gate.runtime.pod_patcher import PatchOutcome, PodPatch, PodPatcher
 
 RESEND_SECONDS: Final = 30.0
-"""A patch that no watch has shown for so long is sent once more; it changes nothing that has been done."""
+"""Until a patch is sent again that the informer has not shown; a second one changes nothing."""
 
-FIRST_RETRY_SECONDS: Final = 0.5
-MAX_RETRY_SECONDS: Final = 30.0
-"""Between the attempts at one pod. What the server says of its load, the client below obeys already."""
-
-_log = structlog.get_logger(__name__)
+RETRY_BASE: Final = 0.5
+RETRY_CAP: Final = 30.0
+"""Seconds between the attempts at one pod."""
 
 
 @dataclass(slots=True)
-class _PodPatch:
+class _Desired:
     """What is to be done to one pod. `generation` None: it gets the mark."""
 
-    key: PodGroupKey
     pod: MemberPod
     generation: int | None
+    queued: bool = True
     sent_at: float | None = None
-    tries: int = 0
-
-
-@dataclass(slots=True)
-class _Group:
-    jobs: dict[str, _PodPatch] = field(default_factory=dict)
-    """By UID, until the watch has shown it."""
-    sending: int = 0
-    still: asyncio.Event = field(default_factory=asyncio.Event)
+    failures: int = 0
 
 
 class Ungater:
-    """Gates to be removed, of all groups. `sent` is told of each outcome: "ok", "gone" or "error"."""
+    """`clock`: Unix time, for what is written; `on_outcome` gets the outcome of each patch."""
 
     def __init__(
         self,
         client: Client,
-        now: Callable[[], float],
+        clock: Callable[[], float],
         *,
         concurrency: int,
-        sent: Callable[[str], None] = lambda _: None,
-        clock: Callable[[], float] = monotonic,
+        on_outcome: Callable[[str], None] = lambda _: None,
+        monotonic: Callable[[], float] = monotonic,
     ) -> None:
-        """`now`: seconds since the epoch, for what is written; `clock`: one that nobody sets, for pauses."""
-        self._client, self._now, self._sent, self._clock = client, now, sent, clock
-        self._concurrency = concurrency
-        self._groups: dict[PodGroupKey, _Group] = {}
-        self._passed: dict[PodGroupKey, int] = {}
-        self._line: deque[_PodPatch] = deque()
-        self._work = asyncio.Event()
+        self._clock, self._on_outcome, self._monotonic = clock, on_outcome, monotonic
+        self._patcher = PodPatcher[PodGroupKey](
+            client, self._build_patch, self._on_done, concurrency=concurrency, in_order=True
+        )
+        self._desired: dict[PodGroupKey, dict[str, _Desired]] = {}
+        """By UID, until the informer shows the result."""
+        self._sending: dict[tuple[PodGroupKey, str], _Desired] = {}
+        self._last: dict[PodGroupKey, int] = {}
 
     def set_desired(self, key: PodGroupKey, pods: Iterable[MemberPod], generation: int) -> None:
-        """These are to pass: the members of that generation which our gate still holds, as they are seen now."""
-        self._add(key, pods, generation)
+        """Exactly these pods of a group are to be ungated: those of the generation that the cache shows as gated."""
+        self._set(key, pods, generation)
 
     def mark_timed_out(self, key: PodGroupKey, pods: Iterable[MemberPod]) -> None:
-        """These are to be marked as too late; those that are marked already are not among them."""
-        self._add(key, pods, None)
+        """Exactly these pods of a group are to be marked: those that the cache shows without the mark."""
+        self._set(key, pods, None)
 
     def in_flight(self, key: PodGroupKey) -> frozenset[str]:
-        """UIDs of the group's pods whose patch was asked for and has not been seen yet."""
-        group = self._groups.get(key)
-        return frozenset(group.jobs) if group is not None else frozenset()
+        """UIDs of the group's pods whose patch is desired, and not shown by the informer."""
+        return frozenset(self._desired.get(key, ()))
 
     def last_generation(self, key: PodGroupKey) -> int:
-        """The last generation in which a gate of the group was removed from here; 0: none."""
-        return self._passed.get(key, 0)
+        """The last generation in which this process ungated a pod of the group; 0: none."""
+        return self._last.get(key, 0)
 
     async def stop_group(self, key: PodGroupKey) -> None:
-        """Sends nothing more for this group; returns when nothing is on its way either."""
-        group = self._groups.get(key)
-        if group is None:
-            return
-        del self._groups[key]
-        while group.sending:
-            group.still.clear()
-            await group.still.wait()
+        """Cancels all patches of a group; returns when none is in flight."""
+        self._desired.pop(key, None)
+        await self._patcher.drain(key)
 
     def stop_ungating(self, key: PodGroupKey) -> None:
-        """No gate of this group is to go any more; marks are still put."""
-        group = self._groups.get(key)
-        if group is not None:
-            group.jobs = {uid: job for uid, job in group.jobs.items() if job.generation is None}
+        """Cancels the removal of gates of a group; marks are still written."""
+        if key in self._desired:
+            self._desired[key] = {uid: it for uid, it in self._desired[key].items() if it.generation is None}
 
     def forget_group(self, key: PodGroupKey) -> None:
-        """Nothing is left of this group, or nothing was decided of it."""
-        self._groups.pop(key, None)
-        self._passed.pop(key, None)
-
-    @property
-    def depth(self) -> int:
-        """Patches not yet sent."""
-        return len(self._line)
+        """Drops the state of a group that is gone or not admitted."""
+        self._desired.pop(key, None)
+        self._last.pop(key, None)
 
     async def run(self) -> None:
         """Sends patches until cancelled, or until this process no longer leads (NotLeader)."""
-        async with asyncio.TaskGroup() as tasks:
-            for _ in range(self._concurrency):
-                tasks.create_task(self._worker())
+        await self._patcher.run()
 
     # --- Details ---------------------------------------------------------------------------------------------------
 
-    def _add(self, key: PodGroupKey, pods: Iterable[MemberPod], generation: int | None) -> None:
+    def _set(self, key: PodGroupKey, pods: Iterable[MemberPod], generation: int | None) -> None:
         wanted = {pod.uid: pod for pod in pods}
-        group = self._groups.get(key)
-        if group is None:
-            if not wanted:
-                return
-            group = self._groups[key] = _Group()
-        for uid in [uid for uid, job in group.jobs.items() if uid not in wanted and job.generation == generation]:
-            del group.jobs[uid]  # the watch has shown it, or it is gone
+        desired = self._desired.setdefault(key, {})
+        for uid in [uid for uid, it in desired.items() if uid not in wanted and it.generation == generation]:
+            del desired[uid]
         for uid, pod in wanted.items():
-            known = group.jobs.get(uid)
-            if known is None or known.generation != generation or self._unheard(known):
-                job = group.jobs[uid] = _PodPatch(key, pod, generation)
-                self._enqueue(job)
-        if not group.jobs and not group.sending:
-            del self._groups[key]
+            known = desired.get(uid)
+            if known is None or known.generation != generation or self._is_lost(known):
+                desired[uid] = _Desired(pod, generation)
+                self._patcher.enqueue(key, uid)
+        if not desired:
+            del self._desired[key]
 
-    def _unheard(self, job: _PodPatch) -> bool:
-        return job.sent_at is not None and self._clock() - job.sent_at > RESEND_SECONDS
+    def _is_lost(self, it: _Desired) -> bool:
+        return it.sent_at is not None and self._monotonic() - it.sent_at > RESEND_SECONDS
 
-    def _enqueue(self, job: _PodPatch) -> None:
-        self._line.append(job)
-        self._work.set()
+    def _build_patch(self, key: PodGroupKey, uid: str) -> PodPatch | None:
+        it = self._desired.get(key, {}).get(uid)
+        if it is None or not it.queued:
+            return None
+        it.queued = False
+        self._sending[key, uid] = it
+        return PodPatch(it.pod.namespace, it.pod.name, uid, self._body(it), PatchType.STRATEGIC)
 
-    async def _worker(self) -> None:
-        while True:
-            while not self._line:
-                self._work.clear()
-                await self._work.wait()
-            job = self._line.popleft()
-            group = self._groups.get(job.key)
-            if group is None or group.jobs.get(job.pod.uid) is not job:
-                continue  # the group is taken back, or the pod is gone, while it stood in line
-            group.sending += 1
-            try:
-                await self._send(job, group)
-            finally:
-                group.sending -= 1
-                group.still.set()
-
-    async def _send(self, job: _PodPatch, group: _Group) -> None:
-        pod, outcome = job.pod, "ok"
-        try:
-            await self._client.patch(
-                PODS, pod.name, pod.namespace, body=self._body(job), patch=PatchType.STRATEGIC, type=msgspec.Raw
-            )
-        except NotFound:
-            outcome = "gone"
-        except NotLeader:
-            raise
-        except (ApiError, Unreachable, InvalidResponse) as error:
-            # Another UID under that name is no conflict for an API server, but an edit of what cannot be edited.
-            asked = isinstance(error, Conflict | Invalid)
-            outcome = "gone" if asked and await self._is_gone(pod) else "error"
-            _log.warning("gate not removed", group=job.key.path, pod=pod.name, error=str(error))
-        self._sent(outcome)
+    def _on_done(self, key: PodGroupKey, uid: str, outcome: PatchOutcome) -> None:
+        it = self._sending.pop((key, uid))
+        self._on_outcome(outcome)
         if outcome == "error":
-            self._later(job, group)
+            wait = exponential(it.failures, RETRY_BASE, RETRY_CAP)
+            it.failures += 1
+            asyncio.get_running_loop().call_later(wait, self._retry, key, uid, it)
             return
-        if job.generation is not None and outcome == "ok":
-            self._passed[job.key] = job.generation
-        job.sent_at = self._clock()
+        if it.generation is not None and outcome == "ok":
+            self._last[key] = it.generation
+        it.sent_at = self._monotonic()
 
-    async def _is_gone(self, pod: MemberPod) -> bool:
-        """Whether the API knows for sure that this pod is not there any more."""
-        try:
-            found = await self._client.get(PODS, pod.name, pod.namespace, type=wire.MetadataOnly)
-        except NotFound:
-            return True
-        except (ApiError, Unreachable, InvalidResponse):
-            return False
-        return found.metadata.uid != pod.uid
+    def _retry(self, key: PodGroupKey, uid: str, it: _Desired) -> None:
+        if self._desired.get(key, {}).get(uid) is it:
+            it.queued = True
+            self._patcher.enqueue(key, uid)
 
-    def _later(self, job: _PodPatch, group: _Group) -> None:
-        """Once more after a while, if it is still wanted then: nobody else would."""
-        pause = min(MAX_RETRY_SECONDS, FIRST_RETRY_SECONDS * 2.0**job.tries)
-        job.tries += 1
-
-        def again() -> None:
-            if self._groups.get(job.key) is group and group.jobs.get(job.pod.uid) is job:
-                self._enqueue(job)
-
-        asyncio.get_running_loop().call_later(pause, again)
-
-    def _body(self, job: _PodPatch) -> dict[str, Any]:
-        """The UID is a precondition: the patch of a pod never lands on a namesake."""
-        if job.generation is None:
-            return {"metadata": {"uid": job.pod.uid, "annotations": {names.KOORDINATOR_TIMED_OUT: "true"}}}
-        note = {names.POD_GROUP_OPENED: opened_text(job.generation, self._now())}
-        gone = {"$patch": "delete", "name": names.POD_GROUP_GATE}
-        return {"metadata": {"uid": job.pod.uid, "annotations": note}, "spec": {"schedulingGates": [gone]}}
+    def _body(self, it: _Desired) -> dict[str, Any]:
+        if it.generation is None:
+            return {"metadata": {"annotations": {names.KOORDINATOR_TIMED_OUT: "true"}}}
+        return {
+            "metadata": {"annotations": {names.POD_GROUP_OPENED: opened_text(it.generation, self._clock())}},
+            "spec": {"schedulingGates": [{"$patch": "delete", "name": names.POD_GROUP_GATE}]},
+        }

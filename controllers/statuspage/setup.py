@@ -52,7 +52,7 @@ def make_status_page(options: PageOptions, around: StatusPageDependencies) -> St
         index=around.index,
         clock=around.clock,
         fresh=around.freshness,
-        groups=None if groups is None else groups.index,
-        why=(lambda _: None) if groups is None else groups.why_pending,
+        groups=None if groups is None else groups.cache,
+        why=(lambda _: None) if groups is None else groups.pending.why_pending,
     )
     return StatusPage(options, source, around.client, around.registry)

@@ -15,7 +15,6 @@ import pytest
 
 from controllers.barrier import crd_patcher
 from controllers.barrier.status import ConditionWriter
-from controllers.podgroups.status_fields import StatusFields
 from controllers.podgroups.status_writer import SETTLE_SECONDS, PodGroupStatusWriter
 from jobset_gate import names
 from jobset_gate.barrier import messages
@@ -122,7 +121,7 @@ async def test_a_status_of_a_deleted_pod_group_is_none_of_the_next_one(
     manifest: Json = {"metadata": {"name": NAME}, "spec": {"minMember": 2}}
     old = await client.create(PLUGINS, manifest, namespace)
     now = [100.0]
-    statuses = PodGroupStatusWriter(client, lambda: 0.0, StatusFields(client), patience=lambda: now[0])
+    statuses = PodGroupStatusWriter(client, lambda: 0.0, lambda: now[0])
     told = group_report(group_snapshot(pod("a"), of=key(), group=old), 0.0)
     assert (await statuses.write_status(told) or 0.0) > 0, "words settle first"
     now[0] += SETTLE_SECONDS

@@ -4,7 +4,7 @@ import asyncio
 from collections.abc import Mapping
 from typing import Final
 
-from controllers.podgroups.capacity_reader import OwnerCapacityReader
+from controllers.podgroups.owners import OwnerCapacityReader
 from jobset_gate import names
 from jobset_gate.cli.fetch.pod_groups import FetchedPodGroups
 from jobset_gate.kube.client import Client

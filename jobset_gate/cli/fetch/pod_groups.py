@@ -38,7 +38,7 @@ class FetchedPodGroups:
 
 async def fetch_pod_groups(client: Client, settings: Groups, namespace: str | None) -> FetchedPodGroups:
     """All groups of a namespace (None: of all), and the cluster's nodes with what is bound to them."""
-    index = PodGroupCache(lambda _: None, lambda _: None, settings)
+    index = PodGroupCache(settings)
     reading = FetchedPodGroups(index)
     await asyncio.gather(*(_fill(client, kind, reading) for kind in watch_sources(index, settings, namespace)))
     reading.missing.sort()

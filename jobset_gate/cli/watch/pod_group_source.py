@@ -3,8 +3,8 @@
 import asyncio
 
 from controllers.podgroups.cache import PodGroupCache
-from controllers.podgroups.capacity_reader import OwnerCapacityReader
 from controllers.podgroups.informers import POD_GROUP_RESOURCES, watch_sources
+from controllers.podgroups.owners import OwnerCapacityReader
 from jobset_gate.cli.fetch import pod_group_rules, pod_groups
 from jobset_gate.cli.fetch.pod_groups import FetchedPodGroups
 from jobset_gate.cli.watch.source import ResourceWatch, is_forbidden, is_not_found
@@ -29,7 +29,7 @@ class PodGroupWatch(ResourceWatch):
     ) -> None:
         super().__init__(changed)
         self._client, self._settings, self._controlled = client, settings, controlled
-        index = PodGroupCache(lambda _: None, lambda _: None, settings)
+        index = PodGroupCache(settings)
         self.fetched = FetchedPodGroups(index)
         self._owners = OwnerCapacityReader(client)
         self._kinds = watch_sources(index, settings, namespace)

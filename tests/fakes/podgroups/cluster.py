@@ -13,7 +13,7 @@ from typing import Any
 from prometheus_client import CollectorRegistry
 
 from controllers.podgroups import informers
-from controllers.podgroups.setup import PodGroupControllers, PodGroupDependencies
+from controllers.podgroups.setup import PodGroupDependencies, setup_pod_groups
 from jobset_gate import names
 from jobset_gate.kube.resources import NODES, POD_GROUPS, PODS, Resource
 from jobset_gate.podgroups.model import PodGroupKey
@@ -90,13 +90,13 @@ class RunningController:
             namespace=None,
             clock=cluster.clock,
             registry=self.registry,
-            plumbing=RuntimeMetrics(self.registry),
+            runtime=RuntimeMetrics(self.registry),
             metrics=ControllerMetrics(self.registry),
             on_problem=lambda _: None,
             keep_crds=False,
         )
-        self.part = PodGroupControllers(settings, around)
-        self._kinds = informers.watch_sources(self.part.index, settings, None)
+        self.part = setup_pod_groups(settings, around)
+        self._kinds = informers.watch_sources(self.part.cache, settings, None)
         self._models: dict[tuple[int, str, str], Any] = {}
         self.paused_selector: Any = None
         """The selector of the watch that tells nothing for a while."""

@@ -6,6 +6,7 @@ from typing import Any
 
 from controllers.podgroups import informers
 from controllers.podgroups.cache import PodGroupCache
+from controllers.podgroups.predicates import Effect
 from jobset_gate import names
 from jobset_gate.kube.resources import (
     CONFIGMAPS,
@@ -29,13 +30,13 @@ SELECTED_BY_LABEL = "jobset-gate.dev/gang"
 
 
 class FilledCache:
-    """Objects go in as they are stored; who was woken comes out."""
+    """Objects go in as they are stored; effects come out."""
 
     def __init__(self, settings: Groups | None = None, namespace: str | None = None) -> None:
-        self.enqueued: list[PodGroupKey] = []
-        self.changed: list[PodGroupKey | None] = []
+        self.effects: list[tuple[PodGroupKey | None, Effect]] = []
         self.settings = settings or Groups()
-        self.index = PodGroupCache(self.enqueued.append, self.changed.append, self.settings)
+        self.index = PodGroupCache(self.settings)
+        self.index.subscribe(lambda key, effect: self.effects.append((key, effect)))
         kinds = informers.watch_sources(self.index, self.settings, namespace)
         self.feeds = [InformerFeed(kind) for kind in kinds]
 
@@ -78,11 +79,10 @@ class FilledCache:
         return set(self.index.keys())
 
     def take_calls(self) -> tuple[set[PodGroupKey], set[PodGroupKey | None]]:
-        """Whom it woke, and for whose sake opening may turn out otherwise, since the last time."""
-        found = set(self.enqueued), set(self.changed)
-        self.enqueued.clear()
-        self.changed.clear()
-        return found
+        """Groups to reconcile, and groups (None: capacity) to schedule again, since the last time."""
+        effects, self.effects = self.effects, []
+        scheduled = {key for key, effect in effects if effect is not Effect.DETAIL}
+        return {key for key, _ in effects if key is not None}, scheduled
 
     def _of(self, resource: Resource) -> list[InformerFeed]:
         return [feed for feed in self.feeds if feed.kind.resource == resource]

@@ -9,7 +9,15 @@ from typing import Any, cast
 
 from prometheus_client import CollectorRegistry
 
-from controllers.podgroups.status import STATUS_WORKERS, PodGroupStatusWorker
+from controllers.podgroups.metrics import PodGroupMetrics
+from controllers.podgroups.status import (
+    STATUS_WORKERS,
+    WRITE_BURST,
+    WRITES_PER_SECOND,
+    PodGroupEventWriter,
+    PodGroupStatusReconciler,
+)
+from controllers.podgroups.status_writer import PodGroupStatusWriter
 from jobset_gate import names
 from jobset_gate.fake.clock import VirtualClock
 from jobset_gate.kube.client import Client
@@ -21,6 +29,7 @@ from jobset_gate.podgroups.preconditions import GroupReason
 from jobset_gate.podgroups.snapshot import GroupSnapshot
 from jobset_gate.podgroups.status import group_status
 from jobset_gate.runtime.controller import Controller, ControllerMetrics
+from jobset_gate.runtime.rate_limiter import RateLimiter
 from jobset_gate.runtime.workqueue import WorkQueue
 from tests.fakes.podgroups.objects import pod_group
 from tests.fakes.podgroups.sources import Json
@@ -117,18 +126,36 @@ class StatusApi:
 
 
 class StatusHarness:
-    """Heralds, the clock they go by, and the group as its reconciler sees it."""
+    """The status worker at work; a test says what its cache shows."""
 
     def __init__(self, board: StatusApi, clock: VirtualClock) -> None:
         self.board, self.clock, self.failures = board, clock, 0
-        queue: WorkQueue[PodGroupKey] = WorkQueue()
-        self.heralds = PodGroupStatusWorker(board.client, queue, clock=clock, failed=self._failed)
-        metrics = ControllerMetrics(CollectorRegistry())
-        self.loop = Controller("words", queue, self.heralds.reconcile, metrics, workers=STATUS_WORKERS)
+        self.shown: dict[PodGroupKey, GroupSnapshot] = {}
+        self._why: dict[PodGroupKey, GroupReason | None] = {}
+        registry, limiter = CollectorRegistry(), RateLimiter(WRITES_PER_SECOND, WRITE_BURST)
+        self._queue: WorkQueue[PodGroupKey] = WorkQueue()
+        reconciler = PodGroupStatusReconciler(
+            self.shown.get,
+            lambda seen: group_status(seen, clock(), self._why[seen.group.key]),
+            PodGroupStatusWriter(board.client, clock),
+            PodGroupEventWriter(board.client, limiter, clock),
+            limiter,
+            metrics=PodGroupMetrics(registry, clock),
+            on_error=self._failed,
+            clock=clock,
+        )
+        metrics = ControllerMetrics(registry)
+        self.loop = Controller("status", self._queue, reconciler.reconcile, metrics, workers=STATUS_WORKERS)
 
     def report_group(self, seen: GroupSnapshot, why: GroupReason | None = None) -> None:
-        """The reconciler has looked at the group."""
-        self.heralds.set_desired(group_status(seen, self.clock(), why))
+        """The group was reconciled like this."""
+        self.shown[seen.group.key], self._why[seen.group.key] = seen, why
+        self._queue.add(seen.group.key)
+
+    def forget_group(self, key: PodGroupKey) -> None:
+        """The group is gone."""
+        del self.shown[key]
+        self._queue.add(key)
 
     def _failed(self) -> None:
         self.failures += 1

@@ -31,7 +31,8 @@ class RunningInformers:
     def __init__(self, client: Client, namespace: str) -> None:
         self._news = asyncio.Event()
         self.problems: list[WatchProblem] = []
-        self.index = PodGroupCache(lambda _: self._news.set(), lambda _: self._news.set(), Groups())
+        self.index = PodGroupCache(Groups())
+        self.index.subscribe(lambda *_: self._news.set())
         self.informers = informers.informers(
             client, self.index, Groups(), namespace=namespace, on_problem=self.problems.append
         )

@@ -58,7 +58,7 @@ async def test_a_group_that_others_keep_away_is_not_opened_as_if_it_had_room(clu
         cluster.create_group("gang", "a", "b", minimum=2, meta=app, spec=asking("1"))
         await run_for(5)
         assert cluster.ungated_pods() == ["loner"]
-        why = keeper.part.why_pending(key("gang"))
+        why = keeper.part.pending.why_pending(key("gang"))
         assert why is not None
         assert why.message == "needs 2 cpu, 0 free; from 1 node others keep it away by their anti-affinity"
         cluster.create_group("others", "x", "y", "z", minimum=3, spec=asking("1"))

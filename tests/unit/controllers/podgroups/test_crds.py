@@ -59,7 +59,7 @@ async def test_without_the_right_to_look_it_says_so_and_tries_again_later() -> N
     keeper = PodGroupCrdReconciler(Told(Forbidden).client, lambda _, outcome: told.append(outcome))
     assert await keeper.reconcile(NAME) == FORBIDDEN_RETRY_SECONDS
     assert told == [PodGroupCrdOutcome.FORBIDDEN]
-    assert "may not be looked after" in keeper.problems[names.PLUGINS_GROUP]
+    assert "may not be reconciled" in keeper.problems[names.PLUGINS_GROUP]
 
 
 async def test_without_the_right_to_make_it_says_so_too() -> None:

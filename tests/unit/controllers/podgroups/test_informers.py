@@ -35,7 +35,7 @@ ROOM = (PODS, f"!{names.POD_GROUP_LABEL}", "spec.nodeName!=,status.phase!=Succee
 
 
 def index() -> PodGroupCache:
-    return PodGroupCache(lambda _: None, lambda _: None, Groups())
+    return PodGroupCache(Groups())
 
 
 def watched(settings: Groups) -> set[tuple[Resource, str, str]]:

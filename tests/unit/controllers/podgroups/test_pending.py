@@ -35,15 +35,17 @@ async def test_a_gang_group_is_judged_once_whatever_has_changed_of_it() -> None:
         notes = {f"{GANG}name": name, f"{GANG}min-available": "1", f"{GANG}groups": everybody}
         made.pods(pod(f"{name}-0", of=key(name, Flavor.KOORDINATOR), labels={}, notes=notes))
     outlook = GroupEvaluator(made.index.snapshot, made.index.groups(), short_of_quota=asked)
-    lobby = PendingQueue(made.index, outlook, checks=True, told=lambda _: None)
+    pending = PendingQueue(made.index, outlook, lambda _: None, reserves=True)
+    pending.start()
     for changed in (listed, listed[:1]):
-        lobby.dirty = {key(it, Flavor.KOORDINATOR) for it in changed}
-        concerned = lobby.take_dirty()
-        assert {it.name for it in concerned} == set(listed)
-        assert lobby.dirty == set()
+        for name in changed:
+            pending.mark_dirty(key(name, Flavor.KOORDINATOR))
+        dirty = pending.take_dirty()
+        assert {it.name for it in dirty} == set(listed)
+        assert pending.take_dirty() == set()
         asked.of.clear()
-        for it in concerned:
-            lobby.evaluate_group(it, NOW)
+        for it in dirty:
+            pending.evaluate_group(it, NOW)
         assert asked.of == dict.fromkeys(listed, 1)
-        (candidate,) = lobby.waiting.values()
+        (candidate,) = pending.waiting.values()
         assert {it.key.name for it in candidate.requests} == set(listed)

@@ -12,6 +12,7 @@ from jobset_gate.fake.clock import VirtualClock
 from jobset_gate.kube.errors import ServerError
 from jobset_gate.kube.resources import CONFIGMAPS, EVENTS, NODES, PODS
 from jobset_gate.podgroups.candidate import CapacityCheck
+from jobset_gate.podgroups.generation import JOIN_SECONDS
 from jobset_gate.podgroups.model import Flavor
 from jobset_gate.podgroups.record import AdmissionRecord, AdmissionState
 from jobset_gate.settings import Groups
@@ -204,7 +205,7 @@ async def test_a_gang_whose_pods_were_all_replaced_is_part_of_its_gang_group_as_
         cluster.remove(PODS, "b")
         await run_for()
         gang("two", "c")
-        await run_for(5)
+        await run_for(JOIN_SECONDS + 1)
         assert cluster.ungated_pods() == ["a", "c"]
         cluster.bind("c")
         for name in "ac":

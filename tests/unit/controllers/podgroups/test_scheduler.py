@@ -201,12 +201,17 @@ async def test_a_standby_keeps_nothing_of_groups_that_came_and_went(cluster: InM
     await run_for(5)
     adds = keeper.registry.get_sample_value("workqueue_adds_total", {"name": "group", "controller": "group"})
     assert adds == 0
-    assert not keeper.part._opener._lobby.dirty, "what is kept for nothing shows nowhere else"
+    assert not keeper.part.pending._dirty, "what is kept for nothing shows nowhere else"
 
 
 @pytest.mark.parametrize(
     "where",
-    [(GroupEvaluator, "of"), (SchedulingCycle, "consider"), (PendingQueue, "candidate"), (PodGroupCache, "observe")],
+    [
+        (GroupEvaluator, "evaluate"),
+        (SchedulingCycle, "decide_candidate"),
+        (PendingQueue, "candidate"),
+        (PodGroupCache, "snapshot"),
+    ],
     ids=str,
 )
 async def test_a_fault_of_ours_that_shows_on_one_group_stops_no_other(

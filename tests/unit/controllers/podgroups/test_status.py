@@ -9,8 +9,14 @@ from typing import Any
 import msgspec
 import pytest
 
-from controllers.podgroups.event_writer import EVENT_SPACING, MAX_EVENT_AGE
-from controllers.podgroups.status import PLACING_QUIET_SECONDS, STATUS_RETRY_SECONDS, WRITE_BURST, WRITES_PER_SECOND
+from controllers.podgroups.status import (
+    EVENT_SPACING,
+    MAX_EVENT_AGE,
+    QUIET_SECONDS,
+    STATUS_RETRY_SECONDS,
+    WRITE_BURST,
+    WRITES_PER_SECOND,
+)
 from jobset_gate import names
 from jobset_gate.fake.clock import VirtualClock
 from jobset_gate.kube.errors import Forbidden, ServerError
@@ -75,7 +81,7 @@ async def test_nothing_is_told_while_the_pods_are_placed(board: StatusApi, clock
             at.report_group(seen(board, opened("a"), opened("b"), opened("c"), record=placing))
             await asyncio.sleep(SOON)
         assert board.events == []
-        await asyncio.sleep(PLACING_QUIET_SECONDS)
+        await asyncio.sleep(QUIET_SECONDS)
         assert board.event_list() == [("Opened", "g")]
 
 
@@ -195,6 +201,6 @@ async def test_a_group_that_is_gone_is_not_spoken_of(board: StatusApi, clock: Vi
     async with status_harness(board, clock) as at:
         made = pod("a", meta={"creationTimestamp": timestamp(clock())})
         at.report_group(seen(board, made))
-        at.heralds.forget_group(G)
+        at.forget_group(G)
         await asyncio.sleep(400)
         assert board.writes == []

@@ -9,7 +9,7 @@ from typing import Any
 import msgspec
 import pytest
 
-from controllers.podgroups.status import PLACING_QUIET_SECONDS
+from controllers.podgroups.status import QUIET_SECONDS
 from controllers.podgroups.status_writer import PROGRESS_SECONDS, SETTLE_SECONDS
 from jobset_gate import names
 from jobset_gate.fake.clock import VirtualClock
@@ -171,7 +171,7 @@ async def test_while_the_pods_are_placed_nothing_is_written(board: StatusApi, cl
         for _ in range(7):
             await settled(at, seen(board, opened("a"), opened("b"), opened("c"), record=decided))
         assert board.writes == []
-        await asyncio.sleep(PLACING_QUIET_SECONDS)
+        await asyncio.sleep(QUIET_SECONDS)
         assert [what for what, _ in board.writes if what == "status"] == ["status"]
 
 

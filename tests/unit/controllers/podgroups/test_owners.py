@@ -6,7 +6,7 @@ from typing import Any
 
 import pytest
 
-from controllers.podgroups.capacity_reader import CACHE_SECONDS, MAX_OWNERS, OwnerCapacityReader
+from controllers.podgroups.owners import CACHE_SECONDS, MAX_OWNERS, OwnerCapacityReader
 from jobset_gate.fake import jobset_crd, manifests
 from jobset_gate.fake.apiserver import ApiServer
 from jobset_gate.kube.access import Access
