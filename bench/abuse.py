@@ -1,6 +1,6 @@
-"""What an attack costs everybody else: peak memory of webhook and controller, and how long a stranger waits meanwhile.
+"""What an attack costs: peak memory of webhook and controller, and how long another tenant waits meanwhile.
 
-Each attack has processes of its own, so that no memory is left over from the one before. Before it the same strangers
+Each attack has processes of its own, so that no memory is left over from the one before. Before it the other tenants
 are measured without any attack.
 """
 
@@ -31,13 +31,13 @@ from jobset_gate.kube.resources import NAMESPACES
 
 NAME = "abuse"
 GANGS = 20
-"""A stranger's, one after the other, of PODS pods each."""
+"""Another tenant's, one after the other, of PODS pods each."""
 PODS = 8
 REQUESTS = 60
-"""A stranger's JobSets at the webhook, each over a connection of its own."""
+"""Another tenant's JobSets at the webhook, each over a connection of its own."""
 PAUSE = 0.1
 LONGEST = 60.0
-"""Seconds that a stranger's gang may wait for its verdict; then no other is asked."""
+"""Seconds that another tenant's gang may wait for its verdict; then the measurement ends."""
 TIMEOUT = 10.0
 """Seconds that an API server gives the webhook."""
 LIMITS_MIB = {"webhook": 256.0, "controller": 512.0}
@@ -74,7 +74,7 @@ class AbuseResult:
     """Of one attack."""
 
     seconds: list[float] = field(default_factory=list)
-    """A stranger's, of those that were served."""
+    """Another tenant's, of requests that were served."""
     failed: int = 0
     held: int | None = None
     """Connections that were still open at the end; None: it has none."""
@@ -98,7 +98,7 @@ async def run(scale: Scale) -> list[ResultTable]:
 
 
 async def on_controller(attack: Attack, scale: Scale) -> AbuseResult:
-    """A stranger's gangs, each from its last pod's start to the answer of its verdict's write."""
+    """Another tenant's gangs, each from its last pod's start to the answer of its verdict's write."""
     found = AbuseResult()
     async with Child("apiserver") as server, Child("controller") as controller:
         url = (await server.call("install"))["url"]
@@ -111,7 +111,7 @@ async def on_controller(attack: Attack, scale: Scale) -> AbuseResult:
             await controller.call("beating", on=True)
             async with attack(target) as sockets:
                 for number in range(scale.size(GANGS, 2)):
-                    seconds = await _bystander_latency(ground, controller, f"stranger-{number}")
+                    seconds = await _bystander_latency(ground, controller, f"tenant-{number}")
                     if seconds is None:
                         found.failed += 1
                         break
@@ -137,9 +137,9 @@ async def _bystander_latency(ground: EmbeddedBenchCluster, controller: Child, na
 
 
 async def on_webhook(attack: Attack, scale: Scale) -> AbuseResult:
-    """A stranger's creations, each over a new connection and with an API server's patience."""
+    """Another tenant's creations, each over a new connection and with an API server's patience."""
     found = AbuseResult()
-    async with Child("door") as server:
+    async with Child("webhook") as server:
         where = await server.call("where")
         tls = ssl.create_default_context(cadata=where["ca"])
         _, create, *_ = requests(where["url"])
@@ -174,19 +174,19 @@ def table(found: dict[tuple[str, str], AbuseResult]) -> ResultTable:
         rows.append([f"{program}: {name}", its.peak, middle, worst, its.failed, block, its.held])
         targets.append(ResultTarget(f"{program}: {name}: peak", its.peak, LIMITS_MIB[program], " MiB"))
         if name == WIDE and worst is not None and block is not None:
-            targets.append(ResultTarget(f"{program}: {name}: a stranger's p99", worst, MOST_MS, " ms"))
+            targets.append(ResultTarget(f"{program}: {name}: another tenant's p99", worst, MOST_MS, " ms"))
             targets.append(ResultTarget(f"{program}: {name}: longest own work", block, MOST_BLOCK_MS, " ms"))
     return ResultTable(
         name=NAME,
         title="Attacks of one tenant or of one pod, and what everybody else notices",
-        columns=["attack", "peak MiB", "stranger ms", "p99 ms", "failed", "longest own work ms", "still held"],
+        columns=["attack", "peak MiB", "tenant ms", "p99 ms", "failed", "longest own work ms", "still held"],
         rows=rows,
         targets=targets,
         notes=[
-            "controller: a stranger's gang of 8 pods, from its last pod's start to the answer of its verdict's write",
-            "failed: not decided within a minute, then no other was asked; or not answered by the webhook",
-            "webhook: a stranger's CREATE over a new connection, with 10 s of patience",
-            "still held: connections of the attack that were open when the strangers were through",
+            "controller: another tenant's gang of 8 pods, from its last pod's start to the verdict's answer",
+            "failed: not decided within a minute, which ends the measurement; or not answered by the webhook",
+            "webhook: another tenant's CREATE over a new connection, with a timeout of 10 s",
+            "still held: connections of the attack that were open when the other tenant was served",
         ],
         samples={f"{program}: {name}": its.seconds for (program, name), its in found.items()},
     )

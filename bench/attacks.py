@@ -164,7 +164,7 @@ async def large_config_maps(target: AttackTarget) -> AsyncIterator[Sockets]:
 
 @asynccontextmanager
 async def giant_gang(target: AttackTarget) -> AsyncIterator[Sockets]:
-    """A suspended JobSet of a thousand million pods, none of which there is; as many requests as are taken."""
+    """A suspended JobSet of a thousand million pods that do not exist; as many requests as are taken."""
     body = jobset(replace(split("giant", 100, TENANT, lean=True), token=TOKEN))
     body["spec"]["suspend"] = True
     body["spec"]["replicatedJobs"][0]["replicas"] = 10**9
@@ -250,7 +250,7 @@ def many_keys(scale: Scale) -> Json:
 
 
 def many_jobs(scale: Scale) -> Json:
-    """0.8 MiB of replicatedJobs, to each of which a barrier would be added."""
+    """0.8 MiB of replicatedJobs; each would get a barrier."""
     template: Json = {"spec": {"template": {"spec": {}}}}
     made = [{"name": f"j{number}", "template": template} for number in range(scale.size(14_000, 10))]
     return manifests.jobset("jobs", TENANT, replicated_jobs=made, config={names.TIMEOUT_FIELD: 600})
@@ -279,7 +279,7 @@ def _member(name: str, affinity: Json) -> Json:
 
 
 def _affinity(number: int) -> Json:
-    """120,000 values, of which the last is that of the nodes."""
+    """120,000 values; the last is that of the nodes."""
     values = [f"{number}-{it:x}" for it in range(120_000)] + ["a"]
     term = {"matchExpressions": [{"key": "zone", "operator": "In", "values": values}]}
     return {"nodeAffinity": {"requiredDuringSchedulingIgnoredDuringExecution": {"nodeSelectorTerms": [term]}}}

@@ -1,4 +1,4 @@
-"""A child process of a benchmark: asked and answered in lines of JSON, gone when the block ends or its parent does."""
+"""A child process of a benchmark: commands and answers are lines of JSON; it ends with the block or its parent."""
 
 from __future__ import annotations
 
@@ -23,7 +23,7 @@ EXIT_TIMEOUT = 10.0
 
 
 class ChildFailed(Exception):
-    """A child could not do what it was asked; its own words."""
+    """A command failed in the child; the message is its traceback."""
 
 
 class Child:
@@ -67,10 +67,10 @@ class Child:
         await process.stdin.drain()
         line = await asyncio.wait_for(process.stdout.readline(), timeout)
         if not line:
-            raise ChildFailed(f"{self._module} ended while it was asked to {do}")
+            raise ChildFailed(f"{self._module} ended during {do}")
         answer: Json = msgspec.json.decode(line)
         if "error" in answer:
-            raise ChildFailed(f"{self._module}, asked to {do}:\n{answer['error']}")
+            raise ChildFailed(f"{self._module}, {do}:\n{answer['error']}")
         return answer
 
     @property

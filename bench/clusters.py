@@ -33,10 +33,10 @@ class BenchCluster(Protocol):
     def namespace(self) -> str: ...
     @property
     def reach(self) -> dict[str, Any]:
-        """What the controller's process needs to be told."""
+        """What the controller's process needs to know."""
 
     async def make(self, plan: GangPlan) -> None:
-        """The JobSet, its Jobs and its pods, none of which has started."""
+        """The JobSet, its Jobs and its pods; none has started."""
 
     async def start(self, plan: GangPlan, first: int, last: int) -> None:
         """The barriers of pods `first` to `last` - 1 of the gang run from now on."""

@@ -20,7 +20,7 @@ PER_SECOND = 2000.0
 MOST_MIB = 200.0
 MOST_MS = 50.0
 STARTS = 5
-"""Controllers that list everything anew."""
+"""Starts of a controller, which lists everything."""
 REST_SECONDS = 1.0
 
 Json = dict[str, Any]
@@ -35,7 +35,7 @@ class LoadPhase:
     after: dict[str, Json]
 
     def cost(self, who: str) -> float:
-        """Microseconds of CPU per event that this process was told of."""
+        """Microseconds of CPU per event that reached this process."""
         events = self.after[who]["events"] - self.before[who]["events"]
         return float(self.after[who]["cpu"] - self.before[who]["cpu"]) / float(events) * 1e6
 

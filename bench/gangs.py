@@ -62,7 +62,7 @@ class GangPlan:
     lean: bool = False
     """Pods of the seed's own example, without managedFields: 6 to 8 KiB each, else 13 to 15 KiB."""
     token: str = ""
-    """What its pods show at the gate stream; "" if they are told of none."""
+    """What its pods show at the gate stream; "" if they have none."""
 
     @property
     def size(self) -> int:

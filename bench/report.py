@@ -33,7 +33,7 @@ class ResultTarget:
 
 @dataclass(frozen=True, slots=True)
 class ResultTable:
-    """One table. `samples` are single measurements, for whoever wants to look at them again; they are not printed."""
+    """One table. `samples` are single measurements, to look at them again; they are not printed."""
 
     name: str
     title: str

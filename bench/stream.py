@@ -60,16 +60,18 @@ async def run(scale: Scale) -> list[ResultTable]:
 
 async def bare(plan: GangPlan, found: StreamResult) -> None:
     """A round of the baseline."""
-    async with Child("holder") as server, Child("barriers") as barriers:
+    async with Child("request_holder") as server, Child("barriers") as barriers:
         url = (await server.call("listen"))["url"]
         before = await server.call("usage")
         paths = _paths(plan, "0" * 36, [f"{number:036}" for number in range(plan.size)])
         found.opened.append((await barriers.call("open", url=url, paths=paths))["seconds"])
         found.memory.append((await server.call("usage"))["rss"] - before["rss"])
         async with hearing(barriers) as heard:
-            told = await server.call("tell", text=f"release {'0' * 36} 0 0 {names.REASON_STARTED}\nall have started\n")
-        _note(found, told["at"], heard, plan.size)
-        found.beats(told)
+            answered = await server.call(
+                "tell", text=f"release {'0' * 36} 0 0 {names.REASON_STARTED}\nall have started\n"
+            )
+        _note(found, answered["at"], heard, plan.size)
+        found.beats(answered)
 
 
 async def ours(plan: GangPlan, found: StreamResult) -> None:
@@ -114,7 +116,7 @@ def _paths(plan: GangPlan, uid: str, pods: Sequence[str]) -> list[str]:
 
 
 def _note(found: StreamResult, at: float, heard: Json, pods: int) -> None:
-    assert heard["heard"] == pods, f"{pods - heard['heard']} of {pods} were not told"
+    assert heard["heard"] == pods, f"{pods - heard['heard']} of {pods} got no verdict"
     found.first.append(heard["first"] - at)
     found.last.append(heard["last"] - at)
 

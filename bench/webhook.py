@@ -26,7 +26,7 @@ from jobset_gate.injection import inject
 from jobset_gate.settings import Settings
 from webhook.registration import MUTATE_PATH, VALIDATE_PATH
 
-NAME = "door"
+NAME = "webhook"
 REQUESTS = 3000
 """Of each kind, one after the other, the kinds in random order."""
 CONNECTIONS = 16
@@ -58,7 +58,7 @@ class Saturation:
 
 async def run(scale: Scale) -> list[ResultTable]:
     """Two tables: one request at a time, and as many as the server takes."""
-    async with Child("door") as server:
+    async with Child("webhook") as server:
         where = await server.call("where")
         tls = ssl.create_default_context(cadata=where["ca"])
         kinds = requests(where["url"])

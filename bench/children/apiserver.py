@@ -144,7 +144,7 @@ class ApiServerProcess:
         return command_loop.usage()
 
     def _obey(self, kind: ServedKind, change: StoreEvent) -> None:
-        """A pod that is told its verdict leaves the barrier soon, as with a kubelet."""
+        """A pod that got its verdict leaves the barrier soon, as with a kubelet."""
         if kind.plural != PODS.plural or change.deleted or not _patched(change.now) or _patched(change.old):
             return
         place = self._places.get(change.now.key)

@@ -48,7 +48,7 @@ class ControllerProcess:
         stream: bool = False,
         whole: bool = False,
     ) -> Json:
-        """Starts it; returns once its index has been told of so many pods, with the beats of its loop up to then.
+        """Starts it; returns once its cache holds so many pods, with the lag of its loop up to then.
 
         `works`: it takes the Lease and decides; else it only fills its caches. `stream`: with the gate stream.
         `whole`: with all that is on by default, pod groups and the port of health and metrics among it.
@@ -62,13 +62,13 @@ class ControllerProcess:
         if whole:
             options = replace(options, stream_port=0, port=0, groups=Groups(), pod_group_crds=False)
         idle = command_loop.usage()
-        heart = asyncio.create_task(self._loop_lag.measure())
+        lag = asyncio.create_task(self._loop_lag.measure())
         self._manager = Manager(access, options)
         running = asyncio.create_task(self._manager.run())
         self._tasks.append(running)
         full = asyncio.create_task(self._filled(pods))
         await asyncio.wait((running, full), return_when=asyncio.FIRST_COMPLETED)
-        heart.cancel()
+        lag.cancel()
         if running.done():
             full.cancel()
             await running
@@ -82,14 +82,14 @@ class ControllerProcess:
         await RECORDING.until(pods)
 
     async def rest(self, seconds: float) -> Json:
-        """Beats of a loop that has nothing else to do."""
-        heart = asyncio.create_task(self._loop_lag.measure())
+        """The lag of a loop that has nothing else to do."""
+        lag = asyncio.create_task(self._loop_lag.measure())
         await asyncio.sleep(seconds)
-        heart.cancel()
+        lag.cancel()
         return self._lag()
 
     async def beating(self, on: bool) -> Json:
-        """Starts the heart, or stops it and tells of its beats."""
+        """Starts the measurement of the loop's lag, or ends it and returns the lag."""
         if on:
             self._tasks.append(asyncio.create_task(self._loop_lag.measure()))
             return {}
@@ -104,7 +104,7 @@ class ControllerProcess:
     async def decided(self, namespace: str, gang: str, within: float | None = None) -> Json:
         """Waits for the gang's verdict: when its write was answered, and the counts then. {} after so many seconds.
 
-        With the seconds since its last start, if the informer told of one.
+        With the seconds since its last start, if the informer saw one.
         """
         key = GangKey(namespace, gang)
         try:

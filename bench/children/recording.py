@@ -1,4 +1,4 @@
-"""Ears in the controller: when a gang's last pod started, when its verdict was written, and what was done for it.
+"""Records in the controller when a gang's last pod started, when its verdict was written, and what that took.
 
 Three of its parts are replaced by themselves with a few lines more. What that costs, well under a microsecond for each
 event, is part of the figures.
@@ -30,12 +30,16 @@ READS = frozenset({"get", "list", "watch"})
 
 
 def instrumented() -> AbstractContextManager[Any]:
-    """Managers made within the block are heard."""
-    return patch.multiple(its_manager, Index=_RecordingCache, Gates=_RecordingStore, Plumbing=_RecordingMetrics)
+    """Managers made within the block use the recording subclasses."""
+    recording: dict[str, Any] = {
+        one.__mro__[1].__name__: one for one in (_RecordingCache, _RecordingStore, _RecordingMetrics)
+    }
+    patched: AbstractContextManager[Any] = patch.multiple(its_manager, **recording)
+    return patched
 
 
 class Recording:
-    """What the ears have heard."""
+    """What was recorded."""
 
     def __init__(self) -> None:
         self.events = 0

@@ -49,8 +49,8 @@ class RequestHolder:
 
     async def answer_all(self, text: str) -> Json:
         """Answers all in one go; when it began, and how long the loop was kept from everything else."""
-        heart = LoopLag()
-        beating = asyncio.create_task(heart.measure())
+        lag = LoopLag()
+        beating = asyncio.create_task(lag.measure())
         await asyncio.sleep(0.05)
         at, answer = time.perf_counter(), text.encode()
         for transport in list(self._transports):
@@ -58,7 +58,7 @@ class RequestHolder:
             transport.close()
         await asyncio.sleep(0.2)
         beating.cancel()
-        return {"at": at, "late": heart.late, "worked": heart.worked}
+        return {"at": at, "late": lag.late, "worked": lag.worked}
 
     async def usage(self) -> Json:
         return command_loop.usage()

@@ -1,4 +1,4 @@
-"""The control plane of the benchmark: with kube-scheduler, nodes that nobody plays, accounts that are told apart."""
+"""The control plane of the benchmark: with kube-scheduler, nodes without kubelets, an account for each client."""
 
 from __future__ import annotations
 

@@ -44,7 +44,7 @@ class PlacementRun:
     cpu: float = 0.0
     peak: float = 0.0
     """MiB."""
-    door_cpu: float = 0.0
+    webhook_cpu: float = 0.0
     decisions: dict[str, float] | None = None
 
     @property
@@ -57,7 +57,7 @@ async def run(scale: Scale, runs: int) -> list[ResultTable]:
     async with AsyncExitStack() as stack:
         folder = Path(stack.enter_context(tempfile.TemporaryDirectory(prefix="jobset-gate-bench-")))
         there = stack.enter_context(cluster.prepared(scale, folder))
-        stage = PlacementBenchmark(there, *[await _child(stack, name) for name in ("load", "watch", "door")])
+        stage = PlacementBenchmark(there, *[await _child(stack, name) for name in ("load", "watch", "webhook")])
         await stage.prepare(folder)
         return [await _shape(stage, shape, runs) for shape in plan.shapes(scale)]
 
@@ -69,7 +69,7 @@ async def _child(stack: AsyncExitStack, module: str) -> Child:
 async def _shape(stage: PlacementBenchmark, shape: LoadShape, runs: int) -> ResultTable:
     found: dict[Placer, list[PlacementRun]] = defaultdict(list)
     # The first pods of a fresh API server take a fifth longer: its heap grows, and the machine gives it the memory page
-    # by page. Whoever came first would pay for it.
+    # by page. The first run would pay for it.
     _print_run(shape, "not counted", await stage.measure(Placer.OURS, shape))
     for way in plan.order(runs):
         one = await stage.measure(way, shape)
@@ -85,23 +85,23 @@ def _print_run(shape: LoadShape, what: str, run: PlacementRun) -> None:
 class PlacementBenchmark:
     """The processes that stay from run to run."""
 
-    def __init__(self, there: GroupBenchCluster, loader: Child, watcher: Child, door: Child) -> None:
-        self._ground, self._loader, self._watcher, self._door = there, loader, watcher, door
+    def __init__(self, there: GroupBenchCluster, loader: Child, watcher: Child, webhook: Child) -> None:
+        self._ground, self._loader, self._watcher, self._webhook = there, loader, watcher, webhook
         self._namespaces = count()
 
     async def prepare(self, folder: Path) -> None:
         admin = self._ground.kubeconfigs["admin"]
         await self._loader.call("run", kubeconfig=admin)
         await self._watcher.call("run", kubeconfig=admin)
-        await self._door.call("run", kubeconfig=admin, folder=str(folder))
+        await self._webhook.call("run", kubeconfig=admin, folder=str(folder))
 
     async def measure(self, way: Placer, shape: LoadShape) -> PlacementRun:
         """One run in a namespace of its own, cleared away afterwards."""
         namespace = f"run-{next(self._namespaces)}"
         await self._ground.open_namespace(namespace)
         async with AsyncExitStack() as stack:
-            keeper = await self._start_controller(way, shape, namespace, stack)
-            found = await self._place(way, shape, namespace, keeper)
+            controller = await self._start_controller(way, shape, namespace, stack)
+            found = await self._place(way, shape, namespace, controller)
         await self._ground.clear(namespace)
         return found
 
@@ -110,26 +110,26 @@ class PlacementBenchmark:
     ) -> Child | None:
         if way is Placer.FREE:
             return None
-        keeper = await _child(stack, "floor" if way is Placer.FLOOR else "controller")
+        controller = await _child(stack, "floor" if way is Placer.FLOOR else "controller")
         account = self._ground.kubeconfigs["floor" if way is Placer.FLOOR else "ours"]
         more = {"quorum": shape.pods} if way is Placer.FLOOR else {}
-        await keeper.call("run", kubeconfig=account, namespace=namespace, **more)
-        return keeper
+        await controller.call("run", kubeconfig=account, namespace=namespace, **more)
+        return controller
 
-    async def _used(self, keeper: Child | None) -> dict[str, Any]:
-        return {"cpu": 0.0, "peak": 0.0} if keeper is None else await keeper.call("figures")
+    async def _used(self, controller: Child | None) -> dict[str, Any]:
+        return {"cpu": 0.0, "peak": 0.0} if controller is None else await controller.call("figures")
 
-    async def _place(self, way: Placer, shape: LoadShape, namespace: str, keeper: Child | None) -> PlacementRun:
+    async def _place(self, way: Placer, shape: LoadShape, namespace: str, controller: Child | None) -> PlacementRun:
         what: dict[str, Any] = {"namespace": namespace, "way": way, "groups": shape.groups, "pods": shape.pods}
         await self._watcher.call("begin", namespace=namespace)
-        door = (await self._door.call("figures"))["cpu"]
-        before = await self._used(keeper)
+        used = (await self._webhook.call("figures"))["cpu"]
+        before = await self._used(controller)
         begun = await self._loader.call("begin", timeout=TIMEOUT, **what)
         bound = asyncio.create_task(self._watcher.call("until", timeout=TIMEOUT, count=shape.size))
         last = (await self._loader.call("finish", timeout=TIMEOUT, **what))["at"]
         ends: dict[str, float] = (await bound)["last"]
-        figures = await self._used(keeper)
-        door = (await self._door.call("figures"))["cpu"] - door
+        figures = await self._used(controller)
+        used = (await self._webhook.call("figures"))["cpu"] - used
         return PlacementRun(
             created=max(last) - begun["began"],
             bound=max(ends.values()) - max(last),
@@ -137,7 +137,7 @@ class PlacementBenchmark:
             counted=await self._counted(way, shape, namespace),
             cpu=figures["cpu"] - before["cpu"],
             peak=figures["peak"],
-            door_cpu=door,
+            webhook_cpu=used,
             decisions=figures.get("decisions"),
         )
 
@@ -167,7 +167,7 @@ def table(shape: LoadShape, found: dict[Placer, list[PlacementRun]]) -> ResultTa
     notes = [
         _run_by_run(to_floor),
         _to_free(ours, free),
-        f"webhook: {median([one.door_cpu for one in ours]):.2f} s of CPU for {shape.size:,} pods, outside the clock",
+        f"webhook: {median([one.webhook_cpu for one in ours]):.2f} s of CPU for {shape.size:,} pods, outside the clock",
         _decisions([one.decisions for one in ours if one.decisions]),
         "bound: from the last member of all groups there to the last pod bound, medians; a group: the same by itself",
         "PATCHes of a pod, decision writes of a group, and all writes of a group beside those of pods",

@@ -14,7 +14,7 @@ Json = dict[str, Any]
 POOL = "bench.test/pool"
 """Label of the nodes that the pods are for."""
 GROUP = "bench.test/group"
-"""Label of the pods: which group, for whoever counts them."""
+"""Label of the pods: which group, for those who count."""
 UNKNOWN = "bench.test/separate-pod-group"
 """Label of the same size as the one that names a group to jobset-gate, where that is not to see it: the pods are alike
 in all ways."""

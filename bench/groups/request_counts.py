@@ -1,4 +1,4 @@
-"""What the API server was asked for by those who open groups, counted from its own audit log."""
+"""Requests of the clients that admit groups, counted from the API server's audit log."""
 
 from __future__ import annotations
 

@@ -1,6 +1,6 @@
 """`python -m bench.release`: measures the ways of releasing a gang, prints tables, writes docs/release.{md,svg}.
 
-Without --kubeconfig a kind cluster is made and deleted. --from writes the page anew from an earlier measurement.
+Without --kubeconfig a kind cluster is made and deleted. --from writes the page from an earlier measurement.
 """
 
 from __future__ import annotations

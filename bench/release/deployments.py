@@ -29,14 +29,14 @@ def stream_url() -> str:
 
 def manifests(image: str, node: str) -> list[Json]:
     """Everything, in the order in which it is to be made."""
-    keepers = [way for way in METHODS if way.has_controller]
+    methods = [way for way in METHODS if way.has_controller]
     return [
         *(_object("v1", "Namespace", name) for name in (SYSTEM, *(way.namespace for way in METHODS))),
         _object("v1", "ServiceAccount", PREFIX, SYSTEM),
         _object("rbac.authorization.k8s.io/v1", "ClusterRole", PREFIX, rules=_rules()),
         _binding(),
-        *(deployment(way, image, node) for way in keepers),
-        *(_service(way) for way in keepers if way.stream),
+        *(deployment(way, image, node) for way in methods),
+        *(_service(way) for way in methods if way.stream),
     ]
 
 

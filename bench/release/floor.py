@@ -1,7 +1,7 @@
-"""The floor: the same pods, whose barriers need nobody to be told that all have started.
+"""The floor: the same pods, whose barriers see by themselves that all have started.
 
-Each barrier leaves a file of its own in a folder on the host and counts those that are there. Whoever finds itself to
-be the last writes the verdict into that folder, where all look for it. So nothing lies between the last barrier's start
+Each barrier leaves a file of its own in a folder on the host and counts those that are there. The last one
+writes the verdict into that folder, where all look for it. So nothing lies between the last barrier's start
 and the release but the interval at which a barrier looks: no API server, no controller, no kubelet, nobody who would
 have to notice.
 """
@@ -60,11 +60,11 @@ def _job(job: Json, pods: int, folder: str) -> Json:
 
 
 def _barrier(made: Json, pods: int) -> Json:
-    told = {POLL_INTERVAL: MOUNT, PODS: str(pods)}
+    extra = {POLL_INTERVAL: MOUNT, PODS: str(pods)}
     return {
         **made,
         "command": ["sh", "-c", script()],
-        "env": [*made["env"], *({"name": key, "value": value} for key, value in told.items())],
+        "env": [*made["env"], *({"name": key, "value": value} for key, value in extra.items())],
         "volumeMounts": [*made["volumeMounts"], {"name": VOLUME, "mountPath": MOUNT}],
         "securityContext": {**made["securityContext"], "runAsNonRoot": False, "runAsUser": 0, "runAsGroup": 0},
     }

@@ -1,4 +1,4 @@
-"""The gangs: JobSets as the webhook would have them stored, equal in everything but the way they are told."""
+"""The gangs: JobSets as the webhook would have them stored, equal in everything but the way they learn the verdict."""
 
 from __future__ import annotations
 

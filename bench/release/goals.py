@@ -16,7 +16,7 @@ Compare = Callable[[ReleaseRun, ReleaseRun], float]
 
 @dataclass(frozen=True, slots=True)
 class Goal:
-    """`compare` of each pair is to be at most or at least `limit`; None: it is only told."""
+    """`compare` of each pair is to be at most or at least `limit`; None: it is only reported."""
 
     one: ReleaseMethod
     other: ReleaseMethod
@@ -84,16 +84,16 @@ GOALS: Final = (
 
 
 def reached(results: Results) -> Sequence[Reached]:
-    """All goals for all sizes of which there are pairs; a goal for one size is only told for others."""
+    """All goals for all sizes with pairs; a goal for one size is only reported for others."""
     found = []
     for pods in results.sizes:
         for goal in GOALS:
             pairs = results.pairs(goal.one, goal.other, pods)
             if pairs:
-                asked = goal if goal.only in (None, pods) else _only_told(goal)
+                asked = goal if goal.only in (None, pods) else _without_limit(goal)
                 found.append(Reached(asked, pods, intervals.of([goal.compare(one, other) for one, other in pairs])))
     return found
 
 
-def _only_told(goal: Goal) -> Goal:
+def _without_limit(goal: Goal) -> Goal:
     return Goal(goal.one, goal.other, goal.compare, goal.text, goal.unit)

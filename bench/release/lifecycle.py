@@ -20,7 +20,7 @@ LONGEST = 300.0
 
 
 async def run_gang(cluster: MeasuredCluster, jobset: Json, pods: int) -> tuple[GangTimestamps, dict[str, int]]:
-    """The gang's moments, and what the API server was asked to write. Raises Incomplete, and the gang is gone then."""
+    """The gang's moments, and the writes to the API server. Raises Incomplete, and the gang is gone then."""
     name, namespace = jobset["metadata"]["name"], jobset["metadata"]["namespace"]
     await asyncio.sleep(SETTLE)
     before = apiwrites.written(await cluster.raw("/metrics"))

@@ -38,7 +38,7 @@ class Measurement:
     began: float = field(default_factory=time.monotonic)
 
     async def run(self) -> None:
-        """Everything of the plan. A gang that does not finish is told, and the next one has its turn."""
+        """Everything of the plan. A gang that does not finish is reported, and the next one has its turn."""
         await self._warm()
         if self.plan.cost_pods:
             # Side by side: they only wait. The KEP's barriers are those of the annotation's way.
@@ -74,7 +74,7 @@ class Measurement:
             way=way.key,
             pods=pods,
             gathering=round(moments.gathering, 4),
-            told=round(moments.told, 4),
+            released=round(moments.released, 4),
             mains=rounded,
             writes=writes,
         )

@@ -1,4 +1,4 @@
-"""docs/release.md, written anew with each measurement: tables, picture, what they mean, and where they are weak."""
+"""docs/release.md, written by each measurement: tables, picture, what they mean, and where they are weak."""
 
 from __future__ import annotations
 
@@ -27,8 +27,8 @@ This page and the picture are written by the command that measures:
 ## What is measured
 
 From the moment at which the last barrier of a gang wrote its first line to the moments at which the main containers
-wrote theirs: the first of them, the median one, the last one, and the skew between first and last. "All told" is the
-moment at which the last barrier had heard of the release and ended; what comes after it, the kubelet and the container
+wrote theirs: the first of them, the median one, the last one, and the skew between first and last. "All released" is
+the moment at which the last barrier had the release and ended; what follows, the kubelet and the container
 runtime need to start the main containers. The moments are the runtime's own, to the nanosecond, from
 `kubectl logs --timestamps`. All pods of a gang run on one node, so there is one clock.
 
@@ -38,13 +38,13 @@ runtime need to start the main containers. The moments are the runtime's own, to
 * (c) gate stream: as installed. Every barrier holds one HTTP request open; patches are for those that could not, and
   for those that seem to wait still a good while after their answer.
 * (d) the floor: the same pods, but their barriers need nobody. Each leaves a file in a folder on the node and counts
-  those that are there; whoever is the last writes the verdict into that folder, where all look for it as often as our
+  those that are there; the last one writes the verdict into that folder, where all look for it as often as our
   barrier looks for its own. What remains is what the kubelet and the container runtime need to start so many
   containers.
 
 Pods are equal in everything else, rendered by the code of the webhook. One controller per way, side by side in the
 cluster, each with one namespace to look after, on another node than the gangs where there is one. Within each run
-all ways come right after one another, in an order that is shuffled anew (seed {seed}); then the next run. A first
+all ways come right after one another, in an order that is shuffled (seed {seed}); then the next run. A first
 gang does not count. Between two gangs it is waited until the kubelet has let go of the last pod, and two seconds
 more.
 
@@ -99,7 +99,7 @@ def written(results: Results, picture: str) -> str:
         seed=results.seed,
     )
     cores, largest = results.machine.get("cores", "few"), max(results.sizes)
-    parts = [head, _outcome(results), *_sections(tables.every(results)), *_told(results)]
+    parts = [head, _outcome(results), *_sections(tables.every(results)), *_failures(results)]
     return "\n".join([*parts, WEAK.format(cores=cores, largest=largest)]).rstrip() + "\n"
 
 
@@ -129,16 +129,16 @@ def _outcome(results: Results) -> str:
 
 
 def _sections(every: Iterable[ResultTable]) -> Iterable[str]:
-    told = set()
+    explained = set()
     for table in every:
         yield f"### {table.title}\n\n{markdown(table)}"
         kind = table.name.partition("-")[0]
-        if kind in MEANING and kind not in told:
+        if kind in MEANING and kind not in explained:
             yield MEANING[kind] + "\n"
-            told.add(kind)
+            explained.add(kind)
 
 
-def _told(results: Results) -> Sequence[str]:
+def _failures(results: Results) -> Sequence[str]:
     """What is missing."""
     letters = {way.key: way.letter for way in METHODS}
     lines = [*results.notes]

@@ -1,6 +1,6 @@
 """The picture: for each size and way, when the main containers wrote their first lines, on a logarithmic axis.
 
-SVG by hand. Colours follow the reader's light or dark theme; each way has its letter too: no colour need be told apart.
+SVG by hand. Colours follow the reader's light or dark theme; each way has its letter as well.
 """
 
 from __future__ import annotations

@@ -1,4 +1,4 @@
-"""Which gangs are made, in which order: all ways right after one another within each run, shuffled anew each time."""
+"""Which gangs are made, in which order: all ways right after one another within each run, shuffled each time."""
 
 from __future__ import annotations
 

@@ -21,11 +21,11 @@ class ReleaseRun(msgspec.Struct, frozen=True, kw_only=True):
     pods: int
     gathering: float
     """From the first barrier's start to the last one's."""
-    told: float
+    released: float
     """From the last barrier's start until every barrier had heard: what comes then is the kubelet's."""
     mains: tuple[float, ...]
     writes: Mapping[str, int]
-    """What the API server was asked to write meanwhile, by everybody: "PATCH pods" -> how often."""
+    """Writes to the API server meanwhile, of all clients: "PATCH pods" -> how often."""
 
     @property
     def first(self) -> float:
@@ -76,7 +76,7 @@ class StartSkew(msgspec.Struct, frozen=True, kw_only=True):
 
 
 class FailedRun(msgspec.Struct, frozen=True, kw_only=True):
-    """A gang that did not start in time or of which lines were missing: it is told, not left out in silence."""
+    """A gang that did not start in time or whose lines were missing: it is reported, not left out in silence."""
 
     number: int
     way: str

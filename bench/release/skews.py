@@ -1,4 +1,4 @@
-"""Start skew with and without prefetch: a gang over two nodes, of which one still has to unpack the main image (A8)."""
+"""Start skew with and without prefetch: a gang over two nodes; one still has to unpack the main image (A8)."""
 
 from __future__ import annotations
 

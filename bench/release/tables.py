@@ -14,7 +14,7 @@ from bench.release.results import ReleaseRun, Results, StartSkew, WaitingCost
 from bench.report import Cell, ResultTable
 
 FIGURES: Final[dict[str, Callable[[ReleaseRun], float]]] = {
-    "all told": lambda run: run.told,
+    "all released": lambda run: run.released,
     "first": lambda run: run.first,
     "median": lambda run: run.median,
     "last": lambda run: run.last,
@@ -35,7 +35,7 @@ def speed(results: Results, pods: int) -> ResultTable:
     for way in METHODS:
         runs = results.of(way, pods).values()
         if runs:
-            cells = (told(intervals.of([figure(run) for run in runs])) for figure in FIGURES.values())
+            cells = (interval_text(intervals.of([figure(run) for run in runs])) for figure in FIGURES.values())
             rows.append([titled(way), len(runs), *cells])
     peers = [peer for peer in PEERS if peer.pods == pods]
     rows += [[f"{peer.title} *", None, None, None, None, peer.last, None] for peer in peers]
@@ -51,7 +51,14 @@ def speed(results: Results, pods: int) -> ResultTable:
 def pairs(results: Results) -> ResultTable:
     """Of runs made one right after the other: by how much the ways differ."""
     rows: list[Sequence[Cell]] = [
-        [one.goal.text, one.pods, one.found.runs, told(one.found, one.goal.unit), _asked(one.goal), one.verdict]
+        [
+            one.goal.text,
+            one.pods,
+            one.found.runs,
+            interval_text(one.found, one.goal.unit),
+            _asked(one.goal),
+            one.verdict,
+        ]
         for one in goals.reached(results)
     ]
     title = "The ways beside each other, run by run"
@@ -99,7 +106,7 @@ def skews(results: Results) -> ResultTable:
     )
 
 
-def told(found: Interval, unit: str = "") -> str:
+def interval_text(found: Interval, unit: str = "") -> str:
     """`3.77 (3.41 to 4.02)`."""
     ends = "" if found.low is None or found.high is None else f" ({found.low:.2f} to {found.high:.2f})"
     return f"{found.median:.2f}{unit}{ends}"
@@ -107,7 +114,7 @@ def told(found: Interval, unit: str = "") -> str:
 
 def _skewed(found: Iterable[StartSkew]) -> list[str]:
     both = [(skew.skew, skew.waited) for skew in found]
-    return [told(intervals.of(values)) for values in zip(*both, strict=True)]
+    return [interval_text(intervals.of(values)) for values in zip(*both, strict=True)]
 
 
 def _asked(goal: goals.Goal) -> str:

@@ -39,7 +39,7 @@ class GangTimestamps:
         return tuple((main - self.starts[-1]) / NANO for main in self.mains)
 
     @property
-    def told(self) -> float:
+    def released(self) -> float:
         """Seconds from the last barrier's start until every barrier had heard."""
         return (self.ends[-1] - self.starts[-1]) / NANO
 

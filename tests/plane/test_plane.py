@@ -16,7 +16,7 @@ import pytest
 from jobset_gate.kube.resources import PODS
 from tests.plane import build, places, provide, release, versions
 from tests.plane.places import Binaries
-from tests.plane.planes import Plane, Real, fresh_name
+from tests.plane.planes import Real, fresh_name
 from tests.plane.process import ChildProgramDied
 from tests.plane.real import RealPlane
 from tests.plane.release import DownloadUnreachable, DownloadUrls, WrongSum
@@ -115,10 +115,11 @@ async def test_a_dropped_namespace_goes_with_its_pods_even_if_nodes_hold_them(re
     await real_plane.kubectl("wait", f"namespace/{name}", "--for=delete", "--timeout=60s")
 
 
-async def test_a_cancelled_kubectl_is_gone(embedded_plane: Plane) -> None:
+@pytest.mark.real
+async def test_a_cancelled_kubectl_is_gone(real_plane: Real) -> None:
     """A watch must not outlive its test."""
     with pytest.raises(TimeoutError):
-        await asyncio.wait_for(embedded_plane.kubectl("get", "configmaps", "--watch"), 0.5)
+        await asyncio.wait_for(real_plane.kubectl("get", "configmaps", "--watch"), 0.5)
     assert [command for command in _own_children() if "--watch" in command] == []
 
 

@@ -40,9 +40,11 @@ failed to say more
 
 
 def run(way: ReleaseMethod = STREAM, number: int = 1, pods: int = 20, last: float = 3.0, **writes: int) -> ReleaseRun:
-    told = {name.replace("_", " "): count for name, count in writes.items()}
+    found = {name.replace("_", " "): count for name, count in writes.items()}
     mains = tuple(last * part / pods for part in range(1, pods + 1))
-    return ReleaseRun(number=number, way=way.key, pods=pods, gathering=2.0, told=last / 40, mains=mains, writes=told)
+    return ReleaseRun(
+        number=number, way=way.key, pods=pods, gathering=2.0, released=last / 40, mains=mains, writes=found
+    )
 
 
 def measured(runs: list[ReleaseRun], **more: Any) -> Results:
@@ -67,7 +69,7 @@ def test_moments_are_first_lines_to_the_nanosecond_whatever_the_time_zone() -> N
     assert [main - found.starts[1] for main in found.mains] == [1_750_000_000, 2_000_000_001]
     assert found.after == (1.75, 2.000000001)
     assert found.gathering == 1.000000001
-    assert found.told == 1.499999998
+    assert found.released == 1.499999998
 
 
 @pytest.mark.parametrize("gone", ["gang-workers-0-1-b/main", "gang-workers-0-0-a/group-scheduling-init"])

@@ -44,7 +44,7 @@ async def begin(client: Client, namespace: str, field_selector: str = "") -> str
 async def follow(client: Client, namespace: str, version: str, field_selector: str = "") -> AsyncIterator[BenchPod]:
     """Each pod that is added (to what the selector selects), until cancelled."""
     decode = msgspec.json.Decoder(BenchPodEvent).decode
-    while True:  # an API server ends the watch of whoever it thinks too slow
+    while True:  # an API server ends watches of slow clients
         async with client.watch(
             PODS,
             namespace,

@@ -1,4 +1,4 @@
-"""Notes when each pod was seen with a node: a watch of its own, whoever placed it."""
+"""Notes when each pod was seen with a node: with a watch of its own."""
 
 from __future__ import annotations
 

@@ -24,7 +24,7 @@ async def run(kubeconfig: str, folder: str) -> Json:
     """Returns once it listens and is registered."""
     settings, bundle = Settings(), self_signed.make()
     server = await serve(settings, tls=bundle.write(Path(folder)))
-    async with Client(await from_kubeconfig(kubeconfig), user_agent="door") as client:
+    async with Client(await from_kubeconfig(kubeconfig), user_agent="webhook") as client:
         made = pod_configuration(settings.groups, url=server.url, ca_bundle=bundle.ca_bundle)
         await client.create(MUTATING_WEBHOOKS, made)
         probe = plan.pod(Placer.OURS, 0, 0)
