@@ -136,16 +136,16 @@ try: setup helm ## a kind cluster with JobSet and jobset-gate in it, to look at;
 airgap: setup ## docker, kind and a node image where nothing can be pulled (as root, Debian; see e2e/airgap/README.md)
 	@e2e/airgap/setup
 
-lock: setup ## write requirements/*.txt anew from pyproject.toml and requirements/*.in (LOCK_ARGS=--upgrade for newer ones)
+lock: setup ## write requirements/*.txt from pyproject.toml and requirements/*.in (LOCK_ARGS=--upgrade for newer ones)
 	$(LOCK) --output-file requirements/runtime.txt pyproject.toml
 	$(LOCK) --output-file requirements/dev.txt requirements/dev.in
 	$(LOCK) --constraint requirements/dev.txt --output-file requirements/build.txt requirements/build.in
 	$(LOCK) --output-file requirements/go.txt requirements/go.in
 
-reference: setup ## write docs/reference/ anew from the code
+reference: setup ## write docs/reference/ from the code
 	@$(BIN)/python -m docs.make
 
-picture: setup ## play the demo in a terminal and write docs/pictures/demo.svg anew
+picture: setup ## play the demo in a terminal and write docs/pictures/demo.svg
 	@$(BIN)/python -m docs.make.picture
 
 clean: ## remove .venv and caches of the checks (not what lies in the user's cache folder)

@@ -3,7 +3,7 @@
 
     python requirements/wheels.py BASE FOLDER [+MACHINE...] LOCK...
 
-Whoever runs this may have another Python, C library or processor than the image: so it is asked, and pip is told.
+This machine may have another Python, C library or processor than the image: the image's are read and passed to pip.
 """
 
 import json

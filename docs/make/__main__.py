@@ -1,4 +1,4 @@
-"""`python -m docs.make`: writes every page of docs/reference/ anew, and says which have changed."""
+"""`python -m docs.make`: writes every page of docs/reference/, and prints which have changed."""
 
 from pathlib import Path
 

@@ -35,7 +35,7 @@ spec:
 
 def text() -> str:
     """The page."""
-    told = sentences.of(names)
+    documented = sentences.of(names)
     return page(
         "API",
         "`jobset_gate/barrier/config.py`, `names.py` and `groups/`",
@@ -60,17 +60,17 @@ def text() -> str:
         ),
         table(
             ["key", "holds"],
-            [_data(it, told) for it in ("KEY_VERDICT", "KEY_WAITING_SINCE")],
+            [_data(it, documented) for it in ("KEY_VERDICT", "KEY_WAITING_SINCE")],
         ),
         "## In a gated pod",
         paragraph("Put in by the webhook when the JobSet is created, with the label and the annotation of gated pods."),
-        table(["name", "is", "meaning"], _parts(told)),
+        table(["name", "is", "meaning"], _parts(documented)),
         "## Pod groups",
         paragraph(
             "Five ways to say a group, in the order in which they win. When to use which: "
             "[pod groups](../pod-groups.md#when-to-use-which-way)."
         ),
-        *(part for way in formats.PARSERS for part in _way(way, told)),
+        *(part for way in formats.PARSERS for part in _way(way, documented)),
         "## PodGroup kinds",
         *(part for group in crds.GROUPS.values() for part in _kind(group)),
     )
@@ -92,19 +92,21 @@ def _reads(module: ModuleType | None) -> Iterator[str]:
 
 
 def _keys() -> set[str]:
-    told = sentences.of(names)
+    documented = sentences.of(names)
     return {
-        str(getattr(names, it)) for it, text in told.items() if text.startswith(("Annotation on pods", "Label on pods"))
+        str(getattr(names, it))
+        for it, text in documented.items()
+        if text.startswith(("Annotation on pods", "Label on pods"))
     }
 
 
-def _way(way: Format, told: dict[str, str]) -> list[str]:
+def _way(way: Format, documented: dict[str, str]) -> list[str]:
     groups = () if way is Format.KOORDINATOR_ANNOTATIONS else POD_GROUP_APIS[FLAVOR_OF[way]]
     needs = " or ".join(f"`{names.POD_GROUP}` of `{it}/{names.POD_GROUP_VERSION}`" for it in groups) or "no object"
     limit = merge.DEFAULT_WAITS.get(FLAVOR_OF[way], DEFAULT_GROUP_WAIT_SECONDS)
     own = "" if FLAVOR_OF[way] in merge.DEFAULT_WAITS else ", or `groups.waitSeconds`"
     about = f"Needs {needs}. Without a limit of its own: {int(limit)} s{own}."
-    rows = [(code(str(getattr(names, it))), *_split(told[it])) for it in keys(way)]
+    rows = [(code(str(getattr(names, it))), *_split(documented[it])) for it in keys(way)]
     return [f"### {way.value}", paragraph(about), table(["key", "is", "meaning"], rows)]
 
 
@@ -117,12 +119,12 @@ def _kind(group: str) -> list[str]:
 
 
 def _config() -> list[tuple[str, str, str]]:
-    schema, told = GroupSchedulingConfig.model_json_schema(), sentences.of(GroupSchedulingConfig)
-    return [(code(name), kind(it), told[name]) for name, it in schema["properties"].items()]
+    schema, documented = GroupSchedulingConfig.model_json_schema(), sentences.of(GroupSchedulingConfig)
+    return [(code(name), kind(it), documented[name]) for name, it in schema["properties"].items()]
 
 
-def _parts(told: dict[str, str]) -> Iterator[tuple[str, str, str]]:
-    for name, text in told.items():
+def _parts(documented: dict[str, str]) -> Iterator[tuple[str, str, str]]:
+    for name, text in documented.items():
         is_, colon, meaning = text.partition(": ")
         if colon and is_ in PARTS:
             yield code(str(getattr(names, name))), is_, f"{meaning[:1].upper()}{meaning[1:]}"
@@ -133,6 +135,6 @@ def _split(text: str) -> tuple[str, str]:
     return is_, f"{meaning[:1].upper()}{meaning[1:]}"
 
 
-def _data(name: str, told: dict[str, str]) -> tuple[str, str]:
-    text = told[name].removeprefix("Key: ")
+def _data(name: str, documented: dict[str, str]) -> tuple[str, str]:
+    text = documented[name].removeprefix("Key: ")
     return code(str(getattr(names, name))), f"{text[:1].upper()}{text[1:]}"

@@ -30,13 +30,17 @@ def text() -> str:
 
 def closing() -> str:
     """The same in one sentence."""
-    told = sentences.of(exits.ExitCode)
-    return "## Exit codes\n\n" + "; ".join(f"`{it.value}`: {told[it.name].rstrip('.')}" for it in exits.ExitCode) + "."
+    documented = sentences.of(exits.ExitCode)
+    return (
+        "## Exit codes\n\n"
+        + "; ".join(f"`{it.value}`: {documented[it.name].rstrip('.')}" for it in exits.ExitCode)
+        + "."
+    )
 
 
 def _commands() -> list[tuple[str, str, str]]:
-    told = sentences.of(exits.ExitCode)
-    own = [(code(str(it.value)), it.name, told[it.name]) for it in exits.ExitCode]
+    documented = sentences.of(exits.ExitCode)
+    own = [(code(str(it.value)), it.name, documented[it.name]) for it in exits.ExitCode]
     convention = "the shell's own convention. `webhook` and `controller` end with 0 then."
     shells = [("130", f"Interrupted from the keyboard; {convention}"), ("143", f"Ended by SIGTERM; {convention}")]
     return [*own, *((code(number), "", meaning) for number, meaning in shells)]

@@ -11,7 +11,7 @@ CONTENTS: Final = (
         "the field of a JobSet, a gang's ConfigMap, what is in a gated pod, the ways of pod groups",
     ),
     ("annotations-and-labels.md", "Annotations and labels", "each key, who writes it, who reads it"),
-    ("reasons.md", "Conditions, Events and reasons", "every word that is said about a gang, a pod or a group"),
+    ("reasons.md", "Conditions, Events and reasons", "every reason, state and Event of a gang, a pod or a group"),
     ("commands.md", "Commands", "every command with its arguments and options"),
     ("exit-codes.md", "Exit codes", "of the commands and of the barrier"),
     ("json.md", "JSON", "what `--output json` prints"),

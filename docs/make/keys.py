@@ -27,7 +27,7 @@ class Said:
 
 def text() -> str:
     """The page."""
-    all_of_them = told()
+    all_of_them = documented()
     ours = [it for it in all_of_them if it.key.startswith(f"{names.DOMAIN}/")]
     designs = [it for it in all_of_them if not it.written and it not in ours]
     rest = [it for it in all_of_them if it not in ours and it not in designs]
@@ -39,17 +39,17 @@ def text() -> str:
         "## For people to write, on a JobSet",
         _table(head, by_people),
         "## That jobset-gate writes",
-        paragraph("Not to be written by anybody else. They are told so that nothing in a cluster is a riddle."),
+        paragraph("No other client should write them. They are listed so that everything in a cluster is explained."),
         _table(head, [it for it in ours if it not in by_people]),
         "## Of the four designs of pod groups",
-        paragraph("Written by whoever makes the pods. Which belong to which way: [API](api.md#pod-groups)."),
+        paragraph("Written by the maker of the pods. Which belong to which format: [API](api.md#pod-groups)."),
         table(["key", "is", "meaning"], [(code(it.key), f"{it.kind} on {it.on}", it.meaning) for it in designs]),
         "## Of others, that count here",
         _table(head, rest),
     )
 
 
-def told() -> list[Said]:
+def documented() -> list[Said]:
     """All that names.py calls an annotation, a label or a scheduling gate."""
     return [
         said(str(getattr(names, name)), text) for name, text in sentences.of(names).items() if text.startswith(KINDS)

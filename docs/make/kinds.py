@@ -13,8 +13,8 @@ def kind(node: Node, resolved: Callable[[Node], Node] = lambda it: it) -> str:
         return _either([str(it) for it in node["enum"]])
     for several in ("anyOf", "oneOf"):
         if several in node:
-            told = [kind(it, resolved) for it in node[several]]
-            return _either([it for it in dict.fromkeys(told) if it])
+            documented = [kind(it, resolved) for it in node[several]]
+            return _either([it for it in dict.fromkeys(documented) if it])
     named = node.get("type", "")
     if isinstance(named, list):
         return _either([kind({**node, "type": it}, resolved) for it in named])

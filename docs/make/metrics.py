@@ -19,7 +19,7 @@ from webhook.metrics import WebhookMetrics
 
 OWN: Final = "jobset_gate_"
 CLOSED: Final = frozenset({"reason", "kind", "cause", "outcome", "how", "result"})
-"""Labels of which all values are there from the start."""
+"""Labels whose values are all there from the start."""
 
 
 @dataclass(slots=True)
@@ -106,8 +106,8 @@ def _values(family: Metric, label: str) -> set[str]:
 
 def _table(rows: list[Row]) -> str:
     head = ["metric", "type", "labels", "where", "meaning"]
-    return table(head, [(code(it.name), it.type, _told(it.labels), it.where, it.meaning) for it in rows])
+    return table(head, [(code(it.name), it.type, _label_cell(it.labels), it.where, it.meaning) for it in rows])
 
 
-def _told(labels: dict[str, set[str]]) -> str:
+def _label_cell(labels: dict[str, set[str]]) -> str:
     return ", ".join(f"{code(name)} ({', '.join(sorted(it))})" if it else code(name) for name, it in labels.items())

@@ -18,7 +18,7 @@ def text() -> str:
     return page(
         "Conditions, Events and reasons",
         "`jobset_gate/names.py`, `model.py` and `explained.py`",
-        paragraph("What to do about each: [troubleshooting](../troubleshooting.md#every-word-that-is-said)."),
+        paragraph("What to do about each: [troubleshooting](../troubleshooting.md#reasons-and-states)."),
         "## Conditions",
         table(["type", "meaning"], _conditions()),
         "## Reasons of conditions and Events",
@@ -41,10 +41,10 @@ def text() -> str:
 
 def reasons() -> list[tuple[str, str, str]]:
     """(reason, of what, meaning) of each; raises ValueError where names.py does not say."""
-    told = sentences.of(names)
+    documented = sentences.of(names)
     found = []
     for name in (it for it in vars(names) if it.startswith("REASON_")):
-        parts = _OF.match(told.get(name, ""))
+        parts = _OF.match(documented.get(name, ""))
         if parts is None:
             raise ValueError(f"names.py does not say of what {name} is the reason, and what it means")
         of, meaning = parts.groups()
@@ -53,13 +53,13 @@ def reasons() -> list[tuple[str, str, str]]:
 
 
 def _conditions() -> list[tuple[str, str]]:
-    told = sentences.of(names)
-    return [(code(str(getattr(names, name))), told[name]) for name in ("CONDITION", "POD_GROUP_CONDITION")]
+    documented = sentences.of(names)
+    return [(code(str(getattr(names, name))), documented[name]) for name in ("CONDITION", "POD_GROUP_CONDITION")]
 
 
 def _members(enum: type[GangState] | type[PendingReason] | type[Phase]) -> str:
-    told = sentences.of(enum)
-    return table(["word", "meaning"], [(code(it.value), told[it.name]) for it in enum])
+    documented = sentences.of(enum)
+    return table(["word", "meaning"], [(code(it.value), documented[it.name]) for it in enum])
 
 
 def _upper(text: str) -> str:

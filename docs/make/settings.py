@@ -47,14 +47,16 @@ def text() -> str:
 
 def fields(model: type[BaseModel], otherwise: object = None) -> list[tuple[str, str, str, str]]:
     """(key, default, type, meaning) of each field. `otherwise`: what has the default where the model has none."""
-    schema, told = model.model_json_schema(by_alias=True), sentences.inherited(model)
+    schema, documented = model.model_json_schema(by_alias=True), sentences.inherited(model)
     plain = model().model_dump(by_alias=True, mode="json")
     rows = []
     for name, field in model.model_fields.items():
         key = field.alias or name
         default = getattr(otherwise, name, None) if plain[key] is None else plain[key]
         allowed = kind(schema["properties"][key], lambda it: _resolved(it, schema))
-        rows.append((code(key), code(json.dumps(default, default=str)), allowed, _NONE.sub("null", told.get(name, ""))))
+        rows.append(
+            (code(key), code(json.dumps(default, default=str)), allowed, _NONE.sub("null", documented.get(name, "")))
+        )
     return rows
 
 

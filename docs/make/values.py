@@ -32,13 +32,13 @@ class Value:
 def text() -> str:
     """The page."""
     source = (CHART / "values.yaml").read_text()
-    defaults, told = yaml.safe_load(source), comments(source)
+    defaults, documented = yaml.safe_load(source), comments(source)
     schema = json.loads((CHART / "values.schema.json").read_text())
-    found = list(_values(defaults, schema, schema, told))
+    found = list(_values(defaults, schema, schema, documented))
     parts = [f"## {TOP}", _table(it for it in found if it.path.split(".")[0] in _plain(defaults))]
     for section in (it for it in defaults if it not in _plain(defaults)):
         inside = [it for it in found if it.path.startswith(f"{section}.")]
-        parts += [f"## {section}", paragraph(told.get(section, "")), _table(inside)]
+        parts += [f"## {section}", paragraph(documented.get(section, "")), _table(inside)]
     return page(
         "Values of the chart",
         "`charts/jobset-gate/values.yaml` and `values.schema.json`",
@@ -52,7 +52,7 @@ def text() -> str:
 
 def comments(source: str) -> dict[str, str]:
     """The comment right above each key of values.yaml, by path."""
-    told: dict[str, str] = {}
+    documented: dict[str, str] = {}
     above: list[str] = []
     path: list[tuple[int, str]] = []
     for line in source.splitlines():
@@ -62,9 +62,9 @@ def comments(source: str) -> dict[str, str]:
         if found := _KEY.match(line):
             indent = len(found[1])
             path = [it for it in path if it[0] < indent] + [(indent, found[2])]
-            told[".".join(name for _, name in path)] = " ".join(above)
+            documented[".".join(name for _, name in path)] = " ".join(above)
         above = []
-    return told
+    return documented
 
 
 def _plain(defaults: Mapping[str, Any]) -> list[str]:
@@ -76,18 +76,18 @@ def _values(
     values: Mapping[str, Any],
     node: Mapping[str, Any],
     schema: Mapping[str, Any],
-    told: Mapping[str, str],
+    documented: Mapping[str, str],
     above: str = "",
 ) -> Iterator[Value]:
     for key, value in values.items():
         path = f"{above}.{key}" if above else key
         its = _resolved(node.get("properties", {}).get(key, {}), schema)
         if isinstance(value, dict) and value and "properties" in its:
-            if above and told.get(path):
-                yield Value(path, "", "", told[path])
-            yield from _values(value, its, schema, told, path)
+            if above and documented.get(path):
+                yield Value(path, "", "", documented[path])
+            yield from _values(value, its, schema, documented, path)
         else:
-            yield Value(path, json.dumps(value), kind(its, lambda it: _resolved(it, schema)), told.get(path, ""))
+            yield Value(path, json.dumps(value), kind(its, lambda it: _resolved(it, schema)), documented.get(path, ""))
 
 
 def _resolved(node: Mapping[str, Any], schema: Mapping[str, Any]) -> Mapping[str, Any]:

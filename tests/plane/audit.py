@@ -33,7 +33,7 @@ def flags(folder: Path) -> list[str]:
     """Of a kube-apiserver that keeps its record in `folder`. Blocking, which is the default: nothing is lost."""
     policy = folder / "audit-policy.json"
     policy.write_text(json.dumps(POLICY))
-    whole = ("--audit-log-maxsize=100000", "--audit-log-maxbackup=0")  # in MB: it is never begun anew
+    whole = ("--audit-log-maxsize=100000", "--audit-log-maxbackup=0")  # in MB: it is never rotated
     return [f"--audit-policy-file={policy}", f"--audit-log-path={log(folder)}", *whole]
 
 

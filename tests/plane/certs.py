@@ -1,4 +1,4 @@
-"""The certificates and keys of one control plane: made anew for each, thrown away with it."""
+"""The certificates and keys of one control plane: made for each, thrown away with it."""
 
 import datetime
 import ipaddress

@@ -122,7 +122,7 @@ class RealPlane:
 
     @property
     def ssl(self) -> ssl.SSLContext:
-        """The admin's client certificate and the CA; made anew, so that a caller may change it."""
+        """The admin's client certificate and the CA; a new one each time, so that a caller may change it."""
         return context(self.layout.certificates)
 
     @property

@@ -1,4 +1,4 @@
-"""Which versions of which programs the tests run, and nothing else."""
+"""The versions of the programs that the tests run."""
 
 KUBERNETES = "v1.36.3"
 ETCD = "v3.6.8"

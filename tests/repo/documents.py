@@ -30,7 +30,7 @@ def prose(document: Path) -> str:
 
 
 def blocks(text: str, *languages: str) -> list[str]:
-    """The blocks of code that are said to be in one of these languages."""
+    """The blocks of code in one of these languages."""
     return [textwrap.dedent(body) for _, language, body in FENCE.findall(text) if language in languages]
 
 

@@ -1,4 +1,4 @@
-"""What e2e/airgap does to the machine, tried on one of straw: no service starts, the firewall stays as it was."""
+"""What e2e/airgap does to the machine, tried on a fake one: no service starts, the firewall stays as it was."""
 
 import os
 import subprocess
@@ -12,7 +12,7 @@ SYSTEM_UNITS = ("docker.service", "docker.socket", "containerd.service")
 
 
 class FakeMachine:
-    """Programs of straw in `bin`; what some of them were asked stands in `asked`."""
+    """Fake programs in `bin`; the arguments of some of them stand in `asked`."""
 
     def __init__(self, folder: Path) -> None:
         self.folder = folder
@@ -132,7 +132,7 @@ def test_a_daemon_that_was_killed_does_not_pass_its_policy_on_to_the_next(machin
 
 
 def test_what_was_remembered_before_a_reboot_does_not_count(machine: FakeMachine) -> None:
-    """The rules are gone then, and somebody may have set another policy."""
+    """The rules are gone then, and an administrator may have set another policy."""
     machine.run(DAEMON_STARTS)
     machine.rules("-P FORWARD DROP")
     assert machine.run(f"{DAEMON_STARTS}; restore_policy") == 0

@@ -64,14 +64,14 @@ def test_the_lines_hold_pods_of_all_steps_as_the_rules_read_them() -> None:
     assert {pod.stage for pod in pods} == {BarrierStage.WAITING, BarrierStage.RUNNING, BarrierStage.PASSED}
     assert {pod.pending.reason for pod in pods if pod.pending} == {PendingReason.UNSCHEDULED, PendingReason.STARTING}
     for pod, line in zip(pods, lines, strict=True):
-        told = json.loads(line)["object"]
-        meta, labels = told["metadata"], told["metadata"]["labels"]
+        stored = json.loads(line)["object"]
+        meta, labels = stored["metadata"], stored["metadata"]["labels"]
         assert (pod.namespace, pod.name, pod.uid) == (meta["namespace"], meta["name"], meta["uid"])
         assert (pod.gang, pod.jobset_uid) == (labels[names.JS_NAME], labels[names.JS_UID])
         assert (pod.job_uid, pod.replicated_job) == (meta["ownerReferences"][0]["uid"], "workers")
         assert (str(pod.job_index), str(pod.index)) == (labels[names.JS_JOB_INDEX], labels[names.JOB_COMPLETION_INDEX])
-        assert (pod.attempt, pod.epoch, pod.phase, pod.deleting) == (0, 0, told["status"]["phase"], False)
-        assert pod.bound == ("nodeName" in told["spec"])
+        assert (pod.attempt, pod.epoch, pod.phase, pod.deleting) == (0, 0, stored["status"]["phase"], False)
+        assert pod.bound == ("nodeName" in stored["spec"])
         assert pod.started == (pod.stage is not BarrierStage.WAITING) == (pod.created is None)
         assert (pod.main_since is not None) == (pod.stage is BarrierStage.PASSED)
     assert len({(pod.job_index, pod.index) for pod in pods}) == 100

@@ -114,7 +114,7 @@ def metrics(**counts: int) -> str:
         "dry": ("PATCH", "pods", "", "All"),
         "leases": ("PUT", "leases", "", ""),
         "read": ("GET", "pods", "", ""),
-        "told": ("POST", "configmaps", "", ""),
+        "posted": ("POST", "configmaps", "", ""),
     }
     lines = [line.format(*kinds[kind], count) for kind, count in counts.items()]
     return "\n".join(["# TYPE apiserver_request_total counter", *lines, 'other_total{verb="PATCH"} 9', ""])
@@ -122,7 +122,7 @@ def metrics(**counts: int) -> str:
 
 def test_writes_are_what_the_metrics_rose_by() -> None:
     before = apiwrites.written(metrics(patched=5, status=100))
-    after = apiwrites.written(metrics(patched=25, status=180, dry=7, leases=50, read=1000, told=1))
+    after = apiwrites.written(metrics(patched=25, status=180, dry=7, leases=50, read=1000, posted=1))
     assert apiwrites.between(before, after) == {"PATCH pods": 20, "PATCH pods/status": 80, "POST configmaps": 1}
 
 
@@ -142,7 +142,7 @@ def plain(jobset: Mapping[str, Any], way: ReleaseMethod) -> str:
     return json.dumps(jobset, sort_keys=True).replace(way.namespace, "NAMESPACE")
 
 
-def test_gangs_differ_in_nothing_but_the_way_they_are_told() -> None:
+def test_gangs_differ_in_nothing_but_how_they_learn_the_verdict() -> None:
     kep, stream, low = (rendered(way) for way in (KEP, STREAM, FLOOR))
     assert plain(kep, KEP) == plain(rendered(ANNOTATION), ANNOTATION)
     held = [{one["name"] for one in pod_spec(jobset)["initContainers"][0]["env"]} for jobset in (kep, low)]
@@ -171,7 +171,7 @@ def test_each_run_has_every_way_once_and_the_kep_seldom_where_it_takes_long() ->
     assert gangs == list(plan.gangs())
     assert sorted(number for number, pods, way in gangs if way is KEP and pods == 20) == list(range(1, 11))
     orders = {tuple(way.key for number, pods, way in gangs if (number, pods) == (each, 20)) for each in range(1, 11)}
-    assert len(orders) > 3, "shuffled anew in each run"
+    assert len(orders) > 3, "shuffled in each run"
     assert MeasurementPlan(runs=3, kep_runs=9).kep_runs == 9
     assert sum(way is KEP for _, pods, way in MeasurementPlan(runs=3, kep_runs=9).gangs() if pods == 60) == 3
 
@@ -194,7 +194,7 @@ def test_the_page_tells_command_ground_outcome_and_weakness(ten: Results) -> Non
 # --- The program -----------------------------------------------------------------------------------------------------
 
 
-def test_the_page_can_be_written_anew_from_the_figures(
+def test_the_page_can_be_written_from_the_figures(
     ten: Results, tmp_path: Path, capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.setattr(commands, "handle_signals", lambda: None)

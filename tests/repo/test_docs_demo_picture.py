@@ -6,7 +6,7 @@ from xml.etree import ElementTree as ET
 
 import pytest
 
-from docs.make.picture.__main__ import PICTURE, SIZE, TOLD, played
+from docs.make.picture.__main__ import PICTURE, SIZE, DESCRIPTION, played
 from docs.make.picture.drawing import draw
 from docs.make.picture.frames import Frame, Run, Stay, frames, stays
 from docs.make.picture.recording import Size, Unsuccessful, Written, record
@@ -26,11 +26,11 @@ def lines(picture: str) -> list[str]:
     return [" ".join(it.text or "" for it in row) for row in rows]
 
 
-def clauses(told: list[str]) -> list[str]:
+def clauses(rows: list[str]) -> list[str]:
     """The parts of sentences with numbers masked, wherever a terminal has broken its lines. Not the bars, nor the words
     of the verdict on who is missing: on a slow machine others may not have started either.
     """
-    text = re.sub(r"\s+", "", "".join(it for it in told if not set(BARS) & set(it)))
+    text = re.sub(r"\s+", "", "".join(it for it in rows if not set(BARS) & set(it)))
     verdict = re.sub(r"(Timedoutafter).*(Itsbarriers)", r"\1;\2", text)
     masked = re.sub(r"before|\d+msafter", "#", verdict)
     return re.split(r"[;:.,]+", re.sub(r"[\d#]+(?:\.\d+)?", "#", masked))
@@ -46,10 +46,10 @@ def test_its_phases_come_one_after_the_other_and_the_end_stays() -> None:
     text = PICTURE.read_text()
     seen = [it.text or "" for it in ET.fromstring(text).iter(f"{SVG}text")]  # noqa: S314 - our own file
     assert any(re.search(r"[1-9]\d* held, 0 running", it) for it in seen), "held"
-    told = "".join(lines(text))
+    drawn = "".join(lines(text))
     for phase in ("Gang train", "Released: all 300 pods started", "Gang stuck", "Timed out after", *MISSING):
-        assert phase in told
-    assert TOLD in text
+        assert phase in drawn
+    assert DESCRIPTION in text
 
 
 def test_a_row_stands_until_another_takes_its_place() -> None:
@@ -76,7 +76,7 @@ def test_colours_and_columns_are_those_of_the_terminal() -> None:
 
 def test_it_is_drawn_with_every_row_in_its_columns_and_a_still_of_the_end() -> None:
     first, last = (Run(0, "0 <%", "", False),), (Run(3, "100 &", "729c1f", True),)
-    drawn = draw([Frame(0.0, (first,)), Frame(2.0, (last,))], SMALL, title="a < b", told="what it shows")
+    drawn = draw([Frame(0.0, (first,)), Frame(2.0, (last,))], SMALL, title="a < b", described="what it shows")
     assert lines(drawn) == ["100 &"]
     (row,) = [it for it in ET.fromstring(drawn).iter(f"{SVG}text") if it.text == "100 &"]  # noqa: S314 - our own
     assert (row.get("class"), row.get("textLength"), row.get("x")) == ("f s", "39", "37.4")

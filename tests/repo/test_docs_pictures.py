@@ -1,4 +1,4 @@
-"""Pictures are small, fit light and dark, are told in words, and fetch nothing."""
+"""Pictures are small, fit light and dark, have a description, and fetch nothing."""
 
 import re
 from pathlib import Path
@@ -27,7 +27,7 @@ def test_a_picture_stands_alone(picture: Path) -> None:
 
 
 @pytest.mark.parametrize("picture", PICTURES, ids=name)
-def test_a_picture_is_told_to_who_cannot_see_it(picture: Path) -> None:
+def test_a_picture_has_a_description(picture: Path) -> None:
     root = ET.fromstring(picture.read_text())  # noqa: S314 - our own file
     assert root.get("role") == "img"
     titles = {it.get("id"): it.text or "" for it in root if it.tag in (f"{SVG}title", f"{SVG}desc")}

@@ -1,4 +1,4 @@
-"""docs/troubleshooting.md explains every word that is said to people about gangs, pods and groups."""
+"""docs/troubleshooting.md explains every reason and state that users see of gangs, pods and groups."""
 
 import re
 
@@ -31,8 +31,8 @@ def reasons() -> set[str]:
 
 @pytest.mark.parametrize("word", sorted(reasons()))
 def test_every_reason_stands_there(word: str) -> None:
-    assert f"`{word}`" in PAGE.partition("\n## Every word that is said\n")[2]
-    assert word in rows(PAGE) or re.search(rf"^\| `{word}` \|", GROUPS, re.MULTILINE), "told, but not explained"
+    assert f"`{word}`" in PAGE.partition("\n## Reasons and states\n")[2]
+    assert word in rows(PAGE) or re.search(rf"^\| `{word}` \|", GROUPS, re.MULTILINE), "named, but not explained"
 
 
 def test_every_class_of_a_missing_pod_is_explained_and_no_other() -> None:
@@ -45,7 +45,7 @@ def test_every_state_of_a_gang_is_explained() -> None:
 
 def test_no_word_is_explained_that_nobody_says() -> None:
     said = reasons() | {it.value for it in PendingReason} | {it.value for it in GangState}
-    explained = rows(PAGE.partition("\n## Every word that is said\n")[2])
+    explained = rows(PAGE.partition("\n## Reasons and states\n")[2])
     assert explained.keys() - said == set()
 
 

@@ -47,11 +47,13 @@ def test_a_page_is_the_same_on_every_terminal(monkeypatch: pytest.MonkeyPatch) -
         assert PAGES["commands.md"]() == before
 
 
-def test_every_key_of_ours_is_told_with_who_writes_and_who_reads_it() -> None:
-    told = {it.key: it for it in keys.told()}
+def test_every_key_of_ours_has_its_writer_and_its_reader() -> None:
+    documented = {it.key: it for it in keys.documented()}
     ours = {it for it in vars(names).values() if isinstance(it, str) and it.startswith(f"{names.DOMAIN}/")}
-    assert ours <= set(told)
-    assert [key for key in ours if not (told[key].meaning and told[key].written and told[key].read)] == []
+    assert ours <= set(documented)
+    assert [
+        key for key in ours if not (documented[key].meaning and documented[key].written and documented[key].read)
+    ] == []
 
 
 @pytest.mark.parametrize("text", ["Label on pods: what for. Written by us.", "Label of something."])
@@ -64,20 +66,20 @@ def test_a_key_of_which_not_all_is_said_is_seen(text: str) -> None:
         assert (found.written, found.read) == ("us", "")
 
 
-def test_every_reason_is_told_and_of_what_it_is() -> None:
-    told = {word: of for word, of, _ in reasons.reasons()}
-    assert set(told) == {value for key, value in vars(names).items() if key.startswith("REASON_")}
-    assert set(REASONS) - {word for word, of in told.items() if "pod group" in of} == {names.REASON_TIMED_OUT}
+def test_every_reason_is_there_with_its_object() -> None:
+    documented = {word: of for word, of, _ in reasons.reasons()}
+    assert set(documented) == {value for key, value in vars(names).items() if key.startswith("REASON_")}
+    assert set(REASONS) - {word for word, of in documented.items() if "pod group" in of} == {names.REASON_TIMED_OUT}
 
 
-def test_events_are_told_as_warnings_where_they_are() -> None:
-    told = {word: of for word, of, _ in reasons.reasons()}
-    assert [word for word in _WARNINGS | _LASTING if "a Warning Event" not in told[word]] == []
-    assert [word for word in _QUIET if "a Normal Event" not in told[word]] == []
+def test_warning_events_are_marked() -> None:
+    documented = {word: of for word, of, _ in reasons.reasons()}
+    assert [word for word in _WARNINGS | _LASTING if "a Warning Event" not in documented[word]] == []
+    assert [word for word in _QUIET if "a Normal Event" not in documented[word]] == []
 
 
 @pytest.mark.parametrize("way", Format)
-def test_each_way_is_told_with_the_key_that_names_its_group_first(way: Format) -> None:
+def test_each_format_begins_with_the_key_that_names_its_group(way: Format) -> None:
     assert getattr(names, api.keys(way)[0]) == formats.NAME_KEYS[way][1]
 
 
@@ -98,22 +100,22 @@ def test_every_setting_of_the_file_has_its_sentence() -> None:
     assert silent == []
 
 
-def test_every_value_of_the_chart_is_told_with_its_default() -> None:
+def test_every_value_of_the_chart_has_its_default() -> None:
     page = (ROOT / FOLDER / "values.md").read_text()
-    told = dict(re.findall(r"^\| `([\w.]+)` \| `(.*?)` \|", page, re.MULTILINE))
+    documented = dict(re.findall(r"^\| `([\w.]+)` \| `(.*?)` \|", page, re.MULTILINE))
     defaults = yaml.safe_load((values.CHART / "values.yaml").read_text())
-    for path, default in told.items():
+    for path, default in documented.items():
         value = defaults
         for key in path.split("."):
             value = value[key]
         assert json.loads(default) == value, path
-    assert len(told) > 100
-    assert {path.split(".")[0] for path in told} == set(defaults)
+    assert len(documented) > 100
+    assert {path.split(".")[0] for path in documented} == set(defaults)
 
 
 def test_a_comment_belongs_to_the_key_right_below_it() -> None:
-    told = values.comments("# of a\na:\n  # of b\n  b: 1\n  c: 2\n# lost\n\nd: 3\n# two\n# lines\ne: {}\n")
-    assert told == {"a": "of a", "a.b": "of b", "a.c": "", "d": "", "e": "two lines"}
+    documented = values.comments("# of a\na:\n  # of b\n  b: 1\n  c: 2\n# lost\n\nd: 3\n# two\n# lines\ne: {}\n")
+    assert documented == {"a": "of a", "a.b": "of b", "a.c": "", "d": "", "e": "two lines"}
 
 
 def test_every_metric_has_a_meaning() -> None:

@@ -16,7 +16,7 @@ LINES = [line for line in DOCKERFILE.replace("\\\n", " ").splitlines() if line a
 SCRIPT = ROOT / "requirements" / "wheels.py"
 
 
-def told(word: str, lines: list[str]) -> list[str]:
+def arguments(word: str, lines: list[str]) -> list[str]:
     """What follows this instruction, each time it is given."""
     return [line.removeprefix(word).strip() for line in lines if line.startswith(word + " ")]
 
@@ -27,21 +27,21 @@ def last_stage() -> list[str]:
 
 def test_it_runs_as_a_number_that_is_not_root() -> None:
     """A number, for the kubelet to see by itself that runAsNonRoot holds."""
-    assert told("USER", last_stage()) == ["65532:65532"]
+    assert arguments("USER", last_stage()) == ["65532:65532"]
 
 
 def test_the_base_image_is_an_argument_of_every_stage() -> None:
     assert LINES[0].startswith("ARG BASE=")
-    assert {line.split()[0] for line in told("FROM", LINES)} == {"${BASE}"}
+    assert {line.split()[0] for line in arguments("FROM", LINES)} == {"${BASE}"}
 
 
 def test_the_default_base_names_no_host_and_is_always_the_same() -> None:
-    (base,) = [line.removeprefix("BASE=") for line in told("ARG", LINES) if line.startswith("BASE=")]
+    (base,) = [line.removeprefix("BASE=") for line in arguments("ARG", LINES) if line.startswith("BASE=")]
     assert re.fullmatch(r"python:3\.\d+-slim@sha256:[0-9a-f]{64}", base)
 
 
 def test_it_starts_our_program() -> None:
-    assert told("ENTRYPOINT", last_stage()) == ['["jobset-gate"]']
+    assert arguments("ENTRYPOINT", last_stage()) == ['["jobset-gate"]']
 
 
 def test_every_package_is_locked() -> None:
@@ -54,7 +54,9 @@ def test_every_package_is_locked() -> None:
 
 def test_the_context_holds_all_that_is_copied() -> None:
     allowed = {line[1:] for line in (ROOT / ".dockerignore").read_text().splitlines() if line.startswith("!")}
-    copied = {word.rstrip("/") for line in told("COPY", LINES) if "--from" not in line for word in line.split()[:-1]}
+    copied = {
+        word.rstrip("/") for line in arguments("COPY", LINES) if "--from" not in line for word in line.split()[:-1]
+    }
     for word in copied - {"${WHEELS:-requirements}"}:
         assert any(each == word or each.startswith(word + "/") for each in allowed), word
     assert "build/wheels" in allowed
@@ -69,7 +71,7 @@ def test_the_context_holds_neither_the_embedded_cluster_nor_the_demo() -> None:
 
 @pytest.fixture
 def docker(tmp_path: Path) -> dict[str, str]:
-    """An environment whose docker says what the base image's Python would, and whose pip says what it was asked."""
+    """An environment whose docker says what the base image's Python would, and whose pip prints its arguments."""
     fake = tmp_path / "bin" / "docker"
     fake.parent.mkdir()
     facts = '{"python": "3.12", "machine": "x86_64", "glibc": "%s"}'

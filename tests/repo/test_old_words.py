@@ -10,7 +10,11 @@ from tests.repo.files import ROOT, tracked
 GLOSSARY = Path(__file__).with_name("old_words.tsv")
 TEXTS = {".py", ".sh", ".md", ".yaml", ".yml", ".tpl", ".tsv", ".toml", ".html", ".css", ".js", ".txt", ""}
 PARTS = re.compile(r"[A-Z]+(?![a-z])|[A-Z]?[a-z]+")
+ON_THE_WIRE = re.compile(r'"told"')
+"""Values of labels of metrics."""
 NOT_OURS = {
+    "docs/reference/",  # generated: its sources are read
+    "tests/repo/test_old_words.py",
     "tests/repo/old_words.tsv",
     "CHANGELOG.md",  # what was released keeps its words
     "LICENSE",
@@ -36,7 +40,7 @@ def old_words(text: str) -> Iterator[tuple[int, str]]:
     """(line, old word), each once a line."""
     known = glossary()
     for number, line in enumerate(text.splitlines(), start=1):
-        words = {part.lower() for part in PARTS.findall(line)} & known.keys()
+        words = {part.lower() for part in PARTS.findall(ON_THE_WIRE.sub("", line))} & known.keys()
         words |= {found[0].replace("_", " ") for found in _phrases().finditer(line)}
         yield from ((number, word) for word in sorted(words))
 
@@ -48,7 +52,7 @@ def unfinished() -> tuple[str, ...]:
 
 def scanned(path: Path) -> bool:
     name = str(path.relative_to(ROOT))
-    return path.suffix in TEXTS and name not in NOT_OURS and not name.startswith(unfinished())
+    return path.suffix in TEXTS and not name.startswith((*NOT_OURS, *unfinished()))
 
 
 def test_no_file_uses_an_old_word() -> None:

@@ -1,4 +1,4 @@
-"""One wheel with everything in it, entry points that load, and a lock that covers what is asked for."""
+"""One wheel with everything in it, entry points that load, and a lock that covers all requirements."""
 
 import importlib.metadata
 import os

@@ -1,6 +1,6 @@
 """The scripts of a release: the SBOM names all that is locked; what is signed, in which order, and what is refused.
 
-cosign is a stand-in that writes down what it was asked: whether real signatures verify is tried by hand at a release.
+cosign is a stand-in that writes down its arguments: whether real signatures verify is tried by hand at a release.
 """
 
 import json
@@ -41,13 +41,13 @@ def test_the_sbom_names_every_locked_package_with_its_hashes(sbom: dict[str, Any
     locked = set(re.findall(r"^([a-z0-9._-]+)==([^ \\]+)", lock, re.MULTILINE))
     assert locked
     assert {(one["name"], one["version"]) for one in sbom["components"]} == locked
-    told = {
+    hashes = {
         each["content"]
         for component in sbom["components"]
         for reference in component["externalReferences"]
         for each in reference["hashes"]
     }
-    assert told == set(re.findall(r"--hash=sha256:([0-9a-f]{64})", lock))
+    assert hashes == set(re.findall(r"--hash=sha256:([0-9a-f]{64})", lock))
 
 
 def test_the_sbom_is_of_our_program_in_its_version(sbom: dict[str, Any]) -> None:
@@ -66,7 +66,7 @@ def test_the_sbom_is_dated_where_a_build_is(tmp_path: Path) -> None:
 
 
 class Signing:
-    """A folder with files to sign, and a cosign that writes down what it was asked."""
+    """A folder with files to sign, and a cosign that writes down its arguments."""
 
     def __init__(self, folder: Path) -> None:
         self.folder, self._asked = folder, folder / "asked"
@@ -114,8 +114,8 @@ def test_a_key_signs_everything_and_its_public_half_verifies_it(signing: Signing
     ]
 
 
-def test_without_a_key_verifying_has_to_be_told_whose_signature_is_meant(signing: Signing) -> None:
-    """Anybody can sign anything: a signature of somebody says nothing."""
+def test_without_a_key_verifying_needs_the_identity_of_the_signer(signing: Signing) -> None:
+    """Anyone can sign anything: a signature alone proves nothing."""
     ran = signing.run("--verify", IMAGE, CHART, *signing.files)
     assert ran.returncode != 0
     assert "whose signature" in ran.stderr

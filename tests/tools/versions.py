@@ -1,4 +1,4 @@
-"""Which versions of which tools the tests use, and nothing else."""
+"""The versions of the tools that the tests use."""
 
 HELM = {3: "v3.22.0", 4: "v4.3.1"}
 """By major version, as in gomod/go.mod. A newer one of the same major version on the PATH will do."""

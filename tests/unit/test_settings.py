@@ -1,4 +1,4 @@
-"""What an operator may configure, and what bad values are told."""
+"""What an operator may configure, and the errors of bad values."""
 
 from typing import Any
 
@@ -43,7 +43,7 @@ def test_keys_are_camel_case_as_in_the_charts_values() -> None:
         ([], "settings: []: input should be"),
     ],
 )
-def test_a_bad_value_is_told_with_its_path(values: Any, line: str) -> None:
+def test_a_bad_value_is_reported_with_its_path(values: Any, line: str) -> None:
     with pytest.raises(BadSettings) as problem:
         load(values)
     assert str(problem.value).startswith(line)
@@ -89,7 +89,7 @@ def test_a_url_that_no_barrier_could_ask_is_refused(url: str) -> None:
         load({"barrier": {"streamUrl": url}})
 
 
-def test_all_bad_values_are_told_at_once() -> None:
+def test_all_bad_values_are_reported_at_once() -> None:
     with pytest.raises(BadSettings) as problem:
         load({"barrier": {"graceSeconds": "soon", "pollSeconds": -1, "maxWaitSeconds": True}})
     assert len(str(problem.value).splitlines()) == 3

@@ -59,7 +59,7 @@ def test_keys_are_camel_case_and_words_those_of_the_charts_values() -> None:
         (None, "groups: null: input should be"),
     ],
 )
-def test_a_bad_value_is_told_with_its_path(values: Any, line: str) -> None:
+def test_a_bad_value_is_reported_with_its_path(values: Any, line: str) -> None:
     with pytest.raises(BadSettings) as problem:
         load({"groups": values})
     assert str(problem.value).startswith(line)

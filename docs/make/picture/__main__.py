@@ -1,4 +1,4 @@
-"""`python -m docs.make.picture`: writes docs/pictures/demo.svg anew."""
+"""`python -m docs.make.picture`: writes docs/pictures/demo.svg."""
 
 import sys
 from pathlib import Path
@@ -11,9 +11,9 @@ from docs.make.picture.recording import Size, record
 PICTURE: Final = Path(__file__).parents[3] / "docs" / "pictures" / "demo.svg"
 SIZE: Final = Size(columns=104, lines=40)
 TITLE: Final = "jobset-gate demo"
-TOLD: Final = (
+DESCRIPTION: Final = (
     "A gang of 3 Jobs whose nodes join in three waves: three bars fill while all started pods are held, and all of "
-    "them are released when the last one has started. Then a gang of nine pods, two of which cannot start, times out "
+    "them are released when the last one has started. Then a gang of nine pods, where two cannot start, times out "
     "and names both with their reasons."
 )
 PROGRAM: Final = str(Path(sys.executable).with_name("jobset-gate"))
@@ -26,7 +26,7 @@ def played(*options: str) -> list[Frame]:
 
 def main() -> None:
     """Plays the demo as it is, and draws it."""
-    PICTURE.write_text(draw(played(), SIZE, title=TITLE, told=TOLD))
+    PICTURE.write_text(draw(played(), SIZE, title=TITLE, described=DESCRIPTION))
     print(f"written: {PICTURE} ({PICTURE.stat().st_size} bytes)")
 
 

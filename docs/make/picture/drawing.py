@@ -11,7 +11,7 @@ from docs.make.picture.recording import Size
 WIDE, HIGH, MARGIN, BAR = 7.8, 18, 14, 32
 """Of a letter, of a line, around the terminal, and above it, in pixels."""
 REST: Final = 6.0
-"""Seconds for which the end stands before it begins anew."""
+"""Seconds for which the end stands before it begins again."""
 COLOURS: Final[Mapping[str, str]] = MappingProxyType({"": "t", "f92672": "p", "729c1f": "f", "3a3a3a": "b"})
 """Classes by the colours that rich gives to a bar: what is done, what is finished, what is to come."""
 
@@ -24,7 +24,7 @@ text{font:13px ui-monospace,SFMono-Regular,Menlo,Consolas,monospace;white-space:
 """
 
 
-def draw(shown: Sequence[Frame], size: Size, *, title: str, told: str) -> str:
+def draw(shown: Sequence[Frame], size: Size, *, title: str, described: str) -> str:
     """The picture. Without animation, or where a reader wants none, it is the last frame."""
     lines = max(len(it.rows) for it in shown)
     wide, high = size.columns * WIDE + 2 * MARGIN, lines * HIGH + BAR + MARGIN
@@ -33,10 +33,10 @@ def draw(shown: Sequence[Frame], size: Size, *, title: str, told: str) -> str:
     names = _names(parts)
     return "\n".join(
         [
-            f'<svg xmlns="{_FORMAT}" xml:space="preserve" role="img" aria-labelledby="title told"',
+            f'<svg xmlns="{_FORMAT}" xml:space="preserve" role="img" aria-labelledby="title description"',
             f'viewBox="0 0 {_number(wide)} {_number(high)}">',
             f'<title id="title">{escape(title)}</title>',
-            f'<desc id="told">{escape(told)}</desc>',
+            f'<desc id="description">{escape(described)}</desc>',
             f"<style>{_STYLE}{_moves(names, whole)}</style>",
             f'<rect class="bg" x="0.5" y="0.5" width="{_number(wide - 1)}" height="{_number(high - 1)}" rx="8"/>',
             f'<text class="h" x="{MARGIN}" y="20">$ {escape(title)}</text>',
