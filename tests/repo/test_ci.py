@@ -164,7 +164,7 @@ def test_nodes_of_a_run_that_was_killed_are_removed_once_the_daemon_is_ours(clon
 
 def test_a_signal_reaches_the_step_and_stops_the_daemon(clone: CiClone) -> None:
     clone.steps["e2e"] = (
-        f"trap 'echo ended > {clone.folder}/ended; kill $!; exit 1' TERM; sleep 600 & echo $! > {clone.folder}/pid; wait"
+        f"trap 'echo x > {clone.folder}/ended; kill $!; exit 1' TERM; sleep 600 & echo $! > {clone.folder}/pid; wait"
     )
     command, env = clone.command()
     with subprocess.Popen(command, env=env, stdout=subprocess.DEVNULL, stderr=subprocess.DEVNULL) as ran:  # noqa: S603
@@ -173,7 +173,7 @@ def test_a_signal_reaches_the_step_and_stops_the_daemon(clone: CiClone) -> None:
             time.sleep(0.02)
         ran.send_signal(signal.SIGTERM)
         assert ran.wait(timeout=60) == 143
-    assert clone.lines_of("ended") == ["ended"]
+    assert clone.lines_of("ended") == ["x"]
     assert clone.lines_of("teardowns") == ["torn down"]
     assert not alive(int(clone.lines_of("pid")[0]))
 

@@ -6,7 +6,7 @@ from xml.etree import ElementTree as ET
 
 import pytest
 
-from docs.make.picture.__main__ import PICTURE, SIZE, DESCRIPTION, played
+from docs.make.picture.__main__ import DESCRIPTION, PICTURE, SIZE, played
 from docs.make.picture.drawing import draw
 from docs.make.picture.frames import Frame, Run, Stay, frames, stays
 from docs.make.picture.recording import Size, Unsuccessful, Written, record
