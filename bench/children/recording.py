@@ -9,14 +9,15 @@ from __future__ import annotations
 import asyncio
 import time
 from collections import Counter
-from contextlib import AbstractContextManager
-from typing import Any
+from collections.abc import Iterator
+from contextlib import contextmanager
 from unittest.mock import patch
 
 from typing_extensions import override
 
 from bench.children.command_loop import Json
-from controllers import manager as its_manager
+from controllers import manager
+from controllers.barrier import setup
 from controllers.barrier.cache import GangCache
 from controllers.barrier.verdict_store import VerdictStore
 from jobset_gate.barrier import wire
@@ -29,13 +30,14 @@ from jobset_gate.runtime.store import MutationCache, ObjectChange
 READS = frozenset({"get", "list", "watch"})
 
 
-def instrumented() -> AbstractContextManager[Any]:
-    """Managers made within the block use the recording subclasses."""
-    recording: dict[str, Any] = {
-        one.__mro__[1].__name__: one for one in (_RecordingCache, _RecordingStore, _RecordingMetrics)
-    }
-    patched: AbstractContextManager[Any] = patch.multiple(its_manager, **recording)
-    return patched
+@contextmanager
+def instrumented() -> Iterator[None]:
+    """Managers made within the block are recorded."""
+    with (
+        patch.multiple(setup, GangCache=_RecordingCache, VerdictStore=_RecordingStore),
+        patch.multiple(manager, RuntimeMetrics=_RecordingMetrics),
+    ):
+        yield
 
 
 class Recording:

@@ -1,1 +1,1 @@
-"""The start barrier's controller: counts a gang's pods, decides once. For `controllers.manager`."""
+"""The start barrier's controllers: cache, reconciler, verdict store, status. Imported by manager and statuspage."""

@@ -1,4 +1,4 @@
-"""Keeps the JobSet CRD extended with spec.groupSchedulingConfig, without becoming the owner of anything in it (A2)."""
+"""Adds spec.groupSchedulingConfig to the JobSet CRD without owning any of its fields (A2)."""
 
 from __future__ import annotations
 
@@ -14,7 +14,7 @@ from jobset_gate.kube.resources import CRDS
 
 __all__ = ["CrdNotExtendable", "CrdOutcome", "extend_crd", "is_extended", "retract_crd"]
 
-ATTEMPTS = 8  # each fails only if somebody else has written the CRD between our read and our write
+ATTEMPTS = 8  # an attempt fails only if another client wrote the CRD between read and write
 Crd = dict[str, Any]
 
 
@@ -23,25 +23,25 @@ class CrdNotExtendable(KubeError):
 
 
 class CrdOutcome(enum.Enum):
-    """What the CRD was like."""
+    """Outcome of a call."""
 
-    EXTENDED = "extended"  # now, by us
+    EXTENDED = "extended"
     ALREADY_THERE = "already there"
     NOT_INSTALLED = "not installed"
-    REMOVED = "removed"  # now, by us
+    REMOVED = "removed"
     NOT_THERE = "not there"
 
 
 async def extend_crd(client: Client, *, name: str = crd_schema.CRD_NAME) -> CrdOutcome:
-    """Adds the field where it is missing: EXTENDED, ALREADY_THERE or NOT_INSTALLED. Safe to call at any time.
+    """Adds the field if missing: EXTENDED, ALREADY_THERE or NOT_INSTALLED. Raises ApiError, CrdNotExtendable.
 
-    Two patches; a caller that dies between them is healed by the next call. Raises ApiError, NoPlaceForField.
+    Two patches; the next call completes one that crashed between them.
     """
     return await _change(client, name, crd_schema.extension, CrdOutcome.EXTENDED, CrdOutcome.ALREADY_THERE)
 
 
 async def retract_crd(client: Client, *, name: str = crd_schema.CRD_NAME) -> CrdOutcome:
-    """Takes the field out if it is the one that extend() put in: REMOVED, NOT_THERE or NOT_INSTALLED."""
+    """Removes the field that extend_crd() added: REMOVED, NOT_THERE or NOT_INSTALLED."""
     return await _change(client, name, crd_schema.retraction, CrdOutcome.REMOVED, CrdOutcome.NOT_THERE)
 
 
@@ -76,7 +76,7 @@ async def _change(
 
 
 def _is_write_conflict(error: ApiError) -> bool:
-    # A `test` that does not hold is answered with 422 and the library's words; a bad schema is one with causes.
+    # A failed `test` is a 422 without causes; an invalid schema is a 422 with causes.
     return isinstance(error, Conflict) or not error.details.get("causes")
 
 

@@ -1,7 +1,7 @@
-"""The reconciler of the JobSet CRD: keeps spec.groupSchedulingConfig in its schema (A2).
+"""Reconciles the JobSet CRD: keeps spec.groupSchedulingConfig in its schema (A2).
 
-The owner's next apply takes the field out without a word, and while it is out any write to a gated JobSet prunes its
-stored value. So the CRD is watched, and the field put back as soon as it is gone.
+The owner's next apply removes the field, and without it any write of a gated JobSet prunes the stored value. So the CRD
+is watched, and the field added as soon as it is missing.
 """
 
 from collections.abc import Callable
@@ -14,10 +14,10 @@ from jobset_gate.kube.client import Client
 from jobset_gate.kube.errors import Forbidden
 
 FORBIDDEN_RETRY_SECONDS = 300.0
-"""Seconds until a CRD is tried again that we may not change: the annotation form works without."""
+"""Seconds to the next attempt without the right to patch the CRD; the annotation works without the field."""
 
 FORBIDDEN = "forbidden"
-"""What a pass has found that may not write."""
+"""Outcome of a pass without the right to patch."""
 
 OUTCOMES = ("extended", "already_there", "not_installed", FORBIDDEN)
 
@@ -49,14 +49,13 @@ class CrdMetrics:
 
 
 class CrdReconciler:
-    """One pass over the one CRD."""
+    """`on_outcome`: hook of the metrics."""
 
     def __init__(self, client: Client, on_outcome: Callable[[str], None] = lambda _: None) -> None:
-        """`told` is the hook of the metrics: what each pass has found."""
         self._client, self._on_outcome = client, on_outcome
 
     async def reconcile(self, key: str) -> float | None:
-        """Puts the field in if it is missing. Without the right to do so it says so and goes on without."""
+        """Adds the field if it is missing; without the right to patch only logs."""
         try:
             outcome = await crd_patcher.extend_crd(self._client)
         except Forbidden as refused:
@@ -64,5 +63,5 @@ class CrdReconciler:
             _log.warning("the JobSet CRD may not be extended; only the annotation form works", error=str(refused))
             return FORBIDDEN_RETRY_SECONDS
         self._on_outcome(outcome.value)
-        _log.info("looked after the JobSet CRD", crd=key, outcome=outcome.value)
+        _log.info("JobSet CRD reconciled", crd=key, outcome=outcome.value)
         return None

@@ -1,4 +1,4 @@
-"""Which objects the controller watches, and where their changes go."""
+"""The informers of the start barrier, and what is read from them."""
 
 from collections.abc import Callable, Iterable
 
@@ -15,21 +15,21 @@ from jobset_gate.runtime.store import MutationCache, ObjectChange, ObjectVersion
 
 def make_informers(
     client: Client,
-    index: GangCache,
+    cache: GangCache,
     crd_changed: Callable[[], None] | None,
     *,
     namespace: str | None,
     on_problem: OnWatchProblem,
 ) -> list[AnyInformer]:
-    """The informers that fill the index. `crd_changed` is told of the JobSet CRD; None: it is not watched."""
+    """The informers that fill the cache. `crd_changed` is called for the JobSet CRD; None: it is not watched."""
     gated = f"{names.GATED}={names.GATED_VALUE}"
     config_maps = f"{names.GATE}={names.GATE_VALUE}"
     sources: list[AnyWatchSource] = [
-        # JobSets without a selector: one that came in while the webhook was off has no label of ours (A10).
-        WatchSource(JOBSETS, wire.JobSet, decode.jobset, index.on_jobset, namespace),
-        WatchSource(JOBS, wire.Job, decode.job, index.on_job, namespace, gated),
-        WatchSource(PODS, wire.Pod, decode.pod, index.on_pod, namespace, gated),
-        WatchSource(CONFIGMAPS, wire.ConfigMap, decode.config_map, index.on_config_map, namespace, config_maps),
+        # No selector: a JobSet created while the webhook was off has no label (A10).
+        WatchSource(JOBSETS, wire.JobSet, decode.jobset, cache.on_jobset, namespace),
+        WatchSource(JOBS, wire.Job, decode.job, cache.on_job, namespace, gated),
+        WatchSource(PODS, wire.Pod, decode.pod, cache.on_pod, namespace, gated),
+        WatchSource(CONFIGMAPS, wire.ConfigMap, decode.config_map, cache.on_config_map, namespace, config_maps),
     ]
     if crd_changed is not None:
         changed = crd_changed
@@ -47,25 +47,25 @@ def _resource_version(crd: wire.MetadataOnly) -> str:
     return crd.metadata.resource_version
 
 
-def config_map_witness(informers: Iterable[AnyInformer]) -> MutationCache[wire.ConfigMap, ConfigMapSeen]:
-    """Who is told of the ConfigMaps that the controller itself reads and writes."""
+def config_map_mutations(informers: Iterable[AnyInformer]) -> MutationCache[wire.ConfigMap, ConfigMapSeen]:
+    """Applies the controller's own reads and writes of ConfigMaps to the informer's store."""
     return next(informer.mutation_cache for informer in informers if informer.resource == CONFIGMAPS)
 
 
 def jobset_version(informers: Iterable[AnyInformer]) -> Callable[[GangKey], ObjectVersion | None]:
-    """Which version of a JobSet the cache holds: the precondition of a write of its status."""
-    witness = next(informer.mutation_cache for informer in informers if informer.resource == JOBSETS)
-    return lambda key: witness.known_version((key.namespace, key.name))
+    """The cached version of a JobSet: the precondition of a status write."""
+    mutations = next(informer.mutation_cache for informer in informers if informer.resource == JOBSETS)
+    return lambda key: mutations.known_version((key.namespace, key.name))
 
 
 def pod_watch_silence(informers: Iterable[AnyInformer]) -> Callable[[], float]:
-    """Seconds since the watch of pods has last shown any sign of life."""
+    """Seconds since the pod watch last showed a sign of life."""
     pods = next(informer for informer in informers if informer.resource == PODS)
     return lambda: pods.idle_for
 
 
 def not_synced(informers: Iterable[AnyInformer]) -> str:
-    """What has not been listed yet and why, for people; "" if nothing is missing. JobSet may be installed later."""
+    """Which lists are missing and why; "" if none. JobSet may be installed later."""
     missing = [
         one for one in informers if not one.has_synced and not (one.resource == JOBSETS and one.is_not_installed)
     ]

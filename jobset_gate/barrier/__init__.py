@@ -1,1 +1,1 @@
-"""Rules of the start barrier: snapshot types, decoding, counting, decisions, texts. Pure."""
+"""The start barrier's rules, pure: decode, count, decide, word. Imported by controllers, command line and explain."""

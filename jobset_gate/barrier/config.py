@@ -1,4 +1,4 @@
-"""The user's groupSchedulingConfig: from field or annotation to `model.Config`, and back to canonical JSON (A2)."""
+"""The user's groupSchedulingConfig: parses field or annotation, and writes canonical JSON (A2)."""
 
 import json
 from collections.abc import Mapping
@@ -27,19 +27,19 @@ _TARGET: Final = "must be the name of a replicatedJob"
 
 
 class GroupSchedulingConfig(BaseModel):
-    """What a user may write: nothing but these keys, and no value that merely looks like the right type."""
+    """Schema: these keys only, and no type coercion."""
 
     model_config = ConfigDict(strict=True, extra="forbid", frozen=True)
 
     timeoutAfterSeconds: Annotated[int, Field(ge=1, le=MAX_TIMEOUT)] | None = None  # noqa: N815 - the API's name
-    """Seconds from the first started pod to the end of waiting; absent or null: wait for ever."""
+    """Seconds from the first started pod to the timeout; absent or null: none."""
     targetReplicatedJobs: list[Annotated[str, Field(min_length=1)]] | None = None  # noqa: N815 - the API's name
-    """Names of the replicatedJobs that wait for each other; absent, null or empty: all of them."""
+    """Names of the replicatedJobs of the gang; absent, null or empty: all."""
 
 
 @dataclass(frozen=True, slots=True)
 class ConfigSources:
-    """What a JobSet says about its gate, and what that comes to."""
+    """Field and annotation of a JobSet, and what they parse to."""
 
     field: Any
     """The raw spec.groupSchedulingConfig; None if absent or null."""
@@ -50,32 +50,32 @@ class ConfigSources:
 
     @property
     def present(self) -> bool:
-        """Whether the JobSet asks for a gate at all, in however broken words."""
+        """True if the JobSet has a config, valid or not."""
         return self.field is not None or self.annotation is not None
 
     @property
     def path(self) -> str:
-        """Where the config stands that counts."""
+        """Path of the effective config."""
         return ANNOTATION_PATH if self.field is None else FIELD_PATH
 
     @property
     def parsed(self) -> "ParsedConfig":
-        """The config that counts: the field's where there is one."""
+        """The effective config: the field's, else the annotation's."""
         return self.by_annotation if self.field is None else self.by_field
 
     @property
     def config(self) -> Config | None:
-        """None: there is no config, or none without fault."""
+        """None without a valid config."""
         return self.parsed.config
 
     @property
     def violations(self) -> tuple[FieldError, ...]:
-        """What is wrong with either."""
+        """Errors of both."""
         return self.by_field.violations + self.by_annotation.violations
 
     @property
     def conflict(self) -> FieldError | None:
-        """Field and annotation both given and different (A2)."""
+        """Field and annotation are both set and differ (A2)."""
         field, annotation = self.by_field.config, self.by_annotation.config
         if field is None or annotation is None or is_equivalent(field, annotation):
             return None
@@ -85,13 +85,13 @@ class ConfigSources:
 
 @dataclass(frozen=True, slots=True)
 class ParsedConfig:
-    """One text or value, read."""
+    """A parsed text or value."""
 
     config: Config | None = None
-    """None: not given, or not without fault."""
+    """None if absent or invalid."""
     usable: Config | None = None
-    """What can be understood in spite of faults, so that all other faults can be told as well; None: not even whom
-    it is about. A timeout that is given but wrong is 0 here."""
+    """The valid part, so that other rules can report their errors too. An invalid timeout is 0; None if the targets are
+    invalid."""
     violations: tuple[FieldError, ...] = ()
 
 
@@ -99,7 +99,7 @@ NOT_GIVEN: Final = ParsedConfig()
 
 
 def read_sources(field: Any, annotation: Any) -> ConfigSources:
-    """The config as field and annotation say it."""
+    """Parses field and annotation."""
     by_field = NOT_GIVEN if field is None else parse(field, FIELD_PATH)
     by_note = NOT_GIVEN if annotation is None else parse_annotation(annotation)
     return ConfigSources(field, annotation, by_field, by_note)
@@ -117,7 +117,7 @@ def targets(jobset: Any, config: Config) -> list[ReplicatedJobView]:
 
 
 def parse(value: Any, path: str) -> ParsedConfig:
-    """A decoded config, or everything that is wrong with it."""
+    """Parses a decoded config; collects all errors."""
     if not isinstance(value, dict):
         return _invalid(path, value, f"must be an object with the keys {_KEYS}, both optional")
     try:
@@ -132,7 +132,7 @@ def parse(value: Any, path: str) -> ParsedConfig:
 
 
 def parse_annotation(text: Any) -> ParsedConfig:
-    """The config of the annotation's text, or everything that is wrong with it."""
+    """Parses the annotation's text; collects all errors."""
     if not isinstance(text, str):
         return _invalid(ANNOTATION_PATH, text, "must be a string that holds a JSON object")
     try:
@@ -143,9 +143,9 @@ def parse_annotation(text: Any) -> ParsedConfig:
 
 
 def stored_config(field: bytes | None, annotation: str | None) -> Config:
-    """The config of a JobSet that is in the cluster; `field` is its raw JSON. Raises Malformed when none can be read.
+    """The config of a stored JobSet; `field` is its raw JSON.
 
-    The webhook lets no malformed config in, so that happens to JobSets which were made while it was off (A10).
+    Raises Malformed for an invalid config, which a JobSet has that was created while the webhook was off (A10).
     """
     found = read_sources(None if field is None else _decoded(field), annotation)
     for wrong in (*found.violations, *([found.conflict] if found.conflict else [])):
@@ -154,18 +154,18 @@ def stored_config(field: bytes | None, annotation: str | None) -> Config:
 
 
 def is_equivalent(one: Config, other: Config) -> bool:
-    """Whether two configs mean the same: the order of targets has no meaning."""
+    """True if two configs mean the same; the order of targets is irrelevant."""
     return one.timeout == other.timeout and sorted(one.targets) == sorted(other.targets)
 
 
 def canonical(config: Config) -> str:
-    """The config as compact JSON with only the keys that say something; what the annotation gets."""
-    told: dict[str, Any] = {}
+    """The config as compact JSON without empty keys: the annotation's value."""
+    members: dict[str, Any] = {}
     if config.timeout is not None:
-        told[names.TIMEOUT_FIELD] = config.timeout
+        members[names.TIMEOUT_FIELD] = config.timeout
     if config.targets:
-        told[names.TARGETS_FIELD] = list(config.targets)
-    return msgspec.json.encode(told).decode()
+        members[names.TARGETS_FIELD] = list(config.targets)
+    return msgspec.json.encode(members).decode()
 
 
 def _invalid(path: str, value: Any, message: str) -> ParsedConfig:

@@ -36,7 +36,7 @@ class GangCount(Value, frozen=True):
 
 @dataclass(frozen=True, slots=True)
 class JobSlots:
-    """The slots of one Job, existing or not; or of several consecutive Jobs of which nothing exists."""
+    """The slots of one Job, existing or not; or of several consecutive Jobs without any object."""
 
     target: ReplicatedJobSeen
     job_index: int

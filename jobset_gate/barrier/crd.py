@@ -1,7 +1,7 @@
-"""The field that JobSet's own CRD lacks, and the JSON patches that put it in and take it out (A2). Pure.
+"""The field that the JobSet CRD lacks, and the JSON patches that add and remove it (A2). Pure.
 
-A patch of `spec.versions` makes us its owner, since the list is atomic; the owner's next server-side apply would then
-conflict with us. So there is always a second patch that gives `metadata.managedFields` back.
+A patch of `spec.versions` makes the patcher its owner, because the list is atomic, and the real owner's next
+server-side apply would conflict. So a second patch restores `metadata.managedFields`.
 """
 
 from __future__ import annotations
@@ -16,7 +16,7 @@ Operation = dict[str, Any]
 CRD_NAME: Final = f"jobsets.{names.JOBSET_GROUP}"
 VERSION: Final = "v1alpha2"
 MANAGER: Final = f"{names.FIELD_MANAGER}-crd"
-"""Our field manager for this alone: who installs the CRD with a client of ours must not be taken for us."""
+"""Field manager of these patches only."""
 _SPEC_PROPERTIES: Final = ("schema", "openAPIV3Schema", "properties", "spec", "properties")
 
 FIELD_SCHEMA: Final[Mapping[str, Any]] = {
@@ -48,22 +48,19 @@ FIELD_SCHEMA: Final[Mapping[str, Any]] = {
 
 
 def is_extended(crd: Mapping[str, Any]) -> bool:
-    """Does every served v1alpha2 of this CRD know the field with all that belongs to it?
-
-    Whose field it is does not matter: a JobSet that brings one of its own is left alone.
-    """
+    """True if every served v1alpha2 has the field with its properties, added by jobset-gate or by JobSet itself."""
     versions = _versions(crd)
     return bool(versions) and all(_has_field(version) for _, version in versions)
 
 
 def can_be_extended(crd: Mapping[str, Any]) -> bool:
-    """Is there a served v1alpha2, with a schema that has a place for the field?"""
+    """True if there is a served v1alpha2 with a schema for spec."""
     versions = _versions(crd)
     return bool(versions) and all(_properties(version) is not None for _, version in versions)
 
 
 def extension(crd: Mapping[str, Any]) -> list[Operation]:
-    """The patch that adds the field; valid only for this very resourceVersion. Empty if there is nothing to add."""
+    """Patch that adds the field to this resourceVersion; empty if the field exists."""
     operations = [
         {"op": "add", "path": _path(index), "value": dict(FIELD_SCHEMA)}
         for index, version in _versions(crd)
@@ -73,7 +70,7 @@ def extension(crd: Mapping[str, Any]) -> list[Operation]:
 
 
 def retraction(crd: Mapping[str, Any]) -> list[Operation]:
-    """The patch that takes out what extension() put in, and nothing else. Empty if it is not there."""
+    """Patch that removes exactly what extension() adds; empty if it does not exist."""
     operations: list[Operation] = [
         {"op": "remove", "path": _path(index)}
         for index, version in _versions(crd)
@@ -83,26 +80,26 @@ def retraction(crd: Mapping[str, Any]) -> list[Operation]:
 
 
 def restoration(crd: Mapping[str, Any], managed_fields: Sequence[Mapping[str, Any]]) -> list[Operation]:
-    """The patch that makes these the CRD's managedFields."""
-    # An empty list would be ignored by the API server; one empty entry is its way to say "none".
+    """Patch that sets the CRD's managedFields."""
+    # The API server ignores an empty list; a list of one empty entry clears managedFields.
     value = [dict(entry) for entry in managed_fields] or [{}]
     return [_same_version(crd), {"op": "add", "path": "/metadata/managedFields", "value": value}]
 
 
 def managed_fields(crd: Mapping[str, Any]) -> list[dict[str, Any]]:
-    """The CRD's managedFields as they are."""
+    """The CRD's managedFields."""
     return list(crd["metadata"].get("managedFields") or [])
 
 
 def is_not_owner(crd: Mapping[str, Any], manager: str = MANAGER) -> bool:
-    """Are we not among the owners of the CRD's fields? We are only if we died between the two patches."""
+    """False if an earlier call crashed between its two patches."""
     return not any(_is_ours(entry, manager) for entry in managed_fields(crd))
 
 
 def managed_fields_without_us(crd: Mapping[str, Any], manager: str = MANAGER) -> list[dict[str, Any]]:
-    """The managedFields without us, where it is not known how they were: what we owned goes to the owner of the spec.
+    """ManagedFields without `manager`, whose fields go to the owner of spec.
 
-    Among several owners one that applies server-side comes first, since only those can conflict; then the latest.
+    Of several owners the latest that uses server-side apply, because only that one can conflict; else the latest.
     """
     others = [entry for entry in managed_fields(crd) if not _is_ours(entry, manager)]
     heirs = [entry for entry in others if not entry.get("subresource") and "f:spec" in entry.get("fieldsV1", {})]

@@ -1,7 +1,6 @@
-"""Kubernetes objects, decoded to the shapes of `wire.py`, turned into the words of `model.py`.
+"""Decodes Kubernetes objects (`wire.py`) into the values of `model.py`.
 
-Whatever an object lacks or holds in a form that no API server would store is read as absent: the controller must
-survive objects that came in while its webhook was off.
+Missing and malformed values are read as absent: objects may have been created while the webhook was off.
 """
 
 from collections.abc import Iterable, Iterator
@@ -29,19 +28,19 @@ from jobset_gate.objects import devices, terminal_text
 from jobset_gate.objects.bounded_cache import intern_text
 
 NO_INDEX = -1
-"""A label that should hold an index and does not: matches no slot."""
+"""Of a label without an index; matches no slot."""
 
 MAX_COMPLETED_INDEXES = 1_000_000
-"""Kubernetes allows no more completions in an Indexed Job that lists them; a longer list is not expanded."""
+"""Larger ranges are not expanded; Kubernetes allows fewer completions in an Indexed Job."""
 
 MAX_TEXT = 1000
-"""Characters that are kept of a text in which anybody may say anything: many objects may each carry one."""
+"""Characters that are kept of a user's text; many objects may carry one."""
 
 MAX_RESOURCES_BYTES = 256 * 1024
-"""Of all that a JobSet's containers ask for, as JSON; of one with more, no device is counted."""
+"""JSON size of the resources of all containers of a JobSet; of a larger one no device is counted."""
 
 MAX_DEVICE_AMOUNTS = 2000
-"""Amounts of devices in a JobSet that are read, each in some microseconds; of one with more, none is counted."""
+"""Device quantities of a JobSet; of one with more no device is counted."""
 
 _PHASES = {phase: phase for phase in ("Pending", "Running", "Succeeded", "Failed", "Unknown")}
 _NO_LABELS = wire.GangLabels()
@@ -55,7 +54,7 @@ _WAITING, _RUNNING, _PASSED, _FAILED = (
 
 
 def pod(seen: wire.Pod) -> PodSeen:
-    """A gated pod (A4, A9). Made for each of its events, so the common fields go without a detour."""
+    """A gated pod (A4, A9). Called for each pod event, so it is written for speed."""
     meta = seen.metadata
     labels = meta.labels or _NO_LABELS
     notes = meta.annotations or _NO_ANNOTATIONS
@@ -66,10 +65,10 @@ def pod(seen: wire.Pod) -> PodSeen:
     deleting = meta.deletion_timestamp is not None
     bound = seen.spec is not None and seen.spec.node_name != ""
     gang, jobset_uid, replicated_job, job_index, attempt = _slot_labels(labels)
-    # Anybody who may create pods may write labels; a pod of the gang is made by a Job, and `count` asks by which.
+    # Any user who may create pods can write labels; a pod of the gang has an owning Job, which `count` checks.
     job_uid = _controller_uid(meta.owner_references)
     started = (stage is _RUNNING or stage is _PASSED) and not deleting and status.phase != "Failed"
-    return PodSeen(  # in the order of its fields: twenty keywords would cost a quarter of all this
+    return PodSeen(  # positional: twenty keywords cost a quarter of the call
         intern_text(meta.namespace),
         meta.name,
         meta.uid,
@@ -94,7 +93,7 @@ def pod(seen: wire.Pod) -> PodSeen:
 
 
 def job(seen: wire.Job) -> JobSeen:
-    """A gated Job (A4: what has finished needs no pod)."""
+    """A gated Job (A4: a finished slot needs no pod)."""
     meta = seen.metadata
     labels = meta.labels or _NO_LABELS
     status = seen.status or wire.JobStatus()
@@ -117,7 +116,7 @@ def job(seen: wire.Job) -> JobSeen:
 
 
 def jobset(seen: wire.JobSet) -> JobSetSeen | None:
-    """A JobSet that asks for a gang by field or annotation; None for all others (A2)."""
+    """A JobSet with a config in field or annotation; None for all others (A2)."""
     meta = seen.metadata
     spec = seen.spec or wire.JobSetSpec()
     notes = meta.annotations or wire.JobSetAnnotations()
@@ -154,7 +153,7 @@ def jobset(seen: wire.JobSet) -> JobSetSeen | None:
 
 
 def config_map(seen: wire.ConfigMap) -> ConfigMapSeen | None:
-    """A ConfigMap of ours; None for one without our label or with a name that no gang's has (A10)."""
+    """A verdict ConfigMap; None without our label or a gang's name (A10)."""
     meta = seen.metadata
     if meta.labels is None or meta.labels.gate != names.GATE_VALUE or not meta.name.endswith(names.CONFIG_MAP_SUFFIX):
         return None
@@ -177,7 +176,7 @@ def config_map(seen: wire.ConfigMap) -> ConfigMapSeen | None:
 
 
 def completed_indexes(text: str) -> frozenset[int]:
-    """A Job's completedIndexes ("1,3-5,7") as numbers; what is not of that form is left out."""
+    """A Job's completedIndexes ("1,3-5,7") as numbers; malformed parts are left out."""
     found: set[int] = set()
     for part in text.split(",") if text else ():
         low, _, high = part.partition("-")
@@ -188,12 +187,9 @@ def completed_indexes(text: str) -> frozenset[int]:
     return frozenset(found)
 
 
-# --- Details ---------------------------------------------------------------------------------------------------------
-
-
 @lru_cache(maxsize=4096)
 def _slot_labels(labels: wire.GangLabels) -> tuple[str, str, str, int, int]:
-    """Gang, JobSet's UID, replicatedJob, job index, attempt: one copy for all pods of a Job."""
+    """Gang, JobSet UID, replicatedJob, job index, attempt: one copy for all pods of a Job."""
     return (
         intern_text(labels.jobset),
         intern_text(labels.jobset_uid),
@@ -204,7 +200,7 @@ def _slot_labels(labels: wire.GangLabels) -> tuple[str, str, str, int, int]:
 
 
 def _controller_uid(owners: list[wire.OwnerReference] | None) -> str:
-    """UID of the object that made it, "" if a person did."""
+    """UID of the controller owner, "" without one."""
     for owner in owners or ():
         if owner.controller:
             return intern_text(owner.uid)
@@ -212,7 +208,7 @@ def _controller_uid(owners: list[wire.OwnerReference] | None) -> str:
 
 
 def _barrier(status: wire.PodStatus) -> wire.ContainerStatus | None:
-    # It is the last of the init containers, so look from the end.
+    # The barrier is the last init container.
     for container in reversed(status.init_container_statuses or ()):
         if container.name == names.BARRIER_CONTAINER:
             return container
@@ -232,7 +228,7 @@ def _stage(barrier: wire.ContainerStatus | None) -> tuple[BarrierStage, float | 
 
 
 def _main_since(status: wire.PodStatus) -> float | None:
-    """When the pod's first main container started; the first run of one that was restarted is no longer known."""
+    """Start of the first main container; of a restarted one, of its last run."""
     earliest: float | None = None
     for container in status.container_statuses or ():
         state = container.state
@@ -244,7 +240,7 @@ def _main_since(status: wire.PodStatus) -> float | None:
 
 
 def _not_before_creation(created: float | None, since: float | None) -> float | None:
-    """No container starts before its pod was created: a node whose clock is behind says otherwise (faults.md 12)."""
+    """No container starts before its pod is created, unless the node's clock is behind."""
     return created if since is not None and created is not None and since < created else since
 
 
@@ -257,7 +253,7 @@ def _is_condition_true(conditions: list[wire.StatusCondition] | None, kind: str)
 
 
 def _finished_message(conditions: list[wire.StatusCondition] | None) -> str:
-    """Anybody who may write the JobSet's status may have said them."""
+    """Any client that may write the JobSet's status can set this text."""
     said = (it.message for it in conditions or () if it.type in _JOBSET_ENDS and it.status == "True")
     return terminal_text.line(next(said, "")[:MAX_TEXT])[: pending_reason.MAX_MESSAGE]
 
@@ -298,7 +294,7 @@ def _replicated_job(seen: wire.ReplicatedJob, *, counted: bool) -> ReplicatedJob
 
 
 def _within_device_limits(jobs: Iterable[wire.ReplicatedJob]) -> bool:
-    """Whether their containers name no more of them than are read."""
+    """True if the containers' device quantities are within the limits."""
     said = [raw for job in jobs for it in _resources(job) for raw in (it.requests, it.limits)]
     if sum(len(memoryview(raw)) for raw in said) > MAX_RESOURCES_BYTES:
         return False
@@ -329,7 +325,7 @@ def _container_devices(seen: wire.ResourceRequirements | None) -> dict[str, int]
 
 
 def _barrier_template(seen: wire.ReplicatedJob) -> wire.TemplateContainer | None:
-    """The barrier in a replicatedJob's pod template."""
+    """The barrier container in a replicatedJob's pod template."""
     spec = seen.template and seen.template.spec
     pods = spec and spec.template and spec.template.spec
     containers = (pods and pods.init_containers) or ()
@@ -337,7 +333,7 @@ def _barrier_template(seen: wire.ReplicatedJob) -> wire.TemplateContainer | None
 
 
 def _stream_token(jobs: Iterable[wire.ReplicatedJob]) -> str:
-    """What the barriers show at the gate stream: the end of the URL that they were given, the same in all of them."""
+    """The gang's token at the gate stream: the last part of the URL in each barrier's environment."""
     for job in jobs:
         barrier = _barrier_template(job)
         for variable in (barrier and barrier.env) or ():

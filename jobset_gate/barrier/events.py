@@ -1,6 +1,6 @@
-"""What Events say of a gang: what a quota refused, which nodes are on their way, what a kubelet cannot do (A9).
+"""Reads Events of a gang: rejected pods, provisioned nodes, kubelets' errors (A9).
 
-The same for a controller before its verdict and for a person who asks why.
+Used by the controller before a timeout, and by `why`.
 """
 
 from collections.abc import Iterable, Mapping
@@ -13,21 +13,21 @@ from jobset_gate.barrier.pending_reason import MAX_MESSAGE
 from jobset_gate.objects import terminal_text
 
 MAX_NAME = 253
-"""Characters of the name of an object; an Event may claim any."""
+"""Characters that are kept of an object's name in an Event."""
 
 MAX_EVENTS = 500
-"""Events of one reason that are looked at."""
+"""Events read per reason."""
 
 FAILED_CREATE = "FailedCreate"
-"""Of a Job: a quota or an admission refused one of its pods."""
+"""Of a Job: a quota or an admission check rejected a pod."""
 NODE_PROVISIONING_REASONS = ("TriggeredScaleUp", "Nominated")
-"""What the cluster autoscaler and Karpenter say of a pod for which they make a node."""
+"""Of a pod: cluster autoscaler or Karpenter creates a node for it."""
 KUBELET_REASONS = ("FailedMount", "FailedAttachVolume", "FailedCreatePodSandBox")
-"""What a kubelet says of a pod before it reports a container of it."""
+"""Of a pod whose kubelet reports no container yet."""
 
 
 class InvolvedObject(wire.WireStruct, frozen=True):
-    """What an Event is about."""
+    """The object of an Event."""
 
     kind: str = ""
     name: str = ""
@@ -50,48 +50,48 @@ class CoreEvent(wire.WireStruct, frozen=True):
 
     @property
     def last_seen(self) -> str:
-        """When it was last seen, as the API has it; "" if nobody said."""
+        """Time of the last occurrence, "" if unknown."""
         return self.last_timestamp or self.event_time or self.first_timestamp or ""
 
 
 class CoreEventList(wire.WireStruct, frozen=True):
-    """One page of them."""
+    """One page of Events."""
 
     items: tuple[CoreEvent, ...] = ()
 
 
-def denials_by_job(refused: Iterable[CoreEvent]) -> dict[str, str]:
-    """By Job: in which words the last of its pods was refused."""
+def denials_by_job(rejected: Iterable[CoreEvent]) -> dict[str, str]:
+    """By Job, the message of the last rejected pod."""
     return {
-        it.involved_object.name[:MAX_NAME]: _words(it.message) for it in sorted(refused, key=lambda it: it.last_seen)
+        it.involved_object.name[:MAX_NAME]: _shorten(it.message) for it in sorted(rejected, key=lambda it: it.last_seen)
     }
 
 
 def with_events(
-    seen: GangSnapshot, refused: Iterable[CoreEvent], coming: Iterable[CoreEvent], troubles: Iterable[CoreEvent]
+    seen: GangSnapshot, rejected: Iterable[CoreEvent], provisioned: Iterable[CoreEvent], kubelet: Iterable[CoreEvent]
 ) -> GangSnapshot:
-    """What these Events add to what was seen."""
+    """The snapshot with causes from these Events."""
     jobs = {job.name for job in seen.jobs}
     unscheduled = {pod.name for pod in seen.pods if not pod.bound}
-    denials = {job: words for job, words in denials_by_job(refused).items() if job in jobs}
-    provisioning = {it.involved_object.name for it in coming if it.involved_object.name in unscheduled}
-    words = {it.involved_object.uid: it for it in sorted(troubles, key=lambda it: it.last_seen)}
+    denials = {job: message for job, message in denials_by_job(rejected).items() if job in jobs}
+    provisioning = {it.involved_object.name for it in provisioned if it.involved_object.name in unscheduled}
+    by_uid = {it.involved_object.uid: it for it in sorted(kubelet, key=lambda it: it.last_seen)}
     return msgspec.structs.replace(
         seen,
         denials=tuple(sorted(denials.items())),
         provisioning=frozenset(provisioning),
-        pods=tuple(_with_kubelet_event(pod, words) for pod in seen.pods) if words else seen.pods,
+        pods=tuple(_with_kubelet_event(pod, by_uid) for pod in seen.pods) if by_uid else seen.pods,
     )
 
 
-def _with_kubelet_event(pod: PodSeen, words: Mapping[str, CoreEvent]) -> PodSeen:
-    """A pod of which its kubelet reports no container, with what it has said of it otherwise."""
-    event = words.get(pod.uid)
+def _with_kubelet_event(pod: PodSeen, by_uid: Mapping[str, CoreEvent]) -> PodSeen:
+    """A pod whose kubelet reports no container, with the message of the kubelet's Event."""
+    event = by_uid.get(pod.uid)
     if event is None or pod.pending is None or pod.pending.reason is not PendingReason.STARTING:
         return pod
-    stall = PendingCause(reason=PendingReason.STARTING, message=_words(f"{event.reason}: {event.message}"))
-    return msgspec.structs.replace(pod, pending=stall)
+    cause = PendingCause(reason=PendingReason.STARTING, message=_shorten(f"{event.reason}: {event.message}"))
+    return msgspec.structs.replace(pod, pending=cause)
 
 
-def _words(message: str) -> str:
+def _shorten(message: str) -> str:
     return terminal_text.line(message)[:MAX_MESSAGE]

@@ -1,7 +1,7 @@
-"""Facts and decisions as text: the condition's messages and the verdict's (A7, A9).
+"""Messages of conditions and verdicts (A7, A9).
 
-What is missing is said by the one builder of `explained_lines`, so that termination message, condition, event, page
-and command line say the same thing. Messages carry no timestamps, and `gist` tells which differences are no news.
+`explain.text` words missing pods for termination message, condition, Event, status page and command line alike.
+Messages have no timestamps.
 """
 
 import re
@@ -23,19 +23,19 @@ from jobset_gate.barrier.model import (
     Verdict,
     VerdictKind,
 )
-from jobset_gate.explain import text as said
+from jobset_gate.explain import text
 from jobset_gate.explain.after_timeout import after_timeout
 from jobset_gate.explain.model import Explanation, GangState
 from jobset_gate.objects import terminal_text
 
 CONDITION_LIMIT = 32_768
-"""Bytes of a condition's message: what the API takes."""
+"""Bytes of a condition's message: the API's limit."""
 
 _GENERATION = re.compile(r"(?:^| )\(uid ([^\s(),]{1,128}), attempt (\d{1,9}), epoch (\d{1,9})\)$")
 _PROGRESS = re.compile(r"(?:^|: |with )(?:all |(\d{1,9})/)(\d{1,9}) pods started")
 _MISSING = re.compile(r"; (?:missing: )?(\d{1,9}) pods?: (\w+)")
 _GROUP = re.compile(r"(?P<head>(?:missing: )?\d+ pods?: (?P<why>\w+): )(?P<words>.*?)(?P<slots> \([^()]*\))?")
-"""One of a waiting condition's groups."""
+"""One reason in the message of a waiting gang."""
 
 
 def progress(tally: GangCount) -> str:
@@ -44,13 +44,13 @@ def progress(tally: GangCount) -> str:
 
 
 def parse_progress(message: str) -> tuple[int, int] | None:
-    """How many of how many pods had started, by what a condition or a verdict says of it."""
+    """(started, expected) in the message of a condition or verdict."""
     found = _PROGRESS.search(message)
     return (int(found[1] or found[2]), int(found[2])) if found is not None else None
 
 
 def parse_missing(message: str) -> Counter[str]:
-    """For which reasons how many pods were missing, by what a condition or a verdict says of it."""
+    """Missing pods by reason in the message of a condition or verdict."""
     found: Counter[str] = Counter()
     for many, why in _MISSING.findall(message):
         if why in set(PendingReason):
@@ -58,16 +58,16 @@ def parse_missing(message: str) -> Counter[str]:
     return found
 
 
-def waiting(seen: GangSnapshot, tally: GangCount, lacks: Sequence[MissingByReason]) -> DesiredCondition:
-    """What the condition says while the gate is closed: what `explain` says, but for what time alone changes."""
+def waiting(seen: GangSnapshot, tally: GangCount, missing: Sequence[MissingByReason]) -> DesiredCondition:
+    """The condition while the barrier is closed: the text of `explain` without durations."""
     jobset = seen.jobset
     if jobset.suspended:
         return DesiredCondition(status="False", reason=names.REASON_WAITING, message="suspended")
-    message = _waiting(progress(tally), tuple(lacks), jobset.config.timeout, after_timeout(jobset, None))
+    message = _waiting(progress(tally), tuple(missing), jobset.config.timeout, after_timeout(jobset, None))
     return DesiredCondition(status="False", reason=names.REASON_WAITING, message=message)
 
 
-def _waiting(head: str, lacks: tuple[MissingByReason, ...], timeout: int | None, follows: str) -> str:
+def _waiting(head: str, missing: tuple[MissingByReason, ...], timeout: int | None, follows: str) -> str:
     it = Explanation(
         kind="JobSet",
         namespace="",
@@ -75,16 +75,15 @@ def _waiting(head: str, lacks: tuple[MissingByReason, ...], timeout: int | None,
         state=GangState.WAITING,
         timeout=timeout,
         afterwards=follows,
-        commands=commands(lacks),
+        commands=commands(missing),
     )
-    return said.sentence(head, lacks, CONDITION_LIMIT, tuple(said.tail(it, timeless=True)))
+    return text.sentence(head, missing, CONDITION_LIMIT, tuple(text.tail(it, timeless=True)))
 
 
 def without_noise(message: str) -> str:
-    """A waiting condition's message without what changes while nothing happens to the gang.
+    """A waiting condition's message with the parts removed that change while the gang does not.
 
-    `0/40 nodes are available` changes with every node, and the kubelet's words with every try; the numbers and the
-    slots are ours, and stay.
+    `0/40 nodes are available` changes with every node, and a kubelet's message with every attempt.
     """
     return "; ".join(map(_group_without_noise, message.split("; ")))
 
@@ -101,25 +100,25 @@ def _group_without_noise(piece: str) -> str:
 
 
 def started(tally: GangCount) -> str:
-    """What a release says that found everybody there."""
+    """Message of a release of a complete gang."""
     return f"all {tally.expected} pods started"
 
 
 def bypassed(tally: GangCount) -> str:
-    """What a release says that somebody asked for."""
+    """Message of a release by the bypass annotation."""
     return f"gate opened by the annotation {names.BYPASS} with {progress(tally)}"
 
 
-def timed_out(tally: GangCount, timeout: int, lacks: Sequence[MissingByReason], *, releases: bool) -> str:
-    """The verdict that a human can act on: how many, and the first ten missing, grouped by reason (A7)."""
+def timed_out(tally: GangCount, timeout: int, missing: Sequence[MissingByReason], *, releases: bool) -> str:
+    """Message of a timeout: the count, and the first ten missing slots by reason (A7)."""
     what = "opened after its timeout of" if releases else "timed out after"
-    return said.sentence(f"{what} {timeout}s: {progress(tally)}", lacks, verdict_codec.MESSAGE_LIMIT)
+    return text.sentence(f"{what} {timeout}s: {progress(tally)}", missing, verdict_codec.MESSAGE_LIMIT)
 
 
 def decided(verdict: Verdict) -> DesiredCondition:
-    """The condition that a verdict makes. It names the generation, so the decision survives its ConfigMap (A10).
+    """The condition of a verdict. It names the generation, so that the verdict survives its ConfigMap (A10).
 
-    With the UID: an API server takes a status that was written for a deleted JobSet for the next one of its name.
+    With the UID: the API server accepts a status write for a deleted JobSet on a new one of the same name.
     """
     its = verdict.generation
     return DesiredCondition(
@@ -130,9 +129,9 @@ def decided(verdict: Verdict) -> DesiredCondition:
 
 
 def verdict_in_condition(condition: ConditionSeen | None, uid: str) -> Verdict | None:
-    """The verdict on the JobSet of this UID that our own condition tells of, if any; the reverse of `decided`.
+    """The reverse of `decided`: the verdict on the JobSet of this UID, None if the condition names none.
 
-    One without a UID, as earlier versions wrote them, proves nothing: it may have been written for another JobSet.
+    A condition without UID, as earlier versions wrote it, may be of another JobSet.
     """
     if condition is None or condition.reason not in verdict_codec.CAUSES:
         return None
@@ -148,7 +147,7 @@ def verdict_in_condition(condition: ConditionSeen | None, uid: str) -> Verdict |
 
 
 def gate_missing(seen: GangSnapshot) -> DesiredCondition:
-    """No barrier holds the pods: the webhook was not there when the JobSet was created (A10)."""
+    """The pods have no barrier: the webhook was unavailable when the JobSet was created (A10)."""
     bare = [target.name for target in seen.jobset.targets if not target.has_barrier]
     which = verdict_codec.truncate(", ".join(bare), verdict_codec.MESSAGE_LIMIT)
     problem = seen.jobset.config_problem
@@ -169,7 +168,7 @@ def gate_missing(seen: GangSnapshot) -> DesiredCondition:
 
 
 def config_map_conflict(seen: GangSnapshot) -> DesiredCondition:
-    """Somebody else's ConfigMap has the gang's name; it is never adopted nor overwritten (A10)."""
+    """A ConfigMap without our label has the gang's name; it is neither adopted nor overwritten (A10)."""
     name = names.config_map_name(seen.jobset.name)
     return DesiredCondition(
         status="False",

@@ -263,7 +263,7 @@ def _oldest_counts(oldest: Sequence[Sequence[MissingSlot]]) -> list[int]:
 
 
 def _missing_by_reason(
-    seen: GangSnapshot, group: _Cause, oldest: Sequence[MissingSlot], foremost: int
+    seen: GangSnapshot, group: _Cause, oldest: Sequence[MissingSlot], oldest_count: int
 ) -> MissingByReason:
     first = oldest[0]
     cause, many = first.cause, group.count
@@ -275,7 +275,7 @@ def _missing_by_reason(
         message=_POD.sub("pods", cause.message) if many > 1 and "pod" in cause.message else cause.message,
         count=many,
         slots=tuple(one.slot for one in oldest),
-        oldest_count=foremost,
+        oldest_count=oldest_count,
         oldest_created_at=first.created_at,
         command=_command(seen, cause, first),
     )

@@ -1,7 +1,4 @@
-"""Why a pod has not started: one class out of A9 and the scheduler's or kubelet's own words.
-
-First match wins, from the pod as a whole down to the init container that holds it up.
-"""
+"""Classifies pods that have not started: reason (A9) and the scheduler's or kubelet's message. First match wins."""
 
 from functools import lru_cache
 
@@ -22,18 +19,18 @@ _PULL_REASONS = frozenset(
     }
 )
 _NOT_YET = frozenset({"", "PodInitializing"})
-"""What the kubelet says of a container whose turn has not come."""
+"""Waiting reasons of a container that the kubelet has not reached yet."""
 _OWN_CONTAINERS = frozenset({names.BARRIER_CONTAINER, names.PREFETCH_CONTAINER})
 _RUNNER = f"{names.PREFETCH_CONTAINER}-"
 
 MAX_MESSAGE = 300
-"""Characters of a detail that are kept: ten thousand pods may each carry one."""
+"""Characters of a message that are kept: ten thousand pods may each have one."""
 _PART_LIMIT = 2 * MAX_MESSAGE
-"""Of each message that it is made from, white space included: images and messages have any length."""
+"""Characters read of each part; image names and messages have any length."""
 
 
 def classify_pending(status: wire.PodStatus, *, bound: bool, deleting: bool) -> PendingCause:
-    """The reason why a pod does not count as started, for a pod that does not."""
+    """Why a pod does not count as started."""
     if deleting:
         return PendingCause(reason=PendingReason.TERMINATING, message="is being deleted")
     if status.phase == "Failed":
@@ -77,7 +74,7 @@ def _running(holder: wire.ContainerStatus, following: str) -> PendingCause:
 
 
 def _next(done: str, following: str) -> PendingCause:
-    """The kubelet does not say that it pulls, only that it could not; a prefetching container has no other work."""
+    """The kubelet reports failed pulls only; a prefetching container does nothing but pull."""
     if following.startswith(_RUNNER):
         return _cause(PendingReason.IMAGE_PULL, f"{following}: the image of a main container is being pulled")
     return _cause(PendingReason.STARTING, f"{done}, the next container is being created")
@@ -94,10 +91,7 @@ def _waiting(holder: wire.ContainerStatus, waiting: wire.ContainerStateWaiting) 
 
 
 def _current_container(status: wire.PodStatus) -> tuple[wire.ContainerStatus | None, str]:
-    """The init container whose turn it is: the last one up to the barrier that has been touched, else the first.
-
-    Beside it the name of the one after it, "" if there is none.
-    """
+    """The last init container up to the barrier that was started, else the first; and the next one's name or ""."""
     first = last = None
     following = ""
     for container in status.init_container_statuses or ():
@@ -120,7 +114,7 @@ def _crashed(container: wire.ContainerStatus, end: wire.ContainerStateTerminated
 
 
 def _failure_message(status: wire.PodStatus) -> str:
-    """Of the init container before the barrier that ended its pod."""
+    """Of the init container before the barrier that failed the pod."""
     for container in status.init_container_statuses or ():
         if container.name == names.BARRIER_CONTAINER:
             break
@@ -136,9 +130,6 @@ def _cause(why: PendingReason, *parts: str) -> PendingCause:
 
 @lru_cache(maxsize=1024)
 def _shared_cause(why: PendingReason, *parts: str) -> PendingCause:
-    """One object for all pods that wait for the same reason: schedulers tell thousands of pods the same sentence.
-
-    A container writes its own termination message, and its words go to terminals and into a condition.
-    """
+    """One object for all pods with the same message. Containers write termination messages, so they are escaped."""
     detail = ": ".join(part.strip() for part in parts if part.strip())
     return PendingCause(reason=why, message=terminal_text.line(detail)[:MAX_MESSAGE])

@@ -1,6 +1,6 @@
-"""Verdicts and clocks as texts: how they stand in the ConfigMap, in the pod annotation and before the barrier's eyes.
+"""Text form of verdicts and clocks in ConfigMap, pod annotation and the barrier's volume.
 
-A verdict's first line is for the barrier, a shell script: five words. What follows is for people.
+The first line of a verdict, five words, is for the barrier, a shell script. The rest is its message.
 """
 
 from datetime import UTC, datetime
@@ -10,32 +10,32 @@ from jobset_gate.barrier.model import Generation, Verdict, VerdictKind, WaitingS
 from jobset_gate.objects import terminal_text
 
 MESSAGE_LIMIT = 1024
-"""Bytes of a verdict's message: what a barrier writes as its termination message (A7)."""
+"""Bytes of a verdict's message, which a barrier writes as its termination message (A7)."""
 
 MAX_VERDICT_LENGTH = 2048
-"""Characters of a verdict as a whole: what is longer is none of ours, and is not kept."""
+"""Characters of a verdict; a longer text is not parsed."""
 
 CAUSES = frozenset({names.REASON_STARTED, names.REASON_TIMED_OUT, names.REASON_BYPASSED})
-"""Why a verdict is taken."""
+"""Causes of verdicts."""
 
 _MAX_DIGITS = 9
-"""More digits than this are no epoch of ours; the shell compares numbers of this length safely everywhere."""
+"""Shells compare numbers of this length safely."""
 
 
 _LATEST = 10.0**11
-"""Seconds since the epoch: no clock of a gang shows more, and a later moment is hardly a date."""
+"""Seconds since the epoch; the latest time of a gang's clock."""
 
 _SMALL: dict[str | None, int] = {str(small): small for small in range(1024)}
 
 
 def parse_epoch(text: str | None) -> int:
-    """The epoch that an annotation carries; absent, negative or garbage is 0 (A5)."""
+    """The epoch in an annotation; 0 if absent or malformed (A5)."""
     return parse_number(text, 0)
 
 
 def parse_number(text: str | None, otherwise: int) -> int:
-    """A count as labels and annotations carry it: plain ASCII digits, or `otherwise`."""
-    if text in _SMALL:  # nearly always, and this is done thrice for each event of a pod
+    """A number in a label or annotation: ASCII digits, or `otherwise`."""
+    if text in _SMALL:  # nearly always; called three times per pod event
         return _SMALL[text]
     if text and len(text) <= _MAX_DIGITS and text.isascii() and text.isdigit():
         return int(text)
@@ -50,10 +50,7 @@ def render(verdict: Verdict) -> str:
 
 
 def parse(text: str) -> Verdict | None:
-    """The verdict that a text holds; None for anything that we would not have written.
-
-    Whoever may write ConfigMaps of the namespace may have written its message.
-    """
+    """None for a text that `render` does not write. Any user who may write ConfigMaps can write the message."""
     if len(text) > MAX_VERDICT_LENGTH:
         return None
     head, _, message = text.partition("\n")
@@ -81,7 +78,7 @@ def render_clock(clock: WaitingSince) -> str:
 
 
 def parse_clock(text: str) -> WaitingSince | None:
-    """The clock that a text holds; None for anything that we would not have written."""
+    """None for a text that `render_clock` does not write."""
     words = text.split(" ")
     if len(words) != 4 or not words[0]:
         return None
@@ -92,14 +89,14 @@ def parse_clock(text: str) -> WaitingSince | None:
         at = datetime.fromisoformat(words[3])
     except ValueError:
         return None
-    # The first and the last day of the calendar are none in other time zones, so they could not be written again.
+    # The calendar's first and last day overflow in other time zones.
     if at.tzinfo is None or not 0 <= at.timestamp() <= _LATEST:
         return None
     return WaitingSince(generation=Generation(words[0], attempt, its_epoch), at=at.timestamp())
 
 
 def config_map_data(verdict: Verdict | None, clock: WaitingSince | None) -> dict[str, str]:
-    """What a gang's ConfigMap holds: the verdict and the clock, each only if there is one."""
+    """Content of a gang's ConfigMap."""
     data = {}
     if verdict is not None:
         data[names.KEY_VERDICT] = render(verdict)
@@ -109,7 +106,7 @@ def config_map_data(verdict: Verdict | None, clock: WaitingSince | None) -> dict
 
 
 def truncate(text: str, limit: int) -> str:
-    """The text in at most `limit` bytes of UTF-8, cut at a character and marked as cut."""
+    """At most `limit` bytes of UTF-8, cut at a character and marked with dots."""
     raw = text.encode()
     if len(raw) <= limit:
         return text

@@ -25,13 +25,13 @@ class WireMeta(WireStruct, frozen=True):
 
 
 class ObjectMeta(WireMeta, frozen=True):
-    """metadata of an object of which only the identity matters."""
+    """metadata without labels and annotations."""
 
     name: str = ""
 
 
 class MetadataOnly(WireStruct, frozen=True):
-    """An object of which only the identity matters."""
+    """An object without spec and status."""
 
     metadata: ObjectMeta
 

@@ -1,1 +1,1 @@
-"""The gate stream: pods announce themselves over HTTP and wait for the verdict. Imported by `controllers`."""
+"""The gate stream: the leader's HTTP server that barriers wait on. Imported by controllers.barrier alone."""

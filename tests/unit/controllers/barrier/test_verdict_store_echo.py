@@ -33,7 +33,7 @@ class StoreWithInformer:
         self.index = GangCache(self._wake, lambda _, __: None)
         every = informers.make_informers(client, self.index, None, namespace=None, on_problem=lambda _: None)
         self.informer = next(one for one in every if one.resource == CONFIGMAPS)
-        self.gates = VerdictStore(client, self.index, informers.config_map_witness(every))
+        self.gates = VerdictStore(client, self.index, informers.config_map_mutations(every))
         self.index.on_jobset(ObjectChange(TRAIN, None, MINE))
         self.woken = 0
 
