@@ -1,1 +1,4 @@
-"""The status page: gangs and pod groups as a person sees them in a browser, read from the controller's own cache."""
+"""The status page: gangs and pod groups in a browser, read from the controller's own caches.
+
+Only controllers.manager, the command line and tests import it.
+"""

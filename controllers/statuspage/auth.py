@@ -1,113 +1,291 @@
-"""How somebody gets in: a token with each request, or a session begun by the form; and out again."""
+"""Authentication of viewers: a bearer token with each request, or a session that the login form begins.
 
+Tokens and rights are checked by TokenReview and SubjectAccessReview. The API server's responses are cached for half a
+minute, so a right that is revoked is gone by then. Login attempts are rate-limited before the API server is asked.
+"""
+
+import asyncio
 import hashlib
 import secrets
+import time
+from collections import OrderedDict
+from collections.abc import Callable
 from dataclasses import dataclass
-from typing import Final
+from typing import Any, Final
 
 from aiohttp import web
 
 from controllers.statuspage import html
-from controllers.statuspage.middleware import html_response
-from controllers.statuspage.reviews import AccessReviewer, ReviewUnavailable, TooManyAttempts, Viewer
-from controllers.statuspage.sessions import SessionStore
+from controllers.statuspage.html import html_response
+from controllers.statuspage.rows import ListRight
+from jobset_gate.barrier.model import Value
+from jobset_gate.errors import JobsetGateError
+from jobset_gate.kube.client import Client
+from jobset_gate.kube.errors import Forbidden, KubeError
+from jobset_gate.kube.resources import SUBJECT_ACCESS_REVIEWS, TOKEN_REVIEWS, Resource
+from jobset_gate.objects.unstructured import as_list, as_map, nested
+from jobset_gate.runtime.rate_limiter import KeyedRateLimiter
+from jobset_gate.runtime.ttl_cache import TTLCache
+
+ANSWER_TTL: Final = 30.0
+"""Seconds for which a review is cached."""
+REFUSAL_TTL: Final = 10.0
+"""The same for a token that the API server does not know."""
+MAX_TOKENS, MAX_RIGHTS = 2_000, 20_000
+MAX_CONCURRENT: Final = 8
+"""Reviews in flight."""
+MAX_TOKEN_LENGTH: Final = 16_384
+ATTEMPTS_PER_SECOND, ATTEMPT_BURST = 5, 20
+"""Of unknown tokens, for each client address."""
+
+MAX_AGE: Final = 8 * 3600.0
+MAX_IDLE: Final = 3600.0
+MAX_SESSIONS: Final = 500
+"""A further one ends the session that was used longest ago."""
+ID_BYTES: Final = 32
 
 _BEARER: Final = "bearer "
 
 
+class ReviewUnavailable(JobsetGateError):
+    """The API server gave no answer, so nobody is let in."""
+
+
+class TooManyAttempts(JobsetGateError):
+    """Too many tokens were tried."""
+
+    def __init__(self, retry_after: float) -> None:
+        super().__init__(f"too many tokens were tried; try again in {retry_after:.0f} s")
+        self.retry_after = retry_after
+
+
+class Viewer(Value, frozen=True):
+    """A user, as TokenReview describes it."""
+
+    name: str
+    uid: str = ""
+    groups: tuple[str, ...] = ()
+    extra: tuple[tuple[str, tuple[str, ...]], ...] = ()
+
+
 @dataclass(frozen=True, slots=True)
 class AuthenticatedViewer:
-    """A viewer, and by what he came in."""
+    """A viewer with the token, and the session if the token came from one."""
 
     viewer: Viewer
     token: str
     session: str = ""
 
 
-class Authenticator:
-    """Knows sessions and asks for tokens."""
+class AccessReviewer:
+    """Makes reviews in the controller's name. `monotonic` in seconds; `on_review` gets (kind, outcome)."""
 
-    def __init__(self, reviews: AccessReviewer, sessions: SessionStore, *, tls: bool) -> None:
-        self._reviews, self._sessions, self._tls = reviews, sessions, tls
-        # Cookies know no ports: two pages forwarded to one machine must not take each other's.
-        mark = hashlib.sha256(secrets.token_bytes(16)).hexdigest()[:8]
-        self.cookie = f"{'__Host-' if tls else ''}jobset-gate-{mark}"
+    def __init__(
+        self,
+        client: Client,
+        monotonic: Callable[[], float] = time.monotonic,
+        on_review: Callable[[str, str], None] = lambda _, __: None,
+    ) -> None:
+        self._client, self._on_review = client.without_retries(), on_review
+        self._tokens: TTLCache[bytes, Viewer | None] = TTLCache(MAX_TOKENS, monotonic)
+        self._known: TTLCache[bytes, bool] = TTLCache(MAX_TOKENS, monotonic)
+        """Tokens that were good lately: their owners are not rate-limited."""
+        self._rights: TTLCache[tuple[Viewer, ListRight, str], bool] = TTLCache(MAX_RIGHTS, monotonic)
+        self._attempts = KeyedRateLimiter(ATTEMPTS_PER_SECOND, ATTEMPT_BURST, monotonic)
+        self._slots = asyncio.Semaphore(MAX_CONCURRENT)
+
+    async def review_token(self, token: str, peer: str = "") -> Viewer | None:
+        """The token's owner; None if the API server does not know it. Raises ReviewUnavailable, TooManyAttempts."""
+        if not token or len(token) > MAX_TOKEN_LENGTH or not token.isascii() or not token.isprintable():
+            return None
+        key = hashlib.sha256(token.encode()).digest()
+        if (cached := self._tokens.get(key)) is not None:
+            return cached[0]
+        if self._known.get(key) is None and (retry_after := self._attempts.try_acquire(peer)):
+            self._on_review("token", "limited")
+            raise TooManyAttempts(retry_after)
+        response = await self._review(TOKEN_REVIEWS, "token", {"token": token})
+        status = as_map(response.get("status"))
+        viewer = _viewer(as_map(status.get("user"))) if status.get("authenticated") is True else None
+        self._on_review("token", "ok" if viewer else "refused")
+        self._tokens.put(key, viewer, ANSWER_TTL if viewer else REFUSAL_TTL)
+        if viewer:
+            self._known.put(key, True, ANSWER_TTL * 4)
+        return viewer
+
+    async def may_list(self, viewer: Viewer, right: ListRight, namespace: str = "") -> bool:
+        """Whether RBAC allows it in this namespace; "": in all namespaces. Raises ReviewUnavailable."""
+        key = (viewer, right, namespace)
+        if (cached := self._rights.get(key)) is not None:
+            return cached[0]
+        attributes = {"group": right.group, "resource": right.resource, "verb": "list", "namespace": namespace}
+        spec = {
+            "user": viewer.name,
+            "uid": viewer.uid,
+            "groups": list(viewer.groups),
+            "extra": {key: list(values) for key, values in viewer.extra},
+            "resourceAttributes": attributes,
+        }
+        response = await self._review(SUBJECT_ACCESS_REVIEWS, "access", spec)
+        allowed = as_map(response.get("status")).get("allowed") is True
+        self._on_review("access", "ok" if allowed else "refused")
+        self._rights.put(key, allowed, ANSWER_TTL)
+        return allowed
+
+    async def _review(self, resource: Resource, kind: str, spec: dict[str, Any]) -> dict[str, Any]:
+        try:
+            async with self._slots:
+                return await self._client.create(resource, {"spec": spec})
+        except Forbidden as error:
+            self._on_review(kind, "error")
+            missing = f"create {resource.plural}.{resource.group}"
+            raise ReviewUnavailable(
+                f"the controller lacks the right to {missing}, so it cannot tell who you are"
+            ) from error
+        except KubeError as error:
+            self._on_review(kind, "error")
+            raise ReviewUnavailable("the API server does not answer, so nobody can be let in") from error
+
+
+@dataclass(slots=True)
+class _Session:
+    token: str
+    created_at: float
+    used_at: float
+
+
+class SessionStore:
+    """Tokens by session id, in memory only. `monotonic` in seconds."""
+
+    def __init__(self, monotonic: Callable[[], float]) -> None:
+        self._monotonic = monotonic
+        self._sessions: OrderedDict[bytes, _Session] = OrderedDict()
+        """By the hash of the id, so that the time of a look-up reveals nothing about it."""
+
+    def __len__(self) -> int:
+        return len(self._sessions)
+
+    def create(self, token: str) -> str:
+        """The id for the cookie."""
+        session_id, now = secrets.token_urlsafe(ID_BYTES), self._monotonic()
+        self._sessions[_hash(session_id)] = _Session(token, now, now)
+        while len(self._sessions) > MAX_SESSIONS:
+            self._sessions.popitem(last=False)
+        return session_id
+
+    def token_of(self, session_id: str) -> str | None:
+        """The token of a live session, whose idle time begins again."""
+        key, now = _hash(session_id), self._monotonic()
+        found = self._sessions.get(key)
+        if found is None:
+            return None
+        if now - found.created_at > MAX_AGE or now - found.used_at > MAX_IDLE:
+            del self._sessions[key]
+            return None
+        found.used_at = now
+        self._sessions.move_to_end(key)
+        return found.token
+
+    def delete(self, session_id: str) -> None:
+        """Ends the session."""
+        self._sessions.pop(_hash(session_id), None)
+
+
+class Authenticator:
+    """Turns requests into viewers."""
+
+    def __init__(self, reviewer: AccessReviewer, sessions: SessionStore, *, tls: bool) -> None:
+        self._reviewer, self._sessions, self._tls = reviewer, sessions, tls
+        # Cookies do not know ports: two pages forwarded to one machine must not take each other's.
+        self.cookie = f"{'__Host-' if tls else ''}jobset-gate-{secrets.token_hex(4)}"
 
     async def authenticate(self, request: web.Request) -> AuthenticatedViewer | web.Response:
-        """Who asks, or what to answer instead."""
+        """The viewer, or the response to one who is not authenticated."""
         header = request.headers.get("Authorization")
-        word = request.cookies.get(self.cookie, "")
-        token = _bearer(header) if header is not None else self._sessions.token_of(word) or ""
+        session = request.cookies.get(self.cookie, "")
+        token = _bearer(header) if header is not None else self._sessions.token_of(session) or ""
         if header is None and not token:
-            return self.login_form(request, "" if not word else "Your session has ended.")
+            return self.login_form(request, "" if not session else "Your session has ended.")
         try:
-            viewer = await self._reviews.review_token(token, request.remote or "")
-        except (ReviewUnavailable, TooManyAttempts) as problem:
-            return review_error_page(problem, request)
+            viewer = await self._reviewer.review_token(token, request.remote or "")
+        except (ReviewUnavailable, TooManyAttempts) as error:
+            return review_error_page(error, request)
         if viewer is None:
             if header is None:
-                self._sessions.delete(word)
-            return self.login_form(
-                request, "The API server does not know this token: it has expired, or is another cluster's."
-            )
-        return AuthenticatedViewer(viewer, token, "" if header is not None else word)
+                self._sessions.delete(session)
+            problem = "The API server does not know this token: it has expired, or is another cluster's."
+            return self.login_form(request, problem)
+        return AuthenticatedViewer(viewer, token, "" if header is not None else session)
 
-    async def is_still_valid(self, guest: AuthenticatedViewer) -> bool:
-        """Whether he could come in again. Raises Unavailable."""
-        if guest.session and self._sessions.token_of(guest.session) != guest.token:
+    async def is_still_valid(self, login: AuthenticatedViewer) -> bool:
+        """Whether session and token still hold. Raises ReviewUnavailable, TooManyAttempts."""
+        if login.session and self._sessions.token_of(login.session) != login.token:
             return False
-        return await self._reviews.review_token(guest.token) == guest.viewer
+        return await self._reviewer.review_token(login.token) == login.viewer
 
     def login_form(self, request: web.Request, problem: str = "", after: str = "") -> web.Response:
         """401, with the form."""
         challenge = {"WWW-Authenticate": 'Bearer realm="jobset-gate"'}
-        return html_response(html.login_page(problem, after or _after(request.path_qs)), 401, **challenge)
+        return html_response(html.login_page(problem, after or _local_path(request.path_qs)), 401, **challenge)
 
     async def sign_in(self, request: web.Request) -> web.Response:
         """POST of the form."""
         form = await request.post()
-        token, after = str(form.get("token", "")).strip(), _after(str(form.get("next", "/")))
+        token, after = str(form.get("token", "")).strip(), _local_path(str(form.get("next", "/")))
         try:
-            viewer = await self._reviews.review_token(token, request.remote or "")
-        except (ReviewUnavailable, TooManyAttempts) as problem:
-            return review_error_page(problem, request)
+            viewer = await self._reviewer.review_token(token, request.remote or "")
+        except (ReviewUnavailable, TooManyAttempts) as error:
+            return review_error_page(error, request)
         if viewer is None:
             return self.login_form(request, "The API server does not know this token.", after)
-        self._sessions.delete(request.cookies.get(self.cookie, ""))
-        response = web.Response(status=303, headers={"Location": after})
-        response.set_cookie(
-            self.cookie, self._sessions.create(token), path="/", httponly=True, samesite="Strict", secure=self._tls
-        )
-        return response
+        return self._redirect(request, after, self._sessions.create(token))
 
     async def sign_out(self, request: web.Request) -> web.Response:
         """POST of the button."""
+        return self._redirect(request, "/", "", max_age=0)
+
+    def _redirect(self, request: web.Request, path: str, session: str, max_age: int | None = None) -> web.Response:
+        """With another session in the cookie; the one before ends."""
         self._sessions.delete(request.cookies.get(self.cookie, ""))
-        response = web.Response(status=303, headers={"Location": "/"})
-        response.set_cookie(self.cookie, "", max_age=0, path="/", httponly=True, samesite="Strict", secure=self._tls)
+        response = web.Response(status=303, headers={"Location": path})
+        response.set_cookie(
+            self.cookie, session, max_age=max_age, path="/", httponly=True, samesite="Strict", secure=self._tls
+        )
         return response
 
 
-def review_error_page(problem: ReviewUnavailable | TooManyAttempts, request: web.Request) -> web.Response:
-    """Nobody can tell who this is."""
-    again = _after(request.path_qs) if request.method == "GET" else "/"
-    if isinstance(problem, TooManyAttempts):
-        text = html.problem_page("Too many tries", [f"{problem}."], again=again)
-        return html_response(text, 429, **{"Retry-After": f"{max(1, round(problem.after))}"})
-    return html_response(
-        html.problem_page("Cannot tell who you are", [f"{_sentence(str(problem))}."], again=again), 503
+def review_error_page(error: ReviewUnavailable | TooManyAttempts, request: web.Request) -> web.Response:
+    """503, or 429 after too many attempts."""
+    again, text = _local_path(request.path_qs) if request.method == "GET" else "/", str(error)
+    if isinstance(error, ReviewUnavailable):
+        return html.problem_response(503, "Cannot tell who you are", f"{text[:1].upper()}{text[1:]}.", again=again)
+    response = html.problem_response(429, "Too many tries", f"{text}.", again=again)
+    response.headers["Retry-After"] = f"{max(1, round(error.retry_after))}"
+    return response
+
+
+def _viewer(user: dict[str, Any]) -> Viewer | None:
+    name = nested(user, "username")
+    if not isinstance(name, str) or not name:
+        return None
+    extra = as_map(user.get("extra"))
+    return Viewer(
+        name=name,
+        uid=str(user.get("uid") or ""),
+        groups=tuple(str(it) for it in as_list(user.get("groups"))),
+        extra=tuple(sorted((key, tuple(str(it) for it in as_list(values))) for key, values in extra.items())),
     )
 
 
-def _sentence(words: str) -> str:
-    return words[:1].upper() + words[1:]
+def _hash(session_id: str) -> bytes:
+    return hashlib.sha256(session_id.encode("utf-8", "replace")).digest()
 
 
 def _bearer(header: str) -> str:
     return header[len(_BEARER) :].strip() if header.lower().startswith(_BEARER) else ""
 
 
-def _after(path: str) -> str:
-    """A path of ours; nothing that a browser could take for another site."""
+def _local_path(path: str) -> str:
+    """The path, or "/" if a browser could take it for another site's address."""
     fine = path.startswith("/") and not path.startswith(("//", "/login", "/logout")) and "\\" not in path
     return path if fine and path.isprintable() and len(path) < 2048 else "/"

@@ -1,6 +1,6 @@
-"""Lines and explanations as HTML. Everything that comes from a cluster is escaped: names and messages are tenants'."""
+"""Pages and fragments of HTML. Everything that comes from a cluster is escaped: tenants choose names and messages."""
 
-from collections.abc import Collection, Mapping, Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from datetime import UTC, datetime
 from functools import lru_cache
@@ -8,12 +8,12 @@ from pathlib import Path
 from typing import Any, Final
 
 import jinja2
+from aiohttp import web
 
-from controllers.statuspage.query import ORDERS, ListPage, ListQuery
-from controllers.statuspage.rows import RowKind, StatusRow
+from controllers.statuspage.rows import ORDERS, ListPage, ListRight, RowKind, StatusRow
 from controllers.statuspage.source import Freshness, freshness_sentences
 from jobset_gate import names
-from jobset_gate.explain import text as said
+from jobset_gate.explain import text as explain_text
 from jobset_gate.explain.model import Explanation
 from jobset_gate.podgroups.status import GroupStatus
 
@@ -30,11 +30,11 @@ _PLACES: Final = {RowKind.GANG: "gangs", RowKind.GROUP: "groups"}
 
 @dataclass(frozen=True, slots=True)
 class PageFrame:
-    """What stands around every page."""
+    """What every page has around its content."""
 
     viewer: str
     session: bool
-    """He has signed in here, so he can sign out."""
+    """The viewer has signed in by the form, so there is a button to sign out."""
     fresh: Freshness
     now: float
     place: str
@@ -42,7 +42,7 @@ class PageFrame:
     here: str
     """The address of this page."""
     events: str = ""
-    """The address of its live changes."""
+    """The address of its event stream."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -53,7 +53,7 @@ class StatusDetail:
     told: Explanation
     report: GroupStatus | None = None
     timeline: str = ""
-    """The address of its picture."""
+    """The address of its timeline."""
     no_timeline: str = ""
     """Why there is none."""
 
@@ -69,10 +69,10 @@ def _templates() -> jinja2.Environment:
     )
     made.globals.update(
         left=_left,
-        span=said.format_duration,
-        date=said.format_time,
-        reason=said.missing_reason,
-        named=said.slot_list,
+        span=explain_text.format_duration,
+        date=explain_text.format_time,
+        reason=explain_text.missing_reason,
+        named=explain_text.slot_list,
         frame=None,
         now=0.0,
         names=names,
@@ -82,7 +82,7 @@ def _templates() -> jinja2.Environment:
 
 @lru_cache(maxsize=len(STATIC))
 def static_file(name: str) -> bytes:
-    """One of the files that every page has."""
+    """A file of STATIC."""
     return (_FOLDER / "static" / name).read_bytes()
 
 
@@ -106,23 +106,23 @@ def list_page(frame: PageFrame, view: ListPage, *, narrowed: str, limited: bool,
 
 
 def list_fragments(view: ListPage, *, groups_kept: bool) -> dict[str, str]:
-    """What changes of a list besides its lines, by the id of the element."""
+    """The changing parts of a list besides its rows, by the id of their element."""
     known = _of_view(view, groups_kept=groups_kept)
     return {name: _piece(name, **known) for name in ("banner", "summary", "empty", "pager")}
 
 
 def row_fragment(row: StatusRow, now: float) -> str:
-    """One line of a list."""
+    """One row of a list."""
     return _piece("row", row=row, now=now)
 
 
-def freshness_fragment(frame_fresh: Freshness, now: float) -> str:
-    """How true the page is."""
-    return _piece("fresh", frame={"fresh": frame_fresh}, sentences=freshness_sentences(frame_fresh, now))
+def freshness_fragment(fresh: Freshness, now: float) -> str:
+    """How fresh the page is."""
+    return _piece("fresh", frame={"fresh": fresh}, sentences=freshness_sentences(fresh, now))
 
 
 def detail_fragment(it: StatusDetail) -> str:
-    """What changes of a gang's page."""
+    """The changing part of the page of a gang or pod group."""
     return _piece("about", **_of_about(it))
 
 
@@ -140,32 +140,70 @@ def login_page(problem: str, after: str) -> str:
     return _whole("login.html", title="Sign in", problem=problem, next=after)
 
 
-def problem_page(
-    heading: str,
-    told: Sequence[str],
-    *,
-    commands: Sequence[str] = (),
-    session: bool = False,
-    ask_namespace: str = "",
-    again: str = "",
-    links: Collection[tuple[str, str]] = (),
-) -> str:
-    """What is wrong and what to do about it."""
-    return _whole(
-        "problem.html",
-        title=heading,
-        heading=heading,
-        told=told,
-        commands=commands,
-        session=session,
-        ask_namespace=ask_namespace,
-        again=again,
-        links=links,
+def problem_page(heading: str, lines: Sequence[str], *, again: str = "", **more: Any) -> str:
+    """What is wrong and what to do about it. `more`: commands, links, session, ask_namespace of problem.html."""
+    known = {"commands": (), "links": (), "session": False, "ask_namespace": "", **more}
+    return _whole("problem.html", title=heading, heading=heading, lines=lines, again=again, **known)
+
+
+def html_response(text: str, status: int = 200, **headers: str) -> web.Response:
+    """A page."""
+    return web.Response(text=text, status=status, content_type="text/html", headers=headers)
+
+
+def problem_response(status: int, heading: str, *lines: str, again: str = "", **more: Any) -> web.Response:
+    """A problem page with this status."""
+    return html_response(problem_page(heading, lines, again=again, **more), status)
+
+
+def forbidden_page(
+    viewer: str, session: str, rights: Sequence[ListRight], namespace: str, list_path: str, *, limited: bool = False
+) -> web.Response:
+    """403: which right is missing, and how to get it."""
+    kinds = " and ".join(it.name for it in rights)
+    where = f"in namespace {namespace}" if namespace else "in all namespaces"
+    lines = [f"You are signed in as {viewer}, who may not list {kinds} {where}."]
+    if limited:
+        lines.append("There are too many namespaces to find out in which of them you may: name one.")
+    elif not namespace:
+        lines.append("Nor may you in any namespace with something to show. If you may in another, name it.")
+    lines.append("A cluster administrator can grant that right by a RoleBinding; this shows whether you have it:")
+    flag = f"-n {namespace}" if namespace else "-A"
+    return problem_response(
+        403,
+        f"You may not list {kinds} {where}",
+        *lines,
+        again=list_path,
+        commands=[f"kubectl auth can-i list {it.name} {flag}" for it in rights],
+        session=bool(session),
+        ask_namespace=list_path,
     )
 
 
+def not_found_page(what: str, list_path: str) -> web.Response:
+    """404."""
+    line = "It was deleted, or was never there, or does not ask for a gate. Names are current ones."
+    return problem_response(404, f"There is no {what}", line, again=list_path)
+
+
+def not_synced_page(why: str, path: str) -> web.Response:
+    """503: an empty page would be wrong."""
+    lines = (f"This replica has not read the cluster yet: {why}.", "It keeps trying.")
+    response = problem_response(503, "Nothing can be shown yet", *lines, again=path)
+    response.headers["Retry-After"] = "2"
+    return response
+
+
+def too_many_streams_page(path: str) -> web.Response:
+    """503 for a stream."""
+    line = "Too many pages are open; this one is not updated by itself."
+    response = problem_response(503, "Too many open pages", line, again=path)
+    response.headers["Retry-After"] = "30"
+    return response
+
+
 def _of_view(view: ListPage, *, groups_kept: bool) -> dict[str, Any]:
-    query: ListQuery = view.query
+    query = view.query
     return {
         "view": view,
         "noun": _NOUNS[query.kind][1],
@@ -176,14 +214,14 @@ def _of_view(view: ListPage, *, groups_kept: bool) -> dict[str, Any]:
 
 
 def _of_about(it: StatusDetail) -> dict[str, Any]:
-    told = it.told
+    explanation = it.told
     return {
-        "it": told,
+        "it": explanation,
         "row": it.row,
-        "now": told.now,
-        "clock": said.time_left(told),
+        "now": explanation.now,
+        "clock": explain_text.time_left(explanation),
         "counted": "pods started" if it.report is None else "pods bound",
-        "facts": () if it.report is None else _facts(it.report, told.now),
+        "facts": () if it.report is None else _facts(it.report, explanation.now),
     }
 
 
@@ -198,14 +236,14 @@ def _facts(report: GroupStatus, now: float) -> tuple[tuple[str, str], ...]:
         ("Running", str(counts.running)),
         ("Succeeded", str(counts.succeeded)),
         ("Failed", str(counts.failed)),
-        ("Age", said.format_duration(now - report.created) if report.created else "not known"),
+        ("Age", explain_text.format_duration(now - report.created) if report.created else "not known"),
     )
 
 
 def _page(name: str, frame: PageFrame, **known: Any) -> str:
     moment = datetime.fromtimestamp(frame.now, UTC).strftime("%H:%M:%S")
-    told = freshness_sentences(frame.fresh, frame.now)
-    return _render(name, {"frame": frame, "now": frame.now, "moment": moment, "sentences": told, **known})
+    sentences = freshness_sentences(frame.fresh, frame.now)
+    return _render(name, {"frame": frame, "now": frame.now, "moment": moment, "sentences": sentences, **known})
 
 
 def _whole(name: str, **known: Any) -> str:
@@ -221,4 +259,4 @@ def _render(name: str, known: Mapping[str, Any]) -> str:
 
 
 def _left(until: float, now: float) -> str:
-    return f"{said.format_duration(until - now)} left" if until > now else "time is up"
+    return f"{explain_text.format_duration(until - now)} left" if until > now else "time is up"

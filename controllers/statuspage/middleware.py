@@ -1,4 +1,4 @@
-"""What is done to every request and every answer: who may knock at all, and headers that leave a browser no choice."""
+"""Middleware: refuses other hosts, methods and origins, and adds security headers to every response."""
 
 from collections.abc import Awaitable, Callable
 from typing import Final
@@ -8,7 +8,7 @@ import structlog
 from aiohttp import web
 from aiohttp.typedefs import Middleware
 
-from controllers.statuspage import html
+from controllers.statuspage.html import problem_response
 from controllers.statuspage.options import PageOptions, is_loopback
 
 Handler = Callable[[web.Request], Awaitable[web.StreamResponse]]
@@ -18,7 +18,7 @@ POLICY: Final = (
     " base-uri 'none'; frame-ancestors 'none'"
 )
 PICTURE_POLICY: Final = "default-src 'none'; style-src 'unsafe-inline'; frame-ancestors 'none'; sandbox"
-"""Of a picture by itself: it carries its own style sheet, and nothing else may be in it."""
+"""For a timeline by itself, which carries its own style sheet."""
 HEADERS: Final = {
     "Cache-Control": "no-store",
     "X-Content-Type-Options": "nosniff",
@@ -28,19 +28,14 @@ HEADERS: Final = {
     "Cross-Origin-Resource-Policy": "same-origin",
     "Permissions-Policy": "camera=(), geolocation=(), microphone=()",
 }
-WRITES: Final = ("/login", "/logout")
+POST_PATHS: Final = ("/login", "/logout")
 """The only paths that take a POST."""
 
 _log = structlog.get_logger(__name__)
 
 
-def html_response(text: str, status: int = 200, **headers: str) -> web.Response:
-    """A page."""
-    return web.Response(text=text, status=status, content_type="text/html", headers=headers)
-
-
 def security_middleware(options: PageOptions, count: Callable[[int], None]) -> Middleware:
-    """The middleware around all handlers; `count` is told each answer's code."""
+    """Around all handlers; `count` gets each response's code."""
 
     @web.middleware
     async def guard(request: web.Request, handler: Handler) -> web.StreamResponse:
@@ -52,7 +47,7 @@ def security_middleware(options: PageOptions, count: Callable[[int], None]) -> M
 
 
 async def add_security_headers(request: web.Request, response: web.StreamResponse) -> None:
-    """Before each answer is sent."""
+    """Before each response is sent."""
     for name, value in HEADERS.items():
         response.headers.setdefault(name, value)
     response.headers.setdefault("Content-Security-Policy", POLICY)
@@ -69,44 +64,40 @@ async def _handle(options: PageOptions, request: web.Request, handler: Handler) 
     try:
         return await handler(request)
     except web.HTTPNotFound:
-        return html_response(html.problem_page("Not found", ["There is no such page."], again="/"), 404)
+        return problem_response(404, "Not found", "There is no such page.", again="/")
     except web.HTTPMethodNotAllowed as error:
         return _not_allowed(", ".join(sorted(error.allowed_methods)))
     except web.HTTPRequestEntityTooLarge:
-        return html_response(html.problem_page("Too large", ["No token is as long as that."], again="/"), 413)
+        return problem_response(413, "Too large", "No token is as long as that.", again="/")
     except web.HTTPException:
         raise
-    except Exception:  # noqa: BLE001 - one request that fails must not show its stack to anybody
-        _log.exception("the page failed on a request", path=request.path)
-        return html_response(
-            html.problem_page("Something is wrong with this page", ["The controller's log says what."]), 500
-        )
+    except Exception:  # noqa: BLE001 - one request that fails must not show its stack to its sender
+        _log.exception("status page request failed", path=request.path)
+        return problem_response(500, "Something is wrong with this page", "The controller's log has the error.")
 
 
 def _refusal(options: PageOptions, request: web.Request) -> web.Response | None:
     if not _is_known_host(options, request.host):
-        # A name that somebody has made to point here would let his page read this one.
-        told = f"This page is served to {options.address} and localhost only, not by the name that was asked for."
-        return html_response(html.problem_page("Another name", [told]), 421)
+        # A name that another site has made to point here would let its page read this one.
+        line = f"This page is served to {options.address} and localhost only, not by the name in the request."
+        return problem_response(421, "Another name", line)
     if request.method in ("GET", "HEAD"):
         return None
-    if request.method != "POST" or request.path not in WRITES:
+    if request.method != "POST" or request.path not in POST_PATHS:
         return _not_allowed("GET, HEAD")
     if not _is_same_origin(request):
-        return html_response(
-            html.problem_page("Not from here", ["Another site has sent this form; nothing was done."], again="/"), 403
-        )
+        return problem_response(403, "Not from here", "Another site has sent this form; nothing was done.", again="/")
     return None
 
 
 def _not_allowed(methods: str) -> web.Response:
-    return html_response(
-        html.problem_page("Only to be read", ["This page changes nothing."], again="/"), 405, Allow=methods
-    )
+    response = problem_response(405, "Only to be read", "This page changes nothing.", again="/")
+    response.headers["Allow"] = methods
+    return response
 
 
 def _is_known_host(options: PageOptions, host: str) -> bool:
-    """On loopback anybody's page could have the browser ask under a name of its own (DNS rebinding)."""
+    """On loopback any site could have the browser use a name of its own for this page (DNS rebinding)."""
     if not options.local:
         return True
     try:
@@ -117,7 +108,7 @@ def _is_known_host(options: PageOptions, host: str) -> bool:
 
 
 def _is_same_origin(request: web.Request) -> bool:
-    """Whether a form comes from our own page, or from a program that is no browser."""
+    """Whether a form comes from this page, or from a client that is not a browser."""
     site = request.headers.get("Sec-Fetch-Site")
     if site is not None:
         return site in ("same-origin", "none")

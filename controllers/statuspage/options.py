@@ -1,4 +1,4 @@
-"""Where the page listens, and what is refused: an address that others can reach needs a certificate."""
+"""Where the page listens: an address that other hosts can reach needs a certificate."""
 
 import ipaddress
 from dataclasses import dataclass
@@ -20,17 +20,17 @@ class PageOptions:
 
     @property
     def tls(self) -> bool:
-        """It speaks HTTPS."""
+        """Whether it serves HTTPS."""
         return self.certificate is not None and self.key is not None
 
     @property
     def local(self) -> bool:
-        """Nobody outside of the pod reaches it."""
+        """Whether only the pod itself can reach it."""
         return is_loopback(self.address)
 
     @property
     def problem(self) -> str:
-        """Why it cannot be served like this; "" if it can."""
+        """Why these options are refused; "" if they are not."""
         if (self.certificate is None) != (self.key is None):
             return "the status page needs both --page-tls-cert and --page-tls-key, or neither"
         if not self.local and not self.tls:
@@ -43,7 +43,7 @@ class PageOptions:
 
 
 def is_loopback(address: str) -> bool:
-    """Whether it is this machine's (or pod's) own."""
+    """Whether the address is the host's (or pod's) own."""
     if address == "localhost":
         return True
     try:

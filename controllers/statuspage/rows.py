@@ -1,8 +1,11 @@
-"""One gang or group as a line of the page: explained by the builder that `why` has, and no word more."""
+"""Rows of the lists, with the explanation that `why` gives, and the query in a list's address. Pure."""
 
+from collections import Counter
+from collections.abc import Callable, Iterable, Mapping
+from dataclasses import dataclass, replace
 from enum import IntEnum
-from typing import Final
-from urllib.parse import quote
+from typing import Any, Final
+from urllib.parse import quote, urlencode
 
 import msgspec
 
@@ -13,19 +16,22 @@ from jobset_gate.explain.model import Explanation, GangState
 from jobset_gate.objects import terminal_text
 from jobset_gate.podgroups.status import GroupStatus
 
-LONGEST: Final = 240
-"""Letters of a line's reason; the whole of it is on the gang's own page."""
+MAX_MESSAGE: Final = 240
+"""Characters of a row's message; the whole of it is on the gang's own page."""
+PAGE_SIZE: Final = 100
+MAX_QUERY: Final = 253
+"""Characters of a word in a query."""
 
 
 class RowKind(IntEnum):
-    """What a line is about."""
+    """What a row is about."""
 
     GANG = 0
     GROUP = 1
 
 
 class Severity(IntEnum):
-    """How much attention it asks for, the most first. Said in words, too: never by a colour alone."""
+    """How much attention a row needs, the most first. The state says it in words, too: never by a colour alone."""
 
     BAD = 0
     WAIT = 1
@@ -34,14 +40,14 @@ class Severity(IntEnum):
 
 
 class ListRight(Value, frozen=True):
-    """Listing one kind of objects."""
+    """The right to list one resource."""
 
     group: str
     resource: str
 
     @property
     def name(self) -> str:
-        """As kubectl says it."""
+        """As kubectl writes it."""
         return f"{self.resource}.{self.group}" if self.group else self.resource
 
 
@@ -50,7 +56,7 @@ PODS: Final = ListRight(group="", resource="pods")
 
 
 class StatusRow(Value, frozen=True):
-    """One line. `needs`: what its viewer has to have the right to list in its namespace."""
+    """One row. Its viewer needs the rights `needs` in its namespace."""
 
     id: str
     kind: RowKind
@@ -65,12 +71,12 @@ class StatusRow(Value, frozen=True):
     expected: int
     told: str
     until: float | None
-    """When its time is up, if its clock runs."""
+    """When its timeout expires; None: its clock does not run."""
     created: float
     needs: tuple[ListRight, ...]
     way: str = ""
     revision: int = 0
-    """Rises with every change of it."""
+    """Rises with every change of the row."""
 
     def looks_like(self, other: "StatusRow | None") -> bool:
         """Whether a person would see no difference."""
@@ -78,13 +84,13 @@ class StatusRow(Value, frozen=True):
 
 
 def gang_row(it: Explanation, created: float) -> StatusRow:
-    """The line of a JobSet's gang."""
+    """The row of a JobSet's gang."""
     row_id, path = f"gang-{it.namespace}.{it.name}", f"/gangs/{it.namespace}/{it.name}"
     return _row(it, RowKind.GANG, row_id, path, told=_told(it), created=created, needs=(JOBSETS,))
 
 
 def pod_group_row(it: Explanation, report: GroupStatus) -> StatusRow:
-    """The line of a pod group, whose name may hold anything that an annotation may."""
+    """The row of a pod group, whose name may hold anything that an annotation may."""
     api, way = report.pod_group.api if report.pod_group is not None else "", str(report.key.design)
     path = f"/groups/{quote(it.namespace, safe='')}/{quote(it.name, safe='')}?way={way}"
     needs = (PODS, ListRight(group=api, resource="podgroups")) if api else (PODS,)
@@ -105,7 +111,6 @@ def _row(
     needs: tuple[ListRight, ...],
     way: str = "",
 ) -> StatusRow:
-    """What both have from the one builder."""
     return StatusRow(
         id=row_id,
         kind=kind,
@@ -125,7 +130,7 @@ def _row(
 
 
 def deadline_of(it: Explanation) -> float | None:
-    """When the timeout comes; None: no clock runs."""
+    """When the timeout expires; None: the clock does not run."""
     if it.since is None or it.timeout is None or not explained_lines.is_waiting(it):
         return None
     return it.since + it.timeout
@@ -141,7 +146,119 @@ def _told(it: Explanation) -> str:
 
 def _short(text: str) -> str:
     words = terminal_text.line(text)
-    return words if len(words) <= LONGEST else words[: LONGEST - 1] + "…"
+    return words if len(words) <= MAX_MESSAGE else words[: MAX_MESSAGE - 1] + "…"
+
+
+_Order = Callable[[StatusRow], Any]
+ORDERS: Final[Mapping[str, tuple[str, _Order]]] = {
+    "attention": ("needs attention first", lambda it: (it.tone, it.until or float("inf"), it.namespace, it.name)),
+    "name": ("by namespace and name", lambda it: (it.namespace, it.name)),
+    "newest": ("newest first", lambda it: (-it.created, it.namespace, it.name)),
+    "oldest": ("oldest first", lambda it: (it.created, it.namespace, it.name)),
+    "lacking": ("most pods lacking first", lambda it: ((it.started or 0) - it.expected, it.namespace, it.name)),
+}
+"""By their word in the address: name and sort key."""
+DEFAULT_ORDER: Final = "attention"
+
+
+@dataclass(frozen=True, slots=True)
+class ListQuery:
+    """Which rows, in which order. "" does not filter."""
+
+    kind: RowKind
+    namespace: str = ""
+    state: str = ""
+    text: str = ""
+    sort: str = DEFAULT_ORDER
+    page: int = 1
+
+    @property
+    def path(self) -> str:
+        """The list without a query."""
+        return "/" if self.kind is RowKind.GANG else "/groups"
+
+    @property
+    def filtered(self) -> bool:
+        """Whether rows are left out."""
+        return bool(self.namespace or self.state or self.text)
+
+    def link(self, **changes: Any) -> str:
+        """The address of this query with changes; its first page, unless a page is given."""
+        return self.path + self._tail(changes)
+
+    def events(self) -> str:
+        """The address of its event stream."""
+        return f"{'/events' if self.kind is RowKind.GANG else '/groups/events'}{self._tail({'page': self.page})}"
+
+    def _tail(self, changes: Mapping[str, Any]) -> str:
+        query = replace(self, **{"page": 1, **changes})
+        given = {
+            "namespace": query.namespace,
+            "state": query.state,
+            "q": query.text,
+            "sort": "" if query.sort == DEFAULT_ORDER else query.sort,
+            "page": "" if query.page == 1 else str(query.page),
+        }
+        present = {key: value for key, value in given.items() if value}
+        return f"?{urlencode(present)}" if present else ""
+
+
+def parse_query(kind: RowKind, given: Mapping[str, str]) -> ListQuery:
+    """From an address; a value that makes no sense counts as absent."""
+    sort, page = given.get("sort", ""), given.get("page", "")
+    return ListQuery(
+        kind=kind,
+        namespace=given.get("namespace", "").strip()[:MAX_QUERY],
+        state=given.get("state", "").strip()[:MAX_QUERY],
+        text=given.get("q", "").strip()[:MAX_QUERY],
+        sort=sort if sort in ORDERS else DEFAULT_ORDER,
+        page=max(1, int(page)) if page.isascii() and page.isdigit() and len(page) < 7 else 1,
+    )
+
+
+@dataclass(frozen=True, slots=True)
+class ListPage:
+    """One page of rows and what is around it."""
+
+    query: ListQuery
+    rows: tuple[StatusRow, ...]
+    all: int
+    """Rows that the viewer may see."""
+    found: int
+    pages: int
+    states: tuple[tuple[str, int], ...]
+    """Rows by state, whatever state the query has; the most severe first."""
+    namespaces: tuple[str, ...]
+    late: tuple[StatusRow, ...]
+    """Those found that have timed out."""
+
+
+def select_page(query: ListQuery, visible: Iterable[StatusRow]) -> ListPage:
+    """The page of a query, from the rows that its viewer may see."""
+    all_rows = [row for row in visible if row.kind is query.kind]
+    text = query.text.lower()
+    matching = [
+        row
+        for row in all_rows
+        if (not query.namespace or row.namespace == query.namespace)
+        and (not text or text in f"{row.namespace}/{row.name}".lower())
+    ]
+    found = [row for row in matching if not query.state or row.state == query.state]
+    found.sort(key=ORDERS[query.sort][1])
+    pages = max(1, -(-len(found) // PAGE_SIZE))
+    page = min(query.page, pages)
+    tones = {row.state: row.tone for row in matching}
+    states = Counter(row.state for row in matching)
+    return ListPage(
+        query=replace(query, page=page),
+        rows=tuple(found[(page - 1) * PAGE_SIZE : page * PAGE_SIZE]),
+        all=len(all_rows),
+        found=len(found),
+        pages=pages,
+        states=tuple(sorted(states.items(), key=lambda it: (tones[it[0]], it[0]))),
+        namespaces=tuple(sorted({row.namespace for row in all_rows})),
+        late=tuple(row for row in found if row.state == GangState.TIMED_OUT and row.tone is Severity.BAD),
+    )
 
 
 _TONES: Final[dict[str, Severity]] = {

@@ -1,4 +1,4 @@
-"""The page's place in the controller: what of it is shown, and how far it can be trusted at each moment."""
+"""Builds the status page from the controller's caches."""
 
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
@@ -17,12 +17,12 @@ from jobset_gate.runtime.informer import Informer
 from jobset_gate.runtime.leader_election import LeaderElector
 
 CONNECTIONS = 16
-"""To the API server: reviews of viewers, and pods for pictures."""
+"""To the API server: for reviews, and for the pods of timelines."""
 
 
 @dataclass(frozen=True, slots=True)
 class StatusPageDependencies:
-    """What the page needs of the controller around it."""
+    """What the page needs of the controller."""
 
     client: Client
     index: GangCache
@@ -34,25 +34,25 @@ class StatusPageDependencies:
     registry: CollectorRegistry
 
     def freshness(self) -> Freshness:
-        """How true the caches are, and who decides."""
+        """Of the caches, and the leader."""
         groups = self.groups
         unlisted = watches.not_synced(self.informers) or ("" if groups is None else groups.not_synced())
-        silent, seconds = disconnected_watches((*self.informers, *(() if groups is None else groups.informers)))
-        return Freshness(unlisted=unlisted, lost=silent, lost_for=seconds, leads=self.leads(), holder=self._holder())
+        lost, seconds = disconnected_watches((*self.informers, *(() if groups is None else groups.informers)))
+        return Freshness(unlisted=unlisted, lost=lost, lost_for=seconds, leads=self.leads(), holder=self._holder())
 
     def _holder(self) -> str:
         elector = self.elector
         return elector.holder if elector is not None and elector.is_held_by_other else ""
 
 
-def make_status_page(options: PageOptions, around: StatusPageDependencies) -> StatusPage:
-    """Of this replica, whether or not it leads: its caches are as full as the leader's."""
-    groups = around.groups
+def make_status_page(options: PageOptions, dependencies: StatusPageDependencies) -> StatusPage:
+    """On every replica: a standby's caches are as full as the leader's."""
+    groups = dependencies.groups
     source = PageSource(
-        index=around.index,
-        clock=around.clock,
-        fresh=around.freshness,
+        index=dependencies.index,
+        clock=dependencies.clock,
+        fresh=dependencies.freshness,
         groups=None if groups is None else groups.cache,
         why=(lambda _: None) if groups is None else groups.pending.why_pending,
     )
-    return StatusPage(options, source, around.client, around.registry)
+    return StatusPage(options, source, dependencies.client, dependencies.registry)

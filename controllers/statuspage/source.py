@@ -1,4 +1,4 @@
-"""What the page reads of the controller around it: its index of gangs, its groups, and how far both can be trusted."""
+"""What the page reads of its controller: the caches of gangs and pod groups, and how fresh they are."""
 
 from collections.abc import Callable, Iterable, Iterator, Sequence
 from dataclasses import dataclass
@@ -19,52 +19,52 @@ from jobset_gate.podgroups.status import GroupStatus, group_status
 from jobset_gate.runtime.informer import Informer
 
 DISCONNECTED_SECONDS: Final = 5.0
-"""Seconds without a watch after which what is shown counts as old: watches end and begin anew every minute."""
+"""Seconds without a watch after which the cache counts as old: watches end and begin again every minute."""
 
 Why = Callable[[GroupKey], Hold | GroupReason | None]
 
 
 class PodGroupReader(Protocol):
-    """What is asked of the index of groups."""
+    """What the page needs of the cache of pod groups."""
 
     def keys(self) -> Iterator[GroupKey]:
-        """All groups."""
+        """All pod groups."""
 
     def snapshot(self, key: GroupKey) -> GroupSnapshot | None:
-        """All that is known of one."""
+        """All that is known of one pod group."""
 
 
 class Freshness(Value, frozen=True):
-    """How true the cache is at this moment, and who decides."""
+    """How fresh the caches are, and which replica leads."""
 
     unlisted: str = ""
-    """What was never listed; then nothing can be shown."""
+    """The resources that were never listed; then nothing can be shown."""
     lost: tuple[str, ...] = ()
-    """Kinds of which no watch tells at this moment."""
+    """Resources without a watch."""
     lost_for: float = 0.0
     leads: bool = True
     holder: str = ""
-    """Who holds the Lease, if it is not this replica; "" where nobody is known to."""
+    """The holder of the Lease, if it is another replica; "" if none is known."""
 
     @property
     def live(self) -> bool:
-        """Everything shown is what the cluster says now."""
+        """Whether the page shows the present state of the cluster."""
         return not self.unlisted and not self.lost
 
     @property
     def controller(self) -> ControllerStatus:
-        """The same for an explanation."""
+        """The leader, for an explanation."""
         if self.leads:
             return ControllerStatus(leads=True, told="this replica of the controller leads")
         if self.holder:
             return ControllerStatus(leads=True, told=f"{self.holder} leads")
-        told = "no controller leads at this moment: nobody opens a gate or times a gang out until one does"
-        return ControllerStatus(leads=False, told=told)
+        none = "no controller leads at this moment: no gate is opened and no gang times out until one does"
+        return ControllerStatus(leads=False, told=none)
 
 
 @dataclass(frozen=True, slots=True)
 class PageSource:
-    """All that the page shows comes from here; nothing of it waits."""
+    """Reads caches only."""
 
     index: GangCache
     clock: Callable[[], float]
@@ -72,20 +72,20 @@ class PageSource:
     fresh: Callable[[], Freshness]
     groups: PodGroupReader | None = None
     why: Why = lambda _: None
-    """What holds a group up, by this replica's opener."""
+    """Why a pod group is pending, by the scheduler of this replica."""
 
     def group(self, key: GroupKey) -> tuple[GroupSnapshot, Hold | GroupReason | None] | None:
-        """A group and what holds it up: by the opener here, else by what the leader has written about it last."""
+        """A pod group and why it is pending: by the scheduler here, else as the leader has written it."""
         seen = self.groups.snapshot(key) if self.groups is not None else None
         return None if seen is None else (seen, self.why(key) or _written_reason(seen))
 
     def report(self, seen: GroupSnapshot, why: Hold | GroupReason | None) -> GroupStatus:
-        """What is told of a group."""
+        """The status of a pod group."""
         return group_status(seen, self.clock(), why)
 
 
 def disconnected_watches(informers: Iterable[Informer[Any, Any]]) -> tuple[tuple[str, ...], float]:
-    """The kinds of which no watch tells, and for how long the longest; a kind that is not installed is not missed."""
+    """Resources without a watch, and the longest time without; one that is not installed does not count."""
     optional = (JOBSETS, CRDS, *POD_GROUPS.values())
     silent = {
         it.resource.plural: it.disconnected_for
@@ -98,7 +98,7 @@ def disconnected_watches(informers: Iterable[Informer[Any, Any]]) -> tuple[tuple
 
 
 def freshness_sentences(fresh: Freshness, now: float) -> Sequence[str]:
-    """For people: whether what they see is how things are, and who decides."""
+    """How fresh the page is, and which replica leads, as text."""
     if fresh.unlisted:
         return (f"Nothing can be shown yet: {fresh.unlisted}.",)
     if fresh.lost:
@@ -118,7 +118,7 @@ def freshness_sentences(fresh: Freshness, now: float) -> Sequence[str]:
 
 
 def _written_reason(seen: GroupSnapshot) -> GroupReason | None:
-    """What a controller has written about a group: on its PodGroup's status, or in an annotation of its home."""
+    """From the PodGroup's status, or the annotation of the object that stores the record."""
     condition = podgroup_status.group_condition(seen.pod_group_status)
     if condition:
         return GroupReason(reason=str(condition.get("reason", "")), message=str(condition.get("message", "")))

@@ -1,89 +1,100 @@
-"""Server-sent events: few connections, one look at the board for all of them, and nobody waits for a slow reader."""
+"""Server-sent events: keeps open pages up to date with the fragments of HTML that have changed.
+
+One refresh of the view serves all streams, and a slow reader delays no other.
+"""
 
 import asyncio
 import time
 from collections import Counter
-from collections.abc import Awaitable, Callable
-from typing import Final, Protocol
+from collections.abc import Awaitable, Callable, Iterable
+from typing import Any, Final, Protocol
 
 import msgspec
-import structlog
 from aiohttp import web
 
+from controllers.statuspage import html as pages
+from controllers.statuspage.auth import ReviewUnavailable, TooManyAttempts
 from controllers.statuspage.authz import Visibility
-from controllers.statuspage.feed import PageUpdate, StreamEnded
-from controllers.statuspage.reviews import ReviewUnavailable, TooManyAttempts
+from controllers.statuspage.html import StatusDetail
+from controllers.statuspage.rows import ListPage, ListQuery, StatusRow, select_page
+from controllers.statuspage.source import Freshness
 from controllers.statuspage.view import StatusView
 
-EVERY: Final = 0.5
-"""Seconds between two looks at the board: what changes meanwhile is told at once."""
+REFRESH_SECONDS: Final = 0.5
+"""Between two refreshes of the view: changes in between are sent together."""
 HEARTBEAT: Final = 5.0
-"""Seconds without news after which the server shows that it is there."""
+"""Seconds without an update after which a heartbeat is sent."""
 RECHECK: Final = 15.0
-"""Seconds after which it is asked again whether the viewer may."""
+"""Seconds after which the viewer's rights are reviewed again."""
 WRITE_TIMEOUT: Final = 10.0
-"""Seconds that a reader may take for what was sent to him."""
+"""Seconds that a reader may take for one update."""
 MAX_STREAMS, MAX_STREAMS_PER_VIEWER = 200, 20
-"""Streams at once, and of one viewer."""
+MAX_PAGES: Final = 256
+"""Cached lists: while nothing changes, each search would otherwise be cached for ever."""
 RETRY: Final = b"retry: 3000\n\n"
 
 AccessCheck = Callable[[], Awaitable[Visibility | None]]
-"""What the viewer may see by now; None: he may no longer come in."""
+"""What the viewer may see; None: the viewer is no longer authenticated."""
 
-_log = structlog.get_logger(__name__)
+PageUpdate = dict[str, Any]
+"""`parts` by the id of their element; `rows` by id, and the `order` of the page's rows."""
 
 
-class PageFeed(Protocol):
-    """Who knows what is new."""
-
-    def next_update(self, sight: Visibility, now: float) -> PageUpdate:
-        """{} for nothing. Raises Gone at the end."""
+class StreamEnded(Exception):
+    """There are no more updates: the page is to be loaded again."""
 
 
 class TooManyStreams(Exception):
-    """There is no room for another stream."""
+    """There are MAX_STREAMS streams already, or MAX_STREAMS_PER_VIEWER of this viewer."""
+
+
+class PageFeed(Protocol):
+    """The updates of one open page."""
+
+    def next_update(self, visibility: Visibility, now: float) -> PageUpdate:
+        """What has changed since the last call; {} if nothing has. Raises StreamEnded."""
 
 
 class EventStreams:
-    """All that are open. `clock`: seconds since the epoch."""
+    """All open streams. `clock`: Unix time."""
 
     def __init__(
-        self, board: StatusView, clock: Callable[[], float], monotonic: Callable[[], float] = time.monotonic
+        self, view: StatusView, clock: Callable[[], float], monotonic: Callable[[], float] = time.monotonic
     ) -> None:
-        self._board, self._clock, self._monotonic = board, clock, monotonic
-        self.every, self.write_timeout = EVERY, WRITE_TIMEOUT
+        self._view, self._clock, self._monotonic = view, clock, monotonic
+        self.refresh_seconds, self.write_timeout = REFRESH_SECONDS, WRITE_TIMEOUT
         self._open: Counter[str] = Counter()
         self._stopping = False
-        self._watched, self._turn = asyncio.Event(), asyncio.Event()
+        self._watched, self._changed = asyncio.Event(), asyncio.Event()
 
     @property
     def open(self) -> int:
-        """How many there are."""
+        """Open streams."""
         return self._open.total()
 
     async def run(self) -> None:
-        """For ever: keeps the board up to date while anybody watches."""
+        """Until cancelled: keeps the view up to date while a stream is open."""
         while True:
             await self._watched.wait()
-            version = self._board.version
-            await self._board.refresh()
-            if version != self._board.version:
+            version = self._view.version
+            await self._view.refresh()
+            if version != self._view.version:
                 self._wake_all()
-            await asyncio.sleep(self.every)
+            await asyncio.sleep(self.refresh_seconds)
 
     def start(self) -> None:
-        """There may be some, again."""
+        """Accepts streams, also after stop()."""
         self._stopping = False
 
     def stop(self) -> None:
-        """Ends all of them."""
+        """Ends all streams."""
         self._stopping = True
         self._wake_all()
 
     async def serve(
         self, request: web.Request, response: web.StreamResponse, viewer: str, feed: PageFeed, check: AccessCheck
     ) -> None:
-        """Until either end goes, or `check` says no. Raises Full."""
+        """Until either end closes, or `check` returns None. Raises TooManyStreams."""
         if self._stopping or self.open >= MAX_STREAMS or self._open[viewer] >= MAX_STREAMS_PER_VIEWER:
             raise TooManyStreams
         self._open[viewer] += 1
@@ -96,56 +107,169 @@ class EventStreams:
                 request.transport.abort()
         finally:
             self._open[viewer] -= 1
-            self._open += Counter()  # forgets those who have none
+            self._open += Counter()  # drops viewers without a stream
             if not self._open:
                 self._watched.clear()
 
     async def _send_updates(self, response: web.StreamResponse, feed: PageFeed, check: AccessCheck) -> None:
         await self._write(response, RETRY)
-        checked = told = self._monotonic()
-        sight = await check()
+        checked_at = sent_at = self._monotonic()
+        visibility = await check()
         while not self._stopping:
-            turn = self._turn
-            if self._monotonic() - checked >= RECHECK:
-                checked, sight = self._monotonic(), await check()
+            changed = self._changed
+            if self._monotonic() - checked_at >= RECHECK:
+                checked_at, visibility = self._monotonic(), await check()
             try:
-                news = feed.next_update(sight, self._clock()) if sight is not None else None
+                update = feed.next_update(visibility, self._clock()) if visibility is not None else None
             except StreamEnded:
-                news = None
-            if news is None:
+                update = None
+            if update is None:
                 await self._write(response, b"event: end\ndata: over\n\n")
                 return
-            if news or self._monotonic() - told >= HEARTBEAT:
-                await self._write(response, self._event(news))
-                told = self._monotonic()
-            await _until(turn, HEARTBEAT)
+            if update or self._monotonic() - sent_at >= HEARTBEAT:
+                await self._write(response, self._event(update))
+                sent_at = self._monotonic()
+            await _wait(changed, HEARTBEAT)
 
-    def _event(self, news: PageUpdate) -> bytes:
+    def _event(self, update: PageUpdate) -> bytes:
         now = self._clock()
-        if not news:
+        if not update:
             return b"event: beat\ndata: %.3f\n\n" % now
-        return b"event: view\ndata: " + msgspec.json.encode({"now": now, **news}) + b"\n\n"
+        return b"event: view\ndata: " + msgspec.json.encode({"now": now, **update}) + b"\n\n"
 
     async def _write(self, response: web.StreamResponse, data: bytes) -> None:
         async with asyncio.timeout(self.write_timeout):
             await response.write(data)
 
     def _wake_all(self) -> None:
-        self._turn.set()
-        self._turn = asyncio.Event()
+        self._changed.set()
+        self._changed = asyncio.Event()
 
 
-async def check_access(check: Callable[[], Awaitable[Visibility | None]]) -> Visibility | None:
-    """Where nobody can tell whether he may, he may not."""
+class ListCache:
+    """Lists and rows, made once for all viewers who see the same while nothing changes."""
+
+    def __init__(self, view: StatusView) -> None:
+        self._view = view
+        self._version = -1
+        self._pages: dict[tuple[ListQuery, Visibility], ListPage] = {}
+        self._rows: dict[str, tuple[int, str]] = {}
+
+    def __len__(self) -> int:
+        return len(self._pages)
+
+    def page_of(self, query: ListQuery, visibility: Visibility) -> ListPage:
+        """The current page."""
+        if self._version != self._view.version or len(self._pages) >= MAX_PAGES:
+            self._pages.clear()
+            self._version = self._view.version
+        found = self._pages.get((query, visibility))
+        if found is None:
+            found = select_page(query, visibility.visible_rows(self._view.rows_of(query.kind)))
+            self._pages[query, visibility] = found
+        return found
+
+    def row_html(self, row: StatusRow, now: float) -> str:
+        """The row as HTML; the browser counts its time down."""
+        known = self._rows.get(row.id)
+        if known is not None and known[0] == row.revision:
+            return known[1]
+        if len(self._rows) > 2 * len(self._view.rows) + 100:
+            self._rows.clear()
+        made = pages.row_fragment(row, now)
+        self._rows[row.id] = row.revision, made
+        return made
+
+
+class _FreshnessFeed:
+    """The fragment about the caches' freshness, when it has changed."""
+
+    def __init__(self, freshness: Callable[[], Freshness]) -> None:
+        self._freshness = freshness
+        self._sent: Freshness | None = None
+
+    def parts(self, now: float) -> dict[str, str]:
+        fresh = self._freshness()
+        if self._sent is not None and msgspec.structs.replace(fresh, lost_for=self._sent.lost_for) == self._sent:
+            return {}
+        self._sent = fresh
+        return {"fresh": pages.freshness_fragment(fresh, now)}
+
+
+class ListFeed:
+    """The updates of a list."""
+
+    def __init__(
+        self, cache: ListCache, query: ListQuery, freshness: Callable[[], Freshness], *, groups_kept: bool
+    ) -> None:
+        self._cache, self._query, self._groups_kept = cache, query, groups_kept
+        self._freshness = _FreshnessFeed(freshness)
+        self._page: ListPage | None = None
+        self._order: list[str] = []
+        self._revisions: dict[str, int] = {}
+        self._fragments: dict[str, str] = {}
+
+    def next_update(self, visibility: Visibility, now: float) -> PageUpdate:
+        """What has changed since the last call; {} if nothing has."""
+        parts, update = self._freshness.parts(now), PageUpdate()
+        page = self._cache.page_of(self._query, visibility)
+        if page is not self._page:
+            self._page = page
+            fragments = pages.list_fragments(page, groups_kept=self._groups_kept)
+            parts |= {name: text for name, text in fragments.items() if self._fragments.get(name) != text}
+            self._fragments = fragments
+            update |= self._changed_rows(page.rows, now)
+        if parts:
+            update["parts"] = parts
+        return update
+
+    def _changed_rows(self, rows: Iterable[StatusRow], now: float) -> PageUpdate:
+        current = {row.id: row for row in rows}
+        new = [row for row in current.values() if self._revisions.get(row.id) != row.revision]
+        update: PageUpdate = {"rows": {row.id: self._cache.row_html(row, now) for row in new}} if new else {}
+        order = list(current)
+        if order != self._order or self._revisions.keys() != current.keys():
+            update["order"] = order
+        self._order, self._revisions = order, {row.id: row.revision for row in current.values()}
+        return update
+
+
+class DetailFeed:
+    """The updates of the page of one gang or pod group."""
+
+    def __init__(
+        self, view: StatusView, row_id: str, freshness: Callable[[], Freshness], detail: Callable[[str], StatusDetail]
+    ) -> None:
+        self._view, self._row_id, self._detail = view, row_id, detail
+        self._freshness = _FreshnessFeed(freshness)
+        self._revision = -1
+
+    def next_update(self, visibility: Visibility, now: float) -> PageUpdate:
+        """Raises StreamEnded when the gang is gone, or its viewer may no longer see it."""
+        row = self._view.rows.get(self._row_id)
+        if row is None or not visibility.shows_row(row):
+            raise StreamEnded
+        parts = self._freshness.parts(now)
+        if not parts and row.revision == self._revision:
+            return {}
+        # Freshness has a sentence about the leader in the detail, too.
+        self._revision = row.revision
+        it = self._detail(self._row_id)
+        title = f"{it.told.namespace}/{it.told.name}: {it.told.state} - jobset-gate"
+        return {"title": title, "parts": {**parts, "about": pages.detail_fragment(it)}}
+
+
+async def check_access(check: AccessCheck) -> Visibility | None:
+    """Without an answer of the API server a viewer may see nothing."""
     try:
         return await check()
     except (ReviewUnavailable, TooManyAttempts):
         return None
 
 
-async def _until(turn: asyncio.Event, seconds: float) -> None:
+async def _wait(event: asyncio.Event, seconds: float) -> None:
     try:
         async with asyncio.timeout(seconds):
-            await turn.wait()
+            await event.wait()
     except TimeoutError:
         return

@@ -1,7 +1,7 @@
-"""All lines of the page, kept up to date while somebody looks: only what has changed is explained anew.
+"""View cache: the rows of all gangs and pod groups; only what has changed is explained again.
 
-An explanation costs time in proportion to a gang's pods, and the event loop is the controller's. So the board rests
-while nobody looks, goes on in slices, and looks at one gang for a twentieth of the time at most.
+An explanation costs time in proportion to a gang's pods, and the event loop is the controller's. So the view is
+refreshed only for requests and open streams, in slices, and one gang takes a twentieth of the time at most.
 """
 
 import asyncio
@@ -23,23 +23,23 @@ from jobset_gate.podgroups.model import PodGroupKey as GroupKey
 from jobset_gate.podgroups.status import GroupStatus
 
 UNKNOWN: Final = "Unknown"
-"""The state of what this page fails to explain."""
-_ODD: Final = "this page cannot explain it; the controller's log says why"
+"""The state of a gang whose explanation fails."""
+_UNEXPLAINED: Final = "this page cannot explain it; the controller's log says why"
 
 _log = structlog.get_logger(__name__)
 
 SLICE: Final = 0.005
-"""Seconds of work after which others get their turn."""
+"""Seconds of work between two turns of the event loop."""
 REST_FACTOR: Final = 20
-"""A gang that took a second to explain is not explained again for so many; nor are all groups looked through."""
+"""A gang that took a second to explain is not explained again for so many seconds; the same for all groups."""
 THREAD_PODS: Final = 500
-"""Pods; more of them are explained in a thread of their own."""
+"""A gang with more pods is explained in a thread."""
 MAX_DIRTY: Final = 50_000
-"""More changes than that while nobody looks: everything is looked at anew then."""
+"""After more changes between two refreshes everything is explained again."""
 
 
 class StatusView:
-    """`rows` by id; `version` rises with every change of any of them."""
+    """`rows` by id; `version` rises with every change of a row."""
 
     def __init__(self, source: PageSource, monotonic: Callable[[], float] = time.monotonic) -> None:
         self._source, self._monotonic = source, monotonic
@@ -49,40 +49,40 @@ class StatusView:
         self._reports: dict[str, GroupStatus] = {}
         self._ids: dict[GangKey, str] = {}
         self._groups: dict[GroupKey, tuple[str, tuple[Any, ...]]] = {}
-        """The line of each group, and what it was made of."""
+        """The row id of each group, and what the row was made from."""
         self._dirty: set[GangKey] = set()
         self._not_before: dict[GangKey, float] = {}
         self._groups_not_before = 0.0
-        self._begun = False
+        self._complete = False
         self._lock = asyncio.Lock()
         self._slice_began = 0.0
 
     def mark_dirty(self, key: GangKey) -> None:
-        """Something of this gang is different."""
-        if self._begun:
+        """This gang has changed."""
+        if self._complete:
             self._dirty.add(key)
             if len(self._dirty) > MAX_DIRTY:
-                self._begun = False
+                self._complete = False
                 self._dirty.clear()
 
     def explanation(self, id_: str) -> Explanation | None:
-        """Of one line, at this moment."""
-        told = self._explanations.get(id_)
-        return None if told is None else msgspec.structs.replace(told, now=self._source.clock())
+        """Of a row, at this moment."""
+        found = self._explanations.get(id_)
+        return None if found is None else msgspec.structs.replace(found, now=self._source.clock())
 
     def report(self, id_: str) -> GroupStatus | None:
-        """Of a group's line."""
+        """Of a pod group's row."""
         return self._reports.get(id_)
 
     def rows_of(self, kind: rows.RowKind) -> Iterable[StatusRow]:
-        """All lines of a kind."""
+        """All rows of a kind."""
         return (row for row in self.rows.values() if row.kind is kind)
 
     async def refresh(self) -> None:
-        """Brings all lines up to date; one that was explained just now, and took long, soon."""
+        """Brings all rows up to date, but for gangs that took long and were explained lately."""
         async with self._lock:
-            if not self._begun:
-                self._begun = True
+            if not self._complete:
+                self._complete = True
                 self._dirty = {*self._source.index.keys(), *self._ids}
             self._slice_began = self._monotonic()
             await self._refresh_gangs()
@@ -111,19 +111,20 @@ class StatusView:
             self._not_before.pop(key, None)
             return
         now = self._source.clock()
-        # What was seen changes no more, so it may take its time beside the loop.
+        # A snapshot is immutable, so it can be explained in a thread.
         try:
-            told = (
-                await asyncio.to_thread(explain_gang, seen, now)
-                if len(seen.pods) > THREAD_PODS
-                else explain_gang(seen, now)
-            )
+            if len(seen.pods) > THREAD_PODS:
+                explanation = await asyncio.to_thread(explain_gang, seen, now)
+            else:
+                explanation = explain_gang(seen, now)
         except Exception:  # noqa: BLE001 - one odd gang must not hide all others
             _log.exception("a gang cannot be explained", namespace=key.namespace, jobset=key.name)
-            told = Explanation(kind="JobSet", namespace=key.namespace, name=key.name, state=UNKNOWN, message=_ODD)
-        row = rows.gang_row(told, seen.jobset.created)
+            explanation = Explanation(
+                kind="JobSet", namespace=key.namespace, name=key.name, state=UNKNOWN, message=_UNEXPLAINED
+            )
+        row = rows.gang_row(explanation, seen.jobset.created)
         self._ids[key] = row.id
-        self._put(row, told)
+        self._put(row, explanation)
         took = self._monotonic() - begin
         if took * REST_FACTOR > 1:
             self._not_before[key] = self._monotonic() + took * REST_FACTOR
@@ -148,36 +149,40 @@ class StatusView:
     def _refresh_group(self, key: GroupKey, now: float) -> None:
         found = self._source.group(key)
         if found is None:
-            return  # it went meanwhile: the next look finds it missing
+            return  # deleted meanwhile: the next refresh drops it
         seen, why = found
-        # The same objects as before, unless something of it is different.
-        made_of = (seen.group, seen.members, seen.record, seen.pod_group_status, seen.annotations, why)
+        # The same objects as before, unless the group has changed.
+        sources = (seen.group, seen.members, seen.record, seen.pod_group_status, seen.annotations, why)
         id_, before = self._groups.get(key, ("", ()))
         row = self.rows.get(id_)
         late = row is not None and row.until is not None and row.until <= now
-        if not late and _alike(before, made_of):
+        if not late and _alike(before, sources):
             return
         try:
             report = self._source.report(seen, why)
-            told = explain_pod_group(report, now)
-        except Exception:  # noqa: BLE001 - as above; it is shown again once it is different
+            explanation = explain_pod_group(report, now)
+        except Exception:  # noqa: BLE001 - as above; explained again after its next change
             _log.exception("a group cannot be explained", namespace=key.namespace, group=key.name)
-            self._groups[key] = id_, made_of
+            self._groups[key] = id_, sources
             return
-        made = rows.pod_group_row(told, report)
-        self._groups[key] = made.id, made_of
+        made = rows.pod_group_row(explanation, report)
+        self._groups[key] = made.id, sources
         self._reports[made.id] = report
-        self._put(made, told)
+        self._put(made, explanation)
 
     # --- Details -----------------------------------------------------------------------------------------------------
 
-    def _put(self, row: StatusRow, told: Explanation) -> None:
+    def _put(self, row: StatusRow, explanation: Explanation) -> None:
         before, old = self.rows.get(row.id), self._explanations.get(row.id)
-        if row.looks_like(before) and old is not None and msgspec.structs.replace(old, now=told.now) == told:
+        if (
+            row.looks_like(before)
+            and old is not None
+            and msgspec.structs.replace(old, now=explanation.now) == explanation
+        ):
             return
         self.version += 1
         self.rows[row.id] = msgspec.structs.replace(row, revision=self.version)
-        self._explanations[row.id] = told
+        self._explanations[row.id] = explanation
 
     def _drop(self, id_: str) -> None:
         if self.rows.pop(id_, None) is not None:

@@ -10,7 +10,7 @@ from prometheus_client import CollectorRegistry, Metric
 from controllers.barrier.crd_reconciler import CrdMetrics
 from controllers.barrier.metrics import GangMetrics
 from controllers.podgroups.metrics import PodGroupMetrics
-from controllers.statuspage.metrics import StatusPageMetrics
+from controllers.statuspage.server import StatusPageMetrics
 from docs.make.markdown import code, page, paragraph, table
 from jobset_gate.cli.serve import process
 from jobset_gate.runtime.controller import ControllerMetrics

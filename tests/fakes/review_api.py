@@ -22,7 +22,7 @@ class FakeReviewApi:
     users: dict[str, str] = field(default_factory=dict)
     grants: set[tuple[str, str, str]] = field(default_factory=set)
     pods: list[Json] = field(default_factory=list)
-    asked: list[tuple[str, Json]] = field(default_factory=list)
+    reviews: list[tuple[str, Json]] = field(default_factory=list)
     """Every review: its resource and spec."""
     failing: Exception | None = None
     """What every request ends with, if anything."""
@@ -45,8 +45,8 @@ class FakeReviewApi:
         self.grants |= {(user, kind, it) for it in namespaces for kind in ("jobsets.jobset.x-k8s.io", "pods")}
         return token
 
-    def answer(self, resource: Resource, spec: Mapping[str, Any]) -> Json:
-        self.asked.append((resource.plural, dict(spec)))
+    def respond(self, resource: Resource, spec: Mapping[str, Any]) -> Json:
+        self.reviews.append((resource.plural, dict(spec)))
         if self.failing is not None:
             raise self.failing
         if resource == TOKEN_REVIEWS:
@@ -71,7 +71,7 @@ class _ReviewClient(Client):
         return self
 
     async def create(self, resource: Resource, body: Mapping[str, Any], *_: Any, **__: Any) -> Any:
-        return self._cluster.answer(resource, body["spec"])
+        return self._cluster.respond(resource, body["spec"])
 
     async def list(self, resource: Resource, namespace: str | None = None, *, type: Any = None, **_: Any) -> Any:  # noqa: A002
         if self._cluster.failing is not None:

@@ -25,7 +25,7 @@ from jobset_gate.runtime.store import ObjectChange
 from tests.fakes import gangs
 from tests.fakes.review_api import FakeReviewApi
 
-PATIENCE = 60.0
+TIMEOUT = 60.0
 
 
 class FakePodGroups:
@@ -56,12 +56,12 @@ class ServedPage:
     now: Callable[[], float] = time.time
 
     registry: CollectorRegistry = field(default_factory=CollectorRegistry)
-    passed: float = 0.0
+    elapsed: float = 0.0
     """Seconds by which the page's patience is ahead of the clock's."""
 
-    def patience(self) -> float:
+    def monotonic(self) -> float:
         """What answers, sessions and checks grow old by."""
-        return time.monotonic() + self.passed
+        return time.monotonic() + self.elapsed
 
     @property
     def url(self) -> str:
@@ -139,12 +139,12 @@ async def serve_page(
     index = GangCache(lambda _: None, lambda _, __: None, (), changed)
     stage.index = index
     source = PageSource(index=index, clock=now, fresh=lambda: stage.fresh, groups=groups if with_groups else None)
-    page = StatusPage(options or PageOptions(0), source, cluster.client(), stage.registry, monotonic=stage.patience)
+    page = StatusPage(options or PageOptions(0), source, cluster.client(), stage.registry, monotonic=stage.monotonic)
     stage.page = page
     touched.append(page.mark_dirty)
     task = asyncio.create_task(page.run(), name="page")
     try:
-        async with asyncio.timeout(PATIENCE):
+        async with asyncio.timeout(TIMEOUT):
             await page.listening.wait()
         yield stage
     finally:

@@ -88,7 +88,7 @@ async def test_a_group_with_a_podgroup_needs_the_right_to_list_those_too(stage: 
     assert status == 403
     assert "You may not list podgroups.scheduling.x-k8s.io in namespace team" in page
     stage.api.grants.add(("member", "podgroups.scheduling.x-k8s.io", "team"))
-    stage.passed += 60
+    stage.elapsed += 60
     assert (await read(stage, "/groups/team/g", member))[0] == 200
 
 
@@ -102,7 +102,7 @@ async def test_without_the_right_to_list_pods_there_are_no_groups(stage: ServedP
 
 async def test_the_api_server_is_asked_with_all_that_it_said_of_the_viewer(stage: ServedPage) -> None:
     await read(stage, "/", stage.api.member("team"))
-    spec = next(spec for kind, spec in stage.api.asked if kind == "subjectaccessreviews")
+    spec = next(spec for kind, spec in stage.api.reviews if kind == "subjectaccessreviews")
     assert (spec["user"], spec["uid"], spec["groups"]) == ("member", "uid-member", ["system:authenticated"])
     assert spec["resourceAttributes"] == {
         "group": "jobset.x-k8s.io", "resource": "jobsets", "verb": "list", "namespace": "",
@@ -117,5 +117,5 @@ async def test_in_a_large_cluster_a_restricted_viewer_names_his_namespace(stage:
     status, page = await read(stage, "/", member)
     assert status == 403
     assert "There are too many namespaces" in page
-    assert len(stage.api.asked) < 10
+    assert len(stage.api.reviews) < 10
     assert (await read(stage, "/?namespace=team", member))[0] == 200

@@ -17,7 +17,7 @@ from tests.fakes import gangs
 from tests.fakes.podgroups.objects import key, pod
 from tests.fakes.podgroups.snapshots import bound, group_snapshot
 from tests.fakes.podgroups.sources import pod_group
-from tests.fakes.served_page import PATIENCE, ServedPage, http_session, serve_page
+from tests.fakes.served_page import TIMEOUT, ServedPage, http_session, serve_page
 
 EVIL = '</td><script>alert("1")</script><img src=x onerror=alert(2)>'
 
@@ -199,7 +199,7 @@ async def test_the_picture_is_drawn_from_the_pods_and_carries_a_policy_of_its_ow
                 assert "script-src" not in answer.headers["Content-Security-Policy"]
                 assert "train-workers-0-0" in await answer.text()
             stage.api.failing = Unreachable("refused")
-            stage.passed += 10
+            stage.elapsed += 10
             async with session.get("/gangs/default/train/timeline.svg") as answer:
                 assert answer.status == 503
 
@@ -228,7 +228,7 @@ async def test_the_picture_of_one_that_timed_out_stays_as_it_was_as_long_as_its_
         stage.api.admin()
         stage.api.pods.append(there())
         gang = stage.put(gangs.jobset(condition=told), gangs.pod(0))
-        async with http_session(stage, "admin-token") as session, asyncio.timeout(PATIENCE):
+        async with http_session(stage, "admin-token") as session, asyncio.timeout(TIMEOUT):
 
             async def picture() -> str:
                 async with session.get("/gangs/default/train/timeline.svg") as answer:
@@ -238,7 +238,7 @@ async def test_the_picture_of_one_that_timed_out_stays_as_it_was_as_long_as_its_
                 pass  # it is asked for again: what is taken beside that is soon there
             stage.api.pods.clear()
             stage.put(gangs.jobset(condition=told, finished=True, failed=True))
-            stage.passed += 3600
+            stage.elapsed += 3600
             last = await picture()
             assert "train-workers-0-0" in last
             _, page = await read(stage, "/gangs/default/train")
@@ -247,7 +247,7 @@ async def test_the_picture_of_one_that_timed_out_stays_as_it_was_as_long_as_its_
             stage.put(gangs.jobset(condition=told, attempt=1))  # a restart is no end
             assert "train-workers-0-0" not in await picture()
             stage.drop(gang)
-            assert stage.page.timelines.kept_bytes == 0
+            assert stage.page.timelines.timeout_bytes == 0
 
 
 async def test_one_that_timed_out_before_this_replica_came_still_tells_what_its_jobset_knows() -> None:

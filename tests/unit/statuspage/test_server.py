@@ -15,7 +15,7 @@ from controllers.statuspage import server
 from controllers.statuspage.options import PageOptions
 from jobset_gate.runtime.cert_watcher import CertWatcher
 from tests.fakes import gangs
-from tests.fakes.served_page import PATIENCE, http_session, serve_page
+from tests.fakes.served_page import TIMEOUT, http_session, serve_page
 from webhook.certs import self_signed
 
 
@@ -69,7 +69,7 @@ async def test_a_port_that_is_taken_is_tried_until_it_is_free(monkeypatch: pytes
         await asyncio.sleep(0)
         assert not served_soon.done()
         taken.close()
-        async with asyncio.timeout(PATIENCE):
+        async with asyncio.timeout(TIMEOUT):
             stage = await served_soon
         assert stage.url.endswith(f":{options.port}")
 
@@ -81,7 +81,7 @@ async def test_connections_are_bounded(monkeypatch: pytest.MonkeyPatch) -> None:
         made = [await asyncio.open_connection(place.hostname, place.port) for _ in range(4)]
         for _, writer in made:
             stack.callback(writer.transport.abort)
-        async with asyncio.timeout(PATIENCE):
+        async with asyncio.timeout(TIMEOUT):
             assert await made[-1][0].read() == b""
 
 

@@ -23,7 +23,7 @@ from jobset_gate.runtime.informer import Informer, WatchSource
 from jobset_gate.runtime.leader_election import LeaderElector, LeaseTiming
 from jobset_gate.runtime.store import ObjectChange
 from tests.fakes import gangs
-from tests.fakes.served_page import PATIENCE as LONGEST
+from tests.fakes.served_page import TIMEOUT as LONGEST
 from tests.plane.embedded import Embedded
 
 

@@ -12,15 +12,15 @@ import pytest
 
 from controllers.statuspage import rows, sse
 from controllers.statuspage.authz import Visibility
-from controllers.statuspage.feed import MAX_PAGES, ListCache, ListFeed
-from controllers.statuspage.query import ListQuery
+from controllers.statuspage.rows import ListQuery
 from controllers.statuspage.source import Freshness
+from controllers.statuspage.sse import MAX_PAGES, ListCache, ListFeed
 from jobset_gate.barrier.model import GangKey, VerdictKind
 from jobset_gate.kube.errors import Unreachable
 from tests.fakes import gangs
 from tests.fakes.podgroups.objects import key, pod
 from tests.fakes.podgroups.snapshots import group_snapshot
-from tests.fakes.served_page import PATIENCE, ServedPage, events, http_session, serve_page
+from tests.fakes.served_page import TIMEOUT, ServedPage, events, http_session, serve_page
 
 News = AsyncIterator[tuple[str, Any]]
 
@@ -28,7 +28,7 @@ News = AsyncIterator[tuple[str, Any]]
 @pytest.fixture
 async def stage() -> AsyncIterator[ServedPage]:
     async with serve_page() as made:
-        made.page.streams.every = 0.02
+        made.page.streams.refresh_seconds = 0.02
         made.api.admin()
         made.put(gangs.jobset(), gangs.pod(0))
         made.put(gangs.jobset(name="other", uid="u-2"), gangs.pod(0))
@@ -43,7 +43,7 @@ async def viewer(stage: ServedPage) -> AsyncIterator[aiohttp.ClientSession]:
 
 async def told(news: News, event: str = "view") -> Any:
     """The next of these; heartbeats are let pass."""
-    async with asyncio.timeout(PATIENCE):
+    async with asyncio.timeout(TIMEOUT):
         async for kind, data in news:
             if kind == event:
                 return data
@@ -78,7 +78,7 @@ async def test_a_list_shows_a_release_as_it_happens_and_only_the_line_that_chang
 
 
 async def test_a_burst_of_changes_is_told_at_once(stage: ServedPage, viewer: aiohttp.ClientSession) -> None:
-    stage.page.streams.every = 0.2
+    stage.page.streams.refresh_seconds = 0.2
     async with viewer.get("/events") as answer:
         news = events(answer)
         await told(news)
@@ -171,7 +171,7 @@ async def test_it_ends_when_token_or_right_is_gone_or_nobody_can_tell(stage: Ser
             stage.api.grants.clear()
         else:
             stage.api.failing = Unreachable("refused")
-        stage.passed += 60
+        stage.elapsed += 60
         stage.put(gangs.jobset(), gangs.pod(0), gangs.pod(1))
         await told(news, "end")
 
@@ -183,7 +183,7 @@ async def test_it_ends_with_the_session(stage: ServedPage) -> None:
             news = events(answer)
             await told(news)
             await session.post("/logout")
-            stage.passed += 60
+            stage.elapsed += 60
             stage.put(gangs.jobset(), gangs.pod(0), gangs.pod(1))
             await told(news, "end")
 
@@ -197,7 +197,7 @@ async def test_whose_group_it_is_is_asked_and_not_what_the_address_says(stage: S
         http_session(stage, stage.api.member("default")) as session,
         session.get(f"/group-events/default/{row.id}") as answer,
     ):
-        async with asyncio.timeout(PATIENCE):
+        async with asyncio.timeout(TIMEOUT):
             assert [it async for it in events(answer)] == [("end", "over")]
 
 
@@ -225,7 +225,7 @@ async def test_a_place_is_free_again_when_its_reader_goes(stage: ServedPage, vie
     async with viewer.get("/events") as answer:
         await told(events(answer))
         assert stage.page.streams.open == 1
-    async with asyncio.timeout(PATIENCE):
+    async with asyncio.timeout(TIMEOUT):
         number = 0
         while stage.page.streams.open:  # nothing tells that a reader has gone but the next thing that he is told
             number += 1
@@ -257,7 +257,7 @@ async def test_whoever_does_not_read_is_dropped(stage: ServedPage) -> None:
         return Visibility(())
 
     feed = ListFeed(ListCache(stage.page.view), ListQuery(rows.RowKind.GANG), lambda: stage.fresh, groups_kept=True)
-    async with asyncio.timeout(PATIENCE):
+    async with asyncio.timeout(TIMEOUT):
         await stage.page.streams.serve(stuck, stuck, "admin", feed, check)
     assert stuck.aborted
     assert stage.page.streams.open == 0
@@ -288,5 +288,5 @@ async def test_open_pages_do_not_keep_the_controller_from_ending() -> None:
             answer = await stack.enter_async_context(session.get("/events"))
             news = events(answer)
             await told(news)
-        async with asyncio.timeout(PATIENCE):
+        async with asyncio.timeout(TIMEOUT):
             assert [kind async for kind, _ in news if kind == "view"] == []

@@ -9,8 +9,7 @@ import pytest
 from controllers.barrier.cache import GangCache
 from controllers.statuspage import html, rows
 from controllers.statuspage import view as boards
-from controllers.statuspage.feed import is_late
-from controllers.statuspage.query import parse, select_page
+from controllers.statuspage.rows import parse_query, select_page
 from controllers.statuspage.source import Freshness, PageSource
 from controllers.statuspage.view import StatusView
 from jobset_gate import names
@@ -105,7 +104,7 @@ async def test_one_that_timed_out_stays_bad_and_first_when_its_jobset_has_failed
     made.put("late", finished=True, failed=True, condition=told)
     made.put("own", finished=True, failed=True)
     await made.board.refresh()
-    shown = select_page(parse(rows.RowKind.GANG, {}), made.board.rows.values(), is_late)
+    shown = select_page(parse_query(rows.RowKind.GANG, {}), made.board.rows.values())
     found = [(it.name, it.state, it.tone.name, it.started, it.expected) for it in shown.rows]
     assert found == [
         ("late", "TimedOut", "BAD", 12, 17),

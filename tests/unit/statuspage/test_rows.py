@@ -1,12 +1,20 @@
-"""Which lines an address asks for: filtered, ordered and cut into pages."""
+"""The rows of a list: filtered, ordered and cut into pages by the query in the address."""
 
 from typing import Any
 
 import msgspec
-import pytest
 
-from controllers.statuspage.query import SIZE, ListQuery, parse, select_page
-from controllers.statuspage.rows import JOBSETS, RowKind, Severity, StatusRow
+from controllers.statuspage.rows import (
+    JOBSETS,
+    PAGE_SIZE,
+    ListPage,
+    ListQuery,
+    RowKind,
+    Severity,
+    StatusRow,
+    parse_query,
+    select_page,
+)
 
 
 def row(name: str = "train", **changes: Any) -> StatusRow:
@@ -28,10 +36,6 @@ def row(name: str = "train", **changes: Any) -> StatusRow:
     return msgspec.structs.replace(made, **changes)
 
 
-def shown(*rows: StatusRow, **asked: str) -> list[str]:
-    return [it.name for it in select_page(parse(RowKind.GANG, asked), rows, lambda _: False).rows]
-
-
 BAD = row("broken", state="TimedOut", tone=Severity.BAD, namespace="other")
 LATE = row("late", until=50.0, created=5.0)
 SOON = row("soon", until=20.0, created=9.0, started=0, expected=9)
@@ -39,9 +43,12 @@ DONE = row("done", state="Released", tone=Severity.GOOD, started=4)
 ALL = (DONE, LATE, SOON, BAD)
 
 
-@pytest.mark.parametrize(
-    ("asked", "names"),
-    [
+def page(*rows: StatusRow, **query: str) -> ListPage:
+    return select_page(parse_query(RowKind.GANG, query), rows)
+
+
+def test_rows_are_filtered_and_ordered() -> None:
+    for query, names in (
         ({}, ["broken", "soon", "late", "done"]),
         ({"sort": "name"}, ["broken", "done", "late", "soon"]),
         ({"sort": "newest"}, ["soon", "late", "broken", "done"]),
@@ -51,34 +58,34 @@ ALL = (DONE, LATE, SOON, BAD)
         ({"namespace": "other"}, ["broken"]),
         ({"q": "TEAM/l"}, ["late"]),
         ({"q": "nobody"}, []),
-    ],
-)
-def test_lines_are_filtered_and_ordered(asked: dict[str, str], names: list[str]) -> None:
-    assert shown(*ALL, **asked) == names
+    ):
+        assert [it.name for it in page(*ALL, **query).rows] == names, query
+    assert [it.name for it in page(row(), row("group", kind=RowKind.GROUP)).rows] == ["train"]
 
 
-def test_counts_are_those_of_the_namespace_and_the_name_whatever_state_is_asked_for() -> None:
-    seen = select_page(parse(RowKind.GANG, {"state": "Released"}), ALL, lambda it: it is BAD)
+def test_counts_are_of_the_namespace_and_the_name_in_any_state() -> None:
+    seen = page(*ALL, state="Released")
     assert (seen.all, seen.found) == (4, 1)
     assert seen.states == (("TimedOut", 1), ("Waiting", 2), ("Released", 1))
     assert seen.namespaces == ("other", "team")
+    assert (seen.late, page(*ALL).late) == ((), (BAD,))
 
 
-@pytest.mark.parametrize(
-    ("page", "first", "is_page"), [("1", 0, 1), ("2", SIZE, 2), ("99", 2 * SIZE, 3), ("x", 0, 1), ("-1", 0, 1)]
-)
-def test_many_lines_are_cut_into_pages(page: str, first: int, is_page: int) -> None:
-    rows = [row(f"train-{number:04}") for number in range(2 * SIZE + 7)]
-    seen = select_page(parse(RowKind.GANG, {"page": page}), rows, lambda _: False)
-    assert seen.rows[0].name == f"train-{first:04}"
-    assert (seen.query.page, seen.pages) == (is_page, 3)
+def test_many_rows_are_cut_into_pages() -> None:
+    rows = [row(f"train-{number:04}") for number in range(2 * PAGE_SIZE + 7)]
+    for number, first, is_page in (
+        ("1", 0, 1),
+        ("2", PAGE_SIZE, 2),
+        ("99", 2 * PAGE_SIZE, 3),
+        ("x", 0, 1),
+        ("-1", 0, 1),
+    ):
+        seen = page(*rows, page=number)
+        assert seen.rows[0].name == f"train-{first:04}"
+        assert (seen.query.page, seen.pages) == (is_page, 3)
 
 
-def test_lines_of_the_other_kind_are_not_shown() -> None:
-    assert shown(row(), row("group", kind=RowKind.GROUP)) == ["train"]
-
-
-def test_a_link_keeps_what_was_asked_for_and_goes_back_to_the_first_page() -> None:
+def test_a_link_keeps_the_query_and_goes_back_to_the_first_page() -> None:
     query = ListQuery(RowKind.GANG, namespace="a b&c", text="x", page=3)
     assert query.link(state="TimedOut") == "/?namespace=a+b%26c&state=TimedOut&q=x"
     assert query.link(page=4) == "/?namespace=a+b%26c&q=x&page=4"
