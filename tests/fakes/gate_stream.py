@@ -32,9 +32,9 @@ class ServedStream:
     ) -> None:
         self.woken: list[GangKey] = []
         self.woken_later: list[GangKey] = []
-        told = DeliveryLog()
-        self.index = GangCache(self.woken.append, lambda key, _: self.woken_later.append(key), told)
-        self.book = WaiterRegistry(self.index, clock, told, limit=most)
+        delivered = DeliveryLog()
+        self.index = GangCache(self.woken.append, lambda key, _: self.woken_later.append(key), delivered)
+        self.book = WaiterRegistry(self.index, clock, delivered, limit=most)
         self.outcomes: list[str] = []
         self.stream = StreamServer(self.book, host=host, port=port, on_outcome=self.outcomes.append)
         self.clients: list[StreamClient] = []
@@ -64,7 +64,7 @@ class ServedStream:
 
     @property
     def delivered(self) -> set[str]:
-        """UIDs of the gang's pods that count as told."""
+        """UIDs of the gang's pods that count as delivered."""
         return {pod for key, pod in self.book.deliveries if key == TRAIN}
 
     @property

@@ -1,4 +1,4 @@
-"""The API server's memory: objects by kind and name, versions, and who is told of what. No network, no schema."""
+"""The API server's memory: objects by kind and name, versions, and watchers. No network, no schema."""
 
 from __future__ import annotations
 
@@ -12,7 +12,7 @@ from jobset_gate.kube.errors import AlreadyExists, Conflict, Invalid, NotFound
 from jobset_gate.kube.resources import CONFIGMAPS, EVENTS, JOBS, JOBSETS, PODS, Resource
 
 Json = dict[str, Any]
-Told = Callable[[Resource, str, Json], None]
+Reported = Callable[[Resource, str, Json], None]
 """(kind, ADDED | MODIFIED | DELETED, object), as a watch with the controllers' selector would tell it."""
 
 NAMESPACE = "default"
@@ -25,7 +25,7 @@ class Api:
 
     def __init__(self) -> None:
         self.version = 0
-        self.watchers: list[Told] = []
+        self.watchers: list[Reported] = []
         self._objects: dict[Resource, dict[str, Json]] = {kind: {} for kind in (*WATCHED, EVENTS)}
         self._uids = 0
 
@@ -107,8 +107,8 @@ class Api:
         after = new is not None and _selected(kind, new)
         if before or after:
             what = "MODIFIED" if before and after else "ADDED" if after else "DELETED"
-            for told in self.watchers:
-                told(kind, what, body)
+            for reported in self.watchers:
+                reported(kind, what, body)
 
 
 def clone(body: Mapping[str, Any]) -> Json:

@@ -1,4 +1,4 @@
-"""The client that controllers use in this world: kube.Client's verbs on the API's memory, with a door before each."""
+"""The client of controllers in tests: the verbs of kube.Client on the memory API; `answer` decides about each call."""
 
 # ruff: noqa: A002 - `type` is the word of kube.Client.
 
@@ -45,27 +45,27 @@ RETRY_AFTER = 20.0
 REPEATS = 5
 """Of a call that was throttled, by the transport itself, unless the caller wants to hear of it."""
 
-Door = Callable[[Call], Awaitable[Answer]]
+AnswerCall = Callable[[Call], Awaitable[Answer]]
 
 
-async def open_door(_: Call) -> Answer:
+async def answer_done(_: Call) -> Answer:
     return Answer.DONE
 
 
 class MemoryClient:
-    """`calls` is the log of all that was asked; `gate_written` and `gate_removed` are told of each ConfigMap."""
+    """`calls` is the log of all that was requested; `gate_written` and `gate_removed` are called for each ConfigMap."""
 
-    def __init__(self, api: Api, door: Door = open_door, repeats: int = REPEATS) -> None:
-        self.api, self._door, self._repeats = api, door, repeats
+    def __init__(self, api: Api, answer: AnswerCall = answer_done, repeats: int = REPEATS) -> None:
+        self.api, self._answer, self._repeats = api, answer, repeats
         self.calls: list[Call] = []
         self.gate_written: Callable[[Json | None, Json], None] = lambda _, __: None
         self.gate_removed: Callable[[Json], None] = lambda _: None
         self.read: Callable[[Resource, list[Json]], None] = lambda _, __: None
-        """Told of what a list has answered."""
+        """Called with the result of each list."""
 
     @property
     def client(self) -> Client:
-        """This, where a kube.Client is asked for."""
+        """This, where a kube.Client is called for."""
         return cast("Client", self)
 
     def without_retries(self) -> Client:
@@ -165,7 +165,7 @@ class MemoryClient:
 
     async def _do(self, call: Call, work: Callable[[], Any]) -> Any:
         repeats = self._repeats
-        while (answer := await self._door(call)) is Answer.THROTTLED:
+        while (answer := await self._answer(call)) is Answer.THROTTLED:
             if not repeats:
                 raise Throttled(429, "TooManyRequests", "too many requests", retry_after=RETRY_AFTER)
             repeats -= 1

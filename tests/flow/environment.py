@@ -80,7 +80,7 @@ class Environment:
         return await self.client.patch(JOBSETS, name, self.namespace, body=body, patch=PatchType.MERGE)
 
     async def rewrite(self, name: str, change: Callable[[Json], None]) -> Json:
-        """Read, change, PUT, as a typed client does; again when somebody else wrote meanwhile."""
+        """Read, change, PUT, as a typed client does; again when another client wrote meanwhile."""
         while True:
             jobset = await self.jobset(name)
             change(jobset)
@@ -149,11 +149,11 @@ class Environment:
     async def until_condition(self, name: str, reason: str, text: str = "") -> Json:
         """Our condition, once it has this reason and contains this text."""
 
-        def told(jobset: Json) -> bool:
+        def reported(jobset: Json) -> bool:
             found = condition(jobset)
             return found is not None and found["reason"] == reason and text in found["message"]
 
-        found = condition(await self.until_jobset(name, told))
+        found = condition(await self.until_jobset(name, reported))
         assert found is not None
         return found
 

@@ -76,7 +76,7 @@ async def its_record_goes_with_its_last_member(stage: GroupEnvironment, name: st
 
 
 async def waits_for_room(stage: GroupEnvironment) -> None:
-    """A group that is too large is told so, on its ConfigMap: there is nothing else."""
+    """A group that is too large is reported on its ConfigMap: there is nothing else."""
     big = [manifests.pod(f"big-{n}", "big", Format.ALIBABA, CPU + 1) for n in range(CPU + 1)]
     await stage.create(*big)
     await stage.until_event("big-0", names.REASON_WAITING_FOR_CAPACITY)
@@ -85,7 +85,7 @@ async def waits_for_room(stage: GroupEnvironment) -> None:
 
 
 async def taken_back(stage: GroupEnvironment, kind: str, **more: Any) -> None:
-    """Two pods that shall not be on one node, of which there is one only. Anti-affinity is tried, not reckoned with."""
+    """Two pods that shall not be on one node, whose there is one only. Anti-affinity is tried, not counted with."""
     name = f"back-{kind.lower()}" + ("-more" if more else "")
     await stage.make_group(name, 2, wait=LIMIT)
     owner = _owner(kind, name)

@@ -64,13 +64,13 @@ def found(manifests: list[Json], kind: str, name: str) -> Json:
 
 @dataclass
 class Installed:
-    """A release in `namespace` of the real plane; `manifests` are as rendered, `door` is where the webhook listens."""
+    """A release in `namespace` of the real plane; `manifests` are as rendered; `webhook_port` is the webhook's."""
 
     plane: Real
     namespace: str
     manifests: list[Json]
     folder: Path
-    door: int
+    webhook_port: int
 
     async def token(self, account: str) -> str:
         async with self.plane.client() as admin:
@@ -80,9 +80,9 @@ class Installed:
 
     @asynccontextmanager
     async def client(self, account: str) -> AsyncIterator[Client]:
-        """Somebody with that account's token."""
+        """A user with that account's token."""
         access = await from_kubeconfig(str(await self.kubeconfig(account)))
-        async with Client(access, user_agent="somebody") as client:
+        async with Client(access, user_agent="a user") as client:
             yield client
 
     async def once(self, account: str, *command: str) -> tuple[int, str]:
@@ -106,7 +106,7 @@ class Installed:
         settings = self.folder / "settings.yaml"
         config_map = found(self.manifests, "ConfigMap", RELEASE)
         settings.write_text(config_map["data"]["settings.yaml"])
-        port = self.door if name == "webhook" else free_port()
+        port = self.webhook_port if name == "webhook" else free_port()
         arguments = [
             *pod["containers"][0]["args"],
             f"--kubeconfig={kubeconfig}", f"--config={settings}", "--host=127.0.0.1", f"--port={port}",
@@ -179,41 +179,41 @@ async def installed(plane: Real, namespace: str, folder: Path, *values: str) -> 
     policies are in force: what a program does under them shows that they let it.
     """
     manifests = await rendered(namespace, *values)
-    door = free_port()
+    webhook_port = free_port()
     kinds = (*ACCESS, *KEPT, *HOOKS, *POLICIES)
-    wanted = probed_last([_here(one, door) for one in manifests if one["kind"] in kinds or _is_door(one)])
+    wanted = probed_last([_here(one, webhook_port) for one in manifests if one["kind"] in kinds or _is_webhook(one)])
     # Through kubectl: it knows where each kind belongs. The namespace of each is its own.
     await plane.kubectl("apply", "--server-side", "-f", "-", stdin=_list(wanted))
     try:
         if any(one["kind"] in POLICIES for one in wanted):
             await in_force(plane, namespace, CONTROLLER)
-        yield Installed(plane, namespace, manifests, folder, door)
+        yield Installed(plane, namespace, manifests, folder, webhook_port)
     finally:
         await plane.kubectl("delete", "--ignore-not-found", "-f", "-", stdin=_list(wanted))
 
 
-def _is_door(manifest: Json) -> bool:
+def _is_webhook(manifest: Json) -> bool:
     return (manifest["kind"], manifest["metadata"]["name"]) == ("Service", f"{RELEASE}-webhook")
 
 
-def _here(manifest: Json, door: int) -> Json:
+def _here(manifest: Json, webhook_port: int) -> Json:
     """The same, where pods are processes on this machine."""
-    if _is_door(manifest):
+    if _is_webhook(manifest):
         return {**manifest, "spec": {"type": "ExternalName", "externalName": "localhost"}}
     if manifest["kind"] in HOOKS:
         for hook in manifest["webhooks"]:
-            hook["clientConfig"]["service"]["port"] = door
+            hook["clientConfig"]["service"]["port"] = webhook_port
     return manifest
 
 
-async def eventually(holds: Callable[[], Awaitable[bool]], told: Callable[[], str] = lambda: "") -> None:
+async def eventually(holds: Callable[[], Awaitable[bool]], reported: Callable[[], str] = lambda: "") -> None:
     """Asks again and again, where there is nothing to watch."""
     try:
         async with asyncio.timeout(PATIENCE):
             while not await holds():  # noqa: ASYNC110 - of another process, or of an API server: nothing tells
                 await asyncio.sleep(0.05)
     except TimeoutError as late:
-        raise AssertionError(f"not so after {PATIENCE:.0f} s. {told()}") from late
+        raise AssertionError(f"not so after {PATIENCE:.0f} s. {reported()}") from late
 
 
 def free_port() -> int:

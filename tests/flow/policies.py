@@ -26,15 +26,15 @@ def probed_last(manifests: list[Json]) -> list[Json]:
 
 
 async def in_force(plane: Real, namespace: str, account: str) -> None:
-    """An API server reads policies some time after they were made, and tells nobody when; so it is asked.
+    """An API server reads policies some time after they were made, and tells nobody when; so it is called.
 
     About the policy and the binding that were made last: then it knows them all.
     """
     user = f"system:serviceaccount:{namespace}:{account}"
     probe = ("create", "configmap", "is-no-gang", "-n", namespace, "--dry-run=server", f"--as={user}")
-    told = ""
+    reported = ""
     for _ in range(600):
-        told = (await plane.kubectl(*probe, check=False)).stderr
-        if REFUSED in told:
+        reported = (await plane.kubectl(*probe, check=False)).stderr
+        if REFUSED in reported:
             return
-    raise AssertionError(f"the policies are not in force: {told}")
+    raise AssertionError(f"the policies are not in force: {reported}")

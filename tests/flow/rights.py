@@ -39,7 +39,7 @@ class Right:
 
 
 async def may(client: Client, right: Right) -> bool:
-    """Asks the API server, as whoever that client is."""
+    """Asks the API server, as a client that that client is."""
     resource, _, subresource = right.resource.partition("/")
     attributes = {
         "group": right.group, "resource": resource, "subresource": subresource,
@@ -75,7 +75,7 @@ def _rights(rule: Json, namespace: str) -> Iterable[Right]:
 
 
 def asked_for(requests: Iterable[AuditedRequest]) -> list[AuditedRequest]:
-    """With what is checked silently: an apply that makes its object is asked for the right to create it, too."""
+    """With what is checked silently: an apply that makes its object is called for the right to create it, too."""
     found = list(requests)
     return found + [replace(one, verb="create") for one in found if (one.verb, one.code) == ("patch", 201)]
 

@@ -87,7 +87,7 @@ async def timed_out(stage: Environment) -> None:
     await out_of_the_way(stage, "slow")
 
 
-async def a_strangers_configmap_has_its_name(stage: Environment) -> None:
+async def an_unrelated_configmap_has_its_name(stage: Environment) -> None:
     await stage.client.create(CONFIGMAPS, _config_map(stage, "taken", {}, {}))
     await stage.apply(manifests.gang("taken", jobs=1, pods=2))
     await stage.until_condition("taken", names.REASON_CONFIG_MAP_CONFLICT)
@@ -110,10 +110,10 @@ async def released(stage: Environment, name: str) -> None:
 async def tells(stage: Environment, name: str, reason: str) -> None:
     """By an Event."""
 
-    async def told() -> bool:
+    async def reported() -> bool:
         return [one for one, _ in await stage.events(name)] == [reason]
 
-    await eventually(told)
+    await eventually(reported)
 
 
 async def out_of_the_way(stage: Environment, name: str) -> None:
@@ -129,7 +129,7 @@ def _config_map(stage: Environment, gang: str, labels: Json, notes: Json) -> Jso
 
 
 async def the_ca_is_lost(stage: Environment, namespace: str, secret: str) -> None:
-    """The Secret is deleted; there is another one soon, and the API server is told of the new CA."""
+    """The Secret is deleted; there is another one soon, and the API server trusts the new CA."""
     before = await _bundles(stage)
     await stage.client.delete(SECRETS, secret, namespace)
     async with ObjectView(stage.client, SECRETS, namespace, field_selector=f"metadata.name={secret}") as secrets:

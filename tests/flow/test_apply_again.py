@@ -94,7 +94,7 @@ async def test_generate_name_is_completed_so_that_the_configmap_fits(stage: Envi
     assert await stage.config_map(name) is not None
 
 
-async def test_every_violation_is_told_at_once_with_its_path(stage: Environment) -> None:
+async def test_every_violation_is_reported_at_once_with_its_path(stage: Environment) -> None:
     manifest = manifests.gang(jobs=1, pods=2)
     manifest["spec"][names.CONFIG_FIELD] = {"targetReplicatedJobs": ["workers", "workers", "nobody"]}
     manifest["spec"]["replicatedJobs"][0]["template"]["spec"]["template"]["spec"]["containers"][0]["name"] = (

@@ -31,7 +31,7 @@ def held(request: pytest.FixtureRequest, tmp_path: Path) -> Iterator[BarrierProc
 
 @pytest.mark.parametrize("decided", [False, True], ids=["held before", "answered at once"])
 @pytest.mark.parametrize(("taken", "code"), ENDS.values(), ids=ENDS.keys())
-async def test_a_barrier_that_was_told_is_known_to_have_heard(
+async def test_a_barrier_that_was_answered_is_known_to_have_received_it(
     held: BarrierProcess, taken: Verdict, code: int, decided: bool
 ) -> None:
     async with serving(ServedStream(time.time)) as gate:

@@ -270,7 +270,7 @@ async def test_the_same_name_again_starts_closed(stage: Environment) -> None:
     assert new["metadata"]["uid"] != old["metadata"]["uid"]
 
 
-async def test_an_orphaned_configmap_of_an_earlier_life_is_made_anew(stage: Environment) -> None:
+async def test_an_orphaned_configmap_of_an_earlier_life_is_created_again(stage: Environment) -> None:
     await stage.stop_controller()
     await stage.apply(manifests.gang(GANG, jobs=2, pods=2))
     await stage.until_held(4)

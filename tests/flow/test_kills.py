@@ -81,14 +81,14 @@ async def run_one(stage: Environment, name: str, outcome: VerdictKind, fate: Cra
         decisions = Decisions(maps, name)
         noting = asyncio.create_task(decisions.run())
         reason = names.REASON_TIMED_OUT if stuck else names.REASON_STARTED
-        told = asyncio.create_task(stage.until_condition(name, reason))
-        await until_dead_or(stage, fate, told)
+        reported = asyncio.create_task(stage.until_condition(name, reason))
+        await until_dead_or(stage, fate, reported)
         await stage.stop_controller()
 
         with pytest.MonkeyPatch.context() as alive:
             alive.setattr("controllers.manager.Client", type(stage.client))
             stage.start_controller()
-            await told
+            await reported
             verdict = await stage.verdict(name)
             await stage.stop_controller()
         noting.cancel()

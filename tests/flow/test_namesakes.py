@@ -75,17 +75,17 @@ async def test_a_verdict_on_a_deleted_jobset_is_no_condition_of_the_next_one(
     version = ObjectVersion(old["metadata"]["uid"], old["metadata"]["resourceVersion"])
     statuses = ConditionWriter(client, lambda: 0.0, version=lambda _: version)
     jobset = msgspec.structs.replace(gangs.jobset(name=NAME, uid=version.uid), namespace=namespace)
-    told = messages.decided(gangs.verdict(VerdictKind.TIMEOUT, names.REASON_TIMED_OUT, uid=version.uid))
+    reported = messages.decided(gangs.verdict(VerdictKind.TIMEOUT, names.REASON_TIMED_OUT, uid=version.uid))
     client.meanwhile = lambda: made_again(client, JOBSETS, manifest, namespace)
     with pytest.raises(Requeue):
-        await statuses.write_condition(jobset, told, "0.0")
+        await statuses.write_condition(jobset, reported, "0.0")
     assert condition(await client.get(JOBSETS, NAME, namespace)) is None
 
 
 async def test_a_condition_is_written_when_the_cache_has_caught_up_with_the_jobset(
     client: SlowToPatch, namespace: str
 ) -> None:
-    """Somebody else's write of the status comes between; ours is applied by our own field manager (A9)."""
+    """Another owner's write of the status comes between; ours is applied by our own field manager (A9)."""
     await jobset_crd.install(client)
     await crd_patcher.extend_crd(client)
     made = await client.create(JOBSETS, manifests.gang(NAME, namespace, jobs=1, pods=2), namespace)
@@ -100,12 +100,12 @@ async def test_a_condition_is_written_when_the_cache_has_caught_up_with_the_jobs
 
     statuses = ConditionWriter(client, lambda: 0.0, version=version)
     jobset = msgspec.structs.replace(gangs.jobset(name=NAME, uid=uid), namespace=namespace)
-    told = DesiredCondition(status="False", reason=names.REASON_WAITING, message="1/2 pods started")
+    reported = DesiredCondition(status="False", reason=names.REASON_WAITING, message="1/2 pods started")
     client.meanwhile = busy
     with pytest.raises(Requeue):
-        await statuses.write_condition(jobset, told)
+        await statuses.write_condition(jobset, reported)
     known.append(await client.get(JOBSETS, NAME, namespace))
-    assert await statuses.write_condition(jobset, told) is None
+    assert await statuses.write_condition(jobset, reported) is None
     stored = await client.get(JOBSETS, NAME, namespace)
     assert (condition(stored) or {})["message"] == "1/2 pods started"
     assert stored["status"]["restarts"] == 1
@@ -122,8 +122,8 @@ async def test_a_status_of_a_deleted_pod_group_is_none_of_the_next_one(
     old = await client.create(PLUGINS, manifest, namespace)
     now = [100.0]
     statuses = PodGroupStatusWriter(client, lambda: 0.0, lambda: now[0])
-    told = group_report(group_snapshot(pod("a"), of=key(), group=old), 0.0)
-    assert (await statuses.write_status(told) or 0.0) > 0, "words settle first"
+    reported = group_report(group_snapshot(pod("a"), of=key(), group=old), 0.0)
+    assert (await statuses.write_status(reported) or 0.0) > 0, "words settle first"
     now[0] += SETTLE_SECONDS
 
     async def changed() -> None:
@@ -131,7 +131,7 @@ async def test_a_status_of_a_deleted_pod_group_is_none_of_the_next_one(
         await client.replace(PLUGINS, {**live, "status": {"occupiedBy": "a/b"}}, subresource="status")
 
     client.meanwhile = (lambda: made_again(client, PLUGINS, manifest, namespace)) if again else changed
-    await statuses.write_status(told)
+    await statuses.write_status(reported)
     assert client.interrupted == 1
     status = (await client.get(PLUGINS, NAME, namespace)).get("status") or {}
     assert status.get("phase") == (None if again else "Pending")

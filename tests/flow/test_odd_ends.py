@@ -20,9 +20,9 @@ async def test_a_jobset_made_while_the_webhook_was_off_is_said_to_have_no_gate(m
     async with make_stage(webhook=False) as stage:
         await stage.apply(manifests.gang(GANG, jobs=1, pods=2))
         await stage.until_running(2)
-        told = await stage.until_condition(GANG, names.REASON_GATE_MISSING)
-        assert told["status"] == "False"
-        assert "workers" in told["message"]
+        reported = await stage.until_condition(GANG, names.REASON_GATE_MISSING)
+        assert reported["status"] == "False"
+        assert "workers" in reported["message"]
         assert await stage.config_map(GANG) is None
 
 
@@ -40,7 +40,7 @@ async def test_a_jobset_managed_elsewhere_is_injected_and_left_alone(stage: Envi
     assert not (jobset.get("status") or {}).get("conditions")
 
 
-async def test_somebody_elses_configmap_is_never_touched_and_the_gang_says_so(stage: Environment) -> None:
+async def test_another_owners_configmap_is_never_touched_and_the_gang_says_so(stage: Environment) -> None:
     foreign = {
         "metadata": {"name": names.config_map_name(GANG), "namespace": stage.namespace},
         "data": {"verdict": "mine"},
@@ -54,7 +54,7 @@ async def test_somebody_elses_configmap_is_never_touched_and_the_gang_says_so(st
     assert gate["metadata"]["resourceVersion"] == made["metadata"]["resourceVersion"]
 
 
-async def test_a_configmap_that_takes_no_change_any_more_is_made_anew(make_stage: MakeEnvironment) -> None:
+async def test_a_configmap_that_takes_no_change_any_more_is_created_again(make_stage: MakeEnvironment) -> None:
     """A policy of the cluster may make every ConfigMap immutable."""
     async with make_stage(nodes=(FakeNode("small", pods=3),)) as stage:
         await stage.apply(manifests.gang(GANG, jobs=2, pods=2))
@@ -67,7 +67,7 @@ async def test_a_configmap_that_takes_no_change_any_more_is_made_anew(make_stage
         await stage.until_condition(GANG, names.REASON_STARTED)
 
 
-async def test_a_configmap_deleted_before_the_decision_is_made_anew(make_stage: MakeEnvironment) -> None:
+async def test_a_configmap_deleted_before_the_decision_is_created_again(make_stage: MakeEnvironment) -> None:
     async with make_stage(nodes=(FakeNode("small", pods=3),)) as stage:
         await stage.apply(manifests.gang(GANG, jobs=2, pods=2))
         await stage.until_condition(GANG, names.REASON_WAITING, "3/4 pods started")
@@ -116,11 +116,11 @@ async def test_a_decision_survives_what_is_done_to_its_configmap(stage: Environm
     async with ObjectView(stage.client, CONFIGMAPS, stage.namespace) as maps:
         await maps.until(restored)
     assert sum(map(runs, stage.pods.all())) == 2
-    told = await stage.until_condition(GANG, names.REASON_STARTED)
-    assert told["status"] == "True"
+    reported = await stage.until_condition(GANG, names.REASON_STARTED)
+    assert reported["status"] == "True"
 
 
-async def test_a_condition_that_somebody_removed_is_told_again(stage: Environment) -> None:
+async def test_a_condition_that_a_user_removed_is_reported_again(stage: Environment) -> None:
     await stage.apply(manifests.gang(GANG, jobs=1, pods=2))
     await stage.until_condition(GANG, names.REASON_STARTED)
     jobset = await stage.jobset(GANG)

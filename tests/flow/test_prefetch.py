@@ -70,8 +70,8 @@ async def test_a_pod_whose_image_cannot_be_pulled_does_not_count_and_is_named(st
     await stage.apply(gang())
     pods = await stage.until_held(3)
     assert all(done(pod) >= {COPIER, FIRST, SECOND} for pod in pods if held(pod))
-    told = await stage.until_condition(GANG, names.REASON_WAITING, "3/4 pods started")
-    assert told["status"] == "False"
+    reported = await stage.until_condition(GANG, names.REASON_WAITING, "3/4 pods started")
+    assert reported["status"] == "False"
     assert await stage.verdict(GANG) is None
     stage.actors.kubelets.clear_fault(stuck)
     await stage.until_running(4)
@@ -82,16 +82,16 @@ async def test_the_verdict_of_a_timeout_names_the_image_in_the_kubelets_words(st
     await stage.apply(gang(timeout=2))
     verdict = await stage.until_verdict(GANG)
     assert verdict.kind is VerdictKind.TIMEOUT
-    told = await stage.until_condition(GANG, names.REASON_TIMED_OUT)
+    reported = await stage.until_condition(GANG, names.REASON_TIMED_OUT)
     words = f'1 pod: ImagePull: {SECOND}: ImagePullBackOff: Back-off pulling image "log:1" (workers-1/1)'
-    assert words in told["message"]
+    assert words in reported["message"]
 
 
 async def test_a_prefetching_container_that_fails_is_named(stage: Environment) -> None:
     stage.actors.kubelets.inject_fault(PodFault(PodMatch(job_index=0, index=1), crash_init=FIRST, crash_code=255))
     await stage.apply(gang(timeout=2, backoff_limit=6))
-    told = await stage.until_condition(GANG, names.REASON_TIMED_OUT)
-    assert f"1 pod: CrashLoop: {FIRST}: CrashLoopBackOff: exit code 255 (workers-0/1)" in told["message"]
+    reported = await stage.until_condition(GANG, names.REASON_TIMED_OUT)
+    assert f"1 pod: CrashLoop: {FIRST}: CrashLoopBackOff: exit code 255 (workers-0/1)" in reported["message"]
 
 
 async def test_the_same_manifest_again_changes_nothing(make_stage: MakeEnvironment, tmp_path: Path) -> None:

@@ -1,4 +1,4 @@
-"""Liveness of a leader and of its standby: the kubelet is to start anew whom that helps, and nobody else."""
+"""Liveness of a leader and of its standby: the kubelet is to start again whom that helps, and nobody else."""
 
 import asyncio
 
@@ -35,8 +35,8 @@ async def test_a_stuck_leader_fails_and_its_standby_does_not(
             assert await probe(each, "/healthz") == (200, "ok")
 
         monkeypatch.setattr(controller, "STUCK_SECONDS", -1.0)  # every pass takes too long
-        status, told = await probe(leader, "/healthz")
+        status, reported = await probe(leader, "/healthz")
         assert status == 500
-        assert "at one key" in told
+        assert "at one key" in reported
         assert await probe(standby, "/healthz") == (200, "ok")
         assert await probe(leader, "/readyz") == (200, "ok"), "it is not traffic that should go elsewhere"

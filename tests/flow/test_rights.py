@@ -101,7 +101,7 @@ async def test_the_whole_flow_takes_exactly_the_rights_of_the_chart(
         await stories.its_configmap_deleted_after_the_release(stage)
         await stories.restarted(stage)
         await stories.timed_out(stage)
-        await stories.a_strangers_configmap_has_its_name(stage)
+        await stories.an_unrelated_configmap_has_its_name(stage)
         await stories.an_earlier_lifes_configmap_has_its_name(stage)
         await stories.the_ca_is_lost(stage, own, f"{RELEASE}-ca")
         await stories.the_ca_bundle_is_wiped(stage)
@@ -136,10 +136,10 @@ async def test_a_certificate_from_elsewhere_takes_exactly_the_rights_of_its_mode
             environment(real_plane, gangs, tmp_path, controller=False, webhook=False, stream=False)
         )
         release = await stack.enter_async_context(installed(real_plane, own, tmp_path, *MODES[mode], *WITHOUT_GROUPS))
-        door = await stack.enter_async_context(release.program("webhook", *files))
+        webhook = await stack.enter_async_context(release.program("webhook", *files))
         if mode == "certManager":
             await stories.cert_manager_injects(stage, made.ca_bundle)
-        await door.until_ready(made.ca.decode())
+        await webhook.until_ready(made.ca.decode())
         await in_force(stage)
         if mode == "secret":
             await stories.the_ca_bundle_is_wiped(stage)

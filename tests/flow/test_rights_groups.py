@@ -20,7 +20,7 @@ pytestmark = [pytest.mark.real, pytest.mark.timeout(400)]
 
 UNGATE: Final = f"{RELEASE}-ungate"
 ON_CONFLICT: Final = frozenset(
-    # Asked for only where somebody else writes the same object in the same moment: what stands there now?
+    # Asked for only where another client writes the same object in the same moment: what stands there now?
     {Right(group, "podgroups", "get") for group in ("scheduling.x-k8s.io", "scheduling.sigs.k8s.io")}
     | {Right("incubator.scheduling.k8s.io", "podgroups", "get"), Right("", "pods", "get")}
 )

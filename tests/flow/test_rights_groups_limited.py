@@ -31,7 +31,7 @@ MEMBER: Json = {
     "finalizers": ["example.com/theirs", names.JOB_TRACKING_FINALIZER],
     "ownerReferences": [],
 }
-"""Of a Job, and of somebody else, by the time that it is made: owners that are not there would take it with them."""
+"""Of a Job, and of another client, by the time that it is made: owners that are not there would take it with them."""
 THEIR_UID, JOB_UID = "their-uid", "uid-of-its-job"
 """Stand for those owners."""
 STATUS = {"conditions": [{"type": "Ready", "status": "True"}]}
@@ -109,7 +109,7 @@ CHANGES: list[tuple[Json | None, Json, str | None]] = [
     (MEMBER, {"metadata": {"labels": {"more": "1"}}, "status": {"phase": "Pending"}}, "status"),
     (None, {"status": {"conditions": [{"type": names.DISRUPTION_TARGET, "status": "True"}]}}, "status"),
 ]
-"""The metadata of a pod, and what its account would do to it; of which subresource."""
+"""The metadata of a pod, and what its account would do to it; whose subresource."""
 
 
 class Owners:
@@ -152,10 +152,10 @@ async def test_members_are_opened_and_taken_back_and_no_more(
             await admin.create(PODS, pod(name, owners.member(meta)), theirs)
             with refused():
                 await controller.patch(PODS, name, theirs, body=change, patch=PatchType.STRATEGIC, subresource=sub)
-            # Somebody else may: the policies bind the controller alone.
+            # Another client may: the policies bind the controller alone.
             await admin.patch(PODS, name, theirs, body=change, patch=PatchType.STRATEGIC, subresource=sub, dry_run=True)
         await admin.create(PODS, pod("bare", {"labels": MEMBER["labels"]}), theirs)
-        for name in ("theirs-0", "bare"):  # of no group; of nobody who would make it anew
+        for name in ("theirs-0", "bare"):  # of no group; of nobody who would make it again
             with refused():
                 await controller.delete(PODS, name, theirs)
         for body in (
@@ -175,7 +175,7 @@ async def test_members_are_opened_and_taken_back_and_no_more(
 
 
 @pytest.mark.parametrize("way", manifests.API_GROUP)
-async def test_podgroups_are_told_what_was_decided_and_how_far_they_are(
+async def test_podgroups_show_what_was_decided_and_how_far_they_are(
     scheduled_plane: Real, release: Installed, places: tuple[str, str], way: Format
 ) -> None:
     _, theirs = places

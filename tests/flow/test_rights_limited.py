@@ -41,7 +41,7 @@ def pod(namespace: str, name: str, **labels: str) -> Json:
     return {"metadata": meta, "spec": {"containers": [container]}}
 
 
-async def test_a_configmap_is_put_right_made_anew_and_taken_away_under_the_policies(
+async def test_a_configmap_is_put_right_created_again_and_taken_away_under_the_policies(
     real_plane: Real, release: Installed, namespaces: tuple[str, str], tmp_path: Path
 ) -> None:
     async with AsyncExitStack() as stack:
@@ -57,7 +57,7 @@ async def test_a_configmap_is_put_right_made_anew_and_taken_away_under_the_polic
 
 
 async def loses_its_owner(stage: Environment, gang: str) -> None:
-    """Somebody's edit of a ConfigMap is put right."""
+    """A user's edit of a ConfigMap is put right."""
     name = names.config_map_name(gang)
     body = {"metadata": {"ownerReferences": None}}
     await stage.client.patch(CONFIGMAPS, name, stage.namespace, body=body, patch=PatchType.MERGE)
@@ -72,7 +72,7 @@ GATED = {names.GATED: names.GATED_VALUE}
 DENIED: list[tuple[dict[str, str], Json]] = [
     (GATED, {"spec": {"containers": [{"name": "main", "image": "evil"}]}}),
     (GATED, {"spec": {"activeDeadlineSeconds": 1}}),
-    (GATED, {"metadata": {"labels": {"app": "somebody-elses"}}}),
+    (GATED, {"metadata": {"labels": {"app": "a user-elses"}}}),
     (GATED, {"metadata": {"labels": {names.GATED: None}}}),
     (GATED, {"metadata": {"annotations": {"theirs": "2"}}}),
     (GATED, {"metadata": {"annotations": {"theirs": None}}}),
@@ -96,7 +96,7 @@ async def test_a_pod_s_verdict_and_nothing_else_of_it(
             await admin.create(PODS, pod(gangs, name, **labels))
             with refused():
                 await controller.patch(PODS, name, gangs, body=change, patch=PatchType.STRATEGIC)
-            # Somebody else may: the policies bind the controller alone.
+            # Another client may: the policies bind the controller alone.
             await admin.patch(PODS, name, gangs, body=change, patch=PatchType.STRATEGIC, dry_run=True)
             with refused():
                 await controller.delete(PODS, name, gangs)

@@ -34,7 +34,7 @@ ANY: list[Json] = [
     put("/spec/ttlSecondsAfterFinished", 0),
     put("/metadata/ownerReferences", [OWNER]),
     put("/metadata/finalizers", ["example.com/stay"]),
-    put("/metadata/labels", {"app": "somebody-elses"}),
+    put("/metadata/labels", {"app": "a user-elses"}),
     put("/metadata/annotations", {"theirs": "2"}),
 ]
 OF_JOBS: list[Json] = [
@@ -106,7 +106,7 @@ def condition(kind: str) -> Json:
     }
 
 
-async def test_a_jobset_is_told_of_its_gang_and_of_nothing_else(
+async def test_a_jobset_has_the_condition_of_its_gang_alone(
     real_plane: Real, namespaces: tuple[str, str], tmp_path: Path
 ) -> None:
     own, gangs = namespaces
@@ -132,7 +132,7 @@ CONVERTED = {
     "strategy": "Webhook",
     "webhook": {"conversionReviewVersions": ["v1"], "clientConfig": {"url": "https://outside.example/"}},
 }
-"""With it somebody sees and changes every JobSet of the cluster."""
+"""With it a user sees and changes every JobSet of the cluster."""
 PROPERTIES = "/spec/versions/0/schema/openAPIV3Schema/properties/spec/properties"
 
 

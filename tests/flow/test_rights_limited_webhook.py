@@ -60,7 +60,7 @@ async def test_caBundle_and_nothing_else(real_plane: Real, namespaces: tuple[str
             for body in WIDER.values():
                 with refused():
                     await webhook.patch(resource, name, body=body, patch=PatchType.JSON, dry_run=True)
-                # Nobody else is bound: an operator may, and whoever upgrades the chart.
+                # Nobody else is bound: an operator may, and a client that upgrades the chart.
                 await admin.patch(resource, name, body=body, patch=PatchType.JSON, dry_run=True)
             bundle = put("/webhooks/0/clientConfig/caBundle", "Cg==")
             stored = await webhook.patch(resource, name, body=[bundle], patch=PatchType.JSON, dry_run=True)

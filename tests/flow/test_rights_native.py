@@ -43,7 +43,7 @@ async def release(plane_with_native_groups: Real, tmp_path: Path) -> Installed:
     access = probed_last([one for one in found if one["kind"] in (*ACCESS, *POLICIES)])
     await plane.kubectl("apply", "-f", "-", stdin={"apiVersion": "v1", "kind": "List", "items": access})
     await in_force(plane, own, CONTROLLER)
-    return Installed(plane, own, found, tmp_path, door=0)
+    return Installed(plane, own, found, tmp_path, webhook_port=0)
 
 
 @pytest.fixture

@@ -22,17 +22,17 @@ ADMISSION = "admissionregistration.k8s.io"
 
 NOT_THEIRS = [
     # Secrets: none but the one of the CA, which only the webhook may read.
-    (WEBHOOK, Right("", "secrets", "get", "somebody-elses", OWN)),
+    (WEBHOOK, Right("", "secrets", "get", "a user-elses", OWN)),
     (WEBHOOK, Right("", "secrets", "list", "", OWN)),
-    (WEBHOOK, Right("", "secrets", "create", "somebody-elses", OWN)),
+    (WEBHOOK, Right("", "secrets", "create", "a user-elses", OWN)),
     (WEBHOOK, Right("", "secrets", "delete", f"{RELEASE}-ca", OWN)),
     (WEBHOOK, Right("", "secrets", "get", f"{RELEASE}-ca", "kube-system")),
     (CONTROLLER, Right("", "secrets", "get", f"{RELEASE}-ca", OWN)),
     (CONTROLLER, Right("", "secrets", "list", "", "kube-system")),
     # Webhook configurations: its own two, each of its kind, and those as they are.
-    (WEBHOOK, Right(ADMISSION, "mutatingwebhookconfigurations", "patch", "somebody-elses")),
+    (WEBHOOK, Right(ADMISSION, "mutatingwebhookconfigurations", "patch", "a user-elses")),
     (WEBHOOK, Right(ADMISSION, "mutatingwebhookconfigurations", "patch", VALIDATING)),
-    (WEBHOOK, Right(ADMISSION, "validatingwebhookconfigurations", "patch", "somebody-elses")),
+    (WEBHOOK, Right(ADMISSION, "validatingwebhookconfigurations", "patch", "a user-elses")),
     (WEBHOOK, Right(ADMISSION, "validatingwebhookconfigurations", "patch", MUTATING)),
     (WEBHOOK, Right(ADMISSION, "mutatingwebhookconfigurations", "list")),
     (WEBHOOK, Right(ADMISSION, "mutatingwebhookconfigurations", "create", "another")),
@@ -58,11 +58,11 @@ NOT_THEIRS = [
     # Whose a token is: only where the status page is on.
     (CONTROLLER, Right("authentication.k8s.io", "tokenreviews", "create")),
     (CONTROLLER, Right("authorization.k8s.io", "subjectaccessreviews", "create")),
-    (CONTROLLER, Right("apiextensions.k8s.io", "customresourcedefinitions", "create", "somebodys.example.com")),
+    (CONTROLLER, Right("apiextensions.k8s.io", "customresourcedefinitions", "create", "a_users.example.com")),
     *[(CONTROLLER, Right("apiextensions.k8s.io", "customresourcedefinitions", "delete", crd)) for crd in crds.GROUPS],
     *[(CONTROLLER, Right("apps", plural, "patch", "", "default")) for plural in ("statefulsets", "replicasets")],
     (CONTROLLER, Right("apiextensions.k8s.io", "customresourcedefinitions", "patch", "jobs.example.com")),
-    (CONTROLLER, Right("coordination.k8s.io", "leases", "update", "somebody-elses", OWN)),
+    (CONTROLLER, Right("coordination.k8s.io", "leases", "update", "a user-elses", OWN)),
     (CONTROLLER, Right("coordination.k8s.io", "leases", "create", "", "kube-node-lease")),
     # Ways to get more.
     *[
@@ -112,7 +112,7 @@ async def test_what_is_not_theirs_is_refused(
             if await rights.may(asking[account], right.within(OWN, own)):
                 wrongly.append(f"{account} may {right}")
         assert wrongly == []
-        # The question is understood: what they do have is told, too.
+        # The question is understood: what they do have is reported, too.
         assert await rights.may(asking[WEBHOOK], Right("", "secrets", "get", f"{RELEASE}-ca", own))
         assert await rights.may(asking[CONTROLLER], Right("", "pods", "patch", "any", "default"))
         if not values:
@@ -120,17 +120,17 @@ async def test_what_is_not_theirs_is_refused(
                 assert await rights.may(asking[account], right.within(OWN, own)), right
 
 
-async def test_a_secret_of_somebody_else_is_not_to_be_had(
+async def test_a_secret_of_another_client_is_not_to_be_had(
     real_plane: Real, namespaces: tuple[str, str], tmp_path: Path
 ) -> None:
     own, _ = namespaces
     async with AsyncExitStack() as stack:
         release = await stack.enter_async_context(installed(real_plane, own, tmp_path))
         admin = await stack.enter_async_context(real_plane.client())
-        await admin.create(SECRETS, {"metadata": {"name": "somebody-elses", "namespace": own}})
+        await admin.create(SECRETS, {"metadata": {"name": "a user-elses", "namespace": own}})
         for account in (CONTROLLER, WEBHOOK):
             client = await stack.enter_async_context(release.client(account))
             with pytest.raises(Forbidden):
-                await client.get(SECRETS, "somebody-elses", own)
+                await client.get(SECRETS, "a user-elses", own)
             with pytest.raises(Forbidden):
                 await client.list(SECRETS, own)

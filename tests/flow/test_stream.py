@@ -1,4 +1,4 @@
-"""The gate stream between real doors, keepers and played pods: arrival, verdict, fail-over, generations (A5, A6)."""
+"""The gate stream between webhook, controllers and played pods: arrival, verdict, fail-over, generations (A5, A6)."""
 
 import asyncio
 import re
@@ -173,7 +173,7 @@ async def test_only_the_gangs_own_token_life_and_name_are_served(make_stage: Mak
         assert await status_of(f"{base}/{token}/{uid}/0/x/p") == "400"
 
 
-async def test_a_stranger_with_a_wrong_token_learns_nothing_of_a_released_gang(stage: Environment) -> None:
+async def test_a_client_with_a_wrong_token_learns_nothing_of_a_released_gang(stage: Environment) -> None:
     await stage.apply(manifests.gang(GANG, jobs=1, pods=2))
     (pod, _) = await stage.until_running(2)
     rest = f"{pod['metadata']['labels'][names.JS_UID]}/0/0/{pod['metadata']['uid']}"
@@ -231,7 +231,9 @@ async def test_a_resumed_gang_waits_on_its_streams_for_its_own_release(make_stag
         assert (await stage.until_verdict(GANG)).generation.epoch == 1
 
 
-async def test_a_pod_of_an_older_life_or_attempt_is_told_nothing_by_a_younger_gangs_release(stage: Environment) -> None:
+async def test_a_pod_of_an_older_life_or_attempt_gets_nothing_from_a_younger_gangs_release(
+    stage: Environment,
+) -> None:
     await stage.apply(manifests.gang(GANG, jobs=1, pods=2))
     (pod, _) = await stage.until_running(2)
     uid = pod["metadata"]["labels"][names.JS_UID]
@@ -270,7 +272,7 @@ def _is_decision(body: bytes) -> bool:
 
 
 @pytest.mark.parametrize("outcome", list(VerdictKind))
-async def test_killed_after_the_decision_and_before_anybody_is_told_the_next_one_tells(
+async def test_killed_after_the_decision_and_before_it_is_delivered_the_next_one_delivers(
     make_stage: MakeEnvironment, monkeypatch: pytest.MonkeyPatch, outcome: VerdictKind
 ) -> None:
     async with make_stage(controller=False, behaviour=SILENT) as stage:

@@ -54,13 +54,13 @@ async def test_every_barrier_exits_124_and_names_the_missing_pod(stage: Environm
     for end in seen.values():
         assert end["exitCode"] == names.EXIT_TIMED_OUT
         assert end["message"].startswith("timed out after 2s: 3/4 pods started; missing: 1 pod: BarrierImagePull")
-    told = await stage.until_condition(GANG, names.REASON_TIMED_OUT)
-    assert told["status"] == "False"
-    assert "workers-1/1" in told["message"]
+    reported = await stage.until_condition(GANG, names.REASON_TIMED_OUT)
+    assert reported["status"] == "False"
+    assert "workers-1/1" in reported["message"]
     assert [reason for reason, _ in await stage.events(GANG)] == [names.REASON_TIMED_OUT]
 
 
-async def test_jobsets_failure_policy_restarts_the_gang_which_then_waits_anew(stage: Environment) -> None:
+async def test_jobsets_failure_policy_restarts_the_gang_which_then_waits_again(stage: Environment) -> None:
     stuck = stage.actors.kubelets.inject_fault(STUCK)
     await stage.apply(gang(failurePolicy={"maxRestarts": 1}))
     verdict = await stage.until_verdict(GANG, lambda verdict: verdict.kind is VerdictKind.TIMEOUT)
@@ -76,14 +76,14 @@ async def test_without_restarts_the_jobset_fails(stage: Environment) -> None:
     failed = await stage.until_jobset(GANG, lambda jobset: jobset.get("status", {}).get("terminalState") == "Failed")
     assert any(one["type"] == names.CONDITION and one["reason"] == names.REASON_TIMED_OUT
                for one in failed["status"]["conditions"])  # fmt: skip
-    assert await told(stage) == (GangState.TIMED_OUT, 3, 4)
+    assert await reported(stage) == (GangState.TIMED_OUT, 3, 4)
 
 
-async def told(stage: Environment) -> tuple[str, int | None, int]:
-    """What people are told, long after the pods have gone."""
-    sight = await jobsets.fetch_jobset(stage.client, stage.namespace, GANG, Permissions())
-    assert sight.seen is not None
-    it = explain_gang(sight.seen, time.time(), policy=sight.policy)
+async def reported(stage: Environment) -> tuple[str, int | None, int]:
+    """What is reported long after the pods have gone."""
+    fetched = await jobsets.fetch_jobset(stage.client, stage.namespace, GANG, Permissions())
+    assert fetched.seen is not None
+    it = explain_gang(fetched.seen, time.time(), policy=fetched.policy)
     return it.state, it.started, it.expected
 
 
@@ -92,7 +92,7 @@ async def test_a_jobset_that_timed_out_at_its_last_restart_has_timed_out(stage: 
     await stage.apply(gang(failurePolicy={"maxRestarts": 1}))
     failed = await stage.until_jobset(GANG, lambda jobset: jobset.get("status", {}).get("terminalState") == "Failed")
     assert failed["status"]["restarts"] == 1
-    assert await told(stage) == (GangState.TIMED_OUT, 3, 4)
+    assert await reported(stage) == (GangState.TIMED_OUT, 3, 4)
 
 
 async def test_under_restart_policy_on_failure_the_verdict_stands_until_the_job_gives_up(stage: Environment) -> None:
@@ -107,9 +107,9 @@ async def test_on_timeout_release_opens_the_gate_with_whom_there_is(stage: Envir
     stage.actors.kubelets.inject_fault(STUCK)
     await stage.apply(gang(annotations={names.ON_TIMEOUT: names.ON_TIMEOUT_RELEASE}))
     await stage.until_running(3)
-    told = await stage.until_condition(GANG, names.REASON_TIMED_OUT)
-    assert told["status"] == "True"
-    assert "workers-1/1" in told["message"]
+    reported = await stage.until_condition(GANG, names.REASON_TIMED_OUT)
+    assert reported["status"] == "True"
+    assert "workers-1/1" in reported["message"]
 
 
 async def test_the_bypass_opens_the_gate_at_any_time(make_stage: MakeEnvironment) -> None:
@@ -119,7 +119,7 @@ async def test_the_bypass_opens_the_gate_at_any_time(make_stage: MakeEnvironment
         await stage.merge(GANG, {"metadata": {"annotations": {names.BYPASS: "true"}}})
         await stage.until_running(3)
         await stage.until_condition(GANG, names.REASON_BYPASSED)
-        # Whoever comes later passes at once.
+        # a client that comes later passes at once.
         await stage.actors.kubelets.add_node(FakeNode(f"{stage.namespace}-late", pods=10))
         await stage.until_running(4)
 

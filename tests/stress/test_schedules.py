@@ -136,17 +136,17 @@ REMEMBERED = {
             Step("everything_calms_down"),
             Step("suspend_and_resume_at_once"),
             Step("time_passes", 1),
-            Step("a_job_is_made_anew"),
+            Step("a_job_is_created_again"),
             Step("everything_calms_down"),
         ),
     ),
-    "a pod is lost while it is looked whether a stranger's ConfigMap has gone": Schedule(
+    "a pod is lost while it is looked whether an unrelated ConfigMap has gone": Schedule(
         shape=GangShape(width=1, timeout=60),
         replicas=2,
         fate=RunEnding(all_start=False, by_gate=False),
         steps=(
             Step("a_controller_hears_and_works", 3, 10),
-            Step("somebody_destroys_the_gate", 4, 10),
+            Step("a_user_destroys_the_gate", 4, 10),
             Step("everything_calms_down", 1, 8),
             Step("pods_start", 3, 8),
             Step("a_controller_hears_and_works", 3, 0),
@@ -177,8 +177,8 @@ REMEMBERED = {
         fate=RunEnding(all_start=False),
         steps=(
             Step("a_controller_hears_and_works", 0, 1),
-            Step("somebody_destroys_the_gate"),
-            Step("a_list_is_made_anew", 0, 3),
+            Step("a_user_destroys_the_gate"),
+            Step("a_list_is_created_again", 0, 3),
         ),
     ),
 }

@@ -1,7 +1,7 @@
 """A small world in which the controllers' own code runs, one API call at a time, while a schedule works against it.
 
-api.py       the API server's memory: objects, versions, who is told of what
-client.py    the client that controllers use, with a door before each call
+api.py       the API server's memory: objects, versions, watchers
+client.py    the client that controllers use, which asks before each call
 cluster.py   what JobSet, Job controller, kubelets and people do to a gang; the truth
 objects.py   how the cluster's objects look, and how to read them without the project's help
 replica.py   one controller process with its own late and disturbed views

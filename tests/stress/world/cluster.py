@@ -73,11 +73,11 @@ class Cluster:
         self.published: dict[str, int] = {}
         """Every verdict that ever stood in a ConfigMap of the gang's name, and since which version."""
         self.forged: set[str] = set()
-        """Verdicts that somebody else wrote there. No kubelet is quick enough to show one to a barrier."""
+        """Verdicts that another client wrote there. No kubelet is quick enough to show one to a barrier."""
         self.passages: list[PassedBarrier] = []
         self._untold: dict[str, str] = {}
         self._unreported: dict[str, str] = {}
-        """Barriers that run and of which the kubelet has said nothing yet: since when, as it will say."""
+        """Barriers that run and whose the kubelet has said nothing yet: since when, as it will say."""
         self._pods = 0
         api.watchers.append(self._note_gate)
 
@@ -174,7 +174,7 @@ class Cluster:
                 self.api.change(JOBS, name, lambda job, body=body: align(job, body))  # type: ignore[misc]
 
     def replace_job(self, name: str) -> None:
-        """One Job fails and is made anew in the same attempt; the JobSet controller does the second half."""
+        """One Job fails and is created again in the same attempt; the JobSet controller does the second half."""
         self.api.remove(JOBS, name)
 
     # --- The Job controller ----------------------------------------------------------------------------------------

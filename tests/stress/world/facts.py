@@ -56,7 +56,7 @@ def parse_verdict(text: str) -> RawVerdict | None:
 
 
 def clock(text: str) -> tuple[RawGeneration, str] | None:
-    """Of which generation a clock is, and what it shows; None if it is none."""
+    """Whose generation a clock is, and what it shows; None if it is none."""
     words = text.split(" ")
     if len(words) != 4 or not (words[1] + words[2]).isdigit():
         return None
@@ -128,7 +128,7 @@ def maker(stored: Json) -> str:
 
 
 def generation_of(pod: Json) -> RawGeneration:
-    """Of which generation a pod is."""
+    """Whose generation a pod is."""
     labels, notes = _labels(pod), pod["metadata"].get("annotations") or {}
     return RawGeneration(labels[UID], int(labels[ATTEMPT]), int(notes.get(EPOCH) or 0))
 
@@ -139,7 +139,7 @@ def condition(jobset: Json) -> Json | None:
 
 
 def _empty(job: Json, spec: Json, pods: Iterable[Json], announced: Collection[str]) -> Iterator[str]:
-    """Slots of one Job of which none has finished and none has a started pod."""
+    """Slots of one Job whose none has finished and none has a started pod."""
     attempt = _labels(job)[ATTEMPT]
     own = [pod for pod in pods if maker(pod) == job["metadata"]["uid"] and _labels(pod)[ATTEMPT] == attempt]
     ready = [pod for pod in own if started(pod, announced)]

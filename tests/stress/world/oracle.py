@@ -4,12 +4,12 @@ Its reading of the contract is `facts.py`; it knows nothing of the product's rul
 have seen. What a controller may know is what the world has delivered to it.
 
 * No release below the full count (A4, A6): when a release is sent, every slot is filled by what that controller was
-  told; by what is true, every pod that it counted was there a short while ago.
+  reported; by what is true, every pod that it counted was there a short while ago.
 * No timeout before its time (A7), and none sent for a gang that the controller knows to be complete.
 * No double verdict (A6): of one generation, one kind.
 * No stale release (A5): no barrier obeys what was decided before its generation began, or what no ConfigMap held.
 * Nothing for a JobSet that is gone (A10): no ConfigMap made for it, and no condition of one on another.
-* Clocks never move (A7), unless somebody else has moved them.
+* Clocks never move (A7), unless another client has moved them.
 * No gang is forgotten (A6, A7): once nothing disturbs it any more, a complete gang is released, one whose time is up
   has failed, and no barrier of a decided generation waits.
 """
@@ -52,13 +52,13 @@ class Oracle:
         self._api, self._cluster, self._now = api, cluster, now
         self.wrongs: list[OracleDisagrees] = []
         self.skewed = False
-        """Somebody has set a clock."""
+        """A user has set a clock."""
         self._kinds: dict[RawGeneration, str] = {}
         self._held: dict[str, int] = {}
         """Every verdict that a controller put into the ConfigMap, by its text, and since which version."""
         self._clocks: dict[RawGeneration, str] = {}
         self._moved: set[RawGeneration] = set()
-        """Of these somebody else has set the clock: it need not be what pods bear out, but it must be able to be."""
+        """Of these another client has set the clock: it need not be what pods bear out, but it must be able to be."""
         self._made: dict[str, float] = {}
         """UIDs of JobSets, and since when they are there."""
         self._gone: dict[str, float] = {}
@@ -83,7 +83,7 @@ class Oracle:
             self._lost.setdefault(uid, self._now())
 
     def edited(self) -> None:
-        """Somebody else has deleted or changed the ConfigMap: what it held may be decided, or measured, anew."""
+        """Another client has deleted or changed the ConfigMap: what it held may be decided, or measured, again."""
         stored = self._api.get(CONFIGMAPS, GATE)
         data = (stored or {}).get("data") or {}
         clock = facts.clock(data.get("waiting-since", ""))
@@ -94,7 +94,7 @@ class Oracle:
             self._kinds.pop(said.its, None)
 
     def clock_edited(self) -> None:
-        """Somebody else has set the clock in the ConfigMap."""
+        """Another client has set the clock in the ConfigMap."""
         clock = facts.clock(((self._api.get(CONFIGMAPS, GATE) or {}).get("data") or {}).get("waiting-since", ""))
         if clock is not None:
             self._clocks.pop(clock[0], None)
@@ -132,7 +132,7 @@ class Oracle:
     # --- Judgements --------------------------------------------------------------------------------------------------
 
     def _full(self, replica: Replica, said: RawVerdict) -> None:
-        """As far as this controller was told at this moment, or has just looked it up."""
+        """As far as the watches showed this controller at this moment, or has just looked it up."""
         known = replica.known
         announced = set(+replica.held)
         views = self._views(replica)
@@ -207,7 +207,7 @@ class Oracle:
         if not any(
             one.its.uid == uid and one.kind == kind for one in map(facts.parse_verdict, self._held) if one is not None
         ):
-            self._wrong(f"JobSet {uid} is told what was not decided on it: {it}")
+            self._wrong(f"JobSet {uid} has a condition that was not decided on it: {it}")
 
     def check_barriers(self) -> None:
         """What they obeyed."""
@@ -241,7 +241,7 @@ class Oracle:
     # --- Details -----------------------------------------------------------------------------------------------------
 
     def _views(self, replica: Replica) -> list[tuple[list[Json], list[Json]]]:
-        """Jobs and pods as it was told of them, and as it has just looked them up."""
+        """Jobs and pods as the watches showed them, and as the controller has just read them."""
         views = [(replica.known.all(JOBS), replica.known.all(PODS))]
         if replica.looked is not None and replica.looked.at >= self._now() - AT_ONCE:
             views.append((replica.looked.jobs, replica.looked.pods))
@@ -252,7 +252,7 @@ class Oracle:
         return any(facts.parse_verdict(one) == said for one in self._held)
 
     def _ahead(self) -> float:
-        """Seconds by which somebody's clock may be wrong."""
+        """Seconds by which a user's clock may be wrong."""
         return 90.0 if self.skewed else 1.0
 
     def _age(self, replica: Replica) -> str:

@@ -3,13 +3,13 @@
 What can be promised by a controller whose views are late:
 
 * No early release. A release for AllPodsStarted is written only if in the view that it was decided on every slot had
-  finished or had a started pod of that life and attempt, and each of those pods had really started. Of which no status
-  told that, held a request open on the gate stream at that moment. The verdict names no higher epoch than those pods
-  carry, so a pod that was not part of the count and came after a suspension never passes on it.
+  finished or had a started pod of that UID and attempt, and each of those pods had really started; a pod whose status
+  did not show that held a request open on the gate stream. The verdict names no higher epoch than those pods carry, so
+  a pod that was not counted and came after a suspension never passes on it.
 * No stale release. A barrier never obeys a verdict that was written before its own generation began.
-* No double verdict. For one generation all verdicts ever written are of one kind. Only when somebody destroys the
+* No double verdict. For one generation all verdicts ever written are of one kind. Only when a user destroys the
   verdict before any trace of it has reached the controller (its condition, a pod's annotation, a barrier that passed)
-  may it be taken anew: then nobody can know of it. The condition it asks the API for, before it decides without a gate.
+  may it be taken again. It reads the condition from the API before it decides without a ConfigMap.
 * The clock of a generation, once written, never moves, and a write never takes back a verdict.
 * No timeout before its time, by the true clock as long as nobody has set a clock; and none without a closer look.
 """
@@ -52,12 +52,12 @@ class Referee:
         self.verdicts: list[Verdict] = []
         """Every verdict that was written, in order, without repetitions."""
         self.lost: set[Generation] = set()
-        """Generations whose verdict somebody destroyed."""
+        """Generations whose verdict a user destroyed."""
         self.clocks: dict[Generation, WaitingSince] = {}
         self.edited_clocks: set[Generation] = set()
         """Of these a clock may be put right, or be believed where it can be so."""
         self.clocks_set = False
-        """Somebody has set a clock: times are no longer to be trusted."""
+        """A user has set a clock: times are no longer to be trusted."""
         self._passages = 0
 
     # --- Writes ----------------------------------------------------------------------------------------------------
@@ -80,11 +80,11 @@ class Referee:
     def gate_removed(self, old: Json) -> None:
         """A controller removed one: only what an earlier life left behind."""
         gate, jobset = _gate(old), self._api.get(JOBSETS, JOBSET)
-        _must(gate is not None, f"a stranger's ConfigMap was removed: {old}")
+        _must(gate is not None, f"an unrelated ConfigMap was removed: {old}")
         _must(jobset is None or jobset["metadata"]["uid"] != gate.jobset_uid, f"{gate} was removed while it was in use")
 
     def gate_destroyed(self, old: Json) -> None:
-        """Somebody deletes or garbles the gate."""
+        """A user deletes or garbles the gate."""
         gate = _gate(old)
         if gate is not None and gate.verdict is not None:
             self.lost.add(gate.verdict.generation)
@@ -92,14 +92,14 @@ class Referee:
             self.clocks.pop(gate.waiting_since.generation, None)
 
     def clock_edited(self, old: Json) -> None:
-        """Somebody sets its clock to another time."""
+        """A user sets its clock to another time."""
         gate = _gate(old)
         if gate is not None and gate.waiting_since is not None:
             self.clocks.pop(gate.waiting_since.generation, None)
             self.edited_clocks.add(gate.waiting_since.generation)
 
     def _genuine(self, old: Json | None) -> Json | None:
-        """Without what somebody else has written into it."""
+        """Without what another client has written into it."""
         forged = old is not None and (old.get("data") or {}).get(names.KEY_VERDICT) in self._cluster.forged
         return {**old, "data": {}} if old is not None and forged else old
 
@@ -184,8 +184,8 @@ class Referee:
         _must(counted is not None, f"early: {verdict} on {seen}")
         for pod in counted or ():
             _must(pod.uid in self._cluster.ran, f"early: {pod.name} never started")
-            told = _status_says_so(pod) or pod.uid in replica.view.held
-            _must(told, f"early: nobody said that {pod.name} had started")
+            reported = _status_says_so(pod) or pod.uid in replica.view.held
+            _must(reported, f"early: no status says that {pod.name} had started")
             _must(pod.epoch <= its.epoch, f"{verdict} does not bind {pod.name}")
         epochs = {pod.epoch for pod in counted or ()}
         _must(not epochs or its.epoch == max(epochs), f"{verdict} reaches beyond the pods it counted: {epochs}")
@@ -219,7 +219,7 @@ class Referee:
         """No barrier obeyed what does not bind it."""
         for passage in self._cluster.passages[self._passages :]:
             since = self._cluster.published.get(passage.text)
-            _must(since is not None, f"{passage.pod} was told what never stood in a gate: {passage.text}")
+            _must(since is not None, f"{passage.pod} obeyed what no ConfigMap held: {passage.text}")
             began = self._cluster.began.get(passage.life)
             _must(began is not None and (since or 0) > began, f"stale: {passage}")
         self._passages = len(self._cluster.passages)
@@ -228,7 +228,7 @@ class Referee:
         """News travels only after the decision (A6)."""
         for pod in self._api.all(PODS):
             text = (pod["metadata"].get("annotations") or {}).get(names.VERDICT)
-            _must(not text or text in self._cluster.published, f"told before it was decided: {text}")
+            _must(not text or text in self._cluster.published, f"reported before it was decided: {text}")
 
     def check_condition(self) -> None:
         """The condition tells of no verdict that was not taken."""
@@ -246,7 +246,7 @@ class Referee:
 
 
 def _counted(seen: GangSnapshot) -> list[PodSeen] | None:
-    """The pods that fill the gang's slots, None if one is empty. A4 anew, as simply as possible."""
+    """The pods that fill the gang's slots, None if one is empty. A4 again, as simply as possible."""
     if seen.jobset.suspended:
         return None
     counted: list[PodSeen] = []
@@ -302,9 +302,9 @@ def _mine(seen: GangSnapshot, pod: PodSeen) -> bool:
 def _traces(seen: GangSnapshot, verdict: Verdict) -> bool:
     """Whether a view shows that this verdict was taken."""
     text = verdict_codec.render(verdict)
-    told = seen.jobset.condition
+    reported = seen.jobset.condition
     its = verdict.generation
-    if told is not None and told.message.endswith(f"(uid {its.uid}, attempt {its.attempt}, epoch {its.epoch})"):
+    if reported is not None and reported.message.endswith(f"(uid {its.uid}, attempt {its.attempt}, epoch {its.epoch})"):
         return True
     for pod in seen.pods:
         passed = (

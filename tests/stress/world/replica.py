@@ -51,7 +51,7 @@ SILENCE = 70.0
 
 @dataclass(slots=True)
 class PendingCall:
-    """A call that stands at the door."""
+    """A call that waits for its answer."""
 
     call: Call
     answer: asyncio.Future[Answer]
@@ -67,7 +67,7 @@ class _List:
 
 
 class KnownObjects:
-    """Objects as this controller was last told of them, raw."""
+    """Objects as this controller's watches last showed them, raw."""
 
     def __init__(self) -> None:
         self._objects: dict[Resource, dict[str, Json]] = {kind: {} for kind in WATCHED}
@@ -117,11 +117,11 @@ class _RecordingCache(GangCache):
         self,
         view: View,
         queue: WorkQueue[GangKey],
-        told: DeliveryLog,
+        reported: DeliveryLog,
         true_now: Callable[[], float],
         held: Counter[str],
     ) -> None:
-        super().__init__(queue.add, queue.add_after, told)
+        super().__init__(queue.add, queue.add_after, reported)
         self._view, self._true_now, self._held = view, true_now, held
 
     def snapshot(self, key: GangKey) -> GangSnapshot | None:
@@ -159,25 +159,25 @@ class _RecordingLiveReader(LiveReader):
 
 
 class Replica:
-    """Runs after `boot`. Its calls wait at the door until `answer`."""
+    """Runs after `boot`. Its calls wait until `answer`."""
 
     def __init__(self, name: str, api: Api, loop: InstantLoop, now: Callable[[], float]) -> None:
         self.name, self.api, self._loop, self._true_now = name, api, loop, now
         self.clock_ahead = 0.0
-        self.memory = MemoryClient(api, self._door)
-        self.door: list[PendingCall] = []
+        self.memory = MemoryClient(api, self._answer_call)
+        self.pending_calls: list[PendingCall] = []
         self.inbox: dict[Resource, deque[tuple[str, Json]]] = {kind: deque() for kind in WATCHED}
         self._lists: dict[Resource, _List] = {}
         """Lists that are under way; meanwhile there is no watch of that kind."""
         self.torn: set[Resource] = set()
-        """Kinds of which something was lost: only a list can put that right."""
+        """Kinds whose something was lost: only a list can put that right."""
         self.view = View()
         self.known = KnownObjects()
         self.looked: LiveRead | None = None
         self._jobs_looked_up: list[Json] = []
         self.memory.read = self._read
         self.sent: Callable[[Call], None] = lambda _: None
-        """Told of each request when it is sent."""
+        """Called for each request when it is sent."""
         self.silent: dict[Resource, float] = {}
         """Watches that are half open: nothing comes, and nobody has noticed; since when."""
         self._heard = dict.fromkeys(WATCHED, 0.0)
@@ -202,13 +202,13 @@ class Replica:
         self._loop.do(self._boot)
 
     def kill(self) -> None:
-        """SIGKILL: nothing of it runs any more; calls at the door were never sent."""
+        """SIGKILL: nothing of it runs any more; pending calls were never sent."""
         if self._task is None:
             return
         self._task.cancel()
         self._task = None
         self._loop.settle()
-        self.door.clear()
+        self.pending_calls.clear()
         self._lists.clear()
 
     def _boot(self) -> None:
@@ -217,8 +217,8 @@ class Replica:
         self.known, self.looked = KnownObjects(), None
         self.silent.clear()
         self.held = Counter()
-        told = DeliveryLog()
-        self.index = _RecordingCache(self.view, self.queue, told, self._true_now, self.held)
+        reported = DeliveryLog()
+        self.index = _RecordingCache(self.view, self.queue, reported, self._true_now, self.held)
         self._handlers: dict[Resource, Callable[[Any], None]] = {
             JOBSETS: self.index.on_jobset,
             JOBS: self.index.on_job,
@@ -227,20 +227,20 @@ class Replica:
         }
         self._stores: dict[Resource, Store[Any]] = {kind: Store() for kind in WATCHED}
         witness = MutationCache(self._stores[CONFIGMAPS], decode.config_map)
-        self.book = WaiterRegistry(self.index, self.now, told)
-        self.patches = VerdictPatcher(self.memory.client, concurrency=2, delivered=told)
+        self.book = WaiterRegistry(self.index, self.now, reported)
+        self.patches = VerdictPatcher(self.memory.client, concurrency=2, delivered=reported)
         self.words: WorkQueue[GangKey] = WorkQueue(rng=random.Random(0))  # noqa: S311 - jitter
         jobsets = self._stores[JOBSETS]
         statuses = ConditionWriter(
             self.memory.without_retries(), self.now, version=lambda key: jobsets.version_of((key.namespace, key.name))
         )
-        self.heralds = GangStatusWriter(statuses, self.words)
+        self.writer = GangStatusWriter(statuses, self.words)
         reconciler = GangReconciler(
             cache=self.index,
             verdict_store=VerdictStore(self.memory.without_retries(), self.index, witness),
             waiters=self.book,
             patcher=self.patches,
-            status=self.heralds,
+            status=self.writer,
             live_reader=_RecordingLiveReader(
                 self.view, self.memory.client, lambda: self._true_now() - self._heard[PODS]
             ),
@@ -256,7 +256,7 @@ class Replica:
         async with asyncio.TaskGroup() as tasks:
             tasks.create_task(self.patches.run())
             tasks.create_task(Controller("gang", self.queue, reconcile, METRICS, workers=2).run())
-            tasks.create_task(Controller("status", self.words, self.heralds.reconcile, METRICS, workers=2).run())
+            tasks.create_task(Controller("status", self.words, self.writer.reconcile, METRICS, workers=2).run())
 
     def _noting_bugs(
         self, reconcile: Callable[[GangKey], Awaitable[float | None]]
@@ -289,7 +289,7 @@ class Replica:
             self.silent.setdefault(kind, self._true_now())
 
     def notice_silence(self, after: float = SILENCE) -> None:
-        """The informer gives up watches that were silent for so long, and lists anew (faults.md 2)."""
+        """The informer gives up watches that were silent for so long, and lists again (faults.md 2)."""
         for kind, since in list(self.silent.items()):
             if self._true_now() - since >= after:
                 del self.silent[kind]
@@ -300,7 +300,7 @@ class Replica:
         return kind in self._lists
 
     def begin_list(self, kind: Resource) -> None:
-        """The informer lists this kind anew: the API has made its answer, and it is on its way."""
+        """The informer lists this kind again: the API has made its answer, and it is on its way."""
         if self.alive:
             self._begin_list(kind)
 
@@ -350,16 +350,16 @@ class Replica:
     # --- What it asks ----------------------------------------------------------------------------------------------
 
     def answer(self, number: int = 0, answer: Answer = Answer.DONE) -> None:
-        """One call at the door goes through, or not."""
-        if self.door:
-            waiting = self.door.pop(number % len(self.door))
+        """One pending call goes through, or not."""
+        if self.pending_calls:
+            waiting = self.pending_calls.pop(number % len(self.pending_calls))
             waiting.answer.set_result(answer)
             self._loop.settle()
 
-    async def _door(self, call: Call) -> Answer:
+    async def _answer_call(self, call: Call) -> Answer:
         self.sent(call)
         waiting = PendingCall(call, asyncio.get_running_loop().create_future())
-        self.door.append(waiting)
+        self.pending_calls.append(waiting)
         return await waiting.answer
 
     def _read(self, kind: Resource, found: list[Json]) -> None:

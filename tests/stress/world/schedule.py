@@ -43,7 +43,7 @@ NEW_GENERATIONS = (
     "suspend_or_resume",
     "suspend_and_resume_at_once",
     "restart",
-    "the_jobset_is_made_anew",
+    "the_jobset_is_created_again",
 )
 """What ends a generation, or begins one."""
 
@@ -52,18 +52,18 @@ TROUBLES = (
     "terminating_pods_end",
     "a_barrier_runs_again",
     "a_stream_is_dead",
-    "a_job_is_made_anew",
-    "somebody_bypasses_the_gate",
+    "a_job_is_created_again",
+    "a_user_bypasses_the_gate",
     "the_gang_is_resized",
     "the_jobset_finishes",
-    "somebody_destroys_the_gate",
+    "a_user_destroys_the_gate",
     "a_call_fails",
     "a_call_is_throttled",
     "a_watch_falls_silent",
     "a_job_completes_as_it_is_suspended",
-    "somebody_edits_the_clock",
+    "a_user_edits_the_clock",
     "an_event_is_disturbed",
-    "a_list_is_made_anew",
+    "a_list_is_created_again",
     "a_controller_is_killed",
     "a_clock_is_set",
     "a_node_has_another_clock",
@@ -95,7 +95,7 @@ MOTIFS: tuple[tuple[tuple[str, int | None, int | None], ...], ...] = (
         ("a_controller_hears_and_works", None, 0),
         ("time_passes", 2, None),
     ),
-    # The same, and time is up for a gang of which the last pod starts meanwhile.
+    # The same, and time is up for a gang whose the last pod starts meanwhile.
     (
         ("everything_calms_down", 1, None),
         ("pods_start", 0, None),
@@ -108,30 +108,30 @@ MOTIFS: tuple[tuple[tuple[str, int | None, int | None], ...], ...] = (
         ("a_controller_hears_and_works", None, 0),
         ("time_passes", 2, None),
     ),
-    # It is deleted, and made anew under its name, while what was decided is being said.
+    # It is deleted, and created again under its name, while what was decided is being said.
     (
         ("everything_calms_down", 1, None),
         ("pods_start", 3, None),
         ("a_controller_hears_and_works", None, None),
         ("time_passes", None, None),
         ("a_controller_hears_and_works", None, None),
-        ("the_jobset_is_made_anew", None, None),
+        ("the_jobset_is_created_again", None, None),
         ("a_call_goes_through", None, None),
         ("a_call_goes_through", None, None),
     ),
-    # One kind of object is told of no more, and the others are.
+    # One kind of object is shown no more, and the others are.
     (
         ("everything_calms_down", 1, None),
         ("a_watch_falls_silent", None, None),
         ("something_happens_to_a_pod", None, None),
-        ("the_jobset_is_made_anew", None, None),
+        ("the_jobset_is_created_again", None, None),
         ("the_cluster_acts", 0, 0),
         ("time_passes", 2, None),
         ("a_controller_hears_and_works", None, None),
         ("the_cluster_acts", 0, 0),
         ("a_controller_hears_and_works", None, None),
     ),
-    # The same, and a pod that is told of no more leaves before the last one comes.
+    # The same, and a pod that is shown no more leaves before the last one comes.
     (
         ("everything_calms_down", 1, None),
         ("pods_start", 0, None),
@@ -378,12 +378,12 @@ class Run:
         if self.cluster.going_on:
             self.cluster.restart()
 
-    def a_job_is_made_anew(self, one: int, other: int) -> None:
+    def a_job_is_created_again(self, one: int, other: int) -> None:
         jobs = self.world.api.all(JOBS)
         if jobs:
             self.cluster.replace_job(jobs[one % len(jobs)]["metadata"]["name"])
 
-    def somebody_bypasses_the_gate(self, one: int, other: int) -> None:
+    def a_user_bypasses_the_gate(self, one: int, other: int) -> None:
         if self.cluster.going_on and one > 8:
             self.cluster.bypass()
 
@@ -400,7 +400,7 @@ class Run:
                 self.cluster.finish_main(pod)
         self.cluster.sync_jobs()
 
-    def somebody_edits_the_clock(self, one: int, other: int) -> None:
+    def a_user_edits_the_clock(self, one: int, other: int) -> None:
         """To a time that cannot be, or to one that can."""
         self.world.edit_clock((-3000.0, -20.0, 20.0, 3000.0)[one % 4])
 
@@ -408,7 +408,7 @@ class Run:
         if self.cluster.going_on:
             self.cluster.resize(1 + one % 3)
 
-    def the_jobset_is_made_anew(self, one: int, other: int) -> None:
+    def the_jobset_is_created_again(self, one: int, other: int) -> None:
         if self.cluster.jobset is not None:
             self.cluster.delete()
         if one < MOST:
@@ -418,7 +418,7 @@ class Run:
         if self.cluster.going_on and one == MOST:
             self.cluster.finish()
 
-    def somebody_destroys_the_gate(self, one: int, other: int) -> None:
+    def a_user_destroys_the_gate(self, one: int, other: int) -> None:
         self.world.destroy_gate(
             ("delete", "garble", "empty", "disown", "unlabel", "forge an attempt", "forge an epoch")[one % 7]
         )
@@ -434,7 +434,7 @@ class Run:
     def the_decision_is_throttled(self, one: int, other: int) -> None:
         """The write of a ConfigMap, whatever else waits for its answer."""
         for replica in self.world.replicas:
-            for number, waiting in enumerate(replica.door):
+            for number, waiting in enumerate(replica.pending_calls):
                 if waiting.call.kind == CONFIGMAPS and waiting.call.verb in ("create", "update"):
                     replica.answer(number, Answer.THROTTLED)
                     break
@@ -453,7 +453,7 @@ class Run:
         elif inbox:
             inbox.rotate(1)
 
-    def a_list_is_made_anew(self, one: int, other: int) -> None:
+    def a_list_is_created_again(self, one: int, other: int) -> None:
         """Other things may happen until it arrives: it ends when news is awaited, or the next one begins."""
         replica, kind = self.replica(one), WATCHED[other % 4]
         if replica.listing(kind):

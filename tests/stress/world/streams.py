@@ -26,7 +26,7 @@ class FakeConnection:
     book: WaiterRegistry
     """Of the process that holds it; another process of the same replica knows nothing of it."""
     swallows: bool = False
-    """What is said does not arrive, and nobody notices."""
+    """What is reported does not arrive, and nobody notices."""
     request: StreamRequest | None = None
     holds: bool = False
     """It was not answered when it came."""

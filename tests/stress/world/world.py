@@ -95,7 +95,7 @@ class World:
     # --- Trouble ---------------------------------------------------------------------------------------------------
 
     def set_clock(self, replica: Replica, ahead: float) -> None:
-        """Somebody sets a controller's clock to so many seconds before or after the true time."""
+        """A user sets a controller's clock to so many seconds before or after the true time."""
         assert abs(ahead) <= FALSE_CLOCK
         replica.clock_ahead = ahead
         self.clocks_differ()
@@ -105,7 +105,7 @@ class World:
         self.referee.clocks_set = self.oracle.skewed = True
 
     def destroy_gate(self, how: str) -> None:
-        """Somebody deletes or edits the ConfigMap."""
+        """A user deletes or edits the ConfigMap."""
         stored = self.api.get(CONFIGMAPS, GATE)
         if stored is None:
             return
@@ -133,7 +133,7 @@ class World:
         self.api.change(CONFIGMAPS, GATE, edit)
 
     def edit_clock(self, by: float) -> None:
-        """Somebody sets the clock in the ConfigMap to so many seconds from what it shows."""
+        """A user sets the clock in the ConfigMap to so many seconds from what it shows."""
         stored = self.api.get(CONFIGMAPS, GATE)
         shown = verdict_codec.parse_clock(((stored or {}).get("data") or {}).get(names.KEY_WAITING_SINCE, ""))
         if stored is None or shown is None:
@@ -196,7 +196,7 @@ class World:
                         continue
                     busy = busy or bool((replica.inbox[kind] or replica.listing(kind)) and replica.alive)
                     replica.hear(kind)
-                while replica.door:
+                while replica.pending_calls:
                     busy = True
                     replica.answer()
             if not busy:
@@ -205,7 +205,7 @@ class World:
 
     def _go_on(self, busy: int, fate: RunEnding) -> None:
         """One round in which everybody does what there is to do."""
-        self._remove_stranger()
+        self._remove_unrelated()
         self.cluster.collect()
         self.streams.end_of_the_dead()
         if busy < BUSY_ROUNDS:
@@ -230,14 +230,14 @@ class World:
                 if works and self.cluster.look(pod, text):
                     break
 
-    def _remove_stranger(self) -> None:
-        """A ConfigMap that is not ours is taken away by whoever it belongs to."""
+    def _remove_unrelated(self) -> None:
+        """A ConfigMap that is not ours is taken away by a client that it belongs to."""
         stored = self.api.get(CONFIGMAPS, GATE)
         if stored is not None and not labels_of(stored).get(names.GATE):
             self.api.remove(CONFIGMAPS, GATE)
 
     def _patience(self) -> float:
-        # The longest pauses: a straggler's next patch, a look past a stranger's ConfigMap, a timeout.
+        # The longest pauses: a straggler's next patch, a look past an unrelated ConfigMap, a timeout.
         return 130.0 + (self.cluster.shape.timeout or 0) + 4 * FALSE_CLOCK
 
     def _ended(self) -> None:
@@ -247,10 +247,10 @@ class World:
         jobset = cluster.jobset
         if jobset is None or jobset["status"].get("terminalState"):
             return
-        told = next((c for c in jobset["status"].get("conditions", []) if c["type"] == names.CONDITION), None)
-        assert told is not None, "nobody was told anything"
+        reported = next((c for c in jobset["status"].get("conditions", []) if c["type"] == names.CONDITION), None)
+        assert reported is not None, "no condition was written"
         if cluster.suspended:
-            assert told["message"] == "suspended", told
+            assert reported["message"] == "suspended", reported
             return
         stored = self.api.get(CONFIGMAPS, GATE)
         assert stored is not None, "there is no gate"
@@ -262,13 +262,17 @@ class World:
         whole = complete(jobset, self.api.all(JOBS), cluster.pods())
         bypassed = jobset["metadata"]["annotations"].get(names.BYPASS) == "true"
         if cluster.shape.timeout is not None or whole or bypassed:
-            assert not held, f"held for ever: {held}; {stored['data']}; {told}"
+            assert not held, f"held for ever: {held}; {stored['data']}; {reported}"
         if whole or bypassed:
-            assert verdict is not None, f"complete, and nothing decided: {told}"
+            assert verdict is not None, f"complete, and nothing decided: {reported}"
         lives = [life_of(pod) for pod in pods] or [life_of_jobset(jobset)]
         if verdict is not None and all(_covers(verdict, life) for life in lives):
             want = messages.decided(verdict)
-            assert (told["status"], told["reason"], told["message"]) == (want.status, want.reason, want.message)
+            assert (reported["status"], reported["reason"], reported["message"]) == (
+                want.status,
+                want.reason,
+                want.message,
+            )
 
     # --- Details ---------------------------------------------------------------------------------------------------
 

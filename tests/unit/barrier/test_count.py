@@ -51,7 +51,7 @@ def test_only_the_named_targets_are_expected() -> None:
         ({"attempt": 1}, False),
         ({"epoch": 3}, True),
         ({"job_uid": "the Job that this one replaced"}, False),
-        ({"replicated_job": "stranger"}, False),
+        ({"replicated_job": "unrelated"}, False),
         ({"job_index": 1}, False),
         ({"index": 2}, False),
         ({"index": None}, False),
@@ -188,7 +188,7 @@ def test_nonindexed_jobs_count_pods_and_expect_what_is_left(succeeded: int, pods
 def test_a_nonindexed_pod_that_succeeded_is_counted_once_whether_or_not_its_job_counts_it(
     counted_by_its_job: int,
 ) -> None:
-    """One of two has succeeded; after a resume the other is made anew and has not started."""
+    """One of two has succeeded; after a resume the other is created again and has not started."""
     spec = jobset(replicated_job(parallelism=2, completions=2, indexed=False))
     done = pod(None, name="done", uid="done", phase="Succeeded", stage=BarrierStage.PASSED)
     late = waiting_pod(None, name="late", uid="late", epoch=1)

@@ -1,4 +1,4 @@
-"""A4, A9: a gang is counted in time for what is there. Whoever may write a JobSet may ask for two billion Jobs."""
+"""A4, A9: counting a gang costs time for existing objects. A user may create a JobSet of two billion Jobs."""
 
 import pytest
 
@@ -10,7 +10,7 @@ from jobset_gate.explain.gang import explain_gang
 from tests.fakes.gangs import T0, gang, job, jobset, missing_slots, pod, replicated_job, waiting_pod
 
 MANY = 2**31 - 1
-"""The largest number of replicas there is: whoever goes through them one by one never comes back."""
+"""The largest number of replicas there is: a client that goes through them one by one never comes back."""
 
 
 def test_a_gang_of_two_billion_jobs_is_counted_and_explained_at_once() -> None:

@@ -130,7 +130,7 @@ def test_a_half_seen_suspension_needs_a_new_decision_for_the_younger_half() -> N
 
 
 def test_a_verdict_on_a_later_attempt_than_the_jobset_shows_is_left_alone() -> None:
-    """Our view of the JobSet is older than that of whoever decided."""
+    """Our view of the JobSet is older than that of a client that decided."""
     seen = gang(*BOTH, config_map=config_map(verdict=verdict(attempt=1)))
     assert isinstance(decide(seen, NOW), Enforce)
 
@@ -231,7 +231,7 @@ def test_the_kept_clock_is_never_moved_within_its_generation() -> None:
 
 @pytest.mark.parametrize("at", [T0 - 3600, T0 + 3600])
 def test_a_clock_that_cannot_be_is_put_right_from_the_pods(at: float) -> None:
-    """Before the JobSet was made, or in the future: somebody has edited it."""
+    """Before the JobSet was made, or in the future: a user has edited it."""
     edited = config_map(waiting_since=clock(at))
     decision = decide(gang(pod(0), waiting_pod(1), config_map=edited, jobset=OLD), NOW)
     assert isinstance(decision, Wait)
@@ -344,7 +344,7 @@ def test_a_timeout_verdict_stands_even_if_the_last_pod_comes_after_it() -> None:
 
 
 def test_a_clock_of_a_later_attempt_than_the_jobset_shows_is_left_alone_and_times_nothing() -> None:
-    """Our view of the JobSet is older than that of whoever set it."""
+    """Our view of the JobSet is older than that of a client that set it."""
     ahead = config_map(waiting_since=clock(T0 - 900, attempt=1))
     decision = decide(gang(pod(0), waiting_pod(1), config_map=ahead), NOW)
     assert isinstance(decision, Wait)
@@ -394,7 +394,7 @@ def test_the_bypass_comes_too_late_after_a_verdict() -> None:
 
 
 @pytest.mark.parametrize("changes", [{"deleting": True}, {"finished": True}, {"managed_elsewhere": True}])
-def test_a_jobset_that_is_finished_going_or_somebody_elses_is_left_in_peace(changes: dict[str, Any]) -> None:
+def test_a_jobset_that_is_finished_going_or_managed_elsewhere_is_left_in_peace(changes: dict[str, Any]) -> None:
     assert isinstance(decide(gang(*BOTH, jobset=jobset(**changes)), NOW), Ignore)
 
 
@@ -411,7 +411,7 @@ def test_a_target_without_pods_needs_no_barrier() -> None:
     assert isinstance(decide(seen, NOW), Decide)
 
 
-def test_somebody_elses_configmap_keeps_the_gate_closed_and_is_reported() -> None:
+def test_another_owners_configmap_keeps_the_gate_closed_and_is_reported() -> None:
     decision = decide(gang(*BOTH, config_map=None, config_map_conflict=True), NOW)
     assert isinstance(decision, Blocked)
     assert decision.condition.reason == names.REASON_CONFIG_MAP_CONFLICT
@@ -463,7 +463,13 @@ def test_a_namesakes_configmap_decides_nothing() -> None:
             VerdictKind.TIMEOUT,
         ),
     ],
-    ids=["a barrier has passed", "a pod was told", "a pod was told of the timeout", "we said so", "we said timeout"],
+    ids=[
+        "a barrier has passed",
+        "a pod has the release",
+        "a pod has the timeout",
+        "we said so",
+        "we said timeout",
+    ],
 )
 def test_a_decision_whose_configmap_was_lost_is_restored_not_taken_again(seen: GangSnapshot, kind: VerdictKind) -> None:
     decision = decide(seen, NOW)
@@ -494,15 +500,15 @@ def test_traces_of_older_generations_prove_nothing() -> None:
 
 
 def test_the_condition_alone_says_which_generation_it_speaks_of() -> None:
-    told = messages.decided(verdict(attempt=2, epoch=3))
-    assert told.message == "as decided (uid u-1, attempt 2, epoch 3)"
-    back = messages.verdict_in_condition(condition(told.reason, told.message, told.status), UID)
+    reported = messages.decided(verdict(attempt=2, epoch=3))
+    assert reported.message == "as decided (uid u-1, attempt 2, epoch 3)"
+    back = messages.verdict_in_condition(condition(reported.reason, reported.message, reported.status), UID)
     assert back == verdict(attempt=2, epoch=3)
 
 
 @pytest.mark.parametrize("words", ["uid u-0, attempt 2, epoch 3", "attempt 2, epoch 3", "uid , attempt 2, epoch 3"])
 def test_a_condition_proves_nothing_for_a_jobset_that_it_does_not_name(words: str) -> None:
     """It was written for a deleted JobSet of the same name, or by a version that did not say for which."""
-    told = condition(names.REASON_TIMED_OUT, f"timed out ({words})", status="False")
-    assert messages.verdict_in_condition(told, UID) is None
-    assert isinstance(decide(gang(*BOTH, config_map=config_map(), jobset=jobset(condition=told)), NOW), Decide)
+    reported = condition(names.REASON_TIMED_OUT, f"timed out ({words})", status="False")
+    assert messages.verdict_in_condition(reported, UID) is None
+    assert isinstance(decide(gang(*BOTH, config_map=config_map(), jobset=jobset(condition=reported)), NOW), Decide)

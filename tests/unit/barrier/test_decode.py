@@ -62,7 +62,7 @@ def test_a_barrier_is_seen_between_native_sidecars_that_run_on() -> None:
     assert (seen.stage, seen.barrier_since) == (BarrierStage.RUNNING, TEN_O_CLOCK + 30)
 
 
-def test_a_barrier_put_in_front_by_somebody_else_is_still_found() -> None:
+def test_a_barrier_put_in_front_by_another_client_is_still_found() -> None:
     seen = read_pod(
         pod(status(BARRIER, running="2026-08-01T10:00:30Z"), status("vault-agent", waiting="PodInitializing"))
     )
@@ -121,7 +121,7 @@ def test_a_pod_of_a_nonindexed_job_has_no_index() -> None:
     "owners", [None, [], [{"kind": "Job", "uid": "job-uid"}]], ids=["nobody", "none", "not its controller"]
 )
 def test_a_pod_with_the_labels_that_no_job_made_is_of_no_gang(owners: list[Json] | None) -> None:
-    """Whoever may create pods may write any labels; what counts is who made the pod."""
+    """A client that may create pods may write any labels; what counts is who made the pod."""
     body = pod(status(BARRIER, running="2026-08-01T10:00:30Z"), meta={"ownerReferences": owners})
     body["metadata"]["labels"] = pod()["metadata"]["labels"]
     seen = read_pod(body)

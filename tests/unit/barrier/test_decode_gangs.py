@@ -123,8 +123,8 @@ def test_a_jobset_is_finished_when_its_status_says_so(status_of_it: Json, *, fin
 
 
 def test_what_the_jobset_controller_said_at_the_end_is_one_short_harmless_line() -> None:
-    told = {"type": "Failed", "status": "True", "message": "job\x1b[2J \n failed" + "x" * 5000}
-    seen = read_jobset(jobset() | {"status": {"conditions": [told]}})
+    reported = {"type": "Failed", "status": "True", "message": "job\x1b[2J \n failed" + "x" * 5000}
+    seen = read_jobset(jobset() | {"status": {"conditions": [reported]}})
     assert seen is not None
     assert seen.finished_message.startswith("job^[[2J failedxx")
     assert len(seen.finished_message) == MAX_MESSAGE
@@ -216,7 +216,7 @@ def test_a_replicated_job_without_a_template_does_no_harm(empty: Json) -> None:
     assert seen.replicated_jobs[0].expected == 1
 
 
-def test_nonindexed_jobs_are_told_from_indexed_ones() -> None:
+def test_nonindexed_jobs_differ_from_indexed_ones() -> None:
     seen = read_jobset(jobset(replicated(completionMode="NonIndexed"), replicated("b", completionMode=None)))
     assert seen is not None
     assert [one.indexed for one in seen.replicated_jobs] == [False, True]
@@ -277,7 +277,7 @@ def test_an_empty_gate_is_tidy_and_closed(data: Json | None) -> None:
         config_map({}, ownerReferences=[{"uid": "another"}]),
     ],
 )
-def test_a_gate_that_somebody_edited_is_not_tidy(body: Json) -> None:
+def test_a_gate_that_a_user_edited_is_not_tidy(body: Json) -> None:
     seen = read_config_map(body)
     assert seen is not None
     assert not seen.canonical

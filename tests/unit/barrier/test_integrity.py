@@ -1,4 +1,4 @@
-"""An edited ConfigMap is told from one that merely came before the rest of the news (A6, A10)."""
+"""An edited ConfigMap is reported from one that merely came before the rest of the news (A6, A10)."""
 
 import msgspec
 import pytest
@@ -14,13 +14,13 @@ TIMEOUT = verdict(VerdictKind.TIMEOUT, names.REASON_TIMED_OUT)
 
 def telling(decision: Verdict) -> ConditionSeen:
     """Our condition as it says so."""
-    told = messages.decided(decision)
-    return ConditionSeen(status=told.status, reason=told.reason, message=told.message, since="")
+    reported = messages.decided(decision)
+    return ConditionSeen(status=reported.status, reason=reported.reason, message=reported.message, since="")
 
 
-def held(kept: Verdict | None, remembered: Verdict | None = None, told: Verdict | None = None) -> GangSnapshot:
+def held(kept: Verdict | None, remembered: Verdict | None = None, reported: Verdict | None = None) -> GangSnapshot:
     """A gang whose ConfigMap holds this, and what else is known."""
-    condition = telling(told) if told else None
+    condition = telling(reported) if reported else None
     return gang(jobset=jobset(condition=condition), config_map=config_map(verdict=kept), remembered=remembered)
 
 
@@ -38,7 +38,7 @@ def settled(seen: GangSnapshot, live: JobSetSeen) -> tuple[Verdict | None, bool]
         held(None),
         held(RELEASE),
         held(RELEASE, RELEASE),
-        held(RELEASE, told=RELEASE),
+        held(RELEASE, reported=RELEASE),
         held(RELEASE, verdict(VerdictKind.TIMEOUT, attempt=1)),
         held(RELEASE, RELEASE, TIMEOUT),
         held(verdict(uid="u-0"), RELEASE),
@@ -51,13 +51,13 @@ def settled(seen: GangSnapshot, live: JobSetSeen) -> tuple[Verdict | None, bool]
         "nothing in it",
         "nothing known",
         "remembered",
-        "told",
+        "reported",
         "another one of a later attempt",
         "remembered, and the condition edited",
         "of an earlier life",
         "another's ConfigMap",
         "a clock",
-        "of an epoch of which only a pod tells",
+        "of an epoch whose only a pod tells",
     ],
 )
 def test_what_fits_is_not_doubted(seen: GangSnapshot) -> None:
@@ -69,7 +69,7 @@ def test_what_fits_is_not_doubted(seen: GangSnapshot) -> None:
     [
         held(RELEASE, TIMEOUT),
         held(TIMEOUT, RELEASE),
-        held(RELEASE, told=TIMEOUT),
+        held(RELEASE, reported=TIMEOUT),
         held(RELEASE, verdict(attempt=1), TIMEOUT),
         held(verdict(attempt=1)),
         held(verdict(epoch=1)),
@@ -93,15 +93,15 @@ def test_what_does_not_fit_is(seen: GangSnapshot) -> None:
     assert integrity.needs_verification(seen)
 
 
-@pytest.mark.parametrize("live", [jobset(), jobset(condition=telling(TIMEOUT))], ids=["not told yet", "told"])
+@pytest.mark.parametrize("live", [jobset(), jobset(condition=telling(TIMEOUT))], ids=["not reported yet", "reported"])
 def test_the_first_verdict_of_a_generation_is_put_back(live: JobSetSeen) -> None:
     kept, writes = settled(held(RELEASE, TIMEOUT), live)
     assert kept is not None
     assert (kept.kind, kept.generation, writes) == (VerdictKind.TIMEOUT, TIMEOUT.generation, True)
 
 
-def test_a_memory_that_came_too_late_gives_way_to_what_people_were_told() -> None:
-    """This process first saw the edit, and somebody else has put it right."""
+def test_a_memory_that_came_too_late_gives_way_to_what_was_reported() -> None:
+    """This process first saw the edit, and another client has put it right."""
     found = integrity.without_edits(held(TIMEOUT, RELEASE), jobset(condition=telling(TIMEOUT)))
     assert found.remembered is not None
     assert found.remembered.kind is VerdictKind.TIMEOUT

@@ -106,15 +106,15 @@ def test_ten_long_reasons_fit_into_a_kibibyte_and_every_slot_is_named(character:
 
 
 def test_what_is_too_much_is_left_out_whole_and_counted() -> None:
-    """Sixty reasons do not fit: whole ones are told, and how many pods and reasons are not."""
+    """Sixty reasons do not fit: whole ones are reported, and how many pods and reasons are not."""
     words = ("".join(chr(97 + int(digit)) for digit in f"{index:02}") for index in range(60))
     text = late(*(late_pod(index, detail=f"no {word}") for index, word in enumerate(words)), size=60)
     assert len(text.encode()) <= LIMIT
-    *told, rest = text.partition("missing: ")[2].split("; ")
-    assert all(re.fullmatch(r"1 pod: Unscheduled: no \w\w \(workers-2/\d+\)", it) for it in told)
+    *reported, rest = text.partition("missing: ")[2].split("; ")
+    assert all(re.fullmatch(r"1 pod: Unscheduled: no \w\w \(workers-2/\d+\)", it) for it in reported)
     left = re.fullmatch(r"and (\d+) more pods in (\d+) groups", rest)
     assert left is not None
-    assert int(left[1]) == int(left[2]) == 60 - len(told)
+    assert int(left[1]) == int(left[2]) == 60 - len(reported)
 
 
 @given(
@@ -159,7 +159,7 @@ def test_the_verdict_says_what_the_condition_has_said() -> None:
 # --- Conditions -----------------------------------------------------------------------------------------------------
 
 
-def told(seen_at: float, *pods: object, **changes: object) -> tuple[str, str, str]:
+def reported(seen_at: float, *pods: object, **changes: object) -> tuple[str, str, str]:
     decision = decide(gang(*pods, **changes), seen_at)  # type: ignore[arg-type]  # pods and changes as gang() takes them
     assert isinstance(decision, Wait)
     return decision.condition.status, decision.condition.reason, decision.condition.message
@@ -167,7 +167,7 @@ def told(seen_at: float, *pods: object, **changes: object) -> tuple[str, str, st
 
 def test_a_waiting_gang_tells_its_progress_and_what_it_waits_for() -> None:
     three = jobset(replicated_job(parallelism=3, completions=3))
-    assert told(T0, pod(0), waiting_pod(1, PendingReason.IMAGE_PULL), jobset=three) == (
+    assert reported(T0, pod(0), waiting_pod(1, PendingReason.IMAGE_PULL), jobset=three) == (
         "False",
         "WaitingForPods",
         (
@@ -182,7 +182,9 @@ def test_a_waiting_gang_tells_its_progress_and_what_it_waits_for() -> None:
 
 def test_the_text_does_not_change_while_nothing_happens_but_time() -> None:
     pods = (pod(0), waiting_pod(1))
-    texts = {told(T0 + seconds, *pods, config_map=config_map(waiting_since=clock())) for seconds in range(0, 300, 7)}
+    texts = {
+        reported(T0 + seconds, *pods, config_map=config_map(waiting_since=clock())) for seconds in range(0, 300, 7)
+    }
     assert len(texts) == 1
 
 
@@ -203,7 +205,7 @@ def test_the_text_does_not_change_while_nothing_happens_but_time() -> None:
     ],
 )
 def test_what_others_word_otherwise_is_no_news(why: PendingReason, words: str, others: str) -> None:
-    one, other = (told(T0, pod(0), waiting_pod(1, why, text))[2] for text in (words, others))
+    one, other = (reported(T0, pod(0), waiting_pod(1, why, text))[2] for text in (words, others))
     assert one != other
     assert messages.without_noise(one) == messages.without_noise(other)
 
@@ -213,23 +215,23 @@ def test_what_others_word_otherwise_is_no_news(why: PendingReason, words: str, o
     [
         (waiting_pod(0, detail="0/3 nodes"), waiting_pod(1, detail="0/3 nodes")),
         (pod(1), waiting_pod(0, detail="0/3 nodes")),
-        (pod(0), waiting_pod(1, detail="0/3 rooms")),
+        (pod(0), waiting_pod(1, detail="0/3 zones")),
         (pod(0), waiting_pod(1, PendingReason.CRASH_LOOP, "0/3 nodes")),
     ],
     ids=["one more is missing", "another one is missing", "for another reason", "of another class"],
 )
 def test_what_has_happened_is_news(other: tuple[PodSeen, ...]) -> None:
-    before = told(T0, pod(0), waiting_pod(1, detail="0/3 nodes"))[2]
-    assert messages.without_noise(before) != messages.without_noise(told(T0, *other)[2])
+    before = reported(T0, pod(0), waiting_pod(1, detail="0/3 nodes"))[2]
+    assert messages.without_noise(before) != messages.without_noise(reported(T0, *other)[2])
 
 
 def test_the_text_does_not_depend_on_the_order_in_which_pods_are_known() -> None:
     pods = [waiting_pod(0, PendingReason.IMAGE_PULL), waiting_pod(1, PendingReason.CRASH_LOOP)]
-    assert told(T0, *pods) == told(T0, *reversed(pods))
+    assert reported(T0, *pods) == reported(T0, *reversed(pods))
 
 
 def test_no_text_carries_a_time_of_day() -> None:
-    for text in (told(T0, pod(0))[2], late(late_pod(0, since=T0), size=1)):
+    for text in (reported(T0, pod(0))[2], late(late_pod(0, since=T0), size=1)):
         assert not re.search(r"\d{4}-\d\d|\d\d:\d\d|1800000", text), text
 
 
@@ -262,7 +264,7 @@ def test_a_decision_can_be_read_back_from_its_condition(
         (names.REASON_STARTED, "all 2 pods started"),
         (names.REASON_STARTED, "(uid u-1, attempt 0, epoch 0) all 2 pods started"),
         (names.REASON_STARTED, "all (attempt x, epoch 0)"),
-        ("SomebodyElses", "all 2 pods started (uid u-1, attempt 0, epoch 0)"),
+        ("A userElses", "all 2 pods started (uid u-1, attempt 0, epoch 0)"),
     ],
 )
 def test_a_condition_that_tells_of_no_decision_proves_none(reason: str, message: str) -> None:

@@ -1,4 +1,4 @@
-"""Why a pod has not started: one class of A9 and the words of whoever holds it up, from statuses as kubelets write."""
+"""Why a pod has not started: reason (A9) and message, from statuses as kubelets write them."""
 
 from typing import Any
 
@@ -173,7 +173,7 @@ def test_while_images_are_prefetched_it_is_held_up_by(init: tuple[Json, ...], wh
 
 
 def test_a_pod_that_failed_for_an_init_container_says_for_which() -> None:
-    """Under restartPolicy Never; the barrier's own end is told by its verdict."""
+    """Under restartPolicy Never; the barrier's own end is reported by its verdict."""
     last = {"name": FIRST, "state": {"terminated": ended(255, message="exec format error")}}
     barrier = {"name": BARRIER, "state": {"terminated": ended(124, message="timed out")}}
     found = stall(status={"phase": "Failed", "initContainerStatuses": [DONE, last, NOT_YET]})

@@ -23,14 +23,14 @@ def api() -> Api:
 
 
 @pytest.fixture
-def doors() -> CallBlocker:
+def api_calls() -> CallBlocker:
     """Open, unless the test shuts them."""
     return CallBlocker()
 
 
 @pytest.fixture
-def memory(api: Api, doors: CallBlocker) -> MemoryClient:
-    return MemoryClient(api, doors)
+def memory(api: Api, api_calls: CallBlocker) -> MemoryClient:
+    return MemoryClient(api, api_calls)
 
 
 @pytest.fixture

@@ -28,11 +28,11 @@ class CacheHarness:
     def __init__(self) -> None:
         self.now: list[GangKey] = []
         self.later: list[tuple[GangKey, float]] = []
-        self.told: set[tuple[GangKey, str]] = set()
-        self.index = GangCache(self.now.append, lambda key, seconds: self.later.append((key, seconds)), self.told)
+        self.delivered: set[tuple[GangKey, str]] = set()
+        self.index = GangCache(self.now.append, lambda key, seconds: self.later.append((key, seconds)), self.delivered)
 
     def asked(self) -> tuple[int, int]:
-        """How often at once and how often at leisure since the last time this was asked."""
+        """How often at once and how often later since the last time this was requested."""
         found = len(self.now), len(self.later)
         self.now.clear()
         self.later.clear()
@@ -123,7 +123,7 @@ def test_gangs_do_not_mix(woken: CacheHarness) -> None:
 
 @pytest.mark.parametrize("uid", ["pod-0", "another pod of that name"])
 def test_who_is_moved_to_another_gang_counts_in_the_old_one_no_more(woken: CacheHarness, uid: str) -> None:
-    """By an edit of its label; or its name is another pod's by now, and nobody has told of the first one's end."""
+    """By an edit of its label; or its name is another pod's by now, and no watch has shown the first one's end."""
     first, made = pod(0, uid="pod-0"), job()
     woken.job(None, made)
     woken.pod(None, first)
@@ -145,12 +145,12 @@ def test_a_gang_that_lacks_three_is_woken_by_the_third_start(woken: CacheHarness
     woken.index.set_missing_count(TRAIN, 3)
     for index in range(2):
         woken.pod(waiting_pod(index), pod(index))
-        assert woken.asked() == (0, 1), "at leisure"
+        assert woken.asked() == (0, 1), "later"
     woken.pod(waiting_pod(2), pod(2))
     assert woken.asked() == (1, 0), "at once"
 
 
-def test_leisure_is_about_a_second(woken: CacheHarness) -> None:
+def test_later_is_about_a_second(woken: CacheHarness) -> None:
     woken.index.set_missing_count(TRAIN, 3)
     woken.pod(None, waiting_pod(0))
     assert woken.later == [(TRAIN, PROGRESS_DELAY)]
@@ -188,18 +188,20 @@ def decided(woken: CacheHarness) -> None:
     woken.index.set_missing_count(TRAIN, 0)
 
 
-def test_a_pod_that_starts_after_the_verdict_and_that_nobody_has_told_is_looked_at_soon(woken: CacheHarness) -> None:
+def test_a_pod_that_starts_after_the_verdict_and_that_has_not_received_it_is_reconciled_soon(
+    woken: CacheHarness,
+) -> None:
     decided(woken)
     woken.pod(waiting_pod(0), pod(0))
     assert woken.now == []
     assert woken.later == [(TRAIN, LATE_POD_DELAY)]
 
 
-@pytest.mark.parametrize("how", ["told", "patched", "passed"])
+@pytest.mark.parametrize("how", ["delivered", "patched", "passed"])
 def test_the_late_report_of_a_pod_that_knows_the_verdict_hurries_nobody(woken: CacheHarness, how: str) -> None:
     """After a release by stream each of ten thousand pods has one: a pass over them all each time would be a storm."""
     decided(woken)
-    woken.told |= {(TRAIN, pod(0).uid)} if how == "told" else set()
+    woken.delivered |= {(TRAIN, pod(0).uid)} if how == "delivered" else set()
     reported = {"patched": pod(0, verdict=verdict_codec.render(verdict())), "passed": pod(0, stage=BarrierStage.PASSED)}
     woken.pod(waiting_pod(0), reported.get(how, pod(0)))
     assert woken.now == []
@@ -220,17 +222,17 @@ def test_a_verdict_on_a_pod_that_does_not_bind_it_is_no_knowledge(
     assert woken.later == [(TRAIN, LATE_POD_DELAY)]
 
 
-def test_a_pod_whom_the_verdict_does_not_bind_wakes_its_gang_at_once_even_if_it_was_told_one(
+def test_a_pod_whom_the_verdict_does_not_bind_wakes_its_gang_at_once_even_if_it_was_delivered_one(
     woken: CacheHarness,
 ) -> None:
     """It may be the one that completes the next generation."""
     decided(woken)
-    woken.told.add((TRAIN, pod(0).uid))
+    woken.delivered.add((TRAIN, pod(0).uid))
     woken.pod(waiting_pod(0, epoch=1), pod(0, epoch=1))
     assert woken.asked() == (1, 0)
 
 
-def test_a_pod_that_turns_out_not_to_have_heard_is_looked_at_at_leisure(woken: CacheHarness) -> None:
+def test_a_pod_that_turns_out_not_to_have_heard_is_looked_at_later(woken: CacheHarness) -> None:
     decided(woken)
     woken.index.on_delivery_failed(TRAIN)
     assert woken.later == [(TRAIN, PROGRESS_DELAY)]
@@ -249,9 +251,7 @@ def test_a_pod_that_turns_out_not_to_have_heard_is_looked_at_at_leisure(woken: C
         (pod(0), pod(0, deleting=True)),
     ],
 )
-def test_what_is_no_start_is_looked_at_at_leisure(
-    woken: CacheHarness, old: PodSeen | None, new: PodSeen | None
-) -> None:
+def test_what_is_no_start_is_looked_at_later(woken: CacheHarness, old: PodSeen | None, new: PodSeen | None) -> None:
     woken.index.set_missing_count(TRAIN, 1)
     woken.pod(old, new)
     assert woken.asked() == (0, 1)
@@ -286,7 +286,7 @@ def test_jobsets_jobs_and_gates_wake_their_gang_at_once(woken: CacheHarness) -> 
     assert woken.asked() == (6, 0)
 
 
-def test_an_announcement_that_ends_is_looked_at_at_leisure(woken: CacheHarness) -> None:
+def test_an_announcement_that_ends_is_looked_at_later(woken: CacheHarness) -> None:
     woken.pod(None, waiting_pod(0))
     woken.index.set_missing_count(TRAIN, 2)
     woken.asked()
@@ -347,7 +347,7 @@ def test_a_verdict_is_remembered_beyond_its_configmap(woken: CacheHarness) -> No
     assert (seen.config_map, seen.remembered) == (None, verdict())
 
 
-def test_a_strangers_configmap_is_remembered_until_ours_is_seen(woken: CacheHarness) -> None:
+def test_an_unrelated_configmap_is_remembered_until_ours_is_seen(woken: CacheHarness) -> None:
     def foreign() -> bool:
         seen = woken.index.snapshot(TRAIN)
         assert seen is not None
@@ -369,7 +369,7 @@ def test_of_one_generation_the_first_verdict_is_remembered_whatever_is_edited_la
     seen = woken.index.snapshot(TRAIN)
     assert seen is not None
     assert seen.remembered == first.verdict
-    assert woken.index.get_verdict(TRAIN) is None, "nobody is told the edit"
+    assert woken.index.get_verdict(TRAIN) is None, "the edit is delivered to no pod"
     assert woken.asked() == (1, 0)
 
 
@@ -384,7 +384,7 @@ def test_a_verdict_of_a_generation_that_has_not_begun_is_remembered_when_it_has(
     assert woken.index.get_verdict(TRAIN) == early
 
 
-def test_an_older_verdict_that_somebody_puts_back_is_not_remembered(woken: CacheHarness) -> None:
+def test_an_older_verdict_that_a_user_puts_back_is_not_remembered(woken: CacheHarness) -> None:
     restarted = jobset(attempt=1)
     woken.jobset(jobset(), restarted)
     woken.index.set_config_map(TRAIN, config_map(verdict=verdict(attempt=1)))

@@ -1,4 +1,4 @@
-"""The condition and its Event are told once per fact, progress not too often, the Event first (A9)."""
+"""The condition and its Event are reported once per fact, progress not too often, the Event first (A9)."""
 
 from __future__ import annotations
 
@@ -61,14 +61,14 @@ def conditions(api: Api) -> list[Json]:
 def seen(api: Api, jobset: JobSetSeen) -> JobSetSeen:
     """The JobSet once the watch has shown our condition."""
     now = stored(api)
-    told = ConditionSeen(
+    reported = ConditionSeen(
         status=now["status"], reason=now["reason"], message=now["message"], since=now["lastTransitionTime"]
     )
-    return msgspec.structs.replace(jobset, condition=told)
+    return msgspec.structs.replace(jobset, condition=reported)
 
 
-def verbs(doors: CallBlocker) -> list[str]:
-    return [f"{call.verb} {call.kind.plural}" for call in doors.calls]
+def verbs(api_calls: CallBlocker) -> list[str]:
+    return [f"{call.verb} {call.kind.plural}" for call in api_calls.calls]
 
 
 # --- The condition --------------------------------------------------------------------------------------------------
@@ -88,22 +88,22 @@ async def test_a_condition_is_written_with_our_manager_as_the_api_wants_it(
 
 
 async def test_a_condition_that_stands_is_not_written_again(
-    api: Api, doors: CallBlocker, statuses: ConditionWriter, jobset: JobSetSeen
+    api: Api, api_calls: CallBlocker, statuses: ConditionWriter, jobset: JobSetSeen
 ) -> None:
     await statuses.write_condition(jobset, waiting(1))
-    before = len(doors.calls)
+    before = len(api_calls.calls)
     assert await statuses.write_condition(seen(api, jobset), waiting(1)) is None
-    assert len(doors.calls) == before
+    assert len(api_calls.calls) == before
 
 
-async def test_progress_is_told_at_most_every_so_often_and_then_the_latest(
-    api: Api, doors: CallBlocker, statuses: ConditionWriter, jobset: JobSetSeen
+async def test_progress_is_reported_at_most_every_so_often_and_then_the_latest(
+    api: Api, api_calls: CallBlocker, statuses: ConditionWriter, jobset: JobSetSeen
 ) -> None:
     await statuses.write_condition(jobset, waiting(1))
     await asyncio.sleep(5)
     assert await statuses.write_condition(seen(api, jobset), waiting(2)) == pytest.approx(PROGRESS_INTERVAL - 5)
     assert await statuses.write_condition(seen(api, jobset), waiting(3)) == pytest.approx(PROGRESS_INTERVAL - 5)
-    assert len(doors.calls) == 1
+    assert len(api_calls.calls) == 1
     await asyncio.sleep(PROGRESS_INTERVAL - 5)
     assert await statuses.write_condition(seen(api, jobset), waiting(3)) is None
     assert stored(api)["message"] == "3/9 pods started"
@@ -115,7 +115,7 @@ def lacking(words: str, many: int = 2) -> DesiredCondition:
 
 
 async def test_numbers_in_others_words_are_no_news_for_minutes(
-    api: Api, doors: CallBlocker, statuses: ConditionWriter, jobset: JobSetSeen
+    api: Api, api_calls: CallBlocker, statuses: ConditionWriter, jobset: JobSetSeen
 ) -> None:
     """The scheduler counts all nodes of the cluster in its sentence: it changes whenever one of them comes or goes."""
     await statuses.write_condition(jobset, lacking("0/39 nodes are available"))
@@ -123,7 +123,7 @@ async def test_numbers_in_others_words_are_no_news_for_minutes(
     for nodes in range(20, 39):
         wait = await statuses.write_condition(seen(api, jobset), lacking(f"0/{nodes} nodes are available"))
         assert wait == pytest.approx(WORDING_INTERVAL - PROGRESS_INTERVAL)
-    assert len(doors.calls) == 1
+    assert len(api_calls.calls) == 1
     assert await statuses.write_condition(seen(api, jobset), lacking("0/20 nodes are available", many=3)) is None
     assert stored(api)["message"].startswith("1/9 pods started; missing: 3 pods: Unscheduled: 0/20 nodes")
     await asyncio.sleep(WORDING_INTERVAL)
@@ -131,7 +131,7 @@ async def test_numbers_in_others_words_are_no_news_for_minutes(
     assert "0/10 nodes" in stored(api)["message"]
 
 
-async def test_a_kubelets_reason_is_told_though_it_waited_when_it_was_asked_first(
+async def test_a_kubelets_reason_is_reported_though_it_waited_at_the_first_read(
     api: Api, statuses: ConditionWriter, jobset: JobSetSeen
 ) -> None:
     def pull(words: str) -> DesiredCondition:
@@ -153,7 +153,7 @@ async def test_a_kubelets_reason_is_told_though_it_waited_when_it_was_asked_firs
     assert "no such tag" in stored(api)["message"]
 
 
-async def test_a_verdict_is_told_at_once_whatever_was_told_before(
+async def test_a_verdict_is_reported_at_once_whatever_was_reported_before(
     api: Api, statuses: ConditionWriter, jobset: JobSetSeen
 ) -> None:
     await statuses.write_condition(jobset, waiting(1))
@@ -161,7 +161,7 @@ async def test_a_verdict_is_told_at_once_whatever_was_told_before(
     assert stored(api)["status"] == "True"
 
 
-async def test_waiting_again_after_a_verdict_is_told_at_once(
+async def test_waiting_again_after_a_verdict_is_reported_at_once(
     api: Api, statuses: ConditionWriter, jobset: JobSetSeen
 ) -> None:
     await statuses.write_condition(jobset, STARTED, "0.0")
@@ -182,16 +182,16 @@ async def test_the_time_of_transition_moves_only_when_the_status_does(
 
 
 async def test_what_was_written_is_not_written_again_while_the_watch_has_not_shown_it(
-    doors: CallBlocker, statuses: ConditionWriter, jobset: JobSetSeen
+    api_calls: CallBlocker, statuses: ConditionWriter, jobset: JobSetSeen
 ) -> None:
     await statuses.write_condition(jobset, STARTED, "0.0")
-    before = len(doors.calls)
+    before = len(api_calls.calls)
     again = await statuses.write_condition(jobset, STARTED, "0.0")
     assert again == pytest.approx(PROGRESS_INTERVAL)
-    assert len(doors.calls) == before
+    assert len(api_calls.calls) == before
 
 
-async def test_a_condition_that_somebody_took_away_is_told_again_but_slowly(
+async def test_a_condition_that_a_user_took_away_is_reported_again_but_slowly(
     api: Api, statuses: ConditionWriter, jobset: JobSetSeen
 ) -> None:
     await statuses.write_condition(jobset, STARTED, "0.0")
@@ -202,18 +202,18 @@ async def test_a_condition_that_somebody_took_away_is_told_again_but_slowly(
     assert stored(api)["status"] == "True"
 
 
-async def test_the_next_jobset_of_the_name_is_told_at_once(
-    api: Api, doors: CallBlocker, statuses: ConditionWriter, jobset: JobSetSeen
+async def test_the_next_jobset_of_the_name_is_reported_at_once(
+    api: Api, api_calls: CallBlocker, statuses: ConditionWriter, jobset: JobSetSeen
 ) -> None:
     await statuses.write_condition(jobset, waiting(9))
     api.remove(JOBSETS, "train")
     successor = store_jobset(api)
     assert await statuses.write_condition(successor, waiting(9)) is None
     assert stored(api)["message"] == "9/9 pods started"
-    assert len(doors.calls) == 2
+    assert len(api_calls.calls) == 2
 
 
-async def test_a_stranger_is_not_given_the_condition_of_its_namesake(
+async def test_a_new_jobset_is_not_given_the_condition_of_its_namesake(
     api: Api, statuses: ConditionWriter, jobset: JobSetSeen
 ) -> None:
     api.remove(JOBSETS, "train")
@@ -222,25 +222,25 @@ async def test_a_stranger_is_not_given_the_condition_of_its_namesake(
     assert conditions(api) == []
 
 
-async def test_a_stranger_made_while_the_write_is_under_way_is_not_given_it_either(
-    api: Api, doors: CallBlocker, statuses: ConditionWriter, jobset: JobSetSeen
+async def test_a_new_jobset_made_while_the_write_is_under_way_is_not_given_it_either(
+    api: Api, api_calls: CallBlocker, statuses: ConditionWriter, jobset: JobSetSeen
 ) -> None:
-    doors.block()
+    api_calls.block()
     telling = asyncio.create_task(statuses.write_condition(jobset, FAILED, "0.0"))
     await asyncio.sleep(1)
-    doors.unblock()  # for the Event,
-    doors.block()  # and not for the condition
+    api_calls.unblock()  # for the Event,
+    api_calls.block()  # and not for the condition
     await asyncio.sleep(1)
-    assert verbs(doors) == ["create events", "patch jobsets"]
+    assert verbs(api_calls) == ["create events", "patch jobsets"]
     api.remove(JOBSETS, "train")
     store_jobset(api)
-    doors.unblock()
+    api_calls.unblock()
     with pytest.raises(Requeue):
         await telling
     assert conditions(api) == []
 
 
-async def test_a_jobset_that_changed_before_the_watch_told_is_looked_at_again(
+async def test_a_jobset_that_changed_before_the_watch_showed_it_is_looked_at_again(
     api: Api, memory: MemoryClient, clock: VirtualClock, jobset: JobSetSeen
 ) -> None:
     stored = api.get(JOBSETS, "train")
@@ -255,24 +255,24 @@ async def test_a_jobset_that_changed_before_the_watch_told_is_looked_at_again(
     assert [it["message"] for it in conditions(api)] == ["1/9 pods started"]
 
 
-async def test_nobody_left_to_be_told_is_no_trouble(api: Api, statuses: ConditionWriter, jobset: JobSetSeen) -> None:
+async def test_a_jobset_that_is_gone_is_no_error(api: Api, statuses: ConditionWriter, jobset: JobSetSeen) -> None:
     api.remove(JOBSETS, "train")
     assert await statuses.write_condition(jobset, STARTED, "0.0") is None
 
 
 async def test_a_write_that_failed_is_due_again_at_once(
-    api: Api, doors: CallBlocker, statuses: ConditionWriter, jobset: JobSetSeen
+    api: Api, api_calls: CallBlocker, statuses: ConditionWriter, jobset: JobSetSeen
 ) -> None:
-    doors.fail = lambda call: ServerError(500) if call.kind == JOBSETS else None
+    api_calls.fail = lambda call: ServerError(500) if call.kind == JOBSETS else None
     with pytest.raises(ServerError):
         await statuses.write_condition(jobset, waiting(1))
-    doors.fail = lambda _: None
+    api_calls.fail = lambda _: None
     assert await statuses.write_condition(jobset, waiting(1)) is None
     assert stored(api)["message"] == "1/9 pods started"
 
 
-async def test_forgetting_a_gang_forgets_when_it_was_told(
-    doors: CallBlocker, statuses: ConditionWriter, jobset: JobSetSeen
+async def test_forgetting_a_gang_forgets_when_it_was_reported(
+    api_calls: CallBlocker, statuses: ConditionWriter, jobset: JobSetSeen
 ) -> None:
     await statuses.write_condition(jobset, waiting(1))
     statuses.forget_gang(TRAIN)
@@ -283,29 +283,29 @@ async def test_forgetting_a_gang_forgets_when_it_was_told(
 
 
 async def test_the_event_comes_before_the_condition(
-    doors: CallBlocker, statuses: ConditionWriter, jobset: JobSetSeen
+    api_calls: CallBlocker, statuses: ConditionWriter, jobset: JobSetSeen
 ) -> None:
     """A crash between the two repeats both; the other way round it would swallow the Event."""
     await statuses.write_condition(jobset, STARTED, "0.0")
-    assert verbs(doors) == ["create events", "patch jobsets"]
+    assert verbs(api_calls) == ["create events", "patch jobsets"]
 
 
 async def test_without_the_event_the_condition_is_not_written(
-    api: Api, doors: CallBlocker, statuses: ConditionWriter, jobset: JobSetSeen
+    api: Api, api_calls: CallBlocker, statuses: ConditionWriter, jobset: JobSetSeen
 ) -> None:
-    doors.fail = lambda call: ServerError(500) if call.kind == EVENTS else None
+    api_calls.fail = lambda call: ServerError(500) if call.kind == EVENTS else None
     with pytest.raises(ServerError):
         await statuses.write_condition(jobset, STARTED, "0.0")
-    assert verbs(doors) == ["create events"]
+    assert verbs(api_calls) == ["create events"]
 
 
 async def test_a_successor_after_a_crash_tells_no_second_event(
-    api: Api, memory: MemoryClient, clock: VirtualClock, doors: CallBlocker, jobset: JobSetSeen
+    api: Api, memory: MemoryClient, clock: VirtualClock, api_calls: CallBlocker, jobset: JobSetSeen
 ) -> None:
-    doors.fail = lambda call: ServerError(500) if call.kind == JOBSETS else None
+    api_calls.fail = lambda call: ServerError(500) if call.kind == JOBSETS else None
     with pytest.raises(ServerError):
         await ConditionWriter(memory.client, clock, version=version_of(api)).write_condition(jobset, STARTED, "0.0")
-    doors.fail = lambda _: None
+    api_calls.fail = lambda _: None
     await asyncio.sleep(100)
     await ConditionWriter(memory.client, clock, version=version_of(api)).write_condition(jobset, STARTED, "0.0")
     assert len(api.all(EVENTS)) == 1
@@ -359,10 +359,10 @@ async def test_a_name_as_long_as_names_may_be_still_has_an_event(api: Api, statu
 
 
 async def test_a_namespace_that_is_gone_is_no_trouble(
-    doors: CallBlocker, statuses: ConditionWriter, jobset: JobSetSeen
+    api_calls: CallBlocker, statuses: ConditionWriter, jobset: JobSetSeen
 ) -> None:
     def gone(_: Call) -> KubeError:
         return NotFound(404)
 
-    doors.fail = gone
+    api_calls.fail = gone
     assert await statuses.write_condition(jobset, STARTED, "0.0") is None

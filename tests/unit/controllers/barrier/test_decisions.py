@@ -63,8 +63,8 @@ async def test_the_verdict_on_a_deleted_jobset_is_none_on_the_next_one_of_its_na
         await asyncio.sleep(30)
         verdict = await at.until_verdict()
         assert (verdict.kind, verdict.generation.uid) == (VerdictKind.RELEASE, new["metadata"]["uid"])
-        told = [it for it in (await at.jobset())["status"]["conditions"] if it["type"] == names.CONDITION]
-        assert [(it["status"], it["reason"]) for it in told] == [("True", names.REASON_STARTED)]
+        reported = [it for it in (await at.jobset())["status"]["conditions"] if it["type"] == names.CONDITION]
+        assert [(it["status"], it["reason"]) for it in reported] == [("True", names.REASON_STARTED)]
         assert slow.struck
 
 
@@ -113,7 +113,7 @@ async def test_a_release_with_a_living_watch_reads_no_pods() -> None:
 
 
 @pytest.mark.parametrize("when", ["1999-01-01T00:00:00Z", "2999-01-01T00:00:00Z"])
-async def test_a_clock_that_somebody_sets_to_what_cannot_be_moves_no_timeout(when: str) -> None:
+async def test_a_clock_that_a_user_sets_to_what_cannot_be_moves_no_timeout(when: str) -> None:
     async with embedded_controller() as at:
         at.kubelets.inject_fault(NO_ROOM)
         await at.make(timeout=60)

@@ -69,7 +69,7 @@ def test_each_pass_replaces_the_one_before_and_gangs_add_up(shown: ScrapedIdle) 
 
 
 def test_a_clock_that_is_put_back_takes_nothing_back(shown: ScrapedIdle) -> None:
-    """A counter that falls is read as one that began anew."""
+    """A counter that falls is read as one that began again."""
     shown.idle.set_held(TRAIN, {GPU: 1})
     shown.now += 10
     assert shown.seconds() == 10

@@ -1,4 +1,4 @@
-"""What is watched, and what people are told of what cannot be listed."""
+"""What is watched, and what is reported of failed lists."""
 
 from __future__ import annotations
 
@@ -19,7 +19,7 @@ from tests.fakes.scripted_server import ScriptedServer, no_response, refusal
 
 @asynccontextmanager
 async def running(server: ScriptedServer, only: Resource) -> AsyncIterator[list[AnyInformer]]:
-    """All informers, of which this one runs."""
+    """All informers, whose this one runs."""
     async with Client(Access(server.url)) as client, asyncio.TaskGroup() as tasks:
         index = GangCache(lambda _: None, lambda _, __: None)
         every = watches.make_informers(client, index, lambda: None, namespace=None, on_problem=lambda _: None)
@@ -45,7 +45,7 @@ async def test_nothing_is_missing_once_all_is_listed(server: ScriptedServer) -> 
 
 
 @pytest.mark.parametrize("kind", [PODS, CRDS, JOBSETS])
-async def test_a_refusal_is_told_in_the_servers_words_until_it_is_lifted(
+async def test_a_refusal_is_reported_in_the_servers_words_until_it_is_lifted(
     server: ScriptedServer, kind: Resource
 ) -> None:
     """Such as a ClusterRole that lacks a verb, or a Role where all namespaces are to be watched."""

@@ -113,30 +113,30 @@ async def test_only_this_gangs_objects_are_looked_at(api: Api, look: LiveReader)
     assert [pod.index for pod in (await look.refresh(STALE)).pods] == [0]
 
 
-async def test_a_gang_of_many_pages_is_read_whole(api: Api, look: LiveReader, doors: CallBlocker) -> None:
+async def test_a_gang_of_many_pages_is_read_whole(api: Api, look: LiveReader, api_calls: CallBlocker) -> None:
     job = store_job(api)
     for index in range(2 * PAGE + 1):
         store_pod(api, index, job, runs=True)
     assert len((await look.refresh(STALE)).pods) == 2 * PAGE + 1
-    assert sum(call.kind == PODS for call in doors.calls) == 3
+    assert sum(call.kind == PODS for call in api_calls.calls) == 3
 
 
 @pytest.mark.parametrize("kind", [JOBS, PODS])
 @pytest.mark.parametrize("error", [ServerError(500), Unreachable("reset")])
 async def test_without_a_look_there_is_no_verdict(
-    look: LiveReader, doors: CallBlocker, kind: object, error: KubeError
+    look: LiveReader, api_calls: CallBlocker, kind: object, error: KubeError
 ) -> None:
-    doors.fail = lambda call: error if call.kind == kind else None
+    api_calls.fail = lambda call: error if call.kind == kind else None
     with pytest.raises(type(error)):
         await look.refresh(STALE)
 
 
 @pytest.mark.parametrize("error", [Forbidden(403), ServerError(500), Unreachable("reset")])
 async def test_without_events_the_verdict_says_less_but_is_taken(
-    api: Api, look: LiveReader, doors: CallBlocker, error: KubeError
+    api: Api, look: LiveReader, api_calls: CallBlocker, error: KubeError
 ) -> None:
     store_pod(api, 0, store_job(api), runs=True)
-    doors.fail = lambda call: error if call.kind == EVENTS else None
+    api_calls.fail = lambda call: error if call.kind == EVENTS else None
     fresh = await look.refresh(STALE)
     assert (len(fresh.pods), fresh.denials, fresh.provisioning) == (1, (), frozenset())
 
@@ -171,7 +171,7 @@ async def test_the_latest_refusal_counts(api: Api, look: LiveReader) -> None:
         ("Job", "train-workers-0", "SuccessfulCreate"),
     ],
 )
-async def test_what_befell_others_is_not_told_of_this_gang(
+async def test_what_befell_others_is_not_reported_of_this_gang(
     api: Api, look: LiveReader, kind: str, name: str, reason: str
 ) -> None:
     store_job(api)
@@ -204,7 +204,7 @@ async def test_a_long_refusal_is_cut(api: Api, look: LiveReader) -> None:
     assert len(words) == 300
 
 
-async def test_what_a_kubelet_cannot_do_is_told_in_its_words(api: Api, look: LiveReader) -> None:
+async def test_what_a_kubelet_cannot_do_is_reported_in_its_words(api: Api, look: LiveReader) -> None:
     job = store_job(api)
     store_pod(api, 0, job, runs=True)
     store_pod(api, 1, job, runs=False)
@@ -217,11 +217,11 @@ async def test_what_a_kubelet_cannot_do_is_told_in_its_words(api: Api, look: Liv
 
 
 async def test_nobody_is_asked_about_pods_that_do_not_wait_for_it(
-    api: Api, look: LiveReader, doors: CallBlocker
+    api: Api, look: LiveReader, api_calls: CallBlocker
 ) -> None:
     store_pod(api, 0, store_job(api), runs=True)
     await look.refresh(gangs.gang(gangs.pod(0)))
-    assert [call.kind for call in doors.calls] == [EVENTS, JOBS, PODS], "pods last: they count as the API has them last"
-    doors.calls.clear()
+    assert [call.kind for call in api_calls.calls] == [EVENTS, JOBS, PODS], "pods last: they count"
+    api_calls.calls.clear()
     await look.refresh(STALE, reasons=False)
-    assert [call.kind for call in doors.calls] == [JOBS, PODS]
+    assert [call.kind for call in api_calls.calls] == [JOBS, PODS]

@@ -37,30 +37,32 @@ async def passes(hearing: QuotaDenials, seen: GangSnapshot = LACKING, key: GangK
 
 
 async def test_what_a_quota_refuses_is_said_once_it_has_lasted(
-    api: Api, hearing: QuotaDenials, doors: CallBlocker
+    api: Api, hearing: QuotaDenials, api_calls: CallBlocker
 ) -> None:
     tell(api, "Job", "train-workers-0", "FailedCreate", WORDS)
     before, wait = await passes(hearing)
     assert "1 pod: NotCreated: the Job controller has not created it yet (workers-0/1)" in before
-    assert (wait, len(doors.calls)) == (FIRST_POLL_AFTER, 0)
+    assert (wait, len(api_calls.calls)) == (FIRST_POLL_AFTER, 0)
     await asyncio.sleep(FIRST_POLL_AFTER)
     assert (await passes(hearing))[1] == 0
     said, wait = await passes(hearing)
     assert f"missing: 1 pod: QuotaDenied: {WORDS} (workers-0/1); " in said
-    assert (wait, len(doors.calls)) == (POLL_EVERY, 1)
+    assert (wait, len(api_calls.calls)) == (POLL_EVERY, 1)
 
 
-async def test_all_gangs_of_a_namespace_are_served_by_one_question(hearing: QuotaDenials, doors: CallBlocker) -> None:
+async def test_all_gangs_of_a_namespace_are_served_by_one_question(
+    hearing: QuotaDenials, api_calls: CallBlocker
+) -> None:
     others = [GangKey("default", f"other-{number}") for number in range(20)]
     for key in others:
         await passes(hearing, key=key)
     await asyncio.sleep(FIRST_POLL_AFTER)
     for key in others:
         assert (await passes(hearing, key=key))[1] == POLL_EVERY
-    assert len(doors.calls) == 1
+    assert len(api_calls.calls) == 1
 
 
-async def test_a_quota_that_was_raised_is_not_told_of_any_more(api: Api, hearing: QuotaDenials) -> None:
+async def test_a_quota_that_was_raised_is_not_reported_of_any_more(api: Api, hearing: QuotaDenials) -> None:
     tell(api, "Job", "train-workers-0", "FailedCreate", WORDS)
     await passes(hearing)
     await asyncio.sleep(FIRST_POLL_AFTER)
@@ -69,9 +71,9 @@ async def test_a_quota_that_was_raised_is_not_told_of_any_more(api: Api, hearing
     assert await passes(hearing, made) == (decide(made, gangs.T0).condition.message, None)  # type: ignore[union-attr]
 
 
-async def test_who_may_not_list_events_says_less(hearing: QuotaDenials, doors: CallBlocker) -> None:
+async def test_who_may_not_list_events_says_less(hearing: QuotaDenials, api_calls: CallBlocker) -> None:
     await passes(hearing)
-    doors.fail = lambda call: Forbidden(403) if call.kind == EVENTS else None
+    api_calls.fail = lambda call: Forbidden(403) if call.kind == EVENTS else None
     await asyncio.sleep(FIRST_POLL_AFTER)
     said, wait = await passes(hearing)
     assert ("NotCreated" in said, wait) == (True, POLL_EVERY)

@@ -1,4 +1,4 @@
-"""What is said of a gang passes its tenant's own admission webhooks: whatever they do, no other gang waits for it."""
+"""Conditions and Events pass the tenant's own admission webhooks: whatever they do, no other gang waits for it."""
 
 from __future__ import annotations
 
@@ -85,10 +85,10 @@ class Cluster:
         return names.KEY_VERDICT in gate.get("data", {})
 
     async def until_so(self, question: Callable[[], Awaitable[bool]]) -> None:
-        while not await question():  # noqa: ASYNC110 - the API is asked, as a user would
+        while not await question():  # noqa: ASYNC110 - the API is called, as a user would
             await asyncio.sleep(0.05)
 
-    async def told(self, pod: str, namespace: str) -> bool:
+    async def reported(self, pod: str, namespace: str) -> bool:
         found = await self.client.get(PODS, pod, namespace)
         return names.VERDICT in (found["metadata"].get("annotations") or {})
 
@@ -122,7 +122,7 @@ async def test_a_gang_is_released_promptly_while_whatever_is_said_of_many_others
     await until(lambda: sum(rule.struck for rule in cluster.hanging) >= WORKERS)
     pod = await cluster.pod(await cluster.gang("gang", QUICK, bypassed=True))
     async with asyncio.timeout(PROMPTLY):
-        await cluster.until_so(lambda: cluster.told(pod, QUICK))
+        await cluster.until_so(lambda: cluster.reported(pod, QUICK))
     assert await cluster.decided("gang", QUICK)
 
 

@@ -43,17 +43,17 @@ def waiting(started: int) -> DesiredCondition:
 
 
 class StatusHarness:
-    """Heralds at work, and what the API heard from them."""
+    """A status writer at work, and what it has written."""
 
     def __init__(self, api: Api, memory: MemoryClient, clock: VirtualClock) -> None:
         self.api, self.failures = api, 0
         queue: WorkQueue[GangKey] = WorkQueue()
-        self.heralds = GangStatusWriter(
+        self.writer = GangStatusWriter(
             ConditionWriter(memory.client, clock, version=version_of(api)), queue, on_failure=self._failed
         )
-        self.want = self.heralds.set_desired
+        self.want = self.writer.set_desired
         self.loop = Controller(
-            "status", queue, self.heralds.reconcile, ControllerMetrics(CollectorRegistry()), workers=2
+            "status", queue, self.writer.reconcile, ControllerMetrics(CollectorRegistry()), workers=2
         )
         self.jobset = store_jobset(api)
 
@@ -72,10 +72,10 @@ class StatusHarness:
         stored = self.api.get(JOBSETS, "train")
         assert stored is not None
         (now,) = stored["status"]["conditions"]
-        told = ConditionSeen(
+        reported = ConditionSeen(
             status=now["status"], reason=now["reason"], message=now["message"], since=now["lastTransitionTime"]
         )
-        return msgspec.structs.replace(self.jobset, condition=told)
+        return msgspec.structs.replace(self.jobset, condition=reported)
 
 
 @pytest.fixture
@@ -88,13 +88,13 @@ async def square(api: Api, memory: MemoryClient, clock: VirtualClock) -> AsyncIt
 
 
 async def test_what_is_wanted_is_said_without_anybodys_waiting_for_it(
-    square: StatusHarness, doors: CallBlocker
+    square: StatusHarness, api_calls: CallBlocker
 ) -> None:
-    doors.block()
+    api_calls.block()
     square.want(square.jobset, STARTED, "0.0")
     await asyncio.sleep(SOON)
     assert square.said == ""
-    doors.unblock()
+    api_calls.unblock()
     await asyncio.sleep(SOON)
     assert square.said == STARTED.message
     assert len(square.api.all(EVENTS)) == 1
@@ -111,121 +111,125 @@ async def test_progress_that_is_put_off_is_said_in_its_latest_form(square: Statu
     assert square.said == "3/9 pods started"
 
 
-async def test_a_word_that_is_true_by_now_is_not_said_again(square: StatusHarness, doors: CallBlocker) -> None:
+async def test_a_word_that_is_true_by_now_is_not_said_again(square: StatusHarness, api_calls: CallBlocker) -> None:
     square.want(square.jobset, waiting(1))
     await asyncio.sleep(SOON)
     square.want(square.seen(), waiting(2))
     square.want(square.seen(), waiting(1))
     await asyncio.sleep(2 * PROGRESS_INTERVAL)
-    assert len(doors.calls) == 1
+    assert len(api_calls.calls) == 1
 
 
 @pytest.mark.parametrize(
     "error", [ServerError(500), Forbidden(403), Unreachable("silence"), InvalidResponse("rubbish")]
 )
 async def test_what_could_not_be_said_is_counted_and_tried_again_after_a_while(
-    square: StatusHarness, doors: CallBlocker, error: KubeError
+    square: StatusHarness, api_calls: CallBlocker, error: KubeError
 ) -> None:
-    doors.fail = lambda _: error
+    api_calls.fail = lambda _: error
     square.want(square.jobset, waiting(1))
     for _ in range(50):
         await asyncio.sleep(PROGRESS_INTERVAL / 100)
         square.want(square.jobset, waiting(2))
-    assert (len(doors.calls), square.failures) == (1, 1), "whatever passes find meanwhile"
-    doors.fail = lambda _: None
+    assert (len(api_calls.calls), square.failures) == (1, 1), "whatever passes find meanwhile"
+    api_calls.fail = lambda _: None
     await asyncio.sleep(PROGRESS_INTERVAL)
     assert square.said == "2/9 pods started"
 
 
-async def test_a_jobset_that_changed_before_the_watch_told_is_tried_again_soon_and_is_no_failure(
-    square: StatusHarness, doors: CallBlocker
+async def test_a_jobset_that_changed_before_the_watch_showed_it_is_tried_again_soon_and_is_no_failure(
+    square: StatusHarness, api_calls: CallBlocker
 ) -> None:
     """JobSet's controller writes the same status: its writes and ours meet now and then."""
-    doors.fail = lambda call: Conflict(409) if call.kind == JOBSETS else None
+    api_calls.fail = lambda call: Conflict(409) if call.kind == JOBSETS else None
     square.want(square.jobset, waiting(1))
     await asyncio.sleep(SOON)
-    doors.fail = lambda _: None
+    api_calls.fail = lambda _: None
     await asyncio.sleep(0.1)
     assert (square.said, square.failures) == ("1/9 pods started", 0)
 
 
-async def test_a_server_that_says_when_to_come_back_is_believed(square: StatusHarness, doors: CallBlocker) -> None:
-    doors.fail = lambda _: Throttled(429, retry_after=2.0)
+async def test_a_server_that_says_when_to_come_back_is_believed(square: StatusHarness, api_calls: CallBlocker) -> None:
+    api_calls.fail = lambda _: Throttled(429, retry_after=2.0)
     square.want(square.jobset, waiting(1))
     await asyncio.sleep(SOON)
-    doors.fail = lambda _: None
+    api_calls.fail = lambda _: None
     await asyncio.sleep(2.0)
     assert square.said == "1/9 pods started"
 
 
 async def test_a_verdict_does_not_wait_for_progress_that_could_not_be_said(
-    square: StatusHarness, doors: CallBlocker
+    square: StatusHarness, api_calls: CallBlocker
 ) -> None:
-    doors.fail = lambda _: ServerError(500)
+    api_calls.fail = lambda _: ServerError(500)
     square.want(square.jobset, waiting(1))
     await asyncio.sleep(SOON)
-    doors.fail = lambda _: None
+    api_calls.fail = lambda _: None
     square.want(square.jobset, STARTED, "0.0")
     await asyncio.sleep(SOON)
     assert square.said == STARTED.message
 
 
-async def test_the_last_word_wins_over_one_that_is_just_being_said(square: StatusHarness, doors: CallBlocker) -> None:
-    doors.block()
+async def test_the_last_word_wins_over_one_that_is_just_being_said(
+    square: StatusHarness, api_calls: CallBlocker
+) -> None:
+    api_calls.block()
     square.want(square.jobset, waiting(1))
     await asyncio.sleep(SOON)
     square.want(square.jobset, STARTED, "0.0")
-    doors.unblock()
+    api_calls.unblock()
     await asyncio.sleep(SOON)
     assert square.said == STARTED.message
 
 
-async def test_a_verdict_is_told_even_if_its_jobset_has_finished_meanwhile(
-    square: StatusHarness, doors: CallBlocker
+async def test_a_verdict_is_reported_even_if_its_jobset_has_finished_meanwhile(
+    square: StatusHarness, api_calls: CallBlocker
 ) -> None:
     """A gang that times out fails at once."""
-    doors.fail = lambda _: ServerError(500)
+    api_calls.fail = lambda _: ServerError(500)
     square.want(square.jobset, STARTED, "0.0")
     await asyncio.sleep(SOON)
-    square.heralds.quiesce(TRAIN)
-    doors.fail = lambda _: None
+    square.writer.quiesce(TRAIN)
+    api_calls.fail = lambda _: None
     await asyncio.sleep(PROGRESS_INTERVAL)
     assert square.said == STARTED.message
 
 
-async def test_progress_of_a_jobset_that_has_finished_is_not_told(square: StatusHarness, doors: CallBlocker) -> None:
+async def test_progress_of_a_jobset_that_has_finished_is_not_reported(
+    square: StatusHarness, api_calls: CallBlocker
+) -> None:
     square.want(square.jobset, waiting(1))
-    square.heralds.quiesce(TRAIN)
+    square.writer.quiesce(TRAIN)
     await asyncio.sleep(PROGRESS_INTERVAL)
-    assert doors.calls == []
+    assert api_calls.calls == []
 
 
 async def test_of_a_gang_that_is_gone_nothing_is_said_and_nothing_is_kept(
-    square: StatusHarness, doors: CallBlocker
+    square: StatusHarness, api_calls: CallBlocker
 ) -> None:
-    doors.block()
+    api_calls.block()
     square.want(square.jobset, STARTED, "0.0")
     await asyncio.sleep(SOON)
-    square.heralds.forget_gang(TRAIN)
-    doors.unblock()
+    square.writer.forget_gang(TRAIN)
+    api_calls.unblock()
     await asyncio.sleep(2 * PROGRESS_INTERVAL)
-    heralds = square.heralds
-    assert (heralds._desired, heralds._retry_at, heralds._conditions._written) == ({}, {}, {})
+    writer = square.writer
+    assert (writer._desired, writer._retry_at, writer._conditions._written) == ({}, {}, {})
 
 
-async def test_in_a_namespace_that_goes_nothing_is_tried_again(square: StatusHarness, doors: CallBlocker) -> None:
+async def test_in_a_namespace_that_goes_nothing_is_tried_again(square: StatusHarness, api_calls: CallBlocker) -> None:
     cause = {"reason": "NamespaceTerminating", "message": "namespace default is being terminated"}
-    doors.fail = lambda _: Forbidden(403, details={"causes": [cause]})
+    api_calls.fail = lambda _: Forbidden(403, details={"causes": [cause]})
     square.want(square.jobset, STARTED, "0.0")
     await asyncio.sleep(10 * PROGRESS_INTERVAL)
-    assert (len(doors.calls), square.failures) == (1, 0)
+    assert (len(api_calls.calls), square.failures) == (1, 0)
 
 
 async def test_who_no_longer_leads_stops(
-    api: Api, memory: MemoryClient, doors: CallBlocker, clock: VirtualClock
+    api: Api, memory: MemoryClient, api_calls: CallBlocker, clock: VirtualClock
 ) -> None:
     square = StatusHarness(api, memory, clock)
-    doors.fail = lambda _: NotLeader("gone")
+    api_calls.fail = lambda _: NotLeader("gone")
     square.want(square.jobset, STARTED, "0.0")
     with pytest.raises(ExceptionGroup) as ended:
         await square.loop.run()

@@ -44,14 +44,14 @@ class PatcherHarness:
         memory: MemoryClient,
         clock: VirtualClock,
         concurrency: int = 4,
-        told: Mapping[tuple[GangKey, str], float] | None = None,
+        delivered: Mapping[tuple[GangKey, str], float] | None = None,
     ) -> None:
         self.outcomes: list[str] = []
         self.patches = VerdictPatcher(
             memory.client,
             concurrency=concurrency,
             on_patched=self.outcomes.append,
-            delivered={} if told is None else told,
+            delivered={} if delivered is None else delivered,
             monotonic=clock,
         )
         self.want = self.patches.set_waiting_pods
@@ -80,11 +80,11 @@ async def test_a_fresh_verdict_goes_to_every_pod_that_waits(api: Api, sender: Pa
     assert {verdict_on(api, pod) for pod in pods} == {TEXT}
     assert sender.outcomes == ["ok"] * 10
     assert again is not None
-    assert 0 < again <= REPATCH_AFTER, "somebody looks whether it helped"
+    assert 0 < again <= REPATCH_AFTER, "the next pass checks whether it helped"
 
 
 async def test_no_pod_is_patched_twice_for_one_verdict_while_it_has_time(
-    api: Api, doors: CallBlocker, sender: PatcherHarness
+    api: Api, api_calls: CallBlocker, sender: PatcherHarness
 ) -> None:
     pods = store_pods(api, 3)
     for _ in range(5):
@@ -92,47 +92,47 @@ async def test_no_pod_is_patched_twice_for_one_verdict_while_it_has_time(
     await asyncio.sleep(SOON)
     sender.want(TRAIN, pods, RELEASE, fresh=False)
     await asyncio.sleep(SOON)
-    assert len(doors.calls) == 3
+    assert len(api_calls.calls) == 3
 
 
 async def test_a_pod_that_comes_later_gets_a_moment_to_see_the_configmap_by_itself(
-    api: Api, doors: CallBlocker, sender: PatcherHarness
+    api: Api, api_calls: CallBlocker, sender: PatcherHarness
 ) -> None:
     pods = store_pods(api, 1)
     assert sender.want(TRAIN, pods, RELEASE, fresh=False) == pytest.approx(CONFIG_MAP_GRACE)
     await asyncio.sleep(SOON)
-    assert doors.calls == []
+    assert api_calls.calls == []
     await asyncio.sleep(CONFIG_MAP_GRACE)
     sender.want(TRAIN, pods, RELEASE, fresh=False)
     await asyncio.sleep(SOON)
     assert verdict_on(api, pods[0]) == TEXT
 
 
-async def test_a_pod_that_was_told_on_the_stream_is_patched_only_if_it_still_waits(
-    api: Api, memory: MemoryClient, doors: CallBlocker, clock: VirtualClock
+async def test_a_pod_that_was_delivered_on_the_stream_is_patched_only_if_it_still_waits(
+    api: Api, memory: MemoryClient, api_calls: CallBlocker, clock: VirtualClock
 ) -> None:
-    told: dict[tuple[GangKey, str], float] = {}
-    async with running(PatcherHarness(memory, clock, told=told)) as sender:
+    delivered: dict[tuple[GangKey, str], float] = {}
+    async with running(PatcherHarness(memory, clock, delivered=delivered)) as sender:
         heard, deaf = store_pods(api, 2)
-        told[TRAIN, heard.uid] = clock()
+        delivered[TRAIN, heard.uid] = clock()
         sender.want(TRAIN, [heard, deaf], RELEASE, fresh=True)
         await asyncio.sleep(SOON)
-        assert [call.name for call in doors.calls] == [deaf.name]
+        assert [call.name for call in api_calls.calls] == [deaf.name]
         await asyncio.sleep(DELIVERY_GRACE - 1)
         sender.want(TRAIN, [heard], RELEASE, fresh=False)
         await asyncio.sleep(SOON)
-        assert len(doors.calls) == 1
+        assert len(api_calls.calls) == 1
         await asyncio.sleep(1)
         sender.want(TRAIN, [heard], RELEASE, fresh=False)
         await asyncio.sleep(SOON)
         assert verdict_on(api, heard) == TEXT
 
 
-async def test_somebody_looks_again_when_those_who_were_told_should_have_passed(
+async def test_the_next_pass_is_when_answered_pods_should_have_passed(
     memory: MemoryClient, api: Api, clock: VirtualClock
 ) -> None:
     (pod,) = store_pods(api, 1)
-    patches = PatcherHarness(memory, clock, told={(TRAIN, pod.uid): clock()}).patches
+    patches = PatcherHarness(memory, clock, delivered={(TRAIN, pod.uid): clock()}).patches
     assert patches.set_waiting_pods(TRAIN, [pod], RELEASE, fresh=True) == pytest.approx(DELIVERY_GRACE)
 
 
@@ -151,19 +151,19 @@ async def test_a_straggler_is_patched_again_with_something_that_has_changed(api:
 
 
 async def test_a_straggler_is_patched_ever_less_often_but_never_given_up(
-    api: Api, doors: CallBlocker, sender: PatcherHarness
+    api: Api, api_calls: CallBlocker, sender: PatcherHarness
 ) -> None:
     pods = store_pods(api, 1)
     sender.want(TRAIN, pods, RELEASE, fresh=True)
     for _ in range(30 * 60):
         await asyncio.sleep(1.0)
         sender.want(TRAIN, pods, RELEASE, fresh=False)
-    assert 25 <= len(doors.calls) <= 40
-    before = len(doors.calls)
+    assert 25 <= len(api_calls.calls) <= 40
+    before = len(api_calls.calls)
     for _ in range(int(REPATCH_MAX) + 2):
         await asyncio.sleep(1.0)
         sender.want(TRAIN, pods, RELEASE, fresh=False)
-    assert len(doors.calls) == before + 1
+    assert len(api_calls.calls) == before + 1
 
 
 async def test_the_time_to_look_again_is_when_the_next_straggler_is_due(api: Api, sender: PatcherHarness) -> None:
@@ -175,17 +175,17 @@ async def test_the_time_to_look_again_is_when_the_next_straggler_is_due(api: Api
 
 
 async def test_a_pod_that_has_the_verdict_from_before_a_crash_is_not_patched_again_at_once(
-    api: Api, doors: CallBlocker, sender: PatcherHarness
+    api: Api, api_calls: CallBlocker, sender: PatcherHarness
 ) -> None:
     (pod,) = store_pods(api, 1)
-    told = msgspec.structs.replace(pod, verdict=TEXT)
-    sender.want(TRAIN, [told], RELEASE, fresh=False)
+    delivered = msgspec.structs.replace(pod, verdict=TEXT)
+    sender.want(TRAIN, [delivered], RELEASE, fresh=False)
     await asyncio.sleep(CONFIG_MAP_GRACE + SOON)
-    sender.want(TRAIN, [told], RELEASE, fresh=False)
+    sender.want(TRAIN, [delivered], RELEASE, fresh=False)
     await asyncio.sleep(SOON)
-    assert doors.calls == []
+    assert api_calls.calls == []
     await asyncio.sleep(REPATCH_AFTER)
-    sender.want(TRAIN, [told], RELEASE, fresh=False)
+    sender.want(TRAIN, [delivered], RELEASE, fresh=False)
     await asyncio.sleep(SOON)
     assert notes(api, pod)[names.NUDGE] == "1", "but it still waits: now it is"
 
@@ -209,61 +209,61 @@ async def test_nobody_waiting_means_nothing_to_come_back_for(api: Api, sender: P
 
 
 async def test_a_pod_that_passed_while_its_patch_stood_in_the_queue_is_not_patched(
-    api: Api, doors: CallBlocker, memory: MemoryClient, clock: VirtualClock
+    api: Api, api_calls: CallBlocker, memory: MemoryClient, clock: VirtualClock
 ) -> None:
     async with running(PatcherHarness(memory, clock, concurrency=1)) as sender:
-        doors.block()
+        api_calls.block()
         pods = store_pods(api, 3)
         sender.want(TRAIN, pods, RELEASE, fresh=True)
         await asyncio.sleep(SOON)
         sender.want(TRAIN, pods[:2], RELEASE, fresh=False)
-        doors.unblock()
+        api_calls.unblock()
         await asyncio.sleep(SOON)
         assert [bool(verdict_on(api, pod)) for pod in pods] == [True, True, False]
 
 
 async def test_a_gang_that_is_forgotten_is_not_patched_any_more(
-    api: Api, doors: CallBlocker, memory: MemoryClient, clock: VirtualClock
+    api: Api, api_calls: CallBlocker, memory: MemoryClient, clock: VirtualClock
 ) -> None:
     async with running(PatcherHarness(memory, clock, concurrency=1)) as sender:
-        doors.block()
+        api_calls.block()
         pods = store_pods(api, 3)
         sender.want(TRAIN, pods, RELEASE, fresh=True)
         await asyncio.sleep(SOON)
         sender.patches.forget_gang(TRAIN)
         assert sender.patches.depth == 0
-        doors.unblock()
+        api_calls.unblock()
         await asyncio.sleep(SOON)
-        assert len(doors.calls) == 1, "only the one under way"
+        assert len(api_calls.calls) == 1, "only the one under way"
 
 
 # --- Many gangs -----------------------------------------------------------------------------------------------------
 
 
 async def test_a_gang_of_ten_does_not_wait_for_a_gang_of_a_thousand(
-    api: Api, doors: CallBlocker, memory: MemoryClient, clock: VirtualClock
+    api: Api, api_calls: CallBlocker, memory: MemoryClient, clock: VirtualClock
 ) -> None:
     async with running(PatcherHarness(memory, clock, concurrency=4)) as sender:
-        doors.block()
+        api_calls.block()
         sender.want(TRAIN, store_pods(api, 1000), RELEASE, fresh=True)
         await asyncio.sleep(SOON)
         sender.want(OTHER, store_pods(api, 10, gang="other"), RELEASE, fresh=True)
-        doors.unblock()
+        api_calls.unblock()
         await asyncio.sleep(SOON)
-        order = [call.name.split("-")[0] for call in doors.calls]
+        order = [call.name.split("-")[0] for call in api_calls.calls]
         assert len(order) == 1010
         assert max(index for index, gang in enumerate(order) if gang == "other") < 30
 
 
 @pytest.mark.parametrize("concurrency", [1, 4, 16])
 async def test_no_more_patches_are_under_way_than_allowed(
-    api: Api, doors: CallBlocker, memory: MemoryClient, clock: VirtualClock, concurrency: int
+    api: Api, api_calls: CallBlocker, memory: MemoryClient, clock: VirtualClock, concurrency: int
 ) -> None:
     async with running(PatcherHarness(memory, clock, concurrency=concurrency)) as sender:
         sender.want(TRAIN, store_pods(api, 100), RELEASE, fresh=True)
         assert sender.patches.depth == 100
         await asyncio.sleep(SOON)
-        assert doors.max_in_flight == concurrency
+        assert api_calls.max_in_flight == concurrency
         assert len(sender.outcomes) == 100
 
 
@@ -276,13 +276,13 @@ async def test_work_that_comes_after_a_pause_is_done(api: Api, sender: PatcherHa
 
 
 async def test_with_the_channel_switched_off_nothing_is_sent(
-    api: Api, doors: CallBlocker, memory: MemoryClient, clock: VirtualClock
+    api: Api, api_calls: CallBlocker, memory: MemoryClient, clock: VirtualClock
 ) -> None:
     sender = PatcherHarness(memory, clock, concurrency=0)
     task = asyncio.create_task(sender.patches.run())
     assert sender.want(TRAIN, store_pods(api, 3), RELEASE, fresh=True) is None
     await asyncio.sleep(SOON)
-    assert doors.calls == []
+    assert api_calls.calls == []
     task.cancel()
     await asyncio.gather(task, return_exceptions=True)
 
@@ -301,12 +301,12 @@ async def test_the_verdict_does_not_land_on_a_namesake(api: Api, sender: Patcher
 
 
 async def test_the_body_carries_the_uid_and_nothing_but_annotations(
-    api: Api, doors: CallBlocker, sender: PatcherHarness
+    api: Api, api_calls: CallBlocker, sender: PatcherHarness
 ) -> None:
     (pod,) = store_pods(api, 1)
     sender.want(TRAIN, [pod], RELEASE, fresh=True)
     await asyncio.sleep(SOON)
-    assert doors.calls[0].body == {"metadata": {"uid": pod.uid, "annotations": {names.VERDICT: TEXT}}}
+    assert api_calls.calls[0].body == {"metadata": {"uid": pod.uid, "annotations": {names.VERDICT: TEXT}}}
 
 
 async def test_a_pod_that_is_gone_is_no_trouble(api: Api, sender: PatcherHarness) -> None:
@@ -321,14 +321,14 @@ async def test_a_pod_that_is_gone_is_no_trouble(api: Api, sender: PatcherHarness
     "error", [ServerError(500), Throttled(429), Unreachable("reset"), Conflict(409), NotFound(404)]
 )
 async def test_a_patch_that_failed_is_tried_again_when_the_pod_still_waits(
-    api: Api, doors: CallBlocker, sender: PatcherHarness, error: KubeError
+    api: Api, api_calls: CallBlocker, sender: PatcherHarness, error: KubeError
 ) -> None:
     pods = store_pods(api, 3)
-    doors.fail = lambda call: error if call.name == pods[0].name else None
+    api_calls.fail = lambda call: error if call.name == pods[0].name else None
     sender.want(TRAIN, pods, RELEASE, fresh=True)
     await asyncio.sleep(SOON)
     assert [bool(verdict_on(api, pod)) for pod in pods] == [False, True, True]
-    doors.fail = lambda _: None
+    api_calls.fail = lambda _: None
     await asyncio.sleep(REPATCH_AFTER)
     sender.want(TRAIN, pods[:1], RELEASE, fresh=False)
     await asyncio.sleep(SOON)
@@ -336,16 +336,16 @@ async def test_a_patch_that_failed_is_tried_again_when_the_pod_still_waits(
 
 
 async def test_a_replica_that_no_longer_leads_stops_sending(
-    api: Api, doors: CallBlocker, memory: MemoryClient, clock: VirtualClock
+    api: Api, api_calls: CallBlocker, memory: MemoryClient, clock: VirtualClock
 ) -> None:
     sender = PatcherHarness(memory, clock)
 
     def lost(_: Call) -> KubeError:
         return NotLeader("the lease is not surely ours")
 
-    doors.fail = lost
+    api_calls.fail = lost
     sender.want(TRAIN, store_pods(api, 20), RELEASE, fresh=True)
     with pytest.raises(ExceptionGroup) as stopped:
         await sender.patches.run()
     assert stopped.group_contains(NotLeader)
-    assert len(doors.calls) <= 4
+    assert len(api_calls.calls) <= 4

@@ -1,4 +1,4 @@
-"""A gang's ConfigMap is created, changed by compare-and-swap only, and never taken from a stranger (A6.1, A10)."""
+"""A gang's ConfigMap is created, changed by compare-and-swap only, and never taken from an unknown pod (A6.1, A10)."""
 
 from __future__ import annotations
 
@@ -58,65 +58,65 @@ class StoreHarness:
         return gate
 
     def edit(self, change: Callable[[Json], object]) -> None:
-        """Somebody else writes, and no watch has told."""
+        """Another client writes, and no watch has reported."""
         self.api.change(CONFIGMAPS, NAME, change)
 
 
 @pytest.fixture
-def keeper(api: Api, memory: MemoryClient) -> StoreHarness:
+def harness(api: Api, memory: MemoryClient) -> StoreHarness:
     return StoreHarness(api, memory)
 
 
-async def test_a_missing_gate_is_created_empty(keeper: StoreHarness) -> None:
-    await keeper.gates.ensure_config_map(keeper.seen(), None, None)
-    stored = keeper.stored()
+async def test_a_missing_gate_is_created_empty(harness: StoreHarness) -> None:
+    await harness.gates.ensure_config_map(harness.seen(), None, None)
+    stored = harness.stored()
     assert stored["data"] == {}
     assert stored["metadata"]["labels"][names.GATE] == "true"
-    assert stored["metadata"]["annotations"] == {names.JOBSET_UID: keeper.jobset.uid}
+    assert stored["metadata"]["annotations"] == {names.JOBSET_UID: harness.jobset.uid}
     (owner,) = stored["metadata"]["ownerReferences"]
-    assert (owner["kind"], owner["uid"], owner["controller"]) == ("JobSet", keeper.jobset.uid, False)
+    assert (owner["kind"], owner["uid"], owner["controller"]) == ("JobSet", harness.jobset.uid, False)
     assert "blockOwnerDeletion" not in owner, "a gate never holds up the deletion of its JobSet"
-    assert keeper.known() == keeper.live()
+    assert harness.known() == harness.live()
 
 
-async def test_a_gate_that_holds_what_it_should_is_not_written(keeper: StoreHarness, doors: CallBlocker) -> None:
-    mine = verdict(uid=keeper.jobset.uid)
-    await keeper.gates.ensure_config_map(keeper.seen(), mine, clock(uid=keeper.jobset.uid))
-    before = len(doors.calls)
-    await keeper.gates.ensure_config_map(keeper.seen(), mine, clock(uid=keeper.jobset.uid))
-    assert len(doors.calls) == before
+async def test_a_gate_that_holds_what_it_should_is_not_written(harness: StoreHarness, api_calls: CallBlocker) -> None:
+    mine = verdict(uid=harness.jobset.uid)
+    await harness.gates.ensure_config_map(harness.seen(), mine, clock(uid=harness.jobset.uid))
+    before = len(api_calls.calls)
+    await harness.gates.ensure_config_map(harness.seen(), mine, clock(uid=harness.jobset.uid))
+    assert len(api_calls.calls) == before
 
 
-async def test_verdict_and_clock_are_written_together(keeper: StoreHarness) -> None:
-    await keeper.gates.ensure_config_map(keeper.seen(), None, None)
-    mine, since = verdict(uid=keeper.jobset.uid), clock(uid=keeper.jobset.uid)
-    await keeper.gates.ensure_config_map(keeper.seen(), mine, since)
-    assert keeper.stored()["data"] == {
+async def test_verdict_and_clock_are_written_together(harness: StoreHarness) -> None:
+    await harness.gates.ensure_config_map(harness.seen(), None, None)
+    mine, since = verdict(uid=harness.jobset.uid), clock(uid=harness.jobset.uid)
+    await harness.gates.ensure_config_map(harness.seen(), mine, since)
+    assert harness.stored()["data"] == {
         "verdict": verdict_codec.render(mine),
         "waiting-since": verdict_codec.render_clock(since),
     }
-    assert keeper.live().canonical
+    assert harness.live().canonical
 
 
-async def test_of_two_verdicts_the_first_written_stands(keeper: StoreHarness) -> None:
+async def test_of_two_verdicts_the_first_written_stands(harness: StoreHarness) -> None:
     """One winner per generation: the other looks again and finds it."""
-    await keeper.gates.ensure_config_map(keeper.seen(), None, None)
-    old = keeper.seen()
-    winner = verdict(VerdictKind.TIMEOUT, names.REASON_TIMED_OUT, uid=keeper.jobset.uid)
-    await keeper.gates.ensure_config_map(old, winner, None)
+    await harness.gates.ensure_config_map(harness.seen(), None, None)
+    old = harness.seen()
+    winner = verdict(VerdictKind.TIMEOUT, names.REASON_TIMED_OUT, uid=harness.jobset.uid)
+    await harness.gates.ensure_config_map(old, winner, None)
     with pytest.raises(Requeue):
-        await keeper.gates.ensure_config_map(old, verdict(uid=keeper.jobset.uid), None)
-    assert keeper.live().verdict == winner
-    assert keeper.known() == keeper.live(), "the loser has seen the winner's"
+        await harness.gates.ensure_config_map(old, verdict(uid=harness.jobset.uid), None)
+    assert harness.live().verdict == winner
+    assert harness.known() == harness.live(), "the loser has seen the winner's"
 
 
-async def test_a_gate_that_somebody_touched_meanwhile_is_looked_at_first(keeper: StoreHarness) -> None:
-    await keeper.gates.ensure_config_map(keeper.seen(), None, None)
-    keeper.edit(lambda body: body.update(data={"more": "words"}))
+async def test_a_gate_that_a_user_touched_meanwhile_is_looked_at_first(harness: StoreHarness) -> None:
+    await harness.gates.ensure_config_map(harness.seen(), None, None)
+    harness.edit(lambda body: body.update(data={"more": "words"}))
     with pytest.raises(Requeue):
-        await keeper.gates.ensure_config_map(keeper.seen(), verdict(uid=keeper.jobset.uid), None)
-    await keeper.gates.ensure_config_map(keeper.seen(), verdict(uid=keeper.jobset.uid), None)
-    assert set(keeper.stored()["data"]) == {"verdict"}
+        await harness.gates.ensure_config_map(harness.seen(), verdict(uid=harness.jobset.uid), None)
+    await harness.gates.ensure_config_map(harness.seen(), verdict(uid=harness.jobset.uid), None)
+    assert set(harness.stored()["data"]) == {"verdict"}
 
 
 @pytest.mark.parametrize(
@@ -128,115 +128,115 @@ async def test_a_gate_that_somebody_touched_meanwhile_is_looked_at_first(keeper:
         lambda body: body.update(data={"waiting-since": "u-1 0 0 0001-01-01T00:00:00+14:00"}),
     ],
 )
-async def test_an_edited_gate_is_put_right(keeper: StoreHarness, damage: Callable[[Json], object]) -> None:
-    await keeper.gates.ensure_config_map(keeper.seen(), None, None)
-    keeper.edit(damage)
-    await keeper.gates.ensure_config_map(keeper.seen(keeper.live()), None, None)
-    assert keeper.live().canonical
+async def test_an_edited_gate_is_put_right(harness: StoreHarness, damage: Callable[[Json], object]) -> None:
+    await harness.gates.ensure_config_map(harness.seen(), None, None)
+    harness.edit(damage)
+    await harness.gates.ensure_config_map(harness.seen(harness.live()), None, None)
+    assert harness.live().canonical
 
 
-@pytest.mark.parametrize(("field", "anew"), [("immutable", True), ("data", False)])
-async def test_a_gate_that_is_immutable_is_made_anew_and_one_that_a_policy_shuts_is_not(
-    keeper: StoreHarness, doors: CallBlocker, field: str, *, anew: bool
+@pytest.mark.parametrize(("field", "again"), [("immutable", True), ("data", False)])
+async def test_a_gate_that_is_immutable_is_created_again_and_one_that_a_policy_shuts_is_not(
+    harness: StoreHarness, api_calls: CallBlocker, field: str, *, again: bool
 ) -> None:
-    await keeper.gates.ensure_config_map(keeper.seen(), None, None)
-    there = keeper.stored()
+    await harness.gates.ensure_config_map(harness.seen(), None, None)
+    there = harness.stored()
     refused = Invalid(422, "Invalid", "no", details={"causes": [{"field": field}]})
-    doors.fail = lambda call: refused if call.verb == "update" else None
-    mine = verdict(uid=keeper.jobset.uid)
-    with pytest.raises(Requeue if anew else Invalid):
-        await keeper.gates.ensure_config_map(keeper.seen(), mine, None)
-    if not anew:
-        assert keeper.stored() == there
+    api_calls.fail = lambda call: refused if call.verb == "update" else None
+    mine = verdict(uid=harness.jobset.uid)
+    with pytest.raises(Requeue if again else Invalid):
+        await harness.gates.ensure_config_map(harness.seen(), mine, None)
+    if not again:
+        assert harness.stored() == there
         return
-    await keeper.gates.ensure_config_map(keeper.seen(), mine, None)
-    assert keeper.live().verdict == mine
-    assert keeper.live().uid != there["metadata"]["uid"]
+    await harness.gates.ensure_config_map(harness.seen(), mine, None)
+    assert harness.live().verdict == mine
+    assert harness.live().uid != there["metadata"]["uid"]
 
 
-async def test_a_gate_deleted_meanwhile_is_made_anew_on_the_next_look(keeper: StoreHarness, api: Api) -> None:
-    await keeper.gates.ensure_config_map(keeper.seen(), None, None)
+async def test_a_gate_deleted_meanwhile_is_created_again_on_the_next_look(harness: StoreHarness, api: Api) -> None:
+    await harness.gates.ensure_config_map(harness.seen(), None, None)
     api.remove(CONFIGMAPS, NAME)
     with pytest.raises(Requeue):
-        await keeper.gates.ensure_config_map(keeper.seen(), verdict(uid=keeper.jobset.uid), None)
-    assert keeper.known() is None
-    await keeper.gates.ensure_config_map(keeper.seen(), verdict(uid=keeper.jobset.uid), None)
-    assert keeper.live().verdict == verdict(uid=keeper.jobset.uid)
+        await harness.gates.ensure_config_map(harness.seen(), verdict(uid=harness.jobset.uid), None)
+    assert harness.known() is None
+    await harness.gates.ensure_config_map(harness.seen(), verdict(uid=harness.jobset.uid), None)
+    assert harness.live().verdict == verdict(uid=harness.jobset.uid)
 
 
-async def test_a_gate_of_ours_that_nobody_told_us_of_is_found(
-    keeper: StoreHarness, memory: MemoryClient, api: Api
+async def test_a_configmap_of_ours_that_no_watch_showed_is_found(
+    harness: StoreHarness, memory: MemoryClient, api: Api
 ) -> None:
     """From before a crash, or another replica's."""
-    await keeper.gates.ensure_config_map(keeper.seen(), verdict(uid=keeper.jobset.uid), None)
-    there = keeper.stored()
-    keeper.index.set_config_map(TRAIN, None)
+    await harness.gates.ensure_config_map(harness.seen(), verdict(uid=harness.jobset.uid), None)
+    there = harness.stored()
+    harness.index.set_config_map(TRAIN, None)
     with pytest.raises(Requeue) as again:
-        await keeper.gates.ensure_config_map(keeper.seen(), None, None)
+        await harness.gates.ensure_config_map(harness.seen(), None, None)
     assert not isinstance(again.value, ConfigMapConflict)
-    assert keeper.known() == keeper.live()
-    assert keeper.stored() == there
+    assert harness.known() == harness.live()
+    assert harness.stored() == there
 
 
-async def test_a_strangers_configmap_is_neither_adopted_nor_overwritten(keeper: StoreHarness, api: Api) -> None:
+async def test_an_unrelated_configmap_is_neither_adopted_nor_overwritten(harness: StoreHarness, api: Api) -> None:
     theirs = api.create(CONFIGMAPS, {"metadata": {"name": NAME}, "data": {"theirs": "x"}})
     with pytest.raises(ConfigMapConflict):
-        await keeper.gates.ensure_config_map(keeper.seen(), None, None)
-    assert keeper.stored() == theirs
-    seen = keeper.index.snapshot(TRAIN)
+        await harness.gates.ensure_config_map(harness.seen(), None, None)
+    assert harness.stored() == theirs
+    seen = harness.index.snapshot(TRAIN)
     assert seen is not None
     assert seen.config_map_conflict
 
 
-async def test_a_gate_that_was_disowned_is_a_strangers(keeper: StoreHarness) -> None:
-    await keeper.gates.ensure_config_map(keeper.seen(), None, None)
-    keeper.edit(lambda body: body["metadata"].update(labels={}))
+async def test_a_gate_without_our_label_is_another_owners(harness: StoreHarness) -> None:
+    await harness.gates.ensure_config_map(harness.seen(), None, None)
+    harness.edit(lambda body: body["metadata"].update(labels={}))
     with pytest.raises(ConfigMapConflict):
-        await keeper.gates.ensure_config_map(keeper.seen(), verdict(uid=keeper.jobset.uid), None)
-    assert keeper.stored()["data"] == {}
+        await harness.gates.ensure_config_map(harness.seen(), verdict(uid=harness.jobset.uid), None)
+    assert harness.stored()["data"] == {}
 
 
-async def test_the_gate_of_an_earlier_life_is_removed_and_made_anew(keeper: StoreHarness, api: Api) -> None:
-    await keeper.gates.ensure_config_map(keeper.seen(), verdict(uid=keeper.jobset.uid), None)
-    left = keeper.live()
+async def test_the_gate_of_an_earlier_life_is_removed_and_created_again(harness: StoreHarness, api: Api) -> None:
+    await harness.gates.ensure_config_map(harness.seen(), verdict(uid=harness.jobset.uid), None)
+    left = harness.live()
     api.remove(JOBSETS, "train")
-    keeper.jobset = keeper.learn(store_jobset(api))
-    await keeper.gates.ensure_config_map(keeper.seen(left), None, None)
-    assert keeper.live().uid != left.uid
-    assert (keeper.live().jobset_uid, keeper.live().verdict) == (keeper.jobset.uid, None)
+    harness.jobset = harness.learn(store_jobset(api))
+    await harness.gates.ensure_config_map(harness.seen(left), None, None)
+    assert harness.live().uid != left.uid
+    assert (harness.live().jobset_uid, harness.live().verdict) == (harness.jobset.uid, None)
 
 
-async def test_the_gate_of_a_later_life_is_left_alone_by_whoever_still_sees_the_earlier(
-    keeper: StoreHarness, api: Api
+async def test_the_gate_of_a_later_life_is_left_alone_by_a_controller_that_still_sees_the_earlier(
+    harness: StoreHarness, api: Api
 ) -> None:
-    earlier = keeper.jobset
+    earlier = harness.jobset
     api.remove(JOBSETS, "train")
-    keeper.jobset = keeper.learn(store_jobset(api))
-    await keeper.gates.ensure_config_map(keeper.seen(), verdict(uid=keeper.jobset.uid), None)
-    there = keeper.stored()
-    keeper.jobset = earlier
+    harness.jobset = harness.learn(store_jobset(api))
+    await harness.gates.ensure_config_map(harness.seen(), verdict(uid=harness.jobset.uid), None)
+    there = harness.stored()
+    harness.jobset = earlier
     with pytest.raises(Requeue):
-        await keeper.gates.ensure_config_map(keeper.seen(keeper.live()), None, None)
-    assert keeper.stored() == there
+        await harness.gates.ensure_config_map(harness.seen(harness.live()), None, None)
+    assert harness.stored() == there
 
 
 async def test_the_gate_of_a_jobset_that_is_gone_is_left_to_the_garbage_collector(
-    keeper: StoreHarness, api: Api
+    harness: StoreHarness, api: Api
 ) -> None:
-    await keeper.gates.ensure_config_map(keeper.seen(), None, None)
-    foreign_life = msgspec.structs.replace(keeper.live(), jobset_uid="u-0")
+    await harness.gates.ensure_config_map(harness.seen(), None, None)
+    foreign_life = msgspec.structs.replace(harness.live(), jobset_uid="u-0")
     api.remove(JOBSETS, "train")
     with pytest.raises(Requeue):
-        await keeper.gates.ensure_config_map(keeper.seen(foreign_life), None, None)
-    assert keeper.stored()
+        await harness.gates.ensure_config_map(harness.seen(foreign_life), None, None)
+    assert harness.stored()
 
 
-async def test_an_earlier_gate_that_changed_meanwhile_is_not_removed_blindly(keeper: StoreHarness, api: Api) -> None:
-    await keeper.gates.ensure_config_map(keeper.seen(), None, None)
-    left = keeper.live()
-    keeper.edit(lambda body: body.update(data={"more": "words"}))
+async def test_an_earlier_gate_that_changed_meanwhile_is_not_removed_blindly(harness: StoreHarness, api: Api) -> None:
+    await harness.gates.ensure_config_map(harness.seen(), None, None)
+    left = harness.live()
+    harness.edit(lambda body: body.update(data={"more": "words"}))
     api.remove(JOBSETS, "train")
-    keeper.jobset = keeper.learn(store_jobset(api))
+    harness.jobset = harness.learn(store_jobset(api))
     with pytest.raises(Requeue):
-        await keeper.gates.ensure_config_map(keeper.seen(left), None, None)
-    assert keeper.stored()["data"] == {"more": "words"}
+        await harness.gates.ensure_config_map(harness.seen(left), None, None)
+    assert harness.stored()["data"] == {"more": "words"}

@@ -65,7 +65,7 @@ class StoreWithInformer:
 
 
 @pytest.fixture
-async def keeper() -> AsyncIterator[StoreWithInformer]:
+async def harness() -> AsyncIterator[StoreWithInformer]:
     server = ScriptedServer()
     await server.start()
     async with Client(Access(server.url)) as client, asyncio.TaskGroup() as tasks:
@@ -77,47 +77,47 @@ async def keeper() -> AsyncIterator[StoreWithInformer]:
     await server.stop()
 
 
-async def test_a_gate_that_was_made_and_lost_before_the_watch_told_of_it_is_missed(keeper: StoreWithInformer) -> None:
+async def test_a_gate_that_was_made_and_lost_before_the_watch_showed_it_is_missed(harness: StoreWithInformer) -> None:
     """The watch broke in that moment; only the list that follows can tell, and it does."""
-    await keeper.create()
-    assert keeper.gate() is not None
-    keeper.server.drop("train-group-scheduling", tell=False)
-    keeper.server.watches.append(refusal(410))
-    keeper.server.close_watches()
-    await keeper.until_woken()
-    assert keeper.gate() is None
+    await harness.create()
+    assert harness.gate() is not None
+    harness.server.drop("train-group-scheduling", tell=False)
+    harness.server.watches.append(refusal(410))
+    harness.server.close_watches()
+    await harness.until_woken()
+    assert harness.gate() is None
 
 
-async def test_a_gate_that_was_made_and_stays_wakes_nobody_when_a_list_shows_it(keeper: StoreWithInformer) -> None:
+async def test_a_gate_that_was_made_and_stays_wakes_nobody_when_a_list_shows_it(harness: StoreWithInformer) -> None:
     """Else each of our writes would cost a second pass over the gang's pods."""
-    await keeper.create()
-    made = keeper.gate()
-    keeper.server.send({"type": "ADDED", "object": keeper.server.objects["train-group-scheduling"]})
-    keeper.server.watches.append(refusal(410))
-    keeper.server.close_watches()
-    await keeper.server.watched(3)
-    assert (keeper.gate(), keeper.woken) == (made, 0)
+    await harness.create()
+    made = harness.gate()
+    harness.server.send({"type": "ADDED", "object": harness.server.objects["train-group-scheduling"]})
+    harness.server.watches.append(refusal(410))
+    harness.server.close_watches()
+    await harness.server.watched(3)
+    assert (harness.gate(), harness.woken) == (made, 0)
 
 
-async def test_an_answer_that_comes_after_the_news_of_the_end_is_not_believed(keeper: StoreWithInformer) -> None:
-    """Somebody deletes the gate while the answer to its creation is under way, and the watch tells of both first."""
-    server = keeper.server
+async def test_an_answer_that_comes_after_the_news_of_the_end_is_not_believed(harness: StoreWithInformer) -> None:
+    """A user deletes the gate while the answer to its creation is under way, and the watch tells of both first."""
+    server = harness.server
     reached, answered = asyncio.Event(), asyncio.Event()
 
     async def slow(request: web.Request) -> web.StreamResponse:
-        answer = await keeper.store(request)
+        answer = await harness.store(request)
         reached.set()
         await answered.wait()
         return answer
 
     server.others.append(slow)
     async with asyncio.TaskGroup() as tasks:
-        tasks.create_task(keeper.gates.ensure_config_map(gang(jobset=MINE, config_map=None), None, None))
+        tasks.create_task(harness.gates.ensure_config_map(gang(jobset=MINE, config_map=None), None, None))
         await reached.wait()
         server.send({"type": "ADDED", "object": server.objects["train-group-scheduling"]})
-        await keeper.until_woken()
-        keeper.woken = 0
+        await harness.until_woken()
+        harness.woken = 0
         server.drop("train-group-scheduling")
-        await keeper.until_woken()
+        await harness.until_woken()
         answered.set()
-    assert keeper.gate() is None
+    assert harness.gate() is None

@@ -123,6 +123,6 @@ async def test_the_metrics_tell_what_is_open_and_how_requests_ended(replicas: Re
     assert (await reader.read()).startswith(b"HTTP/1.1 403 ")
     writer.close()
     await writer.wait_closed()
-    told = generate_latest(manager.options.registry).decode()
-    assert "jobset_gate_stream_open 0.0" in told
-    assert 'jobset_gate_stream_requests_total{outcome="forbidden"} 1.0' in told
+    metrics = generate_latest(manager.options.registry).decode()
+    assert "jobset_gate_stream_open 0.0" in metrics
+    assert 'jobset_gate_stream_requests_total{outcome="forbidden"} 1.0' in metrics

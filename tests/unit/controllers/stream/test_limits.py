@@ -21,7 +21,7 @@ PLENTY = 400
 
 @pytest.fixture
 async def gate(clock: VirtualClock) -> AsyncIterator[ServedStream]:
-    """Of a gang of 10^9 pods, none of which is there, on a stream with 400 places."""
+    """Of a gang of 10^9 pods, none whose is there, on a stream with 400 places."""
     async with serving(ServedStream(clock, most=PLENTY)) as made:
         made.set_jobset(billion())
         yield made
@@ -49,8 +49,8 @@ def see_jobset(gate: ServedStream, namespace: str, name: str) -> None:
 
 
 async def test_a_gang_without_pods_has_a_few_places_whatever_its_spec_asks_for(gate: ServedStream) -> None:
-    strangers = [f"made-up-{number}" for number in range(2 * MAX_UNKNOWN_PER_GANG)]
-    assert await taken(gate, strangers) == MAX_UNKNOWN_PER_GANG
+    strays = [f"made-up-{number}" for number in range(2 * MAX_UNKNOWN_PER_GANG)]
+    assert await taken(gate, strays) == MAX_UNKNOWN_PER_GANG
     assert gate.outcomes == ["unknown"] * MAX_UNKNOWN_PER_GANG
     assert len(await held(gate, gate.add_pods(50))) == 50, "and its pods have theirs"
 
@@ -64,7 +64,7 @@ async def test_a_gang_that_does_not_wait_has_no_place(gate: ServedStream, state:
     assert gate.book.open_count == 0
 
 
-async def test_what_is_decided_is_told_to_pods_of_a_gang_that_waits_no_more(gate: ServedStream) -> None:
+async def test_what_is_decided_is_answered_to_pods_of_a_gang_that_waits_no_more(gate: ServedStream) -> None:
     (pod,) = gate.add_pods(1)
     gate.set_jobset(billion(finished=True))
     gate.store_verdict(verdict())
@@ -75,8 +75,8 @@ async def test_what_is_decided_is_told_to_pods_of_a_gang_that_waits_no_more(gate
 
 async def test_made_up_pods_of_a_decided_gang_are_not_kept_in_mind(gate: ServedStream) -> None:
     gate.store_verdict(verdict())
-    strangers = [f"made-up-{number}" for number in range(2 * MAX_UNKNOWN_PER_GANG)]
-    assert await taken(gate, strangers) == MAX_UNKNOWN_PER_GANG
+    strays = [f"made-up-{number}" for number in range(2 * MAX_UNKNOWN_PER_GANG)]
+    assert await taken(gate, strays) == MAX_UNKNOWN_PER_GANG
     assert not gate.book.deliveries
 
 
@@ -87,7 +87,7 @@ async def test_a_pod_has_two_places_and_no_more(gate: ServedStream) -> None:
 
 
 @pytest.mark.parametrize(
-    "stranger",
+    "unrelated",
     [
         waiting_pod(0, bound=False),
         waiting_pod(0, deleting=True),
@@ -98,18 +98,18 @@ async def test_a_pod_has_two_places_and_no_more(gate: ServedStream) -> None:
     ],
     ids=["on no node", "on its way out", "failed", "through", "made by nobody", "of another life"],
 )
-async def test_a_pod_that_does_not_wait_on_a_node_is_a_stranger(gate: ServedStream, stranger: PodSeen) -> None:
+async def test_a_pod_that_does_not_wait_on_a_node_is_unknown(gate: ServedStream, unrelated: PodSeen) -> None:
     await held(gate, [f"made-up-{number}" for number in range(MAX_UNKNOWN_PER_GANG)])
-    gate.add_pod(stranger)
-    assert await taken(gate, [stranger.uid]) == 0
-    gate.add_pod(waiting_pod(0), stranger)
-    assert await taken(gate, [stranger.uid]) == 1
+    gate.add_pod(unrelated)
+    assert await taken(gate, [unrelated.uid]) == 0
+    gate.add_pod(waiting_pod(0), unrelated)
+    assert await taken(gate, [unrelated.uid]) == 1
 
 
 # --- How many ---------------------------------------------------------------------------------------------------------
 
 
-async def test_strangers_of_one_namespace_have_a_tenth_of_all_places_together(gate: ServedStream) -> None:
+async def test_unknown_pods_of_one_namespace_have_a_tenth_of_all_places_together(gate: ServedStream) -> None:
     for number in range(5):
         see_jobset(gate, "theirs", f"gang-{number}")
     asked = [
@@ -137,12 +137,12 @@ async def test_a_gang_may_take_all_places_with_pods_that_wait(gate: ServedStream
 
 
 async def test_what_ends_gives_its_place_back(gate: ServedStream) -> None:
-    strangers = [f"made-up-{number}" for number in range(MAX_UNKNOWN_PER_GANG)]
-    for client in await held(gate, strangers):
+    strays = [f"made-up-{number}" for number in range(MAX_UNKNOWN_PER_GANG)]
+    for client in await held(gate, strays):
         await client.close()
     await until(lambda: gate.book.open_count == 0)
     assert (gate.book.limits._gangs, gate.book.limits._unknown, gate.book._requests) == ({}, {}, {})
-    await held(gate, strangers)
+    await held(gate, strays)
 
 
 @pytest.mark.parametrize("state", [None, {"suspended": True}, {"finished": True}, {"uid": "u-2"}])
@@ -158,7 +158,7 @@ async def test_the_places_of_a_gang_that_waits_no_more_are_taken_away(
 
 
 async def test_the_place_of_a_pod_that_went_is_taken_away(gate: ServedStream) -> None:
-    """Or somebody would make and delete pods one after another, and keep a place for each."""
+    """A tenant could make and delete pods one after another, and keep a place for each."""
     gone, stays = await held(gate, gate.add_pods(2))
     gate.index.on_pod(ObjectChange(("default", waiting_pod(0).name), waiting_pod(0), None))
     gate.book.drop_stale_requests(TRAIN)
@@ -168,7 +168,7 @@ async def test_the_place_of_a_pod_that_went_is_taken_away(gate: ServedStream) ->
     assert await stays.rest() == verdict_codec.render(verdict())
 
 
-async def test_who_is_being_told_keeps_its_place_until_it_has_heard(gate: ServedStream) -> None:
+async def test_who_is_being_answered_keeps_its_place_until_it_has_heard(gate: ServedStream) -> None:
     (client,) = await held(gate, gate.add_pods(1))
     await gate.book.answer_requests(TRAIN, verdict())
     gate.set_jobset(billion(finished=True))

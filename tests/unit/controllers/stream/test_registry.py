@@ -83,8 +83,8 @@ async def test_a_pod_that_reconnects_is_announced_all_the_time(gate: ServedStrea
     assert gate.tally.started == 0
 
 
-async def test_strangers_fill_no_slot(gate: ServedStream) -> None:
-    """Whoever has the token may name any pod; only the cache says which of them are members."""
+async def test_unknown_pods_fill_no_slot(gate: ServedStream) -> None:
+    """A client that has the token may name any pod; only the cache says which of them are members."""
     gate.add_pod(waiting_pod(0, attempt=1))
     gate.add_pod(waiting_pod(1, uid="of-another-job", job_uid="another"))
     for pod in (PODS[0], "of-another-job", "nobody"):
@@ -144,7 +144,7 @@ async def test_a_gang_that_is_gone_takes_no_memory_once_its_requests_have_ended(
     assert len(gate.index) == 0
 
 
-# --- Whom the stream has told ----------------------------------------------------------------------------------------
+# --- Answered pods
 
 
 class RegistryHarness:
@@ -152,10 +152,10 @@ class RegistryHarness:
 
     def __init__(self, clock: VirtualClock) -> None:
         self.later: list[GangKey] = []
-        told = DeliveryLog(clock)
-        self.index = GangCache(lambda _: None, lambda key, _: self.later.append(key), told)
+        answered = DeliveryLog(clock)
+        self.index = GangCache(lambda _: None, lambda key, _: self.later.append(key), answered)
         self.index.on_jobset(ObjectChange(("default", "train"), None, gangs.jobset(token=TOKEN)))
-        self.book = WaiterRegistry(self.index, clock, told)
+        self.book = WaiterRegistry(self.index, clock, answered)
         for number in range(len(PODS)):
             self.see_pod(waiting_pod(number))
         self.gone: set[str] = set()
@@ -167,7 +167,7 @@ class RegistryHarness:
 
     @property
     def deliveries(self) -> dict[str, float]:
-        """UIDs of the gang's pods that count as told, and since when."""
+        """UIDs of the gang's pods that count as answered, and since when."""
         return {pod: at for (key, pod), at in self.book.deliveries.items() if key == TRAIN}
 
     def ask(self, pod: str) -> StreamRequest:
@@ -199,7 +199,7 @@ async def book(clock: VirtualClock) -> RegistryHarness:
     return RegistryHarness(clock)
 
 
-async def test_all_that_are_being_told_are_known_before_the_first_has_heard(
+async def test_all_that_are_being_answered_are_known_before_the_first_has_heard(
     book: RegistryHarness, clock: VirtualClock
 ) -> None:
     """So that none of them is patched meanwhile."""
@@ -211,7 +211,7 @@ async def test_all_that_are_being_told_are_known_before_the_first_has_heard(
     await telling
 
 
-async def test_a_pod_whose_connection_breaks_while_it_is_told_was_not_told(book: RegistryHarness) -> None:
+async def test_a_pod_whose_connection_breaks_while_it_is_answered_was_not_answered(book: RegistryHarness) -> None:
     requests = [book.ask(pod) for pod in PODS]
     book.gone.add(PODS[0])
     await book.book.answer_requests(TRAIN, verdict())
@@ -221,7 +221,7 @@ async def test_a_pod_whose_connection_breaks_while_it_is_told_was_not_told(book:
     assert set(book.deliveries) == {PODS[1]}
 
 
-async def test_a_pod_that_leaves_because_it_has_heard_was_told(book: RegistryHarness) -> None:
+async def test_a_pod_that_leaves_because_it_has_heard_was_answered(book: RegistryHarness) -> None:
     request = book.ask(PODS[0])
     await book.book.answer_requests(TRAIN, verdict())
     book.book.acknowledge_request(request)
@@ -229,7 +229,7 @@ async def test_a_pod_that_leaves_because_it_has_heard_was_told(book: RegistryHar
     assert set(book.deliveries) == {PODS[0]}
 
 
-async def test_a_pod_of_which_nothing_shows_that_it_has_heard_was_not_told_and_its_gang_is_woken(
+async def test_a_pod_without_proof_of_receipt_was_not_answered_and_its_gang_is_woken(
     book: RegistryHarness,
 ) -> None:
     request = book.ask(PODS[0])
@@ -267,8 +267,8 @@ async def test_of_a_pods_two_lines_one_that_was_heard_is_enough(
     assert set(book.deliveries) == {PODS[0]}
 
 
-async def test_a_pod_is_told_when_it_is_told_first(book: RegistryHarness, clock: VirtualClock) -> None:
-    """One that asks again and again without acting must not be thought told for ever."""
+async def test_a_pod_is_answered_since_its_first_answer(book: RegistryHarness, clock: VirtualClock) -> None:
+    """One that asks again and again without acting must not be thought answered for ever."""
     book.index.set_config_map(TRAIN, gangs.config_map(verdict=verdict()))
     since = clock()
     for _ in range(3):
@@ -280,7 +280,7 @@ async def test_a_pod_is_told_when_it_is_told_first(book: RegistryHarness, clock:
     assert book.deliveries == {PODS[0]: since}
 
 
-async def test_whom_it_has_told_is_forgotten_after_a_while(book: RegistryHarness) -> None:
+async def test_an_answer_is_forgotten_after_a_while(book: RegistryHarness) -> None:
     for pod in PODS:
         book.ask(pod)
         await book.book.answer_requests(TRAIN, verdict())
@@ -292,7 +292,7 @@ async def test_whom_it_has_told_is_forgotten_after_a_while(book: RegistryHarness
     assert not book.deliveries
 
 
-async def test_a_verdict_is_told_once_and_to_all_before_the_first_request_ends(book: RegistryHarness) -> None:
+async def test_a_verdict_is_answered_once_and_to_all_before_the_first_request_ends(book: RegistryHarness) -> None:
     for pod in PODS:
         book.ask(pod)
     for _ in range(2):

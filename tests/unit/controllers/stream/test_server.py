@@ -64,13 +64,13 @@ async def test_a_held_request_gets_an_empty_line_now_and_then(gate: ServedStream
         assert beat * KEEPALIVE_INTERVAL <= clock() - since <= beat * KEEPALIVE_INTERVAL + 3 * beat
 
 
-async def test_all_who_wait_are_told_at_once(gate: ServedStream) -> None:
+async def test_all_who_wait_are_answered_at_once(gate: ServedStream) -> None:
     clients = [await (await gate.connect_and_ask(pod)).held() for pod in gate.add_pods(200)]
     await gate.book.answer_requests(TRAIN, verdict())
     assert [await client.rest() for client in clients] == [TEXT] * 200
 
 
-async def test_only_those_whom_the_verdict_binds_are_told(gate: ServedStream) -> None:
+async def test_only_those_whom_the_verdict_binds_are_answered(gate: ServedStream) -> None:
     older = await (await gate.connect_and_ask("a", generation="u-1/0/0")).held()
     same = await (await gate.connect_and_ask("b", generation="u-1/0/1")).held()
     later = await (await gate.connect_and_ask("c", generation="u-1/0/2")).held()
@@ -229,7 +229,7 @@ async def test_of_too_many_clients_that_say_nothing_the_oldest_is_dropped(
         assert await oldest.rest() == ""
         assert gate.outcomes == ["too_many"]
         for pod, client in enumerate(others):
-            client.send(f"GET {path(f'stranger-{pod}')} HTTP/1.1\r\nHost: gate\r\n\r\n")
+            client.send(f"GET {path(f'unrelated-{pod}')} HTTP/1.1\r\nHost: gate\r\n\r\n")
             await client.held()
         assert len(gate.announced) == 4, "who waits has lost nothing"
 
@@ -290,7 +290,7 @@ async def test_a_client_that_reads_nothing_is_given_up(gate: ServedStream, clock
     assert gate.announced == set()
 
 
-async def test_whoever_has_gone_is_not_told_and_gets_no_more_signs_of_life(gate: ServedStream) -> None:
+async def test_a_client_that_is_gone_is_not_answered_and_gets_no_more_signs_of_life(gate: ServedStream) -> None:
     await (await gate.connect_and_ask(*gate.add_pods(1))).held()
     (held,) = gate.stream._connections
     assert held.transport is not None
