@@ -26,8 +26,7 @@ from jobset_gate import names
 from jobset_gate.fake import manifests
 from jobset_gate.kube.client import Client, PatchType
 from jobset_gate.kube.resources import CONFIGMAPS, EVENTS, JOBS, JOBSETS, NODES, PODS
-from jobset_gate.podgroups.label import group_label
-from jobset_gate.podgroups.model import Flavor, PodGroupKey
+from jobset_gate.podgroups.model import Flavor, PodGroupKey, group_label
 from webhook.registration import MUTATE_PATH
 
 TENANT = "tenant"

@@ -12,11 +12,9 @@ from bench.scale import Scale
 from bench.stats import median, percentile
 from jobset_gate.podgroups import cycle
 from jobset_gate.podgroups.candidate import Admit, Candidate, CapacityCheck, admission_order
-from jobset_gate.podgroups.cycle_memos import MessageMemo
+from jobset_gate.podgroups.fit.constraints import Amounts, NodeFacts, pod_node_selection
 from jobset_gate.podgroups.fit.greedy import GroupRequest
 from jobset_gate.podgroups.fit.guaranteed import NodeInfo, NodeSnapshot, PodShape
-from jobset_gate.podgroups.fit.requests import Amounts
-from jobset_gate.podgroups.fit.selection import NodeFacts, pod_node_selection
 from jobset_gate.podgroups.model import Flavor, PodGroupKey
 
 NAME = "decision"
@@ -64,7 +62,6 @@ def _measured(shapes: int, *, fits: bool) -> tuple[list[float], int]:
     going = cycle.SchedulingCycle(
         [],
         NodeSnapshot(_node_infos()),
-        words=MessageMemo(),
         now=now,
         check=CapacityCheck.FIT,
         starvation_seconds=2 * GROUPS,

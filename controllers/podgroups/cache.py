@@ -14,11 +14,11 @@ from controllers.podgroups.node_cache import NodeCache
 from controllers.podgroups.predicates import Effect, classify
 from controllers.podgroups.record_cache import RecordCache
 from jobset_gate.podgroups.candidate import CapacityCheck
-from jobset_gate.podgroups.decision import trusted_record
-from jobset_gate.podgroups.fit.anti_affinity import LabelledPod
+from jobset_gate.podgroups.evaluate import trusted_record
+from jobset_gate.podgroups.fit.constraints import LabelledPod
 from jobset_gate.podgroups.fit.guaranteed import NodeInfo
-from jobset_gate.podgroups.gang_groups import gang_key
 from jobset_gate.podgroups.model import FLAVOR_OF, MergedGroup, PodGroupKey
+from jobset_gate.podgroups.preconditions import gang_key
 from jobset_gate.podgroups.quota import QuotaLimits
 from jobset_gate.podgroups.record import AdmissionRecord, AdmissionState
 from jobset_gate.podgroups.snapshot import (

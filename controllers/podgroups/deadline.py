@@ -11,7 +11,7 @@ from controllers.podgroups.pending import PendingQueue
 from controllers.podgroups.record_store import RecordStore
 from controllers.podgroups.ungater import Ungater
 from jobset_gate.podgroups import deadline, generation
-from jobset_gate.podgroups.decision import MAX_WAITS
+from jobset_gate.podgroups.evaluate import MAX_WAITS
 from jobset_gate.podgroups.model import GangMode, PodGroupKey
 from jobset_gate.podgroups.record import AdmissionMode, AdmissionRecord, AdmissionState
 from jobset_gate.podgroups.snapshot import GroupSnapshot

@@ -12,8 +12,7 @@ from controllers.podgroups.pending import PendingQueue
 from controllers.podgroups.record_store import RecordStore
 from controllers.podgroups.ungater import Ungater
 from jobset_gate.podgroups import deadline
-from jobset_gate.podgroups.label import group_label
-from jobset_gate.podgroups.model import PodGroupKey
+from jobset_gate.podgroups.model import PodGroupKey, group_label
 from jobset_gate.podgroups.record import AdmissionMode, AdmissionRecord, AdmissionState, narrow_record
 from jobset_gate.podgroups.snapshot import GroupSnapshot
 

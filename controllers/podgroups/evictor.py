@@ -1,7 +1,7 @@
 """Executes evictions: removes all admitted pods of a group and its GangGroup without failing their Jobs (G4).
 
 Each step is planned from what the API server returns at that moment, so that it may be interrupted anywhere; see
-`jobset_gate.podgroups.eviction_plan` for the steps and their order.
+`jobset_gate.podgroups.eviction` for the steps and their order.
 """
 
 import asyncio
@@ -23,7 +23,7 @@ from jobset_gate.kube.client import Client
 from jobset_gate.kube.errors import BadRequest, Forbidden, Invalid, KubeError, NotLeader, is_namespace_terminating
 from jobset_gate.kube.resources import PODS
 from jobset_gate.objects import terminal_text
-from jobset_gate.podgroups import decode, eviction, eviction_plan, wire
+from jobset_gate.podgroups import decode, eviction, wire
 from jobset_gate.podgroups.eviction import EvictionPlan, SuspendOwner, SuspendTarget
 from jobset_gate.podgroups.record import AdmissionRecord, AdmissionState
 from jobset_gate.podgroups.snapshot import GroupSnapshot, MemberPod
@@ -158,10 +158,10 @@ class Evictor:
                     versions[it.metadata.uid] = it.metadata.resource_version
         unlabelled = frozenset(it.uid for it in members if not it.group_label)
         owners = await OwnerReader(self._client, generations, unlabelled).owners_of(pods)
-        plan = eviction_plan.plan_eviction(pods, generations, owners)
+        plan = eviction.plan_eviction(pods, generations, owners)
         if plan.all_gone:
             marked = [it for where in namespaces for it in await actions.marked_owners(self._client, where)]
-            plan = eviction_plan.plan_eviction(pods, generations, owners, marked)
+            plan = eviction.plan_eviction(pods, generations, owners, marked)
         return plan, versions
 
     async def _act(

@@ -14,7 +14,7 @@ from jobset_gate import names
 from jobset_gate.kube.client import Client, PatchType
 from jobset_gate.kube.errors import Conflict, Invalid, NotFound, is_uid_mismatch
 from jobset_gate.kube.resources import JOBS, JOBSETS, PODS, Resource
-from jobset_gate.podgroups import eviction_owners
+from jobset_gate.podgroups import owners
 from jobset_gate.podgroups.eviction import JOB, JOBSET, DetachPod, SuspendOwner, SuspendTarget
 from jobset_gate.podgroups.snapshot import MemberPod
 from jobset_gate.runtime.paging import ListScope, list_objects
@@ -66,7 +66,7 @@ async def resume_owner(client: Client, target: SuspendTarget) -> bool:
             found = await client.get(_KINDS[target.kind], target.name, target.namespace)
         except NotFound:
             return True
-        current = eviction_owners.read_target(target.kind, found)
+        current = owners.read_target(target.kind, found)
         if (current.uid, current.mark) != (target.uid, target.mark):
             return True  # recreated, or resumed by another client
         target = current
@@ -99,7 +99,7 @@ async def marked_owners(client: Client, namespace: str | None) -> list[SuspendTa
         scope = ListScope(resource, namespace, names.POD_GROUP_SUSPENDED)
         with suppress(NotFound):  # JobSet is not installed
             async with aclosing(list_objects(client, scope, dict[str, Any])) as listed:
-                found += [it async for each in listed if (it := eviction_owners.read_target(kind, each)).mark]
+                found += [it async for each in listed if (it := owners.read_target(kind, each)).mark]
     return found
 
 

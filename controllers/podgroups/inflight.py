@@ -15,7 +15,7 @@ from jobset_gate import names
 from jobset_gate.kube.errors import KubeError, NotLeader
 from jobset_gate.podgroups.candidate import Admit, AdmittedGroup, CapacityCheck
 from jobset_gate.podgroups.cycle import admitted_group
-from jobset_gate.podgroups.decision import new_record
+from jobset_gate.podgroups.evaluate import new_record
 from jobset_gate.podgroups.model import PodGroupKey
 from jobset_gate.podgroups.preconditions import GroupReason
 from jobset_gate.podgroups.record import AdmissionMode

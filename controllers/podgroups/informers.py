@@ -17,7 +17,7 @@ from jobset_gate.kube.resources import (
     RESOURCEQUOTAS,
     Resource,
 )
-from jobset_gate.podgroups import decode, decode_records, quota, wire
+from jobset_gate.podgroups import decode, quota, wire
 from jobset_gate.podgroups.candidate import CapacityCheck
 from jobset_gate.podgroups.model import Format
 from jobset_gate.runtime.decoder import OnWatchProblem, WatchProblem, WatchProblemKind
@@ -60,7 +60,7 @@ def watch_sources(cache: PodGroupCache, settings: Groups, namespace: str | None)
         WatchSource(
             CONFIGMAPS,
             wire.RecordConfigMap,
-            decode_records.config_map,
+            decode.config_map,
             cache.on_record_object,
             namespace,
             f"{names.POD_GROUP_RECORD}={names.POD_GROUP_RECORD_VALUE}",
@@ -123,7 +123,7 @@ def _pod_groups(resource: Resource, cache: PodGroupCache, namespace: str | None)
     return WatchSource(
         resource,
         wire.PodGroup,
-        partial(decode_records.pod_group, api=resource.group),
+        partial(decode.pod_group, api=resource.group),
         cache.on_record_object,
         namespace,
     )

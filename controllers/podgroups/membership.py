@@ -8,8 +8,15 @@ from typing import Final
 import msgspec
 
 from jobset_gate.podgroups import generation, merge
-from jobset_gate.podgroups.label import group_label
-from jobset_gate.podgroups.model import FLAVOR_OF, Format, Membership, MemberSource, MergedGroup, PodGroupKey
+from jobset_gate.podgroups.model import (
+    FLAVOR_OF,
+    Format,
+    Membership,
+    MemberSource,
+    MergedGroup,
+    PodGroupKey,
+    group_label,
+)
 from jobset_gate.podgroups.record import AdmissionRecord
 from jobset_gate.podgroups.snapshot import ControllerRef, MemberPod, RecordObject
 

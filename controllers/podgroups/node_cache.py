@@ -4,11 +4,9 @@ from collections import Counter
 from collections.abc import Iterable, Sequence
 from typing import Final, TypeVar
 
-from jobset_gate.podgroups.fit import requests
-from jobset_gate.podgroups.fit.anti_affinity import PER_POD_LABELS, AntiAffinityTerm, LabelledPod
+from jobset_gate.podgroups.fit import constraints
+from jobset_gate.podgroups.fit.constraints import PER_POD_LABELS, Amounts, AntiAffinityTerm, LabelledPod, NodeFacts
 from jobset_gate.podgroups.fit.guaranteed import NodeInfo
-from jobset_gate.podgroups.fit.requests import Amounts
-from jobset_gate.podgroups.fit.selection import NodeFacts
 from jobset_gate.podgroups.snapshot import BoundPod, MemberPod, NodeAllocatable
 
 _Of = TypeVar("_Of", str, int)
@@ -146,9 +144,9 @@ class NodeCache:
         if node is None:
             self._infos.pop(name, None)
             return
-        free = requests.subtract(node.allocatable, self._used.get(name, {}))
+        free = constraints.subtract(node.allocatable, self._used.get(name, {}))
         taken = tuple((it, dict(many)) for it, many in sorted(self._used_by_priority.get(name, {}).items()))
-        whole: Amounts = requests.subtract(node.allocatable, self._permanent.get(name, {}))
+        whole: Amounts = constraints.subtract(node.allocatable, self._permanent.get(name, {}))
         before = self._infos.get(name)
         if before is not None and before.empty is not None and before.empty == whole:
             whole = before.empty  # the same object: readers compare by identity

@@ -18,10 +18,11 @@ from jobset_gate.kube.resources import (
     Resource,
 )
 from jobset_gate.objects.unstructured import Json, as_map
-from jobset_gate.podgroups import decode, eviction, eviction_owners, owner_capacity, wire
+from jobset_gate.podgroups import decode, eviction, wire
+from jobset_gate.podgroups import owners as owner_rules
 from jobset_gate.podgroups.eviction import JOB, JOBSET, PodProvenance, SuspendTarget
 from jobset_gate.podgroups.model import PodGroupKey
-from jobset_gate.podgroups.owner_capacity import OwnerCapacity
+from jobset_gate.podgroups.owners import OwnerCapacity
 from jobset_gate.podgroups.snapshot import ControllerRef, GroupSnapshot, MemberPod
 from jobset_gate.runtime.clock import monotonic
 from jobset_gate.runtime.paging import ListScope, list_objects
@@ -64,7 +65,7 @@ class OwnerCapacityReader:
             for each in await self._cached_read(owners[name], seen.group.key):
                 found[f"{each.kind} {each.name}"] = each
         if any(it.controller is None for it in seen.members):
-            found[""] = owner_capacity.unknown_owner("Pod", "")  # the user may create more
+            found[""] = owner_rules.unknown_owner("Pod", "")  # the user may create more
         return tuple(found.values())
 
     async def _cached_read(self, owner: ControllerRef, key: PodGroupKey) -> tuple[OwnerCapacity, ...]:
@@ -73,16 +74,16 @@ class OwnerCapacityReader:
         return self._cached[owner.uid, key][1]
 
     async def _read(self, owner: ControllerRef, key: PodGroupKey) -> tuple[OwnerCapacity, ...]:
-        unknown = (owner_capacity.unknown_owner(owner.kind, owner.name),)
+        unknown = (owner_rules.unknown_owner(owner.kind, owner.name),)
         kind = _KINDS.get((owner.api_version, owner.kind))
         obj = None if kind is None else await self._get(kind, owner.name, key.namespace)
         if obj is None:
             return unknown
-        jobset_ref = eviction_owners.jobset_of(obj) if kind is JOBS else None
+        jobset_ref = owner_rules.jobset_of(obj) if kind is JOBS else None
         if jobset_ref is None:
-            return owner_capacity.read_owner(owner.kind, obj, key)
+            return owner_rules.read_owner(owner.kind, obj, key)
         jobset = await self._get(JOBSETS, jobset_ref[0], key.namespace)
-        return unknown if jobset is None else owner_capacity.read_owner("JobSet", jobset, key)
+        return unknown if jobset is None else owner_rules.read_owner("JobSet", jobset, key)
 
     async def _get(self, kind: Resource, name: str, namespace: str) -> dict[str, Any] | None:
         """None where the object is gone, or may not be read."""
@@ -157,11 +158,11 @@ class OwnerReader:
                 self._jobs[str(as_map(job.get("metadata")).get("uid"))] = await self._provenance(namespace, job)
 
     async def _provenance(self, namespace: str, job: Json) -> PodProvenance:
-        labels, above = eviction_owners.detach_labels(job), eviction_owners.jobset_of(job)
+        labels, above = owner_rules.detach_labels(job), owner_rules.jobset_of(job)
         if above is not None:
             return PodProvenance(target=await self._jobset(namespace, *above), labels=labels)
-        others = await self._others(namespace, eviction_owners.selector(job), JOB, job)
-        return PodProvenance(target=eviction_owners.read_target(JOB, job, others), labels=labels)
+        others = await self._others(namespace, owner_rules.selector(job), JOB, job)
+        return PodProvenance(target=owner_rules.read_target(JOB, job, others), labels=labels)
 
     async def _jobset(self, namespace: str, name: str, uid: str = "") -> SuspendTarget | None:
         if (namespace, name) not in self._jobsets:
@@ -169,7 +170,7 @@ class OwnerReader:
             target = None
             if jobset is not None:
                 others = await self._others(namespace, f"{names.JS_NAME}={name}", JOBSET, jobset)
-                target = eviction_owners.read_target(JOBSET, jobset, others)
+                target = owner_rules.read_target(JOBSET, jobset, others)
             self._jobsets[namespace, name] = target
         target = self._jobsets[namespace, name]
         return target if target is None or uid in ("", target.uid) else None
@@ -190,7 +191,7 @@ class OwnerReader:
             uid = as_map(owner.get("metadata")).get("uid")
             pods = [it for it in pods if it.controller is not None and it.controller.uid == uid]
         # An unlabelled pod could not be found again once it is detached from its Job.
-        unlabelled = frozenset() if eviction_owners.can_fail_job(kind, owner) else self._unlabelled
+        unlabelled = frozenset() if owner_rules.can_fail_job(kind, owner) else self._unlabelled
         return tuple(
             it.name
             for it in pods

@@ -12,10 +12,10 @@ import structlog
 
 from controllers.podgroups.cache import PodGroupCache
 from jobset_gate import names
-from jobset_gate.podgroups import gang_groups
-from jobset_gate.podgroups.candidate import AdmittedGroup, Candidate, Hold
+from jobset_gate.podgroups import preconditions
+from jobset_gate.podgroups.candidate import AdmittedGroup, Candidate, Domains, Hold
+from jobset_gate.podgroups.cycle import SchedulingCycle
 from jobset_gate.podgroups.evaluate import GangGroupMemo, GroupEvaluator, make_domains
-from jobset_gate.podgroups.fit.domains import Domains
 from jobset_gate.podgroups.fit.guaranteed import PodShape
 from jobset_gate.podgroups.model import PodGroupKey
 from jobset_gate.podgroups.preconditions import GroupReason
@@ -64,6 +64,8 @@ class PendingQueue:
         """The gangs that each group names, and the reverse."""
         self._named_by: dict[PodGroupKey, set[PodGroupKey]] = {}
         self._reasons: dict[PodGroupKey, Hold | GroupReason] = {}
+        self.cycle: SchedulingCycle | None = None
+        """The last one, for the detailed messages of its holds."""
         self._gang_groups: GangGroupMemo = {}
         """Evaluations of GangGroups in this round: the same for each gang."""
         self._most_pods: dict[PodGroupKey, tuple[int, tuple[PodShape, ...]]] = {}
@@ -123,11 +125,12 @@ class PendingQueue:
 
     def why_pending(self, key: PodGroupKey) -> Hold | GroupReason | None:
         """Why a group is pending; None: not known, or it is admitted."""
-        return self._reasons.get(key)
+        why = self._reasons.get(key)
+        return self.cycle.explain(why) if isinstance(why, Hold) and self.cycle is not None else why
 
     def waiting_since(self) -> list[float]:
         """Since when each candidate could have been admitted."""
-        return [it.ready_since for it in self.waiting.values() if not it.backs_off]
+        return [it.ready_since for it in self.waiting.values()]
 
     def is_current(self, candidate: Candidate) -> bool:
         """Whether no gang of a candidate has changed since it was evaluated."""
@@ -215,7 +218,7 @@ class PendingQueue:
                 del self._named_by[other]
         if seen is None or not seen.group.gangs:
             return
-        self._named[key] = tuple(gang_groups.gang_key(it) for it in seen.group.gangs)
+        self._named[key] = tuple(preconditions.gang_key(it) for it in seen.group.gangs)
         for other in self._named[key]:
             self._named_by.setdefault(other, set()).add(key)
 

@@ -9,10 +9,9 @@ from typing import Final
 import msgspec
 
 from jobset_gate import names
-from jobset_gate.podgroups import decode_records
+from jobset_gate.podgroups import decode
 from jobset_gate.podgroups import record as records
-from jobset_gate.podgroups.label import group_label
-from jobset_gate.podgroups.model import POD_GROUP_APIS, Flavor, PodGroupKey
+from jobset_gate.podgroups.model import POD_GROUP_APIS, Flavor, PodGroupKey, group_label
 from jobset_gate.podgroups.record import AdmissionRecord
 from jobset_gate.podgroups.snapshot import RecordObject, RecordRef
 from jobset_gate.runtime.store import is_later
@@ -65,7 +64,7 @@ class RecordCache:
         if before is not None and not is_later(home.resource_version, before.ref.resource_version):
             return set()
         self._overlay[place] = RecordObject(
-            ref=home, key=None if home.api else key, record=decode_records.of_home(record, home)
+            ref=home, key=None if home.api else key, record=decode.of_home(record, home)
         )
         return self._changed(place, before)
 

@@ -29,10 +29,9 @@ from jobset_gate.kube.errors import (
     Unreachable,
 )
 from jobset_gate.kube.resources import CONFIGMAPS, POD_GROUPS, Resource
-from jobset_gate.podgroups import decode_records
+from jobset_gate.podgroups import decode
 from jobset_gate.podgroups import record as records
-from jobset_gate.podgroups.label import group_label
-from jobset_gate.podgroups.model import PodGroupKey
+from jobset_gate.podgroups.model import PodGroupKey, group_label
 from jobset_gate.podgroups.record import AdmissionRecord
 from jobset_gate.podgroups.snapshot import GroupSnapshot, RecordRef
 from jobset_gate.runtime.paging import ListScope, list_objects
@@ -268,7 +267,7 @@ def _config_map(key: PodGroupKey, text: str) -> dict[str, Any]:
                 names.POD_GROUP_RECORD: names.POD_GROUP_RECORD_VALUE,
                 names.MANAGED_BY_LABEL: names.PROGRAM,
             },
-            "annotations": {names.POD_GROUP_KEY: decode_records.text_of(key)},
+            "annotations": {names.POD_GROUP_KEY: decode.text_of(key)},
         },
         "data": {names.KEY_RECORD: text},
     }

@@ -16,7 +16,6 @@ from controllers.podgroups.metrics import PodGroupMetrics
 from controllers.podgroups.pending import PendingQueue
 from jobset_gate.podgroups.candidate import Admit, Candidate, CapacityCheck, Hold, admission_order
 from jobset_gate.podgroups.cycle import SchedulingCycle
-from jobset_gate.podgroups.cycle_memos import FitMemo, MessageMemo
 from jobset_gate.podgroups.fit.guaranteed import NodeSnapshot
 from jobset_gate.podgroups.model import PodGroupKey
 from jobset_gate.runtime.clock import monotonic
@@ -53,7 +52,6 @@ class PodGroupScheduler:
         self._clock, self._metrics = clock, metrics
         self._rests_until = 0.0
         self._nodes = NodeSnapshot()
-        self._words, self._prospects = MessageMemo(), FitMemo()
 
     async def run(self) -> None:
         """Until cancelled, or until this process no longer leads (NotLeader)."""
@@ -115,16 +113,15 @@ class PodGroupScheduler:
         """Nodes and reservations are of one moment: a bound pod is counted on its node or reserved, never both."""
         self._nodes.refresh(self._cache.node_infos())
         admitted = [it for several in self._pending.admitted.values() for it in several]
-        return SchedulingCycle(
+        self._pending.cycle = SchedulingCycle(
             [*admitted, *self._admissions.assumed],
             self._nodes,
-            words=self._words,
-            prospects=self._prospects,
             now=now,
-            avoided=self._cache.excluded_nodes,
+            excluded=self._cache.excluded_nodes,
             check=self._check,
             starvation_seconds=self._starvation_seconds,
         )
+        return self._pending.cycle
 
 
 class _Slices:

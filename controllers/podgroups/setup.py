@@ -33,7 +33,7 @@ from controllers.podgroups.status_writer import PodGroupStatusWriter
 from controllers.podgroups.ungater import Ungater
 from jobset_gate.barrier.model import JobSetSeen
 from jobset_gate.kube.client import Client
-from jobset_gate.podgroups import barrier_preconditions, quota
+from jobset_gate.podgroups import preconditions, quota
 from jobset_gate.podgroups.candidate import CapacityCheck
 from jobset_gate.podgroups.crds import needed_crds
 from jobset_gate.podgroups.evaluate import GroupEvaluator
@@ -219,7 +219,7 @@ def make_pending(base: _Base, crd_problems: Mapping[str, str]) -> PendingQueue:
 
     def barred(seen: GroupSnapshot) -> GroupReason | None:
         held = None if native is None else native.why_held(seen)
-        return held or barrier_preconditions.barrier_hold(seen, base.around.jobset)
+        return held or preconditions.barrier_hold(seen, base.around.jobset)
 
     evaluator = GroupEvaluator(
         cache.snapshot,
@@ -273,9 +273,9 @@ def make_status(base: _Base, pending: PendingQueue, eviction: EvictionReconciler
     around = base.around
 
     def report(seen: GroupSnapshot) -> GroupStatus:
-        key, warnings = seen.group.key, barrier_preconditions.barrier_doubts(seen, around.jobset)
+        key, warnings = seen.group.key, preconditions.barrier_doubts(seen, around.jobset)
         blocked = eviction.blocked.get(key, "")
-        return group_status(seen, around.clock(), pending.why_pending(key), blocked, doubts=warnings)
+        return group_status(seen, around.clock(), pending.why_pending(key), blocked, warnings)
 
     client, limiter = around.writer.without_retries(), RateLimiter(WRITES_PER_SECOND, WRITE_BURST)
     return PodGroupStatusReconciler(

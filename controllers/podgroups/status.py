@@ -15,7 +15,7 @@ from jobset_gate import names
 from jobset_gate.kube.client import Client
 from jobset_gate.kube.errors import ApiError, InvalidResponse, Unreachable, is_namespace_terminating
 from jobset_gate.podgroups import generation
-from jobset_gate.podgroups.event_model import GroupEvent
+from jobset_gate.podgroups.events import GroupEvent
 from jobset_gate.podgroups.model import PodGroupKey
 from jobset_gate.podgroups.record import AdmissionState
 from jobset_gate.podgroups.snapshot import GroupSnapshot

@@ -13,8 +13,7 @@ from jobset_gate.kube.errors import ApiError, Conflict, Invalid, InvalidResponse
 from jobset_gate.kube.resources import PODS
 from jobset_gate.objects.unstructured import as_list, as_map
 from jobset_gate.podgroups import decode, wire
-from jobset_gate.podgroups.label import group_label
-from jobset_gate.podgroups.model import Flavor, PodGroupKey
+from jobset_gate.podgroups.model import Flavor, PodGroupKey, group_label
 from jobset_gate.podgroups.snapshot import MemberPod
 from jobset_gate.runtime.paging import ListScope, list_pages
 

@@ -4,13 +4,11 @@ from collections.abc import Iterator, Sequence
 
 from jobset_gate import names
 from jobset_gate.explain.model import ControllerStatus, ExplainedPod, Explanation, MissingByReason
-from jobset_gate.podgroups.missing import missing_members, waiting_for
 from jobset_gate.podgroups.model import GangMode
-from jobset_gate.podgroups.reasons import unscheduled_text
+from jobset_gate.podgroups.phase import last_ungated_at
 from jobset_gate.podgroups.record import AdmissionRecord, AdmissionState
 from jobset_gate.podgroups.snapshot import MemberPod
-from jobset_gate.podgroups.status import GroupStatus
-from jobset_gate.podgroups.tally import last_ungated_at
+from jobset_gate.podgroups.status import GroupStatus, missing_members, unscheduled_text, waiting_for
 
 MOST_COMMANDS = 3
 

@@ -13,10 +13,9 @@ from jobset_gate.fake.tasks import WriteQueue
 from jobset_gate.kube.client import Client, PatchType
 from jobset_gate.kube.errors import KubeError
 from jobset_gate.kube.resources import PODS
-from jobset_gate.podgroups.fit import requests
-from jobset_gate.podgroups.fit.requests import Amounts
-from jobset_gate.podgroups.fit.selection import NodeFacts as Target
-from jobset_gate.podgroups.fit.selection import NodeSelection
+from jobset_gate.podgroups.fit import constraints
+from jobset_gate.podgroups.fit.constraints import Amounts, NodeSelection
+from jobset_gate.podgroups.fit.constraints import NodeFacts as Target
 
 _SCORED = {"cpu": 100, "memory": 200 * 1024 * 1024 * 1000}
 """In thousandths: what a pod without requests counts for, so that such pods are spread, too."""
@@ -28,7 +27,7 @@ class _NodeLoad:
     def __init__(self, node: FakeNode) -> None:
         self.node = node
         self.target = Target(name=node.name, labels=node.all_labels, taints=node.taints)
-        self._all = requests.parse_amounts(node.room)
+        self._all = constraints.parse_amounts(node.room)
         self._free = dict(self._all)
         self._load = dict.fromkeys(_SCORED, 0)
         self.pods: dict[str, Placement] = {}
@@ -50,12 +49,12 @@ class _NodeLoad:
         return [
             name
             for name, many in amounts.items()
-            if (limited or name == requests.PODS) and many > self._free.get(name, 0)
+            if (limited or name == constraints.PODS) and many > self._free.get(name, 0)
         ]
 
     def score(self) -> tuple[float, float]:
         """The lower, the better: cpu and memory in use, then the number of pods."""
-        crowd = 1 - self._free[requests.PODS] / max(1, self._all[requests.PODS])
+        crowd = 1 - self._free[constraints.PODS] / max(1, self._all[constraints.PODS])
         if self.node.allocatable is None:
             return crowd, crowd
         return sum(min(1.0, self._load[name] / max(1, self._all.get(name, 0))) for name in _SCORED), crowd
@@ -69,7 +68,7 @@ class _NodeLoad:
             yield "node(s) didn't match Pod's node affinity/selector"
         else:
             for name in self.lacking(placement.requests):
-                yield "Too many pods" if name == requests.PODS else f"Insufficient {name}"
+                yield "Too many pods" if name == constraints.PODS else f"Insufficient {name}"
 
     def _account(self, placement: Placement, sign: int) -> None:
         for name, many in placement.requests.items():

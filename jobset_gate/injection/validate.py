@@ -21,7 +21,7 @@ from jobset_gate.objects.field_error import CauseType, FieldError, annotation_pa
 from jobset_gate.objects.jobset import ReplicatedJobView, annotations_of, replicated_jobs
 from jobset_gate.objects.json_patch import LARGEST_PATCH, json_size
 from jobset_gate.objects.unstructured import Json, as_list, format_path, nested
-from jobset_gate.podgroups import barrier_compat
+from jobset_gate.podgroups import admission
 from jobset_gate.settings import Settings
 
 DEFAULT: Settings = Settings()
@@ -79,7 +79,7 @@ def _object_errors(jobset: Json, given: ConfigSources, old: Json | None, setting
     found += template_rules.platform(jobset, config)
     found += template_rules.never_starts(jobset, config)
     found += template_rules.never_ends(jobset, config, settings.barrier)
-    found += barrier_compat.barrier_conflicts(jobset, config, settings.groups)
+    found += admission.barrier_conflicts(jobset, config, settings.groups)
     if old is None:
         found += template_rules.unmarked(jobset, config)
         found += template_rules.empty(jobset, config)

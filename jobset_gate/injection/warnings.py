@@ -10,7 +10,7 @@ from jobset_gate.injection.container import can_time_out
 from jobset_gate.injection.validate import DEFAULT
 from jobset_gate.objects.jobset import ReplicatedJobView, annotations_of
 from jobset_gate.objects.unstructured import Json, as_list, format_path, nested
-from jobset_gate.podgroups import barrier_compat
+from jobset_gate.podgroups import admission
 from jobset_gate.settings import Settings
 
 USUAL_BACKOFF: Final = 6
@@ -33,7 +33,7 @@ def _standing(jobset: Json, settings: Settings) -> Iterator[str]:
         yield from _deadlines(job, config)
         if fails and can_time_out(config, settings.barrier):
             yield from _endless(job)
-    yield from barrier_compat.barrier_warnings(jobset, config, settings)
+    yield from admission.barrier_warnings(jobset, config, settings)
 
 
 def _deadlines(job: ReplicatedJobView, config: Config) -> Iterator[str]:

@@ -5,6 +5,7 @@ in a visible form instead, ESC as kubectl shows it.
 """
 
 import re
+from collections.abc import Sequence
 from typing import Final
 
 _FORBIDDEN: Final = re.compile("[\x00-\x1f\x7f-\x9f\u061c\u200e\u200f\u2028-\u202e\u2066-\u2069\ud800-\udfff]")
@@ -43,3 +44,10 @@ def _visible(found: re.Match[str]) -> str:
 
 def _unicode_escape(found: re.Match[str]) -> str:
     return f"\\u{ord(found.group()):04x}"
+
+
+def truncate_list(texts: Sequence[str], most: int, between: str = ", ") -> str:
+    """The first texts of a list in one line, and how many more there are."""
+    more = len(texts) - most
+    rest = f"{' ' if between == ', ' else between}and {more} more" if more > 0 else ""
+    return between.join(texts[:most]) + rest

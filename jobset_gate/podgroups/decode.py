@@ -1,6 +1,6 @@
-"""Pods and nodes, decoded to the shapes of `wire.py`, turned into the words of `seen.py`.
+"""Decodes pods, nodes, PodGroups and ConfigMaps from their wire structs to parts of a group's snapshot.
 
-A pod event costs little: what a pod's template and its keys say is worked out once for all pods that say the same.
+A pod event is cheap: what a pod's template and its keys say is parsed once for all pods that say the same.
 """
 
 from collections.abc import Collection, Mapping
@@ -8,89 +8,96 @@ from datetime import UTC, datetime
 from math import floor
 from typing import Any, Final
 
+import msgspec
+
 from jobset_gate import names
+from jobset_gate.errors import Malformed
 from jobset_gate.objects import quantity
 from jobset_gate.objects.bounded_cache import BoundedCache, intern_text
-from jobset_gate.podgroups import fields, formats, wire
-from jobset_gate.podgroups.fit import anti_affinity, selection, template
-from jobset_gate.podgroups.fit.anti_affinity import Labels
-from jobset_gate.podgroups.fit.requests import Amounts
-from jobset_gate.podgroups.model import Format, Membership, RawMetadata
-from jobset_gate.podgroups.snapshot import BoundPod, ControllerRef, MemberPod, NodeAllocatable
+from jobset_gate.objects.field_error import FieldError, annotation_path, child_path
+from jobset_gate.objects.unstructured import Json, as_map
+from jobset_gate.podgroups import fields, formats, record, wire
+from jobset_gate.podgroups.fit import constraints, template
+from jobset_gate.podgroups.fit.constraints import Amounts, Labels
+from jobset_gate.podgroups.model import (
+    Flavor,
+    Format,
+    Membership,
+    PodGroupKey,
+    PodGroupSource,
+    RawMetadata,
+    group_label,
+)
+from jobset_gate.podgroups.record import AdmissionRecord
+from jobset_gate.podgroups.snapshot import BoundPod, ControllerRef, MemberPod, NodeAllocatable, RecordObject, RecordRef
 
-_CLAIMS_BYTES: Final = 4 * 1024 * 1024
-"""For what pods say of their groups. Some 3,000 groups."""
-
+_CACHE_BYTES: Final = 4 * 1024 * 1024
+"""Of parsed memberships: about 3,000 groups."""
 _ENTRY_BYTES: Final = 1024
-"""What an entry costs besides what is in it."""
-
-_LONGEST: Final = 300
-"""Characters that are kept of a message, and of a name that nobody has checked."""
-
-_MOST_GATES: Final = 16
+"""Of an entry beside its content."""
+_MAX_TEXT: Final = 300
+"""Characters of a message, and of an unvalidated name."""
+_MAX_LABELS: Final = 4096
+"""Characters of a pod's labels."""
+_MAX_GATES: Final = 16
+_MAX_MANAGERS: Final = 16
+_MAX_KEY: Final = 1000
+_MAX_STATE: Final = 4096
+"""Characters of the state annotation; what the controller writes is shorter."""
+_MAX_JSON: Final = 64 * 1024
+"""Bytes of a PodGroup's spec, or of its status."""
 
 _PHASES: Final = {it: it for it in ("Pending", "Running", "Succeeded", "Failed", "Unknown")}
-
 _LABELS: Final = (names.PLUGINS_NAME, names.ALIBABA_NAME, names.ALIBABA_MINIMUM, names.KOORDINATOR_LABEL)
-_NOTES: Final = (
-    names.KEP24_NAME,
-    names.KOORDINATOR_NAME,
-    names.KOORDINATOR_MINIMUM,
-    names.KOORDINATOR_WAIT,
-    names.KOORDINATOR_TOTAL,
-    names.KOORDINATOR_MODE,
-    names.KOORDINATOR_GANGS,
-)
-_OF_NODES: Final = ("DaemonSet", "Node")
-"""Kinds of owners whose pods run on each node, or on that one."""
+_ANNOTATIONS: Final = (names.KEP24_NAME, *formats.KOORDINATOR_KEYS)
+_NODE_OWNERS: Final = ("DaemonSet", "Node")
+"""Kinds of owners whose pods belong to their node."""
 _NONE: Final[Mapping[str, str]] = {}
+_TOO_LARGE: Final[Json] = {}
 
-Said = tuple[tuple[str, str], ...]
+_Pairs = tuple[tuple[str, str], ...]
 
-_MOST_LABELS: Final = 4096
-"""Characters of a pod's labels."""
-
-_marks: Final = BoundedCache[Labels, Labels](_CLAIMS_BYTES)
-_claims: Final = BoundedCache[tuple[object, ...], Membership | None](_CLAIMS_BYTES)
+_label_sets: Final = BoundedCache[Labels, Labels](_CACHE_BYTES)
+_memberships: Final = BoundedCache[tuple[object, ...], Membership | None](_CACHE_BYTES)
 
 
 # --- Pods ------------------------------------------------------------------------------------------------------------
 
 
 def member(seen: wire.GroupPod, ways: frozenset[Format] = formats.ALL_FORMATS) -> MemberPod:
-    """A pod of a group, be it by its label or by what it says. `ways`: those that are switched on."""
+    """A pod of a group, by its label or by a name in one of the enabled formats."""
     meta, spec, status = seen.metadata, seen.spec, seen.status
-    labels, notes = meta.labels or _NONE, meta.annotations or _NONE
-    shape, left_out, repels = template.placement_facts(spec)
+    labels, annotations = meta.labels or _NONE, meta.annotations or _NONE
+    shape, unsupported, anti_affinity = template.placement_facts(spec)
     gates = tuple(it.name for it in spec.scheduling_gates or ())
-    generation, opened_at = opened(notes.get(names.POD_GROUP_OPENED, ""))
+    generation, ungated_at = opened(annotations.get(names.POD_GROUP_OPENED, ""))
     return MemberPod(
         uid=meta.uid,
         namespace=intern_text(meta.namespace),
         name=meta.name,
         group_label=intern_text(labels.get(names.POD_GROUP_LABEL, "")),
-        membership=_claimed(meta, ways),
+        membership=_membership(meta, ways),
         shape=shape,
-        unsupported=left_out,
-        anti_affinity=repels,
-        labels=_kept(labels),
+        unsupported=unsupported,
+        anti_affinity=anti_affinity,
+        labels=_shared_labels(labels),
         created=seconds(meta.creation_timestamp),
         priority=spec.priority or 0,
         preempts=spec.preemption_policy != "Never",
-        controller=_maker(meta.owner_references),
+        controller=_controller(meta.owner_references),
         jobset=intern_text(labels.get(names.JS_NAME, "")),
         barrier=labels.get(names.GATED) == names.GATED_VALUE,
         gated=names.POD_GROUP_GATE in gates,
-        foreign_gates=tuple(it for it in gates if it != names.POD_GROUP_GATE)[:_MOST_GATES],
+        foreign_gates=tuple(it for it in gates if it != names.POD_GROUP_GATE)[:_MAX_GATES],
         generation=generation,
-        ungated_at=opened_at,
+        ungated_at=ungated_at,
         node=intern_text(spec.node_name),
         nominated=status.nominated_node_name != "",
         phase=_PHASES.get(status.phase, ""),
         deleting=meta.deletion_timestamp is not None,
-        eviction_mark=notes.get(names.POD_GROUP_TAKEN_BACK, "")[:_LONGEST],
+        eviction_mark=annotations.get(names.POD_GROUP_TAKEN_BACK, "")[:_MAX_TEXT],
         native="" if spec.scheduling_group is None else spec.scheduling_group.pod_group_name,
-        timed_out=notes.get(names.KOORDINATOR_TIMED_OUT) == "true",
+        timed_out=annotations.get(names.KOORDINATOR_TIMED_OUT) == "true",
         unschedulable=_unschedulable(status),
     )
 
@@ -101,16 +108,15 @@ def bound(
     schedulers: Collection[str] = (names.DEFAULT_SCHEDULER,),
     namespace: str | None = None,
 ) -> BoundPod | None:
-    """A pod that has a node. It is a member, too, if it should have been taken for a group and was not (Ungated).
+    """A pod that has a node; also as a member, if it names a group and came past the webhook (Ungated).
 
-    What counts are the requests of its spec: a resize in place is seen once the API server has it in the spec, and
-    what the node has not given back yet is not reckoned with.
+    The requests are those of its spec: an in-place resize counts once the API server has it in the spec.
     """
     if not seen.spec.node_name:
         return None
     meta = seen.metadata
-    ours = namespace in (None, meta.namespace) and _should_be_held(seen, schedulers)
-    shape, _, repels = template.placement_facts(seen.spec)
+    ungated = namespace in (None, meta.namespace) and _matches_conditions(seen, schedulers)
+    shape, _, anti_affinity = template.placement_facts(seen.spec)
     return BoundPod(
         uid=meta.uid,
         namespace=intern_text(meta.namespace),
@@ -118,14 +124,14 @@ def bound(
         node=intern_text(seen.spec.node_name),
         requests=shape.requests,
         priority=seen.spec.priority or 0,
-        stays_on_node=_stays(meta),
-        anti_affinity=repels,
-        ungated=member(seen, ways) if ours and _claimed(meta, ways) is not None else None,
+        stays_on_node=_stays_on_node(meta),
+        anti_affinity=anti_affinity,
+        ungated=member(seen, ways) if ungated and _membership(meta, ways) is not None else None,
     )
 
 
 def opened(text: str) -> tuple[int, float]:
-    """Generation and time of opening, as the annotation has them; zeros where it says nothing that we wrote."""
+    """Generation and time of the annotation; zeros for a text that is not ours."""
     number, _, moment = text.partition(" ")
     if not (number.isascii() and number.isdecimal()) or len(number) > 18:
         return 0, 0.0
@@ -136,94 +142,94 @@ def opened(text: str) -> tuple[int, float]:
 
 
 def opened_text(generation: int, moment: float) -> str:
-    """The annotation for it."""
+    """The value of the annotation."""
     stamp = datetime.fromtimestamp(moment, UTC).isoformat(timespec="milliseconds")
     return f"{generation} {stamp.replace('+00:00', 'Z')}"
+
+
+def seconds(moment: datetime | None) -> float:
+    """Since the epoch; 0 for None."""
+    return 0.0 if moment is None else moment.timestamp()
+
+
+def _membership(meta: wire.GroupPodMeta, ways: frozenset[Format]) -> Membership | None:
+    labels, annotations = _picked(meta.labels, _LABELS), _picked(meta.annotations, _ANNOTATIONS)
+    if not labels and not annotations:
+        return None
+    annotations += tuple((key, "") for key in formats.ignored_annotations(meta.annotations or (), _ANNOTATIONS))
+    held = (meta.labels or _NONE).get(names.POD_GROUP_LABEL, "")
+    key = meta.namespace, labels, annotations, ways, held
+    if key in _memberships:
+        return _memberships[key]
+    raw = RawMetadata(namespace=meta.namespace, labels=dict(labels), annotations=dict(annotations))
+    found = formats.parse_membership(raw, ways, held=held)
+    size = sum(len(name) + len(value) for name, value in (*labels, *annotations))
+    return _memberships.put(key, found, _ENTRY_BYTES + 3 * size)
+
+
+def _picked(values: Mapping[str, str] | None, keys: tuple[str, ...]) -> _Pairs:
+    """Longer values than are valid are cut."""
+    return tuple((key, values[key][: fields.MAX_TEXT + 1]) for key in keys if key in values) if values else ()
+
+
+def _controller(owners: tuple[wire.PodOwner, ...] | None) -> ControllerRef | None:
+    owner = next((it for it in owners or () if it.controller), None)
+    if owner is None:
+        return None
+    api_version, kind, name, uid = (
+        intern_text(it[:_MAX_TEXT]) for it in (owner.api_version, owner.kind, owner.name, owner.uid)
+    )
+    return ControllerRef(api_version=api_version, kind=kind, name=name, uid=uid)
+
+
+def _matches_conditions(seen: wire.GroupPod, schedulers: Collection[str]) -> bool:
+    """Whether the webhook would have patched the pod (G2), and has not."""
+    meta, spec = seen.metadata, seen.spec
+    controller = _controller(meta.owner_references)
+    return (
+        names.POD_GROUP_LABEL not in (meta.labels or _NONE)
+        and spec.scheduler_name in schedulers
+        and spec.scheduling_group is None
+        and names.MIRROR_POD not in (meta.annotations or _NONE)
+        and (controller is None or controller.kind != "DaemonSet")
+    )
+
+
+def _shared_labels(labels: Mapping[str, str]) -> Labels | None:
+    """The same object for equal labels; None: too many."""
+    found = constraints.stable_labels(labels.items())
+    known = _label_sets.get(found)
+    if known is not None:
+        return known
+    size = sum(len(key) + len(value) for key, value in found)
+    return None if size > _MAX_LABELS else _label_sets.put(found, found, _ENTRY_BYTES + 2 * size)
+
+
+def _stays_on_node(meta: wire.GroupPodMeta) -> bool:
+    controller = _controller(meta.owner_references)
+    by_node = controller is not None and controller.kind in _NODE_OWNERS
+    return by_node or names.MIRROR_POD in (meta.annotations or _NONE)
+
+
+def _unschedulable(status: wire.GroupPodStatus) -> str:
+    """kube-scheduler's message, once it has tried."""
+    for it in status.conditions or ():
+        if it.type == "PodScheduled":
+            waits = it.status != "True" and it.reason != "SchedulingGated"
+            return intern_text(it.message[:_MAX_TEXT]) if waits else ""
+    return ""
 
 
 # --- Nodes -----------------------------------------------------------------------------------------------------------
 
 
 def node(seen: wire.Node) -> NodeAllocatable:
-    """A node; the same as before for every word of its kubelet that changes nothing for pods."""
+    """A node; equal to the one before unless something changed that matters to pods."""
     body = {
         "metadata": {"name": seen.metadata.name, "labels": seen.metadata.labels},
         "spec": {"taints": seen.spec.taints, "unschedulable": seen.spec.unschedulable},
     }
-    return NodeAllocatable(node=selection.node_facts(body), allocatable=_allocatable(seen.status.allocatable))
-
-
-# --- Details ---------------------------------------------------------------------------------------------------------
-
-
-def _claimed(meta: wire.GroupPodMeta, ways: frozenset[Format]) -> Membership | None:
-    said, noted = _picked(meta.labels, _LABELS), _picked(meta.annotations, _NOTES)
-    if not said and not noted:
-        return None
-    noted += tuple((key, "") for key in formats.ignored_annotations(meta.annotations or (), _NOTES))
-    held = (meta.labels or _NONE).get(names.POD_GROUP_LABEL, "")
-    key = meta.namespace, said, noted, ways, held
-    if key in _claims:
-        return _claims[key]
-    found = formats.parse_membership(
-        RawMetadata(namespace=meta.namespace, labels=dict(said), annotations=dict(noted)), ways, held=held
-    )
-    return _claims.put(key, found, _ENTRY_BYTES + 3 * sum(len(name) + len(value) for name, value in (*said, *noted)))
-
-
-def _picked(said: Mapping[str, str] | None, keys: tuple[str, ...]) -> Said:
-    """Cut where it is too long for what it should be."""
-    return tuple((key, said[key][: fields.MAX_TEXT + 1]) for key in keys if key in said) if said else ()
-
-
-def _maker(owners: tuple[wire.PodOwner, ...] | None) -> ControllerRef | None:
-    return next((_made_by(it) for it in owners or () if it.controller), None)
-
-
-def _made_by(owner: wire.PodOwner) -> ControllerRef:
-    return ControllerRef(
-        api_version=intern_text(owner.api_version[:_LONGEST]),
-        kind=intern_text(owner.kind[:_LONGEST]),
-        name=intern_text(owner.name[:_LONGEST]),
-        uid=intern_text(owner.uid[:_LONGEST]),
-    )
-
-
-def _should_be_held(seen: wire.GroupPod, schedulers: Collection[str]) -> bool:
-    """Whether a pod is one of those that the webhook takes (G2), and has not been taken."""
-    meta, spec = seen.metadata, seen.spec
-    maker = _maker(meta.owner_references)
-    return (
-        names.POD_GROUP_LABEL not in (meta.labels or _NONE)
-        and spec.scheduler_name in schedulers
-        and spec.scheduling_group is None
-        and names.MIRROR_POD not in (meta.annotations or _NONE)
-        and (maker is None or maker.kind != "DaemonSet")
-    )
-
-
-def _kept(labels: Mapping[str, str]) -> Labels | None:
-    """The same object for pods that have the same."""
-    found = anti_affinity.stable_labels(labels.items())
-    known = _marks.get(found)
-    if known is not None:
-        return known
-    weight = sum(len(key) + len(value) for key, value in found)
-    return None if weight > _MOST_LABELS else _marks.put(found, found, _ENTRY_BYTES + 2 * weight)
-
-
-def _stays(meta: wire.GroupPodMeta) -> bool:
-    maker = _maker(meta.owner_references)
-    return names.MIRROR_POD in (meta.annotations or _NONE) or (maker is not None and maker.kind in _OF_NODES)
-
-
-def _unschedulable(status: wire.GroupPodStatus) -> str:
-    """What the scheduler says, once it has tried."""
-    for it in status.conditions or ():
-        if it.type == "PodScheduled":
-            waits = it.status != "True" and it.reason != "SchedulingGated"
-            return intern_text(it.message[:_LONGEST]) if waits else ""
-    return ""
+    return NodeAllocatable(node=constraints.node_facts(body), allocatable=_allocatable(seen.status.allocatable))
 
 
 def _allocatable(amounts: Mapping[str, Any] | None) -> Amounts:
@@ -232,6 +238,107 @@ def _allocatable(amounts: Mapping[str, Any] | None) -> Amounts:
     return {intern_text(name): floor(amount * 1000) for name, amount in read if amount is not None}
 
 
-def seconds(moment: datetime | None) -> float:
-    """Since the epoch; 0 for no moment."""
-    return 0.0 if moment is None else moment.timestamp()
+# --- PodGroups and ConfigMaps ----------------------------------------------------------------------------------------
+
+
+def pod_group(seen: wire.PodGroup, api: str) -> RecordObject:
+    """A PodGroup of this API group, with the record on it, if any."""
+    meta = seen.metadata
+    annotations = meta.annotations or _NONE
+    spec, status = _decoded(seen.spec), _decoded(seen.status)
+    body = {
+        "apiVersion": f"{api}/{names.POD_GROUP_VERSION}",
+        "kind": names.POD_GROUP,
+        "metadata": {"name": meta.name, "namespace": meta.namespace, "uid": meta.uid, "annotations": annotations},
+        "spec": spec,
+    }
+    path = annotation_path(names.POD_GROUP_RECORD)
+    found, problem = _decode_record(annotations.get(names.POD_GROUP_RECORD), path)
+    ref = _ref(api, meta)
+    writers = {it.manager for it in meta.managed_fields or () if it.subresource == "status"}
+    return RecordObject(
+        ref=ref,
+        pod_group=formats.parse_pod_group(body) if spec is not _TOO_LARGE else _too_large(body),
+        created=seconds(meta.creation_timestamp),
+        annotations=_known_annotations(annotations, found),
+        status=as_map(status),
+        status_managers=tuple(sorted(writers - {names.FIELD_MANAGER}))[:_MAX_MANAGERS],
+        record=of_home(found, ref),
+        problem=problem,
+    )
+
+
+def of_home(found: AdmissionRecord | None, ref: RecordRef) -> AdmissionRecord | None:
+    """The record, if it was written on this object: a PodGroup restored from a copy has the record of another."""
+    return found if found is not None and found.home_uid in ("", ref.uid) else None
+
+
+def config_map(seen: wire.RecordConfigMap) -> RecordObject | None:
+    """A ConfigMap with a record; None if its name is not that of its group."""
+    meta = seen.metadata
+    annotations = meta.annotations or _NONE
+    key = key_of(annotations.get(names.POD_GROUP_KEY, ""))
+    if key is None:
+        return None
+    if (meta.namespace, meta.name) != (key.namespace, names.POD_GROUP_CONFIG_MAP_PREFIX + group_label(key)):
+        return None
+    found, problem = _decode_record((seen.data or {}).get(names.KEY_RECORD), child_path("data", names.KEY_RECORD))
+    return RecordObject(
+        ref=_ref("", meta),
+        key=key,
+        created=seconds(meta.creation_timestamp),
+        annotations=_known_annotations(annotations, found),
+        record=found,
+        problem=problem,
+    )
+
+
+def text_of(key: PodGroupKey) -> str:
+    """A key as an annotation's value: `<flavor>/<namespace>/<name>`."""
+    return f"{key.design}/{key.namespace}/{key.name}"
+
+
+def key_of(text: str) -> PodGroupKey | None:
+    """The key of an annotation's value; None if it is invalid."""
+    if len(text) > _MAX_KEY:
+        return None
+    flavor, _, path = text.partition("/")
+    namespace, slash, name = path.partition("/")
+    if flavor not in list(Flavor) or not slash:
+        return None
+    return PodGroupKey(design=Flavor(flavor), namespace=namespace, name=name)
+
+
+def _decoded(raw: msgspec.Raw) -> Any:
+    return msgspec.json.decode(raw) if len(memoryview(raw)) <= _MAX_JSON else _TOO_LARGE
+
+
+def _too_large(body: Json) -> PodGroupSource | None:
+    bare = formats.parse_pod_group({**body, "spec": {}})
+    problem = FieldError("spec", None, f"is too large: must be at most {_MAX_JSON} bytes of JSON")
+    return None if bare is None else msgspec.structs.replace(bare, problems=(problem,))
+
+
+def _known_annotations(annotations: Mapping[str, str], found: AdmissionRecord | None) -> Mapping[str, str]:
+    """Only ours are kept, since users may have any number of others."""
+    kept = {}
+    if names.POD_GROUP_STATE in annotations:
+        kept[names.POD_GROUP_STATE] = annotations[names.POD_GROUP_STATE][:_MAX_STATE]
+    if found is not None and names.POD_GROUP_RECORD in annotations:
+        kept[names.POD_GROUP_RECORD] = annotations[names.POD_GROUP_RECORD]
+    return kept
+
+
+def _ref(api: str, meta: wire.RecordObjectMeta) -> RecordRef:
+    name, namespace = meta.name, meta.namespace
+    return RecordRef(api=api, namespace=namespace, name=name, uid=meta.uid, resource_version=meta.resource_version)
+
+
+def _decode_record(text: str | None, path: str) -> tuple[AdmissionRecord | None, FieldError | None]:
+    """An invalid record is an error, since it may have admitted the group."""
+    if text is None:
+        return None, None
+    try:
+        return record.decode_record(text), None
+    except Malformed as problem:
+        return None, FieldError(path, text[:100], f"is no record of ours ({problem.expected}); remove it to begin anew")

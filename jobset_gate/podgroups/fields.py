@@ -1,4 +1,4 @@
-"""The values that sources of a group hold, read one by one; what is wrong with them is collected with field paths."""
+"""Reads the fields of a group's sources one by one, and collects errors with field paths."""
 
 import re
 from collections import Counter
@@ -11,22 +11,23 @@ import msgspec
 
 from jobset_gate.objects import quantity
 from jobset_gate.objects.field_error import CauseType, FieldError, child_path, truncate_value
-from jobset_gate.podgroups import durations
 
 MAX_COUNT: Final = 2**31 - 1
-"""Of any count and of any span of seconds: the int32 of the designs' own types."""
+"""Of counts and of seconds: int32, as in the types of the designs."""
 
 MAX_GANGS: Final = 100
-"""In one list. Every gang of it looks at all others, so a list without end would take everybody's time."""
+"""In one list: every gang of a list is compared with all others."""
 
 MAX_RESOURCES: Final = 64
-"""In one list; each amount takes its time to read."""
+"""In one list, since parsing a quantity takes time."""
 
 MAX_NAME: Final = 253
 """Characters of an object's name."""
 
 MAX_TEXT: Final = 8192
-"""Characters of an annotation that says something of a group: each pod of the group may carry another."""
+"""Characters of an annotation, since each pod of a group may have another."""
+
+MAX_DURATION_TEXT: Final = 100
 
 _TOO_LONG: Final = f"must be at most {MAX_TEXT} characters"
 _LABEL: Final = re.compile(r"[a-z0-9]([-a-z0-9]{0,61}[a-z0-9])?")
@@ -38,6 +39,20 @@ _GANGS: Final = 'must be a JSON list of "namespace/name", such as ["team-a/worke
 _STRING: Final = "must be a string: put it in quotes"
 _EMPTY: Final = "names no group: give its name, or leave the key out"
 _NAME: Final = "must be a name that an object can have: lower-case letters, digits, - and ."
+_QUANTITY: Final = "must be an amount of 0 or more, such as 500m, 5 or 2Gi"
+
+_NUMBER: Final = r"(?:[0-9]{1,18}\.?[0-9]{0,18}|\.[0-9]{1,18})"
+_PART: Final = re.compile(rf"({_NUMBER})(ns|us|µs|μs|ms|s|m|h)")
+_WHOLE: Final = re.compile(rf"(-|\+)?((?:{_NUMBER}(?:ns|us|µs|μs|ms|s|m|h))+|0)")
+_MICRO: Final = Fraction(1, 10**6)
+_UNITS: Final[Mapping[str, Fraction]] = {
+    "ns": Fraction(1, 10**9),
+    **dict.fromkeys(("us", "µs", "μs"), _MICRO),
+    "ms": Fraction(1, 1000),
+    "s": Fraction(1),
+    "m": Fraction(60),
+    "h": Fraction(3600),
+}
 
 Choice = TypeVar("Choice", bound=StrEnum)
 
@@ -52,17 +67,26 @@ def is_name(text: str) -> bool:
     return len(text) <= MAX_NAME and _SUBDOMAIN.fullmatch(text) is not None
 
 
+def parse_duration(text: str) -> Fraction | None:
+    """Seconds of a duration as Go writes it (`3600s`, `1h30m`, `-1.5h`); None for any other text, such as `5`."""
+    found = _WHOLE.fullmatch(text) if len(text) <= MAX_DURATION_TEXT else None
+    if found is None:
+        return None
+    sign = -1 if found[1] == "-" else 1
+    return sign * sum((Fraction(number) * _UNITS[unit] for number, unit in _PART.findall(found[2])), Fraction(0))
+
+
 class FieldReader:
-    """One map of a source: labels, annotations or a spec. Readers give None for what is absent or wrong, and go on."""
+    """One map of a source: labels, annotations or a spec. An absent or invalid value reads as None."""
 
     def __init__(self, values: Mapping[str, Any], path: str) -> None:
-        """Reads `values`, which stand at `path` in their object."""
+        """`path`: the field path of `values` in their object."""
         self._values = values
         self._path = path
         self.problems: list[FieldError] = []
 
     def text(self, key: str) -> str | None:
-        """A label's or annotation's value as it is."""
+        """A label's or annotation's value."""
         value = self._values.get(key)
         if value is None or (isinstance(value, str) and len(value) <= MAX_TEXT):
             return value
@@ -70,7 +94,7 @@ class FieldReader:
         return None
 
     def name(self, key: str, *, free: bool = False) -> str:
-        """The name of a group; "" when there is none in it. `free`: it is no object's name, so any text will do."""
+        """The name of a group, "" if there is none. `free`: no object has this name, so any text is valid."""
         text = self.text(key)
         if text == "":
             self._report(key, text, _EMPTY)
@@ -79,7 +103,7 @@ class FieldReader:
         return (text or "")[: MAX_NAME + 1]
 
     def count(self, key: str) -> int | None:
-        """A positive int32 written as a string of digits."""
+        """A positive int32 as a string of digits."""
         text = self.text(key)
         if text is None:
             return None
@@ -90,18 +114,18 @@ class FieldReader:
         return None
 
     def duration(self, key: str) -> Fraction | None:
-        """A positive span of time written as Go does, in seconds."""
+        """A positive duration, in seconds."""
         text = self.text(key)
         if text is None:
             return None
-        seconds = durations.parse_duration(text)
+        seconds = parse_duration(text)
         if seconds is not None and 0 < seconds <= MAX_COUNT:
             return seconds
         self._report(key, text, _SPAN)
         return None
 
     def choice(self, key: str, choices: type[Choice]) -> Choice | None:
-        """One of a few words."""
+        """One of an enumeration's values."""
         text = self.text(key)
         if text is None:
             return None
@@ -129,7 +153,7 @@ class FieldReader:
         return tuple(sorted(listed))
 
     def integer(self, key: str, *, required: bool = False) -> int | None:
-        """A positive int32 written as a number, as in a spec."""
+        """A positive int32 as a number, as in a spec."""
         value = self._values.get(key)
         if value is None:
             if required:
@@ -141,7 +165,7 @@ class FieldReader:
         return None
 
     def quantities(self, key: str) -> tuple[tuple[str, Fraction], ...] | None:
-        """A list of resources and how much of each, sorted."""
+        """A resource list, sorted."""
         value = self._values.get(key)
         if value is None:
             return None
@@ -151,27 +175,25 @@ class FieldReader:
         if len(value) > MAX_RESOURCES:
             self._report(key, value, f"names {len(value)} resources: must be at most {MAX_RESOURCES}")
             return None
-        found = {resource: quantity.amount(said) for resource, said in value.items()}
-        for resource, amount in found.items():
+        found: list[tuple[str, Fraction]] = []
+        for resource, text in value.items():
+            amount = quantity.amount(text)
             if amount is None or amount < 0:
-                message = "must be an amount of 0 or more, such as 500m, 5 or 2Gi"
-                self.problems.append(
-                    FieldError(
-                        child_path(child_path(self._path, key), resource), truncate_value(value[resource]), message
-                    )
-                )
-        return tuple(sorted((it, amount) for it, amount in found.items() if amount is not None and amount >= 0))
+                path = child_path(child_path(self._path, key), resource)
+                self.problems.append(FieldError(path, truncate_value(text), _QUANTITY))
+            else:
+                found.append((resource, amount))
+        return tuple(sorted(found))
 
     def report_missing(self, key: str, message: str) -> None:
-        """A key that is not there and should be."""
+        """An absent key that is required."""
         self._report(key, None, message)
 
-    def _report(self, key: str, value: Any, message: str, fault: CauseType = CauseType.INVALID) -> None:
-        self.problems.append(FieldError(child_path(self._path, key), truncate_value(value), message, fault))
+    def _report(self, key: str, value: Any, message: str, cause: CauseType = CauseType.INVALID) -> None:
+        self.problems.append(FieldError(child_path(self._path, key), truncate_value(value), message, cause))
 
 
 def _parse_gang_list(text: str) -> list[str] | None:
-    """The gangs in a text; None when it is no list of them."""
     if not text.strip():
         return []
     try:

@@ -7,6 +7,7 @@ from typing import Any, Final, TypeVar
 
 from jobset_gate import names
 from jobset_gate.objects.field_error import FieldError, annotation_path
+from jobset_gate.objects.terminal_text import truncate_list
 from jobset_gate.podgroups.model import (
     POD_GROUP_APIS,
     Flavor,
@@ -18,7 +19,6 @@ from jobset_gate.podgroups.model import (
     PodGroupKey,
     PodGroupSource,
 )
-from jobset_gate.podgroups.text import truncate_list
 
 MAX_PODS_NAMED: Final = 3
 """For each value that members disagree about."""
@@ -58,9 +58,7 @@ def merge_group(
     problems = [*merging.problems, *_of_pod_group(key, pod_group)]
     blamed = tuple((it.pod, problem) for it in ours for problem in it.membership.problems)
     if minimum is None and not lacks and not problems and not blamed:
-        problems.append(
-            FieldError(_minimum_path(key), None, "must be given: nobody says how many pods the group needs")
-        )
+        problems.append(FieldError(minimum_path(key), None, "must be given: nobody says how many pods the group needs"))
     if minimum is not None and total is not None and total < minimum:
         message = f"must not be below the group's minimum of {minimum}"
         problems.append(FieldError(annotation_path(names.KOORDINATOR_TOTAL), total, message))
@@ -98,7 +96,7 @@ class _Merger:
             if value is not None:
                 said.setdefault(value, []).append(member.pod)
         if len(said) > 1:
-            path = annotation_path(name) if self._key.design is Flavor.KOORDINATOR else _minimum_path(self._key)
+            path = annotation_path(name) if self._key.design is Flavor.KOORDINATOR else minimum_path(self._key)
             self.problems.append(FieldError(path, sorted(map(_plain, said), key=str), _contradiction_text(said)))
             return None
         if said:
@@ -124,7 +122,7 @@ def _of_pod_group(key: PodGroupKey, pod_group: PodGroupSource | None) -> tuple[F
     return pod_group.problems + (pod_group.annotation_problems if key.design is Flavor.KOORDINATOR else ())
 
 
-def _minimum_path(key: PodGroupKey) -> str:
+def minimum_path(key: PodGroupKey) -> str:
     """Where the minimum of a group is said: on its pods or in its PodGroup."""
     if key.design is Flavor.ALIBABA:
         return f"metadata.labels[{names.ALIBABA_MINIMUM}]"

@@ -1,22 +1,23 @@
-"""The words of pod groups: what pods and PodGroups say of a gang, and the one gang that comes of it (G1).
+"""Model of pod groups: what pods and PodGroups say of a group in any format, and the one merged group (G1)."""
 
-Every way of saying a group is parsed into the same words; from there on nothing asks which way it was.
-"""
-
+import hashlib
 from collections.abc import Mapping
 from enum import StrEnum
 from fractions import Fraction
 from types import MappingProxyType
 from typing import Any, Final
 
+import msgspec
+
 from jobset_gate import names
 from jobset_gate.barrier.model import Value
+from jobset_gate.objects.bounded_cache import BoundedCache
 from jobset_gate.objects.field_error import FieldError, child_path
 from jobset_gate.objects.unstructured import Json, as_map, nested
 
 
 class Format(StrEnum):
-    """The five ways of saying it, the one that wins first where a pod says the same name in two."""
+    """The five formats, in order of precedence for a pod that has the same name in two."""
 
     KOORDINATOR_ANNOTATIONS = "koordinator-annotations"
     KOORDINATOR_POD_GROUP = "koordinator-podgroup"
@@ -26,7 +27,7 @@ class Format(StrEnum):
 
 
 class Flavor(StrEnum):
-    """Whose group it is. Koordinator's two ways name the same gangs, or annotations could not win over its CRD."""
+    """Whose group it is. Koordinator's two formats name the same gangs, so that annotations can win over its CRD."""
 
     KOORDINATOR = "koordinator"
     SCHEDULER_PLUGINS = "scheduler-plugins"
@@ -52,18 +53,18 @@ POD_GROUP_APIS: Final[Mapping[Flavor, tuple[str, ...]]] = MappingProxyType(
         Flavor.KEP_24: (names.KEP24_GROUP,),
     }
 )
-"""The API groups in which each design looks for its PodGroup, the first that is found wins."""
+"""The API groups in which a flavor looks for its PodGroup; the first one found wins."""
 
 
 class GangMode(StrEnum):
-    """What becomes of a gang that did not reach its minimum in time (G4)."""
+    """What happens to a group that missed its minimum within its limit (G4)."""
 
     STRICT = "Strict"
     NON_STRICT = "NonStrict"
 
 
 class PodGroupKey(Value, frozen=True):
-    """Which group: whose, where, and its name. An empty name is a pod that names a group by an empty value."""
+    """Identity of a group; its JSON is part of the admission record. An empty name: the pod's value is empty."""
 
     design: Flavor
     namespace: str
@@ -71,12 +72,12 @@ class PodGroupKey(Value, frozen=True):
 
     @property
     def path(self) -> str:
-        """`namespace/name`, as Koordinator's lists of gangs have it."""
+        """`namespace/name`, as in Koordinator's lists of gangs."""
         return f"{self.namespace}/{self.name}"
 
 
 class GroupSpec(Value, frozen=True):
-    """What one source says a group shall be. None: it says nothing about that."""
+    """What one source wants of a group; None: this source does not say."""
 
     minimum: int | None = None
     total: int | None = None
@@ -86,7 +87,7 @@ class GroupSpec(Value, frozen=True):
     gangs: tuple[str, ...] | None = None
     """`namespace/name` of each gang of its GangGroup, sorted; () is a gang of its own."""
     resources: tuple[tuple[str, Fraction], ...] | None = None
-    """minResources or totalResources: (resource, amount), sorted."""
+    """minResources or totalResources: (resource, quantity), sorted."""
 
 
 class Membership(Value, frozen=True):
@@ -96,13 +97,13 @@ class Membership(Value, frozen=True):
     key: PodGroupKey
     spec: GroupSpec = GroupSpec()
     problems: tuple[FieldError, ...] = ()
-    """Field paths are those of the pod."""
+    """Field paths of the pod."""
     ignored: tuple[str, ...] = ()
-    """Annotations of Koordinator's that nobody heeds here."""
+    """Koordinator's annotations that have no effect here."""
 
 
 class PodGroupSource(Value, frozen=True):
-    """A PodGroup of one of the three kinds."""
+    """What a PodGroup of one of the three kinds says."""
 
     api: str
     """Its API group."""
@@ -112,28 +113,28 @@ class PodGroupSource(Value, frozen=True):
     spec: GroupSpec = GroupSpec()
     problems: tuple[FieldError, ...] = ()
     annotated_spec: GroupSpec = GroupSpec()
-    """What Koordinator's annotations on it say; only Koordinator's gangs obey them."""
+    """From Koordinator's annotations, which count for Koordinator's gangs alone."""
     annotation_problems: tuple[FieldError, ...] = ()
     ignored: tuple[str, ...] = ()
-    """Annotations of Koordinator's that nobody heeds here."""
+    """Koordinator's annotations that have no effect here."""
 
 
 class MemberSource(Value, frozen=True):
-    """A pod of a group, as far as gathering needs to know it."""
+    """A pod of a group, as far as gathering depends on it."""
 
     pod: str
     membership: Membership
     alive: bool = True
-    """Not Failed and not being deleted; one that has succeeded counts as there."""
+    """Neither Failed nor terminating; a succeeded pod counts."""
 
 
 class MergedGroup(Value, frozen=True):
-    """The one gang that all sources together come to."""
+    """The one group that all its sources make."""
 
     key: PodGroupKey
     formats: tuple[Format, ...]
     minimum: int | None
-    """None: nobody says, which is one of the problems unless its PodGroup is still to come."""
+    """None: no source says it; one of the problems, unless the PodGroup is still missing."""
     total: int | None
     wait: Fraction
     mode: GangMode
@@ -141,47 +142,47 @@ class MergedGroup(Value, frozen=True):
     resources: tuple[tuple[str, Fraction], ...]
     pod_group: PodGroupSource | None
     pod_group_missing: bool
-    """Its way needs a PodGroup, and there is none."""
+    """Its format needs a PodGroup, and none exists."""
     present: int
-    """Members that are alive."""
+    """Members alive."""
     problems: tuple[FieldError, ...] = ()
-    """What is wrong with the group as a whole or with its PodGroup."""
+    """Of the group as a whole or of its PodGroup."""
     blamed: tuple[tuple[str, FieldError], ...] = ()
-    """(Pod, what is wrong with it), by name."""
+    """(Pod, its problem), by name."""
 
     @property
     def valid(self) -> bool:
-        """Whether it may ever be opened."""
+        """Whether it can be admitted at all."""
         return not self.problems and not self.blamed
 
     @property
     def gathered(self) -> bool:
-        """Its minimum of members exists."""
+        """Whether its minimum of members exists."""
         return self.minimum is not None and self.present >= self.minimum
 
 
 class RawMetadata(Value, frozen=True):
-    """The metadata of a pod, of a pod template or of a PodGroup, before anybody has checked the values in it."""
+    """Unvalidated metadata of a pod, of a pod template or of a PodGroup."""
 
     namespace: str
     labels: Mapping[str, Any] = MappingProxyType({})
     annotations: Mapping[str, Any] = MappingProxyType({})
     path: str = "metadata"
-    """Where it stands in its object."""
+    """Its field path in the object."""
 
     @property
     def labels_path(self) -> str:
-        """Where the labels stand."""
+        """Field path of the labels."""
         return child_path(self.path, "labels")
 
     @property
     def annotations_path(self) -> str:
-        """Where the annotations stand."""
+        """Field path of the annotations."""
         return child_path(self.path, "annotations")
 
     @classmethod
     def of_object(cls, holder: Json, namespace: str, path: str = "metadata") -> "RawMetadata":
-        """The metadata of an object as JSON; what has the wrong shape counts as absent."""
+        """The metadata of an object as JSON; a value of the wrong shape counts as absent."""
         meta = holder.get("metadata")
         return cls(
             namespace=namespace,
@@ -189,3 +190,22 @@ class RawMetadata(Value, frozen=True):
             annotations=as_map(nested(meta, "annotations")),
             path=path,
         )
+
+
+# --- The label -------------------------------------------------------------------------------------------------------
+
+LABEL_LENGTH: Final = 40
+"""Hexadecimal digits, 160 bits, so that no two groups share a label. A label's value may have 63 characters."""
+
+_labels: Final = BoundedCache[PodGroupKey, str](8 * 1024 * 1024)
+"""Of some 20,000 groups: every event of a member pod needs it."""
+
+
+def group_label(key: PodGroupKey) -> str:
+    """Value of the label on every pod of the group: a hash, since label selectors cannot match annotations (G2)."""
+    known = _labels.get(key)
+    if known is not None:
+        return known
+    # JSON, since "a" in "b/c" and "a/b" in "c" differ.
+    text = msgspec.json.encode([key.design.value, key.namespace, key.name])
+    return _labels.put(key, hashlib.sha256(text).hexdigest()[:LABEL_LENGTH], 350 + len(key.name))

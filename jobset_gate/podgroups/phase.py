@@ -1,31 +1,35 @@
-"""Facts of a group to the phase that its status shows, after the diagram of scheduler-plugins (G5)."""
+"""Counts of a group's members, and the phase that follows from them, as in scheduler-plugins' design (G5)."""
 
 from collections.abc import Callable
 from enum import StrEnum
 from typing import Final
 
 from jobset_gate.barrier.model import Value
+from jobset_gate.podgroups import generation
+from jobset_gate.podgroups.generation import MemberState
+from jobset_gate.podgroups.record import AdmissionRecord, AdmissionState
+from jobset_gate.podgroups.snapshot import GroupSnapshot
 
 
 class Phase(StrEnum):
-    """The phases of the design."""
+    """The phases of a PodGroup's status."""
 
     PENDING = "Pending"
-    """Not opened, or taken back, or opened and nobody has found a place yet."""
+    """Not admitted, or evicted, or admitted and no member bound."""
     SCHEDULING = "Scheduling"
-    """Opened, and some or all of its minimum are bound."""
+    """Admitted, and some members or the whole minimum are bound."""
     RUNNING = "Running"
-    """Its minimum runs or has succeeded."""
+    """The minimum runs or has succeeded."""
     UNKNOWN = "Unknown"
-    """Some are bound, and it is being taken back or has missed its limit."""
+    """Some members are bound, and the group is being evicted or has missed its limit."""
     FINISHED = "Finished"
-    """All pods have succeeded, the minimum at least."""
+    """All pods have succeeded, at least the minimum."""
     FAILED = "Failed"
     """Pods have failed, and fewer than the minimum run or have succeeded."""
 
 
 class MemberCounts(Value, frozen=True):
-    """The members of one generation of a group."""
+    """The members of one generation."""
 
     minimum: int
     present: int
@@ -34,26 +38,59 @@ class MemberCounts(Value, frozen=True):
     succeeded: int = 0
     failed: int = 0
     opened: bool = False
-    """Or its minimum is bound, past us."""
+    """Admitted, or its minimum is bound without admission."""
     deadline_passed: bool = False
-    """The wait limit has passed with too few bound."""
     evicting: bool = False
-    """It is being taken back."""
 
 
-def group_phase(seen: MemberCounts) -> Phase:
-    """The first phase whose facts hold."""
-    return next(phase for phase, holds in _TABLE if holds(seen))
+def group_phase(counts: MemberCounts) -> Phase:
+    """The first phase whose condition holds."""
+    return next(phase for phase, holds in _TABLE if holds(counts))
 
 
 _TABLE: Final[tuple[tuple[Phase, Callable[[MemberCounts], bool]], ...]] = (
-    (Phase.UNKNOWN, lambda it: it.evicting and it.bound > 0),  # whatever still runs will not for long
-    (Phase.PENDING, lambda it: not it.opened or it.evicting),  # not yet, or no more: a roll-back leads here
+    (Phase.UNKNOWN, lambda it: it.evicting and it.bound > 0),
+    (Phase.PENDING, lambda it: not it.opened or it.evicting),
     (Phase.FINISHED, lambda it: it.succeeded >= it.minimum and it.succeeded >= it.present),
-    (Phase.RUNNING, lambda it: it.running + it.succeeded >= it.minimum),  # also when a failed pod was made up for
+    (Phase.RUNNING, lambda it: it.running + it.succeeded >= it.minimum),  # also if a failed pod was replaced
     (Phase.FAILED, lambda it: it.failed > 0),
     (Phase.SCHEDULING, lambda it: it.bound >= it.minimum),
     (Phase.UNKNOWN, lambda it: it.deadline_passed and it.bound > 0),
     (Phase.SCHEDULING, lambda it: it.bound > 0),
-    (Phase.PENDING, lambda _: True),  # opened, and nobody has found a place
+    (Phase.PENDING, lambda _: True),  # admitted, and no member bound
 )
+
+
+def count_members(seen: GroupSnapshot, now: float) -> MemberCounts:
+    """Of this generation; of all members if none is open."""
+    record = seen.record
+    opened = record is not None and record.stage is not AdmissionState.CLOSED
+    members = generation.member_table(seen)
+    bound = members.bound
+    minimum = (record.minimum if opened and record is not None else seen.group.minimum) or 0
+    failed = members[MemberState.FAILED]
+    return MemberCounts(
+        minimum=minimum,
+        present=len(members.present),
+        bound=bound,
+        running=sum(it.phase == "Running" for it in members.active),
+        succeeded=len(members.succeeded),
+        failed=sum(record is None or it.generation == record.generation or it.ungated for it in failed),
+        opened=opened or 0 < minimum <= bound,
+        deadline_passed=opened and record is not None and deadline_passed(seen, record, bound, now),
+        evicting=record is not None and record.stage is AdmissionState.ROLLING_BACK,
+    )
+
+
+def deadline_passed(seen: GroupSnapshot, record: AdmissionRecord, bound: int, now: float) -> bool:
+    """Whether the limit has passed with too few members bound."""
+    if record.satisfied is not None or bound >= record.minimum:
+        return False
+    wait = float(record.wait) * (2 if record.extended else 1)
+    return record.marked or now >= last_ungated_at(seen, record, now) + wait
+
+
+def last_ungated_at(seen: GroupSnapshot, record: AdmissionRecord, now: float) -> float:
+    """When the last gate was removed, from where the limit runs; before the first, when it was admitted."""
+    ungated = (generation.ungated_at(it, now) for it in seen.members if it.generation == record.generation)
+    return max(ungated, default=0.0) or min(record.at, now)

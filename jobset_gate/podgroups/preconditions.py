@@ -1,38 +1,133 @@
-"""Why a group is not opened yet, as far as its sources and its members tell: the first fact that holds it up (G3)."""
+"""Preconditions of admission: the first unmet one is the reason why a group waits (G3, G6)."""
 
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Iterator, Mapping
+from enum import Enum, auto
 from typing import Final
 
 from jobset_gate import names
-from jobset_gate.barrier.model import Value
-from jobset_gate.podgroups import gang_groups
-from jobset_gate.podgroups import owner_capacity as creators
-from jobset_gate.podgroups.gang_groups import GangGroup, GangGroupState
-from jobset_gate.podgroups.model import MergedGroup, PodGroupKey
-from jobset_gate.podgroups.owner_capacity import OwnerCapacity
-from jobset_gate.podgroups.text import truncate_list
+from jobset_gate.barrier.model import JobSetSeen, Value
+from jobset_gate.objects.field_error import CauseType, FieldError, annotation_path
+from jobset_gate.objects.terminal_text import truncate_list
+from jobset_gate.podgroups import admission, merge, owners
+from jobset_gate.podgroups.model import Flavor, MergedGroup, PodGroupKey
+from jobset_gate.podgroups.owners import OwnerCapacity
+from jobset_gate.podgroups.snapshot import GroupSnapshot, MemberPod
 
 MAX_PROBLEMS_NAMED: Final = 5
 MAX_GANGS_NAMED: Final = 10
-"""Of those that are waited for; a hundred would say no more."""
 
 
 class GroupReason(Value, frozen=True):
-    """What a person is told about a group that waits."""
+    """Reason and message for the status of a group."""
 
     reason: str
     message: str
 
 
+# --- GangGroups ------------------------------------------------------------------------------------------------------
+
+
+class GangGroupState(Enum):
+    """How far a GangGroup has come."""
+
+    ALONE = auto()
+    """The gang has no others."""
+    BROKEN = auto()
+    """The gang's list is invalid: it waits until the list is corrected, and the others do not wait for it."""
+    WAITING = auto()
+    """Other gangs do not exist yet, have not gathered, or are invalid."""
+    READY = auto()
+    """All have gathered and can be admitted together."""
+
+
+class GangGroup(Value, frozen=True):
+    """A gang's GangGroup, as that gang lists it."""
+
+    bond: GangGroupState
+    keys: tuple[PodGroupKey, ...]
+    """All gangs that are admitted together, this one among them."""
+    waits_for: tuple[str, ...] = ()
+    """`namespace/name: what lacks`."""
+    problem: FieldError | None = None
+
+
+def gang_group_of(
+    group: MergedGroup, groups: Mapping[PodGroupKey, MergedGroup], *, across_namespaces: bool = False
+) -> GangGroup:
+    """The GangGroup of `group`, given all groups.
+
+    A list that not all its gangs have is invalid for the gang that made it, so that no gang is bound by the list of
+    another. A gang that does not exist yet may still get the same list.
+    """
+    listed = group.gangs
+    if not listed or listed == (group.key.path,):
+        return GangGroup(bond=GangGroupState.ALONE, keys=(group.key,))
+    problem = _own_problem(group, across_namespaces=across_namespaces) or _not_mutual(group, groups)
+    if problem is not None:
+        return GangGroup(bond=GangGroupState.BROKEN, keys=(group.key,), problem=problem)
+    keys = tuple(map(gang_key, listed))
+    waits = tuple(
+        f"{it.path}: {unmet}" for it in keys if it != group.key and (unmet := _unmet(groups.get(it))) is not None
+    )
+    bond = GangGroupState.WAITING if waits or not (group.gathered and group.valid) else GangGroupState.READY
+    return GangGroup(bond=bond, keys=keys, waits_for=waits)
+
+
+def gang_key(path: str) -> PodGroupKey:
+    """The gang of an entry `namespace/name`: only Koordinator's gangs have lists."""
+    namespace, _, name = path.partition("/")
+    return PodGroupKey(design=Flavor.KOORDINATOR, namespace=namespace, name=name)
+
+
+def _own_problem(group: MergedGroup, *, across_namespaces: bool) -> FieldError | None:
+    """An error of the list alone."""
+    if group.key.path not in group.gangs:
+        return _list_error(group, f"must contain the gang itself: {group.key.path}")
+    others = [it for it in group.gangs if gang_key(it).namespace != group.key.namespace]
+    if others and not across_namespaces:
+        listed = truncate_list(others, MAX_GANGS_NAMED)
+        message = f"must stay in namespace {group.key.namespace} unless a setting allows others: {listed}"
+        return _list_error(group, message, CauseType.FORBIDDEN)
+    return None
+
+
+def _not_mutual(group: MergedGroup, groups: Mapping[PodGroupKey, MergedGroup]) -> FieldError | None:
+    """An existing gang of the list has another list, or none."""
+    for path in group.gangs:
+        other = groups.get(gang_key(path))
+        # An invalid gang has no list yet that could contradict.
+        if other is not None and other.valid and not other.pod_group_missing and other.gangs != group.gangs:
+            listed = truncate_list(other.gangs, MAX_GANGS_NAMED) or "no GangGroup"
+            return _list_error(group, f"must be the same on all of its gangs: {path} has {listed}")
+    return None
+
+
+def _unmet(other: MergedGroup | None) -> str | None:
+    if other is None:
+        return "not there yet"
+    if not other.valid:
+        return "invalid"
+    if other.pod_group_missing:
+        return "its PodGroup is missing"
+    return None if other.gathered else f"{other.present}/{other.minimum} pods"
+
+
+def _list_error(group: MergedGroup, message: str, cause: CauseType = CauseType.INVALID) -> FieldError:
+    return FieldError(annotation_path(names.KOORDINATOR_GANGS), list(group.gangs), message, cause)
+
+
+# --- The rules -------------------------------------------------------------------------------------------------------
+
+
 class PreconditionInput(Value, frozen=True):
-    """All that one group's standing depends on."""
+    """All that the preconditions of one group depend on."""
 
     group: MergedGroup
     gang_group: GangGroup
     creators: tuple[OwnerCapacity, ...] = ()
-    """Of all pods of the group, where they are known; () where not."""
+    """Of all its pods, if known."""
     other_gates: tuple[str, ...] = ()
-    """Names of scheduling gates that are not ours, on members that it needs for its minimum."""
+    """Scheduling gates of others on members that it needs for its minimum."""
 
 
 def precondition_input(
@@ -43,71 +138,122 @@ def precondition_input(
     other_gates: tuple[str, ...] = (),
     across_namespaces: bool = False,
 ) -> PreconditionInput:
-    """The facts about a group, given all groups there are."""
-    bond = gang_groups.gang_group_of(group, groups, across_namespaces=across_namespaces)
-    return PreconditionInput(group=group, gang_group=bond, creators=made_by, other_gates=other_gates)
+    """The input for a group, given all groups."""
+    gang_group = gang_group_of(group, groups, across_namespaces=across_namespaces)
+    return PreconditionInput(group=group, gang_group=gang_group, creators=made_by, other_gates=other_gates)
 
 
-def first_unmet(seen: PreconditionInput) -> GroupReason | None:
-    """The first thing that holds the group up; None: it is gathered and may be considered for opening."""
-    return next((told for ask in _ORDER if (told := ask(seen)) is not None), None)
+def first_unmet(given: PreconditionInput) -> GroupReason | None:
+    """The first unmet precondition; None: the group has gathered and may be admitted."""
+    return next((found for rule in _RULES if (found := rule(given)) is not None), None)
 
 
-def _invalid(seen: PreconditionInput) -> GroupReason | None:
-    group = seen.group
+def _is_valid(given: PreconditionInput) -> GroupReason | None:
+    group = given.group
     lines = [str(it) for it in group.problems] + [f"pod {pod}: {it}" for pod, it in group.blamed]
     if not lines:
         return None
-    return GroupReason(reason=names.REASON_INVALID_GROUP, message=truncate_list(lines, MAX_PROBLEMS_NAMED, "; "))
+    message = truncate_list(lines, MAX_PROBLEMS_NAMED, "; ")
+    return GroupReason(reason=names.REASON_INVALID_GROUP, message=message)
 
 
-def _missing(seen: PreconditionInput) -> GroupReason | None:
-    if not seen.group.pod_group_missing:
+def _has_pod_group(given: PreconditionInput) -> GroupReason | None:
+    group = given.group
+    if not group.pod_group_missing:
         return None
-    return GroupReason(
-        reason=names.REASON_POD_GROUP_MISSING,
-        message=f"{seen.group.present} pods name PodGroup {seen.group.key.path}, which does not exist",
-    )
+    message = f"{group.present} pods name PodGroup {group.key.path}, which does not exist"
+    return GroupReason(reason=names.REASON_POD_GROUP_MISSING, message=message)
 
 
-def _broken(seen: PreconditionInput) -> GroupReason | None:
-    problem = seen.gang_group.problem
+def _has_valid_list(given: PreconditionInput) -> GroupReason | None:
+    problem = given.gang_group.problem
     return None if problem is None else GroupReason(reason=names.REASON_INVALID_GANG_GROUP, message=str(problem))
 
 
-def _cannot(seen: PreconditionInput) -> GroupReason | None:
-    why = creators.capacity_shortage(seen.group, seen.creators)
+def _can_gather(given: PreconditionInput) -> GroupReason | None:
+    why = owners.capacity_shortage(given.group, given.creators)
     return None if why is None else GroupReason(reason=names.REASON_CANNOT_GATHER, message=why)
 
 
-def _gathering(seen: PreconditionInput) -> GroupReason | None:
-    group = seen.group
+def _has_gathered(given: PreconditionInput) -> GroupReason | None:
+    group = given.group
     if group.gathered:
         return None
     return GroupReason(reason=names.REASON_GATHERING, message=f"{group.present}/{group.minimum} pods exist")
 
 
-def _others(seen: PreconditionInput) -> GroupReason | None:
-    if seen.gang_group.bond is not GangGroupState.WAITING:
+def _others_have_gathered(given: PreconditionInput) -> GroupReason | None:
+    if given.gang_group.bond is not GangGroupState.WAITING:
         return None
-    told = truncate_list(seen.gang_group.waits_for, MAX_GANGS_NAMED, "; ")
-    return GroupReason(reason=names.REASON_WAITING_FOR_GANG_GROUP, message=told)
+    message = truncate_list(given.gang_group.waits_for, MAX_GANGS_NAMED, "; ")
+    return GroupReason(reason=names.REASON_WAITING_FOR_GANG_GROUP, message=message)
 
 
-def _gates(seen: PreconditionInput) -> GroupReason | None:
-    if not seen.other_gates:
+def _no_other_gates(given: PreconditionInput) -> GroupReason | None:
+    if not given.other_gates:
         return None
-    return GroupReason(
-        reason=names.REASON_OTHER_GATE, message=f"also held by {', '.join(sorted(set(seen.other_gates)))}"
-    )
+    gates = ", ".join(sorted(set(given.other_gates)))
+    return GroupReason(reason=names.REASON_OTHER_GATE, message=f"also held by {gates}")
 
 
-_ORDER: Final[tuple[Callable[[PreconditionInput], GroupReason | None], ...]] = (
-    _invalid,  # nothing below can be trusted
-    _missing,  # without it the minimum is not known
-    _broken,  # no waiting will mend it
-    _cannot,  # nor this
-    _gathering,
-    _others,
-    _gates,  # last: theirs may open at any time, and ours is held until the gang could use it
+_RULES: Final[tuple[Callable[[PreconditionInput], GroupReason | None], ...]] = (
+    _is_valid,  # the others depend on valid values
+    _has_pod_group,  # the minimum is unknown without it
+    _has_valid_list,  # waiting does not correct it
+    _can_gather,  # nor this
+    _has_gathered,
+    _others_have_gathered,
+    _no_other_gates,  # last: a gate of others may go at any time
 )
+
+
+# --- With a start barrier --------------------------------------------------------------------------------------------
+
+JobSetLookup = Callable[[str, str], JobSetSeen | None]
+"""A JobSet with a barrier by namespace and name; None: it has none, or is not in the cache yet."""
+
+
+def barrier_hold(seen: GroupSnapshot, look: JobSetLookup) -> GroupReason | None:
+    """Why a group of pods with a start barrier may not be admitted: its minimum differs from what the barrier expects.
+
+    The webhook compares what templates say (`admission`); this is for a minimum in a PodGroup.
+    """
+    group = seen.group
+    if group.minimum is None:
+        return None
+    unknown = sorted({it.jobset for it in seen.members if it.barrier and _is_unknown(it, look)})
+    if unknown:  # a new leader's pod cache may be filled first
+        text = f"its pods also wait in the start barrier of JobSet {', '.join(unknown)}, which has not been seen yet"
+        return GroupReason(reason=names.REASON_GATHERING, message=text)
+    for jobset in _jobsets(seen, look):
+        expected = sum(job.expected for job in jobset.targets)
+        conflict = admission.minimum_conflict(_minimum_path(group), group.minimum, expected)
+        if conflict is not None:
+            return GroupReason(reason=names.REASON_INVALID_GROUP, message=f"{conflict} (JobSet {jobset.name})")
+    return None
+
+
+def barrier_doubts(seen: GroupSnapshot, look: JobSetLookup) -> tuple[str, ...]:
+    """Warnings: a barrier may time out before its group does."""
+    found = ((it.name, admission.timeout_warning(it.config.timeout, seen.group.wait)) for it in _jobsets(seen, look))
+    return tuple(f"JobSet {name}: {text}" for name, text in found if text is not None)
+
+
+def _jobsets(seen: GroupSnapshot, look: JobSetLookup) -> Iterator[JobSetSeen]:
+    """The JobSets with a barrier that its pods belong to, by name."""
+    for name in sorted({it.jobset for it in seen.members if it.jobset and it.alive}):
+        jobset = look(seen.group.key.namespace, name)
+        if jobset is not None:
+            yield jobset
+
+
+def _is_unknown(member: MemberPod, look: JobSetLookup) -> bool:
+    return member.alive and member.gated and look(member.namespace, member.jobset) is None
+
+
+def _minimum_path(group: MergedGroup) -> str:
+    """Koordinator's minimum is on the pods unless the PodGroup has it."""
+    pod_group = group.pod_group
+    if group.key.design is Flavor.KOORDINATOR and pod_group is not None and pod_group.spec.minimum == group.minimum:
+        return "spec.minMember"
+    return merge.minimum_path(group.key)

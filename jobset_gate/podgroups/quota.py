@@ -9,8 +9,8 @@ from typing import Any, Final
 
 from jobset_gate.barrier.model import Value
 from jobset_gate.objects.unstructured import Json, as_list, as_map, nested
-from jobset_gate.podgroups.fit import requests
-from jobset_gate.podgroups.fit.requests import PODS, Amounts
+from jobset_gate.podgroups.fit import constraints
+from jobset_gate.podgroups.fit.constraints import PODS, Amounts
 from jobset_gate.podgroups.model import Flavor
 from jobset_gate.podgroups.snapshot import GroupSnapshot, MemberPod
 
@@ -104,7 +104,7 @@ def _charge(group: GroupSnapshot) -> dict[str, int]:
 def _limits(values: Any) -> dict[str, int]:
     """By the names that pods use: `requests.cpu` and `cpu` are one, of which the smaller counts."""
     found: dict[str, int] = {}
-    for key, amount in requests.parse_amounts(values).items():
+    for key, amount in constraints.parse_amounts(values).items():
         name = PODS if key == _COUNT_PODS else key.removeprefix(_PREFIX)
         if name == PODS or not name.startswith(_OTHERS):
             found[name] = min(amount, found.get(name, amount))

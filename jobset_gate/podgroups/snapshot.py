@@ -9,10 +9,8 @@ from types import MappingProxyType
 from jobset_gate.barrier.model import Value
 from jobset_gate.objects.field_error import FieldError
 from jobset_gate.podgroups import formats
-from jobset_gate.podgroups.fit.anti_affinity import AntiAffinityTerm, Labels
+from jobset_gate.podgroups.fit.constraints import Amounts, AntiAffinityTerm, Labels, NodeFacts
 from jobset_gate.podgroups.fit.guaranteed import PodShape
-from jobset_gate.podgroups.fit.requests import Amounts
-from jobset_gate.podgroups.fit.selection import NodeFacts
 from jobset_gate.podgroups.model import Membership, MergedGroup, PodGroupKey, PodGroupSource
 from jobset_gate.podgroups.record import AdmissionRecord
 

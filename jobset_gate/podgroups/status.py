@@ -1,31 +1,38 @@
-"""What is told of a group: its phase, its numbers and one reason, for its status, for Events and for a table (G5).
+"""The status of a group: phase, counts and one reason, the same for conditions, Events, `get groups` and the page (G5).
 
-One builder for keepers and people: the table says what the status says. Messages carry no running time, so that they
-stay the same while nothing happens.
+Messages contain no elapsed times, so that they stay the same while nothing happens.
 """
 
-from collections.abc import Sequence
+from collections.abc import Callable, Iterable, Sequence
+from datetime import UTC, datetime
+from typing import Final
 
-from jobset_gate.barrier.model import Value
+from jobset_gate import names
+from jobset_gate.barrier.missing import MAX_NAMED_SLOTS, without_numbers
+from jobset_gate.barrier.model import MissingByReason, Value
+from jobset_gate.explain import text as explanation_text
 from jobset_gate.objects import terminal_text
-from jobset_gate.podgroups import event_model, reasons
-from jobset_gate.podgroups import events as tellings
-from jobset_gate.podgroups import phase as phases
+from jobset_gate.objects.terminal_text import truncate_list
+from jobset_gate.podgroups import generation
 from jobset_gate.podgroups.candidate import Admit, Hold
-from jobset_gate.podgroups.event_model import EventContext, GroupEvent
+from jobset_gate.podgroups.events import EventContext, GroupEvent, event_context, group_events
+from jobset_gate.podgroups.eviction import bare_pods_message
+from jobset_gate.podgroups.generation import MemberState
 from jobset_gate.podgroups.model import Format, PodGroupKey, PodGroupSource
-from jobset_gate.podgroups.phase import MemberCounts, Phase
+from jobset_gate.podgroups.phase import MemberCounts, Phase, count_members, group_phase
 from jobset_gate.podgroups.preconditions import GroupReason
 from jobset_gate.podgroups.record import AdmissionRecord, AdmissionState
 from jobset_gate.podgroups.snapshot import GroupSnapshot, MemberPod, RecordRef
-from jobset_gate.podgroups.tally import count_members
 
-_HUMAN_MANAGER = "kubectl"
-"""Managers of this name are no controllers: somebody has mended something by hand."""
+MAX_PODS_NAMED: Final = 3
+MAX_SCHEDULER_BYTES: Final = 900
+"""Bytes of kube-scheduler's messages: the note of an Event has 1,024 characters, and more to say."""
+_HUMAN_MANAGER: Final = "kubectl"
+"""Prefix of field managers that are no controllers."""
 
 
 class GroupStatus(Value, frozen=True):
-    """All that there is to say of one group at one moment."""
+    """The status of one group."""
 
     key: PodGroupKey
     label: str
@@ -33,7 +40,7 @@ class GroupStatus(Value, frozen=True):
     record_ref: RecordRef | None
     pod_group: PodGroupSource | None
     created: float
-    """Of its PodGroup, else of its oldest member; its age is counted from there."""
+    """Of its PodGroup, else of its oldest member."""
     record: AdmissionRecord | None
     counts: MemberCounts
     phase: Phase
@@ -42,27 +49,26 @@ class GroupStatus(Value, frozen=True):
     admitted: int
     """Members whose gates were removed in this generation."""
     occupied_by: str
-    """UID of the one controller that made its members; "" if they have none, or several."""
+    """UID of the one controller of its members; "" if they have none, or several."""
     scheduling: bool
-    """Opened, not satisfied, and the limit has not passed: every write now would take from the scheduler's time."""
+    """Admitted, not satisfied, within its limit: status writes should leave API capacity to kube-scheduler."""
     ungated: tuple[str, ...]
-    """Pods that name the group and were bound without being held."""
+    """Pods that name the group and were bound without its gate."""
     moved: tuple[str, ...]
-    """Pods that name another group by now than the one they are held for."""
+    """Pods that name another group now than the one that holds them."""
     managers: tuple[str, ...]
-    """Who else writes the status of its PodGroup."""
-    scene: EventContext
-    """What all of this comes from."""
+    """Other controllers that write the status of its PodGroup."""
+    context: EventContext
 
     @property
     def snapshot(self) -> GroupSnapshot:
-        """The group as it was seen."""
-        return self.scene.snapshot
+        """The snapshot that the status was built from."""
+        return self.context.snapshot
 
     @property
     def events(self) -> tuple[GroupEvent, ...]:
-        """What has happened, for Events."""
-        return tellings.group_events(self.scene)
+        """Its Events."""
+        return group_events(self.context)
 
 
 def group_status(
@@ -70,18 +76,14 @@ def group_status(
     now: float,
     why: Hold | GroupReason | Admit | None = None,
     blocked: str = "",
-    doubts: Sequence[str] = (),
+    warnings: Sequence[str] = (),
 ) -> GroupStatus:
-    """What to tell of a group. `why`: what holds it up, by the outlook; `blocked`: what holds up its way back.
-
-    `doubts` is what somebody should look at though it holds up nothing.
-    """
+    """`why`: why it is not admitted; `blocked`: why its eviction is blocked, "" if it is not."""
     counts = count_members(seen, now)
-    phase = phases.group_phase(counts)
-    told = None if why is None or isinstance(why, Admit) else GroupReason(reason=why.reason, message=why.message)
-    standing = reasons.status_reason(seen, counts, told, blocked, now)
-    scene = event_model.event_context(seen, counts, standing, doubts)
-    ungated, moved = (tuple(it.name for it in some) for some in (scene.ungated, scene.moved))
+    waits = None if why is None or isinstance(why, Admit) else GroupReason(reason=why.reason, message=why.message)
+    reason = status_reason(seen, counts, waits, blocked, now)
+    context = event_context(seen, counts, reason, warnings)
+    ungated, moved = (tuple(it.name for it in some) for some in (context.ungated, context.moved))
     record = seen.record
     return GroupStatus(
         key=seen.group.key,
@@ -92,41 +94,163 @@ def group_status(
         created=seen.created,
         record=record,
         counts=counts,
-        phase=phase,
-        reason=standing.reason,
-        message=terminal_text.line(_with_notes(standing.message, ungated, moved)),
-        admitted=sum(_opened(it, record) for it in seen.members),
+        phase=group_phase(counts),
+        reason=reason.reason,
+        message=terminal_text.line(_with_notes(reason.message, ungated, moved)),
+        admitted=sum(_is_admitted(it, record) for it in seen.members),
         occupied_by=_occupied_by(seen),
-        scheduling=_is_placing(record, counts),
+        scheduling=_is_scheduling(record, counts),
         ungated=ungated,
         moved=moved,
         managers=tuple(it for it in seen.status_managers if not it.startswith(_HUMAN_MANAGER)),
-        scene=scene,
+        context=context,
     )
 
 
-def _is_placing(record: AdmissionRecord | None, counts: MemberCounts) -> bool:
-    open_ = record is not None and record.stage is AdmissionState.OPEN and record.satisfied is None
-    return open_ and counts.bound < counts.minimum and not counts.deadline_passed
+def _is_scheduling(record: AdmissionRecord | None, counts: MemberCounts) -> bool:
+    admitted = record is not None and record.stage is AdmissionState.OPEN and record.satisfied is None
+    return admitted and counts.bound < counts.minimum and not counts.deadline_passed
 
 
-def _opened(member: MemberPod, record: AdmissionRecord | None) -> bool:
-    return (
-        record is not None
-        and record.stage is not AdmissionState.CLOSED
-        and not member.gated
-        and member.generation == record.generation
-    )
+def _is_admitted(member: MemberPod, record: AdmissionRecord | None) -> bool:
+    if record is None or record.stage is AdmissionState.CLOSED:
+        return False
+    return not member.gated and member.generation == record.generation
 
 
 def _occupied_by(seen: GroupSnapshot) -> str:
-    makers = {it.controller.uid if it.controller else "" for it in seen.members}
-    return makers.pop() if len(makers) == 1 else ""
+    controllers = {it.controller.uid if it.controller else "" for it in seen.members}
+    return controllers.pop() if len(controllers) == 1 else ""
 
 
 def _with_notes(message: str, ungated: tuple[str, ...], moved: tuple[str, ...]) -> str:
     if ungated:
-        message += f"; Ungated: {reasons.pod_names(ungated)}"
+        message += f"; Ungated: {_pod_names(ungated)}"
     if moved:
-        message += f"; say something else of their group by now, which is not followed: {reasons.pod_names(moved)}"
+        message += f"; say something else of their group by now, which is not followed: {_pod_names(moved)}"
     return message
+
+
+def _pod_names(pods: Sequence[str]) -> str:
+    return truncate_list(sorted(pods), MAX_PODS_NAMED)
+
+
+# --- The reason ------------------------------------------------------------------------------------------------------
+
+
+def status_reason(
+    seen: GroupSnapshot, counts: MemberCounts, why: GroupReason | None, blocked: str, now: float
+) -> GroupReason:
+    """The one reason of a group, by its record and members, else by why it is not admitted."""
+    record = seen.record
+    if record is None or record.stage is AdmissionState.CLOSED:
+        return _not_admitted(seen, why, now, counts)
+    if record.stage is AdmissionState.ROLLING_BACK:
+        return _evicting(seen, record, blocked)
+    if why is not None and why.reason == names.REASON_NATIVE_UNAVAILABLE:
+        return why
+    if record.satisfied is not None or counts.bound >= counts.minimum:
+        return _satisfied(counts, group_phase(counts))
+    return _scheduling(seen, record, counts)
+
+
+def _not_admitted(seen: GroupSnapshot, why: GroupReason | None, now: float, counts: MemberCounts) -> GroupReason:
+    record = seen.record
+    if record is not None and record.not_before > now and (why is None or why.reason == names.REASON_ROLLED_BACK):
+        until = datetime.fromtimestamp(record.not_before, UTC).strftime("%H:%M:%SZ")
+        times = "once" if record.rolled_back == 1 else f"{record.rolled_back} times"
+        text = f"taken back {times}: {record.why}; not opened again before {until}"
+        return GroupReason(reason=names.REASON_ROLLED_BACK, message=text)
+    if why is not None:
+        return why
+    if 0 < counts.minimum <= counts.bound:
+        return _satisfied(counts, group_phase(counts))
+    text = f"{counts.present}/{counts.minimum} pods exist"
+    members = generation.member_table(seen)
+    opened = members[MemberState.OPENED]
+    if opened and not members[MemberState.HELD]:
+        without_record = f"{len(opened)} were opened before its PodGroup was made anew, so no limit runs for them"
+        text = f"{counts.bound}/{counts.minimum} pods are bound; {without_record}"
+        return GroupReason(reason=names.REASON_GATHERED, message=text + unscheduled_text(seen))
+    if 0 < counts.minimum <= counts.present:
+        return GroupReason(reason=names.REASON_GATHERED, message=f"{text}, nothing holds it up")
+    return GroupReason(reason=names.REASON_GATHERING, message=text)
+
+
+def _evicting(seen: GroupSnapshot, record: AdmissionRecord, blocked: str) -> GroupReason:
+    left = [it for it in seen.members if it.generation == record.generation]
+    bare = [it.name for it in left if it.controller is None and not it.deleting]
+    if blocked:
+        return GroupReason(reason=names.REASON_ROLLBACK_BLOCKED, message=blocked)
+    if bare and len(bare) == len(left):  # only these are left
+        return GroupReason(reason=names.REASON_ROLLBACK_BLOCKED, message=bare_pods_message(bare))
+    text = f"is being taken back: {record.why}; pods left: {len(left)}"
+    return GroupReason(reason=names.REASON_ROLLED_BACK, message=text)
+
+
+def _satisfied(counts: MemberCounts, phase: Phase) -> GroupReason:
+    if phase is Phase.FINISHED:
+        return GroupReason(reason=names.REASON_FINISHED, message=f"all {counts.succeeded} pods have succeeded")
+    running = f"{counts.running} of {counts.bound} pods run"
+    if counts.succeeded:
+        running += f", {counts.succeeded} have succeeded"
+    if phase is Phase.FAILED:
+        return GroupReason(reason=names.REASON_FAILED, message=f"{counts.failed} failed; {running}")
+    if phase is Phase.RUNNING:
+        return GroupReason(reason=names.REASON_RUNNING, message=running)
+    text = f"{counts.bound}/{counts.minimum} pods are bound; {running}"
+    return GroupReason(reason=names.REASON_SATISFIED, message=text)
+
+
+def _scheduling(seen: GroupSnapshot, record: AdmissionRecord, counts: MemberCounts) -> GroupReason:
+    text, unscheduled = f"{counts.bound}/{counts.minimum} pods are bound", unscheduled_text(seen)
+    if not counts.deadline_passed:
+        return GroupReason(reason=names.REASON_PLACING, message=text + unscheduled)
+    limit = f"within {float(record.wait) * (1 + record.extended):g}s"
+    rest = "; its mode is NonStrict, so nothing is taken back" if record.marked else ""
+    return GroupReason(reason=names.REASON_TIMED_OUT, message=f"{text} {limit}{rest}{unscheduled}")
+
+
+def unscheduled_text(seen: GroupSnapshot) -> str:
+    """`; missing: 37 pods: Unscheduled: 0/40 nodes are available ...`: kube-scheduler's messages, "" if none."""
+    found = missing_members(it for it in seen.members if it.unschedulable and not it.bound and not it.deleting)
+    return explanation_text.sentence("", found, MAX_SCHEDULER_BYTES) if found else ""
+
+
+# --- Members without a node ------------------------------------------------------------------------------------------
+
+
+def missing_members(members: Iterable[MemberPod]) -> tuple[MissingByReason, ...]:
+    """Members that are not bound, by reason, the oldest first (A9)."""
+    groups: dict[tuple[str, str], list[MemberPod]] = {}
+    for member in sorted(members, key=lambda it: (it.created, it.name)):
+        if not (member.bound and member.alive):
+            reason, detail = waiting_for(member)
+            groups.setdefault((reason, without_numbers(detail)), []).append(member)
+    return tuple(_missing(reason, some) for (reason, _), some in groups.items())
+
+
+def waiting_for(member: MemberPod) -> tuple[str, str]:
+    """Reason and detail."""
+    return next(text for holds, text in _WAITING_FOR if holds(member))(member)
+
+
+def _missing(reason: str, members: list[MemberPod]) -> MissingByReason:
+    first = members[0]
+    return MissingByReason(
+        reason=reason,
+        message=waiting_for(first)[1],
+        count=len(members),
+        slots=tuple(it.name for it in members[:MAX_NAMED_SLOTS]),
+        oldest_created_at=first.created or None,
+        command=f"kubectl describe pod {first.name} -n {first.namespace}",
+    )
+
+
+_WAITING_FOR: Final[tuple[tuple[Callable[[MemberPod], bool], Callable[[MemberPod], tuple[str, str]]], ...]] = (
+    (lambda it: it.deleting, lambda _: ("Terminating", "is being deleted")),
+    (lambda it: it.phase == "Failed", lambda _: ("Failed", "the pod has failed")),
+    (lambda it: bool(it.foreign_gates), lambda it: (names.REASON_OTHER_GATE, f"held by {', '.join(it.foreign_gates)}")),
+    (lambda it: it.gated, lambda _: ("Held", "until the whole group is opened")),
+    (lambda _: True, lambda it: ("Unscheduled", it.unschedulable or "no scheduler has looked at it yet")),
+)

@@ -13,8 +13,7 @@ from jobset_gate.fake import jobset_crd
 from jobset_gate.kube.client import Client, PatchType
 from jobset_gate.kube.resources import CONFIGMAPS, EVENTS, JOBS, JOBSETS, PODS
 from jobset_gate.podgroups.decode import opened_text
-from jobset_gate.podgroups.label import group_label
-from jobset_gate.podgroups.model import Format
+from jobset_gate.podgroups.model import Format, group_label
 from tests.fakes import jobsets
 from tests.fakes.podgroups import manifests
 from tests.fakes.podgroups.snapshots import timestamp

@@ -17,8 +17,7 @@ from jobset_gate.kube.errors import AlreadyExists
 from jobset_gate.kube.resources import CONFIGMAPS, CRDS, LEASES, POD_GROUPS, PODS
 from jobset_gate.podgroups import crds
 from jobset_gate.podgroups.decode import opened_text
-from jobset_gate.podgroups.label import group_label
-from jobset_gate.podgroups.model import FLAVOR_OF, Format, PodGroupKey
+from jobset_gate.podgroups.model import FLAVOR_OF, Format, PodGroupKey, group_label
 from jobset_gate.podgroups.record import AdmissionRecord, AdmissionState, encode_record
 from tests.fakes.podgroups import manifests
 from tests.fakes.podgroups.objects import record

@@ -19,7 +19,7 @@ from jobset_gate.cli.app import GlobalOptions, build
 from jobset_gate.cli.exits import ExitCode
 from jobset_gate.cli.settings_file import ControllerSection
 from jobset_gate.podgroups import formats
-from jobset_gate.podgroups.events import _LASTING, _QUIET
+from jobset_gate.podgroups.events import TRANSIENT_REASONS, WARNING_REASONS
 from jobset_gate.podgroups.model import Format
 from jobset_gate.settings import Settings
 from tests.repo.files import ROOT
@@ -74,8 +74,8 @@ def test_every_reason_is_there_with_its_object() -> None:
 
 def test_warning_events_are_marked() -> None:
     documented = {word: of for word, of, _ in reasons.reasons()}
-    assert [word for word in _WARNINGS | _LASTING if "a Warning Event" not in documented[word]] == []
-    assert [word for word in _QUIET if "a Normal Event" not in documented[word]] == []
+    assert [word for word in _WARNINGS | WARNING_REASONS if "a Warning Event" not in documented[word]] == []
+    assert [word for word in TRANSIENT_REASONS if "a Normal Event" not in documented[word]] == []
 
 
 @pytest.mark.parametrize("way", Format)

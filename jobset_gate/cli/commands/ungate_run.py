@@ -14,8 +14,7 @@ from jobset_gate.cli.gated_pods import UngatedPods
 from jobset_gate.cli.printers import output
 from jobset_gate.kube import access
 from jobset_gate.kube.client import Client
-from jobset_gate.podgroups.label import group_label
-from jobset_gate.podgroups.model import Flavor, PodGroupKey
+from jobset_gate.podgroups.model import Flavor, PodGroupKey, group_label
 from jobset_gate.podgroups.snapshot import MemberPod
 
 PASSES = 3

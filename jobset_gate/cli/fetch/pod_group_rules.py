@@ -12,7 +12,7 @@ from jobset_gate.podgroups import podgroup_status, quota
 from jobset_gate.podgroups.candidate import Admit, CapacityCheck, Hold
 from jobset_gate.podgroups.evaluate import evaluate_all
 from jobset_gate.podgroups.model import PodGroupKey
-from jobset_gate.podgroups.owner_capacity import OwnerCapacity
+from jobset_gate.podgroups.owners import OwnerCapacity
 from jobset_gate.podgroups.preconditions import GroupReason
 from jobset_gate.podgroups.snapshot import GroupSnapshot
 from jobset_gate.podgroups.status import GroupStatus, group_status
@@ -57,7 +57,7 @@ def pod_group_reports(
         creators=dict(made_by),
         short_of_quota=lambda it: quota.quota_shortage(it, index.quotas(it.group.key.namespace)),
         bound=index.accounts_for,
-        avoided=index.excluded_nodes,
+        excluded=index.excluded_nodes,
     )
     found = [group_status(it, now, _why(it, told.get(it.group.key), reading, controlled=controlled)) for it in seen]
     return sorted(found, key=lambda it: (it.key.namespace, it.key.name, it.key.design))

@@ -16,7 +16,7 @@ from jobset_gate import names
 from jobset_gate.objects.field_error import CauseType, FieldError, child_path
 from jobset_gate.objects.jobset import replicated_jobs
 from jobset_gate.objects.unstructured import Json, Path, as_map, format_path, nested
-from jobset_gate.podgroups import fields, format_podgroup, formats
+from jobset_gate.podgroups import fields, formats
 from jobset_gate.podgroups.model import RawMetadata
 
 _POD_GROUP_NUMBERS: Final = ("minMember", "minMembers", "scheduleTimeoutSeconds")
@@ -50,7 +50,7 @@ def names_group(given: Any) -> bool:
     """Whether a manifest has to do with a group: a PodGroup, something that pods are made of, or a bit of metadata."""
     kind, version = nested(given, "kind"), nested(given, "apiVersion")
     if kind == names.POD_GROUP:
-        return version == names.POD_GROUP_VERSION or format_podgroup.api_group(kind, version) is not None
+        return version == names.POD_GROUP_VERSION or formats.api_group(kind, version) is not None
     metas = [*pod_metadata(given)]
     if isinstance(given, dict) and kind is None and version is None:
         metas.append(RawMetadata.of_object(given, ""))

@@ -8,7 +8,7 @@ from jobset_gate.cli.manifests import group_corrections
 from jobset_gate.cli.manifests.jobsets import ManifestObject
 from jobset_gate.objects.field_error import CauseType, FieldError
 from jobset_gate.objects.unstructured import Json
-from jobset_gate.podgroups import format_podgroup, formats, gang_groups, merge
+from jobset_gate.podgroups import formats, merge, preconditions
 from jobset_gate.podgroups.model import Membership, MemberSource, MergedGroup, PodGroupKey, PodGroupSource
 
 WARNING: Final = ": warning: "
@@ -42,7 +42,7 @@ def judge(item: ManifestObject) -> GroupFindings:
     right = group_corrections.correct_manifest(item.value)
     metas = list(group_corrections.pod_metadata(right.manifest))
     claims = tuple(claim for meta in metas if (claim := formats.parse_membership(meta)) is not None)
-    pod_group = format_podgroup.parse_pod_group(right.manifest)
+    pod_group = formats.parse_pod_group(right.manifest)
     wrong = [*doubled, *right.problems, *(problem for claim in claims for problem in claim.problems)]
     wrong += [it for meta in metas if (it := formats.minimum_without_name(meta)) is not None]
     if pod_group is not None:
@@ -70,7 +70,7 @@ def between(judged: Sequence[GroupFindings]) -> Iterator[str]:
         said = group.pod_group
         known = (*said.problems, *said.annotation_problems) if said else ()
         yield from (f"{where}: {it}" for it in group.problems if it not in known)
-        problem = gang_groups.gang_group_of(group, groups, across_namespaces=True).problem if key.namespace else None
+        problem = preconditions.gang_group_of(group, groups, across_namespaces=True).problem if key.namespace else None
         if problem is not None:
             yield f"{where}: {problem}"
         if group.pod_group_missing:

@@ -12,7 +12,8 @@ import msgspec
 from jobset_gate import names
 from jobset_gate.barrier import verdict_codec
 from jobset_gate.fake.objects import Json, Key
-from jobset_gate.podgroups.fit import requests, selection
+from jobset_gate.podgroups.fit import constraints as requests
+from jobset_gate.podgroups.fit import constraints as selection
 
 ALWAYS = "Always"
 DEFAULT_SCHEDULER = "default-scheduler"

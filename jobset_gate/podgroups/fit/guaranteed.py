@@ -1,19 +1,18 @@
-"""Whether pods have room however the scheduler goes about it, without placing any of them (G3, Fit).
+"""Order-independent fit: do pods have room whatever order and nodes the scheduler chooses, without simulating it (G3).
 
-A pod of one shape can take the place of only so many pods of another: what the one asks for, over what the other asks
-for, of the resource where that is most. If a shape has more places than all others together can take from it, and that
-holds for every shape, no order of placing gets stuck.
+A pod of one equivalence class can take the place of only so many pods of another: the ratio of their requests, for the
+resource where it is largest. If every class has more places than the other classes together can take from it, no order
+of binding leaves a pod without a node.
 """
 
 from collections.abc import Iterable, Sequence
 
 from jobset_gate.barrier.model import Value
-from jobset_gate.podgroups.fit.requests import Amounts
-from jobset_gate.podgroups.fit.selection import NodeFacts, NodeSelection
+from jobset_gate.podgroups.fit.constraints import Amounts, NodeFacts, NodeSelection
 
 
 class PodShape(Value, frozen=True):
-    """Pods that are alike in all that decides about their place, and how many of them are to be placed."""
+    """Pods that are equal in all that decides about their node, and how many of them are to be bound."""
 
     selection: NodeSelection
     requests: Amounts
@@ -21,7 +20,7 @@ class PodShape(Value, frozen=True):
 
     @property
     def equivalence_key(self) -> "EquivalenceKey":
-        """The same for pods that are alike."""
+        """The same for pods of one equivalence class."""
         return self.selection, tuple(sorted(self.requests.items()))
 
 
@@ -29,164 +28,171 @@ EquivalenceKey = tuple[NodeSelection, tuple[tuple[str, int], ...]]
 
 
 class NodeInfo(Value, frozen=True):
-    """A node and what is free on it: allocatable, less what is bound and what is reserved."""
+    """A node and its free resources: allocatable, less those of bound pods."""
 
     node: NodeFacts
     free: Amounts
     empty: Amounts | None = None
-    """What would be free if nothing were bound to it; None: not known."""
+    """Free resources if no pod were bound to it but those of DaemonSets and static ones; None: not known."""
     used_by_priority: tuple[tuple[int, Amounts], ...] = ()
-    """What is bound to it, by priority."""
+    """Of bound pods, the lowest priority first."""
 
 
 class EquivalenceClass:
-    """All pods that are alike: one object for them, so that looking one up by what it is like is done once."""
+    """One object for all equal pods, so that their places on each node are counted once."""
 
-    __slots__ = ("_displaced", "places", "requests", "selection", "slots")
+    __slots__ = ("_displaced", "_empty_slots", "_nodes", "places", "requests", "selection", "slots")
 
-    def __init__(self, selection: NodeSelection, requests: Amounts, rooms: Sequence[NodeInfo]) -> None:
-        self.selection, self.requests = selection, requests
-        self.slots = [self._capacity_on(it) for it in rooms]
+    def __init__(self, selection: NodeSelection, requests: Amounts, nodes: Sequence[NodeInfo]) -> None:
+        self.selection, self.requests, self._nodes = selection, requests, list(nodes)
+        self.slots = [self._capacity_on(it, it.free) for it in nodes]
+        """Pods of the class that fit on each node."""
         self.places = sum(self.slots)
-        """How many of them alone have room."""
+        self._empty_slots: list[int] | None = None
         self._displaced: dict[EquivalenceClass, int] = {}
 
+    def empty_places(self) -> int | None:
+        """Pods of the class that would fit on empty nodes; None: not known."""
+        if any(it.empty is None for it in self._nodes):
+            return None
+        if self._empty_slots is None:
+            self._empty_slots = [self._capacity_on(it, it.empty or {}) for it in self._nodes]
+        return sum(self._empty_slots)
+
     def displaced_by(self, other: "EquivalenceClass") -> int:
-        """How many of these may lose their place to one of the others: never more than this."""
+        """Upper bound of the pods of this class that one pod of the other can displace."""
         known = self._displaced.get(other)
         if known is None:
             known = self._displaced[other] = _most_displaced(other.requests, self.requests)
         return known
 
-    def update_node(self, number: int, room: NodeInfo) -> None:
-        """This node is different by now."""
-        before, now = self.slots[number], self._capacity_on(room)
+    def update_node(self, number: int, node: NodeInfo) -> None:
+        """A node has changed."""
+        before, now = self.slots[number], self._capacity_on(node, node.free)
         self.slots[number] = now
         self.places += now - before
+        if self._empty_slots is not None:
+            self._empty_slots[number] = self._capacity_on(node, node.empty or {})
+        self._nodes[number] = node
 
-    def _capacity_on(self, room: NodeInfo) -> int:
-        many = capacity(room.free, self.requests)
-        return many if many and self.selection.admits(room.node) else 0
+    def _capacity_on(self, node: NodeInfo, free: Amounts) -> int:
+        many = capacity(free, self.requests)
+        return many if many and self.selection.admits(node.node) else 0
 
 
 class NodeSnapshot:
-    """The nodes; how many pods of a kind they have room for is reckoned once, and then for nodes that have changed."""
+    """The nodes, and the places of each equivalence class, updated for changed nodes only."""
 
-    def __init__(self, rooms: Sequence[NodeInfo] = ()) -> None:
-        self.nodes = rooms
-        self._kinds: dict[EquivalenceKey, EquivalenceClass] = {}
+    def __init__(self, nodes: Sequence[NodeInfo] = ()) -> None:
+        self.nodes = nodes
+        self._classes: dict[EquivalenceKey, EquivalenceClass] = {}
         self._used: set[EquivalenceKey] = set()
-        self.changes = 0
-        """How often the nodes were found different."""
 
-    def refresh(self, rooms: Sequence[NodeInfo]) -> None:
-        """The nodes as they are now: the same objects as before where nothing has changed.
-
-        Kinds that nobody has asked for since the last time are forgotten.
-        """
-        before, self.nodes = self.nodes, rooms
-        self._kinds = {like: kind for like, kind in self._kinds.items() if like in self._used}
+    def refresh(self, nodes: Sequence[NodeInfo]) -> None:
+        """`nodes`: the same objects as before where nothing has changed. Classes not used since the last refresh go."""
+        before, self.nodes = self.nodes, nodes
+        self._classes = {key: it for key, it in self._classes.items() if key in self._used}
         self._used.clear()
-        if before is rooms:
+        if before is nodes:
             return
-        self.changes += 1
-        if [it.node.name for it in before] != [it.node.name for it in rooms]:
-            self._kinds.clear()
+        if [it.node.name for it in before] != [it.node.name for it in nodes]:
+            self._classes.clear()
             return
-        changed = [number for number, (old, new) in enumerate(zip(before, rooms, strict=True)) if old is not new]
-        for kind in self._kinds.values():
+        changed = [number for number, (old, new) in enumerate(zip(before, nodes, strict=True)) if old is not new]
+        for one in self._classes.values():
             for number in changed:
-                kind.update_node(number, rooms[number])
+                one.update_node(number, nodes[number])
 
     def equivalence_class(self, shape: PodShape) -> EquivalenceClass:
-        """What these pods are."""
-        like = shape.equivalence_key
-        known = self._kinds.get(like)
+        """The class of these pods."""
+        key = shape.equivalence_key
+        known = self._classes.get(key)
         if known is None:
-            known = self._kinds[like] = EquivalenceClass(shape.selection, shape.requests, self.nodes)
-        self._used.add(like)
+            known = self._classes[key] = EquivalenceClass(shape.selection, shape.requests, self.nodes)
+        self._used.add(key)
         return known
 
     def capacity(self, shape: PodShape) -> int:
-        """How many pods of this shape alone have room."""
+        """How many pods of this shape alone fit."""
         return self.equivalence_class(shape).places
 
     def is_guaranteed(self, shapes: Iterable[PodShape], beside: Iterable[PodShape] = ()) -> bool:
-        """Whether all pods have room whatever happens; those `beside` them need none, but take what they find."""
-        ledger = Reservations(self)
-        ledger.add_pods(beside, sure=False)
-        return ledger.guarantees(shapes)
+        """Whether all pods fit in any order; no room is kept for those `beside`, but they may be bound first."""
+        reservations = Reservations(self)
+        reservations.add_pods(beside, required=False)
+        return reservations.guarantees(shapes)
 
 
 class Reservations:
-    """Pods that are to be placed, added up as groups are opened, so that one more costs no look at all pairs again.
+    """Pods to be bound, added up group by group, so that adding one more does not compare all pairs again.
 
-    Of each kind so many as have places at all can take a place from others. `_load` is how many places of a kind that
-    needs them may be lost to others.
+    At most as many pods of a class as it has places can displace others. `_load`: the places of a required class that
+    pods of other classes may take.
     """
 
-    def __init__(self, ground: NodeSnapshot) -> None:
-        self._ground = ground
-        self._sure: dict[EquivalenceClass, int] = {}
-        self._unsure: dict[EquivalenceClass, int] = {}
+    def __init__(self, nodes: NodeSnapshot) -> None:
+        self._nodes = nodes
+        self._required: dict[EquivalenceClass, int] = {}
+        self._optional: dict[EquivalenceClass, int] = {}
         self._load: dict[EquivalenceClass, int] = {}
 
     @property
     def empty(self) -> bool:
-        """Nothing is to be placed."""
-        return not self._sure and not self._unsure
+        """No pod is to be bound."""
+        return not self._required and not self._optional
 
-    def add_pods(self, shapes: Iterable[PodShape], *, sure: bool) -> None:
-        """These are to be placed as well; those that are not sure need no place, but take what they find."""
+    def add_pods(self, shapes: Iterable[PodShape], *, required: bool) -> None:
+        """More pods to be bound; no room is kept for those that are not required, but they may be bound first."""
         for shape in shapes:
-            self._add(self._ground.equivalence_class(shape), shape.count, sure=sure)
+            self._add(self._nodes.equivalence_class(shape), shape.count, required=required)
 
     def guarantees(self, shapes: Iterable[PodShape]) -> bool:
-        """Whether all that are sure, and these too, have room whatever happens."""
+        """Whether all required pods, and these too, fit in any order."""
         more: dict[EquivalenceClass, int] = {}
         for shape in shapes:
-            kind = self._ground.equivalence_class(shape)
-            more[kind] = more.get(kind, 0) + shape.count
-        grown = {kind: _capped(kind, self._sure.get(kind, 0) + many) for kind, many in more.items()}
-        before = {kind: _capped(kind, self._sure.get(kind, 0)) for kind in more}
-        for kind, many in more.items():
-            others = sum(kind.displaced_by(it) * (grown[it] - before[it]) for it in more if it is not kind)
-            if kind.places < self._sure.get(kind, 0) + many + self._current_load(kind) + others:
+            one = self._nodes.equivalence_class(shape)
+            more[one] = more.get(one, 0) + shape.count
+        grown = {
+            it: _capped(it, self._required.get(it, 0) + many) - _capped(it, self._required.get(it, 0))
+            for it, many in more.items()
+        }
+        for one, many in more.items():
+            others = sum(one.displaced_by(it) * grown[it] for it in more if it is not one)
+            if one.places < self._required.get(one, 0) + many + self._current_load(one) + others:
                 return False
         return all(
-            kind.places
-            >= many + self._load[kind] + sum(kind.displaced_by(it) * (grown[it] - before[it]) for it in more)
-            for kind, many in self._sure.items()
-            if kind not in more
+            one.places >= many + self._load[one] + sum(one.displaced_by(it) * grown[it] for it in more)
+            for one, many in self._required.items()
+            if one not in more
         )
 
-    def _current_load(self, kind: EquivalenceClass) -> int:
-        known = self._load.get(kind)
+    def _current_load(self, one: EquivalenceClass) -> int:
+        known = self._load.get(one)
         if known is not None:
             return known
-        sure = sum(kind.displaced_by(it) * _capped(it, many) for it, many in self._sure.items() if it is not kind)
-        return sure + sum(kind.displaced_by(it) * _capped(it, many) for it, many in self._unsure.items())
+        required = sum(one.displaced_by(it) * _capped(it, many) for it, many in self._required.items() if it is not one)
+        return required + sum(one.displaced_by(it) * _capped(it, many) for it, many in self._optional.items())
 
-    def _add(self, kind: EquivalenceClass, count: int, *, sure: bool) -> None:
-        many = self._sure if sure else self._unsure
-        if sure and kind not in self._load:
-            self._load[kind] = self._current_load(kind)
-        before = many.get(kind, 0)
-        many[kind] = before + count
-        grown = _capped(kind, before + count) - _capped(kind, before)
+    def _add(self, one: EquivalenceClass, count: int, *, required: bool) -> None:
+        pods = self._required if required else self._optional
+        if required and one not in self._load:
+            self._load[one] = self._current_load(one)
+        before = pods.get(one, 0)
+        pods[one] = before + count
+        grown = _capped(one, before + count) - _capped(one, before)
         if grown:
             for other in self._load:
-                if other is not kind or not sure:
-                    self._load[other] += other.displaced_by(kind) * grown
+                if other is not one or not required:
+                    self._load[other] += other.displaced_by(one) * grown
 
 
-def _capped(kind: EquivalenceClass, many: int) -> int:
-    """More than have places cannot take any."""
-    return min(many, kind.places)
+def _capped(one: EquivalenceClass, count: int) -> int:
+    """Pods without a place displace no other."""
+    return min(count, one.places)
 
 
 def group_equal(shapes: Iterable[PodShape]) -> list[PodShape]:
-    """The same pods with one shape for all that are alike."""
+    """The same pods with one shape for each equivalence class."""
     found: dict[EquivalenceKey, PodShape] = {}
     for shape in shapes:
         key = shape.equivalence_key
@@ -196,11 +202,10 @@ def group_equal(shapes: Iterable[PodShape]) -> list[PodShape]:
     return list(found.values())
 
 
-def capacity(free: Amounts, asked: Amounts) -> int:
-    """How many pods of a kind a node has room for."""
-    return max(0, min((free.get(name, 0) // many for name, many in asked.items() if many > 0), default=0))
+def capacity(free: Amounts, requests: Amounts) -> int:
+    """How many pods with these requests fit into the free resources of a node."""
+    return max(0, min((free.get(name, 0) // many for name, many in requests.items() if many > 0), default=0))
 
 
-def _most_displaced(other: Amounts, asked: Amounts) -> int:
-    """How many pods of one kind may lose their place to one pod of another: never more than this."""
-    return max((-(-other.get(name, 0) // many) for name, many in asked.items() if many > 0), default=0)
+def _most_displaced(other: Amounts, requests: Amounts) -> int:
+    return max((-(-other.get(name, 0) // many) for name, many in requests.items() if many > 0), default=0)

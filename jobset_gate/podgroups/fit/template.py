@@ -10,8 +10,8 @@ import msgspec
 
 from jobset_gate.objects.bounded_cache import BoundedCache
 from jobset_gate.podgroups import wire
-from jobset_gate.podgroups.fit import anti_affinity, requests, selection, unsupported
-from jobset_gate.podgroups.fit.anti_affinity import AntiAffinityTerm
+from jobset_gate.podgroups.fit import constraints
+from jobset_gate.podgroups.fit.constraints import AntiAffinityTerm
 from jobset_gate.podgroups.fit.guaranteed import PodShape
 
 PlacementFacts = tuple[PodShape, tuple[str, ...], tuple[AntiAffinityTerm, ...]]
@@ -31,8 +31,8 @@ _CONTAINER_BYTES: Final = 64
 
 _LARGE: Final = f"a pod template of more than {_MOST_BYTES // 1024} KiB"
 _WIDE: Final = (
-    f"a pod template with more than {selection.MAX_REQUIREMENTS} expressions about nodes "
-    f"or {selection.MAX_TOLERATIONS} tolerations"
+    f"a pod template with more than {constraints.MAX_REQUIREMENTS} expressions about nodes "
+    f"or {constraints.MAX_TOLERATIONS} tolerations"
 )
 
 _known: Final = BoundedCache[tuple[bytes, bool], PlacementFacts](_KINDS_BYTES)
@@ -54,9 +54,9 @@ def placement_facts(spec: wire.GroupPodSpec) -> PlacementFacts:
 
 def _decode_facts(template: bytes, *, large: bool) -> PlacementFacts:
     spec = msgspec.json.decode(template)
-    shape = PodShape(selection=selection.pod_node_selection(spec), requests=requests.pod_requests(spec), count=1)
-    beyond = [_LARGE] if large else [_WIDE] if selection.exceeds_limits(spec) else []
-    return shape, (*beyond, *unsupported.unsupported_constraints(spec)), anti_affinity.anti_affinity_terms(spec)
+    shape = PodShape(selection=constraints.pod_node_selection(spec), requests=constraints.pod_requests(spec), count=1)
+    beyond = [_LARGE] if large else [_WIDE] if constraints.exceeds_limits(spec) else []
+    return shape, (*beyond, *constraints.unsupported_constraints(spec)), constraints.anti_affinity_terms(spec)
 
 
 def _whole(spec: wire.GroupPodSpec) -> wire.PlacementTemplate:

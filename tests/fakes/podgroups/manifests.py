@@ -5,8 +5,7 @@ from typing import Any
 
 from jobset_gate import names
 from jobset_gate.podgroups.formats import NAME_KEYS
-from jobset_gate.podgroups.label import group_label
-from jobset_gate.podgroups.model import FLAVOR_OF, Format, PodGroupKey
+from jobset_gate.podgroups.model import FLAVOR_OF, Format, PodGroupKey, group_label
 
 Json = dict[str, Any]
 

@@ -8,9 +8,8 @@ from typing import Any
 import msgspec
 
 from jobset_gate import names
-from jobset_gate.podgroups import decode, decode_records, wire
-from jobset_gate.podgroups.label import group_label
-from jobset_gate.podgroups.model import Flavor, GangMode, PodGroupKey
+from jobset_gate.podgroups import decode, wire
+from jobset_gate.podgroups.model import Flavor, GangMode, PodGroupKey, group_label
 from jobset_gate.podgroups.record import AdmissionMode, AdmissionRecord, AdmissionState, encode_record
 from jobset_gate.podgroups.snapshot import BoundPod, MemberPod, NodeAllocatable, RecordObject
 from tests.fakes.podgroups.sources import PLUGINS, Json
@@ -96,7 +95,7 @@ def pod_group(
 
 
 def read_pod_group(body: Json, api: str = names.PLUGINS_GROUP) -> RecordObject:
-    return decode_records.pod_group(decoded(body, wire.PodGroup), api)
+    return decode.pod_group(decoded(body, wire.PodGroup), api)
 
 
 def config_map(
@@ -119,7 +118,7 @@ def config_map(
 
 
 def read_config_map(body: Json) -> RecordObject | None:
-    return decode_records.config_map(decoded(body, wire.RecordConfigMap))
+    return decode.config_map(decoded(body, wire.RecordConfigMap))
 
 
 def record(

@@ -9,8 +9,7 @@ import msgspec
 
 from jobset_gate import names
 from jobset_gate.podgroups import generation, merge
-from jobset_gate.podgroups.label import group_label
-from jobset_gate.podgroups.model import Flavor, MemberSource, PodGroupKey
+from jobset_gate.podgroups.model import Flavor, MemberSource, PodGroupKey, group_label
 from jobset_gate.podgroups.record import AdmissionRecord
 from jobset_gate.podgroups.snapshot import GroupSnapshot, MemberPod
 from tests.fakes.podgroups.objects import TEN_O_CLOCK, key, pod, read_pod, read_pod_group

@@ -2,7 +2,7 @@
 
 from typing import Any
 
-from jobset_gate.podgroups import format_podgroup, merge
+from jobset_gate.podgroups import formats, merge
 from jobset_gate.podgroups import formats as pods
 from jobset_gate.podgroups.model import (
     Membership,
@@ -62,7 +62,7 @@ def pod_group(api: str, name: str = "g", *, notes: Json | None = None, namespace
 
 def read_pod_group_source(api: str, name: str = "g", **more: Any) -> PodGroupSource:
     """The same, read."""
-    read = format_podgroup.parse_pod_group(pod_group(api, name, **more))
+    read = formats.parse_pod_group(pod_group(api, name, **more))
     assert read is not None
     return read
 

@@ -25,8 +25,7 @@ from jobset_gate.kube.client import Client
 from jobset_gate.kube.errors import NotFound
 from jobset_gate.kube.resources import CONFIGMAPS, EVENTS, NODES, POD_GROUPS, PODS, Resource
 from jobset_gate.podgroups import record
-from jobset_gate.podgroups.label import group_label
-from jobset_gate.podgroups.model import FLAVOR_OF, Format, PodGroupKey
+from jobset_gate.podgroups.model import FLAVOR_OF, Format, PodGroupKey, group_label
 from jobset_gate.podgroups.record import AdmissionRecord
 from jobset_gate.settings import Groups, Settings
 from tests.fakes.podgroups import manifests

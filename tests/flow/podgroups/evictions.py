@@ -11,8 +11,7 @@ from jobset_gate import names
 from jobset_gate.kube.client import Client, PatchType
 from jobset_gate.kube.resources import JOBS, PODS, Resource
 from jobset_gate.podgroups import decode, wire
-from jobset_gate.podgroups.label import group_label
-from jobset_gate.podgroups.model import Flavor, Format, GangMode, MergedGroup, PodGroupKey
+from jobset_gate.podgroups.model import Flavor, Format, GangMode, MergedGroup, PodGroupKey, group_label
 from jobset_gate.podgroups.record import AdmissionMode, AdmissionRecord, AdmissionState
 from jobset_gate.podgroups.snapshot import GroupSnapshot, MemberPod
 from jobset_gate.runtime.paging import ListScope, list_objects

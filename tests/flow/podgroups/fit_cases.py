@@ -8,7 +8,7 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import Any, Final
 
-from jobset_gate.podgroups.fit import requests, selection
+from jobset_gate.podgroups.fit import constraints
 from jobset_gate.podgroups.fit.guaranteed import NodeInfo, NodeSnapshot, PodShape
 
 Json = dict[str, Any]
@@ -70,13 +70,13 @@ def _places(nodes: Sequence[Json], taken: Sequence[tuple[int, str]], spec: Json)
     rooms = []
     for number, shape in enumerate(nodes):
         body = node(str(number), shape)
-        free = dict(requests.parse_amounts(body["status"]["allocatable"]))
+        free = dict(constraints.parse_amounts(body["status"]["allocatable"]))
         for cpu in (cpu for where, cpu in taken if where == number):
-            free = requests.subtract(free, requests.parse_amounts({"cpu": cpu}) | {requests.PODS: 1000})
-        rooms.append(NodeInfo(node=selection.node_facts(body), free=free))
+            free = constraints.subtract(free, constraints.parse_amounts({"cpu": cpu}) | {constraints.PODS: 1000})
+        rooms.append(NodeInfo(node=constraints.node_facts(body), free=free))
     whole = spec | ({"overhead": OVERHEAD} if "runtimeClassName" in spec else {})
     return NodeSnapshot(rooms).capacity(
-        PodShape(selection=selection.pod_node_selection(whole), requests=requests.pod_requests(whole), count=1)
+        PodShape(selection=constraints.pod_node_selection(whole), requests=constraints.pod_requests(whole), count=1)
     )
 
 

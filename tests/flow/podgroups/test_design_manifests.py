@@ -13,7 +13,7 @@ from jobset_gate.cli.manifests.group_corrections import pod_metadata
 from jobset_gate.kube.client import Client
 from jobset_gate.kube.errors import ApiError, NotFound
 from jobset_gate.kube.resources import DEPLOYMENTS, JOBS, NAMESPACES, POD_GROUPS, PODGROUPS_SIGS, PODS, Resource
-from jobset_gate.podgroups import crds, format_podgroup, formats
+from jobset_gate.podgroups import crds, formats
 from tests.fakes.podgroups import design_manifests
 from tests.flow.podgroups.test_crds import keeping, served
 from tests.plane.planes import Real
@@ -102,7 +102,7 @@ async def test_the_corrected_forms_are_stored_and_mean_what_was_meant(client: Cl
 
 async def _stored(client: Client, manifest: Json) -> Json:
     """As the API server keeps it; gone again."""
-    group = format_podgroup.api_group(manifest["kind"], manifest["apiVersion"])
+    group = formats.api_group(manifest["kind"], manifest["apiVersion"])
     resource = POD_GROUPS[group] if group else RESOURCES[manifest["kind"]]
     body = manifest if group or "spec" in manifest else manifest | {"spec": CONTAINERS}
     namespace = manifest["metadata"].get("namespace", "default")
@@ -114,7 +114,7 @@ async def _stored(client: Client, manifest: Json) -> Json:
 
 def _is_right(stored: Json) -> bool:
     """Whether what is stored says a group, and nothing that is wrong with it."""
-    seen = format_podgroup.parse_pod_group(stored)
+    seen = formats.parse_pod_group(stored)
     if seen is not None:
         return seen.spec.minimum is not None and not seen.problems and not seen.annotation_problems
     said = [formats.parse_membership(meta) for meta in pod_metadata(stored)]

@@ -6,8 +6,7 @@ from jobset_gate import names
 from jobset_gate.fake import manifests as jobsets
 from jobset_gate.fake.view import ObjectView
 from jobset_gate.kube.resources import JOBS, JOBSETS, PODS
-from jobset_gate.podgroups.label import group_label
-from jobset_gate.podgroups.model import Format
+from jobset_gate.podgroups.model import Format, group_label
 from tests.fakes.podgroups import manifests
 from tests.flow.podgroups.conftest import MakeGroupEnvironment
 from tests.flow.podgroups.evictions import (

@@ -8,7 +8,7 @@ import pytest
 from controllers.podgroups.evictor import Evictor
 from jobset_gate.kube import client as kube
 from jobset_gate.kube.resources import JOBS
-from jobset_gate.podgroups.label import group_label
+from jobset_gate.podgroups.model import group_label
 from tests.fakes.crash_point import CrashPoint
 from tests.flow.podgroups.conftest import MakeGroupEnvironment
 from tests.flow.podgroups.environment import GroupEnvironment

@@ -8,8 +8,7 @@ import pytest
 from jobset_gate import names
 from jobset_gate.kube.client import Client
 from jobset_gate.kube.resources import PODS
-from jobset_gate.podgroups.label import group_label
-from jobset_gate.podgroups.model import Flavor, Format, PodGroupKey
+from jobset_gate.podgroups.model import Flavor, Format, PodGroupKey, group_label
 from tests.fakes.admission_server import registered_for_pods
 from tests.fakes.grouped_pods import Json, gates, pod
 from tests.fakes.other_webhook import another_webhook

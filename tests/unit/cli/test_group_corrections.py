@@ -9,7 +9,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from jobset_gate.cli.manifests import group_corrections
-from jobset_gate.podgroups import format_podgroup, formats
+from jobset_gate.podgroups import formats
 from jobset_gate.podgroups.model import RawMetadata
 from tests.fakes.podgroups import design_manifests
 from tests.fakes.podgroups.sources import ALIBABA, GANG, KEP24, PLUGINS, Json, pod_group
@@ -28,7 +28,7 @@ def test_a_podgroup_without_an_api_group_is_koordinators() -> None:
     right = group_corrections.correct_manifest(given_as(design_manifests.KOORDINATOR_POD_GROUP))
     assert paths(right) == ["apiVersion"]
     assert right.manifest["apiVersion"] == "scheduling.sigs.k8s.io/v1alpha1"
-    assert format_podgroup.parse_pod_group(right.manifest) is not None
+    assert formats.parse_pod_group(right.manifest) is not None
 
 
 def test_a_podgroup_without_an_api_group_but_with_minmembers_is_kep24s() -> None:
@@ -49,7 +49,7 @@ def test_koordinators_ganggroup_comes_out_as_strings_with_legal_namespaces() -> 
             f"{GANG}groups": '["teama/role-a","teamb/role-b"]',
         },
     }
-    said = format_podgroup.parse_pod_group(right.manifest)
+    said = formats.parse_pod_group(right.manifest)
     assert said is not None
     assert (said.problems, said.annotation_problems, said.annotated_spec.gangs) == (
         (),
@@ -195,7 +195,7 @@ def test_no_oddly_shaped_manifest_brings_the_rules_down_and_twice_is_once(manife
     assert manifest == before
     assert group_corrections.correct_manifest(right.manifest).manifest == right.manifest
     assert right.problems or right.manifest == before
-    format_podgroup.parse_pod_group(right.manifest)
+    formats.parse_pod_group(right.manifest)
     for meta in group_corrections.pod_metadata(right.manifest):
         said = formats.parse_membership(meta)
         assert said is None or said.key.namespace == meta.namespace

@@ -9,8 +9,7 @@ from hypothesis import strategies as st
 
 from jobset_gate import names
 from jobset_gate.podgroups.admission import UNCHANGED, admit_pod
-from jobset_gate.podgroups.label import group_label
-from jobset_gate.podgroups.model import Flavor, Format, PodGroupKey
+from jobset_gate.podgroups.model import Flavor, Format, PodGroupKey, group_label
 from jobset_gate.settings import Groups, Native
 from tests.fakes.grouped_pods import Json, gates, meta_of, owned, pod
 from tests.fakes.jobsets import applied

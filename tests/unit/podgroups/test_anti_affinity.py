@@ -6,15 +6,15 @@ from typing import Any
 
 import pytest
 
-from jobset_gate.podgroups.fit import anti_affinity
-from jobset_gate.podgroups.fit.anti_affinity import MAX_REQUIREMENTS, MAX_TERMS, AntiAffinityTerm, LabelledPod
+from jobset_gate.podgroups.fit import constraints
+from jobset_gate.podgroups.fit.constraints import MAX_REQUIREMENTS, MAX_TERMS, AntiAffinityTerm, LabelledPod
 
 HOST = "kubernetes.io/hostname"
 
 
 def terms(*said: dict[str, Any]) -> tuple[AntiAffinityTerm, ...]:
     required = {"requiredDuringSchedulingIgnoredDuringExecution": list(said)}
-    return anti_affinity.anti_affinity_terms({"affinity": {"podAntiAffinity": required}})
+    return constraints.anti_affinity_terms({"affinity": {"podAntiAffinity": required}})
 
 
 def term(selector: dict[str, Any] | None, **more: Any) -> dict[str, Any]:
@@ -22,7 +22,7 @@ def term(selector: dict[str, Any] | None, **more: Any) -> dict[str, Any]:
 
 
 def mark(namespace: str = "team", **labels: str) -> LabelledPod:
-    return namespace, anti_affinity.stable_labels(labels.items())
+    return namespace, constraints.stable_labels(labels.items())
 
 
 A = {"matchLabels": {"app": "a"}}
@@ -62,7 +62,7 @@ def test_whom_a_term_selects(said: dict[str, Any], who: LabelledPod, selected: b
 def test_a_term_without_a_selector_selects_nobody_and_only_so_many_are_looked_at() -> None:
     assert terms(term(None)) == ()
     assert len(terms(*[term(A)] * (MAX_TERMS + 1))) == MAX_TERMS
-    assert anti_affinity.anti_affinity_terms({}) == ()
+    assert constraints.anti_affinity_terms({}) == ()
 
 
 def test_labels_that_only_one_pod_has_are_not_kept() -> None:

@@ -7,7 +7,7 @@ import pytest
 
 from jobset_gate.injection.validate import field_errors
 from jobset_gate.injection.warnings import warnings
-from jobset_gate.podgroups import barrier_compat
+from jobset_gate.podgroups import admission
 from jobset_gate.podgroups.model import Format
 from jobset_gate.settings import Barrier, Groups, Settings
 from tests.fakes.grouped_pods import meta_of
@@ -129,9 +129,9 @@ def doubts(meta: Json, timeout: int | None, settings: Settings | None = None) ->
 
 
 def test_the_barrier_must_not_give_up_first() -> None:
-    assert barrier_compat.timeout_warning(601, Fraction(600)) is None
-    assert barrier_compat.timeout_warning(None, Fraction(600)) is None
-    assert barrier_compat.timeout_warning(600, Fraction(600)) == (
+    assert admission.timeout_warning(601, Fraction(600)) is None
+    assert admission.timeout_warning(None, Fraction(600)) is None
+    assert admission.timeout_warning(600, Fraction(600)) == (
         "the start barrier's timeout of 600s must be above the group's wait limit of 600s"
     )
 

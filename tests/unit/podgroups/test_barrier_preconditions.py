@@ -4,7 +4,7 @@ from typing import Any
 
 from jobset_gate import names
 from jobset_gate.barrier.model import Config, JobSetSeen
-from jobset_gate.podgroups import barrier_preconditions
+from jobset_gate.podgroups import preconditions
 from jobset_gate.podgroups.model import Flavor
 from jobset_gate.podgroups.snapshot import GroupSnapshot
 from tests.fakes.gangs import jobset, replicated_job
@@ -20,7 +20,7 @@ TRAIN = jobset(
 """12 pods and 1."""
 
 
-def looking(*there: JobSetSeen) -> barrier_preconditions.JobSetLookup:
+def looking(*there: JobSetSeen) -> preconditions.JobSetLookup:
     known = {(it.namespace, it.name): it for it in there}
     return lambda namespace, name: known.get((namespace, name))
 
@@ -37,9 +37,9 @@ def group(minimum: int | None, *pods: Json, **spec: Any) -> GroupSnapshot:
 
 
 def test_the_minimum_of_a_pod_group_must_be_what_the_barrier_waits_for() -> None:
-    assert barrier_preconditions.barrier_hold(group(13), looking(TRAIN)) is None
+    assert preconditions.barrier_hold(group(13), looking(TRAIN)) is None
     for minimum in (12, 14):
-        told = barrier_preconditions.barrier_hold(group(minimum), looking(TRAIN))
+        told = preconditions.barrier_hold(group(minimum), looking(TRAIN))
         assert told is not None
         assert told.reason == names.REASON_INVALID_GROUP
         assert told.message == (
@@ -50,16 +50,16 @@ def test_the_minimum_of_a_pod_group_must_be_what_the_barrier_waits_for() -> None
 
 def test_it_is_the_targets_that_the_barrier_waits_for() -> None:
     workers = jobset(*TRAIN.replicated_jobs, namespace="team", config=Config(targets=("workers",)))
-    assert barrier_preconditions.barrier_hold(group(12), looking(workers)) is None
-    assert barrier_preconditions.barrier_hold(group(13), looking(workers)) is not None
+    assert preconditions.barrier_hold(group(12), looking(workers)) is None
+    assert preconditions.barrier_hold(group(13), looking(workers)) is not None
 
 
 def test_pods_that_wait_in_no_barrier_are_none_of_it() -> None:
-    assert barrier_preconditions.barrier_hold(group(5), looking()) is None
-    assert barrier_preconditions.barrier_hold(group(5, pod("a"), pod("b")), looking(TRAIN)) is None
+    assert preconditions.barrier_hold(group(5), looking()) is None
+    assert preconditions.barrier_hold(group(5, pod("a"), pod("b")), looking(TRAIN)) is None
     elsewhere = jobset(*TRAIN.replicated_jobs, namespace="other")
-    assert barrier_preconditions.barrier_hold(group(5), looking(elsewhere)) is None
-    assert barrier_preconditions.barrier_doubts(group(5), looking()) == ()
+    assert preconditions.barrier_hold(group(5), looking(elsewhere)) is None
+    assert preconditions.barrier_doubts(group(5), looking()) == ()
 
 
 def test_until_its_jobset_is_seen_a_group_in_a_barrier_waits() -> None:
@@ -67,31 +67,31 @@ def test_until_its_jobset_is_seen_a_group_in_a_barrier_waits() -> None:
     pods = [of_train(name) for name in "ab"]
     for it in pods:
         it["metadata"]["labels"] |= {names.GATED: names.GATED_VALUE}
-    told = barrier_preconditions.barrier_hold(group(5, *pods), looking())
+    told = preconditions.barrier_hold(group(5, *pods), looking())
     assert told is not None
     assert (told.reason, told.message) == (
         names.REASON_GATHERING,
         "its pods also wait in the start barrier of JobSet train, which has not been seen yet",
     )
-    assert barrier_preconditions.barrier_hold(group(13, *pods), looking(TRAIN)) is None
+    assert preconditions.barrier_hold(group(13, *pods), looking(TRAIN)) is None
 
 
 def test_a_group_of_two_gated_jobsets_can_suit_neither() -> None:
     """Each waits for its own pods, so that no number is right."""
     other = jobset(replicated_job(parallelism=3, completions=3), namespace="team", name="other")
     both = group(16, of_train("a"), of_train("b", "other"))
-    told = barrier_preconditions.barrier_hold(both, looking(TRAIN, other))
+    told = preconditions.barrier_hold(both, looking(TRAIN, other))
     assert told is not None
     assert "(JobSet other)" in told.message
 
 
 def test_pods_that_are_gone_bind_nobody() -> None:
     leaving = of_train("a", meta={"deletionTimestamp": "2026-08-01T10:00:00Z"})
-    assert barrier_preconditions.barrier_hold(group(5, leaving), looking(TRAIN)) is None
+    assert preconditions.barrier_hold(group(5, leaving), looking(TRAIN)) is None
 
 
 def test_without_a_minimum_there_is_nothing_to_compare() -> None:
-    assert barrier_preconditions.barrier_hold(group(None), looking(TRAIN)) is None
+    assert preconditions.barrier_hold(group(None), looking(TRAIN)) is None
 
 
 def test_the_minimum_is_told_where_it_stands() -> None:
@@ -115,16 +115,16 @@ def test_the_minimum_is_told_where_it_stands() -> None:
         ),
     }
     for path, each in seen.items():
-        told = barrier_preconditions.barrier_hold(each, looking(TRAIN))
+        told = preconditions.barrier_hold(each, looking(TRAIN))
         assert told is not None
         assert told.message.startswith(f"{path}: 5: ")
 
 
 def test_a_barrier_that_gives_up_first_is_doubted() -> None:
     assert TRAIN.config.timeout == 300
-    assert barrier_preconditions.barrier_doubts(group(13, scheduleTimeoutSeconds=299), looking(TRAIN)) == ()
-    assert barrier_preconditions.barrier_doubts(group(13, scheduleTimeoutSeconds=300), looking(TRAIN)) == (
+    assert preconditions.barrier_doubts(group(13, scheduleTimeoutSeconds=299), looking(TRAIN)) == ()
+    assert preconditions.barrier_doubts(group(13, scheduleTimeoutSeconds=300), looking(TRAIN)) == (
         "JobSet train: the start barrier's timeout of 300s must be above the group's wait limit of 300s",
     )
     patient = jobset(*TRAIN.replicated_jobs, namespace="team", config=Config(timeout=None))
-    assert barrier_preconditions.barrier_doubts(group(13, scheduleTimeoutSeconds=300), looking(patient)) == ()
+    assert preconditions.barrier_doubts(group(13, scheduleTimeoutSeconds=300), looking(patient)) == ()

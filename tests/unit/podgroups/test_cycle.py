@@ -6,10 +6,9 @@ from hypothesis import strategies as st
 
 from jobset_gate.podgroups import cycle
 from jobset_gate.podgroups.candidate import Admit, AdmittedGroup, Candidate, CapacityCheck, Hold
-from jobset_gate.podgroups.cycle_memos import FitMemo, MessageMemo
+from jobset_gate.podgroups.fit.constraints import NodeFacts, NodeSelection
 from jobset_gate.podgroups.fit.greedy import GroupRequest, check_fit
 from jobset_gate.podgroups.fit.guaranteed import NodeInfo, NodeSnapshot, PodShape
-from jobset_gate.podgroups.fit.selection import NodeFacts, NodeSelection
 from jobset_gate.podgroups.model import Flavor, PodGroupKey
 
 NOW = 1000.0
@@ -126,27 +125,6 @@ def test_one_that_could_not_fit_on_empty_nodes_either_holds_nobody_back_however_
         "never: opened unproven",
         "other: BehindOther: behind team/never, which is being placed; host ports is not reckoned with",
     ]
-
-
-def test_however_many_could_not_fit_in_a_few_passes_all_of_them_are_known() -> None:
-    """One pass judges some of them only: that takes time. Of nodes that have changed it is asked anew."""
-    rooms = [msgspec.structs.replace(node(1), empty={"cpu": 4000, "pods": 99_000})]
-    huge = [waiting(f"a{many}", many, created=many, since=NOW - STARVATION) for many in range(5, 25)]
-    ground, words, prospects = NodeSnapshot(rooms), MessageMemo(), FitMemo()
-
-    def passes() -> Admit | Hold:
-        going = cycle.SchedulingCycle(
-            [], ground, words, prospects, check=CapacityCheck.FIT, starvation_seconds=STARVATION, now=NOW, looks=4
-        )
-        return [going.decide_candidate(it) for it in [*huge, waiting("z", 1, created=99)]][-1]
-
-    assert isinstance(passes(), Hold)
-    assert [isinstance(passes(), Admit) for _ in range(4)] == [False, False, False, True]
-    more = [msgspec.structs.replace(node(1), empty={"cpu": 24_000, "pods": 99_000})]
-    ground.refresh(more)
-    last = [passes() for _ in range(5)][-1]
-    assert isinstance(last, Hold)
-    assert last.message == "behind team/a5, which has waited too long for cpu to be passed"
 
 
 def test_probe_opens_the_first_that_does_not_fit_and_only_that() -> None:

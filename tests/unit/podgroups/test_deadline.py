@@ -12,12 +12,9 @@ from jobset_gate.podgroups import phase as phases
 from jobset_gate.podgroups.deadline import (
     DeadlineInput,
     Evict,
-    EvictionMethod,
-    EvictionOwner,
     ExtendDeadline,
     KeepWaiting,
     MarkTimedOut,
-    OwnerEviction,
     Satisfied,
 )
 from jobset_gate.podgroups.model import Flavor, GangMode
@@ -57,43 +54,6 @@ def test_what_becomes_of_the_limit(seen: DeadlineInput, now: float, verdict: obj
 
 def test_the_pause_doubles_up_to_five_minutes() -> None:
     assert [deadline.eviction_backoff(it) for it in (0, 1, 2, 3, 4, 5, 99)] == [10, 20, 40, 80, 160, 300, 300]
-
-
-@pytest.mark.parametrize(
-    ("owner", "how", "why"),
-    [
-        (EvictionOwner(kind="Job", name="j", pods=("a",)), EvictionMethod.SUSPEND, ""),
-        (EvictionOwner(kind="JobSet", name="j", pods=("a",)), EvictionMethod.SUSPEND, ""),
-        (
-            EvictionOwner(kind="Job", name="j", pods=("a",), others=("y", "x")),
-            EvictionMethod.BLOCKED,
-            "pods of Job j are not in the group: x, y",
-        ),
-        (
-            EvictionOwner(kind="JobSet", name="j", pods=("a",), managed_by="example.com/other"),
-            EvictionMethod.BLOCKED,
-            "JobSet j is managed by example.com/other",
-        ),
-        (
-            EvictionOwner(kind="Job", name="j", pods=("a",), by_kueue=True),
-            EvictionMethod.BLOCKED,
-            "Job j is suspended and resumed by Kueue",
-        ),
-        (EvictionOwner(kind="ReplicaSet", name="r", pods=("a",), others=("x", "y")), EvictionMethod.DELETE, ""),
-        (
-            EvictionOwner(kind="", name="", pods=("b", "a")),
-            EvictionMethod.BLOCKED,
-            "nobody would make them again, so they are left to you to delete: a, b",
-        ),
-        (
-            EvictionOwner(kind="", name="", pods=tuple("abcdefghijklm")),
-            EvictionMethod.BLOCKED,
-            "nobody would make them again, so they are left to you to delete: a, b, c, d, e, f, g, h, i, j and 3 more",
-        ),
-    ],
-)
-def test_each_owner_has_its_way_back(owner: EvictionOwner, how: EvictionMethod, why: str) -> None:
-    assert deadline.eviction_of(owner) == OwnerEviction(owner=owner, method=how, why=why)
 
 
 @pytest.mark.parametrize(

@@ -5,9 +5,8 @@ from __future__ import annotations
 import pytest
 
 from jobset_gate import names
-from jobset_gate.podgroups import decode, decode_records
-from jobset_gate.podgroups.label import group_label
-from jobset_gate.podgroups.model import Flavor, Format
+from jobset_gate.podgroups import decode
+from jobset_gate.podgroups.model import Flavor, Format, group_label
 from jobset_gate.podgroups.record import encode_record
 from jobset_gate.podgroups.snapshot import MemberPod
 from tests.fakes.podgroups.objects import (
@@ -371,8 +370,8 @@ def test_a_config_map_that_is_not_where_ours_would_be_is_none_of_ours(meta: Json
 
 
 def test_a_key_is_read_as_it_is_written() -> None:
-    assert decode_records.key_of("alibaba/team/A_b.c") == key("A_b.c", Flavor.ALIBABA)
-    assert decode_records.key_of("kep-24/team/") == key("", Flavor.KEP_24)
+    assert decode.key_of("alibaba/team/A_b.c") == key("A_b.c", Flavor.ALIBABA)
+    assert decode.key_of("kep-24/team/") == key("", Flavor.KEP_24)
 
 
 # --- Nodes ----------------------------------------------------------------

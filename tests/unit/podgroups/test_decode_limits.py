@@ -13,10 +13,11 @@ import msgspec
 import pytest
 
 from jobset_gate import names
-from jobset_gate.podgroups import decode, decode_records, wire
-from jobset_gate.podgroups.fit import greedy, selection, template
+from jobset_gate.podgroups import decode, wire
+from jobset_gate.podgroups.candidate import Domains
+from jobset_gate.podgroups.fit import constraints, template
+from jobset_gate.podgroups.fit.constraints import NodeFacts, NodeSelection, Requirement
 from jobset_gate.podgroups.fit.guaranteed import PodShape
-from jobset_gate.podgroups.fit.selection import NodeFacts, NodeSelection, Requirement
 from tests.fakes.podgroups.objects import config_map, key, pod, pod_group, read_bound, read_pod, read_pod_group
 from tests.fakes.podgroups.sources import GANG
 from tests.fakes.wire_objects import Json
@@ -102,9 +103,9 @@ def test_a_pod_that_says_too_much_of_its_nodes_is_not_modelled() -> None:
     assert said.unsupported == (template._LARGE,)
     assert said.shape.selection == NodeSelection()
     assert said.shape.requests == {"cpu": 500, "memory": 2**30 * 1000, "pods": 1000}
-    many = {"tolerations": [{"key": "a", "operator": "Exists"}] * (selection.MAX_TOLERATIONS + 1)}
+    many = {"tolerations": [{"key": "a", "operator": "Exists"}] * (constraints.MAX_TOLERATIONS + 1)}
     assert read_pod(pod(spec=many)).unsupported == (template._WIDE,)
-    expressions = [{"key": "a", "operator": "Exists"}] * (selection.MAX_REQUIREMENTS + 1)
+    expressions = [{"key": "a", "operator": "Exists"}] * (constraints.MAX_REQUIREMENTS + 1)
     terms = {"nodeSelectorTerms": [{"matchExpressions": expressions}]}
     required = {"nodeAffinity": {"requiredDuringSchedulingIgnoredDuringExecution": terms}}
     assert read_pod(pod(spec={"affinity": required})).unsupported == (template._WIDE,)
@@ -116,7 +117,7 @@ def test_a_wide_pod_is_not_taken_for_a_plain_one_with_the_same_containers() -> N
 
 
 def test_a_pod_with_as_much_as_is_looked_at_is_modelled() -> None:
-    said = read_pod(pod(spec={"affinity": wide(1000), "tolerations": [{"key": "a"}] * selection.MAX_TOLERATIONS}))
+    said = read_pod(pod(spec={"affinity": wide(1000), "tolerations": [{"key": "a"}] * constraints.MAX_TOLERATIONS}))
     assert said.unsupported == ()
     node = NodeFacts(name="n", labels={"zone": "zone-0-999"})
     assert said.shape.selection.admits(node)
@@ -134,7 +135,7 @@ def test_asking_a_node_takes_as_long_for_many_values_as_for_few() -> None:
     nodes = [NodeFacts(name=f"n{number}", labels={"zone": f"zone-x-{number}"}) for number in range(200)]
 
     def seconds(values: int) -> float:
-        wanted = selection.pod_node_selection({"affinity": wide(values)})
+        wanted = constraints.pod_node_selection({"affinity": wide(values)})
         best = 1.0
         for _ in range(7):
             began = process_time()
@@ -166,8 +167,8 @@ def test_a_domain_that_takes_too_long_to_find_is_that_of_all_nodes() -> None:
         PodShape(selection=NodeSelection(every=(zone,) * 20 + (_name(number),)), requests={}, count=1)
         for number in range(20)
     ]
-    assert greedy.matching_nodes(shapes[:1], nodes) == frozenset()
-    assert greedy.matching_nodes(shapes, nodes) == {it.name for it in nodes}
+    assert Domains(nodes).domain_of(shapes[:1]) == frozenset()
+    assert Domains(nodes).domain_of(shapes) == {it.name for it in nodes}
 
 
 def _name(number: int) -> Requirement:
@@ -187,7 +188,7 @@ HOMES: dict[str, Callable[[int], Json]] = {
 @pytest.mark.parametrize("what", HOMES)
 def test_of_a_pod_group_little_is_kept_whatever_it_says(what: str) -> None:
     def convert(it: wire.PodGroup) -> object:
-        return decode_records.pod_group(it, names.PLUGINS_GROUP)
+        return decode.pod_group(it, names.PLUGINS_GROUP)
 
     assert left(HOMES[what], wire.PodGroup, convert, keep=True, many=20) < 0.25
 
@@ -196,8 +197,8 @@ def test_of_a_config_map_little_is_kept_whatever_it_holds() -> None:
     def made(number: int) -> Json:
         return config_map(key(f"g{number}"), long(number))
 
-    assert left(made, wire.RecordConfigMap, decode_records.config_map, keep=True, many=20) < 0.25
-    assert decode_records.key_of(f"alibaba/team/{long(0)}") is None
+    assert left(made, wire.RecordConfigMap, decode.config_map, keep=True, many=20) < 0.25
+    assert decode.key_of(f"alibaba/team/{long(0)}") is None
 
 
 def test_a_pod_group_with_too_large_a_spec_is_told_what_is_wrong() -> None:

@@ -8,16 +8,14 @@ import msgspec
 
 from jobset_gate import names
 from jobset_gate.podgroups import evaluate as view
-from jobset_gate.podgroups.candidate import Admit, CapacityCheck, Hold
-from jobset_gate.podgroups.candidate_requests import MAX_POD_KINDS, MIXED
+from jobset_gate.podgroups.candidate import MAX_POD_KINDS, MIXED, Admit, CapacityCheck, Domains, Hold
 from jobset_gate.podgroups.evaluate import evaluate_all
-from jobset_gate.podgroups.fit.domains import Domains
+from jobset_gate.podgroups.fit.constraints import NodeFacts, NodeSelection
 from jobset_gate.podgroups.fit.guaranteed import NodeInfo, PodShape
-from jobset_gate.podgroups.fit.selection import NodeFacts, NodeSelection
 from jobset_gate.podgroups.model import Flavor
-from jobset_gate.podgroups.owner_capacity import OwnerCapacity
+from jobset_gate.podgroups.owners import OwnerCapacity
 from jobset_gate.podgroups.preconditions import GroupReason
-from jobset_gate.podgroups.record import AdmissionMode, AdmissionRecord, AdmissionState
+from jobset_gate.podgroups.record import AdmissionMode, AdmissionState
 from jobset_gate.podgroups.reserved import (
     AFTER_DEADLINE_SECONDS,
     UNSUPPORTED_GRACE_SECONDS,
@@ -199,29 +197,6 @@ def test_who_was_taken_back_stands_behind_those_that_have_waited_meanwhile() -> 
     found = told(tried("first", record=back), tried("second"), rooms=(room(9),))
     assert found["second"] == "opened"
     assert found["first"].startswith("BehindOther: behind team/second, which is being placed")
-
-
-def test_room_that_was_made_for_one_that_backs_off_is_not_given_to_others_meanwhile() -> None:
-    """Once, and only to one that was tried without proof: who had room from the start lacks something else."""
-    back = record((key("first"), 1), stage=AdmissionState.CLOSED, rolled_back=1, not_before=NOW + 5, why="late")
-    made = msgspec.structs.replace(back, how=AdmissionMode.PROBE)
-    high = [pod(f"h-{it}", of=key("first"), spec={"priority": 9}) for it in range(3)]
-
-    def first(record: AdmissionRecord) -> GroupSnapshot:
-        return group_snapshot(*high, of=key("first"), group=pod_group("first"), record=record)
-
-    low = waiting("low")
-    rooms = (room(2),)
-    assert told(first(made), low, rooms=rooms) == {
-        "first": "RolledBack: taken back once: late",
-        "low": "WaitingForCapacity: needs 1.5 cpu, 0.5 free",
-    }
-    assert told(first(back), low, rooms=rooms)["low"] == "opened"
-    assert told(first(msgspec.structs.replace(made, rolled_back=2)), low, rooms=rooms)["low"] == "opened"
-    assert told(first(made), low, rooms=(room(1),)) == {
-        "first": "RolledBack: taken back once: late",
-        "low": "WaitingForCapacity: needs 1.5 cpu, 1 free",
-    }
 
 
 def test_what_its_own_pods_have_is_not_asked_for_again() -> None:

@@ -11,12 +11,11 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from jobset_gate import names
-from jobset_gate.podgroups import eviction, eviction_owners, eviction_plan
+from jobset_gate.podgroups import eviction, owners
 from jobset_gate.podgroups.eviction import FINISHED, JOB, JOBSET, EvictionPlan, PodProvenance, SuspendTarget
-from jobset_gate.podgroups.fit import selection
+from jobset_gate.podgroups.fit import constraints
 from jobset_gate.podgroups.fit.guaranteed import PodShape
-from jobset_gate.podgroups.label import group_label
-from jobset_gate.podgroups.model import Flavor, GangMode, PodGroupKey
+from jobset_gate.podgroups.model import Flavor, GangMode, PodGroupKey, group_label
 from jobset_gate.podgroups.record import AdmissionMode, AdmissionRecord, AdmissionState
 from jobset_gate.podgroups.snapshot import ControllerRef, MemberPod
 
@@ -25,7 +24,7 @@ HELD = group_label(KEY)
 WANTED = {HELD: 3}
 MARK = f"{HELD}.3"
 BY = (names.JOB_CONTROLLER_UID,)
-PLAIN = PodShape(selection=selection.pod_node_selection({}), requests={}, count=1)
+PLAIN = PodShape(selection=constraints.pod_node_selection({}), requests={}, count=1)
 MAKERS = {
     "Job": ControllerRef(api_version="batch/v1", kind="Job", name="work", uid="job"),
     "ReplicaSet": ControllerRef(api_version="apps/v1", kind="ReplicaSet", name="web", uid="set"),
@@ -57,7 +56,7 @@ def root(kind: str = JOB, **more: Any) -> SuspendTarget:
 def plan(pods: Iterable[MemberPod], its: SuspendTarget | None = None) -> EvictionPlan:
     """All pods of Jobs are those of that one."""
     made = {it.uid: PodProvenance(target=its, labels=BY) for it in pods if it.controller is MAKERS["Job"]}
-    return eviction_plan.plan_eviction(pods, WANTED, made)
+    return eviction.plan_eviction(pods, WANTED, made)
 
 
 def uids(pods: Iterable[MemberPod]) -> list[str]:
@@ -137,7 +136,7 @@ def test_one_that_a_failure_would_end_forgets_every_pod_that_may_run_by_then() -
 
 def test_released_pods_are_deleted_though_nobody_owns_them() -> None:
     """Killed between the two: the mark tells that they are not bare."""
-    found = eviction_plan.plan_eviction([pod("a", maker="", eviction_mark=MARK, jobset="work")], WANTED, {})
+    found = eviction.plan_eviction([pod("a", maker="", eviction_mark=MARK, jobset="work")], WANTED, {})
     assert uids(found.deletes) == ["a"]
     assert not found.blocked
 
@@ -152,20 +151,20 @@ def test_a_barrier_whose_pods_are_to_be_released_is_marked_first() -> None:
 def test_a_marked_barrier_is_suspended_once_all_are_gone() -> None:
     its = root(JOBSET, can_fail=True, barrier=True, mark=MARK)
     others = [root(mark="another.3"), root(mark=MARK, finished=True), root(mark=MARK, suspended=True)]
-    found = eviction_plan.plan_eviction([], WANTED, {}, [its, *others])
+    found = eviction.plan_eviction([], WANTED, {}, [its, *others])
     assert [(it.target, it.mark) for it in found.restarts] == [(its, MARK)]
     assert found.all_gone
     assert not found.done
-    assert not eviction_plan.plan_eviction([pod("c", "ReplicaSet")], WANTED, {}, [its]).restarts
+    assert not eviction.plan_eviction([pod("c", "ReplicaSet")], WANTED, {}, [its]).restarts
 
 
 def test_what_was_suspended_does_not_wait_for_what_cannot_be_taken_back() -> None:
     """Its new pods are held; and nobody knows when the user takes the others away."""
     its = root(suspended=True, mark=MARK)
-    assert eviction_plan.plan_eviction([pod("x", "")], WANTED, {}, [its]).resumes == (its,)
-    assert not eviction_plan.plan_eviction([pod("x", ""), pod("c", "ReplicaSet")], WANTED, {}, [its]).resumes
-    assert not eviction_plan.plan_eviction([], WANTED, {}, [its]).resumes  # the end is near, and then it is
-    assert not eviction_plan.plan_eviction([pod("x", "")], WANTED, {}, [root(suspended=True, mark="another.1")]).resumes
+    assert eviction.plan_eviction([pod("x", "")], WANTED, {}, [its]).resumes == (its,)
+    assert not eviction.plan_eviction([pod("x", ""), pod("c", "ReplicaSet")], WANTED, {}, [its]).resumes
+    assert not eviction.plan_eviction([], WANTED, {}, [its]).resumes  # the end is near, and then it is
+    assert not eviction.plan_eviction([pod("x", "")], WANTED, {}, [root(suspended=True, mark="another.1")]).resumes
 
 
 def test_a_jobset_is_not_resumed_before_all_its_jobs_have_heard_of_the_suspension() -> None:
@@ -223,9 +222,9 @@ def test_what_must_not_be_suspended_is_blocked_and_the_rest_goes_on(more: dict[s
 
 
 def test_a_job_that_finds_its_pods_otherwise_than_by_labels_is_blocked_if_it_could_fail() -> None:
-    found = eviction_plan.plan_eviction([pod("a")], WANTED, {"a": PodProvenance(target=root(can_fail=True))})
+    found = eviction.plan_eviction([pod("a")], WANTED, {"a": PodProvenance(target=root(can_fail=True))})
     assert found.blocked_message == "Job work finds its pods by no label"
-    assert not eviction_plan.plan_eviction([pod("a")], WANTED, {"a": PodProvenance(target=root())}).blocked
+    assert not eviction.plan_eviction([pod("a")], WANTED, {"a": PodProvenance(target=root())}).blocked
 
 
 @pytest.mark.parametrize(
@@ -272,7 +271,7 @@ class Cluster:
         for it in self.pods.values():
             if eviction.is_job_pod(it) and it.controller is not None:
                 made[it.uid] = PodProvenance(target=self.roots[it.controller.uid], labels=BY)
-        return eviction_plan.plan_eviction(
+        return eviction.plan_eviction(
             self.pods.values(), WANTED, made, {it.uid: it for it in self.roots.values()}.values()
         )
 
@@ -402,7 +401,7 @@ def rules(*actions: str) -> dict[str, Any]:
 
 
 def test_a_job_is_read() -> None:
-    seen = eviction_owners.read_target(
+    seen = owners.read_target(
         JOB,
         {
             "metadata": {
@@ -439,23 +438,21 @@ def test_a_job_is_read() -> None:
     ],
 )
 def test_an_owner_that_ends_is_over(kind: str, obj: dict[str, Any]) -> None:
-    assert eviction_owners.read_target(kind, obj).finished
-    assert not eviction_owners.read_target(
-        kind, {"status": {"conditions": [{"type": "Failed", "status": "False"}]}}
-    ).finished
+    assert owners.read_target(kind, obj).finished
+    assert not owners.read_target(kind, {"status": {"conditions": [{"type": "Failed", "status": "False"}]}}).finished
 
 
 @pytest.mark.parametrize("manager", ["", "kubernetes.io/job-controller", "jobset.sigs.k8s.io/jobset-controller"])
 def test_the_usual_controllers_are_no_others(manager: str) -> None:
-    assert not eviction_owners.read_target(JOB, {"spec": {"managedBy": manager}}).managed_by
+    assert not owners.read_target(JOB, {"spec": {"managedBy": manager}}).managed_by
 
 
 def test_a_jobset_can_fail_by_the_rules_of_any_of_its_jobs() -> None:
     def jobset(*policies: dict[str, Any]) -> dict[str, Any]:
         return {"spec": {"replicatedJobs": [{"name": "w", "template": {"spec": it}} for it in policies]}}
 
-    assert eviction_owners.can_fail_job(JOBSET, jobset({}, rules("FailJob")))
-    assert not eviction_owners.can_fail_job(JOBSET, jobset({}, rules("Ignore", "Count", "FailIndex")))
+    assert owners.can_fail_job(JOBSET, jobset({}, rules("FailJob")))
+    assert not owners.can_fail_job(JOBSET, jobset({}, rules("Ignore", "Count", "FailIndex")))
 
 
 @pytest.mark.parametrize(
@@ -470,8 +467,8 @@ def test_a_jobset_can_fail_by_the_rules_of_any_of_its_jobs() -> None:
 )
 def test_the_labels_by_which_a_job_knows_its_pods(labels: dict[str, str], by: tuple[str, ...]) -> None:
     job = {"spec": {"selector": {"matchLabels": labels}}}
-    assert eviction_owners.detach_labels(job) == by
-    assert eviction_owners.selector(job) == ",".join(f"{key}={value}" for key, value in sorted(labels.items()))
+    assert owners.detach_labels(job) == by
+    assert owners.selector(job) == ",".join(f"{key}={value}" for key, value in sorted(labels.items()))
 
 
 FIELDS = st.sampled_from(["spec", "metadata", "status", "labels", "conditions", "suspend", "ownerReferences", "rules"])
@@ -484,7 +481,7 @@ anything = st.recursive(
 def test_no_shape_of_an_owner_is_too_odd(obj: Any) -> None:
     odd = obj if isinstance(obj, dict) else {"spec": obj, "metadata": obj, "status": obj}
     for kind in (JOB, JOBSET):
-        eviction_owners.read_target(kind, odd)
-    eviction_owners.detach_labels(odd)
-    eviction_owners.selector(odd)
-    eviction_owners.jobset_of(odd)
+        owners.read_target(kind, odd)
+    owners.detach_labels(odd)
+    owners.selector(odd)
+    owners.jobset_of(odd)

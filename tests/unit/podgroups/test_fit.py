@@ -7,10 +7,11 @@ import pytest
 from hypothesis import example, given, settings
 from hypothesis import strategies as st
 
-from jobset_gate.podgroups.fit import greedy, guaranteed, requests, selection, unsupported
+from jobset_gate.podgroups.candidate import Domains
+from jobset_gate.podgroups.fit import constraints, greedy, guaranteed
+from jobset_gate.podgroups.fit.constraints import NodeFacts, NodeSelection
 from jobset_gate.podgroups.fit.greedy import FitResult, GroupRequest
 from jobset_gate.podgroups.fit.guaranteed import NodeInfo, NodeSnapshot, PodShape
-from jobset_gate.podgroups.fit.selection import NodeFacts, NodeSelection
 from jobset_gate.podgroups.model import Flavor, PodGroupKey
 
 Json = dict[str, Any]
@@ -71,11 +72,11 @@ def check(demands: list[GroupRequest], rooms: list[NodeInfo]) -> FitResult:
     ],
 )
 def test_a_pod_occupies_what_the_scheduler_sets_aside(spec: Json, cpu: int) -> None:
-    assert requests.pod_requests(spec) == {"cpu": cpu, "pods": 1000}
+    assert constraints.pod_requests(spec) == {"cpu": cpu, "pods": 1000}
 
 
 def test_a_pod_that_asks_for_nothing_takes_one_of_the_nodes_pods() -> None:
-    assert requests.pod_requests({}) == {"pods": 1000}
+    assert constraints.pod_requests({}) == {"pods": 1000}
 
 
 # --- Where it may go -------------------------------------------------------------------------------------------------
@@ -116,7 +117,7 @@ GPU = {"tolerations": [{"key": "gpu", "operator": "Exists"}]}
     ],
 )
 def test_selector_and_required_affinity(spec: Json, admitted: bool) -> None:
-    assert selection.pod_node_selection(spec | GPU).admits(selection.node_facts(NODE)) is admitted
+    assert constraints.pod_node_selection(spec | GPU).admits(constraints.node_facts(NODE)) is admitted
 
 
 @pytest.mark.parametrize(
@@ -131,13 +132,13 @@ def test_selector_and_required_affinity(spec: Json, admitted: bool) -> None:
     ],
 )
 def test_taints_and_tolerations(toleration: Json, admitted: bool) -> None:
-    node = selection.node_facts(NODE)
-    assert selection.pod_node_selection({"tolerations": [toleration]}).admits(node) is admitted
-    assert selection.pod_node_selection({}).matches(node), "the domain does not depend on taints"
+    node = constraints.node_facts(NODE)
+    assert constraints.pod_node_selection({"tolerations": [toleration]}).admits(node) is admitted
+    assert constraints.pod_node_selection({}).matches(node), "the domain does not depend on taints"
 
 
 def test_a_cordoned_node_takes_nobody_new() -> None:
-    node = selection.node_facts({"metadata": {"name": "n"}, "spec": {"unschedulable": True}})
+    node = constraints.node_facts({"metadata": {"name": "n"}, "spec": {"unschedulable": True}})
     assert not ANYWHERE.admits(node)
 
 
@@ -158,7 +159,7 @@ def test_a_cordoned_node_takes_nobody_new() -> None:
     ],
 )
 def test_what_is_not_reckoned_with_is_named(spec: Json, names: tuple[str, ...]) -> None:
-    assert unsupported.unsupported_constraints(spec) == names
+    assert constraints.unsupported_constraints(spec) == names
 
 
 # --- Whether it fits -------------------------------------------------------------------------------------------------
@@ -194,10 +195,10 @@ def test_what_the_podgroup_names_must_be_free_as_well() -> None:
 
 
 def test_only_nodes_that_take_the_pods_count() -> None:
-    zone = selection.pod_node_selection({"nodeSelector": {"zone": "a"}})
+    zone = constraints.pod_node_selection({"nodeSelector": {"zone": "a"}})
     nodes = [room("a", labels={"zone": "a"}, cpu=1), room("b", cpu=9)]
     assert check([demand(shape(2, zone, cpu=1))], nodes).shortage == "needs 2 cpu, 1 free"
-    assert greedy.matching_nodes([shape(1, zone)], [it.node for it in nodes]) == {"a"}
+    assert Domains([it.node for it in nodes]).domain_of([shape(1, zone)]) == {"a"}
 
 
 def test_gangs_that_open_together_need_room_side_by_side() -> None:
@@ -270,7 +271,7 @@ def test_a_certain_fit_stands_whatever_the_scheduler_does(
         possible = sorted(name for name, have in left.items() if guaranteed.capacity(have, each.requests))
         assert possible
         chosen = data.draw(st.sampled_from(possible))
-        left[chosen] = requests.subtract(left[chosen], each.requests)
+        left[chosen] = constraints.subtract(left[chosen], each.requests)
 
 
 @settings(deadline=None)
@@ -302,7 +303,7 @@ def test_pods_added_one_after_the_other_come_to_the_same_as_all_at_once(
     rooms = [room(str(number), cpu=cpu, gpu=gpu) for number, (cpu, gpu) in enumerate(nodes)]
     ledger = guaranteed.Reservations(NodeSnapshot(rooms))
     for each, sure in before:
-        ledger.add_pods([each], sure=sure)
+        ledger.add_pods([each], required=sure)
     wanted = guaranteed.group_equal([*(each for each, sure in before if sure), *more])
     others = guaranteed.group_equal(each for each, sure in before if not sure)
     assert ledger.guarantees(more) is by_the_rule(rooms, wanted, others)

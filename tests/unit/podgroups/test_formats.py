@@ -4,9 +4,8 @@ from fractions import Fraction
 
 import pytest
 
-from jobset_gate.podgroups import format_podgroup, formats
-from jobset_gate.podgroups.label import group_label
-from jobset_gate.podgroups.model import Flavor, Format, GangMode, GroupSpec, PodGroupKey
+from jobset_gate.podgroups import formats
+from jobset_gate.podgroups.model import Flavor, Format, GangMode, GroupSpec, PodGroupKey, group_label
 from tests.fakes.podgroups.sources import (
     ALIBABA,
     ALIBABA_MINIMUM,
@@ -196,7 +195,7 @@ def test_a_podgroup_of_another_version_says_nothing_but_that(api: str) -> None:
 
 @pytest.mark.parametrize("api", ["scheduling.volcano.sh/v1beta1", "scheduling.k8s.io/v1alpha2", "v1"])
 def test_podgroups_of_others_are_not_looked_at(api: str) -> None:
-    assert format_podgroup.parse_pod_group(pod_group(api) | {"apiVersion": api}) is None
+    assert formats.parse_pod_group(pod_group(api) | {"apiVersion": api}) is None
 
 
 @pytest.mark.parametrize(
@@ -220,9 +219,7 @@ def test_a_bad_value_of_a_podgroup_is_told_with_its_path(api: str, spec: Json, p
 
 
 def test_a_podgroup_without_a_spec_lacks_its_minimum() -> None:
-    said = format_podgroup.parse_pod_group(
-        {"apiVersion": "scheduling.x-k8s.io/v1alpha1", "kind": "PodGroup", "metadata": None}
-    )
+    said = formats.parse_pod_group({"apiVersion": "scheduling.x-k8s.io/v1alpha1", "kind": "PodGroup", "metadata": None})
     assert said is not None
     assert [it.path for it in said.problems] == ["spec.minMember"]
 

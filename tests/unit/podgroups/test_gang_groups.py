@@ -3,17 +3,17 @@
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from jobset_gate.podgroups import gang_groups
-from jobset_gate.podgroups.gang_groups import GangGroupState
+from jobset_gate.podgroups import preconditions
 from jobset_gate.podgroups.model import MergedGroup
+from jobset_gate.podgroups.preconditions import GangGroupState
 from tests.fakes.podgroups.sources import alibaba, gang, group, groups_by_key, koordinator, member
 
 BOTH = '["team/a","team/b"]'
 ABROAD = '["far/b","team/a"]'
 
 
-def bond(one: MergedGroup, *others: MergedGroup, across: bool = False) -> gang_groups.GangGroup:
-    return gang_groups.gang_group_of(one, groups_by_key(one, *others), across_namespaces=across)
+def bond(one: MergedGroup, *others: MergedGroup, across: bool = False) -> preconditions.GangGroup:
+    return preconditions.gang_group_of(one, groups_by_key(one, *others), across_namespaces=across)
 
 
 def test_a_gang_without_a_list_is_alone() -> None:
@@ -24,7 +24,7 @@ def test_a_gang_without_a_list_is_alone() -> None:
 
 def test_two_gangs_that_list_each_other_open_together() -> None:
     one, other = gang("a", BOTH), gang("b", '["team/b","team/a"]')
-    assert bond(one, other) == gang_groups.GangGroup(bond=GangGroupState.READY, keys=(one.key, other.key))
+    assert bond(one, other) == preconditions.GangGroup(bond=GangGroupState.READY, keys=(one.key, other.key))
     assert bond(other, one).keys == (one.key, other.key)
 
 
@@ -95,8 +95,8 @@ def test_gangs_that_are_ready_all_say_the_same(listed: dict[str, set[str]]) -> N
     ]
     groups = groups_by_key(*made)
     for one in made:
-        seen = gang_groups.gang_group_of(one, groups)
+        seen = preconditions.gang_group_of(one, groups)
         assert one.key in seen.keys
         assert (seen.problem is not None) == (seen.bond is GangGroupState.BROKEN)
         if seen.bond is GangGroupState.READY:
-            assert {gang_groups.gang_group_of(groups[key], groups).keys for key in seen.keys} == {seen.keys}
+            assert {preconditions.gang_group_of(groups[key], groups).keys for key in seen.keys} == {seen.keys}

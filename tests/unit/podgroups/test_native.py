@@ -7,8 +7,8 @@ from msgspec.structs import replace
 
 from jobset_gate import names
 from jobset_gate.podgroups import native
+from jobset_gate.podgroups.fit.constraints import pod_node_selection
 from jobset_gate.podgroups.fit.guaranteed import PodShape
-from jobset_gate.podgroups.fit.selection import pod_node_selection
 from jobset_gate.podgroups.model import Flavor, Format, GangMode, MergedGroup, PodGroupKey
 from jobset_gate.podgroups.record import AdmissionMode, AdmissionRecord, AdmissionState
 from jobset_gate.podgroups.snapshot import GroupSnapshot, MemberPod, RecordRef

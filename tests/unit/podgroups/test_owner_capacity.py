@@ -4,9 +4,9 @@ from typing import Any
 
 import pytest
 
-from jobset_gate.podgroups import owner_capacity
+from jobset_gate.podgroups import owners
 from jobset_gate.podgroups.model import Flavor, PodGroupKey
-from jobset_gate.podgroups.owner_capacity import OwnerCapacity
+from jobset_gate.podgroups.owners import OwnerCapacity
 from tests.fakes.podgroups import sources
 
 Json = dict[str, Any]
@@ -49,7 +49,7 @@ def jobset(*parts: Json, order: str = "") -> Json:
     ],
 )
 def test_how_many_pods_an_owner_keeps_side_by_side(kind: str, spec: Json, most: int | None) -> None:
-    found = owner_capacity.read_owner(kind, owner(**spec), KEY)
+    found = owners.read_owner(kind, owner(**spec), KEY)
     assert [(it.kind, it.name, it.max_pods) for it in found] == [(kind, "o", most)]
 
 
@@ -81,13 +81,13 @@ def test_how_many_pods_an_owner_keeps_side_by_side(kind: str, spec: Json, most: 
     ],
 )
 def test_a_jobset_tells_of_all_its_jobs_that_are_in_the_group(seen: Json, told: list[str]) -> None:
-    assert [it.description for it in owner_capacity.read_owner("JobSet", seen, KEY)] == told
+    assert [it.description for it in owners.read_owner("JobSet", seen, KEY)] == told
 
 
 def test_a_group_that_waits_for_itself_can_never_gather() -> None:
-    made = owner_capacity.read_owner("JobSet", jobset(part("a"), part("b", needs=("a",))), KEY)
+    made = owners.read_owner("JobSet", jobset(part("a"), part("b", needs=("a",))), KEY)
     group = sources.group(sources.member("o-a-0", labels=sources.alibaba("ring", "2")))
-    assert owner_capacity.capacity_shortage(group, made) == (
+    assert owners.capacity_shortage(group, made) == (
         "needs 2 pods at once, 1 can be there: JobSet o (a) makes 1; JobSet o (b) waits for a"
     )
 
@@ -95,9 +95,9 @@ def test_a_group_that_waits_for_itself_can_never_gather() -> None:
 def test_nothing_is_said_where_one_of_them_is_not_known() -> None:
     group = sources.group(sources.member("p", labels=sources.alibaba("ring", "9")))
     job = OwnerCapacity(kind="Job", name="j", at_once=1)
-    assert owner_capacity.capacity_shortage(group, (job,)) is not None
-    assert owner_capacity.capacity_shortage(group, (job, owner_capacity.unknown_owner("Pod", ""))) is None
-    assert owner_capacity.capacity_shortage(group, ()) is None
+    assert owners.capacity_shortage(group, (job,)) is not None
+    assert owners.capacity_shortage(group, (job, owners.unknown_owner("Pod", ""))) is None
+    assert owners.capacity_shortage(group, ()) is None
 
 
 @pytest.mark.parametrize(
@@ -105,4 +105,4 @@ def test_nothing_is_said_where_one_of_them_is_not_known() -> None:
 )
 def test_no_shape_of_an_owner_is_too_odd(odd: Json) -> None:
     for kind in ("Job", "JobSet", "StatefulSet", "ReplicaSet", "Other"):
-        owner_capacity.read_owner(kind, odd, KEY)
+        owners.read_owner(kind, odd, KEY)

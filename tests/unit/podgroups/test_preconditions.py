@@ -2,9 +2,9 @@
 
 import pytest
 
-from jobset_gate.podgroups import formats, label, preconditions
+from jobset_gate.podgroups import formats, model, preconditions
 from jobset_gate.podgroups.model import Flavor, MergedGroup, PodGroupKey
-from jobset_gate.podgroups.owner_capacity import OwnerCapacity, capacity_shortage
+from jobset_gate.podgroups.owners import OwnerCapacity, capacity_shortage
 from tests.fakes.podgroups.sources import (
     PLUGINS,
     alibaba,
@@ -121,24 +121,24 @@ def key(namespace: str, name: str, design: Flavor = Flavor.KEP_24) -> PodGroupKe
 
 def test_the_label_is_a_legal_value_and_differs_for_all_that_differs() -> None:
     keys = [key("a", "b/c"), key("a/b", "c"), key("a", "c"), key("b", "c"), key("a", "c", Flavor.ALIBABA), key("", "")]
-    labels = {label.group_label(it) for it in keys}
+    labels = {model.group_label(it) for it in keys}
     assert len(labels) == len(keys)
     assert all(it.isalnum() and len(it) <= 63 for it in labels)
 
 
 def test_the_label_of_a_group_never_changes() -> None:
     """Pods in a cluster carry it while jobset-gate is upgraded."""
-    assert label.group_label(key("team", "g")) == "dd5d194dd993ff44506686a103a6afb907890ae4"
+    assert model.group_label(key("team", "g")) == "dd5d194dd993ff44506686a103a6afb907890ae4"
 
 
 def test_koordinators_two_ways_share_one_label() -> None:
     by_label = claim(labels={"pod-group.scheduling.sigs.k8s.io": "g"})
     by_note = claim(notes=koordinator("g", min_available="1"))
-    assert label.group_label(by_label.key) == label.group_label(by_note.key)
+    assert model.group_label(by_label.key) == model.group_label(by_note.key)
 
 
 def test_an_edit_after_creation_is_noticed_and_not_followed() -> None:
-    held = label.group_label(claim(labels=alibaba("g")).key)
+    held = model.group_label(claim(labels=alibaba("g")).key)
     assert not formats.membership_changed(claim(labels=alibaba("g", "5")), held)
     assert formats.membership_changed(claim(labels=alibaba("h")), held)
     assert formats.membership_changed(formats.parse_membership(meta()), held)

@@ -9,9 +9,9 @@ import pytest
 
 from jobset_gate.podgroups import cycle
 from jobset_gate.podgroups.candidate import Admit, Candidate, CapacityCheck, Hold
+from jobset_gate.podgroups.fit.constraints import NodeFacts, NodeSelection, Requirement
 from jobset_gate.podgroups.fit.greedy import GroupRequest
 from jobset_gate.podgroups.fit.guaranteed import NodeInfo, PodShape
-from jobset_gate.podgroups.fit.selection import NodeFacts, NodeSelection, Requirement
 from jobset_gate.podgroups.starvation import ROUND_PARTS
 from tests.fakes.podgroups.objects import key
 from tests.unit.podgroups.test_cycle import NOW, STARVATION, may_preempt, opened, waiting

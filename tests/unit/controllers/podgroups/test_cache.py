@@ -6,9 +6,8 @@ import pytest
 
 from jobset_gate import names
 from jobset_gate.kube.resources import PODGROUPS_PLUGINS, PODS, RESOURCEQUOTAS
-from jobset_gate.podgroups import gang_groups
-from jobset_gate.podgroups.label import group_label
-from jobset_gate.podgroups.model import Flavor, Format, PodGroupKey
+from jobset_gate.podgroups import preconditions
+from jobset_gate.podgroups.model import Flavor, Format, PodGroupKey, group_label
 from jobset_gate.settings import Groups
 from tests.fakes.podgroups.filled_cache import FilledCache
 from tests.fakes.podgroups.objects import TEN_O_CLOCK, key, pod, pod_group
@@ -97,9 +96,9 @@ def test_all_groups_can_be_asked_for_as_the_rules_of_gang_groups_do() -> None:
     made.pods(koord_pod("a-0", "a", min_available="1", groups=listed))
     groups = made.index.groups()
     a, b = key("a", Flavor.KOORDINATOR), key("b", Flavor.KOORDINATOR)
-    assert gang_groups.gang_group_of(groups[a], groups).bond is gang_groups.GangGroupState.WAITING
+    assert preconditions.gang_group_of(groups[a], groups).bond is preconditions.GangGroupState.WAITING
     made.pods(koord_pod("b-0", "b", min_available="1", groups=listed))
-    assert gang_groups.gang_group_of(groups[a], groups).bond is gang_groups.GangGroupState.READY
+    assert preconditions.gang_group_of(groups[a], groups).bond is preconditions.GangGroupState.READY
     assert (set(groups), len(groups), b in groups, key("c") in groups) == ({a, b}, 2, True, False)
 
 

@@ -12,8 +12,7 @@ from hypothesis import strategies as st
 
 from jobset_gate import names
 from jobset_gate.kube.resources import CONFIGMAPS, NODES, POD_GROUPS, PODS, Resource
-from jobset_gate.podgroups.label import group_label
-from jobset_gate.podgroups.model import Flavor, PodGroupKey
+from jobset_gate.podgroups.model import Flavor, PodGroupKey, group_label
 from jobset_gate.podgroups.record import AdmissionRecord, AdmissionState, encode_record
 from jobset_gate.podgroups.snapshot import RecordRef
 from tests.fakes.podgroups.filled_cache import FilledCache, InformerFeed, Name

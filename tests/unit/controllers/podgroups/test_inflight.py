@@ -13,8 +13,7 @@ from jobset_gate.fake.clock import VirtualClock
 from jobset_gate.kube.errors import Invalid, KubeError, Unreachable
 from jobset_gate.kube.resources import CONFIGMAPS, PODS
 from jobset_gate.podgroups.candidate import CapacityCheck
-from jobset_gate.podgroups.label import group_label
-from jobset_gate.podgroups.model import Flavor
+from jobset_gate.podgroups.model import Flavor, group_label
 from jobset_gate.settings import Groups
 from tests.fakes.podgroups.cluster import PLUGINS, InMemoryCluster, add_node, run_for, running_controller
 from tests.fakes.podgroups.objects import key

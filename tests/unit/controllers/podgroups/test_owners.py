@@ -12,14 +12,14 @@ from jobset_gate.fake.apiserver import ApiServer
 from jobset_gate.kube.access import Access
 from jobset_gate.kube.client import Client, PatchType
 from jobset_gate.kube.resources import JOBS, JOBSETS, STATEFUL_SETS
-from jobset_gate.podgroups.fit import selection
+from jobset_gate.podgroups.fit import constraints
 from jobset_gate.podgroups.fit.guaranteed import PodShape
 from jobset_gate.podgroups.model import Flavor, Format, GangMode, MergedGroup, PodGroupKey
 from jobset_gate.podgroups.snapshot import ControllerRef, GroupSnapshot, MemberPod
 from tests.fakes.podgroups import sources
 
 KEY = PodGroupKey(design=Flavor.ALIBABA, namespace="default", name="ring")
-PLAIN = PodShape(selection=selection.pod_node_selection({}), requests={}, count=1)
+PLAIN = PodShape(selection=constraints.pod_node_selection({}), requests={}, count=1)
 LABELS = sources.alibaba("ring")
 MAIN = {"name": "main", "image": "main"}
 TEMPLATE = {"metadata": {"labels": LABELS}, "spec": {"restartPolicy": "Never", "containers": [MAIN]}}
