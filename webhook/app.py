@@ -1,4 +1,4 @@
-"""The door as an HTTP application: AdmissionReviews in and out, health, readiness and metrics."""
+"""The webhook as an HTTP application: AdmissionReviews in and out, health, readiness and metrics."""
 
 import asyncio
 import secrets
@@ -25,13 +25,13 @@ TOKEN_BYTES: Final = 16
 OPERATIONS: Final = ("CREATE", "UPDATE", "DELETE", "CONNECT")
 
 Check = Callable[[], str | None]
-"""Says why the door is not ready; None when it is."""
+"""Why the webhook is not ready; None when it is."""
 
 log = structlog.get_logger("webhook")
 
 
 class AdmissionServer:
-    """The routes of the door and what they share."""
+    """The routes and what they share."""
 
     def __init__(
         self,
@@ -47,7 +47,7 @@ class AdmissionServer:
         self.connections = ConnectionLimiter(limits)
         self._bodies = BodyBudget()
         self.shutting_down = False
-        """Set when the door is about to close: not ready, and clients are told to connect elsewhere."""
+        """Set before the server closes: not ready, and answers close their connections."""
         self.idle = asyncio.Event()
         """Set while no admission request is being answered."""
         self.idle.set()
@@ -80,7 +80,7 @@ class AdmissionServer:
             self.metrics.requests.labels(webhook, refusal.status).inc()
             raise
         except (ConnectionError, web.RequestPayloadError) as problem:
-            # The client has gone, or sent no body that can be told from the next request: nobody's fault here.
+            # The client has gone, or its body cannot be separated from the next request: no error of ours.
             log.debug("the body broke off", webhook=webhook, problem=str(problem))
             response = web.Response(status=400, text="the body broke off\n")
             response.force_close()
@@ -104,10 +104,10 @@ class AdmissionServer:
         if "Content-Encoding" in request.headers:
             return web.Response(status=415, text="expected no Content-Encoding: no API server compresses reviews\n")
         async with self._bodies.read(request) as body:
-            told = self._answer(webhook, body)
-        if isinstance(told, web.Response):
-            return told
-        return await self._bodies.write(request, told)
+            answer = self._answer(webhook, body)
+        if isinstance(answer, web.Response):
+            return answer
+        return await self._bodies.write(request, answer)
 
     def _answer(self, webhook: str, body: bytearray) -> bytes | web.Response:
         try:
@@ -115,7 +115,7 @@ class AdmissionServer:
         except MalformedReview as problem:
             return web.Response(status=400, text=f"{problem}\n")
         answer = self._handle(webhook, review)
-        # An unknown word must not become a label: there are as many as a client likes.
+        # Another word must not become a label: a client could send any number of them.
         operation = review.operation if review.operation in OPERATIONS else "OTHER"
         self.metrics.admission.labels(webhook, operation, outcome(answer)).inc()
         return encode(review.uid, answer)
@@ -124,11 +124,11 @@ class AdmissionServer:
         try:
             return self._handlers[webhook](review)
         except Exception as problem:
-            # Whatever the rules trip over, the client gets a readable answer and the door stays open.
+            # Whatever fails, the client gets a readable answer and the server goes on.
             where = {"namespace": review.namespace, "name": review.name, "operation": review.operation}
             log.exception("the rules failed on a request", webhook=webhook, uid=review.uid, **where)
-            told = f"{names.PROGRAM}: internal error: {type(problem).__name__}: {problem}"
-            return Denied(told[:1000], code=500, reason="InternalError")
+            message = f"{names.PROGRAM}: internal error: {type(problem).__name__}: {problem}"
+            return Denied(message[:1000], code=500, reason="InternalError")
 
     async def _healthz(self, _: web.Request) -> web.Response:
         return web.Response(text="ok\n")
@@ -148,10 +148,10 @@ class AdmissionServer:
 
 
 def random_suffix() -> str:
-    """Five characters that nobody can guess, from the alphabet of generated names."""
+    """Five random characters of the alphabet of generated names."""
     return "".join(secrets.choice(inject.SUFFIX_ALPHABET) for _ in range(inject.SUFFIX_LENGTH))
 
 
 def random_token() -> str:
-    """128 bits that nobody can guess, as they may stand in a URL."""
+    """128 random bits, URL-safe."""
     return secrets.token_urlsafe(TOKEN_BYTES)

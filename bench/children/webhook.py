@@ -3,8 +3,6 @@
 from __future__ import annotations
 
 import asyncio
-import tempfile
-from pathlib import Path
 from unittest.mock import patch
 
 from aiohttp import web
@@ -17,7 +15,7 @@ from jobset_gate.cli.options import LogFormat, LogLevel
 from jobset_gate.settings import Settings
 from webhook import server as its_server
 from webhook.app import AdmissionServer
-from webhook.certs import self_signed
+from webhook.certs.serving import self_signed
 
 NOTHING_PATH = "/nothing"
 _ANSWER = (
@@ -41,9 +39,9 @@ class _BenchWebhook(AdmissionServer):
 async def main() -> None:
     """Serves until the parent goes."""
     logs.configure(LogFormat.JSON, LogLevel.WARNING)
-    bundle = self_signed.make()
-    with tempfile.TemporaryDirectory() as folder, patch.object(its_server, "AdmissionServer", _BenchWebhook):
-        server = await its_server.serve(Settings(), tls=bundle.write(Path(folder)))
+    bundle = self_signed()
+    with patch.object(its_server, "AdmissionServer", _BenchWebhook):
+        server = await its_server.serve(Settings(), tls=bundle.serving)
 
         async def where() -> Json:
             return {"url": server.url, "ca": bundle.ca.decode()}

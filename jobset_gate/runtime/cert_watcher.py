@@ -26,7 +26,7 @@ class ServingContext:
     def __init__(self, chain: bytes, key: bytes) -> None:
         """`chain` and `key` in PEM. Raises ssl.SSLError for a pair that cannot be used."""
         self.context = server_context()
-        _load(self.context, chain, key)
+        self.load(chain, key)
 
     def load(self, chain: bytes, key: bytes) -> None:
         """Raises ssl.SSLError; then the pair before stays."""
@@ -41,16 +41,18 @@ class CertWatcher:
     A pair that does not load (half-written, say) leaves the one before in use, and is tried again.
     """
 
-    def __init__(self, certificate: Path, key: Path) -> None:
+    def __init__(
+        self, certificate: Path, key: Path, serving: Callable[[bytes, bytes], ServingContext] = ServingContext
+    ) -> None:
         """Raises OSError or ssl.SSLError when there is no usable pair to begin with."""
         self.certificate, self.key = certificate, key
         self._pair = self._read()
-        self._serving = ServingContext(*self._pair)
+        self.serving = serving(*self._pair)
 
     @property
     def context(self) -> ssl.SSLContext:
         """What listens."""
-        return self._serving.context
+        return self.serving.context
 
     def reload(self) -> bool | None:
         """Loads the pair again if the files changed. None: they did not; False: the new pair cannot be used."""
@@ -58,7 +60,7 @@ class CertWatcher:
             pair = self._read()
             if pair == self._pair:
                 return None
-            self._serving.load(*pair)
+            self.serving.load(*pair)
         except (OSError, ssl.SSLError) as error:
             _log.warning("new certificate cannot be used, the last good one is served", error=str(error))
             return False

@@ -38,10 +38,6 @@ async def run(found: RenderedObjects, plane: Plane, *arguments: str) -> tuple[in
     return process.returncode or 0, out.decode().strip()
 
 
-only_real = pytest.mark.parametrize("plane", [pytest.param("real", marks=pytest.mark.real)], indirect=True)
-
-
-@only_real
 async def test_it_passes_when_a_gated_jobset_gets_its_barrier_and_fails_without_the_webhook(
     helm4: Helm, plane: Plane, namespace: str, tmp_path: Path
 ) -> None:

@@ -3,7 +3,6 @@
 import ssl
 from collections.abc import AsyncIterator, Callable
 from contextlib import asynccontextmanager, suppress
-from pathlib import Path
 from typing import Any
 
 import aiohttp
@@ -15,17 +14,17 @@ from jobset_gate.settings import Settings
 from tests.fakes.grouped_pods import pod
 from tests.fakes.jobsets import jobset
 from webhook import registration
-from webhook.certs import self_signed
+from webhook.certs.serving import self_signed
 from webhook.registration import pod_configuration
 from webhook.server import WebhookServer, serve
 
-BUNDLE = self_signed.make()
+BUNDLE = self_signed()
 
 
 @asynccontextmanager
-async def admission_server(folder: Path, settings: Settings | None = None, **more: Any) -> AsyncIterator[WebhookServer]:
+async def admission_server(settings: Settings | None = None, **more: Any) -> AsyncIterator[WebhookServer]:
     """Open while the block runs."""
-    server = await serve(settings or Settings(), tls=BUNDLE.write(folder), **more)
+    server = await serve(settings or Settings(), tls=BUNDLE.serving, **more)
     try:
         yield server
     finally:
@@ -69,9 +68,9 @@ class RequestCounter:
 
 
 @asynccontextmanager
-async def registered(client: Client, namespace: str, folder: Path) -> AsyncIterator[WebhookServer]:
+async def registered(client: Client, namespace: str) -> AsyncIterator[WebhookServer]:
     """A door that the API server asks about JobSets of one namespace: other tests share that server."""
-    async with admission_server(folder) as server:
+    async with admission_server() as server:
         made = registration.configurations(url=server.url, ca_bundle=BUNDLE.ca_bundle, suffix=f"-{namespace}")
         resources = (MUTATING_WEBHOOKS, VALIDATING_WEBHOOKS)
         for resource, configuration in zip(resources, made, strict=True):
@@ -99,11 +98,11 @@ async def _asked(client: Client, namespace: str, counted: RequestCounter) -> Non
 
 @asynccontextmanager
 async def registered_for_pods(
-    client: Client, namespace: str, folder: Path, settings: Settings | None = None
+    client: Client, namespace: str, settings: Settings | None = None
 ) -> AsyncIterator[WebhookServer]:
     """A door that the API server asks about pods of groups of one namespace."""
     told = settings or Settings()
-    async with admission_server(folder, told) as server:
+    async with admission_server(told) as server:
         made = pod_configuration(told.groups, url=server.url, ca_bundle=BUNDLE.ca_bundle, suffix=f"-{namespace}")
         made["webhooks"][0]["namespaceSelector"] = {"matchLabels": {"kubernetes.io/metadata.name": namespace}}
         await client.create(MUTATING_WEBHOOKS, made)

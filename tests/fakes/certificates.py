@@ -15,14 +15,14 @@ from jobset_gate.kube.resources import (
     Resource,
 )
 from webhook import registration
-from webhook.certs import self_signed, verify
+from webhook.certs import verify
 from webhook.certs.ca_injector import CaInjector
 from webhook.certs.ca_secret import CaSecretStore
 from webhook.certs.controller import CertificateController
 from webhook.certs.rollover import Rollover
 from webhook.certs.rotation import RotationPolicy
+from webhook.certs.serving import ServingCertificate, self_signed
 from webhook.certs.sources import CertSource, OwnCaSource
-from webhook.certs.watcher import ServingCertificate
 from webhook.metrics import WebhookMetrics
 
 SECRET = "jobset-gate-ca"
@@ -82,7 +82,7 @@ class CertificateInstallation:
     ) -> WebhookReplica:
         """Not yet started; own CA unless another source is given."""
         using, metrics = client or self.client, WebhookMetrics()
-        held = slot or ServingCertificate(self_signed.make(["placeholder"]).pair)
+        held = slot or ServingCertificate(self_signed(["placeholder"]).pair)
         handover = Rollover(held, self.host, self.terms.settling, provisional=slot is None)
         changed = metrics.certificate_changes
         own = source or OwnCaSource(
@@ -100,7 +100,6 @@ class CertificateInstallation:
             metrics=metrics,
             now=self.now,
             interval=0.2,
-            spacing=0.02,
             extra_watches=[(SECRETS, self.namespace, SECRET)],
         )
         return WebhookReplica(held, keeper, metrics, handover)

@@ -4,7 +4,6 @@ import json
 from base64 import b64encode
 from collections.abc import AsyncIterator, Callable
 from contextlib import asynccontextmanager
-from pathlib import Path
 from typing import Any
 
 from aiohttp import web
@@ -21,7 +20,6 @@ Json = dict[str, Any]
 async def another_webhook(
     client: Client,
     namespace: str,
-    folder: Path,
     name: str,
     operations: Callable[[Json], list[Json]],
     *,
@@ -42,8 +40,7 @@ async def another_webhook(
     app.router.add_post("/mutate", answer)
     runner = web.AppRunner(app, access_log=None, shutdown_timeout=0.1)
     await runner.setup()
-    (folder / name).mkdir()
-    await web.TCPSite(runner, "127.0.0.1", 0, ssl_context=BUNDLE.write(folder / name).context).start()
+    await web.TCPSite(runner, "127.0.0.1", 0, ssl_context=BUNDLE.serving.context).start()
     made = configurations(url=f"https://127.0.0.1:{runner.addresses[0][1]}", ca_bundle=BUNDLE.ca_bundle)[0]
     made["metadata"]["name"] = f"{name}-{namespace}"
     (hook,) = made["webhooks"]

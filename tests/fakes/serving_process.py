@@ -3,7 +3,6 @@
 import asyncio
 import logging
 import sys
-import tempfile
 from pathlib import Path
 
 import structlog
@@ -18,13 +17,11 @@ async def main(seconds: float, ca: Path) -> None:
     """Writes its CA and says its URL; serves until standard input ends."""
     ca.write_bytes(BUNDLE.ca)  # noqa: ASYNC240 - nobody is served yet
     structlog.configure(wrapper_class=structlog.make_filtering_bound_logger(logging.CRITICAL))
-    with tempfile.TemporaryDirectory() as folder:
-        pair = BUNDLE.write(Path(folder))
-        server = await serve(Settings(), tls=pair, limits=ConnectionLimits(request_seconds=seconds))
-        sys.stdout.write(f"{server.url}\n")
-        sys.stdout.flush()
-        await asyncio.to_thread(sys.stdin.read)
-        await server.stop()
+    server = await serve(Settings(), tls=BUNDLE.serving, limits=ConnectionLimits(request_seconds=seconds))
+    sys.stdout.write(f"{server.url}\n")
+    sys.stdout.flush()
+    await asyncio.to_thread(sys.stdin.read)
+    await server.stop()
 
 
 asyncio.run(main(float(sys.argv[1]), Path(sys.argv[2])))

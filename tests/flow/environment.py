@@ -27,7 +27,7 @@ from jobset_gate.settings import Barrier, Settings
 from tests.flow.service import Service
 from tests.plane.planes import Plane
 from webhook import registration
-from webhook.certs import self_signed
+from webhook.certs.serving import self_signed
 from webhook.server import WebhookServer, serve
 
 QUICK = Behaviour(
@@ -247,7 +247,7 @@ async def environment(
         stack.push_async_callback(stage.stop_controllers)
         if webhook:
             wanted = with_stream(settings or Settings(), service.url if stream else None)
-            await stack.enter_async_context(serve_admission(stage, folder, wanted))
+            await stack.enter_async_context(serve_admission(stage, wanted))
         if controller:
             stage.start_controller()
         yield stage
@@ -259,10 +259,10 @@ def with_stream(settings: Settings, url: str | None) -> Settings:
 
 
 @asynccontextmanager
-async def serve_admission(stage: Environment, folder: Path, settings: Settings) -> AsyncIterator[WebhookServer]:
+async def serve_admission(stage: Environment, settings: Settings) -> AsyncIterator[WebhookServer]:
     """The shipped webhook, registered for the stage's namespace alone: other tests share the API server."""
-    bundle = self_signed.make()
-    server = await serve(settings, tls=bundle.write(folder))
+    bundle = self_signed()
+    server = await serve(settings, tls=bundle.serving)
     names_made: list[tuple[Any, str]] = []
     try:
         for made in registration.configurations(url=server.url, ca_bundle=bundle.ca_bundle):

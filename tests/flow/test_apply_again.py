@@ -1,7 +1,5 @@
 """The user's own manifest applied again, in every way there is, is accepted and changes nothing."""
 
-from pathlib import Path
-
 import pytest
 
 from jobset_gate import names
@@ -60,21 +58,13 @@ async def test_server_side_apply_creates_and_applies_again_without_conflict(stag
     await stage.until_running(5)
 
 
-async def test_an_upgrade_of_jobset_gate_does_not_touch_a_gang_that_exists(
-    make_stage: MakeEnvironment, tmp_path: Path
-) -> None:
+async def test_an_upgrade_of_jobset_gate_does_not_touch_a_gang_that_exists(make_stage: MakeEnvironment) -> None:
     """Another barrier image between create and suspend: suspending stays possible, the barrier stays as it was."""
     async with make_stage(webhook=False) as stage:
-        (tmp_path / "one").mkdir()
-        (tmp_path / "two").mkdir()
-        async with serve_admission(
-            stage, tmp_path / "one", Settings.model_validate({"barrier": {"image": "busybox:1.36"}})
-        ):
+        async with serve_admission(stage, Settings.model_validate({"barrier": {"image": "busybox:1.36"}})):
             await stage.apply(gang := manifests.gang(jobs=1, pods=2))
             await stage.until_running(2)
-        async with serve_admission(
-            stage, tmp_path / "two", Settings.model_validate({"barrier": {"image": "busybox:1.37"}})
-        ):
+        async with serve_admission(stage, Settings.model_validate({"barrier": {"image": "busybox:1.37"}})):
             await stage.apply(gang)
             await stage.suspend("gang")
             await stage.until(lambda pods: not pods)

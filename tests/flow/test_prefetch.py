@@ -1,7 +1,5 @@
 """With prefetch-images a pod counts only once the images of its main containers are on its node (A8)."""
 
-from pathlib import Path
-
 from jobset_gate import names
 from jobset_gate.barrier.model import VerdictKind
 from jobset_gate.fake import manifests
@@ -94,17 +92,15 @@ async def test_a_prefetching_container_that_fails_is_named(stage: Environment) -
     assert f"1 pod: CrashLoop: {FIRST}: CrashLoopBackOff: exit code 255 (workers-0/1)" in reported["message"]
 
 
-async def test_the_same_manifest_again_changes_nothing(make_stage: MakeEnvironment, tmp_path: Path) -> None:
+async def test_the_same_manifest_again_changes_nothing(make_stage: MakeEnvironment) -> None:
     """In every way there is; nor does an upgrade to another barrier image meanwhile, nor a suspension after that."""
-    (tmp_path / "one").mkdir()
-    (tmp_path / "two").mkdir()
     other = Settings.model_validate({"barrier": {"image": "other:1", "runAsUser": 7}})
     async with make_stage(webhook=False) as stage:
-        async with serve_admission(stage, tmp_path / "one", Settings()):
+        async with serve_admission(stage, Settings()):
             await stage.apply(gang())
             await stage.until_running(4)
             before = await stage.jobset(GANG)
-        async with serve_admission(stage, tmp_path / "two", other):
+        async with serve_admission(stage, other):
             for again in 2 * AGAIN:
                 await once_more(stage, *again)
                 after = await stage.jobset(GANG)

@@ -31,7 +31,7 @@ from tests.flow.installed import (
     installed,
 )
 from tests.plane.planes import Real
-from webhook.certs import self_signed
+from webhook.certs.serving import LOOPBACK, self_signed
 
 pytestmark = [pytest.mark.real, pytest.mark.timeout(400)]
 
@@ -127,7 +127,7 @@ async def test_a_certificate_from_elsewhere_takes_exactly_the_rights_of_its_mode
     real_plane: Real, namespaces: tuple[str, str], tmp_path: Path, mode: str
 ) -> None:
     own, gangs = namespaces
-    made = self_signed.make([f"{WEBHOOK}.{own}.svc", *self_signed.LOOPBACK])
+    made = self_signed([f"{WEBHOOK}.{own}.svc", *LOOPBACK])
     made.write(tmp_path)
     files = [f"--tls-cert={tmp_path / 'tls.crt'}", f"--tls-key={tmp_path / 'tls.key'}"]
     files += [f"--tls-ca={tmp_path / 'ca.crt'}"] if mode == "secret" else []

@@ -11,11 +11,10 @@ CLUSTER: Final = "cluster"
 SCHEDULED_CLUSTER: Final = "cluster with kube-scheduler"
 LANES: Final = {
     CLUSTER: (
-        "tests/chart/test_field_taken_out.py",
         "tests/chart/test_group_crds.py",
         "tests/chart/test_helm_test.py",
+        "tests/chart/test_hooks.py",
         "tests/chart/test_installed.py",
-        "tests/chart/test_uninstall_groups.py",
         "tests/flow/podgroups/test_crds.py",
         "tests/flow/test_crd.py",
         "tests/flow/test_rights.py",

@@ -1,7 +1,7 @@
-"""Keeps the door's certificate trusted: looks, publishes, hands over, and says whether the door may be asked.
+"""The certificate controller: writes caBundle, rolls the serving certificate over, and decides readiness.
 
-Each round reads everything anew; a watch only says when to look sooner. So nothing that is lost, wiped, edited or has
-run out stays so for longer than a round takes, and a replica that was away for long does no harm.
+Each reconcile reads everything again; a watch only starts it sooner. So whatever is deleted, wiped, edited or expired
+is repaired by the next reconcile, and a replica that was away for long does no harm.
 """
 
 import asyncio
@@ -28,16 +28,16 @@ from webhook.certs.sources import CertSource, DesiredCertificate
 from webhook.metrics import WebhookMetrics
 
 INTERVAL_SECONDS: Final = 10.0
-"""The longest time between two rounds."""
+"""The longest time between two reconciles."""
 SPACING_SECONDS: Final = 0.5
-"""The shortest: somebody may fight with us about the same field."""
+"""The shortest: another client may write the same fields."""
 _ATTEMPTS: Final = 5
 
 log = structlog.get_logger("webhook.certificates")
 
 
 class CertificateController:
-    """`run()` beside the server; `why_not()` is its readiness."""
+    """`run()` beside the server, whose readiness is `not_ready_reason()`."""
 
     def __init__(
         self,
@@ -49,27 +49,26 @@ class CertificateController:
         metrics: WebhookMetrics,
         now: Callable[[], datetime] = lambda: datetime.now(UTC),
         interval: float = INTERVAL_SECONDS,
-        spacing: float = SPACING_SECONDS,
         extra_watches: Sequence[tuple[Resource, str | None, str]] = (),
     ) -> None:
-        """`also_watch`: (resource, namespace, name) of what the source depends on."""
-        self._client, self._published, self._source, self._handover = client, injector, source, rollover
+        """`extra_watches`: (resource, namespace, name) of what the source depends on."""
+        self._client, self._injector, self._source, self._rollover = client, injector, source, rollover
         self._metrics, self._now, self._trusted = metrics, now, metrics.add_trust_gauge()
-        self._interval, self._spacing = interval, spacing
+        self._interval, self._spacing = interval, min(SPACING_SECONDS, interval / 10)
         self._watched = [*((resource, None, name) for resource, name in injector.configurations), *extra_watches]
         self._live: InjectedCas | None = None
-        self._verdict: str | None = "the webhook configurations have not been read yet"
-        self._trouble: str | None = None
+        self._untrusted: str | None = "the webhook configurations have not been read yet"
+        self._problem: str | None = None
 
     def not_ready_reason(self) -> str | None:
-        """Why no API server should ask this door; None: its certificate is trusted."""
-        if self._verdict is not None:
-            return self._verdict if self._trouble is None else f"{self._verdict}; {self._trouble}"
-        valid = all(is_valid(one, self._now()) for one in self._handover.slot.chain)
+        """Why no API server should call this webhook; None: its certificate is trusted."""
+        if self._untrusted is not None:
+            return self._untrusted if self._problem is None else f"{self._untrusted}; {self._problem}"
+        valid = all(is_valid(one, self._now()) for one in self._rollover.slot.chain)
         return None if valid else "the serving certificate has run out"
 
     async def run(self) -> None:
-        """For ever."""
+        """Until cancelled."""
         wake = asyncio.Event()
         async with asyncio.TaskGroup() as tasks:
             for informer in object_informers(self._client, self._watched, wake):
@@ -83,7 +82,7 @@ class CertificateController:
                         await wake.wait()
 
     async def reconcile(self) -> None:
-        """Look once and do what is needed. Raises ApiError, Unreachable, and LostRace after several attempts."""
+        """Raises ApiError, Unreachable, and WriteConflict after several attempts."""
         for attempt in range(1, _ATTEMPTS + 1):
             try:
                 return await self._attempt()
@@ -93,72 +92,69 @@ class CertificateController:
         raise AssertionError("unreachable: the last attempt returns or raises")
 
     async def _reconcile_logged(self) -> None:
-        """A round that fails is said, counted and followed by the next one."""
+        """A failure is logged and counted; the next reconcile retries."""
         try:
             await self.reconcile()
         except (KubeError, WriteConflict) as problem:
             self._failed(f"{problem}" if isinstance(problem, KubeError) else f"{problem} changes all the time")
-        except Exception as problem:  # whatever it trips over, the door goes on with the certificate that it has
-            log.exception("looking after the certificate failed")
+        except Exception as problem:  # any other error: the present certificate is served on
+            log.exception("the certificate could not be reconciled")
             self._failed(f"{type(problem).__name__}: {problem}")
 
     async def _attempt(self) -> None:
-        live = self._live = await self._published.read()
-        offer = await self._source.desired(live)
-        troubles = [offer.problem] if offer.problem else []
+        live = self._live = await self._injector.read()
+        desired = await self._source.desired(live)
+        problems = [desired.problem] if desired.problem else []
         try:
-            live = self._live = await self._publish(live, offer)
+            live = self._live = await self._publish(live, desired)
         except ApiError as refused:
-            troubles.append(f"the caBundle cannot be written: {refused}")
+            problems.append(f"the caBundle cannot be written: {refused}")
         try:
-            self._roll_over(live, offer)
+            self._roll_over(live, desired)
         except ssl.SSLError as problem:
             self._metrics.certificate_reloads.labels("failed").inc()
-            troubles.append(f"the new certificate cannot be used, serving the last good one: {problem}")
+            problems.append(f"the new certificate cannot be used, serving the last good one: {problem}")
         self._update_readiness(live)
-        self._report("; ".join(troubles) or None)
+        self._report("; ".join(problems) or None)
 
-    async def _publish(self, live: InjectedCas, offer: DesiredCertificate) -> InjectedCas:
-        if offer.bundle is None or live.missing_reason:
+    async def _publish(self, live: InjectedCas, desired: DesiredCertificate) -> InjectedCas:
+        if desired.bundle is None or live.missing_reason:
             return live
-        now = await self._published.write(live, offer.bundle)
+        now = await self._injector.write(live, desired.bundle)
         if now != live:
             self._metrics.certificate_changes.labels("ca_bundle").inc()
             log.info("caBundle written", configurations=list(now.bundles))
         return now
 
-    def _roll_over(self, live: InjectedCas, offer: DesiredCertificate) -> None:
-        if offer.pair is not None and self._handover.roll_over(offer.pair, live.bundles, self._now()):
+    def _roll_over(self, live: InjectedCas, desired: DesiredCertificate) -> None:
+        if desired.pair is not None and self._rollover.roll_over(desired.pair, live.bundles, self._now()):
             self._metrics.certificate_reloads.labels("ok").inc()
-            log.info("certificate in use", expires=f"{self._handover.slot.expires:%Y-%m-%dT%H:%M:%SZ}")
+            log.info("certificate in use", expires=f"{self._rollover.slot.expires:%Y-%m-%dT%H:%M:%SZ}")
 
     def _update_readiness(self, live: InjectedCas) -> None:
-        """What readiness and metrics say from now on."""
-        verdict = live.missing_reason or self._handover.untrusted_reason(live.bundles, self._now())
-        if verdict != self._verdict:
-            log.info("the certificate is trusted" if verdict is None else "not trusted", why=verdict)
-        self._verdict = verdict
-        self._trusted.set(verdict is None)
-        issuer = verify.issuer(self._handover.slot.chain, live.bundles)
+        """Sets readiness and metrics."""
+        reason = live.missing_reason or self._rollover.untrusted_reason(live.bundles, self._now())
+        if reason != self._untrusted:
+            log.info("the certificate is trusted" if reason is None else "not trusted", why=reason)
+        self._untrusted = reason
+        self._trusted.set(reason is None)
+        issuer = verify.issuer(self._rollover.slot.chain, live.bundles)
         if issuer is not None:
             self._metrics.certificate_expiry.labels("ca").set(issuer.not_valid_after_utc.timestamp())
             self._metrics.certificate_issued.labels("ca").set(issuer.not_valid_before_utc.timestamp())
 
-    def _failed(self, trouble: str) -> None:
-        """What was trusted at the last look is taken to be so still: an API server that is away asks nobody."""
+    def _failed(self, problem: str) -> None:
+        """The last reading of the configurations counts on: an unreachable API server calls no webhook."""
         if self._live is not None:
             self._update_readiness(self._live)
-        self._report(trouble)
+        self._report(problem)
 
-    def _report(self, trouble: str | None) -> None:
-        if trouble is not None:
+    def _report(self, problem: str | None) -> None:
+        if problem is not None:
             self._metrics.certificate_check_failures.inc()
-            if trouble != self._trouble:
-                log.warning("the certificate cannot be looked after", problem=trouble)
-        self._trouble = trouble
-
-
-log = structlog.get_logger("webhook.certificates")
+            if problem != self._problem:
+                log.warning("the certificate cannot be kept up to date", problem=problem)
+        self._problem = problem
 
 
 class _Meta(msgspec.Struct, frozen=True, rename="camel"):
@@ -169,7 +165,7 @@ class _Meta(msgspec.Struct, frozen=True, rename="camel"):
 
 
 class _Object(msgspec.Struct, frozen=True):
-    """Only that it has changed is of interest: no Secret is kept in memory here."""
+    """Only the change counts: no content of a Secret is kept in memory."""
 
     metadata: _Meta = _Meta()
 
@@ -177,7 +173,7 @@ class _Object(msgspec.Struct, frozen=True):
 def object_informers(
     client: Client, objects: Iterable[tuple[Resource, str | None, str]], wake: asyncio.Event
 ) -> list[Informer[_Object, str]]:
-    """One informer for each (resource, namespace, name); `wake` is set at every change. Their run() is the caller's."""
+    """One informer for each (resource, namespace, name); each change sets `wake`. The caller runs them."""
 
     def changed(_: ObjectChange[str]) -> None:
         wake.set()
@@ -193,11 +189,11 @@ def object_informers(
                 namespace=namespace,
                 field_selector=f"metadata.name={name}",
             ),
-            on_problem=_say,
+            on_problem=_log_problem,
         )
         for resource, namespace, name in objects
     ]
 
 
-def _say(problem: WatchProblem) -> None:
+def _log_problem(problem: WatchProblem) -> None:
     log.debug("watch", resource=problem.resource.plural, kind=str(problem.kind), detail=problem.detail)

@@ -1,4 +1,4 @@
-"""What is to be published and served, by whoever knows: see own_ca.py and brought.py."""
+"""Sources of the serving certificate and the caBundle: a CA of our own in a Secret, or files that others write."""
 
 import ssl
 from collections.abc import Callable, Sequence
@@ -26,52 +26,54 @@ from webhook.certs.rotation import FirstSeen, RotationChange, RotationPolicy, Ro
 
 Now = Callable[[], datetime]
 
-
-@dataclass(frozen=True, slots=True)
-class DesiredCertificate:
-    """What should be published and served."""
-
-    pair: KeyPair | None
-    bundle: bytes | None
-    """None: whoever keeps the caBundle is not us."""
-    problem: str | None = None
-    """What could not be done, and can wait."""
-
-
-class CertSource(Protocol):
-    """Either one."""
-
-    async def desired(self, live: InjectedCas) -> DesiredCertificate:
-        """Raises LostRace, ApiError and Unreachable."""
-
+OVERLAP: Final = timedelta(minutes=10)
+"""How long CAs that are not in our file stay published: mounted files of other replicas change earlier or later."""
 
 log = structlog.get_logger("webhook.certificates")
 
 
+@dataclass(frozen=True, slots=True)
+class DesiredCertificate:
+    """What should be in caBundle, and what should be served."""
+
+    pair: KeyPair | None
+    bundle: bytes | None
+    """None: the caBundle is managed elsewhere, by cert-manager for example."""
+    problem: str | None = None
+    """What failed and is retried."""
+
+
+class CertSource(Protocol):
+    """OwnCaSource or FileSource."""
+
+    async def desired(self, live: InjectedCas) -> DesiredCertificate:
+        """Raises WriteConflict, ApiError and Unreachable."""
+
+
 class OwnCaSource:
-    """The CA is in a Secret that all replicas share; the certificate is this process's own, in memory."""
+    """All replicas share the CA in a Secret; each has a certificate of its own, in memory only."""
 
     def __init__(
         self,
         secret: CaSecretStore,
         hosts: Sequence[str],
-        terms: RotationPolicy,
+        policy: RotationPolicy,
         now: Now,
         changed: Callable[[str], None] = lambda _: None,
     ) -> None:
-        """`changed` hears "ca" or "leaf" for each that is made."""
-        self._secret, self._hosts, self._terms, self._now = secret, hosts, terms, now
+        """`changed` is called with "ca" or "leaf" for each new one."""
+        self._secret, self._hosts, self._policy, self._now = secret, hosts, policy, now
         self._changed = changed
         self._seen = FirstSeen()
         self._pair: KeyPair | None = None
 
     async def desired(self, live: InjectedCas) -> DesiredCertificate:
-        """The Secret is read after `live`: who then writes `live` by its version cannot undo a later change of both."""
+        """The Secret is read after `live`, so that a write with the version of `live` cannot undo a later change."""
         now = self._now()
         self._seen.observe(live.in_all, now)
-        settled = self._seen.seen_for(self._terms.settling, now)
-        stored, trouble = await self._secret.read(), None
-        wanted = change(RotationSnapshot(now, stored.contents, live.in_any, settled), self._terms)
+        settled = self._seen.seen_for(self._policy.settling, now)
+        stored, problem = await self._secret.read(), None
+        wanted = change(RotationSnapshot(now, stored.contents, live.in_any, settled), self._policy)
         contents = stored.contents
         if wanted is not None:
             try:
@@ -80,20 +82,20 @@ class OwnCaSource:
             except Conflict as error:
                 raise WriteConflict(self._secret.name) from error
             except ApiError as refused:
-                trouble = f"Secret {self._secret.namespace}/{self._secret.name} cannot be written: {refused}"
+                problem = f"Secret {self._secret.namespace}/{self._secret.name} cannot be written: {refused}"
                 if contents is None or has_expired(contents.signers[0].certificate, now):
-                    return DesiredCertificate(None, None, trouble)
+                    return DesiredCertificate(None, None, problem)
         if contents is None:
             raise WriteConflict(self._secret.name)
-        return DesiredCertificate(self._issued(contents.signers[0], now), contents.bundle, trouble)
+        return DesiredCertificate(self._issued(contents.signers[0], now), contents.bundle, problem)
 
     def _issued(self, ca: CertificateAuthority, now: datetime) -> KeyPair:
-        """The certificate of this replica: the one it has, as long as it is good."""
+        """The certificate of this replica: the present one, while it is good and of this CA."""
         if self._pair is not None:
             leaf = self._pair.certificates[0]
             if not is_due(leaf, now) and is_signed_by(leaf, ca.certificate):
                 return self._pair
-        self._pair = ca.issue(self._hosts, now=now, life=self._terms.leaf_life)
+        self._pair = ca.issue(self._hosts, now=now, life=self._policy.leaf_life)
         self._changed("leaf")
         return self._pair
 
@@ -103,27 +105,23 @@ class OwnCaSource:
         log.info("CA Secret written", secret=self._secret.name, why=made.why, trusted=trusted)
 
 
-OVERLAP: Final = timedelta(minutes=10)
-"""How long CAs that are not in our file stay published: other replicas may have their mounted files changed that much
-earlier or later, and may be served under the other CA."""
-
-
 class FileSource:
-    """Certificate and key are in files; the CA too if it is for us to publish."""
+    """Certificate and key are in files; so is the CA if we publish it."""
 
-    def __init__(self, read: Callable[[], KeyPair], ca: Path | None, now: Now) -> None:
-        self._read, self._ca, self._now = read, ca, now
+    def __init__(self, certificate: Path, key: Path, ca: Path | None, now: Now) -> None:
+        self._certificate, self._key, self._ca, self._now = certificate, key, ca, now
         self._others: dict[str, datetime] = {}
 
     async def desired(self, live: InjectedCas) -> DesiredCertificate:
-        """What the files hold now; a file that is missing or torn for a moment is no reason to give anything up."""
+        """What the files hold; a missing or half-written file changes nothing."""
         try:
-            return DesiredCertificate(self._read(), self._bundle(live))
+            pair = KeyPair(self._certificate.read_bytes(), self._key.read_bytes())
+            return DesiredCertificate(pair, self._bundle(live))
         except (OSError, ssl.SSLError) as problem:
             return DesiredCertificate(None, None, f"the certificate's files cannot be used: {problem}")
 
     def _bundle(self, live: InjectedCas) -> bytes | None:
-        """Ours, and for a while those that other replicas may still need or need already."""
+        """The CA of our file, and for a while the CAs that other replicas still or already need."""
         if self._ca is None:
             return None
         ours = certificates(self._ca.read_bytes())

@@ -15,15 +15,15 @@ from jobset_gate.kube.access import from_kubeconfig
 from jobset_gate.kube.client import Client
 from jobset_gate.kube.resources import MUTATING_WEBHOOKS, PODS
 from jobset_gate.settings import Settings
-from webhook.certs import self_signed
+from webhook.certs.serving import self_signed
 from webhook.registration import pod_configuration
 from webhook.server import serve
 
 
 async def run(kubeconfig: str, folder: str) -> Json:
     """Returns once it listens and is registered."""
-    settings, bundle = Settings(), self_signed.make()
-    server = await serve(settings, tls=bundle.write(Path(folder)))
+    settings, bundle = Settings(), self_signed()
+    server = await serve(settings, tls=bundle.write(Path(folder)).serving)
     async with Client(await from_kubeconfig(kubeconfig), user_agent="webhook") as client:
         made = pod_configuration(settings.groups, url=server.url, ca_bundle=bundle.ca_bundle)
         await client.create(MUTATING_WEBHOOKS, made)

@@ -2,10 +2,8 @@
 
 import asyncio
 import contextlib
-import tempfile
 from collections.abc import AsyncIterator, Awaitable, Callable, Coroutine
 from dataclasses import dataclass
-from pathlib import Path
 from typing import Any
 
 from controllers.manager import Manager, ManagerOptions
@@ -14,7 +12,7 @@ from jobset_gate.cli.serve import registration
 from jobset_gate.fake.cluster import EmbeddedCluster
 from jobset_gate.kube.client import Client
 from jobset_gate.settings import Barrier, Settings
-from webhook.certs import self_signed
+from webhook.certs.serving import self_signed
 from webhook.server import serve
 
 
@@ -38,9 +36,8 @@ class DemoEnvironment:
         await _unless_ended(ready(manager), work)
         if options.stream_port is not None:
             settings = settings.model_copy(update={"barrier": Barrier(stream_url=manager.stream_url)})
-        bundle = self_signed.make()
-        folder = self.stack.enter_context(tempfile.TemporaryDirectory(prefix="jobset-gate-"))
-        server = await serve(settings, tls=bundle.write(Path(folder)))
+        bundle = self_signed()
+        server = await serve(settings, tls=bundle.serving)
         self.stack.push_async_callback(server.stop)
         await registration.register(self.client, settings.groups, url=server.url, ca_bundle=bundle.ca_bundle)
         return server.url

@@ -18,15 +18,14 @@ from jobset_gate.kube import access
 from jobset_gate.kube.client import Client
 from jobset_gate.kube.resources import SECRETS
 from jobset_gate.settings import Settings
-from webhook.certs import self_signed
 from webhook.certs.ca import certificates
 from webhook.certs.ca_injector import OF_PODS, CaInjector
 from webhook.certs.ca_secret import CaSecretStore
 from webhook.certs.controller import CertificateController
 from webhook.certs.rollover import Rollover
 from webhook.certs.rotation import RotationPolicy
-from webhook.certs.sources import CertSource, FileSource, OwnCaSource
-from webhook.certs.watcher import CertificateWatcher, ServingCertificate
+from webhook.certs.serving import LOOPBACK, ServingCertificate, ServingFiles, self_signed
+from webhook.certs.sources import FileSource, OwnCaSource
 from webhook.metrics import WebhookMetrics
 from webhook.server import WebhookServer, serve
 
@@ -54,55 +53,52 @@ class TrustOptions:
     leaf_life: timedelta = timedelta(days=7)
 
 
-def serving_certificate(
-    pems: CertificateFiles, hosts: Sequence[str], *, kept: bool
-) -> tuple[ServingCertificate, str | None]:
-    """What to serve to begin with, and the caBundle to register; None: it is somebody else's, or trusted anyway."""
+@dataclass(frozen=True, slots=True)
+class _Serving:
+    """What is served at the start, and its caBundle."""
+
+    certificate: ServingCertificate
+    files: ServingFiles | None = None
+    """Where the certificate is read again; None: it was generated."""
+    ca: Path | None = None
+    ca_bundle: str | None = None
+    """What to register; None: it is managed elsewhere, or API servers trust the certificate anyway."""
+
+
+def _serving(pems: CertificateFiles, hosts: Sequence[str], *, managed: bool) -> _Serving:
     if pems.certificate is None or pems.key is None:
-        made = self_signed.make(list(dict.fromkeys([*hosts, *self_signed.LOOPBACK])), days=365)
-        return ServingCertificate(made.pair), None if kept else made.ca_bundle
+        made = self_signed(list(dict.fromkeys([*hosts, *LOOPBACK])), days=365)
+        return _Serving(ServingCertificate(made.pair), ca_bundle=None if managed else made.ca_bundle)
     try:
-        found = CertificateWatcher(pems.certificate, pems.key)
+        files = ServingFiles(pems.certificate, pems.key)
     except ssl.SSLError as problem:
-        told = f"no certificate with its key: {getattr(problem, 'reason', None) or problem}"
-        raise CommandError(f"{pems.certificate}, {pems.key}: {told}") from problem
+        reason = f"no certificate with its key: {getattr(problem, 'reason', None) or problem}"
+        raise CommandError(f"{pems.certificate}, {pems.key}: {reason}") from problem
     if pems.ca is None:
-        return found, None
+        return _Serving(files.serving, files)
     ca = pems.ca.read_bytes()
     if not certificates(ca):
         raise CommandError(f"{pems.ca}: no certificate in it")
-    # Looked after from here on, the files are not followed on their own: a new pair waits until it is trusted.
-    return found, b64encode(ca).decode()
+    return _Serving(files.serving, files, pems.ca, b64encode(ca).decode())
 
 
-def certificate_controller(
-    client: Client,
-    slot: ServingCertificate,
-    metrics: WebhookMetrics,
-    *,
-    pems: CertificateFiles,
-    trust: TrustOptions,
-    service: str,
-    pods: bool,
+def _certificate_controller(
+    client: Client, serving: _Serving, metrics: WebhookMetrics, trust: TrustOptions, *, service: str, pods: bool
 ) -> CertificateController:
-    """Looks after the certificate in `slot`, which the API server asks for under the Service's name.
-
-    `pods`: whether it may ask about pods, too.
-    """
-    published = CaInjector(client, optional=OF_PODS if pods else ())
-    its, terms = registration.service(service), RotationPolicy(ca_life=trust.ca_life, leaf_life=trust.leaf_life)
+    """Manages the certificate for the Service's name. `pods`: whether there may be a configuration for pods, too."""
+    injector = CaInjector(client, optional=OF_PODS if pods else ())
+    its, policy = registration.service(service), RotationPolicy(ca_life=trust.ca_life, leaf_life=trust.leaf_life)
     own = trust.own_ca is not None
-    handover = Rollover(slot, f"{its.name}.{its.namespace}.svc", terms.settling, provisional=own)
-    source: CertSource
+    rollover = Rollover(serving.certificate, f"{its.name}.{its.namespace}.svc", policy.settling, provisional=own)
     if trust.own_ca is not None:
         secret = CaSecretStore(client, its.namespace, trust.own_ca)
         changed = metrics.certificate_changes
-        source = OwnCaSource(secret, hosts(service), terms, _now, lambda what: changed.labels(what).inc())
+        own_ca = OwnCaSource(secret, hosts(service), policy, _now, lambda what: changed.labels(what).inc())
         watched = [(SECRETS, its.namespace, trust.own_ca)]
-        return CertificateController(client, published, source, handover, metrics=metrics, extra_watches=watched)
-    assert isinstance(slot, CertificateWatcher)  # noqa: S101 - without an own CA there are files; this tells the type checker
-    source = FileSource(slot.read, pems.ca if trust.publish else None, _now)
-    return CertificateController(client, published, source, handover, metrics=metrics)
+        return CertificateController(client, injector, own_ca, rollover, metrics=metrics, extra_watches=watched)
+    assert serving.files is not None  # noqa: S101 - without an own CA there are files; this tells the type checker
+    files = FileSource(serving.files.certificate, serving.files.key, serving.ca if trust.publish else None, _now)
+    return CertificateController(client, injector, files, rollover, metrics=metrics)
 
 
 def hosts(service: str) -> list[str]:
@@ -117,17 +113,17 @@ def _now() -> datetime:
 
 @dataclass(frozen=True, slots=True)
 class ListenOptions:
-    """Where the door is, and how it closes."""
+    """Where the webhook listens, and how it stops."""
 
     host: str
     port: int
     notice: float = 0.0
-    """Seconds between being told to stop and closing the door."""
+    """Seconds between the signal and the stop."""
 
 
 @dataclass(frozen=True, slots=True)
 class RegisterOptions:
-    """Whether and how API servers are told, and which."""
+    """Whether and how the webhook configurations are written, and to which API server."""
 
     enabled: bool = False
     url: str | None = None
@@ -138,7 +134,7 @@ class RegisterOptions:
 
     @property
     def hosts(self) -> list[str]:
-        """The names under which an API server will look for the door."""
+        """The host names under which an API server calls the webhook."""
         named = urlsplit(self.url).hostname if self.url else None
         return [*([named] if named else []), *(hosts(self.service) if self.service else [])]
 
@@ -164,28 +160,35 @@ async def _serve(
 ) -> None:
     async with AsyncExitStack() as stack:
         own = [listen.host] if listen.host not in ("", "0.0.0.0", "::") else []  # noqa: S104 - to leave it out
-        slot, ca_bundle = serving_certificate(pems, [*own, *register.hosts], kept=trust.managed)
+        serving = _serving(pems, [*own, *register.hosts], managed=trust.managed)
         ready, metrics = _Readiness("not registered yet" if register.enabled else None), WebhookMetrics()
         process.register_metrics(metrics.registry, "webhook")
         client = await stack.enter_async_context(_client(register)) if register.enabled or trust.managed else None
         if trust.managed and client is not None and register.service:
-            ready.certificates = certificate_controller(
-                client, slot, metrics, pems=pems, trust=trust, service=register.service, pods=settings.groups.enabled
+            pods = settings.groups.enabled
+            ready.certificates = _certificate_controller(
+                client, serving, metrics, trust, service=register.service, pods=pods
             )
         server = await serve(
-            settings,
-            host=listen.host,
-            port=listen.port,
-            tls=slot,
-            ready=ready,
-            metrics=metrics,
-            follow=not trust.managed,
+            settings, host=listen.host, port=listen.port, tls=serving.certificate, ready=ready, metrics=metrics
         )
         stack.push_async_callback(server.stop, notice=listen.notice)
         if register.enabled and client is not None:
-            await stack.enter_async_context(_registered(client, settings, register, server, ca_bundle))
+            await stack.enter_async_context(_registered(client, settings, register, server, serving.ca_bundle))
             ready.why_not = None
-        await (ready.certificates.run() if ready.certificates else asyncio.Event().wait())
+        await _keep_certificate(ready.certificates, serving.files, metrics)
+
+
+async def _keep_certificate(
+    controller: CertificateController | None, files: ServingFiles | None, metrics: WebhookMetrics
+) -> None:
+    """Until cancelled. With a controller, new files are served only when they are trusted; else at once."""
+    if controller is not None:
+        await controller.run()
+    elif files is not None:
+        await files.run(on_reload=lambda ok: metrics.certificate_reloads.labels("ok" if ok else "failed").inc())
+    else:
+        await asyncio.Event().wait()
 
 
 @asynccontextmanager

@@ -1,7 +1,6 @@
 """G6: a JobSet whose pods wait in the start barrier and are of a group, on both planes."""
 
 from collections.abc import AsyncIterator
-from pathlib import Path
 from typing import Any
 
 import pytest
@@ -19,11 +18,11 @@ from tests.plane.planes import Plane
 
 
 @pytest.fixture
-async def client(plane: Plane, namespace: str, tmp_path: Path) -> AsyncIterator[Client]:
+async def client(plane: Plane, namespace: str) -> AsyncIterator[Client]:
     async with plane.client() as client:
         await jobset_crd.install(client)
         await crd_patcher.extend_crd(client)
-        async with registered(client, namespace, tmp_path):
+        async with registered(client, namespace):
             yield client
 
 

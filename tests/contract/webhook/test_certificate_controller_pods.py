@@ -10,7 +10,7 @@ from jobset_gate.kube.resources import MUTATING_WEBHOOKS
 from jobset_gate.settings import Groups
 from tests.fakes.certificates import SERVICE, CertificateInstallation, installation
 from tests.plane.planes import Plane
-from webhook.certs import self_signed
+from webhook.certs.serving import self_signed
 from webhook.registration import ServiceReference, pod_configuration
 
 
@@ -74,7 +74,7 @@ async def test_a_door_nobody_asks_about_pods_is_ready_and_publishes_to_what_come
 
 async def test_what_somebody_else_has_written_into_it_is_put_right(world: World) -> None:
     replica = world.replica()
-    await world.put(self_signed.make(["another"]).ca_bundle)
+    await world.put(self_signed(["another"]).ca_bundle)
     try:
         assert await replica.reconcile() is None
         assert await world.trusts(replica)

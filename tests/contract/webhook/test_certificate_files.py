@@ -11,8 +11,8 @@ from tests.fakes.certificates import CertificateInstallation, WebhookReplica, in
 from tests.plane.planes import Plane
 from webhook.certs import ca as authority
 from webhook.certs.ca import CertificateAuthority, KeyPair, certificates, joined
+from webhook.certs.serving import ServingFiles
 from webhook.certs.sources import OVERLAP, FileSource
-from webhook.certs.watcher import CertificateWatcher
 
 DAY = timedelta(days=1)
 
@@ -48,9 +48,10 @@ class Brought:
         return KeyPair((self.folder / "tls.crt").read_bytes(), (self.folder / "tls.key").read_bytes())
 
     def replica(self, *, publish: bool) -> WebhookReplica:
-        slot = CertificateWatcher(self.folder / "tls.crt", self.folder / "tls.key")
-        source = FileSource(slot.read, self.folder / "ca.crt" if publish else None, self.installed.now)
-        return self.installed.replica(source=source, slot=slot)
+        slot = ServingFiles(self.folder / "tls.crt", self.folder / "tls.key")
+        ca = self.folder / "ca.crt" if publish else None
+        source = FileSource(slot.certificate, slot.key, ca, self.installed.now)
+        return self.installed.replica(source=source, slot=slot.serving)
 
 
 def new_ca(installed: CertificateInstallation) -> CertificateAuthority:

@@ -4,7 +4,6 @@ import random
 from collections.abc import AsyncIterator
 from contextlib import suppress
 from dataclasses import dataclass
-from pathlib import Path
 
 import pytest
 
@@ -41,8 +40,8 @@ class Stand:
 
 
 @pytest.fixture
-async def stand(plane: Plane, namespace: str, tmp_path: Path) -> AsyncIterator[Stand]:
-    async with plane.client() as client, registered_for_pods(client, namespace, tmp_path) as server:
+async def stand(plane: Plane, namespace: str) -> AsyncIterator[Stand]:
+    async with plane.client() as client, registered_for_pods(client, namespace) as server:
         yield Stand(client, namespace, RequestCounter(server))
 
 
@@ -169,20 +168,18 @@ async def test_a_pod_is_sent_at_its_creation_only(stand: Stand) -> None:
 
 
 @pytest.mark.parametrize("way", Format)
-async def test_a_way_that_is_switched_off_takes_nobody(
-    plane: Plane, namespace: str, tmp_path: Path, way: Format
-) -> None:
+async def test_a_way_that_is_switched_off_takes_nobody(plane: Plane, namespace: str, way: Format) -> None:
     on = tuple(it for it in Format if it is not way)
     settings = Settings(groups=Groups(ways=on))
-    async with plane.client() as client, registered_for_pods(client, namespace, tmp_path, settings) as server:
+    async with plane.client() as client, registered_for_pods(client, namespace, settings) as server:
         stand = Stand(client, namespace, RequestCounter(server))
         assert not await stand.is_sent(pod(way))
         assert [await stand.is_sent(pod(other)) for other in on] == [True] * len(on)
 
 
-async def test_the_schedulers_are_the_configured_ones(plane: Plane, namespace: str, tmp_path: Path) -> None:
+async def test_the_schedulers_are_the_configured_ones(plane: Plane, namespace: str) -> None:
     settings = Settings(groups=Groups(scheduler_names=("ours", "ours-too")))
-    async with plane.client() as client, registered_for_pods(client, namespace, tmp_path, settings) as server:
+    async with plane.client() as client, registered_for_pods(client, namespace, settings) as server:
         stand = Stand(client, namespace, RequestCounter(server))
         assert await stand.is_sent(pod(Format.KEP_24, schedulerName="ours-too"))
         assert not await stand.is_sent(pod(Format.KEP_24, schedulerName="default-scheduler"))
@@ -211,10 +208,10 @@ async def test_the_gates_of_others_stay(stand: Stand) -> None:
     assert gates(made) == ["example.com/theirs", names.POD_GROUP_GATE]
 
 
-async def test_a_native_group_is_said_where_that_is_on(plane: Plane, namespace: str, tmp_path: Path) -> None:
+async def test_a_native_group_is_said_where_that_is_on(plane: Plane, namespace: str) -> None:
     """An API server without the feature drops the field, and takes the pod all the same."""
     settings = Settings(groups=Groups(native=Native.ON))
-    async with plane.client() as client, registered_for_pods(client, namespace, tmp_path, settings):
+    async with plane.client() as client, registered_for_pods(client, namespace, settings):
         made = await client.create(PODS, pod(Format.ALIBABA), namespace, dry_run=True)
         assert gates(made) == [names.POD_GROUP_GATE]
 

@@ -3,7 +3,6 @@
 import copy
 from collections.abc import AsyncIterator
 from dataclasses import dataclass
-from pathlib import Path
 from typing import Any
 
 import pytest
@@ -114,11 +113,11 @@ class Stand:
 
 
 @pytest.fixture
-async def stand(plane: Plane, namespace: str, tmp_path: Path) -> AsyncIterator[Stand]:
+async def stand(plane: Plane, namespace: str) -> AsyncIterator[Stand]:
     async with plane.client() as client:
         await jobset_crd.install(client)
         await crd_patcher.extend_crd(client)
-        async with registered(client, namespace, tmp_path) as server:
+        async with registered(client, namespace) as server:
             yield Stand(plane, client, namespace, server, RequestCounter(server))
 
 

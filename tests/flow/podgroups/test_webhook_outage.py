@@ -114,7 +114,7 @@ async def test_a_job_makes_its_pods_once_the_door_is_back(make_stage: MakeGroupE
         await stage.door.stop()
         await stage.apply(manifests.job("w", "g", 2))
         assert "pods.jobset-gate.dev" in await stage.until_event("w", "FailedCreate")
-        again = await serve(stage.settings, tls=BUNDLE.write(tmp_path), port=urlsplit(stage.door.url).port or 0)
+        again = await serve(stage.settings, tls=BUNDLE.serving, port=urlsplit(stage.door.url).port or 0)
         try:
             made = await stage.until(lambda pods: len(pods) == 2)
         finally:

@@ -12,13 +12,13 @@ from jobset_gate.podgroups.formats import NAME_KEYS
 from jobset_gate.settings import Settings
 from tests.fakes.podgroups.manifests import gated
 from webhook import registration
-from webhook.certs import self_signed
+from webhook.certs.serving import self_signed
 from webhook.registration import pod_configuration
 from webhook.server import WebhookServer, serve
 
 Json = dict[str, Any]
 PATIENCE = 60.0
-BUNDLE = self_signed.make()
+BUNDLE = self_signed()
 
 
 @asynccontextmanager
@@ -27,7 +27,7 @@ async def serve_webhook(
 ) -> AsyncIterator[WebhookServer]:
     """The door, once the API server asks it about pods; about JobSets too if told so."""
     async with AsyncExitStack() as stack:
-        server = await serve(settings, tls=BUNDLE.write(folder))
+        server = await serve(settings, tls=BUNDLE.serving)
         stack.push_async_callback(server.stop)
         where: Json = {"url": server.url, "ca_bundle": BUNDLE.ca_bundle, "suffix": f"-{min(namespaces)}"}
         made = [pod_configuration(settings.groups, **where)]

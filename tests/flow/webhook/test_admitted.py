@@ -2,7 +2,6 @@
 
 import copy
 from collections.abc import AsyncIterator
-from pathlib import Path
 from typing import Any
 
 import pytest
@@ -112,7 +111,7 @@ async def test_a_quota_counts_no_more_than_the_users_containers(client: Client, 
 
 
 async def test_a_jobset_of_a_mebibyte_is_within_the_cost_that_an_api_server_grants_to_conditions(
-    real_plane: Real, client: Client, namespace: str, tmp_path: Path
+    real_plane: Real, client: Client, namespace: str
 ) -> None:
     await jobset_crd.install(client)
     await crd_patcher.extend_crd(client)
@@ -121,7 +120,7 @@ async def test_a_jobset_of_a_mebibyte_is_within_the_cost_that_an_api_server_gran
     manifest = jobset(*(replicated(f"w{number}", pod=main) for number in range(40)))
     manifest["metadata"]["namespace"] = namespace
     assert len(str(manifest)) > 1024 * 1024
-    async with registered(client, namespace, tmp_path):
+    async with registered(client, namespace):
         for command in ("create", "replace"):
             await real_plane.kubectl(command, "--validate=false", "-f", "-", stdin=manifest)
         patch = '{"spec":{"suspend":true}}'

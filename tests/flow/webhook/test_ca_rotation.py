@@ -24,9 +24,9 @@ from tests.fakes.certificates import (
 )
 from tests.fakes.webhook_traffic import service, traffic, until_refused, until_webhook_called
 from tests.plane.planes import Real, fresh_name
-from webhook.certs import self_signed
 from webhook.certs.ca import certificates, is_signed_by
 from webhook.certs.rotation import RotationPolicy
+from webhook.certs.serving import self_signed
 from webhook.server import serve
 
 pytestmark = pytest.mark.real
@@ -171,9 +171,7 @@ async def test_no_call_fails_when_the_secret_is_deleted(cluster: Cluster, client
     assert users.uninjected == []
 
 
-@pytest.mark.parametrize(
-    "text", [None, "bm9uc2Vuc2U=", self_signed.make().ca_bundle], ids=["wiped", "nonsense", "other"]
-)
+@pytest.mark.parametrize("text", [None, "bm9uc2Vuc2U=", self_signed().ca_bundle], ids=["wiped", "nonsense", "other"])
 async def test_a_ca_bundle_that_was_changed_is_healed_in_time(
     cluster: Cluster, client: Client, namespace: str, text: str | None
 ) -> None:

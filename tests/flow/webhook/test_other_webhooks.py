@@ -1,7 +1,6 @@
 """A3, A5: the barrier and its epoch among the changes that other webhooks make to the same JobSet."""
 
 from collections.abc import AsyncIterator
-from pathlib import Path
 
 import pytest
 
@@ -21,11 +20,11 @@ QUEUE = "kueue.x-k8s.io/queue-name"
 
 
 @pytest.fixture
-async def client(plane: Plane, namespace: str, tmp_path: Path) -> AsyncIterator[Client]:
+async def client(plane: Plane, namespace: str) -> AsyncIterator[Client]:
     async with plane.client() as made:
         await jobset_crd.install(made)
         await crd_patcher.extend_crd(made)
-        async with registered(made, namespace, tmp_path):
+        async with registered(made, namespace):
             yield made
 
 
@@ -43,7 +42,7 @@ async def created(client: Client, namespace: str, manifest: Json) -> Json:
 
 
 async def test_a_suspension_that_kueues_webhook_decides_upon_starts_the_next_epoch(
-    client: Client, namespace: str, tmp_path: Path
+    client: Client, namespace: str
 ) -> None:
     """The user's own write changes a label only, which alone would not even be sent to us."""
     asked: list[Json] = []
@@ -54,7 +53,7 @@ async def test_a_suspension_that_kueues_webhook_decides_upon_starts_the_next_epo
         return [{"op": "add", "path": "/spec/suspend", "value": True}] if queued else []
 
     made = await created(client, namespace, jobset())
-    async with another_webhook(client, namespace, tmp_path, "kueue", suspend):
+    async with another_webhook(client, namespace, "kueue", suspend):
         await until_asked(client, namespace, asked)
         label = {"metadata": {"labels": {QUEUE: "q"}}}
         after = await client.patch(JOBSETS, "gang", namespace, body=label, patch=PatchType.MERGE)
@@ -64,7 +63,7 @@ async def test_a_suspension_that_kueues_webhook_decides_upon_starts_the_next_epo
 
 @pytest.mark.parametrize("name", ["a-mesh", "zzz-mesh"])
 async def test_the_barrier_stands_behind_a_meshs_init_container_whoever_is_called_first(
-    client: Client, namespace: str, tmp_path: Path, name: str
+    client: Client, namespace: str, name: str
 ) -> None:
     asked: list[Json] = []
 
@@ -78,30 +77,26 @@ async def test_the_barrier_stands_behind_a_meshs_init_container_whoever_is_calle
             return [{"op": "add", "path": f"{TEMPLATE}/spec/initContainers", "value": [mesh]}]
         return [{"op": "add", "path": f"{TEMPLATE}/spec/initContainers/-", "value": mesh}]
 
-    async with another_webhook(client, namespace, tmp_path, name, append):
+    async with another_webhook(client, namespace, name, append):
         await until_asked(client, namespace, asked)
         made = await created(client, namespace, jobset())
     assert [it["name"] for it in pod_spec(made)["initContainers"]] == ["mesh", names.BARRIER_CONTAINER]
 
 
-async def test_a_config_that_another_webhook_puts_in_is_rendered(
-    client: Client, namespace: str, tmp_path: Path
-) -> None:
+async def test_a_config_that_another_webhook_puts_in_is_rendered(client: Client, namespace: str) -> None:
     asked: list[Json] = []
 
     def gate(it: Json) -> list[Json]:
         asked.append(it)
         return [{"op": "add", "path": "/metadata/annotations", "value": {names.CONFIG: "{}"}}]
 
-    async with another_webhook(client, namespace, tmp_path, "policy", gate):
+    async with another_webhook(client, namespace, "policy", gate):
         await until_asked(client, namespace, asked)
         assert barrier(await created(client, namespace, jobset(config=False)))
 
 
 @pytest.mark.real
-async def test_a_barrier_that_another_webhook_insists_on_taking_out_is_refused(
-    real_plane: Real, tmp_path: Path
-) -> None:
+async def test_a_barrier_that_another_webhook_insists_on_taking_out_is_refused(real_plane: Real) -> None:
     """It is called after ours in the second round too, so that only the validating webhook can tell."""
     asked: list[Json] = []
     namespace = fresh_name()
@@ -117,8 +112,8 @@ async def test_a_barrier_that_another_webhook_insists_on_taking_out_is_refused(
         await crd_patcher.extend_crd(client)
     async with (
         real_plane.client() as client,
-        registered(client, namespace, tmp_path),
-        another_webhook(client, namespace, tmp_path, "zzz-strict-policy", strip),
+        registered(client, namespace),
+        another_webhook(client, namespace, "zzz-strict-policy", strip),
     ):
         await until_asked(client, namespace, asked)
         with pytest.raises(ApiError, match="no start barrier") as refusal:

@@ -1,7 +1,6 @@
 """Other webhooks that change pods, before and after ours: what is stored is held for the group that is stored."""
 
 from collections.abc import AsyncIterator, Callable
-from pathlib import Path
 
 import pytest
 
@@ -20,8 +19,8 @@ POINTER = "/metadata/labels/" + PLUGINS.replace("/", "~1")
 
 
 @pytest.fixture
-async def client(plane: Plane, namespace: str, tmp_path: Path) -> AsyncIterator[Client]:
-    async with plane.client() as client, registered_for_pods(client, namespace, tmp_path):
+async def client(plane: Plane, namespace: str) -> AsyncIterator[Client]:
+    async with plane.client() as client, registered_for_pods(client, namespace):
         yield client
 
 
@@ -39,10 +38,10 @@ def renaming(name: str) -> Callable[[Json], list[Json]]:
 
 
 async def stored(
-    client: Client, namespace: str, folder: Path, order: str, *, operations: Callable[[Json], list[Json]], given: Json
+    client: Client, namespace: str, order: str, *, operations: Callable[[Json], list[Json]], given: Json
 ) -> Json:
     """What becomes of a pod while that webhook is called as well; a dry run tells when it is."""
-    async with another_webhook(client, namespace, folder, order, operations, rule=POD_RULE):
+    async with another_webhook(client, namespace, order, operations, rule=POD_RULE):
         while True:
             made = await client.create(PODS, given, namespace, dry_run=True)
             if not operations(made):
@@ -57,21 +56,21 @@ def held_for(made: Json, namespace: str, name: str) -> bool:
     ]
 
 
-async def test_a_group_that_an_earlier_one_names_is_held(client: Client, namespace: str, tmp_path: Path) -> None:
-    made = await stored(client, namespace, tmp_path, "aa-queues", operations=renaming("given"), given=pod())
+async def test_a_group_that_an_earlier_one_names_is_held(client: Client, namespace: str) -> None:
+    made = await stored(client, namespace, "aa-queues", operations=renaming("given"), given=pod())
     assert held_for(made, namespace, "given")
 
 
 async def test_a_group_that_a_later_one_changes_is_followed_until_the_pod_is_stored(
-    client: Client, namespace: str, tmp_path: Path
+    client: Client, namespace: str
 ) -> None:
     """We are asked again, and the label of the first time gives way."""
     first = pod(Format.SCHEDULER_PLUGINS, "first")
-    made = await stored(client, namespace, tmp_path, "zzz-last", operations=renaming("other"), given=first)
+    made = await stored(client, namespace, "zzz-last", operations=renaming("other"), given=first)
     assert held_for(made, namespace, "other")
 
 
-async def test_a_gate_of_a_later_one_stays_beside_ours(client: Client, namespace: str, tmp_path: Path) -> None:
+async def test_a_gate_of_a_later_one_stays_beside_ours(client: Client, namespace: str) -> None:
     theirs = {"name": "example.com/theirs"}
 
     def gate(made: Json) -> list[Json]:
@@ -80,5 +79,5 @@ async def test_a_gate_of_a_later_one_stays_beside_ours(client: Client, namespace
             return []
         return [{"op": "add", "path": "/spec/schedulingGates", "value": [theirs, *there]}]
 
-    made = await stored(client, namespace, tmp_path, "zzz-gates", operations=gate, given=pod(Format.SCHEDULER_PLUGINS))
+    made = await stored(client, namespace, "zzz-gates", operations=gate, given=pod(Format.SCHEDULER_PLUGINS))
     assert gates(made) == ["example.com/theirs", names.POD_GROUP_GATE]

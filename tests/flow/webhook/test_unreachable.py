@@ -3,7 +3,6 @@
 import asyncio
 import json
 from collections.abc import AsyncIterator
-from pathlib import Path
 from typing import Any
 
 import pytest
@@ -55,7 +54,7 @@ def replicas() -> Json:
     ],
 )
 async def test_a_hostile_jobset_is_refused_with_the_bound_while_others_are_admitted(
-    hostile: Any, bound: str, real_plane: Real, client: Client, tmp_path: Path
+    hostile: Any, bound: str, real_plane: Real, client: Client
 ) -> None:
     namespace = fresh_name()
     await real_plane.make_namespace(namespace)
@@ -74,7 +73,7 @@ async def test_a_hostile_jobset_is_refused_with_the_bound_while_others_are_admit
         ordinary["metadata"]["namespace"] = namespace
         assert barrier(await client.create(JOBSETS, ordinary, namespace, dry_run=True))
 
-    async with registered(client, namespace, tmp_path):
+    async with registered(client, namespace):
         await asyncio.gather(refused(), refused(), *(admitted(number) for number in range(5)))
     await real_plane.drop_namespace(namespace)
     assert len(json.dumps(bad)) > 300_000

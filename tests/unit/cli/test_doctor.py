@@ -40,8 +40,9 @@ from tests.fakes.stored_gang import StoredJobSet, install_jobset_crd
 from tests.fakes.stored_pod_groups import kubeconfig_of, lease
 from tests.unit.cli.conftest import CliResult, RunCli
 from webhook import registration
-from webhook.certs import ca, ca_secret, self_signed
+from webhook.certs import ca, ca_secret
 from webhook.certs.ca import joined
+from webhook.certs.serving import self_signed
 from webhook.registration import ServiceReference
 
 if TYPE_CHECKING:
@@ -110,16 +111,13 @@ async def create(client: Client, resource: Resource, made: Json, namespace: str 
 # --- A cluster that is well ------------------------------------------------------------------------------------------
 
 
-async def test_where_all_is_well_nothing_is_worse_than_a_warning(
-    camp: StoredJobSet, doctor: Doctor, tmp_path: Path
-) -> None:
+async def test_where_all_is_well_nothing_is_worse_than_a_warning(camp: StoredJobSet, doctor: Doctor) -> None:
     await stored_pod_groups.install_pod_group_crds(camp.client)
     await camp.jobset()
     await lease(camp.client, camp.namespace)
-    (tmp_path / "pods").mkdir()
     async with (
-        registered(camp.client, camp.namespace, tmp_path),
-        registered_for_pods(camp.client, camp.namespace, tmp_path / "pods"),
+        registered(camp.client, camp.namespace),
+        registered_for_pods(camp.client, camp.namespace),
     ):
         found = await doctor.found()
         told = await doctor()
@@ -168,9 +166,9 @@ async def test_jobsets_crd_without_our_field(embedded_plane: Embedded, doctor: D
     assert (told["level"], told["remedy"]) == ("warning", remedy)
 
 
-async def test_a_door_that_shows_another_certificate_than_is_trusted(camp: StoredJobSet, tmp_path: Path) -> None:
+async def test_a_door_that_shows_another_certificate_than_is_trusted(camp: StoredJobSet) -> None:
     """An API server takes up a changed configuration when it likes, so it is asked until it has."""
-    async with registered(camp.client, camp.namespace, tmp_path):
+    async with registered(camp.client, camp.namespace):
         operations = [{"op": "replace", "path": "/webhooks/0/clientConfig/caBundle", "value": other_ca()}]
         name = f"{registration.MUTATING}-{camp.namespace}"
         await camp.client.patch(MUTATING_WEBHOOKS, name, body=operations, patch=PatchType.JSON)
@@ -178,15 +176,15 @@ async def test_a_door_that_shows_another_certificate_than_is_trusted(camp: Store
     assert "certificate" in found.why
 
 
-async def test_a_door_that_nobody_opens(camp: StoredJobSet, tmp_path: Path) -> None:
-    async with registered(camp.client, camp.namespace, tmp_path) as server:
+async def test_a_door_that_nobody_opens(camp: StoredJobSet) -> None:
+    async with registered(camp.client, camp.namespace) as server:
         await server.stop()
         found = await until(camp, "API servers do not reach mutate.jobset-gate.dev")
     assert "pods are ready" in found.remedy
 
 
 def other_ca() -> str:
-    return self_signed.make().ca_bundle
+    return self_signed().ca_bundle
 
 
 async def until(camp: StoredJobSet, what: str) -> Any:
@@ -214,9 +212,9 @@ async def test_no_dry_run_tells_anything_of_a_namespace_that_is_exempt(camp: Sto
 
 @only_embedded
 @pytest.mark.parametrize("way", list(Format))
-async def test_pods_of_groups_are_tried_in_a_way_that_is_on(camp: StoredJobSet, way: Format, tmp_path: Path) -> None:
+async def test_pods_of_groups_are_tried_in_a_way_that_is_on(camp: StoredJobSet, way: Format) -> None:
     settings = Settings(groups=Groups(ways=(way,), scheduler_names=("ours", "theirs")))
-    async with registered_for_pods(camp.client, camp.namespace, tmp_path, settings):
+    async with registered_for_pods(camp.client, camp.namespace, settings):
         patient = ClusterReader(camp.client, camp.namespace, camp.namespace)
         [found] = await findings(patient, [("x", dry_runs.pod)])
     assert (found.level, found.what) == (FindingLevel.OK, "a pod of a group is held")
@@ -370,12 +368,12 @@ async def test_others_that_read_the_same_keys(camp: StoredJobSet, doctor: Doctor
 
 
 @only_embedded
-async def test_a_kind_of_pod_group_that_says_nothing(camp: StoredJobSet, doctor: Doctor, tmp_path: Path) -> None:
+async def test_a_kind_of_pod_group_that_says_nothing(camp: StoredJobSet, doctor: Doctor) -> None:
     made = crds.manifest(names.PLUGINS_GROUP)
     made["spec"]["versions"][0]["schema"]["openAPIV3Schema"]["properties"]["spec"] = {"type": "object"}
     del made["metadata"]["labels"]
     await create(camp.client, CRDS, made)
-    async with registered_for_pods(camp.client, camp.namespace, tmp_path):
+    async with registered_for_pods(camp.client, camp.namespace):
         found = await doctor.found()
     name = crds.crd_name(names.PLUGINS_GROUP)
     told = found[f"the CRD {name} cannot be used; it is somebody else's"]

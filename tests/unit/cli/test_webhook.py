@@ -25,7 +25,7 @@ from tests.fakes.grouped_pods import gates, pod
 from tests.fakes.service_process import TIMEOUT, ServiceProcess, fetch, running_service
 from tests.plane.planes import Plane
 from tests.unit.cli.conftest import RunCli
-from webhook.certs import self_signed
+from webhook.certs.serving import self_signed
 from webhook.registration import MUTATING, VALIDATING, configurations, pod_configuration
 from webhook.registration import ServiceReference as Place
 
@@ -155,7 +155,7 @@ async def test_it_registers_a_service_and_exempts_its_namespace(embedded_plane: 
 
 
 async def test_it_serves_a_certificate_from_files(tmp_path: Path) -> None:
-    bundle = self_signed.make()
+    bundle = self_signed()
     bundle.write(tmp_path)
     files = ["--tls-cert", str(tmp_path / "tls.crt"), "--tls-key", str(tmp_path / "tls.key")]
     async with running_service("webhook", *files, "--port", "0") as service:
@@ -165,7 +165,7 @@ async def test_it_serves_a_certificate_from_files(tmp_path: Path) -> None:
 
 
 async def test_while_it_is_asked_to_stop_it_is_not_ready_but_answers(tmp_path: Path) -> None:
-    bundle = self_signed.make()
+    bundle = self_signed()
     bundle.write(tmp_path)
     files = ["--tls-cert", str(tmp_path / "tls.crt"), "--tls-key", str(tmp_path / "tls.key")]
     async with running_service("webhook", *files, "--port", "0", "--shutdown-delay", "600") as service:
@@ -235,7 +235,7 @@ async def test_with_its_own_ca_it_is_ready_and_leaves_the_ca_to_the_next(plane: 
 
 
 async def test_it_publishes_the_ca_of_its_files(embedded_plane: Plane, tmp_path: Path) -> None:
-    made = self_signed.make([HOST])
+    made = self_signed([HOST])
     made.write(tmp_path)
     files = [f"--tls-{what}={tmp_path / name}" for what, name in FILES.items()]
     where = ["--kubeconfig", str(embedded_plane.kubeconfig), "--port", "0", "--service", "default/gate"]
@@ -253,7 +253,7 @@ async def test_it_publishes_the_ca_of_its_files(embedded_plane: Plane, tmp_path:
 
 async def test_it_waits_for_somebody_to_publish_the_ca_of_its_files(embedded_plane: Plane, tmp_path: Path) -> None:
     """As with cert-manager, whose injector fills caBundle in."""
-    made = self_signed.make([HOST])
+    made = self_signed([HOST])
     made.write(tmp_path)
     files = [f"--tls-{what}={tmp_path / name}" for what, name in FILES.items() if what != "ca"]
     where = ["--kubeconfig", str(embedded_plane.kubeconfig), "--port", "0", "--service", "default/gate"]

@@ -16,12 +16,12 @@ from controllers.statuspage.options import PageOptions
 from jobset_gate.runtime.cert_watcher import CertWatcher
 from tests.fakes import gangs
 from tests.fakes.served_page import TIMEOUT, http_session, serve_page
-from webhook.certs import self_signed
+from webhook.certs.serving import self_signed
 
 
 def write(folder: Path) -> tuple[PageOptions, bytes]:
     """A fresh certificate in that folder; its CA."""
-    bundle = self_signed.make()
+    bundle = self_signed()
     (folder / "tls.crt").write_bytes(bundle.certificate)
     (folder / "tls.key").write_bytes(bundle.key)
     return PageOptions(0, "127.0.0.1", folder / "tls.crt", folder / "tls.key"), bundle.ca

@@ -4,7 +4,6 @@ import asyncio
 import io
 import re
 from collections.abc import AsyncIterator
-from pathlib import Path
 from typing import Any
 from urllib.parse import urlsplit
 
@@ -24,8 +23,8 @@ PATHS = ["/mutate", "/validate", "/mutate-pods"]
 
 
 @pytest.fixture
-async def opened(tmp_path: Path) -> AsyncIterator[WebhookServer]:
-    async with admission_server(tmp_path) as server:
+async def opened() -> AsyncIterator[WebhookServer]:
+    async with admission_server() as server:
         yield server
 
 
@@ -151,9 +150,9 @@ async def test_it_tells_how_it_is(session: aiohttp.ClientSession) -> None:
     assert await text(session, "/readyz") == (200, "ok\n")
 
 
-async def test_it_is_not_ready_while_something_says_so(tmp_path: Path) -> None:
+async def test_it_is_not_ready_while_something_says_so() -> None:
     reasons: list[str | None] = ["caBundle does not trust the certificate", None]
-    async with admission_server(tmp_path, ready=lambda: reasons[0]) as server, client(server) as session:
+    async with admission_server(ready=lambda: reasons[0]) as server, client(server) as session:
         assert await text(session, "/readyz") == (503, "caBundle does not trust the certificate\n")
         assert (await text(session, "/healthz"))[0] == 200
         reasons.pop(0)
@@ -199,7 +198,7 @@ async def test_when_it_leaves_it_is_not_ready_and_lets_no_connection_live_on(
         assert answer.headers["Connection"] == "close"
 
 
-async def test_a_request_in_progress_is_answered_before_the_door_is_closed(tmp_path: Path) -> None:
+async def test_a_request_in_progress_is_answered_before_the_door_is_closed() -> None:
     arrived, go_on = asyncio.Event(), asyncio.Event()
     raw = body(jobset())
 
@@ -209,7 +208,7 @@ async def test_a_request_in_progress_is_answered_before_the_door_is_closed(tmp_p
         await go_on.wait()
         yield raw[10:]
 
-    async with admission_server(tmp_path) as server, client(server) as session:
+    async with admission_server() as server, client(server) as session:
         request = asyncio.create_task(post_stream(session, slowly()))
         await arrived.wait()
         closing = asyncio.create_task(server.stop())
@@ -227,12 +226,10 @@ async def post_stream(session: aiohttp.ClientSession, data: AsyncIterator[bytes]
         return answer.status, await answer.read()
 
 
-async def test_a_port_that_is_taken_is_an_error_and_leaves_nothing_behind(
-    opened: WebhookServer, tmp_path: Path
-) -> None:
+async def test_a_port_that_is_taken_is_an_error_and_leaves_nothing_behind(opened: WebhookServer) -> None:
     before = asyncio.all_tasks()
     with pytest.raises(OSError, match="address already in use"):
-        async with admission_server(tmp_path, port=int(opened.url.rpartition(":")[2])):
+        async with admission_server(port=int(opened.url.rpartition(":")[2])):
             pass
     assert asyncio.all_tasks() == before
 
@@ -250,9 +247,9 @@ def test_tokens_are_long_never_the_same_and_may_stand_in_a_url() -> None:
     assert all(re.fullmatch(r"[0-9A-Za-z_-]{22}", token) for token in tokens)
 
 
-async def test_a_kept_connection_is_told_to_ask_elsewhere_before_it_is_closed(tmp_path: Path) -> None:
+async def test_a_kept_connection_is_told_to_ask_elsewhere_before_it_is_closed() -> None:
     """A request may be on its way just then: an API server takes this as its answer, and asks another door."""
-    async with admission_server(tmp_path) as server:
+    async with admission_server() as server:
         place = urlsplit(server.url)
         reader, writer = await asyncio.open_connection(place.hostname, place.port, ssl=trusting())
         writer.write(b"GET /healthz HTTP/1.1\r\nHost: x\r\n\r\n")
@@ -266,8 +263,8 @@ async def test_a_kept_connection_is_told_to_ask_elsewhere_before_it_is_closed(tm
         await stopping
 
 
-async def test_a_client_that_keeps_its_connection_for_ever_does_not_keep_the_door_open(tmp_path: Path) -> None:
-    async with admission_server(tmp_path) as server:
+async def test_a_client_that_keeps_its_connection_for_ever_does_not_keep_the_door_open() -> None:
+    async with admission_server() as server:
         place = urlsplit(server.url)
         reader, writer = await asyncio.open_connection(place.hostname, place.port, ssl=trusting())
         writer.write(b"GET /healthz HTTP/1.1\r\nHost: x\r\n\r\n")

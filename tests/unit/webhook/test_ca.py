@@ -10,8 +10,8 @@ from cryptography.x509.oid import ExtendedKeyUsageOID
 from cryptography.x509.verification import PolicyBuilder, Store, VerificationError
 
 from webhook.certs import ca as authority
-from webhook.certs import self_signed
 from webhook.certs.ca import is_due, is_signed_by, is_valid
+from webhook.certs.serving import self_signed
 
 NOW = datetime(2030, 1, 1, tzinfo=UTC)
 DAY = timedelta(days=1)
@@ -92,6 +92,6 @@ def test_a_ca_is_loaded_with_its_own_key_only(ca: authority.CertificateAuthority
 
 
 def test_addresses_are_hosts_too() -> None:
-    leaf = x509.load_pem_x509_certificate(self_signed.make(["10.0.0.1", "::1", "a.b"]).certificate)
+    leaf = x509.load_pem_x509_certificate(self_signed(["10.0.0.1", "::1", "a.b"]).certificate)
     found = leaf.extensions.get_extension_for_class(x509.SubjectAlternativeName).value
     assert [type(one).__name__ for one in found] == ["IPAddress", "IPAddress", "DNSName"]

@@ -7,9 +7,9 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from webhook.certs import ca as authority
-from webhook.certs import self_signed
 from webhook.certs.ca import CertificateAuthority, joined
 from webhook.certs.ca_secret import CaSecretContents, contents, data
+from webhook.certs.serving import self_signed
 
 NOW = datetime(2030, 1, 1, tzinfo=UTC)
 DAY = timedelta(days=1)
@@ -54,7 +54,7 @@ def test_a_key_without_a_certificate_signs_nothing() -> None:
 
 
 def test_a_serving_certificate_is_no_ca() -> None:
-    pair = self_signed.make().pair
+    pair = self_signed().pair
     assert contents({"ca.crt": coded(pair.chain), "ca.key": coded(pair.key)}) is None
 
 

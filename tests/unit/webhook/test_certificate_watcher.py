@@ -11,16 +11,16 @@ import aiohttp
 import pytest
 from cryptography import x509
 
+from jobset_gate.runtime import cert_watcher
 from jobset_gate.settings import Settings
 from tests.fakes.admission_server import BUNDLE, admission_server, client, trusting
-from webhook.certs import memfd, self_signed
 from webhook.certs.ca import KeyPair
-from webhook.certs.watcher import CertificateWatcher, ServingCertificate
+from webhook.certs.serving import SelfSigned, ServingCertificate, ServingFiles, self_signed
 from webhook.server import WebhookServer, serve
 
 
 def test_the_certificate_is_for_its_hosts_and_for_serving_and_signed_by_its_ca() -> None:
-    bundle = self_signed.make(["127.0.0.1", "gate.ns.svc"])
+    bundle = self_signed(["127.0.0.1", "gate.ns.svc"])
     leaf, ca = x509.load_pem_x509_certificate(bundle.certificate), x509.load_pem_x509_certificate(bundle.ca)
     names = leaf.extensions.get_extension_for_class(x509.SubjectAlternativeName).value
     assert [str(it.value) for it in names] == ["127.0.0.1", "gate.ns.svc"]
@@ -29,29 +29,29 @@ def test_the_certificate_is_for_its_hosts_and_for_serving_and_signed_by_its_ca()
 
 def test_it_is_valid_from_a_little_before_now_until_its_days_are_over() -> None:
     now = datetime(2030, 1, 1, tzinfo=UTC)
-    leaf = x509.load_pem_x509_certificate(self_signed.make(days=3, now=now).certificate)
+    leaf = x509.load_pem_x509_certificate(self_signed(days=3, now=now).certificate)
     assert leaf.not_valid_before_utc < now
     assert leaf.not_valid_after_utc == now + timedelta(days=3)
 
 
 def test_the_key_can_be_read_by_its_owner_only(tmp_path: Path) -> None:
-    self_signed.make().write(tmp_path)
+    self_signed().write(tmp_path)
     assert (tmp_path / "tls.key").stat().st_mode & 0o077 == 0
 
 
 def test_without_a_certificate_there_is_no_door(tmp_path: Path) -> None:
     with pytest.raises(OSError, match=r"tls\.crt"):
-        CertificateWatcher(tmp_path / "tls.crt", tmp_path / "tls.key")
+        ServingFiles(tmp_path / "tls.crt", tmp_path / "tls.key")
 
 
 def test_a_certificate_that_stays_is_not_loaded_again(tmp_path: Path) -> None:
-    assert self_signed.make().write(tmp_path).reload() is None
+    assert self_signed().write(tmp_path).reload() is None
 
 
 async def test_a_new_certificate_is_served_to_new_connections_without_a_restart(tmp_path: Path) -> None:
-    first, second = self_signed.make(), self_signed.make()
+    first, second = self_signed(), self_signed()
     tls = first.write(tmp_path)
-    server = await serve(Settings(), tls=tls)
+    server = await serve(Settings(), tls=tls.serving)
     try:
         assert await healthy(server, first)
         second.write(tmp_path)
@@ -66,9 +66,9 @@ async def test_a_new_certificate_is_served_to_new_connections_without_a_restart(
 @pytest.mark.parametrize("broken", [b"", b"-----BEGIN CERTIFICATE-----\nhalf", None])
 async def test_a_pair_that_does_not_fit_leaves_the_last_good_one_in_use(tmp_path: Path, broken: bytes | None) -> None:
     """Two files cannot be changed in one step: the certificate may be new while the key is still the old one."""
-    first, second = self_signed.make(), self_signed.make()
+    first, second = self_signed(), self_signed()
     tls = first.write(tmp_path)
-    server = await serve(Settings(), tls=tls)
+    server = await serve(Settings(), tls=tls.serving)
     try:
         (tmp_path / "tls.crt").write_bytes(second.certificate if broken is None else broken)
         assert tls.reload() is False
@@ -82,40 +82,41 @@ async def test_a_pair_that_does_not_fit_leaves_the_last_good_one_in_use(tmp_path
         await server.stop()
 
 
-async def test_the_files_are_looked_at_as_long_as_the_door_is_open(tmp_path: Path) -> None:
-    first, second = self_signed.make(), self_signed.make()
+async def test_changed_files_are_reloaded_in_the_background(tmp_path: Path) -> None:
+    first, second = self_signed(), self_signed()
     tls = first.write(tmp_path)
     reported: asyncio.Queue[bool] = asyncio.Queue()
-    async with tls.watching(reported.put_nowait, every=0):
-        second.write(tmp_path)
-        while not await asyncio.wait_for(reported.get(), 10):
-            pass  # it may have looked between the two files
+    watching = asyncio.create_task(tls.run(every=0, on_reload=reported.put_nowait))
+    second.write(tmp_path)
+    while not await asyncio.wait_for(reported.get(), 10):
+        pass  # it may have read between the two writes
+    watching.cancel()
     assert tls.reload() is None
 
 
-async def healthy(server: WebhookServer, bundle: self_signed.SelfSigned) -> bool:
+async def healthy(server: WebhookServer, bundle: SelfSigned) -> bool:
     async with client(server, lambda: trusting(bundle.ca)) as session:
         return (await session.get("/healthz")).status == 200
 
 
 @pytest.mark.parametrize("version", [ssl.TLSVersion.TLSv1_2, ssl.TLSVersion.TLSv1_3])
-async def test_protocols_of_today_are_spoken(tmp_path: Path, version: ssl.TLSVersion) -> None:
-    async with admission_server(tmp_path) as server, client(server, lambda: only(version)) as session:
+async def test_protocols_of_today_are_spoken(version: ssl.TLSVersion) -> None:
+    async with admission_server() as server, client(server, lambda: only(version)) as session:
         assert (await session.get("/healthz")).status == 200
 
 
 @pytest.mark.parametrize("version", [ssl.TLSVersion.TLSv1, ssl.TLSVersion.TLSv1_1])
 async def test_old_protocols_are_refused(tmp_path: Path, version: ssl.TLSVersion) -> None:
     """By the door, not by this client, which gets in where they are allowed."""
-    async with admission_server(tmp_path) as server, client(server, lambda: only(version)) as session:
+    async with admission_server() as server, client(server, lambda: only(version)) as session:
         with pytest.raises(aiohttp.ClientConnectorError):
             await session.get("/healthz")
-    lax = self_signed.make().write(tmp_path)
+    lax = self_signed().write(tmp_path)
     lax.context.set_ciphers("ALL:@SECLEVEL=0")
     with warnings.catch_warnings():
         warnings.simplefilter("ignore", DeprecationWarning)
         lax.context.minimum_version = version
-    server = await serve(Settings(), tls=lax)
+    server = await serve(Settings(), tls=lax.serving)
     try:
         async with client(server, lambda: only(version, (tmp_path / "ca.crt").read_bytes())) as session:
             assert (await session.get("/healthz")).status == 200
@@ -132,13 +133,13 @@ async def test_old_protocols_are_refused(tmp_path: Path, version: ssl.TLSVersion
         ("ECDHE-ECDSA-AES256-SHA384", False),
     ],
 )
-async def test_tls_1_2_takes_no_cipher_without_authentication(tmp_path: Path, suite: str, taken: bool) -> None:
+async def test_tls_1_2_takes_no_cipher_without_authentication(suite: str, taken: bool) -> None:
     def speaks() -> ssl.SSLContext:
         context = only(ssl.TLSVersion.TLSv1_2)
         context.set_ciphers(suite)
         return context
 
-    async with admission_server(tmp_path) as server, client(server, speaks) as session:
+    async with admission_server() as server, client(server, speaks) as session:
         if taken:
             assert (await session.get("/healthz")).status == 200
             return
@@ -161,7 +162,7 @@ async def test_a_pair_in_memory_is_served_where_no_file_can_be_written(
 ) -> None:
     """A container's root is read-only."""
     monkeypatch.setattr(tempfile, "tempdir", str(tmp_path / "nowhere"))
-    bundle = self_signed.make()
+    bundle = self_signed()
     server = await serve(Settings(), tls=ServingCertificate(bundle.pair))
     try:
         assert await healthy(server, bundle)
@@ -169,33 +170,33 @@ async def test_a_pair_in_memory_is_served_where_no_file_can_be_written(
         await server.stop()
 
 
-def test_without_anonymous_memory_a_file_of_the_owner_will_do(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_without_anonymous_memory_a_file_of_the_owner_is_used(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(tempfile, "tempdir", str(tmp_path))
-    monkeypatch.setattr(memfd, "_anonymous", lambda: None)
-    with memfd.as_file(b"secret") as path:
+    monkeypatch.setattr(cert_watcher, "_anonymous_file", lambda: None)
+    with cert_watcher.in_memory_file(b"secret") as path:
         assert Path(path).parent == tmp_path
         assert Path(path).stat().st_mode & 0o077 == 0
         assert Path(path).read_bytes() == b"secret"
-    ServingCertificate(self_signed.make().pair)
+    assert self_signed().serving.chain
     assert list(tmp_path.iterdir()) == []
 
 
 @pytest.mark.parametrize("text", [b"", b"nonsense"])
 def test_a_pair_without_a_certificate_cannot_be_used(text: bytes) -> None:
     with pytest.raises(ssl.SSLError):
-        ServingCertificate(KeyPair(text, self_signed.make().key))
+        ServingCertificate(KeyPair(text, self_signed().key))
 
 
 async def test_metrics_say_when_the_certificate_runs_out_also_of_a_new_one(tmp_path: Path) -> None:
     name, labels = "jobset_gate_certificate_expiry_timestamp_seconds", {"certificate": "serving"}
-    async with admission_server(tmp_path) as server:
+    async with admission_server() as server:
         registry = server.admission.metrics.registry
-        (leaf,) = x509.load_pem_x509_certificates((tmp_path / "tls.crt").read_bytes())
+        (leaf,) = x509.load_pem_x509_certificates(BUNDLE.certificate)
         assert registry.get_sample_value(name, labels) == leaf.not_valid_after_utc.timestamp()
-    slot = ServingCertificate(self_signed.make(days=1).pair)
+    slot, renewed = self_signed(days=1).serving, self_signed(days=3)
     server = await serve(Settings(), tls=slot)
     try:
-        slot.swap(self_signed.make(days=3).pair)
+        slot.load(renewed.certificate, renewed.key)
         read = server.admission.metrics.registry.get_sample_value(name, labels)
         assert read == slot.chain[0].not_valid_after_utc.timestamp()
     finally:

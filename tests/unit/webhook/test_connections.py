@@ -5,7 +5,6 @@ import gzip
 import io
 import logging
 from collections.abc import Callable
-from pathlib import Path
 
 import pytest
 
@@ -39,19 +38,19 @@ def nobody_held(held: StalledClients) -> Callable[[], bool]:
     return lambda: held.held() == 0
 
 
-async def test_a_thousand_half_heads_take_256_places_and_an_ordinary_request_is_answered(tmp_path: Path) -> None:
-    async with admission_server(tmp_path, limits=SHORT) as server:
+async def test_half_heads_take_no_more_than_256_places_and_an_ordinary_request_is_answered() -> None:
+    async with admission_server(limits=SHORT) as server:
         with stalled_clients(server.url) as held:
-            await asyncio.to_thread(held.open, 1000, HALF_HEAD)
+            await asyncio.to_thread(held.open, 320, HALF_HEAD)
             assert await asyncio.to_thread(held.held) <= 256
             assert await ordinary(server)
             await until(nobody_held(held))
 
 
-async def test_connections_that_never_begin_tls_take_no_more_places_than_others(tmp_path: Path) -> None:
-    async with admission_server(tmp_path, limits=SHORT) as server:
+async def test_connections_that_never_begin_tls_take_no_more_places_than_others() -> None:
+    async with admission_server(limits=SHORT) as server:
         with stalled_clients(server.url, handshake=False) as held:
-            await asyncio.to_thread(held.open, 600, b"")
+            await asyncio.to_thread(held.open, 320, b"")
             assert await ordinary(server)
             assert await asyncio.to_thread(held.held) <= 256
             await until(nobody_held(held))
@@ -66,10 +65,8 @@ async def test_connections_that_never_begin_tls_take_no_more_places_than_others(
         pytest.param(head(10, "/nothing"), id="to a path that is not there"),
     ],
 )
-async def test_40_requests_that_never_end_are_closed_and_an_ordinary_one_is_answered(
-    said: bytes, tmp_path: Path
-) -> None:
-    async with admission_server(tmp_path, limits=SHORT) as server:
+async def test_40_requests_that_never_end_are_closed_and_an_ordinary_one_is_answered(said: bytes) -> None:
+    async with admission_server(limits=SHORT) as server:
         with stalled_clients(server.url) as held:
             opening = asyncio.create_task(asyncio.to_thread(held.open, 40, said))
             assert await ordinary(server)
@@ -78,8 +75,8 @@ async def test_40_requests_that_never_end_are_closed_and_an_ordinary_one_is_answ
             await until(nobody_held(held))
 
 
-async def test_a_large_body_is_answered_while_others_hold_the_memory_for_large_ones(tmp_path: Path) -> None:
-    async with admission_server(tmp_path, limits=ConnectionLimits(request_seconds=PATIENCE)) as server:
+async def test_a_large_body_is_answered_while_others_hold_the_memory_for_large_ones() -> None:
+    async with admission_server(limits=ConnectionLimits(request_seconds=PATIENCE)) as server:
         with stalled_clients(server.url) as held:
             await asyncio.to_thread(held.open, 8, head(LARGEST_BODY) + b" " * 100_000)
             async with client(server) as session, asyncio.timeout(PATIENCE / 2):
@@ -89,18 +86,18 @@ async def test_a_large_body_is_answered_while_others_hold_the_memory_for_large_o
                     assert answer.status == 200
 
 
-async def test_answers_that_nobody_reads_are_not_kept(tmp_path: Path) -> None:
+async def test_answers_that_nobody_reads_are_not_kept() -> None:
     """More of them than the kernel keeps."""
     asked = body(jobset(*(replicated(f"job-{index}") for index in range(300))))
-    async with admission_server(tmp_path, limits=SHORT) as server:
+    async with admission_server(limits=SHORT) as server:
         with stalled_clients(server.url) as held:
             await asyncio.to_thread(held.open, 6, 8 * (head(len(asked)) + asked))
             assert await ordinary(server)
             await until(lambda: len(server.admission.connections) == 0)
 
 
-async def test_who_waits_for_its_next_request_makes_room_and_is_told_to_ask_elsewhere(tmp_path: Path) -> None:
-    async with admission_server(tmp_path, limits=ConnectionLimits(connections=2)) as server:
+async def test_who_waits_for_its_next_request_makes_room_and_is_told_to_ask_elsewhere() -> None:
+    async with admission_server(limits=ConnectionLimits(connections=2)) as server:
         with stalled_clients(server.url) as held:
             await asyncio.to_thread(held.open, 2, b"GET /healthz HTTP/1.1\r\nHost: x\r\n\r\n")
             first = held.sockets[0]
@@ -112,8 +109,8 @@ async def test_who_waits_for_its_next_request_makes_room_and_is_told_to_ask_else
             assert b"\r\nRetry-After: 1\r\n" in told
 
 
-async def test_a_client_that_takes_its_time_is_left_alone_while_there_are_places(tmp_path: Path) -> None:
-    async with admission_server(tmp_path, limits=ConnectionLimits(connections=20, evict_after_seconds=0.05)) as server:
+async def test_a_client_that_takes_its_time_is_left_alone_while_there_are_places() -> None:
+    async with admission_server(limits=ConnectionLimits(connections=20, evict_after_seconds=0.05)) as server:
         with stalled_clients(server.url) as held:
             await asyncio.to_thread(held.open, 2, HALF_HEAD)
             for _ in range(5):
@@ -121,9 +118,9 @@ async def test_a_client_that_takes_its_time_is_left_alone_while_there_are_places
             assert await asyncio.to_thread(held.held) == 2
 
 
-async def test_200_bodies_that_break_off_leave_no_traceback(tmp_path: Path, caplog: pytest.LogCaptureFixture) -> None:
+async def test_200_bodies_that_break_off_leave_no_traceback(caplog: pytest.LogCaptureFixture) -> None:
     with caplog.at_level(logging.DEBUG):
-        async with admission_server(tmp_path) as server:
+        async with admission_server() as server:
             with stalled_clients(server.url) as held:
                 await asyncio.to_thread(held.open, 100, head(1000) + b"{")
                 await asyncio.to_thread(held.open, 100, head(200_000) + b"{" * 100_000)
@@ -132,10 +129,10 @@ async def test_200_bodies_that_break_off_leave_no_traceback(tmp_path: Path, capl
     assert [it for it in caplog.records if it.levelno >= logging.WARNING or it.exc_info] == []
 
 
-async def test_a_chunked_body_that_is_none_is_a_bad_request(tmp_path: Path, caplog: pytest.LogCaptureFixture) -> None:
+async def test_a_chunked_body_that_is_none_is_a_bad_request(caplog: pytest.LogCaptureFixture) -> None:
     headers = b"Host: x\r\nContent-Type: application/json\r\nTransfer-Encoding: chunked\r\n"
     said = b"POST /mutate HTTP/1.1\r\n" + headers + b"\r\nzz\r\n"
-    async with admission_server(tmp_path) as server:
+    async with admission_server() as server:
         with stalled_clients(server.url) as held:
             await asyncio.to_thread(held.open, 1, said)
             assert b" 400 Bad Request" in await asyncio.to_thread(held.sockets[0].recv, 65536)
@@ -143,8 +140,8 @@ async def test_a_chunked_body_that_is_none_is_a_bad_request(tmp_path: Path, capl
     assert [it for it in caplog.records if it.exc_info] == []
 
 
-async def test_a_compressed_body_is_refused_before_it_is_made_larger(tmp_path: Path) -> None:
-    async with admission_server(tmp_path) as server, client(server) as session:
+async def test_a_compressed_body_is_refused_before_it_is_made_larger() -> None:
+    async with admission_server() as server, client(server) as session:
         headers = {"Content-Type": "application/json", "Content-Encoding": "gzip"}
         bomb = gzip.compress(b" " * 100_000_000)
         async with session.post("/mutate", data=bomb, headers=headers) as answer:
@@ -152,11 +149,11 @@ async def test_a_compressed_body_is_refused_before_it_is_made_larger(tmp_path: P
             assert "Content-Encoding" in await answer.text()
 
 
-async def test_a_body_longer_than_it_says_is_cut_at_the_bound(tmp_path: Path) -> None:
+async def test_a_body_longer_than_it_says_is_cut_at_the_bound() -> None:
     """Chunked: nobody says how long it will be."""
     piece = b" " * 65536
 
-    async with admission_server(tmp_path) as server, client(server) as session:
+    async with admission_server() as server, client(server) as session:
 
         async def endless() -> object:
             while True:

@@ -3,7 +3,6 @@
 import json
 from base64 import b64decode
 from collections.abc import AsyncIterator
-from pathlib import Path
 from typing import Any
 
 import aiohttp
@@ -29,8 +28,8 @@ def asked(new: Any, **request: Any) -> bytes:
 
 
 @pytest.fixture
-async def session(tmp_path: Path) -> AsyncIterator[aiohttp.ClientSession]:
-    async with admission_server(tmp_path) as server, client(server) as made:
+async def session() -> AsyncIterator[aiohttp.ClientSession]:
+    async with admission_server() as server, client(server) as made:
         yield made
 
 
@@ -76,9 +75,9 @@ async def test_two_names_are_refused_as_a_fault_of_the_pod(session: aiohttp.Clie
     assert (cause["reason"], cause["field"]) == ("FieldValueForbidden", "metadata")
 
 
-async def test_what_is_sent_although_groups_are_off_goes_through(tmp_path: Path) -> None:
+async def test_what_is_sent_although_groups_are_off_goes_through() -> None:
     """A configuration that was left behind refuses nobody."""
-    async with admission_server(tmp_path, Settings(groups=Groups(enabled=False))) as server, client(server) as session:
+    async with admission_server(Settings(groups=Groups(enabled=False))) as server, client(server) as session:
         assert response(await post(session, asked(pod(Format.KEP_24))))["allowed"] is True
 
 

@@ -12,7 +12,7 @@ from cryptography.x509.oid import NameOID
 from webhook.certs import ca as authority
 from webhook.certs import verify
 from webhook.certs.ca import KeyPair, joined
-from webhook.certs.watcher import ServingCertificate
+from webhook.certs.serving import ServingCertificate
 
 NOW = datetime(2040, 1, 1, tzinfo=UTC)
 DAY = timedelta(days=1)
