@@ -55,14 +55,6 @@ async def test_the_annotation_carries_a_timeout_too(make_stage: MakeEnvironment)
         await stage.until_jobset(GANG, lambda jobset: jobset.get("status", {}).get("terminalState") == "Failed")
 
 
-async def test_the_configmap_carries_a_timeout_too(make_stage: MakeEnvironment) -> None:
-    async with make_stage(controller=False, stream=False) as stage:
-        stage.start_controller(patch_concurrency=0)
-        stage.actors.kubelets.inject_fault(PodFault(PodMatch(job_index=0, index=0), unschedulable="no room"))
-        await stage.apply(manifests.gang(GANG, jobs=1, pods=3, timeout=1, max_restarts=None))
-        await stage.until_jobset(GANG, lambda jobset: jobset.get("status", {}).get("terminalState") == "Failed")
-
-
 @pytest.mark.parametrize("healer", ["stream", "annotation", "configmap"])
 async def test_a_stream_cut_after_half_of_its_answers_is_healed(make_stage: MakeEnvironment, healer: str) -> None:
     """By itself once the network is back; else by the patches of those that do not pass; else by the volume."""

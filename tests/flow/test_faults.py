@@ -37,13 +37,6 @@ async def test_throttled_patches_are_sent_again_when_the_server_says_so(stage: E
     assert throttled.struck == 5
 
 
-async def test_failing_patches_leave_it_to_the_configmap(stage: Environment, faults: Faults) -> None:
-    stage.service.cut()
-    faults.fail(Match(PODS, ("patch",), agent=OURS), status=500, times=ALWAYS)
-    await stage.create(manifests.gang(jobs=2, pods=3))
-    await stage.until_running(6)
-
-
 async def test_one_gang_that_cannot_be_kept_does_not_delay_the_others(stage: Environment, faults: Faults) -> None:
     bad = Match(CONFIGMAPS, ("create",), agent=OURS, when=lambda call: b"bad-" in call.body)
     broken = faults.fail(bad, status=500, times=ALWAYS)

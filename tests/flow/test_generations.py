@@ -102,35 +102,6 @@ async def test_a_suspension_that_nobody_saw_leaves_the_gang_running(stage: Envir
     assert uids(await stage.until_running(4)) == uids(before)
 
 
-async def test_a_waiting_gang_survives_a_suspension_that_nobody_saw(make_stage: MakeEnvironment) -> None:
-    async with make_stage(nodes=(FakeNode("small", pods=3),)) as stage:
-        await stage.apply(manifests.gang(GANG, jobs=2, pods=2))
-        await stage.until_held(3)
-        stage.actors.jobsets.pause()
-        await stage.suspend(GANG)
-        await stage.actors.jobsets.wait_seen(await stage.suspend(GANG, suspended=False))
-        stage.actors.jobsets.resume()
-        await stage.actors.kubelets.add_node(FakeNode(f"{stage.namespace}-late", pods=10))
-        await stage.until_running(4)
-
-
-async def test_a_suspension_that_the_controller_slept_through_is_a_new_generation_all_the_same(
-    stage: Environment,
-) -> None:
-    await running_gang(stage)
-    await stage.stop_controller()
-    stuck = stage.actors.kubelets.inject_fault(PodFault(PodMatch(job_index=1, index=1), unschedulable="no room"))
-    await stage.suspend(GANG)
-    await stage.until(lambda pods: not any(map(alive, pods)))
-    await stage.suspend(GANG, suspended=False)
-    await stage.until_held(3)
-    stage.start_controller()
-    await stage.until_condition(GANG, names.REASON_WAITING, "3/4 pods started")
-    assert not any(map(runs, stage.pods.all()))
-    stage.actors.kubelets.clear_fault(stuck)
-    await stage.until_running(4)
-
-
 async def test_resumed_with_some_indexes_done_only_the_rest_is_waited_for(stage: Environment) -> None:
     finishing = stage.actors.kubelets.inject_fault(PodFault(PodMatch(job_index=0, index=0), main_seconds=0.0))
     await stage.apply(manifests.gang(GANG, jobs=1, pods=3))

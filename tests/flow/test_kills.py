@@ -1,6 +1,7 @@
 """The controller killed at every single write of a release and of a timeout: its successor finishes, decided once."""
 
 import asyncio
+import os
 from contextlib import suppress
 from dataclasses import replace
 
@@ -17,8 +18,9 @@ from tests.flow.conftest import MakeEnvironment
 from tests.flow.environment import QUICK, Environment, Json
 
 GANG = "gang"
-WRITES = 8
-"""More than either way has: ConfigMap, clock, verdict, a patch for each of two pods, Event, two conditions."""
+WRITES = range(1, 9) if os.environ.get("HYPOTHESIS_PROFILE") == "deep" else (3, 4)
+"""All writes of either outcome: ConfigMap, clock, verdict, a patch for each of two pods, Event, two conditions. Or the
+verdict and the write after it: the random schedules kill controllers elsewhere."""
 
 SLOW_VOLUMES = replace(QUICK, configmap_sync=3.0)
 
@@ -55,7 +57,7 @@ async def test_killed_at_any_write_the_successor_finishes(
 ) -> None:
     async with make_stage(controller=False, stream=False, behaviour=SLOW_VOLUMES) as stage:
         killed_at = []
-        for last_write in range(1, WRITES + 1):
+        for last_write in WRITES:
             name = f"{GANG}-{last_write}"
             with monkeypatch.context() as patched:
                 fate = CrashPoint(last_write=last_write, lands=lands)
@@ -63,8 +65,8 @@ async def test_killed_at_any_write_the_successor_finishes(
                 stage.start_controller()
                 await run_one(stage, name, outcome, fate)
             killed_at.append(fate.dead.is_set())
-        # The first writes there are in any case; the last ones may be beyond the end.
-        assert killed_at[:4] == [True] * 4
+        # The first four writes always happen; the last ones may be beyond the end.
+        assert all(killed_at[: sum(write <= 4 for write in WRITES)])
 
 
 async def run_one(stage: Environment, name: str, outcome: VerdictKind, fate: CrashPoint) -> None:

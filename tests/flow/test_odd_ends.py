@@ -120,16 +120,6 @@ async def test_a_decision_survives_what_is_done_to_its_configmap(stage: Environm
     assert reported["status"] == "True"
 
 
-async def test_a_condition_that_a_user_removed_is_reported_again(stage: Environment) -> None:
-    await stage.apply(manifests.gang(GANG, jobs=1, pods=2))
-    await stage.until_condition(GANG, names.REASON_STARTED)
-    jobset = await stage.jobset(GANG)
-    kept = [one for one in jobset["status"]["conditions"] if one["type"] != names.CONDITION]
-    jobset["status"]["conditions"] = kept
-    await stage.client.replace(JOBSETS, jobset, subresource="status")
-    await stage.until_condition(GANG, names.REASON_STARTED)
-
-
 async def test_the_jobset_controllers_own_conditions_are_left_alone(stage: Environment) -> None:
     await stage.apply(manifests.gang(GANG, jobs=1, pods=2, suspend=True))
     await stage.until_condition(GANG, names.REASON_WAITING, "suspended")

@@ -13,10 +13,9 @@ from jobset_gate.fake import manifests
 from jobset_gate.fake.kubelet import FakeNode, PodFault, PodMatch
 from jobset_gate.fake.kubelet.streams import StreamRefused
 from jobset_gate.fake.kubelet.streams import open_stream as request
-from jobset_gate.kube.resources import PODS
 from tests.fakes.crash_point import CrashPoint, crash_controllers
 from tests.flow.conftest import MakeEnvironment
-from tests.flow.environment import QUICK, Environment, Json, alive, barrier, passed, runs
+from tests.flow.environment import QUICK, Environment, Json, barrier, passed, runs
 
 GANG = "gang"
 NEVER = 100_000.0
@@ -25,7 +24,6 @@ SILENT = replace(QUICK, configmap_sync=NEVER)
 SLOW = 10.0
 LATE = replace(SILENT, status_delay=SLOW)
 """The same, and they report what their pods do seconds later."""
-MUTE = replace(SILENT, status_delay=NEVER)
 """They never report anything."""
 
 
@@ -65,13 +63,6 @@ async def test_the_stream_alone_releases_a_gang_without_a_single_patch(make_stag
         await stage.until_condition(GANG, names.REASON_STARTED, "all 12 pods started")
 
 
-async def test_where_all_have_a_stream_nobody_is_patched_though_patches_are_on(make_stage: MakeEnvironment) -> None:
-    """Streams are faster than kubelets' reports: a pod whose report came first would be patched at once."""
-    async with make_stage(behaviour=replace(SILENT, status_delay=2.0)) as stage:
-        await stage.apply(manifests.gang(GANG, jobs=3, pods=4))
-        assert not patched(await stage.until_running(12))
-
-
 async def test_the_stream_alone_carries_a_timeout_and_its_message(make_stage: MakeEnvironment) -> None:
     async with make_stage(controller=False, behaviour=SILENT) as stage:
         stage.start_controller(patch_concurrency=0)
@@ -104,37 +95,6 @@ async def test_announcements_complete_the_gang_before_any_kubelet_has_reported_a
         assert (verdict.kind, verdict.message) == (VerdictKind.RELEASE, "all 6 pods started")
         assert not any(barrier(pod).keys() & {"running", "terminated"} for pod in stage.pods.all())
         assert not patched(await stage.until_running(6))
-
-
-async def test_an_announced_pod_that_goes_before_the_release_counts_no_more(make_stage: MakeEnvironment) -> None:
-    async with make_stage(behaviour=MUTE) as stage:
-        late = kept_out(stage, index=2)
-        workers = manifests.replicated_job(parallelism=3, backoff_limit=6)
-        await stage.apply(manifests.jobset(GANG, replicated_jobs=[workers], config={}))
-        await stage.until_condition(GANG, names.REASON_WAITING, "2/3 pods started")
-        gone = kept_out(stage, index=0)
-        (victim,) = [pod["metadata"] for pod in stage.pods.all() if index(pod) == "0"]
-        await stage.client.delete(PODS, victim["name"], stage.namespace, grace_seconds=0)
-        await stage.until_condition(GANG, names.REASON_WAITING, "1/3 pods started")
-        stage.actors.kubelets.clear_fault(late)
-        await stage.until_condition(GANG, names.REASON_WAITING, "2/3 pods started")
-        assert await stage.verdict(GANG) is None
-        stage.actors.kubelets.clear_fault(gone)
-        assert (await stage.until_verdict(GANG)).message == "all 3 pods started"
-        assert not any(barrier(pod) for pod in stage.pods.all())
-
-
-async def test_an_announcement_that_breaks_off_counts_no_more(make_stage: MakeEnvironment) -> None:
-    async with make_stage(behaviour=MUTE) as stage:
-        late = kept_out(stage, index=1)
-        await stage.apply(manifests.gang(GANG, jobs=1, pods=2))
-        await stage.until_condition(GANG, names.REASON_WAITING, "1/2 pods started")
-        stage.service.cut()
-        await stage.until_condition(GANG, names.REASON_WAITING, "0/2 pods started")
-        stage.actors.kubelets.clear_fault(late)
-        stage.service.mend()
-        assert (await stage.until_verdict(GANG)).message == "all 2 pods started"
-        assert not any(barrier(pod) for pod in stage.pods.all())
 
 
 # --- Who may hear what -----------------------------------------------------------------------------------------------
@@ -173,24 +133,6 @@ async def test_only_the_gangs_own_token_life_and_name_are_served(make_stage: Mak
         assert await status_of(f"{base}/{token}/{uid}/0/x/p") == "400"
 
 
-async def test_a_client_with_a_wrong_token_learns_nothing_of_a_released_gang(stage: Environment) -> None:
-    await stage.apply(manifests.gang(GANG, jobs=1, pods=2))
-    (pod, _) = await stage.until_running(2)
-    rest = f"{pod['metadata']['labels'][names.JS_UID]}/0/0/{pod['metadata']['uid']}"
-    assert await status_of(f"{place(pod).rpartition('/')[0]}/guess/{rest}") == "403"
-    async with request(f"{place(pod)}/{rest}") as body:
-        assert (await body.line()).startswith("release ")
-
-
-async def test_all_pods_of_a_gang_and_both_its_jobs_share_one_token_and_gangs_do_not(stage: Environment) -> None:
-    jobs = [manifests.replicated_job("a", parallelism=2), manifests.replicated_job("b", parallelism=2)]
-    await stage.apply(manifests.jobset(GANG, replicated_jobs=jobs, config={}))
-    await stage.apply(manifests.jobset("other", replicated_jobs=jobs, config={}))
-    pods = await stage.until_running(8)
-    assert len({place(pod) for pod in pods}) == 2
-    assert len({place(pod).rpartition("/")[2] for pod in pods}) == 2
-
-
 # --- Generations -----------------------------------------------------------------------------------------------------
 
 
@@ -211,24 +153,6 @@ async def test_a_restarted_gang_waits_on_its_streams_for_its_own_release(make_st
         stage.actors.kubelets.clear_fault(late)
         pods = await stage.until_running(4)
         assert {attempt(pod) for pod in pods if runs(pod)} == {"1"}
-
-
-async def test_a_resumed_gang_waits_on_its_streams_for_its_own_release(make_stage: MakeEnvironment) -> None:
-    async with make_stage(controller=False, behaviour=SILENT) as stage:
-        stage.start_controller(patch_concurrency=0)
-        await stage.apply(manifests.gang(GANG, jobs=2, pods=2))
-        before = {place(pod) for pod in await stage.until_running(4)}
-        late = kept_out(stage, job_index=1, index=1)
-        await stage.suspend(GANG)
-        await stage.until(lambda pods: not any(map(alive, pods)))
-        await stage.suspend(GANG, suspended=False)
-        await stage.until_held(3)
-        await stage.until_condition(GANG, names.REASON_WAITING, "3/4 pods started")
-        assert stage.service.passed == 4
-        stage.actors.kubelets.clear_fault(late)
-        pods = await stage.until_running(4)
-        assert {place(pod) for pod in pods} == before
-        assert (await stage.until_verdict(GANG)).generation.epoch == 1
 
 
 async def test_a_pod_of_an_older_life_or_attempt_gets_nothing_from_a_younger_gangs_release(

@@ -12,8 +12,6 @@ from jobset_gate.explain.gang import explain_gang
 from jobset_gate.explain.model import GangState
 from jobset_gate.fake import manifests
 from jobset_gate.fake.kubelet import FakeNode, PodFault, PodMatch
-from jobset_gate.fake.view import ObjectView
-from jobset_gate.kube.resources import CONFIGMAPS
 from jobset_gate.settings import Settings
 from tests.flow.conftest import MakeEnvironment
 from tests.flow.environment import Environment, Json, alive, barrier, held, runs
@@ -157,26 +155,3 @@ async def test_each_barrier_ends_by_its_own_limit_when_the_controller_is_gone(ma
         await stage.until(collect)
         assert not any(message.startswith("timed out after 2s: ") for message in seen.values())
         assert not any(held(pod) or "running" in barrier(pod) for pod in stage.pods.all() if alive(pod))
-
-
-async def test_without_a_timeout_they_end_by_the_operators_limit_when_the_controller_is_gone_for_good(
-    make_stage: MakeEnvironment,
-) -> None:
-    """It had seen them start, and was taken away while they waited; nobody ever comes back."""
-    settings = Settings.model_validate({"barrier": {"max_wait_seconds": 3}})
-    async with make_stage(settings=settings) as stage:
-        seen: dict[str, str] = {}
-
-        def collect(pods: list[Json]) -> bool:
-            ends = {pod["metadata"]["name"]: ended(pod) for pod in pods}
-            seen.update({name: end["message"] for name, end in ends.items() if end.get("exitCode") == 124})
-            return len(seen) >= 3
-
-        stage.actors.kubelets.inject_fault(STUCK)
-        await stage.apply(gang(timeout=None))
-        async with ObjectView(stage.client, CONFIGMAPS, stage.namespace) as maps:
-            await maps.until(lambda all_: any(names.KEY_WAITING_SINCE in one.get("data", {}) for one in all_))
-        await stage.stop_controllers()
-        await stage.until(collect)
-        assert set(seen.values()) == {"timed out: no verdict from the jobset-gate controller within 3s"}
-        assert await stage.verdict(GANG) is None

@@ -32,10 +32,10 @@ from tests.stress.world.schedule import (
 from tests.stress.world.world import RunEnding
 
 DEEP = os.environ.get("HYPOTHESIS_PROFILE") == "deep"
-WALKS = 40_000 if DEEP else 800
-PARTS = 8
+WALKS = 40_000 if DEEP else 200
+PARTS = 4
 """Each a test of its own: seconds of pure computing, which may take many times that on a busy machine."""
-EXAMPLES = 5_000 if DEEP else 100
+EXAMPLES = 5_000 if DEEP else 25
 pytestmark = pytest.mark.timeout(3600 if DEEP else 120)
 
 SHAPES = st.builds(

@@ -17,7 +17,6 @@ from jobset_gate.barrier.model import (
     GangSnapshot,
     Generation,
     Ignore,
-    JobSetSeen,
     PendingReason,
     PodSeen,
     VerdictKind,
@@ -42,10 +41,6 @@ from tests.fakes.gangs import (
 NOW = T0 + 10
 OLD = jobset(created=T0 - 900)
 BOTH = (pod(0), pod(1))
-
-
-def three() -> JobSetSeen:
-    return jobset(replicated_job(parallelism=3, completions=3))
 
 
 def passed(index: int, **changes: Any) -> PodSeen:
@@ -78,11 +73,6 @@ def test_a_verdict_names_the_highest_epoch_that_a_counted_pod_carries() -> None:
     decision = decide(gang(pod(0, epoch=1), pod(1, epoch=2)), NOW)
     assert isinstance(decision, Decide)
     assert decision.verdict.generation.epoch == 2
-
-
-def test_a_gang_of_finished_indexes_and_started_pods_is_complete() -> None:
-    seen = gang(pod(1, epoch=1), jobs=(job(completed=frozenset({0})),))
-    assert isinstance(decide(seen, NOW), Decide)
 
 
 def test_a_suspended_gang_waits_whatever_runs() -> None:
@@ -165,26 +155,12 @@ def test_the_clock_starts_with_the_first_announcement_to_the_moment() -> None:
     assert decision.started == 1
 
 
-def test_whichever_is_first_starts_the_clock() -> None:
-    announced = {"pod-workers-0-0": T0 + 0.25, "pod-workers-0-1": T0 - 9}
-    decision = decide(gang(waiting_pod(0), pod(1), jobs=(job(),), announced=announced, jobset=three()), NOW)
-    assert isinstance(decision, Wait)
-    assert decision.clock == clock(T0 + 0.25)
-
-
 def test_an_announcement_for_an_older_generation_starts_no_clock_of_the_younger() -> None:
     resumed = jobset(replicated_job(epoch=1))
     seen = gang(waiting_pod(0), waiting_pod(1, epoch=1), jobset=resumed, announced={"pod-workers-0-0": T0 - 900})
     decision = decide(seen, NOW)
     assert isinstance(decision, Wait)
     assert decision.clock == clock(NOW, epoch=1)
-
-
-def test_a_gang_of_announced_pods_is_released() -> None:
-    announced = {"pod-workers-0-0": T0, "pod-workers-0-1": T0}
-    decision = decide(gang(waiting_pod(0), waiting_pod(1, epoch=2), announced=announced), NOW)
-    assert isinstance(decision, Decide)
-    assert (decision.verdict.kind, decision.verdict.generation) == (VerdictKind.RELEASE, generation(epoch=2))
 
 
 def test_who_waits_keeps_the_verdict_on_an_older_generation() -> None:

@@ -105,22 +105,6 @@ def test_a_gang_of_which_nothing_is_left_takes_no_memory(woken: CacheHarness) ->
     assert len(woken.index) == 0
 
 
-def test_the_last_pod_to_go_may_be_what_is_left(woken: CacheHarness) -> None:
-    woken.pod(None, waiting_pod(0))
-    woken.jobset(jobset(), None)
-    woken.pod(waiting_pod(0), None)
-    assert len(woken.index) == 0
-
-
-def test_gangs_do_not_mix(woken: CacheHarness) -> None:
-    woken.pod(None, pod(0, gang="other"))
-    woken.pod(None, pod(0, namespace="elsewhere"))
-    seen = woken.index.snapshot(TRAIN)
-    assert seen is not None
-    assert seen.pods == ()
-    assert len(woken.index) == 3
-
-
 @pytest.mark.parametrize("uid", ["pod-0", "another pod of that name"])
 def test_who_is_moved_to_another_gang_counts_in_the_old_one_no_more(woken: CacheHarness, uid: str) -> None:
     """By an edit of its label; or its name is another pod's by now, and no watch has shown the first one's end."""
@@ -298,12 +282,6 @@ def test_an_announcement_that_ends_is_looked_at_later(woken: CacheHarness) -> No
     assert woken.asked() == (0, 0)
 
 
-def test_a_gang_that_is_gone_can_lack_what_it_likes() -> None:
-    made = CacheHarness()
-    made.index.set_missing_count(TRAIN, 3)
-    assert len(made.index) == 0
-
-
 # --- Gates ----------------------------------------------------------------------------------------------------------
 
 
@@ -329,12 +307,6 @@ def test_the_end_of_an_earlier_gate_does_not_end_the_present_one(woken: CacheHar
     woken.index.set_config_map(TRAIN, ours)
     woken.gate(config_map(uid="cm-1"), None)
     assert gate_of(woken) == ours
-
-
-def test_the_end_of_the_present_gate_is_believed(woken: CacheHarness) -> None:
-    woken.index.set_config_map(TRAIN, config_map())
-    woken.gate(config_map(), None)
-    assert gate_of(woken) is None
 
 
 def test_a_verdict_is_remembered_beyond_its_configmap(woken: CacheHarness) -> None:

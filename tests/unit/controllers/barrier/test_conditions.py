@@ -11,13 +11,13 @@ from controllers.barrier.status import PROGRESS_INTERVAL, WORDING_INTERVAL, Cond
 from jobset_gate import names
 from jobset_gate.barrier.model import ConditionSeen, DesiredCondition, GangKey, JobSetSeen
 from jobset_gate.fake.clock import VirtualClock
-from jobset_gate.kube.errors import KubeError, NotFound, ServerError
+from jobset_gate.kube.errors import ServerError
 from jobset_gate.kube.resources import EVENTS, JOBSETS
 from jobset_gate.runtime.store import ObjectVersion
 from jobset_gate.runtime.workqueue import Requeue
 from tests.fakes.call_blocker import CallBlocker
 from tests.fakes.memory_api import Api, Json
-from tests.fakes.memory_client import Call, MemoryClient
+from tests.fakes.memory_client import MemoryClient
 from tests.fakes.stored_objects import store_jobset, version_of
 
 TRAIN = GangKey("default", "train")
@@ -319,13 +319,6 @@ async def test_each_generation_has_its_own_event(api: Api, statuses: ConditionWr
     assert len(api.all(EVENTS)) == 2
 
 
-async def test_a_namesake_has_its_own_event(api: Api, statuses: ConditionWriter, jobset: JobSetSeen) -> None:
-    await statuses.write_condition(jobset, STARTED, "0.0")
-    api.remove(JOBSETS, "train")
-    await statuses.write_condition(store_jobset(api), STARTED, "0.0")
-    assert len(api.all(EVENTS)) == 2
-
-
 async def test_waiting_is_no_event(api: Api, statuses: ConditionWriter, jobset: JobSetSeen) -> None:
     await statuses.write_condition(jobset, waiting(1))
     assert api.all(EVENTS) == []
@@ -349,20 +342,3 @@ async def test_an_event_says_what_the_condition_says(
     assert (event["type"], event["reason"], event["message"]) == (kind, condition.reason, condition.message)
     assert event["involvedObject"]["uid"] == jobset.uid
     assert event["firstTimestamp"] == "2026-01-01T00:00:00Z"
-
-
-async def test_a_name_as_long_as_names_may_be_still_has_an_event(api: Api, statuses: ConditionWriter) -> None:
-    long = store_jobset(api, "j" * 253)
-    await statuses.write_condition(long, STARTED, "0.0")
-    (event,) = api.all(EVENTS)
-    assert len(event["metadata"]["name"]) <= 253
-
-
-async def test_a_namespace_that_is_gone_is_no_trouble(
-    api_calls: CallBlocker, statuses: ConditionWriter, jobset: JobSetSeen
-) -> None:
-    def gone(_: Call) -> KubeError:
-        return NotFound(404)
-
-    api_calls.fail = gone
-    assert await statuses.write_condition(jobset, STARTED, "0.0") is None

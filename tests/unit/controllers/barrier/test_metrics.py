@@ -146,11 +146,6 @@ def test_the_start_of_the_last_main_container_is_timed_once_all_have_started(sho
     assert shown.seconds("start_skew") == (1, 3)
 
 
-def test_a_release_that_another_process_took_is_not_timed(shown: ScrapedMetrics) -> None:
-    shown.measures.on_enforced(TRAIN, gang(main(0, T0), main(1, T0)), verdict())
-    assert shown.seconds("start_skew") == (0, 0)
-
-
 def test_the_starts_of_a_later_generation_are_not_held_against_an_earlier_release(shown: ScrapedMetrics) -> None:
     seen = gang(pod(0), pod(1))
     shown.measures.on_decided(TRAIN, seen, release(seen, T0), T0)

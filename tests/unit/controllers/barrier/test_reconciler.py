@@ -35,7 +35,7 @@ from jobset_gate.barrier.model import (
     VerdictKind,
 )
 from jobset_gate.fake.clock import VirtualClock
-from jobset_gate.kube.errors import Forbidden, InvalidResponse, KubeError, ServerError, Unreachable
+from jobset_gate.kube.errors import Forbidden, ServerError
 from jobset_gate.kube.resources import CONFIGMAPS, JOBSETS, PODS
 from jobset_gate.runtime.controller import Controller, ControllerMetrics
 from jobset_gate.runtime.store import MutationCache, ObjectChange, Store
@@ -205,14 +205,6 @@ async def test_the_news_is_sent_on_the_stream_right_after_the_write(harness: Rec
     assert {asked for *_, asked in heard} == {("get jobsets", "create configmaps")}, "before all other words"
 
 
-async def test_a_timeout_is_sent_on_the_stream_too(harness: ReconcilerHarness) -> None:
-    heard = harness.ask(harness.add_pod(0))
-    await harness.reconcile()
-    await asyncio.sleep(301)
-    await harness.reconcile()
-    assert [text.split()[0] for _, text, _ in heard] == ["timeout"]
-
-
 async def test_a_verdict_that_another_replica_took_is_sent_on_this_ones_stream_too(harness: ReconcilerHarness) -> None:
     """The requests were open here before the watch showed its ConfigMap."""
     heard = harness.ask(harness.add_pod(0))
@@ -220,15 +212,6 @@ async def test_a_verdict_that_another_replica_took_is_sent_on_this_ones_stream_t
     harness.add_config_map(data={names.KEY_VERDICT: text})
     await harness.reconcile()
     assert [said for _, said, _ in heard] == [text]
-
-
-async def test_a_gang_of_announced_pods_alone_is_released(harness: ReconcilerHarness) -> None:
-    """Their kubelets have not yet said a word of their barriers."""
-    pods = [harness.add_pod(index, stage=BarrierStage.WAITING, barrier_since=None) for index in range(2)]
-    heard = harness.ask(*pods)
-    await harness.reconcile()
-    assert names.KEY_VERDICT in harness.config_map_data()
-    assert len(heard) == 2
 
 
 async def test_the_clock_starts_with_the_first_announcement(harness: ReconcilerHarness) -> None:
@@ -367,34 +350,6 @@ async def test_an_answered_pod_that_did_not_receive_it_is_patched_at_the_next_pa
     assert verdict_on(harness.api, deaf) == harness.config_map_data()["verdict"]
 
 
-@pytest.mark.parametrize("error", [ServerError(500), Unreachable("silence"), InvalidResponse("rubbish")])
-async def test_a_gang_whose_condition_cannot_be_written_fails_in_time(
-    harness: ReconcilerHarness, error: KubeError
-) -> None:
-    harness.api_calls.fail = lambda call: error if call.verb == "patch" and call.kind == JOBSETS else None
-    harness.add_pod(0)
-    harness.add_pod(1, stage=BarrierStage.WAITING)
-    since = harness.clock()
-    again = await harness.reconcile()
-    assert again == pytest.approx(300)
-    await asyncio.sleep(300)
-    await harness.reconcile()
-    assert harness.config_map_data()[names.KEY_VERDICT].startswith("timeout ")
-    assert harness.clock() - since < 302
-
-
-async def test_a_pod_lost_while_it_was_answered_is_patched_like_those_without_a_stream(
-    harness: ReconcilerHarness,
-) -> None:
-    lost = harness.add_pod(0)
-    harness.add_pod(1)
-    harness.ask(lost, gone=True)
-    await harness.reconcile()
-    await asyncio.sleep(CONFIG_MAP_GRACE)
-    await harness.reconcile()
-    assert verdict_on(harness.api, lost) == harness.config_map_data()["verdict"]
-
-
 async def test_a_suspended_gang_whose_configmap_is_lost_gets_its_last_verdict_back(harness: ReconcilerHarness) -> None:
     """A pod of the generation that it was for may still read it."""
     harness.add_pod(0)
@@ -430,20 +385,6 @@ async def test_a_gang_whose_pods_are_refused_says_so_while_it_waits(harness: Rec
     assert "next: kubectl describe resourcequota -n default" in sent["message"]
 
 
-async def test_only_pods_whom_the_verdict_binds_are_sent(harness: ReconcilerHarness) -> None:
-    """Another replica has decided on an attempt that our view of the JobSet does not show yet."""
-    of_ours = harness.add_pod(0)
-    harness.api.change(JOBSETS, "train", lambda body: body.update(status={"restarts": 1}))
-    seen = harness.index.snapshot(TRAIN)
-    assert seen is not None
-    await harness.gates.ensure_config_map(seen, verdict(uid=harness.jobset.uid, attempt=1), None)
-    await harness.reconcile()
-    await asyncio.sleep(CONFIG_MAP_GRACE)
-    await harness.reconcile()
-    assert verdict_on(harness.api, of_ours) == ""
-    assert verdict_codec.parse(harness.config_map_data()["verdict"]) == verdict(uid=harness.jobset.uid, attempt=1)
-
-
 async def test_a_verdict_that_stands_is_put_back_when_its_configmap_is_lost(harness: ReconcilerHarness) -> None:
     harness.add_pod(0)
     harness.add_pod(1)
@@ -460,23 +401,6 @@ async def test_a_verdict_that_stands_is_put_back_when_its_configmap_is_lost(harn
     harness.index.set_config_map(TRAIN, None)
     await harness.reconcile()
     assert verdict_codec.parse(harness.config_map_data()["verdict"]) == before
-
-
-@pytest.mark.parametrize("uid", ["jobsets-0", None])
-async def test_a_condition_that_tells_of_another_jobset_or_of_none_is_no_verdict_on_this_one(
-    harness: ReconcilerHarness, uid: str | None
-) -> None:
-    """It was written for its predecessor of the same name, or by a version that did not say for which it was."""
-    sent = messages.decided(verdict(VerdictKind.TIMEOUT, names.REASON_TIMED_OUT, uid=uid or "x"))
-    message = sent.message if uid else sent.message.replace("uid x, ", "")
-    condition = {"type": names.CONDITION, "status": sent.status, "reason": sent.reason, "message": message}
-    harness.api.change(JOBSETS, "train", lambda body: body.update(status={"conditions": [condition]}))
-    harness.add_pod(0)
-    harness.add_pod(1)
-    await harness.reconcile()
-    kept = verdict_codec.parse(harness.config_map_data()["verdict"])
-    assert kept is not None
-    assert (kept.kind, kept.generation.uid) == (VerdictKind.RELEASE, harness.jobset.uid)
 
 
 @pytest.mark.parametrize("how", ["deleted", "emptied"])
@@ -617,12 +541,6 @@ async def test_a_gang_that_is_nobodys_business_is_left_in_peace(
     harness.add_pod(0)
     harness.add_pod(1)
     harness.set_jobset(msgspec.structs.replace(harness.jobset, **state))
-    assert await harness.reconcile() is None
-    assert harness.asked() == []
-
-
-async def test_a_gang_that_is_gone_is_left_in_peace(harness: ReconcilerHarness) -> None:
-    harness.index.on_jobset(ObjectChange(("default", "train"), harness.jobset, None))
     assert await harness.reconcile() is None
     assert harness.asked() == []
 

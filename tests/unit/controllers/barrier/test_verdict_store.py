@@ -188,14 +188,6 @@ async def test_an_unrelated_configmap_is_neither_adopted_nor_overwritten(harness
     assert seen.config_map_conflict
 
 
-async def test_a_gate_without_our_label_is_another_owners(harness: StoreHarness) -> None:
-    await harness.gates.ensure_config_map(harness.seen(), None, None)
-    harness.edit(lambda body: body["metadata"].update(labels={}))
-    with pytest.raises(ConfigMapConflict):
-        await harness.gates.ensure_config_map(harness.seen(), verdict(uid=harness.jobset.uid), None)
-    assert harness.stored()["data"] == {}
-
-
 async def test_the_gate_of_an_earlier_life_is_removed_and_created_again(harness: StoreHarness, api: Api) -> None:
     await harness.gates.ensure_config_map(harness.seen(), verdict(uid=harness.jobset.uid), None)
     left = harness.live()

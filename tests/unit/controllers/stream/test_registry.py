@@ -59,15 +59,6 @@ async def test_a_pod_may_announce_itself_before_it_is_known(gate: ServedStream) 
     assert gate.tally.started == 1
 
 
-async def test_a_pod_may_announce_itself_before_its_binding_is_known(gate: ServedStream) -> None:
-    unbound = waiting_pod(0, bound=False)
-    gate.add_pod(unbound)
-    await (await gate.connect_and_ask(PODS[0])).held()
-    assert gate.tally.started == 0
-    gate.add_pod(waiting_pod(0), unbound)
-    assert gate.tally.started == 1
-
-
 async def test_a_pod_that_reconnects_is_announced_all_the_time(gate: ServedStream, clock: VirtualClock) -> None:
     gate.add_pod(waiting_pod(0))
     first = await (await gate.connect_and_ask(PODS[0])).held()
@@ -111,16 +102,6 @@ async def test_a_pod_that_becomes_known_after_its_announcement_wakes_the_gang_to
     gate.woken.clear()
     gate.add_pod(waiting_pod(0))
     assert gate.woken == [TRAIN]
-
-
-async def test_an_announcement_after_the_status_is_no_second_start(gate: ServedStream) -> None:
-    gate.add_pod(gangs.pod(0))
-    gate.add_pod(waiting_pod(1))
-    gate.index.snapshot(TRAIN)
-    gate.index.set_missing_count(TRAIN, 1)
-    gate.woken.clear()
-    await (await gate.connect_and_ask(PODS[0])).held()
-    assert gate.woken == []
 
 
 async def test_the_status_that_confirms_an_announcement_is_no_second_start(gate: ServedStream) -> None:
@@ -298,11 +279,6 @@ async def test_a_verdict_is_answered_once_and_to_all_before_the_first_request_en
     for _ in range(2):
         await book.book.answer_requests(TRAIN, verdict())
     assert book.heard == [(pod, what) for what in (verdict_codec.render(verdict()), "end") for pod in PODS]
-
-
-async def test_a_gang_whose_requests_have_all_ended_takes_no_memory(book: RegistryHarness) -> None:
-    book.book.remove_request(book.ask(PODS[0]))
-    assert (book.book.open_count, book.book._requests, book.book.limits._gangs) == (0, {}, {})
 
 
 async def test_a_pod_in_another_stage_counts_by_its_status_alone() -> None:

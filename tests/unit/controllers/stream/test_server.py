@@ -64,12 +64,6 @@ async def test_a_held_request_gets_an_empty_line_now_and_then(gate: ServedStream
         assert beat * KEEPALIVE_INTERVAL <= clock() - since <= beat * KEEPALIVE_INTERVAL + 3 * beat
 
 
-async def test_all_who_wait_are_answered_at_once(gate: ServedStream) -> None:
-    clients = [await (await gate.connect_and_ask(pod)).held() for pod in gate.add_pods(200)]
-    await gate.book.answer_requests(TRAIN, verdict())
-    assert [await client.rest() for client in clients] == [TEXT] * 200
-
-
 async def test_only_those_whom_the_verdict_binds_are_answered(gate: ServedStream) -> None:
     older = await (await gate.connect_and_ask("a", generation="u-1/0/0")).held()
     same = await (await gate.connect_and_ask("b", generation="u-1/0/1")).held()
