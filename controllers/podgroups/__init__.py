@@ -1,1 +1,3 @@
-"""The keepers of pod groups: what is seen of them, and what is done about it (groups.md)."""
+"""Controllers of pod groups (docs/design/pod-groups.md): cache, admission, ungating, eviction, status. For the manager,
+the status page and `kubectl jobset-gate get groups`.
+"""

@@ -26,7 +26,7 @@ CONCURRENT_WRITES: Final = 16
 """Each of them soon has the gates of a whole group to remove."""
 
 REREAD_SECONDS: Final = 1.0
-"""Until a record is read again of which it is not known whether it was written."""
+"""Until a record is read again whose write had no answer."""
 
 BACKOFF_BASE: Final = 1.0
 BACKOFF_CAP: Final = 60.0

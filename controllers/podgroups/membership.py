@@ -252,7 +252,7 @@ def _membership(key: PodGroupKey, member: MemberPod) -> Membership:
 
 
 def _from_record(group: MergedGroup, record: AdmissionRecord | None) -> MergedGroup:
-    """A group of which only the record is left: the record gives the minimum, and no source has problems."""
+    """A group with nothing but a record: it gives the minimum, and no source has problems."""
     if record is None:
         return msgspec.structs.replace(group, problems=())
     return msgspec.structs.replace(group, minimum=record.minimum, total=record.minimum, problems=())

@@ -1,6 +1,5 @@
 """Metrics of pod groups: pending ones by reason, latencies, evictions. No label is the name of an object."""
 
-from collections import Counter as Count
 from collections.abc import Callable, Iterable
 from typing import Final
 
@@ -141,10 +140,6 @@ class PodGroupMetrics:
     def read_waits_from(self, since: Callable[[], Iterable[float]]) -> None:
         """Source of the times since which groups wait for room."""
         self._since = since
-
-    def count_by_reason(self) -> Count[str]:
-        """Pending groups by reason."""
-        return Count(self._reasons.values())
 
     def _count_under(self, key: PodGroupKey, reason: str | None) -> None:
         before = self._reasons.pop(key, None)

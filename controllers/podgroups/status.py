@@ -101,11 +101,10 @@ class PodGroupStatusReconciler:
         if quiet > 0:
             self._admitted[key] = admitted_at
             return quiet
-        managers = self._writer.foreign_managers(report)
-        await self._events.write_events(report, managers)
+        await self._events.write_events(report)
         if self._writer.due_in(report) == 0:
             await self._limiter.acquire()
-        waits = (await self._writer.write_status(report), self._events.due_in(report, managers))
+        waits = (await self._writer.write_status(report), self._events.due_in(report))
         return min((it for it in waits if it is not None), default=None)
 
     def _quiet_seconds(self, seen: GroupSnapshot) -> float:
@@ -139,14 +138,14 @@ class PodGroupEventWriter:
         self._last: dict[tuple[PodGroupKey, str], tuple[str, float]] = {}
         """By reason: the last fact, and when it was written."""
 
-    def due_in(self, report: GroupStatus, managers: tuple[str, ...] = ()) -> float | None:
+    def due_in(self, report: GroupStatus) -> float | None:
         """Seconds until an Event is due; None: none is."""
-        waits = [self._wait(report, it) for it in _events(report, managers) if self._is_new(report, it)]
+        waits = [self._wait(report, it) for it in _events(report) if self._is_new(report, it)]
         return min(waits, default=None)
 
-    async def write_events(self, report: GroupStatus, managers: tuple[str, ...] = ()) -> None:
-        """Writes the Events that are due. `managers`: other controllers that write the status."""
-        for event in _events(report, managers):
+    async def write_events(self, report: GroupStatus) -> None:
+        """Writes the Events that are due."""
+        for event in _events(report):
             if self._is_new(report, event) and self._wait(report, event) <= 0:
                 await self._write(report, event)
 
@@ -183,10 +182,10 @@ class PodGroupEventWriter:
         self._last[report.key, event.reason] = event.dedup_key, self._monotonic()
 
 
-def _events(report: GroupStatus, managers: tuple[str, ...]) -> Iterator[GroupEvent]:
+def _events(report: GroupStatus) -> Iterator[GroupEvent]:
     yield from report.events
-    if managers:
-        who = ", ".join(managers)
+    if report.managers:
+        who = ", ".join(report.managers)
         text = f"{who} writes this status, so jobset-gate only reads it; its own word is in {names.POD_GROUP_STATE}"
         yield GroupEvent(reason=names.REASON_STATUS_NOT_OURS, message=text, dedup_key=who)
 

@@ -5,7 +5,7 @@ then the annotation alone reports the state.
 """
 
 import math
-from collections.abc import Callable, Mapping
+from collections.abc import Callable
 from dataclasses import dataclass, field
 from typing import Any, Final
 
@@ -27,9 +27,6 @@ PROGRESS_SECONDS: Final = 15.0
 
 SETTLE_SECONDS: Final = 1.0
 """From a change until it is written: a group that gathers, or whose pods start, changes again a moment later."""
-
-CONTESTED_WRITES: Final = 2
-"""After so many of our writes were changed by another client, the status counts as that client's."""
 
 REFRESH_SECONDS: Final = 300.0
 """Between two reads of a CRD's schema."""
@@ -60,9 +57,6 @@ class _Written:
     state: str | None = None
     version: str = ""
     """Of the object, after the last write of its status."""
-    verified: bool = True
-    """The status was read again after that write."""
-    contested: int = 0
     changed_at: float | None = None
     """Since when there is something to write."""
     refused: _Patch | None = None
@@ -82,7 +76,6 @@ class PodGroupStatusWriter:
         if report.record_ref is None:
             return None
         written, now = self._of(report.key, report.record_ref), self._monotonic()
-        self._verify(report.record_ref, written, report.snapshot.pod_group_status)
         patch = self._patch_for(report, written, report.record_ref)
         if not patch or patch == written.refused:
             written.changed_at = None
@@ -116,14 +109,6 @@ class PodGroupStatusWriter:
         written.at, written.changed_at = self._monotonic(), None
         return None
 
-    def foreign_managers(self, report: GroupStatus) -> tuple[str, ...]:
-        """The clients that write the status of its PodGroup instead of us; () for none."""
-        if report.record_ref is None or not report.record_ref.api:
-            return ()
-        if not report.managers and self._of(report.key, report.record_ref).contested >= CONTESTED_WRITES:
-            return ("another controller",)
-        return report.managers
-
     def forget_group(self, key: PodGroupKey) -> None:
         """Drops the state of a group that is gone."""
         self._written.pop(key, None)
@@ -141,7 +126,7 @@ class PodGroupStatusWriter:
         stored = seen.annotations.get(names.POD_GROUP_STATE) if written.state is None else written.state
         text = podgroup_status.state_text(report)
         state = None if text == stored else text
-        if not ref.api or self.foreign_managers(report):
+        if not ref.api or report.managers:
             return _Patch({}, state, urgent=True)
         fields, status = self._fields.fields_of(ref.api), seen.pod_group_status
         if is_later(written.version, ref.resource_version):
@@ -151,14 +136,6 @@ class PodGroupStatusWriter:
         # What another client has removed is written again, but slowly.
         urgent = changes != written.status and not podgroup_status.progress_only(desired, status)
         return _Patch(changes, None if podgroup_status.CONDITIONS in fields else state, urgent=urgent)
-
-    def _verify(self, ref: RecordRef, written: _Written, status: Mapping[str, Any]) -> None:
-        """Counts writes of ours that another client has changed."""
-        if written.verified or not is_later(ref.resource_version, written.version):
-            return
-        if any(status.get(key) != value for key, value in written.status.items() if value is not None):
-            written.contested += 1
-        written.verified = True
 
     async def _write_fields(self, ref: RecordRef, written: _Written, status: dict[str, Any]) -> None:
         ahead = written.version and is_later(written.version, ref.resource_version)
@@ -170,7 +147,7 @@ class PodGroupStatusWriter:
             if live["uid"] != ref.uid:
                 raise
             answer = await self._patch_status(live["resourceVersion"], ref, status)
-        written.status, written.verified = status, False
+        written.status = status
         written.version = str(answer.get("metadata", {}).get("resourceVersion", ""))
 
     async def _patch_status(self, version: str, ref: RecordRef, status: dict[str, Any]) -> dict[str, Any]:

@@ -6,6 +6,7 @@ Nobody schedules: a test binds pods itself.
 from __future__ import annotations
 
 import asyncio
+import json
 from collections.abc import AsyncIterator, Sequence
 from contextlib import asynccontextmanager, suppress
 from typing import Any
@@ -16,7 +17,8 @@ from controllers.podgroups import informers
 from controllers.podgroups.setup import PodGroupDependencies, setup_pod_groups
 from jobset_gate import names
 from jobset_gate.kube.resources import NODES, POD_GROUPS, PODS, Resource
-from jobset_gate.podgroups.model import PodGroupKey
+from jobset_gate.podgroups.candidate import CapacityCheck
+from jobset_gate.podgroups.model import Flavor, PodGroupKey
 from jobset_gate.podgroups.record import AdmissionRecord, decode_record
 from jobset_gate.runtime.controller import ControllerMetrics
 from jobset_gate.runtime.informer import AnyWatchSource
@@ -26,17 +28,27 @@ from jobset_gate.settings import Groups as Settings
 from tests.fakes.podgroups.api import InMemoryApi, decoded_as, matches_selector, merge_patched
 from tests.fakes.podgroups.objects import key, node, pod, pod_group
 from tests.fakes.podgroups.snapshots import timestamp
-from tests.fakes.podgroups.sources import Json
+from tests.fakes.podgroups.sources import GANG, Json
 
 PLUGINS = POD_GROUPS[names.PLUGINS_GROUP]
 ENDED = ("Succeeded", "Failed")
+OFF = Settings(capacity_check=CapacityCheck.OFF)
+PROBE = Settings(capacity_check=CapacityCheck.PROBE)
+REPLICA_SET = {"apiVersion": "apps/v1", "kind": "ReplicaSet", "name": "r", "uid": "u-r", "controller": True}
+OWNED = {"ownerReferences": [REPLICA_SET]}
+"""Metadata of a pod that a controller has created: such pods are evicted."""
+
+
+def asking(cpu: str) -> Json:
+    """The spec of a pod with this request."""
+    return {"containers": [{"name": "main", "resources": {"requests": {"cpu": cpu}}}]}
 
 
 class InMemoryCluster(InMemoryApi):
     """What tests do to it."""
 
     def patch_object(self, resource: Resource, name: str, body: Json, namespace: str = "team") -> None:
-        """Somebody else patches it."""
+        """Another client patches it."""
         self.put(resource, merge_patched(self.stored(resource, namespace, name), body, strategic=False))
 
     def pod(self, name: str) -> Json:
@@ -67,6 +79,23 @@ class InMemoryCluster(InMemoryApi):
         """Names of the pods that our gate does not hold."""
         return [it["metadata"]["name"] for it in self.all(PODS) if not it["spec"]["schedulingGates"]]
 
+    def create_gang(self, name: str, *pods: str, partners: str = "", minimum: int | None = None, **more: Any) -> None:
+        """Pods of a gang of Koordinator's annotations, which needs all of them unless `minimum` is given.
+
+        `partners`: the gangs of its GangGroup, as in "one two".
+        """
+        wait = more.pop("wait", "")
+        notes = {f"{GANG}name": name, f"{GANG}min-available": str(minimum or len(pods))}
+        if partners:
+            notes[f"{GANG}groups"] = json.dumps([f"team/{it}" for it in partners.split()])
+        notes |= {f"{GANG}waiting-time": wait} if wait else {}
+        self.create_group(name, *pods, of=key(name, Flavor.KOORDINATOR), labels={}, notes=notes, **more)
+
+    def recorded(self, group: str = "g") -> AdmissionRecord:
+        found = self.record(group)
+        assert found is not None
+        return found
+
     def record(self, group: str = "g") -> AdmissionRecord | None:
         found = self.stored(PLUGINS, "team", group)
         text = (found["metadata"].get("annotations") or {}).get(names.POD_GROUP_RECORD)
@@ -78,7 +107,7 @@ class InMemoryCluster(InMemoryApi):
 
 
 class RunningController:
-    """The part of the controller that keeps groups, told of every change at once, or when a test says so."""
+    """All controllers of pod groups; every change is delivered at once, unless a test pauses an informer."""
 
     def __init__(
         self, cluster: InMemoryCluster, settings: Settings, stale: Sequence[Json] | None = None, client: Any = None
@@ -133,14 +162,14 @@ async def running_controller(
     stale: Sequence[Json] | None = None,
     client: Any = None,
 ) -> AsyncIterator[RunningController]:
-    """A controller that leads, until it is killed at the end. `stale`: PodGroups as its watch has told of them;
+    """A controller that leads, until it is killed at the end. `stale`: PodGroups as its informer has delivered them;
     `client`: another than the cluster's own.
     """
-    keeper = RunningController(cluster, settings or Settings(), stale, client)
+    running = RunningController(cluster, settings or Settings(), stale, client)
     async with asyncio.TaskGroup() as tasks:
-        works = [tasks.create_task(work()) for work in keeper.part.runnables]
+        works = [tasks.create_task(work()) for work in running.part.runnables]
         try:
-            yield keeper
+            yield running
         finally:
             for work in works:
                 work.cancel()

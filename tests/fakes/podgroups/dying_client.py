@@ -83,7 +83,7 @@ async def bind_ungated(cluster: InMemoryCluster, room: list[int]) -> None:
 
 
 async def recreate_pods(cluster: InMemoryCluster, makes: dict[str, Callable[[str], None]]) -> None:
-    """Makes each of these pods anew when it is gone."""
+    """Recreates each of these pods when it is gone."""
     while True:
         there = {it["metadata"]["name"] for it in cluster.all(PODS)}
         for name, make in makes.items():

@@ -13,7 +13,7 @@ from tests.fakes.podgroups.cluster import InMemoryCluster, run_for, running_cont
 from tests.fakes.podgroups.filled_cache import FilledCache
 from tests.fakes.podgroups.objects import key, node, pod
 from tests.fakes.podgroups.sources import Json
-from tests.unit.controllers.podgroups.test_forged import MADE, asking
+from tests.unit.controllers.podgroups.test_forged import OWNED, asking
 
 HOST, ZONE = "kubernetes.io/hostname", "topology.kubernetes.io/zone"
 
@@ -53,12 +53,12 @@ async def cluster(clock: VirtualClock) -> InMemoryCluster:
 async def test_a_group_that_others_keep_away_is_not_opened_as_if_it_had_room(cluster: InMemoryCluster) -> None:
     """It would be opened, bound nowhere, and taken back again and again, its room kept from all others meanwhile."""
     cluster.put(PODS, loner())
-    async with running_controller(cluster) as keeper:
-        app = MADE | {"labels": pod(of=key("gang"))["metadata"]["labels"] | {"app": "gang"}}
+    async with running_controller(cluster) as running:
+        app = OWNED | {"labels": pod(of=key("gang"))["metadata"]["labels"] | {"app": "gang"}}
         cluster.create_group("gang", "a", "b", minimum=2, meta=app, spec=asking("1"))
         await run_for(5)
         assert cluster.ungated_pods() == ["loner"]
-        why = keeper.part.pending.why_pending(key("gang"))
+        why = running.part.pending.why_pending(key("gang"))
         assert why is not None
         assert why.message == "needs 2 cpu, 0 free; from 1 node others keep it away by their anti-affinity"
         cluster.create_group("others", "x", "y", "z", minimum=3, spec=asking("1"))
@@ -67,8 +67,7 @@ async def test_a_group_that_others_keep_away_is_not_opened_as_if_it_had_room(clu
         cluster.bind("x", "y", "z")
         cluster.put(NODES, node("m", cpu="4", memory="9Gi"))
         await run_for(5)
-        found = cluster.record("gang")
-        assert found is not None
+        found = cluster.recorded("gang")
         assert found.how is AdmissionMode.FIT, "there it is proven"
 
 
@@ -78,7 +77,7 @@ async def test_pods_of_other_groups_keep_away_too(cluster: InMemoryCluster) -> N
         cluster.create_group("first", "a", minimum=1, spec={"affinity": spec["affinity"], **asking("1")})
         await run_for()
         cluster.bind("a")
-        app = MADE | {"labels": pod(of=key("gang"))["metadata"]["labels"] | {"app": "gang"}}
+        app = OWNED | {"labels": pod(of=key("gang"))["metadata"]["labels"] | {"app": "gang"}}
         cluster.create_group("gang", "x", minimum=1, meta=app, spec=asking("1"))
         await run_for(5)
         assert cluster.ungated_pods() == ["a"]

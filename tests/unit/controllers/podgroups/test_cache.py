@@ -139,7 +139,7 @@ def test_a_group_whose_pods_have_all_moved_is_known_by_its_pod_group() -> None:
 
 
 def test_a_label_counts_in_the_namespace_of_its_group_only() -> None:
-    """Or whoever may make pods somewhere could join any group of the cluster."""
+    """Or a user who may create pods in any namespace could join every group of the cluster."""
     made = FilledCache()
     made.pods(pod("a"), pod("b", namespace="other", held=group_label(G)))
     assert [it.namespace for it in made.snapshot(G).members] == ["team"]
@@ -238,7 +238,7 @@ def test_members_that_failed_are_deleted_or_wait_ungated_are_not_present() -> No
     assert (made.group(G).present, len(made.snapshot(G).members)) == (2, 6)
 
 
-def test_contradicting_members_are_told_of_whoever_comes_last() -> None:
+def test_contradicting_members_are_reported_whichever_comes_last() -> None:
     made = FilledCache()
     group = key(design=Flavor.ALIBABA)
     for number in range(5):
@@ -302,7 +302,7 @@ def test_without_the_first_way_a_pod_group_is_that_of_the_next() -> None:
     assert made.keys() == {KOORD}
 
 
-def test_a_pod_group_that_was_made_anew_is_another() -> None:
+def test_a_pod_group_that_was_recreated_is_another() -> None:
     made = FilledCache()
     made.pod_groups(pod_group(), pod_group(uid="new", version="9", spec={"minMember": 8}))
     seen = made.snapshot(G)

@@ -1,4 +1,4 @@
-"""The keeper of CRDs, where the API server says no or somebody is quicker."""
+"""CRDs of PodGroups, where the API server refuses a write or another client is faster."""
 
 from collections.abc import Callable
 from typing import Any, cast
@@ -16,8 +16,8 @@ NAME = crds.crd_name(names.PLUGINS_GROUP)
 Json = dict[str, Any]
 
 
-class Told:
-    """A client that answers as it is told to, and keeps what was applied."""
+class CrdApi:
+    """Answers what a test sets, and keeps what was applied."""
 
     def __init__(self, stored: Json | type[ApiError], applied: type[ApiError] | None = None) -> None:
         self.stored, self._applied = stored, applied
@@ -55,39 +55,39 @@ def older(crd: Json) -> None:
 
 
 async def test_without_the_right_to_look_it_says_so_and_tries_again_later() -> None:
-    told: list[PodGroupCrdOutcome] = []
-    keeper = PodGroupCrdReconciler(Told(Forbidden).client, lambda _, outcome: told.append(outcome))
-    assert await keeper.reconcile(NAME) == FORBIDDEN_RETRY_SECONDS
-    assert told == [PodGroupCrdOutcome.FORBIDDEN]
-    assert "may not be reconciled" in keeper.problems[names.PLUGINS_GROUP]
+    outcomes: list[PodGroupCrdOutcome] = []
+    reconciler = PodGroupCrdReconciler(CrdApi(Forbidden).client, lambda _, outcome: outcomes.append(outcome))
+    assert await reconciler.reconcile(NAME) == FORBIDDEN_RETRY_SECONDS
+    assert outcomes == [PodGroupCrdOutcome.FORBIDDEN]
+    assert "may not be reconciled" in reconciler.problems[names.PLUGINS_GROUP]
 
 
 async def test_without_the_right_to_make_it_says_so_too() -> None:
-    keeper = PodGroupCrdReconciler(Told(NotFound, Forbidden).client)
-    assert await keeper.reconcile(NAME) == FORBIDDEN_RETRY_SECONDS
-    assert names.PLUGINS_GROUP in keeper.problems
+    reconciler = PodGroupCrdReconciler(CrdApi(NotFound, Forbidden).client)
+    assert await reconciler.reconcile(NAME) == FORBIDDEN_RETRY_SECONDS
+    assert names.PLUGINS_GROUP in reconciler.problems
 
 
 async def test_trouble_that_is_over_is_forgotten() -> None:
-    world = Told(Forbidden)
-    keeper = PodGroupCrdReconciler(world.client)
-    await keeper.reconcile(NAME)
+    world = CrdApi(Forbidden)
+    reconciler = PodGroupCrdReconciler(world.client)
+    await reconciler.reconcile(NAME)
     world.stored = stored()
-    await keeper.reconcile(NAME)
-    assert keeper.problems == {}
+    await reconciler.reconcile(NAME)
+    assert reconciler.problems == {}
 
 
 @pytest.mark.parametrize(("there", "force"), [(NotFound, False), (stored(older), True)])
-async def test_where_somebody_was_quicker_it_looks_again(there: Json | type[ApiError], force: bool) -> None:
+async def test_where_another_client_was_faster_it_is_requeued(there: Json | type[ApiError], force: bool) -> None:
     """What is not there yet is made without force, so that another's fields are not taken over."""
-    world = Told(there, Conflict)
+    world = CrdApi(there, Conflict)
     with pytest.raises(Requeue):
         await PodGroupCrdReconciler(world.client).reconcile(NAME)
     assert [forced for _, forced in world.applied] == [force]
 
 
 async def test_an_update_holds_for_the_version_that_was_read() -> None:
-    world = Told(stored(older))
+    world = CrdApi(stored(older))
     await PodGroupCrdReconciler(world.client).reconcile(NAME)
     assert [body["metadata"]["resourceVersion"] for body, _ in world.applied] == ["7"]
 
@@ -97,6 +97,8 @@ async def test_one_that_is_being_deleted_is_not_touched() -> None:
         older(crd)
         crd["metadata"]["deletionTimestamp"] = "2026-01-01T00:00:00Z"
 
-    world, told = Told(stored(leave)), list[PodGroupCrdOutcome]()
-    assert await PodGroupCrdReconciler(world.client, lambda _, outcome: told.append(outcome)).reconcile(NAME) is None
-    assert (told, world.applied) == ([PodGroupCrdOutcome.LEAVING], [])
+    world, outcomes = CrdApi(stored(leave)), list[PodGroupCrdOutcome]()
+    assert (
+        await PodGroupCrdReconciler(world.client, lambda _, outcome: outcomes.append(outcome)).reconcile(NAME) is None
+    )
+    assert (outcomes, world.applied) == ([PodGroupCrdOutcome.LEAVING], [])

@@ -1,31 +1,20 @@
-"""Whoever was suspended for a roll-back goes on again, and whoever refuses to be taken back is told of (G4)."""
+"""Suspended owners are resumed, and objects that may not be changed are reported (G4)."""
 
 from __future__ import annotations
 
 from typing import Any
 
-import pytest
-
 from jobset_gate import names
-from jobset_gate.fake.clock import VirtualClock
 from jobset_gate.kube.errors import Forbidden, KubeError
 from jobset_gate.kube.resources import EVENTS, JOBS, POD_GROUPS, PODS, Resource
-from jobset_gate.podgroups.candidate import CapacityCheck
 from jobset_gate.podgroups.model import Flavor
 from jobset_gate.podgroups.record import AdmissionState, decode_record
-from jobset_gate.settings import Groups
-from tests.fakes.podgroups.cluster import InMemoryCluster, run_for, running_controller
+from tests.fakes.podgroups.cluster import OFF, InMemoryCluster, run_for, running_controller
 from tests.fakes.podgroups.objects import key, pod_group
 from tests.fakes.podgroups.sources import Json
 
-OFF = Groups(capacity_check=CapacityCheck.OFF)
 SIGS = POD_GROUPS[names.SIGS_GROUP]
 WAIT = {"scheduleTimeoutSeconds": 60}
-
-
-@pytest.fixture
-async def cluster(clock: VirtualClock) -> InMemoryCluster:
-    return InMemoryCluster(clock)
 
 
 def job(cluster: InMemoryCluster, name: str, namespace: str = "team", **meta: Any) -> Json:
@@ -77,7 +66,7 @@ async def test_a_gang_that_lost_its_pod_group_is_taken_back_with_the_others_and_
         assert not suspended(cluster, "two")
 
 
-async def test_what_one_owner_refuses_keeps_nobody_else_and_people_are_told(cluster: InMemoryCluster) -> None:
+async def test_a_refused_suspension_is_reported_and_stops_no_other(cluster: InMemoryCluster) -> None:
     """A policy of the cluster does not let us suspend a Job: the rest is taken back all the same."""
 
     def policy(verb: str, resource: Resource, name: str, _: Any) -> KubeError | None:
@@ -94,10 +83,9 @@ async def test_what_one_owner_refuses_keeps_nobody_else_and_people_are_told(clus
         assert "c" not in cluster.ungated_pods()
         cluster.remove(PODS, "b")
         await run_for(40)
-        told = {it["message"] for it in cluster.all(EVENTS) if it["reason"] == names.REASON_ROLLBACK_BLOCKED}
-        assert told == {"Job one may not be changed: policy no-suspend denied the request"}
-        found = cluster.record()
-        assert found is not None
+        messages = {it["message"] for it in cluster.all(EVENTS) if it["reason"] == names.REASON_ROLLBACK_BLOCKED}
+        assert messages == {"Job one may not be changed: policy no-suspend denied the request"}
+        found = cluster.recorded()
         assert found.stage is AdmissionState.ROLLING_BACK
         cluster.fault = lambda *_: None
         await run_for(40)
@@ -107,7 +95,7 @@ async def test_what_one_owner_refuses_keeps_nobody_else_and_people_are_told(clus
 async def test_a_koordinator_gang_of_bare_pods_is_tried_again_once_its_user_has_taken_them_all_away(
     cluster: InMemoryCluster,
 ) -> None:
-    """Nobody would make them anew, so new ones are the user's, who has read that all have to go first."""
+    """No controller recreates them, so new ones are the user's, who has read that all have to go first."""
     said = {f"{names.KOORDINATOR_PREFIX}{name}": value for name, value in (("name", "g"), ("min-available", "2"))}
     said |= {f"{names.KOORDINATOR_PREFIX}waiting-time": "60s"}
     of = key("g", Flavor.KOORDINATOR)
@@ -150,12 +138,11 @@ async def test_a_pod_of_whom_it_may_not_be_said_that_it_is_no_failure_is_not_del
         cluster.fault = lambda *_: None
         await run_for(40)
         assert cluster.all(PODS) == []
-        found = cluster.record()
-        assert found is not None
+        found = cluster.recorded()
         assert (found.stage, found.rolled_back) == (AdmissionState.CLOSED, 1)
 
 
-async def test_of_many_refusals_a_few_are_told_and_each_of_them_in_short(cluster: InMemoryCluster) -> None:
+async def test_of_many_refusals_a_few_are_listed_and_each_is_cut(cluster: InMemoryCluster) -> None:
     def policy(verb: str, *_: Any) -> KubeError | None:
         return Forbidden(403, "Forbidden", "no " * 1000) if verb == "patch status" else None
 
@@ -164,8 +151,8 @@ async def test_of_many_refusals_a_few_are_told_and_each_of_them_in_short(cluster
         pods = [f"p{number:02}" for number in range(20)]
         cluster.create_group("g", *pods, minimum=20, terms=WAIT, meta=made_by("apps/v1", "ReplicaSet", "r"))
         await run_for(100)
-        (told,) = {it["message"] for it in cluster.all(EVENTS) if it["reason"] == names.REASON_ROLLBACK_BLOCKED}
-        assert told.count("may not be changed") == 3
-        assert told.startswith("Pod p00 may not be changed: no no")
-        assert told.endswith("; and 17 more")
-        assert len(told) < 1024, "an Event takes no more"
+        (message,) = {it["message"] for it in cluster.all(EVENTS) if it["reason"] == names.REASON_ROLLBACK_BLOCKED}
+        assert message.count("may not be changed") == 3
+        assert message.startswith("Pod p00 may not be changed: no no")
+        assert message.endswith("; and 17 more")
+        assert len(message) < 1024, "an Event takes no more"

@@ -44,7 +44,7 @@ RECORD = AdmissionRecord(
 
 
 class Meddled(Client):
-    """Somebody else writes just before the first write of ours to that kind. `calls` is the log."""
+    """Another client writes just before the first write of the evictor to that kind. `calls` is the log."""
 
     before: tuple[Resource, Callable[[], Awaitable[object]]] | None = None
     calls: list[str]

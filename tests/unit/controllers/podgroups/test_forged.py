@@ -10,20 +10,14 @@ import pytest
 from jobset_gate import names
 from jobset_gate.fake.clock import VirtualClock
 from jobset_gate.kube.resources import JOBS, PODS
-from jobset_gate.podgroups.candidate import CapacityCheck
 from jobset_gate.podgroups.record import AdmissionRecord, AdmissionState, decode_record, encode_record
 from jobset_gate.settings import Groups
-from tests.fakes.podgroups.cluster import PLUGINS, InMemoryCluster, add_node, run_for, running_controller
+from tests.fakes.podgroups.cluster import OWNED, PLUGINS, PROBE, InMemoryCluster, add_node, run_for, running_controller
 from tests.fakes.podgroups.objects import key, pod, pod_group, record
 from tests.fakes.podgroups.snapshots import timestamp
 from tests.fakes.podgroups.sources import Json
 
 EVIL = key("evil", namespace="evil")
-MADE = {
-    "ownerReferences": [{"apiVersion": "apps/v1", "kind": "ReplicaSet", "name": "r", "uid": "u-r", "controller": True}]
-}
-"""Of pods that a controller makes: such are taken back."""
-PROBE = Groups(capacity_check=CapacityCheck.PROBE)
 
 
 def asking(cpu: str) -> Json:
@@ -41,7 +35,7 @@ async def cluster(clock: VirtualClock) -> InMemoryCluster:
 
 
 def forge(cluster: InMemoryCluster, text: str) -> None:
-    """Somebody writes a record on his PodGroup."""
+    """A user writes a record on a PodGroup."""
     cluster.put(PLUGINS, pod_group("evil", namespace="evil", notes={names.POD_GROUP_RECORD: text}))
 
 
@@ -71,22 +65,21 @@ async def test_a_record_with_odd_values_stops_nobody(cluster: InMemoryCluster, t
 async def test_a_record_takes_back_no_group_of_another_namespace(cluster: InMemoryCluster, across: bool) -> None:
     """Nor where gangs of several may join: this one has not."""
     async with running_controller(cluster, Groups(across_namespaces=across)):
-        cluster.create_group("g", "a", "b", minimum=2, meta=MADE)
+        cluster.create_group("g", "a", "b", minimum=2, meta=OWNED)
         await run_for()
         cluster.bind("a", "b")
         await run_for()
         forge(cluster, encode_record(rolling(gangs=((EVIL, 1), (key("g"), 1)))))
         await run_for(60)
         assert cluster.ungated_pods() == ["a", "b"]
-        found = cluster.record()
-        assert found is not None
+        found = cluster.recorded()
         assert found.satisfied is not None
 
 
 async def test_a_date_to_come_on_a_pod_stretches_no_limit(cluster: InMemoryCluster) -> None:
     """Also not for a controller that comes later and knows only what is written."""
     async with running_controller(cluster, PROBE):
-        cluster.create_group("g", "a", minimum=1, meta=MADE, spec=HUGE)
+        cluster.create_group("g", "a", minimum=1, meta=OWNED, spec=HUGE)
         await run_for()
         assert cluster.ungated_pods() == ["a"]
         cluster.patch_object(
@@ -95,27 +88,27 @@ async def test_a_date_to_come_on_a_pod_stretches_no_limit(cluster: InMemoryClust
         await run_for()
     async with running_controller(cluster, PROBE):
         await run_for(65)
-        found = cluster.record()
-        assert found is not None
+        found = cluster.recorded()
         assert found.rolled_back == 1
 
 
 async def test_a_limit_of_years_keeps_others_from_being_tried_for_an_hour_at_most(cluster: InMemoryCluster) -> None:
     async with running_controller(cluster, PROBE):
-        cluster.create_group("first", "a", minimum=1, meta=MADE, spec=HUGE, terms={"scheduleTimeoutSeconds": 2**31 - 1})
-        cluster.create_group("other", "b", minimum=1, meta=MADE, spec=HUGE)
+        cluster.create_group(
+            "first", "a", minimum=1, meta=OWNED, spec=HUGE, terms={"scheduleTimeoutSeconds": 2**31 - 1}
+        )
+        cluster.create_group("other", "b", minimum=1, meta=OWNED, spec=HUGE)
         await run_for(3590)
         assert cluster.ungated_pods() == ["a"]
         await run_for(30)
         assert cluster.ungated_pods() == ["b"]
-        found = cluster.record("first")
-        assert found is not None
+        found = cluster.recorded("first")
         assert found.why == "0 of 1 pods were bound within 3600s, the longest limit there is"
 
 
 async def test_a_group_that_can_never_fit_keeps_nobody_waiting(cluster: InMemoryCluster) -> None:
     """However long it has waited: it would not help it. Once the nodes could hold it, it does."""
-    async with running_controller(cluster) as keeper:
+    async with running_controller(cluster) as running:
         cluster.create_group("huge", "a", minimum=1, spec=HUGE)
         cluster.create_group("half", *"bcdef", minimum=5, spec=LARGE)
         await run_for()
@@ -125,7 +118,7 @@ async def test_a_group_that_can_never_fit_keeps_nobody_waiting(cluster: InMemory
         await run_for(5)
         assert cluster.ungated_pods() == [*"bcdef", "x"]
         cluster.bind("x")
-        why = keeper.part.pending.why_pending(key("huge"))
+        why = running.part.pending.why_pending(key("huge"))
         assert why is not None
         assert why.message.endswith("can never fit on the nodes there are: the whole domain has 100 cpu")
         add_node(cluster, "big", cpu="1000")
@@ -153,13 +146,13 @@ async def test_what_belongs_to_a_node_is_never_free_so_a_group_that_needs_it_can
     small = asking("100m")
     body = pod("agent", labels={}, held="", gates=(), node="n", spec=small)
     cluster.put(PODS, body | {"metadata": body["metadata"] | meta})
-    async with running_controller(cluster) as keeper:
+    async with running_controller(cluster) as running:
         cluster.create_group("whole", "a", minimum=1, spec=asking("100"))
         await run_for(Groups().starvation_seconds + 10)
         cluster.create_group("z", "x", minimum=1, spec=small)
         await run_for(5)
         assert cluster.ungated_pods() == ["agent", "x"]
-        why = keeper.part.pending.why_pending(key("whole"))
+        why = running.part.pending.why_pending(key("whole"))
         assert why is not None
         assert why.message.endswith("can never fit on the nodes there are: the whole domain has 99.9 cpu")
 
@@ -180,13 +173,13 @@ async def test_a_group_that_fits_only_an_empty_cluster_stops_others_for_a_while(
 async def test_what_a_pod_group_claims_beyond_its_pods_stops_nobody(cluster: InMemoryCluster) -> None:
     """No quota counts it. It is not opened without that, as it said."""
     cluster.put(PODS, pod("service", labels={}, held="", gates=(), node="n"))
-    async with running_controller(cluster) as keeper:
+    async with running_controller(cluster) as running:
         cluster.create_group("greedy", "a", minimum=1, terms={"minResources": {"cpu": "100"}}, spec=asking("1m"))
         await run_for(Groups().starvation_seconds + 10)
         cluster.create_group("z", "x", "y", minimum=2)
         await run_for(5)
         assert cluster.ungated_pods() == ["service", "x", "y"]
-        why = keeper.part.pending.why_pending(key("greedy"))
+        why = running.part.pending.why_pending(key("greedy"))
         assert why is not None
         assert why.message == "needs 100 cpu, 98.5 free"
 
@@ -197,7 +190,7 @@ async def test_a_record_reserves_no_room_that_its_pods_do_not_ask_for(cluster: I
     forge(cluster, encode_record(msgspec.structs.replace(said, wait=Fraction(10**9))))
     notes = {names.POD_GROUP_OPENED: f"1 {timestamp(cluster.clock())}"}
     tiny = pod("evil", of=EVIL, namespace="evil", gates=(), notes=notes, spec=asking("1m"), node="n" if bound else "")
-    cluster.put(PODS, tiny | {"metadata": tiny["metadata"] | MADE})
+    cluster.put(PODS, tiny | {"metadata": tiny["metadata"] | OWNED})
     async with running_controller(cluster):
         await run_for()
         cluster.create_group("g", "a", "b", minimum=2, spec=asking("49"))

@@ -5,24 +5,13 @@ from __future__ import annotations
 import pytest
 
 from jobset_gate import names
-from jobset_gate.fake.clock import VirtualClock
 from jobset_gate.kube.resources import PODS
-from jobset_gate.podgroups.candidate import CapacityCheck
 from jobset_gate.podgroups.generation import JOIN_SECONDS
-from jobset_gate.podgroups.model import Flavor
 from jobset_gate.podgroups.record import AdmissionState
-from jobset_gate.settings import Groups
-from tests.fakes.podgroups.cluster import PLUGINS, InMemoryCluster, add_node, run_for, running_controller
-from tests.fakes.podgroups.objects import key
-from tests.fakes.podgroups.sources import GANG, Json
+from tests.fakes.podgroups.cluster import OFF, PLUGINS, InMemoryCluster, add_node, run_for, running_controller
+from tests.fakes.podgroups.sources import Json
 
-OFF = Groups(capacity_check=CapacityCheck.OFF)
 ASKS = {"containers": [{"name": "c", "resources": {"requests": {"cpu": "1"}}}]}
-
-
-@pytest.fixture
-async def cluster(clock: VirtualClock) -> InMemoryCluster:
-    return InMemoryCluster(clock)
 
 
 def of(owner: str, uid: str = "", kind: str = "Job") -> Json:
@@ -50,8 +39,7 @@ async def placed(cluster: InMemoryCluster, owner: Json, *pods: str) -> None:
 
 
 def stands(cluster: InMemoryCluster) -> tuple[int, AdmissionState, bool]:
-    found = cluster.record()
-    assert found is not None
+    found = cluster.recorded()
     return found.generation, found.stage, found.satisfied is not None
 
 
@@ -70,7 +58,7 @@ async def test_a_job_tries_again_what_has_failed_and_its_group_does_not_gather_f
         assert stands(cluster) == (1, AdmissionState.OPEN, True)
 
 
-async def test_pods_of_a_new_owner_join_while_somebody_is_alive(cluster: InMemoryCluster) -> None:
+async def test_pods_of_a_new_owner_join_while_a_pod_is_alive(cluster: InMemoryCluster) -> None:
     """The next ReplicaSet of a Deployment never has the minimum of pods for itself before the last one lets go."""
     async with running_controller(cluster, OFF):
         await placed(cluster, of("old", kind="ReplicaSet"), "a", "b")
@@ -103,7 +91,7 @@ async def test_pods_of_the_next_job_do_not_join_those_that_are_about_to_be_delet
         assert stands(cluster) == (2, AdmissionState.OPEN, False)
 
 
-async def test_of_a_job_that_was_made_anew_under_its_name_nothing_counts_however_late_its_pods_go(
+async def test_of_a_job_that_was_recreated_under_its_name_nothing_counts_however_late_its_pods_go(
     cluster: InMemoryCluster,
 ) -> None:
     async with running_controller(cluster, OFF):
@@ -115,11 +103,8 @@ async def test_of_a_job_that_was_made_anew_under_its_name_nothing_counts_however
 
 
 async def test_gangs_that_open_together_are_held_together_when_they_are_used_again(cluster: InMemoryCluster) -> None:
-    both = '["team/one","team/two"]'
-
     def gang(name: str, pod: str, owner: str) -> None:
-        notes = {f"{GANG}name": name, f"{GANG}min-available": "1", f"{GANG}groups": both}
-        cluster.create_group(name, pod, of=key(name, Flavor.KOORDINATOR), labels={}, notes=notes, meta=of(owner))
+        cluster.create_gang(name, pod, partners="one two", meta=of(owner))
 
     async with running_controller(cluster, OFF):
         gang("one", "a", "first")
@@ -146,8 +131,8 @@ async def test_what_the_last_run_has_left_is_none_of_the_next_ones_numbers(clust
         await run_for(60)
         found = cluster.stored(PLUGINS, "team", "g")
         assert (found["status"]["phase"], found["status"]["succeeded"]) == ("Pending", 0)
-        told = f"Pending: {names.REASON_GATHERING}: 1/2 pods exist"
-        assert found["metadata"]["annotations"][names.POD_GROUP_STATE] == told
+        text = f"Pending: {names.REASON_GATHERING}: 1/2 pods exist"
+        assert found["metadata"]["annotations"][names.POD_GROUP_STATE] == text
 
 
 @pytest.mark.parametrize("gone", ["marked", "ended"])

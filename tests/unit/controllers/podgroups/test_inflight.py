@@ -3,49 +3,46 @@
 from __future__ import annotations
 
 import asyncio
+from functools import partial
 from typing import Any
 
 import pytest
 
 from controllers.podgroups import scheduler
 from jobset_gate import names
-from jobset_gate.fake.clock import VirtualClock
 from jobset_gate.kube.errors import Invalid, KubeError, Unreachable
 from jobset_gate.kube.resources import CONFIGMAPS, PODS
-from jobset_gate.podgroups.candidate import CapacityCheck
 from jobset_gate.podgroups.model import Flavor, group_label
-from jobset_gate.settings import Groups
-from tests.fakes.podgroups.cluster import PLUGINS, InMemoryCluster, add_node, run_for, running_controller
+from tests.fakes.podgroups.cluster import (
+    OWNED,
+    PLUGINS,
+    PROBE,
+    InMemoryCluster,
+    add_node,
+    asking,
+    run_for,
+    running_controller,
+)
 from tests.fakes.podgroups.objects import key
-from tests.fakes.podgroups.sources import ALIBABA, ALIBABA_MINIMUM, GANG
+from tests.fakes.podgroups.sources import ALIBABA, ALIBABA_MINIMUM
 
-PROBE = Groups(capacity_check=CapacityCheck.PROBE)
-BIG = {"containers": [{"name": "main", "resources": {"requests": {"cpu": "2"}}}]}
-"""The spec of a pod that asks for two processors."""
-MADE = {
-    "ownerReferences": [{"apiVersion": "apps/v1", "kind": "ReplicaSet", "name": "r", "uid": "u-r", "controller": True}]
-}
+BIG = asking("2")
 LONG = {"scheduleTimeoutSeconds": 600}
 
 
-@pytest.fixture
-async def cluster(clock: VirtualClock) -> InMemoryCluster:
-    return InMemoryCluster(clock)
-
-
-# --- Pods that are being replaced ------------------------------------------------------------------------------------
+# --- Pods that are being replaced ----------------------------------------------------------------------------------
 
 
 async def test_a_probe_keeps_its_place_while_one_of_its_pods_is_being_replaced(cluster: InMemoryCluster) -> None:
     async with running_controller(cluster, PROBE):
-        cluster.create_group("one", "a", "b", minimum=2, meta=MADE, terms=LONG)
-        cluster.create_group("two", "c", "d", minimum=2, meta=MADE)
+        cluster.create_group("one", "a", "b", minimum=2, meta=OWNED, terms=LONG)
+        cluster.create_group("two", "c", "d", minimum=2, meta=OWNED)
         await run_for()
         add_node(cluster, cpu="1")
         cluster.bind("a")
         cluster.remove(PODS, "b")
         await run_for(10)
-        cluster.create_group("one", "b2", meta=MADE)
+        cluster.create_group("one", "b2", meta=OWNED)
         await run_for(10)
         assert cluster.ungated_pods() == ["a", "b2"]
         cluster.bind("b2")
@@ -56,29 +53,24 @@ async def test_a_probe_keeps_its_place_while_one_of_its_pods_is_being_replaced(c
 async def test_the_room_of_a_pod_that_is_being_replaced_stays_promised_to_its_group(cluster: InMemoryCluster) -> None:
     add_node(cluster, cpu="4")
     async with running_controller(cluster):
-        cluster.create_group("one", "a", "b", minimum=2, meta=MADE, spec=BIG, terms=LONG)
-        cluster.create_group("two", "c", minimum=1, meta=MADE, spec=BIG)
+        cluster.create_group("one", "a", "b", minimum=2, meta=OWNED, spec=BIG, terms=LONG)
+        cluster.create_group("two", "c", minimum=1, meta=OWNED, spec=BIG)
         await run_for()
         cluster.bind("a")
         cluster.remove(PODS, "b")
         await run_for(10)
         assert cluster.ungated_pods() == ["a"]
-        cluster.create_group("one", "b2", meta=MADE, spec=BIG)
+        cluster.create_group("one", "b2", meta=OWNED, spec=BIG)
         await run_for(10)
         assert cluster.ungated_pods() == ["a", "b2"]
 
 
-# --- Pods of which no record tells any more --------------------------------------------------------------------------
+# --- Pods without a record -------------------------------------------------------------------------------------------
 
 
 async def test_a_gang_of_several_that_has_no_pod_left_still_has_its_room(cluster: InMemoryCluster) -> None:
-    """Whoever takes their places comes without being asked: the decision holds for all its gangs till all are gone."""
-    both = '["team/one","team/two"]'
-
-    def gang(name: str, *pods: str) -> None:
-        notes = {f"{GANG}name": name, f"{GANG}min-available": "1", f"{GANG}groups": both}
-        cluster.create_group(name, *pods, of=key(name, Flavor.KOORDINATOR), labels={}, notes=notes, meta=MADE, spec=BIG)
-
+    """Pods may replace them at any time: the admission holds for all gangs until all are gone."""
+    gang = partial(cluster.create_gang, partners="one two", minimum=1, meta=OWNED, spec=BIG)
     add_node(cluster, cpu="4")
     async with running_controller(cluster):
         gang("one", "a")
@@ -110,13 +102,13 @@ async def test_opened_pods_whose_pod_group_is_gone_keep_the_place_until_their_li
         assert cluster.ungated_pods() == ["a", "b", "c", "d"]
 
 
-async def test_a_pod_group_that_is_made_anew_again_and_again_opens_one_pod_at_a_time(cluster: InMemoryCluster) -> None:
+async def test_a_pod_group_that_is_recreated_again_and_again_opens_one_pod_at_a_time(cluster: InMemoryCluster) -> None:
     async with running_controller(cluster, PROBE):
-        cluster.create_group("one", "a", minimum=1, meta=MADE)
+        cluster.create_group("one", "a", minimum=1, meta=OWNED)
         await run_for()
         for number in range(3):
             cluster.remove(PLUGINS, "one")
-            cluster.create_group("one", f"x{number}", minimum=1, meta=MADE)
+            cluster.create_group("one", f"x{number}", minimum=1, meta=OWNED)
             await run_for(3)
         assert cluster.ungated_pods() == ["a"]
         add_node(cluster)
@@ -125,13 +117,13 @@ async def test_a_pod_group_that_is_made_anew_again_and_again_opens_one_pod_at_a_
         assert cluster.ungated_pods() == ["a", "x0", "x1", "x2"], "bound, it is in nobody's way"
 
 
-# --- While the opener looks ------------------------------------------------------------------------------------------
+# --- While the opener looks ----------------------------------------------------------------------------------------
 
 
-async def test_rooms_and_what_is_to_be_placed_in_them_are_looked_at_in_one_moment(
+async def test_nodes_and_reservations_are_read_in_one_moment(
     cluster: InMemoryCluster, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    """A pod that is bound while others have their turn is in neither, if the rooms are older."""
+    """A pod that is bound between two slices would be in neither, if the nodes were older."""
     monkeypatch.setattr(scheduler, "SLICE_SECONDS", -1.0)  # others have their turn after every group
     add_node(cluster, cpu="4")
     async with running_controller(cluster):
@@ -151,7 +143,7 @@ async def test_rooms_and_what_is_to_be_placed_in_them_are_looked_at_in_one_momen
         assert cluster.ungated_pods() == ["a", "b"]
 
 
-# --- Decisions of which it is not known whether they were written ----------------------------------------------------
+# --- Admissions with an unknown outcome ------------------------------------------------------------------------------
 
 
 async def test_a_decision_in_doubt_keeps_its_promise_until_the_api_can_be_read(cluster: InMemoryCluster) -> None:
@@ -192,7 +184,7 @@ async def test_a_decision_in_doubt_keeps_its_promise_until_the_api_can_be_read(c
 async def test_a_decision_that_cannot_be_written_holds_up_nobody_and_is_tried_ever_more_seldom(
     cluster: InMemoryCluster,
 ) -> None:
-    """A ConfigMap that somebody has made immutable."""
+    """A ConfigMap that a user has made immutable."""
     of, tries, words = key("stuck", Flavor.ALIBABA), 0, 0
 
     def fate(verb: str, kind: Any, _: str, body: Any) -> KubeError | None:
@@ -207,7 +199,7 @@ async def test_a_decision_that_cannot_be_written_holds_up_nobody_and_is_tried_ev
     cluster.put(
         CONFIGMAPS, {"metadata": {"namespace": "team", "name": f"jobset-gate-gang-{group_label(of)}"}, "data": {}}
     )
-    async with running_controller(cluster, PROBE) as keeper:
+    async with running_controller(cluster, PROBE) as running:
         cluster.create_group("stuck", "s", of=of, labels={ALIBABA: "stuck", ALIBABA_MINIMUM: "1"})
         await run_for(5)
         cluster.create_group("g", "a", minimum=1)
@@ -218,7 +210,7 @@ async def test_a_decision_that_cannot_be_written_holds_up_nobody_and_is_tried_ev
         await run_for(50)
         assert 4 <= tries <= 8
         assert words < 10, "its state is as little worth a try"
-        assert keeper.metric("waiting", reason=names.REASON_NOT_RECORDED) == 1
+        assert running.metric("waiting", reason=names.REASON_NOT_RECORDED) == 1
         cluster.fault = lambda *_: None
         await run_for(70)
         assert cluster.ungated_pods() == ["s", "a"]

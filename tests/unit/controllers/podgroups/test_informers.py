@@ -1,4 +1,4 @@
-"""What is watched for groups, and what people are told of what cannot be listed."""
+"""What is watched for groups, and what is reported where it cannot be listed."""
 
 from __future__ import annotations
 
@@ -99,7 +99,7 @@ def test_of_one_namespace_only_nodes_and_what_is_bound_to_them_are_watched_every
     assert {it.namespace for it in kinds} == {None, "team"}
 
 
-# --- What people are told ----------------------------------------------------------------
+# --- Reports ----------------------------------------------------------------
 
 
 async def test_a_crd_that_is_not_installed_is_no_trouble(server: ScriptedServer) -> None:
@@ -113,7 +113,7 @@ async def test_a_crd_that_is_not_installed_is_no_trouble(server: ScriptedServer)
     assert problems == []
 
 
-async def test_a_crd_that_is_forbidden_is_told_and_waited_for(server: ScriptedServer) -> None:
+async def test_a_crd_that_is_forbidden_is_reported_and_waited_for(server: ScriptedServer) -> None:
     problems: list[WatchProblem] = []
     server.lists.extend([refusal(403), no_response])
     async with running(server, PODGROUPS_SIGS, problems) as informers:
@@ -124,7 +124,7 @@ async def test_a_crd_that_is_forbidden_is_told_and_waited_for(server: ScriptedSe
     assert {it.kind for it in problems} == {WatchProblemKind.LIST_FAILED}
 
 
-async def test_a_watch_of_a_crd_that_breaks_is_told(server: ScriptedServer) -> None:
+async def test_a_watch_of_a_crd_that_breaks_is_reported(server: ScriptedServer) -> None:
     problems: list[WatchProblem] = []
     server.lists.append(refusal(404))
     async with running(server, PODGROUPS_SIGS, problems) as informers:

@@ -19,8 +19,8 @@ Json = dict[str, Any]
 SEEN = group(member(1), member(2), member(3))
 
 
-class Told:
-    """An API server with one native PodGroup at most, of which the last of its versions may know nothing."""
+class NativeApi:
+    """An API server with one native PodGroup at most; one of its versions may not serve PodGroups."""
 
     def __init__(self, *versions: str, stored: Json | None = None, race: bool = False, without: str = "") -> None:
         self.versions, self.stored, self._race, self._without = versions, stored, race, without
@@ -45,7 +45,7 @@ class Told:
     async def create(self, resource: Resource, body: Json) -> Json:
         self.calls.append(f"create {resource.version}")
         if self._race:
-            raise AlreadyExists(409, "AlreadyExists", "somebody was quicker")
+            raise AlreadyExists(409, "AlreadyExists", "another client was faster")
         self.stored = {**body, "metadata": {**body["metadata"], "uid": "n1", "finalizers": [native.PROTECTION]}}
         return self.stored
 
@@ -61,20 +61,20 @@ class Told:
             self.stored = None
 
 
-async def ready(world: Told) -> NativePodGroups:
+async def ready(world: NativeApi) -> NativePodGroups:
     found = NativePodGroups(world.client)
     await found.refresh_version()
     return found
 
 
 async def test_nothing_is_opened_before_it_is_known_what_is_served() -> None:
-    told = NativePodGroups(Told().client).why_held(SEEN)
-    assert told is not None
-    assert "not known yet" in told.message
+    held = NativePodGroups(NativeApi().client).why_held(SEEN)
+    assert held is not None
+    assert "not known yet" in held.message
 
 
 async def test_the_api_server_may_come_to_serve_another_version() -> None:
-    world = Told()
+    world = NativeApi()
     found = NativePodGroups(world.client)
     await found.refresh_version()
     await found.refresh_version()
@@ -97,20 +97,20 @@ async def test_the_api_server_may_come_to_serve_another_version() -> None:
 async def test_the_newest_version_is_used_that_we_know_and_that_has_pod_groups(
     served: tuple[str, ...], without: str, used: str
 ) -> None:
-    world = Told(*served, without=without)
+    world = NativeApi(*served, without=without)
     found = await ready(world)
-    told = found.why_held(SEEN)
-    assert (told is None) is bool(used)
+    held = found.why_held(SEEN)
+    assert (held is None) is bool(used)
     if not used:
-        assert told is not None
-        assert "serves PodGroups of scheduling.k8s.io in none of v1beta1, v1alpha3, v1alpha2" in told.message
+        assert held is not None
+        assert "serves PodGroups of scheduling.k8s.io in none of v1beta1, v1alpha3, v1alpha2" in held.message
         return
     await found.hand_over_group(SEEN, RECORD)
     assert world.calls == [f"get {used}", f"create {used}"]
 
 
 async def test_the_pod_group_is_made_once() -> None:
-    world = Told("v1alpha2")
+    world = NativeApi("v1alpha2")
     found = await ready(world)
     for _ in range(3):
         await found.hand_over_group(SEEN, RECORD)
@@ -120,7 +120,7 @@ async def test_the_pod_group_is_made_once() -> None:
 
 
 async def test_a_successor_finds_it_made() -> None:
-    world = Told("v1alpha2", stored=native.native_pod_group(SEEN, RECORD))
+    world = NativeApi("v1alpha2", stored=native.native_pod_group(SEEN, RECORD))
     await (await ready(world)).hand_over_group(SEEN, RECORD)
     assert world.calls == ["get v1alpha2"]
 
@@ -128,7 +128,7 @@ async def test_a_successor_finds_it_made() -> None:
 async def test_one_of_an_earlier_generation_goes_first() -> None:
     old = native.native_pod_group(SEEN, RECORD)
     old["metadata"] |= {"uid": "n0", "finalizers": [native.PROTECTION], "annotations": {names.NATIVE_GENERATION: "1"}}
-    world = Told("v1alpha2", stored=old)
+    world = NativeApi("v1alpha2", stored=old)
     found = await ready(world)
     with pytest.raises(Requeue):
         await found.hand_over_group(SEEN, RECORD)
@@ -136,27 +136,27 @@ async def test_one_of_an_earlier_generation_goes_first() -> None:
     assert world.calls == ["get v1alpha2", "delete n0", "get v1alpha2", "create v1alpha2"]
 
 
-async def test_for_a_pod_group_that_was_made_anew_there_is_a_new_one_though_it_counts_from_the_start() -> None:
+async def test_for_a_recreated_pod_group_there_is_a_new_one_though_it_counts_from_the_start() -> None:
     """The one of before is the garbage collector's: its owner is gone."""
-    world = Told("v1alpha2")
+    world = NativeApi("v1alpha2")
     found = await ready(world)
     await found.hand_over_group(SEEN, RECORD)
     assert SEEN.record_ref is not None
-    anew = msgspec.structs.replace(SEEN, record_ref=msgspec.structs.replace(SEEN.record_ref, uid="another"))
+    recreated = msgspec.structs.replace(SEEN, record_ref=msgspec.structs.replace(SEEN.record_ref, uid="another"))
     with pytest.raises(Requeue):
-        await found.hand_over_group(anew, RECORD)
-    await found.hand_over_group(anew, RECORD)
+        await found.hand_over_group(recreated, RECORD)
+    await found.hand_over_group(recreated, RECORD)
     assert world.stored is not None
     assert [it["uid"] for it in world.stored["metadata"]["ownerReferences"]] == ["another"]
 
 
-async def test_where_somebody_was_quicker_it_looks_again() -> None:
+async def test_where_another_client_was_faster_it_is_requeued() -> None:
     with pytest.raises(Requeue):
-        await (await ready(Told("v1alpha2", race=True))).hand_over_group(SEEN, RECORD)
+        await (await ready(NativeApi("v1alpha2", race=True))).hand_over_group(SEEN, RECORD)
 
 
 async def test_a_group_that_is_taken_back_has_none_and_the_next_generation_another() -> None:
-    world = Told("v1alpha2")
+    world = NativeApi("v1alpha2")
     found = await ready(world)
     await found.hand_over_group(SEEN, RECORD)
     await found.delete_pod_group(SEEN)

@@ -45,7 +45,7 @@ def test_what_belongs_to_a_node_is_taken_for_good() -> None:
     assert room.empty is not None
     assert (room.free["cpu"], room.empty["cpu"], room.empty["pods"]) == (2000, 3000, 109_000)
     made.pods(bound("q"))
-    assert made.index.node_infos()[0].empty is room.empty, "the same, so that nobody looks at it anew"
+    assert made.index.node_infos()[0].empty is room.empty, "the same, readers compare by identity"
 
 
 def test_a_terminating_pod_still_counts_until_it_is_gone_or_has_finished() -> None:
@@ -62,7 +62,7 @@ def test_a_terminating_pod_still_counts_until_it_is_gone_or_has_finished() -> No
     assert free(made) == {"n": 4000}
 
 
-def test_a_pod_on_a_node_that_nobody_knows_yet_is_reckoned_with_once_it_is_known() -> None:
+def test_a_pod_on_an_unknown_node_counts_once_the_node_is_known() -> None:
     made = FilledCache()
     made.pods(bound("p"))
     assert (free(made), made.index.accounts_for("uid-p")) == ({}, True)
@@ -70,7 +70,7 @@ def test_a_pod_on_a_node_that_nobody_knows_yet_is_reckoned_with_once_it_is_known
     assert free(made) == {"n": 3000}
 
 
-def test_a_node_made_anew_in_another_size_keeps_what_is_bound_to_it() -> None:
+def test_a_node_recreated_in_another_size_keeps_what_is_bound_to_it() -> None:
     made = FilledCache()
     made.nodes(node("n", cpu="4"))
     made.pods(bound("p"))
@@ -96,7 +96,7 @@ def test_a_namesake_on_another_node_takes_its_predecessors_room_away() -> None:
     assert free(made) == {"a": 4000, "b": 3000}
 
 
-def test_a_resize_is_reckoned_with_once_it_is_in_the_spec() -> None:
+def test_a_resize_counts_once_it_is_in_the_spec() -> None:
     made = FilledCache()
     made.nodes(node("n", cpu="4"))
     body = bound("p")
@@ -104,7 +104,7 @@ def test_a_resize_is_reckoned_with_once_it_is_in_the_spec() -> None:
     assert free(made) == {"n": 1000}
 
 
-# --- Pods of groups, which the other watch of pods leaves out ---------------------------------------------------------
+# --- Pods of groups, which the other watch of pods leaves out -------------------------------------------------------
 
 
 def member(name: str = "p") -> Json:
@@ -157,7 +157,7 @@ def test_where_room_is_not_looked_at_nobody_hears_of_it() -> None:
     assert None not in made.take_calls()[1]
 
 
-# --- Who is told ------------------------------------------------------------------------------------------------------
+# --- Effects ---------------------------------------------------------------------------------------------------------
 
 
 def test_who_waits_for_room_hears_of_it_and_of_nothing_else() -> None:
@@ -180,7 +180,7 @@ def test_who_waits_for_room_hears_of_it_and_of_nothing_else() -> None:
     assert made.take_calls() == (set(), {None})
 
 
-def test_rooms_that_have_not_changed_are_the_same_objects() -> None:
+def test_nodes_that_have_not_changed_are_the_same_objects() -> None:
     """A pass of the opener compares a thousand of them."""
     made = FilledCache()
     made.nodes(node("a", cpu="4"), node("b", cpu="4"))

@@ -1,4 +1,4 @@
-"""Who makes a group's pods is asked of the API, seldom, and what cannot be told is not guessed (G3, CannotGather)."""
+"""Owners are read seldom, and what they do not say is not guessed (G3, CannotGather)."""
 
 from collections.abc import AsyncIterator
 from fractions import Fraction
@@ -96,7 +96,7 @@ async def test_a_job_of_a_jobset_leads_to_the_jobset_whatever_the_number_of_its_
     assert [it.description for it in found] == ["JobSet train (w) makes 2"]
 
 
-async def test_what_cannot_be_told_is_not_known(client: Client) -> None:
+async def test_a_missing_or_foreign_owner_is_unknown(client: Client) -> None:
     gone = ControllerRef(api_version="batch/v1", kind="Job", name="gone", uid="u")
     other = ControllerRef(api_version="kubeflow.org/v1", kind="TFJob", name="net", uid="v")
     found = await OwnerCapacityReader(client).capacities_of(group(gone, other, None))

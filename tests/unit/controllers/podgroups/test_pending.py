@@ -17,7 +17,7 @@ NOW = TEN_O_CLOCK + 100
 
 
 class EvaluationCounter:
-    """Counts who is asked about: the quota is asked once for each gang whenever all of them are judged."""
+    """Counts evaluations: each reads the quota once for every gang."""
 
     def __init__(self) -> None:
         self.of: Counter[str] = Counter()
@@ -34,8 +34,8 @@ async def test_a_gang_group_is_judged_once_whatever_has_changed_of_it() -> None:
     for name in listed:
         notes = {f"{GANG}name": name, f"{GANG}min-available": "1", f"{GANG}groups": everybody}
         made.pods(pod(f"{name}-0", of=key(name, Flavor.KOORDINATOR), labels={}, notes=notes))
-    outlook = GroupEvaluator(made.index.snapshot, made.index.groups(), short_of_quota=asked)
-    pending = PendingQueue(made.index, outlook, lambda _: None, reserves=True)
+    evaluator = GroupEvaluator(made.index.snapshot, made.index.groups(), short_of_quota=asked)
+    pending = PendingQueue(made.index, evaluator, lambda _: None, reserves=True)
     pending.start()
     for changed in (listed, listed[:1]):
         for name in changed:

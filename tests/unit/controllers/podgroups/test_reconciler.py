@@ -3,42 +3,34 @@
 from __future__ import annotations
 
 import itertools
+from functools import partial
 from typing import Any
 
 import pytest
 
 from jobset_gate import names
-from jobset_gate.fake.clock import VirtualClock
 from jobset_gate.kube.errors import ServerError
 from jobset_gate.kube.resources import CONFIGMAPS, EVENTS, NODES, PODS
 from jobset_gate.podgroups.candidate import CapacityCheck
 from jobset_gate.podgroups.generation import JOIN_SECONDS
 from jobset_gate.podgroups.model import Flavor
-from jobset_gate.podgroups.record import AdmissionRecord, AdmissionState
+from jobset_gate.podgroups.record import AdmissionState
 from jobset_gate.settings import Groups
-from tests.fakes.podgroups.cluster import PLUGINS, InMemoryCluster, add_node, run_for, running_controller
+from tests.fakes.podgroups.cluster import (
+    OFF,
+    OWNED,
+    PLUGINS,
+    PROBE,
+    InMemoryCluster,
+    add_node,
+    run_for,
+    running_controller,
+)
 from tests.fakes.podgroups.objects import key, node
-from tests.fakes.podgroups.sources import ALIBABA, ALIBABA_MINIMUM, GANG
+from tests.fakes.podgroups.sources import ALIBABA, ALIBABA_MINIMUM
 
-OFF = Groups(capacity_check=CapacityCheck.OFF)
-MADE = {
-    "ownerReferences": [{"apiVersion": "apps/v1", "kind": "ReplicaSet", "name": "r", "uid": "u-r", "controller": True}]
-}
-"""Of pods that a controller makes: such are taken back."""
-PROBE = Groups(capacity_check=CapacityCheck.PROBE)
 IN = {zone: {"nodeSelector": {"zone": zone}} for zone in ("short", "stuck")}
 """Pods that go to different nodes, so that both may be tried at once."""
-
-
-@pytest.fixture
-async def cluster(clock: VirtualClock) -> InMemoryCluster:
-    return InMemoryCluster(clock)
-
-
-def recorded(cluster: InMemoryCluster) -> AdmissionRecord:
-    found = cluster.record()
-    assert found is not None
-    return found
 
 
 def marked(cluster: InMemoryCluster) -> list[str]:
@@ -49,7 +41,7 @@ def marked(cluster: InMemoryCluster) -> list[str]:
     ]
 
 
-async def test_a_pod_above_the_minimum_that_somebody_else_holds_too_is_left_to_them(cluster: InMemoryCluster) -> None:
+async def test_a_pod_above_the_minimum_that_another_gate_holds_keeps_that_gate(cluster: InMemoryCluster) -> None:
     async with running_controller(cluster, OFF):
         both = [{"name": names.POD_GROUP_GATE}, {"name": "other.dev/gate"}]
         cluster.create_group("g", "a-theirs", minimum=2, spec={"schedulingGates": both})
@@ -64,17 +56,17 @@ async def test_a_pod_above_the_minimum_that_somebody_else_holds_too_is_left_to_t
 # --- The limit -------------------------------------------------------------------------------------------------------
 
 
-async def test_time_under_somebody_elses_gate_does_not_count(cluster: InMemoryCluster) -> None:
+async def test_time_under_another_gate_does_not_count(cluster: InMemoryCluster) -> None:
     """Also not that of a pod that has come in the place of one that was opened; but not for ever."""
     async with running_controller(cluster, PROBE):
         for name, pod in (("short", "b"), ("stuck", "d")):
             cluster.put(NODES, node(name, cpu="100m", labels={"zone": name}))
-            cluster.create_group(name, f"{pod}-0", f"{pod}-1", minimum=2, meta=MADE, spec=IN[name])
+            cluster.create_group(name, f"{pod}-0", f"{pod}-1", minimum=2, meta=OWNED, spec=IN[name])
             await run_for()
             cluster.bind(f"{pod}-0")
             cluster.remove(PODS, f"{pod}-1")
             cluster.create_group(
-                name, f"{pod}-2", meta=MADE, spec=IN[name], gates=(names.POD_GROUP_GATE, "kueue.x-k8s.io/admission")
+                name, f"{pod}-2", meta=OWNED, spec=IN[name], gates=(names.POD_GROUP_GATE, "kueue.x-k8s.io/admission")
             )
         await run_for(600)
         assert [it.stage for it in map(cluster.record, ("short", "stuck")) if it] == [
@@ -83,20 +75,17 @@ async def test_time_under_somebody_elses_gate_does_not_count(cluster: InMemoryCl
         ]
         cluster.patch_object(PODS, "b-2", {"spec": {"schedulingGates": []}})
         await run_for(50)
-        assert (found := cluster.record("short"))
-        assert found.stage is AdmissionState.OPEN
+        assert cluster.recorded("short").stage is AdmissionState.OPEN
         await run_for(15)
-        assert (found := cluster.record("short"))
-        assert found.rolled_back == 1
+        assert cluster.recorded("short").rolled_back == 1
         await run_for(3600)
-        assert (found := cluster.record("stuck"))
-        assert found.rolled_back == 1
+        assert cluster.recorded("stuck").rolled_back == 1
 
 
 # --- Members that come later -----------------------------------------------------------------------------------------
 
 
-async def test_whoever_comes_before_the_minimum_is_bound_waits_for_that(cluster: InMemoryCluster) -> None:
+async def test_a_pod_that_comes_before_the_minimum_is_bound_waits_for_that(cluster: InMemoryCluster) -> None:
     async with running_controller(cluster, OFF):
         cluster.create_group("g", "a", "b", minimum=2)
         await run_for()
@@ -121,7 +110,7 @@ async def test_but_who_takes_the_place_of_one_that_is_gone_passes(cluster: InMem
         assert cluster.ungated_pods() == ["a", "c"]
 
 
-async def test_after_all_members_are_gone_the_next_ones_gather_anew_though_none_was_ever_bound(
+async def test_after_all_members_are_gone_the_next_ones_gather_again_though_none_was_ever_bound(
     cluster: InMemoryCluster,
 ) -> None:
     async with running_controller(cluster, OFF):
@@ -135,15 +124,15 @@ async def test_after_all_members_are_gone_the_next_ones_gather_anew_though_none_
         cluster.create_group("g", "d")
         await run_for()
         assert cluster.ungated_pods() == ["c", "d"]
-        assert recorded(cluster).generation == 2
+        assert cluster.recorded().generation == 2
 
 
 async def test_a_group_is_not_over_because_the_watch_still_tells_of_its_pods_as_held(cluster: InMemoryCluster) -> None:
-    async with running_controller(cluster, OFF) as keeper:
+    async with running_controller(cluster, OFF) as running:
 
         def lag(verb: str, kind: Any, *_: object) -> None:
             if (verb, kind) == ("patch", PODS):
-                keeper.paused_selector = names.POD_GROUP_LABEL
+                running.paused_selector = names.POD_GROUP_LABEL
 
         cluster.fault = lag
         cluster.create_group("g", "a", "b", minimum=2)
@@ -153,7 +142,7 @@ async def test_a_group_is_not_over_because_the_watch_still_tells_of_its_pods_as_
         )
         await run_for(10)
         assert cluster.ungated_pods() == ["a", "b"]
-        assert recorded(cluster).stage is AdmissionState.OPEN
+        assert cluster.recorded().stage is AdmissionState.OPEN
 
 
 async def test_a_successor_opens_only_pods_that_are_older_than_the_decision(cluster: InMemoryCluster) -> None:
@@ -161,7 +150,7 @@ async def test_a_successor_opens_only_pods_that_are_older_than_the_decision(clus
         cluster.fault = lambda _, kind, *__: ServerError(500) if kind == PODS else None
         cluster.create_group("g", "a", "b", minimum=2)
         await run_for(5)
-        assert recorded(cluster).stage is AdmissionState.OPEN
+        assert cluster.recorded().stage is AdmissionState.OPEN
     cluster.fault = lambda *_: None
     cluster.remove(PODS, "a")
     cluster.remove(PODS, "b")
@@ -184,18 +173,13 @@ async def test_a_successor_finishes_what_was_begun(cluster: InMemoryCluster) -> 
     async with running_controller(cluster, OFF):
         await run_for()
         assert cluster.ungated_pods() == ["a", "b", "c"]
-        assert recorded(cluster).generation == 1
+        assert cluster.recorded().generation == 1
 
 
 async def test_a_gang_whose_pods_were_all_replaced_is_part_of_its_gang_group_as_long_as_another_runs(
     cluster: InMemoryCluster,
 ) -> None:
-    both = '["team/one","team/two"]'
-
-    def gang(name: str, *pods: str) -> None:
-        notes = {f"{GANG}name": name, f"{GANG}min-available": "1", f"{GANG}groups": both}
-        cluster.create_group(name, *pods, of=key(name, Flavor.KOORDINATOR), labels={}, notes=notes, meta=MADE)
-
+    gang = partial(cluster.create_gang, partners="one two", meta=OWNED)
     async with running_controller(cluster, OFF):
         gang("one", "a")
         gang("two", "b")
@@ -221,41 +205,41 @@ async def test_the_limit_runs_from_the_last_gate_removed(cluster: InMemoryCluste
     refused = ["b"]
     cluster.fault = lambda _, kind, name, __: ServerError(500) if kind == PODS and name in refused else None
     async with running_controller(cluster, OFF):
-        cluster.create_group("g", "a", "b", minimum=2, terms={"scheduleTimeoutSeconds": 60}, meta=MADE)
+        cluster.create_group("g", "a", "b", minimum=2, terms={"scheduleTimeoutSeconds": 60}, meta=OWNED)
         await run_for(1)
         cluster.bind("a")
         await run_for(100)
-        assert recorded(cluster).stage is AdmissionState.OPEN, "one gate is still there"
+        assert cluster.recorded().stage is AdmissionState.OPEN, "one gate is still there"
         refused.clear()
         await run_for(50)
         assert cluster.ungated_pods() == ["a", "b"]
-        assert recorded(cluster).stage is AdmissionState.OPEN
+        assert cluster.recorded().stage is AdmissionState.OPEN
         await run_for(45)
-        assert recorded(cluster).stage is AdmissionState.CLOSED
+        assert cluster.recorded().stage is AdmissionState.CLOSED
         assert cluster.all(PODS) == []
 
 
 async def test_who_takes_anothers_place_does_not_set_the_limit_back(cluster: InMemoryCluster) -> None:
     async with running_controller(cluster, OFF):
-        cluster.create_group("g", "a", "b", minimum=2, meta=MADE)
+        cluster.create_group("g", "a", "b", minimum=2, meta=OWNED)
         await run_for(50)
         cluster.remove(PODS, "b")
-        cluster.create_group("g", "c", meta=MADE)
+        cluster.create_group("g", "c", meta=OWNED)
         await run_for(5)
         assert cluster.ungated_pods() == ["a", "c"]
         await run_for(10)
-        assert recorded(cluster).stage is AdmissionState.CLOSED
+        assert cluster.recorded().stage is AdmissionState.CLOSED
 
 
 @pytest.mark.parametrize("crowd", [0, 9])
-async def test_a_group_whose_pod_group_was_made_anew_has_a_limit_of_its_own(
+async def test_a_group_whose_pod_group_was_recreated_has_a_limit_of_its_own(
     cluster: InMemoryCluster, crowd: int
 ) -> None:
     """Nothing of what was known of the one before counts: neither since when, nor that its minimum was bound."""
     async with running_controller(cluster, OFF):
         for number in range(crowd):  # while many are being placed some writes are put off
-            cluster.create_group(f"o{number}", f"o{number}", minimum=1, meta=MADE)
-        cluster.create_group("g", "a", "b", minimum=2, meta=MADE)
+            cluster.create_group(f"o{number}", f"o{number}", minimum=1, meta=OWNED)
+        cluster.create_group("g", "a", "b", minimum=2, meta=OWNED)
         await run_for()
         cluster.bind("a", "b")
         await run_for(50)
@@ -264,15 +248,15 @@ async def test_a_group_whose_pod_group_was_made_anew_has_a_limit_of_its_own(
         cluster.remove(PODS, "a")
         cluster.remove(PODS, "b")
         await run_for(3)
-        cluster.create_group("g", "c", "d", meta=MADE)
+        cluster.create_group("g", "c", "d", meta=OWNED)
         await run_for(40)
         assert {"c", "d"} <= set(cluster.ungated_pods())
-        assert (recorded(cluster).stage, recorded(cluster).satisfied) == (AdmissionState.OPEN, None)
+        assert (cluster.recorded().stage, cluster.recorded().satisfied) == (AdmissionState.OPEN, None)
 
 
 async def test_the_back_off_doubles_and_ends_with_success(cluster: InMemoryCluster) -> None:
-    async with running_controller(cluster, OFF) as keeper:
-        cluster.create_group("g", "a", "b", minimum=2, meta=MADE)
+    async with running_controller(cluster, OFF) as running:
+        cluster.create_group("g", "a", "b", minimum=2, meta=OWNED)
         opened = []
         for number in range(4):
             while not cluster.ungated_pods():
@@ -280,27 +264,27 @@ async def test_the_back_off_doubles_and_ends_with_success(cluster: InMemoryClust
             opened.append(cluster.clock())
             while cluster.all(PODS):
                 await run_for(0.5)
-            cluster.create_group("g", f"a{number}", f"b{number}", meta=MADE)
+            cluster.create_group("g", f"a{number}", f"b{number}", meta=OWNED)
         pauses = [later - earlier - 60 for earlier, later in itertools.pairwise(opened)]
         assert [round(it, -1) for it in pauses] == [10, 20, 40]
-        assert keeper.metric("rolled_back_total") == 4
+        assert running.metric("rolled_back_total") == 4
         await run_for(90)
         cluster.bind("a3", "b3")
         await run_for()
-        assert recorded(cluster).rolled_back == 0
+        assert cluster.recorded().rolled_back == 0
 
 
 async def test_a_bare_pod_is_never_taken_back_and_the_group_says_so(cluster: InMemoryCluster) -> None:
-    async with running_controller(cluster, OFF) as keeper:
-        cluster.create_group("g", "made", meta=MADE, minimum=2)
+    async with running_controller(cluster, OFF) as running:
+        cluster.create_group("g", "made", meta=OWNED, minimum=2)
         cluster.create_group("g", "bare")
         await run_for(70)
         assert [it["metadata"]["name"] for it in cluster.all(PODS)] == ["bare"]
-        assert recorded(cluster).stage is AdmissionState.ROLLING_BACK
-        assert keeper.metric("waiting", reason=names.REASON_ROLLBACK_BLOCKED) == 1
+        assert cluster.recorded().stage is AdmissionState.ROLLING_BACK
+        assert running.metric("waiting", reason=names.REASON_ROLLBACK_BLOCKED) == 1
         cluster.remove(PODS, "bare")
         await run_for(5)
-        assert recorded(cluster).stage is AdmissionState.CLOSED
+        assert cluster.recorded().stage is AdmissionState.CLOSED
 
 
 async def test_a_group_that_was_taken_back_keeps_its_back_off_when_all_of_it_is_gone_for_a_moment(
@@ -310,11 +294,11 @@ async def test_a_group_that_was_taken_back_keeps_its_back_off_when_all_of_it_is_
     labels = {ALIBABA: "g", ALIBABA_MINIMUM: "1"}
     of = key(design=Flavor.ALIBABA)
     async with running_controller(cluster, Groups(capacity_check=CapacityCheck.OFF, wait_seconds=60)):
-        cluster.create_group("g", "a", of=of, labels=labels, meta=MADE)
+        cluster.create_group("g", "a", of=of, labels=labels, meta=OWNED)
         await run_for(61)
         assert cluster.all(PODS) == []
         assert len(cluster.all(CONFIGMAPS)) == 1
-        cluster.create_group("g", "b", of=of, labels=labels, meta=MADE)
+        cluster.create_group("g", "b", of=of, labels=labels, meta=OWNED)
         await run_for(5)
         assert cluster.ungated_pods() == []
         await run_for(10)
@@ -327,23 +311,17 @@ async def test_a_group_that_was_taken_back_keeps_its_back_off_when_all_of_it_is_
 
 
 async def test_of_a_gang_group_the_longest_limit_holds_and_all_gangs_are_taken_back(cluster: InMemoryCluster) -> None:
-    both = '["team/one","team/two"]'
-
-    def gang(name: str, wait: str, *pods: str) -> None:
-        notes = {f"{GANG}name": name, f"{GANG}min-available": str(len(pods))}
-        notes |= {f"{GANG}groups": both, f"{GANG}waiting-time": wait}
-        cluster.create_group(name, *pods, of=key(name, Flavor.KOORDINATOR), labels={}, notes=notes, meta=MADE)
-
+    gang = partial(cluster.create_gang, partners="one two", meta=OWNED)
     async with running_controller(cluster, OFF):
-        gang("one", "30s", "a")
-        gang("two", "90s", "b", "c")
+        gang("one", "a", wait="30s")
+        gang("two", "b", "c", wait="90s")
         await run_for()
         cluster.bind("a", "b")
         await run_for(80)
         assert len(cluster.all(PODS)) == 3
         await run_for(15)
         assert cluster.all(PODS) == []
-        gang("one", "30s", "d")
+        gang("one", "d", wait="30s")
         await run_for(600)
         assert cluster.ungated_pods() == [], "Koordinator's gangs are not tried again"
         assert marked(cluster) == ["d"]
@@ -384,7 +362,7 @@ async def test_another_writer_of_the_same_object_costs_nothing_but_another_try(c
         await run_for()
         assert touched
         assert cluster.ungated_pods() == ["a", "b"]
-        assert recorded(cluster).generation == 1
+        assert cluster.recorded().generation == 1
 
 
 async def test_a_new_leader_whose_watch_lags_does_not_take_an_open_group_for_one_that_is_over(
@@ -401,5 +379,5 @@ async def test_a_new_leader_whose_watch_lags_does_not_take_an_open_group_for_one
         for body in pods:
             cluster.put(PODS, body)  # only now its watch tells of them
         await run_for(30)
-        assert recorded(cluster).stage is AdmissionState.OPEN
-        assert recorded(cluster).generation == 1
+        assert cluster.recorded().stage is AdmissionState.OPEN
+        assert cluster.recorded().generation == 1

@@ -144,7 +144,7 @@ JOINED = '["team/a","victims/b"]'
 def test_nobody_decides_in_another_namespace_unless_a_setting_and_the_group_say_so(
     across: bool, joined: str | None
 ) -> None:
-    """Whoever may write a ConfigMap in one could open every group of the cluster, or take it back."""
+    """A user who may write ConfigMaps in one namespace could admit or evict every group of the cluster."""
     made = FilledCache(Groups(across_namespaces=across))
     victim = koord("b", "victims")
     made.pods(gang("b", "victims", gangs=joined))
@@ -195,7 +195,7 @@ def test_two_designs_that_share_a_pod_group_do_not_overwrite_each_others_records
     made = FilledCache()
     made.pods(pod("a"), pod("k", of=KOORD, labels={KOORDINATOR: "g"}))
     made.pod_groups(pod_group())
-    assert home_of(made, G) == home_of(made, KOORD), "whoever is first"
+    assert home_of(made, G) == home_of(made, KOORD), "the first to be admitted has it"
     made.pod_groups(recorded(record((KOORD, 1)), version="6"))
     assert home_of(made, KOORD).api == names.PLUGINS_GROUP
     assert (made.snapshot(G).record_ref, made.snapshot(G).record) == (None, None)
@@ -272,17 +272,17 @@ def test_a_home_that_goes_takes_what_we_have_written_on_it_along() -> None:
     assert (made.snapshot(ALI).record_ref, made.snapshot(ALI).record) == (None, None)
 
 
-def test_a_config_map_that_we_have_made_anew_is_not_taken_for_the_one_before() -> None:
+def test_a_config_map_that_was_recreated_is_not_taken_for_the_one_before() -> None:
     made = FilledCache()
     made.pods(pod("a", of=ALI, labels=alibaba()))
     before = config_map(ALI, "{")
     made.records(before)
     assert not made.group(ALI).valid
-    anew = msgspec.structs.replace(at(home_of(made, ALI), "8"), uid="new")
-    made.index.record_observed(ALI, anew, record((ALI, 2)))
-    assert (home_of(made, ALI), made.snapshot(ALI).generation, made.snapshot(ALI).annotations) == (anew, 2, {})
+    recreated = msgspec.structs.replace(at(home_of(made, ALI), "8"), uid="new")
+    made.index.record_observed(ALI, recreated, record((ALI, 2)))
+    assert (home_of(made, ALI), made.snapshot(ALI).generation, made.snapshot(ALI).annotations) == (recreated, 2, {})
     made.remove(CONFIGMAPS, config_map(ALI, version="7"))
-    assert (home_of(made, ALI), made.snapshot(ALI).generation) == (anew, 2)
+    assert (home_of(made, ALI), made.snapshot(ALI).generation) == (recreated, 2)
 
 
 def test_a_record_that_was_put_right_is_known_before_the_watch_says_so() -> None:
@@ -315,7 +315,7 @@ def test_that_a_home_is_gone_is_not_believed_of_its_successor() -> None:
     assert made.snapshot(ALI).generation == 2
 
 
-def test_what_was_seen_of_a_pod_group_that_was_made_anew_is_not_mixed_up() -> None:
+def test_what_was_seen_of_a_pod_group_that_was_recreated_is_not_mixed_up() -> None:
     made = FilledCache()
     made.pods(pod("a"))
     made.pod_groups(pod_group())

@@ -9,7 +9,6 @@ import pytest
 
 from controllers.podgroups.record_store import RecordStore
 from jobset_gate import names
-from jobset_gate.fake.clock import VirtualClock
 from jobset_gate.kube.errors import Conflict, Expired, Invalid, KubeError, ServerError, Unreachable
 from jobset_gate.kube.resources import CONFIGMAPS
 from jobset_gate.podgroups.model import Flavor, PodGroupKey
@@ -25,7 +24,7 @@ MAP = key(design=Flavor.ALIBABA)
 
 
 class Witness:
-    """Who is told ahead of the watch."""
+    """Keeps what the store reports ahead of the informers."""
 
     def __init__(self) -> None:
         self.seen: list[tuple[PodGroupKey, RecordRef, AdmissionRecord | None]] = []
@@ -36,11 +35,6 @@ class Witness:
 
     def record_object_gone(self, key: PodGroupKey, home: RecordRef) -> None:
         self.gone.append(home)
-
-
-@pytest.fixture
-async def cluster(clock: VirtualClock) -> InMemoryCluster:
-    return InMemoryCluster(clock)
 
 
 @pytest.fixture
@@ -66,8 +60,8 @@ async def test_it_is_written_on_the_pod_group_and_seen_at_once(
     await records.write_record(seen(cluster), MINE)
     (stored,) = cluster.all(PLUGINS)
     assert stored["metadata"]["annotations"]["theirs"] == "x"
-    told, home, said = witness.seen[-1]
-    assert (told, home.resource_version) == (key(), stored["metadata"]["resourceVersion"])
+    of, home, said = witness.seen[-1]
+    assert (of, home.resource_version) == (key(), stored["metadata"]["resourceVersion"])
     assert said == cluster.record() == msgspec.structs.replace(MINE, home_uid=stored["metadata"]["uid"])
 
 
@@ -80,8 +74,7 @@ async def test_of_two_writers_the_second_looks_again(
     other = msgspec.structs.replace(MINE, at=MINE.at + 1)
     with pytest.raises(Requeue):
         await records.write_record(old, other)
-    found = cluster.record()
-    assert found is not None
+    found = cluster.recorded()
     assert found.at == MINE.at
     assert witness.seen[-1][2] == found, "the loser knows what stands"
 
@@ -96,7 +89,7 @@ async def test_another_version_with_the_same_record_is_no_reason_to_give_up(
     assert cluster.record() is not None
 
 
-async def test_a_pod_group_that_was_made_anew_gets_no_old_record(
+async def test_a_pod_group_that_was_recreated_gets_no_old_record(
     cluster: InMemoryCluster, records: RecordStore
 ) -> None:
     cluster.put(PLUGINS, pod_group(uid="first"))
@@ -215,16 +208,14 @@ async def test_a_configmap_that_was_changed_meanwhile_is_not_removed(
     assert len(cluster.all(CONFIGMAPS)) == 1
 
 
-async def test_whoever_begins_to_lead_reads_all_records(
-    cluster: InMemoryCluster, records: RecordStore, witness: Witness
-) -> None:
+async def test_a_new_leader_lists_all_records(cluster: InMemoryCluster, records: RecordStore, witness: Witness) -> None:
     cluster.put(PLUGINS, pod_group())
     cluster.put(PLUGINS, pod_group("undecided"))
     await records.write_record(seen_of(cluster, "g"), MINE)
     await records.write_record(mapped(), record((MAP, 1)))
     witness.seen.clear()
     await records.load_records([names.PLUGINS_GROUP, names.SIGS_GROUP])
-    assert {told for told, _, _ in witness.seen} == {key(), MAP}
+    assert {of for of, _, _ in witness.seen} == {key(), MAP}
     assert all(said is not None for _, _, said in witness.seen)
 
 
@@ -245,7 +236,7 @@ async def test_an_api_server_in_trouble_is_asked_again(
 
     monkeypatch.setattr(cluster, "list", trouble)
     await records.load_records([names.PLUGINS_GROUP])
-    assert [told for told, _, _ in witness.seen] == [key()]
+    assert [of for of, _, _ in witness.seen] == [key()]
 
 
 def seen_of(cluster: InMemoryCluster, name: str) -> GroupSnapshot:

@@ -2,35 +2,20 @@
 
 from __future__ import annotations
 
-import pytest
-
 from jobset_gate import names
-from jobset_gate.fake.clock import VirtualClock
 from jobset_gate.kube.errors import ServerError
 from jobset_gate.kube.resources import CONFIGMAPS, PODS, Resource
-from jobset_gate.podgroups.candidate import CapacityCheck
-from jobset_gate.podgroups.record import AdmissionRecord, AdmissionState
-from jobset_gate.settings import Groups
-from tests.fakes.podgroups.cluster import PLUGINS, InMemoryCluster, run_for, running_controller
+from jobset_gate.podgroups.record import AdmissionState
+from tests.fakes.podgroups.cluster import OFF, OWNED, PLUGINS, InMemoryCluster, run_for, running_controller
 from tests.fakes.podgroups.sources import Json
 
-OFF = Groups(capacity_check=CapacityCheck.OFF)
 MANY = [f"g{number}" for number in range(10)]
-MADE = {
-    "ownerReferences": [{"apiVersion": "apps/v1", "kind": "ReplicaSet", "name": "r", "uid": "u-r", "controller": True}]
-}
-"""Metadata of a pod that may be taken back: somebody makes another."""
-
-
-@pytest.fixture
-async def cluster(clock: VirtualClock) -> InMemoryCluster:
-    return InMemoryCluster(clock)
 
 
 def gather(cluster: InMemoryCluster, *groups: str) -> None:
     """Groups of two pods that need both."""
     for name in groups:
-        cluster.create_group(name, f"{name}-0", f"{name}-1", minimum=2, meta=MADE)
+        cluster.create_group(name, f"{name}-0", f"{name}-1", minimum=2, meta=OWNED)
 
 
 def bind(cluster: InMemoryCluster, *groups: str) -> None:
@@ -38,14 +23,8 @@ def bind(cluster: InMemoryCluster, *groups: str) -> None:
         cluster.bind(f"{name}-0", f"{name}-1")
 
 
-def record(cluster: InMemoryCluster, group: str) -> AdmissionRecord:
-    found = cluster.record(group)
-    assert found is not None
-    return found
-
-
 def satisfied(cluster: InMemoryCluster, *groups: str) -> list[str]:
-    return [name for name in groups if record(cluster, name).satisfied is not None]
+    return [name for name in groups if cluster.recorded(name).satisfied is not None]
 
 
 async def test_it_is_written_on_each_group_at_once_however_many_are_placed(cluster: InMemoryCluster) -> None:
@@ -81,7 +60,7 @@ async def test_a_group_whose_minimum_was_bound_is_satisfied_whatever_comes_befor
         over.append(True)
         await run_for(110)
         assert satisfied(cluster, "g0") == ["g0"]
-        assert record(cluster, "g0").stage is AdmissionState.OPEN
+        assert cluster.recorded("g0").stage is AdmissionState.OPEN
         assert "g0-0" in cluster.ungated_pods()
         assert "g1-0" not in cluster.ungated_pods(), "whose limit has passed"
 
@@ -108,7 +87,7 @@ async def test_who_was_satisfied_is_so_for_a_successor_whatever_is_lost_meanwhil
     cluster.remove(PODS, "g0-1")
     async with running_controller(cluster, OFF):
         await run_for(110)
-        assert record(cluster, "g0").stage is AdmissionState.OPEN
+        assert cluster.recorded("g0").stage is AdmissionState.OPEN
         assert "g0-0" in cluster.ungated_pods()
 
 

@@ -13,13 +13,11 @@ from controllers.podgroups.cache import PodGroupCache
 from controllers.podgroups.informers import CONSUMING_PODS
 from controllers.podgroups.pending import PendingQueue
 from jobset_gate import names
-from jobset_gate.fake.clock import VirtualClock
 from jobset_gate.kube.errors import ServerError
 from jobset_gate.kube.resources import CONFIGMAPS, NODES, PODS
 from jobset_gate.podgroups.candidate import CapacityCheck
 from jobset_gate.podgroups.cycle import SchedulingCycle
 from jobset_gate.podgroups.evaluate import GroupEvaluator
-from jobset_gate.podgroups.model import Flavor
 from jobset_gate.podgroups.record import AdmissionMode, AdmissionState, decode_record
 from jobset_gate.settings import Groups
 from tests.fakes.podgroups.cluster import (
@@ -27,40 +25,27 @@ from tests.fakes.podgroups.cluster import (
     InMemoryCluster,
     RunningController,
     add_node,
+    asking,
     run_for,
     running_controller,
 )
-from tests.fakes.podgroups.objects import key
-from tests.fakes.podgroups.sources import GANG
+from tests.unit.podgroups.test_decode_limits import wide
 
-BIG = {"containers": [{"name": "main", "resources": {"requests": {"cpu": "2"}}}]}
-"""The spec of a pod that asks for two processors."""
-
-
-@pytest.fixture
-async def cluster(clock: VirtualClock) -> InMemoryCluster:
-    return InMemoryCluster(clock)
-
-
-def gang(cluster: InMemoryCluster, name: str, *pods: str, gangs: str = "", **more: Any) -> None:
-    """A gang of Koordinator's annotations that needs as many pods as there are."""
-    notes = {f"{GANG}name": name, f"{GANG}min-available": str(len(pods))} | ({f"{GANG}groups": gangs} if gangs else {})
-    of = key(name, Flavor.KOORDINATOR)
-    cluster.create_group(name, *pods, of=of, labels={}, notes=notes, **more)
+BIG = asking("2")
 
 
 async def test_nothing_is_opened_before_the_minimum_is_there(cluster: InMemoryCluster) -> None:
     add_node(cluster)
-    async with running_controller(cluster) as keeper:
+    async with running_controller(cluster) as running:
         cluster.create_group("g", "a", "b", minimum=3)
         await run_for()
         assert cluster.record() is None
-        assert keeper.metric("waiting", reason=names.REASON_GATHERING) == 1
-        assert keeper.metric("held_pods") == 2
+        assert running.metric("waiting", reason=names.REASON_GATHERING) == 1
+        assert running.metric("held_pods") == 2
         cluster.create_group("g", "c")
         await run_for()
         assert cluster.ungated_pods() == ["a", "b", "c"]
-        assert keeper.metric("opened_total", how="Fit") == 1
+        assert running.metric("opened_total", how="Fit") == 1
 
 
 async def test_there_is_one_decision_for_a_group_and_one_patch_for_a_pod(cluster: InMemoryCluster) -> None:
@@ -112,20 +97,20 @@ async def test_two_groups_are_never_promised_the_same_room(cluster: InMemoryClus
     add_node(cluster, cpu="4")
     cluster.create_group("one", "a", "b", minimum=2, spec=BIG)
     cluster.create_group("two", "c", "d", minimum=2, spec=BIG)
-    async with running_controller(cluster) as keeper:
+    async with running_controller(cluster) as running:
         await run_for(30)
         assert cluster.ungated_pods() == ["a", "b"]
         cluster.bind("a", "b")
         await run_for(30)
         assert cluster.ungated_pods() == ["a", "b"], "the room is taken for good"
-        assert keeper.metric("waiting", reason=names.REASON_WAITING_FOR_CAPACITY) == 1
+        assert running.metric("waiting", reason=names.REASON_WAITING_FOR_CAPACITY) == 1
         add_node(cluster, "m", cpu="4")
         await run_for()
         assert cluster.ungated_pods() == ["a", "b", "c", "d"]
 
 
 async def test_room_is_promised_from_the_moment_of_the_choice(cluster: InMemoryCluster) -> None:
-    """While the decision is being written, somebody more important comes for the same room."""
+    """A group of higher priority comes for the same room while the record is being written."""
     add_node(cluster, cpu="4")
     written, patch = asyncio.Event(), cluster.patch
 
@@ -163,9 +148,9 @@ async def test_a_pod_that_is_bound_makes_no_room_before_it_is_missing_in_the_nod
     """The two watches of pods lag each other: neither order may promise its room again."""
     add_node(cluster, cpu="4")
     cluster.create_group("one", "a", minimum=1, spec=BIG)
-    async with running_controller(cluster) as keeper:
+    async with running_controller(cluster) as running:
         await run_for()
-        keeper.paused_selector = CONSUMING_PODS
+        running.paused_selector = CONSUMING_PODS
         cluster.bind("a")
         cluster.create_group("two", "c", "d", minimum=2, spec=BIG)
         await run_for(30)
@@ -173,7 +158,7 @@ async def test_a_pod_that_is_bound_makes_no_room_before_it_is_missing_in_the_nod
 
 
 async def test_a_new_leader_reads_what_was_decided_before_it_decides(cluster: InMemoryCluster) -> None:
-    """Its watches lag: they have not told of the decision that the last leader took on the only room."""
+    """Its informers lag: they have not delivered the record of the group that has the only room."""
     add_node(cluster, cpu="4")
     cluster.create_group("one", "a", "b", minimum=2, spec=BIG)
     old = cluster.all(PLUGINS)
@@ -191,7 +176,7 @@ async def test_a_new_leader_reads_what_was_decided_before_it_decides(cluster: In
 
 
 async def test_a_standby_keeps_nothing_of_groups_that_came_and_went(cluster: InMemoryCluster) -> None:
-    keeper = RunningController(cluster, Groups())
+    running = RunningController(cluster, Groups())
     for number in range(20):
         cluster.create_group(f"g{number}", f"p{number}", minimum=1)
         await run_for(0.3)
@@ -199,9 +184,9 @@ async def test_a_standby_keeps_nothing_of_groups_that_came_and_went(cluster: InM
             cluster.remove(kind, name)
     add_node(cluster)
     await run_for(5)
-    adds = keeper.registry.get_sample_value("workqueue_adds_total", {"name": "group", "controller": "group"})
+    adds = running.registry.get_sample_value("workqueue_adds_total", {"name": "group", "controller": "group"})
     assert adds == 0
-    assert not keeper.part.pending._dirty, "what is kept for nothing shows nowhere else"
+    assert not running.part.pending._dirty, "what is kept for nothing shows nowhere else"
 
 
 @pytest.mark.parametrize(
@@ -237,7 +222,7 @@ async def test_a_fault_of_ours_that_shows_on_one_group_stops_no_other(
         assert cluster.ungated_pods() == ["b", "c"]
         if where[0] in (GroupEvaluator, SchedulingCycle):
             notes = cluster.stored(PLUGINS, "team", "bad")["metadata"]["annotations"]
-            assert notes[names.POD_GROUP_STATE].endswith("ValueError('odd')"), "whoever asks is told"
+            assert notes[names.POD_GROUP_STATE].endswith("ValueError('odd')")
         mended.append(True)
         await run_for(100)
         assert cluster.ungated_pods() == ["a", "b", "c"]
@@ -246,23 +231,23 @@ async def test_a_fault_of_ours_that_shows_on_one_group_stops_no_other(
 async def test_probe_opens_what_does_not_fit_one_after_the_other(cluster: InMemoryCluster) -> None:
     cluster.create_group("one", "a", minimum=1, spec=BIG)
     cluster.create_group("two", "b", minimum=1, spec=BIG)
-    async with running_controller(cluster, Groups(capacity_check=CapacityCheck.PROBE)) as keeper:
+    async with running_controller(cluster, Groups(capacity_check=CapacityCheck.PROBE)) as running:
         await run_for(30)
         assert cluster.ungated_pods() == ["a"]
         add_node(cluster, cpu="2")
         cluster.bind("a")
         await run_for()
         assert cluster.ungated_pods() == ["a", "b"]
-        assert keeper.metric("opened_total", how="Probe") == 2
+        assert running.metric("opened_total", how="Probe") == 2
 
 
 async def test_fit_opens_nothing_that_does_not_fit(cluster: InMemoryCluster) -> None:
     add_node(cluster, cpu="1")
     cluster.create_group("one", "a", minimum=1, spec=BIG)
-    async with running_controller(cluster) as keeper:
+    async with running_controller(cluster) as running:
         await run_for(600)
         assert cluster.ungated_pods() == []
-        assert keeper.metric("longest_wait_seconds") >= 600
+        assert running.metric("longest_wait_seconds") >= 600
         cluster.patch_object(NODES, "n", {"status": {"allocatable": {"cpu": "2"}}}, "")
         await run_for()
         assert cluster.ungated_pods() == ["a"]
@@ -300,12 +285,11 @@ async def test_a_decision_that_is_refused_is_tried_again(cluster: InMemoryCluste
 
 async def test_gangs_of_a_gang_group_are_opened_by_one_write_on_the_first_ones_home(cluster: InMemoryCluster) -> None:
     add_node(cluster)
-    both = '["team/one","team/two"]'
     async with running_controller(cluster):
-        gang(cluster, "two", "c", "d", gangs=both)
+        cluster.create_gang("two", "c", "d", partners="one two")
         await run_for()
         assert cluster.ungated_pods() == []
-        gang(cluster, "one", "a", gangs=both)
+        cluster.create_gang("one", "a", partners="one two")
         await run_for()
         assert cluster.ungated_pods() == ["c", "d", "a"]
         first, copy = [decode_record(it["data"]["record"]) for it in cluster.all(CONFIGMAPS)]
@@ -316,12 +300,12 @@ async def test_gangs_of_a_gang_group_are_opened_by_one_write_on_the_first_ones_h
 
 async def test_a_one_sided_list_holds_up_nobody_else(cluster: InMemoryCluster) -> None:
     add_node(cluster)
-    async with running_controller(cluster) as keeper:
-        gang(cluster, "one", "a", gangs='["team/one","team/two"]')
-        gang(cluster, "two", "b")
+    async with running_controller(cluster) as running:
+        cluster.create_gang("one", "a", partners="one two")
+        cluster.create_gang("two", "b")
         await run_for()
         assert cluster.ungated_pods() == ["b"]
-        assert keeper.metric("waiting", reason=names.REASON_INVALID_GANG_GROUP) == 1
+        assert running.metric("waiting", reason=names.REASON_INVALID_GANG_GROUP) == 1
 
 
 async def test_off_opens_whatever_has_gathered_and_asks_for_no_nodes(cluster: InMemoryCluster) -> None:
@@ -329,22 +313,37 @@ async def test_off_opens_whatever_has_gathered_and_asks_for_no_nodes(cluster: In
         cluster.create_group("g", *"ab", minimum=2, spec=BIG)
         await run_for()
         assert cluster.ungated_pods() == ["a", "b"]
-        found = cluster.record()
-        assert found is not None
+        found = cluster.recorded()
         assert (found.how, found.stage) == (AdmissionMode.OFF, AdmissionState.OPEN)
 
 
-async def test_what_is_bound_meanwhile_is_reckoned_once_before_anybody_is_held_up_for_it(
+async def test_a_bound_pod_is_counted_once_before_a_group_is_held_for_it(
     cluster: InMemoryCluster,
 ) -> None:
     """As missing on its node, and no more as still to be placed."""
     add_node(cluster, cpu="6")
     cluster.create_group("one", "a", "b", minimum=2, spec=BIG)
-    async with running_controller(cluster) as keeper:
+    async with running_controller(cluster) as running:
         await run_for()
         cluster.bind("a")
         await run_for()
         cluster.create_group("two", "c", minimum=1, spec=BIG)
         await run_for()
         assert cluster.ungated_pods() == ["a", "b", "c"]
-        assert keeper.metric("opened_total", how="Fit") == 2
+        assert running.metric("opened_total", how="Fit") == 2
+
+
+async def test_a_wide_group_is_opened_for_a_try_and_an_ordinary_one_beside_it_by_its_room(
+    cluster: InMemoryCluster,
+) -> None:
+    add_node(cluster, cpu="8")
+    async with running_controller(cluster):
+        cluster.create_group("wide", "a", minimum=1, spec={"affinity": wide(20_000)})
+        await run_for()
+        cluster.create_group("plain", "b", minimum=1)
+        await run_for()
+        tried, proven = cluster.record("wide"), cluster.record("plain")
+        assert tried is not None
+        assert proven is not None
+        assert (tried.how, proven.how) == (AdmissionMode.PROBE, AdmissionMode.FIT)
+        assert cluster.ungated_pods() == ["a", "b"]

@@ -1,4 +1,4 @@
-"""Events about groups: each fact once, never too often, no old news; what fails is tried again (G5, G4)."""
+"""Statuses and Events of pod groups (G5): only what changed, each fact once, nothing while pods are placed."""
 
 from __future__ import annotations
 
@@ -17,190 +17,342 @@ from controllers.podgroups.status import (
     WRITE_BURST,
     WRITES_PER_SECOND,
 )
+from controllers.podgroups.status_writer import PROGRESS_SECONDS, SETTLE_SECONDS
 from jobset_gate import names
 from jobset_gate.fake.clock import VirtualClock
-from jobset_gate.kube.errors import Forbidden, ServerError
+from jobset_gate.kube.errors import Conflict, Forbidden, KubeError, NotFound, ServerError
+from jobset_gate.kube.resources import CONFIGMAPS, CRDS
 from jobset_gate.podgroups.preconditions import GroupReason
 from jobset_gate.podgroups.record import AdmissionRecord, AdmissionState
-from jobset_gate.podgroups.snapshot import GroupSnapshot
-from tests.fakes.podgroups.objects import key, pod, record
+from jobset_gate.podgroups.snapshot import GroupSnapshot, RecordRef
+from tests.fakes.podgroups.objects import config_map, key, pod, record
 from tests.fakes.podgroups.snapshots import KEP24_KEY, bound, group_snapshot, kep24_pod, opened, timestamp
 from tests.fakes.podgroups.sources import Json
-from tests.fakes.podgroups.status_api import StatusApi, status_harness
+from tests.fakes.podgroups.status_api import StatusApi, StatusHarness, status_harness
 
 G = key()
-SOON = 0.5
+ROOM = GroupReason(reason=names.REASON_WAITING_FOR_CAPACITY, message="needs 4 cpu, 2 free")
+A_WHILE = SETTLE_SECONDS + 0.1
 
 
 @pytest.fixture
-def board() -> StatusApi:
-    return StatusApi()
+async def api(clock: VirtualClock) -> StatusApi:
+    return StatusApi(clock)
 
 
-def seen(board: StatusApi, *pods: Json, **more: Any) -> GroupSnapshot:
-    return group_snapshot(*pods, group=copy.deepcopy(board.group), **more)
+def seen(api: StatusApi, *pods: Json, **more: Any) -> GroupSnapshot:
+    """The group, with its PodGroup as stored."""
+    return group_snapshot(*pods, group=copy.deepcopy(api.group), **more)
 
 
-def decided(clock: VirtualClock, **more: Any) -> AdmissionRecord:
-    """Of now."""
-    return msgspec.structs.replace(record((G, 1)), at=clock(), **more)
+def admitted(api: StatusApi, **more: Any) -> AdmissionRecord:
+    """Just now."""
+    return msgspec.structs.replace(record((G, 1)), at=api.clock(), **more)
 
 
 def waits(reason: str, message: str = "x") -> GroupReason:
     return GroupReason(reason=reason, message=message)
 
 
-async def test_opening_and_satisfaction_are_told_once_each_and_with_how_long_it_took(
-    board: StatusApi, clock: VirtualClock
-) -> None:
-    async with status_harness(board, clock) as at:
-        done = decided(clock, satisfied=clock() + 1.5)
+async def settled(at: StatusHarness, shown: GroupSnapshot, why: GroupReason | None = None) -> None:
+    """Reconciled, with time for all that may be written at once."""
+    at.report_group(shown, why)
+    await asyncio.sleep(A_WHILE)
+
+
+def status_writes(api: StatusApi) -> int:
+    return sum(what == "status" for what, _ in api.log)
+
+
+# --- Fields of the status ---------------------------------------------------------------------------------------------
+
+
+async def test_all_fields_of_the_kind_are_written_at_once_and_a_condition(api: StatusApi) -> None:
+    async with status_harness(api) as at:
+        await settled(at, seen(api, pod("a"), pod("b")))
+        assert api.status == {
+            "phase": "Pending",
+            "running": 0,
+            "succeeded": 0,
+            "failed": 0,
+            "conditions": [
+                {
+                    "type": "GangSatisfied",
+                    "status": "False",
+                    "reason": "Gathering",
+                    "message": "2/3 pods exist",
+                    "lastTransitionTime": "2026-01-01T00:00:01Z",
+                }
+            ],
+        }
+        assert [what for what, _ in api.log] == ["status"]
+
+
+async def test_only_what_has_changed_is_in_a_patch(api: StatusApi) -> None:
+    async with status_harness(api) as at:
+        before = seen(api, pod("a"))
+        await settled(at, before)
         for _ in range(3):
-            at.report_group(seen(board, bound("a"), bound("b"), bound("c"), record=done))
-            await asyncio.sleep(SOON)
-        assert board.event_list() == [("Opened", "g"), ("Satisfied", "g")]
-        assert board.events[1]["message"] == "3 pods are bound, 1.5 s after the group was opened"
-        assert board.events[0]["involvedObject"]["apiVersion"] == "scheduling.x-k8s.io/v1alpha1"
+            await settled(at, before)  # the informer lags
+            await settled(at, seen(api, pod("a")))
+        assert len(api.log) == 1
+        done = record((G, 1), satisfied=api.clock(), minimum=1)
+        await settled(at, seen(api, bound("a"), record=done))
+        body = [body for what, body in api.log if what == "status"][-1]
+        assert set(body["status"]) == {"phase", "running", "scheduleStartTime", "conditions"}
+        assert set(body["metadata"]) == {"resourceVersion"}
+        assert (api.status["phase"], api.condition["status"]) == ("Running", "True")
+        assert api.status["scheduleStartTime"] == "2026-08-01T10:00:00Z"
+        await settled(at, seen(api))
+        assert "scheduleStartTime" not in api.status, "the group is closed again"
+        assert api.status["phase"] == "Pending"
 
 
-async def test_the_same_group_opened_again_is_told_again(board: StatusApi, clock: VirtualClock) -> None:
-    async with status_harness(board, clock) as at:
-        at.report_group(seen(board, record=decided(clock, satisfied=clock())))
-        await asyncio.sleep(SOON)
-        await asyncio.sleep(EVENT_SPACING)
-        again = decided(clock, satisfied=clock(), generation=2, gangs=((G, 2),))
-        at.report_group(seen(board, record=again))
-        await asyncio.sleep(SOON)
-        assert [reason for reason, _ in board.event_list()] == ["Opened", "Satisfied"] * 2
+async def test_the_fields_of_kep_24_are_others(clock: VirtualClock) -> None:
+    api = StatusApi(clock, names.KEP24_GROUP, spec={"minMembers": 2})
+    notes = {names.POD_GROUP_OPENED: "1 2026-08-01T10:00:00Z", "scheduling.k8s.io/group-name": "g"}
+    pods = [kep24_pod(it, gates=(), meta={"annotations": notes}) for it in "ab"]
+    async with status_harness(api) as at:
+        done = record((KEP24_KEY, 1), satisfied=clock(), minimum=2)
+        await settled(at, seen(api, *pods, of=KEP24_KEY, record=done))
+        values = {key: value for key, value in api.status.items() if key != "conditions"}
+        assert values == {"admitted": 2, "running": 0, "succeeded": 0, "failed": 0}
 
 
-async def test_nothing_is_told_while_the_pods_are_placed(board: StatusApi, clock: VirtualClock) -> None:
-    async with status_harness(board, clock) as at:
-        placing = decided(clock)
-        for _ in range(18):
-            at.report_group(seen(board, opened("a"), opened("b"), opened("c"), record=placing))
-            await asyncio.sleep(SOON)
-        assert board.events == []
+async def test_what_a_foreign_crd_has_no_field_for_is_left_out_and_said_by_annotation(api: StatusApi) -> None:
+    for name in ("conditions", "occupiedBy", "scheduleStartTime", "failed"):
+        del api.fields[name]
+    api.fields["scheduled"] = {"type": "integer"}
+    async with status_harness(api) as at:
+        await settled(at, seen(api, pod("a")), ROOM)
+        assert api.status == {"phase": "Pending", "running": 0, "succeeded": 0, "scheduled": 0}
+        assert api.notes[names.POD_GROUP_STATE] == "Pending: WaitingForCapacity: needs 4 cpu, 2 free"
+
+
+async def test_without_a_right_to_see_the_crd_the_fields_of_its_api_type_are_written(api: StatusApi) -> None:
+    api.remove(CRDS, api.crd["metadata"]["name"], "")
+    async with status_harness(api) as at:
+        await settled(at, seen(api, pod("a")))
+        assert api.status == {"phase": "Pending", "running": 0, "succeeded": 0, "failed": 0}
+        assert api.notes[names.POD_GROUP_STATE] == "Pending: Gathering: 1/3 pods exist"
+
+
+async def test_a_crd_without_a_status_subresource_gets_the_annotation_only(api: StatusApi) -> None:
+    del api.crd["spec"]["versions"][0]["subresources"]
+    async with status_harness(api) as at:
+        await settled(at, seen(api, pod("a")))
+        assert api.status == {}
+        assert names.POD_GROUP_STATE in api.notes
+
+
+async def test_the_conditions_of_others_stay(api: StatusApi) -> None:
+    api.set_group(status={"conditions": [{"type": "Theirs", "status": "True"}]})
+    async with status_harness(api) as at:
+        await settled(at, seen(api, pod("a")))
+        assert [it["type"] for it in api.status["conditions"]] == ["Theirs", names.POD_GROUP_CONDITION]
+
+
+async def test_a_group_without_a_pod_group_has_the_annotation_on_the_configmap_of_its_record(api: StatusApi) -> None:
+    stored = api.put(CONFIGMAPS, config_map(key()))["metadata"]
+    version = stored["resourceVersion"]
+    ref = RecordRef(api="", namespace="team", name=stored["name"], uid=stored["uid"], resource_version=version)
+    shown = msgspec.structs.replace(group_snapshot(pod("a")), record_ref=ref)
+    async with status_harness(api) as at:
+        for _ in range(2):
+            await settled(at, shown, ROOM)
+        notes = api.stored(CONFIGMAPS, "team", ref.name)["metadata"]["annotations"]
+        assert notes[names.POD_GROUP_STATE].endswith("needs 4 cpu, 2 free")
+        assert [what for what, _ in api.log].count("annotations") == 1
+
+
+# --- How often --------------------------------------------------------------------------------------------------------
+
+
+async def test_while_the_pods_are_placed_nothing_is_written(api: StatusApi) -> None:
+    async with status_harness(api) as at:
+        record = admitted(api)
+        await settled(at, seen(api, pod("a")))  # what was due before the admission
+        api.writes.clear()
+        at.report_group(seen(api, pod("a"), pod("b")), ROOM)
+        for _ in range(7):
+            await settled(at, seen(api, opened("a"), opened("b"), opened("c"), record=record))
+        assert api.log == []
         await asyncio.sleep(QUIET_SECONDS)
-        assert board.event_list() == [("Opened", "g")]
+        assert status_writes(api) == 1
+        assert api.event_list() == [("Opened", "g")]
 
 
-async def test_another_leader_does_not_tell_old_news(board: StatusApi, clock: VirtualClock) -> None:
-    async with status_harness(board, clock) as at:
-        old = decided(clock, satisfied=clock())
-        await asyncio.sleep(MAX_EVENT_AGE + 1)
-        at.report_group(seen(board, bound("a"), bound("b"), bound("c"), record=old))
-        await asyncio.sleep(SOON)
-        assert board.events == []
+async def test_counts_alone_are_written_every_quarter_of_a_minute(api: StatusApi) -> None:
+    async with status_harness(api) as at:
+        await settled(at, seen(api, pod("a")))
+        began = api.clock()
+        for count in range(2, 8):
+            pods = [pod(f"p{number}") for number in range(count)]
+            await settled(at, seen(api, *pods), waits(names.REASON_GATHERING, f"{count}/9"))
+        assert len(api.log) == 1
+        await asyncio.sleep(PROGRESS_SECONDS)
+        assert api.condition["message"] == "7/9"
+        assert api.clock() - began > PROGRESS_SECONDS
+        await settled(at, seen(api, pod("a")), ROOM)
+        assert api.condition["reason"] == "WaitingForCapacity"
 
 
-async def test_another_leader_tells_what_was_told_already_under_the_same_name(
-    board: StatusApi, clock: VirtualClock
-) -> None:
-    for _ in range(2):
-        async with status_harness(board, clock) as at:
-            at.report_group(seen(board, pod("a")), waits(names.REASON_WAITING_FOR_CAPACITY))
-            await asyncio.sleep(SOON)
-    assert board.event_list() == [("WaitingForCapacity", "g")]
-
-
-async def test_reasons_that_come_and_go_are_told_once_a_generation(board: StatusApi, clock: VirtualClock) -> None:
-    async with status_harness(board, clock) as at:
-        for number in range(5):
-            at.report_group(seen(board, pod("a")), waits(names.REASON_WAITING_FOR_CAPACITY, f"needs {number} cpu"))
-            await asyncio.sleep(EVENT_SPACING + 1)
-            at.report_group(seen(board, pod("a")), waits(names.REASON_BEHIND_OTHER, f"behind {number}"))
-            await asyncio.sleep(EVENT_SPACING + 1)
-        assert board.event_list() == [("WaitingForCapacity", "g"), ("BehindOther", "g")]
-
-
-async def test_what_is_wrong_is_told_anew_when_it_is_something_else_but_not_too_often(
-    board: StatusApi, clock: VirtualClock
-) -> None:
-    async with status_harness(board, clock) as at:
-        for number in range(3):
-            at.report_group(seen(board, pod("a")), waits(names.REASON_INVALID_GROUP, f"bad {number}"))
-            await asyncio.sleep(SOON)
-        assert board.event_list() == [("InvalidGroup", "g"), ("InvalidGroup", "a")]
-        await asyncio.sleep(EVENT_SPACING)
-        assert {it["message"] for it in board.events} == {"bad 0", "bad 2"}
-
-
-async def test_gathering_is_told_after_five_minutes_if_it_still_does(board: StatusApi, clock: VirtualClock) -> None:
-    async with status_harness(board, clock) as at:
-        made = pod("a", meta={"creationTimestamp": timestamp(clock())})
-        at.report_group(seen(board, made))
-        await asyncio.sleep(299)
-        assert board.events == []
-        await asyncio.sleep(2)
-        assert board.event_list() == [("Gathering", "g")]
-
-
-async def test_pods_of_a_small_kep_24_group_are_each_told_once(board: StatusApi, clock: VirtualClock) -> None:
-    board.group["spec"] = {"minMembers": 9}
-    first, second = (kep24_pod(it, meta={"creationTimestamp": timestamp(clock())}) for it in "ab")
-    async with status_harness(board, clock) as at:
-        at.report_group(seen(board, first, of=KEP24_KEY))
-        await asyncio.sleep(6)
-        assert board.event_list() == [("Unschedulable", "a")]
-        for _ in range(3):
-            at.report_group(seen(board, first, second, of=KEP24_KEY))
-            await asyncio.sleep(6)
-        assert board.event_list() == [("Unschedulable", "a"), ("Unschedulable", "b")]
-        assert {it["type"] for it in board.events} == {"Warning"}
-        assert board.tries.count("event") == 2  # nor asked for again
-
-
-async def test_a_roll_back_is_a_warning(board: StatusApi, clock: VirtualClock) -> None:
-    async with status_harness(board, clock) as at:
-        at.report_group(
-            seen(board, pod("a"), record=decided(clock, stage=AdmissionState.CLOSED, why="1 of 3 pods were bound"))
-        )
-        await asyncio.sleep(SOON)
-        assert [(it["reason"], it["type"]) for it in board.events] == [("RolledBack", "Warning")]
-
-
-async def test_a_thousand_groups_are_told_of_at_a_pace(board: StatusApi, clock: VirtualClock) -> None:
-    async with status_harness(board, clock) as at:
-        for number in range(200):
-            one = msgspec.structs.replace(board_less(number), record=decided(clock, satisfied=clock()))
-            at.report_group(one)
+async def test_a_thousand_groups_are_reported_at_a_limited_rate(api: StatusApi) -> None:
+    async with status_harness(api) as at:
+        for number in range(200):  # without PodGroups: Events only
+            of = key(f"g{number}")
+            shown = group_snapshot(pod(f"p{number}", of=of), of=of)
+            at.report_group(msgspec.structs.replace(shown, record=admitted(api, satisfied=api.clock())))
         await asyncio.sleep(1)
-        assert len(board.events) <= WRITE_BURST + 2 * WRITES_PER_SECOND
+        assert len(api.events) <= WRITE_BURST + 2 * WRITES_PER_SECOND
         await asyncio.sleep(2 * 200 / WRITES_PER_SECOND)
-        assert len(board.events) == 400
+        assert len(api.events) == 400
 
 
-def board_less(number: int) -> GroupSnapshot:
-    """A group without a PodGroup: no status is written."""
-    of = key(f"g{number}")
-    return group_snapshot(pod(f"p{number}", of=of), of=of)
+# --- Other clients ----------------------------------------------------------------------------------------------------
 
 
-async def test_what_fails_is_tried_again_later_and_counted(board: StatusApi, clock: VirtualClock) -> None:
-    board.fail = lambda _: ServerError(500, "InternalError", "no")
-    async with status_harness(board, clock) as at:
-        at.report_group(seen(board, pod("a")), waits(names.REASON_WAITING_FOR_CAPACITY))
-        await asyncio.sleep(SOON)
-        assert (at.failures, board.events) == (1, [])
-        board.fail = lambda _: None
+async def test_a_status_that_another_controller_manages_is_never_written(api: StatusApi) -> None:
+    api.set_group(
+        metadata={"managedFields": [{"manager": "coscheduler", "subresource": "status"}]},
+        status={"phase": "Scheduling"},
+    )
+    async with status_harness(api) as at:
+        await settled(at, seen(api, pod("a")), ROOM)
+        assert api.status == {"phase": "Scheduling"}
+        assert api.notes[names.POD_GROUP_STATE] == "Pending: WaitingForCapacity: needs 4 cpu, 2 free"
+        assert (names.REASON_STATUS_NOT_OURS, "g") in api.event_list()
+
+
+@pytest.mark.parametrize("refusal", [NotFound(404, "NotFound", ""), Conflict(409, "Conflict", "")])
+async def test_a_group_that_is_gone_meanwhile_is_no_failure(api: StatusApi, refusal: KubeError) -> None:
+    api.fault = lambda verb, *_: refusal if verb == "patch status" else None
+    async with status_harness(api) as at:
+        await settled(at, seen(api, pod("a")))
+        assert (at.failures, api.status) == (0, {})
+
+
+async def test_a_recreated_pod_group_does_not_get_the_status_of_the_old_one(api: StatusApi) -> None:
+    async with status_harness(api) as at:
+        shown = seen(api, pod("a"))
+        api.set_group(metadata={"uid": "another"})
+        await settled(at, shown)
+        assert (at.failures, api.status, api.notes) == (0, {}, {})
+
+
+async def test_a_status_is_written_though_the_pod_group_changed_before_the_informer_showed_it(api: StatusApi) -> None:
+    async with status_harness(api) as at:
+        shown = seen(api, pod("a"))
+        api.set_group(status={"occupiedBy": "default/train"})
+        await settled(at, shown)
+        assert api.status["phase"] == "Pending"
+
+
+# --- Events -----------------------------------------------------------------------------------------------------------
+
+
+async def test_admission_and_satisfaction_have_one_event_each_in_a_generation(api: StatusApi) -> None:
+    async with status_harness(api) as at:
+        done = admitted(api, satisfied=api.clock() + 1.5)
+        for _ in range(3):
+            await settled(at, seen(api, bound("a"), bound("b"), bound("c"), record=done))
+        assert api.event_list() == [("Opened", "g"), ("Satisfied", "g")]
+        assert api.events[1]["message"] == "3 pods are bound, 1.5 s after the group was opened"
+        assert api.events[0]["involvedObject"]["apiVersion"] == "scheduling.x-k8s.io/v1alpha1"
+        await asyncio.sleep(EVENT_SPACING)
+        again = admitted(api, satisfied=api.clock(), generation=2, gangs=((G, 2),))
+        await settled(at, seen(api, record=again))
+        assert [reason for reason, _ in api.event_list()] == ["Opened", "Satisfied"] * 2
+
+
+async def test_another_leader_repeats_no_event_and_writes_no_old_one(api: StatusApi) -> None:
+    for _ in range(2):
+        async with status_harness(api) as at:
+            await settled(at, seen(api, pod("a")), ROOM)
+    assert api.event_list() == [("WaitingForCapacity", "g")]
+    old = admitted(api, satisfied=api.clock())
+    async with status_harness(api) as at:
+        await asyncio.sleep(MAX_EVENT_AGE + 1)
+        await settled(at, seen(api, bound("a"), bound("b"), bound("c"), record=old))
+    assert len(api.events) == 1
+
+
+async def test_reasons_that_come_and_go_have_one_event_in_a_generation(api: StatusApi) -> None:
+    async with status_harness(api) as at:
+        for number in range(5):
+            for reason in (names.REASON_WAITING_FOR_CAPACITY, names.REASON_BEHIND_OTHER):
+                at.report_group(seen(api, pod("a")), waits(reason, f"needs {number} cpu"))
+                await asyncio.sleep(EVENT_SPACING + 1)
+        assert api.event_list() == [("WaitingForCapacity", "g"), ("BehindOther", "g")]
+
+
+async def test_another_problem_has_another_event_but_not_too_often(api: StatusApi) -> None:
+    async with status_harness(api) as at:
+        for number in range(3):
+            at.report_group(seen(api, pod("a")), waits(names.REASON_INVALID_GROUP, f"bad {number}"))
+            await asyncio.sleep(0.5)
+        assert api.event_list() == [("InvalidGroup", "g"), ("InvalidGroup", "a")]
+        await asyncio.sleep(EVENT_SPACING)
+        assert {it["message"] for it in api.events} == {"bad 0", "bad 2"}
+
+
+async def test_gathering_has_an_event_after_five_minutes(api: StatusApi) -> None:
+    async with status_harness(api) as at:
+        at.report_group(seen(api, pod("a", meta={"creationTimestamp": timestamp(api.clock())})))
+        await asyncio.sleep(299)
+        assert api.events == []
+        await asyncio.sleep(2)
+        assert api.event_list() == [("Gathering", "g")]
+
+
+async def test_pods_of_a_small_kep_24_group_have_one_event_each(clock: VirtualClock) -> None:
+    api = StatusApi(clock, names.KEP24_GROUP, spec={"minMembers": 9})
+    first, second = (kep24_pod(it, meta={"creationTimestamp": timestamp(clock())}) for it in "ab")
+    async with status_harness(api) as at:
+        at.report_group(seen(api, first, of=KEP24_KEY))
+        await asyncio.sleep(6)
+        assert api.event_list() == [("Unschedulable", "a")]
+        for _ in range(3):
+            at.report_group(seen(api, first, second, of=KEP24_KEY))
+            await asyncio.sleep(6)
+        assert api.event_list() == [("Unschedulable", "a"), ("Unschedulable", "b")]
+        assert {it["type"] for it in api.events} == {"Warning"}
+        assert [what for what, _ in api.log].count("event") == 2
+
+
+async def test_an_eviction_is_a_warning(api: StatusApi) -> None:
+    async with status_harness(api) as at:
+        evicted = admitted(api, stage=AdmissionState.CLOSED, why="1 of 3 pods were bound")
+        await settled(at, seen(api, pod("a"), record=evicted))
+        assert [(it["reason"], it["type"]) for it in api.events] == [("RolledBack", "Warning")]
+
+
+# --- Failures ---------------------------------------------------------------------------------------------------------
+
+
+async def test_what_fails_is_tried_again_later_and_counted(api: StatusApi) -> None:
+    api.fault = lambda *_: ServerError(500, "InternalError", "no")
+    async with status_harness(api) as at:
+        for _ in range(3):
+            await settled(at, seen(api, pod("a")), ROOM)
+        assert (at.failures, api.events) == (1, [])
+        api.fault = lambda *_: None
         await asyncio.sleep(STATUS_RETRY_SECONDS)
-        assert board.event_list() == [("WaitingForCapacity", "g")]
+        assert api.event_list() == [("WaitingForCapacity", "g")]
 
 
-async def test_a_namespace_that_goes_is_left_alone(board: StatusApi, clock: VirtualClock) -> None:
+async def test_a_terminating_namespace_is_left_alone(api: StatusApi) -> None:
     details = {"causes": [{"reason": "NamespaceTerminating"}]}
-    board.fail = lambda _: Forbidden(403, "Forbidden", "goes", details=details)
-    async with status_harness(board, clock) as at:
-        at.report_group(seen(board, pod("a")), waits(names.REASON_WAITING_FOR_CAPACITY))
+    api.fault = lambda *_: Forbidden(403, "Forbidden", "goes", details=details)
+    async with status_harness(api) as at:
+        await settled(at, seen(api, pod("a")), ROOM)
         await asyncio.sleep(10 * STATUS_RETRY_SECONDS)
         assert at.failures == 0
 
 
-async def test_a_group_that_is_gone_is_not_spoken_of(board: StatusApi, clock: VirtualClock) -> None:
-    async with status_harness(board, clock) as at:
-        made = pod("a", meta={"creationTimestamp": timestamp(clock())})
-        at.report_group(seen(board, made))
+async def test_of_a_group_that_is_gone_nothing_is_written(api: StatusApi) -> None:
+    async with status_harness(api) as at:
+        at.report_group(seen(api, pod("a", meta={"creationTimestamp": timestamp(api.clock())})))
         at.forget_group(G)
         await asyncio.sleep(400)
-        assert board.writes == []
+        assert api.log == []

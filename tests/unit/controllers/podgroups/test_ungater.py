@@ -21,11 +21,6 @@ ONE, TWO = key("one"), key("two")
 
 
 @pytest.fixture
-async def cluster(clock: VirtualClock) -> InMemoryCluster:
-    return InMemoryCluster(clock)
-
-
-@pytest.fixture
 def outcomes() -> list[str]:
     return []
 
