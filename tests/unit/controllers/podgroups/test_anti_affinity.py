@@ -9,11 +9,10 @@ import pytest
 from jobset_gate.fake.clock import VirtualClock
 from jobset_gate.kube.resources import NODES, PODS
 from jobset_gate.podgroups.record import AdmissionMode
-from tests.fakes.podgroups.cluster import InMemoryCluster, run_for, running_controller
+from tests.fakes.podgroups.cluster import OWNED, InMemoryCluster, asking, run_for, running_controller
 from tests.fakes.podgroups.filled_cache import FilledCache
 from tests.fakes.podgroups.objects import key, node, pod
 from tests.fakes.podgroups.sources import Json
-from tests.unit.controllers.podgroups.test_forged import OWNED, asking
 
 HOST, ZONE = "kubernetes.io/hostname", "topology.kubernetes.io/zone"
 

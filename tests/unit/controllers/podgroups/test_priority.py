@@ -8,9 +8,8 @@ from jobset_gate import names
 from jobset_gate.fake.clock import VirtualClock
 from jobset_gate.kube.resources import PODS
 from jobset_gate.podgroups.record import AdmissionMode, AdmissionState
-from tests.fakes.podgroups.cluster import InMemoryCluster, add_node, run_for, running_controller
+from tests.fakes.podgroups.cluster import OWNED, InMemoryCluster, add_node, asking, run_for, running_controller
 from tests.fakes.podgroups.sources import Json
-from tests.unit.controllers.podgroups.test_forged import OWNED, asking
 
 PORTS: Json = {"containers": [{"name": "main", "ports": [{"hostPort": 80}]}]}
 
