@@ -95,11 +95,12 @@ def _stand_in(cluster: E2eCluster, image: str, steady_node: dict[str, str]) -> b
 
 
 def stand_in_code() -> bytes:
-    """The embedded cluster as a zip file: the image does not hold it. The same code gives the same bytes."""
+    """Program and embedded cluster as a zip file: the image holds neither. The same code gives the same bytes."""
     file = io.BytesIO()
-    with zipfile.ZipFile(file, "w", zipfile.ZIP_DEFLATED) as archive:
-        for path in sorted((ROOT / "jobset_gate/fake").rglob("*.py")):
-            archive.writestr(zipfile.ZipInfo(str(path.relative_to(ROOT))), path.read_bytes(), zipfile.ZIP_DEFLATED)
+    fake = {str(path.relative_to(ROOT)): path for path in sorted((ROOT / "jobset_gate/fake").rglob("*.py"))}
+    with zipfile.ZipFile(file, "w") as archive:
+        for name, path in {"standin.py": ROOT / "e2e/standin.py", **fake}.items():
+            archive.writestr(zipfile.ZipInfo(name), path.read_bytes(), zipfile.ZIP_DEFLATED)
     return file.getvalue()
 
 

@@ -1,8 +1,8 @@
 """Virtual time: an event loop whose clock jumps to the next timer when no socket has anything to say.
 
-Everything runs in one process and one loop: clients, servers, TLS and watches over loopback sockets are real, only
-waiting is free. Threads started by `loop.run_in_executor` are waited for in real time. Not supported: subprocesses and
-anything else that answers from outside the process, since virtual minutes would pass before it could.
+Clients, servers, TLS and watches over loopback sockets in one process are real, only waiting is free. Threads of
+`loop.run_in_executor` are waited for in real time. Not supported: subprocesses and anything else outside of the
+process, since virtual minutes would pass before it answers.
 """
 
 from __future__ import annotations
@@ -10,28 +10,25 @@ from __future__ import annotations
 import asyncio
 import concurrent.futures
 import contextvars
-import functools
 import selectors
 import time
-from collections.abc import Callable, Coroutine, Mapping
-from typing import Any, NoReturn, ParamSpec, TypeVar, TypeVarTuple
+from collections.abc import Callable, Coroutine
+from typing import Any, NoReturn, TypeVar, TypeVarTuple
 
 from typing_extensions import override
 
 T = TypeVar("T")
 Ts = TypeVarTuple("Ts")
-P = ParamSpec("P")
 
-#: Where virtual wall clocks start: 2026-01-01T00:00:00Z. A whole second, as a kubelet would write it.
 EPOCH = 1_767_225_600.0
-#: Jumps shorter than this (virtual seconds) do no harm if a packet is late, so they are not preceded by real waiting.
+"""The start of virtual wall clocks: 2026-01-01T00:00:00Z, a whole second, as a kubelet writes it."""
 SHORT_JUMP = 0.25
-#: Real seconds to wait for a late loopback packet before a longer jump.
+"""Virtual seconds: before a shorter jump there is no real waiting, since a late packet does no harm."""
 GRACE = 0.001
-#: The least (virtual seconds) that lies between now and a timer in the future. asyncio takes what is due within its
-#: clock's resolution, a nanosecond, for due now; where waiting is free, somebody who then still sees a rest of it left
-#: would wait for that, and be woken, for ever.
+"""Real seconds to wait for a late loopback packet before a longer jump."""
 MOMENT = 2e-9
+"""The least virtual seconds until a timer. asyncio treats what is due within its clock's resolution, a nanosecond, as
+due now: code that waits for the rest of a time would be woken without end."""
 
 
 class VirtualTimeError(RuntimeError):
@@ -185,11 +182,6 @@ class VirtualClock:
         return self._epoch + self._loop.time()
 
 
-def virtual_clock(epoch: float = EPOCH) -> VirtualClock:
-    """The wall clock of the running loop."""
-    return VirtualClock(asyncio.get_running_loop(), epoch)
-
-
 def run_virtual(
     main: Coroutine[Any, Any, T], *, limit: float = 24 * 3600.0, stall_seconds: float = 60.0, pace: float = 0.0
 ) -> T:
@@ -200,21 +192,3 @@ def run_virtual(
 
     with asyncio.Runner(loop_factory=loop) as runner:
         return runner.run(main)
-
-
-def virtual_time(main: Callable[P, Coroutine[Any, Any, T]]) -> Callable[P, T]:
-    """Decorator: an async function becomes a plain one that runs in virtual time; for tests without async fixtures."""
-
-    @functools.wraps(main)
-    def run(*args: P.args, **kwargs: P.kwargs) -> T:
-        return run_virtual(main(*args, **kwargs))
-
-    return run
-
-
-def loop_factories() -> Mapping[str, Callable[[], asyncio.AbstractEventLoop]]:
-    """What a conftest's `pytest_asyncio_loop_factories` hook returns to put its tests on virtual time.
-
-    Async fixtures then run on the same loop, so they may start servers.
-    """
-    return {"virtual": VirtualLoop}

@@ -107,13 +107,6 @@ class Hang(Rule):
 
 
 @dataclass(slots=True)
-class Cut(Rule):
-    """Close the connection without an answer. after: serve first, then lose the answer."""
-
-    after: bool = False
-
-
-@dataclass(slots=True)
 class OnWrite(Rule):
     """Call back after a write was stored and before its answer goes out."""
 
@@ -142,10 +135,6 @@ class Reorder(Rule):
 
 
 R = TypeVar("R", bound=Rule)
-
-
-class Dropped(Exception):
-    """Tells the HTTP handler to close the connection without an answer."""
 
 
 class Faults:
@@ -177,9 +166,6 @@ class Faults:
 
     def hang(self, match: Match = ANY, *, times: int = 1, skip: int = 0, after: bool = False) -> Hang:
         return self._add(Hang(match, times, skip, 0, after))
-
-    def cut(self, match: Match = ANY, *, times: int = 1, skip: int = 0, after: bool = False) -> Cut:
-        return self._add(Cut(match, times, skip, 0, after))
 
     def on_write(
         self, call_back: Callable[[ApiRequest], None], match: Match = ANY, *, nth: int = 1, times: int = 1
@@ -219,7 +205,7 @@ class Faults:
     # --- The server's side --------------------------------------------------------------------------------------------
 
     async def before(self, request: ApiRequest) -> Fail | None:
-        """Runs before a request is served. A Fail is the answer. Errors: Dropped."""
+        """Runs before a request is served. A Fail is the answer."""
         for rule in tuple(self.rules):
             if isinstance(rule, Fail) and rule.strikes(request):
                 return rule
@@ -227,19 +213,15 @@ class Faults:
                 await asyncio.sleep(rule.seconds)
             elif isinstance(rule, Hang) and not rule.after and rule.strikes(request):
                 await rule.released.wait()
-            elif isinstance(rule, Cut) and not rule.after and rule.strikes(request):
-                raise Dropped
         return None
 
     async def after(self, request: ApiRequest) -> None:
-        """Runs when a request is done and before its answer goes out. Errors: Dropped."""
+        """Runs when a request is done and before its answer goes out."""
         for rule in tuple(self.rules):
             if isinstance(rule, OnWrite) and request.verb in WRITES and rule.strikes(request):
                 rule.call_back(request)
             elif isinstance(rule, Hang) and rule.after and rule.strikes(request):
                 await rule.released.wait()
-            elif isinstance(rule, Cut) and rule.after and rule.strikes(request):
-                raise Dropped
 
     def watch_lines(self, request: ApiRequest, line: bytes) -> list[bytes]:
         """The bytes that an event becomes in one watch."""

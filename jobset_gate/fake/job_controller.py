@@ -13,8 +13,7 @@ from functools import partial
 from jobset_gate.fake import job_pods
 from jobset_gate.fake.job_pods import JobPod, JobPodWire, PodTracker
 from jobset_gate.fake.objects import Clock, FakeObject, Json, Key, holds, keep_whole, stamp
-from jobset_gate.fake.reconcile import Reconciler
-from jobset_gate.fake.tasks import run_bounded
+from jobset_gate.fake.tasks import Reconciler, run_bounded
 from jobset_gate.kube.client import Client
 from jobset_gate.kube.errors import ApiError, Conflict, NotFound
 from jobset_gate.kube.resources import EVENTS, JOBS, PODS

@@ -16,8 +16,7 @@ from jobset_gate import names
 from jobset_gate.fake import jobset_jobs, jobset_policies
 from jobset_gate.fake.jobset_policies import Children, StatusDraft
 from jobset_gate.fake.objects import Clock, FakeObject, Json, Key, controller_of, holds, keep_whole
-from jobset_gate.fake.reconcile import Reconciler
-from jobset_gate.fake.tasks import run_bounded
+from jobset_gate.fake.tasks import Reconciler, run_bounded
 from jobset_gate.kube.client import Client, PatchType
 from jobset_gate.kube.errors import NotFound
 from jobset_gate.kube.resources import JOBS, JOBSETS, SERVICES

@@ -44,7 +44,7 @@ class _NodeLoad:
         return placement is not None
 
     def lacking(self, amounts: Amounts) -> list[str]:
-        """The resources of which there is too little; a node without `allocatable` counts pods only."""
+        """The resources that are short; a node without `allocatable` counts pods only."""
         limited = self.node.allocatable is not None
         return [
             name

@@ -237,7 +237,6 @@ async def environment(
                 ],
                 behaviour=behaviour,
                 with_jobs=not real,
-                heartbeat=real,
                 **{"pod_backoff": QUICK_POD_BACKOFF, **(jobset or {})},
             )
         )

@@ -28,7 +28,7 @@ STUCK = PodFault(PodMatch(job_index=1, index=1), unschedulable="no room")
 
 async def owner_applies_the_crd(stage: Environment) -> int:
     """As JobSet's own manifests are applied, which know nothing of our field. The generation that this made."""
-    crd = {"apiVersion": CRDS.api_version, "kind": CRDS.kind, **await jobset_crd.build(stage.client)}
+    crd = {"apiVersion": CRDS.api_version, "kind": CRDS.kind, **jobset_crd.manifest()}
     apply = ("apply", "-f", "-", "--server-side", "--field-manager=jobset", "--force-conflicts")
     await stage.plane.kubectl(*apply, stdin=crd)
     return int((await stage.client.get(CRDS, names.JOBSET_CRD))["metadata"]["generation"])

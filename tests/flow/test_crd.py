@@ -28,7 +28,7 @@ async def test_the_owners_next_apply_neither_conflicts_nor_takes_the_field_away_
     make_stage: MakeEnvironment,
 ) -> None:
     async with make_stage(controller=False) as stage:
-        crd = {"apiVersion": CRDS.api_version, "kind": CRDS.kind, **await jobset_crd.build(stage.client)}
+        crd = {"apiVersion": CRDS.api_version, "kind": CRDS.kind, **jobset_crd.manifest()}
         apply = ("apply", "-f", "-", "--server-side", "--field-manager=jobset")
         await stage.plane.kubectl(*apply, "--force-conflicts", stdin=crd)
         stage.start_controller(extend_crd=True)

@@ -10,7 +10,7 @@ from tests.plane.kubectl import Kubectl
 
 
 class Embedded:
-    """The embedded API server, alone: controllers and kubelets are the test's to start."""
+    """The embedded API server, alone: controllers and kubelets are the test's to start. It does not serve kubectl."""
 
     name = "embedded"
 

@@ -25,12 +25,12 @@ LANES: Final = {
         "tests/unit/cli/test_doctor.py",
         "tests/unit/cli/test_install_crd_field.py",
         "tests/unit/cli/test_webhook.py",
-        "tests/unit/fake/test_jobset_crd.py",
     ),
     SCHEDULED_CLUSTER: (
         "tests/flow/podgroups/test_bad_input.py",
         "tests/flow/podgroups/test_gang_groups.py",
         "tests/flow/test_rights_groups",
+        "tests/unit/fake/test_scheduler.py",
     ),
     "native gangs": ("tests/flow/podgroups/test_native.py",),
     "outage": ("tests/unit/kube/test_contract_outage.py",),

@@ -137,6 +137,6 @@ async def _ticking(show: Callable[[], None], every: float) -> AsyncIterator[None
         show()
     finally:
         task.cancel()
-        await asyncio.wait([task])  # not `await task`: its cancellation could not be told from our own
+        await asyncio.wait([task])  # not `await task`: its cancellation would look like our own
         if not task.cancelled():
             task.result()

@@ -121,7 +121,7 @@ async def _stuck(plan: GangPlan, demo: DemoEnvironment, watcher: GangWatcher, di
     gang = watcher.gangs[STUCK]
     display.say()
     display.say(
-        f"2. Gang {STUCK}: 9 pods, two of which cannot start; it waits for {plan.timeout} s, then fails as one."
+        f"2. Gang {STUCK}: 9 pods, and two of them cannot start; it waits for {plan.timeout} s, then fails as one."
     )
     async with display.following(gang.rows, line):
         await demo.cluster.client.create(JOBSETS, plan.stuck(), NAMESPACE)

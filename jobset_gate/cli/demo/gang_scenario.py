@@ -13,7 +13,7 @@ NAMESPACE: Final = "default"
 TRAIN: Final = "train"
 """The gang whose nodes come late."""
 STUCK: Final = "stuck"
-"""The gang of which two pods cannot start."""
+"""The gang with two pods that cannot start."""
 
 _POOL: Final = "pool"
 _WAVES: Final = (0.4, 0.75, 1.0)
@@ -82,7 +82,7 @@ class GangPlan:
         )
 
     def stuck(self) -> dict[str, Any]:
-        """The JobSet of the second gang: 1 + 2 x 4 pods, two of which will never start."""
+        """The JobSet of the second gang: 1 + 2 x 4 pods; two of them never start."""
         pod = {"nodeSelector": {_POOL: STUCK}, "restartPolicy": "Never"}
         fetch = manifests.container(_FETCH, "registry.example/fetch-data:v7")
         jobs = [

@@ -24,10 +24,9 @@ from jobset_gate.fake.apiserver.responses import (
 from jobset_gate.fake.apiserver.store import StoredObject
 
 FOREGROUND = "foregroundDeletion"
-ORPHAN = "orphan"
 _DEFAULT_GRACE = 30
 _PODS = ("", "pods")
-_POLICIES = {"": (), "Background": (), "Foreground": (FOREGROUND,), "Orphan": (ORPHAN,)}
+_POLICIES = {"": (), "Background": (), "Foreground": (FOREGROUND,)}
 _CREATED = encode({"kind": "Status", "apiVersion": "v1", "metadata": {}, "status": "Success", "code": 201})
 
 
@@ -107,7 +106,7 @@ def _erase(state: ServerState, kind: ServedKind, live: StoredObject, options: De
     new = live.fresh()
     meta = new["metadata"]
     if options.propagation:
-        kept = [name for name in meta.get("finalizers") or () if name not in (FOREGROUND, ORPHAN)]
+        kept = [name for name in meta.get("finalizers") or () if name != FOREGROUND]
         meta["finalizers"] = [*kept, *_POLICIES[options.propagation]]
     if not meta.get("finalizers"):
         meta.pop("finalizers", None)

@@ -10,7 +10,7 @@ import logging
 from collections.abc import Iterator
 
 from jobset_gate.fake.apiserver import deletes
-from jobset_gate.fake.apiserver.deletes import FOREGROUND, ORPHAN, DeleteOptions
+from jobset_gate.fake.apiserver.deletes import FOREGROUND, DeleteOptions
 from jobset_gate.fake.apiserver.kinds import NAMESPACES, ServedKind
 from jobset_gate.fake.apiserver.requests import ApiRequest, RequestTarget, ServerState
 from jobset_gate.fake.apiserver.responses import Obj, StatusError
@@ -120,8 +120,6 @@ class GarbageCollector:
                 return
             if FOREGROUND in (meta.get("finalizers") or ()):
                 self._delete_dependents_first(kind, row)
-            elif ORPHAN in (meta.get("finalizers") or ()):
-                self._orphan_dependents(kind, row)
             return
         refs = meta.get("ownerReferences") or []
         gone = [ref for ref in refs if ref["uid"] not in self._graph.live]
@@ -162,15 +160,6 @@ class GarbageCollector:
         row = self._at(place)
         refs = row.meta.get("ownerReferences") or () if row else ()
         return any(ref["uid"] == uid and ref.get("blockOwnerDeletion") for ref in refs)
-
-    def _orphan_dependents(self, kind: ServedKind, row: StoredObject) -> None:
-        uid = row.meta["uid"]
-        for place in self._graph.dependents(uid):
-            dependent = self._at(place)
-            if dependent is not None:
-                refs = dependent.meta.get("ownerReferences") or []
-                self._set_owners(self._graph.kinds[place[0]], dependent, [ref for ref in refs if ref["uid"] != uid])
-        self._drop_finalizer(kind, row, ORPHAN)
 
     def _set_owners(self, kind: ServedKind, row: StoredObject, refs: list[Obj]) -> None:
         new = row.fresh()

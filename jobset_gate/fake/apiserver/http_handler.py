@@ -11,9 +11,9 @@ from aiohttp import web
 from jobset_gate.fake.apiserver import deletes, reads, writes
 from jobset_gate.fake.apiserver.kinds import ServedKinds
 from jobset_gate.fake.apiserver.requests import ApiRequest, RequestTarget, ServerState, parse_target
-from jobset_gate.fake.apiserver.responses import ApiResponse, StatusError, encode, no_such_path, not_allowed
+from jobset_gate.fake.apiserver.responses import ApiResponse, StatusError, encode, not_allowed
 from jobset_gate.fake.apiserver.watches import Watch
-from jobset_gate.fake.faults import Dropped, Fail
+from jobset_gate.fake.faults import Fail
 
 LARGEST_BODY = 8 * 1024 * 1024
 _JSON = "application/json"
@@ -23,6 +23,8 @@ _log = logging.getLogger(__name__)
 
 Handler = Callable[[ServerState, ApiRequest], Awaitable[ApiResponse]]
 _HANDLERS: dict[str, Handler] = {
+    "get": reads.get_object,
+    "list": reads.list_objects,
     "create": writes.create,
     "update": writes.update,
     "patch": writes.patch,
@@ -36,7 +38,6 @@ class HttpHandler:
 
     def __init__(self, state: ServerState) -> None:
         self._state = state
-        self._lists = reads.ListHandler(state)
 
     async def handle(self, http: web.BaseRequest) -> web.StreamResponse:
         if http.method == "GET" and (body := _discovery(self._state.kinds, http.path)) is not None:
@@ -50,12 +51,10 @@ class HttpHandler:
                 return _failure(failure)
             if request.verb == "watch":
                 return await self._watch(http, request)
-            response = await self._serve(request)
+            response = await _HANDLERS[request.verb](self._state, request)
             await self._state.faults.after(request)
         except StatusError as error:
             response = ApiResponse(error.code, encode(error.status()), error.retry_after)
-        except Dropped:
-            return _drop_connection(http)
         except Exception:  # noqa: BLE001 - the client gets an answer to any bug of the server
             _log.exception("%s %s", http.method, http.path)
             broken = StatusError(500, "Internal error occurred: see the log of the embedded API server")
@@ -68,16 +67,6 @@ class HttpHandler:
         content_type, agent = headers.get("Content-Type", _JSON), headers.get("User-Agent", "unknown")
         verb = _verb(http.method, target, query)
         return ApiRequest(verb, target, query, await _body(http), content_type, agent)
-
-    async def _serve(self, request: ApiRequest) -> ApiResponse:
-        if request.verb == "list":
-            return self._lists.list(request)
-        if request.verb == "get":
-            subresource = request.target.subresource
-            if subresource and not (subresource == "status" and request.kind.status):
-                raise no_such_path()
-            return reads.get(self._state, request)
-        return await _HANDLERS[request.verb](self._state, request)
 
     async def _watch(self, http: web.BaseRequest, request: ApiRequest) -> web.StreamResponse:
         faults = self._state.faults
@@ -156,10 +145,3 @@ def _failure(fail: Fail) -> web.Response:
     error = StatusError(fail.status, fail.message, retry_after=fail.retry_after)
     body = encode(error.status()) if fail.body is None else fail.body
     return _response(ApiResponse(fail.status, body, fail.retry_after), [])
-
-
-def _drop_connection(http: web.BaseRequest) -> web.StreamResponse:
-    """Close the connection without an answer."""
-    if http.transport is not None:
-        http.transport.abort()
-    return web.Response(status=500)

@@ -1,12 +1,14 @@
-"""PATCH bodies: JSON patch (also for the answers of webhooks), merge patch, strategic merge patch, apply."""
+"""PATCH bodies: JSON patch (also for the answers of webhooks), merge patch, strategic merge patch, apply.
+
+Apply merges like a strategic merge patch: owners of fields, conflicts and removal are tested on the real API server.
+"""
 
 from __future__ import annotations
 
 from dataclasses import dataclass
 from typing import Any
 
-from jobset_gate.fake.apiserver.apply import FieldManager, apply
-from jobset_gate.fake.apiserver.requests import ApiRequest, ServerState, parse_body, whole_object
+from jobset_gate.fake.apiserver.requests import ApiRequest, parse_body, whole_object
 from jobset_gate.fake.apiserver.responses import Obj, StatusError, bad_request, cause, conflict, copy, dig, invalid
 from jobset_gate.fake.apiserver.store import StoredObject
 
@@ -31,18 +33,10 @@ _LIST_KEYS = {
 """Lists that a strategic merge patch merges by key; all others it replaces."""
 
 
-def unowned(request: ApiRequest) -> tuple[str, ...]:
-    """The top-level fields that this endpoint never writes, so that it gives no ownership of them."""
-    if request.target.subresource == "status":
-        return ("spec", "metadata") if request.kind.custom else ("spec",)
-    return ("status",) if request.kind.status else ()
-
-
 @dataclass(frozen=True, slots=True)
 class ParsedPatch:
     """Call it with the live object: the wanted one."""
 
-    state: ServerState
     request: ApiRequest
     body: Any
 
@@ -51,8 +45,6 @@ class ParsedPatch:
         return self.request.media_type == APPLY
 
     def __call__(self, live: StoredObject) -> Obj:
-        if self.applies:
-            return self._applied(live.fresh())
         new = self._patched(live.fresh())
         if not isinstance(dig(new, "metadata"), dict):
             raise bad_request("the patched object must have metadata")
@@ -65,18 +57,7 @@ class ParsedPatch:
             why = f"uid mismatch: the provided object specified uid {uid}, and no existing object was found"
             raise conflict(kind, target.name or "", why)
         meta = {"name": target.name, **({"namespace": target.namespace} if target.namespace else {})}
-        return self._applied({"apiVersion": kind.api_version, "kind": kind.kind, "metadata": meta})
-
-    def _applied(self, live: Obj) -> Obj:
-        request = self.request
-        writer = FieldManager(request.manager, "Apply", request.kind.api_version, request.target.subresource)
-        without = unowned(request)
-        new = apply(live, self.body, writer, now=self.state.now(), without=without, force=request.flag("force"))
-        # Preconditions, also at an endpoint that takes nothing else of metadata.
-        for name in ("resourceVersion", "uid"):
-            if given := self.body["metadata"].get(name):
-                new["metadata"][name] = given
-        return new
+        return strategic_merged({"metadata": meta}, self.body)
 
     def _patched(self, live: Obj) -> Any:
         match self.request.media_type:
@@ -88,7 +69,7 @@ class ParsedPatch:
                 return strategic_merged(live, self.body)
 
 
-def read_patch(state: ServerState, request: ApiRequest) -> ParsedPatch:
+def read_patch(request: ApiRequest) -> ParsedPatch:
     """Errors: StatusError 415 for a patch that is not served, 400 for a bad body, 422 for apply without a manager."""
     sort = request.media_type
     served = (JSON, MERGE, APPLY) if request.kind.custom else (JSON, MERGE, STRATEGIC, APPLY)
@@ -107,7 +88,7 @@ def read_patch(state: ServerState, request: ApiRequest) -> ParsedPatch:
             raise bad_request("metadata.managedFields must be nil")
     elif not isinstance(body, list if sort == JSON else dict):
         raise bad_request("json: cannot unmarshal the patch")
-    return ParsedPatch(state, request, body)
+    return ParsedPatch(request, body)
 
 
 def merged(document: Any, patch: Any) -> Any:

@@ -10,7 +10,6 @@ from typing import TYPE_CHECKING, Any
 from urllib.parse import unquote
 
 import msgspec
-import yaml
 
 from jobset_gate.fake.apiserver.kinds import ServedKind, ServedKinds
 from jobset_gate.fake.apiserver.responses import (
@@ -61,11 +60,6 @@ class ApiRequest:
     @property
     def dry_run(self) -> bool:
         return bool(self.query.get("dryRun"))
-
-    @property
-    def manager(self) -> str:
-        """The field manager: the query's, else from the user agent."""
-        return self.query.get("fieldManager") or self.agent.partition("/")[0][:128] or "unknown"
 
     @property
     def media_type(self) -> str:
@@ -145,17 +139,12 @@ def parse_target(kinds: ServedKinds, path: str) -> RequestTarget:
 def parse_body(request: ApiRequest) -> Any:
     """Errors: StatusError 400 for what cannot be read, 415 for a type that is not served."""
     sort = request.media_type
-    if sort not in ("application/json", "") and not sort.endswith(("+json", "yaml")):
+    if sort not in ("application/json", "") and not sort.endswith(("+json", "+yaml")):
         raise StatusError(415, f"the body of the request was in an unknown format: {sort}")
     try:
         return decode(request.body)
     except (msgspec.DecodeError, UnicodeDecodeError) as error:
-        if not sort.endswith("yaml"):
-            raise bad_request(f"couldn't get version/kind; json parse error: {error}") from error
-    try:
-        return yaml.safe_load(request.body)
-    except yaml.YAMLError as error:
-        raise bad_request(f"error decoding YAML: {error}") from error
+        raise bad_request(f"couldn't get version/kind; json parse error: {error}") from error
 
 
 def whole_object(request: ApiRequest, obj: Any) -> Obj:

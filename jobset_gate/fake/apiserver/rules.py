@@ -48,6 +48,8 @@ def fill_metadata(state: ServerState, kind: ServedKind, obj: Obj) -> None:
 
 
 def drop_empty_metadata(obj: Obj) -> None:
+    """Also managedFields: fields have no owners here."""
+    obj["metadata"].pop("managedFields", None)
     for name in _NEVER_EMPTY:
         if obj["metadata"].get(name) in ([], {}):
             del obj["metadata"][name]
@@ -212,14 +214,6 @@ def prepare_pod(pod: Obj, now: str) -> None:
     spec["serviceAccount"] = spec["serviceAccountName"]
     spec.setdefault("priority", 0)
     spec.setdefault("preemptionPolicy", "PreemptLowerPriority")
-    # As the admission plugin DefaultTolerationSeconds adds them.
-    have = {item.get("key") for item in spec.get("tolerations") or ()}
-    added = [
-        {"key": key, "operator": "Exists", "effect": "NoExecute", "tolerationSeconds": 300}
-        for key in ("node.kubernetes.io/not-ready", "node.kubernetes.io/unreachable")
-        if key not in have
-    ]
-    spec["tolerations"] = [*(spec.get("tolerations") or ()), *added]
 
 
 def _check_pod(new: Obj, old: Obj | None) -> list[Obj]:

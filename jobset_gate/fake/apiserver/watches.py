@@ -6,15 +6,14 @@ import asyncio
 from collections.abc import AsyncIterator, Callable
 
 from jobset_gate.fake.apiserver import selectors
-from jobset_gate.fake.apiserver.reads import matching
+from jobset_gate.fake.apiserver.reads import matching, resource_version
 from jobset_gate.fake.apiserver.requests import ApiRequest, ServerState
-from jobset_gate.fake.apiserver.responses import Obj, StatusError, bad_request, encode, expired
+from jobset_gate.fake.apiserver.responses import Obj, StatusError, encode, expired
 from jobset_gate.fake.apiserver.selectors import Predicate
 from jobset_gate.fake.apiserver.store import StoredObject, StoreEvent
 
 BOOKMARK_SECONDS = 60.0
 _LEAST_TIMEOUT = 1800
-_INITIAL_END = "k8s.io/initial-events-end"
 
 
 class Watch:
@@ -36,23 +35,13 @@ class Watch:
         self._start()
 
     def _start(self) -> None:
-        query = self._request.query
-        text = query.get("resourceVersion", "")
-        if text and not text.isdigit():
-            raise bad_request(f"Invalid value: {text!r}: resourceVersion: must be a non-negative number")
-        rv = int(text or 0)
-        if self._request.flag("sendInitialEvents") or rv == 0:
-            self._send_state(mark_end=self._request.flag("sendInitialEvents"))
+        version = resource_version(self._request)
+        if version:
+            self._catch_up(version)
         else:
-            self._catch_up(rv)
+            self._lines += [StoreEvent(row.rv, None, row).line("ADDED") for row in matching(self._state, self._request)]
         self._table.watchers.add(self.offer)
         self._wake.set()
-
-    def _send_state(self, *, mark_end: bool) -> None:
-        for row in matching(self._state, self._request):
-            self._lines.append(StoreEvent(row.rv, None, row).line("ADDED"))
-        if mark_end and self._bookmarks:
-            self._lines.append(self._bookmark({_INITIAL_END: "true"}))
 
     def _catch_up(self, rv: int) -> None:
         if rv < self._table.floor:
@@ -92,7 +81,7 @@ class Watch:
                 self._wake.clear()
                 if loop.time() >= min(ends, marks) and not self.closed:
                     marks += BOOKMARK_SECONDS
-                    self._lines += [self._bookmark({})] if self._bookmarks else []
+                    self._lines += [self._bookmark()] if self._bookmarks else []
                 lines, self._lines = self._lines, []
                 if lines:
                     yield b"".join(lines)
@@ -105,12 +94,9 @@ class Watch:
         asked = self._request.query.get("timeoutSeconds", "")
         return float(asked) if asked.isdigit() and int(asked) else _LEAST_TIMEOUT * (1 + self._state.rng.random())
 
-    def _bookmark(self, annotations: Obj) -> bytes:
+    def _bookmark(self) -> bytes:
         meta: Obj = {"resourceVersion": str(self._state.store.revision), "creationTimestamp": None}
-        if annotations:
-            meta["annotations"] = annotations
-        kind = self._kind
-        body = {"kind": kind.kind, "apiVersion": kind.api_version, "metadata": meta}
+        body = {"kind": self._kind.kind, "apiVersion": self._kind.api_version, "metadata": meta}
         return b'{"type":"BOOKMARK","object":%s}\n' % encode(body)
 
 

@@ -4,8 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Callable
 
-from jobset_gate.fake.apiserver import apply, deletes, patches, rules
-from jobset_gate.fake.apiserver.apply import FieldManager
+from jobset_gate.fake.apiserver import deletes, patches, rules
 from jobset_gate.fake.apiserver.kinds import ServedKind, prune
 from jobset_gate.fake.apiserver.requests import ApiRequest, ServerState, parse_body, whole_object, with_identity
 from jobset_gate.fake.apiserver.responses import (
@@ -37,8 +36,8 @@ async def create(state: ServerState, request: ApiRequest) -> ApiResponse:
     return await _create(state, request, whole_object(request, parse_body(request)))
 
 
-async def _create(state: ServerState, request: ApiRequest, obj: Obj, *, applied: bool = False) -> ApiResponse:
-    """Store a new object. `applied`: its managedFields are already right."""
+async def _create(state: ServerState, request: ApiRequest, obj: Obj) -> ApiResponse:
+    """Store a new object."""
     kind, meta = request.kind, obj["metadata"]
     if kind.namespaced:
         if not meta.get("namespace"):
@@ -49,8 +48,6 @@ async def _create(state: ServerState, request: ApiRequest, obj: Obj, *, applied:
     _normalize(request, obj)
     obj = await state.admission.mutate(request, "CREATE", obj, None)
     _normalize(request, obj)
-    if not applied:
-        apply.track_update(None, obj, _manager(request), now=state.now(), without=patches.unowned(request))
     meta = obj["metadata"]
     if meta.get("generateName") and not meta.get("name"):
         meta["name"] = state.new_name(meta["generateName"])
@@ -77,11 +74,11 @@ async def update(state: ServerState, request: ApiRequest) -> ApiResponse:
 async def patch(state: ServerState, request: ApiRequest) -> ApiResponse:
     target = request.target
     _require_object(request)
-    parsed = patches.read_patch(state, request)
+    parsed = patches.read_patch(request)
     exists = state.store.row(request.kind, target.namespace or "", target.name or "") is not None
     if parsed.applies and not exists and not target.subresource:
-        return await _create(state, request, parsed.new_object(), applied=True)
-    return await _change(state, request, parsed, applied=parsed.applies)
+        return await _create(state, request, parsed.new_object())
+    return await _change(state, request, parsed)
 
 
 def _require_object(request: ApiRequest) -> None:
@@ -93,7 +90,7 @@ def _require_object(request: ApiRequest) -> None:
         raise no_such_path()
 
 
-async def _change(state: ServerState, request: ApiRequest, build: Build, *, applied: bool = False) -> ApiResponse:
+async def _change(state: ServerState, request: ApiRequest, build: Build) -> ApiResponse:
     """Change an object; try again after a concurrent write unless the request names a version."""
     name = request.target.name or ""
     for _ in range(_TRIES):
@@ -104,7 +101,7 @@ async def _change(state: ServerState, request: ApiRequest, build: Build, *, appl
             raise bad_request(f"the name of the object ({given}) does not match the name on the URL ({name})")
         if request.verb == "patch":
             _require_same_uid(request, wanted, live)
-        response = await _commit(state, request, live, wanted, applied=applied)
+        response = await _commit(state, request, live, wanted)
         if response is not None:
             return response
     raise conflict(request.kind, name)
@@ -120,9 +117,7 @@ def _require_same_uid(request: ApiRequest, wanted: Obj, live: StoredObject) -> N
         raise invalid(request.kind, request.target.name or "", [cause("metadata.uid", why)])
 
 
-async def _commit(
-    state: ServerState, request: ApiRequest, live: StoredObject, new: Obj, *, applied: bool
-) -> ApiResponse | None:
+async def _commit(state: ServerState, request: ApiRequest, live: StoredObject, new: Obj) -> ApiResponse | None:
     """None when the live object changed meanwhile."""
     kind, target = request.kind, request.target
     name = target.name or ""
@@ -135,8 +130,6 @@ async def _commit(
     new = _confine(kind, new, old, target.subresource)
     rules.count_generation(kind, new, old)
     rules.require_valid(kind, new, old)
-    if not applied:
-        apply.track_update(old, new, _manager(request), now=state.now(), without=patches.unowned(request))
     await state.admission.validate(request, "UPDATE", new, old)
     if state.store.row(kind, target.namespace or "", name) is not live:
         return None
@@ -168,14 +161,8 @@ def _confine(kind: ServedKind, new: Obj, live: Obj, subresource: str) -> Obj:
     kept = {key: value for key, value in live.items() if key not in ("status", "metadata")}
     if "status" in new:
         kept["status"] = new["status"]
-    meta = dict(live["metadata"]) if kind.custom else dict(new["metadata"])
-    for name, source in (("managedFields", new), ("ownerReferences", live)):
-        meta.pop(name, None)
-        if name in source["metadata"]:
-            meta[name] = source["metadata"][name]
-    kept["metadata"] = meta
+    meta = dict(live["metadata"]) if kind.custom else {**new["metadata"], "ownerReferences": None}
+    if owners := live["metadata"].get("ownerReferences"):
+        meta["ownerReferences"] = owners
+    kept["metadata"] = {name: value for name, value in meta.items() if value is not None}
     return kept
-
-
-def _manager(request: ApiRequest) -> FieldManager:
-    return FieldManager(request.manager, "Update", request.kind.api_version, request.target.subresource)

@@ -122,7 +122,7 @@ class _Data(msgspec.Struct, rename={"verdict": names.KEY_VERDICT}):
 
 
 class ConfigMapWire(msgspec.Struct):
-    """A ConfigMap of which only the verdict is mounted."""
+    """The part of a ConfigMap that is mounted."""
 
     metadata: _Meta
     data: _Data | None = None

@@ -10,16 +10,15 @@ from jobset_gate import names
 from jobset_gate.fake.kubelet import barrier, pod_status, pods
 from jobset_gate.fake.kubelet.barrier import ConfigMapMounts, ConfigMapWire
 from jobset_gate.fake.kubelet.behaviour import Behaviour, FakeNode, FaultScript, PodFault, PodMatch
-from jobset_gate.fake.kubelet.nodes import NodeObjects
 from jobset_gate.fake.kubelet.pod_worker import PodWorker
 from jobset_gate.fake.kubelet.pods import KubeletPod, KubeletPodWire
 from jobset_gate.fake.kubelet.streams import BarrierStreams
-from jobset_gate.fake.objects import Clock, Key
+from jobset_gate.fake.objects import Clock, Json, Key, stamp
 from jobset_gate.fake.scheduler import ExternalScheduler, Scheduler
 from jobset_gate.fake.tasks import WriteQueue
 from jobset_gate.kube.client import Client, PatchType
-from jobset_gate.kube.errors import Conflict, NotFound
-from jobset_gate.kube.resources import CONFIGMAPS, PODS
+from jobset_gate.kube.errors import AlreadyExists, Conflict, NotFound
+from jobset_gate.kube.resources import CONFIGMAPS, NODES, PODS
 from jobset_gate.runtime.informer import Informer, WatchSource
 from jobset_gate.runtime.store import ObjectChange
 
@@ -30,8 +29,8 @@ HOST_IP = "192.0.2.1"
 class Kubelets:
     """Scheduler and kubelets. `run()` until cancelled; `wait_synced()` once the first nodes have joined.
 
-    `namespace` limits them to one; `heartbeat` is for a real control plane; without `schedule` another scheduler binds
-    the pods, and the kubelets run what is bound to their nodes. `seed` makes chance repeatable.
+    `namespace` limits them to one. Without `schedule` another scheduler binds the pods, and the kubelets run what is
+    bound to their nodes. `seed` makes chance repeatable.
     """
 
     def __init__(
@@ -42,7 +41,6 @@ class Kubelets:
         behaviour: Behaviour | None = None,
         *,
         namespace: str | None = None,
-        heartbeat: bool = False,
         schedule: bool = True,
         seed: int = 0,
     ) -> None:
@@ -54,7 +52,7 @@ class Kubelets:
         self._client = client
         self._clock = clock
         self._writes = WriteQueue(PARALLEL_WRITES)
-        self._objects = NodeObjects(client, clock, heartbeat=heartbeat)
+        self._objects = NodeObjects(client, clock)
         self._joined: dict[str, FakeNode] = {}
         self._scheduler = Scheduler(client, clock, self.script, self._writes) if schedule else ExternalScheduler()
         self._workers: dict[str, PodWorker] = {}
@@ -142,7 +140,6 @@ class Kubelets:
                 group.create_task(self._pods.run())
                 await self._pods.wait_synced()
                 self._ready.set()
-                group.create_task(self._objects.run())
                 for node in list(self.nodes.values()):
                     if node.ready_at > 0:
                         group.create_task(self._join_late(node))
@@ -233,3 +230,49 @@ class Kubelets:
 
     def _matching(self, match: PodMatch) -> list[PodWorker]:
         return [worker for worker in self._workers.values() if match.matches(worker.pod)]
+
+
+class NodeObjects:
+    """Without a Node object kube-scheduler binds no pod to it, and kube-controller-manager may delete its pods."""
+
+    def __init__(self, client: Client, clock: Clock) -> None:
+        self._client = client
+        self._clock = clock
+        self._alive: dict[str, FakeNode] = {}
+
+    async def join(self, node: FakeNode) -> None:
+        body = self._node(node)
+        try:
+            await self._client.create(NODES, body)
+        except AlreadyExists:
+            await self._client.delete(NODES, node.name)
+            await self._client.create(NODES, body)
+        self._alive[node.name] = node
+
+    async def leave(self, name: str) -> None:
+        self._alive.pop(name, None)
+        try:
+            await self._client.delete(NODES, name)
+        except NotFound:
+            return
+
+    async def leave_all(self) -> None:
+        for name in list(self._alive):
+            await self.leave(name)
+
+    def _node(self, node: FakeNode) -> Json:
+        now = stamp(self._clock() + node.clock_skew)
+        ready = {
+            "type": "Ready",
+            "status": "True",
+            "reason": "KubeletReady",
+            "message": "the played kubelet is posting ready status",
+            "lastHeartbeatTime": now,
+            "lastTransitionTime": now,
+        }
+        taints = [{"key": key, "value": value, "effect": effect} for key, value, effect in node.taints]
+        return {
+            "metadata": {"name": node.name, "labels": node.all_labels},
+            **({"spec": {"taints": taints}} if taints else {}),
+            "status": {"capacity": node.room, "allocatable": node.room, "conditions": [ready]},
+        }

@@ -1,4 +1,4 @@
-"""An admission webhook for tests: answers what it is told, remembers what it was asked, over real TLS."""
+"""An admission webhook for tests: it answers as the test says and records the requests, over real TLS."""
 
 from __future__ import annotations
 
@@ -10,7 +10,7 @@ from typing import Any, Self
 import msgspec
 from aiohttp import web
 
-from jobset_gate.fake.certificates import ServerIdentity, server_identity
+from jobset_gate.fake.jobset_admission import ServerIdentity, server_identity
 from tests.contract.apiserver.api import Json, RawApi
 
 Answer = Callable[[Json], Json]
@@ -72,7 +72,7 @@ class HookServer:
         return web.json_response({"apiVersion": review["apiVersion"], "kind": "AdmissionReview", "response": response})
 
     def names(self) -> list[str]:
-        """Who was asked, in order; forgets."""
+        """The webhooks called since the last time, in order."""
         names = [name for name, _ in self.asked]
         self.asked.clear()
         return names

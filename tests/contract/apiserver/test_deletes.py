@@ -56,16 +56,6 @@ async def test_a_pod_on_a_node_stays_until_the_kubelet_is_done(api: RawApi) -> N
     assert (await api.get(f"{PODS}/p")).status == 404
 
 
-async def test_a_pod_without_a_node_or_with_nothing_left_to_stop_goes_at_once(api: RawApi) -> None:
-    await api.post(PODS, pod("unbound"))
-    await api.delete(f"{PODS}/unbound")
-    await api.post(PODS, pod("done"))
-    await bind(api, "done", "node-1")
-    await api.merge(f"{PODS}/done/status", {"status": {"phase": "Succeeded"}})
-    await api.delete(f"{PODS}/done")
-    assert [(await api.get(f"{PODS}/{name}")).status for name in ("unbound", "done")] == [404, 404]
-
-
 async def test_eviction_is_a_deletion(api: RawApi) -> None:
     await api.post(PODS, pod())
     body = {"apiVersion": "policy/v1", "kind": "Eviction", "metadata": {"name": "p"}}
@@ -93,16 +83,6 @@ async def test_foreground_deletion_takes_dependents_first(api: RawApi) -> None:
     await _gone(api, JOBS, "owner", marked.meta["resourceVersion"])
 
 
-async def test_orphaned_dependents_stay_without_an_owner(api: RawApi) -> None:
-    owner = await api.post(CONFIGMAPS, config_map("owner"))
-    child = await api.post(CONFIGMAPS, config_map("child", meta=_owned_by(owner)))
-    marked = await api.delete(f"{CONFIGMAPS}/owner", propagationPolicy="Orphan")
-    await _gone(api, CONFIGMAPS, "owner", marked.meta["resourceVersion"])
-    left = await api.get(f"{CONFIGMAPS}/child")
-    assert left.meta["uid"] == child.meta["uid"]
-    assert "ownerReferences" not in left.meta
-
-
 async def test_an_object_whose_owner_never_was_is_collected(api: RawApi) -> None:
     """A10: the JobSet went while its ConfigMap was being made."""
     reference = {
@@ -114,18 +94,6 @@ async def test_an_object_whose_owner_never_was_is_collected(api: RawApi) -> None
     child = await api.post(CONFIGMAPS, config_map("child", meta={"ownerReferences": [reference]}))
     assert child.status == 201
     await _gone(api, CONFIGMAPS, "child", child.meta["resourceVersion"])
-
-
-async def test_a_dependent_lives_as_long_as_one_of_its_owners(api: RawApi) -> None:
-    first = await api.post(CONFIGMAPS, config_map("first"))
-    second = await api.post(CONFIGMAPS, config_map("second"))
-    references = _owned_by(first)["ownerReferences"] + _owned_by(second)["ownerReferences"]
-    child = await api.post(CONFIGMAPS, config_map("child", meta={"ownerReferences": references}))
-    await api.delete(f"{CONFIGMAPS}/first")
-    async with api.watch(CONFIGMAPS, f"resourceVersion={child.meta['resourceVersion']}") as watch:
-        await watch.until("child", "MODIFIED")
-    left = await api.get(f"{CONFIGMAPS}/child")
-    assert [item["name"] for item in left.meta["ownerReferences"]] == ["second"]
 
 
 async def test_many_can_be_deleted_at_once_by_label(api: RawApi) -> None:

@@ -17,13 +17,6 @@ async def strategic(api: RawApi, path: str, body: Json) -> Reply:
     return await api.call("PATCH", path, body, STRATEGIC)
 
 
-async def test_a_gated_pod_is_told_so_from_the_first_moment(api: RawApi) -> None:
-    made = await api.post(PODS, pod(schedulingGates=gates(OURS)))
-    told = made.object["status"]["conditions"][0]
-    assert (told["type"], told["status"], told["reason"]) == ("PodScheduled", "False", "SchedulingGated")
-    assert made.object["status"]["phase"] == "Pending"
-
-
 @pytest.mark.parametrize("before", [[OURS], []])
 async def test_a_gate_cannot_be_put_on_afterwards(api: RawApi, before: list[str]) -> None:
     await api.post(PODS, pod(schedulingGates=gates(*before)))
@@ -46,13 +39,6 @@ async def test_one_patch_takes_one_gate_off_and_leaves_the_other(api: RawApi) ->
     assert (await bind(api, "p", "node-1")).status == 409
     again = await strategic(api, f"{PODS}/p", opening)
     assert (again.status, again.meta["resourceVersion"]) == (200, opened.meta["resourceVersion"])
-
-
-async def test_a_pod_without_its_last_gate_has_none_at_all(api: RawApi) -> None:
-    await api.post(PODS, pod(schedulingGates=gates(OURS)))
-    opened = await strategic(api, f"{PODS}/p", {"spec": {"schedulingGates": [{"$patch": "delete", "name": OURS}]}})
-    assert "schedulingGates" not in opened.object["spec"]
-    assert (await bind(api, "p", "node-1")).status == 201
 
 
 async def test_the_gate_of_a_pod_of_the_same_name_stays(api: RawApi) -> None:
@@ -96,7 +82,7 @@ async def test_a_pod_is_released_from_its_owner_in_one_patch(api: RawApi) -> Non
 
 
 async def test_bound_pods_that_are_not_over_are_selected_by_fields(api: RawApi) -> None:
-    """As whoever reckons with room must see them: a pod comes when it is bound and goes when it is over."""
+    """As a scheduler must see them: a pod comes when it is bound and goes when it is over."""
     query = "fieldSelector=spec.nodeName!=,status.phase!=Succeeded,status.phase!=Failed"
     for name in ("waits", "runs", "failed", "done"):
         await api.post(PODS, pod(name, meta={"finalizers": ["example.com/kept"]}))

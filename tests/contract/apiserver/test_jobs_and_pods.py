@@ -17,11 +17,6 @@ async def test_a_job_is_defaulted(api: RawApi) -> None:
     assert made.object["status"] == {}
 
 
-async def test_parallelism_alone_makes_a_work_queue(api: RawApi) -> None:
-    made = await api.post(JOBS, job(parallelism=3))
-    assert "completions" not in made.object["spec"]
-
-
 async def test_a_pod_starts_pending_and_is_defaulted(api: RawApi) -> None:
     sent = pod()
     made = await api.post(PODS, {**sent, "status": {"phase": "Running"}})
@@ -54,9 +49,3 @@ async def test_most_of_a_pod_cannot_change(api: RawApi) -> None:
     await api.post(PODS, pod())
     assert (await api.merge(f"{PODS}/p", {"spec": {"restartPolicy": "Never"}})).status == 422
     assert (await api.merge(f"{PODS}/p", {"metadata": {"annotations": {"a": "b"}}})).status == 200
-
-
-async def test_the_status_of_a_pod_leaves_its_spec_alone(api: RawApi) -> None:
-    await api.post(PODS, pod())
-    written = await api.merge(f"{PODS}/p/status", {"spec": {"restartPolicy": "Never"}, "status": {"phase": "Running"}})
-    assert (written.object["spec"]["restartPolicy"], written.object["status"]["phase"]) == ("Always", "Running")

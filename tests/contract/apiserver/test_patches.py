@@ -7,6 +7,7 @@ from typing import Any
 import pytest
 
 from tests.contract.apiserver.api import (
+    APPLY,
     CONFIGMAPS,
     JSON,
     JSON_PATCH,
@@ -67,22 +68,6 @@ async def test_json_patches_that_cannot_be_applied_change_nothing(api: RawApi, o
     assert (await api.get(f"{CONFIGMAPS}/c")).object == first.object
 
 
-async def test_json_patches_reach_into_lists(api: RawApi) -> None:
-    made = pod(tolerations=[{"key": "a", "operator": "Exists"}])
-    await api.post(PODS, made)
-    operations = [{"op": "add", "path": "/spec/tolerations/-", "value": {"key": "z", "operator": "Exists"}}]
-    patched = await api.call("PATCH", f"{PODS}/p", operations, JSON_PATCH)
-    assert [item["key"] for item in patched.object["spec"]["tolerations"]][-1] == "z"
-    beyond = [{"op": "add", "path": "/spec/tolerations/99", "value": {"key": "z", "operator": "Exists"}}]
-    assert (await api.call("PATCH", f"{PODS}/p", beyond, JSON_PATCH)).status == 422
-
-
-@pytest.mark.parametrize(("body", "content"), [({"a": 1}, JSON_PATCH), ([], "application/merge-patch+json")])
-async def test_patches_of_the_wrong_form_are_refused(api: RawApi, body: Any, content: str) -> None:
-    await api.post(CONFIGMAPS, config_map())
-    assert (await api.call("PATCH", f"{CONFIGMAPS}/c", body, content)).status == 400
-
-
 async def test_a_patch_needs_a_patch_type(api: RawApi) -> None:
     await api.post(CONFIGMAPS, config_map())
     assert (await api.call("PATCH", f"{CONFIGMAPS}/c", {"data": {"a": "1"}}, JSON)).status == 415
@@ -116,3 +101,29 @@ async def test_a_strategic_patch_merges_lists_by_key(api: RawApi) -> None:
 async def test_custom_kinds_take_no_strategic_patches(api: RawApi, gangs: Gangs) -> None:
     await api.post(gangs.path, gangs.gang())
     assert (await api.call("PATCH", f"{gangs.path}/g", {"spec": {"mode": "B"}}, STRATEGIC)).status == 415
+
+
+async def test_apply_creates_and_merges_and_keeps_what_it_does_not_name(api: RawApi) -> None:
+    await api.post(CONFIGMAPS, config_map(x="1", z="3"))
+    applied = await api.apply(f"{CONFIGMAPS}/c", config_map(x="2", y="2"), force=True)
+    assert (applied.status, applied.object["data"]) == (200, {"x": "2", "y": "2", "z": "3"})
+    again = await api.apply(f"{CONFIGMAPS}/c", config_map(x="2", y="2"))
+    assert (again.status, again.object["data"]) == (200, applied.object["data"])
+    assert (await api.apply(f"{CONFIGMAPS}/new", config_map("new", a="1"))).status == 201
+
+
+async def test_conditions_are_applied_by_their_type(api: RawApi, gangs: Gangs) -> None:
+    """A9: our condition beside the JobSet controller's."""
+    await api.post(gangs.path, gangs.gang())
+    await api.merge(f"{gangs.path}/g/status", {"status": {"conditions": [{"type": "Theirs", "status": "True"}]}})
+    ours = gangs.gang() | {"status": {"conditions": [{"type": "Ours", "status": "False", "reason": "Waiting"}]}}
+    applied = await api.apply(f"{gangs.path}/g/status", ours, "gate", force=True)
+    assert [item["type"] for item in applied.object["status"]["conditions"]] == ["Theirs", "Ours"]
+
+
+async def test_apply_wants_a_manager_and_holds_to_the_version_it_names(api: RawApi) -> None:
+    nameless = await api.call("PATCH", f"{CONFIGMAPS}/c", config_map(), APPLY)
+    assert (nameless.status, nameless.causes) == (422, ["fieldManager"])
+    await api.apply(f"{CONFIGMAPS}/c", config_map(x="1"))
+    stale = await api.apply(f"{CONFIGMAPS}/c", config_map(meta={"resourceVersion": "1"}, x="2"))
+    assert (stale.status, stale.reason) == (409, "Conflict")

@@ -22,21 +22,6 @@ async def test_a_watch_tells_everything_after_its_version_in_order(api: RawApi) 
     assert seen == [("ADDED", "a"), ("MODIFIED", "a"), ("ADDED", "b"), ("DELETED", "a"), ("ADDED", "last")]
 
 
-async def test_versions_rise_and_a_deletion_has_its_own(api: RawApi) -> None:
-    version = await _version(api)
-    made = await api.post(CONFIGMAPS, config_map("a"))
-    await api.delete(f"{CONFIGMAPS}/a")
-    async with api.watch(CONFIGMAPS, f"resourceVersion={version}") as watch:
-        added, deleted = await watch.next(), await watch.next()
-    assert added is not None
-    assert deleted is not None
-    assert added["object"]["metadata"]["resourceVersion"] == made.meta["resourceVersion"]
-    assert deleted["type"] == "DELETED"
-    assert int(deleted["object"]["metadata"]["resourceVersion"]) > int(made.meta["resourceVersion"])
-    assert deleted["object"]["metadata"]["uid"] == made.meta["uid"]
-    assert deleted["object"]["kind"] == "ConfigMap"
-
-
 async def test_a_watch_without_a_version_begins_with_what_is_there(api: RawApi) -> None:
     await api.post(CONFIGMAPS, config_map("a"))
     async with api.watch(CONFIGMAPS) as watch:
@@ -71,40 +56,6 @@ async def test_one_object_can_be_watched_by_name(api: RawApi) -> None:
         await api.post(CONFIGMAPS, config_map("a"))
         await api.post(CONFIGMAPS, config_map("b"))
         assert await watch.until("b") == [("ADDED", "b")]
-
-
-async def test_writes_that_change_nothing_make_no_events(api: RawApi) -> None:
-    await api.post(CONFIGMAPS, config_map("a", x="1"))
-    version = await _version(api)
-    async with api.watch(CONFIGMAPS, f"resourceVersion={version}") as watch:
-        await api.merge(f"{CONFIGMAPS}/a", {"data": {"x": "1"}})
-        await api.post(CONFIGMAPS, config_map("last"))
-        assert await watch.until("last") == [("ADDED", "last")]
-
-
-async def test_a_watch_ends_at_its_timeout(api: RawApi) -> None:
-    version = await _version(api)
-    query = f"resourceVersion={version}&timeoutSeconds=1&allowWatchBookmarks=true"
-    async with api.watch(CONFIGMAPS, query) as watch:
-        events = []
-        while event := await watch.next():
-            events.append(event)
-    assert {event["type"] for event in events} <= {"BOOKMARK"}
-
-
-async def test_initial_events_end_with_a_bookmark_that_says_so(api: RawApi) -> None:
-    """How newer clients list: everything as events, then one bookmark."""
-    await api.post(CONFIGMAPS, config_map("a"))
-    query = "sendInitialEvents=true&resourceVersionMatch=NotOlderThan&allowWatchBookmarks=true&resourceVersion="
-    async with api.watch(CONFIGMAPS, query) as watch:
-        events = [await watch.next()]
-        while events[-1] is not None and events[-1]["type"] != "BOOKMARK":
-            events.append(await watch.next())
-    assert "a" in [event["object"]["metadata"]["name"] for event in events[:-1] if event]
-    bookmark = events[-1]
-    assert bookmark is not None
-    assert bookmark["object"]["metadata"]["annotations"] == {"k8s.io/initial-events-end": "true"}
-    assert int(bookmark["object"]["metadata"]["resourceVersion"]) > 0
 
 
 async def test_a_version_from_the_future_is_refused(api: RawApi) -> None:

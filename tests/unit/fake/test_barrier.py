@@ -41,20 +41,6 @@ def test_a_barrier_obeys_only_what_its_generation_says(case: str) -> None:
     assert read_verdict(OWN, [text, ""]) == expected
 
 
-def test_a_barrier_without_a_uid_obeys_nobody() -> None:
-    own = BarrierIdentity.from_env({names.ENV_ATTEMPT: "0", names.ENV_EPOCH: "0"})
-    assert read_verdict(own, ["release  0 0 AllPodsStarted\n"]) is None
-
-
-def test_an_epoch_that_is_missing_counts_as_zero() -> None:
-    own = BarrierIdentity.from_env({names.ENV_UID: "u1", names.ENV_ATTEMPT: "0"})
-    assert read_verdict(own, ["release u1 0 0 Bypassed\n"]) == BarrierExit(0)
-
-
-def test_the_first_verdict_that_is_for_it_decides() -> None:
-    assert read_verdict(OWN, ["release u1 2 2 x\n", "timeout u1 2 3 TimedOut\nlate\n"]) == BarrierExit(124, "late")
-
-
 @pytest.mark.parametrize(("limit", "seconds"), [("", None), ("30", 30.0), ("soon", None), ("-1", None)])
 def test_its_own_limit_is_a_whole_number_or_none(limit: str, seconds: float | None) -> None:
     assert BarrierIdentity.from_env({names.ENV_LIMIT: limit}).limit == seconds

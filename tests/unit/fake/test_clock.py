@@ -7,25 +7,17 @@ import hashlib
 import itertools
 import ssl
 import time
-from datetime import UTC, datetime, timedelta
-from ipaddress import ip_address
-from pathlib import Path
 
 import aiohttp
 import pytest
 from aiohttp import web
-from cryptography import x509
-from cryptography.hazmat.primitives import hashes, serialization
-from cryptography.hazmat.primitives.asymmetric import ec
 
 from jobset_gate.fake.clock import (
-    EPOCH,
     Deadlock,
     Livelock,
     Overrun,
     VirtualLoop,
     run_virtual,
-    virtual_clock,
 )
 
 TEN_MINUTES = 600.0
@@ -37,7 +29,7 @@ async def _slow_answer(request: web.BaseRequest) -> web.StreamResponse:
 
 
 class _Server:
-    """An HTTP server that answers after as many seconds as it is asked to."""
+    """An HTTP server that answers after the seconds of the query."""
 
     def __init__(self, tls: ssl.SSLContext | None = None) -> None:
         self._tls = tls
@@ -115,18 +107,6 @@ def test_threads_are_waited_for_in_real_time() -> None:
     assert run_virtual(main()) == 0
 
 
-def test_a_virtual_wall_clock_goes_with_the_loop() -> None:
-    async def main() -> tuple[float, float]:
-        clock = virtual_clock()
-        before = clock()
-        await asyncio.sleep(TEN_MINUTES)
-        return before, clock()
-
-    before, after = run_virtual(main())
-    assert before == EPOCH
-    assert after == pytest.approx(EPOCH + TEN_MINUTES)
-
-
 def test_nothing_left_to_happen_is_a_deadlock_that_names_the_waiting_tasks() -> None:
     async def waits_for_ever() -> None:
         await asyncio.get_running_loop().create_future()
@@ -170,30 +150,3 @@ def _drop(loop: VirtualLoop, task: asyncio.Task[None]) -> None:
     with pytest.raises(asyncio.CancelledError):
         loop.run_until_complete(task)
     loop.close()
-
-
-def _contexts(folder: Path) -> tuple[ssl.SSLContext, ssl.SSLContext]:
-    """A self-signed certificate for 127.0.0.1: the server's context and a client's that trusts it."""
-    key = ec.generate_private_key(ec.SECP256R1())
-    name = x509.Name([x509.NameAttribute(x509.NameOID.COMMON_NAME, "127.0.0.1")])
-    now = datetime.now(UTC)
-    certificate = (
-        x509.CertificateBuilder()
-        .subject_name(name)
-        .issuer_name(name)
-        .public_key(key.public_key())
-        .serial_number(x509.random_serial_number())
-        .not_valid_before(now - timedelta(hours=1))
-        .not_valid_after(now + timedelta(days=1))
-        .add_extension(x509.SubjectAlternativeName([x509.IPAddress(ip_address("127.0.0.1"))]), critical=False)
-        .sign(key, hashes.SHA256())
-    )
-    pem = folder / "server.pem"
-    private = key.private_bytes(
-        serialization.Encoding.PEM, serialization.PrivateFormat.PKCS8, serialization.NoEncryption()
-    )
-    public = certificate.public_bytes(serialization.Encoding.PEM)
-    pem.write_bytes(private + public)
-    server = ssl.SSLContext(ssl.PROTOCOL_TLS_SERVER)
-    server.load_cert_chain(pem)
-    return server, ssl.create_default_context(cadata=public.decode())

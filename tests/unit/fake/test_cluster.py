@@ -11,10 +11,9 @@ from jobset_gate.fake.apiserver import ApiServer
 from jobset_gate.fake.clock import EPOCH
 from jobset_gate.fake.cluster import EmbeddedCluster
 from jobset_gate.fake.kubelet import Behaviour
-from jobset_gate.fake.view import ObjectView
 from jobset_gate.kube.resources import JOBSETS, PODS
 from tests.unit.fake.gates import gated, plain
-from tests.unit.fake.test_kubelet import at_barrier, waiting
+from tests.unit.fake.test_kubelet import waiting
 from tests.unit.fake.world import QUICK, FakeClusterStory, label, on_embedded, running, spread
 
 
@@ -46,25 +45,6 @@ def test_an_actor_that_fails_is_heard_by_who_waits() -> None:
     assert failed.group_contains(ZeroDivisionError, depth=2) or failed.group_contains(ZeroDivisionError)
 
 
-async def test_it_runs_in_real_time_too() -> None:
-    async with EmbeddedCluster(behaviour=QUICK) as cluster:
-        body = gated(pods=3)
-        body["metadata"]["namespace"] = "default"
-        await cluster.client.create(JOBSETS, body)
-        async with ObjectView(cluster.client, PODS, "default") as view:
-            await cluster.until(view.until(lambda pods: len(at_barrier(pods)) == 3, 20))
-    assert len(asyncio.all_tasks()) == 1
-
-
-def test_what_never_comes_is_told_with_what_is_there() -> None:
-    async def story(world: FakeClusterStory) -> None:
-        await world.create(JOBSETS, plain("only"))
-        await world.until(JOBSETS, lambda jobsets: len(jobsets) == 2, seconds=5)
-
-    with pytest.raises(TimeoutError, match="'name': 'only'"):
-        on_embedded(story)
-
-
 @pytest.mark.parametrize("turn", [1, 2, 20, 40, 60, 80, 100])
 async def test_a_cancellation_while_it_starts_or_stops_is_heard_and_leaves_nothing_behind(turn: int) -> None:
     async def come_and_go() -> None:
@@ -74,9 +54,9 @@ async def test_a_cancellation_while_it_starts_or_stops_is_heard_and_leaves_nothi
     going = asyncio.create_task(come_and_go())
     for _ in range(turn):
         await asyncio.sleep(0)
-    told = going.cancel()
+    cancelled = going.cancel()
     await asyncio.wait([going])
-    assert going.cancelled() is told
+    assert going.cancelled() is cancelled
     assert asyncio.all_tasks() == {asyncio.current_task()}
 
 
@@ -87,7 +67,7 @@ async def test_a_cancellation_while_the_api_server_stops_is_heard() -> None:
         stopping = asyncio.create_task(server.stop())
         for _ in range(turns):
             await asyncio.sleep(0)
-        told = stopping.cancel()
+        cancelled = stopping.cancel()
         await asyncio.wait([stopping])
-        assert stopping.cancelled() is told
+        assert stopping.cancelled() is cancelled
         await server.stop()

@@ -1,25 +1,19 @@
-"""The embedded cluster's Job controller behaves as the real one does: the same stories, told to both."""
+"""The embedded cluster's Job controller behaves as the real one does: the same stories run on both."""
 
 from __future__ import annotations
 
 from typing import Any
 
-import pytest
-
 from jobset_gate import names
-from jobset_gate.fake.faults import Faults, Match
 from jobset_gate.fake.kubelet import PodFault, PodMatch
-from jobset_gate.kube.resources import EVENTS, JOBS, PODS, Resource
+from jobset_gate.kube.resources import EVENTS, JOBS, PODS
 from tests.unit.fake.world import (
     FakeClusterStory,
     Run,
     label,
     living,
-    on_embedded,
     running,
 )
-
-QUOTAS = Resource("", "v1", "resourcequotas", "ResourceQuota")
 
 
 def job(
@@ -96,19 +90,6 @@ def test_a_job_is_complete_when_every_index_has_succeeded(run: Run) -> None:
     run(story)
 
 
-@pytest.mark.parametrize(("completions", "succeed"), [(3, 3), (None, 1)])
-def test_a_nonindexed_job_counts_successes(run: Run, completions: int | None, succeed: int) -> None:
-    async def story(world: FakeClusterStory) -> None:
-        world.kubelets.inject_fault(PodFault(main_seconds=0.1))
-        await world.create(JOBS, job(mode="NonIndexed", completions=completions, parallelism=succeed))
-        await world.until_condition(JOBS, "job", "Complete")
-        done = await status(world)
-        assert done["succeeded"] == succeed
-        assert "completedIndexes" not in done
-
-    run(story)
-
-
 def test_suspend_takes_the_pods_and_resume_makes_only_what_is_missing(run: Run) -> None:
     """Succeeded indexes stay done; the template's changed annotation is on the new pods."""
 
@@ -147,40 +128,7 @@ def test_a_failed_pod_beyond_the_backoff_limit_fails_the_job_and_ends_its_pods(r
     run(story)
 
 
-def test_a_failed_pod_within_the_backoff_limit_is_replaced(run: Run) -> None:
-    async def story(world: FakeClusterStory) -> None:
-        once = world.kubelets.inject_fault(PodFault(PodMatch(index=1), main_seconds=0.1, exit_codes={"main": 1}))
-        await world.create(JOBS, job(backoffLimit=3))
-        await world.until(PODS, lambda pods: any(pod.get("status", {}).get("phase") == "Failed" for pod in pods))
-        world.kubelets.clear_fault(once)
-        pods = await world.until(PODS, lambda pods: len(running(pods)) == 2)
-        assert indexes(running(pods)) == ["0", "1"]
-        counted = await world.until_one(JOBS, "job", lambda job: job["status"].get("active") == 2)
-        assert counted["status"]["failed"] == 1
-
-    run(story)
-
-
-def test_a_container_that_keeps_restarting_uses_up_the_backoff_limit(run: Run) -> None:
-    """RestartPolicy OnFailure: restarts count, no pod fails."""
-
-    async def story(world: FakeClusterStory) -> None:
-        world.kubelets.inject_fault(PodFault(PodMatch(index=0), main_seconds=0.1, exit_codes={"main": 1}))
-        await world.create(JOBS, job(restart_policy="OnFailure", backoffLimit=1))
-        failed = await world.until_condition(JOBS, "job", "Failed")
-        assert failed["reason"] == "BackoffLimitExceeded"
-
-    run(story)
-
-
-NOT_ZERO = {"rules": [{"action": "FailJob", "onExitCodes": {"operator": "NotIn", "values": [0]}}]}
 STAYS = "test.jobset-gate.dev/stays"
-
-
-async def detain(world: FakeClusterStory, pods: list[dict[str, Any]]) -> None:
-    """They stay when they have ended, as pods do whose kubelet has much to clear away."""
-    for pod in pods:
-        await world.merge(PODS, pod["metadata"]["name"], {"metadata": {"finalizers": [*kept(pod), STAYS]}})
 
 
 async def let_go(world: FakeClusterStory) -> None:
@@ -211,20 +159,6 @@ def test_a_pod_that_is_deleted_counts_as_failed_and_is_replaced(run: Run) -> Non
         await world.until_one(JOBS, "job", lambda job: job["status"].get("failed") == 1)
 
     run(story)
-
-
-def test_a_pod_that_cannot_be_created_is_told_in_an_event_and_tried_again() -> None:
-    faults = Faults()
-    faults.fail(Match(PODS, ("create",)), status=403, message="exceeded quota: few", times=2)
-
-    async def story(world: FakeClusterStory) -> None:
-        await world.create(JOBS, job())
-        told = await denied(world)
-        assert told["message"] == "Error creating: exceeded quota: few"
-        assert told["involvedObject"]["name"] == "job"
-        await world.pods(2)
-
-    on_embedded(story, faults=faults)
 
 
 async def denied(world: FakeClusterStory) -> dict[str, Any]:

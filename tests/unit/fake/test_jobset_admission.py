@@ -60,13 +60,6 @@ def test_defaults_are_filled_in_on_create(run: Run) -> None:
     run(story)
 
 
-def _defaulted(template: dict[str, Any]) -> dict[str, Any]:
-    """The manifest's template with what no later write may lack, and without the empty members."""
-    spec = template["spec"]
-    pods = {"spec": {**spec["template"]["spec"], "restartPolicy": "OnFailure"}}
-    return {"spec": {**spec, "completionMode": "Indexed", "template": pods}}
-
-
 def test_what_is_given_stays_as_it_is(run: Run) -> None:
     async def story(world: FakeClusterStory) -> None:
         job = manifests.replicated_job(job={"completionMode": "NonIndexed"}, pod={"restartPolicy": "Never"})
@@ -127,22 +120,5 @@ def test_names_that_would_get_too_long_are_refused_also_when_they_are_generated(
         generated["metadata"] = {"generateName": "y" * 50}
         with pytest.raises(Invalid, match="pod names would exceed 63"):
             await world.create(JOBSETS, generated)
-
-    run(story)
-
-
-def test_a_write_that_changes_nothing_is_accepted(run: Run) -> None:
-    """What was read can be written back, defaults and all."""
-
-    async def story(world: FakeClusterStory) -> None:
-        await world.create(JOBSETS, plain(suspend=True))
-        await world.until_condition(JOBSETS, "set", "Suspended")
-        # The controller's last word: after it nobody else writes, so the resourceVersion that is read still holds.
-        await world.until_one(JOBSETS, "set", lambda it: it["status"]["replicatedJobsStatus"][0]["suspended"] == 1)
-        stored = await world.jobset("set")
-        stored["metadata"]["labels"] = {"new": "label"}
-        written = await world.client.replace(JOBSETS, stored)
-        assert written["spec"] == stored["spec"]
-        assert written["metadata"]["generation"] == stored["metadata"]["generation"]
 
     run(story)

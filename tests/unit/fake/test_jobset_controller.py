@@ -2,8 +2,6 @@
 
 from __future__ import annotations
 
-from functools import partial
-
 import pytest
 
 from jobset_gate import names
@@ -12,7 +10,7 @@ from jobset_gate.fake.kubelet import PodFault, PodMatch
 from jobset_gate.kube.client import PatchType
 from jobset_gate.kube.resources import JOBS, JOBSETS, PODS, SERVICES
 from tests.unit.fake.gates import plain
-from tests.unit.fake.world import QUICK, FakeClusterStory, Run, condition, has, label, leaving, living, running
+from tests.unit.fake.world import QUICK, FakeClusterStory, Run, has, label, leaving, living, running
 
 
 def test_jobs_and_pods_carry_what_jobset_says_of_them(run: Run) -> None:
@@ -57,33 +55,6 @@ def test_jobs_and_pods_carry_what_jobset_says_of_them(run: Run) -> None:
         service = await world.get(SERVICES, "set")
         assert service["spec"]["clusterIP"] == "None"
         assert service["spec"]["selector"] == {names.JS_NAME: "set"}
-
-    run(story)
-
-
-def test_a_jobset_is_completed_when_all_its_jobs_are(run: Run) -> None:
-    async def story(world: FakeClusterStory) -> None:
-        world.kubelets.inject_fault(PodFault(main_seconds=0.2))
-        await world.create(JOBSETS, plain(jobs=2, pods=2))
-        await world.until_condition(JOBSETS, "set", "Completed")
-        done = await world.jobset("set")
-        assert done["status"]["terminalState"] == "Completed"
-        assert done["status"]["replicatedJobsStatus"][0]["succeeded"] == 2
-        assert "restarts" not in done["status"] or done["status"]["restarts"] == 0
-
-    run(story)
-
-
-def test_without_a_failure_policy_one_failed_job_fails_the_jobset(run: Run) -> None:
-    async def story(world: FakeClusterStory) -> None:
-        world.kubelets.inject_fault(PodFault(PodMatch(job_index=1), main_seconds=0.2, exit_codes={"*": 3}))
-        await world.create(JOBSETS, plain(jobs=2))
-        failed = await world.until_condition(JOBSETS, "set", "Failed")
-        assert failed["reason"] == "FailedJobs"
-        assert "set-workers-1" in failed["message"]
-        assert (await world.jobset("set"))["status"]["terminalState"] == "Failed"
-        # The Job that still ran is deleted, the failed one stays to be looked at.
-        await world.until(JOBS, lambda jobs: [job["metadata"]["name"] for job in jobs] == ["set-workers-1"])
 
     run(story)
 
@@ -159,29 +130,6 @@ def test_resume_brings_the_changed_scheduling_into_the_pods(run: Run) -> None:
         assert label(pod, "pool") == "x"
         assert label(pod, names.JS_NAME) == "set"
         assert {"key": "spot", "operator": "Exists"}.items() <= pod["spec"]["tolerations"][0].items()
-
-    run(story)
-
-
-def test_status_writes_leave_foreign_conditions_alone(run: Run) -> None:
-    async def story(world: FakeClusterStory) -> None:
-        await world.create(JOBSETS, plain())
-        await world.until(PODS, lambda pods: len(running(pods)) == 1)
-        ours = {
-            "type": names.CONDITION,
-            "status": "False",
-            "reason": names.REASON_WAITING,
-            "message": "0/1",
-            "lastTransitionTime": "2026-01-01T00:00:00Z",
-        }
-        body = {"status": {"conditions": [ours]}}
-        put = partial(world.client.patch, JOBSETS, "set", world.namespace, patch=PatchType.APPLY, subresource="status")
-        await put(body=body, field_manager="gate")
-        await world.merge(JOBSETS, "set", {"spec": {"suspend": True}})
-        await world.until_condition(JOBSETS, "set", "Suspended")
-        await world.merge(JOBSETS, "set", {"spec": {"suspend": False}})
-        await world.until_condition(JOBSETS, "set", "Suspended", "False")
-        assert condition(await world.jobset("set"), names.CONDITION) == ours
 
     run(story)
 

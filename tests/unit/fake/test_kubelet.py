@@ -80,27 +80,6 @@ def test_init_containers_run_one_after_another_and_sidecars_stay() -> None:
     on_embedded(story, behaviour=Behaviour(init_seconds=5.0))
 
 
-def test_a_finished_pod_says_how_it_ended() -> None:
-    async def story(world: FakeClusterStory) -> None:
-        world.kubelets.inject_fault(PodFault(PodMatch(index=0), main_seconds=3.0))
-        world.kubelets.inject_fault(PodFault(PodMatch(index=1), main_seconds=3.0, exit_codes={"main": 7}))
-        body = plain(pods=2)
-        body["spec"]["replicatedJobs"][0]["template"]["spec"]["template"]["spec"]["restartPolicy"] = "Never"
-        body["spec"]["replicatedJobs"][0]["template"]["spec"]["backoffLimit"] = 5
-        await world.create(JOBSETS, body)
-        ended = ("Succeeded", "Failed")
-        pods = await world.until(PODS, lambda pods: sum(pod["status"].get("phase") in ended for pod in pods) == 2)
-        good = next(pod for pod in pods if pod["status"]["phase"] == "Succeeded")
-        bad = next(pod for pod in pods if pod["status"]["phase"] == "Failed")
-        assert state(good, "main")["terminated"]["reason"] == "Completed"
-        assert (condition(good, "Ready") or {})["reason"] == "PodCompleted"
-        assert state(bad, "main")["terminated"]["exitCode"] == 7
-        assert state(bad, "main")["terminated"]["reason"] == "Error"
-        assert (condition(bad, "Ready") or {})["reason"] == "PodFailed"
-
-    on_embedded(story)
-
-
 def test_an_image_that_cannot_be_pulled_is_backed_off_until_the_trouble_is_lifted() -> None:
     async def story(world: FakeClusterStory) -> None:
         stuck = world.kubelets.inject_fault(PodFault(PodMatch(index=1), image_pull_backoff=BARRIER))
@@ -121,11 +100,11 @@ def test_pods_wait_for_nodes_and_nodes_take_only_so_many() -> None:
         pods = await world.until(PODS, lambda pods: len(running(pods)) == 2)
         refused = [condition(pod, "PodScheduled") for pod in pods if not pod["spec"].get("nodeName")]
         assert len(refused) == 3
-        for told in refused:
-            assert told is not None
-            assert told["status"] == "False"
-            assert told["reason"] == "Unschedulable"
-            assert told["message"] == "0/1 nodes are available: 1 Too many pods."
+        for scheduled in refused:
+            assert scheduled is not None
+            assert scheduled["status"] == "False"
+            assert scheduled["reason"] == "Unschedulable"
+            assert scheduled["message"] == "0/1 nodes are available: 1 Too many pods."
         assert await world.until(PODS, lambda pods: len(running(pods)) == 4, 100)
         assert EPOCH + 60 <= world.now < EPOCH + 65
         await world.until(PODS, lambda pods: len(running(pods)) == 5, 100)
@@ -133,20 +112,6 @@ def test_pods_wait_for_nodes_and_nodes_take_only_so_many() -> None:
         assert len(await world.client.list(NODES, type=dict)) > 0
 
     on_embedded(story, nodes=spread(3, 2, every=60.0))
-
-
-def test_where_another_scheduler_binds_the_kubelets_only_run_what_is_on_their_nodes() -> None:
-    async def story(world: FakeClusterStory) -> None:
-        await world.create(JOBSETS, plain())
-        pod = (await world.pods(1))[0]
-        await world.let_pass(30.0)
-        pod = await world.get(PODS, pod["metadata"]["name"])
-        assert "nodeName" not in pod["spec"]
-        assert condition(pod, "PodScheduled") is None
-        await bind(world, pod, "node-1")
-        await world.until(PODS, lambda pods: len(running(pods)) == 1)
-
-    on_embedded(story, nodes=spread(2), schedule=False)
 
 
 async def bind(world: FakeClusterStory, pod: dict[str, Any], node: str) -> None:

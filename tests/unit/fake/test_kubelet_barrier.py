@@ -14,8 +14,6 @@ from tests.unit.fake.gates import gated
 from tests.unit.fake.test_kubelet import BARRIER, at_barrier, waiting
 from tests.unit.fake.world import (
     FakeClusterStory,
-    condition,
-    container_status,
     label,
     on_embedded,
     running,
@@ -101,28 +99,5 @@ def test_a_timeout_fails_every_barrier_with_the_verdicts_message() -> None:
             assert pod["status"]["phase"] == "Failed"
         gone = await world.until_condition(JOBSETS, "gang", "Failed")
         assert "gang-workers-0" in gone["message"]
-
-    on_embedded(story)
-
-
-def test_under_on_failure_a_timed_out_barrier_is_restarted_until_the_job_gives_up() -> None:
-    """The verdict stands: each restart ends at once, until the backoff limit of 2 is used up."""
-
-    async def story(world: FakeClusterStory) -> None:
-        await world.create(JOBSETS, gated(pods=1, backoff_limit=2))
-        pod = (await waiting(world, 1))[0]
-        await annotate(world, pod, {names.VERDICT: f"timeout {uid(pod)} 0 0 TimedOut\nlate\n"})
-        restarts: set[int] = set()
-
-        def failed(jobsets: list[dict[str, Any]]) -> bool:
-            return bool(jobsets) and condition(jobsets[0], "Failed") is not None
-
-        def watch(pods: list[dict[str, Any]]) -> bool:
-            restarts.update(container_status(pod, BARRIER).get("restartCount", 0) for pod in pods)
-            return not pods
-
-        await world.until(PODS, watch, 200)
-        assert restarts == {0, 1, 2}
-        await world.until(JOBSETS, failed, 200)
 
     on_embedded(story)

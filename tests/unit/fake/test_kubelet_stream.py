@@ -2,29 +2,24 @@
 
 from __future__ import annotations
 
-import resource
 from collections.abc import Awaitable, Callable
 from typing import Any
 
-import msgspec
 import pytest
 
 from jobset_gate import names
-from jobset_gate.fake.clock import EPOCH
-from jobset_gate.fake.kubelet import Behaviour, PodFault, PodMatch, pods
-from jobset_gate.fake.kubelet.behaviour import FaultScript
-from jobset_gate.fake.kubelet.streams import FILES_FOR_OTHERS, BarrierStreams
+from jobset_gate.fake.kubelet import Behaviour, PodFault, PodMatch
 from jobset_gate.kube.resources import JOBSETS, PODS
 from tests.unit.fake.gate_service import GateService
 from tests.unit.fake.gates import gated
 from tests.unit.fake.test_kubelet import BARRIER, at_barrier, waiting
-from tests.unit.fake.world import FakeClusterStory, Run, label, on_embedded, running, state
+from tests.unit.fake.world import FakeClusterStory, label, on_embedded, running, state
 
 REAL = Behaviour()  # the speed of a real kubelet
 GANG = "v1/gangs/default/gang/token"
 
 
-def told(
+def with_service(
     story: Callable[[FakeClusterStory, GateService], Awaitable[None]], **service: Any
 ) -> Callable[[FakeClusterStory], Any]:
     """The story with a gate service beside the world."""
@@ -61,17 +56,7 @@ def test_a_release_over_the_stream_needs_no_other_channel(chunked: bool) -> None
         assert state(after[0], BARRIER)["terminated"]["exitCode"] == 0
         assert len(gate.asked) == 2
 
-    on_embedded(told(story, chunked=chunked), behaviour=REAL)
-
-
-def test_the_api_server_fills_in_the_pods_own_uid_on_either_plane(run: Run) -> None:
-    async def story(world: FakeClusterStory, gate: GateService) -> None:
-        pod = (await held(world, gate))[0]
-        assert gate.asked[-1].rpartition("/")[2] == pod["metadata"]["uid"]
-        gate.answer(release(pod))
-        await world.until(PODS, lambda pods: len(running(pods)) == 1)
-
-    run(told(story))
+    on_embedded(with_service(story, chunked=chunked), behaviour=REAL)
 
 
 @pytest.mark.parametrize("chunked", [False, True], ids=["until closed", "chunked"])
@@ -85,7 +70,7 @@ def test_a_timeout_over_the_stream_carries_its_message(chunked: bool) -> None:
         assert ended["exitCode"] == names.EXIT_TIMED_OUT
         assert ended["message"] == "timed out after 300s: 2/3 pods started"
 
-    on_embedded(told(story, chunked=chunked))
+    on_embedded(with_service(story, chunked=chunked))
 
 
 @pytest.mark.parametrize(
@@ -112,16 +97,7 @@ def test_what_is_no_verdict_for_this_barrier_is_asked_again(answer: str) -> None
         gate.answer(release(pod, epoch=1))
         await world.until(PODS, lambda pods: len(running(pods)) == 1)
 
-    on_embedded(told(story))
-
-
-def test_a_stream_that_is_silent_is_given_up_and_asked_for_again() -> None:
-    async def story(world: FakeClusterStory, gate: GateService) -> None:
-        await held(world, gate)
-        await gate.until(lambda: len(gate.asked) == 2)
-        assert 40 <= world.now - EPOCH < 45
-
-    on_embedded(told(story, heartbeat=None))
+    on_embedded(with_service(story))
 
 
 def test_a_firewall_breaks_what_is_open_and_lets_nothing_through_until_it_is_lifted() -> None:
@@ -134,19 +110,4 @@ def test_a_firewall_breaks_what_is_open_and_lets_nothing_through_until_it_is_lif
         world.kubelets.clear_fault(wall)
         await gate.until_held(2)
 
-    on_embedded(told(story))
-
-
-async def test_barriers_do_without_where_the_process_may_open_no_more_files(monkeypatch: pytest.MonkeyPatch) -> None:
-    room = 2 * 3 + FILES_FOR_OTHERS
-    monkeypatch.setattr(resource, "getrlimit", lambda _: (room, room))
-    env = {names.ENV_STREAM: "http://127.0.0.1:1/v1", names.ENV_UID: "u", names.ENV_POD: "p"}
-    pod = pods.decode_kubelet_pod(
-        msgspec.convert({"metadata": {"name": "p", "namespace": "default"}}, pods.KubeletPodWire)
-    )
-    script = FaultScript(Behaviour())
-    script.faults.append(PodFault(firewalled=True))
-    streams = BarrierStreams(script, seed=0)
-    assert [streams.hold(lambda: pod, env, print) is not None for _ in range(4)] == [True, True, True, False]
-    await streams.stop()
-    assert len(streams) == 0
+    on_embedded(with_service(story))

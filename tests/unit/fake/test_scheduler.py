@@ -1,14 +1,11 @@
-"""The played scheduler goes about it pod by pod as kube-scheduler does: most stories are told to both."""
+"""The played scheduler works pod by pod as kube-scheduler does: most stories run on both."""
 
 from __future__ import annotations
 
 from collections import Counter
 from typing import Any
 
-import pytest
-
 from jobset_gate.fake.kubelet import FakeNode
-from jobset_gate.kube.client import PatchType
 from jobset_gate.kube.resources import PODS
 from tests.unit.fake.world import FakeClusterStory, Run, condition, on_embedded, running
 
@@ -33,7 +30,7 @@ def where(world: FakeClusterStory, pods: list[dict[str, Any]]) -> dict[str, str]
     return {it["metadata"]["name"]: it["spec"].get("nodeName", "").removeprefix(before) for it in pods}
 
 
-async def told(world: FakeClusterStory, name: str) -> str:
+async def unschedulable_message(world: FakeClusterStory, name: str) -> str:
     """Why the pod waits, once the scheduler has said so."""
 
     def said(pod: dict[str, Any]) -> bool:
@@ -54,7 +51,7 @@ def test_a_node_is_full_when_what_its_pods_ask_for_is_all_it_has(scheduled: Run)
     async def story(world: FakeClusterStory) -> None:
         for name in ("a", "b", "c"):
             await world.create(PODS, pod(name, cpu="1500m"))
-        assert (await told(world, "c")).startswith("0/1 nodes are available: 1 Insufficient cpu.")
+        assert (await unschedulable_message(world, "c")).startswith("0/1 nodes are available: 1 Insufficient cpu.")
         await until_runs(world, "a", "b")
         await world.client.delete(PODS, "a", world.namespace)
         await until_runs(world, "b", "c")
@@ -66,36 +63,9 @@ def test_every_resource_that_is_short_is_named(scheduled: Run) -> None:
     async def story(world: FakeClusterStory) -> None:
         await world.create(PODS, pod("large", cpu="9", more={GPU: "3"}))
         words = f"0/2 nodes are available: 2 Insufficient cpu, 2 Insufficient {GPU}."
-        assert (await told(world, "large")).startswith(words)
+        assert (await unschedulable_message(world, "large")).startswith(words)
 
     scheduled(story, nodes=[node("a", allocatable={GPU: "2"}), node("b")])
-
-
-def test_pods_are_spread_over_the_nodes_that_are_least_taken(scheduled: Run) -> None:
-    async def story(world: FakeClusterStory) -> None:
-        names = [f"p-{number}" for number in range(6)]
-        for name in names:
-            await world.create(PODS, pod(name))
-        pods = await until_runs(world, *names)
-        assert Counter(where(world, pods).values()) == {"a": 2, "b": 2, "c": 2}
-
-    scheduled(story, nodes=[node("a"), node("b"), node("c")])
-
-
-@pytest.mark.parametrize("how", ["nodeSelector", "affinity"])
-def test_a_pod_goes_where_it_asks_to_go(scheduled: Run, how: str) -> None:
-    term = {"matchExpressions": [{"key": "zone", "operator": "In", "values": ["b", "c"]}]}
-    required = {"requiredDuringSchedulingIgnoredDuringExecution": {"nodeSelectorTerms": [term]}}
-    specs: dict[str, dict[str, Any]] = {
-        "nodeSelector": {"nodeSelector": {"zone": "b"}},
-        "affinity": {"affinity": {"nodeAffinity": required}},
-    }
-
-    async def story(world: FakeClusterStory) -> None:
-        await world.create(PODS, pod("p", **specs[how]))
-        assert where(world, await until_runs(world, "p"))["p"] == "right"
-
-    scheduled(story, nodes=[node("wrong", labels={"zone": "a"}), node("right", labels={"zone": "b"})])
 
 
 def test_of_those_that_wait_the_highest_priority_comes_first_then_the_oldest() -> None:
@@ -114,37 +84,7 @@ def test_of_those_that_wait_the_highest_priority_comes_first_then_the_oldest() -
     on_embedded(story, nodes=[node("only", cpu="1")])
 
 
-def test_a_gated_pod_is_never_bound_and_takes_no_room() -> None:
-    async def story(world: FakeClusterStory) -> None:
-        await world.create(PODS, pod("held", schedulingGates=[{"name": GATE}, {"name": "example.com/other"}]))
-        await world.create(PODS, pod("free"))
-        await until_runs(world, "free")
-        await open_gate(world, "held", GATE)
-        await world.let_pass(60.0)
-        held = await world.get(PODS, "held")
-        assert "nodeName" not in held["spec"]
-        assert (condition(held, "PodScheduled") or {})["reason"] == "SchedulingGated"
-        await open_gate(world, "held", "example.com/other")
-        assert await told_unschedulable(world, "held") == "0/1 nodes are available: 1 Insufficient cpu."
-        await world.client.delete(PODS, "free", world.namespace)
-        await until_runs(world, "held")
-
-    on_embedded(story, nodes=[node("only", cpu="1")])
-
-
-async def open_gate(world: FakeClusterStory, name: str, gate: str) -> None:
-    body = {"spec": {"schedulingGates": [{"$patch": "delete", "name": gate}]}}
-    await world.client.patch(PODS, name, world.namespace, body=body, patch=PatchType.STRATEGIC)
-
-
-async def told_unschedulable(world: FakeClusterStory, name: str) -> str:
-    def said(pod: dict[str, Any]) -> bool:
-        return (condition(pod, "PodScheduled") or {}).get("reason") == "Unschedulable"
-
-    return str((condition(await world.until_one(PODS, name, said), "PodScheduled") or {})["message"])
-
-
-def test_what_others_have_bound_is_reckoned_with(scheduled: Run) -> None:
+def test_pods_that_others_have_bound_count(scheduled: Run) -> None:
     async def story(world: FakeClusterStory) -> None:
         await world.create(PODS, pod("theirs", cpu="3", schedulerName="volcano"))
         meta = {"name": "theirs", "namespace": world.namespace}
@@ -155,7 +95,7 @@ def test_what_others_have_bound_is_reckoned_with(scheduled: Run) -> None:
         await world.client.post(PODS.path(world.namespace, "theirs", "binding"), body)
         await until_runs(world, "theirs")
         await world.create(PODS, pod("ours", cpu="2"))
-        assert (await told(world, "ours")).startswith("0/1 nodes are available: 1 Insufficient cpu.")
+        assert (await unschedulable_message(world, "ours")).startswith("0/1 nodes are available: 1 Insufficient cpu.")
 
     scheduled(story, nodes=[node("only")])
 

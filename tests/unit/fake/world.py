@@ -120,7 +120,7 @@ def on_real(plane: Real, story: Story, **settings: Any) -> None:
         await plane.make_namespace(namespace)
         nodes = settings.pop("nodes", [FakeNode("node", pods=1000)])
         own = [replace(node, name=f"{namespace}-{node.name}") for node in nodes]
-        wanted = {"behaviour": QUICK, "nodes": own, "heartbeat": False, "namespace": namespace, **settings}
+        wanted = {"behaviour": QUICK, "nodes": own, "namespace": namespace, **settings}
         try:
             async with Actors(plane.access, **wanted) as actors:
                 await story(FakeClusterStory(actors, namespace))
@@ -179,3 +179,13 @@ def spread(
 ) -> list[FakeNode]:
     """`count` nodes of that size; the first joins after `first` seconds, each next one `every` seconds later."""
     return [replace(FakeNode(f"{name}-{number}", pods), ready_at=first + every * number) for number in range(count)]
+
+
+def virtual_time(main: Callable[[], Coroutine[Any, Any, None]]) -> Callable[[], None]:
+    """Decorator: the test runs in virtual time."""
+
+    def run() -> None:
+        run_virtual(main())
+
+    run.__name__ = main.__name__
+    return run

@@ -1,4 +1,4 @@
-"""The JobSet stand-in as a program in a cluster: `python -m jobset_gate.fake.standin --service NAMESPACE/NAME`.
+"""The JobSet stand-in as a program in a cluster: `python -m standin --service NAMESPACE/NAME`.
 
 For clusters that cannot have the real JobSet: installs the CRD, serves JobSet's admission behind that Service, and
 makes Jobs of JobSets. One replica, no lease. Its certificate is made at each start and registered with it.
@@ -58,7 +58,7 @@ async def run_until_signal(options: StandinOptions) -> None:
 
 def parse_options(arguments: list[str] | None = None) -> StandinOptions:
     """Ends the program for a wrong command line."""
-    parser = argparse.ArgumentParser(prog="python -m jobset_gate.fake.standin", description=__doc__.split("\n", 1)[0])
+    parser = argparse.ArgumentParser(prog="standin", description=__doc__.split("\n", 1)[0])
     parser.add_argument("--service", required=True, metavar="NAMESPACE/NAME", help="the Service in front of it")
     parser.add_argument("--host", default="127.0.0.1", metavar="ADDRESS", help="where it listens")
     parser.add_argument("--port", type=int, default=PORT, help="its port; the Service's is 443")

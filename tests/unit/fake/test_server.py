@@ -1,0 +1,177 @@
+"""What only the embedded API server can be made to do: history that is gone, concurrent writes, virtual time."""
+
+from __future__ import annotations
+
+import asyncio
+import time
+from collections.abc import AsyncIterator
+
+import pytest
+
+from jobset_gate.fake.apiserver import ApiServer, ObjectStore
+from jobset_gate.fake.clock import EPOCH, VirtualClock
+from jobset_gate.fake.faults import Match
+from jobset_gate.kube.access import Access
+from jobset_gate.kube.resources import CONFIGMAPS as CONFIGMAP
+from jobset_gate.kube.resources import PODS as POD
+from tests.contract.apiserver.api import CONFIGMAPS, PODS, Json, RawApi, bind, config_map, pod
+from tests.contract.apiserver.hook_server import HookServer, allow
+from tests.unit.fake.world import virtual_time
+
+
+def wall_clock() -> VirtualClock:
+    return VirtualClock(asyncio.get_running_loop())
+
+
+@pytest.fixture
+async def server() -> AsyncIterator[ApiServer]:
+    async with ApiServer() as running:
+        yield running
+
+
+@pytest.fixture
+async def local(server: ApiServer) -> AsyncIterator[RawApi]:
+    async with RawApi(Access(server.url)) as talking:
+        yield talking
+
+
+async def test_a_client_that_goes_away_during_admission_leaves_nothing(server: ApiServer, local: RawApi) -> None:
+    async with HookServer(local) as hooks:
+        await hooks.add("slow", allow)
+        hooks.silent = True
+        asking = asyncio.create_task(local.post(CONFIGMAPS, config_map()))
+        await hooks.reached.wait()
+        asking.cancel()
+        with pytest.raises(asyncio.CancelledError):
+            await asking
+        assert (await local.get(f"{CONFIGMAPS}/c")).status == 404
+
+
+async def test_two_writers_at_once_both_get_their_way_through_admission(local: RawApi) -> None:
+    """A patch that names no version is made again on what the other left."""
+    async with HookServer(local) as hooks:
+        await local.post(CONFIGMAPS, config_map())
+        await hooks.add("look", allow)
+        await asyncio.gather(*(local.merge(f"{CONFIGMAPS}/c", {"data": {f"k{n}": str(n)}}) for n in range(4)))
+        assert (await local.get(f"{CONFIGMAPS}/c")).object["data"] == {f"k{n}": str(n) for n in range(4)}
+
+
+async def test_only_one_of_two_compare_and_swaps_through_admission_wins(local: RawApi) -> None:
+    async with HookServer(local) as hooks:
+        first = await local.post(CONFIGMAPS, config_map())
+        await hooks.add("look", allow)
+        bodies = [{**first.object, "data": {"winner": name}} for name in "ab"]
+        replies = await asyncio.gather(*(local.put(f"{CONFIGMAPS}/c", body) for body in bodies))
+        assert sorted(reply.status for reply in replies) == [200, 409]
+
+
+async def test_a_webhook_may_be_named_by_its_service(server: ApiServer, local: RawApi) -> None:
+    async with HookServer(local) as hooks:
+        service: Json = {"clientConfig": {"service": {"namespace": "default", "name": "webhook", "path": "/look"}}}
+        await hooks.add("look", allow, **service)
+        assert (await local.post(CONFIGMAPS, config_map("a"))).status == 500
+        server.webhook_services["default", "webhook"] = "https://127.0.0.1:1"
+        refused = await local.post(CONFIGMAPS, config_map("b"))
+        assert "https://127.0.0.1:1/look" in refused.message
+
+
+async def test_closed_watches_are_forgotten(server: ApiServer, local: RawApi) -> None:
+    table = server.store.table(server.store.kinds.of(CONFIGMAP))
+    async with local.watch(CONFIGMAPS, f"resourceVersion={server.store.revision}") as watch:
+        assert len(table.watchers) == len(server.faults.watches) == 1
+        server.faults.close_watches(Match(CONFIGMAP))
+        assert await watch.next() is None
+    assert not table.watchers
+
+
+async def test_a_watch_from_a_forgotten_version_gets_410(server: ApiServer, local: RawApi) -> None:
+    version = (await local.get(CONFIGMAPS)).meta["resourceVersion"]
+    await local.post(CONFIGMAPS, config_map("a"))
+    server.store.compact()
+    refused = await local.get(f"{CONFIGMAPS}?watch=1&resourceVersion={version}")
+    assert (refused.status, refused.reason) == (410, "Expired")
+    assert refused.message.startswith(f"too old resource version: {version}")
+
+
+def test_only_so_many_changes_of_a_kind_are_remembered() -> None:
+    store = ObjectStore(history=10)
+    for number in range(25):
+        store.put(CONFIGMAP, {"metadata": {"name": f"c{number}", "namespace": "default"}})
+    table = store.table(store.kinds.of(CONFIGMAP))
+    assert len(table.history) == 10
+    assert table.floor == table.history[0].rv - 1
+    assert [change.now.key[1] for change in table.since(table.floor)] == [f"c{number}" for number in range(15, 25)]
+
+
+def test_the_store_can_be_filled_and_read_directly() -> None:
+    store = ObjectStore()
+    for namespace, name in (("b", "x"), ("a", "y"), ("a", "x")):
+        store.put(POD, {"metadata": {"name": name, "namespace": namespace}})
+    assert [(item["metadata"]["namespace"], item["metadata"]["name"]) for item in store.list(POD)] == [
+        ("a", "x"),
+        ("a", "y"),
+        ("b", "x"),
+    ]
+    assert len(store.list(POD, "a")) == 2
+    found = store.get(POD, "x", "b")
+    assert found is not None
+    assert found["kind"] == "Pod"
+    store.drop(POD, "x", "b")
+    assert store.get(POD, "x", "b") is None
+
+
+async def test_a_server_that_comes_back_has_what_it_had(server: ApiServer, local: RawApi) -> None:
+    await local.post(CONFIGMAPS, config_map("a"))
+    port = int(server.url.rpartition(":")[2])
+    await server.stop()
+    await server.start(port)
+    assert (await local.get(f"{CONFIGMAPS}/a")).status == 200
+    owned = await local.delete(f"{CONFIGMAPS}/a")
+    assert owned.status == 200
+
+
+@virtual_time
+async def test_a_quiet_watch_gets_a_bookmark_once_a_minute_and_at_its_end() -> None:
+    async with ApiServer(clock=wall_clock()) as server, RawApi(Access(server.url)) as api:
+        version = (await api.get(CONFIGMAPS)).meta["resourceVersion"]
+        query = f"resourceVersion={version}&allowWatchBookmarks=true&timeoutSeconds=200"
+        loop = asyncio.get_running_loop()
+        started, seen = loop.time(), []
+        async with api.watch(CONFIGMAPS, query) as watch:
+            pods = 0
+            while line := await watch.answer.content.readline():
+                seen.append((round(loop.time() - started), b'"BOOKMARK"' in line))
+                pods += 1
+                await api.post(PODS, pod(f"other-{pods}"))
+    assert seen == [(60, True), (120, True), (180, True), (200, True)]
+
+
+@virtual_time
+async def test_objects_are_born_and_die_by_the_given_clock() -> None:
+    async with ApiServer(clock=wall_clock()) as server, RawApi(Access(server.url)) as api:
+        await asyncio.sleep(60)
+        made = await api.post(PODS, pod())
+        await bind(api, "p", "node-1")
+        marked = await api.delete(f"{PODS}/p")
+    assert EPOCH == 1_767_225_600
+    assert made.meta["creationTimestamp"] == "2026-01-01T00:01:00Z"
+    assert marked.meta["deletionTimestamp"] == "2026-01-01T00:01:30Z"
+
+
+@virtual_time
+async def test_a_webhook_that_does_not_answer_is_given_up_after_its_timeout() -> None:
+    began = time.monotonic()
+    async with (
+        ApiServer(clock=wall_clock()) as server,
+        RawApi(Access(server.url)) as api,
+        HookServer(api) as hooks,
+    ):
+        await hooks.add("slow", allow, timeoutSeconds=7)
+        hooks.silent = True
+        loop = asyncio.get_running_loop()
+        started = loop.time()
+        refused = await api.post(CONFIGMAPS, config_map())
+        assert 7 <= loop.time() - started < 8
+        assert (refused.status, refused.reason) == (500, "InternalError")
+        assert refused.message.endswith("context deadline exceeded")
+    assert time.monotonic() - began < 5
