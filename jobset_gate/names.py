@@ -210,7 +210,7 @@ POD_WEBHOOK: Final = "zz-jobset-gate-pods"
 first thing that an uninstallation takes away."""
 NATIVE_PREFIX: Final = "jobset-gate-"
 """Of the name of a native PodGroup; the group's hash follows (G6)."""
-CANARY: Final = "jobset-gate.dev/canary"
+NATIVE_PROBE: Final = "jobset-gate.dev/canary"
 """Label on two pods and their PodGroup: the name of the proof. Written by `doctor --native`, by which a person
 proves that the scheduler places native gangs. Read by that command."""
 NATIVE_GROUP: Final = "scheduling.k8s.io"

@@ -1,4 +1,4 @@
-"""What the door counts: under the names that dashboards for admission webhooks know, and our own."""
+"""The metrics of the webhook: controller-runtime's names for admission webhooks, and our own."""
 
 from prometheus_client import CollectorRegistry, Counter, Gauge, Histogram
 
@@ -8,7 +8,7 @@ SECONDS = (0.0005, 0.001, 0.0025, 0.005, 0.01, 0.025, 0.05, 0.1, 0.25, 0.5, 1.0,
 
 
 class WebhookMetrics:
-    """The door's numbers; each door has its own, so that two of them in one process do not mix."""
+    """One registry for each webhook, so that two in one process do not mix."""
 
     def __init__(self) -> None:
         self.registry = CollectorRegistry()
@@ -68,7 +68,7 @@ class WebhookMetrics:
         )
 
     def add_trust_gauge(self) -> Gauge:
-        """For a door that looks whether it is trusted; one that does not must not say 0."""
+        """Only for a webhook that checks trust: another one must not show 0."""
         return Gauge(
             "jobset_gate_ca_bundle_trusted",
             "1 if the caBundle of all webhook configurations verifies what is served; only where that is looked at.",

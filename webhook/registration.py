@@ -59,7 +59,7 @@ class HookOptions(TypedDict, total=False):
     """How the configurations are written. Exactly one of `url` ("https://host:port", no path) and `service`."""
 
     ca_bundle: str | None
-    """PEM in base64; None leaves it to whoever manages the certificate."""
+    """PEM in base64; None leaves it to the manager of the certificate."""
     url: str | None
     service: ServiceReference | None
     own_namespace: str | None

@@ -121,9 +121,9 @@ def errored(message: str) -> Denied:
 
 def denied(violations: list[FieldError], name: str = "", subject: ObjectKind = JOBSET) -> Denied:
     """A refusal that names every violation in its message (up to 100, then says how many more)."""
-    told = [str(it) for it in violations[:MOST_CAUSES]]
+    messages = [str(it) for it in violations[:MOST_CAUSES]]
     more = len(violations) - MOST_CAUSES
-    message = "; ".join(told) + (f"; and {more} more" if more > 0 else "")
+    message = "; ".join(messages) + (f"; and {more} more" if more > 0 else "")
     return Denied(message[:LONGEST_MESSAGE], field_errors=tuple(violations), name=name, object_kind=subject)
 
 

@@ -1,4 +1,4 @@
-"""The settings file of --config: what an operator sets for the door and for the controller, in one YAML file."""
+"""The settings file of --config: what an operator sets for webhook and controller, in one YAML file."""
 
 from dataclasses import dataclass, field
 from pathlib import Path

@@ -1,7 +1,7 @@
 # The start barrier: holds a pod until the gang's verdict for its generation arrives (A5, A6, A7), in one of two files
 # or as the answer to an HTTP request that is held open (the gate stream).
 # Runs in every gated pod under busybox ash, dash or bash. Comments and indentation are stripped before it is embedded.
-# Exit codes: 0 released, 124 timed out, 143 told to stop.
+# Exit codes: 0 released, 124 timed out, 143 terminated.
 
 # A shell that is process 1 ignores SIGTERM unless it says otherwise.
 trap 'exit 143' TERM INT
@@ -39,7 +39,7 @@ judge() {
   esac
 }
 
-# Waits until the files are to be looked at again, or until the stream has news, of which `tell` makes the shell hear.
+# Waits until the files are due to be read again, or until `tell` signals news of the stream to the shell.
 # With signals, and a process for each nap, which a signal does not end: a stream that says much costs no more of them ...
 sleeper=
 nap() {

@@ -127,18 +127,18 @@ def _keyless(variable: Any) -> Any:
 def _environment(config: Config, settings: Barrier, stream: str) -> list[Json]:
     label = {"fieldPath": f"metadata.labels['{names.JS_UID}']"}
     attempt = {"fieldPath": f"metadata.labels['{names.JS_RESTART_ATTEMPT}']"}
-    told: list[Json] = [
+    env: list[Json] = [
         {"name": names.ENV_UID, "valueFrom": {"fieldRef": label}},
         {"name": names.ENV_ATTEMPT, "valueFrom": {"fieldRef": attempt}},
         {"name": names.ENV_EPOCH, "valueFrom": {"fieldRef": _annotation(names.EPOCH)}},
         {"name": names.ENV_LIMIT, "value": _limit(config, settings)},
     ]
     if stream:
-        told.append({"name": names.ENV_STREAM, "value": stream})
-        told.append({"name": names.ENV_POD, "valueFrom": {"fieldRef": {"fieldPath": "metadata.uid"}}})
+        env.append({"name": names.ENV_STREAM, "value": stream})
+        env.append({"name": names.ENV_POD, "valueFrom": {"fieldRef": {"fieldPath": "metadata.uid"}}})
     if settings.poll_seconds != DEFAULT_POLL_SECONDS:
-        told.append({"name": ENV_POLL, "value": f"{settings.poll_seconds:g}"})
-    return told
+        env.append({"name": ENV_POLL, "value": f"{settings.poll_seconds:g}"})
+    return env
 
 
 def _annotation(key: str) -> Json:

@@ -58,8 +58,8 @@ def noop_command() -> list[str]:
 def script() -> str:
     """The programs and prefetch.sh, without its comments and indentation."""
     lines = files("jobset_gate.injection").joinpath("prefetch.sh").read_text(encoding="utf-8").splitlines()
-    told = [line.strip() for line in lines if line.strip() and not line.lstrip().startswith("#")]
-    return "\n".join([*_programs(), *told]) + "\n"
+    body = [line.strip() for line in lines if line.strip() and not line.lstrip().startswith("#")]
+    return "\n".join([*_programs(), *body]) + "\n"
 
 
 def is_reserved(name: Any) -> bool:

@@ -1,7 +1,7 @@
 # Puts a program that does nothing where every main image of the pod can run it (A8). prefetch.py puts a function
 # before this for each machine that we have such a program for; it is named like the machine and prints its program.
 # Runs in the barrier's image under busybox ash, dash or bash. Comments and indentation are stripped before it is
-# embedded. Exit codes: 0 it is there, 1 not; the kubelet makes what is said on stderr the termination message.
+# embedded. Exit codes: 0 it is there, 1 not; the kubelet makes stderr the termination message.
 
 dir=${JOBSET_GATE_DIR:-/mnt/group-scheduling-prefetch}
 new=$dir/new

@@ -29,10 +29,10 @@ _RESERVED: Final = "is reserved for jobset-gate's start barrier: choose another 
 def metadata(jobset: Json) -> list[FieldError]:
     """CREATE: members of metadata that have another type than what is put into them or made of them."""
     rules = ((("metadata",), dict, "an object"), (("metadata", "annotations"), dict, "an object"))
-    for path, kind, told in (*rules, (("metadata", "name"), str, "a string")):
+    for path, kind, expected in (*rules, (("metadata", "name"), str, "a string")):
         value = nested(jobset, *path)
         if not isinstance(value, kind | None):
-            return [FieldError(format_path(path), value, f"must be {told}")]
+            return [FieldError(format_path(path), value, f"must be {expected}")]
     return []
 
 
@@ -48,8 +48,8 @@ def reserved(jobset: Json, old: Json | None) -> list[FieldError]:
         found += [_taken(job, "containers", index) for index, it in mains if ownership.is_reserved_container(it)]
         for key in ownership.MANAGED_LISTS:
             compared = _names(kept[job.name], key) if job.name in kept else set()
-            strangers = ownership.foreign_entries(job, key)
-            found += [_taken(job, key, index) for index, entry in strangers if entry["name"] not in compared]
+            foreign = ownership.foreign_entries(job, key)
+            found += [_taken(job, key, index) for index, entry in foreign if entry["name"] not in compared]
     for index, policy in enumerate(as_list(nested(jobset, "spec", "volumeClaimPolicies"))):
         for number, claim in enumerate(as_list(nested(policy, "templates"))):
             if ownership.is_reserved_volume(nested(claim, "metadata")):
@@ -88,7 +88,7 @@ def platform(jobset: Json, config: Config) -> list[FieldError]:
 
 
 def empty(jobset: Json, config: Config) -> list[FieldError]:
-    """CREATE: a named target, or a whole gang, of which no pod would ever be expected (A4)."""
+    """CREATE: a named target, or a whole gang, without any expected pod (A4)."""
     jobs = targets(jobset, config)
     if config.targets:
         message = "the target would have no pods: must be at least 1"
@@ -153,7 +153,7 @@ MOST_LINKS_SHOWN: Final = 10
 
 
 def never_starts(jobset: Json, config: Config) -> list[FieldError]:
-    """Targets of which one is made only after another is ready or complete: held pods become neither."""
+    """Targets that are created only after another is ready or complete: gated pods become neither."""
     gang = {job.name for job in targets(jobset, config) if job.expected_pods}
     return [*_in_order(jobset, gang), *_chains(jobset, gang)]
 

@@ -20,7 +20,7 @@ _LONGEST_TEXT: Final = 2048
 class BoundedCache(dict[K, V]):
     """Values by key. When what was kept weighs more than `most` bytes all are forgotten at once.
 
-    That needs no order of use: who still has a value goes on having it, and what is asked for again is made again.
+    That needs no order of use: references to a value stay valid, and a missing value is made again.
     """
 
     def __init__(self, most: int) -> None:

@@ -1,4 +1,4 @@
-"""Changes to a JSON document, made on a copy of what changes and told as RFC 6902 operations at the same time."""
+"""Builds a JSON patch (RFC 6902) together with the patched document, which shares what does not change."""
 
 from typing import Any, Final
 
@@ -63,11 +63,11 @@ class PatchBuilder:
         parent[key] = value
 
     def _record(self, operation: str, path: Path, **value: Any) -> None:
-        told: Json = {"op": operation, "path": pointer(path), **value}
-        self._size += json_size(list(told.values()))
+        recorded: Json = {"op": operation, "path": pointer(path), **value}
+        self._size += json_size(list(recorded.values()))
         if self._size > LARGEST_PATCH:
             raise PatchTooLarge
-        self.operations.append(told)
+        self.operations.append(recorded)
 
     def _descend(self, path: Path) -> Any:
         parent: Any = self.document

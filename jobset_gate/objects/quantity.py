@@ -39,10 +39,10 @@ def semantically_equal(one: Any, other: Any) -> bool:
 
 def _normalized(value: Any) -> Any:
     if isinstance(value, dict):
-        told = {
+        members = {
             key: _normalized_quantities(member) if key in MAPS else _normalized(member) for key, member in value.items()
         }
-        return {key: member for key, member in told.items() if member not in (None, "", {}, [])}
+        return {key: member for key, member in members.items() if member not in (None, "", {}, [])}
     if isinstance(value, list):
         return [_normalized(entry) for entry in value]
     return value
@@ -52,5 +52,5 @@ def _normalized_quantities(value: Any) -> Any:
     """JobSet's webhook, like every typed client, writes amounts in the canonical form."""
     if not isinstance(value, dict):
         return _normalized(value)
-    told = {key: amount(member) for key, member in value.items()}
-    return {key: _normalized(value[key]) if number is None else number for key, number in told.items()}
+    members = {key: amount(member) for key, member in value.items()}
+    return {key: _normalized(value[key]) if number is None else number for key, number in members.items()}

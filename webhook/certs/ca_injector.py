@@ -17,7 +17,7 @@ from webhook.certs.ca_secret import MANAGER
 from webhook.registration import MUTATING, VALIDATING
 
 CONFIGURATIONS: Final = ((MUTATING_WEBHOOKS, MUTATING), (VALIDATING_WEBHOOKS, VALIDATING))
-"""Those of every installation: a door that no API server knows of is not ready."""
+"""Those of every installation; without them the webhook is not ready."""
 OF_PODS: Final = ((MUTATING_WEBHOOKS, names.POD_WEBHOOK),)
 """While groups are enabled. An uninstallation takes this one away first, and JobSets go on being asked about."""
 Json = dict[str, Any]

@@ -1,6 +1,6 @@
 {{/* What a schema cannot say: values that do not go together. */}}
 {{- define "jobset-gate.checks" -}}
-{{- $door := .Values.webhook -}}
+{{- $webhook := .Values.webhook -}}
 {{- $lease := .Values.controller.leaderElection -}}
 {{- if and (gt (int .Values.controller.replicaCount) 1) (not $lease.enabled) -}}
 {{- fail "controller.leaderElection.enabled: false needs controller.replicaCount: 1; two leaders would both write" -}}
@@ -11,7 +11,7 @@
 {{- if not (and (gt $duration $renew) (gt $renew (mulf 2.0 (float64 $lease.retryPeriodSeconds)))) -}}
 {{- fail "controller.leaderElection: leaseDurationSeconds must be above renewDeadlineSeconds, and that above twice retryPeriodSeconds; the controller would not start" -}}
 {{- end -}}
-{{- if lt (int $door.terminationGracePeriodSeconds) (add 10 (int $door.shutdownDelaySeconds) | int) -}}
+{{- if lt (int $webhook.terminationGracePeriodSeconds) (add 10 (int $webhook.shutdownDelaySeconds) | int) -}}
 {{- fail "webhook.terminationGracePeriodSeconds must be at least webhook.shutdownDelaySeconds + 10; answers under way would be cut off" -}}
 {{- end -}}
 {{- if and .Values.metrics.serviceMonitor.enabled .Values.metrics.podMonitor.enabled -}}
@@ -20,7 +20,7 @@
 {{- if and .Values.statusPage.enabled (has (int .Values.statusPage.port) (list (int .Values.controller.port) (int .Values.stream.port))) -}}
 {{- fail "statusPage.port: another than controller.port and stream.port; they are of one pod" -}}
 {{- end -}}
-{{- if and (eq $door.certificates.mode "secret") (not $door.certificates.secretName) -}}
+{{- if and (eq $webhook.certificates.mode "secret") (not $webhook.certificates.secretName) -}}
 {{- fail "webhook.certificates.secretName: mode secret needs the name of a Secret with tls.crt, tls.key and ca.crt" -}}
 {{- end -}}
 {{- end -}}

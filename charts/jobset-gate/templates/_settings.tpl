@@ -4,7 +4,7 @@
 http://{{ include "jobset-gate.fullname" . }}-stream.{{ .Release.Namespace }}.svc:{{ .Values.stream.port }}
 {{- end -}}
 
-{{/* Each key is said, null included: Helm drops a value that somebody sets to null, and the program has defaults. */}}
+{{/* Each key is written, null included: Helm drops values that are set to null, and the program has defaults. */}}
 {{- define "jobset-gate.settings" -}}
 {{- $barrier := .Values.barrier -}}
 {{- $lease := .Values.controller.leaderElection -}}
@@ -48,7 +48,7 @@ controller:
   retry: {{ $lease.retryPeriodSeconds | toJson }}
 {{- end -}}
 
-{{/* On and Off are booleans to whoever writes them without quotes. */}}
+{{/* On and Off are booleans where they have no quotes. */}}
 {{- define "jobset-gate.word" -}}
 {{- get (dict "true" "On" "false" "Off") (toString .) | default (toString .) -}}
 {{- end -}}

@@ -1,4 +1,4 @@
-"""The CAs that API servers trust at the door: their age, and whether they are the ones that sign."""
+"""The CAs in caBundle, and the certificates that the webhook serves: their dates, and whether they fit together."""
 
 from base64 import b64decode
 from datetime import UTC, datetime, timedelta
@@ -34,7 +34,7 @@ async def secret(patient: ClusterReader) -> list[Finding]:
             continue
         kept = await patient.get_object(SECRETS, place[1], place[0])
         stored = contents(as_map(nested(kept, "data")))
-        if stored is not None:  # else the certificate is somebody else's to keep
+        if stored is not None:  # else the certificate is managed elsewhere
             found.append(_compared("/".join(place), stored.signers[0].certificate, one))
     return found
 
@@ -56,10 +56,10 @@ def judge_bundle(name: str, trusted: tuple[x509.Certificate, ...], now: datetime
         return error(f"the caBundle of {name} holds no certificate that is valid now", why, _RENEW)
     last = max(valid, key=lambda it: it.not_valid_after_utc)
     age, left = now - last.not_valid_before_utc, last.not_valid_after_utc - now
-    told = f"made {_days(age)} ago, valid until {last.not_valid_after_utc:%Y-%m-%d}"
+    dates = f"made {_days(age)} ago, valid until {last.not_valid_after_utc:%Y-%m-%d}"
     if left < SOON:
-        return warning(f"the CA that {name} trusts ends in {_days(left)}", told, _RENEW)
-    return ok(f"the CA that {name} trusts is valid", told)
+        return warning(f"the CA that {name} trusts ends in {_days(left)}", dates, _RENEW)
+    return ok(f"the CA that {name} trusts is valid", dates)
 
 
 def _compared(secret: str, signing: x509.Certificate, trusting: FoundWebhook) -> Finding:
@@ -111,7 +111,7 @@ async def _judge_secret(patient: ClusterReader, name: str, namespace: str) -> Fi
     try:
         secret = await patient.get_object(SECRETS, name, namespace)
     except NotReadable as no:
-        return unknown(what, str(no), "ask somebody who may how long it is valid")
+        return unknown(what, str(no), "ask a user with that right how long it is valid")
     if secret is None:
         return error(f"{what} is missing", "the webhook's pods cannot start without it", _RENEW_SERVING)
     text = nested(secret, "data", "tls.crt")
@@ -127,9 +127,9 @@ async def _judge_secret(patient: ClusterReader, name: str, namespace: str) -> Fi
 def judge_serving(what: str, leaf: x509.Certificate, now: datetime) -> Finding:
     """By its dates."""
     until, life = leaf.not_valid_after_utc, leaf.not_valid_after_utc - leaf.not_valid_before_utc
-    told = f"made {leaf.not_valid_before_utc:%Y-%m-%d %H:%M} UTC, valid until {until:%Y-%m-%d %H:%M} UTC"
+    dates = f"made {leaf.not_valid_before_utc:%Y-%m-%d %H:%M} UTC, valid until {until:%Y-%m-%d %H:%M} UTC"
     if not leaf.not_valid_before_utc <= now < until:
-        return error(f"{what} is not valid now", told, _RENEW_SERVING)
+        return error(f"{what} is not valid now", dates, _RENEW_SERVING)
     if until - now < min(SOON, life / 6):
-        return warning(f"{what} ends soon", told, _RENEW_SERVING)
-    return ok(f"{what} is valid", told)
+        return warning(f"{what} ends soon", dates, _RENEW_SERVING)
+    return ok(f"{what} is valid", dates)

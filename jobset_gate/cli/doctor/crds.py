@@ -40,7 +40,7 @@ async def _judge_kind(patient: ClusterReader, name: str) -> Finding:
         return warning(
             f"there is no CRD {name}", why, "set crds.podGroups in the chart's values, or switch the way off"
         )
-    whose = "ours" if crds.is_ours(crd) else "somebody else's"
+    whose = "ours" if crds.is_ours(crd) else "another project's"
     if why := crds.why_unusable(crd):
         remedy = "install a version of it that is known here, or switch the way off in groups.ways"
         return error(f"the CRD {name} cannot be used; it is {whose}", why, remedy)

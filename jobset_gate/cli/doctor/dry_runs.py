@@ -1,4 +1,4 @@
-"""Whether API servers reach the door and trust it: told by dry runs, of which nothing stays."""
+"""Dry runs that show whether API servers reach the webhook and trust it. Nothing is stored."""
 
 import re
 from contextlib import suppress
@@ -18,9 +18,9 @@ from webhook.registration import MUTATING_HOOK, VALIDATING_HOOK
 _CALLING: Final = re.compile(r'failed calling webhook "([^"]+)"')
 _DENIED: Final = re.compile(r'admission webhook "([^"]+)" denied the request')
 _DOWN: Final = "see whether the webhook's pods are ready, and whether a NetworkPolicy or firewall keeps API servers out"
-_UNTRUSTED: Final = "see the findings about caBundle; restart the webhook's Deployment, which writes it anew"
+_UNTRUSTED: Final = "see the findings about caBundle; restart the webhook's Deployment, which writes it again"
 _ELSEWHERE: Final = "name a namespace with -n in which it can be tried"
-_LOOK: Final = "see the findings about the webhook configurations; they are made anew by `helm upgrade --install`"
+_LOOK: Final = "see the findings about the webhook configurations; `helm upgrade --install` writes them again"
 _NAME: Final = f"{names.PROGRAM}-doctor"
 _POD: Final[Json] = {"restartPolicy": "Never", "containers": [{"name": "main", "image": "busybox"}]}
 _SCHEDULER: Final = re.compile(r"schedulerName in \['([^']+)'")
@@ -35,7 +35,7 @@ _WAYS: Final[tuple[tuple[str, str, dict[str, str]], ...]] = (
 
 
 async def good(patient: ClusterReader) -> list[Finding]:
-    """A gated JobSet comes back with its barrier; the validating webhook was asked on the way."""
+    """A gated JobSet comes back with its barrier; the validating webhook is called on the way."""
     what = "a gated JobSet gets its barrier"
     if await exempt(patient, await _hooks(patient)):
         return [_exempted(what, patient)]
@@ -127,13 +127,13 @@ def _refused(what: str, no: ApiError, namespace: str) -> Finding:
     hook = _CALLING.search(no.message)
     if hook is None:
         return unknown(f"whether {what}", f"a dry run in namespace {namespace} was refused: {no.message}", _ELSEWHERE)
-    told = no.message.partition(f'webhook "{hook[1]}": ')[2] or no.message
+    reason = no.message.partition(f'webhook "{hook[1]}": ')[2] or no.message
     if not hook[1].endswith(names.DOMAIN):
-        why = f"the webhook {hook[1]} of somebody else does not answer: {told}"
+        why = f"the webhook {hook[1]} of another project does not answer: {reason}"
         return error(f"whether {what} cannot be tried", why, f"repair whatever serves {hook[1]}")
-    if "x509" in told or "certificate" in told:
-        return error(f"API servers do not trust {hook[1]}", told, _UNTRUSTED)
-    return error(f"API servers do not reach {hook[1]}", told, _DOWN)
+    if "x509" in reason or "certificate" in reason:
+        return error(f"API servers do not trust {hook[1]}", reason, _UNTRUSTED)
+    return error(f"API servers do not reach {hook[1]}", reason, _DOWN)
 
 
 def _jobset(timeout: int) -> dict[str, Any]:

@@ -17,7 +17,7 @@ async def count(patient: ClusterReader) -> list[Finding]:
     """Their number, and the rights that were missing."""
     found = await patient.gangs()
     where = f"namespace {patient.namespace}" if patient.namespace else "all namespaces"
-    remedy = "run it as somebody who may"
+    remedy = "run it as a user with that right"
     lacking = [it.partition(": ") for it in patient.rights.missing]
     count = f"{len(found)} gang{'' if len(found) == 1 else 's'} in {where}"
     return [ok(count), *(unknown(lost, right, remedy) for right, _, lost in lacking)]
@@ -57,17 +57,17 @@ _ASK_FOR_LEASES: Final = (
 
 async def leader(patient: ClusterReader) -> list[Finding]:
     """An error where nobody leads, with the number of pods that wait."""
-    told = await jobset_controller.jobset_controller_status(patient.client, patient.dry_run_namespace)
-    if told.leads:
-        return [ok("a controller leads", told.told)]
-    if told.leads is None:
-        return [unknown("whether a controller leads", told.told, _ASK_FOR_LEASES)]
+    status = await jobset_controller.jobset_controller_status(patient.client, patient.dry_run_namespace)
+    if status.leads:
+        return [ok("a controller leads", status.told)]
+    if status.leads is None:
+        return [unknown("whether a controller leads", status.told, _ASK_FOR_LEASES)]
     try:
         waiting = await _waiting_pods(patient)
     except NotReadable as no:
-        return [error("no controller leads", f"{told.told}; {no}", _SEE_CONTROLLER)]
+        return [error("no controller leads", f"{status.told}; {no}", _SEE_CONTROLLER)]
     what = "no controller leads" + (f", and {_pod_count(waiting)} for its word" if waiting else "")
-    return [error(what, told.told, _SEE_CONTROLLER)]
+    return [error(what, status.told, _SEE_CONTROLLER)]
 
 
 async def _waiting_pods(patient: ClusterReader) -> int:

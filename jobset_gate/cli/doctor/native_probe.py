@@ -63,34 +63,34 @@ async def probe_native(
     )
     if not version:
         return NativeProbeResult.NOT_SERVED
-    canary = f"{names.PROGRAM}-canary-{secrets.token_hex(4)}"
+    probe = f"{names.PROGRAM}-native-probe-{secrets.token_hex(4)}"
     resource = native_pod_groups(version)
-    pair = [_pod(canary, number, image) for number in (1, 2)]
+    pair = [_pod(probe, number, image) for number in (1, 2)]
     policy = {"schedulingPolicy": {"gang": {"minCount": len(pair)}}}
     try:
-        await client.create(resource, {"metadata": {"name": canary}, "spec": policy}, namespace)
-        return await _tried(client, namespace, canary, pair, patience)
+        await client.create(resource, {"metadata": {"name": probe}, "spec": policy}, namespace)
+        return await _tried(client, namespace, probe, pair, patience)
     finally:
-        await _clean_up(client, namespace, canary, resource, pair)
+        await _clean_up(client, namespace, probe, resource, pair)
 
 
 async def _tried(
-    client: Client, namespace: str, canary: str, pair: list[dict[str, Any]], patience: float
+    client: Client, namespace: str, probe: str, pair: list[dict[str, Any]], patience: float
 ) -> NativeProbeResult:
     first = await client.create(PODS, pair[0], namespace)
     if "schedulingGroup" not in first["spec"]:
         return NativeProbeResult.DROPPED
-    if await _bound(client, namespace, canary, 1, patience):
+    if await _bound(client, namespace, probe, 1, patience):
         return NativeProbeResult.NOT_HELD
     await client.create(PODS, pair[1], namespace)
     return (
         NativeProbeResult.WORKS
-        if await _bound(client, namespace, canary, len(pair), patience)
+        if await _bound(client, namespace, probe, len(pair), patience)
         else NativeProbeResult.NOT_BOUND
     )
 
 
-async def _bound(client: Client, namespace: str, canary: str, count: int, patience: float) -> bool:
+async def _bound(client: Client, namespace: str, probe: str, count: int, patience: float) -> bool:
     """Whether so many of the pods get a node in that time."""
     nodes: set[str] = set()
     enough = asyncio.Event()
@@ -104,7 +104,7 @@ async def _bound(client: Client, namespace: str, canary: str, count: int, patien
     informer = Informer(
         client,
         WatchSource(
-            PODS, _Pod, lambda pod: pod, on_change, namespace=namespace, label_selector=f"{names.CANARY}={canary}"
+            PODS, _Pod, lambda pod: pod, on_change, namespace=namespace, label_selector=f"{names.NATIVE_PROBE}={probe}"
         ),
     )
     watching = asyncio.create_task(informer.run())
@@ -120,22 +120,20 @@ async def _bound(client: Client, namespace: str, canary: str, count: int, patien
         await asyncio.gather(watching, return_exceptions=True)
 
 
-async def _clean_up(
-    client: Client, namespace: str, canary: str, resource: Resource, pair: list[dict[str, Any]]
-) -> None:
+async def _clean_up(client: Client, namespace: str, probe: str, resource: Resource, pair: list[dict[str, Any]]) -> None:
     """All of it is tried, whatever becomes of the rest."""
     taken = [client.delete(PODS, pod["metadata"]["name"], namespace, grace_seconds=0) for pod in pair]
-    done = await asyncio.gather(*taken, client.delete(resource, canary, namespace), return_exceptions=True)
+    done = await asyncio.gather(*taken, client.delete(resource, probe, namespace), return_exceptions=True)
     for refusal in done:
         if isinstance(refusal, BaseException) and not isinstance(refusal, NotFound):
             raise refusal
 
 
-def _pod(canary: str, number: int, image: str) -> dict[str, Any]:
+def _pod(probe: str, number: int, image: str) -> dict[str, Any]:
     return {
-        "metadata": {"name": f"{canary}-{number}", "labels": {names.CANARY: canary}},
+        "metadata": {"name": f"{probe}-{number}", "labels": {names.NATIVE_PROBE: probe}},
         "spec": {
-            "schedulingGroup": {"podGroupName": canary},
+            "schedulingGroup": {"podGroupName": probe},
             "restartPolicy": "Never",
             "terminationGracePeriodSeconds": 0,
             # As a namespace may ask of all its pods; nobody cares whether it runs.
@@ -144,7 +142,7 @@ def _pod(canary: str, number: int, image: str) -> dict[str, Any]:
                 "runAsUser": NOBODY,
                 "seccompProfile": {"type": "RuntimeDefault"},
             },
-            "containers": [{"name": "canary", "image": image, "securityContext": _LOCKED}],
+            "containers": [{"name": "probe", "image": image, "securityContext": _LOCKED}],
         },
     }
 

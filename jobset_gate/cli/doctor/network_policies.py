@@ -40,11 +40,11 @@ def egress_to(
 ) -> tuple[Egress, tuple[str, ...]]:
     """Whether pods with these labels get there, and the names of the policies that rule it."""
     ruling = [it for it in policies if _rules_egress(it) and matches(nested(it, "spec", "podSelector"), labels)]
-    told = tuple(str(nested(it, "metadata", "name")) for it in ruling)
+    names_ = tuple(str(nested(it, "metadata", "name")) for it in ruling)
     ways = {_rule(as_map(rule), place) for it in ruling for rule in as_list(nested(it, "spec", "egress"))}
     if not ruling or Egress.OPEN in ways:
-        return Egress.OPEN, told
-    return (Egress.UNCERTAIN if Egress.UNCERTAIN in ways else Egress.CLOSED), told
+        return Egress.OPEN, names_
+    return (Egress.UNCERTAIN if Egress.UNCERTAIN in ways else Egress.CLOSED), names_
 
 
 def matches(selector: Any, labels: Mapping[str, str]) -> bool:
@@ -137,23 +137,23 @@ class StreamClient:
 
 async def stream_egress(patient: ClusterReader) -> list[Finding]:
     """Per namespace and the policies that close the way."""
-    askers = list(_askers(await patient.gangs()))
+    askers = list(_stream_clients(await patient.gangs()))
     found: dict[tuple[str, Egress, tuple[str, ...]], set[str]] = {}
     for it in askers:
         policies = await patient.list_objects(NETWORK_POLICIES, it.namespace)
-        told, ruling = egress_to(policies, dict(it.labels), await _place(patient, it))
-        if told is not Egress.OPEN:
-            found.setdefault((it.namespace, told, ruling), set()).add(it.jobset)
+        egress, ruling = egress_to(policies, dict(it.labels), await _place(patient, it))
+        if egress is not Egress.OPEN:
+            found.setdefault((it.namespace, egress, ruling), set()).add(it.jobset)
     if askers and not found:
         return [ok("no NetworkPolicy keeps gated pods from the gate stream")]
-    return [_told(namespace, told, ruling, gangs) for (namespace, told, ruling), gangs in sorted(found.items())]
+    return [_finding(namespace, egress, ruling, gangs) for (namespace, egress, ruling), gangs in sorted(found.items())]
 
 
-def _told(namespace: str, told: Egress, ruling: Iterable[str], gangs: set[str]) -> Finding:
+def _finding(namespace: str, egress: Egress, ruling: Iterable[str], gangs: set[str]) -> Finding:
     policies = ", ".join(sorted(ruling))
     remedy = "allow egress to the controller's pods at the gate stream's port (and to DNS)"
     count = f"{len(gangs)} gang{'' if len(gangs) == 1 else 's'}"
-    if told is Egress.UNCERTAIN:
+    if egress is Egress.UNCERTAIN:
         what = f"whether the pods of {count} in namespace {namespace} reach the gate stream"
         return unknown(what, f"the NetworkPolicies {policies} allow addresses or names that do not tell", remedy)
     what = f"NetworkPolicies keep the pods of {count} in namespace {namespace} from the gate stream"
@@ -179,18 +179,18 @@ async def _pods(patient: ClusterReader, namespace: str) -> Json | None:
     return None
 
 
-def _askers(sights: Iterable[FetchedJobSet]) -> Iterator[StreamClient]:
-    for sight in sights:
-        for job in replicated_jobs(sight.stored):
+def _stream_clients(fetched: Iterable[FetchedJobSet]) -> Iterator[StreamClient]:
+    for gang in fetched:
+        for job in replicated_jobs(gang.stored):
             url = urlsplit(_stream(job.spec_list("initContainers")))
             if not url.hostname:
                 continue
             labels = job.labels[1] | {
                 names.GATED: names.GATED_VALUE,
-                names.JS_NAME: sight.name,
+                names.JS_NAME: gang.name,
                 names.JS_REPLICATED_JOB: job.name,
             }
-            yield StreamClient(sight.namespace, sight.name, tuple(sorted(labels.items())), url.hostname, url.port or 80)
+            yield StreamClient(gang.namespace, gang.name, tuple(sorted(labels.items())), url.hostname, url.port or 80)
 
 
 def _stream(inits: Iterable[object]) -> str:

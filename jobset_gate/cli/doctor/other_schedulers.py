@@ -69,7 +69,7 @@ async def webhooks(patient: ClusterReader) -> list[Finding]:
 
 
 def _claimed(configuration: Json) -> list[str]:
-    """The keys of groups by which somebody else's webhooks pick what is sent to them."""
+    """The keys of groups by which webhooks of other projects select pods."""
     theirs = [it for it in as_list(configuration.get("webhooks")) if nested(it, "name") != POD_HOOK]
     words = str([[nested(it, "objectSelector"), nested(it, "matchConditions")] for it in theirs])
     return [key for key in CLAIMED if key in words]
@@ -82,12 +82,12 @@ def _rules(configuration: Json) -> list[Json]:
 def _scheduler(deployment: Json) -> str:
     """Whose scheduler it is; "" for anything else, such as the rest of the same project."""
     images = (str(nested(it, "image")) for it in as_list(nested(deployment, "spec", "template", "spec", "containers")))
-    told = [str(nested(deployment, "metadata", "name")), *images]
-    return _who(" ".join(told)) if any("scheduler" in it for it in told) else ""
+    words = [str(nested(deployment, "metadata", "name")), *images]
+    return _who(" ".join(words)) if any("scheduler" in it for it in words) else ""
 
 
-def _who(told: str) -> str:
-    return next((who for word, who in KNOWN.items() if word in told), "")
+def _who(text: str) -> str:
+    return next((who for word, who in KNOWN.items() if word in text), "")
 
 
 def _place(deployment: Json) -> str:

@@ -1,4 +1,4 @@
-"""Rights: those of the ServiceAccounts of controller and webhook, and those of whoever asks."""
+"""Rights: those of the ServiceAccounts of controller and webhook, and those of the user."""
 
 from collections.abc import Sequence
 from dataclasses import dataclass
@@ -76,7 +76,7 @@ WEBHOOK: Final = (
     RequiredRight(
         "get", MUTATING_WEBHOOKS, "it cannot see whether API servers trust it, and never gets ready", name=MUTATING
     ),
-    RequiredRight("watch", MUTATING_WEBHOOKS, "it does not see when somebody changes what they trust", name=MUTATING),
+    RequiredRight("watch", MUTATING_WEBHOOKS, "it does not see changes of what they trust", name=MUTATING),
 )
 OWN: Final = (
     RequiredRight("list", JOBSETS, "`get` shows nothing"),
@@ -136,7 +136,7 @@ async def _groups(patient: ClusterReader) -> bool:
 
 
 async def _may(patient: ClusterReader, right: RequiredRight, namespace: str, who: Json | None = None) -> bool:
-    """Asks about somebody else, or (None) about whoever asks. Raises Unseen."""
+    """Whether `who`, or else the user, has the right. Raises NotReadable."""
     kind = SELF_SUBJECT_ACCESS_REVIEWS if who is None else SUBJECT_ACCESS_REVIEWS
     spec = {"resourceAttributes": right.attributes(namespace), **(who or {})}
     try:

@@ -58,7 +58,7 @@ CHECKS: Final[tuple[tuple[str, Check], ...]] = (
     ("other webhooks for pods", other_schedulers.webhooks),
     ("the kinds of PodGroup", crds.podgroup_crds),
 )
-"""In the order in which they are told."""
+"""In the order of the report."""
 NATIVE: Final[tuple[str, Check]] = ("whether the scheduler places native gangs", native_probe.native_gangs)
 
 
@@ -81,12 +81,14 @@ async def run(wanted: DoctorOptions) -> ExitCode:
     async with Client(reached) as client:
         found = await findings(ClusterReader(client, wanted.namespace, wanted.namespace or reached.namespace), checks)
     caller = Invocation(wanted.program, wanted.kubeconfig, wanted.context, wanted.namespace)
-    told = [replace(it, why=caller.rewrite_commands(it.why), remedy=caller.rewrite_commands(it.remedy)) for it in found]
-    _tell(told, wanted.output)
+    shown = [
+        replace(it, why=caller.rewrite_commands(it.why), remedy=caller.rewrite_commands(it.remedy)) for it in found
+    ]
+    _print(shown, wanted.output)
     return ExitCode.OK if healthy(found) else ExitCode.ERROR
 
 
-def _tell(found: Sequence[Finding], form: TextFormat) -> None:
+def _print(found: Sequence[Finding], form: TextFormat) -> None:
     if form is TextFormat.TEXT:
         look = terminal.style_of(sys.stdout)
         output.out(to_text(found, look), look)
@@ -106,7 +108,7 @@ async def _one(patient: ClusterReader, about: str, check: Check) -> list[Finding
     try:
         return await check(patient)
     except NotReadable as lost:
-        return [unknown(about, str(lost), "run it as somebody who may")]
+        return [unknown(about, str(lost), "run it as a user with that right")]
     except Unauthorized:
         raise
     except (ApiError, InvalidResponse) as problem:
@@ -131,7 +133,7 @@ def to_text(findings: Sequence[Finding], look: TerminalStyle) -> str:
 
 
 def to_document(findings: Sequence[Finding]) -> dict[str, Any]:
-    """With all levels counted, those of which there are none, too."""
+    """With the counts of all levels, zeros included."""
     counts = Counter(it.level for it in findings)
     return {
         "kind": "Diagnosis",
@@ -141,9 +143,9 @@ def to_document(findings: Sequence[Finding]) -> dict[str, Any]:
 
 
 def _lines(finding: Finding, look: TerminalStyle) -> list[str]:
-    told = _flat(finding.what) + (f": {_flat(finding.why)}" if finding.why else "")
+    summary = _flat(finding.what) + (f": {_flat(finding.why)}" if finding.why else "")
     remedy = [f"Remedy: {_flat(finding.remedy)}"] if finding.remedy else []
-    first, *rest = [line for it in (told, *remedy) for line in _wrapped(it, look)]
+    first, *rest = [line for it in (summary, *remedy) for line in _wrapped(it, look)]
     level = look.paint(_STYLES[finding.level], finding.level) + " " * (_WIDTH - len(finding.level))
     return [level + first, *(" " * _WIDTH + line for line in rest)]
 

@@ -20,16 +20,16 @@ _IMAGE: Final = re.compile(r"(?:^|/)jobset(?:-controller)?:(v?[0-9][^@]*)")
 async def kubernetes(patient: ClusterReader) -> list[Finding]:
     """The API server's."""
     found = await patient.document("/version", "version") or {}
-    told = str(found.get("gitVersion", ""))
-    number = _number(told)
+    version = str(found.get("gitVersion", ""))
+    number = _number(version)
     if number is None:
-        return [unknown("Kubernetes' version", f"the API server says {told!r}", "ask `kubectl version`")]
+        return [unknown("Kubernetes' version", f"the API server says {version!r}", "ask `kubectl version`")]
     if number < KUBERNETES:
         why = (
             "API servers know match conditions from 1.30 on; older ones send every JobSet to the webhook, or refuse it"
         )
-        return [error(f"Kubernetes {told} is too old", why, "use Kubernetes 1.30 or newer")]
-    return [ok(f"Kubernetes {told}")]
+        return [error(f"Kubernetes {version} is too old", why, "use Kubernetes 1.30 or newer")]
+    return [ok(f"Kubernetes {version}")]
 
 
 async def jobset(patient: ClusterReader) -> list[Finding]:
@@ -59,8 +59,8 @@ def _judged(tag: str) -> Finding:
     return ok(f"JobSet {tag}")
 
 
-def _number(told: str) -> tuple[int, int] | None:
-    found = _VERSION.match(told)
+def _number(text: str) -> tuple[int, int] | None:
+    found = _VERSION.match(text)
     return (int(found[1]), int(found[2])) if found else None
 
 
@@ -75,22 +75,22 @@ async def kubelet_sync(patient: ClusterReader) -> list[Finding]:
     for node in await patient.list_objects(NODES):
         path = f"/api/v1/nodes/{nested(node, 'metadata', 'name')}/proxy/configz"
         try:
-            told = nested(await patient.document(path, "configz"), "kubeletconfig", "syncFrequency")
+            period = nested(await patient.document(path, "configz"), "kubeletconfig", "syncFrequency")
         except NotReadable as no:
             return [unknown(_SYNC, str(no), _SYNC_REMEDY)]
         except KubeError:
-            told = None
-        return [judge_sync(str(told or ""))]
+            period = None
+        return [judge_sync(str(period or ""))]
     return [unknown(_SYNC, "there is no node", _SYNC_REMEDY)]
 
 
-def judge_sync(told: str) -> Finding:
+def judge_sync(period: str) -> Finding:
     """By the kubelet's own words, `1m0s`."""
-    parts = re.findall(r"([0-9.]+)(ms|h|m|s)", told)
+    parts = re.findall(r"([0-9.]+)(ms|h|m|s)", period)
     seconds = sum(float(number) * _UNITS[unit] for number, unit in parts)
     if not parts:
         return unknown(_SYNC, "kubelets do not tell it through the API server", _SYNC_REMEDY)
     if seconds > USUAL_SYNC_SECONDS:
-        why = f"a pod that neither the gate stream nor an annotation reaches may wait for {told} after the release"
-        return warning(f"kubelets look at their pods every {told}", why, "set syncFrequency to 1m or less")
-    return ok(f"kubelets look at their pods every {told}")
+        why = f"a pod that neither the gate stream nor an annotation reaches may wait for {period} after the release"
+        return warning(f"kubelets look at their pods every {period}", why, "set syncFrequency to 1m or less")
+    return ok(f"kubelets look at their pods every {period}")

@@ -1,4 +1,4 @@
-"""The three webhook configurations that send JobSets and pods to the door: there, strict, and with a CA."""
+"""The three webhook configurations: whether they exist, with failurePolicy Fail and a caBundle."""
 
 from typing import Final
 
@@ -13,7 +13,7 @@ FoundWebhook = tuple[str, Json]
 """The configuration's name, and our webhook in it."""
 
 KEPT: Final = ((MUTATING_WEBHOOKS, MUTATING_HOOK, MUTATING), (VALIDATING_WEBHOOKS, VALIDATING_HOOK, VALIDATING))
-_INSTALL: Final = "install or repair jobset-gate: `helm upgrade --install` makes it anew"
+_INSTALL: Final = "install or repair jobset-gate: `helm upgrade --install` writes it again"
 
 
 async def check(patient: ClusterReader) -> list[Finding]:

@@ -48,9 +48,9 @@ def validate(sources: Sequence[str], settings: Settings) -> ExitCode:
             if (outcome is not None and outcome.field_errors) or group.field_errors:
                 code = ExitCode.ERROR
             else:
-                told = [summary(item.value)] if outcome else []
-                told += group.summaries
-                output.out(_one_line(f"{item.at()}: {'ok: ' + '; '.join(told) if told else UNKNOWN}") + "\n")
+                results = [summary(item.value)] if outcome else []
+                results += group.summaries
+                output.out(_one_line(f"{item.at()}: {'ok: ' + '; '.join(results) if results else UNKNOWN}") + "\n")
             for line in wrong:
                 output.out(_one_line(line) + "\n")
             judged.append(group)

@@ -1,7 +1,7 @@
 """What an API server refuses of a group's manifests as people write them, and the form that it takes (G1).
 
 The designs' own texts print lists and numbers as annotations, namespaces with capitals, kinds without an API group, and
-bits of metadata without an object. What is meant is plain, so it is said and put right.
+bits of metadata without an object. Each is reported and corrected.
 """
 
 import copy
@@ -58,7 +58,7 @@ def names_group(given: Any) -> bool:
 
 
 class _Corrector:
-    """One manifest, put right step by step; every change is a problem told."""
+    """One manifest, corrected step by step; every change is reported as a problem."""
 
     def __init__(self, manifest: Json) -> None:
         self.manifest = manifest

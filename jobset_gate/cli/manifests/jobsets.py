@@ -84,8 +84,8 @@ def judge(jobset: Json, settings: Settings) -> WebhookOutcome:
         return WebhookOutcome(jobset, (validate.patch_too_large(jobset),))
     warnings = warn.warnings(stored, settings=settings)
     if name is not None and config_of(jobset).present:
-        told = f"{names.PROGRAM} completes it in the cluster with five random characters, here as {name}"
-        warnings.append(f"metadata.generateName: {told}")
+        completed = f"{names.PROGRAM} completes it in the cluster with five random characters, here as {name}"
+        warnings.append(f"metadata.generateName: {completed}")
     return WebhookOutcome(stored, warnings=tuple(warnings))
 
 

@@ -92,8 +92,8 @@ def _json(text: str, name: str) -> Iterator[ManifestDocument]:
             raise CommandError(f"{name}: nested too deeply") from problem
         if not _can_be_sent(value):
             where = _no_number(value)
-            told = f"{name}:{line}: the JSON object that begins here holds a number or character JSON has not"
-            raise CommandError(f"{told} (at {where})" if where else told)
+            message = f"{name}:{line}: the JSON object that begins here holds a number or character JSON has not"
+            raise CommandError(f"{message} (at {where})" if where else message)
         yield ManifestDocument(name, number, line, value)
         at = _skip(text, at)
 

@@ -140,13 +140,13 @@ def _scalar(_: YamlLoader, node: yaml.ScalarNode) -> Scalar:
     if isinstance(value, float) and not math.isfinite(value):
         raise ConstructorError(None, None, f"{_cut(node.value)} is no number that Kubernetes knows", node.start_mark)
     if _TAGS[type(value)] != node.tag:
-        told = f"{_cut(node.value)!r} is no {node.tag.removeprefix(_TAG)}"
-        raise ConstructorError(None, None, told, node.start_mark)
+        problem = f"{_cut(node.value)!r} is no {node.tag.removeprefix(_TAG)}"
+        raise ConstructorError(None, None, problem, node.start_mark)
     return value
 
 
 def _cut(text: str) -> str:
-    """What is said of a value; the rest of thousands of digits helps nobody."""
+    """A value in a message, cut where it is long."""
     return text if len(text) <= LONGEST_VALUE else f"{text[:20]}... ({len(text)} characters)"
 
 

@@ -1,4 +1,4 @@
-"""What `controller` does: one replica of the keepers, until it is told to stop or something has failed for good."""
+"""Runs one replica of the controllers, until a signal or a fatal error."""
 
 import asyncio
 import gc

@@ -7,7 +7,7 @@ from jobset_gate.kube import access
 from jobset_gate.kube.client import Client
 
 _FIELD = f"spec.{names.CONFIG_FIELD}"
-_TOLD = {
+_MESSAGES = {
     crd_patcher.CrdOutcome.EXTENDED: f"{_FIELD} is now part of the CRD {names.JOBSET_CRD}",
     crd_patcher.CrdOutcome.ALREADY_THERE: f"{_FIELD} was already part of the CRD {names.JOBSET_CRD}",
     crd_patcher.CrdOutcome.REMOVED: f"{_FIELD} is no longer part of the CRD {names.JOBSET_CRD}",
@@ -24,4 +24,4 @@ async def run(*, kubeconfig: str | None, context: str | None, remove: bool) -> s
         return f"the CRD {names.JOBSET_CRD} is not there, nor is the field"
     if outcome is crd_patcher.CrdOutcome.NOT_INSTALLED:
         raise CommandError(f"the CRD {names.JOBSET_CRD} is not there: install JobSet first")
-    return _TOLD[outcome]
+    return _MESSAGES[outcome]

@@ -1,4 +1,4 @@
-"""Tells an API server about the door, and takes that back: the webhook configurations by server-side apply.
+"""Writes the webhook configurations by server-side apply, and deletes them.
 
 Apply leaves alone what others own in them: a caBundle that cert-manager filled in, say.
 """

@@ -1,4 +1,4 @@
-"""What `webhook` does: the door, with its certificate, until it is told to stop; registered if that is asked for."""
+"""Runs the webhook with its certificate until a signal; registers it if the command line says so."""
 
 import asyncio
 import ssl

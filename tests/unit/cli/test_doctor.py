@@ -376,7 +376,7 @@ async def test_a_kind_of_pod_group_that_says_nothing(camp: StoredJobSet, doctor:
     async with registered_for_pods(camp.client, camp.namespace):
         found = await doctor.found()
     name = crds.crd_name(names.PLUGINS_GROUP)
-    told = found[f"the CRD {name} cannot be used; it is somebody else's"]
+    told = found[f"the CRD {name} cannot be used; it is another project's"]
     assert (told["level"], "has no spec.minMember" in told["why"]) == ("error", True)
     assert found[f"there is no CRD {crds.crd_name(names.KEP24_GROUP)}"]["level"] == "warning"
 

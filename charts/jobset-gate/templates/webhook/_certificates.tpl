@@ -35,7 +35,7 @@
 {{- printf "%g" $hours -}}
 {{- end -}}
 
-{{/* Where the certificate of the CA lies, for whoever asks the webhook. */}}
+{{/* Where the certificate of the CA lies, for clients of the webhook. */}}
 {{- define "jobset-gate.ca-secret" -}}
 {{- $own := printf "%s-ca" (include "jobset-gate.fullname" .) -}}
 {{- ternary $own (include "jobset-gate.certificate-secret" .) (eq .Values.webhook.certificates.mode "own") -}}

@@ -1,6 +1,6 @@
 {{/*
 One webhook of ours, as webhook/registration.py of the program has it; a test compares the two. There is no caBundle in it:
-whoever manages the certificate writes that, and Helm leaves alone what it has not said.
+the manager of the certificate writes it, and Helm leaves alone what it has not written.
 Takes (list root name path).
 */}}
 {{- define "jobset-gate.hook" -}}

@@ -18,15 +18,15 @@ annotations:
 {{- $parts := list -}}
 {{- range $holder := list "labels" "annotations" -}}
 {{- $place := printf "object.metadata.%s" $holder -}}
-{{- $told := list -}}
+{{- $matches := list -}}
 {{- range $order -}}
 {{- $key := get (index $keys $holder) . -}}
 {{- if and $key (has . $.Values.groups.ways) -}}
-{{- $told = append $told (printf "'%s' in %s" $key $place) -}}
+{{- $matches = append $matches (printf "'%s' in %s" $key $place) -}}
 {{- end -}}
 {{- end -}}
-{{- if $told -}}
-{{- $parts = append $parts (printf "(has(%s) && (%s))" $place (join " || " $told)) -}}
+{{- if $matches -}}
+{{- $parts = append $parts (printf "(has(%s) && (%s))" $place (join " || " $matches)) -}}
 {{- end -}}
 {{- end -}}
 {{- join " || " $parts -}}
