@@ -2,9 +2,9 @@
 
 import ast
 import inspect
-from collections.abc import Iterator
-from types import ModuleType
-from typing import Final
+from collections.abc import Callable, Iterator
+from textwrap import dedent
+from typing import Any, Final
 
 from docs.make import sentences
 from docs.make.kinds import kind
@@ -76,17 +76,20 @@ def text() -> str:
     )
 
 
+ON_POD_GROUPS = ("KOORDINATOR_TOTAL", "KOORDINATOR_MODE", "KOORDINATOR_GANGS")
+"""Annotations that Koordinator has on PodGroups, too."""
+
+
 def keys(way: Format) -> list[str]:
     """The names of names.py that a way's parser reads of pods, the one that names the group first."""
-    read = [it for it in _reads(inspect.getmodule(formats.PARSERS[way])) if getattr(names, it) in _keys()]
     first = formats.NAME_KEYS[way][1]
-    of_its_own = [it for it in read if way is not Format.KOORDINATOR_ANNOTATIONS or it != "KOORDINATOR_LABEL"]
-    return sorted(dict.fromkeys(of_its_own), key=lambda it: getattr(names, it) != first)
+    naming = [it for it in sentences.of(names) if getattr(names, it) == first]
+    read = [it for it in _reads(formats.PARSERS[way]) if getattr(names, it) in _keys()]
+    return list(dict.fromkeys([*naming, *read, *(ON_POD_GROUPS if way is Format.KOORDINATOR_POD_GROUP else ())]))
 
 
-def _reads(module: ModuleType | None) -> Iterator[str]:
-    tree = ast.parse(inspect.getsource(module)) if module else ast.Module([], [])
-    for node in ast.walk(tree):
+def _reads(parser: Callable[..., Any]) -> Iterator[str]:
+    for node in ast.walk(ast.parse(dedent(inspect.getsource(parser)))):
         if isinstance(node, ast.Attribute) and isinstance(node.value, ast.Name) and node.value.id == "names":
             yield node.attr
 
