@@ -1,7 +1,7 @@
-"""The CustomResourceDefinitions of the three kinds of PodGroup, and whose the ones of a cluster are (G5).
+"""CustomResourceDefinitions of the three kinds of PodGroup, and whether those of a cluster are ours (G5).
 
-Fields are those of the designs' types; KEP-24 prints no JSON names, and its own are spelled by the usual rule. Numbers
-are not bounded here: a CRD of somebody else may not bound them either, and the group itself says what is wrong with it.
+Fields are those of the designs' types. Numbers have no bounds here, as in the CRDs of other projects: an invalid value
+is reported on the group.
 """
 
 from collections.abc import Collection, Mapping
@@ -15,9 +15,9 @@ from jobset_gate.podgroups.model import Format
 Json = dict[str, Any]
 
 REVISION: Final = 1
-"""Of the manifests below: raised with every change of them, so that an older controller undoes nothing."""
+"""Of these manifests; raised with every change, so that an older controller does not revert it."""
 MANAGER: Final = f"{names.FIELD_MANAGER}-crds"
-"""Our field manager for these alone."""
+"""Our field manager for CRDs."""
 _NEEDED: Final[Mapping[Format, str]] = MappingProxyType(
     {
         Format.SCHEDULER_PLUGINS: names.PLUGINS_GROUP,
@@ -25,7 +25,7 @@ _NEEDED: Final[Mapping[Format, str]] = MappingProxyType(
         Format.KEP_24: names.KEP24_GROUP,
     }
 )
-"""Koordinator's way also takes scheduler-plugins' PodGroups, but has a kind of its own."""
+"""Koordinator also reads scheduler-plugins' PodGroups, but has its own kind."""
 UNAPPROVED: Final = "unapproved, experimental-only"
 
 _COUNT: Final = {"type": "integer", "format": "int32"}
@@ -81,7 +81,7 @@ _FIELDS: Final[Mapping[str, tuple[Json, Json]]] = MappingProxyType(
 MINIMUM_FIELD: Final[Mapping[str, str]] = MappingProxyType(
     {names.PLUGINS_GROUP: "minMember", names.SIGS_GROUP: "minMember", names.KEP24_GROUP: "minMembers"}
 )
-"""The field of spec without which a PodGroup says nothing."""
+"""The required field of spec."""
 
 
 def crd_name(group: str) -> str:
@@ -94,7 +94,7 @@ GROUPS: Final[Mapping[str, str]] = MappingProxyType({crd_name(group): group for 
 
 
 def manifest(group: str) -> Json:
-    """The CRD as we make it."""
+    """Our CRD."""
     spec, status = _FIELDS[group]
     notes = {names.POD_GROUP_CRD_REVISION: str(REVISION)}
     if group.endswith(".k8s.io"):
@@ -148,7 +148,7 @@ def manifest(group: str) -> Json:
 
 
 def is_ours(crd: Mapping[str, Any]) -> bool:
-    """Whether we have made it, and nobody has put another spec into it since."""
+    """Whether this controller created it and no other field manager has changed its spec."""
     return nested(crd, "metadata", "labels", names.MANAGED_BY_LABEL) == names.PROGRAM and not any(
         entry.get("manager") != MANAGER and "f:spec" in as_map(entry.get("fieldsV1"))
         for entry in map(as_map, as_list(nested(crd, "metadata", "managedFields")))
@@ -157,29 +157,29 @@ def is_ours(crd: Mapping[str, Any]) -> bool:
 
 
 def update(crd: Mapping[str, Any]) -> Json:
-    """What brings one of ours up to date when it is applied; valid only for this very resourceVersion."""
+    """The manifest to apply to an outdated CRD of ours, at this resourceVersion only."""
     made = manifest(GROUPS[crd["metadata"]["name"]])
     return {**made, "metadata": {**made["metadata"], "resourceVersion": crd["metadata"]["resourceVersion"]}}
 
 
 def needed_crds(ways: Collection[Format]) -> tuple[str, ...]:
-    """The names of the CRDs that these ways need."""
+    """The names of the CRDs that these formats need."""
     return tuple(crd_name(group) for way, group in _NEEDED.items() if way in ways)
 
 
 def outdated(crd: Mapping[str, Any]) -> bool:
-    """Whether one of ours is older than what we would make."""
+    """Whether a CRD of ours has an older revision."""
     return revision(crd) < REVISION
 
 
 def revision(crd: Mapping[str, Any]) -> int:
-    """Which form of ours it is; 0 if it does not say."""
+    """Its revision; 0 if it has none."""
     said = nested(crd, "metadata", "annotations", names.POD_GROUP_CRD_REVISION)
     return int(said) if isinstance(said, str) and said.isascii() and said.isdigit() else 0
 
 
 def why_unusable(crd: Mapping[str, Any]) -> str:
-    """Why groups cannot be said with this CRD, for people; "" if they can."""
+    """Why PodGroups of this CRD cannot be used; "" if they can."""
     name, group = nested(crd, "metadata", "name"), nested(crd, "spec", "group")
     version = next((one for one in _served(crd) if one.get("name") == names.POD_GROUP_VERSION), None)
     if version is None:

@@ -297,5 +297,5 @@ def _behind(candidate: Candidate, other: PodGroupKey, why: str, shortage: str = 
 
 def _doubt(candidate: Candidate) -> str:
     if candidate.unsupported:
-        return f"{', '.join(candidate.unsupported)} is not reckoned with"
+        return f"{', '.join(candidate.unsupported)} is not modelled"
     return "its room depends on where the scheduler puts the others"

@@ -341,4 +341,6 @@ def _decode_record(text: str | None, path: str) -> tuple[AdmissionRecord | None,
     try:
         return record.decode_record(text), None
     except Malformed as problem:
-        return None, FieldError(path, text[:100], f"is no record of ours ({problem.expected}); remove it to begin anew")
+        return None, FieldError(
+            path, text[:100], f"is no record of ours ({problem.expected}); remove it to start again"
+        )

@@ -1,4 +1,4 @@
-"""Which pod of a group counts for what: the one table, and all rules about members go by it (G3, G4).
+"""Which pod of a group counts for what: one table, which every rule about members uses (G3, G4).
 
 | a pod that                                  | is present     | is bound          | keeps its generation alive |
 |---------------------------------------------|----------------|-------------------|----------------------------|
@@ -10,23 +10,22 @@
 | was opened and has no node                  | yes            | no                | if it was opened in it     |
 | has no node, and was never held (Ungated)   | no             | no                | no                         |
 
-A group is *gathered* when its minimum of pods is present, and *satisfied* once its minimum was bound in one generation.
+A group is *gathered* when its minimum of pods is present, *satisfied* once its minimum was bound in one generation.
 
-An owner is known to be gone when another of its name has made pods since: the garbage collector may be late.
+An owner is known to be gone once another of its name has created pods, since the garbage collector may be late.
 
-A *run* is all generations from a gathering to the end, so the one that is open and those before it that were taken
-back. A pod that has succeeded is also of the run if its owner (its Job, or the JobSet above) still makes pods for it: a
-Job never makes that pod again, so without it the group would not come to its minimum a second time.
+A *run* is all generations from a gathering to the end: the current one, and those before it that were evicted. A
+succeeded pod is also of the run if its owner (its Job, or the JobSet above) still creates pods: a Job never creates
+that pod again, so without it the group would not reach its minimum a second time.
 
-A generation is *over* when nobody keeps it alive and somebody is held who does not belong to it, or nobody is left.
-Newcomers belong to it
+A generation is *over* when no pod keeps it alive, and a pod is held that does not belong to it, or no pod is left.
+New pods belong to it
 
-* while a member is alive: the next ReplicaSet of a Deployment, and a group's pods of several controllers. Those of an
-  owner that is new to the group wait for JOIN_SECONDS before that: the pods of the last one, deleted in the background
-  a moment ago, may not be marked yet.
-* afterwards if a pod of the same owner has ended in it: a Job makes another for one that has failed.
+* while a member is alive: the next ReplicaSet of a Deployment, and pods of several controllers. Pods of an owner new
+  to the group wait for JOIN_SECONDS first: the previous pods may be about to be marked for deletion.
+* afterwards if a pod of the same owner has ended in it: a Job creates another for a failed one.
 
-All others gather anew: the next Job of a CronJob, and bare pods when those before them have ended.
+All others gather again: the next Job of a CronJob, and bare pods after others have ended.
 """
 
 from collections.abc import Collection, Iterable, Sequence
@@ -38,10 +37,10 @@ from jobset_gate.podgroups.record import AdmissionRecord, AdmissionState
 from jobset_gate.podgroups.snapshot import ControllerRef, GroupSnapshot, MemberPod
 
 MAX_CLOCK_SKEW: Final = 60.0
-"""Seconds by which a moment may lie ahead of ours: one that is later was not written by any of us."""
+"""Seconds: a later time was not written by this controller."""
 
 JOIN_SECONDS: Final = 5.0
-"""From its creation for which a pod of a new owner is not taken for one of the open generation."""
+"""After its creation, for which a pod of a new owner does not belong to the open generation."""
 
 
 class MemberState(Enum):
@@ -60,7 +59,7 @@ _ACTIVE: Final = (MemberState.HELD, MemberState.PLACED, MemberState.OPENED)
 
 
 class MemberTable:
-    """The members of a group by their rows, as its record has them."""
+    """The members of a group by row."""
 
     def __init__(self, members: Iterable[MemberPod], record: AdmissionRecord | None) -> None:
         self._record = record
@@ -75,35 +74,35 @@ class MemberTable:
 
     @property
     def active(self) -> list[MemberPod]:
-        """Those that run or are to run."""
+        """Members that run or may run."""
         return [it for state in _ACTIVE for it in self[state]]
 
     @property
     def present(self) -> list[MemberPod]:
-        """Those that the minimum asks for, for gathering."""
+        """Members that count for gathering."""
         return [*self.active, *self.succeeded]
 
     @property
     def bound(self) -> int:
-        """How many of the minimum have a node, or had one."""
+        """Members that have a node, or had one."""
         failed = sum(self._is_current(it) for it in self[MemberState.FAILED])
         return len(self[MemberState.PLACED]) + len(self.succeeded) + failed
 
     @property
     def succeeded(self) -> list[MemberPod]:
-        """Those of this run."""
+        """Succeeded members of this run."""
         ended = self[MemberState.SUCCEEDED]
         if not ended:
             return ended
-        at_work = self.active
-        if not at_work and self._record is None:
+        active = self.active
+        if not active and self._record is None:
             return ended
-        owners = {_owner(it) for it in (*at_work, *(it for it in ended if self._is_current(it)))} - {""}
+        owners = {_owner(it) for it in (*active, *(it for it in ended if self._is_current(it)))} - {""}
         return [it for it in ended if _owner(it) in owners or self._is_of_run(it)]
 
     @property
     def living(self) -> list[MemberPod]:
-        """Those that keep the open generation alive, be they still held."""
+        """Members that keep the open generation alive, gated ones too."""
         record = self._record
         if record is None:
             return []
@@ -115,7 +114,7 @@ class MemberTable:
 
     @property
     def retried(self) -> list[MemberPod]:
-        """Held ones in whose owner's name a pod has ended in the open generation."""
+        """Gated members with an owner that had a pod end in the open generation."""
         ended = (*self[MemberState.SUCCEEDED], *self[MemberState.FAILED])
         owners = {it.controller.uid for it in ended if it.controller is not None and self._is_current(it)}
         return [it for it in self[MemberState.HELD] if it.controller is not None and it.controller.uid in owners]
@@ -126,7 +125,7 @@ class MemberTable:
         return open_ and record is not None and member.generation == record.generation
 
     def _is_of_run(self, member: MemberPod) -> bool:
-        """Whether it was opened in this run; one that is over has none, and one that was taken back goes on."""
+        """Whether it was admitted in this run; an eviction does not end a run."""
         record = self._record
         if record is None or not member.generation:
             return False
@@ -135,12 +134,12 @@ class MemberTable:
 
 
 def member_table(seen: GroupSnapshot) -> MemberTable:
-    """Its members, by the table."""
+    """Its members by row."""
     return MemberTable(seen.members, seen.record)
 
 
 def count_present(members: Iterable[MemberPod], record: AdmissionRecord | None) -> int:
-    """How many there are for gathering."""
+    """How many count for gathering."""
     return len(MemberTable(members, record).present)
 
 
@@ -150,17 +149,17 @@ def count_bound(seen: GroupSnapshot) -> int:
 
 
 def gated_members(seen: GroupSnapshot) -> list[MemberPod]:
-    """Members that our gate holds, the oldest first."""
+    """Members with our gate, the oldest first."""
     return _in_order(member_table(seen)[MemberState.HELD])
 
 
 def ready_members(seen: GroupSnapshot) -> list[MemberPod]:
-    """Those of them that nobody else holds: who opens the group opens these."""
+    """Those of them without gates of others: they are ungated at admission."""
     return [it for it in gated_members(seen) if not it.foreign_gates]
 
 
 def foreign_gates(seen: GroupSnapshot) -> tuple[str, ...]:
-    """Gates of others on members without which the group does not come to its minimum."""
+    """Gates of others on members that the group needs for its minimum."""
     members = member_table(seen)
     held = [it for it in members[MemberState.HELD] if it.foreign_gates]
     if len(members.present) - len(held) >= (seen.group.minimum or 1):
@@ -169,25 +168,25 @@ def foreign_gates(seen: GroupSnapshot) -> tuple[str, ...]:
 
 
 def opened_members(seen: GroupSnapshot, generation: int) -> list[MemberPod]:
-    """Members whose gates were removed in it, whatever has become of them."""
+    """Members whose gates were removed in it, in any state."""
     return [it for it in seen.members if it.generation == generation and not it.gated]
 
 
 def next_generation(seen: GroupSnapshot) -> int:
-    """The number under which the group is opened next: above all that its record and its pods have had."""
+    """The number of the next generation: above those of its record and its pods."""
     return 1 + max(seen.generation, max((it.generation for it in seen.members), default=0))
 
 
-# --- While it is open ------------------------------------------------------------------------------------------------
+# --- While it is admitted --------------------------------------------------------------------------------------------
 
 
 def members_to_ungate(
     seen: GroupSnapshot, record: AdmissionRecord, now: float, under_way: Collection[str] = ()
 ) -> list[MemberPod]:
-    """Whose gate is to go now. `under_way`: UIDs of those that are being seen to.
+    """Members whose gate is to be removed now. `under_way`: UIDs of pods that are being ungated.
 
-    Before the minimum was bound only as many as the group was opened with, or as its minimum lacks: a successor
-    finishes what was begun, and who takes the place of one that is gone passes, but nobody on top. Later all pass.
+    Before the minimum is bound, as many as at admission, or as the minimum lacks: another leader finishes a decision,
+    and a pod that replaces another is ungated, but no more. Afterwards all are.
     """
     if record.stage is not AdmissionState.OPEN:
         return []
@@ -204,7 +203,7 @@ def members_to_ungate(
 
 
 def seconds_until_join(seen: GroupSnapshot, now: float) -> float | None:
-    """Seconds until the next held pod passes as a later member of a satisfied generation; None: there is none."""
+    """Seconds until the next gated pod joins a satisfied generation; None: there is none."""
     record = seen.record
     if record is None or record.stage is not AdmissionState.OPEN or record.satisfied is None:
         return None
@@ -212,7 +211,7 @@ def seconds_until_join(seen: GroupSnapshot, now: float) -> float | None:
 
 
 def _joining(seen: GroupSnapshot, record: AdmissionRecord, now: float) -> list[tuple[MemberPod, float]]:
-    """Held pods, the oldest first, and seconds until each is taken for one of this generation."""
+    """Gated pods, the oldest first, and seconds until each belongs to this generation."""
     held = gated_members(seen)
     known = {_owner(it) for it in seen.members if it.generation == record.generation} if held else set()
     found = []
@@ -224,9 +223,8 @@ def _joining(seen: GroupSnapshot, record: AdmissionRecord, now: float) -> list[t
 
 
 def is_exhausted(seen: GroupSnapshot, *, begun: bool = False) -> bool:
-    """Nobody keeps its generation alive. `begun`: some were opened in it.
-
-    A successor does not know that of a group that is not satisfied, but pods made after the decision were not in it.
+    """Whether no pod keeps its generation alive. `begun`: pods were ungated in it, which another leader does not know
+    of a group that is not satisfied; pods created after the decision do not belong to it in any case.
     """
     members = member_table(seen)
     living = [it for it in members.living if not (begun and it.gated)]
@@ -234,7 +232,7 @@ def is_exhausted(seen: GroupSnapshot, *, begun: bool = False) -> bool:
 
 
 def is_over(parts: Sequence[tuple[GroupSnapshot, bool]]) -> bool:
-    """All gangs of a decision, each with whether it was begun: whoever comes now gathers anew."""
+    """Whether the generation of all gangs of a decision is over, each with `begun`: later pods gather again."""
     if not all(is_exhausted(seen, begun=begun) for seen, begun in parts):
         return False
     if any(member_table(seen)[MemberState.HELD] for seen, _ in parts):
@@ -243,17 +241,17 @@ def is_over(parts: Sequence[tuple[GroupSnapshot, bool]]) -> bool:
 
 
 def foreign_gated_members(seen: GroupSnapshot) -> list[MemberPod]:
-    """Opened members that somebody else's gate holds, as one that has come in the place of another may be."""
+    """Ungated members with a gate of others, as a pod that replaces another may have."""
     return [it for it in opened_members(seen, seen.generation) if it.foreign_gates and it.alive]
 
 
 def ungated_at(member: MemberPod, now: float) -> float:
-    """When a member's gate was removed; 0 where nobody of us can have written that: users may edit their pods."""
+    """When a member's gate was removed; 0 if this controller cannot have written it: users can edit their pods."""
     return min(member.ungated_at, now) if member.ungated_at <= now + MAX_CLOCK_SKEW else 0.0
 
 
 def deadline_start(members: Sequence[GroupSnapshot], record: AdmissionRecord, now: float) -> float | None:
-    """When the last gate of the decision was removed, from where the limit runs; None while one is left."""
+    """When the last gate of the decision was removed, from where the limit runs; None while a gate is left."""
     latest = min(record.at, now)
     for seen in members:
         read = seen.record
@@ -263,9 +261,9 @@ def deadline_start(members: Sequence[GroupSnapshot], record: AdmissionRecord, no
     return latest
 
 
-def record_holder(record: AdmissionRecord, homes: Collection[PodGroupKey]) -> PodGroupKey | None:
-    """On whose home the decision stands: the first of its gangs, or the next if that one's home is gone."""
-    return next((key for key, _ in record.gangs if key in homes), None)
+def record_holder(record: AdmissionRecord, stored: Collection[PodGroupKey]) -> PodGroupKey | None:
+    """The gang that the decision is stored with: the first whose object exists."""
+    return next((key for key, _ in record.gangs if key in stored), None)
 
 
 # --- Rows ------------------------------------------------------------------------------------------------------------
@@ -290,7 +288,7 @@ def _state(member: MemberPod, gone: Collection[str]) -> MemberState:
 
 
 def _gone_owners(members: Sequence[MemberPod]) -> set[str]:
-    """UIDs of owners in whose name another one has made pods since."""
+    """UIDs of owners whose name another owner has created pods with since."""
     makers = {it.controller.uid: it.controller for it in members if it.controller is not None}
     if not have_same_name(makers.values()):
         return set()
@@ -303,7 +301,7 @@ def _gone_owners(members: Sequence[MemberPod]) -> set[str]:
 
 
 def have_same_name(makers: Collection[ControllerRef]) -> bool:
-    """Whether two of these owners, no two of which are the same, have one name."""
+    """Whether two of these different owners have the same name."""
     return len(makers) > 1 and len({_title(it) for it in makers}) < len(makers)
 
 
@@ -316,5 +314,5 @@ def _uid(member: MemberPod) -> str:
 
 
 def _owner(member: MemberPod) -> str:
-    """What makes its pods again, or never again; "" for nobody."""
+    """The owner that may create its pods again; "": none."""
     return member.jobset or _uid(member)

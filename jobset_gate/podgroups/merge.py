@@ -1,4 +1,4 @@
-"""What all sources say of one group, made into one gang: members agree, annotations win over the PodGroup (G1)."""
+"""Merges all sources of one group: members must agree, annotations win over the PodGroup (G1)."""
 
 from collections.abc import Callable, Mapping, Sequence
 from fractions import Fraction
@@ -21,15 +21,15 @@ from jobset_gate.podgroups.model import (
 )
 
 MAX_PODS_NAMED: Final = 3
-"""For each value that members disagree about."""
+"""For each value that members contradict each other in."""
 
 DEFAULT_WAIT: Final = Fraction(600)
-"""Seconds, of the designs that have no limit of their own: KEP-24 and Alibaba."""
+"""Seconds, for formats without a limit: KEP-24 and Alibaba."""
 
 DEFAULT_WAITS: Final[Mapping[Flavor, Fraction]] = MappingProxyType(
     {Flavor.SCHEDULER_PLUGINS: Fraction(60), Flavor.KOORDINATOR: Fraction(600)}
 )
-"""Seconds from the last gate removed to the minimum bound, where nobody says (G1, G4)."""
+"""Seconds from the last gate removed to the minimum bound, by default (G1, G4)."""
 
 _NEEDS_POD_GROUP: Final = frozenset({Format.KEP_24, Format.SCHEDULER_PLUGINS, Format.KOORDINATOR_POD_GROUP})
 
@@ -43,28 +43,28 @@ def merge_group(
     *,
     default_wait: Fraction = DEFAULT_WAIT,
 ) -> MergedGroup:
-    """The group of that key; the same whatever the order of members and PodGroups. Strangers among them are ignored."""
+    """The group of that key, independent of the order of its sources. Sources of other groups are ignored."""
     ours = sorted((it for it in members if it.membership.key == key), key=lambda it: it.pod)
     pod_group = _pod_group(key, pod_groups)
-    merging = _Merger(key, ours, pod_group)
-    minimum = merging.agreed(names.KOORDINATOR_MINIMUM, lambda it: it.minimum)
-    total = merging.agreed(names.KOORDINATOR_TOTAL, lambda it: it.total)
-    wait = merging.agreed(names.KOORDINATOR_WAIT, lambda it: it.wait)
-    mode = merging.agreed(names.KOORDINATOR_MODE, lambda it: it.mode)
-    gangs = merging.agreed(names.KOORDINATOR_GANGS, lambda it: it.gangs)
-    ways = tuple(way for way in Format if any(it.membership.format is way for it in ours))
-    # Annotations that say the minimum stand in for the PodGroup.
-    lacks = pod_group is None and minimum is None and any(way in _NEEDS_POD_GROUP for way in ways)
-    problems = [*merging.problems, *_of_pod_group(key, pod_group)]
+    merger = _Merger(key, ours, pod_group)
+    minimum = merger.agreed(names.KOORDINATOR_MINIMUM, lambda it: it.minimum)
+    total = merger.agreed(names.KOORDINATOR_TOTAL, lambda it: it.total)
+    wait = merger.agreed(names.KOORDINATOR_WAIT, lambda it: it.wait)
+    mode = merger.agreed(names.KOORDINATOR_MODE, lambda it: it.mode)
+    gangs = merger.agreed(names.KOORDINATOR_GANGS, lambda it: it.gangs)
+    formats = tuple(form for form in Format if any(it.membership.format is form for it in ours))
+    # Annotations with a minimum replace the PodGroup.
+    missing = pod_group is None and minimum is None and any(it in _NEEDS_POD_GROUP for it in formats)
+    problems = [*merger.problems, *_of_pod_group(key, pod_group)]
     blamed = tuple((it.pod, problem) for it in ours for problem in it.membership.problems)
-    if minimum is None and not lacks and not problems and not blamed:
+    if minimum is None and not missing and not problems and not blamed:
         problems.append(FieldError(minimum_path(key), None, "must be given: nobody says how many pods the group needs"))
     if minimum is not None and total is not None and total < minimum:
         message = f"must not be below the group's minimum of {minimum}"
         problems.append(FieldError(annotation_path(names.KOORDINATOR_TOTAL), total, message))
     return MergedGroup(
         key=key,
-        formats=ways,
+        formats=formats,
         minimum=minimum,
         total=minimum if total is None else total,
         wait=DEFAULT_WAITS.get(key.design, default_wait) if wait is None else wait,
@@ -72,7 +72,7 @@ def merge_group(
         gangs=gangs or (),
         resources=(pod_group.spec.resources if pod_group else None) or (),
         pod_group=pod_group,
-        pod_group_missing=lacks,
+        pod_group_missing=missing,
         present=sum(it.alive for it in ours),
         problems=tuple(problems),
         blamed=blamed,
@@ -80,37 +80,37 @@ def merge_group(
 
 
 class _Merger:
-    """The sources of one group, asked for one value after the other."""
+    """Merges one value after the other."""
 
     def __init__(self, key: PodGroupKey, members: Sequence[MemberSource], pod_group: PodGroupSource | None) -> None:
         self.problems: list[FieldError] = []
         self._key = key
         self._members = members
-        self._others = _pod_group_terms(key, pod_group)
+        self._others = _pod_group_specs(key, pod_group)
 
     def agreed(self, name: str, of: Callable[[GroupSpec], Value | None]) -> Value | None:
-        """What the members say, else what the PodGroup says; None, and a problem, where members contradict."""
-        said: dict[Value, list[str]] = {}
+        """The members' value, else the PodGroup's; None, and an error, if members contradict each other."""
+        values: dict[Value, list[str]] = {}
         for member in self._members:
             value = of(member.membership.spec)
             if value is not None:
-                said.setdefault(value, []).append(member.pod)
-        if len(said) > 1:
+                values.setdefault(value, []).append(member.pod)
+        if len(values) > 1:
             path = annotation_path(name) if self._key.design is Flavor.KOORDINATOR else minimum_path(self._key)
-            self.problems.append(FieldError(path, sorted(map(_plain, said), key=str), _contradiction_text(said)))
+            self.problems.append(FieldError(path, sorted(map(_plain, values), key=str), _contradiction_text(values)))
             return None
-        if said:
-            return next(iter(said))
-        return next((value for terms in self._others if (value := of(terms)) is not None), None)
+        if values:
+            return next(iter(values))
+        return next((value for spec in self._others if (value := of(spec)) is not None), None)
 
 
 def _pod_group(key: PodGroupKey, pod_groups: Sequence[PodGroupSource]) -> PodGroupSource | None:
-    """The PodGroup of the group: of its name and namespace, in the first API group that its design looks into."""
+    """Of the name and namespace, in the first API group that the flavor reads."""
     fitting = {it.api: it for it in pod_groups if (it.namespace, it.name) == (key.namespace, key.name)}
     return next((fitting[api] for api in POD_GROUP_APIS[key.design] if api in fitting), None)
 
 
-def _pod_group_terms(key: PodGroupKey, pod_group: PodGroupSource | None) -> tuple[GroupSpec, ...]:
+def _pod_group_specs(key: PodGroupKey, pod_group: PodGroupSource | None) -> tuple[GroupSpec, ...]:
     if pod_group is None:
         return ()
     return (pod_group.spec, pod_group.annotated_spec) if key.design is Flavor.KOORDINATOR else (pod_group.spec,)
@@ -123,7 +123,7 @@ def _of_pod_group(key: PodGroupKey, pod_group: PodGroupSource | None) -> tuple[F
 
 
 def minimum_path(key: PodGroupKey) -> str:
-    """Where the minimum of a group is said: on its pods or in its PodGroup."""
+    """Field path of a group's minimum: on its pods or in its PodGroup."""
     if key.design is Flavor.ALIBABA:
         return f"metadata.labels[{names.ALIBABA_MINIMUM}]"
     if key.design is Flavor.KOORDINATOR:
@@ -131,11 +131,11 @@ def minimum_path(key: PodGroupKey) -> str:
     return "spec.minMembers" if key.design is Flavor.KEP_24 else "spec.minMember"
 
 
-def _contradiction_text(said: Mapping[Any, Sequence[str]]) -> str:
-    """Which pods say what, the most said first."""
-    order = sorted(said.items(), key=lambda it: (-len(it[1]), str(it[0])))
-    told = "; ".join(f"{_value_text(value)} by {truncate_list(pods, MAX_PODS_NAMED)}" for value, pods in order)
-    return f"members contradict each other: {told}"
+def _contradiction_text(values: Mapping[Any, Sequence[str]]) -> str:
+    """Which pods have which value, the most frequent first."""
+    order = sorted(values.items(), key=lambda it: (-len(it[1]), str(it[0])))
+    listed = "; ".join(f"{_value_text(value)} by {truncate_list(pods, MAX_PODS_NAMED)}" for value, pods in order)
+    return f"members contradict each other: {listed}"
 
 
 def _value_text(value: Any) -> str:
@@ -145,5 +145,5 @@ def _value_text(value: Any) -> str:
 
 
 def _plain(value: Any) -> Any:
-    """As JSON can show it."""
+    """As a JSON value."""
     return float(value) if isinstance(value, Fraction) else list(value) if isinstance(value, tuple) else value

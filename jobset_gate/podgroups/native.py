@@ -1,4 +1,4 @@
-"""The scheduler's own gangs: the PodGroup that hands a group over to it, and why it cannot be handed over (G6)."""
+"""Native gang scheduling: the native PodGroup of a group, and why a group cannot be handed over (G6)."""
 
 from collections.abc import Sequence
 from typing import Any, Final
@@ -15,23 +15,23 @@ VERSIONS: Final = ("v1beta1", "v1alpha3", "v1alpha2")
 """
 PLURAL: Final = "podgroups"
 PROTECTION: Final = "scheduling.k8s.io/podgroup-protection"
-"""Finalizer on every native PodGroup, which goes when no pod names it any more."""
+"""Finalizer on every native PodGroup, removed when no pod names it."""
 MOST_NAMED: Final = 3
-"""Pods named in a message."""
+"""In a message."""
 
 
 def supported_version(served: Sequence[str]) -> str:
-    """The version to use of those that PodGroups are served in; "" if none of them will do."""
+    """The newest supported version that the API server serves; "" if there is none."""
     return next((one for one in VERSIONS if one in served), "")
 
 
 def native_name(label: str) -> str:
-    """Of the native PodGroup of a group; its pods name it in spec.schedulingGroup."""
+    """Name of a group's native PodGroup, which its pods have in spec.schedulingGroup."""
     return names.NATIVE_PREFIX + label
 
 
 def native_pod_group(seen: GroupSnapshot, record: AdmissionRecord) -> dict[str, Any]:
-    """The native PodGroup of this generation. It goes when the object goes that the record stands on."""
+    """The native PodGroup of this generation, owned by the object that stores the record."""
     meta: dict[str, Any] = {
         "name": native_name(seen.label),
         "namespace": seen.group.key.namespace,
@@ -44,7 +44,7 @@ def native_pod_group(seen: GroupSnapshot, record: AdmissionRecord) -> dict[str, 
 
 
 def is_current(stored: dict[str, Any], seen: GroupSnapshot) -> bool:
-    """Whether the native PodGroup that is there is that of the present generation, and stays with the present home."""
+    """Whether the stored native PodGroup is of this generation, and its owner the object that stores the record."""
     meta = stored.get("metadata", {})
     notes, owners = meta.get("annotations") or {}, [it.get("uid") for it in meta.get("ownerReferences") or ()]
     stays = not owners or seen.record_ref is None or seen.record_ref.uid in owners
@@ -52,7 +52,7 @@ def is_current(stored: dict[str, Any], seen: GroupSnapshot) -> bool:
 
 
 def native_hold(seen: GroupSnapshot, version: str | None) -> GroupReason | None:
-    """Why a gathered group cannot be handed over; `version` is the one that is served ("": none; None: not known)."""
+    """Why a gathered group cannot be handed over. `version`: the supported one ("": none; None: not known)."""
     why = _why(seen, version)
     return GroupReason(reason=names.REASON_NATIVE_UNAVAILABLE, message=why) if why else None
 

@@ -29,7 +29,7 @@ _SCHEDULED: Final = "scheduled"
 
 
 def crd_status_fields(crd: Json, version: str = names.POD_GROUP_VERSION) -> tuple[str, ...]:
-    """The fields of the status in a CRD's schema; () where it has no status that could be written apart."""
+    """The fields of the status in a CRD's schema; () without a status subresource."""
     spec = as_map(crd.get("spec"))
     for each in as_list(spec.get("versions")):
         if nested(each, "name") != version or nested(each, "subresources", "status") is None:
@@ -39,7 +39,7 @@ def crd_status_fields(crd: Json, version: str = names.POD_GROUP_VERSION) -> tupl
 
 
 def desired_status(report: GroupStatus, api: str, has: Collection[str], status: Mapping[str, Any], now: float) -> Json:
-    """What the status shall say, of the fields that it has; the other conditions in `status` stay as they are."""
+    """The status of the fields that the CRD has; conditions of others in `status` stay."""
     known = {*STATUS_FIELDS[api], _SCHEDULED}
     said = {key: value for key, value in _values(report).items() if key in known and key in has}
     if CONDITIONS in has:
@@ -49,17 +49,17 @@ def desired_status(report: GroupStatus, api: str, has: Collection[str], status: 
 
 
 def status_patch(said: Json, status: Mapping[str, Any]) -> Json:
-    """The part of it that the status does not say yet, as a merge patch; {} if there is nothing to write."""
+    """What differs from the stored status, as a merge patch; {}: nothing to write."""
     return {key: value for key, value in said.items() if status.get(key) != value}
 
 
 def state_text(report: GroupStatus) -> str:
-    """The same in one line, for an annotation."""
+    """The status as one line, for an annotation."""
     return f"{report.phase}: {report.reason}: {report.message}"
 
 
 def progress_only(said: Json, status: Mapping[str, Any]) -> bool:
-    """Whether only numbers and words have changed, and neither the phase nor the reason."""
+    """Whether only counts and messages have changed, neither phase nor reason."""
     now, before = _status_and_reason(said), _status_and_reason(status)
     return now == before and said.get("phase") == status.get("phase")
 
@@ -94,7 +94,7 @@ def _condition(report: GroupStatus, before: Mapping[str, Any], now: float) -> Js
 
 
 def group_condition(status: Mapping[str, Any]) -> Json:
-    """Our condition in a status; {} where there is none."""
+    """Our condition in a status; {} if there is none."""
     return next(
         (as_map(it) for it in as_list(status.get(CONDITIONS)) if nested(it, "type") == names.POD_GROUP_CONDITION), {}
     )

@@ -1,7 +1,7 @@
-"""What was decided of a group, as it is kept in the cluster: on its PodGroup, else in a ConfigMap (G3).
+"""The admission record of a group, stored on its PodGroup, else in a ConfigMap (G3).
 
-The write that changes it, compare-and-swap, is the decision; pods are patched only afterwards, so that a successor
-finds either nothing or all that it needs to go on.
+The compare-and-swap write of the record is the decision. Pods are patched afterwards only, so that another leader finds
+either no decision, or all that it needs to finish it.
 """
 
 import re
@@ -18,44 +18,44 @@ from jobset_gate.errors import Malformed
 from jobset_gate.podgroups.model import GangMode, PodGroupKey
 
 MAX_NUMBER: Final = 10**18
-"""Of any number in a record that we have written, and of any span of seconds."""
+"""Of any number or span of seconds in a valid record."""
 
 MAX_CHARACTERS: Final = 64 * 1024
-"""Characters of a record: that of a hundred gangs with the longest names there can be."""
+"""Of a record: a hundred gangs with the longest names."""
 
 MAX_TIME: Final = 10.0**11
-"""Seconds since the epoch: a later moment is no date."""
+"""Seconds since the epoch."""
 
 _SECONDS: Final = re.compile(r"[0-9]{1,60}(/[1-9][0-9]{0,60})?")
-"""As we write them. Powers of ten would take for ever to work out."""
+"""As written by this controller. An exponent could take for ever to compute."""
 
 
 class AdmissionState(StrEnum):
-    """Where a generation of a group stands."""
+    """State of a generation."""
 
     OPEN = "Open"
-    """Its gates are removed or about to be."""
+    """Its gates are removed, or will be."""
     ROLLING_BACK = "RollingBack"
-    """All of its opened members are being taken back."""
+    """Its admitted members are being evicted."""
     CLOSED = "Closed"
-    """Taken back, or all of its members are gone: the next one is opened with a higher number."""
+    """Evicted, or all its members are gone. The next generation has a higher number."""
 
 
 class AdmissionMode(StrEnum):
-    """By which right it was opened."""
+    """Why it was admitted."""
 
     FIT = "Fit"
-    """It was proven to have room."""
+    """Its room was proven."""
     PROBE = "Probe"
-    """It was not: it takes the one place that its domain has for such groups."""
+    """It was not: one such group at a time in a domain."""
     OFF = "Off"
-    """Nobody looked."""
+    """Not checked."""
     NATIVE = "Native"
-    """The scheduler places it by itself (G6)."""
+    """The scheduler places the group (G6)."""
 
 
 class GangShare(Value, frozen=True):
-    """What was decided of one gang among several that open together."""
+    """The part of one gang in a decision on several."""
 
     minimum: int
     mode: GangMode
@@ -64,45 +64,45 @@ class GangShare(Value, frozen=True):
 
 
 class AdmissionRecord(Value, frozen=True):
-    """The last decision on a group. What its pods and PodGroup say later does not change it (G2, G4)."""
+    """The last decision on a group; later edits of its pods and PodGroup do not change it (G2, G4)."""
 
     generation: int
     stage: AdmissionState
     how: AdmissionMode
     at: float
-    """When it was decided."""
+    """Time of the decision."""
     gangs: tuple[tuple[PodGroupKey, int], ...]
-    """Every gang of the decision with its generation, the group itself among them; the first one's home holds it."""
+    """Every gang of the decision with its generation; the record is stored with the first."""
     minimum: int
     wait: Fraction
-    """Seconds; of gangs that open together the longest that one of them has."""
+    """Seconds; the longest of the gangs."""
     mode: GangMode
     many: int = 0
-    """How many members it was opened with: so many gates may go before it is satisfied, whoever finishes that."""
+    """Members at admission: so many gates are removed before it is satisfied, by any leader."""
     newest: float = 0.0
-    """When the youngest of those was made, by the API server's clock: pods made later were not among them."""
+    """Creation time of the youngest of these, by the API server's clock."""
     shares: tuple[GangShare, ...] = ()
-    """Of each gang, in the order of `gangs`; () where there is but one."""
+    """Of each gang, in the order of `gangs`; () for one gang."""
     satisfied: float | None = None
-    """Since when; later members of this generation pass."""
+    """Since when; later members of this generation are ungated at once."""
     extended: bool = False
     """It has had its second limit (scheduler-plugins)."""
     marked: bool = False
-    """NonStrict: its limit has passed, and those that were not bound are marked."""
+    """NonStrict: its limit has passed, and its unbound pods are marked."""
     rolled_back: int = 0
-    """How often this group was taken back since it was last satisfied."""
+    """Evictions since it was last satisfied."""
     not_before: float = 0.0
-    """The back-off after a roll-back."""
+    """End of the back-off."""
     retry: bool = True
-    """False: Koordinator's gangs are not opened again until all of their members are gone."""
+    """False: Koordinator's gangs are not admitted again until all their members are gone."""
     why: str = ""
-    """Of a roll-back, for people."""
+    """Message of an eviction."""
     home_uid: str = ""
-    """Of the PodGroup it was written on: one that is made again from a saved copy was never opened."""
+    """Of the PodGroup that it was written on: one restored from a copy was never admitted."""
 
 
 def record_for(record: AdmissionRecord, key: PodGroupKey) -> AdmissionRecord | None:
-    """The record as one of its gangs reads it: with the generation and the minimum of that gang."""
+    """The record for one of its gangs: with the generation and the minimum of that gang."""
     for number, (gang, generation) in enumerate(record.gangs):
         if gang == key:
             share = record.shares[number] if number < len(record.shares) else None
@@ -114,16 +114,16 @@ def record_for(record: AdmissionRecord, key: PodGroupKey) -> AdmissionRecord | N
 def latest_record(
     key: PodGroupKey, own: AdmissionRecord | None, others: Iterable[AdmissionRecord] = ()
 ) -> AdmissionRecord | None:
-    """What holds for a gang, as it reads it: of what stands on its own home and what on others' tells of it.
+    """The valid record of a gang, of those stored with it and with other gangs.
 
-    The higher generation; of one generation what stands on the first gang's home, since changes are made there.
+    The higher generation; of one generation the record stored with the first gang, where it is updated.
     """
     found: tuple[int, bool, AdmissionRecord] | None = None
     for record in (own, *others) if own is not None else others:
         read = record_for(record, key)
         if read is None:
             continue
-        # A copy on the own home is as old as the decision; only the first gang's own is the original.
+        # A copy stored with another gang than the first is as old as the decision.
         first = record is not own or record.gangs[0][0] == key
         if found is None or (read.generation, first) > found[:2]:
             found = read.generation, first, read
@@ -131,12 +131,12 @@ def latest_record(
 
 
 def encode_record(record: AdmissionRecord) -> str:
-    """As it is stored."""
+    """The stored text."""
     return msgspec.json.encode(record, enc_hook=_plain).decode()
 
 
 def decode_record(text: str) -> AdmissionRecord:
-    """As it was stored. Raises Malformed for what we cannot have written: users may write there, too."""
+    """From the stored text. Raises Malformed for a text that this controller cannot have written: users can."""
     if len(text) > MAX_CHARACTERS:
         raise Malformed(names.POD_GROUP_RECORD, text[:100], f"a record of a group: at most {MAX_CHARACTERS} characters")
     try:
@@ -149,12 +149,12 @@ def decode_record(text: str) -> AdmissionRecord:
 
 
 def record_within(record: AdmissionRecord, namespace: str) -> AdmissionRecord:
-    """The decision as far as it is about gangs of one namespace."""
+    """The decision on the gangs of one namespace."""
     return narrow_record(record, lambda key: key.namespace == namespace)
 
 
 def narrow_record(record: AdmissionRecord, keep: Callable[[PodGroupKey], bool]) -> AdmissionRecord:
-    """The decision as far as it is about some of its gangs."""
+    """The decision on some of its gangs."""
     inside = [number for number, (key, _) in enumerate(record.gangs) if keep(key)]
     if len(inside) == len(record.gangs):
         return record
@@ -166,7 +166,7 @@ def narrow_record(record: AdmissionRecord, keep: Callable[[PodGroupKey], bool]) 
 
 
 def _is_sane(record: AdmissionRecord) -> bool:
-    """Whether it can be reckoned with."""
+    """Whether its numbers and times are within bounds."""
     shares = [(it.minimum, it.many) for it in record.shares]
     generations = [it for _, it in record.gangs]
     numbers = [record.generation, record.minimum, record.many, record.rolled_back, *generations]

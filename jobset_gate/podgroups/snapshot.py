@@ -1,7 +1,4 @@
-"""What is seen of groups in a cluster, joined from pods, PodGroups and records: the words of keepers and people alike.
-
-Times are seconds since the epoch.
-"""
+"""Snapshot of a group, joined from pods, PodGroup and admission record. Times are seconds since the epoch."""
 
 from collections.abc import Mapping
 from types import MappingProxyType
@@ -16,7 +13,7 @@ from jobset_gate.podgroups.record import AdmissionRecord
 
 
 class ControllerRef(Value, frozen=True):
-    """The controller that a pod's owner references name."""
+    """The controller owner reference of a pod."""
 
     api_version: str
     kind: str
@@ -25,106 +22,106 @@ class ControllerRef(Value, frozen=True):
 
 
 class MemberPod(Value, frozen=True):
-    """A pod that carries the label of a group, or that names one and is bound without it (Ungated)."""
+    """A pod with the label of a group, or bound without it though it names one (Ungated)."""
 
     uid: str
     namespace: str
     name: str
     group_label: str
-    """Its label: the hash of the group it was taken for; "" if it never was."""
+    """The hash of its group; "" if the webhook did not set it."""
     membership: Membership | None
-    """What it says by now; membership goes by `held`, and a difference is reported only (G2)."""
+    """What it says now; its group is that of the label, and a difference is reported only (G2)."""
     shape: PodShape
-    """Of one pod. The same object for all pods that are alike."""
+    """Of one pod; the same object for equal pods."""
     unsupported: tuple[str, ...] = ()
     anti_affinity: tuple[AntiAffinityTerm, ...] = ()
-    """Whom it keeps away from where it runs."""
+    """Pods that it repels."""
     labels: Labels | None = ()
-    """None: too many to be kept."""
+    """None: too many."""
     created: float = 0.0
     priority: int = 0
     preempts: bool = True
-    """The scheduler may take the place of pods of lower priority for it."""
+    """It may preempt pods of lower priority."""
     controller: ControllerRef | None = None
     jobset: str = ""
-    """Name of the JobSet that its Job belongs to."""
+    """Name of its JobSet."""
     barrier: bool = False
-    """It waits in the start barrier, too."""
+    """It has the start barrier, too."""
     gated: bool = False
-    """Our gate still holds it."""
+    """It has our gate."""
     foreign_gates: tuple[str, ...] = ()
     generation: int = 0
-    """In which it was opened; 0: never."""
+    """In which it was ungated; 0: never."""
     ungated_at: float = 0.0
     node: str = ""
     nominated: bool = False
-    """The scheduler has chosen a node for it, and others there have to end first."""
+    """The scheduler has chosen a node for it, and preempts pods there."""
     phase: str = ""
     deleting: bool = False
     eviction_mark: str = ""
-    """Whatever the roll-back has written on it."""
+    """Written by an eviction."""
     native: str = ""
-    """The native PodGroup that its stored spec names."""
+    """The native PodGroup of its stored spec."""
     timed_out: bool = False
-    """It carries Koordinator's mark."""
+    """It has Koordinator's annotation."""
     unschedulable: str = ""
-    """The scheduler's own words, "" if it has said nothing."""
+    """kube-scheduler's message; "" if it has not tried."""
 
     @property
     def alive(self) -> bool:
-        """Not failed and not being deleted; one that has succeeded counts as there."""
+        """Neither Failed nor terminating; a succeeded pod counts."""
         return not self.deleting and self.phase != "Failed"
 
     @property
     def bound(self) -> bool:
-        """It has a node, or had one and has succeeded."""
+        """It has a node, or has succeeded."""
         return self.node != "" or self.phase == "Succeeded"
 
     @property
     def ungated(self) -> bool:
-        """Neither held by us nor opened by us."""
+        """It never had our gate."""
         return not self.gated and not self.generation
 
     @property
     def is_counted(self) -> bool:
-        """It is one of those that the minimum asks for: alive, and without our gate only if it is bound (G2)."""
+        """Whether it counts for the minimum: alive, and if it never had our gate, bound (G2)."""
         return self.alive and (self.bound or not self.ungated)
 
     @property
     def moved(self) -> bool:
-        """It names another group by now than the one it was taken for, or none."""
+        """It names another group now than that of its label, or none."""
         return self.group_label != "" and formats.membership_changed(self.membership, self.group_label)
 
 
 class BoundPod(Value, frozen=True):
-    """A pod that takes up room on a node, whosever it is."""
+    """A pod that uses resources of a node."""
 
     uid: str
     namespace: str
     name: str
     node: str
     requests: Amounts
-    """The same object for all pods that are alike."""
+    """The same object for equal pods."""
     priority: int = 0
     anti_affinity: tuple[AntiAffinityTerm, ...] = ()
     stays_on_node: bool = False
-    """It belongs to its node, so nobody ever gets its place: a DaemonSet's, or a static pod."""
+    """Of a DaemonSet, or a static pod: no other pod ever gets its place."""
     ungated: MemberPod | None = None
-    """The pod as a member of the group that it names, if it was never taken for one."""
+    """The pod as a member, if it names a group and has no label."""
 
 
 class NodeAllocatable(Value, frozen=True):
-    """A node, and what pods may take up on it."""
+    """A node and its allocatable resources."""
 
     node: NodeFacts
     allocatable: Amounts
 
 
 class RecordRef(Value, frozen=True):
-    """The object that a group's record is kept on, as it was read: its version makes every write a compare-and-swap."""
+    """Reference to the object that stores a record; its resourceVersion makes each write a compare-and-swap."""
 
     api: str
-    """API group of the PodGroup; "" for a ConfigMap of ours."""
+    """API group of the PodGroup; "" for a ConfigMap."""
     namespace: str
     name: str
     uid: str
@@ -132,25 +129,25 @@ class RecordRef(Value, frozen=True):
 
 
 class RecordObject(Value, frozen=True):
-    """An object that a record may be kept on: a PodGroup, or a ConfigMap of ours."""
+    """An object that may store a record: a PodGroup, or a ConfigMap of this controller."""
 
     ref: RecordRef
     key: PodGroupKey | None = None
-    """Of a ConfigMap: whose it is. A PodGroup is that of every design that looks into its API group."""
+    """Of a ConfigMap. A PodGroup belongs to every flavor that reads its API group."""
     pod_group: PodGroupSource | None = None
     created: float = 0.0
     annotations: Mapping[str, str] = MappingProxyType({})
     status: Mapping[str, object] = MappingProxyType({})
     """As JSON."""
     status_managers: tuple[str, ...] = ()
-    """Who else writes its status."""
+    """Other field managers of its status."""
     record: AdmissionRecord | None = None
     problem: FieldError | None = None
-    """Why what stands there as a record is none."""
+    """Why its record is invalid."""
 
 
 class GroupSnapshot(Value, frozen=True):
-    """All that is known of one group at one moment."""
+    """All that the cache knows of a group."""
 
     group: MergedGroup
     label: str
@@ -158,17 +155,17 @@ class GroupSnapshot(Value, frozen=True):
     created: float
     """Of its PodGroup, else of its oldest member."""
     record_ref: RecordRef | None = None
-    """None: its PodGroup is missing, or its ConfigMap is not made yet."""
+    """None: its PodGroup is missing, or its ConfigMap not created yet."""
     record: AdmissionRecord | None = None
-    """What was decided of it last, be it written on it or on the first gang of its GangGroup."""
+    """The last decision, stored with it or with the first gang of its GangGroup."""
     pod_group_status: Mapping[str, object] = MappingProxyType({})
     """status of its PodGroup, as JSON."""
     annotations: Mapping[str, str] = MappingProxyType({})
-    """Of its home."""
+    """Of the object that stores the record."""
     status_managers: tuple[str, ...] = ()
-    """Other controllers that write the status of its PodGroup; then we only read it (G5)."""
+    """Other field managers of its PodGroup's status; then it is only read (G5)."""
 
     @property
     def generation(self) -> int:
-        """The last one that was opened; 0: none yet."""
+        """The last admitted one; 0: none yet."""
         return 0 if self.record is None else self.record.generation

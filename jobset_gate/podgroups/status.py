@@ -169,7 +169,7 @@ def _not_admitted(seen: GroupSnapshot, why: GroupReason | None, now: float, coun
     members = generation.member_table(seen)
     opened = members[MemberState.OPENED]
     if opened and not members[MemberState.HELD]:
-        without_record = f"{len(opened)} were opened before its PodGroup was made anew, so no limit runs for them"
+        without_record = f"{len(opened)} were opened before its PodGroup was created again, so no limit runs for them"
         text = f"{counts.bound}/{counts.minimum} pods are bound; {without_record}"
         return GroupReason(reason=names.REASON_GATHERED, message=text + unscheduled_text(seen))
     if 0 < counts.minimum <= counts.present:

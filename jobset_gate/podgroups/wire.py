@@ -1,7 +1,6 @@
-"""The parts of pods, PodGroups, records, nodes and quotas that groups depend on, as shapes to decode from the wire.
+"""Wire structs: the fields of pods, PodGroups, ConfigMaps, nodes and quotas that pod groups depend on.
 
-What decides about a pod's place is kept as raw JSON: it is the same for all pods of a template, so `read.py` looks
-into it once and not for every event.
+Placement fields stay raw JSON: they are equal for all pods of a template and parsed once (`fit.template`).
 """
 
 from datetime import datetime
@@ -15,7 +14,7 @@ Text = dict[str, str]
 
 
 class PodOwner(WireStruct, frozen=True):
-    """Who made an object, if `controller` is set."""
+    """An owner reference."""
 
     api_version: str = ""
     kind: str = ""
@@ -41,13 +40,13 @@ class SchedulingGate(WireStruct, frozen=True):
 
 
 class SchedulingGroup(WireStruct, frozen=True):
-    """The native group of a pod (G6)."""
+    """Native gang scheduling (G6)."""
 
     pod_group_name: str = ""
 
 
 class ContainerResources(WireStruct, frozen=True, omit_defaults=True):
-    """A container, as far as it decides about its pod's place."""
+    """The placement fields of a container."""
 
     resources: msgspec.Raw | msgspec.UnsetType = msgspec.UNSET
     ports: msgspec.Raw | msgspec.UnsetType = msgspec.UNSET
@@ -55,18 +54,18 @@ class ContainerResources(WireStruct, frozen=True, omit_defaults=True):
 
 
 class AnyValue(WireStruct, frozen=True):
-    """Something that is there; what is in it does not matter, and may differ from pod to pod."""
+    """Any object: its content does not matter, and may differ between pods."""
 
 
 class Volume(WireStruct, frozen=True, omit_defaults=True):
-    """A volume, as far as it ties its pod to nodes."""
+    """Volumes that may bind a pod to nodes."""
 
     persistent_volume_claim: AnyValue | None = None
     ephemeral: AnyValue | None = None
 
 
 class PlacementTemplate(WireStruct, frozen=True, omit_defaults=True):
-    """All of a spec that decides about the pod's place; alike for pods of one template."""
+    """The placement fields of a spec; equal for pods of one template."""
 
     containers: tuple[ContainerResources, ...] = ()
     init_containers: tuple[ContainerResources, ...] | None = None
@@ -100,7 +99,7 @@ class GroupPodStatus(WireStruct, frozen=True):
 
 
 class GroupPod(WireStruct, frozen=True):
-    """A core/v1 Pod that may be in a group, or that only takes up room."""
+    """A core/v1 Pod, in a group or only bound to a node."""
 
     metadata: GroupPodMeta
     spec: GroupPodSpec = GroupPodSpec()
@@ -108,14 +107,14 @@ class GroupPod(WireStruct, frozen=True):
 
 
 class ManagedFields(WireStruct, frozen=True):
-    """Who wrote to which part of an object."""
+    """An entry of managedFields."""
 
     manager: str = ""
     subresource: str = ""
 
 
 class RecordObjectMeta(WireMeta, frozen=True):
-    """metadata of an object that a record may be kept on."""
+    """metadata of an object that may store a record."""
 
     creation_timestamp: datetime | None = None
     deletion_timestamp: datetime | None = None
@@ -124,7 +123,7 @@ class RecordObjectMeta(WireMeta, frozen=True):
 
 
 class PodGroup(WireStruct, frozen=True):
-    """A PodGroup of any kind. Its spec is as its user wrote it: the CRD may be somebody else's and check nothing."""
+    """A PodGroup of any kind. Its spec is not validated: the CRD of another project may not validate it either."""
 
     metadata: RecordObjectMeta
     spec: msgspec.Raw = msgspec.Raw(b"null")
@@ -146,7 +145,7 @@ class NodeSpec(WireStruct, frozen=True):
 
 
 class NodeStatus(WireStruct, frozen=True):
-    """status of a node. Kubelets write it all the time, mostly to say the same."""
+    """status of a node."""
 
     allocatable: dict[str, Any] | None = None
 

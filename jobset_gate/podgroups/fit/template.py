@@ -1,7 +1,4 @@
-"""What of a pod's template decides about its place, worked out once for all pods of a template (G3).
-
-Tenants make up templates as they like: what is looked into, and what is kept, has a bound.
-"""
+"""Placement facts of a pod template, parsed once for all its pods; bounded, since tenants write templates (G3)."""
 
 from hashlib import sha256
 from typing import Final
@@ -15,19 +12,19 @@ from jobset_gate.podgroups.fit.constraints import AntiAffinityTerm
 from jobset_gate.podgroups.fit.guaranteed import PodShape
 
 PlacementFacts = tuple[PodShape, tuple[str, ...], tuple[AntiAffinityTerm, ...]]
-"""Of one pod; what of its template is not reckoned with, in words; and whom it keeps away from where it runs."""
+"""Shape of one pod; unsupported constraints; and the pods that it repels."""
 
 _KINDS_BYTES: Final = 16 * 1024 * 1024
-"""For the facts of kinds of pods; the pods of a Job or of a gang are one kind. Some 4,000 ordinary ones."""
+"""Of facts: about 4,000 ordinary templates."""
 
 _MOST_BYTES: Final = 32 * 1024
-"""Of a template, as JSON. A longer one is not modelled: only its first containers are looked at."""
+"""Of a template as JSON. Of a longer one only the first containers count."""
 
 _ENTRY_BYTES: Final = 1024
-"""What an entry costs besides what is in it; a template up to this length is its own key."""
+"""Of an entry beside its content; a template up to this length is its own key."""
 
 _CONTAINER_BYTES: Final = 64
-"""What a container counts for that says nothing."""
+"""Of an empty container."""
 
 _LARGE: Final = f"a pod template of more than {_MOST_BYTES // 1024} KiB"
 _WIDE: Final = (
@@ -39,7 +36,7 @@ _known: Final = BoundedCache[tuple[bytes, bool], PlacementFacts](_KINDS_BYTES)
 
 
 def placement_facts(spec: wire.GroupPodSpec) -> PlacementFacts:
-    """What decides about the pod's place; the same objects for pods of one template."""
+    """The facts of a pod; the same objects for pods of one template."""
     template = msgspec.json.encode(_whole(spec))
     large = len(template) > _MOST_BYTES
     if large:
@@ -47,7 +44,7 @@ def placement_facts(spec: wire.GroupPodSpec) -> PlacementFacts:
     key = (template if len(template) <= _ENTRY_BYTES else sha256(template).digest()), large
     known = _known.get(key)
     if known is None:
-        # Decoded, short values take up to eight times as much.
+        # Decoded, short values need up to eight times as much memory.
         known = _known.put(key, _decode_facts(template, large=large), _ENTRY_BYTES + 8 * len(template))
     return known
 
@@ -75,7 +72,7 @@ def _whole(spec: wire.GroupPodSpec) -> wire.PlacementTemplate:
 
 
 def _truncated(spec: wire.GroupPodSpec) -> wire.PlacementTemplate:
-    """Without what is said of nodes, and with the first containers: what a pod takes up is still to be deducted."""
+    """The first containers, without node selection: the resources that a bound pod uses still count."""
     return wire.PlacementTemplate(
         containers=_first(spec.containers),
         init_containers=_first(spec.init_containers),

@@ -15,7 +15,7 @@ MakeGroupEnvironment = Callable[..., AbstractAsyncContextManager[GroupEnvironmen
 
 @pytest.fixture(params=[pytest.param("scheduled", marks=pytest.mark.real)])
 def plane(scheduled_plane: Real) -> Real:
-    """The real one with kube-scheduler; the embedded one has no scheduler that could be told from it."""
+    """The real one with kube-scheduler; the embedded one has no scheduler that could be reported from it."""
     return scheduled_plane
 
 

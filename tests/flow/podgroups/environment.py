@@ -1,8 +1,8 @@
 """One namespace of a plane with kube-scheduler, nodes of its own, and jobset-gate at work on the groups in it.
 
 Tests share the plane: a test's nodes carry its namespace as a label, and its pods select it, so that no test's pods
-land on another's nodes, and their capacity domains are apart. Nodes are mere objects; with `kubelets` somebody plays
-them, so that pods run and end.
+land on another's nodes, and their capacity domains are apart. Nodes are mere objects; with `kubelets` the fake ones
+run them, so that pods run and end.
 """
 
 import asyncio
@@ -49,9 +49,9 @@ class GroupEnvironment:
     settings: Settings
     pods: ObjectView
     """Those of the namespace, live."""
-    crew: BackgroundTasks
+    tasks: BackgroundTasks
     kubelets: Kubelets | None = None
-    door: WebhookServer | None = None
+    webhook: WebhookServer | None = None
     nodes: dict[str, str] = field(default_factory=dict)
     """The nodes' own names by those that the test has given them."""
     replicas: list[Manager] = field(default_factory=list)
@@ -167,7 +167,7 @@ class GroupEnvironment:
         async def wait() -> None:
             found.extend(await self.pods.until(holds, seconds))
 
-        await self.crew.until(self._while_running(wait()))
+        await self.tasks.until(self._while_running(wait()))
         return found
 
     async def until_bound(self, count: int, group: str = "", way: Format = Format.SCHEDULER_PLUGINS) -> list[Json]:
@@ -201,12 +201,12 @@ class GroupEnvironment:
     async def until_event(self, name: str, reason: str, text: str = "", seconds: float = PATIENCE) -> str:
         """The message of our Event on an object of that name."""
 
-        def told(one: Json) -> bool:
+        def reported(one: Json) -> bool:
             return one["involvedObject"].get("name") == name and one["reason"] == reason and text in one["message"]
 
         async with ObjectView(self.client, EVENTS, self.namespace) as view:
-            found = await self._while_running(view.until(lambda all_: any(map(told, all_)), seconds))
-        return next(str(one["message"]) for one in found if told(one))
+            found = await self._while_running(view.until(lambda all_: any(map(reported, all_)), seconds))
+        return next(str(one["message"]) for one in found if reported(one))
 
     async def _while_running(self, wait: Any) -> Any:
         """The answer, unless a controller ends meanwhile: its error is raised then."""
@@ -270,13 +270,13 @@ async def group_environment(
     """The stage. `nodes`: name to cpu of those that are there from the start; others by add_node.
 
     `jobsets`: JobSet's stand-in and our barrier are there as well, and kubelets with them. `namespaces`: further ones
-    whose pods the webhook is asked about.
+    whose pods the webhook is called about.
     """
     async with AsyncExitStack() as stack:
         client = await stack.enter_async_context(plane.client("stage"))
-        crew = BackgroundTasks()
+        tasks = BackgroundTasks()
         pods = await stack.enter_async_context(ObjectView(client, PODS, namespace))
-        stage = GroupEnvironment(plane, namespace, client, Settings(groups=settings or Groups()), pods, crew)
+        stage = GroupEnvironment(plane, namespace, client, Settings(groups=settings or Groups()), pods, tasks)
         stack.push_async_callback(stage.clean_up)
         if jobsets:
             stage.kubelets = await _with_jobsets(stage, behaviour, stack)
@@ -286,8 +286,8 @@ async def group_environment(
             await stage.add_node(name, cpu)
         stack.push_async_callback(stage.stop_controllers)
         if webhook:
-            door = serve_webhook(client, {namespace, *namespaces}, folder, stage.settings, jobsets=jobsets)
-            stage.door = await stack.enter_async_context(door)
+            served = serve_webhook(client, {namespace, *namespaces}, folder, stage.settings, jobsets=jobsets)
+            stage.webhook = await stack.enter_async_context(served)
         if controller:
             stage.start_controller()
         yield stage
@@ -296,9 +296,9 @@ async def group_environment(
 async def _with_kubelets(stage: GroupEnvironment, behaviour: Behaviour, stack: AsyncExitStack) -> Kubelets:
     client = await stack.enter_async_context(stage.plane.client("kubelets"))
     kubelets = Kubelets(client, time.time, (), behaviour, namespace=stage.namespace, schedule=False)
-    stack.push_async_callback(stage.crew.stop)
-    stage.crew.start("kubelets", kubelets.run())
-    await stage.crew.until(kubelets.wait_synced())
+    stack.push_async_callback(stage.tasks.stop)
+    stage.tasks.start("kubelets", kubelets.run())
+    await stage.tasks.until(kubelets.wait_synced())
     return kubelets
 
 

@@ -216,11 +216,11 @@ def placed(running: int, bound_: int, all_: int) -> Callable[[list[Json]], bool]
 
 
 async def unharmed_owner(stage: GroupEnvironment, name: str, kind: Resource = JOBS) -> Json:
-    """The Job, of which nothing was counted and nothing of ours is left."""
+    """The Job, whose nothing was counted and nothing of ours is left."""
     found = await stage.client.get(kind, name, stage.namespace)
     status, meta = found["status"], found["metadata"]
-    told = {one["type"] for one in status.get("conditions", ()) if one["status"] == "True"}
-    assert not told & {"Failed", "FailureTarget"}, told
+    reported = {one["type"] for one in status.get("conditions", ()) if one["status"] == "True"}
+    assert not reported & {"Failed", "FailureTarget"}, reported
     assert status.get("failed", 0) == 0
     assert not found["spec"].get("suspend")
     assert names.POD_GROUP_SUSPENDED not in meta.get("annotations", {}) | meta.get("labels", {})

@@ -1,4 +1,4 @@
-"""Random groups with nodes of their own, from a seed: all that Fit reckons with, in any combination.
+"""Random groups with nodes of their own, from a seed: all that Fit models, in any combination.
 
 A group of pods that are alike has just as many as Fit finds room for, or one more: if it errs in anything, that shows.
 """
@@ -67,15 +67,15 @@ def _case(rng: random.Random, number: int, runtime_class: str) -> FitCase:
 
 def _places(nodes: Sequence[Json], taken: Sequence[tuple[int, str]], spec: Json) -> int:
     """For how many of such pods Fit finds room."""
-    rooms = []
+    infos = []
     for number, shape in enumerate(nodes):
         body = node(str(number), shape)
         free = dict(constraints.parse_amounts(body["status"]["allocatable"]))
         for cpu in (cpu for where, cpu in taken if where == number):
             free = constraints.subtract(free, constraints.parse_amounts({"cpu": cpu}) | {constraints.PODS: 1000})
-        rooms.append(NodeInfo(node=constraints.node_facts(body), free=free))
+        infos.append(NodeInfo(node=constraints.node_facts(body), free=free))
     whole = spec | ({"overhead": OVERHEAD} if "runtimeClassName" in spec else {})
-    return NodeSnapshot(rooms).capacity(
+    return NodeSnapshot(infos).capacity(
         PodShape(selection=constraints.pod_node_selection(whole), requests=constraints.pod_requests(whole), count=1)
     )
 

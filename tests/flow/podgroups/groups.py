@@ -80,11 +80,11 @@ async def until_reason(
 ) -> None:
     """Until the status of a gang's PodGroup gives that reason, with that text in it."""
 
-    def told(group: Json) -> bool:
+    def reported(group: Json) -> bool:
         ours = condition_of(group)
         return ours[0] == reason and text in ours[1]
 
-    await stage.until_group(name, told, way)
+    await stage.until_group(name, reported, way)
 
 
 async def until_satisfied(stage: GroupEnvironment, name: str) -> None:

@@ -76,8 +76,8 @@ async def observing(client: Client, namespace: str) -> AsyncIterator[HistoryObse
 async def _watch(client: Client, kind: Resource, namespace: str, version: str, observer: HistoryObserver) -> None:
     async with client.watch(kind, namespace, resource_version=version, timeout_seconds=LONGEST) as lines:
         async for line in lines:
-            told = json.loads(line)
-            observer.note(kind.kind, told["type"], told["object"])
+            reported = json.loads(line)
+            observer.note(kind.kind, reported["type"], reported["object"])
 
 
 # --- How many were open ----------------------------------------------------------------------------------------------

@@ -95,7 +95,7 @@ async def test_members_of_different_controllers_and_templates_make_one_group(mak
 
 
 async def test_a_new_generation_begins_when_all_members_are_gone(make_stage: MakeGroupEnvironment) -> None:
-    """Then whoever comes gathers anew: one pod alone does not pass."""
+    """Then a pod that comes gathers again: one pod alone does not pass."""
     async with make_stage(nodes={"n": "8"}) as stage:
         await stage.make_group("ring", 2)
         await stage.create(manifests.pod("a", "ring"), manifests.pod("b", "ring"))

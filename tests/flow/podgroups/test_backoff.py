@@ -33,7 +33,7 @@ async def forward(stage: GroupEnvironment, clock: OffsetClock, seconds: float, n
 
 
 async def replicas(stage: GroupEnvironment, count: int) -> None:
-    """Pods that are made anew whenever they are taken back, and that no node has room for."""
+    """Pods that are made again whenever they are taken back, and that no node has room for."""
     template = manifests.job(RING, RING, count)["spec"]["template"]
     template["metadata"]["labels"]["app"] = RING
     template["spec"] |= {"restartPolicy": "Always"}
@@ -78,7 +78,7 @@ async def test_it_begins_with_10_seconds_and_doubles_up_to_5_minutes(make_stage:
             await forward(stage, clock, closed.not_before - clock())
 
 
-async def test_it_begins_anew_once_the_minimum_was_bound(make_stage: MakeGroupEnvironment) -> None:
+async def test_it_begins_again_once_the_minimum_was_bound(make_stage: MakeGroupEnvironment) -> None:
     clock = OffsetClock()
     async with make_stage(settings=PROBE, controller=False) as stage:
         stage.start_controller(clock=clock)
@@ -95,7 +95,7 @@ async def test_it_begins_anew_once_the_minimum_was_bound(make_stage: MakeGroupEn
         satisfied = await stage.record(RING)
         assert satisfied is not None
         assert (satisfied.generation, satisfied.rolled_back) == (3, 0)
-        # All of them end together with their node: whoever makes them anew is a new generation with no past.
+        # All of them end together with their node: a pod that makes them again is a new generation with no past.
         await stage.plane.kubectl("cordon", node)
         for pod in stage.pods.all():
             await stage.delete_pod(pod["metadata"]["name"], grace_seconds=0)
@@ -148,8 +148,8 @@ async def test_a_group_that_gathers_has_no_limit_and_is_spoken_of_after_5_minute
         await until_reason(stage, RING, names.REASON_GATHERING, "1/2 pods exist")
         await forward(stage, clock, 299)
         await forward(stage, clock, 2)
-        told = await stage.until_event(RING, names.REASON_GATHERING)
-        assert told == "still gathering after 5 minutes: 1/2 pods exist"
+        reported = await stage.until_event(RING, names.REASON_GATHERING)
+        assert reported == "still gathering after 5 minutes: 1/2 pods exist"
         await forward(stage, clock, 3600)
         await stage.create(manifests.pod("b", RING))
         bound = await stage.until_bound(2)

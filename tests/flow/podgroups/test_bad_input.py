@@ -47,7 +47,7 @@ ON_PODS: dict[str, tuple[Json, str]] = {
         f'{NOTE}name]: "Not_A_Name": must be a name that an object can have',
     ),
 }
-"""What pods say, and what they are told."""
+"""What pods say, and what they are reported."""
 
 
 def with_meta(name: str, meta: Json) -> Json:
@@ -64,18 +64,20 @@ async def good_one_opens(stage: GroupEnvironment) -> None:
     assert all(map(gated, others))
 
 
-async def test_what_pods_say_wrongly_is_told_on_them_with_field_and_value(make_stage: MakeGroupEnvironment) -> None:
+async def test_what_pods_say_wrongly_is_reported_on_them_with_field_and_value(make_stage: MakeGroupEnvironment) -> None:
     async with make_stage(nodes={"n": "32"}) as stage:
         for case, (meta, _) in ON_PODS.items():
             named = {key: {k: v.replace("bad", f"bad-{case}") for k, v in of.items()} for key, of in meta.items()}
             await stage.create(with_meta(case, named))
-        for case, (_, told) in ON_PODS.items():
+        for case, (_, reported) in ON_PODS.items():
             said = await stage.until_event(case, names.REASON_INVALID_GROUP)
-            assert told in said, case
+            assert reported in said, case
         await good_one_opens(stage)
 
 
-async def test_members_that_contradict_each_other_are_all_told_who_says_what(make_stage: MakeGroupEnvironment) -> None:
+async def test_members_that_contradict_each_other_are_reported_with_their_values(
+    make_stage: MakeGroupEnvironment,
+) -> None:
     async with make_stage(nodes={"n": "32"}) as stage:
         await stage.create(
             manifests.pod("a", "torn", Format.ALIBABA, 2),
@@ -139,7 +141,9 @@ async def test_two_groups_on_one_pod_are_refused_with_both_names(make_stage: Mak
         assert f"{LABEL}[{names.ALIBABA_NAME}] says two" in str(refused.value)
 
 
-async def test_two_groups_on_a_pod_that_came_past_the_webhook_are_told_on_it(make_stage: MakeGroupEnvironment) -> None:
+async def test_two_groups_on_a_pod_past_the_webhook_are_reported_on_it(
+    make_stage: MakeGroupEnvironment,
+) -> None:
     """An edit after it was created: membership stays, and what it says now belongs to two."""
     async with make_stage(nodes={"n": "32"}) as stage:
         await stage.create(manifests.pod("p", "one", Format.ALIBABA, 2))
@@ -152,7 +156,7 @@ async def test_two_groups_on_a_pod_that_came_past_the_webhook_are_told_on_it(mak
 
 @asynccontextmanager
 async def another_version(client: Client) -> AsyncIterator[str]:
-    """Somebody's CRD of Koordinator's kind that serves v1beta1 alone; its name."""
+    """Another user's CRD of Koordinator's kind that serves v1beta1 alone; its name."""
     crd = crds.manifest(names.SIGS_GROUP)
     name = crd["metadata"]["name"]
     await remove_crds(client, name)
@@ -172,7 +176,7 @@ async def test_a_crd_of_another_version_is_named_and_other_ways_go_on(make_stage
         said = await stage.until_event("a", names.REASON_POD_GROUP_MISSING, "v1beta1")
         assert f"the CRD {crd} serves v1beta1, and only v1alpha1 is known here" in said
         stored = await stage.client.get(CRDS, crd)
-        assert [one["name"] for one in stored["spec"]["versions"]] == ["v1beta1"], "it is somebody else's"
+        assert [one["name"] for one in stored["spec"]["versions"]] == ["v1beta1"], "it is another's"
         await good_one_opens(stage)
         await stage.create(*(manifests.pod(f"k-{number}", "known", Format.KEP_24) for number in range(2)))
         await stage.make_group("known", 2, Format.KEP_24)

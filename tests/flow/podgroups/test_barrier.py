@@ -113,7 +113,7 @@ async def test_a_group_that_is_taken_back_never_ran_a_line_of_user_code(make_sta
 
 
 @pytest.mark.parametrize("minimum", [2, 4])
-async def test_a_minimum_in_a_pod_group_that_is_not_the_barriers_is_told_with_both_and_keeps_the_gate(
+async def test_a_minimum_in_a_pod_group_that_is_not_the_barriers_is_reported_with_both_and_keeps_the_gate(
     make_stage: MakeGroupEnvironment, minimum: int
 ) -> None:
     async with make_stage(jobsets=True, nodes={"n": "8"}) as stage:
@@ -129,7 +129,9 @@ async def test_a_minimum_in_a_pod_group_that_is_not_the_barriers_is_told_with_bo
 
 
 @pytest.mark.parametrize("way", [Format.ALIBABA, Format.KOORDINATOR_ANNOTATIONS])
-async def test_a_minimum_on_the_template_is_judged_at_the_door(make_stage: MakeGroupEnvironment, way: Format) -> None:
+async def test_a_minimum_on_the_template_is_judged_at_the_webhook(
+    make_stage: MakeGroupEnvironment, way: Format
+) -> None:
     async with make_stage(jobsets=True, nodes={"n": "8"}) as stage:
         wrong = stage.here(gang(stage, way, 2))
         refused = await stage.plane.kubectl.refused("apply", "-n", stage.namespace, "-f", "-", stdin=wrong)

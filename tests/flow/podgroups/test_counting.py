@@ -1,4 +1,4 @@
-"""Who counts as a member, what the numbers of a group say, and what of its pods is not reckoned with (G1, G2, G3)."""
+"""Who counts as a member, what the numbers of a group say, and what of its pods is not counted (G1, G2, G3)."""
 
 import asyncio
 from typing import Any, Final
@@ -58,7 +58,7 @@ async def test_a_member_that_is_bound_without_our_gate_counts_and_is_shown(make_
 async def test_total_number_is_the_rest_that_passes_later_and_never_less_than_the_minimum(
     make_stage: MakeGroupEnvironment,
 ) -> None:
-    """Four are said, two are enough: two that are there do not wait for the others."""
+    """Four are written, two are enough: two that are there do not wait for the others."""
     async with make_stage(nodes={"n": "32"}) as stage:
         total = {names.KOORDINATOR_TOTAL: "4"}
         made = manifests.pod_group("crd", 2, GROUPS, annotations=total)
@@ -71,8 +71,8 @@ async def test_total_number_is_the_rest_that_passes_later_and_never_less_than_th
         assert (bound_count(pods, "crd", GROUPS), bound_count(pods, "noted", NOTES)) == (4, 4)
         few: Json = {"minimum": 3, "notes": {"total_number": "2"}}
         await stage.create(*members("few", 3, NOTES, **few))
-        told = await stage.until_event("few-0", names.REASON_INVALID_GROUP)
-        assert names.KOORDINATOR_TOTAL in told
+        reported = await stage.until_event("few-0", names.REASON_INVALID_GROUP)
+        assert names.KOORDINATOR_TOTAL in reported
         assert all(map(gated, of_group(stage.pods.all(), "few", NOTES)))
 
 
@@ -97,10 +97,10 @@ UNMODELLED: Final[dict[str, Json]] = {
     "volumes that bind to nodes": {"volumes": [{"name": "v", "persistentVolumeClaim": {"claimName": "none"}}]},
     "resource claims": {"resourceClaims": CLAIM},
 }
-"""By the name that they are told by, what of a pod's spec is the scheduler's alone to judge."""
+"""By the name that they are reported by, what of a pod's spec is the scheduler's alone to judge."""
 
 
-async def test_what_is_not_reckoned_with_is_named_and_takes_the_one_unproven_place_in_turn(
+async def test_unsupported_constraints_are_named_and_take_the_one_unproven_place_in_turn(
     make_stage: MakeGroupEnvironment,
 ) -> None:
     async with make_stage(nodes={"n": "32"}) as stage:
@@ -114,7 +114,7 @@ async def test_what_is_not_reckoned_with_is_named_and_takes_the_one_unproven_pla
 
         async def waits(number: int, what: str) -> None:
             await create_group(stage, f"kind-{number}", 2, labels={"app": "x"}, **UNMODELLED[what])
-            await until_reason(stage, f"kind-{number}", names.REASON_BEHIND_OTHER, f"{what} is not reckoned with")
+            await until_reason(stage, f"kind-{number}", names.REASON_BEHIND_OTHER, f"{what} is not modelled")
 
         await asyncio.gather(*(waits(number, what) for number, what in enumerate(UNMODELLED)))
         await create_group(stage, "plain", 2)

@@ -33,12 +33,12 @@ PLUGINS, SIGS, KEP24 = (crds.crd_name(group) for group in (names.PLUGINS_GROUP, 
 
 
 class RecordedOutcomes:
-    """A keeper at work; what its passes came to, by CRD."""
+    """A controller at work; what its passes came to, by CRD."""
 
     def __init__(self, client: Client) -> None:
         self.outcomes: dict[str, list[PodGroupCrdOutcome]] = {name: [] for name in ALL}
         self._noted = asyncio.Event()
-        self.keeper = PodGroupCrdReconciler(client, self._note)
+        self.controller = PodGroupCrdReconciler(client, self._note)
 
     def _note(self, name: str, outcome: PodGroupCrdOutcome) -> None:
         self.outcomes[name].append(outcome)
@@ -61,7 +61,7 @@ async def keeping(client: Client) -> AsyncIterator[RecordedOutcomes]:
     """As the controller does it while it leads."""
     kept, registry = RecordedOutcomes(client), CollectorRegistry()
     queue: WorkQueue[str] = WorkQueue()
-    loop = Controller("group-crd", queue, kept.keeper.reconcile, ControllerMetrics(registry), workers=1)
+    loop = Controller("group-crd", queue, kept.controller.reconcile, ControllerMetrics(registry), workers=1)
     tasks = [asyncio.create_task(loop.run())]
     tasks += [asyncio.create_task(one.run()) for one in informers(client, ALL, queue.add, lambda _: None)]
     for name in ALL:
@@ -165,7 +165,7 @@ async def test_ours_is_upgraded_twice_and_pod_groups_survive_that(real_plane: Re
 
 
 async def make_older(client: Client, name: str) -> None:
-    """As an older version of ours would have left it, with a note of somebody else."""
+    """As an older version of ours would have left it, with an annotation of another user."""
     theirs = {"metadata": {"annotations": {"theirs": "kept"}}}
     await client.patch(CRDS, name, body=theirs, patch=PatchType.MERGE, field_manager="kubectl-annotate")
     await apply(client, older(name))
@@ -195,7 +195,7 @@ async def test_ours_of_a_newer_controller_is_left_as_it_is(client: Client) -> No
     assert (await client.get(CRDS, SIGS))["spec"] == before["spec"]
 
 
-async def test_somebody_elses_is_never_written_and_it_is_told_if_groups_cannot_be_said_with_it(client: Client) -> None:
+async def test_a_foreign_crd_is_never_written_and_reported_if_it_cannot_be_used(client: Client) -> None:
     theirs, strange = crds.manifest(names.PLUGINS_GROUP), crds.manifest(names.SIGS_GROUP)
     for crd in (theirs, strange):
         del crd["metadata"]["labels"]
@@ -207,7 +207,7 @@ async def test_somebody_elses_is_never_written_and_it_is_told_if_groups_cannot_b
     async with keeping(client) as kept:
         await kept.until(PLUGINS, PodGroupCrdOutcome.FOREIGN)
         await kept.until(SIGS, PodGroupCrdOutcome.UNUSABLE)
-        assert kept.keeper.problems == {
+        assert kept.controller.problems == {
             names.SIGS_GROUP: f"the CRD {SIGS} serves v1beta7, and only v1alpha1 is known here"
         }
         after = {name: await client.get(CRDS, name) for name in (PLUGINS, SIGS)}
@@ -215,10 +215,10 @@ async def test_somebody_elses_is_never_written_and_it_is_told_if_groups_cannot_b
         # Its owner goes, and it is ours to make.
         await remove_crds(client, SIGS)
         await kept.until(SIGS, PodGroupCrdOutcome.UNUSABLE, PodGroupCrdOutcome.CREATED, PodGroupCrdOutcome.CURRENT)
-        assert kept.keeper.problems == {}
+        assert kept.controller.problems == {}
 
 
-async def test_one_of_ours_that_somebody_has_taken_over_is_theirs(client: Client) -> None:
+async def test_one_of_ours_that_another_user_has_taken_over_is_theirs(client: Client) -> None:
     await apply(client, older(KEP24))
     edit = {"spec": {"names": {"shortNames": ["gang"]}}}
     await client.patch(CRDS, KEP24, body=edit, patch=PatchType.MERGE, field_manager="kubectl-edit")
@@ -240,7 +240,7 @@ async def test_one_that_was_deleted_is_made_again(real_plane: Real, client: Clie
         await real_plane.drop_namespace(space)
 
 
-async def test_a_group_is_told_that_the_crd_of_its_kind_cannot_be_used_and_others_go_on(
+async def test_a_group_reports_that_the_crd_of_its_kind_cannot_be_used_and_others_go_on(
     real_plane: Real, client: Client, tmp_path: Path
 ) -> None:
     """The controller as it ships: it makes what is missing, and says of a group why its PodGroup is not seen."""
@@ -258,15 +258,15 @@ async def test_a_group_is_told_that_the_crd_of_its_kind_cannot_be_used_and_other
         await served(client, KEP24)  # the last to be looked after
         lost = manifests.pod("lost", "far", Format.KOORDINATOR_POD_GROUP)
         await stage.create(manifests.held(lost, space, "far", Format.KOORDINATOR_POD_GROUP))
-        told = await stage.until_event("lost", names.REASON_POD_GROUP_MISSING, "v1beta7")
-        assert "only v1alpha1 is known here" in told
+        reported = await stage.until_event("lost", names.REASON_POD_GROUP_MISSING, "v1beta7")
+        assert "only v1alpha1 is known here" in reported
         await stage.make_group("ring", 1)
         await stage.create(manifests.held(manifests.pod("one", "ring"), space, "ring"))
         await stage.until(lambda pods: any(map(manifests.opened, pods)))
     await real_plane.drop_namespace(space)
 
 
-async def test_only_fields_that_somebody_elses_crd_has_are_written_and_the_rest_stands_in_an_annotation(
+async def test_only_fields_of_a_foreign_crd_are_written_and_the_rest_is_in_an_annotation(
     real_plane: Real, client: Client, tmp_path: Path
 ) -> None:
     """As scheduler-plugins installs it: its status knows no conditions; this one does not count failures either."""

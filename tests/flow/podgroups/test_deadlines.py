@@ -156,7 +156,7 @@ async def test_a_gap_of_a_tenth_gets_scheduler_plugins_groups_one_more_limit(mak
         assert (await until_record(stage, "ring", Format.SCHEDULER_PLUGINS, '"satisfied":1')).generation == 1
 
 
-async def test_a_group_under_somebody_elses_gate_is_not_opened_so_that_no_limit_runs(
+async def test_a_group_under_a_foreign_gate_is_not_opened_so_that_no_limit_runs(
     make_stage: MakeGroupEnvironment,
 ) -> None:
     async with make_stage(nodes={"n": "4"}) as stage:

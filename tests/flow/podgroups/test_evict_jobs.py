@@ -71,19 +71,19 @@ async def test_without_more_care_suspending_would_fail_the_job(make_stage: MakeG
         await remove_finalizers(stage)
 
 
-async def test_a_job_of_which_some_pods_are_not_in_the_group_is_left_alone(make_stage: MakeGroupEnvironment) -> None:
+async def test_a_job_with_pods_outside_the_group_is_left_alone(make_stage: MakeGroupEnvironment) -> None:
     async with make_stage(kubelets=True, nodes={"n": "3"}, controller=False) as stage:
         rolling = ManualEviction(stage, minimum=2)
         await stage.apply(job("work", 3))
         held = await stage.until(all_held(3))
         await rolling.open(held)
-        stranger = held[0]["metadata"]["name"]
+        other = held[0]["metadata"]["name"]
         nothing = {"metadata": {"labels": {names.POD_GROUP_LABEL: None}}}
-        await stage.client.patch(PODS, stranger, stage.namespace, body=nothing, patch=PatchType.MERGE)
+        await stage.client.patch(PODS, other, stage.namespace, body=nothing, patch=PatchType.MERGE)
         await stage.until_bound(3)
         rolled = await rolling.roll_back()
         assert rolled.blocked == tuple(sorted(one["metadata"]["name"] for one in held[1:]))
-        assert rolled.why == f"pods of Job work are not in the group: {stranger}"
+        assert rolled.why == f"pods of Job work are not in the group: {other}"
         assert set(uids(living(stage.pods.all()))) == set(uids(held))
         await unharmed_owner(stage, "work")
 

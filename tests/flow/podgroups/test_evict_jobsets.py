@@ -80,7 +80,7 @@ async def test_a_jobset_gets_all_its_pods_back(make_stage: MakeGroupEnvironment,
 
 
 @pytest.mark.parametrize("policy", ["no policy", "fails on any code"])
-async def test_the_start_barrier_of_a_jobset_that_was_taken_back_begins_anew(
+async def test_the_start_barrier_of_a_jobset_that_was_taken_back_begins_again(
     make_stage: MakeGroupEnvironment, policy: str
 ) -> None:
     """Another epoch: its clock starts again, and what was announced of the pods before means nothing to those after."""

@@ -58,7 +58,7 @@ async def run_until_crash(rolling: ManualEviction, fate: CrashPoint) -> None:
 
 
 async def open_one(stage: GroupEnvironment, rolling: ManualEviction, policy: str) -> list[str]:
-    """A Job of two pods, of which one runs and one has no place. Their UIDs."""
+    """A Job of two pods, whose one runs and one has no place. Their UIDs."""
     await stage.apply(job("work", 2, POLICIES[policy]))
     held = await stage.until(all_held(2))
     await rolling.open(held)

@@ -24,7 +24,7 @@ Json = dict[str, Any]
 KIND = POD_GROUPS[names.PLUGINS_GROUP]
 RUNTIME_CLASSES = Resource("node.k8s.io", "v1", "runtimeclasses", "RuntimeClass", namespaced=False)
 SEED = 46
-"""One in whose cases each thing that Fit reckons with decides at least once."""
+"""One in whose cases each thing that Fit models decides at least once."""
 MANY = 48
 PATIENCE = 60.0
 HELD = (names.REASON_WAITING_FOR_CAPACITY, names.REASON_BEHIND_OTHER)
@@ -65,11 +65,11 @@ async def gather(stage: GroupEnvironment, case: FitCase) -> None:
 async def decided(stage: GroupEnvironment, all_: Sequence[FitCase]) -> dict[str, AdmissionRecord | None]:
     """What became of each: the record of those that were opened, None of those that were not."""
 
-    def told(one: Json) -> bool:
+    def reported(one: Json) -> bool:
         return _text(one) is not None or condition_of(one)[0] in HELD
 
     async with ObjectView(stage.client, KIND, stage.namespace) as view:
-        found = await view.until(lambda groups: len(groups) == len(all_) and all(map(told, groups)), PATIENCE)
+        found = await view.until(lambda groups: len(groups) == len(all_) and all(map(reported, groups)), PATIENCE)
     texts = {one["metadata"]["name"]: _text(one) for one in found}
     return {name: None if text is None else decode_record(text) for name, text in texts.items()}
 

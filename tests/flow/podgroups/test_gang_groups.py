@@ -36,7 +36,7 @@ async def join(stage: GroupEnvironment, gang: str, count: int, *, first: int = 0
         await stage.client.create(PODS, stage.here(one), namespace or stage.namespace)
 
 
-async def until_told(stage: GroupEnvironment, gang: str, reason: str, text: str = "") -> None:
+async def until_reported(stage: GroupEnvironment, gang: str, reason: str, text: str = "") -> None:
     await until_reason(stage, gang, reason, text, GROUPS)
 
 
@@ -50,11 +50,11 @@ async def test_all_gangs_open_in_one_decision_once_each_has_gathered(make_stage:
         both = [f"{stage.namespace}/ps", f"{stage.namespace}/worker"]
         await say(stage, "ps", 1, *both)
         await join(stage, "ps", 1)
-        await until_told(stage, "ps", names.REASON_WAITING_FOR_GANG_GROUP, "worker: not there yet")
+        await until_reported(stage, "ps", names.REASON_WAITING_FOR_GANG_GROUP, "worker: not there yet")
         await say(stage, "worker", 3, *both)
         await join(stage, "worker", 2)
-        await until_told(stage, "worker", names.REASON_GATHERING, "2/3")
-        await until_told(stage, "ps", names.REASON_WAITING_FOR_GANG_GROUP, "worker")
+        await until_reported(stage, "worker", names.REASON_GATHERING, "2/3")
+        await until_reported(stage, "ps", names.REASON_WAITING_FOR_GANG_GROUP, "worker")
         assert all(map(gated, stage.pods.all()))
         await join(stage, "worker", 1, first=2)
         await until_placed(stage, ps=1, worker=3)
@@ -69,7 +69,7 @@ async def test_together_they_wait_for_room_that_one_alone_would_have(make_stage:
         for name, count in (("ps", 2), ("worker", 3)):
             await say(stage, name, count, *both)
             await join(stage, name, count)
-        await until_told(stage, "ps", names.REASON_WAITING_FOR_CAPACITY, "needs 5 cpu, 4 free")
+        await until_reported(stage, "ps", names.REASON_WAITING_FOR_CAPACITY, "needs 5 cpu, 4 free")
         await say(stage, "alone", 4)
         await join(stage, "alone", 4)
         pods = await until_placed(stage, alone=4)
@@ -100,11 +100,11 @@ async def test_a_one_sided_list_holds_up_its_maker_alone(make_stage: MakeGroupEn
             await join(stage, name, 2)
         await until_placed(stage, claimed=2)
         wrong = f"{stage.namespace}/claimed has no GangGroup"
-        await until_told(stage, "claims", names.REASON_INVALID_GANG_GROUP, wrong)
+        await until_reported(stage, "claims", names.REASON_INVALID_GANG_GROUP, wrong)
         await stage.until_event("claims", names.REASON_INVALID_GANG_GROUP, wrong)
-        await say(stage, "stranger", 2)
-        await join(stage, "stranger", 2)
-        pods = await until_placed(stage, stranger=2)
+        await say(stage, "other", 2)
+        await join(stage, "other", 2)
+        pods = await until_placed(stage, other=2)
         assert all_held(pods, "claims", GROUPS)
 
 
@@ -114,7 +114,7 @@ async def test_a_list_without_the_gang_itself_is_its_own_fault(make_stage: MakeG
         await say(stage, "other", 1)
         for name in ("absent", "other"):
             await join(stage, name, 1)
-        await until_told(stage, "absent", names.REASON_INVALID_GANG_GROUP, "must contain the gang itself")
+        await until_reported(stage, "absent", names.REASON_INVALID_GANG_GROUP, "must contain the gang itself")
         pods = await until_placed(stage, other=1)
         assert all_held(pods, "absent", GROUPS)
 
@@ -132,7 +132,7 @@ async def another(plane: Real) -> AsyncIterator[str]:
 async def over_two(
     make_stage: MakeGroupEnvironment, another: str, settings: Groups
 ) -> AsyncIterator[tuple[GroupEnvironment, ObjectView]]:
-    """A stage whose door and controller are for two namespaces, with the pods of the second."""
+    """A stage whose webhook and controller are for two namespaces, with the pods of the second."""
     async with make_stage(nodes={"n": "4"}, settings=settings, namespaces=(another,), controller=False) as stage:
         stage.start_controller(watch_namespace=None)
         async with ObjectView(stage.client, PODS, another) as there:
@@ -146,7 +146,7 @@ async def test_where_a_setting_allows_it_a_gang_group_reaches_over_namespaces(
         both = [f"{stage.namespace}/here", f"{another}/there"]
         await say(stage, "here", 2, *both)
         await join(stage, "here", 2)
-        await until_told(stage, "here", names.REASON_WAITING_FOR_GANG_GROUP, f"{another}/there")
+        await until_reported(stage, "here", names.REASON_WAITING_FOR_GANG_GROUP, f"{another}/there")
         await say(stage, "there", 2, *both, namespace=another)
         await join(stage, "there", 2, namespace=another)
         await until_placed(stage, here=2)
@@ -167,7 +167,9 @@ async def test_where_no_setting_allows_it_such_a_list_is_refused_and_nobody_else
         await join(stage, "here", 1)
         await join(stage, "there", 1, namespace=another)
         await join(stage, "alone", 1)
-        await until_told(stage, "here", names.REASON_INVALID_GANG_GROUP, f"must stay in namespace {stage.namespace}")
+        await until_reported(
+            stage, "here", names.REASON_INVALID_GANG_GROUP, f"must stay in namespace {stage.namespace}"
+        )
         pods = await until_placed(stage, alone=1)
         assert all_held(pods, "here", GROUPS)
         assert all(map(gated, there.all()))

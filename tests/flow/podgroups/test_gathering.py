@@ -11,7 +11,7 @@ from tests.flow.podgroups.test_deadlines import Ahead
 
 MINIMUM = 3
 LATER = 60.0
-"""Seconds: more than a group has until somebody asks who makes it."""
+"""Seconds: more than a group has until its owners are read."""
 
 
 def stateful_set(name: str, policy: str) -> Json:
@@ -51,7 +51,7 @@ async def test_who_makes_too_few_pods_while_they_are_held_is_named(make_stage: M
         )
         await stage.until(lambda pods: len(pods) == 1 + 2 + 1 + 1 + MINIMUM)
         stage.start_controller(clock=ahead)
-        for pod, told in (
+        for pod, reported in (
             (
                 "ordered-0",
                 "needs 3 pods at once, 1 can be there: StatefulSet ordered makes its pods one after the other",
@@ -61,7 +61,7 @@ async def test_who_makes_too_few_pods_while_they_are_held_is_named(make_stage: M
             ("inorder-driver-0-0", "JobSet inorder (workers) waits for driver"),
         ):
             full = next(one["metadata"]["name"] for one in stage.pods.all() if one["metadata"]["name"].startswith(pod))
-            assert told in await stage.until_event(full, names.REASON_CANNOT_GATHER)
+            assert reported in await stage.until_event(full, names.REASON_CANNOT_GATHER)
         pods = await stage.until_bound(MINIMUM, "parallel", Format.ALIBABA)
         others = [one for one in pods if not one["metadata"]["name"].startswith("parallel")]
         assert all(map(gated, others))

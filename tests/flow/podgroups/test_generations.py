@@ -44,7 +44,7 @@ async def until_running(
 
 
 async def occupy(stage: GroupEnvironment) -> None:
-    """Somebody else has half of the room by now."""
+    """Another user else has half of the room by now."""
     await stage.create(manifests.pod("other-0"), manifests.pod("other-1"))
     await stage.until(lambda pods: sum(bound(one) for one in pods if one["metadata"]["name"].startswith("other")) == 2)
 
@@ -102,7 +102,7 @@ async def test_by_the_next_job_while_those_before_are_kept(make_stage: MakeGroup
         assert (found.generation, found.stage) == (1 + runs, AdmissionState.OPEN)
 
 
-async def test_by_a_job_that_is_deleted_in_the_background_and_made_anew(make_stage: MakeGroupEnvironment) -> None:
+async def test_by_a_job_that_is_deleted_in_the_background_and_made_again(make_stage: MakeGroupEnvironment) -> None:
     """The pods of the old one are there for a while, and at first nothing on them tells that they will go."""
     async with make_stage(kubelets=True, nodes={"n": "4"}) as stage:
         work = manifests.job("work", RING, EACH)
@@ -174,7 +174,7 @@ async def test_two_groups_that_run_again_on_room_for_one_and_a_half_go_one_after
         await until_running(stage, EACH, other)
 
 
-async def test_a_job_of_which_one_has_succeeded_is_placed_when_the_others_come_again(
+async def test_a_job_with_a_succeeded_pod_is_placed_when_the_others_come_again(
     make_stage: MakeGroupEnvironment,
 ) -> None:
     """What is gathered is what is bound in the end, or the group would be opened and taken back again and again."""

@@ -121,7 +121,7 @@ async def test_pods_are_followed_from_their_gate_to_their_end(client: Client, na
         await client.patch(PODS, "a", namespace, body=ended, patch=PatchType.MERGE, subresource="status")
         await made.until(lambda: free(index, node) == 3000)
         await made.until(lambda: members(index, group)[0].phase == "Succeeded")
-        assert index.groups()[group].present == 1, "nobody knows of which run that one was"
+        assert index.groups()[group].present == 1, "nobody knows whose run that one was"
 
         for pod in ("a", "b"):
             await client.delete(PODS, pod, namespace, grace_seconds=0)
@@ -154,7 +154,7 @@ async def test_records_and_quotas_are_seen_where_they_lie(client: Client, namesp
 
 @pytest.mark.parametrize("plane", [pytest.param("scheduled", marks=pytest.mark.real)], indirect=True)
 @pytest.mark.parametrize("way", manifests.API_GROUP)
-async def test_pod_groups_of_all_kinds_are_homes_of_records(client: Client, namespace: str, way: Format) -> None:
+async def test_pod_groups_of_all_kinds_store_records(client: Client, namespace: str, way: Format) -> None:
     group, kind = (
         PodGroupKey(design=FLAVOR_OF[way], namespace=namespace, name="g"),
         POD_GROUPS[manifests.API_GROUP[way]],

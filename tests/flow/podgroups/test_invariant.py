@@ -63,7 +63,7 @@ class World:
             await touch_group(self.stage, name)
 
     async def until_taken_back(self, name: str, generation: int) -> None:
-        """Until nothing of that generation is left but pods that are held anew."""
+        """Until nothing of that generation is left but pods that are held again."""
         await self.stage.until(
             lambda pods: (
                 len(of_group(pods, name)) == PODS_EACH and all(opened(it) != generation for it in of_group(pods, name))
@@ -97,7 +97,7 @@ async def world(make_stage: MakeGroupEnvironment) -> AsyncIterator[World]:
             crowded = (await stage.client.list(NODES, limit=1))["metadata"]["resourceVersion"]
             for domain in "xy":
                 await stage.add_node(f"{domain}-more", "16", labels={"domain": domain})
-            await made.forward(400)  # whoever backs off or has lost its record
+            await made.forward(400)  # a pod that backs off or has lost its record
             await stage.until(lambda pods: all(sum(map(bound, of_group(pods, it))) == PODS_EACH for it in DOMAINS))
             found = [
                 (it.kind, it.name, groups) for it, groups in admitted_together(observer.history(int(crowded)), DOMAINS)
@@ -165,7 +165,7 @@ async def test_when_pods_are_replaced_and_when_groups_are_taken_back_and_the_lea
             await it.looked()
 
 
-async def test_when_a_pod_group_is_deleted_and_made_anew(make_stage: MakeGroupEnvironment) -> None:
+async def test_when_a_pod_group_is_deleted_and_made_again(make_stage: MakeGroupEnvironment) -> None:
     """Its record is gone, and what was opened is still to be placed."""
     async with world(make_stage) as it:
         stage = it.stage

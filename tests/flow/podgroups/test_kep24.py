@@ -36,7 +36,7 @@ def reason(group: Json) -> str:
 
 
 async def edit(stage: GroupEnvironment, name: str, **spec: Any) -> None:
-    """Somebody changes the PodGroup."""
+    """Another user changes the PodGroup."""
     await stage.client.patch(KIND, name, stage.namespace, body={"spec": spec}, patch=PatchType.MERGE)
 
 
@@ -56,25 +56,25 @@ async def test_pods_of_several_controllers_with_different_specs_are_one_group(
         assert (decided.generation, decided.minimum, len(decided.gangs)) == (1, 4, 1)
 
 
-async def test_each_pod_of_a_group_with_too_few_of_them_is_said_to_be_unschedulable(
+async def test_each_pod_of_a_group_with_too_few_of_them_is_reported_unschedulable(
     make_stage: MakeGroupEnvironment,
 ) -> None:
     async with make_stage(nodes={"n": "8"}) as stage:
         await stage.make_group("ring", 3, KEP)
         await stage.create(pod("a"), pod("b"))
         for name in "ab":
-            told = await stage.until_event(name, names.REASON_UNSCHEDULABLE)
-            assert "has too few pods: 2/3 pods exist" in told
+            reported = await stage.until_event(name, names.REASON_UNSCHEDULABLE)
+            assert "has too few pods: 2/3 pods exist" in reported
         assert all(map(gated, stage.pods.all()))
 
 
-async def test_a_pod_with_an_empty_name_of_a_group_is_held_and_told_to_be_created_again(
+async def test_a_pod_with_an_empty_name_of_a_group_is_held_and_has_to_be_created_again(
     make_stage: MakeGroupEnvironment,
 ) -> None:
     async with make_stage(nodes={"n": "8"}) as stage:
         await stage.create(manifests.pod("a", annotations={names.KEP24_NAME: ""}), manifests.pod("free"))
-        told = await stage.until_event("a", names.REASON_UNSCHEDULABLE)
-        assert "is empty: create the pod again with the name of a PodGroup" in told
+        reported = await stage.until_event("a", names.REASON_UNSCHEDULABLE)
+        assert "is empty: create the pod again with the name of a PodGroup" in reported
         found = await stage.until_bound(1)
         assert {one["metadata"]["name"]: (gated(one), bound(one)) for one in found} == {
             "a": (True, False),
@@ -82,7 +82,7 @@ async def test_a_pod_with_an_empty_name_of_a_group_is_held_and_told_to_be_create
         }
 
 
-async def test_a_group_that_has_become_too_small_while_some_run_is_said_to_be_unschedulable(
+async def test_a_group_that_has_become_too_small_while_some_run_is_reported_unschedulable(
     make_stage: MakeGroupEnvironment,
 ) -> None:
     async with make_stage(nodes={"n": "8"}, kubelets=True) as stage:
@@ -90,8 +90,8 @@ async def test_a_group_that_has_become_too_small_while_some_run_is_said_to_be_un
         await stage.create(pod("a"), pod("b"))
         await stage.until(lambda pods: sum(map(runs, pods)) == 2)
         await stage.delete_pod("b")
-        told = await stage.until_event("ring", names.REASON_UNSCHEDULABLE)
-        assert told == "1 of 2 pods are left: 1 running, 0 pending, 0 succeeded"
+        reported = await stage.until_event("ring", names.REASON_UNSCHEDULABLE)
+        assert reported == "1 of 2 pods are left: 1 running, 0 pending, 0 succeeded"
 
 
 async def test_a_pod_group_that_is_changed_after_opening_is_not_followed(make_stage: MakeGroupEnvironment) -> None:
@@ -122,8 +122,8 @@ async def test_a_pod_group_that_is_deleted_harms_no_pod(make_stage: MakeGroupEnv
         before = {one["metadata"]["uid"] for one in stage.pods.all()}
         await stage.client.delete(KIND, "ring", stage.namespace)
         await stage.create(pod("late"))
-        told = await stage.until_event("late", names.REASON_POD_GROUP_MISSING)
-        assert "which does not exist" in told
+        reported = await stage.until_event("late", names.REASON_POD_GROUP_MISSING)
+        assert "which does not exist" in reported
         there = [one for one in stage.pods.all() if one["metadata"]["uid"] in before]
         assert len(there) == 2
         assert not any(one["metadata"].get("deletionTimestamp") for one in there)
@@ -139,8 +139,8 @@ async def test_total_resources_must_be_left_of_the_namespaces_quota(make_stage: 
         await stage.create(manifests.pod("others", cpu="3"))
         await stage.make_group("ring", 2, KEP, resources={"cpu": "5"})
         await stage.create(pod("a"), pod("b"))  # charged for two of the four that are left
-        told = await stage.until_event("ring", names.REASON_WAITING_FOR_CAPACITY)
-        assert told == "needs 5 cpu, 4 left in ResourceQuota team"
+        reported = await stage.until_event("ring", names.REASON_WAITING_FOR_CAPACITY)
+        assert reported == "needs 5 cpu, 4 left in ResourceQuota team"
         assert sum(map(gated, stage.pods.all())) == 2
         more = {"spec": {"hard": {"requests.cpu": "8"}}}
         await stage.client.patch(RESOURCEQUOTAS, "team", stage.namespace, body=more, patch=PatchType.MERGE)

@@ -37,8 +37,8 @@ class Decisions:
         self.seen: list[AdmissionRecord] = []
         self._view, self._name = view, name
 
-    def note(self, homes: list[Json]) -> bool:
-        for one in (one for one in homes if one["metadata"]["name"] == self._name):
+    def note(self, stores: list[Json]) -> bool:
+        for one in (one for one in stores if one["metadata"]["name"] == self._name):
             text = one.get("data", {}).get(names.KEY_RECORD) or one["metadata"].get("annotations", {}).get(
                 names.POD_GROUP_RECORD
             )
@@ -81,24 +81,24 @@ async def test_killed_at_any_write_of_an_opening_the_successor_finishes(
     async with make_stage(nodes={"n": "64"}, controller=False) as stage:
         home = POD_GROUPS[manifests.API_GROUP[way]] if way in manifests.API_GROUP else CONFIGMAPS
         came_to = []
-        async with ObjectView(stage.client, home, stage.namespace) as homes:
+        async with ObjectView(stage.client, home, stage.namespace) as stores:
             for write in range(1, WRITES + 1):
-                fate = await open_one(stage, homes, f"ring-{write}", way, write, lands=lands)
+                fate = await open_one(stage, stores, f"ring-{write}", way, write, lands=lands)
                 # The last one may be seen to have landed before the one who made it dies of it.
                 came_to.append(len(fate.writes) >= write)
         assert came_to[:4] == [True] * 4
 
 
 async def open_one(
-    stage: GroupEnvironment, homes: ObjectView, name: str, way: Format, write: int, *, lands: bool
+    stage: GroupEnvironment, stores: ObjectView, name: str, way: Format, write: int, *, lands: bool
 ) -> CrashPoint:
     crd = way in manifests.API_GROUP
     if crd:
         await stage.make_group(name, 2, way)
-    decisions = Decisions(homes, name if crd else names.POD_GROUP_CONFIG_MAP_PREFIX + stage.label(name, way))
-    noting = asyncio.create_task(homes.until(decisions.note, 3600))
+    decisions = Decisions(stores, name if crd else names.POD_GROUP_CONFIG_MAP_PREFIX + stage.label(name, way))
+    noting = asyncio.create_task(stores.until(decisions.note, 3600))
     await stage.create(*(manifests.pod(f"{name}-{each}", name, way, None if crd else 2) for each in "ab"))
-    satisfied = asyncio.create_task(homes.until(lambda _: is_satisfied(decisions), 60))
+    satisfied = asyncio.create_task(stores.until(lambda _: is_satisfied(decisions), 60))
     fate = await killed(stage, write, lands=lands, end=satisfied)
     await satisfied
     await stage.stop_controller()
@@ -130,9 +130,9 @@ async def test_killed_at_any_write_of_a_roll_back_the_successor_finishes(
     async with make_stage(nodes={"n": "1"}, settings=settings, kubelets=True, controller=False) as stage:
         await stage.make_group("ring", 2, wait=1)
         await stage.apply(manifests.job("w", "ring", 2))
-        async with ObjectView(stage.client, POD_GROUPS[names.PLUGINS_GROUP], stage.namespace) as homes:
-            decisions = Decisions(homes, "ring")
-            noting = asyncio.create_task(homes.until(decisions.note, 3600))
+        async with ObjectView(stage.client, POD_GROUPS[names.PLUGINS_GROUP], stage.namespace) as stores:
+            decisions = Decisions(stores, "ring")
+            noting = asyncio.create_task(stores.until(decisions.note, 3600))
             held = asyncio.create_task(stage.pods.until(lambda pods: is_back(decisions, pods), 60))
             fate = await killed(stage, STEPS[step], lands=lands, end=held)
             assert fate.dead.is_set(), fate.writes
@@ -148,6 +148,6 @@ async def test_killed_at_any_write_of_a_roll_back_the_successor_finishes(
 
 
 def is_back(decisions: Decisions, pods: list[Json]) -> bool:
-    """Closed, and its owner has made all of its pods anew."""
+    """Closed, and its owner has made all of its pods again."""
     closed = bool(decisions.seen) and decisions.seen[-1].stage is AdmissionState.CLOSED
     return closed and len(pods) == 2 and all(map(gated, pods)) and not any(map(opened, pods))

@@ -68,7 +68,7 @@ class GroupLoad:
 @pytest.fixture
 def _seldom_collected() -> Iterator[None]:
     """Door, controller and the crowd's own views are one process here: going through all their objects takes seconds,
-    in which the API server would wait for the door in vain.
+    in which the API server would wait for the webhook in vain.
     """
     before = gc.get_threshold()
     gc.set_threshold(*SELDOM)

@@ -139,8 +139,8 @@ async def test_without_the_feature_the_dropped_field_is_noticed_and_the_group_st
     async with group_environment(scheduled_plane, namespace, tmp_path, nodes={"a": "8"}, settings=ON) as stage:
         await stage.make_group("ring", 2)
         await stage.create(manifests.pod("p0", "ring"), manifests.pod("p1", "ring"))
-        told = await stage.until_event("ring", names.REASON_NATIVE_UNAVAILABLE)
-        assert "groups.native is On" in told
+        reported = await stage.until_event("ring", names.REASON_NATIVE_UNAVAILABLE)
+        assert "groups.native is On" in reported
         await settle(stage)
         assert all(gated(one) for one in manifests.of_group(stage.pods.all(), "ring"))
 
@@ -155,7 +155,7 @@ async def test_native_is_never_used_where_it_is_off(native_plane: Real, space: s
         assert await names_of_native(stage) == set()
 
 
-async def test_the_canary_finds_that_native_gangs_work(native_plane: Real, space: str, tmp_path: Path) -> None:
+async def test_the_probe_finds_that_native_gangs_work(native_plane: Real, space: str, tmp_path: Path) -> None:
     """Also where pods have to be as restricted as Kubernetes knows it."""
     await native_plane.kubectl("label", "namespace", space, "pod-security.kubernetes.io/enforce=restricted")
     async with group_environment(
@@ -167,17 +167,17 @@ async def test_the_canary_finds_that_native_gangs_work(native_plane: Real, space
             await view.until(lambda found: not found)
 
 
-async def test_the_canary_finds_no_room(native_plane: Real, space: str, tmp_path: Path) -> None:
+async def test_the_probe_finds_no_room(native_plane: Real, space: str, tmp_path: Path) -> None:
     async with group_environment(native_plane, space, tmp_path, controller=False, webhook=False) as stage:
         assert await probe_native(stage.client, space, patience=1.0) is NativeProbeResult.NOT_BOUND
 
 
-async def test_the_canary_finds_an_api_server_without_native_groups(scheduled_plane: Real, namespace: str) -> None:
+async def test_the_probe_finds_an_api_server_without_native_groups(scheduled_plane: Real, namespace: str) -> None:
     async with scheduled_plane.client() as client:
         assert await probe_native(client, namespace, patience=1.0) is NativeProbeResult.NOT_SERVED
 
 
-async def test_the_canary_finds_a_scheduler_whose_gate_is_off(control_plane_binaries: Binaries, tmp_path: Path) -> None:
+async def test_the_probe_finds_a_scheduler_whose_gate_is_off(control_plane_binaries: Binaries, tmp_path: Path) -> None:
     with RealPlane(control_plane_binaries, scheduler=True, features=("GenericWorkload",)) as running:
         plane, space = Real(running), fresh_name()
         await plane.make_namespace(space)

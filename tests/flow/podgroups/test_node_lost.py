@@ -66,13 +66,13 @@ async def test_when_no_node_comes_in_time_all_of_it_is_taken_back_and_tried_agai
         before = await being_placed(stage)
         await stage.remove_node("m")
 
-        def made_anew(pods: list[Json]) -> bool:
+        def made_again(pods: list[Json]) -> bool:
             there = alive(pods)
             return (
                 len(there) == 4 and before.isdisjoint(it["metadata"]["uid"] for it in there) and all(map(gated, there))
             )
 
-        await stage.until(made_anew)
+        await stage.until(made_again)
         await stage.until_group(
             RING, lambda it: f'"{AdmissionState.CLOSED.value}"' in str(it["metadata"]["annotations"])
         )

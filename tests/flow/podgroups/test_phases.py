@@ -24,7 +24,7 @@ KINDS = {Format.SCHEDULER_PLUGINS: "plugins", Format.KOORDINATOR_POD_GROUP: "sig
 SHORT = podgroup_status.STATUS_FIELDS[names.PLUGINS_GROUP]
 
 
-class Told:
+class Reported:
     """What the status of each kind is to say, next after what it said before."""
 
     def __init__(self, stage: GroupEnvironment, clock: OffsetClock) -> None:
@@ -69,36 +69,36 @@ async def test_a_group_goes_through_all_phases_and_back_to_pending_when_it_is_ta
 ) -> None:
     clock = OffsetClock()
     async with make_stage(settings=SETTINGS, kubelets=True, controller=False) as stage:
-        told, kubelets = Told(stage, clock), stage.kubelets
+        reported, kubelets = Reported(stage, clock), stage.kubelets
         assert kubelets is not None
         stage.start_controller(clock=clock)
         for way, kind in KINDS.items():
             await stage.add_node(kind, "1", labels={"kind": kind})
             await stage.make_group(RING, 2, way, wait=None if way is Format.KEP_24 else WAIT)
         await pods(stage, 0)
-        for status in await told.until("Pending", names.REASON_GATHERING, admitted=0):
+        for status in await reported.until("Pending", names.REASON_GATHERING, admitted=0):
             assert "scheduleStartTime" not in status
         await pods(stage, 1)
         await stage.until_bound(3)
-        await told.later(15)  # while the scheduler is at it, nothing is said
-        for status in (await told.until("Scheduling", names.REASON_PLACING, admitted=2, running=1))[:2]:
+        await reported.later(15)  # while the scheduler is at it, nothing is written
+        for status in (await reported.until("Scheduling", names.REASON_PLACING, admitted=2, running=1))[:2]:
             assert set(SHORT) - {"occupiedBy"} <= set(status)
-        await told.later(WAIT)
-        await told.until("Unknown", names.REASON_ROLLBACK_BLOCKED, admitted=2, running=1)
+        await reported.later(WAIT)
+        await reported.until("Unknown", names.REASON_ROLLBACK_BLOCKED, admitted=2, running=1)
         for kind in KINDS.values():
             for number in range(2):
                 await stage.delete_pod(f"{kind}-{number}")
         back = names.REASON_ROLLED_BACK  # Koordinator knows no back-off: with its last pod it is forgotten
-        for status in await told.until("Pending", back, names.REASON_GATHERING, back, admitted=0):
+        for status in await reported.until("Pending", back, names.REASON_GATHERING, back, admitted=0):
             assert "scheduleStartTime" not in status
-        await told.later(10)
+        await reported.later(10)
         for kind in KINDS.values():
             await stage.add_node(f"{kind}-more", "1", labels={"kind": kind})
         await pods(stage, 2, 3)
-        await told.until("Running", names.REASON_RUNNING, admitted=2, running=2)
+        await reported.until("Running", names.REASON_RUNNING, admitted=2, running=2)
         assert len(kubelets.restart(PodMatch(name="*-2", namespace=stage.namespace), "main")) == len(KINDS)
-        await told.until("Failed", names.REASON_FAILED, admitted=2, running=1, failed=1)
-        await pods(stage, 4)  # somebody makes up for it
-        await told.until("Running", names.REASON_RUNNING, admitted=3, running=2, failed=1)
+        await reported.until("Failed", names.REASON_FAILED, admitted=2, running=1, failed=1)
+        await pods(stage, 4)  # another pod replaces it
+        await reported.until("Running", names.REASON_RUNNING, admitted=3, running=2, failed=1)
         kubelets.finish(PodMatch(namespace=stage.namespace))
-        await told.until("Finished", names.REASON_FINISHED, admitted=3, succeeded=2, failed=1)
+        await reported.until("Finished", names.REASON_FINISHED, admitted=3, succeeded=2, failed=1)

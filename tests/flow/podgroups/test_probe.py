@@ -18,14 +18,14 @@ PROBE = Groups(capacity_check=CapacityCheck.PROBE)
 NOTES = Format.KOORDINATOR_ANNOTATIONS
 
 
-async def until_told_unschedulable(stage: GroupEnvironment, name: str) -> None:
+async def until_reported_unschedulable(stage: GroupEnvironment, name: str) -> None:
     """Until the scheduler has looked at a pod of the gang in vain, as an autoscaler waits for."""
 
-    def told(one: manifests.Json) -> bool:
+    def reported(one: manifests.Json) -> bool:
         conditions = one["status"].get("conditions", ())
         return any(it["type"] == "PodScheduled" and it.get("reason") == "Unschedulable" for it in conditions)
 
-    await stage.until(lambda pods: any(map(told, of_group(pods, name))))
+    await stage.until(lambda pods: any(map(reported, of_group(pods, name))))
 
 
 async def test_the_first_in_order_shows_its_pods_to_the_autoscaler_one_gang_at_a_time(
@@ -33,7 +33,7 @@ async def test_the_first_in_order_shows_its_pods_to_the_autoscaler_one_gang_at_a
 ) -> None:
     async with make_stage(nodes={"n": "1"}, settings=PROBE) as stage:
         await create_group(stage, "first", 3)
-        await until_told_unschedulable(stage, "first")
+        await until_reported_unschedulable(stage, "first")
         await create_group(stage, "second", 3)
         await until_reason(stage, "second", names.REASON_BEHIND_OTHER, f"{stage.namespace}/first")
         assert all_held(stage.pods.all(), "second")
@@ -42,31 +42,31 @@ async def test_the_first_in_order_shows_its_pods_to_the_autoscaler_one_gang_at_a
         assert found.how is AdmissionMode.PROBE
         await stage.add_node("m", "2")
         await stage.until_bound(3, "first")
-        await until_told_unschedulable(stage, "second")
+        await until_reported_unschedulable(stage, "second")
         await stage.add_node("o", "3")
         await stage.until_bound(3, "second")
 
 
 async def test_gangs_for_other_nodes_are_tried_at_the_same_time(make_stage: MakeGroupEnvironment) -> None:
-    """One per capacity domain; whoever could go to either waits for both."""
+    """One per capacity domain; a pod that could go to either waits for both."""
     async with make_stage(settings=PROBE) as stage:
         for zone in "xy":
             await stage.add_node(zone, "1", labels={"zone": zone})
             await create_group(stage, zone, 2, nodeSelector={"zone": zone})
-            await until_told_unschedulable(stage, zone)
+            await until_reported_unschedulable(stage, zone)
         await create_group(stage, "either", 3)
         await until_reason(stage, "either", names.REASON_BEHIND_OTHER)
         assert all_held(stage.pods.all(), "either")
         for zone in "xy":
             await stage.add_node(f"{zone}-late", "1", labels={"zone": zone})
             await stage.until_bound(2, zone)
-        await until_told_unschedulable(stage, "either")
+        await until_reported_unschedulable(stage, "either")
 
 
 async def test_another_controller_knows_who_is_being_tried(make_stage: MakeGroupEnvironment) -> None:
     async with make_stage(nodes={"n": "1"}, settings=PROBE) as stage:
         await create_group(stage, "first", 2)
-        await until_told_unschedulable(stage, "first")
+        await until_reported_unschedulable(stage, "first")
         await stage.stop_controller()
         await create_group(stage, "second", 2)
         stage.start_controller()
@@ -77,7 +77,7 @@ async def test_another_controller_knows_who_is_being_tried(make_stage: MakeGroup
 async def test_one_that_provably_fits_passes_the_one_that_is_being_tried(make_stage: MakeGroupEnvironment) -> None:
     async with make_stage(nodes={"n": "2"}, settings=PROBE) as stage:
         await create_group(stage, "large", 3, cpu="3")
-        await until_told_unschedulable(stage, "large")
+        await until_reported_unschedulable(stage, "large")
         await create_group(stage, "small", 2)
         await stage.until_bound(2, "small")
         assert bound_count(stage.pods.all(), "large") == 0
@@ -98,11 +98,11 @@ async def test_strict_a_gang_that_is_never_bound_is_taken_back_whole_and_gives_i
         await create_group(stage, "next", 2)
         await stage.until_bound(2, "next")
 
-        def made_anew(pods: list[manifests.Json]) -> bool:
+        def made_again(pods: list[manifests.Json]) -> bool:
             ours = of_group(pods, "vain")
             return len(ours) == 4 and before.isdisjoint(one["metadata"]["uid"] for one in ours)
 
-        pods = await stage.until(made_anew)
+        pods = await stage.until(made_again)
         assert all_held(pods, "vain")
         job = await stage.client.get(JOBS, "vain", stage.namespace)
         assert not job["status"].get("failed")
@@ -130,7 +130,7 @@ async def test_non_strict_nothing_is_taken_back_and_the_unbound_are_marked(make_
         await stage.until_bound(4)
 
 
-async def test_what_is_not_reckoned_with_goes_the_same_way_even_where_fit_is_asked_for(
+async def test_unsupported_constraints_are_probed_under_fit_too(
     make_stage: MakeGroupEnvironment,
 ) -> None:
     """Pods that keep away from each other: the scheduler alone knows, so one such gang at a time."""

@@ -1,6 +1,6 @@
 """Nobody is held up for ever by a group that does not take what it needs: with the real scheduler and API server (G3).
 
-What is said of five minutes is played with the controller's clock.
+What is written of five minutes is played with the controller's clock.
 """
 
 import time
@@ -109,7 +109,7 @@ async def test_min_resources_without_pods_behind_them_stop_nobody(make_stage: Ma
 
 
 async def test_a_record_reserves_no_room_for_pods_that_do_not_exist(make_stage: MakeGroupEnvironment) -> None:
-    """Whoever may write PodGroups writes one that says what was decided: a million pods, and years to place them."""
+    """A pod that may write PodGroups writes one that says what was decided: a million pods, and years to place them."""
     async with make_stage(nodes={"n": "4"}) as stage:
         evil = PodGroupKey(design=FLAVOR_OF[Format.SCHEDULER_PLUGINS], namespace=stage.namespace, name="evil")
         said = AdmissionRecord(
@@ -131,7 +131,7 @@ async def test_a_record_reserves_no_room_for_pods_that_do_not_exist(make_stage: 
         await stage.until_bound(3, "honest")
 
 
-async def test_a_running_pod_that_keeps_the_group_away_is_reckoned_with(make_stage: MakeGroupEnvironment) -> None:
+async def test_a_running_pod_that_keeps_the_group_away_is_counted(make_stage: MakeGroupEnvironment) -> None:
     """The scheduler would bind none of it: it is not opened as if there were room, and nobody waits for it."""
     async with make_stage(nodes={"n": "4"}) as stage:
         term = {"labelSelector": {"matchLabels": {"app": "ring"}}, "topologyKey": "kubernetes.io/hostname"}

@@ -88,8 +88,8 @@ async def test_a_status_that_another_controller_writes_is_only_read(make_stage: 
             field_manager="coscheduler",
         )
         await stage.create(*(manifests.pod(name, "ring") for name in "ab"))
-        told = await stage.until_event("ring", names.REASON_STATUS_NOT_OURS)
-        assert "coscheduler writes this status" in told
+        reported = await stage.until_event("ring", names.REASON_STATUS_NOT_OURS)
+        assert "coscheduler writes this status" in reported
 
         def stated(one: Json) -> bool:
             return "Satisfied" in (one["metadata"].get("annotations") or {}).get(names.POD_GROUP_STATE, "")
@@ -120,10 +120,10 @@ async def test_a_group_that_waits_for_room_says_what_it_lacks_everywhere(make_st
     async with make_stage(nodes={"n": "2"}) as stage:
         await stage.make_group("big", 2)
         await stage.create(*(manifests.pod(name, "big", cpu="2") for name in "ab"))
-        told = await stage.until_event("big", names.REASON_WAITING_FOR_CAPACITY)
-        assert told == "needs 4 cpu, 2 free; can never fit on the nodes there are: the whole domain has 2 cpu"
+        reported = await stage.until_event("big", names.REASON_WAITING_FOR_CAPACITY)
+        assert reported == "needs 4 cpu, 2 free; can never fit on the nodes there are: the whole domain has 2 cpu"
         found = await stage.until_group("big", lambda it: said(it)[1] == names.REASON_WAITING_FOR_CAPACITY)
-        assert podgroup_status.group_condition(found["status"])["message"] == told
+        assert podgroup_status.group_condition(found["status"])["message"] == reported
         ran = await jobset_gate("get", "groups", "-n", stage.namespace, "-o", "json", kubeconfig=stage.plane.kubeconfig)
         one = json.loads(ran.out)["items"][0]
-        assert (one["reason"], one["message"]) == (names.REASON_WAITING_FOR_CAPACITY, told)
+        assert (one["reason"], one["message"]) == (names.REASON_WAITING_FOR_CAPACITY, reported)

@@ -59,7 +59,7 @@ async def test_a_small_gang_fits_beside_a_large_one_and_starves_nobody(make_stag
 
 
 async def test_a_gang_that_never_completes_takes_nothing_and_holds_up_nobody(make_stage: MakeGroupEnvironment) -> None:
-    """There is no limit while it gathers; after five minutes somebody is told."""
+    """There is no limit while it gathers; after five minutes there is an Event."""
     clock = OffsetClock()
     async with make_stage(nodes={"n": "4"}, controller=False) as stage:
         stage.start_controller(clock=clock)

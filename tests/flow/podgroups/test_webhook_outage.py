@@ -3,7 +3,6 @@
 import asyncio
 from collections import Counter
 from collections.abc import AsyncIterator, Iterable
-from pathlib import Path
 from urllib.parse import urlsplit
 
 import pytest
@@ -32,8 +31,8 @@ OTHERS = 40
 async def outage(make_stage: MakeGroupEnvironment) -> AsyncIterator[GroupEnvironment]:
     """The configuration for pods is in force, and nobody answers."""
     async with make_stage(controller=False) as stage:
-        assert stage.door is not None
-        await stage.door.stop()
+        assert stage.webhook is not None
+        await stage.webhook.stop()
         yield stage
 
 
@@ -63,7 +62,7 @@ def theirs(kind: str, number: int) -> Json:
 
 
 async def created(client: Client, namespace: str, pods: Iterable[Json]) -> Counter[str]:
-    """What became of each: "" or the words of its refusal. Each is asked for once."""
+    """What became of each: "" or the words of its refusal. Each is called for once."""
     asking, limit = client.without_retries(), asyncio.Semaphore(AT_ONCE)
 
     async def one(pod: Json) -> str:
@@ -95,26 +94,26 @@ async def test_a_groups_pod_is_refused_and_the_refusal_says_by_whom(outage: Grou
 
 
 async def test_pods_that_are_there_may_be_opened_bound_and_deleted(make_stage: MakeGroupEnvironment) -> None:
-    """Only creations are asked about: what is there goes on."""
+    """Only creations are called about: what is there goes on."""
     async with make_stage(nodes={"n": "4"}, controller=False) as stage:
         (held,) = await stage.create(manifests.pod("p", "g", Format.KEP_24))
         assert gated(held)
-        assert stage.door is not None
-        await stage.door.stop()
+        assert stage.webhook is not None
+        await stage.webhook.stop()
         await open_by_hand(stage, [held])
         await stage.until_bound(1)
         await stage.delete_pod("p", grace_seconds=0)
         await stage.until(lambda pods: not pods)
 
 
-async def test_a_job_makes_its_pods_once_the_door_is_back(make_stage: MakeGroupEnvironment, tmp_path: Path) -> None:
+async def test_a_job_makes_its_pods_once_the_webhook_is_back(make_stage: MakeGroupEnvironment) -> None:
     """Refused pods are no failed pods: not even a Job with no retries fails."""
     async with make_stage(controller=False) as stage:
-        assert stage.door is not None
-        await stage.door.stop()
+        assert stage.webhook is not None
+        await stage.webhook.stop()
         await stage.apply(manifests.job("w", "g", 2))
         assert "pods.jobset-gate.dev" in await stage.until_event("w", "FailedCreate")
-        again = await serve(stage.settings, tls=BUNDLE.serving, port=urlsplit(stage.door.url).port or 0)
+        again = await serve(stage.settings, tls=BUNDLE.serving, port=urlsplit(stage.webhook.url).port or 0)
         try:
             made = await stage.until(lambda pods: len(pods) == 2)
         finally:

@@ -25,7 +25,7 @@ BUNDLE = self_signed()
 async def serve_webhook(
     client: Client, namespaces: Collection[str], folder: Path, settings: Settings, *, jobsets: bool = False
 ) -> AsyncIterator[WebhookServer]:
-    """The door, once the API server asks it about pods; about JobSets too if told so."""
+    """The webhook, once the API server asks it about pods; about JobSets too if reported so."""
     async with AsyncExitStack() as stack:
         server = await serve(settings, tls=BUNDLE.serving)
         stack.push_async_callback(server.stop)

@@ -26,12 +26,12 @@ DESIGNS = {
 
 def after(made: Json, groups: Groups | None = None, namespace: str = "team") -> Json:
     """The pod as it is stored. A second look changes nothing, and the first one has not touched what it was given."""
-    told, before = groups or Groups(), copy.deepcopy(made)
-    verdict = admit_pod(made, namespace, told)
+    reported, before = groups or Groups(), copy.deepcopy(made)
+    verdict = admit_pod(made, namespace, reported)
     assert verdict.violations == []
     assert made == before
     stored: Json = applied(made, verdict.operations)
-    assert admit_pod(stored, namespace, told) == UNCHANGED
+    assert admit_pod(stored, namespace, reported) == UNCHANGED
     return stored
 
 
@@ -96,7 +96,7 @@ def test_an_empty_name_is_held_under_a_label_of_its_own(way: Format) -> None:
     ],
 )
 def test_values_are_not_judged_here(notes: Json) -> None:
-    """The controller that makes the pods would try for ever; the keeper says it on the group and its pods."""
+    """The controller that makes the pods would try for ever; the controller says it on the group and its pods."""
     assert gates(after(pod(meta={"annotations": notes}))) == [names.POD_GROUP_GATE]
 
 
@@ -164,7 +164,7 @@ odd_spec = st.fixed_dictionaries({}, optional=dict.fromkeys(("schedulingGates", 
 
 @given(odd_meta | json, odd_spec | json)
 def test_shapes_that_no_api_server_sends_raise_nothing(meta: Any, spec: Any) -> None:
-    """It refuses them in its own words; a door that trips would refuse them in ours."""
+    """It refuses them in its own words; a webhook that trips would refuse them in ours."""
     admit_pod({"metadata": meta, "spec": spec}, "team", Groups())
     if isinstance(meta, dict) and isinstance(spec, dict):
         admit_pod({"metadata": meta | {"labels": meta_of(Format.ALIBABA)["labels"]}, "spec": spec}, "team", Groups())

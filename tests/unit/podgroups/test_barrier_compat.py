@@ -105,7 +105,7 @@ def test_groups_that_nobody_holds_are_none_of_it(groups: Groups) -> None:
     assert wrong(job(meta=wanting(5)), settings=Settings(groups=groups)) == []
 
 
-def test_a_minimum_that_is_none_is_the_keepers_to_tell() -> None:
+def test_a_minimum_that_is_none_is_the_controllers_to_tell() -> None:
     """As on every other pod of a group."""
     assert wrong(job(meta={"labels": alibaba("g", "many")})) == []
     assert wrong(job(meta={"labels": alibaba("", "5")})) == []
@@ -151,7 +151,7 @@ def test_a_jobset_is_warned_where_the_limit_is_known() -> None:
     assert len(doubts(meta_of(Format.KEP_24), 600)) == 1
 
 
-def test_a_limit_in_a_pod_group_is_the_keepers_to_tell() -> None:
+def test_a_limit_in_a_pod_group_is_the_controllers_to_tell() -> None:
     assert doubts(meta_of(Format.SCHEDULER_PLUGINS), 1) == doubts(meta_of(Format.KOORDINATOR_POD_GROUP), 1) == []
 
 

@@ -1,4 +1,4 @@
-"""What the keeper finds wrong between a group and the start barrier of its pods (G6)."""
+"""What the controller finds wrong between a group and the start barrier of its pods (G6)."""
 
 from typing import Any
 
@@ -39,10 +39,10 @@ def group(minimum: int | None, *pods: Json, **spec: Any) -> GroupSnapshot:
 def test_the_minimum_of_a_pod_group_must_be_what_the_barrier_waits_for() -> None:
     assert preconditions.barrier_hold(group(13), looking(TRAIN)) is None
     for minimum in (12, 14):
-        told = preconditions.barrier_hold(group(minimum), looking(TRAIN))
-        assert told is not None
-        assert told.reason == names.REASON_INVALID_GROUP
-        assert told.message == (
+        reported = preconditions.barrier_hold(group(minimum), looking(TRAIN))
+        assert reported is not None
+        assert reported.reason == names.REASON_INVALID_GROUP
+        assert reported.message == (
             f"spec.minMember: {minimum}: must equal what the start barrier waits for:"
             f" {minimum} pods here, 13 there (JobSet train)"
         )
@@ -67,9 +67,9 @@ def test_until_its_jobset_is_seen_a_group_in_a_barrier_waits() -> None:
     pods = [of_train(name) for name in "ab"]
     for it in pods:
         it["metadata"]["labels"] |= {names.GATED: names.GATED_VALUE}
-    told = preconditions.barrier_hold(group(5, *pods), looking())
-    assert told is not None
-    assert (told.reason, told.message) == (
+    reported = preconditions.barrier_hold(group(5, *pods), looking())
+    assert reported is not None
+    assert (reported.reason, reported.message) == (
         names.REASON_GATHERING,
         "its pods also wait in the start barrier of JobSet train, which has not been seen yet",
     )
@@ -80,9 +80,9 @@ def test_a_group_of_two_gated_jobsets_can_suit_neither() -> None:
     """Each waits for its own pods, so that no number is right."""
     other = jobset(replicated_job(parallelism=3, completions=3), namespace="team", name="other")
     both = group(16, of_train("a"), of_train("b", "other"))
-    told = preconditions.barrier_hold(both, looking(TRAIN, other))
-    assert told is not None
-    assert "(JobSet other)" in told.message
+    reported = preconditions.barrier_hold(both, looking(TRAIN, other))
+    assert reported is not None
+    assert "(JobSet other)" in reported.message
 
 
 def test_pods_that_are_gone_bind_nobody() -> None:
@@ -94,7 +94,7 @@ def test_without_a_minimum_there_is_nothing_to_compare() -> None:
     assert preconditions.barrier_hold(group(None), looking(TRAIN)) is None
 
 
-def test_the_minimum_is_told_where_it_stands() -> None:
+def test_the_minimum_is_reported_where_it_stands() -> None:
     alibaba, koordinator = key(design=Flavor.ALIBABA), key(design=Flavor.KOORDINATOR)
     said = {ALIBABA: "g", ALIBABA_MINIMUM: "5"}
     label, notes = {KOORDINATOR: "g"}, {f"{GANG}min-available": "5"}
@@ -115,9 +115,9 @@ def test_the_minimum_is_told_where_it_stands() -> None:
         ),
     }
     for path, each in seen.items():
-        told = preconditions.barrier_hold(each, looking(TRAIN))
-        assert told is not None
-        assert told.message.startswith(f"{path}: 5: ")
+        reported = preconditions.barrier_hold(each, looking(TRAIN))
+        assert reported is not None
+        assert reported.message.startswith(f"{path}: 5: ")
 
 
 def test_a_barrier_that_gives_up_first_is_doubted() -> None:

@@ -34,7 +34,7 @@ def fields(manager: str, part: str = "f:spec", **more: str) -> Json:
         ([fields("kubectl-edit")], False),
     ],
 )
-def test_one_of_ours_is_ours_until_somebody_writes_another_spec_into_it(others: list[Json], ours: bool) -> None:
+def test_one_of_ours_is_ours_until_another_user_writes_another_spec_into_it(others: list[Json], ours: bool) -> None:
     assert crds.is_ours(stored(managedFields=others)) is ours
 
 
@@ -92,9 +92,9 @@ OPEN = {"type": "object", "x-kubernetes-preserve-unknown-fields": True}
         ({"metadata": {"name": "podgroups.x"}, "spec": {"group": PLUGINS, "versions": "nonsense"}}, "serves nothing"),
     ],
 )
-def test_a_crd_with_which_groups_cannot_be_said_is_told(crd: Json, why: str) -> None:
-    told = crds.why_unusable(crd)
-    assert (why in told) if why else (told == "")
+def test_a_crd_with_which_groups_cannot_be_said_is_reported(crd: Json, why: str) -> None:
+    reported = crds.why_unusable(crd)
+    assert (why in reported) if why else (reported == "")
 
 
 def test_only_the_ways_that_have_pod_groups_need_crds() -> None:

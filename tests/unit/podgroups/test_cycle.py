@@ -49,21 +49,21 @@ def opened(candidate: Candidate, *, proven: bool = True) -> AdmittedGroup:
 
 def considered(
     *candidates: Candidate,
-    rooms: list[NodeInfo],
+    nodes: list[NodeInfo],
     standing: tuple[AdmittedGroup, ...] = (),
     how: CapacityCheck = CapacityCheck.FIT,
 ) -> list[Admit | Hold]:
-    return cycle.run_cycle(candidates, standing, rooms, now=NOW, check=how, starvation_seconds=STARVATION)
+    return cycle.run_cycle(candidates, standing, nodes, now=NOW, check=how, starvation_seconds=STARVATION)
 
 
-def told(
+def reported(
     *candidates: Candidate,
-    rooms: list[NodeInfo],
+    nodes: list[NodeInfo],
     standing: tuple[AdmittedGroup, ...] = (),
     how: CapacityCheck = CapacityCheck.FIT,
 ) -> list[str]:
     """`a: opened`, `b: Reason: message`."""
-    found = considered(*candidates, rooms=rooms, standing=standing, how=how)
+    found = considered(*candidates, nodes=nodes, standing=standing, how=how)
     return [
         f"{it.candidate.key.name}: "
         + (f"opened{'' if it.proven else ' unproven'}" if isinstance(it, Admit) else f"{it.reason}: {it.message}")
@@ -74,9 +74,9 @@ def told(
 def test_the_deadlock_of_two_gangs_that_need_most_of_the_cluster_each() -> None:
     """Only the first is opened; the second waits until all of it fits."""
     one, other = waiting("a", 6, created=1), waiting("b", 6, created=2)
-    assert told(other, one, rooms=[node(10)]) == ["a: opened", "b: WaitingForCapacity: needs 6 cpu, 4 free"]
-    assert told(other, rooms=[node(10)], standing=(opened(one),)) == ["b: WaitingForCapacity: needs 6 cpu, 4 free"]
-    assert told(other, rooms=[node(10)]) == ["b: opened"]
+    assert reported(other, one, nodes=[node(10)]) == ["a: opened", "b: WaitingForCapacity: needs 6 cpu, 4 free"]
+    assert reported(other, nodes=[node(10)], standing=(opened(one),)) == ["b: WaitingForCapacity: needs 6 cpu, 4 free"]
+    assert reported(other, nodes=[node(10)]) == ["b: opened"]
 
 
 def test_priority_comes_before_age_and_age_before_the_name() -> None:
@@ -87,12 +87,12 @@ def test_priority_comes_before_age_and_age_before_the_name() -> None:
         waiting("a", 1, created=5),
         waiting("high", 1, priority=7, created=10),
     ]
-    found = considered(*groups, rooms=[node(9)])
+    found = considered(*groups, nodes=[node(9)])
     assert [it.candidate.key.name for it in found] == ["high", "old", "a", "b", "young"]
 
 
 def test_a_small_group_that_fits_passes_a_large_one_that_does_not() -> None:
-    assert told(waiting("large", 8, created=1), waiting("small", 2, created=2), rooms=[node(4)]) == [
+    assert reported(waiting("large", 8, created=1), waiting("small", 2, created=2), nodes=[node(4)]) == [
         "large: WaitingForCapacity: needs 8 cpu, 4 free",
         "small: opened",
     ]
@@ -100,11 +100,11 @@ def test_a_small_group_that_fits_passes_a_large_one_that_does_not() -> None:
 
 def test_but_only_until_the_large_one_has_waited_too_long() -> None:
     large = waiting("large", 8, created=1, since=NOW - STARVATION)
-    assert told(large, waiting("small", 2, created=2), rooms=[node(4)])[1] == (
+    assert reported(large, waiting("small", 2, created=2), nodes=[node(4)])[1] == (
         "small: BehindOther: behind team/large, which has waited too long for cpu to be passed"
     )
     elsewhere = waiting("small", 2, created=2, domain="m")
-    assert told(large, elsewhere, rooms=[node(4)])[1] == "small: opened"
+    assert reported(large, elsewhere, nodes=[node(4)])[1] == "small: opened"
 
 
 def test_one_that_could_not_fit_on_empty_nodes_either_holds_nobody_back_however_long_it_has_waited() -> None:
@@ -114,49 +114,49 @@ def test_one_that_could_not_fit_on_empty_nodes_either_holds_nobody_back_however_
     can = waiting("can", 6, created=2, since=NOW - STARVATION)
     small = waiting("small", 2, created=3)
     lacks = "needs 8 cpu, 4 free; can never fit on the nodes there are: the whole domain has 6 cpu"
-    assert told(never, small, rooms=[empty]) == [f"never: WaitingForCapacity: {lacks}", "small: opened"]
-    assert told(never, can, small, rooms=[empty])[1:] == [
+    assert reported(never, small, nodes=[empty]) == [f"never: WaitingForCapacity: {lacks}", "small: opened"]
+    assert reported(never, can, small, nodes=[empty])[1:] == [
         "can: WaitingForCapacity: needs 6 cpu, 4 free",
         "small: BehindOther: behind team/can, which has waited too long for cpu to be passed",
     ]
     other = waiting("other", 2, created=3, unmodelled=("host ports",))
-    assert told(never, other, rooms=[empty])[1] == "other: opened unproven"
-    assert told(never, other, rooms=[empty], how=CapacityCheck.PROBE) == [
+    assert reported(never, other, nodes=[empty])[1] == "other: opened unproven"
+    assert reported(never, other, nodes=[empty], how=CapacityCheck.PROBE) == [
         "never: opened unproven",
-        "other: BehindOther: behind team/never, which is being placed; host ports is not reckoned with",
+        "other: BehindOther: behind team/never, which is being placed; host ports is not modelled",
     ]
 
 
 def test_probe_opens_the_first_that_does_not_fit_and_only_that() -> None:
     groups = [waiting("a", 8, created=1), waiting("b", 8, created=2), waiting("c", 8, created=3, domain="m")]
-    assert told(*groups, rooms=[node(4)], how=CapacityCheck.PROBE) == [
+    assert reported(*groups, nodes=[node(4)], how=CapacityCheck.PROBE) == [
         "a: opened unproven",
         "b: BehindOther: behind team/a, which is being placed; needs 8 cpu, 4 free",
         "c: opened unproven",
     ]
 
 
-def test_the_name_of_somebody_elses_group_is_not_told() -> None:
+def test_the_name_of_a_group_of_another_namespace_is_not_shown() -> None:
     """A tenant sees nothing of other namespaces through us."""
     theirs, mine = waiting("secret", 8, created=1, namespace="others"), waiting("b", 8, created=2)
-    assert told(theirs, mine, rooms=[node(4)], how=CapacityCheck.PROBE) == [
+    assert reported(theirs, mine, nodes=[node(4)], how=CapacityCheck.PROBE) == [
         "secret: opened unproven",
         "b: BehindOther: behind a group of another namespace, which is being placed; needs 8 cpu, 4 free",
     ]
 
 
-def test_what_is_not_reckoned_with_goes_one_at_a_time_under_fit_too() -> None:
+def test_groups_with_unsupported_constraints_go_one_at_a_time_under_fit_too() -> None:
     one = waiting("a", 1, created=1, unmodelled=("host ports",))
     other = waiting("b", 1, created=2, unmodelled=("host ports",))
-    assert told(one, other, rooms=[node(4)]) == [
+    assert reported(one, other, nodes=[node(4)]) == [
         "a: opened unproven",
-        "b: BehindOther: behind team/a, which is being placed; host ports is not reckoned with",
+        "b: BehindOther: behind team/a, which is being placed; host ports is not modelled",
     ]
 
 
 def test_a_group_beside_a_probe_that_finds_no_room_is_still_certain_of_its_own() -> None:
     huge = opened(waiting("huge", 5, cpu=9), proven=False)
-    assert told(waiting("small", 4), rooms=[node(4)], standing=(huge,)) == ["small: opened"]
+    assert reported(waiting("small", 4), nodes=[node(4)], standing=(huge,)) == ["small: opened"]
 
 
 def test_who_may_preempt_pods_that_are_in_its_way_is_tried_one_at_a_time() -> None:
@@ -167,13 +167,13 @@ def test_who_may_preempt_pods_that_are_in_its_way_is_tried_one_at_a_time() -> No
         used_by_priority=((5, {"cpu": 3000, "pods": 3000}),),
     )
     waits = "WaitingForCapacity: needs 4 cpu, 1 free"
-    assert told(may_preempt(waiting("a", 4), 6), rooms=[full]) == ["a: opened unproven"]
-    assert told(may_preempt(waiting("a", 4), 5), rooms=[full]) == [f"a: {waits}"]
-    assert told(may_preempt(waiting("a", 4), None), rooms=[full]) == [f"a: {waits}"]
-    assert told(may_preempt(waiting("a", 5), 6), rooms=[full]) == ["a: WaitingForCapacity: needs 5 cpu, 1 free"]
+    assert reported(may_preempt(waiting("a", 4), 6), nodes=[full]) == ["a: opened unproven"]
+    assert reported(may_preempt(waiting("a", 4), 5), nodes=[full]) == [f"a: {waits}"]
+    assert reported(may_preempt(waiting("a", 4), None), nodes=[full]) == [f"a: {waits}"]
+    assert reported(may_preempt(waiting("a", 5), 6), nodes=[full]) == ["a: WaitingForCapacity: needs 5 cpu, 1 free"]
     both = [may_preempt(waiting(name, 4, created=number), 6) for number, name in enumerate("ab")]
     behind = "BehindOther: behind team/a, which is being placed; needs 4 cpu, 1 free"
-    assert told(*both, rooms=[full]) == ["a: opened unproven", f"b: {behind}"]
+    assert reported(*both, nodes=[full]) == ["a: opened unproven", f"b: {behind}"]
 
 
 def may_preempt(candidate: Candidate, priority: int | None) -> Candidate:
@@ -181,7 +181,7 @@ def may_preempt(candidate: Candidate, priority: int | None) -> Candidate:
 
 
 def test_off_opens_whatever_has_gathered() -> None:
-    assert told(waiting("a", 99), waiting("b", 99), rooms=[], how=CapacityCheck.OFF) == [
+    assert reported(waiting("a", 99), waiting("b", 99), nodes=[], how=CapacityCheck.OFF) == [
         "a: opened unproven",
         "b: opened unproven",
     ]
@@ -199,18 +199,18 @@ groups = st.lists(
     st.sampled_from([CapacityCheck.FIT, CapacityCheck.PROBE]),
 )
 def test_at_most_one_group_that_does_not_provably_fit_is_open(
-    said: list[tuple[int, int, int, int, bool]], nodes: list[int], how: CapacityCheck
+    said: list[tuple[int, int, int, int, bool]], cpus: list[int], how: CapacityCheck
 ) -> None:
     """The promise of the whole part; and those that are proven have room together."""
     candidates = [
         waiting(str(number), pods, cpu=cpu, priority=priority, since=NOW - waited, unmodelled=("x",) if odd else ())
         for number, (pods, cpu, priority, waited, odd) in enumerate(said)
     ]
-    rooms = [node(cpu, str(number)) for number, cpu in enumerate(nodes)]
-    found = considered(*candidates, rooms=rooms, how=how)
+    nodes = [node(cpu, str(number)) for number, cpu in enumerate(cpus)]
+    found = considered(*candidates, nodes=nodes, how=how)
     assert len(found) == len(candidates)
     verdicts = [it for it in found if isinstance(it, Admit)]
     assert sum(not it.proven for it in verdicts) <= 1
     proven = [demand for it in verdicts if it.proven for demand in it.candidate.requests]
-    assert not proven or check_fit(proven, NodeSnapshot(rooms)).fits
-    assert considered(*reversed(candidates), rooms=rooms, how=how) == found
+    assert not proven or check_fit(proven, NodeSnapshot(nodes)).fits
+    assert considered(*reversed(candidates), nodes=nodes, how=how) == found

@@ -68,14 +68,14 @@ def test_a_way_that_is_switched_off_says_nothing() -> None:
 
 
 def test_the_value_of_a_label_may_be_empty_and_still_names_a_group() -> None:
-    """KEP-24's empty name is a group that can never be, and its pods are told so."""
+    """KEP-24's empty name is a group that can never be, and its pods are reported so."""
     said = read_pod(pod(labels={}, notes={KEP24: ""})).membership
     assert said is not None
     assert said.key.name == ""
     assert said.problems
 
 
-def test_gates_of_others_are_told_apart_from_ours() -> None:
+def test_gates_of_others_are_reported_apart_from_ours() -> None:
     seen = read_pod(pod(gates=("kueue.x-k8s.io/admission", names.POD_GROUP_GATE, "b")))
     assert seen.gated
     assert seen.foreign_gates == ("kueue.x-k8s.io/admission", "b")
@@ -144,7 +144,7 @@ def test_which_members_the_minimum_asks_for(made: Json, counts: bool) -> None:
     assert read_pod(made).is_counted is counts
 
 
-def test_a_pod_that_names_a_second_group_by_now_stays_in_the_first_and_is_told() -> None:
+def test_a_pod_that_names_a_second_group_by_now_stays_in_the_first_and_is_reported() -> None:
     both = {PLUGINS: "g"} | alibaba("other", "2")
     for design, name in ((Flavor.SCHEDULER_PLUGINS, "g"), (Flavor.ALIBABA, "other")):
         seen = read_pod(pod(labels=both, held=group_label(key(name, design))))
@@ -218,7 +218,7 @@ def test_a_shape_is_one_pod_with_all_that_it_asks_for() -> None:
         ({"topologySpreadConstraints": [{"whenUnsatisfiable": "DoNotSchedule"}]}, ("topology spread",)),
     ],
 )
-def test_what_is_not_reckoned_with_is_listed(spec: Json, words: tuple[str, ...]) -> None:
+def test_unsupported_constraints_are_listed(spec: Json, words: tuple[str, ...]) -> None:
     assert read_pod(pod(spec=spec)).unsupported == words
 
 
@@ -320,7 +320,7 @@ def test_a_pod_group_of_any_kind_is_a_home(api: str) -> None:
 
 @pytest.mark.parametrize("body", [{"spec": None}, {"spec": "four"}, {"spec": {"minMember": "four"}}, {"spec": []}])
 def test_a_pod_group_of_another_form_says_what_is_wrong_with_it(body: Json) -> None:
-    """A CRD of somebody else's may check nothing."""
+    """A CRD of another's may check nothing."""
     seen = read_pod_group(pod_group(**body, status="none"))
     assert seen.pod_group is not None
     assert problem_lines(seen.pod_group.problems)[0].startswith("spec.minMember")

@@ -175,7 +175,7 @@ def _name(number: int) -> Requirement:
     return Requirement(key="name", operator="In", values=frozenset({f"n{number}"}))
 
 
-HOMES: dict[str, Callable[[int], Json]] = {
+LARGE_FIELDS: dict[str, Callable[[int], Json]] = {
     "annotations": lambda it: pod_group(notes={"example.com/note": long(it)}),
     "a record": lambda it: pod_group(notes={names.POD_GROUP_RECORD: long(it)}),
     "our word on its state": lambda it: pod_group(notes={names.POD_GROUP_STATE: long(it)}),
@@ -185,12 +185,12 @@ HOMES: dict[str, Callable[[int], Json]] = {
 }
 
 
-@pytest.mark.parametrize("what", HOMES)
+@pytest.mark.parametrize("what", LARGE_FIELDS)
 def test_of_a_pod_group_little_is_kept_whatever_it_says(what: str) -> None:
     def convert(it: wire.PodGroup) -> object:
         return decode.pod_group(it, names.PLUGINS_GROUP)
 
-    assert left(HOMES[what], wire.PodGroup, convert, keep=True, many=20) < 0.25
+    assert left(LARGE_FIELDS[what], wire.PodGroup, convert, keep=True, many=20) < 0.25
 
 
 def test_of_a_config_map_little_is_kept_whatever_it_holds() -> None:
@@ -201,21 +201,21 @@ def test_of_a_config_map_little_is_kept_whatever_it_holds() -> None:
     assert decode.key_of(f"alibaba/team/{long(0)}") is None
 
 
-def test_a_pod_group_with_too_large_a_spec_is_told_what_is_wrong() -> None:
+def test_a_pod_group_with_too_large_a_spec_is_reported() -> None:
     seen = read_pod_group(pod_group(spec={"minMember": 3, "more": "x" * 100_000}))
     assert seen.pod_group is not None
     (problem,) = seen.pod_group.problems
     assert str(problem) == "spec: null: is too large: must be at most 65536 bytes of JSON"
 
 
-def test_an_annotation_of_a_group_that_is_too_long_is_told_with_its_path() -> None:
+def test_an_annotation_of_a_group_that_is_too_long_is_reported_with_its_path() -> None:
     claim = read_pod(pod(notes={f"{GANG}name": "g", f"{GANG}groups": long(0)}, labels={})).membership
     assert claim is not None
     assert [it.path for it in claim.problems] == [f"metadata.annotations[{GANG}groups]"]
     assert "at most 8192 characters" in str(claim.problems[0])
 
 
-def test_a_pod_group_that_names_thousands_of_resources_is_told_so() -> None:
+def test_a_pod_group_that_names_thousands_of_resources_is_reported() -> None:
     seen = read_pod_group(pod_group(spec={"minMember": 3, "minResources": {f"r{it}": "1" for it in range(65)}}))
     assert seen.pod_group is not None
     (problem,) = seen.pod_group.problems

@@ -53,26 +53,26 @@ def gang(name: str, *listed: str, pods: int = 1) -> GroupSnapshot:
     return group_snapshot(*(pod(f"{name}-{it}", of=mine, labels={}, notes=notes) for it in range(pods)), of=mine)
 
 
-def told(
-    *seen: GroupSnapshot, rooms: tuple[NodeInfo, ...] = (), check: CapacityCheck = CapacityCheck.FIT, **more: Any
+def reported(
+    *seen: GroupSnapshot, nodes: tuple[NodeInfo, ...] = (), check: CapacityCheck = CapacityCheck.FIT, **more: Any
 ) -> dict[str, str]:
     """By name: `opened`, or reason and message."""
-    found = evaluate_all(seen, rooms, check=check, starvation_seconds=300, **{"now": NOW, **more})
+    found = evaluate_all(seen, nodes, check=check, starvation_seconds=300, **{"now": NOW, **more})
     return {key.name: "opened" if isinstance(it, Admit) else f"{it.reason}: {it.message}" for key, it in found.items()}
 
 
-def test_somebody_elses_gate_holds_a_group_only_if_it_needs_that_pod() -> None:
+def test_a_foreign_gate_holds_a_group_only_if_it_needs_that_pod() -> None:
     theirs = pod("theirs", gates=(names.POD_GROUP_GATE, "other.dev/gate"))
     enough = group_snapshot(pod("a"), pod("b"), pod("c"), theirs, group=pod_group())
     few = group_snapshot(pod("a"), pod("b"), theirs, group=pod_group())
-    assert told(few, rooms=(room(4),)) == {"g": "OtherGate: also held by other.dev/gate"}
+    assert reported(few, nodes=(room(4),)) == {"g": "OtherGate: also held by other.dev/gate"}
     (found,) = evaluate_all([enough], (room(4),), check=CapacityCheck.FIT, starvation_seconds=300, now=NOW).values()
     assert isinstance(found, Admit)
     assert sum(it.count for it in found.candidate.requests[0].shapes) == 3
 
 
 def test_each_group_has_one_reason() -> None:
-    found = told(waiting("whole"), waiting("few", pods=2), waiting("big", pods=9, minimum=9), rooms=(room(4),))
+    found = reported(waiting("whole"), waiting("few", pods=2), waiting("big", pods=9, minimum=9), nodes=(room(4),))
     assert found == {
         "whole": "opened",
         "few": "Gathering: 2/3 pods exist",
@@ -95,13 +95,13 @@ def test_without_its_pod_group_it_waits_and_says_why_the_kind_cannot_be_used() -
 def test_makers_that_can_never_make_enough_are_named() -> None:
     few = waiting("few", pods=1)
     made_by = {key("few"): (OwnerCapacity(kind="Job", name="w", at_once=2),)}
-    assert told(few, creators=made_by)["few"].startswith("CannotGather: needs 3 pods at once, 2 can be there")
+    assert reported(few, creators=made_by)["few"].startswith("CannotGather: needs 3 pods at once, 2 can be there")
 
 
 def test_gangs_that_open_together_share_one_fate() -> None:
     both = gang("a", "a", "b"), gang("b", "a", "b")
-    assert told(*both, rooms=(room(1),)) == {"a": "opened", "b": "opened"}
-    assert told(both[0], rooms=(room(1),)) == {"a": "WaitingForGangGroup: team/b: not there yet"}
+    assert reported(*both, nodes=(room(1),)) == {"a": "opened", "b": "opened"}
+    assert reported(both[0], nodes=(room(1),)) == {"a": "WaitingForGangGroup: team/b: not there yet"}
     found = evaluate_all(both, (room(0),), check=CapacityCheck.FIT, starvation_seconds=300, now=NOW)
     assert len({id(it) for it in found.values()}) == 1
     assert all(isinstance(it, Hold) for it in found.values())
@@ -111,20 +111,22 @@ def test_while_one_gang_is_taken_back_the_others_wait() -> None:
     other = msgspec.structs.replace(
         gang("b", "a", "b"), record=record((key("b", Flavor.KOORDINATOR), 1), stage=AdmissionState.ROLLING_BACK)
     )
-    assert told(gang("a", "a", "b"), other, rooms=(room(9),)) == {"a": "WaitingForGangGroup: team/b: being taken back"}
+    assert reported(gang("a", "a", "b"), other, nodes=(room(9),)) == {
+        "a": "WaitingForGangGroup: team/b: being taken back"
+    }
 
 
 def test_a_back_off_holds_a_group_that_has_room_and_gathers() -> None:
     back = record((key("g"), 1), stage=AdmissionState.CLOSED, rolled_back=1, not_before=NOW + 5, why="late")
-    assert told(waiting("g", record=back), rooms=(room(9),)) == {"g": "RolledBack: taken back once: late"}
-    assert told(waiting("g", pods=1, record=back), rooms=(room(9),)) == {"g": "RolledBack: taken back once: late"}
+    assert reported(waiting("g", record=back), nodes=(room(9),)) == {"g": "RolledBack: taken back once: late"}
+    assert reported(waiting("g", pods=1, record=back), nodes=(room(9),)) == {"g": "RolledBack: taken back once: late"}
     over = msgspec.structs.replace(back, not_before=NOW)
-    assert told(waiting("g", record=over), rooms=(room(9),)) == {"g": "opened"}
+    assert reported(waiting("g", record=over), nodes=(room(9),)) == {"g": "opened"}
 
 
 def test_what_is_given_up_is_not_opened_again() -> None:
     gone = record((key("g"), 1), stage=AdmissionState.CLOSED, rolled_back=1, retry=False, why="late")
-    assert told(waiting("g", record=gone), rooms=(room(9),))["g"].startswith("TimedOut: was taken back (late)")
+    assert reported(waiting("g", record=gone), nodes=(room(9),))["g"].startswith("TimedOut: was taken back (late)")
 
 
 def test_pods_of_too_many_kinds_go_one_group_at_a_time_unless_even_the_least_of_each_has_no_room() -> None:
@@ -134,22 +136,22 @@ def test_pods_of_too_many_kinds_go_one_group_at_a_time_unless_even_the_least_of_
         return group_snapshot(*pods, of=mine, group=pod_group(name, spec={"minMember": kinds}))
 
     many = MAX_POD_KINDS + 1
-    words = f"behind team/a, which is being placed; {MIXED} is not reckoned with"
-    assert told(mixed("a", many), mixed("b", many), rooms=(room(999),)) == {
+    words = f"behind team/a, which is being placed; {MIXED} is not modelled"
+    assert reported(mixed("a", many), mixed("b", many), nodes=(room(999),)) == {
         "a": "opened",
         "b": f"BehindOther: {words}",
     }
     short = f"WaitingForCapacity: needs {many} cpu, {many - 1} free"
-    assert told(mixed("a", many), rooms=(room(many - 1),)) == {"a": short}
-    assert told(mixed("a", many), rooms=(room(many - 1),), check=CapacityCheck.PROBE) == {"a": "opened"}
+    assert reported(mixed("a", many), nodes=(room(many - 1),)) == {"a": short}
+    assert reported(mixed("a", many), nodes=(room(many - 1),), check=CapacityCheck.PROBE) == {"a": "opened"}
 
 
 def test_a_mixed_group_that_can_never_fit_holds_nobody_back() -> None:
     mine = key("mixed")
     pods = [pod(f"m-{it}", of=mine, spec=asking(f"{200 + it}m")) for it in range(MAX_POD_KINDS + 1)]
     huge = group_snapshot(*pods, of=mine, group=pod_group("mixed", spec={"minMember": MAX_POD_KINDS + 1}))
-    rooms = (msgspec.structs.replace(room(4), empty={"cpu": 4000, "pods": 110_000, "memory": 2**50}),)
-    assert told(huge, waiting("small"), rooms=rooms, now=TEN_O_CLOCK + 400)["small"] == "opened"
+    nodes = (msgspec.structs.replace(room(4), empty={"cpu": 4000, "pods": 110_000, "memory": 2**50}),)
+    assert reported(huge, waiting("small"), nodes=nodes, now=TEN_O_CLOCK + 400)["small"] == "opened"
 
 
 def test_a_resource_that_no_node_has_may_be_served_all_the_same() -> None:
@@ -163,11 +165,11 @@ def test_a_resource_that_no_node_has_may_be_served_all_the_same() -> None:
     assert not found.proven
     assert found.candidate.unsupported == ("example.com/gpu, which no node has,",)
     having = msgspec.structs.replace(plain, empty={**(plain.empty or {}), "example.com/gpu": 1000})
-    assert told(seen, rooms=(having,))["g"] == "WaitingForCapacity: needs 1 example.com/gpu, 0 free"
+    assert reported(seen, nodes=(having,))["g"] == "WaitingForCapacity: needs 1 example.com/gpu, 0 free"
 
 
 def test_who_was_taken_back_is_not_taken_for_proven_before_it_was_placed_once() -> None:
-    """There was something that is not reckoned with."""
+    """There was something that is not counted."""
     back = record((key("g"), 1), stage=AdmissionState.CLOSED, rolled_back=1, not_before=NOW - 1, why="late")
     found = evaluate_all(
         [waiting("g", record=back)], (room(9),), check=CapacityCheck.FIT, starvation_seconds=300, now=NOW
@@ -194,7 +196,7 @@ def test_who_was_taken_back_stands_behind_those_that_have_waited_meanwhile() -> 
             pod(name, of=key(name), spec=ports), of=key(name), group=pod_group(name, spec={"minMember": 1}), **more
         )
 
-    found = told(tried("first", record=back), tried("second"), rooms=(room(9),))
+    found = reported(tried("first", record=back), tried("second"), nodes=(room(9),))
     assert found["second"] == "opened"
     assert found["first"].startswith("BehindOther: behind team/second, which is being placed")
 
@@ -203,11 +205,11 @@ def test_what_its_own_pods_have_is_not_asked_for_again() -> None:
     """What minResources asks is for the whole group: three of four are bound, and one more of them is all it takes."""
     spec = {"minMember": 4, "minResources": {"cpu": "2"}}
     seen = group_snapshot(*(bound(f"b{it}", 0, held="") for it in range(3)), pod("d"), group=pod_group("g", spec=spec))
-    assert told(seen, rooms=(room(1),), bound=lambda _: True) == {"g": "opened"}
+    assert reported(seen, nodes=(room(1),), bound=lambda _: True) == {"g": "opened"}
 
 
 def test_quota_holds_a_group_as_room_does() -> None:
-    found = told(waiting("g"), rooms=(room(9),), short_of_quota=lambda _: "needs 2 cpu, 1 left in ResourceQuota q")
+    found = reported(waiting("g"), nodes=(room(9),), short_of_quota=lambda _: "needs 2 cpu, 1 left in ResourceQuota q")
     assert found == {"g": "WaitingForCapacity: needs 2 cpu, 1 left in ResourceQuota q"}
 
 
@@ -216,90 +218,90 @@ def test_open_groups_are_not_spoken_of_and_take_the_room_of_what_is_not_bound() 
         bound("a"), opened("b"), opened("c"), group=pod_group("g"), record=record((key("g"), 1), minimum=3)
     )
     small = waiting("small", pods=2, minimum=2)
-    assert told(half, small, rooms=(room(1),)) == {"small": "WaitingForCapacity: needs 1 cpu, 0 free"}
-    assert told(half, small, rooms=(room(2),), bound=lambda uid: uid == "uid-a") == {"small": "opened"}
+    assert reported(half, small, nodes=(room(1),)) == {"small": "WaitingForCapacity: needs 1 cpu, 0 free"}
+    assert reported(half, small, nodes=(room(2),), bound=lambda uid: uid == "uid-a") == {"small": "opened"}
 
 
 def test_bound_members_lessen_what_is_to_be_placed() -> None:
-    """Ungated ones, or those of a PodGroup that was made anew."""
+    """Ungated ones, or those of a PodGroup that was made again."""
     seen = group_snapshot(bound("a", 0, held=""), pod("b"), group=pod_group("g", spec={"minMember": 2}))
-    assert told(seen, rooms=(room(1),), bound=lambda _: True) == {"g": "opened"}
+    assert reported(seen, nodes=(room(1),), bound=lambda _: True) == {"g": "opened"}
 
 
-def test_a_group_of_which_our_gate_holds_nobody_is_not_opened() -> None:
+def test_a_group_without_gated_pods_is_not_admitted() -> None:
     seen = group_snapshot(bound("a", 0, held=""), group=pod_group("g", spec={"minMember": 1}))
-    assert told(seen, rooms=(room(9),)) == {}
+    assert reported(seen, nodes=(room(9),)) == {}
 
 
-def reckoned(
+def counted(
     seen: GroupSnapshot, now: float, *, bound_uids: tuple[str, ...] = (), before: tuple[PodShape, ...] = ()
 ) -> list[tuple[int, bool, bool]]:
-    """(Pods, proven, placed) of what is reckoned with."""
+    """(Pods, proven, placed) of what is counted."""
     found = reserved_for(seen, lambda uid: uid in bound_uids, Domains(), now, before)
     return [
         (sum(shape.count for it in one.requests for shape in it.shapes), one.proven, one.best_effort) for one in found
     ]
 
 
-def test_a_surplus_is_reckoned_with_as_long_as_it_waits_and_needs_no_place() -> None:
+def test_a_surplus_is_counted_as_long_as_it_waits_and_needs_no_place() -> None:
     """It takes a node that joins before anybody else does. Who waits for something else than room, only for a while."""
     done = record((key("g"), 1), minimum=1, satisfied=TEN_O_CLOCK)
     seen = group_snapshot(bound("a"), opened("b"), opened("c"), record=done)
-    assert reckoned(seen, TEN_O_CLOCK + 1, bound_uids=("uid-a",)) == [(2, True, True)]
-    assert reckoned(seen, TEN_O_CLOCK + 10**6, bound_uids=("uid-a",)) == [(2, True, True)]
+    assert counted(seen, TEN_O_CLOCK + 1, bound_uids=("uid-a",)) == [(2, True, True)]
+    assert counted(seen, TEN_O_CLOCK + 10**6, bound_uids=("uid-a",)) == [(2, True, True)]
     claims = {"containers": [{"name": "main"}], "volumes": [{"name": "v", "persistentVolumeClaim": {"claimName": "c"}}]}
     odd = group_snapshot(bound("a"), opened("b", spec=claims), record=done)
-    assert reckoned(odd, TEN_O_CLOCK + 1, bound_uids=("uid-a",)) == [(1, True, True)]
-    assert reckoned(odd, TEN_O_CLOCK + UNSUPPORTED_GRACE_SECONDS, bound_uids=("uid-a",)) == []
+    assert counted(odd, TEN_O_CLOCK + 1, bound_uids=("uid-a",)) == [(1, True, True)]
+    assert counted(odd, TEN_O_CLOCK + UNSUPPORTED_GRACE_SECONDS, bound_uids=("uid-a",)) == []
 
 
 def test_a_pod_with_a_node_keeps_its_room_until_the_node_has_less_of_it() -> None:
     done = record((key("g"), 1), minimum=1, satisfied=TEN_O_CLOCK)
     seen = group_snapshot(bound("a"), record=msgspec.structs.replace(done, how=AdmissionMode.PROBE))
-    assert reckoned(seen, TEN_O_CLOCK + 3600) == [(1, True, False)]
-    assert reckoned(seen, TEN_O_CLOCK + 3600, bound_uids=("uid-a",)) == []
+    assert counted(seen, TEN_O_CLOCK + 3600) == [(1, True, False)]
+    assert counted(seen, TEN_O_CLOCK + 3600, bound_uids=("uid-a",)) == []
 
 
 def test_a_group_that_is_marked_gives_up_its_place_in_time() -> None:
     late = record((key("g"), 1), minimum=2, marked=True)
     seen = group_snapshot(bound("a"), opened("b"), record=late)
-    assert reckoned(seen, TEN_O_CLOCK + 61, bound_uids=("uid-a",)) == [(1, True, False)]
-    assert reckoned(seen, TEN_O_CLOCK + 60 + AFTER_DEADLINE_SECONDS, bound_uids=("uid-a",)) == [(1, True, True)]
+    assert counted(seen, TEN_O_CLOCK + 61, bound_uids=("uid-a",)) == [(1, True, False)]
+    assert counted(seen, TEN_O_CLOCK + 60 + AFTER_DEADLINE_SECONDS, bound_uids=("uid-a",)) == [(1, True, True)]
 
 
-def test_members_that_have_gone_are_reckoned_with_until_the_minimum_is_bound() -> None:
+def test_members_that_have_gone_are_counted_until_the_minimum_is_bound() -> None:
     """As large as they were: who comes in the place of one that is gone needs as much."""
     big = {"containers": [{"name": "main", "resources": {"requests": {"cpu": "4", "memory": "1Gi"}}}]}
     decided = record((key("g"), 1), minimum=4)
     whole = group_snapshot(bound("a"), opened("b", spec=big), opened("c"), opened("d"), record=decided)
     before = living_shapes(whole, Domains())
     half = group_snapshot(bound("a"), opened("d"), record=decided)
-    assert reckoned(half, NOW, bound_uids=("uid-a",), before=before) == [(1, True, False), (2, True, False)]
+    assert counted(half, NOW, bound_uids=("uid-a",), before=before) == [(1, True, False), (2, True, False)]
     gone = reserved_for(half, lambda it: it == "uid-a", Domains(), NOW, before)[1]
     assert [(it.requests["cpu"], it.count) for it in gone.requests[0].shapes] == [(4000, 1), (500, 1)]
     changes: list[dict[str, Any]] = [{"satisfied": NOW}, {"minimum": 2}, {"stage": AdmissionState.ROLLING_BACK}]
     for change in changes:
         done = msgspec.structs.replace(half, record=msgspec.structs.replace(decided, **change))
-        assert sum(many for many, *_ in reckoned(done, NOW, bound_uids=("uid-a",), before=before)) == 1
+        assert sum(many for many, *_ in counted(done, NOW, bound_uids=("uid-a",), before=before)) == 1
 
 
 def test_a_record_reserves_nothing_for_pods_that_nobody_has_seen() -> None:
     """Its user may write any number there."""
     forged = record((key("g"), 1), minimum=10**6, many=10**6)
     one = group_snapshot(opened("a"), record=forged)
-    assert reckoned(one, NOW) == [(1, True, False)]
-    assert reckoned(group_snapshot(bound("a"), record=forged), NOW, bound_uids=("uid-a",)) == []
+    assert counted(one, NOW) == [(1, True, False)]
+    assert counted(group_snapshot(bound("a"), record=forged), NOW, bound_uids=("uid-a",)) == []
 
 
-def test_opened_pods_of_which_no_record_tells_are_a_doubtful_opening_until_they_are_bound() -> None:
+def test_ungated_pods_without_a_record_are_an_unproven_admission_until_they_are_bound() -> None:
     stray = group_snapshot(opened("a"), group=pod_group("g"))
-    assert reckoned(stray, NOW) == [(1, False, False)]
-    assert reckoned(group_snapshot(bound("a"), group=pod_group("g")), NOW, bound_uids=("uid-a",)) == []
-    assert reckoned(stray, TEN_O_CLOCK + 60 + AFTER_DEADLINE_SECONDS) == [(1, False, True)]
+    assert counted(stray, NOW) == [(1, False, False)]
+    assert counted(group_snapshot(bound("a"), group=pod_group("g")), NOW, bound_uids=("uid-a",)) == []
+    assert counted(stray, TEN_O_CLOCK + 60 + AFTER_DEADLINE_SECONDS) == [(1, False, True)]
     forged = group_snapshot(opened("a", at=TEN_O_CLOCK + 10**9), group=pod_group("g"))
-    assert reckoned(forged, NOW) == [(1, False, True)], "nobody of us has opened it in the far future"
-    anew = group_snapshot(opened("a"), opened("b", 2), group=pod_group("g"), record=record((key("g"), 2), minimum=1))
-    assert reckoned(anew, NOW) == [(1, True, False), (1, False, False)]
+    assert counted(forged, NOW) == [(1, False, True)], "nobody of us has opened it in the far future"
+    again = group_snapshot(opened("a"), opened("b", 2), group=pod_group("g"), record=record((key("g"), 2), minimum=1))
+    assert counted(again, NOW) == [(1, True, False), (1, False, False)]
 
 
 def test_nodes_of_one_demand_are_one_domain() -> None:

@@ -73,7 +73,7 @@ def uids(pods: Iterable[MemberPod]) -> list[str]:
         ({"node": "", "phase": "Pending"}, True),
         ({"generation": 2}, True),  # one that an earlier roll-back has left
         ({"deleting": True}, True),
-        ({"generation": 0}, False),  # it was opened by somebody else, or taken for no group
+        ({"generation": 0}, False),  # opened by another user, or in no group
         ({"gated": True, "generation": 0, "node": "", "phase": "Pending"}, False),
         ({"phase": "Succeeded"}, False),
         ({"phase": "Failed"}, False),
@@ -122,7 +122,7 @@ def test_a_job_is_suspended_and_waited_for() -> None:
 
 
 def test_one_that_a_failure_would_end_forgets_every_pod_that_may_run_by_then() -> None:
-    unmarked = pod("d", generation=0)  # somebody else has removed its gate
+    unmarked = pod("d", generation=0)  # another user has removed its gate
     gone = [pod("x", deleting=True), pod("y", phase="Succeeded")]
     gated = pod("g", gated=True, generation=0, node="")
     found = plan([pod("a"), pod("b", node="", phase="Pending"), unmarked, gated, *gone], root(can_fail=True))

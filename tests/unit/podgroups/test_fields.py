@@ -25,7 +25,7 @@ def test_a_count_is_a_positive_int32_in_digits(text: str, count: int) -> None:
 @pytest.mark.parametrize(
     "text", ["0", "-3", str(2**31), "9" * 900, "", "three", "3.0", " 3", "3\n", "1e3", "\u0663", 3, ["3"]]
 )
-def test_what_is_no_count_is_told_once_with_its_value(text: object) -> None:
+def test_what_is_no_count_is_reported_once_with_its_value(text: object) -> None:
     read = sheet(text)
     assert read.count("k") is None
     (problem,) = read.problems
@@ -112,13 +112,13 @@ def test_a_list_of_gangs_is_json_and_sorted(text: str, gangs: tuple[str, ...]) -
         '["a/x",]',
     ],
 )
-def test_a_malformed_list_of_gangs_is_told(text: str) -> None:
+def test_a_malformed_list_of_gangs_is_reported(text: str) -> None:
     read = sheet(text)
     assert read.gangs("k") is None
     assert "must be a JSON list" in read.problems[0].message
 
 
-def test_a_gang_listed_twice_is_told() -> None:
+def test_a_gang_listed_twice_is_reported() -> None:
     read = sheet('["a/x","a/x"]')
     assert read.gangs("k") is None
     assert read.problems[0].message == "names a/x twice"
@@ -130,7 +130,7 @@ def test_a_list_names_no_more_gangs_than_can_be_looked_at_together() -> None:
     more = sheet(json.dumps([f"a/{number}" for number in range(MAX_GANGS + 1)]))
     assert more.gangs("k") is None
     assert more.problems[0].message == f"names {MAX_GANGS + 1} gangs: must be at most {MAX_GANGS}"
-    assert len(str(more.problems[0])) < 1000, "it is told in an Event"
+    assert len(str(more.problems[0])) < 1000, "it is reported in an Event"
 
 
 anything = st.recursive(

@@ -42,8 +42,8 @@ def demand(*shapes: PodShape, minimum: int | None = None, **resources: int) -> G
     )
 
 
-def check(demands: list[GroupRequest], rooms: list[NodeInfo]) -> FitResult:
-    return greedy.check_fit(demands, NodeSnapshot(rooms))
+def check(demands: list[GroupRequest], nodes: list[NodeInfo]) -> FitResult:
+    return greedy.check_fit(demands, NodeSnapshot(nodes))
 
 
 # --- What a pod occupies ---------------------------------------------------------------------------------------------
@@ -158,7 +158,7 @@ def test_a_cordoned_node_takes_nobody_new() -> None:
         ({"resourceClaims": [{"name": "x"}]}, ("resource claims",)),
     ],
 )
-def test_what_is_not_reckoned_with_is_named(spec: Json, names: tuple[str, ...]) -> None:
+def test_unsupported_constraints_are_named(spec: Json, names: tuple[str, ...]) -> None:
     assert constraints.unsupported_constraints(spec) == names
 
 
@@ -171,7 +171,7 @@ def test_pods_of_one_shape_fit_as_long_as_each_finds_a_node() -> None:
     assert not check([demand(shape(4, cpu=2))], nodes).fits
 
 
-def test_what_lacks_is_told_in_the_words_of_the_resource() -> None:
+def test_what_lacks_is_reported_in_the_words_of_the_resource() -> None:
     needed = demand(PodShape(selection=ANYWHERE, requests={"nvidia.com/gpu": 8000, "pods": 1000}, count=6))
     nodes = [
         NodeInfo(node=NodeFacts(name=str(it), labels={}), free={"nvidia.com/gpu": 8000, "pods": 9000})
@@ -180,7 +180,7 @@ def test_what_lacks_is_told_in_the_words_of_the_resource() -> None:
     assert check([needed], nodes).shortage == "needs 48 nvidia.com/gpu, 40 free"
 
 
-def test_room_in_all_that_is_nowhere_in_one_piece_is_told_as_that() -> None:
+def test_room_in_all_that_is_nowhere_in_one_piece_is_reported_as_that() -> None:
     answer = check([demand(shape(2, cpu=3))], [room("a", cpu=4), room("b", cpu=2)])
     assert answer.shortage == "1 of 2 pods have room: what is free is spread over too many nodes"
 
@@ -261,12 +261,12 @@ def test_a_certain_fit_stands_whatever_the_scheduler_does(
     asked: list[tuple[int, int, int]], free: list[tuple[int, int]], data: st.DataObject
 ) -> None:
     """A scheduler that picks pods and nodes at will never gets stuck."""
-    rooms = [room(str(number), cpu=cpu, memory=memory) for number, (cpu, memory) in enumerate(free)]
+    nodes = [room(str(number), cpu=cpu, memory=memory) for number, (cpu, memory) in enumerate(free)]
     wanted = [shape(count, cpu=cpu, memory=memory) for count, cpu, memory in asked]
-    answer = check([demand(*wanted)], rooms)
+    answer = check([demand(*wanted)], nodes)
     if not (answer.fits and answer.guaranteed):
         return
-    left = {it.node.name: dict(it.free) for it in rooms}
+    left = {it.node.name: dict(it.free) for it in nodes}
     for each in data.draw(st.permutations([it for it in wanted for _ in range(it.count)])):
         possible = sorted(name for name, have in left.items() if guaranteed.capacity(have, each.requests))
         assert possible
@@ -279,11 +279,11 @@ def test_a_certain_fit_stands_whatever_the_scheduler_does(
 def test_a_group_fits_or_lacks_something_and_nobody_is_settled_where_there_is_no_room(
     asked: list[tuple[int, int, int]], free: list[tuple[int, int]]
 ) -> None:
-    rooms = [room(str(number), cpu=cpu, memory=memory) for number, (cpu, memory) in enumerate(free)]
+    nodes = [room(str(number), cpu=cpu, memory=memory) for number, (cpu, memory) in enumerate(free)]
     wanted = [shape(count, cpu=cpu, memory=memory) for count, cpu, memory in asked]
-    answer = check([demand(*wanted)], rooms)
+    answer = check([demand(*wanted)], nodes)
     assert bool(answer.shortage) is not answer.fits
-    assert all(many >= 0 for it in greedy.after_placing(rooms, wanted) for many in it.free.values())
+    assert all(many >= 0 for it in greedy.after_placing(nodes, wanted) for many in it.free.values())
 
 
 kinds = st.builds(shape, st.integers(1, 4), cpu=st.integers(1, 4), gpu=st.integers(0, 2))
@@ -300,20 +300,20 @@ def test_pods_added_one_after_the_other_come_to_the_same_as_all_at_once(
     nodes: list[tuple[int, int]], before: list[tuple[PodShape, bool]], more: list[PodShape]
 ) -> None:
     """The sums of a pass, against the rule as it is written down: all pairs, each time."""
-    rooms = [room(str(number), cpu=cpu, gpu=gpu) for number, (cpu, gpu) in enumerate(nodes)]
-    ledger = guaranteed.Reservations(NodeSnapshot(rooms))
+    infos = [room(str(number), cpu=cpu, gpu=gpu) for number, (cpu, gpu) in enumerate(nodes)]
+    ledger = guaranteed.Reservations(NodeSnapshot(infos))
     for each, sure in before:
         ledger.add_pods([each], required=sure)
     wanted = guaranteed.group_equal([*(each for each, sure in before if sure), *more])
     others = guaranteed.group_equal(each for each, sure in before if not sure)
-    assert ledger.guarantees(more) is by_the_rule(rooms, wanted, others)
+    assert ledger.guarantees(more) is by_the_rule(infos, wanted, others)
 
 
-def by_the_rule(rooms: list[NodeInfo], wanted: list[PodShape], others: list[PodShape]) -> bool:
+def by_the_rule(nodes: list[NodeInfo], wanted: list[PodShape], others: list[PodShape]) -> bool:
     """No kind that needs its places may lose too many of them to the others."""
 
     def places(one: PodShape) -> int:
-        return sum(guaranteed.capacity(it.free, one.requests) for it in rooms if one.selection.admits(it.node))
+        return sum(guaranteed.capacity(it.free, one.requests) for it in nodes if one.selection.admits(it.node))
 
     def lost(one: PodShape, other: PodShape) -> int:
         worst = max(-(-other.requests.get(name, 0) // many) for name, many in one.requests.items() if many)
@@ -324,7 +324,7 @@ def by_the_rule(rooms: list[NodeInfo], wanted: list[PodShape], others: list[PodS
     )
 
 
-def test_places_are_counted_anew_where_a_node_has_changed() -> None:
+def test_places_are_counted_again_where_a_node_has_changed() -> None:
     one, other, wide = room("a", cpu=4), room("b", cpu=4), room("b", cpu=9)
     ground = NodeSnapshot([one, other])
     assert ground.capacity(shape(1, cpu=2)) == 4
@@ -334,6 +334,6 @@ def test_places_are_counted_anew_where_a_node_has_changed() -> None:
     assert ground.capacity(shape(1, cpu=2)) == 2
 
 
-def test_what_gangs_lack_together_is_told_of_all_of_them() -> None:
+def test_what_gangs_lack_together_is_reported_for_all_of_them() -> None:
     answer = check([demand(shape(2, cpu=1)), demand(shape(3, cpu=1))], [room("a", cpu=4)])
     assert answer.shortage == "needs 5 cpu, 4 free"

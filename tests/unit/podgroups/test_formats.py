@@ -60,7 +60,7 @@ def test_a_way_that_is_switched_off_is_not_heard(labels: Json, notes: Json, way:
     ],
 )
 def test_an_empty_name_is_a_claim_to_a_group_that_cannot_be(labels: Json, notes: Json, path: str) -> None:
-    """KEP-24: such a pod is not scheduled but told."""
+    """KEP-24: such a pod is not scheduled but reported."""
     said = claim(labels=labels, notes=notes)
     assert said.key.name == ""
     assert problem_lines(said.problems) == [f'{path}: "": names no group: give its name, or leave the key out']
@@ -98,13 +98,13 @@ def test_koordinators_label_may_name_the_gang_of_its_annotations() -> None:
     assert (said.format, said.key.name, said.spec.minimum) == (Format.KOORDINATOR_POD_GROUP, "g", 5)
 
 
-def test_an_empty_label_beside_annotations_is_told_once() -> None:
+def test_an_empty_label_beside_annotations_is_reported_once() -> None:
     (problem,) = claim(labels={KOORDINATOR: ""}, notes=koordinator(None, min_available="5")).problems
     assert problem.path == f"metadata.labels[{KOORDINATOR}]"
 
 
 @pytest.mark.parametrize(("labels", "notes"), [({ALIBABA_MINIMUM: "3"}, NONE), (NONE, {f"{GANG}min-available": "3"})])
-def test_a_minimum_without_a_name_is_no_claim_but_can_be_told(labels: Json, notes: Json) -> None:
+def test_a_minimum_without_a_name_is_no_claim_but_can_be_reported(labels: Json, notes: Json) -> None:
     assert formats.parse_membership(meta(labels=labels, notes=notes)) is None
     nameless = formats.minimum_without_name(meta(labels=labels, notes=notes))
     assert nameless is not None
@@ -214,7 +214,7 @@ def test_podgroups_of_others_are_not_looked_at(api: str) -> None:
         ("scheduling.x-k8s.io", {"minMember": 1, "minResources": [1]}, "spec.minResources"),
     ],
 )
-def test_a_bad_value_of_a_podgroup_is_told_with_its_path(api: str, spec: Json, path: str) -> None:
+def test_a_bad_value_of_a_podgroup_is_reported_with_its_path(api: str, spec: Json, path: str) -> None:
     assert [it.path for it in read_pod_group_source(api, **spec).problems] == [path]
 
 
@@ -225,7 +225,7 @@ def test_a_podgroup_without_a_spec_lacks_its_minimum() -> None:
 
 
 def test_what_a_pod_says_can_be_counted_whatever_is_wrong_with_it() -> None:
-    """The keeper counts equal claims; one that no set can hold would bring it down."""
+    """The controller counts equal claims; one that no set can hold would bring it down."""
     both = meta(labels=alibaba("a", "1") | {PLUGINS: "b"}, notes=koordinator("a", min_available="2"))
     said = [formats.parse_membership(both), formats.parse_membership(both)]
     assert said[0] is not None

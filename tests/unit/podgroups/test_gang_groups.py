@@ -89,7 +89,7 @@ lists = st.dictionaries(st.sampled_from(NAMES), st.sets(st.sampled_from(NAMES), 
 @settings(deadline=None)
 @given(lists)
 def test_gangs_that_are_ready_all_say_the_same(listed: dict[str, set[str]]) -> None:
-    """Whoever is opened together agrees to it, and none is in two GangGroups."""
+    """A pod that is opened together agrees to it, and none is in two GangGroups."""
     made = [
         gang(name, "[" + ",".join(f'"team/{it}"' for it in sorted(others)) + "]") for name, others in listed.items()
     ]

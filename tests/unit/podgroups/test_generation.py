@@ -50,7 +50,7 @@ def test_one_that_is_gone_or_going_or_has_failed_makes_place_for_another() -> No
     assert passing(opened("a"), bound("b", phase="Succeeded"), made("c", 2)) == []
 
 
-def test_whoever_is_being_seen_to_counts_first() -> None:
+def test_a_pod_that_is_being_ungated_counts_first() -> None:
     """Or the patch that is on its way and that of another would be one too many."""
     seen, said = decided(opened("a"), made("b", 1), made("c", 2))
     assert [it.name for it in generation.members_to_ungate(seen, said, NOW, {"uid-c"})] == ["c"]
@@ -64,7 +64,7 @@ def test_once_satisfied_all_pass_and_while_it_is_taken_back_nobody() -> None:
 
 
 def test_the_next_number_is_above_all_that_pods_and_record_have_had() -> None:
-    """A PodGroup that was made anew knows nothing of what its pods have seen."""
+    """A PodGroup that was made again knows nothing of what its pods have seen."""
     assert generation.next_generation(group_snapshot(pod("a"))) == 1
     assert generation.next_generation(group_snapshot(pod("a"), bound("b", 7))) == 8
     assert generation.next_generation(group_snapshot(pod("a"), record=record((key(), 3)))) == 4
@@ -113,7 +113,7 @@ MET = {"satisfied": TEN_O_CLOCK}
         # A Job tries again what has failed.
         ((ended("a", "one", "Failed"), next_one("b", "one")), MET, False),
         ((ended("a", "one"), ended("b", "one", "Failed"), next_one("c", "one")), MET, False),
-        # Another controller's pods come while somebody is alive.
+        # Another controller's pods come while a member is alive.
         ((bound("a", meta=of("one")), next_one("b", "two")), MET, False),
     ],
 )
@@ -123,7 +123,7 @@ def test_it_is_over_when_nobody_keeps_it_alive_and_others_come_or_nobody_is_left
     assert is_over(*pods, **more) is over
 
 
-def test_it_is_over_for_whoever_has_opened_it_and_sees_nobody_left() -> None:
+def test_it_is_over_for_the_leader_that_opened_it_and_sees_no_pod_left() -> None:
     assert is_over(made("a", 0), begun=True)
 
 

@@ -1,4 +1,4 @@
-"""One gang of many sources: members agree, annotations win over the PodGroup, and what is wrong is said (G1)."""
+"""One gang of many sources: members agree, annotations win over the PodGroup, and what is wrong is written (G1)."""
 
 from fractions import Fraction
 
@@ -46,12 +46,12 @@ def test_a_group_is_as_large_as_its_living_members() -> None:
 
 def test_members_of_other_groups_are_ignored() -> None:
     """The same name, namespace or design alone makes no group."""
-    strangers = [
+    others = [
         member("b", labels=alibaba(), namespace="other"),
         member("c", labels=alibaba("h")),
         member("d", labels={PLUGINS: "g"}),
     ]
-    assert group(member("a", labels=alibaba()), *strangers).present == 1
+    assert group(member("a", labels=alibaba()), *others).present == 1
 
 
 @pytest.mark.parametrize(
@@ -156,13 +156,13 @@ def test_members_that_say_the_same_in_other_words_agree() -> None:
     assert group(*said, *same).valid
 
 
-def test_a_bad_value_of_one_member_is_said_on_the_group_and_that_pod() -> None:
+def test_a_bad_value_of_one_member_is_written_on_the_group_and_that_pod() -> None:
     made = group(*noted("a", min_available="2"), *noted("b", min_available="-2"))
     assert not made.valid
     assert [(pod, it.value) for pod, it in made.blamed] == [("b", "-2")]
 
 
-def test_a_bad_value_of_the_podgroup_is_said_on_the_group() -> None:
+def test_a_bad_value_of_the_podgroup_is_written_on_the_group() -> None:
     made = group(*labelled(PLUGINS, "a"), pod_groups=(read_pod_group_source("scheduling.x-k8s.io", minMember=-3),))
     assert problem_lines(made.problems) == ["spec.minMember: -3: must be a whole number from 1 to 2147483647"]
 
@@ -234,8 +234,8 @@ def test_what_is_wrong_with_one_group_leaves_another_as_it_was(
     ours: list[MemberSource], theirs: list[MemberSource]
 ) -> None:
     key = ours[0].membership.key
-    strangers = [
+    others = [
         member(f"q-{number}", labels=alibaba("g"), notes={}, namespace="other") for number, _ in enumerate(theirs)
     ]
     assert key.design is Flavor.KOORDINATOR
-    assert merge.merge_group(key, [*strangers, *ours]) == merge.merge_group(key, ours)
+    assert merge.merge_group(key, [*others, *ours]) == merge.merge_group(key, ours)

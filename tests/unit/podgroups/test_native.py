@@ -94,8 +94,8 @@ def test_a_group_whose_pods_kept_the_field_is_not_held_up() -> None:
         (group(*(member(number, "x") for number in range(5))), "v1alpha2", "p0, p1, p2 and 2 more came without"),
     ],
 )
-def test_what_is_in_the_way_is_told(seen: GroupSnapshot, version: str | None, why: str) -> None:
-    told = native.native_hold(seen, version)
-    assert told is not None
-    assert told.reason == names.REASON_NATIVE_UNAVAILABLE
-    assert why in told.message
+def test_what_is_in_the_way_is_reported(seen: GroupSnapshot, version: str | None, why: str) -> None:
+    reported = native.native_hold(seen, version)
+    assert reported is not None
+    assert reported.reason == names.REASON_NATIVE_UNAVAILABLE
+    assert why in reported.message

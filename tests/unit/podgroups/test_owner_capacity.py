@@ -54,7 +54,7 @@ def test_how_many_pods_an_owner_keeps_side_by_side(kind: str, spec: Json, most: 
 
 
 @pytest.mark.parametrize(
-    ("seen", "told"),
+    ("seen", "reported"),
     [
         (
             jobset(part("w", replicas=2, parallelism=3), part("x", group="another", parallelism=9)),
@@ -80,8 +80,8 @@ def test_how_many_pods_an_owner_keeps_side_by_side(kind: str, spec: Json, most: 
         ),
     ],
 )
-def test_a_jobset_tells_of_all_its_jobs_that_are_in_the_group(seen: Json, told: list[str]) -> None:
-    assert [it.description for it in owners.read_owner("JobSet", seen, KEY)] == told
+def test_a_jobset_tells_of_all_its_jobs_that_are_in_the_group(seen: Json, reported: list[str]) -> None:
+    assert [it.description for it in owners.read_owner("JobSet", seen, KEY)] == reported
 
 
 def test_a_group_that_waits_for_itself_can_never_gather() -> None:
@@ -92,7 +92,7 @@ def test_a_group_that_waits_for_itself_can_never_gather() -> None:
     )
 
 
-def test_nothing_is_said_where_one_of_them_is_not_known() -> None:
+def test_nothing_is_reported_where_one_of_them_is_not_known() -> None:
     group = sources.group(sources.member("p", labels=sources.alibaba("ring", "9")))
     job = OwnerCapacity(kind="Job", name="j", at_once=1)
     assert owners.capacity_shortage(group, (job,)) is not None

@@ -24,7 +24,7 @@ def job(at_once: int | None, **more: object) -> OwnerCapacity:
     return OwnerCapacity(kind="Job", name="train", at_once=at_once, **more)  # type: ignore[arg-type]
 
 
-def told(
+def reported(
     one: MergedGroup, *others: MergedGroup, made_by: tuple[OwnerCapacity, ...] = (), gates: tuple[str, ...] = ()
 ) -> tuple[str, str]:
     facts = preconditions.precondition_input(one, groups_by_key(one, *others), made_by=made_by, other_gates=gates)
@@ -33,51 +33,51 @@ def told(
 
 
 def test_a_gathered_group_has_nothing_to_wait_for_here() -> None:
-    assert told(gang("a")) == ("", "")
+    assert reported(gang("a")) == ("", "")
 
 
 def test_a_podgroup_that_is_not_there() -> None:
     waiting = group(member("p", labels={PLUGINS: "g"}), member("q", labels={PLUGINS: "g"}))
-    assert told(waiting) == ("PodGroupMissing", "2 pods name PodGroup team/g, which does not exist")
+    assert reported(waiting) == ("PodGroupMissing", "2 pods name PodGroup team/g, which does not exist")
 
 
 def test_too_few_members() -> None:
-    assert told(gang("a", minimum=8, pods=5)) == ("Gathering", "5/8 pods exist")
+    assert reported(gang("a", minimum=8, pods=5)) == ("Gathering", "5/8 pods exist")
 
 
 def test_a_huge_minimum_is_only_ever_gathering() -> None:
-    assert told(gang("a", minimum=2**31 - 1)) == ("Gathering", "2/2147483647 pods exist")
+    assert reported(gang("a", minimum=2**31 - 1)) == ("Gathering", "2/2147483647 pods exist")
 
 
 def test_bad_values_come_first_and_name_the_pods() -> None:
-    reason, message = told(group(member("p", labels={PLUGINS: "g"}, notes=koordinator("g", min_available="x"))))
+    reason, message = reported(group(member("p", labels={PLUGINS: "g"}, notes=koordinator("g", min_available="x"))))
     assert reason == "InvalidGroup"
     assert message.startswith('pod p: metadata.annotations[gang.scheduling.koordinator.sh/min-available]: "x": must be')
 
 
-def test_a_thousand_bad_pods_are_told_in_a_few_words() -> None:
-    reason, message = told(group(*(member(f"p-{number}", labels=alibaba(minimum="0")) for number in range(1000))))
+def test_a_thousand_bad_pods_are_reported_in_a_few_words() -> None:
+    reason, message = reported(group(*(member(f"p-{number}", labels=alibaba(minimum="0")) for number in range(1000))))
     assert (reason, message.rpartition("; ")[2]) == ("InvalidGroup", "and 995 more")
 
 
 def test_a_one_sided_ganggroup() -> None:
-    assert told(gang("a", BOTH), gang("b"))[0] == "InvalidGangGroup"
+    assert reported(gang("a", BOTH), gang("b"))[0] == "InvalidGangGroup"
 
 
 def test_another_gang_of_the_ganggroup() -> None:
-    assert told(gang("a", BOTH), gang("b", BOTH, minimum=4)) == ("WaitingForGangGroup", "team/b: 2/4 pods")
+    assert reported(gang("a", BOTH), gang("b", BOTH, minimum=4)) == ("WaitingForGangGroup", "team/b: 2/4 pods")
 
 
 def test_of_many_others_the_first_few_are_named() -> None:
     listed = ",".join(f'"team/{name}"' for name in ("a", *(f"b{number:02}" for number in range(40))))
-    reason, message = told(gang("a", f"[{listed}]"))
+    reason, message = reported(gang("a", f"[{listed}]"))
     assert reason == "WaitingForGangGroup"
     assert message.startswith("team/b00: not there yet; team/b01: not there yet; ")
     assert message.endswith("; team/b09: not there yet; and 30 more")
 
 
-def test_somebody_elses_gate() -> None:
-    assert told(gang("a"), gates=("kueue.x-k8s.io/admission", "kueue.x-k8s.io/admission")) == (
+def test_others_gate() -> None:
+    assert reported(gang("a"), gates=("kueue.x-k8s.io/admission", "kueue.x-k8s.io/admission")) == (
         "OtherGate",
         "also held by kueue.x-k8s.io/admission",
     )
@@ -105,7 +105,7 @@ def test_somebody_elses_gate() -> None:
 def test_creators_that_can_never_make_enough(creators: tuple[OwnerCapacity, ...], why: str | None) -> None:
     few = gang("a", minimum=4, pods=1)
     assert capacity_shortage(few, creators) == why
-    assert told(few, made_by=creators)[0] == ("Gathering" if why is None else "CannotGather")
+    assert reported(few, made_by=creators)[0] == ("Gathering" if why is None else "CannotGather")
 
 
 def test_a_group_that_has_gathered_can() -> None:

@@ -84,19 +84,14 @@ def test_other_designs_have_no_total_resources() -> None:
     assert quota.quota_shortage(other, [limits({"cpu": "1"})]) == ""
 
 
-def test_scopes_by_quality_of_service_are_matched() -> None:
-    seen = group(kep24_pod("a"), cpu="4")
-    assert quota.quota_shortage(seen, [limits({"cpu": "1"}, scopes=["BestEffort"])]) == ""
-    assert quota.quota_shortage(seen, [limits({"cpu": "1"}, scopes=["NotBestEffort"])]) != ""
-
-
 @pytest.mark.parametrize(
     "spec",
     [
         {"scopes": ["Terminating"]},
+        {"scopes": ["NotBestEffort"]},
         {"scopeSelector": {"matchExpressions": [{"scopeName": "PriorityClass", "operator": "In", "values": ["high"]}]}},
     ],
 )
-def test_other_scopes_are_not_checked(spec: Json) -> None:
+def test_quotas_with_scopes_are_not_compared(spec: Json) -> None:
     seen, scoped = group(kep24_pod("a"), cpu="4"), limits({"cpu": "1"}, **spec)
     assert quota.quota_shortage(seen, [scoped]) == ""

@@ -54,7 +54,7 @@ MINE = records.encode_record(record((ONE, 1)))
         MINE[:-1] + ',"more":' + "[" * 100_000 + "]" * 100_000 + "}",
     ],
 )
-def test_what_we_cannot_have_written_is_said_to_be_so(text: str) -> None:
+def test_what_we_cannot_have_written_is_rejected(text: str) -> None:
     with pytest.raises(Malformed):
         records.decode_record(text)
 

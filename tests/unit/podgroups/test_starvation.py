@@ -20,7 +20,7 @@ GPU = "nvidia.com/gpu"
 
 
 def room(name: str, free: dict[str, int], whole: dict[str, int] | None = None, **labels: str) -> NodeInfo:
-    """In whole units; empty unless it is said what is free."""
+    """In whole units; empty unless it is written what is free."""
     amounts = [{it: many * 1000 for it, many in {"pods": 99, **some}.items()} for some in (free, whole or free)]
     return NodeInfo(node=NodeFacts(name=name, labels=labels), free=amounts[0], empty=amounts[1])
 
@@ -35,11 +35,11 @@ def gang(name: str, pods: int, asked: dict[str, int], on: str = "n", pool: str =
     return Candidate(requests=(demand,), priority=more.pop("priority", 0), domain=frozenset(on), **more)
 
 
-def judged(*candidates: Candidate, rooms: list[NodeInfo], now: float = NOW, **more: Any) -> dict[str, Admit | Hold]:
+def judged(*candidates: Candidate, nodes: list[NodeInfo], now: float = NOW, **more: Any) -> dict[str, Admit | Hold]:
     found = cycle.run_cycle(
         candidates,
         more.pop("standing", ()),
-        rooms,
+        nodes,
         now=now,
         check=CapacityCheck.FIT,
         starvation_seconds=STARVATION,
@@ -48,7 +48,7 @@ def judged(*candidates: Candidate, rooms: list[NodeInfo], now: float = NOW, **mo
     return {it.candidate.key.name: it for it in found}
 
 
-def told(*candidates: Candidate, **more: Any) -> dict[str, str]:
+def reported(*candidates: Candidate, **more: Any) -> dict[str, str]:
     found = judged(*candidates, **more)
     return {name: "opened" if isinstance(it, Admit) else it.message for name, it in found.items()}
 
@@ -59,9 +59,9 @@ def starved(name: str, pods: int, asked: dict[str, int], **more: Any) -> Candida
 
 def test_a_gang_that_queues_for_gpus_stops_no_gang_that_wants_none() -> None:
     """Its own kind is held back, and the reason says for what."""
-    rooms = [room("n", {"cpu": 8, GPU: 2}, {"cpu": 8, GPU: 4})]
-    found = told(
-        starved("gpus", 4, {"cpu": 1, GPU: 1}), gang("cpus", 4, {"cpu": 1}), gang("one", 1, {GPU: 1}), rooms=rooms
+    nodes = [room("n", {"cpu": 8, GPU: 2}, {"cpu": 8, GPU: 4})]
+    found = reported(
+        starved("gpus", 4, {"cpu": 1, GPU: 1}), gang("cpus", 4, {"cpu": 1}), gang("one", 1, {GPU: 1}), nodes=nodes
     )
     assert found == {
         "gpus": f"needs 4 {GPU}, 2 free",
@@ -72,53 +72,53 @@ def test_a_gang_that_queues_for_gpus_stops_no_gang_that_wants_none() -> None:
 
 def test_nor_one_that_runs_where_it_cannot() -> None:
     """It named no pool, so its domain is all nodes; what it lacks is on those that have what it wants."""
-    rooms = [
+    nodes = [
         room("g", {"cpu": 0, GPU: 2}, {"cpu": 8, GPU: 4}, pool="gpus"),
         room("c", {"cpu": 4}, {"cpu": 8}, pool="cpus"),
     ]
     gpus = starved("gpus", 4, {"cpu": 1, GPU: 1}, on="gc")
-    assert told(gpus, gang("cpus", 4, {"cpu": 1}, on="c", pool="cpus"), rooms=rooms)["cpus"] == "opened"
-    assert told(gpus, gang("any", 4, {"cpu": 1}, on="gc"), rooms=rooms)["any"] == "opened", (
+    assert reported(gpus, gang("cpus", 4, {"cpu": 1}, on="c", pool="cpus"), nodes=nodes)["cpus"] == "opened"
+    assert reported(gpus, gang("any", 4, {"cpu": 1}, on="gc"), nodes=nodes)["any"] == "opened", (
         "there is room elsewhere only"
     )
 
 
 def test_what_its_pods_could_have_but_not_on_one_node_is_kept_as_a_whole() -> None:
-    rooms = [
+    nodes = [
         room("n", {"cpu": 4, "memory": 0}, {"cpu": 4, "memory": 4}),
         room("m", {"cpu": 0, "memory": 4}, {"cpu": 4, "memory": 4}),
     ]
     large = starved("large", 1, {"cpu": 2, "memory": 2}, on="nm")
     small = gang("small", 1, {"cpu": 1}, on="nm")
-    assert told(large, small, rooms=rooms)["small"] == (
+    assert reported(large, small, nodes=nodes)["small"] == (
         "behind team/large, which has waited too long for cpu, memory, pods to be passed"
     )
 
 
-def test_what_a_pod_group_wants_beyond_its_pods_is_told_and_kept_from_nobody() -> None:
-    rooms = [room("n", {"cpu": 30}, {"cpu": 32})]
+def test_what_a_pod_group_wants_beyond_its_pods_is_reported_and_kept_from_nobody() -> None:
+    nodes = [room("n", {"cpu": 30}, {"cpu": 32})]
     tiny = starved("greedy", 1, {"cpu": 1})
     wants = msgspec.structs.replace(tiny.requests[0], resources={"cpu": 32_000})
     greedy = msgspec.structs.replace(tiny, requests=(wants,))
-    assert told(greedy, gang("honest", 2, {"cpu": 1}), rooms=rooms) == {
+    assert reported(greedy, gang("honest", 2, {"cpu": 1}), nodes=nodes) == {
         "greedy": "needs 32 cpu, 30 free",
         "honest": "opened",
     }
     large = msgspec.structs.replace(starved("large", 31, {"cpu": 1}).requests[0], resources={"cpu": 32_000})
     both = msgspec.structs.replace(tiny, requests=(large,))
-    assert told(both, gang("honest", 2, {"cpu": 1}), rooms=rooms)["honest"].startswith("behind team/large")
+    assert reported(both, gang("honest", 2, {"cpu": 1}), nodes=nodes)["honest"].startswith("behind team/large")
 
 
 def test_nobody_is_held_back_for_ever() -> None:
-    """The privilege ends, and comes again; and who has room is not held back for longer either, whoever is in front."""
-    rooms = [room("n", {"cpu": 4}, {"cpu": 8})]
+    """The privilege ends, and comes again; nor is a group with room held back for longer, whichever is in front."""
+    nodes = [room("n", {"cpu": 4}, {"cpu": 8})]
     large, late = starved("large", 8, {"cpu": 1}, ready_since=NOW), gang("late", 1, {"cpu": 1}, created=NOW)
 
     def at(parts: float, since: float) -> bool:
         """Whether one that came after so many parts is held back then."""
         now = NOW + parts * STARVATION
         one = msgspec.structs.replace(late, ready_since=NOW + since * STARVATION)
-        return told(large, one, rooms=rooms, now=now)["late"] != "opened"
+        return reported(large, one, nodes=nodes, now=now)["late"] != "opened"
 
     assert [at(parts, parts) for parts in (0.9, 1, 2.9, 3, 3.9, 4, 5.9, 6)] == [
         *(False, True, True),
@@ -126,7 +126,7 @@ def test_nobody_is_held_back_for_ever() -> None:
     ]
     crowd = [starved(f"s{it}", 8, {"cpu": 1}, ready_since=NOW - it * STARVATION / 2) for it in range(9)]
     held = [
-        told(*crowd, late, rooms=rooms, now=NOW + tenths * STARVATION / 10)["late"] != "opened"
+        reported(*crowd, late, nodes=nodes, now=NOW + tenths * STARVATION / 10)["late"] != "opened"
         for tenths in range(10 * ROUND_PARTS)
     ]
     assert held == [True] * 20 + [False] * 10
@@ -134,32 +134,32 @@ def test_nobody_is_held_back_for_ever() -> None:
 
 @pytest.mark.parametrize("namespace", ["team", "other"])
 def test_a_tenant_learns_whom_it_waits_for_only_in_its_own_namespace(namespace: str) -> None:
-    rooms = [room("n", {"cpu": 4}, {"cpu": 8})]
-    found = told(starved("large", 8, {"cpu": 1}, namespace=namespace), gang("small", 1, {"cpu": 1}), rooms=rooms)
+    nodes = [room("n", {"cpu": 4}, {"cpu": 8})]
+    found = reported(starved("large", 8, {"cpu": 1}, namespace=namespace), gang("small", 1, {"cpu": 1}), nodes=nodes)
     whom = "team/large" if namespace == "team" else "a group of another namespace"
     assert found["small"] == f"behind {whom}, which has waited too long for cpu to be passed"
 
 
 def test_one_that_waits_for_room_keeps_nobody_from_being_tried() -> None:
     """A gang with a volume behind one that queues for devices is the first of those that are not sure of theirs."""
-    rooms = [room("n", {"cpu": 8, GPU: 0}, {"cpu": 8, GPU: 4})]
+    nodes = [room("n", {"cpu": 8, GPU: 0}, {"cpu": 8, GPU: 4})]
     volumes = gang("volumes", 1, {"cpu": 1}, unsupported=("volumes that bind to nodes",))
-    assert told(starved("gpus", 4, {GPU: 1}), volumes, rooms=rooms)["volumes"] == "opened"
+    assert reported(starved("gpus", 4, {GPU: 1}), volumes, nodes=nodes)["volumes"] == "opened"
 
 
 def test_a_higher_priority_ends_the_try_of_a_lower_one() -> None:
     """Once it has had the time that being placed takes; and one that has no priority over it says whom it waits for."""
-    rooms = [room("n", {"cpu": 4})]
+    nodes = [room("n", {"cpu": 4})]
     tried = opened(waiting("low", 9, unmodelled=("host ports",)), proven=False)
     tried = msgspec.structs.replace(tried, priority=10, admitted_at=NOW - 60)
     high = waiting("high", 1, priority=1000, unmodelled=("host ports",))
-    verdict = judged(high, rooms=rooms, standing=(tried,))["high"]
+    verdict = judged(high, nodes=nodes, standing=(tried,))["high"]
     assert isinstance(verdict, Hold)
     assert verdict.must_yield == (tried.key,)
-    assert verdict.message == "behind team/low, which is being placed; host ports is not reckoned with"
+    assert verdict.message == "behind team/low, which is being placed; host ports is not modelled"
     fresh = msgspec.structs.replace(tried, admitted_at=NOW - 1)
     for other, standing in ((high, fresh), (msgspec.structs.replace(high, priority=10), tried)):
-        verdict = judged(other, rooms=rooms, standing=(standing,))["high"]
+        verdict = judged(other, nodes=nodes, standing=(standing,))["high"]
         assert isinstance(verdict, Hold)
         assert verdict.must_yield == ()
 
@@ -171,21 +171,21 @@ def test_one_that_has_to_preempt_ends_such_a_try_too() -> None:
     tried = opened(waiting("low", 9, unmodelled=("inter-pod anti-affinity",)), proven=False)
     tried = msgspec.structs.replace(tried, priority=10, admitted_at=NOW - 60)
     high = may_preempt(waiting("high", 4, priority=1000), 1000)
-    verdict = judged(high, rooms=[full], standing=(tried,))["high"]
+    verdict = judged(high, nodes=[full], standing=(tried,))["high"]
     assert isinstance(verdict, Hold)
     assert (verdict.reason, verdict.must_yield) == ("BehindOther", (tried.key,))
     never = may_preempt(waiting("high", 5, priority=1000), 1000)
-    verdict = judged(never, rooms=[full], standing=(tried,))["high"]
+    verdict = judged(never, nodes=[full], standing=(tried,))["high"]
     assert isinstance(verdict, Hold)
     assert verdict.must_yield == ()
 
 
 def test_what_was_proven_and_has_no_room_any_more_is_kept_no_room() -> None:
     """Or anybody might write of his pods that they are."""
-    rooms = [room("n", {"cpu": 8}, {"cpu": 32})]
+    nodes = [room("n", {"cpu": 8}, {"cpu": 32})]
     said = opened(waiting("said", 30), proven=True)
-    assert told(gang("honest", 1, {"cpu": 1}), rooms=rooms, standing=(said,))["honest"] != "opened", (
+    assert reported(gang("honest", 1, {"cpu": 1}), nodes=nodes, standing=(said,))["honest"] != "opened", (
         "they take what there is"
     )
     large = opened(waiting("said", 4, cpu=9), proven=True)
-    assert told(gang("honest", 8, {"cpu": 1}), rooms=rooms, standing=(large,))["honest"] == "opened"
+    assert reported(gang("honest", 8, {"cpu": 1}), nodes=nodes, standing=(large,))["honest"] == "opened"

@@ -1,4 +1,4 @@
-"""What a person is told of a group: one reason and one text for what is seen of it, and what is worth an Event (G5)."""
+"""The status of a group: one phase, one reason and one message, and its Events (G5)."""
 
 from __future__ import annotations
 
@@ -38,7 +38,7 @@ def of(
     return group_status(group_snapshot(*pods, **({"group": pod_group()} | more)), now, why, blocked)
 
 
-def test_what_koordinators_annotations_ask_for_in_vain_is_told() -> None:
+def test_what_koordinators_annotations_ask_for_in_vain_is_reported() -> None:
     """Beside Alibaba's labels, which make another group of it; and those that nobody knows here, on a PodGroup too."""
     prefix = "gang.scheduling.koordinator.sh/"
     notes = {prefix + "mode": "NonStrict", prefix + "timeout": "true"}
@@ -49,7 +49,7 @@ def test_what_koordinators_annotations_ask_for_in_vain_is_told() -> None:
     assert [it.message for it in found.events if it.reason == "NotHeeded"] == [f"not heeded: {prefix}match-policy"]
 
 
-def told(given: GroupStatus) -> tuple[Phase, str, str]:
+def reported(given: GroupStatus) -> tuple[Phase, str, str]:
     return given.phase, given.reason, given.message
 
 
@@ -70,7 +70,7 @@ def told(given: GroupStatus) -> tuple[Phase, str, str]:
             (
                 Phase.PENDING,
                 "Gathered",
-                "1/3 pods are bound; 2 were opened before its PodGroup was made anew, so no limit runs for them",
+                "1/3 pods are bound; 2 were opened before its PodGroup was created again, so no limit runs for them",
             ),
         ),
         (
@@ -128,7 +128,7 @@ def told(given: GroupStatus) -> tuple[Phase, str, str]:
     ],
 )
 def test_a_group_has_one_reason(given: GroupStatus, wanted: tuple[Phase, str, str]) -> None:
-    assert told(given) == wanted
+    assert reported(given) == wanted
 
 
 def test_bare_pods_that_a_roll_back_leaves_are_named() -> None:
@@ -137,7 +137,7 @@ def test_bare_pods_that_a_roll_back_leaves_are_named() -> None:
     assert "a, b" in given.message
 
 
-def test_the_schedulers_words_are_told_while_pods_are_placed() -> None:
+def test_the_schedulers_words_are_reported_while_pods_are_placed() -> None:
     condition = {"type": "PodScheduled", "status": "False", "reason": "Unschedulable", "message": "0/5 nodes"}
     stuck = opened("b", status={"phase": "Pending", "conditions": [condition]})
     words = "missing: 1 pod: Unscheduled: 0/5 nodes (b)"
@@ -202,20 +202,20 @@ def facts(given: GroupStatus, now: float = 2e9) -> dict[str, list[str]]:
     return found
 
 
-def test_what_has_happened_is_told_on_the_group() -> None:
+def test_what_has_happened_is_reported_on_the_group() -> None:
     assert facts(of(*THREE, record=OPEN)) == {"Opened": [""]}
     assert facts(of(*THREE, record=SATISFIED)) == {"Opened": [""], "Satisfied": [""]}
     assert facts(of(pod("a"), record=CLOSED), NOW) == {"RolledBack": [""]}
 
 
-def test_a_group_without_a_pod_group_is_told_of_on_its_first_pod() -> None:
+def test_a_group_without_a_pod_group_is_reported_on_its_first_pod() -> None:
     pods = (pod(it, of=STAR, labels=alibaba("g", "2")) for it in ("b", "a"))
     seen = group_snapshot(*pods, of=STAR)
     hold = GroupReason(reason=names.REASON_WAITING_FOR_CAPACITY, message="needs 4 cpu, 2 free")
     assert facts(group_status(seen, NOW, hold)) == {"WaitingForCapacity": ["a"]}
 
 
-def test_what_is_wrong_is_told_on_the_group_and_on_a_handful_of_the_pods_to_blame() -> None:
+def test_what_is_wrong_is_reported_on_the_group_and_on_a_handful_of_the_pods_to_blame() -> None:
     why = GroupReason(reason=names.REASON_INVALID_GROUP, message="bad")
     many = of(*(pod(f"p{number}") for number in range(9)), why=why)
     assert facts(many) == {"InvalidGroup": ["", "p0", "p1", "p2", "p3", "p4"]}
@@ -237,7 +237,7 @@ def test_texts_that_only_count_on_are_the_same_fact(reason: str, one: str, other
     assert (len(set(said)) == 1) == same
 
 
-def test_gathering_is_told_after_five_minutes_only() -> None:
+def test_gathering_is_reported_after_five_minutes_only() -> None:
     given = of(pod("a"))
     assert facts(given, TEN_O_CLOCK + 299) == {}
     assert facts(given, TEN_O_CLOCK + 300) == {"Gathering": [""]}
