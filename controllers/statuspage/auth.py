@@ -1,7 +1,7 @@
 """Authentication of viewers: a bearer token with each request, or a session that the login form begins.
 
 Tokens and rights are checked by TokenReview and SubjectAccessReview. The API server's responses are cached for half a
-minute, so a right that is revoked is gone by then. Login attempts are rate-limited before the API server is asked.
+minute, so a right that is revoked is gone by then. Login attempts are rate-limited before they become reviews.
 """
 
 import asyncio

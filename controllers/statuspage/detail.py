@@ -122,7 +122,7 @@ class DetailHandlers:
         explanation = view.explanation(row_id)
         assert explanation is not None, row_id  # noqa: S101 - every row has one
         explanation = replace(explanation, controller=fresh.controller)
-        return StatusDetail(row=view.rows[row_id], told=explanation, report=view.report(row_id))
+        return StatusDetail(row=view.rows[row_id], explanation=explanation, report=view.report(row_id))
 
     async def _visibility(self, login: AuthenticatedViewer, kind: RowKind, namespace: str) -> Visibility:
         """In this namespace; with the right that timelines need."""

@@ -50,7 +50,7 @@ class StatusDetail:
     """One gang or group."""
 
     row: StatusRow
-    told: Explanation
+    explanation: Explanation
     report: GroupStatus | None = None
     timeline: str = ""
     """The address of its timeline."""
@@ -128,7 +128,7 @@ def detail_fragment(it: StatusDetail) -> str:
 
 def detail_page(frame: PageFrame, it: StatusDetail) -> str:
     """The page of one gang or group."""
-    title = f"{it.told.namespace}/{it.told.name}: {it.told.state}"
+    title = f"{it.explanation.namespace}/{it.explanation.name}: {it.explanation.state}"
     back = "/groups" if it.row.kind is RowKind.GROUP else "/"
     return _page(
         "gang.html", frame, title=title, back=back, timeline=it.timeline, no_timeline=it.no_timeline, **_of_about(it)
@@ -214,8 +214,10 @@ def _of_view(view: ListPage, *, groups_kept: bool) -> dict[str, Any]:
 
 
 def _of_about(it: StatusDetail) -> dict[str, Any]:
-    explanation = it.told
+    explanation = it.explanation
+    leader = explanation.controller
     return {
+        "no_leader": leader.told if leader is not None and leader.leads is not True else "",
         "it": explanation,
         "row": it.row,
         "now": explanation.now,

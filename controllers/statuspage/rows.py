@@ -69,7 +69,7 @@ class StatusRow(Value, frozen=True):
     started: int | None
     """None: not known."""
     expected: int
-    told: str
+    message: str
     until: float | None
     """When its timeout expires; None: its clock does not run."""
     created: float
@@ -86,7 +86,7 @@ class StatusRow(Value, frozen=True):
 def gang_row(it: Explanation, created: float) -> StatusRow:
     """The row of a JobSet's gang."""
     row_id, path = f"gang-{it.namespace}.{it.name}", f"/gangs/{it.namespace}/{it.name}"
-    return _row(it, RowKind.GANG, row_id, path, told=_told(it), created=created, needs=(JOBSETS,))
+    return _row(it, RowKind.GANG, row_id, path, message=_message(it), created=created, needs=(JOBSETS,))
 
 
 def pod_group_row(it: Explanation, report: GroupStatus) -> StatusRow:
@@ -94,9 +94,9 @@ def pod_group_row(it: Explanation, report: GroupStatus) -> StatusRow:
     api, way = report.pod_group.api if report.pod_group is not None else "", str(report.key.design)
     path = f"/groups/{quote(it.namespace, safe='')}/{quote(it.name, safe='')}?way={way}"
     needs = (PODS, ListRight(group=api, resource="podgroups")) if api else (PODS,)
-    told = _short(report.message or _told(it))
+    message = _short(report.message or _message(it))
     return _row(
-        it, RowKind.GROUP, f"group-{report.label}", path, told=told, created=report.created, needs=needs, way=way
+        it, RowKind.GROUP, f"group-{report.label}", path, message=message, created=report.created, needs=needs, way=way
     )
 
 
@@ -106,7 +106,7 @@ def _row(
     row_id: str,
     path: str,
     *,
-    told: str,
+    message: str,
     created: float,
     needs: tuple[ListRight, ...],
     way: str = "",
@@ -121,7 +121,7 @@ def _row(
         tone=_TONES.get(it.state, Severity.WAIT),
         started=it.started,
         expected=it.expected,
-        told=told,
+        message=message,
         until=deadline_of(it),
         created=created,
         needs=needs,
@@ -136,7 +136,7 @@ def deadline_of(it: Explanation) -> float | None:
     return it.since + it.timeout
 
 
-def _told(it: Explanation) -> str:
+def _message(it: Explanation) -> str:
     if not it.lacks:
         return _short(it.message)
     more = len(it.lacks) - 1

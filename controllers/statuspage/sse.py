@@ -255,7 +255,7 @@ class DetailFeed:
         # Freshness has a sentence about the leader in the detail, too.
         self._revision = row.revision
         it = self._detail(self._row_id)
-        title = f"{it.told.namespace}/{it.told.name}: {it.told.state} - jobset-gate"
+        title = f"{it.explanation.namespace}/{it.explanation.name}: {it.explanation.state} - jobset-gate"
         return {"title": title, "parts": {**parts, "about": pages.detail_fragment(it)}}
 
 

@@ -1,4 +1,4 @@
-"""How to reach a cluster and as whom: from a kubeconfig, or from the service account of the pod we run in."""
+"""How to reach a cluster and with which credentials: from a kubeconfig, or from the pod's service account."""
 
 from __future__ import annotations
 
@@ -20,19 +20,17 @@ if TYPE_CHECKING:
 
 SERVICE_ACCOUNT = Path("/var/run/secrets/kubernetes.io/serviceaccount")
 DEFAULT_KUBECONFIG = "~/.kube/config"
-REFRESH_SECONDS = (
-    60.0  # tokens of service accounts and of exec plugins rotate; the kubelet renews a file well before it ends
-)
-MIN_REFRESH_SECONDS = 5.0  # a token that the server refuses is fetched again, but not more often than this
+REFRESH_SECONDS = 60.0  # tokens of service accounts and exec plugins rotate; files are renewed well before they expire
+MIN_REFRESH_SECONDS = 5.0  # a token that the server rejects is fetched again, but not more often than this
 
 
 @dataclass(frozen=True, slots=True)
 class Access:
     """`server` is a URL without a trailing slash; `ssl` None means plain http, or https with the system's CAs.
 
-    `token` gives what goes into the Authorization header: a bare bearer token or a whole value such as "Basic ...";
-    None for no header (client certificates are in `ssl`). `namespace` is that of the context or of our own pod.
-    `refused` is told when the server did not take that token, so that the next call fetches it anew.
+    `token` returns the Authorization header: a bare bearer token or a whole value such as "Basic ...";
+    None for no header (client certificates are in `ssl`). `namespace` is that of the context or of the pod.
+    `token_rejected` is called after a 401, so that the next call fetches the token again.
     `server_name` is the name the server's certificate must carry if it is not the URL's; `proxy` an HTTP proxy's URL.
     """
 
@@ -46,16 +44,16 @@ class Access:
 
 
 async def load_access(kubeconfig: str | None = None, context: str | None = None) -> Access:
-    """A kubeconfig that was named; else the pod's service account if we run in a pod; else the usual kubeconfig."""
+    """The given kubeconfig; else the service account if this is a pod; else the default kubeconfig."""
     if kubeconfig is None and context is None and _in_pod(SERVICE_ACCOUNT):
         return in_cluster()
     return await from_kubeconfig(kubeconfig, context)
 
 
 def in_cluster(account: Path = SERVICE_ACCOUNT) -> Access:
-    """The pod's own service account. Not by kubernetes_asyncio: that costs 55 MiB and half a second for two files.
+    """The pod's service account. Without kubernetes_asyncio, which costs 55 MiB and half a second for two files.
 
-    Raises NoAccess where there is none.
+    Raises InvalidKubeConfig if there is none.
     """
     if not _in_pod(account):
         raise InvalidKubeConfig(f"not in a pod: KUBERNETES_SERVICE_HOST or {account / 'token'} is missing")
@@ -64,8 +62,8 @@ def in_cluster(account: Path = SERVICE_ACCOUNT) -> Access:
     trust = _ca_context(ca)
 
     async def reread() -> str | None:
-        with suppress(OSError):  # what was trusted before still is
-            trust.load_verify_locations(cafile=str(ca))  # else a new CA would shut out whoever runs through its coming
+        with suppress(OSError):  # the CAs before are still trusted
+            trust.load_verify_locations(cafile=str(ca))  # else a process would not survive a new CA
         return await _read(account / "token")
 
     token = _CachedToken(reread)
@@ -81,15 +79,15 @@ def in_cluster(account: Path = SERVICE_ACCOUNT) -> Access:
 async def from_kubeconfig(path: str | None = None, context: str | None = None) -> Access:
     """A context of a kubeconfig (default: its current one; $KUBECONFIG, ~/.kube/config), read by kubernetes_asyncio.
 
-    Exec plugins, OIDC and token files are asked again every minute while the Access is in use. The environment's proxy
-    is used if the kubeconfig names none. Raises NoAccess.
+    Exec plugins, OIDC and token files are read again every minute while the Access is in use. The environment's proxy
+    is used if the kubeconfig names none. Raises InvalidKubeConfig.
     """
     loaded, chosen, namespace = await _load(path, context)
     server = str(loaded.host).rstrip("/")
     tls = _tls(loaded) if server.startswith("https:") else None
 
     async def reload() -> str | None:
-        latest, _, _ = await _load(path, chosen)  # by name: the file's current context may be another one by now
+        latest, _, _ = await _load(path, chosen)  # by name: the file's current context may have changed
         if tls is not None and latest.cert_file:  # an exec plugin may give short-lived certificates
             tls.load_cert_chain(latest.cert_file, latest.key_file)
         return _authorization(latest)
@@ -113,7 +111,7 @@ class _Token:
 
 
 class _CachedToken:
-    """A token that is fetched again when the last fetch is a minute old; a failed fetch keeps what was known."""
+    """A token that is fetched again when the last fetch is a minute old; after a failed fetch the last token stays."""
 
     def __init__(self, fetch: Callable[[], Awaitable[str | None]], known: _Token | None = None) -> None:
         self._fetch = fetch
@@ -123,7 +121,7 @@ class _CachedToken:
         self._lock = asyncio.Lock()
 
     def invalidate(self) -> None:
-        """It was revoked, or its signer's key has changed: a minute of refusals would cost a leader its lease."""
+        """It was revoked, or its signer's key has changed: a minute of 401s would cost a leader its lease."""
         now = asyncio.get_running_loop().time()
         if now - self._invalidated_at >= MIN_REFRESH_SECONDS:
             self._refresh_at = self._invalidated_at = now
@@ -138,7 +136,7 @@ class _CachedToken:
             except (
                 OSError,
                 InvalidKubeConfig,
-            ):  # half-written or gone for a moment: the old token is still good for a while
+            ):  # half-written, or missing for a moment: the old token is still good
                 if self._cached is None:
                     raise
             self._refresh_at = now + REFRESH_SECONDS
@@ -161,7 +159,7 @@ def _ca_context(ca: Path) -> ssl.SSLContext:
 
 
 async def _load(path: str | None, context: str | None) -> tuple[Configuration, str, str]:
-    """The kubeconfig as kubernetes_asyncio understands it, the chosen context's name and its namespace."""
+    """The kubeconfig as kubernetes_asyncio loads it, the context's name and its namespace."""
     # Imported late: half a second and 55 MiB that neither `--help` nor a pod in the cluster must pay for.
     with _hide_module("kubernetes_validate"):
         from kubernetes_asyncio import config  # noqa: PLC0415
@@ -183,20 +181,20 @@ async def _load(path: str | None, context: str | None) -> tuple[Configuration, s
         LookupError,
         TypeError,
         AttributeError,
-        AssertionError,  # its way of saying that a context or a cluster of that name is missing
+        AssertionError,  # a context or a cluster of that name is missing
     ) as error:
-        # What it stumbles over in a file of another form is about its own code.
-        told = "this is no kubeconfig" if isinstance(error, TypeError | AttributeError) else str(error)
-        raise InvalidKubeConfig(f"kubeconfig {places}: {told}") from error
+        # The text of these two is about its own code.
+        reason = "this is no kubeconfig" if isinstance(error, TypeError | AttributeError) else str(error)
+        raise InvalidKubeConfig(f"kubeconfig {places}: {reason}") from error
 
 
 @contextmanager
 def _hide_module(module: str) -> Iterator[None]:
-    """As if it were not installed: kubernetes_asyncio takes what it can get, and this one costs two seconds more."""
+    """As if it were not installed: kubernetes_asyncio imports it if it can, which takes two seconds."""
     if module in sys.modules:
         yield
         return
-    sys.modules[module] = None  # type: ignore[assignment]  # the import system's own way to say so
+    sys.modules[module] = None  # type: ignore[assignment]  # as the import system marks it
     try:
         yield
     finally:

@@ -22,11 +22,9 @@ from jobset_gate.kube.transport import MAX_RETRIES, ApiRequest, ObserveRequest, 
 
 T = TypeVar("T", default=dict[str, Any])
 Guard = Callable[[], float | None]
-"""Called before each write: raises NotLeader, or returns the seconds that the write may take (None: as any other)."""
+"""Called before each write: raises NotLeader, or returns the seconds that the write may take (None: no limit)."""
 
-WATCH_IDLE_SECONDS = (
-    65.0  # longest pause of a watch; the server ends every watch of ours before, so a longer one is dead
-)
+WATCH_IDLE_SECONDS = 65.0  # the server ends each of our watches before, so a longer pause means that it is dead
 
 
 class PatchType(enum.StrEnum):
@@ -39,10 +37,10 @@ class PatchType(enum.StrEnum):
 
 
 class Client:
-    """`async with Client(access) as client`. One per process will do: connections are shared and kept alive.
+    """`async with Client(access) as client`. One per process is enough: connections are shared and kept alive.
 
-    Everywhere `type` is what the answer is decoded into: a dict by default, a msgspec.Struct, or msgspec.Raw for the
-    bytes. Everything raises ApiError (see errors.py), Unreachable, and BadAnswer when a body does not fit `type`.
+    `type` is what a response is decoded into: a dict by default, a msgspec.Struct, or msgspec.Raw for the bytes. All
+    verbs raise ApiError (see errors.py), Unreachable, and InvalidResponse when a body does not fit `type`.
     """
 
     def __init__(
@@ -77,7 +75,7 @@ class Client:
         return self._view(guard, self._retries)
 
     def without_retries(self) -> Client:
-        """The same connections, nothing repeated: for a caller that has a backoff of its own."""
+        """The same connections without retries: for a caller that has a back-off of its own."""
         return self._view(self._guard, 0)
 
     async def get(
@@ -101,7 +99,7 @@ class Client:
     ) -> T:
         """One page: the List object, with metadata.continue if there is more. Expired: `continue_` is too old.
 
-        TooLarge: the page has more than `max_bytes`.
+        ResponseTooLarge: the page has more than `max_bytes`.
         """
         params = _without_empty(
             labelSelector=label_selector,
@@ -213,11 +211,11 @@ class Client:
         allow_bookmarks: bool = True,
         idle_timeout: float = WATCH_IDLE_SECONDS,
     ) -> AbstractAsyncContextManager[AsyncIterator[bytes]]:
-        """The raw lines of a watch, `{"type":...,"object":...}`; b"" stands for one that was too long and was dropped.
+        """The raw lines of a watch, `{"type":...,"object":...}`; b"" for a line that was too long.
 
         Entering raises ApiError for any status but 2xx; reading raises Unreachable when the connection breaks, and
-        Silent after `silence` seconds without a byte. The lines end when the server ends the watch. Nothing is
-        repeated here.
+        WatchIdleTimeout after `idle_timeout` seconds without a byte. The lines end when the server ends the watch.
+        There are no retries.
         """
         params = _without_empty(
             watch="true",
@@ -230,9 +228,9 @@ class Client:
         call = ApiRequest("watch", resource.plural, "GET", resource.path(namespace), params)
         return self._transport.stream(call, idle_timeout)
 
-    def _view(self, guard: Guard | None, repeats: int) -> Client:
+    def _view(self, guard: Guard | None, retries: int) -> Client:
         view = copy(self)
-        view._guard, view._retries = guard, repeats  # noqa: SLF001 - a Client like this one
+        view._guard, view._retries = guard, retries  # noqa: SLF001 - another Client
         return view
 
     async def _send(self, call: ApiRequest, type: type[T] | None) -> T:

@@ -31,7 +31,7 @@ class _ApiResourceList(msgspec.Struct, frozen=True):
 
 @dataclass(frozen=True, slots=True)
 class _DiscoveryDocument(Resource):
-    """The document about a group, or about one version of it, which is no object."""
+    """The document about an API group, or about one version of it."""
 
     @override
     def path(self, namespace: str | None = None, name: str | None = None, subresource: str | None = None) -> str:
@@ -40,7 +40,7 @@ class _DiscoveryDocument(Resource):
 
 
 async def served_versions(client: Client, group: str) -> tuple[str, ...]:
-    """Those that are served, the server's favourite first; () if it does not know the group."""
+    """The served versions of the group, the preferred one first; () if the group is unknown."""
     try:
         found = await client.get(_DiscoveryDocument(group, "", "apis", "APIGroup"), group, type=_ApiGroup)
     except NotFound:
@@ -49,7 +49,7 @@ async def served_versions(client: Client, group: str) -> tuple[str, ...]:
 
 
 async def versions_serving(client: Client, group: str, plural: str, among: Iterable[str]) -> tuple[str, ...]:
-    """Those of these versions in which a kind is served: that a version is says nothing of each of its kinds."""
+    """Which of these versions serve the resource: not every served version serves all resources."""
     served = await served_versions(client, group)
     return tuple([one for one in among if one in served and plural in await _plurals(client, group, one)])
 

@@ -141,21 +141,20 @@ class _Status(msgspec.Struct):
 def error_from_response(
     status: int, body: bytes, retry_after: str | None = None, *, default_message: str = ""
 ) -> ApiError:
-    """The exception for an answer. Any body will do: a Status, something else in JSON, a proxy's HTML, nothing.
+    """The exception for a response with any body: a Status, other JSON, a proxy's HTML, nothing.
 
-    `retry_after` is the header as it came (whole seconds; an HTTP date is not understood and counts as absent),
-    `says` is what to tell where the body says nothing.
+    `retry_after` is the header (whole seconds; an HTTP date counts as absent), `default_message` is for an empty body.
     """
     try:
-        said = msgspec.json.decode(body, type=_Status)
+        found = msgspec.json.decode(body, type=_Status)
     except (msgspec.DecodeError, UnicodeDecodeError, RecursionError):
-        said = _Status(message=body[:_LONGEST_TEXT].decode("utf-8", "replace").strip())
-    details = said.details or {}
+        found = _Status(message=body[:_LONGEST_TEXT].decode("utf-8", "replace").strip())
+    details = found.details or {}
     wait = _seconds(retry_after)
     if wait is None:
         wait = _seconds(details.get("retryAfterSeconds"))
-    message = (said.message or default_message)[:_LONGEST_MESSAGE]
-    return _class(status, said.reason)(status, said.reason or "", message, wait, details)
+    message = (found.message or default_message)[:_LONGEST_MESSAGE]
+    return _class(status, found.reason)(status, found.reason or "", message, wait, details)
 
 
 def _class(status: int, reason: str | None) -> type[ApiError]:
@@ -165,22 +164,22 @@ def _class(status: int, reason: str | None) -> type[ApiError]:
 
 
 def _seconds(value: object) -> float | None:
-    """The number of seconds that a header or a field gives, None if it gives none above zero."""
+    """A positive number of seconds in a header or a field, else None."""
     text = str(value).strip()
     return float(text) if text.isascii() and text.isdigit() and int(text) > 0 else None
 
 
-def is_namespace_terminating(refused: Exception) -> bool:
-    """Whether it was refused because the namespace goes, and its gangs with it (A10)."""
-    if not isinstance(refused, Forbidden):
+def is_namespace_terminating(error: Exception) -> bool:
+    """Whether a create was refused because the namespace is terminating (A10)."""
+    if not isinstance(error, Forbidden):
         return False
-    causes = refused.details.get("causes") or ()
+    causes = error.details.get("causes") or ()
     return any(cause.get("reason") == "NamespaceTerminating" for cause in causes)
 
 
-def is_uid_mismatch(refused: Exception) -> bool:
-    """Whether a patch of metadata was refused because the object of that name has another UID."""
-    if not isinstance(refused, Invalid):
+def is_uid_mismatch(error: Exception) -> bool:
+    """Whether a patch was refused because the object of that name has another UID."""
+    if not isinstance(error, Invalid):
         return False
-    causes = refused.details.get("causes") or ()
+    causes = error.details.get("causes") or ()
     return any(cause.get("field") == "metadata.uid" for cause in causes)

@@ -1,26 +1,24 @@
-"""Cuts the body of a watch into lines, in memory that has a limit."""
+"""Splits the body of a watch into lines, within a limit of memory."""
 
 from __future__ import annotations
 
 from collections.abc import Iterator
 
 LONGEST_LINE = 8 * 1024 * 1024  # bytes; etcd's limit for an object is 1.5 MiB, JSON escapes can swell it
-TOO_LONG = b""  # stands for a line that was longer and was not kept
+TOO_LONG = b""  # stands for a line that was longer and was dropped
 
 
 class LineSplitter:
-    """feed() it chunks as they come; it gives the lines that have become complete, TOO_LONG for each dropped one."""
+    """feed() takes chunks as they come and returns the complete lines, TOO_LONG for each dropped one."""
 
     def __init__(self, longest: int = LONGEST_LINE) -> None:
         self._longest = longest
-        self._partial: list[
-            bytes
-        ] = []  # pieces of a line whose end has not come; joined once, so that long lines cost O(n)
+        self._partial: list[bytes] = []  # pieces of an incomplete line, joined once, so that long lines cost O(n)
         self._size = 0
         self._dropping = False
 
     def feed(self, chunk: bytes) -> Iterator[bytes]:
-        """The lines that this chunk completes, without blank ones. To be consumed wholly before the next chunk."""
+        """The lines that this chunk completes, without blank ones. Consume them all before the next chunk."""
         *ends, rest = chunk.split(b"\n")
         for end in ends:
             line = self._finish(end)
@@ -29,7 +27,7 @@ class LineSplitter:
         self._keep(rest)
 
     def end(self) -> bytes | None:
-        """What came after the last newline: a line cut off in the middle, or None."""
+        """What came after the last newline: an incomplete line, or None."""
         return self._finish(b"")
 
     def _keep(self, piece: bytes) -> None:

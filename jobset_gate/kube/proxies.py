@@ -1,4 +1,4 @@
-"""Which HTTP proxy the environment wants for a server: HTTPS_PROXY, HTTP_PROXY and NO_PROXY, as kubectl reads them."""
+"""The HTTP proxy of a server by HTTPS_PROXY, HTTP_PROXY and NO_PROXY, as kubectl reads them."""
 
 from __future__ import annotations
 
@@ -13,9 +13,9 @@ PORTS = {"http": 80, "https": 443}
 
 
 def proxy_for(server: str, environment: Mapping[str, str], named: str | None = None) -> str | None:
-    """The proxy's URL: the one that was `named`, else the environment's; None for a direct way.
+    """The proxy's URL: `named`, else the environment's; None for a direct connection.
 
-    Raises NoAccess for a proxy that does not speak HTTP, such as SOCKS.
+    Raises InvalidKubeConfig for a proxy that does not speak HTTP, such as SOCKS.
     """
     proxy = named or _of_environment(urlsplit(server), environment)
     if not proxy:
@@ -46,7 +46,7 @@ def _is_loopback(host: str) -> bool:
 
 
 def _exempts(entry: str, server: SplitResult) -> bool:
-    """Is the server one of those that an entry of NO_PROXY means: *, a network, an address, a domain, with a port?"""
+    """Does an entry of NO_PROXY match the server: *, a network, an address, a domain, with or without a port?"""
     host = (server.hostname or "").lower()
     if entry == "*":
         return True

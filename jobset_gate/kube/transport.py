@@ -1,4 +1,4 @@
-"""One HTTP exchange with the API server and its repetition: the session, tokens, deadlines, Retry-After."""
+"""HTTP requests to the API server and their retries: session, tokens, deadlines, Retry-After."""
 
 from __future__ import annotations
 
@@ -25,20 +25,20 @@ from jobset_gate.kube.errors import (
 from jobset_gate.kube.lines import LineSplitter
 
 ObserveRequest = Callable[[str, str, str, float], None]
-"""observe(verb, resource, code, seconds), once per exchange; the code is the HTTP status, or "<error>" without one."""
+"""observe(verb, resource, code, seconds), once per request; the code is the HTTP status, or "<error>" without one."""
 
 MAX_RETRIES = 5
-MAX_RETRY_AFTER = 30.0  # seconds; a larger Retry-After is given to the caller, who may have something better to do
+MAX_RETRY_AFTER = 30.0  # seconds; a larger Retry-After is left to the caller
 DEFAULT_RETRY_AFTER = 1.0
 _TURNS_TO_CLOSE = 3
-"""Of the loop: a connection that was cut off in the middle of a request or handshake closes its socket only then."""
+"""Of the loop: a connection that was aborted during a request or handshake closes its socket only then."""
 
-MAX_READ_RETRIES = 2  # after a connection that broke
+MAX_READ_RETRIES = 2  # after a broken connection
 
 
 @dataclass(frozen=True, slots=True)
 class ApiRequest:
-    """One request. `verb` and `resource` are for metrics; `body` is JSON already."""
+    """One request. `verb` and `resource` are for metrics; `body` is JSON."""
 
     verb: str
     resource: str
@@ -49,7 +49,7 @@ class ApiRequest:
     content_type: str = "application/json"
     retries: int = MAX_RETRIES
     max_bytes: int | None = None
-    """Of the body of an answer; a longer one is not read to its end and raises TooLarge."""
+    """Of the response's body; a longer one raises ResponseTooLarge before it is read to its end."""
 
     @property
     def is_read(self) -> bool:
@@ -57,7 +57,7 @@ class ApiRequest:
 
 
 class Transport:
-    """Owns the connections. `timeout` is in seconds and covers an exchange from the wait for a connection on."""
+    """Owns the connections. `timeout` is in seconds and includes the wait for a connection."""
 
     def __init__(
         self, access: Access, *, user_agent: str, timeout: float, connections: int, observe: ObserveRequest | None
@@ -71,15 +71,15 @@ class Transport:
 
     def open(self) -> None:
         """Needs a running loop."""
-        # Bodies are asked for uncompressed: unpacking a page of 3 MiB would hold the loop for tens of milliseconds.
+        # Uncompressed bodies: unpacking a page of 3 MiB would block the loop for tens of milliseconds.
         self._session = aiohttp.ClientSession(
             connector=aiohttp.TCPConnector(limit=self._connections, ssl=self._access.ssl or True, keepalive_timeout=60),
             headers={"User-Agent": self._agent, "Accept": "application/json", "Accept-Encoding": "identity"},
             read_bufsize=2**18,
             trust_env=False,
         )
-        # aiohttp would repeat what a broken connection interrupts, PUT and DELETE too, behind the back of our limits.
-        self._session._retry_connection = False  # noqa: SLF001 - there is no public switch; a test watches over it
+        # aiohttp would retry requests of a broken connection, PUT and DELETE too, beyond our limits.
+        self._session._retry_connection = False  # noqa: SLF001 - there is no public switch; a test covers it
 
     async def close(self) -> None:
         if self._session is not None:
@@ -89,10 +89,10 @@ class Transport:
                 await asyncio.sleep(0)
 
     async def send(self, call: ApiRequest, guard: Callable[[], float | None] | None = None) -> bytes:
-        """The body of a 2xx answer. Raises ApiError, Unreachable, and what `guard` raises.
+        """The body of a 2xx response. Raises ApiError, Unreachable, and what `guard` raises.
 
-        429 (the server has done nothing yet) is repeated for every verb, a 503 with Retry-After for all but POST, a
-        broken connection for reads only: a create whose answer was lost may have been done. A 401 is repeated once, at
+        Retried are: 429 (the server has done nothing yet) for every verb, 503 with Retry-After for all but POST, a
+        broken connection for reads only, since a create whose response was lost may have been done, and 401 once, at
         once, if there is another token now.
         """
         for repeat in range(call.retries + 1):
@@ -111,7 +111,7 @@ class Transport:
 
     @asynccontextmanager
     async def stream(self, call: ApiRequest, idle_timeout: float) -> AsyncIterator[AsyncIterator[bytes]]:
-        """The lines of a long answer; `silence` is the longest wait for a byte, in seconds, then Silent."""
+        """The lines of a watch. Raises WatchIdleTimeout after `idle_timeout` seconds without a byte."""
         timeout = aiohttp.ClientTimeout(
             total=None, connect=self._timeout, sock_connect=self._timeout, sock_read=idle_timeout
         )
@@ -129,7 +129,7 @@ class Transport:
             response.close()
 
     async def _authorized(self, call: ApiRequest, guard: Callable[[], float | None] | None) -> bytes:
-        token = await self._token()  # first: a slow exec plugin must not eat up what the guard grants
+        token = await self._token()  # first: a slow exec plugin must not use up the time that the guard grants
         try:
             return await self._exchange(call, guard, token)
         except Unauthorized:
@@ -144,7 +144,7 @@ class Transport:
     async def _exchange(self, call: ApiRequest, guard: Callable[[], float | None] | None, token: str | None) -> bytes:
         timeout, params = self._timeout, call.params
         if guard is not None and not call.is_read and (granted := guard()) is not None and granted < timeout:
-            # The server gets the deadline too, so that it drops what it has queued once nobody waits for it.
+            # The server gets the deadline too, so that it drops a queued request that is no longer waited for.
             timeout, params = granted, {**call.params, "timeout": f"{max(1, int(granted * 1000))}ms"}
         with self._observed(call) as outcome:
             response = await self._request(call, aiohttp.ClientTimeout(total=timeout), params, token)
@@ -243,7 +243,7 @@ def _response_error(response: aiohttp.ClientResponse, body: bytes) -> ApiError:
 
 
 def _retry_after(error: ApiError, call: ApiRequest) -> float | None:
-    """Seconds until the same request may be sent again, None for never."""
+    """Seconds until a retry, None for no retry."""
     if isinstance(error, Throttled):
         return error.retry_after or DEFAULT_RETRY_AFTER
     if isinstance(error, ServerError) and error.status == 503 and call.method != "POST":
@@ -252,7 +252,7 @@ def _retry_after(error: ApiError, call: ApiRequest) -> float | None:
 
 
 def describe_error(error: BaseException) -> str:
-    """One line."""
+    """Why there was no response, in one line for users; aiohttp's texts are for those who debug aiohttp."""
     if isinstance(error, aiohttp.ClientConnectorCertificateError):
         return f"cannot trust {error.host}:{error.port}: {error.certificate_error}"
     if isinstance(error, aiohttp.ClientConnectorError):
@@ -261,7 +261,7 @@ def describe_error(error: BaseException) -> str:
 
 
 def _system(error: OSError) -> str:
-    """What asyncio adds to it is the address once more."""
+    """Without the address, which asyncio adds."""
     if error.errno and not isinstance(error, socket.gaierror):
         return os.strerror(error.errno)
     return error.strerror or str(error)

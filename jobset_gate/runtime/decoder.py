@@ -59,7 +59,7 @@ class _ObjectIdentity(msgspec.Struct, frozen=True, gc=False, rename="camel"):
 
 
 class PartialObjectMetadata(msgspec.Struct, frozen=True, gc=False):
-    """An object of which only the identity could be decoded: a bookmark, or an object of another form."""
+    """The identity of an object that could not be decoded whole: a bookmark, or an object of another form."""
 
     metadata: _ObjectIdentity = _ObjectIdentity()
 
@@ -71,7 +71,7 @@ class _Loose(msgspec.Struct, frozen=True, gc=False):
 
 @dataclass(frozen=True, slots=True)
 class UnreadableLine:
-    """A line of which nothing could be decoded: an event may have been lost."""
+    """A line that could not be decoded at all: an event may have been lost."""
 
 
 class ObjectDecoder(Generic[W]):

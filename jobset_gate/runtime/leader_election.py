@@ -1,4 +1,4 @@
-"""Who leads: a Lease taken and renewed by compare-and-swap, and the time for which its holder may still write."""
+"""Leader election: a Lease, acquired and renewed by compare-and-swap, and the time for which its holder may write."""
 
 from __future__ import annotations
 
@@ -16,7 +16,7 @@ from jobset_gate.kube.errors import ApiError, KubeError, LeadershipLost, NotFoun
 from jobset_gate.kube.resources import LEASES
 from jobset_gate.runtime.store import ObjectKey
 
-MIN_WRITE_SECONDS = 0.05  # seconds; a term with less than this is over: no request would be answered in it
+MIN_WRITE_SECONDS = 0.05  # seconds; less is too short for any request
 
 
 @dataclass(frozen=True, slots=True)
@@ -64,12 +64,10 @@ class LeaderElector:
         self._rng = rng or random.Random()  # noqa: S311 - jitter
         self._on_status = on_status
         self._on_problem = on_problem
-        self._lease: dict[str, Any] | None = None  # as last seen; None: there is none
-        self._is_last_write_ours = False  # it is our own last write, and nothing has gone wrong since
-        self._other_holds_until = (
-            -math.inf
-        )  # before, another may be leading: our own observation plus the lease's duration
-        self._acquire_time = ""  # acquireTime of our term: tells our records from those of a namesake
+        self._lease: dict[str, Any] | None = None  # as last read; None: there is none
+        self._is_last_write_ours = False  # and no request has failed since
+        self._other_holds_until = -math.inf  # another may lead until then: our observation plus the lease's duration
+        self._acquire_time = ""  # of our term: tells our records from another process of the same identity
         self._write_until = -math.inf
         self._leading = False
 
@@ -85,21 +83,21 @@ class LeaderElector:
 
     @property
     def is_held_by_other(self) -> bool:
-        """Has another renewed it so lately that it leads, as far as can be seen?"""
+        """Has another renewed it so lately that it may lead?"""
         return self._now() < self._other_holds_until
 
     def guard(self) -> float:
-        """Seconds that a write may take that begins now; for Client. Raises NotLeader."""
+        """Seconds that a write may take that begins now; the guard of a Client. Raises NotLeader."""
         left = self._write_until - self._now()
         if not self._leading or left < MIN_WRITE_SECONDS:
             raise NotLeader(f"{self._identity} does not hold the lease {self._namespace}/{self._name}")
         return left
 
     async def run(self, lead: Callable[[], Awaitable[None]]) -> None:
-        """Wait for the lease, lead until the work ends or this is cancelled, and give the lease back.
+        """Acquires the lease, leads until the work ends or this is cancelled, and releases the lease.
 
-        Raises what `lead` raises; and LeadershipLost, after it has been cancelled and has ended, if the lease cannot be
-        renewed in time or another has it. From that moment on its writes fail, whatever it does.
+        Raises what `lead` raises; and LeadershipLost, after `lead` was cancelled and has ended, if the lease cannot be
+        renewed in time or another has it. From that moment on all guarded writes fail.
         """
         await self._acquire()
         self._set_leading(now=True)
@@ -112,7 +110,7 @@ class LeaderElector:
             if lost:
                 self._set_leading(now=False)
             work.cancel()
-            # The lease is renewed while the work winds up. When it is lost, no one waits for work that will not end.
+            # The lease is renewed while the work ends. After its loss, work that does not end is not waited for.
             await asyncio.wait((work,), timeout=self._duration - self._renew_deadline if lost else None)
             renewal.cancel()
             await asyncio.wait((renewal,))
@@ -140,7 +138,7 @@ class LeaderElector:
             if left < MIN_WRITE_SECONDS:
                 raise LeadershipLost(f"no renewal of {self._namespace}/{self._name} within {self._renew_deadline:g} s")
             try:
-                # A hung request may eat up half of the time at most, so that one on a new connection gets its chance.
+                # A hung request may take half of the time at most, so that another connection is tried.
                 held = await self._attempt(min(left, self._renew_deadline / 2))
             except KubeError as error:
                 self._report_problem(f"cannot renew: {error}")
@@ -149,7 +147,7 @@ class LeaderElector:
                 raise LeadershipLost(f"{self._namespace}/{self._name} is held by {_spec(self._lease)}")
 
     async def _attempt(self, seconds: float) -> bool:
-        """One try to take or keep the lease. False: another has it. Raises KubeError where that is unknown."""
+        """One try to acquire or renew the lease. False: another has it. Raises KubeError if that is unknown."""
         start = self._now()
         try:
             async with asyncio.timeout(seconds):
@@ -167,7 +165,7 @@ class LeaderElector:
             if self._now() < self._other_holds_until:
                 return False
             self._acquire_time = self._date()
-        self._is_last_write_ours = False  # until the answer is here the outcome is unknown: next time, look first
+        self._is_last_write_ours = False  # until the response is here the outcome is unknown: next time, read first
         if self._lease is None:
             self._observe_lease(
                 await self._client.create(LEASES, self._lease_body({}, self._identity), self._namespace)
@@ -181,7 +179,7 @@ class LeaderElector:
         try:
             self._observe_lease(await self._client.get(LEASES, self._name, self._namespace))
         except NotFound:
-            self._lease = None  # deleted, perhaps under a leader who does not know yet: _busy_until stands
+            self._lease = None  # deleted, perhaps under a leader that does not know yet: _other_holds_until stands
 
     def _observe_lease(self, lease: dict[str, Any]) -> None:
         changed = _version(lease) != _version(self._lease)
@@ -193,14 +191,14 @@ class LeaderElector:
             self._other_holds_until = self._now() + max(self._duration, promised)
 
     async def _release(self) -> None:
-        """Lets others take it at once. Only while it is surely ours, and not at any price: it ends by itself."""
+        """Lets others acquire it at once. Only while it is surely ours; otherwise it expires."""
         left = self._write_until - self._now()
         self._write_until = -math.inf
         if left < MIN_WRITE_SECONDS:
             return
         try:
             async with asyncio.timeout(min(left, self._retry)):
-                if not self._is_last_write_ours:  # a renewal was on its way
+                if not self._is_last_write_ours:  # a renewal was in flight
                     await self._read_lease()
                 if self._lease is not None and self._is_ours():
                     self._observe_lease(await self._client.replace(LEASES, self._lease_body(self._lease, "")))
@@ -209,7 +207,7 @@ class LeaderElector:
         self._is_last_write_ours = False
 
     def _lease_body(self, lease: Mapping[str, Any], holder: str) -> dict[str, Any]:
-        """The lease as it was, with our record in it."""
+        """The lease as it was, with our record."""
         old, date = _spec(lease), self._date()
         changes = old.get("holderIdentity") != holder and bool(holder)
         record = {
@@ -250,14 +248,14 @@ def _raise_outcome(work: asyncio.Future[None], renewal: asyncio.Task[NoReturn]) 
         return
     error = work.exception()
     lost = _not_leader(error)
-    if lost is not None:  # the work met the end of the term before the renewal did
+    if lost is not None:  # the work noticed the end of the term before the renewal did
         raise LeadershipLost(str(lost)) from error
     if error is not None:
         raise error
 
 
 def _not_leader(error: BaseException | None) -> NotLeader | None:
-    """The NotLeader that this is, or that it is a group of and of nothing else, however deep its task groups."""
+    """This NotLeader, or the first of a group that has nothing else, however deep its task groups."""
     if isinstance(error, BaseExceptionGroup):
         found = [_not_leader(one) for one in error.exceptions]
         return found[0] if all(found) else None

@@ -73,14 +73,14 @@
     for (const it of document.querySelectorAll("[data-moment]")) say(it, new Date(now() * 1000).toISOString().slice(11, 19));
   };
   // Said aloud to those who do not see it: an element that is always there, since a new one is not read out.
-  const told = () => {
+  const announced = () => {
     const about = document.getElementById("about"), banner = document.getElementById("banner");
     if (about) return `${about.dataset.state}, ${document.getElementById("count").textContent}`;
     return banner ? banner.textContent.trim() : "";
   };
-  let before = told();
+  let before = announced();
   const tell = () => {
-    const text = told(), news = document.getElementById("news");
+    const text = announced(), news = document.getElementById("news");
     const state = (words) => words.split(",")[0];
     if (news && state(text) !== state(before)) say(news, text);
     before = text;

@@ -142,7 +142,7 @@ async def test_one_that_cannot_be_explained_is_said_to_be_so_and_hides_no_other(
     await made.board.refresh()
     assert made.board.rows["gang-default.fine"].state == "Waiting"
     assert made.board.rows["gang-default.odd"].state == "Unknown"
-    assert "the controller's log says why" in made.board.rows["gang-default.odd"].told
+    assert "the controller's log says why" in made.board.rows["gang-default.odd"].message
 
 
 async def test_so_many_changes_while_nobody_looks_that_all_is_looked_at_anew(
