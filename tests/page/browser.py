@@ -57,10 +57,10 @@ class BrowserVisit:
 
     context: BrowserContext
     page: Page
-    strangers: list[str] = field(default_factory=list)
-    """Addresses of other hosts that were asked for."""
+    other_hosts: list[str] = field(default_factory=list)
+    """Addresses of requests to other hosts."""
     complaints: list[str] = field(default_factory=list)
-    """Errors in the console, which is where violations of the content security policy are told, and uncaught ones."""
+    """Errors of the console, violations of the content security policy among them, and uncaught ones."""
 
     async def sign_in(self, stage: ServedPage, token: str) -> None:
         """As after the form, without it."""
@@ -107,7 +107,7 @@ def _elsewhere(url: str) -> bool:
 
 def _refuse(visit: BrowserVisit) -> Any:
     async def refuse(route: Route) -> None:
-        visit.strangers.append(route.request.url)
+        visit.other_hosts.append(route.request.url)
         await route.abort()
 
     return refuse

@@ -25,9 +25,9 @@ async def stage() -> AsyncIterator[ServedPage]:
 
 @pytest_asyncio.fixture(loop_scope="session")
 async def visit(browser: Browser, stage: ServedPage) -> AsyncIterator[BrowserVisit]:
-    """Somebody who may list everything, and has signed in. Nothing may have gone wrong at the end."""
+    """A signed-in viewer who may list everything. Nothing may have gone wrong at the end."""
     async with visiting(browser, base_url=stage.url) as made:
         await made.sign_in(stage, stage.api.admin())
         yield made
-    assert made.strangers == []
+    assert made.other_hosts == []
     assert made.complaints == []

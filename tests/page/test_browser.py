@@ -28,7 +28,7 @@ async def test_what_is_wrong_with_a_page_is_seen(browser: Browser) -> None:
             found = await visit.axe()
     finally:
         await runner.cleanup()
-    assert visit.strangers == ["http://example.com/a.png"]
+    assert visit.other_hosts == ["http://example.com/a.png"]
     assert any("broken" in said for said in visit.complaints)
     assert any("404" in said for said in visit.complaints)
     assert {"html-has-lang", "image-alt", "color-contrast"} <= {one.split(":")[0] for one in found}

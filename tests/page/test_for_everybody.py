@@ -13,7 +13,7 @@ from tests.page.browser import BrowserVisit, visiting
 pytestmark = pytest.mark.asyncio(loop_scope="session")
 
 PHONE: ViewportSize = {"width": 375, "height": 667}
-DESK: ViewportSize = {"width": 1280, "height": 800}
+DESKTOP: ViewportSize = {"width": 1280, "height": 800}
 PAGES = ("/", f"/gangs/{scenes.TEAM}/waits", "/gangs/team-b/late", "/groups", "/gangs/x/nobody")
 LONG = "a-gang-with-a-name-as-long-as-kubernetes-takes-it"
 
@@ -26,7 +26,7 @@ async def full(stage: ServedPage) -> AsyncIterator[ServedPage]:
     yield stage
 
 
-@pytest.mark.parametrize("viewport", [DESK, PHONE], ids=["desk", "phone"])
+@pytest.mark.parametrize("viewport", [DESKTOP, PHONE], ids=["desktop", "phone"])
 async def test_axe_finds_nothing_and_nothing_hangs_over_the_edge(
     browser: Browser, full: ServedPage, viewport: ViewportSize
 ) -> None:
@@ -37,7 +37,7 @@ async def test_axe_finds_nothing_and_nothing_hangs_over_the_edge(
         for path in PAGES:
             found += await faults(visit, path)
     assert found == []
-    assert visit.strangers == []
+    assert visit.other_hosts == []
 
 
 async def faults(visit: BrowserVisit, path: str) -> list[str]:

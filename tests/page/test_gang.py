@@ -60,7 +60,7 @@ async def test_its_address_can_be_given_to_others(browser: Browser, stage: Serve
         await other.sign_in(stage, stage.api.member(scenes.TEAM))
         await other.open(address)
         await expect(other.page.get_by_role("heading", level=1)).to_contain_text("team-a/waits")
-        assert (other.strangers, other.complaints) == ([], [])
+        assert (other.other_hosts, other.complaints) == ([], [])
 
 
 async def test_its_picture_shows_each_pod(stage: ServedPage, visit: BrowserVisit) -> None:
@@ -93,7 +93,7 @@ async def test_without_javascript_it_is_all_there(browser: Browser, stage: Serve
         stage.decide(scenes.put(stage, "waits", *scenes.here(2)))
         await page.get_by_role("link", name="Refresh").click()
         await expect(page.locator("#state")).to_have_text("Released")
-        assert (visit.strangers, visit.complaints) == ([], [])
+        assert (visit.other_hosts, visit.complaints) == ([], [])
 
 
 async def test_a_pod_group_has_a_page_of_its_own(stage: ServedPage, visit: BrowserVisit) -> None:

@@ -69,7 +69,7 @@ async def test_a_banner_tells_of_those_whose_time_was_up(stage: ServedPage, visi
     await expect(page.locator("#state")).to_have_text("TimedOut")
 
 
-async def test_an_empty_cluster_is_told_from_an_empty_search(stage: ServedPage, visit: BrowserVisit) -> None:
+async def test_an_empty_cluster_looks_different_from_an_empty_search(stage: ServedPage, visit: BrowserVisit) -> None:
     page = visit.page
     await visit.open()
     await expect(page.locator("#empty")).to_contain_text("There are no gangs")

@@ -33,7 +33,7 @@ LANES: Final = {
         "tests/unit/fake/test_scheduler.py",
     ),
     "native gangs": ("tests/flow/podgroups/test_native.py",),
-    "outage": ("tests/unit/kube/test_contract_outage.py",),
+    "outage": ("tests/contract/kube/test_outage.py",),
     "browser": ("tests/page/",),
 }
 BY_FILE: Final = ("tests/chart/", "tests/repo/")

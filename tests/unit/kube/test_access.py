@@ -11,10 +11,14 @@ from typing import Any
 
 import pytest
 import yaml
+from aiohttp import web
 
 from jobset_gate.kube import access
-from jobset_gate.kube.access import from_kubeconfig, in_cluster, load_access
-from jobset_gate.kube.errors import InvalidKubeConfig
+from jobset_gate.kube.access import REFRESH_SECONDS, from_kubeconfig, in_cluster, load_access
+from jobset_gate.kube.client import Client
+from jobset_gate.kube.errors import InvalidKubeConfig, Unreachable
+from jobset_gate.kube.resources import PODS
+from tests.plane import certs
 
 # ruff: noqa: ASYNC240 - small files of the test's own.
 
@@ -77,12 +81,12 @@ async def test_the_environments_proxy_is_used_for_a_kubeconfig_that_names_none(
     ],
 )
 async def test_a_kubeconfig_that_is_no_good_is_an_error_that_names_it(
-    tmp_path: Path, content: str | None, told: str
+    tmp_path: Path, content: str | None, reason: str
 ) -> None:
     path = tmp_path / "broken"
     if content is not None:
         path.write_text(content)
-    with pytest.raises(InvalidKubeConfig, match=f"broken: .*{told}"):
+    with pytest.raises(InvalidKubeConfig, match=f"broken: .*{reason}"):
         await from_kubeconfig(str(path))
 
 
@@ -223,3 +227,47 @@ def test_reading_a_kubeconfig_does_not_import_what_checks_manifests(tmp_path: Pa
         [sys.executable, "-c", code, kubeconfig(tmp_path)], capture_output=True, text=True, check=True
     )
     assert ran.stdout == "set()\n"
+
+
+# --- A new CA
+
+
+async def serve(identity: certs.Certificates) -> tuple[web.AppRunner, str]:
+    """An API server with nothing in it, and its port."""
+    tls = ssl.create_default_context(ssl.Purpose.CLIENT_AUTH)
+    tls.load_cert_chain(identity.server.cert, identity.server.key)
+    app = web.Application()
+    app.router.add_get("/{path:.*}", nothing)
+    runner = web.AppRunner(app)
+    await runner.setup()
+    await web.TCPSite(runner, "127.0.0.1", 0, ssl_context=tls).start()
+    return runner, str(runner.addresses[0][1])
+
+
+async def nothing(_: web.Request) -> web.Response:
+    return web.json_response({"metadata": {}, "items": []})
+
+
+async def test_a_ca_that_comes_while_we_run_is_trusted_within_a_minute(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """A standby that could not connect any more would be a standby in name only."""
+    before, after = certs.make(tmp_path / "before"), certs.make(tmp_path / "after")
+    runner, port = await serve(after)
+    account = tmp_path / "account"
+    account.mkdir()
+    (account / "token").write_text("token")
+    (account / "ca.crt").write_bytes(before.ca.read_bytes())
+    monkeypatch.setenv("KUBERNETES_SERVICE_HOST", "127.0.0.1")
+    monkeypatch.setenv("KUBERNETES_SERVICE_PORT", port)
+    async with Client(in_cluster(account)) as client:
+        with pytest.raises(Unreachable, match="certificate verify failed"):
+            await client.without_retries().list(PODS)
+        (account / "ca.crt").write_text("half of it")
+        await asyncio.sleep(REFRESH_SECONDS + 1)
+        with pytest.raises(Unreachable, match="certificate verify failed"):
+            await client.without_retries().list(PODS)
+        (account / "ca.crt").write_bytes(after.ca.read_bytes())
+        await asyncio.sleep(REFRESH_SECONDS + 1)
+        assert await client.without_retries().list(PODS)
+    await runner.cleanup()

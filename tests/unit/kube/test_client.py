@@ -3,16 +3,27 @@
 from __future__ import annotations
 
 import asyncio
+import errno
+import socket
+import ssl
 from collections.abc import Awaitable, Callable
 
 import msgspec
 import pytest
-from aiohttp import web
+from aiohttp import (
+    ClientConnectorCertificateError,
+    ClientConnectorDNSError,
+    ClientConnectorError,
+    ServerDisconnectedError,
+    web,
+)
+from aiohttp.client_reqrep import ConnectionKey
 
 from jobset_gate.kube import errors
 from jobset_gate.kube.access import Access
 from jobset_gate.kube.client import Client, PatchType
 from jobset_gate.kube.resources import CONFIGMAPS, NODES, PODS
+from jobset_gate.kube.transport import describe_error
 from tests.fakes.informer_harness import running_informer
 from tests.fakes.scripted_server import (
     Answer,
@@ -133,7 +144,7 @@ async def test_a_token_is_asked_for_each_request_and_sent_as_it_is(server: Scrip
 
 
 class Minted:
-    """Tokens that are made anew once they have been refused."""
+    """Tokens that are replaced once they have been rejected."""
 
     def __init__(self, *tokens: str) -> None:
         self._tokens = list(tokens)
@@ -147,7 +158,7 @@ class Minted:
 
 
 @pytest.mark.parametrize("verb", ALL.values(), ids=ALL.keys())
-async def test_a_refused_token_is_fetched_anew_and_the_request_repeated_at_once(
+async def test_a_rejected_token_is_fetched_again_and_the_request_retried_at_once(
     server: ScriptedServer, verb: Verb
 ) -> None:
     """Also where nothing else is repeated: the server has done nothing yet."""
@@ -240,7 +251,7 @@ async def test_a_redirect_is_not_followed(server: ScriptedServer, client: Client
     assert len(server.requests) == 1
 
 
-async def test_a_name_that_is_taken_is_told_from_other_conflicts(server: ScriptedServer, client: Client) -> None:
+async def test_a_name_that_is_taken_differs_from_other_conflicts(server: ScriptedServer, client: Client) -> None:
     taken = web.json_response({"reason": "AlreadyExists", "message": "m", "details": {"name": "x"}}, status=409)
 
     async def answer(_: web.Request) -> web.StreamResponse:
@@ -376,7 +387,7 @@ async def test_a_write_that_the_guard_refuses_is_not_sent(server: ScriptedServer
     assert server.requests == []
 
 
-async def test_a_write_ends_when_the_guards_time_is_over_and_the_server_is_told(
+async def test_a_write_ends_with_the_guards_time_which_the_server_gets_too(
     server: ScriptedServer, client: Client
 ) -> None:
     always(server, no_response)
@@ -436,3 +447,35 @@ async def test_each_exchange_is_observed_with_its_code_and_seconds(server: Scrip
         ("create", "configmaps", "<error>", 5),
         ("watch", "pods", "502", 0),
     ]
+
+
+# --- errors without a response
+
+KEY = ConnectionKey("10.0.0.1", 6443, True, True, None, None, None)
+
+
+@pytest.mark.parametrize(
+    ("error", "line"),
+    [
+        (
+            ClientConnectorError(KEY, OSError(errno.ECONNREFUSED, "Connect call failed ('10.0.0.1', 6443)")),
+            "cannot connect to 10.0.0.1:6443: Connection refused",
+        ),
+        (
+            ClientConnectorDNSError(KEY, socket.gaierror(socket.EAI_NONAME, "Name or service not known")),
+            "cannot connect to 10.0.0.1:6443: Name or service not known",
+        ),
+        (
+            ClientConnectorError(KEY, OSError("Multiple exceptions: one, two")),
+            "cannot connect to 10.0.0.1:6443: Multiple exceptions: one, two",
+        ),
+        (
+            ClientConnectorCertificateError(KEY, ssl.SSLCertVerificationError(1, "certificate has expired")),
+            "cannot trust 10.0.0.1:6443: certificate has expired",
+        ),
+        (ServerDisconnectedError(), "Server disconnected"),
+        (TimeoutError(), "TimeoutError"),
+    ],
+)
+def test_a_broken_connection_is_described_in_one_line(error: Exception, line: str) -> None:
+    assert describe_error(error) == line

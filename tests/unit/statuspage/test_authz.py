@@ -1,4 +1,4 @@
-"""A viewer sees what he may list, and is told which right is missing where he sees nothing."""
+"""Viewers see what they may list, or which right they lack."""
 
 from __future__ import annotations
 
@@ -19,7 +19,7 @@ JOBSETS = "jobsets.jobset.x-k8s.io"
 
 @pytest.fixture
 async def stage() -> AsyncIterator[ServedPage]:
-    """Two namespaces with a gang each, and two groups in `team`, one of which has a PodGroup."""
+    """Two namespaces with a gang each, and two groups in `team`, one with a PodGroup."""
     async with serve_page() as made:
         made.put(gangs.jobset(namespace="team", uid="u-a"), gangs.pod(0))
         made.put(gangs.jobset(namespace="other", uid="u-b"), gangs.pod(0))
@@ -36,7 +36,7 @@ async def read(stage: ServedPage, path: str, token: str) -> tuple[int, str]:
         return answer.status, await answer.text()
 
 
-async def test_a_restricted_viewer_sees_his_namespaces_only(stage: ServedPage) -> None:
+async def test_a_restricted_viewer_sees_these_namespaces_only(stage: ServedPage) -> None:
     member = stage.api.member("team")
     status, page = await read(stage, "/", member)
     assert status == 200
@@ -48,8 +48,8 @@ async def test_a_restricted_viewer_sees_his_namespaces_only(stage: ServedPage) -
 
 
 @pytest.mark.parametrize("path", ["/?namespace=other", "/gangs/other/train", "/gangs/other/nothing-there"])
-async def test_what_he_may_not_see_is_a_403_that_names_the_right(stage: ServedPage, path: str) -> None:
-    """The same whether or not it is there: names of gangs are told to nobody else."""
+async def test_a_403_names_the_missing_right(stage: ServedPage, path: str) -> None:
+    """The same whether or not it exists: names of gangs are not revealed."""
     status, page = await read(stage, path, stage.api.member("team"))
     assert status == 403
     assert f"You may not list {JOBSETS} in namespace other" in page
@@ -57,7 +57,7 @@ async def test_what_he_may_not_see_is_a_403_that_names_the_right(stage: ServedPa
     assert "gang-other" not in page
 
 
-async def test_whoever_may_nothing_is_told_so_and_can_name_a_namespace(stage: ServedPage) -> None:
+async def test_a_viewer_without_rights_can_name_a_namespace(stage: ServedPage) -> None:
     nobody = stage.api.member()
     status, page = await read(stage, "/", nobody)
     assert status == 403
@@ -100,7 +100,7 @@ async def test_without_the_right_to_list_pods_there_are_no_groups(stage: ServedP
     assert "You may not list pods in all namespaces" in page
 
 
-async def test_the_api_server_is_asked_with_all_that_it_said_of_the_viewer(stage: ServedPage) -> None:
+async def test_access_reviews_have_all_that_the_token_review_returned(stage: ServedPage) -> None:
     await read(stage, "/", stage.api.member("team"))
     spec = next(spec for kind, spec in stage.api.reviews if kind == "subjectaccessreviews")
     assert (spec["user"], spec["uid"], spec["groups"]) == ("member", "uid-member", ["system:authenticated"])
@@ -109,8 +109,8 @@ async def test_the_api_server_is_asked_with_all_that_it_said_of_the_viewer(stage
     }  # fmt: skip
 
 
-async def test_in_a_large_cluster_a_restricted_viewer_names_his_namespace(stage: ServedPage) -> None:
-    """Each namespace is a question to the API server."""
+async def test_in_a_large_cluster_a_restricted_viewer_names_a_namespace(stage: ServedPage) -> None:
+    """Each namespace is one SubjectAccessReview."""
     for number in range(authz.MAX_NAMESPACES):
         stage.put(gangs.jobset(namespace=f"n-{number}", uid=f"u-{number}"), gangs.pod(0))
     member = stage.api.member("team")

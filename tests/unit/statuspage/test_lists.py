@@ -130,7 +130,7 @@ async def test_a_group_shows_phase_reason_and_numbers() -> None:
         assert re.search(r"<dt>Phase</dt><dd>Pending</dd>", page)
 
 
-async def test_groups_of_one_name_are_told_apart_by_their_way() -> None:
+async def test_groups_of_one_name_differ_by_their_format() -> None:
     async with serve_page() as stage:
         stage.groups.put(group_snapshot(pod("a")), group_snapshot(of=key(design=Flavor.ALIBABA)))
         status, page = await read(stage, "/groups/team/g")
@@ -168,7 +168,7 @@ async def test_a_group_has_a_picture_too() -> None:
         assert status == 200
         assert drawn.startswith("<svg")
         assert "held-0" in drawn
-        # Whoever may list pods elsewhere does not get at it by an address of his own.
+        # A viewer who may list pods elsewhere does not get it by an address of that namespace.
         async with http_session(stage, stage.api.member("else")) as session:
             answer = await session.get(found[1].replace("/team/", "/else/"))
             assert answer.status == 404
@@ -223,11 +223,11 @@ def there() -> dict[str, Any]:
 async def test_the_picture_of_one_that_timed_out_stays_as_it_was_as_long_as_its_jobset_exists() -> None:
     """The JobSet fails for it within seconds, and its pods go: that is when people come to look."""
     words = "timed out after 300s: 1/2 pods started; missing: 1 pod: Unscheduled: no room"
-    told = gangs.condition(names.REASON_TIMED_OUT, f"{words} (uid u-1, attempt 0, epoch 0)", status="False")
+    condition = gangs.condition(names.REASON_TIMED_OUT, f"{words} (uid u-1, attempt 0, epoch 0)", status="False")
     async with serve_page() as stage:
         stage.api.admin()
         stage.api.pods.append(there())
-        gang = stage.put(gangs.jobset(condition=told), gangs.pod(0))
+        gang = stage.put(gangs.jobset(condition=condition), gangs.pod(0))
         async with http_session(stage, "admin-token") as session, asyncio.timeout(TIMEOUT):
 
             async def picture() -> str:
@@ -235,16 +235,16 @@ async def test_the_picture_of_one_that_timed_out_stays_as_it_was_as_long_as_its_
                     return await answer.text()
 
             while "seen when its time was up" not in await picture():
-                pass  # it is asked for again: what is taken beside that is soon there
+                pass  # rendered in the background
             stage.api.pods.clear()
-            stage.put(gangs.jobset(condition=told, finished=True, failed=True))
+            stage.put(gangs.jobset(condition=condition, finished=True, failed=True))
             stage.elapsed += 3600
             last = await picture()
             assert "train-workers-0-0" in last
             _, page = await read(stage, "/gangs/default/train")
             assert "1 of 2 pods started" in page
             assert words in page
-            stage.put(gangs.jobset(condition=told, attempt=1))  # a restart is no end
+            stage.put(gangs.jobset(condition=condition, attempt=1))  # a restart is no end
             assert "train-workers-0-0" not in await picture()
             stage.drop(gang)
             assert stage.page.timelines.timeout_bytes == 0
@@ -252,11 +252,12 @@ async def test_the_picture_of_one_that_timed_out_stays_as_it_was_as_long_as_its_
 
 async def test_one_that_timed_out_before_this_replica_came_still_tells_what_its_jobset_knows() -> None:
     words = "timed out after 300s: 1/2 pods started; missing: 1 pod: Unscheduled: no room"
-    told = gangs.condition(names.REASON_TIMED_OUT, f"{words} (uid u-1, attempt 0, epoch 0)", status="False")
+    condition = gangs.condition(names.REASON_TIMED_OUT, f"{words} (uid u-1, attempt 0, epoch 0)", status="False")
     async with serve_page() as stage:
         stage.api.admin()
         stage.put(
-            gangs.jobset(condition=told, finished=True, failed=True), gate=gangs.config_map(waiting_since=gangs.clock())
+            gangs.jobset(condition=condition, finished=True, failed=True),
+            gate=gangs.config_map(waiting_since=gangs.clock()),
         )
         async with (
             http_session(stage, "admin-token") as session,

@@ -64,7 +64,7 @@ async def test_a_port_that_is_taken_is_tried_until_it_is_free(monkeypatch: pytes
     async with AsyncExitStack() as stack:
         options = PageOptions(taken.getsockname()[1])
         served_soon = asyncio.create_task(stack.enter_async_context(serve_page(options)))
-        tried = socket.create_connection(taken.getsockname())  # it is still somebody else's
+        tried = socket.create_connection(taken.getsockname())  # another process still has it
         tried.close()
         await asyncio.sleep(0)
         assert not served_soon.done()

@@ -29,7 +29,7 @@ from tests.plane.embedded import Embedded
 
 async def until(holds: Callable[[], bool]) -> None:
     async with asyncio.timeout(LONGEST):
-        while not holds():  # noqa: ASYNC110 - a property, of which nothing tells
+        while not holds():  # noqa: ASYNC110 - a property without an event
             await asyncio.sleep(0.01)
 
 
@@ -114,7 +114,7 @@ def test_the_header_in_words(fresh: Freshness, said: str) -> None:
     assert fresh.live is (not fresh.lost and not fresh.unlisted)
 
 
-def test_looking_makes_no_pass_and_every_change_is_told() -> None:
+def test_a_look_enqueues_nothing_and_every_change_is_reported() -> None:
     """Starts since the last pass still count, or a gang that is complete would not be looked at at once."""
     woken: list[object] = []
     touched: list[object] = []

@@ -1,4 +1,4 @@
-"""An open page is kept up to date: what changed and no more, for whoever may see it and as long as he may."""
+"""An open page gets the changes and no more, while its viewer may see them."""
 
 from __future__ import annotations
 
@@ -41,7 +41,7 @@ async def viewer(stage: ServedPage) -> AsyncIterator[aiohttp.ClientSession]:
         yield session
 
 
-async def told(news: News, event: str = "view") -> Any:
+async def next_event(news: News, event: str = "view") -> Any:
     """The next of these; heartbeats are let pass."""
     async with asyncio.timeout(TIMEOUT):
         async for kind, data in news:
@@ -52,7 +52,7 @@ async def told(news: News, event: str = "view") -> Any:
 
 async def until(news: News, word: str) -> Any:
     """The first that says so."""
-    while word not in str(said := await told(news)):
+    while word not in str(said := await next_event(news)):
         pass
     return said
 
@@ -63,31 +63,31 @@ async def test_a_list_shows_a_release_as_it_happens_and_only_the_line_that_chang
     async with viewer.get("/events") as answer:
         assert answer.content_type == "text/event-stream"
         news = events(answer)
-        first = await told(news)
+        first = await next_event(news)
         assert set(first["rows"]) == {"gang-default.train", "gang-default.other"}
         train = stage.put(gangs.jobset(), gangs.pod(0), gangs.pod(1))
         stage.decide(train)
-        said, order = await told(news), first["order"]
+        said, order = await next_event(news), first["order"]
         while "Released" not in str(said):
             order = said.get("order", order)
-            said = await told(news)
+            said = await next_event(news)
         assert set(said["rows"]) == {"gang-default.train"}
         assert 'data-state="Released"' in said["rows"]["gang-default.train"]
         assert said.get("order", order) == ["gang-default.other", "gang-default.train"]
         assert 'data-state="Released" data-count="1"' in said["parts"]["summary"]
 
 
-async def test_a_burst_of_changes_is_told_at_once(stage: ServedPage, viewer: aiohttp.ClientSession) -> None:
+async def test_a_burst_of_changes_is_sent_together(stage: ServedPage, viewer: aiohttp.ClientSession) -> None:
     stage.page.streams.refresh_seconds = 0.2
     async with viewer.get("/events") as answer:
         news = events(answer)
-        await told(news)
-        times, told_of = 0, set[str]()
+        await next_event(news)
+        times, rows_seen = 0, set[str]()
         for number in range(50):
             stage.put(gangs.jobset(name=f"more-{number}", uid=f"m-{number}"), gangs.pod(0))
-        while len(told_of) < 50:
-            said = await told(news)
-            told_of |= set(said["rows"])
+        while len(rows_seen) < 50:
+            said = await next_event(news)
+            rows_seen |= set(said["rows"])
             times += 1
         assert times <= 3
 
@@ -97,28 +97,28 @@ async def test_a_gang_that_comes_or_goes_comes_or_goes_on_the_page(
 ) -> None:
     async with viewer.get("/events?sort=name") as answer:
         news = events(answer)
-        assert (await told(news))["order"] == ["gang-default.other", "gang-default.train"]
+        assert (await next_event(news))["order"] == ["gang-default.other", "gang-default.train"]
         new = stage.put(gangs.jobset(name="new", uid="u-3"), gangs.pod(0))
-        assert (await told(news))["order"] == ["gang-default.new", "gang-default.other", "gang-default.train"]
+        assert (await next_event(news))["order"] == ["gang-default.new", "gang-default.other", "gang-default.train"]
         stage.drop(new)
-        said = await told(news)
+        said = await next_event(news)
         assert said["order"] == ["gang-default.other", "gang-default.train"]
         assert "rows" not in said
 
 
-async def test_only_what_was_asked_for_is_told(stage: ServedPage, viewer: aiohttp.ClientSession) -> None:
+async def test_a_stream_has_the_rows_of_its_query_only(stage: ServedPage, viewer: aiohttp.ClientSession) -> None:
     async with viewer.get("/events?q=other") as answer:
         news = events(answer)
-        assert set((await told(news))["rows"]) == {"gang-default.other"}
+        assert set((await next_event(news))["rows"]) == {"gang-default.other"}
         stage.put(gangs.jobset(), gangs.pod(0), gangs.pod(1))
         stage.put(gangs.jobset(name="other", uid="u-2"), gangs.pod(0), gangs.pod(1))
-        assert set((await told(news))["rows"]) == {"gang-default.other"}
+        assert set((await next_event(news))["rows"]) == {"gang-default.other"}
 
 
 async def test_a_gangs_page_turns_from_waiting_to_timed_out(stage: ServedPage, viewer: aiohttp.ClientSession) -> None:
     async with viewer.get("/gangs/default/train/events") as answer:
         news = events(answer)
-        assert 'data-state="Waiting"' in (await told(news))["parts"]["about"]
+        assert 'data-state="Waiting"' in (await next_event(news))["parts"]["about"]
         key = stage.put(gangs.jobset(), gangs.pod(0))
         stage.decide(key, VerdictKind.TIMEOUT)
         said = await until(news, "TimedOut")
@@ -129,31 +129,31 @@ async def test_a_gangs_page_turns_from_waiting_to_timed_out(stage: ServedPage, v
 async def test_a_gangs_page_ends_with_the_gang(stage: ServedPage, viewer: aiohttp.ClientSession) -> None:
     async with viewer.get("/gangs/default/other/events") as answer:
         news = events(answer)
-        await told(news)
+        await next_event(news)
         stage.drop(GangKey("default", "other"))
-        await told(news, "end")
+        await next_event(news, "end")
 
 
 async def test_a_group_is_followed_too(stage: ServedPage, viewer: aiohttp.ClientSession) -> None:
     stage.groups.put(group_snapshot(pod("a")))
     async with viewer.get("/groups/events") as answer:
         news = events(answer)
-        (id_,) = (await told(news))["rows"]
+        (id_,) = (await next_event(news))["rows"]
         async with viewer.get(f"/group-events/team/{id_}") as single:
             follows = events(single)
-            await told(follows)
+            await next_event(follows)
             stage.groups.put(group_snapshot(pod("a"), pod("b")))
             await until(follows, "<dd>2</dd>")
         assert set((await until(news, id_))["rows"]) == {id_}
 
 
-async def test_how_true_the_page_is_is_told_when_it_changes(stage: ServedPage, viewer: aiohttp.ClientSession) -> None:
+async def test_freshness_is_sent_when_it_changes(stage: ServedPage, viewer: aiohttp.ClientSession) -> None:
     async with viewer.get("/events") as answer:
         news = events(answer)
-        assert "Watches connected." in (await told(news))["parts"]["fresh"]
+        assert "Watches connected." in (await next_event(news))["parts"]["fresh"]
         stage.fresh = Freshness(lost=("pods",), lost_for=7.0)
         stage.put(gangs.jobset(), gangs.pod(0), gangs.pod(1))
-        assert "Old: no watch of pods" in (await told(news))["parts"]["fresh"]
+        assert "Old: no watch of pods" in (await next_event(news))["parts"]["fresh"]
 
 
 # --- Whether he still may --------------------------------------------------------------------------------------------
@@ -164,7 +164,7 @@ async def test_it_ends_when_token_or_right_is_gone_or_nobody_can_tell(stage: Ser
     member = stage.api.member("default")
     async with http_session(stage, member) as session, session.get("/events") as answer:
         news = events(answer)
-        await told(news)
+        await next_event(news)
         if lost == "token":
             del stage.api.users[member]
         elif lost == "right":
@@ -173,7 +173,7 @@ async def test_it_ends_when_token_or_right_is_gone_or_nobody_can_tell(stage: Ser
             stage.api.failing = Unreachable("refused")
         stage.elapsed += 60
         stage.put(gangs.jobset(), gangs.pod(0), gangs.pod(1))
-        await told(news, "end")
+        await next_event(news, "end")
 
 
 async def test_it_ends_with_the_session(stage: ServedPage) -> None:
@@ -181,11 +181,11 @@ async def test_it_ends_with_the_session(stage: ServedPage) -> None:
         await session.post("/login", data={"token": "admin-token"})
         async with session.get("/events") as answer:
             news = events(answer)
-            await told(news)
+            await next_event(news)
             await session.post("/logout")
             stage.elapsed += 60
             stage.put(gangs.jobset(), gangs.pod(0), gangs.pod(1))
-            await told(news, "end")
+            await next_event(news, "end")
 
 
 async def test_whose_group_it_is_is_asked_and_not_what_the_address_says(stage: ServedPage) -> None:
@@ -223,11 +223,11 @@ async def test_one_viewer_holds_only_so_many(stage: ServedPage) -> None:
 
 async def test_a_place_is_free_again_when_its_reader_goes(stage: ServedPage, viewer: aiohttp.ClientSession) -> None:
     async with viewer.get("/events") as answer:
-        await told(events(answer))
+        await next_event(events(answer))
         assert stage.page.streams.open == 1
     async with asyncio.timeout(TIMEOUT):
         number = 0
-        while stage.page.streams.open:  # nothing tells that a reader has gone but the next thing that he is told
+        while stage.page.streams.open:  # only the next write shows that a reader has gone
             number += 1
             stage.put(gangs.jobset(created=float(number)), gangs.pod(number % 2))
             await asyncio.sleep(0.02)
@@ -249,7 +249,7 @@ class Stuck:
         self.aborted = True
 
 
-async def test_whoever_does_not_read_is_dropped(stage: ServedPage) -> None:
+async def test_a_viewer_who_does_not_read_is_disconnected(stage: ServedPage) -> None:
     stage.page.streams.write_timeout = 0.01
     stuck: Any = Stuck()
 
@@ -287,6 +287,6 @@ async def test_open_pages_do_not_keep_the_controller_from_ending() -> None:
             session = await stack.enter_async_context(http_session(stage, "admin-token"))
             answer = await stack.enter_async_context(session.get("/events"))
             news = events(answer)
-            await told(news)
+            await next_event(news)
         async with asyncio.timeout(TIMEOUT):
             assert [kind async for kind, _ in news if kind == "view"] == []

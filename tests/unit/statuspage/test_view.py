@@ -89,10 +89,10 @@ async def test_a_timeout_that_comes_while_nothing_else_happens_is_seen(made: Mad
     made.now += 301
     await made.board.refresh()
     assert made.board.rows["gang-default.a"].state == "Due"
-    told = made.board.explanation("gang-default.a")
-    assert told is not None
-    assert VerdictKind.TIMEOUT.value not in told.state
-    assert "time" in told.message
+    explanation = made.board.explanation("gang-default.a")
+    assert explanation is not None
+    assert VerdictKind.TIMEOUT.value not in explanation.state
+    assert "time" in explanation.message
     del key_
 
 
@@ -100,8 +100,8 @@ async def test_one_that_timed_out_stays_bad_and_first_when_its_jobset_has_failed
     made.put("a")
     made.put("done", finished=True)
     words = "timed out after 900s: 12/17 pods started (uid u-late, attempt 0, epoch 0)"
-    told = gangs.condition(names.REASON_TIMED_OUT, words, status="False")
-    made.put("late", finished=True, failed=True, condition=told)
+    condition = gangs.condition(names.REASON_TIMED_OUT, words, status="False")
+    made.put("late", finished=True, failed=True, condition=condition)
     made.put("own", finished=True, failed=True)
     await made.board.refresh()
     shown = select_page(parse_query(rows.RowKind.GANG, {}), made.board.rows.values())
@@ -145,7 +145,7 @@ async def test_one_that_cannot_be_explained_is_said_to_be_so_and_hides_no_other(
     assert "the controller's log says why" in made.board.rows["gang-default.odd"].message
 
 
-async def test_so_many_changes_while_nobody_looks_that_all_is_looked_at_anew(
+async def test_after_too_many_changes_everything_is_explained_again(
     made: Made, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.setattr(boards, "MAX_DIRTY", 3)

@@ -19,7 +19,7 @@ from tests.plane.places import Binaries
 from tests.plane.planes import Real
 from tests.plane.real import RealPlane
 
-pytestmark = [pytest.mark.real, pytest.mark.usefixtures("real_time")]
+pytestmark = [pytest.mark.real]
 
 
 @pytest.fixture(scope="module")
@@ -43,7 +43,7 @@ async def make(admin: Client, name: str, value: str) -> str:
 
 
 async def refusal_of_watch(client: Client, version: str) -> str:
-    """What a watch from this version is told, as an HTTP status or within the stream; "" if it is let in."""
+    """The error of a watch from this version, as an HTTP status or within the stream; "" if there is none."""
     try:
         async with client.watch(CONFIGMAPS, "default", resource_version=version, timeout_seconds=1) as lines:
             async for line in lines:
@@ -53,7 +53,7 @@ async def refusal_of_watch(client: Client, version: str) -> str:
     return ""
 
 
-async def test_an_informer_outlives_the_api_server_and_finds_what_it_could_not_be_told(
+async def test_an_informer_outlives_the_api_server_and_finds_the_changes_it_missed(
     own_plane: RealPlane, admin: Client
 ) -> None:
     async with TunnelProxy() as tunnel:

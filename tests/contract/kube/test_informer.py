@@ -1,12 +1,9 @@
-"""The informer on the embedded and on a real API server."""
+"""The informer on a real API server."""
 
 from __future__ import annotations
 
 import asyncio
-from collections.abc import AsyncIterator
 from typing import Any
-
-import pytest
 
 from jobset_gate.kube.client import Client, PatchType
 from jobset_gate.kube.resources import CONFIGMAPS, CRDS
@@ -15,13 +12,6 @@ from jobset_gate.runtime.store import ObjectChange
 from tests.fakes.crds import remove_crds
 from tests.fakes.informer_harness import SampleObject, running_informer
 from tests.fakes.jobset_like_crd import JobSetLikeCrd
-from tests.plane.planes import Plane
-
-
-@pytest.fixture
-async def client(plane: Plane) -> AsyncIterator[Client]:
-    async with plane.client() as opened:
-        yield opened
 
 
 async def make(client: Client, namespace: str, name: str, value: str) -> None:

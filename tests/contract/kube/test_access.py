@@ -20,7 +20,7 @@ from tests.fakes.informer_harness import InformerHarness, running_informer
 from tests.fakes.tunnel_proxy import TunnelProxy
 from tests.plane.planes import Real, fresh_name
 
-pytestmark = [pytest.mark.real, pytest.mark.usefixtures("real_time")]
+pytestmark = [pytest.mark.real]
 
 ACCOUNTS = Resource("", "v1", "serviceaccounts", "ServiceAccount")
 ROLES = Resource("rbac.authorization.k8s.io", "v1", "roles", "Role")
@@ -111,7 +111,7 @@ async def test_a_right_that_is_granted_later_is_noticed(tenant: Tenant) -> None:
         run.cancel()
 
 
-async def test_a_token_that_is_good_no_more_is_had_anew_from_its_plugin_at_once(tenant: Tenant) -> None:
+async def test_a_rejected_token_is_fetched_again_from_its_plugin_at_once(tenant: Tenant) -> None:
     await tenant.allow()
     access = await from_kubeconfig(tenant.kubeconfig(tenant.plugin("expired")))
     (tenant.folder / "token").write_text(await tenant.token())

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import asyncio
-from collections.abc import AsyncIterator
 from typing import Any
 
 import pytest
@@ -12,15 +11,8 @@ from jobset_gate.kube.client import Client, PatchType
 from jobset_gate.kube.errors import AlreadyExists, Conflict, Invalid, NotFound
 from jobset_gate.kube.resources import CONFIGMAPS, EVENTS, JOBS, NODES, PODS
 from jobset_gate.runtime.recorder import EventRecorder, ObjectReference
-from tests.plane.planes import Plane
 
 Json = dict[str, Any]
-
-
-@pytest.fixture
-async def client(plane: Plane) -> AsyncIterator[Client]:
-    async with plane.client() as opened:
-        yield opened
 
 
 @pytest.fixture
@@ -43,9 +35,7 @@ def pod(namespace: str) -> Json:
     return {"metadata": {"name": "p", "namespace": namespace}, "spec": {"containers": [{"name": "c", "image": "none"}]}}
 
 
-async def test_what_was_created_can_be_read_and_a_taken_name_is_told(
-    client: Client, made: Json, namespace: str
-) -> None:
+async def test_a_created_object_can_be_read_and_its_name_is_taken(client: Client, made: Json, namespace: str) -> None:
     assert await client.get(CONFIGMAPS, "x", namespace) == {"apiVersion": "v1", "kind": "ConfigMap", **made}
     with pytest.raises(AlreadyExists) as caught:
         await client.create(CONFIGMAPS, {"metadata": {"name": "x", "namespace": namespace}})

@@ -85,7 +85,7 @@ async def test_a_watch_refused_for_a_minute_is_backed_off_and_right_afterwards(
         assert now() - start <= 60 + 32
 
 
-async def test_the_backoff_begins_anew_after_a_stream_that_lasted(server: ScriptedServer, client: Client) -> None:
+async def test_the_backoff_starts_again_after_a_stream_that_lasted(server: ScriptedServer, client: Client) -> None:
     async with running_informer(client):
         await server.watched()
         for _ in range(3):
@@ -273,7 +273,7 @@ async def test_a_continue_token_that_expires_begins_the_list_again(server: Scrip
 async def test_a_line_that_is_none_is_skipped_and_made_up_for(
     server: ScriptedServer, client: Client, line: bytes, kind: WatchProblemKind
 ) -> None:
-    """Counted; the stream goes on; and since it may have told of a change, a list follows soon."""
+    """Counted; the stream goes on; and since it may have been a change, a list follows soon."""
     server.put("a", "1")
     async with running_informer(client) as watched:
         await server.watched()

@@ -1,4 +1,4 @@
-"""The JobSet CRD is extended, on the embedded and on a real API server, without its owner noticing (A2)."""
+"""The JobSet CRD is extended on a real API server without its owner noticing (A2)."""
 
 from __future__ import annotations
 
@@ -14,15 +14,8 @@ from jobset_gate.kube.client import Client, PatchType
 from jobset_gate.kube.errors import BadRequest, Conflict, Invalid, NotFound
 from jobset_gate.kube.resources import CRDS
 from tests.fakes.jobset_like_crd import JobSetLikeCrd
-from tests.plane.planes import Plane
 
 Json = dict[str, Any]
-
-
-@pytest.fixture
-async def client(plane: Plane) -> AsyncIterator[Client]:
-    async with plane.client() as opened:
-        yield opened
 
 
 @pytest.fixture
@@ -41,7 +34,7 @@ async def apply(client: Client, crd: JobSetLikeCrd) -> Json:
 
 
 async def until(holds: Callable[[], Awaitable[bool]]) -> None:
-    """Asks again and again: an API server tells nobody when it has taken over a new schema."""
+    """Polls: an API server does not announce when it serves a new schema."""
     async with asyncio.timeout(30):
         while not await holds():
             pass

@@ -44,7 +44,7 @@ async def test_what_was_seen_is_in_the_cache_at_once_and_its_echo_is_no_change(
 
 
 @pytest.mark.parametrize("end", [abort_connection, refusal(410)])
-async def test_what_was_made_by_us_and_lost_before_the_watch_told_of_it_is_found_to_be_gone_by_a_list(
+async def test_an_object_of_ours_that_was_lost_before_the_watch_reported_it_is_missed_by_a_list(
     server: ScriptedServer, client: Client, end: Answer
 ) -> None:
     async with running_informer(client, relist_seconds=60.0) as watched:
@@ -142,7 +142,7 @@ async def test_what_an_answer_says_is_gone_leaves_the_cache_and_its_past_does_no
 
 
 async def test_what_was_made_again_meanwhile_stays(server: ScriptedServer, client: Client) -> None:
-    """The answer NotFound was under way while the watch told of a new one."""
+    """The response NotFound was in flight while the watch reported a new one."""
     async with running_informer(client) as watched:
         await server.watched()
         server.put("a", "1")
@@ -177,7 +177,7 @@ class Slow:
 
 
 async def relisted(server: ScriptedServer, watched: InformerHarness, act: Callable[[], None]) -> None:
-    """Has the informer list anew while `act` happens, and watch again."""
+    """Makes the informer list again while `act` happens, and watch again."""
     lists, watches = server.count("list"), server.count("watch")
     server.lists.append(Slow(server, act))
     server.watches.append(refusal(410))
@@ -248,14 +248,14 @@ async def test_any_order_of_writes_events_and_lists_ends_with_what_there_is(
 
         def write() -> None:
             name = rng.choice("abc")
-            told = rng.random() < 0.7
+            seen = rng.random() < 0.7
             if name in server.objects and rng.random() < 0.4:
                 known = watched.informer.mutation_cache.known_version(("ns", name))
-                server.drop(name, tell=told)
+                server.drop(name, tell=seen)
                 if rng.random() < 0.5:
                     late.append(lambda: watched.informer.mutation_cache.observe_absence(("ns", name), known))
                 return
-            event = server.put(name, str(server.version), tell=told)
+            event = server.put(name, str(server.version), tell=seen)
             if rng.random() < 0.7:
                 late.append(lambda: watched.informer.mutation_cache.observe_object(shown(event)))
 

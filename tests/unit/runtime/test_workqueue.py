@@ -3,39 +3,24 @@
 from __future__ import annotations
 
 import asyncio
-import functools
 import random
-from collections.abc import Awaitable, Callable
-from typing import ParamSpec
 
 import pytest
 
-from jobset_gate.fake.clock import run_virtual
-from jobset_gate.runtime.workqueue import ShutDown, WorkQueue
-
-P = ParamSpec("P")
-
-
-def virtual(test: Callable[P, Awaitable[None]]) -> Callable[P, None]:
-    """The test in virtual time, whatever loop its folder has."""
-
-    @functools.wraps(test)
-    def run(*args: P.args, **kwargs: P.kwargs) -> None:
-        async def main() -> None:
-            await test(*args, **kwargs)
-
-        run_virtual(main())
-
-    del run.__wrapped__  # else the plugin sees a coroutine function
-    return run
+from jobset_gate.runtime.workqueue import LeaderGatedQueue, ShutDown, WorkQueue
 
 
 def now() -> float:
     return asyncio.get_running_loop().time()
 
 
+@pytest.fixture
+def queue() -> WorkQueue[str]:
+    return WorkQueue(rng=random.Random(1))  # noqa: S311 - it must repeat
+
+
 def ready(queue: WorkQueue[str]) -> list[str]:
-    """All that can be had now, worked on and done in no time."""
+    """All keys that can be had now, reconciled in no time."""
 
     async def drain() -> None:
         while queue.depth:
@@ -49,7 +34,7 @@ def ready(queue: WorkQueue[str]) -> list[str]:
     return keys
 
 
-class Told:
+class RecordedMetrics:
     """Metrics, written down."""
 
     def __init__(self) -> None:
@@ -68,18 +53,14 @@ class Told:
         self.facts.append(("worked", seconds))
 
 
-@virtual
-async def test_keys_come_in_the_order_in_which_they_were_added_and_once() -> None:
-    queue: WorkQueue[str] = WorkQueue()
+async def test_keys_come_in_the_order_in_which_they_were_added_and_once(queue: WorkQueue[str]) -> None:
     for key in "abacab":
         queue.add(key)
     assert queue.depth == 3
     assert ready(queue) == ["a", "b", "c"]
 
 
-@virtual
-async def test_a_key_at_a_worker_is_given_to_no_other_and_comes_again_if_it_was_added_meanwhile() -> None:
-    queue: WorkQueue[str] = WorkQueue()
+async def test_a_key_at_a_worker_is_given_to_no_other_and_comes_again_if_it_was_added(queue: WorkQueue[str]) -> None:
     queue.add("a")
     assert await queue.get() == "a"
     queue.add("a")
@@ -88,11 +69,11 @@ async def test_a_key_at_a_worker_is_given_to_no_other_and_comes_again_if_it_was_
     queue.done("a")
     assert ready(queue) == ["a"]
     assert queue.depth == 0
+    with pytest.raises(KeyError):
+        queue.done("a")
 
 
-@virtual
-async def test_a_waiting_worker_gets_a_key_as_soon_as_there_is_one() -> None:
-    queue: WorkQueue[str] = WorkQueue()
+async def test_a_waiting_worker_gets_a_key_as_soon_as_there_is_one(queue: WorkQueue[str]) -> None:
     worker = asyncio.create_task(queue.get())
     await asyncio.sleep(5)
     queue.add("a")
@@ -100,9 +81,7 @@ async def test_a_waiting_worker_gets_a_key_as_soon_as_there_is_one() -> None:
     assert now() == 5
 
 
-@virtual
-async def test_a_worker_that_is_cancelled_while_it_waits_takes_no_key_with_it() -> None:
-    queue: WorkQueue[str] = WorkQueue()
+async def test_a_worker_that_is_cancelled_while_it_waits_takes_no_key_with_it(queue: WorkQueue[str]) -> None:
     worker = asyncio.create_task(queue.get())
     await asyncio.sleep(0)
     queue.add("a")
@@ -111,40 +90,28 @@ async def test_a_worker_that_is_cancelled_while_it_waits_takes_no_key_with_it() 
     assert ready(queue) == ["a"] or worker.result() == "a"
 
 
-@virtual
-async def test_of_several_times_the_earliest_holds() -> None:
-    queue: WorkQueue[str] = WorkQueue()
-    queue.add_after("a", 10)
-    queue.add_after("a", 5)
-    queue.add_after("a", 20)
+async def test_of_several_times_the_earliest_holds(queue: WorkQueue[str]) -> None:
+    for seconds in (10, 5, 20):
+        queue.add_after("a", seconds)
     assert queue.delayed == 1
     assert (await queue.get(), now()) == ("a", 5)
     queue.done("a")
     await asyncio.sleep(100)
     assert queue.depth == 0
+    queue.add_after("b", 0)
+    queue.add_after("c", -1)
+    assert ready(queue) == ["b", "c"]
 
 
-@virtual
-async def test_a_time_that_has_come_already_adds_at_once() -> None:
-    queue: WorkQueue[str] = WorkQueue()
-    queue.add_after("a", 0)
-    queue.add_after("b", -1)
-    assert ready(queue) == ["a", "b"]
-
-
-@virtual
-async def test_an_immediate_add_leaves_the_appointment() -> None:
+async def test_an_immediate_add_leaves_the_timer(queue: WorkQueue[str]) -> None:
     """A pod's event now does not make the gang's timeout go away."""
-    queue: WorkQueue[str] = WorkQueue()
     queue.add_after("a", 5)
     queue.add("a")
     queue.done(await queue.get())
     assert (await queue.get(), now()) == ("a", 5)
 
 
-@virtual
-async def test_the_backoff_of_a_key_doubles_up_to_the_cap_and_starts_anew_when_forgotten() -> None:
-    queue: WorkQueue[str] = WorkQueue(base=0.005, cap=60.0, rng=random.Random(1))  # noqa: S311 - it must repeat
+async def test_the_backoff_of_a_key_doubles_up_to_the_cap_until_it_is_forgotten(queue: WorkQueue[str]) -> None:
     waits = []
     for _ in range(20):
         start = now()
@@ -158,19 +125,12 @@ async def test_the_backoff_of_a_key_doubles_up_to_the_cap_and_starts_anew_when_f
     queue.forget("a")
     assert queue.num_requeues("a") == 0
     assert queue.add_rate_limited("a") <= 0.005
-
-
-@virtual
-async def test_a_key_that_fails_ten_thousand_times_still_has_a_backoff() -> None:
-    queue: WorkQueue[str] = WorkQueue()
     for _ in range(10_000):
         assert queue.add_rate_limited("a") <= 60
 
 
-@virtual
-async def test_a_key_that_always_fails_does_not_delay_the_others() -> None:
+async def test_a_key_that_always_fails_does_not_delay_the_others(queue: WorkQueue[str]) -> None:
     """Fault 6: one worker, one key that always fails after a second of work, a hundred that are quick."""
-    queue: WorkQueue[str] = WorkQueue()
     delays: list[float] = []
     added: dict[str, float] = {}
     failures = 0
@@ -199,9 +159,7 @@ async def test_a_key_that_always_fails_does_not_delay_the_others() -> None:
     assert 20 <= failures <= 60
 
 
-@virtual
-async def test_many_workers_share_the_keys_and_never_one_key() -> None:
-    queue: WorkQueue[str] = WorkQueue()
+async def test_many_workers_share_the_keys_and_never_one_key(queue: WorkQueue[str]) -> None:
     busy: set[str] = set()
     done = 0
     rng = random.Random(3)  # noqa: S311 - it must repeat
@@ -229,9 +187,7 @@ async def test_many_workers_share_the_keys_and_never_one_key() -> None:
     assert done > 100
 
 
-@virtual
-async def test_after_shutdown_what_is_ready_is_handed_out_and_then_every_worker_is_told() -> None:
-    queue: WorkQueue[str] = WorkQueue()
+async def test_after_shutdown_ready_keys_are_handed_out_and_then_workers_end(queue: WorkQueue[str]) -> None:
     queue.add("a")
     queue.add_after("b", 5)
     queue.shutdown()
@@ -248,10 +204,9 @@ async def test_after_shutdown_what_is_ready_is_handed_out_and_then_every_worker_
     assert (queue.depth, queue.delayed) == (0, 0)
 
 
-@virtual
-async def test_metrics_are_told_what_waited_and_worked_how_long() -> None:
-    told = Told()
-    queue: WorkQueue[str] = WorkQueue(metrics=told)
+async def test_metrics_have_the_seconds_of_waiting_and_working() -> None:
+    metrics = RecordedMetrics()
+    queue: WorkQueue[str] = WorkQueue(metrics=metrics)
     queue.add("a")
     queue.add("a")
     await asyncio.sleep(2)
@@ -259,12 +214,11 @@ async def test_metrics_are_told_what_waited_and_worked_how_long() -> None:
     await asyncio.sleep(1)
     queue.add("a")
     await asyncio.sleep(2)
-    assert queue.unfinished_seconds == 3
-    assert queue.longest_running_seconds == 3
+    assert queue.unfinished_seconds == queue.longest_running_seconds == 3
     queue.done("a")
     await queue.get()
     queue.add_rate_limited("a")
-    assert told.facts == [
+    assert metrics.facts == [
         ("added", 0),
         ("waited", 2),
         ("added", 0),
@@ -274,8 +228,13 @@ async def test_metrics_are_told_what_waited_and_worked_how_long() -> None:
     ]
 
 
-@virtual
-async def test_a_key_that_nobody_holds_cannot_be_done() -> None:
-    queue: WorkQueue[str] = WorkQueue()
-    with pytest.raises(KeyError):
-        queue.done("a")
+async def test_a_standby_drops_keys_and_enqueues_all_known_ones_when_it_is_elected(queue: WorkQueue[str]) -> None:
+    gated = LeaderGatedQueue(queue)
+    gated.add("gone")
+    gated.add_after("gone later", 1.0)
+    assert (queue.depth, queue.delayed) == (0, 0)
+    gated.start(lambda: ["there", "waits"])
+    gated.add("new")
+    gated.add_after("later", 60.0)
+    assert ready(queue) == ["there", "waits", "new"]
+    assert queue.delayed == 1

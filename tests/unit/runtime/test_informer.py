@@ -16,7 +16,7 @@ from tests.fakes.informer_harness import InformerHarness, SampleObject, running_
 from tests.fakes.scripted_server import ScriptedServer, stream_of
 
 
-async def test_what_was_there_before_is_told_before_synced(server: ScriptedServer, client: Client) -> None:
+async def test_existing_objects_reach_the_handler_before_synced(server: ScriptedServer, client: Client) -> None:
     server.put("a", "1")
     server.put("b", "2")
     async with running_informer(client) as watched:
@@ -24,7 +24,9 @@ async def test_what_was_there_before_is_told_before_synced(server: ScriptedServe
         assert watched.values == same_as(server)
 
 
-async def test_events_change_the_cache_and_are_told_with_the_old_model(server: ScriptedServer, client: Client) -> None:
+async def test_events_change_the_cache_and_reach_the_handler_with_the_old_model(
+    server: ScriptedServer, client: Client
+) -> None:
     server.put("a", "1")
     async with running_informer(client) as watched:
         await server.watched()
@@ -96,7 +98,9 @@ async def test_bookmarks_move_the_version_and_nothing_else(server: ScriptedServe
     assert (watched.changes, watched.problems) == ([], [])
 
 
-async def test_objects_of_no_interest_are_neither_cached_nor_told(server: ScriptedServer, client: Client) -> None:
+async def test_objects_that_convert_leaves_out_are_neither_cached_nor_handled(
+    server: ScriptedServer, client: Client
+) -> None:
     server.put("a", "ignore")
     async with running_informer(client) as watched:
         await server.watched()
@@ -164,13 +168,13 @@ async def test_nobody_sees_half_of_a_relist(server: ScriptedServer, client: Clie
     for i in range(300):
         server.put(f"n{i:03}", "old")
     seen: set[frozenset[str]] = set()
-    told: set[int] = set()
+    handled: set[int] = set()
     async with running_informer(client, page_size=10, relist_seconds=100.0) as watched:
 
         async def look() -> None:
             while True:
                 seen.add(frozenset(watched.values.values()))
-                told.add(len(watched.changes) - 300)
+                handled.add(len(watched.changes) - 300)
                 await asyncio.sleep(0)
 
         await server.watched()
@@ -182,7 +186,7 @@ async def test_nobody_sees_half_of_a_relist(server: ScriptedServer, client: Clie
         await watched.sees(**{f"n{i:03}": "new" for i in range(300)})
         await asyncio.sleep(0)
         looking.cancel()
-    assert told <= {0, 300}, "an index that a handler keeps is never half-way either"
+    assert handled <= {0, 300}, "an index that a handler keeps is never half-way either"
     assert frozenset({"old"}) in seen
     assert seen <= {frozenset({"old"}), frozenset({"new"})}
 

@@ -52,7 +52,7 @@ async def test_one_object_is_read_however_large_it_is(server: ScriptedServer, cl
     assert found == ["giant"]
 
 
-async def test_an_answer_that_is_too_long_is_told_apart_and_the_client_goes_on(
+async def test_a_response_that_is_too_long_has_its_own_error_and_the_client_goes_on(
     server: ScriptedServer, client: Client
 ) -> None:
     server.lists = deque([LargeListServer([item("large", MIB)])])

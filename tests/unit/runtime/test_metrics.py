@@ -41,9 +41,9 @@ class MetricsHarness:
 
     def __init__(self) -> None:
         self.registry = CollectorRegistry()
-        self.plumbing = RuntimeMetrics(self.registry, "https://10.0.0.1:6443", names.LEASE)
-        self.queue: WorkQueue[str] = self.plumbing.new_queue("gang")
-        self.loop = Controller("gang", self.queue, self.reconcile, ControllerMetrics(self.registry), workers=3)
+        self.metrics = RuntimeMetrics(self.registry, "https://10.0.0.1:6443", names.LEASE)
+        self.queue: WorkQueue[str] = self.metrics.new_queue("gang")
+        self.controller = Controller("gang", self.queue, self.reconcile, ControllerMetrics(self.registry), workers=3)
 
     async def reconcile(self, key: str) -> float | None:
         if key == "bad":
@@ -52,12 +52,12 @@ class MetricsHarness:
         return None
 
     async def work(self, *keys: str) -> None:
-        task = asyncio.create_task(self.loop.run())
+        task = asyncio.create_task(self.controller.run())
         for key in keys:
             self.queue.add(key)
         await asyncio.sleep(1)
-        self.plumbing.observe_request("list", "pods", "200", 0.3)
-        self.plumbing.observe_request("patch", "pods", "<error>", 0.3)
+        self.metrics.observe_request("list", "pods", "200", 0.3)
+        self.metrics.observe_request("patch", "pods", "<error>", 0.3)
         await asyncio.sleep(9)
         task.cancel()
         await asyncio.gather(task, return_exceptions=True)
@@ -67,53 +67,53 @@ class MetricsHarness:
 
 
 @pytest.fixture
-def plant() -> MetricsHarness:
+def harness() -> MetricsHarness:
     return MetricsHarness()
 
 
-async def test_every_name_has_its_type_and_its_labels(plant: MetricsHarness) -> None:
-    await plant.work("a", "bad")
+async def test_every_name_has_its_type_and_its_labels(harness: MetricsHarness) -> None:
+    await harness.work("a", "bad")
     found = {}
-    for family in text_string_to_metric_families(generate_latest(plant.registry).decode()):
+    for family in text_string_to_metric_families(generate_latest(harness.registry).decode()):
         name = f"{family.name}_total" if family.type == "counter" else family.name
         labels = {label for sample in family.samples for label in sample.labels} - {"le"}
         found[name] = (family.type, labels - OURS.get(name, set()))
     assert {name: it for name, it in found.items() if name in KNOWN} == KNOWN
 
 
-async def test_methods_are_those_of_http_and_the_host_is_the_api_servers(plant: MetricsHarness) -> None:
-    await plant.work()
+async def test_methods_are_those_of_http_and_the_host_is_the_api_servers(harness: MetricsHarness) -> None:
+    await harness.work()
     where = {"host": "10.0.0.1:6443", "resource": "pods"}
-    assert plant.value("rest_client_requests_total", code="200", method="GET", **where) == 1
-    assert plant.value("rest_client_requests_total", code="<error>", method="PATCH", **where) == 1
-    assert plant.value("rest_client_request_duration_seconds_sum", verb="GET", host="10.0.0.1:6443") == 0.3
+    assert harness.value("rest_client_requests_total", code="200", method="GET", **where) == 1
+    assert harness.value("rest_client_requests_total", code="<error>", method="PATCH", **where) == 1
+    assert harness.value("rest_client_request_duration_seconds_sum", verb="GET", host="10.0.0.1:6443") == 0.3
 
 
-async def test_what_nobody_foresaw_is_counted_as_a_panic_too(plant: MetricsHarness) -> None:
-    await plant.work("bad")
-    failed = plant.value("controller_runtime_reconcile_errors_total", controller="gang")
+async def test_what_nobody_foresaw_is_counted_as_a_panic_too(harness: MetricsHarness) -> None:
+    await harness.work("bad")
+    failed = harness.value("controller_runtime_reconcile_errors_total", controller="gang")
     assert failed is not None
     assert failed > 3
-    assert plant.value("controller_runtime_reconcile_panics_total", controller="gang") == failed
-    assert plant.value("workqueue_retries_total", name="gang", controller="gang") == failed
+    assert harness.value("controller_runtime_reconcile_panics_total", controller="gang") == failed
+    assert harness.value("workqueue_retries_total", name="gang", controller="gang") == failed
 
 
-def test_every_result_is_zero_before_the_first(plant: MetricsHarness) -> None:
+def test_every_result_is_zero_before_the_first(harness: MetricsHarness) -> None:
     for result in ("success", "error", "requeue", "requeue_after"):
-        assert plant.value("controller_runtime_reconcile_total", controller="gang", result=result) == 0
-    assert plant.value("controller_runtime_max_concurrent_reconciles", controller="gang") == 3
+        assert harness.value("controller_runtime_reconcile_total", controller="gang", result=result) == 0
+    assert harness.value("controller_runtime_max_concurrent_reconciles", controller="gang") == 3
 
 
 @pytest.mark.parametrize(("outcome", "missing"), [("extended", 0), ("forbidden", 1), ("not installed", 0)])
-def test_a_field_that_may_not_be_added_is_missing(plant: MetricsHarness, outcome: str, missing: int) -> None:
-    passes = CrdMetrics(plant.registry)
+def test_a_field_that_may_not_be_added_is_missing(harness: MetricsHarness, outcome: str, missing: int) -> None:
+    passes = CrdMetrics(harness.registry)
     passes.observe_pass("forbidden")
     passes.observe_pass(outcome)
-    assert plant.value("jobset_gate_crd_field_missing") == missing
-    assert plant.value("jobset_gate_crd_passes_total", outcome=outcome.replace(" ", "_")) in (1, 2)
+    assert harness.value("jobset_gate_crd_field_missing") == missing
+    assert harness.value("jobset_gate_crd_passes_total", outcome=outcome.replace(" ", "_")) in (1, 2)
 
 
-def test_the_lease_has_a_status_before_anybody_leads(plant: MetricsHarness) -> None:
-    assert plant.value("leader_election_master_status", name=names.LEASE) == 0
-    plant.plumbing.set_leading(True)
-    assert plant.value("leader_election_master_status", name=names.LEASE) == 1
+def test_the_lease_has_a_status_before_anybody_leads(harness: MetricsHarness) -> None:
+    assert harness.value("leader_election_master_status", name=names.LEASE) == 0
+    harness.metrics.set_leading(True)
+    assert harness.value("leader_election_master_status", name=names.LEASE) == 1
