@@ -71,7 +71,7 @@ async def test_the_environments_proxy_is_used_for_a_kubeconfig_that_names_none(
 
 
 @pytest.mark.parametrize(
-    ("content", "told"),
+    ("content", "reason"),
     [
         (None, "there is no such file"),
         ("", "this is no kubeconfig"),

@@ -110,7 +110,7 @@ async def limited(limits: ConnectionLimits) -> AsyncIterator[HealthServer]:
 
 @pytest.mark.usefixtures("real_time")
 async def test_unfinished_requests_hold_64_connections_and_a_probe_is_answered() -> None:
-    limits = ConnectionLimits(connections=LIMITS.connections, request_seconds=2.0, evict_after_seconds=0.2)
+    limits = ConnectionLimits(connections=LIMITS.connections, request_seconds=0.5, evict_after_seconds=0.1)
     for half in (b"", HALF_HEAD, head(100, "/healthz") + b"x"):
         async with limited(limits) as server:
             with stalled_clients(server.url) as stalled:
