@@ -1,7 +1,5 @@
 """A group is opened when it has gathered, whole, and its pods are bound: real API server, real scheduler."""
 
-from pathlib import Path
-
 import pytest
 
 from jobset_gate import names
@@ -14,10 +12,8 @@ from jobset_gate.podgroups.record import AdmissionMode, AdmissionState
 from jobset_gate.settings import Groups
 from tests.fakes.podgroups import manifests
 from tests.flow.podgroups.conftest import MakeGroupEnvironment
-from tests.flow.podgroups.webhooks import serve_webhook
 
 OFF = Groups(capacity_check=CapacityCheck.OFF)
-NAMES = "abcdefgh"
 
 
 def generations(pods: list[dict[str, object]]) -> set[int]:
@@ -74,45 +70,6 @@ async def test_a_group_without_a_crd_is_recorded_in_a_configmap_which_goes_with_
             await view.until(lambda maps: home not in [it["metadata"]["name"] for it in maps], 30)
 
 
-@pytest.mark.parametrize("way", [Format.KOORDINATOR_POD_GROUP, Format.KEP_24])
-async def test_groups_of_the_other_kinds_are_opened(make_stage: MakeGroupEnvironment, way: Format) -> None:
-    async with make_stage(nodes={"n": "8"}) as stage:
-        await stage.create(*(manifests.pod(name, "ring", way) for name in "ab"))
-        await stage.make_group("ring", 2, way)
-        await stage.until_bound(2)
-        found = await stage.record("ring", way)
-        assert found is not None
-        assert found.how is AdmissionMode.FIT
-
-
-async def test_members_of_different_controllers_and_templates_make_one_group(make_stage: MakeGroupEnvironment) -> None:
-    async with make_stage(nodes={"n": "8"}) as stage:
-        await stage.make_group("ring", 4)
-        await stage.apply(manifests.job("one", "ring", 2, cpu="1"))
-        await stage.until(lambda pods: len(pods) == 2 and all(map(manifests.gated, pods)))
-        await stage.apply(manifests.job("two", "ring", 2, cpu="2"))
-        await stage.until_bound(4)
-
-
-async def test_a_new_generation_begins_when_all_members_are_gone(make_stage: MakeGroupEnvironment) -> None:
-    """Then a pod that comes gathers again: one pod alone does not pass."""
-    async with make_stage(nodes={"n": "8"}) as stage:
-        await stage.make_group("ring", 2)
-        await stage.create(manifests.pod("a", "ring"), manifests.pod("b", "ring"))
-        await stage.until_bound(2)
-        await stage.until_group(
-            "ring", lambda it: '"satisfied":1' in it["metadata"]["annotations"][names.POD_GROUP_RECORD]
-        )
-        for name in "ab":
-            await stage.delete_pod(name, grace_seconds=0)
-        await stage.until_group("ring", lambda it: '"Closed"' in it["metadata"]["annotations"][names.POD_GROUP_RECORD])
-        await stage.create(manifests.pod("c", "ring"))
-        await stage.until_group("ring", lambda it: "1/2" in str(it))
-        assert all(map(manifests.gated, stage.pods.all()))
-        await stage.create(manifests.pod("d", "ring"))
-        assert generations(await stage.until_bound(2)) == {2}
-
-
 async def test_a_new_generation_begins_with_a_new_pod_group(make_stage: MakeGroupEnvironment) -> None:
     async with make_stage(nodes={"n": "8"}) as stage:
         await stage.make_group("ring", 2)
@@ -123,28 +80,3 @@ async def test_a_new_generation_begins_with_a_new_pod_group(make_stage: MakeGrou
         await stage.create(manifests.pod("c", "ring"))
         pods = await stage.until_bound(3)
         assert {it["metadata"]["name"]: generations([it]) for it in pods} == {"a": {1}, "b": {1}, "c": {2}}
-
-
-async def test_a_group_that_does_not_fit_waits_for_room_and_says_what_it_lacks(
-    make_stage: MakeGroupEnvironment,
-) -> None:
-    async with make_stage(nodes={"n": "4"}) as stage:
-        await stage.make_group("big", 3)
-        await stage.create(*(manifests.pod(name, "big", cpu="2") for name in "abc"))
-        await stage.until_group("big", lambda it: "needs 6 cpu, 4 free" in str(it))
-        assert all(map(manifests.gated, stage.pods.all()))
-        await stage.add_node("m", "4")
-        await stage.until_bound(3)
-
-
-async def test_members_that_our_gate_never_held_count_if_they_are_bound(
-    make_stage: MakeGroupEnvironment, tmp_path: Path
-) -> None:
-    async with make_stage(nodes={"n": "8"}, webhook=False, controller=False) as stage:
-        await stage.create(manifests.pod("wild", "ring"))
-        await stage.until_bound(1)
-        async with serve_webhook(stage.client, {stage.namespace}, tmp_path, stage.settings):
-            await stage.make_group("ring", 2)
-            stage.start_controller()
-            await stage.create(manifests.pod("held", "ring"))
-            await stage.until_bound(2)

@@ -17,7 +17,7 @@ from tests.fakes.podgroups import manifests
 from tests.fakes.podgroups.manifests import gated, opened
 from tests.flow.podgroups.conftest import MakeGroupEnvironment
 from tests.flow.podgroups.environment import GroupEnvironment
-from tests.flow.podgroups.groups import OffsetClock, members, touch_group, until_reason
+from tests.flow.podgroups.groups import OffsetClock, touch_group, until_reason
 
 Json = dict[str, Any]
 RING = "ring"
@@ -104,37 +104,6 @@ async def test_it_begins_again_once_the_minimum_was_bound(make_stage: MakeGroupE
         await forward(stage, clock, WAIT + 1)
         closed = await until_closed(stage, 1)
         assert before + WAIT + 1 + PAUSES[0] <= closed.not_before <= clock() + PAUSES[0]
-
-
-async def test_a_gap_of_a_tenth_gets_one_more_limit_and_no_third_and_a_larger_one_none(
-    make_stage: MakeGroupEnvironment,
-) -> None:
-    clock = OffsetClock()
-    async with make_stage(settings=PROBE, controller=False) as stage:
-        stage.start_controller(clock=clock)
-        for name, minimum in ((RING, 10), ("wider", 9)):
-            await stage.add_node(name, f"{minimum - 1}", labels={"zone": name})
-            await stage.make_group(name, minimum, wait=WAIT)
-            await stage.create(*members(name, minimum, nodeSelector={"zone": name}))
-        await stage.until_bound(17)
-        await forward(stage, clock, WAIT + 1)
-        await until_recorded(stage, RING, '"extended":true')
-        await forward(stage, clock, 0, "wider")
-        wider = await until_recorded(stage, "wider", AdmissionState.ROLLING_BACK)
-        assert (wider.extended, wider.why) == (False, "8 of 9 pods were bound within 60s")
-        await forward(stage, clock, WAIT)
-        again = await until_recorded(stage, RING, AdmissionState.ROLLING_BACK)
-        assert (again.extended, again.why) == (True, "9 of 10 pods were bound within 120s")
-
-
-async def until_recorded(stage: GroupEnvironment, name: str, part: str) -> AdmissionRecord:
-    """Until its record has that in it."""
-    await stage.until_group(
-        name, lambda it: part in (it["metadata"].get("annotations") or {}).get(names.POD_GROUP_RECORD, "")
-    )
-    found = await stage.record(name)
-    assert found is not None
-    return found
 
 
 async def test_a_group_that_gathers_has_no_limit_and_is_spoken_of_after_5_minutes(

@@ -112,14 +112,6 @@ def _reason(group: Json) -> Any:
     return podgroup_status.group_condition(group.get("status") or {}).get("reason")
 
 
-async def test_a_minimum_beyond_all_numbers_never_reaches_us(make_stage: MakeGroupEnvironment) -> None:
-    """The kind's own schema refuses it."""
-    async with make_stage() as stage:
-        await stage.make_group("probe", 1)  # the kind is there
-        with pytest.raises(Invalid, match="minMember"):
-            await stage.make_group("huge", 10**12)
-
-
 async def test_a_group_that_is_named_but_absent_waits_and_opens_once_it_is_there(
     make_stage: MakeGroupEnvironment,
 ) -> None:

@@ -5,7 +5,7 @@ from typing import Any, Final
 
 from jobset_gate import names
 from jobset_gate.kube.client import PatchType
-from jobset_gate.kube.resources import POD_GROUPS, PODS
+from jobset_gate.kube.resources import PODS
 from jobset_gate.podgroups.model import Format
 from jobset_gate.podgroups.record import AdmissionMode
 from tests.fakes.podgroups import manifests
@@ -53,27 +53,6 @@ async def test_a_member_that_is_bound_without_our_gate_counts_and_is_shown(make_
         await stage.create(*members("ring", 1, first=1))
         pods = await stage.until_bound(3, "ring")
         assert manifests.opened(next(one for one in pods if one["metadata"]["name"] == "wild")) == 0
-
-
-async def test_total_number_is_the_rest_that_passes_later_and_never_less_than_the_minimum(
-    make_stage: MakeGroupEnvironment,
-) -> None:
-    """Four are written, two are enough: two that are there do not wait for the others."""
-    async with make_stage(nodes={"n": "32"}) as stage:
-        total = {names.KOORDINATOR_TOTAL: "4"}
-        made = manifests.pod_group("crd", 2, GROUPS, annotations=total)
-        await stage.client.create(POD_GROUPS[names.SIGS_GROUP], made, stage.namespace)
-        noted: Json = {"minimum": 2, "notes": {"total_number": "4"}}
-        await stage.create(*members("crd", 2, GROUPS), *members("noted", 2, NOTES, **noted))
-        await stage.until_bound(4)
-        await stage.create(*members("crd", 2, GROUPS, first=2), *members("noted", 2, NOTES, first=2, **noted))
-        pods = await stage.until_bound(8)
-        assert (bound_count(pods, "crd", GROUPS), bound_count(pods, "noted", NOTES)) == (4, 4)
-        few: Json = {"minimum": 3, "notes": {"total_number": "2"}}
-        await stage.create(*members("few", 3, NOTES, **few))
-        reported = await stage.until_event("few-0", names.REASON_INVALID_GROUP)
-        assert names.KOORDINATOR_TOTAL in reported
-        assert all(map(gated, of_group(stage.pods.all(), "few", NOTES)))
 
 
 async def test_what_a_pod_group_names_has_to_be_free_in_all_besides(make_stage: MakeGroupEnvironment) -> None:

@@ -184,17 +184,6 @@ async def apply(client: Client, crd: Json) -> Json:
     return await client.patch(CRDS, name, body=crd, patch=PatchType.APPLY, field_manager=crds.MANAGER)
 
 
-async def test_ours_of_a_newer_controller_is_left_as_it_is(client: Client) -> None:
-    crd = crds.manifest(names.SIGS_GROUP)
-    crd["metadata"]["annotations"][names.POD_GROUP_CRD_REVISION] = "99"
-    crd["spec"]["versions"][0]["additionalPrinterColumns"] = []
-    before = await apply(client, crd)
-    async with keeping(client) as kept:
-        await kept.until(SIGS, PodGroupCrdOutcome.CURRENT)
-        assert PodGroupCrdOutcome.UPDATED not in kept.outcomes[SIGS]
-    assert (await client.get(CRDS, SIGS))["spec"] == before["spec"]
-
-
 async def test_a_foreign_crd_is_never_written_and_reported_if_it_cannot_be_used(client: Client) -> None:
     theirs, strange = crds.manifest(names.PLUGINS_GROUP), crds.manifest(names.SIGS_GROUP)
     for crd in (theirs, strange):
@@ -216,16 +205,6 @@ async def test_a_foreign_crd_is_never_written_and_reported_if_it_cannot_be_used(
         await remove_crds(client, SIGS)
         await kept.until(SIGS, PodGroupCrdOutcome.UNUSABLE, PodGroupCrdOutcome.CREATED, PodGroupCrdOutcome.CURRENT)
         assert kept.controller.problems == {}
-
-
-async def test_one_of_ours_that_another_user_has_taken_over_is_theirs(client: Client) -> None:
-    await apply(client, older(KEP24))
-    edit = {"spec": {"names": {"shortNames": ["gang"]}}}
-    await client.patch(CRDS, KEP24, body=edit, patch=PatchType.MERGE, field_manager="kubectl-edit")
-    async with keeping(client) as kept:
-        await kept.until(KEP24, PodGroupCrdOutcome.FOREIGN)
-        assert PodGroupCrdOutcome.UPDATED not in kept.outcomes[KEP24]
-    assert (await client.get(CRDS, KEP24))["spec"]["names"]["shortNames"] == ["gang"]
 
 
 async def test_one_that_was_deleted_is_made_again(real_plane: Real, client: Client) -> None:

@@ -19,7 +19,6 @@ from tests.flow.podgroups.evictions import (
     add_finalizers,
     all_held,
     indexes,
-    living,
     remove_finalizers,
     uids,
     unharmed_owner,
@@ -76,21 +75,6 @@ async def test_a_job_is_tried_until_there_is_room_and_nothing_is_counted_against
             await stir(stage, ahead)
         await stage.add_node("m", "1")
         await stage.until(lambda pods: sum(map(manifests.runs, pods)) == 3)
-        await unharmed_owner(stage, "work")
-
-
-async def test_pods_that_cannot_be_taken_back_are_named(make_stage: MakeGroupEnvironment) -> None:
-    async with make_stage(nodes={"n": "2"}, settings=PROBE, kubelets=True) as stage:
-        await stage.make_group("ring", 4, wait=1)
-        await stage.create(*(manifests.pod(name, "ring") for name in ("one", "two")))
-        await stage.until(all_held(2))
-        await stage.apply(manifests.job("work", "ring", 2))
-        reported = await stage.until_event("ring", names.REASON_ROLLBACK_BLOCKED)
-        assert "nobody would make them again, so they are left to you to delete: one, two" in reported
-        await stage.until(lambda pods: len(living(pods)) == 4 and sum(map(gated, living(pods))) == 2)
-        await stage.delete_pod("one")
-        await stage.delete_pod("two")
-        await until_rolled_back(stage, 1)
         await unharmed_owner(stage, "work")
 
 

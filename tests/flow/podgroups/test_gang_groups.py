@@ -63,34 +63,6 @@ async def test_all_gangs_open_in_one_decision_once_each_has_gathered(make_stage:
         assert [(key.name, generation) for key, generation in found.gangs] == [("ps", 1), ("worker", 1)]
 
 
-async def test_together_they_wait_for_room_that_one_alone_would_have(make_stage: MakeGroupEnvironment) -> None:
-    async with make_stage(nodes={"n": "4"}) as stage:
-        both = [f"{stage.namespace}/ps", f"{stage.namespace}/worker"]
-        for name, count in (("ps", 2), ("worker", 3)):
-            await say(stage, name, count, *both)
-            await join(stage, name, count)
-        await until_reported(stage, "ps", names.REASON_WAITING_FOR_CAPACITY, "needs 5 cpu, 4 free")
-        await say(stage, "alone", 4)
-        await join(stage, "alone", 4)
-        pods = await until_placed(stage, alone=4)
-        assert all_held(pods, "ps", GROUPS)
-        assert all_held(pods, "worker", GROUPS)
-        await stage.add_node("m", "5")
-        await until_placed(stage, ps=2, worker=3)
-
-
-async def test_the_list_may_stand_on_the_pods_as_well(make_stage: MakeGroupEnvironment) -> None:
-    """Koordinator's annotations: no PodGroup anywhere."""
-    async with make_stage(nodes={"n": "8"}) as stage:
-        notes = {"groups": json.dumps([f"{stage.namespace}/ps", f"{stage.namespace}/worker"])}
-        await stage.create(*members("ps", 2, NOTES, minimum=2, notes=notes))
-        await stage.create(*members("alone", 2, NOTES, minimum=2))
-        pods = await stage.until(lambda pods: bound_count(pods, "alone", NOTES) == 2)
-        assert all_held(pods, "ps", NOTES)
-        await stage.create(*members("worker", 2, NOTES, minimum=2, notes=notes))
-        await stage.until_bound(6)
-
-
 async def test_a_one_sided_list_holds_up_its_maker_alone(make_stage: MakeGroupEnvironment) -> None:
     async with make_stage(nodes={"n": "8"}) as stage:
         both = [f"{stage.namespace}/claimed", f"{stage.namespace}/claims"]
@@ -106,17 +78,6 @@ async def test_a_one_sided_list_holds_up_its_maker_alone(make_stage: MakeGroupEn
         await join(stage, "other", 2)
         pods = await until_placed(stage, other=2)
         assert all_held(pods, "claims", GROUPS)
-
-
-async def test_a_list_without_the_gang_itself_is_its_own_fault(make_stage: MakeGroupEnvironment) -> None:
-    async with make_stage(nodes={"n": "8"}) as stage:
-        await say(stage, "absent", 1, f"{stage.namespace}/other")
-        await say(stage, "other", 1)
-        for name in ("absent", "other"):
-            await join(stage, name, 1)
-        await until_reported(stage, "absent", names.REASON_INVALID_GANG_GROUP, "must contain the gang itself")
-        pods = await until_placed(stage, other=1)
-        assert all_held(pods, "absent", GROUPS)
 
 
 @pytest.fixture

@@ -144,36 +144,6 @@ async def test_by_a_job_that_takes_the_place_of_one_that_still_runs(
         assert {opened(one) for one in again(pods)} == {2}
 
 
-async def test_two_groups_that_run_again_on_room_for_one_and_a_half_go_one_after_the_other(
-    make_stage: MakeGroupEnvironment,
-) -> None:
-    """Three of four of each would be there for ever."""
-    async with make_stage(kubelets=True, nodes={"n": "6"}) as stage:
-        for name in "ab":
-            await stage.make_group(name, EACH)
-            await stage.apply(manifests.job(f"{name}-first", name, EACH))
-            await until_running(stage, EACH, name)
-            await finish(stage, name)
-        pods = [(name, number) for number in range(EACH) for name in "ab"]
-        for name, number in pods:
-            await stage.apply(manifests.job(f"{name}-again-{number}", name, 1))
-
-        def running(all_: list[Json]) -> list[str]:
-            return [name for name in "ab" if sum(map(manifests.runs, of_group(all_, name))) == EACH]
-
-        def let_go_again(all_: list[Json], name: str) -> int:
-            ended = "Succeeded"
-            return sum(one["status"].get("phase") != ended and not gated(one) for one in of_group(all_, name))
-
-        first = running(await stage.until(lambda all_: bool(running(all_))))
-        assert len(first) == 1
-        (other,) = set("ab") - set(first)
-        await until_reason(stage, other, names.REASON_WAITING_FOR_CAPACITY, NO_ROOM)
-        assert let_go_again(stage.pods.all(), other) == 0
-        await finish(stage, first[0])
-        await until_running(stage, EACH, other)
-
-
 async def test_a_job_with_a_succeeded_pod_is_placed_when_the_others_come_again(
     make_stage: MakeGroupEnvironment,
 ) -> None:

@@ -1,6 +1,6 @@
 """Many gangs at once, for whom there is not enough room: each comes up as a whole, and in the end all have been up.
 
-A twentieth of the size that is meant, so that the suite stays quick; JOBSET_GATE_CROWD=1000 is all of it.
+A few groups, so that the suite stays quick; JOBSET_GATE_CROWD=1000 is all of it.
 """
 
 import asyncio
@@ -21,7 +21,7 @@ from tests.flow.podgroups.conftest import MakeGroupEnvironment
 from tests.flow.podgroups.environment import GroupEnvironment
 from tests.flow.podgroups.groups import members
 
-GANGS: Final = int(os.environ.get("JOBSET_GATE_CROWD", "50"))
+GANGS: Final = int(os.environ.get("JOBSET_GATE_CROWD", "15"))
 SIZE: Final = 10
 NODES: Final = 10
 ROOM: Final = 0.4
@@ -67,8 +67,8 @@ class GroupLoad:
 
 @pytest.fixture
 def _seldom_collected() -> Iterator[None]:
-    """Door, controller and the crowd's own views are one process here: going through all their objects takes seconds,
-    in which the API server would wait for the webhook in vain.
+    """Webhook, controller and views are one process here: a collection takes seconds, in which the API server would
+    wait for the webhook in vain.
     """
     before = gc.get_threshold()
     gc.set_threshold(*SELDOM)

@@ -167,16 +167,6 @@ async def test_the_probe_finds_that_native_gangs_work(native_plane: Real, space:
             await view.until(lambda found: not found)
 
 
-async def test_the_probe_finds_no_room(native_plane: Real, space: str, tmp_path: Path) -> None:
-    async with group_environment(native_plane, space, tmp_path, controller=False, webhook=False) as stage:
-        assert await probe_native(stage.client, space, patience=1.0) is NativeProbeResult.NOT_BOUND
-
-
-async def test_the_probe_finds_an_api_server_without_native_groups(scheduled_plane: Real, namespace: str) -> None:
-    async with scheduled_plane.client() as client:
-        assert await probe_native(client, namespace, patience=1.0) is NativeProbeResult.NOT_SERVED
-
-
 async def test_the_probe_finds_a_scheduler_whose_gate_is_off(control_plane_binaries: Binaries, tmp_path: Path) -> None:
     with RealPlane(control_plane_binaries, scheduler=True, features=("GenericWorkload",)) as running:
         plane, space = Real(running), fresh_name()

@@ -1,13 +1,12 @@
 """A node that is lost while a gang is being placed: the gang is made whole again, or taken back whole."""
 
 from jobset_gate.podgroups.candidate import CapacityCheck
-from jobset_gate.podgroups.record import AdmissionState
 from jobset_gate.settings import Groups
 from tests.fakes.podgroups import manifests
 from tests.fakes.podgroups.manifests import Json, bound, gated, of_group
 from tests.flow.podgroups.conftest import MakeGroupEnvironment
 from tests.flow.podgroups.environment import GroupEnvironment
-from tests.flow.podgroups.groups import OffsetClock, all_held, bound_count, until_satisfied
+from tests.flow.podgroups.groups import OffsetClock, bound_count, until_satisfied
 
 PROBE = Groups(capacity_check=CapacityCheck.PROBE)
 RING = "ring"
@@ -54,33 +53,6 @@ async def test_what_was_lost_is_replaced_and_the_gang_is_whole_when_a_node_comes
         found = await stage.record(RING)
         assert found is not None
         assert (found.generation, found.rolled_back) == (1, 0)
-
-
-async def test_when_no_node_comes_in_time_all_of_it_is_taken_back_and_tried_again(
-    make_stage: MakeGroupEnvironment,
-) -> None:
-    clock = OffsetClock()
-    async with make_stage(nodes={"n": "2", "m": "1"}, settings=PROBE, kubelets=True, controller=False) as stage:
-        stage.start_controller(clock=clock)
-        await stage.make_group(RING, 4, wait=3)
-        before = await being_placed(stage)
-        await stage.remove_node("m")
-
-        def made_again(pods: list[Json]) -> bool:
-            there = alive(pods)
-            return (
-                len(there) == 4 and before.isdisjoint(it["metadata"]["uid"] for it in there) and all(map(gated, there))
-            )
-
-        await stage.until(made_again)
-        await stage.until_group(
-            RING, lambda it: f'"{AdmissionState.CLOSED.value}"' in str(it["metadata"]["annotations"])
-        )
-        await stage.add_node("o", "2")
-        assert all_held(alive(stage.pods.all()), RING)  # the back-off
-        clock.forward(10)
-        await stage.until(lambda pods: sum(map(bound, alive(pods))) == 4)
-        assert {manifests.opened(one) for one in alive(stage.pods.all())} == {2}
 
 
 async def test_a_gang_that_was_sure_of_its_room_survives_the_loss_of_a_part_of_it(

@@ -5,10 +5,9 @@ from contextlib import asynccontextmanager
 
 from jobset_gate import names
 from jobset_gate.kube.resources import Resource
-from jobset_gate.podgroups.record import AdmissionMode
 from tests.flow.podgroups.conftest import MakeGroupEnvironment
 from tests.flow.podgroups.environment import GroupEnvironment
-from tests.flow.podgroups.groups import OffsetClock, all_held, create_group, delete_group, until_reason
+from tests.flow.podgroups.groups import all_held, create_group, delete_group, until_reason
 
 PRIORITY_CLASSES = Resource("scheduling.k8s.io", "v1", "priorityclasses", "PriorityClass", namespaced=False)
 LOW, HIGH, PATIENT = "low", "high", "patient"
@@ -54,42 +53,3 @@ async def test_priority_comes_before_age_and_age_before_the_name(make_stage: Mak
             pods = await stage.until_bound(2, comes)
             assert [it for it in left if not all_held(pods, it)] == []
             before = comes
-
-
-async def test_one_that_has_waited_long_enough_is_passed_by_nobody_of_lower_rank(
-    make_stage: MakeGroupEnvironment,
-) -> None:
-    """And by one of higher priority, though it is younger."""
-    clock = OffsetClock()
-    async with make_stage(nodes={"n": "4"}, controller=False) as stage, priorities(stage):
-        stage.start_controller(clock=clock)
-        await create_group(stage, "first", 2, priorityClassName=_class(stage, HIGH))
-        await stage.until_bound(2, "first")
-        await create_group(stage, "large", 2, cpu="2", priorityClassName=_class(stage, LOW))
-        await until_reason(stage, "large", names.REASON_WAITING_FOR_CAPACITY)
-        clock.forward(stage.settings.groups.starvation_seconds)
-        await create_group(stage, "lesser", 2)
-        await until_reason(stage, "lesser", names.REASON_BEHIND_OTHER, "large")
-        await create_group(stage, "urgent", 2, priorityClassName=_class(stage, HIGH))
-        await stage.until_bound(2, "urgent")
-        await delete_group(stage, "first")
-        await delete_group(stage, "urgent")
-        pods = await stage.until_bound(2, "large")
-        assert all_held(pods, "lesser")
-
-
-async def test_one_that_may_preempt_others_is_tried_though_they_are_in_its_way(
-    make_stage: MakeGroupEnvironment,
-) -> None:
-    """The scheduler preempts for pods that nobody holds only; whose class says Never waits as ever."""
-    async with make_stage(nodes={"n": "2"}, kubelets=True) as stage, priorities(stage):
-        await create_group(stage, "lesser", 2, priorityClassName=_class(stage, LOW))
-        await stage.until_bound(2, "lesser")
-        await create_group(stage, "patient", 2, priorityClassName=_class(stage, PATIENT))
-        await until_reason(stage, "patient", names.REASON_WAITING_FOR_CAPACITY, "needs 2 cpu, 0 free")
-        await create_group(stage, "urgent", 2, priorityClassName=_class(stage, HIGH))
-        pods = await stage.until_bound(2, "urgent")
-        assert all_held(pods, "patient")
-        found = await stage.record("urgent")
-        assert found is not None
-        assert found.how is AdmissionMode.PROBE

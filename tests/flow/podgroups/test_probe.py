@@ -3,19 +3,16 @@
 import asyncio
 
 from jobset_gate import names
-from jobset_gate.kube.resources import JOBS
 from jobset_gate.podgroups.candidate import CapacityCheck
-from jobset_gate.podgroups.model import Format
-from jobset_gate.podgroups.record import AdmissionMode, AdmissionState
+from jobset_gate.podgroups.record import AdmissionMode
 from jobset_gate.settings import Groups
 from tests.fakes.podgroups import manifests
-from tests.fakes.podgroups.manifests import bound, gated, of_group
+from tests.fakes.podgroups.manifests import of_group
 from tests.flow.podgroups.conftest import MakeGroupEnvironment
 from tests.flow.podgroups.environment import GroupEnvironment
-from tests.flow.podgroups.groups import all_held, bound_count, create_group, members, until_reason
+from tests.flow.podgroups.groups import all_held, bound_count, create_group, until_reason
 
 PROBE = Groups(capacity_check=CapacityCheck.PROBE)
-NOTES = Format.KOORDINATOR_ANNOTATIONS
 
 
 async def until_reported_unschedulable(stage: GroupEnvironment, name: str) -> None:
@@ -81,53 +78,6 @@ async def test_one_that_provably_fits_passes_the_one_that_is_being_tried(make_st
         await create_group(stage, "small", 2)
         await stage.until_bound(2, "small")
         assert bound_count(stage.pods.all(), "large") == 0
-
-
-async def test_strict_a_gang_that_is_never_bound_is_taken_back_whole_and_gives_its_room_back(
-    make_stage: MakeGroupEnvironment,
-) -> None:
-    """Two of four were bound; after the limit there is none left of them, and their room goes to the next."""
-    async with make_stage(nodes={"n": "2"}, settings=PROBE, kubelets=True) as stage:
-        await stage.make_group("vain", 4, wait=2)
-        await stage.apply(manifests.job("vain", "vain", 4))
-        before = {one["metadata"]["uid"] for one in await stage.until_bound(2, "vain")}
-        closed = f'"{AdmissionState.CLOSED.value}"'
-        await stage.until_group(
-            "vain", lambda it: closed in (it["metadata"].get("annotations") or {}).get(names.POD_GROUP_RECORD, "")
-        )
-        await create_group(stage, "next", 2)
-        await stage.until_bound(2, "next")
-
-        def made_again(pods: list[manifests.Json]) -> bool:
-            ours = of_group(pods, "vain")
-            return len(ours) == 4 and before.isdisjoint(one["metadata"]["uid"] for one in ours)
-
-        pods = await stage.until(made_again)
-        assert all_held(pods, "vain")
-        job = await stage.client.get(JOBS, "vain", stage.namespace)
-        assert not job["status"].get("failed")
-        found = await stage.record("vain")
-        assert found is not None
-        assert found.rolled_back == 1
-        assert found.not_before - found.at >= 10
-
-
-async def test_non_strict_nothing_is_taken_back_and_the_unbound_are_marked(make_stage: MakeGroupEnvironment) -> None:
-    async with make_stage(nodes={"n": "2"}, settings=PROBE) as stage:
-        notes = {"mode": "NonStrict", "waiting_time": "2s"}
-        made = await stage.create(*members("vain", 4, NOTES, minimum=4, notes=notes))
-        uids = {one["metadata"]["uid"] for one in made}
-
-        def marked(one: manifests.Json) -> bool:
-            return bool((one["metadata"].get("annotations") or {}).get(names.KOORDINATOR_TIMED_OUT) == "true")
-
-        pods = await stage.until(lambda pods: sum(map(marked, pods)) == 2)
-        assert {one["metadata"]["uid"] for one in pods} == uids
-        assert [bound(one) for one in pods if marked(one)] == [False, False]
-        assert not any(map(gated, pods))
-        # What it still waits for comes late: then it is whole without anybody's doing.
-        await stage.add_node("m", "2")
-        await stage.until_bound(4)
 
 
 async def test_unsupported_constraints_are_probed_under_fit_too(

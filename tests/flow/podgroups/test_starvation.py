@@ -55,22 +55,6 @@ async def test_a_gang_that_queues_for_devices_stops_no_gang_that_wants_none(make
         assert all_held(pods, "one")
 
 
-async def test_one_pod_of_a_whole_node_stops_others_for_a_while_only(make_stage: MakeGroupEnvironment) -> None:
-    """Something small has been there for good, so it never gets the node."""
-    clock = OffsetClock()
-    async with make_stage(nodes={"n": "4"}, controller=False) as stage:
-        stage.start_controller(clock=clock)
-        await alone(stage, "service", "100m")
-        await create_group(stage, "whole", 1, cpu="4")
-        await until_reason(stage, "whole", names.REASON_WAITING_FOR_CAPACITY, "needs 4 cpu, 3.9 free")
-        clock.forward(stage.settings.groups.starvation_seconds)
-        await create_group(stage, "small", 1, cpu="100m")
-        await until_reason(stage, "small", names.REASON_BEHIND_OTHER, f"behind {stage.namespace}/whole")
-        clock.forward(2 * stage.settings.groups.starvation_seconds)
-        pods = await stage.until_bound(1, "small")
-        assert all_held(pods, "whole")
-
-
 async def test_what_a_daemonset_takes_is_never_free(make_stage: MakeGroupEnvironment) -> None:
     """So a pod of the whole node can never fit, and stops nobody."""
     clock = OffsetClock()
@@ -92,20 +76,6 @@ async def test_what_a_daemonset_takes_is_never_free(make_stage: MakeGroupEnviron
         await create_group(stage, "small", 1, cpu="100m")
         pods = await stage.until_bound(1, "small")
         assert all_held(pods, "whole")
-
-
-async def test_min_resources_without_pods_behind_them_stop_nobody(make_stage: MakeGroupEnvironment) -> None:
-    clock = OffsetClock()
-    async with make_stage(nodes={"n": "4"}, controller=False) as stage:
-        stage.start_controller(clock=clock)
-        await alone(stage, "service", "100m")
-        await stage.make_group("greedy", 1, resources={"cpu": "4"})
-        await stage.create(*members("greedy", 1, cpu="1m"))
-        await until_reason(stage, "greedy", names.REASON_WAITING_FOR_CAPACITY, "needs 4 cpu, 3.9 free")
-        clock.forward(stage.settings.groups.starvation_seconds)
-        await create_group(stage, "honest", 2)
-        pods = await stage.until_bound(2, "honest")
-        assert all_held(pods, "greedy")
 
 
 async def test_a_record_reserves_no_room_for_pods_that_do_not_exist(make_stage: MakeGroupEnvironment) -> None:
@@ -152,33 +122,6 @@ async def test_a_running_pod_that_keeps_the_group_away_is_counted(make_stage: Ma
         found = await stage.record("ring")
         assert found is not None
         assert found.how is AdmissionMode.FIT
-
-
-async def test_a_resource_that_shows_on_no_node_is_tried_for(make_stage: MakeGroupEnvironment) -> None:
-    """A DeviceClass serves it, and a ResourceSlice has it: the scheduler makes the claim by itself."""
-    classes = Resource("resource.k8s.io", "v1", "deviceclasses", "DeviceClass", namespaced=False)
-    slices = Resource("resource.k8s.io", "v1", "resourceslices", "ResourceSlice", namespaced=False)
-    async with make_stage() as stage:
-        full = await stage.add_node("n", "4")
-        driver = f"{stage.namespace}.example.com"
-        wanted = f"{driver}/card"
-        chosen = {"cel": {"expression": f"device.driver == '{driver}'"}}
-        about = {"metadata": {"name": driver}, "spec": {"selectors": [chosen], "extendedResourceName": wanted}}
-        pool = {"name": full, "generation": 1, "resourceSliceCount": 1}
-        have = {"driver": driver, "nodeName": full, "pool": pool, "devices": [{"name": "a"}, {"name": "b"}]}
-        await stage.client.create(classes, about)
-        await stage.client.create(slices, {"metadata": {"name": driver}, "spec": have})
-        try:
-            await stage.make_group("cards", 2)
-            await stage.create(*members("cards", 2, requests={wanted: "1"}))
-            await stage.until_bound(2, "cards")
-            await until_satisfied(stage, "cards")
-            found = await stage.record("cards")
-            assert found is not None
-            assert found.how is AdmissionMode.PROBE
-        finally:
-            await stage.client.delete(slices, driver)
-            await stage.client.delete(classes, driver)
 
 
 async def test_pods_above_the_minimum_take_a_node_that_joins_before_a_group_is_proven_there(

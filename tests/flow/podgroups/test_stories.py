@@ -58,47 +58,6 @@ async def test_a_small_gang_fits_beside_a_large_one_and_starves_nobody(make_stag
         await stage.until(lambda pods: bound_count(pods, "b") == 6 and bound_count(pods, "next") == 4)
 
 
-async def test_a_gang_that_never_completes_takes_nothing_and_holds_up_nobody(make_stage: MakeGroupEnvironment) -> None:
-    """There is no limit while it gathers; after five minutes there is an Event."""
-    clock = OffsetClock()
-    async with make_stage(nodes={"n": "4"}, controller=False) as stage:
-        stage.start_controller(clock=clock)
-        await create_group(stage, "never", 3, minimum=4)
-        await until_reason(stage, "never", names.REASON_GATHERING, "3/4")
-        clock.forward(301)
-        await create_group(stage, "ring", 4)
-        await stage.until_bound(4, "ring")
-        await stage.until_event("never", names.REASON_GATHERING, "5 minutes")
-        clock.forward(24 * 3600)
-        await delete_group(stage, "ring")
-        await create_group(stage, "later", 4)
-        await stage.until_bound(4, "later")
-        assert all_held(stage.pods.all(), "never")
-        assert await stage.record("never") is None
-
-
-async def test_members_may_be_made_by_anybody_and_of_any_size(make_stage: MakeGroupEnvironment) -> None:
-    """Two Jobs, a ReplicaSet and a bare pod are one gang; it is placed as a whole though no two parts are alike."""
-    async with make_stage(nodes={"n": "8"}) as stage:
-        await stage.add_node("gpu", "8", more={"example.com/gpu": "2"})
-        await stage.make_group("mixed", 6)
-        template = manifests.job("w", "mixed", 1)["spec"]["template"]
-        template["metadata"]["labels"]["app"] = "w"
-        template["spec"] |= {"restartPolicy": "Always"}
-        spec = {"replicas": 2, "selector": {"matchLabels": {"app": "w"}}, "template": template}
-        await stage.apply(
-            manifests.job("small", "mixed", 2, cpu="500m"),
-            manifests.job("large", "mixed", 1, cpu="4"),
-            {"apiVersion": "apps/v1", "kind": "ReplicaSet", "metadata": {"name": "w"}, "spec": spec},
-        )
-        await until_reason(stage, "mixed", names.REASON_GATHERING, "5/6")
-        assert all_held(stage.pods.all(), "mixed")
-        await stage.create(manifests.pod("bare", "mixed", requests={"example.com/gpu": "2"}))
-        pods = await stage.until_bound(6, "mixed")
-        kinds = [one["metadata"].get("ownerReferences", [{"kind": "none"}])[0]["kind"] for one in pods]
-        assert sorted(kinds) == ["Job", "Job", "Job", "ReplicaSet", "ReplicaSet", "none"]
-
-
 async def test_annotations_win_over_the_pod_group_value_by_value(make_stage: MakeGroupEnvironment) -> None:
     """Koordinator: the pods say 2 where the PodGroup says 4; what they do not say comes from it."""
     async with make_stage(nodes={"n": "8"}) as stage:

@@ -8,7 +8,7 @@ from urllib.parse import urlsplit
 import pytest
 
 from jobset_gate import names
-from jobset_gate.kube.client import Client
+from jobset_gate.kube.client import Client, PatchType
 from jobset_gate.kube.errors import ApiError
 from jobset_gate.kube.resources import JOBS, PODS
 from jobset_gate.podgroups.model import Format
@@ -17,7 +17,6 @@ from tests.fakes.podgroups import manifests
 from tests.fakes.podgroups.manifests import gated
 from tests.flow.podgroups.conftest import MakeGroupEnvironment
 from tests.flow.podgroups.environment import GroupEnvironment, Json
-from tests.flow.podgroups.test_environment import open_by_hand
 from tests.flow.podgroups.webhooks import BUNDLE
 from webhook.server import serve
 
@@ -59,6 +58,14 @@ def theirs(kind: str, number: int) -> Json:
         made = manifests.pod(name, "g", way, None)
         return {**made, "metadata": made["metadata"] | owned("DaemonSet")}
     return manifests.pod(name, "g", way, None, schedulerName=kind)
+
+
+async def open_by_hand(stage: GroupEnvironment, pods: Iterable[Json]) -> None:
+    """The patch that removes our gate and no other."""
+    less = {"schedulingGates": [{"$patch": "delete", "name": names.POD_GROUP_GATE}]}
+    for pod in pods:
+        body = {"metadata": {"uid": pod["metadata"]["uid"], "annotations": {"opened": "1"}}, "spec": less}
+        await stage.client.patch(PODS, pod["metadata"]["name"], stage.namespace, body=body, patch=PatchType.STRATEGIC)
 
 
 async def created(client: Client, namespace: str, pods: Iterable[Json]) -> Counter[str]:

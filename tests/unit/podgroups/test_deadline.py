@@ -4,11 +4,8 @@ from fractions import Fraction
 from typing import Any
 
 import pytest
-from hypothesis import given, settings
-from hypothesis import strategies as st
 
 from jobset_gate.podgroups import deadline
-from jobset_gate.podgroups import phase as phases
 from jobset_gate.podgroups.deadline import (
     DeadlineInput,
     Evict,
@@ -18,7 +15,6 @@ from jobset_gate.podgroups.deadline import (
     Satisfied,
 )
 from jobset_gate.podgroups.model import Flavor, GangMode
-from jobset_gate.podgroups.phase import MemberCounts, Phase
 
 
 def placing(**more: Any) -> DeadlineInput:
@@ -54,43 +50,3 @@ def test_what_becomes_of_the_limit(seen: DeadlineInput, now: float, verdict: obj
 
 def test_the_pause_doubles_up_to_five_minutes() -> None:
     assert [deadline.eviction_backoff(it) for it in (0, 1, 2, 3, 4, 5, 99)] == [10, 20, 40, 80, 160, 300, 300]
-
-
-@pytest.mark.parametrize(
-    ("seen", "phase"),
-    [
-        (MemberCounts(minimum=3, present=3), Phase.PENDING),
-        (MemberCounts(minimum=3, present=3, opened=True), Phase.PENDING),
-        (MemberCounts(minimum=3, present=3, opened=True, bound=1), Phase.SCHEDULING),
-        (MemberCounts(minimum=3, present=3, opened=True, bound=3, running=2), Phase.SCHEDULING),
-        (MemberCounts(minimum=3, present=3, opened=True, bound=3, running=3), Phase.RUNNING),
-        (MemberCounts(minimum=3, present=5, opened=True, bound=5, running=2, succeeded=1), Phase.RUNNING),
-        (MemberCounts(minimum=3, present=3, opened=True, bound=2, deadline_passed=True), Phase.UNKNOWN),
-        (MemberCounts(minimum=3, present=3, opened=True, bound=3, succeeded=3), Phase.FINISHED),
-        (MemberCounts(minimum=3, present=4, opened=True, bound=4, succeeded=3, running=1), Phase.RUNNING),
-        (MemberCounts(minimum=3, present=3, opened=True, bound=3, running=2, failed=1), Phase.FAILED),
-        (MemberCounts(minimum=3, present=3, opened=False, bound=2, deadline_passed=True), Phase.PENDING),
-    ],
-)
-def test_the_phase_follows_from_the_facts(seen: MemberCounts, phase: Phase) -> None:
-    assert phases.group_phase(seen) is phase
-
-
-numbers = st.integers(0, 5)
-facts = st.builds(
-    MemberCounts,
-    minimum=st.integers(1, 5),
-    present=numbers,
-    bound=numbers,
-    running=numbers,
-    succeeded=numbers,
-    failed=numbers,
-    opened=st.booleans(),
-    deadline_passed=st.booleans(),
-)
-
-
-@settings(deadline=None)
-@given(facts)
-def test_every_combination_of_facts_has_a_phase(seen: MemberCounts) -> None:
-    assert phases.group_phase(seen) in Phase

@@ -23,7 +23,7 @@ from tests.fakes.podgroups.objects import (
     read_pod_group,
     record,
 )
-from tests.fakes.podgroups.sources import GANG, KEP24, KOORDINATOR, PLUGINS, Json, alibaba, problem_lines
+from tests.fakes.podgroups.sources import PLUGINS, Json, problem_lines
 
 ALL_KINDS = (names.KEP24_GROUP, names.PLUGINS_GROUP, names.SIGS_GROUP)
 
@@ -45,34 +45,6 @@ def test_a_held_pod_is_a_member_of_the_group_of_its_label() -> None:
     assert (seen.controller.kind, seen.controller.name, seen.controller.uid) == ("Job", "train", "job-uid")
     assert (seen.jobset, seen.barrier) == ("set", True)
     assert (seen.gated, seen.foreign_gates, seen.generation, seen.node, seen.moved) == (True, (), 0, "", False)
-
-
-@pytest.mark.parametrize(
-    ("labels", "notes", "way", "design"),
-    [
-        ({}, {KEP24: "g"}, Format.KEP_24, Flavor.KEP_24),
-        ({PLUGINS: "g"}, {}, Format.SCHEDULER_PLUGINS, Flavor.SCHEDULER_PLUGINS),
-        (alibaba(), {}, Format.ALIBABA, Flavor.ALIBABA),
-        ({KOORDINATOR: "g"}, {}, Format.KOORDINATOR_POD_GROUP, Flavor.KOORDINATOR),
-        ({}, {f"{GANG}name": "g", f"{GANG}min-available": "2"}, Format.KOORDINATOR_ANNOTATIONS, Flavor.KOORDINATOR),
-    ],
-)
-def test_each_way_of_saying_a_group_is_read_off_the_pod(labels: Json, notes: Json, way: Format, design: Flavor) -> None:
-    said = read_pod(pod(labels=labels, notes=notes)).membership
-    assert said is not None
-    assert (said.format, said.key) == (way, key(design=design))
-
-
-def test_a_way_that_is_switched_off_says_nothing() -> None:
-    assert read_pod(pod(), ways=frozenset({Format.KEP_24})).membership is None
-
-
-def test_the_value_of_a_label_may_be_empty_and_still_names_a_group() -> None:
-    """KEP-24's empty name is a group that can never be, and its pods are reported so."""
-    said = read_pod(pod(labels={}, notes={KEP24: ""})).membership
-    assert said is not None
-    assert said.key.name == ""
-    assert said.problems
 
 
 def test_gates_of_others_are_reported_apart_from_ours() -> None:
@@ -144,15 +116,6 @@ def test_which_members_the_minimum_asks_for(made: Json, counts: bool) -> None:
     assert read_pod(made).is_counted is counts
 
 
-def test_a_pod_that_names_a_second_group_by_now_stays_in_the_first_and_is_reported() -> None:
-    both = {PLUGINS: "g"} | alibaba("other", "2")
-    for design, name in ((Flavor.SCHEDULER_PLUGINS, "g"), (Flavor.ALIBABA, "other")):
-        seen = read_pod(pod(labels=both, held=group_label(key(name, design))))
-        assert seen.membership is not None
-        assert (seen.membership.key, seen.moved) == (key(name, design), False)
-        assert "names two groups" in problem_lines(seen.membership.problems)[0]
-
-
 def test_a_pod_that_names_another_group_by_now_has_moved() -> None:
     assert read_pod(pod(labels={PLUGINS: "other"}, held=group_label(key()))).moved
     assert read_pod(pod(labels={}, held=group_label(key()))).moved
@@ -203,23 +166,6 @@ def test_a_shape_is_one_pod_with_all_that_it_asks_for() -> None:
     shape = read_pod(pod(spec={"overhead": {"cpu": "250m"}})).shape
     assert shape.count == 1
     assert shape.requests == {"cpu": 750, "memory": 2**30 * 1000, "pods": 1000}
-
-
-@pytest.mark.parametrize(
-    ("spec", "words"),
-    [
-        ({}, ()),
-        ({"volumes": [{"name": "v", "persistentVolumeClaim": {"claimName": "c"}}]}, ("volumes that bind to nodes",)),
-        ({"volumes": [{"name": "v", "ephemeral": {"volumeClaimTemplate": {}}}]}, ("volumes that bind to nodes",)),
-        ({"volumes": [{"name": "v", "emptyDir": {}}]}, ()),
-        ({"containers": [{"name": "m", "ports": [{"containerPort": 1, "hostPort": 1}]}]}, ("host ports",)),
-        ({"containers": [{"name": "m", "ports": [{"containerPort": 1}]}]}, ()),
-        ({"resourceClaims": [{"name": "gpu"}]}, ("resource claims",)),
-        ({"topologySpreadConstraints": [{"whenUnsatisfiable": "DoNotSchedule"}]}, ("topology spread",)),
-    ],
-)
-def test_unsupported_constraints_are_listed(spec: Json, words: tuple[str, ...]) -> None:
-    assert read_pod(pod(spec=spec)).unsupported == words
 
 
 @pytest.mark.parametrize(
