@@ -193,7 +193,7 @@ class PodGroupCache:
         self._notify_partners(entry)
         first_or_last = (old is None and len(entry) == 1) or (new is None and entry.empty)
         for key in self._same_named(entry.key) if first_or_last else ():
-            self._members.ensure_entry(key).announced = True
+            self._members.ensure_entry(key).reported = True
             self._on_change(key, Effect.CHANGED)  # the PodGroup is theirs as long as this group has no pod
 
     def _on_record(self, keys: set[PodGroupKey], effect: Effect) -> None:
@@ -201,8 +201,8 @@ class PodGroupCache:
         for key in keys:
             entry = self._members.ensure_entry(key)
             entry.group, entry.record_is_current = None, False
-            before, entry.announced = entry.announced, self._exists(entry)
-            if before or entry.announced:  # a PodGroup may be that of several flavors, and is one group's
+            before, entry.reported = entry.reported, self._exists(entry)
+            if before or entry.reported:  # a PodGroup may be that of several flavors, and is one group's
                 self._on_change(key, effect)
             self._notify_partners(entry)
             self._members.prune_entry(entry, key.namespace)
@@ -224,14 +224,14 @@ class PodGroupCache:
 
     def _owns(self, key: PodGroupKey, pod_group: RecordObject) -> bool:
         """A PodGroup without pods belongs to the first flavor that reads it, unless another flavor's group has pods."""
-        if key.design is not next(iter(self._records.designs_reading(pod_group.ref.api)), None):
+        if key.design is not next(iter(self._records.flavors_reading(pod_group.ref.api)), None):
             return False
         return all((it := self._members.entry(other)) is None or it.empty for other in self._same_named(key))
 
     def _same_named(self, key: PodGroupKey) -> Iterator[PodGroupKey]:
         """Groups of other flavors that have the same PodGroup."""
         for pod_group in self._records.pod_groups(key):
-            for flavor in self._records.designs_reading(pod_group.ref.api):
+            for flavor in self._records.flavors_reading(pod_group.ref.api):
                 if flavor is not key.design:
                     yield PodGroupKey(design=flavor, namespace=key.namespace, name=key.name)
 

@@ -42,7 +42,7 @@ class PodGroupEntry:
         self.record: AdmissionRecord | None = None
         self.record_is_current = False
         """Whether `record` is what its record objects hold."""
-        self.announced = False
+        self.reported = False
         """Whether the entry was reported as a group before, or may have been."""
         self.bound_count = 0
         """Pods with a node, in any state."""

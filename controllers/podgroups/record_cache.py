@@ -123,7 +123,7 @@ class RecordCache:
         # A record that a user writes must not evict the pods of another namespace.
         return found if found is None or self._across else records.record_within(found, key.namespace)
 
-    def designs_reading(self, api: str) -> tuple[Flavor, ...]:
+    def flavors_reading(self, api: str) -> tuple[Flavor, ...]:
         """Flavors that read PodGroups of an API group; an unused PodGroup belongs to the first."""
         return self._readers[api]
 
@@ -156,7 +156,7 @@ class RecordCache:
 
     def _is_taken(self, key: PodGroupKey, pod_group: RecordObject) -> bool:
         decided = [] if pod_group.record is None else [it for it, _ in pod_group.record.gangs]
-        designs = self.designs_reading(pod_group.ref.api)
+        designs = self.flavors_reading(pod_group.ref.api)
         return key not in decided and any(it.path == key.path and it.design in designs for it in decided)
 
     def _may_decide(

@@ -139,13 +139,13 @@ def max_connections(settings: GroupSettings) -> int:
     return settings.gate_concurrency + WORKERS + CONCURRENT_WRITES + STATUS_WORKERS
 
 
-def setup_pod_groups(settings: GroupSettings, around: PodGroupDependencies) -> PodGroupControllers:
+def setup_pod_groups(settings: GroupSettings, dependencies: PodGroupDependencies) -> PodGroupControllers:
     """All parts, in the order in which they depend on each other."""
-    queue: WorkQueue[PodGroupKey] = around.runtime.new_queue("group")
-    status_queue: WorkQueue[PodGroupKey] = around.runtime.new_queue("group-status")
-    crd_queue: WorkQueue[str] = around.runtime.new_queue("podgroup-crd")
-    crd_reconciler = PodGroupCrdReconciler(around.writer)
-    base = make_base(settings, around, LeaderGatedQueue(queue))
+    queue: WorkQueue[PodGroupKey] = dependencies.runtime.new_queue("group")
+    status_queue: WorkQueue[PodGroupKey] = dependencies.runtime.new_queue("group-status")
+    crd_queue: WorkQueue[str] = dependencies.runtime.new_queue("podgroup-crd")
+    crd_reconciler = PodGroupCrdReconciler(dependencies.writer)
+    base = make_base(settings, dependencies, LeaderGatedQueue(queue))
     pending = make_pending(base, crd_reconciler.problems)
     scheduler = make_scheduler(base, pending)
     reconciler, eviction = make_reconciler(base, pending)
@@ -159,10 +159,10 @@ def setup_pod_groups(settings: GroupSettings, around: PodGroupDependencies) -> P
         status_queue.add(key)  # its worker reads the group when its turn has come
         return requeue_after
 
-    groups = Controller("group", queue, reconcile, around.metrics, workers=WORKERS)
-    statuses = Controller("group-status", status_queue, status.reconcile, around.metrics, workers=STATUS_WORKERS)
-    crd_controller = Controller("podgroup-crd", crd_queue, crd_reconciler.reconcile, around.metrics, workers=1)
-    crd_names = needed_crds(settings.ways) if around.keep_crds else ()
+    groups = Controller("group", queue, reconcile, dependencies.metrics, workers=WORKERS)
+    statuses = Controller("group-status", status_queue, status.reconcile, dependencies.metrics, workers=STATUS_WORKERS)
+    crd_controller = Controller("podgroup-crd", crd_queue, crd_reconciler.reconcile, dependencies.metrics, workers=1)
+    crd_names = needed_crds(settings.ways) if dependencies.keep_crds else ()
     apis = sorted({api for it in settings.ways for api in POD_GROUP_APIS[FLAVOR_OF[it]]})
 
     async def run_scheduler() -> None:
@@ -178,15 +178,15 @@ def setup_pod_groups(settings: GroupSettings, around: PodGroupDependencies) -> P
             crd_queue.add(name)  # an informer does not report that a CRD is missing
         await crd_controller.run()
 
-    sweeper = ResumeSweeper(base.cache, base.evictor, around.namespace)
+    sweeper = ResumeSweeper(base.cache, base.evictor, dependencies.namespace)
     native = () if base.native is None else (base.native.run,)
     return PodGroupControllers(
         cache=base.cache,
         pending=pending,
         group_informers=informers.informers(
-            around.client, base.cache, settings, namespace=around.namespace, on_problem=around.on_problem
+            dependencies.client, base.cache, settings, namespace=dependencies.namespace, on_problem=dependencies.on_problem
         ),
-        crd_informers=crds.informers(around.client, crd_names, crd_queue.add, around.on_problem),
+        crd_informers=crds.informers(dependencies.client, crd_names, crd_queue.add, dependencies.on_problem),
         runnables=(run_scheduler, base.ungater.run, run_groups, statuses.run, run_crds, sweeper.run, *native),
         health_checks=(groups.health_error, statuses.health_error, crd_controller.health_error),
     )

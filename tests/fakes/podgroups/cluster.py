@@ -124,8 +124,8 @@ class RunningController:
             on_problem=lambda _: None,
             keep_crds=False,
         )
-        self.part = setup_pod_groups(settings, around)
-        self._kinds = informers.watch_sources(self.part.cache, settings, None)
+        self.controllers = setup_pod_groups(settings, around)
+        self._kinds = informers.watch_sources(self.controllers.cache, settings, None)
         self._models: dict[tuple[int, str, str], Any] = {}
         self.paused_selector: Any = None
         """The selector of the watch that tells nothing for a while."""
@@ -167,7 +167,7 @@ async def running_controller(
     """
     running = RunningController(cluster, settings or Settings(), stale, client)
     async with asyncio.TaskGroup() as tasks:
-        works = [tasks.create_task(work()) for work in running.part.runnables]
+        works = [tasks.create_task(work()) for work in running.controllers.runnables]
         try:
             yield running
         finally:

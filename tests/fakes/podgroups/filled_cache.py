@@ -35,9 +35,9 @@ class FilledCache:
     def __init__(self, settings: Groups | None = None, namespace: str | None = None) -> None:
         self.effects: list[tuple[PodGroupKey | None, Effect]] = []
         self.settings = settings or Groups()
-        self.index = PodGroupCache(self.settings)
-        self.index.subscribe(lambda key, effect: self.effects.append((key, effect)))
-        kinds = informers.watch_sources(self.index, self.settings, namespace)
+        self.cache = PodGroupCache(self.settings)
+        self.cache.subscribe(lambda key, effect: self.effects.append((key, effect)))
+        kinds = informers.watch_sources(self.cache, self.settings, namespace)
         self.feeds = [InformerFeed(kind) for kind in kinds]
 
     def put(self, resource: Resource, *bodies: Json) -> None:
@@ -68,7 +68,7 @@ class FilledCache:
         self.put(RESOURCEQUOTAS, *bodies)
 
     def snapshot(self, key: PodGroupKey) -> GroupSnapshot:
-        found = self.index.snapshot(key)
+        found = self.cache.snapshot(key)
         assert found is not None
         return found
 
@@ -76,7 +76,7 @@ class FilledCache:
         return self.snapshot(key).group
 
     def keys(self) -> set[PodGroupKey]:
-        return set(self.index.keys())
+        return set(self.cache.keys())
 
     def take_calls(self) -> tuple[set[PodGroupKey], set[PodGroupKey | None]]:
         """Groups to reconcile, and groups (None: capacity) to schedule again, since the last time."""

@@ -30,16 +30,16 @@ MARKS = frozenset({("team", (("app", "gang"), ("job", "x")))})
 def test_a_pod_keeps_others_from_all_nodes_of_its_topology() -> None:
     made = FilledCache()
     made.nodes(*(node(it, labels={ZONE: zone}, cpu="4") for it, zone in (("a", "1"), ("b", "1"), ("c", "2"))))
-    assert made.index.excluded_nodes(MARKS) == frozenset()
+    assert made.cache.excluded_nodes(MARKS) == frozenset()
     body = loner(on="a")
     made.pods(body)
-    assert made.index.excluded_nodes(MARKS) == {"a"}
-    assert made.index.excluded_nodes(frozenset({("team", (("app", "other"),))})) == frozenset()
-    assert made.index.excluded_nodes(frozenset({("elsewhere", (("app", "gang"),))})) == frozenset()
+    assert made.cache.excluded_nodes(MARKS) == {"a"}
+    assert made.cache.excluded_nodes(frozenset({("team", (("app", "other"),))})) == frozenset()
+    assert made.cache.excluded_nodes(frozenset({("elsewhere", (("app", "gang"),))})) == frozenset()
     made.pods(loner("wide", on="a", topology=ZONE, namespace="far", namespaceSelector={}))
-    assert made.index.excluded_nodes(MARKS) == {"a", "b"}
+    assert made.cache.excluded_nodes(MARKS) == {"a", "b"}
     made.remove(PODS, body)
-    assert made.index.excluded_nodes(MARKS) == {"a", "b"}
+    assert made.cache.excluded_nodes(MARKS) == {"a", "b"}
 
 
 @pytest.fixture
@@ -57,7 +57,7 @@ async def test_a_group_that_others_keep_away_is_not_opened_as_if_it_had_room(clu
         cluster.create_group("gang", "a", "b", minimum=2, meta=app, spec=asking("1"))
         await run_for(5)
         assert cluster.ungated_pods() == ["loner"]
-        why = running.part.pending.why_pending(key("gang"))
+        why = running.controllers.pending.why_pending(key("gang"))
         assert why is not None
         assert why.message == "needs 2 cpu, 0 free; from 1 node others keep it away by their anti-affinity"
         cluster.create_group("others", "x", "y", "z", minimum=3, spec=asking("1"))

@@ -70,9 +70,9 @@ def test_what_goes_is_forgotten() -> None:
     made.remove(PODS, later(other))
     assert made.snapshot(G).members == ()
     made.remove(PODGROUPS_PLUGINS, later(pod_group(), version="300"))
-    assert made.index.snapshot(G) is None
+    assert made.cache.snapshot(G) is None
     assert made.keys() == set()
-    assert len(made.index) == 0
+    assert len(made.cache) == 0
 
 
 def test_a_namesake_takes_the_place_of_a_pod_whose_end_nobody_saw() -> None:
@@ -80,7 +80,7 @@ def test_a_namesake_takes_the_place_of_a_pod_whose_end_nobody_saw() -> None:
     made.pods(pod("a", gates=(), node="n", notes=OPENED), later(pod("a", uid="new"), version="200"))
     (member,) = made.snapshot(G).members
     assert (member.uid, member.gated, member.bound) == ("new", True, False)
-    assert not made.index.accounts_for("uid-a")
+    assert not made.cache.accounts_for("uid-a")
 
 
 def test_groups_of_one_name_in_two_namespaces_are_two() -> None:
@@ -94,7 +94,7 @@ def test_all_groups_can_be_asked_for_as_the_rules_of_gang_groups_do() -> None:
     made = FilledCache()
     listed = '["team/a","team/b"]'
     made.pods(koord_pod("a-0", "a", min_available="1", groups=listed))
-    groups = made.index.groups()
+    groups = made.cache.groups()
     a, b = key("a", Flavor.KOORDINATOR), key("b", Flavor.KOORDINATOR)
     assert preconditions.gang_group_of(groups[a], groups).bond is preconditions.GangGroupState.WAITING
     made.pods(koord_pod("b-0", "b", min_available="1", groups=listed))
@@ -131,11 +131,11 @@ def test_a_group_whose_pods_have_all_moved_is_known_by_its_pod_group() -> None:
     made = FilledCache()
     made.pods(pod("a", labels={}, held=group_label(G)))
     assert made.keys() == set()
-    assert [it.name for it in made.index.unassigned_pods()] == ["a"]
+    assert [it.name for it in made.cache.unassigned_pods()] == ["a"]
     made.pod_groups(pod_group())
     assert made.keys() == {G}
     assert [it.name for it in made.snapshot(G).members] == ["a"]
-    assert made.index.unassigned_pods() == []
+    assert made.cache.unassigned_pods() == []
 
 
 def test_a_label_counts_in_the_namespace_of_its_group_only() -> None:
@@ -143,7 +143,7 @@ def test_a_label_counts_in_the_namespace_of_its_group_only() -> None:
     made = FilledCache()
     made.pods(pod("a"), pod("b", namespace="other", held=group_label(G)))
     assert [it.namespace for it in made.snapshot(G).members] == ["team"]
-    assert [it.namespace for it in made.index.unassigned_pods()] == ["other"]
+    assert [it.namespace for it in made.cache.unassigned_pods()] == ["other"]
 
 
 def test_an_empty_label_is_no_group() -> None:
@@ -151,7 +151,7 @@ def test_an_empty_label_is_no_group() -> None:
     body = pod("a", held="")
     body["metadata"]["labels"][names.POD_GROUP_LABEL] = ""
     made.pods(body)
-    assert (made.keys(), len(made.index)) == (set(), 0)
+    assert (made.keys(), len(made.cache)) == (set(), 0)
 
 
 def test_a_bound_pod_without_our_label_is_an_ungated_member() -> None:
@@ -221,7 +221,7 @@ def test_only_members_of_the_watched_namespace_count_but_everybody_takes_up_room
     made = FilledCache(namespace="team")
     made.pods(pod("a", held="", gates=(), node="n", namespace="other"), pod("b"))
     assert made.keys() == {G}
-    assert made.index.accounts_for("uid-a")
+    assert made.cache.accounts_for("uid-a")
 
 
 def test_members_that_failed_are_deleted_or_wait_ungated_are_not_present() -> None:
@@ -379,13 +379,13 @@ def test_quotas_are_kept_by_namespace() -> None:
     body: Json = quota | {"spec": {"hard": {"pods": "4"}}, "status": {"hard": {"pods": "4"}, "used": {"pods": "1"}}}
     made.quotas(body)
     assert made.take_calls() == (set(), {None})
-    (seen,) = made.index.quotas("team")
+    (seen,) = made.cache.quotas("team")
     assert (seen.name, seen.hard, seen.used) == ("q", {"pods": 4000}, {"pods": 1000})
-    assert made.index.quotas("other") == []
+    assert made.cache.quotas("other") == []
     made.quotas(later(body, version="2"))
     assert made.take_calls() == (set(), set())
     made.remove(RESOURCEQUOTAS, later(body, version="3"))
-    assert made.index.quotas("team") == []
+    assert made.cache.quotas("team") == []
 
 
 def test_alibabas_groups_have_no_pod_group() -> None:

@@ -149,7 +149,7 @@ class LaggingCluster:
             uid=body["metadata"]["uid"],
             resource_version=str(self.version),
         )
-        self.made.index.record_observed(of, home, decided)
+        self.made.cache.record_observed(of, home, decided)
 
     def deliver(self, number: int) -> None:
         which = number % len(self.undelivered)
@@ -176,7 +176,7 @@ class LaggingCluster:
     def _deliver(self, which: int) -> None:
         what, body = self.undelivered[which].popleft()
         getattr(self.made.feeds[which], what)(body)
-        list(self.made.index.groups().items())  # whatever is put together by now must not stay as it is
+        list(self.made.cache.groups().items())  # whatever is put together by now must not stay as it is
 
     def _list(self, feed: InformerFeed) -> None:
         bodies = [body for (resource, _), body in self.stored.items() if resource == feed.kind.resource]
@@ -208,7 +208,7 @@ def test_however_informers_deliver_the_cache_equals_one_filled_at_once(steps: li
     for what, how in steps:
         step(cluster, what, how)
     cluster.deliver_all(0)
-    known, fresh = cluster.made.index, cluster.from_scratch().index
+    known, fresh = cluster.made.cache, cluster.from_scratch().cache
     for of in KEYS:
         seen = known.snapshot(of)
         if seen is not None and fresh.snapshot(of) is None:
@@ -227,7 +227,7 @@ def test_however_informers_deliver_the_cache_equals_one_filled_at_once(steps: li
 
 def step(cluster: LaggingCluster, what: str, how: Any) -> None:
     """One step, with its effects."""
-    index = cluster.made.index
+    index = cluster.made.cache
     before, nodes = {of: index.snapshot(of) for of in KEYS}, index.node_infos()
     cluster.made.take_calls()
     getattr(cluster, what.replace(" ", "_"))(how)

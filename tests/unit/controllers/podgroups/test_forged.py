@@ -118,7 +118,7 @@ async def test_a_group_that_can_never_fit_keeps_nobody_waiting(cluster: InMemory
         await run_for(5)
         assert cluster.ungated_pods() == [*"bcdef", "x"]
         cluster.bind("x")
-        why = running.part.pending.why_pending(key("huge"))
+        why = running.controllers.pending.why_pending(key("huge"))
         assert why is not None
         assert why.message.endswith("can never fit on the nodes there are: the whole domain has 100 cpu")
         add_node(cluster, "big", cpu="1000")
@@ -152,7 +152,7 @@ async def test_what_belongs_to_a_node_is_never_free_so_a_group_that_needs_it_can
         cluster.create_group("z", "x", minimum=1, spec=small)
         await run_for(5)
         assert cluster.ungated_pods() == ["agent", "x"]
-        why = running.part.pending.why_pending(key("whole"))
+        why = running.controllers.pending.why_pending(key("whole"))
         assert why is not None
         assert why.message.endswith("can never fit on the nodes there are: the whole domain has 99.9 cpu")
 
@@ -179,7 +179,7 @@ async def test_what_a_pod_group_claims_beyond_its_pods_stops_nobody(cluster: InM
         cluster.create_group("z", "x", "y", minimum=2)
         await run_for(5)
         assert cluster.ungated_pods() == ["service", "x", "y"]
-        why = running.part.pending.why_pending(key("greedy"))
+        why = running.controllers.pending.why_pending(key("greedy"))
         assert why is not None
         assert why.message == "needs 100 cpu, 98.5 free"
 

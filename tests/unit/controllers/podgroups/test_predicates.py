@@ -28,7 +28,7 @@ def versioned(body: Json, version: int = 300, **meta: Any) -> Json:
 
 def effects(cache: FilledCache, of: PodGroupKey = G) -> set[Effect]:
     """Of all changes since the last time; the group is merged, as its readers do."""
-    cache.index.snapshot(of)
+    cache.cache.snapshot(of)
     found = {effect for key, effect in cache.effects if key == of}
     cache.effects.clear()
     return found
@@ -137,7 +137,7 @@ def test_the_informers_event_of_our_own_write_has_no_effect() -> None:
     assert ref is not None
     admission = record((G, 1))
     newer = type(ref)(api=ref.api, namespace=ref.namespace, name=ref.name, uid=ref.uid, resource_version="50")
-    cache.index.record_observed(G, newer, admission)
+    cache.cache.record_observed(G, newer, admission)
     assert effects(cache) == {Effect.RECORDED}
     cache.pod_groups(pod_group(version="50", notes={names.POD_GROUP_RECORD: encode_record(admission)}))
     assert effects(cache) == set()

@@ -6,11 +6,9 @@ import itertools
 from functools import partial
 from typing import Any
 
-import pytest
-
 from jobset_gate import names
 from jobset_gate.kube.errors import ServerError
-from jobset_gate.kube.resources import CONFIGMAPS, EVENTS, NODES, PODS
+from jobset_gate.kube.resources import CONFIGMAPS, EVENTS, PODS
 from jobset_gate.podgroups.candidate import CapacityCheck
 from jobset_gate.podgroups.generation import JOIN_SECONDS
 from jobset_gate.podgroups.model import Flavor
@@ -20,17 +18,13 @@ from tests.fakes.podgroups.cluster import (
     OFF,
     OWNED,
     PLUGINS,
-    PROBE,
     InMemoryCluster,
     add_node,
     run_for,
     running_controller,
 )
-from tests.fakes.podgroups.objects import key, node
+from tests.fakes.podgroups.objects import key
 from tests.fakes.podgroups.sources import ALIBABA, ALIBABA_MINIMUM
-
-IN = {zone: {"nodeSelector": {"zone": zone}} for zone in ("short", "stuck")}
-"""Pods that go to different nodes, so that both may be tried at once."""
 
 
 def marked(cluster: InMemoryCluster) -> list[str]:
@@ -51,35 +45,6 @@ async def test_a_pod_above_the_minimum_that_another_gate_holds_keeps_that_gate(c
         cluster.bind("b", "c")
         await run_for(2)
         assert cluster.pod("a-theirs")["spec"]["schedulingGates"] == both[1:]
-
-
-# --- The limit -------------------------------------------------------------------------------------------------------
-
-
-async def test_time_under_another_gate_does_not_count(cluster: InMemoryCluster) -> None:
-    """Also not that of a pod that has come in the place of one that was opened; but not for ever."""
-    async with running_controller(cluster, PROBE):
-        for name, pod in (("short", "b"), ("stuck", "d")):
-            cluster.put(NODES, node(name, cpu="100m", labels={"zone": name}))
-            cluster.create_group(name, f"{pod}-0", f"{pod}-1", minimum=2, meta=OWNED, spec=IN[name])
-            await run_for()
-            cluster.bind(f"{pod}-0")
-            cluster.remove(PODS, f"{pod}-1")
-            cluster.create_group(
-                name, f"{pod}-2", meta=OWNED, spec=IN[name], gates=(names.POD_GROUP_GATE, "kueue.x-k8s.io/admission")
-            )
-        await run_for(600)
-        assert [it.stage for it in map(cluster.record, ("short", "stuck")) if it] == [
-            AdmissionState.OPEN,
-            AdmissionState.OPEN,
-        ]
-        cluster.patch_object(PODS, "b-2", {"spec": {"schedulingGates": []}})
-        await run_for(50)
-        assert cluster.recorded("short").stage is AdmissionState.OPEN
-        await run_for(15)
-        assert cluster.recorded("short").rolled_back == 1
-        await run_for(3600)
-        assert cluster.recorded("stuck").rolled_back == 1
 
 
 # --- Members that come later -----------------------------------------------------------------------------------------
@@ -198,60 +163,7 @@ async def test_a_gang_whose_pods_were_all_replaced_is_part_of_its_gang_group_as_
         assert cluster.all(CONFIGMAPS) == [], "now all of it is over"
 
 
-# --- The wait limit --------------------------------------------------------------------------------------------------
-
-
-async def test_the_limit_runs_from_the_last_gate_removed(cluster: InMemoryCluster) -> None:
-    refused = ["b"]
-    cluster.fault = lambda _, kind, name, __: ServerError(500) if kind == PODS and name in refused else None
-    async with running_controller(cluster, OFF):
-        cluster.create_group("g", "a", "b", minimum=2, terms={"scheduleTimeoutSeconds": 60}, meta=OWNED)
-        await run_for(1)
-        cluster.bind("a")
-        await run_for(100)
-        assert cluster.recorded().stage is AdmissionState.OPEN, "one gate is still there"
-        refused.clear()
-        await run_for(50)
-        assert cluster.ungated_pods() == ["a", "b"]
-        assert cluster.recorded().stage is AdmissionState.OPEN
-        await run_for(45)
-        assert cluster.recorded().stage is AdmissionState.CLOSED
-        assert cluster.all(PODS) == []
-
-
-async def test_who_takes_anothers_place_does_not_set_the_limit_back(cluster: InMemoryCluster) -> None:
-    async with running_controller(cluster, OFF):
-        cluster.create_group("g", "a", "b", minimum=2, meta=OWNED)
-        await run_for(50)
-        cluster.remove(PODS, "b")
-        cluster.create_group("g", "c", meta=OWNED)
-        await run_for(5)
-        assert cluster.ungated_pods() == ["a", "c"]
-        await run_for(10)
-        assert cluster.recorded().stage is AdmissionState.CLOSED
-
-
-@pytest.mark.parametrize("crowd", [0, 9])
-async def test_a_group_whose_pod_group_was_recreated_has_a_limit_of_its_own(
-    cluster: InMemoryCluster, crowd: int
-) -> None:
-    """Nothing of what was known of the one before counts: neither since when, nor that its minimum was bound."""
-    async with running_controller(cluster, OFF):
-        for number in range(crowd):  # while many are being placed some writes are put off
-            cluster.create_group(f"o{number}", f"o{number}", minimum=1, meta=OWNED)
-        cluster.create_group("g", "a", "b", minimum=2, meta=OWNED)
-        await run_for()
-        cluster.bind("a", "b")
-        await run_for(50)
-        cluster.remove(PLUGINS, "g")
-        cluster.create_group("g", minimum=2)
-        cluster.remove(PODS, "a")
-        cluster.remove(PODS, "b")
-        await run_for(3)
-        cluster.create_group("g", "c", "d", meta=OWNED)
-        await run_for(40)
-        assert {"c", "d"} <= set(cluster.ungated_pods())
-        assert (cluster.recorded().stage, cluster.recorded().satisfied) == (AdmissionState.OPEN, None)
+# --- Back-off and eviction ---
 
 
 async def test_the_back_off_doubles_and_ends_with_success(cluster: InMemoryCluster) -> None:

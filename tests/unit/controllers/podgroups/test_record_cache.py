@@ -76,7 +76,7 @@ def test_a_group_of_which_only_its_record_is_left_is_still_there() -> None:
     assert (seen.record, seen.members) == (decided, ())
     assert (seen.group.valid, seen.group.minimum, seen.group.gathered) == (True, 3, False)
     made.remove(CONFIGMAPS, config_map(ALI, decided, version="6"))
-    assert (made.keys(), len(made.index)) == (set(), 0)
+    assert (made.keys(), len(made.cache)) == (set(), 0)
 
 
 def test_a_pod_group_that_comes_later_is_the_home_and_the_earlier_record_still_holds() -> None:
@@ -170,7 +170,7 @@ def test_a_pod_group_made_from_a_copy_brings_nobody_elses_record_along() -> None
     assert made.snapshot(G).record is None
     made.pod_groups(recorded(record((G, 6), home_uid="of-the-one-before"), version="6"))
     assert made.snapshot(G).record is None
-    made.index.record_observed(G, at(home_of(made, G), "7"), record((G, 6), home_uid="of-the-one-before"))
+    made.cache.record_observed(G, at(home_of(made, G), "7"), record((G, 6), home_uid="of-the-one-before"))
     assert made.snapshot(G).record is None
     made.pod_groups(recorded(record((G, 6), home_uid="uid-g"), version="8"))
     assert made.snapshot(G).generation == 6
@@ -212,7 +212,7 @@ def test_what_our_write_has_stored_is_known_at_once_and_its_echo_is_no_news() ->
     made.pod_groups(pod_group())
     made.take_calls()
     decided = record((G, 1))
-    made.index.record_observed(G, at(home_of(made, G), "8"), decided)
+    made.cache.record_observed(G, at(home_of(made, G), "8"), decided)
     seen = made.snapshot(G)
     assert (seen.record, home_of(made, G).resource_version) == (decided, "8")
     assert seen.group.minimum == 3
@@ -228,7 +228,7 @@ def test_older_news_of_the_watch_does_not_take_our_write_back() -> None:
     made = FilledCache()
     made.pods(pod("a"))
     made.pod_groups(pod_group())
-    made.index.record_observed(G, at(home_of(made, G), "8"), record((G, 1)))
+    made.cache.record_observed(G, at(home_of(made, G), "8"), record((G, 1)))
     made.pod_groups(pod_group(version="7", spec={"minMember": 9}))
     seen = made.snapshot(G)
     assert (seen.generation, home_of(made, G).resource_version) == (1, "8")
@@ -241,7 +241,7 @@ def test_an_answer_that_is_older_than_the_watch_changes_nothing() -> None:
     made = FilledCache()
     made.pod_groups(recorded(record((G, 2)), version="10"))
     made.take_calls()
-    made.index.record_observed(G, at(home_of(made, G), "9"), None)
+    made.cache.record_observed(G, at(home_of(made, G), "9"), None)
     assert made.snapshot(G).generation == 2
     assert made.take_calls() == (set(), set())
 
@@ -253,7 +253,7 @@ def test_a_config_map_of_our_own_making_is_the_home_before_the_watch_shows_it() 
     body = config_map(koord("a"), decided, version="20")
     home = RecordRef(api="", namespace="team", name=body["metadata"]["name"], uid="uid-map", resource_version="20")
     made.take_calls()
-    made.index.record_observed(koord("a"), home, decided)
+    made.cache.record_observed(koord("a"), home, decided)
     assert made.take_calls()[0] == {koord("a"), koord("b")}
     assert home_of(made, koord("a")) == home
     assert made.snapshot(koord("b")).generation == 1
@@ -267,7 +267,7 @@ def test_a_home_that_goes_takes_what_we_have_written_on_it_along() -> None:
     made = FilledCache()
     made.pods(pod("a", of=ALI, labels=alibaba()))
     made.records(config_map(ALI, record((ALI, 1))))
-    made.index.record_observed(ALI, at(home_of(made, ALI), "8"), record((ALI, 2)))
+    made.cache.record_observed(ALI, at(home_of(made, ALI), "8"), record((ALI, 2)))
     made.remove(CONFIGMAPS, config_map(ALI, record((ALI, 2)), version="9"))
     assert (made.snapshot(ALI).record_ref, made.snapshot(ALI).record) == (None, None)
 
@@ -279,7 +279,7 @@ def test_a_config_map_that_was_recreated_is_not_taken_for_the_one_before() -> No
     made.records(before)
     assert not made.group(ALI).valid
     recreated = msgspec.structs.replace(at(home_of(made, ALI), "8"), uid="new")
-    made.index.record_observed(ALI, recreated, record((ALI, 2)))
+    made.cache.record_observed(ALI, recreated, record((ALI, 2)))
     assert (home_of(made, ALI), made.snapshot(ALI).generation, made.snapshot(ALI).annotations) == (recreated, 2, {})
     made.remove(CONFIGMAPS, config_map(ALI, version="7"))
     assert (home_of(made, ALI), made.snapshot(ALI).generation) == (recreated, 2)
@@ -290,7 +290,7 @@ def test_a_record_that_was_put_right_is_known_before_the_watch_says_so() -> None
     made.pods(pod("a"))
     made.pod_groups(pod_group(notes={names.POD_GROUP_RECORD: "{"}))
     assert not made.group(G).valid
-    made.index.record_observed(G, at(home_of(made, G), "8"), None)
+    made.cache.record_observed(G, at(home_of(made, G), "8"), None)
     assert (made.group(G).valid, made.snapshot(G).record) == (True, None)
 
 
@@ -299,7 +299,7 @@ def test_a_home_that_is_gone_by_the_apis_word_is_forgotten() -> None:
     made.pods(pod("a", of=ALI, labels=alibaba()))
     body = config_map(ALI, record((ALI, 1)))
     made.records(body)
-    made.index.record_object_gone(ALI, home_of(made, ALI))
+    made.cache.record_object_gone(ALI, home_of(made, ALI))
     assert (made.snapshot(ALI).record_ref, made.snapshot(ALI).record) == (None, None)
     made.remove(CONFIGMAPS, body)
     assert made.snapshot(ALI).record_ref is None
@@ -311,7 +311,7 @@ def test_that_a_home_is_gone_is_not_believed_of_its_successor() -> None:
     made.records(config_map(ALI, record((ALI, 1))))
     before = home_of(made, ALI)
     made.records(config_map(ALI, record((ALI, 2)), uid="new", version="30"))
-    made.index.record_object_gone(ALI, before)
+    made.cache.record_object_gone(ALI, before)
     assert made.snapshot(ALI).generation == 2
 
 
@@ -319,7 +319,7 @@ def test_what_was_seen_of_a_pod_group_that_was_recreated_is_not_mixed_up() -> No
     made = FilledCache()
     made.pods(pod("a"))
     made.pod_groups(pod_group())
-    made.index.record_observed(G, at(home_of(made, G), "8"), record((G, 1)))
+    made.cache.record_observed(G, at(home_of(made, G), "8"), record((G, 1)))
     made.pod_groups(pod_group(uid="new", version="9"))
     assert (home_of(made, G).uid, made.snapshot(G).record) == ("new", None)
 
@@ -329,7 +329,7 @@ def test_an_answer_about_a_pod_group_that_the_watch_has_not_shown_waits_for_it()
     made = FilledCache()
     made.pods(pod("a"))
     home = RecordRef(api=names.PLUGINS_GROUP, namespace="team", name="g", uid="uid-g", resource_version="8")
-    made.index.record_observed(G, home, record((G, 5)))
+    made.cache.record_observed(G, home, record((G, 5)))
     assert made.snapshot(G).record_ref is None
     made.pod_groups(pod_group(version="7"))
     assert made.snapshot(G).generation == 5

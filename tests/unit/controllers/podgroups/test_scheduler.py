@@ -186,7 +186,7 @@ async def test_a_standby_keeps_nothing_of_groups_that_came_and_went(cluster: InM
     await run_for(5)
     adds = running.registry.get_sample_value("workqueue_adds_total", {"name": "group", "controller": "group"})
     assert adds == 0
-    assert not running.part.pending._dirty, "what is kept for nothing shows nowhere else"
+    assert not running.controllers.pending._dirty, "what is kept for nothing shows nowhere else"
 
 
 @pytest.mark.parametrize(

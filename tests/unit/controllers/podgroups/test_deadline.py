@@ -1,0 +1,326 @@
+"""The scheduling deadline: when it runs, whether the minimum was bound, what a higher priority ends (G3, G4)."""
+
+from __future__ import annotations
+
+import pytest
+
+from jobset_gate import names
+from jobset_gate.kube.errors import ServerError
+from jobset_gate.kube.resources import CONFIGMAPS, NODES, PODS, Resource
+from jobset_gate.podgroups.record import AdmissionMode, AdmissionState
+from tests.fakes.podgroups.cluster import (
+    OFF,
+    OWNED,
+    PLUGINS,
+    PROBE,
+    InMemoryCluster,
+    add_node,
+    asking,
+    run_for,
+    running_controller,
+)
+from tests.fakes.podgroups.objects import node
+from tests.fakes.podgroups.sources import Json
+
+PORTS: Json = {"containers": [{"name": "main", "ports": [{"hostPort": 80}]}]}
+"""The spec of a pod that cannot be proven to fit."""
+MANY = [f"g{number}" for number in range(10)]
+IN = {zone: {"nodeSelector": {"zone": zone}} for zone in ("short", "stuck")}
+"""Pods for different nodes, so that both groups may be tried at once."""
+
+
+# --- When it runs ---
+
+
+async def test_the_limit_runs_from_the_last_gate_removed(cluster: InMemoryCluster) -> None:
+    refused = ["b"]
+    cluster.fault = lambda _, kind, name, __: ServerError(500) if kind == PODS and name in refused else None
+    async with running_controller(cluster, OFF):
+        cluster.create_group("g", "a", "b", minimum=2, terms={"scheduleTimeoutSeconds": 60}, meta=OWNED)
+        await run_for(1)
+        cluster.bind("a")
+        await run_for(100)
+        assert cluster.recorded().stage is AdmissionState.OPEN, "one gate is still there"
+        refused.clear()
+        await run_for(50)
+        assert cluster.ungated_pods() == ["a", "b"]
+        assert cluster.recorded().stage is AdmissionState.OPEN
+        await run_for(45)
+        assert cluster.recorded().stage is AdmissionState.CLOSED
+        assert cluster.all(PODS) == []
+
+
+async def test_who_takes_anothers_place_does_not_set_the_limit_back(cluster: InMemoryCluster) -> None:
+    async with running_controller(cluster, OFF):
+        cluster.create_group("g", "a", "b", minimum=2, meta=OWNED)
+        await run_for(50)
+        cluster.remove(PODS, "b")
+        cluster.create_group("g", "c", meta=OWNED)
+        await run_for(5)
+        assert cluster.ungated_pods() == ["a", "c"]
+        await run_for(10)
+        assert cluster.recorded().stage is AdmissionState.CLOSED
+
+
+@pytest.mark.parametrize("crowd", [0, 9])
+async def test_a_group_whose_pod_group_was_recreated_has_a_limit_of_its_own(
+    cluster: InMemoryCluster, crowd: int
+) -> None:
+    """Nothing of what was known of the one before counts: neither since when, nor that its minimum was bound."""
+    async with running_controller(cluster, OFF):
+        for number in range(crowd):  # while many are being placed some writes are put off
+            cluster.create_group(f"o{number}", f"o{number}", minimum=1, meta=OWNED)
+        cluster.create_group("g", "a", "b", minimum=2, meta=OWNED)
+        await run_for()
+        cluster.bind("a", "b")
+        await run_for(50)
+        cluster.remove(PLUGINS, "g")
+        cluster.create_group("g", minimum=2)
+        cluster.remove(PODS, "a")
+        cluster.remove(PODS, "b")
+        await run_for(3)
+        cluster.create_group("g", "c", "d", meta=OWNED)
+        await run_for(40)
+        assert {"c", "d"} <= set(cluster.ungated_pods())
+        assert (cluster.recorded().stage, cluster.recorded().satisfied) == (AdmissionState.OPEN, None)
+
+
+async def test_time_under_another_gate_does_not_count(cluster: InMemoryCluster) -> None:
+    """Also not that of a pod that has come in the place of one that was opened; but not for ever."""
+    async with running_controller(cluster, PROBE):
+        for name, pod in (("short", "b"), ("stuck", "d")):
+            cluster.put(NODES, node(name, cpu="100m", labels={"zone": name}))
+            cluster.create_group(name, f"{pod}-0", f"{pod}-1", minimum=2, meta=OWNED, spec=IN[name])
+            await run_for()
+            cluster.bind(f"{pod}-0")
+            cluster.remove(PODS, f"{pod}-1")
+            cluster.create_group(
+                name, f"{pod}-2", meta=OWNED, spec=IN[name], gates=(names.POD_GROUP_GATE, "kueue.x-k8s.io/admission")
+            )
+        await run_for(600)
+        assert [it.stage for it in map(cluster.record, ("short", "stuck")) if it] == [
+            AdmissionState.OPEN,
+            AdmissionState.OPEN,
+        ]
+        cluster.patch_object(PODS, "b-2", {"spec": {"schedulingGates": []}})
+        await run_for(50)
+        assert cluster.recorded("short").stage is AdmissionState.OPEN
+        await run_for(15)
+        assert cluster.recorded("short").rolled_back == 1
+        await run_for(3600)
+        assert cluster.recorded("stuck").rolled_back == 1
+
+
+# --- The minimum was bound ---
+
+
+def gather(cluster: InMemoryCluster, *groups: str) -> None:
+    """Groups of two pods that need both."""
+    for name in groups:
+        cluster.create_group(name, f"{name}-0", f"{name}-1", minimum=2, meta=OWNED)
+
+
+def bind(cluster: InMemoryCluster, *groups: str) -> None:
+    for name in groups:
+        cluster.bind(f"{name}-0", f"{name}-1")
+
+
+def satisfied(cluster: InMemoryCluster, *groups: str) -> list[str]:
+    return [name for name in groups if cluster.recorded(name).satisfied is not None]
+
+
+async def test_it_is_written_on_each_group_at_once_however_many_are_placed(cluster: InMemoryCluster) -> None:
+    async with running_controller(cluster, OFF):
+        gather(cluster, *MANY)
+        await run_for(3)
+        bind(cluster, *MANY[:-1])
+        await run_for(0.5)
+        assert satisfied(cluster, *MANY) == MANY[:-1]
+        assert cluster.all(CONFIGMAPS) == [], "and nowhere else"
+
+
+async def test_a_group_whose_minimum_was_bound_is_satisfied_whatever_comes_before_that_is_written(
+    cluster: InMemoryCluster,
+) -> None:
+    refused: list[str] = []
+    over: list[bool] = []
+
+    def fate(_verb: str, _kind: Resource, name: str, body: Json) -> ServerError | None:
+        if '"satisfied":1' in str(body) and not over:
+            refused.append(name)
+            return ServerError(500, "InternalError", "not now")
+        return None
+
+    async with running_controller(cluster, OFF):
+        gather(cluster, *MANY)
+        await run_for(3)
+        cluster.fault = fate
+        bind(cluster, "g0")
+        await run_for(0.4)
+        assert refused[0] == "g0"
+        cluster.remove(PODS, "g0-1")
+        over.append(True)
+        await run_for(110)
+        assert satisfied(cluster, "g0") == ["g0"]
+        assert cluster.recorded("g0").stage is AdmissionState.OPEN
+        assert "g0-0" in cluster.ungated_pods()
+        assert "g1-0" not in cluster.ungated_pods(), "whose limit has passed"
+
+
+async def test_a_minimum_that_was_bound_for_a_moment_was_bound(cluster: InMemoryCluster) -> None:
+    """Preemption may take a pod at once."""
+    async with running_controller(cluster, OFF):
+        gather(cluster, "g0")
+        await run_for(3)
+        bind(cluster, "g0")
+        await run_for(0.01)
+        cluster.remove(PODS, "g0-1")
+        await run_for(110)
+        assert satisfied(cluster, "g0") == ["g0"]
+        assert "g0-0" in cluster.ungated_pods()
+
+
+async def test_who_was_satisfied_is_so_for_a_successor_whatever_is_lost_meanwhile(cluster: InMemoryCluster) -> None:
+    async with running_controller(cluster, OFF):
+        gather(cluster, *MANY)
+        await run_for(3)
+        bind(cluster, "g0")
+        await run_for(0.5)
+    cluster.remove(PODS, "g0-1")
+    async with running_controller(cluster, OFF):
+        await run_for(110)
+        assert cluster.recorded("g0").stage is AdmissionState.OPEN
+        assert "g0-0" in cluster.ungated_pods()
+
+
+async def test_a_successor_finds_out_by_itself_who_is_satisfied(cluster: InMemoryCluster) -> None:
+    async with running_controller(cluster, OFF):
+        gather(cluster, *MANY)
+        await run_for(3)
+    bind(cluster, *MANY[:-1])
+    async with running_controller(cluster, OFF):
+        await run_for(2)
+        assert satisfied(cluster, *MANY) == MANY[:-1]
+
+
+async def test_what_an_older_version_has_noted_elsewhere_says_nothing_and_harms_nobody(
+    cluster: InMemoryCluster,
+) -> None:
+    labels = {names.POD_GROUP_RECORD: names.POD_GROUP_RECORD_VALUE, names.MANAGED_BY_LABEL: names.PROGRAM}
+    meta: Json = {"name": "jobset-gate-satisfied", "namespace": "system", "labels": labels}
+    cluster.put(CONFIGMAPS, {"metadata": meta, "data": {"groups": '{"scheduler-plugins/team/g0":[1,0.0,1.0]}'}})
+    async with running_controller(cluster, OFF):
+        gather(cluster, "g0")
+        await run_for(3)
+        assert satisfied(cluster, "g0") == []
+        bind(cluster, "g0")
+        await run_for(0.5)
+        assert satisfied(cluster, "g0") == ["g0"]
+
+
+async def test_that_a_minimum_was_bound_is_forgotten_with_its_pod_group(cluster: InMemoryCluster) -> None:
+    async with running_controller(cluster, OFF):
+        gather(cluster, "g0")
+        await run_for(3)
+        bind(cluster, "g0")
+        await run_for(1)
+        for kind, name in ((PLUGINS, "g0"), (PODS, "g0-0"), (PODS, "g0-1")):
+            cluster.remove(kind, name)
+        cluster.create_group("g0", "new-0", "new-1", minimum=2)
+        await run_for(1)
+        cluster.bind("new-0")
+        await run_for(2)
+        assert "new-1" in cluster.ungated_pods()
+        assert satisfied(cluster, "g0") == []
+
+
+# --- Groups of higher priority ---
+
+
+async def test_it_ends_the_try_of_a_lower_one(cluster: InMemoryCluster) -> None:
+    """Which has half an hour to come, and will never be whole."""
+    add_node(cluster, cpu="4")
+    async with running_controller(cluster):
+        long = {"scheduleTimeoutSeconds": 1800}
+        cluster.create_group("low", "a", "b", minimum=2, meta=OWNED, spec=PORTS | {"priority": 10}, terms=long)
+        await run_for(60)
+        cluster.bind("a")
+        cluster.create_group("same", "s", minimum=1, meta=OWNED, spec=PORTS | {"priority": 10})
+        await run_for(30)
+        assert cluster.ungated_pods() == ["a", "b"], "not for one of its own rank"
+        cluster.create_group("high", "x", minimum=1, meta=OWNED, spec=PORTS | {"priority": 1000})
+        await run_for(30)
+        assert cluster.ungated_pods() == ["x"]
+        found = cluster.recorded("low")
+        assert (found.rolled_back, found.why) == (1, "1 of 2 pods were bound when a group of higher priority came")
+
+
+async def test_a_group_that_is_placed_by_then_is_left_alone(cluster: InMemoryCluster) -> None:
+    add_node(cluster, cpu="4")
+    async with running_controller(cluster):
+        cluster.create_group("low", "a", minimum=1, meta=OWNED, spec=PORTS | {"priority": 10})
+        await run_for(2)
+        cluster.create_group("high", "x", minimum=1, meta=OWNED, spec=PORTS | {"priority": 1000})
+        await run_for(1)
+        assert cluster.ungated_pods() == ["a"], "a few seconds are its own"
+        cluster.bind("a")
+        await run_for(30)
+        assert cluster.ungated_pods() == ["a", "x"]
+
+
+async def test_time_in_which_the_scheduler_makes_room_does_not_count(cluster: InMemoryCluster) -> None:
+    """Its victims take longer to end than its limit is long: it would never run, and kill on."""
+    add_node(cluster, cpu="4")
+    cluster.create_group("low", "v", minimum=1, spec=asking("4"))
+    async with running_controller(cluster):
+        await run_for()
+        cluster.bind("v")
+        await run_for()
+        cluster.create_group("high", "x", minimum=1, meta=OWNED, spec=asking("4") | {"priority": 9})
+        await run_for(5)
+        assert "x" in cluster.ungated_pods()
+        cluster.patch_object(PODS, "x", {"status": {"nominatedNodeName": "n"}})
+        cluster.patch_object(PODS, "v", {"metadata": {"deletionTimestamp": "2026-08-01T10:00:00Z"}})
+        await run_for(600)
+        assert "x" in cluster.ungated_pods()
+        cluster.remove(PODS, "v")
+        cluster.bind("x")
+        await run_for(5)
+        found = cluster.recorded("high")
+        assert found.satisfied is not None
+
+
+async def test_but_not_for_ever(cluster: InMemoryCluster) -> None:
+    add_node(cluster, cpu="4")
+    async with running_controller(cluster):
+        cluster.create_group("high", "x", minimum=1, meta=OWNED, spec=PORTS | {"priority": 9})
+        await run_for()
+        cluster.patch_object(PODS, "x", {"status": {"nominatedNodeName": "n"}})
+        await run_for(3500)
+        found = cluster.recorded("high")
+        assert found.stage is AdmissionState.OPEN
+        await run_for(200)
+        found = cluster.recorded("high")
+        assert found.rolled_back == 1
+
+
+async def test_after_a_proof_that_was_wrong_the_next_try_is_one_without(cluster: InMemoryCluster) -> None:
+    """So that its room is not kept from others for the whole limit again."""
+    add_node(cluster, cpu="4")
+    async with running_controller(cluster):
+        cluster.create_group("g", "a", minimum=1, meta=OWNED)
+        await run_for()
+        found = cluster.recorded()
+        assert found.how is AdmissionMode.FIT
+        await run_for(65)
+        cluster.create_group("g", "b", meta=OWNED)
+        await run_for(20)
+        found = cluster.recorded()
+        assert (found.how, found.generation, cluster.ungated_pods()) == (AdmissionMode.PROBE, 2, ["b"])
+        cluster.create_group("other", "x", minimum=1, meta=OWNED, spec=PORTS)
+        await run_for(5)
+        assert names.POD_GROUP_RECORD not in str(cluster.record("other"))
+        cluster.bind("b")
+        await run_for(5)
+        found = cluster.recorded()
+        assert (found.rolled_back, cluster.ungated_pods()) == (0, ["b", "x"])
