@@ -13,7 +13,6 @@ from controllers.podgroups.crds import PodGroupCrdReconciler
 from controllers.podgroups.deadline import SchedulingDeadline
 from controllers.podgroups.eviction import EvictionReconciler
 from controllers.podgroups.evictor import Evictor, ResumeSweeper
-from controllers.podgroups.inflight import CONCURRENT_WRITES, InflightAdmissions, admission_mode
 from controllers.podgroups.metrics import PodGroupMetrics
 from controllers.podgroups.native import NativePodGroups
 from controllers.podgroups.owners import OwnerCapacities, OwnerCapacityReader
@@ -21,7 +20,7 @@ from controllers.podgroups.pending import PendingQueue
 from controllers.podgroups.predicates import Effect
 from controllers.podgroups.reconciler import PodGroupReconciler
 from controllers.podgroups.record_store import RecordStore
-from controllers.podgroups.scheduler import PodGroupScheduler
+from controllers.podgroups.scheduler import CONCURRENT_WRITES, InflightAdmissions, PodGroupScheduler, admission_mode
 from controllers.podgroups.status import (
     STATUS_WORKERS,
     WRITE_BURST,
@@ -184,7 +183,11 @@ def setup_pod_groups(settings: GroupSettings, dependencies: PodGroupDependencies
         cache=base.cache,
         pending=pending,
         group_informers=informers.informers(
-            dependencies.client, base.cache, settings, namespace=dependencies.namespace, on_problem=dependencies.on_problem
+            dependencies.client,
+            base.cache,
+            settings,
+            namespace=dependencies.namespace,
+            on_problem=dependencies.on_problem,
         ),
         crd_informers=crds.informers(dependencies.client, crd_names, crd_queue.add, dependencies.on_problem),
         runnables=(run_scheduler, base.ungater.run, run_groups, statuses.run, run_crds, sweeper.run, *native),
