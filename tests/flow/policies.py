@@ -4,6 +4,7 @@ from typing import Any, Final
 
 import pytest
 
+from jobset_gate import names
 from jobset_gate.kube.errors import Forbidden
 from tests.plane.planes import Real
 
@@ -20,21 +21,33 @@ def refused() -> Any:
 
 def probed_last(manifests: list[Json]) -> list[Json]:
     """The same objects, to be made in this order: an API server hears of each kind in the order they were made in."""
-    last = [(kind, "jobset-gate-controller-configmaps") for kind in POLICIES]
+    last = [
+        (kind, name)
+        for name in ("jobset-gate-controller-kinds", "jobset-gate-controller-configmaps")
+        for kind in POLICIES
+    ]
     named = {place: number for number, place in enumerate(last, 1)}
     return sorted(manifests, key=lambda one: named.get((one["kind"], one["metadata"]["name"]), 0))
 
 
 async def in_force(plane: Real, namespace: str, account: str) -> None:
-    """An API server reads policies some time after they were made, and tells nobody when; so it is called.
+    """Returns when the policies refuse. An API server reads them some time after they were made, without notice.
 
-    About the policy and the binding that were made last: then it knows them all.
+    Its part for built-in kinds and its part for CRDs read them on their own: each is probed by the policy and the binding
+    that were made last.
     """
     user = f"system:serviceaccount:{namespace}:{account}"
-    probe = ("create", "configmap", "is-no-gang", "-n", namespace, "--dry-run=server", f"--as={user}")
-    reported = ""
+    dry_run = ("--dry-run=server", f"--as={user}")
+    await _refuses(plane, "create", "configmap", "is-no-gang", "-n", namespace, *dry_run)
+    change = '[{"op": "add", "path": "/metadata/labels", "value": {"theirs": "1"}}]'
+    await _refuses(plane, "patch", "crd", names.JOBSET_CRD, "--type=json", "-p", change, *dry_run)
+
+
+async def _refuses(plane: Real, *probe: str) -> None:
+    """Until a policy does; or something else, where there is no such object or no right to it."""
+    refusal = ""
     for _ in range(600):
-        reported = (await plane.kubectl(*probe, check=False)).stderr
-        if REFUSED in reported:
+        refusal = (await plane.kubectl(*probe, check=False)).stderr
+        if REFUSED in refusal or ("crd" in probe and refusal):
             return
-    raise AssertionError(f"the policies are not in force: {reported}")
+    raise AssertionError(f"the policies are not in force: {refusal}")

@@ -149,7 +149,7 @@ async def test_jobset_s_kind_gets_one_field(real_plane: Real, namespaces: tuple[
             put(f"{PROPERTIES}/theirs", {"type": "string"}),
             put(f"{PROPERTIES}/suspend/description", "theirs"),
             {"op": "remove", "path": f"{PROPERTIES}/suspend"},
-            put("/spec/versions/0/additionalPrinterColumns", []),
+            put("/spec/versions/0/additionalPrinterColumns", [{"name": "A", "type": "string", "jsonPath": ".a"}]),
             put("/metadata/labels", {"theirs": "1"}),
         ):
             with refused():

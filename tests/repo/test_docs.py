@@ -1,0 +1,210 @@
+"""Documents: links lead somewhere, decisions are whole, pictures stand alone, every reason and setting is explained."""
+
+import json
+import re
+from pathlib import Path
+from typing import Any
+from xml.etree import ElementTree as ET
+
+import yaml
+
+from controllers.podgroups.metrics import REASONS
+from jobset_gate import names
+from jobset_gate.barrier.model import PendingReason
+from jobset_gate.explain.model import GangState
+from jobset_gate.podgroups import formats
+from jobset_gate.podgroups.model import Format
+from jobset_gate.settings import Groups
+from tests.chart.helm import defaults
+from tests.repo.documents import anchors, documents, prose
+from tests.repo.files import ROOT, tracked
+
+DOCS = ROOT / "docs"
+LINK = re.compile(r"\]\((?!https?:|mailto:)([^)#\s]*)(?:#([^)\s]+))?\)")
+NAMED = re.compile(r"`((?:tests|e2e|examples|release|charts|jobset_gate)/[\w./-]+)`")
+STATUS = re.compile(r"^\*\*Status:\*\* (?:accepted|replaced by \[\d{4}\]\([\w.-]+\))$", re.MULTILINE)
+SVG = "{http://www.w3.org/2000/svg}"
+
+
+# --- Links and names -------------------------------------------------------------------------------------------------
+
+
+def broken(document: Path) -> list[str]:
+    found = []
+    for path, heading in LINK.findall(prose(document)):
+        target = (document.parent / path).resolve() if path else document
+        if not target.exists() or (heading and target.suffix == ".md" and heading not in anchors(target)):
+            found.append(f"{document.relative_to(ROOT)}: {path}#{heading}")
+    return found
+
+
+def test_every_link_leads_to_a_file_and_a_heading() -> None:
+    assert [one for document in documents() for one in broken(document)] == []
+    assert LINK.findall("[a](b.md#c) [d](#e) [f](https://g.example/h)") == [("b.md", "c"), ("", "e")]
+
+
+def test_every_file_that_a_document_names_exists() -> None:
+    named = [(document, it) for document in documents() for it in NAMED.findall(document.read_text())]
+    assert [f"{document.relative_to(ROOT)}: {it}" for document, it in named if not (ROOT / it).exists()] == []
+
+
+def test_the_index_names_every_page_of_the_folder() -> None:
+    index = DOCS / "README.md"
+    linked = {(index.parent / path).resolve() for path, _ in LINK.findall(index.read_text()) if path}
+    pages = {it for it in documents() if DOCS in it.parents and it != index}
+    assert pages - linked == set()
+
+
+def test_each_row_of_the_operations_says_how_far_it_is_shown_and_where() -> None:
+    rows = [line for line in (DOCS / "operations.md").read_text().splitlines() if line.startswith("| ")]
+    cells = [[cell.strip() for cell in row.strip("|").split("|")] for row in rows]
+    found = [row for row in cells if row[0] != "row"]
+    assert len(found) > 30
+    states = {"proven", "checked", "by hand"}
+    assert [row for row in found if row[1] not in states or not re.search(r"`(tests|e2e)/", row[2])] == []
+    assert [row for row in found if row[1] == "by hand" and not row[3]] == []
+
+
+# --- Decisions -------------------------------------------------------------------------------------------------------
+
+
+def test_every_decision_is_whole_numbered_and_in_the_index() -> None:
+    pages = [it for it in documents() if it.parent == DOCS / "adr"]
+    index = (DOCS / "README.md").read_text()
+    assert [it.name[:4] for it in pages] == [f"{number:04}" for number in range(1, len(pages) + 1)]
+    for page in pages:
+        text = page.read_text()
+        number, _, title = text.splitlines()[0].removeprefix("# ").partition(": ")
+        assert number == page.name[:4]
+        assert f"* [{number}](adr/{page.name}) {title}\n" in index
+        assert len(STATUS.findall(text)) == 1, page
+        assert re.findall(r"^## (.+)$", text, re.MULTILINE) == ["Context", "Decision", "Consequences"], page
+        assert all(len(part.split()) > 30 for part in re.split(r"^## .+$", text, flags=re.MULTILINE)[1:]), page
+
+
+# --- Pictures --------------------------------------------------------------------------------------------------------
+
+
+def _number(text: str | None) -> float:
+    return float(text) if text else 0.0
+
+
+def _outside(root: ET.Element) -> list[str]:
+    """Texts and rectangles that leave the picture; a letter of 13 px is hardly wider than 7 on average."""
+    _, _, wide, high = map(float, (root.get("viewBox") or "").split())
+    found = []
+    for it in (*root.iter(f"{SVG}text"), *root.iter(f"{SVG}rect")):
+        text = it.tag == f"{SVG}text"
+        x, y = _number(it.get("x")), _number(it.get("y"))
+        right = x + (7 * len(it.text or "") if text else _number(it.get("width")))
+        if not (0 <= x <= right <= wide and 0 <= y <= y + (0 if text else _number(it.get("height"))) <= high):
+            found.append(f"{it.text or it.tag} at {x}, {y}")
+    return found
+
+
+def test_every_picture_is_small_fits_light_and_dark_has_a_description_and_fetches_nothing() -> None:
+    pictures = [it for it in tracked() if it.parent == DOCS / "pictures"]
+    assert len(pictures) > 2
+    for picture in pictures:
+        text = picture.read_text()
+        assert len(text) < (40_000 if picture.name == "demo.svg" else 12_000), picture
+        assert "prefers-color-scheme: dark" in text
+        assert set(re.findall(r"https?://(?!127\.0\.0\.1:)[^\s\"']+", text)) == {"http://www.w3.org/2000/svg"}
+        assert re.findall(r"href|@import|@font-face|<script|<image|<foreignObject", text) == []
+        assert all(it.startswith("#") for it in re.findall(r"url\(([^)]*)\)", text))
+        root = ET.fromstring(text)  # noqa: S314 - our own file
+        described = {it.get("id"): it.text or "" for it in root if it.tag in (f"{SVG}title", f"{SVG}desc")}
+        labels = (root.get("aria-labelledby") or "").split()
+        assert labels
+        assert all(described.get(it) for it in labels), picture
+        assert _outside(root) == [], picture
+
+
+def test_some_document_shows_each_picture_and_describes_it() -> None:
+    shown: dict[Path, list[str]] = {}
+    for document in documents():
+        for words, path in re.findall(r"!\[([^\]]*)\]\(([^)]+)\)", document.read_text()):
+            shown.setdefault((document.parent / path).resolve(), []).append(words)
+    for picture in (it for it in tracked() if it.parent == DOCS / "pictures"):
+        assert shown.get(picture), picture
+        assert all(len(words) > 30 for words in shown[picture])
+
+
+# --- Reasons and states ----------------------------------------------------------------------------------------------
+
+TROUBLE = (DOCS / "troubleshooting.md").read_text()
+REASONS_PART = TROUBLE.partition("\n## Reasons and states\n")[2]
+GROUPS = (DOCS / "pod-groups.md").read_text()
+ROW = re.compile(r"^\| `(\w+)`(?: \*)? \| ([^|]+) \| ([^|]+) \|$", re.MULTILINE)
+
+
+def section(page: str, title: str) -> str:
+    """The text below a heading, up to the next of its level."""
+    found = re.search(rf"^(#+) {re.escape(title)}\n(.*?)(?=^\1 |\Z)", page, re.MULTILINE | re.DOTALL)
+    assert found, title
+    return found[2]
+
+
+def rows(text: str) -> dict[str, tuple[str, str]]:
+    return {word: (meaning.strip(), remedy.strip()) for word, meaning, remedy in ROW.findall(text)}
+
+
+def test_every_reason_and_state_is_explained_and_no_other() -> None:
+    reasons = {value for key, value in vars(names).items() if key.startswith("REASON_")}
+    pending, states = {it.value for it in PendingReason}, {it.value for it in GangState}
+    explained = rows(REASONS_PART)
+    in_groups = set(re.findall(r"^\| `(\w+)` \|", GROUPS, re.MULTILINE))
+    assert {word for word in reasons if f"`{word}`" not in REASONS_PART} == set()
+    assert reasons - explained.keys() - in_groups == set()
+    assert rows(section(TROUBLE, "Why a pod is missing")).keys() == pending
+    assert states - rows(section(TROUBLE, "What is true of a gang")).keys() == set()
+    assert explained.keys() - reasons - pending - states == set()
+    thin = [word for word, (meaning, remedy) in rows(TROUBLE).items() if len(meaning) < 15 or len(remedy) < 5]
+    assert thin == []
+
+
+# --- Pod groups ------------------------------------------------------------------------------------------------------
+
+
+def test_every_reason_of_a_waiting_group_has_its_meaning_and_what_to_do() -> None:
+    found = rows(section(GROUPS, "Why a group waits"))
+    assert found.keys() == set(REASONS)
+    assert all(len(meaning) > 15 and len(remedy) > 5 for meaning, remedy in found.values())
+
+
+def test_every_format_is_there_with_the_key_of_its_pods() -> None:
+    text = section(GROUPS, "When to use which way")
+    for way in Format:
+        (row,) = re.findall(rf"^\| `{way.value}` \|.*$", text, re.MULTILINE)
+        assert f"`{formats.NAME_KEYS[way][1]}`" in row
+
+
+def _whole(value: object) -> object:
+    """300.0 is written as 300."""
+    return int(value) if isinstance(value, float) and value.is_integer() else value
+
+
+def test_every_setting_of_groups_is_there_with_its_default_and_the_chart_has_the_same() -> None:
+    found = dict(re.findall(r"^\| `(\w+)` \| (.+?) \|", section(GROUPS, "Settings"), re.MULTILINE))
+    program: dict[str, Any] = {key: _whole(one) for key, one in Groups().model_dump(by_alias=True, mode="json").items()}
+    assert found.keys() == program.keys()
+    wrong = [
+        key for key, default in found.items() if key != "ways" and yaml.safe_load(default.strip("`")) != program[key]
+    ]
+    assert wrong == []
+    assert json.dumps(defaults()["groups"], sort_keys=True) == json.dumps(program, sort_keys=True)
+
+
+def test_what_a_stock_scheduler_cannot_promise_and_how_to_ungate_is_there() -> None:
+    text = section(GROUPS, "What the stock scheduler cannot promise")
+    for what in (
+        "Pods bind one by one",
+        "Ordinary pods may come in between",
+        "A lost node",
+        "Preemption",
+        "autoscalers",
+    ):
+        assert what in text
+    assert "**NonStrict deviates from its design.**" in section(GROUPS, "The limit and the way back")
+    assert names.KOORDINATOR_TIMED_OUT in section(GROUPS, "The limit and the way back")
+    assert "kubectl jobset-gate groups ungate --all" in section(GROUPS, "Uninstalling and letting go")
