@@ -26,7 +26,7 @@ GIVEN   = $(if $(filter command,$(firstword $(origin KUBECONFIG))),KUBECONFIG="$
 # `make try` leaves a cluster with everything in it standing, `make try DELETE=1` takes it away.
 DELETE ?=
 TRY_ARGS ?=
-# Tests wait more than they compute. Each worker has a real control plane of its own; one has that with kube-scheduler.
+# Tests wait more than they compute: more workers than processors. They share one control plane; see tests/plane/lanes.py.
 WORKERS ?= 4
 LOCK    = $(BIN)/pip-compile --quiet --allow-unsafe --generate-hashes --strip-extras --no-header --no-emit-options \
           --no-emit-index-url --no-emit-find-links --no-emit-trusted-host $(LOCK_ARGS)
@@ -66,7 +66,11 @@ $(READY): $(LOCKED) pyproject.toml
 demo: setup ## a gang of 300 pods on the embedded cluster, from admission to release
 	@$(BIN)/jobset-gate demo
 
-test: setup control-plane tools lint types contracts pytest ## everything: control plane, tools, lint, types, import contracts, tests
+test: setup control-plane tools lint contracts ## everything: control plane, tools, lint, types, import contracts, tests
+	@$(MAKE) --no-print-directory types & types=$$!; \
+	code=0; $(MAKE) --no-print-directory pytest || code=$$?; \
+	wait $$types || { echo "make types has failed, see above"; code=2; }; \
+	exit $$code
 
 control-plane: setup ## find, download or build the real control plane for the tests (shows where it is)
 	@$(BIN)/python -m tests.plane

@@ -33,8 +33,7 @@ def probed_last(manifests: list[Json]) -> list[Json]:
 async def in_force(plane: Real, namespace: str, account: str) -> None:
     """Returns when the policies refuse. An API server reads them some time after they were made, without notice.
 
-    Its part for built-in kinds and its part for CRDs read them on their own: each is probed by the policy and the binding
-    that were made last.
+    Its part for built-in kinds and its part for CRDs read them on their own: each is probed by what was made last.
     """
     user = f"system:serviceaccount:{namespace}:{account}"
     dry_run = ("--dry-run=server", f"--as={user}")
