@@ -8,6 +8,9 @@ JobsetGateError
 class JobsetGateError(Exception):
     """Whatever jobset-gate raises on purpose."""
 
+    hint = ""
+    """What such an error means to the user of a command, in words that go before it."""
+
 
 class Malformed(JobsetGateError, ValueError):
     """A text or an object does not have the form it must have; says where and what was found."""

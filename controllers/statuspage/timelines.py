@@ -16,8 +16,8 @@ from jobset_gate.runtime.paging import ListScope, list_readable
 from jobset_gate.runtime.ttl_cache import TTLCache
 from jobset_gate.timeline import decode, gang, podgroup
 from jobset_gate.timeline.model import PodTimeline, Timeline
+from jobset_gate.timeline.summary import idle_devices
 from jobset_gate.timeline.svg import timeline_svg
-from jobset_gate.timeline.totals import idle_devices
 
 PAGE: Final = 500
 TTL: Final = 5.0

@@ -4,11 +4,9 @@ import re
 from collections.abc import Iterator
 from typing import Any, Final
 
-import typer.main
-
 from docs.make import exits
 from docs.make.markdown import block, code, page, paragraph, table
-from jobset_gate.cli.app import ABOUT, GlobalOptions, build
+from jobset_gate.cli.app import ABOUT, command_tree
 
 PROGRAM: Final = "jobset-gate"
 _DEFAULT: Final = re.compile(r"\[default: ([^\];]*)")
@@ -16,7 +14,7 @@ _DEFAULT: Final = re.compile(r"\[default: ([^\];]*)")
 
 def text() -> str:
     """The page."""
-    whole = typer.main.get_command(build(PROGRAM, GlobalOptions()))
+    whole = command_tree(PROGRAM)
     context = whole.make_context(PROGRAM, [], resilient_parsing=True)
     commands = list(_commands(whole, context))
     return page(

@@ -1,45 +1,77 @@
-"""The commands, put together. Nothing heavy is imported before a command runs: `--help` has to be quick."""
+"""The commands of the program. The module of a command is imported when that command is used: this is the one place of
+late imports, and it keeps `--help` quick.
+"""
 
+import os
 from dataclasses import dataclass
-from typing import Annotated
+from importlib import import_module
+from typing import Annotated, Any, Final
 
 import typer
+from typer import completion as shells
+from typer.core import TyperCommand, TyperGroup
 
-from jobset_gate.cli.commands import (
-    completion,
-    controller,
-    demo,
-    describe,
-    doctor,
-    get,
-    groups_ungate,
-    install_crd_field,
-    release,
-    render,
-    timeline,
-    validate,
-    wait,
-    watch,
-    webhook,
-    why,
-)
+from jobset_gate.cli.exits import CommandError
 
-ABOUT = "A start barrier for Kubernetes JobSets: no pod of a gang starts its work before every pod has started."
-CODES = "Exit codes: 0 done, 1 failed, 2 wrong usage, 3 timed out."
+ABOUT: Final = "A start barrier for Kubernetes JobSets: no pod of a gang starts its work before every pod has started."
+CODES: Final = "Exit codes: 0 done, 1 failed, 2 wrong usage, 3 timed out."
+COMPLETION: Final = "_JOBSET_GATE_COMPLETE"
+"""Of the environment: set by the completion scripts when they ask for what might come next."""
+
+COMMANDS: Final = {
+    "demo": ("demo", "Watch two gangs on a cluster inside this process."),
+    "render": ("render", "Print what the webhook would make of a manifest."),
+    "validate": ("validate", "Say all that is wrong with a manifest's gates and groups."),
+    "get": ("get", "Show the gated JobSets and the pod groups of a cluster."),
+    "why": ("why", "Say why a gang still waits, and what to do about it."),
+    "describe": ("describe", "Show everything known of a gang."),
+    "wait": ("wait", "Wait until a gang is released, or has timed out."),
+    "watch": ("watch", "Watch a gang start, until it is decided."),
+    "timeline": ("timeline", "Show how a gang started: who came when."),
+    "doctor": ("doctor", "Find what is wrong with an installation."),
+    "release": ("release", "Open the gate of a gang's present generation by hand."),
+    "bypass": ("release", "Open a gang's gate for good, restarts included."),
+    "groups": ("groups_ungate", "Free the pods of groups."),
+    "webhook": ("webhook", "Serve the admission webhook."),
+    "controller": ("controller", "Run the controller against a cluster."),
+    "install-crd-field": ("install_crd_field", "Add the field to the JobSet CRD."),
+    "completion": ("completion", "Print the completion script of a shell."),
+}
+"""In the order of the help: the module in `jobset_gate.cli.commands` that has it, and what it does."""
+
+
+_DEMO: Final = ("jobset_gate.fake", "jobset_gate.cli.demo")
+"""Packages of the extra `demo`."""
 
 
 @dataclass(slots=True)
 class GlobalOptions:
-    """What the options before the command say."""
+    """The options before the command."""
 
     debug: bool = False
 
 
-def build(program: str, state: GlobalOptions) -> typer.Typer:
+class LazyGroup(TyperGroup):
+    """Knows its commands by name and summary, and loads one when it is resolved."""
+
+    def __init__(self, **settings: Any) -> None:
+        super().__init__(**settings)
+        for name, (_, summary) in COMMANDS.items():
+            self.add_command(TyperCommand(name, short_help=summary, rich_markup_mode=None))
+
+    def resolve_command(self, ctx: Any, args: list[str]) -> tuple[str | None, Any, list[str]]:
+        """Called to run a command, to print its help, and to complete its options."""
+        name, command, rest = super().resolve_command(ctx, args)
+        return name, _load(name, ctx.find_root().info_name) if name in COMMANDS else command, rest
+
+
+def build(program: str, options: GlobalOptions) -> typer.Typer:
     """The application; `program` is what its help calls it."""
-    # Markup would import rich for each help text: 150 ms that nobody wants to wait for.
+    if COMPLETION in os.environ:
+        shells.completion_init()  # type: ignore[attr-defined]  # typer lists nothing of its own there
     app = typer.Typer(
         name=program,
+        cls=LazyGroup,
         help=ABOUT,
         epilog=CODES,
         rich_markup_mode=None,
@@ -50,7 +82,7 @@ def build(program: str, state: GlobalOptions) -> typer.Typer:
     )
 
     @app.callback()
-    def options(
+    def before_command(
         version: Annotated[  # noqa: ARG001 - its callback does the work
             bool, typer.Option("--version", help="Print the version and exit.", callback=_version, is_eager=True)
         ] = False,
@@ -58,32 +90,45 @@ def build(program: str, state: GlobalOptions) -> typer.Typer:
             bool, typer.Option("--debug", help="Show tracebacks of errors (or set JOBSET_GATE_DEBUG=1).")
         ] = False,
     ) -> None:
-        state.debug = state.debug or debug
+        options.debug = options.debug or debug
 
-    reading = (get, why, describe, wait, watch, timeline, doctor)
-    for command in (
-        demo,
-        render,
-        validate,
-        *reading,
-        release,
-        groups_ungate,
-        webhook,
-        controller,
-        install_crd_field,
-        completion,
-    ):
-        command.register(app, program)
     return app
 
 
-def _version(asked: bool) -> None:
-    if not asked:
-        return
-    from importlib.metadata import PackageNotFoundError, version  # noqa: PLC0415 - only who asks pays for it
+def command_tree(program: str) -> Any:
+    """The whole program as click commands, all of them loaded: for the reference, and for tests of documents."""
+    root: Any = typer.main.get_command(build(program, GlobalOptions()))
+    root.commands = {name: _load(name, program) for name in COMMANDS}
+    return root
 
+
+def _load(name: str, program: str) -> Any:
     try:
-        typer.echo(f"jobset-gate {version('jobset-gate')}")
-    except PackageNotFoundError:
+        module = import_module(f"jobset_gate.cli.commands.{COMMANDS[name][0]}")
+    except ModuleNotFoundError as missing:
+        if not (missing.name or "").startswith(_DEMO):
+            raise
+        raise CommandError(
+            "the demo and its cluster are not installed; pip install 'jobset-gate[demo]' adds them"
+        ) from missing
+    command = typer.main.get_group(module.app).commands[name]
+    _name_program(command, program)
+    return command
+
+
+def _name_program(command: Any, program: str) -> None:
+    """In the examples of a command and of those within it."""
+    command.epilog = (command.epilog or "").replace("{program}", program)
+    for inner in getattr(command, "commands", {}).values():
+        _name_program(inner, program)
+
+
+def _version(wanted: bool) -> None:
+    if not wanted:
+        return
+    metadata = import_module("importlib.metadata")
+    try:
+        typer.echo(f"jobset-gate {metadata.version('jobset-gate')}")
+    except metadata.PackageNotFoundError:
         typer.echo("jobset-gate (not installed: run from its source)")
     raise typer.Exit

@@ -3,10 +3,11 @@
 import re
 import shlex
 from dataclasses import dataclass, replace
-from typing import TYPE_CHECKING, Final
+from typing import Final
 
-if TYPE_CHECKING:
-    from jobset_gate.explain.model import Explanation
+import msgspec
+
+from jobset_gate.explain.model import Explanation
 
 _OWN: Final = re.compile(r"^(?:kubectl )?jobset-gate(?= |$)")
 _QUOTED: Final = re.compile(r"`((?:kubectl|jobset-gate) [^`]*)`")
@@ -41,10 +42,8 @@ class Invocation:
         """Words with commands between back-ticks."""
         return _QUOTED.sub(lambda found: f"`{self.command(found[1])}`", words)
 
-    def rewrite_explanation(self, it: "Explanation") -> "Explanation":
+    def rewrite_explanation(self, it: Explanation) -> Explanation:
         """The same, with commands for this person."""
-        import msgspec  # noqa: PLC0415 - only who has an explanation pays for it
-
         lacks = tuple(msgspec.structs.replace(one, command=self.command(one.command)) for one in it.lacks)
         commands = tuple(map(self.command, it.commands))
         return msgspec.structs.replace(it, lacks=lacks, commands=commands)

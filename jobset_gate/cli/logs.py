@@ -2,6 +2,7 @@
 
 import logging
 import os
+import signal
 import sys
 from collections.abc import MutableMapping
 from typing import Any, Final, TextIO
@@ -55,6 +56,11 @@ def configure(form: LogFormat = LogFormat.AUTO, level: LogLevel = LogLevel.INFO,
     logging.captureWarnings(True)
     # Who asked for JSON gets nothing else, not even for the last line.
     exits.print_error = _log_error if form is LogFormat.JSON else exits.print_plain_error
+
+
+def log_signal(number: signal.Signals) -> None:
+    """That a service stops, and why."""
+    structlog.get_logger("jobset_gate.cli").info("stopping", signal=number.name)
 
 
 def _log_error(text: str) -> None:

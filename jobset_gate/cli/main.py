@@ -57,11 +57,5 @@ def error_line(problem: Exception, program: str) -> str:
     if isinstance(problem, OSError):
         return f"{problem.filename}: {problem.strerror}" if problem.filename and problem.strerror else text
     if isinstance(problem, JobsetGateError):
-        return f"the API server takes these credentials for nobody's: {text}" if _is_unauthorized(problem) else text
+        return f"{problem.hint}: {text}" if problem.hint else text
     return f"internal error: {type(problem).__name__}: {text} (run `{program} --debug ...` for a traceback)"
-
-
-def _is_unauthorized(problem: JobsetGateError) -> bool:
-    from jobset_gate.kube.errors import Unauthorized  # noqa: PLC0415 - only who has failed pays for it
-
-    return isinstance(problem, Unauthorized)

@@ -1,18 +1,95 @@
-"""How a command that asks a cluster runs, and ends with the exit code that it returns."""
+"""How commands run: asyncio, signals, exit codes. SIGTERM and SIGINT cancel a command, so that it cleans up first."""
 
-from collections.abc import Coroutine
-from typing import Any, NoReturn
+import asyncio
+import logging
+import signal
+import sys
+from collections.abc import Callable, Coroutine, Iterator
+from contextlib import contextmanager
+from typing import Any, Final, NoReturn
 
 import typer
 
-from jobset_gate.cli.options import LogLevel
+from jobset_gate.objects import terminal_text
+
+SIGNALS: Final = (signal.SIGTERM, signal.SIGINT)
+SIGTERM_EXIT_CODE: Final = 128 + signal.SIGTERM
+"""The exit code that a shell gives to what SIGTERM has ended."""
 
 
-def run_and_exit(command: Coroutine[Any, Any, int]) -> NoReturn:
-    """Logs nothing but errors: what a person has to know, the command says itself."""
-    import asyncio  # noqa: PLC0415 - see app.py
+class _EscapingFormatter(logging.Formatter):
+    def format(self, record: logging.LogRecord) -> str:
+        return terminal_text.lines(super().format(record))
 
-    from jobset_gate.cli import logs, signals  # noqa: PLC0415 - see app.py
 
-    logs.configure(level=LogLevel.ERROR)
-    raise typer.Exit(asyncio.run(signals.run_command(command)))
+def run_and_exit(command: Coroutine[Any, Any, int], configure_logs: Callable[[], None] | None = None) -> NoReturn:
+    """Logs nothing but errors of libraries: what the user has to know, the command prints itself.
+
+    `configure_logs` is for commands with modules that log by structlog, which the others do not import: it is slow.
+    """
+    (configure_logs or _log_errors)()
+    raise typer.Exit(asyncio.run(run_command(command)))
+
+
+def _log_errors() -> None:
+    handler = logging.StreamHandler(sys.stderr)
+    handler.setFormatter(_EscapingFormatter("%(levelname)s %(name)s: %(message)s"))
+    logging.basicConfig(level=logging.ERROR, handlers=[handler], force=True)
+
+
+async def run_service(service: Coroutine[Any, Any, None], on_signal: Callable[[signal.Signals], None]) -> None:
+    """Runs a service; SIGTERM or SIGINT cancels it, and this returns when it has ended.
+
+    Raises what the service raises.
+    """
+    with _cancel_on_signal(*SIGNALS, then=on_signal) as told:
+        try:
+            await service
+        except asyncio.CancelledError:
+            if not told:
+                raise
+
+
+async def run_command(command: Coroutine[Any, Any, int]) -> int:
+    """The exit code of a command; SIGTERM ends it as Ctrl-C does, which asyncio sees to."""
+    with _cancel_on_signal(signal.SIGTERM) as told:
+        try:
+            return await command
+        except asyncio.CancelledError:
+            if told:
+                return SIGTERM_EXIT_CODE
+            raise
+
+
+@contextmanager
+def _cancel_on_signal(
+    *numbers: signal.Signals, then: Callable[[signal.Signals], None] = lambda _: None
+) -> Iterator[list[signal.Signals]]:
+    """The first of them cancels the task that is in here, and stands in the list.
+
+    A second one ends the process at once, as if nobody listened.
+    """
+    loop, task, told = asyncio.get_running_loop(), asyncio.current_task(), list[signal.Signals]()
+
+    def stop(number: signal.Signals) -> None:
+        told.append(number)
+        then(number)
+        _remove_handlers(loop, numbers)
+        if task is not None:
+            task.cancel()
+
+    try:
+        for each in numbers:
+            loop.add_signal_handler(each, stop, each)
+    except (NotImplementedError, RuntimeError, ValueError):  # not on Windows, nor outside the main thread
+        yield told
+        return
+    try:
+        yield told
+    finally:
+        _remove_handlers(loop, numbers)
+
+
+def _remove_handlers(loop: asyncio.AbstractEventLoop, numbers: tuple[signal.Signals, ...]) -> None:
+    for each in numbers:
+        loop.remove_signal_handler(each)

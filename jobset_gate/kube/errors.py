@@ -85,6 +85,8 @@ class BadRequest(ApiError):
 class Unauthorized(ApiError):
     """401."""
 
+    hint = "the API server takes these credentials for nobody's"
+
 
 class Forbidden(ApiError):
     """403."""

@@ -7,7 +7,7 @@ import msgspec
 
 from jobset_gate.barrier.model import Value
 from jobset_gate.timeline.model import PodTimeline, Step, Timeline
-from jobset_gate.timeline.totals import StepSummary, step_summary
+from jobset_gate.timeline.summary import StepSummary, step_summary
 
 MOST_PODS = 60
 """More than these are drawn as bands."""

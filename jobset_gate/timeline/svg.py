@@ -8,12 +8,10 @@ from collections.abc import Iterator, Sequence
 
 from jobset_gate.explain.text import format_pod_count, format_time
 from jobset_gate.timeline import svg_elements as svg
-from jobset_gate.timeline.axis import TimeAxis
 from jobset_gate.timeline.model import Activity, Step, Timeline
 from jobset_gate.timeline.rows import MOST_PODS, SLOWEST, TimelineRow, rows
-from jobset_gate.timeline.style import CSS_CLASS, STYLE
-from jobset_gate.timeline.text import headline, offset, pod_text, sentences
-from jobset_gate.timeline.totals import IdleDevices
+from jobset_gate.timeline.summary import IdleDevices, headline, offset, pod_text, sentences
+from jobset_gate.timeline.svg_elements import CSS_CLASS, STYLE, TimeAxis
 
 WIDTH = 1000
 LEFT = 210

@@ -6,11 +6,10 @@ from pathlib import Path
 from typing import Any, Final
 
 import pytest
-import typer
 
 from controllers.manager import ManagerOptions
 from jobset_gate.cli import settings_file
-from jobset_gate.cli.app import GlobalOptions, build
+from jobset_gate.cli.app import command_tree
 from jobset_gate.settings import DEFAULT_IMAGE, Barrier, Settings
 from tests.chart.helm import Helm, Json, at, merged
 from tests.chart.samples import SAMPLES
@@ -24,7 +23,7 @@ PAGE_PORT: Final = {"name": "page", "containerPort": 8083, "protocol": "TCP"}
 
 def parse(arguments: list[str]) -> tuple[str, dict[str, Any]]:
     """The command and its options, as the command line reads them. Raises what a wrong one raises."""
-    group: Any = typer.main.get_command(build("jobset-gate", GlobalOptions()))
+    group: Any = command_tree("jobset-gate")
     name, *rest = arguments
     return name, group.commands[name].make_context(name, rest).params
 

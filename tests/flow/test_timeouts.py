@@ -80,8 +80,8 @@ async def test_without_restarts_the_jobset_fails(stage: Environment) -> None:
 async def reported(stage: Environment) -> tuple[str, int | None, int]:
     """What is reported long after the pods have gone."""
     fetched = await jobsets.fetch_jobset(stage.client, stage.namespace, GANG, Permissions())
-    assert fetched.seen is not None
-    it = explain_gang(fetched.seen, time.time(), policy=fetched.policy)
+    assert fetched is not None
+    it = explain_gang(fetched.gang, time.time(), policy=fetched.policies)
     return it.state, it.started, it.expected
 
 

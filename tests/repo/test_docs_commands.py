@@ -9,10 +9,9 @@ from pathlib import Path
 from typing import TYPE_CHECKING
 
 import pytest
-import typer.main
 import yaml
 
-from jobset_gate.cli.app import GlobalOptions, build
+from jobset_gate.cli.app import command_tree
 from tests.repo.documents import blocks, commands, documents, name
 from tests.repo.files import ROOT
 
@@ -27,7 +26,7 @@ QUICKSTART = ROOT / "docs" / "quickstart.md"
 @cache
 def program() -> "Any":
     """The command line as click knows it."""
-    return typer.main.get_command(build("jobset-gate", GlobalOptions()))
+    return command_tree("jobset-gate")
 
 
 def wrong(line: str) -> str:

@@ -4,7 +4,6 @@ import json
 import re
 
 import pytest
-import typer.main
 import yaml
 from pydantic import BaseModel
 
@@ -15,7 +14,7 @@ from docs.make.markdown import table
 from docs.make.metrics import rows
 from docs.make.pages import FOLDER, PAGES
 from jobset_gate import names
-from jobset_gate.cli.app import GlobalOptions, build
+from jobset_gate.cli.app import command_tree
 from jobset_gate.cli.exits import ExitCode
 from jobset_gate.cli.settings_file import ControllerSection
 from jobset_gate.podgroups import formats
@@ -134,4 +133,4 @@ def test_a_cell_is_shown_as_it_is_meant() -> None:
 
 
 def _commands() -> list[str]:
-    return list(typer.main.get_command(build("jobset-gate", GlobalOptions())).commands)  # type: ignore[attr-defined]
+    return list(command_tree("jobset-gate").commands)

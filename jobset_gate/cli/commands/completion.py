@@ -1,15 +1,17 @@
 """`completion`: the script that makes a shell complete commands, options and their choices."""
 
-import os
 from enum import StrEnum
-from typing import Annotated
+from typing import Annotated, Final
 
 import typer
+from typer import completion as shells
 
-EXECUTABLE = "jobset-gate"
+from jobset_gate.cli.app import COMPLETION
+from jobset_gate.cli.options import new_app
+
+EXECUTABLE: Final = "jobset-gate"
 """What is completed: kubectl asks its plugins in a way of its own."""
-VARIABLE = "_JOBSET_GATE_COMPLETE"
-"""Of the environment: set by the scripts when they ask for what might come next."""
+app = new_app()
 
 
 class Shell(StrEnum):
@@ -20,27 +22,18 @@ class Shell(StrEnum):
     FISH = "fish"
 
 
-def register(app: typer.Typer, program: str) -> None:
-    """Adds the command."""
-    if VARIABLE in os.environ:
-        from typer import completion as shells  # noqa: PLC0415 - see app.py
+@app.command(
+    "completion",
+    short_help="Print the completion script of a shell.",
+    epilog="Example: {program} completion bash",
+)
+def completion(*, shell: Annotated[Shell, typer.Argument(help="The shell.", show_default=False)]) -> None:
+    """Print a script that makes the shell complete `jobset-gate`: commands, options and their choices.
 
-        shells.completion_init()  # type: ignore[attr-defined]  # typer lists nothing of its own there
-
-    @app.command(
-        "completion",
-        short_help="Print the completion script of a shell.",
-        epilog=f"Example: {program} completion bash",
+    bash: source <(jobset-gate completion bash). zsh: the same after compinit. fish: jobset-gate completion fish |
+    source.
+    """
+    script = shells.get_completion_script(  # type: ignore[attr-defined]  # typer lists nothing of its own there
+        prog_name=EXECUTABLE, complete_var=COMPLETION, shell=shell.value
     )
-    def completion(*, shell: Annotated[Shell, typer.Argument(help="The shell.", show_default=False)]) -> None:
-        """Print a script that makes the shell complete `jobset-gate`: commands, options and their choices.
-
-        bash: source <(jobset-gate completion bash). zsh: the same after compinit. fish: jobset-gate completion fish |
-        source.
-        """
-        from typer import completion as shells  # noqa: PLC0415 - see app.py
-
-        script = shells.get_completion_script(  # type: ignore[attr-defined]  # as above
-            prog_name=EXECUTABLE, complete_var=VARIABLE, shell=shell.value
-        )
-        typer.echo(script)
+    typer.echo(script)

@@ -1,138 +1,140 @@
 """`controller`: counts, decides and releases, against any cluster."""
 
+import asyncio
 from pathlib import Path
 from typing import Annotated
 
 import typer
 
-from jobset_gate.cli.options import Config, Context, Kubeconfig, LogFormat, LogFormatOption, LogLevel, LogLevelOption
+from jobset_gate.cli import logs, settings_file
+from jobset_gate.cli.options import (
+    Config,
+    Context,
+    Kubeconfig,
+    LogFormat,
+    LogFormatOption,
+    LogLevel,
+    LogLevelOption,
+    new_app,
+)
 from jobset_gate.cli.options import namespace as place
 from jobset_gate.cli.options import port as listening
+from jobset_gate.cli.serve import controller as service
+
+app = new_app()
 
 
-def register(app: typer.Typer, program: str) -> None:
-    """Adds the command."""
+@app.command(
+    "controller",
+    short_help="Run the controller against a cluster.",
+    epilog="Example: {program} controller --context my-cluster -n jobset-gate-system",
+)
+def controller(
+    *,
+    namespace: Annotated[
+        str | None,
+        place("Where the Lease lies; otherwise the context's or the pod's namespace."),
+    ] = None,
+    identity: Annotated[
+        str | None,
+        typer.Option(
+            "--identity",
+            metavar="NAME",
+            help="This replica's name in the Lease; otherwise host name and process id.",
+        ),
+    ] = None,
+    leader_elect: Annotated[
+        bool | None,
+        typer.Option("--leader-elect/--no-leader-elect", help="Work only while holding the Lease.", show_default="on"),
+    ] = None,
+    watch_namespace: Annotated[
+        str | None,
+        typer.Option("--watch-namespace", metavar="NAME", help="Look after the gangs of this namespace only."),
+    ] = None,
+    extend_crd: Annotated[
+        bool | None,
+        typer.Option("--extend-crd/--no-extend-crd", help="Keep the field in the JobSet CRD.", show_default="on"),
+    ] = None,
+    workers: Annotated[
+        int | None,
+        typer.Option("--workers", metavar="N", min=1, max=1024, help="Gangs dealt with at once.", show_default="32"),
+    ] = None,
+    patch_concurrency: Annotated[
+        int | None,
+        typer.Option(
+            "--patch-concurrency",
+            metavar="N",
+            min=0,
+            max=1024,
+            help="Pods patched at once; 0 patches none: gate stream and ConfigMap alone release them.",
+            show_default="32",
+        ),
+    ] = None,
+    host: Annotated[
+        str, typer.Option("--host", metavar="ADDRESS", help="Where /healthz, /readyz and /metrics listen.")
+    ] = "127.0.0.1",
+    port: Annotated[int, listening("--port", "Their port; 0 takes a free one.")] = 8080,
+    stream_host: Annotated[
+        str | None,
+        typer.Option(
+            "--stream-host",
+            metavar="ADDRESS",
+            help="Where the gate stream listens while this replica leads.",
+            show_default="127.0.0.1",
+        ),
+    ] = None,
+    stream_port: Annotated[
+        int | None,
+        listening("--stream-port", "Its port; 0 takes a free one.", default="none: no gate stream"),
+    ] = None,
+    page_port: Annotated[
+        int | None,
+        listening("--page-port", "Where the status page listens; 0: there is none.", default="0"),
+    ] = None,
+    page_address: Annotated[
+        str | None,
+        typer.Option(
+            "--page-address",
+            metavar="ADDRESS",
+            help="Its address; any but loopback needs a certificate.",
+            show_default="127.0.0.1",
+        ),
+    ] = None,
+    page_tls_cert: Annotated[
+        Path | None, typer.Option("--page-tls-cert", metavar="FILE", help="Its certificate in PEM.")
+    ] = None,
+    page_tls_key: Annotated[
+        Path | None, typer.Option("--page-tls-key", metavar="FILE", help="The key of that certificate in PEM.")
+    ] = None,
+    config: Config = None,
+    kubeconfig: Kubeconfig = None,
+    context: Context = None,
+    log_format: LogFormatOption = LogFormat.AUTO,
+    log_level: LogLevelOption = LogLevel.INFO,
+) -> None:
+    """Run the controller against a cluster until SIGTERM or SIGINT.
 
-    @app.command(
-        "controller",
-        short_help="Run the controller against a cluster.",
-        epilog=f"Example: {program} controller --context my-cluster -n jobset-gate-system",
+    Ends with 1 when the lease is lost or a part of it has failed for good: start it again then, as a Deployment
+    does. Options of the command line win over --config.
+    """
+    logs.configure(log_format, log_level)
+    said = settings_file.read(config)
+    wanted = service.options(
+        said.controller,
+        groups=said.admission.groups,
+        identity=identity,
+        leader_elect=leader_elect,
+        watch_namespace=watch_namespace,
+        extend_crd=extend_crd,
+        workers=workers,
+        patch_concurrency=patch_concurrency,
+        host=host,
+        port=port,
+        stream_host=stream_host,
+        stream_port=stream_port,
+        page_port=page_port,
+        page_address=page_address,
+        page_tls_cert=page_tls_cert,
+        page_tls_key=page_tls_key,
     )
-    def controller(
-        *,
-        namespace: Annotated[
-            str | None,
-            place("Where the Lease lies; otherwise the context's or the pod's namespace."),
-        ] = None,
-        identity: Annotated[
-            str | None,
-            typer.Option(
-                "--identity",
-                metavar="NAME",
-                help="This replica's name in the Lease; otherwise host name and process id.",
-            ),
-        ] = None,
-        leader_elect: Annotated[
-            bool | None,
-            typer.Option(
-                "--leader-elect/--no-leader-elect", help="Work only while holding the Lease.", show_default="on"
-            ),
-        ] = None,
-        watch_namespace: Annotated[
-            str | None,
-            typer.Option("--watch-namespace", metavar="NAME", help="Look after the gangs of this namespace only."),
-        ] = None,
-        extend_crd: Annotated[
-            bool | None,
-            typer.Option("--extend-crd/--no-extend-crd", help="Keep the field in the JobSet CRD.", show_default="on"),
-        ] = None,
-        workers: Annotated[
-            int | None,
-            typer.Option(
-                "--workers", metavar="N", min=1, max=1024, help="Gangs dealt with at once.", show_default="32"
-            ),
-        ] = None,
-        patch_concurrency: Annotated[
-            int | None,
-            typer.Option(
-                "--patch-concurrency",
-                metavar="N",
-                min=0,
-                max=1024,
-                help="Pods patched at once; 0 patches none: gate stream and ConfigMap alone release them.",
-                show_default="32",
-            ),
-        ] = None,
-        host: Annotated[
-            str, typer.Option("--host", metavar="ADDRESS", help="Where /healthz, /readyz and /metrics listen.")
-        ] = "127.0.0.1",
-        port: Annotated[int, listening("--port", "Their port; 0 takes a free one.")] = 8080,
-        stream_host: Annotated[
-            str | None,
-            typer.Option(
-                "--stream-host",
-                metavar="ADDRESS",
-                help="Where the gate stream listens while this replica leads.",
-                show_default="127.0.0.1",
-            ),
-        ] = None,
-        stream_port: Annotated[
-            int | None,
-            listening("--stream-port", "Its port; 0 takes a free one.", default="none: no gate stream"),
-        ] = None,
-        page_port: Annotated[
-            int | None,
-            listening("--page-port", "Where the status page listens; 0: there is none.", default="0"),
-        ] = None,
-        page_address: Annotated[
-            str | None,
-            typer.Option(
-                "--page-address",
-                metavar="ADDRESS",
-                help="Its address; any but loopback needs a certificate.",
-                show_default="127.0.0.1",
-            ),
-        ] = None,
-        page_tls_cert: Annotated[
-            Path | None, typer.Option("--page-tls-cert", metavar="FILE", help="Its certificate in PEM.")
-        ] = None,
-        page_tls_key: Annotated[
-            Path | None, typer.Option("--page-tls-key", metavar="FILE", help="The key of that certificate in PEM.")
-        ] = None,
-        config: Config = None,
-        kubeconfig: Kubeconfig = None,
-        context: Context = None,
-        log_format: LogFormatOption = LogFormat.AUTO,
-        log_level: LogLevelOption = LogLevel.INFO,
-    ) -> None:
-        """Run the controller against a cluster until SIGTERM or SIGINT.
-
-        Ends with 1 when the lease is lost or a part of it has failed for good: start it again then, as a Deployment
-        does. Options of the command line win over --config.
-        """
-        import asyncio  # noqa: PLC0415 - see app.py
-
-        from jobset_gate.cli import logs, settings_file  # noqa: PLC0415 - see app.py
-        from jobset_gate.cli.serve import controller as service  # noqa: PLC0415 - see app.py
-
-        logs.configure(log_format, log_level)
-        said = settings_file.read(config)
-        wanted = service.options(
-            said.controller,
-            groups=said.admission.groups,
-            identity=identity,
-            leader_elect=leader_elect,
-            watch_namespace=watch_namespace,
-            extend_crd=extend_crd,
-            workers=workers,
-            patch_concurrency=patch_concurrency,
-            host=host,
-            port=port,
-            stream_host=stream_host,
-            stream_port=stream_port,
-            page_port=page_port,
-            page_address=page_address,
-            page_tls_cert=page_tls_cert,
-            page_tls_key=page_tls_key,
-        )
-        asyncio.run(service.run(wanted, kubeconfig=kubeconfig, context=context, namespace=namespace))
+    asyncio.run(service.run(wanted, kubeconfig=kubeconfig, context=context, namespace=namespace))

@@ -1,36 +1,73 @@
 """`describe`: everything known of a gang on one page."""
 
+import sys
+from collections.abc import Sequence
+from pathlib import Path
+
 import typer
 
-from jobset_gate.cli.options import Context, Kubeconfig
+from jobset_gate.barrier.events import CoreEvent
+from jobset_gate.cli.exits import ExitCode
+from jobset_gate.cli.fetch.events import events_of
+from jobset_gate.cli.fetch.resolver import ExplainedObject, Resolver, open_resolver
+from jobset_gate.cli.invocation import Invocation
+from jobset_gate.cli.options import Context, ControllerConfig, Kubeconfig, Namespace, Subjects, new_app, program
+from jobset_gate.cli.printers import description, output, terminal
 from jobset_gate.cli.runner import run_and_exit
-from jobset_gate.cli.subject_options import ControllerConfig, Namespace, Subjects
+from jobset_gate.kube.errors import Forbidden
+
+app = new_app()
 
 
-def register(app: typer.Typer, program: str) -> None:
-    """Adds the command."""
+@app.command(
+    "describe",
+    short_help="Show everything known of a gang.",
+    epilog="Example: {program} describe train -n team",
+)
+def describe(
+    ctx: typer.Context,
+    *,
+    names: Subjects,
+    namespace: Namespace = None,
+    config: ControllerConfig = None,
+    kubeconfig: Kubeconfig = None,
+    context: Context = None,
+) -> None:
+    """Show what is set and what was decided, Job by Job or pod by pod, why it waits, and its Events.
 
-    @app.command(
-        "describe",
-        short_help="Show everything known of a gang.",
-        epilog=f"Example: {program} describe train -n team",
-    )
-    def describe(
-        *,
-        names: Subjects,
-        namespace: Namespace = None,
-        config: ControllerConfig = None,
-        kubeconfig: Kubeconfig = None,
-        context: Context = None,
-    ) -> None:
-        """Show what is set and what was decided, Job by Job or pod by pod, why it waits, and its Events.
+    For people, as kubectl's describe is; programs ask `why -o json`. Asks the API server only. What you may not
+    read is named, and the rest is shown.
+    """
+    run_and_exit(run(names, Invocation(program(ctx), kubeconfig, context, namespace), config))
 
-        For people, as kubectl's describe is; programs ask `why -o json`. Asks the API server only. What you may not
-        read is named, and the rest is shown.
-        """
-        from jobset_gate.cli.commands import why_describe  # noqa: PLC0415 - see app.py
 
-        wanted = why_describe.ExplainOptions(
-            names, namespace, config=config, kubeconfig=kubeconfig, context=context, program=program
-        )
-        run_and_exit(why_describe.describe(wanted))
+async def run(names: Sequence[str], invocation: Invocation, config: Path | None) -> ExitCode:
+    """Prints everything known of each of them."""
+    style = terminal.style_of(sys.stdout)
+    async with open_resolver(invocation, config) as resolver:
+        found, code = await resolver.explain_all(names)
+        texts = [await _description(resolver, it, style) for it in found]
+    output.out("\n\n".join(texts), style)
+    return code
+
+
+async def _description(resolver: Resolver, found: ExplainedObject, style: terminal.TerminalStyle) -> str:
+    it, status, jobset = found.explanation, found.status, found.jobset
+    if status is not None:
+        facts, rows = description.pod_group_facts(status, it.now), description.member_rows(status)
+    elif jobset is not None:
+        facts = description.jobset_facts(jobset.gang, it.now)
+        rows = () if jobset.pods_forbidden else description.job_rows(jobset.gang)
+    else:
+        facts, rows = (("Name", it.name), ("Namespace", it.namespace)), ()
+    return description.description_text(it, facts, rows, await _events(resolver, found), style)
+
+
+async def _events(resolver: Resolver, found: ExplainedObject) -> list[CoreEvent] | None:
+    """None: they may not be read."""
+    if found.status is not None and found.status.pod_group is None:
+        return []  # they are on its pods
+    try:
+        return await events_of(resolver.client, resolver.namespace, found.explanation.kind, found.explanation.name)
+    except Forbidden:
+        return None

@@ -1,14 +1,39 @@
-"""`release` and `bypass`: a gate opened by hand, for now or for good, audited by an Event."""
+"""`release` and `bypass`: a gate opened by hand, for now or for good, audited by an Event.
 
+`bypass` leaves its annotation, so every later generation passes, too. `release` removes it as soon as the verdict on
+the present generation stands, so that a restarted gang waits as before.
+"""
+
+import sys
+import time
+from dataclasses import dataclass, field
 from enum import StrEnum
-from typing import Annotated, Any
+from typing import Annotated
 
 import typer
 
-from jobset_gate.cli.options import Context, Kubeconfig
+from jobset_gate import names
+from jobset_gate.barrier.model import GangSnapshot, JobSetSeen
+from jobset_gate.cli import bypass as acts
+from jobset_gate.cli.exits import CommandError, ExitCode
+from jobset_gate.cli.fetch.controller_status import controller_status
+from jobset_gate.cli.fetch.jobsets import JOBSET_KIND
+from jobset_gate.cli.fetch.permissions import Permissions
+from jobset_gate.cli.fetch.whoami import current_user
+from jobset_gate.cli.invocation import Invocation
+from jobset_gate.cli.options import Context, Kubeconfig, Namespace, Yes, new_app, program
+from jobset_gate.cli.options import timeout as limit
+from jobset_gate.cli.printers import output
+from jobset_gate.cli.resource_args import ResourceKind, parse_resource
 from jobset_gate.cli.runner import run_and_exit
-from jobset_gate.cli.subject_options import Namespace
-from jobset_gate.cli.subject_options import timeout as limit
+from jobset_gate.cli.watch.outcome import WaitGoal, WaitOutcome, jobset_outcome
+from jobset_gate.cli.watch.view import FIRST_READ_TIMEOUT, JobSetView, get_gated_jobset, wait_until
+from jobset_gate.explain.text import format_duration
+from jobset_gate.kube import access
+from jobset_gate.kube.client import Client
+from jobset_gate.kube.errors import KubeError
+
+app = new_app()
 
 
 class DryRun(StrEnum):
@@ -18,74 +43,215 @@ class DryRun(StrEnum):
     SERVER = "server"
 
 
+@dataclass(frozen=True, slots=True)
+class ReleaseOptions:
+    """What the command line asks for. `permanent`: `bypass`; otherwise `release`, which waits for the verdict."""
+
+    name: str
+    permanent: bool
+    yes: bool
+    dry_run: bool
+    invocation: Invocation
+    seconds: float = 60.0
+    permissions: Permissions = field(default_factory=Permissions)
+
+
 JobSetArgument = Annotated[str, typer.Argument(metavar="[jobset/]NAME", help="The JobSet.", show_default=False)]
-YesOption = Annotated[bool, typer.Option("-y", "--yes", help="Do not ask.")]
 DryRunOption = Annotated[
     DryRun, typer.Option("--dry-run", help="server: have the API server check everything, and change nothing.")
 ]
 
 
-def register(app: typer.Typer, program: str) -> None:
-    """Adds the commands."""
+@app.command(
+    "release",
+    short_help="Open the gate of a gang's present generation by hand.",
+    epilog="Example: {program} release train -n team",
+)
+def release(
+    ctx: typer.Context,
+    *,
+    name: JobSetArgument,
+    yes: Yes = False,
+    dry_run: DryRunOption = DryRun.NONE,
+    timeout: Annotated[
+        float,
+        limit("How long to wait for it, such as 30s or 5m.", default="1m"),
+    ] = 60.0,
+    namespace: Namespace = None,
+    kubeconfig: Kubeconfig = None,
+    context: Context = None,
+) -> None:
+    """Let the pods that are there go now, whoever is missing. After a restart the gang is gated again.
 
-    @app.command(
-        "release",
-        short_help="Open the gate of a gang's present generation by hand.",
-        epilog=f"Example: {program} release train -n team",
-    )
-    def release(
-        *,
-        name: JobSetArgument,
-        yes: YesOption = False,
-        dry_run: DryRunOption = DryRun.NONE,
-        timeout: Annotated[
-            float,
-            limit("How long to wait for it, such as 30s or 5m.", default="1m"),
-        ] = 60.0,
-        namespace: Namespace = None,
-        kubeconfig: Kubeconfig = None,
-        context: Context = None,
-    ) -> None:
-        """Let the pods that are there go now, whoever is missing. After a restart the gang is gated again.
+    Sets the annotation that opens the gate, waits until the controller has decided, and takes it away again, also
+    when it is interrupted. An Event on the JobSet says who did it. Needs the right to get, list, watch and patch
+    JobSets and to create Events. Ends with exit code 3 if nobody has decided in time.
+    """
+    invocation = Invocation(program(ctx), kubeconfig, context, namespace)
+    run_and_exit(run(ReleaseOptions(name, False, yes, dry_run is DryRun.SERVER, invocation, timeout)))
 
-        Sets the annotation that opens the gate, waits until the controller has decided, and takes it away again, also
-        when it is interrupted. An Event on the JobSet says who did it. Needs the right to get, list, watch and patch
-        JobSets and to create Events. Ends with exit code 3 if nobody has decided in time.
-        """
-        _run(
-            {"name": name, "for_good": False, "sure": yes, "seconds": timeout, "program": program},
-            (namespace, kubeconfig, context),
-            dry_run,
+
+@app.command(
+    "bypass",
+    short_help="Open a gang's gate for good, restarts included.",
+    epilog="Example: {program} bypass train -n team --dry-run=server",
+)
+def bypass(
+    ctx: typer.Context,
+    *,
+    name: JobSetArgument,
+    yes: Yes = False,
+    dry_run: DryRunOption = DryRun.NONE,
+    namespace: Namespace = None,
+    kubeconfig: Kubeconfig = None,
+    context: Context = None,
+) -> None:
+    """Let all pods of a JobSet go, now and after every restart, by an annotation that stays.
+
+    An Event on the JobSet says who did it. Needs the right to get and patch JobSets and to create Events. A gang
+    that has timed out stays so until it restarts.
+    """
+    invocation = Invocation(program(ctx), kubeconfig, context, namespace)
+    run_and_exit(run(ReleaseOptions(name, True, yes, dry_run is DryRun.SERVER, invocation)))
+
+
+async def run(options: ReleaseOptions) -> ExitCode:
+    """Raises CommandError where the gate cannot be opened, or may not."""
+    rewrite = options.invocation.rewrite_commands
+    try:
+        done = await _open(options)
+    except CommandError as failed:
+        raise CommandError(rewrite(str(failed)), failed.code) from failed
+    output.out(rewrite(done) + "\n")
+    return ExitCode.OK
+
+
+async def _open(options: ReleaseOptions) -> str:
+    name, its = _jobset_name(options), options.invocation
+    reached = await access.load_access(its.kubeconfig, its.context)
+    async with Client(reached) as client:
+        gang = await get_gated_jobset(client, its.namespace or reached.namespace, name, options.permissions)
+        now = jobset_outcome(gang.jobset, gang.config_map, time.time())
+        if done := _nothing_to_do(gang, now, options):
+            return done
+        _check_can_open(gang.jobset, now, options)
+        controller = await controller_status(client, reached.namespace)
+        if not controller.leads:  # no more than a warning: without leader election there is no Lease
+            output.err(f"warning: {controller.told}")
+        user = await current_user(client, its.kubeconfig, its.context)
+        await acts.check_event_allowed(client, gang.jobset)
+        if not options.dry_run:
+            _confirm(gang.jobset, options)
+        done = await (_bypass if options.permanent else _release)(client, gang.jobset, user, options)
+    for line in options.permissions.missing:
+        output.err(f"warning: {line}")
+    return done
+
+
+def _jobset_name(options: ReleaseOptions) -> str:
+    """A pod group has no gate that could be opened as a whole and audited, so there is no such command."""
+    it = parse_resource(options.name)
+    if it.kind in (ResourceKind.ANY, ResourceKind.JOBSET):
+        return it.name
+    if it.kind is not ResourceKind.POD_GROUP:
+        raise CommandError(
+            f"{options.name}: only JobSets have a start barrier: name one as NAME or jobset/NAME", ExitCode.USAGE
         )
+    where = f" -n {options.invocation.namespace}" if options.invocation.namespace else ""
+    how = f"`jobset-gate groups ungate {it.name}{where}` lets its pods be scheduled now, one by one and for good"
+    why = "a pod group has no start barrier; it is opened as soon as it has room"
+    raise CommandError(f"{options.name}: {why}. {how}", ExitCode.USAGE)
 
-    @app.command(
-        "bypass",
-        short_help="Open a gang's gate for good, restarts included.",
-        epilog=f"Example: {program} bypass train -n team --dry-run=server",
-    )
-    def bypass(
-        *,
-        name: JobSetArgument,
-        yes: YesOption = False,
-        dry_run: DryRunOption = DryRun.NONE,
-        namespace: Namespace = None,
-        kubeconfig: Kubeconfig = None,
-        context: Context = None,
-    ) -> None:
-        """Let all pods of a JobSet go, now and after every restart, by an annotation that stays.
 
-        An Event on the JobSet says who did it. Needs the right to get and patch JobSets and to create Events. A gang
-        that has timed out stays so until it restarts.
-        """
-        _run(
-            {"name": name, "for_good": True, "sure": yes, "program": program}, (namespace, kubeconfig, context), dry_run
+# --- What stands in the way ------------------------------------------------------------------------------------------
+
+
+def _nothing_to_do(gang: GangSnapshot, now: WaitOutcome, options: ReleaseOptions) -> str:
+    """The message where the gate is open already; "" elsewhere."""
+    subject = _subject(gang.jobset)
+    if options.permanent:
+        return f"{subject} unchanged: its gate is bypassed already" if gang.jobset.bypass else ""
+    return f"{subject} unchanged: its gate is open already: {now.message}" if WaitGoal.RELEASED in now.reached else ""
+
+
+def _check_can_open(jobset: JobSetSeen, now: WaitOutcome, options: ReleaseOptions) -> None:
+    subject = _subject(jobset)
+    if now.final or jobset.finished:
+        raise CommandError(f"{subject} cannot be opened: {now.message or 'it has finished'}")
+    if options.permanent:
+        return
+    if WaitGoal.TIMED_OUT in now.reached:
+        why = f"it has timed out, and that stands until it restarts: {now.message}"
+        raise CommandError(f"{subject} cannot be opened: {why}")
+    if jobset.suspended:
+        raise CommandError(
+            f"{subject} is suspended: there is no generation to release yet; resume it first, or "
+            f"`jobset-gate bypass {jobset.name} -n {jobset.namespace}` opens it for good"
         )
+    if jobset.bypass:
+        why = f"`jobset-gate why {jobset.name} -n {jobset.namespace}` says whether one runs"
+        raise CommandError(f"{subject} is bypassed: it opens as soon as a controller looks; {why}")
 
 
-def _run(wishes: dict[str, Any], place: tuple[str | None, str | None, str | None], dry_run: DryRun) -> None:
-    """The place: namespace, kubeconfig, context."""
-    from jobset_gate.cli.commands import release_run  # noqa: PLC0415 - see app.py
+def _confirm(jobset: JobSetSeen, options: ReleaseOptions) -> None:
+    if options.yes:
+        return
+    subject = f"JobSet {jobset.namespace}/{jobset.name}"
+    if not sys.stdin.isatty():
+        raise CommandError(f"the gate of {subject} would be opened: say --yes to do that", ExitCode.USAGE)
+    when = "now and after every restart" if options.permanent else "now"
+    typer.confirm(f"Open the gate of {subject} {when}, whoever is still missing?", abort=True, err=True)
 
-    namespace, kubeconfig, context = place
-    wanted = release_run.ReleaseOptions(namespace=namespace, dry_run=dry_run is DryRun.SERVER, **wishes)
-    run_and_exit(release_run.run(wanted, kubeconfig=kubeconfig, context=context))
+
+# --- Opening it ------------------------------------------------------------------------------------------------------
+
+
+async def _bypass(client: Client, jobset: JobSetSeen, user: str, options: ReleaseOptions) -> str:
+    await acts.set_annotation(client, jobset, dry_run=options.dry_run)
+    if options.dry_run:
+        return f"{_subject(jobset)} bypassed (server dry run)"
+    message = f"{user} has opened the gate for good, by the annotation {names.BYPASS}"
+    await _audit(client, jobset, names.REASON_BYPASSED_BY_USER, message)
+    return f"{_subject(jobset)} bypassed for good; `{acts.removal_command(jobset)}` gates later restarts again"
+
+
+async def _release(client: Client, jobset: JobSetSeen, user: str, options: ReleaseOptions) -> str:
+    subject = _subject(jobset)
+    if options.dry_run:
+        await acts.set_annotation(client, jobset, dry_run=True)
+        return f"{subject} released (server dry run)"
+    async with JobSetView(client, jobset, options.permissions, pods=False) as view:
+        await _check_watch(view, subject)  # without the right to watch nothing is changed
+        message = f"{user} has asked for the gate of attempt {jobset.attempt} to be opened now, whoever is missing"
+        try:
+            async with acts.temporary_annotation(client, jobset):
+                await _audit(client, jobset, names.REASON_RELEASED_BY_USER, message)
+                now = await wait_until(view, lambda now: bool(now.reached) or now.final, options.seconds)
+        except TimeoutError as late:
+            after = format_duration(options.seconds)
+            why = f"{subject}: no controller has opened it within {after}; its annotation is gone again"
+            raise CommandError(why, ExitCode.TIMEOUT) from late
+    if WaitGoal.RELEASED in now.reached:
+        return f"{subject} released: {now.message}"
+    raise CommandError(f"{subject} was not released: {now.message}")
+
+
+async def _check_watch(view: JobSetView, subject: str) -> None:
+    try:
+        await wait_until(view, lambda _: True, FIRST_READ_TIMEOUT)
+    except TimeoutError as late:
+        after = format_duration(FIRST_READ_TIMEOUT)
+        why = f"{subject} was left alone: the API server does not answer its watch within {after}"
+        raise CommandError(why, ExitCode.TIMEOUT) from late
+
+
+async def _audit(client: Client, jobset: JobSetSeen, reason: str, message: str) -> None:
+    """A dry run of it was allowed a moment ago; a failure now is printed, and changes nothing."""
+    try:
+        await acts.write_event(client, jobset, reason, message)
+    except KubeError as problem:
+        output.err(f"warning: the Event that says who did this could not be written: {problem}")
+
+
+def _subject(jobset: JobSetSeen) -> str:
+    return f"{JOBSET_KIND}/{jobset.name}"

@@ -1,14 +1,32 @@
 """`wait`: until a gang is released or a pod group satisfied, or has timed out; for scripts and pipelines."""
 
+import asyncio
+import time
+from collections.abc import Sequence
+from contextlib import suppress
+from dataclasses import dataclass, field
 from enum import StrEnum
+from pathlib import Path
 from typing import Annotated
 
 import typer
 
-from jobset_gate.cli.options import Context, Kubeconfig
+from jobset_gate.cli.exits import CommandError, ExitCode
+from jobset_gate.cli.fetch.jobsets import JOBSET_KIND
+from jobset_gate.cli.fetch.resolver import Resolver, open_resolver
+from jobset_gate.cli.fetch.source import ObjectNotFound
+from jobset_gate.cli.invocation import Invocation
+from jobset_gate.cli.options import Context, ControllerConfig, Kubeconfig, Namespace, new_app, program
+from jobset_gate.cli.options import timeout as limit
+from jobset_gate.cli.printers import output
+from jobset_gate.cli.resource_args import ResourceArgument, ResourceKind, parse_resource
 from jobset_gate.cli.runner import run_and_exit
-from jobset_gate.cli.subject_options import ControllerConfig, Namespace
-from jobset_gate.cli.subject_options import timeout as limit
+from jobset_gate.cli.watch.outcome import GOAL_TEXT, JOBSET_GOALS, WaitGoal, WaitOutcome, jobset_outcome
+from jobset_gate.cli.watch.view import FIRST_READ_TIMEOUT, JobSetView, PodGroupView, get_gated_jobset, wait_until
+from jobset_gate.explain.text import format_duration
+from jobset_gate.podgroups.candidate import CapacityCheck
+
+app = new_app()
 
 
 class For(StrEnum):
@@ -20,52 +38,152 @@ class For(StrEnum):
     SATISFIED = "satisfied"
 
 
-def register(app: typer.Typer, program: str) -> None:
-    """Adds the command."""
+@dataclass(frozen=True, slots=True)
+class WaitOptions:
+    """What the command line asks for. `goal` None: what the user hopes for, by kind."""
 
-    @app.command(
-        "wait",
-        short_help="Wait until a gang is released, or has timed out.",
-        epilog=f"Example: {program} wait jobset/train --for=released --timeout=10m",
-    )
-    def wait(
-        *,
-        names: Annotated[
-            list[str],
-            typer.Argument(
-                metavar="[jobset/|podgroup/]NAME",
-                help="JobSets; with a prefix pod groups. gang/NAME is a pod group, too.",
-                show_default=False,
-            ),
-        ],
-        end: Annotated[
-            For | None,
-            typer.Option(
-                "--for",
-                help="What to wait for: of JobSets released (the default) or timedout, of pod groups opened, satisfied "
-                "(the default) or timedout.",
-                show_default=False,
-            ),
-        ] = None,
-        timeout: Annotated[
-            float,
-            limit("How long at most, such as 30s or 1h30m; 0 looks once, below zero waits for a week.", default="30s"),
-        ] = 30.0,
-        namespace: Namespace = None,
-        config: ControllerConfig = None,
-        kubeconfig: Kubeconfig = None,
-        context: Context = None,
-    ) -> None:
-        """Wait for what is decided about the present generation of each JobSet, or of each pod group.
+    names: Sequence[str]
+    goal: WaitGoal | None
+    seconds: float
+    config: Path | None = None
+    invocation: Invocation = field(default_factory=Invocation)
 
-        Ends with exit code 3 when the time is over, and with 1 when the other outcome comes, or nothing can come any
-        more. Watches the JobSet and its ConfigMap, with the right to get, list and watch JobSets; of pod groups their
-        PodGroups, pods and records.
-        """
-        from jobset_gate.cli.commands import wait_run  # noqa: PLC0415 - see app.py
-        from jobset_gate.cli.watch.outcome import WaitGoal  # noqa: PLC0415 - see app.py
 
-        wanted = wait_run.WaitOptions(
-            names, None if end is None else WaitGoal(end), timeout, namespace, config, program
-        )
-        run_and_exit(wait_run.run(wanted, kubeconfig=kubeconfig, context=context))
+@app.command(
+    "wait",
+    short_help="Wait until a gang is released, or has timed out.",
+    epilog="Example: {program} wait jobset/train --for=released --timeout=10m",
+)
+def wait(
+    ctx: typer.Context,
+    *,
+    names: Annotated[
+        list[str],
+        typer.Argument(
+            metavar="[jobset/|podgroup/]NAME",
+            help="JobSets; with a prefix pod groups. gang/NAME is a pod group, too.",
+            show_default=False,
+        ),
+    ],
+    end: Annotated[
+        For | None,
+        typer.Option(
+            "--for",
+            help="What to wait for: of JobSets released (the default) or timedout, of pod groups opened, satisfied "
+            "(the default) or timedout.",
+            show_default=False,
+        ),
+    ] = None,
+    timeout: Annotated[
+        float,
+        limit("How long at most, such as 30s or 1h30m; 0 looks once, below zero waits for a week.", default="30s"),
+    ] = 30.0,
+    namespace: Namespace = None,
+    config: ControllerConfig = None,
+    kubeconfig: Kubeconfig = None,
+    context: Context = None,
+) -> None:
+    """Wait for what is decided about the present generation of each JobSet, or of each pod group.
+
+    Ends with exit code 3 when the time is over, and with 1 when the other outcome comes, or nothing can come any
+    more. Watches the JobSet and its ConfigMap, with the right to get, list and watch JobSets; of pod groups their
+    PodGroups, pods and records.
+    """
+    invocation = Invocation(program(ctx), kubeconfig, context, namespace)
+    run_and_exit(run(WaitOptions(names, None if end is None else WaitGoal(end), timeout, config, invocation)))
+
+
+async def run(options: WaitOptions) -> ExitCode:
+    """Prints the outcome of each. A failure has precedence over a timeout."""
+    arguments = [_checked(parse_resource(it), it, options.goal) for it in options.names]
+    async with open_resolver(options.invocation, options.config) as resolver:
+        waits = [_Wait(resolver, it, options) for it in dict.fromkeys(arguments)]
+        codes = await asyncio.gather(*(it.run() for it in waits))
+    for line in resolver.permissions.missing:
+        output.err(f"warning: {line}")
+    return next((code for code in (ExitCode.ERROR, ExitCode.TIMEOUT) if code in codes), ExitCode.OK)
+
+
+def _checked(it: ResourceArgument, text: str, goal: WaitGoal | None) -> ResourceArgument:
+    """Raises CommandError for what cannot be waited for."""
+    wrong = ""
+    if it.kind is ResourceKind.POD:
+        wrong = "only JobSets and pod groups can be waited for: say jobset/NAME or podgroup/NAME"
+    elif it.kind is ResourceKind.JOBSET and goal not in (None, *JOBSET_GOALS):
+        wrong = f"a JobSet's gate is released or timedout, not {goal}"
+    elif it.kind is ResourceKind.POD_GROUP and goal is WaitGoal.RELEASED:
+        wrong = "a pod group is opened, and satisfied: say --for=opened or --for=satisfied"
+    if wrong:
+        raise CommandError(f"{text}: {wrong}", ExitCode.USAGE)
+    return it
+
+
+@dataclass(frozen=True, slots=True)
+class _Wait:
+    """For one of them."""
+
+    resolver: Resolver
+    argument: ResourceArgument
+    options: WaitOptions
+
+    async def run(self) -> ExitCode:
+        """Waits, and prints how it ended."""
+        try:
+            reached = await self._wait()
+        except CommandError as failed:
+            output.err(f"error: {failed}")
+            return failed.code
+        output.out(reached + "\n")
+        return ExitCode.OK
+
+    async def _wait(self) -> str:
+        """Raises CommandError if anything but the goal comes."""
+        kind, goal = self.argument.kind, self.options.goal
+        if kind is ResourceKind.POD_GROUP or goal in (WaitGoal.OPENED, WaitGoal.SATISFIED):
+            return await self._pod_group()
+        try:
+            return await self._jobset()
+        except ObjectNotFound as absent:
+            if kind is ResourceKind.JOBSET or goal is WaitGoal.RELEASED:
+                raise
+            try:
+                return await self._pod_group()
+            except ObjectNotFound:
+                raise ObjectNotFound(f"{absent}, and no pod group of that name either") from absent
+
+    async def _jobset(self) -> str:
+        its, name, goal = self.resolver, self.argument.name, self.options.goal or WaitGoal.RELEASED
+        gang = await get_gated_jobset(its.client, its.namespace, name, its.permissions)
+        now = jobset_outcome(gang.jobset, gang.config_map, time.time())
+        if not now.is_over(goal) and self.options.seconds > 0:
+            async with JobSetView(its.client, gang.jobset, its.permissions, pods=False) as view:
+                with suppress(TimeoutError):
+                    now = await wait_until(view, lambda now: now.is_over(goal), self.options.seconds)
+        return self._result(f"{JOBSET_KIND}/{name}", name, goal, now)
+
+    async def _pod_group(self) -> str:
+        name, goal = self.argument.name, self.options.goal or WaitGoal.SATISFIED
+        now = WaitOutcome()
+        # Whether there is room is of no interest here, so neither nodes nor what is bound to them have to be watched.
+        settings = self.resolver.settings.model_copy(update={"capacity_check": CapacityCheck.OFF})
+        async with PodGroupView(self.resolver, name, settings) as view:
+            with suppress(TimeoutError):
+                first = max(self.options.seconds, FIRST_READ_TIMEOUT)
+                now = await wait_until(view, lambda _: True, first)
+                now = await wait_until(view, lambda now: now.is_over(goal), self.options.seconds)
+        return self._result(view.subject, view.subject, goal, now)
+
+    def _result(self, subject: str, name: str, goal: WaitGoal, now: WaitOutcome) -> str:
+        """Raises CommandError if the goal was not reached."""
+        words = f": {now.message}" if now.message else ""
+        if goal in now.reached:
+            return f"{subject} {GOAL_TEXT[goal]}{words}"
+        if not now.is_over(goal):
+            why = self.options.invocation.command(f"jobset-gate why {name} -n {self.resolver.namespace}")
+            after = format_duration(self.options.seconds)
+            late = f"{subject} is not {GOAL_TEXT[goal]} after {after}; `{why}` says what it waits for"
+            raise CommandError(late, ExitCode.TIMEOUT)
+        if now.reached & JOBSET_GOALS:
+            other = " and ".join(GOAL_TEXT[it] for it in sorted(now.reached & JOBSET_GOALS))
+            raise CommandError(f"{subject} was not {GOAL_TEXT[goal]} but {other}{words}")
+        raise CommandError(f"{subject} {now.message}: it will not be {GOAL_TEXT[goal]} any more")

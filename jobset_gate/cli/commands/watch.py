@@ -1,42 +1,122 @@
 """`watch`: one gang, live, until it is decided."""
 
-from typing import Annotated
+import asyncio
+import time
+from contextlib import AsyncExitStack
+from dataclasses import dataclass, field
+from pathlib import Path
+from typing import Annotated, Final
 
 import typer
 
-from jobset_gate.cli.options import Context, Kubeconfig
+from jobset_gate.cli.exits import CommandError, ExitCode
+from jobset_gate.cli.fetch.resolver import open_resolver
+from jobset_gate.cli.invocation import Invocation
+from jobset_gate.cli.options import Context, ControllerConfig, Kubeconfig, Namespace, Subject, new_app, program
+from jobset_gate.cli.options import timeout as limit
+from jobset_gate.cli.printers import output
+from jobset_gate.cli.printers import watch as printed
+from jobset_gate.cli.resource_args import parse_resource
 from jobset_gate.cli.runner import run_and_exit
-from jobset_gate.cli.subject_options import ControllerConfig, Namespace, Subject
-from jobset_gate.cli.subject_options import timeout as limit
+from jobset_gate.cli.watch.outcome import GOAL_TEXT, WaitGoal
+from jobset_gate.cli.watch.view import ViewState, WatchView, find_view
+from jobset_gate.explain.text import format_duration
+
+MIN_INTERVAL: Final = 0.25
+"""Seconds between two pictures: what changes more often is shown once."""
+
+app = new_app()
 
 
-def register(app: typer.Typer, program: str) -> None:
-    """Adds the command."""
+@dataclass(frozen=True, slots=True)
+class WatchOptions:
+    """What the command line asks for; `seconds` None: for ever."""
 
-    @app.command(
-        "watch",
-        short_help="Watch a gang start, until it is decided.",
-        epilog=f"Example: {program} watch train -n team",
-    )
-    def watch(
-        *,
-        name: Subject,
-        timeout: Annotated[
-            float | None,
-            limit("How long at most, such as 30s or 1h30m; otherwise until it is decided."),
-        ] = None,
-        namespace: Namespace = None,
-        config: ControllerConfig = None,
-        kubeconfig: Kubeconfig = None,
-        context: Context = None,
-    ) -> None:
-        """Show how many pods have started of how many, and what the others wait for, as it changes.
+    name: str
+    seconds: float | None
+    config: Path | None = None
+    invocation: Invocation = field(default_factory=Invocation)
 
-        On a terminal with bars that move; elsewhere a line for every change. Ends with 0 when the gang is released or
-        the group has its minimum bound, with 1 when it times out or nothing can come any more, with 3 when the time
-        is over. Asks the API server only; needs the right to get, list and watch JobSets, Jobs, pods and ConfigMaps.
-        """
-        from jobset_gate.cli.commands import watch_run  # noqa: PLC0415 - see app.py
 
-        wanted = watch_run.WatchOptions(name, timeout, namespace, config, program)
-        run_and_exit(watch_run.run(wanted, kubeconfig=kubeconfig, context=context))
+@app.command(
+    "watch",
+    short_help="Watch a gang start, until it is decided.",
+    epilog="Example: {program} watch train -n team",
+)
+def watch(
+    ctx: typer.Context,
+    *,
+    name: Subject,
+    timeout: Annotated[
+        float | None,
+        limit("How long at most, such as 30s or 1h30m; otherwise until it is decided."),
+    ] = None,
+    namespace: Namespace = None,
+    config: ControllerConfig = None,
+    kubeconfig: Kubeconfig = None,
+    context: Context = None,
+) -> None:
+    """Show how many pods have started of how many, and what the others wait for, as it changes.
+
+    On a terminal with bars that move; elsewhere a line for every change. Ends with 0 when the gang is released or
+    the group has its minimum bound, with 1 when it times out or nothing can come any more, with 3 when the time
+    is over. Asks the API server only; needs the right to get, list and watch JobSets, Jobs, pods and ConfigMaps.
+    """
+    run_and_exit(run(WatchOptions(name, timeout, config, Invocation(program(ctx), kubeconfig, context, namespace))))
+
+
+async def run(options: WatchOptions) -> ExitCode:
+    """OK when the gang is released, or the group satisfied. Raises CommandError in every other case."""
+    async with AsyncExitStack() as stack:
+        resolver = await stack.enter_async_context(open_resolver(options.invocation, options.config))
+        view = await stack.enter_async_context(await find_view(resolver, parse_resource(options.name)))
+        try:
+            last = await _show(view, options.seconds)
+        except TimeoutError as late:
+            raise CommandError(_late(view, options), ExitCode.TIMEOUT) from late
+    return _result(view, last)
+
+
+async def _show(view: WatchView, seconds: float | None) -> ViewState:
+    """The last state. Raises TimeoutError."""
+    with printed.standard_output() as shown:
+        async with asyncio.timeout(seconds):
+            await view.ready()
+            while True:
+                state = await view.state()
+                shown.show(state, time.time())
+                if state.outcome.is_over(view.goal):
+                    return state
+                while not await _changes(view, shown.tick):
+                    shown.show(state, time.time())
+
+
+async def _changes(view: WatchView, tick: float | None) -> bool:
+    """Whether anything changed within that time."""
+    try:
+        # Not asyncio.wait_for: in Python 3.11 it loses an interruption that comes together with the change.
+        async with asyncio.timeout(tick):
+            await view.change()
+    except TimeoutError:
+        return False
+    await asyncio.sleep(MIN_INTERVAL)
+    return True
+
+
+def _result(view: WatchView, last: ViewState) -> ExitCode:
+    now, goal = last.outcome, view.goal
+    words = f": {now.message}" if now.message else ""
+    if goal in now.reached:
+        output.out(f"{view.subject} {GOAL_TEXT[goal]}{words}\n")
+        return ExitCode.OK
+    if WaitGoal.TIMED_OUT in now.reached:
+        raise CommandError(f"{view.subject} timed out{words}")
+    raise CommandError(f"{view.subject} {now.message}: it will not be {GOAL_TEXT[goal]} any more")
+
+
+def _late(view: WatchView, options: WatchOptions) -> str:
+    kind, _, name = view.subject.partition("/")
+    its = options.invocation
+    why = its.command(f"jobset-gate why {kind}/{name}" + (f" -n {its.namespace}" if its.namespace else ""))
+    after = format_duration(options.seconds or 0)
+    return f"{view.subject} is not {GOAL_TEXT[view.goal]} after {after}; `{why}` says what it waits for"

@@ -1,157 +1,161 @@
 """`webhook`: the admission webhook, served by this process."""
 
+import asyncio
 from datetime import timedelta
 from pathlib import Path
 from typing import Annotated
 
 import typer
 
-from jobset_gate.cli.options import Config, Context, Kubeconfig, LogFormat, LogFormatOption, LogLevel, LogLevelOption
+from jobset_gate.cli import logs, settings_file
+from jobset_gate.cli.options import (
+    Config,
+    Context,
+    Kubeconfig,
+    LogFormat,
+    LogFormatOption,
+    LogLevel,
+    LogLevelOption,
+    new_app,
+)
 from jobset_gate.cli.options import port as listening
+from jobset_gate.cli.serve import webhook as door
+from jobset_gate.cli.serve.webhook import CertificateFiles, TrustOptions
+
+app = new_app()
 
 
-def register(app: typer.Typer, program: str) -> None:
-    """Adds the command."""
+@app.command(
+    "webhook",
+    short_help="Serve the admission webhook.",
+    epilog="Example: {program} webhook --self-signed --register --unregister-on-exit",
+)
+def webhook(
+    *,
+    host: Annotated[str, typer.Option("--host", metavar="ADDRESS", help="The address to listen on.")] = "127.0.0.1",
+    port: Annotated[int, listening("--port", "The port; 0 takes a free one.")] = 9443,
+    tls_cert: Annotated[
+        Path | None,
+        typer.Option("--tls-cert", metavar="FILE", help="The certificate (PEM); read again when it changes."),
+    ] = None,
+    tls_key: Annotated[Path | None, typer.Option("--tls-key", metavar="FILE", help="Its key (PEM).")] = None,
+    tls_ca: Annotated[
+        Path | None,
+        typer.Option(
+            "--tls-ca",
+            metavar="FILE",
+            help="With --register or --publish-ca: the CA that the API server shall trust.",
+        ),
+    ] = None,
+    self_signed: Annotated[
+        bool, typer.Option("--self-signed", help="Serve a throw-away certificate, made at each start.")
+    ] = False,
+    own_ca: Annotated[
+        str | None,
+        typer.Option(
+            "--own-ca",
+            metavar="SECRET",
+            help="Keep a CA in this Secret of the Service's namespace, sign a certificate in memory, and keep the"
+            " caBundle of the webhook configurations.",
+            show_default=False,
+        ),
+    ] = None,
+    ca_days: Annotated[
+        float,
+        typer.Option("--ca-days", metavar="DAYS", min=0.05, max=36500, help="With --own-ca: how long a CA lives."),
+    ] = 365.0,
+    leaf_hours: Annotated[
+        float,
+        typer.Option(
+            "--leaf-hours", metavar="HOURS", min=0.1, max=87600, help="With --own-ca: how long a certificate lives."
+        ),
+    ] = 168.0,
+    publish_ca: Annotated[
+        bool,
+        typer.Option("--publish-ca", help="Keep what --tls-ca holds in the caBundle of the webhook configurations."),
+    ] = False,
+    check_trust: Annotated[
+        bool,
+        typer.Option(
+            "--check-trust",
+            help="Be ready only while the caBundle of the webhook configurations verifies the certificate for the"
+            " Service. --own-ca and --publish-ca do so anyway.",
+        ),
+    ] = False,
+    registers: Annotated[
+        bool, typer.Option("--register", help="Create or update the cluster's webhook configurations.")
+    ] = False,
+    url: Annotated[
+        str | None,
+        typer.Option(
+            "--url",
+            metavar="URL",
+            help="With --register: https://host[:port] under which the API server reaches this process;"
+            " otherwise where it listens.",
+            show_default=False,
+        ),
+    ] = None,
+    service: Annotated[
+        str | None,
+        typer.Option(
+            "--service",
+            metavar="NAMESPACE/NAME[:PORT]",
+            help="The Service in front of it: --register writes it, and certificates are checked for its name.",
+            show_default=False,
+        ),
+    ] = None,
+    unregister_on_exit: Annotated[
+        bool, typer.Option("--unregister-on-exit", help="With --register: delete the configurations at the end.")
+    ] = False,
+    shutdown_delay: Annotated[
+        float,
+        typer.Option(
+            "--shutdown-delay",
+            metavar="SECONDS",
+            min=0,
+            help="Seconds to go on answering, not ready, before closing.",
+        ),
+    ] = 0.0,
+    config: Config = None,
+    kubeconfig: Kubeconfig = None,
+    context: Context = None,
+    log_format: LogFormatOption = LogFormat.AUTO,
+    log_level: LogLevelOption = LogLevel.INFO,
+) -> None:
+    """Serve the admission webhook over HTTPS until SIGTERM or SIGINT.
 
-    @app.command(
-        "webhook",
-        short_help="Serve the admission webhook.",
-        epilog=f"Example: {program} webhook --self-signed --register --unregister-on-exit",
+    Answers at /mutate, /validate and /mutate-pods, and at /healthz, /readyz and /metrics.
+    """
+    files = tls_cert is not None or tls_key is not None
+    kept = own_ca is not None or publish_ca or check_trust
+    refuse_if(
+        (
+            self_signed + (own_ca is not None) + files != 1,
+            "give one of --self-signed, --own-ca, or both --tls-cert and --tls-key",
+        ),
+        (files and (tls_cert is None or tls_key is None), "--tls-cert and --tls-key belong together"),
+        (url and service, "give --url or --service, not both"),
+        (publish_ca and not (files and tls_ca), "--publish-ca needs --tls-ca and --tls-cert"),
+        (check_trust and self_signed, "--check-trust needs --tls-cert"),
+        (kept and not service, "--own-ca, --publish-ca and --check-trust need --service"),
+        (
+            own_ca is not None and leaf_hours > ca_days * 24 / 3,
+            "--leaf-hours: a CA must live at least three times as long as a certificate",
+        ),
+        (tls_ca and not registers and not publish_ca, "--tls-ca needs --register or --publish-ca"),
+        (service and not registers and not kept, "--service needs --register, --own-ca or --check-trust"),
+        ((url or unregister_on_exit) and not registers, "--url and --unregister-on-exit need --register"),
+        (
+            registers and not url and not service and host in ("0.0.0.0", "::", ""),  # noqa: S104 - to refuse it
+            f"--register with --host {host} needs --url or --service",
+        ),
     )
-    def webhook(
-        *,
-        host: Annotated[str, typer.Option("--host", metavar="ADDRESS", help="The address to listen on.")] = "127.0.0.1",
-        port: Annotated[int, listening("--port", "The port; 0 takes a free one.")] = 9443,
-        tls_cert: Annotated[
-            Path | None,
-            typer.Option("--tls-cert", metavar="FILE", help="The certificate (PEM); read again when it changes."),
-        ] = None,
-        tls_key: Annotated[Path | None, typer.Option("--tls-key", metavar="FILE", help="Its key (PEM).")] = None,
-        tls_ca: Annotated[
-            Path | None,
-            typer.Option(
-                "--tls-ca",
-                metavar="FILE",
-                help="With --register or --publish-ca: the CA that the API server shall trust.",
-            ),
-        ] = None,
-        self_signed: Annotated[
-            bool, typer.Option("--self-signed", help="Serve a throw-away certificate, made at each start.")
-        ] = False,
-        own_ca: Annotated[
-            str | None,
-            typer.Option(
-                "--own-ca",
-                metavar="SECRET",
-                help="Keep a CA in this Secret of the Service's namespace, sign a certificate in memory, and keep the"
-                " caBundle of the webhook configurations.",
-                show_default=False,
-            ),
-        ] = None,
-        ca_days: Annotated[
-            float,
-            typer.Option("--ca-days", metavar="DAYS", min=0.05, max=36500, help="With --own-ca: how long a CA lives."),
-        ] = 365.0,
-        leaf_hours: Annotated[
-            float,
-            typer.Option(
-                "--leaf-hours", metavar="HOURS", min=0.1, max=87600, help="With --own-ca: how long a certificate lives."
-            ),
-        ] = 168.0,
-        publish_ca: Annotated[
-            bool,
-            typer.Option(
-                "--publish-ca", help="Keep what --tls-ca holds in the caBundle of the webhook configurations."
-            ),
-        ] = False,
-        check_trust: Annotated[
-            bool,
-            typer.Option(
-                "--check-trust",
-                help="Be ready only while the caBundle of the webhook configurations verifies the certificate for the"
-                " Service. --own-ca and --publish-ca do so anyway.",
-            ),
-        ] = False,
-        registers: Annotated[
-            bool, typer.Option("--register", help="Create or update the cluster's webhook configurations.")
-        ] = False,
-        url: Annotated[
-            str | None,
-            typer.Option(
-                "--url",
-                metavar="URL",
-                help="With --register: https://host[:port] under which the API server reaches this process;"
-                " otherwise where it listens.",
-                show_default=False,
-            ),
-        ] = None,
-        service: Annotated[
-            str | None,
-            typer.Option(
-                "--service",
-                metavar="NAMESPACE/NAME[:PORT]",
-                help="The Service in front of it: --register writes it, and certificates are checked for its name.",
-                show_default=False,
-            ),
-        ] = None,
-        unregister_on_exit: Annotated[
-            bool, typer.Option("--unregister-on-exit", help="With --register: delete the configurations at the end.")
-        ] = False,
-        shutdown_delay: Annotated[
-            float,
-            typer.Option(
-                "--shutdown-delay",
-                metavar="SECONDS",
-                min=0,
-                help="Seconds to go on answering, not ready, before closing.",
-            ),
-        ] = 0.0,
-        config: Config = None,
-        kubeconfig: Kubeconfig = None,
-        context: Context = None,
-        log_format: LogFormatOption = LogFormat.AUTO,
-        log_level: LogLevelOption = LogLevel.INFO,
-    ) -> None:
-        """Serve the admission webhook over HTTPS until SIGTERM or SIGINT.
-
-        Answers at /mutate, /validate and /mutate-pods, and at /healthz, /readyz and /metrics.
-        """
-        files = tls_cert is not None or tls_key is not None
-        kept = own_ca is not None or publish_ca or check_trust
-        refuse_if(
-            (
-                self_signed + (own_ca is not None) + files != 1,
-                "give one of --self-signed, --own-ca, or both --tls-cert and --tls-key",
-            ),
-            (files and (tls_cert is None or tls_key is None), "--tls-cert and --tls-key belong together"),
-            (url and service, "give --url or --service, not both"),
-            (publish_ca and not (files and tls_ca), "--publish-ca needs --tls-ca and --tls-cert"),
-            (check_trust and self_signed, "--check-trust needs --tls-cert"),
-            (kept and not service, "--own-ca, --publish-ca and --check-trust need --service"),
-            (
-                own_ca is not None and leaf_hours > ca_days * 24 / 3,
-                "--leaf-hours: a CA must live at least three times as long as a certificate",
-            ),
-            (tls_ca and not registers and not publish_ca, "--tls-ca needs --register or --publish-ca"),
-            (service and not registers and not kept, "--service needs --register, --own-ca or --check-trust"),
-            ((url or unregister_on_exit) and not registers, "--url and --unregister-on-exit need --register"),
-            (
-                registers and not url and not service and host in ("0.0.0.0", "::", ""),  # noqa: S104 - to refuse it
-                f"--register with --host {host} needs --url or --service",
-            ),
-        )
-        import asyncio  # noqa: PLC0415 - see app.py
-
-        from jobset_gate.cli import logs, settings_file  # noqa: PLC0415 - see app.py
-        from jobset_gate.cli.serve import webhook as door  # noqa: PLC0415 - see app.py
-        from jobset_gate.cli.serve.webhook import CertificateFiles, TrustOptions  # noqa: PLC0415 - see app.py
-
-        logs.configure(log_format, log_level)
-        listen = door.ListenOptions(host, port, notice=shutdown_delay)
-        asked = door.RegisterOptions(registers, url, service, unregister_on_exit, kubeconfig, context)
-        pems = CertificateFiles(tls_cert, tls_key, tls_ca)
-        trust = TrustOptions(kept, own_ca, publish_ca, timedelta(days=ca_days), timedelta(hours=leaf_hours))
-        asyncio.run(door.run(settings_file.read(config).admission, listen, asked, pems, trust))
+    logs.configure(log_format, log_level)
+    listen = door.ListenOptions(host, port, notice=shutdown_delay)
+    asked = door.RegisterOptions(registers, url, service, unregister_on_exit, kubeconfig, context)
+    pems = CertificateFiles(tls_cert, tls_key, tls_ca)
+    trust = TrustOptions(kept, own_ca, publish_ca, timedelta(days=ca_days), timedelta(hours=leaf_hours))
+    asyncio.run(door.run(settings_file.read(config).admission, listen, asked, pems, trust))
 
 
 def refuse_if(*rules: tuple[object, str]) -> None:

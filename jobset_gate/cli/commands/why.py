@@ -1,41 +1,68 @@
 """`why`: why a gang still waits, and what to do about it."""
 
-from typing import Annotated
+import sys
+from collections.abc import Sequence
+from pathlib import Path
 
 import typer
 
-from jobset_gate.cli.options import Context, Kubeconfig
-from jobset_gate.cli.printers.text_format import TextFormat
+from jobset_gate.cli.exits import ExitCode
+from jobset_gate.cli.fetch.resolver import open_resolver
+from jobset_gate.cli.invocation import Invocation
+from jobset_gate.cli.manifests.writer import to_json, to_yaml
+from jobset_gate.cli.options import (
+    Context,
+    ControllerConfig,
+    Kubeconfig,
+    Namespace,
+    Subjects,
+    TextFormat,
+    TextOutput,
+    new_app,
+    program,
+)
+from jobset_gate.cli.printers import output as out
+from jobset_gate.cli.printers import terminal
+from jobset_gate.cli.printers.documents import explanations_json
+from jobset_gate.cli.printers.explanation import explanation_text
 from jobset_gate.cli.runner import run_and_exit
-from jobset_gate.cli.subject_options import ControllerConfig, Namespace, Subjects
+
+app = new_app()
 
 
-def register(app: typer.Typer, program: str) -> None:
-    """Adds the command."""
+@app.command(
+    "why",
+    short_help="Say why a gang still waits, and what to do about it.",
+    epilog="Example: {program} why train -n team",
+)
+def why(
+    ctx: typer.Context,
+    *,
+    names: Subjects,
+    namespace: Namespace = None,
+    output: TextOutput = TextFormat.TEXT,
+    config: ControllerConfig = None,
+    kubeconfig: Kubeconfig = None,
+    context: Context = None,
+) -> None:
+    """Say how many pods have started of how many, and of each missing one why.
 
-    @app.command(
-        "why",
-        short_help="Say why a gang still waits, and what to do about it.",
-        epilog=f"Example: {program} why train -n team",
-    )
-    def why(
-        *,
-        names: Subjects,
-        namespace: Namespace = None,
-        output: Annotated[
-            TextFormat, typer.Option("-o", "--output", help="The form of what is printed.")
-        ] = TextFormat.TEXT,
-        config: ControllerConfig = None,
-        kubeconfig: Kubeconfig = None,
-        context: Context = None,
-    ) -> None:
-        """Say how many pods have started of how many, and of each missing one why.
+    In the words of the scheduler, the kubelet or the quota, grouped, longest waiting first; then how much time is
+    left, what happens after that, and the next command to run. Asks the API server only, so it works without a
+    controller, and then says so. What you may not read is named, and the rest is shown.
+    """
+    run_and_exit(run(names, output, Invocation(program(ctx), kubeconfig, context, namespace), config))
 
-        In the words of the scheduler, the kubelet or the quota, grouped, longest waiting first; then how much time is
-        left, what happens after that, and the next command to run. Asks the API server only, so it works without a
-        controller, and then says so. What you may not read is named, and the rest is shown.
-        """
-        from jobset_gate.cli.commands import why_describe  # noqa: PLC0415 - see app.py
 
-        wanted = why_describe.ExplainOptions(names, namespace, output, config, kubeconfig, context, program)
-        run_and_exit(why_describe.why(wanted))
+async def run(names: Sequence[str], form: TextFormat, invocation: Invocation, config: Path | None) -> ExitCode:
+    """Prints of each why it still waits, or how it was decided."""
+    async with open_resolver(invocation, config) as resolver:
+        found, code = await resolver.explain_all(names)
+    explanations = [it.explanation for it in found]
+    if form is not TextFormat.TEXT:
+        document = explanations_json(explanations, several=len(names) > 1)
+        out.document((to_json if form is TextFormat.JSON else to_yaml)([document]))
+        return code
+    style = terminal.style_of(sys.stdout)
+    out.out("\n".join(explanation_text(it, style) for it in explanations), style)
+    return code

@@ -10,9 +10,8 @@ from typing_extensions import override
 
 from jobset_gate import names
 from jobset_gate.cli.exits import CommandError
-from jobset_gate.cli.fetch import jobsets as gangs
-from jobset_gate.cli.fetch.deployments import LABELS
-from jobset_gate.cli.fetch.join import FetchedJobSet
+from jobset_gate.cli.fetch.controller_status import LABELS
+from jobset_gate.cli.fetch.jobsets import FetchedJobSet, GangSource
 from jobset_gate.cli.fetch.permissions import Permissions, forbidden_text
 from jobset_gate.errors import JobsetGateError
 from jobset_gate.kube.client import Client
@@ -74,8 +73,10 @@ class ClusterReader:
         return await self._once("gangs", self._gangs())
 
     async def _gangs(self) -> list[FetchedJobSet]:
+        source = GangSource(self.client, self.namespace, self.rights)
         try:
-            return await gangs.fetch_jobsets(self.client, self.namespace, self.rights)
+            await source.load()
+            return source.jobsets()
         except CommandError as no:
             if isinstance(no.__cause__, NotFound):
                 return []

@@ -6,7 +6,7 @@ from typing import Final
 from jobset_gate import names
 from jobset_gate.cli.doctor.cluster_reader import ClusterReader, NotReadable
 from jobset_gate.cli.doctor.findings import Finding, error, ok, unknown
-from jobset_gate.cli.fetch import jobset_controller
+from jobset_gate.cli.fetch.controller_status import controller_status
 from jobset_gate.cli.fetch.jobsets import GATED
 from jobset_gate.explain.gang import GangState, explain_gang
 from jobset_gate.kube.resources import PODS
@@ -30,11 +30,11 @@ _CREATE_AGAIN: Final = "delete and create them again now that the webhook is the
 async def without_barrier(patient: ClusterReader) -> list[Finding]:
     """Those that are neither finished nor bypassed."""
     now = time.time()
-    found = [it for it in await patient.gangs() if it.seen is not None]
+    found = await patient.gangs()
     bare = [
         f"{it.namespace}/{it.name}"
         for it in found
-        if it.seen is not None and explain_gang(it.seen, now, pods_forbidden=it.blind).state is GangState.GATE_MISSING
+        if explain_gang(it.gang, now, pods_forbidden=it.pods_forbidden).state is GangState.GATE_MISSING
     ]
     if bare:
         what = f"{len(bare)} of {len(found)} gangs have no barrier"
@@ -57,7 +57,7 @@ _ASK_FOR_LEASES: Final = (
 
 async def leader(patient: ClusterReader) -> list[Finding]:
     """An error where nobody leads, with the number of pods that wait."""
-    status = await jobset_controller.jobset_controller_status(patient.client, patient.dry_run_namespace)
+    status = await controller_status(patient.client, patient.dry_run_namespace)
     if status.leads:
         return [ok("a controller leads", status.told)]
     if status.leads is None:

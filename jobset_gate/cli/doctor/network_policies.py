@@ -9,7 +9,7 @@ from urllib.parse import urlsplit
 from jobset_gate import names
 from jobset_gate.cli.doctor.cluster_reader import ClusterReader, NotReadable, controllers
 from jobset_gate.cli.doctor.findings import Finding, ok, unknown, warning
-from jobset_gate.cli.fetch.join import FetchedJobSet
+from jobset_gate.cli.fetch.jobsets import FetchedJobSet
 from jobset_gate.kube.resources import NAMESPACES, NETWORK_POLICIES
 from jobset_gate.objects.jobset import replicated_jobs
 from jobset_gate.objects.unstructured import Json, as_list, as_map, nested

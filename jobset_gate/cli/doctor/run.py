@@ -25,9 +25,9 @@ from jobset_gate.cli.doctor.findings import Finding, FindingLevel, healthy, unkn
 from jobset_gate.cli.exits import ExitCode
 from jobset_gate.cli.invocation import Invocation
 from jobset_gate.cli.manifests.writer import to_json, to_yaml
+from jobset_gate.cli.options import TextFormat
 from jobset_gate.cli.printers import output, terminal
 from jobset_gate.cli.printers.terminal import TerminalStyle
-from jobset_gate.cli.printers.text_format import TextFormat
 from jobset_gate.kube import access as ways
 from jobset_gate.kube.client import Client
 from jobset_gate.kube.errors import ApiError, InvalidResponse, Unauthorized

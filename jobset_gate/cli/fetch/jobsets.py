@@ -1,119 +1,248 @@
-"""Reads gangs from the API for a person, with whatever rights he has: one JobSet by name, or all of a namespace.
+"""Gated JobSets with their Jobs, pods and verdict ConfigMap, decoded and joined as the controller does it."""
 
-The same shapes and readers as the controller's, so that both see the same; the cluster is asked, never the controller.
-"""
+from __future__ import annotations
 
-import asyncio
 from collections import defaultdict
-from collections.abc import Iterable
-from typing import Any, TypeVar
+from collections.abc import Callable, Iterable, Sequence
+from dataclasses import dataclass, field, replace
+from typing import TYPE_CHECKING, Any, Final, TypeVar
 
 import msgspec
 
 from jobset_gate import names
 from jobset_gate.barrier import decode, wire
-from jobset_gate.barrier.model import ConfigMapSeen
+from jobset_gate.barrier.model import ConfigMapSeen, GangSnapshot, JobSeen, JobSetSeen, PodSeen
 from jobset_gate.cli.exits import CommandError
-from jobset_gate.cli.fetch import events as news
-from jobset_gate.cli.fetch.join import FetchedJobSet, JobSetParts, join_jobset
-from jobset_gate.cli.fetch.lists import PAGE, list_objects
-from jobset_gate.cli.fetch.objects import get_config_map, get_object
+from jobset_gate.cli.fetch.failure_policies import failure_policies
 from jobset_gate.cli.fetch.permissions import Permissions, forbidden_text
-from jobset_gate.kube.client import Client
-from jobset_gate.kube.errors import Forbidden, NotFound
+from jobset_gate.cli.fetch.source import ObjectNotFound, ResourceSource, Unavailable
 from jobset_gate.kube.resources import CONFIGMAPS, JOBS, JOBSETS, PODS, Resource
-from jobset_gate.runtime.paging import ListScope, list_pages
+from jobset_gate.runtime.informer import AnyWatchSource, WatchSource
 
-GATED = f"{names.GATED}={names.GATED_VALUE}"
-GATES = f"{names.GATE}={names.GATE_VALUE}"
-_UNKNOWN_WITHOUT = {
+if TYPE_CHECKING:
+    import asyncio
+
+    from jobset_gate.explain.model import FailurePolicies
+    from jobset_gate.kube.client import Client
+    from jobset_gate.objects.unstructured import Json
+    from jobset_gate.runtime.store import ObjectChange, ObjectKey
+
+GATED: Final = f"{names.GATED}={names.GATED_VALUE}"
+GATES: Final = f"{names.GATE}={names.GATE_VALUE}"
+JOBSET_KIND: Final = f"{JOBSETS.kind.lower()}.{JOBSETS.group}"
+"""As kubectl prints it before a name."""
+_NO_CRD: Final = "the cluster knows no JobSets: their CRD is not installed"
+_UNKNOWN_WITHOUT: Final = {
     JOBS: "what has finished is not known",
     PODS: "how many have started is not known",
     CONFIGMAPS: "what was decided is known from the JobSet's condition only",
 }
 
-W = TypeVar("W", wire.Job, wire.Pod, wire.ConfigMap)
+T = TypeVar("T", JobSeen, PodSeen)
+
+
+@dataclass(frozen=True, slots=True)
+class FetchedJobSet:
+    """A JobSet that asks for a gate. `stored`: as the API has it."""
+
+    namespace: str
+    name: str
+    gang: GangSnapshot
+    stored: Json = field(default_factory=dict)
+    policies: FailurePolicies | None = None
+    pods_forbidden: bool = False
+
+    def with_gang(self, gang: GangSnapshot) -> FetchedJobSet:
+        """The same with more known of its gang."""
+        return replace(self, gang=gang)
+
+
+class GangSource(ResourceSource):
+    """The JobSets of a namespace (None: of all), or the one called `name`; without `pods` nothing is counted.
+
+    `required`: a caller without the right to JobSets is refused; otherwise that is one more missing right.
+    """
+
+    def __init__(
+        self,
+        client: Client,
+        namespace: str | None,
+        permissions: Permissions,
+        *,
+        name: str = "",
+        pods: bool = True,
+        required: bool = True,
+        changed: asyncio.Event | None = None,
+    ) -> None:
+        super().__init__(client, permissions, changed)
+        self._namespace, self._name, self._pods_wanted, self._required = namespace, name, pods, required
+        self._jobsets: dict[ObjectKey, _JobSetObject] = {}
+        self._jobs: dict[ObjectKey, JobSeen] = {}
+        self._pods: dict[ObjectKey, PodSeen] = {}
+        self._config_maps: dict[ObjectKey, tuple[ConfigMapSeen | None]] = {}
+        self._forbidden: set[Resource] = set()
+
+    def sources(self) -> list[AnyWatchSource]:
+        self._jobsets, self._jobs, self._pods, self._config_maps = {}, {}, {}, {}
+        its = f"metadata.name={self._name}" if self._name else ""
+        map_name = f"metadata.name={names.config_map_name(self._name)}" if self._name else ""
+        labels = f"{GATED},{names.JS_NAME}={self._name}" if self._name else GATED
+        found: list[AnyWatchSource] = [
+            WatchSource(JOBSETS, _RawJobSet, _convert, _keep(self._jobsets), self._namespace, "", its),
+            WatchSource(
+                CONFIGMAPS, wire.ConfigMap, _config_map, _keep(self._config_maps), self._namespace, GATES, map_name
+            ),
+        ]
+        if self._pods_wanted:
+            found += (
+                WatchSource(JOBS, wire.Job, decode.job, _keep(self._jobs), self._namespace, labels),
+                WatchSource(PODS, wire.Pod, decode.pod, _keep(self._pods), self._namespace, labels),
+            )
+        return found
+
+    def jobsets(self) -> list[FetchedJobSet]:
+        """Those that ask for a gate, by namespace and name."""
+        jobs, pods = _by_gang(self._jobs.values()), _by_gang(self._pods.values())
+        return [
+            self._joined(key, it, it.jobset, jobs[key], pods[key])
+            for key, it in sorted(self._jobsets.items())
+            if it.jobset is not None
+        ]
+
+    def one(self) -> FetchedJobSet | None:
+        """The one that was selected by name; None if it is not there, or asks for no gate."""
+        return next(iter(self.jobsets()), None)
+
+    def on_unavailable(self, it: Unavailable) -> bool:
+        resource = it.source.resource
+        if resource == JOBSETS:
+            return self._without_jobsets(it)
+        if it.forbidden:
+            self._forbidden.add(resource)
+            self.permissions.add_missing(it.verb, resource, self._namespace, _UNKNOWN_WITHOUT[resource])
+        return it.forbidden or resource == CONFIGMAPS
+
+    def _without_jobsets(self, it: Unavailable) -> bool:
+        if it.forbidden:
+            error = CommandError(f"{forbidden_text(it.verb, JOBSETS, self._namespace)} ({it.message})")
+        elif it.verb == "get":
+            error = ObjectNotFound(f"JobSet {self._name} not found in namespace {self._namespace}")
+        else:
+            error = CommandError(_NO_CRD)
+        if self._required:
+            self.failed = error
+        else:
+            self.permissions.add_sentence(str(error))
+            self.permissions.hidden_kinds.add("JobSets")
+        return True
+
+    def _joined(
+        self, key: ObjectKey, it: _JobSetObject, jobset: JobSetSeen, jobs: Sequence[JobSeen], pods: Sequence[PodSeen]
+    ) -> FetchedJobSet:
+        namespace, name = key
+        found = self._config_maps.get((namespace, names.config_map_name(name)))
+        config_map = found[0] if found else None
+        # A ConfigMap without our label is listed by nobody, but the controller's condition says that it is there (A10).
+        blocked = jobset.condition is not None and jobset.condition.reason == names.REASON_CONFIG_MAP_CONFLICT
+        gang = GangSnapshot(
+            jobset=jobset,
+            jobs=_jobs_of_pods(pods) if JOBS in self._forbidden else tuple(jobs),
+            pods=tuple(pods),
+            config_map=config_map,
+            config_map_conflict=config_map is None and (found is not None or blocked),
+        )
+        return FetchedJobSet(namespace, name, gang, it.stored, it.policies, pods_forbidden=PODS in self._forbidden)
 
 
 async def fetch_jobset(
-    client: Client, namespace: str, name: str, permissions: Permissions, *, events: bool = True
-) -> FetchedJobSet:
-    """One JobSet with all that belongs to it. Raises Failed if it is not there or may not be read."""
-    mine = f"{GATED},{names.JS_NAME}={name}"
-    jobset, jobs, pods, maps = await asyncio.gather(
-        get_object(client, JOBSETS, namespace, name, msgspec.Raw),
-        _all(client, JOBS, wire.Job, namespace, permissions, labels=mine),
-        _all(client, PODS, wire.Pod, namespace, permissions, labels=mine),
-        permissions.read_allowed(
-            _gate(client, namespace, name), "get", CONFIGMAPS, namespace, _UNKNOWN_WITHOUT[CONFIGMAPS]
-        ),
-    )
-    ours, foreign = maps or (None, False)
-    found = join_jobset(jobset, JobSetParts(jobs, pods, ours, foreign))
-    if found.seen is None or not events:
-        return found
-    return found.with_gang(await news.add_events(client, found.seen, permissions))
+    client: Client, namespace: str, name: str, permissions: Permissions, *, pods: bool = True
+) -> FetchedJobSet | None:
+    """One JobSet with what belongs to it; None if it asks for no gate.
 
-
-async def fetch_jobsets(client: Client, namespace: str | None, permissions: Permissions) -> list[FetchedJobSet]:
-    """All JobSets that ask for a gate, of a namespace (None: of all), by namespace and name; without Events.
-
-    Of a ConfigMap that is not ours only the JobSet's condition tells here. Raises Failed if JobSets may not be listed.
+    Raises ObjectNotFound, and CommandError where it may not be read.
     """
-    jobsets, jobs, pods, maps = await asyncio.gather(
-        _jobsets(client, namespace),
-        _all(client, JOBS, wire.Job, namespace, permissions, labels=GATED),
-        _all(client, PODS, wire.Pod, namespace, permissions, labels=GATED),
-        _all(client, CONFIGMAPS, wire.ConfigMap, namespace, permissions, labels=GATES),
-    )
-    jobs_of, pods_of = _by_gang(jobs or ()), _by_gang(pods or ())
-    gate_of = {(it.namespace, it.gang): it for it in map(decode.config_map, maps or ()) if it is not None}
-    found = []
-    for raw in jobsets:
-        bare = msgspec.json.decode(raw, type=wire.MetadataOnly).metadata
-        key = (bare.namespace, bare.name)
-        parts = JobSetParts(
-            None if jobs is None else jobs_of[key],
-            None if pods is None else pods_of[key],
-            gate_of.get(key),
-        )
-        found.append(join_jobset(raw, parts))
-    return sorted((it for it in found if it.seen is not None), key=lambda it: (it.namespace, it.name))
+    source = GangSource(client, namespace, permissions, name=name, pods=pods)
+    await source.load()
+    return source.one()
 
 
-async def _all(
-    client: Client, resource: Resource, shape: type[W], namespace: str | None, rights: Permissions, *, labels: str
-) -> list[W] | None:
-    """None where they may not be listed."""
-    wanted = list_objects(client, resource, shape, namespace, labels=labels, on_problem=rights.missing.append)
-    return await rights.read_allowed(wanted, "list", resource, namespace, _UNKNOWN_WITHOUT[resource])
+# --- Decoding --------------------------------------------------------------------------------------------------------
 
 
-def _by_gang(objects: Iterable[Any]) -> defaultdict[tuple[str, str], list[Any]]:
-    """By namespace and the JobSet's name."""
-    found: defaultdict[tuple[str, str], list[Any]] = defaultdict(list)
+class _JobSetMeta(wire.JobSetMeta, frozen=True):
+    labels: dict[str, str] | None = None
+
+
+class _RawJobSet(wire.WireStruct, frozen=True):
+    """The JobSet in pieces: its spec is decoded twice, for the rules and as JSON for the user's own policies."""
+
+    metadata: _JobSetMeta
+    spec: msgspec.Raw = msgspec.Raw(b"null")
+    status: msgspec.Raw = msgspec.Raw(b"null")
+
+
+@dataclass(frozen=True, slots=True)
+class _JobSetObject:
+    jobset: JobSetSeen | None
+    stored: Json
+    policies: FailurePolicies | None
+
+
+def _convert(raw: _RawJobSet) -> _JobSetObject:
+    spec = msgspec.json.decode(raw.spec, type=wire.JobSetSpec | None)
+    status = msgspec.json.decode(raw.status, type=wire.JobSetStatus | None)
+    jobset = decode.jobset(wire.JobSet(metadata=raw.metadata, spec=spec, status=status))
+    stored: Json = {
+        "metadata": {"labels": raw.metadata.labels or {}},
+        "spec": msgspec.json.decode(raw.spec),
+        "status": msgspec.json.decode(raw.status),
+    }
+    policies = None if jobset is None else failure_policies(stored, jobset.config.targets)
+    return _JobSetObject(jobset, stored, policies)
+
+
+def _config_map(raw: wire.ConfigMap) -> tuple[ConfigMapSeen | None]:
+    """In a tuple, since one of the gang's name that is not ours is of interest, too (A10)."""
+    return (decode.config_map(raw),)
+
+
+def _keep(cache: dict[ObjectKey, Any]) -> Callable[[ObjectChange[Any]], None]:
+    def handle(change: ObjectChange[Any]) -> None:
+        if change.new is None:
+            cache.pop(change.key, None)
+        else:
+            cache[change.key] = change.new
+
+    return handle
+
+
+def _by_gang(objects: Iterable[T]) -> defaultdict[ObjectKey, list[T]]:
+    found: defaultdict[ObjectKey, list[T]] = defaultdict(list)
     for one in objects:
-        if one.metadata.labels is not None:
-            found[one.metadata.namespace, one.metadata.labels.jobset].append(one)
+        found[one.namespace, one.gang].append(one)
     return found
 
 
-async def _jobsets(client: Client, namespace: str | None) -> list[msgspec.Raw]:
-    found: list[msgspec.Raw] = []
-    try:
-        async for items, _ in list_pages(client, ListScope(JOBSETS, namespace), PAGE):
-            found += items
-    except NotFound as gone:
-        raise CommandError("the cluster knows no JobSets: their CRD is not installed") from gone
-    except Forbidden as no:
-        raise CommandError(f"{forbidden_text('list', JOBSETS, namespace)} ({no.message})") from no
-    return found
-
-
-async def _gate(client: Client, namespace: str, name: str) -> tuple[ConfigMapSeen | None, bool]:
-    """The gang's ConfigMap, and whether one of its name is somebody else's (A10)."""
-    found = await get_config_map(client, namespace, name)
-    if found is None:
-        return None, False
-    ours = decode.config_map(found)
-    return ours, ours is None
+def _jobs_of_pods(pods: Sequence[PodSeen]) -> tuple[JobSeen, ...]:
+    """Without the right to list Jobs: those that these pods belong to, neither suspended nor finished."""
+    return tuple(
+        {
+            pod.job_uid: JobSeen(
+                namespace=pod.namespace,
+                name=f"{pod.gang}-{pod.replicated_job}-{pod.job_index}",
+                uid=pod.job_uid,
+                gang=pod.gang,
+                jobset_uid=pod.jobset_uid,
+                replicated_job=pod.replicated_job,
+                job_index=pod.job_index,
+                attempt=pod.attempt,
+                suspended=False,
+                deleting=False,
+                complete=False,
+                succeeded=0,
+                completed=frozenset(),
+            )
+            for pod in pods
+            if pod.job_uid
+        }.values()
+    )

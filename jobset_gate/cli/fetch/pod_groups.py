@@ -1,98 +1,144 @@
-"""Reads the groups of a cluster once, as a user with whatever rights he has: what may not be read is left out and said.
+"""Pod groups as the controller sees them: the same objects and cache, and a status by the same rules."""
 
-The objects, their readers and their index are those of the controller, so that both see the same.
-"""
+from __future__ import annotations
 
 import asyncio
-from dataclasses import dataclass, field
-from typing import Any
-
-import msgspec
+from typing import TYPE_CHECKING, Final
 
 from controllers.podgroups.cache import PodGroupCache
 from controllers.podgroups.informers import POD_GROUP_RESOURCES, watch_sources
-from jobset_gate.kube.client import Client
-from jobset_gate.kube.errors import Forbidden, NotFound
-from jobset_gate.kube.resources import CONFIGMAPS, NODES, PODS, RESOURCEQUOTAS, Resource
-from jobset_gate.runtime.decoder import ObjectDecoder, PartialObjectMetadata
-from jobset_gate.runtime.informer import AnyWatchSource
-from jobset_gate.runtime.paging import ListScope, list_pages
-from jobset_gate.runtime.store import ObjectChange
-from jobset_gate.settings import Groups
+from controllers.podgroups.owners import OwnerCapacityReader
+from jobset_gate import names
+from jobset_gate.cli.exits import CommandError
+from jobset_gate.cli.fetch.permissions import Permissions, resource_name
+from jobset_gate.cli.fetch.source import ResourceSource, Unavailable
+from jobset_gate.kube.resources import CONFIGMAPS, NODES, PODS, RESOURCEQUOTAS
+from jobset_gate.podgroups import podgroup_status, quota
+from jobset_gate.podgroups.candidate import Admit, CapacityCheck, Hold
+from jobset_gate.podgroups.evaluate import evaluate_all
+from jobset_gate.podgroups.preconditions import GroupReason
+from jobset_gate.podgroups.status import GroupStatus, group_status
 
-PAGE = 500
+if TYPE_CHECKING:
+    from jobset_gate.kube.client import Client
+    from jobset_gate.podgroups.model import PodGroupKey
+    from jobset_gate.podgroups.owners import OwnerCapacity
+    from jobset_gate.podgroups.snapshot import GroupSnapshot
+    from jobset_gate.runtime.informer import AnyWatchSource
+    from jobset_gate.settings import Groups
 
+MAX_OWNER_READS: Final = 100
+"""Groups whose pods' owners are read: each costs a request or more."""
 
-@dataclass(slots=True)
-class FetchedPodGroups:
-    """What was read."""
-
-    cache: PodGroupCache
-    missing: list[str] = field(default_factory=list)
-    """Rights that would have been needed, as sentences."""
-    nodes_forbidden: bool = False
-    """What is free on nodes is not known."""
-    pods_listed: bool = True
-    """Pods of groups could be listed."""
-
-
-async def fetch_pod_groups(client: Client, settings: Groups, namespace: str | None) -> FetchedPodGroups:
-    """All groups of a namespace (None: of all), and the cluster's nodes with what is bound to them."""
-    index = PodGroupCache(settings)
-    reading = FetchedPodGroups(index)
-    await asyncio.gather(*(_fill(client, kind, reading) for kind in watch_sources(index, settings, namespace)))
-    reading.missing.sort()
-    return reading
+_KNOWN_TO_CONTROLLER: Final = (
+    names.REASON_CANNOT_GATHER,
+    names.REASON_INVALID_GROUP,
+    names.REASON_NATIVE_UNAVAILABLE,
+)
+"""What may depend on more than is read here: the owners of the pods, their JobSets, the scheduler."""
 
 
-async def _fill(client: Client, kind: AnyWatchSource, reading: FetchedPodGroups) -> None:
-    scope = ListScope(kind.resource, kind.namespace, kind.label_selector, kind.field_selector)
-    found: list[msgspec.Raw] = []
-    try:
-        async for items, _ in list_pages(client, scope, PAGE):
-            found += items
-    except NotFound:
-        if kind.resource not in POD_GROUP_RESOURCES:  # those come and go with their CRDs
-            raise
-    except Forbidden as refused:
-        add_forbidden(kind, reading, str(refused))
-        return
-    reader: ObjectDecoder[Any] = ObjectDecoder(
-        kind.wire, lambda _, detail: reading.missing.append(f"not readable: {detail}")
-    )
-    for raw in found:
-        item = reader.decode_object(raw)
-        if item is not None and not isinstance(item, PartialObjectMetadata):
-            _take(kind, item)
+class PodGroupSource(ResourceSource):
+    """The groups of a namespace (None: of all), and the cluster's nodes with what is bound to them.
+
+    `controlled`: a controller runs, so the status that it has written is up to date.
+    """
+
+    def __init__(
+        self,
+        client: Client,
+        namespace: str | None,
+        permissions: Permissions,
+        settings: Groups,
+        *,
+        controlled: bool = False,
+        changed: asyncio.Event | None = None,
+    ) -> None:
+        super().__init__(client, permissions, changed)
+        self.pods_forbidden = False
+        self._namespace, self._settings, self._controlled = namespace, settings, controlled
+        self._cache = _cache(settings)
+        self._owners = OwnerCapacityReader(client)
+        self._nodes_forbidden = False
+
+    def sources(self) -> list[AnyWatchSource]:
+        self._cache = _cache(self._settings)
+        return watch_sources(self._cache, self._settings, self._namespace)
+
+    @property
+    def unassigned_pods(self) -> int:
+        """Pods with our label that name no group any more."""
+        return len(self._cache.unassigned_pods())
+
+    async def statuses(self) -> list[GroupStatus]:
+        """Of all groups, by namespace and name; the owners of pods are read where a group lacks members."""
+        cache, now = self._cache, self.now()
+        seen = [it for key in cache.keys() if (it := cache.snapshot(key)) is not None]  # noqa: SIM118 - no mapping
+        evaluated = evaluate_all(
+            seen,
+            cache.node_infos(),
+            check=CapacityCheck.OFF if self._nodes_forbidden else self._settings.capacity_check,
+            starvation_seconds=self._settings.starvation_seconds,
+            now=now,
+            across_namespaces=self._settings.across_namespaces,
+            creators=await self._owner_capacities(seen),
+            short_of_quota=lambda it: quota.quota_shortage(it, cache.quotas(it.group.key.namespace)),
+            bound=cache.accounts_for,
+            excluded=cache.excluded_nodes,
+        )
+        found = [group_status(it, now, self._reason(it, evaluated.get(it.group.key))) for it in seen]
+        return sorted(found, key=lambda it: (it.key.namespace, it.key.name, it.key.design))
+
+    async def _owner_capacities(self, seen: list[GroupSnapshot]) -> dict[PodGroupKey, tuple[OwnerCapacity, ...]]:
+        """Of groups that have too few pods: their owners may be unable to create enough."""
+        few = [it for it in seen if it.members and it.group.minimum and not it.group.gathered]
+        found = await asyncio.gather(*(self._owners.capacities_of(it) for it in few[:MAX_OWNER_READS]))
+        return {it.group.key: owners for it, owners in zip(few, found, strict=False)}
+
+    def _reason(self, seen: GroupSnapshot, own: Admit | Hold | GroupReason | None) -> Admit | Hold | GroupReason | None:
+        """What the controller has written, where more than is read here decides."""
+        written = published_status(seen)
+        if written is None or own is None:
+            return own
+        if self._nodes_forbidden and isinstance(own, Admit):
+            return written
+        return written if self._controlled and written.reason in _KNOWN_TO_CONTROLLER else own
+
+    def on_unavailable(self, it: Unavailable) -> bool:
+        source = it.source
+        if not it.forbidden:
+            return source.resource in POD_GROUP_RESOURCES  # a CRD may be installed later
+        where = f"in namespace {source.namespace}" if source.namespace else "in all namespaces"
+        where = where if source.resource.namespaced else "(they belong to no namespace)"
+        about = f"no right to list {resource_name(source.resource)} {where}"
+        if source.resource == NODES or (source.resource == PODS and source.field_selector):
+            self._nodes_forbidden = True
+            about += ": whether a group has room is not looked at"
+        elif source.resource == PODS:
+            self.pods_forbidden = True
+            about += f": no member can be seen ({it.message})"
+        elif source.resource in POD_GROUP_RESOURCES:
+            about += ": its groups look as if theirs were missing"
+        elif source.resource == CONFIGMAPS:
+            about += ": of groups without a PodGroup it is not known whether they were opened"
+        elif source.resource == RESOURCEQUOTAS:
+            about += ": totalResources are not compared with what is left of them"
+        self.permissions.add_sentence(about)
+        if self.pods_forbidden:
+            self.permissions.hidden_kinds.add("pod groups")
+            if self.watching and self.failed is None:
+                self.failed = CommandError(about)
+        return True
 
 
-def _take(kind: AnyWatchSource, item: Any) -> None:
-    model = kind.convert(item)
-    if model is not None:
-        kind.handler(ObjectChange((item.metadata.namespace, item.metadata.name), None, model))
+def published_status(seen: GroupSnapshot) -> GroupReason | None:
+    """What the controller has written about a group."""
+    condition = podgroup_status.group_condition(seen.pod_group_status)
+    if condition:
+        return GroupReason(reason=str(condition.get("reason", "")), message=str(condition.get("message", "")))
+    parts = seen.annotations.get(names.POD_GROUP_STATE, "").split(": ", 2)
+    return GroupReason(reason=parts[1], message=parts[2]) if len(parts) == 3 else None
 
 
-def add_forbidden(kind: AnyWatchSource, reading: FetchedPodGroups, refusal: str) -> None:
-    """What cannot be told without this list."""
-    where = f"in namespace {kind.namespace}" if kind.namespace else "in all namespaces"
-    if not kind.resource.namespaced:
-        where = "(they belong to no namespace)"
-    about = f"no right to list {_named(kind.resource)} {where}"
-    if kind.resource == NODES or (kind.resource == PODS and kind.field_selector):
-        reading.nodes_forbidden = True
-        about += ": whether a group has room is not looked at"
-    elif kind.resource == PODS:
-        reading.pods_listed = False
-        about += f": no member can be seen ({refusal})"
-    elif kind.resource in POD_GROUP_RESOURCES:
-        about += ": its groups look as if theirs were missing"
-    elif kind.resource == CONFIGMAPS:
-        about += ": of groups without a PodGroup it is not known whether they were opened"
-    elif kind.resource == RESOURCEQUOTAS:
-        about += ": totalResources are not compared with what is left of them"
-    if about not in reading.missing:
-        reading.missing.append(about)
-
-
-def _named(resource: Resource) -> str:
-    return f"{resource.plural}.{resource.group}" if resource.group else resource.plural
+def _cache(settings: Groups) -> PodGroupCache:
+    return PodGroupCache(settings)

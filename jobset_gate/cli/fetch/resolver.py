@@ -1,132 +1,192 @@
-"""What a person asks about, found in the cluster and explained: a JobSet, a pod's gang, a pod group."""
+"""What the command line names, found in the cluster and explained: a JobSet, the gang of a pod, a pod group."""
 
 import asyncio
 import time
-from collections.abc import Sequence
+from collections.abc import AsyncIterator, Sequence
+from contextlib import asynccontextmanager
 from dataclasses import dataclass, field
-from typing import Any
+from pathlib import Path
 
 from jobset_gate import names
-from jobset_gate.cli.exits import CommandError
-from jobset_gate.cli.fetch import jobset_controller, jobsets
-from jobset_gate.cli.fetch.join import FetchedJobSet
-from jobset_gate.cli.fetch.objects import ObjectNotFound, get_object
-from jobset_gate.cli.fetch.permissions import Permissions
-from jobset_gate.cli.resource_args import ResourceArgument, ResourceKind
+from jobset_gate.barrier import wire
+from jobset_gate.cli import settings_file
+from jobset_gate.cli.exits import CommandError, ExitCode
+from jobset_gate.cli.fetch.controller_status import controller_status
+from jobset_gate.cli.fetch.events import add_events
+from jobset_gate.cli.fetch.jobsets import FetchedJobSet, fetch_jobset
+from jobset_gate.cli.fetch.permissions import Permissions, forbidden_text
+from jobset_gate.cli.fetch.pod_groups import PodGroupSource
+from jobset_gate.cli.fetch.source import ObjectNotFound
+from jobset_gate.cli.invocation import Invocation
+from jobset_gate.cli.printers import output
+from jobset_gate.cli.resource_args import ResourceArgument, ResourceKind, parse_resource
 from jobset_gate.explain.gang import explain_gang, explain_ungated
 from jobset_gate.explain.model import ControllerStatus, Explanation
 from jobset_gate.explain.podgroup import explain_pod_group
+from jobset_gate.kube import access
 from jobset_gate.kube.client import Client
+from jobset_gate.kube.errors import Forbidden, NotFound
 from jobset_gate.kube.resources import PODS
-from jobset_gate.objects.unstructured import as_map, nested
 from jobset_gate.podgroups.status import GroupStatus
 from jobset_gate.settings import Groups
 
 
+class _PodMeta(wire.ObjectMeta, frozen=True):
+    labels: dict[str, str] | None = None
+
+
+class _LabelledPod(wire.WireStruct, frozen=True):
+    metadata: _PodMeta
+
+
 @dataclass(frozen=True, slots=True)
 class ExplainedObject:
-    """One gang with its explanation, and where that comes from."""
+    """One gang with its explanation, and what that was made from."""
 
     explanation: Explanation
     jobset: FetchedJobSet | None = None
-    report: GroupStatus | None = None
+    """None for a JobSet without a gate, too."""
+    status: GroupStatus | None = None
 
 
 @dataclass(slots=True)
 class Resolver:
-    """One look at the cluster: what several questions need is read once."""
+    """For one command; what several names need is read once."""
 
     client: Client
     namespace: str
     settings: Groups
+    invocation: Invocation = field(default_factory=Invocation)
     lease_namespaces: Sequence[str] = ()
     """Further namespaces in which a controller's Lease may be."""
     permissions: Permissions = field(default_factory=Permissions)
     _controller: ControllerStatus | None = None
-    _reports: list[GroupStatus] | None = None
+    _statuses: list[GroupStatus] | None = None
 
-    async def resolve(self, wanted: ResourceArgument) -> list[ExplainedObject]:
-        """Everything of that name. Raises Failed if there is nothing, or nothing that may be read."""
-        match wanted.kind:
+    async def controller(self) -> ControllerStatus:
+        """Whether a controller runs."""
+        if self._controller is None:
+            self._controller = await controller_status(self.client, *self.lease_namespaces)
+        return self._controller
+
+    async def explain_all(self, arguments: Sequence[str]) -> tuple[list[ExplainedObject], ExitCode]:
+        """Everything that is named; of several names those that were not found are printed."""
+        found: list[ExplainedObject] = []
+        code = ExitCode.OK
+        for argument in map(parse_resource, arguments):
+            try:
+                found += await self.explain(argument)
+            except ObjectNotFound as absent:
+                if len(arguments) == 1:
+                    raise
+                output.err(f"error: {absent}")
+                code = ExitCode.ERROR
+        return found, code
+
+    async def explain(self, argument: ResourceArgument) -> list[ExplainedObject]:
+        """Everything of that name. Raises CommandError if there is nothing, or nothing that may be read."""
+        match argument.kind:
             case ResourceKind.JOBSET:
-                return [await self._jobset(wanted.name)]
+                return [await self._jobset(argument.name)]
             case ResourceKind.POD:
-                return await self._pod(wanted.name)
+                return await self._gangs_of_pod(argument.name)
             case ResourceKind.POD_GROUP:
-                return await self._groups(wanted.name)
+                return await self._pod_groups(argument.name)
             case _:
-                return await self._any_kind(wanted.name)
+                return await self._any_kind(argument.name)
+
+    async def pod_labels(self, name: str) -> dict[str, str]:
+        """Raises ObjectNotFound, and CommandError where the pod may not be read."""
+        try:
+            pod = await self.client.get(PODS, name, self.namespace, type=_LabelledPod)
+        except NotFound as gone:
+            raise ObjectNotFound(f"pod {name} not found in namespace {self.namespace}") from gone
+        except Forbidden as no:
+            raise CommandError(f"{forbidden_text('get', PODS, self.namespace)} ({no.message})") from no
+        return pod.metadata.labels or {}
+
+    async def statuses(self) -> list[GroupStatus]:
+        """Of all pod groups of the namespace."""
+        if self._statuses is None:
+            controlled = bool((await self.controller()).leads)
+            source = PodGroupSource(self.client, self.namespace, self.permissions, self.settings, controlled=controlled)
+            await source.load()
+            self._statuses = await source.statuses()
+        return self._statuses
+
+    def not_in_a_gang(self, pod: str) -> CommandError:
+        """The error for a pod without our labels."""
+        return CommandError(f"pod {pod} in namespace {self.namespace} belongs to no gang: nothing of ours holds it")
 
     async def _any_kind(self, name: str) -> list[ExplainedObject]:
-        """A JobSet, or else a group: JobSets are what most people have."""
+        """A JobSet, or else a pod group."""
         try:
             return [await self._jobset(name)]
         except ObjectNotFound as absent:
             try:
-                return await self._groups(name)
+                return await self._pod_groups(name)
             except ObjectNotFound:
                 raise ObjectNotFound(f"{absent}, and no pod group of that name either") from absent
 
     async def _jobset(self, name: str, pod: str = "") -> ExplainedObject:
-        seen = self.permissions.missing[:]
-        sight, controller = await asyncio.gather(
-            jobsets.fetch_jobset(self.client, self.namespace, name, self.permissions), self._controller_status()
+        known = self.permissions.missing[:]
+        found, controller = await asyncio.gather(
+            fetch_jobset(self.client, self.namespace, name, self.permissions), self.controller()
         )
-        unknown = [it for it in self.permissions.missing if it not in seen]
-        now = time.time()
-        if sight.seen is None:
-            return ExplainedObject(explain_ungated(self.namespace, name, now), sight)
-        told = explain_gang(
-            sight.seen,
-            now,
+        if found is None:
+            explanation = explain_ungated(self.namespace, name, time.time())
+            return ExplainedObject(self.invocation.rewrite_explanation(explanation))
+        found = found.with_gang(await add_events(self.client, found.gang, self.permissions))
+        explanation = explain_gang(
+            found.gang,
+            time.time(),
             controller=controller,
-            policy=sight.policy,
-            unknown=unknown,
-            pods_forbidden=sight.blind,
+            policy=found.policies,
+            unknown=[it for it in self.permissions.missing if it not in known],
+            pods_forbidden=found.pods_forbidden,
             pod=pod,
         )
-        return ExplainedObject(told, sight)
+        return ExplainedObject(self.invocation.rewrite_explanation(explanation), found)
 
-    async def _pod(self, name: str) -> list[ExplainedObject]:
-        labels = await self._labels(name)
-        found = []
+    async def _gangs_of_pod(self, name: str) -> list[ExplainedObject]:
+        labels = await self.pod_labels(name)
+        found: list[ExplainedObject] = []
         if names.POD_GROUP_LABEL in labels:
-            found += [it for it in await self._all_groups() if any(one.name == name for one in it.snapshot.members)]
-        groups = [await self._group(it, name) for it in found]
-        jobset = labels.get(names.JS_NAME, "") if labels.get(names.GATED) == names.GATED_VALUE else ""
-        if jobset:
-            groups.append(await self._jobset(jobset, name))
-        if not groups:
-            raise CommandError(f"pod {name} in namespace {self.namespace} belongs to no gang: nothing of ours holds it")
-        return groups
+            statuses = await self.statuses()
+            found += [
+                await self._pod_group(it, name)
+                for it in statuses
+                if any(one.name == name for one in it.snapshot.members)
+            ]
+        if jobset := gated_jobset(labels):
+            found.append(await self._jobset(jobset, name))
+        if not found:
+            raise self.not_in_a_gang(name)
+        return found
 
-    async def _labels(self, name: str) -> dict[str, str]:
-        pod = await get_object(self.client, PODS, self.namespace, name, dict[str, Any])
-        return dict(as_map(nested(pod, "metadata", "labels")))
-
-    async def _groups(self, name: str) -> list[ExplainedObject]:
-        found = [it for it in await self._all_groups() if it.key.name == name]
+    async def _pod_groups(self, name: str) -> list[ExplainedObject]:
+        found = [it for it in await self.statuses() if it.key.name == name]
         if not found:
             raise ObjectNotFound(f"pod group {name} not found in namespace {self.namespace}")
-        return [await self._group(it) for it in found]
+        return [await self._pod_group(it) for it in found]
 
-    async def _group(self, report: GroupStatus, pod: str = "") -> ExplainedObject:
-        controller = await self._controller_status()
-        told = explain_pod_group(report, time.time(), controller=controller, unknown=self.permissions.missing, pod=pod)
-        return ExplainedObject(told, report=report)
+    async def _pod_group(self, status: GroupStatus, pod: str = "") -> ExplainedObject:
+        explanation = explain_pod_group(
+            status, time.time(), controller=await self.controller(), unknown=self.permissions.missing, pod=pod
+        )
+        return ExplainedObject(self.invocation.rewrite_explanation(explanation), status=status)
 
-    async def _all_groups(self) -> list[GroupStatus]:
-        if self._reports is None:
-            # Imported late: whoever asks about a JobSet need not wait for it.
-            from jobset_gate.cli.fetch.pod_group_reports import fetch_pod_group_reports  # noqa: PLC0415
 
-            controller = await self._controller_status()
-            self._reports = await fetch_pod_group_reports(
-                self.client, self.namespace, self.permissions, self.settings, controller
-            )
-        return self._reports
+@asynccontextmanager
+async def open_resolver(invocation: Invocation, config: Path | None) -> AsyncIterator[Resolver]:
+    """With a client, for the options of a command line."""
+    settings = settings_file.read(config).admission.groups
+    reached = await access.load_access(invocation.kubeconfig, invocation.context)
+    async with Client(reached) as client:
+        namespace = invocation.namespace or reached.namespace
+        yield Resolver(client, namespace, settings, invocation, (reached.namespace,))
 
-    async def _controller_status(self) -> ControllerStatus:
-        if self._controller is None:
-            self._controller = await jobset_controller.jobset_controller_status(self.client, *self.lease_namespaces)
-        return self._controller
+
+def gated_jobset(labels: dict[str, str]) -> str:
+    """The JobSet whose barrier holds a pod with these labels; "" if none does."""
+    return labels.get(names.JS_NAME, "") if labels.get(names.GATED) == names.GATED_VALUE else ""

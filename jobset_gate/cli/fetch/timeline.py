@@ -1,55 +1,134 @@
-"""Reads what a timeline is made of: the JobSet, its pods with their times, the verdict, and Events of its images."""
+"""What timelines are made of: the gang, its pods with their times, and the Events of pulled images."""
 
 import asyncio
 import time
+from collections.abc import Collection
+from datetime import datetime
+from typing import Final
 
 from jobset_gate import names
-from jobset_gate.barrier import decode, wire
-from jobset_gate.barrier.model import JobSetSeen
+from jobset_gate.barrier import wire
 from jobset_gate.cli.exits import CommandError
-from jobset_gate.cli.fetch.image_pulls import fetch_image_pulls
-from jobset_gate.cli.fetch.lists import list_objects
-from jobset_gate.cli.fetch.objects import get_config_map, get_object
+from jobset_gate.cli.fetch.jobsets import GATED, fetch_jobset
 from jobset_gate.cli.fetch.permissions import Permissions, forbidden_text
+from jobset_gate.cli.fetch.resolver import Resolver
+from jobset_gate.cli.fetch.source import PAGE, ObjectNotFound
 from jobset_gate.kube.client import Client
 from jobset_gate.kube.errors import Forbidden
-from jobset_gate.kube.resources import CONFIGMAPS, JOBSETS, PODS
-from jobset_gate.timeline import decode as timeline_decode
+from jobset_gate.kube.resources import EVENTS, PODS
+from jobset_gate.podgroups.status import GroupStatus
+from jobset_gate.runtime.decoder import ObjectDecoder, PartialObjectMetadata
+from jobset_gate.runtime.paging import ListScope, list_pages
+from jobset_gate.timeline import decode, podgroup
 from jobset_gate.timeline.gang import gang_timeline
 from jobset_gate.timeline.model import Timeline
 
+MAX_EVENTS: Final = 50_000
+"""Events that are read: those of other pods in the namespace are among them, and cannot be left out."""
 
-async def fetch_gang_timeline(client: Client, namespace: str, name: str, rights: Permissions) -> Timeline:
-    """Raises Failed if there is no such gang, or its pods may not be read: without them nothing is left to tell."""
-    jobset, pods, stored_gate = await asyncio.gather(
-        _jobset(client, namespace, name),
-        _pods(client, namespace, name, rights),
-        rights.read_allowed(
-            get_config_map(client, namespace, name),
-            "get",
-            CONFIGMAPS,
-            namespace,
-            "the verdict is known from the condition only",
-        ),
+_CONTAINER = ("spec.initContainers{", "spec.containers{")
+
+
+class ContainerReference(wire.WireStruct, frozen=True):
+    """The container that an Event is about."""
+
+    uid: str = ""
+    field_path: str = ""
+
+    @property
+    def container(self) -> str:
+        """Its name; "" for an Event about something else."""
+        for start in _CONTAINER:
+            if self.field_path.startswith(start):
+                return self.field_path.removeprefix(start).removesuffix("}")
+        return ""
+
+
+class PulledEvent(wire.WireStruct, frozen=True):
+    """A core/v1 Event of that reason."""
+
+    metadata: wire.ObjectMeta
+    involved_object: ContainerReference = ContainerReference()
+    first_timestamp: datetime | None = None
+    event_time: datetime | None = None
+
+    @property
+    def at(self) -> float | None:
+        """When it was first seen: later ones are those of containers that were started again."""
+        moment = self.first_timestamp or self.event_time
+        return None if moment is None else moment.timestamp()
+
+
+async def fetch_gang_timeline(resolver: Resolver, name: str) -> Timeline:
+    """Raises CommandError if there is no such gang, or its pods may not be read: without them nothing is known."""
+    client, namespace, permissions = resolver.client, resolver.namespace, resolver.permissions
+    found, pods = await asyncio.gather(
+        fetch_jobset(client, namespace, name, permissions, pods=False),
+        _timed_pods(client, namespace, f"{GATED},{names.JS_NAME}={name}", permissions),
     )
-    there = await fetch_image_pulls(client, namespace, {pod.metadata.uid for pod in pods}, rights)
-    seen = [timeline_decode.decode_pod(pod, there.get(pod.metadata.uid)) for pod in pods]
-    its = None if stored_gate is None else decode.config_map(stored_gate)
-    return gang_timeline(jobset, its, seen, time.time(), rights.missing)
-
-
-async def _jobset(client: Client, namespace: str, name: str) -> JobSetSeen:
-    seen = decode.jobset(await get_object(client, JOBSETS, namespace, name, wire.JobSet))
-    if seen is None:
+    if found is None:
         raise CommandError(f"JobSet {namespace}/{name} asks for no gate: it has no {names.CONFIG_FIELD}")
-    return seen
+    pulls = await fetch_image_pulls(client, namespace, {pod.metadata.uid for pod in pods}, permissions)
+    timed = [decode.decode_pod(pod, pulls.get(pod.metadata.uid)) for pod in pods]
+    return gang_timeline(found.gang.jobset, found.gang.config_map, timed, time.time(), permissions.missing)
 
 
-async def _pods(client: Client, namespace: str, name: str, rights: Permissions) -> list[timeline_decode.TimedPod]:
-    mine = f"{names.GATED}={names.GATED_VALUE},{names.JS_NAME}={name}"
+async def fetch_pod_group_timelines(resolver: Resolver, name: str) -> list[Timeline]:
+    """Those of all groups of that name, for two designs may have one each. Raises ObjectNotFound if there is none."""
+    found = [it for it in await resolver.statuses() if it.key.name == name]
+    if not found:
+        raise ObjectNotFound(f"pod group {name} not found in namespace {resolver.namespace}")
+    return [await _pod_group_timeline(resolver, it) for it in found]
+
+
+async def _pod_group_timeline(resolver: Resolver, status: GroupStatus) -> Timeline:
+    labels, permissions = f"{names.POD_GROUP_LABEL}={status.label}", resolver.permissions
+    pods = await _timed_pods(resolver.client, status.key.namespace, labels, permissions)
+    return podgroup.pod_group_timeline(status, map(decode.decode_pod, pods), time.time(), permissions.missing)
+
+
+async def _timed_pods(client: Client, namespace: str, labels: str, permissions: Permissions) -> list[decode.TimedPod]:
+    decoder = ObjectDecoder(decode.TimedPod, lambda _, detail: permissions.add_sentence(f"not readable: {detail}"))
+    found: list[decode.TimedPod] = []
     try:
-        return await list_objects(
-            client, PODS, timeline_decode.TimedPod, namespace, labels=mine, on_problem=rights.missing.append
-        )
+        async for page, _ in list_pages(client, ListScope(PODS, namespace, labels), PAGE):
+            decoded = map(decoder.decode_object, page)
+            found += [it for it in decoded if it is not None and not isinstance(it, PartialObjectMetadata)]
     except Forbidden as no:
         raise CommandError(f"{forbidden_text('list', PODS, namespace)}: {no.message}") from no
+    return found
+
+
+async def fetch_image_pulls(
+    client: Client, namespace: str, pods: Collection[str], permissions: Permissions
+) -> dict[str, dict[str, float]]:
+    """By UID of a pod, then by container. What may not be read is named in `permissions`."""
+    decoder = ObjectDecoder(PulledEvent, lambda _, detail: permissions.add_sentence(f"not readable: {detail}"))
+    found: dict[str, dict[str, float]] = {}
+    seen = 0
+    scope = ListScope(EVENTS, namespace, "", "involvedObject.kind=Pod,reason=Pulled")
+    try:
+        async for items, _ in list_pages(client, scope, PAGE):
+            for raw in items:
+                event = decoder.decode_object(raw)
+                if (
+                    event is not None
+                    and not isinstance(event, PartialObjectMetadata)
+                    and event.involved_object.uid in pods
+                ):
+                    _add_pull(found.setdefault(event.involved_object.uid, {}), event)
+            seen += len(items)
+            if seen >= MAX_EVENTS:
+                permissions.add_sentence(
+                    f"only the first {seen} Events were read: more pulls may be known than are shown"
+                )
+                break
+    except Forbidden:
+        permissions.add_missing("list", EVENTS, namespace, "when images were pulled is not known")
+    return found
+
+
+def _add_pull(known: dict[str, float], event: PulledEvent) -> None:
+    container, at = event.involved_object.container, event.at
+    if container and at is not None:
+        known[container] = min(at, known.get(container, at))

@@ -3,14 +3,31 @@
 import textwrap
 from collections.abc import Iterator
 
+from jobset_gate import names
 from jobset_gate.cli.printers.terminal import TerminalStyle
 from jobset_gate.explain import text as said
 from jobset_gate.explain.model import Explanation, GangState, MissingByReason
 from jobset_gate.objects import terminal_text
 
-_GOOD = frozenset({GangState.RELEASED, GangState.COMPLETED, "Satisfied", "Running", "Finished"})
-_BAD = frozenset({GangState.TIMED_OUT, GangState.GATE_MISSING, GangState.CONFIG_MAP_CONFLICT, GangState.FAILED})
+_STYLES = {
+    **dict.fromkeys((GangState.RELEASED, GangState.COMPLETED, "Satisfied", "Running", "Finished"), "good"),
+    **dict.fromkeys(
+        (
+            GangState.TIMED_OUT,
+            GangState.GATE_MISSING,
+            GangState.CONFIG_MAP_CONFLICT,
+            GangState.FAILED,
+            names.REASON_INVALID_GROUP,
+        ),
+        "bad",
+    ),
+}
 _INDENT = "    "
+
+
+def state_style(state: str) -> str:
+    """For `TerminalStyle.paint`; what waits is neither good nor bad."""
+    return _STYLES.get(state, "wait")
 
 
 def explanation_text(it: Explanation, look: TerminalStyle) -> str:
@@ -35,9 +52,8 @@ def _lines(it: Explanation, look: TerminalStyle) -> Iterator[str]:
 
 def _headline(it: Explanation, look: TerminalStyle) -> Iterator[str]:
     head, colon, rest = said.headline(it).partition(f"{it.state}")
-    style = "good" if it.state in _GOOD else "bad" if it.state in _BAD else "wait"
     wrapped = wrap(head + colon + rest, look)
-    wrapped[0] = wrapped[0].replace(it.state, look.paint(style, it.state), 1)
+    wrapped[0] = wrapped[0].replace(it.state, look.paint(state_style(it.state), it.state), 1)
     yield from wrapped
     if it.state == GangState.RELEASED:
         when = (

@@ -5,7 +5,7 @@ from datetime import UTC, datetime
 from typing import Any
 
 from jobset_gate.timeline.model import Placement, PodTimeline, Step, Timeline
-from jobset_gate.timeline.totals import (
+from jobset_gate.timeline.summary import (
     IdleDevices,
     StepSummary,
     start_skew,

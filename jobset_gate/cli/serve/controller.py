@@ -12,9 +12,10 @@ import structlog
 from controllers.manager import Manager, ManagerOptions
 from controllers.statuspage.options import PageOptions
 from jobset_gate.cli.exits import CommandError, ExitCode
+from jobset_gate.cli.logs import log_signal
+from jobset_gate.cli.runner import run_service
 from jobset_gate.cli.serve import process
 from jobset_gate.cli.settings_file import ControllerSection
-from jobset_gate.cli.signals import run_service
 from jobset_gate.kube import access
 
 log = structlog.get_logger("jobset_gate.cli")
@@ -51,7 +52,7 @@ async def run(wanted: ManagerOptions, *, kubeconfig: str | None, context: str | 
             telling.cancel()
         raise CommandError("the controller has stopped by itself")
 
-    await run_service(serve())
+    await run_service(serve(), log_signal)
     log.info("controller stopped")
 
 

@@ -12,8 +12,9 @@ from typing import Any
 from urllib.parse import urlsplit
 
 from jobset_gate.cli.exits import CommandError
+from jobset_gate.cli.logs import log_signal
+from jobset_gate.cli.runner import run_service
 from jobset_gate.cli.serve import process, registration
-from jobset_gate.cli.signals import run_service
 from jobset_gate.kube import access
 from jobset_gate.kube.client import Client
 from jobset_gate.kube.resources import SECRETS
@@ -152,7 +153,7 @@ async def run(
     settings: Settings, listen: ListenOptions, register: RegisterOptions, pems: CertificateFiles, trust: TrustOptions
 ) -> None:
     """Until SIGTERM or SIGINT. Raises Failed, OSError (a port that is taken), and what registering raises."""
-    await run_service(_serve(settings, listen, register, pems, trust))
+    await run_service(_serve(settings, listen, register, pems, trust), log_signal)
 
 
 async def _serve(

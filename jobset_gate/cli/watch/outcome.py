@@ -1,7 +1,4 @@
-"""Whether the gate of a JobSet's present generation is open: from the JobSet and its ConfigMap, without its pods.
-
-Decided by `decide`, so that an older generation's verdict is never taken for this one's.
-"""
+"""What `wait`, `watch` and `release` wait for, and how far a JobSet or a pod group has come."""
 
 from dataclasses import dataclass
 from enum import StrEnum
@@ -20,6 +17,8 @@ from jobset_gate.barrier.model import (
     Verdict,
     VerdictKind,
 )
+from jobset_gate.podgroups.record import AdmissionState
+from jobset_gate.podgroups.status import GroupStatus
 
 
 class WaitGoal(StrEnum):
@@ -46,6 +45,7 @@ class WaitOutcome:
         return end in self.reached or self.final or (end in JOBSET_GOALS and bool(self.reached & JOBSET_GOALS))
 
 
+_SATISFIED: Final = frozenset({names.REASON_SATISFIED, names.REASON_RUNNING, names.REASON_FINISHED})
 JOBSET_GOALS: Final = frozenset({WaitGoal.RELEASED, WaitGoal.TIMED_OUT})
 """What becomes of a JobSet's gate."""
 GOAL_TEXT: Final = {
@@ -57,7 +57,10 @@ GOAL_TEXT: Final = {
 
 
 def jobset_outcome(jobset: JobSetSeen, gate: ConfigMapSeen | None, now: float) -> WaitOutcome:
-    """Where it stands."""
+    """Of the present generation's gate, without looking at pods.
+
+    By `decide`, so that the verdict of an older generation is never taken for this one's.
+    """
     match decide(GangSnapshot(jobset=jobset, config_map=gate), now):
         case Enforce(verdict=verdict):
             return _ended(verdict)
@@ -92,3 +95,19 @@ def _quiet(jobset: JobSetSeen, gate: ConfigMapSeen | None) -> WaitOutcome:
                 return _ended(verdict)
         return WaitOutcome(message="has finished, and what was decided is not known any more", final=True)
     return WaitOutcome(message="is being deleted", final=True)
+
+
+def pod_group_outcome(status: GroupStatus | None) -> WaitOutcome:
+    """None: the group is gone. One that was taken back is opened again, Koordinator's gangs excepted."""
+    if status is None:
+        return WaitOutcome(message="is there no more", final=True)
+    ends, record = set(), status.record
+    if status.reason in _SATISFIED or (record is not None and record.satisfied is not None):
+        ends |= {WaitGoal.OPENED, WaitGoal.SATISFIED}
+    elif record is not None and record.stage is AdmissionState.OPEN:
+        ends.add(WaitGoal.OPENED)
+    taken_back = record is not None and (record.stage is AdmissionState.ROLLING_BACK or record.rolled_back > 0)
+    if WaitGoal.SATISFIED not in ends and (taken_back or status.reason == names.REASON_TIMED_OUT):
+        ends.add(WaitGoal.TIMED_OUT)
+    given_up = record is not None and record.stage is not AdmissionState.OPEN and not record.retry
+    return WaitOutcome(frozenset(ends), status.message, final=given_up)

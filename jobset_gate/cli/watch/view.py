@@ -1,38 +1,54 @@
-"""One gang, live, as `watch` shows it: what it lacks, and what has become of it."""
+"""One gang, watched: how far it has come, and for `watch` what it still lacks."""
 
-from collections.abc import Sequence
+from __future__ import annotations
+
+import asyncio
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass
-from typing import Protocol, Self
+from typing import TYPE_CHECKING, Final, Protocol, Self
 
 import msgspec
 
-from jobset_gate.barrier.model import GangSnapshot, PendingCause, PodSeen
-from jobset_gate.cli.fetch import events
-from jobset_gate.cli.fetch.permissions import Permissions
-from jobset_gate.cli.watch.gang_source import GangWatch
-from jobset_gate.cli.watch.outcome import WaitGoal, WaitOutcome, jobset_outcome
+from jobset_gate.cli.exits import CommandError
+from jobset_gate.cli.fetch.events import add_events
+from jobset_gate.cli.fetch.jobsets import JOBSET_KIND, GangSource, fetch_jobset
+from jobset_gate.cli.fetch.pod_groups import PodGroupSource
+from jobset_gate.cli.fetch.resolver import gated_jobset
+from jobset_gate.cli.fetch.source import ObjectNotFound
+from jobset_gate.cli.resource_args import ResourceArgument, ResourceKind
+from jobset_gate.cli.watch.outcome import WaitGoal, WaitOutcome, jobset_outcome, pod_group_outcome
 from jobset_gate.explain.gang import explain_gang
-from jobset_gate.explain.model import ControllerStatus, Explanation, FailurePolicies
-from jobset_gate.kube.client import Client
+from jobset_gate.explain.podgroup import explain_pod_group
 
-EVENTS_INTERVAL = 10.0
-"""Seconds between two looks at Events: they are many, and only some reasons are told by them alone."""
+if TYPE_CHECKING:
+    from jobset_gate.barrier.model import GangSnapshot, JobSetSeen, PendingCause, PodSeen
+    from jobset_gate.cli.fetch.permissions import Permissions
+    from jobset_gate.cli.fetch.resolver import Resolver
+    from jobset_gate.explain.model import ControllerStatus, Explanation
+    from jobset_gate.kube.client import Client
+    from jobset_gate.podgroups.status import GroupStatus
+    from jobset_gate.settings import Groups
+
+EVENTS_INTERVAL: Final = 10.0
+"""Seconds between two reads of Events: they are many, and few reasons come from them alone."""
+FIRST_READ_TIMEOUT: Final = 60.0
+"""Seconds for the first read, however short the wait may be: who waits 0 seconds wants to know how it is now."""
 
 
 @dataclass(frozen=True, slots=True)
 class ViewState:
-    """How it is now. `told` None: it is there no more."""
+    """How the gang is now; `explanation` None: it is gone."""
 
-    told: Explanation | None
-    standing: WaitOutcome
-    trouble: str = ""
+    explanation: Explanation | None
+    outcome: WaitOutcome
+    problem: str = ""
 
 
 class WatchView(Protocol):
-    """`async with` it."""
+    """`async with` it: a ResourceSource of one gang."""
 
-    end: WaitGoal
-    """What is hoped for."""
+    goal: WaitGoal
+    """What the user hopes for."""
     subject: str
     """As other commands take it."""
 
@@ -41,83 +57,194 @@ class WatchView(Protocol):
     async def __aexit__(self, *_: object) -> None: ...
 
     async def ready(self) -> None:
-        """Once everything is there that may be read. Raises Failed where there is nothing to see."""
+        """Returns once everything was listed that may be. Raises CommandError where there is nothing to show."""
 
     async def change(self) -> None:
-        """Until anything is different. Raises Failed where there is nothing to see any more."""
+        """Returns after the next change. Raises CommandError where there is nothing left to show."""
 
-    async def look(self) -> ViewState:
-        """How it is now."""
+    async def outcome(self) -> WaitOutcome:
+        """How far the gang has come."""
 
-
-@dataclass(frozen=True, slots=True)
-class JobSetTarget:
-    """The JobSet that is meant, and what is known of it besides."""
-
-    namespace: str
-    name: str
-    uid: str
-    policy: FailurePolicies | None
-    controller: ControllerStatus
+    async def state(self) -> ViewState:
+        """The same, explained."""
 
 
-class JobSetView(GangWatch):
-    """A JobSet with a gate."""
+async def wait_until(view: WatchView, holds: Callable[[WaitOutcome], bool], seconds: float) -> WaitOutcome:
+    """The first outcome of which it is true. Raises TimeoutError, and CommandError without the right to watch."""
+    async with asyncio.timeout(seconds):
+        await view.ready()
+        while not holds(now := await view.outcome()):
+            await view.change()
+    return now
 
-    end = WaitGoal.RELEASED
 
-    def __init__(self, client: Client, about: JobSetTarget, rights: Permissions) -> None:
-        super().__init__(client, about.namespace, rights, name=about.name)
-        self.subject = f"jobset.jobset.x-k8s.io/{about.name}"
-        self._about, self._news = about, _EventCache(client, rights)
+async def find_view(resolver: Resolver, argument: ResourceArgument) -> WatchView:
+    """The gang that is named. Raises CommandError for what is not there, may not be read, or has no gate."""
+    kind, name = argument.kind, argument.name
+    if kind is ResourceKind.POD:
+        kind, name = await _gang_of_pod(resolver, name)
+    before = ""
+    if kind is not ResourceKind.POD_GROUP:
+        try:
+            return await _jobset_view(resolver, name)
+        except ObjectNotFound as absent:
+            if kind is ResourceKind.JOBSET:
+                raise
+            before = f"{absent}, and "
+    return PodGroupView(resolver, name, resolver.settings, await resolver.controller(), before)
 
-    async def look(self) -> ViewState:
-        seen = next((it for it in self.gangs() if it.jobset.uid == self._about.uid), None)
-        if seen is None:
-            return ViewState(None, WaitOutcome(message="was deleted", final=True), self.problem)
-        now, its = self.now(), jobset_outcome(seen.jobset, seen.config_map, self.now())
-        if not (its.reached or its.final or self.pods_forbidden):
-            seen = await self._news.added(seen, now)
-        told = explain_gang(
-            seen,
-            now,
-            controller=self._about.controller,
-            policy=self._about.policy,
-            unknown=self._rights.missing,
-            pods_forbidden=self.pods_forbidden,
+
+async def _jobset_view(resolver: Resolver, name: str) -> JobSetView:
+    client, namespace, permissions = resolver.client, resolver.namespace, resolver.permissions
+    found, controller = await asyncio.gather(
+        get_gated_jobset(client, namespace, name, permissions), resolver.controller()
+    )
+    return JobSetView(client, found.jobset, permissions, controller)
+
+
+async def _gang_of_pod(resolver: Resolver, name: str) -> tuple[ResourceKind, str]:
+    """Its JobSet if that has a barrier, since the pod's start waits for it; else its pod group."""
+    if jobset := gated_jobset(await resolver.pod_labels(name)):
+        return ResourceKind.JOBSET, jobset
+    for status in await resolver.statuses():
+        if any(it.name == name for it in status.snapshot.members):
+            return ResourceKind.POD_GROUP, status.key.name
+    raise resolver.not_in_a_gang(name)
+
+
+# --- A JobSet --------------------------------------------------------------------------------------------------------
+
+
+async def get_gated_jobset(client: Client, namespace: str, name: str, permissions: Permissions) -> GangSnapshot:
+    """The JobSet and its ConfigMap, without pods. Raises CommandError where it is not there or asks for no gate."""
+    found = await fetch_jobset(client, namespace, name, permissions, pods=False)
+    if found is None:
+        raise CommandError(f"JobSet {name} in namespace {namespace} asks for no start barrier: it has no gate")
+    return found.gang
+
+
+class JobSetView(GangSource):
+    """This JobSet, not a later one of its name. Without `pods` only `outcome` says anything."""
+
+    goal = WaitGoal.RELEASED
+
+    def __init__(
+        self,
+        client: Client,
+        jobset: JobSetSeen,
+        permissions: Permissions,
+        controller: ControllerStatus | None = None,
+        *,
+        pods: bool = True,
+    ) -> None:
+        super().__init__(client, jobset.namespace, permissions, name=jobset.name, pods=pods)
+        self.subject = f"{JOBSET_KIND}/{jobset.name}"
+        self._uid, self._controller, self._events = jobset.uid, controller, _EventCache(client, permissions)
+
+    async def outcome(self) -> WaitOutcome:
+        return self._outcome(self._gang())
+
+    async def state(self) -> ViewState:
+        found, gang = self.one(), self._gang()
+        its = self._outcome(gang)
+        if found is None or gang is None:
+            return ViewState(None, its, self.problem)
+        if not (its.reached or its.final or found.pods_forbidden):
+            gang = await self._events.added(gang, self.now())
+        explanation = explain_gang(
+            gang,
+            self.now(),
+            controller=self._controller,
+            policy=found.policies,
+            unknown=self.permissions.missing,
+            pods_forbidden=found.pods_forbidden,
         )
-        return ViewState(told, its, self.problem)
+        return ViewState(explanation, its, self.problem)
+
+    def _gang(self) -> GangSnapshot | None:
+        found = self.one()
+        return found.gang if found and found.gang.jobset.uid == self._uid else None
+
+    def _outcome(self, gang: GangSnapshot | None) -> WaitOutcome:
+        if gang is None:
+            return WaitOutcome(message="was deleted", final=True)
+        return jobset_outcome(gang.jobset, gang.config_map, self.now())
 
 
 class _EventCache:
-    """What Events add, heard now and then."""
+    """What Events add to a gang, read now and then."""
 
-    def __init__(self, client: Client, rights: Permissions) -> None:
-        self._client, self._rights = client, rights
-        self._heard = float("-inf")
+    def __init__(self, client: Client, permissions: Permissions) -> None:
+        self._client, self._permissions = client, permissions
+        self._read_at = float("-inf")
         self._denials: tuple[tuple[str, str], ...] = ()
         self._provisioning: frozenset[str] = frozenset()
-        self._stalls: dict[str, PendingCause | None] = {}
+        self._causes: dict[str, PendingCause | None] = {}
 
-    async def added(self, seen: GangSnapshot, now: float) -> GangSnapshot:
-        """The same with what was heard."""
-        if now - self._heard >= EVENTS_INTERVAL:
-            self._heard = now
-            self._keep(seen, await events.add_events(self._client, seen, self._rights))
+    async def added(self, gang: GangSnapshot, now: float) -> GangSnapshot:
+        """The same with what the last Events said."""
+        if now - self._read_at >= EVENTS_INTERVAL:
+            self._read_at = now
+            self._keep(gang, await add_events(self._client, gang, self._permissions))
         return msgspec.structs.replace(
-            seen,
+            gang,
             denials=self._denials,
             provisioning=self._provisioning,
-            pods=tuple(map(self._with_words, seen.pods)) if self._stalls else seen.pods,
+            pods=tuple(map(self._with_cause, gang.pods)) if self._causes else gang.pods,
         )
 
-    def _keep(self, seen: GangSnapshot, heard: GangSnapshot) -> None:
-        self._denials, self._provisioning = heard.denials, heard.provisioning
-        pairs: Sequence[tuple[PodSeen, PodSeen]] = list(zip(seen.pods, heard.pods, strict=True))
-        self._stalls = {pod.uid: pod.pending for was, pod in pairs if pod.pending != was.pending}
+    def _keep(self, before: GangSnapshot, after: GangSnapshot) -> None:
+        self._denials, self._provisioning = after.denials, after.provisioning
+        pairs: Sequence[tuple[PodSeen, PodSeen]] = list(zip(before.pods, after.pods, strict=True))
+        self._causes = {pod.uid: pod.pending for was, pod in pairs if pod.pending != was.pending}
 
-    def _with_words(self, pod: PodSeen) -> PodSeen:
-        words = self._stalls.get(pod.uid)
-        if words is None or pod.pending is None or pod.pending.reason is not words.reason:
+    def _with_cause(self, pod: PodSeen) -> PodSeen:
+        cause = self._causes.get(pod.uid)
+        if cause is None or pod.pending is None or pod.pending.reason is not cause.reason:
             return pod
-        return msgspec.structs.replace(pod, pending=words)
+        return msgspec.structs.replace(pod, pending=cause)
+
+
+# --- A pod group -----------------------------------------------------------------------------------------------------
+
+
+class PodGroupView(PodGroupSource):
+    """A group of any format; of several of one name the first, by its design."""
+
+    goal = WaitGoal.SATISFIED
+
+    def __init__(
+        self,
+        resolver: Resolver,
+        name: str,
+        settings: Groups,
+        controller: ControllerStatus | None = None,
+        before: str = "",
+    ) -> None:
+        """`before`: what else was looked for under that name, for the message that there is no such group."""
+        controlled = bool(controller is not None and controller.leads)
+        super().__init__(resolver.client, resolver.namespace, resolver.permissions, settings, controlled=controlled)
+        self.subject = f"podgroup/{name}"
+        self._name, self._controller, self._before = name, controller, before
+        self._place = f"in namespace {resolver.namespace}"
+
+    async def ready(self) -> None:
+        """Raises ObjectNotFound if there is no such group."""
+        await super().ready()
+        if await self._status() is None:
+            raise ObjectNotFound(f"{self._before}pod group {self._name} not found {self._place}")
+
+    async def outcome(self) -> WaitOutcome:
+        return pod_group_outcome(await self._status())
+
+    async def state(self) -> ViewState:
+        status = await self._status()
+        its = pod_group_outcome(status)
+        if status is None:
+            return ViewState(None, its, self.problem)
+        unknown = self.permissions.missing
+        explanation = explain_pod_group(status, self.now(), controller=self._controller, unknown=unknown)
+        return ViewState(explanation, its, self.problem)
+
+    async def _status(self) -> GroupStatus | None:
+        return next((it for it in await self.statuses() if it.key.name == self._name), None)

@@ -6,8 +6,8 @@ from pathlib import Path
 
 import pytest
 
-from jobset_gate.cli.commands.completion import VARIABLE
-from tests.unit.cli.conftest import RunCli
+from jobset_gate.cli.app import COMPLETION as VARIABLE
+from tests.fakes.cli_runner import RunCli
 
 BASH = """
 source "$1"

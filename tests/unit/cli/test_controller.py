@@ -15,9 +15,9 @@ from jobset_gate.cli.settings_file import ControllerSection, read
 from jobset_gate.fake import jobset_crd
 from jobset_gate.kube.client import PatchType
 from jobset_gate.kube.resources import LEASES
+from tests.fakes.cli_runner import RunCli
 from tests.fakes.service_process import fetch, running_service, until_ready
 from tests.plane.planes import Plane
-from tests.unit.cli.conftest import RunCli
 
 
 @pytest.mark.parametrize("how", [SIGTERM, SIGINT])

@@ -9,8 +9,8 @@ from typing import TYPE_CHECKING, Any, cast
 import pytest
 
 from jobset_gate import names
-from jobset_gate.cli.fetch import controller_status
-from jobset_gate.cli.fetch.deployments import LABELS
+from jobset_gate.cli.fetch.controller_status import DEFAULT_NAMESPACE, LABELS, NO_GROUPS, controller_status
+from jobset_gate.explain.model import ControllerStatus
 from jobset_gate.kube.errors import Forbidden, NotFound
 from jobset_gate.kube.resources import DEPLOYMENTS, LEASES, Resource
 from tests.fakes.podgroups.snapshots import timestamp
@@ -22,8 +22,7 @@ if TYPE_CHECKING:
 
 Json = dict[str, Any]
 EVERYWHERE = "*"
-HOME, USUAL = "team", controller_status.USUAL_NAMESPACE
-NOT_OPENED = "nobody opens groups"
+HOME, USUAL = "team", DEFAULT_NAMESPACE
 
 
 @dataclass
@@ -74,12 +73,12 @@ def deployment(*arguments: str, namespace: str = "sys", available: int = 1) -> J
     return {"metadata": meta, "spec": spec, "status": {"availableReplicas": available}}
 
 
-async def asked(cluster: LeaseClient) -> controller_status.ControllerState:
-    return await controller_status.controller_state(cast("Client", cluster), HOME)
+async def asked(cluster: LeaseClient) -> ControllerStatus:
+    return await controller_status(cast("Client", cluster), HOME, without=NO_GROUPS)
 
 
 ON, OFF = "--leader-elect", "--no-leader-elect"
-NO_LEASE = f"no controller runs: there is no Lease {names.LEASE}; {NOT_OPENED}"
+NO_LEASE = f"no controller runs: there is no Lease {names.LEASE}; {NO_GROUPS}"
 RUNS_WITHOUT = "a controller runs: Deployment sys/gate, without leader election"
 UNKNOWN = "whether a controller runs is not known: "
 
@@ -93,7 +92,7 @@ UNKNOWN = "whether a controller runs is not known: "
         (
             LeaseClient([lease(holder="")]),
             False,
-            f"no controller runs: nobody holds the Lease sys/{names.LEASE}; {NOT_OPENED}",
+            f"no controller runs: nobody holds the Lease sys/{names.LEASE}; {NO_GROUPS}",
         ),
         (LeaseClient(), False, NO_LEASE),
     ],
@@ -101,27 +100,27 @@ UNKNOWN = "whether a controller runs is not known: "
 )  # fmt: skip
 async def test_a_lease_tells_whether_somebody_leads(cluster: LeaseClient, leads: bool, told: str) -> None:
     keeper = await asked(cluster)
-    assert (keeper.leads, keeper.message[: len(told)]) == (leads, told)
+    assert (keeper.leads, keeper.told[: len(told)]) == (leads, told)
 
 
 @pytest.mark.parametrize("leases", [[], [lease(600)], [lease(holder="")]], ids=["none", "old", "given-back"])
 async def test_without_leader_election_the_deployment_tells(leases: list[Json]) -> None:
     """A Lease of the time before stays behind where leader election was switched off."""
     keeper = await asked(LeaseClient(leases, [deployment(OFF)]))
-    assert (keeper.leads, keeper.message) == (True, RUNS_WITHOUT)
+    assert (keeper.leads, keeper.told) == (True, RUNS_WITHOUT)
     assert (await asked(LeaseClient(leases, [deployment(OFF, available=0)]))).leads is False
     assert (await asked(LeaseClient(leases, [deployment(OFF, ON)]))).leads is False  # the last word counts
 
 
 async def test_pods_that_do_not_get_the_lease_lead_nobody() -> None:
     keeper = await asked(LeaseClient([], [deployment(ON)]))
-    assert (keeper.leads, keeper.message) == (False, NO_LEASE)
+    assert (keeper.leads, keeper.told) == (False, NO_LEASE)
 
 
 async def test_a_deployment_that_does_not_say_leaves_it_open() -> None:
     keeper = await asked(LeaseClient([], [deployment()]))
     words = f"Deployment sys/gate is available, but its Lease {names.LEASE} was not found"
-    assert (keeper.leads, keeper.message) == (None, UNKNOWN + words)
+    assert (keeper.leads, keeper.told) == (None, UNKNOWN + words)
 
 
 @pytest.mark.parametrize(
@@ -139,7 +138,7 @@ async def test_what_may_not_be_looked_into_is_not_taken_for_empty(
     rights: tuple[str, ...], leases: list[Json], leads: bool | None, told: str
 ) -> None:
     keeper = await asked(LeaseClient(leases, rights=rights))
-    assert (keeper.leads, keeper.message[: len(told)]) == (leads, told)
+    assert (keeper.leads, keeper.told[: len(told)]) == (leads, told)
 
 
 async def test_a_deployment_in_sight_speaks_where_its_lease_is_hidden() -> None:
@@ -157,5 +156,5 @@ async def test_a_deployment_in_sight_speaks_where_its_lease_is_hidden() -> None:
 
     keeper = await asked(Deployments([lease()], [deployment(ON)]))
     words = f"Deployment sys/gate is available, but there is no right to read the Lease {names.LEASE}"
-    assert (keeper.leads, keeper.message) == (None, UNKNOWN + words)
+    assert (keeper.leads, keeper.told) == (None, UNKNOWN + words)
     assert (await asked(Deployments([], [deployment(OFF)]))).leads is True

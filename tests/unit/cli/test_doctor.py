@@ -35,10 +35,10 @@ from jobset_gate.podgroups.model import Format
 from jobset_gate.settings import Barrier, Groups, Settings
 from tests.fakes import jobsets, stored_pod_groups
 from tests.fakes.admission_server import BUNDLE, registered, registered_for_pods
+from tests.fakes.cli_runner import CliResult, RunCli
 from tests.fakes.grouped_pods import pod
 from tests.fakes.stored_gang import StoredJobSet, install_jobset_crd
 from tests.fakes.stored_pod_groups import kubeconfig_of, lease
-from tests.unit.cli.conftest import CliResult, RunCli
 from webhook import registration
 from webhook.certs import ca, ca_secret
 from webhook.certs.ca import joined

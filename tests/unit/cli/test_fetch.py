@@ -3,35 +3,32 @@
 from __future__ import annotations
 
 import io
-from pathlib import Path
-from typing import Any
+from typing import Any, cast
 
 import msgspec
 import pytest
 
 from jobset_gate import names
-from jobset_gate.barrier.count import count_gang
 from jobset_gate.barrier.events import CoreEvent, InvolvedObject
 from jobset_gate.barrier.events import with_events as told_by
-from jobset_gate.barrier.model import GangSnapshot, PendingReason, VerdictKind
+from jobset_gate.barrier.model import GangSnapshot, PendingReason
 from jobset_gate.cli.exits import CommandError, ExitCode
-from jobset_gate.cli.fetch import jobsets as gangs
 from jobset_gate.cli.fetch.failure_policies import failure_policies
-from jobset_gate.cli.fetch.objects import ObjectNotFound
 from jobset_gate.cli.fetch.permissions import Permissions, forbidden_text
-from jobset_gate.cli.printers import explanation, terminal
-from jobset_gate.cli.printers.terminal import PLAIN_STYLE, TerminalStyle
+from jobset_gate.cli.fetch.pod_groups import PodGroupSource
+from jobset_gate.cli.fetch.source import Unavailable
+from jobset_gate.cli.printers.explanation import explanation_text, wrap
+from jobset_gate.cli.printers.tables import age
+from jobset_gate.cli.printers.terminal import PLAIN_STYLE, TerminalStyle, style_of
 from jobset_gate.cli.resource_args import ResourceArgument, ResourceKind, parse_resource
 from jobset_gate.explain.gang import explain_gang
-from jobset_gate.kube.access import from_kubeconfig
+from jobset_gate.kube.access import Access
 from jobset_gate.kube.client import Client
-from jobset_gate.kube.resources import CONFIGMAPS, EVENTS, JOBSETS, NODES, PODS
+from jobset_gate.kube.resources import CONFIGMAPS, EVENTS, NODES, POD_GROUPS, PODS, Resource
+from jobset_gate.settings import Groups
 from tests.fakes import gangs as seen_gangs
-from tests.fakes import jobsets
 from tests.fakes.gangs import missing_slots
-from tests.fakes.stored_gang import install_jobset_crd, store_every_reason
-from tests.fakes.stored_pod_groups import kubeconfig_of
-from tests.plane.planes import Plane, Real
+from tests.fakes.podgroups.objects import pod_group
 
 # --- What is asked for -----------------------------------------------------------------------------------------------
 
@@ -58,77 +55,7 @@ def test_anything_else_is_wrong_usage(text: str) -> None:
     assert wrong.value.code == ExitCode.USAGE
 
 
-# --- One and all -----------------------------------------------------------------------------------------------------
-
-
-async def test_one_gang_is_read_with_all_that_belongs_to_it(plane: Plane, namespace: str) -> None:
-    async with plane.client() as client:
-        camp = await install_jobset_crd(client, namespace)
-        await store_every_reason(camp)
-        await camp.config_map(since=1_800_000_000.0)
-        rights = Permissions()
-        sight = await gangs.fetch_jobset(client, namespace, "train", rights)
-    seen = sight.seen
-    assert seen is not None
-    assert (rights.missing, sight.blind, sight.name) == ([], False, "train")
-    assert (len(seen.jobs), len(seen.pods), count_gang(seen).started) == (1, 5, 1)
-    assert seen.config_map is not None
-    assert seen.config_map.waiting_since is not None
-    assert seen.config_map.waiting_since.at == 1_800_000_000.0
-    assert sorted(it.cause.reason for it in missing_slots(seen))[-2:] == [
-        PendingReason.QUOTA_DENIED,
-        PendingReason.UNSCHEDULED,
-    ]
-    assert [it.metadata.name for it in sight.pods] == [it.name for it in seen.pods]
-    assert sight.stored["metadata"]["uid"] == seen.jobset.uid
-
-
-async def test_all_gangs_are_those_that_ask_for_a_gate(plane: Plane, namespace: str) -> None:
-    async with plane.client() as client:
-        camp = await install_jobset_crd(client, namespace)
-        await store_every_reason(camp)
-        await camp.config_map(VerdictKind.TIMEOUT, names.REASON_TIMED_OUT, "too late")
-        for name, config in (("plain", False), ("also", None)):
-            other = jobsets.jobset(name=name, config=config)
-            other["metadata"]["namespace"] = namespace
-            await client.create(JOBSETS, jobsets.created(other), namespace)
-        found = await gangs.fetch_jobsets(client, namespace, Permissions())
-    also, train = found
-    assert (also.name, train.name) == ("also", "train")
-    assert also.seen is not None
-    assert also.seen.pods == ()
-    assert train.seen is not None
-    assert count_gang(train.seen).started == 1
-    assert train.seen.config_map is not None
-    assert train.seen.config_map.verdict is not None
-
-
-async def test_what_is_not_there_is_told_apart_from_what_may_not_be_seen(plane: Plane, namespace: str) -> None:
-    async with plane.client() as client:
-        await install_jobset_crd(client, namespace)
-        with pytest.raises(ObjectNotFound, match=f"JobSet x not found in namespace {namespace}"):
-            await gangs.fetch_jobset(client, namespace, "x", Permissions())
-
-
-@pytest.mark.parametrize("plane", [pytest.param("real", marks=pytest.mark.real)], indirect=True)
-async def test_without_the_right_to_see_jobs_the_pods_are_counted_all_the_same(
-    real_plane: Real, plane: Plane, namespace: str, tmp_path: Path
-) -> None:
-    async with plane.client() as client:
-        await store_every_reason(await install_jobset_crd(client, namespace))
-    rules = [
-        {"apiGroups": [names.JOBSET_GROUP], "resources": ["jobsets"], "verbs": ["get", "list"]},
-        {"apiGroups": [""], "resources": ["pods", "configmaps", "events"], "verbs": ["get", "list"]},
-    ]
-    rights = Permissions()
-    user = await from_kubeconfig(str(await kubeconfig_of(real_plane, namespace, rules, tmp_path)))
-    async with Client(user) as client:
-        sight = await gangs.fetch_jobset(client, namespace, "train", rights)
-        with pytest.raises(CommandError, match=r"cannot list jobsets\.jobset\.x-k8s\.io in all namespaces"):
-            await gangs.fetch_jobsets(client, None, Permissions())
-    assert sight.seen is not None
-    assert count_gang(sight.seen).started == 1
-    assert rights.missing == [f"cannot list jobs.batch in namespace {namespace}: what has finished is not known"]
+# --- Permissions ------------------------------------------------------------------------------------------------------
 
 
 def test_rights_are_named_once_and_as_one_would_grant_them() -> None:
@@ -253,20 +180,20 @@ class TerminalOutput(io.StringIO):
     ],
 )
 def test_colour_is_for_terminals_that_want_it(stream: io.StringIO, environment: dict[str, str], colour: bool) -> None:
-    assert terminal.style_of(stream, environment).colour is colour
+    assert style_of(stream, environment).colour is colour
 
 
 @pytest.mark.parametrize("word", ["registry.test/a/very-long/image@sha256:0123456789abcdef"])
 def test_no_word_is_torn_however_long(word: str) -> None:
-    assert word in explanation.wrap(f"pulling {word}", TerminalStyle(20))[1]
+    assert word in wrap(f"pulling {word}", TerminalStyle(20))[1]
 
 
 def test_only_a_terminal_wraps_and_a_very_narrow_one_does_not(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setenv("COLUMNS", "60")
-    assert terminal.style_of(TerminalOutput(), {}).width == 60
-    assert terminal.style_of(io.StringIO(), {}) == PLAIN_STYLE
+    assert style_of(TerminalOutput(), {}).width == 60
+    assert style_of(io.StringIO(), {}) == PLAIN_STYLE
     monkeypatch.setenv("COLUMNS", "5")
-    assert terminal.style_of(TerminalOutput(), {}).width is None
+    assert style_of(TerminalOutput(), {}).width is None
 
 
 LONG = "0/40 nodes are available: 12 Insufficient nvidia.com/gpu, 28 node(s) had untolerated taint {pool: other}."
@@ -277,8 +204,8 @@ def test_on_a_narrow_terminal_no_line_is_wider_and_no_word_is_lost(width: int) -
     it = explain_gang(seen_gangs.gang(seen_gangs.pod(0), seen_gangs.waiting_pod(1, detail=LONG)), seen_gangs.T0 + 9)
     it = msgspec.structs.replace(it, unknown=("cannot list events in namespace default: not known",))
     text, plain = (
-        explanation.explanation_text(it, TerminalStyle(width)),
-        explanation.explanation_text(it, PLAIN_STYLE),
+        explanation_text(it, TerminalStyle(width)),
+        explanation_text(it, PLAIN_STYLE),
     )
     assert text.split() == plain.split()
     # A command is there to be copied: it stays in one piece.
@@ -288,9 +215,65 @@ def test_on_a_narrow_terminal_no_line_is_wider_and_no_word_is_lost(width: int) -
 
 def test_colour_adds_nothing_but_colour() -> None:
     it = explain_gang(seen_gangs.gang(seen_gangs.pod(0), seen_gangs.waiting_pod(1, detail=LONG)), seen_gangs.T0 + 9)
-    coloured = explanation.explanation_text(it, TerminalStyle(colour=True))
+    coloured = explanation_text(it, TerminalStyle(colour=True))
     assert "\x1b[33mWaiting\x1b[0m" in coloured
     bare = coloured
     for code in ("0", "1", "2", "31", "32", "33"):
         bare = bare.replace(f"\x1b[{code}m", "")
-    assert bare == explanation.explanation_text(it, PLAIN_STYLE)
+    assert bare == explanation_text(it, PLAIN_STYLE)
+
+
+# --- Pod groups ------------------------------------------------------------------------------------------------------
+
+
+class ListingClient:
+    """A client of a cluster with one kind of PodGroup and two of them, one of which has no right form."""
+
+    async def list(self, resource: Resource, *_: Any, type: Any, **__: Any) -> Any:  # noqa: A002 - kube.Client's word
+        items: list[Any] = []
+        if resource == POD_GROUPS[names.PLUGINS_GROUP]:
+            items = [pod_group("good"), pod_group("odd", notes={"a": 1})]
+        return msgspec.json.decode(msgspec.json.encode({"metadata": {}, "items": items}), type=type)
+
+
+async def test_an_object_that_cannot_be_decoded_is_named_and_hides_no_other() -> None:
+    permissions = Permissions()
+    source = PodGroupSource(cast("Client", ListingClient()), None, permissions, Groups())
+    await source.load()
+    assert [it.key.name for it in await source.statuses()] == ["good"]
+    (missing,) = permissions.missing
+    assert missing.startswith("not readable: ")
+
+
+async def test_a_user_who_may_list_no_pods_gets_one_error_whatever_else_is_forbidden() -> None:
+    """The refusals of a watch come in any order."""
+    for order in (1, -1):
+        source = PodGroupSource(Client(Access("http://127.0.0.1:1")), "team", Permissions(), Groups())
+        source.watching = True
+        for kind in source.sources()[::order]:
+            assert source.on_unavailable(Unavailable(kind, "list", forbidden=True, message="403 Forbidden: no"))
+        assert str(source.failed) == (
+            "no right to list pods in namespace team: no member can be seen (403 Forbidden: no)"
+        )
+
+
+# --- Ages ------------------------------------------------------------------------------------------------------------
+
+
+@pytest.mark.parametrize(
+    ("seconds", "text"),
+    [
+        (-1, "0s"),
+        (119.9, "119s"),
+        (120, "2m"),
+        (599, "9m59s"),
+        (3599, "59m"),
+        (3 * 3600, "3h"),
+        (4 * 3600 + 120, "4h2m"),
+        (30 * 3600, "30h"),
+        (50 * 3600, "2d2h"),
+        (30 * 86400, "30d"),
+    ],
+)
+def test_ages_are_those_of_kubectl(seconds: float, text: str) -> None:
+    assert age(seconds) == text

@@ -9,8 +9,8 @@ from jobset_gate import names
 from jobset_gate.fake import jobset_crd
 from jobset_gate.kube.client import Client
 from jobset_gate.kube.resources import CRDS
+from tests.fakes.cli_runner import CliResult, RunCli
 from tests.plane.planes import Plane
-from tests.unit.cli.conftest import CliResult, RunCli
 
 
 async def has_field(client: Client) -> bool:

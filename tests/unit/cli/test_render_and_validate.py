@@ -13,8 +13,8 @@ from jobset_gate import names
 from jobset_gate.cli.manifests.jobsets import judge, summary
 from jobset_gate.fake import manifests
 from jobset_gate.settings import Settings
+from tests.fakes.cli_runner import RunCli
 from tests.repo.files import ROOT
-from tests.unit.cli.conftest import RunCli
 
 STORY_1, STORY_2 = (str(ROOT / "examples" / name) for name in ("story-1.yaml", "story-2.yaml"))
 SERVICE = (

@@ -9,12 +9,11 @@ from hypothesis import strategies as st
 
 from jobset_gate.barrier.model import Generation
 from jobset_gate.cli.manifests.writer import to_yaml
-from jobset_gate.cli.printers.timeline_bars import timeline_bars
+from jobset_gate.cli.printers.timeline import timeline_bars, timeline_table
 from jobset_gate.cli.printers.timeline_json import timeline_json
-from jobset_gate.cli.printers.timeline_table import timeline_table
 from jobset_gate.timeline.model import Step, Timeline
 from jobset_gate.timeline.rows import rows
-from jobset_gate.timeline.totals import idle_devices
+from jobset_gate.timeline.summary import idle_devices
 from tests.fakes.timelines import GPUS, T0, held, pod, through, timeline, timelines
 
 TABLE = """\

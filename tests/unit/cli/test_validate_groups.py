@@ -5,9 +5,9 @@ import json
 import pytest
 import yaml
 
+from tests.fakes.cli_runner import CliResult, RunCli
 from tests.fakes.podgroups import design_manifests
 from tests.fakes.podgroups.sources import ALIBABA, ALIBABA_MINIMUM, GANG, KEP24, PLUGINS, Json
-from tests.unit.cli.conftest import CliResult, RunCli
 
 
 def pod(name: str, *, labels: Json | None = None, notes: Json | None = None, namespace: str = "team") -> Json:

@@ -21,10 +21,10 @@ from jobset_gate.kube.errors import ApiError, NotFound
 from jobset_gate.kube.resources import JOBSETS, MUTATING_WEBHOOKS, PODS, SECRETS, VALIDATING_WEBHOOKS, Resource
 from jobset_gate.podgroups.model import Format
 from jobset_gate.settings import Groups
+from tests.fakes.cli_runner import RunCli
 from tests.fakes.grouped_pods import gates, pod
 from tests.fakes.service_process import TIMEOUT, ServiceProcess, fetch, running_service
 from tests.plane.planes import Plane
-from tests.unit.cli.conftest import RunCli
 from webhook.certs.serving import self_signed
 from webhook.registration import MUTATING, VALIDATING, configurations, pod_configuration
 from webhook.registration import ServiceReference as Place

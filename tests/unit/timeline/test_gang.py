@@ -9,7 +9,7 @@ from jobset_gate import names
 from jobset_gate.barrier.model import ConditionSeen, Generation, ReplicatedJobSeen, VerdictKind
 from jobset_gate.timeline.gang import gang_timeline
 from jobset_gate.timeline.model import PodTimeline, Timeline
-from jobset_gate.timeline.text import headline, sentences
+from jobset_gate.timeline.summary import headline, sentences
 from tests.fakes import gangs
 from tests.fakes.timelines import GPUS, T0, held, pod, through
 

@@ -6,8 +6,15 @@ import pytest
 from hypothesis import given, settings
 
 from jobset_gate.timeline.model import Activity, PodTimeline, Step, Timeline
-from jobset_gate.timeline.text import headline, sentences
-from jobset_gate.timeline.totals import idle_devices, start_skew, step_summaries, step_summary, total_cost
+from jobset_gate.timeline.summary import (
+    headline,
+    idle_devices,
+    sentences,
+    start_skew,
+    step_summaries,
+    step_summary,
+    total_cost,
+)
 from tests.fakes.timelines import GPUS, T0, held, pod, pod_timelines, through, timeline, timelines
 
 NOW = T0 + 600

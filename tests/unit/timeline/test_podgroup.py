@@ -9,15 +9,14 @@ from xml.etree import ElementTree as ET
 import msgspec
 import pytest
 
-from jobset_gate.cli.printers.timeline_bars import timeline_bars
+from jobset_gate.cli.printers.timeline import timeline_bars, timeline_table
 from jobset_gate.cli.printers.timeline_json import timeline_json
-from jobset_gate.cli.printers.timeline_table import timeline_table
 from jobset_gate.podgroups.record import AdmissionRecord, AdmissionState
 from jobset_gate.podgroups.status import group_status
 from jobset_gate.timeline.model import Activity, PodTimeline, Step, Timeline
 from jobset_gate.timeline.podgroup import pod_group_timeline
+from jobset_gate.timeline.summary import idle_devices
 from jobset_gate.timeline.svg import timeline_svg
-from jobset_gate.timeline.totals import idle_devices
 from tests.fakes.podgroups.objects import TEN_O_CLOCK, key, pod, pod_group, record
 from tests.fakes.podgroups.snapshots import bound, group_snapshot, opened
 from tests.fakes.podgroups.sources import Json

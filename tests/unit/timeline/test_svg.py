@@ -8,12 +8,12 @@ from xml.etree import ElementTree as ET
 import pytest
 from hypothesis import given, settings
 
-from jobset_gate.timeline import style
-from jobset_gate.timeline.axis import TimeAxis
+from jobset_gate.timeline import svg_elements as style
 from jobset_gate.timeline.model import Timeline
 from jobset_gate.timeline.rows import rows
+from jobset_gate.timeline.summary import idle_devices
 from jobset_gate.timeline.svg import LEFT, RIGHT, WIDTH, timeline_svg
-from jobset_gate.timeline.totals import idle_devices
+from jobset_gate.timeline.svg_elements import TimeAxis
 from tests.fakes.timelines import GPUS, T0, held, pod, through, timeline, timelines
 
 SVG = "{http://www.w3.org/2000/svg}"

@@ -1,0 +1,117 @@
+"""What opening a gate by hand writes: the bypass annotation, only on the JobSet that was meant, and an audit Event."""
+
+import uuid
+from collections.abc import AsyncIterator
+from contextlib import asynccontextmanager
+from datetime import UTC, datetime
+from typing import Any, Final
+
+from jobset_gate import names
+from jobset_gate.barrier.model import JobSetSeen
+from jobset_gate.cli.exits import CommandError
+from jobset_gate.cli.fetch.permissions import forbidden_text
+from jobset_gate.kube.client import Client, PatchType
+from jobset_gate.kube.errors import ApiError, Conflict, Forbidden, Invalid, NotFound
+from jobset_gate.kube.resources import EVENTS, JOBSETS
+
+MAX_MESSAGE_LENGTH: Final = 1024
+"""Characters of an Event's message, the API's limit."""
+
+
+async def set_annotation(client: Client, jobset: JobSetSeen, *, dry_run: bool) -> None:
+    """Raises Failed, naming the right that is missing."""
+    try:
+        await _patch(client, jobset, "true", dry_run=dry_run)
+    except Forbidden as no:
+        raise CommandError(f"{forbidden_text('patch', JOBSETS, jobset.namespace)} ({no.message})") from no
+    except (NotFound, Conflict) as gone:
+        raise CommandError(f"JobSet {jobset.name} was deleted or replaced meanwhile: nothing was changed") from gone
+    except ApiError as no:
+        raise CommandError(f"JobSet {jobset.name} was not changed: {no.message}") from no
+
+
+async def remove_annotation(client: Client, jobset: JobSetSeen) -> None:
+    """Where the JobSet is gone, so is the annotation. Raises Failed, saying how to do it by hand."""
+    try:
+        await _patch(client, jobset, None)
+    except (NotFound, Conflict, Invalid):
+        return
+    except Exception as problem:
+        told = f"the annotation is still there, so later restarts are not gated ({problem})"
+        raise CommandError(f"{told}; take it away with `{removal_command(jobset)}`") from problem
+
+
+@asynccontextmanager
+async def temporary_annotation(client: Client, jobset: JobSetSeen) -> AsyncIterator[None]:
+    """The annotation is there meanwhile, and goes again whatever happens: by an interruption, too."""
+    try:
+        await set_annotation(client, jobset, dry_run=False)
+    except CommandError:
+        raise  # the server has said that it is not there
+    except BaseException:
+        await remove_annotation(client, jobset)
+        raise
+    try:
+        yield
+    finally:
+        await remove_annotation(client, jobset)
+
+
+def removal_command(jobset: JobSetSeen) -> str:
+    """The command that takes the annotation away."""
+    return f"kubectl annotate jobset {jobset.name} -n {jobset.namespace} {names.BYPASS}-"
+
+
+async def _patch(client: Client, jobset: JobSetSeen, value: str | None, *, dry_run: bool = False) -> None:
+    """With the UID, which the API server compares."""
+    body = {"metadata": {"uid": jobset.uid, "annotations": {names.BYPASS: value}}}
+    await client.patch(
+        JOBSETS,
+        jobset.name,
+        jobset.namespace,
+        body=body,
+        patch=PatchType.MERGE,
+        field_manager=names.PROGRAM,
+        dry_run=dry_run,
+    )
+
+
+# --- The Event -------------------------------------------------------------------------------------------------------
+
+
+async def check_event_allowed(client: Client, jobset: JobSetSeen) -> None:
+    """Raises Failed where an Event may not be written: nobody opens a gate unseen."""
+    body = _body(jobset, names.REASON_BYPASSED_BY_USER, "is this allowed?")
+    try:
+        await client.create(EVENTS, body, jobset.namespace, dry_run=True)
+    except Forbidden as no:
+        told = f"{forbidden_text('create', EVENTS, jobset.namespace)}: opening a gate by hand is audited by one"
+        raise CommandError(f"{told}; nothing was changed ({no.message})") from no
+
+
+async def write_event(client: Client, jobset: JobSetSeen, reason: str, message: str) -> None:
+    """Raises what Client.create raises."""
+    await client.create(EVENTS, _body(jobset, reason, message), jobset.namespace)
+
+
+def _body(jobset: JobSetSeen, reason: str, message: str) -> dict[str, Any]:
+    date = datetime.now(UTC).strftime("%Y-%m-%dT%H:%M:%SZ")
+    return {
+        "metadata": {"name": f"{jobset.name}.{uuid.uuid4().hex}", "namespace": jobset.namespace},
+        "involvedObject": {
+            "apiVersion": JOBSETS.api_version,
+            "kind": JOBSETS.kind,
+            "name": jobset.name,
+            "namespace": jobset.namespace,
+            "uid": jobset.uid,
+        },
+        "type": "Warning",
+        "reason": reason,
+        "message": message if len(message) <= MAX_MESSAGE_LENGTH else message[: MAX_MESSAGE_LENGTH - 3] + "...",
+        "source": {"component": names.PROGRAM},
+        "reportingComponent": names.PROGRAM,
+        "reportingInstance": names.PROGRAM,
+        "firstTimestamp": date,
+        "lastTimestamp": date,
+        "count": 1,
+    }

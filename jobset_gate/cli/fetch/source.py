@@ -1,0 +1,169 @@
+"""Objects of several kinds from the API server: listed once by `load`, or watched for as long as a command runs."""
+
+import asyncio
+import time
+from collections.abc import Sequence
+from dataclasses import dataclass, replace
+from functools import partial
+from typing import Any, Final, Self
+
+from jobset_gate.cli.exits import CommandError
+from jobset_gate.cli.fetch.permissions import Permissions
+from jobset_gate.kube.client import Client
+from jobset_gate.kube.errors import Forbidden, NotFound
+from jobset_gate.runtime.decoder import ObjectDecoder, PartialObjectMetadata, WatchProblem, WatchProblemKind
+from jobset_gate.runtime.informer import AnyInformer, AnyWatchSource, Informer
+from jobset_gate.runtime.paging import list_pages
+from jobset_gate.runtime.store import ObjectChange
+
+PAGE: Final = 500
+_BY_NAME: Final = "metadata.name="
+_VERBS: Final = {WatchProblemKind.LIST_FAILED: "list", WatchProblemKind.WATCH_FAILED: "watch"}
+_NOT_FOUND, _FORBIDDEN = "404", "403"  # how the detail of a WatchProblem begins
+
+
+class ObjectNotFound(CommandError):
+    """There is no object of that name."""
+
+
+@dataclass(frozen=True, slots=True)
+class Unavailable:
+    """One kind of objects that could not be read: `forbidden`, or else not found."""
+
+    source: AnyWatchSource
+    verb: str
+    forbidden: bool
+    message: str
+
+
+class ResourceSource:
+    """`await load()` reads everything once; `async with` watches. Both call the handlers of the same WatchSources.
+
+    A source that selects one object by name is read by `get` in `load`, which needs fewer rights than `list`. `changed`
+    is set after every change; several sources may share one event.
+    """
+
+    def __init__(self, client: Client, permissions: Permissions, changed: asyncio.Event | None = None) -> None:
+        self.permissions = permissions
+        self.changed = changed or asyncio.Event()
+        self.problem = ""
+        """Why the watch is interrupted; "" while it works."""
+        self.failed: CommandError | None = None
+        """Why there is nothing to show, and never will be."""
+        self.watching = False
+        self._client = client
+        self._informers: list[AnyInformer] = []
+        self._without: set[int] = set()
+        self._tasks: list[asyncio.Task[None]] = []
+
+    def sources(self) -> Sequence[AnyWatchSource]:
+        """What to read, with handlers of a fresh cache."""
+        raise NotImplementedError
+
+    def on_unavailable(self, it: Unavailable) -> bool:
+        """Whether the command goes on without these objects; sets `failed` where it cannot."""
+        raise NotImplementedError
+
+    def now(self) -> float:
+        """Seconds since the epoch."""
+        return time.time()
+
+    def check(self) -> None:
+        """Raises CommandError where there is nothing to show."""
+        if self.failed is not None:
+            raise self.failed
+
+    # --- Read once ---------------------------------------------------------------------------------------------------
+
+    async def load(self) -> None:
+        """Reads everything once. Raises CommandError where there is nothing to show, and what Client.list raises."""
+        await asyncio.gather(*map(self._load, self.sources()))
+        self.permissions.missing.sort()
+        self.check()
+
+    async def _load(self, source: AnyWatchSource) -> None:
+        name = _selected_name(source)
+        try:
+            found = [await self._get(source, name)] if name else await self._list(source)
+        except (Forbidden, NotFound) as error:
+            verb, forbidden = "get" if name else "list", isinstance(error, Forbidden)
+            if not self.on_unavailable(Unavailable(source, verb, forbidden, str(error))):
+                raise
+            if self.failed is not None:
+                self.failed.__cause__ = error
+            return
+        for item in found:
+            model = source.convert(item)
+            if model is not None:
+                source.handler(ObjectChange((item.metadata.namespace, item.metadata.name), None, model))
+
+    async def _get(self, source: AnyWatchSource, name: str) -> Any:
+        return await self._client.get(source.resource, name, source.namespace, type=source.wire)
+
+    async def _list(self, source: AnyWatchSource) -> list[Any]:
+        """An object that cannot be decoded is named, and hides no other."""
+        decoder: ObjectDecoder[Any] = ObjectDecoder(
+            source.wire, lambda _, detail: self.permissions.add_sentence(f"not readable: {detail}")
+        )
+        found = []
+        async for page, _ in list_pages(self._client, source.scope, PAGE):
+            found += [decoder.decode_object(raw) for raw in page]
+        return [it for it in found if it is not None and not isinstance(it, PartialObjectMetadata)]
+
+    # --- Watched -----------------------------------------------------------------------------------------------------
+
+    async def __aenter__(self) -> Self:
+        self.watching = True
+        for number, source in enumerate(self.sources()):
+            counted = replace(source, handler=partial(self._on_change, source))
+            informer = Informer(self._client, counted, on_problem=partial(self._on_problem, number, source))
+            self._informers.append(informer)
+            synced = asyncio.create_task(informer.wait_synced())
+            synced.add_done_callback(lambda _: self._mark_changed())
+            self._tasks += [asyncio.create_task(informer.run()), synced]
+        return self
+
+    async def __aexit__(self, *_: object) -> None:
+        for task in self._tasks:
+            task.cancel()
+        await asyncio.gather(*self._tasks, return_exceptions=True)
+
+    @property
+    def has_synced(self) -> bool:
+        """Whether everything was listed that may be."""
+        return all(it.has_synced or number in self._without for number, it in enumerate(self._informers))
+
+    async def ready(self) -> None:
+        """Returns once everything was listed that may be. Raises CommandError where there is nothing to show."""
+        while not self.has_synced:
+            await self.change()
+
+    async def change(self) -> None:
+        """Returns after the next change. Raises CommandError where there is nothing left to show."""
+        self.check()
+        await self.changed.wait()
+        self.changed.clear()
+        self.check()
+
+    def _on_change(self, source: AnyWatchSource, change: ObjectChange[Any]) -> None:
+        source.handler(change)
+        self._mark_changed()
+
+    def _mark_changed(self) -> None:
+        self.problem = ""
+        self.changed.set()
+
+    def _on_problem(self, number: int, source: AnyWatchSource, problem: WatchProblem) -> None:
+        verb, forbidden = _VERBS.get(problem.kind, ""), problem.detail.startswith(_FORBIDDEN)
+        unreadable = bool(verb) and (forbidden or problem.detail.startswith(_NOT_FOUND))
+        if unreadable and self.on_unavailable(Unavailable(source, verb, forbidden, problem.detail)):
+            self._without.add(number)
+            self.changed.set()
+        elif verb or problem.kind is WatchProblemKind.SILENT:
+            self.problem = f"the API server does not answer, and is asked again: {problem.detail}"
+            self.changed.set()
+
+
+def _selected_name(source: AnyWatchSource) -> str:
+    field = source.field_selector
+    return field.removeprefix(_BY_NAME) if field.startswith(_BY_NAME) else ""

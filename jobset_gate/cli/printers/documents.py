@@ -1,0 +1,95 @@
+"""Explanations and pod groups as JSON or YAML, for programs. Fields are added here, never renamed."""
+
+from collections.abc import Sequence
+from datetime import UTC, datetime
+from typing import Any
+
+from jobset_gate.barrier.model import MissingByReason
+from jobset_gate.explain.model import Explanation
+from jobset_gate.podgroups.status import GroupStatus
+
+Json = dict[str, Any]
+
+
+def explanation_json(it: Explanation) -> Json:
+    """One explanation."""
+    return {
+        "kind": "Explanation",
+        "of": it.kind,
+        "namespace": it.namespace,
+        "name": it.name,
+        "state": str(it.state),
+        "message": it.message,
+        "at": _date(it.now),
+        "expected": it.expected,
+        "started": it.started,
+        "passed": it.passed,
+        "replicatedJobs": [
+            {"name": part.name, "started": part.started, "expected": part.expected} for part in it.parts
+        ],
+        "missing": [_missing(one) for one in it.lacks],
+        "timeoutSeconds": it.timeout,
+        "waitingSince": _date(it.since),
+        "secondsLeft": None if it.left is None else round(it.left, 1),
+        "atTimeout": it.afterwards or None,
+        "decidedAt": _date(it.decided),
+        "pod": None
+        if it.subject is None
+        else {"name": it.subject.name, "slot": it.subject.slot or None, "message": it.subject.told},
+        "controller": None if it.controller is None else {"leads": it.controller.leads, "message": it.controller.told},
+        "unknown": list(it.unknown),
+        "commands": list(it.commands),
+    }
+
+
+def explanations_json(explanations: Sequence[Explanation], *, several: bool) -> Json:
+    """One as it is; a list where several were asked for, or found (a pod may be in two gangs)."""
+    if len(explanations) == 1 and not several:
+        return explanation_json(explanations[0])
+    return {"kind": "ExplanationList", "items": [explanation_json(it) for it in explanations]}
+
+
+def pod_group_json(status: GroupStatus) -> Json:
+    """One group."""
+    counts, record = status.counts, status.record
+    return {
+        "namespace": status.key.namespace,
+        "name": status.key.name,
+        "design": str(status.key.design),
+        "ways": [str(it) for it in status.formats],
+        "label": status.label,
+        "podGroup": None if status.pod_group is None else f"{status.pod_group.api}/{status.pod_group.name}",
+        "created": _date(status.created or None),
+        "phase": str(status.phase),
+        "reason": status.reason,
+        "message": status.message,
+        "minimum": counts.minimum,
+        "members": counts.present,
+        "bound": counts.bound,
+        "running": counts.running,
+        "succeeded": counts.succeeded,
+        "failed": counts.failed,
+        "generation": status.snapshot.generation,
+        "opened": None if record is None else _date(record.at or None),
+        "satisfied": None if record is None else _date(record.satisfied or None),
+        "rolledBack": 0 if record is None else record.rolled_back,
+        "gangGroup": list(status.snapshot.group.gangs),
+        "ungated": list(status.ungated),
+        "moved": list(status.moved),
+        "statusManagedBy": list(status.managers),
+    }
+
+
+def _missing(one: MissingByReason) -> Json:
+    return {
+        "reason": one.reason,
+        "message": one.message,
+        "count": one.count,
+        "first": list(one.slots),
+        "since": _date(one.oldest_created_at),
+        "command": one.command or None,
+    }
+
+
+def _date(seconds: float | None) -> str | None:
+    return None if seconds is None else datetime.fromtimestamp(seconds, UTC).strftime("%Y-%m-%dT%H:%M:%SZ")

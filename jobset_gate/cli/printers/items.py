@@ -1,0 +1,108 @@
+"""What `get` prints: all objects once, or with `-w` each one again whenever it has changed; in any of the forms."""
+
+from collections.abc import Callable, Iterable, Sequence
+from dataclasses import dataclass
+from typing import Any, Final
+
+from jobset_gate.cli.manifests.writer import to_json, to_yaml
+from jobset_gate.cli.options import OutputFormat
+from jobset_gate.cli.printers import columns, output
+
+DELETED: Final = "Deleted"
+"""The state of an object that is gone, printed once."""
+_VOLATILE: Final = frozenset({"LEFT", "AGE", "at", "secondsLeft"})
+"""Columns and fields that change with the time alone."""
+
+Json = dict[str, Any]
+
+
+@dataclass(frozen=True, slots=True)
+class PrintedItem:
+    """One object in all forms."""
+
+    key: tuple[str, ...]
+    cells: Sequence[str]
+    document: Callable[[], Json]
+    name: str
+
+
+@dataclass(frozen=True, slots=True)
+class ItemFormat:
+    """How objects are printed; `state` is the column and `field` the field that say how one is."""
+
+    output: OutputFormat
+    titles: Sequence[str]
+    kind: str
+    """Of a list of all."""
+    state: str
+    field: str
+    headers: bool = True
+
+
+class ItemPrinter:
+    """Prints to standard output; columns keep their width, or grow."""
+
+    def __init__(self, form: ItemFormat) -> None:
+        self._form = form
+        self._widths = [len(it) for it in form.titles]
+        self._headed = not form.headers
+        self._documents = 0
+        self._last: dict[tuple[str, ...], tuple[PrintedItem, object]] = {}
+
+    def print_list(self, items: Sequence[PrintedItem]) -> None:
+        """All of them, as one document where it is one for programs."""
+        if self._form.output in (OutputFormat.JSON, OutputFormat.YAML):
+            written = to_json if self._form.output is OutputFormat.JSON else to_yaml
+            output.document(written([{"kind": self._form.kind, "items": [it.document() for it in items]}]))
+        else:
+            self._print(items)
+
+    def print_changes(self, items: Iterable[PrintedItem]) -> None:
+        """What differs from what was printed last, given everything that there is."""
+        found = {it.key: it for it in items}
+        gone = [self._deleted(self._last.pop(key)[0]) for key in [*self._last] if key not in found]
+        changed = []
+        for key, item in found.items():
+            lasting = self._lasting(item)
+            if key not in self._last or self._last[key][1] != lasting:
+                changed.append(item)
+            self._last[key] = item, lasting
+        self._print([*gone, *changed])
+
+    def _lasting(self, item: PrintedItem) -> object:
+        if self._form.output in (OutputFormat.TABLE, OutputFormat.WIDE):
+            pairs = zip(self._form.titles, item.cells, strict=True)
+            return tuple(cell for title, cell in pairs if title not in _VOLATILE)
+        return {field: value for field, value in item.document().items() if field not in _VOLATILE}
+
+    def _deleted(self, item: PrintedItem) -> PrintedItem:
+        pairs = zip(self._form.titles, item.cells, strict=True)
+        cells = [DELETED if title == self._form.state else cell for title, cell in pairs]
+        document = item.document() | {self._form.field: DELETED}
+        return PrintedItem(item.key, cells, lambda: document, item.name)
+
+    def _print(self, items: Sequence[PrintedItem]) -> None:
+        match self._form.output:
+            case OutputFormat.JSON:
+                output.document(to_json([it.document() for it in items]))
+            case OutputFormat.YAML:
+                output.document("".join(map(self._yaml, items)))
+            case OutputFormat.NAME:
+                output.out("".join(it.name + "\n" for it in items))
+            case _:
+                output.out(self._table(items))
+
+    def _yaml(self, item: PrintedItem) -> str:
+        self._documents += 1
+        return ("---\n" if self._documents > 1 else "") + to_yaml([item.document()])
+
+    def _table(self, items: Sequence[PrintedItem]) -> str:
+        lines = [it.cells for it in items]
+        if lines and not self._headed:
+            self._headed = True
+            lines.insert(0, self._form.titles)
+        for cells in lines:
+            self._widths = [
+                max(width, len(columns.cell_text(cell))) for width, cell in zip(self._widths, cells, strict=True)
+            ]
+        return "".join(columns.join_cells(cells, self._widths) + "\n" for cells in lines)

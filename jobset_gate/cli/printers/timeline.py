@@ -1,0 +1,157 @@
+"""Timelines as text: a table in the style of kubectl, or bars of plain letters for any terminal and for pipes."""
+
+from collections.abc import Iterator, Sequence
+
+from jobset_gate.cli.printers.columns import aligned
+from jobset_gate.explain.text import format_duration
+from jobset_gate.timeline.model import Activity, PodTimeline, Step, Timeline
+from jobset_gate.timeline.rows import MOST_PODS, SLOWEST, TimelineRow, rows
+from jobset_gate.timeline.summary import IdleDevices, headline, offset, sentences
+
+UNKNOWN = "?"
+NOT_YET = "-"
+
+_TITLES = {
+    Step.CREATED: "CREATED",
+    Step.OPENED: "OPENED",
+    Step.SCHEDULED: "SCHEDULED",
+    Step.PULLED: "PULLED",
+    Step.STARTED: "STARTED",
+    Step.RELEASED: "RELEASED",
+    Step.MAIN_PULLED: "MAIN-PULLED",
+    Step.RUNNING: "RUNNING",
+}
+LETTERS = {
+    Activity.WAITING: ".",
+    Activity.PREPARING: ":",
+    Activity.HELD: "#",
+    Activity.STARTING: ">",
+    Activity.RUNNING: "=",
+    Activity.UNKNOWN: "?",
+}
+GAVE_UP = "X"
+LEAST = 10
+"""Letters of a bar, however narrow the terminal."""
+MOST_LABEL = 28
+
+
+def timeline_table(timeline: Timeline, idle: Sequence[IdleDevices], *, wide: bool, every: bool) -> str:
+    """Headline, sums, the pods and what one has to know. `wide`: pods' names and nodes; `every`: no bands."""
+    lines = [headline(timeline), *sentences(timeline, idle)]
+    many = len(timeline.pods)
+    found = rows(timeline, many if every else MOST_PODS)
+    if found and timeline.origin is not None:
+        lines += ["", *_table(timeline, found, timeline.origin, wide=wide), ""]
+        lines += _key(timeline, found)
+    lines += [f"Note: {it}" for it in timeline.notes]
+    return "\n".join(lines) + "\n"
+
+
+def _table(timeline: Timeline, found: Sequence[TimelineRow], origin: float, *, wide: bool) -> list[str]:
+    steps = [it for it in timeline.path.steps if wide or it is not Step.MAIN_PULLED]
+    bands = any(row.is_band for row in found)
+    titles = [
+        "PODS" if bands else "POD",
+        *(["COUNT"] if bands else []),
+        *(_title(timeline, it) for it in steps),
+        "HELD",
+    ]
+    titles += ["NAME", "NODE"] if wide else []
+    lines = [titles]
+    for row in found:
+        cells = [row.label, *([str(row.count)] if bands else [])]
+        cells += [_cell(row, it, origin) for it in steps]
+        cells.append(_held(row, timeline.now))
+        cells += [row.pod.name or "-", row.pod.node or "-"] if wide else []
+        lines.append(cells)
+    return aligned(lines)
+
+
+def _title(timeline: Timeline, step: Step) -> str:
+    return "BOUND" if step is Step.SCHEDULED and timeline.placing is not None else _TITLES[step]
+
+
+def _cell(row: TimelineRow, step: Step, origin: float) -> str:
+    """When; of a band from the first to the last of it."""
+    for it in row.sums:
+        if it.step is step and it.first is not None and it.last is not None and it.last > it.first:
+            return f"{offset(it.first, origin)}..{offset(it.last, origin).lstrip('+')}"
+    if step in row.pod.times:
+        return offset(row.pod.times[step], origin)
+    return UNKNOWN if step in row.pod.unknown_steps else NOT_YET
+
+
+def _held(row: TimelineRow, now: float) -> str:
+    if row.is_band:
+        return ""
+    return held(row.pod, now)
+
+
+def held(pod: PodTimeline, now: float) -> str:
+    """`5s`; `5s+` for one that is still there."""
+    first, last = pod.path.held
+    if not pod.reached(first):
+        return NOT_YET
+    seconds = pod.held_seconds(now)
+    if seconds is None:
+        return UNKNOWN
+    still = not pod.reached(last) and pod.gave_up is None
+    return format_duration(seconds) + ("+" if still else "")
+
+
+def _key(timeline: Timeline, found: Sequence[TimelineRow]) -> Iterator[str]:
+    yield f"Times count from the first pod's creation. {NOT_YET} not yet, {UNKNOWN} no longer known."
+    if any(row.is_band for row in found):
+        arrived = timeline.path.arrival_text
+        yield (
+            f"{len(timeline.pods)} pods are told in bands of those that {arrived} together, from their"
+            f" first to their last, and the {SLOWEST} that {arrived} last; --all tells every pod."
+        )
+
+
+# --- Bars ------------------------------------------------------------------------------------------------------------
+
+
+def timeline_bars(timeline: Timeline, idle: Sequence[IdleDevices], columns: int) -> str:
+    """Not wider than so many columns, as long as that leaves room for anything."""
+    lines = [headline(timeline), *sentences(timeline, idle)]
+    found = rows(timeline)
+    if found and timeline.origin is not None:
+        label = min(max(len(row.label) for row in found), MOST_LABEL, max(8, columns // 3))
+        width = max(LEAST, columns - label - 3)
+        lines += ["", *(_line(timeline, row, label, width) for row in found), _scale(timeline, label, width), ""]
+        legend = [f"{LETTERS[doing]} {doing}" for doing in timeline.path.activities]
+        lines.append("  ".join([*legend, *([f"{GAVE_UP} gave up"] if timeline.placing is None else [])]))
+    lines += [f"Note: {it}" for it in timeline.notes]
+    return "\n".join(lines) + "\n"
+
+
+def _line(timeline: Timeline, row: TimelineRow, label: int, width: int) -> str:
+    name = row.label if len(row.label) <= label else "~" + row.label[-(label - 1) :]
+    return f"{name.ljust(label)} |{_bar(timeline, row, width)}|"
+
+
+def _bar(timeline: Timeline, row: TimelineRow, width: int) -> str:
+    """Each letter says what it was doing in the middle of that time; a doing is never left out for being short."""
+    origin, until = timeline.origin or 0.0, timeline.until
+    each = max(until - origin, 1.0) / width
+    cells = [" "] * width
+    spans = row.pod.spans(until)
+    for span in spans:
+        first = round((span.start - origin) / each)
+        last = round((span.end - origin) / each)
+        for cell in range(max(0, first), min(width, last)):
+            cells[cell] = LETTERS[span.activity]
+    for span in spans:
+        cell = min(width - 1, max(0, int((span.start - origin) / each)))
+        if span.end > span.start and LETTERS[span.activity] not in cells:
+            cells[cell] = LETTERS[span.activity]
+    if row.pod.gave_up is not None:
+        cells[min(width - 1, max(0, round((row.pod.gave_up - origin) / each)))] = GAVE_UP
+    return "".join(cells)
+
+
+def _scale(timeline: Timeline, label: int, width: int) -> str:
+    origin = timeline.origin or 0.0
+    end = offset(max(timeline.until, origin + 1), origin)
+    return " " * label + "  +0s" + end.rjust(max(1, width - 3))

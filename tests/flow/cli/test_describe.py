@@ -1,0 +1,99 @@
+"""`describe`: everything known of a gang on one page, for people."""
+
+from __future__ import annotations
+
+import re
+
+import pytest
+
+from jobset_gate import names
+from jobset_gate.barrier.model import VerdictKind
+from tests.fakes.cli_runner import CliShell
+from tests.fakes.stored_gang import StoredJobSet, store_every_reason, workers
+from tests.fakes.stored_pod_groups import StoredPodGroups
+from tests.flow.cli.conftest import LimitedUser
+
+
+@pytest.fixture
+def describe(cli: CliShell) -> CliShell:
+    return cli.command("describe")
+
+
+def facts(text: str) -> dict[str, str]:
+    """The first paragraph."""
+    lines = text.partition("\n\n")[0].splitlines()
+    return {name: value.strip() for name, _, value in (line.partition(":") for line in lines)}
+
+
+async def test_a_gang_is_shown_with_its_jobs_its_reasons_and_its_events(
+    stored: StoredJobSet, describe: CliShell
+) -> None:
+    await store_every_reason(stored)
+    await stored.config_map()
+    await stored.condition(names.REASON_WAITING, "1/6 pods started")
+    await stored.event("JobSet", "train", "AllPodsStarted", "said before")
+    ran = await describe("train")
+    found = facts(ran.out)
+    assert (ran.code, found["Name"], found["Namespace"], found["UID"]) == (0, "train", stored.namespace, stored.uid)
+    assert re.fullmatch(r"[-0-9]{10}T[:0-9]{8}Z \([0-9]+s ago\)", found["Created"])
+    assert (found["Timeout"], found["On timeout"], found["Targets"]) == ("5m", "Fail", "workers")
+    assert found["Generation"] == "restart attempt 0, epoch 0"
+    assert found["Condition"] == "GroupStarted=False WaitingForPods: 1/6 pods started"
+    assert found["ConfigMap"] == "train-group-scheduling: no verdict"
+    paragraphs = ran.out.split("\n\n")
+    assert [line.split() for line in paragraphs[1].splitlines()] == [
+        ["JOB", "STARTED", "STATE"],
+        ["train-workers-0", "1/6", "active"],
+    ]
+    assert paragraphs[2].startswith(f"JobSet {stored.namespace}/train: Waiting: 1/6 pods started")
+    assert "Unscheduled: 0/4 nodes are available" in ran.out
+    assert re.search(r"\nEvents:\n  [-0-9]{10}T[:0-9]{8}Z  AllPodsStarted: said before\n$", ran.out)
+
+
+async def test_jobs_that_lack_pods_come_first_and_many_are_cut(stored: StoredJobSet, describe: CliShell) -> None:
+    await stored.jobset(workers(replicas=40, job={"parallelism": 1, "completions": 1}))
+    await stored.started(0, await stored.job(0), 0)
+    await stored.config_map(VerdictKind.RELEASE, names.REASON_BYPASSED, "opened by hand")
+    ran = await describe("jobset/train")
+    rows = [line.split() for line in ran.out.split("\n\n")[1].splitlines()]
+    assert rows[1] == ["train-workers-1", "0/1", "not", "created"]
+    assert rows[-1] == ["and", "10", "more"]
+    assert facts(ran.out)["ConfigMap"] == "train-group-scheduling: released (Bypassed), restart attempt 0, epoch 0"
+    assert ran.out.rstrip().endswith("Events: none")
+
+
+async def test_one_without_a_gate_is_described_as_such(stored: StoredJobSet, describe: CliShell) -> None:
+    await stored.jobset(config=False, gated=False)
+    ran = await describe("train")
+    assert (ran.code, "NotGated: asks for no start barrier" in ran.out) == (0, True)
+
+
+async def test_a_group_is_shown_with_its_members(groups: StoredPodGroups, describe: CliShell) -> None:
+    await groups.fill()
+    ran = await describe("gang/b-small", "gang/e-fine", "gang/nobody")
+    assert (ran.code, "error: pod group nobody not found" in ran.err) == (1, True)
+    small, fine = (facts(text) for text in re.split(r"\n\n(?=Name: )", ran.out))
+    assert (small["Design"], small["Minimum"], small["Phase"]) == ("kep-24", "3", "Pending")
+    assert small["PodGroup"] == "incubator.scheduling.k8s.io/b-small"
+    assert (small["Members"], small["Opened"]) == ("1 exist, 0 bound, 0 running", "no")
+    assert ["b-0", "<none>", "Pending", "yes"] in [line.split() for line in ran.out.splitlines()]
+    assert (fine["Phase"], fine["PodGroup"]) == ("Running", "none")
+    assert fine["Opened"].endswith("generation 1 (Open)")
+    assert ["e-0", "far", "Running", "no"] in [line.split() for line in ran.out.splitlines()]
+    by_pod = (await describe("pod/b-0")).out
+    assert facts(by_pod)["Name"] == "b-small"
+    assert "pod b-0: Held: until the whole group is opened" in by_pod
+    assert f"--kubeconfig {describe.kubeconfig}" in by_pod  # the commands reach the same cluster
+
+
+async def test_what_may_not_be_read_is_named_and_left_out(
+    stored: StoredJobSet, describe: CliShell, limited: LimitedUser
+) -> None:
+    await store_every_reason(stored)
+    rules = [{"apiGroups": [names.JOBSET_GROUP], "resources": ["jobsets"], "verbs": ["get"]}]
+    ran = await describe.user(await limited(rules))("train")
+    assert (ran.code, facts(ran.out)["Name"]) == (0, "train")
+    assert "STARTED" not in ran.out
+    assert "Events" not in ran.out
+    assert "cannot list pods" in ran.out
+    assert "cannot list events" in ran.out

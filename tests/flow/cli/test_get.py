@@ -1,0 +1,210 @@
+"""`get jobsets` and `get gangs`: what waits for what in a cluster, as a table and for programs."""
+
+from __future__ import annotations
+
+import json
+import re
+import time
+from typing import Any
+
+import pytest
+import yaml
+
+from jobset_gate import names
+from jobset_gate.barrier.model import VerdictKind
+from jobset_gate.kube.resources import JOBSETS
+from jobset_gate.podgroups.model import Format
+from tests.fakes.cli_process import started
+from tests.fakes.cli_runner import CliShell, RunCli
+from tests.fakes.stored_gang import StoredJobSet
+from tests.fakes.stored_pod_groups import StoredPodGroups
+from tests.flow.cli.conftest import LimitedUser
+from tests.plane.planes import Plane
+
+NO_CONTROLLER = "warning: no controller runs: there is no Lease jobset-gate-controller"
+NO_ROOM = "0/4 nodes are available: 4 Insufficient nvidia.com/gpu."
+
+
+@pytest.fixture
+def get(cli: CliShell) -> CliShell:
+    return cli.command("get")
+
+
+def cells(text: str) -> list[list[str]]:
+    """Columns stand at least three blanks apart; without what time does to them."""
+    return [re.split(r" {3,}", re.sub(r"[0-9]+s\b", "N", line)) for line in text.splitlines()]
+
+
+async def half(stored: StoredJobSet) -> None:
+    """One of two has started, for the other there is no room."""
+    await stored.jobset()
+    job = await stored.job()
+    await stored.started(0, job)
+    await stored.unscheduled(1, job, NO_ROOM)
+    await stored.config_map(since=time.time())
+
+
+async def test_a_gang_that_waits_says_how_many_how_long_and_for_what(stored: StoredJobSet, get: CliShell) -> None:
+    await half(stored)
+    ran = await get("jobsets")
+    head, row = cells(ran.out)
+    assert ran.code == 0
+    assert head == ["NAME", "STATE", "STARTED", "LEFT", "MISSING", "AGE"]
+    assert row == ["train", "Waiting", "1/2", "4mN", "1 Unscheduled", "N"]
+
+    (bare,) = cells((await get("jobsets", "--no-headers")).out)
+    assert bare == row
+    _, wide = cells((await get("jobsets", "-o", "wide")).out)
+    assert wide == [*row, "5m", NO_ROOM]
+    everywhere = cells((await get("jobsets", "-A")).out)
+    assert everywhere[0] == ["NAMESPACE", *head]
+    assert [stored.namespace, *row] in everywhere
+
+
+async def test_a_gang_that_is_decided_has_no_time_left(stored: StoredJobSet, get: CliShell) -> None:
+    await stored.jobset()
+    await stored.config_map(VerdictKind.TIMEOUT, names.REASON_TIMED_OUT, "timed out after 300s: 1/2 pods started")
+    ran = await get("jobsets", "-o", "wide", "--no-headers")
+    (row,) = cells(ran.out)
+    assert row[:4] == ["train", "TimedOut", "1/2", "-"]  # as many as when it was decided
+    assert row[-1].startswith("timed out after")
+
+
+async def test_gangs_are_jobsets_and_groups_in_one_table(
+    stored: StoredJobSet, groups: StoredPodGroups, get: CliShell
+) -> None:
+    await half(stored)
+    await groups.group("ring", 3, Format.KEP_24)
+    await groups.held("ring", "b-0", way=Format.KEP_24)
+    ran = await get("gangs")
+    head, jobset, group = cells(ran.out)
+    assert (ran.code, head[:4]) == (0, ["KIND", "NAME", "STATE", "STARTED"])
+    assert jobset[:4] == ["JobSet", "train", "Waiting", "1/2"]
+    assert group[:4] == ["PodGroup", "ring", "Gathering", "0/3"]
+    named = await get("gangs", "-o", "name")
+    assert named.out == "jobset.jobset.x-k8s.io/train\ngroup/ring\n"
+    one = await get("gangs", "ring", "--no-headers")
+    assert cells(one.out) == [group]
+
+
+async def test_programs_get_json_or_yaml(stored: StoredJobSet, get: CliShell) -> None:
+    await half(stored)
+    listed = json.loads((await get("jobsets", "-o", "json")).out)
+    (one,) = listed["items"]
+    assert (listed["kind"], one["name"], one["state"], one["started"], one["expected"]) == (
+        "GangList",
+        "train",
+        "Waiting",
+        1,
+        2,
+    )
+    assert [(it["reason"], it["message"]) for it in one["missing"]] == [("Unscheduled", NO_ROOM)]
+    in_yaml = yaml.safe_load((await get("jobsets", "-o", "yaml")).out)
+    assert (in_yaml["kind"], [it["name"] for it in in_yaml["items"]]) == ("GangList", ["train"])
+
+
+async def test_what_is_not_there_is_said(stored: StoredJobSet, get: CliShell) -> None:
+    ran = await get("jobsets")
+    assert (ran.code, ran.out) == (0, "")
+    assert f"No JobSets with a gate found in namespace {stored.namespace}." in ran.err
+    ran = await get("gangs", "moon", "--no-headers")
+    assert (ran.code, ran.out) == (1, "")
+    assert f"error: gang moon not found in namespace {stored.namespace}" in ran.err
+
+
+async def test_it_says_when_no_controller_runs(alone: StoredPodGroups, cli_alone: CliShell) -> None:
+    await StoredJobSet(alone.client, alone.namespace).jobset()
+    assert NO_CONTROLLER in (await cli_alone("get", "jobsets")).err
+
+
+@pytest.mark.parametrize(
+    ("arguments", "told"),
+    [
+        (("jobsets", "train", "-A"), "names are those of one namespace"),
+        (("groups", "ring", "-A"), "names are those of one namespace"),
+        (("jobsets", "-o", "csv"), "--output"),
+    ],
+)
+def test_wrong_usage(run: RunCli, arguments: tuple[str, ...], told: str) -> None:
+    ran = run("get", *arguments)
+    assert (ran.code, told in ran.err) == (2, True)
+
+
+# --- Watched ---------------------------------------------------------------------------------------------------------
+
+
+async def test_a_watch_prints_what_changes_until_it_is_interrupted(stored: StoredJobSet, plane: Plane) -> None:
+    await stored.jobset()
+    job = await stored.job()
+    await stored.started(0, job)
+    async with started(plane.kubeconfig, "get", "jobsets", "-w", "-n", stored.namespace) as watch:
+        assert cells(await watch.line())[0][:3] == ["NAME", "STATE", "STARTED"]
+        assert cells(await watch.line())[0][:3] == ["train", "Waiting", "1/2"]
+        await stored.config_map(VerdictKind.RELEASE, names.REASON_BYPASSED, "opened by hand")
+        assert cells(await watch.line())[0][:3] == ["train", "Released", "1/2"]
+        await stored.client.delete(JOBSETS, "train", stored.namespace)
+        while (told := cells(await watch.line())[0])[1] != "Deleted":
+            assert told[1] in ("Deleting", "Released")
+        assert told[:3] == ["train", "Deleted", "1/2"]
+        assert await watch.interrupted() == 130
+    assert "Traceback" not in watch.err
+
+
+async def test_jobsets_and_groups_are_watched_together(
+    stored: StoredJobSet, groups: StoredPodGroups, plane: Plane
+) -> None:
+    await stored.jobset()
+    await groups.group("ring", 2)
+    async with started(plane.kubeconfig, "get", "gangs", "-w", "-n", stored.namespace, "--no-headers") as watch:
+        assert cells(await watch.line())[0][:4] == ["JobSet", "train", "Waiting", "0/2"]
+        assert cells(await watch.line())[0][:4] == ["PodGroup", "ring", "Gathering", "0/2"]
+        await groups.held("ring", "a", "b")
+        while (told := cells(await watch.line())[0])[2] != "WaitingForCapacity":
+            assert told[:3] == ["PodGroup", "ring", "Gathering"]
+        await stored.config_map(VerdictKind.TIMEOUT, names.REASON_TIMED_OUT, "late")
+        assert cells(await watch.line())[0][:3] == ["JobSet", "train", "TimedOut"]
+
+
+async def test_a_watch_of_what_is_not_there_ends(stored: StoredJobSet, get: CliShell) -> None:
+    ran = await get("jobsets", "moon", "-w")
+    assert (ran.code, f"error: JobSet with a gate moon not found in namespace {stored.namespace}" in ran.err) == (
+        1,
+        True,
+    )
+
+
+async def test_a_reader_that_leaves_ends_a_watch_without_a_word(stored: StoredJobSet, plane: Plane) -> None:
+    await stored.jobset()
+    async with started(plane.kubeconfig, "get", "jobsets", "-w", "-n", stored.namespace) as watch:
+        await watch.line()
+        await watch.line()
+        watch.leave()
+        await stored.config_map(VerdictKind.RELEASE, names.REASON_BYPASSED, "opened by hand")
+        assert await watch.ended() == 1
+    assert "Error" not in watch.err
+
+
+# --- With few rights -------------------------------------------------------------------------------------------------
+
+JOBSETS_ONLY: list[dict[str, Any]] = [
+    {"apiGroups": [names.JOBSET_GROUP], "resources": ["jobsets"], "verbs": ["list", "watch"]}
+]
+
+
+async def test_what_may_not_be_read_is_named_and_the_rest_is_shown(
+    stored: StoredJobSet, get: CliShell, limited: LimitedUser
+) -> None:
+    await half(stored)
+    config = await limited(JOBSETS_ONLY)
+    ran = await get.user(config)("jobsets", "--no-headers")
+    assert (ran.code, cells(ran.out)[0][:3]) == (0, ["train", "Waiting", "?/2"])
+    for kind in ("pods", "jobs.batch", "configmaps"):
+        assert f"warning: cannot list {kind} in namespace {stored.namespace}: " in ran.err
+    async with started(config, "get", "jobsets", "-w", "--no-headers") as watch:
+        assert cells(await watch.line())[0][:3] == ["train", "Waiting", "?/2"]
+
+    config = await limited([])
+    for more in ((), ("-w",)):
+        ran = await get.user(config)("jobsets", *more)
+        told = f"error: cannot list jobsets.jobset.x-k8s.io in namespace {stored.namespace}"
+        assert (ran.code, ran.out, told in ran.err) == (1, "", True)

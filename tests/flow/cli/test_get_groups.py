@@ -1,0 +1,193 @@
+"""`get groups`: every way in one table, read from the cluster itself, by anybody and without a controller (G5)."""
+
+from __future__ import annotations
+
+import json
+import re
+from pathlib import Path
+from typing import TYPE_CHECKING
+
+import pytest
+import yaml
+
+from jobset_gate import names
+from jobset_gate.kube.resources import JOBS, POD_GROUPS
+from jobset_gate.podgroups.candidate import CapacityCheck
+from jobset_gate.podgroups.model import Format
+from tests.fakes.cli_process import started
+from tests.fakes.cli_runner import CliShell, RunCli
+from tests.fakes.podgroups import manifests
+from tests.fakes.stored_pod_groups import StoredPodGroups, lease
+from tests.flow.cli.conftest import LimitedUser
+from tests.plane.planes import Plane
+
+if TYPE_CHECKING:
+    from tests.plane.embedded import Embedded
+
+TABLE = """\
+NAME      WAY                       BOUND/MINIMUM   PHASE     REASON               AGE
+a-room    scheduler-plugins         0/2             Pending   WaitingForCapacity   AGE
+b-small   kep-24                    0/3             Pending   Gathering            AGE
+c-lost    scheduler-plugins         0/?             Pending   PodGroupMissing      AGE
+d-torn    koordinator-annotations   0/?             Pending   InvalidGroup         AGE
+e-fine    alibaba                   2/2             Running   Running              AGE
+f-back    koordinator-podgroup      1/2             Unknown   RollbackBlocked      AGE
+g-none    scheduler-plugins         0/4             Pending   Gathering            AGE
+"""
+MESSAGES = [
+    "needs 2 cpu, 0 free",
+    "1/3 pods exist",
+    "1 pods name PodGroup NAMESPACE/c-lost, which does not exist",
+    "members contradict each other: 2 by d-0; 3 by d-1",
+    "2 of 2 pods run",
+    "nobody would make them again, so they are left to you to delete: f-0",
+    "0/4 pods exist",
+]
+
+
+@pytest.fixture
+def get(cli: CliShell) -> CliShell:
+    return cli.command("get", "groups")
+
+
+def ageless(text: str) -> str:
+    """Without what time does to it."""
+    return re.sub(r"[0-9]+s$", "AGE", text, flags=re.MULTILINE)
+
+
+async def test_all_ways_and_states_are_in_one_table(groups: StoredPodGroups, get: CliShell) -> None:
+    await groups.fill()
+    ran = await get()
+    assert (ran.code, ageless(ran.out)) == (0, TABLE)
+
+    bare = await get("--no-headers")
+    assert [it.split() for it in ageless(bare.out).splitlines()] == [it.split() for it in TABLE.splitlines()[1:]]
+
+    wide = await get("-o", "wide")
+    lines = wide.out.splitlines()
+    assert lines[0].split()[-3:] == ["MEMBERS", "RUNNING", "MESSAGE"]
+    for line, message in zip(lines[1:], MESSAGES, strict=True):
+        assert message.replace("NAMESPACE", groups.namespace) in line
+
+    everywhere = await get("-A")
+    assert everywhere.out.splitlines()[0].split()[0] == "NAMESPACE"
+    ours = [it for it in everywhere.out.splitlines() if it.split()[0] == groups.namespace]
+    assert [it.split()[1] for it in ours] == [it.split()[0] for it in TABLE.splitlines()[1:]]
+
+
+async def test_programs_get_json_yaml_or_names(groups: StoredPodGroups, get: CliShell) -> None:
+    await groups.fill()
+    listed = json.loads((await get("-o", "json")).out)
+    assert yaml.safe_load((await get("-o", "yaml")).out) == listed
+    by_name = {it["name"]: it for it in listed["items"]}
+    fine = by_name["e-fine"]
+    assert (fine["phase"], fine["bound"], fine["minimum"], fine["generation"]) == ("Running", 2, 2, 1)
+    assert (fine["ways"], fine["design"], fine["podGroup"]) == (["alibaba"], "alibaba", None)
+    assert by_name["a-room"]["podGroup"] == "scheduling.x-k8s.io/a-room"
+    assert by_name["a-room"]["message"].startswith("needs 2 cpu, 0 free")
+    bare = await get("-o", "name")
+    assert bare.out.split() == [f"group/{it}" for it in by_name]
+
+
+async def test_single_groups_are_asked_for_by_name(groups: StoredPodGroups, get: CliShell) -> None:
+    await groups.group("ring", 2)
+    await groups.group("star", 2)
+    ran = await get("ring")
+    assert [it.split()[0] for it in ran.out.splitlines()] == ["NAME", "ring"]
+    ran = await get("ring", "moon")
+    assert (ran.code, "group moon not found in namespace" in ran.err) == (1, True)
+
+
+async def test_a_watch_tells_of_every_change_and_of_what_goes(groups: StoredPodGroups, plane: Plane) -> None:
+    await groups.group("ring", 2)
+    async with started(plane.kubeconfig, "get", "groups", "-w", "-n", groups.namespace) as watch:
+        assert (await watch.line()).split() == TABLE.splitlines()[0].split()
+        assert (await watch.line()).split()[:5] == ["ring", "scheduler-plugins", "0/2", "Pending", "Gathering"]
+        await groups.held("ring", "a", "b")
+        while (await watch.line()).split()[4] != "WaitingForCapacity":
+            pass  # with one of its two pods it has changed, too
+        await groups.decide("ring", 2)
+        assert (await watch.line()).split()[4] == "Placing"
+        await groups.client.delete(POD_GROUPS[names.PLUGINS_GROUP], "ring", groups.namespace)
+        while (told := (await watch.line()).split())[4] == "Placing":
+            pass
+        assert told[4] == "PodGroupMissing"  # its pods are there still
+        assert await watch.interrupted() == 130
+
+
+async def test_a_namespace_without_groups(groups: StoredPodGroups, get: CliShell) -> None:
+    ran = await get()
+    assert (ran.code, ran.out) == (0, "")
+    assert f"No groups found in namespace {groups.namespace}." in ran.err
+
+
+async def test_kinds_that_are_not_installed_are_left_out(embedded_plane: Embedded, run: RunCli) -> None:
+    await embedded_plane.make_namespace("team")
+    async with embedded_plane.client() as client:
+        await StoredPodGroups(client, "team").held("star", "a", way=Format.ALIBABA, minimum=2)
+    ran = await CliShell(run, embedded_plane.kubeconfig, "team")("get", "groups")
+    assert (ran.code, len(ran.out.splitlines())) == (0, 2)
+    assert ran.err.splitlines() == [
+        "warning: no controller runs: there is no Lease jobset-gate-controller; nobody opens groups"
+    ]
+
+
+async def test_groups_that_can_never_gather_say_so_without_a_controller(groups: StoredPodGroups, get: CliShell) -> None:
+    made = manifests.job("work", "ring", 4, parallelism=2, suspend=True)
+    job = await groups.client.create(JOBS, made, groups.namespace)
+    owner = {"apiVersion": "batch/v1", "kind": "Job", "name": "work", "uid": job["metadata"]["uid"], "controller": True}
+    await groups.group("ring", 4)
+    await groups.held("ring", "a", owner=owner)
+    wide = await get("-o", "wide", "--no-headers")
+    assert wide.out.split()[4] == names.REASON_CANNOT_GATHER
+    assert "needs 4 pods at once, 2 can be there: Job work makes 2" in wide.out
+
+
+async def test_a_controller_that_runs_is_no_news(alone: StoredPodGroups, cli_alone: CliShell) -> None:
+    await lease(alone.client, "sys")
+    await alone.group("ring", 2)
+    for kind in ("groups", "gangs"):
+        ran = await cli_alone("get", kind)
+        assert (ran.code, "ring" in ran.out, ran.err) == (0, True, "")
+
+
+# --- With few rights -------------------------------------------------------------------------------------------------
+
+
+READ = [
+    {"apiGroups": [""], "resources": ["pods", "configmaps"], "verbs": ["list"]},
+    {"apiGroups": ["*"], "resources": ["podgroups"], "verbs": ["list"]},
+]
+
+
+async def test_who_may_see_his_namespace_only_sees_its_groups_and_hears_what_is_missing(
+    groups: StoredPodGroups, get: CliShell, limited: LimitedUser
+) -> None:
+    await groups.fill()
+    await groups.status("z-told", 1, "BehindOther", "behind team/x, which has waited too long to be passed")
+    ran = await get.user(await limited(READ))()
+    facts = {line.split()[0]: line.split()[4] for line in ran.out.splitlines()[1:]}
+    assert (ran.code, facts["a-room"], facts["b-small"]) == (0, "Gathered", "Gathering")
+    assert facts["z-told"] == "BehindOther"  # the controller knows, and has written it
+    assert "no right to list nodes (they belong to no namespace): whether a group has room" in ran.err
+    assert "no right to list pods in all namespaces: whether a group has room" in ran.err
+    assert "whether a controller runs is not known: no right to read the Lease" in ran.err
+    other = get.user(await limited([]))
+    blind = await other()
+    assert (blind.code, blind.out) == (1, "")
+    told = f"no right to list pods in namespace {groups.namespace}: no member can be seen"
+    assert told in blind.err
+    gangs = await other.command("get", "gangs")()
+    assert (gangs.code, gangs.out, told in gangs.err, "No gangs found" in gangs.err) == (1, "", True, False)
+    watch = await other.command("get", "gangs")("-w")
+    assert (watch.code, watch.out) == (1, "")
+    assert f"error: {told}" in watch.err
+
+
+async def test_settings_of_the_controller_are_gone_by(groups: StoredPodGroups, get: CliShell, tmp_path: Path) -> None:
+    await groups.group("ring", 1)
+    await groups.held("ring", "a")
+    config = tmp_path / "settings.yaml"
+    config.write_text(f"groups: {{capacityCheck: {CapacityCheck.OFF}}}\n")
+    ran = await get("--no-headers", "--config", str(config))
+    assert ran.out.split()[:5] == ["ring", "scheduler-plugins", "0/1", "Pending", "Gathered"]

@@ -1,0 +1,120 @@
+"""`groups ungate`: what it asks before it acts, what it does with rights that are not enough, and what it says (G4)."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING, Any
+
+import pytest
+
+from jobset_gate import names
+from jobset_gate.kube.resources import CONFIGMAPS, POD_GROUPS, PODS
+from jobset_gate.podgroups.model import Format
+from tests.fakes.cli_runner import CliShell, RunCli
+from tests.fakes.podgroups.manifests import gated
+from tests.fakes.stored_pod_groups import StoredPodGroups, lease
+from tests.flow.cli.conftest import LimitedUser
+
+if TYPE_CHECKING:
+    from tests.plane.embedded import Embedded
+
+Json = dict[str, Any]
+KINDS = ("pods", "jobs", "configmaps", "podgroups", "jobsets")
+
+
+@pytest.fixture
+def ungate(cli: CliShell) -> CliShell:
+    return cli.command("groups", "ungate")
+
+
+async def held(groups: StoredPodGroups) -> list[str]:
+    """Names of the pods that our gate still holds."""
+    found = await groups.client.list(PODS, groups.namespace)
+    return sorted(it["metadata"]["name"] for it in found["items"] if gated(it))
+
+
+@pytest.mark.parametrize("arguments", [(), ("ring", "--all")])
+def test_it_must_be_plain_what_is_meant(run: RunCli, arguments: tuple[str, ...]) -> None:
+    ran = run("groups", "ungate", *arguments)
+    assert (ran.code, ran.err) == (2, "error: name groups, or say --all; not both\n")
+
+
+async def test_named_groups_are_freed_whatever_their_way_and_nothing_else(
+    groups: StoredPodGroups, ungate: CliShell
+) -> None:
+    await groups.held("ring", "a", "b", way=Format.KEP_24)
+    await groups.held("ring", "c", way=Format.ALIBABA, minimum=2)
+    await groups.held("star", "d")
+    ran = await ungate("ring", "rign", "--yes")
+    assert f"warning: no pod of a group rign is held in namespace {groups.namespace}\n" in ran.err
+    assert "a group ring is held" not in ran.err
+    assert (ran.code, ran.out.splitlines()) == (
+        0,
+        [
+            f"group {groups.namespace}/ring (alibaba): 1 pod freed",
+            f"group {groups.namespace}/ring (kep-24): 2 pods freed",
+            "3 pods freed",
+        ],
+    )
+    assert await held(groups) == ["d"]
+
+
+async def test_without_a_yes_or_with_a_dry_run_nothing_happens(groups: StoredPodGroups, ungate: CliShell) -> None:
+    await groups.held("ring", "a", "b")
+    asked = await ungate("--all")
+    assert (asked.code, asked.out) == (2, "")
+    assert "2 pods would be freed: say --yes" in asked.err
+    dry = await ungate("--all", "--dry-run")
+    assert dry.out.splitlines()[-1] == "2 pods would be freed"
+    assert await held(groups) == ["a", "b"]
+
+
+async def test_where_there_is_nothing_to_do_it_ends_well(embedded_plane: Embedded, run: RunCli) -> None:
+    ran = await CliShell(run, embedded_plane.kubeconfig)("groups", "ungate", "--all", "--yes")  # no CRD at all
+    assert (ran.code, ran.out, ran.err) == (0, "0 pods freed\n", "")
+
+
+async def test_records_are_removed_if_no_controller_runs(alone: StoredPodGroups, cli_alone: CliShell) -> None:
+    await alone.group("ring", 2, decided=alone.decided("ring"))
+    await alone.record("star", alone.decided("star", Format.ALIBABA))
+    shell = cli_alone.command("groups", "ungate", "--all")
+    assert "records of decisions would be removed: 2" in (await shell("--dry-run")).out
+    ran = await shell("--yes")
+    assert ran.out.splitlines() == ["records of decisions removed: 2", "0 pods freed"]
+    left = await alone.client.get(POD_GROUPS[names.PLUGINS_GROUP], "ring", "team")
+    assert names.POD_GROUP_RECORD not in left["metadata"].get("annotations", {})
+    assert (await alone.client.list(CONFIGMAPS, "team"))["items"] == []
+
+
+async def test_a_controller_that_runs_keeps_its_records_and_is_named(
+    alone: StoredPodGroups, cli_alone: CliShell
+) -> None:
+    await lease(alone.client, "sys", "replica-1")
+    await alone.record("star", alone.decided("star", Format.ALIBABA))
+    await alone.held("star", "a", way=Format.ALIBABA, minimum=2)
+    ran = await cli_alone("groups", "ungate", "--all", "--yes")
+    assert ran.out.splitlines()[-1] == "1 pod freed"
+    assert "warning: a controller runs: replica-1 holds the Lease sys/jobset-gate-controller" in ran.err
+    assert len((await alone.client.list(CONFIGMAPS, "team"))["items"]) == 1
+
+
+async def test_rights_on_pods_alone_are_enough_to_free_them(
+    groups: StoredPodGroups, ungate: CliShell, limited: LimitedUser
+) -> None:
+    await groups.held("ring", "a", "b")
+    rules = [{"apiGroups": [""], "resources": ["pods"], "verbs": ["list", "patch"]}]
+    ran = await ungate.user(await limited(rules))("ring", "--yes")
+    assert (ran.code, ran.out.splitlines()[-1]) == (0, "2 pods freed")
+    assert "whether Jobs and JobSets were suspended is not known" in ran.err
+    assert await held(groups) == []
+
+
+async def test_pods_that_may_not_be_patched_are_named_and_it_fails(
+    groups: StoredPodGroups, ungate: CliShell, limited: LimitedUser
+) -> None:
+    await groups.held("ring", "a", "b")
+    rules = [{"apiGroups": ["", "batch", "jobset.x-k8s.io"], "resources": [*KINDS], "verbs": ["list"]}]
+    rules += [{"apiGroups": [""], "resources": ["pods"], "verbs": ["patch"], "resourceNames": ["a"]}]
+    ran = await ungate.user(await limited(rules))("ring", "--yes")
+    assert (ran.code, ran.out.splitlines()[-1]) == (1, "1 pod freed")
+    assert f"error: pod {groups.namespace}/b: " in ran.err
+    assert await held(groups) == ["b"]

@@ -1,0 +1,249 @@
+"""`timeline`: the start of a real gang in every form, from the cluster alone; what is no longer known is said."""
+
+from __future__ import annotations
+
+import json
+import time
+from collections.abc import AsyncIterator
+from contextlib import asynccontextmanager
+from datetime import UTC, datetime
+from pathlib import Path
+from typing import Any
+from xml.etree import ElementTree as ET
+
+import pytest
+import yaml
+
+from jobset_gate import names
+from jobset_gate.fake import manifests
+from jobset_gate.kube.resources import EVENTS, JOBSETS
+from jobset_gate.podgroups.model import Format
+from tests.fakes.cli_runner import CliShell
+from tests.fakes.stored_gang import StoredJobSet
+from tests.fakes.stored_pod_groups import StoredPodGroups
+from tests.flow.cli.conftest import LimitedUser
+from tests.flow.environment import Environment, environment
+from tests.plane.planes import Plane
+
+Json = dict[str, Any]
+SVG = "{http://www.w3.org/2000/svg}"
+STEPS = ["created", "scheduled", "pulled", "started", "released", "mainPulled", "running"]
+SHOWN = [it for it in STEPS if it != "mainPulled"]
+DEVICES = {"limits": {"nvidia.com/gpu": "8"}}
+
+
+@pytest.fixture
+def shell(cli: CliShell) -> CliShell:
+    return cli.command("timeline")
+
+
+def gang(pods: int = 4, name: str = "train", **more: Any) -> Json:
+    workers = manifests.replicated_job(
+        replicas=1, parallelism=pods, containers=[manifests.container(resources=DEVICES)]
+    )
+    return manifests.jobset(name, replicated_jobs=[workers], config={"timeoutAfterSeconds": 300}, **more)
+
+
+def within(namespace: str, made: Json) -> Json:
+    return made | {"metadata": made["metadata"] | {"namespace": namespace}}
+
+
+@asynccontextmanager
+async def started(plane: Plane, namespace: str, folder: Path) -> AsyncIterator[Environment]:
+    """Four pods that run, the images of three of them told by Events."""
+    async with environment(plane, namespace, folder) as stage:
+        await stage.create(gang())
+        pods = await stage.until_running(4)
+        await stage.until_jobset("train", lambda it: "GroupStarted" in json.dumps(it.get("status", {})))
+        for pod in sorted(pods, key=lambda it: str(it["metadata"]["name"]))[:3]:
+            await pulled(stage, pod, names.BARRIER_CONTAINER, "initContainers")
+            await pulled(stage, pod, "main", "containers")
+        yield stage
+
+
+async def pulled(stage: Environment, pod: Json, container: str, kind: str) -> None:
+    """As a kubelet says it."""
+    meta = pod["metadata"]
+    moment = datetime.now(UTC).strftime("%Y-%m-%dT%H:%M:%SZ")
+    event = {
+        "metadata": {"name": f"{meta['name']}.{container}"},
+        "involvedObject": {
+            "kind": "Pod",
+            "apiVersion": "v1",
+            "namespace": stage.namespace,
+            "name": meta["name"],
+            "uid": meta["uid"],
+            "fieldPath": f"spec.{kind}{{{container}}}",
+        },
+        "reason": "Pulled",
+        "message": "Successfully pulled image",
+        "type": "Normal",
+        "firstTimestamp": moment,
+        "lastTimestamp": moment,
+        "count": 1,
+        "source": {"component": "kubelet"},
+    }
+    await stage.client.create(EVENTS, event, stage.namespace)
+
+
+async def test_a_gang_that_runs_in_every_form(plane: Plane, namespace: str, tmp_path: Path, shell: CliShell) -> None:
+    async with started(plane, namespace, tmp_path):
+        ran = await shell("train", "-o", "json", "--price", "3.6")
+        assert (ran.code, ran.err) == (0, "")
+        told = json.loads(ran.out)
+        assert (told["expectedPods"], told["startedPods"], told["verdict"]) == (4, 4, "AllPodsStarted")
+        assert told["opened"] >= max(pod["times"]["started"] for pod in told["pods"])[:19]
+        for pod in told["pods"]:
+            known = [pod["times"][step] for step in STEPS if step in ("created", "scheduled", "started", "released")]
+            assert known == sorted(known)
+            assert pod["times"]["running"] is not None
+        assert [pod["unknown"] for pod in told["pods"]] == [[], [], [], ["pulled", "mainPulled"]]
+        assert [it["pending"] for it in told["steps"]] == [0] * 7
+        assert told["skewSeconds"]["mainsComplete"] is True
+        (idle,) = told["idle"]
+        assert (idle["resource"], idle["devices"]) == ("nvidia.com/gpu", 32)
+        assert idle["deviceSeconds"] == 8 * sum(pod["heldSeconds"] for pod in told["pods"])
+        assert told["cost"] == pytest.approx(idle["deviceSeconds"] / 1000)
+        assert yaml.safe_load((await shell("train", "-o", "yaml", "--price", "3.6")).out)["pods"] == told["pods"]
+
+        lines = (await shell("jobset/train")).out.splitlines()
+        assert lines[0].startswith(f"JobSet {namespace}/train: 4/4 pods started; the gate was opened ")
+        head = next(number for number, line in enumerate(lines) if line.startswith("POD "))
+        assert lines[head].split() == [
+            "POD",
+            "CREATED",
+            "SCHEDULED",
+            "PULLED",
+            "STARTED",
+            "RELEASED",
+            "RUNNING",
+            "HELD",
+        ]
+        rows = [line.split() for line in lines[head + 1 : head + 5]]
+        assert [row[0] for row in rows] == [f"workers-0/{it}" for it in range(4)]
+        assert [row[3] == "?" for row in rows] == [False, False, False, True]
+        assert any("Events, which live an hour" in line for line in lines)
+        wide = (await shell("train", "-o", "wide")).out
+        assert f"{namespace}-node-0" in wide
+        assert "MAIN-PULLED" in wide
+
+        ran = await shell("train", "-o", "bars")
+        assert (ran.code, ran.err) == (0, "")
+        # What took less than a second does not fill its bar: the scale has a whole one.
+        ends = [line.rstrip("| ") for line in ran.out.splitlines() if line.startswith("workers-0/")]
+        assert [end[-1] for end in ends] == ["="] * 4, ran.out
+
+        path = tmp_path / "train.svg"
+        ran = await shell("train", "-o", "svg", "--output-file", str(path))
+        assert (ran.code, ran.out) == (0, "")
+        root = ET.fromstring(path.read_text())  # noqa: S314 - it is our own
+        assert sum(it.get("class") == "pod" for it in root.iter(f"{SVG}g")) == 4
+        assert (await shell("train", "-o", "svg")).out.startswith("<svg ")
+
+
+async def test_a_gang_that_waits_with_nobody_to_decide(
+    plane: Plane, namespace: str, tmp_path: Path, shell: CliShell
+) -> None:
+    async with environment(plane, namespace, tmp_path, controller=False) as stage:
+        await stage.create(gang())
+        await stage.until_held(4)
+        ran = await shell("train")
+        assert ran.code == 0
+        assert ran.out.splitlines()[0] == f"JobSet {namespace}/train: 4/4 pods started; the gate is closed"
+        rows = [line.split() for line in ran.out.splitlines() if line.startswith("workers-0/")]
+        assert [(row[5], row[6], row[7][-1]) for row in rows] == [("-", "-", "+")] * 4
+        assert "32 nvidia.com/gpu held at the gate" in ran.out
+        assert "nobody opens a gate or times a gang out" in ran.err
+
+
+# --- Pod groups ------------------------------------------------------------------------------------------------------
+
+
+async def test_a_pod_group_in_every_form(groups: StoredPodGroups, shell: CliShell) -> None:
+    decided = groups.decided("ring", satisfied=time.time())
+    await groups.group("ring", 2, decided=decided)
+    await groups.held("ring", "ring-0")
+    await groups.running("ring", "ring-1", "ring-2", way=Format.SCHEDULER_PLUGINS)
+    ran = await shell("podgroup/ring")
+    lines = ran.out.splitlines()
+    assert (ran.code, ran.err.count("error")) == (0, 0), ran.err
+    assert lines[0].startswith(f"PodGroup {groups.namespace}/ring: 2/2 pods are bound; it was opened ")
+    rows = {line.split()[0]: line.split()[1:] for line in lines if line.startswith("ring-")}
+    assert sorted(rows) == ["ring-0", "ring-1", "ring-2"], ran.out
+    assert rows["ring-0"][1:4] == ["-", "-", "-"]  # held: neither opened nor bound
+    assert rows["ring-1"][2] == "?"  # it has a node, and nobody says any more since when
+    assert "Note: of 2 pods the cluster no longer knows every time" in ran.out
+    assert "> " not in (await shell("gang/ring", "-o", "bars")).out.splitlines()[-3]
+    root = ET.fromstring((await shell("ring", "-o", "svg")).out)  # noqa: S314 - it is our own
+    assert sum(it.get("class") == "pod" for it in root.iter(f"{SVG}g")) == 3
+    found = json.loads((await shell("ring", "-o", "json")).out)
+    assert (found["of"], found["group"]["minimum"], found["group"]["generation"]) == ("PodGroup", 2, 1)
+    also = yaml.safe_load((await shell("ring", "-o", "yaml")).out)
+    assert [it["times"] for it in also["pods"]] == [it["times"] for it in found["pods"]]
+
+
+# --- Without pods ----------------------------------------------------------------------------------------------------
+
+
+async def test_a_gang_without_pods(stored: StoredJobSet, shell: CliShell) -> None:
+    await stored.client.create(JOBSETS, within(stored.namespace, gang()), stored.namespace)
+    ran = await shell("train")
+    assert (ran.code, ran.out.splitlines()[:2]) == (
+        0,
+        [
+            f"JobSet {stored.namespace}/train: 0/4 pods started; the gate is closed",
+            "no pod of this attempt is there: nothing is known of its start",
+        ],
+    )
+    assert (await shell("train", "-o", "svg")).out.startswith("<svg ")
+    assert (await shell("train", "-o", "bars")).code == 0
+    found = json.loads((await shell("train", "-o", "json")).out)
+    assert (found["pods"], found["firstPodCreated"], found["cost"]) == ([], None, None)
+
+
+@pytest.mark.parametrize(
+    ("arguments", "code", "words"),
+    [
+        (["moon"], 1, "error: JobSet moon not found in namespace NS, and no pod group of that name either"),
+        (["jobset/moon"], 1, "error: JobSet moon not found in namespace NS\n"),
+        (["gang/moon"], 1, "error: pod group moon not found in namespace NS"),
+        (["plain"], 1, "error: JobSet NS/plain asks for no gate: it has no groupSchedulingConfig"),
+        (["pod/ring"], 2, "error: pod/ring: timelines are those of JobSets and of pod groups"),
+        (["node/x"], 2, "no such kind: node"),
+        (["train", "--price", "cheap"], 2, "error: --price cheap: give a number, or RESOURCE=NUMBER"),
+        (["train", "--price", "-1"], 2, "--price -1: give a number"),
+        (["train", "--price", "nan"], 2, "--price nan: give a number"),
+        (["train", "--price", "=2"], 2, "--price =2: give a number"),
+        (["train", "--price", "1", "--price", "2"], 2, "the price of all devices is given twice"),
+        (["train", "-o", "png"], 2, "'png' is not one of"),
+        (["train", "--output-file", "/nowhere/x"], 1, "error: /nowhere/x: No such file or directory"),
+    ],
+)
+async def test_what_cannot_be_done_is_refused(
+    stored: StoredJobSet, shell: CliShell, arguments: list[str], code: int, words: str
+) -> None:
+    for each in (gang(), manifests.jobset("plain")):
+        await stored.client.create(JOBSETS, within(stored.namespace, each), stored.namespace)
+    ran = await shell(*arguments)
+    assert (ran.code, ran.out) == (code, "")
+    assert words.replace("NS", stored.namespace) in ran.err
+
+
+# --- Rights ----------------------------------------------------------------------------------------------------------
+
+
+async def test_a_missing_right_is_named_and_the_rest_is_shown(
+    stored: StoredJobSet, shell: CliShell, limited: LimitedUser
+) -> None:
+    await stored.jobset()
+    await stored.started(0, await stored.job())
+    namespace = stored.namespace
+    rules: list[Json] = [{"apiGroups": ["jobset.x-k8s.io"], "resources": ["jobsets"], "verbs": ["get"]}]
+    pods = {"apiGroups": [""], "resources": ["pods"], "verbs": ["list"]}
+    ran = await shell.user(await limited([*rules, pods]))("train")
+    assert (ran.code, "1/2 pods started" in ran.out) == (0, True)
+    assert f"warning: cannot list events in namespace {namespace}: when images were pulled is not known" in ran.err
+    assert f"warning: cannot get configmaps in namespace {namespace}: what was decided is known from" in ran.err
+    ran = await shell.user(await limited(rules))("train")
+    assert (ran.code, ran.out) == (1, "")
+    assert f"error: cannot list pods in namespace {namespace}" in ran.err

@@ -1,0 +1,242 @@
+"""`wait`: what it takes for an end, how it says it, and with which exit code (A5, A7)."""
+
+from __future__ import annotations
+
+import asyncio
+import re
+import time
+from typing import Any
+
+import pytest
+
+from jobset_gate import names
+from jobset_gate.barrier.model import VerdictKind
+from jobset_gate.cli.fetch.permissions import Permissions
+from jobset_gate.cli.fetch.resolver import Resolver
+from jobset_gate.cli.options import WEEK, parse_duration
+from jobset_gate.cli.watch.outcome import JOBSET_GOALS, WaitGoal
+from jobset_gate.cli.watch.view import JobSetView, PodGroupView, get_gated_jobset, wait_until
+from jobset_gate.kube.client import PatchType
+from jobset_gate.kube.resources import JOBSETS, POD_GROUPS
+from jobset_gate.podgroups.candidate import CapacityCheck
+from jobset_gate.podgroups.record import AdmissionState
+from jobset_gate.settings import Groups
+from tests.fakes.cli_runner import CliShell, RunCli
+from tests.fakes.stored_gang import StoredJobSet
+from tests.fakes.stored_pod_groups import StoredPodGroups
+from tests.flow.cli.conftest import LimitedUser
+
+SUBJECT = "jobset.jobset.x-k8s.io/train"
+PATIENCE = "90s"
+
+
+@pytest.fixture
+def wait(cli: CliShell) -> CliShell:
+    return cli.command("wait")
+
+
+# --- What comes ------------------------------------------------------------------------------------------------------
+
+
+async def test_it_ends_well_when_the_gang_is_released_meanwhile(stored: StoredJobSet, wait: CliShell) -> None:
+    await stored.jobset()
+    waiting = asyncio.create_task(wait("jobset/train", "--for=released", f"--timeout={PATIENCE}"))
+    await stored.config_map(VerdictKind.RELEASE, names.REASON_STARTED, "2/2 pods started")
+    ran = await waiting
+    assert (ran.code, ran.out, ran.err) == (0, f"{SUBJECT} released: 2/2 pods started\n", "")
+
+
+async def test_the_other_outcome_is_a_failure_that_says_which(stored: StoredJobSet, wait: CliShell) -> None:
+    await stored.jobset()
+    await stored.config_map(VerdictKind.TIMEOUT, names.REASON_TIMED_OUT, "timed out after 300s: 1/2 pods started")
+    ran = await wait("train", "--timeout", PATIENCE)
+    told = f"error: {SUBJECT} was not released but timed out: timed out after 300s: 1/2 pods started\n"
+    assert (ran.code, ran.out, ran.err) == (1, "", told)
+    ran = await wait("train", "--for=timedout")
+    assert (ran.code, ran.out) == (0, f"{SUBJECT} timed out: timed out after 300s: 1/2 pods started\n")
+
+
+async def test_a_gate_that_its_timeout_has_opened_is_released_and_has_timed_out(
+    stored: StoredJobSet, wait: CliShell
+) -> None:
+    await stored.jobset()
+    await stored.config_map(VerdictKind.RELEASE, names.REASON_TIMED_OUT, "late")
+    assert [(await wait("train", f"--for={it}")).code for it in sorted(JOBSET_GOALS)] == [0, 0]
+
+
+@pytest.mark.parametrize("timeout", ["0", "50ms"])
+async def test_the_end_of_the_time_has_an_exit_code_of_its_own(
+    stored: StoredJobSet, wait: CliShell, timeout: str
+) -> None:
+    await stored.jobset()
+    ran = await wait("train", f"--timeout={timeout}")
+    assert (ran.code, ran.out) == (3, "")
+    why = rf"`jobset-gate why train -n {stored.namespace} --kubeconfig \S+` says what it waits for"
+    assert re.search(rf"error: {re.escape(SUBJECT)} is not released after 0s; {why}", ran.err)
+
+
+async def test_a_verdict_on_an_earlier_attempt_is_none_on_this_one(stored: StoredJobSet, wait: CliShell) -> None:
+    await stored.jobset()
+    await stored.config_map(VerdictKind.RELEASE, names.REASON_STARTED)
+    body = {"status": {"restarts": 1}}
+    await stored.client.patch(
+        JOBSETS, "train", stored.namespace, body=body, patch=PatchType.MERGE, subresource="status"
+    )
+    assert (await wait("train", "--timeout=0")).code == 3
+
+
+async def test_a_watch_sees_a_later_verdict_and_that_the_jobset_goes(stored: StoredJobSet) -> None:
+    await stored.jobset()
+    gang = await get_gated_jobset(stored.client, stored.namespace, "train", Permissions())
+    async with JobSetView(stored.client, gang.jobset, Permissions(), pods=False) as view:
+        first = await wait_until(view, lambda _: True, 90)
+        assert (first.reached, first.final) == (frozenset(), False)
+        await stored.config_map(VerdictKind.RELEASE, names.REASON_STARTED)
+        assert (await wait_until(view, lambda now: bool(now.reached), 90)).reached == {WaitGoal.RELEASED}
+        await stored.client.delete(JOBSETS, "train", stored.namespace)
+        gone = await wait_until(view, lambda now: now.final, 90)
+    assert gone.message in {"was deleted", "is being deleted"}
+
+
+async def test_several_are_waited_for_and_a_failure_weighs_more_than_the_time(
+    stored: StoredJobSet, wait: CliShell
+) -> None:
+    await stored.jobset()
+    ran = await wait("train", "moon", "jobset/sun", "--timeout=0")
+    assert ran.code == 1
+    where = f"in namespace {stored.namespace}"
+    first, second, third = sorted(line for line in ran.err.splitlines() if line.startswith("error"))
+    assert first == f"error: JobSet moon not found {where}, and no pod group of that name either"
+    assert second == f"error: JobSet sun not found {where}"
+    assert "is not released after 0s" in third
+
+
+# --- Pod groups ------------------------------------------------------------------------------------------------------
+
+
+async def test_a_group_is_waited_for_until_it_is_opened_and_then_satisfied(
+    groups: StoredPodGroups, wait: CliShell
+) -> None:
+    await groups.group("ring", 2)
+    await groups.held("ring", "a", "b")
+    opened = asyncio.create_task(wait("podgroup/ring", "--for=opened", f"--timeout={PATIENCE}"))
+    ran = await wait("gang/ring", "--timeout=0")
+    why = rf"`jobset-gate why podgroup/ring -n {groups.namespace} --kubeconfig \S+` says what it waits for"
+    assert (ran.code, ran.out) == (3, "")
+    assert re.search(f"error: podgroup/ring is not satisfied after 0s; {why}", ran.err)
+    await groups.decide("ring", 2)
+    ran = await opened
+    assert (ran.code, ran.out.startswith("podgroup/ring opened: 0/2 pods are bound")) == (0, True)
+    satisfied = asyncio.create_task(wait("ring", f"--timeout={PATIENCE}"))
+    await groups.decide("ring", 2, satisfied=time.time())
+    ran = await satisfied
+    assert (ran.code, ran.out.startswith("podgroup/ring satisfied: ")) == (0, True)
+
+
+async def test_a_group_that_was_taken_back_has_timed_out_and_is_tried_again(
+    groups: StoredPodGroups, wait: CliShell
+) -> None:
+    back = groups.decided(
+        "ring", stage=AdmissionState.ROLLING_BACK, rolled_back=1, why="1 of 2 pods were bound within 60s"
+    )
+    await groups.group("ring", 2, decided=back)
+    await groups.held("ring", "a")
+    ran = await wait("podgroup/ring", "--for=timedout", "--timeout=0")
+    assert (ran.code, ran.out.startswith("podgroup/ring timed out: ")) == (0, True)
+    assert (await wait("podgroup/ring", "--timeout=0")).code == 3
+    given_up = groups.decided("star", stage=AdmissionState.CLOSED, retry=False, rolled_back=1, why="it took too long")
+    await groups.group("star", 2, decided=given_up)
+    ran = await wait("podgroup/star", "--timeout", PATIENCE)
+    assert (ran.code, "error: podgroup/star was not satisfied but timed out: " in ran.err) == (1, True)
+
+
+async def test_a_group_that_is_not_there_or_goes_is_not_waited_for(groups: StoredPodGroups, wait: CliShell) -> None:
+    ran = await wait("podgroup/moon", "--timeout", PATIENCE)
+    assert (ran.code, ran.err) == (1, f"error: pod group moon not found in namespace {groups.namespace}\n")
+    await groups.group("ring", 2)
+    settings = Groups(capacity_check=CapacityCheck.OFF)
+    resolver = Resolver(groups.client, groups.namespace, settings)
+    async with PodGroupView(resolver, "ring", settings) as view:
+        assert not (await wait_until(view, lambda _: True, 90)).final
+        await groups.client.delete(POD_GROUPS[names.PLUGINS_GROUP], "ring", groups.namespace)
+        async with asyncio.timeout(90):
+            while not (now := await view.outcome()).final:
+                await view.change()
+    assert now.message == "is there no more"
+
+
+# --- What cannot come ------------------------------------------------------------------------------------------------
+
+
+async def test_nobody_waits_for_a_gate_that_is_not_there(stored: StoredJobSet, wait: CliShell) -> None:
+    await stored.jobset(gated=False)
+    ran = await wait("train", "--timeout", PATIENCE)
+    assert (ran.code, ran.out) == (1, "")
+    assert "it will not be released any more" in ran.err
+
+
+async def test_a_jobset_that_finished_is_known_by_its_condition(stored: StoredJobSet, wait: CliShell) -> None:
+    await stored.jobset()
+    body: dict[str, Any] = {"status": {"terminalState": "Failed"}}
+    await stored.client.patch(
+        JOBSETS, "train", stored.namespace, body=body, patch=PatchType.MERGE, subresource="status"
+    )
+    ran = await wait("train", "--timeout", PATIENCE)
+    assert (ran.code, "has finished, and what was decided is not known any more" in ran.err) == (1, True)
+    await stored.config_map(VerdictKind.RELEASE, names.REASON_STARTED, "2/2 pods started")
+    assert (await wait("train", "--timeout", PATIENCE)).code == 0
+
+
+@pytest.mark.parametrize(
+    ("arguments", "told"),
+    [
+        (("pod/x",), "only JobSets and pod groups can be waited for"),
+        (("podgroup/x", "--for=released"), "a pod group is opened, and satisfied"),
+        (("jobset/x", "--for=opened"), "a JobSet's gate is released or timedout, not opened"),
+        (("train", "--timeout=soon"), "'soon' is no length of time such as 30s, 5m or 1h30m"),
+        (("train", "--for=ready"), "--for"),
+        ((), "NAME"),
+    ],
+)
+def test_wrong_usage(run: RunCli, arguments: tuple[str, ...], told: str) -> None:
+    ran = run("wait", *arguments)
+    assert (ran.code, told in ran.err) == (2, True)
+
+
+@pytest.mark.parametrize(
+    ("text", "length"), [("0", 0), ("30s", 30), ("1h30m", 5400), ("500ms", 0.5), ("1.5s", 1.5), ("-1s", WEEK)]
+)
+def test_lengths_of_time_are_those_of_kubectl(text: str, length: float) -> None:
+    assert parse_duration(text) == length
+
+
+# --- With few rights -------------------------------------------------------------------------------------------------
+
+
+def may(*verbs: str) -> list[dict[str, Any]]:
+    return [{"apiGroups": [names.JOBSET_GROUP], "resources": ["jobsets"], "verbs": [*verbs]}] if verbs else []
+
+
+@pytest.mark.parametrize(
+    ("verbs", "lacks"), [((), "get"), (("get",), "list"), (("get", "list"), "watch")], ids=["none", "get", "list"]
+)
+async def test_the_right_that_is_missing_is_named(
+    stored: StoredJobSet, wait: CliShell, limited: LimitedUser, verbs: tuple[str, ...], lacks: str
+) -> None:
+    await stored.jobset()
+    config = await limited(may(*verbs))
+    ran = await wait.user(config)("train", "--timeout", PATIENCE)
+    told = f"cannot {lacks} jobsets.jobset.x-k8s.io in namespace {stored.namespace}"
+    assert (ran.code, told in ran.err) == (1, True)
+
+
+async def test_without_a_right_to_configmaps_the_condition_tells(
+    stored: StoredJobSet, wait: CliShell, limited: LimitedUser
+) -> None:
+    await stored.jobset()
+    config = await limited(may("get", "list", "watch"))
+    waiting = asyncio.create_task(wait.user(config)("train", "--timeout", PATIENCE))
+    await stored.condition(names.REASON_STARTED, f"2/2 pods started (uid {stored.uid}, attempt 0, epoch 0)", "True")
+    ran = await waiting
+    assert (ran.code, ran.out) == (0, f"{SUBJECT} released: 2/2 pods started\n")
+    assert f"cannot get configmaps in namespace {stored.namespace}: what was decided is known from" in ran.err

@@ -1,0 +1,212 @@
+"""`watch`: one gang as it starts, on terminals and pipes, and how it ends (exit codes as `wait` has them)."""
+
+from __future__ import annotations
+
+import asyncio
+import re
+import signal
+import time
+from typing import TYPE_CHECKING
+
+import pytest
+
+from jobset_gate import names
+from jobset_gate.barrier.model import VerdictKind
+from jobset_gate.fake.faults import Match
+from jobset_gate.kube.resources import CONFIGMAPS, JOBSETS, PODS
+from jobset_gate.podgroups.record import AdmissionState
+from tests.fakes import jobsets
+from tests.fakes.cli_process import started
+from tests.fakes.cli_runner import CliShell
+from tests.fakes.cli_terminal import on_terminal, plain
+from tests.fakes.stored_gang import StoredJobSet, workers
+from tests.fakes.stored_pod_groups import StoredPodGroups
+from tests.flow.cli.conftest import LimitedUser
+from tests.plane.planes import Plane
+
+if TYPE_CHECKING:
+    from tests.plane.embedded import Embedded
+
+NO_ROOM = "0/4 nodes are available: 4 Insufficient nvidia.com/gpu."
+SUBJECT = "jobset.jobset.x-k8s.io/train"
+PATIENCE = "90s"
+
+
+@pytest.fixture
+def watch(cli: CliShell) -> CliShell:
+    return cli.command("watch")
+
+
+async def half(stored: StoredJobSet) -> str:
+    """One of two has started, for the other there is no room."""
+    await stored.jobset()
+    job = await stored.job()
+    await stored.started(0, job)
+    await stored.unscheduled(1, job, NO_ROOM)
+    await stored.config_map(since=time.time() - 100)
+    return job
+
+
+def told(line: str) -> str:
+    """Without its date."""
+    date, _, rest = line.partition("  ")
+    assert re.fullmatch(r"\d{4}-\d\d-\d\dT\d\d:\d\d:\d\dZ", date)
+    return rest
+
+
+# --- Lines -----------------------------------------------------------------------------------------------------------
+
+
+async def test_a_pipe_gets_a_line_for_every_change_and_then_the_verdict(stored: StoredJobSet, plane: Plane) -> None:
+    await stored.jobset(workers(name="driver", job={"parallelism": 1, "completions": 1}), workers())
+    job = await stored.job(replicated="driver")
+    async with started(plane.kubeconfig, "watch", "train", "-n", stored.namespace) as process:
+        assert told(await process.line()).startswith("Waiting 0/3 started (driver 0/1, workers 0/2); ")
+        await stored.started(0, job, replicated="driver")
+        assert told(await process.line()).startswith("Waiting 1/3 started (driver 1/1, workers 0/2); 2 pods: ")
+        other = await stored.job()
+        await stored.unscheduled(1, other, NO_ROOM)
+        while f"1 pod: Unscheduled: {NO_ROOM}" not in (line := told(await process.line())):
+            assert line.startswith("Waiting 1/3")
+        await stored.config_map(VerdictKind.RELEASE, names.REASON_BYPASSED, "opened by hand")
+        rest = (await process.rest()).splitlines()
+        assert await process.ended() == 0
+    assert told(rest[-2]).startswith("Released ")
+    assert rest[-1] == f"{SUBJECT} released: opened by hand"
+    assert "Traceback" not in process.err
+
+
+async def test_a_watch_that_is_cut_goes_on_and_says_so(alone: StoredPodGroups, embedded_plane: Embedded) -> None:
+    plane, stored = embedded_plane, StoredJobSet(alone.client, "team")
+    await stored.jobset()
+    async with started(plane.kubeconfig, "watch", "train", "-n", stored.namespace) as process:
+        assert told(await process.line()).startswith("Waiting 0/2 started")
+        plane.server.faults.fail(Match(verbs=("list", "watch")), times=6, status=503)
+        assert plane.server.faults.close_watches() == 4
+        await stored.config_map(VerdictKind.RELEASE, names.REASON_BYPASSED, "opened by hand")
+        assert (await process.rest()).splitlines()[-1] == f"{SUBJECT} released: opened by hand"
+        assert await process.ended() == 0
+    assert "warning: the API server does not answer, and is asked again: 503" in process.err
+
+
+async def test_the_exit_code_is_the_verdict(stored: StoredJobSet, watch: CliShell) -> None:
+    await stored.jobset()
+    await stored.config_map(VerdictKind.RELEASE, names.REASON_STARTED, "so be it")
+    ran = await watch("train")
+    assert (ran.code, ran.out.splitlines()[-1], "error" in ran.err) == (0, f"{SUBJECT} released: so be it", False)
+    await stored.client.delete(CONFIGMAPS, names.config_map_name("train"), stored.namespace)
+    await stored.config_map(VerdictKind.TIMEOUT, names.REASON_TIMED_OUT, "too late")
+    ran = await watch("train")
+    assert (ran.code, ran.err.splitlines()[-1]) == (1, f"error: {SUBJECT} timed out: too late")
+
+
+async def test_the_end_of_the_time_is_3_and_says_what_to_run(stored: StoredJobSet, watch: CliShell) -> None:
+    await half(stored)
+    ran = await watch("train", "--timeout=1s")
+    assert ran.code == 3
+    why = rf"`jobset-gate why {re.escape(SUBJECT)} -n {stored.namespace} --kubeconfig \S+` says what it waits for"
+    assert re.search(rf"error: {re.escape(SUBJECT)} is not released after 1s; {why}", ran.err)
+    assert told(ran.out.splitlines()[0]) == f"Waiting 1/2 started; 1 pod: Unscheduled: {NO_ROOM}"
+
+
+async def test_what_goes_or_never_had_a_gate_is_not_watched_for_ever(stored: StoredJobSet, watch: CliShell) -> None:
+    await half(stored)
+    watching = asyncio.create_task(watch("train"))
+    await asyncio.sleep(0)
+    await stored.client.delete(JOBSETS, "train", stored.namespace)
+    ran = await watching
+    assert (ran.code, "error: " in ran.err) == (1, True)
+    ran = await watch("train")
+    missing = f"error: JobSet train not found in namespace {stored.namespace}, and pod group train not found"
+    assert (ran.code, ran.out, missing in ran.err) == (1, "", True)
+    bare = jobsets.defaulted(jobsets.jobset(name="bare", config=False))
+    bare["metadata"]["namespace"] = stored.namespace
+    await stored.client.create(JOBSETS, bare, stored.namespace)
+    ran = await watch("jobset/bare")
+    assert (ran.code, "asks for no start barrier" in ran.err) == (1, True)
+
+
+# --- Groups ----------------------------------------------------------------------------------------------------------
+
+
+async def test_a_group_is_watched_until_its_minimum_is_bound(groups: StoredPodGroups, plane: Plane) -> None:
+    await groups.group("ring", 3)
+    await groups.held("ring", "a")
+    async with started(plane.kubeconfig, "watch", "podgroup/ring", "-n", groups.namespace) as process:
+        assert told(await process.line()).startswith("Gathering 0/3 bound; ")
+        await groups.held("ring", "b", "c")
+        while not (line := told(await process.line())).startswith("WaitingForCapacity 0/3 bound; 3 pods: Held"):
+            assert line.startswith("Gathering 0/3 bound; ")
+        await groups.decide("ring", 3, satisfied=time.time())
+        rest = (await process.rest()).splitlines()
+        assert await process.ended() == 0
+    assert rest[-1].startswith("podgroup/ring satisfied: ")
+
+
+async def test_a_group_that_is_not_opened_again_and_one_that_is_not_there(
+    groups: StoredPodGroups, watch: CliShell
+) -> None:
+    decided = groups.decided(
+        "ring", stage=AdmissionState.CLOSED, retry=False, rolled_back=1, why="1 of 2 pods were bound"
+    )
+    await groups.group("ring", 2, decided=decided)
+    ran = await watch("gang/ring")
+    assert (ran.code, "error: podgroup/ring timed out: " in ran.err) == (1, True)
+    ran = await watch("podgroup/moon")
+    assert (ran.code, f"error: pod group moon not found in namespace {groups.namespace}" in ran.err) == (1, True)
+
+
+async def test_a_pod_stands_for_its_gang(stored: StoredJobSet, groups: StoredPodGroups, watch: CliShell) -> None:
+    await half(stored)
+    ran = await watch("pod/train-workers-0-1", "--timeout=1s")
+    assert (ran.code, told(ran.out.splitlines()[0])[:19]) == (3, "Waiting 1/2 started")
+    await groups.group("ring", 2)
+    await groups.held("ring", "a")
+    ran = await watch("pod/a", "--timeout=1s")
+    assert (ran.code, told(ran.out.splitlines()[0])[:19]) == (3, "Gathering 0/2 bound")
+
+
+# --- Terminals -------------------------------------------------------------------------------------------------------
+
+SHOW_CURSOR, HIDE_CURSOR = "\x1b[?25h", "\x1b[?25l"
+
+
+async def test_a_terminal_gets_bars_that_move_and_is_left_as_it_was(stored: StoredJobSet, plane: Plane) -> None:
+    job = await half(stored)
+    async with on_terminal(plane.kubeconfig, "watch", "train", "-n", stored.namespace) as terminal:
+        seen = await terminal.until("1/2", "Unscheduled", NO_ROOM)
+        assert f"JobSet {stored.namespace}/train: Waiting, " in seen
+        assert "left of 5m" in seen
+        assert "━" in seen
+        await stored.client.delete(PODS, "train-workers-0-1", stored.namespace)
+        await stored.started(1, job)
+        await terminal.until("2/2")
+        assert await terminal.ended(signal.SIGINT) == 130
+    assert "\x1b[33m" in terminal.drawn  # yellow
+    assert terminal.drawn.rindex(SHOW_CURSOR) > terminal.drawn.rindex(HIDE_CURSOR)
+    assert "Traceback" not in terminal.drawn
+
+
+async def test_a_narrow_terminal_without_colour_and_a_termination(stored: StoredJobSet, plane: Plane) -> None:
+    await half(stored)
+    more = {"NO_COLOR": "1"}
+    words = ("watch", "train", "-n", stored.namespace)
+    async with on_terminal(plane.kubeconfig, *words, size=(12, 34), environment=more) as terminal:
+        await terminal.until("1/2 started", "Unscheduled")
+        assert await terminal.ended(signal.SIGTERM) == 143
+    assert set(re.findall(r"\x1b\[([0-9;]*)m", terminal.drawn)) <= {"0", "1"}  # bold is no colour
+    lines = [line for part in plain(terminal.drawn).split("\r\n") for line in part.split("\r")]
+    assert max(map(len, lines)) <= 34
+    assert terminal.drawn.rindex(SHOW_CURSOR) > terminal.drawn.rindex(HIDE_CURSOR)
+
+
+# --- With few rights -------------------------------------------------------------------------------------------------
+
+
+async def test_what_may_not_be_watched_is_named(stored: StoredJobSet, watch: CliShell, limited: LimitedUser) -> None:
+    await half(stored)
+    rules = [{"apiGroups": [names.JOBSET_GROUP], "resources": ["jobsets"], "verbs": ["get", "list", "watch"]}]
+    config = await limited(rules)
+    ran = await watch.user(config)("train", "--timeout=20s")
+    assert (ran.code, told(ran.out.splitlines()[0])[:19]) == (3, "Waiting ?/2 started")
+    assert f"cannot list pods in namespace {stored.namespace}" in ran.err

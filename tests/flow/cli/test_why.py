@@ -1,0 +1,415 @@
+"""`why`: the question asked most, answered from the cluster itself, for anybody and without a controller (A9)."""
+
+from __future__ import annotations
+
+import asyncio
+import json
+import os
+import re
+import subprocess
+import sys
+import time
+from pathlib import Path
+from typing import TYPE_CHECKING
+
+import pytest
+import yaml
+
+from jobset_gate import names
+from jobset_gate.barrier.model import VerdictKind
+from jobset_gate.fake import manifests
+from jobset_gate.fake.kubelet import PodFault, PodMatch
+from jobset_gate.fake.view import ObjectView
+from jobset_gate.kube.resources import CONFIGMAPS, EVENTS, RESOURCEQUOTAS
+from jobset_gate.podgroups.model import Format
+from tests.fakes.cli_runner import CliShell
+from tests.fakes.stored_gang import (
+    StoredJobSet,
+    install_jobset_crd,
+    store_every_reason,
+    store_placing_pod,
+    workers,
+)
+from tests.fakes.stored_pod_groups import StoredPodGroups, lease
+from tests.flow.cli.conftest import LimitedUser
+from tests.flow.cli.test_schemas import check
+from tests.flow.environment import environment
+from tests.plane.planes import Plane
+
+if TYPE_CHECKING:
+    from tests.plane.embedded import Embedded
+
+
+@pytest.fixture
+def why(cli: CliShell) -> CliShell:
+    return cli.command("why")
+
+
+def steady(text: str, namespace: str) -> str:
+    """Without what time and place do to it."""
+    text = text.replace(namespace, "NS")
+    text = re.sub("(?m)^.*controller.*\n", "", text)  # other tests of the plane may run one
+    return re.sub(r"([0-9]+[ms])+ left", "N left", re.sub(r"waiting for [0-9]+s", "waiting for N", text))
+
+
+def blocks(text: str) -> list[str]:
+    """Its paragraphs; within one of them the order of pods of the same second is any."""
+    return ["\n".join(sorted(re.split(r"\n(?! {3})", block))) for block in text.split("\n\n")]
+
+
+EVERYTHING = """\
+JobSet NS/train: Waiting: 1/6 pods started
+  workers  1/6
+
+Missing, longest waiting first:
+  1 pod: Unscheduled: 0/4 nodes are available: 4 Insufficient nvidia.com/gpu.
+    workers-0/1; waiting for N
+  1 pod: BarrierImagePull: group-scheduling-init: ErrImagePull: no such host
+    workers-0/3; waiting for N
+  1 pod: CrashLoop: fetch: CrashLoopBackOff
+    workers-0/4; waiting for N
+  1 pod: ImagePull: fetch: ImagePullBackOff: Back-off pulling image "registry.test/app:1"
+    workers-0/2; waiting for N
+  1 pod: QuotaDenied: Error creating: pods "train-workers-0-5-x" is forbidden: exceeded quota: gpus, requested: cpu=1
+    workers-0/5
+
+N left of 5m.
+At the timeout: every barrier ends with exit code 124; kubelets restart it, with the same result, until \
+backoffLimit 6 is used up and the Jobs fail; without a failurePolicy the JobSet fails then.
+"""
+
+
+async def test_each_missing_pod_is_told_with_the_words_of_who_holds_it_up(stored: StoredJobSet, why: CliShell) -> None:
+    await store_every_reason(stored)
+    ran = await why("train")
+    told, _, commands = steady(ran.out, stored.namespace).partition("Next: ")
+    assert (ran.code, ran.err, blocks(told)) == (0, "", blocks(EVERYTHING))
+    assert told.index("QuotaDenied") > told.index("Unscheduled")  # that pod was never there
+    found = [line.strip() for line in commands.splitlines()]
+    assert len(found) == 3
+    way = f" --kubeconfig {why.kubeconfig}"  # as it was given, so that they reach the same cluster
+    assert all(it.endswith(way) for it in found)
+    plain = "kubectl (describe pod|logs) train-workers-0-[0-9]( -c fetch)? -n NS"
+    assert all(re.fullmatch(plain, it.removesuffix(way)) for it in found)
+    assert (await why("jobset/train")).out.splitlines()[0] == ran.out.splitlines()[0]
+
+
+async def test_programs_get_the_same_as_json_or_yaml_in_a_form_that_stays(stored: StoredJobSet, why: CliShell) -> None:
+    await store_every_reason(stored)
+    found = check("why", (await why("train", "-o", "json")).out)
+    assert (found["state"], found["started"], found["expected"]) == ("Waiting", 1, 6)
+    assert {it["reason"]: it["first"] for it in found["missing"]}["Unscheduled"] == ["workers-0/1"]
+    assert 0 < found["secondsLeft"] <= 300
+    also = yaml.safe_load((await why("train", "-o", "yaml")).out)
+    assert also["missing"] == found["missing"]
+
+
+async def test_the_kubelets_words_of_a_pod_that_it_cannot_even_begin(stored: StoredJobSet, why: CliShell) -> None:
+    await stored.jobset()
+    job = await stored.job()
+    uid = await stored.pod(0, job, node="far")
+    await stored.event("Pod", "train-workers-0-0", "FailedMount", 'secret "tokens" not found', uid)
+    ran = await why("train")
+    assert '  1 pod: Starting: FailedMount: secret "tokens" not found\n    workers-0/0' in ran.out
+
+
+async def test_a_gang_that_nobody_started_yet(stored: StoredJobSet, why: CliShell) -> None:
+    await stored.jobset()
+    ran = await why("train")
+    assert "Waiting: 0/2 pods started" in ran.out
+    assert "  2 pods: NotCreated: its Job does not exist yet" in ran.out
+    assert "The timeout of 5m begins when the first pod starts." in ran.out
+    assert f"Next: kubectl describe jobset train -n {stored.namespace}" in ran.out
+
+
+# --- Decided ---------------------------------------------------------------------------------------------------------
+
+
+async def test_a_released_gang_tells_when_and_why(stored: StoredJobSet, why: CliShell) -> None:
+    await stored.jobset()
+    job = await stored.job()
+    await stored.passed(0, job)
+    await stored.started(1, job)
+    await stored.config_map(VerdictKind.RELEASE, names.REASON_STARTED, "all 2 pods started")
+    await stored.condition(
+        names.REASON_STARTED, f"all 2 pods started (uid {stored.uid}, attempt 0, epoch 0)", status="True"
+    )
+    first, second, *_ = (await why("train")).out.splitlines()
+    assert first == f"JobSet {stored.namespace}/train: Released: all 2 pods started"
+    assert re.fullmatch(r"opened at [-0-9]{10}T[:0-9]{8}Z; 1 of 2 pods are through the barrier", second)
+    found = check("why", (await why("train", "-o", "json")).out)
+    assert (found["missing"], found["secondsLeft"], found["passed"]) == ([], None, 1)
+
+
+async def test_a_timed_out_gang_tells_the_verdict(stored: StoredJobSet, why: CliShell) -> None:
+    await stored.jobset()
+    await stored.started(0, await stored.job())
+    words = "timed out after 300s: 1/2 pods started; missing: workers-0/1 (Unscheduled: no room)"
+    await stored.config_map(VerdictKind.TIMEOUT, names.REASON_TIMED_OUT, words, since=time.time() - 301)
+    ran = await why("train")
+    assert ran.out.startswith(f"JobSet {stored.namespace}/train: TimedOut: {words}\n")
+    assert "What follows: every barrier ends with exit code 124; " in ran.out
+
+
+# --- Not waiting -----------------------------------------------------------------------------------------------------
+
+
+async def test_a_jobset_whose_webhook_was_off(stored: StoredJobSet, why: CliShell) -> None:
+    await stored.jobset(gated=False)
+    ran = await why("train")
+    assert f"{stored.namespace}/train: GateMissing: nothing holds the pods" in ran.out
+    asked = f"-n {stored.namespace} --kubeconfig {why.kubeconfig}"
+    assert ran.out.splitlines()[-1] == f"Next: jobset-gate doctor {asked}"
+
+
+async def test_a_jobset_that_asks_for_no_gate(stored: StoredJobSet, why: CliShell) -> None:
+    await stored.jobset(config=False, gated=False)
+    ran = await why("train")
+    assert (ran.code, "NotGated: asks for no start barrier" in ran.out) == (0, True)
+    check("why", (await why("train", "-o", "json")).out)
+
+
+async def test_a_suspended_one_says_who_is_to_resume_it(stored: StoredJobSet, why: CliShell) -> None:
+    await stored.jobset(spec={"suspend": True})
+    ran = await why("train")
+    assert "Suspended: spec.suspend is true; while it is suspended nothing counts and no clock runs" in ran.out
+    assert '--type=merge -p \'{"spec":{"suspend":false}}\'' in ran.out
+
+
+async def test_a_finished_one_says_how(stored: StoredJobSet, why: CliShell) -> None:
+    await stored.jobset()
+    await stored.condition("AllJobsCompleted", "jobset completed successfully", "True", kind="Completed")
+    assert "/train: Completed: jobset completed successfully" in (await why("train")).out
+
+
+async def test_one_that_timed_out_says_so_after_its_jobset_has_failed(stored: StoredJobSet, why: CliShell) -> None:
+    """The JobSet controller takes the pods away; what they lacked is still asked for."""
+    await stored.jobset()
+    words = "timed out after 900s: 12/17 pods started; missing: 5 pods: Unscheduled: no room"
+    await stored.config_map(VerdictKind.TIMEOUT, names.REASON_TIMED_OUT, words)
+    await stored.condition("FailedJobs", "jobset failed due to one or more job failures", "True", kind="Failed")
+    ran = await why("train")
+    first = ran.out.splitlines()[0]
+    assert first == (
+        f"JobSet {stored.namespace}/train: TimedOut: {words}; then: jobset failed due to one or more job failures"
+    )
+    assert "What follows" not in ran.out
+    found = check("why", (await why("train", "-o", "json")).out)
+    assert (found["state"], found["started"], found["expected"]) == ("TimedOut", 12, 17)
+    table = await why.command("get", "jobsets")()
+    assert re.search(r"^train +TimedOut +12/17 +- +5 Unscheduled ", table.out, re.MULTILINE)
+
+
+async def test_a_config_map_in_the_way(stored: StoredJobSet, why: CliShell) -> None:
+    await stored.jobset()
+    await stored.client.create(CONFIGMAPS, {"metadata": {"name": "train-group-scheduling"}}, stored.namespace)
+    ran = await why("train")
+    assert "ConfigMapConflict: the ConfigMap train-group-scheduling exists and is not jobset-gate's" in ran.out
+    assert f"Next: kubectl get configmap train-group-scheduling -n {stored.namespace} -o yaml" in ran.out
+
+
+async def test_the_users_own_policies_say_what_follows(stored: StoredJobSet, why: CliShell) -> None:
+    rule = {"action": "FailJob", "onExitCodes": {"operator": "In", "values": [124]}}
+    job = {"podFailurePolicy": {"rules": [rule]}, "template": {"spec": {"restartPolicy": "Never"}}}
+    job["template"]["spec"] |= {"containers": [{"name": "main", "image": "train:1"}]}  # type: ignore[index]
+    await stored.jobset(workers(job=job), spec={"failurePolicy": {"maxRestarts": 3}})
+    ran = await why("train")
+    assert (
+        "podFailurePolicy says FailJob to that; the JobSet restarts all its Jobs (3 of 3 restarts are left)" in ran.out
+    )
+
+
+# --- Names -----------------------------------------------------------------------------------------------------------
+
+
+async def test_a_pod_leads_to_its_gang(stored: StoredJobSet, why: CliShell) -> None:
+    await stored.jobset()
+    await stored.unscheduled(0, await stored.job(), "no room")
+    ran = await why("pod/train-workers-0-0")
+    lines = ran.out.splitlines()
+    assert lines[0].startswith(f"JobSet {stored.namespace}/train: Waiting: 0/2")
+    assert lines[1] == "pod train-workers-0-0 (workers-0/0): Unscheduled: no room"
+    found = check("why", (await why("pod/train-workers-0-0", "-o", "json")).out)
+    assert found["pod"] == {"name": "train-workers-0-0", "slot": "workers-0/0", "message": "Unscheduled: no room"}
+
+
+@pytest.mark.parametrize(
+    ("asked", "code", "words"),
+    [
+        ("nobody", 1, "error: JobSet nobody not found in namespace {}, and no pod group of that name either"),
+        ("jobset/nobody", 1, "error: JobSet nobody not found in namespace {}"),
+        ("pod/nobody", 1, "error: pod nobody not found in namespace {}"),
+        ("gang/nobody", 1, "error: pod group nobody not found in namespace {}"),
+        ("node/x", 2, "error: node/x: no such kind: node (known are NAME, jobset/NAME, pod/NAME, podgroup/NAME"),
+        ("jobset/", 2, "error: jobset/: a name is missing"),
+    ],
+)
+async def test_what_is_not_there_is_said(
+    stored: StoredJobSet, why: CliShell, asked: str, code: int, words: str
+) -> None:
+    ran = await why(asked)
+    assert (ran.code, ran.out) == (code, "")
+    assert words.format(stored.namespace) in ran.err
+
+
+async def test_of_several_names_those_that_are_there_are_told(stored: StoredJobSet, why: CliShell) -> None:
+    await stored.jobset()
+    ran = await why("nobody", "train", "-o", "json")
+    assert ran.code == 1
+    assert "JobSet nobody not found" in ran.err
+    listed = json.loads(ran.out)
+    assert (listed["kind"], [it["name"] for it in listed["items"]]) == ("ExplanationList", ["train"])
+
+
+# --- Pod groups ------------------------------------------------------------------------------------------------------
+
+
+async def test_pod_groups_are_told_in_the_same_words(
+    stored: StoredJobSet, groups: StoredPodGroups, why: CliShell
+) -> None:
+    await groups.fill()
+    ran = await why("podgroup/b-small")
+    lines = ran.out.splitlines()
+    assert lines[0] == f"PodGroup {groups.namespace}/b-small: Gathering: 1/3 pods exist"
+    assert "  1 pod: Held: until the whole group is opened" in lines
+    assert "  2 pods: NotCreated: no such pods exist yet" in lines
+    found = check("why", (await why("gang/b-small", "-o", "json")).out)
+    assert (found["of"], found["state"], found["started"], found["expected"]) == ("PodGroup", "Gathering", 0, 3)
+    by_name = (await why("e-fine")).out
+    assert by_name.startswith(f"PodGroup {groups.namespace}/e-fine: Running: 2 of 2 pods run")
+    by_pod = (await why("pod/c-0")).out.splitlines()
+    assert by_pod[0].startswith(f"PodGroup {groups.namespace}/c-lost: PodGroupMissing: 1 pods name PodGroup")
+    assert by_pod[1] == "pod c-0: Held: until the whole group is opened"
+
+
+async def test_a_group_that_is_being_placed_tells_the_schedulers_words_and_the_time(
+    stored: StoredJobSet, groups: StoredPodGroups, why: CliShell
+) -> None:
+    await groups.group("ring", 2, decided=groups.decided("ring"))
+    await groups.running("ring", "ring-0", way=Format.SCHEDULER_PLUGINS)
+    await store_placing_pod(groups, "ring", "ring-1", "0/4 nodes are available: 4 Insufficient cpu.")
+    ran = await why("gang/ring")
+    assert f"PodGroup {groups.namespace}/ring: Placing: 1/2 pods are bound" in ran.out
+    assert "  1 pod: Unscheduled: 0/4 nodes are available: 4 Insufficient cpu.\n    ring-1; waiting for" in ran.out
+    assert re.search("(?m)^[0-9m]+s left of 1m", ran.out)
+    assert "At the timeout: all of its pods are taken back" in ran.out
+
+
+# --- Who decides, and who may look -----------------------------------------------------------------------------------
+
+
+@pytest.mark.parametrize(
+    ("holder", "ago", "line"),
+    [
+        ("one", 0.0, None),
+        ("one", 100.0, "No controller runs: one holds the Lease sys/jobset-gate-controller, which ran out"),
+        ("", 0.0, "No controller runs: nobody holds the Lease sys/jobset-gate-controller; nobody opens a gate"),
+    ],
+)
+async def test_it_says_when_no_controller_runs(
+    alone: StoredPodGroups, cli_alone: CliShell, holder: str, ago: float, line: str | None
+) -> None:
+    await lease(alone.client, "sys", holder, ago)
+    await StoredJobSet(alone.client, "team").jobset()
+    found = [it for it in (await cli_alone("why", "train")).out.splitlines() if "controller" in it]
+    assert [it[: len(line or "")] for it in found] == ([] if line is None else [line])
+
+
+JOBSETS_ONLY = [{"apiGroups": [names.JOBSET_GROUP], "resources": ["jobsets"], "verbs": ["get"]}]
+NEARLY_ALL = [
+    *JOBSETS_ONLY,
+    {"apiGroups": [""], "resources": ["pods"], "verbs": ["list"]},
+    {"apiGroups": ["batch"], "resources": ["jobs"], "verbs": ["list"]},
+]
+
+
+async def test_missing_rights_are_named_and_the_rest_is_shown(
+    stored: StoredJobSet, why: CliShell, limited: LimitedUser
+) -> None:
+    await store_every_reason(stored)
+    await stored.condition(names.REASON_WAITING, "1/6 pods started; missing: 5 Unscheduled")
+
+    ran = await why.user(await limited(NEARLY_ALL))("train")
+    assert (ran.code, "Waiting: 1/6 pods started" in ran.out) == (0, True)
+    assert "  1 pod: NotCreated: the Job controller has not created it yet" in ran.out  # it was the quota
+    where = f"in namespace {stored.namespace}: "
+    assert f"Not known: cannot list events {where}what a quota, an autoscaler or a kubelet said" in ran.out
+    assert f"Not known: cannot get configmaps {where}" in ran.out
+    assert "Whether a controller runs is not known: no right to read the Lease" in ran.out
+
+    blind = await why.user(await limited(JOBSETS_ONLY))("train")
+    assert "Waiting: the controller said: 1/6 pods started; missing: 5 Unscheduled" in blind.out
+    assert f"Not known: cannot list pods {where}how many have started is not known" in blind.out
+
+    nothing = await why.user(await limited([]))("train")
+    assert (nothing.code, nothing.out) == (1, "")
+    assert f"error: cannot get jobsets.{names.JOBSET_GROUP} in namespace {stored.namespace}" in nothing.err
+
+
+async def test_a_pipe_that_is_closed_early_is_no_crash(embedded_plane: Embedded) -> None:
+    await embedded_plane.make_namespace("team")
+    async with embedded_plane.client() as client:
+        await store_every_reason(await install_jobset_crd(client, "team"))
+    program = "from jobset_gate.cli.main import main; main()"
+    command = [sys.executable, "-c", program, "why", "train", "-n", "team"]
+    reader, writer = os.pipe()
+    os.close(reader)
+    made = await asyncio.create_subprocess_exec(
+        *command, "--kubeconfig", str(embedded_plane.kubeconfig), stdout=writer, stderr=subprocess.PIPE
+    )
+    os.close(writer)
+    _, err = await made.communicate()
+    assert b"Traceback" not in err
+
+
+# --- As a new user would: break a gang, and find the cause with one command ------------------------------------------
+
+BROKEN = {
+    "a wrong image": (
+        PodFault(PodMatch(job_index=1, index=1), image_pull_backoff=names.BARRIER_CONTAINER),
+        r"  1 pod: BarrierImagePull: group-scheduling-init: (ErrImagePull|ImagePullBackOff): .* pull(ing)? image ",
+    ),
+    "too few nodes": (
+        PodFault(PodMatch(job_index=1, index=1), unschedulable="0/1 nodes are available: 1 Too many pods."),
+        r"  1 pod: Unscheduled: 0/1 nodes are available: 1 Too many pods\.",
+    ),
+}
+
+
+@pytest.mark.parametrize("broken", BROKEN)
+async def test_a_gang_that_somebody_broke(
+    plane: Plane, namespace: str, tmp_path: Path, why: CliShell, broken: str
+) -> None:
+    trouble, words = BROKEN[broken]
+    async with environment(plane, namespace, tmp_path) as stage:
+        stuck = stage.actors.kubelets.inject_fault(trouble)
+        await stage.apply(manifests.gang("train", jobs=2, pods=2))
+        known = "3/4 pods started; missing: " + ": ".join(words.strip().split(": ")[:2])
+        await stage.until_condition("train", names.REASON_WAITING, known)
+        ran = await why("train")
+        assert f"JobSet {namespace}/train: Waiting: 3/4 pods started" in ran.out
+        assert re.search(words, ran.out)
+        assert "    workers-1/1; waiting for " in ran.out
+        assert re.search(f"Next: kubectl describe pod train-workers-1-1-[a-z0-9]+ -n {namespace}", ran.out)
+        stage.actors.kubelets.clear_fault(stuck)
+        await stage.until_running(4)
+        await stage.until_condition("train", names.REASON_STARTED)
+        ran = await why("train")
+        assert f"JobSet {namespace}/train: Released: all 4 pods started" in ran.out
+        assert "; 4 of 4 pods are through the barrier" in ran.out
+
+
+async def test_a_gang_that_a_quota_holds_up(plane: Plane, namespace: str, tmp_path: Path, why: CliShell) -> None:
+    async with environment(plane, namespace, tmp_path) as stage:
+        quota = {"metadata": {"name": "small"}, "spec": {"hard": {"pods": "3"}}}
+        await stage.client.create(RESOURCEQUOTAS, quota, namespace)
+        async with ObjectView(stage.client, RESOURCEQUOTAS, namespace) as quotas:
+            await quotas.until(lambda found: any((it.get("status") or {}).get("hard") for it in found), 60)
+        await stage.apply(manifests.gang("train", jobs=1, pods=4))
+        async with ObjectView(stage.client, EVENTS, namespace) as said:
+            await said.until(lambda found: any(it["reason"] == "FailedCreate" for it in found), 60)
+        await stage.until_held(3)
+        ran = await why("train")
+    assert "Waiting: 3/4 pods started" in ran.out
+    assert re.search("(?m)^  1 pod: QuotaDenied: Error creating: .* exceeded quota: small, requested: pods=1", ran.out)
+    assert f"Next: kubectl describe resourcequota -n {namespace}" in ran.out
