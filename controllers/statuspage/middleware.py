@@ -9,7 +9,8 @@ from aiohttp import web
 from aiohttp.typedefs import Middleware
 
 from controllers.statuspage.html import problem_response
-from controllers.statuspage.options import PageOptions, is_loopback
+from controllers.statuspage.options import PageOptions
+from jobset_gate.kube.proxies import is_loopback
 
 Handler = Callable[[web.Request], Awaitable[web.StreamResponse]]
 

@@ -1,9 +1,10 @@
 """Where the page listens: an address that other hosts can reach needs a certificate."""
 
-import ipaddress
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Final
+
+from jobset_gate.kube.proxies import is_loopback
 
 LOOPBACK: Final = "127.0.0.1"
 
@@ -40,13 +41,3 @@ class PageOptions:
                 f" {LOOPBACK} and use kubectl port-forward"
             )
         return ""
-
-
-def is_loopback(address: str) -> bool:
-    """Whether the address is the host's (or pod's) own."""
-    if address == "localhost":
-        return True
-    try:
-        return ipaddress.ip_address(address).is_loopback
-    except ValueError:
-        return False

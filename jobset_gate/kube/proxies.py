@@ -28,7 +28,7 @@ def proxy_for(server: str, environment: Mapping[str, str], named: str | None = N
 
 def _of_environment(server: SplitResult, environment: Mapping[str, str]) -> str:
     proxy = _either(environment, f"{server.scheme}_proxy")
-    if not proxy or _is_loopback(server.hostname or ""):
+    if not proxy or is_loopback(server.hostname or ""):
         return ""
     exempt = (entry.strip() for entry in _either(environment, "no_proxy").split(","))
     return "" if any(_exempts(entry.lower(), server) for entry in exempt if entry) else proxy
@@ -38,7 +38,8 @@ def _either(environment: Mapping[str, str], name: str) -> str:
     return environment.get(name.upper()) or environment.get(name) or ""
 
 
-def _is_loopback(host: str) -> bool:
+def is_loopback(host: str) -> bool:
+    """Whether the host is this machine (or pod) itself."""
     try:
         return host == "localhost" or ip_address(host).is_loopback
     except ValueError:

@@ -11,9 +11,9 @@ from contextlib import suppress
 from datetime import UTC, datetime
 from typing import Final
 
-import msgspec
 import structlog
 
+from jobset_gate.barrier.wire import MetadataOnly
 from jobset_gate.kube.client import Client
 from jobset_gate.kube.errors import ApiError, KubeError
 from jobset_gate.kube.resources import Resource
@@ -157,23 +157,13 @@ class CertificateController:
         self._problem = problem
 
 
-class _Meta(msgspec.Struct, frozen=True, rename="camel"):
-    name: str = ""
-    namespace: str = ""
-    uid: str = ""
-    resource_version: str = ""
-
-
-class _Object(msgspec.Struct, frozen=True):
-    """Only the change counts: no content of a Secret is kept in memory."""
-
-    metadata: _Meta = _Meta()
-
-
 def object_informers(
     client: Client, objects: Iterable[tuple[Resource, str | None, str]], wake: asyncio.Event
-) -> list[Informer[_Object, str]]:
-    """One informer for each (resource, namespace, name); each change sets `wake`. The caller runs them."""
+) -> list[Informer[MetadataOnly, str]]:
+    """One informer for each (resource, namespace, name); each change sets `wake`. The caller runs them.
+
+    Only the change counts: no content of a Secret is kept in memory.
+    """
 
     def changed(_: ObjectChange[str]) -> None:
         wake.set()
@@ -183,7 +173,7 @@ def object_informers(
             client,
             WatchSource(
                 resource,
-                _Object,
+                MetadataOnly,
                 lambda it: it.metadata.resource_version,
                 changed,
                 namespace=namespace,
