@@ -9,9 +9,9 @@ import pytest
 
 from jobset_gate.barrier import wire
 from jobset_gate.kube.client import Client
-from jobset_gate.kube.errors import ResponseTooLarge
+from jobset_gate.kube.errors import InvalidResponse, ResponseTooLarge
 from jobset_gate.kube.resources import CONFIGMAPS
-from jobset_gate.runtime.paging import PAGE_BYTES, ListScope, list_objects
+from jobset_gate.runtime.paging import PAGE_BYTES, ListScope, list_objects, list_readable
 from tests.fakes.large_lists import MIB, LargeListServer, peak
 from tests.fakes.scripted_server import ScriptedServer
 
@@ -27,7 +27,7 @@ async def names_of(client: Client, into: list[str]) -> None:
 
 
 async def test_large_objects_behind_small_ones_are_never_all_in_memory(server: ScriptedServer, client: Client) -> None:
-    """Nothing of the first page tells what comes next: 60 MiB here, in one page if that went by numbers alone."""
+    """The first page says nothing about the next: 60 MiB here, in one page by numbers alone."""
     large = item("", MIB)
     items = [*(item(f"small-{number}", 10) for number in range(500)), *([large] * 60)]
     server.lists = deque([LargeListServer(items)] * 500)
@@ -60,3 +60,17 @@ async def test_a_response_that_is_too_long_has_its_own_error_and_the_client_goes
         await client.list(CONFIGMAPS, "ns", limit=5, max_bytes=1000)
     server.put("a", "1")
     assert (await client.list(CONFIGMAPS, "ns", limit=5, max_bytes=1000))["items"]
+
+
+async def test_an_unreadable_object_hides_no_other_unless_the_list_is_strict(
+    server: ScriptedServer, client: Client
+) -> None:
+    for name in "abc":
+        server.put(name, "1")
+    server.objects["b"]["metadata"]["uid"] = 7
+    problems: list[str] = []
+    readable = list_readable(client, SCOPE, wire.MetadataOnly, on_unreadable=problems.append)
+    assert [it.metadata.name async for it in readable] == ["a", "c"]
+    assert [it.startswith("not readable: ") for it in problems] == [True]
+    with pytest.raises(InvalidResponse):
+        await names_of(client, [])

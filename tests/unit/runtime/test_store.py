@@ -1,14 +1,24 @@
-"""Old news and new."""
+"""The informer's store and its mutation cache: no older event, response or list overwrites a newer one."""
 
 from __future__ import annotations
 
 import random
 from dataclasses import dataclass
 
+import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from jobset_gate.runtime.store import MAX_TOMBSTONES, ObjectChange, ObjectVersion, Store, is_later
+from jobset_gate.runtime.store import (
+    MAX_TOMBSTONES,
+    MutationCache,
+    ObjectChange,
+    ObjectVersion,
+    Store,
+    is_later,
+)
+
+A = ("ns", "a")
 
 
 @dataclass(frozen=True)
@@ -19,94 +29,96 @@ class Meta:
     namespace: str = "ns"
 
 
-def tell(store: Store[str], meta: Meta, model: str) -> ObjectChange[str] | None:
+@dataclass(frozen=True)
+class Thing:
+    metadata: Meta
+    value: str | None
+
+
+@pytest.fixture
+def store() -> Store[str]:
+    return Store()
+
+
+@pytest.fixture
+def cache(store: Store[str]) -> MutationCache[Thing, str]:
+    return MutationCache(store, lambda thing: thing.value)
+
+
+def event(store: Store[str], version: str, model: str | None, *, name: str = "a", uid: str = "u") -> object:
+    """As the informer applies ADDED and MODIFIED."""
+    meta = Meta(name, version, uid)
     return store.put(meta, model) if store.is_newer(meta) else None
 
 
-def test_versions_are_compared_as_numbers_not_as_text() -> None:
+def thing(version: str, value: str | None, uid: str = "u") -> Thing:
+    return Thing(Meta("a", version, uid), value)
+
+
+def test_versions_are_compared_as_numbers_and_others_only_differ() -> None:
     assert is_later("10", "9")
     assert not is_later("9", "10")
     assert not is_later("9", "9")
-
-
-def test_versions_that_are_no_numbers_are_news_when_they_differ() -> None:
     assert is_later("b", "a")
     assert is_later("a", "b")
     assert not is_later("a", "a")
 
 
-def test_an_object_of_no_interest_is_remembered_so_that_its_past_does_not_come_back() -> None:
-    store: Store[str] = Store()
-    assert store.put(Meta("a", "5"), None) is None
-    assert tell(store, Meta("a", "4"), "old") is None
-    assert tell(store, Meta("a", "6"), "new") == ObjectChange(("ns", "a"), None, "new")
+def test_an_object_that_convert_leaves_out_is_remembered_by_its_version(store: Store[str]) -> None:
+    assert event(store, "5", None) is None
+    assert event(store, "4", "old") is None
+    assert event(store, "6", "new") == ObjectChange(A, None, "new")
 
 
-def test_a_deletion_of_an_unknown_object_is_remembered_too() -> None:
-    """Deletion first, then the creation: reordered."""
-    store: Store[str] = Store()
+def test_a_deletion_before_the_creation_is_remembered(store: Store[str]) -> None:
     assert store.remove(Meta("a", "6")) is None
-    assert tell(store, Meta("a", "5"), "x") is None
+    assert event(store, "5", "x") is None
 
 
-def test_what_left_the_selector_may_come_back_and_an_echo_of_its_leaving_changes_nothing() -> None:
-    """The watch tells it as deleted; uid and name are the same afterwards."""
-    store: Store[str] = Store()
-    tell(store, Meta("a", "5"), "x")
-    leaving = Meta("a", "6")
-    store.remove(leaving)
-    assert tell(store, Meta("a", "7"), "y") == ObjectChange(("ns", "a"), None, "y")
-    assert store.remove(leaving) is None
-    assert dict(store.models) == {("ns", "a"): "y"}
+def test_an_object_that_left_the_selector_may_come_back(store: Store[str]) -> None:
+    """The watch reports it as deleted; uid and name are the same afterwards."""
+    event(store, "5", "x")
+    left = Meta("a", "6")
+    store.remove(left)
+    assert event(store, "7", "y") == ObjectChange(A, None, "y")
+    assert store.remove(left) is None
+    assert dict(store.models) == {A: "y"}
 
 
-def test_a_deletion_that_carries_the_last_known_version_is_one() -> None:
-    store: Store[str] = Store()
-    tell(store, Meta("a", "5"), "x")
-    assert store.remove(Meta("a", "5")) == ObjectChange(("ns", "a"), "x", None)
+@pytest.mark.parametrize("deleted", [Meta("a", "5"), Meta("a", "9", uid="second")], ids=["same", "next"])
+def test_a_deletion_of_the_known_or_a_later_version_removes_it(store: Store[str], deleted: Meta) -> None:
+    event(store, "5", "x")
+    assert store.remove(deleted) == ObjectChange(A, "x", None)
 
 
-def test_a_deletion_that_skips_a_generation_removes_what_was_before_it() -> None:
-    store: Store[str] = Store()
-    tell(store, Meta("a", "5", uid="first"), "x")
-    assert store.remove(Meta("a", "9", uid="second")) == ObjectChange(("ns", "a"), "x", None)
-
-
-def test_an_echo_from_before_the_list_is_no_news() -> None:
-    store: Store[str] = Store()
-    store.replace({("ns", "a"): (ObjectVersion("u", "5"), "x")}, "10")
-    assert tell(store, Meta("b", "7", uid="b"), "x") is None
+def test_an_event_from_before_the_list_changes_nothing(store: Store[str]) -> None:
+    store.replace({A: (ObjectVersion("u", "5"), "x")}, "10")
+    assert event(store, "7", "x", name="b", uid="b") is None
     assert store.remove(Meta("a", "9")) is None
-    assert dict(store.models) == {("ns", "a"): "x"}
+    assert dict(store.models) == {A: "x"}
 
 
-def test_a_list_tells_deletions_first_and_of_the_rest_only_what_changed() -> None:
-    store: Store[str] = Store()
+def test_a_list_reports_deletions_first_and_only_what_changed(store: Store[str]) -> None:
     store.replace({("ns", name): (ObjectVersion(name, "5"), name) for name in "abc"}, "10")
+    listed = {"n": ("12", "n"), "b": ("11", "B"), "c": ("5", "c")}
     changes = store.replace(
-        {
-            ("ns", "n"): (ObjectVersion("n", "12"), "n"),
-            ("ns", "b"): (ObjectVersion("b", "11"), "B"),
-            ("ns", "c"): (ObjectVersion("c", "5"), "c"),
-        },
-        "13",
+        {("ns", name): (ObjectVersion(name, version), model) for name, (version, model) in listed.items()}, "13"
     )
     assert changes == [
-        ObjectChange(("ns", "a"), "a", None),
+        ObjectChange(A, "a", None),
         ObjectChange(("ns", "n"), None, "n"),
         ObjectChange(("ns", "b"), "b", "B"),
     ]
 
 
-def test_the_memory_of_deletions_is_bounded() -> None:
-    store: Store[str] = Store()
+def test_the_number_of_tombstones_is_bounded(store: Store[str]) -> None:
     for i in range(MAX_TOMBSTONES + 100):
         store.remove(Meta("a", str(i + 1), uid=f"u{i}"))
     assert len(store._tombstones) == MAX_TOMBSTONES
 
 
 @given(st.lists(st.tuples(st.sampled_from("abc"), st.booleans()), max_size=25), st.randoms(use_true_random=False))
-def test_any_order_and_any_doubles_of_the_same_events_end_the_same(
+def test_any_order_and_any_repetition_of_the_same_events_end_the_same(
     history: list[tuple[str, bool]], rng: random.Random
 ) -> None:
     truth: dict[str, tuple[str, str]] = {}
@@ -125,6 +137,60 @@ def test_any_order_and_any_doubles_of_the_same_events_end_the_same(
     for meta, model in events:
         if model is None:
             store.remove(meta)
-            continue
-        tell(store, meta, model)
+        elif store.is_newer(meta):
+            store.put(meta, model)
     assert {name: model for (_, name), model in store.models.items()} == {name: m for name, (_, m) in truth.items()}
+
+
+# --- Responses to our own requests
+
+
+def test_a_response_is_in_the_cache_at_once_and_its_event_changes_nothing(
+    store: Store[str], cache: MutationCache[Thing, str]
+) -> None:
+    assert cache.observe_object(thing("5", "1")) == "1"
+    assert event(store, "5", "1") is None
+    assert dict(store.models) == {A: "1"}
+    assert store.remove(Meta("a", "6")) == ObjectChange(A, "1", None)
+
+
+def test_a_response_older_than_the_watch_changes_nothing(store: Store[str], cache: MutationCache[Thing, str]) -> None:
+    event(store, "6", "2")
+    assert cache.observe_object(thing("5", "1")) == "2"
+    store.remove(Meta("a", "7"))
+    assert cache.observe_object(thing("5", "1")) is None
+    event(store, "9", "3", uid="second")
+    assert cache.observe_object(thing("6", "2")) == "3", "of a deleted object of the same name"
+
+
+def test_an_event_older_than_a_response_changes_nothing(store: Store[str], cache: MutationCache[Thing, str]) -> None:
+    cache.observe_object(thing("6", "2"))
+    assert event(store, "5", "1") is None
+    assert dict(store.models) == {A: "2"}
+    assert cache.observe_object(thing("7", None)) is None, "convert leaves it out"
+
+
+def test_not_found_removes_the_version_that_was_known_before_the_request(
+    store: Store[str], cache: MutationCache[Thing, str]
+) -> None:
+    assert cache.observe_absence(A, cache.known_version(A)) is None
+    event(store, "5", "1")
+    known = cache.known_version(A)
+    assert known == ObjectVersion("u", "5")
+    assert cache.observe_absence(A, known) is None
+    assert event(store, "5", "1") is None
+    assert store.remove(Meta("a", "6")) is None
+    event(store, "8", "2", uid="second")
+    assert cache.observe_absence(A, known) == "2", "created again while the request was in flight"
+
+
+def test_a_response_during_a_list_is_not_put_back_by_it(store: Store[str], cache: MutationCache[Thing, str]) -> None:
+    event(store, "5", "1")
+    store.begin_list()
+    cache.observe_object(thing("8", "2"))
+    assert store.replace({A: (ObjectVersion("u", "5"), "1")}, "7") == []
+    assert dict(store.models) == {A: "2"}
+    store.begin_list()
+    assert store.replace({}, "3") == [ObjectChange(A, "2", None)], (
+        "before a list it counts no more, even if versions fall"
+    )
