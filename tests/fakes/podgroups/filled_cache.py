@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from typing import Any
+from typing import Any, Self
 
 from controllers.podgroups import informers
 from controllers.podgroups.cache import PodGroupCache
@@ -17,7 +17,7 @@ from jobset_gate.kube.resources import (
     Resource,
 )
 from jobset_gate.podgroups.model import MergedGroup, PodGroupKey
-from jobset_gate.podgroups.snapshot import GroupSnapshot
+from jobset_gate.podgroups.snapshot import GroupSnapshot, RecordRef
 from jobset_gate.runtime.informer import AnyWatchSource
 from jobset_gate.runtime.store import ObjectChange, ObjectVersion, Store
 from jobset_gate.settings import Groups
@@ -40,35 +40,41 @@ class FilledCache:
         kinds = informers.watch_sources(self.cache, self.settings, namespace)
         self.feeds = [InformerFeed(kind) for kind in kinds]
 
-    def put(self, resource: Resource, *bodies: Json) -> None:
-        """The watches tell of objects as they are now."""
+    def put(self, resource: Resource, *bodies: Json) -> Self:
+        """Informers deliver objects as they are now."""
         for body in bodies:
             for feed in self._of(resource):
                 feed.put(body)
+        return self
 
     def remove(self, resource: Resource, *bodies: Json) -> None:
-        """The watches tell that they are gone."""
+        """Informers deliver their deletion."""
         for body in bodies:
             for feed in self._of(resource):
                 feed.remove(body)
 
-    def pods(self, *bodies: Json) -> None:
-        self.put(PODS, *bodies)
+    def pods(self, *bodies: Json) -> Self:
+        return self.put(PODS, *bodies)
 
-    def pod_groups(self, *bodies: Json, api: str = names.PLUGINS_GROUP) -> None:
-        self.put(POD_GROUPS[api], *bodies)
+    def pod_groups(self, *bodies: Json, api: str = names.PLUGINS_GROUP) -> Self:
+        return self.put(POD_GROUPS[api], *bodies)
 
-    def records(self, *bodies: Json) -> None:
-        self.put(CONFIGMAPS, *bodies)
+    def records(self, *bodies: Json) -> Self:
+        return self.put(CONFIGMAPS, *bodies)
 
-    def nodes(self, *bodies: Json) -> None:
-        self.put(NODES, *bodies)
+    def nodes(self, *bodies: Json) -> Self:
+        return self.put(NODES, *bodies)
 
-    def quotas(self, *bodies: Json) -> None:
-        self.put(RESOURCEQUOTAS, *bodies)
+    def quotas(self, *bodies: Json) -> Self:
+        return self.put(RESOURCEQUOTAS, *bodies)
 
     def snapshot(self, key: PodGroupKey) -> GroupSnapshot:
         found = self.cache.snapshot(key)
+        assert found is not None
+        return found
+
+    def ref(self, key: PodGroupKey) -> RecordRef:
+        found = self.snapshot(key).record_ref
         assert found is not None
         return found
 

@@ -28,8 +28,9 @@ MARKS = frozenset({("team", (("app", "gang"), ("job", "x")))})
 
 
 def test_a_pod_keeps_others_from_all_nodes_of_its_topology() -> None:
-    made = FilledCache()
-    made.nodes(*(node(it, labels={ZONE: zone}, cpu="4") for it, zone in (("a", "1"), ("b", "1"), ("c", "2"))))
+    made = FilledCache().nodes(
+        *(node(it, labels={ZONE: zone}, cpu="4") for it, zone in (("a", "1"), ("b", "1"), ("c", "2")))
+    )
     assert made.cache.excluded_nodes(MARKS) == frozenset()
     body = loner(on="a")
     made.pods(body)

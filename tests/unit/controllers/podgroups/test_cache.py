@@ -53,8 +53,7 @@ def test_a_group_is_put_together_from_its_parts_in_any_order() -> None:
 
 
 def test_members_alone_are_a_group_without_its_pod_group() -> None:
-    made = FilledCache()
-    made.pods(pod("a"))
+    made = FilledCache().pods(pod("a"))
     seen = made.snapshot(G)
     assert seen.group.pod_group_missing
     assert (seen.record_ref, seen.record, seen.created) == (None, None, TEN_O_CLOCK)
@@ -76,16 +75,14 @@ def test_what_goes_is_forgotten() -> None:
 
 
 def test_a_namesake_takes_the_place_of_a_pod_whose_end_nobody_saw() -> None:
-    made = FilledCache()
-    made.pods(pod("a", gates=(), node="n", notes=OPENED), later(pod("a", uid="new"), version="200"))
+    made = FilledCache().pods(pod("a", gates=(), node="n", notes=OPENED), later(pod("a", uid="new"), version="200"))
     (member,) = made.snapshot(G).members
     assert (member.uid, member.gated, member.bound) == ("new", True, False)
     assert not made.cache.accounts_for("uid-a")
 
 
 def test_groups_of_one_name_in_two_namespaces_are_two() -> None:
-    made = FilledCache()
-    made.pods(pod("a"), pod("a", namespace="other"))
+    made = FilledCache().pods(pod("a"), pod("a", namespace="other"))
     assert made.keys() == {G, key(namespace="other")}
     assert len(made.snapshot(G).members) == 1
 
@@ -103,8 +100,7 @@ def test_all_groups_can_be_asked_for_as_the_rules_of_gang_groups_do() -> None:
 
 
 def test_settings_give_the_limit_of_designs_that_have_none() -> None:
-    made = FilledCache(Groups(wait_seconds=77))
-    made.pods(pod("a", of=key(design=Flavor.ALIBABA), labels=alibaba()))
+    made = FilledCache(Groups(wait_seconds=77)).pods(pod("a", of=key(design=Flavor.ALIBABA), labels=alibaba()))
     assert made.group(key(design=Flavor.ALIBABA)).wait == 77
 
 
@@ -112,8 +108,7 @@ def test_settings_give_the_limit_of_designs_that_have_none() -> None:
 
 
 def test_a_pod_stays_in_the_group_it_was_taken_for_whatever_it_says_later() -> None:
-    made = FilledCache()
-    made.pod_groups(pod_group())
+    made = FilledCache().pod_groups(pod_group())
     made.pods(
         pod("a"),
         pod("b"),
@@ -128,8 +123,7 @@ def test_a_pod_stays_in_the_group_it_was_taken_for_whatever_it_says_later() -> N
 
 
 def test_a_group_whose_pods_have_all_moved_is_known_by_its_pod_group() -> None:
-    made = FilledCache()
-    made.pods(pod("a", labels={}, held=group_label(G)))
+    made = FilledCache().pods(pod("a", labels={}, held=group_label(G)))
     assert made.keys() == set()
     assert [it.name for it in made.cache.unassigned_pods()] == ["a"]
     made.pod_groups(pod_group())
@@ -140,8 +134,7 @@ def test_a_group_whose_pods_have_all_moved_is_known_by_its_pod_group() -> None:
 
 def test_a_label_counts_in_the_namespace_of_its_group_only() -> None:
     """Or a user who may create pods in any namespace could join every group of the cluster."""
-    made = FilledCache()
-    made.pods(pod("a"), pod("b", namespace="other", held=group_label(G)))
+    made = FilledCache().pods(pod("a"), pod("b", namespace="other", held=group_label(G)))
     assert [it.namespace for it in made.snapshot(G).members] == ["team"]
     assert [it.namespace for it in made.cache.unassigned_pods()] == ["other"]
 
@@ -155,8 +148,7 @@ def test_an_empty_label_is_no_group() -> None:
 
 
 def test_a_bound_pod_without_our_label_is_an_ungated_member() -> None:
-    made = FilledCache()
-    made.pod_groups(pod_group())
+    made = FilledCache().pod_groups(pod_group())
     unheld = pod("c", held="", gates=())
     made.pods(pod("a"), pod("b"), unheld)
     assert made.group(G).present == 2, "it is not bound yet"
@@ -170,8 +162,7 @@ def test_a_bound_pod_without_our_label_is_an_ungated_member() -> None:
 
 
 def test_a_pod_that_gets_its_label_late_is_counted_once() -> None:
-    made = FilledCache()
-    made.pod_groups(pod_group())
+    made = FilledCache().pod_groups(pod_group())
     unheld = pod("c", held="", gates=(), node="n")
     made.pods(unheld)
     assert made.group(G).present == 1
@@ -218,15 +209,13 @@ def test_a_bound_pod_that_names_another_group_by_now_is_ungated_there() -> None:
 
 
 def test_only_members_of_the_watched_namespace_count_but_everybody_takes_up_room() -> None:
-    made = FilledCache(namespace="team")
-    made.pods(pod("a", held="", gates=(), node="n", namespace="other"), pod("b"))
+    made = FilledCache(namespace="team").pods(pod("a", held="", gates=(), node="n", namespace="other"), pod("b"))
     assert made.keys() == {G}
     assert made.cache.accounts_for("uid-a")
 
 
 def test_members_that_failed_are_deleted_or_wait_ungated_are_not_present() -> None:
-    made = FilledCache()
-    made.pod_groups(pod_group())
+    made = FilledCache().pod_groups(pod_group())
     made.pods(
         pod("a"),
         pod("b", status={"phase": "Failed"}),
@@ -265,15 +254,13 @@ def test_contradicting_members_are_reported_whichever_comes_last() -> None:
     ],
 )
 def test_a_pod_group_that_no_pod_names_is_shown_once(api: str, shown: PodGroupKey) -> None:
-    made = FilledCache()
-    made.pod_groups(pod_group(spec={"minMember": 2, "minMembers": 2}), api=api)
+    made = FilledCache().pod_groups(pod_group(spec={"minMember": 2, "minMembers": 2}), api=api)
     assert made.keys() == {shown}
     assert (made.group(shown).minimum, made.group(shown).present) == (2, 0)
 
 
 def test_a_pod_group_that_koordinators_pods_name_is_theirs() -> None:
-    made = FilledCache()
-    made.pod_groups(pod_group())
+    made = FilledCache().pod_groups(pod_group())
     member = pod("a", of=KOORD, labels={KOORDINATOR: "g"})
     made.take_calls()
     made.pods(member)
@@ -286,28 +273,23 @@ def test_a_pod_group_that_koordinators_pods_name_is_theirs() -> None:
 
 
 def test_koordinators_own_kind_of_pod_group_goes_before_the_other() -> None:
-    made = FilledCache()
-    made.pods(pod("a", of=KOORD, labels={KOORDINATOR: "g"}))
+    made = FilledCache().pods(pod("a", of=KOORD, labels={KOORDINATOR: "g"}))
     made.pod_groups(pod_group(spec={"minMember": 7}))
     assert made.group(KOORD).minimum == 7
     made.pod_groups(pod_group(spec={"minMember": 5}, uid="own"), api=names.SIGS_GROUP)
-    seen = made.snapshot(KOORD)
-    assert seen.record_ref is not None
-    assert (seen.group.minimum, seen.record_ref.api, seen.record_ref.uid) == (5, names.SIGS_GROUP, "own")
+    seen, ref = made.snapshot(KOORD), made.ref(KOORD)
+    assert (seen.group.minimum, ref.api, ref.uid) == (5, names.SIGS_GROUP, "own")
 
 
 def test_without_the_first_way_a_pod_group_is_that_of_the_next() -> None:
-    made = FilledCache(Groups(ways=(Format.KOORDINATOR_POD_GROUP,)))
-    made.pod_groups(pod_group())
+    made = FilledCache(Groups(ways=(Format.KOORDINATOR_POD_GROUP,))).pod_groups(pod_group())
     assert made.keys() == {KOORD}
 
 
 def test_a_pod_group_that_was_recreated_is_another() -> None:
-    made = FilledCache()
-    made.pod_groups(pod_group(), pod_group(uid="new", version="9", spec={"minMember": 8}))
-    seen = made.snapshot(G)
-    assert seen.record_ref is not None
-    assert (seen.record_ref.uid, seen.group.minimum) == ("new", 8)
+    made = FilledCache().pod_groups(pod_group(), pod_group(uid="new", version="9", spec={"minMember": 8}))
+    seen, ref = made.snapshot(G), made.ref(G)
+    assert (ref.uid, seen.group.minimum) == ("new", 8)
 
 
 def test_who_else_writes_the_status_is_known() -> None:
@@ -349,8 +331,7 @@ def test_the_other_gangs_of_a_gang_group_are_woken() -> None:
 
 
 def test_a_pod_groups_change_wakes_its_group_and_its_mere_version_nobody() -> None:
-    made = FilledCache()
-    made.pods(pod("a"))
+    made = FilledCache().pods(pod("a"))
     made.pod_groups(pod_group())
     made.take_calls()
     made.pod_groups(pod_group(version="6"))
@@ -363,8 +344,7 @@ def test_a_pod_groups_change_wakes_its_group_and_its_mere_version_nobody() -> No
 
 
 def test_a_pod_group_that_goes_wakes_whose_it_was_last() -> None:
-    made = FilledCache()
-    made.pods(member := pod("a", of=KOORD, labels={KOORDINATOR: "g"}))
+    made = FilledCache().pods(member := pod("a", of=KOORD, labels={KOORDINATOR: "g"}))
     made.pod_groups(body := pod_group())
     made.remove(PODS, later(member))
     made.take_calls()
@@ -389,7 +369,6 @@ def test_quotas_are_kept_by_namespace() -> None:
 
 
 def test_alibabas_groups_have_no_pod_group() -> None:
-    made = FilledCache()
-    made.pods(pod("a", of=key(design=Flavor.ALIBABA), labels={ALIBABA: "g"} | alibaba(minimum="1")))
+    made = FilledCache().pods(pod("a", of=key(design=Flavor.ALIBABA), labels={ALIBABA: "g"} | alibaba(minimum="1")))
     made.pod_groups(pod_group())
     assert made.snapshot(key(design=Flavor.ALIBABA)).record_ref is None

@@ -1,6 +1,6 @@
 """The controller dies between any two of its writes; a successor finishes, and admits no group twice (G3, G4).
 
-Each story is played on virtual time with a death at one write after the other, until there are no more.
+Each scenario is played on virtual time with a death at one write after the other, until there are no more.
 """
 
 from __future__ import annotations
@@ -26,14 +26,14 @@ from tests.fakes.podgroups.sources import ALIBABA, ALIBABA_MINIMUM, GANG
 
 DEEP = os.environ.get("HYPOTHESIS_PROFILE") == "deep"
 LONG = 120.0
-"""Seconds in which each story comes to its end."""
+"""Seconds in which each scenario comes to its end."""
 
 Make = Callable[[InMemoryCluster], dict[str, Callable[[str], None]]]
 """Puts up the groups; gives how to make each pod."""
 
 
 @dataclass(frozen=True)
-class Story:
+class Scenario:
     """What is put up, how many pods have room, and how it has to end."""
 
     make: Make
@@ -93,46 +93,46 @@ def left_alone(cluster: InMemoryCluster, chronicle: RecordHistory) -> bool:
     return never and len(marked) == 1 and not marked[0]["spec"].get("nodeName")
 
 
-STORIES = {
-    "placed": Story(plugins, room=3, ends=all_bound(3)),
-    "placed, in a ConfigMap": Story(alibaba, room=3, ends=all_bound(3)),
-    "a GangGroup placed": Story(koordinator, room=4, ends=all_bound(4)),
-    "late, taken back, and placed later": Story(plugins, room=1, room_later=3, ends=all_bound(3)),
-    "a GangGroup late and given up": Story(koordinator, room=3, ends=given_up),
-    "NonStrict and late": Story(partial(koordinator, mode="NonStrict"), room=3, ends=left_alone),
+SCENARIOS = {
+    "placed": Scenario(plugins, room=3, ends=all_bound(3)),
+    "placed, in a ConfigMap": Scenario(alibaba, room=3, ends=all_bound(3)),
+    "a GangGroup placed": Scenario(koordinator, room=4, ends=all_bound(4)),
+    "late, taken back, and placed later": Scenario(plugins, room=1, room_later=3, ends=all_bound(3)),
+    "a GangGroup late and given up": Scenario(koordinator, room=3, ends=given_up),
+    "NonStrict and late": Scenario(partial(koordinator, mode="NonStrict"), room=3, ends=left_alone),
 }
 
 
-@pytest.mark.parametrize("story", STORIES)
-async def test_a_successor_finishes_whatever_write_was_the_last(clock: VirtualClock, story: str) -> None:
+@pytest.mark.parametrize("scenario", SCENARIOS)
+async def test_a_successor_finishes_whatever_write_was_the_last(clock: VirtualClock, scenario: str) -> None:
     """Deep: a death at every write, landed and lost; else at every seventh, in turns."""
-    deaths, first = 0, 1 if DEEP else 1 + [*STORIES].index(story)
+    deaths, first = 0, 1 if DEEP else 1 + [*SCENARIOS].index(scenario)
     for last_write in range(first, 200, 1 if DEEP else 7):
         for lands in (True, False) if DEEP else (bool(deaths % 2),):
-            if not await play(clock, STORIES[story], last_write, lands=lands):
+            if not await play(clock, SCENARIOS[scenario], last_write, lands=lands):
                 assert deaths >= (5 if DEEP else 1), "admission, gates and all that"
                 return
             deaths += 1
 
 
-async def play(clock: VirtualClock, story: Story, last_write: int, *, lands: bool) -> bool:
+async def play(clock: VirtualClock, scenario: Scenario, last_write: int, *, lands: bool) -> bool:
     """One telling; gives whether there was anybody to die."""
     cluster = InMemoryCluster(clock)
     chronicle = RecordHistory(cluster)
-    room = [story.room]
-    makes = story.make(cluster)
+    room = [scenario.room]
+    makes = scenario.make(cluster)
     others = [asyncio.create_task(bind_ungated(cluster, room)), asyncio.create_task(recreate_pods(cluster, makes))]
     client = DyingClient(cluster, last_write, lands=lands)
-    if story.room_later:
-        asyncio.get_running_loop().call_later(15, room.__setitem__, 0, story.room_later)
+    if scenario.room_later:
+        asyncio.get_running_loop().call_later(15, room.__setitem__, 0, scenario.room_later)
     end = clock() + LONG
     async with running_controller(cluster, OFF, client=client):
-        await death_or(client, lambda: story.ends(cluster, chronicle))
+        await death_or(client, lambda: scenario.ends(cluster, chronicle))
         with suppress(TimeoutError):  # words come last
             async with asyncio.timeout(6):
                 await client.dead.wait()
     async with running_controller(cluster, OFF):
-        while not story.ends(cluster, chronicle):
+        while not scenario.ends(cluster, chronicle):
             assert clock() < end, f"not at its end after {client.writes}: {chronicle.records[-3:]}"
             await asyncio.sleep(1)
     for other in others:
@@ -143,7 +143,7 @@ async def play(clock: VirtualClock, story: Story, last_write: int, *, lands: boo
 
 
 async def death_or(client: DyingClient, end: Callable[[], bool]) -> None:
-    """Until it is dead, or the story came to its end without it."""
+    """Until it is dead, or the scenario came to its end without it."""
     while True:
         if client.dead.is_set() or end():
             return

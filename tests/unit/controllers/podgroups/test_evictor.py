@@ -43,7 +43,7 @@ RECORD = AdmissionRecord(
 )
 
 
-class Meddled(Client):
+class RacingClient(Client):
     """Another client writes just before the first write of the evictor to that kind. `calls` is the log."""
 
     before: tuple[Resource, Callable[[], Awaitable[object]]] | None = None
@@ -57,12 +57,12 @@ class Meddled(Client):
         return await super()._send(call, type)
 
 
-class Place:
+class EvictorHarness:
     """An API server without any controller but the one that rolls back."""
 
-    def __init__(self, client: Client, ours: Meddled) -> None:
+    def __init__(self, client: Client, ours: RacingClient) -> None:
         self.client, self.ours = client, ours
-        self.rollbacks = Evictor(ours)
+        self.evictor = Evictor(ours)
 
     async def job(self, name: str = "work", **spec: Any) -> Json:
         template = {"spec": {"restartPolicy": "Never", "containers": [MAIN]}}
@@ -113,7 +113,7 @@ class Place:
         return [GroupSnapshot(group=group, label=HELD, members=members, created=0.0, record=RECORD)]
 
     async def advance(self) -> float | EvictionResult:
-        return await self.rollbacks.advance_eviction(await self.seen(), RECORD)
+        return await self.evictor.advance_eviction(await self.seen(), RECORD)
 
     async def mark_of(self, kind: Resource, name: str) -> tuple[Any, str | None]:
         """Whether it is suspended, and whose mark it carries."""
@@ -125,19 +125,19 @@ class Place:
 
 
 @pytest.fixture
-async def place() -> AsyncIterator[Place]:
+async def place() -> AsyncIterator[EvictorHarness]:
     server = ApiServer()
     await server.start()
     access = Access(server=server.url)
     try:
-        async with Client(access) as client, Meddled(access) as ours:
+        async with Client(access) as client, RacingClient(access) as ours:
             ours.calls = []
-            yield Place(client, ours)
+            yield EvictorHarness(client, ours)
     finally:
         await server.stop()
 
 
-async def test_a_pod_that_has_changed_since_it_was_looked_at_is_not_taken_from_its_job(place: Place) -> None:
+async def test_a_pod_that_has_changed_since_it_was_looked_at_is_not_taken_from_its_job(place: EvictorHarness) -> None:
     """It may have succeeded meanwhile, and its Job must hear of that."""
     await place.pod("a", await place.job(podFailurePolicy=FATAL))
 
@@ -154,19 +154,19 @@ async def test_a_pod_that_has_changed_since_it_was_looked_at_is_not_taken_from_i
     assert await place.get(PODS, "a") is not None
 
 
-async def test_an_owner_that_has_changed_is_looked_at_again(place: Place) -> None:
+async def test_an_owner_that_has_changed_is_looked_at_again(place: EvictorHarness) -> None:
     """Its user has suspended it meanwhile: then it is not ours to resume."""
     await place.pod("a", await place.job())
     place.ours.before = JOBS, lambda: place.merge(JOBS, "work", {"spec": {"suspend": True}})
     assert await place.advance() == CONFLICT_RETRY_SECONDS
     assert await place.advance() == RECHECK_SECONDS
     assert await place.mark_of(JOBS, "work") == (True, None)
-    await place.rollbacks.resume_owners(HELD, 3)
+    await place.evictor.resume_owners(HELD, 3)
     assert await place.mark_of(JOBS, "work") == (True, None)
 
 
 @pytest.mark.parametrize("kind", ["Job", "Other"])
-async def test_a_namesake_made_meanwhile_is_not_touched(place: Place, kind: str) -> None:
+async def test_a_namesake_made_meanwhile_is_not_touched(place: EvictorHarness, kind: str) -> None:
     owner = await place.job(podFailurePolicy=FATAL)
     old = await place.pod("a", owner, kind=kind)
 
@@ -184,7 +184,7 @@ async def test_a_namesake_made_meanwhile_is_not_touched(place: Place, kind: str)
     assert names.DISRUPTION_TARGET not in {it["type"] for it in kept.get("status", {}).get("conditions", ())}
 
 
-async def test_a_namesake_of_a_jobset_is_not_suspended_for_pods_of_the_one_before(place: Place) -> None:
+async def test_a_namesake_of_a_jobset_is_not_suspended_for_pods_of_the_one_before(place: EvictorHarness) -> None:
     """Though a pod of the new one is looked at first."""
     await jobset_crd.install(place.client)
     jobset = await place.client.create(JOBSETS, manifests.jobset("train"), NAMESPACE)
@@ -204,7 +204,7 @@ async def test_a_namesake_of_a_jobset_is_not_suspended_for_pods_of_the_one_befor
     assert await place.mark_of(JOBSETS, "train") == (False, None)
 
 
-async def test_nothing_is_asked_again_while_nothing_changes(place: Place) -> None:
+async def test_nothing_is_asked_again_while_nothing_changes(place: EvictorHarness) -> None:
     await place.pod("a", await place.job())
     assert await place.advance() == RECHECK_SECONDS
     assert await place.mark_of(JOBS, "work") == (True, MARK)
@@ -217,7 +217,7 @@ async def test_nothing_is_asked_again_while_nothing_changes(place: Place) -> Non
     assert await place.advance() == EvictionResult()
 
 
-async def test_bare_pods_are_asked_for_again_when_one_has_gone(place: Place) -> None:
+async def test_bare_pods_are_asked_for_again_when_one_has_gone(place: EvictorHarness) -> None:
     for name in "ab":
         await place.pod(name, None)
     both = EvictionResult(
@@ -233,7 +233,7 @@ async def test_bare_pods_are_asked_for_again_when_one_has_gone(place: Place) -> 
     )
 
 
-async def test_one_error_leaves_the_others_done(place: Place) -> None:
+async def test_one_error_leaves_the_others_done(place: EvictorHarness) -> None:
     """The next look does what was left."""
     for name in "abc":
         await place.pod(name, await place.job(name), kind="Other")
@@ -248,7 +248,9 @@ async def test_one_error_leaves_the_others_done(place: Place) -> None:
     assert await place.advance() == EvictionResult()
 
 
-async def test_a_barrier_s_jobset_is_suspended_only_when_its_jobs_have_heard_of_all_before(place: Place) -> None:
+async def test_a_barrier_s_jobset_is_suspended_only_when_its_jobs_have_heard_of_all_before(
+    place: EvictorHarness,
+) -> None:
     """Else the Job controller would wait for minutes to hear of pods that it has forgotten a moment later."""
     await jobset_crd.install(place.client)
     workers = manifests.replicated_job(
@@ -271,30 +273,30 @@ async def test_a_barrier_s_jobset_is_suspended_only_when_its_jobs_have_heard_of_
     assert await place.advance() == CONFLICT_RETRY_SECONDS
     assert await place.mark_of(JOBSETS, "train") == (True, MARK)
     assert await place.advance() == EvictionResult()
-    await place.rollbacks.resume_owners(HELD, 3)
+    await place.evictor.resume_owners(HELD, 3)
     assert await place.mark_of(JOBSETS, "train") == (False, None)
     assert await place.mark_of(JOBS, "work") == (False, None)
 
 
-async def test_only_what_this_group_has_suspended_is_resumed(place: Place) -> None:
+async def test_only_what_this_group_has_suspended_is_resumed(place: EvictorHarness) -> None:
     marks = {"mine": MARK, "older": f"{HELD}.2", "newer": f"{HELD}.4", "another": "0.3", "odd": "x"}
     for name, mark in marks.items():
         await place.job(name, suspend=True)
         both = {names.POD_GROUP_SUSPENDED: mark}
         await place.merge(JOBS, name, {"metadata": {"annotations": both, "labels": both}})
     await place.job("users", suspend=True)
-    await place.rollbacks.resume_owners(HELD, 3, NAMESPACE)
+    await place.evictor.resume_owners(HELD, 3, NAMESPACE)
     resumed = {name for name in (*marks, "users") if not (await place.mark_of(JOBS, name))[0]}
     assert resumed == {"mine", "older"}
-    await place.rollbacks.resume_owners_where(lambda held, _: held == "0")
+    await place.evictor.resume_owners_where(lambda held, _: held == "0")
     assert await place.mark_of(JOBS, "another") == (False, None)
     assert await place.mark_of(JOBS, "newer") == (True, f"{HELD}.4")
 
 
-async def test_what_has_changed_is_resumed_all_the_same(place: Place) -> None:
+async def test_what_has_changed_is_resumed_all_the_same(place: EvictorHarness) -> None:
     await place.job(suspend=True)
     both = {names.POD_GROUP_SUSPENDED: MARK}
     await place.merge(JOBS, "work", {"metadata": {"annotations": both, "labels": both}})
     place.ours.before = JOBS, lambda: place.merge(JOBS, "work", {"metadata": {"labels": {"a": "b"}}})
-    await place.rollbacks.resume_owners(HELD, 3)
+    await place.evictor.resume_owners(HELD, 3)
     assert await place.mark_of(JOBS, "work") == (False, None)

@@ -25,8 +25,7 @@ def free(made: FilledCache, of: str = "cpu") -> dict[str, int]:
 
 
 def test_a_node_is_free_but_for_what_is_bound_to_it() -> None:
-    made = FilledCache()
-    made.nodes(node("b", cpu="4"), node("a", cpu="8"))
+    made = FilledCache().nodes(node("b", cpu="4"), node("a", cpu="8"))
     made.pods(bound("p", "a"), bound("q", "a", "500m"))
     assert free(made) == {"a": 6500, "b": 4000}
     assert [room.node.name for room in made.cache.node_infos()] == ["a", "b"]
@@ -36,8 +35,7 @@ def test_a_node_is_free_but_for_what_is_bound_to_it() -> None:
 
 
 def test_what_belongs_to_a_node_is_taken_for_good() -> None:
-    made = FilledCache()
-    made.nodes(node("n", cpu="4"))
+    made = FilledCache().nodes(node("n", cpu="4"))
     daemon = {"ownerReferences": [{"apiVersion": "apps/v1", "kind": "DaemonSet", "name": "d", "controller": True}]}
     agent = bound("agent", cpu="1")
     made.pods(bound("p"), agent | {"metadata": agent["metadata"] | daemon})
@@ -49,8 +47,7 @@ def test_what_belongs_to_a_node_is_taken_for_good() -> None:
 
 
 def test_a_terminating_pod_still_counts_until_it_is_gone_or_has_finished() -> None:
-    made = FilledCache()
-    made.nodes(node("n", cpu="4"))
+    made = FilledCache().nodes(node("n", cpu="4"))
     first, second = bound("p"), bound("q")
     made.pods(first, second)
     made.pods(later(first, metadata={"deletionTimestamp": "2026-08-01T10:00:00Z"}))
@@ -63,16 +60,14 @@ def test_a_terminating_pod_still_counts_until_it_is_gone_or_has_finished() -> No
 
 
 def test_a_pod_on_an_unknown_node_counts_once_the_node_is_known() -> None:
-    made = FilledCache()
-    made.pods(bound("p"))
+    made = FilledCache().pods(bound("p"))
     assert (free(made), made.cache.accounts_for("uid-p")) == ({}, True)
     made.nodes(node("n", cpu="4"))
     assert free(made) == {"n": 3000}
 
 
 def test_a_node_recreated_in_another_size_keeps_what_is_bound_to_it() -> None:
-    made = FilledCache()
-    made.nodes(node("n", cpu="4"))
+    made = FilledCache().nodes(node("n", cpu="4"))
     made.pods(bound("p"))
     body = node("n")
     made.remove(NODES, body | {"metadata": body["metadata"] | {"resourceVersion": "8"}})
@@ -83,22 +78,19 @@ def test_a_node_recreated_in_another_size_keeps_what_is_bound_to_it() -> None:
 
 
 def test_more_may_be_bound_than_there_is() -> None:
-    made = FilledCache()
-    made.nodes(node("n", cpu="1"))
+    made = FilledCache().nodes(node("n", cpu="1"))
     made.pods(bound("p", cpu="3"))
     assert free(made) == {"n": -2000}
 
 
 def test_a_namesake_on_another_node_takes_its_predecessors_room_away() -> None:
-    made = FilledCache()
-    made.nodes(node("a", cpu="4"), node("b", cpu="4"))
+    made = FilledCache().nodes(node("a", cpu="4"), node("b", cpu="4"))
     made.pods(bound("p", "a"), bound("p", "b", uid="new") | {"metadata": _meta("p", "new", "200")})
     assert free(made) == {"a": 4000, "b": 3000}
 
 
 def test_a_resize_counts_once_it_is_in_the_spec() -> None:
-    made = FilledCache()
-    made.nodes(node("n", cpu="4"))
+    made = FilledCache().nodes(node("n", cpu="4"))
     body = bound("p")
     made.pods(body, later(body, spec=bound("p", cpu="3")["spec"]))
     assert free(made) == {"n": 1000}
@@ -113,8 +105,7 @@ def member(name: str = "p") -> Json:
 
 
 def test_a_pod_of_a_group_takes_room_from_when_it_is_bound_until_it_has_finished() -> None:
-    made = FilledCache()
-    made.nodes(node("n", cpu="4"))
+    made = FilledCache().nodes(node("n", cpu="4"))
     held = member()
     made.pods(later(held, version="150", spec={"nodeName": ""}))
     assert free(made) == {"n": 4000}
@@ -131,8 +122,7 @@ def test_a_pod_of_a_group_takes_room_from_when_it_is_bound_until_it_has_finished
 def test_a_pod_whose_label_comes_off_keeps_its_room_whichever_watch_tells_first(
     first: int, namespace: str | None
 ) -> None:
-    made = FilledCache(namespace=namespace)
-    made.nodes(node("n", cpu="4"))
+    made = FilledCache(namespace=namespace).nodes(node("n", cpu="4"))
     feeds = [feed for feed in made.feeds if feed.kind.resource == PODS]
     one, other = feeds[first], feeds[1 - first]
     labelled = member()
@@ -152,8 +142,7 @@ def test_a_pod_whose_label_comes_off_keeps_its_room_whichever_watch_tells_first(
 
 
 def test_where_room_is_not_looked_at_nobody_hears_of_it() -> None:
-    made = FilledCache(Groups(capacity_check=CapacityCheck.OFF))
-    made.pods(member())
+    made = FilledCache(Groups(capacity_check=CapacityCheck.OFF)).pods(member())
     assert None not in made.take_calls()[1]
 
 
@@ -161,8 +150,7 @@ def test_where_room_is_not_looked_at_nobody_hears_of_it() -> None:
 
 
 def test_who_waits_for_room_hears_of_it_and_of_nothing_else() -> None:
-    made = FilledCache()
-    made.nodes(node("n", cpu="4"))
+    made = FilledCache().nodes(node("n", cpu="4"))
     assert made.take_calls() == (set(), {None})
     beat = node("n", cpu="4")
     made.nodes(beat | {"metadata": beat["metadata"] | {"resourceVersion": "8"}})
@@ -182,8 +170,7 @@ def test_who_waits_for_room_hears_of_it_and_of_nothing_else() -> None:
 
 def test_nodes_that_have_not_changed_are_the_same_objects() -> None:
     """A pass of the opener compares a thousand of them."""
-    made = FilledCache()
-    made.nodes(node("a", cpu="4"), node("b", cpu="4"))
+    made = FilledCache().nodes(node("a", cpu="4"), node("b", cpu="4"))
     first = made.cache.node_infos()
     assert made.cache.node_infos() is first
     made.pods(bound("p", "a"))
@@ -193,8 +180,7 @@ def test_nodes_that_have_not_changed_are_the_same_objects() -> None:
 
 
 def test_without_a_capacity_check_nodes_and_bound_pods_are_nobodys_business() -> None:
-    made = FilledCache(Groups(capacity_check=CapacityCheck.OFF))
-    made.nodes(node("n", cpu="4"))
+    made = FilledCache(Groups(capacity_check=CapacityCheck.OFF)).nodes(node("n", cpu="4"))
     made.pods(bound("p"))
     assert (made.cache.node_infos(), made.cache.accounts_for("uid-p"), made.take_calls()) == ((), False, (set(), set()))
 

@@ -36,16 +36,14 @@ def effects(cache: FilledCache, of: PodGroupKey = G) -> set[Effect]:
 
 def admitted(*pods: Json, **more: Any) -> FilledCache:
     """A group of three that was admitted with these pods."""
-    cache = FilledCache()
-    cache.pod_groups(pod_group(notes={names.POD_GROUP_RECORD: encode_record(record((G, 1), **more))}))
+    cache = FilledCache().pod_groups(pod_group(notes={names.POD_GROUP_RECORD: encode_record(record((G, 1), **more))}))
     cache.pods(*pods)
     effects(cache)
     return cache
 
 
 def test_only_the_pod_that_completes_a_group_matters_to_admission() -> None:
-    cache = FilledCache()
-    cache.pod_groups(pod_group())
+    cache = FilledCache().pod_groups(pod_group())
     found = []
     for name in "abcd":
         cache.pods(pod(name))
@@ -54,8 +52,7 @@ def test_only_the_pod_that_completes_a_group_matters_to_admission() -> None:
 
 
 def test_every_pod_matters_where_more_than_their_number_is_missing() -> None:
-    cache = FilledCache()
-    cache.pods(pod("a"))
+    cache = FilledCache().pods(pod("a"))
     effects(cache)
     cache.pods(pod("b"))
     assert effects(cache) == {Effect.CHANGED}, "no PodGroup"
@@ -111,8 +108,7 @@ def test_no_pod_of_a_group_that_is_not_admitted_is_progress(more: Json) -> None:
 
 def test_nor_of_one_that_the_scheduler_places_as_a_whole() -> None:
     text = encode_record(record((G, 1))).replace(f'"{AdmissionMode.FIT.value}"', f'"{AdmissionMode.NATIVE.value}"')
-    cache = FilledCache()
-    cache.pod_groups(pod_group(notes={names.POD_GROUP_RECORD: text}))
+    cache = FilledCache().pod_groups(pod_group(notes={names.POD_GROUP_RECORD: text}))
     cache.pods(pod("a"))
     effects(cache)
     cache.pods(versioned(opened("a")))
@@ -120,8 +116,7 @@ def test_nor_of_one_that_the_scheduler_places_as_a_whole() -> None:
 
 
 def test_a_deleted_pod_is_a_change_also_of_a_group_that_gathers() -> None:
-    cache = FilledCache()
-    cache.pod_groups(pod_group())
+    cache = FilledCache().pod_groups(pod_group())
     cache.pods(pod("a"), pod("b"))
     effects(cache)
     cache.remove(PODS, versioned(pod("b")))
@@ -129,8 +124,7 @@ def test_a_deleted_pod_is_a_change_also_of_a_group_that_gathers() -> None:
 
 
 def test_the_informers_event_of_our_own_write_has_no_effect() -> None:
-    cache = FilledCache()
-    cache.pod_groups(pod_group())
+    cache = FilledCache().pod_groups(pod_group())
     cache.pods(pod("a"))
     effects(cache)
     ref = cache.snapshot(G).record_ref

@@ -13,7 +13,7 @@ from jobset_gate.podgroups.snapshot import RecordRef
 from jobset_gate.settings import Groups
 from tests.fakes.podgroups.filled_cache import FilledCache
 from tests.fakes.podgroups.objects import config_map, key, pod, pod_group, record
-from tests.fakes.podgroups.sources import KOORDINATOR, Json, alibaba, koordinator, problem_lines
+from tests.fakes.podgroups.sources import KOORDINATOR, PLUGINS, Json, alibaba, koordinator, problem_lines
 
 G = key()
 KOORD = key(design=Flavor.KOORDINATOR)
@@ -35,12 +35,6 @@ def recorded(decided: AdmissionRecord, **more: str) -> Json:
     return pod_group(notes={names.POD_GROUP_RECORD: encode_record(decided)}, **more)
 
 
-def home_of(made: FilledCache, of: PodGroupKey) -> RecordRef:
-    home = made.snapshot(of).record_ref
-    assert home is not None
-    return home
-
-
 def at(home: RecordRef, version: str) -> RecordRef:
     return msgspec.structs.replace(home, resource_version=version)
 
@@ -49,20 +43,18 @@ def at(home: RecordRef, version: str) -> RecordRef:
 
 
 def test_a_group_has_the_record_on_its_pod_group() -> None:
-    made = FilledCache()
-    made.pod_groups(recorded(record((G, 2))))
+    made = FilledCache().pod_groups(recorded(record((G, 2))))
     seen = made.snapshot(G)
     assert seen.record == record((G, 2))
     assert seen.generation == 2
 
 
 def test_a_group_without_pod_group_has_the_record_of_its_config_map() -> None:
-    made = FilledCache()
-    made.pods(pod("a", of=ALI, labels=alibaba()))
+    made = FilledCache().pods(pod("a", of=ALI, labels=alibaba()))
     made.records(config_map(ALI, record((ALI, 1))))
     seen = made.snapshot(ALI)
     assert seen.record == record((ALI, 1))
-    assert (home_of(made, ALI).api, home_of(made, ALI).uid) == ("", "uid-map")
+    assert (made.ref(ALI).api, made.ref(ALI).uid) == ("", "uid-map")
 
 
 def test_a_group_of_which_only_its_record_is_left_is_still_there() -> None:
@@ -80,19 +72,17 @@ def test_a_group_of_which_only_its_record_is_left_is_still_there() -> None:
 
 
 def test_a_pod_group_that_comes_later_is_the_home_and_the_earlier_record_still_holds() -> None:
-    made = FilledCache()
-    made.pods(gang("g"))
+    made = FilledCache().pods(gang("g"))
     made.records(config_map(KOORD, record((KOORD, 3))))
     made.pod_groups(pod_group(), api=names.SIGS_GROUP)
-    assert home_of(made, KOORD).api == names.SIGS_GROUP
+    assert made.ref(KOORD).api == names.SIGS_GROUP
     assert made.snapshot(KOORD).generation == 3
     made.pod_groups(recorded(record((KOORD, 4)), version="6"), api=names.SIGS_GROUP)
     assert made.snapshot(KOORD).generation == 4
 
 
 def test_a_decision_on_a_gang_group_holds_for_all_of_its_gangs_from_the_first_ones_home() -> None:
-    made = FilledCache()
-    made.pods(gang("a"), gang("b"))
+    made = FilledCache().pods(gang("a"), gang("b"))
     first = record((koord("a"), 1), (koord("b"), 7))
     made.take_calls()
     made.records(config_map(koord("a"), first))
@@ -108,8 +98,7 @@ def test_a_decision_on_a_gang_group_holds_for_all_of_its_gangs_from_the_first_on
 
 
 def test_a_gangs_own_later_decision_goes_before_an_older_one_of_its_gang_group() -> None:
-    made = FilledCache()
-    made.pods(gang("a"), gang("b"))
+    made = FilledCache().pods(gang("a"), gang("b"))
     made.records(config_map(koord("a"), record((koord("a"), 1), (koord("b"), 1))))
     made.records(config_map(koord("b"), record((koord("b"), 2)), uid="uid-b"))
     found = made.snapshot(koord("b")).record
@@ -118,8 +107,7 @@ def test_a_gangs_own_later_decision_goes_before_an_older_one_of_its_gang_group()
 
 
 def test_a_decision_that_is_taken_back_from_the_first_home_binds_nobody_any_more() -> None:
-    made = FilledCache()
-    made.pods(gang("a"), gang("b"))
+    made = FilledCache().pods(gang("a"), gang("b"))
     body = config_map(koord("a"), record((koord("a"), 1), (koord("b"), 1)))
     made.records(body)
     made.take_calls()
@@ -130,8 +118,7 @@ def test_a_decision_that_is_taken_back_from_the_first_home_binds_nobody_any_more
 
 def test_a_record_decides_on_others_only_where_their_decision_was_taken() -> None:
     """A copy is older than the original may be by now."""
-    made = FilledCache()
-    made.pods(gang("a"), gang("b"))
+    made = FilledCache().pods(gang("a"), gang("b"))
     made.records(config_map(koord("b"), record((koord("a"), 5), (koord("b"), 5))))
     assert made.snapshot(koord("a")).record is None
     assert made.snapshot(koord("b")).generation == 5
@@ -165,20 +152,18 @@ def test_a_group_believes_another_namespace_from_when_its_pods_say_so() -> None:
 
 
 def test_a_pod_group_made_from_a_copy_brings_nobody_elses_record_along() -> None:
-    made = FilledCache()
-    made.pod_groups(recorded(record((key("other"), 6))))
+    made = FilledCache().pod_groups(recorded(record((key("other"), 6))))
     assert made.snapshot(G).record is None
     made.pod_groups(recorded(record((G, 6), home_uid="of-the-one-before"), version="6"))
     assert made.snapshot(G).record is None
-    made.cache.record_observed(G, at(home_of(made, G), "7"), record((G, 6), home_uid="of-the-one-before"))
+    made.cache.record_observed(G, at(made.ref(G), "7"), record((G, 6), home_uid="of-the-one-before"))
     assert made.snapshot(G).record is None
     made.pod_groups(recorded(record((G, 6), home_uid="uid-g"), version="8"))
     assert made.snapshot(G).generation == 6
 
 
 def test_a_record_that_cannot_be_read_holds_its_group_and_says_so() -> None:
-    made = FilledCache()
-    made.pods(pod("a"), pod("b"), pod("c"), pod("d", of=key("h"), labels={"scheduling.x-k8s.io/pod-group": "h"}))
+    made = FilledCache().pods(pod("a"), pod("b"), pod("c"), pod("d", of=key("h"), labels={PLUGINS: "h"}))
     made.pod_groups(pod_group(notes={names.POD_GROUP_RECORD: "{"}), pod_group("h"))
     assert (made.group(G).gathered, made.group(G).valid) == (True, False)
     (problem,) = problem_lines(made.group(G).problems)
@@ -192,29 +177,27 @@ def test_a_record_that_cannot_be_read_holds_its_group_and_says_so() -> None:
 
 
 def test_two_designs_that_share_a_pod_group_do_not_overwrite_each_others_records() -> None:
-    made = FilledCache()
-    made.pods(pod("a"), pod("k", of=KOORD, labels={KOORDINATOR: "g"}))
+    made = FilledCache().pods(pod("a"), pod("k", of=KOORD, labels={KOORDINATOR: "g"}))
     made.pod_groups(pod_group())
-    assert home_of(made, G) == home_of(made, KOORD), "the first to be admitted has it"
+    assert made.ref(G) == made.ref(KOORD), "the first to be admitted has it"
     made.pod_groups(recorded(record((KOORD, 1)), version="6"))
-    assert home_of(made, KOORD).api == names.PLUGINS_GROUP
+    assert made.ref(KOORD).api == names.PLUGINS_GROUP
     assert (made.snapshot(G).record_ref, made.snapshot(G).record) == (None, None)
     made.records(config_map(G, record((G, 1))))
-    assert (home_of(made, G).api, made.snapshot(G).generation) == ("", 1)
+    assert (made.ref(G).api, made.snapshot(G).generation) == ("", 1)
 
 
 # --- Ahead of the watch ----------------------------------------------------------------
 
 
 def test_what_our_write_has_stored_is_known_at_once_and_its_echo_is_no_news() -> None:
-    made = FilledCache()
-    made.pods(pod("a"), pod("b", of=key("h"), labels={"scheduling.x-k8s.io/pod-group": "h"}))
+    made = FilledCache().pods(pod("a"), pod("b", of=key("h"), labels={PLUGINS: "h"}))
     made.pod_groups(pod_group())
     made.take_calls()
     decided = record((G, 1))
-    made.cache.record_observed(G, at(home_of(made, G), "8"), decided)
+    made.cache.record_observed(G, at(made.ref(G), "8"), decided)
     seen = made.snapshot(G)
-    assert (seen.record, home_of(made, G).resource_version) == (decided, "8")
+    assert (seen.record, made.ref(G).resource_version) == (decided, "8")
     assert seen.group.minimum == 3
     made.take_calls()
     made.pod_groups(recorded(decided, version="8"))
@@ -225,109 +208,99 @@ def test_what_our_write_has_stored_is_known_at_once_and_its_echo_is_no_news() ->
 
 
 def test_older_news_of_the_watch_does_not_take_our_write_back() -> None:
-    made = FilledCache()
-    made.pods(pod("a"))
+    made = FilledCache().pods(pod("a"))
     made.pod_groups(pod_group())
-    made.cache.record_observed(G, at(home_of(made, G), "8"), record((G, 1)))
+    made.cache.record_observed(G, at(made.ref(G), "8"), record((G, 1)))
     made.pod_groups(pod_group(version="7", spec={"minMember": 9}))
     seen = made.snapshot(G)
-    assert (seen.generation, home_of(made, G).resource_version) == (1, "8")
+    assert (seen.generation, made.ref(G).resource_version) == (1, "8")
     assert seen.group.minimum == 9, "what else is new in it is known"
     made.pod_groups(recorded(record((G, 2)), version="10"))
     assert made.snapshot(G).generation == 2
 
 
 def test_an_answer_that_is_older_than_the_watch_changes_nothing() -> None:
-    made = FilledCache()
-    made.pod_groups(recorded(record((G, 2)), version="10"))
+    made = FilledCache().pod_groups(recorded(record((G, 2)), version="10"))
     made.take_calls()
-    made.cache.record_observed(G, at(home_of(made, G), "9"), None)
+    made.cache.record_observed(G, at(made.ref(G), "9"), None)
     assert made.snapshot(G).generation == 2
     assert made.take_calls() == (set(), set())
 
 
 def test_a_config_map_of_our_own_making_is_the_home_before_the_watch_shows_it() -> None:
-    made = FilledCache()
-    made.pods(gang("a"), gang("b"))
+    made = FilledCache().pods(gang("a"), gang("b"))
     decided = record((koord("a"), 1), (koord("b"), 1))
     body = config_map(koord("a"), decided, version="20")
     home = RecordRef(api="", namespace="team", name=body["metadata"]["name"], uid="uid-map", resource_version="20")
     made.take_calls()
     made.cache.record_observed(koord("a"), home, decided)
     assert made.take_calls()[0] == {koord("a"), koord("b")}
-    assert home_of(made, koord("a")) == home
+    assert made.ref(koord("a")) == home
     assert made.snapshot(koord("b")).generation == 1
     made.records(body)
-    assert home_of(made, koord("a")) == home
+    assert made.ref(koord("a")) == home
     made.remove(CONFIGMAPS, config_map(koord("a"), decided, version="21"))
     assert (made.snapshot(koord("a")).record_ref, made.snapshot(koord("b")).record) == (None, None)
 
 
 def test_a_home_that_goes_takes_what_we_have_written_on_it_along() -> None:
-    made = FilledCache()
-    made.pods(pod("a", of=ALI, labels=alibaba()))
+    made = FilledCache().pods(pod("a", of=ALI, labels=alibaba()))
     made.records(config_map(ALI, record((ALI, 1))))
-    made.cache.record_observed(ALI, at(home_of(made, ALI), "8"), record((ALI, 2)))
+    made.cache.record_observed(ALI, at(made.ref(ALI), "8"), record((ALI, 2)))
     made.remove(CONFIGMAPS, config_map(ALI, record((ALI, 2)), version="9"))
     assert (made.snapshot(ALI).record_ref, made.snapshot(ALI).record) == (None, None)
 
 
 def test_a_config_map_that_was_recreated_is_not_taken_for_the_one_before() -> None:
-    made = FilledCache()
-    made.pods(pod("a", of=ALI, labels=alibaba()))
+    made = FilledCache().pods(pod("a", of=ALI, labels=alibaba()))
     before = config_map(ALI, "{")
     made.records(before)
     assert not made.group(ALI).valid
-    recreated = msgspec.structs.replace(at(home_of(made, ALI), "8"), uid="new")
+    recreated = msgspec.structs.replace(at(made.ref(ALI), "8"), uid="new")
     made.cache.record_observed(ALI, recreated, record((ALI, 2)))
-    assert (home_of(made, ALI), made.snapshot(ALI).generation, made.snapshot(ALI).annotations) == (recreated, 2, {})
+    assert (made.ref(ALI), made.snapshot(ALI).generation, made.snapshot(ALI).annotations) == (recreated, 2, {})
     made.remove(CONFIGMAPS, config_map(ALI, version="7"))
-    assert (home_of(made, ALI), made.snapshot(ALI).generation) == (recreated, 2)
+    assert (made.ref(ALI), made.snapshot(ALI).generation) == (recreated, 2)
 
 
 def test_a_record_that_was_put_right_is_known_before_the_watch_says_so() -> None:
-    made = FilledCache()
-    made.pods(pod("a"))
+    made = FilledCache().pods(pod("a"))
     made.pod_groups(pod_group(notes={names.POD_GROUP_RECORD: "{"}))
     assert not made.group(G).valid
-    made.cache.record_observed(G, at(home_of(made, G), "8"), None)
+    made.cache.record_observed(G, at(made.ref(G), "8"), None)
     assert (made.group(G).valid, made.snapshot(G).record) == (True, None)
 
 
 def test_a_home_that_is_gone_by_the_apis_word_is_forgotten() -> None:
-    made = FilledCache()
-    made.pods(pod("a", of=ALI, labels=alibaba()))
+    made = FilledCache().pods(pod("a", of=ALI, labels=alibaba()))
     body = config_map(ALI, record((ALI, 1)))
     made.records(body)
-    made.cache.record_object_gone(ALI, home_of(made, ALI))
+    made.cache.record_object_gone(ALI, made.ref(ALI))
     assert (made.snapshot(ALI).record_ref, made.snapshot(ALI).record) == (None, None)
     made.remove(CONFIGMAPS, body)
     assert made.snapshot(ALI).record_ref is None
 
 
 def test_that_a_home_is_gone_is_not_believed_of_its_successor() -> None:
-    made = FilledCache()
-    made.pods(pod("a", of=ALI, labels=alibaba()))
+    made = FilledCache().pods(pod("a", of=ALI, labels=alibaba()))
     made.records(config_map(ALI, record((ALI, 1))))
-    before = home_of(made, ALI)
+    before = made.ref(ALI)
     made.records(config_map(ALI, record((ALI, 2)), uid="new", version="30"))
     made.cache.record_object_gone(ALI, before)
     assert made.snapshot(ALI).generation == 2
 
 
 def test_what_was_seen_of_a_pod_group_that_was_recreated_is_not_mixed_up() -> None:
-    made = FilledCache()
-    made.pods(pod("a"))
+    made = FilledCache().pods(pod("a"))
     made.pod_groups(pod_group())
-    made.cache.record_observed(G, at(home_of(made, G), "8"), record((G, 1)))
+    made.cache.record_observed(G, at(made.ref(G), "8"), record((G, 1)))
     made.pod_groups(pod_group(uid="new", version="9"))
-    assert (home_of(made, G).uid, made.snapshot(G).record) == ("new", None)
+    assert (made.ref(G).uid, made.snapshot(G).record) == ("new", None)
 
 
 def test_an_answer_about_a_pod_group_that_the_watch_has_not_shown_waits_for_it() -> None:
     """A new leader reads all records before it begins; its watches may lag."""
-    made = FilledCache()
-    made.pods(pod("a"))
+    made = FilledCache().pods(pod("a"))
     home = RecordRef(api=names.PLUGINS_GROUP, namespace="team", name="g", uid="uid-g", resource_version="8")
     made.cache.record_observed(G, home, record((G, 5)))
     assert made.snapshot(G).record_ref is None

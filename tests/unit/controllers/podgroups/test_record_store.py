@@ -23,7 +23,7 @@ MINE = record((key(), 1))
 MAP = key(design=Flavor.ALIBABA)
 
 
-class Witness:
+class RecordingObserver:
     """Keeps what the store reports ahead of the informers."""
 
     def __init__(self) -> None:
@@ -38,13 +38,13 @@ class Witness:
 
 
 @pytest.fixture
-def witness() -> Witness:
-    return Witness()
+def observer() -> RecordingObserver:
+    return RecordingObserver()
 
 
 @pytest.fixture
-async def records(cluster: InMemoryCluster, witness: Witness) -> RecordStore:
-    return RecordStore(cluster.client, witness)
+async def records(cluster: InMemoryCluster, observer: RecordingObserver) -> RecordStore:
+    return RecordStore(cluster.client, observer)
 
 
 def seen(cluster: InMemoryCluster, known: AdmissionRecord | None = None) -> GroupSnapshot:
@@ -54,19 +54,19 @@ def seen(cluster: InMemoryCluster, known: AdmissionRecord | None = None) -> Grou
 
 
 async def test_it_is_written_on_the_pod_group_and_seen_at_once(
-    cluster: InMemoryCluster, records: RecordStore, witness: Witness
+    cluster: InMemoryCluster, records: RecordStore, observer: RecordingObserver
 ) -> None:
     cluster.put(PLUGINS, pod_group(notes={"theirs": "x"}))
     await records.write_record(seen(cluster), MINE)
     (stored,) = cluster.all(PLUGINS)
     assert stored["metadata"]["annotations"]["theirs"] == "x"
-    of, home, said = witness.seen[-1]
+    of, home, said = observer.seen[-1]
     assert (of, home.resource_version) == (key(), stored["metadata"]["resourceVersion"])
     assert said == cluster.record() == msgspec.structs.replace(MINE, home_uid=stored["metadata"]["uid"])
 
 
 async def test_of_two_writers_the_second_looks_again(
-    cluster: InMemoryCluster, records: RecordStore, witness: Witness
+    cluster: InMemoryCluster, records: RecordStore, observer: RecordingObserver
 ) -> None:
     cluster.put(PLUGINS, pod_group())
     old = seen(cluster)
@@ -76,7 +76,7 @@ async def test_of_two_writers_the_second_looks_again(
         await records.write_record(old, other)
     found = cluster.recorded()
     assert found.at == MINE.at
-    assert witness.seen[-1][2] == found, "the loser knows what stands"
+    assert observer.seen[-1][2] == found, "the loser knows what stands"
 
 
 async def test_another_version_with_the_same_record_is_no_reason_to_give_up(
@@ -102,14 +102,14 @@ async def test_a_pod_group_that_was_recreated_gets_no_old_record(
 
 
 async def test_a_pod_group_that_is_gone_is_said_to_be(
-    cluster: InMemoryCluster, records: RecordStore, witness: Witness
+    cluster: InMemoryCluster, records: RecordStore, observer: RecordingObserver
 ) -> None:
     cluster.put(PLUGINS, pod_group())
     old = seen(cluster)
     cluster.remove(PLUGINS, "g")
     with pytest.raises(Requeue):
         await records.write_record(old, MINE)
-    assert witness.gone == [old.record_ref]
+    assert observer.gone == [old.record_ref]
 
 
 async def test_a_write_whose_answer_was_lost_is_looked_up(cluster: InMemoryCluster, records: RecordStore) -> None:
@@ -152,14 +152,14 @@ async def test_an_object_that_takes_no_record_is_not_pressed(cluster: InMemoryCl
 
 
 async def test_what_is_no_record_of_ours_is_not_written_over(
-    cluster: InMemoryCluster, records: RecordStore, witness: Witness
+    cluster: InMemoryCluster, records: RecordStore, observer: RecordingObserver
 ) -> None:
     cluster.put(PLUGINS, pod_group())
     old = seen(cluster)
     cluster.patch_object(PLUGINS, "g", {"metadata": {"annotations": {names.POD_GROUP_RECORD: "open sesame"}}})
     with pytest.raises(Requeue):
         await records.write_record(old, MINE)
-    assert not witness.seen, "the watch tells what is wrong with it"
+    assert not observer.seen, "the watch tells what is wrong with it"
 
 
 def mapped(home: RecordRef | None = None, known: AdmissionRecord | None = None) -> GroupSnapshot:
@@ -169,7 +169,7 @@ def mapped(home: RecordRef | None = None, known: AdmissionRecord | None = None) 
 
 @pytest.mark.parametrize("fate", [None, "lost"])
 async def test_without_a_pod_group_it_is_a_configmap_of_ours(
-    cluster: InMemoryCluster, records: RecordStore, witness: Witness, fate: str | None
+    cluster: InMemoryCluster, records: RecordStore, observer: RecordingObserver, fate: str | None
 ) -> None:
     cluster.fault = lambda *_: fate
     await records.write_record(mapped(), record((MAP, 1)))
@@ -178,54 +178,56 @@ async def test_without_a_pod_group_it_is_a_configmap_of_ours(
     assert stored["metadata"]["annotations"] == {names.POD_GROUP_KEY: "alibaba/team/g"}
     assert decode_record(stored["data"][names.KEY_RECORD]).gangs == ((MAP, 1),)
     cluster.fault = lambda *_: None
-    home, said = witness.seen[-1][1:]
+    home, said = observer.seen[-1][1:]
     assert said is not None
     await records.write_record(mapped(home, said), msgspec.structs.replace(said, stage=AdmissionState.CLOSED))
-    await records.delete_record(MAP, witness.seen[-1][1])
+    await records.delete_record(MAP, observer.seen[-1][1])
     assert cluster.all(CONFIGMAPS) == []
 
 
 async def test_a_configmap_that_another_has_made_first_is_looked_at(
-    cluster: InMemoryCluster, records: RecordStore, witness: Witness
+    cluster: InMemoryCluster, records: RecordStore, observer: RecordingObserver
 ) -> None:
     await records.write_record(mapped(), record((MAP, 1)))
     with pytest.raises(Requeue):
         await records.write_record(mapped(), msgspec.structs.replace(record((MAP, 1)), at=1.0))
-    said = witness.seen[-1][2]
+    said = observer.seen[-1][2]
     assert said is not None
     assert said.at == MINE.at
 
 
 async def test_a_configmap_that_was_changed_meanwhile_is_not_removed(
-    cluster: InMemoryCluster, records: RecordStore, witness: Witness
+    cluster: InMemoryCluster, records: RecordStore, observer: RecordingObserver
 ) -> None:
     await records.write_record(mapped(), record((MAP, 1)))
     (stored,) = cluster.all(CONFIGMAPS)
-    old = witness.seen[-1][1]
+    old = observer.seen[-1][1]
     cluster.patch_object(CONFIGMAPS, stored["metadata"]["name"], {"data": {"more": "x"}})
     with pytest.raises((Requeue, Conflict)):
         await records.delete_record(MAP, old)
     assert len(cluster.all(CONFIGMAPS)) == 1
 
 
-async def test_a_new_leader_lists_all_records(cluster: InMemoryCluster, records: RecordStore, witness: Witness) -> None:
+async def test_a_new_leader_lists_all_records(
+    cluster: InMemoryCluster, records: RecordStore, observer: RecordingObserver
+) -> None:
     cluster.put(PLUGINS, pod_group())
     cluster.put(PLUGINS, pod_group("undecided"))
     await records.write_record(seen_of(cluster, "g"), MINE)
     await records.write_record(mapped(), record((MAP, 1)))
-    witness.seen.clear()
+    observer.seen.clear()
     await records.load_records([names.PLUGINS_GROUP, names.SIGS_GROUP])
-    assert {of for of, _, _ in witness.seen} == {key(), MAP}
-    assert all(said is not None for _, _, said in witness.seen)
+    assert {of for of, _, _ in observer.seen} == {key(), MAP}
+    assert all(said is not None for _, _, said in observer.seen)
 
 
 async def test_an_api_server_in_trouble_is_asked_again(
-    cluster: InMemoryCluster, records: RecordStore, witness: Witness, monkeypatch: pytest.MonkeyPatch
+    cluster: InMemoryCluster, records: RecordStore, observer: RecordingObserver, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     """Nobody may open groups without having read them, and there is nobody else to lead."""
     cluster.put(PLUGINS, pod_group())
     await records.write_record(seen_of(cluster, "g"), MINE)
-    witness.seen.clear()
+    observer.seen.clear()
     troubles: list[KubeError] = [ServerError(503), Unreachable("gone"), Expired(410)]
     listed = cluster.list
 
@@ -236,7 +238,7 @@ async def test_an_api_server_in_trouble_is_asked_again(
 
     monkeypatch.setattr(cluster, "list", trouble)
     await records.load_records([names.PLUGINS_GROUP])
-    assert [of for of, _, _ in witness.seen] == [key()]
+    assert [of for of, _, _ in observer.seen] == [key()]
 
 
 def seen_of(cluster: InMemoryCluster, name: str) -> GroupSnapshot:
