@@ -26,7 +26,7 @@ CONFIGURATIONS: Final[Configurations] = (
     (MUTATING_WEBHOOKS, names.POD_WEBHOOK),
 )
 BUNDLE: Final = base64.b64encode(b"-----BEGIN CERTIFICATE-----\n").decode()
-DOOR: Final = f"{names.FIELD_MANAGER}-webhook"
+WEBHOOK: Final = f"{names.FIELD_MANAGER}-webhook"
 """Who writes the caBundle."""
 OURS: Final = "app.kubernetes.io/name=jobset-gate"
 PATIENCE: Final = 90.0
@@ -86,11 +86,11 @@ async def written_by_the_webhook(client: Client, namespace: str, there: Configur
             {"op": "test", "path": "/metadata/resourceVersion", "value": stored["metadata"]["resourceVersion"]},
             {"op": "add", "path": "/webhooks/0/clientConfig/caBundle", "value": BUNDLE},
         ]
-        await client.patch(resource, name, body=body, patch=PatchType.JSON, field_manager=DOOR)
+        await client.patch(resource, name, body=body, patch=PatchType.JSON, field_manager=WEBHOOK)
     secret = await client.get(SECRETS, f"{RELEASE}-ca", namespace)
     await client.replace(SECRETS, secret | {"data": {"ca.crt": BUNDLE, "ca.key": BUNDLE}})
     lease = await client.get(LEASES, names.LEASE, namespace)
-    await client.replace(LEASES, lease | {"spec": {"holderIdentity": "somebody", "leaseDurationSeconds": 15}})
+    await client.replace(LEASES, lease | {"spec": {"holderIdentity": "another", "leaseDurationSeconds": 15}})
 
 
 async def kept(client: Client, namespace: str, there: Configurations = CONFIGURATIONS) -> Json:
@@ -106,7 +106,7 @@ async def kept(client: Client, namespace: str, there: Configurations = CONFIGURA
 AS_WRITTEN: Final[dict[str, Any]] = {
     "bundles": [BUNDLE, BUNDLE, BUNDLE],
     "secret": {"ca.crt": BUNDLE, "ca.key": BUNDLE},
-    "holder": "somebody",
+    "holder": "another",
 }
 
 

@@ -108,7 +108,7 @@ class RenderedObjects:
 
 
 class StrictYamlLoader(yaml.CSafeLoader):
-    """YAML as Kubernetes reads it: a key that is said twice is an error."""
+    """YAML as Kubernetes reads it: a key that is given twice is an error."""
 
     def construct_mapping(self, node: Any, deep: bool = False) -> dict[Any, Any]:
         keys = [self.construct_object(key, deep=True) for key, _ in node.value]

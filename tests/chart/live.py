@@ -85,7 +85,7 @@ async def _controller(where: list[str]) -> str:
     ports = ("--stream-port", "0", "--page-port", str(free_port()))
     async with running_service("controller", *where, *ports) as service:
         url = (await service.until("controller runs"))["url"]
-        await service.until("looked after the JobSet CRD")
+        await service.until("JobSet CRD reconciled")
         return (await fetch(f"{url}/metrics"))[1]
 
 

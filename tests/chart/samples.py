@@ -49,7 +49,7 @@ SAMPLES: Final[dict[str, Json]] = {
         "webhook": {"certificates": {"mode": "certManager", "issuerRef": {"name": "corp", "kind": "ClusterIssuer"}}}
     },
     "brought": {
-        "webhook": {"certificates": {"mode": "secret", "secretName": "door-tls"}},
+        "webhook": {"certificates": {"mode": "secret", "secretName": "webhook-tls"}},
         "metrics": {"podMonitor": {"enabled": True}},
     },
     "everything": {

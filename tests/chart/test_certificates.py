@@ -9,7 +9,7 @@ from tests.chart.helm import Helm, Json, RenderedObjects, at, merged
 MODES: Final[dict[str, Json]] = {
     "own": {},
     "certManager": at("webhook.certificates.mode", "certManager"),
-    "secret": at("webhook.certificates", {"mode": "secret", "secretName": "door-tls"}),
+    "secret": at("webhook.certificates", {"mode": "secret", "secretName": "webhook-tls"}),
 }
 FILES: Final = ["--tls-cert=/etc/jobset-gate-tls/tls.crt", "--tls-key=/etc/jobset-gate-tls/tls.key"]
 SERVICE: Final = "--service=jobset-gate-system/jobset-gate-webhook"
@@ -24,13 +24,13 @@ CONFIGURATIONS: Final = ("MutatingWebhookConfiguration", "ValidatingWebhookConfi
 
 
 @pytest.mark.parametrize("mode", MODES)
-def test_the_webhook_is_told_how(helm4: Helm, mode: str) -> None:
+def test_the_webhook_gets_the_arguments_of_its_mode(helm4: Helm, mode: str) -> None:
     args = helm4.render(MODES[mode]).container("webhook")["args"]
     about = ("--own", "--ca-", "--leaf", "--tls", "--check", "--publish", "--service", "--self", "--register")
     assert [one for one in args if one.startswith(about)] == ARGUMENTS[mode]
 
 
-@pytest.mark.parametrize(("mode", "secret"), [("certManager", "jobset-gate-webhook-tls"), ("secret", "door-tls")])
+@pytest.mark.parametrize(("mode", "secret"), [("certManager", "jobset-gate-webhook-tls"), ("secret", "webhook-tls")])
 def test_a_secret_with_a_certificate_is_mounted(helm4: Helm, mode: str, secret: str) -> None:
     found = helm4.render(MODES[mode])
     volumes = found.pod("webhook")["spec"]["volumes"]
@@ -67,7 +67,7 @@ def test_only_our_own_ca_needs_a_secret_of_ours(helm4: Helm, mode: str) -> None:
         ("2700s", "0.03125", "0.75"),
     ],
 )
-def test_durations_are_told_in_the_program_s_units(helm4: Helm, said: str, days: str, hours: str) -> None:
+def test_durations_are_in_the_units_of_the_program(helm4: Helm, said: str, days: str, hours: str) -> None:
     found = helm4.render(at("webhook.certificates", {"caDuration": said, "leafDuration": said}))
     assert {f"--ca-days={days}", f"--leaf-hours={hours}"} <= set(found.container("webhook")["args"])
 
@@ -109,10 +109,12 @@ def test_an_issuer_that_is_there_is_used(helm4: Helm) -> None:
 @pytest.mark.parametrize(
     ("mode", "value"), [("own", None), ("secret", None), ("certManager", "ml/jobset-gate-webhook")]
 )
-def test_cert_manager_is_told_to_inject_its_ca(helm4: Helm, mode: str, value: Any) -> None:
+def test_cert_manager_injects_its_ca(helm4: Helm, mode: str, value: Any) -> None:
     found = helm4.render(MODES[mode], namespace="ml")
-    told = [one["metadata"].get("annotations", {}).get(INJECT) for kind in CONFIGURATIONS for one in found.kind(kind)]
-    assert told == [value] * 3
+    message = [
+        one["metadata"].get("annotations", {}).get(INJECT) for kind in CONFIGURATIONS for one in found.kind(kind)
+    ]
+    assert message == [value] * 3
     if value is not None:
         certificate = found.one("Certificate", value.rpartition("/")[2])
         assert certificate["metadata"]["namespace"] == "ml"

@@ -22,10 +22,10 @@ def expected(namespace: str, groups: Json | None = None, **given: Any) -> list[J
         "service": registration.ServiceReference(namespace, "jobset-gate-webhook"),
         "own_namespace": namespace,
     }
-    told = settings.load({"groups": groups or {}}).groups
+    message = settings.load({"groups": groups or {}}).groups
     return [
         *registration.configurations(**where, **given),
-        registration.pod_configuration(told, **where, **given),
+        registration.pod_configuration(message, **where, **given),
     ]
 
 
@@ -74,10 +74,10 @@ def test_no_ca_bundle_and_no_data_of_a_secret_is_rendered(helm4: Helm) -> None:
 
 
 def test_the_service_is_the_one_of_the_chart(helm4: Helm) -> None:
-    found = helm4.render(merged(at("fullnameOverride", "door")), namespace="ml")
-    service = found.one("Service", "door-webhook")
+    found = helm4.render(merged(at("fullnameOverride", "full")), namespace="ml")
+    service = found.one("Service", "full-webhook")
     for one in configurations(found).values():
         (hook,) = one["webhooks"]
         asked = hook["clientConfig"]["service"]
-        assert (asked["name"], asked["namespace"]) == ("door-webhook", service["metadata"]["namespace"])
+        assert (asked["name"], asked["namespace"]) == ("full-webhook", service["metadata"]["namespace"])
         assert asked["port"] in [port["port"] for port in service["spec"]["ports"]]

@@ -77,8 +77,8 @@ async def test_upgrades_leave_alone_what_the_webhook_has_written(release: ChartR
         assert await kept(client, release.namespace) == AS_WRITTEN
 
 
-async def test_an_upgrade_goes_on_after_the_secret_and_the_lease_were_made_anew(release: ChartRelease) -> None:
-    """By webhook and controller, when somebody has deleted them: who makes them owns none of what Helm says."""
+async def test_an_upgrade_goes_on_after_the_secret_and_the_lease_were_created_again(release: ChartRelease) -> None:
+    """By webhook and controller, after a deletion: neither owns any field that Helm writes."""
     await release.install()
     async with release.plane.client() as client:
         await client.delete(SECRETS, f"{RELEASE}-ca", release.namespace)
@@ -86,7 +86,7 @@ async def test_an_upgrade_goes_on_after_the_secret_and_the_lease_were_made_anew(
         signer = ca.create("ca", now=datetime.now(UTC), life=timedelta(days=1))
         made = CaSecretStore(client, release.namespace, f"{RELEASE}-ca")
         await made.write(StoredCaSecret("", None), CaSecretContents((signer,), (signer.certificate,)))
-        lease = {"metadata": {"name": names.LEASE}, "spec": {"holderIdentity": "somebody"}}
+        lease = {"metadata": {"name": names.LEASE}, "spec": {"holderIdentity": "another"}}
         await client.create(LEASES, lease, release.namespace)
         await release.upgrade(EVERYTHING)
         assert (await made.read()).contents is not None
@@ -148,7 +148,7 @@ async def test_a_second_installation_is_refused_and_the_first_stays(real_plane: 
 
 
 def differences(wanted: Any, found: Any, path: str = "") -> Any:
-    """What was asked for and is not there so; what the server has added counts for nothing."""
+    """Requested values that differ; what the server has added does not count."""
     if isinstance(wanted, dict) and isinstance(found, dict):
         for key, value in wanted.items():
             yield from differences(value, found.get(key), f"{path}.{key}")

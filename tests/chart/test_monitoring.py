@@ -35,7 +35,7 @@ MONITORS: Final = {
 CA: Final = {
     "own": ({}, "jobset-gate-ca"),
     "certManager": (at("webhook.certificates.mode", "certManager"), "jobset-gate-webhook-tls"),
-    "secret": (at("webhook.certificates", {"mode": "secret", "secretName": "door-tls"}), "door-tls"),
+    "secret": (at("webhook.certificates", {"mode": "secret", "secretName": "webhook-tls"}), "webhook-tls"),
 }
 
 

@@ -94,9 +94,9 @@ def test_each_binds_one_of_our_accounts_and_nobody_else(helm4: Helm, account: Js
 
 
 def test_their_names_begin_as_all_names_do(helm4: Helm) -> None:
-    found = helm4.render(at("fullnameOverride", "door"))
+    found = helm4.render(at("fullnameOverride", "full"))
     for kind in (KIND, f"{KIND}Binding"):
-        assert {one["metadata"]["name"].split("-")[0] for one in found.kind(kind)} == {"door"}
+        assert {one["metadata"]["name"].split("-")[0] for one in found.kind(kind)} == {"full"}
 
 
 def test_none_where_none_is_wanted(helm4: Helm) -> None:
@@ -112,7 +112,7 @@ def test_none_where_none_is_wanted(helm4: Helm) -> None:
     ],
 )
 def test_auto_asks_the_api_server_where_there_is_one(helm: Helm, served: Any, wanted: Any, there: bool) -> None:
-    """`helm template` asks none, unless it is told what one serves, as GitOps tools do."""
+    """`helm template` calls none, unless its flags say what one serves, as GitOps tools do."""
     versions = [word for one in served for word in ("--api-versions", one)]
     values = at("admissionPolicies.enabled", wanted)
     said = helm.run("template", "x", str(CHART), "--kube-version", KUBERNETES, *versions, values=values)

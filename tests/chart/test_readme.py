@@ -36,9 +36,9 @@ def leaves(values: Json, above: str = "") -> Iterator[str]:
 
 def test_every_value_is_in_the_table() -> None:
     """Itself, or as a part of one that is."""
-    told = {name for names, _ in rows() for name in names}
+    message = {name for names, _ in rows() for name in names}
     ends = [path for path in leaves(defaults()) if not isinstance(at(path), dict) or not at(path)]
-    assert [path for path in ends if not any(path == name or path.startswith(f"{name}.") for name in told)] == []
+    assert [path for path in ends if not any(path == name or path.startswith(f"{name}.") for name in message)] == []
 
 
 def test_each_default_is_the_one_of_values_yaml() -> None:
@@ -50,9 +50,9 @@ def test_each_default_is_the_one_of_values_yaml() -> None:
             assert re.findall(r"`([^`]*)`", default) == list(dict.fromkeys(mine)), names
 
 
-def test_no_value_is_told_twice() -> None:
-    told = [name for names, _ in rows() for name in names]
-    assert len(told) == len(set(told)) > 90
+def test_no_value_is_in_the_table_twice() -> None:
+    message = [name for names, _ in rows() for name in names]
+    assert len(message) == len(set(message)) > 90
 
 
 def test_the_commands_are_about_this_chart() -> None:

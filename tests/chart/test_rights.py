@@ -153,9 +153,9 @@ def test_the_webhook_may_write_its_own_configurations(helm4: Helm) -> None:
 
 
 def test_the_webhook_may_keep_one_secret(helm4: Helm) -> None:
-    found = helm4.render(at("fullnameOverride", "door"))
-    role = rights(found.one("Role", "door-webhook")["rules"])
-    assert role == on("", "secrets", "door-ca", "get list watch create patch")
+    found = helm4.render(at("fullnameOverride", "full"))
+    role = rights(found.one("Role", "full-webhook")["rules"])
+    assert role == on("", "secrets", "full-ca", "get list watch create patch")
 
 
 def test_no_wildcards_no_other_secrets_and_every_binding_is_of_the_chart(helm4: Helm) -> None:

@@ -1,4 +1,4 @@
-"""A door of the test's own, on a free port, and a client that trusts it."""
+"""A webhook of the test's own, on a free port, and a client that trusts it."""
 
 import ssl
 from collections.abc import AsyncIterator, Callable
@@ -39,21 +39,21 @@ def trusting(ca: bytes = BUNDLE.ca) -> ssl.SSLContext:
 async def client(
     server: WebhookServer, context: Callable[[], ssl.SSLContext] = trusting
 ) -> AsyncIterator[aiohttp.ClientSession]:
-    """A session with the door as its base URL."""
+    """A session with the webhook as its base URL."""
     connector = aiohttp.TCPConnector(ssl=context())
     async with aiohttp.ClientSession(server.url, connector=connector) as session:
         yield session
 
 
 class RequestCounter:
-    """How many admission requests an API server has sent to a door."""
+    """How many admission requests an API server has sent."""
 
     def __init__(self, server: WebhookServer) -> None:
         self._registry = server.admission.metrics.registry
         self._seen = self._total()
 
     def sent(self) -> int:
-        """Since the last time this was asked."""
+        """Since the last call."""
         before, self._seen = self._seen, self._total()
         return int(self._seen - before)
 
@@ -69,7 +69,7 @@ class RequestCounter:
 
 @asynccontextmanager
 async def registered(client: Client, namespace: str) -> AsyncIterator[WebhookServer]:
-    """A door that the API server asks about JobSets of one namespace: other tests share that server."""
+    """A webhook that is registered for the JobSets of one namespace: other tests share the API server."""
     async with admission_server() as server:
         made = registration.configurations(url=server.url, ca_bundle=BUNDLE.ca_bundle, suffix=f"-{namespace}")
         resources = (MUTATING_WEBHOOKS, VALIDATING_WEBHOOKS)
@@ -100,17 +100,17 @@ async def _asked(client: Client, namespace: str, counted: RequestCounter) -> Non
 async def registered_for_pods(
     client: Client, namespace: str, settings: Settings | None = None
 ) -> AsyncIterator[WebhookServer]:
-    """A door that the API server asks about pods of groups of one namespace."""
-    told = settings or Settings()
-    async with admission_server(told) as server:
-        made = pod_configuration(told.groups, url=server.url, ca_bundle=BUNDLE.ca_bundle, suffix=f"-{namespace}")
+    """A webhook that is registered for the pods of groups of one namespace."""
+    message = settings or Settings()
+    async with admission_server(message) as server:
+        made = pod_configuration(message.groups, url=server.url, ca_bundle=BUNDLE.ca_bundle, suffix=f"-{namespace}")
         made["webhooks"][0]["namespaceSelector"] = {"matchLabels": {"kubernetes.io/metadata.name": namespace}}
         await client.create(MUTATING_WEBHOOKS, made)
         try:
             counted = RequestCounter(server)
-            scheduler = told.groups.scheduler_names[0]
+            scheduler = message.groups.scheduler_names[0]
             while not counted.sent():
-                for way in told.groups.ways:
+                for way in message.groups.ways:
                     await client.create(PODS, pod(way, schedulerName=scheduler), namespace, dry_run=True)
             yield server
         finally:

@@ -52,7 +52,7 @@ def tool(shell: str, name: str) -> Path:
 
 @dataclass
 class BarrierProcess:
-    """A barrier's surroundings: the files it looks at and the generation it belongs to."""
+    """A barrier: the files that it reads and the generation that it belongs to."""
 
     shell: str
     folder: Path

@@ -31,7 +31,7 @@ Json = dict[str, Any]
 
 
 class VirtualDatetime:
-    """Virtual time; it stands still unless it is told to go on."""
+    """Virtual time; it stands still unless a test moves it."""
 
     def __init__(self, at: datetime | None = None) -> None:
         self.at = at or datetime.now(UTC)
@@ -45,12 +45,12 @@ class VirtualDatetime:
 
 @dataclass
 class WebhookReplica:
-    """One door, with what looks after its certificate."""
+    """One webhook with its certificate controller."""
 
     slot: ServingCertificate
     certificates: CertificateController
     metrics: WebhookMetrics
-    handover: Rollover
+    rollover: Rollover
 
     async def reconcile(self) -> str | None:
         """Look once; why it is not ready."""
@@ -83,7 +83,7 @@ class CertificateInstallation:
         """Not yet started; own CA unless another source is given."""
         using, metrics = client or self.client, WebhookMetrics()
         held = slot or ServingCertificate(self_signed(["placeholder"]).pair)
-        handover = Rollover(held, self.host, self.terms.settling, provisional=slot is None)
+        rollover = Rollover(held, self.host, self.terms.settling, provisional=slot is None)
         changed = metrics.certificate_changes
         own = source or OwnCaSource(
             CaSecretStore(using, self.namespace, SECRET),
@@ -92,17 +92,17 @@ class CertificateInstallation:
             self.now,
             lambda it: changed.labels(it).inc(),
         )
-        keeper = CertificateController(
+        controller = CertificateController(
             using,
             CaInjector(using, self.which, self.optional),
             own,
-            handover,
+            rollover,
             metrics=metrics,
             now=self.now,
             interval=0.2,
             extra_watches=[(SECRETS, self.namespace, SECRET)],
         )
-        return WebhookReplica(held, keeper, metrics, handover)
+        return WebhookReplica(held, controller, metrics, rollover)
 
     # --- What there is -----------------------------------------------------------------------------------------------
 
@@ -123,7 +123,7 @@ class CertificateInstallation:
     # --- What others do to it ----------------------------------------------------------------------------------------
 
     async def put_bundle(self, text: str | None) -> None:
-        """Somebody writes caBundle; None wipes it."""
+        """Another client writes caBundle; None wipes it."""
         for resource, name in self.which:
             body = [{"op": "add", "path": "/webhooks/0/clientConfig/caBundle", "value": text}]
             if text is None:

@@ -27,7 +27,7 @@ class StalledClients:
         self.sockets: list[socket.socket] = []
 
     def open(self, count: int, said: bytes) -> None:
-        """That many more, each of which says this; one that is turned away at once counts too."""
+        """Opens that many more, which all send this; one that is turned away at once counts too."""
         for _ in range(count):
             made: socket.socket = socket.create_connection(self._place, timeout=PATIENCE)
             try:

@@ -51,7 +51,7 @@ async def test_another_minimum_than_the_barrier_expects_is_refused_with_both_num
 
 @pytest.mark.parametrize("way", [Format.KEP_24, Format.SCHEDULER_PLUGINS, Format.KOORDINATOR_POD_GROUP])
 async def test_a_minimum_in_a_pod_group_is_not_asked_for_here(client: Client, namespace: str, way: Format) -> None:
-    """The door reads nothing in the cluster; the keeper says it and opens no such group."""
+    """The webhook reads nothing in the cluster; the controller reports it and admits no such group."""
     assert barrier(await client.create(JOBSETS, gang(namespace, way), namespace))
 
 

@@ -200,8 +200,8 @@ async def test_a_replica_whose_clock_is_behind_replaces_nothing(installed: Certi
     before = await installed.secret()
     installed.now.forward(timedelta(hours=-1))
     late = installed.replica()
-    told = await late.reconcile()
-    assert told is not None
+    message = await late.reconcile()
+    assert message is not None
     assert await installed.secret() == before
     installed.now.forward(timedelta(hours=1))
     assert await late.reconcile() is None
@@ -265,8 +265,8 @@ async def test_at_no_moment_of_several_rotations_is_a_replica_distrusted(embedde
             if (now := await installed.bundles()) != known[-1]:
                 known, changed = [known[-1], now], index
             for bundles in known:
-                told = [one.handover.untrusted_reason(bundles, installed.now()) for one in replicas]
-                assert told == [None] * 3, f"round {index}"
+                message = [one.rollover.untrusted_reason(bundles, installed.now()) for one in replicas]
+                assert message == [None] * 3, f"round {index}"
             seen |= set(await cas(installed))
             if index % 20 == 0:
                 replicas[index % 3] = (await ready(installed, 1))[0]
@@ -344,9 +344,7 @@ async def test_an_apply_of_the_chart_neither_conflicts_nor_takes_the_bundle_away
 async def test_the_files_of_another_ca_are_none_of_its_business(installed: CertificateInstallation) -> None:
     """A certificate that nobody has published is not served as long as the one in use is trusted."""
     (replica,) = await ready(installed, 1)
-    stranger = authority.create("x", now=installed.now(), life=DAY).issue(
-        [installed.host], now=installed.now(), life=DAY
-    )
+    other = authority.create("x", now=installed.now(), life=DAY).issue([installed.host], now=installed.now(), life=DAY)
     before = replica.slot.pair
-    assert replica.handover.roll_over(stranger, await installed.bundles(), installed.now()) is False
+    assert replica.rollover.roll_over(other, await installed.bundles(), installed.now()) is False
     assert replica.slot.pair == before

@@ -59,7 +59,7 @@ async def test_it_gets_the_same_ca_bundle(world: World) -> None:
         await world.take_away()
 
 
-async def test_a_door_nobody_asks_about_pods_is_ready_and_publishes_to_what_comes_later(world: World) -> None:
+async def test_without_the_configuration_for_pods_it_is_ready_and_it_publishes_to_a_later_one(world: World) -> None:
     """An uninstallation takes the configuration for pods away first, and an upgrade brings it."""
     replica = world.replica()
     assert await replica.reconcile() is None
@@ -72,7 +72,7 @@ async def test_a_door_nobody_asks_about_pods_is_ready_and_publishes_to_what_come
     assert await replica.reconcile() is None
 
 
-async def test_what_somebody_else_has_written_into_it_is_put_right(world: World) -> None:
+async def test_a_ca_bundle_of_another_client_is_corrected(world: World) -> None:
     replica = world.replica()
     await world.put(self_signed(["another"]).ca_bundle)
     try:

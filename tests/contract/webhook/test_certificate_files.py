@@ -1,4 +1,4 @@
-"""Certificates that somebody else makes: cert-manager, which also keeps caBundle, or files whose CA we publish."""
+"""Certificates in files: of cert-manager, which also writes caBundle, or of a user, whose CA we publish."""
 
 from base64 import b64encode
 from collections.abc import AsyncIterator
@@ -73,9 +73,9 @@ async def test_it_is_ready_when_cert_manager_has_injected_the_ca_and_writes_noth
     assert await replica.reconcile() == "zz-jobset-gate-default: has no caBundle"
     assert set((await installed.bundles()).values()) == {b""}
     await installed.put_bundle(injected(new_ca(installed)))
-    told = await replica.reconcile()
-    assert told is not None
-    assert "does not verify the serving certificate for jobset-gate-webhook.default.svc" in told
+    message = await replica.reconcile()
+    assert message is not None
+    assert "does not verify the serving certificate for jobset-gate-webhook.default.svc" in message
     assert replica.number("jobset_gate_ca_bundle_trusted") == 0
     await installed.put_bundle(injected(ca))
     assert await replica.reconcile() is None
@@ -163,9 +163,9 @@ async def test_one_that_is_of_no_use_is_said(
     brought.change(ca, life=life, host=host)
     replica = brought.replica(publish=True)
     installed.now.forward(2 * DAY)
-    told = await replica.reconcile()
-    assert told is not None
-    assert why in told
+    message = await replica.reconcile()
+    assert message is not None
+    assert why in message
     brought.change(ca)
     assert await replica.reconcile() is None
 
@@ -197,8 +197,10 @@ async def test_a_new_ca_of_the_user_reaches_the_replicas_at_different_times_and_
             for one in replicas:
                 assert await one.reconcile() is None
                 known[:] = [known[-1], await installed.bundles()]
-                told = [it.handover.untrusted_reason(bundles, installed.now()) for bundles in known for it in replicas]
-                assert set(told) == {None}
+                message = [
+                    it.rollover.untrusted_reason(bundles, installed.now()) for bundles in known for it in replicas
+                ]
+                assert set(message) == {None}
             installed.now.forward(timedelta(seconds=seconds / 4))
 
     for one in replicas:

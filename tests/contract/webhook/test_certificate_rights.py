@@ -1,4 +1,4 @@
-"""The least rights with which the certificate is kept, on a real API server; what is said where they are missing."""
+"""The least rights of the certificate controller, on a real API server, and its messages where they are missing."""
 
 import asyncio
 import ssl
@@ -106,26 +106,26 @@ async def test_rights_on_one_secret_and_two_configurations_are_enough(
 
 async def test_a_secret_that_may_not_be_read_is_said(real_plane: Real, installed: CertificateInstallation) -> None:
     async with account(real_plane, installed, bundle=BUNDLE_VERBS) as limited:
-        told = await installed.replica(limited).reconcile()
-    assert told is not None
-    assert told.startswith("there is no certificate yet; 403 Forbidden: ")
-    assert f'cannot get resource "secrets" in API group "" in the namespace "{installed.namespace}"' in told
+        message = await installed.replica(limited).reconcile()
+    assert message is not None
+    assert message.startswith("there is no certificate yet; 403 Forbidden: ")
+    assert f'cannot get resource "secrets" in API group "" in the namespace "{installed.namespace}"' in message
 
 
 async def test_a_secret_that_may_not_be_written_is_said(real_plane: Real, installed: CertificateInstallation) -> None:
     async with account(real_plane, installed, secret=LOOK, bundle=BUNDLE_VERBS) as limited:
-        told = await installed.replica(limited).reconcile()
-    assert told is not None
-    assert f"; Secret {installed.namespace}/{SECRET} cannot be written: 403 Forbidden: " in told
+        message = await installed.replica(limited).reconcile()
+    assert message is not None
+    assert f"; Secret {installed.namespace}/{SECRET} cannot be written: 403 Forbidden: " in message
 
 
 async def test_configurations_that_may_not_be_read_are_said(
     real_plane: Real, installed: CertificateInstallation
 ) -> None:
     async with account(real_plane, installed, secret=SECRET_VERBS) as limited:
-        told = await installed.replica(limited).reconcile()
-    assert told is not None
-    assert told.startswith("the webhook configurations have not been read yet; 403 Forbidden: ")
+        message = await installed.replica(limited).reconcile()
+    assert message is not None
+    assert message.startswith("the webhook configurations have not been read yet; 403 Forbidden: ")
 
 
 async def test_a_ca_bundle_that_may_not_be_written_is_said(
@@ -133,9 +133,9 @@ async def test_a_ca_bundle_that_may_not_be_written_is_said(
 ) -> None:
     async with account(real_plane, installed, secret=SECRET_VERBS, bundle=LOOK) as limited:
         replica = installed.replica(limited)
-        told = await replica.reconcile()
-        assert told is not None
-        assert told.startswith(
+        message = await replica.reconcile()
+        assert message is not None
+        assert message.startswith(
             f"zz-jobset-gate-{installed.namespace}: has no caBundle; the caBundle cannot be written: 403"
         )
         assert replica.number("jobset_gate_ca_bundle_trusted") == 0
@@ -144,7 +144,7 @@ async def test_a_ca_bundle_that_may_not_be_written_is_said(
         assert await replica.reconcile() is None, "another has written it, which will do"
 
 
-async def test_rights_that_are_taken_away_close_no_door_that_is_trusted(
+async def test_a_trusted_webhook_stays_ready_when_rights_are_taken_away(
     real_plane: Real, installed: CertificateInstallation
 ) -> None:
     """Else all replicas would leave the Service at once, and every gated JobSet would be refused."""
@@ -156,9 +156,9 @@ async def test_rights_that_are_taken_away_close_no_door_that_is_trusted(
         assert await replica.reconcile() is None
         assert (replica.number("jobset_gate_certificate_check_failures_total") or 0) > 0
         installed.now.forward(8 * DAY)
-        told = await replica.reconcile()
-        assert told is not None
-        assert told.startswith("the serving certificate is valid from")
+        message = await replica.reconcile()
+        assert message is not None
+        assert message.startswith("the serving certificate is valid from")
 
 
 async def forbidden(client: Client, installed: CertificateInstallation) -> bool:

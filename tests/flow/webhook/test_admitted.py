@@ -1,4 +1,4 @@
-"""A3: what a real API server makes of the JobSets and of the pods that come out of the door."""
+"""A3: what a real API server makes of the JobSets and of the pods that come out of the webhook."""
 
 import copy
 from collections.abc import AsyncIterator

@@ -1,4 +1,4 @@
-"""Fault 17 on a real API server that finds the doors by their Service: renewed, rotated, healed, under traffic."""
+"""Fault 17 on a real API server that finds the webhooks by their Service: renewed, rotated, healed, under traffic."""
 
 import asyncio
 from collections.abc import AsyncIterator, Callable
@@ -64,7 +64,7 @@ class Shifted(VirtualDatetime):
 
 @dataclass
 class Cluster:
-    """Two doors with certificates of their own behind one Service."""
+    """Two webhooks with certificates of their own behind one Service."""
 
     installed: CertificateInstallation
     clock: Shifted
@@ -87,7 +87,7 @@ class Cluster:
             while True:
                 if holds():
                     return
-                await asyncio.sleep(0.02)  # the keepers go about their work on their own
+                await asyncio.sleep(0.02)  # the controllers work in the background
 
     async def cas(self) -> tuple[x509.Certificate, ...]:
         return certificates(next(iter((await self.installed.bundles()).values())))
@@ -184,7 +184,7 @@ async def test_a_ca_bundle_that_was_changed_is_healed_in_time(
 
 
 async def test_an_expired_certificate_is_healed_in_time(client: Client, namespace: str) -> None:
-    """Leaf and CA had run out for the API server before the doors came to look."""
+    """Leaf and CA had run out for the API server before the controllers reconciled."""
     async with running(client, namespace, -30) as cluster:
         assert "certificate has expired" in await until_refused(client, namespace)
         cluster.clock.by = 0 * HOUR

@@ -62,7 +62,7 @@ async def test_a_suspension_that_kueues_webhook_decides_upon_starts_the_next_epo
 
 
 @pytest.mark.parametrize("name", ["a-mesh", "zzz-mesh"])
-async def test_the_barrier_stands_behind_a_meshs_init_container_whoever_is_called_first(
+async def test_the_barrier_is_behind_a_meshs_init_container_in_either_order_of_calls(
     client: Client, namespace: str, name: str
 ) -> None:
     asked: list[Json] = []

@@ -64,7 +64,7 @@ async def test_a_group_that_an_earlier_one_names_is_held(client: Client, namespa
 async def test_a_group_that_a_later_one_changes_is_followed_until_the_pod_is_stored(
     client: Client, namespace: str
 ) -> None:
-    """We are asked again, and the label of the first time gives way."""
+    """The webhook is called again, and replaces the first label."""
     first = pod(Format.SCHEDULER_PLUGINS, "first")
     made = await stored(client, namespace, "zzz-last", operations=renaming("other"), given=first)
     assert held_for(made, namespace, "other")

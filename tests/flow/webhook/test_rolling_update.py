@@ -50,7 +50,7 @@ class Deployment:
         self.forwarder.endpoints.append(port)
 
     async def replace(self, users: JobSetTraffic) -> None:
-        """A rolling update of one: first the new one, then the old one is told, and the Service hears of it later."""
+        """A rolling update of one: first the new one, then the old one stops, and the Service learns of it later."""
         await self.start()
         old, port = self.pods.pop(0)
         old.send(SIGTERM)

@@ -37,8 +37,8 @@ def chains() -> Json:
 
 def keys() -> Json:
     """80,000 keys, the last one twice: 0.85 MiB of annotation, which the API server's own limit does not stop here."""
-    told = ",".join(f'"k{index}":0' for index in range(80_000))
-    return jobset(config=False, notes={names.CONFIG: f'{{{told},"z":0,"z":0}}'})
+    message = ",".join(f'"k{index}":0' for index in range(80_000))
+    return jobset(config=False, notes={names.CONFIG: f'{{{message},"z":0,"z":0}}'})
 
 
 def replicas() -> Json:

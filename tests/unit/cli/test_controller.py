@@ -1,4 +1,4 @@
-"""`controller` as a process: ready, leading, and gone when it is told to or must."""
+"""`controller` as a process: ready, leading, and ended by a signal or an error."""
 
 import json
 import socket
@@ -21,7 +21,7 @@ from tests.plane.planes import Plane
 
 
 @pytest.mark.parametrize("how", [SIGTERM, SIGINT])
-async def test_it_becomes_ready_and_ends_in_order_when_told(plane: Plane, namespace: str, how: Signals) -> None:
+async def test_it_becomes_ready_and_ends_in_order_on_a_signal(plane: Plane, namespace: str, how: Signals) -> None:
     """Its lease is given back, so that the next one need not wait."""
     async with plane.client() as client:
         await jobset_crd.install(client)
@@ -30,7 +30,7 @@ async def test_it_becomes_ready_and_ends_in_order_when_told(plane: Plane, namesp
             runs = await service.until("controller runs")
             assert runs["lease"] == f"{namespace}/me"
             await service.until("leading")
-            await service.until("looked after the JobSet CRD")
+            await service.until("JobSet CRD reconciled")
             await until_ready(runs["url"])
             assert await fetch(f"{runs['url']}/healthz") == (200, "ok")
             status, metrics = await fetch(f"{runs['url']}/metrics")
@@ -63,12 +63,12 @@ async def test_a_lost_lease_ends_it_with_1_and_a_clear_line(embedded_plane: Plan
     arguments = ["--kubeconfig", str(embedded_plane.kubeconfig), "--port", "0"]
     async with embedded_plane.client() as client, running_service("controller", *arguments) as service:
         await service.until("leading")
-        taken = {"spec": {"holderIdentity": "somebody else"}}
+        taken = {"spec": {"holderIdentity": "another"}}
         await client.patch(LEASES, names.LEASE, "default", body=taken, patch=PatchType.MERGE)
         assert await service.ended() == 1
         failed = json.loads(service.lines[-1])
         assert (failed["level"], failed["msg"]) == ("error", "failed")
-        assert "somebody else" in failed["error"]
+        assert "another" in failed["error"]
 
 
 async def test_a_port_that_is_taken(embedded_plane: Plane) -> None:
@@ -110,7 +110,7 @@ def test_the_annotation_channel_can_be_switched_off(tmp_path: Path) -> None:
 
 
 @pytest.mark.parametrize(
-    ("text", "told"),
+    ("text", "message"),
     [
         ("controller: {workers: 0}", "controller.workers: 0: input should be greater than or equal to 1"),
         ("controller: {streamPort: 65536}", "controller.streamPort: 65536: input should be less than or equal to"),
@@ -124,10 +124,10 @@ def test_the_annotation_channel_can_be_switched_off(tmp_path: Path) -> None:
         ("a: [", "not YAML that kubectl would read"),
     ],
 )
-def test_bad_settings_are_told_with_their_path(tmp_path: Path, text: str, told: str) -> None:
+def test_bad_settings_are_reported_with_their_path(tmp_path: Path, text: str, message: str) -> None:
     file = tmp_path / "s.yaml"
     file.write_text(text)
     with pytest.raises(CommandError) as failed:
         read(file)
     assert str(failed.value).startswith(str(file))
-    assert told in str(failed.value)
+    assert message in str(failed.value)

@@ -56,7 +56,7 @@ if TYPE_CHECKING:
 
 Json = dict[str, Any]
 OURS = {"app.kubernetes.io/name": "jobset-gate", "app.kubernetes.io/component": "controller"}
-DOOR = {"app.kubernetes.io/name": "jobset-gate", "app.kubernetes.io/component": "webhook"}
+WEBHOOK = {"app.kubernetes.io/name": "jobset-gate", "app.kubernetes.io/component": "webhook"}
 PATIENCE = 60
 
 
@@ -73,9 +73,9 @@ class Doctor:
     async def found(self, *arguments: str, kubeconfig: Path | None = None) -> dict[str, Json]:
         """The findings by what they are about."""
         ran = await self(*arguments, "-o", "json", kubeconfig=kubeconfig)
-        told = json.loads(ran.out)
-        assert ran.code == (1 if told["summary"]["error"] else 0)
-        return {it["what"]: it for it in told["findings"]}
+        message = json.loads(ran.out)
+        assert ran.code == (1 if message["summary"]["error"] else 0)
+        return {it["what"]: it for it in message["findings"]}
 
 
 @pytest.fixture
@@ -93,7 +93,7 @@ only_real = pytest.mark.parametrize("plane", [pytest.param("real", marks=pytest.
 only_embedded = pytest.mark.parametrize("plane", ["embedded"], indirect=True)
 
 
-def deployment(name: str, image: str, account: str = "keeper", labels: Json = OURS, **more: Any) -> Json:
+def deployment(name: str, image: str, account: str = "controller", labels: Json = OURS, **more: Any) -> Json:
     """One that needs no pods; `more` stands in the spec of its pods."""
     containers = [{"name": "main", "image": image}]
     template = {
@@ -120,7 +120,7 @@ async def test_where_all_is_well_nothing_is_worse_than_a_warning(camp: StoredJob
         registered_for_pods(camp.client, camp.namespace),
     ):
         found = await doctor.found()
-        told = await doctor()
+        message = await doctor()
     well = {what for what, it in found.items() if it["level"] == "ok"}
     assert {
         f"JobSet's CRD has spec.{names.CONFIG_FIELD}",
@@ -137,9 +137,9 @@ async def test_where_all_is_well_nothing_is_worse_than_a_warning(camp: StoredJob
     } <= well
     assert [it for it in found.values() if it["level"] == "error"] == []
     assert all(it["remedy"] for it in found.values() if it["level"] != "ok")
-    assert (told.code, told.err) == (0, "")
-    assert "ok       a gated JobSet gets its barrier: in namespace" in told.out
-    assert f"the CA that zz-jobset-gate-{camp.namespace} trusts" in told.out  # for how long depends on the time
+    assert (message.code, message.err) == (0, "")
+    assert "ok       a gated JobSet gets its barrier: in namespace" in message.out
+    assert f"the CA that zz-jobset-gate-{camp.namespace} trusts" in message.out  # for how long depends on the time
 
 
 # --- One thing is wrong ----------------------------------------------------------------------------------------------
@@ -161,13 +161,13 @@ async def test_a_cluster_with_nothing_of_ours(doctor: Doctor) -> None:
 async def test_jobsets_crd_without_our_field(embedded_plane: Embedded, doctor: Doctor) -> None:
     async with embedded_plane.client() as client:
         await jobset_crd.install(client)
-    told = (await doctor.found())[f"JobSet's CRD lacks spec.{names.CONFIG_FIELD}"]
+    message = (await doctor.found())[f"JobSet's CRD lacks spec.{names.CONFIG_FIELD}"]
     remedy = f"run `jobset-gate install-crd-field --kubeconfig {embedded_plane.kubeconfig}`"
-    assert (told["level"], told["remedy"]) == ("warning", remedy)
+    assert (message["level"], message["remedy"]) == ("warning", remedy)
 
 
-async def test_a_door_that_shows_another_certificate_than_is_trusted(camp: StoredJobSet) -> None:
-    """An API server takes up a changed configuration when it likes, so it is asked until it has."""
+async def test_a_webhook_that_serves_another_certificate_than_is_trusted(camp: StoredJobSet) -> None:
+    """An API server reads a changed configuration after a while: the check is repeated until then."""
     async with registered(camp.client, camp.namespace):
         operations = [{"op": "replace", "path": "/webhooks/0/clientConfig/caBundle", "value": other_ca()}]
         name = f"{registration.MUTATING}-{camp.namespace}"
@@ -176,7 +176,7 @@ async def test_a_door_that_shows_another_certificate_than_is_trusted(camp: Store
     assert "certificate" in found.why
 
 
-async def test_a_door_that_nobody_opens(camp: StoredJobSet) -> None:
+async def test_a_webhook_that_does_not_listen(camp: StoredJobSet) -> None:
     async with registered(camp.client, camp.namespace) as server:
         await server.stop()
         found = await until(camp, "API servers do not reach mutate.jobset-gate.dev")
@@ -206,8 +206,8 @@ async def test_no_dry_run_tells_anything_of_a_namespace_that_is_exempt(camp: Sto
         strict=True,
     ):
         await create(camp.client, resource, made)
-    told = (await doctor.found())["whether a gated JobSet gets its barrier"]
-    assert (told["level"], told["why"]) == ("unknown", f"namespace {camp.namespace} is exempt from our webhooks")
+    message = (await doctor.found())["whether a gated JobSet gets its barrier"]
+    assert (message["level"], message["why"]) == ("unknown", f"namespace {camp.namespace} is exempt from our webhooks")
 
 
 @only_embedded
@@ -251,17 +251,19 @@ async def test_the_secret_has_another_ca_than_is_trusted(camp: StoredJobSet, doc
 
 
 @only_embedded
-async def test_a_certificate_that_somebody_else_keeps(camp: StoredJobSet, doctor: Doctor) -> None:
+async def test_a_certificate_that_is_managed_elsewhere(camp: StoredJobSet, doctor: Doctor) -> None:
     volumes = [{"name": it, "secret": {"secretName": it}} for it in ("old", "torn", "none")]
-    await create(camp.client, DEPLOYMENTS, deployment("door", "gate:1", labels=DOOR, volumes=volumes), camp.namespace)
+    await create(
+        camp.client, DEPLOYMENTS, deployment("webhook", "gate:1", labels=WEBHOOK, volumes=volumes), camp.namespace
+    )
     ended = ca.create("old", now=datetime.now(UTC) - timedelta(days=9), life=timedelta(days=8))
     for name, text in (("old", joined([ended.certificate])), ("torn", b"?")):
         data = {"tls.crt": b64encode(text).decode()}
         await create(camp.client, SECRETS, {"metadata": {"name": name}, "data": data}, camp.namespace)
     found = await doctor.found()
     of = f"the webhook's certificate in Secret {camp.namespace}"
-    for told in (f"{of}/old is not valid now", f"{of}/torn cannot be read", f"{of}/none is missing"):
-        assert found[told]["level"] == "error"
+    for message in (f"{of}/old is not valid now", f"{of}/torn cannot be read", f"{of}/none is missing"):
+        assert found[message]["level"] == "error"
 
 
 async def test_what_is_wrong_with_gangs_and_neighbours_is_found_on_either_server(
@@ -305,8 +307,8 @@ async def test_a_gang_without_a_barrier_and_pods_without_a_leader(camp: StoredJo
     await lease(camp.client, camp.namespace, ago=600)
     found = await doctor.found()
     assert found["no controller leads, and 2 pods wait for its word"]["level"] == "error"
-    told = found["1 of 2 gangs have no barrier"]
-    assert (told["level"], told["why"]) == ("error", f"their pods start at once: {camp.namespace}/bare")
+    message = found["1 of 2 gangs have no barrier"]
+    assert (message["level"], message["why"]) == ("error", f"their pods start at once: {camp.namespace}/bare")
 
 
 def held(name: str) -> Json:
@@ -327,8 +329,8 @@ async def test_a_network_policy_before_the_gate_stream(camp: StoredJobSet, docto
     closed = {"podSelector": {"matchLabels": {names.JS_NAME: "train"}}, "policyTypes": ["Egress"]}
     await create(camp.client, NETWORK_POLICIES, {"metadata": {"name": "shut"}, "spec": closed}, camp.namespace)
     what = f"NetworkPolicies keep the pods of 1 gang in namespace {camp.namespace} from the gate stream"
-    told = (await doctor.found())[what]
-    assert (told["level"], told["why"].partition(":")[0]) == ("warning", "shut")
+    message = (await doctor.found())[what]
+    assert (message["level"], message["why"].partition(":")[0]) == ("warning", "shut")
     there = {"namespaceSelector": {"matchLabels": {"kubernetes.io/metadata.name": "gates"}}}
     open_ = closed | {"egress": [{"to": [there], "ports": [{"port": 8082}]}]}
     await create(camp.client, NETWORK_POLICIES, {"metadata": {"name": "open"}, "spec": open_}, camp.namespace)
@@ -376,8 +378,8 @@ async def test_a_kind_of_pod_group_that_says_nothing(camp: StoredJobSet, doctor:
     async with registered_for_pods(camp.client, camp.namespace):
         found = await doctor.found()
     name = crds.crd_name(names.PLUGINS_GROUP)
-    told = found[f"the CRD {name} cannot be used; it is another project's"]
-    assert (told["level"], "has no spec.minMember" in told["why"]) == ("error", True)
+    message = found[f"the CRD {name} cannot be used; it is another project's"]
+    assert (message["level"], "has no spec.minMember" in message["why"]) == ("error", True)
     assert found[f"there is no CRD {crds.crd_name(names.KEP24_GROUP)}"]["level"] == "warning"
 
 
@@ -393,16 +395,16 @@ async def test_versions(camp: StoredJobSet, doctor: Doctor) -> None:
 @only_embedded
 async def test_what_nobody_can_see_is_said_to_be_unknown(camp: StoredJobSet, doctor: Doctor) -> None:
     await create(camp.client, NODES, {"metadata": {"name": "far"}})
-    told = (await doctor.found())["how often kubelets look at their pods"]
-    assert (told["level"], "syncFrequency" in told["remedy"]) == ("unknown", True)
+    message = (await doctor.found())["how often kubelets look at their pods"]
+    assert (message["level"], "syncFrequency" in message["remedy"]) == ("unknown", True)
 
 
 @only_embedded
 async def test_native_gangs_are_tried_only_when_asked_for(doctor: Doctor) -> None:
     what = "the scheduler does not place native gangs"
     assert what not in await doctor.found()
-    told = (await doctor.found("--native"))[what]
-    assert (told["level"], told["why"]) == ("error", "the API server has no native PodGroups")
+    message = (await doctor.found("--native"))[what]
+    assert (message["level"], message["why"]) == ("error", "the API server has no native PodGroups")
 
 
 async def test_an_api_server_that_is_not_there_is_one_line(run: RunCli, tmp_path: Path) -> None:
@@ -420,11 +422,13 @@ async def test_an_api_server_that_is_not_there_is_one_line(run: RunCli, tmp_path
 
 @only_real
 async def test_the_rights_of_the_controllers_account(real_plane: Real, camp: StoredJobSet, doctor: Doctor) -> None:
-    await create(camp.client, DEPLOYMENTS, deployment("keeper", "jobset-gate:1"), camp.namespace)
-    await create(camp.client, DEPLOYMENTS, deployment("door", "gate:1", account="door", labels=DOOR), camp.namespace)
-    who = f"{camp.namespace}/keeper"
+    await create(camp.client, DEPLOYMENTS, deployment("controller", "jobset-gate:1"), camp.namespace)
+    await create(
+        camp.client, DEPLOYMENTS, deployment("webhook", "gate:1", account="webhook", labels=WEBHOOK), camp.namespace
+    )
+    who = f"{camp.namespace}/controller"
     found = await doctor.found()
-    lost = found[f"the ServiceAccount {camp.namespace}/door may not get mutatingwebhookconfigurations"]
+    lost = found[f"the ServiceAccount {camp.namespace}/webhook may not get mutatingwebhookconfigurations"]
     assert (lost["level"], "never gets ready" in lost["why"]) == ("error", True)
     assert found[f"the ServiceAccount {who} may not watch pods"]["level"] == "error"
     assert found[f"the ServiceAccount {who} may not get leases"]["why"] == "it cannot lead"
@@ -434,7 +438,7 @@ async def test_the_rights_of_the_controllers_account(real_plane: Real, camp: Sto
         "apiVersion": "rbac.authorization.k8s.io/v1",
         "kind": "ClusterRoleBinding",
         "metadata": {"name": camp.namespace},
-        "subjects": [{"kind": "ServiceAccount", "name": "keeper", "namespace": camp.namespace}],
+        "subjects": [{"kind": "ServiceAccount", "name": "controller", "namespace": camp.namespace}],
         "roleRef": {"apiGroup": "rbac.authorization.k8s.io", "kind": "ClusterRole", "name": "cluster-admin"},
     }
     await real_plane.kubectl("apply", "-f", "-", stdin=binding)
@@ -447,7 +451,7 @@ async def test_the_rights_of_the_controllers_account(real_plane: Real, camp: Sto
 
 
 @only_real
-async def test_who_may_see_little_is_told_what_is_not_known(
+async def test_a_user_with_few_rights_sees_what_is_not_known(
     real_plane: Real, camp: StoredJobSet, doctor: Doctor, tmp_path: Path
 ) -> None:
     await camp.jobset()
@@ -484,5 +488,5 @@ async def test_without_the_right_to_see_all_namespaces_the_own_one_is_looked_at(
     ran = await asyncio.to_thread(run, "doctor", "--kubeconfig", str(config))
     assert ran.code == 0
     assert f"ok       1 gang in namespace {camp.namespace}" in ran.out
-    told = "cannot list jobsets.jobset.x-k8s.io in all namespaces"
-    assert f"unknown  only gangs of namespace {camp.namespace} were looked at: {told}" in ran.out
+    message = "cannot list jobsets.jobset.x-k8s.io in all namespaces"
+    assert f"unknown  only gangs of namespace {camp.namespace} were looked at: {message}" in ran.out

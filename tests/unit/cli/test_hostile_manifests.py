@@ -65,15 +65,15 @@ def test_a_mapping_that_merges_itself_ends(text: str, tmp_path: Path) -> None:
 
 
 @pytest.mark.parametrize("digits", ["9" * 5000, "-" + "9" * 5000, "1" + "0" * 2_000_000])
-def test_an_integer_of_thousands_of_digits_is_told_with_line_and_path(digits: str, tmp_path: Path) -> None:
+def test_an_integer_of_thousands_of_digits_is_reported_with_line_and_path(digits: str, tmp_path: Path) -> None:
     file = tmp_path / "m.yaml"
     file.write_text(f"kind: X\nspec:\n  list:\n  - a: {digits}\n")
     with pytest.raises(CommandError) as failed:
         read([str(file)])
-    told = str(failed.value)
-    assert told.startswith(f"{file}:4:8: ")
-    assert told.endswith("is no number that Kubernetes knows (at spec.list[0].a)")
-    assert len(told) < 400
+    message = str(failed.value)
+    assert message.startswith(f"{file}:4:8: ")
+    assert message.endswith("is no number that Kubernetes knows (at spec.list[0].a)")
+    assert len(message) < 400
 
 
 @pytest.mark.parametrize("digits", ["9" * 5000, "1e999"])

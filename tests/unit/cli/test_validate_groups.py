@@ -64,7 +64,7 @@ def test_two_metadata_keys_of_anything_else_stay_wrong(run: RunCli) -> None:
     assert run("render", "-f", "-", stdin=text).err.startswith("error: stdin:4:1: not YAML that kubectl would read")
 
 
-def test_bad_values_are_told_with_file_line_and_field(run: RunCli) -> None:
+def test_bad_values_are_reported_with_file_line_and_field(run: RunCli) -> None:
     text = design_manifests.ALIBABA.replace('"4"', '"-4"')
     ran = run("validate", "-f", "-", stdin=text)
     assert ran.code == 1
@@ -113,7 +113,7 @@ def gang(name: str, groups: str, namespace: str = "team") -> Json:
     return pod(name, notes=notes, namespace=namespace)
 
 
-def test_a_one_sided_ganggroup_is_told_of_the_gang_that_made_it(run: RunCli) -> None:
+def test_a_one_sided_ganggroup_is_reported_for_the_gang_that_names_it(run: RunCli) -> None:
     ran = validated(run, gang("a", '["team/a","team/b"]'), gang("b", ""))
     assert ran.code == 1
     assert "group team/a: " in ran.out

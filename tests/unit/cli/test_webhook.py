@@ -1,4 +1,4 @@
-"""`webhook` as a process: serves, registers itself, is asked by an API server, and leaves nothing behind."""
+"""`webhook` as a process: serves, registers itself, is called by an API server, and leaves nothing behind."""
 
 import asyncio
 import socket
@@ -141,14 +141,14 @@ async def test_a_second_start_updates_what_is_there_and_keeps_it_at_the_end(plan
 
 
 async def test_it_registers_a_service_and_exempts_its_namespace(embedded_plane: Plane) -> None:
-    where = ["--kubeconfig", str(embedded_plane.kubeconfig), "--port", "0", "--service", "gate-system/door:8443"]
+    where = ["--kubeconfig", str(embedded_plane.kubeconfig), "--port", "0", "--service", "gate-system/webhook:8443"]
     async with running_service("webhook", "--self-signed", "--register", *where) as service:
         await registered(service)
         async with embedded_plane.client() as client:
             hooks = [(await client.get(*one))["webhooks"][0] for one in ALL]
         for hook, path in zip(hooks, ("/mutate", "/validate", "/mutate-pods"), strict=True):
             assert hook["clientConfig"]["service"] == {
-                "namespace": "gate-system", "name": "door", "port": 8443, "path": path
+                "namespace": "gate-system", "name": "webhook", "port": 8443, "path": path
             }  # fmt: skip
             assert hook["namespaceSelector"]["matchExpressions"][0]["values"] == ["kube-system", "gate-system"]
         assert await service.stop() == 0
@@ -178,14 +178,14 @@ async def test_while_it_is_asked_to_stop_it_is_not_ready_but_answers(tmp_path: P
 
 # --- Certificates that are kept ---------------------------------------------------------------------------------------
 
-DOOR = Place("default", "gate")
+SERVICE = Place("default", "gate")
 HOST = "gate.default.svc"
 
 
 @asynccontextmanager
 async def configured(client: Client) -> AsyncIterator[None]:
     """The configurations as a chart writes them."""
-    bodies = (*configurations(service=DOOR), pod_configuration(Groups(), service=DOOR))
+    bodies = (*configurations(service=SERVICE), pod_configuration(Groups(), service=SERVICE))
     made = [(resource, body) for (resource, _), body in zip(ALL, bodies, strict=True)]
     for resource, body in made:
         await client.create(resource, body)
@@ -197,7 +197,7 @@ async def configured(client: Client) -> AsyncIterator[None]:
 
 
 async def ready(url: str, ca: str) -> tuple[int, str]:
-    """What /readyz says to somebody who calls the door by its Service's name and trusts this CA."""
+    """/readyz, called under the Service's name with trust in this CA."""
     reader, writer = await asyncio.open_connection(
         "127.0.0.1", urlsplit(url).port, ssl=ssl.create_default_context(cadata=ca), server_hostname=HOST
     )
@@ -251,7 +251,7 @@ async def test_it_publishes_the_ca_of_its_files(embedded_plane: Plane, tmp_path:
         assert await service.stop() == 0
 
 
-async def test_it_waits_for_somebody_to_publish_the_ca_of_its_files(embedded_plane: Plane, tmp_path: Path) -> None:
+async def test_it_waits_until_the_ca_of_its_files_is_published(embedded_plane: Plane, tmp_path: Path) -> None:
     """As with cert-manager, whose injector fills caBundle in."""
     made = self_signed([HOST])
     made.write(tmp_path)
@@ -292,7 +292,7 @@ def test_a_port_that_is_taken(run: RunCli) -> None:
 
 
 @pytest.mark.parametrize(
-    ("arguments", "told"),
+    ("arguments", "message"),
     [
         ("", "give one of --self-signed, --own-ca, or both --tls-cert and --tls-key"),
         ("--self-signed --tls-cert x --tls-key y", "give one of --self-signed"),
@@ -313,10 +313,10 @@ def test_a_port_that_is_taken(run: RunCli) -> None:
         ("--self-signed --port 65536", "Invalid value for '--port'"),
     ],
 )
-def test_options_that_do_not_fit_together(run: RunCli, arguments: str, told: str) -> None:
+def test_options_that_do_not_fit_together(run: RunCli, arguments: str, message: str) -> None:
     ran = run("webhook", *arguments.split())
     assert ran.code == 2
-    assert told in ran.err
+    assert message in ran.err
 
 
 @pytest.mark.parametrize("text", ["x", "a/b/c", "a/", "a/b:x", "A/b"])

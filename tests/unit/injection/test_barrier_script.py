@@ -170,7 +170,7 @@ def test_a_verdict_wins_over_its_own_limit(held: BarrierProcess) -> None:
 
 
 @pytest.mark.parametrize("limit", ["", "garbage", "-1"])
-def test_without_a_limit_it_waits_until_it_is_told_to_stop(held: BarrierProcess, limit: str) -> None:
+def test_without_a_limit_it_waits_until_a_signal(held: BarrierProcess, limit: str) -> None:
     held.limit = limit
     process = held.start()
     assert process.stdout is not None
@@ -225,8 +225,8 @@ def in_dash(tmp_path: Path) -> Iterator[Callable[[], BarrierProcess]]:
 def test_the_script_obeys_exactly_the_generations_that_the_rules_say(
     in_dash: Callable[[], BarrierProcess], verdict: tuple[str, int, int], own: tuple[str, int, int]
 ) -> None:
-    """The shell and `Generation.covers` are two tellings of A5."""
+    """The shell and `Generation.covers` are two implementations of A5."""
     held = in_dash()
     held.uid, held.attempt, held.epoch = own[0], str(own[1]), str(own[2])
-    told = Verdict(kind=VerdictKind.RELEASE, generation=Generation(*verdict), cause="AllPodsStarted")
-    assert held.obeys(render(told)) == Generation(*verdict).covers(Generation(*own))
+    message = Verdict(kind=VerdictKind.RELEASE, generation=Generation(*verdict), cause="AllPodsStarted")
+    assert held.obeys(render(message)) == Generation(*verdict).covers(Generation(*own))

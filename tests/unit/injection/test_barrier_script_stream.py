@@ -301,17 +301,17 @@ def test_its_own_limit_holds_while_the_stream_is_held(held: BarrierProcess, gate
     assert held.log.read_text() == "timed out: no verdict from the jobset-gate controller within 3s"
 
 
-@pytest.mark.parametrize("told", [signal.SIGTERM, signal.SIGINT])
+@pytest.mark.parametrize("reason", [signal.SIGTERM, signal.SIGINT])
 @pytest.mark.parametrize("begun", [True, False])
-def test_told_to_stop_it_goes_at_once_and_takes_its_client_along(
-    held: BarrierProcess, gate: StreamServer, told: signal.Signals, begun: bool
+def test_a_signal_ends_it_and_its_client_at_once(
+    held: BarrierProcess, gate: StreamServer, reason: signal.Signals, begun: bool
 ) -> None:
     process = held.start()
     asked = gate.next_request()
     if begun:
         asked.hold(body="\n")
     barrier_process.until_napping(process)
-    process.send_signal(told)
+    process.send_signal(reason)
     assert ended(process) == 143
     asked.until_gone()
 

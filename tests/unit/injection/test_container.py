@@ -37,7 +37,7 @@ def test_what_is_rendered_is_known_again_with_whatever_settings() -> None:
         OURS | {"volumeMounts": [{"name": names.VOLUME, "mountPath": "/elsewhere"}]},
     ],
 )
-def test_a_container_that_is_not_ours_is_told_apart(entry: Any) -> None:
+def test_a_container_that_is_not_ours_is_recognized(entry: Any) -> None:
     assert not container.is_barrier(entry)
 
 
@@ -54,7 +54,7 @@ def test_a_container_that_is_not_ours_is_told_apart(entry: Any) -> None:
         VOLUME | {"name": "other"},
     ],
 )
-def test_a_volume_that_is_not_ours_is_told_apart(entry: Any) -> None:
+def test_a_volume_that_is_not_ours_is_recognized(entry: Any) -> None:
     assert not container.is_volume(entry)
 
 
@@ -77,7 +77,7 @@ def test_empty_and_absent_members_are_the_same(one: Json, other: Json, same: boo
     assert semantically_equal(other, one) is same
 
 
-def test_the_poll_interval_is_told_only_where_it_is_not_the_usual() -> None:
+def test_the_poll_interval_is_set_only_where_it_is_not_the_default() -> None:
     def variables(settings: Barrier) -> list[str]:
         return [
             it["name"]
@@ -95,8 +95,8 @@ def test_the_script_is_the_shipped_file_without_comments_and_indentation() -> No
 
 
 def test_the_script_speaks_the_names_that_the_container_gives_it() -> None:
-    told = (names.ENV_UID, names.ENV_ATTEMPT, names.ENV_EPOCH, names.ENV_LIMIT, names.ENV_STREAM, names.ENV_POD)
-    for name in (*told, container.ENV_POLL):
+    message = (names.ENV_UID, names.ENV_ATTEMPT, names.ENV_EPOCH, names.ENV_LIMIT, names.ENV_STREAM, names.ENV_POD)
+    for name in (*message, container.ENV_POLL):
         assert name in container.script()
     assert f"JOBSET_GATE_DIR:-{names.MOUNT_PATH}}}" in container.script()
     assert f"for file in {names.VERDICT_FILE} {names.ANNOTATION_FILE};" in container.script()

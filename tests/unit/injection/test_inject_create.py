@@ -144,7 +144,7 @@ def test_keys_that_say_nothing_are_not_copied() -> None:
 
 
 def test_the_annotation_alone_works_too_and_is_left_in_the_users_words() -> None:
-    """Another text would be a change to undo for whoever applies the manifest again."""
+    """Another text would be a change that a second apply of the manifest would undo."""
     text = '{ "timeoutAfterSeconds": 300 }'
     made = created(jobset(config=False, notes={names.CONFIG: text}))
     assert barrier(made)
@@ -308,7 +308,7 @@ def test_barriers_and_volumes_that_are_there_twice_become_one() -> None:
     assert created(twice) == once
 
 
-def test_a_barrier_that_came_from_another_cluster_is_rendered_anew() -> None:
+def test_a_barrier_that_came_from_another_cluster_is_rendered_again() -> None:
     """MultiKueue copies a JobSet with all that was injected into it; the worker cluster has settings of its own."""
     there = created(jobset(), Settings(barrier=Barrier(image="there:1", grace_seconds=5, poll_seconds=1)))
     here = created(there, Settings(barrier=Barrier(image="here:2")))

@@ -1,4 +1,4 @@
-"""A6: what a JobSet is told about the gate stream, and that its token lives as long as it does."""
+"""A6: what a JobSet gets about the gate stream, and that its token lives as long as it does."""
 
 import copy
 
@@ -26,37 +26,37 @@ def made(given: Json, token: str = TOKEN, settings: Settings = STREAM, name: str
     return defaulted(copy.deepcopy(edit.document))
 
 
-def told(it: Json, index: int = 0) -> str | None:
-    """Where the pods of a replicatedJob are told to ask."""
+def message(it: Json, index: int = 0) -> str | None:
+    """The URL that the pods of a replicatedJob use."""
     variables = {variable["name"]: variable for variable in barrier(it, index)["env"]}
     assert (names.ENV_STREAM in variables) == (names.ENV_POD in variables)
     found = variables.get(names.ENV_STREAM)
     return found["value"] if found else None
 
 
-def test_the_barrier_is_told_its_gangs_place_and_its_own_uid() -> None:
+def test_the_barrier_gets_the_url_of_its_gang_and_the_uid_of_its_pod() -> None:
     it = made(jobset())
-    assert told(it) == GANG + "a-token"
+    assert message(it) == GANG + "a-token"
     pod = {"name": "JOBSET_GATE_POD", "valueFrom": {"fieldRef": {"fieldPath": "metadata.uid"}}}
     assert pod in barrier(it)["env"]
 
 
 @pytest.mark.parametrize(("settings", "token"), [(Settings(), "a-token"), (STREAM, "")])
-def test_without_a_url_or_a_token_nothing_is_told(settings: Settings, token: str) -> None:
+def test_without_a_url_or_a_token_it_gets_neither(settings: Settings, token: str) -> None:
     it = made(jobset(), token, settings)
-    assert told(it) is None
+    assert message(it) is None
     assert it == created(jobset())
 
 
-def test_all_targets_are_told_the_same() -> None:
+def test_all_targets_get_the_same_url() -> None:
     it = made(jobset(replicated(), replicated("b"), replicated("c")))
-    assert {told(it, index) for index in range(3)} == {GANG + "a-token"}
+    assert {message(it, index) for index in range(3)} == {GANG + "a-token"}
 
 
-def test_a_generated_name_is_the_one_that_is_told() -> None:
+def test_the_url_has_the_generated_name() -> None:
     given = jobset(name="")
     given["metadata"]["generateName"] = "gang-"
-    assert told(made(given, name="gang-x7k2p")) == "http://gate.system.svc:8082/v1/gangs/default/gang-x7k2p/a-token"
+    assert message(made(given, name="gang-x7k2p")) == "http://gate.system.svc:8082/v1/gangs/default/gang-x7k2p/a-token"
 
 
 @pytest.mark.parametrize(("namespace", "place"), [("team-a", "team-a"), (None, "default")])
@@ -64,7 +64,7 @@ def test_the_namespace_is_the_objects_own(namespace: str | None, place: str) -> 
     given = without(jobset(), "metadata", "namespace")
     if namespace:
         given["metadata"]["namespace"] = namespace
-    assert told(made(given)) == f"http://gate.system.svc:8082/v1/gangs/{place}/gang/a-token"
+    assert message(made(given)) == f"http://gate.system.svc:8082/v1/gangs/{place}/gang/a-token"
 
 
 def test_applied_twice_with_the_same_token_is_applied_once() -> None:
@@ -74,34 +74,34 @@ def test_applied_twice_with_the_same_token_is_applied_once() -> None:
 
 def test_a_copy_gets_a_token_of_its_own_in_all_targets() -> None:
     copied = made(made(jobset(replicated(), replicated("b")), "old"), "new")
-    assert {told(copied, index) for index in range(2)} == {GANG + "new"}
+    assert {message(copied, index) for index in range(2)} == {GANG + "new"}
     assert not_injected(copied, None) == []
 
 
-def test_a_copy_for_a_door_without_a_stream_is_told_of_none() -> None:
-    assert told(made(made(jobset()), settings=Settings())) is None
+def test_a_copy_gets_no_url_where_there_is_no_stream() -> None:
+    assert message(made(made(jobset()), settings=Settings())) is None
 
 
 @pytest.mark.parametrize("settings", [STREAM, OTHER, Settings()])
-def test_an_update_never_changes_it_whatever_the_door_is_set_to_by_then(settings: Settings) -> None:
+def test_an_update_never_changes_it_whatever_the_settings_are_then(settings: Settings) -> None:
     """Also with the user's manifest in the stored object's place, and through a suspension."""
     stored = made(jobset())
     assert updated(copy.deepcopy(stored), stored, settings) == stored
-    assert told(updated(jobset(), stored, settings)) == GANG + "a-token"
+    assert message(updated(jobset(), stored, settings)) == GANG + "a-token"
     suspended = updated(jobset(spec={"suspend": True}), stored, settings)
-    assert told(suspended) == GANG + "a-token"
+    assert message(suspended) == GANG + "a-token"
 
 
 def test_a_gang_that_was_made_without_a_stream_stays_without() -> None:
     stored = created(jobset())
-    assert told(updated(jobset(), stored, STREAM)) is None
+    assert message(updated(jobset(), stored, STREAM)) is None
 
 
 def test_a_barrier_with_a_stream_is_known_again() -> None:
     assert is_barrier(barrier(made(jobset())))
 
 
-def test_barriers_that_differ_in_the_token_alone_are_told_from_others() -> None:
+def test_barriers_that_differ_in_the_token_alone_are_recognized() -> None:
     one, other, elsewhere = (
         barrier(it) for it in (made(jobset()), made(jobset(), "b"), made(jobset(), settings=OTHER))
     )

@@ -24,7 +24,7 @@ def jobs(count: int, pod: Json | None = None) -> list[Json]:
     return [replicated(f"job-{index}", pod=pod) for index in range(count)]
 
 
-def told(new: Json, old: Json | None = None) -> list[str]:
+def reason(new: Json, old: Json | None = None) -> list[str]:
     return [str(it) for it in validate.field_errors(new, old)]
 
 
@@ -41,8 +41,8 @@ def refused(handler: Any, new: Json, old: Json | None = None) -> str:
 
 def test_500_replicated_jobs_are_judged_and_501_are_refused() -> None:
     one = {"targetReplicatedJobs": ["job-0"]}
-    assert told(jobset(*jobs(500), config=one)) == []
-    assert told(jobset(*jobs(501), config=one)) == [
+    assert reason(jobset(*jobs(500), config=one)) == []
+    assert reason(jobset(*jobs(501), config=one)) == [
         "spec.replicatedJobs: 501: too many: a gated JobSet has at most 500 replicatedJobs"
     ]
 
@@ -54,15 +54,15 @@ def test_500_targets_are_judged_and_501_are_refused_in_field_and_annotation() ->
             (jobset(config=config), f"spec.groupSchedulingConfig.{TARGETS}"),
             (jobset(config=False, notes={names.CONFIG: json.dumps(config)}), f"[{names.CONFIG}].{TARGETS}"),
         ):
-            assert path in told(given)[0]
-            assert wanted in told(given)[0]
+            assert path in reason(given)[0]
+            assert wanted in reason(given)[0]
 
 
 def test_500_containers_of_a_template_are_judged_and_501_are_refused() -> None:
     both = {"containers": [{"name": "main", "image": "a"}] * 250, "initContainers": [{"name": "init"}] * 250}
-    assert told(jobset(replicated(), replicated("two", pod=both))) == []
+    assert reason(jobset(replicated(), replicated("two", pod=both))) == []
     both["containers"].append({"name": "main", "image": "a"})
-    assert told(jobset(replicated(), replicated("two", pod=both))) == [
+    assert reason(jobset(replicated(), replicated("two", pod=both))) == [
         f"{CONTAINERS}: 501: too many: a gated pod template has at most 500 containers, init containers counted too"
     ]
 
@@ -76,7 +76,7 @@ def test_what_is_put_in_does_not_count_as_the_users() -> None:
 
 def test_thousands_of_containers_that_only_bear_our_names_are_refused() -> None:
     ours = [{"name": f"{names.PREFETCH_CONTAINER}-{index}"} for index in range(5000)]
-    (refusal,) = told(jobset(replicated(), replicated("two", pod={"initContainers": ours})))
+    (refusal,) = reason(jobset(replicated(), replicated("two", pod={"initContainers": ours})))
     assert refusal.startswith(f"{CONTAINERS}: 4998: too many")
 
 
@@ -84,21 +84,21 @@ def test_thousands_of_containers_that_only_bear_our_names_are_refused() -> None:
 def test_a_config_of_more_than_32_kib_is_refused_with_its_length(character: str) -> None:
     text = json.dumps({"": character * 32 * 1024}, ensure_ascii=False)
     length = len(text.encode())
-    assert told(jobset(config=False, notes={names.CONFIG: text})) == [
+    assert reason(jobset(config=False, notes={names.CONFIG: text})) == [
         f"metadata.annotations[{names.CONFIG}]: {length}: too long: must be at most 32768 bytes"
     ]
-    (refusal,) = told(jobset(config=json.loads(text)))
+    (refusal,) = reason(jobset(config=json.loads(text)))
     assert refusal.endswith("too long: must be at most 32768 bytes")
     assert refusal.startswith("spec.groupSchedulingConfig: ")
 
 
-def test_all_bounds_that_are_exceeded_are_told_at_once() -> None:
+def test_all_exceeded_limits_are_reported_at_once() -> None:
     given = jobset(*jobs(501), config={TARGETS: ["t"] * 501}, notes={names.CONFIG: "x" * 40_000})
-    assert len(told(given)) == 3
+    assert len(reason(given)) == 3
 
 
 def test_a_jobset_without_a_gate_is_none_of_our_business() -> None:
-    assert told(jobset(*jobs(501), config=False)) == []
+    assert reason(jobset(*jobs(501), config=False)) == []
     assert answered(MUTATE, jobset(*jobs(501), config=False)) == {"uid": UID, "allowed": True}
 
 
@@ -159,7 +159,7 @@ def _entries(value: Any) -> list[Any]:
 def test_an_update_may_not_go_beyond_the_bounds_further_than_the_old_object() -> None:
     old = older()
     more = changed(old, [*old["spec"]["replicatedJobs"], replicated("more")], "spec", "replicatedJobs")
-    assert told(more, old) == ["spec.replicatedJobs: 601: too many: a gated JobSet has at most 500 replicatedJobs"]
+    assert reason(more, old) == ["spec.replicatedJobs: 601: too many: a gated JobSet has at most 500 replicatedJobs"]
     assert refused(MUTATE, jobset(*jobs(501)), created(jobset())).startswith("spec.replicatedJobs: 501: too many")
 
 

@@ -252,7 +252,7 @@ def test_a_copy_that_does_not_want_it_any_more_loses_it(value: str | None) -> No
     assert named(again, key="volumes") == ["data", "group-scheduling"]
 
 
-def test_a_copy_with_other_images_and_an_older_script_is_rendered_anew() -> None:
+def test_a_copy_with_other_images_and_an_older_script_is_rendered_again() -> None:
     made = created(wanting(main(), main("log:1", "log")))
     one(made, COPIER)["command"] = ["sh", "-c", "an older script"]
     pod_spec(made)["containers"] = [main("train:2")]

@@ -37,7 +37,7 @@ MANIFESTS = {
 }
 
 
-def told(new: Json, old: Json | None = None) -> list[str]:
+def message(new: Json, old: Json | None = None) -> list[str]:
     return [str(it) for it in field_errors(new, old)]
 
 
@@ -60,7 +60,7 @@ def test_the_users_manifest_in_place_of_the_stored_object_comes_to_the_stored_ob
     once = updated(manifest, stored)
     assert once == stored
     assert updated(manifest, once) == stored
-    assert told(manifest, stored) == []
+    assert message(manifest, stored) == []
 
 
 @pytest.mark.parametrize("manifest", MANIFESTS.values(), ids=MANIFESTS.keys())
@@ -68,7 +68,7 @@ def test_client_side_apply_comes_to_the_stored_object(manifest: Json) -> None:
     stored = created(manifest)
     merged = copy.deepcopy(stored) | {"spec": stored["spec"] | manifest["spec"]}
     assert updated(merged, stored) == stored
-    assert told(merged, stored) == []
+    assert message(merged, stored) == []
 
 
 @pytest.mark.parametrize("manifest", MANIFESTS.values(), ids=MANIFESTS.keys())
@@ -91,7 +91,7 @@ def test_containers_of_an_older_version_are_kept_verbatim() -> None:
     pod_spec(stored)["initContainers"][0]["command"] = ["sh", "-c", "an older script"]
     pod_spec(stored)["initContainers"][1]["command"] = ["/older/true"]
     assert updated(wanting(), stored) == stored
-    assert told(wanting(), stored) == []
+    assert message(wanting(), stored) == []
 
 
 @pytest.mark.parametrize("lost", [COPIER, FIRST, SECOND, BARRIER])
@@ -134,7 +134,7 @@ def test_entries_of_the_wrong_shape_break_nothing(odd: Any) -> None:
             updated(new, stored)
             created(new)
             assert isinstance(lacking(new), list)
-            assert isinstance(told(new) + told(new, stored), list)
+            assert isinstance(message(new) + message(new, stored), list)
 
 
 def test_the_volume_comes_back_to_its_place() -> None:
@@ -149,10 +149,10 @@ def test_the_volume_comes_back_to_its_place() -> None:
 
 def test_the_annotation_is_fixed_at_creation() -> None:
     path = f"metadata.annotations[{names.PREFETCH_IMAGES}]"
-    assert told(changed(wanting(), "false", "metadata", "annotations", names.PREFETCH_IMAGES), created(wanting())) == [
-        f'{path}: "false": is fixed when the JobSet is created; was "true"'
-    ]
-    assert told(wanting(), created(jobset())) == [
+    assert message(
+        changed(wanting(), "false", "metadata", "annotations", names.PREFETCH_IMAGES), created(wanting())
+    ) == [f'{path}: "false": is fixed when the JobSet is created; was "true"']
+    assert message(wanting(), created(jobset())) == [
         f'{path}: "true": is fixed when the JobSet is created; was not set then'
     ]
 
@@ -207,7 +207,7 @@ def test_a_changed_volume_is_refused() -> None:
 def test_a_users_own_with_a_reserved_name_is_rejected(key: str, entry: Json, notes: Json | None) -> None:
     job = replicated()
     job["template"]["spec"]["template"]["spec"][key] = [{"name": "first"}, entry]
-    assert told(jobset(job, notes=notes)) == [
+    assert message(jobset(job, notes=notes)) == [
         f'{POD}.{key}[1].name: "{entry["name"]}": is reserved for jobset-gate\'s start barrier: choose another name'
     ]
 
@@ -226,15 +226,15 @@ def test_a_volume_of_ours_that_another_webhook_has_limited_stays_ours(edit: Json
     """It ran between our two calls at CREATE; afterwards it is what the stored object has."""
     made = created(wanting())
     limited = changed(made, edit, *TEMPLATE, "spec", "volumes", 1, "emptyDir")
-    assert told(limited) == []
+    assert message(limited) == []
     assert lacking(limited) == []
-    assert told(limited, limited) == []
+    assert message(limited, limited) == []
     assert updated(wanting(), limited) == limited
 
 
 @pytest.mark.parametrize("name", ["group-scheduling-prefetcher", "group-scheduling-prefetch-a", "prefetch"])
 def test_a_name_that_only_begins_alike_is_the_users(name: str) -> None:
-    assert told(jobset(replicated(pod={"containers": [main("a:1", name)]}))) == []
+    assert message(jobset(replicated(pod={"containers": [main("a:1", name)]}))) == []
 
 
 def test_a_volume_claim_with_the_reserved_name_is_rejected() -> None:
@@ -245,7 +245,7 @@ def test_a_volume_claim_with_the_reserved_name_is_rejected() -> None:
 
 
 def test_what_we_rendered_ourselves_is_no_violation() -> None:
-    assert told(created(wanting(main(), main("log:1", "log")))) == []
+    assert message(created(wanting(main(), main("log:1", "log")))) == []
 
 
 def test_a_reserved_name_that_is_added_to_a_gang_without_it_is_rejected() -> None:
@@ -263,7 +263,7 @@ def test_a_user_in_place_of_ours_is_rejected_once() -> None:
 def test_a_jobset_from_before_these_names_were_reserved_can_still_be_suspended() -> None:
     stored = created(jobset())
     pod_spec(stored)["containers"] = [main("a:1", COPIER)]
-    assert told(changed(stored, True, "spec", "suspend"), stored) == []
+    assert message(changed(stored, True, "spec", "suspend"), stored) == []
 
 
 def test_leftovers_in_a_replicated_job_that_is_no_target_are_rejected() -> None:

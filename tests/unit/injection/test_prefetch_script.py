@@ -37,7 +37,7 @@ class Image:
         self._tool("busybox", content)
 
     def run(self, lookup: str = "") -> subprocess.CompletedProcess[str]:
-        """`lookup`: what is asked for instead of the program called busybox that a test has put there."""
+        """`lookup`: what is looked up instead of the program named busybox that a test has put there."""
         *words, script = prefetch.copy_command()[1:]
         for word, path in (
             ("`uname ", f"`{self.bin}/uname "),
@@ -136,8 +136,8 @@ def test_a_busybox_that_needs_a_loader_would_not_run_in_the_main_image_and_is_re
     image.machine("riscv64")
     image.busybox(WITH_LOADER)
     ran = image.run()
-    told = "prefetch-images: no program for riscv64 machines, and the busybox in the barrier's image is not static\n"
-    assert (ran.returncode, ran.stderr) == (1, told)
+    message = "prefetch-images: no program for riscv64 machines, and the busybox in the barrier's image is not static\n"
+    assert (ran.returncode, ran.stderr) == (1, message)
     assert not image.program.exists()
 
 
@@ -159,7 +159,7 @@ def test_a_busybox_that_finds_itself_by_no_path_is_what_is_put_there(image: Imag
     assert image.program.read_bytes() == own
 
 
-def test_a_volume_that_cannot_be_written_to_is_told_and_fails(image: Image) -> None:
+def test_a_volume_that_cannot_be_written_to_fails_with_a_message(image: Image) -> None:
     image.machine("x86_64")
     image.volume.rmdir()
     ran = image.run()

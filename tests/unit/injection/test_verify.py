@@ -38,7 +38,7 @@ def test_a_jobset_without_a_config_carries_nothing() -> None:
 
 
 @pytest.mark.parametrize(
-    ("path", "value", "told"),
+    ("path", "value", "message"),
     [
         ((*TEMPLATE, "spec", "initContainers"), [], "initContainers"),
         ((*TEMPLATE, "spec", "initContainers", 0, "command"), ["true"], "initContainers"),
@@ -49,8 +49,8 @@ def test_a_jobset_without_a_config_carries_nothing() -> None:
         ((*TEMPLATE, "spec", "volumes", 0, "projected", "sources"), [], "volumes"),
     ],
 )
-def test_a_barrier_that_another_webhook_broke_is_refused(path: tuple[str | int, ...], value: Any, told: str) -> None:
-    assert paths(changed(created(jobset()), value, *path)) == [f"{POD}.spec.{told}"]
+def test_a_barrier_that_another_webhook_broke_is_refused(path: tuple[str | int, ...], value: Any, message: str) -> None:
+    assert paths(changed(created(jobset()), value, *path)) == [f"{POD}.spec.{message}"]
 
 
 def test_a_barrier_twice_is_refused() -> None:

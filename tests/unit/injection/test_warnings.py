@@ -15,8 +15,8 @@ JOB = "spec.replicatedJobs[0].template.spec"
 @pytest.mark.parametrize(("deadline", "warned"), [(299, True), (300, True), (301, False), (None, False)])
 def test_a_jobs_deadline_not_above_the_gates_timeout(deadline: int | None, warned: bool) -> None:
     found = warnings.warnings(jobset(replicated(job={"activeDeadlineSeconds": deadline})))
-    told = [f"{JOB}.activeDeadlineSeconds: {deadline}: ends the pods before the gate's timeout of 300s does"]
-    assert found == (told if warned else [])
+    message = [f"{JOB}.activeDeadlineSeconds: {deadline}: ends the pods before the gate's timeout of 300s does"]
+    assert found == (message if warned else [])
 
 
 def test_a_pods_deadline_not_above_the_gates_timeout() -> None:

@@ -1,4 +1,4 @@
-"""The door over HTTPS: faults.md 13, health, metrics, leaving (operations.md, Webhook)."""
+"""The webhook over HTTPS: malformed requests, health, metrics, shutdown."""
 
 import asyncio
 import io
@@ -57,16 +57,21 @@ async def test_a_jobset_comes_in_and_goes_out_with_its_barrier(session: aiohttp.
 
 async def test_a_refusal_is_an_answer_too(session: aiohttp.ClientSession) -> None:
     status, answer = await post(session, "/mutate", body(jobset(config={"timeoutAfterSeconds": 0})))
-    told = response(answer)
-    assert (status, told["allowed"], told["status"]["code"], told["status"]["reason"]) == (200, False, 422, "Invalid")
-    assert told["status"]["message"] == (
+    message = response(answer)
+    assert (status, message["allowed"], message["status"]["code"], message["status"]["reason"]) == (
+        200,
+        False,
+        422,
+        "Invalid",
+    )
+    assert message["status"]["message"] == (
         "spec.groupSchedulingConfig.timeoutAfterSeconds: 0: must be an integer from 1 to 2147483647"
     )
 
 
 @pytest.mark.parametrize("path", PATHS)
 @pytest.mark.parametrize("raw", [b"", b"{", b"\x00\xff" * 999, b'{"kind":"Pod"}', b"[" * 500_000])
-async def test_a_body_that_is_no_review_is_a_bad_request_and_the_door_stays_open(
+async def test_a_body_that_is_no_review_is_a_bad_request_and_the_server_goes_on(
     session: aiohttp.ClientSession, path: str, raw: bytes
 ) -> None:
     status, _ = await post(session, path, raw)
@@ -109,7 +114,7 @@ async def test_what_is_not_there_is_not_found_and_admission_is_post_only(session
 
 
 @pytest.mark.parametrize("path", PATHS)
-async def test_an_unexpected_error_in_the_rules_is_a_refusal_with_a_message_and_the_door_stays_open(
+async def test_an_unexpected_error_in_the_rules_is_a_refusal_with_a_message_and_the_server_goes_on(
     opened: WebhookServer, session: aiohttp.ClientSession, path: str
 ) -> None:
     def broken(_: Any) -> Any:
@@ -120,9 +125,9 @@ async def test_an_unexpected_error_in_the_rules_is_a_refusal_with_a_message_and_
     good = dict(handlers)
     handlers.update(dict.fromkeys(handlers, broken))
     status, answer = await post(session, path, body(jobset()))
-    told = response(answer)
-    assert (status, told["allowed"], told["status"]["code"]) == (200, False, 500)
-    assert "KeyError: 'something nobody thought of'" in told["status"]["message"]
+    message = response(answer)
+    assert (status, message["allowed"], message["status"]["code"]) == (200, False, 500)
+    assert "KeyError: 'something nobody thought of'" in message["status"]["message"]
     assert f'outcome="error",webhook="{path[1:]}"' in (await text(session, "/metrics"))[1]
     handlers.update(good)
     assert await alive(session)
@@ -165,7 +170,7 @@ async def test_it_counts_what_it_does(session: aiohttp.ClientSession) -> None:
     await post(session, "/validate", body(jobset(config=False)))
     await post(session, "/validate", b"garbage")
     await post(session, "/validate", b" " * (LARGEST_BODY + 1))
-    _, told = await text(session, "/metrics")
+    _, message = await text(session, "/metrics")
     for line in (
         'controller_runtime_webhook_requests_total{code="200",webhook="mutate"} 2.0',
         'controller_runtime_webhook_requests_total{code="400",webhook="validate"} 1.0',
@@ -176,15 +181,15 @@ async def test_it_counts_what_it_does(session: aiohttp.ClientSession) -> None:
         'jobset_gate_admission_total{operation="CREATE",outcome="denied",webhook="mutate"} 1.0',
         'jobset_gate_admission_total{operation="CREATE",outcome="allowed",webhook="validate"} 1.0',
     ):
-        assert line in told
+        assert line in message
 
 
 async def test_requests_cannot_make_up_metrics(session: aiohttp.ClientSession) -> None:
     """A label for each word that a client likes would grow for ever."""
     for number in range(50):
         await post(session, "/mutate", body(jobset(), operation=f"OPERATION-{number}"))
-    _, told = await text(session, "/metrics")
-    assert len([line for line in told.splitlines() if line.startswith("jobset_gate_admission_total{")]) == 1
+    _, message = await text(session, "/metrics")
+    assert len([line for line in message.splitlines() if line.startswith("jobset_gate_admission_total{")]) == 1
 
 
 async def test_when_it_leaves_it_is_not_ready_and_lets_no_connection_live_on(
@@ -198,7 +203,7 @@ async def test_when_it_leaves_it_is_not_ready_and_lets_no_connection_live_on(
         assert answer.headers["Connection"] == "close"
 
 
-async def test_a_request_in_progress_is_answered_before_the_door_is_closed() -> None:
+async def test_a_request_in_progress_is_answered_before_the_server_stops() -> None:
     arrived, go_on = asyncio.Event(), asyncio.Event()
     raw = body(jobset())
 
@@ -247,8 +252,8 @@ def test_tokens_are_long_never_the_same_and_may_stand_in_a_url() -> None:
     assert all(re.fullmatch(r"[0-9A-Za-z_-]{22}", token) for token in tokens)
 
 
-async def test_a_kept_connection_is_told_to_ask_elsewhere_before_it_is_closed() -> None:
-    """A request may be on its way just then: an API server takes this as its answer, and asks another door."""
+async def test_an_idle_connection_gets_a_503_before_it_is_closed() -> None:
+    """A request may be on its way just then: an API server takes this as its answer, and calls another replica."""
     async with admission_server() as server:
         place = urlsplit(server.url)
         reader, writer = await asyncio.open_connection(place.hostname, place.port, ssl=trusting())
@@ -263,7 +268,7 @@ async def test_a_kept_connection_is_told_to_ask_elsewhere_before_it_is_closed() 
         await stopping
 
 
-async def test_a_client_that_keeps_its_connection_for_ever_does_not_keep_the_door_open() -> None:
+async def test_a_client_that_never_closes_its_connection_does_not_keep_the_server_running() -> None:
     async with admission_server() as server:
         place = urlsplit(server.url)
         reader, writer = await asyncio.open_connection(place.hostname, place.port, ssl=trusting())

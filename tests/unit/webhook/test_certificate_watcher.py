@@ -1,4 +1,4 @@
-"""The serving certificate: made, trusted, and changed under a running door."""
+"""The serving certificate: made, trusted, and changed under a running server."""
 
 import asyncio
 import ssl
@@ -39,7 +39,7 @@ def test_the_key_can_be_read_by_its_owner_only(tmp_path: Path) -> None:
     assert (tmp_path / "tls.key").stat().st_mode & 0o077 == 0
 
 
-def test_without_a_certificate_there_is_no_door(tmp_path: Path) -> None:
+def test_without_a_certificate_nothing_is_served(tmp_path: Path) -> None:
     with pytest.raises(OSError, match=r"tls\.crt"):
         ServingFiles(tmp_path / "tls.crt", tmp_path / "tls.key")
 
@@ -107,7 +107,7 @@ async def test_protocols_of_today_are_spoken(version: ssl.TLSVersion) -> None:
 
 @pytest.mark.parametrize("version", [ssl.TLSVersion.TLSv1, ssl.TLSVersion.TLSv1_1])
 async def test_old_protocols_are_refused(tmp_path: Path, version: ssl.TLSVersion) -> None:
-    """By the door, not by this client, which gets in where they are allowed."""
+    """By the server, not by this client, which connects where they are allowed."""
     async with admission_server() as server, client(server, lambda: only(version)) as session:
         with pytest.raises(aiohttp.ClientConnectorError):
             await session.get("/healthz")

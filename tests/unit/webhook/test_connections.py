@@ -1,4 +1,4 @@
-"""Clients that hold the door's connections and memory: an ordinary request is answered, and they are sent away."""
+"""Clients that hold connections and memory are disconnected, and an ordinary request is answered."""
 
 import asyncio
 import gzip
@@ -96,7 +96,7 @@ async def test_answers_that_nobody_reads_are_not_kept() -> None:
             await until(lambda: len(server.admission.connections) == 0)
 
 
-async def test_who_waits_for_its_next_request_makes_room_and_is_told_to_ask_elsewhere() -> None:
+async def test_an_idle_connection_makes_room_and_gets_a_503() -> None:
     async with admission_server(limits=ConnectionLimits(connections=2)) as server:
         with stalled_clients(server.url) as held:
             await asyncio.to_thread(held.open, 2, b"GET /healthz HTTP/1.1\r\nHost: x\r\n\r\n")
@@ -104,9 +104,9 @@ async def test_who_waits_for_its_next_request_makes_room_and_is_told_to_ask_else
             said = await asyncio.to_thread(first.recv, 65536)
             assert said.startswith(b"HTTP/1.1 200 ")
             assert await ordinary(server)
-            told = await asyncio.to_thread(first.recv, 65536)
-            assert told.startswith(b"HTTP/1.1 503 ")
-            assert b"\r\nRetry-After: 1\r\n" in told
+            message = await asyncio.to_thread(first.recv, 65536)
+            assert message.startswith(b"HTTP/1.1 503 ")
+            assert b"\r\nRetry-After: 1\r\n" in message
 
 
 async def test_a_client_that_takes_its_time_is_left_alone_while_there_are_places() -> None:

@@ -1,4 +1,4 @@
-"""What the door answers to whom."""
+"""The handlers: which requests are allowed, patched, denied."""
 
 from typing import Any
 
@@ -78,7 +78,7 @@ def test_each_new_gang_gets_a_token_of_its_own_and_keeps_it() -> None:
     assert judge(stored[0]) == Allowed()
 
 
-def test_warnings_come_from_the_second_so_that_they_are_told_once() -> None:
+def test_only_the_validating_webhook_warns() -> None:
     made = created(jobset(replicated(job={"backoffLimit": 7})))
     assert mutate(made) == Allowed()
     answer = judge(made)
@@ -114,7 +114,7 @@ OLDER = {"group": names.JOBSET_GROUP, "version": "v1alpha1", "resource": "jobset
         ({}, 3, {}, "oldObject"),
     ],
 )
-def test_what_no_registration_of_ours_sends_is_refused_and_told_why(
+def test_what_no_registration_of_ours_sends_is_refused_with_a_reason(
     handler: Any, new: Any, old: Any, request_: Json, hint: str
 ) -> None:
     answer = handler(new, old, **request_)

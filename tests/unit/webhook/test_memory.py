@@ -51,9 +51,9 @@ def process(folder: Path) -> Iterator[Process]:
 
 def nested() -> bytes:
     """A review of as many lists as a body may hold."""
-    told = b'{"kind":"AdmissionReview","apiVersion":"admission.k8s.io/v1","request":{"uid":"u","object":['
-    lists = b",".join([b"[]"] * ((LARGEST_BODY - len(told) - 10) // 3))
-    return told + lists + b"]}}"
+    message = b'{"kind":"AdmissionReview","apiVersion":"admission.k8s.io/v1","request":{"uid":"u","object":['
+    lists = b",".join([b"[]"] * ((LARGEST_BODY - len(message) - 10) // 3))
+    return message + lists + b"]}}"
 
 
 @pytest.mark.parametrize(

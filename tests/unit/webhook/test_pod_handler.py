@@ -1,4 +1,4 @@
-"""What the door answers about pods, over HTTPS and to whom."""
+"""The handler for pods, over HTTPS."""
 
 import json
 from base64 import b64decode
@@ -67,9 +67,9 @@ async def test_two_names_are_refused_as_a_fault_of_the_pod(session: aiohttp.Clie
     both: Json = pod(Format.KEP_24, "a", meta=meta_of(Format.SCHEDULER_PLUGINS, "b"))
     del both["metadata"]["name"]
     both["metadata"]["generateName"] = "job-"
-    told = response(await post(session, asked(both)))
-    status = told["status"]
-    assert (told["allowed"], status["code"], status["reason"]) == (False, 422, "Invalid")
+    message = response(await post(session, asked(both)))
+    status = message["status"]
+    assert (message["allowed"], status["code"], status["reason"]) == (False, 422, "Invalid")
     assert (status["details"]["group"], status["details"]["kind"], status["details"]["name"]) == ("", "Pod", "job-")
     (cause,) = status["details"]["causes"]
     assert (cause["reason"], cause["field"]) == ("FieldValueForbidden", "metadata")
@@ -83,24 +83,24 @@ async def test_what_is_sent_although_groups_are_off_goes_through() -> None:
 
 @pytest.mark.parametrize("request_", [{"operation": "UPDATE"}, {"operation": "DELETE"}, {"subResource": "binding"}])
 async def test_what_is_no_creation_goes_through(session: aiohttp.ClientSession, request_: Json) -> None:
-    told = response(await post(session, asked(pod(Format.KEP_24), **request_)))
-    assert told["allowed"] is True
-    assert "patch" not in told
+    message = response(await post(session, asked(pod(Format.KEP_24), **request_)))
+    assert message["allowed"] is True
+    assert "patch" not in message
 
 
 async def test_what_is_no_pod_is_a_bad_request(session: aiohttp.ClientSession) -> None:
     """Only a registration that is wrong sends it, and that should show."""
     other = {"group": "", "version": "v1", "resource": "services"}
     for raw in (asked(pod(), resource=other), asked(None), body(jobset())):
-        told = response(await post(session, raw))
-        assert (told["allowed"], told["status"]["code"]) == (False, 400)
+        message = response(await post(session, raw))
+        assert (message["allowed"], message["status"]["code"]) == (False, 400)
 
 
 async def test_it_is_counted_like_the_others(session: aiohttp.ClientSession) -> None:
     await post(session, asked(pod(Format.KEP_24)))
     await post(session, asked(pod()))
     await post(session, asked(pod(Format.KEP_24, "a", meta=meta_of(Format.ALIBABA, "b"))))
-    told = await metrics(session)
+    message = await metrics(session)
     for line in (
         'controller_runtime_webhook_requests_total{code="200",webhook="mutate-pods"} 3.0',
         'controller_runtime_webhook_latency_seconds_count{webhook="mutate-pods"} 3.0',
@@ -109,10 +109,10 @@ async def test_it_is_counted_like_the_others(session: aiohttp.ClientSession) -> 
         'jobset_gate_admission_total{operation="CREATE",outcome="allowed",webhook="mutate-pods"} 1.0',
         'jobset_gate_admission_total{operation="CREATE",outcome="denied",webhook="mutate-pods"} 1.0',
     ):
-        assert line in told
+        assert line in message
 
 
 async def test_the_patch_is_as_small_as_it_can_be(session: aiohttp.ClientSession) -> None:
-    told = response(await post(session, asked(pod(Format.ALIBABA))))
-    operations = json.loads(b64decode(told["patch"]))
+    message = response(await post(session, asked(pod(Format.ALIBABA))))
+    operations = json.loads(b64decode(message["patch"]))
     assert [it["path"] for it in operations] == ["/metadata/labels/jobset-gate.dev~1gang", "/spec/schedulingGates"]

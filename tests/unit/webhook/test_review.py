@@ -64,8 +64,8 @@ def test_warnings_go_along() -> None:
 
 
 def test_a_patch_is_json_in_base64() -> None:
-    told = response(encode(UID, Patched([{"op": "add", "path": "/a", "value": 1}])))
-    assert (told["allowed"], told["patchType"]) == (True, "JSONPatch")
+    message = response(encode(UID, Patched([{"op": "add", "path": "/a", "value": 1}])))
+    assert (message["allowed"], message["patchType"]) == (True, "JSONPatch")
 
 
 def test_a_refusal_names_every_violation_in_message_and_causes() -> None:
@@ -79,7 +79,7 @@ def test_a_refusal_names_every_violation_in_message_and_causes() -> None:
     ]
 
 
-def test_of_very_many_violations_a_hundred_are_told_and_the_rest_is_counted() -> None:
+def test_of_very_many_errors_a_hundred_are_listed_and_the_rest_is_counted() -> None:
     found = [FieldError(f"spec[{index}]", index, "bad") for index in range(10_000)]
     status = response(encode(UID, denied(found)))["status"]
     assert len(status["details"]["causes"]) == 100

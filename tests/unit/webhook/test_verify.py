@@ -37,9 +37,9 @@ def test_a_bundle_with_its_ca_among_others_trusts_it() -> None:
 
 def test_all_configurations_must() -> None:
     good, bad = joined([CA.certificate]), joined([OTHER.certificate])
-    told = verify.untrusted_reason(SLOT.context, SLOT.chain, {"a": good, "b": bad}, HOST, NOW)
+    message = verify.untrusted_reason(SLOT.context, SLOT.chain, {"a": good, "b": bad}, HOST, NOW)
     assert (
-        told
+        message
         == f"b: its caBundle does not verify the serving certificate for {HOST}: unable to get local issuer certificate"
     )
 
@@ -53,30 +53,30 @@ def test_nonsense_in_a_bundle_is_passed_over_as_api_servers_do() -> None:
     broken = b"-----BEGIN CERTIFICATE-----\nAAAA\n-----END CERTIFICATE-----\n"
     text = b"nonsense\n" + broken + joined([CA.certificate])
     assert verify.untrusted_reason(SLOT.context, SLOT.chain, {"zz": text}, HOST, NOW) is None
-    told = verify.untrusted_reason(SLOT.context, SLOT.chain, {"zz": broken}, HOST, NOW)
-    assert told == "zz: its caBundle holds no certificate that is valid now"
+    message = verify.untrusted_reason(SLOT.context, SLOT.chain, {"zz": broken}, HOST, NOW)
+    assert message == "zz: its caBundle holds no certificate that is valid now"
 
 
 def test_another_name_of_the_service() -> None:
-    told = verdict(CA, host="door.ns.svc")
-    assert told is not None
-    assert "Hostname mismatch" in told
+    message = verdict(CA, host="other.ns.svc")
+    assert message is not None
+    assert "Hostname mismatch" in message
 
 
 def test_time_is_an_argument() -> None:
     """The machine's own clock says nothing here: all of this lies in the future."""
     assert verdict(CA, now=NOW + 7 * DAY) is None
-    told = verdict(CA, now=NOW + 8 * DAY)
-    assert told == "the serving certificate is valid from 2039-12-31T23:55:00Z to 2040-01-08T00:00:00Z only"
+    message = verdict(CA, now=NOW + 8 * DAY)
+    assert message == "the serving certificate is valid from 2039-12-31T23:55:00Z to 2040-01-08T00:00:00Z only"
     assert verdict(CA, now=NOW - DAY) is not None
 
 
 def test_an_expired_ca_trusts_nothing() -> None:
     slot = ServingCertificate(_forever(OLD))
     assert verdict(OLD, slot=slot) == "zz: its caBundle holds no certificate that is valid now"
-    told = verdict(OLD, OTHER, slot=slot)
-    assert told is not None
-    assert "unable to get local issuer" in told
+    message = verdict(OLD, OTHER, slot=slot)
+    assert message is not None
+    assert "unable to get local issuer" in message
 
 
 def _forever(ca: authority.CertificateAuthority) -> KeyPair:
@@ -85,7 +85,7 @@ def _forever(ca: authority.CertificateAuthority) -> KeyPair:
 
 
 def _signed(name: str, issuer: x509.Name, by: ec.EllipticCurvePrivateKey | None, hosts: list[str]) -> KeyPair:
-    """As somebody with another tool may bring it: by itself where there is no CA, and with few extensions."""
+    """As another tool may make it: signed by itself where there is no CA, and with few extensions."""
     key = ec.generate_private_key(ec.SECP256R1())
     builder = (
         x509.CertificateBuilder()
@@ -114,9 +114,9 @@ def test_a_certificate_that_is_its_own_ca() -> None:
 def test_a_common_name_is_no_host_name() -> None:
     """API servers have not looked at it for years."""
     slot = ServingCertificate(_signed(HOST, CA.certificate.subject, CA.key, []))
-    told = verdict(CA, slot=slot)
-    assert told is not None
-    assert "Hostname mismatch" in told
+    message = verdict(CA, slot=slot)
+    assert message is not None
+    assert "Hostname mismatch" in message
 
 
 def test_the_issuer_is_found_among_several() -> None:
