@@ -204,11 +204,9 @@ class Manager:
             registry=options.registry,
             runtime=self._metrics,
             metrics=metrics,
-            on_problem=self._metrics.observe_watch_problem,
-            keep_crds=options.pod_group_crds,
             jobset=lambda namespace, name: cache.get_jobset(GangKey(namespace, name)),
         )
-        groups = setup.setup_pod_groups(options.groups, around)
+        groups = setup.setup_pod_groups(options.groups, around, keep_crds=options.pod_group_crds)
         self._liveness.add_checks(*groups.health_checks)
         return groups
 

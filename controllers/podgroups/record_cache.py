@@ -57,27 +57,25 @@ class RecordCache:
             del self._overlay[place]
         return self._changed(place, before)
 
-    def observe_write(self, key: PodGroupKey, home: RecordRef, record: AdmissionRecord | None) -> set[PodGroupKey]:
+    def observe_write(self, key: PodGroupKey, ref: RecordRef, record: AdmissionRecord | None) -> set[PodGroupKey]:
         """The API server has returned this version of a group's record object, with this record."""
-        place = _place(home)
+        place = _place(ref)
         before = self.object_at(place)
-        if before is not None and not is_later(home.resource_version, before.ref.resource_version):
+        if before is not None and not is_later(ref.resource_version, before.ref.resource_version):
             return set()
-        self._overlay[place] = RecordObject(
-            ref=home, key=None if home.api else key, record=decode.of_home(record, home)
-        )
+        self._overlay[place] = RecordObject(ref=ref, key=None if ref.api else key, record=decode.of_home(record, ref))
         return self._changed(place, before)
 
-    def observe_gone(self, home: RecordRef) -> set[PodGroupKey]:
+    def observe_gone(self, ref: RecordRef) -> set[PodGroupKey]:
         """The API server has answered that the object is gone."""
-        place = _place(home)
+        place = _place(ref)
         before = self.object_at(place)
         for known in (self._delivered, self._overlay):
-            if place in known and known[place].ref.uid == home.uid:
+            if place in known and known[place].ref.uid == ref.uid:
                 del known[place]
         return self._changed(place, before)
 
-    # --- Looking -----------------------------------------------------------------------------------------------------
+    # --- Queries -----------------------------------------------------------------------------------------------------
 
     def object_at(self, place: ObjectPlace) -> RecordObject | None:
         """The newest known version of an object."""
@@ -92,7 +90,7 @@ class RecordCache:
     def pod_groups(self, key: PodGroupKey) -> list[RecordObject]:
         """PodGroups of a group's name in the API groups that its flavor reads, the winning one first."""
         found = (self.object_at((api, key.namespace, key.name)) for api in POD_GROUP_APIS[key.design])
-        return [home for home in found if home is not None]
+        return [it for it in found if it is not None]
 
     def objects_of(self, key: PodGroupKey) -> list[RecordObject]:
         """All objects that may store a group's own record: its PodGroups and its ConfigMap."""
@@ -144,18 +142,18 @@ class RecordCache:
             self._deciding.setdefault(key, {})[place] = now.record
         return concerned
 
-    def _keys_of(self, place: ObjectPlace, home: RecordObject | None) -> set[PodGroupKey]:
-        return set() if home is None else {*self._owners(place, home), *self._decided_at(place, home)}
+    def _keys_of(self, place: ObjectPlace, it: RecordObject | None) -> set[PodGroupKey]:
+        return set() if it is None else {*self._owners(place, it), *self._decided_at(place, it)}
 
-    def _owners(self, place: ObjectPlace, home: RecordObject) -> list[PodGroupKey]:
+    def _owners(self, place: ObjectPlace, it: RecordObject) -> list[PodGroupKey]:
         """The groups that an object may belong to."""
-        if home.key is not None:
-            return [home.key]
+        if it.key is not None:
+            return [it.key]
         api, namespace, name = place
         return [PodGroupKey(design=flavor, namespace=namespace, name=name) for flavor in self._readers.get(api, ())]
 
     def _is_taken(self, key: PodGroupKey, pod_group: RecordObject) -> bool:
-        decided = [] if pod_group.record is None else [it for it, _ in pod_group.record.gangs]
+        decided = [] if pod_group.record is None else [key for key, _ in pod_group.record.gangs]
         designs = self.flavors_reading(pod_group.ref.api)
         return key not in decided and any(it.path == key.path and it.design in designs for it in decided)
 
@@ -167,16 +165,16 @@ class RecordCache:
         """
         return place[1] == key.namespace or (self._across and record.gangs[0][0].path in gangs)
 
-    def _decided_at(self, place: ObjectPlace, home: RecordObject | None) -> set[PodGroupKey]:
+    def _decided_at(self, place: ObjectPlace, it: RecordObject | None) -> set[PodGroupKey]:
         """The groups that a record decides on. Only the object of the first gang decides; the others hold copies."""
-        if home is None or home.record is None:
+        if it is None or it.record is None:
             return set()
-        gangs = [key for key, _ in home.record.gangs]
-        return set(gangs) if gangs and gangs[0] in self._owners(place, home) else set()
+        gangs = [key for key, _ in it.record.gangs]
+        return set(gangs) if gangs and gangs[0] in self._owners(place, it) else set()
 
 
-def _place(home: RecordRef) -> ObjectPlace:
-    return home.api, home.namespace, home.name
+def _place(ref: RecordRef) -> ObjectPlace:
+    return ref.api, ref.namespace, ref.name
 
 
 def _config_map_place(key: PodGroupKey) -> ObjectPlace:
@@ -190,5 +188,5 @@ def _same(one: RecordObject, other: RecordObject) -> bool:
     return msgspec.structs.replace(one, ref=other.ref, annotations=other.annotations) == other
 
 
-def _annotations(home: RecordObject) -> dict[str, str]:
-    return {name: value for name, value in home.annotations.items() if name != names.POD_GROUP_RECORD}
+def _annotations(it: RecordObject) -> dict[str, str]:
+    return {name: value for name, value in it.annotations.items() if name != names.POD_GROUP_RECORD}

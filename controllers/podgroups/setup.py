@@ -41,7 +41,6 @@ from jobset_gate.podgroups.preconditions import GroupReason
 from jobset_gate.podgroups.snapshot import GroupSnapshot
 from jobset_gate.podgroups.status import GroupStatus, group_status
 from jobset_gate.runtime.controller import Controller, ControllerMetrics
-from jobset_gate.runtime.decoder import OnWatchProblem
 from jobset_gate.runtime.informer import AnyInformer
 from jobset_gate.runtime.metrics import RuntimeMetrics
 from jobset_gate.runtime.rate_limiter import RateLimiter
@@ -80,9 +79,6 @@ class PodGroupDependencies:
     registry: CollectorRegistry
     runtime: RuntimeMetrics
     metrics: ControllerMetrics
-    on_problem: OnWatchProblem
-    keep_crds: bool = True
-    """Create and update the CRDs of PodGroups."""
     jobset: Callable[[str, str], JobSetSeen | None] = lambda _, __: None
     """A gated JobSet by namespace and name."""
 
@@ -138,8 +134,10 @@ def max_connections(settings: GroupSettings) -> int:
     return settings.gate_concurrency + WORKERS + CONCURRENT_WRITES + STATUS_WORKERS
 
 
-def setup_pod_groups(settings: GroupSettings, dependencies: PodGroupDependencies) -> PodGroupControllers:
-    """All parts, in the order in which they depend on each other."""
+def setup_pod_groups(
+    settings: GroupSettings, dependencies: PodGroupDependencies, *, keep_crds: bool = True
+) -> PodGroupControllers:
+    """All parts, in the order in which they depend on each other. `keep_crds`: create and update those of PodGroups."""
     queue: WorkQueue[PodGroupKey] = dependencies.runtime.new_queue("group")
     status_queue: WorkQueue[PodGroupKey] = dependencies.runtime.new_queue("group-status")
     crd_queue: WorkQueue[str] = dependencies.runtime.new_queue("podgroup-crd")
@@ -161,7 +159,7 @@ def setup_pod_groups(settings: GroupSettings, dependencies: PodGroupDependencies
     groups = Controller("group", queue, reconcile, dependencies.metrics, workers=WORKERS)
     statuses = Controller("group-status", status_queue, status.reconcile, dependencies.metrics, workers=STATUS_WORKERS)
     crd_controller = Controller("podgroup-crd", crd_queue, crd_reconciler.reconcile, dependencies.metrics, workers=1)
-    crd_names = needed_crds(settings.ways) if dependencies.keep_crds else ()
+    crd_names = needed_crds(settings.ways) if keep_crds else ()
     apis = sorted({api for it in settings.ways for api in POD_GROUP_APIS[FLAVOR_OF[it]]})
 
     async def run_scheduler() -> None:
@@ -177,19 +175,16 @@ def setup_pod_groups(settings: GroupSettings, dependencies: PodGroupDependencies
             crd_queue.add(name)  # an informer does not report that a CRD is missing
         await crd_controller.run()
 
+    client, on_problem = dependencies.client, dependencies.runtime.observe_watch_problem
     sweeper = ResumeSweeper(base.cache, base.evictor, dependencies.namespace)
     native = () if base.native is None else (base.native.run,)
     return PodGroupControllers(
         cache=base.cache,
         pending=pending,
         group_informers=informers.informers(
-            dependencies.client,
-            base.cache,
-            settings,
-            namespace=dependencies.namespace,
-            on_problem=dependencies.on_problem,
+            client, base.cache, settings, namespace=dependencies.namespace, on_problem=on_problem
         ),
-        crd_informers=crds.informers(dependencies.client, crd_names, crd_queue.add, dependencies.on_problem),
+        crd_informers=crds.informers(client, crd_names, crd_queue.add, on_problem),
         runnables=(run_scheduler, base.ungater.run, run_groups, statuses.run, run_crds, sweeper.run, *native),
         health_checks=(groups.health_error, statuses.health_error, crd_controller.health_error),
     )

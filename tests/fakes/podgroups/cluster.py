@@ -121,10 +121,8 @@ class RunningController:
             registry=self.registry,
             runtime=RuntimeMetrics(self.registry),
             metrics=ControllerMetrics(self.registry),
-            on_problem=lambda _: None,
-            keep_crds=False,
         )
-        self.controllers = setup_pod_groups(settings, around)
+        self.controllers = setup_pod_groups(settings, around, keep_crds=False)
         self._kinds = informers.watch_sources(self.controllers.cache, settings, None)
         self._models: dict[tuple[int, str, str], Any] = {}
         self.paused_selector: Any = None
