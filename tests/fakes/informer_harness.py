@@ -1,4 +1,4 @@
-"""An informer at work on a scripted server, and what it told."""
+"""An informer at work on a scripted server, and the changes that it reported."""
 
 from __future__ import annotations
 

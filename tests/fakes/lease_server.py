@@ -19,12 +19,12 @@ class LineFault(enum.Enum):
     GOOD = "good"
     HANGS = "hangs"  # never done, never answered
     MUTE = "mute"  # done, never answered
-    LATE = "late"  # done `delay` seconds later, whether or not somebody still waits, as by a server that is overloaded
+    LATE = "late"  # done `delay` seconds later, also after the client has given up, as by an overloaded server
     REFUSED = "refused"  # 500
 
 
 class LeaseServer:
-    """`line(candidate)` decides about each request; candidates are told apart by User-Agent."""
+    """`line(candidate)` decides about each request; candidates differ by User-Agent."""
 
     def __init__(self) -> None:
         self.lease: Json | None = None

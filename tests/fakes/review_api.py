@@ -32,7 +32,7 @@ class FakeReviewApi:
         return _ReviewClient(self)
 
     def admin(self, user: str = "admin") -> str:
-        """A token of somebody who may list everything."""
+        """A token of a user who may list everything."""
         self.users[token := f"{user}-token"] = user
         kinds = ("jobsets.jobset.x-k8s.io", "pods")
         groups = ("incubator.scheduling.k8s.io", "scheduling.x-k8s.io", "scheduling.sigs.k8s.io")
@@ -40,7 +40,7 @@ class FakeReviewApi:
         return token
 
     def member(self, *namespaces: str, user: str = "member") -> str:
-        """A token of somebody who may list JobSets and pods in these namespaces only."""
+        """A token of a user who may list JobSets and pods in these namespaces only."""
         self.users[token := f"{user}-token"] = user
         self.grants |= {(user, kind, it) for it in namespaces for kind in ("jobsets.jobset.x-k8s.io", "pods")}
         return token

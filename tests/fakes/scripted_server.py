@@ -1,4 +1,4 @@
-"""A tiny API server for ConfigMaps of one namespace, each answer of which a test can replace by one of its own."""
+"""A tiny API server for ConfigMaps of one namespace; a test can replace each response by one of its own."""
 
 from __future__ import annotations
 

@@ -29,7 +29,7 @@ TIMEOUT = 60.0
 
 
 class FakePodGroups:
-    """The index of groups, as far as the page asks it."""
+    """The cache of pod groups, as far as the page reads it."""
 
     def __init__(self) -> None:
         self.seen: dict[GroupKey, GroupSnapshot] = {}
@@ -46,7 +46,7 @@ class FakePodGroups:
 
 @dataclass
 class ServedPage:
-    """`index` is filled by `put`; `fresh` and `clock` are what the page believes of the controller around it."""
+    """`put` fills the cache; `fresh` and `now` are what the page gets from the controller."""
 
     api: FakeReviewApi
     index: GangCache
@@ -57,10 +57,10 @@ class ServedPage:
 
     registry: CollectorRegistry = field(default_factory=CollectorRegistry)
     elapsed: float = 0.0
-    """Seconds by which the page's patience is ahead of the clock's."""
+    """Seconds by which the page's monotonic clock is ahead."""
 
     def monotonic(self) -> float:
-        """What answers, sessions and checks grow old by."""
+        """The clock of caches, sessions and reviews."""
         return time.monotonic() + self.elapsed
 
     @property
@@ -154,7 +154,7 @@ async def serve_page(
 
 @asynccontextmanager
 async def http_session(stage: ServedPage, token: str = "", **more: Any) -> AsyncIterator[aiohttp.ClientSession]:
-    """Asks the page; with a token as a proxy would, else as somebody who has yet to sign in."""
+    """A client of the page; with a token in the header, else not signed in."""
     headers = {"Authorization": f"Bearer {token}"} if token else {}
     jar = aiohttp.CookieJar(unsafe=True)
     async with aiohttp.ClientSession(stage.url, headers=headers, cookie_jar=jar, **more) as session:

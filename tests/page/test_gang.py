@@ -94,22 +94,3 @@ async def test_without_javascript_it_is_all_there(browser: Browser, stage: Serve
         await page.get_by_role("link", name="Refresh").click()
         await expect(page.locator("#state")).to_have_text("Released")
         assert (visit.other_hosts, visit.complaints) == ([], [])
-
-
-async def test_a_pod_group_has_a_page_of_its_own(stage: ServedPage, visit: BrowserVisit) -> None:
-    scenes.everything(stage)
-    page = visit.page
-    await visit.open()
-    await page.get_by_role("link", name="Pod groups").click()
-    await expect(page.locator("#total")).to_have_text("1")
-    await page.locator("#rows a").click()
-    await expect(page.locator("#count")).to_contain_text("of 3")
-    await expect(page.locator("#permalink")).to_be_visible()
-
-
-async def test_a_name_that_is_not_there_says_so(stage: ServedPage, visit: BrowserVisit) -> None:
-    answer = await visit.page.goto("/gangs/team-a/nobody")
-    assert answer is not None
-    assert answer.status == 404
-    await expect(visit.page.get_by_role("heading", level=1)).to_have_text("There is no gang team-a/nobody")
-    visit.complaints.clear()  # the browser's own, of the 404

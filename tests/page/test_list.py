@@ -69,19 +69,6 @@ async def test_a_banner_tells_of_those_whose_time_was_up(stage: ServedPage, visi
     await expect(page.locator("#state")).to_have_text("TimedOut")
 
 
-async def test_an_empty_cluster_looks_different_from_an_empty_search(stage: ServedPage, visit: BrowserVisit) -> None:
-    page = visit.page
-    await visit.open()
-    await expect(page.locator("#empty")).to_contain_text("There are no gangs")
-    await expect(page.locator("#empty")).to_contain_text("spec.groupSchedulingConfig")
-    await expect(page.locator("#total")).to_have_text("0")
-    scenes.short_of_one(stage, "first")
-    await expect(page.locator("#rows tr")).to_have_count(1)
-    await expect(page.locator("#empty")).to_be_hidden()
-    await visit.open("/?q=nothing-like-it")
-    await expect(page.locator("#empty")).to_contain_text("None of the 1 gangs fits this search")
-
-
 async def test_of_two_thousand_gangs_one_is_found(stage: ServedPage, visit: BrowserVisit) -> None:
     for number in range(2000):
         scenes.put(stage, f"gang-{number:04}", *scenes.here(1), namespace=f"team-{number % 20}")

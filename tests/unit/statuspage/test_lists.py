@@ -10,7 +10,7 @@ import pytest
 
 from controllers.statuspage.source import Freshness
 from jobset_gate import names
-from jobset_gate.barrier.model import PendingReason, VerdictKind
+from jobset_gate.barrier.model import PendingReason
 from jobset_gate.kube.errors import Unreachable
 from jobset_gate.podgroups.model import Flavor
 from tests.fakes import gangs
@@ -72,19 +72,6 @@ async def test_the_permalink_says_what_why_says() -> None:
         assert '<img id="timeline" src="/gangs/default/train/timeline.svg"' in page
 
 
-async def test_a_timeout_is_a_banner_on_both_pages() -> None:
-    async with serve_page() as stage:
-        timed_out = stage.put(gangs.jobset(), gangs.pod(0))
-        stage.put(gangs.jobset(name="fine", uid="u-2"), gangs.pod(0), gangs.pod(1))
-        stage.decide(timed_out, VerdictKind.TIMEOUT)
-        _, page = await read(stage, "/")
-        assert re.search(r'class="banner bad"><strong>1 timed out:</strong> <a href="/gangs/default/train">', page)
-        _, page = await read(stage, "/gangs/default/train")
-        assert 'id="timed-out"' in page
-        _, page = await read(stage, "/gangs/default/fine")
-        assert 'id="timed-out"' not in page
-
-
 async def test_pages_without_anything_say_so() -> None:
     async with serve_page() as stage:
         assert "There are no gangs." in (await read(stage, "/"))[1]
@@ -102,14 +89,6 @@ async def test_what_is_not_there_is_a_404_and_says_what_was_looked_for() -> None
             status, page = await read(stage, path)
             assert status == 404
             assert f"There is no {what}" in page
-
-
-async def test_a_deleted_gang_is_gone_from_the_page() -> None:
-    async with serve_page() as stage:
-        train = stage.put(gangs.jobset(), gangs.pod(0))
-        assert "gang-default.train" in (await read(stage, "/"))[1]
-        stage.drop(train)
-        assert "gang-default.train" not in (await read(stage, "/"))[1]
 
 
 # --- Groups ----------------------------------------------------------------------------------------------------------
@@ -293,15 +272,3 @@ async def test_before_the_cluster_was_read_nothing_is_shown_as_if_it_were_all() 
         assert status == 503
         assert "not listed yet: pods" in page
         assert "There are no gangs" not in page
-
-
-async def test_two_thousand_gangs_are_counted_and_paged() -> None:
-    async with serve_page() as stage:
-        for number in range(2000):
-            stage.put(gangs.jobset(name=f"train-{number}", uid=f"u-{number}"), gangs.pod(0))
-        _, page = await read(stage, "/?sort=name")
-        assert '<strong id="total">2,000</strong> gangs' in page
-        assert page.count("<tr id=") == 100
-        assert "Page 1 of 20" in page
-        _, page = await read(stage, "/?q=train-1999")
-        assert '<strong id="found">1</strong> shown' in page

@@ -1,4 +1,4 @@
-"""The page of a whole controller: on the real API server's reviews, through a release, and on who does not lead."""
+"""The status page of a whole controller: the API server's reviews, a release, a timeout, a standby."""
 
 from __future__ import annotations
 
@@ -6,11 +6,9 @@ import asyncio
 import socket
 from collections.abc import AsyncIterator
 from contextlib import asynccontextmanager
-from pathlib import Path
 from typing import Any
 
 import aiohttp
-import pytest
 
 from controllers.manager import Manager
 from jobset_gate import names
@@ -20,8 +18,8 @@ from jobset_gate.kube.resources import JOBSETS, PODS, Resource
 from jobset_gate.settings import Groups
 from tests.fakes.podgroups import objects
 from tests.fakes.served_page import events
-from tests.flow.environment import PATIENCE, QUICK_LEASE, Environment, environment
-from tests.plane.planes import Real
+from tests.flow.conftest import MakeEnvironment
+from tests.flow.environment import PATIENCE, QUICK_LEASE, Environment
 
 ACCOUNTS = Resource("", "v1", "serviceaccounts", "ServiceAccount")
 ROLES = Resource("rbac.authorization.k8s.io", "v1", "roles", "Role")
@@ -52,7 +50,7 @@ async def account(stage: Environment, name: str, *kinds: Resource) -> str:
 
 @asynccontextmanager
 async def page(manager: Manager, token: str) -> AsyncIterator[aiohttp.ClientSession]:
-    """Asks a replica's page, once it is there and full."""
+    """A session with a replica's page, once it is synced."""
     async with asyncio.timeout(PATIENCE):
         await manager.serving.wait()
         assert manager.page is not None
@@ -67,40 +65,32 @@ async def text(session: aiohttp.ClientSession, path: str) -> tuple[int, str]:
         return answer.status, await answer.text()
 
 
-@pytest.mark.real
-async def test_a_release_is_seen_by_whom_the_api_server_lets(
-    real_plane: Real, namespace_of_real: str, tmp_path: Path
-) -> None:
-    place = namespace_of_real
-    async with environment(real_plane, place, tmp_path, nodes=(FakeNode("early", pods=1),), controller=False) as stage:
+async def test_a_release_is_seen_by_viewers_with_the_right(make_stage: MakeEnvironment) -> None:
+    async with make_stage(nodes=(FakeNode("early", pods=1),), controller=False) as stage:
         manager = stage.start_controller(page_port=free_port())
         member, nobody = await account(stage, "member", JOBSETS, PODS), await account(stage, "nobody")
         await stage.apply(manifests.gang("train", jobs=1, pods=2))
         await stage.until_held(1)
         async with page(manager, nobody) as session:
-            status, said = await text(session, f"/gangs/{place}/train")
+            status, html = await text(session, f"/gangs/{stage.namespace}/train")
             assert status == 403
-            assert f"You may not list jobsets.jobset.x-k8s.io in namespace {place}" in said
+            assert f"You may not list jobsets.jobset.x-k8s.io in namespace {stage.namespace}" in html
         async with page(manager, "not-a-token") as session:
             assert (await text(session, "/"))[0] == 401
         async with page(manager, member) as session:
-            assert f"gang-{place}.train" in (await text(session, "/"))[1]
+            assert f"gang-{stage.namespace}.train" in (await text(session, "/"))[1]
             assert (await text(session, "/?namespace=default"))[0] == 403
-            assert "<svg" in (await text(session, f"/gangs/{place}/train/timeline.svg"))[1]
-            async with session.get(f"/gangs/{place}/train/events") as answer:
+            assert "<svg" in (await text(session, f"/gangs/{stage.namespace}/train/timeline.svg"))[1]
+            async with session.get(f"/gangs/{stage.namespace}/train/events") as answer:
                 news = events(answer)
                 await seen(news, "1 of 2 pods started")
-                await stage.actors.kubelets.add_node(FakeNode(f"{place}-late", pods=10))
+                await stage.actors.kubelets.add_node(FakeNode(f"{stage.namespace}-late", pods=10))
                 await seen(news, 'data-state="Released"')
             await stage.until_running(2)
 
 
-@pytest.mark.real
-async def test_who_comes_when_the_pods_of_a_timeout_are_gone_sees_how_it_was(
-    real_plane: Real, namespace_of_real: str, tmp_path: Path
-) -> None:
-    place = namespace_of_real
-    async with environment(real_plane, place, tmp_path, nodes=(FakeNode("early", pods=1),), controller=False) as stage:
+async def test_after_a_timeout_the_page_still_shows_the_pods_that_are_gone(make_stage: MakeEnvironment) -> None:
+    async with make_stage(nodes=(FakeNode("early", pods=1),), controller=False) as stage:
         manager = stage.start_controller(page_port=free_port())
         member = await account(stage, "member", JOBSETS, PODS)
         workers = manifests.replicated_job(replicas=1, parallelism=2, backoff_limit=0, pod={"restartPolicy": "Never"})
@@ -110,18 +100,18 @@ async def test_who_comes_when_the_pods_of_a_timeout_are_gone_sees_how_it_was(
         async with page(manager, member) as session:
             async with session.get("/events") as answer:
                 await seen(events(answer), 'data-state="TimedOut" data-started="1" data-expected="2"')
-            for pod in (await stage.client.list(PODS, place))["items"]:
-                await stage.client.delete(PODS, pod["metadata"]["name"], place)
-            drawn = (await text(session, f"/gangs/{place}/train/timeline.svg"))[1]
+            for pod in (await stage.client.list(PODS, stage.namespace))["items"]:
+                await stage.client.delete(PODS, pod["metadata"]["name"], stage.namespace)
+            drawn = (await text(session, f"/gangs/{stage.namespace}/train/timeline.svg"))[1]
             assert "1/2 pods started; it timed out 1s after its first pod started" in drawn
             assert "seen when its time was up" in drawn
-            said = (await text(session, f"/gangs/{place}/train"))[1]
-            assert "1 of 2 pods started" in said
-            assert "1 pod: Unscheduled" in said
+            html = (await text(session, f"/gangs/{stage.namespace}/train"))[1]
+            assert "1 of 2 pods started" in html
+            assert "1 pod: Unscheduled" in html
 
 
 async def seen(news: AsyncIterator[tuple[str, Any]], word: str) -> None:
-    """Waits for a change that says so."""
+    """Waits for an update with this word."""
     async with asyncio.timeout(PATIENCE):
         async for _, data in news:
             if word in str(data):
@@ -129,12 +119,8 @@ async def seen(news: AsyncIterator[tuple[str, Any]], word: str) -> None:
     raise AssertionError(f"the stream has ended without {word}")
 
 
-@pytest.mark.real
-async def test_who_does_not_lead_shows_the_same_and_says_who_does(
-    real_plane: Real, namespace_of_real: str, tmp_path: Path
-) -> None:
-    place = namespace_of_real
-    async with environment(real_plane, place, tmp_path, controller=False) as stage:
+async def test_a_standby_shows_the_same_and_names_the_leader(make_stage: MakeEnvironment) -> None:
+    async with make_stage(controller=False) as stage:
         leader = stage.start_controller(**QUICK_LEASE, identity="first", page_port=free_port())
         async with asyncio.timeout(PATIENCE):
             await leader.leading.wait()
@@ -153,29 +139,25 @@ async def test_who_does_not_lead_shows_the_same_and_says_who_does(
                 news = events(answer)
                 async with asyncio.timeout(PATIENCE):
                     await standby.leading.wait()
-                status, said = await text(session, "/")
+                status, html = await text(session, "/")
                 assert status == 200
-                assert "stands by" not in said
+                assert "stands by" not in html
                 del news
 
 
-@pytest.mark.real
-async def test_a_pod_group_is_shown_with_the_reason_that_the_opener_has_for_it(
-    real_plane: Real, namespace_of_real: str, tmp_path: Path
-) -> None:
-    place = namespace_of_real
-    async with environment(real_plane, place, tmp_path, controller=False, webhook=False) as stage:
+async def test_a_pod_group_is_shown_with_the_schedulers_reason(make_stage: MakeEnvironment) -> None:
+    async with make_stage(controller=False, webhook=False) as stage:
         member = await account(stage, "member", PODS)
-        held = objects.pod("held", of=objects.key("ring", namespace=place), namespace=place)
+        held = objects.pod("held", of=objects.key("ring", namespace=stage.namespace), namespace=stage.namespace)
         spec = {**held["spec"], "containers": [{"name": "main", "image": "busybox"}]}
         del spec["nodeName"]
         meta = {key: held["metadata"][key] for key in ("name", "labels", "annotations")}
-        await stage.client.create(PODS, {"metadata": meta, "spec": spec}, place)
+        await stage.client.create(PODS, {"metadata": meta, "spec": spec}, stage.namespace)
         manager = stage.start_controller(page_port=free_port(), groups=Groups(), pod_group_crds=False)
         async with page(manager, member) as session:
             async with session.get("/groups/events") as answer:
                 await seen(events(answer), names.REASON_POD_GROUP_MISSING)
-            status, said = await text(session, f"/groups/{place}/ring?way=scheduler-plugins")
+            status, html = await text(session, f"/groups/{stage.namespace}/ring?way=scheduler-plugins")
             assert status == 200
-            assert f'data-state="{names.REASON_POD_GROUP_MISSING}"' in said
+            assert f'data-state="{names.REASON_POD_GROUP_MISSING}"' in html
             assert (await text(session, "/"))[0] == 403
