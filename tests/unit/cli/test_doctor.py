@@ -146,24 +146,30 @@ async def test_where_all_is_well_nothing_is_worse_than_a_warning(camp: StoredJob
 
 
 @only_embedded
-async def test_a_cluster_with_nothing_of_ours(doctor: Doctor) -> None:
+async def test_a_cluster_without_jobset_and_one_without_the_field(embedded_plane: Embedded, doctor: Doctor) -> None:
+    """Native gangs are tried only where the command line says so."""
+    native = "the scheduler does not place native gangs"
     found = await doctor.found()
-    assert found["JobSet is not installed"]["level"] == "error"
-    assert found["MutatingWebhookConfiguration zz-jobset-gate is missing"]["level"] == "error"
-    assert found["ValidatingWebhookConfiguration jobset-gate is missing"]["level"] == "error"
-    assert found["MutatingWebhookConfiguration zz-jobset-gate-pods is missing"]["level"] == "warning"
-    assert found["no controller leads"]["level"] == "error"
-    assert (await doctor()).code == 1
+    assert native not in found
+    assert {
+        "JobSet is not installed": "error",
+        "MutatingWebhookConfiguration zz-jobset-gate is missing": "error",
+        "ValidatingWebhookConfiguration jobset-gate is missing": "error",
+        "MutatingWebhookConfiguration zz-jobset-gate-pods is missing": "warning",
+        "no controller leads": "error",
+    }.items() <= levels(found).items()
     assert yaml.safe_load((await doctor("-o", "yaml")).out)["summary"]["error"] == 4
-
-
-@only_embedded
-async def test_jobsets_crd_without_our_field(embedded_plane: Embedded, doctor: Doctor) -> None:
     async with embedded_plane.client() as client:
         await jobset_crd.install(client)
-    message = (await doctor.found())[f"JobSet's CRD lacks spec.{names.CONFIG_FIELD}"]
+    found = await doctor.found("--native")
+    lacking = found[f"JobSet's CRD lacks spec.{names.CONFIG_FIELD}"]
     remedy = f"run `jobset-gate install-crd-field --kubeconfig {embedded_plane.kubeconfig}`"
-    assert (message["level"], message["remedy"]) == ("warning", remedy)
+    assert (lacking["level"], lacking["remedy"]) == ("warning", remedy)
+    assert (found[native]["level"], found[native]["why"]) == ("error", "the API server has no native PodGroups")
+
+
+def levels(found: dict[str, Json]) -> dict[str, str]:
+    return {what: it["level"] for what, it in found.items()}
 
 
 async def test_a_webhook_that_serves_another_certificate_than_is_trusted(camp: StoredJobSet) -> None:
@@ -211,13 +217,13 @@ async def test_no_dry_run_tells_anything_of_a_namespace_that_is_exempt(camp: Sto
 
 
 @only_embedded
-@pytest.mark.parametrize("way", list(Format))
-async def test_pods_of_groups_are_tried_in_a_way_that_is_on(camp: StoredJobSet, way: Format) -> None:
-    settings = Settings(groups=Groups(ways=(way,), scheduler_names=("ours", "theirs")))
-    async with registered_for_pods(camp.client, camp.namespace, settings):
-        patient = ClusterReader(camp.client, camp.namespace, camp.namespace)
-        [found] = await findings(patient, [("x", dry_runs.pod)])
-    assert (found.level, found.what) == (FindingLevel.OK, "a pod of a group is held")
+async def test_pods_of_groups_are_tried_in_a_format_that_is_on(camp: StoredJobSet) -> None:
+    for way in Format:
+        settings = Settings(groups=Groups(ways=(way,), scheduler_names=("ours", "theirs")))
+        async with registered_for_pods(camp.client, camp.namespace, settings):
+            reader = ClusterReader(camp.client, camp.namespace, camp.namespace)
+            [found] = await findings(reader, [("x", dry_runs.pod)])
+        assert (found.level, found.what) == (FindingLevel.OK, "a pod of a group is held"), way
 
 
 @only_embedded
@@ -266,55 +272,36 @@ async def test_a_certificate_that_is_managed_elsewhere(camp: StoredJobSet, docto
         assert found[message]["level"] == "error"
 
 
-async def test_what_is_wrong_with_gangs_and_neighbours_is_found_on_either_server(
+@only_embedded
+async def test_gangs_without_a_barrier_pods_without_a_leader_and_old_versions(
     camp: StoredJobSet, doctor: Doctor
 ) -> None:
-    bare = jobsets.defaulted(jobsets.jobset(name="bare"))
-    made = jobsets.jobset(name="train")
-    settings = Settings(barrier=Barrier(stream_url="http://stream.gates.svc:8082"))
-    gated = jobsets.defaulted(inject.injected(made, None, settings=settings, token="secret").document)
-    for one in (bare, gated):
-        one["metadata"]["namespace"] = camp.namespace
-        await create(camp.client, JOBSETS, one, camp.namespace)
-    shut = {"metadata": {"name": "shut"}, "spec": {"podSelector": {}, "policyTypes": ["Egress"]}}
-    await create(camp.client, NETWORK_POLICIES, shut, camp.namespace)
-    images = {"koord-scheduler": "koord-scheduler:v1", "old": "registry.test/jobset/jobset:v0.8.1"}
-    for name, image in images.items():
-        await create(camp.client, DEPLOYMENTS, deployment(name, image, labels={"app": name}), camp.namespace)
-    theirs = pod(name="odd", meta={"labels": {names.PLUGINS_NAME: "g"}}, schedulerName="koord-scheduler")
-    await create(camp.client, PODS, theirs, camp.namespace)
-    found = await doctor.found()
-    assert {
-        "1 of 2 gangs have no barrier": "error",
-        f"NetworkPolicies keep the pods of 1 gang in namespace {camp.namespace} from the gate stream": "warning",
-        f"Koordinator runs here ({camp.namespace}/koord-scheduler)": "warning",
-        "1 pod of groups for the scheduler koord-scheduler": "warning",
-        "JobSet v0.8.1 is too old": "error",
-    }.items() <= {what: it["level"] for what, it in found.items()}.items()
-    assert all(it["remedy"] for it in found.values() if it["level"] != "ok")
-
-
-@only_embedded
-async def test_a_gang_without_a_barrier_and_pods_without_a_leader(camp: StoredJobSet, doctor: Doctor) -> None:
     await camp.jobset()
     job = await camp.job()
     await camp.started(0, job, phase="Pending")
     await camp.passed(1, job)
-    await create(camp.client, PODS, held("h-0"), camp.namespace)
+    gates = [{"name": names.POD_GROUP_GATE}]
+    grouped = pod(name="h-0", meta={"labels": {names.POD_GROUP_LABEL: "x"}}, schedulingGates=gates)
+    await create(camp.client, PODS, grouped, camp.namespace)
     bare = jobsets.defaulted(jobsets.jobset(name="bare"))
     bare["metadata"]["namespace"] = camp.namespace
     await create(camp.client, JOBSETS, bare, camp.namespace)
     await lease(camp.client, camp.namespace, ago=600)
+    for name, version in (("old", "v0.8.1"), ("new", "v0.10.1")):
+        image = f"registry.test/jobset/jobset:{version}"
+        await create(camp.client, DEPLOYMENTS, deployment(name, image), camp.namespace)
+    await create(camp.client, NODES, {"metadata": {"name": "far"}})
     found = await doctor.found()
-    assert found["no controller leads, and 2 pods wait for its word"]["level"] == "error"
-    message = found["1 of 2 gangs have no barrier"]
-    assert (message["level"], message["why"]) == ("error", f"their pods start at once: {camp.namespace}/bare")
-
-
-def held(name: str) -> Json:
-    return pod(
-        name=name, meta={"labels": {names.POD_GROUP_LABEL: "x"}}, schedulingGates=[{"name": names.POD_GROUP_GATE}]
-    )
+    assert {
+        "no controller leads, and 2 pods wait for its word": "error",
+        "1 of 2 gangs have no barrier": "error",
+        "JobSet v0.8.1 is too old": "error",
+        "JobSet v0.10.1": "ok",
+        "how often kubelets look at their pods": "unknown",
+    }.items() <= levels(found).items()
+    assert found["1 of 2 gangs have no barrier"]["why"] == f"their pods start at once: {camp.namespace}/bare"
+    assert any(what.startswith("Kubernetes v1.") for what in found)
+    assert all(it["remedy"] for it in found.values() if it["level"] != "ok")
 
 
 @only_embedded
@@ -322,15 +309,14 @@ async def test_a_network_policy_before_the_gate_stream(camp: StoredJobSet, docto
     settings = Settings(barrier=Barrier(stream_url="http://stream.gates.svc:8082"))
     made = jobsets.jobset(name="train")
     made["metadata"]["namespace"] = camp.namespace
-
     document = inject.injected(made, None, settings=settings, token="secret").document
     await create(camp.client, JOBSETS, jobsets.defaulted(document), camp.namespace)
     assert (await doctor.found())["no NetworkPolicy keeps gated pods from the gate stream"]["level"] == "ok"
     closed = {"podSelector": {"matchLabels": {names.JS_NAME: "train"}}, "policyTypes": ["Egress"]}
     await create(camp.client, NETWORK_POLICIES, {"metadata": {"name": "shut"}, "spec": closed}, camp.namespace)
     what = f"NetworkPolicies keep the pods of 1 gang in namespace {camp.namespace} from the gate stream"
-    message = (await doctor.found())[what]
-    assert (message["level"], message["why"].partition(":")[0]) == ("warning", "shut")
+    finding = (await doctor.found())[what]
+    assert (finding["level"], finding["why"].partition(":")[0]) == ("warning", "shut")
     there = {"namespaceSelector": {"matchLabels": {"kubernetes.io/metadata.name": "gates"}}}
     open_ = closed | {"egress": [{"to": [there], "ports": [{"port": 8082}]}]}
     await create(camp.client, NETWORK_POLICIES, {"metadata": {"name": "open"}, "spec": open_}, camp.namespace)
@@ -381,30 +367,6 @@ async def test_a_kind_of_pod_group_that_says_nothing(camp: StoredJobSet, doctor:
     message = found[f"the CRD {name} cannot be used; it is another project's"]
     assert (message["level"], "has no spec.minMember" in message["why"]) == ("error", True)
     assert found[f"there is no CRD {crds.crd_name(names.KEP24_GROUP)}"]["level"] == "warning"
-
-
-@only_embedded
-async def test_versions(camp: StoredJobSet, doctor: Doctor) -> None:
-    await create(camp.client, DEPLOYMENTS, deployment("old", "registry.test/jobset/jobset:v0.8.1"), camp.namespace)
-    await create(camp.client, DEPLOYMENTS, deployment("new", "registry.test/jobset/jobset:v0.10.1"), camp.namespace)
-    found = await doctor.found()
-    assert (found["JobSet v0.8.1 is too old"]["level"], found["JobSet v0.10.1"]["level"]) == ("error", "ok")
-    assert any(what.startswith("Kubernetes v1.") for what in found)
-
-
-@only_embedded
-async def test_what_nobody_can_see_is_said_to_be_unknown(camp: StoredJobSet, doctor: Doctor) -> None:
-    await create(camp.client, NODES, {"metadata": {"name": "far"}})
-    message = (await doctor.found())["how often kubelets look at their pods"]
-    assert (message["level"], "syncFrequency" in message["remedy"]) == ("unknown", True)
-
-
-@only_embedded
-async def test_native_gangs_are_tried_only_when_asked_for(doctor: Doctor) -> None:
-    what = "the scheduler does not place native gangs"
-    assert what not in await doctor.found()
-    message = (await doctor.found("--native"))[what]
-    assert (message["level"], message["why"]) == ("error", "the API server has no native PodGroups")
 
 
 async def test_an_api_server_that_is_not_there_is_one_line(run: RunCli, tmp_path: Path) -> None:

@@ -16,7 +16,7 @@ TEMPLATE = ("spec", "replicatedJobs", 0, "template", "spec", "template")
 RANGE = "must be an integer from 1 to 2147483647"
 
 
-def message(new: Json, old: Json | None = None, settings: Settings = validate.DEFAULT) -> list[str]:
+def messages(new: Json, old: Json | None = None, settings: Settings = validate.DEFAULT) -> list[str]:
     return [str(it) for it in validate.field_errors(new, old, settings=settings)]
 
 
@@ -39,7 +39,7 @@ def paths(new: Json, old: Json | None = None) -> list[str]:
     ],
 )
 def test_a_config_in_range_is_accepted(config: Json) -> None:
-    assert message(jobset(config=config)) == []
+    assert messages(jobset(config=config)) == []
 
 
 @pytest.mark.parametrize(
@@ -58,12 +58,12 @@ def test_a_config_in_range_is_accepted(config: Json) -> None:
     ],
 )
 def test_a_timeout_that_is_no_positive_int32_is_rejected(value: Any, shown: str) -> None:
-    assert message(jobset(config={"timeoutAfterSeconds": value})) == [f"{FIELD}.timeoutAfterSeconds: {shown}: {RANGE}"]
+    assert messages(jobset(config={"timeoutAfterSeconds": value})) == [f"{FIELD}.timeoutAfterSeconds: {shown}: {RANGE}"]
 
 
 @pytest.mark.parametrize("value", ["workers", 7, True, {"workers": 1}])
 def test_targets_that_are_no_list_are_rejected(value: Any) -> None:
-    (violation,) = message(jobset(config={"targetReplicatedJobs": value}))
+    (violation,) = messages(jobset(config={"targetReplicatedJobs": value}))
     assert violation.startswith(f"{FIELD}.targetReplicatedJobs: ")
     assert violation.endswith("must be a list of names of replicatedJobs")
 
@@ -83,7 +83,7 @@ def test_where_no_target_can_be_parsed_no_rule_about_targets_applies(targets: An
 
 
 def test_an_unknown_key_is_rejected_and_the_known_ones_are_named() -> None:
-    assert message(jobset(config={"timeoutSeconds": 5})) == [
+    assert messages(jobset(config={"timeoutSeconds": 5})) == [
         f"{FIELD}.timeoutSeconds: 5: unknown key; the keys are timeoutAfterSeconds and targetReplicatedJobs"
     ]
 
@@ -95,13 +95,13 @@ def test_a_config_that_is_no_object_is_rejected(config: Any) -> None:
 
 def test_an_unknown_target_is_rejected_and_the_known_ones_are_named() -> None:
     given = jobset(replicated(), replicated("auxiliary"), config={"targetReplicatedJobs": ["worker"]})
-    assert message(given) == [
+    assert messages(given) == [
         f'{FIELD}.targetReplicatedJobs[0]: "worker": no replicatedJob has this name; there are: auxiliary, workers'
     ]
 
 
 def test_a_target_named_twice_is_rejected() -> None:
-    assert message(jobset(config={"targetReplicatedJobs": ["workers", "workers"]})) == [
+    assert messages(jobset(config={"targetReplicatedJobs": ["workers", "workers"]})) == [
         f'{FIELD}.targetReplicatedJobs[1]: "workers": is named twice, first at [0]'
     ]
 
@@ -167,12 +167,12 @@ def test_a_config_annotation_is_held_to_the_same_rules(text: str, path: str, hin
 
 
 def test_a_long_value_is_cut_in_the_message() -> None:
-    (violation,) = message(jobset(config=False, notes={names.CONFIG: "x" * 30_000}))
+    (violation,) = messages(jobset(config=False, notes={names.CONFIG: "x" * 30_000}))
     assert len(violation) < 500
 
 
 def test_field_and_annotation_that_differ_are_rejected() -> None:
-    (violation,) = message(jobset(notes={names.CONFIG: '{"timeoutAfterSeconds":5}'}))
+    (violation,) = messages(jobset(notes={names.CONFIG: '{"timeoutAfterSeconds":5}'}))
     assert violation.startswith(NOTE)
     assert 'differs from spec.groupSchedulingConfig ({"timeoutAfterSeconds":300})' in violation
 
@@ -186,7 +186,7 @@ def test_field_and_annotation_that_differ_are_rejected() -> None:
     ],
 )
 def test_field_and_annotation_that_mean_the_same_are_accepted(config: Json, text: str) -> None:
-    assert message(jobset(replicated(), replicated("b"), config=config, notes={names.CONFIG: text})) == []
+    assert messages(jobset(replicated(), replicated("b"), config=config, notes={names.CONFIG: text})) == []
 
 
 @pytest.mark.parametrize(
@@ -217,8 +217,8 @@ def test_our_annotations_take_only_their_values(key: str, value: Any, accepted: 
 
 def test_a_jobset_without_a_config_has_no_violations_whatever_it_is() -> None:
     odd = replicated(pod={"containers": [{"name": names.BARRIER_CONTAINER}], "os": {"name": "windows"}})
-    assert message(jobset(odd, config=False, notes={names.BYPASS: "x"})) == []
-    assert message({}) == []
+    assert messages(jobset(odd, config=False, notes={names.BYPASS: "x"})) == []
+    assert messages({}) == []
 
 
 # --- Reserved names -------------------------------------------------------------------------------------------------
@@ -238,7 +238,7 @@ def test_a_users_own_with_a_reserved_name_is_rejected_in_any_replicated_job(key:
     jobs = [replicated(), replicated("auxiliary")]
     jobs[index]["template"]["spec"]["template"]["spec"][key] = [{"name": "first"}, entry]
     where = f"spec.replicatedJobs[{index}].template.spec.template.spec.{key}[1].name"
-    assert message(jobset(*jobs, config={"targetReplicatedJobs": ["workers"]})) == [
+    assert messages(jobset(*jobs, config={"targetReplicatedJobs": ["workers"]})) == [
         f'{where}: "{entry["name"]}": is reserved for jobset-gate\'s start barrier: choose another name'
     ]
 
@@ -251,13 +251,13 @@ def test_a_volume_claim_with_the_reserved_name_is_rejected() -> None:
 
 
 def test_what_we_rendered_ourselves_is_no_violation() -> None:
-    assert message(created(jobset(replicated(), replicated("b")))) == []
+    assert messages(created(jobset(replicated(), replicated("b")))) == []
 
 
 def test_a_users_own_mount_at_our_path_does_not_clash_since_ours_is_only_in_the_barrier() -> None:
     mounts = [{"name": "v", "mountPath": names.MOUNT_PATH}]
     main = {"name": "main", "image": "x", "volumeMounts": mounts}
-    assert message(jobset(replicated(pod={"containers": [main], "volumes": [{"name": "v", "emptyDir": {}}]}))) == []
+    assert messages(jobset(replicated(pod={"containers": [main], "volumes": [{"name": "v", "emptyDir": {}}]}))) == []
 
 
 def test_our_label_with_another_value_or_on_a_job_that_is_no_target_is_rejected() -> None:
@@ -292,8 +292,8 @@ def test_windows_pods_are_rejected_only_as_targets(pod: Json, path: str) -> None
     (violation,) = validate.field_errors(jobset(replicated(pod=pod)))
     assert violation.path == path
     assert "Windows" in violation.message
-    assert message(jobset(replicated(pod=pod), replicated("b"), config={"targetReplicatedJobs": ["b"]})) == []
-    assert message(jobset(replicated(pod={"os": {"name": "linux"}}))) == []
+    assert messages(jobset(replicated(pod=pod), replicated("b"), config={"targetReplicatedJobs": ["b"]})) == []
+    assert messages(jobset(replicated(pod={"os": {"name": "linux"}}))) == []
 
 
 ZEROS = [
@@ -306,17 +306,17 @@ ZEROS = [
 @pytest.mark.parametrize(("more", "job", "path"), ZEROS)
 def test_a_named_target_without_pods_is_rejected_at_create(more: Json, job: Json, path: str) -> None:
     given = jobset(replicated(job=job, **more), replicated("b"), config={"targetReplicatedJobs": ["workers", "b"]})
-    assert message(given) == [f"{path}: 0: the target would have no pods: must be at least 1"]
+    assert messages(given) == [f"{path}: 0: the target would have no pods: must be at least 1"]
 
 
 @pytest.mark.parametrize(("more", "job", "path"), ZEROS)
 def test_a_whole_gang_without_pods_is_rejected_at_create_but_one_with_some_is_not(
     more: Json, job: Json, path: str
 ) -> None:
-    assert message(jobset(replicated(job=job, **more))) == [
+    assert messages(jobset(replicated(job=job, **more))) == [
         f"{path}: 0: the gang would have no pods at all: must be at least 1 somewhere"
     ]
-    assert message(jobset(replicated(job=job, **more), replicated("b"))) == []
+    assert messages(jobset(replicated(job=job, **more), replicated("b"))) == []
 
 
 @pytest.mark.parametrize("jobs", [[], None])
@@ -326,13 +326,13 @@ def test_a_gang_of_no_replicated_jobs_is_rejected(jobs: list[Json] | None) -> No
 
 @pytest.mark.parametrize("job", [{"completions": None}, {"parallelism": None}, {"parallelism": None, "completions": 5}])
 def test_counts_that_are_not_given_are_not_zero(job: Json) -> None:
-    assert message(jobset(replicated(job=job))) == []
+    assert messages(jobset(replicated(job=job))) == []
 
 
 def test_a_count_of_zero_is_checked_at_create_only() -> None:
     stored = created(jobset())
     shrunk = changed(stored, 0, "spec", "replicatedJobs", 0, "template", "spec", "parallelism")
-    assert message(shrunk, stored) == []
+    assert messages(shrunk, stored) == []
 
 
 IN_ORDER = {"startupPolicy": {"startupPolicyOrder": "InOrder"}}
@@ -354,7 +354,7 @@ def test_several_targets_in_order_are_rejected() -> None:
     ],
 )
 def test_a_single_target_in_order_is_accepted(given: Json) -> None:
-    assert message(given) == []
+    assert messages(given) == []
 
 
 def depends(name: str, *on: str, status: str = "Ready", **more: Any) -> Json:
@@ -406,7 +406,7 @@ def test_a_chain_through_an_untargeted_job_is_rejected_and_named() -> None:
     ],
 )
 def test_dependencies_that_hold_no_target_back_behind_another_are_accepted(given: Json) -> None:
-    assert message(given) == []
+    assert messages(given) == []
 
 
 # --- Restarting in place --------------------------------------------------------------------------------------------
@@ -423,10 +423,10 @@ def test_restarting_in_place_is_rejected_with_on_timeout_fail(notes: Json | None
 
 def test_restarting_in_place_is_accepted_where_no_timeout_can_come() -> None:
     """Neither the gang nor the operator sets one, so no barrier ever exits with 124."""
-    assert message(jobset(spec=IN_PLACE, notes={names.ON_TIMEOUT: "Release"})) == []
-    assert message(jobset(spec=IN_PLACE, config={})) == []
-    assert message(jobset(spec=IN_PLACE, config={}), settings=Settings(barrier=Barrier(max_wait_seconds=60))) != []
-    assert message(jobset(spec={"failurePolicy": {"restartStrategy": "Recreate"}})) == []
+    assert messages(jobset(spec=IN_PLACE, notes={names.ON_TIMEOUT: "Release"})) == []
+    assert messages(jobset(spec=IN_PLACE, config={})) == []
+    assert messages(jobset(spec=IN_PLACE, config={}), settings=Settings(barrier=Barrier(max_wait_seconds=60))) != []
+    assert messages(jobset(spec={"failurePolicy": {"restartStrategy": "Recreate"}})) == []
 
 
 def test_turning_on_timeout_back_to_fail_is_rejected_with_restarting_in_place() -> None:
@@ -440,13 +440,13 @@ def test_turning_on_timeout_back_to_fail_is_rejected_with_restarting_in_place() 
 
 def test_the_manifest_again_has_no_violations() -> None:
     given = jobset(replicated(), replicated("b"), config={"targetReplicatedJobs": ["b"]})
-    assert message(given, created(given)) == []
+    assert messages(given, created(given)) == []
 
 
 def test_a_changed_config_is_one_violation_that_names_old_and_new() -> None:
     stored = created(jobset())
     new = changed(stored, {"timeoutAfterSeconds": 600}, "spec", "groupSchedulingConfig")
-    assert message(new, stored) == [
+    assert messages(new, stored) == [
         f'{FIELD}: {{"timeoutAfterSeconds":600}}: is immutable; was {{"timeoutAfterSeconds":300}}'
     ]
 
@@ -454,7 +454,7 @@ def test_a_changed_config_is_one_violation_that_names_old_and_new() -> None:
 def test_a_changed_annotation_is_a_violation_too() -> None:
     stored = created(jobset())
     new = changed(stored, "{}", "metadata", "annotations", names.CONFIG)
-    assert message(new, stored) == [f'{NOTE}: "{{}}": is immutable; was {{"timeoutAfterSeconds":300}}']
+    assert messages(new, stored) == [f'{NOTE}: "{{}}": is immutable; was {{"timeoutAfterSeconds":300}}']
 
 
 @pytest.mark.parametrize(
@@ -468,25 +468,25 @@ def test_a_changed_annotation_is_a_violation_too() -> None:
 )
 def test_a_config_that_means_the_same_or_is_absent_is_no_change(config: Json | None) -> None:
     stored = created(jobset())
-    assert message(changed(stored, config, "spec", "groupSchedulingConfig"), stored) == []
-    assert message(without(stored, "metadata", "annotations"), stored) == []
+    assert messages(changed(stored, config, "spec", "groupSchedulingConfig"), stored) == []
+    assert messages(without(stored, "metadata", "annotations"), stored) == []
 
 
 def test_another_form_of_the_same_config_may_be_added() -> None:
     stored = created(jobset(config=False, notes={names.CONFIG: '{"timeoutAfterSeconds":300}'}))
-    assert message(changed(stored, {"timeoutAfterSeconds": 300}, "spec", "groupSchedulingConfig"), stored) == []
+    assert messages(changed(stored, {"timeoutAfterSeconds": 300}, "spec", "groupSchedulingConfig"), stored) == []
 
 
 def test_a_malformed_new_config_is_reported_as_malformed() -> None:
     stored = created(jobset())
     new = changed(stored, {"timeoutAfterSeconds": 0}, "spec", "groupSchedulingConfig")
-    assert message(new, stored) == [f"{FIELD}.timeoutAfterSeconds: 0: {RANGE}"]
+    assert messages(new, stored) == [f"{FIELD}.timeoutAfterSeconds: 0: {RANGE}"]
 
 
 def test_a_config_may_not_be_set_later() -> None:
     stored = created(jobset(config=False))
     new = jobset(notes={names.CONFIG: '{"timeoutAfterSeconds":300}'})
-    assert message(new, stored) == [
+    assert messages(new, stored) == [
         f'{FIELD}: {{"timeoutAfterSeconds":300}}: may only be set when the JobSet is created',
         f'{NOTE}: "{{\\"timeoutAfterSeconds\\":300}}": may only be set when the JobSet is created',
     ]
@@ -505,19 +505,19 @@ def test_the_barrier_image_is_fixed_at_creation(before: str | None, after: str |
     stored = created(jobset(notes={names.BARRIER_IMAGE: before} if before else None))
     new = jobset(notes={names.BARRIER_IMAGE: after} if after else None)
     path = f"metadata.annotations[{names.BARRIER_IMAGE}]"
-    assert message(new, stored) == ([] if violation is None else [f"{path}: {violation}"])
+    assert messages(new, stored) == ([] if violation is None else [f"{path}: {violation}"])
 
 
 def test_not_prefetching_may_be_said_later_since_it_changes_nothing() -> None:
-    assert message(jobset(notes={names.PREFETCH_IMAGES: "false"}), created(jobset())) == []
-    assert message(jobset(notes={names.PREFETCH_IMAGES: "true"}), created(jobset())) != []
+    assert messages(jobset(notes={names.PREFETCH_IMAGES: "false"}), created(jobset())) == []
+    assert messages(jobset(notes={names.PREFETCH_IMAGES: "true"}), created(jobset())) != []
 
 
 @pytest.mark.parametrize("key", [names.BYPASS, names.ON_TIMEOUT])
 def test_bypass_and_on_timeout_may_change(key: str) -> None:
     stored = created(jobset(notes={names.BYPASS: "false", names.ON_TIMEOUT: "Fail"}))
     value = {names.BYPASS: "true", names.ON_TIMEOUT: "Release"}[key]
-    assert message(changed(stored, value, "metadata", "annotations", key), stored) == []
+    assert messages(changed(stored, value, "metadata", "annotations", key), stored) == []
 
 
 @pytest.mark.parametrize(("key", "member"), [("initContainers", "image"), ("volumes", "projected")])
@@ -555,8 +555,8 @@ def test_what_the_old_object_had_already_is_not_held_against_an_update() -> None
         notes={names.CONFIG: "garbage", names.BYPASS: "x"},
         spec=IN_ORDER,
     )
-    assert message(odd) != []
-    assert message(changed(odd, True, "spec", "suspend"), odd) == []
+    assert messages(odd) != []
+    assert messages(changed(odd, True, "spec", "suspend"), odd) == []
     assert paths(changed(odd, "y", "metadata", "annotations", names.BYPASS), odd) == [
         f"metadata.annotations[{names.BYPASS}]"
     ]
@@ -565,7 +565,7 @@ def test_what_the_old_object_had_already_is_not_held_against_an_update() -> None
 def test_a_config_that_nobody_can_read_is_immutable_too() -> None:
     odd = jobset(config=False, notes={names.CONFIG: "garbage"})
     new = jobset(config=False, notes={names.CONFIG: "{}"})
-    assert message(new, odd) == [f'{NOTE}: "{{}}": is immutable; was "garbage"']
+    assert messages(new, odd) == [f'{NOTE}: "{{}}": is immutable; was "garbage"']
 
 
 # --- Anything at all ------------------------------------------------------------------------------------------------
@@ -604,7 +604,7 @@ ODD: list[Any] = [None, 3, "x", [], {}, [None], [[]], {"a": None}, True, 1.5]
 def test_a_value_of_the_wrong_type_anywhere_breaks_nothing(path: tuple[str | int, ...], value: Any) -> None:
     good = created(jobset(replicated(), replicated("b")))
     odd = changed(good, value, *path)
-    message(odd)
-    message(odd, good)
-    message(good, odd)
-    message(odd, odd)
+    messages(odd)
+    messages(odd, good)
+    messages(good, odd)
+    messages(odd, odd)
