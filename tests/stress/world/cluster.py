@@ -12,22 +12,19 @@ from dataclasses import dataclass
 from jobset_gate import names
 from jobset_gate.kube.resources import CONFIGMAPS, JOBS, JOBSETS, PODS, Resource
 from tests.fakes.memory_api import Api, Json, labels_of
+from tests.stress.world.facts import RawGeneration, alive, barrier, generation_of
 from tests.stress.world.objects import (
     GATE,
     JOBSET,
     LOADERS,
     WORKERS,
-    PodGeneration,
     align,
-    alive,
     attempt_of,
-    barrier_of,
     completed_of,
     container_status,
     epoch_of,
     holds,
     is_complete,
-    life_of,
     life_of_jobset,
     notes_of,
     passed,
@@ -56,7 +53,7 @@ class PassedBarrier:
     """A barrier obeyed a verdict."""
 
     pod: str
-    life: PodGeneration
+    life: RawGeneration
     text: str
 
 
@@ -65,11 +62,11 @@ class Cluster:
 
     def __init__(self, api: Api, now: Callable[[], float], shape: GangShape) -> None:
         self.api, self.now, self.shape = api, now, shape
-        self.began: dict[PodGeneration, int] = {}
+        self.began: dict[RawGeneration, int] = {}
         """For each generation the version at which it came to be: nothing decided before may bind it."""
         self.ran: dict[str, float] = {}
         """Pods whose barrier ever ran, by uid: since when, by the true clock."""
-        self.first_ran: dict[PodGeneration, float] = {}
+        self.first_ran: dict[RawGeneration, float] = {}
         self.published: dict[str, int] = {}
         """Every verdict that ever stood in a ConfigMap of the gang's name, and since which version."""
         self.forged: set[str] = set()
@@ -202,7 +199,7 @@ class Cluster:
         return [
             pod
             for pod in self.pods()
-            if alive(pod) and not barrier_of(pod) and pod["metadata"]["uid"] not in self._unreported
+            if alive(pod) and not barrier(pod) and pod["metadata"]["uid"] not in self._unreported
         ]
 
     def first_slot(self, pod: Json) -> bool:
@@ -230,7 +227,7 @@ class Cluster:
 
         uid, since = pod["metadata"]["uid"], stamp(float(int(self.now() + node_ahead)))
         self.ran.setdefault(uid, self.now())
-        self.first_ran.setdefault(life_of(pod), self.now())
+        self.first_ran.setdefault(generation_of(pod), self.now())
         self._forget(pod)
         if not tell:
             self._unreported[uid] = since
@@ -240,7 +237,7 @@ class Cluster:
         """The barrier reads this text; whether it obeyed. `tell`: the kubelet reports it at once."""
         uid = pod["metadata"]["uid"]
         words = text.split("\n", 1)[0].split(" ")
-        its = life_of(pod)
+        its = generation_of(pod)
         if not self._runs(pod) or len(words) != 5 or words[0] not in ("release", "timeout"):
             return False
         if not its.uid or words[1] != its.uid or words[2] != str(its.attempt) or int(words[3]) < its.epoch:

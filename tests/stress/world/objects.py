@@ -2,13 +2,12 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable
-from dataclasses import dataclass
 from datetime import UTC, datetime
 from typing import Any
 
 from jobset_gate import names
-from tests.fakes.memory_api import Json, labels_of
+from tests.fakes.memory_api import Json
+from tests.stress.world.facts import RawGeneration, alive, barrier
 
 JOBSET = "train"
 GATE = "train-group-scheduling"
@@ -18,63 +17,19 @@ TOKEN = "t0ken"  # it opens nothing
 STREAM = {"name": names.ENV_STREAM, "value": f"http://gate/v1/gangs/default/{JOBSET}/{TOKEN}"}
 
 
-@dataclass(frozen=True, order=True, slots=True)
-class PodGeneration:
-    """What a verdict is for: a generation."""
-
-    uid: str
-    attempt: int
-    epoch: int
-
-
 def stamp(moment: float) -> str:
     """RFC 3339, as the API has times."""
     return datetime.fromtimestamp(int(moment), UTC).isoformat().replace("+00:00", "Z")
 
 
-def alive(pod: Json) -> bool:
-    return "deletionTimestamp" not in pod["metadata"] and pod["status"]["phase"] != "Failed"
-
-
 def holds(pod: Json) -> bool:
     """Its barrier runs, as far as reported."""
-    return alive(pod) and "running" in barrier_of(pod)
+    return alive(pod) and "running" in barrier(pod)
 
 
-def started(pod: Json) -> bool:
-    """A4, from the raw object."""
-    state = barrier_of(pod)
-    return alive(pod) and ("running" in state or state.get("terminated", {}).get("exitCode") == 0)
-
-
-def life_of(pod: Json) -> PodGeneration:
-    labels = labels_of(pod)
-    return PodGeneration(labels[names.JS_UID], int(labels[names.JS_RESTART_ATTEMPT]), int(notes_of(pod)[names.EPOCH]))
-
-
-def complete(jobset: Json, jobs: Iterable[Json], pods: Iterable[Json]) -> bool:
-    """A4, slot by slot, from raw objects: each has finished or has a started pod."""
-    uid, attempt = jobset["metadata"]["uid"], str(attempt_of(jobset))
-    by_name = {job["metadata"]["name"]: job for job in jobs}
-    filled = {(labels_of(pod)[names.JOB_CONTROLLER_UID], slot_of(pod)) for pod in pods if started(pod)}
-    for replicated in jobset["spec"]["replicatedJobs"]:
-        for number in range(replicated["replicas"]):
-            job = by_name.get(f"{JOBSET}-{replicated['name']}-{number}")
-            if job is None or jobset["spec"]["suspend"] or (job["spec"]["suspend"] and not is_complete(job)):
-                return False
-            labels = labels_of(job)
-            if labels[names.JS_UID] != uid or labels[names.JS_RESTART_ATTEMPT] != attempt:
-                return False
-            for slot in range(replicated["template"]["spec"]["completions"]):
-                done = is_complete(job) or slot in completed_of(job)
-                if not done and (job["metadata"]["uid"], slot) not in filled:
-                    return False
-    return True
-
-
-def life_of_jobset(jobset: Json) -> PodGeneration:
+def life_of_jobset(jobset: Json) -> RawGeneration:
     """The generation that new pods of its templates will be of."""
-    return PodGeneration(jobset["metadata"]["uid"], attempt_of(jobset), epoch_of(jobset))
+    return RawGeneration(jobset["metadata"]["uid"], attempt_of(jobset), epoch_of(jobset))
 
 
 def attempt_of(jobset: Json) -> int:
@@ -93,12 +48,6 @@ def notes_of(stored: Json) -> dict[str, str]:
 def slot_of(pod: Json) -> int:
     notes = notes_of(pod)
     return int(notes.get(names.JOB_COMPLETION_INDEX) or notes["slot"])
-
-
-def barrier_of(pod: Json) -> Json:
-    statuses = pod["status"].get("initContainerStatuses") or [{"state": {}}]
-    state: Json = statuses[0]["state"]
-    return state
 
 
 def completed_of(job: Json) -> set[int]:

@@ -108,26 +108,18 @@ class View:
     """Jobs and pods were read from the API for it."""
     recalled: bool = False
     """The JobSet's condition was."""
-    held: frozenset[str] = frozenset()
-    """UIDs of the pods that really held a request open then."""
 
 
 class _RecordingCache(GangCache):
     def __init__(
-        self,
-        view: View,
-        queue: WorkQueue[GangKey],
-        reported: DeliveryLog,
-        true_now: Callable[[], float],
-        held: Counter[str],
+        self, view: View, queue: WorkQueue[GangKey], deliveries: DeliveryLog, true_now: Callable[[], float]
     ) -> None:
-        super().__init__(queue.add, queue.add_after, reported)
-        self._view, self._true_now, self._held = view, true_now, held
+        super().__init__(queue.add, queue.add_after, deliveries)
+        self._view, self._true_now = view, true_now
 
     def snapshot(self, key: GangKey) -> GangSnapshot | None:
         self._view.seen, self._view.at = super().snapshot(key), self._true_now()
         self._view.closer = self._view.recalled = False
-        self._view.held = frozenset(+self._held)
         return self._view.seen
 
     def peek(self, key: GangKey) -> GangSnapshot | None:
@@ -140,7 +132,6 @@ class _RecordingCache(GangCache):
                 before, jobset=jobset, jobs=known.jobs, pods=known.pods, announced=found.announced
             )
         self._view.at = self._true_now()
-        self._view.held = frozenset(+self._held)
         return found
 
 
@@ -218,7 +209,7 @@ class Replica:
         self.silent.clear()
         self.held = Counter()
         reported = DeliveryLog()
-        self.index = _RecordingCache(self.view, self.queue, reported, self._true_now, self.held)
+        self.index = _RecordingCache(self.view, self.queue, reported, self._true_now)
         self._handlers: dict[Resource, Callable[[Any], None]] = {
             JOBSETS: self.index.on_jobset,
             JOBS: self.index.on_job,

@@ -15,7 +15,7 @@ from jobset_gate.kube.resources import CONFIGMAPS, JOBS
 from tests.fakes.memory_api import WATCHED, Json
 from tests.fakes.memory_client import Answer
 from tests.stress.world.cluster import GangShape
-from tests.stress.world.objects import alive
+from tests.stress.world.facts import alive
 from tests.stress.world.replica import Replica
 from tests.stress.world.world import RunEnding, World
 

@@ -11,7 +11,8 @@ from jobset_gate.barrier.model import GangKey, Generation
 from tests.fakes.instant_loop import InstantLoop
 from tests.fakes.memory_api import Json
 from tests.stress.world.cluster import Cluster
-from tests.stress.world.objects import JOBSET, TOKEN, life_of
+from tests.stress.world.facts import generation_of
+from tests.stress.world.objects import JOBSET, TOKEN
 from tests.stress.world.replica import Replica
 
 
@@ -65,7 +66,7 @@ class FakeStreams:
         if not replica.alive:
             return
         line = FakeConnection(self, pod["metadata"]["uid"], replica, replica.book)
-        its = life_of(pod)
+        its = generation_of(pod)
 
         def admit() -> None:
             generation = Generation(its.uid, its.attempt, its.epoch)

@@ -16,7 +16,8 @@ from jobset_gate.kube.resources import CONFIGMAPS, JOBS
 from tests.fakes.instant_loop import InstantLoop
 from tests.fakes.memory_api import WATCHED, Api, Json, labels_of
 from tests.stress.world.cluster import Cluster, GangShape
-from tests.stress.world.objects import GATE, PodGeneration, alive, complete, holds, life_of, life_of_jobset
+from tests.stress.world.facts import RawGeneration, alive, generation_of, lacking
+from tests.stress.world.objects import GATE, holds, life_of_jobset
 from tests.stress.world.oracle import Oracle
 from tests.stress.world.referee import Referee
 from tests.stress.world.replica import Replica
@@ -52,7 +53,7 @@ class World:
         self.loop = InstantLoop()
         self.api = Api()
         self.cluster = Cluster(self.api, self.now, shape)
-        self.referee = Referee(self.api, self.cluster, self.now)
+        self.referee = Referee(self.api, self.cluster)
         self.oracle = Oracle(self.api, self.cluster, self.now)
         self.streams = FakeStreams(self.cluster, self.loop)
         self.fouls: list[BaseException] = []
@@ -82,9 +83,7 @@ class World:
 
     def check(self) -> None:
         """Nothing forbidden has happened so far."""
-        self._guarded(self.referee.check_passages)
         self._guarded(self.referee.check_annotations)
-        self._guarded(self.referee.check_condition)
         self.oracle.check_barriers()
         self.fouls += self.oracle.wrongs
         for replica in self.replicas:
@@ -102,7 +101,7 @@ class World:
 
     def clocks_differ(self) -> None:
         """Times are no longer to be trusted."""
-        self.referee.clocks_set = self.oracle.skewed = True
+        self.oracle.skewed = True
 
     def destroy_gate(self, how: str) -> None:
         """A user deletes or edits the ConfigMap."""
@@ -259,13 +258,13 @@ class World:
         verdict = verdict_codec.parse(kept)
         pods = [pod for pod in cluster.pods() if alive(pod)]
         held = [pod["metadata"]["name"] for pod in cluster.waiting() if holds(pod)]
-        whole = complete(jobset, self.api.all(JOBS), cluster.pods())
+        whole = lacking(jobset, self.api.all(JOBS), cluster.pods(), ()) == []
         bypassed = jobset["metadata"]["annotations"].get(names.BYPASS) == "true"
         if cluster.shape.timeout is not None or whole or bypassed:
             assert not held, f"held for ever: {held}; {stored['data']}; {reported}"
         if whole or bypassed:
             assert verdict is not None, f"complete, and nothing decided: {reported}"
-        lives = [life_of(pod) for pod in pods] or [life_of_jobset(jobset)]
+        lives = [generation_of(pod) for pod in pods] or [life_of_jobset(jobset)]
         if verdict is not None and all(_covers(verdict, life) for life in lives):
             want = messages.decided(verdict)
             assert (reported["status"], reported["reason"], reported["message"]) == (
@@ -291,5 +290,5 @@ class World:
             self.fouls.append(foul)
 
 
-def _covers(verdict: Verdict, life: PodGeneration) -> bool:
+def _covers(verdict: Verdict, life: RawGeneration) -> bool:
     return verdict.generation.covers(Generation(life.uid, life.attempt, life.epoch))
