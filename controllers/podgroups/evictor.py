@@ -154,7 +154,7 @@ class Evictor:
             scope = ListScope(PODS, namespace, selector)
             async with aclosing(list_objects(self._client, scope, wire.GroupPod)) as listed:
                 async for it in listed:
-                    pods.append(decode.member(it))
+                    pods.append(decode.decode_member(it))
                     versions[it.metadata.uid] = it.metadata.resource_version
         unlabelled = frozenset(it.uid for it in members if not it.group_label)
         owners = await OwnerReader(self._client, generations, unlabelled).owners_of(pods)

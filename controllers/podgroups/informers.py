@@ -51,7 +51,7 @@ def watch_sources(cache: PodGroupCache, settings: Groups, namespace: str | None)
         WatchSource(
             PODS,
             wire.GroupPod,
-            partial(decode.member, ways=formats),
+            partial(decode.decode_member, ways=formats),
             cache.on_member_pod,
             namespace,
             names.POD_GROUP_LABEL,
@@ -60,7 +60,7 @@ def watch_sources(cache: PodGroupCache, settings: Groups, namespace: str | None)
         WatchSource(
             CONFIGMAPS,
             wire.RecordConfigMap,
-            decode.config_map,
+            decode.decode_config_map,
             cache.on_record_object,
             namespace,
             f"{names.POD_GROUP_RECORD}={names.POD_GROUP_RECORD_VALUE}",
@@ -71,8 +71,8 @@ def watch_sources(cache: PodGroupCache, settings: Groups, namespace: str | None)
     if settings.capacity_check is not CapacityCheck.OFF:
         # All pods: what any of them uses of a node is not free.
         schedulers = frozenset(settings.scheduler_names)
-        bound = partial(decode.bound, ways=formats, schedulers=schedulers, namespace=namespace)
-        found.append(WatchSource(NODES, wire.Node, decode.node, cache.on_node))
+        bound = partial(decode.decode_bound_pod, ways=formats, schedulers=schedulers, namespace=namespace)
+        found.append(WatchSource(NODES, wire.Node, decode.decode_node, cache.on_node))
         # Where the first informer selects all members, this one leaves them out.
         others = WITHOUT_LABEL if namespace is None else ""
         found.append(
@@ -123,7 +123,7 @@ def _pod_groups(resource: Resource, cache: PodGroupCache, namespace: str | None)
     return WatchSource(
         resource,
         wire.PodGroup,
-        partial(decode.pod_group, api=resource.group),
+        partial(decode.decode_pod_group, api=resource.group),
         cache.on_record_object,
         namespace,
     )

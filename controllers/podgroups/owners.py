@@ -186,7 +186,7 @@ class OwnerReader:
     async def _others(self, namespace: str, selector: str, kind: str, owner: Json) -> tuple[str, ...]:
         """Names of the owner's living pods that are not evicted."""
         async with aclosing(list_objects(self._client, ListScope(PODS, namespace, selector), wire.GroupPod)) as found:
-            pods = [decode.member(it) async for it in found]
+            pods = [decode.decode_member(it) async for it in found]
         if kind == JOB:
             uid = as_map(owner.get("metadata")).get("uid")
             pods = [it for it in pods if it.controller is not None and it.controller.uid == uid]

@@ -63,7 +63,9 @@ class RecordCache:
         before = self.object_at(place)
         if before is not None and not is_later(ref.resource_version, before.ref.resource_version):
             return set()
-        self._overlay[place] = RecordObject(ref=ref, key=None if ref.api else key, record=decode.of_home(record, ref))
+        self._overlay[place] = RecordObject(
+            ref=ref, key=None if ref.api else key, record=decode.if_stored_here(record, ref)
+        )
         return self._changed(place, before)
 
     def observe_gone(self, ref: RecordRef) -> set[PodGroupKey]:

@@ -267,7 +267,7 @@ def _config_map(key: PodGroupKey, text: str) -> dict[str, Any]:
                 names.POD_GROUP_RECORD: names.POD_GROUP_RECORD_VALUE,
                 names.MANAGED_BY_LABEL: names.PROGRAM,
             },
-            "annotations": {names.POD_GROUP_KEY: decode.text_of(key)},
+            "annotations": {names.POD_GROUP_KEY: decode.format_key(key)},
         },
         "data": {names.KEY_RECORD: text},
     }

@@ -223,10 +223,10 @@ def make_pending(base: _Base, crd_problems: Mapping[str, str]) -> PendingQueue:
         cache.snapshot,
         cache.groups(),
         across_namespaces=base.settings.across_namespaces,
-        creators=base.capacities.known,
-        short_of_quota=short_of_quota,
-        barred=barred,
-        trouble=crd_problems,
+        owner_capacities=base.capacities.known,
+        quota_shortage=short_of_quota,
+        other_precondition=barred,
+        crd_problems=crd_problems,
     )
     return PendingQueue(cache, evaluator, base.queue.add, reserves=base.check is not CapacityCheck.OFF)
 
@@ -271,7 +271,7 @@ def make_status(base: _Base, pending: PendingQueue, eviction: EvictionReconciler
     around = base.around
 
     def report(seen: GroupSnapshot) -> GroupStatus:
-        key, warnings = seen.group.key, preconditions.barrier_doubts(seen, around.jobset)
+        key, warnings = seen.group.key, preconditions.barrier_timeout_warnings(seen, around.jobset)
         blocked = eviction.blocked.get(key, "")
         return group_status(seen, around.clock(), pending.why_pending(key), blocked, warnings)
 

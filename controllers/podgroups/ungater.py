@@ -11,7 +11,7 @@ from typing import Any, Final
 
 from jobset_gate import names
 from jobset_gate.kube.client import Client, PatchType
-from jobset_gate.podgroups.decode import opened_text
+from jobset_gate.podgroups.decode import format_opened
 from jobset_gate.podgroups.model import PodGroupKey
 from jobset_gate.podgroups.snapshot import MemberPod
 from jobset_gate.runtime.backoff import exponential
@@ -140,6 +140,6 @@ class Ungater:
         if it.generation is None:
             return {"metadata": {"annotations": {names.KOORDINATOR_TIMED_OUT: "true"}}}
         return {
-            "metadata": {"annotations": {names.POD_GROUP_OPENED: opened_text(it.generation, self._clock())}},
+            "metadata": {"annotations": {names.POD_GROUP_OPENED: format_opened(it.generation, self._clock())}},
             "spec": {"schedulingGates": [{"$patch": "delete", "name": names.POD_GROUP_GATE}]},
         }

@@ -43,7 +43,7 @@ async def gated_pods(client: Client, namespace: str | None, wanted: Callable[[Me
     found: list[MemberPod] = []
     async for page, _ in list_pages(client, ListScope(PODS, namespace, field_selector=UNBOUND), PAGE):
         for raw in page:
-            pod = decode.member(msgspec.json.decode(raw, type=wire.GroupPod))
+            pod = decode.decode_member(msgspec.json.decode(raw, type=wire.GroupPod))
             if pod.gated and wanted(pod):
                 found.append(pod)
     return sorted(found, key=lambda it: (it.namespace, it.name))

@@ -64,13 +64,13 @@ _memberships: Final = BoundedCache[tuple[object, ...], Membership | None](_CACHE
 # --- Pods ------------------------------------------------------------------------------------------------------------
 
 
-def member(seen: wire.GroupPod, ways: frozenset[Format] = formats.ALL_FORMATS) -> MemberPod:
+def decode_member(seen: wire.GroupPod, ways: frozenset[Format] = formats.ALL_FORMATS) -> MemberPod:
     """A pod of a group, by its label or by a name in one of the enabled formats."""
     meta, spec, status = seen.metadata, seen.spec, seen.status
     labels, annotations = meta.labels or _NONE, meta.annotations or _NONE
     shape, unsupported, anti_affinity = template.placement_facts(spec)
     gates = tuple(it.name for it in spec.scheduling_gates or ())
-    generation, ungated_at = opened(annotations.get(names.POD_GROUP_OPENED, ""))
+    generation, ungated_at = parse_opened(annotations.get(names.POD_GROUP_OPENED, ""))
     return MemberPod(
         uid=meta.uid,
         namespace=intern_text(meta.namespace),
@@ -81,7 +81,7 @@ def member(seen: wire.GroupPod, ways: frozenset[Format] = formats.ALL_FORMATS) -
         unsupported=unsupported,
         anti_affinity=anti_affinity,
         labels=_shared_labels(labels),
-        created=seconds(meta.creation_timestamp),
+        created=epoch_seconds(meta.creation_timestamp),
         priority=spec.priority or 0,
         preempts=spec.preemption_policy != "Never",
         controller=_controller(meta.owner_references),
@@ -102,7 +102,7 @@ def member(seen: wire.GroupPod, ways: frozenset[Format] = formats.ALL_FORMATS) -
     )
 
 
-def bound(
+def decode_bound_pod(
     seen: wire.GroupPod,
     ways: frozenset[Format] = formats.ALL_FORMATS,
     schedulers: Collection[str] = (names.DEFAULT_SCHEDULER,),
@@ -126,11 +126,11 @@ def bound(
         priority=seen.spec.priority or 0,
         stays_on_node=_stays_on_node(meta),
         anti_affinity=anti_affinity,
-        ungated=member(seen, ways) if ungated and _membership(meta, ways) is not None else None,
+        ungated=decode_member(seen, ways) if ungated and _membership(meta, ways) is not None else None,
     )
 
 
-def opened(text: str) -> tuple[int, float]:
+def parse_opened(text: str) -> tuple[int, float]:
     """Generation and time of the annotation; zeros for a text that is not ours."""
     number, _, moment = text.partition(" ")
     if not (number.isascii() and number.isdecimal()) or len(number) > 18:
@@ -141,13 +141,13 @@ def opened(text: str) -> tuple[int, float]:
         return 0, 0.0
 
 
-def opened_text(generation: int, moment: float) -> str:
+def format_opened(generation: int, moment: float) -> str:
     """The value of the annotation."""
     stamp = datetime.fromtimestamp(moment, UTC).isoformat(timespec="milliseconds")
     return f"{generation} {stamp.replace('+00:00', 'Z')}"
 
 
-def seconds(moment: datetime | None) -> float:
+def epoch_seconds(moment: datetime | None) -> float:
     """Since the epoch; 0 for None."""
     return 0.0 if moment is None else moment.timestamp()
 
@@ -223,7 +223,7 @@ def _unschedulable(status: wire.GroupPodStatus) -> str:
 # --- Nodes -----------------------------------------------------------------------------------------------------------
 
 
-def node(seen: wire.Node) -> NodeAllocatable:
+def decode_node(seen: wire.Node) -> NodeAllocatable:
     """A node; equal to the one before unless something changed that matters to pods."""
     body = {
         "metadata": {"name": seen.metadata.name, "labels": seen.metadata.labels},
@@ -241,7 +241,7 @@ def _allocatable(amounts: Mapping[str, Any] | None) -> Amounts:
 # --- PodGroups and ConfigMaps ----------------------------------------------------------------------------------------
 
 
-def pod_group(seen: wire.PodGroup, api: str) -> RecordObject:
+def decode_pod_group(seen: wire.PodGroup, api: str) -> RecordObject:
     """A PodGroup of this API group, with the record on it, if any."""
     meta = seen.metadata
     annotations = meta.annotations or _NONE
@@ -259,25 +259,25 @@ def pod_group(seen: wire.PodGroup, api: str) -> RecordObject:
     return RecordObject(
         ref=ref,
         pod_group=formats.parse_pod_group(body) if spec is not _TOO_LARGE else _too_large(body),
-        created=seconds(meta.creation_timestamp),
+        created=epoch_seconds(meta.creation_timestamp),
         annotations=_known_annotations(annotations, found),
         status=as_map(status),
         status_managers=tuple(sorted(writers - {names.FIELD_MANAGER}))[:_MAX_MANAGERS],
-        record=of_home(found, ref),
+        record=if_stored_here(found, ref),
         problem=problem,
     )
 
 
-def of_home(found: AdmissionRecord | None, ref: RecordRef) -> AdmissionRecord | None:
+def if_stored_here(found: AdmissionRecord | None, ref: RecordRef) -> AdmissionRecord | None:
     """The record, if it was written on this object: a PodGroup restored from a copy has the record of another."""
     return found if found is not None and found.home_uid in ("", ref.uid) else None
 
 
-def config_map(seen: wire.RecordConfigMap) -> RecordObject | None:
+def decode_config_map(seen: wire.RecordConfigMap) -> RecordObject | None:
     """A ConfigMap with a record; None if its name is not that of its group."""
     meta = seen.metadata
     annotations = meta.annotations or _NONE
-    key = key_of(annotations.get(names.POD_GROUP_KEY, ""))
+    key = parse_key(annotations.get(names.POD_GROUP_KEY, ""))
     if key is None:
         return None
     if (meta.namespace, meta.name) != (key.namespace, names.POD_GROUP_CONFIG_MAP_PREFIX + group_label(key)):
@@ -286,19 +286,19 @@ def config_map(seen: wire.RecordConfigMap) -> RecordObject | None:
     return RecordObject(
         ref=_ref("", meta),
         key=key,
-        created=seconds(meta.creation_timestamp),
+        created=epoch_seconds(meta.creation_timestamp),
         annotations=_known_annotations(annotations, found),
         record=found,
         problem=problem,
     )
 
 
-def text_of(key: PodGroupKey) -> str:
+def format_key(key: PodGroupKey) -> str:
     """A key as an annotation's value: `<flavor>/<namespace>/<name>`."""
     return f"{key.design}/{key.namespace}/{key.name}"
 
 
-def key_of(text: str) -> PodGroupKey | None:
+def parse_key(text: str) -> PodGroupKey | None:
     """The key of an annotation's value; None if it is invalid."""
     if len(text) > _MAX_KEY:
         return None

@@ -6,7 +6,7 @@ Used by the controller's scheduler, and by the command line, which explains the 
 from collections.abc import Callable, Iterable, Mapping, MutableMapping, Sequence
 from fractions import Fraction
 from types import MappingProxyType
-from typing import Any, Final
+from typing import Final
 
 import msgspec
 
@@ -16,10 +16,12 @@ from jobset_gate.podgroups.candidate import (
     Admit,
     AdmittedGroup,
     Candidate,
+    CapacityCheck,
     Domains,
     Hold,
     make_candidate,
 )
+from jobset_gate.podgroups.cycle import ExcludedNodes
 from jobset_gate.podgroups.fit.guaranteed import NodeInfo
 from jobset_gate.podgroups.model import POD_GROUP_APIS, MergedGroup, PodGroupKey
 from jobset_gate.podgroups.owners import OwnerCapacity
@@ -44,21 +46,25 @@ class GroupEvaluator:
 
     def __init__(
         self,
-        look: SnapshotLookup,
+        snapshot: SnapshotLookup,
         groups: Mapping[PodGroupKey, MergedGroup],
         *,
         across_namespaces: bool = False,
-        creators: Mapping[PodGroupKey, tuple[OwnerCapacity, ...]] | None = None,
-        short_of_quota: Callable[[GroupSnapshot], str] = lambda _: "",
-        barred: Callable[[GroupSnapshot], GroupReason | None] = lambda _: None,
-        trouble: Mapping[str, str] = MappingProxyType({}),
+        owner_capacities: Mapping[PodGroupKey, tuple[OwnerCapacity, ...]] | None = None,
+        quota_shortage: Callable[[GroupSnapshot], str] = lambda _: "",
+        other_precondition: Callable[[GroupSnapshot], GroupReason | None] = lambda _: None,
+        crd_problems: Mapping[str, str] = MappingProxyType({}),
     ) -> None:
-        """`short_of_quota`: what the namespace's quota lacks for a group, "" if nothing. `barred`: other reasons not to
-        admit. `trouble`: by API group, why its PodGroups cannot be used.
+        """`quota_shortage`: what the namespace's quota lacks for a group, "" if nothing. `other_precondition`: of the
+        controller. `crd_problems`: by API group, why its PodGroups cannot be used.
         """
-        self._look, self._groups, self._across = look, groups, across_namespaces
-        self._creators = {} if creators is None else creators
-        self._short_of_quota, self._barred, self._trouble = short_of_quota, barred, trouble
+        self._snapshot, self._groups, self._across = snapshot, groups, across_namespaces
+        self._owner_capacities = {} if owner_capacities is None else owner_capacities
+        self._quota_shortage, self._other_precondition, self._crd_problems = (
+            quota_shortage,
+            other_precondition,
+            crd_problems,
+        )
 
     def evaluate(
         self, seen: GroupSnapshot, domains: Domains, now: float, together: GangGroupMemo | None = None
@@ -73,16 +79,16 @@ class GroupEvaluator:
         facts = preconditions.precondition_input(
             seen.group,
             self._groups,
-            made_by=self._creators.get(key, ()),
-            other_gates=generation.foreign_gates(seen),
+            owner_capacities=self._owner_capacities.get(key, ()),
+            foreign_gates=generation.foreign_gates(seen),
             across_namespaces=self._across,
         )
         unmet = preconditions.first_unmet(facts)
         if unmet is not None and unmet.reason in _FIRST:
-            return self._with_crd_trouble(unmet, key)
-        barred = self._barred(seen)  # also of a group that never gathers
-        if barred is not None:
-            return barred
+            return self._with_crd_problems(unmet, key)
+        unmet_other = self._other_precondition(seen)  # also of a group that never gathers
+        if unmet_other is not None:
+            return unmet_other
         if unmet is not None and unmet.reason not in _LAST:
             return unmet
         waits = _not_retried(record) or _in_backoff(record, now) or unmet
@@ -95,7 +101,7 @@ class GroupEvaluator:
 
     def _evaluate_together(self, gang_group: GangGroup, domains: Domains, now: float) -> Evaluation:
         """All gangs of a GangGroup that are not admitted yet, as one candidate."""
-        seen = [it for key in sorted(gang_group.keys, key=_by_name) if (it := self._look(key)) is not None]
+        seen = [it for key in sorted(gang_group.keys, key=_by_name) if (it := self._snapshot(key)) is not None]
         for each in seen:
             waits = self._gang_waits(each, now)
             if waits is not None:
@@ -111,20 +117,20 @@ class GroupEvaluator:
         gates = generation.foreign_gates(seen)
         if gates:
             return GroupReason(reason=names.REASON_OTHER_GATE, message=f"{path} is also held by {', '.join(gates)}")
-        barred = self._barred(seen)
-        if barred is not None:
-            return barred
-        short = self._short_of_quota(seen)
+        unmet_other = self._other_precondition(seen)
+        if unmet_other is not None:
+            return unmet_other
+        short = self._quota_shortage(seen)
         if short:
             return GroupReason(reason=names.REASON_WAITING_FOR_CAPACITY, message=short)
         return _not_retried(record) or _in_backoff(record, now)
 
-    def _with_crd_trouble(self, reason: GroupReason, key: PodGroupKey) -> GroupReason:
+    def _with_crd_problems(self, reason: GroupReason, key: PodGroupKey) -> GroupReason:
         """A PodGroup may be missing since its CRD cannot be used."""
-        trouble = [self._trouble[api] for api in POD_GROUP_APIS[key.design] if api in self._trouble]
-        if reason.reason != names.REASON_POD_GROUP_MISSING or not trouble:
+        problems = [self._crd_problems[api] for api in POD_GROUP_APIS[key.design] if api in self._crd_problems]
+        if reason.reason != names.REASON_POD_GROUP_MISSING or not problems:
             return reason
-        return GroupReason(reason=reason.reason, message=f"{reason.message}; {'; '.join(trouble)}")
+        return GroupReason(reason=reason.reason, message=f"{reason.message}; {'; '.join(problems)}")
 
 
 def evaluate_all(
@@ -132,19 +138,23 @@ def evaluate_all(
     nodes: Sequence[NodeInfo],
     *,
     across_namespaces: bool = False,
-    creators: Mapping[PodGroupKey, tuple[OwnerCapacity, ...]] | None = None,
-    short_of_quota: Callable[[GroupSnapshot], str] = lambda _: "",
+    owner_capacities: Mapping[PodGroupKey, tuple[OwnerCapacity, ...]] | None = None,
+    quota_shortage: Callable[[GroupSnapshot], str] = lambda _: "",
     bound: Callable[[str], bool] = lambda _: False,
+    check: CapacityCheck,
+    starvation_seconds: float,
     now: float,
-    **rules: Any,
+    excluded: ExcludedNodes = cycle.excludes_no_node,
 ) -> dict[PodGroupKey, Admit | Hold | GroupReason]:
-    """The decision on each group that is not admitted. `bound`: whether `nodes` account for a pod, by UID. `rules`: as
-    for `cycle.run_cycle`.
-    """
+    """The decision on each group that is not admitted. `bound`: whether `nodes` account for a pod, by UID."""
     by_key = {it.group.key: it for it in seen}
     groups = {key: it.group for key, it in by_key.items()}
     evaluator = GroupEvaluator(
-        by_key.get, groups, across_namespaces=across_namespaces, creators=creators, short_of_quota=short_of_quota
+        by_key.get,
+        groups,
+        across_namespaces=across_namespaces,
+        owner_capacities=owner_capacities,
+        quota_shortage=quota_shortage,
     )
     domains = make_domains(nodes)
     found: dict[PodGroupKey, Admit | Hold | GroupReason] = {}
@@ -158,7 +168,16 @@ def evaluate_all(
         elif answer is not None:
             found[key] = answer
         admitted += reserved_for(each, bound, domains, now)
-    for it in cycle.run_cycle(list(waiting.values()), admitted, nodes, now=now, **rules):
+    decisions = cycle.run_cycle(
+        list(waiting.values()),
+        admitted,
+        nodes,
+        now=now,
+        check=check,
+        starvation_seconds=starvation_seconds,
+        excluded=excluded,
+    )
+    for it in decisions:
         found |= dict.fromkeys((request.key for request in it.candidate.requests), it)
     return found
 

@@ -43,7 +43,7 @@ class GangGroupState(Enum):
 class GangGroup(Value, frozen=True):
     """A gang's GangGroup, as that gang lists it."""
 
-    bond: GangGroupState
+    state: GangGroupState
     keys: tuple[PodGroupKey, ...]
     """All gangs that are admitted together, this one among them."""
     waits_for: tuple[str, ...] = ()
@@ -61,16 +61,16 @@ def gang_group_of(
     """
     listed = group.gangs
     if not listed or listed == (group.key.path,):
-        return GangGroup(bond=GangGroupState.ALONE, keys=(group.key,))
+        return GangGroup(state=GangGroupState.ALONE, keys=(group.key,))
     problem = _own_problem(group, across_namespaces=across_namespaces) or _not_mutual(group, groups)
     if problem is not None:
-        return GangGroup(bond=GangGroupState.BROKEN, keys=(group.key,), problem=problem)
+        return GangGroup(state=GangGroupState.BROKEN, keys=(group.key,), problem=problem)
     keys = tuple(map(gang_key, listed))
     waits = tuple(
         f"{it.path}: {unmet}" for it in keys if it != group.key and (unmet := _unmet(groups.get(it))) is not None
     )
     bond = GangGroupState.WAITING if waits or not (group.gathered and group.valid) else GangGroupState.READY
-    return GangGroup(bond=bond, keys=keys, waits_for=waits)
+    return GangGroup(state=bond, keys=keys, waits_for=waits)
 
 
 def gang_key(path: str) -> PodGroupKey:
@@ -124,9 +124,9 @@ class PreconditionInput(Value, frozen=True):
 
     group: MergedGroup
     gang_group: GangGroup
-    creators: tuple[OwnerCapacity, ...] = ()
+    owner_capacities: tuple[OwnerCapacity, ...] = ()
     """Of all its pods, if known."""
-    other_gates: tuple[str, ...] = ()
+    foreign_gates: tuple[str, ...] = ()
     """Scheduling gates of others on members that it needs for its minimum."""
 
 
@@ -134,13 +134,15 @@ def precondition_input(
     group: MergedGroup,
     groups: Mapping[PodGroupKey, MergedGroup],
     *,
-    made_by: tuple[OwnerCapacity, ...] = (),
-    other_gates: tuple[str, ...] = (),
+    owner_capacities: tuple[OwnerCapacity, ...] = (),
+    foreign_gates: tuple[str, ...] = (),
     across_namespaces: bool = False,
 ) -> PreconditionInput:
     """The input for a group, given all groups."""
     gang_group = gang_group_of(group, groups, across_namespaces=across_namespaces)
-    return PreconditionInput(group=group, gang_group=gang_group, creators=made_by, other_gates=other_gates)
+    return PreconditionInput(
+        group=group, gang_group=gang_group, owner_capacities=owner_capacities, foreign_gates=foreign_gates
+    )
 
 
 def first_unmet(given: PreconditionInput) -> GroupReason | None:
@@ -171,7 +173,7 @@ def _has_valid_list(given: PreconditionInput) -> GroupReason | None:
 
 
 def _can_gather(given: PreconditionInput) -> GroupReason | None:
-    why = owners.capacity_shortage(given.group, given.creators)
+    why = owners.capacity_shortage(given.group, given.owner_capacities)
     return None if why is None else GroupReason(reason=names.REASON_CANNOT_GATHER, message=why)
 
 
@@ -183,16 +185,16 @@ def _has_gathered(given: PreconditionInput) -> GroupReason | None:
 
 
 def _others_have_gathered(given: PreconditionInput) -> GroupReason | None:
-    if given.gang_group.bond is not GangGroupState.WAITING:
+    if given.gang_group.state is not GangGroupState.WAITING:
         return None
     message = truncate_list(given.gang_group.waits_for, MAX_GANGS_NAMED, "; ")
     return GroupReason(reason=names.REASON_WAITING_FOR_GANG_GROUP, message=message)
 
 
 def _no_other_gates(given: PreconditionInput) -> GroupReason | None:
-    if not given.other_gates:
+    if not given.foreign_gates:
         return None
-    gates = ", ".join(sorted(set(given.other_gates)))
+    gates = ", ".join(sorted(set(given.foreign_gates)))
     return GroupReason(reason=names.REASON_OTHER_GATE, message=f"also held by {gates}")
 
 
@@ -233,7 +235,7 @@ def barrier_hold(seen: GroupSnapshot, look: JobSetLookup) -> GroupReason | None:
     return None
 
 
-def barrier_doubts(seen: GroupSnapshot, look: JobSetLookup) -> tuple[str, ...]:
+def barrier_timeout_warnings(seen: GroupSnapshot, look: JobSetLookup) -> tuple[str, ...]:
     """Warnings: a barrier may time out before its group does."""
     found = ((it.name, admission.timeout_warning(it.config.timeout, seen.group.wait)) for it in _jobsets(seen, look))
     return tuple(f"JobSet {name}: {text}" for name, text in found if text is not None)

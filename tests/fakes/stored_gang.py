@@ -12,7 +12,7 @@ from jobset_gate.barrier.model import Generation, Verdict, VerdictKind, WaitingS
 from jobset_gate.fake import jobset_crd
 from jobset_gate.kube.client import Client, PatchType
 from jobset_gate.kube.resources import CONFIGMAPS, EVENTS, JOBS, JOBSETS, PODS
-from jobset_gate.podgroups.decode import opened_text
+from jobset_gate.podgroups.decode import format_opened
 from jobset_gate.podgroups.model import Format, group_label
 from tests.fakes import jobsets
 from tests.fakes.podgroups import manifests
@@ -196,7 +196,7 @@ async def store_placing_pod(town: StoredPodGroups, group: str, name: str, words:
     """A pod of a group that was opened, for which the scheduler has no place."""
     made = manifests.pod(name, group, Format.SCHEDULER_PLUGINS, None, **NO_NODE)
     made["metadata"]["labels"][names.POD_GROUP_LABEL] = group_label(town.key(group))
-    made["metadata"]["annotations"] = {names.POD_GROUP_OPENED: opened_text(1, time.time())}
+    made["metadata"]["annotations"] = {names.POD_GROUP_OPENED: format_opened(1, time.time())}
     await town.client.create(PODS, made, town.namespace)
     condition = {"type": "PodScheduled", "status": "False", "reason": "Unschedulable", "message": words}
     body = {"status": {"conditions": [condition]}}

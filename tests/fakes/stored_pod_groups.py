@@ -16,7 +16,7 @@ from jobset_gate.kube.client import Client, PatchType
 from jobset_gate.kube.errors import AlreadyExists
 from jobset_gate.kube.resources import CONFIGMAPS, CRDS, LEASES, POD_GROUPS, PODS
 from jobset_gate.podgroups import crds
-from jobset_gate.podgroups.decode import opened_text
+from jobset_gate.podgroups.decode import format_opened
 from jobset_gate.podgroups.model import FLAVOR_OF, Format, PodGroupKey, group_label
 from jobset_gate.podgroups.record import AdmissionRecord, AdmissionState, encode_record
 from tests.fakes.podgroups import manifests
@@ -110,7 +110,7 @@ class StoredPodGroups:
         for name in pods:
             made = manifests.pod(name, group, way, minimum, nodeName="far")
             made["metadata"]["labels"][names.POD_GROUP_LABEL] = group_label(self.key(group, way))
-            made["metadata"]["annotations"][names.POD_GROUP_OPENED] = opened_text(1, time.time())
+            made["metadata"]["annotations"][names.POD_GROUP_OPENED] = format_opened(1, time.time())
             await self.client.create(PODS, made, self.namespace)
             body = {"status": {"phase": "Running"}}
             await self.client.patch(

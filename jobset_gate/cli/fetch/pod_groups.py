@@ -81,8 +81,8 @@ class PodGroupSource(ResourceSource):
             starvation_seconds=self._settings.starvation_seconds,
             now=now,
             across_namespaces=self._settings.across_namespaces,
-            creators=await self._owner_capacities(seen),
-            short_of_quota=lambda it: quota.quota_shortage(it, cache.quotas(it.group.key.namespace)),
+            owner_capacities=await self._owner_capacities(seen),
+            quota_shortage=lambda it: quota.quota_shortage(it, cache.quotas(it.group.key.namespace)),
             bound=cache.accounts_for,
             excluded=cache.excluded_nodes,
         )

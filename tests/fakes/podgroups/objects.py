@@ -67,11 +67,11 @@ def pod(
 
 
 def read_pod(body: Json, **ways: Any) -> MemberPod:
-    return decode.member(decoded(body, wire.GroupPod), **ways)
+    return decode.decode_member(decoded(body, wire.GroupPod), **ways)
 
 
 def read_bound(body: Json, **rules: Any) -> BoundPod | None:
-    return decode.bound(decoded(body, wire.GroupPod), **rules)
+    return decode.decode_bound_pod(decoded(body, wire.GroupPod), **rules)
 
 
 def pod_group(
@@ -95,7 +95,7 @@ def pod_group(
 
 
 def read_pod_group(body: Json, api: str = names.PLUGINS_GROUP) -> RecordObject:
-    return decode.pod_group(decoded(body, wire.PodGroup), api)
+    return decode.decode_pod_group(decoded(body, wire.PodGroup), api)
 
 
 def config_map(
@@ -118,7 +118,7 @@ def config_map(
 
 
 def read_config_map(body: Json) -> RecordObject | None:
-    return decode.config_map(decoded(body, wire.RecordConfigMap))
+    return decode.decode_config_map(decoded(body, wire.RecordConfigMap))
 
 
 def record(
@@ -149,7 +149,7 @@ def node(name: str = "n", *, labels: Json | None = None, status: Json | None = N
 
 
 def read_node(body: Json) -> NodeAllocatable:
-    return decode.node(decoded(body, wire.Node))
+    return decode.decode_node(decoded(body, wire.Node))
 
 
 def decoded(body: Json, shape: Any) -> Any:

@@ -64,7 +64,7 @@ class ManualEviction:
             body = {
                 "metadata": {
                     "uid": meta["uid"],
-                    "annotations": {names.POD_GROUP_OPENED: decode.opened_text(self.generation, OPENED_AT)},
+                    "annotations": {names.POD_GROUP_OPENED: decode.format_opened(self.generation, OPENED_AT)},
                 },
                 "spec": {"schedulingGates": [{"$patch": "delete", "name": names.POD_GROUP_GATE}]},
             }
@@ -82,7 +82,7 @@ class ManualEviction:
         members: list[MemberPod] = []
         for namespace in self._places:
             pods = list_objects(self.stage.client, ListScope(PODS, namespace, names.POD_GROUP_LABEL), wire.GroupPod)
-            members += [decode.member(it) async for it in pods]
+            members += [decode.decode_member(it) async for it in pods]
         return [
             GroupSnapshot(
                 group=self._group(key),

@@ -6,7 +6,7 @@ from jobset_gate import names
 from jobset_gate.fake.view import ObjectView
 from jobset_gate.kube.resources import CONFIGMAPS, POD_GROUPS
 from jobset_gate.podgroups.candidate import CapacityCheck
-from jobset_gate.podgroups.decode import opened
+from jobset_gate.podgroups.decode import parse_opened
 from jobset_gate.podgroups.model import Format
 from jobset_gate.podgroups.record import AdmissionMode, AdmissionState
 from jobset_gate.settings import Groups
@@ -18,7 +18,7 @@ OFF = Groups(capacity_check=CapacityCheck.OFF)
 
 def generations(pods: list[dict[str, object]]) -> set[int]:
     """Those in which the pods were opened."""
-    return {opened(it["metadata"]["annotations"].get(names.POD_GROUP_OPENED, ""))[0] for it in pods}  # type: ignore[index]
+    return {parse_opened(it["metadata"]["annotations"].get(names.POD_GROUP_OPENED, ""))[0] for it in pods}  # type: ignore[index]
 
 
 @pytest.mark.parametrize("check", [CapacityCheck.OFF, CapacityCheck.FIT])

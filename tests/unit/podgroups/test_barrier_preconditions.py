@@ -59,7 +59,7 @@ def test_pods_that_wait_in_no_barrier_are_none_of_it() -> None:
     assert preconditions.barrier_hold(group(5, pod("a"), pod("b")), looking(TRAIN)) is None
     elsewhere = jobset(*TRAIN.replicated_jobs, namespace="other")
     assert preconditions.barrier_hold(group(5), looking(elsewhere)) is None
-    assert preconditions.barrier_doubts(group(5), looking()) == ()
+    assert preconditions.barrier_timeout_warnings(group(5), looking()) == ()
 
 
 def test_until_its_jobset_is_seen_a_group_in_a_barrier_waits() -> None:
@@ -122,9 +122,9 @@ def test_the_minimum_is_reported_where_it_stands() -> None:
 
 def test_a_barrier_that_gives_up_first_is_doubted() -> None:
     assert TRAIN.config.timeout == 300
-    assert preconditions.barrier_doubts(group(13, scheduleTimeoutSeconds=299), looking(TRAIN)) == ()
-    assert preconditions.barrier_doubts(group(13, scheduleTimeoutSeconds=300), looking(TRAIN)) == (
+    assert preconditions.barrier_timeout_warnings(group(13, scheduleTimeoutSeconds=299), looking(TRAIN)) == ()
+    assert preconditions.barrier_timeout_warnings(group(13, scheduleTimeoutSeconds=300), looking(TRAIN)) == (
         "JobSet train: the start barrier's timeout of 300s must be above the group's wait limit of 300s",
     )
     patient = jobset(*TRAIN.replicated_jobs, namespace="team", config=Config(timeout=None))
-    assert preconditions.barrier_doubts(group(13, scheduleTimeoutSeconds=300), looking(patient)) == ()
+    assert preconditions.barrier_timeout_warnings(group(13, scheduleTimeoutSeconds=300), looking(patient)) == ()

@@ -56,9 +56,9 @@ def test_gates_of_others_are_reported_apart_from_ours() -> None:
 
 
 def test_what_was_written_with_the_gate_is_read_back() -> None:
-    opened = read_pod(pod(gates=(), notes={names.POD_GROUP_OPENED: decode.opened_text(12, TEN_O_CLOCK + 0.25)}))
+    opened = read_pod(pod(gates=(), notes={names.POD_GROUP_OPENED: decode.format_opened(12, TEN_O_CLOCK + 0.25)}))
     assert (opened.generation, opened.ungated_at) == (12, TEN_O_CLOCK + 0.25)
-    assert decode.opened_text(12, TEN_O_CLOCK + 0.25) == "12 2026-08-01T10:00:00.250Z"
+    assert decode.format_opened(12, TEN_O_CLOCK + 0.25) == "12 2026-08-01T10:00:00.250Z"
 
 
 @pytest.mark.parametrize(
@@ -76,7 +76,7 @@ def test_what_was_written_with_the_gate_is_read_back() -> None:
     ],
 )
 def test_an_annotation_that_we_cannot_have_written_opens_nothing(text: str) -> None:
-    assert decode.opened(text) == (0, 0.0)
+    assert decode.parse_opened(text) == (0, 0.0)
 
 
 @pytest.mark.parametrize(
@@ -316,8 +316,8 @@ def test_a_config_map_that_is_not_where_ours_would_be_is_none_of_ours(meta: Json
 
 
 def test_a_key_is_read_as_it_is_written() -> None:
-    assert decode.key_of("alibaba/team/A_b.c") == key("A_b.c", Flavor.ALIBABA)
-    assert decode.key_of("kep-24/team/") == key("", Flavor.KEP_24)
+    assert decode.parse_key("alibaba/team/A_b.c") == key("A_b.c", Flavor.ALIBABA)
+    assert decode.parse_key("kep-24/team/") == key("", Flavor.KEP_24)
 
 
 # --- Nodes ----------------------------------------------------------------

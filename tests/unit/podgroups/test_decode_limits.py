@@ -82,19 +82,22 @@ PODS: dict[str, Callable[[int], Json]] = {
 @pytest.mark.parametrize("what", PODS)
 def test_of_a_pod_little_is_kept_whatever_it_carries(what: str) -> None:
     # A text that is cut, an owner's four names, a list of gangs of 8 KiB: at most some 30 KiB each.
-    assert left(PODS[what], wire.GroupPod, decode.member, keep=True, many=20) < 0.75
+    assert left(PODS[what], wire.GroupPod, decode.decode_member, keep=True, many=20) < 0.75
 
 
 @pytest.mark.parametrize("what", PODS)
 def test_of_pods_that_are_gone_less_is_left(what: str) -> None:
     """Made one after another they pass any quota."""
-    assert left(PODS[what], wire.GroupPod, decode.member, keep=False, many=20) < 0.75
+    assert left(PODS[what], wire.GroupPod, decode.decode_member, keep=False, many=20) < 0.75
 
 
 def test_of_templates_that_are_new_each_time_a_bounded_number_is_kept() -> None:
     """Each as large as is still looked into."""
     assert (
-        left(lambda it: pod(spec={"affinity": wide(1500, it)}), wire.GroupPod, decode.member, keep=False, many=200) < 24
+        left(
+            lambda it: pod(spec={"affinity": wide(1500, it)}), wire.GroupPod, decode.decode_member, keep=False, many=200
+        )
+        < 24
     )
 
 
@@ -153,7 +156,7 @@ def test_reading_a_template_takes_at_most_twice_as_long_for_twice_as_much() -> N
         for attempt in range(5):
             body = json.dumps(pod(spec={"affinity": wide(values, attempt)})).encode()
             began = process_time()
-            decode.member(msgspec.json.decode(body, type=wire.GroupPod))
+            decode.decode_member(msgspec.json.decode(body, type=wire.GroupPod))
             best = min(best, process_time() - began)
         return best
 
@@ -188,7 +191,7 @@ LARGE_FIELDS: dict[str, Callable[[int], Json]] = {
 @pytest.mark.parametrize("what", LARGE_FIELDS)
 def test_of_a_pod_group_little_is_kept_whatever_it_says(what: str) -> None:
     def convert(it: wire.PodGroup) -> object:
-        return decode.pod_group(it, names.PLUGINS_GROUP)
+        return decode.decode_pod_group(it, names.PLUGINS_GROUP)
 
     assert left(LARGE_FIELDS[what], wire.PodGroup, convert, keep=True, many=20) < 0.25
 
@@ -197,8 +200,8 @@ def test_of_a_config_map_little_is_kept_whatever_it_holds() -> None:
     def made(number: int) -> Json:
         return config_map(key(f"g{number}"), long(number))
 
-    assert left(made, wire.RecordConfigMap, decode.config_map, keep=True, many=20) < 0.25
-    assert decode.key_of(f"alibaba/team/{long(0)}") is None
+    assert left(made, wire.RecordConfigMap, decode.decode_config_map, keep=True, many=20) < 0.25
+    assert decode.parse_key(f"alibaba/team/{long(0)}") is None
 
 
 def test_a_pod_group_with_too_large_a_spec_is_reported() -> None:

@@ -84,7 +84,7 @@ def test_without_its_pod_group_it_waits_and_says_why_the_kind_cannot_be_used() -
     mine = key("g")
     missing = group_snapshot(pod("a"), of=mine)
     looking = view.GroupEvaluator(
-        {mine: missing}.get, {mine: missing.group}, trouble={names.PLUGINS_GROUP: "it serves v2"}
+        {mine: missing}.get, {mine: missing.group}, crd_problems={names.PLUGINS_GROUP: "it serves v2"}
     )
     answer = looking.evaluate(missing, Domains(), NOW)
     assert isinstance(answer, GroupReason)
@@ -95,7 +95,9 @@ def test_without_its_pod_group_it_waits_and_says_why_the_kind_cannot_be_used() -
 def test_makers_that_can_never_make_enough_are_named() -> None:
     few = waiting("few", pods=1)
     made_by = {key("few"): (OwnerCapacity(kind="Job", name="w", at_once=2),)}
-    assert reported(few, creators=made_by)["few"].startswith("CannotGather: needs 3 pods at once, 2 can be there")
+    assert reported(few, owner_capacities=made_by)["few"].startswith(
+        "CannotGather: needs 3 pods at once, 2 can be there"
+    )
 
 
 def test_gangs_that_open_together_share_one_fate() -> None:
@@ -209,7 +211,7 @@ def test_what_its_own_pods_have_is_not_asked_for_again() -> None:
 
 
 def test_quota_holds_a_group_as_room_does() -> None:
-    found = reported(waiting("g"), nodes=(room(9),), short_of_quota=lambda _: "needs 2 cpu, 1 left in ResourceQuota q")
+    found = reported(waiting("g"), nodes=(room(9),), quota_shortage=lambda _: "needs 2 cpu, 1 left in ResourceQuota q")
     assert found == {"g": "WaitingForCapacity: needs 2 cpu, 1 left in ResourceQuota q"}
 
 

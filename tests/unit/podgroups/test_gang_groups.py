@@ -17,20 +17,20 @@ def bond(one: MergedGroup, *others: MergedGroup, across: bool = False) -> precon
 
 
 def test_a_gang_without_a_list_is_alone() -> None:
-    assert bond(gang("a")).bond is GangGroupState.ALONE
-    assert bond(gang("a", '["team/a"]')).bond is GangGroupState.ALONE
-    assert bond(group(member("p", labels=alibaba()))).bond is GangGroupState.ALONE
+    assert bond(gang("a")).state is GangGroupState.ALONE
+    assert bond(gang("a", '["team/a"]')).state is GangGroupState.ALONE
+    assert bond(group(member("p", labels=alibaba()))).state is GangGroupState.ALONE
 
 
 def test_two_gangs_that_list_each_other_open_together() -> None:
     one, other = gang("a", BOTH), gang("b", '["team/b","team/a"]')
-    assert bond(one, other) == preconditions.GangGroup(bond=GangGroupState.READY, keys=(one.key, other.key))
+    assert bond(one, other) == preconditions.GangGroup(state=GangGroupState.READY, keys=(one.key, other.key))
     assert bond(other, one).keys == (one.key, other.key)
 
 
 def test_one_gang_waits_until_the_other_has_gathered() -> None:
     seen = bond(gang("a", BOTH), gang("b", BOTH, minimum=8, pods=5))
-    assert (seen.bond, seen.waits_for) == (GangGroupState.WAITING, ("team/b: 5/8 pods",))
+    assert (seen.state, seen.waits_for) == (GangGroupState.WAITING, ("team/b: 5/8 pods",))
 
 
 def test_one_gang_waits_for_another_that_is_not_there_yet() -> None:
@@ -40,14 +40,14 @@ def test_one_gang_waits_for_another_that_is_not_there_yet() -> None:
 def test_a_gang_with_a_bad_value_keeps_the_others_waiting_but_not_invalid() -> None:
     wrong = group(member("p", notes=koordinator("b", min_available="x")))
     seen = bond(gang("a", BOTH), wrong)
-    assert (seen.bond, seen.waits_for, seen.problem) == (GangGroupState.WAITING, ("team/b: invalid",), None)
+    assert (seen.state, seen.waits_for, seen.problem) == (GangGroupState.WAITING, ("team/b: invalid",), None)
 
 
 def test_a_one_sided_list_is_the_fault_of_the_gang_that_made_it() -> None:
     one, other = gang("a", BOTH), gang("b")
-    assert bond(other, one).bond is GangGroupState.ALONE
+    assert bond(other, one).state is GangGroupState.ALONE
     seen = bond(one, other)
-    assert (seen.bond, seen.keys) == (GangGroupState.BROKEN, (one.key,))
+    assert (seen.state, seen.keys) == (GangGroupState.BROKEN, (one.key,))
     assert seen.problem is not None
     assert seen.problem.message == "must be the same on all of its gangs: team/b has no GangGroup"
 
@@ -65,8 +65,8 @@ def test_of_a_long_list_the_first_few_are_named() -> None:
 
 def test_a_third_that_adds_itself_to_a_pair_does_not_disturb_the_pair() -> None:
     one, other, third = gang("a", BOTH), gang("b", BOTH), gang("c", '["team/a","team/b","team/c"]')
-    assert bond(one, other, third).bond is GangGroupState.READY
-    assert bond(third, one, other).bond is GangGroupState.BROKEN
+    assert bond(one, other, third).state is GangGroupState.READY
+    assert bond(third, one, other).state is GangGroupState.BROKEN
 
 
 def test_a_list_without_the_gang_itself_is_broken() -> None:
@@ -77,9 +77,9 @@ def test_a_list_without_the_gang_itself_is_broken() -> None:
 
 def test_across_namespaces_only_where_a_setting_allows_it() -> None:
     one, other = gang("a", ABROAD), gang("b", ABROAD, namespace="far")
-    assert bond(one, other).bond is GangGroupState.BROKEN
-    assert bond(other, one).bond is GangGroupState.BROKEN
-    assert bond(one, other, across=True).bond is GangGroupState.READY
+    assert bond(one, other).state is GangGroupState.BROKEN
+    assert bond(other, one).state is GangGroupState.BROKEN
+    assert bond(one, other, across=True).state is GangGroupState.READY
 
 
 NAMES = "abcd"
@@ -97,6 +97,6 @@ def test_gangs_that_are_ready_all_say_the_same(listed: dict[str, set[str]]) -> N
     for one in made:
         seen = preconditions.gang_group_of(one, groups)
         assert one.key in seen.keys
-        assert (seen.problem is not None) == (seen.bond is GangGroupState.BROKEN)
-        if seen.bond is GangGroupState.READY:
+        assert (seen.problem is not None) == (seen.state is GangGroupState.BROKEN)
+        if seen.state is GangGroupState.READY:
             assert {preconditions.gang_group_of(groups[key], groups).keys for key in seen.keys} == {seen.keys}

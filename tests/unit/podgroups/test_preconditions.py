@@ -27,7 +27,9 @@ def job(at_once: int | None, **more: object) -> OwnerCapacity:
 def reported(
     one: MergedGroup, *others: MergedGroup, made_by: tuple[OwnerCapacity, ...] = (), gates: tuple[str, ...] = ()
 ) -> tuple[str, str]:
-    facts = preconditions.precondition_input(one, groups_by_key(one, *others), made_by=made_by, other_gates=gates)
+    facts = preconditions.precondition_input(
+        one, groups_by_key(one, *others), owner_capacities=made_by, foreign_gates=gates
+    )
     found = preconditions.first_unmet(facts)
     return ("", "") if found is None else (found.reason, found.message)
 

@@ -73,7 +73,7 @@ class EvictorHarness:
     async def pod(self, name: str, owner: Json | None, *, kind: str = "Job", **meta: Any) -> Json:
         """One that was opened in this generation and has no node, so that it goes when it is deleted."""
         labels = {names.POD_GROUP_LABEL: HELD} | meta.pop("labels", {})
-        notes = {names.POD_GROUP_OPENED: decode.opened_text(3, 0.0)}
+        notes = {names.POD_GROUP_OPENED: decode.format_opened(3, 0.0)}
         if owner is not None:
             said = {"name": owner["metadata"]["name"], "uid": owner["metadata"]["uid"], "controller": True}
             version = {"Job": "batch/v1"}.get(kind, "example.com/v1")
@@ -109,7 +109,7 @@ class EvictorHarness:
             pod_group_missing=False,
             present=2,
         )
-        members = tuple([decode.member(it) async for it in pods])
+        members = tuple([decode.decode_member(it) async for it in pods])
         return [GroupSnapshot(group=group, label=HELD, members=members, created=0.0, record=RECORD)]
 
     async def advance(self) -> float | EvictionResult:

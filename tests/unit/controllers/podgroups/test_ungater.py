@@ -12,7 +12,7 @@ from jobset_gate import names
 from jobset_gate.fake.clock import VirtualClock
 from jobset_gate.kube.errors import Conflict, KubeError, NotFound, ServerError, Throttled
 from jobset_gate.kube.resources import PODS
-from jobset_gate.podgroups.decode import opened
+from jobset_gate.podgroups.decode import parse_opened
 from jobset_gate.podgroups.snapshot import MemberPod
 from tests.fakes.podgroups.cluster import InMemoryCluster, run_for
 from tests.fakes.podgroups.objects import key, read_pod
@@ -51,7 +51,7 @@ async def test_the_patch_takes_our_gate_alone_and_says_in_which_generation(
     await run_for()
     stored = cluster.pod("a")
     assert stored["spec"]["schedulingGates"] == [{"name": "other.dev/gate"}]
-    number, at = opened(stored["metadata"]["annotations"][names.POD_GROUP_OPENED])
+    number, at = parse_opened(stored["metadata"]["annotations"][names.POD_GROUP_OPENED])
     assert number == 3
     assert 0 <= clock() - at < 2
 
