@@ -1,37 +1,39 @@
-"""The bodies of requests: none above a size, and only so many large ones in memory at a time."""
+"""Memory limits for request and response bodies: a size limit for each, and a budget for all large ones together."""
 
 import asyncio
 from collections.abc import AsyncIterator
-from contextlib import asynccontextmanager, suppress
+from contextlib import asynccontextmanager
 from typing import Final
 
 from aiohttp import web
 
+from jobset_gate.runtime.connections import wait_for_room
+
 LARGEST_BODY: Final = 4 * 1024 * 1024
 """Bytes. etcd takes objects of 1.5 MiB, and the review of an UPDATE holds two of them."""
 LARGEST_TOGETHER: Final = 8 * LARGEST_BODY
-"""Bytes of large bodies and answers in memory: with them the process stays below the chart's memory limit."""
+"""Bytes of large bodies and responses in memory; the process stays below the memory limit of the chart."""
 SMALL: Final = 64 * 1024
-"""Bytes. What is smaller is read at once: an ordinary gang's review never waits behind large ones."""
+"""Bytes. Smaller bodies are read at once: an ordinary review never waits behind large ones."""
 MOST_WAITING: Final = 16
-"""Requests that wait for memory; each holds up to 1 MiB in the buffers of its connection. More are sent away."""
+"""Requests that wait for memory; each holds up to 1 MiB in its connection's buffers. Others get a 503."""
 SLOW_AFTER_SECONDS: Final = 1.0
-"""Seconds after which who sends or reads makes room for another, if that is needed."""
+"""Seconds after which a slow client is disconnected if another request needs its memory."""
 
 
 class BodyBudget:
-    """The memory for them."""
+    """The memory that is left, and the connections that hold some."""
 
     def __init__(self, most: int = LARGEST_TOGETHER) -> None:
         self._free = most
         self._held: dict[web.RequestHandler, float] = {}
-        """Since when; the one who has held memory for longest is the first."""
+        """Connection to start time; the oldest is the first."""
         self._waiting = 0
         self._changed = asyncio.Event()
 
     @asynccontextmanager
     async def read(self, request: web.Request) -> AsyncIterator[bytearray]:
-        """The body, which is there while the block runs. Raises HTTPRequestEntityTooLarge."""
+        """The body, in memory while the block runs. Raises HTTPRequestEntityTooLarge."""
         length = LARGEST_BODY if request.content_length is None else request.content_length
         if length > LARGEST_BODY:
             raise web.HTTPRequestEntityTooLarge(LARGEST_BODY, length)
@@ -45,7 +47,7 @@ class BodyBudget:
             self._release(request, size)
 
     async def write(self, request: web.Request, answer: bytes) -> web.StreamResponse:
-        """Sends it piece by piece, so that memory is not given back before the client has read."""
+        """Sends the answer in pieces: its memory is released when the client has read it."""
         size = len(answer) if len(answer) > SMALL else 0
         if size > self._free:
             self._abort_slowest()
@@ -75,19 +77,20 @@ class BodyBudget:
     async def _wait(self, size: int) -> None:
         if self._waiting >= MOST_WAITING:
             raise _later()
+
+        def has_room() -> bool:
+            if size > self._free:
+                self._abort_slowest()
+            return size <= self._free
+
         self._waiting += 1
         try:
-            while size > self._free:
-                self._abort_slowest()
-                self._changed.clear()
-                with suppress(TimeoutError):
-                    async with asyncio.timeout(SLOW_AFTER_SECONDS / 4):
-                        await self._changed.wait()
+            await wait_for_room(has_room, self._changed, SLOW_AFTER_SECONDS)
         finally:
             self._waiting -= 1
 
     def _abort_slowest(self) -> None:
-        """Who has held memory for longest is cut off, if for long."""
+        """Disconnects the client that has held memory for longest, if that is long enough."""
         oldest = next(iter(self._held), None)
         if oldest is None or asyncio.get_running_loop().time() - self._held[oldest] < SLOW_AFTER_SECONDS:
             return

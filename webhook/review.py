@@ -13,7 +13,7 @@ API_VERSION: Final = "admission.k8s.io/v1"
 KIND: Final = "AdmissionReview"
 MOST_CAUSES: Final = 100
 LONGEST_MESSAGE: Final = 32_000
-"""Characters; a client shows the message, and nobody reads more."""
+"""Characters of a message, which clients show."""
 
 Json = dict[str, Any]
 
@@ -31,7 +31,7 @@ class GroupVersionResource(msgspec.Struct, frozen=True):
 
 
 class ReviewRequest(msgspec.Struct, frozen=True, rename="camel"):
-    """The part of an AdmissionRequest that is looked at."""
+    """The fields of an AdmissionRequest that the handlers read."""
 
     uid: str
     operation: str = ""
@@ -54,21 +54,21 @@ class AdmissionReview(msgspec.Struct, frozen=True, rename="camel"):
 
 @dataclass(frozen=True, slots=True)
 class Allowed:
-    """The request goes through as it is."""
+    """Admitted unchanged."""
 
     warnings: tuple[str, ...] = ()
 
 
 @dataclass(frozen=True, slots=True)
 class Patched:
-    """The request goes through with changes (RFC 6902)."""
+    """Admitted with a JSON patch (RFC 6902)."""
 
     operations: list[Json]
 
 
 @dataclass(frozen=True, slots=True)
 class ObjectKind:
-    """The kind of object that a refusal is about."""
+    """Group and kind of the object that is denied."""
 
     group: str
     kind: str
@@ -79,14 +79,14 @@ JOBSET: Final = ObjectKind(names.JOBSET_GROUP, "JobSet")
 
 @dataclass(frozen=True, slots=True)
 class Denied:
-    """The request is refused. `violations` become the causes that clients can read one by one."""
+    """Denied. `field_errors` become the causes of the Status."""
 
     message: str
     code: int = 422
     reason: str = "Invalid"
     field_errors: tuple[FieldError, ...] = ()
     name: str = ""
-    """Of the object, as far as it has one."""
+    """Of the object, if it has one."""
     object_kind: ObjectKind = JOBSET
 
 

@@ -1,4 +1,4 @@
-"""The container and the volume that hold a pod: what they look like, and how to know them again (A3)."""
+"""The barrier container and its volume: builds them, and recognizes them (A3)."""
 
 from functools import cache
 from importlib.resources import files
@@ -12,7 +12,7 @@ from jobset_gate.objects.unstructured import Json, as_int, as_list, as_map, nest
 from jobset_gate.settings import DEFAULT_POLL_SECONDS, Barrier
 
 TOKEN_PATH: Final = "/var/run/secrets/kubernetes.io/serviceaccount"  # noqa: S105 - a path, no secret
-"""Where the API server mounts a service account's token into each container that has nothing mounted there."""
+"""Where the API server mounts a service account's token, unless something is mounted there."""
 
 ENV_POLL: Final = "JOBSET_GATE_POLL"
 READABLE_BY_ALL: Final = 0o444
@@ -24,7 +24,7 @@ def build_container(
 ) -> Json:
     """The init container for one replicatedJob's pods. `image` overrides the settings' (A2: barrier-image).
 
-    `stream` is the gang's place on the gate stream, the same for all its replicatedJobs; "" tells of none.
+    `stream` is the gang's URL on the gate stream, the same for all its replicatedJobs; "" for none.
     """
     made: Json = {
         "name": names.BARRIER_CONTAINER,
@@ -33,7 +33,7 @@ def build_container(
         "env": _environment(config, settings, stream),
         "volumeMounts": [
             {"name": names.VOLUME, "mountPath": names.MOUNT_PATH, "readOnly": True},
-            # Something mounted there keeps the API server from mounting the pod's token into this container.
+            # A mount there keeps the API server from mounting the token into this container.
             {"name": names.VOLUME, "mountPath": TOKEN_PATH, "readOnly": True},
         ],
         "securityContext": _security_context(job, settings),
@@ -43,14 +43,14 @@ def build_container(
 
 
 def stream_url(settings: Barrier, namespace: str, jobset: str, token: str) -> str:
-    """A gang's place on the gate stream (A6); "" if the operator has none, or this gang no token."""
+    """The gang's URL on the gate stream (A6); "" if there is no stream, or the gang has no token."""
     if not settings.stream_url or not token:
         return ""
     return f"{settings.stream_url}/v1/gangs/{namespace}/{jobset}/{token}"
 
 
 def build_volume(jobset: str) -> Json:
-    """The volume with the gang's verdict and the pod's own annotation; the ConfigMap may be missing."""
+    """The volume with the gang's verdict ConfigMap, which may be missing, and the pod's own annotation."""
     verdict = {"key": names.KEY_VERDICT, "path": names.VERDICT_FILE}
     annotation = {"path": names.ANNOTATION_FILE, "fieldRef": _annotation(names.VERDICT)}
     sources = [
@@ -61,26 +61,26 @@ def build_volume(jobset: str) -> Json:
 
 
 def command() -> list[str]:
-    """What the container runs; by this the validating webhook sees that nobody has changed it."""
+    """The command of the container, which the validating webhook verifies."""
     return ["sh", "-c", script()]
 
 
 @cache
 def script() -> str:
-    """barrier.sh without its comments and indentation: it is stored once per replicatedJob and once per pod."""
+    """barrier.sh without comments and indentation: it is stored in each replicatedJob and in each pod."""
     lines = files("jobset_gate.injection").joinpath("barrier.sh").read_text(encoding="utf-8").splitlines()
     return "\n".join(line.strip() for line in lines if line.strip() and not line.lstrip().startswith("#")) + "\n"
 
 
 def can_time_out(config: Config, settings: Barrier) -> bool:
-    """Whether a barrier of this gang can ever exit with 124: by the gang's timeout or by its own limit (A7)."""
+    """Whether a barrier of this gang can exit with 124: by the gang's timeout or by maxWaitSeconds (A7)."""
     return config.timeout is not None or settings.max_wait_seconds is not None
 
 
 def is_barrier(entry: Any) -> bool:
-    """Whether an init container is one that some version of jobset-gate has rendered, with whatever settings.
+    """Whether an init container is a barrier of any version of jobset-gate, with any settings.
 
-    Known by what only we write: the generation's environment and the mount of our volume at our path.
+    Recognized by the generation's environment variables and the mount of its volume.
     """
     if nested(entry, "name") != names.BARRIER_CONTAINER:
         return False
@@ -92,7 +92,7 @@ def is_barrier(entry: Any) -> bool:
 
 
 def is_volume(entry: Any) -> bool:
-    """Whether a volume is one that some version of jobset-gate has rendered."""
+    """Whether a volume is the barrier's, of any version of jobset-gate."""
     if nested(entry, "name") != names.VOLUME:
         return False
     sources = (nested(source, "configMap", "name") for source in as_list(nested(entry, "projected", "sources")))
@@ -100,14 +100,14 @@ def is_volume(entry: Any) -> bool:
 
 
 def has_barrier(job: ReplicatedJobView) -> bool:
-    """Whether a replicatedJob's pod template carries one of ours."""
+    """Whether the pod template has a barrier."""
     return any(
         is_barrier(entry) for _, entry in entries_named(job.spec_list("initContainers"), names.BARRIER_CONTAINER)
     )
 
 
 def equal_except_token(one: Any, other: Any) -> bool:
-    """The same for barriers, whatever key to the gate stream they hold: `render` offline cannot know the real one."""
+    """Semantic equality that ignores a barrier's stream token: `render` offline cannot know it."""
     return semantically_equal(_without_token(one), _without_token(other))
 
 
@@ -146,14 +146,14 @@ def _annotation(key: str) -> Json:
 
 
 def _limit(config: Config, settings: Barrier) -> str:
-    """A7: the timeout and a grace, so that the controller's verdict comes first; else the operator's limit."""
+    """A7: the timeout and a grace, so that the controller's verdict comes first; else maxWaitSeconds."""
     if config.timeout is not None:
         return str(config.timeout + settings.grace_seconds)
     return "" if settings.max_wait_seconds is None else str(settings.max_wait_seconds)
 
 
 def _security_context(job: ReplicatedJobView, settings: Barrier) -> Json:
-    """What Pod Security "restricted" asks of a container. A pod-level user other than root is the user's choice."""
+    """As Pod Security "restricted" requires. A pod-level user other than root is kept."""
     context: Json = {
         "allowPrivilegeEscalation": False,
         "capabilities": {"drop": ["ALL"]},
@@ -171,7 +171,7 @@ def _security_context(job: ReplicatedJobView, settings: Barrier) -> Json:
 
 
 def _resources(job: ReplicatedJobView, settings: Barrier) -> Json:
-    """The first main container's cpu, memory and ephemeral storage, never its devices; or what the operator says."""
+    """The operator's resources, or the first main container's cpu, memory and ephemeral storage, never its devices."""
     if settings.resources is not None:
         return {key: value for key, value in settings.resources.model_dump().items() if value}
     first = next(iter(job.spec_list("containers")), None)

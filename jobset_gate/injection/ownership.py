@@ -1,4 +1,4 @@
-"""What jobset-gate puts into a pod template, known again when met: the barrier, what goes before it, their volumes."""
+"""Which containers, volumes, labels and annotations of a pod template belong to jobset-gate."""
 
 from collections.abc import Callable
 from typing import Any, Final
@@ -10,30 +10,30 @@ from jobset_gate.objects.unstructured import Json, Path, nested
 
 FIRST_EPOCH: Final = "0"
 DECISION_ANNOTATIONS: Final = (names.VERDICT, names.NUDGE)
-"""Annotations that the controller writes on pods. In a template they would open the gate of pods yet unborn."""
+"""Annotations that the controller writes on pods. In a template they would release pods that do not exist yet."""
 
 IndexedEntries = list[tuple[int, Json]]
 """Entries of a list with their positions."""
 
 
 def is_container(entry: Any) -> bool:
-    """Whether some version of jobset-gate has rendered this init container."""
+    """Whether any version of jobset-gate has injected this init container."""
     return container.is_barrier(entry) or prefetch.is_container(entry)
 
 
 def is_volume(entry: Any) -> bool:
-    """Whether some version of jobset-gate has rendered this volume."""
+    """Whether any version of jobset-gate has injected this volume."""
     return container.is_volume(entry) or prefetch.is_volume(entry)
 
 
 def is_reserved_container(entry: Any) -> bool:
-    """Whether a container bears a name that only ours may bear."""
+    """Whether a container has a reserved name."""
     name = nested(entry, "name")
     return name == names.BARRIER_CONTAINER or prefetch.is_reserved(name)
 
 
 def is_reserved_volume(entry: Any) -> bool:
-    """Whether a volume bears a name that only ours may bear."""
+    """Whether a volume has a reserved name."""
     return nested(entry, "name") in (names.VOLUME, names.PREFETCH_VOLUME)
 
 
@@ -41,22 +41,22 @@ MANAGED_LISTS: Final[dict[str, tuple[Callable[[Any], bool], Callable[[Any], bool
     "initContainers": (is_reserved_container, is_container),
     "volumes": (is_reserved_volume, is_volume),
 }
-"""The lists of a pod spec that we put something into: whose names are ours there, and what is really ours."""
+"""The lists of a pod spec with injected entries: which names are reserved, and which entries are injected."""
 
 
 def label_paths(job: ReplicatedJobView) -> tuple[Path, Path]:
-    """Where the label stands by which the controller selects: on the Jobs and on the pods."""
+    """The paths of the label by which the controller selects, on Jobs and on pods."""
     return (*job.job_path, "metadata", "labels", names.GATED), (*job.pod_path, "metadata", "labels", names.GATED)
 
 
 def own_entries(job: ReplicatedJobView, key: str) -> IndexedEntries:
-    """What is ours in one of these lists."""
+    """The injected entries of one of these lists."""
     _, ours = MANAGED_LISTS[key]
     return [(index, entry) for index, entry in enumerate(job.spec_list(key)) if ours(entry)]
 
 
 def foreign_entries(job: ReplicatedJobView, key: str) -> IndexedEntries:
-    """What only looks like ours in one of these lists."""
+    """The user's entries with a reserved name in one of these lists."""
     reserved, ours = MANAGED_LISTS[key]
     entries, strange = enumerate(job.spec_list(key)), prefetch.is_foreign_volume(job)
     return [it for it in entries if reserved(it[1]) and (not ours(it[1]) or strange(it[1]))]

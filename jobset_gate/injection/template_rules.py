@@ -1,4 +1,4 @@
-"""Rules about the pod templates that a barrier goes into (A3)."""
+"""Rules for the templates of a gated JobSet: reserved names, platforms, pod counts, order of creation (A3)."""
 
 from collections.abc import Iterator
 from typing import Any, Final
@@ -27,7 +27,7 @@ _RESERVED: Final = "is reserved for jobset-gate's start barrier: choose another 
 
 
 def metadata(jobset: Json) -> list[FieldError]:
-    """CREATE: members of metadata that have another type than what is put into them or made of them."""
+    """CREATE: members of metadata whose type the injection could not handle."""
     rules = ((("metadata",), dict, "an object"), (("metadata", "annotations"), dict, "an object"))
     for path, kind, expected in (*rules, (("metadata", "name"), str, "a string")):
         value = nested(jobset, *path)
@@ -37,9 +37,9 @@ def metadata(jobset: Json) -> list[FieldError]:
 
 
 def reserved(jobset: Json, old: Json | None) -> list[FieldError]:
-    """Containers and volumes of the user's that bear our names, in any replicatedJob.
+    """Containers and volumes of the user with reserved names, in any replicatedJob.
 
-    Where the old object holds one of ours, `changes` compares with that one instead.
+    Where the old object has an injected one, `changes` compares with that one instead.
     """
     kept = gated_jobs(old) if old is not None else {}
     found: list[FieldError] = []
@@ -59,7 +59,7 @@ def reserved(jobset: Json, old: Json | None) -> list[FieldError]:
 
 
 def unmarked(jobset: Json, config: Config) -> list[FieldError]:
-    """CREATE: our label with another value in a target, or our label or barrier where no pod is to be held."""
+    """CREATE: a wrong value of our label in a target, or our label or a barrier where no pod is gated."""
     wanted = {job.index for job in targets(jobset, config)}
     found: list[FieldError] = []
     for job in replicated_jobs(jobset):
@@ -103,7 +103,7 @@ _NO_GANG: Final = "the gang would have no pods at all: must be at least 1 somewh
 
 
 def changes(new: Json, old: Json) -> list[FieldError]:
-    """UPDATE: what is ours and there but not equal to the old object's. What is missing comes back."""
+    """UPDATE: injected entries that differ from the old object's. Missing ones are restored."""
     now = replicated_jobs_by_name(new)
     found: list[FieldError] = []
     for name, was in gated_jobs(old).items():

@@ -1,4 +1,4 @@
-"""Whether the object that is about to be stored really carries its barriers: another webhook may have damaged them."""
+"""Verifies that the object to be stored has its barriers: another webhook may have damaged them."""
 
 from collections.abc import Iterator
 from typing import Any, Final
@@ -17,7 +17,7 @@ _HINT: Final = "jobset-gate's mutating webhook was not called, or another webhoo
 
 
 def not_injected(new: Json, old: Json | None) -> list[FieldError]:
-    """What the mutating webhook would have to do still; [] if all is there. For the validating webhook."""
+    """What the mutating webhook would still change; [] if nothing. For the validating webhook."""
     if old is not None:
         edit = PatchBuilder(new)
         restore.restore_barriers(edit, new, old)
@@ -37,7 +37,7 @@ def not_injected(new: Json, old: Json | None) -> list[FieldError]:
 
 
 def _of(job: ReplicatedJobView, name: str) -> Iterator[FieldError]:
-    """Resources, image and the like may be another webhook's to change; what holds the pod may not."""
+    """Another webhook may change resources or image, but not what gates the pod."""
     spec = (*job.pod_path, "spec")
     present = [entry for _, entry in entries_named(job.spec_list("initContainers"), names.BARRIER_CONTAINER)]
     if not (
@@ -62,7 +62,7 @@ def _of(job: ReplicatedJobView, name: str) -> Iterator[FieldError]:
 
 
 def _prefetching(job: ReplicatedJobView) -> Iterator[FieldError]:
-    """Each main image is run before the barrier; who pulls it from where is another webhook's to change."""
+    """Each main image runs before the barrier; another webhook may change its registry."""
     spec = (*job.pod_path, "spec")
     before = _before_the_barrier(job)
     made = [entry for entry in before if prefetch.is_reserved(nested(entry, "name"))]

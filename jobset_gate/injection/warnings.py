@@ -1,4 +1,4 @@
-"""What is allowed but probably not meant: warnings in the admission answer (A3)."""
+"""Warnings in the admission response: what is allowed but probably not intended (A3)."""
 
 from collections.abc import Iterator
 from typing import Any, Final

@@ -221,15 +221,13 @@ class ConnectionLimiter:
 
     async def _wait_for_slot(self) -> None:
         """Returns when there is a free slot."""
-        while len(self._open) >= self.limits.connections:
-            chosen = self._eviction_candidate()
-            if chosen is not None:
+
+        def has_slot() -> bool:
+            while len(self._open) >= self.limits.connections and (chosen := self._eviction_candidate()) is not None:
                 self._evict(chosen)
-                continue
-            self._slot_freed.clear()
-            with suppress(TimeoutError):
-                async with asyncio.timeout(self.limits.evict_after_seconds / 4):
-                    await self._slot_freed.wait()
+            return len(self._open) < self.limits.connections
+
+        await wait_for_room(has_slot, self._slot_freed, self.limits.evict_after_seconds)
 
     def _eviction_candidate(self) -> ServerConnection | None:
         """The connection that has been busy for longest, if for long enough; else an idle one."""
@@ -260,6 +258,15 @@ class ConnectionLimiter:
     def _evict(self, connection: ServerConnection) -> None:
         connection.evict()
         self._remove(connection)
+
+
+async def wait_for_room(has_room: Callable[[], bool], freed: asyncio.Event, evict_after_seconds: float) -> None:
+    """Returns once `has_room` holds, which may evict clients: asked when `freed` is set, and often enough to evict."""
+    while not has_room():
+        freed.clear()
+        with suppress(TimeoutError):
+            async with asyncio.timeout(evict_after_seconds / 4):
+                await freed.wait()
 
 
 def _close_unless_made(connection: ServerConnection, accepted: socket.socket, _: asyncio.Task[None]) -> None:

@@ -19,7 +19,7 @@ _KEY: Final = re.compile(rb"-----BEGIN ([A-Z ]*)PRIVATE KEY-----.*?-----END \1PR
 
 @dataclass(frozen=True, slots=True)
 class KeyPair:
-    """What a server needs: its certificate, then those between it and the CA, and the key of the first."""
+    """A certificate chain, the leaf first, and the key of the leaf; both PEM."""
 
     chain: bytes
     key: bytes
@@ -31,7 +31,7 @@ class KeyPair:
 
 
 def certificates(text: bytes) -> tuple[x509.Certificate, ...]:
-    """All certificates in a text, in order. What cannot be read is left out, as API servers do."""
+    """All certificates in a PEM text, in order. Unreadable ones are left out, as API servers do."""
     found = []
     for block in _CERTIFICATE.findall(text):
         try:
@@ -42,22 +42,22 @@ def certificates(text: bytes) -> tuple[x509.Certificate, ...]:
 
 
 def keys(text: bytes) -> tuple[bytes, ...]:
-    """The private keys in a text, each as the PEM text it is."""
+    """The private keys in a text, each as PEM."""
     return tuple(found.group(0) for found in _KEY.finditer(text))
 
 
 def joined(certificates: Iterable[x509.Certificate]) -> bytes:
-    """The certificates as one text."""
+    """The certificates as one PEM text."""
     return b"".join(one.public_bytes(serialization.Encoding.PEM) for one in certificates)
 
 
 def fingerprint(certificate: x509.Certificate) -> str:
-    """SHA-256 in hexadecimal: what people compare."""
+    """SHA-256 in hexadecimal."""
     return certificate.fingerprint(hashes.SHA256()).hex()
 
 
 BACKDATED: Final = timedelta(minutes=5)
-"""Clocks differ. What lives for less than ten times as long is backdated by a tenth of its life."""
+"""Clock skew. A life of less than ten times as long is backdated by a tenth of it."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -87,7 +87,7 @@ class CertificateAuthority:
 
 
 def create(name: str, *, now: datetime, life: timedelta) -> CertificateAuthority:
-    """A new CA. `name` should tell it from others, for people and for those who look for an issuer by its name."""
+    """A new CA. `name` should be unique: clients look for an issuer by its name."""
     key = ec.generate_private_key(ec.SECP256R1())
     certificate = (
         _builder(_name(name), _name(name), key.public_key(), now, life)
@@ -113,23 +113,23 @@ def load(certificate: x509.Certificate, key: bytes) -> CertificateAuthority | No
 
 
 def is_valid(certificate: x509.Certificate, now: datetime) -> bool:
-    """Has its time begun and not yet ended?"""
+    """Whether `now` is between its dates."""
     return certificate.not_valid_before_utc <= now <= certificate.not_valid_after_utc
 
 
 def has_expired(certificate: x509.Certificate, now: datetime) -> bool:
-    """Has its time ended? One whose time is yet to begin was made where clocks are ahead."""
+    """Whether its last date has passed. One that is not valid yet was created where the clock is ahead."""
     return now > certificate.not_valid_after_utc
 
 
 def is_due(certificate: x509.Certificate, now: datetime) -> bool:
-    """Two thirds of its life are over: it should be followed by another one."""
+    """Whether two thirds of its life are over: it should be renewed."""
     begun, ends = certificate.not_valid_before_utc, certificate.not_valid_after_utc
     return now >= begun + (ends - begun) * 2 / 3
 
 
 def is_signed_by(leaf: x509.Certificate, by: x509.Certificate) -> bool:
-    """Was the one issued by the other?"""
+    """Whether the CA has signed it."""
     try:
         leaf.verify_directly_issued_by(by)
     except Exception:  # noqa: BLE001 - it raises many things for one reason: no

@@ -1,4 +1,4 @@
-"""The caBundle of our webhook configurations: read, and written without owning anything else in them."""
+"""Reads and writes the caBundle of the webhook configurations, and owns no other field of them."""
 
 import binascii
 from base64 import b64decode, b64encode
@@ -19,40 +19,40 @@ from webhook.registration import MUTATING, VALIDATING
 CONFIGURATIONS: Final = ((MUTATING_WEBHOOKS, MUTATING), (VALIDATING_WEBHOOKS, VALIDATING))
 """Those of every installation; without them the webhook is not ready."""
 OF_PODS: Final = ((MUTATING_WEBHOOKS, names.POD_WEBHOOK),)
-"""While groups are enabled. An uninstallation takes this one away first, and JobSets go on being asked about."""
+"""While pod groups are enabled. An uninstallation deletes it first; JobSets are still sent then."""
 Json = dict[str, Any]
 
 
 class WriteConflict(Exception):
-    """Another has written between our read and our write: look again."""
+    """The object has changed between our read and our write: read again."""
 
 
 @dataclass(frozen=True, slots=True)
 class WebhookConfiguration:
-    """One webhook configuration as it was read; without a version it does not exist."""
+    """One webhook configuration; without a version it does not exist."""
 
     resource: Resource
     name: str
     version: str
     bundles: tuple[bytes, ...]
-    """The caBundle of each webhook in it."""
+    """The caBundle of each webhook."""
 
     @property
     def bundle(self) -> bytes:
-        """What all of its webhooks trust; nothing if they differ."""
+        """The caBundle of all its webhooks; empty if they differ."""
         return self.bundles[0] if len(set(self.bundles)) == 1 else b""
 
 
 @dataclass(frozen=True, slots=True)
 class InjectedCas:
-    """The configurations as an API server has them."""
+    """The webhook configurations of an API server."""
 
     configurations: tuple[WebhookConfiguration, ...]
-    """But optional ones that do not exist: nobody asks us for those."""
+    """Without optional ones that do not exist."""
 
     @property
     def missing_reason(self) -> str | None:
-        """Why nobody can be trusted: there is no such configuration, or nothing in it."""
+        """Why no certificate can be trusted: a configuration is missing, or has no webhooks."""
         for one in self.configurations:
             if not one.version:
                 return f"there is no {one.resource.kind} {one.name}"
@@ -62,17 +62,17 @@ class InjectedCas:
 
     @property
     def bundles(self) -> Mapping[str, bytes]:
-        """By the configuration's name."""
+        """Each configuration's caBundle by its name."""
         return {one.name: one.bundle for one in self.configurations}
 
     @property
     def in_any(self) -> tuple[x509.Certificate, ...]:
-        """What stands in any of them."""
+        """The CAs that are in any caBundle."""
         return tuple(it for one in self.configurations for text in one.bundles for it in certificates(text))
 
     @property
     def in_all(self) -> frozenset[str]:
-        """Fingerprints of what stands in all of them."""
+        """Fingerprints of the CAs that are in every caBundle."""
         sets = [{fingerprint(it) for it in certificates(text)} for one in self.configurations for text in one.bundles]
         return frozenset(set.intersection(*sets)) if sets and self.missing_reason is None else frozenset()
 
@@ -86,7 +86,7 @@ class CaInjector:
         which: Sequence[tuple[Resource, str]] = CONFIGURATIONS,
         optional: Sequence[tuple[Resource, str]] = (),
     ) -> None:
-        """`optional`: those that need not exist."""
+        """`optional`: configurations that need not exist."""
         self._client, self._optional = client, frozenset(optional)
         self.configurations = (*which, *optional)
 
@@ -96,7 +96,7 @@ class CaInjector:
         return InjectedCas(tuple(it for it in found if it.version or (it.resource, it.name) not in self._optional))
 
     async def write(self, before: InjectedCas, bundle: bytes) -> InjectedCas:
-        """Make `bundle` the caBundle of each that has another one; raises LostRace if one of them has changed."""
+        """Set `bundle` where it differs; raises WriteConflict if a configuration has changed."""
         return InjectedCas(tuple([await self._written(one, bundle) for one in before.configurations]))
 
     async def _one(self, resource: Resource, name: str) -> WebhookConfiguration:
@@ -121,7 +121,7 @@ class CaInjector:
 
 
 def patch(one: WebhookConfiguration, bundle: bytes) -> list[Json]:
-    """The JSON patch that makes it so, good for this version of the configuration only; empty if it is so already."""
+    """The JSON patch for this version of the configuration; empty if nothing differs."""
     value = b64encode(bundle).decode()
     changes = [
         {"op": "add", "path": f"/webhooks/{index}/clientConfig/caBundle", "value": value}
@@ -133,7 +133,7 @@ def patch(one: WebhookConfiguration, bundle: bytes) -> list[Json]:
 
 
 def _lost(error: ApiError) -> bool:
-    # A `test` that does not hold is answered with 422 and no causes; a value that is refused has them.
+    # A failed `test` is a 422 without causes; a refused value has causes.
     return not isinstance(error, Invalid) or not error.details.get("causes")
 
 

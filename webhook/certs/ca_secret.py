@@ -1,4 +1,4 @@
-"""The Secret of our own CA: what its contents mean, and how replicas that race for it change it."""
+"""The Secret of our own CA: its contents, and writes that several replicas may attempt at once."""
 
 import binascii
 import secrets
@@ -24,31 +24,31 @@ Json = dict[str, Any]
 
 @dataclass(frozen=True, slots=True)
 class CaSecretContents:
-    """What the Secret holds."""
+    """The contents of the Secret."""
 
     signers: tuple[CertificateAuthority, ...]
-    """Those whose keys are there: the one in use, then (during a rotation) the one to follow."""
+    """CAs with their keys: the one in use, then (during a rotation) the next one."""
     trusted: tuple[x509.Certificate, ...]
-    """All that stand in caBundle: the signers', and those that sign no more while their certificates may be served."""
+    """All CAs of caBundle: the signers, and former ones while certificates of theirs may be served."""
     previous_until: datetime | None = None
-    """How long those that sign no more are needed; None: as long as they are valid."""
+    """How long former CAs are needed; None: as long as they are valid."""
 
     @property
     def bundle(self) -> bytes:
-        """As it is published."""
+        """As in caBundle."""
         return joined(self.trusted)
 
 
 @dataclass(frozen=True, slots=True)
 class StoredCaSecret:
-    """The Secret as it was read: its version ("" if there is none), and its contents if they can be used."""
+    """The Secret: its resourceVersion ("" if it does not exist), and its contents if they are usable."""
 
     version: str
     contents: CaSecretContents | None
 
 
 class CaSecretStore:
-    """One Secret of an API server."""
+    """Reads and writes one Secret."""
 
     def __init__(self, client: Client, namespace: str, name: str) -> None:
         self._client, self.namespace, self.name = client, namespace, name
@@ -61,7 +61,7 @@ class CaSecretStore:
             return StoredCaSecret("", None)
 
     async def write(self, before: StoredCaSecret, contents: CaSecretContents) -> StoredCaSecret:
-        """Change it if it still is as `before`; raises Conflict if another was faster."""
+        """Write it if it is still as `before`; raises Conflict otherwise."""
         until = {names.PREVIOUS_CA_UNTIL: contents.previous_until.strftime(_TIME) if contents.previous_until else None}
         body: Json = {"metadata": {"annotations": until}, "data": data(contents)}
         if before.version:
@@ -69,9 +69,8 @@ class CaSecretStore:
             return await self._patch(body, PatchType.MERGE, MANAGER)
         if contents.previous_until is None:
             del body["metadata"]
-        # Created by apply: the right to create can then be had for this one name. Who else creates it at this moment
-        # does so under another manager's name, and the second of two is refused as a conflict. No labels: a chart that
-        # has its own for this Secret would be refused in the same way.
+        # Created by apply, so that the right to create can be limited to this name. Another replica uses another field
+        # manager, so the second of two creations is a conflict. No labels: they would conflict with those of a chart.
         return await self._patch(body | {"type": "Opaque"}, PatchType.APPLY, f"{MANAGER}-{secrets.token_hex(8)}")
 
     async def _patch(self, body: Json, kind: PatchType, manager: str) -> StoredCaSecret:
@@ -81,7 +80,7 @@ class CaSecretStore:
 
 
 def data(contents: CaSecretContents) -> dict[str, str]:
-    """As the Secret's `data`."""
+    """The contents as the Secret's `data`."""
     signing = b"".join(one.key_pem() for one in contents.signers)
     return {
         names.KEY_CA_CERTIFICATES: b64encode(contents.bundle).decode(),
@@ -90,7 +89,7 @@ def data(contents: CaSecretContents) -> dict[str, str]:
 
 
 def contents(data: Mapping[str, str], previous_until: str = "") -> CaSecretContents | None:
-    """What `data` says; None if it says nothing that could be used: no CA with its key."""
+    """The contents of `data`; None without a CA and its key."""
     trusted = certificates(_decoded(data.get(names.KEY_CA_CERTIFICATES)))
     signers = []
     for key in keys(_decoded(data.get(names.KEY_CA_KEYS))):

@@ -1,9 +1,8 @@
-"""When our CA is made, followed by another, and forgotten: rules, pure.
+"""When our CA is created, replaced and removed: pure rules.
 
-A CA is published before it is used: the one to follow stands in caBundle next to the one in use, and only when every
-API server has had the time to read it there does it begin to sign. The one it follows stays in caBundle until the last
-certificate that it signed has run out. Certificates that another CA has signed go on being trusted in the same way if
-the Secret is lost.
+A CA is published before it signs: the next one is in caBundle beside the present one, and signs only when every API
+server has had time to read it. The former one stays in caBundle until its last certificate has expired. If the Secret
+is lost, CAs in caBundle stay trusted in the same way.
 """
 
 from collections.abc import Callable, Iterable
@@ -19,12 +18,12 @@ from webhook.certs.ca import CertificateAuthority, fingerprint, has_expired, is_
 from webhook.certs.ca_secret import CaSecretContents
 
 MOST_TAKEN_OVER: Final = 8
-"""CAs that are taken over from a caBundle; a Secret that is lost again and again must not make it grow for ever."""
+"""CAs that are taken over from a caBundle, which must not grow when a Secret is lost again and again."""
 
 
 @dataclass(frozen=True, slots=True)
 class RotationPolicy:
-    """How long things live, and how long an API server may take to learn of a change."""
+    """Lifetimes, and how long an API server may take to read a change."""
 
     ca_life: timedelta = timedelta(days=365)
     leaf_life: timedelta = timedelta(days=7)
@@ -33,20 +32,20 @@ class RotationPolicy:
 
 @dataclass(frozen=True, slots=True)
 class RotationSnapshot:
-    """All that the rules look at."""
+    """The input of the rules."""
 
     now: datetime
     contents: CaSecretContents | None
-    """Of the Secret; None if there is none that could be used."""
+    """Of the Secret; None if it has no usable contents."""
     live: tuple[x509.Certificate, ...]
-    """What stands in a caBundle of ours now."""
+    """The CAs that are in any caBundle."""
     settled: frozenset[str]
-    """Fingerprints of what has stood in all of them for the settling time."""
+    """Fingerprints of the CAs that have been in every caBundle for the settling time."""
 
 
 @dataclass(frozen=True, slots=True)
 class RotationChange:
-    """What the Secret should hold, and why."""
+    """The desired contents of the Secret, and why."""
 
     why: str
     contents: CaSecretContents
@@ -56,12 +55,12 @@ Rule = Callable[[RotationSnapshot, RotationPolicy], RotationChange | None]
 
 
 def change(seen: RotationSnapshot, terms: RotationPolicy) -> RotationChange | None:
-    """The one thing to change now; None: all is as it should be."""
+    """The first change that is due; None if there is none."""
     return next((found for rule in RULES if (found := rule(seen, terms)) is not None), None)
 
 
 def _made(seen: RotationSnapshot, terms: RotationPolicy) -> RotationChange | None:
-    """Without a CA that may sign there is a new one, beside those that are trusted already."""
+    """Without a valid signer: a new CA, beside those that are trusted already."""
     if seen.contents is not None and not all(has_expired(one.certificate, seen.now) for one in seen.contents.signers):
         return None
     new = _new(seen, terms)
@@ -74,7 +73,7 @@ def _made(seen: RotationSnapshot, terms: RotationPolicy) -> RotationChange | Non
 
 
 def _dropped_signer(seen: RotationSnapshot, _: RotationPolicy) -> RotationChange | None:
-    """One that has expired signs nothing; the one to follow it (if it has not) takes its place at once."""
+    """An expired signer is dropped; the next one, if valid, takes its place at once."""
     contents = _contents(seen)
     valid = tuple(one for one in contents.signers if not has_expired(one.certificate, seen.now))
     if len(valid) == len(contents.signers):
@@ -83,7 +82,7 @@ def _dropped_signer(seen: RotationSnapshot, _: RotationPolicy) -> RotationChange
 
 
 def _followed(seen: RotationSnapshot, terms: RotationPolicy) -> RotationChange | None:
-    """Two thirds of its life are over: the one to follow is made and published."""
+    """After two thirds of its life: the next CA is created and published."""
     contents = _contents(seen)
     if len(contents.signers) > 1 or not is_due(contents.signers[0].certificate, seen.now):
         return None
@@ -95,7 +94,7 @@ def _followed(seen: RotationSnapshot, terms: RotationPolicy) -> RotationChange |
 
 
 def _used(seen: RotationSnapshot, terms: RotationPolicy) -> RotationChange | None:
-    """The one to follow has stood in caBundle for long enough: it signs from now on, the old key is forgotten."""
+    """The next CA has been in caBundle for the settling time: it signs, and the old key is dropped."""
     contents = _contents(seen)
     if len(contents.signers) < 2 or fingerprint(contents.signers[1].certificate) not in seen.settled:
         return None
@@ -107,7 +106,7 @@ def _used(seen: RotationSnapshot, terms: RotationPolicy) -> RotationChange | Non
 
 
 def _forgotten(seen: RotationSnapshot, _: RotationPolicy) -> RotationChange | None:
-    """What signs no more, and has nothing left that it signed, is trusted no more."""
+    """A former CA without valid certificates is removed."""
     contents = _contents(seen)
     signing = {one.certificate for one in contents.signers}
     over = contents.previous_until is not None and seen.now >= contents.previous_until
@@ -131,7 +130,7 @@ def _new(seen: RotationSnapshot, terms: RotationPolicy) -> CertificateAuthority:
 
 
 def _until(seen: RotationSnapshot, terms: RotationPolicy) -> datetime:
-    """A replica may sign by the old CA until it has seen the change; hence more than the life of a certificate."""
+    """A replica may sign with the old CA until it has read the change, hence more than a certificate's life."""
     return seen.now + terms.leaf_life + 2 * terms.settling
 
 
@@ -140,15 +139,15 @@ def _distinct(found: list[x509.Certificate]) -> list[x509.Certificate]:
 
 
 class FirstSeen:
-    """Remembers as long as it is seen at every look."""
+    """Since when each key has been observed without a gap."""
 
     def __init__(self) -> None:
         self._since: dict[str, datetime] = {}
 
     def observe(self, found: Iterable[str], now: datetime) -> None:
-        """This is what there is now, and nothing else."""
+        """These keys are there now, and no others."""
         self._since = {each: self._since.get(each, now) for each in found}
 
     def seen_for(self, life: timedelta, now: datetime) -> frozenset[str]:
-        """What has been there for so long at least."""
+        """The keys that have been there for at least `life`."""
         return frozenset(each for each, since in self._since.items() if now - since >= life)

@@ -1,4 +1,4 @@
-"""Would an API server trust what we serve? A TLS handshake in memory, with a caBundle on the other side."""
+"""Whether an API server would trust a certificate: a TLS handshake in memory against a caBundle."""
 
 import ssl
 from collections.abc import Mapping, Sequence
@@ -10,15 +10,15 @@ from cryptography import x509
 from webhook.certs.ca import certificates, is_signed_by, is_valid, joined
 
 _NO_CHECK_TIME: Final = 0x200000
-"""OpenSSL's X509_V_FLAG_NO_CHECK_TIME: time is an argument here, so the dates are looked at by us."""
+"""OpenSSL's X509_V_FLAG_NO_CHECK_TIME: time is an argument here, so dates are checked by us."""
 _TURNS: Final = 4
-"""More than a handshake takes."""
+"""More round trips than a handshake takes."""
 
 
 def untrusted_reason(
     served: ssl.SSLContext, chain: Sequence[x509.Certificate], bundles: Mapping[str, bytes], host: str, now: datetime
 ) -> str | None:
-    """Why an API server would not talk to `served` under the name `host`; None: it would.
+    """Why an API server would not connect to `served` under the name `host`; None: it would.
 
     `chain` is what `served` presents; `bundles` the caBundle of each webhook configuration by the configuration's name.
     """
@@ -33,7 +33,7 @@ def untrusted_reason(
 
 
 def issuer(chain: Sequence[x509.Certificate], bundles: Mapping[str, bytes]) -> x509.Certificate | None:
-    """The CA that the chain leads to, if it is in one of the bundles."""
+    """The CA of the chain, if it is in one of the bundles."""
     cas = [ca for text in bundles.values() for ca in certificates(text)]
     return next((ca for ca in cas if any(is_signed_by(one, ca) for one in chain)), None)
 
@@ -52,7 +52,7 @@ def _refusal(served: ssl.SSLContext, bundle: bytes, host: str, now: datetime) ->
 
 
 def _client(cas: bytes) -> ssl.SSLContext:
-    """Verifies as an API server does: each certificate of the bundle is an anchor, common names count for nothing."""
+    """Verifies as an API server does: each certificate of the bundle is an anchor, common names do not count."""
     context = ssl.SSLContext(ssl.PROTOCOL_TLS_CLIENT)
     context.hostname_checks_common_name = False
     context.verify_flags |= ssl.VerifyFlags.VERIFY_X509_PARTIAL_CHAIN | ssl.VerifyFlags(_NO_CHECK_TIME)
