@@ -44,7 +44,7 @@ def test_what_is_extended_needs_no_patch_and_what_is_not_no_removal() -> None:
     assert crd_schema.retraction(stored()) == []
 
 
-def test_a_field_of_somebody_elses_is_left_alone_both_ways() -> None:
+def test_a_field_of_another_owner_is_left_alone_both_ways() -> None:
     """A JobSet that has the field itself one day is its owner."""
     crd = extended()
     properties = crd["spec"]["versions"][1]["schema"]["openAPIV3Schema"]["properties"]["spec"]["properties"]
@@ -90,7 +90,7 @@ def test_what_we_owned_goes_to_the_one_who_applies_and_the_rest_stays() -> None:
     ]
 
 
-def test_what_somebody_owns_already_is_given_to_nobody_else() -> None:
+def test_what_another_manager_owns_already_is_given_to_no_other() -> None:
     ours = entry(crd_schema.MANAGER, "Update", "f:versions")
     owner = entry("owner", "Update", "f:versions")
     other = entry("other", "Apply", "f:group")
