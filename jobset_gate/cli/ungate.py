@@ -6,8 +6,6 @@ from collections.abc import Callable, Sequence
 from dataclasses import dataclass, field
 from typing import Any, Final
 
-import msgspec
-
 from controllers.podgroups import evictor_actions
 from jobset_gate import names
 from jobset_gate.kube.client import Client, PatchType
@@ -18,7 +16,7 @@ from jobset_gate.podgroups import decode, eviction, wire
 from jobset_gate.podgroups.eviction import SuspendTarget
 from jobset_gate.podgroups.model import Flavor, PodGroupKey, group_label
 from jobset_gate.podgroups.snapshot import MemberPod
-from jobset_gate.runtime.paging import ListScope, list_pages
+from jobset_gate.runtime.paging import ListScope, list_objects
 
 PAGE: Final = 500
 UNBOUND: Final = "spec.nodeName="
@@ -40,12 +38,8 @@ class UngatedPods:
 
 async def gated_pods(client: Client, namespace: str | None, wanted: Callable[[MemberPod], bool]) -> list[MemberPod]:
     """Those that our gate holds and that are wanted, by namespace and name."""
-    found: list[MemberPod] = []
-    async for page, _ in list_pages(client, ListScope(PODS, namespace, field_selector=UNBOUND), PAGE):
-        for raw in page:
-            pod = decode.decode_member(msgspec.json.decode(raw, type=wire.GroupPod))
-            if pod.gated and wanted(pod):
-                found.append(pod)
+    unbound = list_objects(client, ListScope(PODS, namespace, field_selector=UNBOUND), wire.GroupPod, PAGE)
+    found = [pod async for it in unbound if (pod := decode.decode_member(it)).gated and wanted(pod)]
     return sorted(found, key=lambda it: (it.namespace, it.name))
 
 

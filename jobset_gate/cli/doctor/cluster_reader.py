@@ -5,7 +5,6 @@ from collections.abc import Coroutine
 from dataclasses import dataclass, field
 from typing import Any, Final, TypeVar
 
-import msgspec
 from typing_extensions import override
 
 from jobset_gate import names
@@ -18,7 +17,7 @@ from jobset_gate.kube.client import Client
 from jobset_gate.kube.errors import Forbidden, NotFound
 from jobset_gate.kube.resources import DEPLOYMENTS, JOBSETS, Resource
 from jobset_gate.objects.unstructured import Json
-from jobset_gate.runtime.paging import ListScope, list_pages
+from jobset_gate.runtime.paging import ListScope, list_objects
 
 PAGE = 500
 T = TypeVar("T")
@@ -99,15 +98,13 @@ class ClusterReader:
         return found
 
     async def _list(self, resource: Resource, namespace: str | None, labels: str) -> list[Json]:
-        found: list[Json] = []
+        scope = ListScope(resource, namespace, labels)
         try:
-            async for items, _ in list_pages(self.client, ListScope(resource, namespace, labels), PAGE):
-                found += [msgspec.json.decode(it) for it in items]
+            return [it async for it in list_objects(self.client, scope, dict[str, Any], PAGE)]
         except NotFound:
             return []
         except Forbidden as no:
             raise NotReadable(forbidden_text("list", resource, namespace)) from no
-        return found
 
     async def _get(self, resource: Resource, name: str, namespace: str | None) -> Json | None:
         try:

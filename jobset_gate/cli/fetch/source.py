@@ -11,9 +11,9 @@ from jobset_gate.cli.exits import CommandError
 from jobset_gate.cli.fetch.permissions import Permissions
 from jobset_gate.kube.client import Client
 from jobset_gate.kube.errors import Forbidden, NotFound
-from jobset_gate.runtime.decoder import ObjectDecoder, PartialObjectMetadata, WatchProblem, WatchProblemKind
+from jobset_gate.runtime.decoder import WatchProblem, WatchProblemKind
 from jobset_gate.runtime.informer import AnyInformer, AnyWatchSource, Informer
-from jobset_gate.runtime.paging import list_pages
+from jobset_gate.runtime.paging import list_readable
 from jobset_gate.runtime.store import ObjectChange
 
 PAGE: Final = 500
@@ -102,13 +102,9 @@ class ResourceSource:
 
     async def _list(self, source: AnyWatchSource) -> list[Any]:
         """An object that cannot be decoded is named, and hides no other."""
-        decoder: ObjectDecoder[Any] = ObjectDecoder(
-            source.wire, lambda _, detail: self.permissions.add_sentence(f"not readable: {detail}")
-        )
-        found = []
-        async for page, _ in list_pages(self._client, source.scope, PAGE):
-            found += [decoder.decode_object(raw) for raw in page]
-        return [it for it in found if it is not None and not isinstance(it, PartialObjectMetadata)]
+        add = self.permissions.add_sentence
+        objects = list_readable(self._client, source.scope, source.wire, page_size=PAGE, on_unreadable=add)
+        return [it async for it in objects]
 
     # --- Watched -----------------------------------------------------------------------------------------------------
 

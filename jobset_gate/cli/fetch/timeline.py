@@ -18,7 +18,7 @@ from jobset_gate.kube.errors import Forbidden
 from jobset_gate.kube.resources import EVENTS, PODS
 from jobset_gate.podgroups.status import GroupStatus
 from jobset_gate.runtime.decoder import ObjectDecoder, PartialObjectMetadata
-from jobset_gate.runtime.paging import ListScope, list_pages
+from jobset_gate.runtime.paging import ListScope, list_pages, list_readable
 from jobset_gate.timeline import decode, podgroup
 from jobset_gate.timeline.gang import gang_timeline
 from jobset_gate.timeline.model import Timeline
@@ -88,15 +88,11 @@ async def _pod_group_timeline(resolver: Resolver, status: GroupStatus) -> Timeli
 
 
 async def _timed_pods(client: Client, namespace: str, labels: str, permissions: Permissions) -> list[decode.TimedPod]:
-    decoder = ObjectDecoder(decode.TimedPod, lambda _, detail: permissions.add_sentence(f"not readable: {detail}"))
-    found: list[decode.TimedPod] = []
+    scope, add = ListScope(PODS, namespace, labels), permissions.add_sentence
     try:
-        async for page, _ in list_pages(client, ListScope(PODS, namespace, labels), PAGE):
-            decoded = map(decoder.decode_object, page)
-            found += [it for it in decoded if it is not None and not isinstance(it, PartialObjectMetadata)]
+        return [it async for it in list_readable(client, scope, decode.TimedPod, page_size=PAGE, on_unreadable=add)]
     except Forbidden as no:
         raise CommandError(f"{forbidden_text('list', PODS, namespace)}: {no.message}") from no
-    return found
 
 
 async def fetch_image_pulls(

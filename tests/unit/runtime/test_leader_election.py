@@ -50,7 +50,7 @@ class Candidate:
             on_problem=self.problems.append,
             **options,
         )
-        self.task: asyncio.Task[None] | None = None
+        self.task: asyncio.Task[None] = asyncio.create_task(asyncio.sleep(0))
 
     def start(self, work: Callable[[], Awaitable[None]] | None = None) -> asyncio.Task[None]:
         self.task = asyncio.create_task(self.elector.run(work or self._work))
@@ -58,7 +58,6 @@ class Candidate:
 
     async def stop(self) -> None:
         """As by SIGTERM."""
-        assert self.task is not None
         self.task.cancel()
         await asyncio.wait([self.task])
 
@@ -82,11 +81,19 @@ async def candidate(leases: LeaseServer) -> AsyncIterator[Candidates]:
             return made
 
         async def finish(made: Candidate) -> None:
-            if made.task is not None:
-                made.task.cancel()
-                await asyncio.wait([made.task])
+            made.task.cancel()
+            await asyncio.wait([made.task])
 
         yield make
+
+
+@pytest.fixture
+async def a(candidate: Candidates) -> Candidate:
+    """A candidate that leads."""
+    made = await candidate("a")
+    made.start()
+    await made.leads.wait()
+    return made
 
 
 @asynccontextmanager
@@ -113,10 +120,7 @@ async def judged(*candidates: Candidate) -> AsyncIterator[list[tuple[float, str]
         task.cancel()
 
 
-async def test_a_free_lease_is_taken_and_kept(leases: LeaseServer, candidate: Candidates) -> None:
-    a = await candidate("a")
-    a.start()
-    await a.leads.wait()
+async def test_a_free_lease_is_taken_and_kept(leases: LeaseServer, a: Candidate) -> None:
     assert a.statuses == [True]
     await asyncio.sleep(300)
     assert leases.lease is not None
@@ -128,10 +132,8 @@ async def test_a_free_lease_is_taken_and_kept(leases: LeaseServer, candidate: Ca
     assert 8 <= a.elector.guard() <= 10
 
 
-async def test_a_second_candidate_waits_while_the_first_renews(leases: LeaseServer, candidate: Candidates) -> None:
-    a, b = await candidate("a"), await candidate("b")
-    a.start()
-    await a.leads.wait()
+async def test_a_second_candidate_waits(leases: LeaseServer, a: Candidate, candidate: Candidates) -> None:
+    b = await candidate("b")
     b.start()
     await asyncio.sleep(300)
     assert not b.leads.is_set()
@@ -168,11 +170,9 @@ async def test_a_leader_that_stops_gives_the_lease_back_after_its_work_has_ended
 
 
 async def test_a_leader_that_vanishes_is_followed_after_the_leases_duration(
-    leases: LeaseServer, candidate: Candidates
+    leases: LeaseServer, a: Candidate, candidate: Candidates
 ) -> None:
-    a, b = await candidate("a"), await candidate("b")
-    a.start()
-    await a.leads.wait()
+    b = await candidate("b")
     b.start()
     await asyncio.sleep(60)
     leases.line = lambda name: LineFault.REFUSED if name == "a" else LineFault.GOOD
@@ -183,19 +183,17 @@ async def test_a_leader_that_vanishes_is_followed_after_the_leases_duration(
 
 @pytest.mark.parametrize("line", [LineFault.HANGS, LineFault.LATE, LineFault.REFUSED])
 async def test_a_renewal_that_fails_stops_the_writing_before_another_may_lead(
-    leases: LeaseServer, candidate: Candidates, line: LineFault
+    leases: LeaseServer, a: Candidate, candidate: Candidates, line: LineFault
 ) -> None:
     """Between the last moment of the one and the first of the other lie the five seconds for writes on their way."""
-    a, b = await candidate("a"), await candidate("b")
-    task = a.start()
-    await a.leads.wait()
+    b = await candidate("b")
     b.start()
     async with judged(a, b) as seen:
         await asyncio.sleep(20)
         last = leases.writes[-1][0]
         leases.line = lambda name: line if name == "a" else LineFault.GOOD
-        await asyncio.wait([task])
-        assert isinstance(task.exception(), LeadershipLost)
+        await asyncio.wait([a.task])
+        assert isinstance(a.task.exception(), LeadershipLost)
         assert now() - last <= 10.1
         assert a.statuses == [True, False]
         await b.leads.wait()
@@ -206,11 +204,8 @@ async def test_a_renewal_that_fails_stops_the_writing_before_another_may_lead(
     assert b_begins - a_ends >= 5
 
 
-async def test_a_renewal_counts_from_its_start_not_from_its_answer(leases: LeaseServer, candidate: Candidates) -> None:
+async def test_a_renewal_counts_from_its_start_not_from_its_answer(leases: LeaseServer, a: Candidate) -> None:
     """The server may have written it at any moment in between."""
-    a = await candidate("a")
-    a.start()
-    await a.leads.wait()
     leases.delay = 4.0
     leases.line = lambda _: LineFault.LATE
     start = leases.writes[-1][0] + 2
@@ -219,11 +214,8 @@ async def test_a_renewal_counts_from_its_start_not_from_its_answer(leases: Lease
     assert a.elector.guard() <= start + 10 - now() + 0.1
 
 
-async def test_a_lost_answer_is_not_a_lost_term(leases: LeaseServer, candidate: Candidates) -> None:
+async def test_a_lost_answer_is_not_a_lost_term(leases: LeaseServer, a: Candidate) -> None:
     """The write was done; the next look shows our own record."""
-    a = await candidate("a")
-    a.start()
-    await a.leads.wait()
     for _ in range(10):
         leases.line = lambda _: LineFault.MUTE
         await asyncio.sleep(3)
@@ -234,24 +226,19 @@ async def test_a_lost_answer_is_not_a_lost_term(leases: LeaseServer, candidate: 
     assert leases.lease["spec"]["leaseTransitions"] == 0
 
 
-async def test_a_lease_that_a_user_edits_stays_ours(leases: LeaseServer, candidate: Candidates) -> None:
-    a = await candidate("a")
-    task = a.start()
-    await a.leads.wait()
+async def test_a_lease_that_a_user_edits_stays_ours(leases: LeaseServer, a: Candidate) -> None:
     leases.edit(preferredHolder="x")
     await asyncio.sleep(30)
     assert a.elector.is_leader
-    assert not task.done()
+    assert not a.task.done()
     assert leases.lease is not None
     assert leases.lease["spec"]["preferredHolder"] == "x"
 
 
 async def test_a_lease_deleted_under_its_leader_is_not_taken_at_once(
-    leases: LeaseServer, candidate: Candidates
+    leases: LeaseServer, a: Candidate, candidate: Candidates
 ) -> None:
-    a, b = await candidate("a"), await candidate("b")
-    a.start()
-    await a.leads.wait()
+    b = await candidate("b")
     b.start()
     await asyncio.sleep(10)
     async with judged(a, b):
@@ -262,13 +249,10 @@ async def test_a_lease_deleted_under_its_leader_is_not_taken_at_once(
     assert not b.leads.is_set()
 
 
-async def test_a_leader_stops_when_the_lease_is_taken_from_it(leases: LeaseServer, candidate: Candidates) -> None:
-    a = await candidate("a")
-    task = a.start()
-    await a.leads.wait()
+async def test_a_leader_stops_when_the_lease_is_taken_from_it(leases: LeaseServer, a: Candidate) -> None:
     leases.edit(holderIdentity="x", acquireTime="2023-01-01T00:00:00.000000Z")
-    await asyncio.wait([task])
-    assert isinstance(task.exception(), LeadershipLost)
+    await asyncio.wait([a.task])
+    assert isinstance(a.task.exception(), LeadershipLost)
     assert now() < 6
     assert leases.holder == "x"
 
@@ -287,7 +271,6 @@ async def test_another_process_of_the_same_identity_is_another_candidate(
         await b.leads.wait()
         leases.line = lambda _: LineFault.GOOD
         await asyncio.sleep(60)
-    assert a.task is not None
     assert isinstance(a.task.exception(), LeadershipLost)
 
 
@@ -368,12 +351,9 @@ async def test_work_that_will_not_end_does_not_keep_a_lost_leader_alive(
 
 
 async def test_a_write_of_the_leader_takes_no_longer_than_its_term_surely_lasts(
-    leases: LeaseServer, candidate: Candidates
+    leases: LeaseServer, a: Candidate
 ) -> None:
     """And the server gets the limit, so that it drops what it has queued."""
-    a = await candidate("a")
-    a.start()
-    await a.leads.wait()
     await asyncio.sleep(9)
     leases.line = lambda _: LineFault.HANGS
     leases.queries.clear()
