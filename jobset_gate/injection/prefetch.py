@@ -45,7 +45,7 @@ def build_volume() -> Json:
 
 
 def copy_command() -> list[str]:
-    """What the first container runs; by this the validating webhook sees that nobody has changed it."""
+    """The command of the first container, which the validating webhook verifies."""
     return ["sh", "-c", script()]
 
 
@@ -63,7 +63,7 @@ def script() -> str:
 
 
 def is_reserved(name: Any) -> bool:
-    """Whether only a container of ours may bear this name."""
+    """Whether the name is reserved for prefetch containers."""
     return isinstance(name, str) and (name == names.PREFETCH_CONTAINER or _RUNNER.fullmatch(name) is not None)
 
 
@@ -82,8 +82,8 @@ def is_volume(entry: Any) -> bool:
 
 
 def is_foreign_volume(job: ReplicatedJobView) -> Callable[[Any], bool]:
-    """Tells of a template's volumes that look like ours which are the user's: nothing of ours in the template uses
-    them, and either they are not just as we render them, or something of the user's mounts them.
+    """A predicate for volumes with our name that are the user's: no injected container uses them, and they differ from
+    the injected form or a container of the user mounts them.
     """
     if any(map(is_container, job.spec_list("initContainers"))):
         return lambda _: False

@@ -18,7 +18,7 @@ Devices = tuple[tuple[str, int], ...]
 
 
 def container_devices(requests: Amounts | None, limits: Amounts | None) -> dict[str, int]:
-    """What one container asks for. Of an extended resource the limit stands for a request that is not given."""
+    """The requests of one container. The limit of an extended resource is the default of its request."""
     found = {}
     for name, value in {**(limits or {}), **(requests or {})}.items():
         many = quantity.amount(value) if is_device(name) else None

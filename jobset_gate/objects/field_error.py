@@ -7,7 +7,7 @@ from typing import Any
 import msgspec
 
 LONGEST_VALUE = 120
-"""Characters of a value that are shown; the rest of a novel helps nobody."""
+"""Characters of a value in a message."""
 
 KEPT_VALUE = 1000
 """Characters of one that are kept."""

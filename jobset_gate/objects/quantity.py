@@ -1,4 +1,4 @@
-"""Amounts of resources as Kubernetes writes them: `1000m` and `1` are the same, `1024Mi` and `1Gi` too."""
+"""Quantities (`1000m` equals `1`, `1024Mi` equals `1Gi`), and semantic equality of objects as the API server has it."""
 
 import re
 from fractions import Fraction
@@ -12,7 +12,7 @@ _BINARY: Final = {f"{letter}i": Fraction(1024) ** power for power, letter in enu
 
 
 def amount(value: Any) -> Fraction | None:
-    """The number behind it; None for what is no amount, and for one too long to be meant."""
+    """The number of a quantity; None for any other value, and for one of more than 64 characters."""
     if isinstance(value, bool) or not isinstance(value, str | int | float) or len(text := str(value)) > 64:
         return None
     found = _TEXT.fullmatch(text)

@@ -1,1 +1,1 @@
-"""What `doctor` looks at, one file for each thing; every check is a small function that gives its findings."""
+"""The checks of `doctor`, one file for each subject: functions from a ClusterReader to findings. For cli.commands."""

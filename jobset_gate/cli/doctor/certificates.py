@@ -20,27 +20,27 @@ _SERVICE: Final = "-webhook"
 _RENEW: Final = "restart the webhook's Deployment and read its log; with cert-manager see its Certificate"
 
 
-async def bundles(patient: ClusterReader) -> list[Finding]:
+async def bundles(reader: ClusterReader) -> list[Finding]:
     """What stands in caBundle."""
     now = datetime.now(UTC)
-    return [judge_bundle(name, bundle(hook), now) for name, hook in await _trusting(patient)]
+    return [judge_bundle(name, bundle(hook), now) for name, hook in await _trusting(reader)]
 
 
-async def secret(patient: ClusterReader) -> list[Finding]:
-    """Whether the CA that we keep ourselves is the one that is trusted."""
+async def secret(reader: ClusterReader) -> list[Finding]:
+    """Whether the CA of our Secret is in caBundle."""
     found: list[Finding] = []
-    for one in await _trusting(patient):
+    for one in await _trusting(reader):
         if (place := _place(nested(one[1], "clientConfig", "service"))) is None:
             continue
-        kept = await patient.get_object(SECRETS, place[1], place[0])
+        kept = await reader.get_object(SECRETS, place[1], place[0])
         stored = contents(as_map(nested(kept, "data")))
         if stored is not None:  # else the certificate is managed elsewhere
             found.append(_compared("/".join(place), stored.signers[0].certificate, one))
     return found
 
 
-async def _trusting(patient: ClusterReader) -> list[FoundWebhook]:
-    return [one for one in await ours(patient) if nested(one[1], "clientConfig", "caBundle")]
+async def _trusting(reader: ClusterReader) -> list[FoundWebhook]:
+    return [one for one in await ours(reader) if nested(one[1], "clientConfig", "caBundle")]
 
 
 def judge_bundle(name: str, trusted: tuple[x509.Certificate, ...], now: datetime) -> Finding:
@@ -94,22 +94,22 @@ def _days(span: timedelta) -> str:
 _RENEW_SERVING: Final = "with cert-manager see its Certificate; otherwise write a new one into the Secret"
 
 
-async def serving(patient: ClusterReader) -> list[Finding]:
+async def serving(reader: ClusterReader) -> list[Finding]:
     """Nothing to say where the webhook has its certificates from itself."""
     found: list[Finding] = []
-    for deployment in await webhooks(patient):
+    for deployment in await webhooks(reader):
         namespace = str(nested(deployment, "metadata", "namespace"))
         for volume in as_list(nested(deployment, "spec", "template", "spec", "volumes")):
             name = nested(volume, "secret", "secretName")
             if isinstance(name, str):
-                found.append(await _judge_secret(patient, name, namespace))
+                found.append(await _judge_secret(reader, name, namespace))
     return found
 
 
-async def _judge_secret(patient: ClusterReader, name: str, namespace: str) -> Finding:
+async def _judge_secret(reader: ClusterReader, name: str, namespace: str) -> Finding:
     what = f"the webhook's certificate in Secret {namespace}/{name}"
     try:
-        secret = await patient.get_object(SECRETS, name, namespace)
+        secret = await reader.get_object(SECRETS, name, namespace)
     except NotReadable as no:
         return unknown(what, str(no), "ask a user with that right how long it is valid")
     if secret is None:

@@ -24,7 +24,7 @@ T = TypeVar("T")
 
 
 class NotReadable(JobsetGateError):
-    """What a check needs may not be read; the message says which right is missing."""
+    """A check lacks a right; the message names it."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -41,25 +41,25 @@ class RawPath(Resource):
 
 @dataclass(slots=True)
 class ClusterReader:
-    """`namespace` None: gangs of all namespaces are looked at; `home` is where dry runs are made."""
+    """`namespace` None: the gangs of all namespaces are read; dry runs are made in `dry_run_namespace`."""
 
     client: Client
     namespace: str | None
     dry_run_namespace: str
     rights: Permissions = field(default_factory=Permissions)
-    """Those that were missing when gangs were looked for."""
+    """The rights that were missing when gangs were read."""
     _known: dict[Any, asyncio.Task[Any]] = field(default_factory=dict)
 
     async def list_objects(self, resource: Resource, namespace: str | None = None, labels: str = "") -> list[Json]:
-        """The objects of that kind; none where the API server does not know the kind. Raises Unseen."""
+        """The objects of that kind; none where the API server does not know the kind. Raises NotReadable."""
         return await self._once((resource, namespace, labels), self._list(resource, namespace, labels))
 
     async def get_object(self, resource: Resource, name: str, namespace: str | None = None) -> Json | None:
-        """One object; None if it is not there. Raises Unseen."""
+        """One object; None if it is not there. Raises NotReadable."""
         return await self._once((resource, namespace, name, "get"), self._get(resource, name, namespace))
 
     async def document(self, path: str, name: str) -> Json | None:
-        """What the API server says there; None if it has nothing. Raises Unseen."""
+        """The document at that path; None if there is none. Raises NotReadable."""
         try:
             return await self.client.get(RawPath("", "", name, "", at=path), name)
         except NotFound:
@@ -68,7 +68,7 @@ class ClusterReader:
             raise NotReadable(f"cannot get {path}: {no.message}") from no
 
     async def gangs(self) -> list[FetchedJobSet]:
-        """Those of the namespaces that are looked at, with their Jobs and pods as far as they may be read."""
+        """The gangs of the namespaces, with their Jobs and pods as far as they are readable."""
         return await self._once("gangs", self._gangs())
 
     async def _gangs(self) -> list[FetchedJobSet]:
@@ -118,11 +118,11 @@ class ClusterReader:
 WEBHOOK: Final = f"app.kubernetes.io/name={names.PROGRAM},app.kubernetes.io/component=webhook"
 
 
-async def controllers(patient: ClusterReader) -> list[Json]:
-    """Usually one. Raises Unseen."""
-    return await patient.list_objects(DEPLOYMENTS, labels=LABELS)
+async def controllers(reader: ClusterReader) -> list[Json]:
+    """Usually one. Raises NotReadable."""
+    return await reader.list_objects(DEPLOYMENTS, labels=LABELS)
 
 
-async def webhooks(patient: ClusterReader) -> list[Json]:
-    """Those of the webhook; usually one. Raises Unseen."""
-    return await patient.list_objects(DEPLOYMENTS, labels=WEBHOOK)
+async def webhooks(reader: ClusterReader) -> list[Json]:
+    """Those of the webhook; usually one. Raises NotReadable."""
+    return await reader.list_objects(DEPLOYMENTS, labels=WEBHOOK)

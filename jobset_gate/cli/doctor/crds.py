@@ -9,9 +9,9 @@ from jobset_gate.kube.resources import CRDS
 from jobset_gate.podgroups import crds
 
 
-async def jobset_crd(patient: ClusterReader) -> list[Finding]:
+async def jobset_crd(reader: ClusterReader) -> list[Finding]:
     """Is JobSet there, and does it keep the field?"""
-    crd = await patient.get_object(CRDS, crd_schema.CRD_NAME)
+    crd = await reader.get_object(CRDS, crd_schema.CRD_NAME)
     place = f"spec.{names.CONFIG_FIELD}"
     if crd is None:
         return [
@@ -26,15 +26,15 @@ async def jobset_crd(patient: ClusterReader) -> list[Finding]:
     return [warning(f"JobSet's CRD lacks {place}", why, "run `kubectl jobset-gate install-crd-field`")]
 
 
-async def podgroup_crds(patient: ClusterReader) -> list[Finding]:
+async def podgroup_crds(reader: ClusterReader) -> list[Finding]:
     """Nothing to say where pod groups are off."""
-    if not await for_pods(patient):
+    if not await for_pods(reader):
         return []
-    return [await _judge_kind(patient, name) for name in crds.GROUPS]
+    return [await _judge_kind(reader, name) for name in crds.GROUPS]
 
 
-async def _judge_kind(patient: ClusterReader, name: str) -> Finding:
-    crd = await patient.get_object(CRDS, name)
+async def _judge_kind(reader: ClusterReader, name: str) -> Finding:
+    crd = await reader.get_object(CRDS, name)
     if crd is None:
         why = "pods that name a group in that way wait for a PodGroup that nobody can create"
         return warning(

@@ -34,66 +34,66 @@ _WAYS: Final[tuple[tuple[str, str, dict[str, str]], ...]] = (
 """Where a pod names its group, by which key, and what it has to say besides."""
 
 
-async def good(patient: ClusterReader) -> list[Finding]:
+async def good(reader: ClusterReader) -> list[Finding]:
     """A gated JobSet comes back with its barrier; the validating webhook is called on the way."""
     what = "a gated JobSet gets its barrier"
-    if await exempt(patient, await _hooks(patient)):
-        return [_exempted(what, patient)]
+    if await exempt(reader, await _hooks(reader)):
+        return [_exempted(what, reader)]
     try:
-        made = await _tried(patient, JOBSETS, _jobset(300))
+        made = await _tried(reader, JOBSETS, _jobset(300))
     except NotFound:
         return []  # there are no JobSets, which another check says
     except ApiError as no:
-        return [_refused(what, no, patient.dry_run_namespace)]
+        return [_refused(what, no, reader.dry_run_namespace)]
     templates = [as_list(nested(job.pod_spec, "initContainers")) for job in replicated_jobs(made)]
     if all(any(nested(it, "name") == names.BARRIER_CONTAINER for it in inits) for inits in templates):
-        return [ok(what, f"in namespace {patient.dry_run_namespace}, by a dry run")]
-    why = f"for namespace {patient.dry_run_namespace} API servers do not ask our webhook, or do without its answer"
+        return [ok(what, f"in namespace {reader.dry_run_namespace}, by a dry run")]
+    why = f"for namespace {reader.dry_run_namespace} API servers do not ask our webhook, or do without its answer"
     return [error("a gated JobSet gets no barrier", why, _LOOK)]
 
 
-async def bad(patient: ClusterReader) -> list[Finding]:
+async def bad(reader: ClusterReader) -> list[Finding]:
     """Wrong settings are refused, by us."""
     what = "wrong settings of a gate are refused"
-    if await exempt(patient, await _hooks(patient)):
-        return [_exempted(what, patient)]
+    if await exempt(reader, await _hooks(reader)):
+        return [_exempted(what, reader)]
     try:
-        await _tried(patient, JOBSETS, _jobset(0))
+        await _tried(reader, JOBSETS, _jobset(0))
     except NotFound:
         return []
     except ApiError as no:
         hook = _DENIED.search(no.message)
         if hook and hook[1] in (MUTATING_HOOK, VALIDATING_HOOK):
             return [ok(what, f"by the webhook {hook[1]}: it is reached and trusted")]
-        return [_refused(what, no, patient.dry_run_namespace)]
-    why = f"for namespace {patient.dry_run_namespace} API servers do not ask our webhook, or do without its answer"
+        return [_refused(what, no, reader.dry_run_namespace)]
+    why = f"for namespace {reader.dry_run_namespace} API servers do not ask our webhook, or do without its answer"
     return [error("wrong settings of a gate are not refused", why, _LOOK)]
 
 
-async def pod(patient: ClusterReader) -> list[Finding]:
+async def pod(reader: ClusterReader) -> list[Finding]:
     """A pod of a group comes back held."""
-    hooks = await for_pods(patient)
+    hooks = await for_pods(reader)
     if not hooks:
         return []  # groups are off
     what = "a pod of a group is held"
-    if await exempt(patient, hooks):
-        return [_exempted(what, patient)]
+    if await exempt(reader, hooks):
+        return [_exempted(what, reader)]
     body = member(" ".join(str(nested(it, "expression")) for it in as_list(hooks[0][1].get("matchConditions"))))
     try:
-        made = await _tried(patient, PODS, body)
+        made = await _tried(reader, PODS, body)
     except ApiError as no:
-        return [_refused(what, no, patient.dry_run_namespace)]
+        return [_refused(what, no, reader.dry_run_namespace)]
     if any(nested(it, "name") == names.POD_GROUP_GATE for it in as_list(nested(made, "spec", "schedulingGates"))):
-        return [ok(what, f"in namespace {patient.dry_run_namespace}, by a dry run")]
-    why = f"for namespace {patient.dry_run_namespace} API servers do not ask our webhook, or do without its answer"
+        return [ok(what, f"in namespace {reader.dry_run_namespace}, by a dry run")]
+    why = f"for namespace {reader.dry_run_namespace} API servers do not ask our webhook, or do without its answer"
     return [error("a pod of a group is not held", why, _LOOK)]
 
 
-async def exempt(patient: ClusterReader, hooks: list[FoundWebhook]) -> bool:
+async def exempt(reader: ClusterReader, hooks: list[FoundWebhook]) -> bool:
     """Whether none of these webhooks, if there are any, is for the namespace of the dry runs."""
-    labels = {"kubernetes.io/metadata.name": patient.dry_run_namespace}
+    labels = {"kubernetes.io/metadata.name": reader.dry_run_namespace}
     with suppress(NotReadable):
-        labels |= as_map(nested(await patient.get_object(NAMESPACES, patient.dry_run_namespace), "metadata", "labels"))
+        labels |= as_map(nested(await reader.get_object(NAMESPACES, reader.dry_run_namespace), "metadata", "labels"))
     return bool(hooks) and not any(matches(it.get("namespaceSelector"), labels) for _, it in hooks)
 
 
@@ -106,20 +106,20 @@ def member(conditions: str) -> Json:
     return {"metadata": {"name": _NAME, holder: {key: _NAME, **more}}, "spec": spec}
 
 
-async def _hooks(patient: ClusterReader) -> list[FoundWebhook]:
+async def _hooks(reader: ClusterReader) -> list[FoundWebhook]:
     """Those for JobSets; none where they may not be seen."""
     with suppress(NotReadable):
-        return await for_jobsets(patient)
+        return await for_jobsets(reader)
     return []
 
 
-def _exempted(what: str, patient: ClusterReader) -> Finding:
-    return unknown(f"whether {what}", f"namespace {patient.dry_run_namespace} is exempt from our webhooks", _ELSEWHERE)
+def _exempted(what: str, reader: ClusterReader) -> Finding:
+    return unknown(f"whether {what}", f"namespace {reader.dry_run_namespace} is exempt from our webhooks", _ELSEWHERE)
 
 
-async def _tried(patient: ClusterReader, resource: Resource, body: Json) -> Json:
+async def _tried(reader: ClusterReader, resource: Resource, body: Json) -> Json:
     """Not repeated: a webhook that does not answer takes its time already."""
-    return await patient.client.without_retries().create(resource, body, patient.dry_run_namespace, dry_run=True)
+    return await reader.client.without_retries().create(resource, body, reader.dry_run_namespace, dry_run=True)
 
 
 def _refused(what: str, no: ApiError, namespace: str) -> Finding:

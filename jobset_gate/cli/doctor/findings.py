@@ -12,12 +12,12 @@ class FindingLevel(StrEnum):
     WARNING = "warning"
     ERROR = "error"
     UNKNOWN = "unknown"
-    """It could not be seen: for want of a right, or because nobody outside can see it."""
+    """It could not be read: a right is missing, or the API does not show it."""
 
 
 @dataclass(frozen=True, slots=True)
 class Finding:
-    """One thing that was looked at."""
+    """The result of one check."""
 
     level: FindingLevel
     what: str

@@ -1,4 +1,4 @@
-"""Which gangs could be looked at, and what of them could not."""
+"""The gangs that could be read, those without a barrier, and whether a controller leads."""
 
 import time
 from typing import Final
@@ -13,12 +13,12 @@ from jobset_gate.kube.resources import PODS
 from jobset_gate.objects.unstructured import Json, as_list, nested
 
 
-async def count(patient: ClusterReader) -> list[Finding]:
+async def count(reader: ClusterReader) -> list[Finding]:
     """Their number, and the rights that were missing."""
-    found = await patient.gangs()
-    where = f"namespace {patient.namespace}" if patient.namespace else "all namespaces"
+    found = await reader.gangs()
+    where = f"namespace {reader.namespace}" if reader.namespace else "all namespaces"
     remedy = "run it as a user with that right"
-    lacking = [it.partition(": ") for it in patient.rights.missing]
+    lacking = [it.partition(": ") for it in reader.rights.missing]
     count = f"{len(found)} gang{'' if len(found) == 1 else 's'} in {where}"
     return [ok(count), *(unknown(lost, right, remedy) for right, _, lost in lacking)]
 
@@ -27,10 +27,10 @@ MOST_NAMED: Final = 5
 _CREATE_AGAIN: Final = "delete and create them again now that the webhook is there: a gate cannot be added to a JobSet"
 
 
-async def without_barrier(patient: ClusterReader) -> list[Finding]:
+async def without_barrier(reader: ClusterReader) -> list[Finding]:
     """Those that are neither finished nor bypassed."""
     now = time.time()
-    found = await patient.gangs()
+    found = await reader.gangs()
     bare = [
         f"{it.namespace}/{it.name}"
         for it in found
@@ -55,26 +55,26 @@ _ASK_FOR_LEASES: Final = (
 )
 
 
-async def leader(patient: ClusterReader) -> list[Finding]:
-    """An error where nobody leads, with the number of pods that wait."""
-    status = await controller_status(patient.client, patient.dry_run_namespace)
+async def leader(reader: ClusterReader) -> list[Finding]:
+    """An error without a leader, with the number of pods that wait."""
+    status = await controller_status(reader.client, reader.dry_run_namespace)
     if status.leads:
         return [ok("a controller leads", status.told)]
     if status.leads is None:
         return [unknown("whether a controller leads", status.told, _ASK_FOR_LEASES)]
     try:
-        waiting = await _waiting_pods(patient)
+        waiting = await _waiting_pods(reader)
     except NotReadable as no:
         return [error("no controller leads", f"{status.told}; {no}", _SEE_CONTROLLER)]
     what = "no controller leads" + (f", and {_pod_count(waiting)} for its word" if waiting else "")
     return [error(what, status.told, _SEE_CONTROLLER)]
 
 
-async def _waiting_pods(patient: ClusterReader) -> int:
-    """Pods behind a barrier or a gate of ours."""
-    await patient.gangs()  # it finds out which namespaces may be looked at
-    gated = await patient.list_objects(PODS, patient.namespace, labels=GATED)
-    grouped = await patient.list_objects(PODS, patient.namespace, labels=names.POD_GROUP_LABEL)
+async def _waiting_pods(reader: ClusterReader) -> int:
+    """Pods that wait at a barrier or have our scheduling gate."""
+    await reader.gangs()  # it finds out which namespaces may be looked at
+    gated = await reader.list_objects(PODS, reader.namespace, labels=GATED)
+    grouped = await reader.list_objects(PODS, reader.namespace, labels=names.POD_GROUP_LABEL)
     behind = [it for it in gated if nested(it, "status", "phase") == "Pending"]
     held = [it for it in grouped if _held(it)]
     return len({nested(it, "metadata", "uid") for it in behind + held})

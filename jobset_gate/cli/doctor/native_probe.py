@@ -168,17 +168,17 @@ _WRONG: Final = {
 }
 
 
-async def native_gangs(patient: ClusterReader) -> list[Finding]:
+async def native_gangs(reader: ClusterReader) -> list[Finding]:
     """Creates two pods and a PodGroup, and takes them away again."""
     try:
-        proof = await probe_native(patient.client, patient.dry_run_namespace)
+        proof = await probe_native(reader.client, reader.dry_run_namespace)
     except Forbidden as no:
         raise NotReadable(
-            f"cannot create pods and native PodGroups in namespace {patient.dry_run_namespace}: {no.message}"
+            f"cannot create pods and native PodGroups in namespace {reader.dry_run_namespace}: {no.message}"
         ) from no
     except ApiError as no:
         raise NotReadable(
-            f"native gangs could not be tried in namespace {patient.dry_run_namespace}: {no.message}"
+            f"native gangs could not be tried in namespace {reader.dry_run_namespace}: {no.message}"
         ) from no
     if proof is NativeProbeResult.WORKS:
         return [ok("the scheduler places native gangs", "two pods of one gang were bound together")]

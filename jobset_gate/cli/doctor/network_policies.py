@@ -32,7 +32,7 @@ class Destination:
     pods: Mapping[str, str] | None
     port: int
     own: bool = False
-    """In the namespace of who asks."""
+    """In the namespace of the client."""
 
 
 def egress_to(
@@ -135,13 +135,13 @@ class StreamClient:
         return parts[1] if len(parts) > 1 and (len(parts) == 2 or parts[2] == "svc") else ""
 
 
-async def stream_egress(patient: ClusterReader) -> list[Finding]:
+async def stream_egress(reader: ClusterReader) -> list[Finding]:
     """Per namespace and the policies that close the way."""
-    askers = list(_stream_clients(await patient.gangs()))
+    askers = list(_stream_clients(await reader.gangs()))
     found: dict[tuple[str, Egress, tuple[str, ...]], set[str]] = {}
     for it in askers:
-        policies = await patient.list_objects(NETWORK_POLICIES, it.namespace)
-        egress, ruling = egress_to(policies, dict(it.labels), await _place(patient, it))
+        policies = await reader.list_objects(NETWORK_POLICIES, it.namespace)
+        egress, ruling = egress_to(policies, dict(it.labels), await _place(reader, it))
         if egress is not Egress.OPEN:
             found.setdefault((it.namespace, egress, ruling), set()).add(it.jobset)
     if askers and not found:
@@ -160,20 +160,20 @@ def _finding(namespace: str, egress: Egress, ruling: Iterable[str], gangs: set[s
     return warning(what, f"{policies}: these pods hear of the release from their kubelet, up to minutes later", remedy)
 
 
-async def _place(patient: ClusterReader, asker: StreamClient) -> Destination:
+async def _place(reader: ClusterReader, asker: StreamClient) -> Destination:
     where = asker.service_namespace
     labels = {_NAME: where}
     try:
-        labels |= as_map(nested(await patient.get_object(NAMESPACES, where), "metadata", "labels")) if where else {}
-        pods = await _pods(patient, where)
+        labels |= as_map(nested(await reader.get_object(NAMESPACES, where), "metadata", "labels")) if where else {}
+        pods = await _pods(reader, where)
     except NotReadable:
         pods = None  # its name is known all the same
     return Destination(labels, pods, asker.port, own=where == asker.namespace)
 
 
-async def _pods(patient: ClusterReader, namespace: str) -> Json | None:
+async def _pods(reader: ClusterReader, namespace: str) -> Json | None:
     """The labels of the controller's pods there."""
-    for one in await controllers(patient):
+    for one in await controllers(reader):
         if nested(one, "metadata", "namespace") == namespace:
             return as_map(nested(one, "spec", "template", "metadata", "labels"))
     return None
@@ -194,7 +194,7 @@ def _stream_clients(fetched: Iterable[FetchedJobSet]) -> Iterator[StreamClient]:
 
 
 def _stream(inits: Iterable[object]) -> str:
-    """The URL that the barrier asks; "" for none."""
+    """The stream URL of the barrier; "" for none."""
     for one in inits:
         if nested(one, "name") == names.BARRIER_CONTAINER:
             for variable in as_list(nested(one, "env")):

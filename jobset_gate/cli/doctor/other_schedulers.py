@@ -19,27 +19,27 @@ KNOWN: Final = {
 }
 """Words in names and images, and who it is."""
 KEYS: Final = (names.PLUGINS_NAME, names.ALIBABA_NAME, names.KOORDINATOR_LABEL)
-"""The labels; pods cannot be looked for by annotations."""
+"""Labels only: annotations cannot be selected."""
 CLAIMED: Final = (*KEYS, names.ALIBABA_MINIMUM, names.KEP24_NAME, names.KOORDINATOR_NAME)
 """All of them."""
 _APART: Final = "let each pod name one scheduler, and keep groups.schedulerNames and groups.ways to what is ours"
 
 
-async def schedulers(patient: ClusterReader) -> list[Finding]:
+async def schedulers(reader: ClusterReader) -> list[Finding]:
     """Deployments of schedulers that place groups themselves."""
-    found = [(who, one) for one in await patient.list_objects(DEPLOYMENTS) if (who := _scheduler(one))]
+    found = [(who, one) for one in await reader.list_objects(DEPLOYMENTS) if (who := _scheduler(one))]
     why = "it reads the same labels and annotations as we do"
     return [warning(f"{who} runs here ({_place(one)})", why, _APART) for who, one in found] or [
         ok("no other scheduler of groups is deployed")
     ]
 
 
-async def pods(patient: ClusterReader) -> list[Finding]:
+async def pods(reader: ClusterReader) -> list[Finding]:
     """Pods that name a group, and another scheduler than the usual one."""
-    await patient.gangs()  # it finds out which namespaces may be looked at
+    await reader.gangs()  # it finds out which namespaces may be looked at
     found: dict[str, str] = {}
     for key in KEYS:
-        for pod in await patient.list_objects(PODS, patient.namespace, labels=key):
+        for pod in await reader.list_objects(PODS, reader.namespace, labels=key):
             found[str(nested(pod, "metadata", "uid"))] = str(
                 nested(pod, "spec", "schedulerName") or names.DEFAULT_SCHEDULER
             )
@@ -51,10 +51,10 @@ async def pods(patient: ClusterReader) -> list[Finding]:
     ]
 
 
-async def webhooks(patient: ClusterReader) -> list[Finding]:
+async def webhooks(reader: ClusterReader) -> list[Finding]:
     """Mutating webhooks for pods that bear one of these names, or pick pods by the same keys."""
     found: list[Finding] = []
-    for one in await patient.list_objects(MUTATING_WEBHOOKS):
+    for one in await reader.list_objects(MUTATING_WEBHOOKS):
         name = str(nested(one, "metadata", "name"))
         who = _who(" ".join([name, *(str(nested(it, "name")) for it in as_list(one.get("webhooks")))]))
         if not any("pods" in as_list(nested(rule, "resources")) for rule in _rules(one)):

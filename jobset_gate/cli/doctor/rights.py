@@ -29,7 +29,7 @@ from webhook.registration import MUTATING
 
 @dataclass(frozen=True, slots=True)
 class RequiredRight:
-    """One verb, and what becomes of it if it is missing. `name`: of this object; if it has a namespace, in our own."""
+    """One verb, and the consequence where it is missing. `name`: of this object, in our namespace if it has one."""
 
     verb: str
     resource: Resource
@@ -90,19 +90,19 @@ OWN: Final = (
 _ALLOW: Final = "bind the chart's ClusterRole to it again: `helm upgrade` with rbac.create does"
 
 
-async def of_controller(patient: ClusterReader) -> list[Finding]:
+async def of_controller(reader: ClusterReader) -> list[Finding]:
     """A handful of them, without which nothing works."""
-    rights = CONTROLLER + (GROUPS if await _groups(patient) else ())
-    found = [it for one in await controllers(patient) for it in await _of_account(patient, one, rights)]
+    rights = CONTROLLER + (GROUPS if await _groups(reader) else ())
+    found = [it for one in await controllers(reader) for it in await _of_account(reader, one, rights)]
     return found or [_not_found()]
 
 
-async def of_webhook(patient: ClusterReader) -> list[Finding]:
+async def of_webhook(reader: ClusterReader) -> list[Finding]:
     """Those that its readiness hangs on."""
-    return [it for one in await webhooks(patient) for it in await _of_account(patient, one, WEBHOOK)]
+    return [it for one in await webhooks(reader) for it in await _of_account(reader, one, WEBHOOK)]
 
 
-async def _of_account(patient: ClusterReader, deployment: Json, rights: Sequence[RequiredRight]) -> list[Finding]:
+async def _of_account(reader: ClusterReader, deployment: Json, rights: Sequence[RequiredRight]) -> list[Finding]:
     namespace = str(nested(deployment, "metadata", "namespace"))
     account = nested(deployment, "spec", "template", "spec", "serviceAccountName") or "default"
     who = {
@@ -112,35 +112,35 @@ async def _of_account(patient: ClusterReader, deployment: Json, rights: Sequence
     lacks = []
     for right in rights:
         where = namespace if right.name and right.resource.namespaced else ""
-        if not await _may(patient, right, where, who):
+        if not await _may(reader, right, where, who):
             lacks.append(right)
     found = [_lacking(it, f"{namespace}/{account}") for it in lacks]
     return found or [ok(f"the ServiceAccount {namespace}/{account} has its rights")]
 
 
-async def own(patient: ClusterReader) -> list[Finding]:
+async def own(reader: ClusterReader) -> list[Finding]:
     """In the namespace in which commands look by themselves."""
-    lacks = [it for it in OWN if not await _may(patient, it, patient.dry_run_namespace)]
+    lacks = [it for it in OWN if not await _may(reader, it, reader.dry_run_namespace)]
     remedy = "ask for the right, if you need it"
     return [
-        warning(f"you {forbidden_text(it.verb, it.resource, patient.dry_run_namespace)}", it.consequence, remedy)
+        warning(f"you {forbidden_text(it.verb, it.resource, reader.dry_run_namespace)}", it.consequence, remedy)
         for it in lacks
-    ] or [ok(f"you may look at gangs in namespace {patient.dry_run_namespace}")]
+    ] or [ok(f"you may look at gangs in namespace {reader.dry_run_namespace}")]
 
 
-async def _groups(patient: ClusterReader) -> bool:
+async def _groups(reader: ClusterReader) -> bool:
     try:
-        return bool(await for_pods(patient))
+        return bool(await for_pods(reader))
     except NotReadable:
         return False
 
 
-async def _may(patient: ClusterReader, right: RequiredRight, namespace: str, who: Json | None = None) -> bool:
+async def _may(reader: ClusterReader, right: RequiredRight, namespace: str, who: Json | None = None) -> bool:
     """Whether `who`, or else the user, has the right. Raises NotReadable."""
     kind = SELF_SUBJECT_ACCESS_REVIEWS if who is None else SUBJECT_ACCESS_REVIEWS
     spec = {"resourceAttributes": right.attributes(namespace), **(who or {})}
     try:
-        return nested(await patient.client.create(kind, {"spec": spec}), "status", "allowed") is True
+        return nested(await reader.client.create(kind, {"spec": spec}), "status", "allowed") is True
     except NotFound as no:
         raise NotReadable("the API server answers no questions about rights") from no
     except Forbidden as no:

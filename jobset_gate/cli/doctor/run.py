@@ -64,7 +64,7 @@ NATIVE: Final[tuple[str, Check]] = ("whether the scheduler places native gangs",
 
 @dataclass(frozen=True, slots=True)
 class DoctorOptions:
-    """What the command line asks for."""
+    """The options of `doctor`."""
 
     namespace: str | None = None
     output: TextFormat = TextFormat.TEXT
@@ -96,17 +96,17 @@ def _print(found: Sequence[Finding], form: TextFormat) -> None:
         output.document((to_json if form is TextFormat.JSON else to_yaml)([to_document(found)]))
 
 
-async def findings(patient: ClusterReader, checks: Sequence[tuple[str, Check]] = CHECKS) -> list[Finding]:
-    """Of all checks. Raises Unreachable where nobody answers at all, Unauthorized where nobody knows who asks."""
+async def findings(reader: ClusterReader, checks: Sequence[tuple[str, Check]] = CHECKS) -> list[Finding]:
+    """Of all checks. Raises Unreachable, and Unauthorized."""
     async with asyncio.TaskGroup() as together:
-        tasks = [together.create_task(_one(patient, *each)) for each in checks]
+        tasks = [together.create_task(_one(reader, *each)) for each in checks]
     return [it for task in tasks for it in task.result()]
 
 
-async def _one(patient: ClusterReader, about: str, check: Check) -> list[Finding]:
+async def _one(reader: ClusterReader, about: str, check: Check) -> list[Finding]:
     """What one of them cannot see keeps none of the others."""
     try:
-        return await check(patient)
+        return await check(reader)
     except NotReadable as lost:
         return [unknown(about, str(lost), "run it as a user with that right")]
     except Unauthorized:

@@ -17,9 +17,9 @@ _VERSION: Final = re.compile(r"v?([0-9]+)\.([0-9]+)")
 _IMAGE: Final = re.compile(r"(?:^|/)jobset(?:-controller)?:(v?[0-9][^@]*)")
 
 
-async def kubernetes(patient: ClusterReader) -> list[Finding]:
+async def kubernetes(reader: ClusterReader) -> list[Finding]:
     """The API server's."""
-    found = await patient.document("/version", "version") or {}
+    found = await reader.document("/version", "version") or {}
     version = str(found.get("gitVersion", ""))
     number = _number(version)
     if number is None:
@@ -32,9 +32,9 @@ async def kubernetes(patient: ClusterReader) -> list[Finding]:
     return [ok(f"Kubernetes {version}")]
 
 
-async def jobset(patient: ClusterReader) -> list[Finding]:
+async def jobset(reader: ClusterReader) -> list[Finding]:
     """That of JobSet's controller, by the tag of its image."""
-    tags = {tag for one in await patient.list_objects(DEPLOYMENTS) for tag in tags_of(one)}
+    tags = {tag for one in await reader.list_objects(DEPLOYMENTS) for tag in tags_of(one)}
     if not tags:
         why = "no Deployment has an image jobset:VERSION"
         return [unknown("JobSet's version", why, "make sure that JobSet is 0.9 or newer")]
@@ -70,12 +70,12 @@ _SYNC: Final = "how often kubelets look at their pods"
 _SYNC_REMEDY: Final = "look for syncFrequency in the kubelets' configuration; the usual value is 1m"
 
 
-async def kubelet_sync(patient: ClusterReader) -> list[Finding]:
+async def kubelet_sync(reader: ClusterReader) -> list[Finding]:
     """Asked of one node, and only where the API server passes the question on."""
-    for node in await patient.list_objects(NODES):
+    for node in await reader.list_objects(NODES):
         path = f"/api/v1/nodes/{nested(node, 'metadata', 'name')}/proxy/configz"
         try:
-            period = nested(await patient.document(path, "configz"), "kubeletconfig", "syncFrequency")
+            period = nested(await reader.document(path, "configz"), "kubeletconfig", "syncFrequency")
         except NotReadable as no:
             return [unknown(_SYNC, str(no), _SYNC_REMEDY)]
         except KubeError:

@@ -16,16 +16,16 @@ KEPT: Final = ((MUTATING_WEBHOOKS, MUTATING_HOOK, MUTATING), (VALIDATING_WEBHOOK
 _INSTALL: Final = "install or repair jobset-gate: `helm upgrade --install` writes it again"
 
 
-async def check(patient: ClusterReader) -> list[Finding]:
+async def check(reader: ClusterReader) -> list[Finding]:
     """Those for JobSets, and that for pods of groups."""
     found: list[Finding] = []
     for resource, hook, name in KEPT:
-        ours = await _hooks(patient, resource, hook)
+        ours = await _hooks(reader, resource, hook)
         what = "JobSets start without a barrier" if hook == MUTATING_HOOK else "wrong settings of gates are not refused"
         if not ours:
             found.append(error(f"{resource.kind} {name} is missing", what, _INSTALL))
         found += [_judged(resource, it) for it in ours]
-    pods = await for_pods(patient)
+    pods = await for_pods(reader)
     found += [_judged(MUTATING_WEBHOOKS, it) for it in pods]
     if not pods:
         why = "pods of groups are not held: each is scheduled as it comes; right if pod groups are switched off"
@@ -34,26 +34,26 @@ async def check(patient: ClusterReader) -> list[Finding]:
     return found
 
 
-async def for_pods(patient: ClusterReader) -> list[FoundWebhook]:
+async def for_pods(reader: ClusterReader) -> list[FoundWebhook]:
     """Those by which pods of groups are held."""
-    return await _hooks(patient, MUTATING_WEBHOOKS, POD_HOOK)
+    return await _hooks(reader, MUTATING_WEBHOOKS, POD_HOOK)
 
 
-async def for_jobsets(patient: ClusterReader) -> list[FoundWebhook]:
+async def for_jobsets(reader: ClusterReader) -> list[FoundWebhook]:
     """Those to which JobSets are sent."""
-    return [it for resource, hook, _ in KEPT for it in await _hooks(patient, resource, hook)]
+    return [it for resource, hook, _ in KEPT for it in await _hooks(reader, resource, hook)]
 
 
-async def ours(patient: ClusterReader) -> list[FoundWebhook]:
+async def ours(reader: ClusterReader) -> list[FoundWebhook]:
     """All of them."""
-    return await for_jobsets(patient) + await for_pods(patient)
+    return await for_jobsets(reader) + await for_pods(reader)
 
 
-async def _hooks(patient: ClusterReader, resource: Resource, hook: str) -> list[FoundWebhook]:
+async def _hooks(reader: ClusterReader, resource: Resource, hook: str) -> list[FoundWebhook]:
     """By the webhook's name: that of the configuration may have something appended."""
     return [
         (str(nested(one, "metadata", "name")), as_map(it))
-        for one in await patient.list_objects(resource)
+        for one in await reader.list_objects(resource)
         for it in as_list(one.get("webhooks"))
         if nested(it, "name") == hook
     ]

@@ -18,7 +18,7 @@ UNKNOWN = "neither a JobSet nor part of a group, not looked at"
 
 
 def render(sources: Sequence[str], settings: Settings, *, as_json: bool) -> ExitCode:
-    """Prints all documents with the barrier in each JobSet that asks for one; nothing if any of them is refused."""
+    """Prints all documents with the barrier in each gated JobSet; nothing if any of them is denied."""
     refused = False
     rendered = []
     for document in read(sources):
@@ -37,7 +37,7 @@ def render(sources: Sequence[str], settings: Settings, *, as_json: bool) -> Exit
 
 
 def validate(sources: Sequence[str], settings: Settings) -> ExitCode:
-    """Prints a line for each object, or a line for each thing that is wrong with it; then what it can put right."""
+    """Prints a line for each object, or for each of its field errors; then the corrected manifests."""
     code = ExitCode.OK
     judged = []
     for document in read(sources, split=True):
@@ -70,7 +70,7 @@ def _print_corrected(judged: Sequence[pod_groups.GroupFindings]) -> None:
 
 
 def _one_line(text: str) -> str:
-    """Keys and names of a manifest may hold line breaks, and would begin lines that look like ours."""
+    """Keys and names of a manifest may hold line breaks, and would fake further lines."""
     return text.replace("\n", "\\n").replace("\r", "\\r")
 
 

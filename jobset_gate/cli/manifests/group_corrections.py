@@ -32,7 +32,7 @@ class CorrectedManifest(msgspec.Struct, frozen=True, kw_only=True):
 
 
 def correct_manifest(given: Json) -> CorrectedManifest:
-    """The manifest put right; without problems it is as it was given."""
+    """The corrected manifest; unchanged without problems."""
     fixing = _Corrector(copy.deepcopy(given))
     fixing.kind()
     if nested(fixing.manifest, "kind") == names.POD_GROUP:
@@ -146,7 +146,7 @@ def _gang_name(meta: Json) -> str:
 
 
 def _text(value: Any) -> str:
-    """A value as the string that was meant: a list as JSON, a number by its digits, nothing as nothing."""
+    """A value as a string: a list as JSON, a number by its digits, null as an empty string."""
     return "" if value is None else msgspec.json.encode(value).decode()
 
 

@@ -31,7 +31,7 @@ class ManifestObject:
 
     @property
     def is_jobset(self) -> bool:
-        """Whether the webhook is ever asked about it."""
+        """Whether it is a JobSet of the known version."""
         return (nested(self.value, "apiVersion"), nested(self.value, "kind")) == (names.JOBSET_API_VERSION, "JobSet")
 
     @property
@@ -101,7 +101,7 @@ def summary(jobset: Json) -> str:
 
 
 def _shape(jobset: Json) -> list[FieldError]:
-    """What an API server refuses before it asks any webhook."""
+    """What an API server denies before it calls a webhook."""
     misshapen, meta = template_rules.metadata(jobset), jobset.get("metadata")
     if misshapen:
         return misshapen

@@ -13,7 +13,7 @@ Members = dict[str, tuple[yaml.Node, int]]
 
 
 class LineNumbers:
-    """The lines of one document's fields. A mapping's members are looked up in a table: there may be many of both."""
+    """The lines of one document's fields. Members of mappings are indexed: there may be many."""
 
     def __init__(self, root: yaml.Node) -> None:
         self._root = root

@@ -17,12 +17,12 @@ _TWICE: Final = "is given twice: an object has one, so here are several objects,
 
 @dataclass(frozen=True, slots=True)
 class GroupFindings:
-    """What one object says of groups."""
+    """The pod groups of one object."""
 
     item: ManifestObject
     field_errors: tuple[FieldError, ...] = ()
     corrected: Json | None = None
-    """The form that an API server takes, where the given one is refused and can be put right."""
+    """The corrected manifest, where an API server would refuse the given one."""
     claims: tuple[Membership, ...] = ()
     pod_group: PodGroupSource | None = None
 

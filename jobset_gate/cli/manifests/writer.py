@@ -19,7 +19,7 @@ class Dumper(yaml.SafeDumper):
     """Quotes whatever any dialect of YAML would take for something else than a string."""
 
     def ignore_aliases(self, data: Any) -> bool:  # noqa: ARG002 - the base class's signature
-        """Shared parts are written out: anchors are legal, and nobody expects them."""
+        """Shared parts are written out: anchors are legal YAML, but rare in manifests."""
         return True
 
     def resolve(self, kind: type[yaml.Node], value: str | None, implicit: Any) -> str:

@@ -68,7 +68,7 @@ _TAGS: Final[dict[type, str]] = {
 
 
 class TooManyValues(ValueError):
-    """The text stands for more values than anybody meant."""
+    """Aliases or merge keys expand to too many values."""
 
 
 class YamlLoader(yaml.SafeLoader):

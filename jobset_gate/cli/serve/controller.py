@@ -22,7 +22,7 @@ log = structlog.get_logger("jobset_gate.cli")
 
 
 def options(configured: ControllerSection, **asked: Any) -> ManagerOptions:
-    """The command line before the settings file before the defaults; None asks for nothing.
+    """The command line wins over the settings file, that over the defaults; None is not set.
 
     Raises Failed for a status page that would be served to others without TLS.
     """

@@ -11,7 +11,7 @@ from jobset_gate import names
 
 
 def raise_open_files_limit() -> None:
-    """As many as the hard limit says; a process may ask for them."""
+    """Raises the soft limit of open files to the hard limit."""
     _, most = resource.getrlimit(resource.RLIMIT_NOFILE)
     resource.setrlimit(resource.RLIMIT_NOFILE, (most, most))
 

@@ -43,7 +43,7 @@ class CertificateFiles:
 
 @dataclass(frozen=True, slots=True)
 class TrustOptions:
-    """Who looks after the API server's trust in the certificate: we do if it is `kept`."""
+    """Who manages the API servers' trust in the certificate: we do if `managed`."""
 
     managed: bool = False
     own_ca: str | None = None
