@@ -1,4 +1,4 @@
-"""An index of groups, filled by objects as they stand in the API, through the caches that stand before it."""
+"""A cache of pod groups, filled with stored objects through the selectors and stores of its informers."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Promised room, and the one doubtful place of a domain, are nobody else's till it is known how it ended (G3)."""
+"""Reserved room, and the one unproven place of a domain, stay reserved until the outcome of a write is known (G3)."""
 
 from __future__ import annotations
 
@@ -117,7 +117,7 @@ async def test_a_pod_group_that_is_recreated_again_and_again_opens_one_pod_at_a_
         assert cluster.ungated_pods() == ["a", "x0", "x1", "x2"], "bound, it is in nobody's way"
 
 
-# --- While the opener looks ----------------------------------------------------------------------------------------
+# --- During an admission cycle ----------------------------------------------------------------------------------------
 
 
 async def test_nodes_and_reservations_are_read_in_one_moment(
@@ -181,7 +181,7 @@ async def test_a_decision_in_doubt_keeps_its_promise_until_the_api_can_be_read(c
         assert cluster.ungated_pods() == ["a"]
 
 
-async def test_a_decision_that_cannot_be_written_holds_up_nobody_and_is_tried_ever_more_seldom(
+async def test_an_admission_that_cannot_be_recorded_stops_no_other_and_backs_off(
     cluster: InMemoryCluster,
 ) -> None:
     """A ConfigMap that a user has made immutable."""

@@ -1,4 +1,4 @@
-"""Groups are not proven to have room on nodes from which bound pods keep theirs away (G3, Fit)."""
+"""Groups are not proven to fit on nodes that the anti-affinity of bound pods closes to them (G3, Fit)."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""The index joins pods, PodGroups and records by group, and wakes those that something has changed for."""
+"""The cache joins pods, PodGroups and records by group, and reports the effect of each change."""
 
 from __future__ import annotations
 
@@ -59,7 +59,7 @@ def test_members_alone_are_a_group_without_its_pod_group() -> None:
     assert (seen.record_ref, seen.record, seen.created) == (None, None, TEN_O_CLOCK)
 
 
-def test_what_goes_is_forgotten() -> None:
+def test_deleted_objects_are_dropped() -> None:
     made = FilledCache()
     one, other = pod("a"), pod("b")
     made.pods(one, other)
@@ -74,7 +74,7 @@ def test_what_goes_is_forgotten() -> None:
     assert len(made.cache) == 0
 
 
-def test_a_namesake_takes_the_place_of_a_pod_whose_end_nobody_saw() -> None:
+def test_a_recreated_pod_replaces_one_whose_deletion_was_not_delivered() -> None:
     made = FilledCache().pods(pod("a", gates=(), node="n", notes=OPENED), later(pod("a", uid="new"), version="200"))
     (member,) = made.snapshot(G).members
     assert (member.uid, member.gated, member.bound) == ("new", True, False)
@@ -107,7 +107,7 @@ def test_settings_give_the_limit_of_designs_that_have_none() -> None:
 # --- Who is a member ----------------------------------------------------------------
 
 
-def test_a_pod_stays_in_the_group_it_was_taken_for_whatever_it_says_later() -> None:
+def test_a_pod_stays_in_the_group_of_its_label_whatever_it_names_later() -> None:
     made = FilledCache().pod_groups(pod_group())
     made.pods(
         pod("a"),
@@ -175,7 +175,7 @@ def test_a_pod_that_gets_its_label_late_is_counted_once() -> None:
             assert member.group_label == group_label(G)
 
 
-def test_a_pod_that_names_two_groups_by_now_harms_nobody_elses() -> None:
+def test_a_pod_that_names_two_groups_harms_only_its_own() -> None:
     made = FilledCache()
     body = pod("a")
     made.pods(body, pod("b", of=key("h"), labels={PLUGINS: "h"}))
@@ -190,7 +190,7 @@ def test_a_pod_that_names_two_groups_by_now_harms_nobody_elses() -> None:
     assert (made.group(G).valid, made.group(G).present) == (True, 1)
 
 
-def test_what_only_one_member_said_is_said_no_more_when_it_goes() -> None:
+def test_what_only_one_member_declares_goes_with_it() -> None:
     made = FilledCache()
     saying, silent = koord_pod("a", min_available="2"), koord_pod("b")
     made.pods(silent, saying)
@@ -208,7 +208,7 @@ def test_a_bound_pod_that_names_another_group_by_now_is_ungated_there() -> None:
     assert made.keys() == {key("h")}
 
 
-def test_only_members_of_the_watched_namespace_count_but_everybody_takes_up_room() -> None:
+def test_only_members_of_the_watched_namespace_count_but_all_pods_use_nodes() -> None:
     made = FilledCache(namespace="team").pods(pod("a", held="", gates=(), node="n", namespace="other"), pod("b"))
     assert made.keys() == {G}
     assert made.cache.accounts_for("uid-a")
@@ -292,7 +292,7 @@ def test_a_pod_group_that_was_recreated_is_another() -> None:
     assert (ref.uid, seen.group.minimum) == ("new", 8)
 
 
-def test_who_else_writes_the_status_is_known() -> None:
+def test_other_managers_of_the_status_are_known() -> None:
     made = FilledCache()
     body = pod_group()
     body["metadata"]["managedFields"] = [{"manager": "theirs", "subresource": "status"}]
@@ -300,10 +300,10 @@ def test_who_else_writes_the_status_is_known() -> None:
     assert made.snapshot(G).status_managers == ("theirs",)
 
 
-# --- Who is woken ----------------------------------------------------------------
+# --- Effects ----------------------------------------------------------------
 
 
-def test_a_members_change_wakes_its_group_and_what_matters_to_opening_is_said() -> None:
+def test_a_members_change_has_an_effect_and_what_matters_to_admission_another() -> None:
     made = FilledCache()
     body = pod("a")
     made.pods(body)
@@ -319,7 +319,7 @@ def test_a_members_change_wakes_its_group_and_what_matters_to_opening_is_said() 
     assert made.take_calls() == ({G}, {G})
 
 
-def test_the_other_gangs_of_a_gang_group_are_woken() -> None:
+def test_the_other_gangs_of_a_gang_group_are_reconciled() -> None:
     made = FilledCache()
     listed = '["team/a","team/b"]'
     a, b = key("a", Flavor.KOORDINATOR), key("b", Flavor.KOORDINATOR)
@@ -330,7 +330,7 @@ def test_the_other_gangs_of_a_gang_group_are_woken() -> None:
     assert made.take_calls()[0] == {a, b}
 
 
-def test_a_pod_groups_change_wakes_its_group_and_its_mere_version_nobody() -> None:
+def test_a_pod_groups_change_has_an_effect_and_its_version_alone_none() -> None:
     made = FilledCache().pods(pod("a"))
     made.pod_groups(pod_group())
     made.take_calls()
@@ -343,7 +343,7 @@ def test_a_pod_groups_change_wakes_its_group_and_its_mere_version_nobody() -> No
     assert made.take_calls() == ({G}, {G}), "and not the group of another design that would look for it, too"
 
 
-def test_a_pod_group_that_goes_wakes_whose_it_was_last() -> None:
+def test_a_deleted_pod_group_has_an_effect_on_its_last_group() -> None:
     made = FilledCache().pods(member := pod("a", of=KOORD, labels={KOORDINATOR: "g"}))
     made.pod_groups(body := pod_group())
     made.remove(PODS, later(member))

@@ -167,7 +167,7 @@ class LaggingCluster:
         self._list(self.made.feeds[which])
 
     def from_scratch(self) -> FilledCache:
-        """An index that is filled by one list of each kind."""
+        """A cache that is filled by one list of each kind."""
         fresh = FilledCache()
         for feed in fresh.feeds:
             self._list(feed)
@@ -227,16 +227,16 @@ def test_however_informers_deliver_the_cache_equals_one_filled_at_once(steps: li
 
 def step(cluster: LaggingCluster, what: str, how: Any) -> None:
     """One step, with its effects."""
-    index = cluster.made.cache
-    before, nodes = {of: index.snapshot(of) for of in KEYS}, index.node_infos()
+    known = cluster.made.cache
+    before, nodes = {of: known.snapshot(of) for of in KEYS}, known.node_infos()
     cluster.made.take_calls()
     getattr(cluster, what.replace(" ", "_"))(how)
     reconciled, scheduled = cluster.made.take_calls()
     for of in KEYS:
-        now, was = index.snapshot(of), before[of]
+        now, was = known.snapshot(of), before[of]
         assert visible(now) == visible(was) or of in reconciled
         assert deciding(now) == deciding(was) or of in scheduled
-    assert index.node_infos() == nodes or None in scheduled
+    assert known.node_infos() == nodes or None in scheduled
 
 
 def visible(seen: Any) -> Any:

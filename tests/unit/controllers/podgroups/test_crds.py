@@ -54,7 +54,7 @@ def older(crd: Json) -> None:
     crd["metadata"]["annotations"][names.POD_GROUP_CRD_REVISION] = "0"
 
 
-async def test_without_the_right_to_look_it_says_so_and_tries_again_later() -> None:
+async def test_a_forbidden_read_is_reported_and_tried_again_later() -> None:
     outcomes: list[PodGroupCrdOutcome] = []
     reconciler = PodGroupCrdReconciler(CrdApi(Forbidden).client, lambda _, outcome: outcomes.append(outcome))
     assert await reconciler.reconcile(NAME) == FORBIDDEN_RETRY_SECONDS
@@ -62,7 +62,7 @@ async def test_without_the_right_to_look_it_says_so_and_tries_again_later() -> N
     assert "may not be reconciled" in reconciler.problems[names.PLUGINS_GROUP]
 
 
-async def test_without_the_right_to_make_it_says_so_too() -> None:
+async def test_a_forbidden_create_is_reported_too() -> None:
     reconciler = PodGroupCrdReconciler(CrdApi(NotFound, Forbidden).client)
     assert await reconciler.reconcile(NAME) == FORBIDDEN_RETRY_SECONDS
     assert names.PLUGINS_GROUP in reconciler.problems

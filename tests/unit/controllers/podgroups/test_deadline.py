@@ -50,7 +50,7 @@ async def test_the_limit_runs_from_the_last_gate_removed(cluster: InMemoryCluste
         assert cluster.all(PODS) == []
 
 
-async def test_who_takes_anothers_place_does_not_set_the_limit_back(cluster: InMemoryCluster) -> None:
+async def test_a_pod_that_replaces_another_does_not_reset_the_deadline(cluster: InMemoryCluster) -> None:
     async with running_controller(cluster, OFF):
         cluster.create_group("g", "a", "b", minimum=2, meta=OWNED)
         await run_for(50)
@@ -180,7 +180,7 @@ async def test_a_minimum_that_was_bound_for_a_moment_was_bound(cluster: InMemory
         assert "g0-0" in cluster.ungated_pods()
 
 
-async def test_who_was_satisfied_is_so_for_a_successor_whatever_is_lost_meanwhile(cluster: InMemoryCluster) -> None:
+async def test_a_satisfied_group_is_satisfied_for_a_successor_whatever_pods_are_lost(cluster: InMemoryCluster) -> None:
     async with running_controller(cluster, OFF):
         gather(cluster, *MANY)
         await run_for(3)
@@ -193,7 +193,7 @@ async def test_who_was_satisfied_is_so_for_a_successor_whatever_is_lost_meanwhil
         assert "g0-0" in cluster.ungated_pods()
 
 
-async def test_a_successor_finds_out_by_itself_who_is_satisfied(cluster: InMemoryCluster) -> None:
+async def test_a_successor_finds_satisfied_groups_by_itself(cluster: InMemoryCluster) -> None:
     async with running_controller(cluster, OFF):
         gather(cluster, *MANY)
         await run_for(3)
@@ -203,7 +203,7 @@ async def test_a_successor_finds_out_by_itself_who_is_satisfied(cluster: InMemor
         assert satisfied(cluster, *MANY) == MANY[:-1]
 
 
-async def test_what_an_older_version_has_noted_elsewhere_says_nothing_and_harms_nobody(
+async def test_what_an_older_version_has_recorded_elsewhere_has_no_effect(
     cluster: InMemoryCluster,
 ) -> None:
     labels = {names.POD_GROUP_RECORD: names.POD_GROUP_RECORD_VALUE, names.MANAGED_BY_LABEL: names.PROGRAM}

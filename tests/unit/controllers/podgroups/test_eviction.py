@@ -45,7 +45,7 @@ def gang(cluster: InMemoryCluster, name: str, pod: str, meta: Json) -> None:
     cluster.create_group(name, pod, of=of, labels={names.KOORDINATOR_LABEL: name}, meta=meta)
 
 
-async def test_a_gang_that_lost_its_pod_group_is_taken_back_with_the_others_and_its_job_goes_on(
+async def test_a_gang_without_its_pod_group_is_evicted_with_the_others_and_its_job_resumed(
     cluster: InMemoryCluster,
 ) -> None:
     async with running_controller(cluster, OFF):
@@ -125,7 +125,7 @@ async def test_whom_kueue_has_taken_over_is_left_suspended_by_it(cluster: InMemo
         assert names.POD_GROUP_SUSPENDED not in found["metadata"]["labels"]
 
 
-async def test_a_pod_of_whom_it_may_not_be_said_that_it_is_no_failure_is_not_deleted(cluster: InMemoryCluster) -> None:
+async def test_a_pod_that_may_not_get_the_disruption_condition_is_not_deleted(cluster: InMemoryCluster) -> None:
     def policy(verb: str, _: Resource, name: str, __: Any) -> KubeError | None:
         return Forbidden(403, "Forbidden", "no conditions") if (verb, name) == ("patch status", "a") else None
 

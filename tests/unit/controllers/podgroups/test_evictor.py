@@ -1,4 +1,4 @@
-"""A roll-back among others who write, seen through the API alone: nobody's pods but ours, nothing done twice (G4)."""
+"""Evictions beside other clients that write: no other pods, and nothing twice (G4)."""
 
 from __future__ import annotations
 
@@ -137,7 +137,7 @@ async def place() -> AsyncIterator[EvictorHarness]:
         await server.stop()
 
 
-async def test_a_pod_that_has_changed_since_it_was_looked_at_is_not_taken_from_its_job(place: EvictorHarness) -> None:
+async def test_a_pod_that_has_changed_since_the_plan_is_not_detached(place: EvictorHarness) -> None:
     """It may have succeeded meanwhile, and its Job must hear of that."""
     await place.pod("a", await place.job(podFailurePolicy=FATAL))
 
@@ -154,7 +154,7 @@ async def test_a_pod_that_has_changed_since_it_was_looked_at_is_not_taken_from_i
     assert await place.get(PODS, "a") is not None
 
 
-async def test_an_owner_that_has_changed_is_looked_at_again(place: EvictorHarness) -> None:
+async def test_an_owner_that_has_changed_since_the_plan_is_read_again(place: EvictorHarness) -> None:
     """Its user has suspended it meanwhile: then it is not ours to resume."""
     await place.pod("a", await place.job())
     place.ours.before = JOBS, lambda: place.merge(JOBS, "work", {"spec": {"suspend": True}})
@@ -248,7 +248,7 @@ async def test_one_error_leaves_the_others_done(place: EvictorHarness) -> None:
     assert await place.advance() == EvictionResult()
 
 
-async def test_a_barrier_s_jobset_is_suspended_only_when_its_jobs_have_heard_of_all_before(
+async def test_a_gated_jobset_is_suspended_only_when_its_jobs_have_observed_the_deletions(
     place: EvictorHarness,
 ) -> None:
     """Else the Job controller would wait for minutes to hear of pods that it has forgotten a moment later."""

@@ -1,4 +1,4 @@
-"""What users may write on their own objects does nothing to other people's groups, nor to the controller (G2, G3)."""
+"""What users write on their own objects harms neither the groups of others nor the controller (G2, G3)."""
 
 from __future__ import annotations
 
@@ -53,7 +53,7 @@ def rolling(**more: object) -> AdmissionRecord:
     ],
     ids=["beyond floats", "a power of ten", "no date", "deep"],
 )
-async def test_a_record_with_odd_values_stops_nobody(cluster: InMemoryCluster, text: str) -> None:
+async def test_a_record_with_odd_values_stops_no_group(cluster: InMemoryCluster, text: str) -> None:
     forge(cluster, text)
     async with running_controller(cluster):
         cluster.create_group("g", "a", "b", minimum=2)
@@ -106,7 +106,7 @@ async def test_a_limit_of_years_keeps_others_from_being_tried_for_an_hour_at_mos
         assert found.why == "0 of 1 pods were bound within 3600s, the longest limit there is"
 
 
-async def test_a_group_that_can_never_fit_keeps_nobody_waiting(cluster: InMemoryCluster) -> None:
+async def test_a_group_that_can_never_fit_holds_back_no_other(cluster: InMemoryCluster) -> None:
     """However long it has waited: it would not help it. Once the nodes could hold it, it does."""
     async with running_controller(cluster) as running:
         cluster.create_group("huge", "a", minimum=1, spec=HUGE)
@@ -170,7 +170,7 @@ async def test_a_group_that_fits_only_an_empty_cluster_stops_others_for_a_while(
         assert cluster.ungated_pods() == ["service", "x"]
 
 
-async def test_what_a_pod_group_claims_beyond_its_pods_stops_nobody(cluster: InMemoryCluster) -> None:
+async def test_what_a_pod_group_claims_beyond_its_pods_stops_no_group(cluster: InMemoryCluster) -> None:
     """No quota counts it. It is not opened without that, as it said."""
     cluster.put(PODS, pod("service", labels={}, held="", gates=(), node="n"))
     async with running_controller(cluster) as running:
@@ -201,7 +201,7 @@ async def test_a_record_reserves_no_room_that_its_pods_do_not_ask_for(cluster: I
         assert decode_record(found).stage is not AdmissionState.OPEN, "its limit is the one that its PodGroup says"
 
 
-async def test_a_mark_with_a_number_that_nobody_reads_stops_nobody(cluster: InMemoryCluster) -> None:
+async def test_a_mark_with_an_odd_number_stops_no_group(cluster: InMemoryCluster) -> None:
     notes = {names.POD_GROUP_SUSPENDED: "x." + "9" * 5000}
     meta = {"name": "odd", "namespace": "evil", "labels": {names.POD_GROUP_SUSPENDED: "x"}, "annotations": notes}
     cluster.put(JOBS, {"metadata": meta, "spec": {"suspend": True}})

@@ -1,4 +1,4 @@
-"""Who begins a new generation of a group that was satisfied, and who comes to the old one (G3); virtual time."""
+"""Which pods begin a new generation of a satisfied group, and which join the old one (G3); virtual time."""
 
 from __future__ import annotations
 

@@ -136,7 +136,7 @@ async def test_a_watch_of_a_crd_that_breaks_is_reported(server: ScriptedServer) 
     assert [it.kind for it in problems] == [WatchProblemKind.EXPIRED]
 
 
-async def test_nodes_that_nobody_has_heard_of_are_missing_all_the_same(server: ScriptedServer) -> None:
+async def test_nodes_that_are_not_listed_are_reported(server: ScriptedServer) -> None:
     """Whatever answers there is no API server."""
     problems: list[WatchProblem] = []
     server.lists.extend([refusal(404), no_response])

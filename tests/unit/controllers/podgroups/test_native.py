@@ -155,7 +155,7 @@ async def test_where_another_client_was_faster_it_is_requeued() -> None:
         await (await ready(NativeApi("v1alpha2", race=True))).hand_over_group(SEEN, RECORD)
 
 
-async def test_a_group_that_is_taken_back_has_none_and_the_next_generation_another() -> None:
+async def test_an_evicted_group_has_none_and_the_next_generation_another() -> None:
     world = NativeApi("v1alpha2")
     found = await ready(world)
     await found.hand_over_group(SEEN, RECORD)

@@ -1,4 +1,4 @@
-"""What is free on each node: allocatable less what is bound there."""
+"""What is free on each node: allocatable less the requests of bound pods."""
 
 from __future__ import annotations
 
@@ -141,7 +141,7 @@ def test_a_pod_whose_label_comes_off_keeps_its_room_whichever_watch_tells_first(
     assert (free(made), made.cache.accounts_for("uid-p")) == ({"n": 4000}, False)
 
 
-def test_where_room_is_not_looked_at_nobody_hears_of_it() -> None:
+def test_without_a_capacity_check_members_have_no_capacity_effect() -> None:
     made = FilledCache(Groups(capacity_check=CapacityCheck.OFF)).pods(member())
     assert None not in made.take_calls()[1]
 
@@ -149,7 +149,7 @@ def test_where_room_is_not_looked_at_nobody_hears_of_it() -> None:
 # --- Effects ---------------------------------------------------------------------------------------------------------
 
 
-def test_who_waits_for_room_hears_of_it_and_of_nothing_else() -> None:
+def test_only_changes_of_room_have_a_capacity_effect() -> None:
     made = FilledCache().nodes(node("n", cpu="4"))
     assert made.take_calls() == (set(), {None})
     beat = node("n", cpu="4")
@@ -169,7 +169,7 @@ def test_who_waits_for_room_hears_of_it_and_of_nothing_else() -> None:
 
 
 def test_nodes_that_have_not_changed_are_the_same_objects() -> None:
-    """A pass of the opener compares a thousand of them."""
+    """A cycle compares a thousand of them."""
     made = FilledCache().nodes(node("a", cpu="4"), node("b", cpu="4"))
     first = made.cache.node_infos()
     assert made.cache.node_infos() is first
@@ -179,7 +179,7 @@ def test_nodes_that_have_not_changed_are_the_same_objects() -> None:
     assert second[0].node is first[0].node
 
 
-def test_without_a_capacity_check_nodes_and_bound_pods_are_nobodys_business() -> None:
+def test_without_a_capacity_check_nodes_and_bound_pods_are_not_kept() -> None:
     made = FilledCache(Groups(capacity_check=CapacityCheck.OFF)).nodes(node("n", cpu="4"))
     made.pods(bound("p"))
     assert (made.cache.node_infos(), made.cache.accounts_for("uid-p"), made.take_calls()) == ((), False, (set(), set()))

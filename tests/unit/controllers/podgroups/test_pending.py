@@ -1,4 +1,4 @@
-"""Groups that wait are judged when something about them changes, and once for all changes of a moment (G3)."""
+"""Only dirty groups are evaluated, and each once in a round (G3)."""
 
 from __future__ import annotations
 
@@ -27,7 +27,7 @@ class EvaluationCounter:
         return ""
 
 
-async def test_a_gang_group_is_judged_once_whatever_has_changed_of_it() -> None:
+async def test_a_gang_group_is_evaluated_once_whatever_gangs_have_changed() -> None:
     made, asked = FilledCache(), EvaluationCounter()
     listed = [f"g{number}" for number in range(GANGS)]
     everybody = "[" + ",".join(f'"team/{it}"' for it in listed) + "]"

@@ -1,4 +1,4 @@
-"""What was decided is carried out, the wait limit is kept, and what is over is cleared away (G3, G4); virtual time."""
+"""An admitted group is ungated, and one that is over is closed (G3, G4); virtual time."""
 
 from __future__ import annotations
 
@@ -63,7 +63,7 @@ async def test_a_pod_that_comes_before_the_minimum_is_bound_waits_for_that(clust
         assert cluster.ungated_pods() == ["a", "b", "late"]
 
 
-async def test_but_who_takes_the_place_of_one_that_is_gone_passes(cluster: InMemoryCluster) -> None:
+async def test_but_a_pod_that_replaces_one_that_is_gone_passes(cluster: InMemoryCluster) -> None:
     async with running_controller(cluster, OFF):
         cluster.create_group("g", "a", "b", minimum=2)
         await run_for()
@@ -186,7 +186,7 @@ async def test_the_back_off_doubles_and_ends_with_success(cluster: InMemoryClust
         assert cluster.recorded().rolled_back == 0
 
 
-async def test_a_bare_pod_is_never_taken_back_and_the_group_says_so(cluster: InMemoryCluster) -> None:
+async def test_a_bare_pod_is_never_evicted_and_the_group_reports_it(cluster: InMemoryCluster) -> None:
     async with running_controller(cluster, OFF) as running:
         cluster.create_group("g", "made", meta=OWNED, minimum=2)
         cluster.create_group("g", "bare")
@@ -199,7 +199,7 @@ async def test_a_bare_pod_is_never_taken_back_and_the_group_says_so(cluster: InM
         assert cluster.recorded().stage is AdmissionState.CLOSED
 
 
-async def test_a_group_that_was_taken_back_keeps_its_back_off_when_all_of_it_is_gone_for_a_moment(
+async def test_an_evicted_group_keeps_its_back_off_while_it_has_no_pods(
     cluster: InMemoryCluster,
 ) -> None:
     """Its record lies in a ConfigMap, which goes when the group is over; but this one is not."""
@@ -222,7 +222,7 @@ async def test_a_group_that_was_taken_back_keeps_its_back_off_when_all_of_it_is_
         assert cluster.all(CONFIGMAPS) == []
 
 
-async def test_of_a_gang_group_the_longest_limit_holds_and_all_gangs_are_taken_back(cluster: InMemoryCluster) -> None:
+async def test_a_gang_group_has_its_longest_limit_and_is_evicted_whole(cluster: InMemoryCluster) -> None:
     gang = partial(cluster.create_gang, partners="one two", meta=OWNED)
     async with running_controller(cluster, OFF):
         gang("one", "a", wait="30s")

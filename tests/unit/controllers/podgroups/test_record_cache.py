@@ -1,4 +1,4 @@
-"""Records: which one holds for a group, where the next is written, and what our own writes have shown."""
+"""Records: which one decides on a group, where the next is written, and what our own writes have shown."""
 
 from __future__ import annotations
 
@@ -106,7 +106,7 @@ def test_a_gangs_own_later_decision_goes_before_an_older_one_of_its_gang_group()
     assert found.gangs == ((koord("b"), 2),)
 
 
-def test_a_decision_that_is_taken_back_from_the_first_home_binds_nobody_any_more() -> None:
+def test_a_record_that_is_gone_from_the_first_object_decides_nothing() -> None:
     made = FilledCache().pods(gang("a"), gang("b"))
     body = config_map(koord("a"), record((koord("a"), 1), (koord("b"), 1)))
     made.records(body)
@@ -128,7 +128,7 @@ JOINED = '["team/a","victims/b"]'
 
 
 @pytest.mark.parametrize(("across", "joined"), [(False, JOINED), (True, None), (True, JOINED)])
-def test_nobody_decides_in_another_namespace_unless_a_setting_and_the_group_say_so(
+def test_a_record_decides_in_another_namespace_only_if_a_setting_and_the_group_allow_it(
     across: bool, joined: str | None
 ) -> None:
     """A user who may write ConfigMaps in one namespace could admit or evict every group of the cluster."""
@@ -151,7 +151,7 @@ def test_a_group_believes_another_namespace_from_when_its_pods_say_so() -> None:
     assert made.snapshot(victim).generation == 9
 
 
-def test_a_pod_group_made_from_a_copy_brings_nobody_elses_record_along() -> None:
+def test_a_pod_group_created_from_a_copy_does_not_have_the_record_of_the_other() -> None:
     made = FilledCache().pod_groups(recorded(record((key("other"), 6))))
     assert made.snapshot(G).record is None
     made.pod_groups(recorded(record((G, 6), home_uid="of-the-one-before"), version="6"))
@@ -162,7 +162,7 @@ def test_a_pod_group_made_from_a_copy_brings_nobody_elses_record_along() -> None
     assert made.snapshot(G).generation == 6
 
 
-def test_a_record_that_cannot_be_read_holds_its_group_and_says_so() -> None:
+def test_an_unreadable_record_holds_its_group_and_is_reported() -> None:
     made = FilledCache().pods(pod("a"), pod("b"), pod("c"), pod("d", of=key("h"), labels={PLUGINS: "h"}))
     made.pod_groups(pod_group(notes={names.POD_GROUP_RECORD: "{"}), pod_group("h"))
     assert (made.group(G).gathered, made.group(G).valid) == (True, False)
@@ -263,7 +263,7 @@ def test_a_config_map_that_was_recreated_is_not_taken_for_the_one_before() -> No
     assert (made.ref(ALI), made.snapshot(ALI).generation) == (recreated, 2)
 
 
-def test_a_record_that_was_put_right_is_known_before_the_watch_says_so() -> None:
+def test_a_corrected_record_is_known_before_the_informer_delivers_it() -> None:
     made = FilledCache().pods(pod("a"))
     made.pod_groups(pod_group(notes={names.POD_GROUP_RECORD: "{"}))
     assert not made.group(G).valid
@@ -271,7 +271,7 @@ def test_a_record_that_was_put_right_is_known_before_the_watch_says_so() -> None
     assert (made.group(G).valid, made.snapshot(G).record) == (True, None)
 
 
-def test_a_home_that_is_gone_by_the_apis_word_is_forgotten() -> None:
+def test_a_record_object_that_a_read_has_not_found_is_dropped() -> None:
     made = FilledCache().pods(pod("a", of=ALI, labels=alibaba()))
     body = config_map(ALI, record((ALI, 1)))
     made.records(body)

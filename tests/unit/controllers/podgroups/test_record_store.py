@@ -1,4 +1,4 @@
-"""Records are changed by compare-and-swap only, and a lost answer is looked for (G3)."""
+"""Records are changed by compare-and-swap only, and a write without an answer is verified (G3)."""
 
 from __future__ import annotations
 
@@ -65,7 +65,7 @@ async def test_it_is_written_on_the_pod_group_and_seen_at_once(
     assert said == cluster.record() == msgspec.structs.replace(MINE, home_uid=stored["metadata"]["uid"])
 
 
-async def test_of_two_writers_the_second_looks_again(
+async def test_of_two_writers_the_second_is_requeued(
     cluster: InMemoryCluster, records: RecordStore, observer: RecordingObserver
 ) -> None:
     cluster.put(PLUGINS, pod_group())
@@ -101,7 +101,7 @@ async def test_a_pod_group_that_was_recreated_gets_no_old_record(
     assert cluster.record() is None
 
 
-async def test_a_pod_group_that_is_gone_is_said_to_be(
+async def test_a_pod_group_that_is_gone_is_observed(
     cluster: InMemoryCluster, records: RecordStore, observer: RecordingObserver
 ) -> None:
     cluster.put(PLUGINS, pod_group())
@@ -112,7 +112,7 @@ async def test_a_pod_group_that_is_gone_is_said_to_be(
     assert observer.gone == [old.record_ref]
 
 
-async def test_a_write_whose_answer_was_lost_is_looked_up(cluster: InMemoryCluster, records: RecordStore) -> None:
+async def test_a_write_without_an_answer_is_verified(cluster: InMemoryCluster, records: RecordStore) -> None:
     cluster.put(PLUGINS, pod_group())
     cluster.fault = lambda *_: "lost"
     await records.write_record(seen(cluster), MINE)
@@ -185,7 +185,7 @@ async def test_without_a_pod_group_it_is_a_configmap_of_ours(
     assert cluster.all(CONFIGMAPS) == []
 
 
-async def test_a_configmap_that_another_has_made_first_is_looked_at(
+async def test_a_configmap_that_another_client_created_first_is_read(
     cluster: InMemoryCluster, records: RecordStore, observer: RecordingObserver
 ) -> None:
     await records.write_record(mapped(), record((MAP, 1)))

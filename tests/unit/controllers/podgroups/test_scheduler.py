@@ -1,4 +1,4 @@
-"""One place chooses who is opened: in order, never the same room twice, and what was decided is found again (G3)."""
+"""The admission cycle: in order, never the same room twice, and a successor finds what was admitted (G3)."""
 
 from __future__ import annotations
 
@@ -48,7 +48,7 @@ async def test_nothing_is_opened_before_the_minimum_is_there(cluster: InMemoryCl
         assert running.metric("opened_total", how="Fit") == 1
 
 
-async def test_there_is_one_decision_for_a_group_and_one_patch_for_a_pod(cluster: InMemoryCluster) -> None:
+async def test_there_is_one_record_write_for_a_group_and_one_patch_for_a_pod(cluster: InMemoryCluster) -> None:
     add_node(cluster)
     async with running_controller(cluster):
         cluster.create_group("g", *"abc", minimum=3)
@@ -81,7 +81,7 @@ async def test_after_a_long_pass_others_get_their_turn_before_the_next(
         assert cluster.record("last") is not None, "who has rested enough begins at once"
 
 
-async def test_the_decision_is_written_before_the_first_gate_goes(cluster: InMemoryCluster) -> None:
+async def test_the_record_is_written_before_the_first_gate_is_removed(cluster: InMemoryCluster) -> None:
     add_node(cluster)
     async with running_controller(cluster):
         cluster.create_group("g", *"ab", minimum=2)
@@ -109,7 +109,7 @@ async def test_two_groups_are_never_promised_the_same_room(cluster: InMemoryClus
         assert cluster.ungated_pods() == ["a", "b", "c", "d"]
 
 
-async def test_room_is_promised_from_the_moment_of_the_choice(cluster: InMemoryCluster) -> None:
+async def test_room_is_reserved_from_the_moment_of_the_choice(cluster: InMemoryCluster) -> None:
     """A group of higher priority comes for the same room while the record is being written."""
     add_node(cluster, cpu="4")
     written, patch = asyncio.Event(), cluster.patch
@@ -199,7 +199,7 @@ async def test_a_standby_keeps_nothing_of_groups_that_came_and_went(cluster: InM
     ],
     ids=str,
 )
-async def test_a_fault_of_ours_that_shows_on_one_group_stops_no_other(
+async def test_an_exception_about_one_group_stops_no_other(
     cluster: InMemoryCluster, monkeypatch: pytest.MonkeyPatch, where: tuple[type, str]
 ) -> None:
     add_node(cluster)
@@ -298,7 +298,7 @@ async def test_gangs_of_a_gang_group_are_opened_by_one_write_on_the_first_ones_h
         assert (first.minimum, copy.minimum) == (1, 2)
 
 
-async def test_a_one_sided_list_holds_up_nobody_else(cluster: InMemoryCluster) -> None:
+async def test_a_one_sided_list_holds_up_no_other_gang(cluster: InMemoryCluster) -> None:
     add_node(cluster)
     async with running_controller(cluster) as running:
         cluster.create_gang("one", "a", partners="one two")

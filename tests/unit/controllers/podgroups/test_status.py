@@ -119,7 +119,7 @@ async def test_the_fields_of_kep_24_are_others(clock: VirtualClock) -> None:
         assert values == {"admitted": 2, "running": 0, "succeeded": 0, "failed": 0}
 
 
-async def test_what_a_foreign_crd_has_no_field_for_is_left_out_and_said_by_annotation(api: StatusApi) -> None:
+async def test_what_a_foreign_crd_has_no_field_for_is_in_the_annotation(api: StatusApi) -> None:
     for name in ("conditions", "occupiedBy", "scheduleStartTime", "failed"):
         del api.fields[name]
     api.fields["scheduled"] = {"type": "integer"}

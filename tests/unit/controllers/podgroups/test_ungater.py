@@ -1,4 +1,4 @@
-"""Gates are removed by one patch for each pod, in the order of the decisions, a few at a time (G3)."""
+"""Gates are removed by one patch for each pod, in the order of the admissions, bounded (G3)."""
 
 from __future__ import annotations
 
@@ -43,7 +43,7 @@ def patched(cluster: InMemoryCluster) -> list[str]:
     return [name for verb, kind, name, _ in cluster.writes if (verb, kind) == ("patch", PODS)]
 
 
-async def test_the_patch_takes_our_gate_alone_and_says_in_which_generation(
+async def test_the_patch_removes_our_gate_alone_and_records_the_generation(
     cluster: InMemoryCluster, gates: Ungater, clock: VirtualClock
 ) -> None:
     cluster.create_group("one", "a", gates=("other.dev/gate", names.POD_GROUP_GATE))
@@ -56,7 +56,7 @@ async def test_the_patch_takes_our_gate_alone_and_says_in_which_generation(
     assert 0 <= clock() - at < 2
 
 
-async def test_those_decided_first_go_first(cluster: InMemoryCluster, gates: Ungater) -> None:
+async def test_groups_are_ungated_in_the_order_of_their_admission(cluster: InMemoryCluster, gates: Ungater) -> None:
     cluster.create_group("one", *"ab")
     cluster.create_group("two", *"cd")
     gates.set_desired(TWO, members(cluster, *"cd"), 1)
@@ -162,7 +162,7 @@ async def test_marks_go_the_same_way_and_take_no_gate(cluster: InMemoryCluster, 
     assert cluster.pod("a")["metadata"]["annotations"][names.KOORDINATOR_TIMED_OUT] == "true"
 
 
-async def test_who_is_gone_is_not_asked_for_again(
+async def test_a_pod_that_is_gone_is_not_patched_again(
     cluster: InMemoryCluster, gates: Ungater, outcomes: list[str]
 ) -> None:
     cluster.create_group("one", "a")
