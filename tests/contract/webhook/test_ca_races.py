@@ -1,30 +1,15 @@
 """Replicas that read the same and then write: the first wins, the second hears of it and looks again."""
 
-from collections.abc import AsyncIterator
-
 import pytest
 
 from jobset_gate.kube.client import Client, PatchType
 from jobset_gate.kube.errors import Conflict
 from jobset_gate.kube.resources import SECRETS
 from tests.fakes.certificates import SECRET, CertificateInstallation, installation
-from tests.plane.planes import Plane
 from webhook.certs import ca as authority
 from webhook.certs.ca_injector import CaInjector, WriteConflict
 from webhook.certs.ca_secret import CaSecretContents, CaSecretStore
 from webhook.certs.rotation import RotationPolicy
-
-
-@pytest.fixture
-async def client(plane: Plane) -> AsyncIterator[Client]:
-    async with plane.client() as made:
-        yield made
-
-
-@pytest.fixture
-async def installed(client: Client, namespace: str) -> AsyncIterator[CertificateInstallation]:
-    async with installation(client, namespace) as made:
-        yield made
 
 
 def made(installed: CertificateInstallation) -> CaSecretContents:

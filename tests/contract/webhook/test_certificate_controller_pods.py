@@ -1,4 +1,4 @@
-"""The configuration for pods is kept trusted like the others, and may be missing: on both planes."""
+"""The configuration for pods gets the caBundle like the others, and may be missing."""
 
 from collections.abc import AsyncIterator
 
@@ -9,12 +9,11 @@ from jobset_gate.kube.client import Client
 from jobset_gate.kube.resources import MUTATING_WEBHOOKS
 from jobset_gate.settings import Groups
 from tests.fakes.certificates import SERVICE, CertificateInstallation, installation
-from tests.plane.planes import Plane
 from webhook.certs.serving import self_signed
 from webhook.registration import ServiceReference, pod_configuration
 
 
-class World(CertificateInstallation):
+class InstallationForPods(CertificateInstallation):
     """An installation with groups enabled."""
 
     @property
@@ -31,52 +30,26 @@ class World(CertificateInstallation):
     async def take_away(self) -> None:
         await self.client.delete(MUTATING_WEBHOOKS, self.name)
 
-    async def bundle(self) -> bytes:
-        return (await self.bundles())[self.name]
-
 
 @pytest.fixture
-async def client(plane: Plane) -> AsyncIterator[Client]:
-    async with plane.client() as made:
-        yield made
-
-
-@pytest.fixture
-async def world(client: Client, namespace: str) -> AsyncIterator[World]:
+async def installed(client: Client, namespace: str) -> AsyncIterator[InstallationForPods]:
     async with installation(client, namespace) as made:
         optional = ((MUTATING_WEBHOOKS, f"{names.POD_WEBHOOK}-{namespace}"),)
-        yield World(client, namespace, made.which, made.now, made.terms, optional)
+        yield InstallationForPods(client, namespace, made.which, made.now, made.terms, optional)
 
 
-async def test_it_gets_the_same_ca_bundle(world: World) -> None:
-    await world.put()
-    try:
-        replica = world.replica()
-        assert await replica.reconcile() is None
-        assert len(set((await world.bundles()).values())) == 1
-        assert await world.trusts(replica)
-    finally:
-        await world.take_away()
-
-
-async def test_without_the_configuration_for_pods_it_is_ready_and_it_publishes_to_a_later_one(world: World) -> None:
-    """An uninstallation takes the configuration for pods away first, and an upgrade brings it."""
-    replica = world.replica()
+async def test_the_configuration_for_pods_is_optional_and_gets_the_same_ca_bundle(
+    installed: InstallationForPods,
+) -> None:
+    """An uninstallation deletes it first, and an upgrade may create it, with any caBundle."""
+    replica = installed.replica()
     assert await replica.reconcile() is None
-    await world.put()
-    try:
+    for bundle in (None, self_signed(["another"]).ca_bundle):
+        await installed.put(bundle)
+        try:
+            assert await replica.reconcile() is None
+            assert len(set((await installed.bundles()).values())) == 1
+            assert await installed.trusts(replica)
+        finally:
+            await installed.take_away()
         assert await replica.reconcile() is None
-        assert await world.bundle() == next(iter((await world.bundles()).values()))
-    finally:
-        await world.take_away()
-    assert await replica.reconcile() is None
-
-
-async def test_a_ca_bundle_of_another_client_is_corrected(world: World) -> None:
-    replica = world.replica()
-    await world.put(self_signed(["another"]).ca_bundle)
-    try:
-        assert await replica.reconcile() is None
-        assert await world.trusts(replica)
-    finally:
-        await world.take_away()

@@ -13,8 +13,8 @@ from jobset_gate.kube.client import Client
 from jobset_gate.kube.errors import Forbidden, NotFound
 from jobset_gate.kube.resources import MUTATING_WEBHOOKS, SECRETS, VALIDATING_WEBHOOKS, Resource
 from tests.contract.webhook.test_certificate_controller import DAY, until
-from tests.fakes.certificates import SECRET, CertificateInstallation, WebhookReplica, installation
-from tests.plane.planes import Real, fresh_name
+from tests.fakes.certificates import SECRET, CertificateInstallation, WebhookReplica
+from tests.plane.planes import Real
 
 pytestmark = pytest.mark.real
 RBAC = "rbac.authorization.k8s.io"
@@ -26,21 +26,6 @@ LOOK = ["get", "list", "watch"]
 SECRET_VERBS = [*LOOK, "create", "patch"]
 BUNDLE_VERBS = [*LOOK, "patch"]
 Json = dict[str, Any]
-
-
-@pytest.fixture
-async def admin(real_plane: Real) -> AsyncIterator[Client]:
-    async with real_plane.client() as made:
-        yield made
-
-
-@pytest.fixture
-async def installed(real_plane: Real, admin: Client) -> AsyncIterator[CertificateInstallation]:
-    name = fresh_name()
-    await real_plane.make_namespace(name)
-    async with installation(admin, name) as made:
-        yield made
-    await real_plane.drop_namespace(name)
 
 
 @asynccontextmanager
