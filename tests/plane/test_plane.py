@@ -14,7 +14,7 @@ from pathlib import Path
 import pytest
 
 from jobset_gate.kube.resources import PODS
-from tests.plane import build, places, provide, release, versions
+from tests.plane import build, lanes, places, provide, release, versions
 from tests.plane.places import Binaries
 from tests.plane.planes import Real, fresh_name
 from tests.plane.process import ChildProgramDied
@@ -216,3 +216,8 @@ def test_a_real_plane_that_cannot_start_says_why(tmp_path: Path, control_plane_b
     (broken / "kube-apiserver").symlink_to(control_plane_binaries["kube-apiserver"])
     with pytest.raises(ChildProgramDied, match=r"etcd ended with code 3:\ndisk on fire"):
         RealPlane(Binaries(broken, "broken")).start()
+
+
+def test_every_lane_names_tests_that_exist() -> None:
+    paths = [path for some in (*lanes.LANES.values(), lanes.FIRST, lanes.BY_FILE) for path in some]
+    assert [path for path in paths if not list(ROOT.glob(f"{path.rstrip('/')}*"))] == []
