@@ -98,7 +98,7 @@ them by it."""
 GATE_VALUE: Final = "true"
 JOBSET_UID: Final = "jobset-gate.dev/jobset-uid"
 """Annotation on the ConfigMaps of gangs: the UID of the JobSet that each belongs to. Written by the controller. Read
-by the controller: a ConfigMap without it is somebody else's and is never touched."""
+by the controller: a ConfigMap without it is another owner's and is never changed."""
 KEY_VERDICT: Final = "verdict"
 """Key: the verdict. First line `<release or timeout> <JobSet UID> <restart attempt> <epoch> <cause>`, then a message
 for people of at most 1 KiB. The write of this key is the decision."""
@@ -162,16 +162,16 @@ opening has passed with too few bound."""
 REASON_BYPASSED: Final = "Bypassed"
 """Of the condition GroupStarted and a Normal Event: the gate was opened by the annotation jobset-gate.dev/bypass."""
 REASON_GATE_MISSING: Final = "GateMissing"
-"""Of the condition GroupStarted and a Warning Event: a gate is asked for, but the pods have no barrier, or the config
+"""Of the condition GroupStarted and a Warning Event: the pods of a JobSet with a config have no barrier, or the config
 is not valid; nothing holds them."""
 REASON_CONFIG_MAP_CONFLICT: Final = "ConfigMapConflict"
 """Of the condition GroupStarted and a Warning Event: a ConfigMap of the gang's name exists that is not ours, so that
 no verdict can be written."""
 REASON_RELEASED_BY_USER: Final = "ReleasedByUser"
-"""Of a Warning Event on the JobSet: somebody has opened the gate of one generation by hand. Written by the command
+"""Of a Warning Event on the JobSet: a user has opened the gate of one generation. Written by the command
 line, which refuses to act where it may not write it."""
 REASON_BYPASSED_BY_USER: Final = "BypassedByUser"
-"""Of a Warning Event on the JobSet: somebody has opened the gate for good. Written by the command line, as before."""
+"""Of a Warning Event on the JobSet: a user has opened the gate for good. Written by the command line, as before."""
 
 # --- Pod groups: what we write (groups.md, G2) -----------------------------------------------------------------------
 POD_GROUP_LABEL: Final = "jobset-gate.dev/gang"
@@ -284,7 +284,7 @@ REASON_WAITING_FOR_CAPACITY: Final = "WaitingForCapacity"
 REASON_BEHIND_OTHER: Final = "BehindOther"
 """Of a pod group and a Normal Event: it is not its turn; the message says behind whom."""
 REASON_OTHER_GATE: Final = "OtherGate"
-"""Of a pod group and a Normal Event: a pod is also held by a scheduling gate of somebody else's."""
+"""Of a pod group and a Normal Event: a pod is also held by a scheduling gate of another controller."""
 REASON_PLACING: Final = "Placing"
 """Of a pod group: opened, and its minimum not bound yet; with the scheduler's words."""
 REASON_ROLLED_BACK: Final = "RolledBack"
@@ -312,7 +312,7 @@ REASON_OPENED: Final = "Opened"
 REASON_SATISFIED: Final = "Satisfied"
 """Of a pod group and a Normal Event: its minimum was bound once; later members pass at once."""
 REASON_GATHERED: Final = "Gathered"
-"""Of a pod group: nothing holds it up: it is opened as soon as somebody is there who opens it."""
+"""Of a pod group: it is complete and fits, and is opened as soon as a controller leads."""
 REASON_RUNNING: Final = "Running"
 """Of a pod group: its minimum runs or has succeeded."""
 REASON_FINISHED: Final = "Finished"
@@ -332,7 +332,7 @@ REASON_STATUS_NOT_OURS: Final = "StatusManagedByOther"
 POD_GROUP_CONDITION: Final = "GangSatisfied"
 """Condition of a PodGroup: True once its minimum was bound in this generation."""
 
-# --- The door's own CA, in one Secret (A3) ----------------------------------------------------------------------------
+# --- The webhook's own CA, in one Secret (A3) ------------------------------------------------------------------------
 KEY_CA_CERTIFICATES: Final = "ca.crt"
 """Key: all CAs to be trusted, as they stand in caBundle."""
 KEY_CA_KEYS: Final = "ca.key"

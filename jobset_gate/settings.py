@@ -18,8 +18,8 @@ DEFAULT_IMAGE: Final = "busybox:1.37"
 DEFAULT_USER: Final = 65532
 DEFAULT_POLL_SECONDS: Final = 0.2
 DEFAULT_GRACE_SECONDS: Final = 120
-"""More than two kubelet sync periods: a release in the last second before the timeout, of which the ConfigMap alone
-brings word, must reach every barrier before the first one gives up by itself (A6)."""
+"""More than two kubelet sync periods: a release in the last second before the timeout that only the ConfigMap
+delivers must reach every barrier before the first one gives up by itself (A6)."""
 
 DEFAULT_STARVATION_SECONDS: Final = 300.0
 DEFAULT_GROUP_WAIT_SECONDS: Final = 600
@@ -118,7 +118,7 @@ class Groups(_Section):
 
 
 class Settings(_Section):
-    """Everything the door needs to know, and what it shares with the controller."""
+    """Settings of the webhook, and those that it shares with the controller."""
 
     barrier: Barrier = Barrier()
     groups: Groups = Groups()
