@@ -217,7 +217,7 @@ def _of_about(it: StatusDetail) -> dict[str, Any]:
     explanation = it.explanation
     leader = explanation.controller
     return {
-        "no_leader": leader.told if leader is not None and leader.leads is not True else "",
+        "no_leader": leader.message if leader is not None and leader.leads is not True else "",
         "it": explanation,
         "row": it.row,
         "now": explanation.now,

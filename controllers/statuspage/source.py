@@ -55,11 +55,11 @@ class Freshness(Value, frozen=True):
     def controller(self) -> ControllerStatus:
         """The leader, for an explanation."""
         if self.leads:
-            return ControllerStatus(leads=True, told="this replica of the controller leads")
+            return ControllerStatus(leads=True, message="this replica of the controller leads")
         if self.holder:
-            return ControllerStatus(leads=True, told=f"{self.holder} leads")
+            return ControllerStatus(leads=True, message=f"{self.holder} leads")
         none = "no controller leads at this moment: no gate is opened and no gang times out until one does"
-        return ControllerStatus(leads=False, told=none)
+        return ControllerStatus(leads=False, message=none)
 
 
 @dataclass(frozen=True, slots=True)

@@ -19,7 +19,7 @@ MAX_MESSAGE_LENGTH: Final = 1024
 
 
 async def set_annotation(client: Client, jobset: JobSetSeen, *, dry_run: bool) -> None:
-    """Raises Failed, naming the right that is missing."""
+    """Raises CommandError, naming the right that is missing."""
     try:
         await _patch(client, jobset, "true", dry_run=dry_run)
     except Forbidden as no:
@@ -31,14 +31,14 @@ async def set_annotation(client: Client, jobset: JobSetSeen, *, dry_run: bool) -
 
 
 async def remove_annotation(client: Client, jobset: JobSetSeen) -> None:
-    """Where the JobSet is gone, so is the annotation. Raises Failed, saying how to do it by hand."""
+    """Where the JobSet is gone, so is the annotation. Raises CommandError, saying how to do it by hand."""
     try:
         await _patch(client, jobset, None)
     except (NotFound, Conflict, Invalid):
         return
     except Exception as problem:
-        told = f"the annotation is still there, so later restarts are not gated ({problem})"
-        raise CommandError(f"{told}; take it away with `{removal_command(jobset)}`") from problem
+        why = f"the annotation is still there, so later restarts are not gated ({problem})"
+        raise CommandError(f"{why}; take it away with `{removal_command(jobset)}`") from problem
 
 
 @asynccontextmanager
@@ -80,13 +80,13 @@ async def _patch(client: Client, jobset: JobSetSeen, value: str | None, *, dry_r
 
 
 async def check_event_allowed(client: Client, jobset: JobSetSeen) -> None:
-    """Raises Failed where an Event may not be written: nobody opens a gate unseen."""
+    """Raises CommandError where an Event may not be written: nobody opens a gate unseen."""
     body = _body(jobset, names.REASON_BYPASSED_BY_USER, "is this allowed?")
     try:
         await client.create(EVENTS, body, jobset.namespace, dry_run=True)
     except Forbidden as no:
-        told = f"{forbidden_text('create', EVENTS, jobset.namespace)}: opening a gate by hand is audited by one"
-        raise CommandError(f"{told}; nothing was changed ({no.message})") from no
+        why = f"{forbidden_text('create', EVENTS, jobset.namespace)}: opening a gate by hand is audited by one"
+        raise CommandError(f"{why}; nothing was changed ({no.message})") from no
 
 
 async def write_event(client: Client, jobset: JobSetSeen, reason: str, message: str) -> None:

@@ -21,7 +21,7 @@ class ExitCode(IntEnum):
 
 
 class CommandError(JobsetGateError):
-    """A command cannot do what it was asked; the message is one clear sentence for a person."""
+    """A command cannot do its work; the message is one clear sentence for the user."""
 
     def __init__(self, message: str, code: ExitCode = ExitCode.ERROR) -> None:
         super().__init__(message)
@@ -34,4 +34,4 @@ def print_plain_error(text: str) -> None:
 
 
 print_error: Callable[[str], None] = print_plain_error
-"""How a failure is told; logs.py replaces it where lines are for machines."""
+"""How a failure is printed; logs.py replaces it where lines are for machines."""

@@ -1,4 +1,4 @@
-"""Whoever has called us: by which name and with which options, so that the commands we print reach the same cluster."""
+"""By which name and with which options this program was called, so that printed commands reach the same cluster."""
 
 import re
 import shlex
@@ -28,7 +28,7 @@ class Invocation:
     namespace: str | None = None
 
     def command(self, command: str) -> str:
-        """A command of ours or of kubectl's as this person has to type it."""
+        """A command of ours or of kubectl's as the user has to type it."""
         own = _OWN.match(command)
         if own:
             command = self.program + command[own.end() :]
@@ -43,13 +43,13 @@ class Invocation:
         return _QUOTED.sub(lambda found: f"`{self.command(found[1])}`", words)
 
     def rewrite_explanation(self, it: Explanation) -> Explanation:
-        """The same, with commands for this person."""
+        """The same, with commands for this user."""
         lacks = tuple(msgspec.structs.replace(one, command=self.command(one.command)) for one in it.lacks)
         commands = tuple(map(self.command, it.commands))
         return msgspec.structs.replace(it, lacks=lacks, commands=commands)
 
     def in_namespace(self, namespace: str) -> "Invocation":
-        """The same person, elsewhere."""
+        """The same in another namespace."""
         return replace(self, namespace=namespace)
 
     def _options(self, head: str, own: re.Match[str] | None) -> list[tuple[str, str]]:

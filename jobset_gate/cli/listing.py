@@ -77,7 +77,7 @@ class Listing:
         """What the user has to know besides: missing rights, and that no controller runs."""
         yield from self.permissions.missing
         if not self.target.controller.leads:
-            yield self.target.controller.told
+            yield self.target.controller.message
 
     def _pod_group_source(self, changed: asyncio.Event) -> PodGroupSource:
         its, settings = self.target, settings_file.read(self.options.config).admission.groups

@@ -32,7 +32,7 @@ def main(arguments: Sequence[str] | None = None, program: str | None = None) -> 
 
 
 def _open_streams() -> None:
-    """Whoever has started us may have closed some; what is opened next would take their place, a connection say."""
+    """The caller may have closed some; what is opened next, such as a connection, would take their place."""
     for name, mode in (("stdin", "r"), ("stdout", "w"), ("stderr", "w")):
         if getattr(sys, name) is None:
             setattr(sys, name, open(os.devnull, mode))  # noqa: SIM115, PTH123 - for as long as we run

@@ -42,21 +42,21 @@ async def run_service(service: Coroutine[Any, Any, None], on_signal: Callable[[s
 
     Raises what the service raises.
     """
-    with _cancel_on_signal(*SIGNALS, then=on_signal) as told:
+    with _cancel_on_signal(*SIGNALS, then=on_signal) as received:
         try:
             await service
         except asyncio.CancelledError:
-            if not told:
+            if not received:
                 raise
 
 
 async def run_command(command: Coroutine[Any, Any, int]) -> int:
     """The exit code of a command; SIGTERM ends it as Ctrl-C does, which asyncio sees to."""
-    with _cancel_on_signal(signal.SIGTERM) as told:
+    with _cancel_on_signal(signal.SIGTERM) as received:
         try:
             return await command
         except asyncio.CancelledError:
-            if told:
+            if received:
                 return SIGTERM_EXIT_CODE
             raise
 
@@ -69,10 +69,10 @@ def _cancel_on_signal(
 
     A second one ends the process at once, as if nobody listened.
     """
-    loop, task, told = asyncio.get_running_loop(), asyncio.current_task(), list[signal.Signals]()
+    loop, task, received = asyncio.get_running_loop(), asyncio.current_task(), list[signal.Signals]()
 
     def stop(number: signal.Signals) -> None:
-        told.append(number)
+        received.append(number)
         then(number)
         _remove_handlers(loop, numbers)
         if task is not None:
@@ -82,10 +82,10 @@ def _cancel_on_signal(
         for each in numbers:
             loop.add_signal_handler(each, stop, each)
     except (NotImplementedError, RuntimeError, ValueError):  # not on Windows, nor outside the main thread
-        yield told
+        yield received
         return
     try:
-        yield told
+        yield received
     finally:
         _remove_handlers(loop, numbers)
 

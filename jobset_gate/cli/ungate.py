@@ -32,7 +32,7 @@ class UngatedPods:
     by_group: Counter[str] = field(default_factory=Counter)
     """By group."""
     gone: int = 0
-    """Deleted meanwhile, or freed by somebody else."""
+    """Deleted meanwhile, or freed by another client."""
     failures: list[str] = field(default_factory=list)
 
 
@@ -175,4 +175,4 @@ async def _remove(client: Client, pod_groups: str | None, each: Any, *, dry_run:
         body = {"metadata": {"uid": uid, "annotations": dict.fromkeys(_ANNOTATIONS)}}
         await client.patch(POD_GROUPS[pod_groups], name, namespace, body=body, patch=PatchType.MERGE)
     except NotFound:
-        return  # somebody else has removed it
+        return  # another client has removed it

@@ -66,7 +66,7 @@ def explain_gang(
 ) -> Explanation:
     """Everything there is to say of a gang. `blind`: its pods could not be read, so nothing is counted.
 
-    `unknown` are the sentences about what could not be read, `pod` the name of the pod that was asked about.
+    `unknown` are the sentences about what could not be read, `pod` the name of the pod that the command line names.
     """
     about = _GangExplainer(seen, now, decide(seen, now), policy, blind=pods_forbidden)
     state = about.state()
@@ -74,7 +74,7 @@ def explain_gang(
     found = about.lacks() if shows else ()
     clock, tally = about.clock(), count.count_gang(seen)
     ended = about.ended()
-    told = about.counted() if ended else None
+    counted = about.counted() if ended else None
     unknown_now = pods_forbidden or (seen.jobset.finished and ended)  # its pods go, and say nothing about the start
     waits = state in (GangState.WAITING, GangState.DUE)
     parts = tuple(ReplicatedJobCount(name=name, started=up, expected=all_) for name, up, all_ in tally.per_job)
@@ -85,10 +85,10 @@ def explain_gang(
         state=state,
         message=about.message(state),
         now=now,
-        expected=told[1] if told else tally.expected,
-        started=told[0] if told else None if unknown_now else tally.started,
+        expected=counted[1] if counted else tally.expected,
+        started=counted[0] if counted else None if unknown_now else tally.started,
         passed=sum(it.stage is BarrierStage.PASSED and it.alive for it in count.gang_pods(seen)),
-        parts=() if unknown_now or told else parts,
+        parts=() if unknown_now or counted else parts,
         lacks=tuple(found),
         timeout=seen.jobset.config.timeout,
         since=clock.at if clock is not None and waits else None,
@@ -136,11 +136,11 @@ class _GangExplainer:
 
     def counted(self) -> tuple[int, int] | None:
         """How many of how many had started when it was decided, or when the controller counted last."""
-        told = self.seen.jobset.condition
+        condition = self.seen.jobset.condition
         if self.verdict is None:
             return (
-                messages.parse_progress(told.message)
-                if told is not None and told.reason == names.REASON_WAITING
+                messages.parse_progress(condition.message)
+                if condition is not None and condition.reason == names.REASON_WAITING
                 else None
             )
         return messages.parse_progress(self.verdict.message)
@@ -157,7 +157,7 @@ class _GangExplainer:
             case Enforce(verdict=verdict):
                 return GangState.RELEASED if verdict.kind is VerdictKind.RELEASE else GangState.TIMED_OUT
             case Decide():
-                # Without its pods nobody can tell that a gang is due, unless somebody has asked for it.
+                # Without its pods a gang is known to be due only if its annotation asks for the release.
                 return GangState.WAITING if self.blind and not jobset.bypass else GangState.DUE
             case Wait():
                 return GangState.SUSPENDED if jobset.suspended else GangState.WAITING
@@ -176,11 +176,11 @@ class _GangExplainer:
 
     def decided(self, state: GangState) -> float | None:
         """Our condition turns True with the release, so it knows when; to other verdicts it is no witness."""
-        told = self.seen.jobset.condition
-        if state is not GangState.RELEASED or told is None or told.status != "True":
+        condition = self.seen.jobset.condition
+        if state is not GangState.RELEASED or condition is None or condition.status != "True":
             return None
         try:
-            return datetime.fromisoformat(told.since).timestamp()
+            return datetime.fromisoformat(condition.since).timestamp()
         except ValueError:
             return None
 
@@ -207,12 +207,12 @@ def _of_decision(about: _GangExplainer) -> str:
 
 def _waiting(about: _GangExplainer) -> str:
     """Nothing, where the numbers say it all; without them, what the controller said last."""
-    told = about.seen.jobset.condition
+    condition = about.seen.jobset.condition
     if not about.blind:
         return ""
-    if told is None or told.reason != names.REASON_WAITING:
+    if condition is None or condition.reason != names.REASON_WAITING:
         return "how many pods have started is not known"
-    return f"the controller said: {told.message}"
+    return f"the controller said: {condition.message}"
 
 
 def _due(about: _GangExplainer) -> str:
@@ -261,20 +261,20 @@ def _subject(seen: GangSnapshot, name: str) -> ExplainedPod | None:
     if pod is None:
         return None
     slot = f"{pod.replicated_job}-{pod.job_index}" + ("" if pod.index is None else f"/{pod.index}")
-    return ExplainedPod(name=name, slot=slot, told=_pod_told(seen, pod))
+    return ExplainedPod(name=name, slot=slot, message=_pod_message(seen, pod))
 
 
-def _pod_told(seen: GangSnapshot, pod: PodSeen) -> str:
+def _pod_message(seen: GangSnapshot, pod: PodSeen) -> str:
     if pod.jobset_uid != seen.jobset.uid or pod.attempt != seen.jobset.attempt:
         return "belongs to an earlier life or restart of the JobSet"
     if not pod.started:
-        return _told(pod.pending)
+        return _cause_text(pod.pending)
     if pod.stage is BarrierStage.PASSED:
         return "has gone through the barrier"
     return "has finished" if pod.phase == "Succeeded" else "has started and waits in the barrier"
 
 
-def _told(stall: PendingCause | None) -> str:
+def _cause_text(stall: PendingCause | None) -> str:
     if stall is None:
         return "has not started"
     return f"{stall.reason}: {stall.message}" if stall.message else stall.reason.value

@@ -48,10 +48,10 @@ class GangState(StrEnum):
 
 
 class ControllerStatus(Value, frozen=True):
-    """Whether somebody decides. `leads` None: that could not be read."""
+    """Whether a controller runs. `leads` None: that could not be read."""
 
     leads: bool | None = None
-    told: str = ""
+    message: str = ""
     """In words, for people."""
 
 
@@ -83,11 +83,11 @@ class ReplicatedJobCount(Value, frozen=True):
 
 
 class ExplainedPod(Value, frozen=True):
-    """The one pod that was asked about."""
+    """The pod that the command line names."""
 
     name: str
     slot: str
-    told: str
+    message: str
 
 
 class Explanation(Value, frozen=True):

@@ -21,7 +21,7 @@ def explain_pod_group(
     unknown: Sequence[str] = (),
     pod: str = "",
 ) -> Explanation:
-    """Everything there is to say of a group; `pod` is the name of the member that was asked about."""
+    """Everything there is to say of a group; `pod` is the name of a member that the command line names."""
     record, counts = report.record, report.counts
     placing = record is not None and record.stage is AdmissionState.OPEN and record.satisfied is None
     clock = last_ungated_at(report.snapshot, record, now) if placing and record is not None else None
@@ -32,7 +32,7 @@ def explain_pod_group(
         state=report.reason,
         message=report.message.replace(
             unscheduled_text(report.snapshot), ""
-        ),  # they are told one group after the other
+        ),  # the missing members are listed by reason
         now=now,
         expected=counts.minimum,
         started=counts.bound,
@@ -63,7 +63,7 @@ def _afterwards(record: AdmissionRecord) -> str:
 
 
 def _lacks(report: GroupStatus) -> Iterator[MissingByReason]:
-    """Members without a node, by what holds them; last those of which there is no pod."""
+    """Members without a node, by what holds them; last those without a pod."""
     yield from missing_members(report.snapshot.members)
     absent = report.counts.minimum - report.counts.present
     if absent > 0:
@@ -75,9 +75,9 @@ def _lacks(report: GroupStatus) -> Iterator[MissingByReason]:
 def _subject(member: MemberPod) -> ExplainedPod:
     if member.bound and member.alive:
         return ExplainedPod(
-            name=member.name, slot="", told=f"is bound to node {member.node}" if member.node else "has ended"
+            name=member.name, slot="", message=f"is bound to node {member.node}" if member.node else "has ended"
         )
-    return ExplainedPod(name=member.name, slot="", told=": ".join(waiting_for(member)))
+    return ExplainedPod(name=member.name, slot="", message=": ".join(waiting_for(member)))
 
 
 # --- What to run next ------------------------------------------------------------------------------------------------

@@ -18,7 +18,7 @@ def explanation_lines(explanation: Explanation, limit: int | None = None, *, tim
     """Headline, missing pods by reason, time left, what follows; joined by newlines at most `limit` bytes.
 
     `timeless` leaves out whatever changes while nothing happens. What does not fit is cut where it matters least: first
-    the words of single reasons, then what comes after them, and how many pods were left out is said.
+    the words of single reasons, then what comes after them, and the number of pods left out is added.
     """
     head = [headline(explanation), *_parts(explanation)]
     after = list(tail(explanation, timeless=timeless))
@@ -45,8 +45,8 @@ def tail(it: Explanation, *, timeless: bool = False) -> Iterator[str]:
         yield left
     if it.afterwards:
         yield f"{_when(it, timeless=timeless)}: {it.afterwards}"
-    if it.controller is not None and it.controller.leads is not True and it.controller.told:
-        yield it.controller.told
+    if it.controller is not None and it.controller.leads is not True and it.controller.message:
+        yield it.controller.message
     yield from (f"not known: {text}" for text in it.unknown)
     yield from (f"next: {command}" for command in it.commands)
 

@@ -90,7 +90,7 @@ def decode_pod(seen: TimedPod, pulls: Pulls | None = None) -> PodTimeline:
     mains = status.container_statuses or []
     started, released, gave_up = _gate(barrier)
     running, ran = _first(mains)
-    told = {
+    times = {
         Step.CREATED: _seconds(meta.creation_timestamp),
         Step.SCHEDULED: _scheduled(status),
         Step.STARTED: started,
@@ -108,7 +108,7 @@ def decode_pod(seen: TimedPod, pulls: Pulls | None = None) -> PodTimeline:
         node=seen.spec.node_name,
         phase=status.phase,
         alive=meta.deletion_timestamp is None and status.phase != "Failed",
-        times={step: at for step, at in told.items() if at is not None},
+        times={step: at for step, at in times.items() if at is not None},
         gone=_gone(seen, barrier, ran=ran),
         gave_up=gave_up,
         ended=_ended(mains),

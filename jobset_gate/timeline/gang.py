@@ -37,7 +37,7 @@ def gang_timeline(
         now=now,
         created=jobset.created or None,
         waiting_since=since,
-        verdict=verdict.cause if verdict is not None else _told(jobset, opened),
+        verdict=verdict.cause if verdict is not None else _condition_reason(jobset, opened),
         opened=opened,
         timed_out=_timed_out(jobset, verdict, since),
         decision=verdict.message if verdict is not None and gone else "",
@@ -108,13 +108,13 @@ def _opened(
     jobset: JobSetSeen, gate: ConfigMapSeen | None, verdict: Verdict | None, pods: Sequence[PodTimeline]
 ) -> float | None:
     """Our condition turned True with the release, so it knows when: unless it speaks of an earlier one."""
-    told = jobset.condition
-    if told is None or told.status != "True" or (gate is not None and verdict is None):
+    condition = jobset.condition
+    if condition is None or condition.status != "True" or (gate is not None and verdict is None):
         return None
     if verdict is not None and verdict.kind is not VerdictKind.RELEASE:
         return None
     try:
-        at = datetime.fromisoformat(told.since).timestamp()
+        at = datetime.fromisoformat(condition.since).timestamp()
     except ValueError:
         return None
     first = min((pod.times[Step.CREATED] for pod in pods if Step.CREATED in pod.times), default=at)
@@ -128,7 +128,7 @@ def _timed_out(jobset: JobSetSeen, verdict: Verdict | None, since: float | None)
     return since + jobset.config.timeout
 
 
-def _told(jobset: JobSetSeen, opened: float | None) -> str:
+def _condition_reason(jobset: JobSetSeen, opened: float | None) -> str:
     """Without the ConfigMap: what the condition says, if it is about this attempt."""
     return jobset.condition.reason if jobset.condition is not None and opened is not None else ""
 
@@ -151,7 +151,7 @@ def _notes(made: Timeline, *, replaced: int) -> list[str]:
         found.append(f"{pods_(absent)} of {made.expected} {words} never made")
     pods = (*made.pods, *made.replacements)
     if any({Step.PULLED, Step.MAIN_PULLED} & pod.unknown_steps for pod in pods):
-        found.append("when images were pulled is told by Events, which live an hour: of some pods it is not known")
+        found.append("the times of image pulls come from Events, which live an hour: of some pods it is not known")
     lost = sum(bool(pod.unknown_steps - {Step.PULLED, Step.MAIN_PULLED}) for pod in pods)
     if lost:
         found.append(f"of {pods_(lost)} the cluster no longer knows every time, such as that of a first run")

@@ -54,7 +54,7 @@ class StepSequence(Value, frozen=True):
     held: tuple[Step, Step]
     """From when to when a gate of ours holds them."""
     arrival: Step
-    """Who is first by this step is told first."""
+    """Pods are ordered by this step."""
     arrival_text: str
     """That step in words."""
 
@@ -137,7 +137,7 @@ class PodTimeline(msgspec.Struct, frozen=True, kw_only=True):
 
     @property
     def unknown_steps(self) -> frozenset[Step]:
-        """Steps that it has reached, and of which no time is known any more: a later one has been reached."""
+        """Steps that it has reached, and whose time is no longer known: a later one has been reached."""
         steps = self.path.steps
         last = max((number for number, step in enumerate(steps) if step in self.times or step in self.gone), default=-1)
         return frozenset(step for step in steps[: last + 1] if step not in self.times)

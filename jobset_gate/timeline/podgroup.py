@@ -28,7 +28,7 @@ def pod_group_timeline(
     ours = [(it, pod) for it, pod in known if it.gated or it.ungated or record is None or _is_of(it, record)]
     ways = sorted((_way(it, pod, now) for it, pod in ours), key=lambda it: (it.replicated_job, it.name))
     first = tuple(it for it in ways if record is None or it.times.get(Step.CREATED, 0.0) <= _newest(record))
-    first = first or tuple(ways)  # all have been made anew: there is nothing else to show
+    first = first or tuple(ways)  # all were created again: there is nothing else to show
     made = Timeline(
         namespace=report.key.namespace,
         name=report.key.name or "<none>",

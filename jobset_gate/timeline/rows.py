@@ -16,7 +16,7 @@ BANDS = 24
 MOST_OF_ONE = 10
 """Bands of one replicatedJob."""
 MOST_JOBS = 40
-"""More replicatedJobs than these are not told apart."""
+"""More replicatedJobs than these are drawn as one."""
 SLOWEST = 5
 """Pods that are shown each for itself below the bands."""
 
@@ -69,13 +69,13 @@ def median_pod(pods: Sequence[PodTimeline]) -> PodTimeline:
 
 
 def _half(step: Step, pods: Sequence[PodTimeline]) -> float | bool:
-    """When half of those of which it can be said had reached it; True: all who did no longer say when."""
-    told = step_summary(pods, step)
-    if told.known:
+    """When half of the pods whose state is known had reached it; True: reached at an unknown time."""
+    summary = step_summary(pods, step)
+    if summary.known:
         found = sorted(pod.times[step] for pod in pods if step in pod.times)
-        middle = _middle(found, told.known + told.pending)
+        middle = _middle(found, summary.known + summary.pending)
         return False if middle is None else float(middle)
-    return told.lost > told.pending
+    return summary.lost > summary.pending
 
 
 def _middle(found: Sequence[float], of: int) -> float | None:

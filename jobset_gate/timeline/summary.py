@@ -52,7 +52,7 @@ def step_summaries(timeline: Timeline) -> tuple[StepSummary, ...]:
 
 
 def step_summary(pods: Sequence[PodTimeline], step: Step) -> StepSummary:
-    """Median: when half of them (those of which it is known) had got there."""
+    """Median: when half of the pods whose time is known had reached it."""
     found = sorted(pod.times[step] for pod in pods if step in pod.times)
     lost = sum(step not in pod.times and step in pod.unknown_steps for pod in pods)
     return StepSummary(

@@ -52,11 +52,11 @@ def _notes(timeline: Timeline) -> tuple[str, ...]:
         return timeline.notes
     many = format_pod_count(len(timeline.pods))
     came = timeline.path.arrival_text
-    told = (
+    note = (
         f"{many}, drawn in bands of those that {came} together, 0-10% first; a box ends when half of its band"
         f" had got there, and the lines below it go from the first to the last that {came}, and that ran"
     )
-    return (told, *timeline.notes)
+    return (note, *timeline.notes)
 
 
 def _whole(name: str, title: str, words: str, height: float, parts: Sequence[str]) -> str:
@@ -139,7 +139,7 @@ class _Drawing:
 
     def _row(self, row: TimelineRow, place: float) -> str:
         height = self.step - 8.0
-        parts = [svg.element("title", svg.text(_told(row, self.timeline.now, self.origin)))]
+        parts = [svg.element("title", svg.text(_tooltip(row, self.timeline.now, self.origin)))]
         parts.append(svg.label(24, place + height / 2 + 4, svg.shorten(row.label, WORDS - 4), "name"))
         for it in row.pod.spans(self.timeline.until):
             left, right = self.axis.place(it.start), self.axis.place(it.end)
@@ -185,8 +185,8 @@ class _Drawing:
         )
 
 
-def _told(row: TimelineRow, now: float, origin: float) -> str:
-    """What a reader is told who points at the row, or has it read aloud."""
+def _tooltip(row: TimelineRow, now: float, origin: float) -> str:
+    """The tooltip of the row, also for screen readers."""
     if not row.is_band:
         node = f" on {row.pod.node}" if row.pod.node else ""
         return f"{row.label} ({row.pod.name}){node}: {pod_text(row.pod, now, origin)}"

@@ -24,11 +24,11 @@ class CliProcess:
         """The next one."""
         assert self._process.stdout is not None
         async with asyncio.timeout(TIMEOUT):
-            told = (await self._process.stdout.readline()).decode()
-        if not told:
+            shown = (await self._process.stdout.readline()).decode()
+        if not shown:
             await self.ended()
-        assert told, f"it has ended: {self.err}"
-        return told
+        assert shown, f"it has ended: {self.err}"
+        return shown
 
     async def until(self, word: str) -> str:
         """All lines up to the one with the word."""

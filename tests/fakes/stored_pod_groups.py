@@ -121,9 +121,9 @@ class StoredPodGroups:
         """A gathered group of which the controller has written why it waits."""
         await self.group(name, minimum)
         await self.held(name, f"{name}-0")
-        told = {"type": names.POD_GROUP_CONDITION, "status": "False", "reason": reason, "message": message}
+        shown = {"type": names.POD_GROUP_CONDITION, "status": "False", "reason": reason, "message": message}
         kind = POD_GROUPS[names.PLUGINS_GROUP]
-        body = {"status": {"conditions": [told]}}
+        body = {"status": {"conditions": [shown]}}
         await self.client.patch(kind, name, self.namespace, body=body, patch=PatchType.MERGE, subresource="status")
 
     async def fill(self) -> None:

@@ -39,7 +39,7 @@ def doctor(
     """Check the CRD, the webhooks and their certificates, rights, versions, and who else is in the way.
 
     Each finding comes with its remedy. Changes nothing without --native: the rest is tried by dry runs. What you
-    may not see is said to be unknown. Ends with 1 if there is an error among the findings, with 0 otherwise.
+    may not see is reported as unknown. Ends with 1 if there is an error among the findings, with 0 otherwise.
     """
     wanted = run.DoctorOptions(namespace, output, native, kubeconfig, context, program(ctx))
     run_and_exit(run.run(wanted), lambda: logs.configure(level=LogLevel.ERROR))

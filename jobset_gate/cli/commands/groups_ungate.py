@@ -109,9 +109,9 @@ class _UngateRun:
 
     async def _warn(self, controller: ControllerStatus) -> None:
         if controller.leads:
-            output.err(f"warning: {controller.told}: it may roll groups back that it has opened")
+            output.err(f"warning: {controller.message}: it may roll groups back that it has opened")
         if controller.leads is None and self._options.all_groups:
-            output.err(f"warning: {controller.told}: what it may have written down about groups stays")
+            output.err(f"warning: {controller.message}: what it may have written down about groups stays")
         webhooks = await pod_webhooks(self._client)
         if webhooks:
             who = ", ".join(webhooks)

@@ -25,8 +25,8 @@ def install_crd_field(
 ) -> None:
     """Add spec.groupSchedulingConfig to the JobSet CRD of a cluster, once.
 
-    A running controller keeps it there by itself; this is for clusters where it may not touch CRDs. Whoever owns
-    the CRD goes on owning it. --remove makes the API server drop the field from what is written from then on.
+    A running controller keeps it there by itself; this is for clusters where it may not touch CRDs. The CRD
+    keeps its owner. --remove makes the API server drop the field from what is written from then on.
     """
     logs.configure(level=LogLevel.WARNING)
     output.out(asyncio.run(crd.run(kubeconfig=kubeconfig, context=context, remove=remove)) + "\n")

@@ -81,7 +81,7 @@ def release(
     kubeconfig: Kubeconfig = None,
     context: Context = None,
 ) -> None:
-    """Let the pods that are there go now, whoever is missing. After a restart the gang is gated again.
+    """Let the pods that are there go now, without those that are missing. After a restart the gang is gated again.
 
     Sets the annotation that opens the gate, waits until the controller has decided, and takes it away again, also
     when it is interrupted. An Event on the JobSet says who did it. Needs the right to get, list, watch and patch
@@ -137,7 +137,7 @@ async def _open(options: ReleaseOptions) -> str:
         _check_can_open(gang.jobset, now, options)
         controller = await controller_status(client, reached.namespace)
         if not controller.leads:  # no more than a warning: without leader election there is no Lease
-            output.err(f"warning: {controller.told}")
+            output.err(f"warning: {controller.message}")
         user = await current_user(client, its.kubeconfig, its.context)
         await acts.check_event_allowed(client, gang.jobset)
         if not options.dry_run:
@@ -200,7 +200,7 @@ def _confirm(jobset: JobSetSeen, options: ReleaseOptions) -> None:
     if not sys.stdin.isatty():
         raise CommandError(f"the gate of {subject} would be opened: say --yes to do that", ExitCode.USAGE)
     when = "now and after every restart" if options.permanent else "now"
-    typer.confirm(f"Open the gate of {subject} {when}, whoever is still missing?", abort=True, err=True)
+    typer.confirm(f"Open the gate of {subject} {when}, without the pods that are still missing?", abort=True, err=True)
 
 
 # --- Opening it ------------------------------------------------------------------------------------------------------
@@ -222,7 +222,9 @@ async def _release(client: Client, jobset: JobSetSeen, user: str, options: Relea
         return f"{subject} released (server dry run)"
     async with JobSetView(client, jobset, options.permissions, pods=False) as view:
         await _check_watch(view, subject)  # without the right to watch nothing is changed
-        message = f"{user} has asked for the gate of attempt {jobset.attempt} to be opened now, whoever is missing"
+        message = (
+            f"{user} has asked for the gate of attempt {jobset.attempt} to be opened now, without the missing pods"
+        )
         try:
             async with acts.temporary_annotation(client, jobset):
                 await _audit(client, jobset, names.REASON_RELEASED_BY_USER, message)

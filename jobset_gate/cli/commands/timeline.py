@@ -99,7 +99,7 @@ def timeline(
     present generation: created, opened, bound, running; when it was gathered; the skew of its placement; and how
     long devices had pods that could not work yet.
 
-    Asks the API server only, so it works without a controller. Pulls are told by Events, which live an hour;
+    Asks the API server only, so it works without a controller. The times of pulls come from Events, which live an hour;
     what the cluster no longer knows is shown as such, never guessed.
     """
     options = TimelineOptions(name, output, output_file, every, price or (), config)
@@ -125,7 +125,7 @@ async def run(options: TimelineOptions, invocation: Invocation) -> ExitCode:
     for line in resolver.permissions.missing:
         out.err(f"warning: {line}")
     if controller is not None and not controller.leads:
-        out.err(f"warning: {controller.told}")
+        out.err(f"warning: {controller.message}")
     return ExitCode.OK
 
 

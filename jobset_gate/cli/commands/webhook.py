@@ -19,7 +19,7 @@ from jobset_gate.cli.options import (
     new_app,
 )
 from jobset_gate.cli.options import port as listening
-from jobset_gate.cli.serve import webhook as door
+from jobset_gate.cli.serve import webhook as serving
 from jobset_gate.cli.serve.webhook import CertificateFiles, TrustOptions
 
 app = new_app()
@@ -151,11 +151,11 @@ def webhook(
         ),
     )
     logs.configure(log_format, log_level)
-    listen = door.ListenOptions(host, port, notice=shutdown_delay)
-    asked = door.RegisterOptions(registers, url, service, unregister_on_exit, kubeconfig, context)
+    listen = serving.ListenOptions(host, port, notice=shutdown_delay)
+    registration = serving.RegisterOptions(registers, url, service, unregister_on_exit, kubeconfig, context)
     pems = CertificateFiles(tls_cert, tls_key, tls_ca)
     trust = TrustOptions(kept, own_ca, publish_ca, timedelta(days=ca_days), timedelta(hours=leaf_hours))
-    asyncio.run(door.run(settings_file.read(config).admission, listen, asked, pems, trust))
+    asyncio.run(serving.run(settings_file.read(config).admission, listen, registration, pems, trust))
 
 
 def refuse_if(*rules: tuple[object, str]) -> None:

@@ -59,15 +59,15 @@ async def leader(reader: ClusterReader) -> list[Finding]:
     """An error without a leader, with the number of pods that wait."""
     status = await controller_status(reader.client, reader.dry_run_namespace)
     if status.leads:
-        return [ok("a controller leads", status.told)]
+        return [ok("a controller leads", status.message)]
     if status.leads is None:
-        return [unknown("whether a controller leads", status.told, _ASK_FOR_LEASES)]
+        return [unknown("whether a controller leads", status.message, _ASK_FOR_LEASES)]
     try:
         waiting = await _waiting_pods(reader)
     except NotReadable as no:
-        return [error("no controller leads", f"{status.told}; {no}", _SEE_CONTROLLER)]
+        return [error("no controller leads", f"{status.message}; {no}", _SEE_CONTROLLER)]
     what = "no controller leads" + (f", and {_pod_count(waiting)} for its word" if waiting else "")
-    return [error(what, status.told, _SEE_CONTROLLER)]
+    return [error(what, status.message, _SEE_CONTROLLER)]
 
 
 async def _waiting_pods(reader: ClusterReader) -> int:

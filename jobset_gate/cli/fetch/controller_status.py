@@ -1,4 +1,4 @@
-"""Whether a controller runs: told from its Lease, and from its Deployment where no Lease tells.
+"""Whether a controller runs: by its Lease, and by its Deployment where no Lease shows it.
 
 Three answers: it runs (the Lease is renewed, or it works without one), it does not (the Lease is old or missing, and
 would be seen), or that is not known: a right is missing, or what is seen does not tell.
@@ -52,7 +52,9 @@ async def controller_status(client: Client, *namespaces: str, without: str = NO_
     leases = await _find_leases(client, places)
     held = _newest_held(leases)
     if held is not None and overdue(held) <= CLOCK_MARGIN:
-        return ControllerStatus(leads=True, told=f"a controller runs: {_holder(held)} holds the Lease {_place(held)}")
+        return ControllerStatus(
+            leads=True, message=f"a controller runs: {_holder(held)} holds the Lease {_place(held)}"
+        )
     return await _by_deployment(client, places, leases) or _by_lease(leases, without)
 
 
@@ -121,11 +123,15 @@ def _by_lease(leases: FoundLeases, without: str) -> ControllerStatus:
         return _unknown(f"no Lease {names.LEASE} was found, and no right to look for it in all namespaces")
     else:
         who = f"there is no Lease {names.LEASE}"
-    return ControllerStatus(leads=False, told=f"no controller runs: {who}; {without}")
+    return ControllerStatus(leads=False, message=f"no controller runs: {who}; {without}")
+
+
+def _runs(why: str) -> ControllerStatus:
+    return ControllerStatus(leads=True, message=f"a controller runs: {why}")
 
 
 def _unknown(why: str) -> ControllerStatus:
-    return ControllerStatus(leads=None, told=f"whether a controller runs is not known: {why}")
+    return ControllerStatus(leads=None, message=f"whether a controller runs is not known: {why}")
 
 
 # --- Deployments -----------------------------------------------------------------------------------------------------
@@ -135,9 +141,7 @@ async def _by_deployment(client: Client, places: tuple[str, ...], leases: FoundL
     """What a Deployment with ready pods says against the Leases; None if there is none, or it needs a Lease."""
     flags = {leader_election_flag(it): it for it in await _available_deployments(client, places)}
     if one := flags.get(LeaderElectionFlag.OFF):
-        return ControllerStatus(
-            leads=True, told=f"a controller runs: Deployment {_place(one)}, without leader election"
-        )
+        return _runs(f"Deployment {_place(one)}, without leader election")
     unseen = leases.hidden and not leases.found
     one = flags.get(LeaderElectionFlag.UNSAID) or (flags.get(LeaderElectionFlag.ON) if unseen else None)
     if one is None:

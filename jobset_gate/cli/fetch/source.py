@@ -156,7 +156,7 @@ class ResourceSource:
             self._without.add(number)
             self.changed.set()
         elif verb or problem.kind is WatchProblemKind.SILENT:
-            self.problem = f"the API server does not answer, and is asked again: {problem.detail}"
+            self.problem = f"the API server does not answer; trying again: {problem.detail}"
             self.changed.set()
 
 

@@ -80,8 +80,8 @@ def _state(share: count.JobSlots) -> str:
 
 
 def _condition(seen: GangSnapshot) -> str:
-    told = seen.jobset.condition
-    return f"{names.CONDITION}={told.status} {told.reason}: {told.message}" if told else "none yet"
+    it = seen.jobset.condition
+    return f"{names.CONDITION}={it.status} {it.reason}: {it.message}" if it else "none yet"
 
 
 def _gate(seen: GangSnapshot) -> str:

@@ -5,7 +5,7 @@ from datetime import UTC, datetime
 from typing import Any
 
 from jobset_gate.barrier.model import MissingByReason
-from jobset_gate.explain.model import Explanation
+from jobset_gate.explain.model import ControllerStatus, ExplainedPod, Explanation
 from jobset_gate.podgroups.status import GroupStatus
 
 Json = dict[str, Any]
@@ -35,8 +35,10 @@ def explanation_json(it: Explanation) -> Json:
         "decidedAt": _date(it.decided),
         "pod": None
         if it.subject is None
-        else {"name": it.subject.name, "slot": it.subject.slot or None, "message": it.subject.told},
-        "controller": None if it.controller is None else {"leads": it.controller.leads, "message": it.controller.told},
+        else {"name": it.subject.name, "slot": it.subject.slot or None, "message": it.subject.message},
+        "controller": None
+        if it.controller is None
+        else {"leads": it.controller.leads, "message": it.controller.message},
         "unknown": list(it.unknown),
         "commands": list(it.commands),
     }
@@ -78,6 +80,14 @@ def pod_group_json(status: GroupStatus) -> Json:
         "moved": list(status.moved),
         "statusManagedBy": list(status.managers),
     }
+
+
+def _pod(it: ExplainedPod | None) -> Json | None:
+    return None if it is None else {"name": it.name, "slot": it.slot or None, "message": it.message}
+
+
+def _controller(it: ControllerStatus) -> Json:
+    return {"leads": it.leads, "message": it.message}
 
 
 def _missing(one: MissingByReason) -> Json:

@@ -71,7 +71,7 @@ def _through(it: Explanation) -> str:
 def _subject(it: Explanation, look: TerminalStyle) -> Iterator[str]:
     if it.subject is not None:
         slot = f" ({it.subject.slot})" if it.subject.slot else ""
-        yield from wrap(f"pod {it.subject.name}{slot}: {it.subject.told}", look)
+        yield from wrap(f"pod {it.subject.name}{slot}: {it.subject.message}", look)
 
 
 def _parts(it: Explanation) -> Iterator[str]:
@@ -103,7 +103,7 @@ def _last(it: Explanation, look: TerminalStyle) -> Iterator[str]:
         yield from wrap(f"{head}: {it.afterwards}.", look)
     if it.controller is not None and it.controller.leads is not True:
         style = "bad" if it.controller.leads is False else "dim"
-        yield from (look.paint(style, line) for line in wrap(sentence(it.controller.told), look))
+        yield from (look.paint(style, line) for line in wrap(sentence(it.controller.message), look))
     for missing in it.unknown:
         yield from (look.paint("dim", line) for line in wrap(f"Not known: {missing}.", look))
     for number, command in enumerate(it.commands):

@@ -1,6 +1,6 @@
 """What programs get by `-o json` and `-o yaml`, as JSON schemas: the promise that scripts hold on to.
 
-Fields are added, never renamed or taken away; so whoever reads these must let fields pass that he does not know.
+Fields are added, never renamed or taken away; so programs must ignore fields that they do not know.
 """
 
 from collections.abc import Mapping
@@ -70,7 +70,7 @@ EXPLANATION: Final = whole(
         "atTimeout": a("string?", "What happens at the timeout, or follows from it."),
         "decidedAt": moment("When the gate was opened, as far as that is known."),
         "pod": record(
-            "The one pod that was asked about.",
+            "The pod that the command line names.",
             {
                 "name": a("string", "Of the pod."),
                 "slot": a("string?", "Which of the gang's slots it has."),
@@ -79,7 +79,7 @@ EXPLANATION: Final = whole(
             nullable=True,
         ),
         "controller": record(
-            "Whether somebody decides.",
+            "Whether a controller runs.",
             {"leads": a("boolean?", "null: that is not known."), "message": TEXT},
             nullable=True,
         ),
@@ -100,7 +100,7 @@ GROUP: Final = record(
         "created": moment("Of its PodGroup, else of its oldest pod."),
         "phase": {
             "enum": ["Pending", "Scheduling", "Running", "Unknown", "Finished", "Failed", "Deleted"],
-            "description": "As its status has it; Deleted is told by --watch only.",
+            "description": "As its status has it; Deleted is printed by --watch only.",
         },
         "reason": a("string", "One word for why it is so."),
         "message": TEXT,
@@ -131,7 +131,7 @@ DIAGNOSIS: Final = whole(
             {it: a("integer", f"Findings of the level {it}.", **COUNT) for it in ("error", "warning", "unknown", "ok")},
         ),
         "findings": many(
-            "In the order in which they are told.",
+            "In the order in which they are printed.",
             record(
                 "One thing that was looked at.",
                 {

@@ -104,8 +104,8 @@ def _key(timeline: Timeline, found: Sequence[TimelineRow]) -> Iterator[str]:
     if any(row.is_band for row in found):
         arrived = timeline.path.arrival_text
         yield (
-            f"{len(timeline.pods)} pods are told in bands of those that {arrived} together, from their"
-            f" first to their last, and the {SLOWEST} that {arrived} last; --all tells every pod."
+            f"{len(timeline.pods)} pods are shown in bands of those that {arrived} together, from their"
+            f" first to their last, and the {SLOWEST} that {arrived} last; --all shows every pod."
         )
 
 

@@ -51,7 +51,7 @@ TIMELINE: Final = whole(
                 "One step.",
                 {
                     "step": a("string", "Its name."),
-                    "known": a("integer", "Pods of which the time is known.", **COUNT),
+                    "known": a("integer", "Pods whose time is known.", **COUNT),
                     "unknown": a("integer", "Pods that have reached it nobody knows any more when.", **COUNT),
                     "pending": a("integer", "Pods that have not reached it.", **COUNT),
                     "first": moment("Of the first pod."),

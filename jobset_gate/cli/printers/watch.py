@@ -80,7 +80,7 @@ def watch_warnings(state: ViewState) -> list[str]:
     if it is None:
         return []
     nobody = it.controller is not None and it.controller.leads is not True
-    return [*it.unknown, *([it.controller.told] if it.controller is not None and nobody else [])]
+    return [*it.unknown, *([it.controller.message] if it.controller is not None and nobody else [])]
 
 
 def _bars(it: Explanation) -> Iterator[CountBar]:
@@ -105,8 +105,8 @@ def _reasons(it: Explanation, look: TerminalStyle) -> Iterator[str]:
 def _rest(it: Explanation, look: TerminalStyle) -> Iterator[str]:
     if it.afterwards:
         yield f"{'at the timeout' if said.is_waiting(it) else 'what follows'}: {terminal_text.line(it.afterwards)}"
-    if it.controller is not None and it.controller.leads is not True and it.controller.told:
-        yield look.paint("bad" if it.controller.leads is False else "dim", it.controller.told)
+    if it.controller is not None and it.controller.leads is not True and it.controller.message:
+        yield look.paint("bad" if it.controller.leads is False else "dim", it.controller.message)
     yield from (look.paint("dim", f"not known: {words}") for words in it.unknown)
 
 

@@ -70,7 +70,7 @@ class WatchView(Protocol):
 
 
 async def wait_until(view: WatchView, holds: Callable[[WaitOutcome], bool], seconds: float) -> WaitOutcome:
-    """The first outcome of which it is true. Raises TimeoutError, and CommandError without the right to watch."""
+    """The first outcome that fits. Raises TimeoutError, and CommandError without the right to watch."""
     async with asyncio.timeout(seconds):
         await view.ready()
         while not holds(now := await view.outcome()):

@@ -118,16 +118,16 @@ async def test_it_says_when_no_controller_runs(alone: StoredPodGroups, cli_alone
 
 
 @pytest.mark.parametrize(
-    ("arguments", "told"),
+    ("arguments", "shown"),
     [
         (("jobsets", "train", "-A"), "names are those of one namespace"),
         (("groups", "ring", "-A"), "names are those of one namespace"),
         (("jobsets", "-o", "csv"), "--output"),
     ],
 )
-def test_wrong_usage(run: RunCli, arguments: tuple[str, ...], told: str) -> None:
+def test_wrong_usage(run: RunCli, arguments: tuple[str, ...], shown: str) -> None:
     ran = run("get", *arguments)
-    assert (ran.code, told in ran.err) == (2, True)
+    assert (ran.code, shown in ran.err) == (2, True)
 
 
 # --- Watched ---------------------------------------------------------------------------------------------------------
@@ -143,9 +143,9 @@ async def test_a_watch_prints_what_changes_until_it_is_interrupted(stored: Store
         await stored.config_map(VerdictKind.RELEASE, names.REASON_BYPASSED, "opened by hand")
         assert cells(await watch.line())[0][:3] == ["train", "Released", "1/2"]
         await stored.client.delete(JOBSETS, "train", stored.namespace)
-        while (told := cells(await watch.line())[0])[1] != "Deleted":
-            assert told[1] in ("Deleting", "Released")
-        assert told[:3] == ["train", "Deleted", "1/2"]
+        while (shown := cells(await watch.line())[0])[1] != "Deleted":
+            assert shown[1] in ("Deleting", "Released")
+        assert shown[:3] == ["train", "Deleted", "1/2"]
         assert await watch.interrupted() == 130
     assert "Traceback" not in watch.err
 
@@ -159,8 +159,8 @@ async def test_jobsets_and_groups_are_watched_together(
         assert cells(await watch.line())[0][:4] == ["JobSet", "train", "Waiting", "0/2"]
         assert cells(await watch.line())[0][:4] == ["PodGroup", "ring", "Gathering", "0/2"]
         await groups.held("ring", "a", "b")
-        while (told := cells(await watch.line())[0])[2] != "WaitingForCapacity":
-            assert told[:3] == ["PodGroup", "ring", "Gathering"]
+        while (shown := cells(await watch.line())[0])[2] != "WaitingForCapacity":
+            assert shown[:3] == ["PodGroup", "ring", "Gathering"]
         await stored.config_map(VerdictKind.TIMEOUT, names.REASON_TIMED_OUT, "late")
         assert cells(await watch.line())[0][:3] == ["JobSet", "train", "TimedOut"]
 
@@ -206,5 +206,5 @@ async def test_what_may_not_be_read_is_named_and_the_rest_is_shown(
     config = await limited([])
     for more in ((), ("-w",)):
         ran = await get.user(config)("jobsets", *more)
-        told = f"error: cannot list jobsets.jobset.x-k8s.io in namespace {stored.namespace}"
-        assert (ran.code, ran.out, told in ran.err) == (1, "", True)
+        shown = f"error: cannot list jobsets.jobset.x-k8s.io in namespace {stored.namespace}"
+        assert (ran.code, ran.out, shown in ran.err) == (1, "", True)

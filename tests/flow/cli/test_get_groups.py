@@ -109,9 +109,9 @@ async def test_a_watch_tells_of_every_change_and_of_what_goes(groups: StoredPodG
         await groups.decide("ring", 2)
         assert (await watch.line()).split()[4] == "Placing"
         await groups.client.delete(POD_GROUPS[names.PLUGINS_GROUP], "ring", groups.namespace)
-        while (told := (await watch.line()).split())[4] == "Placing":
+        while (shown := (await watch.line()).split())[4] == "Placing":
             pass
-        assert told[4] == "PodGroupMissing"  # its pods are there still
+        assert shown[4] == "PodGroupMissing"  # its pods are there still
         assert await watch.interrupted() == 130
 
 
@@ -164,24 +164,24 @@ async def test_who_may_see_his_namespace_only_sees_its_groups_and_hears_what_is_
     groups: StoredPodGroups, get: CliShell, limited: LimitedUser
 ) -> None:
     await groups.fill()
-    await groups.status("z-told", 1, "BehindOther", "behind team/x, which has waited too long to be passed")
+    await groups.status("z-known", 1, "BehindOther", "behind team/x, which has waited too long to be passed")
     ran = await get.user(await limited(READ))()
     facts = {line.split()[0]: line.split()[4] for line in ran.out.splitlines()[1:]}
     assert (ran.code, facts["a-room"], facts["b-small"]) == (0, "Gathered", "Gathering")
-    assert facts["z-told"] == "BehindOther"  # the controller knows, and has written it
+    assert facts["z-known"] == "BehindOther"  # the controller knows, and has written it
     assert "no right to list nodes (they belong to no namespace): whether a group has room" in ran.err
     assert "no right to list pods in all namespaces: whether a group has room" in ran.err
     assert "whether a controller runs is not known: no right to read the Lease" in ran.err
     other = get.user(await limited([]))
     blind = await other()
     assert (blind.code, blind.out) == (1, "")
-    told = f"no right to list pods in namespace {groups.namespace}: no member can be seen"
-    assert told in blind.err
+    shown = f"no right to list pods in namespace {groups.namespace}: no member can be seen"
+    assert shown in blind.err
     gangs = await other.command("get", "gangs")()
-    assert (gangs.code, gangs.out, told in gangs.err, "No gangs found" in gangs.err) == (1, "", True, False)
+    assert (gangs.code, gangs.out, shown in gangs.err, "No gangs found" in gangs.err) == (1, "", True, False)
     watch = await other.command("get", "gangs")("-w")
     assert (watch.code, watch.out) == (1, "")
-    assert f"error: {told}" in watch.err
+    assert f"error: {shown}" in watch.err
 
 
 async def test_settings_of_the_controller_are_gone_by(groups: StoredPodGroups, get: CliShell, tmp_path: Path) -> None:

@@ -73,14 +73,14 @@ async def test_no_command_prints_a_control_that_a_tenant_wrote(
 
     async def ran(*words: str) -> str:
         where = () if "-A" in words else ("-n", namespace)
-        told = await asyncio.to_thread(run, *words, *where, "--kubeconfig", str(plane.kubeconfig))
-        assert told.code == 0
-        assert not harmful(told.out + told.err, but="\n")
-        return told.out
+        shown = await asyncio.to_thread(run, *words, *where, "--kubeconfig", str(plane.kubeconfig))
+        assert shown.code == 0
+        assert not harmful(shown.out + shown.err, but="\n")
+        return shown.out
 
-    told = {words: await ran(*words) for words in COMMANDS}
+    shown = {words: await ran(*words) for words in COMMANDS}
     for words in (("why", "train"), ("describe", "train"), ("get", "gangs", "-o", "wide")):
-        assert SHOWN in told[words], words  # it can still be seen what was written
+        assert SHOWN in shown[words], words  # it can still be seen what was written
     for form, read in (("json", json.loads), ("yaml", yaml.safe_load)):
         found = [read(await ran(*words, "-o", form)) for words in DOCUMENTS]
         assert any(SHOWN in it["message"] for it in found[0]["missing"]), form
@@ -119,10 +119,10 @@ def test_colours_of_others_are_none_of_ours(capsys: pytest.CaptureFixture[str]) 
 def test_a_log_line_holds_no_control_that_a_tenant_wrote(form: LogFormat) -> None:
     stream = io.StringIO()
     logs.configure(form, stream=stream)
-    structlog.get_logger("x").info("told", message=EVIL, exc_info=ValueError(EVIL))
+    structlog.get_logger("x").info("shown", message=EVIL, exc_info=ValueError(EVIL))
     assert not harmful(stream.getvalue(), but="\n")
-    told = stream.getvalue() if form is LogFormat.CONSOLE else json.loads(stream.getvalue())["message"]
-    assert (SHOWN if form is LogFormat.CONSOLE else EVIL) in told
+    shown = stream.getvalue() if form is LogFormat.CONSOLE else json.loads(stream.getvalue())["message"]
+    assert (SHOWN if form is LogFormat.CONSOLE else EVIL) in shown
 
 
 def test_the_command_line_prints_in_one_place_only() -> None:

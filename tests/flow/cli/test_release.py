@@ -69,7 +69,7 @@ async def test_release_opens_this_generation_and_the_next_one_waits_again(stuck:
     (event,) = await audit(stuck)
     assert (event["reason"], event["involvedObject"]["name"]) == (names.REASON_RELEASED_BY_USER, "train")
     assert "has " in event["message"]
-    assert "asked for the gate of attempt 0 to be opened now" in event["message"]
+    assert "opens the gate of attempt 0 now" in event["message"]
 
     again = await cli("release", "train", "--yes")
     assert (again.code, "unchanged: its gate is open already" in again.out) == (0, True)

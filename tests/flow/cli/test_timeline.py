@@ -1,4 +1,4 @@
-"""`timeline`: the start of a real gang in every form, from the cluster alone; what is no longer known is said."""
+"""`timeline`: the start of a real gang in every form, from the cluster alone; what is no longer known is named."""
 
 from __future__ import annotations
 
@@ -50,7 +50,7 @@ def within(namespace: str, made: Json) -> Json:
 
 @asynccontextmanager
 async def started(plane: Plane, namespace: str, folder: Path) -> AsyncIterator[Environment]:
-    """Four pods that run, the images of three of them told by Events."""
+    """Four pods that run, the images of three of them known from Events."""
     async with environment(plane, namespace, folder) as stage:
         await stage.create(gang())
         pods = await stage.until_running(4)
@@ -90,21 +90,21 @@ async def test_a_gang_that_runs_in_every_form(plane: Plane, namespace: str, tmp_
     async with started(plane, namespace, tmp_path):
         ran = await shell("train", "-o", "json", "--price", "3.6")
         assert (ran.code, ran.err) == (0, "")
-        told = json.loads(ran.out)
-        assert (told["expectedPods"], told["startedPods"], told["verdict"]) == (4, 4, "AllPodsStarted")
-        assert told["opened"] >= max(pod["times"]["started"] for pod in told["pods"])[:19]
-        for pod in told["pods"]:
+        shown = json.loads(ran.out)
+        assert (shown["expectedPods"], shown["startedPods"], shown["verdict"]) == (4, 4, "AllPodsStarted")
+        assert shown["opened"] >= max(pod["times"]["started"] for pod in shown["pods"])[:19]
+        for pod in shown["pods"]:
             known = [pod["times"][step] for step in STEPS if step in ("created", "scheduled", "started", "released")]
             assert known == sorted(known)
             assert pod["times"]["running"] is not None
-        assert [pod["unknown"] for pod in told["pods"]] == [[], [], [], ["pulled", "mainPulled"]]
-        assert [it["pending"] for it in told["steps"]] == [0] * 7
-        assert told["skewSeconds"]["mainsComplete"] is True
-        (idle,) = told["idle"]
+        assert [pod["unknown"] for pod in shown["pods"]] == [[], [], [], ["pulled", "mainPulled"]]
+        assert [it["pending"] for it in shown["steps"]] == [0] * 7
+        assert shown["skewSeconds"]["mainsComplete"] is True
+        (idle,) = shown["idle"]
         assert (idle["resource"], idle["devices"]) == ("nvidia.com/gpu", 32)
-        assert idle["deviceSeconds"] == 8 * sum(pod["heldSeconds"] for pod in told["pods"])
-        assert told["cost"] == pytest.approx(idle["deviceSeconds"] / 1000)
-        assert yaml.safe_load((await shell("train", "-o", "yaml", "--price", "3.6")).out)["pods"] == told["pods"]
+        assert idle["deviceSeconds"] == 8 * sum(pod["heldSeconds"] for pod in shown["pods"])
+        assert shown["cost"] == pytest.approx(idle["deviceSeconds"] / 1000)
+        assert yaml.safe_load((await shell("train", "-o", "yaml", "--price", "3.6")).out)["pods"] == shown["pods"]
 
         lines = (await shell("jobset/train")).out.splitlines()
         assert lines[0].startswith(f"JobSet {namespace}/train: 4/4 pods started; the gate was opened ")

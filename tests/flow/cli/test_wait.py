@@ -50,8 +50,8 @@ async def test_the_other_outcome_is_a_failure_that_says_which(stored: StoredJobS
     await stored.jobset()
     await stored.config_map(VerdictKind.TIMEOUT, names.REASON_TIMED_OUT, "timed out after 300s: 1/2 pods started")
     ran = await wait("train", "--timeout", PATIENCE)
-    told = f"error: {SUBJECT} was not released but timed out: timed out after 300s: 1/2 pods started\n"
-    assert (ran.code, ran.out, ran.err) == (1, "", told)
+    shown = f"error: {SUBJECT} was not released but timed out: timed out after 300s: 1/2 pods started\n"
+    assert (ran.code, ran.out, ran.err) == (1, "", shown)
     ran = await wait("train", "--for=timedout")
     assert (ran.code, ran.out) == (0, f"{SUBJECT} timed out: timed out after 300s: 1/2 pods started\n")
 
@@ -188,7 +188,7 @@ async def test_a_jobset_that_finished_is_known_by_its_condition(stored: StoredJo
 
 
 @pytest.mark.parametrize(
-    ("arguments", "told"),
+    ("arguments", "shown"),
     [
         (("pod/x",), "only JobSets and pod groups can be waited for"),
         (("podgroup/x", "--for=released"), "a pod group is opened, and satisfied"),
@@ -198,9 +198,9 @@ async def test_a_jobset_that_finished_is_known_by_its_condition(stored: StoredJo
         ((), "NAME"),
     ],
 )
-def test_wrong_usage(run: RunCli, arguments: tuple[str, ...], told: str) -> None:
+def test_wrong_usage(run: RunCli, arguments: tuple[str, ...], shown: str) -> None:
     ran = run("wait", *arguments)
-    assert (ran.code, told in ran.err) == (2, True)
+    assert (ran.code, shown in ran.err) == (2, True)
 
 
 @pytest.mark.parametrize(
@@ -226,8 +226,8 @@ async def test_the_right_that_is_missing_is_named(
     await stored.jobset()
     config = await limited(may(*verbs))
     ran = await wait.user(config)("train", "--timeout", PATIENCE)
-    told = f"cannot {lacks} jobsets.jobset.x-k8s.io in namespace {stored.namespace}"
-    assert (ran.code, told in ran.err) == (1, True)
+    shown = f"cannot {lacks} jobsets.jobset.x-k8s.io in namespace {stored.namespace}"
+    assert (ran.code, shown in ran.err) == (1, True)
 
 
 async def test_without_a_right_to_configmaps_the_condition_tells(

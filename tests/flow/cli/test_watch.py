@@ -47,7 +47,7 @@ async def half(stored: StoredJobSet) -> str:
     return job
 
 
-def told(line: str) -> str:
+def shown(line: str) -> str:
     """Without its date."""
     date, _, rest = line.partition("  ")
     assert re.fullmatch(r"\d{4}-\d\d-\d\dT\d\d:\d\d:\d\dZ", date)
@@ -61,17 +61,17 @@ async def test_a_pipe_gets_a_line_for_every_change_and_then_the_verdict(stored: 
     await stored.jobset(workers(name="driver", job={"parallelism": 1, "completions": 1}), workers())
     job = await stored.job(replicated="driver")
     async with started(plane.kubeconfig, "watch", "train", "-n", stored.namespace) as process:
-        assert told(await process.line()).startswith("Waiting 0/3 started (driver 0/1, workers 0/2); ")
+        assert shown(await process.line()).startswith("Waiting 0/3 started (driver 0/1, workers 0/2); ")
         await stored.started(0, job, replicated="driver")
-        assert told(await process.line()).startswith("Waiting 1/3 started (driver 1/1, workers 0/2); 2 pods: ")
+        assert shown(await process.line()).startswith("Waiting 1/3 started (driver 1/1, workers 0/2); 2 pods: ")
         other = await stored.job()
         await stored.unscheduled(1, other, NO_ROOM)
-        while f"1 pod: Unscheduled: {NO_ROOM}" not in (line := told(await process.line())):
+        while f"1 pod: Unscheduled: {NO_ROOM}" not in (line := shown(await process.line())):
             assert line.startswith("Waiting 1/3")
         await stored.config_map(VerdictKind.RELEASE, names.REASON_BYPASSED, "opened by hand")
         rest = (await process.rest()).splitlines()
         assert await process.ended() == 0
-    assert told(rest[-2]).startswith("Released ")
+    assert shown(rest[-2]).startswith("Released ")
     assert rest[-1] == f"{SUBJECT} released: opened by hand"
     assert "Traceback" not in process.err
 
@@ -80,13 +80,13 @@ async def test_a_watch_that_is_cut_goes_on_and_says_so(alone: StoredPodGroups, e
     plane, stored = embedded_plane, StoredJobSet(alone.client, "team")
     await stored.jobset()
     async with started(plane.kubeconfig, "watch", "train", "-n", stored.namespace) as process:
-        assert told(await process.line()).startswith("Waiting 0/2 started")
+        assert shown(await process.line()).startswith("Waiting 0/2 started")
         plane.server.faults.fail(Match(verbs=("list", "watch")), times=6, status=503)
         assert plane.server.faults.close_watches() == 4
         await stored.config_map(VerdictKind.RELEASE, names.REASON_BYPASSED, "opened by hand")
         assert (await process.rest()).splitlines()[-1] == f"{SUBJECT} released: opened by hand"
         assert await process.ended() == 0
-    assert "warning: the API server does not answer, and is asked again: 503" in process.err
+    assert "warning: the API server does not answer; trying again: 503" in process.err
 
 
 async def test_the_exit_code_is_the_verdict(stored: StoredJobSet, watch: CliShell) -> None:
@@ -106,7 +106,7 @@ async def test_the_end_of_the_time_is_3_and_says_what_to_run(stored: StoredJobSe
     assert ran.code == 3
     why = rf"`jobset-gate why {re.escape(SUBJECT)} -n {stored.namespace} --kubeconfig \S+` says what it waits for"
     assert re.search(rf"error: {re.escape(SUBJECT)} is not released after 1s; {why}", ran.err)
-    assert told(ran.out.splitlines()[0]) == f"Waiting 1/2 started; 1 pod: Unscheduled: {NO_ROOM}"
+    assert shown(ran.out.splitlines()[0]) == f"Waiting 1/2 started; 1 pod: Unscheduled: {NO_ROOM}"
 
 
 async def test_what_goes_or_never_had_a_gate_is_not_watched_for_ever(stored: StoredJobSet, watch: CliShell) -> None:
@@ -133,9 +133,9 @@ async def test_a_group_is_watched_until_its_minimum_is_bound(groups: StoredPodGr
     await groups.group("ring", 3)
     await groups.held("ring", "a")
     async with started(plane.kubeconfig, "watch", "podgroup/ring", "-n", groups.namespace) as process:
-        assert told(await process.line()).startswith("Gathering 0/3 bound; ")
+        assert shown(await process.line()).startswith("Gathering 0/3 bound; ")
         await groups.held("ring", "b", "c")
-        while not (line := told(await process.line())).startswith("WaitingForCapacity 0/3 bound; 3 pods: Held"):
+        while not (line := shown(await process.line())).startswith("WaitingForCapacity 0/3 bound; 3 pods: Held"):
             assert line.startswith("Gathering 0/3 bound; ")
         await groups.decide("ring", 3, satisfied=time.time())
         rest = (await process.rest()).splitlines()
@@ -159,11 +159,11 @@ async def test_a_group_that_is_not_opened_again_and_one_that_is_not_there(
 async def test_a_pod_stands_for_its_gang(stored: StoredJobSet, groups: StoredPodGroups, watch: CliShell) -> None:
     await half(stored)
     ran = await watch("pod/train-workers-0-1", "--timeout=1s")
-    assert (ran.code, told(ran.out.splitlines()[0])[:19]) == (3, "Waiting 1/2 started")
+    assert (ran.code, shown(ran.out.splitlines()[0])[:19]) == (3, "Waiting 1/2 started")
     await groups.group("ring", 2)
     await groups.held("ring", "a")
     ran = await watch("pod/a", "--timeout=1s")
-    assert (ran.code, told(ran.out.splitlines()[0])[:19]) == (3, "Gathering 0/2 bound")
+    assert (ran.code, shown(ran.out.splitlines()[0])[:19]) == (3, "Gathering 0/2 bound")
 
 
 # --- Terminals -------------------------------------------------------------------------------------------------------
@@ -208,5 +208,5 @@ async def test_what_may_not_be_watched_is_named(stored: StoredJobSet, watch: Cli
     rules = [{"apiGroups": [names.JOBSET_GROUP], "resources": ["jobsets"], "verbs": ["get", "list", "watch"]}]
     config = await limited(rules)
     ran = await watch.user(config)("train", "--timeout=20s")
-    assert (ran.code, told(ran.out.splitlines()[0])[:19]) == (3, "Waiting ?/2 started")
+    assert (ran.code, shown(ran.out.splitlines()[0])[:19]) == (3, "Waiting ?/2 started")
     assert f"cannot list pods in namespace {stored.namespace}" in ran.err

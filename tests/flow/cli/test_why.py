@@ -79,12 +79,12 @@ backoffLimit 6 is used up and the Jobs fail; without a failurePolicy the JobSet 
 """
 
 
-async def test_each_missing_pod_is_told_with_the_words_of_who_holds_it_up(stored: StoredJobSet, why: CliShell) -> None:
+async def test_each_missing_pod_has_the_words_of_what_holds_it_up(stored: StoredJobSet, why: CliShell) -> None:
     await store_every_reason(stored)
     ran = await why("train")
-    told, _, commands = steady(ran.out, stored.namespace).partition("Next: ")
-    assert (ran.code, ran.err, blocks(told)) == (0, "", blocks(EVERYTHING))
-    assert told.index("QuotaDenied") > told.index("Unscheduled")  # that pod was never there
+    shown, _, commands = steady(ran.out, stored.namespace).partition("Next: ")
+    assert (ran.code, ran.err, blocks(shown)) == (0, "", blocks(EVERYTHING))
+    assert shown.index("QuotaDenied") > shown.index("Unscheduled")  # that pod was never there
     found = [line.strip() for line in commands.splitlines()]
     assert len(found) == 3
     way = f" --kubeconfig {why.kubeconfig}"  # as it was given, so that they reach the same cluster
@@ -252,7 +252,7 @@ async def test_what_is_not_there_is_said(
     assert words.format(stored.namespace) in ran.err
 
 
-async def test_of_several_names_those_that_are_there_are_told(stored: StoredJobSet, why: CliShell) -> None:
+async def test_of_several_names_those_that_are_there_are_explained(stored: StoredJobSet, why: CliShell) -> None:
     await stored.jobset()
     ran = await why("nobody", "train", "-o", "json")
     assert ran.code == 1
@@ -264,7 +264,7 @@ async def test_of_several_names_those_that_are_there_are_told(stored: StoredJobS
 # --- Pod groups ------------------------------------------------------------------------------------------------------
 
 
-async def test_pod_groups_are_told_in_the_same_words(
+async def test_pod_groups_are_explained_in_the_same_words(
     stored: StoredJobSet, groups: StoredPodGroups, why: CliShell
 ) -> None:
     await groups.fill()
@@ -377,9 +377,7 @@ BROKEN = {
 
 
 @pytest.mark.parametrize("broken", BROKEN)
-async def test_a_gang_that_somebody_broke(
-    plane: Plane, namespace: str, tmp_path: Path, why: CliShell, broken: str
-) -> None:
+async def test_a_broken_gang(plane: Plane, namespace: str, tmp_path: Path, why: CliShell, broken: str) -> None:
     trouble, words = BROKEN[broken]
     async with environment(plane, namespace, tmp_path) as stage:
         stuck = stage.actors.kubelets.inject_fault(trouble)

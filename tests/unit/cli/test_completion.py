@@ -1,4 +1,4 @@
-"""`completion`: what a shell is told, and what it then offers."""
+"""`completion`: what a shell completes."""
 
 import subprocess
 import sys
@@ -36,14 +36,14 @@ def test_bash_offers_commands_options_and_choices(
     script.write_text(ran.out)
     program.write_text(f'#!/bin/sh\nexec {sys.executable} -c "{START}" "$@"\n')
     program.chmod(0o755)
-    told = subprocess.run(  # noqa: S603 - our own script
+    shown = subprocess.run(  # noqa: S603 - our own script
         ["bash", "-c", BASH.format(words=words, number=number), "bash", str(script)],  # noqa: S607 - whichever the machine has
         env={"PATH": f"{tmp_path}:/usr/bin:/bin"},
         capture_output=True,
         text=True,
         check=True,
     )
-    assert (told.stdout.split(), told.stderr) == (offered, "")
+    assert (shown.stdout.split(), shown.stderr) == (offered, "")
 
 
 START = "import sys; from jobset_gate.cli.main import main; main(sys.argv[1:], 'jobset-gate')"

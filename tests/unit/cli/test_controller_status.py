@@ -57,7 +57,7 @@ class LeaseClient:
 
 
 def lease(ago: float = 0.0, *, namespace: str = "sys", holder: str = "one") -> Json:
-    """Renewed so long before whoever looks at it does."""
+    """Renewed so long before it is read."""
     spec = {"holderIdentity": holder, "leaseDurationSeconds": 15, "ago": ago}
     return {"metadata": {"name": names.LEASE, "namespace": namespace}, "spec": spec}
 
@@ -73,7 +73,7 @@ def deployment(*arguments: str, namespace: str = "sys", available: int = 1) -> J
     return {"metadata": meta, "spec": spec, "status": {"availableReplicas": available}}
 
 
-async def asked(cluster: LeaseClient) -> ControllerStatus:
+async def read_status(cluster: LeaseClient) -> ControllerStatus:
     return await controller_status(cast("Client", cluster), HOME, without=NO_GROUPS)
 
 
@@ -84,7 +84,7 @@ UNKNOWN = "whether a controller runs is not known: "
 
 
 @pytest.mark.parametrize(
-    ("cluster", "leads", "told"),
+    ("cluster", "leads", "shown"),
     [
         (LeaseClient([lease()]), True, f"a controller runs: one holds the Lease sys/{names.LEASE}"),
         (LeaseClient([lease(600), lease(namespace=HOME, holder="two")]), True, "a controller runs: two holds"),
@@ -98,33 +98,33 @@ UNKNOWN = "whether a controller runs is not known: "
     ],
     ids=["leads", "two", "old", "given-back", "none"],
 )  # fmt: skip
-async def test_a_lease_tells_whether_somebody_leads(cluster: LeaseClient, leads: bool, told: str) -> None:
-    keeper = await asked(cluster)
-    assert (keeper.leads, keeper.told[: len(told)]) == (leads, told)
+async def test_a_lease_shows_whether_a_controller_leads(cluster: LeaseClient, leads: bool, shown: str) -> None:
+    status = await read_status(cluster)
+    assert (status.leads, status.message[: len(shown)]) == (leads, shown)
 
 
 @pytest.mark.parametrize("leases", [[], [lease(600)], [lease(holder="")]], ids=["none", "old", "given-back"])
 async def test_without_leader_election_the_deployment_tells(leases: list[Json]) -> None:
     """A Lease of the time before stays behind where leader election was switched off."""
-    keeper = await asked(LeaseClient(leases, [deployment(OFF)]))
-    assert (keeper.leads, keeper.told) == (True, RUNS_WITHOUT)
-    assert (await asked(LeaseClient(leases, [deployment(OFF, available=0)]))).leads is False
-    assert (await asked(LeaseClient(leases, [deployment(OFF, ON)]))).leads is False  # the last word counts
+    status = await read_status(LeaseClient(leases, [deployment(OFF)]))
+    assert (status.leads, status.message) == (True, RUNS_WITHOUT)
+    assert (await read_status(LeaseClient(leases, [deployment(OFF, available=0)]))).leads is False
+    assert (await read_status(LeaseClient(leases, [deployment(OFF, ON)]))).leads is False  # the last word counts
 
 
 async def test_pods_that_do_not_get_the_lease_lead_nobody() -> None:
-    keeper = await asked(LeaseClient([], [deployment(ON)]))
-    assert (keeper.leads, keeper.told) == (False, NO_LEASE)
+    status = await read_status(LeaseClient([], [deployment(ON)]))
+    assert (status.leads, status.message) == (False, NO_LEASE)
 
 
 async def test_a_deployment_that_does_not_say_leaves_it_open() -> None:
-    keeper = await asked(LeaseClient([], [deployment()]))
+    status = await read_status(LeaseClient([], [deployment()]))
     words = f"Deployment sys/gate is available, but its Lease {names.LEASE} was not found"
-    assert (keeper.leads, keeper.told) == (None, UNKNOWN + words)
+    assert (status.leads, status.message) == (None, UNKNOWN + words)
 
 
 @pytest.mark.parametrize(
-    ("rights", "leases", "leads", "told"),
+    ("rights", "leases", "leads", "shown"),
     [
         ((), [lease()], None, f"{UNKNOWN}no right to read the Lease {names.LEASE}"),
         ((HOME,), [lease()], None, f"{UNKNOWN}no Lease {names.LEASE} was found, and no right to look for it"),
@@ -135,13 +135,13 @@ async def test_a_deployment_that_does_not_say_leaves_it_open() -> None:
     ids=["nothing", "elsewhere", "at-home", "usual", "old"],
 )
 async def test_what_may_not_be_looked_into_is_not_taken_for_empty(
-    rights: tuple[str, ...], leases: list[Json], leads: bool | None, told: str
+    rights: tuple[str, ...], leases: list[Json], leads: bool | None, shown: str
 ) -> None:
-    keeper = await asked(LeaseClient(leases, rights=rights))
-    assert (keeper.leads, keeper.told[: len(told)]) == (leads, told)
+    status = await read_status(LeaseClient(leases, rights=rights))
+    assert (status.leads, status.message[: len(shown)]) == (leads, shown)
 
 
-async def test_a_deployment_in_sight_speaks_where_its_lease_is_hidden() -> None:
+async def test_a_visible_deployment_counts_where_its_lease_is_hidden() -> None:
     class Deployments(LeaseClient):
         """Whose Deployments everybody may list."""
 
@@ -154,7 +154,7 @@ async def test_a_deployment_in_sight_speaks_where_its_lease_is_hidden() -> None:
                 raise Forbidden(403, "Forbidden", "no")
             return await super().list(resource, namespace, **more)
 
-    keeper = await asked(Deployments([lease()], [deployment(ON)]))
+    status = await read_status(Deployments([lease()], [deployment(ON)]))
     words = f"Deployment sys/gate is available, but there is no right to read the Lease {names.LEASE}"
-    assert (keeper.leads, keeper.told) == (None, UNKNOWN + words)
-    assert (await asked(Deployments([], [deployment(OFF)]))).leads is True
+    assert (status.leads, status.message) == (None, UNKNOWN + words)
+    assert (await read_status(Deployments([], [deployment(OFF)]))).leads is True

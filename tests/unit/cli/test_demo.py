@@ -38,16 +38,16 @@ async def test_json_ends_with_one_line_of_facts_and_the_story_is_plain_text() ->
     assert 0 <= facts.pop("patched") <= 8
     assert 1 < facts.pop("seconds") < TIMEOUT
     assert facts == {"gangs": 2, "pods": 17, "released": 1, "timed_out": 1}
-    told = err.decode()
-    assert "8/8 started, 0 held, 8 running (workers-0 4/4, workers-1 4/4)" in told
-    assert "Released: all 8 pods started." in told
-    (verdict,) = [each for each in told.splitlines() if "Timed out after" in each]
+    printed = err.decode()
+    assert "8/8 started, 0 held, 8 running (workers-0 4/4, workers-1 4/4)" in printed
+    assert "Released: all 8 pods started." in printed
+    (verdict,) = [each for each in printed.splitlines() if "Timed out after" in each]
     assert "7/9 pods started; missing: " in verdict
     assert [slot for slot in MISSING if slot not in verdict] == []
     assert "ImagePullBackOff" in verdict
     assert "Insufficient nvidia.com/gpu" in verdict
-    assert "\x1b" not in told
-    assert "WRONG" not in told
+    assert "\x1b" not in printed
+    assert "WRONG" not in printed
 
 
 @pytest.mark.parametrize(("variables", "coloured"), [({}, True), ({"NO_COLOR": "1"}, False)])
@@ -101,9 +101,9 @@ async def test_a_cancellation_that_comes_while_the_screen_is_cleared_is_not_lost
         showing = asyncio.create_task(shown())
         for _ in range(turns):
             await asyncio.sleep(0)
-        told = showing.cancel()  # False: it has ended already
+        printed = showing.cancel()  # False: it has ended already
         await asyncio.wait([showing])
-        assert showing.cancelled() is told
+        assert showing.cancelled() is printed
 
 
 @dataclass(frozen=True, slots=True)

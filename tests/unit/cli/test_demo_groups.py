@@ -40,14 +40,14 @@ async def test_json_ends_with_one_line_of_facts_and_the_story_is_plain_text() ->
         "bound_too_early": 0,
         "reason": LACKS,
     }
-    told = err.decode()
-    assert "After 5 minutes: a 20/24, b 20/24." in told
-    assert "0/10 nodes are available: 10 Insufficient nvidia.com/gpu." in told
-    assert "a 24/24 bound, 24 running; b 0/24 bound, 24 held" in told
-    assert f"b says why it waits: {LACKS}" in told
-    assert "a 24/24 bound, done; b 24/24 bound, 24 running" in told
-    assert "\x1b" not in told
-    assert "WRONG" not in told
+    printed = err.decode()
+    assert "After 5 minutes: a 20/24, b 20/24." in printed
+    assert "0/10 nodes are available: 10 Insufficient nvidia.com/gpu." in printed
+    assert "a 24/24 bound, 24 running; b 0/24 bound, 24 held" in printed
+    assert f"b says why it waits: {LACKS}" in printed
+    assert "a 24/24 bound, done; b 24/24 bound, 24 running" in printed
+    assert "\x1b" not in printed
+    assert "WRONG" not in printed
 
 
 async def test_a_narrow_terminal_gets_bars_that_fit() -> None:
@@ -90,15 +90,15 @@ def test_it_would_notice_if_there_were_no_deadlock(capsys: pytest.CaptureFixture
         def size(self) -> int:
             return 4
 
-    code, told = played(Roomy(), capsys)
+    code, printed = played(Roomy(), capsys)
     assert code is ExitCode.ERROR
-    assert "WRONG: a gang was complete without us: there was no deadlock to show\n" in told
+    assert "WRONG: a gang was complete without us: there was no deadlock to show\n" in printed
 
 
 def test_it_would_notice_if_gangs_were_opened_without_room(capsys: pytest.CaptureFixture[str]) -> None:
     settings = Settings(groups=Groups(capacity_check=CapacityCheck.OFF))
-    code, told = played(PodGroupPlan(patience=30.0), capsys, settings)
+    code, printed = played(PodGroupPlan(patience=30.0), capsys, settings)
     assert code is ExitCode.ERROR
-    assert "WRONG: gang a did not finish\n" in told
-    assert "WRONG: gang b did not say why it waited\n" in told
-    assert "pods of gang b were bound before there was room for all of it" in told
+    assert "WRONG: gang a did not finish\n" in printed
+    assert "WRONG: gang b did not say why it waited\n" in printed
+    assert "pods of gang b were bound before there was room for all of it" in printed

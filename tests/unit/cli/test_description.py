@@ -4,7 +4,7 @@ from jobset_gate.cli.printers.description import MOST_ROWS, job_rows
 from tests.fakes.gangs import gang, job, jobset, pod, replicated_job
 
 MANY = 2**31 - 1
-"""The largest number of replicas there is: whoever goes through them one by one never comes back."""
+"""The largest number of replicas there is: a loop over them never ends."""
 
 
 def test_of_two_billion_jobs_the_first_that_lack_pods_are_shown_and_the_others_counted() -> None:

@@ -1,4 +1,4 @@
-"""The parts of `doctor` that need no cluster: policies, versions, certificates, and how findings are told."""
+"""The parts of `doctor` that need no cluster: policies, versions, certificates, and how findings are shown."""
 
 from base64 import b64encode
 from datetime import UTC, datetime, timedelta
@@ -104,7 +104,7 @@ def test_jobsets_version_is_read_from_its_image(image: str, tags: list[str]) -> 
 
 
 @pytest.mark.parametrize(
-    ("told", "level"),
+    ("shown", "level"),
     [
         ("1m0s", FindingLevel.OK),
         ("30s", FindingLevel.OK),
@@ -114,8 +114,8 @@ def test_jobsets_version_is_read_from_its_image(image: str, tags: list[str]) -> 
         ("", FindingLevel.UNKNOWN),
     ],
 )
-def test_how_often_a_kubelet_looks(told: str, level: FindingLevel) -> None:
-    assert versions.judge_sync(told).level is level
+def test_how_often_a_kubelet_looks(shown: str, level: FindingLevel) -> None:
+    assert versions.judge_sync(shown).level is level
 
 
 @pytest.mark.parametrize(
@@ -174,8 +174,8 @@ def test_findings_as_text() -> None:
 
 
 def test_a_narrow_terminal_wraps_findings_under_their_level() -> None:
-    told = to_text([warning("one", "two three four five", "six")], TerminalStyle(width=24))
-    assert told.splitlines()[:3] == ["warning  one: two three", "         four five", "         Remedy: six"]
+    shown = to_text([warning("one", "two three four five", "six")], TerminalStyle(width=24))
+    assert shown.splitlines()[:3] == ["warning  one: two three", "         four five", "         Remedy: six"]
 
 
 def test_findings_as_a_document() -> None:

@@ -9,8 +9,7 @@ import msgspec
 import pytest
 
 from jobset_gate import names
-from jobset_gate.barrier.events import CoreEvent, InvolvedObject
-from jobset_gate.barrier.events import with_events as told_by
+from jobset_gate.barrier.events import CoreEvent, InvolvedObject, with_events
 from jobset_gate.barrier.model import GangSnapshot, PendingReason
 from jobset_gate.cli.exits import CommandError, ExitCode
 from jobset_gate.cli.fetch.failure_policies import failure_policies
@@ -30,7 +29,7 @@ from tests.fakes import gangs as seen_gangs
 from tests.fakes.gangs import missing_slots
 from tests.fakes.podgroups.objects import pod_group
 
-# --- What is asked for -----------------------------------------------------------------------------------------------
+# --- Names ----------------------------------------------------------------------------------------------------------
 
 
 @pytest.mark.parametrize(
@@ -87,23 +86,23 @@ def test_of_what_was_refused_the_last_word_counts_and_only_of_the_gangs_jobs() -
         event("train-workers-0", "used: 1", at="2026-01-01T00:00:01Z"),
         event("other", "no"),
     ]
-    seen = told_by(seen_gangs.gang(), refusals, (), ())
+    seen = with_events(seen_gangs.gang(), refusals, (), ())
     assert seen.denials == (("train-workers-0", "used: 2"),)
 
 
 def test_a_node_that_comes_is_for_pods_without_one() -> None:
     pods = (seen_gangs.waiting_pod(0, bound=False), seen_gangs.waiting_pod(1, PendingReason.STARTING))
-    seen = told_by(seen_gangs.gang(*pods), (), [event(pod.name) for pod in pods], ())
+    seen = with_events(seen_gangs.gang(*pods), (), [event(pod.name) for pod in pods], ())
     assert whys(seen) == [(PendingReason.NODE_PROVISIONING, ""), (PendingReason.STARTING, "")]
 
 
 def test_a_kubelets_complaint_is_the_reason_only_while_nothing_else_is_known() -> None:
-    silent, told = (
+    silent, shown = (
         seen_gangs.waiting_pod(0, PendingReason.STARTING),
         seen_gangs.waiting_pod(1, PendingReason.IMAGE_PULL, "x: ErrImagePull"),
     )
-    troubles = [event(pod.name, "no  such\n volume", uid=pod.uid) for pod in (silent, told)]
-    seen = told_by(seen_gangs.gang(silent, told), (), (), troubles)
+    troubles = [event(pod.name, "no  such\n volume", uid=pod.uid) for pod in (silent, shown)]
+    seen = with_events(seen_gangs.gang(silent, shown), (), (), troubles)
     assert whys(seen) == [
         (PendingReason.STARTING, "FailedMount: no such volume"),
         (PendingReason.IMAGE_PULL, "x: ErrImagePull"),
@@ -111,7 +110,7 @@ def test_a_kubelets_complaint_is_the_reason_only_while_nothing_else_is_known() -
 
 
 def test_a_complaint_about_an_earlier_pod_of_that_name_is_none() -> None:
-    seen = told_by(
+    seen = with_events(
         seen_gangs.gang(seen_gangs.waiting_pod(0, PendingReason.STARTING)), (), (), [event("x", "old", uid="gone")]
     )
     assert whys(seen)[0] == (PendingReason.STARTING, "")
@@ -227,7 +226,7 @@ def test_colour_adds_nothing_but_colour() -> None:
 
 
 class ListingClient:
-    """A client of a cluster with one kind of PodGroup and two of them, one of which has no right form."""
+    """A client of a cluster with two PodGroups, and one of them cannot be decoded."""
 
     async def list(self, resource: Resource, *_: Any, type: Any, **__: Any) -> Any:  # noqa: A002 - kube.Client's word
         items: list[Any] = []

@@ -1,4 +1,4 @@
-"""Commands that are printed reach the cluster that was asked, and are those that this person can type."""
+"""Commands that are printed reach the same cluster, and can be typed as they are."""
 
 import pytest
 
@@ -46,8 +46,8 @@ def test_commands_within_words_have_them_too() -> None:
 
 def test_an_explanation_has_them_everywhere() -> None:
     lack = MissingByReason(reason="Unscheduled", message="", count=1, command="kubectl describe pod a -n b")
-    told = Explanation(kind="JobSet", namespace="b", name="x", state="Waiting", lacks=(lack,), commands=("kubectl x",))
-    theirs = FAR.rewrite_explanation(told)
+    shown = Explanation(kind="JobSet", namespace="b", name="x", state="Waiting", lacks=(lack,), commands=("kubectl x",))
+    theirs = FAR.rewrite_explanation(shown)
     assert theirs.commands == (f"kubectl x {OPTIONS}",)
     assert theirs.lacks[0].command.endswith(OPTIONS)
-    assert PLAIN.rewrite_explanation(told) == told
+    assert PLAIN.rewrite_explanation(shown) == shown

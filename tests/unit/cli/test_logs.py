@@ -125,7 +125,7 @@ def test_a_person_gets_it_as_a_plain_line(form: LogFormat, capsys: pytest.Captur
 
 
 def test_a_line_about_a_gang_says_which() -> None:
-    """Whoever logs it, however deep inside the pass."""
+    """However deep inside the pass it is logged."""
     stream = io.StringIO()
     logs.configure(stream=stream)
     with structlog.contextvars.bound_contextvars(namespace="team-a", jobset="train"):

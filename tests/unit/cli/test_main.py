@@ -73,11 +73,11 @@ def test_an_unknown_command_is_a_usage_error(run: RunCli) -> None:
         (CommandError(""), "CommandError"),
     ],
 )
-def test_an_error_is_told_in_one_line(problem: Exception, line: str) -> None:
+def test_an_error_is_one_line(problem: Exception, line: str) -> None:
     assert error_line(problem, "p") == line
 
 
-def test_of_errors_raised_together_the_first_is_told() -> None:
+def test_of_errors_raised_together_the_first_is_printed() -> None:
     first = CommandError("first")
     assert first_cause(ExceptionGroup("x", [ExceptionGroup("y", [first]), ValueError()])) is first
 
@@ -133,7 +133,7 @@ def listed_in(text: str) -> list[str]:
 
 
 def test_streams_that_were_closed_are_no_error_of_ours(tmp_path: Path) -> None:
-    """`jobset-gate describe ... >&- 2>file`: what is wrong is told, and is the cluster's matter."""
+    """`jobset-gate describe ... >&- 2>file`: what is wrong is printed, and is the cluster's matter."""
     words = (sys.executable, "-m", "jobset_gate.cli", "describe", "train", "--kubeconfig", str(tmp_path / "none"))
     ran = subprocess.run(  # noqa: S603 - our own program
         ["/bin/sh", "-c", 'exec "$@" <&- >&-', "sh", *words], cwd=ROOT, stderr=subprocess.PIPE, text=True, check=False

@@ -182,11 +182,11 @@ def test_validate_tells_every_violation_of_every_document_with_its_line(run: Run
     assert lines[-1].endswith("my-jobset (document 1): ok: 300 pods of workers wait for each other, at most 300s")
     begin, length = SERVICE.count("\n") + 1, BROKEN.count("\n") + 1
     for line, path in BROKEN_AT:
-        told = (
+        shown = (
             f":{begin + line}: JobSet broken (document 2): spec.{path}: ",
             f":{begin + length + line}: JobSet too (document 3): spec.{path}: ",
         )
-        for start in told:
+        for start in shown:
             assert [it for it in lines if it.startswith(start)], (start, lines)
     assert len(lines) == 2 + 2 * len(BROKEN_AT)
 
@@ -253,9 +253,9 @@ def test_trouble_with_input(
     run: RunCli, command: str, arguments: list[str], stdin: str, ending: tuple[int, str]
 ) -> None:
     ran = run(command, *arguments, stdin=stdin)
-    code, told = ending
+    code, shown = ending
     assert (ran.code, ran.out) == (code, "")
-    assert ran.err.startswith(told)
+    assert ran.err.startswith(shown)
     assert "Traceback" not in ran.err
 
 

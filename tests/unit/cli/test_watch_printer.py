@@ -33,12 +33,12 @@ WAITING = Explanation(
     timeout=300,
     since=NOW - 50,
     afterwards="its pods end with exit code 124",
-    controller=ControllerStatus(leads=False, told="no controller runs: there is no Lease"),
+    controller=ControllerStatus(leads=False, message="no controller runs: there is no Lease"),
     unknown=("cannot list events in namespace team",),
 )
 GROUP = Explanation(
     kind="PodGroup", namespace="team", name="ring", state="Gathering", message="1/3 pods exist", now=NOW, expected=3,
-    started=0, controller=ControllerStatus(leads=True, told="a controller runs"),
+    started=0, controller=ControllerStatus(leads=True, message="a controller runs"),
 )  # fmt: skip
 WIDE = """\
 JobSet team/train: Waiting, 4m10s left of 5m
@@ -54,17 +54,17 @@ not known: cannot list events in namespace team
 """
 
 
-def moment(told: Explanation | None, words: str = "", trouble: str = "") -> ViewState:
-    return ViewState(told, WaitOutcome(message=words), trouble)
+def moment(shown: Explanation | None, words: str = "", trouble: str = "") -> ViewState:
+    return ViewState(shown, WaitOutcome(message=words), trouble)
 
 
-def drawn(told: Explanation, columns: int, monkeypatch: pytest.MonkeyPatch) -> list[str]:
+def drawn(shown: Explanation, columns: int, monkeypatch: pytest.MonkeyPatch) -> list[str]:
     """As it stands there at the end."""
     monkeypatch.setenv("COLUMNS", str(columns))
     monkeypatch.setenv("LINES", "40")
     stream = io.StringIO()
     with printed.LiveScreen(stream, PLAIN_STYLE) as picture:
-        picture.show(moment(told), NOW)
+        picture.show(moment(shown), NOW)
     text = stream.getvalue().split("\x1b[?25l")[1].split("\x1b[?25h")[0]
     last = text[text.rindex("JobSet team") :]
     return [line.rstrip() for line in last.splitlines()]
@@ -94,7 +94,7 @@ def test_a_line_for_what_is_no_terminal_says_nothing_that_passes() -> None:
     assert printed.watch_line(moment(None, "was deleted")) == "was deleted"
 
 
-def test_of_many_reasons_the_first_are_told_and_the_rest_counted() -> None:
+def test_of_many_reasons_the_first_are_shown_and_the_rest_counted() -> None:
     lacks = tuple(MissingByReason(reason=f"Why{number}", message="", count=3) for number in range(10))
     frame = printed.watch_frame(moment(msgspec.structs.replace(WAITING, lacks=lacks)), PLAIN_STYLE)
     assert "3 pods: Why7" in frame.below

@@ -24,14 +24,14 @@ QUOTA = 'Error creating: pods "train-workers-{0}-0-abc{0}" is forbidden: exceede
 
 
 def crowd(*pods: PodSeen, replicas: int = 1, size: int = 40, **changes: object) -> GangSnapshot:
-    """A gang of Jobs of `size` pods, of which these are there."""
+    """A gang of Jobs of `size` pods, with these pods."""
     target = gangs.replicated_job(replicas=replicas, parallelism=size, completions=size)
     jobs = tuple(gangs.job(number=number) for number in range(replicas))
     made = gangs.gang(*pods, jobset=gangs.jobset(target), jobs=jobs)
     return msgspec.structs.replace(made, **changes)
 
 
-def told_of(seen: GangSnapshot) -> list[str]:
+def lines_of(seen: GangSnapshot) -> list[str]:
     return [missing_line(lack) for lack in explain_gang(seen, NOW).lacks]
 
 
@@ -45,7 +45,7 @@ def test_pods_that_wait_for_the_same_thing_are_one_group_in_the_words_of_the_one
     ]
     seen = crowd(*pods, *(gangs.pod(index) for index in range(37, 40)))
     slots = ", ".join(f"workers-0/{index}" for index in range(36, 26, -1)) + " and 27 more"
-    assert told_of(seen) == [f"37 pods: Unscheduled: 0/76 nodes: 36 Insufficient gpu ({slots})"]
+    assert lines_of(seen) == [f"37 pods: Unscheduled: 0/76 nodes: 36 Insufficient gpu ({slots})"]
 
 
 def test_groups_come_longest_waiting_first_and_what_was_never_there_last() -> None:
@@ -160,10 +160,13 @@ def test_without_a_timeout_it_waits_for_ever() -> None:
 
 
 def test_a_released_gang_tells_when_and_why() -> None:
-    told_ = gangs.condition(names.REASON_STARTED, "as decided (uid u-1, attempt 0, epoch 0)")
+    condition_ = gangs.condition(names.REASON_STARTED, "as decided (uid u-1, attempt 0, epoch 0)")
     passed = gangs.pod(0, stage=BarrierStage.PASSED)
     seen = gangs.gang(
-        passed, gangs.pod(1), jobset=gangs.jobset(condition=told_), config_map=gangs.config_map(verdict=gangs.verdict())
+        passed,
+        gangs.pod(1),
+        jobset=gangs.jobset(condition=condition_),
+        config_map=gangs.config_map(verdict=gangs.verdict()),
     )
     it = explain_gang(seen, NOW)
     assert (it.state, it.message, it.passed, it.lacks) == (GangState.RELEASED, "as decided", 1, ())
@@ -197,7 +200,7 @@ def test_a_timed_out_gang_tells_the_verdict_and_what_follows() -> None:
 def test_what_nobody_has_decided_yet_is_due(pods: tuple[int, ...], changes: dict[str, bool], words: str) -> None:
     seen = gangs.gang(*(gangs.pod(index) for index in pods), config_map=gangs.config_map(waiting_since=gangs.clock()))
     it = explain_gang(
-        seen, NOW + 300 if changes else NOW, controller=ControllerStatus(leads=False, told="nobody is there")
+        seen, NOW + 300 if changes else NOW, controller=ControllerStatus(leads=False, message="nobody is there")
     )
     assert (it.state, it.message.startswith(words)) == (GangState.DUE, True)
     assert "nobody is there" in explanation_lines(it)
@@ -228,7 +231,7 @@ def test_what_does_not_wait_says_so(changes: dict[str, object], state: GangState
     assert it.commands
 
 
-def test_a_config_map_of_somebody_else_is_shown() -> None:
+def test_a_config_map_of_another_client_is_shown() -> None:
     it = explain_gang(gangs.gang(config_map=None, config_map_conflict=True), NOW)
     assert it.state == GangState.CONFIG_MAP_CONFLICT
     assert it.commands == ("kubectl get configmap train-group-scheduling -n default -o yaml",)
@@ -252,9 +255,9 @@ ENDED: dict[str, Any] = {
 
 
 def ended(reason: str, message: str, status: str = "False", **changes: Any) -> Explanation:
-    """A JobSet that has ended, of which nothing is left but its own status; one pod still dies."""
-    told_ = gangs.condition(reason, message, status=status)
-    jobset = gangs.jobset(**({**ENDED, "condition": told_} | changes))
+    """A JobSet that has ended, with nothing left but its own status; one pod still dies."""
+    condition_ = gangs.condition(reason, message, status=status)
+    jobset = gangs.jobset(**({**ENDED, "condition": condition_} | changes))
     return explain_gang(
         gangs.gang(gangs.pod(0, deleting=True), jobset=jobset, config_map=None), NOW, policy=FailurePolicies()
     )
@@ -306,9 +309,9 @@ def test_a_timeout_of_another_jobset_of_that_name_is_none_of_this_one() -> None:
     assert (it.state, it.started) == (GangState.FAILED, None)
 
 
-def test_a_jobset_that_restarts_after_a_timeout_waits_anew() -> None:
-    told_ = gangs.condition(names.REASON_TIMED_OUT, f"{LATE} (uid u-1, attempt 0, epoch 0)", status="False")
-    it = explain_gang(gangs.gang(jobset=gangs.jobset(attempt=1, condition=told_)), NOW)
+def test_a_jobset_that_restarts_after_a_timeout_waits_again() -> None:
+    condition_ = gangs.condition(names.REASON_TIMED_OUT, f"{LATE} (uid u-1, attempt 0, epoch 0)", status="False")
+    it = explain_gang(gangs.gang(jobset=gangs.jobset(attempt=1, condition=condition_)), NOW)
     assert (it.state, it.started, it.expected) == (GangState.WAITING, 0, 2)
 
 
@@ -331,9 +334,9 @@ def test_a_jobset_that_asks_for_no_gate() -> None:
 def test_who_may_not_see_pods_gets_the_controllers_last_word_and_no_invented_numbers() -> None:
     lacking = [MissingByReason(reason="Unscheduled", message="no room", count=2)]
     waits = messages.waiting(gangs.gang(), count_gang(gangs.gang()), lacking)
-    told_ = gangs.condition(waits.reason, waits.message, status="False")
+    condition_ = gangs.condition(waits.reason, waits.message, status="False")
     it = explain_gang(
-        gangs.gang(jobset=gangs.jobset(condition=told_)), NOW, unknown=["cannot list pods"], pods_forbidden=True
+        gangs.gang(jobset=gangs.jobset(condition=condition_)), NOW, unknown=["cannot list pods"], pods_forbidden=True
     )
     assert (it.state, it.started, it.lacks) == (GangState.WAITING, None, ())
     assert it.message.startswith("the controller said: 0/2 pods started; missing: 2 pods: Unscheduled: no room; ")
@@ -374,9 +377,9 @@ def test_who_may_not_see_pods_does_not_call_a_gang_due() -> None:
     ],
 )
 def test_what_follows_from_a_timeout_is_what_the_user_has_written(policy: FailurePolicies | None, words: str) -> None:
-    told_ = explain_gang(gangs.gang(gangs.pod(0)), NOW, policy=policy).afterwards
-    assert told_.startswith("every barrier ends with exit code 124; ")
-    assert words in told_
+    condition_ = explain_gang(gangs.gang(gangs.pod(0)), NOW, policy=policy).afterwards
+    assert condition_.startswith("every barrier ends with exit code 124; ")
+    assert words in condition_
 
 
 def test_a_gang_that_is_released_on_timeout_goes_on_without_the_missing() -> None:
@@ -396,10 +399,10 @@ def test_a_gang_that_is_released_on_timeout_goes_on_without_the_missing() -> Non
         (gangs.pod(0, attempt=7), "belongs to an earlier life or restart of the JobSet"),
     ],
 )
-def test_the_pod_that_was_asked_about_is_told_of_by_itself(pod: PodSeen, words: str) -> None:
+def test_the_pod_that_is_named_is_explained_by_itself(pod: PodSeen, words: str) -> None:
     subject = explain_gang(gangs.gang(pod), NOW, pod="train-workers-0-0").subject
     assert subject is not None
-    assert (subject.slot, subject.told) == ("workers-0/0", words)
+    assert (subject.slot, subject.message) == ("workers-0/0", words)
 
 
 # --- Within so many bytes --------------------------------------------------------------------------------------------

@@ -17,7 +17,7 @@ AT_30 = "2027-01-15T08:00:30Z"
 OPEN = gangs.config_map(verdict=gangs.verdict(), waiting_since=gangs.clock())
 
 
-def told(since: str = AT_30, status: str = "True", reason: str = names.REASON_STARTED) -> ConditionSeen:
+def shown(since: str = AT_30, status: str = "True", reason: str = names.REASON_STARTED) -> ConditionSeen:
     return ConditionSeen(status=status, reason=reason, message="", since=since)
 
 
@@ -30,7 +30,7 @@ def made(*pods: PodTimeline, gate: Any = None, job: ReplicatedJobSeen | None = N
 
 
 def test_a_release_and_when_it_was() -> None:
-    it = made(through(0), through(1), gate=OPEN, condition=told())
+    it = made(through(0), through(1), gate=OPEN, condition=shown())
     assert (it.verdict, it.opened, it.waiting_since, it.expected) == ("AllPodsStarted", T0 + 30, T0, 2)
     assert [one.slot for one in it.pods] == ["workers-0/0", "workers-0/1"]
 
@@ -41,25 +41,25 @@ def test_devices_are_those_of_the_template() -> None:
 
 
 def test_while_the_gate_is_closed_there_is_no_verdict() -> None:
-    it = made(held(0), gate=gangs.config_map(), condition=told(status="False", reason=names.REASON_WAITING))
+    it = made(held(0), gate=gangs.config_map(), condition=shown(status="False", reason=names.REASON_WAITING))
     assert (it.verdict, it.opened) == ("", None)
 
 
 def test_a_config_map_without_a_verdict_is_believed_before_the_condition() -> None:
     """The condition is written last (A6), so it lags behind."""
-    it = made(held(0), gate=gangs.config_map(), condition=told())
+    it = made(held(0), gate=gangs.config_map(), condition=shown())
     assert (it.verdict, it.opened) == ("", None)
 
 
 def test_without_the_config_map_the_condition_tells() -> None:
-    it = made(through(0), condition=told())
+    it = made(through(0), condition=shown())
     assert (it.verdict, it.opened) == ("AllPodsStarted", T0 + 30)
 
 
 def test_a_timeout_has_no_time_of_its_own() -> None:
     verdict = gangs.verdict(VerdictKind.TIMEOUT, names.REASON_TIMED_OUT)
     it = made(
-        held(0, gave_up=T0 + 40, alive=False), gate=gangs.config_map(verdict=verdict), condition=told(status="False")
+        held(0, gave_up=T0 + 40, alive=False), gate=gangs.config_map(verdict=verdict), condition=shown(status="False")
     )
     assert (it.verdict, it.opened) == ("TimedOut", None)
 
@@ -74,7 +74,7 @@ def test_a_timeout_has_no_time_of_its_own() -> None:
 )
 def test_the_release_of_an_earlier_attempt_is_not_this_ones(stale: dict[str, Any]) -> None:
     new = pod(0, at={"created": 50}, generation=Generation("u-1", 1, 0))
-    it = made(new, condition=told(), **stale)
+    it = made(new, condition=shown(), **stale)
     assert (it.verdict, it.opened) == ("", None)
 
 
@@ -105,7 +105,7 @@ def test_all_pods_of_a_job_without_indexes_are_shown() -> None:
 
 def test_a_replacement_does_not_stretch_the_start() -> None:
     late = pod(1, at={"created": 5000, "scheduled": 5001, "started": 5002, "released": 5002, "running": 5004})
-    it = gang_timeline(gangs.jobset(condition=told()), OPEN, (through(0), late), T0 + 6000)
+    it = gang_timeline(gangs.jobset(condition=shown()), OPEN, (through(0), late), T0 + 6000)
     assert (len(it.pods), len(it.replacements)) == (1, 1)
     assert it.until < T0 + 100
     assert any("made after the gate was opened" in note for note in it.notes)

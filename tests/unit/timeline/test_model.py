@@ -98,9 +98,10 @@ def test_the_skew_goes_from_the_first_to_the_last_main() -> None:
 
 def test_a_skew_that_is_not_whole_says_so() -> None:
     lost = pod(2, at={"created": 0, "started": 9, "released": 30}, gone=frozenset({Step.RUNNING}))
-    told = "\n".join(sentences(timeline(through(0), through(1, opened=34), held(3), lost), ()))
+    shown = "\n".join(sentences(timeline(through(0), through(1, opened=34), held(3), lost), ()))
     assert (
-        "start skew, first to last main container: 4s so far (1 pod still to come) or more (of 1 pod not known)" in told
+        "start skew, first to last main container: 4s so far (1 pod still to come) or more (of 1 pod not known)"
+        in shown
     )
 
 

@@ -32,7 +32,7 @@ def gpu_pod(made: Json) -> Json:
     return made | {"spec": made["spec"] | GPUS}
 
 
-def told(
+def shown(
     *pods: tuple[Json, Mapping[str, float]], now: float = NOW, decided: AdmissionRecord | None = OPEN, gone: Any = ()
 ) -> Timeline:
     """A group of three with its PodGroup; of each pod the seconds after ten o'clock at which its status says what."""
@@ -55,10 +55,10 @@ def whole(now: float = NOW) -> Timeline:
     """Three that were opened at +10 s, bound at +12, +15, +20, and ran two seconds later."""
     ways = [{"created": number, "scheduled": at, "running": at + 2} for number, at in enumerate((12, 15, 20))]
     pods = [gpu_pod(bound(name, at=T0 + 10)) for name in "abc"]
-    return told(*zip(pods, ways, strict=True), now=now)
+    return shown(*zip(pods, ways, strict=True), now=now)
 
 
-def test_a_group_that_runs_is_told_from_its_gathering_to_its_last_main() -> None:
+def test_a_group_that_runs_is_shown_from_its_gathering_to_its_last_main() -> None:
     it = whole()
     text = timeline_table(it, idle_devices(it, {"": 3600.0}), wide=False, every=False)
     assert text.splitlines()[:6] == [
@@ -82,14 +82,14 @@ def test_devices_are_idle_from_their_pods_binding_until_the_minimum_runs() -> No
 def test_while_one_is_missing_they_are_idle_up_to_now() -> None:
     late = (gpu_pod(opened("c", at=T0 + 10)), {"created": 0})
     there = [(gpu_pod(bound(name, at=T0 + 10)), {"created": 0, "scheduled": 20, "running": 22}) for name in "ab"]
-    it = told(*there, late, now=T0 + 50, decided=msgspec.structs.replace(OPEN, satisfied=None))
+    it = shown(*there, late, now=T0 + 50, decided=msgspec.structs.replace(OPEN, satisfied=None))
     assert idle_devices(it)[0].seconds == 2 * 8 * 30
     assert "2/3 pods are bound" in timeline_bars(it, idle_devices(it), 100)
 
 
 def test_what_is_no_longer_known_is_said_and_not_guessed() -> None:
     pods = [(gpu_pod(bound(name, at=T0 + 10)), {"created": 0, "scheduled": 12}) for name in "abc"]
-    it = told(*pods, gone={Step.RUNNING})
+    it = shown(*pods, gone={Step.RUNNING})
     assert it.placing is not None
     assert (it.placing.works, it.placing.working) == (True, None)
     (gpus,) = idle_devices(it)
@@ -100,7 +100,7 @@ def test_what_is_no_longer_known_is_said_and_not_guessed() -> None:
 
 
 def test_a_group_that_waits_is_held_by_its_gates() -> None:
-    it = told((pod("a"), {"created": 0}), (pod("b"), {"created": 5}), decided=None, now=T0 + 30)
+    it = shown((pod("a"), {"created": 0}), (pod("b"), {"created": 5}), decided=None, now=T0 + 30)
     assert [[(span.activity, span.end - span.start) for span in one.spans(it.until)] for one in it.pods] == [
         [(Activity.HELD, 30)],
         [(Activity.HELD, 25)],
@@ -114,7 +114,7 @@ def test_pods_that_came_later_or_belong_to_an_earlier_generation_do_not_count_fo
     pods = [(bound(name, at=T0 + 10), {"created": 0, "scheduled": 12}) for name in "ab"]
     later = (bound("later", at=T0 + 60), {"created": 50, "scheduled": 61})
     old = (bound("old", 7, at=T0 - 60), {"created": -90, "scheduled": -50})
-    it = told(*pods, later, old)
+    it = shown(*pods, later, old)
     assert ([one.name for one in it.pods], [one.name for one in it.replacements]) == (["a", "b"], ["later"])
     assert it.origin == T0
     assert any("1 pod of an earlier generation" in note for note in it.notes)
@@ -123,14 +123,14 @@ def test_pods_that_came_later_or_belong_to_an_earlier_generation_do_not_count_fo
     assert "Note: 1 pod made after it was opened" in text
 
 
-def test_where_all_pods_have_been_made_anew_these_are_shown() -> None:
-    it = told((bound("a", at=T0 + 60), {"created": 50, "scheduled": 61}))
+def test_where_all_pods_were_created_again_these_are_shown() -> None:
+    it = shown((bound("a", at=T0 + 60), {"created": 50, "scheduled": 61}))
     assert ([one.name for one in it.pods], it.replacements) == (["a"], ())
 
 
 def test_a_group_that_was_taken_back_says_why() -> None:
     back = record((key(), 1), stage=AdmissionState.CLOSED, rolled_back=2, why="1 of 3 pods were bound within 60s")
-    it = told((pod("a"), {"created": 0}), decided=back)
+    it = shown((pod("a"), {"created": 0}), decided=back)
     assert it.notes[0] == "it was taken back 2 times: 1 of 3 pods were bound within 60s; what was before is not shown"
 
 
@@ -139,7 +139,7 @@ def test_its_picture_has_a_bar_for_each_or_a_band_for_many(many: int) -> None:
     made = bound("a", at=T0 + 10)
     ways = [{"created": 0, "scheduled": 12 + each * 40 / many, "running": 60} for each in range(many)]
     named = [made | {"metadata": made["metadata"] | {"name": f"p-{each}", "uid": f"u-{each}"}} for each in range(many)]
-    it = told(*zip(named, ways, strict=True))
+    it = shown(*zip(named, ways, strict=True))
     root = ET.fromstring(timeline_svg(it, idle_devices(it)))  # noqa: S314 - it is our own
     kinds = [each.get("class") for each in root.iter(f"{SVG}g")]
     assert kinds.count("pod") == (4 if many == 4 else 5)

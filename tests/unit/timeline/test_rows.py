@@ -44,7 +44,7 @@ def test_those_that_never_came_are_the_last() -> None:
     assert [row.label for row in found if row.slow][-1] == "workers-0/7"
 
 
-def test_a_hundred_replicated_jobs_are_not_told_apart() -> None:
+def test_a_hundred_replicated_jobs_are_drawn_as_one() -> None:
     found = rows(timeline(*(through(0, job=f"j{it}") for it in range(100))))
     assert {row.label.split()[0] for row in found if row.is_band} == {"all"}
 
@@ -56,8 +56,8 @@ def test_nobody_is_left_out_or_counted_twice(it: Timeline) -> None:
     assert sum(row.count for row in found) == len(it.pods)
     assert len(rows(it)) <= max(MOST_PODS, BANDS + MOST_JOBS + SLOWEST)
     for row in found:
-        for told in row.sums:
-            assert told.known + told.lost + told.pending == row.count
-            half = row.pod.times.get(told.step)
-            if half is not None and told.first is not None and told.last is not None:
-                assert told.first <= half <= told.last
+        for shown in row.sums:
+            assert shown.known + shown.lost + shown.pending == row.count
+            half = row.pod.times.get(shown.step)
+            if half is not None and shown.first is not None and shown.last is not None:
+                assert shown.first <= half <= shown.last

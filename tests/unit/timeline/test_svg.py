@@ -67,9 +67,9 @@ def test_places_are_to_scale() -> None:
     assert x + width == pytest.approx(axis.place(T0 + 30), abs=0.2)
 
 
-def test_a_pod_is_told_in_words() -> None:
-    told = groups(drawn(four()), "pod")[3].findtext(f"{SVG}title")
-    assert told == (
+def test_a_pod_is_described_in_words() -> None:
+    shown = groups(drawn(four()), "pod")[3].findtext(f"{SVG}title")
+    assert shown == (
         "workers-0/3 (train-workers-0-3-x7k2p) on n3: created +0s, scheduled +1s, image pulled +27s, started +28s,"
         " released +30s, main images pulled +31s, running +32s, held 2s"
     )
@@ -85,10 +85,10 @@ def test_the_whole_has_a_title_and_a_description() -> None:
     assert title.text == (
         "JobSet team-a/train: 4/4 pods started; the gate was opened 29s after its first pod was made (AllPodsStarted)"
     )
-    told = about.text or ""
-    assert "start skew, first to last main container: 1s" in told
-    assert "32 nvidia.com/gpu held at the gate: 480 device-seconds, cost 0.33" in told
-    assert told.endswith("a note")
+    shown = about.text or ""
+    assert "start skew, first to last main container: 1s" in shown
+    assert "32 nvidia.com/gpu held at the gate: 480 device-seconds, cost 0.33" in shown
+    assert shown.endswith("a note")
 
 
 def test_four_thousand_pods_are_bands_and_the_last_ones() -> None:
@@ -174,7 +174,7 @@ def test_any_gang_has_a_sound_picture(it: Timeline) -> None:
 
 
 def places(root: ET.Element) -> Iterator[tuple[float, float, float, float]]:
-    """Left, right, top and bottom of each text, reckoned generously."""
+    """Left, right, top and bottom of each text, estimated generously."""
     for it in root.iter(f"{SVG}text"):
         size, each = (16, 9.6) if it.get("class") == "head" else (12, 6.7)
         width = each * len(it.text or "")
@@ -184,7 +184,7 @@ def places(root: ET.Element) -> Iterator[tuple[float, float, float, float]]:
 
 
 def contrast(one: str, other: str) -> float:
-    """As WCAG reckons it."""
+    """As WCAG computes it."""
 
     def light(colour: str) -> float:
         parts = [int(colour[at : at + 2], 16) / 255 for at in (0, 2, 4)]
