@@ -55,7 +55,7 @@ def test_a_table_tells_what_is_not_yet_from_what_is_not_known() -> None:
 def test_a_table_of_many_is_short_unless_all_are_asked_for() -> None:
     short = timeline_table(many(), (), wide=False, every=False)
     assert len(short.splitlines()) < 30
-    assert "--all tells every pod" in short
+    assert "--all shows every pod" in short
     line = next(it for it in short.splitlines() if it.startswith("workers 0-10%"))
     assert line.split()[2:] == ["400", "+0s", "+1s", "+9s..13s", "+10s..14s", "+30s", "+32s"]
     whole = timeline_table(many(), (), wide=True, every=True)
