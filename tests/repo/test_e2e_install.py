@@ -15,7 +15,7 @@ from jobset_gate.injection import validate
 
 Json = dict[str, Any]
 VALUES = gate.values("localhost/an/image:1", "small:1", {"kind": "steady"})
-KNOWN = {"IMAGE": "an/image:1", "BUILD": "sha256:1", "STEADY_NODE": {}}
+KNOWN = {"IMAGE": "an/image:1", "BUILD": "sha256:1", "STEADY_NODE": {}, "CODE": ""}
 
 
 @pytest.fixture(scope="module")

@@ -1,4 +1,4 @@
-"""Talks to either plane in plain HTTP, so that a test sees exactly what a server says."""
+"""Plain HTTP to either API server, so that a test sees exactly its answer."""
 
 from __future__ import annotations
 
@@ -27,7 +27,7 @@ PATIENCE = 20.0  # seconds for things that controllers of a busy machine do
 
 @dataclass(frozen=True, slots=True)
 class Reply:
-    """What came back. `object` is the body, a Status where the server said no."""
+    """What came back. `object` is the body, a Status for a refusal."""
 
     status: int
     object: Json
@@ -155,7 +155,7 @@ def pod(name: str = "p", *, meta: Json | None = None, **spec: Any) -> Json:
 
 
 def job(name: str = "j", *, meta: Json | None = None, **spec: Any) -> Json:
-    """A Job that nobody works on: another controller is named as its manager."""
+    """A Job that no controller reconciles: managedBy names another."""
     template = {"spec": {"restartPolicy": "Never", "containers": [{"name": "main", "image": "busybox:1.37"}]}}
     body = {"template": template, "managedBy": "example.com/nobody", **spec}
     return {"apiVersion": "batch/v1", "kind": "Job", "metadata": {"name": name, **(meta or {})}, "spec": body}

@@ -1,4 +1,4 @@
-"""Both planes, spoken to in plain HTTP."""
+"""Both API servers in plain HTTP."""
 
 from __future__ import annotations
 
@@ -26,6 +26,6 @@ async def api(plane: Plane, namespace: str) -> AsyncIterator[RawApi]:
 
 @pytest.fixture
 async def gangs(api: RawApi) -> AsyncIterator[Gangs]:
-    """A custom kind with a status subresource, list maps, defaults and rules."""
+    """A custom kind with a status subresource, list maps and defaults."""
     async with served_gangs(api) as kind:
         yield kind

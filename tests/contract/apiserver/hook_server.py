@@ -43,7 +43,7 @@ class HookServer:
         self._identity: ServerIdentity = server_identity("127.0.0.1")
         self._answers: dict[str, Answer] = {}
         self._made: list[str] = []
-        self.asked: list[tuple[str, Json]] = []
+        self.requests: list[tuple[str, Json]] = []
         #: Never answer again.
         self.silent = False
         self.reached = asyncio.Event()
@@ -67,14 +67,14 @@ class HookServer:
         name = request.path.strip("/")
         if review["request"].get("name") != "kube-root-ca.crt":
             # The real control plane's own, which comes whenever it likes.
-            self.asked.append((name, review["request"]))
+            self.requests.append((name, review["request"]))
         response = {"uid": review["request"]["uid"], **self._answers[name](review["request"])}
         return web.json_response({"apiVersion": review["apiVersion"], "kind": "AdmissionReview", "response": response})
 
     def names(self) -> list[str]:
         """The webhooks called since the last time, in order."""
-        names = [name for name, _ in self.asked]
-        self.asked.clear()
+        names = [name for name, _ in self.requests]
+        self.requests.clear()
         return names
 
     async def add(self, name: str, answer: Answer, *, mutating: bool = True, **settings: Any) -> None:

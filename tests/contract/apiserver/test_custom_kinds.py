@@ -1,4 +1,4 @@
-"""Custom kinds: pruning, strictness, defaults, validation, status. The same assertions against both API servers."""
+"""Custom kinds: pruning, defaults, status. The same assertions against both API servers."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Pods behind scheduling gates, and how they are let go: the same against the embedded and the real API server."""
+"""Pods with scheduling gates, and their removal: the same against the embedded and the real API server."""
 
 from __future__ import annotations
 
@@ -26,7 +26,7 @@ async def test_a_gate_cannot_be_put_on_afterwards(api: RawApi, before: list[str]
 
 
 async def test_one_patch_takes_one_gate_off_and_leaves_the_other(api: RawApi) -> None:
-    """With the UID as a precondition, and a note of who did it: how a group is opened."""
+    """With the UID as a precondition, and an annotation: how a group is admitted."""
     made = await api.post(PODS, pod(schedulingGates=gates(THEIRS, OURS)))
     opening: Json = {
         "metadata": {"uid": made.meta["uid"], "annotations": {"example.com/opened": "1"}},
@@ -82,7 +82,7 @@ async def test_a_pod_is_released_from_its_owner_in_one_patch(api: RawApi) -> Non
 
 
 async def test_bound_pods_that_are_not_over_are_selected_by_fields(api: RawApi) -> None:
-    """As a scheduler must see them: a pod comes when it is bound and goes when it is over."""
+    """As a scheduler must see them: a pod appears when it is bound and disappears when it has ended."""
     query = "fieldSelector=spec.nodeName!=,status.phase!=Succeeded,status.phase!=Failed"
     for name in ("waits", "runs", "failed", "done"):
         await api.post(PODS, pod(name, meta={"finalizers": ["example.com/kept"]}))

@@ -9,7 +9,7 @@ async def _version(api: RawApi) -> str:
     return str((await api.get(CONFIGMAPS)).meta["resourceVersion"])
 
 
-async def test_a_watch_tells_everything_after_its_version_in_order(api: RawApi) -> None:
+async def test_a_watch_sends_everything_after_its_version_in_order(api: RawApi) -> None:
     await api.post(CONFIGMAPS, config_map("before"))
     version = await _version(api)
     await api.post(CONFIGMAPS, config_map("a"))

@@ -20,17 +20,17 @@ async def hooks(api: RawApi) -> AsyncIterator[HookServer]:
         yield server
 
 
-async def _asked(api: RawApi, hooks: HookServer, *names: str, body: Json | None = None) -> None:
-    """Wait until the server asks all these webhooks: a real one learns of configurations a moment later."""
+async def _until_called(api: RawApi, hooks: HookServer, *names: str, body: Json | None = None) -> None:
+    """Wait until the server calls all these webhooks: a real one reads new configurations a moment later."""
     async with asyncio.timeout(PATIENCE):
         while not set(names) <= set(hooks.names()):
             await api.post(PROBE, body or config_map("probe"))
-    hooks.asked.clear()
+    hooks.requests.clear()
 
 
 async def test_a_denial_comes_through_with_its_status(api: RawApi, hooks: HookServer) -> None:
     await hooks.add("no", deny("spec.x: 3 is not allowed", code=422, reason="Invalid"), mutating=False)
-    await _asked(api, hooks, "no")
+    await _until_called(api, hooks, "no")
     refused = await api.post(CONFIGMAPS, config_map())
     assert (refused.status, refused.reason) == (422, "Invalid")
     assert refused.message == 'admission webhook "no.example.com" denied the request: spec.x: 3 is not allowed'
@@ -39,7 +39,7 @@ async def test_a_denial_comes_through_with_its_status(api: RawApi, hooks: HookSe
 
 async def test_warnings_reach_the_client(api: RawApi, hooks: HookServer) -> None:
     await hooks.add("careful", warn('say "when"', "twice"), mutating=False)
-    await _asked(api, hooks, "careful")
+    await _until_called(api, hooks, "careful")
     made = await api.post(CONFIGMAPS, config_map())
     assert made.status == 201
     assert made.warnings == ['299 - "say \\"when\\""', '299 - "twice"']
@@ -48,20 +48,20 @@ async def test_warnings_reach_the_client(api: RawApi, hooks: HookServer) -> None
 async def test_a_patch_changes_the_object_and_what_validation_sees(api: RawApi, hooks: HookServer) -> None:
     await hooks.add("change", patch({"op": "add", "path": "/data", "value": {"a": "changed"}}))
     await hooks.add("look", allow, mutating=False)
-    await _asked(api, hooks, "change", "look")
+    await _until_called(api, hooks, "change", "look")
     made = await api.post(CONFIGMAPS, config_map(a="sent"))
     assert made.object["data"] == {"a": "changed"}
-    seen = {name: request["object"]["data"] for name, request in hooks.asked}
+    seen = {name: request["object"]["data"] for name, request in hooks.requests}
     assert seen == {"change": {"a": "sent"}, "look": {"a": "changed"}}
 
 
 async def test_a_webhook_sees_the_whole_request(api: RawApi, hooks: HookServer) -> None:
     await hooks.add("look", allow)
-    await _asked(api, hooks, "look")
+    await _until_called(api, hooks, "look")
     await api.post(CONFIGMAPS, config_map(a="1"))
     await api.merge(f"{CONFIGMAPS}/c", {"data": {"a": "2"}})
     await api.delete(f"{CONFIGMAPS}/c")
-    create, update, delete = (request for _, request in hooks.asked)
+    create, update, delete = (request for _, request in hooks.requests)
     assert create["kind"] == {"group": "", "version": "v1", "kind": "ConfigMap"}
     assert create["resource"] == {"group": "", "version": "v1", "resource": "configmaps"}
     assert (create["name"], create["namespace"], create["operation"]) == ("c", api.namespace, "CREATE")
@@ -72,26 +72,28 @@ async def test_a_webhook_sees_the_whole_request(api: RawApi, hooks: HookServer) 
     assert (delete["operation"], delete["object"], delete["oldObject"]["data"]) == ("DELETE", None, {"a": "2"})
 
 
-async def test_a_generated_name_is_empty_for_mutation_and_may_be_set_there(api: RawApi, hooks: HookServer) -> None:
+async def test_a_generated_name_is_empty_for_mutation_and_settable(api: RawApi, hooks: HookServer) -> None:
     """A3 depends on it."""
     await hooks.add("name", patch({"op": "add", "path": "/metadata/name", "value": "chosen"}))
     await hooks.add("look", allow, mutating=False)
-    await _asked(api, hooks, "name", "look")
+    await _until_called(api, hooks, "name", "look")
     body = {"apiVersion": "v1", "kind": "ConfigMap", "metadata": {"generateName": "gang-"}}
     made = await api.post(CONFIGMAPS, body)
     assert made.meta["name"] == "chosen"
-    seen = {name: (request.get("name", ""), request["object"]["metadata"].get("name")) for name, request in hooks.asked}
+    seen = {
+        name: (request.get("name", ""), request["object"]["metadata"].get("name")) for name, request in hooks.requests
+    }
     assert seen["name"] == ("", None)
     assert seen["look"] == ("chosen", "chosen")
 
 
-async def test_mutation_is_asked_by_name_of_configuration_and_again_if_needed(api: RawApi, hooks: HookServer) -> None:
-    """The first wishes to see what the second changed; the second does not."""
+async def test_mutation_is_called_by_name_of_configuration_and_again_if_needed(api: RawApi, hooks: HookServer) -> None:
+    """The first is reinvoked after the change of the second."""
     await hooks.add("first", allow, reinvocationPolicy="IfNeeded")
     await hooks.add("second", patch({"op": "add", "path": "/data", "value": {"a": "changed"}}))
-    await _asked(api, hooks, "first", "second")
+    await _until_called(api, hooks, "first", "second")
     await api.post(CONFIGMAPS, {"apiVersion": "v1", "kind": "ConfigMap", "metadata": {"name": "c"}})
-    assert [(name, request["object"].get("data")) for name, request in hooks.asked] == [
+    assert [(name, request["object"].get("data")) for name, request in hooks.requests] == [
         ("first", None),
         ("second", None),
         ("first", {"a": "changed"}),
@@ -102,7 +104,7 @@ async def test_an_unreachable_webhook_refuses_or_is_ignored_by_its_policy(api: R
     nowhere: Json = {"clientConfig": {"url": "https://127.0.0.1:1/gone"}}
     await hooks.add("ignored", allow, failurePolicy="Ignore", **nowhere)
     await hooks.add("look", allow)
-    await _asked(api, hooks, "look")
+    await _until_called(api, hooks, "look")
     assert (await api.post(CONFIGMAPS, config_map("a"))).status == 201
     await hooks.add("needed", allow, failurePolicy="Fail", mutating=False, **nowhere)
     refused = await _refusal(api, lambda: api.post(PROBE, config_map("b")))
@@ -127,12 +129,12 @@ async def _refusal(_: RawApi, send: Callable[[], Awaitable[Reply]]) -> Reply:
         ({"objectSelector": {"matchExpressions": [{"key": "gated", "operator": "DoesNotExist"}]}}, {}, True),
     ],
 )
-async def test_who_is_asked(
+async def test_which_webhooks_are_called(
     api: RawApi, hooks: HookServer, settings: dict[str, Any], labels: dict[str, str], asked: bool
 ) -> None:
     await hooks.add("maybe", allow, **settings)
     await hooks.add("always", allow)
-    await _asked(api, hooks, "always", body=config_map("probe", meta={"labels": labels}, a="1"))
-    hooks.asked.clear()
+    await _until_called(api, hooks, "always", body=config_map("probe", meta={"labels": labels}, a="1"))
+    hooks.requests.clear()
     await api.post(CONFIGMAPS, config_map(meta={"labels": labels}, a="1"))
     assert hooks.names() == (["maybe", "always"] if asked else ["always"])

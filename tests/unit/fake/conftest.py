@@ -1,4 +1,4 @@
-"""`run` tells a story on the embedded cluster in virtual time, and again on the real control plane."""
+"""`run` runs a story on the embedded cluster in virtual time, and again on the real control plane."""
 
 from __future__ import annotations
 
@@ -11,7 +11,7 @@ from tests.unit.fake.world import Run, on_embedded, on_real, on_scheduled
 
 @pytest.fixture(params=["embedded", pytest.param("real", marks=pytest.mark.real)])
 def run(request: pytest.FixtureRequest) -> Run:
-    """Call it with a story and settings of the actors."""
+    """Call it with a story and settings of the controllers."""
     if request.param == "embedded":
         return on_embedded
     return partial(on_real, request.getfixturevalue("real_plane"))

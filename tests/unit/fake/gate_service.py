@@ -1,4 +1,4 @@
-"""A gate service of a test's own: holds the barriers' requests and answers what the test says."""
+"""A gate service of the test: it holds the barriers' requests and sends the test's answers."""
 
 from __future__ import annotations
 
@@ -15,7 +15,7 @@ class GateService:
     """`async with GateService() as service`: `service.url` is what JOBSET_GATE_STREAM begins with."""
 
     def __init__(self, *, chunked: bool = False, heartbeat: float | None = HEARTBEAT) -> None:
-        self.asked: list[str] = []
+        self.requests: list[str] = []
         """The paths of all requests, in order."""
         self.refuse: bytes | None = None
         """What is answered instead of holding the request."""
@@ -64,7 +64,7 @@ class GateService:
     async def _serve(self, reader: asyncio.StreamReader, writer: asyncio.StreamWriter) -> None:
         with suppress(ConnectionError, asyncio.IncompleteReadError):
             head = (await reader.readuntil(b"\r\n\r\n")).decode()
-            self.asked.append(head.split()[1])
+            self.requests.append(head.split()[1])
             self._changed.set()
             await self._hold(reader, writer)
         writer.close()

@@ -1,4 +1,4 @@
-"""JobSets that carry the barrier as our webhook would have put it in: the simulation does not have our webhook."""
+"""JobSets with the barrier as the webhook injects it, which does not run in these tests."""
 
 from __future__ import annotations
 

@@ -35,7 +35,7 @@ CASES = {
 
 
 @pytest.mark.parametrize("case", CASES)
-def test_a_barrier_obeys_only_what_its_generation_says(case: str) -> None:
+def test_a_barrier_obeys_only_verdicts_of_its_generation(case: str) -> None:
     text, expected = CASES[case]
     assert read_verdict(OWN, ["", text]) == expected
     assert read_verdict(OWN, [text, ""]) == expected

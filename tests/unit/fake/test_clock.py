@@ -1,4 +1,4 @@
-"""Virtual time: waiting is free, real sockets, TLS and threads still work, and a loop that cannot go on says so."""
+"""Virtual time: waiting is free, real sockets, TLS and threads still work, and a loop that cannot go on raises."""
 
 from __future__ import annotations
 

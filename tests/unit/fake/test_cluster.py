@@ -1,4 +1,4 @@
-"""The simulation as a whole."""
+"""The embedded cluster as a whole."""
 
 from __future__ import annotations
 
@@ -31,7 +31,7 @@ def test_three_hundred_pods_on_late_nodes_wait_for_the_last_and_start_together()
     on_embedded(story, nodes=spread(4, 75, every=200.0), behaviour=Behaviour(spread=2.0))
 
 
-def test_an_actor_that_fails_is_heard_by_who_waits() -> None:
+def test_the_error_of_a_controller_is_raised_at_the_waiting_caller() -> None:
     async def story(world: FakeClusterStory) -> None:
         def broken(*_: object) -> None:
             raise ZeroDivisionError
@@ -46,7 +46,7 @@ def test_an_actor_that_fails_is_heard_by_who_waits() -> None:
 
 
 @pytest.mark.parametrize("turn", [1, 2, 20, 40, 60, 80, 100])
-async def test_a_cancellation_while_it_starts_or_stops_is_heard_and_leaves_nothing_behind(turn: int) -> None:
+async def test_a_cancellation_while_it_starts_or_stops_takes_effect_and_leaves_nothing_behind(turn: int) -> None:
     async def come_and_go() -> None:
         async with EmbeddedCluster(behaviour=QUICK):
             pass
@@ -60,7 +60,7 @@ async def test_a_cancellation_while_it_starts_or_stops_is_heard_and_leaves_nothi
     assert asyncio.all_tasks() == {asyncio.current_task()}
 
 
-async def test_a_cancellation_while_the_api_server_stops_is_heard() -> None:
+async def test_a_cancellation_while_the_api_server_stops_takes_effect() -> None:
     for turns in range(12):
         server = ApiServer()
         await server.start()

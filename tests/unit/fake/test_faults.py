@@ -1,4 +1,4 @@
-"""Faults to order: each does what it says, to those it means, as often as it says."""
+"""Injected faults: each applies to the matching requests, as often as requested."""
 
 from __future__ import annotations
 
@@ -31,7 +31,7 @@ async def local(server: ApiServer) -> AsyncIterator[RawApi]:
         yield talking
 
 
-async def test_the_next_requests_fail_as_ordered(server: ApiServer, local: RawApi) -> None:
+async def test_the_next_requests_fail_as_requested(server: ApiServer, local: RawApi) -> None:
     rule = server.faults.fail(Match(CONFIGMAP, ("list",)), status=429, times=2, retry_after=3)
     replies = [await local.get(CONFIGMAPS) for _ in range(3)]
     assert [reply.status for reply in replies] == [429, 429, 200]
@@ -114,7 +114,7 @@ async def test_watches_can_be_closed(server: ApiServer, local: RawApi) -> None:
 
 
 @virtual_time
-async def test_a_half_open_watch_says_nothing_and_does_not_end() -> None:
+async def test_a_half_open_watch_sends_nothing_and_does_not_end() -> None:
     async with ApiServer(clock=VirtualClock(asyncio.get_running_loop())) as server, RawApi(Access(server.url)) as api:
         query = f"resourceVersion={server.store.revision}&allowWatchBookmarks=true&timeoutSeconds=300"
         async with api.watch(CONFIGMAPS, query) as watch:

@@ -73,41 +73,41 @@ def test_what_is_given_stays_as_it_is(run: Run) -> None:
     run(story)
 
 
-@pytest.mark.parametrize("field", SCHEDULING)
-def test_scheduling_fields_change_only_around_a_suspend(run: Run, field: str) -> None:
+def test_scheduling_fields_change_only_around_a_suspend(run: Run) -> None:
     """Refused while it runs; allowed in the suspending write, while suspended, and in the resuming write."""
+    changes = [change(field) for field in SCHEDULING]
+    removals = [{"op": "remove", "path": one["path"]} for one in changes]
 
     async def story(world: FakeClusterStory) -> None:
         await world.create(JOBSETS, set_with_metadata())
         await world.until(PODS, lambda pods: len(running(pods)) == 1)
-        with pytest.raises(Invalid, match=r"spec\.replicatedJobs"):
-            await patch(world, change(field))
-        await patch(world, change(field), add("/spec/suspend", value=True))
-        await patch(world, {"op": "remove", "path": change(field)["path"]})
-        await patch(world, change(field), add("/spec/suspend", value=False))
-        with pytest.raises(Invalid, match=r"spec\.replicatedJobs"):
-            await patch(world, {"op": "remove", "path": change(field)["path"]})
+        for one in changes:
+            with pytest.raises(Invalid, match=r"spec\.replicatedJobs"):
+                await patch(world, one)
+        await patch(world, *changes, add("/spec/suspend", value=True))
+        await patch(world, *removals)
+        await patch(world, *changes, add("/spec/suspend", value=False))
+        for one in removals:
+            with pytest.raises(Invalid, match=r"spec\.replicatedJobs"):
+                await patch(world, one)
 
     run(story)
 
 
-@pytest.mark.parametrize(
-    "operation",
-    [
+def test_the_rest_of_a_replicated_job_never_changes(run: Run) -> None:
+    operations = (
         add(f"{TEMPLATE}/spec/containers/0/image", "other"),
         add(f"{TEMPLATE}/spec/initContainers", [{"name": "late", "image": "busybox"}]),
         add("/spec/replicatedJobs/0/replicas", 7),
         add("/spec/replicatedJobs/-", manifests.replicated_job("more")),
         add("/spec/replicatedJobs/0/template/metadata", {"labels": {"late": "yes"}}),
-    ],
-    ids=lambda operation: str(operation["path"]),
-)
-def test_the_rest_of_a_replicated_job_never_changes(run: Run, operation: dict[str, Any]) -> None:
+    )
+
     async def story(world: FakeClusterStory) -> None:
         await world.create(JOBSETS, plain(suspend=True))
-        with pytest.raises(Invalid, match=r"vjobset\.kb\.io.*spec\.replicatedJobs: .*immutable") as refused:
-            await patch(world, operation)
-        assert refused.value.status == 422
+        for operation in operations:
+            with pytest.raises(Invalid, match=r"vjobset\.kb\.io.*spec\.replicatedJobs: .*immutable"):
+                await patch(world, operation)
 
     run(story)
 

@@ -13,7 +13,7 @@ from tests.unit.fake.gates import plain
 from tests.unit.fake.world import QUICK, FakeClusterStory, Run, has, label, leaving, living, running
 
 
-def test_jobs_and_pods_carry_what_jobset_says_of_them(run: Run) -> None:
+def test_jobs_and_pods_carry_the_marks_of_jobset(run: Run) -> None:
     """Names, labels and annotations alike on Jobs and pods, owner, Service, subdomain, template metadata."""
 
     async def story(world: FakeClusterStory) -> None:

@@ -1,4 +1,4 @@
-"""Scheduler and kubelets in virtual time: what they write about pods, and the trouble that a test can script."""
+"""Scheduler and kubelets in virtual time: the status of pods, and the faults that a test can inject."""
 
 from __future__ import annotations
 
@@ -80,7 +80,7 @@ def test_init_containers_run_one_after_another_and_sidecars_stay() -> None:
     on_embedded(story, behaviour=Behaviour(init_seconds=5.0))
 
 
-def test_an_image_that_cannot_be_pulled_is_backed_off_until_the_trouble_is_lifted() -> None:
+def test_an_image_that_cannot_be_pulled_is_backed_off_until_the_fault_is_cleared() -> None:
     async def story(world: FakeClusterStory) -> None:
         stuck = world.kubelets.inject_fault(PodFault(PodMatch(index=1), image_pull_backoff=BARRIER))
         await world.create(JOBSETS, gated(pods=2))
@@ -93,7 +93,7 @@ def test_an_image_that_cannot_be_pulled_is_backed_off_until_the_trouble_is_lifte
 
 
 def test_pods_wait_for_nodes_and_nodes_take_only_so_many() -> None:
-    """The scheduler's words say why; a late node takes them."""
+    """The condition has the scheduler's reason; a late node takes them."""
 
     async def story(world: FakeClusterStory) -> None:
         await world.create(JOBSETS, plain(pods=5))

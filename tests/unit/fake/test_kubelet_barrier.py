@@ -1,4 +1,4 @@
-"""How the news of a verdict reaches the simulated barriers, and when, in virtual seconds."""
+"""How a verdict reaches the played barriers, and when, in virtual seconds."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""The gate stream of the simulated barriers, in virtual seconds: asked, heard, broken, cut, and closed in the end."""
+"""The gate stream of the played barriers, in virtual seconds: requested, answered, torn and cut."""
 
 from __future__ import annotations
 
@@ -22,7 +22,7 @@ GANG = "v1/gangs/default/gang/token"
 def with_service(
     story: Callable[[FakeClusterStory, GateService], Awaitable[None]], **service: Any
 ) -> Callable[[FakeClusterStory], Any]:
-    """The story with a gate service beside the world."""
+    """The story with a gate service beside it."""
 
     async def tell(world: FakeClusterStory) -> None:
         async with GateService(**service) as gate:
@@ -48,13 +48,13 @@ def test_a_release_over_the_stream_needs_no_other_channel(chunked: bool) -> None
     async def story(world: FakeClusterStory, gate: GateService) -> None:
         pods = await held(world, gate, 2)
         own = f"/{GANG}/{label(pods[0], names.JS_UID)}/0/0/"
-        assert sorted(gate.asked) == sorted(own + pod["metadata"]["uid"] for pod in pods)
+        assert sorted(gate.requests) == sorted(own + pod["metadata"]["uid"] for pod in pods)
         answered = world.now
         gate.answer(release(pods[0]))
         after = await world.until(PODS, lambda pods: len(running(pods)) == 2)
         assert world.now - answered < 2
         assert state(after[0], BARRIER)["terminated"]["exitCode"] == 0
-        assert len(gate.asked) == 2
+        assert len(gate.requests) == 2
 
     on_embedded(with_service(story, chunked=chunked), behaviour=REAL)
 
@@ -84,15 +84,15 @@ def test_a_timeout_over_the_stream_carries_its_message(chunked: bool) -> None:
     ],
     ids=["another life", "another attempt", "an older epoch", "rubbish first", "torn"],
 )
-def test_what_is_no_verdict_for_this_barrier_is_asked_again(answer: str) -> None:
+def test_what_is_no_verdict_for_this_barrier_is_requested_again(answer: str) -> None:
     """The pod carries attempt 0 and epoch 1."""
 
     async def story(world: FakeClusterStory, gate: GateService) -> None:
         pod = (await held(world, gate, epoch=1))[0]
         gate.answer(answer.format(uid=label(pod, names.JS_UID)))
-        await gate.until(lambda: len(gate.asked) == 2)
+        await gate.until(lambda: len(gate.requests) == 2)
         await gate.until_held(1)
-        assert gate.asked[0] == gate.asked[1]
+        assert gate.requests[0] == gate.requests[1]
         assert at_barrier(await world.pods(1))
         gate.answer(release(pod, epoch=1))
         await world.until(PODS, lambda pods: len(running(pods)) == 1)
@@ -100,13 +100,13 @@ def test_what_is_no_verdict_for_this_barrier_is_asked_again(answer: str) -> None
     on_embedded(with_service(story))
 
 
-def test_a_firewall_breaks_what_is_open_and_lets_nothing_through_until_it_is_lifted() -> None:
+def test_a_firewall_breaks_what_is_open_and_lets_nothing_through_until_it_is_cleared() -> None:
     async def story(world: FakeClusterStory, gate: GateService) -> None:
         await held(world, gate, 2)
         wall = world.kubelets.inject_fault(PodFault(PodMatch(index=1), firewalled=True))
         await gate.until_held(1)
         await world.let_pass(300)
-        assert (gate.held, len(gate.asked)) == (1, 2)
+        assert (gate.held, len(gate.requests)) == (1, 2)
         world.kubelets.clear_fault(wall)
         await gate.until_held(2)
 

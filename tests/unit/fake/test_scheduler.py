@@ -14,7 +14,7 @@ GPU = "example.com/gpu"
 
 
 def pod(name: str, cpu: str = "1", **spec: Any) -> dict[str, Any]:
-    """`more`: what it asks for besides; all else goes into the spec."""
+    """`more`: further requests; all else goes into the spec."""
     asked = {"cpu": cpu, **spec.pop("more", {})}
     main = {"name": "main", "image": "busybox:1.37", "resources": {"requests": asked, "limits": asked}}
     return {"metadata": {"name": name}, "spec": {"restartPolicy": "Never", "containers": [main], **spec}}
@@ -25,13 +25,13 @@ def node(name: str, cpu: str = "4", **others: Any) -> FakeNode:
 
 
 def where(world: FakeClusterStory, pods: list[dict[str, Any]]) -> dict[str, str]:
-    """The nodes of the pods, as the story calls them."""
+    """The nodes of the pods, without the prefix of the test."""
     before = f"{world.namespace}-"
     return {it["metadata"]["name"]: it["spec"].get("nodeName", "").removeprefix(before) for it in pods}
 
 
 async def unschedulable_message(world: FakeClusterStory, name: str) -> str:
-    """Why the pod waits, once the scheduler has said so."""
+    """Why the pod waits, once the scheduler has reported it."""
 
     def said(pod: dict[str, Any]) -> bool:
         found = condition(pod, "PodScheduled")
@@ -47,7 +47,7 @@ async def until_runs(world: FakeClusterStory, *names: str) -> list[dict[str, Any
     return await world.until(PODS, all_run)
 
 
-def test_a_node_is_full_when_what_its_pods_ask_for_is_all_it_has(scheduled: Run) -> None:
+def test_a_node_is_full_when_its_pods_request_all_it_has(scheduled: Run) -> None:
     async def story(world: FakeClusterStory) -> None:
         for name in ("a", "b", "c"):
             await world.create(PODS, pod(name, cpu="1500m"))

@@ -47,8 +47,8 @@ async def test_a_client_that_goes_away_during_admission_leaves_nothing(server: A
         assert (await local.get(f"{CONFIGMAPS}/c")).status == 404
 
 
-async def test_two_writers_at_once_both_get_their_way_through_admission(local: RawApi) -> None:
-    """A patch that names no version is made again on what the other left."""
+async def test_two_writers_at_once_both_succeed_through_admission(local: RawApi) -> None:
+    """A patch that names no version is retried on the newer object."""
     async with HookServer(local) as hooks:
         await local.post(CONFIGMAPS, config_map())
         await hooks.add("look", allow)
@@ -147,7 +147,7 @@ async def test_a_quiet_watch_gets_a_bookmark_once_a_minute_and_at_its_end() -> N
 
 
 @virtual_time
-async def test_objects_are_born_and_die_by_the_given_clock() -> None:
+async def test_times_of_objects_are_of_the_given_clock() -> None:
     async with ApiServer(clock=wall_clock()) as server, RawApi(Access(server.url)) as api:
         await asyncio.sleep(60)
         made = await api.post(PODS, pod())

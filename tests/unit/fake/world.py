@@ -1,4 +1,4 @@
-"""The world of a story: actors on one API server, in virtual time on the embedded one, in real time on the real one."""
+"""The played controllers on one API server: in virtual time on the embedded one, in real time on the real one."""
 
 from __future__ import annotations
 
@@ -24,7 +24,7 @@ QUICK = Behaviour(
 
 @dataclass(frozen=True, slots=True)
 class FakeClusterStory:
-    """What a story may use. `namespace` is its own."""
+    """What a test works with. `namespace` is its own."""
 
     actors: Actors
     namespace: str
@@ -76,7 +76,7 @@ class FakeClusterStory:
         return condition(seen, kind) or {}
 
     async def jobs(self, count: int) -> list[Json]:
-        """All Jobs, once there are so many and none is on its way out."""
+        """All Jobs, once there are so many and none is being deleted."""
         return await self.until(JOBS, lambda jobs: len(jobs) == count and not any(map(leaving, jobs)))
 
     async def pods(self, count: int) -> list[Json]:
@@ -93,7 +93,7 @@ class FakeClusterStory:
         return await self.get(JOBSETS, name)
 
     async def verdict(self, jobset: str, text: str) -> None:
-        """Put a verdict into the gang's ConfigMap, making it first."""
+        """Create the gang's ConfigMap with a verdict."""
         meta = {"name": names.config_map_name(jobset), "labels": {names.GATE: names.GATE_VALUE}}
         await self.create(CONFIGMAPS, {"metadata": meta, "data": {names.KEY_VERDICT: text}})
 
@@ -131,7 +131,7 @@ def on_real(plane: Real, story: Story, **settings: Any) -> None:
 
 
 def on_scheduled(plane: Real, story: Story, **settings: Any) -> None:
-    """In real time, on the control plane that has kube-scheduler: nobody plays it."""
+    """In real time, on the control plane that has kube-scheduler: which binds the pods."""
     on_real(plane, story, schedule=False, **settings)
 
 
