@@ -246,8 +246,6 @@ SPEC_PARSERS: Final[Mapping[str, Callable[[Json], _ParsedSpec]]] = MappingProxyT
 )
 """By API group. Volcano's and the native PodGroups are not among them."""
 
-KNOWN_API_VERSIONS: Final = tuple(f"{group}/{names.POD_GROUP_VERSION}" for group in SPEC_PARSERS)
-
 
 def api_group(kind: object, api_version: object) -> str | None:
     """The API group of a PodGroup of one of the three kinds, of any version; None for every other object."""
