@@ -37,19 +37,19 @@ def body(new: Any, old: Any = None, **request: Any) -> bytes:
 
 def response(answer: bytes) -> Json:
     """The response in an answer, after a look at its envelope."""
-    told = json.loads(answer)
-    assert (told["kind"], told["apiVersion"]) == ("AdmissionReview", "admission.k8s.io/v1")
-    assert told["response"]["uid"] == UID
-    found: Json = told["response"]
+    review = json.loads(answer)
+    assert (review["kind"], review["apiVersion"]) == ("AdmissionReview", "admission.k8s.io/v1")
+    assert review["response"]["uid"] == UID
+    found: Json = review["response"]
     return found
 
 
 def patched(new: Json, answer: bytes) -> Json:
     """What the API server would make of the object."""
-    told = response(answer)
-    assert told["allowed"] is True
-    if "patch" not in told:
+    review = response(answer)
+    assert review["allowed"] is True
+    if "patch" not in review:
         return new
-    assert told["patchType"] == "JSONPatch"
-    found: Json = applied(new, json.loads(b64decode(told["patch"])))
+    assert review["patchType"] == "JSONPatch"
+    found: Json = applied(new, json.loads(b64decode(review["patch"])))
     return found

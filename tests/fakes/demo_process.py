@@ -1,4 +1,4 @@
-"""The demos as processes: on a pipe, on a terminal, and told to stop."""
+"""The demos as processes: on a pipe, on a terminal, and stopped by a signal."""
 
 import asyncio
 import os
@@ -64,7 +64,7 @@ def heeding_ctrl_c() -> Iterator[None]:
 
 
 async def interrupted(*arguments: str, words: str, after: float) -> tuple[int | None, str, bytes]:
-    """Ctrl-C so many seconds after those words have come: exit code, all that was said, and what went wrong."""
+    """Ctrl-C so many seconds after those words have come: exit code, all output, and the errors."""
     with heeding_ctrl_c():
         async with started(*arguments) as process, asyncio.timeout(TIMEOUT):
             assert process.stdout is not None

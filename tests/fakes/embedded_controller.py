@@ -1,4 +1,4 @@
-"""A whole controller beside a whole embedded cluster, in virtual time, and what is asked of both."""
+"""A whole controller beside a whole embedded cluster, in virtual time, and the requests to both."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""An event loop without sockets that runs until nothing is left to do, and whose time moves only when told to."""
+"""An event loop without sockets that runs until nothing is left to do, and whose time moves only on request."""
 
 from __future__ import annotations
 

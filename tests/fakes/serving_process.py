@@ -1,4 +1,4 @@
-"""A door in a process of its own, whose memory can be told from its clients'."""
+"""An admission server in a process of its own, whose memory differs from its clients'."""
 
 import asyncio
 import logging

@@ -192,12 +192,12 @@ async def store_every_reason(camp: StoredJobSet) -> None:
     await camp.event("Job", "train-workers-0", "FailedCreate", words)
 
 
-async def store_placing_pod(town: StoredPodGroups, group: str, name: str, words: str) -> None:
+async def store_placing_pod(groups: StoredPodGroups, group: str, name: str, words: str) -> None:
     """A pod of a group that was opened, for which the scheduler has no place."""
     made = manifests.pod(name, group, Format.SCHEDULER_PLUGINS, None, **NO_NODE)
-    made["metadata"]["labels"][names.POD_GROUP_LABEL] = group_label(town.key(group))
+    made["metadata"]["labels"][names.POD_GROUP_LABEL] = group_label(groups.key(group))
     made["metadata"]["annotations"] = {names.POD_GROUP_OPENED: format_opened(1, time.time())}
-    await town.client.create(PODS, made, town.namespace)
+    await groups.client.create(PODS, made, groups.namespace)
     condition = {"type": "PodScheduled", "status": "False", "reason": "Unschedulable", "message": words}
     body = {"status": {"conditions": [condition]}}
-    await town.client.patch(PODS, name, town.namespace, body=body, patch=PatchType.STRATEGIC, subresource="status")
+    await groups.client.patch(PODS, name, groups.namespace, body=body, patch=PatchType.STRATEGIC, subresource="status")

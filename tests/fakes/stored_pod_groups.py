@@ -118,7 +118,7 @@ class StoredPodGroups:
             )
 
     async def status(self, name: str, minimum: int, reason: str, message: str) -> None:
-        """A gathered group of which the controller has written why it waits."""
+        """A gathered group whose reason to wait the controller has written."""
         await self.group(name, minimum)
         await self.held(name, f"{name}-0")
         shown = {"type": names.POD_GROUP_CONDITION, "status": "False", "reason": reason, "message": message}
@@ -152,7 +152,7 @@ async def lease(client: Client, namespace: str, holder: str = "one", ago: float 
 
 
 async def kubeconfig_of(plane: Real, namespace: str, rules: list[Json], folder: Path) -> Path:
-    """Of somebody who may do only that, in this namespace."""
+    """Of a user who may do only that, in this namespace."""
     role: Json = {"apiVersion": "rbac.authorization.k8s.io/v1", "kind": "Role", "metadata": {"name": "user"}}
     subject = {"kind": "ServiceAccount", "name": "user", "namespace": namespace}
     ref = {"apiGroup": "rbac.authorization.k8s.io", "kind": "Role", "name": "user"}
