@@ -222,9 +222,7 @@ async def _release(client: Client, jobset: JobSetSeen, user: str, options: Relea
         return f"{subject} released (server dry run)"
     async with JobSetView(client, jobset, options.permissions, pods=False) as view:
         await _check_watch(view, subject)  # without the right to watch nothing is changed
-        message = (
-            f"{user} has asked for the gate of attempt {jobset.attempt} to be opened now, without the missing pods"
-        )
+        message = f"{user} opens the gate of attempt {jobset.attempt} now, without the missing pods"
         try:
             async with acts.temporary_annotation(client, jobset):
                 await _audit(client, jobset, names.REASON_RELEASED_BY_USER, message)

@@ -68,8 +68,7 @@ async def test_release_opens_this_generation_and_the_next_one_waits_again(stuck:
     await stuck.until_running(3)
     (event,) = await audit(stuck)
     assert (event["reason"], event["involvedObject"]["name"]) == (names.REASON_RELEASED_BY_USER, "train")
-    assert "has " in event["message"]
-    assert "opens the gate of attempt 0 now" in event["message"]
+    assert " opens the gate of attempt 0 now, " in event["message"]
 
     again = await cli("release", "train", "--yes")
     assert (again.code, "unchanged: its gate is open already" in again.out) == (0, True)
@@ -89,7 +88,6 @@ async def test_bypass_stays_and_the_next_generation_goes_through_too(stuck: Envi
     assert await noted(stuck) == "true"
     (event,) = await audit(stuck)
     assert event["reason"] == names.REASON_BYPASSED_BY_USER
-    assert "has " in event["message"]
 
     again = await cli("bypass", "train", "--yes")
     assert (again.code, again.out) == (0, f"{SUBJECT} unchanged: its gate is bypassed already\n")
