@@ -130,7 +130,7 @@ class PendingQueue:
 
     def waiting_since(self) -> list[float]:
         """Since when each candidate could have been admitted."""
-        return [it.ready_since for it in self.waiting.values()]
+        return [it.ready_since for it in self.waiting.values() if not it.backing_off]
 
     def is_current(self, candidate: Candidate) -> bool:
         """Whether no gang of a candidate has changed since it was evaluated."""

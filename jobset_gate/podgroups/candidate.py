@@ -40,6 +40,8 @@ class Candidate(Value, frozen=True):
     """Bound pods of lower priority than this may be preempted for any of its pods; None: none may."""
     labelled_pods: frozenset[LabelledPod] = frozenset()
     """Its pods as anti-affinity terms of bound pods see them."""
+    backing_off: str = ""
+    """Why it is not admitted yet although its room is kept; "" unless it is in back-off."""
 
     @property
     def key(self) -> PodGroupKey:
@@ -100,8 +102,8 @@ MIXED: Final = f"that its pods are of more than {MAX_POD_KINDS} kinds"
 EVICTED_BEFORE: Final = "what it was taken back for"
 
 
-def make_candidate(seen: Sequence[GroupSnapshot], domains: "Domains") -> Candidate:
-    """Gathered groups that are admitted together."""
+def make_candidate(seen: Sequence[GroupSnapshot], domains: "Domains", *, backing_off: str = "") -> Candidate:
+    """Gathered groups that are admitted together. A group in back-off has the rank that it had before its eviction."""
     members = [generation.ready_members(it) for it in seen]
     shapes = [pod_shapes(it, domains) for it in members]
     every = [shape for each in shapes for shape in each]
@@ -113,12 +115,13 @@ def make_candidate(seen: Sequence[GroupSnapshot], domains: "Domains") -> Candida
             _request(it, _least_requests(each) if mixed else each) for it, each in zip(seen, shapes, strict=True)
         ),
         priority=max(it.priority for it in waiting),
-        created=_queued_at(seen),
+        created=min(it.created for it in seen) if backing_off else _queued_at(seen),
         ready_since=max(_ready_since(it) for it in seen),
         domain=domains.domain_of(every),
-        unsupported=_unsupported(seen, waiting, domains, mixed=mixed),
+        unsupported=_unsupported(seen, waiting, domains, mixed=mixed, backing_off=bool(backing_off)),
         preempts=min(it.priority for it in waiting) if all(it.preempts for it in waiting) else None,
         labelled_pods=frozenset() if mixed else pods,
+        backing_off=backing_off,
     )
 
 
@@ -146,7 +149,7 @@ def labelled_pods(members: Iterable[MemberPod]) -> frozenset[LabelledPod]:
 
 
 def _unsupported(
-    seen: Sequence[GroupSnapshot], members: Sequence[MemberPod], domains: "Domains", *, mixed: bool
+    seen: Sequence[GroupSnapshot], members: Sequence[MemberPod], domains: "Domains", *, mixed: bool, backing_off: bool
 ) -> tuple[str, ...]:
     found = {what for it in members for what in it.unsupported}
     found |= {f"{name}, which no node has," for it in members for name in domains.not_offered(it.shape.requests)}
@@ -154,7 +157,7 @@ def _unsupported(
         found.add("who keeps pods with so many labels away")
     if mixed:
         found.add(MIXED)
-    if any(it.record is not None and it.record.rolled_back for it in seen):
+    if not backing_off and any(it.record is not None and it.record.rolled_back for it in seen):
         found.add(EVICTED_BEFORE)  # something that the fit check does not model
     return tuple(sorted(found))
 

@@ -105,6 +105,8 @@ class SchedulingCycle:
     def decide_candidate(self, candidate: Candidate) -> Admit | Hold:
         """The decision on the next in order."""
         near = self._overlapping(candidate.domain)
+        if candidate.backing_off:
+            return self._keep_room(candidate, near)
         decision = self._decide(candidate, near)
         starving = self._starving(candidate, near) if isinstance(decision, Admit) else None
         if starving is not None:
@@ -145,6 +147,15 @@ class SchedulingCycle:
             reason = names.REASON_WAITING_FOR_CAPACITY
             return Hold(candidate=candidate, reason=reason, message=lacks, shortage=lacks)
         return self._probe(candidate, near, lacks)
+
+    def _keep_room(self, candidate: Candidate, near: OverlappingDomains) -> Hold:
+        """Groups after one in back-off do not get the room that its eviction may have made (G4)."""
+        narrowed = self._without_excluded(candidate)
+        fits = self._check is not CapacityCheck.OFF and not narrowed.unsupported
+        if fits and self._is_guaranteed(narrowed, near):
+            it = AdmittedGroup(requests=narrowed.requests, domain=narrowed.domain, proven=True)
+            self._states.setdefault(narrowed.domain, DomainState()).add_admitted(it)
+        return Hold(candidate=candidate, reason=names.REASON_ROLLED_BACK, message=candidate.backing_off)
 
     def _probe(self, candidate: Candidate, near: OverlappingDomains, lacks: str) -> Admit | Hold:
         """The first in order may be admitted unproven, one at a time in a domain."""

@@ -91,9 +91,12 @@ class GroupEvaluator:
             return unmet_other
         if unmet is not None and unmet.reason not in _LAST:
             return unmet
-        waits = _not_retried(record) or _in_backoff(record, now) or unmet
+        back_off = _in_backoff(record, now)
+        waits = _not_retried(record) or back_off or unmet
         if waits is not None:
-            return waits
+            alone = facts.gang_group.keys == (key,) and unmet is None and bool(generation.ready_members(seen))
+            keeps_room = waits is back_off and alone and _may_have_made_room(record)
+            return make_candidate([seen], domains, backing_off=waits.message) if keeps_room else waits
         keys, known = facts.gang_group.keys, {} if together is None else together
         if keys not in known:
             known[keys] = self._evaluate_together(facts.gang_group, domains, now)
@@ -201,6 +204,11 @@ def _in_backoff(record: AdmissionRecord | None, now: float) -> GroupReason | Non
         return None
     times = "once" if record.rolled_back == 1 else f"{record.rolled_back} times"
     return GroupReason(reason=names.REASON_ROLLED_BACK, message=f"taken back {times}: {record.why}")
+
+
+def _may_have_made_room(record: AdmissionRecord | None) -> bool:
+    """Free room may come from the group's own first eviction; a group with proven room lacked something else."""
+    return record is not None and record.rolled_back == 1 and record.how is AdmissionMode.PROBE
 
 
 def _by_name(key: PodGroupKey) -> tuple[str, str]:

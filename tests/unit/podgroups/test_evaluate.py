@@ -15,7 +15,7 @@ from jobset_gate.podgroups.fit.guaranteed import NodeInfo, PodShape
 from jobset_gate.podgroups.model import Flavor
 from jobset_gate.podgroups.owners import OwnerCapacity
 from jobset_gate.podgroups.preconditions import GroupReason
-from jobset_gate.podgroups.record import AdmissionMode, AdmissionState
+from jobset_gate.podgroups.record import AdmissionMode, AdmissionRecord, AdmissionState
 from jobset_gate.podgroups.reserved import (
     AFTER_DEADLINE_SECONDS,
     UNSUPPORTED_GRACE_SECONDS,
@@ -201,6 +201,26 @@ def test_who_was_taken_back_stands_behind_those_that_have_waited_meanwhile() -> 
     found = reported(tried("first", record=back), tried("second"), nodes=(room(9),))
     assert found["second"] == "opened"
     assert found["first"].startswith("BehindOther: behind team/second, which is being placed")
+
+
+def test_a_group_in_its_first_back_off_keeps_the_room_that_its_eviction_may_have_made() -> None:
+    """Only if it was admitted without proof: a group with proven room lacked something else."""
+    back = record((key("first"), 1), stage=AdmissionState.CLOSED, rolled_back=1, not_before=NOW + 5, why="late")
+    probed = msgspec.structs.replace(back, how=AdmissionMode.PROBE)
+    high = [pod(f"h-{it}", of=key("first"), spec={"priority": 9}) for it in range(3)]
+
+    def first(its: AdmissionRecord) -> GroupSnapshot:
+        return group_snapshot(*high, of=key("first"), group=pod_group("first"), record=its)
+
+    low, nodes = waiting("low"), (room(2),)
+    assert reported(first(probed), low, nodes=nodes) == {
+        "first": "RolledBack: taken back once: late",
+        "low": "WaitingForCapacity: needs 1.5 cpu, 0.5 free",
+    }
+    assert reported(first(back), low, nodes=nodes)["low"] == "opened"
+    assert reported(first(msgspec.structs.replace(probed, rolled_back=2)), low, nodes=nodes)["low"] == "opened"
+    too_small = reported(first(probed), low, nodes=(room(1),))
+    assert too_small["low"] == "WaitingForCapacity: needs 1.5 cpu, 1 free", "where the group has no room it keeps none"
 
 
 def test_what_its_own_pods_have_is_not_asked_for_again() -> None:
