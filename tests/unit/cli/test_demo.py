@@ -131,11 +131,11 @@ async def test_it_would_notice_that_a_gang_is_not_released(capsys: pytest.Captur
 def test_the_waves_bring_room_for_every_pod_and_the_last_one_is_needed(jobs: int, pods: int) -> None:
     plan = GangPlan(jobs=jobs, pods=pods, seconds=8)
     waves = list(plan.waves())
-    rooms = [sum(node.pods for node in nodes) for _, nodes in waves]
-    assert sum(rooms) == plan.size
+    capacities = [sum(node.pods for node in nodes) for _, nodes in waves]
+    assert sum(capacities) == plan.size
     assert [after for after, _ in waves] == [0, 4, 8]
     names = [node.name for _, nodes in waves for node in nodes]
     assert len(names) == len(set(names))
     assert all(node.pods > 0 for _, nodes in waves for node in nodes)
     if plan.size >= 3:
-        assert all(rooms)
+        assert all(capacities)

@@ -46,29 +46,29 @@ async def test_a_main_container_that_runs_before_all_have_started_is_early(watch
 
 
 async def test_one_that_runs_after_all_have_started_is_not(watcher: GangWatcher) -> None:
-    sight = watcher.gangs["train"]
+    gang = watcher.gangs["train"]
     for index in (0, 1):
         tell(watcher, None, gangs.pod(index))
-    assert sight.last_start_at is not None
+    assert gang.last_start_at is not None
     watcher._config_map(
         ObjectChange(("default", "train-group-scheduling"), None, gangs.config_map(verdict=gangs.verdict()))
     )
     for index in (0, 1):
         tell(watcher, gangs.pod(index), running(gangs.pod(index)))
-    assert (sight.early, sight.running) == (0, 2)
-    assert sight.decided_at is not None
-    assert sight.last_start_at <= sight.decided_at <= (sight.mains_at or 0)
+    assert (gang.early, gang.running) == (0, 2)
+    assert gang.decided_at is not None
+    assert gang.last_start_at <= gang.decided_at <= (gang.mains_at or 0)
 
 
 async def test_the_first_verdict_is_the_one_that_is_timed(watcher: GangWatcher) -> None:
-    sight = watcher.gangs["train"]
+    gang = watcher.gangs["train"]
     change = ObjectChange(("default", "train-group-scheduling"), None, gangs.config_map(verdict=gangs.verdict()))
     watcher._config_map(ObjectChange(change.key, None, gangs.config_map()))
-    assert sight.verdict is None
+    assert gang.verdict is None
     watcher._config_map(change)
-    first = sight.decided_at
+    first = gang.decided_at
     watcher._config_map(change)
-    assert sight.decided_at == first
+    assert gang.decided_at == first
 
 
 async def test_other_gangs_are_not_looked_at(watcher: GangWatcher) -> None:

@@ -189,7 +189,7 @@ def test_only_an_error_makes_a_patient() -> None:
     assert not healthy(FOUND)
 
 
-async def test_without_credentials_nothing_is_told_to_be_unknown() -> None:
+async def test_without_credentials_no_check_is_reported_as_unknown() -> None:
     """It is an error of the command, not of one check: nobody should take its exit code for health."""
 
     async def check(_: ClusterReader) -> list[Finding]:

@@ -102,7 +102,7 @@ def test_numbers_in_quotes_and_names_with_capitals_are_put_right() -> None:
     assert paths(right) == ["spec.minMember", "metadata.name"]
 
 
-def test_a_podgroup_without_a_name_is_told_and_given_none() -> None:
+def test_a_podgroup_without_a_name_is_reported_and_given_none() -> None:
     made = pod_group("scheduling.x-k8s.io", "", minMember=3)
     assert paths(group_corrections.correct_manifest(made)) == ["metadata.name"]
     assert group_corrections.correct_manifest(made).manifest == made

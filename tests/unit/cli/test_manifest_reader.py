@@ -87,7 +87,7 @@ def test_values(write: Path, text: str, value: object) -> None:
         ("# only this\n---\n", "no objects in m.yaml"),
     ],
 )  # fmt: skip
-def test_trouble_is_told_with_file_and_line(write: Path, text: str | bytes, message: str) -> None:
+def test_trouble_is_reported_with_file_and_line(write: Path, text: str | bytes, message: str) -> None:
     with pytest.raises(CommandError) as failed:
         docs(write, text)
     assert str(failed.value).startswith(message)

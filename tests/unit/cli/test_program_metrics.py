@@ -17,7 +17,7 @@ def _as_before() -> Iterator[None]:
     prometheus_client.enable_created_metrics()  # type: ignore[no-untyped-call]
 
 
-def test_the_build_is_told() -> None:
+def test_the_build_is_reported() -> None:
     registry = CollectorRegistry()
     process.register_metrics(registry, "webhook")
     labels = {"component": "webhook", "version": version("jobset-gate"), "python": platform.python_version()}

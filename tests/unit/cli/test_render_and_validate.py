@@ -141,7 +141,7 @@ def test_a_generated_name_is_completed_and_that_is_said(run: RunCli) -> None:
 
 
 def test_a_stand_in_takes_the_place_of_the_random_token(run: RunCli, tmp_path: Path) -> None:
-    """The same manifest gives the same bytes, and whoever compares them finds no secret."""
+    """The same manifest gives the same bytes, and no secret stands in them."""
     (tmp_path / "settings.yaml").write_text("barrier: {streamUrl: 'http://gate:8082'}")
     asked = ("render", "-f", STORY_1, "--config", str(tmp_path / "settings.yaml"))
     first, second = run(*asked), run(*asked)
