@@ -6,12 +6,14 @@ import asyncio
 import os
 import ssl
 import sys
+import tempfile
 from collections.abc import Awaitable, Callable, Iterator
 from contextlib import contextmanager, suppress
 from dataclasses import dataclass
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
+from jobset_gate.kube import plain_kubeconfig
 from jobset_gate.kube.errors import InvalidKubeConfig
 from jobset_gate.kube.proxies import proxy_for
 
@@ -77,20 +79,21 @@ def in_cluster(account: Path = SERVICE_ACCOUNT) -> Access:
 
 
 async def from_kubeconfig(path: str | None = None, context: str | None = None) -> Access:
-    """A context of a kubeconfig (default: its current one; $KUBECONFIG, ~/.kube/config), read by kubernetes_asyncio.
+    """A context of a kubeconfig (default: its current one; $KUBECONFIG, ~/.kube/config).
 
-    Exec plugins, OIDC and token files are read again every minute while the Access is in use. The environment's proxy
-    is used if the kubeconfig names none. Raises InvalidKubeConfig.
+    Read by kubernetes_asyncio, unless it is a plain one with a certificate or a token. Exec plugins, OIDC and token
+    files are read again every minute while the Access is in use. The environment's proxy is used if the kubeconfig
+    names none. Raises InvalidKubeConfig.
     """
+    plain = plain_kubeconfig.read(path or os.environ.get("KUBECONFIG") or DEFAULT_KUBECONFIG, context)
+    if plain is not None:
+        return _from_plain(plain, path)
     loaded, chosen, namespace = await _load(path, context)
     server = str(loaded.host).rstrip("/")
     tls = _tls(loaded) if server.startswith("https:") else None
 
     async def reload() -> str | None:
-        latest, _, _ = await _load(path, chosen)  # by name: the file's current context may have changed
-        if tls is not None and latest.cert_file:  # an exec plugin may give short-lived certificates
-            tls.load_cert_chain(latest.cert_file, latest.key_file)
-        return _authorization(latest)
+        return await _reloaded(path, chosen, tls)
 
     may_change = _authorization(loaded) is not None or loaded.cert_file
     token = _CachedToken(reload, _Token(_authorization(loaded))) if may_change else None
@@ -103,6 +106,62 @@ async def from_kubeconfig(path: str | None = None, context: str | None = None) -
         server_name=loaded.tls_server_name,
         proxy=proxy_for(server, os.environ, loaded.proxy),
     )
+
+
+async def _reloaded(path: str | None, context: str, tls: ssl.SSLContext | None) -> str | None:
+    """The Authorization header by now; by the context's name, since the file's current context may have changed."""
+    latest, _, _ = await _load(path, context)
+    if tls is not None and latest.cert_file:  # an exec plugin may give short-lived certificates
+        tls.load_cert_chain(latest.cert_file, latest.key_file)
+    return _authorization(latest)
+
+
+def _from_plain(context: plain_kubeconfig.PlainContext, path: str | None) -> Access:
+    """The Access of a plain context. The library reads it again if it changes while it is in use."""
+    try:
+        tls = ssl.create_default_context(cadata=context.ca or None)
+    except ssl.SSLError as error:
+        raise InvalidKubeConfig(f"the certificate authority of context {context.name}: {error}") from error
+    if not context.verify:
+        tls.check_hostname = False
+        tls.verify_mode = ssl.CERT_NONE
+    if context.certificate:
+        _load_certificate(tls, context)
+
+    async def reload() -> str | None:
+        latest = plain_kubeconfig.read(path or os.environ.get("KUBECONFIG") or DEFAULT_KUBECONFIG, context.name)
+        if latest is None:
+            return await _reloaded(path, context.name, tls)
+        if latest.certificate:
+            _load_certificate(tls, latest)
+        return _bearer(latest)
+
+    may_change = context.token or context.certificate
+    token = _CachedToken(reload, _Token(_bearer(context))) if may_change else None
+    return Access(
+        server=context.server,
+        ssl=tls,
+        token=token,
+        token_rejected=token.invalidate if token else None,
+        namespace=context.namespace,
+        server_name=context.server_name or None,
+        proxy=proxy_for(context.server, os.environ, None),
+    )
+
+
+def _bearer(context: plain_kubeconfig.PlainContext) -> str | None:
+    return f"Bearer {context.token}" if context.token else None
+
+
+def _load_certificate(tls: ssl.SSLContext, context: plain_kubeconfig.PlainContext) -> None:
+    """OpenSSL reads a certificate and its key from a file alone. Raises InvalidKubeConfig."""
+    with tempfile.NamedTemporaryFile(mode="w", suffix=".pem") as file:  # readable by its owner alone
+        file.write(f"{context.certificate}\n{context.key}")
+        file.flush()
+        try:
+            tls.load_cert_chain(file.name)
+        except (OSError, ssl.SSLError) as error:
+            raise InvalidKubeConfig(f"the client certificate of context {context.name}: {error}") from error
 
 
 @dataclass(frozen=True, slots=True)
