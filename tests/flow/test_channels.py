@@ -66,7 +66,8 @@ async def test_a_stream_cut_after_half_of_its_answers_is_healed(make_stage: Make
         await stage.until_held(5)
         stage.service.let_through = 3
         stage.actors.kubelets.clear_fault(late)
-        await stage.until(lambda pods: sum(map(runs, pods)) == 3 and sum(map(held, pods)) == 3)
+        if healer != "annotation":  # patches follow within moments, and nobody may see the state before
+            await stage.until(lambda pods: sum(map(runs, pods)) == 3 and sum(map(held, pods)) == 3)
         if healer == "stream":
             stage.service.mend()
         await stage.until_running(6)

@@ -72,7 +72,7 @@ GATED = {names.GATED: names.GATED_VALUE}
 DENIED: list[tuple[dict[str, str], Json]] = [
     (GATED, {"spec": {"containers": [{"name": "main", "image": "evil"}]}}),
     (GATED, {"spec": {"activeDeadlineSeconds": 1}}),
-    (GATED, {"metadata": {"labels": {"app": "a user-elses"}}}),
+    (GATED, {"metadata": {"labels": {"app": "other-client"}}}),
     (GATED, {"metadata": {"labels": {names.GATED: None}}}),
     (GATED, {"metadata": {"annotations": {"theirs": "2"}}}),
     (GATED, {"metadata": {"annotations": {"theirs": None}}}),

@@ -34,7 +34,7 @@ ANY: list[Json] = [
     put("/spec/ttlSecondsAfterFinished", 0),
     put("/metadata/ownerReferences", [OWNER]),
     put("/metadata/finalizers", ["example.com/stay"]),
-    put("/metadata/labels", {"app": "a user-elses"}),
+    put("/metadata/labels", {"app": "other-client"}),
     put("/metadata/annotations", {"theirs": "2"}),
 ]
 OF_JOBS: list[Json] = [

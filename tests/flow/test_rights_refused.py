@@ -22,17 +22,17 @@ ADMISSION = "admissionregistration.k8s.io"
 
 NOT_THEIRS = [
     # Secrets: none but the one of the CA, which only the webhook may read.
-    (WEBHOOK, Right("", "secrets", "get", "a user-elses", OWN)),
+    (WEBHOOK, Right("", "secrets", "get", "other-client", OWN)),
     (WEBHOOK, Right("", "secrets", "list", "", OWN)),
-    (WEBHOOK, Right("", "secrets", "create", "a user-elses", OWN)),
+    (WEBHOOK, Right("", "secrets", "create", "other-client", OWN)),
     (WEBHOOK, Right("", "secrets", "delete", f"{RELEASE}-ca", OWN)),
     (WEBHOOK, Right("", "secrets", "get", f"{RELEASE}-ca", "kube-system")),
     (CONTROLLER, Right("", "secrets", "get", f"{RELEASE}-ca", OWN)),
     (CONTROLLER, Right("", "secrets", "list", "", "kube-system")),
     # Webhook configurations: its own two, each of its kind, and those as they are.
-    (WEBHOOK, Right(ADMISSION, "mutatingwebhookconfigurations", "patch", "a user-elses")),
+    (WEBHOOK, Right(ADMISSION, "mutatingwebhookconfigurations", "patch", "other-client")),
     (WEBHOOK, Right(ADMISSION, "mutatingwebhookconfigurations", "patch", VALIDATING)),
-    (WEBHOOK, Right(ADMISSION, "validatingwebhookconfigurations", "patch", "a user-elses")),
+    (WEBHOOK, Right(ADMISSION, "validatingwebhookconfigurations", "patch", "other-client")),
     (WEBHOOK, Right(ADMISSION, "validatingwebhookconfigurations", "patch", MUTATING)),
     (WEBHOOK, Right(ADMISSION, "mutatingwebhookconfigurations", "list")),
     (WEBHOOK, Right(ADMISSION, "mutatingwebhookconfigurations", "create", "another")),
@@ -62,7 +62,7 @@ NOT_THEIRS = [
     *[(CONTROLLER, Right("apiextensions.k8s.io", "customresourcedefinitions", "delete", crd)) for crd in crds.GROUPS],
     *[(CONTROLLER, Right("apps", plural, "patch", "", "default")) for plural in ("statefulsets", "replicasets")],
     (CONTROLLER, Right("apiextensions.k8s.io", "customresourcedefinitions", "patch", "jobs.example.com")),
-    (CONTROLLER, Right("coordination.k8s.io", "leases", "update", "a user-elses", OWN)),
+    (CONTROLLER, Right("coordination.k8s.io", "leases", "update", "other-client", OWN)),
     (CONTROLLER, Right("coordination.k8s.io", "leases", "create", "", "kube-node-lease")),
     # Ways to get more.
     *[
@@ -127,10 +127,10 @@ async def test_a_secret_of_another_client_is_not_to_be_had(
     async with AsyncExitStack() as stack:
         release = await stack.enter_async_context(installed(real_plane, own, tmp_path))
         admin = await stack.enter_async_context(real_plane.client())
-        await admin.create(SECRETS, {"metadata": {"name": "a user-elses", "namespace": own}})
+        await admin.create(SECRETS, {"metadata": {"name": "other-client", "namespace": own}})
         for account in (CONTROLLER, WEBHOOK):
             client = await stack.enter_async_context(release.client(account))
             with pytest.raises(Forbidden):
-                await client.get(SECRETS, "a user-elses", own)
+                await client.get(SECRETS, "other-client", own)
             with pytest.raises(Forbidden):
                 await client.list(SECRETS, own)

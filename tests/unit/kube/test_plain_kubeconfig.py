@@ -96,7 +96,7 @@ async def test_names_of_files_are_relative_to_the_kubeconfig(identity: certs.Cer
         ({"auth-provider": {"name": "oidc"}}, {}, {}),
         ({"tokenFile": "x"}, {}, {}),
         ({"username": "u", "password": "p"}, {}, {}),
-        ({"as": "somebody"}, {}, {}),
+        ({"as": "another-user"}, {}, {}),
         ({"token": 7}, {}, {}),
         ({"client-certificate": "absent"}, {}, {}),
         ({"client-certificate-data": "%"}, {}, {}),
