@@ -52,7 +52,7 @@ def _read(path: Path, context: str | None) -> PlainContext | None:
     import yaml  # noqa: PLC0415 - a pod in the cluster reads no kubeconfig
 
     try:
-        config = yaml.load(path.read_text(), Loader=getattr(yaml, "CSafeLoader", yaml.SafeLoader))  # noqa: S506 - safe
+        config = yaml.safe_load(path.read_text())
     except yaml.YAMLError:
         return None
     name = context or config["current-context"]
