@@ -85,83 +85,26 @@ async def from_kubeconfig(path: str | None = None, context: str | None = None) -
     files are read again every minute while the Access is in use. The environment's proxy is used if the kubeconfig
     names none. Raises InvalidKubeConfig.
     """
-    plain = plain_kubeconfig.read(path or os.environ.get("KUBECONFIG") or DEFAULT_KUBECONFIG, context)
-    if plain is not None:
-        return _from_plain(plain, path)
-    loaded, chosen, namespace = await _load(path, context)
-    server = str(loaded.host).rstrip("/")
-    tls = _tls(loaded) if server.startswith("https:") else None
+    found = await _read_context(path, context)
+    tls = found.new_tls() if found.server.startswith("https:") else None
 
     async def reload() -> str | None:
-        return await _reloaded(path, chosen, tls)
+        latest = await _read_context(path, found.name)  # by name: the file's current context may have changed
+        if tls is not None:
+            latest.load_certificate(tls)  # an exec plugin may give short-lived certificates
+        return latest.authorization
 
-    may_change = _authorization(loaded) is not None or loaded.cert_file
-    token = _CachedToken(reload, _Token(_authorization(loaded))) if may_change else None
+    may_change = found.authorization is not None or found.has_certificate
+    token = _CachedToken(reload, _Token(found.authorization)) if may_change else None
     return Access(
-        server=server,
+        server=found.server,
         ssl=tls,
         token=token,
         token_rejected=token.invalidate if token else None,
-        namespace=namespace,
-        server_name=loaded.tls_server_name,
-        proxy=proxy_for(server, os.environ, loaded.proxy),
+        namespace=found.namespace,
+        server_name=found.server_name,
+        proxy=proxy_for(found.server, os.environ, found.proxy),
     )
-
-
-async def _reloaded(path: str | None, context: str, tls: ssl.SSLContext | None) -> str | None:
-    """The Authorization header by now; by the context's name, since the file's current context may have changed."""
-    latest, _, _ = await _load(path, context)
-    if tls is not None and latest.cert_file:  # an exec plugin may give short-lived certificates
-        tls.load_cert_chain(latest.cert_file, latest.key_file)
-    return _authorization(latest)
-
-
-def _from_plain(context: plain_kubeconfig.PlainContext, path: str | None) -> Access:
-    """The Access of a plain context. The library reads it again if it changes while it is in use."""
-    try:
-        tls = ssl.create_default_context(cadata=context.ca or None)
-    except ssl.SSLError as error:
-        raise InvalidKubeConfig(f"the certificate authority of context {context.name}: {error}") from error
-    if not context.verify:
-        tls.check_hostname = False
-        tls.verify_mode = ssl.CERT_NONE
-    if context.certificate:
-        _load_certificate(tls, context)
-
-    async def reload() -> str | None:
-        latest = plain_kubeconfig.read(path or os.environ.get("KUBECONFIG") or DEFAULT_KUBECONFIG, context.name)
-        if latest is None:
-            return await _reloaded(path, context.name, tls)
-        if latest.certificate:
-            _load_certificate(tls, latest)
-        return _bearer(latest)
-
-    may_change = context.token or context.certificate
-    token = _CachedToken(reload, _Token(_bearer(context))) if may_change else None
-    return Access(
-        server=context.server,
-        ssl=tls,
-        token=token,
-        token_rejected=token.invalidate if token else None,
-        namespace=context.namespace,
-        server_name=context.server_name or None,
-        proxy=proxy_for(context.server, os.environ, None),
-    )
-
-
-def _bearer(context: plain_kubeconfig.PlainContext) -> str | None:
-    return f"Bearer {context.token}" if context.token else None
-
-
-def _load_certificate(tls: ssl.SSLContext, context: plain_kubeconfig.PlainContext) -> None:
-    """OpenSSL reads a certificate and its key from a file alone. Raises InvalidKubeConfig."""
-    with tempfile.NamedTemporaryFile(mode="w", suffix=".pem") as file:  # readable by its owner alone
-        file.write(f"{context.certificate}\n{context.key}")
-        file.flush()
-        try:
-            tls.load_cert_chain(file.name)
-        except (OSError, ssl.SSLError) as error:
-            raise InvalidKubeConfig(f"the client certificate of context {context.name}: {error}") from error
 
 
 @dataclass(frozen=True, slots=True)
@@ -217,7 +160,7 @@ def _ca_context(ca: Path) -> ssl.SSLContext:
         raise InvalidKubeConfig(f"{ca}: {error}") from error
 
 
-async def _load(path: str | None, context: str | None) -> tuple[Configuration, str, str]:
+async def _load(places: str, context: str | None) -> tuple[Configuration, str, str]:
     """The kubeconfig as kubernetes_asyncio loads it, the context's name and its namespace."""
     # Imported late: half a second and 55 MiB that neither `--help` nor a pod in the cluster must pay for.
     with _hide_module("kubernetes_validate"):
@@ -225,7 +168,7 @@ async def _load(path: str | None, context: str | None) -> tuple[Configuration, s
         from kubernetes_asyncio.client import Configuration  # noqa: PLC0415
     from yaml import YAMLError  # noqa: PLC0415
 
-    loaded, places = Configuration(), path or os.environ.get("KUBECONFIG") or DEFAULT_KUBECONFIG
+    loaded = Configuration()
     if not any(Path(it).expanduser().exists() for it in places.split(os.pathsep)):  # noqa: ASYNC240 - a local file
         raise InvalidKubeConfig(f"kubeconfig {places}: there is no such file")
     try:
@@ -260,16 +203,88 @@ def _hide_module(module: str) -> Iterator[None]:
         del sys.modules[module]
 
 
-def _tls(loaded: Configuration) -> ssl.SSLContext:
-    tls = ssl.create_default_context(cafile=loaded.ssl_ca_cert)
-    if not loaded.verify_ssl:
+@dataclass(frozen=True, slots=True)
+class _KubeContext:
+    """A context of a kubeconfig, whichever reader it comes from. `load_certificate` does nothing if there is none."""
+
+    name: str
+    namespace: str
+    server: str
+    authorization: str | None
+    has_certificate: bool
+    server_name: str | None
+    proxy: str | None
+    new_tls: Callable[[], ssl.SSLContext]
+    load_certificate: Callable[[ssl.SSLContext], None]
+
+
+async def _read_context(path: str | None, context: str | None) -> _KubeContext:
+    """By name, or the current one. Raises InvalidKubeConfig."""
+    places = path or os.environ.get("KUBECONFIG") or DEFAULT_KUBECONFIG
+    plain = plain_kubeconfig.read(places, context)
+    return _from_plain(plain) if plain is not None else _from_library(*await _load(places, context))
+
+
+def _from_plain(plain: plain_kubeconfig.PlainContext) -> _KubeContext:
+    def new_tls() -> ssl.SSLContext:
+        try:
+            tls = _client_tls(verify=plain.verify, cadata=plain.ca or None)
+        except ssl.SSLError as error:
+            raise InvalidKubeConfig(f"the certificate authority of context {plain.name}: {error}") from error
+        load_certificate(tls)
+        return tls
+
+    def load_certificate(tls: ssl.SSLContext) -> None:
+        if not plain.certificate:
+            return
+        with tempfile.NamedTemporaryFile(mode="w", suffix=".pem") as file:  # OpenSSL reads both from a file alone
+            file.write(f"{plain.certificate}\n{plain.key}")
+            file.flush()
+            try:
+                tls.load_cert_chain(file.name)
+            except (OSError, ssl.SSLError) as error:
+                raise InvalidKubeConfig(f"the client certificate of context {plain.name}: {error}") from error
+
+    return _KubeContext(
+        name=plain.name,
+        namespace=plain.namespace,
+        server=plain.server,
+        authorization=f"Bearer {plain.token}" if plain.token else None,
+        has_certificate=bool(plain.certificate),
+        server_name=plain.server_name or None,
+        proxy=None,
+        new_tls=new_tls,
+        load_certificate=load_certificate,
+    )
+
+
+def _from_library(loaded: Configuration, name: str, namespace: str) -> _KubeContext:
+    def new_tls() -> ssl.SSLContext:
+        tls = _client_tls(verify=loaded.verify_ssl, cafile=loaded.ssl_ca_cert)
+        load_certificate(tls)
+        return tls
+
+    def load_certificate(tls: ssl.SSLContext) -> None:
+        if loaded.cert_file:
+            tls.load_cert_chain(loaded.cert_file, loaded.key_file)
+
+    token = loaded.api_key.get("BearerToken")
+    return _KubeContext(
+        name=name,
+        namespace=namespace,
+        server=str(loaded.host).rstrip("/"),
+        authorization=str(token) if token else None,
+        has_certificate=bool(loaded.cert_file),
+        server_name=loaded.tls_server_name,
+        proxy=loaded.proxy,
+        new_tls=new_tls,
+        load_certificate=load_certificate,
+    )
+
+
+def _client_tls(*, verify: bool, cafile: str | None = None, cadata: str | None = None) -> ssl.SSLContext:
+    tls = ssl.create_default_context(cafile=cafile, cadata=cadata)
+    if not verify:
         tls.check_hostname = False
         tls.verify_mode = ssl.CERT_NONE
-    if loaded.cert_file:
-        tls.load_cert_chain(loaded.cert_file, loaded.key_file)
     return tls
-
-
-def _authorization(loaded: Configuration) -> str | None:
-    value = loaded.api_key.get("BearerToken")
-    return str(value) if value else None

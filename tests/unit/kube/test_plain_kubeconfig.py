@@ -73,7 +73,7 @@ async def test_it_is_read_as_the_library_reads_it(case: str, identity: certs.Cer
     assert ours is not None
     assert (ours.name, ours.namespace, ours.server) == (name, namespace, str(loaded.host).rstrip("/"))
     assert (ours.verify, ours.server_name or None) == (loaded.verify_ssl, loaded.tls_server_name)
-    assert access._bearer(ours) == access._authorization(loaded)
+    assert access._from_plain(ours).authorization == access._from_library(loaded, name, namespace).authorization
     for text, file in (
         (ours.ca, loaded.ssl_ca_cert),
         (ours.certificate, loaded.cert_file),
