@@ -1,6 +1,12 @@
-"""GET of one object and LIST of many, from bytes that are already encoded. A list is one page, whatever its limit."""
+"""GET of one object and LIST of many, from bytes that are already encoded, page by page.
+
+A page begins behind the last key of the page before. Pages are of different moments, unlike a real server's. All of
+them give the resourceVersion of the first, so a watch from there shows what has changed in between.
+"""
 
 from __future__ import annotations
+
+from bisect import bisect_right
 
 from jobset_gate.fake.apiserver import selectors
 from jobset_gate.fake.apiserver.requests import ApiRequest, ServerState
@@ -17,12 +23,17 @@ async def get_object(state: ServerState, request: ApiRequest) -> ApiResponse:
 
 async def list_objects(state: ServerState, request: ApiRequest) -> ApiResponse:
     version, revision = resource_version(request), state.store.revision
+    limit = _number(request, "limit")
     if version > revision:
         raise StatusError(504, f"Too large resource version: {version}, current: {revision}", retry_after=1)
-    if request.query.get("continue"):
-        raise bad_request("continue key is not valid")
     kind, found = request.kind, matching(state, request)
+    if request.query.get("continue"):
+        revision, last = _read_continue(request.query["continue"])
+        found = found[bisect_right(found, last, key=lambda row: row.key) :]
     meta = {"resourceVersion": str(revision)}
+    if limit and len(found) > limit:
+        found = found[:limit]
+        meta["continue"] = "|".join((str(revision), *found[-1].key))
     head = encode({"kind": f"{kind.kind}List", "apiVersion": kind.api_version, "metadata": meta})
     items = (row.raw for row in found) if kind.custom else (row.bare for row in found)
     return ApiResponse(200, b'%s,"items":[%s]}' % (head[:-1], b",".join(items)))
@@ -41,7 +52,20 @@ def matching(state: ServerState, request: ApiRequest) -> list[StoredObject]:
 
 def resource_version(request: ApiRequest) -> int:
     """Of the query, 0 for none. Errors: StatusError 400."""
-    text = request.query.get("resourceVersion", "")
+    return _number(request, "resourceVersion")
+
+
+def _number(request: ApiRequest, name: str) -> int:
+    text = request.query.get(name, "")
     if text and not text.isdigit():
-        raise bad_request(f"resourceVersion: Invalid value: {text!r}: must be a non-negative number")
+        raise bad_request(f"{name}: Invalid value: {text!r}: must be a non-negative number")
     return int(text or 0)
+
+
+def _read_continue(text: str) -> tuple[int, tuple[str, str]]:
+    """The resourceVersion of the first page, and the last key of the page before. Errors: StatusError 400."""
+    match text.split("|"):
+        case [revision, namespace, name] if revision.isdigit():
+            return int(revision), (namespace, name)
+        case _:
+            raise bad_request("continue key is not valid")
