@@ -1,12 +1,14 @@
 """CustomResourceDefinitions of the three kinds of PodGroup, and whether those of a cluster are ours (G5).
 
-Fields are those of the designs' types. Numbers have no bounds here, as in the CRDs of other projects: an invalid value
-is reported on the group.
+Fields are those of the designs' types.
 """
 
 from collections.abc import Collection, Mapping
+from importlib.resources import files
 from types import MappingProxyType
 from typing import Any, Final
+
+import yaml
 
 from jobset_gate import names
 from jobset_gate.objects.unstructured import as_list, as_map, nested
@@ -15,9 +17,15 @@ from jobset_gate.podgroups.model import Format
 Json = dict[str, Any]
 
 REVISION: Final = 1
-"""Of these manifests; raised with every change, so that an older controller does not revert it."""
+"""Of the manifests; raised with every change, so that an older controller does not revert it."""
 MANAGER: Final = f"{names.FIELD_MANAGER}-crds"
 """Our field manager for CRDs."""
+MINIMUM_FIELD: Final[Mapping[str, str]] = MappingProxyType(
+    {names.PLUGINS_GROUP: "minMember", names.SIGS_GROUP: "minMember", names.KEP24_GROUP: "minMembers"}
+)
+"""The required field of spec, by API group."""
+GROUPS: Final[Mapping[str, str]] = MappingProxyType({f"podgroups.{it}": it for it in MINIMUM_FIELD})
+"""API groups by the names of their CRDs."""
 _NEEDED: Final[Mapping[Format, str]] = MappingProxyType(
     {
         Format.SCHEDULER_PLUGINS: names.PLUGINS_GROUP,
@@ -26,62 +34,6 @@ _NEEDED: Final[Mapping[Format, str]] = MappingProxyType(
     }
 )
 """Koordinator also reads scheduler-plugins' PodGroups, but has its own kind."""
-UNAPPROVED: Final = "unapproved, experimental-only"
-
-_COUNT: Final = {"type": "integer", "format": "int32"}
-_TEXT: Final = {"type": "string"}
-_TIME: Final = {"type": "string", "format": "date-time"}
-_AMOUNTS: Final = {
-    "type": "object",
-    "additionalProperties": {
-        "anyOf": [{"type": "integer"}, {"type": "string"}],
-        "pattern": (
-            r"^[+-]?([0-9]+|[0-9]+\.[0-9]*|\.[0-9]+)(([KMGTPE]i)|[numkMGTPE]|([eE][+-]?[0-9]+))?$"  # an API quantity
-        ),
-        "x-kubernetes-int-or-string": True,
-    },
-}
-_CONDITIONS: Final = {
-    "type": "array",
-    "x-kubernetes-list-type": "map",
-    "x-kubernetes-list-map-keys": ["type"],
-    "items": {
-        "type": "object",
-        "required": ["type", "status"],
-        "properties": {
-            "type": _TEXT,
-            "status": {"type": "string", "enum": ["True", "False", "Unknown"]},
-            "reason": _TEXT,
-            "message": _TEXT,
-            "lastTransitionTime": _TIME,
-            "observedGeneration": {"type": "integer", "format": "int64"},
-        },
-    },
-}
-_PLUGINS_SPEC: Final = {"minMember": _COUNT, "minResources": _AMOUNTS, "scheduleTimeoutSeconds": _COUNT}
-_PLUGINS_STATUS: Final = {
-    "phase": _TEXT,
-    "occupiedBy": _TEXT,
-    "running": _COUNT,
-    "succeeded": _COUNT,
-    "failed": _COUNT,
-    "scheduleStartTime": _TIME,
-}
-_FIELDS: Final[Mapping[str, tuple[Json, Json]]] = MappingProxyType(
-    {
-        names.PLUGINS_GROUP: (_PLUGINS_SPEC, _PLUGINS_STATUS),
-        names.SIGS_GROUP: (_PLUGINS_SPEC, _PLUGINS_STATUS),
-        names.KEP24_GROUP: (
-            {"minMembers": _COUNT, "totalResources": _AMOUNTS},
-            {"admitted": _COUNT, "running": _COUNT, "succeeded": _COUNT, "failed": _COUNT},
-        ),
-    }
-)
-"""Of spec and of status, by API group."""
-MINIMUM_FIELD: Final[Mapping[str, str]] = MappingProxyType(
-    {names.PLUGINS_GROUP: "minMember", names.SIGS_GROUP: "minMember", names.KEP24_GROUP: "minMembers"}
-)
-"""The required field of spec."""
 
 
 def crd_name(group: str) -> str:
@@ -89,62 +41,11 @@ def crd_name(group: str) -> str:
     return f"podgroups.{group}"
 
 
-GROUPS: Final[Mapping[str, str]] = MappingProxyType({crd_name(group): group for group in _FIELDS})
-"""API groups by the names of their CRDs."""
-
-
 def manifest(group: str) -> Json:
     """Our CRD."""
-    spec, status = _FIELDS[group]
-    notes = {names.POD_GROUP_CRD_REVISION: str(REVISION)}
-    if group.endswith(".k8s.io"):
-        notes[names.API_APPROVED] = UNAPPROVED
-    minimum = MINIMUM_FIELD[group]
-    columns = [("Minimum", "integer", f".spec.{minimum}"), ("Running", "integer", ".status.running")]
-    if "phase" in status:
-        columns.insert(0, ("Phase", "string", ".status.phase"))
-    columns.append(("Age", "date", ".metadata.creationTimestamp"))
-    version = {
-        "name": names.POD_GROUP_VERSION,
-        "served": True,
-        "storage": True,
-        "subresources": {"status": {}},
-        "additionalPrinterColumns": [{"name": name, "type": kind, "jsonPath": path} for name, kind, path in columns],
-        "schema": {
-            "openAPIV3Schema": {
-                "type": "object",
-                "description": "Pods that are placed together or not at all.",
-                "properties": {
-                    "apiVersion": _TEXT,
-                    "kind": _TEXT,
-                    "metadata": {"type": "object"},
-                    "spec": {"type": "object", "properties": spec},
-                    "status": {"type": "object", "properties": status | {"conditions": _CONDITIONS}},
-                },
-            }
-        },
-    }
-    return {
-        "apiVersion": "apiextensions.k8s.io/v1",
-        "kind": "CustomResourceDefinition",
-        "metadata": {
-            "name": crd_name(group),
-            "labels": {names.MANAGED_BY_LABEL: names.PROGRAM},
-            "annotations": notes,
-        },
-        "spec": {
-            "group": group,
-            "scope": "Namespaced",
-            # No short names: Volcano's and the scheduler's own PodGroups have the same.
-            "names": {
-                "kind": names.POD_GROUP,
-                "listKind": "PodGroupList",
-                "plural": "podgroups",
-                "singular": "podgroup",
-            },
-            "versions": [version],
-        },
-    }
+    text = files("jobset_gate.podgroups").joinpath("manifests", f"{group}.yaml").read_text(encoding="utf-8")
+    found: Json = yaml.safe_load(text)
+    return found
 
 
 def is_ours(crd: Mapping[str, Any]) -> bool:
