@@ -4,7 +4,7 @@ Decisions depend on counts of places and on at most one greedy fit check for eac
 group lacks in detail is worked out by `explain`, when a status or a person asks.
 """
 
-from collections.abc import Callable, Iterable, Sequence
+from collections.abc import Callable, Iterable
 from typing import Final, TypeVar
 
 import msgspec
@@ -22,7 +22,7 @@ from jobset_gate.podgroups.candidate import (
 from jobset_gate.podgroups.domain_state import DomainState, OverlappingDomains
 from jobset_gate.podgroups.fit import greedy
 from jobset_gate.podgroups.fit.constraints import LabelledPod, Requirement
-from jobset_gate.podgroups.fit.guaranteed import NodeInfo, NodeSnapshot, PodShape
+from jobset_gate.podgroups.fit.guaranteed import NodeSnapshot, PodShape
 from jobset_gate.podgroups.model import PodGroupKey
 from jobset_gate.podgroups.starvation import (
     Shortage,
@@ -49,35 +49,12 @@ def excludes_no_node(_: frozenset[LabelledPod]) -> frozenset[str]:
     return frozenset()
 
 
-def run_cycle(
-    candidates: Sequence[Candidate],
-    admitted: Sequence[AdmittedGroup],
-    nodes: Sequence[NodeInfo],
-    *,
-    now: float,
-    check: CapacityCheck = CapacityCheck.FIT,
-    starvation_seconds: float,
-    excluded: ExcludedNodes = excludes_no_node,
-) -> list[Admit | Hold]:
-    """The decision on each candidate, in order, with detailed messages.
+class SchedulingCycle:
+    """Decides candidate by candidate, in order. Free resources only shrink during a cycle.
 
     The free resources of `nodes` are allocatable less those of bound pods. Admitted pods count as not bound, since the
     scheduler need not choose the nodes that the fit check chose.
     """
-    cycle = SchedulingCycle(
-        admitted,
-        NodeSnapshot(nodes),
-        check=check,
-        starvation_seconds=starvation_seconds,
-        now=now,
-        excluded=excluded,
-    )
-    decisions = map(cycle.decide_candidate, sorted(candidates, key=admission_order))
-    return [cycle.explain(it) if isinstance(it, Hold) else it for it in decisions]
-
-
-class SchedulingCycle:
-    """Decides candidate by candidate, in order. Free resources only shrink during a cycle."""
 
     def __init__(
         self,
@@ -101,6 +78,11 @@ class SchedulingCycle:
         self._lowest_priority = min(lowest, default=MAX_PRIORITY)
         for group in admitted:
             self._states.setdefault(group.domain, DomainState()).add_admitted(self._still_proven(group))
+
+    def decide_all(self, candidates: Iterable[Candidate]) -> list[Admit | Hold]:
+        """The decision on each candidate, in order, with detailed messages."""
+        decisions = map(self.decide_candidate, sorted(candidates, key=admission_order))
+        return [self.explain(it) if isinstance(it, Hold) else it for it in decisions]
 
     def decide_candidate(self, candidate: Candidate) -> Admit | Hold:
         """The decision on the next in order."""
@@ -127,7 +109,7 @@ class SchedulingCycle:
         if not hold.shortage:
             return hold
         candidate = self._without_excluded(hold.candidate)
-        text = self._check_fit(candidate, self._overlapping(candidate.domain)).shortage or hold.shortage
+        text = self._shortage_of(candidate, self._overlapping(candidate.domain)) or hold.shortage
         if candidate is not hold.candidate:
             many = len(self._excluded(candidate.labelled_pods))
             text += f"; from {many} node{'s' if many > 1 else ''} others keep it away by their anti-affinity"
@@ -151,8 +133,7 @@ class SchedulingCycle:
     def _keep_room(self, candidate: Candidate, near: OverlappingDomains) -> Hold:
         """Groups after one in back-off do not get the room that its eviction may have made (G4)."""
         narrowed = self._without_excluded(candidate)
-        fits = self._check is not CapacityCheck.OFF and not narrowed.unsupported
-        if fits and self._is_guaranteed(narrowed, near):
+        if self._check is not CapacityCheck.OFF and self._fit(narrowed, near)[0]:
             it = AdmittedGroup(requests=narrowed.requests, domain=narrowed.domain, proven=True)
             self._states.setdefault(narrowed.domain, DomainState()).add_admitted(it)
         return Hold(candidate=candidate, reason=names.REASON_ROLLED_BACK, message=candidate.backing_off)
@@ -175,36 +156,33 @@ class SchedulingCycle:
         key = _equivalence_key(candidate)
         if key in self._lacking:
             return False, self._lacking[key]
-        if not candidate.unsupported and self._is_guaranteed(candidate, near):
+        has_resources = any(it.resources for it in candidate.requests)
+        guaranteed = not candidate.unsupported and self._is_guaranteed(candidate, near)
+        if guaranteed and not has_resources:
             return True, ""
         minimum = sum(it.minimum for it in candidate.requests)
         places = sum(self._nodes.capacity(shape) for it in candidate.requests for shape in it.shapes)
-        self._lacking[key] = f"room for at most {places} of {minimum} pods" if places < minimum else ""
-        has_resources = any(it.resources for it in candidate.requests)
+        lacks = f"room for at most {places} of {minimum} pods" if places < minimum else ""
         is_next = near.held is None and _outranks(candidate, near)
-        if places >= minimum and (has_resources or is_next):
-            found = self._check_fit(candidate, near)
-            if found.fits and found.guaranteed and not candidate.unsupported:
-                del self._lacking[key]
+        if not lacks and (has_resources or is_next):
+            lacks = self._shortage_of(candidate, near)
+            if guaranteed and not lacks:
                 return True, ""
-            self._lacking[key] = found.shortage
-        return False, self._lacking[key]
+        self._lacking[key] = lacks
+        return False, lacks
 
     def _is_guaranteed(self, candidate: Candidate, near: OverlappingDomains) -> bool:
-        if any(it.resources for it in candidate.requests):
-            return False
         shapes = [shape for it in candidate.requests for shape in it.shapes]
         if len(shapes) == 1 and near.reservations.empty:
             return self._nodes.capacity(shapes[0]) >= candidate.requests[0].minimum
         return near.reservations.guarantees(shapes)
 
-    def _check_fit(self, candidate: Candidate, near: OverlappingDomains) -> greedy.FitResult:
-        """Beside the pods for which room is kept, and with those that may be bound first."""
-        first = near.shapes(required=True)
+    def _shortage_of(self, candidate: Candidate, near: OverlappingDomains) -> str:
+        """What lacks beside the pods for which room is kept; "": nothing."""
+        first = near.required
         if len(first) > MAX_POD_KINDS:
-            text = f"{len(first)} different kinds of pods are being placed before it"
-            return greedy.FitResult(fits=False, guaranteed=False, shortage=text)
-        return greedy.check_fit(candidate.requests, self._nodes, first=first, beside=near.shapes(required=False))
+            return f"{len(first)} different kinds of pods are being placed before it"
+        return greedy.fit_shortage(candidate.requests, self._nodes.nodes, first)
 
     def _may_preempt(self, candidate: Candidate, near: OverlappingDomains) -> bool:
         """Whether it is its turn to be probed, and it would fit if pods of lower priority were gone.
@@ -216,9 +194,8 @@ class SchedulingCycle:
             return False
         key = priority, _equivalence_key(candidate)
         if key not in self._preempting:
-            nodes = NodeSnapshot(greedy.without_lower_priority(self._nodes.nodes, priority))
-            found = greedy.check_fit(candidate.requests, nodes, first=near.shapes(required=True))
-            self._preempting[key] = found.fits
+            nodes = greedy.without_lower_priority(self._nodes.nodes, priority)
+            self._preempting[key] = not greedy.fit_shortage(candidate.requests, nodes, near.required)
         return self._preempting[key]
 
     def _starving(self, candidate: Candidate, near: OverlappingDomains) -> tuple[Candidate, str] | None:

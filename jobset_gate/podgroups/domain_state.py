@@ -52,7 +52,7 @@ class OverlappingDomains:
         """The nodes with what is left once the pods are placed for which room is kept."""
         count = sum(len(it.reserved) for it in self._states)
         if self._left is None or self._left[0] != count:
-            self._left = count, greedy.after_placing(self._nodes.nodes, self.shapes(required=True))
+            self._left = count, greedy.after_placing(self._nodes.nodes, self.required)
         return self._left[1]
 
     @property
@@ -64,10 +64,11 @@ class OverlappingDomains:
             self._added[number] = len(state.reserved)
         return self._reservations
 
-    def shapes(self, *, required: bool) -> list[PodShape]:
-        """Pods to be bound for which room is kept, or is not."""
+    @property
+    def required(self) -> list[PodShape]:
+        """Pods to be bound for which room is kept."""
         return group_equal(
-            shape for state in self._states for shapes, kept in state.reserved if kept is required for shape in shapes
+            shape for state in self._states for shapes, kept in state.reserved if kept for shape in shapes
         )
 
     @property

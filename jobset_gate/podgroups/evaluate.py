@@ -22,7 +22,7 @@ from jobset_gate.podgroups.candidate import (
     make_candidate,
 )
 from jobset_gate.podgroups.cycle import ExcludedNodes
-from jobset_gate.podgroups.fit.guaranteed import NodeInfo
+from jobset_gate.podgroups.fit.guaranteed import NodeInfo, NodeSnapshot
 from jobset_gate.podgroups.model import POD_GROUP_APIS, MergedGroup, PodGroupKey
 from jobset_gate.podgroups.owners import OwnerCapacity
 from jobset_gate.podgroups.preconditions import GangGroup, GroupReason
@@ -76,14 +76,9 @@ class GroupEvaluator:
         record, key = seen.record, seen.group.key
         if record is not None and record.stage is not AdmissionState.CLOSED:
             return None
-        facts = preconditions.precondition_input(
-            seen.group,
-            self._groups,
-            owner_capacities=self._owner_capacities.get(key, ()),
-            foreign_gates=generation.foreign_gates(seen),
-            across_namespaces=self._across,
-        )
-        unmet = preconditions.first_unmet(facts)
+        gang_group = preconditions.gang_group_of(seen.group, self._groups, across_namespaces=self._across)
+        capacities, gates = self._owner_capacities.get(key, ()), generation.foreign_gates(seen)
+        unmet = preconditions.first_unmet(seen.group, gang_group, capacities, gates)
         if unmet is not None and unmet.reason in _FIRST:
             return self._with_crd_problems(unmet, key)
         unmet_other = self._other_precondition(seen)  # also of a group that never gathers
@@ -94,12 +89,12 @@ class GroupEvaluator:
         back_off = _in_backoff(record, now)
         waits = _not_retried(record) or back_off or unmet
         if waits is not None:
-            alone = facts.gang_group.keys == (key,) and unmet is None and bool(generation.ready_members(seen))
+            alone = gang_group.keys == (key,) and unmet is None and bool(generation.ready_members(seen))
             keeps_room = waits is back_off and alone and _may_have_made_room(record)
             return make_candidate([seen], domains, backing_off=waits.message) if keeps_room else waits
-        keys, known = facts.gang_group.keys, {} if together is None else together
+        keys, known = gang_group.keys, {} if together is None else together
         if keys not in known:
-            known[keys] = self._evaluate_together(facts.gang_group, domains, now)
+            known[keys] = self._evaluate_together(gang_group, domains, now)
         return known[keys]
 
     def _evaluate_together(self, gang_group: GangGroup, domains: Domains, now: float) -> Evaluation:
@@ -171,16 +166,15 @@ def evaluate_all(
         elif answer is not None:
             found[key] = answer
         admitted += reserved_for(each, bound, domains, now)
-    decisions = cycle.run_cycle(
-        list(waiting.values()),
+    going = cycle.SchedulingCycle(
         admitted,
-        nodes,
+        NodeSnapshot(nodes),
         now=now,
         check=check,
         starvation_seconds=starvation_seconds,
         excluded=excluded,
     )
-    for it in decisions:
+    for it in going.decide_all(waiting.values()):
         found |= dict.fromkeys((request.key for request in it.candidate.requests), it)
     return found
 

@@ -1,7 +1,6 @@
 """Preconditions of admission: the first unmet one is the reason why a group waits (G3, G6)."""
 
-from collections.abc import Callable, Iterator, Mapping
-from enum import Enum, auto
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from typing import Final
 
 from jobset_gate import names
@@ -27,28 +26,15 @@ class GroupReason(Value, frozen=True):
 # --- GangGroups ------------------------------------------------------------------------------------------------------
 
 
-class GangGroupState(Enum):
-    """How far a GangGroup has come."""
-
-    ALONE = auto()
-    """The gang has no others."""
-    BROKEN = auto()
-    """The gang's list is invalid: it waits until the list is corrected, and the others do not wait for it."""
-    WAITING = auto()
-    """Other gangs do not exist yet, have not gathered, or are invalid."""
-    READY = auto()
-    """All have gathered and can be admitted together."""
-
-
 class GangGroup(Value, frozen=True):
     """A gang's GangGroup, as that gang lists it."""
 
-    state: GangGroupState
     keys: tuple[PodGroupKey, ...]
     """All gangs that are admitted together, this one among them."""
     waits_for: tuple[str, ...] = ()
-    """`namespace/name: what lacks`."""
+    """Other gangs that do not exist yet, have not gathered, or are invalid: `namespace/name: what lacks`."""
     problem: FieldError | None = None
+    """Why its list is invalid: it waits until that is corrected, and the others do not wait for it."""
 
 
 def gang_group_of(
@@ -61,16 +47,15 @@ def gang_group_of(
     """
     listed = group.gangs
     if not listed or listed == (group.key.path,):
-        return GangGroup(state=GangGroupState.ALONE, keys=(group.key,))
+        return GangGroup(keys=(group.key,))
     problem = _own_problem(group, across_namespaces=across_namespaces) or _not_mutual(group, groups)
     if problem is not None:
-        return GangGroup(state=GangGroupState.BROKEN, keys=(group.key,), problem=problem)
+        return GangGroup(keys=(group.key,), problem=problem)
     keys = tuple(map(gang_key, listed))
     waits = tuple(
         f"{it.path}: {unmet}" for it in keys if it != group.key and (unmet := _unmet(groups.get(it))) is not None
     )
-    bond = GangGroupState.WAITING if waits or not (group.gathered and group.valid) else GangGroupState.READY
-    return GangGroup(state=bond, keys=keys, waits_for=waits)
+    return GangGroup(keys=keys, waits_for=waits)
 
 
 def gang_key(path: str) -> PodGroupKey:
@@ -119,94 +104,29 @@ def _list_error(group: MergedGroup, message: str, cause: CauseType = CauseType.I
 # --- The rules -------------------------------------------------------------------------------------------------------
 
 
-class PreconditionInput(Value, frozen=True):
-    """All that the preconditions of one group depend on."""
-
-    group: MergedGroup
-    gang_group: GangGroup
-    owner_capacities: tuple[OwnerCapacity, ...] = ()
-    """Of all its pods, if known."""
-    foreign_gates: tuple[str, ...] = ()
-    """Scheduling gates of others on members that it needs for its minimum."""
-
-
-def precondition_input(
+def first_unmet(
     group: MergedGroup,
-    groups: Mapping[PodGroupKey, MergedGroup],
-    *,
-    owner_capacities: tuple[OwnerCapacity, ...] = (),
-    foreign_gates: tuple[str, ...] = (),
-    across_namespaces: bool = False,
-) -> PreconditionInput:
-    """The input for a group, given all groups."""
-    gang_group = gang_group_of(group, groups, across_namespaces=across_namespaces)
-    return PreconditionInput(
-        group=group, gang_group=gang_group, owner_capacities=owner_capacities, foreign_gates=foreign_gates
+    gang_group: GangGroup,
+    owner_capacities: Sequence[OwnerCapacity] = (),
+    foreign_gates: Sequence[str] = (),
+) -> GroupReason | None:
+    """The first unmet precondition; None: the group has gathered and may be admitted.
+
+    `owner_capacities`: of all its pods, if known; `foreign_gates`: on members that it needs for its minimum.
+    """
+    problems = [str(it) for it in group.problems] + [f"pod {pod}: {it}" for pod, it in group.blamed]
+    missing = f"{group.present} pods name PodGroup {group.key.path}, which does not exist"
+    unmet: tuple[tuple[str, str | None], ...] = (
+        (names.REASON_INVALID_GROUP, truncate_list(problems, MAX_PROBLEMS_NAMED, "; ")),  # the others need valid values
+        (names.REASON_POD_GROUP_MISSING, missing if group.pod_group_missing else ""),  # its minimum is unknown
+        (names.REASON_INVALID_GANG_GROUP, str(gang_group.problem or "")),  # waiting does not correct it
+        (names.REASON_CANNOT_GATHER, owners.capacity_shortage(group, owner_capacities)),  # nor this
+        (names.REASON_GATHERING, "" if group.gathered else f"{group.present}/{group.minimum} pods exist"),
+        (names.REASON_WAITING_FOR_GANG_GROUP, truncate_list(gang_group.waits_for, MAX_GANGS_NAMED, "; ")),
+        # Last: a gate of others may go at any time.
+        (names.REASON_OTHER_GATE, f"also held by {', '.join(sorted(set(foreign_gates)))}" if foreign_gates else ""),
     )
-
-
-def first_unmet(given: PreconditionInput) -> GroupReason | None:
-    """The first unmet precondition; None: the group has gathered and may be admitted."""
-    return next((found for rule in _RULES if (found := rule(given)) is not None), None)
-
-
-def _is_valid(given: PreconditionInput) -> GroupReason | None:
-    group = given.group
-    lines = [str(it) for it in group.problems] + [f"pod {pod}: {it}" for pod, it in group.blamed]
-    if not lines:
-        return None
-    message = truncate_list(lines, MAX_PROBLEMS_NAMED, "; ")
-    return GroupReason(reason=names.REASON_INVALID_GROUP, message=message)
-
-
-def _has_pod_group(given: PreconditionInput) -> GroupReason | None:
-    group = given.group
-    if not group.pod_group_missing:
-        return None
-    message = f"{group.present} pods name PodGroup {group.key.path}, which does not exist"
-    return GroupReason(reason=names.REASON_POD_GROUP_MISSING, message=message)
-
-
-def _has_valid_list(given: PreconditionInput) -> GroupReason | None:
-    problem = given.gang_group.problem
-    return None if problem is None else GroupReason(reason=names.REASON_INVALID_GANG_GROUP, message=str(problem))
-
-
-def _can_gather(given: PreconditionInput) -> GroupReason | None:
-    why = owners.capacity_shortage(given.group, given.owner_capacities)
-    return None if why is None else GroupReason(reason=names.REASON_CANNOT_GATHER, message=why)
-
-
-def _has_gathered(given: PreconditionInput) -> GroupReason | None:
-    group = given.group
-    if group.gathered:
-        return None
-    return GroupReason(reason=names.REASON_GATHERING, message=f"{group.present}/{group.minimum} pods exist")
-
-
-def _others_have_gathered(given: PreconditionInput) -> GroupReason | None:
-    if given.gang_group.state is not GangGroupState.WAITING:
-        return None
-    message = truncate_list(given.gang_group.waits_for, MAX_GANGS_NAMED, "; ")
-    return GroupReason(reason=names.REASON_WAITING_FOR_GANG_GROUP, message=message)
-
-
-def _no_other_gates(given: PreconditionInput) -> GroupReason | None:
-    if not given.foreign_gates:
-        return None
-    gates = ", ".join(sorted(set(given.foreign_gates)))
-    return GroupReason(reason=names.REASON_OTHER_GATE, message=f"also held by {gates}")
-
-
-_RULES: Final[tuple[Callable[[PreconditionInput], GroupReason | None], ...]] = (
-    _is_valid,  # the others depend on valid values
-    _has_pod_group,  # the minimum is unknown without it
-    _has_valid_list,  # waiting does not correct it
-    _can_gather,  # nor this
-    _has_gathered,
-    _others_have_gathered,
-    _no_other_gates,  # last: a gate of others may go at any time
-)
+    return next((GroupReason(reason=reason, message=message) for reason, message in unmet if message), None)
 
 
 # --- With a start barrier --------------------------------------------------------------------------------------------

@@ -63,7 +63,7 @@ def shortage_of(requests: Sequence[GroupRequest], nodes: Sequence[NodeInfo]) -> 
     near = [node for node in nodes if any(_could_be(shape, node) for shape in shapes)]
     named = {name for shape in shapes for name, many in shape.requests.items() if many > 0}
     lacking = {name for name in named if _lacks(own, name, near)}
-    if not lacking and greedy.check_fit(own, NodeSnapshot(near)).fits:
+    if not lacking and not greedy.fit_shortage(own, near):
         return None
     # If none lacks by itself, they are not free on the same nodes.
     return Shortage(resources=frozenset(lacking or named), nodes=frozenset(it.node.name for it in near))

@@ -7,13 +7,12 @@ answers whether the fit is certain.
 
 from collections.abc import Mapping, Sequence
 from types import MappingProxyType
-from typing import Final
 
 import msgspec
 
 from jobset_gate.barrier.model import Value
 from jobset_gate.podgroups.fit.constraints import PODS, Amounts, format_amount, scarcity
-from jobset_gate.podgroups.fit.guaranteed import NodeInfo, NodeSnapshot, PodShape, capacity, group_equal
+from jobset_gate.podgroups.fit.guaranteed import NodeInfo, PodShape, capacity, group_equal
 from jobset_gate.podgroups.model import PodGroupKey
 
 
@@ -26,37 +25,13 @@ class GroupRequest(Value, frozen=True):
     resources: Amounts = MappingProxyType({})
 
 
-class FitResult(Value, frozen=True):
-    """The answer for groups that are admitted together."""
-
-    fits: bool
-    guaranteed: bool
-    """In any order of binding."""
-    shortage: str = ""
-    """What lacks, for messages."""
-
-
-def check_fit(
-    requests: Sequence[GroupRequest],
-    nodes: NodeSnapshot,
-    first: Sequence[PodShape] = (),
-    beside: Sequence[PodShape] = (),
-) -> FitResult:
-    """Whether all of the groups fit together.
-
-    Pods that come `first` are placed before, as far as they fit; no room is kept for those `beside`, but they may be
-    bound first.
+def fit_shortage(requests: Sequence[GroupRequest], nodes: Sequence[NodeInfo], first: Sequence[PodShape] = ()) -> str:
+    """What lacks for groups that are admitted together; "": they fit. Pods that come `first` are placed before, as far
+    as they fit.
     """
-    shapes = [shape for it in requests for shape in it.shapes]
-    alone = len(shapes) == 1 and not first and not beside
-    guaranteed = alone or nodes.is_guaranteed([*first, *shapes], beside)
-    placement = _Placement(nodes.nodes)
+    placement = _Placement(nodes)
     placement.place_reserved(first)
-    for it in requests:
-        shortage = placement.place_group(it)
-        if shortage:
-            return FitResult(fits=False, guaranteed=False, shortage=shortage)
-    return FitResult(fits=True, guaranteed=guaranteed)
+    return _first_shortage(placement, requests)
 
 
 def without_lower_priority(nodes: Sequence[NodeInfo], priority: int) -> list[NodeInfo]:
@@ -79,8 +54,8 @@ def never_fits(requests: Sequence[GroupRequest], nodes: Sequence[NodeInfo]) -> s
     """Why the groups would not fit on empty nodes; "": they would, or that is not known."""
     if any(it.empty is None for it in nodes):
         return ""
-    placement = _Placement([msgspec.structs.replace(it, free=it.empty) for it in nodes], _EMPTY)
-    return next(filter(None, (placement.place_group(it) for it in requests)), "")
+    empty = [msgspec.structs.replace(it, free=it.empty) for it in nodes]
+    return _first_shortage(_Placement(empty, empty=True), requests)
 
 
 def after_placing(nodes: Sequence[NodeInfo], first: Sequence[PodShape]) -> list[NodeInfo]:
@@ -90,25 +65,12 @@ def after_placing(nodes: Sequence[NodeInfo], first: Sequence[PodShape]) -> list[
     return [msgspec.structs.replace(it, free=placement.free[it.node.name]) for it in nodes]
 
 
-class _ShortageText(Value, frozen=True):
-    amount: str
-    spread: str
-
-
-_BOUND: Final = _ShortageText(
-    amount="needs {needed} {name}, {have} free",
-    spread="{placed} of {minimum} pods have room: what is free is spread over too many nodes",
-)
-_EMPTY: Final = _ShortageText(
-    amount="the whole domain has {have} {name}", spread="{placed} of {minimum} pods would have room if they were empty"
-)
-
-
 class _Placement:
     """The nodes while pods are placed on them."""
 
-    def __init__(self, nodes: Sequence[NodeInfo], text: _ShortageText = _BOUND) -> None:
-        self._nodes, self._text = nodes, text
+    def __init__(self, nodes: Sequence[NodeInfo], *, empty: bool = False) -> None:
+        """`empty`: without the pods that are bound to them, for the words of a shortage."""
+        self._nodes, self._empty = nodes, empty
         self.free = {it.node.name: dict(it.free) for it in nodes}
         self._before: Mapping[str, Amounts] = {it.node.name: it.free for it in nodes}
         self._requested: list[GroupRequest] = []
@@ -162,10 +124,15 @@ class _Placement:
             have = free.get(name, 0)
             if name != PODS and have < many:
                 return self._amount(name, many, have)
-        return self._text.spread.format(placed=placed, minimum=request.minimum)
+        counted = f"{placed} of {request.minimum} pods"
+        if self._empty:
+            return f"{counted} would have room if they were empty"
+        return f"{counted} have room: what is free is spread over too many nodes"
 
     def _amount(self, name: str, needed: int, have: int) -> str:
-        return self._text.amount.format(name=name, needed=format_amount(name, needed), have=format_amount(name, have))
+        if self._empty:
+            return f"the whole domain has {format_amount(name, have)} {name}"
+        return f"needs {format_amount(name, needed)} {name}, {format_amount(name, have)} free"
 
     def _free_for(self, shapes: Sequence[PodShape]) -> dict[str, int]:
         """What was free before these groups, on nodes that admit any of these pods."""
@@ -175,6 +142,10 @@ class _Placement:
                 for name, many in self._before[node.node.name].items():
                     total[name] = total.get(name, 0) + max(0, many)
         return total
+
+
+def _first_shortage(placement: _Placement, requests: Sequence[GroupRequest]) -> str:
+    return next(filter(None, map(placement.place_group, requests)), "")
 
 
 def _needed(request: GroupRequest) -> dict[str, int]:

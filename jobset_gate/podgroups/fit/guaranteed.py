@@ -116,12 +116,6 @@ class NodeSnapshot:
         """How many pods of this shape alone fit."""
         return self.equivalence_class(shape).places
 
-    def is_guaranteed(self, shapes: Iterable[PodShape], beside: Iterable[PodShape] = ()) -> bool:
-        """Whether all pods fit in any order; no room is kept for those `beside`, but they may be bound first."""
-        reservations = Reservations(self)
-        reservations.add_pods(beside, required=False)
-        return reservations.guarantees(shapes)
-
 
 class Reservations:
     """Pods to be bound, added up group by group, so that adding one more does not compare all pairs again.

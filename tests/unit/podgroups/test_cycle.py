@@ -4,10 +4,10 @@ import msgspec
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from jobset_gate.podgroups import cycle
 from jobset_gate.podgroups.candidate import Admit, AdmittedGroup, Candidate, CapacityCheck, Hold
+from jobset_gate.podgroups.cycle import SchedulingCycle
 from jobset_gate.podgroups.fit.constraints import NodeFacts, NodeSelection
-from jobset_gate.podgroups.fit.greedy import GroupRequest, check_fit
+from jobset_gate.podgroups.fit.greedy import GroupRequest, fit_shortage
 from jobset_gate.podgroups.fit.guaranteed import NodeInfo, NodeSnapshot, PodShape
 from jobset_gate.podgroups.model import Flavor, PodGroupKey
 
@@ -53,7 +53,8 @@ def considered(
     standing: tuple[AdmittedGroup, ...] = (),
     how: CapacityCheck = CapacityCheck.FIT,
 ) -> list[Admit | Hold]:
-    return cycle.run_cycle(candidates, standing, nodes, now=NOW, check=how, starvation_seconds=STARVATION)
+    ground = NodeSnapshot(nodes)
+    return SchedulingCycle(standing, ground, now=NOW, check=how, starvation_seconds=STARVATION).decide_all(candidates)
 
 
 def reported(
@@ -212,5 +213,5 @@ def test_at_most_one_group_that_does_not_provably_fit_is_open(
     verdicts = [it for it in found if isinstance(it, Admit)]
     assert sum(not it.proven for it in verdicts) <= 1
     proven = [demand for it in verdicts if it.proven for demand in it.candidate.requests]
-    assert not proven or check_fit(proven, NodeSnapshot(nodes)).fits
+    assert not fit_shortage(proven, nodes)
     assert considered(*reversed(candidates), nodes=nodes, how=how) == found

@@ -1,6 +1,6 @@
 """Room on nodes: what a pod occupies, where it may go, and whether a gang has room for certain (G3)."""
 
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from typing import Any
 
 import pytest
@@ -10,7 +10,7 @@ from hypothesis import strategies as st
 from jobset_gate.podgroups.candidate import Domains
 from jobset_gate.podgroups.fit import constraints, greedy, guaranteed
 from jobset_gate.podgroups.fit.constraints import NodeFacts, NodeSelection
-from jobset_gate.podgroups.fit.greedy import FitResult, GroupRequest
+from jobset_gate.podgroups.fit.greedy import GroupRequest
 from jobset_gate.podgroups.fit.guaranteed import NodeInfo, NodeSnapshot, PodShape
 from jobset_gate.podgroups.model import Flavor, PodGroupKey
 
@@ -42,8 +42,18 @@ def demand(*shapes: PodShape, minimum: int | None = None, **resources: int) -> G
     )
 
 
-def check(demands: list[GroupRequest], nodes: list[NodeInfo]) -> FitResult:
-    return greedy.check_fit(demands, NodeSnapshot(nodes))
+def lacks(nodes: list[NodeInfo], *demands: GroupRequest) -> str:
+    return greedy.fit_shortage(demands, nodes)
+
+
+def is_certain(
+    nodes: list[NodeInfo], *wanted: PodShape, before: Sequence[PodShape] = (), beside: Sequence[PodShape] = ()
+) -> bool:
+    """In any order of binding, with those `before`; no room is kept for those `beside`, but they may be bound first."""
+    sums = guaranteed.Reservations(NodeSnapshot(nodes))
+    sums.add_pods(before, required=True)
+    sums.add_pods(beside, required=False)
+    return sums.guarantees(wanted)
 
 
 # --- What a pod occupies ---------------------------------------------------------------------------------------------
@@ -167,8 +177,8 @@ def test_unsupported_constraints_are_named(spec: Json, names: tuple[str, ...]) -
 
 def test_pods_of_one_shape_fit_as_long_as_each_finds_a_node() -> None:
     nodes = [room("a", cpu=5), room("b", cpu=3)]
-    assert check([demand(shape(3, cpu=2))], nodes).fits
-    assert not check([demand(shape(4, cpu=2))], nodes).fits
+    assert not lacks(nodes, demand(shape(3, cpu=2)))
+    assert lacks(nodes, demand(shape(4, cpu=2)))
 
 
 def test_what_lacks_is_reported_in_the_words_of_the_resource() -> None:
@@ -177,73 +187,70 @@ def test_what_lacks_is_reported_in_the_words_of_the_resource() -> None:
         NodeInfo(node=NodeFacts(name=str(it), labels={}), free={"nvidia.com/gpu": 8000, "pods": 9000})
         for it in range(5)
     ]
-    assert check([needed], nodes).shortage == "needs 48 nvidia.com/gpu, 40 free"
+    assert lacks(nodes, needed) == "needs 48 nvidia.com/gpu, 40 free"
 
 
 def test_room_in_all_that_is_nowhere_in_one_piece_is_reported_as_that() -> None:
-    answer = check([demand(shape(2, cpu=3))], [room("a", cpu=4), room("b", cpu=2)])
-    assert answer.shortage == "1 of 2 pods have room: what is free is spread over too many nodes"
+    answer = lacks([room("a", cpu=4), room("b", cpu=2)], demand(shape(2, cpu=3)))
+    assert answer == "1 of 2 pods have room: what is free is spread over too many nodes"
 
 
 def test_a_quorum_fits_where_not_all_do() -> None:
-    assert check([demand(shape(8, cpu=1), minimum=5)], [room("a", cpu=5)]).fits
+    assert not lacks([room("a", cpu=5)], demand(shape(8, cpu=1), minimum=5))
 
 
 def test_what_the_podgroup_names_must_be_free_as_well() -> None:
-    answer = check([demand(shape(1, cpu=1), cpu=6)], [room("a", cpu=5)])
-    assert answer.shortage == "needs 6 cpu, 5 free"
+    answer = lacks([room("a", cpu=5)], demand(shape(1, cpu=1), cpu=6))
+    assert answer == "needs 6 cpu, 5 free"
 
 
 def test_only_nodes_that_take_the_pods_count() -> None:
     zone = constraints.pod_node_selection({"nodeSelector": {"zone": "a"}})
     nodes = [room("a", labels={"zone": "a"}, cpu=1), room("b", cpu=9)]
-    assert check([demand(shape(2, zone, cpu=1))], nodes).shortage == "needs 2 cpu, 1 free"
+    assert lacks(nodes, demand(shape(2, zone, cpu=1))) == "needs 2 cpu, 1 free"
     assert Domains([it.node for it in nodes]).domain_of([shape(1, zone)]) == {"a"}
 
 
 def test_gangs_that_open_together_need_room_side_by_side() -> None:
     nodes = [room("a", cpu=4)]
-    assert check([demand(shape(2, cpu=1)), demand(shape(2, cpu=1))], nodes).fits
-    assert not check([demand(shape(2, cpu=1)), demand(shape(3, cpu=1))], nodes).fits
+    assert not lacks(nodes, demand(shape(2, cpu=1)), demand(shape(2, cpu=1)))
+    assert lacks(nodes, demand(shape(2, cpu=1)), demand(shape(3, cpu=1)))
 
 
 def test_what_others_have_their_places_on_is_not_free() -> None:
     nodes = [room("a", cpu=4), room("b", cpu=4)]
     left = greedy.after_placing(nodes, [shape(6, cpu=1)])
     assert {it.node.name: it.free["cpu"] for it in left} == {"a": 0, "b": 2000}
-    assert check([demand(shape(2, cpu=1))], left).fits
-    assert not check([demand(shape(3, cpu=1))], left).fits
+    assert not lacks(left, demand(shape(2, cpu=1)))
+    assert lacks(left, demand(shape(3, cpu=1)))
 
 
 def test_room_for_two_shapes_is_certain_only_if_no_order_can_spoil_it() -> None:
     """Small pods spread over both nodes would leave no place for the large one."""
-    mixed = demand(shape(2, cpu=1), shape(1, cpu=4))
-    tight = check([mixed], [room("a", cpu=4), room("b", cpu=4)])
-    assert (tight.fits, tight.guaranteed) == (True, False)
-    wide = check([mixed], [room(name, cpu=4) for name in "abc"])
-    assert (wide.fits, wide.guaranteed) == (True, True)
+    mixed = shape(2, cpu=1), shape(1, cpu=4)
+    two, three = ([room(name, cpu=4) for name in names] for names in ("ab", "abc"))
+    assert not lacks(two, demand(*mixed))
+    assert not is_certain(two, *mixed)
+    assert is_certain(three, *mixed)
 
 
 def test_two_quorums_of_one_shape_are_certain_only_if_all_members_have_room() -> None:
     """Either group's members beyond its minimum may take the other's places."""
-    quorum = demand(shape(8, cpu=1), minimum=5)
-    assert check([quorum], [room("a", cpu=5)]).guaranteed
-    assert not check([quorum, quorum], [room("a", cpu=10)]).guaranteed
-    assert check([quorum, quorum], [room("a", cpu=16)]).guaranteed
+    assert not is_certain([room("a", cpu=10)], shape(8, cpu=1), before=[shape(8, cpu=1)])
+    assert is_certain([room("a", cpu=16)], shape(8, cpu=1), before=[shape(8, cpu=1)])
 
 
 def test_those_that_come_first_have_their_places() -> None:
-    ground = NodeSnapshot([room("a", cpu=4)])
-    answer = greedy.check_fit([demand(shape(2, cpu=1))], ground, first=[shape(3, cpu=1)])
-    assert answer.shortage == "needs 2 cpu, 1 free"
+    ground = [room("a", cpu=4)]
+    assert greedy.fit_shortage([demand(shape(2, cpu=1))], ground, [shape(3, cpu=1)]) == "needs 2 cpu, 1 free"
 
 
 def test_those_beside_spoil_only_what_they_can_take() -> None:
     """A group that finds no room at all harms nobody."""
-    ground = NodeSnapshot([room("a", cpu=4)])
-    assert greedy.check_fit([demand(shape(4, cpu=1))], ground, beside=[shape(9, cpu=8)]).guaranteed
-    assert not greedy.check_fit([demand(shape(4, cpu=1))], ground, beside=[shape(1, cpu=2)]).guaranteed
-    assert greedy.check_fit([demand(shape(2, cpu=1))], ground, beside=[shape(1, cpu=2)]).guaranteed
+    ground = [room("a", cpu=4)]
+    assert is_certain(ground, shape(4, cpu=1), beside=[shape(9, cpu=8)])
+    assert not is_certain(ground, shape(4, cpu=1), beside=[shape(1, cpu=2)])
+    assert is_certain(ground, shape(2, cpu=1), beside=[shape(1, cpu=2)])
 
 
 def test_a_node_that_is_overfull_has_no_room() -> None:
@@ -263,9 +270,9 @@ def test_a_certain_fit_stands_whatever_the_scheduler_does(
     """A scheduler that picks pods and nodes at will never gets stuck."""
     nodes = [room(str(number), cpu=cpu, memory=memory) for number, (cpu, memory) in enumerate(free)]
     wanted = [shape(count, cpu=cpu, memory=memory) for count, cpu, memory in asked]
-    answer = check([demand(*wanted)], nodes)
-    if not (answer.fits and answer.guaranteed):
+    if not is_certain(nodes, *wanted):
         return
+    assert not lacks(nodes, demand(*wanted))
     left = {it.node.name: dict(it.free) for it in nodes}
     for each in data.draw(st.permutations([it for it in wanted for _ in range(it.count)])):
         possible = sorted(name for name, have in left.items() if guaranteed.capacity(have, each.requests))
@@ -276,13 +283,11 @@ def test_a_certain_fit_stands_whatever_the_scheduler_does(
 
 @settings(deadline=None)
 @given(shapes, nodes)
-def test_a_group_fits_or_lacks_something_and_nobody_is_settled_where_there_is_no_room(
+def test_nobody_is_settled_where_there_is_no_room(
     asked: list[tuple[int, int, int]], free: list[tuple[int, int]]
 ) -> None:
     nodes = [room(str(number), cpu=cpu, memory=memory) for number, (cpu, memory) in enumerate(free)]
     wanted = [shape(count, cpu=cpu, memory=memory) for count, cpu, memory in asked]
-    answer = check([demand(*wanted)], nodes)
-    assert bool(answer.shortage) is not answer.fits
     assert all(many >= 0 for it in greedy.after_placing(nodes, wanted) for many in it.free.values())
 
 
@@ -335,5 +340,5 @@ def test_places_are_counted_again_where_a_node_has_changed() -> None:
 
 
 def test_what_gangs_lack_together_is_reported_for_all_of_them() -> None:
-    answer = check([demand(shape(2, cpu=1)), demand(shape(3, cpu=1))], [room("a", cpu=4)])
-    assert answer.shortage == "needs 5 cpu, 4 free"
+    answer = lacks([room("a", cpu=4)], demand(shape(2, cpu=1)), demand(shape(3, cpu=1)))
+    assert answer == "needs 5 cpu, 4 free"

@@ -27,10 +27,8 @@ def job(at_once: int | None, **more: object) -> OwnerCapacity:
 def reported(
     one: MergedGroup, *others: MergedGroup, made_by: tuple[OwnerCapacity, ...] = (), gates: tuple[str, ...] = ()
 ) -> tuple[str, str]:
-    facts = preconditions.precondition_input(
-        one, groups_by_key(one, *others), owner_capacities=made_by, foreign_gates=gates
-    )
-    found = preconditions.first_unmet(facts)
+    gangs = preconditions.gang_group_of(one, groups_by_key(one, *others))
+    found = preconditions.first_unmet(one, gangs, made_by, gates)
     return ("", "") if found is None else (found.reason, found.message)
 
 

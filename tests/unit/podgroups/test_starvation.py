@@ -11,7 +11,7 @@ from jobset_gate.podgroups import cycle
 from jobset_gate.podgroups.candidate import Admit, Candidate, CapacityCheck, Hold
 from jobset_gate.podgroups.fit.constraints import NodeFacts, NodeSelection, Requirement
 from jobset_gate.podgroups.fit.greedy import GroupRequest
-from jobset_gate.podgroups.fit.guaranteed import NodeInfo, PodShape
+from jobset_gate.podgroups.fit.guaranteed import NodeInfo, NodeSnapshot, PodShape
 from jobset_gate.podgroups.starvation import ROUND_PARTS
 from tests.fakes.podgroups.objects import key
 from tests.unit.podgroups.test_cycle import NOW, STARVATION, may_preempt, opened, waiting
@@ -36,15 +36,9 @@ def gang(name: str, pods: int, asked: dict[str, int], on: str = "n", pool: str =
 
 
 def judged(*candidates: Candidate, nodes: list[NodeInfo], now: float = NOW, **more: Any) -> dict[str, Admit | Hold]:
-    found = cycle.run_cycle(
-        candidates,
-        more.pop("standing", ()),
-        nodes,
-        now=now,
-        check=CapacityCheck.FIT,
-        starvation_seconds=STARVATION,
-        **more,
-    )
+    ground, standing = NodeSnapshot(nodes), more.pop("standing", ())
+    how = {"now": now, "check": CapacityCheck.FIT, "starvation_seconds": STARVATION, **more}
+    found = cycle.SchedulingCycle(standing, ground, **how).decide_all(candidates)
     return {it.candidate.key.name: it for it in found}
 
 

@@ -93,9 +93,9 @@ def test_all_groups_can_be_asked_for_as_the_rules_of_gang_groups_do() -> None:
     made.pods(koord_pod("a-0", "a", min_available="1", groups=listed))
     groups = made.cache.groups()
     a, b = key("a", Flavor.KOORDINATOR), key("b", Flavor.KOORDINATOR)
-    assert preconditions.gang_group_of(groups[a], groups).state is preconditions.GangGroupState.WAITING
+    assert preconditions.gang_group_of(groups[a], groups).waits_for == ("team/b: not there yet",)
     made.pods(koord_pod("b-0", "b", min_available="1", groups=listed))
-    assert preconditions.gang_group_of(groups[a], groups).state is preconditions.GangGroupState.READY
+    assert preconditions.gang_group_of(groups[a], groups) == preconditions.GangGroup(keys=(a, b))
     assert (set(groups), len(groups), b in groups, key("c") in groups) == ({a, b}, 2, True, False)
 
 
