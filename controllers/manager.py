@@ -18,8 +18,6 @@ from prometheus_client import CollectorRegistry
 
 from controllers.barrier.cache import GangCache
 from controllers.barrier.setup import BarrierControllers, BarrierDependencies, BarrierOptions, Runnable
-from controllers.barrier.status import PROGRESS_INTERVAL
-from controllers.barrier.verdict_patcher import MAX_PATCHES
 from controllers.podgroups import setup
 from controllers.statuspage import setup as statuspage_setup
 from controllers.statuspage.options import PageOptions
@@ -41,7 +39,7 @@ _log = structlog.get_logger(__name__)
 
 
 @dataclass(frozen=True, slots=True)
-class ManagerOptions:
+class ManagerOptions(BarrierOptions):
     """Durations in seconds."""
 
     namespace: str = "jobset-gate-system"
@@ -49,23 +47,13 @@ class ManagerOptions:
     identity: str = "controller"
     """This replica's name in the Lease."""
     leader_elect: bool = True
-    watch_namespace: str | None = None
-    """The only namespace that is watched; None: all."""
-    workers: int = 32
-    """Gangs reconciled at once."""
-    patch_concurrency: int = MAX_PATCHES
-    extend_crd: bool = True
     groups: Groups = field(default_factory=lambda: Groups(enabled=False))
     """Pod groups; disabled, none of their objects is watched."""
     pod_group_crds: bool = True
     """Create missing CRDs of PodGroups, and update those that jobset-gate created."""
-    progress_every: float = PROGRESS_INTERVAL
     host: str = "127.0.0.1"
     port: int | None = None
     """Of /healthz, /readyz and /metrics; 0 takes a free one, None serves none."""
-    stream_host: str = "127.0.0.1"
-    stream_port: int | None = None
-    """Of the gate stream, while this replica leads; 0 takes a free one, None serves none."""
     page_port: int = 0
     """Of the status page, on every replica; 0 serves none."""
     page_address: str = "127.0.0.1"
@@ -78,18 +66,6 @@ class ManagerOptions:
     clock: Callable[[], float] = time.time
     """Seconds since the epoch, for the gangs' clocks and for conditions."""
     registry: CollectorRegistry = field(default_factory=CollectorRegistry)
-
-    @property
-    def barrier(self) -> BarrierOptions:
-        """The start barrier's part."""
-        return BarrierOptions(
-            namespace=self.watch_namespace,
-            workers=self.workers,
-            patch_concurrency=self.patch_concurrency,
-            extend_crd=self.extend_crd,
-            progress_interval=self.progress_every,
-            stream_address=None if self.stream_port is None else (self.stream_host, self.stream_port),
-        )
 
 
 class Manager:
@@ -121,7 +97,7 @@ class Manager:
     async def run(self) -> None:
         """Until cancelled, or until the lease is lost (LeadershipLost) or a part has failed for good."""
         options = self.options
-        connections = options.barrier.connections + OTHER_CONNECTIONS
+        connections = options.barrier_connections + OTHER_CONNECTIONS
         if options.groups.enabled:
             connections += setup.max_connections(options.groups)
         if options.page_port:
@@ -174,7 +150,7 @@ class Manager:
 
     def _make_barrier(self, client: Client, writer: Client, metrics: ControllerMetrics) -> BarrierControllers:
         barrier = BarrierControllers(
-            self.options.barrier,
+            self.options,
             BarrierDependencies(
                 client=client,
                 writer=writer,

@@ -55,9 +55,7 @@ class GangEntry:
     @property
     def is_empty(self) -> bool:
         """True if no object of the gang is left."""
-        return (
-            self.jobset is None and not self.jobs and not self.pods and self.config_map is None and not self.announced
-        )
+        return not (self.jobset or self.jobs or self.pods or self.config_map or self.announced)
 
     def set_jobset(self, jobset: JobSetSeen | None) -> None:
         self.jobset = jobset
@@ -122,25 +120,22 @@ class GangCache:
         delivered: Container[tuple[GangKey, str]] = (),
         on_change: Enqueue = lambda _: None,
     ) -> None:
-        self._enqueue, self._enqueue_after, self._delivered, self._on_change = (
-            enqueue,
-            enqueue_after,
-            delivered,
-            on_change,
-        )
+        self._enqueue, self._enqueue_after = enqueue, enqueue_after
+        self._delivered, self._on_change = delivered, on_change
         self._gangs: dict[GangKey, GangEntry] = {}
 
     def on_jobset(self, change: ObjectChange[JobSetSeen]) -> None:
         """Handler of JobSets with a config."""
+        if change.old is None and change.new is None:
+            return  # a JobSet without a config
         key = GangKey(*change.key)
         gang = self._entry(key)
         if change.old is not None and change.new is not None and change.old.uid != change.new.uid:
             gang.config_map_conflict = False
         gang.set_jobset(change.new)
         if change.old != change.new:
-            self._on_change(key)
             self._enqueue(key)
-        self._drop_if_empty(key, gang)
+            self._changed(key, gang)
 
     def on_job(self, change: ObjectChange[JobSeen]) -> None:
         """Handler of gated Jobs."""
@@ -155,9 +150,8 @@ class GangCache:
             gang.jobs.pop(seen.name, None)
         else:
             gang.jobs[seen.name] = change.new
-        self._on_change(key)
         self._enqueue(key)
-        self._drop_if_empty(key, gang)
+        self._changed(key, gang)
 
     def on_pod(self, change: ObjectChange[PodSeen]) -> None:
         """Handler of gated pods."""
@@ -170,17 +164,16 @@ class GangCache:
             old = None
         key = GangKey(seen.namespace, seen.gang)
         gang = self._entry(key)
-        self._on_change(key)
         if old is not None and (new is None or new.uid != old.uid):
             gang.pods.pop(old.uid, None)
             old = None
         if new is not None:
             gang.pods[new.uid] = new
-            if new.counts(gang.announced) and not (old is not None and old.counts(gang.announced)):
-                self._on_pod_started(key, gang, new)
-                return
-        self._enqueue_after(key, PROGRESS_DELAY)
-        self._drop_if_empty(key, gang)
+        if new is not None and new.counts(gang.announced) and not (old is not None and old.counts(gang.announced)):
+            self._on_pod_started(key, gang, new)
+        else:
+            self._enqueue_after(key, PROGRESS_DELAY)
+        self._changed(key, gang)
 
     def on_config_map(self, change: ObjectChange[ConfigMapSeen]) -> None:
         """Handler of verdict ConfigMaps; the event of an own write enqueues nothing."""
@@ -189,16 +182,13 @@ class GangCache:
             return
         key = GangKey(seen.namespace, seen.gang)
         gang = self._entry(key)
-        if change.new is None:
-            gone = gang.config_map is not None and gang.config_map.uid == seen.uid
-            gang.set_config_map(None if gone else gang.config_map)
-        elif gang.config_map == change.new:
+        known = gang.config_map
+        if change.new is not None and known == change.new:
             return
-        else:
+        if change.new is not None or (known is not None and known.uid == seen.uid):
             gang.set_config_map(change.new)
-        self._on_change(key)
         self._enqueue(key)
-        self._drop_if_empty(key, gang)
+        self._changed(key, gang)
 
     def add_announced(self, key: GangKey, pod: str, at: float) -> None:
         """The pod of this UID, cached or not, has an open request on the gate stream (A6)."""
@@ -224,9 +214,8 @@ class GangCache:
         gang = self._gangs.get(key)
         if gang is None or gang.announced.pop(pod, None) is None:
             return
-        self._on_change(key)
         self._enqueue_after(key, PROGRESS_DELAY)
-        self._drop_if_empty(key, gang)
+        self._changed(key, gang)
 
     def on_delivery_failed(self, key: GangKey) -> None:
         """A verdict sent on the stream was not confirmed: the pod needs a patch."""
@@ -238,15 +227,13 @@ class GangCache:
         gang = self._entry(key)
         gang.config_map_conflict = False
         gang.set_config_map(gate)
-        self._on_change(key)
-        self._drop_if_empty(key, gang)  # its JobSet may be gone
+        self._changed(key, gang)
 
     def set_config_map_conflict(self, key: GangKey) -> None:
         """A ConfigMap of that name exists without our label (A10)."""
         gang = self._entry(key)
         gang.config_map_conflict = True
-        self._on_change(key)
-        self._drop_if_empty(key, gang)
+        self._changed(key, gang)
 
     def remember_verdict(self, key: GangKey, verdict: Verdict | None) -> None:
         """The first verdict of its generation, confirmed by the API."""
@@ -317,7 +304,8 @@ class GangCache:
         carried = verdict_codec.parse(pod.verdict)
         return carried is not None and carried.generation.covers(_generation(pod))
 
-    def _drop_if_empty(self, key: GangKey, gang: GangEntry) -> None:
+    def _changed(self, key: GangKey, gang: GangEntry) -> None:
+        self._on_change(key)
         if gang.is_empty:
             self._gangs.pop(key, None)
 

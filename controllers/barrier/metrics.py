@@ -39,7 +39,6 @@ VERDICTS = (
 PATCHED = ("ok", "gone", "error")
 STREAMED = ("told", "lost", "unknown", "forbidden", "malformed", "stopped", "too_many")
 
-
 BLOCKED = (names.REASON_GATE_MISSING, names.REASON_CONFIG_MAP_CONFLICT)
 """Reasons of gangs without a working barrier."""
 
@@ -52,81 +51,8 @@ class _WaitingGang:
     """Start of the first pod."""
 
 
-class WaitingGauges:
-    """Gauges of gangs whose barrier is closed; each pass over a gang replaces its values."""
-
-    def __init__(self, registry: CollectorRegistry, clock: Callable[[], float]) -> None:
-        def gauge(name: str, text: str, *labels: str) -> Gauge:
-            return Gauge(f"jobset_gate_{name}", text, labels, registry=registry)
-
-        self._gangs_shown = gauge("waiting_gangs", "Gangs whose gate is closed.")
-        self._pods_shown = gauge("waiting_pods", "Started pods held at a closed gate.")
-        self._missing_shown = gauge("missing_pods", "Pods that closed gates wait for, by reason.", "reason")
-        self._blocked_shown = gauge("blocked_gangs", "Gangs without a gate that works, by reason.", "reason")
-        longest = gauge(
-            "longest_wait_seconds", "Since the first pod started of the gang that waits longest; 0 if none waits."
-        )
-        longest.set_function(self._longest)
-        self._idle = idle_accelerators.IdleAccelerators(clock)
-        registry.register(self._idle)
-        self._clock = clock
-        self._gangs: dict[GangKey, _WaitingGang] = {}
-        self._held = 0
-        self._missing: Tally[PendingReason] = Tally()
-        self._blocked: dict[GangKey, str] = {}
-        self._update_gauges()
-
-    def set_waiting(self, key: GangKey, seen: GangSnapshot, decision: Wait) -> None:
-        """A pass found the barrier closed."""
-        self._drop(key)
-        missing: Tally[PendingReason] = Tally()
-        for it in decision.missing:
-            missing[PendingReason(it.reason)] += it.count
-        gang = _WaitingGang(decision.started, missing, decision.clock.at if decision.clock else None)
-        self._gangs[key] = gang
-        self._held += gang.started
-        self._missing.update(gang.missing)
-        self._idle.set_held(key, idle_accelerators.held_devices(seen))
-        self._update_gauges()
-
-    def set_blocked(self, key: GangKey, decision: Blocked) -> None:
-        """A pass found no working barrier."""
-        self._drop(key)
-        self._idle.set_held(key, {})
-        self._blocked[key] = decision.condition.reason
-        self._update_gauges()
-
-    def clear_gang(self, key: GangKey) -> None:
-        """No barrier holds the gang."""
-        self._idle.set_held(key, {})
-        if self._drop(key):
-            self._update_gauges()
-
-    def _drop(self, key: GangKey) -> bool:
-        blocked = self._blocked.pop(key, None)
-        gang = self._gangs.pop(key, None)
-        if gang is None:
-            return blocked is not None
-        self._held -= gang.started
-        self._missing.subtract(gang.missing)
-        return True
-
-    def _update_gauges(self) -> None:
-        self._gangs_shown.set(len(self._gangs))
-        self._pods_shown.set(self._held)
-        for why in PendingReason:
-            self._missing_shown.labels(why.value).set(self._missing[why])
-        blocked = Tally(self._blocked.values())
-        for reason in BLOCKED:
-            self._blocked_shown.labels(reason).set(blocked[reason])
-
-    def _longest(self) -> float:
-        since = min((gang.since for gang in self._gangs.values() if gang.since is not None), default=None)
-        return 0.0 if since is None else max(0.0, self._clock() - since)
-
-
 class GangMetrics:
-    """`clock`: seconds since the epoch."""
+    """Gauges follow each pass over a gang. `clock`: seconds since the epoch."""
 
     def __init__(self, registry: CollectorRegistry, clock: Callable[[], float] = time.time) -> None:
         def histogram(name: str, text: str, buckets: tuple[float, ...]) -> Histogram:
@@ -134,6 +60,9 @@ class GangMetrics:
 
         def counter(name: str, text: str, *labels: str) -> Counter:
             return Counter(f"jobset_gate_{name}", text, labels, registry=registry)
+
+        def gauge(name: str, text: str, *labels: str) -> Gauge:
+            return Gauge(f"jobset_gate_{name}", text, labels, registry=registry)
 
         self.time_to_release = histogram(
             "time_to_release_seconds", "From a gang's first started pod to its release.", _LONG
@@ -166,40 +95,70 @@ class GangMetrics:
         self._stream_requests = counter(
             "stream_requests_total", "Requests on the gate stream, by how they ended.", "outcome"
         )
-        self._stream_open = Gauge(
-            "jobset_gate_stream_open", "Requests held open on the gate stream.", registry=registry
-        )
+        self._stream_open = gauge("stream_open", "Requests held open on the gate stream.")
         for kind, cause in VERDICTS:
             self.decisions.labels(kind.value, cause)
         for outcome in PATCHED:
             self._patches.labels(outcome)
         for outcome in STREAMED:
             self._stream_requests.labels(outcome)
-        self._waiting = WaitingGauges(registry, clock)
+        self._gangs_shown = gauge("waiting_gangs", "Gangs whose gate is closed.")
+        self._pods_shown = gauge("waiting_pods", "Started pods held at a closed gate.")
+        self._missing_shown = gauge("missing_pods", "Pods that closed gates wait for, by reason.", "reason")
+        self._blocked_shown = gauge("blocked_gangs", "Gangs without a gate that works, by reason.", "reason")
+        longest = gauge(
+            "longest_wait_seconds", "Since the first pod started of the gang that waits longest; 0 if none waits."
+        )
+        longest.set_function(self._longest)
+        self._idle = idle_accelerators.IdleAccelerators(clock)
+        registry.register(self._idle)
+        self._clock = clock
         self._released_at: dict[GangKey, tuple[Generation, float]] = {}
+        self._gangs: dict[GangKey, _WaitingGang] = {}
+        self._held = 0
+        self._missing: Tally[PendingReason] = Tally()
+        self._blocked: dict[GangKey, str] = {}
+        self._update_gauges()
 
     def on_waiting(self, key: GangKey, seen: GangSnapshot, decision: Wait) -> None:
         """A pass found the barrier closed."""
-        self._waiting.set_waiting(key, seen, decision)
+        self._drop(key)
+        missing: Tally[PendingReason] = Tally()
+        for it in decision.missing:
+            missing[PendingReason(it.reason)] += it.count
+        self._gangs[key] = _WaitingGang(decision.started, missing, decision.clock.at if decision.clock else None)
+        self._held += decision.started
+        self._missing.update(missing)
+        self._idle.set_held(key, idle_accelerators.held_devices(seen))
+        self._update_gauges()
 
     def on_blocked(self, key: GangKey, decision: Blocked) -> None:
         """A pass found no working barrier."""
-        self._waiting.set_blocked(key, decision)
+        self._drop(key)
+        self._idle.set_held(key, {})
+        self._blocked[key] = decision.condition.reason
+        self._update_gauges()
+
+    def clear_gang(self, key: GangKey) -> None:
+        """No barrier holds the gang."""
+        self._idle.set_held(key, {})
+        if self._drop(key):
+            self._update_gauges()
 
     def on_decided(self, key: GangKey, seen: GangSnapshot, decision: Decide, now: float) -> None:
         """This process wrote a verdict at `now`."""
         verdict = decision.verdict
         self.decisions.labels(verdict.kind.value, verdict.cause).inc()
-        self._waiting.clear_gang(key)
+        self.clear_gang(key)
         if verdict.kind is not VerdictKind.RELEASE:
             return
         if decision.clock is not None:
             self.time_to_release.observe(max(0.0, now - decision.clock.at))
         tally = count.count_gang(seen)
-        first, last = _earliest(tally.first_start, tally.first_announced), tally.last_start
-        if first is not None and last is not None:
-            self.last_start_to_release.observe(max(0.0, now - last))
-            self.pod_skew.observe(last - first)
+        first = min((it for it in (tally.first_start, tally.first_announced) if it is not None), default=None)
+        if first is not None and tally.last_start is not None:
+            self.last_start_to_release.observe(max(0.0, now - tally.last_start))
+            self.pod_skew.observe(tally.last_start - first)
         self._released_at[key] = (verdict.generation, now)
 
     def on_enforced(self, key: GangKey, seen: GangSnapshot, verdict: Verdict) -> None:
@@ -232,13 +191,27 @@ class GangMetrics:
         self.clear_gang(key)
         self._released_at.pop(key, None)
 
-    def clear_gang(self, key: GangKey) -> None:
-        """No barrier holds the gang."""
-        self._waiting.clear_gang(key)
+    def _drop(self, key: GangKey) -> bool:
+        blocked = self._blocked.pop(key, None)
+        gang = self._gangs.pop(key, None)
+        if gang is None:
+            return blocked is not None
+        self._held -= gang.started
+        self._missing.subtract(gang.missing)
+        return True
 
+    def _update_gauges(self) -> None:
+        self._gangs_shown.set(len(self._gangs))
+        self._pods_shown.set(self._held)
+        for why in PendingReason:
+            self._missing_shown.labels(why.value).set(self._missing[why])
+        blocked = Tally(self._blocked.values())
+        for reason in BLOCKED:
+            self._blocked_shown.labels(reason).set(blocked[reason])
 
-def _earliest(*moments: float | None) -> float | None:
-    return min((moment for moment in moments if moment is not None), default=None)
+    def _longest(self) -> float:
+        since = min((gang.since for gang in self._gangs.values() if gang.since is not None), default=None)
+        return 0.0 if since is None else max(0.0, self._clock() - since)
 
 
 def _main_starts(seen: GangSnapshot) -> list[float] | None:

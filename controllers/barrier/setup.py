@@ -35,18 +35,19 @@ Runnable = Callable[[], Coroutine[Any, Any, None]]
 class BarrierOptions:
     """Durations in seconds."""
 
-    namespace: str | None = None
-    """The only namespace whose gangs are managed; None: all."""
+    watch_namespace: str | None = None
+    """The only namespace that is watched; None: all."""
     workers: int = 32
     """Gangs reconciled at once: a pass may wait for an API server that is slow for its namespace alone."""
     patch_concurrency: int = MAX_PATCHES
     extend_crd: bool = True
-    progress_interval: float = PROGRESS_INTERVAL
-    stream_address: tuple[str, int] | None = None
-    """Host and port of the gate stream; port 0 takes a free one, None serves none."""
+    progress_every: float = PROGRESS_INTERVAL
+    stream_host: str = "127.0.0.1"
+    stream_port: int | None = None
+    """Of the gate stream, while this replica leads; 0 takes a free one, None serves none."""
 
     @property
-    def connections(self) -> int:
+    def barrier_connections(self) -> int:
         """Connections to the API server for writes."""
         return self.workers + STATUS_WORKERS + self.patch_concurrency
 
@@ -82,7 +83,7 @@ class BarrierControllers:
             needs.client,
             self.cache,
             partial(self._crd_queue.add, names.JOBSET_CRD) if options.extend_crd else None,
-            namespace=options.namespace,
+            namespace=options.watch_namespace,
             on_problem=needs.runtime_metrics.observe_watch_problem,
         )
         self._metrics = GangMetrics(needs.registry, needs.clock)
@@ -122,13 +123,13 @@ class BarrierControllers:
         conditions = ConditionWriter(
             needs.writer.without_retries(),
             needs.clock,
-            options.progress_interval,
+            options.progress_every,
             version=informers.jobset_version(self.informers),
         )
         status = GangStatusWriter(
             conditions,
             status_queue,
-            retry_after=options.progress_interval,
+            retry_after=options.progress_every,
             on_failure=metrics.errors.labels("status").inc,
         )
         gangs = GangReconciler(
@@ -152,13 +153,12 @@ class BarrierControllers:
         ]
 
     def _stream(self) -> StreamServer | None:
-        if self._options.stream_address is None:
+        if self._options.stream_port is None:
             return None
-        host, port = self._options.stream_address
         return StreamServer(
             self._waiters,
-            host=host,
-            port=port,
+            host=self._options.stream_host,
+            port=self._options.stream_port,
             on_outcome=self._metrics.on_stream_request,
             listening=self._needs.streaming,
         )

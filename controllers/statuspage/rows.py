@@ -131,16 +131,16 @@ def _row(
 
 def deadline_of(it: Explanation) -> float | None:
     """When the timeout expires; None: the clock does not run."""
-    if it.since is None or it.timeout is None or not explained_lines.is_waiting(it):
+    if it.waiting_since is None or it.timeout is None or not explained_lines.is_waiting(it):
         return None
-    return it.since + it.timeout
+    return it.waiting_since + it.timeout
 
 
 def _message(it: Explanation) -> str:
-    if not it.lacks:
+    if not it.missing:
         return _short(it.message)
-    more = len(it.lacks) - 1
-    text = _short(explained_lines.missing_reason(it.lacks[0]))
+    more = len(it.missing) - 1
+    text = _short(explained_lines.missing_reason(it.missing[0]))
     return text if not more else f"{text}; and {more} more reason{'s' if more > 1 else ''}"
 
 

@@ -3,7 +3,7 @@
 Missing and malformed values are read as absent: objects may have been created while the webhook was off.
 """
 
-from collections.abc import Iterable, Iterator
+from collections.abc import Iterable
 from datetime import datetime
 from functools import lru_cache
 from itertools import islice
@@ -43,9 +43,8 @@ MAX_DEVICE_AMOUNTS = 2000
 """Device quantities of a JobSet; of one with more no device is counted."""
 
 _PHASES = {phase: phase for phase in ("Pending", "Running", "Succeeded", "Failed", "Unknown")}
-_NO_LABELS = wire.GangLabels()
-_NO_ANNOTATIONS = wire.PodAnnotations()
-_NO_STATUS = wire.PodStatus()
+NO_LABELS = wire.Labels()
+NO_ANNOTATIONS = wire.Annotations()
 _NO_CONFIG = Config()
 _JOBSET_ENDS = _JOBSET_COMPLETED, _JOBSET_FAILED = "Completed", "Failed"
 _WAITING, _RUNNING, _PASSED, _FAILED = (
@@ -56,14 +55,11 @@ _WAITING, _RUNNING, _PASSED, _FAILED = (
 def pod(seen: wire.Pod) -> PodSeen:
     """A gated pod (A4, A9). Called for each pod event, so it is written for speed."""
     meta = seen.metadata
-    labels = meta.labels or _NO_LABELS
-    notes = meta.annotations or _NO_ANNOTATIONS
-    status = seen.status or _NO_STATUS
-    barrier = _barrier(status)
-    stage, since = _stage(barrier)
-    created = _seconds(meta.creation_timestamp)
+    labels, notes, status = meta.labels or NO_LABELS, meta.annotations or NO_ANNOTATIONS, seen.status
+    stage, since = _stage(barrier_status(status))
+    created = seconds(meta.creation_timestamp)
     deleting = meta.deletion_timestamp is not None
-    bound = seen.spec is not None and seen.spec.node_name != ""
+    bound = seen.spec.node_name != ""
     gang, jobset_uid, replicated_job, job_index, attempt = _slot_labels(labels)
     # Any user who may create pods can write labels; a pod of the gang has an owning Job, which `count` checks.
     job_uid = _controller_uid(meta.owner_references)
@@ -94,9 +90,8 @@ def pod(seen: wire.Pod) -> PodSeen:
 
 def job(seen: wire.Job) -> JobSeen:
     """A gated Job (A4: a finished slot needs no pod)."""
-    meta = seen.metadata
-    labels = meta.labels or _NO_LABELS
-    status = seen.status or wire.JobStatus()
+    meta, status = seen.metadata, seen.status
+    labels = meta.labels or NO_LABELS
     made_by_jobset = _controller_uid(meta.owner_references) == labels.jobset_uid
     return JobSeen(
         namespace=meta.namespace,
@@ -107,7 +102,7 @@ def job(seen: wire.Job) -> JobSeen:
         replicated_job=intern_text(labels.replicated_job),
         job_index=verdict_codec.parse_number(labels.job_index, NO_INDEX),
         attempt=verdict_codec.parse_number(labels.attempt, NO_INDEX),
-        suspended=bool(seen.spec and seen.spec.suspend),
+        suspended=bool(seen.spec.suspend),
         deleting=meta.deletion_timestamp is not None,
         complete=_is_condition_true(status.conditions, "Complete"),
         succeeded=status.succeeded or 0,
@@ -117,10 +112,8 @@ def job(seen: wire.Job) -> JobSeen:
 
 def jobset(seen: wire.JobSet) -> JobSetSeen | None:
     """A JobSet with a config in field or annotation; None for all others (A2)."""
-    meta = seen.metadata
-    spec = seen.spec or wire.JobSetSpec()
-    notes = meta.annotations or wire.JobSetAnnotations()
-    status = seen.status or wire.JobSetStatus()
+    meta, spec, status = seen.metadata, seen.spec, seen.status
+    notes = meta.annotations or NO_ANNOTATIONS
     raw = bytes(spec.group_scheduling_config)
     field = None if raw in (b"", b"null") else raw
     if field is None and notes.config is None:
@@ -134,7 +127,7 @@ def jobset(seen: wire.JobSet) -> JobSetSeen | None:
         namespace=meta.namespace,
         name=meta.name,
         uid=meta.uid,
-        created=_seconds(meta.creation_timestamp) or 0.0,
+        created=seconds(meta.creation_timestamp) or 0.0,
         attempt=status.restarts or 0,
         suspended=bool(spec.suspend),
         deleting=meta.deletion_timestamp is not None,
@@ -188,7 +181,7 @@ def completed_indexes(text: str) -> frozenset[int]:
 
 
 @lru_cache(maxsize=4096)
-def _slot_labels(labels: wire.GangLabels) -> tuple[str, str, str, int, int]:
+def _slot_labels(labels: wire.Labels) -> tuple[str, str, str, int, int]:
     """Gang, JobSet UID, replicatedJob, job index, attempt: one copy for all pods of a Job."""
     return (
         intern_text(labels.jobset),
@@ -207,8 +200,8 @@ def _controller_uid(owners: list[wire.OwnerReference] | None) -> str:
     return ""
 
 
-def _barrier(status: wire.PodStatus) -> wire.ContainerStatus | None:
-    # The barrier is the last init container.
+def barrier_status(status: wire.PodStatus) -> wire.ContainerStatus | None:
+    """The barrier's container status; it is the last init container."""
     for container in reversed(status.init_container_statuses or ()):
         if container.name == names.BARRIER_CONTAINER:
             return container
@@ -220,10 +213,10 @@ def _stage(barrier: wire.ContainerStatus | None) -> tuple[BarrierStage, float | 
     if state is None:
         return _WAITING, None
     if state.running is not None:
-        return _RUNNING, _seconds(state.running.started_at)
+        return _RUNNING, seconds(state.running.started_at)
     if state.terminated is not None:
         passed = state.terminated.exit_code == 0
-        return _PASSED if passed else _FAILED, _seconds(state.terminated.started_at)
+        return _PASSED if passed else _FAILED, seconds(state.terminated.started_at)
     return _WAITING, None
 
 
@@ -233,7 +226,7 @@ def _main_since(status: wire.PodStatus) -> float | None:
     for container in status.container_statuses or ():
         state = container.state
         ran = None if state is None else state.running or state.terminated
-        at = None if ran is None else _seconds(ran.started_at)
+        at = None if ran is None else seconds(ran.started_at)
         if at is not None and (earliest is None or at < earliest):
             earliest = at
     return earliest
@@ -244,21 +237,22 @@ def _not_before_creation(created: float | None, since: float | None) -> float | 
     return created if since is not None and created is not None and since < created else since
 
 
-def _seconds(moment: datetime | None) -> float | None:
+def seconds(moment: datetime | None) -> float | None:
+    """Seconds since the epoch."""
     return None if moment is None else moment.timestamp()
 
 
-def _is_condition_true(conditions: list[wire.StatusCondition] | None, kind: str) -> bool:
+def _is_condition_true(conditions: list[wire.Condition] | None, kind: str) -> bool:
     return any(condition.type == kind and condition.status == "True" for condition in conditions or ())
 
 
-def _finished_message(conditions: list[wire.StatusCondition] | None) -> str:
+def _finished_message(conditions: list[wire.Condition] | None) -> str:
     """Any client that may write the JobSet's status can set this text."""
     said = (it.message for it in conditions or () if it.type in _JOBSET_ENDS and it.status == "True")
     return terminal_text.line(next(said, "")[:MAX_TEXT])[: pending_reason.MAX_MESSAGE]
 
 
-def _our_condition(conditions: list[wire.StatusCondition] | None) -> ConditionSeen | None:
+def _our_condition(conditions: list[wire.Condition] | None) -> ConditionSeen | None:
     for condition in conditions or ():
         if condition.type == names.CONDITION:
             return ConditionSeen(
@@ -278,9 +272,8 @@ def _config(field: bytes | None, annotation: str | None) -> tuple[Config, str]:
 
 
 def _replicated_job(seen: wire.ReplicatedJob, *, counted: bool) -> ReplicatedJobSeen:
-    spec = (seen.template and seen.template.spec) or wire.JobTemplateSpec()
-    template = spec.template or wire.PodTemplate()
-    notes = template.metadata.annotations if template.metadata else None
+    spec = seen.template.spec
+    notes = spec.template.metadata.annotations or NO_ANNOTATIONS
     return ReplicatedJobSeen(
         name=seen.name,
         replicas=1 if seen.replicas is None else seen.replicas,
@@ -288,26 +281,20 @@ def _replicated_job(seen: wire.ReplicatedJob, *, counted: bool) -> ReplicatedJob
         completions=spec.completions,
         indexed=spec.completion_mode != "NonIndexed",
         has_barrier=_barrier_template(seen) is not None,
-        epoch=verdict_codec.parse_epoch(notes.epoch if notes else None),
-        devices=_devices(template.spec or wire.TemplatePodSpec()) if counted else (),
+        epoch=verdict_codec.parse_epoch(notes.epoch),
+        devices=_devices(spec.template.spec) if counted else (),
     )
 
 
 def _within_device_limits(jobs: Iterable[wire.ReplicatedJob]) -> bool:
     """True if the containers' device quantities are within the limits."""
-    said = [raw for job in jobs for it in _resources(job) for raw in (it.requests, it.limits)]
+    pods = [job.template.spec.template.spec for job in jobs]
+    containers = [it for pod in pods for it in (*(pod.containers or ()), *(pod.init_containers or ()))]
+    said = [raw for it in containers for raw in (it.resources.requests, it.resources.limits)]
     if sum(len(memoryview(raw)) for raw in said) > MAX_RESOURCES_BYTES:
         return False
     named = (name for raw in said for name in _amounts(raw) if devices.is_device(name))
     return next(islice(named, MAX_DEVICE_AMOUNTS, None), None) is None
-
-
-def _resources(job: wire.ReplicatedJob) -> Iterator[wire.ResourceRequirements]:
-    spec = job.template and job.template.spec
-    pods = spec and spec.template and spec.template.spec
-    for it in (*(pods.containers or ()), *(pods.init_containers or ())) if pods else ():
-        if it.resources is not None:
-            yield it.resources
 
 
 def _amounts(raw: msgspec.Raw) -> dict[str, Any]:
@@ -315,20 +302,18 @@ def _amounts(raw: msgspec.Raw) -> dict[str, Any]:
 
 
 def _devices(seen: wire.TemplatePodSpec) -> devices.Devices:
-    mains = [_container_devices(container.resources) for container in seen.containers or ()]
-    inits = [(_container_devices(one.resources), one.restart_policy == "Always") for one in seen.init_containers or ()]
+    mains = [_container_devices(container) for container in seen.containers or ()]
+    inits = [(_container_devices(it), it.restart_policy == "Always") for it in seen.init_containers or ()]
     return devices.pod_devices(mains, inits)
 
 
-def _container_devices(seen: wire.ResourceRequirements | None) -> dict[str, int]:
-    return {} if seen is None else devices.container_devices(_amounts(seen.requests), _amounts(seen.limits))
+def _container_devices(seen: wire.MainContainer) -> dict[str, int]:
+    return devices.container_devices(_amounts(seen.resources.requests), _amounts(seen.resources.limits))
 
 
-def _barrier_template(seen: wire.ReplicatedJob) -> wire.TemplateContainer | None:
+def _barrier_template(seen: wire.ReplicatedJob) -> wire.InitContainer | None:
     """The barrier container in a replicatedJob's pod template."""
-    spec = seen.template and seen.template.spec
-    pods = spec and spec.template and spec.template.spec
-    containers = (pods and pods.init_containers) or ()
+    containers = seen.template.spec.template.spec.init_containers or ()
     return next((container for container in containers if container.name == names.BARRIER_CONTAINER), None)
 
 

@@ -46,7 +46,6 @@ class CoreEvent(wire.WireStruct, frozen=True):
     event_time: str | None = None
     first_timestamp: str | None = None
     count: int | None = None
-    reporting_component: str = ""
 
     @property
     def last_seen(self) -> str:

@@ -25,7 +25,6 @@ from jobset_gate.barrier.model import (
 )
 from jobset_gate.explain import text
 from jobset_gate.explain.after_timeout import after_timeout
-from jobset_gate.explain.model import Explanation, GangState
 from jobset_gate.objects import terminal_text
 
 CONDITION_LIMIT = 32_768
@@ -59,25 +58,14 @@ def parse_missing(message: str) -> Counter[str]:
 
 
 def waiting(seen: GangSnapshot, tally: GangCount, missing: Sequence[MissingByReason]) -> DesiredCondition:
-    """The condition while the barrier is closed: the text of `explain` without durations."""
-    jobset = seen.jobset
-    if jobset.suspended:
-        return DesiredCondition(status="False", reason=names.REASON_WAITING, message="suspended")
-    message = _waiting(progress(tally), tuple(missing), jobset.config.timeout, after_timeout(jobset, None))
+    """The condition while the barrier is closed. It has no durations, so that it changes with the gang only."""
+    timeout, suspended = seen.jobset.config.timeout, seen.jobset.suspended
+    tail = [f"next: {command}" for command in commands(missing)]
+    if timeout is not None:
+        follows = after_timeout(seen.jobset, None)
+        tail.insert(0, f"at the timeout of {text.format_duration(timeout)}: {follows}")
+    message = "suspended" if suspended else text.sentence(progress(tally), missing, CONDITION_LIMIT, tail)
     return DesiredCondition(status="False", reason=names.REASON_WAITING, message=message)
-
-
-def _waiting(head: str, missing: tuple[MissingByReason, ...], timeout: int | None, follows: str) -> str:
-    it = Explanation(
-        kind="JobSet",
-        namespace="",
-        name="",
-        state=GangState.WAITING,
-        timeout=timeout,
-        afterwards=follows,
-        commands=commands(missing),
-    )
-    return text.sentence(head, missing, CONDITION_LIMIT, tuple(text.tail(it, timeless=True)))
 
 
 def without_noise(message: str) -> str:

@@ -6,10 +6,12 @@ in every pass over a waiting gang.
 
 import math
 import re
-from collections.abc import Callable, Iterable, Iterator, Sequence
+from collections import Counter
+from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import dataclass, field
 from functools import lru_cache
-from itertools import islice
+from heapq import nsmallest
+from itertools import islice, repeat
 
 from jobset_gate.barrier.count import JobSlots, list_job_slots
 from jobset_gate.barrier.model import GangSnapshot, MissingByReason, PendingCause, PendingReason, PodSeen, Value
@@ -66,33 +68,30 @@ def missing_by_job(
     """Missing slots per JobSlots; slots without a pod differ by index only, so at most `limit` of them are listed."""
     denials = dict(seen.denials)
     for slots in list_job_slots(seen) if job_slots is None else job_slots:
-        lacking = slots.missing_count
-        if not lacking:
+        missing = slots.missing_count
+        if not missing:
             continue
         taken: set[int | None] = {pod.index for pod in slots.started_pods()}
-        pods = _pending_pods(slots, taken)[:lacking]
-        empty = lacking * slots.repeat - len(pods)
+        pods = _pending_pods(slots, taken)[:missing]
+        empty = missing * slots.repeat - len(pods)
         shown = empty if limit is None else min(empty, limit)
-        empty_slots = _slots(slots, taken | {pod.index for pod in pods}, shown, lacking)
-        cause = _cause_without_pod(slots, denials) if shown else None
-        absent = [_missing(slots, *slot, cause) for slot in empty_slots] if cause is not None else []
+        absent = list(_absent_slots(slots, taken | {pod.index for pod in pods}, shown, missing, denials))
         yield MissingInJob(pods=pods, absent=absent, more=empty - shown)
 
 
-def slot_of_pod(pod: PodSeen, cause: PendingCause) -> MissingSlot:
+def slot_of_pod(seen: GangSnapshot, pod: PodSeen) -> MissingSlot:
     """The slot of a pod that has not started."""
     return MissingSlot(
         replicated_job=pod.replicated_job,
         job_index=pod.job_index,
         index=pod.index,
-        cause=cause,
+        cause=_pending_cause(seen, pod),
         created_at=pod.created,
         pod=pod.name,
     )
 
 
-def pending_cause(seen: GangSnapshot, pod: PodSeen) -> PendingCause:
-    """Why a pod of the gang has not started."""
+def _pending_cause(seen: GangSnapshot, pod: PodSeen) -> PendingCause:
     cause = pod.pending or _NOT_COUNTED
     if seen.provisioning and cause.reason is PendingReason.UNSCHEDULED and pod.name in seen.provisioning:
         return _provisioning(cause.message)
@@ -118,27 +117,16 @@ def _pending_pods(slots: JobSlots, taken: set[int | None]) -> list[PodSeen]:
     return [by_slot[index] for index in sorted(by_slot)]
 
 
-def _slots(slots: JobSlots, taken: set[int | None], many: int, each: int) -> list[tuple[int, int | None]]:
-    """`many` slots without a pod as (job index, completion index); each Job has `each` of them."""
-    found: list[tuple[int, int | None]] = []
-    for number in range(slots.job_index, slots.job_index + slots.repeat):
-        found += [(number, index) for index in _without_pod(slots, taken, min(each, many - len(found)))]
-        if len(found) >= many:
-            break
-    return found
-
-
-def _without_pod(slots: JobSlots, taken: set[int | None], many: int) -> list[int] | list[None]:
-    """`many` indexes without a pod, lowest first: the order in which the Job controller creates pods."""
-    if not slots.target.indexed:
-        return [None] * many
-    done = slots.completed_indexes
+def _absent_slots(
+    slots: JobSlots, taken: set[int | None], many: int, each: int, denials: dict[str, str]
+) -> Iterator[MissingSlot]:
+    """`many` slots without a pod, `each` per Job, lowest index first: the order in which Jobs create pods."""
+    done, first = slots.completed_indexes, slots.job_index
     free = (index for index in range(slots.index_count) if index not in taken and index not in done)
-    return list(islice(free, many))
-
-
-def _missing(slots: JobSlots, number: int, index: int | None, cause: PendingCause) -> MissingSlot:
-    return MissingSlot(replicated_job=slots.target.name, job_index=number, index=index, cause=cause)
+    indexes = tuple(islice(free if slots.target.indexed else repeat(None), min(each, many)))
+    for number, index in islice(((n, i) for n in range(first, first + slots.repeat) for i in indexes), many):
+        cause = _cause_without_pod(slots, denials)
+        yield MissingSlot(replicated_job=slots.target.name, job_index=number, index=index, cause=cause)
 
 
 def _cause_without_pod(slots: JobSlots, denials: dict[str, str]) -> PendingCause:
@@ -173,41 +161,34 @@ def missing_by_reason(seen: GangSnapshot, job_slots: Iterable[JobSlots] | None =
     """The missing slots of a gang, oldest first."""
     groups = _groups(seen, job_slots)
     oldest = [_oldest(seen, group) for group in groups]
-    made = map(_missing_by_reason, (seen,) * len(groups), groups, oldest, _oldest_counts(oldest))
-    return tuple(
-        sorted(
-            made,
-            key=lambda lack: (lack.oldest_created_at is None, lack.oldest_created_at or 0.0, -lack.count, lack.reason),
-        )
-    )
+    found = [_describe(seen, *it) for it in zip(groups, oldest, _oldest_counts(oldest), strict=True)]
+    found.sort(key=lambda it: (it.oldest_created_at is None, it.oldest_created_at or 0.0, -it.count, it.reason))
+    return tuple(found)
 
 
 def _groups(seen: GangSnapshot, job_slots: Iterable[JobSlots] | None) -> Sequence[_Cause]:
-    # Pods with the same cause mostly slots the object, so most comparisons are by identity.
-    shared: dict[int, tuple[PendingCause, list[PodSeen]]] = {}
     found: dict[tuple[str, str], _Cause] = {}
+    by_identity: dict[int, _Cause] = {}
+    """Pods with the same cause mostly share the object, which its group keeps alive."""
     for gap in missing_by_job(seen, MAX_NAMED_SLOTS, job_slots):
         for pod in gap.pods:
-            cause = pending_cause(seen, pod)
-            same = shared.get(id(cause))
-            if same is None:
-                same = shared[id(cause)] = cause, []
-            same[1].append(pod)
+            cause = _pending_cause(seen, pod)
+            group = by_identity.get(id(cause))
+            if group is None:
+                group = by_identity[id(cause)] = found.setdefault(_cause_key(cause), _Cause())
+                group.causes.append(cause)
+            group.pods.append(pod)
         if gap.absent:
             group = found.setdefault(_cause_key(gap.absent[0].cause), _Cause())
             group.causes.append(gap.absent[0].cause)
             group.more += gap.more
             group.absent += gap.absent
-    for cause, pods in shared.values():
-        group = found.setdefault(_cause_key(cause), _Cause())
-        group.causes.append(cause)
-        group.pods += pods
     return tuple(found.values())
 
 
 def commands(found: Iterable[MissingByReason]) -> tuple[str, ...]:
     """Commands that show more, the most useful first."""
-    return tuple(dict.fromkeys(lack.command for lack in found if lack.command))[:MAX_COMMANDS]
+    return tuple(dict.fromkeys(it.command for it in found if it.command))[:MAX_COMMANDS]
 
 
 @lru_cache(maxsize=4096)
@@ -234,37 +215,26 @@ def without_numbers(text: str) -> str:
 
 def _oldest(seen: GangSnapshot, group: _Cause) -> list[MissingSlot]:
     """The oldest few pods, then slots without a pod in the order of the spec."""
-    pods = group.pods
-    if len(pods) > MAX_NAMED_SLOTS:
-        ages = [math.inf if pod.created is None else pod.created for pod in pods]
-        last = sorted(ages)[MAX_NAMED_SLOTS - 1]
-        pods = [pod for pod, age in zip(pods, ages, strict=True) if age <= last]
-    there = [slot_of_pod(pod, pending_cause(seen, pod)) for pod in sorted(pods, key=_created)[:MAX_NAMED_SLOTS]]
-    return (there + group.absent)[:MAX_NAMED_SLOTS]
+    pods = nsmallest(MAX_NAMED_SLOTS, group.pods, key=_age)
+    return ([slot_of_pod(seen, pod) for pod in pods] + group.absent)[:MAX_NAMED_SLOTS]
 
 
-def _created(pod: PodSeen) -> float:
+def _age(pod: PodSeen) -> float:
     return math.inf if pod.created is None else pod.created
-
-
-def _age(one: MissingSlot) -> float:
-    return math.inf if one.created_at is None else one.created_at
 
 
 def _oldest_counts(oldest: Sequence[Sequence[MissingSlot]]) -> list[int]:
     """How many of each group are among the oldest of all."""
-    if sum(map(len, oldest)) <= MAX_NAMED_SLOTS or len(oldest) == 1:
-        return [len(some) for some in oldest]
-    ages = sorted((_age(one), number) for number, some in enumerate(oldest) for one in some)
-    counts = [0] * len(oldest)
-    for _, number in ages[:MAX_NAMED_SLOTS]:
-        counts[number] += 1
-    return counts
+    ages = sorted(
+        (math.inf if one.created_at is None else one.created_at, number)
+        for number, some in enumerate(oldest)
+        for one in some
+    )
+    counts = Counter(number for _, number in ages[:MAX_NAMED_SLOTS])
+    return [counts[number] for number in range(len(oldest))]
 
 
-def _missing_by_reason(
-    seen: GangSnapshot, group: _Cause, oldest: Sequence[MissingSlot], oldest_count: int
-) -> MissingByReason:
+def _describe(seen: GangSnapshot, group: _Cause, oldest: Sequence[MissingSlot], oldest_count: int) -> MissingByReason:
     first = oldest[0]
     cause, many = first.cause, group.count
     if cause.reason in _PULLS:
@@ -281,36 +251,21 @@ def _missing_by_reason(
     )
 
 
-# --- What tells more -------------------------------------------------------------------------------------------------
-
-
-def _describe(namespace: str, pod: str, cause: PendingCause) -> str:  # noqa: ARG001 - one signature for all
-    return f"kubectl describe pod {pod} -n {namespace}"
-
-
-def _events(namespace: str, pod: str, cause: PendingCause) -> str:  # noqa: ARG001 - one signature for all
-    return f"kubectl get events -n {namespace} --field-selector involvedObject.name={pod}"
-
-
-def _logs(namespace: str, pod: str, cause: PendingCause) -> str:
-    return f"kubectl logs {pod} -c {re.split('[: ]', cause.message, maxsplit=1)[0]} -n {namespace}"
-
-
-_OF_PODS: dict[PendingReason, Callable[[str, str, PendingCause], str]] = {
-    PendingReason.NODE_PROVISIONING: _events,
-    PendingReason.EARLIER_INIT: _logs,
-    PendingReason.CRASH_LOOP: _logs,
-}
-
-
 def _command(seen: GangSnapshot, cause: PendingCause, one: MissingSlot) -> str:
+    """A command that shows more."""
     namespace = seen.jobset.namespace
     if one.pod:
-        return _OF_PODS.get(cause.reason, _describe)(namespace, one.pod, cause)
+        match cause.reason:
+            case PendingReason.NODE_PROVISIONING:
+                return f"kubectl get events -n {namespace} --field-selector involvedObject.name={one.pod}"
+            case PendingReason.EARLIER_INIT | PendingReason.CRASH_LOOP:
+                container = re.split("[: ]", cause.message, maxsplit=1)[0]
+                return f"kubectl logs {one.pod} -c {container} -n {namespace}"
+            case _:
+                return f"kubectl describe pod {one.pod} -n {namespace}"
     if cause.reason is PendingReason.QUOTA_DENIED and _QUOTA.search(cause.message):
         return f"kubectl describe resourcequota -n {namespace}"
     place = (one.replicated_job, one.job_index)
     job = next((it.name for it in seen.jobs if (it.replicated_job, it.job_index) == place), "")
-    if job:
-        return f"kubectl describe job {job} -n {namespace}"
-    return f"kubectl describe jobset {seen.jobset.name} -n {namespace}"
+    kind, name = ("job", job) if job else ("jobset", seen.jobset.name)
+    return f"kubectl describe {kind} {name} -n {namespace}"

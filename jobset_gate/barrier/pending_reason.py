@@ -58,10 +58,10 @@ def _on_node(status: wire.PodStatus) -> PendingCause:
         return _terminated(holder, state.terminated, following)
     if state.running is not None:
         return _running(holder, following)
-    return _waiting(holder, state.waiting or wire.ContainerStateWaiting())
+    return _waiting(holder, state.waiting or wire.StateDetail())
 
 
-def _terminated(holder: wire.ContainerStatus, end: wire.ContainerStateTerminated, following: str) -> PendingCause:
+def _terminated(holder: wire.ContainerStatus, end: wire.StateDetail, following: str) -> PendingCause:
     if end.exit_code != 0:
         return _crashed(holder, end)
     return _next(f"{holder.name} is done", following)
@@ -80,13 +80,13 @@ def _next(done: str, following: str) -> PendingCause:
     return _cause(PendingReason.STARTING, f"{done}, the next container is being created")
 
 
-def _waiting(holder: wire.ContainerStatus, waiting: wire.ContainerStateWaiting) -> PendingCause:
+def _waiting(holder: wire.ContainerStatus, waiting: wire.StateDetail) -> PendingCause:
     if waiting.reason in _PULL_REASONS:
         why = PendingReason.BARRIER_IMAGE_PULL if holder.name in _OWN_CONTAINERS else PendingReason.IMAGE_PULL
         return _cause(why, holder.name, waiting.reason, waiting.message)
     last = holder.last_state and holder.last_state.terminated
     if waiting.reason == "CrashLoopBackOff" or last is not None:
-        return _crashed(holder, last or wire.ContainerStateTerminated(), waiting.reason)
+        return _crashed(holder, last or wire.StateDetail(), waiting.reason)
     return _cause(PendingReason.STARTING, holder.name, waiting.reason, waiting.message)
 
 
@@ -108,7 +108,7 @@ def _current_container(status: wire.PodStatus) -> tuple[wire.ContainerStatus | N
     return last or first, following
 
 
-def _crashed(container: wire.ContainerStatus, end: wire.ContainerStateTerminated, reason: str = "") -> PendingCause:
+def _crashed(container: wire.ContainerStatus, end: wire.StateDetail, reason: str = "") -> PendingCause:
     code = f"exit code {end.exit_code}" if end.exit_code >= 0 else ""
     return _cause(PendingReason.CRASH_LOOP, container.name, reason or end.reason, code, end.message)
 

@@ -44,9 +44,9 @@ class Invocation:
 
     def rewrite_explanation(self, it: Explanation) -> Explanation:
         """The same, with commands for this user."""
-        lacks = tuple(msgspec.structs.replace(one, command=self.command(one.command)) for one in it.lacks)
+        missing = tuple(msgspec.structs.replace(one, command=self.command(one.command)) for one in it.missing)
         commands = tuple(map(self.command, it.commands))
-        return msgspec.structs.replace(it, lacks=lacks, commands=commands)
+        return msgspec.structs.replace(it, missing=missing, commands=commands)
 
     def in_namespace(self, namespace: str) -> "Invocation":
         """The same in another namespace."""

@@ -4,9 +4,6 @@ from jobset_gate import names
 from jobset_gate.barrier.model import JobSetSeen
 from jobset_gate.explain.model import FailurePolicies
 
-_RESTARTS = "RestartJobSet"
-_RESTARTS_FREELY = "RestartJobSetAndIgnoreMaxRestarts"
-
 
 def after_timeout(jobset: JobSetSeen, policy: FailurePolicies | None) -> str:
     """One sentence; "" where there is no timeout."""

@@ -1,9 +1,9 @@
-"""explain(seen, now): why a gang still waits, or how it was decided. The answer to the question asked most.
+"""Explains why a gang waits, or how it was decided. Pure.
 
-Built on `decide`, so that it never says anything else than what the controller would do with the same facts. Pure.
+Built on `decide`, so that it says what the controller would do with the same facts.
 """
 
-from collections.abc import Callable, Sequence
+from collections.abc import Sequence
 from datetime import datetime
 
 from jobset_gate import names
@@ -20,12 +20,12 @@ from jobset_gate.barrier.model import (
     Generation,
     Ignore,
     JobSetSeen,
+    MissingByReason,
     PendingCause,
     PodSeen,
     Verdict,
     VerdictKind,
     Wait,
-    WaitingSince,
 )
 from jobset_gate.explain.after_timeout import after_timeout
 from jobset_gate.explain.model import (
@@ -34,24 +34,11 @@ from jobset_gate.explain.model import (
     Explanation,
     FailurePolicies,
     GangState,
-    MissingByReason,
     ReplicatedJobCount,
 )
-from jobset_gate.explain.text import explanation_lines
-
-__all__ = [
-    "ControllerStatus",
-    "Explanation",
-    "FailurePolicies",
-    "GangState",
-    "MissingByReason",
-    "ReplicatedJobCount",
-    "explain_gang",
-    "explain_ungated",
-    "explanation_lines",
-]
 
 _FIELD = f"spec.{names.CONFIG_FIELD}"
+_WAITS = frozenset({GangState.WAITING, GangState.DUE})
 
 
 def explain_gang(
@@ -64,45 +51,51 @@ def explain_gang(
     pods_forbidden: bool = False,
     pod: str = "",
 ) -> Explanation:
-    """Everything there is to say of a gang. `blind`: its pods could not be read, so nothing is counted.
+    """The explanation of a gang.
 
-    `unknown` are the sentences about what could not be read, `pod` the name of the pod that the command line names.
+    `pods_forbidden`: its pods could not be read, so nothing is counted; `unknown`: sentences about what could not be
+    read; `pod`: name of the pod that the command line names.
     """
-    about = _GangExplainer(seen, now, decide(seen, now), policy, blind=pods_forbidden)
-    state = about.state()
-    shows = state in (GangState.WAITING, GangState.DUE) and not pods_forbidden
-    found = about.lacks() if shows else ()
-    clock, tally = about.clock(), count.count_gang(seen)
-    ended = about.ended()
-    counted = about.counted() if ended else None
-    unknown_now = pods_forbidden or (seen.jobset.finished and ended)  # its pods go, and say nothing about the start
-    waits = state in (GangState.WAITING, GangState.DUE)
+    jobset, decision, verdict = seen.jobset, decide(seen, now), _present_verdict(seen)
+    state, message = _standing(jobset, decision, verdict, policy, pods_forbidden=pods_forbidden)
+    waits = state in _WAITS
+    found: tuple[MissingByReason, ...] = ()
+    if waits and not pods_forbidden:
+        found = decision.missing if isinstance(decision, Wait) else missing_by_reason(seen)
+    clock = decision.clock if waits and isinstance(decision, Wait | Decide | Enforce) else None
+    tally = count.count_gang(seen)
+    # Pods that go after the end say nothing about the start.
+    timed_out = isinstance(decision, Enforce) and decision.verdict.kind is VerdictKind.TIMEOUT
+    ended = timed_out or (jobset.finished and isinstance(decision, Ignore))
+    counted = _recorded_count(jobset, verdict) if ended else None
+    unknown_now = pods_forbidden or (jobset.finished and ended)
     parts = tuple(ReplicatedJobCount(name=name, started=up, expected=all_) for name, up, all_ in tally.per_job)
+    to_follow = waits or (state is GangState.TIMED_OUT and policy is not None and not jobset.finished)
     return Explanation(
         kind="JobSet",
-        namespace=seen.jobset.namespace,
-        name=seen.jobset.name,
+        namespace=jobset.namespace,
+        name=jobset.name,
         state=state,
-        message=about.message(state),
+        message=message,
         now=now,
         expected=counted[1] if counted else tally.expected,
         started=counted[0] if counted else None if unknown_now else tally.started,
         passed=sum(it.stage is BarrierStage.PASSED and it.alive for it in count.gang_pods(seen)),
         parts=() if unknown_now or counted else parts,
-        lacks=tuple(found),
-        timeout=seen.jobset.config.timeout,
-        since=clock.at if clock is not None and waits else None,
-        decided=about.decided(state),
-        afterwards=about.afterwards(state),
+        missing=found,
+        timeout=jobset.config.timeout,
+        waiting_since=clock.at if clock is not None else None,
+        decided=_released_at(jobset) if state is GangState.RELEASED else None,
+        afterwards=after_timeout(jobset, policy) if to_follow else "",
         subject=_subject(seen, pod) if pod else None,
         controller=controller,
         unknown=tuple(unknown),
-        commands=_commands(state, seen.jobset, found, policy),
+        commands=_commands(state, jobset, found, policy),
     )
 
 
 def explain_ungated(namespace: str, name: str, now: float) -> Explanation:
-    """A JobSet that asks for no gate."""
+    """A JobSet without a groupSchedulingConfig."""
     return Explanation(
         kind="JobSet",
         namespace=namespace,
@@ -114,143 +107,83 @@ def explain_ungated(namespace: str, name: str, now: float) -> Explanation:
     )
 
 
-class _GangExplainer:
-    """What was decided about a gang, put into words."""
-
-    def __init__(
-        self, seen: GangSnapshot, now: float, decision: Decision, policy: FailurePolicies | None, *, blind: bool
-    ) -> None:
-        self.seen, self.now, self.decision, self.policy, self.blind = seen, now, decision, policy, blind
-        self.verdict = self._verdict()
-
-    def _verdict(self) -> Verdict | None:
-        """Of the present generation, for one that has ended too: a JobSet that was restarted has another since."""
-        found, jobset = recorded_verdict(self.seen), self.seen.jobset
-        present = Generation(jobset.uid, jobset.attempt, jobset.epoch)
-        return found if found is not None and found.generation.covers(present) else None
-
-    def ended(self) -> bool:
-        """Whether pods that go now say nothing about the start."""
-        timed_out = isinstance(self.decision, Enforce) and self.decision.verdict.kind is VerdictKind.TIMEOUT
-        return timed_out or (self.seen.jobset.finished and isinstance(self.decision, Ignore))
-
-    def counted(self) -> tuple[int, int] | None:
-        """How many of how many had started when it was decided, or when the controller counted last."""
-        condition = self.seen.jobset.condition
-        if self.verdict is None:
-            return (
-                messages.parse_progress(condition.message)
-                if condition is not None and condition.reason == names.REASON_WAITING
-                else None
-            )
-        return messages.parse_progress(self.verdict.message)
-
-    def state(self) -> GangState:
-        jobset = self.seen.jobset
-        match self.decision:
-            case Ignore():
-                if jobset.deleting:
-                    return GangState.DELETING
-                return self._end() if jobset.finished else GangState.MANAGED_ELSEWHERE
-            case Blocked(condition=condition):
-                return GangState(condition.reason)
-            case Enforce(verdict=verdict):
-                return GangState.RELEASED if verdict.kind is VerdictKind.RELEASE else GangState.TIMED_OUT
-            case Decide():
-                # Without its pods a gang is known to be due only if its annotation asks for the release.
-                return GangState.WAITING if self.blind and not jobset.bypass else GangState.DUE
-            case Wait():
-                return GangState.SUSPENDED if jobset.suspended else GangState.WAITING
-
-    def _end(self) -> GangState:
-        if not self.seen.jobset.failed:
-            return GangState.COMPLETED
-        timed_out = self.verdict is not None and self.verdict.kind is VerdictKind.TIMEOUT
-        return GangState.TIMED_OUT if timed_out else GangState.FAILED
-
-    def lacks(self) -> Sequence[MissingByReason]:
-        return self.decision.missing if isinstance(self.decision, Wait) else missing_by_reason(self.seen)
-
-    def clock(self) -> WaitingSince | None:
-        return self.decision.clock if isinstance(self.decision, Wait | Decide | Enforce) else None
-
-    def decided(self, state: GangState) -> float | None:
-        """Our condition turns True with the release, so it knows when; to other verdicts it is no witness."""
-        condition = self.seen.jobset.condition
-        if state is not GangState.RELEASED or condition is None or condition.status != "True":
-            return None
-        try:
-            return datetime.fromisoformat(condition.since).timestamp()
-        except ValueError:
-            return None
-
-    def message(self, state: GangState) -> str:
-        return _MESSAGES.get(state, _of_decision)(self)
-
-    def afterwards(self, state: GangState) -> str:
-        if state in (GangState.WAITING, GangState.DUE):
-            return after_timeout(self.seen.jobset, self.policy)
-        if state is GangState.TIMED_OUT and self.policy is not None and not self.seen.jobset.finished:
-            return after_timeout(self.seen.jobset, self.policy)
-        return ""
+def _present_verdict(seen: GangSnapshot) -> Verdict | None:
+    """The verdict on the present generation; a restarted JobSet may have one on an earlier one."""
+    found, jobset = recorded_verdict(seen), seen.jobset
+    present = Generation(jobset.uid, jobset.attempt, jobset.epoch)
+    return found if found is not None and found.generation.covers(present) else None
 
 
-def _of_decision(about: _GangExplainer) -> str:
-    match about.decision:
+def _standing(
+    jobset: JobSetSeen,
+    decision: Decision,
+    verdict: Verdict | None,
+    policy: FailurePolicies | None,
+    *,
+    pods_forbidden: bool,
+) -> tuple[GangState, str]:
+    """State and message."""
+    match decision:
+        case Ignore():
+            return _ignored(jobset, verdict)
         case Blocked(condition=condition):
-            return condition.message
-        case Enforce(verdict=verdict):
-            return verdict.message
-        case _:
-            return ""
+            return GangState(condition.reason), condition.message
+        case Enforce(verdict=enforced):
+            released = enforced.kind is VerdictKind.RELEASE
+            return GangState.RELEASED if released else GangState.TIMED_OUT, enforced.message
+        # Without its pods a gang is known to be due only if its annotation asks for the release.
+        case Decide(verdict=due) if jobset.bypass or not pods_forbidden:
+            what = "the gate is due to open" if due.kind is VerdictKind.RELEASE else "the gang is due to be timed out"
+            return GangState.DUE, f"{what} ({due.message}), as soon as a controller says so"
+        case Wait() if jobset.suspended:
+            queue = policy.queue if policy else ""
+            who = f"Kueue has not admitted it (queue {queue})" if queue else "spec.suspend is true"
+            return GangState.SUSPENDED, f"{who}; while it is suspended nothing counts and no clock runs"
+    message = ""
+    if pods_forbidden:
+        said = _waiting_message(jobset)
+        message = "how many pods have started is not known" if said is None else f"the controller said: {said}"
+    return GangState.WAITING, message
 
 
-def _waiting(about: _GangExplainer) -> str:
-    """Nothing, where the numbers say it all; without them, what the controller said last."""
-    condition = about.seen.jobset.condition
-    if not about.blind:
-        return ""
-    if condition is None or condition.reason != names.REASON_WAITING:
-        return "how many pods have started is not known"
-    return f"the controller said: {condition.message}"
-
-
-def _due(about: _GangExplainer) -> str:
-    verdict: Verdict | None = about.decision.verdict if isinstance(about.decision, Decide) else None
-    if verdict is None:
-        return ""
-    what = "the gate is due to open" if verdict.kind is VerdictKind.RELEASE else "the gang is due to be timed out"
-    return f"{what} ({verdict.message}), as soon as a controller says so"
-
-
-def _ended(about: _GangExplainer) -> str:
-    """What was decided, and what became of the JobSet; first of both what the state is about."""
-    jobset, verdict = about.seen.jobset, about.verdict
-    how = jobset.finished_message or f"the JobSet has {'failed' if jobset.failed else 'completed'}"
+def _ignored(jobset: JobSetSeen, verdict: Verdict | None) -> tuple[GangState, str]:
+    """Of a JobSet that has ended: the verdict and the end, first the one that the state is about."""
+    if jobset.deleting:
+        return GangState.DELETING, "is being deleted"
+    if not jobset.finished:
+        return GangState.MANAGED_ELSEWHERE, "spec.managedBy names another controller, so its gate is not ours to open"
+    state = GangState.FAILED if jobset.failed else GangState.COMPLETED
+    how = jobset.finished_message or f"the JobSet has {state.lower()}"
     decided = "" if verdict is None else verdict.message
     if verdict is not None and verdict.kind is VerdictKind.TIMEOUT:
-        return f"{decided or 'timed out'}; then: {how}"
+        return GangState.TIMED_OUT if jobset.failed else state, f"{decided or 'timed out'}; then: {how}"
     if decided:
-        return f"{how}; before that: {decided}"
-    return f"{how}; before that, no verdict on its gate" if jobset.failed else how
+        return state, f"{how}; before that: {decided}"
+    return state, f"{how}; before that, no verdict on its gate" if jobset.failed else how
 
 
-def _suspended(about: _GangExplainer) -> str:
-    queue = about.policy.queue if about.policy else ""
-    who = f"Kueue has not admitted it (queue {queue})" if queue else "spec.suspend is true"
-    return f"{who}; while it is suspended nothing counts and no clock runs"
+def _recorded_count(jobset: JobSetSeen, verdict: Verdict | None) -> tuple[int, int] | None:
+    """(started, expected) at the verdict, or at the controller's last count."""
+    if verdict is not None:
+        return messages.parse_progress(verdict.message)
+    said = _waiting_message(jobset)
+    return None if said is None else messages.parse_progress(said)
 
 
-_MESSAGES: dict[GangState, Callable[[_GangExplainer], str]] = {
-    GangState.WAITING: _waiting,
-    GangState.DUE: _due,
-    GangState.COMPLETED: _ended,
-    GangState.FAILED: _ended,
-    GangState.TIMED_OUT: lambda about: _ended(about) if about.seen.jobset.finished else _of_decision(about),
-    GangState.SUSPENDED: _suspended,
-    GangState.DELETING: lambda _: "is being deleted",
-    GangState.MANAGED_ELSEWHERE: lambda _: "spec.managedBy names another controller, so its gate is not ours to open",
-}
+def _waiting_message(jobset: JobSetSeen) -> str | None:
+    """The message of a condition that says that the gang waits."""
+    condition = jobset.condition
+    return condition.message if condition is not None and condition.reason == names.REASON_WAITING else None
+
+
+def _released_at(jobset: JobSetSeen) -> float | None:
+    """The condition turns True with a release."""
+    if jobset.condition is None or jobset.condition.status != "True":
+        return None
+    try:
+        return datetime.fromisoformat(jobset.condition.since).timestamp()
+    except ValueError:
+        return None
 
 
 # --- One pod ---------------------------------------------------------------------------------------------------------
@@ -274,10 +207,10 @@ def _pod_message(seen: GangSnapshot, pod: PodSeen) -> str:
     return "has finished" if pod.phase == "Succeeded" else "has started and waits in the barrier"
 
 
-def _cause_text(stall: PendingCause | None) -> str:
-    if stall is None:
+def _cause_text(cause: PendingCause | None) -> str:
+    if cause is None:
         return "has not started"
-    return f"{stall.reason}: {stall.message}" if stall.message else stall.reason.value
+    return f"{cause.reason}: {cause.message}" if cause.message else cause.reason.value
 
 
 # --- What to run next ------------------------------------------------------------------------------------------------

@@ -1,4 +1,4 @@
-"""The words of an explanation: where a gang stands, what it lacks and why, and what to do about it.
+"""The words of an explanation: where a gang stands, what it missing and why, and what to do about it.
 
 Frozen and free of layout: `explain.py` finds them, `explain.lines` and the command line say them.
 """
@@ -6,16 +6,6 @@ Frozen and free of layout: `explain.py` finds them, `explain.lines` and the comm
 from enum import StrEnum
 
 from jobset_gate.barrier.model import MissingByReason, Value
-
-__all__ = [
-    "ControllerStatus",
-    "ExplainedPod",
-    "Explanation",
-    "FailurePolicies",
-    "GangState",
-    "MissingByReason",
-    "ReplicatedJobCount",
-]
 
 
 class GangState(StrEnum):
@@ -103,14 +93,14 @@ class Explanation(Value, frozen=True):
     now: float = 0.0
     expected: int = 0
     started: int | None = None
-    """Of one that has ended, as many as had when that was decided. None: not known, for lack of rights or by now."""
+    """Of one that has ended, as many as had when that was decided. None: not known, for group of rights or by now."""
     passed: int = 0
     """Pods that have gone through the barrier."""
     parts: tuple[ReplicatedJobCount, ...] = ()
-    lacks: tuple[MissingByReason, ...] = ()
+    missing: tuple[MissingByReason, ...] = ()
     timeout: int | None = None
     """Seconds; None: it waits for ever."""
-    since: float | None = None
+    waiting_since: float | None = None
     """When the clock began to run; None: it does not."""
     decided: float | None = None
     """When the gate was opened, as far as that is known."""
@@ -126,11 +116,6 @@ class Explanation(Value, frozen=True):
     @property
     def left(self) -> float | None:
         """Seconds until the timeout, 0 when it is over; None while no clock runs or without a timeout."""
-        if self.timeout is None or self.since is None:
+        if self.timeout is None or self.waiting_since is None:
             return None
-        return max(0.0, self.since + self.timeout - self.now)
-
-    @property
-    def lacking(self) -> int:
-        """Slots without a started pod."""
-        return sum(one.count for one in self.lacks)
+        return max(0.0, self.waiting_since + self.timeout - self.now)

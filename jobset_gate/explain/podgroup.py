@@ -3,7 +3,8 @@
 from collections.abc import Iterator, Sequence
 
 from jobset_gate import names
-from jobset_gate.explain.model import ControllerStatus, ExplainedPod, Explanation, MissingByReason
+from jobset_gate.barrier.model import MissingByReason
+from jobset_gate.explain.model import ControllerStatus, ExplainedPod, Explanation
 from jobset_gate.podgroups.model import GangMode
 from jobset_gate.podgroups.phase import last_ungated_at
 from jobset_gate.podgroups.record import AdmissionRecord, AdmissionState
@@ -37,9 +38,9 @@ def explain_pod_group(
         expected=counts.minimum,
         started=counts.bound,
         passed=counts.running,
-        lacks=tuple(_lacks(report)),
+        missing=tuple(_lacks(report)),
         timeout=_limit(record) if placing and record is not None else None,
-        since=clock,
+        waiting_since=clock,
         decided=None if record is None or record.stage is not AdmissionState.OPEN else record.at,
         afterwards=_afterwards(record) if placing and record is not None else "",
         subject=next((_subject(it) for it in report.snapshot.members if it.name == pod), None) if pod else None,

@@ -8,7 +8,7 @@ from typing import Any
 
 import msgspec
 
-from jobset_gate.barrier.wire import ObjectMeta, PodCondition, WireMeta, WireStruct
+from jobset_gate.barrier.wire import Condition, ObjectMeta, WireMeta, WireStruct
 
 Text = dict[str, str]
 
@@ -95,7 +95,7 @@ class GroupPodStatus(WireStruct, frozen=True):
 
     phase: str = ""
     nominated_node_name: str = ""
-    conditions: tuple[PodCondition, ...] | None = None
+    conditions: tuple[Condition, ...] | None = None
 
 
 class GroupPod(WireStruct, frozen=True):

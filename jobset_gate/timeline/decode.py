@@ -1,60 +1,13 @@
-"""Pods as an API server sends them, and what their kubelets said, turned into their ways through the gate.
-
-More than a controller has to know of a pod, so it has shapes of its own beside those of `wire.py`.
-"""
+"""Decodes pods and their kubelets' Events into timelines."""
 
 from collections.abc import Collection, Mapping
 from datetime import datetime
 
 from jobset_gate import names
 from jobset_gate.barrier import verdict_codec, wire
-from jobset_gate.barrier.decode import NO_INDEX
+from jobset_gate.barrier.decode import NO_ANNOTATIONS, NO_INDEX, NO_LABELS, barrier_status, seconds
 from jobset_gate.barrier.model import Generation
 from jobset_gate.timeline.model import PodTimeline, Step
-
-_NO_LABELS = wire.GangLabels()
-_NO_NOTES = wire.PodAnnotations()
-
-
-class TimedTerminatedState(wire.WireStruct, frozen=True):
-    """A container that has ended."""
-
-    exit_code: int = -1
-    started_at: datetime | None = None
-    finished_at: datetime | None = None
-
-
-class TimedContainerState(wire.WireStruct, frozen=True):
-    """One of three; of one that waits nothing matters here."""
-
-    running: wire.ContainerStateRunning | None = None
-    terminated: TimedTerminatedState | None = None
-
-
-class TimedContainerStatus(wire.WireStruct, frozen=True):
-    """A container's status."""
-
-    name: str
-    restart_count: int = 0
-    state: TimedContainerState | None = None
-    last_state: TimedContainerState | None = None
-
-
-class TimedPodCondition(wire.WireStruct, frozen=True):
-    """One condition of a pod, with the time of its last change."""
-
-    type: str
-    status: str = ""
-    last_transition_time: datetime | None = None
-
-
-class TimedPodStatus(wire.WireStruct, frozen=True):
-    """status of a pod."""
-
-    phase: str = ""
-    conditions: list[TimedPodCondition] | None = None
-    init_container_statuses: list[TimedContainerStatus] | None = None
-    container_statuses: list[TimedContainerStatus] | None = None
 
 
 class ContainerName(wire.WireStruct, frozen=True):
@@ -63,19 +16,16 @@ class ContainerName(wire.WireStruct, frozen=True):
     name: str = ""
 
 
-class TimedPodSpec(wire.WireStruct, frozen=True):
-    """spec of a pod."""
+class TimedPodSpec(wire.PodSpec, frozen=True):
+    """spec of a pod, with its main containers."""
 
-    node_name: str = ""
     containers: list[ContainerName] | None = None
 
 
-class TimedPod(wire.WireStruct, frozen=True):
-    """A core/v1 Pod with its times."""
+class TimedPod(wire.Pod, frozen=True):
+    """A core/v1 Pod whose image pulls matter."""
 
-    metadata: wire.PodMeta
     spec: TimedPodSpec = TimedPodSpec()
-    status: TimedPodStatus = TimedPodStatus()
 
 
 Pulls = Mapping[str, float]
@@ -85,13 +35,13 @@ Pulls = Mapping[str, float]
 def decode_pod(seen: TimedPod, pulls: Pulls | None = None) -> PodTimeline:
     """Its way as far as its status and its kubelet's Events tell."""
     meta, status = seen.metadata, seen.status
-    labels, notes = meta.labels or _NO_LABELS, meta.annotations or _NO_NOTES
-    barrier = _barrier(status)
+    labels, notes = meta.labels or NO_LABELS, meta.annotations or NO_ANNOTATIONS
+    barrier = barrier_status(status)
     mains = status.container_statuses or []
     started, released, gave_up = _gate(barrier)
     running, ran = _first(mains)
     times = {
-        Step.CREATED: _seconds(meta.creation_timestamp),
+        Step.CREATED: seconds(meta.creation_timestamp),
         Step.SCHEDULED: _scheduled(status),
         Step.STARTED: started,
         Step.RELEASED: released,
@@ -117,28 +67,23 @@ def decode_pod(seen: TimedPod, pulls: Pulls | None = None) -> PodTimeline:
     )
 
 
-def _barrier(status: TimedPodStatus) -> TimedContainerStatus | None:
-    found = (it for it in status.init_container_statuses or () if it.name == names.BARRIER_CONTAINER)
-    return next(found, None)
-
-
-def _gate(barrier: TimedContainerStatus | None) -> tuple[float | None, float | None, float | None]:
+def _gate(barrier: wire.ContainerStatus | None) -> tuple[float | None, float | None, float | None]:
     """When it came to the gate, passed it, or ended there."""
-    state = (barrier and barrier.state) or TimedContainerState()
+    state = (barrier and barrier.state) or wire.ContainerState()
     if state.running is not None:
-        return _seconds(state.running.started_at), None, None
+        return seconds(state.running.started_at), None, None
     if state.terminated is None:
         return None, None, None
-    start, end = _seconds(state.terminated.started_at), _seconds(state.terminated.finished_at)
+    start, end = seconds(state.terminated.started_at), seconds(state.terminated.finished_at)
     return (start, end, None) if state.terminated.exit_code == 0 else (start, None, end)
 
 
-def _gone(seen: TimedPod, barrier: TimedContainerStatus | None, *, ran: bool) -> frozenset[Step]:
+def _gone(seen: TimedPod, barrier: wire.ContainerStatus | None, *, ran: bool) -> frozenset[Step]:
     """Steps that it has reached, whatever their times: those before them follow."""
     found = set()
     if seen.spec.node_name:
         found.add(Step.SCHEDULED)
-    state = (barrier and barrier.state) or TimedContainerState()
+    state = (barrier and barrier.state) or wire.ContainerState()
     if state.running is not None or state.terminated is not None:
         found.add(Step.STARTED)
     if state.terminated is not None and state.terminated.exit_code == 0:
@@ -148,39 +93,39 @@ def _gone(seen: TimedPod, barrier: TimedContainerStatus | None, *, ran: bool) ->
     return frozenset(found)
 
 
-def _first(mains: Collection[TimedContainerStatus]) -> tuple[float | None, bool]:
+def _first(mains: Collection[wire.ContainerStatus]) -> tuple[float | None, bool]:
     """When the first main container started, and whether one did. The first of several runs may not be known."""
     firsts = [_first_run(it) for it in mains if it.state is not None and (it.restart_count or _started(it.state))]
     known = [at for at in firsts if at is not None]
     return (min(known) if known and len(known) == len(firsts) else None), bool(firsts)
 
 
-def _first_run(container: TimedContainerStatus) -> float | None:
+def _first_run(container: wire.ContainerStatus) -> float | None:
     if container.restart_count == 0:
         return _started_at(container.state)
     return _started_at(container.last_state) if container.restart_count == 1 else None
 
 
-def _started(state: TimedContainerState) -> bool:
+def _started(state: wire.ContainerState) -> bool:
     return state.running is not None or state.terminated is not None
 
 
-def _started_at(state: TimedContainerState | None) -> float | None:
+def _started_at(state: wire.ContainerState | None) -> float | None:
     ran = None if state is None else state.running or state.terminated
-    return None if ran is None else _seconds(ran.started_at)
+    return None if ran is None else seconds(ran.started_at)
 
 
-def _ended(mains: Collection[TimedContainerStatus]) -> float | None:
+def _ended(mains: Collection[wire.ContainerStatus]) -> float | None:
     """When the last of them ended, if all have."""
-    ends = [_seconds(it.state.terminated.finished_at) for it in mains if it.state and it.state.terminated]
+    ends = [seconds(it.state.terminated.finished_at) for it in mains if it.state and it.state.terminated]
     known = [at for at in ends if at is not None]
     return max(known) if known and len(known) == len(mains) else None
 
 
-def _scheduled(status: TimedPodStatus) -> float | None:
+def _scheduled(status: wire.PodStatus) -> float | None:
     for it in status.conditions or ():
         if it.type == "PodScheduled" and it.status == "True":
-            return _seconds(it.last_transition_time)
+            return datetime.fromisoformat(it.last_transition_time).timestamp() if it.last_transition_time else None
     return None
 
 
@@ -188,7 +133,3 @@ def _pulled(pulls: Pulls, mains: Collection[str]) -> dict[Step, float | None]:
     there = [pulls[name] for name in mains if name in pulls]
     whole = bool(there) and len(there) == len(mains)
     return {Step.PULLED: pulls.get(names.BARRIER_CONTAINER), Step.MAIN_PULLED: max(there) if whole else None}
-
-
-def _seconds(moment: datetime | None) -> float | None:
-    return None if moment is None else moment.timestamp()

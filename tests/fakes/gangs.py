@@ -6,7 +6,7 @@ from typing import Any
 import msgspec
 
 from jobset_gate import names
-from jobset_gate.barrier.missing import MissingSlot, missing_by_job, pending_cause, slot_of_pod
+from jobset_gate.barrier.missing import MissingSlot, missing_by_job, slot_of_pod
 from jobset_gate.barrier.model import (
     BarrierStage,
     ConditionSeen,
@@ -151,5 +151,5 @@ def missing_slots(seen: GangSnapshot) -> Iterator[MissingSlot]:
     """Every slot without a started pod, in the order of the spec."""
     for gap in missing_by_job(seen):
         for it in gap.pods:
-            yield slot_of_pod(it, pending_cause(seen, it))
+            yield slot_of_pod(seen, it)
         yield from gap.absent

@@ -8,7 +8,8 @@ from jobset_gate.cli.doctor.cluster_reader import ClusterReader, NotReadable
 from jobset_gate.cli.doctor.findings import Finding, error, ok, unknown
 from jobset_gate.cli.fetch.controller_status import controller_status
 from jobset_gate.cli.fetch.jobsets import GATED
-from jobset_gate.explain.gang import GangState, explain_gang
+from jobset_gate.explain.gang import explain_gang
+from jobset_gate.explain.model import GangState
 from jobset_gate.kube.resources import PODS
 from jobset_gate.objects.unstructured import Json, as_list, nested
 

@@ -169,14 +169,10 @@ async def fetch_jobset(
 # --- Decoding --------------------------------------------------------------------------------------------------------
 
 
-class _JobSetMeta(wire.JobSetMeta, frozen=True):
-    labels: dict[str, str] | None = None
-
-
 class _RawJobSet(wire.WireStruct, frozen=True):
     """The JobSet in pieces: its spec is decoded twice, for the rules and as JSON for the user's own policies."""
 
-    metadata: _JobSetMeta
+    metadata: wire.Meta
     spec: msgspec.Raw = msgspec.Raw(b"null")
     status: msgspec.Raw = msgspec.Raw(b"null")
 
@@ -189,11 +185,11 @@ class _JobSetObject:
 
 
 def _convert(raw: _RawJobSet) -> _JobSetObject:
-    spec = msgspec.json.decode(raw.spec, type=wire.JobSetSpec | None)
-    status = msgspec.json.decode(raw.status, type=wire.JobSetStatus | None)
+    spec = msgspec.json.decode(raw.spec, type=wire.JobSetSpec | None) or wire.JobSetSpec()
+    status = msgspec.json.decode(raw.status, type=wire.JobSetStatus | None) or wire.JobSetStatus()
     jobset = decode.jobset(wire.JobSet(metadata=raw.metadata, spec=spec, status=status))
     stored: Json = {
-        "metadata": {"labels": raw.metadata.labels or {}},
+        "metadata": {"labels": {names.KUEUE_QUEUE: raw.metadata.labels.queue if raw.metadata.labels else ""}},
         "spec": msgspec.json.decode(raw.spec),
         "status": msgspec.json.decode(raw.status),
     }

@@ -27,9 +27,9 @@ def explanation_json(it: Explanation) -> Json:
         "replicatedJobs": [
             {"name": part.name, "started": part.started, "expected": part.expected} for part in it.parts
         ],
-        "missing": [_missing(one) for one in it.lacks],
+        "missing": [_missing(one) for one in it.missing],
         "timeoutSeconds": it.timeout,
-        "waitingSince": _date(it.since),
+        "waitingSince": _date(it.waiting_since),
         "secondsLeft": None if it.left is None else round(it.left, 1),
         "atTimeout": it.afterwards or None,
         "decidedAt": _date(it.decided),

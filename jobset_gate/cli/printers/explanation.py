@@ -4,9 +4,10 @@ import textwrap
 from collections.abc import Iterator
 
 from jobset_gate import names
+from jobset_gate.barrier.model import MissingByReason
 from jobset_gate.cli.printers.terminal import TerminalStyle
 from jobset_gate.explain import text as said
-from jobset_gate.explain.model import Explanation, GangState, MissingByReason
+from jobset_gate.explain.model import Explanation, GangState
 from jobset_gate.objects import terminal_text
 
 _STYLES = {
@@ -39,10 +40,10 @@ def _lines(it: Explanation, look: TerminalStyle) -> Iterator[str]:
     yield from _headline(it, look)
     yield from _subject(it, look)
     yield from _parts(it)
-    if it.lacks:
+    if it.missing:
         yield ""
         yield from wrap("Missing, longest waiting first:", look)
-    for lack in it.lacks:
+    for lack in it.missing:
         yield from _lack(it, lack, look)
     last = [line for line in _last(it, look) if line]
     if last:

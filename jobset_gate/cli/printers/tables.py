@@ -36,7 +36,7 @@ def gang_cells(it: Explanation, created: float, *, wide: bool) -> dict[str, str]
         "AGE": _since(created, it.now),
     }
     if wide:
-        message = it.message or next((one.message for one in it.lacks if one.message), "")
+        message = it.message or next((one.message for one in it.missing if one.message), "")
         cells["TIMEOUT"] = NOTHING if it.timeout is None else format_duration(it.timeout)
         cells["MESSAGE"] = terminal_text.line(message) or NOTHING
     return cells
@@ -98,6 +98,6 @@ def _since(created: float, now: float) -> str:
 def _missing(it: Explanation) -> str:
     """`2 Unscheduled,1 ImagePull`: without blanks after commas, so that it stays one column."""
     counts: Counter[str] = messages.parse_missing(it.message) if it.state == GangState.TIMED_OUT else Counter()
-    for one in it.lacks:
+    for one in it.missing:
         counts[one.reason] += one.count
     return ",".join(f"{many} {reason}" for reason, many in counts.most_common()) or NOTHING

@@ -70,7 +70,7 @@ def watch_line(state: ViewState) -> str:
     whole, *parts = _bars(it)
     counted = ", ".join(f"{part.name} {part.count}" for part in parts)
     words = [f"{it.state} {whole.count} {whole.name}" + (f" ({counted})" if counted else "")]
-    words += [said.missing_reason(lack) for lack in it.lacks] or ([it.message] if it.message else [])
+    words += [said.missing_reason(lack) for lack in it.missing] or ([it.message] if it.message else [])
     return "; ".join(map(terminal_text.line, words))
 
 
@@ -92,12 +92,12 @@ def _bars(it: Explanation) -> Iterator[CountBar]:
 def _reasons(it: Explanation, look: TerminalStyle) -> Iterator[str]:
     if it.message:
         yield terminal_text.line(it.message)
-    for lack in it.lacks[:MAX_REASONS]:
+    for lack in it.missing[:MAX_REASONS]:
         created = lack.oldest_created_at
         since = "" if created is None else f", for {said.format_duration(it.now - created)}"
         head = f"{said.format_pod_count(lack.count)}: {look.paint('wait', lack.reason)}{since}"
         yield head + (f": {terminal_text.line(lack.message)}" if lack.message else "")
-    more = it.lacks[MAX_REASONS:]
+    more = it.missing[MAX_REASONS:]
     if more:
         yield f"and {said.format_pod_count(sum(lack.count for lack in more))} more for {len(more)} more reasons"
 

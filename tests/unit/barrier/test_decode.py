@@ -253,7 +253,7 @@ def test_a_job_is_complete_when_its_condition_says_so(conditions: list[Json] | N
 
 
 def test_a_job_without_spec_status_or_labels_does_no_harm() -> None:
-    seen = read_job({"metadata": {"name": "x", "labels": None}, "spec": None, "status": None})
+    seen = read_job({"metadata": {"name": "x", "labels": None}})
     assert (seen.gang, seen.attempt, seen.completed) == ("", NO_INDEX, frozenset())
 
 

@@ -208,7 +208,7 @@ def test_a_barrier_anywhere_among_the_init_containers_is_one() -> None:
 
 
 @pytest.mark.parametrize(
-    "empty", [{"name": "w"}, {"name": "w", "template": None}, {"name": "w", "template": {"spec": None}}]
+    "empty", [{"name": "w"}, {"name": "w", "template": {}}, {"name": "w", "template": {"spec": {}}}]
 )
 def test_a_replicated_job_without_a_template_does_no_harm(empty: Json) -> None:
     seen = read_jobset(jobset(empty))

@@ -24,7 +24,7 @@ from jobset_gate.barrier.model import (
     Wait,
 )
 from jobset_gate.explain import text as said
-from jobset_gate.explain.gang import explain_gang, explanation_lines
+from jobset_gate.explain.gang import explain_gang
 from tests.fakes.gangs import T0, UID, clock, config_map, gang, job, jobset, pod, replicated_job, waiting_pod
 
 LIMIT = verdict_codec.MESSAGE_LIMIT
@@ -150,7 +150,7 @@ def test_the_verdict_says_what_the_condition_has_said() -> None:
     waits, late_ = decide(seen, T0 + 299), decide(seen, T0 + 300)
     assert isinstance(waits, Wait)
     assert isinstance(late_, Decide)
-    (group,) = (line for line in explanation_lines(explain_gang(seen, T0 + 299)) if "Unscheduled" in line)
+    (group,) = map(said.missing_line, explain_gang(seen, T0 + 299).missing)
     assert group == "1 pod: Unscheduled: no gpu (workers-0/1)"
     assert group in waits.condition.message
     assert group in late_.verdict.message
@@ -223,16 +223,6 @@ def test_what_others_word_otherwise_is_no_news(why: PendingReason, words: str, o
 def test_what_has_happened_is_news(other: tuple[PodSeen, ...]) -> None:
     before = reported(T0, pod(0), waiting_pod(1, detail="0/3 nodes"))[2]
     assert messages.without_noise(before) != messages.without_noise(reported(T0, *other)[2])
-
-
-def test_the_text_does_not_depend_on_the_order_in_which_pods_are_known() -> None:
-    pods = [waiting_pod(0, PendingReason.IMAGE_PULL), waiting_pod(1, PendingReason.CRASH_LOOP)]
-    assert reported(T0, *pods) == reported(T0, *reversed(pods))
-
-
-def test_no_text_carries_a_time_of_day() -> None:
-    for text in (reported(T0, pod(0))[2], late(late_pod(0, since=T0), size=1)):
-        assert not re.search(r"\d{4}-\d\d|\d\d:\d\d|1800000", text), text
 
 
 @given(

@@ -2,8 +2,9 @@
 
 import pytest
 
+from jobset_gate.barrier.model import MissingByReason
 from jobset_gate.cli.invocation import Invocation
-from jobset_gate.explain.model import Explanation, MissingByReason
+from jobset_gate.explain.model import Explanation
 
 PLAIN = Invocation("jobset-gate")
 FAR = Invocation("kubectl jobset-gate", kubeconfig="my files/config", context="far", namespace="team")
@@ -45,9 +46,11 @@ def test_commands_within_words_have_them_too() -> None:
 
 
 def test_an_explanation_has_them_everywhere() -> None:
-    lack = MissingByReason(reason="Unscheduled", message="", count=1, command="kubectl describe pod a -n b")
-    shown = Explanation(kind="JobSet", namespace="b", name="x", state="Waiting", lacks=(lack,), commands=("kubectl x",))
+    group = MissingByReason(reason="Unscheduled", message="", count=1, command="kubectl describe pod a -n b")
+    shown = Explanation(
+        kind="JobSet", namespace="b", name="x", state="Waiting", missing=(group,), commands=("kubectl x",)
+    )
     theirs = FAR.rewrite_explanation(shown)
     assert theirs.commands == (f"kubectl x {OPTIONS}",)
-    assert theirs.lacks[0].command.endswith(OPTIONS)
+    assert theirs.missing[0].command.endswith(OPTIONS)
     assert PLAIN.rewrite_explanation(shown) == shown

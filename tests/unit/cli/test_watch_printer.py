@@ -7,11 +7,12 @@ import io
 import msgspec
 import pytest
 
+from jobset_gate.barrier.model import MissingByReason
 from jobset_gate.cli.printers import watch as printed
 from jobset_gate.cli.printers.terminal import PLAIN_STYLE, TerminalStyle
 from jobset_gate.cli.watch.outcome import WaitOutcome
 from jobset_gate.cli.watch.view import ViewState
-from jobset_gate.explain.model import ControllerStatus, Explanation, MissingByReason, ReplicatedJobCount
+from jobset_gate.explain.model import ControllerStatus, Explanation, ReplicatedJobCount
 
 NOW = 1_800_000_000.0
 NO_ROOM = "0/40 nodes are available: insufficient nvidia.com/gpu"
@@ -24,14 +25,14 @@ WAITING = Explanation(
     expected=300,
     started=261,
     parts=(ReplicatedJobCount("driver", 1, 1), ReplicatedJobCount("workers", 260, 299)),
-    lacks=(
+    missing=(
         MissingByReason(
             reason="Unscheduled", message=NO_ROOM, count=37, slots=("workers-2/17",), oldest_created_at=NOW - 250
         ),
         MissingByReason(reason="ImagePull", message="no such\nhost", count=2),
     ),
     timeout=300,
-    since=NOW - 50,
+    waiting_since=NOW - 50,
     afterwards="its pods end with exit code 124",
     controller=ControllerStatus(leads=False, message="no controller runs: there is no Lease"),
     unknown=("cannot list events in namespace team",),
@@ -89,14 +90,14 @@ def test_a_line_for_what_is_no_terminal_says_nothing_that_passes() -> None:
     later = msgspec.structs.replace(WAITING, now=NOW + 60)
     assert printed.watch_line(moment(later)) == printed.watch_line(moment(WAITING))
     assert printed.watch_line(moment(GROUP)) == "Gathering 0/3 bound; 1/3 pods exist"
-    blind = msgspec.structs.replace(WAITING, started=None, parts=(), lacks=())
+    blind = msgspec.structs.replace(WAITING, started=None, parts=(), missing=())
     assert printed.watch_line(moment(blind)) == "Waiting ?/300 started"
     assert printed.watch_line(moment(None, "was deleted")) == "was deleted"
 
 
 def test_of_many_reasons_the_first_are_shown_and_the_rest_counted() -> None:
-    lacks = tuple(MissingByReason(reason=f"Why{number}", message="", count=3) for number in range(10))
-    frame = printed.watch_frame(moment(msgspec.structs.replace(WAITING, lacks=lacks)), PLAIN_STYLE)
+    missing = tuple(MissingByReason(reason=f"Why{number}", message="", count=3) for number in range(10))
+    frame = printed.watch_frame(moment(msgspec.structs.replace(WAITING, missing=missing)), PLAIN_STYLE)
     assert "3 pods: Why7" in frame.below
     assert "and 6 pods more for 2 more reasons" in frame.below
 
