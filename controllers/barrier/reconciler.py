@@ -141,8 +141,7 @@ class GangReconciler:
                 return await self._enforce(key, seen, decision, fresh=False)
 
     async def _wait(self, key: GangKey, seen: GangSnapshot, decision: Wait) -> float | None:
-        stored = seen.config_map if seen.config_map and seen.config_map.jobset_uid == seen.jobset.uid else None
-        clock = decision.clock or (stored.waiting_since if stored else None)
+        clock = decision.clock or (seen.own_config_map.waiting_since if seen.own_config_map else None)
         if clock is not None and not is_plausible_clock(clock, seen.jobset, self._now()):
             clock = None
         # A verdict on an older generation stays: it binds no newer pod, and a pod of its own may still read it.

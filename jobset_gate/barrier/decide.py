@@ -76,7 +76,7 @@ class Facts:
 
     def _clock(self) -> WaitingSince | None:
         """The generation's clock: the stored one, else the start of its first pod (A7)."""
-        kept = self.seen.config_map.waiting_since if self._has_own_config_map() and self.seen.config_map else None
+        kept = self.seen.own_config_map.waiting_since if self.seen.own_config_map is not None else None
         current = self.generation(self.epoch)
         if kept is not None:
             if _is_of_later_attempt(kept.generation, current):
@@ -108,9 +108,6 @@ class Facts:
         if _is_of_later_attempt(clock.generation, self.generation(self.epoch)):
             return None  # the clock of another attempt
         return clock.at + timeout
-
-    def _has_own_config_map(self) -> bool:
-        return self.seen.config_map is not None and self.seen.config_map.jobset_uid == self.seen.jobset.uid
 
 
 # --- The rules -------------------------------------------------------------------------------------------------------
@@ -238,11 +235,7 @@ def _is_of_later_attempt(its: Generation, now: Generation) -> bool:
 
 def recorded_verdict(seen: GangSnapshot) -> Verdict | None:
     """The newest verdict on this JobSet: the ConfigMap's, or one recorded elsewhere in the API (A10)."""
-    gate = seen.config_map
-    kept = gate.verdict if gate is not None and gate.jobset_uid == seen.jobset.uid else None
-    if kept is not None and kept.generation.uid != seen.jobset.uid:
-        kept = None
-    best = kept
+    best = seen.stored_verdict
     for proof in _recorded_elsewhere(seen):
         if best is None or _order(proof) > _order(best):
             best = proof

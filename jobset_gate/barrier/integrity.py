@@ -9,7 +9,7 @@ from collections.abc import Iterable
 import msgspec
 
 from jobset_gate.barrier import messages
-from jobset_gate.barrier.model import ConfigMapSeen, GangSnapshot, Generation, JobSetSeen, PodSeen, Verdict
+from jobset_gate.barrier.model import GangSnapshot, Generation, JobSetSeen, PodSeen, Verdict
 
 
 def has_started(its: Generation, jobset: JobSetSeen, pods: Iterable[PodSeen]) -> bool:
@@ -31,28 +31,27 @@ def was_edited(verdict: Verdict, jobset: JobSetSeen, remembered: Verdict | None)
 
 def needs_verification(seen: GangSnapshot) -> bool:
     """True if the cached JobSet does not support the ConfigMap's content."""
-    config_map = _own_config_map(seen)
+    config_map, verdict = seen.own_config_map, seen.stored_verdict
     if config_map is None:
         return False
-    verdict = _current_verdict(config_map)
     if verdict is not None and was_edited(verdict, seen.jobset, seen.remembered):
         return True
-    return not all(has_started(its, seen.jobset, seen.pods) for its in _generations(config_map))
+    entries = [it.generation for it in (config_map.verdict, config_map.waiting_since) if it is not None]
+    return not all(has_started(it, seen.jobset, seen.pods) for it in entries if it.uid == seen.jobset.uid)
 
 
 def is_config_map_canonical(seen: GangSnapshot) -> bool:
     """True if the ConfigMap exists with the content and owner that the controller writes."""
-    config_map = _own_config_map(seen)
-    return config_map is not None and config_map.canonical
+    return seen.own_config_map is not None and seen.own_config_map.canonical
 
 
 def without_edits(seen: GangSnapshot, live_jobset: JobSetSeen) -> GangSnapshot:
     """The snapshot without ConfigMap content that the JobSet in the API does not support."""
     seen = msgspec.structs.replace(seen, jobset=msgspec.structs.replace(seen.jobset, condition=live_jobset.condition))
-    config_map = _own_config_map(seen)
+    config_map = seen.own_config_map
     if config_map is None:
         return seen
-    verdict, clock = _current_verdict(config_map), config_map.waiting_since
+    verdict, clock = seen.stored_verdict, config_map.waiting_since
     if verdict is not None and not has_started(verdict.generation, live_jobset, seen.pods):
         verdict = None
     elif verdict is not None and was_edited(verdict, seen.jobset, seen.remembered):
@@ -70,25 +69,5 @@ def without_edits(seen: GangSnapshot, live_jobset: JobSetSeen) -> GangSnapshot:
 
 def _first(verdict: Verdict, jobset: JobSetSeen, remembered: Verdict | None) -> Verdict | None:
     """The first verdict of the same generation, if known."""
-    known = (remembered, _condition_verdict(jobset))
+    known = (remembered, messages.verdict_in_condition(jobset.condition, jobset.uid))
     return next((one for one in known if one is not None and one.generation == verdict.generation), None)
-
-
-def _own_config_map(seen: GangSnapshot) -> ConfigMapSeen | None:
-    return seen.config_map if seen.config_map is not None and seen.config_map.jobset_uid == seen.jobset.uid else None
-
-
-def _current_verdict(config_map: ConfigMapSeen) -> Verdict | None:
-    """The verdict if it is on this JobSet's UID."""
-    verdict = config_map.verdict
-    return verdict if verdict is not None and verdict.generation.uid == config_map.jobset_uid else None
-
-
-def _generations(config_map: ConfigMapSeen) -> Iterable[Generation]:
-    for entry in (config_map.verdict, config_map.waiting_since):
-        if entry is not None and entry.generation.uid == config_map.jobset_uid:
-            yield entry.generation
-
-
-def _condition_verdict(jobset: JobSetSeen) -> Verdict | None:
-    return messages.verdict_in_condition(jobset.condition, jobset.uid)

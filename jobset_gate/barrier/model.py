@@ -308,6 +308,18 @@ class GangSnapshot(msgspec.Struct, frozen=True, kw_only=True):
     provisioning: frozenset[str] = frozenset()
     """Unscheduled pods with a node on its way, where Events were read."""
 
+    @property
+    def own_config_map(self) -> ConfigMapSeen | None:
+        """The ConfigMap of this JobSet, not of an earlier one of its name."""
+        gate = self.config_map
+        return gate if gate is not None and gate.jobset_uid == self.jobset.uid else None
+
+    @property
+    def stored_verdict(self) -> Verdict | None:
+        """The verdict on this JobSet in its ConfigMap."""
+        verdict = self.own_config_map.verdict if self.own_config_map is not None else None
+        return verdict if verdict is not None and verdict.generation.uid == self.jobset.uid else None
+
 
 class MissingByReason(msgspec.Struct, frozen=True, gc=False, kw_only=True):
     """Missing slots of a gang, or members of a pod group, with one reason (A9)."""
@@ -337,8 +349,6 @@ class DesiredCondition(Value, frozen=True):
 
 class Ignore(Value, frozen=True):
     """Nothing to do (A10): the JobSet is finished, being deleted, or managed by another controller."""
-
-    requeue_after: None = None
 
 
 class Blocked(Value, frozen=True):
@@ -374,7 +384,6 @@ class Decide(Value, frozen=True):
     verdict: Verdict
     clock: WaitingSince | None
     condition: DesiredCondition
-    requeue_after: None = None
 
 
 class Enforce(Value, frozen=True):
@@ -383,7 +392,6 @@ class Enforce(Value, frozen=True):
     verdict: Verdict
     clock: WaitingSince | None
     condition: DesiredCondition
-    requeue_after: None = None
 
 
 Decision = Ignore | Blocked | Wait | Decide | Enforce

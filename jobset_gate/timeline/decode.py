@@ -83,10 +83,10 @@ def _gone(seen: TimedPod, barrier: wire.ContainerStatus | None, *, ran: bool) ->
     found = set()
     if seen.spec.node_name:
         found.add(Step.SCHEDULED)
-    state = (barrier and barrier.state) or wire.ContainerState()
-    if state.running is not None or state.terminated is not None:
+    run = _run(barrier.state) if barrier is not None else None
+    if run is not None:
         found.add(Step.STARTED)
-    if state.terminated is not None and state.terminated.exit_code == 0:
+    if run is not None and run.exit_code == 0:
         found.add(Step.RELEASED)
     if ran or seen.status.phase == "Succeeded":
         found.add(Step.RUNNING)
@@ -95,24 +95,15 @@ def _gone(seen: TimedPod, barrier: wire.ContainerStatus | None, *, ran: bool) ->
 
 def _first(mains: Collection[wire.ContainerStatus]) -> tuple[float | None, bool]:
     """When the first main container started, and whether one did. The first of several runs may not be known."""
-    firsts = [_first_run(it) for it in mains if it.state is not None and (it.restart_count or _started(it.state))]
+    runs = [(it.restart_count, it.state, it.last_state) for it in mains if it.state is not None]
+    started = [(again, _run(last if again else now)) for again, now, last in runs if again or _run(now)]
+    firsts = [seconds(run.started_at) if run is not None and again <= 1 else None for again, run in started]
     known = [at for at in firsts if at is not None]
     return (min(known) if known and len(known) == len(firsts) else None), bool(firsts)
 
 
-def _first_run(container: wire.ContainerStatus) -> float | None:
-    if container.restart_count == 0:
-        return _started_at(container.state)
-    return _started_at(container.last_state) if container.restart_count == 1 else None
-
-
-def _started(state: wire.ContainerState) -> bool:
-    return state.running is not None or state.terminated is not None
-
-
-def _started_at(state: wire.ContainerState | None) -> float | None:
-    ran = None if state is None else state.running or state.terminated
-    return None if ran is None else seconds(ran.started_at)
+def _run(state: wire.ContainerState | None) -> wire.StateDetail | None:
+    return None if state is None else state.running or state.terminated
 
 
 def _ended(mains: Collection[wire.ContainerStatus]) -> float | None:
