@@ -2,7 +2,6 @@
 
 import asyncio
 import re
-from contextlib import suppress
 from dataclasses import replace
 
 import pytest
@@ -15,7 +14,7 @@ from jobset_gate.fake.kubelet.streams import StreamRefused
 from jobset_gate.fake.kubelet.streams import open_stream as request
 from tests.fakes.crash_point import CrashPoint, crash_controllers
 from tests.flow.conftest import MakeEnvironment
-from tests.flow.environment import QUICK, Environment, Json, barrier, passed, runs
+from tests.flow.environment import QUICK, Environment, Json, barrier, passed
 
 GANG = "gang"
 NEVER = 100_000.0
@@ -24,7 +23,6 @@ SILENT = replace(QUICK, configmap_sync=NEVER)
 SLOW = 10.0
 LATE = replace(SILENT, status_delay=SLOW)
 """The same, and they report what their pods do seconds later."""
-"""They never report anything."""
 
 
 def patched(pods: list[Json]) -> list[Json]:
@@ -33,14 +31,6 @@ def patched(pods: list[Json]) -> list[Json]:
 
 def kept_out(stage: Environment, **where: int) -> PodFault:
     return stage.actors.kubelets.inject_fault(PodFault(PodMatch(**where), unschedulable="no room"))  # type: ignore[arg-type]
-
-
-def index(pod: Json) -> str:
-    return str(pod["metadata"]["annotations"][names.JOB_COMPLETION_INDEX])
-
-
-def attempt(pod: Json) -> str:
-    return str(pod["metadata"]["labels"][names.JS_RESTART_ATTEMPT])
 
 
 def place(pod: Json) -> str:
@@ -61,26 +51,6 @@ async def test_the_stream_alone_releases_a_gang_without_a_single_patch(make_stag
         assert not patched(pods)
         assert stage.service.passed == 12
         await stage.until_condition(GANG, names.REASON_STARTED, "all 12 pods started")
-
-
-async def test_the_stream_alone_carries_a_timeout_and_its_message(make_stage: MakeEnvironment) -> None:
-    async with make_stage(controller=False, behaviour=SILENT) as stage:
-        stage.start_controller(patch_concurrency=0)
-        kept_out(stage, job_index=0, index=0)
-        ends: dict[str, Json] = {}
-
-        def collect(pods: list[Json]) -> bool:
-            for pod in pods:
-                if "terminated" in barrier(pod):
-                    ends[pod["metadata"]["name"]] = barrier(pod)["terminated"]
-            return len(ends) >= 2
-
-        workers = manifests.replicated_job(parallelism=3, backoff_limit=0, pod={"restartPolicy": "Never"})
-        await stage.apply(manifests.jobset(GANG, replicated_jobs=[workers], config={names.TIMEOUT_FIELD: 2}))
-        await stage.until(collect)
-        for end in ends.values():
-            assert end["exitCode"] == names.EXIT_TIMED_OUT
-            assert end["message"].startswith("timed out after 2s: 2/3 pods started; missing: 1 pod: Unscheduled")
 
 
 # --- Arrival ---------------------------------------------------------------------------------------------------------
@@ -131,42 +101,6 @@ async def test_only_the_gangs_own_token_life_and_name_are_served(make_stage: Mak
         assert await status_of(f"{base}/{token}/another-life/0/0/p") == "403"
         assert await status_of(f"{base.rpartition('/')[0]}/nobody/{token}/{rest}") == "403"
         assert await status_of(f"{base}/{token}/{uid}/0/x/p") == "400"
-
-
-# --- Generations -----------------------------------------------------------------------------------------------------
-
-
-async def test_a_restarted_gang_waits_on_its_streams_for_its_own_release(make_stage: MakeEnvironment) -> None:
-    async with make_stage(controller=False, behaviour=SILENT) as stage:
-        stage.start_controller(patch_concurrency=0)
-        await stage.apply(manifests.gang(GANG, jobs=2, pods=2, max_restarts=1))
-        await stage.until_running(4)
-        late = kept_out(stage, attempt=1, job_index=1, index=1)
-        failing = PodFault(PodMatch(attempt=0, job_index=0, index=0), main_seconds=0.0, exit_codes={"*": 1})
-        stage.actors.kubelets.inject_fault(failing)
-        stage.actors.kubelets.restart(failing.where, "main")
-        await stage.until_condition(GANG, names.REASON_WAITING, "3/4 pods started")
-        assert stage.service.passed == 4
-        assert not any(
-            runs(pod) for pod in stage.pods.all() if pod["metadata"]["labels"][names.JS_RESTART_ATTEMPT] == "1"
-        )
-        stage.actors.kubelets.clear_fault(late)
-        pods = await stage.until_running(4)
-        assert {attempt(pod) for pod in pods if runs(pod)} == {"1"}
-
-
-async def test_a_pod_of_an_older_life_or_attempt_gets_nothing_from_a_younger_gangs_release(
-    stage: Environment,
-) -> None:
-    await stage.apply(manifests.gang(GANG, jobs=1, pods=2))
-    (pod, _) = await stage.until_running(2)
-    uid = pod["metadata"]["labels"][names.JS_UID]
-    for generation in (f"{uid}/1/0", f"{uid}/0/1"):  # an attempt, an epoch that nobody has decided
-        async with request(f"{place(pod)}/{generation}/p") as body:
-            with suppress(TimeoutError):
-                async with asyncio.timeout(0.5):
-                    assert not (await body.line()).strip()
-    assert await status_of(f"{place(pod)}/another-life/0/0/p") == "403"
 
 
 # --- Who leads -------------------------------------------------------------------------------------------------------

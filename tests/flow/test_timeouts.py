@@ -85,14 +85,6 @@ async def reported(stage: Environment) -> tuple[str, int | None, int]:
     return it.state, it.started, it.expected
 
 
-async def test_a_jobset_that_timed_out_at_its_last_restart_has_timed_out(stage: Environment) -> None:
-    stage.actors.kubelets.inject_fault(STUCK)
-    await stage.apply(gang(failurePolicy={"maxRestarts": 1}))
-    failed = await stage.until_jobset(GANG, lambda jobset: jobset.get("status", {}).get("terminalState") == "Failed")
-    assert failed["status"]["restarts"] == 1
-    assert await reported(stage) == (GangState.TIMED_OUT, 3, 4)
-
-
 async def test_under_restart_policy_on_failure_the_verdict_stands_until_the_job_gives_up(stage: Environment) -> None:
     stage.actors.kubelets.inject_fault(STUCK)
     await stage.apply(gang("OnFailure", backoff_limit=1))

@@ -21,6 +21,7 @@ from jobset_gate.barrier.model import (
     PodSeen,
     VerdictKind,
     Wait,
+    WaitingSince,
 )
 from tests.fakes.gangs import (
     T0,
@@ -69,12 +70,6 @@ def test_a_gang_is_released_once_the_last_pod_has_started() -> None:
     assert decision.condition.status == "True"
 
 
-def test_a_verdict_names_the_highest_epoch_that_a_counted_pod_carries() -> None:
-    decision = decide(gang(pod(0, epoch=1), pod(1, epoch=2)), NOW)
-    assert isinstance(decision, Decide)
-    assert decision.verdict.generation.epoch == 2
-
-
 def test_a_suspended_gang_waits_whatever_runs() -> None:
     decision = decide(gang(*BOTH, jobset=jobset(suspended=True)), NOW)
     assert isinstance(decision, Wait)
@@ -85,11 +80,32 @@ def test_a_suspended_gang_waits_whatever_runs() -> None:
 # --- Generations -----------------------------------------------------------------------------------------------------
 
 
-def test_once_released_later_pods_of_the_generation_do_not_reopen_the_question() -> None:
-    released = config_map(verdict=verdict())
-    decision = decide(gang(passed(0), waiting_pod(1), config_map=released), NOW)
+DECIDED = config_map(verdict=verdict())
+TIMED_OUT = config_map(verdict=verdict(VerdictKind.TIMEOUT, names.REASON_TIMED_OUT))
+
+
+@pytest.mark.parametrize(
+    "seen",
+    [
+        gang(passed(0), waiting_pod(1), config_map=DECIDED),
+        gang(passed(0), passed(1), jobset=jobset(replicated_job(epoch=1)), config_map=DECIDED),
+        gang(*BOTH, config_map=config_map(verdict=verdict(attempt=1))),
+        gang(*BOTH, config_map=TIMED_OUT),
+        gang(pod(0), jobset=jobset(bypass=True), config_map=TIMED_OUT),
+    ],
+    ids=[
+        "a later pod of the generation",
+        "pods that never saw a quick suspension",
+        "a later attempt than the cached JobSet shows",
+        "a timeout before the last pod",
+        "a timeout before the bypass",
+    ],
+)
+def test_a_verdict_stands(seen: GangSnapshot) -> None:
+    decision = decide(seen, NOW)
     assert isinstance(decision, Enforce)
-    assert decision.verdict == released.verdict
+    assert seen.config_map is not None
+    assert decision.verdict == seen.config_map.verdict
 
 
 @pytest.mark.parametrize(
@@ -106,23 +122,19 @@ def test_a_verdict_does_not_stand_for(seen: GangSnapshot, why: str) -> None:
     assert isinstance(decide(seen, NOW), Wait), why
 
 
-def test_pods_that_never_saw_a_quick_suspension_keep_their_release() -> None:
-    """The template is one epoch ahead, the pods ran on: nobody waits, so nothing is to be decided."""
-    seen = gang(passed(0), passed(1), jobset=jobset(replicated_job(epoch=1)), config_map=config_map(verdict=verdict()))
-    assert isinstance(decide(seen, NOW), Enforce)
-
-
-def test_a_half_seen_suspension_needs_a_new_decision_for_the_younger_half() -> None:
-    seen = gang(passed(0), pod(1, epoch=1), config_map=config_map(verdict=verdict()))
+@pytest.mark.parametrize(
+    ("seen", "epoch"),
+    [
+        (gang(pod(0, epoch=1), pod(1, epoch=2)), 2),
+        (gang(passed(0), pod(1, epoch=1), config_map=DECIDED), 1),
+        (gang(pod(0), jobset=jobset(replicated_job(epoch=4), bypass=True)), 4),
+    ],
+    ids=["highest counted", "half-seen suspension", "bypass covers the template"],
+)
+def test_a_verdict_names_the_highest_epoch(seen: GangSnapshot, epoch: int) -> None:
     decision = decide(seen, NOW)
     assert isinstance(decision, Decide)
-    assert decision.verdict.generation.epoch == 1
-
-
-def test_a_verdict_on_a_later_attempt_than_the_jobset_shows_is_left_alone() -> None:
-    """Our view of the JobSet is older than that of a client that decided."""
-    seen = gang(*BOTH, config_map=config_map(verdict=verdict(attempt=1)))
-    assert isinstance(decide(seen, NOW), Enforce)
+    assert decision.verdict.generation.epoch == epoch
 
 
 def test_a_generation_covers_its_own_life_and_attempt_at_no_older_epoch() -> None:
@@ -139,28 +151,85 @@ def test_a_generation_covers_its_own_life_and_attempt_at_no_older_epoch() -> Non
 # --- Timeout ---------------------------------------------------------------------------------------------------------
 
 
-def test_the_clock_starts_with_the_first_started_pod() -> None:
-    decision = decide(gang(pod(0), waiting_pod(1)), NOW)
-    assert isinstance(decision, Wait)
+RESUMED = jobset(replicated_job(epoch=1))
+AHEAD = config_map(waiting_since=clock(T0 - 900, attempt=1))
+KEPT = config_map(waiting_since=clock(T0 - 200))
+WAITS = {
     # Kubelets round down, so a second is granted.
-    assert decision.clock == clock(T0 + 1)
-    assert decision.requeue_after == pytest.approx(T0 + 1 + 300 - NOW)
+    "the first started pod": (gang(pod(0), waiting_pod(1)), clock(T0 + 1), T0 + 301),
+    # By the controller's clock, and in no whole seconds.
+    "the first announcement": (
+        gang(waiting_pod(0), waiting_pod(1), announced={"pod-workers-0-1": T0 + 2.25}),
+        clock(T0 + 2.25),
+        T0 + 302.25,
+    ),
+    "an announcement for an older epoch": (
+        gang(waiting_pod(0), waiting_pod(1, epoch=1), jobset=RESUMED, announced={"pod-workers-0-0": T0 - 900}),
+        clock(NOW, epoch=1),
+        NOW + 300,
+    ),
+    "no started pod": (gang(waiting_pod(0), waiting_pod(1)), None, None),
+    # New nodes may take longer than the timeout; a fresh gang would wait for them as well.
+    "a slot that finished before a resume": (
+        gang(waiting_pod(1, epoch=1), jobset=RESUMED, jobs=(job(completed=frozenset({0})),)),
+        None,
+        None,
+    ),
+    "a node's clock ahead": (gang(pod(0, barrier_since=NOW + 900), waiting_pod(1)), clock(NOW), NOW + 300),
+    "a stored clock": (gang(pod(0), waiting_pod(1), config_map=KEPT, jobset=OLD), clock(T0 - 200), T0 + 100),
+    "a stored clock before the JobSet": (
+        gang(pod(0), waiting_pod(1), config_map=config_map(waiting_since=clock(T0 - 3600)), jobset=OLD),
+        clock(T0 + 1),
+        T0 + 301,
+    ),
+    "a stored clock in the future": (
+        gang(pod(0), waiting_pod(1), config_map=config_map(waiting_since=clock(T0 + 3600)), jobset=OLD),
+        clock(T0 + 1),
+        T0 + 301,
+    ),
+    "resumed, no pod yet": (
+        gang(waiting_pod(0, epoch=1), waiting_pod(1, epoch=1), jobset=RESUMED, config_map=KEPT),
+        None,
+        None,
+    ),
+    "resumed": (
+        gang(pod(0, epoch=1), waiting_pod(1, epoch=1), jobset=RESUMED, config_map=KEPT),
+        clock(T0 + 1, epoch=1),
+        T0 + 301,
+    ),
+    # One pod kept running through a half-seen suspension; its start is not the new generation's.
+    "an older pod that passed": (
+        gang(passed(0, barrier_since=T0 - 900), waiting_pod(1, epoch=1), config_map=DECIDED),
+        clock(NOW, epoch=1),
+        NOW + 300,
+    ),
+    # The cached JobSet is older than the other client's.
+    "a clock of a later attempt": (gang(pod(0), waiting_pod(1), config_map=AHEAD), AHEAD.waiting_since, None),
+    "no timeout": (
+        gang(pod(0), waiting_pod(1), jobset=jobset(config=Config()), config_map=config_map(waiting_since=clock())),
+        clock(),
+        None,
+    ),
+    "another JobSet's ConfigMap": (
+        gang(
+            pod(0),
+            waiting_pod(1),
+            config_map=config_map(
+                jobset_uid="u-0", verdict=verdict(uid="u-0"), waiting_since=clock(T0 - 900, uid="u-0")
+            ),
+        ),
+        clock(T0 + 1),
+        T0 + 301,
+    ),
+}
 
 
-def test_the_clock_starts_with_the_first_announcement_to_the_moment() -> None:
-    """It is by the controller's own clock, and in no whole seconds."""
-    decision = decide(gang(waiting_pod(0), waiting_pod(1), announced={"pod-workers-0-1": T0 + 2.25}), NOW)
-    assert isinstance(decision, Wait)
-    assert decision.clock == clock(T0 + 2.25)
-    assert decision.started == 1
-
-
-def test_an_announcement_for_an_older_generation_starts_no_clock_of_the_younger() -> None:
-    resumed = jobset(replicated_job(epoch=1))
-    seen = gang(waiting_pod(0), waiting_pod(1, epoch=1), jobset=resumed, announced={"pod-workers-0-0": T0 - 900})
+@pytest.mark.parametrize(("seen", "expected", "deadline"), WAITS.values(), ids=WAITS)
+def test_the_clock_is_that_of(seen: GangSnapshot, expected: WaitingSince | None, deadline: float | None) -> None:
     decision = decide(seen, NOW)
     assert isinstance(decision, Wait)
-    assert decision.clock == clock(NOW, epoch=1)
+    assert decision.clock == expected
+    assert decision.requeue_after == (None if deadline is None else pytest.approx(deadline - NOW))
 
 
 def test_who_waits_keeps_the_verdict_on_an_older_generation() -> None:
@@ -175,43 +244,6 @@ def test_who_waits_keeps_the_verdict_on_an_older_generation() -> None:
     decision = decide(gang(jobset=jobset(suspended=True), config_map=config_map(verdict=verdict())), NOW)
     assert isinstance(decision, Wait)
     assert decision.verdict == verdict()
-
-
-def test_without_a_started_pod_no_clock_runs() -> None:
-    decision = decide(gang(waiting_pod(0), waiting_pod(1)), NOW)
-    assert isinstance(decision, Wait)
-    assert (decision.clock, decision.requeue_after) == (None, None)
-
-
-def test_what_has_finished_before_a_resume_starts_no_clock() -> None:
-    """The new nodes may take longer than the timeout; a fresh gang would wait for them as well."""
-    resumed = jobset(replicated_job(epoch=1))
-    decision = decide(gang(waiting_pod(1, epoch=1), jobset=resumed, jobs=(job(completed=frozenset({0})),)), NOW)
-    assert isinstance(decision, Wait)
-    assert (decision.started, decision.clock, decision.requeue_after) == (1, None, None)
-
-
-def test_a_node_clock_that_is_ahead_does_not_delay_the_timeout() -> None:
-    decision = decide(gang(pod(0, barrier_since=NOW + 900), waiting_pod(1)), NOW)
-    assert isinstance(decision, Wait)
-    assert decision.clock == clock(NOW)
-
-
-def test_the_kept_clock_is_never_moved_within_its_generation() -> None:
-    kept = config_map(waiting_since=clock(T0 - 200))
-    decision = decide(gang(pod(0), waiting_pod(1), config_map=kept, jobset=OLD), NOW)
-    assert isinstance(decision, Wait)
-    assert decision.clock == kept.waiting_since
-    assert decision.requeue_after == pytest.approx(90)
-
-
-@pytest.mark.parametrize("at", [T0 - 3600, T0 + 3600])
-def test_a_clock_that_cannot_be_is_put_right_from_the_pods(at: float) -> None:
-    """Before the JobSet was made, or in the future: a user has edited it."""
-    edited = config_map(waiting_since=clock(at))
-    decision = decide(gang(pod(0), waiting_pod(1), config_map=edited, jobset=OLD), NOW)
-    assert isinstance(decision, Wait)
-    assert decision.clock == clock(T0 + 1), "kubelets tell whole seconds"
 
 
 def test_controllers_whose_clocks_differ_agree_on_one_that_is_kept() -> None:
@@ -241,25 +273,6 @@ def test_the_clock_goes_on_when_every_started_pod_is_lost() -> None:
     decision = decide(gang(waiting_pod(0), waiting_pod(1), config_map=kept, jobset=OLD), NOW)
     assert isinstance(decision, Decide)
     assert decision.verdict.kind is VerdictKind.TIMEOUT
-
-
-def test_after_a_suspension_the_full_timeout_runs_again() -> None:
-    kept = config_map(waiting_since=clock(T0 - 299))
-    resumed = jobset(replicated_job(epoch=1))
-    decision = decide(gang(waiting_pod(0, epoch=1), waiting_pod(1, epoch=1), jobset=resumed, config_map=kept), NOW)
-    assert isinstance(decision, Wait)
-    assert decision.clock is None
-    decision = decide(gang(pod(0, epoch=1), waiting_pod(1, epoch=1), jobset=resumed, config_map=kept), NOW)
-    assert isinstance(decision, Wait)
-    assert decision.clock == clock(T0 + 1, epoch=1)
-
-
-def test_a_younger_generation_does_not_inherit_the_start_of_older_pods() -> None:
-    """One pod kept running through a half-seen suspension; it must not start the new generation's clock in the past."""
-    seen = gang(passed(0, barrier_since=T0 - 900), waiting_pod(1, epoch=1), config_map=config_map(verdict=verdict()))
-    decision = decide(seen, NOW)
-    assert isinstance(decision, Wait)
-    assert decision.clock == clock(NOW, epoch=1)
 
 
 def test_at_the_timeout_the_gang_fails_together_and_the_missing_are_named() -> None:
@@ -303,40 +316,19 @@ def test_on_timeout_release_opens_the_gate_and_says_who_is_missing() -> None:
     assert decision.condition.status == "True"
 
 
-def test_without_a_timeout_a_gang_waits_for_ever() -> None:
-    patient = jobset(config=Config())
-    decision = decide(
-        gang(pod(0), waiting_pod(1), jobset=patient, config_map=config_map(waiting_since=clock())), T0 + 10**7
-    )
+@pytest.mark.parametrize("changes", [{"suspended": True}, {"config": Config()}], ids=["suspended", "no timeout"])
+def test_no_timeout(changes: dict[str, Any]) -> None:
+    late = gang(pod(0), waiting_pod(1), config_map=config_map(waiting_since=clock()), jobset=jobset(**changes))
+    decision = decide(late, T0 + 10**7)
     assert isinstance(decision, Wait)
     assert decision.requeue_after is None
 
 
-def test_a_timeout_verdict_stands_even_if_the_last_pod_comes_after_it() -> None:
-    failed = config_map(verdict=verdict(VerdictKind.TIMEOUT, names.REASON_TIMED_OUT))
-    decision = decide(gang(*BOTH, config_map=failed), NOW)
+def test_a_verdict_of_a_later_attempt_keeps_its_clock() -> None:
+    later = config_map(verdict=verdict(attempt=1), waiting_since=AHEAD.waiting_since)
+    decision = decide(gang(pod(0), waiting_pod(1), config_map=later), NOW)
     assert isinstance(decision, Enforce)
-    assert decision.verdict.kind is VerdictKind.TIMEOUT
-
-
-def test_a_clock_of_a_later_attempt_than_the_jobset_shows_is_left_alone_and_times_nothing() -> None:
-    """Our view of the JobSet is older than that of a client that set it."""
-    ahead = config_map(waiting_since=clock(T0 - 900, attempt=1))
-    decision = decide(gang(pod(0), waiting_pod(1), config_map=ahead), NOW)
-    assert isinstance(decision, Wait)
-    assert decision.clock == ahead.waiting_since
-    assert decision.requeue_after is None
-    decided = config_map(verdict=verdict(attempt=1), waiting_since=clock(T0 - 900, attempt=1))
-    stand = decide(gang(pod(0), waiting_pod(1), config_map=decided), NOW)
-    assert isinstance(stand, Enforce)
-    assert stand.clock == decided.waiting_since
-
-
-def test_a_suspended_gang_never_times_out() -> None:
-    kept = config_map(waiting_since=clock(T0 - 900))
-    decision = decide(gang(pod(0), waiting_pod(1), config_map=kept, jobset=jobset(suspended=True)), NOW)
-    assert isinstance(decision, Wait)
-    assert decision.requeue_after is None
+    assert decision.clock == AHEAD.waiting_since
 
 
 # --- Bypass ----------------------------------------------------------------------------------------------------------
@@ -349,21 +341,8 @@ def test_the_bypass_opens_the_gate_now() -> None:
     assert decision.condition.reason == names.REASON_BYPASSED
 
 
-def test_the_bypass_covers_pods_that_the_template_has_yet_to_make() -> None:
-    decision = decide(gang(pod(0), jobset=jobset(replicated_job(epoch=4), bypass=True)), NOW)
-    assert isinstance(decision, Decide)
-    assert decision.verdict.generation.epoch == 4
-
-
 def test_the_bypass_waits_until_a_suspended_gang_is_resumed() -> None:
-    decision = decide(gang(jobset=jobset(bypass=True, suspended=True)), NOW)
-    assert isinstance(decision, Wait)
-
-
-def test_the_bypass_comes_too_late_after_a_verdict() -> None:
-    failed = config_map(verdict=verdict(VerdictKind.TIMEOUT, names.REASON_TIMED_OUT))
-    decision = decide(gang(pod(0), jobset=jobset(bypass=True), config_map=failed), NOW)
-    assert isinstance(decision, Enforce)
+    assert isinstance(decide(gang(jobset=jobset(bypass=True, suspended=True)), NOW), Wait)
 
 
 # --- When things are not as they should be ---------------------------------------------------------------------------
@@ -392,13 +371,6 @@ def test_another_owners_configmap_keeps_the_gate_closed_and_is_reported() -> Non
     assert isinstance(decision, Blocked)
     assert decision.condition.reason == names.REASON_CONFIG_MAP_CONFLICT
     assert decision.requeue_after is not None
-
-
-def test_a_namesakes_configmap_decides_nothing() -> None:
-    old = config_map(jobset_uid="u-0", verdict=verdict(uid="u-0"), waiting_since=clock(T0 - 900, uid="u-0"))
-    decision = decide(gang(pod(0), waiting_pod(1), config_map=old), NOW)
-    assert isinstance(decision, Wait)
-    assert decision.clock == clock(T0 + 1)
 
 
 @pytest.mark.parametrize(

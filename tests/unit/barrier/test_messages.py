@@ -225,6 +225,11 @@ def test_what_has_happened_is_news(other: tuple[PodSeen, ...]) -> None:
     assert messages.without_noise(before) != messages.without_noise(reported(T0, *other)[2])
 
 
+def test_no_text_carries_a_time_of_day() -> None:
+    for text in (reported(T0, pod(0))[2], late(late_pod(0, since=T0), size=1)):
+        assert not re.search(r"\d{4}-\d\d|\d\d:\d\d|1800000", text), text
+
+
 @given(
     st.sampled_from(VerdictKind),
     st.sampled_from((names.REASON_STARTED, names.REASON_TIMED_OUT, names.REASON_BYPASSED)),

@@ -13,8 +13,6 @@ from jobset_gate.barrier.model import ConditionSeen, DesiredCondition, GangKey, 
 from jobset_gate.fake.clock import VirtualClock
 from jobset_gate.kube.errors import ServerError
 from jobset_gate.kube.resources import EVENTS, JOBSETS
-from jobset_gate.runtime.store import ObjectVersion
-from jobset_gate.runtime.workqueue import Requeue
 from tests.fakes.call_blocker import CallBlocker
 from tests.fakes.memory_api import Api, Json
 from tests.fakes.memory_client import MemoryClient
@@ -222,53 +220,9 @@ async def test_a_new_jobset_is_not_given_the_condition_of_its_namesake(
     assert conditions(api) == []
 
 
-async def test_a_new_jobset_made_while_the_write_is_under_way_is_not_given_it_either(
-    api: Api, api_calls: CallBlocker, statuses: ConditionWriter, jobset: JobSetSeen
-) -> None:
-    api_calls.block()
-    telling = asyncio.create_task(statuses.write_condition(jobset, FAILED, "0.0"))
-    await asyncio.sleep(1)
-    api_calls.unblock()  # for the Event,
-    api_calls.block()  # and not for the condition
-    await asyncio.sleep(1)
-    assert verbs(api_calls) == ["create events", "patch jobsets"]
-    api.remove(JOBSETS, "train")
-    store_jobset(api)
-    api_calls.unblock()
-    with pytest.raises(Requeue):
-        await telling
-    assert conditions(api) == []
-
-
-async def test_a_jobset_that_changed_before_the_watch_showed_it_is_looked_at_again(
-    api: Api, memory: MemoryClient, clock: VirtualClock, jobset: JobSetSeen
-) -> None:
-    stored = api.get(JOBSETS, "train")
-    assert stored is not None
-    known = ObjectVersion(jobset.uid, stored["metadata"]["resourceVersion"])
-    api.change(JOBSETS, "train", lambda body: body.update(status={"restarts": 1}))
-    with pytest.raises(Requeue):
-        await ConditionWriter(memory.client, clock, version=lambda _: known).write_condition(jobset, waiting(1))
-    assert (
-        await ConditionWriter(memory.client, clock, version=version_of(api)).write_condition(jobset, waiting(1)) is None
-    )
-    assert [it["message"] for it in conditions(api)] == ["1/9 pods started"]
-
-
 async def test_a_jobset_that_is_gone_is_no_error(api: Api, statuses: ConditionWriter, jobset: JobSetSeen) -> None:
     api.remove(JOBSETS, "train")
     assert await statuses.write_condition(jobset, STARTED, "0.0") is None
-
-
-async def test_a_write_that_failed_is_due_again_at_once(
-    api: Api, api_calls: CallBlocker, statuses: ConditionWriter, jobset: JobSetSeen
-) -> None:
-    api_calls.fail = lambda call: ServerError(500) if call.kind == JOBSETS else None
-    with pytest.raises(ServerError):
-        await statuses.write_condition(jobset, waiting(1))
-    api_calls.fail = lambda _: None
-    assert await statuses.write_condition(jobset, waiting(1)) is None
-    assert stored(api)["message"] == "1/9 pods started"
 
 
 async def test_forgetting_a_gang_forgets_when_it_was_reported(

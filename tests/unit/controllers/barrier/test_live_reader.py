@@ -95,16 +95,6 @@ async def test_a_pod_that_started_while_the_watch_was_silent_saves_its_gang(api:
     assert after.verdict.kind is VerdictKind.RELEASE
 
 
-async def test_a_pod_that_vanished_while_the_watch_was_silent_does_not_count(api: Api, look: LiveReader) -> None:
-    store_job(api)
-    assert (await look.refresh(STALE)).pods == ()
-
-
-async def test_all_else_stays_as_it_was_seen(look: LiveReader) -> None:
-    fresh = await look.refresh(STALE)
-    assert (fresh.jobset, fresh.config_map, fresh.config_map_conflict) == (STALE.jobset, STALE.config_map, False)
-
-
 async def test_only_this_gangs_objects_are_looked_at(api: Api, look: LiveReader) -> None:
     job = store_job(api)
     store_pod(api, 0, job, runs=True)

@@ -11,12 +11,11 @@ import msgspec
 import pytest
 from prometheus_client import CollectorRegistry
 
-from controllers.barrier import quota_denials
 from controllers.barrier.cache import GangCache
 from controllers.barrier.live_reader import LiveReader
 from controllers.barrier.metrics import GangMetrics
 from controllers.barrier.reconciler import GangReconciler
-from controllers.barrier.status import PROGRESS_INTERVAL, ConditionWriter, GangStatusWriter
+from controllers.barrier.status import ConditionWriter, GangStatusWriter
 from controllers.barrier.stream.delivery import DeliveryLog
 from controllers.barrier.stream.registry import WaiterRegistry
 from controllers.barrier.verdict_patcher import CONFIG_MAP_GRACE, DELIVERY_GRACE, VerdictPatcher
@@ -42,11 +41,10 @@ from jobset_gate.runtime.store import MutationCache, ObjectChange, Store
 from jobset_gate.runtime.workqueue import Requeue, WorkQueue
 from tests.fakes import gangs
 from tests.fakes.call_blocker import CallBlocker
-from tests.fakes.gangs import job, replicated_job, verdict
+from tests.fakes.gangs import job, verdict
 from tests.fakes.memory_api import Api, Json
 from tests.fakes.memory_client import Call, MemoryClient
 from tests.fakes.stored_objects import notes, store_jobset, store_pod, verdict_on, version_of
-from tests.unit.controllers.barrier.test_live_reader import tell
 
 TRAIN = GangKey("default", "train")
 NAME = "train-group-scheduling"
@@ -241,25 +239,6 @@ async def test_a_pod_that_announces_itself_during_the_last_look_before_a_timeout
     assert harness.config_map_data()[names.KEY_VERDICT].startswith("release ")
 
 
-async def test_a_pod_that_was_answered_on_the_stream_is_patched_only_if_it_still_waits_later(
-    harness: ReconcilerHarness,
-) -> None:
-    sent, untold = harness.add_pod(0), harness.add_pod(1)
-    harness.ask(sent)
-    again = await harness.reconcile()
-    assert (verdict_on(harness.api, sent), verdict_on(harness.api, untold)) == (
-        "",
-        harness.config_map_data()["verdict"],
-    )
-    assert again is not None
-    await asyncio.sleep(DELIVERY_GRACE - 1)
-    await harness.reconcile()
-    assert verdict_on(harness.api, sent) == ""
-    await asyncio.sleep(1)
-    await harness.reconcile()
-    assert verdict_on(harness.api, sent) == harness.config_map_data()["verdict"]
-
-
 async def test_a_pod_that_a_user_names_at_another_gang_gets_its_patch(harness: ReconcilerHarness) -> None:
     """That answer proves nothing about the pod."""
     victim = harness.add_pod(0)
@@ -350,57 +329,11 @@ async def test_an_answered_pod_that_did_not_receive_it_is_patched_at_the_next_pa
     assert verdict_on(harness.api, deaf) == harness.config_map_data()["verdict"]
 
 
-async def test_a_suspended_gang_whose_configmap_is_lost_gets_its_last_verdict_back(harness: ReconcilerHarness) -> None:
-    """A pod of the generation that it was for may still read it."""
-    harness.add_pod(0)
-    harness.add_pod(1)
-    await harness.reconcile()
-    before = harness.config_map_data()["verdict"]
-    harness.set_jobset(msgspec.structs.replace(harness.jobset, suspended=True))
-    harness.api.remove(CONFIGMAPS, NAME)
-    harness.index.set_config_map(TRAIN, None)
-    await harness.reconcile()
-    assert harness.config_map_data()["verdict"] == before
-
-
 async def test_a_gang_that_waits_has_a_gate_a_clock_and_a_time_to_look_again(harness: ReconcilerHarness) -> None:
     harness.add_pod(0)
     harness.add_pod(1, stage=BarrierStage.WAITING)
     assert await harness.reconcile() == pytest.approx(300)
     assert set(harness.config_map_data()) == {names.KEY_WAITING_SINCE}
-
-
-async def test_a_gang_whose_pods_are_refused_says_so_while_it_waits(harness: ReconcilerHarness) -> None:
-    """Nothing tells a watch of pods that never come to be: it looks again by itself."""
-    harness.add_pod(0)
-    tell(harness.api, "Job", "train-workers-0", "FailedCreate", "exceeded quota: gpus")
-    again = await harness.reconcile()
-    assert again == pytest.approx(quota_denials.FIRST_POLL_AFTER)
-    await asyncio.sleep(quota_denials.FIRST_POLL_AFTER)
-    assert await harness.reconcile() == 0
-    await asyncio.sleep(PROGRESS_INTERVAL)
-    await harness.reconcile()
-    (sent,) = harness.api.get(JOBSETS, "train")["status"]["conditions"]  # type: ignore[index]
-    assert "missing: 1 pod: QuotaDenied: exceeded quota: gpus (workers-0/1); " in sent["message"]
-    assert "next: kubectl describe resourcequota -n default" in sent["message"]
-
-
-async def test_a_verdict_that_stands_is_put_back_when_its_configmap_is_lost(harness: ReconcilerHarness) -> None:
-    harness.add_pod(0)
-    harness.add_pod(1)
-    await harness.reconcile()
-    sent = harness.api.get(JOBSETS, "train")
-    assert sent is not None
-    (condition,) = sent["status"]["conditions"]
-    since = ConditionSeen(
-        status=condition["status"], reason=condition["reason"], message=condition["message"], since=""
-    )
-    harness.set_jobset(msgspec.structs.replace(harness.jobset, condition=since))
-    before = verdict_codec.parse(harness.config_map_data()["verdict"])
-    harness.api.remove(CONFIGMAPS, NAME)
-    harness.index.set_config_map(TRAIN, None)
-    await harness.reconcile()
-    assert verdict_codec.parse(harness.config_map_data()["verdict"]) == before
 
 
 @pytest.mark.parametrize("how", ["deleted", "emptied"])
@@ -462,19 +395,6 @@ async def test_a_verdict_of_a_generation_that_does_not_exist_is_taken_out_and_th
     harness.add_pod(1)
     await harness.reconcile()
     assert harness.config_map_data()[names.KEY_VERDICT].startswith(f"release {harness.jobset.uid} 0 0 ")
-
-
-async def test_a_clock_of_an_attempt_that_does_not_exist_does_not_keep_the_gang_from_failing(
-    harness: ReconcilerHarness,
-) -> None:
-    harness.add_pod(0)
-    await harness.reconcile()
-    date = harness.config_map_data()[names.KEY_WAITING_SINCE].split()[-1]
-    harness.index.set_config_map(TRAIN, harness.edit(None, clock=f"{harness.jobset.uid} 7 0 {date}"))
-    await harness.reconcile()
-    await asyncio.sleep(303)
-    await harness.reconcile()
-    assert harness.config_map_data()[names.KEY_VERDICT].startswith("timeout ")
 
 
 async def test_a_verdict_that_the_view_does_not_bear_out_is_not_judged_without_asking_the_api(
@@ -543,12 +463,6 @@ async def test_a_gang_that_is_nobodys_business_is_left_in_peace(
     harness.set_jobset(msgspec.structs.replace(harness.jobset, **state))
     assert await harness.reconcile() is None
     assert harness.asked() == []
-
-
-async def test_templates_without_a_barrier_get_a_condition_and_no_gate(harness: ReconcilerHarness) -> None:
-    harness.set_jobset(msgspec.structs.replace(harness.jobset, replicated_jobs=(replicated_job(has_barrier=False),)))
-    assert await harness.reconcile() is None
-    assert harness.asked() == ["create events", "patch jobsets"]
 
 
 async def test_an_unrelated_configmap_is_reported_and_looked_at_again(harness: ReconcilerHarness) -> None:

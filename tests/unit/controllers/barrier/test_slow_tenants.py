@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import asyncio
 from collections.abc import AsyncIterator, Awaitable, Callable
-from functools import partial
 from typing import Any
 
 import pytest
@@ -124,12 +123,3 @@ async def test_a_gang_is_released_promptly_while_whatever_is_said_of_many_others
     async with asyncio.timeout(PROMPTLY):
         await cluster.until_so(lambda: cluster.reported(pod, QUICK))
     assert await cluster.decided("gang", QUICK)
-
-
-async def test_gangs_whose_own_words_hang_are_decided_all_the_same(cluster: Cluster) -> None:
-    cluster.hang(Match(EVENTS, WRITES, SLOW))
-    for number in range(SLOW_GANGS):
-        await cluster.gang(f"slow-{number}", SLOW, bypassed=True)
-    async with asyncio.timeout(PROMPTLY):
-        for number in range(SLOW_GANGS):
-            await cluster.until_so(partial(cluster.decided, f"slow-{number}", SLOW))

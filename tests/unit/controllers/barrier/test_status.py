@@ -100,17 +100,6 @@ async def test_what_is_wanted_is_said_without_anybodys_waiting_for_it(
     assert len(square.api.all(EVENTS)) == 1
 
 
-async def test_progress_that_is_put_off_is_said_in_its_latest_form(square: StatusHarness) -> None:
-    square.want(square.jobset, waiting(1))
-    await asyncio.sleep(SOON)
-    for started in (2, 3):
-        square.want(square.seen(), waiting(started))
-    await asyncio.sleep(PROGRESS_INTERVAL / 2)
-    assert square.said == "1/9 pods started"
-    await asyncio.sleep(PROGRESS_INTERVAL / 2)
-    assert square.said == "3/9 pods started"
-
-
 async def test_a_word_that_is_true_by_now_is_not_said_again(square: StatusHarness, api_calls: CallBlocker) -> None:
     square.want(square.jobset, waiting(1))
     await asyncio.sleep(SOON)

@@ -110,15 +110,6 @@ async def test_of_two_verdicts_the_first_written_stands(harness: StoreHarness) -
     assert harness.known() == harness.live(), "the loser has seen the winner's"
 
 
-async def test_a_gate_that_a_user_touched_meanwhile_is_looked_at_first(harness: StoreHarness) -> None:
-    await harness.gates.ensure_config_map(harness.seen(), None, None)
-    harness.edit(lambda body: body.update(data={"more": "words"}))
-    with pytest.raises(Requeue):
-        await harness.gates.ensure_config_map(harness.seen(), verdict(uid=harness.jobset.uid), None)
-    await harness.gates.ensure_config_map(harness.seen(), verdict(uid=harness.jobset.uid), None)
-    assert set(harness.stored()["data"]) == {"verdict"}
-
-
 @pytest.mark.parametrize(
     "damage",
     [
@@ -152,16 +143,6 @@ async def test_a_gate_that_is_immutable_is_created_again_and_one_that_a_policy_s
     await harness.gates.ensure_config_map(harness.seen(), mine, None)
     assert harness.live().verdict == mine
     assert harness.live().uid != there["metadata"]["uid"]
-
-
-async def test_a_gate_deleted_meanwhile_is_created_again_on_the_next_look(harness: StoreHarness, api: Api) -> None:
-    await harness.gates.ensure_config_map(harness.seen(), None, None)
-    api.remove(CONFIGMAPS, NAME)
-    with pytest.raises(Requeue):
-        await harness.gates.ensure_config_map(harness.seen(), verdict(uid=harness.jobset.uid), None)
-    assert harness.known() is None
-    await harness.gates.ensure_config_map(harness.seen(), verdict(uid=harness.jobset.uid), None)
-    assert harness.live().verdict == verdict(uid=harness.jobset.uid)
 
 
 async def test_a_configmap_of_ours_that_no_watch_showed_is_found(

@@ -12,7 +12,7 @@ from controllers.barrier.cache import GangCache
 from controllers.barrier.stream.delivery import KEEP_SECONDS, DeliveryLog
 from controllers.barrier.stream.registry import StreamRequest, WaiterRegistry
 from jobset_gate.barrier import verdict_codec
-from jobset_gate.barrier.model import BarrierStage, GangKey, Generation, PodSeen
+from jobset_gate.barrier.model import GangKey, Generation, PodSeen
 from jobset_gate.fake.clock import VirtualClock
 from jobset_gate.runtime.store import ObjectChange
 from tests.fakes import gangs
@@ -202,14 +202,6 @@ async def test_a_pod_whose_connection_breaks_while_it_is_answered_was_not_answer
     assert set(book.deliveries) == {PODS[1]}
 
 
-async def test_a_pod_that_leaves_because_it_has_heard_was_answered(book: RegistryHarness) -> None:
-    request = book.ask(PODS[0])
-    await book.book.answer_requests(TRAIN, verdict())
-    book.book.acknowledge_request(request)
-    book.book.remove_request(request)
-    assert set(book.deliveries) == {PODS[0]}
-
-
 async def test_a_pod_without_proof_of_receipt_was_not_answered_and_its_gang_is_woken(
     book: RegistryHarness,
 ) -> None:
@@ -279,10 +271,3 @@ async def test_a_verdict_is_answered_once_and_to_all_before_the_first_request_en
     for _ in range(2):
         await book.book.answer_requests(TRAIN, verdict())
     assert book.heard == [(pod, what) for what in (verdict_codec.render(verdict()), "end") for pod in PODS]
-
-
-async def test_a_pod_in_another_stage_counts_by_its_status_alone() -> None:
-    """A barrier that has failed does not run, whatever is still open."""
-    failed = waiting_pod(0, stage=BarrierStage.FAILED)
-    assert not failed.counts({failed.uid})
-    assert gangs.pod(0).counts(())
