@@ -16,18 +16,19 @@ RUN set -eu; \
     python3 -m venv /tools; \
     python3 -m venv --without-pip /opt/jobset-gate; \
     pip() { /tools/bin/python -m pip "$@"; }; \
-    set -- install --no-cache-dir --disable-pip-version-check --only-binary :all: --require-hashes ${WHEELS:+--no-index --find-links /locked}; \
+    set -- install --no-compile --no-cache-dir --disable-pip-version-check --only-binary :all: --require-hashes ${WHEELS:+--no-index --find-links /locked}; \
     pip "$@" --requirement /locked/build.txt; \
     pip --python /opt/jobset-gate/bin/python "$@" --requirement /locked/runtime.txt
 COPY pyproject.toml README.md LICENSE ./
 COPY jobset_gate jobset_gate
 COPY webhook webhook
 COPY controllers controllers
-# pip compiles what it installs, so that nothing has to be written at run time.
+# All is compiled here, since nothing can be written at run time; by hash and not by time, so that two builds are the same.
 RUN set -eu; \
     pip() { /tools/bin/python -m pip "$@"; }; \
     pip wheel --no-cache-dir --disable-pip-version-check --no-index --no-deps --no-build-isolation --wheel-dir /wheel .; \
-    pip --python /opt/jobset-gate/bin/python install --no-cache-dir --disable-pip-version-check --no-index --no-deps /wheel/*.whl; \
+    pip --python /opt/jobset-gate/bin/python install --no-compile --no-cache-dir --disable-pip-version-check --no-index --no-deps /wheel/*.whl; \
+    PYTHONHASHSEED=0 /tools/bin/python -m compileall -q --invalidation-mode unchecked-hash /opt/jobset-gate/lib; \
     find /opt/jobset-gate/bin -mindepth 1 ! -name 'python*' ! -name '*jobset*' -delete; \
     mkdir -p /image/opt /image/usr/local/bin; \
     mv /opt/jobset-gate /image/opt/; \

@@ -5,7 +5,7 @@ VENV   := .venv
 BIN    := $(VENV)/bin
 LOCKED := $(VENV)/.locked
 READY  := $(VENV)/.ready
-CODE    = $(wildcard jobset_gate webhook controllers tests bench e2e requirements charts docs)
+CODE    = $(wildcard jobset_gate webhook controllers tests bench e2e requirements charts docs release)
 
 # `make PYTHON=/path/to/python3.12 setup` picks the interpreter; otherwise the first that works.
 PYTHON ?=
@@ -35,7 +35,7 @@ LOCK    = $(BIN)/pip-compile --quiet --allow-unsafe --generate-hashes --strip-ex
 unexport PYTHONDONTWRITEBYTECODE
 
 .DEFAULT_GOAL := help
-.PHONY: help setup demo test control-plane tools helm lint types contracts pytest format stress bench bench-groups bench-release wheels image chart sbom e2e try \
+.PHONY: help setup demo test control-plane tools helm lint types contracts pytest format stress bench bench-groups bench-release wheels image chart sbom release-dry-run e2e try \
         airgap lock reference picture clean
 .NOTPARALLEL:
 
@@ -119,7 +119,7 @@ wheels: setup ## collect build/wheels for the image: what is locked, for the bas
 	@$(BIN)/python requirements/wheels.py $(BASE) build/wheels $(MACHINES:%=+%) requirements/runtime.txt requirements/build.txt
 
 image: wheels ## build the image IMAGE on the image BASE with docker; the build itself needs no network
-	docker build --network none --build-arg BASE=$(BASE) --build-arg WHEELS=build/wheels \
+	docker build $(BUILD_OPTIONS) --network none --build-arg BASE=$(BASE) --build-arg WHEELS=build/wheels \
 	  --build-arg VERSION=$$(sed -n 's/^version = "\(.*\)"/\1/p' pyproject.toml) \
 	  --build-arg REVISION=$$(git describe --always --dirty --abbrev=40 --exclude '*' 2>/dev/null || echo unknown) --tag $(IMAGE) .
 	@docker image inspect --format '{{.Size}}' $(IMAGE) | awk '{printf "image: $(IMAGE) from $(BASE), %d MB\n", $$1 / 1000000}'
@@ -133,6 +133,9 @@ chart: helm ## check the chart with Helm 3 and Helm 4 and pack it into build/
 
 sbom: setup ## what the image and the wheel consist of, as CycloneDX, in dist/
 	@release/sbom
+
+release-dry-run: helm ## make every artefact of a release twice and compare the bytes; publishes nothing
+	@$(BIN)/python -m release dry-run $(RELEASE_ARGS)
 
 e2e: setup helm ## the e2e suite on a kind cluster of its own, or on the cluster of KUBECONFIG=file; KEEP=1
 	@$(GIVEN) KEEP="$(KEEP)" $(BIN)/python -m e2e $(E2E_ARGS)
