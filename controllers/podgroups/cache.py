@@ -12,7 +12,7 @@ import msgspec
 from controllers.podgroups.membership import PodGroupEntry, PodMembership
 from controllers.podgroups.node_cache import NodeCache
 from controllers.podgroups.predicates import Effect, classify
-from controllers.podgroups.record_cache import RecordCache
+from controllers.podgroups.record_cache import ObjectPlace, RecordCache
 from jobset_gate.podgroups.candidate import CapacityCheck
 from jobset_gate.podgroups.evaluate import trusted_record
 from jobset_gate.podgroups.fit.constraints import LabelledPod
@@ -27,7 +27,6 @@ from jobset_gate.podgroups.snapshot import (
     MemberPod,
     NodeAllocatable,
     RecordObject,
-    RecordRef,
 )
 from jobset_gate.runtime.store import ObjectChange
 from jobset_gate.settings import Groups
@@ -79,12 +78,20 @@ class PodGroupCache:
 
     def on_record_object(self, change: ObjectChange[RecordObject]) -> None:
         """A PodGroup, or a ConfigMap with a record, was added, updated or deleted."""
-        keys: set[PodGroupKey] = set()
-        if change.old is not None and (change.new is None or change.new.ref.uid != change.old.ref.uid):
-            keys |= self._records.remove_object(change.old)
-        if change.new is not None:
-            keys |= self._records.put_object(change.new)
-        self._on_record(keys, Effect.CHANGED)
+        known = change.new or change.old
+        if known is not None:
+            self.set_record_object((known.ref.api, *change.key), change.new, Effect.CHANGED)
+
+    def set_record_object(self, place: ObjectPlace, new: RecordObject | None, effect: Effect = Effect.RECORDED) -> None:
+        """The same, as an answer to a read or write of this process, ahead of the informer."""
+        for key in self._records.set_object(place, new):
+            entry = self._members.ensure_entry(key)
+            entry.group, entry.record_is_current = None, False
+            before, entry.reported = entry.reported, self._exists(entry)
+            if before or entry.reported:  # a PodGroup may be that of several flavors, and is one group's
+                self._on_change(key, effect)
+            self._notify_partners(entry)
+            self._members.prune_entry(entry, key.namespace)
 
     def on_node(self, change: ObjectChange[NodeAllocatable]) -> None:
         """A node was added, updated or deleted; heartbeats change nothing."""
@@ -102,16 +109,6 @@ class PodGroupCache:
             del self._quotas[namespace]
         if before != new:
             self._on_change(None, Effect.CAPACITY)
-
-    # --- Answers to reads and writes of this process, ahead of the informers -----------------------------------------
-
-    def record_observed(self, key: PodGroupKey, ref: RecordRef, record: AdmissionRecord | None) -> None:
-        """The API server has returned this version of a group's record object, with this record."""
-        self._on_record(self._records.observe_write(key, ref, record), Effect.RECORDED)
-
-    def record_object_gone(self, key: PodGroupKey, ref: RecordRef) -> None:
-        """The API server has answered that this record object is gone."""
-        self._on_record(self._records.observe_gone(ref) | {key}, Effect.CHANGED)
 
     # --- Queries -----------------------------------------------------------------------------------------------------
 
@@ -195,17 +192,6 @@ class PodGroupCache:
         for key in self._same_named(entry.key) if first_or_last else ():
             self._members.ensure_entry(key).reported = True
             self._on_change(key, Effect.CHANGED)  # the PodGroup is theirs as long as this group has no pod
-
-    def _on_record(self, keys: set[PodGroupKey], effect: Effect) -> None:
-        """The record objects of these groups have changed."""
-        for key in keys:
-            entry = self._members.ensure_entry(key)
-            entry.group, entry.record_is_current = None, False
-            before, entry.reported = entry.reported, self._exists(entry)
-            if before or entry.reported:  # a PodGroup may be that of several flavors, and is one group's
-                self._on_change(key, effect)
-            self._notify_partners(entry)
-            self._members.prune_entry(entry, key.namespace)
 
     def _notify_partners(self, entry: PodGroupEntry) -> None:
         """What the other gangs of a GangGroup wait for may have changed here."""

@@ -106,7 +106,7 @@ class EvictionReconciler:
     async def close_group(self, key: PodGroupKey, seen: GroupSnapshot, record: AdmissionRecord) -> None:
         """All members are gone: deletes the record, or resets it on a PodGroup."""
         if not seen.members and seen.record_ref is not None and not seen.record_ref.api:
-            await self._store.delete_record(key, seen.record_ref)
+            await self._store.delete_record(seen.record_ref)
             return
         ended = msgspec.structs.replace(
             record, stage=AdmissionState.CLOSED, rolled_back=0, not_before=0.0, retry=True, why="", satisfied=None

@@ -4,7 +4,7 @@ import asyncio
 from collections.abc import Iterable, Mapping
 from contextlib import suppress
 from functools import partial
-from typing import Final
+from typing import Any, Final
 
 from controllers.podgroups.cache import PodGroupCache
 from jobset_gate import names
@@ -20,8 +20,10 @@ from jobset_gate.kube.resources import (
 from jobset_gate.podgroups import decode, quota, wire
 from jobset_gate.podgroups.candidate import CapacityCheck
 from jobset_gate.podgroups.model import Format
+from jobset_gate.podgroups.snapshot import RecordObject
 from jobset_gate.runtime.decoder import OnWatchProblem, WatchProblem, WatchProblemKind
 from jobset_gate.runtime.informer import AnyInformer, AnyWatchSource, Informer, WatchSource
+from jobset_gate.runtime.store import MutationCache
 from jobset_gate.settings import Groups
 
 POD_GROUP_RESOURCES: Final = tuple(POD_GROUPS.values())
@@ -96,6 +98,12 @@ def informers(
 
     found += (Informer(client, source, on_problem=tell) for source in watch_sources(cache, settings, namespace))
     return found
+
+
+def record_mutations(informers: Iterable[AnyInformer]) -> dict[str, MutationCache[Any, RecordObject]]:
+    """Of all objects that may store a record, by API group: they take the controller's own reads and writes."""
+    stores = (CONFIGMAPS, *POD_GROUP_RESOURCES)
+    return {it.resource.group: it.mutation_cache for it in informers if it.resource in stores}
 
 
 def not_synced(informers: Iterable[AnyInformer]) -> str:

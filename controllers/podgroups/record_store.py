@@ -5,13 +5,14 @@ Where an answer is lost, or another client has written to the object, the object
 """
 
 import asyncio
-from collections.abc import Iterable
+from collections.abc import Callable, Mapping
 from contextlib import aclosing
-from typing import Any, Final, Protocol
+from typing import Any, Final
 
 import msgspec
 import structlog
 
+from controllers.podgroups.record_cache import ObjectPlace
 from jobset_gate import names
 from jobset_gate.errors import Malformed
 from jobset_gate.kube.client import Client, PatchType
@@ -29,12 +30,13 @@ from jobset_gate.kube.errors import (
     Unreachable,
 )
 from jobset_gate.kube.resources import CONFIGMAPS, POD_GROUPS, Resource
-from jobset_gate.podgroups import decode
+from jobset_gate.podgroups import decode, wire
 from jobset_gate.podgroups import record as records
 from jobset_gate.podgroups.model import PodGroupKey, group_label
 from jobset_gate.podgroups.record import AdmissionRecord
-from jobset_gate.podgroups.snapshot import GroupSnapshot, RecordRef
+from jobset_gate.podgroups.snapshot import GroupSnapshot, RecordObject, RecordRef
 from jobset_gate.runtime.paging import ListScope, list_objects
+from jobset_gate.runtime.store import MutationCache, ObjectVersion
 from jobset_gate.runtime.workqueue import Requeue
 
 RELIST_SECONDS: Final = 2.0
@@ -54,48 +56,27 @@ class OutcomeUnknown(KubeError):
         self.key, self.ref = key, ref
 
 
-class RecordObserver(Protocol):
-    """Gets what reads and writes of the store have returned, ahead of the informers."""
+SetRecordObject = Callable[[ObjectPlace, RecordObject | None], None]
+"""Gets what reads and writes of the store have returned, ahead of the informers; None: the object is gone."""
 
-    def record_observed(self, key: PodGroupKey, ref: RecordRef, record: AdmissionRecord | None) -> None:
-        """The group's record object has this version, with this record."""
-
-    def record_object_gone(self, key: PodGroupKey, ref: RecordRef) -> None:
-        """The record object is gone."""
-
-
-class _Meta(msgspec.Struct, frozen=True, rename="camel"):
-    name: str = ""
-    namespace: str = ""
-    uid: str = ""
-    resource_version: str = ""
-    annotations: dict[str, str] | None = None
-
-
-class _StoredObject(msgspec.Struct, frozen=True):
-    """A PodGroup or ConfigMap, as far as it stores a record. `api`: the PodGroup's API group, "" for a ConfigMap."""
-
-    metadata: _Meta = _Meta()
-    data: dict[str, str] | None = None
-
-    def ref(self, api: str) -> RecordRef:
-        meta = self.metadata
-        return RecordRef(
-            api=api, namespace=meta.namespace, name=meta.name, uid=meta.uid, resource_version=meta.resource_version
-        )
-
-    def record_text(self, api: str) -> str:
-        """The stored record; "" for none."""
-        if api:
-            return (self.metadata.annotations or {}).get(names.POD_GROUP_RECORD, "")
-        return (self.data or {}).get(names.KEY_RECORD, "")
+_Stored = wire.PodGroup | wire.RecordConfigMap
 
 
 class RecordStore:
-    """Records of all groups in a namespace; None: in all."""
+    """Records of all groups in a namespace; None: in all.
 
-    def __init__(self, client: Client, observer: RecordObserver, namespace: str | None = None) -> None:
-        self._client, self._observer, self._namespace = client, observer, namespace
+    `mutations`: of the informers of all record objects, by API group, "" for ConfigMaps.
+    """
+
+    def __init__(
+        self,
+        client: Client,
+        mutations: Mapping[str, MutationCache[Any, RecordObject]],
+        set_record_object: SetRecordObject,
+        namespace: str | None = None,
+    ) -> None:
+        self._client, self._mutations, self._namespace = client, mutations, namespace
+        self._set_record_object = set_record_object
 
     async def write_record(self, seen: GroupSnapshot, record: AdmissionRecord) -> None:
         """Stores this record, if what is stored is still what the snapshot shows.
@@ -110,12 +91,12 @@ class RecordStore:
         for _ in range(MAX_WRITE_ATTEMPTS):
             try:
                 stored = await self._client.patch(
-                    _resource_of(ref),
+                    _resource(ref.api),
                     ref.name,
                     ref.namespace,
                     body=_patch(ref, text),
                     patch=PatchType.MERGE,
-                    type=_StoredObject,
+                    type=_wire_type(ref.api),
                 )
             except (Conflict, Invalid, NotFound, Unreachable, InvalidResponse, ServerError, Throttled) as error:
                 # The write may have landed all the same, or another field may have changed.
@@ -124,33 +105,34 @@ class RecordStore:
                     return
                 ref = retry
                 continue
-            self._observe(seen.group.key, ref.api, stored)
+            self._observe(ref.api, stored)
             return
         raise Requeue(f"the record object of group {seen.group.key.path} keeps changing")
 
     async def reread_record(self, unknown: OutcomeUnknown) -> None:
         """Reads the record object again, and reports it to the observer."""
-        await self._read(unknown.key, unknown.ref)
+        await self._read(unknown.ref)
 
-    async def delete_record(self, key: PodGroupKey, ref: RecordRef) -> None:
+    async def delete_record(self, ref: RecordRef) -> None:
         """Deletes the ConfigMap of a group that is gone."""
+        known = self._known_version(ref)
         try:
             await self._client.delete(
                 CONFIGMAPS, ref.name, ref.namespace, uid=ref.uid, resource_version=ref.resource_version
             )
         except Conflict as changed:
-            await self._read(key, ref)
+            await self._read(ref)
             raise Requeue(f"the ConfigMap {ref.name} has changed") from changed
         except NotFound:
             pass
-        self._observer.record_object_gone(key, ref)
+        self._observe_absence(ref, known)
 
-    async def load_records(self, apis: Iterable[str]) -> None:
+    async def load_records(self) -> None:
         """Lists all records, ahead of the informers: those of a standby may lag behind the last leader's admissions.
 
         Retries until it succeeds: trouble of the API server is often what made this replica the leader.
         """
-        for resource in (CONFIGMAPS, *(POD_GROUPS[api] for api in apis)):
+        for resource in map(_resource, self._mutations):
             while True:
                 try:
                     await self._list(resource)
@@ -165,12 +147,10 @@ class RecordStore:
     async def _list(self, resource: Resource) -> None:
         selector = f"{names.POD_GROUP_RECORD}={names.POD_GROUP_RECORD_VALUE}" if resource == CONFIGMAPS else ""
         scope, api = ListScope(resource, self._namespace, selector), resource.group
-        async with aclosing(list_objects(self._client, scope, _StoredObject)) as listed:
+        async with aclosing(list_objects(self._client, scope, _wire_type(api))) as listed:
             async for stored in listed:
-                ref, record = stored.ref(api), parse_stored(stored.record_text(api))
-                for key, _ in () if record is None else record.gangs:
-                    if (key.namespace, key.name if api else _config_map_name(key)) == (ref.namespace, ref.name):
-                        self._observer.record_observed(key, ref, record)
+                if _record_text(stored):
+                    self._observe(api, stored)
 
     async def _create(self, seen: GroupSnapshot, record: AdmissionRecord) -> None:
         key, text = seen.group.key, records.encode_record(msgspec.structs.replace(record, home_uid=""))
@@ -178,15 +158,21 @@ class RecordStore:
             raise Requeue(f"group {key.path} has no object for its record")
         body = _config_map(key, text)
         try:
-            stored = await self._client.create(CONFIGMAPS, body, key.namespace, type=_StoredObject)
+            stored = await self._client.create(CONFIGMAPS, body, key.namespace, type=wire.RecordConfigMap)
         except (AlreadyExists, Unreachable, InvalidResponse, ServerError) as error:
             # Our own whose answer was lost, one from before a crash, or that of another client.
             ref = RecordRef(api="", namespace=key.namespace, name=_config_map_name(key), uid="", resource_version="")
-            found = await self._read_surely(key, ref)
-            if found is None or found.record_text("") != text:
+            found: wire.RecordConfigMap | None = await self._read_surely(key, ref)
+            if found is not None and _record_text(found) == text:
+                return
+            if found is None or decode.decode_config_map(found) is not None:
                 raise Requeue(f"the ConfigMap {ref.name} exists already, or was not created") from error
-            return
-        self._observe(key, "", stored)
+            meta = {"uid": found.metadata.uid, "resourceVersion": found.metadata.resource_version}
+            body["metadata"] |= meta  # it names no group: a user has removed that, or created it
+            stored = await self._client.patch(
+                CONFIGMAPS, ref.name, ref.namespace, body=body, patch=PatchType.MERGE, type=wire.RecordConfigMap
+            )
+        self._observe("", stored)
 
     async def _after_failure(
         self, seen: GroupSnapshot, ref: RecordRef, text: str, error: Exception
@@ -196,7 +182,7 @@ class RecordStore:
         found = await self._read_surely(key, ref)
         if found is None or found.metadata.uid != ref.uid:
             raise Requeue(f"the record object of group {key.path} is gone") from error
-        stored = found.record_text(ref.api)
+        stored = _record_text(found)
         if stored == text:
             return None
         record = parse_stored(stored)
@@ -207,31 +193,38 @@ class RecordStore:
         if not isinstance(error, Conflict | NotFound):
             raise error  # the server is in trouble, or the object takes no record: no retry at once
         _log.debug("record written again", group=key.path, why=str(error))
-        return found.ref(ref.api)
+        return msgspec.structs.replace(ref, resource_version=found.metadata.resource_version)
 
-    async def _read_surely(self, key: PodGroupKey, ref: RecordRef) -> _StoredObject | None:
+    async def _read_surely(self, key: PodGroupKey, ref: RecordRef) -> Any:
         """Reads the object after a write with an unknown outcome."""
         try:
-            return await self._read(key, ref)
+            return await self._read(ref)
         except NotLeader:
             raise
         except KubeError as unread:
             raise OutcomeUnknown(key, ref, unread) from unread
 
-    async def _read(self, key: PodGroupKey, ref: RecordRef) -> _StoredObject | None:
+    async def _read(self, ref: RecordRef) -> Any:
+        """A wire.PodGroup or wire.RecordConfigMap; None if it is gone."""
+        known = self._known_version(ref)
         try:
-            found = await self._client.get(_resource_of(ref), ref.name, ref.namespace, type=_StoredObject)
+            found = await self._client.get(_resource(ref.api), ref.name, ref.namespace, type=_wire_type(ref.api))
         except NotFound:
-            self._observer.record_object_gone(key, ref)
+            self._observe_absence(ref, known)
             return None
-        self._observe(key, ref.api, found)
+        self._observe(ref.api, found)
         return found
 
-    def _observe(self, key: PodGroupKey, api: str, stored: _StoredObject) -> None:
-        text = stored.record_text(api)
-        record = parse_stored(text)
-        if record is not None or not text:  # the informer reports what is wrong with any other text
-            self._observer.record_observed(key, stored.ref(api), record)
+    def _known_version(self, ref: RecordRef) -> ObjectVersion | None:
+        return self._mutations[ref.api].known_version((ref.namespace, ref.name))
+
+    def _observe(self, api: str, stored: _Stored) -> None:
+        place = api, stored.metadata.namespace, stored.metadata.name
+        self._set_record_object(place, self._mutations[api].observe_object(stored))
+
+    def _observe_absence(self, ref: RecordRef, known: ObjectVersion | None) -> None:
+        left = self._mutations[ref.api].observe_absence((ref.namespace, ref.name), known)
+        self._set_record_object((ref.api, ref.namespace, ref.name), left)
 
 
 def parse_stored(text: str) -> AdmissionRecord | None:
@@ -242,8 +235,19 @@ def parse_stored(text: str) -> AdmissionRecord | None:
         return None
 
 
-def _resource_of(ref: RecordRef) -> Resource:
-    return POD_GROUPS[ref.api] if ref.api else CONFIGMAPS
+def _resource(api: str) -> Resource:
+    return POD_GROUPS[api] if api else CONFIGMAPS
+
+
+def _wire_type(api: str) -> type[Any]:
+    return wire.PodGroup if api else wire.RecordConfigMap
+
+
+def _record_text(stored: _Stored) -> str:
+    """The stored record; "" for none."""
+    if isinstance(stored, wire.RecordConfigMap):
+        return (stored.data or {}).get(names.KEY_RECORD, "")
+    return (stored.metadata.annotations or {}).get(names.POD_GROUP_RECORD, "")
 
 
 def _config_map_name(key: PodGroupKey) -> str:

@@ -36,7 +36,7 @@ from jobset_gate.podgroups import preconditions, quota
 from jobset_gate.podgroups.candidate import CapacityCheck
 from jobset_gate.podgroups.crds import needed_crds
 from jobset_gate.podgroups.evaluate import GroupEvaluator
-from jobset_gate.podgroups.model import FLAVOR_OF, POD_GROUP_APIS, PodGroupKey
+from jobset_gate.podgroups.model import PodGroupKey
 from jobset_gate.podgroups.preconditions import GroupReason
 from jobset_gate.podgroups.snapshot import GroupSnapshot
 from jobset_gate.podgroups.status import GroupStatus, group_status
@@ -91,6 +91,7 @@ class _Base:
     around: PodGroupDependencies
     metrics: PodGroupMetrics
     cache: PodGroupCache
+    informers: Sequence[AnyInformer]
     queue: LeaderGatedQueue[PodGroupKey]
     store: RecordStore
     ungater: Ungater
@@ -160,10 +161,9 @@ def setup_pod_groups(
     statuses = Controller("group-status", status_queue, status.reconcile, dependencies.metrics, workers=STATUS_WORKERS)
     crd_controller = Controller("podgroup-crd", crd_queue, crd_reconciler.reconcile, dependencies.metrics, workers=1)
     crd_names = needed_crds(settings.ways) if keep_crds else ()
-    apis = sorted({api for it in settings.ways for api in POD_GROUP_APIS[FLAVOR_OF[it]]})
 
     async def run_scheduler() -> None:
-        await base.store.load_records(apis)
+        await base.store.load_records()
         await scheduler.run()
 
     async def run_groups() -> None:
@@ -181,9 +181,7 @@ def setup_pod_groups(
     return PodGroupControllers(
         cache=base.cache,
         pending=pending,
-        group_informers=informers.informers(
-            client, base.cache, settings, namespace=dependencies.namespace, on_problem=on_problem
-        ),
+        group_informers=base.informers,
         crd_informers=crds.informers(client, crd_names, crd_queue.add, on_problem),
         runnables=(run_scheduler, base.ungater.run, run_groups, statuses.run, run_crds, sweeper.run, *native),
         health_checks=(groups.health_error, statuses.health_error, crd_controller.health_error),
@@ -193,14 +191,18 @@ def setup_pod_groups(
 def make_base(settings: GroupSettings, around: PodGroupDependencies, queue: LeaderGatedQueue[PodGroupKey]) -> _Base:
     """The cache, and what acts on the API server."""
     cache, metrics = PodGroupCache(settings), PodGroupMetrics(around.registry, around.clock)
-    outcomes = metrics.count_ungating
+    found = informers.informers(
+        around.client, cache, settings, namespace=around.namespace, on_problem=around.runtime.observe_watch_problem
+    )
+    mutations, outcomes = informers.record_mutations(found), metrics.count_ungating
     return _Base(
         settings=settings,
         around=around,
         metrics=metrics,
         cache=cache,
+        informers=found,
         queue=queue,
-        store=RecordStore(around.writer, cache, around.namespace),
+        store=RecordStore(around.writer, mutations, cache.set_record_object, around.namespace),
         ungater=Ungater(around.writer, around.clock, concurrency=settings.gate_concurrency, on_outcome=outcomes),
         evictor=Evictor(around.writer, wall=around.clock),
         capacities=OwnerCapacities(OwnerCapacityReader(around.client), around.clock),

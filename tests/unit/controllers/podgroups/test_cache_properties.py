@@ -15,7 +15,6 @@ from jobset_gate import names
 from jobset_gate.kube.resources import CONFIGMAPS, NODES, POD_GROUPS, PODS, Resource
 from jobset_gate.podgroups.model import Flavor, PodGroupKey, group_label
 from jobset_gate.podgroups.record import AdmissionRecord, AdmissionState, encode_record
-from jobset_gate.podgroups.snapshot import RecordRef
 from tests.fakes.podgroups.filled_cache import FilledCache, InformerFeed, Name
 from tests.fakes.podgroups.objects import config_map, key, node, pod, pod_group, record
 from tests.fakes.podgroups.sources import KOORDINATOR, PLUGINS, Json, alibaba, koordinator
@@ -131,7 +130,7 @@ class LaggingCluster:
         if not places:
             return
         place = places[number % len(places)]
-        body, (resource, (namespace, name)) = self.stored[place], place
+        body, (resource, (_, name)) = self.stored[place], place
         design = Flavor.KOORDINATOR if resource == POD_GROUPS[names.SIGS_GROUP] else Flavor.SCHEDULER_PLUGINS
         of = next(it for it in KEYS if self._is_of(it, body)) if resource == CONFIGMAPS else key(name, design)
         decided = record((of, number))
@@ -142,14 +141,7 @@ class LaggingCluster:
                 "metadata": body["metadata"] | {"annotations": {names.POD_GROUP_RECORD: encode_record(decided)}}
             }
         self._happens("put", place, body)
-        home = RecordRef(
-            api=resource.group,
-            namespace=namespace,
-            name=name,
-            uid=body["metadata"]["uid"],
-            resource_version=str(self.version),
-        )
-        self.made.cache.record_observed(of, home, decided)
+        self.made.respond(resource, self.stored[place])
 
     def deliver(self, number: int) -> None:
         which = number % len(self.undelivered)
@@ -240,12 +232,10 @@ def step(cluster: LaggingCluster, what: str, how: Any) -> None:
 
 
 def visible(seen: Any) -> Any:
-    """All but the version; a record counts as decoded, not as text."""
+    """All but the version."""
     if seen is None or seen.record_ref is None:
         return seen
-    notes = {name: value for name, value in seen.annotations.items() if name != names.POD_GROUP_RECORD}
-    ref = msgspec.structs.replace(seen.record_ref, resource_version="")
-    return msgspec.structs.replace(seen, record_ref=ref, annotations=notes)
+    return msgspec.structs.replace(seen, record_ref=msgspec.structs.replace(seen.record_ref, resource_version=""))
 
 
 def deciding(seen: Any) -> Any:

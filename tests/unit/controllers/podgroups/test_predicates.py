@@ -9,7 +9,7 @@ import pytest
 
 from controllers.podgroups.predicates import Effect
 from jobset_gate import names
-from jobset_gate.kube.resources import PODS
+from jobset_gate.kube.resources import PODGROUPS_PLUGINS, PODS
 from jobset_gate.podgroups.model import Flavor, PodGroupKey
 from jobset_gate.podgroups.record import AdmissionMode, AdmissionState, encode_record
 from tests.fakes.podgroups.filled_cache import FilledCache
@@ -127,11 +127,8 @@ def test_the_informers_event_of_our_own_write_has_no_effect() -> None:
     cache = FilledCache().pod_groups(pod_group())
     cache.pods(pod("a"))
     effects(cache)
-    ref = cache.snapshot(G).record_ref
-    assert ref is not None
-    admission = record((G, 1))
-    newer = type(ref)(api=ref.api, namespace=ref.namespace, name=ref.name, uid=ref.uid, resource_version="50")
-    cache.cache.record_observed(G, newer, admission)
+    body = pod_group(version="50", notes={names.POD_GROUP_RECORD: encode_record(record((G, 1)))})
+    cache.respond(PODGROUPS_PLUGINS, body)
     assert effects(cache) == {Effect.RECORDED}
-    cache.pod_groups(pod_group(version="50", notes={names.POD_GROUP_RECORD: encode_record(admission)}))
+    cache.pod_groups(body)
     assert effects(cache) == set()

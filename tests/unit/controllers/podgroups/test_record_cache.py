@@ -9,7 +9,6 @@ from jobset_gate import names
 from jobset_gate.kube.resources import CONFIGMAPS, PODGROUPS_PLUGINS
 from jobset_gate.podgroups.model import Flavor, PodGroupKey
 from jobset_gate.podgroups.record import AdmissionRecord, AdmissionState, encode_record
-from jobset_gate.podgroups.snapshot import RecordRef
 from jobset_gate.settings import Groups
 from tests.fakes.podgroups.filled_cache import FilledCache
 from tests.fakes.podgroups.objects import config_map, key, pod, pod_group, record
@@ -33,10 +32,6 @@ def gang(name: str, namespace: str = "team", *, gangs: str | None = None) -> Jso
 def recorded(decided: AdmissionRecord, **more: str) -> Json:
     """A PodGroup with a record on it."""
     return pod_group(notes={names.POD_GROUP_RECORD: encode_record(decided)}, **more)
-
-
-def at(home: RecordRef, version: str) -> RecordRef:
-    return msgspec.structs.replace(home, resource_version=version)
 
 
 # --- Which record holds ----------------------------------------------------------------
@@ -156,8 +151,6 @@ def test_a_pod_group_created_from_a_copy_does_not_have_the_record_of_the_other()
     assert made.snapshot(G).record is None
     made.pod_groups(recorded(record((G, 6), home_uid="of-the-one-before"), version="6"))
     assert made.snapshot(G).record is None
-    made.cache.record_observed(G, at(made.ref(G), "7"), record((G, 6), home_uid="of-the-one-before"))
-    assert made.snapshot(G).record is None
     made.pod_groups(recorded(record((G, 6), home_uid="uid-g"), version="8"))
     assert made.snapshot(G).generation == 6
 
@@ -187,124 +180,43 @@ def test_two_designs_that_share_a_pod_group_do_not_overwrite_each_others_records
     assert (made.ref(G).api, made.snapshot(G).generation) == ("", 1)
 
 
-# --- Ahead of the watch ----------------------------------------------------------------
+# --- Ahead of the informer (order and deletions: tests/unit/runtime/test_mutation_cache.py) -----
 
 
-def test_what_our_write_has_stored_is_known_at_once_and_its_echo_is_no_news() -> None:
-    made = FilledCache().pods(pod("a"), pod("b", of=key("h"), labels={PLUGINS: "h"}))
-    made.pod_groups(pod_group())
+def test_what_our_write_has_stored_is_known_at_once_and_its_event_is_no_news() -> None:
+    made = FilledCache().pods(pod("a"), pod("b", of=key("h"), labels={PLUGINS: "h"})).pod_groups(pod_group())
     made.take_calls()
-    decided = record((G, 1))
-    made.cache.record_observed(G, at(made.ref(G), "8"), decided)
-    seen = made.snapshot(G)
-    assert (seen.record, made.ref(G).resource_version) == (decided, "8")
-    assert seen.group.minimum == 3
+    body = recorded(record((G, 1)), version="8")
+    made.respond(PODGROUPS_PLUGINS, body)
+    assert (made.snapshot(G).record, made.ref(G).resource_version) == (record((G, 1)), "8")
     made.take_calls()
-    made.pod_groups(recorded(decided, version="8"))
-    assert made.take_calls()[0] <= {G, KOORD}
-    made.take_calls()
-    made.pod_groups(recorded(decided, version="9"))
+    made.pod_groups(body)
+    made.pod_groups(recorded(record((G, 1)), version="9"))
+    made.pod_groups(pod_group(version="7"))
     assert made.take_calls() == (set(), set())
+    assert made.snapshot(G).generation == 1
 
 
-def test_older_news_of_the_watch_does_not_take_our_write_back() -> None:
-    made = FilledCache().pods(pod("a"))
-    made.pod_groups(pod_group())
-    made.cache.record_observed(G, at(made.ref(G), "8"), record((G, 1)))
-    made.pod_groups(pod_group(version="7", spec={"minMember": 9}))
-    seen = made.snapshot(G)
-    assert (seen.generation, made.ref(G).resource_version) == (1, "8")
-    assert seen.group.minimum == 9, "what else is new in it is known"
-    made.pod_groups(recorded(record((G, 2)), version="10"))
-    assert made.snapshot(G).generation == 2
-
-
-def test_an_answer_that_is_older_than_the_watch_changes_nothing() -> None:
-    made = FilledCache().pod_groups(recorded(record((G, 2)), version="10"))
-    made.take_calls()
-    made.cache.record_observed(G, at(made.ref(G), "9"), None)
-    assert made.snapshot(G).generation == 2
-    assert made.take_calls() == (set(), set())
-
-
-def test_a_config_map_of_our_own_making_is_the_home_before_the_watch_shows_it() -> None:
+def test_a_config_map_of_our_own_is_the_home_before_the_informer_delivers_it() -> None:
     made = FilledCache().pods(gang("a"), gang("b"))
     decided = record((koord("a"), 1), (koord("b"), 1))
-    body = config_map(koord("a"), decided, version="20")
-    home = RecordRef(api="", namespace="team", name=body["metadata"]["name"], uid="uid-map", resource_version="20")
     made.take_calls()
-    made.cache.record_observed(koord("a"), home, decided)
+    made.respond(CONFIGMAPS, config_map(koord("a"), decided, version="20"))
     assert made.take_calls()[0] == {koord("a"), koord("b")}
-    assert made.ref(koord("a")) == home
+    assert made.ref(koord("a")).resource_version == "20"
     assert made.snapshot(koord("b")).generation == 1
-    made.records(body)
-    assert made.ref(koord("a")) == home
     made.remove(CONFIGMAPS, config_map(koord("a"), decided, version="21"))
     assert (made.snapshot(koord("a")).record_ref, made.snapshot(koord("b")).record) == (None, None)
 
 
-def test_a_home_that_goes_takes_what_we_have_written_on_it_along() -> None:
-    made = FilledCache().pods(pod("a", of=ALI, labels=alibaba()))
-    made.records(config_map(ALI, record((ALI, 1))))
-    made.cache.record_observed(ALI, at(made.ref(ALI), "8"), record((ALI, 2)))
-    made.remove(CONFIGMAPS, config_map(ALI, record((ALI, 2)), version="9"))
-    assert (made.snapshot(ALI).record_ref, made.snapshot(ALI).record) == (None, None)
-
-
-def test_a_config_map_that_was_recreated_is_not_taken_for_the_one_before() -> None:
-    made = FilledCache().pods(pod("a", of=ALI, labels=alibaba()))
-    before = config_map(ALI, "{")
-    made.records(before)
-    assert not made.group(ALI).valid
-    recreated = msgspec.structs.replace(at(made.ref(ALI), "8"), uid="new")
-    made.cache.record_observed(ALI, recreated, record((ALI, 2)))
-    assert (made.ref(ALI), made.snapshot(ALI).generation, made.snapshot(ALI).annotations) == (recreated, 2, {})
-    made.remove(CONFIGMAPS, config_map(ALI, version="7"))
-    assert (made.ref(ALI), made.snapshot(ALI).generation) == (recreated, 2)
-
-
-def test_a_corrected_record_is_known_before_the_informer_delivers_it() -> None:
-    made = FilledCache().pods(pod("a"))
-    made.pod_groups(pod_group(notes={names.POD_GROUP_RECORD: "{"}))
-    assert not made.group(G).valid
-    made.cache.record_observed(G, at(made.ref(G), "8"), None)
-    assert (made.group(G).valid, made.snapshot(G).record) == (True, None)
-
-
 def test_a_record_object_that_a_read_has_not_found_is_dropped() -> None:
-    made = FilledCache().pods(pod("a", of=ALI, labels=alibaba()))
-    body = config_map(ALI, record((ALI, 1)))
-    made.records(body)
-    made.cache.record_object_gone(ALI, made.ref(ALI))
+    made = FilledCache().pods(pod("a", of=ALI, labels=alibaba())).records(config_map(ALI, record((ALI, 1))))
+    made.cache.set_record_object(("", "team", made.ref(ALI).name), None)
     assert (made.snapshot(ALI).record_ref, made.snapshot(ALI).record) == (None, None)
-    made.remove(CONFIGMAPS, body)
-    assert made.snapshot(ALI).record_ref is None
 
 
-def test_that_a_home_is_gone_is_not_believed_of_its_successor() -> None:
-    made = FilledCache().pods(pod("a", of=ALI, labels=alibaba()))
-    made.records(config_map(ALI, record((ALI, 1))))
-    before = made.ref(ALI)
-    made.records(config_map(ALI, record((ALI, 2)), uid="new", version="30"))
-    made.cache.record_object_gone(ALI, before)
-    assert made.snapshot(ALI).generation == 2
-
-
-def test_what_was_seen_of_a_pod_group_that_was_recreated_is_not_mixed_up() -> None:
-    made = FilledCache().pods(pod("a"))
-    made.pod_groups(pod_group())
-    made.cache.record_observed(G, at(made.ref(G), "8"), record((G, 1)))
+def test_a_pod_group_that_was_recreated_has_nothing_of_the_one_before() -> None:
+    made = FilledCache().pods(pod("a")).pod_groups(pod_group())
+    made.respond(PODGROUPS_PLUGINS, recorded(record((G, 1)), version="8"))
     made.pod_groups(pod_group(uid="new", version="9"))
     assert (made.ref(G).uid, made.snapshot(G).record) == ("new", None)
-
-
-def test_an_answer_about_a_pod_group_that_the_watch_has_not_shown_waits_for_it() -> None:
-    """A new leader reads all records before it begins; its watches may lag."""
-    made = FilledCache().pods(pod("a"))
-    home = RecordRef(api=names.PLUGINS_GROUP, namespace="team", name="g", uid="uid-g", resource_version="8")
-    made.cache.record_observed(G, home, record((G, 5)))
-    assert made.snapshot(G).record_ref is None
-    made.pod_groups(pod_group(version="7"))
-    assert made.snapshot(G).generation == 5
-    made.remove(PODGROUPS_PLUGINS, pod_group(version="8"))
-    assert made.snapshot(G).record is None

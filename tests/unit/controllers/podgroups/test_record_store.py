@@ -7,14 +7,18 @@ from typing import Any
 import msgspec
 import pytest
 
+from controllers.podgroups import informers
+from controllers.podgroups.cache import PodGroupCache
+from controllers.podgroups.record_cache import ObjectPlace
 from controllers.podgroups.record_store import RecordStore
 from jobset_gate import names
 from jobset_gate.kube.errors import Conflict, Expired, Invalid, KubeError, ServerError, Unreachable
 from jobset_gate.kube.resources import CONFIGMAPS
-from jobset_gate.podgroups.model import Flavor, PodGroupKey
+from jobset_gate.podgroups.model import Flavor
 from jobset_gate.podgroups.record import AdmissionRecord, AdmissionState, decode_record
-from jobset_gate.podgroups.snapshot import GroupSnapshot, RecordRef
+from jobset_gate.podgroups.snapshot import GroupSnapshot, RecordObject, RecordRef
 from jobset_gate.runtime.workqueue import Requeue
+from jobset_gate.settings import Groups
 from tests.fakes.podgroups.cluster import PLUGINS, InMemoryCluster
 from tests.fakes.podgroups.objects import key, pod, pod_group, record
 from tests.fakes.podgroups.snapshots import group_snapshot
@@ -27,14 +31,18 @@ class RecordingObserver:
     """Keeps what the store reports ahead of the informers."""
 
     def __init__(self) -> None:
-        self.seen: list[tuple[PodGroupKey, RecordRef, AdmissionRecord | None]] = []
-        self.gone: list[RecordRef] = []
+        self.seen: list[RecordObject] = []
+        self.gone: list[ObjectPlace] = []
 
-    def record_observed(self, key: PodGroupKey, home: RecordRef, record: AdmissionRecord | None) -> None:
-        self.seen.append((key, home, record))
+    def __call__(self, place: ObjectPlace, found: RecordObject | None) -> None:
+        if found is None:
+            self.gone.append(place)
+        else:
+            self.seen.append(found)
 
-    def record_object_gone(self, key: PodGroupKey, home: RecordRef) -> None:
-        self.gone.append(home)
+    @property
+    def last(self) -> AdmissionRecord | None:
+        return self.seen[-1].record
 
 
 @pytest.fixture
@@ -44,7 +52,11 @@ def observer() -> RecordingObserver:
 
 @pytest.fixture
 async def records(cluster: InMemoryCluster, observer: RecordingObserver) -> RecordStore:
-    return RecordStore(cluster.client, observer)
+    settings = Groups()
+    found = informers.informers(
+        cluster.client, PodGroupCache(settings), settings, namespace=None, on_problem=lambda _: None
+    )
+    return RecordStore(cluster.client, informers.record_mutations(found), observer)
 
 
 def seen(cluster: InMemoryCluster, known: AdmissionRecord | None = None) -> GroupSnapshot:
@@ -60,9 +72,8 @@ async def test_it_is_written_on_the_pod_group_and_seen_at_once(
     await records.write_record(seen(cluster), MINE)
     (stored,) = cluster.all(PLUGINS)
     assert stored["metadata"]["annotations"]["theirs"] == "x"
-    of, home, said = observer.seen[-1]
-    assert (of, home.resource_version) == (key(), stored["metadata"]["resourceVersion"])
-    assert said == cluster.record() == msgspec.structs.replace(MINE, home_uid=stored["metadata"]["uid"])
+    assert observer.seen[-1].ref.resource_version == stored["metadata"]["resourceVersion"]
+    assert observer.last == cluster.record() == msgspec.structs.replace(MINE, home_uid=stored["metadata"]["uid"])
 
 
 async def test_of_two_writers_the_second_is_requeued(
@@ -76,7 +87,7 @@ async def test_of_two_writers_the_second_is_requeued(
         await records.write_record(old, other)
     found = cluster.recorded()
     assert found.at == MINE.at
-    assert observer.seen[-1][2] == found, "the loser knows what stands"
+    assert observer.last == found, "the loser knows what stands"
 
 
 async def test_another_version_with_the_same_record_is_no_reason_to_give_up(
@@ -109,7 +120,7 @@ async def test_a_pod_group_that_is_gone_is_observed(
     cluster.remove(PLUGINS, "g")
     with pytest.raises(Requeue):
         await records.write_record(old, MINE)
-    assert observer.gone == [old.record_ref]
+    assert observer.gone == [(names.PLUGINS_GROUP, "team", "g")]
 
 
 async def test_a_write_without_an_answer_is_verified(cluster: InMemoryCluster, records: RecordStore) -> None:
@@ -151,15 +162,13 @@ async def test_an_object_that_takes_no_record_is_not_pressed(cluster: InMemoryCl
     assert asked == ["patch"]
 
 
-async def test_what_is_no_record_of_ours_is_not_written_over(
-    cluster: InMemoryCluster, records: RecordStore, observer: RecordingObserver
-) -> None:
+async def test_what_is_no_record_of_ours_is_not_written_over(cluster: InMemoryCluster, records: RecordStore) -> None:
     cluster.put(PLUGINS, pod_group())
     old = seen(cluster)
     cluster.patch_object(PLUGINS, "g", {"metadata": {"annotations": {names.POD_GROUP_RECORD: "open sesame"}}})
     with pytest.raises(Requeue):
         await records.write_record(old, MINE)
-    assert not observer.seen, "the watch tells what is wrong with it"
+    assert cluster.all(PLUGINS)[0]["metadata"]["annotations"][names.POD_GROUP_RECORD] == "open sesame"
 
 
 def mapped(home: RecordRef | None = None, known: AdmissionRecord | None = None) -> GroupSnapshot:
@@ -178,10 +187,10 @@ async def test_without_a_pod_group_it_is_a_configmap_of_ours(
     assert stored["metadata"]["annotations"] == {names.POD_GROUP_KEY: "alibaba/team/g"}
     assert decode_record(stored["data"][names.KEY_RECORD]).gangs == ((MAP, 1),)
     cluster.fault = lambda *_: None
-    home, said = observer.seen[-1][1:]
+    home, said = observer.seen[-1].ref, observer.last
     assert said is not None
     await records.write_record(mapped(home, said), msgspec.structs.replace(said, stage=AdmissionState.CLOSED))
-    await records.delete_record(MAP, observer.seen[-1][1])
+    await records.delete_record(observer.seen[-1].ref)
     assert cluster.all(CONFIGMAPS) == []
 
 
@@ -191,9 +200,8 @@ async def test_a_configmap_that_another_client_created_first_is_read(
     await records.write_record(mapped(), record((MAP, 1)))
     with pytest.raises(Requeue):
         await records.write_record(mapped(), msgspec.structs.replace(record((MAP, 1)), at=1.0))
-    said = observer.seen[-1][2]
-    assert said is not None
-    assert said.at == MINE.at
+    assert observer.last is not None
+    assert observer.last.at == MINE.at
 
 
 async def test_a_configmap_that_was_changed_meanwhile_is_not_removed(
@@ -201,10 +209,10 @@ async def test_a_configmap_that_was_changed_meanwhile_is_not_removed(
 ) -> None:
     await records.write_record(mapped(), record((MAP, 1)))
     (stored,) = cluster.all(CONFIGMAPS)
-    old = observer.seen[-1][1]
+    old = observer.seen[-1].ref
     cluster.patch_object(CONFIGMAPS, stored["metadata"]["name"], {"data": {"more": "x"}})
     with pytest.raises((Requeue, Conflict)):
-        await records.delete_record(MAP, old)
+        await records.delete_record(old)
     assert len(cluster.all(CONFIGMAPS)) == 1
 
 
@@ -216,9 +224,9 @@ async def test_a_new_leader_lists_all_records(
     await records.write_record(seen_of(cluster, "g"), MINE)
     await records.write_record(mapped(), record((MAP, 1)))
     observer.seen.clear()
-    await records.load_records([names.PLUGINS_GROUP, names.SIGS_GROUP])
-    assert {of for of, _, _ in observer.seen} == {key(), MAP}
-    assert all(said is not None for _, _, said in observer.seen)
+    await records.load_records()
+    decided = [it.record.gangs[0][0] for it in observer.seen if it.record is not None]
+    assert sorted(decided, key=str) == sorted([key(), MAP], key=str)
 
 
 async def test_an_api_server_in_trouble_is_asked_again(
@@ -237,8 +245,8 @@ async def test_an_api_server_in_trouble_is_asked_again(
         return await listed(*args, **more)
 
     monkeypatch.setattr(cluster, "list", trouble)
-    await records.load_records([names.PLUGINS_GROUP])
-    assert [of for of, _, _ in observer.seen] == [key()]
+    await records.load_records()
+    assert [it.ref.name for it in observer.seen] == ["g"]
 
 
 def seen_of(cluster: InMemoryCluster, name: str) -> GroupSnapshot:
