@@ -281,9 +281,8 @@ def make_status(base: _Base, pending: PendingQueue, eviction: EvictionReconciler
     return PodGroupStatusReconciler(
         base.cache.snapshot,
         report,
-        PodGroupStatusWriter(client, around.clock),
+        PodGroupStatusWriter(client, limiter, around.clock),
         PodGroupEventWriter(client, limiter, around.clock),
-        limiter,
         metrics=base.metrics,
         on_error=around.metrics.errors.labels("group-status").inc,
         clock=around.clock,

@@ -59,14 +59,13 @@ class PodGroupStatusReconciler:
         report: Callable[[GroupSnapshot], GroupStatus],
         writer: PodGroupStatusWriter,
         events: "PodGroupEventWriter",
-        limiter: RateLimiter,
         *,
         metrics: PodGroupMetrics,
         on_error: Callable[[], None],
         clock: Callable[[], float],
     ) -> None:
         self._snapshot, self._report, self._writer, self._events = snapshot, report, writer, events
-        self._limiter, self._metrics, self._on_error, self._clock = limiter, metrics, on_error, clock
+        self._metrics, self._on_error, self._clock = metrics, on_error, clock
         self._admitted: dict[PodGroupKey, float] = {}
         """The time of the admission that the metrics count as being placed."""
         self._retry_at: dict[PodGroupKey, float] = {}
@@ -101,10 +100,7 @@ class PodGroupStatusReconciler:
         if quiet > 0:
             self._admitted[key] = admitted_at
             return quiet
-        await self._events.write_events(report)
-        if self._writer.due_in(report) == 0:
-            await self._limiter.acquire()
-        waits = (await self._writer.write_status(report), self._events.due_in(report))
+        waits = (await self._events.write_events(report), await self._writer.write_status(report))
         return min((it for it in waits if it is not None), default=None)
 
     def _quiet_seconds(self, seen: GroupSnapshot) -> float:
@@ -138,16 +134,18 @@ class PodGroupEventWriter:
         self._last: dict[tuple[PodGroupKey, str], tuple[str, float]] = {}
         """By reason: the last fact, and when it was written."""
 
-    def due_in(self, report: GroupStatus) -> float | None:
-        """Seconds until an Event is due; None: none is."""
-        waits = [self._wait(report, it) for it in _events(report) if self._is_new(report, it)]
-        return min(waits, default=None)
-
-    async def write_events(self, report: GroupStatus) -> None:
-        """Writes the Events that are due."""
+    async def write_events(self, report: GroupStatus) -> float | None:
+        """Writes the Events that are due. Returns the seconds until the next one, None: there is none."""
+        later: list[float] = []
         for event in _events(report):
-            if self._is_new(report, event) and self._wait(report, event) <= 0:
+            if not self._is_new(report, event):
+                continue
+            wait = self._wait(report, event)
+            if wait > 0:
+                later.append(wait)
+            else:
                 await self._write(report, event)
+        return min(later, default=None)
 
     def forget_group(self, key: PodGroupKey) -> None:
         """Drops the state of a group that is gone."""

@@ -20,7 +20,9 @@ from jobset_gate.podgroups.model import PodGroupKey
 from jobset_gate.podgroups.snapshot import RecordRef
 from jobset_gate.podgroups.status import GroupStatus
 from jobset_gate.runtime.clock import monotonic
+from jobset_gate.runtime.rate_limiter import RateLimiter
 from jobset_gate.runtime.store import is_later
+from jobset_gate.runtime.ttl_cache import TTLCache
 
 PROGRESS_SECONDS: Final = 15.0
 """Between two writes that differ in counts and messages only."""
@@ -66,37 +68,35 @@ class _Written:
 class PodGroupStatusWriter:
     """Statuses of all groups. `clock`: Unix time, for what is written; `monotonic` measures pauses."""
 
-    def __init__(self, client: Client, clock: Callable[[], float], monotonic: Callable[[], float] = monotonic) -> None:
-        self._client, self._clock, self._monotonic = client, clock, monotonic
-        self._fields = StatusFields(client, monotonic)
+    def __init__(
+        self,
+        client: Client,
+        limiter: RateLimiter,
+        clock: Callable[[], float],
+        monotonic: Callable[[], float] = monotonic,
+    ) -> None:
+        self._client, self._limiter, self._clock, self._monotonic = client, limiter, clock, monotonic
+        self._fields: TTLCache[str, frozenset[str]] = TTLCache(len(POD_GROUPS), monotonic)
+        """By API group."""
         self._written: dict[PodGroupKey, _Written] = {}
 
-    def due_in(self, report: GroupStatus) -> float | None:
-        """Seconds until a write is due; None: there is nothing to write."""
-        if report.record_ref is None:
+    async def write_status(self, report: GroupStatus) -> float | None:
+        """Writes what is due. Returns the seconds until the next write, None: there is nothing more to write."""
+        ref, now = report.record_ref, self._monotonic()
+        if ref is None:
             return None
-        written, now = self._of(report.key, report.record_ref), self._monotonic()
-        patch = self._patch_for(report, written, report.record_ref)
+        written = self._of(report.key, ref)
+        patch = self._patch_for(report, written, ref, await self._status_fields(ref.api) if ref.api else frozenset())
         if not patch or patch == written.refused:
             written.changed_at = None
             return None
         if written.changed_at is None:
             written.changed_at = now
         due = written.changed_at + SETTLE_SECONDS
-        return max(0.0, (due if patch.urgent else max(due, written.at + PROGRESS_SECONDS)) - now)
-
-    async def write_status(self, report: GroupStatus) -> float | None:
-        """Writes what is due. Returns the seconds until the next write, None: there is nothing more to write."""
-        ref = report.record_ref
-        if ref is None:
-            return None
-        if ref.api:
-            await self._fields.refresh_fields(ref.api)
-        wait = self.due_in(report)
-        if wait is None or wait > 0:
-            return wait
-        written = self._of(report.key, ref)
-        patch = self._patch_for(report, written, ref)
+        due = due if patch.urgent else max(due, written.at + PROGRESS_SECONDS)
+        if due > now:
+            return due - now
+        await self._limiter.acquire()
         try:
             if patch.status:
                 await self._write_fields(ref, written, patch.status)
@@ -121,14 +121,14 @@ class PodGroupStatusWriter:
             written = self._written[key] = _Written(ref.uid)
         return written
 
-    def _patch_for(self, report: GroupStatus, written: _Written, ref: RecordRef) -> _Patch:
+    def _patch_for(self, report: GroupStatus, written: _Written, ref: RecordRef, fields: frozenset[str]) -> _Patch:
         seen = report.snapshot
         stored = seen.annotations.get(names.POD_GROUP_STATE) if written.state is None else written.state
         text = podgroup_status.state_text(report)
         state = None if text == stored else text
         if not ref.api or report.managers:
             return _Patch({}, state, urgent=True)
-        fields, status = self._fields.fields_of(ref.api), seen.pod_group_status
+        status = seen.pod_group_status
         if is_later(written.version, ref.resource_version):
             status = {**status, **written.status}  # the informer has not delivered it yet
         desired = podgroup_status.desired_status(report, ref.api, fields, status, self._clock())
@@ -173,29 +173,16 @@ class PodGroupStatusWriter:
             field_manager=names.FIELD_MANAGER,
         )
 
-
-class StatusFields:
-    """The status fields of each PodGroup CRD; until it is read, those of its API type, and conditions."""
-
-    def __init__(self, client: Client, monotonic: Callable[[], float] = monotonic) -> None:
-        self._client, self._monotonic = client, monotonic
-        self._fields: dict[str, frozenset[str]] = {}
-        self._read_at: dict[str, float] = {}
-
-    def fields_of(self, api: str) -> frozenset[str]:
-        """The fields that may be written."""
-        return self._fields.get(api, frozenset({*podgroup_status.STATUS_FIELDS[api], podgroup_status.CONDITIONS}))
-
-    async def refresh_fields(self, api: str) -> None:
-        """Reads the CRD, unless it was read lately. Where it may not be read, the fields of the API type count."""
-        if self._read_at.get(api, -math.inf) + REFRESH_SECONDS > self._monotonic():
-            return
-        self._read_at[api] = self._monotonic()
+    async def _status_fields(self, api: str) -> frozenset[str]:
+        """The status fields of the CRD; where it may not be read, those of its API type."""
+        known = self._fields.get(api)
+        if known is not None:
+            return known[0]
         name = f"{POD_GROUPS[api].plural}.{api}"
         try:
-            crd = await self._client.get(CRDS, name)
+            found = frozenset(podgroup_status.crd_status_fields(await self._client.get(CRDS, name)))
         except (ApiError, InvalidResponse, Unreachable) as refused:
             _log.warning("schema of the status not known", crd=name, error=str(refused))
-            self._fields[api] = frozenset(podgroup_status.STATUS_FIELDS[api])
-            return
-        self._fields[api] = frozenset(podgroup_status.crd_status_fields(crd))
+            found = frozenset(podgroup_status.STATUS_FIELDS[api])
+        self._fields.put(api, found, REFRESH_SECONDS)
+        return found

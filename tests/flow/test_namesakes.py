@@ -26,6 +26,7 @@ from jobset_gate.kube.errors import AlreadyExists, NotFound
 from jobset_gate.kube.resources import CRDS, JOBSETS, POD_GROUPS, Resource
 from jobset_gate.podgroups import crds
 from jobset_gate.podgroups.status import group_status as group_report
+from jobset_gate.runtime.rate_limiter import RateLimiter
 from jobset_gate.runtime.store import ObjectVersion
 from jobset_gate.runtime.workqueue import Requeue
 from tests.fakes import gangs
@@ -121,7 +122,7 @@ async def test_a_status_of_a_deleted_pod_group_is_none_of_the_next_one(
     manifest: Json = {"metadata": {"name": NAME}, "spec": {"minMember": 2}}
     old = await client.create(PLUGINS, manifest, namespace)
     now = [100.0]
-    statuses = PodGroupStatusWriter(client, lambda: 0.0, lambda: now[0])
+    statuses = PodGroupStatusWriter(client, RateLimiter(1.0, 9.0), lambda: 0.0, lambda: now[0])
     reported = group_report(group_snapshot(pod("a"), of=key(), group=old), 0.0)
     assert (await statuses.write_status(reported) or 0.0) > 0, "words settle first"
     now[0] += SETTLE_SECONDS

@@ -101,9 +101,8 @@ class StatusHarness:
         reconciler = PodGroupStatusReconciler(
             self.shown.get,
             lambda seen: group_status(seen, clock(), self._why[seen.group.key]),
-            PodGroupStatusWriter(api.client, clock),
+            PodGroupStatusWriter(api.client, limiter, clock),
             PodGroupEventWriter(api.client, limiter, clock),
-            limiter,
             metrics=PodGroupMetrics(registry, clock),
             on_error=self._failed,
             clock=clock,
