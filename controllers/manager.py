@@ -182,7 +182,7 @@ class Manager:
             metrics=metrics,
             jobset=lambda namespace, name: cache.get_jobset(GangKey(namespace, name)),
         )
-        groups = setup.setup_pod_groups(options.groups, around, keep_crds=options.pod_group_crds)
+        groups = setup.PodGroupControllers(options.groups, around, keep_crds=options.pod_group_crds)
         self._liveness.add_checks(*groups.health_checks)
         return groups
 

@@ -1,5 +1,6 @@
 """Reads the owners of a group's pods: how many they can create (G3), which an eviction has to suspend (G4)."""
 
+import time
 from collections.abc import Callable, Mapping, Sequence
 from contextlib import aclosing
 from types import MappingProxyType
@@ -26,15 +27,16 @@ from jobset_gate.podgroups.owners import OwnerCapacity
 from jobset_gate.podgroups.snapshot import ControllerRef, GroupSnapshot, MemberPod
 from jobset_gate.runtime.clock import monotonic
 from jobset_gate.runtime.paging import ListScope, list_objects
+from jobset_gate.runtime.ttl_cache import TTLCache
 
 CREATION_GRACE_SECONDS: Final = 30.0
 """After its youngest member, in which the owners of a group are likely still creating pods."""
 
-REFRESH_SECONDS: Final = 60.0
-"""Between two reads of a group's owners."""
-
 CACHE_SECONDS: Final = 60.0
 """For which an owner's answer counts: it may be scaled."""
+
+MAX_CACHED: Final = 10_000
+"""Owners."""
 
 MAX_OWNERS: Final = 20
 """A group with more owners is not looked up: it would cost more than the reason is worth."""
@@ -44,18 +46,39 @@ _KINDS: Final[Mapping[tuple[str, str], Resource]] = MappingProxyType(
 )
 
 
-class OwnerCapacityReader:
-    """Reads owners of pods, each at most once in CACHE_SECONDS."""
+class OwnerCapacities:
+    """`known`: of the owners of groups that do not gather. Each owner is read at most once in CACHE_SECONDS."""
 
-    def __init__(self, client: Client, *, clock: Callable[[], float] = monotonic) -> None:
+    def __init__(
+        self,
+        client: Client,
+        clock: Callable[[], float] = time.time,
+        monotonic: Callable[[], float] = monotonic,
+    ) -> None:
+        """`clock`: Unix time."""
+        self.known: dict[PodGroupKey, tuple[OwnerCapacity, ...]] = {}
         self._client, self._clock = client, clock
-        self._cached: dict[tuple[str, PodGroupKey], tuple[float, tuple[OwnerCapacity, ...]]] = {}
+        self._cached: TTLCache[tuple[str, PodGroupKey], tuple[OwnerCapacity, ...]] = TTLCache(MAX_CACHED, monotonic)
         """By UID and group: the answer of a JobSet depends on the group."""
+
+    async def refresh_group(self, seen: GroupSnapshot) -> float | None:
+        """Reads the owners of a group if it is time. Returns the seconds until the next time."""
+        key = seen.group.key
+        if seen.group.gathered or not seen.members:
+            self.forget_group(key)
+            return None
+        wait = max(it.created for it in seen.members) + CREATION_GRACE_SECONDS - self._clock()
+        if wait > 0:
+            return wait
+        self.known[key] = await self.capacities_of(seen)
+        return CACHE_SECONDS
+
+    def forget_group(self, key: PodGroupKey) -> None:
+        """Drops the capacities of a group that has gathered or is gone."""
+        self.known.pop(key, None)
 
     async def capacities_of(self, seen: GroupSnapshot) -> tuple[OwnerCapacity, ...]:
         """Of the owners of all existing pods; an owner that has created none yet is not among them."""
-        expired = self._clock() - CACHE_SECONDS
-        self._cached = {key: it for key, it in self._cached.items() if it[0] > expired}
         # All Jobs of a JobSet lead to it, and there may be as many of them as pods.
         owners = {it.jobset or it.controller.uid: it.controller for it in seen.members if it.controller is not None}
         if len(owners) > MAX_OWNERS:
@@ -69,9 +92,12 @@ class OwnerCapacityReader:
         return tuple(found.values())
 
     async def _cached_read(self, owner: ControllerRef, key: PodGroupKey) -> tuple[OwnerCapacity, ...]:
-        if (owner.uid, key) not in self._cached:
-            self._cached[owner.uid, key] = self._clock(), await self._read(owner, key)
-        return self._cached[owner.uid, key][1]
+        known = self._cached.get((owner.uid, key))
+        if known is not None:
+            return known[0]
+        found = await self._read(owner, key)
+        self._cached.put((owner.uid, key), found, CACHE_SECONDS)
+        return found
 
     async def _read(self, owner: ControllerRef, key: PodGroupKey) -> tuple[OwnerCapacity, ...]:
         unknown = (owner_rules.unknown_owner(owner.kind, owner.name),)
@@ -91,30 +117,6 @@ class OwnerCapacityReader:
             return await self._client.get(kind, name, namespace)
         except (NotFound, Forbidden):
             return None
-
-
-class OwnerCapacities:
-    """`known`: the owners' capacities of groups that do not gather."""
-
-    def __init__(self, reader: OwnerCapacityReader, clock: Callable[[], float]) -> None:
-        self.known: dict[PodGroupKey, tuple[OwnerCapacity, ...]] = {}
-        self._reader, self._clock = reader, clock
-
-    async def refresh_group(self, seen: GroupSnapshot) -> float | None:
-        """Reads the owners of a group if it is time. Returns the seconds until the next time."""
-        key = seen.group.key
-        if seen.group.gathered or not seen.members:
-            self.forget_group(key)
-            return None
-        wait = max(it.created for it in seen.members) + CREATION_GRACE_SECONDS - self._clock()
-        if wait > 0:
-            return wait
-        self.known[key] = await self._reader.capacities_of(seen)
-        return REFRESH_SECONDS
-
-    def forget_group(self, key: PodGroupKey) -> None:
-        """Drops the capacities of a group that has gathered or is gone."""
-        self.known.pop(key, None)
 
 
 class OwnerReader:

@@ -1,8 +1,7 @@
 """Constructs the controllers of pod groups: caches, writers, scheduler, reconciler, status."""
 
-from collections.abc import Callable, Coroutine, Mapping, Sequence
+from collections.abc import Callable, Coroutine
 from dataclasses import dataclass
-from functools import partial
 from typing import Any, Final
 
 from prometheus_client import CollectorRegistry
@@ -15,7 +14,7 @@ from controllers.podgroups.eviction import EvictionReconciler
 from controllers.podgroups.evictor import Evictor, ResumeSweeper
 from controllers.podgroups.metrics import PodGroupMetrics
 from controllers.podgroups.native import NativePodGroups
-from controllers.podgroups.owners import OwnerCapacities, OwnerCapacityReader
+from controllers.podgroups.owners import OwnerCapacities
 from controllers.podgroups.pending import PendingQueue
 from controllers.podgroups.predicates import Effect
 from controllers.podgroups.reconciler import PodGroupReconciler
@@ -83,43 +82,68 @@ class PodGroupDependencies:
     """A gated JobSet by namespace and name."""
 
 
-@dataclass(frozen=True, slots=True)
-class _Base:
-    """What all parts share, and what acts on the API server but for status."""
-
-    settings: GroupSettings
-    around: PodGroupDependencies
-    metrics: PodGroupMetrics
-    cache: PodGroupCache
-    informers: Sequence[AnyInformer]
-    queue: LeaderGatedQueue[PodGroupKey]
-    store: RecordStore
-    ungater: Ungater
-    evictor: Evictor
-    capacities: OwnerCapacities
-    native: NativePodGroups | None
-
-    @property
-    def check(self) -> CapacityCheck:
-        """Groups that kube-scheduler places as a whole need no reserved room."""
-        return CapacityCheck.OFF if self.native is not None else self.settings.capacity_check
+def max_connections(settings: GroupSettings) -> int:
+    """To the API server at once."""
+    return settings.gate_concurrency + WORKERS + CONCURRENT_WRITES + STATUS_WORKERS
 
 
-@dataclass(frozen=True, slots=True)
 class PodGroupControllers:
     """Informers run on every replica, runnables on the leader only."""
 
-    cache: PodGroupCache
-    pending: PendingQueue
-    group_informers: Sequence[AnyInformer]
-    crd_informers: Sequence[AnyInformer]
-    runnables: Sequence[Runnable]
-    health_checks: Sequence[Callable[[], str]]
+    def __init__(self, settings: GroupSettings, around: PodGroupDependencies, *, keep_crds: bool = True) -> None:
+        """`keep_crds`: create and update the CRDs of PodGroups."""
+        self._settings, self._around = settings, around
+        client, writer, clock, on_problem = (
+            around.client,
+            around.writer,
+            around.clock,
+            around.runtime.observe_watch_problem,
+        )
+        self._metrics = PodGroupMetrics(around.registry, clock)
+        self.cache = PodGroupCache(settings)
+        self.group_informers = informers.informers(
+            client, self.cache, settings, namespace=around.namespace, on_problem=on_problem
+        )
+        mutations = informers.record_mutations(self.group_informers)
+        self._store = RecordStore(writer, mutations, self.cache.set_record_object, around.namespace)
+        queue: WorkQueue[PodGroupKey] = around.runtime.new_queue("group")
+        self._queue = LeaderGatedQueue(queue)
+        self._native = NativePodGroups(writer) if settings.native is Native.ON else None
+        self._check = settings.capacity_check if self._native is None else CapacityCheck.OFF
+        """Groups that kube-scheduler places as a whole need no reserved room."""
+        self._capacities = OwnerCapacities(client, clock)
+        self._evictor = Evictor(writer, wall=clock)
+        outcomes = self._metrics.count_ungating
+        self._ungater = Ungater(writer, clock, concurrency=settings.gate_concurrency, on_outcome=outcomes)
+        self._crds = PodGroupCrdReconciler(writer)
+        self._crd_queue: WorkQueue[str] = around.runtime.new_queue("podgroup-crd")
+        self._crd_names = needed_crds(settings.ways) if keep_crds else ()
+        self.crd_informers = crds.informers(client, self._crd_names, self._crd_queue.add, on_problem)
+        self.pending = self._make_pending()
+        self._scheduler = self._make_scheduler()
+        self._eviction = self._make_eviction()
+        self._reconciler = self._make_reconciler()
+        self._status_queue: WorkQueue[PodGroupKey] = around.runtime.new_queue("group-status")
+        status = self._make_status()
+        self._groups = Controller("group", queue, self._reconcile, around.metrics, workers=WORKERS)
+        statuses = Controller(
+            "group-status", self._status_queue, status.reconcile, around.metrics, workers=STATUS_WORKERS
+        )
+        self._crd_controller = Controller(
+            "podgroup-crd", self._crd_queue, self._crds.reconcile, around.metrics, workers=1
+        )
+        self.health_checks = [it.health_error for it in (self._groups, statuses, self._crd_controller)]
+        sweeper = ResumeSweeper(self.cache, self._evictor, around.namespace)
+        self.runnables: list[Runnable] = [self._run_scheduler, self._ungater.run, self._run_groups, statuses.run]
+        self.runnables += [self._run_crds, sweeper.run, *([] if self._native is None else [self._native.run])]
+        self.cache.subscribe(self._on_change)
+        self._metrics.read_held_pods_from(self.cache.count_gated_pods)
+        self._metrics.read_waits_from(self.pending.waiting_since)
 
     @property
-    def informers(self) -> Sequence[AnyInformer]:
+    def informers(self) -> list[AnyInformer]:
         """What every replica runs."""
-        return *self.group_informers, *self.crd_informers
+        return [*self.group_informers, *self.crd_informers]
 
     def not_synced(self) -> str:
         """What is not listed yet and why; "" if nothing is missing."""
@@ -129,171 +153,108 @@ class PodGroupControllers:
         """Returns when the caches are full; a CRD that is not installed is not waited for."""
         await informers.wait_for_sync(self.group_informers)
 
+    # --- Runnables, and what connects the parts ---------------------------------------------------------------------
 
-def max_connections(settings: GroupSettings) -> int:
-    """To the API server at once."""
-    return settings.gate_concurrency + WORKERS + CONCURRENT_WRITES + STATUS_WORKERS
+    async def _run_scheduler(self) -> None:
+        await self._store.load_records()
+        await self._scheduler.run()
 
+    async def _run_groups(self) -> None:
+        self._queue.start(self.cache.keys)
+        await self._groups.run()
 
-def setup_pod_groups(
-    settings: GroupSettings, dependencies: PodGroupDependencies, *, keep_crds: bool = True
-) -> PodGroupControllers:
-    """All parts, in the order in which they depend on each other. `keep_crds`: create and update those of PodGroups."""
-    queue: WorkQueue[PodGroupKey] = dependencies.runtime.new_queue("group")
-    status_queue: WorkQueue[PodGroupKey] = dependencies.runtime.new_queue("group-status")
-    crd_queue: WorkQueue[str] = dependencies.runtime.new_queue("podgroup-crd")
-    crd_reconciler = PodGroupCrdReconciler(dependencies.writer)
-    base = make_base(settings, dependencies, LeaderGatedQueue(queue))
-    pending = make_pending(base, crd_reconciler.problems)
-    scheduler = make_scheduler(base, pending)
-    reconciler, eviction = make_reconciler(base, pending)
-    status = make_status(base, pending, eviction)
-    base.cache.subscribe(partial(_on_change, base.queue, pending))
-    base.metrics.read_held_pods_from(base.cache.count_gated_pods)
-    base.metrics.read_waits_from(pending.waiting_since)
+    async def _run_crds(self) -> None:
+        for name in self._crd_names:
+            self._crd_queue.add(name)  # an informer does not report that a CRD is missing
+        await self._crd_controller.run()
 
-    async def reconcile(key: PodGroupKey) -> float | None:
-        requeue_after = await reconciler.reconcile(key)
-        status_queue.add(key)  # its worker reads the group when its turn has come
+    async def _reconcile(self, key: PodGroupKey) -> float | None:
+        requeue_after = await self._reconciler.reconcile(key)
+        self._status_queue.add(key)  # its worker reads the group when its turn has come
         return requeue_after
 
-    groups = Controller("group", queue, reconcile, dependencies.metrics, workers=WORKERS)
-    statuses = Controller("group-status", status_queue, status.reconcile, dependencies.metrics, workers=STATUS_WORKERS)
-    crd_controller = Controller("podgroup-crd", crd_queue, crd_reconciler.reconcile, dependencies.metrics, workers=1)
-    crd_names = needed_crds(settings.ways) if keep_crds else ()
+    def _on_change(self, key: PodGroupKey | None, effect: Effect) -> None:
+        """Hands a change of the cache on to the reconciler and the scheduler."""
+        if key is not None:
+            self._queue.add_after(key, REQUEUE_DELAY[effect])
+        if effect is not Effect.DETAIL:
+            self.pending.mark_dirty(key, lazy=effect in LAZY)
 
-    async def run_scheduler() -> None:
-        await base.store.load_records()
-        await scheduler.run()
+    def _quota_shortage(self, seen: GroupSnapshot) -> str:
+        return quota.quota_shortage(seen, self.cache.quotas(seen.group.key.namespace))
 
-    async def run_groups() -> None:
-        base.queue.start(base.cache.keys)
-        await groups.run()
+    def _other_precondition(self, seen: GroupSnapshot) -> GroupReason | None:
+        held = None if self._native is None else self._native.why_held(seen)
+        return held or preconditions.barrier_hold(seen, self._around.jobset)
 
-    async def run_crds() -> None:
-        for name in crd_names:
-            crd_queue.add(name)  # an informer does not report that a CRD is missing
-        await crd_controller.run()
+    def _report(self, seen: GroupSnapshot) -> GroupStatus:
+        key, warnings = seen.group.key, preconditions.barrier_timeout_warnings(seen, self._around.jobset)
+        blocked = self._eviction.blocked.get(key, "")
+        return group_status(seen, self._around.clock(), self.pending.why_pending(key), blocked, warnings)
 
-    client, on_problem = dependencies.client, dependencies.runtime.observe_watch_problem
-    sweeper = ResumeSweeper(base.cache, base.evictor, dependencies.namespace)
-    native = () if base.native is None else (base.native.run,)
-    return PodGroupControllers(
-        cache=base.cache,
-        pending=pending,
-        group_informers=base.informers,
-        crd_informers=crds.informers(client, crd_names, crd_queue.add, on_problem),
-        runnables=(run_scheduler, base.ungater.run, run_groups, statuses.run, run_crds, sweeper.run, *native),
-        health_checks=(groups.health_error, statuses.health_error, crd_controller.health_error),
-    )
+    # --- Parts ------------------------------------------------------------------------------------------------------
 
+    def _make_pending(self) -> PendingQueue:
+        evaluator = GroupEvaluator(
+            self.cache.snapshot,
+            self.cache.groups(),
+            across_namespaces=self._settings.across_namespaces,
+            owner_capacities=self._capacities.known,
+            quota_shortage=self._quota_shortage,
+            other_precondition=self._other_precondition,
+            crd_problems=self._crds.problems,
+        )
+        return PendingQueue(self.cache, evaluator, self._queue.add, reserves=self._check is not CapacityCheck.OFF)
 
-def make_base(settings: GroupSettings, around: PodGroupDependencies, queue: LeaderGatedQueue[PodGroupKey]) -> _Base:
-    """The cache, and what acts on the API server."""
-    cache, metrics = PodGroupCache(settings), PodGroupMetrics(around.registry, around.clock)
-    found = informers.informers(
-        around.client, cache, settings, namespace=around.namespace, on_problem=around.runtime.observe_watch_problem
-    )
-    mutations, outcomes = informers.record_mutations(found), metrics.count_ungating
-    return _Base(
-        settings=settings,
-        around=around,
-        metrics=metrics,
-        cache=cache,
-        informers=found,
-        queue=queue,
-        store=RecordStore(around.writer, mutations, cache.set_record_object, around.namespace),
-        ungater=Ungater(around.writer, around.clock, concurrency=settings.gate_concurrency, on_outcome=outcomes),
-        evictor=Evictor(around.writer, wall=around.clock),
-        capacities=OwnerCapacities(OwnerCapacityReader(around.client), around.clock),
-        native=NativePodGroups(around.writer) if settings.native is Native.ON else None,
-    )
+    def _make_scheduler(self) -> PodGroupScheduler:
+        clock, metrics = self._around.clock, self._metrics
+        admissions = InflightAdmissions(
+            self.cache,
+            self.pending,
+            self._store,
+            mode=admission_mode(self._check, native=self._native is not None),
+            clock=clock,
+            enqueue=self._queue.add,
+            metrics=metrics,
+        )
+        return PodGroupScheduler(
+            self.cache,
+            self.pending,
+            admissions,
+            check=self._check,
+            starvation_seconds=self._settings.starvation_seconds,
+            clock=clock,
+            metrics=metrics,
+        )
 
+    def _make_eviction(self) -> EvictionReconciler:
+        return EvictionReconciler(
+            self._store,
+            self._ungater,
+            self._evictor,
+            self._capacities,
+            self.pending,
+            native=self._native,
+            enqueue=self._queue.add,
+            clock=self._around.clock,
+        )
 
-def make_pending(base: _Base, crd_problems: Mapping[str, str]) -> PendingQueue:
-    """The queue of pending groups, with all that an evaluation reads."""
-    cache, native = base.cache, base.native
+    def _make_reconciler(self) -> PodGroupReconciler:
+        store, ungater, clock, enqueue = self._store, self._ungater, self._around.clock, self._queue.add
+        deadline = SchedulingDeadline(store, ungater, self.pending, enqueue=enqueue, clock=clock, metrics=self._metrics)
+        return PodGroupReconciler(
+            self.cache, store, ungater, deadline, self._eviction, native=self._native, enqueue=enqueue, clock=clock
+        )
 
-    def short_of_quota(seen: GroupSnapshot) -> str:
-        return quota.quota_shortage(seen, cache.quotas(seen.group.key.namespace))
-
-    def barred(seen: GroupSnapshot) -> GroupReason | None:
-        held = None if native is None else native.why_held(seen)
-        return held or preconditions.barrier_hold(seen, base.around.jobset)
-
-    evaluator = GroupEvaluator(
-        cache.snapshot,
-        cache.groups(),
-        across_namespaces=base.settings.across_namespaces,
-        owner_capacities=base.capacities.known,
-        quota_shortage=short_of_quota,
-        other_precondition=barred,
-        crd_problems=crd_problems,
-    )
-    return PendingQueue(cache, evaluator, base.queue.add, reserves=base.check is not CapacityCheck.OFF)
-
-
-def make_scheduler(base: _Base, pending: PendingQueue) -> PodGroupScheduler:
-    """The admission cycle, and the writes of its admissions."""
-    admissions = InflightAdmissions(
-        base.cache,
-        pending,
-        base.store,
-        mode=admission_mode(base.check, native=base.native is not None),
-        clock=base.around.clock,
-        enqueue=base.queue.add,
-        metrics=base.metrics,
-    )
-    return PodGroupScheduler(
-        base.cache,
-        pending,
-        admissions,
-        check=base.check,
-        starvation_seconds=base.settings.starvation_seconds,
-        clock=base.around.clock,
-        metrics=base.metrics,
-    )
-
-
-def make_reconciler(base: _Base, pending: PendingQueue) -> tuple[PodGroupReconciler, EvictionReconciler]:
-    """The reconciler of groups; its part for evictions knows why one is blocked."""
-    store, ungater, native, clock, enqueue = base.store, base.ungater, base.native, base.around.clock, base.queue.add
-    deadline = SchedulingDeadline(store, ungater, pending, enqueue=enqueue, clock=clock, metrics=base.metrics)
-    eviction = EvictionReconciler(
-        store, ungater, base.evictor, base.capacities, pending, native=native, enqueue=enqueue, clock=clock
-    )
-    reconciler = PodGroupReconciler(
-        base.cache, store, ungater, deadline, eviction, native=native, enqueue=enqueue, clock=clock
-    )
-    return reconciler, eviction
-
-
-def make_status(base: _Base, pending: PendingQueue, eviction: EvictionReconciler) -> PodGroupStatusReconciler:
-    """The reconciler of statuses and Events, for a queue of its own."""
-    around = base.around
-
-    def report(seen: GroupSnapshot) -> GroupStatus:
-        key, warnings = seen.group.key, preconditions.barrier_timeout_warnings(seen, around.jobset)
-        blocked = eviction.blocked.get(key, "")
-        return group_status(seen, around.clock(), pending.why_pending(key), blocked, warnings)
-
-    client, limiter = around.writer.without_retries(), RateLimiter(WRITES_PER_SECOND, WRITE_BURST)
-    return PodGroupStatusReconciler(
-        base.cache.snapshot,
-        report,
-        PodGroupStatusWriter(client, limiter, around.clock),
-        PodGroupEventWriter(client, limiter, around.clock),
-        metrics=base.metrics,
-        on_error=around.metrics.errors.labels("group-status").inc,
-        clock=around.clock,
-    )
-
-
-def _on_change(
-    queue: LeaderGatedQueue[PodGroupKey], pending: PendingQueue, key: PodGroupKey | None, effect: Effect
-) -> None:
-    """Hands a change of the cache on to the reconciler and the scheduler."""
-    if key is not None:
-        queue.add_after(key, REQUEUE_DELAY[effect])
-    if effect is not Effect.DETAIL:
-        pending.mark_dirty(key, lazy=effect in LAZY)
+    def _make_status(self) -> PodGroupStatusReconciler:
+        around, limiter = self._around, RateLimiter(WRITES_PER_SECOND, WRITE_BURST)
+        client = around.writer.without_retries()
+        return PodGroupStatusReconciler(
+            self.cache.snapshot,
+            self._report,
+            PodGroupStatusWriter(client, limiter, around.clock),
+            PodGroupEventWriter(client, limiter, around.clock),
+            metrics=self._metrics,
+            on_error=around.metrics.errors.labels("group-status").inc,
+            clock=around.clock,
+        )

@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING, Final
 
 from controllers.podgroups.cache import PodGroupCache
 from controllers.podgroups.informers import POD_GROUP_RESOURCES, watch_sources
-from controllers.podgroups.owners import OwnerCapacityReader
+from controllers.podgroups.owners import OwnerCapacities
 from jobset_gate import names
 from jobset_gate.cli.exits import CommandError
 from jobset_gate.cli.fetch.permissions import Permissions, resource_name
@@ -58,7 +58,7 @@ class PodGroupSource(ResourceSource):
         self.pods_forbidden = False
         self._namespace, self._settings, self._controlled = namespace, settings, controlled
         self._cache = _cache(settings)
-        self._owners = OwnerCapacityReader(client)
+        self._owners = OwnerCapacities(client)
         self._nodes_forbidden = False
 
     def sources(self) -> list[AnyWatchSource]:

@@ -14,7 +14,7 @@ from typing import Any
 from prometheus_client import CollectorRegistry
 
 from controllers.podgroups import informers
-from controllers.podgroups.setup import PodGroupDependencies, setup_pod_groups
+from controllers.podgroups.setup import PodGroupControllers, PodGroupDependencies
 from jobset_gate import names
 from jobset_gate.kube.resources import NODES, POD_GROUPS, PODS, Resource
 from jobset_gate.podgroups.candidate import CapacityCheck
@@ -122,7 +122,7 @@ class RunningController:
             runtime=RuntimeMetrics(self.registry),
             metrics=ControllerMetrics(self.registry),
         )
-        self.controllers = setup_pod_groups(settings, around, keep_crds=False)
+        self.controllers = PodGroupControllers(settings, around, keep_crds=False)
         self._kinds = informers.watch_sources(self.controllers.cache, settings, None)
         self._models: dict[tuple[int, str, str], Any] = {}
         self.paused_selector: Any = None

@@ -6,7 +6,7 @@ from typing import Any
 
 import pytest
 
-from controllers.podgroups.owners import CACHE_SECONDS, MAX_OWNERS, OwnerCapacityReader
+from controllers.podgroups.owners import CACHE_SECONDS, MAX_OWNERS, OwnerCapacities
 from jobset_gate.fake import jobset_crd, manifests
 from jobset_gate.fake.apiserver import ApiServer
 from jobset_gate.kube.access import Access
@@ -78,7 +78,7 @@ async def test_owners_say_how_many_pods_they_make(client: Client) -> None:
     many = await client.create(
         STATEFUL_SETS, {"metadata": {"name": "many"}, "spec": {**ordered, "template": TEMPLATE}}, "default"
     )
-    found = await OwnerCapacityReader(client).capacities_of(group(maker(job), maker(job), maker(many)))
+    found = await OwnerCapacities(client).capacities_of(group(maker(job), maker(job), maker(many)))
     assert sorted(it.description for it in found) == [
         "Job work makes 3",
         "StatefulSet many makes its pods one after the other",
@@ -92,25 +92,25 @@ async def test_a_job_of_a_jobset_leads_to_the_jobset_whatever_the_number_of_its_
     above = {"apiVersion": jobset["apiVersion"], "kind": "JobSet", "name": "train", "controller": True}
     meta = {"ownerReferences": [above | {"uid": jobset["metadata"]["uid"]}]}
     jobs = [await a_job(client, f"train-{n}", **meta) for n in range(MAX_OWNERS + 1)]
-    found = await OwnerCapacityReader(client).capacities_of(group(*map(maker, jobs), jobset="train"))
+    found = await OwnerCapacities(client).capacities_of(group(*map(maker, jobs), jobset="train"))
     assert [it.description for it in found] == ["JobSet train (w) makes 2"]
 
 
 async def test_a_missing_or_foreign_owner_is_unknown(client: Client) -> None:
     gone = ControllerRef(api_version="batch/v1", kind="Job", name="gone", uid="u")
     other = ControllerRef(api_version="kubeflow.org/v1", kind="TFJob", name="net", uid="v")
-    found = await OwnerCapacityReader(client).capacities_of(group(gone, other, None))
+    found = await OwnerCapacities(client).capacities_of(group(gone, other, None))
     assert {it.kind: it.max_pods for it in found} == {"Job": None, "TFJob": None, "Pod": None}
     crowd = [
         ControllerRef(api_version="batch/v1", kind="Job", name=f"j{n}", uid=f"u{n}") for n in range(MAX_OWNERS + 1)
     ]
-    assert await OwnerCapacityReader(client).capacities_of(group(*crowd)) == ()
+    assert await OwnerCapacities(client).capacities_of(group(*crowd)) == ()
 
 
 async def test_an_answer_is_believed_for_a_while(client: Client) -> None:
     now = 0.0
     job = await a_job(client)
-    owners, seen = OwnerCapacityReader(client, clock=lambda: now), group(maker(job))
+    owners, seen = OwnerCapacities(client, monotonic=lambda: now), group(maker(job))
     assert [it.max_pods for it in await owners.capacities_of(seen)] == [3]
     await client.patch(JOBS, "work", "default", body={"spec": {"parallelism": 2}}, patch=PatchType.MERGE)
     assert [it.max_pods for it in await owners.capacities_of(seen)] == [3]
