@@ -86,7 +86,7 @@ class PodGroupCache:
         """The same, as an answer to a read or write of this process, ahead of the informer."""
         for key in self._records.set_object(place, new):
             entry = self._members.ensure_entry(key)
-            entry.group, entry.record_is_current = None, False
+            entry.group, entry.present, entry.record_is_current = None, None, False
             before, entry.reported = entry.reported, self._exists(entry)
             if before or entry.reported:  # a PodGroup may be that of several flavors, and is one group's
                 self._on_change(key, effect)
@@ -234,8 +234,8 @@ class PodGroupCache:
         return trusted_record(record, group, [group, *(it for it in others if it is not None)])
 
     def _present(self, key: PodGroupKey, entry: PodGroupEntry) -> MergedGroup:
-        group, present = self._merged(key, entry), entry.present_count(self._record(key, entry))
-        return group if present is None else msgspec.structs.replace(group, present=present)
+        group, present = self._merged(key, entry), entry.count_present(self._record(key, entry))
+        return group if present == group.present else msgspec.structs.replace(group, present=present)
 
     def _merged(self, key: PodGroupKey, entry: PodGroupEntry) -> MergedGroup:
         if entry.group is not None:

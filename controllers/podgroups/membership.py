@@ -1,6 +1,5 @@
 """Which pod belongs to which group: by its label, or by what it names once it is bound without one (G2)."""
 
-from collections import Counter
 from collections.abc import Callable, Iterable, Sequence
 from fractions import Fraction
 from typing import Final
@@ -18,7 +17,7 @@ from jobset_gate.podgroups.model import (
     group_label,
 )
 from jobset_gate.podgroups.record import AdmissionRecord
-from jobset_gate.podgroups.snapshot import ControllerRef, MemberPod, RecordObject
+from jobset_gate.podgroups.snapshot import MemberPod, RecordObject
 
 PodRef = tuple[str, str]
 """(Namespace, name)."""
@@ -44,18 +43,16 @@ class PodGroupEntry:
         """Whether `record` is what its record objects hold."""
         self.reported = False
         """Whether the entry was reported as a group before, or may have been."""
+        self.needed = 0
+        """Pods, for its minimum, if these are all that it lacked as last merged; else 0."""
+        self.present: int | None = None
+        """Pods that count for gathering; None: they have to be counted again."""
         self.bound_count = 0
         """Pods with a node, in any state."""
         self._labelled: dict[str, MemberPod] = {}
         """By UID: pods that carry the label."""
         self._unlabelled: dict[str, MemberPod] = {}
         """By UID: bound pods that name the group and carry no label."""
-        self._declared: Counter[Membership | None] = Counter()
-        """Number of pods per declared membership."""
-        self._controllers: Counter[ControllerRef] = Counter()
-        """Number of pods per controller."""
-        self._ended = 0
-        """Pods that have succeeded."""
         self._in_order = True
         """`_labelled` is sorted by name until a pod is added."""
         self._members: tuple[MemberPod, ...] | None = None
@@ -86,11 +83,11 @@ class PodGroupEntry:
         """Removes a pod; returns it."""
         return self._set(self._labelled if held else self._unlabelled, uid, None)
 
-    def present_count(self, record: AdmissionRecord | None) -> int | None:
-        """Pods that count for gathering, where the record makes that another number than the merged one; else None."""
-        if not self._ended and not generation.have_same_name(self._controllers):
-            return None
-        return generation.count_present(self.members, record)
+    def count_present(self, record: AdmissionRecord | None) -> int:
+        """Pods that count for gathering."""
+        if self.present is None:
+            self.present = generation.count_present(self.members, record)
+        return self.present
 
     def merged_group(self, key: PodGroupKey, objects: Sequence[RecordObject], default_wait: Fraction) -> MergedGroup:
         """The gang that pods and PodGroups add up to. An unreadable record is a problem: it may admit the group."""
@@ -106,15 +103,18 @@ class PodGroupEntry:
             self.group = (
                 msgspec.structs.replace(group, problems=(*group.problems, *unreadable)) if unreadable else group
             )
-            self.gangs = group.gangs
+            more_lacks = group.gangs or group.pod_group_missing or group.gathered or not self.group.valid
+            self.gangs, self.needed = group.gangs, 0 if more_lacks else group.minimum or 0
         return self.group
 
     def _set(self, pods: dict[str, MemberPod], uid: str, new: MemberPod | None) -> MemberPod | None:
         old = pods.get(uid)
         if old == new:
             return old
-        self._members = None
+        self._members = self.present = None
         self.bound_count += (new is not None and new.bound) - (old is not None and old.bound)
+        if old is None or new is None or (old.membership, old.is_counted) != (new.membership, new.is_counted):
+            self.group = None
         if new is None:
             del pods[uid]
         else:
@@ -122,46 +122,7 @@ class PodGroupEntry:
             self._in_order = self._in_order and old is not None
             if self.key is None and new.membership is not None and group_label(new.membership.key) == self.label:
                 self.key = new.membership.key
-        if old is not None:
-            self._count_controller(old, -1)
-        if new is not None:
-            self._count_controller(new, 1)
-        if self.group is not None:
-            # A pod may be in both maps while its label changes, and counts once.
-            plain = pods is self._labelled and not self._unlabelled
-            self.group = self._recounted(self.group, old, new) if plain else None
-        if old is not None:
-            self._count_declared(old.membership, -1)
-        if new is not None:
-            self._count_declared(new.membership, 1)
         return old
-
-    def _count_controller(self, member: MemberPod, more: int) -> None:
-        self._ended += more * (member.phase == "Succeeded")
-        if member.controller is not None:
-            self._controllers[member.controller] += more
-            if not self._controllers[member.controller]:
-                del self._controllers[member.controller]
-
-    def _count_declared(self, claim: Membership | None, more: int) -> None:
-        self._declared[claim] += more
-        if not self._declared[claim]:
-            del self._declared[claim]
-
-    def _recounted(self, group: MergedGroup, old: MemberPod | None, new: MemberPod | None) -> MergedGroup | None:
-        """The group with one pod more or less, without merging it; None where it has to be merged.
-
-        Merging costs time per pod, so doing it for every new pod would be quadratic.
-        """
-        if old is not None and new is not None and (old.membership, old.is_counted) == (new.membership, new.is_counted):
-            return group
-        same = old is not None and new is not None and old.membership == new.membership
-        known = new is None or self._declared[new.membership] > 0
-        stays = old is None or self._declared[old.membership] > 1
-        if not group.valid or not (same or (known and stays)):
-            return None
-        more = (new is not None and new.is_counted) - (old is not None and old.is_counted)
-        return msgspec.structs.replace(group, present=group.present + more)
 
 
 OnPodChange = Callable[[PodGroupEntry, MemberPod | None, MemberPod | None], None]

@@ -36,7 +36,7 @@ def classify(
 ) -> Effect:
     """What the change of a pod from `old` to `new` means for its group; None: the pod is not there."""
     if old is None and new is not None and new.gated and record is None:
-        return Effect.GATHERING if _still_gathers(entry) else Effect.CHANGED
+        return Effect.GATHERING if 1 < len(entry) < entry.needed else Effect.CHANGED
     if _scheduling_facts(old) == _scheduling_facts(new):
         return Effect.DETAIL
     if old is None or new is None or not _progressed(record, old, new):
@@ -44,14 +44,6 @@ def classify(
     assert record is not None  # noqa: S101 - or there was no progress
     newly_bound = new.bound and not old.bound and record.satisfied is None
     return Effect.MINIMUM_BOUND if newly_bound and entry.bound_count >= record.minimum else Effect.PROGRESS
-
-
-def _still_gathers(entry: PodGroupEntry) -> bool:
-    """Whether one more gated pod cannot complete a group that was never admitted."""
-    group = entry.group
-    if group is None or len(entry) == 1 or group.gangs:
-        return False
-    return group.valid and not group.pod_group_missing and not group.gathered
 
 
 def _progressed(record: AdmissionRecord | None, old: MemberPod, new: MemberPod) -> bool:
