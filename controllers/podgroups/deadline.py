@@ -56,7 +56,7 @@ class SchedulingDeadline:
         verdicts = [deadline.decide_deadline(it, now) for it in inputs]
         if all(isinstance(it, deadline.Satisfied) for it in verdicts) and key not in self._satisfied:
             self._satisfied[key] = admission, now
-            self._metrics.observe_satisfied(max(0.0, now - record.at))
+            self._metrics.satisfied_seconds.observe(max(0.0, now - record.at))
         if key in self._satisfied:
             await self._record_satisfied(seen, record, gangs)
             return None
@@ -106,7 +106,7 @@ class SchedulingDeadline:
         evicted = msgspec.structs.replace(record, stage=AdmissionState.ROLLING_BACK, why=why, retry=retry)
         await self._store.write_record(seen, evicted)
         _log.info("group is taken back", group=seen.group.key.path, generation=record.generation, why=why)
-        self._metrics.count_eviction()
+        self._metrics.evictions.inc()
         return 0.0
 
     def _start(self, key: PodGroupKey, record: AdmissionRecord, gangs: Sequence[GroupSnapshot]) -> float | None:

@@ -1,6 +1,5 @@
 """Metrics of pod groups: pending ones by reason, latencies, evictions. No label is the name of an object."""
 
-from collections.abc import Callable, Iterable
 from typing import Final
 
 from prometheus_client import CollectorRegistry, Counter, Gauge, Histogram
@@ -36,34 +35,32 @@ _SHORT: Final = (0.001, 0.0025, 0.005, 0.01, 0.025, 0.05, 0.1, 0.25, 0.5, 1, 2.5
 
 
 class PodGroupMetrics:
-    """`clock`: Unix time."""
+    """The parts count by themselves; only what is counted by reason needs to know of each group."""
 
-    def __init__(self, registry: CollectorRegistry, clock: Callable[[], float]) -> None:
-        self._clock = clock
+    def __init__(self, registry: CollectorRegistry) -> None:
         self._waiting = Gauge(
             "jobset_gate_group_waiting",
             "Pod groups whose minimum is not bound, by reason.",
             ["reason"],
             registry=registry,
         )
-        self._held = Gauge(
+        self.held_pods = Gauge(
             "jobset_gate_group_held_pods",
             "Pods that our scheduling gate holds; standbys show it too, for the alert that nobody leads.",
             registry=registry,
         )
-        longest = Gauge(
+        self.longest_wait = Gauge(
             "jobset_gate_group_longest_wait_seconds",
             "Since its minimum of pods exists, of the group that waits longest for room; 0 if none does.",
             registry=registry,
         )
-        longest.set_function(self._longest)
         self._opened = Counter(
             "jobset_gate_group_opened_total",
             "Groups opened: Fit (proven to have room), Probe (not proven), Off (nobody looked), Native (handed over).",
             ["how"],
             registry=registry,
         )
-        self._rolled_back = Counter(
+        self.evictions = Counter(
             "jobset_gate_group_rolled_back_total",
             "Groups taken back because they missed their limit.",
             registry=registry,
@@ -74,7 +71,7 @@ class PodGroupMetrics:
             ["outcome"],
             registry=registry,
         )
-        self._decision = Histogram(
+        self.cycle_seconds = Histogram(
             "jobset_gate_group_decision_seconds",
             "Work of one pass over the groups that wait.",
             buckets=_SHORT,
@@ -86,14 +83,13 @@ class PodGroupMetrics:
             buckets=_LONG,
             registry=registry,
         )
-        self._placed = Histogram(
+        self.satisfied_seconds = Histogram(
             "jobset_gate_group_opened_to_satisfied_seconds",
             "From the decision to the minimum bound.",
             buckets=_LONG,
             registry=registry,
         )
         self._reasons: dict[PodGroupKey, str] = {}
-        self._since: Callable[[], Iterable[float]] = tuple
         for reason in REASONS:
             self._waiting.labels(reason)
         for how in AdmissionMode:
@@ -103,55 +99,26 @@ class PodGroupMetrics:
 
     def observe_report(self, report: GroupStatus) -> None:
         """Counts a group under its reason."""
-        if report.reason in REASONS and (report.admitted or report.counts.present):
-            self._count_under(report.key, report.reason)
-        else:
-            self._count_under(report.key, None)
+        counts = report.reason in REASONS and (report.admitted or report.counts.present)
+        self._count_under(report.key, report.reason if counts else None)
 
     def forget_group(self, key: PodGroupKey) -> None:
         """The group is gone."""
         self._count_under(key, None)
 
-    def observe_admission(self, how: AdmissionMode, since: float) -> None:
-        """A group was admitted that could have been admitted since then."""
+    def observe_admission(self, how: AdmissionMode, seconds: float) -> None:
+        """A group was admitted that could have been admitted so many seconds ago."""
         self._opened.labels(how.value).inc()
-        self._gathered.observe(max(0.0, self._clock() - since))
-
-    def observe_cycle(self, seconds: float) -> None:
-        """Seconds of work of one admission cycle."""
-        self._decision.observe(seconds)
-
-    def observe_satisfied(self, seconds: float) -> None:
-        """The minimum was bound so many seconds after the admission."""
-        self._placed.observe(seconds)
-
-    def count_eviction(self) -> None:
-        """The eviction of a group was recorded."""
-        self._rolled_back.inc()
+        self._gathered.observe(max(0.0, seconds))
 
     def count_ungating(self, outcome: str) -> None:
         """The outcome of one patch: ok, gone or error."""
         self._gates.labels(outcome).inc()
 
-    def read_held_pods_from(self, many: Callable[[], int]) -> None:
-        """Source of the number of gated pods."""
-        self._held.set_function(many)
-
-    def read_waits_from(self, since: Callable[[], Iterable[float]]) -> None:
-        """Source of the times since which groups wait for room."""
-        self._since = since
-
     def _count_under(self, key: PodGroupKey, reason: str | None) -> None:
         before = self._reasons.pop(key, None)
-        if reason is not None:
-            self._reasons[key] = reason
-        if before == reason:
-            return
         if before is not None:
             self._waiting.labels(before).dec()
         if reason is not None:
+            self._reasons[key] = reason
             self._waiting.labels(reason).inc()
-
-    def _longest(self) -> float:
-        now = self._clock()
-        return max((now - since for since in self._since()), default=0.0)

@@ -60,9 +60,8 @@ class PendingQueue:
         self._domains, self._nodes_version = Domains(), -1
         self._leads: dict[PodGroupKey, PodGroupKey] = {}
         """The first gang of the candidate that each group is part of."""
-        self._named: dict[PodGroupKey, tuple[PodGroupKey, ...]] = {}
-        """The gangs that each group names, and the reverse."""
-        self._named_by: dict[PodGroupKey, set[PodGroupKey]] = {}
+        self._named: dict[PodGroupKey, frozenset[PodGroupKey]] = {}
+        """The gangs that each group of a GangGroup names."""
         self._reasons: dict[PodGroupKey, Hold | GroupReason] = {}
         self.cycle: SchedulingCycle | None = None
         """The last one, for the detailed messages of its holds."""
@@ -128,9 +127,9 @@ class PendingQueue:
         why = self._reasons.get(key)
         return self.cycle.explain(why) if isinstance(why, Hold) and self.cycle is not None else why
 
-    def waiting_since(self) -> list[float]:
-        """Since when each candidate could have been admitted."""
-        return [it.ready_since for it in self.waiting.values() if not it.backing_off]
+    def longest_wait(self, now: float) -> float:
+        """Seconds since a candidate could have been admitted, at most; 0 if there is none."""
+        return max((now - it.ready_since for it in self.waiting.values() if not it.backing_off), default=0.0)
 
     def is_current(self, candidate: Candidate) -> bool:
         """Whether no gang of a candidate has changed since it was evaluated."""
@@ -159,7 +158,7 @@ class PendingQueue:
         if monotonic() - self._resynced >= RESYNC_SECONDS:
             self._resynced = monotonic()
             self._dirty.update(self._reasons, self.admitted)
-            kept = self._named_by.keys() | self.admitted.keys()
+            kept = self.admitted.keys() | frozenset().union(*self._named.values())
             self._most_pods = {key: known for key, known in self._most_pods.items() if key in kept}
 
     def take_dirty(self) -> set[PodGroupKey]:
@@ -172,13 +171,13 @@ class PendingQueue:
         self._gang_groups = {}
         found = set(changed)
         for key in changed:
-            found.update(self._named.get(key, ()))
+            found |= self._named.get(key, frozenset())
             try:
-                self._update_names(key, self._cache.snapshot(key))
+                self._update_names(key)
             except Exception as error:  # noqa: BLE001 - as in `set_faulty`
                 self.set_faulty(key, error)
-            found.update(self._named.get(key, ()), self._named_by.get(key, ()))
-        return found
+            found |= self._named.get(key, frozenset())
+        return found.union(key for key, named in self._named.items() if not named.isdisjoint(changed))
 
     def evaluate_group(self, key: PodGroupKey, now: float) -> None:
         """Updates the candidate, the reason and the reservations of a group."""
@@ -211,16 +210,11 @@ class PendingQueue:
         if lead is not None:
             self.waiting.pop(lead, None)
 
-    def _update_names(self, key: PodGroupKey, seen: GroupSnapshot | None) -> None:
-        for other in self._named.pop(key, ()):
-            self._named_by[other].discard(key)
-            if not self._named_by[other]:
-                del self._named_by[other]
-        if seen is None or not seen.group.gangs:
-            return
-        self._named[key] = tuple(preconditions.gang_key(it) for it in seen.group.gangs)
-        for other in self._named[key]:
-            self._named_by.setdefault(other, set()).add(key)
+    def _update_names(self, key: PodGroupKey) -> None:
+        seen = self._cache.snapshot(key)
+        self._named.pop(key, None)
+        if seen is not None and seen.group.gangs:
+            self._named[key] = frozenset(preconditions.gang_key(it) for it in seen.group.gangs)
 
     def _reservations(self, seen: GroupSnapshot | None, now: float) -> tuple[AdmittedGroup, ...]:
         """The room that other groups have to leave for this one."""

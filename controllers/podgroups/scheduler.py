@@ -102,7 +102,7 @@ class PodGroupScheduler:
             pending.set_yielding(set())
             return []
         admitted = await self._decide(slices, now)
-        self._metrics.observe_cycle(slices.spent)
+        self._metrics.cycle_seconds.observe(slices.spent)
         self._rests_until = monotonic() + min(MAX_REST_SECONDS, REST_FACTOR * slices.spent)
         return admitted
 
@@ -264,7 +264,7 @@ class InflightAdmissions:
         record = new_record(seen, self._mode if proven else AdmissionMode.PROBE, now)
         await self._store.write_record(seen[0], record)
         _log.info("group opened", group=keys[0].path, generation=record.generation, how=record.how.value)
-        self._metrics.observe_admission(record.how, admission.candidate.ready_since)
+        self._metrics.observe_admission(record.how, now - admission.candidate.ready_since)
         for key in keys:
             self._pending.set_reason(key, None)
             self._enqueue(key)

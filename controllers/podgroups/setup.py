@@ -99,7 +99,7 @@ class PodGroupControllers:
             around.clock,
             around.runtime.observe_watch_problem,
         )
-        self._metrics = PodGroupMetrics(around.registry, clock)
+        self._metrics = PodGroupMetrics(around.registry)
         self.cache = PodGroupCache(settings)
         self.group_informers = informers.informers(
             client, self.cache, settings, namespace=around.namespace, on_problem=on_problem
@@ -137,8 +137,8 @@ class PodGroupControllers:
         self.runnables: list[Runnable] = [self._run_scheduler, self._ungater.run, self._run_groups, statuses.run]
         self.runnables += [self._run_crds, sweeper.run, *([] if self._native is None else [self._native.run])]
         self.cache.subscribe(self._on_change)
-        self._metrics.read_held_pods_from(self.cache.count_gated_pods)
-        self._metrics.read_waits_from(self.pending.waiting_since)
+        self._metrics.held_pods.set_function(self.cache.count_gated_pods)
+        self._metrics.longest_wait.set_function(lambda: self.pending.longest_wait(clock()))
 
     @property
     def informers(self) -> list[AnyInformer]:

@@ -1,6 +1,5 @@
 """docs/reference/metrics.md: every metric, from the registries that the programs fill."""
 
-import time
 from collections.abc import Iterator
 from dataclasses import dataclass
 from typing import Final
@@ -72,7 +71,7 @@ def _controller() -> CollectorRegistry:
     CrdMetrics(registry)
     ControllerMetrics(registry).init_series("gang", 1)
     GangMetrics(registry)
-    PodGroupMetrics(registry, time.time)
+    PodGroupMetrics(registry)
     StatusPageMetrics(registry)
     return registry
 

@@ -103,7 +103,7 @@ class StatusHarness:
             lambda seen: group_status(seen, clock(), self._why[seen.group.key]),
             PodGroupStatusWriter(api.client, limiter, clock),
             PodGroupEventWriter(api.client, limiter, clock),
-            metrics=PodGroupMetrics(registry, clock),
+            metrics=PodGroupMetrics(registry),
             on_error=self._failed,
             clock=clock,
         )
