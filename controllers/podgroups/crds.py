@@ -55,39 +55,31 @@ class PodGroupCrdReconciler:
             outcome, why = await self._reconcile(name)
         except Forbidden as refused:
             outcome, why = PodGroupCrdOutcome.FORBIDDEN, f"the CRD {name} may not be reconciled: {refused.message}"
-        self._set_problem(crds.GROUPS[name], why)
+        self.problems.pop(crds.GROUPS[name], None)
+        if why:
+            self.problems[crds.GROUPS[name]] = why
         self._on_outcome(name, outcome)
         log = _log.warning if why else _log.info
         log("CRD of pod groups reconciled", crd=name, outcome=outcome.value, **({"trouble": why} if why else {}))
         return FORBIDDEN_RETRY_SECONDS if outcome is PodGroupCrdOutcome.FORBIDDEN else None
-
-    def _set_problem(self, group: str, why: str) -> None:
-        if why:
-            self.problems[group] = why
-        else:
-            self.problems.pop(group, None)
 
     async def _reconcile(self, name: str) -> tuple[PodGroupCrdOutcome, str]:
         """The outcome, and why PodGroups of this CRD cannot be used, if so."""
         try:
             crd = await self._client.get(CRDS, name)
         except NotFound:
-            return await self._create(name), ""
+            # Applied: RBAC cannot grant create by name. If another client was faster, its fields conflict.
+            await self._apply(name, crds.manifest(crds.GROUPS[name]), force=False)
+            return PodGroupCrdOutcome.CREATED, ""
         if "deletionTimestamp" in crd["metadata"]:
             return PodGroupCrdOutcome.LEAVING, ""  # the informer reports the deletion
         if not crds.is_ours(crd):
             why = crds.why_unusable(crd)
             return (PodGroupCrdOutcome.UNUSABLE if why else PodGroupCrdOutcome.FOREIGN), why
-        return await self._update(name, crds.update(crd)) if crds.outdated(crd) else PodGroupCrdOutcome.CURRENT, ""
-
-    async def _create(self, name: str) -> PodGroupCrdOutcome:
-        # Applied: RBAC cannot grant create by name. If another client was faster, its fields conflict.
-        await self._apply(name, crds.manifest(crds.GROUPS[name]), force=False)
-        return PodGroupCrdOutcome.CREATED
-
-    async def _update(self, name: str, body: crds.Json) -> PodGroupCrdOutcome:
-        await self._apply(name, body, force=True)
-        return PodGroupCrdOutcome.UPDATED
+        if not crds.outdated(crd):
+            return PodGroupCrdOutcome.CURRENT, ""
+        await self._apply(name, crds.update(crd), force=True)
+        return PodGroupCrdOutcome.UPDATED, ""
 
     async def _apply(self, name: str, body: crds.Json, *, force: bool) -> None:
         manager = crds.MANAGER

@@ -15,7 +15,6 @@ from jobset_gate.kube.resources import (
     POD_GROUPS,
     PODS,
     RESOURCEQUOTAS,
-    Resource,
 )
 from jobset_gate.podgroups import decode, quota, wire
 from jobset_gate.podgroups.candidate import CapacityCheck
@@ -49,7 +48,7 @@ def watch_sources(cache: PodGroupCache, settings: Groups, namespace: str | None)
     """All that fills a cache. What only formats need that are off is left out."""
     formats = frozenset(settings.ways)
     served = [it for it in POD_GROUP_RESOURCES if not formats.isdisjoint(_NEEDED_BY[it.group])]
-    found = [
+    found: list[AnyWatchSource] = [
         WatchSource(
             PODS,
             wire.GroupPod,
@@ -58,7 +57,16 @@ def watch_sources(cache: PodGroupCache, settings: Groups, namespace: str | None)
             namespace,
             names.POD_GROUP_LABEL,
         ),
-        *(_pod_groups(it, cache, namespace) for it in served),
+        *(
+            WatchSource(
+                it,
+                wire.PodGroup,
+                partial(decode.decode_pod_group, api=it.group),
+                cache.on_record_object,
+                namespace,
+            )
+            for it in served
+        ),
         WatchSource(
             CONFIGMAPS,
             wire.RecordConfigMap,
@@ -125,16 +133,6 @@ async def wait_for_sync(informers: Iterable[AnyInformer]) -> None:
 
 def _is_synced(informer: AnyInformer) -> bool:
     return informer.has_synced or (informer.resource in POD_GROUP_RESOURCES and informer.is_not_installed)
-
-
-def _pod_groups(resource: Resource, cache: PodGroupCache, namespace: str | None) -> AnyWatchSource:
-    return WatchSource(
-        resource,
-        wire.PodGroup,
-        partial(decode.decode_pod_group, api=resource.group),
-        cache.on_record_object,
-        namespace,
-    )
 
 
 def _quota(seen: wire.ResourceQuota) -> quota.QuotaLimits:
