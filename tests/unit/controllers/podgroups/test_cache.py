@@ -6,12 +6,11 @@ import pytest
 
 from jobset_gate import names
 from jobset_gate.kube.resources import PODGROUPS_PLUGINS, PODS, RESOURCEQUOTAS
-from jobset_gate.podgroups import preconditions
 from jobset_gate.podgroups.model import Flavor, Format, PodGroupKey, group_label
 from jobset_gate.settings import Groups
 from tests.fakes.podgroups.filled_cache import FilledCache
 from tests.fakes.podgroups.objects import TEN_O_CLOCK, key, pod, pod_group
-from tests.fakes.podgroups.sources import ALIBABA, KOORDINATOR, PLUGINS, Json, alibaba, koordinator, problem_lines
+from tests.fakes.podgroups.sources import KOORDINATOR, PLUGINS, Json, koordinator
 
 G = key()
 KOORD = key(design=Flavor.KOORDINATOR)
@@ -72,36 +71,6 @@ def test_deleted_objects_are_dropped() -> None:
     assert made.cache.snapshot(G) is None
     assert made.keys() == set()
     assert len(made.cache) == 0
-
-
-def test_a_recreated_pod_replaces_one_whose_deletion_was_not_delivered() -> None:
-    made = FilledCache().pods(pod("a", gates=(), node="n", notes=OPENED), later(pod("a", uid="new"), version="200"))
-    (member,) = made.snapshot(G).members
-    assert (member.uid, member.gated, member.bound) == ("new", True, False)
-    assert not made.cache.accounts_for("uid-a")
-
-
-def test_groups_of_one_name_in_two_namespaces_are_two() -> None:
-    made = FilledCache().pods(pod("a"), pod("a", namespace="other"))
-    assert made.keys() == {G, key(namespace="other")}
-    assert len(made.snapshot(G).members) == 1
-
-
-def test_all_groups_can_be_asked_for_as_the_rules_of_gang_groups_do() -> None:
-    made = FilledCache()
-    listed = '["team/a","team/b"]'
-    made.pods(koord_pod("a-0", "a", min_available="1", groups=listed))
-    groups = made.cache.groups()
-    a, b = key("a", Flavor.KOORDINATOR), key("b", Flavor.KOORDINATOR)
-    assert preconditions.gang_group_of(groups[a], groups).waits_for == ("team/b: not there yet",)
-    made.pods(koord_pod("b-0", "b", min_available="1", groups=listed))
-    assert preconditions.gang_group_of(groups[a], groups) == preconditions.GangGroup(keys=(a, b))
-    assert (set(groups), len(groups), b in groups, key("c") in groups) == ({a, b}, 2, True, False)
-
-
-def test_settings_give_the_limit_of_designs_that_have_none() -> None:
-    made = FilledCache(Groups(wait_seconds=77)).pods(pod("a", of=key(design=Flavor.ALIBABA), labels=alibaba()))
-    assert made.group(key(design=Flavor.ALIBABA)).wait == 77
 
 
 # --- Who is a member ----------------------------------------------------------------
@@ -175,71 +144,10 @@ def test_a_pod_that_gets_its_label_late_is_counted_once() -> None:
             assert member.group_label == group_label(G)
 
 
-def test_a_pod_that_names_two_groups_harms_only_its_own() -> None:
-    made = FilledCache()
-    body = pod("a")
-    made.pods(body, pod("b", of=key("h"), labels={PLUGINS: "h"}))
-    made.pod_groups(pod_group(), pod_group("h"))
-    assert made.group(G).valid
-    made.pods(later(body, metadata={"labels": body["metadata"]["labels"] | alibaba("other", "2")}))
-    (blamed,) = made.group(G).blamed
-    assert blamed[0] == "a"
-    assert "names two groups" in str(blamed[1])
-    assert made.group(key("h")).valid
-    made.pods(later(body, version="300"))
-    assert (made.group(G).valid, made.group(G).present) == (True, 1)
-
-
-def test_what_only_one_member_declares_goes_with_it() -> None:
-    made = FilledCache()
-    saying, silent = koord_pod("a", min_available="2"), koord_pod("b")
-    made.pods(silent, saying)
-    assert (made.group(KOORD).minimum, made.group(KOORD).gathered) == (2, True)
-    made.remove(PODS, later(saying))
-    assert made.group(KOORD).minimum is None
-
-
-def test_a_bound_pod_that_names_another_group_by_now_is_ungated_there() -> None:
-    made = FilledCache()
-    body = pod("a", held="", gates=(), node="n")
-    made.pods(body)
-    assert made.keys() == {G}
-    made.pods(later(body, metadata={"labels": {PLUGINS: "h"}}))
-    assert made.keys() == {key("h")}
-
-
 def test_only_members_of_the_watched_namespace_count_but_all_pods_use_nodes() -> None:
     made = FilledCache(namespace="team").pods(pod("a", held="", gates=(), node="n", namespace="other"), pod("b"))
     assert made.keys() == {G}
     assert made.cache.accounts_for("uid-a")
-
-
-def test_members_that_failed_are_deleted_or_wait_ungated_are_not_present() -> None:
-    made = FilledCache().pod_groups(pod_group())
-    made.pods(
-        pod("a"),
-        pod("b", status={"phase": "Failed"}),
-        pod("c", meta={"deletionTimestamp": "2026-08-01T10:00:00Z"}),
-        pod("d", gates=()),
-        pod("e", gates=(), node="n", status={"phase": "Succeeded"}),  # of nobody who still makes pods of the group
-        pod("f", gates=(), node="n", status={"phase": "Running"}),
-    )
-    assert (made.group(G).present, len(made.snapshot(G).members)) == (2, 6)
-
-
-def test_contradicting_members_are_reported_whichever_comes_last() -> None:
-    made = FilledCache()
-    group = key(design=Flavor.ALIBABA)
-    for number in range(5):
-        made.pods(pod(f"a{number}", of=group, labels=alibaba(minimum="3")))
-        assert made.group(group).valid
-    odd = pod("odd", of=group, labels=alibaba(minimum="4"))
-    made.pods(odd)
-    assert any("4 by odd" in it for it in problem_lines(made.group(group).problems))
-    made.pods(pod("odder", of=group, labels=alibaba(minimum="4")))
-    assert any("4 by odd, odder" in it for it in problem_lines(made.group(group).problems))
-    made.remove(PODS, later(odd), later(pod("odder", of=group)))
-    assert (made.group(group).valid, made.group(group).present) == (True, 5)
 
 
 # --- PodGroups of three kinds ----------------------------------------------------------------
@@ -286,20 +194,6 @@ def test_without_the_first_way_a_pod_group_is_that_of_the_next() -> None:
     assert made.keys() == {KOORD}
 
 
-def test_a_pod_group_that_was_recreated_is_another() -> None:
-    made = FilledCache().pod_groups(pod_group(), pod_group(uid="new", version="9", spec={"minMember": 8}))
-    seen, ref = made.snapshot(G), made.ref(G)
-    assert (ref.uid, seen.group.minimum) == ("new", 8)
-
-
-def test_other_managers_of_the_status_are_known() -> None:
-    made = FilledCache()
-    body = pod_group()
-    body["metadata"]["managedFields"] = [{"manager": "theirs", "subresource": "status"}]
-    made.pod_groups(body)
-    assert made.snapshot(G).status_managers == ("theirs",)
-
-
 # --- Effects ----------------------------------------------------------------
 
 
@@ -319,17 +213,6 @@ def test_a_members_change_has_an_effect_and_what_matters_to_admission_another() 
     assert made.take_calls() == ({G}, {G})
 
 
-def test_the_other_gangs_of_a_gang_group_are_reconciled() -> None:
-    made = FilledCache()
-    listed = '["team/a","team/b"]'
-    a, b = key("a", Flavor.KOORDINATOR), key("b", Flavor.KOORDINATOR)
-    made.pods(*(koord_pod(f"{name}-0", name, min_available="2", groups=listed) for name in "ab"))
-    assert made.group(a).gangs == made.group(b).gangs == ("team/a", "team/b")
-    made.take_calls()
-    made.pods(koord_pod("a-1", "a", min_available="2", groups=listed))
-    assert made.take_calls()[0] == {a, b}
-
-
 def test_a_pod_groups_change_has_an_effect_and_its_version_alone_none() -> None:
     made = FilledCache().pods(pod("a"))
     made.pod_groups(pod_group())
@@ -341,16 +224,6 @@ def test_a_pod_groups_change_has_an_effect_and_its_version_alone_none() -> None:
     assert home.resource_version == "6", "or our next write would be refused"
     made.pod_groups(pod_group(version="7", spec={"minMember": 4}))
     assert made.take_calls() == ({G}, {G}), "and not the group of another design that would look for it, too"
-
-
-def test_a_deleted_pod_group_has_an_effect_on_its_last_group() -> None:
-    made = FilledCache().pods(member := pod("a", of=KOORD, labels={KOORDINATOR: "g"}))
-    made.pod_groups(body := pod_group())
-    made.remove(PODS, later(member))
-    made.take_calls()
-    made.remove(PODGROUPS_PLUGINS, body)
-    assert G in made.take_calls()[0]
-    assert made.keys() == set()
 
 
 def test_quotas_are_kept_by_namespace() -> None:
@@ -366,9 +239,3 @@ def test_quotas_are_kept_by_namespace() -> None:
     assert made.take_calls() == (set(), set())
     made.remove(RESOURCEQUOTAS, later(body, version="3"))
     assert made.cache.quotas("team") == []
-
-
-def test_alibabas_groups_have_no_pod_group() -> None:
-    made = FilledCache().pods(pod("a", of=key(design=Flavor.ALIBABA), labels={ALIBABA: "g"} | alibaba(minimum="1")))
-    made.pod_groups(pod_group())
-    assert made.snapshot(key(design=Flavor.ALIBABA)).record_ref is None

@@ -54,18 +54,13 @@ def older(crd: Json) -> None:
     crd["metadata"]["annotations"][names.POD_GROUP_CRD_REVISION] = "0"
 
 
-async def test_a_forbidden_read_is_reported_and_tried_again_later() -> None:
+@pytest.mark.parametrize("api", [CrdApi(Forbidden), CrdApi(NotFound, Forbidden)], ids=["read", "create"])
+async def test_what_is_forbidden_is_reported_and_tried_again_later(api: CrdApi) -> None:
     outcomes: list[PodGroupCrdOutcome] = []
-    reconciler = PodGroupCrdReconciler(CrdApi(Forbidden).client, lambda _, outcome: outcomes.append(outcome))
+    reconciler = PodGroupCrdReconciler(api.client, lambda _, outcome: outcomes.append(outcome))
     assert await reconciler.reconcile(NAME) == FORBIDDEN_RETRY_SECONDS
     assert outcomes == [PodGroupCrdOutcome.FORBIDDEN]
     assert "may not be reconciled" in reconciler.problems[names.PLUGINS_GROUP]
-
-
-async def test_a_forbidden_create_is_reported_too() -> None:
-    reconciler = PodGroupCrdReconciler(CrdApi(NotFound, Forbidden).client)
-    assert await reconciler.reconcile(NAME) == FORBIDDEN_RETRY_SECONDS
-    assert names.PLUGINS_GROUP in reconciler.problems
 
 
 async def test_trouble_that_is_over_is_forgotten() -> None:

@@ -2,11 +2,9 @@
 
 from __future__ import annotations
 
-import pytest
-
 from jobset_gate import names
 from jobset_gate.kube.errors import ServerError
-from jobset_gate.kube.resources import CONFIGMAPS, NODES, PODS, Resource
+from jobset_gate.kube.resources import NODES, PODS, Resource
 from jobset_gate.podgroups.record import AdmissionMode, AdmissionState
 from tests.fakes.podgroups.cluster import (
     OFF,
@@ -62,14 +60,9 @@ async def test_a_pod_that_replaces_another_does_not_reset_the_deadline(cluster: 
         assert cluster.recorded().stage is AdmissionState.CLOSED
 
 
-@pytest.mark.parametrize("crowd", [0, 9])
-async def test_a_group_whose_pod_group_was_recreated_has_a_limit_of_its_own(
-    cluster: InMemoryCluster, crowd: int
-) -> None:
+async def test_a_group_whose_pod_group_was_recreated_has_a_limit_of_its_own(cluster: InMemoryCluster) -> None:
     """Nothing of what was known of the one before counts: neither since when, nor that its minimum was bound."""
     async with running_controller(cluster, OFF):
-        for number in range(crowd):  # while many are being placed some writes are put off
-            cluster.create_group(f"o{number}", f"o{number}", minimum=1, meta=OWNED)
         cluster.create_group("g", "a", "b", minimum=2, meta=OWNED)
         await run_for()
         cluster.bind("a", "b")
@@ -129,16 +122,6 @@ def satisfied(cluster: InMemoryCluster, *groups: str) -> list[str]:
     return [name for name in groups if cluster.recorded(name).satisfied is not None]
 
 
-async def test_it_is_written_on_each_group_at_once_however_many_are_placed(cluster: InMemoryCluster) -> None:
-    async with running_controller(cluster, OFF):
-        gather(cluster, *MANY)
-        await run_for(3)
-        bind(cluster, *MANY[:-1])
-        await run_for(0.5)
-        assert satisfied(cluster, *MANY) == MANY[:-1]
-        assert cluster.all(CONFIGMAPS) == [], "and nowhere else"
-
-
 async def test_a_group_whose_minimum_was_bound_is_satisfied_whatever_comes_before_that_is_written(
     cluster: InMemoryCluster,
 ) -> None:
@@ -191,47 +174,6 @@ async def test_a_satisfied_group_is_satisfied_for_a_successor_whatever_pods_are_
         await run_for(110)
         assert cluster.recorded("g0").stage is AdmissionState.OPEN
         assert "g0-0" in cluster.ungated_pods()
-
-
-async def test_a_successor_finds_satisfied_groups_by_itself(cluster: InMemoryCluster) -> None:
-    async with running_controller(cluster, OFF):
-        gather(cluster, *MANY)
-        await run_for(3)
-    bind(cluster, *MANY[:-1])
-    async with running_controller(cluster, OFF):
-        await run_for(2)
-        assert satisfied(cluster, *MANY) == MANY[:-1]
-
-
-async def test_what_an_older_version_has_recorded_elsewhere_has_no_effect(
-    cluster: InMemoryCluster,
-) -> None:
-    labels = {names.POD_GROUP_RECORD: names.POD_GROUP_RECORD_VALUE, names.MANAGED_BY_LABEL: names.PROGRAM}
-    meta: Json = {"name": "jobset-gate-satisfied", "namespace": "system", "labels": labels}
-    cluster.put(CONFIGMAPS, {"metadata": meta, "data": {"groups": '{"scheduler-plugins/team/g0":[1,0.0,1.0]}'}})
-    async with running_controller(cluster, OFF):
-        gather(cluster, "g0")
-        await run_for(3)
-        assert satisfied(cluster, "g0") == []
-        bind(cluster, "g0")
-        await run_for(0.5)
-        assert satisfied(cluster, "g0") == ["g0"]
-
-
-async def test_that_a_minimum_was_bound_is_forgotten_with_its_pod_group(cluster: InMemoryCluster) -> None:
-    async with running_controller(cluster, OFF):
-        gather(cluster, "g0")
-        await run_for(3)
-        bind(cluster, "g0")
-        await run_for(1)
-        for kind, name in ((PLUGINS, "g0"), (PODS, "g0-0"), (PODS, "g0-1")):
-            cluster.remove(kind, name)
-        cluster.create_group("g0", "new-0", "new-1", minimum=2)
-        await run_for(1)
-        cluster.bind("new-0")
-        await run_for(2)
-        assert "new-1" in cluster.ungated_pods()
-        assert satisfied(cluster, "g0") == []
 
 
 # --- Groups of higher priority ---

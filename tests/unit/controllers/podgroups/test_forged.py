@@ -157,33 +157,6 @@ async def test_what_belongs_to_a_node_is_never_free_so_a_group_that_needs_it_can
         assert why.message.endswith("can never fit on the nodes there are: the whole domain has 99.9 cpu")
 
 
-async def test_a_group_that_fits_only_an_empty_cluster_stops_others_for_a_while(cluster: InMemoryCluster) -> None:
-    wait = Groups().starvation_seconds
-    cluster.put(PODS, pod("service", labels={}, held="", gates=(), node="n"))
-    async with running_controller(cluster):
-        cluster.create_group("whole", "a", minimum=1, spec=asking("100"))
-        await run_for(wait + 10)
-        cluster.create_group("z", "x", minimum=1)
-        await run_for(wait)
-        assert cluster.ungated_pods() == ["service"]
-        await run_for(wait + 10)
-        assert cluster.ungated_pods() == ["service", "x"]
-
-
-async def test_what_a_pod_group_claims_beyond_its_pods_stops_no_group(cluster: InMemoryCluster) -> None:
-    """No quota counts it. It is not opened without that, as it said."""
-    cluster.put(PODS, pod("service", labels={}, held="", gates=(), node="n"))
-    async with running_controller(cluster) as running:
-        cluster.create_group("greedy", "a", minimum=1, terms={"minResources": {"cpu": "100"}}, spec=asking("1m"))
-        await run_for(Groups().starvation_seconds + 10)
-        cluster.create_group("z", "x", "y", minimum=2)
-        await run_for(5)
-        assert cluster.ungated_pods() == ["service", "x", "y"]
-        why = running.controllers.pending.why_pending(key("greedy"))
-        assert why is not None
-        assert why.message == "needs 100 cpu, 98.5 free"
-
-
 @pytest.mark.parametrize("bound", [False, True])
 async def test_a_record_reserves_no_room_that_its_pods_do_not_ask_for(cluster: InMemoryCluster, bound: bool) -> None:
     said = record((EVIL, 1), minimum=10**6, many=10**6)

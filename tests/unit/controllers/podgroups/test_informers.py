@@ -124,18 +124,6 @@ async def test_a_crd_that_is_forbidden_is_reported_and_waited_for(server: Script
     assert {it.kind for it in problems} == {WatchProblemKind.LIST_FAILED}
 
 
-async def test_a_watch_of_a_crd_that_breaks_is_reported(server: ScriptedServer) -> None:
-    problems: list[WatchProblem] = []
-    server.lists.append(refusal(404))
-    async with running(server, PODGROUPS_SIGS, problems) as informers:
-        await informers[0].wait_synced()
-        await server.watched()
-        server.watches.append(refusal(410))
-        server.close_watches()
-        await server.until(lambda: server.count("list") > 2)
-    assert [it.kind for it in problems] == [WatchProblemKind.EXPIRED]
-
-
 async def test_nodes_that_are_not_listed_are_reported(server: ScriptedServer) -> None:
     """Whatever answers there is no API server."""
     problems: list[WatchProblem] = []

@@ -67,12 +67,6 @@ async def ready(world: NativeApi) -> NativePodGroups:
     return found
 
 
-async def test_nothing_is_opened_before_it_is_known_what_is_served() -> None:
-    held = NativePodGroups(NativeApi().client).why_held(SEEN)
-    assert held is not None
-    assert "not known yet" in held.message
-
-
 async def test_the_api_server_may_come_to_serve_another_version() -> None:
     world = NativeApi()
     found = NativePodGroups(world.client)

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import pytest
 
-from jobset_gate.kube.resources import NODES, PODS
+from jobset_gate.kube.resources import PODS
 from jobset_gate.podgroups.candidate import CapacityCheck
 from jobset_gate.settings import Groups
 from tests.fakes.podgroups.filled_cache import FilledCache
@@ -59,36 +59,6 @@ def test_a_terminating_pod_still_counts_until_it_is_gone_or_has_finished() -> No
     assert free(made) == {"n": 4000}
 
 
-def test_a_pod_on_an_unknown_node_counts_once_the_node_is_known() -> None:
-    made = FilledCache().pods(bound("p"))
-    assert (free(made), made.cache.accounts_for("uid-p")) == ({}, True)
-    made.nodes(node("n", cpu="4"))
-    assert free(made) == {"n": 3000}
-
-
-def test_a_node_recreated_in_another_size_keeps_what_is_bound_to_it() -> None:
-    made = FilledCache().nodes(node("n", cpu="4"))
-    made.pods(bound("p"))
-    body = node("n")
-    made.remove(NODES, body | {"metadata": body["metadata"] | {"resourceVersion": "8"}})
-    assert free(made) == {}
-    again = node("n", cpu="2")
-    made.nodes(again | {"metadata": again["metadata"] | {"resourceVersion": "9", "uid": "new"}})
-    assert free(made) == {"n": 1000}
-
-
-def test_more_may_be_bound_than_there_is() -> None:
-    made = FilledCache().nodes(node("n", cpu="1"))
-    made.pods(bound("p", cpu="3"))
-    assert free(made) == {"n": -2000}
-
-
-def test_a_namesake_on_another_node_takes_its_predecessors_room_away() -> None:
-    made = FilledCache().nodes(node("a", cpu="4"), node("b", cpu="4"))
-    made.pods(bound("p", "a"), bound("p", "b", uid="new") | {"metadata": _meta("p", "new", "200")})
-    assert free(made) == {"a": 4000, "b": 3000}
-
-
 def test_a_resize_counts_once_it_is_in_the_spec() -> None:
     made = FilledCache().nodes(node("n", cpu="4"))
     body = bound("p")
@@ -141,11 +111,6 @@ def test_a_pod_whose_label_comes_off_keeps_its_room_whichever_watch_tells_first(
     assert (free(made), made.cache.accounts_for("uid-p")) == ({"n": 4000}, False)
 
 
-def test_without_a_capacity_check_members_have_no_capacity_effect() -> None:
-    made = FilledCache(Groups(capacity_check=CapacityCheck.OFF)).pods(member())
-    assert None not in made.take_calls()[1]
-
-
 # --- Effects ---------------------------------------------------------------------------------------------------------
 
 
@@ -181,9 +146,6 @@ def test_nodes_that_have_not_changed_are_the_same_objects() -> None:
 
 def test_without_a_capacity_check_nodes_and_bound_pods_are_not_kept() -> None:
     made = FilledCache(Groups(capacity_check=CapacityCheck.OFF)).nodes(node("n", cpu="4"))
-    made.pods(bound("p"))
-    assert (made.cache.node_infos(), made.cache.accounts_for("uid-p"), made.take_calls()) == ((), False, (set(), set()))
-
-
-def _meta(name: str, uid: str, version: str) -> Json:
-    return {"name": name, "namespace": "team", "uid": uid, "resourceVersion": version}
+    made.pods(bound("p"), member("m"))
+    assert (made.cache.node_infos(), made.cache.accounts_for("uid-p")) == ((), False)
+    assert None not in made.take_calls()[1]

@@ -8,7 +8,7 @@ from typing import Any
 
 from jobset_gate import names
 from jobset_gate.kube.errors import ServerError
-from jobset_gate.kube.resources import CONFIGMAPS, EVENTS, PODS
+from jobset_gate.kube.resources import CONFIGMAPS, PODS
 from jobset_gate.podgroups.candidate import CapacityCheck
 from jobset_gate.podgroups.generation import JOIN_SECONDS
 from jobset_gate.podgroups.model import Flavor
@@ -19,7 +19,6 @@ from tests.fakes.podgroups.cluster import (
     OWNED,
     PLUGINS,
     InMemoryCluster,
-    add_node,
     run_for,
     running_controller,
 )
@@ -128,19 +127,6 @@ async def test_a_successor_opens_only_pods_that_are_older_than_the_decision(clus
         assert cluster.ungated_pods() == ["c", "d"]
 
 
-async def test_a_successor_finishes_what_was_begun(cluster: InMemoryCluster) -> None:
-    async with running_controller(cluster, OFF):
-        cluster.fault = lambda _, kind, name, __: ServerError(500) if kind == PODS and name != "a" else None
-        cluster.create_group("g", *"abc", minimum=3)
-        await run_for(5)
-        assert cluster.ungated_pods() == ["a"]
-    cluster.fault = lambda *_: None
-    async with running_controller(cluster, OFF):
-        await run_for()
-        assert cluster.ungated_pods() == ["a", "b", "c"]
-        assert cluster.recorded().generation == 1
-
-
 async def test_a_gang_whose_pods_were_all_replaced_is_part_of_its_gang_group_as_long_as_another_runs(
     cluster: InMemoryCluster,
 ) -> None:
@@ -186,19 +172,6 @@ async def test_the_back_off_doubles_and_ends_with_success(cluster: InMemoryClust
         assert cluster.recorded().rolled_back == 0
 
 
-async def test_a_bare_pod_is_never_evicted_and_the_group_reports_it(cluster: InMemoryCluster) -> None:
-    async with running_controller(cluster, OFF) as running:
-        cluster.create_group("g", "made", meta=OWNED, minimum=2)
-        cluster.create_group("g", "bare")
-        await run_for(70)
-        assert [it["metadata"]["name"] for it in cluster.all(PODS)] == ["bare"]
-        assert cluster.recorded().stage is AdmissionState.ROLLING_BACK
-        assert running.metric("waiting", reason=names.REASON_ROLLBACK_BLOCKED) == 1
-        cluster.remove(PODS, "bare")
-        await run_for(5)
-        assert cluster.recorded().stage is AdmissionState.CLOSED
-
-
 async def test_an_evicted_group_keeps_its_back_off_while_it_has_no_pods(
     cluster: InMemoryCluster,
 ) -> None:
@@ -240,41 +213,6 @@ async def test_a_gang_group_has_its_longest_limit_and_is_evicted_whole(cluster: 
 
 
 # --- Telling ---------------------------------------------------------------------------------------------------------
-
-
-async def test_after_five_minutes_of_gathering_there_is_one_event_and_no_limit(cluster: InMemoryCluster) -> None:
-    async with running_controller(cluster, OFF):
-        cluster.create_group("g", "a", minimum=2)
-        await run_for(290)
-        assert not events(cluster, names.REASON_GATHERING)
-        await run_for(3600)
-        assert len(events(cluster, names.REASON_GATHERING)) == 1
-        cluster.create_group("g", "b")
-        await run_for()
-        assert cluster.ungated_pods() == ["a", "b"]
-
-
-def events(cluster: InMemoryCluster, reason: str) -> list[Any]:
-    return [it for it in cluster.all(EVENTS) if it["reason"] == reason]
-
-
-async def test_another_writer_of_the_same_object_costs_nothing_but_another_try(cluster: InMemoryCluster) -> None:
-    """A status written between our look and our write; the record is as it was."""
-    add_node(cluster)
-    touched: list[str] = []
-
-    def touch(verb: str, kind: Any, name: str, body: Any) -> None:
-        if verb == "patch" and kind == PLUGINS and not touched:
-            touched.append(name)
-            cluster.patch_object(PLUGINS, name, {"status": {"phase": "Pending"}})
-
-    cluster.fault = touch
-    async with running_controller(cluster):
-        cluster.create_group("g", "a", "b", minimum=2)
-        await run_for()
-        assert touched
-        assert cluster.ungated_pods() == ["a", "b"]
-        assert cluster.recorded().generation == 1
 
 
 async def test_a_new_leader_whose_watch_lags_does_not_take_an_open_group_for_one_that_is_over(

@@ -59,10 +59,9 @@ async def records(cluster: InMemoryCluster, observer: RecordingObserver) -> Reco
     return RecordStore(cluster.client, informers.record_mutations(found), observer)
 
 
-def seen(cluster: InMemoryCluster, known: AdmissionRecord | None = None) -> GroupSnapshot:
-    """The group as it stands, with that record as far as we know."""
-    (stored,) = cluster.all(PLUGINS)
-    return group_snapshot(pod("a"), group=stored, record=known)
+def seen(cluster: InMemoryCluster, name: str = "g") -> GroupSnapshot:
+    """The group as it stands."""
+    return group_snapshot(pod("a"), group=cluster.stored(PLUGINS, "team", name))
 
 
 async def test_it_is_written_on_the_pod_group_and_seen_at_once(
@@ -131,33 +130,22 @@ async def test_a_write_without_an_answer_is_verified(cluster: InMemoryCluster, r
     assert cluster.count_writes("patch", PLUGINS) == 1
 
 
-async def test_a_write_that_is_refused_is_not_pressed_on_a_server_in_trouble(
-    cluster: InMemoryCluster, records: RecordStore
+TOO_LONG = Invalid(422, "Invalid", "too long", details={"causes": [{"field": "metadata.annotations"}]})
+
+
+@pytest.mark.parametrize("refusal", [ServerError(500), TOO_LONG], ids=["server in trouble", "object takes no record"])
+async def test_a_refused_write_is_not_repeated_at_once(
+    cluster: InMemoryCluster, records: RecordStore, refusal: KubeError
 ) -> None:
     cluster.put(PLUGINS, pod_group())
     asked: list[str] = []
 
     def refuse(verb: str, *_: object) -> KubeError:
         asked.append(verb)
-        return ServerError(500)
+        return refusal
 
     cluster.fault = refuse
-    with pytest.raises(ServerError):
-        await records.write_record(seen(cluster), MINE)
-    assert asked == ["patch"]
-
-
-async def test_an_object_that_takes_no_record_is_not_pressed(cluster: InMemoryCluster, records: RecordStore) -> None:
-    """Such as one whose annotations are as large as they may be."""
-    cluster.put(PLUGINS, pod_group())
-    asked: list[str] = []
-
-    def refuse(verb: str, *_: object) -> KubeError:
-        asked.append(verb)
-        return Invalid(422, "Invalid", "too long", details={"causes": [{"field": "metadata.annotations"}]})
-
-    cluster.fault = refuse
-    with pytest.raises(Invalid):
+    with pytest.raises(type(refusal)):
         await records.write_record(seen(cluster), MINE)
     assert asked == ["patch"]
 
@@ -221,7 +209,7 @@ async def test_a_new_leader_lists_all_records(
 ) -> None:
     cluster.put(PLUGINS, pod_group())
     cluster.put(PLUGINS, pod_group("undecided"))
-    await records.write_record(seen_of(cluster, "g"), MINE)
+    await records.write_record(seen(cluster), MINE)
     await records.write_record(mapped(), record((MAP, 1)))
     observer.seen.clear()
     await records.load_records()
@@ -234,7 +222,7 @@ async def test_an_api_server_in_trouble_is_asked_again(
 ) -> None:
     """Nobody may open groups without having read them, and there is nobody else to lead."""
     cluster.put(PLUGINS, pod_group())
-    await records.write_record(seen_of(cluster, "g"), MINE)
+    await records.write_record(seen(cluster), MINE)
     observer.seen.clear()
     troubles: list[KubeError] = [ServerError(503), Unreachable("gone"), Expired(410)]
     listed = cluster.list
@@ -247,8 +235,3 @@ async def test_an_api_server_in_trouble_is_asked_again(
     monkeypatch.setattr(cluster, "list", trouble)
     await records.load_records()
     assert [it.ref.name for it in observer.seen] == ["g"]
-
-
-def seen_of(cluster: InMemoryCluster, name: str) -> GroupSnapshot:
-    stored = next(it for it in cluster.all(PLUGINS) if it["metadata"]["name"] == name)
-    return group_snapshot(pod("a"), group=stored)

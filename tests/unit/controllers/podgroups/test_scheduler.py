@@ -15,10 +15,9 @@ from controllers.podgroups.pending import PendingQueue
 from jobset_gate import names
 from jobset_gate.kube.errors import ServerError
 from jobset_gate.kube.resources import CONFIGMAPS, NODES, PODS
-from jobset_gate.podgroups.candidate import CapacityCheck
 from jobset_gate.podgroups.cycle import SchedulingCycle
 from jobset_gate.podgroups.evaluate import GroupEvaluator
-from jobset_gate.podgroups.record import AdmissionMode, AdmissionState, decode_record
+from jobset_gate.podgroups.record import AdmissionMode, decode_record
 from jobset_gate.settings import Groups
 from tests.fakes.podgroups.cluster import (
     PLUGINS,
@@ -228,19 +227,6 @@ async def test_an_exception_about_one_group_stops_no_other(
         assert cluster.ungated_pods() == ["a", "b", "c"]
 
 
-async def test_probe_opens_what_does_not_fit_one_after_the_other(cluster: InMemoryCluster) -> None:
-    cluster.create_group("one", "a", minimum=1, spec=BIG)
-    cluster.create_group("two", "b", minimum=1, spec=BIG)
-    async with running_controller(cluster, Groups(capacity_check=CapacityCheck.PROBE)) as running:
-        await run_for(30)
-        assert cluster.ungated_pods() == ["a"]
-        add_node(cluster, cpu="2")
-        cluster.bind("a")
-        await run_for()
-        assert cluster.ungated_pods() == ["a", "b"]
-        assert running.metric("opened_total", how="Probe") == 2
-
-
 async def test_fit_opens_nothing_that_does_not_fit(cluster: InMemoryCluster) -> None:
     add_node(cluster, cpu="1")
     cluster.create_group("one", "a", minimum=1, spec=BIG)
@@ -251,36 +237,6 @@ async def test_fit_opens_nothing_that_does_not_fit(cluster: InMemoryCluster) -> 
         cluster.patch_object(NODES, "n", {"status": {"allocatable": {"cpu": "2"}}}, "")
         await run_for()
         assert cluster.ungated_pods() == ["a"]
-
-
-async def test_a_decision_whose_answer_is_lost_is_found_and_not_taken_twice(cluster: InMemoryCluster) -> None:
-    add_node(cluster)
-    lost: list[str] = []
-
-    def lose(verb: str, kind: Any, name: str, body: Any) -> str | None:
-        if kind == PLUGINS and names.POD_GROUP_RECORD in str(body) and not lost:
-            lost.append(name)
-            return "lost"
-        return None
-
-    cluster.fault = lose
-    async with running_controller(cluster):
-        cluster.create_group("g", *"ab", minimum=2)
-        await run_for()
-        assert cluster.ungated_pods() == ["a", "b"]
-        assert cluster.count_writes("patch", PLUGINS, names.POD_GROUP_RECORD) == 1
-
-
-async def test_a_decision_that_is_refused_is_tried_again(cluster: InMemoryCluster) -> None:
-    add_node(cluster)
-    cluster.fault = lambda _, kind, *__: ServerError(503) if kind == PLUGINS else None
-    async with running_controller(cluster):
-        cluster.create_group("g", *"ab", minimum=2)
-        await run_for(5)
-        assert cluster.ungated_pods() == []
-        cluster.fault = lambda *_: None
-        await run_for(5)
-        assert cluster.ungated_pods() == ["a", "b"]
 
 
 async def test_gangs_of_a_gang_group_are_opened_by_one_write_on_the_first_ones_home(cluster: InMemoryCluster) -> None:
@@ -296,41 +252,6 @@ async def test_gangs_of_a_gang_group_are_opened_by_one_write_on_the_first_ones_h
         assert [(it.name, generation) for it, generation in first.gangs] == [("one", 1), ("two", 1)]
         assert copy.gangs == first.gangs
         assert (first.minimum, copy.minimum) == (1, 2)
-
-
-async def test_a_one_sided_list_holds_up_no_other_gang(cluster: InMemoryCluster) -> None:
-    add_node(cluster)
-    async with running_controller(cluster) as running:
-        cluster.create_gang("one", "a", partners="one two")
-        cluster.create_gang("two", "b")
-        await run_for()
-        assert cluster.ungated_pods() == ["b"]
-        assert running.metric("waiting", reason=names.REASON_INVALID_GANG_GROUP) == 1
-
-
-async def test_off_opens_whatever_has_gathered_and_asks_for_no_nodes(cluster: InMemoryCluster) -> None:
-    async with running_controller(cluster, Groups(capacity_check=CapacityCheck.OFF)):
-        cluster.create_group("g", *"ab", minimum=2, spec=BIG)
-        await run_for()
-        assert cluster.ungated_pods() == ["a", "b"]
-        found = cluster.recorded()
-        assert (found.how, found.stage) == (AdmissionMode.OFF, AdmissionState.OPEN)
-
-
-async def test_a_bound_pod_is_counted_once_before_a_group_is_held_for_it(
-    cluster: InMemoryCluster,
-) -> None:
-    """As missing on its node, and no more as still to be placed."""
-    add_node(cluster, cpu="6")
-    cluster.create_group("one", "a", "b", minimum=2, spec=BIG)
-    async with running_controller(cluster) as running:
-        await run_for()
-        cluster.bind("a")
-        await run_for()
-        cluster.create_group("two", "c", minimum=1, spec=BIG)
-        await run_for()
-        assert cluster.ungated_pods() == ["a", "b", "c"]
-        assert running.metric("opened_total", how="Fit") == 2
 
 
 async def test_a_wide_group_is_opened_for_a_try_and_an_ordinary_one_beside_it_by_its_room(

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import asyncio
 import copy
+from collections.abc import Callable
 from typing import Any
 
 import msgspec
@@ -23,10 +24,10 @@ from jobset_gate.fake.clock import VirtualClock
 from jobset_gate.kube.errors import Conflict, Forbidden, KubeError, NotFound, ServerError
 from jobset_gate.kube.resources import CONFIGMAPS, CRDS
 from jobset_gate.podgroups.preconditions import GroupReason
-from jobset_gate.podgroups.record import AdmissionRecord, AdmissionState
+from jobset_gate.podgroups.record import AdmissionRecord
 from jobset_gate.podgroups.snapshot import GroupSnapshot, RecordRef
 from tests.fakes.podgroups.objects import config_map, key, pod, record
-from tests.fakes.podgroups.snapshots import KEP24_KEY, bound, group_snapshot, kep24_pod, opened, timestamp
+from tests.fakes.podgroups.snapshots import bound, group_snapshot, opened, timestamp
 from tests.fakes.podgroups.sources import Json
 from tests.fakes.podgroups.status_api import StatusApi, StatusHarness, status_harness
 
@@ -108,41 +109,32 @@ async def test_only_what_has_changed_is_in_a_patch(api: StatusApi) -> None:
         assert api.status["phase"] == "Pending"
 
 
-async def test_the_fields_of_kep_24_are_others(clock: VirtualClock) -> None:
-    api = StatusApi(clock, names.KEP24_GROUP, spec={"minMembers": 2})
-    notes = {names.POD_GROUP_OPENED: "1 2026-08-01T10:00:00Z", "scheduling.k8s.io/group-name": "g"}
-    pods = [kep24_pod(it, gates=(), meta={"annotations": notes}) for it in "ab"]
-    async with status_harness(api) as at:
-        done = record((KEP24_KEY, 1), satisfied=clock(), minimum=2)
-        await settled(at, seen(api, *pods, of=KEP24_KEY, record=done))
-        values = {key: value for key, value in api.status.items() if key != "conditions"}
-        assert values == {"admitted": 2, "running": 0, "succeeded": 0, "failed": 0}
-
-
-async def test_what_a_foreign_crd_has_no_field_for_is_in_the_annotation(api: StatusApi) -> None:
+def few_fields(api: StatusApi) -> None:
     for name in ("conditions", "occupiedBy", "scheduleStartTime", "failed"):
         del api.fields[name]
     api.fields["scheduled"] = {"type": "integer"}
+
+
+@pytest.mark.parametrize(
+    ("change", "status"),
+    [
+        (few_fields, {"phase": "Pending", "running": 0, "succeeded": 0, "scheduled": 0}),
+        (
+            lambda api: api.remove(CRDS, api.crd["metadata"]["name"], ""),
+            {"phase": "Pending", "running": 0, "succeeded": 0, "failed": 0},
+        ),
+        (lambda api: api.crd["spec"]["versions"][0].pop("subresources"), {}),
+    ],
+    ids=["a foreign CRD", "no right to see the CRD", "no status subresource"],
+)
+async def test_what_the_crd_has_no_field_for_is_in_the_annotation(
+    api: StatusApi, change: Callable[[StatusApi], Any], status: Json
+) -> None:
+    change(api)
     async with status_harness(api) as at:
         await settled(at, seen(api, pod("a")), ROOM)
-        assert api.status == {"phase": "Pending", "running": 0, "succeeded": 0, "scheduled": 0}
+        assert api.status == status
         assert api.notes[names.POD_GROUP_STATE] == "Pending: WaitingForCapacity: needs 4 cpu, 2 free"
-
-
-async def test_without_a_right_to_see_the_crd_the_fields_of_its_api_type_are_written(api: StatusApi) -> None:
-    api.remove(CRDS, api.crd["metadata"]["name"], "")
-    async with status_harness(api) as at:
-        await settled(at, seen(api, pod("a")))
-        assert api.status == {"phase": "Pending", "running": 0, "succeeded": 0, "failed": 0}
-        assert api.notes[names.POD_GROUP_STATE] == "Pending: Gathering: 1/3 pods exist"
-
-
-async def test_a_crd_without_a_status_subresource_gets_the_annotation_only(api: StatusApi) -> None:
-    del api.crd["spec"]["versions"][0]["subresources"]
-    async with status_harness(api) as at:
-        await settled(at, seen(api, pod("a")))
-        assert api.status == {}
-        assert names.POD_GROUP_STATE in api.notes
 
 
 async def test_the_conditions_of_others_stay(api: StatusApi) -> None:
@@ -303,28 +295,6 @@ async def test_gathering_has_an_event_after_five_minutes(api: StatusApi) -> None
         assert api.events == []
         await asyncio.sleep(2)
         assert api.event_list() == [("Gathering", "g")]
-
-
-async def test_pods_of_a_small_kep_24_group_have_one_event_each(clock: VirtualClock) -> None:
-    api = StatusApi(clock, names.KEP24_GROUP, spec={"minMembers": 9})
-    first, second = (kep24_pod(it, meta={"creationTimestamp": timestamp(clock())}) for it in "ab")
-    async with status_harness(api) as at:
-        at.report_group(seen(api, first, of=KEP24_KEY))
-        await asyncio.sleep(6)
-        assert api.event_list() == [("Unschedulable", "a")]
-        for _ in range(3):
-            at.report_group(seen(api, first, second, of=KEP24_KEY))
-            await asyncio.sleep(6)
-        assert api.event_list() == [("Unschedulable", "a"), ("Unschedulable", "b")]
-        assert {it["type"] for it in api.events} == {"Warning"}
-        assert [what for what, _ in api.log].count("event") == 2
-
-
-async def test_an_eviction_is_a_warning(api: StatusApi) -> None:
-    async with status_harness(api) as at:
-        evicted = admitted(api, stage=AdmissionState.CLOSED, why="1 of 3 pods were bound")
-        await settled(at, seen(api, pod("a"), record=evicted))
-        assert [(it["reason"], it["type"]) for it in api.events] == [("RolledBack", "Warning")]
 
 
 # --- Failures ---------------------------------------------------------------------------------------------------------
