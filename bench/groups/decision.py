@@ -26,6 +26,8 @@ FULL = Fraction(4, 5)
 """How much of each node is taken."""
 LIMIT_MS = 100.0
 GIB = 2**30 * 1000
+EMPTY: Amounts = {"cpu": 64_000, "memory": 256 * GIB, "pods": 110_000, "nvidia.com/gpu": 8000}
+"""What a node has."""
 KINDS = {"alike": 1, "of 20 kinds": 20, "all different": GROUPS}
 """Of pods."""
 
@@ -77,7 +79,7 @@ def _measured(shapes: int, *, fits: bool) -> tuple[list[float], int]:
 
 def _node_infos() -> list[NodeInfo]:
     rng = random.Random(1)  # noqa: S311 - the same nodes each time
-    return [NodeInfo(node=_node(index), free=_free(rng)) for index in range(plan.NODES)]
+    return [NodeInfo(node=_node(index), free=_free(rng), empty=EMPTY) for index in range(plan.NODES)]
 
 
 def _node(index: int) -> NodeFacts:
@@ -86,7 +88,7 @@ def _node(index: int) -> NodeFacts:
 
 
 def _free(rng: random.Random) -> Amounts:
-    """What is left on a node of 64 processors, 256 Gi, 110 pods and 8 devices, more on one, less on another."""
+    """What is left on a node, more on one, less on another."""
     left = float(1 - FULL) * rng.uniform(0.5, 1.5)
     return {
         "cpu": int(64_000 * left),

@@ -10,9 +10,10 @@ from controllers.podgroups.metrics import PodGroupMetrics
 from controllers.podgroups.pending import PendingQueue
 from controllers.podgroups.record_store import RecordStore
 from controllers.podgroups.ungater import Ungater
-from jobset_gate.podgroups import deadline, generation
+from jobset_gate.podgroups import generation
+from jobset_gate.podgroups.deadline import DeadlineInput, Verdict, decide_deadline
 from jobset_gate.podgroups.evaluate import MAX_WAITS
-from jobset_gate.podgroups.model import GangMode, PodGroupKey
+from jobset_gate.podgroups.model import Flavor, GangMode, PodGroupKey
 from jobset_gate.podgroups.record import AdmissionMode, AdmissionRecord, AdmissionState
 from jobset_gate.podgroups.snapshot import GroupSnapshot
 
@@ -53,8 +54,8 @@ class SchedulingDeadline:
             del self._satisfied[key]
         started = self._start(key, record, gangs)
         inputs = [_deadline_input(it, record, now if started is None else started) for it in gangs]
-        verdicts = [deadline.decide_deadline(it, now) for it in inputs]
-        if all(isinstance(it, deadline.Satisfied) for it in verdicts) and key not in self._satisfied:
+        verdicts = [decide_deadline(it, now) for it in inputs]
+        if all(verdict is Verdict.SATISFIED for verdict, _ in verdicts) and key not in self._satisfied:
             self._satisfied[key] = admission, now
             self._metrics.satisfied_seconds.observe(max(0.0, now - record.at))
         if key in self._satisfied:
@@ -75,23 +76,24 @@ class SchedulingDeadline:
 
     async def _act_on(
         self,
-        verdicts: Sequence[object],
-        inputs: Sequence[deadline.DeadlineInput],
+        verdicts: Sequence[tuple[Verdict, float]],
+        inputs: Sequence[DeadlineInput],
         seen: GroupSnapshot,
         record: AdmissionRecord,
         gangs: Sequence[GroupSnapshot],
     ) -> float | None:
-        evictions = [it for it in verdicts if isinstance(it, deadline.Evict)]
-        if evictions:
+        evicted = [gang for gang, (it, _) in zip(gangs, verdicts, strict=True) if it is Verdict.EVICT]
+        if evicted:
             limit = f"{float(record.wait) * (1 + record.extended):g}s"
             capped = ", the longest limit there is" if max(it.group.wait for it in gangs) > record.wait else ""
             why = f"{_bound(inputs)} within {limit}{capped}"
-            return await self._evict(seen, record, why, retry=all(it.retry for it in evictions))
-        extensions = [it.requeue_after for it in verdicts if isinstance(it, deadline.ExtendDeadline)]
+            retry = all(it.group.key.design is not Flavor.KOORDINATOR for it in evicted)
+            return await self._evict(seen, record, why, retry=retry)
+        extensions = [left for it, left in verdicts if it is Verdict.EXTEND]
         if extensions:
             await self._store.write_record(seen, msgspec.structs.replace(record, extended=True))
             return min(extensions)
-        waits = [it.requeue_after for it in verdicts if isinstance(it, deadline.KeepWaiting)]
+        waits = [left for it, left in verdicts if it is Verdict.WAIT]
         if waits:
             return min(waits)
         if not record.marked:
@@ -143,13 +145,13 @@ def _preempts(seen: GroupSnapshot) -> bool:
     return any(it.nominated and not it.bound and it.alive for it in generation.opened_members(seen, seen.generation))
 
 
-def _bound(inputs: Sequence[deadline.DeadlineInput]) -> str:
+def _bound(inputs: Sequence[DeadlineInput]) -> str:
     return "; ".join(f"{it.bound} of {it.minimum} pods were bound" for it in inputs if it.bound < it.minimum)
 
 
-def _deadline_input(seen: GroupSnapshot, record: AdmissionRecord, started: float) -> deadline.DeadlineInput:
+def _deadline_input(seen: GroupSnapshot, record: AdmissionRecord, started: float) -> DeadlineInput:
     own = record if seen.record is None else seen.record
-    return deadline.DeadlineInput(
+    return DeadlineInput(
         design=seen.group.key.design,
         mode=own.mode,
         minimum=own.minimum,
@@ -157,5 +159,4 @@ def _deadline_input(seen: GroupSnapshot, record: AdmissionRecord, started: float
         started_at=started,
         wait=Fraction(record.wait),
         extended=record.extended,
-        rolled_back=record.rolled_back,
     )

@@ -148,7 +148,7 @@ class NodeCache:
         taken = tuple((it, dict(many)) for it, many in sorted(self._used_by_priority.get(name, {}).items()))
         whole: Amounts = constraints.subtract(node.allocatable, self._permanent.get(name, {}))
         before = self._infos.get(name)
-        if before is not None and before.empty is not None and before.empty == whole:
+        if before is not None and before.empty == whole:
             whole = before.empty  # the same object: readers compare by identity
         self._infos[name] = NodeInfo(node=node.node, free=free, empty=whole, used_by_priority=taken)
 

@@ -15,7 +15,7 @@ from jobset_gate import names
 from jobset_gate.podgroups import preconditions
 from jobset_gate.podgroups.candidate import AdmittedGroup, Candidate, Domains, Hold
 from jobset_gate.podgroups.cycle import SchedulingCycle
-from jobset_gate.podgroups.evaluate import GangGroupMemo, GroupEvaluator, make_domains
+from jobset_gate.podgroups.evaluate import GangGroupMemo, GroupEvaluator
 from jobset_gate.podgroups.fit.guaranteed import PodShape
 from jobset_gate.podgroups.model import PodGroupKey
 from jobset_gate.podgroups.preconditions import GroupReason
@@ -165,7 +165,7 @@ class PendingQueue:
         """The groups to evaluate: dirty ones, and those that are in a GangGroup with one, or name it."""
         if self._nodes_version != self._cache.nodes_version:
             self._nodes_version = self._cache.nodes_version
-            self._domains = make_domains(self._cache.node_infos())
+            self._domains = Domains(self._cache.node_infos())
             self._dirty.update(self._cache.keys())
         changed, self._dirty = self._dirty, set()
         self._gang_groups = {}

@@ -15,7 +15,7 @@ from jobset_gate import names
 from jobset_gate.kube.client import Client
 from jobset_gate.kube.errors import ApiError, InvalidResponse, Unreachable, is_namespace_terminating
 from jobset_gate.podgroups import generation
-from jobset_gate.podgroups.events import GroupEvent
+from jobset_gate.podgroups.events import GroupEvent, group_events
 from jobset_gate.podgroups.model import PodGroupKey
 from jobset_gate.podgroups.record import AdmissionState
 from jobset_gate.podgroups.snapshot import GroupSnapshot
@@ -181,7 +181,7 @@ class PodGroupEventWriter:
 
 
 def _events(report: GroupStatus) -> Iterator[GroupEvent]:
-    yield from report.events
+    yield from group_events(report)
     if report.managers:
         who = ", ".join(report.managers)
         text = f"{who} writes this status, so jobset-gate only reads it; its own word is in {names.POD_GROUP_STATE}"

@@ -1,10 +1,7 @@
 """docs/reference/api.md: the field of a JobSet, what a gang consists of in a cluster, and what names a pod group."""
 
-import ast
-import inspect
-from collections.abc import Callable, Iterator
-from textwrap import dedent
-from typing import Any, Final
+from collections.abc import Iterator
+from typing import Final
 
 from docs.make import sentences
 from docs.make.kinds import kind
@@ -70,37 +67,24 @@ def text() -> str:
             "Five ways to say a group, in the order in which they win. When to use which: "
             "[pod groups](../pod-groups.md#when-to-use-which-way)."
         ),
-        *(part for way in formats.PARSERS for part in _way(way, documented)),
+        *(part for way in Format for part in _way(way, documented)),
         "## PodGroup kinds",
         *(part for group in crds.GROUPS.values() for part in _kind(group)),
     )
 
 
-ON_POD_GROUPS = ("KOORDINATOR_TOTAL", "KOORDINATOR_MODE", "KOORDINATOR_GANGS")
-"""Annotations that Koordinator has on PodGroups, too."""
+MORE_KEYS: Final = {
+    Format.KOORDINATOR_ANNOTATIONS: formats.KOORDINATOR_KEYS,
+    Format.KOORDINATOR_POD_GROUP: formats.KOORDINATOR_POD_GROUP_KEYS,
+    Format.ALIBABA: (names.ALIBABA_MINIMUM,),
+}
+"""Beside the key that names the group."""
 
 
 def keys(way: Format) -> list[str]:
-    """The names of names.py that a way's parser reads of pods, the one that names the group first."""
-    first = formats.NAME_KEYS[way][1]
-    naming = [it for it in sentences.of(names) if getattr(names, it) == first]
-    read = [it for it in _reads(formats.PARSERS[way]) if getattr(names, it) in _keys()]
-    return list(dict.fromkeys([*naming, *read, *(ON_POD_GROUPS if way is Format.KOORDINATOR_POD_GROUP else ())]))
-
-
-def _reads(parser: Callable[..., Any]) -> Iterator[str]:
-    for node in ast.walk(ast.parse(dedent(inspect.getsource(parser)))):
-        if isinstance(node, ast.Attribute) and isinstance(node.value, ast.Name) and node.value.id == "names":
-            yield node.attr
-
-
-def _keys() -> set[str]:
-    documented = sentences.of(names)
-    return {
-        str(getattr(names, it))
-        for it, text in documented.items()
-        if text.startswith(("Annotation on pods", "Label on pods"))
-    }
+    """The names of names.py that a way reads, the one that names the group first."""
+    known = {str(getattr(names, it)): it for it in sentences.of(names)}
+    return [known[it] for it in dict.fromkeys((formats.NAME_KEYS[way][1], *MORE_KEYS.get(way, ())))]
 
 
 def _way(way: Format, documented: dict[str, str]) -> list[str]:

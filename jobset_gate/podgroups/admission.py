@@ -16,14 +16,7 @@ from jobset_gate.barrier.model import Config
 from jobset_gate.objects.field_error import FieldError, child_path
 from jobset_gate.objects.jobset import ReplicatedJobView, replicated_jobs
 from jobset_gate.objects.json_patch import PatchBuilder
-from jobset_gate.objects.unstructured import (
-    Json,
-    Path,
-    as_list,
-    as_map,
-    format_path,
-    nested,
-)
+from jobset_gate.objects.unstructured import Json, Path, as_list, as_map, format_path, nested
 from jobset_gate.podgroups.formats import conflicting_names, name_path, parse_membership
 from jobset_gate.podgroups.merge import DEFAULT_WAITS
 from jobset_gate.podgroups.model import Flavor, Format, Membership, PodGroupKey, RawMetadata, group_label

@@ -8,9 +8,9 @@ from typing import Final
 
 from jobset_gate.barrier.model import Value
 from jobset_gate.podgroups import generation
-from jobset_gate.podgroups.fit.constraints import Amounts, LabelledPod, NodeFacts, NodeSelection, subtract
+from jobset_gate.podgroups.fit.constraints import Amounts, LabelledPod, NodeSelection, subtract
 from jobset_gate.podgroups.fit.greedy import GroupRequest
-from jobset_gate.podgroups.fit.guaranteed import PodShape, group_equal
+from jobset_gate.podgroups.fit.guaranteed import NodeInfo, PodShape, group_equal
 from jobset_gate.podgroups.generation import MemberState
 from jobset_gate.podgroups.model import PodGroupKey
 from jobset_gate.podgroups.snapshot import GroupSnapshot, MemberPod
@@ -216,9 +216,9 @@ MAX_SELECTOR_CHECKS: Final = 200_000
 class Domains:
     """Capacity domains, each worked out once: the nodes that the pods' required node selection matches (G3)."""
 
-    def __init__(self, nodes: Sequence[NodeFacts] = (), offers: frozenset[str] | None = None) -> None:
-        """`offers`: the resources that some node has; None: not known."""
-        self._nodes, self._offers = nodes, offers
+    def __init__(self, nodes: Sequence[NodeInfo] = ()) -> None:
+        self._nodes = [it.node for it in nodes]
+        self._offers = frozenset(name for it in nodes for name, many in it.empty.items() if many > 0)
         self._known: dict[frozenset[NodeSelection], frozenset[str]] = {}
 
     def domain_of(self, shapes: Sequence[PodShape]) -> frozenset[str]:
@@ -231,8 +231,6 @@ class Domains:
 
     def not_offered(self, requests: Amounts) -> Iterator[str]:
         """Extended resources that no node has. A DeviceClass may serve them (DRA), which cannot be seen here."""
-        if self._offers is None:
-            return
         for name, many in requests.items():
             if many > 0 and _is_extended(name) and name not in self._offers:
                 yield name

@@ -1,5 +1,6 @@
 """The limit of an admitted group: satisfied, more time, marked, or evicted whole (G4)."""
 
+from enum import Enum, auto
 from fractions import Fraction
 from typing import Final
 
@@ -25,53 +26,37 @@ class DeadlineInput(Value, frozen=True):
     wait: Fraction
     extended: bool = False
     """It has had its second limit."""
-    rolled_back: int = 0
-    """How often the group was evicted before."""
 
 
-class Satisfied(Value, frozen=True):
+class Verdict(Enum):
+    """What follows from the limit."""
+
+    SATISFIED = auto()
     """The minimum was bound: later members of this generation are ungated at once."""
-
-
-class KeepWaiting(Value, frozen=True):
+    WAIT = auto()
     """The limit has not passed."""
-
-    requeue_after: float
-
-
-class ExtendDeadline(Value, frozen=True):
+    EXTEND = auto()
     """One more limit; recorded, so that there is no third."""
-
-    requeue_after: float
-
-
-class MarkTimedOut(Value, frozen=True):
+    MARK = auto()
     """NonStrict: no pod is evicted, unbound pods are marked."""
-
-
-class Evict(Value, frozen=True):
+    EVICT = auto()
     """All admitted pods of the group and its GangGroup, bound or not."""
 
-    retry: bool
-    """False for Koordinator's gangs: their pods are marked."""
-    backoff_seconds: float
-    """Before the group is admitted again."""
 
-
-def decide_deadline(seen: DeadlineInput, now: float) -> Satisfied | KeepWaiting | ExtendDeadline | MarkTimedOut | Evict:
-    """What follows from the limit now."""
+def decide_deadline(seen: DeadlineInput, now: float) -> tuple[Verdict, float]:
+    """What follows from the limit now, and the seconds that are left of it, or of the next."""
     if seen.bound >= seen.minimum:
-        return Satisfied()
+        return Verdict.SATISFIED, 0.0
     wait = float(seen.wait)
     left = seen.started_at + wait * (2 if seen.extended else 1) - now
     if left > 0:
-        return KeepWaiting(requeue_after=left)
+        return Verdict.WAIT, left
     if seen.mode is GangMode.NON_STRICT:
-        return MarkTimedOut()
+        return Verdict.MARK, 0.0
     close = (seen.minimum - seen.bound) <= seen.minimum * CLOSE_ENOUGH
     if seen.design is Flavor.SCHEDULER_PLUGINS and close and not seen.extended:
-        return ExtendDeadline(requeue_after=max(0.0, left + wait))
-    return Evict(retry=seen.design is not Flavor.KOORDINATOR, backoff_seconds=eviction_backoff(seen.rolled_back))
+        return Verdict.EXTEND, max(0.0, left + wait)
+    return Verdict.EVICT, 0.0
 
 
 def eviction_backoff(times: int) -> float:

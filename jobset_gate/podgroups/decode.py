@@ -18,13 +18,12 @@ from jobset_gate.objects.field_error import FieldError, annotation_path, child_p
 from jobset_gate.objects.unstructured import Json, as_map
 from jobset_gate.podgroups import fields, formats, record, wire
 from jobset_gate.podgroups.fit import constraints, template
-from jobset_gate.podgroups.fit.constraints import Amounts, Labels
+from jobset_gate.podgroups.fit.constraints import Amounts, Labels, NodeFacts
 from jobset_gate.podgroups.model import (
     Flavor,
     Format,
     Membership,
     PodGroupKey,
-    PodGroupSource,
     RawMetadata,
     group_label,
 )
@@ -225,11 +224,13 @@ def _unschedulable(status: wire.GroupPodStatus) -> str:
 
 def decode_node(seen: wire.Node) -> NodeAllocatable:
     """A node; equal to the one before unless something changed that matters to pods."""
-    body = {
-        "metadata": {"name": seen.metadata.name, "labels": seen.metadata.labels},
-        "spec": {"taints": seen.spec.taints, "unschedulable": seen.spec.unschedulable},
-    }
-    return NodeAllocatable(node=constraints.node_facts(body), allocatable=_allocatable(seen.status.allocatable))
+    node = NodeFacts(
+        name=seen.metadata.name,
+        labels=seen.metadata.labels or _NONE,
+        taints=tuple((it.key, it.value, it.effect) for it in seen.spec.taints or ()),
+        unschedulable=seen.spec.unschedulable is True,
+    )
+    return NodeAllocatable(node=node, allocatable=_allocatable(seen.status.allocatable))
 
 
 def _allocatable(amounts: Mapping[str, Any] | None) -> Amounts:
@@ -245,23 +246,27 @@ def decode_pod_group(seen: wire.PodGroup, api: str) -> RecordObject:
     """A PodGroup of this API group, with the record on it, if any."""
     meta = seen.metadata
     annotations = meta.annotations or _NONE
-    spec, status = _decoded(seen.spec), _decoded(seen.status)
+    spec = _decoded(seen.spec)
     body = {
         "apiVersion": f"{api}/{names.POD_GROUP_VERSION}",
         "kind": names.POD_GROUP,
         "metadata": {"name": meta.name, "namespace": meta.namespace, "uid": meta.uid, "annotations": annotations},
-        "spec": spec,
+        "spec": spec or {},
     }
+    pod_group = formats.parse_pod_group(body)
+    if pod_group is not None and spec is _TOO_LARGE:
+        too_large = FieldError("spec", None, f"is too large: must be at most {_MAX_JSON} bytes of JSON")
+        pod_group = msgspec.structs.replace(pod_group, problems=(too_large,))
     path = annotation_path(names.POD_GROUP_RECORD)
     found, problem = _decode_record(annotations.get(names.POD_GROUP_RECORD), path)
     ref = _ref(api, meta)
     writers = {it.manager for it in meta.managed_fields or () if it.subresource == "status"}
     return RecordObject(
         ref=ref,
-        pod_group=formats.parse_pod_group(body) if spec is not _TOO_LARGE else _too_large(body),
+        pod_group=pod_group,
         created=epoch_seconds(meta.creation_timestamp),
         annotations=_known_annotations(annotations, found),
-        status=as_map(status),
+        status=as_map(_decoded(seen.status)),
         status_managers=tuple(sorted(writers - {names.FIELD_MANAGER}))[:_MAX_MANAGERS],
         record=if_stored_here(found, ref),
         problem=problem,
@@ -311,12 +316,6 @@ def parse_key(text: str) -> PodGroupKey | None:
 
 def _decoded(raw: msgspec.Raw) -> Any:
     return msgspec.json.decode(raw) if len(memoryview(raw)) <= _MAX_JSON else _TOO_LARGE
-
-
-def _too_large(body: Json) -> PodGroupSource | None:
-    bare = formats.parse_pod_group({**body, "spec": {}})
-    problem = FieldError("spec", None, f"is too large: must be at most {_MAX_JSON} bytes of JSON")
-    return None if bare is None else msgspec.structs.replace(bare, problems=(problem,))
 
 
 def _known_annotations(annotations: Mapping[str, str], found: AdmissionRecord | None) -> Mapping[str, str]:

@@ -142,7 +142,7 @@ def evaluate_all(
     check: CapacityCheck,
     starvation_seconds: float,
     now: float,
-    excluded: ExcludedNodes = cycle.excludes_no_node,
+    excluded: ExcludedNodes = lambda _: frozenset(),
 ) -> dict[PodGroupKey, Admit | Hold | GroupReason]:
     """The decision on each group that is not admitted. `bound`: whether `nodes` account for a pod, by UID."""
     by_key = {it.group.key: it for it in seen}
@@ -154,7 +154,7 @@ def evaluate_all(
         owner_capacities=owner_capacities,
         quota_shortage=quota_shortage,
     )
-    domains = make_domains(nodes)
+    domains = Domains(nodes)
     found: dict[PodGroupKey, Admit | Hold | GroupReason] = {}
     waiting: dict[PodGroupKey, Candidate] = {}
     admitted: list[AdmittedGroup] = []
@@ -177,13 +177,6 @@ def evaluate_all(
     for it in going.decide_all(waiting.values()):
         found |= dict.fromkeys((request.key for request in it.candidate.requests), it)
     return found
-
-
-def make_domains(nodes: Sequence[NodeInfo]) -> Domains:
-    """The domains of these nodes."""
-    known = all(it.empty is not None for it in nodes)
-    offers = frozenset(name for it in nodes for name, many in (it.empty or {}).items() if many > 0)
-    return Domains([it.node for it in nodes], offers if known else None)
 
 
 def _not_retried(record: AdmissionRecord | None) -> GroupReason | None:

@@ -1,17 +1,16 @@
 """Events of a group: which there are for its current state; the controller records each once (G4, G5)."""
 
 import re
-from collections.abc import Callable, Iterator, Sequence
-from typing import Final
+from collections.abc import Callable, Iterable, Iterator, Sequence
+from typing import Any, Final
 
 from jobset_gate import names
 from jobset_gate.barrier.model import Value
 from jobset_gate.podgroups import generation
 from jobset_gate.podgroups.model import Flavor
-from jobset_gate.podgroups.phase import MemberCounts
-from jobset_gate.podgroups.preconditions import GroupReason
 from jobset_gate.podgroups.record import AdmissionState
-from jobset_gate.podgroups.snapshot import GroupSnapshot, MemberPod
+from jobset_gate.podgroups.snapshot import MemberPod
+from jobset_gate.podgroups.status import GroupStatus
 
 MAX_EVENT_PODS: Final = 5
 """Pods that an Event of a group is recorded on."""
@@ -67,46 +66,16 @@ class GroupEvent(Value, frozen=True):
     """Pods that it is recorded on, too."""
 
 
-class EventContext(Value, frozen=True):
-    """The state of a group that its Events depend on."""
-
-    snapshot: GroupSnapshot
-    counts: MemberCounts
-    reason: GroupReason
-    ungated: tuple[MemberPod, ...] = ()
-    """By name."""
-    moved: tuple[MemberPod, ...] = ()
-    """By name."""
-    warnings: tuple[str, ...] = ()
-
-    @property
-    def generation(self) -> int:
-        """Most Events occur once in a generation."""
-        return self.snapshot.generation
-
-
-def event_context(
-    seen: GroupSnapshot, counts: MemberCounts, reason: GroupReason, warnings: Sequence[str] = ()
-) -> EventContext:
-    """The context of a group and its reason."""
-    ungated = tuple(_by_name(it for it in seen.members if it.ungated))
-    moved = tuple(_by_name(_moved(seen.members)))
-    return EventContext(
-        snapshot=seen, counts=counts, reason=reason, ungated=ungated, moved=moved, warnings=tuple(warnings)
-    )
-
-
-def group_events(context: EventContext) -> tuple[GroupEvent, ...]:
+def group_events(report: GroupStatus) -> tuple[GroupEvent, ...]:
     """All Events for the current state."""
-    return tuple(event for rule in _RULES for event in rule(context))
+    return tuple(event for rule in _RULES for event in rule(report))
 
 
-def _on_group(context: EventContext, reason: str, message: str, key: str, **more: object) -> GroupEvent:
-    """On the PodGroup; without one, on a pod."""
-    seen = context.snapshot
-    if not more.get("pods") and seen.group.pod_group is None:
-        more["pods"] = tuple(_by_name(seen.members)[:1])
-    return GroupEvent(reason=reason, message=message, dedup_key=key, **more)  # type: ignore[arg-type]  # its fields
+def _on_group(report: GroupStatus, reason: str, message: str, key: object = "", **more: Any) -> GroupEvent:
+    """On the PodGroup; without one, on a pod. Once in a generation, unless another `key` is given."""
+    if not more.get("pods") and report.pod_group is None:
+        more["pods"] = tuple(_by_name(report.snapshot.members)[:1])
+    return GroupEvent(reason=reason, message=message, dedup_key=str(key or report.snapshot.generation), **more)
 
 
 def _on_pods(reason: str, message: str, pods: Sequence[MemberPod], key: str, not_before: float = 0.0) -> GroupEvent:
@@ -124,149 +93,108 @@ def _on_pods(reason: str, message: str, pods: Sequence[MemberPod], key: str, not
 # --- Rules -----------------------------------------------------------------------------------------------------------
 
 
-def _opened(context: EventContext) -> Iterator[GroupEvent]:
-    record = context.snapshot.record
-    if record is None or record.stage is AdmissionState.CLOSED:
+def _of_record(report: GroupStatus) -> Iterator[GroupEvent]:
+    record = report.record
+    if record is None:
         return
-    others = f" together with {len(record.gangs) - 1} more" if len(record.gangs) > 1 else ""
-    text = f"opened{others} for {record.minimum} pods or more ({record.how})"
-    yield _on_group(context, names.REASON_OPENED, text, str(record.generation), occurred_at=record.at)
+    if record.stage is not AdmissionState.CLOSED:
+        others = f" together with {len(record.gangs) - 1} more" if len(record.gangs) > 1 else ""
+        text = f"opened{others} for {record.minimum} pods or more ({record.how})"
+        yield _on_group(report, names.REASON_OPENED, text, occurred_at=record.at)
+    if record.satisfied is not None:
+        took = max(0.0, record.satisfied - record.at)
+        text = f"{record.minimum} pods are bound, {took:.1f} s after the group was opened"
+        yield _on_group(report, names.REASON_SATISFIED, text, occurred_at=record.satisfied)
+    if record.stage is not AdmissionState.OPEN and record.why:
+        yield _on_group(report, names.REASON_ROLLED_BACK, record.why, warning=True)
 
 
-def _satisfied(context: EventContext) -> Iterator[GroupEvent]:
-    record = context.snapshot.record
-    if record is None or record.satisfied is None:
-        return
-    took = max(0.0, record.satisfied - record.at)
-    text = f"{record.minimum} pods are bound, {took:.1f} s after the group was opened"
-    yield _on_group(context, names.REASON_SATISFIED, text, str(record.generation), occurred_at=record.satisfied)
-
-
-def _rolled_back(context: EventContext) -> Iterator[GroupEvent]:
-    record = context.snapshot.record
-    if record is None or record.stage is AdmissionState.OPEN or not record.why:
-        return
-    yield _on_group(context, names.REASON_ROLLED_BACK, record.why, str(record.generation), warning=True)
-
-
-def _waits(context: EventContext) -> Iterator[GroupEvent]:
+def _waits(report: GroupStatus) -> Iterator[GroupEvent]:
     """Why it waits or has failed: once for each reason, and mostly for each message."""
-    seen, reason, message = context.snapshot, context.reason.reason, context.reason.message
+    seen, reason, message = report.snapshot, report.reason, report.own_message
     if reason in WARNING_REASONS:
         blamed = {pod for pod, _ in seen.group.blamed}
         pods = [it for it in seen.members if it.name in blamed] or _by_name(seen.members)
         text = _DIGITS.sub("", message) if reason in _WITH_COUNTS else message
-        key = f"{context.generation} {'' if reason in _ONE_PER_REASON else text}"
-        yield _on_group(context, reason, message, key, warning=True, pods=tuple(pods[:MAX_EVENT_PODS]))
+        key = f"{seen.generation} {'' if reason in _ONE_PER_REASON else text}"
+        yield _on_group(report, reason, message, key, warning=True, pods=tuple(pods[:MAX_EVENT_PODS]))
     if reason in TRANSIENT_REASONS:
-        yield _on_group(context, reason, message, f"{context.generation}")
+        yield _on_group(report, reason, message)
 
 
-def _gathering(context: EventContext) -> Iterator[GroupEvent]:
-    members = context.snapshot.members
-    if context.reason.reason != names.REASON_GATHERING or not members:
-        return
-    since = min(it.created for it in members)
-    text = f"still gathering after 5 minutes: {context.reason.message}"
-    key = f"{context.generation} {since}"
-    yield _on_group(context, names.REASON_GATHERING, text, key, not_before=since + GATHERING_EVENT_DELAY)
+def _gathering(report: GroupStatus) -> Iterator[GroupEvent]:
+    members = report.snapshot.members
+    if report.reason == names.REASON_GATHERING and members:
+        since = min(it.created for it in members)
+        text, key = f"still gathering after 5 minutes: {report.own_message}", f"{report.snapshot.generation} {since}"
+        yield _on_group(report, names.REASON_GATHERING, text, key, not_before=since + GATHERING_EVENT_DELAY)
 
 
-def _memberships(context: EventContext) -> Iterator[GroupEvent]:
+def _memberships(report: GroupStatus) -> Iterator[GroupEvent]:
     """Members that were never held, and those that name another group now."""
-    key = context.snapshot.group.key
-    group = f"{key.path} ({key.design})"
-    if context.ungated:
+    group = f"{report.key.path} ({report.key.design})"
+    if report.ungated:
         text = f"was bound without being held for its group {group}"
-        yield _on_pods(names.REASON_UNGATED, text, context.ungated[:MAX_EVENT_PODS], "")
-    if context.moved:
+        yield _on_pods(names.REASON_UNGATED, text, report.ungated[:MAX_EVENT_PODS], "")
+    if report.moved:
         text = f"stays in the group {group} that it was created in, whatever it says by now"
-        yield _on_pods(names.REASON_MEMBERSHIP_FIXED, text, context.moved[:MAX_EVENT_PODS], "")
+        yield _on_pods(names.REASON_MEMBERSHIP_FIXED, text, report.moved[:MAX_EVENT_PODS], "")
 
 
-def _barrier_too_short(context: EventContext) -> Iterator[GroupEvent]:
-    for text in context.warnings:
-        yield _on_group(context, names.REASON_BARRIER_TOO_SHORT, text, text, warning=True)
-
-
-def _ignored(context: EventContext) -> Iterator[GroupEvent]:
-    group = context.snapshot.group
-    memberships = {id(it.membership): it.membership for it in context.snapshot.members if it.membership is not None}
+def _warnings(report: GroupStatus) -> Iterator[GroupEvent]:
+    for text in report.warnings:
+        yield _on_group(report, names.REASON_BARRIER_TOO_SHORT, text, text, warning=True)
+    memberships = {id(it.membership): it.membership for it in report.snapshot.members if it.membership is not None}
     found = {key for it in memberships.values() for key in it.ignored}
-    found.update(group.pod_group.ignored if group.pod_group is not None else ())
+    found.update(report.pod_group.ignored if report.pod_group is not None else ())
     if found:
         text = f"not heeded: {', '.join(sorted(found)[:MAX_EVENT_PODS])}"
-        yield _on_group(context, names.REASON_NOT_HEEDED, text, text, warning=True)
+        yield _on_group(report, names.REASON_NOT_HEEDED, text, text, warning=True)
 
 
 # --- KEP-24: Unschedulable -------------------------------------------------------------------------------------------
 
 
-def _kep24(context: EventContext) -> Iterator[GroupEvent]:
-    if context.snapshot.group.key.design is Flavor.KEP_24:
-        yield from _nameless(context)
-        yield from _too_few(context)
-        yield from _depleted(context)
+def _kep24(report: GroupStatus) -> Iterator[GroupEvent]:
+    if report.key.design is Flavor.KEP_24:
+        held = _by_name(it for it in report.snapshot.members if it.gated and not it.deleting)[:MAX_UNSCHEDULABLE_PODS]
+        yield from _too_few(report, held) if held else ()
+        yield from _depleted(report)
 
 
-def _too_few(context: EventContext) -> Iterator[GroupEvent]:
-    """Each pod of a group with too few of them."""
-    held = _held(context)
-    if not held or context.reason.reason not in (names.REASON_GATHERING, names.REASON_CANNOT_GATHER):
-        return
-    not_before = max(it.created for it in held) + TOO_FEW_EVENT_DELAY
-    text = f"its group {context.snapshot.group.key.path} has too few pods: {context.reason.message}"
-    yield _on_pods(names.REASON_UNSCHEDULABLE, text, held, str(context.generation), not_before)
-
-
-def _nameless(context: EventContext) -> Iterator[GroupEvent]:
-    """A pod with an empty name has to be created again."""
-    held = _held(context)
-    if held and not context.snapshot.group.key.name:
+def _too_few(report: GroupStatus, held: Sequence[MemberPod]) -> Iterator[GroupEvent]:
+    """Each pod of a group with too few of them, or with an empty name."""
+    if not report.key.name:
         text = f"the annotation {names.KEP24_NAME} is empty: create the pod again with the name of a PodGroup in it"
         yield _on_pods(names.REASON_UNSCHEDULABLE, text, held, "nameless")
+    if report.reason in (names.REASON_GATHERING, names.REASON_CANNOT_GATHER):
+        text = f"its group {report.key.path} has too few pods: {report.own_message}"
+        not_before = max(it.created for it in held) + TOO_FEW_EVENT_DELAY
+        yield _on_pods(names.REASON_UNSCHEDULABLE, text, held, str(report.snapshot.generation), not_before)
 
 
-def _depleted(context: EventContext) -> Iterator[GroupEvent]:
+def _depleted(report: GroupStatus) -> Iterator[GroupEvent]:
     """Some pods run, but fewer than the minimum are left."""
-    minimum = context.counts.minimum
-    present = generation.member_table(context.snapshot).present
+    minimum, present = report.counts.minimum, generation.member_table(report.snapshot).present
     running = sum(it.phase == "Running" for it in present)
     if minimum == 0 or running == 0 or len(present) >= minimum:
         return
     succeeded = sum(it.phase == "Succeeded" for it in present)
     parts = f"{running} running, {len(present) - running - succeeded} pending, {succeeded} succeeded"
     text = f"{len(present)} of {minimum} pods are left: {parts}"
-    yield _on_group(context, names.REASON_UNSCHEDULABLE, text, f"{context.generation} {text}", warning=True)
+    key = f"{report.snapshot.generation} {text}"
+    yield _on_group(report, names.REASON_UNSCHEDULABLE, text, key, warning=True)
 
 
-_RULES: Final[tuple[Callable[[EventContext], Iterator[GroupEvent]], ...]] = (
-    _opened,
-    _satisfied,
-    _rolled_back,
+_RULES: Final[tuple[Callable[[GroupStatus], Iterator[GroupEvent]], ...]] = (
+    _of_record,
     _waits,
     _gathering,
     _kep24,
     _memberships,
-    _barrier_too_short,
-    _ignored,
+    _warnings,
 )
 
 
-def _held(context: EventContext) -> list[MemberPod]:
-    return _by_name(it for it in context.snapshot.members if it.gated and not it.deleting)[:MAX_UNSCHEDULABLE_PODS]
-
-
-def _by_name(members: "Iterator[MemberPod] | Sequence[MemberPod]") -> list[MemberPod]:
+def _by_name(members: Iterable[MemberPod]) -> list[MemberPod]:
     return sorted(members, key=lambda it: it.name)
-
-
-def _moved(members: Sequence[MemberPod]) -> Iterator[MemberPod]:
-    """Those that name another group now. Most have the same membership object, which is compared once."""
-    known: dict[tuple[int, str], bool] = {}
-    for member in members:
-        key = (id(member.membership), member.group_label)
-        if key not in known:
-            known[key] = member.moved
-        if known[key]:
-            yield member

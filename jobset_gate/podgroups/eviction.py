@@ -205,30 +205,19 @@ def plan_eviction(
     bare = tuple(it.name for it in free if it.controller is None and not is_detached(it))
     suspended = [it for it in pods if it.gated and not it.deleting and _is_suspended(targets[it.uid], wanted)]
     orphans = [it for it in free if is_job_pod(it) and targets[it.uid] is None]
-    parts = [_plan_target(it, some, pods, wanted, made) for it, some in _by_target(free, targets)]
-    plan = EvictionPlan(
-        marks=tuple(it for part in parts for it in part.marks),
-        detaches=tuple(it for part in parts for it in part.detaches),
-        suspends=tuple(it for part in parts for it in part.suspends),
+    first = EvictionPlan(
         disrupts=disrupts,
-        deletes=(
-            *halfway,
-            *(it for it in free if is_detached(it)),
-            *disrupts,
-            *(it.pod for part in parts for it in part.detaches),
-        ),
-        terminating=(
-            *(it for it in evicted if it.deleting),
-            *orphans,
-            *suspended,
-            *(it for part in parts for it in part.terminating),
-        ),
-        blocked=(
-            *((Blocked(pods=bare, why=bare_pods_message(bare)),) if bare else ()),
-            *(it for part in parts for it in part.blocked),
-        ),
+        deletes=(*halfway, *(it for it in free if is_detached(it)), *disrupts),
+        terminating=(*(it for it in evicted if it.deleting), *orphans, *suspended),
+        blocked=(Blocked(pods=bare, why=bare_pods_message(bare)),) if bare else (),
     )
+    plan = _joined([first, *(_plan_target(it, some, pods, wanted, made) for it, some in _by_target(free, targets))])
     return _with_last_steps(plan, [it for it in marked if parse_mark(it.mark) in wanted.items() and not it.finished])
+
+
+def _joined(plans: Sequence[EvictionPlan]) -> EvictionPlan:
+    fields = EvictionPlan.__struct_fields__
+    return EvictionPlan(**{name: tuple(it for plan in plans for it in getattr(plan, name)) for name in fields})
 
 
 def _with_last_steps(plan: EvictionPlan, marked: Sequence[SuspendTarget]) -> EvictionPlan:
@@ -278,6 +267,7 @@ def _plan_target(
     return EvictionPlan(
         marks=(suspend,) if target.barrier and not known else (),
         detaches=detaches,
+        deletes=tuple(it.pod for it in detaches),
         terminating=tuple(it for it in some if it.uid not in detached),
     )
 

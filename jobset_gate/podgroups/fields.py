@@ -3,14 +3,14 @@
 import re
 from collections import Counter
 from collections.abc import Mapping
-from enum import StrEnum
 from fractions import Fraction
-from typing import Any, Final, TypeVar
+from typing import Any, Final
 
 import msgspec
 
 from jobset_gate.objects import quantity
 from jobset_gate.objects.field_error import CauseType, FieldError, child_path, truncate_value
+from jobset_gate.podgroups.model import GangMode
 
 MAX_COUNT: Final = 2**31 - 1
 """Of counts and of seconds: int32, as in the types of the designs."""
@@ -53,8 +53,6 @@ _UNITS: Final[Mapping[str, Fraction]] = {
     "m": Fraction(60),
     "h": Fraction(3600),
 }
-
-Choice = TypeVar("Choice", bound=StrEnum)
 
 
 def is_namespace(text: str) -> bool:
@@ -113,6 +111,12 @@ class FieldReader:
         self._report(key, text, _RANGE)
         return None
 
+    def required_count(self, key: str) -> int | None:
+        """The same; an absent one is an error."""
+        if key not in self._values:
+            self._report(key, None, "must be given: it is how many pods the group needs")
+        return self.count(key)
+
     def duration(self, key: str) -> Fraction | None:
         """A positive duration, in seconds."""
         text = self.text(key)
@@ -124,14 +128,12 @@ class FieldReader:
         self._report(key, text, _SPAN)
         return None
 
-    def choice(self, key: str, choices: type[Choice]) -> Choice | None:
-        """One of an enumeration's values."""
+    def mode(self, key: str) -> GangMode | None:
+        """Strict or NonStrict."""
         text = self.text(key)
-        if text is None:
-            return None
-        if text in list(choices):
-            return choices(text)
-        self._report(key, text, f"must be {' or '.join(choices)}", CauseType.NOT_SUPPORTED)
+        if text is None or text in list(GangMode):
+            return None if text is None else GangMode(text)
+        self._report(key, text, f"must be {' or '.join(GangMode)}", CauseType.NOT_SUPPORTED)
         return None
 
     def gangs(self, key: str) -> tuple[str, ...] | None:
@@ -152,16 +154,23 @@ class FieldReader:
             return None
         return tuple(sorted(listed))
 
-    def integer(self, key: str, *, required: bool = False) -> int | None:
+    def required_integer(self, key: str) -> int | None:
         """A positive int32 as a number, as in a spec."""
+        if self._values.get(key) is None:
+            self._report(key, None, f"must be given: a whole number from 1 to {MAX_COUNT}")
+        return self._integer(key)
+
+    def seconds(self, key: str) -> Fraction | None:
+        """A positive int32 as a number of seconds."""
+        number = self._integer(key)
+        return None if number is None else Fraction(number)
+
+    def _integer(self, key: str) -> int | None:
         value = self._values.get(key)
-        if value is None:
-            if required:
-                self.report_missing(key, f"must be given: a whole number from 1 to {MAX_COUNT}")
-            return None
         if isinstance(value, int) and not isinstance(value, bool) and 1 <= value <= MAX_COUNT:
             return value
-        self._report(key, value, _RANGE)
+        if value is not None:
+            self._report(key, value, _RANGE)
         return None
 
     def quantities(self, key: str) -> tuple[tuple[str, Fraction], ...] | None:
@@ -184,10 +193,6 @@ class FieldReader:
             else:
                 found.append((resource, amount))
         return tuple(sorted(found))
-
-    def report_missing(self, key: str, message: str) -> None:
-        """An absent key that is required."""
-        self._report(key, None, message)
 
     def _report(self, key: str, value: Any, message: str, cause: CauseType = CauseType.INVALID) -> None:
         self.problems.append(FieldError(child_path(self._path, key), truncate_value(value), message, cause))

@@ -10,9 +10,8 @@
 """
 
 from collections.abc import Callable, Collection, Iterable, Mapping
-from fractions import Fraction
 from types import MappingProxyType
-from typing import Final
+from typing import Any, Final
 
 import msgspec
 
@@ -24,7 +23,6 @@ from jobset_gate.podgroups.model import (
     FLAVOR_OF,
     Flavor,
     Format,
-    GangMode,
     GroupSpec,
     Membership,
     PodGroupKey,
@@ -46,91 +44,83 @@ NAME_KEYS: Final[Mapping[Format, tuple[str, str]]] = MappingProxyType(
 )
 """Whether a label or an annotation names the group, and which."""
 
-KOORDINATOR_KEYS: Final = (
-    names.KOORDINATOR_NAME,
-    names.KOORDINATOR_MINIMUM,
-    names.KOORDINATOR_WAIT,
-    names.KOORDINATOR_TOTAL,
-    names.KOORDINATOR_MODE,
-    names.KOORDINATOR_GANGS,
+_Fields = Mapping[str, tuple[str, Callable[[FieldReader, str], Any]]]
+"""Of GroupSpec: the key of each in a source, and how it is read."""
+
+_ON_BOTH: Final[_Fields] = {
+    "total": (names.KOORDINATOR_TOTAL, FieldReader.count),
+    "mode": (names.KOORDINATOR_MODE, FieldReader.mode),
+    "gangs": (names.KOORDINATOR_GANGS, FieldReader.gangs),
+}
+"""Annotations on Koordinator's PodGroups, whose spec has no field for them, and on pods."""
+_KOORDINATOR: Final[_Fields] = {
+    "minimum": (names.KOORDINATOR_MINIMUM, FieldReader.count),
+    "total": _ON_BOTH["total"],
+    "wait": (names.KOORDINATOR_WAIT, FieldReader.duration),
+    **_ON_BOTH,
+}
+_ALIBABA: Final[_Fields] = {"minimum": (names.ALIBABA_MINIMUM, FieldReader.required_count)}
+_PLUGINS_SPEC: Final[_Fields] = {
+    "minimum": ("minMember", FieldReader.required_integer),
+    "wait": ("scheduleTimeoutSeconds", FieldReader.seconds),
+    "resources": ("minResources", FieldReader.quantities),
+}
+_KEP24_SPEC: Final[_Fields] = {
+    "minimum": ("minMembers", FieldReader.required_integer),
+    "resources": ("totalResources", FieldReader.quantities),
+}
+_SPECS: Final[Mapping[str, _Fields]] = MappingProxyType(
+    {names.KEP24_GROUP: _KEP24_SPEC, names.PLUGINS_GROUP: _PLUGINS_SPEC, names.SIGS_GROUP: _PLUGINS_SPEC}
 )
-_POD_GROUP_ANNOTATIONS: Final = (names.KOORDINATOR_TOTAL, names.KOORDINATOR_MODE, names.KOORDINATOR_GANGS)
-"""On Koordinator's PodGroup, whose spec has no field for them."""
+"""By API group. Volcano's and the native PodGroups are not among them."""
+
+KOORDINATOR_KEYS: Final = (names.KOORDINATOR_NAME, *(key for key, _ in _KOORDINATOR.values()))
+KOORDINATOR_POD_GROUP_KEYS: Final = tuple(key for key, _ in _ON_BOTH.values())
 
 MAX_IGNORED: Final = 8
 """Ignored annotations that are reported."""
 
 
+def _read_spec(values: Mapping[str, Any], path: str, wanted: _Fields) -> tuple[GroupSpec, tuple[FieldError, ...]]:
+    fields = FieldReader(values, path)
+    spec = GroupSpec(**{name: read(fields, key) for name, (key, read) in wanted.items()})
+    return spec, tuple(fields.problems)
+
+
 # --- Pods ------------------------------------------------------------------------------------------------------------
 
 
-def _by_name(form: Format) -> Callable[[RawMetadata], Membership | None]:
-    """For formats whose pods give the name alone. An empty name is a group that cannot exist, and its pods are held."""
-    holder, key = NAME_KEYS[form]
-
-    def parse(meta: RawMetadata) -> Membership | None:
-        fields = _reader(meta, holder)
-        if key not in (meta.labels if holder == "labels" else meta.annotations):
+def _parse(form: Format, meta: RawMetadata) -> Membership | None:
+    """What a pod says in one format. Its Koordinator annotations win over the PodGroup that its label may name."""
+    if form is Format.KOORDINATOR_ANNOTATIONS:
+        if not any(key in meta.annotations for key in KOORDINATOR_KEYS):
             return None
-        # No object has Alibaba's name, so it may be any label value.
-        name = fields.name(key, free=form is Format.ALIBABA)
-        group = PodGroupKey(design=FLAVOR_OF[form], namespace=meta.namespace, name=name)
-        return Membership(format=form, key=group, problems=tuple(fields.problems))
-
-    return parse
-
-
-def _alibaba(meta: RawMetadata) -> Membership | None:
-    named, fields = _by_name(Format.ALIBABA)(meta), _reader(meta, "labels")
-    spec = GroupSpec(minimum=fields.count(names.ALIBABA_MINIMUM))
-    if names.ALIBABA_MINIMUM not in meta.labels:
-        fields.report_missing(names.ALIBABA_MINIMUM, "must be given: it is how many pods the group needs")
-    return _with_spec(named, spec, fields)
+        named = _named(form if names.KOORDINATOR_NAME in meta.annotations else Format.KOORDINATOR_POD_GROUP, meta)
+        spec, problems = _read_spec(meta.annotations, meta.annotations_path, _KOORDINATOR)
+    elif form is Format.ALIBABA:
+        named = _named(form, meta)
+        spec, problems = _read_spec(meta.labels, meta.labels_path, _ALIBABA)
+    else:
+        return _named(form, meta)
+    return None if named is None else msgspec.structs.replace(named, spec=spec, problems=named.problems + problems)
 
 
-def _koordinator_annotations(meta: RawMetadata) -> Membership | None:
-    """A pod that names its PodGroup by the label may have the other annotations; they win over the PodGroup."""
-    if not any(key in meta.annotations for key in KOORDINATOR_KEYS):
+def _named(form: Format, meta: RawMetadata) -> Membership | None:
+    """The group that a pod names. An empty name is a group that cannot exist, and its pods are held."""
+    holder, key = NAME_KEYS[form]
+    values = meta.labels if holder == "labels" else meta.annotations
+    if key not in values:
         return None
-    by_label = names.KOORDINATOR_NAME not in meta.annotations
-    named = _by_name(Format.KOORDINATOR_POD_GROUP if by_label else Format.KOORDINATOR_ANNOTATIONS)(meta)
-    fields = _reader(meta, "annotations")
-    spec = GroupSpec(
-        minimum=fields.count(names.KOORDINATOR_MINIMUM),
-        total=fields.count(names.KOORDINATOR_TOTAL),
-        wait=fields.duration(names.KOORDINATOR_WAIT),
-        mode=fields.choice(names.KOORDINATOR_MODE, GangMode),
-        gangs=fields.gangs(names.KOORDINATOR_GANGS),
-    )
-    return _with_spec(named, spec, fields)
-
-
-def _reader(meta: RawMetadata, holder: str) -> FieldReader:
-    labels = holder == "labels"
-    return FieldReader(*((meta.labels, meta.labels_path) if labels else (meta.annotations, meta.annotations_path)))
-
-
-def _with_spec(named: Membership | None, spec: GroupSpec, fields: FieldReader) -> Membership | None:
-    if named is None:
-        return None
-    return msgspec.structs.replace(named, spec=spec, problems=(*named.problems, *fields.problems))
-
-
-PARSERS: Final[Mapping[Format, Callable[[RawMetadata], Membership | None]]] = MappingProxyType(
-    {
-        Format.KOORDINATOR_ANNOTATIONS: _koordinator_annotations,
-        Format.KOORDINATOR_POD_GROUP: _by_name(Format.KOORDINATOR_POD_GROUP),
-        Format.SCHEDULER_PLUGINS: _by_name(Format.SCHEDULER_PLUGINS),
-        Format.ALIBABA: _alibaba,
-        Format.KEP_24: _by_name(Format.KEP_24),
-    }
-)
-"""In order of precedence: a pod may carry the same name for several schedulers."""
+    fields = FieldReader(values, child_path(meta.path, holder))
+    # No object has Alibaba's name, so it may be any label value.
+    name = fields.name(key, free=form is Format.ALIBABA)
+    group = PodGroupKey(design=FLAVOR_OF[form], namespace=meta.namespace, name=name)
+    return Membership(format=form, key=group, problems=tuple(fields.problems))
 
 
 def parse_memberships(meta: RawMetadata, formats: Collection[Format] = ALL_FORMATS) -> list[Membership]:
     """What a pod says in each enabled format, the one that wins first."""
-    found = (parser(meta) for form, parser in PARSERS.items() if form in formats)
+    found = (_parse(form, meta) for form in Format if form in formats)
     # Koordinator's annotations beside its label are of the label's format.
     return [it for it in found if it is not None and it.format in formats]
 
@@ -211,48 +201,13 @@ def _conflicting_minimums(meta: RawMetadata, found: list[Membership]) -> list[Fi
 
 # --- PodGroups -------------------------------------------------------------------------------------------------------
 
-_ParsedSpec = tuple[GroupSpec, tuple[FieldError, ...]]
-
-
-def _kep24_spec(pod_group: Json) -> _ParsedSpec:
-    fields = FieldReader(as_map(pod_group.get("spec")), "spec")
-    spec = GroupSpec(minimum=fields.integer("minMembers", required=True), resources=fields.quantities("totalResources"))
-    return spec, tuple(fields.problems)
-
-
-def _plugins_spec(pod_group: Json) -> _ParsedSpec:
-    fields = FieldReader(as_map(pod_group.get("spec")), "spec")
-    seconds = fields.integer("scheduleTimeoutSeconds")
-    spec = GroupSpec(
-        minimum=fields.integer("minMember", required=True),
-        wait=None if seconds is None else Fraction(seconds),
-        resources=fields.quantities("minResources"),
-    )
-    return spec, tuple(fields.problems)
-
-
-def _annotated_spec(meta: RawMetadata) -> _ParsedSpec:
-    fields = FieldReader(meta.annotations, meta.annotations_path)
-    spec = GroupSpec(
-        total=fields.count(names.KOORDINATOR_TOTAL),
-        mode=fields.choice(names.KOORDINATOR_MODE, GangMode),
-        gangs=fields.gangs(names.KOORDINATOR_GANGS),
-    )
-    return spec, tuple(fields.problems)
-
-
-SPEC_PARSERS: Final[Mapping[str, Callable[[Json], _ParsedSpec]]] = MappingProxyType(
-    {names.KEP24_GROUP: _kep24_spec, names.PLUGINS_GROUP: _plugins_spec, names.SIGS_GROUP: _plugins_spec}
-)
-"""By API group. Volcano's and the native PodGroups are not among them."""
-
 
 def api_group(kind: object, api_version: object) -> str | None:
     """The API group of a PodGroup of one of the three kinds, of any version; None for every other object."""
     if kind != names.POD_GROUP or not isinstance(api_version, str):
         return None
     group = api_version.rpartition("/")[0]
-    return group if group in SPEC_PARSERS else None
+    return group if group in _SPECS else None
 
 
 def parse_pod_group(pod_group: Json) -> PodGroupSource | None:
@@ -275,13 +230,13 @@ def parse_pod_group(pod_group: Json) -> PodGroupSource | None:
         message = f"is not known here, only {group}/{names.POD_GROUP_VERSION}"
         unknown = FieldError("apiVersion", pod_group.get("apiVersion"), message, CauseType.NOT_SUPPORTED)
         return msgspec.structs.replace(bare, problems=(unknown,))
-    spec, problems = SPEC_PARSERS[group](pod_group)
+    spec, problems = _read_spec(as_map(pod_group.get("spec")), "spec", _SPECS[group])
     source = msgspec.structs.replace(bare, spec=spec, problems=problems)
     if group == names.KEP24_GROUP:
         return source
     raw = RawMetadata.of_object(pod_group, bare.namespace)
-    annotated, annotation_problems = _annotated_spec(raw)
-    ignored = ignored_annotations(raw.annotations, _POD_GROUP_ANNOTATIONS)
+    annotated, annotation_problems = _read_spec(raw.annotations, raw.annotations_path, _ON_BOTH)
+    ignored = ignored_annotations(raw.annotations, KOORDINATOR_POD_GROUP_KEYS)
     return msgspec.structs.replace(
         source, annotated_spec=annotated, annotation_problems=annotation_problems, ignored=ignored
     )

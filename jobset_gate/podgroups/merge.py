@@ -1,9 +1,9 @@
 """Merges all sources of one group: members must agree, annotations win over the PodGroup (G1)."""
 
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Mapping, Sequence
 from fractions import Fraction
 from types import MappingProxyType
-from typing import Any, Final, TypeVar
+from typing import Any, Final
 
 from jobset_gate import names
 from jobset_gate.objects.field_error import FieldError, annotation_path
@@ -33,8 +33,6 @@ DEFAULT_WAITS: Final[Mapping[Flavor, Fraction]] = MappingProxyType(
 
 _NEEDS_POD_GROUP: Final = frozenset({Format.KEP_24, Format.SCHEDULER_PLUGINS, Format.KOORDINATOR_POD_GROUP})
 
-Value = TypeVar("Value")
-
 
 def merge_group(
     key: PodGroupKey,
@@ -46,16 +44,32 @@ def merge_group(
     """The group of that key, independent of the order of its sources. Sources of other groups are ignored."""
     ours = sorted((it for it in members if it.membership.key == key), key=lambda it: it.pod)
     pod_group = _pod_group(key, pod_groups)
-    merger = _Merger(key, ours, pod_group)
-    minimum = merger.agreed(names.KOORDINATOR_MINIMUM, lambda it: it.minimum)
-    total = merger.agreed(names.KOORDINATOR_TOTAL, lambda it: it.total)
-    wait = merger.agreed(names.KOORDINATOR_WAIT, lambda it: it.wait)
-    mode = merger.agreed(names.KOORDINATOR_MODE, lambda it: it.mode)
-    gangs = merger.agreed(names.KOORDINATOR_GANGS, lambda it: it.gangs)
+    own_specs = [(it.membership.spec, it.pod) for it in ours]
+    other_specs = _pod_group_specs(key, pod_group)
+    problems: list[FieldError] = []
+
+    def agreed(annotation: str, field: str) -> Any:
+        """The members' value, else the PodGroup's; None, and an error, if members contradict each other."""
+        values: dict[Any, list[str]] = {}
+        for spec, pod in own_specs:
+            if (value := getattr(spec, field)) is not None:
+                values.setdefault(value, []).append(pod)
+        if len(values) > 1:
+            path = annotation_path(annotation) if key.design is Flavor.KOORDINATOR else minimum_path(key)
+            problems.append(FieldError(path, sorted(map(_plain, values), key=str), _contradiction_text(values)))
+            return None
+        found = (*values, *(getattr(spec, field) for spec in other_specs))
+        return next((it for it in found if it is not None), None)
+
+    minimum = agreed(names.KOORDINATOR_MINIMUM, "minimum")
+    total = agreed(names.KOORDINATOR_TOTAL, "total")
+    wait = agreed(names.KOORDINATOR_WAIT, "wait")
+    mode = agreed(names.KOORDINATOR_MODE, "mode")
+    gangs = agreed(names.KOORDINATOR_GANGS, "gangs")
     formats = tuple(form for form in Format if any(it.membership.format is form for it in ours))
     # Annotations with a minimum replace the PodGroup.
     missing = pod_group is None and minimum is None and any(it in _NEEDS_POD_GROUP for it in formats)
-    problems = [*merger.problems, *_of_pod_group(key, pod_group)]
+    problems += _of_pod_group(key, pod_group)
     blamed = tuple((it.pod, problem) for it in ours for problem in it.membership.problems)
     if minimum is None and not missing and not problems and not blamed:
         problems.append(FieldError(minimum_path(key), None, "must be given: nobody says how many pods the group needs"))
@@ -77,31 +91,6 @@ def merge_group(
         problems=tuple(problems),
         blamed=blamed,
     )
-
-
-class _Merger:
-    """Merges one value after the other."""
-
-    def __init__(self, key: PodGroupKey, members: Sequence[MemberSource], pod_group: PodGroupSource | None) -> None:
-        self.problems: list[FieldError] = []
-        self._key = key
-        self._members = members
-        self._others = _pod_group_specs(key, pod_group)
-
-    def agreed(self, name: str, of: Callable[[GroupSpec], Value | None]) -> Value | None:
-        """The members' value, else the PodGroup's; None, and an error, if members contradict each other."""
-        values: dict[Value, list[str]] = {}
-        for member in self._members:
-            value = of(member.membership.spec)
-            if value is not None:
-                values.setdefault(value, []).append(member.pod)
-        if len(values) > 1:
-            path = annotation_path(name) if self._key.design is Flavor.KOORDINATOR else minimum_path(self._key)
-            self.problems.append(FieldError(path, sorted(map(_plain, values), key=str), _contradiction_text(values)))
-            return None
-        if values:
-            return next(iter(values))
-        return next((value for spec in self._others if (value := of(spec)) is not None), None)
 
 
 def _pod_group(key: PodGroupKey, pod_groups: Sequence[PodGroupSource]) -> PodGroupSource | None:

@@ -1,19 +1,12 @@
 """Owners of a group's pods, read from JSON: can they ever create enough pods (G3), and how they are suspended (G4)."""
 
-from collections.abc import Callable, Iterator, Mapping, Sequence
-from types import MappingProxyType
+from collections.abc import Iterator, Mapping, Sequence
 from typing import Any, Final
 
 from jobset_gate import names
 from jobset_gate.barrier.model import Value
 from jobset_gate.objects.jobset import IN_ORDER, ReplicatedJobView, replicated_jobs
-from jobset_gate.objects.unstructured import (
-    Json,
-    as_int,
-    as_list,
-    as_map,
-    nested,
-)
+from jobset_gate.objects.unstructured import Json, as_int, as_list, as_map, nested
 from jobset_gate.podgroups import formats
 from jobset_gate.podgroups.eviction import JOB, JOBSET, SuspendTarget
 from jobset_gate.podgroups.model import MergedGroup, PodGroupKey, RawMetadata
@@ -24,29 +17,15 @@ class OwnerCapacity(Value, frozen=True):
 
     kind: str
     name: str
-    at_once: int | None
-    """A Job's parallelism, a StatefulSet's replicas. None: not known, or no limit."""
-    one_by_one: bool = False
-    """Each pod has to be ready before the next, as for a StatefulSet with OrderedReady."""
-    waits_for: str = ""
-    """What has to be ready before its first pod, if that is in the group itself (dependsOn)."""
-
-    @property
-    def max_pods(self) -> int | None:
-        """How many pods it has while none of them is bound."""
-        if self.waits_for:
-            return 0
-        if self.one_by_one:
-            return 1 if self.at_once is None else min(1, self.at_once)
-        return self.at_once
+    max_pods: int | None
+    """How many pods it has while none of them is bound. None: not known, or no limit."""
+    why: str = ""
+    """Why it has no more, if that is not a number of its spec."""
 
     @property
     def description(self) -> str:
         """For messages."""
-        title = f"{self.kind} {self.name}"
-        if self.waits_for:
-            return f"{title} waits for {self.waits_for}"
-        return f"{title} makes its pods one after the other" if self.one_by_one else f"{title} makes {self.at_once}"
+        return f"{self.kind} {self.name} {self.why or f'makes {self.max_pods}'}"
 
 
 def capacity_shortage(group: MergedGroup, creators: Sequence[OwnerCapacity]) -> str | None:
@@ -63,50 +42,34 @@ def capacity_shortage(group: MergedGroup, creators: Sequence[OwnerCapacity]) -> 
 
 def read_owner(kind: str, obj: Json, key: PodGroupKey) -> tuple[OwnerCapacity, ...]:
     """The capacity of an owner for the group."""
-    reader = _READERS.get(kind)
-    return (unknown_owner(kind, _name(obj)),) if reader is None else reader(obj, key)
+    if kind == JOBSET:
+        return tuple(_of_jobset(obj, key))
+    spec, many, why = as_map(obj.get("spec")), None, ""
+    if kind == JOB:
+        many = _at_once(spec)
+    elif kind in ("StatefulSet", "ReplicaSet", "ReplicationController"):
+        many = as_int(spec.get("replicas"), 1)
+    if kind == "StatefulSet" and spec.get("podManagementPolicy", "OrderedReady") == "OrderedReady":
+        many, why = min(1, many or 0), "makes its pods one after the other"
+    return (OwnerCapacity(kind=kind, name=_name(obj), max_pods=many, why=why),)
 
 
 def unknown_owner(kind: str, name: str) -> OwnerCapacity:
     """An owner of unknown capacity."""
-    return OwnerCapacity(kind=kind, name=name, at_once=None)
+    return OwnerCapacity(kind=kind, name=name, max_pods=None)
 
 
-def _of_job(obj: Json, _: PodGroupKey) -> tuple[OwnerCapacity, ...]:
-    return (OwnerCapacity(kind=JOB, name=_name(obj), at_once=_at_once(as_map(obj.get("spec")))),)
-
-
-def _of_stateful_set(obj: Json, _: PodGroupKey) -> tuple[OwnerCapacity, ...]:
-    spec = as_map(obj.get("spec"))
-    ordered = spec.get("podManagementPolicy", "OrderedReady") == "OrderedReady"
-    replicas = as_int(spec.get("replicas"), 1)
-    return (OwnerCapacity(kind="StatefulSet", name=_name(obj), at_once=replicas, one_by_one=ordered),)
-
-
-def _of_replicas(kind: str) -> "_Reader":
-    return lambda obj, _: (
-        OwnerCapacity(kind=kind, name=_name(obj), at_once=as_int(nested(obj, "spec", "replicas"), 1)),
-    )
-
-
-def _of_jobset(obj: Json, key: PodGroupKey) -> tuple[OwnerCapacity, ...]:
+def _of_jobset(obj: Json, key: PodGroupKey) -> Iterator[OwnerCapacity]:
     """One for each of its replicatedJobs in the group, created or not."""
     jobs = list(replicated_jobs(obj))
     ours = [it for it in jobs if _is_in_group(it, key)]
     in_order = nested(obj, "spec", "startupPolicy", "startupPolicyOrder") == IN_ORDER
-    found = []
     for it in ours:
-        first = ours[0].name if in_order and it is not ours[0] else ""
-        needed = (name for name in _dependencies(it, jobs) if any(name == one.name for one in ours))
-        found.append(
-            OwnerCapacity(
-                kind=JOBSET,
-                name=f"{_name(obj)} ({it.name})",
-                at_once=as_int(it.body.get("replicas"), 1) * _at_once(it.job_spec),
-                waits_for=first or next(needed, ""),
-            )
-        )
-    return tuple(found)
+        ahead = [ours[0].name] if in_order and it is not ours[0] else _dependencies(it, jobs)
+        first = next((name for name in ahead if any(name == one.name for one in ours)), "")
+        many = 0 if first else as_int(it.body.get("replicas"), 1) * _at_once(it.job_spec)
+        why = f"waits for {first}" if first else ""
+        yield OwnerCapacity(kind=JOBSET, name=f"{_name(obj)} ({it.name})", max_pods=many, why=why)
 
 
 def _is_in_group(job: ReplicatedJobView, key: PodGroupKey) -> bool:
@@ -135,18 +98,6 @@ def _at_once(spec: Json) -> int:
 
 def _name(obj: Json) -> str:
     return str(nested(obj, "metadata", "name") or "")
-
-
-_Reader = Callable[[Json, PodGroupKey], tuple[OwnerCapacity, ...]]
-_READERS: Final[Mapping[str, _Reader]] = MappingProxyType(
-    {
-        JOB: _of_job,
-        JOBSET: _of_jobset,
-        "StatefulSet": _of_stateful_set,
-        "ReplicaSet": _of_replicas("ReplicaSet"),
-        "ReplicationController": _of_replicas("ReplicationController"),
-    }
-)
 
 
 # --- Suspension ------------------------------------------------------------------------------------------------------

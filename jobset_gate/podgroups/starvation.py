@@ -43,13 +43,10 @@ def never_fits(candidate: Candidate, nodes: NodeSnapshot) -> bool:
     """Whether it would lack places on empty nodes, too: holding back others would not help it."""
     places: dict[EquivalenceClass, int] = {}
     for request in candidate.requests:
-        classes = {nodes.equivalence_class(it) for it in request.shapes}
-        known = {it: many for it in classes if (many := it.empty_places()) is not None}
-        if len(known) < len(classes):
-            return False
-        if sum(known.values()) < request.minimum:
+        own = {one: one.empty_places for one in map(nodes.equivalence_class, request.shapes)}
+        if sum(own.values()) < request.minimum:
             return True
-        places |= known
+        places |= own
     return sum(places.values()) < sum(it.minimum for it in candidate.requests)
 
 
@@ -89,7 +86,7 @@ def _part(candidate: Candidate, now: float, seconds: float) -> int:
 
 
 def _could_be(shape: PodShape, node: NodeInfo) -> bool:
-    return (node.empty is None or capacity(node.empty, shape.requests) > 0) and shape.selection.admits(node.node)
+    return capacity(node.empty, shape.requests) > 0 and shape.selection.admits(node.node)
 
 
 def _lacks(requests: Sequence[GroupRequest], name: str, nodes: Sequence[NodeInfo]) -> bool:

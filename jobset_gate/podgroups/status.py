@@ -15,7 +15,6 @@ from jobset_gate.objects import terminal_text
 from jobset_gate.objects.terminal_text import truncate_list
 from jobset_gate.podgroups import generation
 from jobset_gate.podgroups.candidate import Admit, Hold
-from jobset_gate.podgroups.events import EventContext, GroupEvent, event_context, group_events
 from jobset_gate.podgroups.eviction import bare_pods_message
 from jobset_gate.podgroups.generation import MemberState
 from jobset_gate.podgroups.model import Format, PodGroupKey, PodGroupSource
@@ -46,29 +45,22 @@ class GroupStatus(Value, frozen=True):
     phase: Phase
     reason: str
     message: str
+    own_message: str
+    """Of the reason, without notes on single pods."""
     admitted: int
     """Members whose gates were removed in this generation."""
     occupied_by: str
     """UID of the one controller of its members; "" if they have none, or several."""
     scheduling: bool
     """Admitted, not satisfied, within its limit: status writes should leave API capacity to kube-scheduler."""
-    ungated: tuple[str, ...]
+    ungated: tuple[MemberPod, ...]
     """Pods that name the group and were bound without its gate."""
-    moved: tuple[str, ...]
+    moved: tuple[MemberPod, ...]
     """Pods that name another group now than the one that holds them."""
     managers: tuple[str, ...]
     """Other controllers that write the status of its PodGroup."""
-    context: EventContext
-
-    @property
-    def snapshot(self) -> GroupSnapshot:
-        """The snapshot that the status was built from."""
-        return self.context.snapshot
-
-    @property
-    def events(self) -> tuple[GroupEvent, ...]:
-        """Its Events."""
-        return group_events(self.context)
+    warnings: tuple[str, ...]
+    snapshot: GroupSnapshot
 
 
 def group_status(
@@ -82,8 +74,7 @@ def group_status(
     counts = count_members(seen, now)
     waits = None if why is None or isinstance(why, Admit) else GroupReason(reason=why.reason, message=why.message)
     reason = status_reason(seen, counts, waits, blocked, now)
-    context = event_context(seen, counts, reason, warnings)
-    ungated, moved = (tuple(it.name for it in some) for some in (context.ungated, context.moved))
+    ungated, moved = tuple(it for it in seen.members if it.ungated), _moved(seen.members)
     record = seen.record
     return GroupStatus(
         key=seen.group.key,
@@ -98,12 +89,14 @@ def group_status(
         reason=reason.reason,
         message=terminal_text.line(_with_notes(reason.message, ungated, moved)),
         admitted=sum(_is_admitted(it, record) for it in seen.members),
+        own_message=reason.message,
         occupied_by=_occupied_by(seen),
         scheduling=_is_scheduling(record, counts),
         ungated=ungated,
         moved=moved,
         managers=tuple(it for it in seen.status_managers if not it.startswith(_HUMAN_MANAGER)),
-        context=context,
+        warnings=tuple(warnings),
+        snapshot=seen,
     )
 
 
@@ -123,7 +116,16 @@ def _occupied_by(seen: GroupSnapshot) -> str:
     return controllers.pop() if len(controllers) == 1 else ""
 
 
-def _with_notes(message: str, ungated: tuple[str, ...], moved: tuple[str, ...]) -> str:
+def _moved(members: Iterable[MemberPod]) -> tuple[MemberPod, ...]:
+    """Those that name another group now. Most have the same membership object, which is compared once."""
+    known: dict[tuple[int, str], bool] = {}
+    for it in members:
+        if (id(it.membership), it.group_label) not in known:
+            known[id(it.membership), it.group_label] = it.moved
+    return tuple(it for it in members if known[id(it.membership), it.group_label])
+
+
+def _with_notes(message: str, ungated: Sequence[MemberPod], moved: Sequence[MemberPod]) -> str:
     if ungated:
         message += f"; Ungated: {_pod_names(ungated)}"
     if moved:
@@ -131,8 +133,8 @@ def _with_notes(message: str, ungated: tuple[str, ...], moved: tuple[str, ...]) 
     return message
 
 
-def _pod_names(pods: Sequence[str]) -> str:
-    return truncate_list(sorted(pods), MAX_PODS_NAMED)
+def _pod_names(pods: Sequence[MemberPod]) -> str:
+    return truncate_list(sorted(it.name for it in pods), MAX_PODS_NAMED)
 
 
 # --- The reason ------------------------------------------------------------------------------------------------------

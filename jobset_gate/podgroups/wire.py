@@ -137,10 +137,18 @@ class RecordConfigMap(WireStruct, frozen=True):
     data: Text | None = None
 
 
+class Taint(WireStruct, frozen=True):
+    """A taint of a node."""
+
+    key: str = ""
+    value: str = ""
+    effect: str = ""
+
+
 class NodeSpec(WireStruct, frozen=True):
     """spec of a node."""
 
-    taints: list[Any] | None = None
+    taints: tuple[Taint, ...] | None = None
     unschedulable: bool | None = None
 
 

@@ -76,8 +76,8 @@ def pod_group_json(status: GroupStatus) -> Json:
         "satisfied": None if record is None else _date(record.satisfied or None),
         "rolledBack": 0 if record is None else record.rolled_back,
         "gangGroup": list(status.snapshot.group.gangs),
-        "ungated": list(status.ungated),
-        "moved": list(status.moved),
+        "ungated": [it.name for it in status.ungated],
+        "moved": [it.name for it in status.moved],
         "statusManagedBy": list(status.managers),
     }
 

@@ -193,19 +193,6 @@ def exceeds_limits(spec: Json) -> bool:
     return count > MAX_REQUIREMENTS or len(as_list(spec.get("tolerations"))) > MAX_TOLERATIONS
 
 
-def node_facts(node: Json) -> NodeFacts:
-    """A Node as JSON."""
-    return NodeFacts(
-        name=_text(nested(node, "metadata", "name")),
-        labels={key: _text(value) for key, value in as_map(nested(node, "metadata", "labels")).items()},
-        taints=tuple(
-            (_text(nested(it, "key")), _text(nested(it, "value")), _text(nested(it, "effect")))
-            for it in as_list(nested(node, "spec", "taints"))
-        ),
-        unschedulable=nested(node, "spec", "unschedulable") is True,
-    )
-
-
 def _node_term(term: Any) -> tuple[Requirement, ...]:
     labels = [_requirement(it, field=False) for it in as_list(nested(term, "matchExpressions"))]
     return (*labels, *(_requirement(it, field=True) for it in as_list(nested(term, "matchFields"))))

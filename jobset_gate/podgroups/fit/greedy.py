@@ -51,9 +51,7 @@ def _without_lower(node: NodeInfo, priority: int) -> NodeInfo:
 
 
 def never_fits(requests: Sequence[GroupRequest], nodes: Sequence[NodeInfo]) -> str:
-    """Why the groups would not fit on empty nodes; "": they would, or that is not known."""
-    if any(it.empty is None for it in nodes):
-        return ""
+    """Why the groups would not fit on empty nodes; "": they would."""
     empty = [msgspec.structs.replace(it, free=it.empty) for it in nodes]
     return _first_shortage(_Placement(empty, empty=True), requests)
 

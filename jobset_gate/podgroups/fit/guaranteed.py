@@ -32,8 +32,8 @@ class NodeInfo(Value, frozen=True):
 
     node: NodeFacts
     free: Amounts
-    empty: Amounts | None = None
-    """Free resources if no pod were bound to it but those of DaemonSets and static ones; None: not known."""
+    empty: Amounts
+    """Free resources if no pod were bound to it but those of DaemonSets and static ones."""
     used_by_priority: tuple[tuple[int, Amounts], ...] = ()
     """Of bound pods, the lowest priority first."""
 
@@ -51,12 +51,11 @@ class EquivalenceClass:
         self._empty_slots: list[int] | None = None
         self._displaced: dict[EquivalenceClass, int] = {}
 
-    def empty_places(self) -> int | None:
-        """Pods of the class that would fit on empty nodes; None: not known."""
-        if any(it.empty is None for it in self._nodes):
-            return None
+    @property
+    def empty_places(self) -> int:
+        """Pods of the class that would fit on empty nodes."""
         if self._empty_slots is None:
-            self._empty_slots = [self._capacity_on(it, it.empty or {}) for it in self._nodes]
+            self._empty_slots = [self._capacity_on(it, it.empty) for it in self._nodes]
         return sum(self._empty_slots)
 
     def displaced_by(self, other: "EquivalenceClass") -> int:
@@ -72,7 +71,7 @@ class EquivalenceClass:
         self.slots[number] = now
         self.places += now - before
         if self._empty_slots is not None:
-            self._empty_slots[number] = self._capacity_on(node, node.empty or {})
+            self._empty_slots[number] = self._capacity_on(node, node.empty)
         self._nodes[number] = node
 
     def _capacity_on(self, node: NodeInfo, free: Amounts) -> int:

@@ -32,12 +32,14 @@ _WIDE: Final = (
     f"or {constraints.MAX_TOLERATIONS} tolerations"
 )
 
+_PLACEMENT_FIELDS: Final = wire.PlacementTemplate.__struct_fields__
+
 _known: Final = BoundedCache[tuple[bytes, bool], PlacementFacts](_KINDS_BYTES)
 
 
 def placement_facts(spec: wire.GroupPodSpec) -> PlacementFacts:
     """The facts of a pod; the same objects for pods of one template."""
-    template = msgspec.json.encode(_whole(spec))
+    template = msgspec.json.encode(wire.PlacementTemplate(**{it: getattr(spec, it) for it in _PLACEMENT_FIELDS}))
     large = len(template) > _MOST_BYTES
     if large:
         template = msgspec.json.encode(_truncated(spec))
@@ -54,21 +56,6 @@ def _decode_facts(template: bytes, *, large: bool) -> PlacementFacts:
     shape = PodShape(selection=constraints.pod_node_selection(spec), requests=constraints.pod_requests(spec), count=1)
     beyond = [_LARGE] if large else [_WIDE] if constraints.exceeds_limits(spec) else []
     return shape, (*beyond, *constraints.unsupported_constraints(spec)), constraints.anti_affinity_terms(spec)
-
-
-def _whole(spec: wire.GroupPodSpec) -> wire.PlacementTemplate:
-    return wire.PlacementTemplate(
-        containers=spec.containers,
-        init_containers=spec.init_containers,
-        volumes=spec.volumes,
-        resources=spec.resources,
-        overhead=spec.overhead,
-        node_selector=spec.node_selector,
-        affinity=spec.affinity,
-        tolerations=spec.tolerations,
-        topology_spread_constraints=spec.topology_spread_constraints,
-        resource_claims=spec.resource_claims,
-    )
 
 
 def _truncated(spec: wire.GroupPodSpec) -> wire.PlacementTemplate:

@@ -10,6 +10,7 @@ from typing import Any, Final
 
 from jobset_gate.podgroups.fit import constraints
 from jobset_gate.podgroups.fit.guaranteed import NodeInfo, NodeSnapshot, PodShape
+from tests.fakes.podgroups.objects import read_node
 
 Json = dict[str, Any]
 CASE: Final = "case.test/number"
@@ -73,7 +74,7 @@ def _places(nodes: Sequence[Json], taken: Sequence[tuple[int, str]], spec: Json)
         free = dict(constraints.parse_amounts(body["status"]["allocatable"]))
         for cpu in (cpu for where, cpu in taken if where == number):
             free = constraints.subtract(free, constraints.parse_amounts({"cpu": cpu}) | {constraints.PODS: 1000})
-        infos.append(NodeInfo(node=constraints.node_facts(body), free=free))
+        infos.append(NodeInfo(node=read_node(body).node, free=free, empty=free))
     whole = spec | ({"overhead": OVERHEAD} if "runtimeClassName" in spec else {})
     return NodeSnapshot(infos).capacity(
         PodShape(selection=constraints.pod_node_selection(whole), requests=constraints.pod_requests(whole), count=1)

@@ -16,7 +16,9 @@ STARVATION = 300.0
 
 
 def node(cpu: int, name: str = "n") -> NodeInfo:
-    return NodeInfo(node=NodeFacts(name=name, labels={}), free={"cpu": cpu * 1000, "pods": 99_000})
+    """With room for all, were it empty."""
+    facts, pods = NodeFacts(name=name, labels={}), {"pods": 99_000}
+    return NodeInfo(node=facts, free={"cpu": cpu * 1000, **pods}, empty={"cpu": 99_000, **pods})
 
 
 def waiting(
@@ -162,11 +164,7 @@ def test_a_group_beside_a_probe_that_finds_no_room_is_still_certain_of_its_own()
 
 def test_who_may_preempt_pods_that_are_in_its_way_is_tried_one_at_a_time() -> None:
     """But not one that would find no room then either, nor one that must not, nor for pods of its own rank."""
-    full = NodeInfo(
-        node=NodeFacts(name="n", labels={}),
-        free={"cpu": 1000, "pods": 99_000},
-        used_by_priority=((5, {"cpu": 3000, "pods": 3000}),),
-    )
+    full = msgspec.structs.replace(node(1), used_by_priority=((5, {"cpu": 3000, "pods": 3000}),))
     waits = "WaitingForCapacity: needs 4 cpu, 1 free"
     assert reported(may_preempt(waiting("a", 4), 6), nodes=[full]) == ["a: opened unproven"]
     assert reported(may_preempt(waiting("a", 4), 5), nodes=[full]) == [f"a: {waits}"]

@@ -6,14 +6,7 @@ from typing import Any
 import pytest
 
 from jobset_gate.podgroups import deadline
-from jobset_gate.podgroups.deadline import (
-    DeadlineInput,
-    Evict,
-    ExtendDeadline,
-    KeepWaiting,
-    MarkTimedOut,
-    Satisfied,
-)
+from jobset_gate.podgroups.deadline import DeadlineInput, Verdict
 from jobset_gate.podgroups.model import Flavor, GangMode
 
 
@@ -32,19 +25,17 @@ def placing(**more: Any) -> DeadlineInput:
 @pytest.mark.parametrize(
     ("seen", "now", "verdict"),
     [
-        (placing(bound=20), 999, Satisfied()),
-        (placing(bound=19), 130, KeepWaiting(requeue_after=30)),
-        (placing(bound=19), 160, Evict(retry=True, backoff_seconds=10)),
-        (placing(rolled_back=3), 160, Evict(retry=True, backoff_seconds=80)),
-        (placing(mode=GangMode.NON_STRICT), 160, MarkTimedOut()),
-        (placing(design=Flavor.KOORDINATOR), 160, Evict(retry=False, backoff_seconds=10)),
-        (placing(design=Flavor.SCHEDULER_PLUGINS, bound=18), 160, ExtendDeadline(requeue_after=60)),
-        (placing(design=Flavor.SCHEDULER_PLUGINS, bound=17), 160, Evict(retry=True, backoff_seconds=10)),
-        (placing(design=Flavor.SCHEDULER_PLUGINS, bound=18, extended=True), 160, KeepWaiting(requeue_after=60)),
-        (placing(design=Flavor.SCHEDULER_PLUGINS, bound=18, extended=True), 220, Evict(retry=True, backoff_seconds=10)),
+        (placing(bound=20), 999, (Verdict.SATISFIED, 0)),
+        (placing(bound=19), 130, (Verdict.WAIT, 30)),
+        (placing(bound=19), 160, (Verdict.EVICT, 0)),
+        (placing(mode=GangMode.NON_STRICT), 160, (Verdict.MARK, 0)),
+        (placing(design=Flavor.SCHEDULER_PLUGINS, bound=18), 160, (Verdict.EXTEND, 60)),
+        (placing(design=Flavor.SCHEDULER_PLUGINS, bound=17), 160, (Verdict.EVICT, 0)),
+        (placing(design=Flavor.SCHEDULER_PLUGINS, bound=18, extended=True), 160, (Verdict.WAIT, 60)),
+        (placing(design=Flavor.SCHEDULER_PLUGINS, bound=18, extended=True), 220, (Verdict.EVICT, 0)),
     ],
 )
-def test_what_becomes_of_the_limit(seen: DeadlineInput, now: float, verdict: object) -> None:
+def test_what_becomes_of_the_limit(seen: DeadlineInput, now: float, verdict: tuple[Verdict, float]) -> None:
     assert deadline.decide_deadline(seen, now) == verdict
 
 

@@ -17,7 +17,7 @@ from jobset_gate.podgroups import decode, wire
 from jobset_gate.podgroups.candidate import Domains
 from jobset_gate.podgroups.fit import constraints, template
 from jobset_gate.podgroups.fit.constraints import NodeFacts, NodeSelection, Requirement
-from jobset_gate.podgroups.fit.guaranteed import PodShape
+from jobset_gate.podgroups.fit.guaranteed import NodeInfo, PodShape
 from tests.fakes.podgroups.objects import config_map, key, pod, pod_group, read_bound, read_pod, read_pod_group
 from tests.fakes.podgroups.sources import GANG
 from tests.fakes.wire_objects import Json
@@ -164,14 +164,16 @@ def test_reading_a_template_takes_at_most_twice_as_long_for_twice_as_much() -> N
 
 
 def test_a_domain_that_takes_too_long_to_find_is_that_of_all_nodes() -> None:
-    nodes = [NodeFacts(name=f"n{number}", labels={"zone": "a"}) for number in range(500)]
+    nodes = [
+        NodeInfo(node=NodeFacts(name=f"n{number}", labels={"zone": "a"}), free={}, empty={}) for number in range(500)
+    ]
     zone = Requirement(key="zone", operator="In", values=frozenset({"b"}))
     shapes = [
         PodShape(selection=NodeSelection(every=(zone,) * 20 + (_name(number),)), requests={}, count=1)
         for number in range(20)
     ]
     assert Domains(nodes).domain_of(shapes[:1]) == frozenset()
-    assert Domains(nodes).domain_of(shapes) == {it.name for it in nodes}
+    assert Domains(nodes).domain_of(shapes) == {it.node.name for it in nodes}
 
 
 def _name(number: int) -> Requirement:

@@ -31,7 +31,8 @@ NOW = TEN_O_CLOCK + 100
 
 
 def room(cpu: int, name: str = "n") -> NodeInfo:
-    return NodeInfo(node=NodeFacts(name=name, labels={}), free={"cpu": cpu * 1000, "memory": 2**50, "pods": 110_000})
+    free = {"cpu": cpu * 1000, "memory": 2**50, "pods": 110_000}
+    return NodeInfo(node=NodeFacts(name=name, labels={}), free=free, empty={**free, "cpu": 99_000})
 
 
 def asking(cpu: str) -> dict[str, Any]:
@@ -94,7 +95,7 @@ def test_without_its_pod_group_it_waits_and_says_why_the_kind_cannot_be_used() -
 
 def test_makers_that_can_never_make_enough_are_named() -> None:
     few = waiting("few", pods=1)
-    made_by = {key("few"): (OwnerCapacity(kind="Job", name="w", at_once=2),)}
+    made_by = {key("few"): (OwnerCapacity(kind="Job", name="w", max_pods=2),)}
     assert reported(few, owner_capacities=made_by)["few"].startswith(
         "CannotGather: needs 3 pods at once, 2 can be there"
     )
@@ -166,7 +167,7 @@ def test_a_resource_that_no_node_has_may_be_served_all_the_same() -> None:
     assert isinstance(found, Admit)
     assert not found.proven
     assert found.candidate.unsupported == ("example.com/gpu, which no node has,",)
-    having = msgspec.structs.replace(plain, empty={**(plain.empty or {}), "example.com/gpu": 1000})
+    having = msgspec.structs.replace(plain, empty={**plain.empty, "example.com/gpu": 1000})
     assert reported(seen, nodes=(having,))["g"] == "WaitingForCapacity: needs 1 example.com/gpu, 0 free"
 
 
@@ -327,7 +328,7 @@ def test_ungated_pods_without_a_record_are_an_unproven_admission_until_they_are_
 
 
 def test_nodes_of_one_demand_are_one_domain() -> None:
-    domains = Domains([NodeFacts(name="n", labels={})])
+    domains = Domains([room(1)])
     (shape,) = [it.shape for it in waiting("g").members][:1]
     assert domains.domain_of([shape]) is domains.domain_of([shape])
     assert domains.domain_of([shape]) == {"n"}

@@ -81,9 +81,9 @@ def test_a_negative_time_is_read_as_such() -> None:
 @pytest.mark.parametrize("text", ["strict", "", "Loose", "Strict "])
 def test_a_mode_is_one_of_two_words(text: str) -> None:
     read = sheet(text)
-    assert read.choice("k", GangMode) is None
+    assert read.mode("k") is None
     assert read.problems[0].message == "must be Strict or NonStrict"
-    assert sheet("NonStrict").choice("k", GangMode) is GangMode.NON_STRICT
+    assert sheet("NonStrict").mode("k") is GangMode.NON_STRICT
 
 
 @pytest.mark.parametrize(
@@ -143,7 +143,7 @@ anything = st.recursive(
 @settings(deadline=None)
 @given(anything)
 def test_every_reader_gives_a_value_or_tells_a_problem(value: object) -> None:
-    for read in ("count", "duration", "gangs", "integer", "quantities"):
+    for read in ("count", "duration", "gangs", "seconds", "quantities"):
         page = sheet(value)
         got = getattr(page, read)("k")
         assert got is None or not page.problems or read == "quantities"

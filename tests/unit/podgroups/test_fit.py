@@ -13,6 +13,7 @@ from jobset_gate.podgroups.fit.constraints import NodeFacts, NodeSelection
 from jobset_gate.podgroups.fit.greedy import GroupRequest
 from jobset_gate.podgroups.fit.guaranteed import NodeInfo, NodeSnapshot, PodShape
 from jobset_gate.podgroups.model import Flavor, PodGroupKey
+from tests.fakes.podgroups.objects import read_node
 
 Json = dict[str, Any]
 ANYWHERE = NodeSelection()
@@ -25,7 +26,7 @@ def container(**asked: str) -> Json:
 def room(name: str, *, labels: Mapping[str, str] | None = None, **free: int) -> NodeInfo:
     """A node with so much free, in whole units."""
     have = {key.replace("_", "/"): many * 1000 for key, many in free.items()} | {"pods": 110_000}
-    return NodeInfo(node=NodeFacts(name=name, labels=labels or {}), free=have)
+    return NodeInfo(node=NodeFacts(name=name, labels=labels or {}), free=have, empty=have)
 
 
 def shape(count: int, selected: NodeSelection = ANYWHERE, **asked: int) -> PodShape:
@@ -127,7 +128,7 @@ GPU = {"tolerations": [{"key": "gpu", "operator": "Exists"}]}
     ],
 )
 def test_selector_and_required_affinity(spec: Json, admitted: bool) -> None:
-    assert constraints.pod_node_selection(spec | GPU).admits(constraints.node_facts(NODE)) is admitted
+    assert constraints.pod_node_selection(spec | GPU).admits(read_node(NODE).node) is admitted
 
 
 @pytest.mark.parametrize(
@@ -142,13 +143,13 @@ def test_selector_and_required_affinity(spec: Json, admitted: bool) -> None:
     ],
 )
 def test_taints_and_tolerations(toleration: Json, admitted: bool) -> None:
-    node = constraints.node_facts(NODE)
+    node = read_node(NODE).node
     assert constraints.pod_node_selection({"tolerations": [toleration]}).admits(node) is admitted
     assert constraints.pod_node_selection({}).matches(node), "the domain does not depend on taints"
 
 
 def test_a_cordoned_node_takes_nobody_new() -> None:
-    node = constraints.node_facts({"metadata": {"name": "n"}, "spec": {"unschedulable": True}})
+    node = read_node({"metadata": {"name": "n"}, "spec": {"unschedulable": True}}).node
     assert not ANYWHERE.admits(node)
 
 
@@ -183,10 +184,8 @@ def test_pods_of_one_shape_fit_as_long_as_each_finds_a_node() -> None:
 
 def test_what_lacks_is_reported_in_the_words_of_the_resource() -> None:
     needed = demand(PodShape(selection=ANYWHERE, requests={"nvidia.com/gpu": 8000, "pods": 1000}, count=6))
-    nodes = [
-        NodeInfo(node=NodeFacts(name=str(it), labels={}), free={"nvidia.com/gpu": 8000, "pods": 9000})
-        for it in range(5)
-    ]
+    devices = {"nvidia.com/gpu": 8000, "pods": 9000}
+    nodes = [NodeInfo(node=NodeFacts(name=str(it), labels={}), free=devices, empty=devices) for it in range(5)]
     assert lacks(nodes, needed) == "needs 48 nvidia.com/gpu, 40 free"
 
 
@@ -208,7 +207,7 @@ def test_only_nodes_that_take_the_pods_count() -> None:
     zone = constraints.pod_node_selection({"nodeSelector": {"zone": "a"}})
     nodes = [room("a", labels={"zone": "a"}, cpu=1), room("b", cpu=9)]
     assert lacks(nodes, demand(shape(2, zone, cpu=1))) == "needs 2 cpu, 1 free"
-    assert Domains([it.node for it in nodes]).domain_of([shape(1, zone)]) == {"a"}
+    assert Domains(nodes).domain_of([shape(1, zone)]) == {"a"}
 
 
 def test_gangs_that_open_together_need_room_side_by_side() -> None:

@@ -94,7 +94,7 @@ def test_a_group_that_waits_for_itself_can_never_gather() -> None:
 
 def test_nothing_is_reported_where_one_of_them_is_not_known() -> None:
     group = sources.group(sources.member("p", labels=sources.alibaba("ring", "9")))
-    job = OwnerCapacity(kind="Job", name="j", at_once=1)
+    job = OwnerCapacity(kind="Job", name="j", max_pods=1)
     assert owners.capacity_shortage(group, (job,)) is not None
     assert owners.capacity_shortage(group, (job, owners.unknown_owner("Pod", ""))) is None
     assert owners.capacity_shortage(group, ()) is None

@@ -20,8 +20,8 @@ from tests.fakes.podgroups.sources import (
 BOTH = '["team/a","team/b"]'
 
 
-def job(at_once: int | None, **more: object) -> OwnerCapacity:
-    return OwnerCapacity(kind="Job", name="train", at_once=at_once, **more)  # type: ignore[arg-type]
+def job(most: int | None, why: str = "") -> OwnerCapacity:
+    return OwnerCapacity(kind="Job", name="train", max_pods=most, why=why)
 
 
 def reported(
@@ -89,12 +89,12 @@ def test_others_gate() -> None:
         ((job(3),), "needs 4 pods at once, 3 can be there: Job train makes 3"),
         ((job(2), job(1)), "needs 4 pods at once, 3 can be there: Job train makes 2; Job train makes 1"),
         (
-            (job(8, one_by_one=True),),
+            (job(1, "makes its pods one after the other"),),
             "needs 4 pods at once, 1 can be there: Job train makes its pods one after the other",
         ),
         (
-            (job(3), job(3, waits_for="replicatedJob a")),
-            "needs 4 pods at once, 3 can be there: Job train makes 3; Job train waits for replicatedJob a",
+            (job(3), job(0, "waits for a")),
+            "needs 4 pods at once, 3 can be there: Job train makes 3; Job train waits for a",
         ),
         ((job(4),), None),
         ((job(3), job(1)), None),

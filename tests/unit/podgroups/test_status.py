@@ -8,6 +8,7 @@ import pytest
 
 from jobset_gate import names
 from jobset_gate.podgroups.candidate import Hold
+from jobset_gate.podgroups.events import group_events
 from jobset_gate.podgroups.model import Flavor
 from jobset_gate.podgroups.phase import Phase
 from jobset_gate.podgroups.preconditions import GroupReason
@@ -43,10 +44,14 @@ def test_what_koordinators_annotations_ask_for_in_vain_is_reported() -> None:
     prefix = "gang.scheduling.koordinator.sh/"
     notes = {prefix + "mode": "NonStrict", prefix + "timeout": "true"}
     lone = group_status(group_snapshot(pod("a", of=STAR, labels=alibaba("g", "1"), notes=notes), of=STAR), NOW)
-    assert [(it.reason, it.message) for it in lone.events if it.warning] == [("NotHeeded", f"not heeded: {prefix}mode")]
+    assert [(it.reason, it.message) for it in group_events(lone) if it.warning] == [
+        ("NotHeeded", f"not heeded: {prefix}mode")
+    ]
     home = pod_group(notes={prefix + "match-policy": "once-satisfied", prefix + "mode": "Strict"})
     found = of(pod("a"), group=home)
-    assert [it.message for it in found.events if it.reason == "NotHeeded"] == [f"not heeded: {prefix}match-policy"]
+    assert [it.message for it in group_events(found) if it.reason == "NotHeeded"] == [
+        f"not heeded: {prefix}match-policy"
+    ]
 
 
 def reported(given: GroupStatus) -> tuple[Phase, str, str]:
@@ -161,7 +166,7 @@ def test_members_that_were_never_held_and_those_that_say_something_else_are_name
     stray = pod("stray", gates=(), held="", node="n", status={"phase": "Running"})
     turned = pod("turned", labels={PLUGINS: "other"}, held=group_snapshot().label)
     given = of(stray, turned, pod("a"))
-    assert (given.ungated, given.moved) == (("stray",), ("turned",))
+    assert [it.name for it in (*given.ungated, *given.moved)] == ["stray", "turned"]
     assert "Ungated: stray" in given.message
     assert "not followed: turned" in given.message
     assert (given.counts.bound, given.counts.present) == (1, 3)
@@ -195,7 +200,7 @@ def test_people_who_mend_a_status_are_no_controller_of_it() -> None:
 def facts(given: GroupStatus, now: float = 2e9) -> dict[str, list[str]]:
     """Reason to the objects that bear an Event of it, "" for the PodGroup; of those that are due."""
     found: dict[str, list[str]] = {}
-    for fact in given.events:
+    for fact in group_events(given):
         if fact.not_before <= now:
             bearers = [""] if fact.on_group and given.pod_group is not None else []
             found.setdefault(fact.reason, []).extend([*bearers, *(it.name for it in fact.pods)])
@@ -233,7 +238,9 @@ def test_what_is_wrong_is_reported_on_the_group_and_on_a_handful_of_the_pods_to_
     ],
 )
 def test_texts_that_only_count_on_are_the_same_fact(reason: str, one: str, other: str, same: bool) -> None:
-    said = (of(pod("a"), why=GroupReason(reason=reason, message=text)).events[0].dedup_key for text in (one, other))
+    said = (
+        group_events(of(pod("a"), why=GroupReason(reason=reason, message=text)))[0].dedup_key for text in (one, other)
+    )
     assert (len(set(said)) == 1) == same
 
 
