@@ -17,7 +17,7 @@ import structlog
 from prometheus_client import CollectorRegistry
 
 from controllers.barrier.cache import GangCache
-from controllers.barrier.setup import BarrierControllers, BarrierDependencies, BarrierOptions, Runnable
+from controllers.barrier.setup import BarrierControllers, BarrierOptions, Runnable
 from controllers.podgroups import setup
 from controllers.statuspage import setup as statuspage_setup
 from controllers.statuspage.options import PageOptions
@@ -151,16 +151,14 @@ class Manager:
     def _make_barrier(self, client: Client, writer: Client, metrics: ControllerMetrics) -> BarrierControllers:
         barrier = BarrierControllers(
             self.options,
-            BarrierDependencies(
-                client=client,
-                writer=writer,
-                clock=self.options.clock,
-                registry=self.options.registry,
-                runtime_metrics=self._metrics,
-                controller_metrics=metrics,
-                on_change=self._on_gang_change,
-                streaming=self.streaming,
-            ),
+            client=client,
+            writer=writer,
+            clock=self.options.clock,
+            registry=self.options.registry,
+            runtime=self._metrics,
+            metrics=metrics,
+            on_change=self._on_gang_change,
+            streaming=self.streaming,
         )
         self._liveness.add_checks(*barrier.health_checks)
         return barrier

@@ -52,54 +52,81 @@ class BarrierOptions:
         return self.workers + STATUS_WORKERS + self.patch_concurrency
 
 
-@dataclass(frozen=True, slots=True)
-class BarrierDependencies:
-    """What the manager provides."""
-
-    client: Client
-    writer: Client
-    """Checks the lease before each write."""
-    clock: Callable[[], float]
-    registry: CollectorRegistry
-    runtime_metrics: RuntimeMetrics
-    controller_metrics: ControllerMetrics
-    on_change: Callable[[GangKey], None]
-    """Called after every change of a gang."""
-    streaming: asyncio.Event
-    """Set while the gate stream is served."""
-
-
 class BarrierControllers:
-    """`informers` run on every replica, `runnables` on the leader only."""
+    """`informers` run on every replica, `runnables` on the leader only.
 
-    def __init__(self, options: BarrierOptions, needs: BarrierDependencies) -> None:
-        self._options, self._needs = options, needs
-        self._queue: WorkQueue[GangKey] = needs.runtime_metrics.new_queue("gang")
-        self._crd_queue: WorkQueue[str] = needs.runtime_metrics.new_queue("crd")
-        self._leader_gate = LeaderGatedQueue(self._queue)
-        self._deliveries = DeliveryLog()
-        self.cache = GangCache(self._leader_gate.add, self._leader_gate.add_after, self._deliveries, needs.on_change)
+    `writer` checks the lease before each write; `on_change` is called after every change of a gang; `streaming` is set
+    while the gate stream is served.
+    """
+
+    def __init__(
+        self,
+        options: BarrierOptions,
+        *,
+        client: Client,
+        writer: Client,
+        clock: Callable[[], float],
+        registry: CollectorRegistry,
+        runtime: RuntimeMetrics,
+        metrics: ControllerMetrics,
+        on_change: Callable[[GangKey], None],
+        streaming: asyncio.Event,
+    ) -> None:
+        queue: WorkQueue[GangKey] = runtime.new_queue("gang")
+        status_queue: WorkQueue[GangKey] = runtime.new_queue("status")
+        crd_queue: WorkQueue[str] = runtime.new_queue("crd")
+        self._leader_gate = LeaderGatedQueue(queue)
+        deliveries = DeliveryLog()
+        self.cache = GangCache(self._leader_gate.add, self._leader_gate.add_after, deliveries, on_change)
         self.informers = informers.make_informers(
-            needs.client,
+            client,
             self.cache,
-            partial(self._crd_queue.add, names.JOBSET_CRD) if options.extend_crd else None,
+            partial(crd_queue.add, names.JOBSET_CRD) if options.extend_crd else None,
             namespace=options.watch_namespace,
-            on_problem=needs.runtime_metrics.observe_watch_problem,
+            on_problem=runtime.observe_watch_problem,
         )
-        self._metrics = GangMetrics(needs.registry, needs.clock)
-        self._waiters = WaiterRegistry(self.cache, needs.clock, self._deliveries)
-        self._metrics.set_open_requests(lambda: self._waiters.open_count)
-        self._patcher = VerdictPatcher(
-            needs.writer,
-            concurrency=options.patch_concurrency,
-            on_patched=self._metrics.on_patched,
-            delivered=self._deliveries,
+        gang_metrics = GangMetrics(registry, clock)
+        waiters = WaiterRegistry(self.cache, clock, deliveries)
+        gang_metrics.set_open_requests(lambda: waiters.open_count)
+        patcher = VerdictPatcher(
+            writer, concurrency=options.patch_concurrency, on_patched=gang_metrics.on_patched, delivered=deliveries
         )
-        self.stream = self._stream()
-        controllers = self._controllers()
+        once = writer.without_retries()
+        version = informers.jobset_version(self.informers)
+        status = GangStatusWriter(
+            ConditionWriter(once, clock, options.progress_every, version=version),
+            status_queue,
+            retry_after=options.progress_every,
+            on_failure=metrics.errors.labels("status").inc,
+        )
+        gangs = GangReconciler(
+            cache=self.cache,
+            verdict_store=VerdictStore(once, self.cache, informers.config_map_mutations(self.informers)),
+            waiters=waiters,
+            patcher=patcher,
+            status=status,
+            live_reader=LiveReader(client, informers.pod_watch_silence(self.informers)),
+            metrics=gang_metrics,
+            now=clock,
+        )
+        crd = CrdReconciler(writer, CrdMetrics(registry).observe_pass)
+        fields = GangKey.log_fields
+        controllers: list[Controller[Any]] = [
+            Controller("gang", queue, gangs.reconcile, metrics, workers=options.workers, log_fields=fields),
+            Controller("status", status_queue, status.reconcile, metrics, workers=STATUS_WORKERS, log_fields=fields),
+            Controller("crd", crd_queue, crd.reconcile, metrics, workers=1),
+        ]
         self.health_checks = [it.health_error for it in controllers]
-        self.runnables: list[Runnable] = [self._patcher.run, *(it.run for it in controllers)]
-        if self.stream is not None:
+        self.runnables: list[Runnable] = [patcher.run, *(it.run for it in controllers)]
+        self.stream: StreamServer | None = None
+        if options.stream_port is not None:
+            self.stream = StreamServer(
+                waiters,
+                host=options.stream_host,
+                port=options.stream_port,
+                on_outcome=gang_metrics.on_stream_request,
+                listening=streaming,
+            )
             self.runnables.append(self.stream.run)
 
     def start(self) -> None:
@@ -115,50 +142,3 @@ class BarrierControllers:
     def not_synced(self) -> str:
         """Why the caches are not filled, "" if they are."""
         return informers.not_synced(self.informers)
-
-    def _controllers(self) -> list[Controller[Any]]:
-        options, needs = self._options, self._needs
-        metrics, queue = needs.controller_metrics, needs.runtime_metrics.new_queue
-        status_queue: WorkQueue[GangKey] = queue("status")
-        conditions = ConditionWriter(
-            needs.writer.without_retries(),
-            needs.clock,
-            options.progress_every,
-            version=informers.jobset_version(self.informers),
-        )
-        status = GangStatusWriter(
-            conditions,
-            status_queue,
-            retry_after=options.progress_every,
-            on_failure=metrics.errors.labels("status").inc,
-        )
-        gangs = GangReconciler(
-            cache=self.cache,
-            verdict_store=VerdictStore(
-                needs.writer.without_retries(), self.cache, informers.config_map_mutations(self.informers)
-            ),
-            waiters=self._waiters,
-            patcher=self._patcher,
-            status=status,
-            live_reader=LiveReader(needs.client, informers.pod_watch_silence(self.informers)),
-            metrics=self._metrics,
-            now=needs.clock,
-        )
-        crd = CrdReconciler(needs.writer, CrdMetrics(needs.registry).observe_pass)
-        fields = GangKey.log_fields
-        return [
-            Controller("gang", self._queue, gangs.reconcile, metrics, workers=options.workers, log_fields=fields),
-            Controller("status", status_queue, status.reconcile, metrics, workers=STATUS_WORKERS, log_fields=fields),
-            Controller("crd", self._crd_queue, crd.reconcile, metrics, workers=1),
-        ]
-
-    def _stream(self) -> StreamServer | None:
-        if self._options.stream_port is None:
-            return None
-        return StreamServer(
-            self._waiters,
-            host=self._options.stream_host,
-            port=self._options.stream_port,
-            on_outcome=self._metrics.on_stream_request,
-            listening=self._needs.streaming,
-        )

@@ -13,7 +13,7 @@ import structlog
 
 from jobset_gate import names
 from jobset_gate.barrier import messages
-from jobset_gate.barrier.model import ConditionSeen, DesiredCondition, GangKey, JobSetSeen
+from jobset_gate.barrier.model import DesiredCondition, GangKey, JobSetSeen
 from jobset_gate.kube.client import Client, PatchType
 from jobset_gate.kube.errors import (
     ApiError,
@@ -235,5 +235,5 @@ def _differs_in_noise(before: str, message: str) -> bool:
     return messages.without_noise(before) == messages.without_noise(message)
 
 
-def _comparable(condition: DesiredCondition | ConditionSeen) -> tuple[str, str, str]:
+def _comparable(condition: DesiredCondition) -> tuple[str, str, str]:
     return condition.status, condition.reason, condition.message

@@ -6,7 +6,8 @@ existing Jobs and pods, not to the spec: a user may create a JobSet of a billion
 """
 
 from collections.abc import Container, Iterable, Iterator, Sequence
-from dataclasses import dataclass, field
+from dataclasses import dataclass
+from functools import cached_property
 
 from jobset_gate.barrier.model import BarrierStage, GangSnapshot, JobSeen, PodSeen, ReplicatedJobSeen, Value
 
@@ -34,7 +35,7 @@ class GangCount(Value, frozen=True):
         return self.started >= self.expected
 
 
-@dataclass(frozen=True, slots=True)
+@dataclass(frozen=True)
 class JobSlots:
     """The slots of one Job, existing or not; or of several consecutive Jobs without any object."""
 
@@ -48,8 +49,6 @@ class JobSlots:
     """UIDs of pods with an open request on the gate stream."""
     repeat: int = 1
     """Number of consecutive Jobs from `job_index` on; above 1 none of them has a Job or a pod."""
-    _started_pods: list[list[PodSeen]] = field(default_factory=list, compare=False, repr=False)
-    """Memo of `started_pods`."""
 
     @property
     def index_count(self) -> int:
@@ -79,15 +78,11 @@ class JobSlots:
     @property
     def missing_count(self) -> int:
         """Slots without a started pod, of each of the Jobs."""
-        return max(0, self.required - len(self.started_pods()))
+        return max(0, self.required - len(self.started_pods))
 
+    @cached_property
     def started_pods(self) -> list[PodSeen]:
         """Started pods, one per slot that is not completed."""
-        if not self._started_pods:
-            self._started_pods.append(self._find_started_pods())
-        return self._started_pods[0]
-
-    def _find_started_pods(self) -> list[PodSeen]:
         if self.job is None or self.suspended:
             return []
         ready = [pod for pod in self._own_pods if pod.counts(self.announced)]
@@ -120,7 +115,7 @@ def count_gang(seen: GangSnapshot, job_slots: Iterable[JobSlots] | None = None) 
     counted: list[PodSeen] = []
     for slots in list_job_slots(seen) if job_slots is None else job_slots:
         started[slots.target.name] += slots.repeat * (slots.target.pods_per_job - slots.missing_count)
-        counted += slots.started_pods()
+        counted += slots.started_pods
     live_epoch = max((pod.epoch for pod in gang_pods(seen) if pod.alive), default=-1)
     since: list[float] = []
     announced: list[float] = []

@@ -71,7 +71,7 @@ def missing_by_job(
         missing = slots.missing_count
         if not missing:
             continue
-        taken: set[int | None] = {pod.index for pod in slots.started_pods()}
+        taken: set[int | None] = {pod.index for pod in slots.started_pods}
         pods = _pending_pods(slots, taken)[:missing]
         empty = missing * slots.repeat - len(pods)
         shown = empty if limit is None else min(empty, limit)

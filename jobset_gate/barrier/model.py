@@ -220,12 +220,17 @@ class ReplicatedJobSeen(Value, frozen=True):
         return self.replicas * self.pods_per_job
 
 
-class ConditionSeen(Value, frozen=True):
-    """The condition GroupStarted on the JobSet."""
+class DesiredCondition(Value, frozen=True):
+    """Desired content of the condition GroupStarted."""
 
     status: str
     reason: str
     message: str
+
+
+class ConditionSeen(DesiredCondition, frozen=True):
+    """The condition GroupStarted on the JobSet."""
+
     since: str
     """lastTransitionTime."""
 
@@ -337,14 +342,6 @@ class MissingByReason(msgspec.Struct, frozen=True, gc=False, kw_only=True):
     """Creation time of the oldest pod; None: no pod exists."""
     command: str = ""
     """A command that shows more."""
-
-
-class DesiredCondition(Value, frozen=True):
-    """Desired content of the condition GroupStarted."""
-
-    status: str
-    reason: str
-    message: str
 
 
 class Ignore(Value, frozen=True):

@@ -145,11 +145,8 @@ def _notes(made: Timeline, *, replaced: int) -> list[str]:
     if made.replacements:
         many = pods_(len(made.replacements))
         found.append(f"{many} made after the gate was opened, as replacements: not in the skew, nor in pictures")
-    absent = made.expected - len(made.pods) - len(made.replacements)
-    if absent > 0:
-        words = "is gone or was" if absent == 1 else "are gone or were"
-        found.append(f"{pods_(absent)} of {made.expected} {words} never made")
     pods = (*made.pods, *made.replacements)
+    found += absent_note(made.expected - len(pods), str(made.expected))
     if any({Step.PULLED, Step.MAIN_PULLED} & pod.unknown_steps for pod in pods):
         found.append("the times of image pulls come from Events, which live an hour: of some pods it is not known")
     lost = sum(bool(pod.unknown_steps - {Step.PULLED, Step.MAIN_PULLED}) for pod in pods)
@@ -161,3 +158,9 @@ def _notes(made: Timeline, *, replaced: int) -> list[str]:
     if pods:
         found.append(WHOLE_SECONDS)
     return found
+
+
+def absent_note(many: int, of: str) -> list[str]:
+    """The note on pods that do not exist."""
+    words = "is gone or was" if many == 1 else "are gone or were"
+    return [f"{pods_(many)} of {of} {words} never made"] if many > 0 else []

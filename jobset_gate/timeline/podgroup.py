@@ -10,7 +10,7 @@ from jobset_gate.podgroups import generation
 from jobset_gate.podgroups.record import AdmissionRecord, AdmissionState
 from jobset_gate.podgroups.snapshot import MemberPod
 from jobset_gate.podgroups.status import GroupStatus
-from jobset_gate.timeline.gang import WHOLE_SECONDS
+from jobset_gate.timeline.gang import WHOLE_SECONDS, absent_note
 from jobset_gate.timeline.model import PLACEMENT_STEPS, Placement, PodTimeline, Step, Timeline
 
 _THOUSANDTHS = 1000
@@ -119,13 +119,11 @@ def _notes(made: Timeline, report: GroupStatus, *, left_out: int) -> list[str]:
         found.append(f"not shown: {pods_(left_out)} of an earlier generation")
     if made.replacements:
         found.append(f"{pods_(len(made.replacements))} made after it was opened: not in the skew, nor in pictures")
-    absent = report.counts.minimum - len(made.pods) - len(made.replacements)
-    if absent > 0:
-        words = "is gone or was" if absent == 1 else "are gone or were"
-        found.append(f"{pods_(absent)} of its minimum of {report.counts.minimum} {words} never made")
+    pods, minimum = (*made.pods, *made.replacements), report.counts.minimum
+    found += absent_note(minimum - len(pods), f"its minimum of {minimum}")
     if report.ungated:
         found.append(f"{pods_(len(report.ungated))} never held by a gate of ours: opened is not known of those")
-    lost = sum(bool(pod.unknown_steps) for pod in (*made.pods, *made.replacements))
+    lost = sum(bool(pod.unknown_steps) for pod in pods)
     if lost:
         found.append(f"of {pods_(lost)} the cluster no longer knows every time")
     if made.pods:

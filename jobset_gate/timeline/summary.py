@@ -1,5 +1,6 @@
 """What a timeline comes to, in numbers and in sentences: steps, skew, and the seconds that devices stood idle."""
 
+from collections import Counter
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 
 from jobset_gate import names
@@ -73,9 +74,7 @@ def start_skew(timeline: Timeline) -> StepSummary:
 
 def idle_devices(timeline: Timeline, prices: Prices | None = None) -> tuple[IdleDevices, ...]:
     """By resource name. Those of pods that never started are idle, too, but not the gate's doing: they do not count."""
-    devices: dict[str, int] = {}
-    seconds: dict[str, float] = {}
-    unknown: dict[str, int] = {}
+    devices, unknown, seconds = Counter[str](), Counter[str](), dict[str, float]()
     for pod in (*timeline.pods, *timeline.replacements):
         if not pod.devices or not pod.reached(timeline.path.arrival):
             continue
@@ -83,18 +82,18 @@ def idle_devices(timeline: Timeline, prices: Prices | None = None) -> tuple[Idle
             pod.held_seconds(timeline.now) if timeline.placing is None else _alone(timeline.placing, pod, timeline.now)
         )
         for resource, many in pod.devices:
-            devices[resource] = devices.get(resource, 0) + many
+            devices[resource] += many
+            unknown[resource] += held is None
             seconds[resource] = seconds.get(resource, 0.0) + many * (held or 0.0)
-            unknown[resource] = unknown.get(resource, 0) + (held is None)
     return tuple(
         IdleDevices(
-            resource=resource,
-            devices=devices[resource],
-            seconds=seconds[resource],
-            unknown=unknown[resource],
-            cost=_cost(resource, seconds[resource], prices or {}),
+            resource=name,
+            devices=devices[name],
+            seconds=idle,
+            unknown=unknown[name],
+            cost=_cost(name, idle, prices or {}),
         )
-        for resource in sorted(devices)
+        for name, idle in sorted(seconds.items())
     )
 
 

@@ -13,7 +13,7 @@ reads its files meanwhile.
 import asyncio
 from collections import Counter
 from collections.abc import Callable, Iterable
-from dataclasses import dataclass, field
+from dataclasses import dataclass
 from hmac import compare_digest
 from secrets import token_urlsafe
 from typing import Protocol
@@ -43,56 +43,40 @@ _NO_TOKEN = token_urlsafe()
 """Compared if there is no gang or no token: without a gang's token a client cannot learn if the gang exists."""
 
 
-@dataclass(slots=True)
-class _GangUsage:
-    """Open requests of one gang."""
-
-    pods: Counter[str] = field(default_factory=Counter)
-    unknown: int = 0
-
-
 class RequestLimits:
     """Open requests. `pod`: its UID; `known`: the cache knows that the pod waits on a node."""
 
     def __init__(self, limit: int = MAX_REQUESTS) -> None:
         self.limit = limit
         self.used = 0
-        self._gangs: dict[GangKey, _GangUsage] = {}
-        self._unknown: Counter[str] = Counter()
-        """By namespace."""
+        self._pods: Counter[tuple[GangKey, str]] = Counter()
+        self._unknown: Counter[GangKey | str] = Counter()
+        """By gang and by namespace."""
 
     def acquire(self, key: GangKey, pod: str, *, known: bool) -> bool:
         """False at a limit."""
-        gang = self._gangs.get(key) or _GangUsage()
-        if self.used >= self.limit or gang.pods[pod] >= MAX_PER_POD:
+        if self.used >= self.limit or self._pods[key, pod] >= MAX_PER_POD:
             return False
-        if not known:
-            part = max(MAX_UNKNOWN_PER_GANG, self.limit // UNKNOWN_DIVISOR)
-            if gang.unknown >= MAX_UNKNOWN_PER_GANG or self._unknown[key.namespace] >= part:
-                return False
-            gang.unknown += 1
-            self._unknown[key.namespace] += 1
-        self._gangs[key] = gang
-        self.used += 1
-        gang.pods[pod] += 1
+        part = max(MAX_UNKNOWN_PER_GANG, self.limit // UNKNOWN_DIVISOR)
+        if not known and (self._unknown[key] >= MAX_UNKNOWN_PER_GANG or self._unknown[key.namespace] >= part):
+            return False
+        self._add(key, pod, 1, known=known)
         return True
 
     def release(self, key: GangKey, pod: str, *, known: bool) -> int:
         """Undoes `acquire`. Returns the number of requests that the pod still has."""
-        gang = self._gangs[key]
-        self.used -= 1
-        gang.pods[pod] -= 1
-        left = gang.pods[pod]
-        if not left:
-            del gang.pods[pod]
-        if not known:
-            gang.unknown -= 1
-            self._unknown[key.namespace] -= 1
-            if not self._unknown[key.namespace]:
-                del self._unknown[key.namespace]
-        if not gang.pods:
-            del self._gangs[key]
-        return left
+        self._add(key, pod, -1, known=known)
+        return self._pods[key, pod]
+
+    def _add(self, key: GangKey, pod: str, many: int, *, known: bool) -> None:
+        self.used += many
+        self._pods[key, pod] += many
+        if not self._pods[key, pod]:
+            del self._pods[key, pod]
+        for scope in () if known else (key, key.namespace):
+            self._unknown[scope] += many
+            if not self._unknown[scope]:
+                del self._unknown[scope]
 
 
 class Peer(Protocol):

@@ -141,7 +141,7 @@ async def test_what_ends_gives_its_place_back(gate: ServedStream) -> None:
     for client in await held(gate, strays):
         await client.close()
     await until(lambda: gate.book.open_count == 0)
-    assert (gate.book.limits._gangs, gate.book.limits._unknown, gate.book._requests) == ({}, {}, {})
+    assert (gate.book.limits._pods, gate.book.limits._unknown, gate.book._requests) == ({}, {}, {})
     await held(gate, strays)
 
 
