@@ -8,7 +8,6 @@ from dataclasses import replace
 import pytest
 
 from jobset_gate import names
-from jobset_gate.barrier.model import VerdictKind
 from jobset_gate.fake import manifests
 from jobset_gate.fake.kubelet import PodFault, PodMatch
 from tests.flow.conftest import MakeEnvironment
@@ -26,14 +25,6 @@ async def test_the_annotation_alone_releases_a_gang(make_stage: MakeEnvironment)
         assert any(names.VERDICT in pod["metadata"]["annotations"] for pod in pods)
 
 
-async def test_the_configmap_alone_releases_a_gang(make_stage: MakeEnvironment) -> None:
-    async with make_stage(controller=False, stream=False) as stage:
-        stage.start_controller(patch_concurrency=0)
-        await stage.apply(manifests.gang(GANG, jobs=2, pods=3))
-        pods = await stage.until_running(6)
-        assert not any(names.VERDICT in pod["metadata"]["annotations"] for pod in pods)
-
-
 async def test_the_configmap_alone_releases_a_gang_whose_controller_died_after_the_decision(
     make_stage: MakeEnvironment,
 ) -> None:
@@ -43,16 +34,6 @@ async def test_the_configmap_alone_releases_a_gang_whose_controller_died_after_t
         await stage.until_verdict(GANG)
         await stage.stop_controller()
         await stage.until_running(6)
-
-
-async def test_the_annotation_carries_a_timeout_too(make_stage: MakeEnvironment) -> None:
-    async with make_stage(stream=False, behaviour=replace(QUICK, configmap_sync=NEVER)) as stage:
-        stage.actors.kubelets.inject_fault(PodFault(PodMatch(job_index=0, index=0), unschedulable="no room"))
-        manifest = manifests.gang(GANG, jobs=1, pods=3, timeout=1, max_restarts=None)
-        await stage.apply(manifest)
-        verdict = await stage.until_verdict(GANG)
-        assert verdict.kind is VerdictKind.TIMEOUT
-        await stage.until_jobset(GANG, lambda jobset: jobset.get("status", {}).get("terminalState") == "Failed")
 
 
 @pytest.mark.parametrize("healer", ["stream", "annotation", "configmap"])

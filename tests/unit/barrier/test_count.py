@@ -6,7 +6,7 @@ import pytest
 
 from jobset_gate.barrier import count
 from jobset_gate.barrier.missing import MissingSlot
-from jobset_gate.barrier.model import BarrierStage, Config, PendingReason
+from jobset_gate.barrier.model import BarrierStage, Config, GangSnapshot, JobSeen, PendingReason, PodSeen
 from tests.fakes.gangs import T0, gang, job, jobset, missing_slots, pod, replicated_job, waiting_pod
 
 
@@ -24,16 +24,6 @@ def test_expected_is_replicas_times_the_smaller_of_parallelism_and_completions(
     spec: dict[str, Any], expected: int
 ) -> None:
     assert count.count_gang(gang(jobset=jobset(replicated_job(**spec)))).expected == expected
-
-
-def test_only_the_named_targets_are_expected() -> None:
-    seen = gang(
-        jobset=jobset(replicated_job(), replicated_job("auxiliary"), config=Config(targets=("workers",))),
-        jobs=(job(), job("auxiliary")),
-        pods=(pod(0), pod(0, "auxiliary")),
-    )
-    tally = count.count_gang(seen)
-    assert (tally.started, tally.expected) == (1, 2)
 
 
 @pytest.mark.parametrize(
@@ -86,12 +76,6 @@ def test_an_announced_pod_counts_when_it_is_a_living_member_on_a_node(changes: d
     assert len(list(missing_slots(seen))) == 2 - int(counts)
 
 
-def test_no_announcement_counts_while_the_gang_is_suspended() -> None:
-    announced = {"pod-workers-0-0": T0}
-    assert count.count_gang(gang(waiting_pod(0), jobset=jobset(suspended=True), announced=announced)).started == 0
-    assert count.count_gang(gang(waiting_pod(0), jobs=(job(suspended=True),), announced=announced)).started == 0
-
-
 def test_the_first_and_the_last_start_may_be_announcements() -> None:
     announced = {"pod-workers-0-0": T0 + 2.5, "pod-workers-0-1": T0 - 7}
     tally = count.count_gang(gang(waiting_pod(0), pod(1, barrier_since=T0), announced=announced))
@@ -100,21 +84,80 @@ def test_the_first_and_the_last_start_may_be_announcements() -> None:
     )
 
 
-def test_two_pods_of_one_slot_are_one() -> None:
-    replaced = pod(0, name="old", uid="old")
-    assert count.count_gang(gang(replaced, pod(0))).started == 1
+BOTH = (pod(0), pod(1))
+ANNOUNCED = {"pod-workers-0-0": T0}
+PASSED: dict[str, Any] = {"phase": "Succeeded", "stage": BarrierStage.PASSED}
+ONE = jobset(replicated_job(parallelism=1, completions=1))
+TWO_JOBS = jobset(replicated_job(replicas=2, parallelism=1, completions=1))
+FOUR_OF_TEN = jobset(replicated_job(parallelism=4, completions=10))
+WORK_QUEUE = jobset(replicated_job(parallelism=2, completions=None, indexed=False))
+TARGETS = jobset(replicated_job(), replicated_job("auxiliary"), config=Config(targets=("workers",)))
 
 
-def test_an_empty_uid_never_matches_even_if_the_jobset_had_none() -> None:
-    assert count.count_gang(gang(pod(0, jobset_uid=""), jobset=jobset(uid=""))).started == 0
+def numbered(*indexes: int) -> JobSeen:
+    """A Job with these completed indexes."""
+    return job(completed=frozenset(indexes))
 
 
-def test_a_job_that_became_complete_while_it_was_suspended_is_satisfied_after_the_resume() -> None:
-    """JobSet resumes active Jobs only: this one stays suspended for good."""
-    two = jobset(replicated_job(replicas=2, parallelism=1, completions=1))
-    done = job(job_index=0, suspended=True, complete=True)
-    seen = gang(pod(0, job_index=1), jobset=two, jobs=(done, job(job_index=1)))
-    assert (count.count_gang(seen).started, list(missing_slots(seen))) == (2, [])
+def without_index(*names: str) -> tuple[PodSeen, ...]:
+    return tuple(pod(None, name=name, uid=name) for name in names)
+
+
+COUNTS = {
+    "the named targets": (gang(pod(0), pod(0, "auxiliary"), jobset=TARGETS, jobs=(job(), job("auxiliary"))), 1, 2),
+    "two pods of one slot": (gang(pod(0, name="old", uid="old"), pod(0)), 1, 2),
+    "no JobSet's UID": (gang(pod(0, jobset_uid=""), jobset=jobset(uid="")), 0, 2),
+    "a suspended JobSet": (gang(*BOTH, jobset=jobset(suspended=True)), 0, 2),
+    "a suspended Job": (gang(*BOTH, jobs=(job(suspended=True),)), 0, 2),
+    "a missing Job": (gang(*BOTH, jobs=()), 0, 2),
+    "a Job on its way out": (gang(*BOTH, jobs=(job(deleting=True),)), 0, 2),
+    "announced, JobSet suspended": (gang(waiting_pod(0), jobset=jobset(suspended=True), announced=ANNOUNCED), 0, 2),
+    "announced, Job suspended": (gang(waiting_pod(0), jobs=(job(suspended=True),), announced=ANNOUNCED), 0, 2),
+    "a completed index": (gang(pod(1, epoch=1), jobs=(numbered(0),)), 2, 2),
+    "a pod of a completed index": (gang(pod(0, **PASSED), jobs=(numbered(0),)), 1, 2),
+    "a completed index that an elastic Job no longer has": (gang(pod(0), jobs=(numbered(2),)), 1, 2),
+    "a Complete Job": (gang(jobset=TWO_JOBS, jobs=(job(complete=True), job(number=1))), 1, 2),
+    # JobSet resumes active Jobs only: this one stays suspended for good.
+    "a Job that became Complete while suspended": (
+        gang(pod(0, job_index=1), jobset=TWO_JOBS, jobs=(job(suspended=True, complete=True), job(job_index=1))),
+        2,
+        2,
+    ),
+    # Four at a time out of ten: after four are done, the next four have to start.
+    "four of ten are done": (gang(jobset=FOUR_OF_TEN, jobs=(numbered(*range(4)),)), 0, 4),
+    "the next four": (gang(*map(pod, range(4, 8)), jobset=FOUR_OF_TEN, jobs=(numbered(*range(4)),)), 4, 4),
+    "the last two": (gang(pod(8), pod(9), jobset=FOUR_OF_TEN, jobs=(numbered(*range(8)),)), 4, 4),
+    # Without completions no pod takes the place of one that succeeded.
+    "a work queue": (
+        gang(pod(None, name="a", **PASSED), *without_index("b"), jobset=WORK_QUEUE, jobs=(job(succeeded=1),)),
+        2,
+        2,
+    ),
+    "more pods than a NonIndexed Job runs": (
+        gang(
+            *without_index("a", "b"),
+            jobset=jobset(replicated_job(replicas=2, parallelism=1, completions=1, indexed=False)),
+            jobs=(job(), job(number=1)),
+        ),
+        1,
+        2,
+    ),
+    "parallelism raised": (gang(*BOTH, jobset=jobset(replicated_job(parallelism=3, completions=3))), 2, 3),
+    "parallelism lowered": (gang(*BOTH, jobset=ONE), 1, 1),
+    "a pod beyond a lowered parallelism": (gang(pod(1), jobset=ONE), 0, 1),
+    "fewer pods than completions": (
+        gang(waiting_pod(0), jobset=jobset(replicated_job(replicas=2, parallelism=2, completions=5))),
+        0,
+        4,
+    ),
+}
+
+
+@pytest.mark.parametrize(("seen", "started", "expected"), COUNTS.values(), ids=COUNTS)
+def test_started_expected_and_missing_slots(seen: GangSnapshot, started: int, expected: int) -> None:
+    tally = count.count_gang(seen)
+    assert (tally.started, tally.expected, tally.complete) == (started, expected, started == expected)
+    assert len(list(missing_slots(seen))) == expected - started
 
 
 @pytest.mark.parametrize("jobset_suspended", [True, False])
@@ -130,51 +173,6 @@ def test_who_counts_and_who_names_the_missing_agree(
     seen = gang(*(pod(index) for index in range(started)), jobset=two, jobs=(one,))
     tally = count.count_gang(seen)
     assert len(list(missing_slots(seen))) == tally.expected - tally.started
-
-
-@pytest.mark.parametrize(
-    "changes", [{"jobset": jobset(suspended=True)}, {"jobs": (job(suspended=True),)}, {"jobs": ()}]
-)
-def test_nothing_counts_while_the_jobset_or_the_job_is_suspended_or_not_there(changes: dict[str, Any]) -> None:
-    assert count.count_gang(gang(pod(0), pod(1), **changes)).started == 0
-
-
-def test_a_job_on_its_way_out_does_not_count() -> None:
-    assert count.count_gang(gang(pod(0), pod(1), jobs=(job(deleting=True),))).started == 0
-
-
-def test_a_completed_index_needs_no_pod() -> None:
-    tally = count.count_gang(gang(pod(1, epoch=1), jobs=(job(completed=frozenset({0})),)))
-    assert tally.complete
-    assert tally.epoch == 1
-
-
-def test_a_pod_of_a_completed_index_is_not_counted_twice() -> None:
-    tally = count.count_gang(
-        gang(pod(0, phase="Succeeded", stage=BarrierStage.PASSED), jobs=(job(completed=frozenset({0})),))
-    )
-    assert (tally.started, tally.expected) == (1, 2)
-
-
-def test_a_complete_job_is_satisfied() -> None:
-    seen = gang(jobset=jobset(replicated_job(replicas=2)), jobs=(job(complete=True), job(number=1)))
-    tally = count.count_gang(seen)
-    assert (tally.started, tally.expected) == (2, 4)
-
-
-def test_with_more_completions_than_parallelism_finished_indexes_do_not_stand_in_for_running_ones() -> None:
-    """Four at a time out of ten: after four are done, the next four have to start."""
-    spec = jobset(replicated_job(parallelism=4, completions=10))
-    done = job(completed=frozenset(range(4)))
-    assert not count.count_gang(gang(jobset=spec, jobs=(done,))).complete
-    running = tuple(pod(index) for index in range(4, 8))
-    assert count.count_gang(gang(*running, jobset=spec, jobs=(done,))).complete
-
-
-def test_the_last_few_completions_expect_only_themselves() -> None:
-    spec = jobset(replicated_job(parallelism=4, completions=10))
-    done = job(completed=frozenset(range(8)))
-    assert count.count_gang(gang(pod(8), pod(9), jobset=spec, jobs=(done,))).complete
 
 
 @pytest.mark.parametrize(("succeeded", "pods", "complete"), [(0, 2, False), (0, 3, True), (2, 1, True), (1, 1, False)])
@@ -201,40 +199,6 @@ def test_a_nonindexed_pod_that_succeeded_is_counted_once_whether_or_not_its_job_
     assert count.count_gang(both).epoch == 1
 
 
-def test_a_succeeded_pod_of_a_work_queue_counts_as_started() -> None:
-    """Without completions no pod takes its place."""
-    spec = jobset(replicated_job(parallelism=2, completions=None, indexed=False))
-    done = pod(None, name="done", uid="done", phase="Succeeded", stage=BarrierStage.PASSED)
-    seen = gang(done, pod(None, name="b", uid="b"), jobset=spec, jobs=(job(succeeded=1),))
-    assert count.count_gang(seen).complete
-
-
-def test_an_index_that_an_elastic_job_no_longer_has_stands_in_for_nobody() -> None:
-    shrunk = jobset(replicated_job(parallelism=2, completions=2))
-    seen = gang(pod(0), jobset=shrunk, jobs=(job(completed=frozenset({2})),))
-    assert (count.count_gang(seen).started, count.count_gang(seen).expected) == (1, 2)
-
-
-def test_nonindexed_jobs_count_at_most_what_they_are_expected_to_run() -> None:
-    spec = jobset(replicated_job(replicas=2, parallelism=1, completions=1, indexed=False))
-    twins = tuple(pod(None, name=f"p{n}", uid=f"p{n}") for n in range(2))
-    tally = count.count_gang(gang(*twins, jobset=spec, jobs=(job(), job(number=1))))
-    assert (tally.started, tally.expected) == (1, 2)
-
-
-def test_parallelism_raised_while_waiting_keeps_the_gate_closed_and_lowered_opens_it() -> None:
-    pods = (pod(0), pod(1))
-    up = jobset(replicated_job(parallelism=3, completions=3))
-    down = jobset(replicated_job(parallelism=1, completions=1))
-    assert not count.count_gang(gang(*pods, jobset=up)).complete
-    assert count.count_gang(gang(*pods, jobset=down)).complete
-
-
-def test_a_pod_beyond_a_lowered_parallelism_is_no_slot() -> None:
-    down = jobset(replicated_job(parallelism=1, completions=1))
-    assert not count.count_gang(gang(pod(1), jobset=down)).complete
-
-
 def slots(found: list[MissingSlot]) -> list[tuple[str, PendingReason]]:
     return [(one.slot, one.cause.reason) for one in found]
 
@@ -249,12 +213,6 @@ def test_missing_slots_are_named_with_what_holds_them_up() -> None:
         ("workers-0/1", PendingReason.IMAGE_PULL),
         ("workers-0/2", PendingReason.NOT_CREATED),
     ]
-
-
-def test_as_many_are_missing_as_the_count_lacks() -> None:
-    seen = gang(waiting_pod(0), jobset=jobset(replicated_job(replicas=2, parallelism=2, completions=5)))
-    tally = count.count_gang(seen)
-    assert len(list(missing_slots(seen))) == tally.expected - tally.started == 4
 
 
 def test_a_replacement_is_named_rather_than_what_it_replaces() -> None:

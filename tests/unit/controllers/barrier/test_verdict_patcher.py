@@ -20,12 +20,12 @@ from jobset_gate import names
 from jobset_gate.barrier import verdict_codec
 from jobset_gate.barrier.model import GangKey
 from jobset_gate.fake.clock import VirtualClock
-from jobset_gate.kube.errors import Conflict, KubeError, NotFound, NotLeader, ServerError, Throttled, Unreachable
+from jobset_gate.kube.errors import Conflict, KubeError, NotFound, ServerError, Throttled, Unreachable
 from jobset_gate.kube.resources import PODS
 from tests.fakes.call_blocker import CallBlocker
 from tests.fakes.gangs import verdict
 from tests.fakes.memory_api import Api
-from tests.fakes.memory_client import Call, MemoryClient
+from tests.fakes.memory_client import MemoryClient
 from tests.fakes.stored_objects import notes, store_pod, store_pods, verdict_on
 
 TRAIN = GangKey("default", "train")
@@ -126,14 +126,6 @@ async def test_a_pod_that_was_delivered_on_the_stream_is_patched_only_if_it_stil
         sender.want(TRAIN, [heard], RELEASE, fresh=False)
         await asyncio.sleep(SOON)
         assert verdict_on(api, heard) == TEXT
-
-
-async def test_the_next_pass_is_when_answered_pods_should_have_passed(
-    memory: MemoryClient, api: Api, clock: VirtualClock
-) -> None:
-    (pod,) = store_pods(api, 1)
-    patches = PatcherHarness(memory, clock, delivered={(TRAIN, pod.uid): clock()}).patches
-    assert patches.set_waiting_pods(TRAIN, [pod], RELEASE, fresh=True) == pytest.approx(DELIVERY_GRACE)
 
 
 async def test_a_straggler_is_patched_again_with_something_that_has_changed(api: Api, sender: PatcherHarness) -> None:
@@ -237,44 +229,6 @@ async def test_a_gang_that_is_forgotten_is_not_patched_any_more(
         assert len(api_calls.calls) == 1, "only the one under way"
 
 
-# --- Many gangs -----------------------------------------------------------------------------------------------------
-
-
-async def test_a_gang_of_ten_does_not_wait_for_a_gang_of_a_thousand(
-    api: Api, api_calls: CallBlocker, memory: MemoryClient, clock: VirtualClock
-) -> None:
-    async with running(PatcherHarness(memory, clock, concurrency=4)) as sender:
-        api_calls.block()
-        sender.want(TRAIN, store_pods(api, 1000), RELEASE, fresh=True)
-        await asyncio.sleep(SOON)
-        sender.want(OTHER, store_pods(api, 10, gang="other"), RELEASE, fresh=True)
-        api_calls.unblock()
-        await asyncio.sleep(SOON)
-        order = [call.name.split("-")[0] for call in api_calls.calls]
-        assert len(order) == 1010
-        assert max(index for index, gang in enumerate(order) if gang == "other") < 30
-
-
-@pytest.mark.parametrize("concurrency", [1, 4, 16])
-async def test_no_more_patches_are_under_way_than_allowed(
-    api: Api, api_calls: CallBlocker, memory: MemoryClient, clock: VirtualClock, concurrency: int
-) -> None:
-    async with running(PatcherHarness(memory, clock, concurrency=concurrency)) as sender:
-        sender.want(TRAIN, store_pods(api, 100), RELEASE, fresh=True)
-        assert sender.patches.depth == 100
-        await asyncio.sleep(SOON)
-        assert api_calls.max_in_flight == concurrency
-        assert len(sender.outcomes) == 100
-
-
-async def test_work_that_comes_after_a_pause_is_done(api: Api, sender: PatcherHarness) -> None:
-    for number in range(3):
-        pod = store_pod(api, f"train-{number}")
-        sender.want(GangKey("default", f"gang-{number}"), [pod], RELEASE, fresh=True)
-        await asyncio.sleep(10.0)
-        assert verdict_on(api, pod) == TEXT
-
-
 async def test_with_the_channel_switched_off_nothing_is_sent(
     api: Api, api_calls: CallBlocker, memory: MemoryClient, clock: VirtualClock
 ) -> None:
@@ -309,14 +263,6 @@ async def test_the_body_carries_the_uid_and_nothing_but_annotations(
     assert api_calls.calls[0].body == {"metadata": {"uid": pod.uid, "annotations": {names.VERDICT: TEXT}}}
 
 
-async def test_a_pod_that_is_gone_is_no_trouble(api: Api, sender: PatcherHarness) -> None:
-    pods = store_pods(api, 2)
-    api.remove(PODS, pods[0].name)
-    sender.want(TRAIN, pods, RELEASE, fresh=True)
-    await asyncio.sleep(SOON)
-    assert sorted(sender.outcomes) == ["gone", "ok"]
-
-
 @pytest.mark.parametrize(
     "error", [ServerError(500), Throttled(429), Unreachable("reset"), Conflict(409), NotFound(404)]
 )
@@ -333,19 +279,3 @@ async def test_a_patch_that_failed_is_tried_again_when_the_pod_still_waits(
     sender.want(TRAIN, pods[:1], RELEASE, fresh=False)
     await asyncio.sleep(SOON)
     assert verdict_on(api, pods[0]) == TEXT
-
-
-async def test_a_replica_that_no_longer_leads_stops_sending(
-    api: Api, api_calls: CallBlocker, memory: MemoryClient, clock: VirtualClock
-) -> None:
-    sender = PatcherHarness(memory, clock)
-
-    def lost(_: Call) -> KubeError:
-        return NotLeader("the lease is not surely ours")
-
-    api_calls.fail = lost
-    sender.want(TRAIN, store_pods(api, 20), RELEASE, fresh=True)
-    with pytest.raises(ExceptionGroup) as stopped:
-        await sender.patches.run()
-    assert stopped.group_contains(NotLeader)
-    assert len(api_calls.calls) <= 4

@@ -74,15 +74,6 @@ async def test_a_pod_that_reconnects_is_announced_all_the_time(gate: ServedStrea
     assert gate.tally.started == 0
 
 
-async def test_unknown_pods_fill_no_slot(gate: ServedStream) -> None:
-    """A client that has the token may name any pod; only the cache says which of them are members."""
-    gate.add_pod(waiting_pod(0, attempt=1))
-    gate.add_pod(waiting_pod(1, uid="of-another-job", job_uid="another"))
-    for pod in (PODS[0], "of-another-job", "nobody"):
-        await (await gate.connect_and_ask(pod)).held()
-    assert gate.tally.started == 0
-
-
 async def test_the_gang_is_woken_at_once_by_the_last_announcement(gate: ServedStream) -> None:
     gate.add_pod(waiting_pod(0))
     gate.add_pod(waiting_pod(1))
