@@ -6,6 +6,7 @@ import typer
 
 from jobset_gate.cli import logs
 from jobset_gate.cli.doctor import run
+from jobset_gate.cli.invocation import Invocation
 from jobset_gate.cli.options import Context, Kubeconfig, LogLevel, TextFormat, TextOutput, new_app, program
 from jobset_gate.cli.options import namespace as place
 from jobset_gate.cli.runner import run_and_exit
@@ -41,5 +42,6 @@ def doctor(
     Each finding comes with its remedy. Changes nothing without --native: the rest is tried by dry runs. What you
     may not see is reported as unknown. Ends with 1 if there is an error among the findings, with 0 otherwise.
     """
-    wanted = run.DoctorOptions(namespace, output, native, kubeconfig, context, program(ctx))
-    run_and_exit(run.run(wanted), lambda: logs.configure(level=LogLevel.ERROR))
+    invocation = Invocation(program(ctx), kubeconfig, context, namespace)
+    checks = run.run(namespace, output, native=native, invocation=invocation)
+    run_and_exit(checks, lambda: logs.configure(level=LogLevel.ERROR))

@@ -1,13 +1,13 @@
 """Dry runs that show whether API servers reach the webhook and trust it. Nothing is stored."""
 
 import re
+from collections.abc import Mapping
 from contextlib import suppress
 from typing import Any, Final
 
 from jobset_gate import names
 from jobset_gate.cli.doctor.cluster_reader import ClusterReader, NotReadable
 from jobset_gate.cli.doctor.findings import Finding, error, ok, unknown
-from jobset_gate.cli.doctor.network_policies import matches
 from jobset_gate.cli.doctor.webhook_configurations import FoundWebhook, for_jobsets, for_pods
 from jobset_gate.kube.errors import ApiError, NotFound
 from jobset_gate.kube.resources import JOBSETS, NAMESPACES, PODS, Resource
@@ -37,37 +37,20 @@ _WAYS: Final[tuple[tuple[str, str, dict[str, str]], ...]] = (
 async def good(reader: ClusterReader) -> list[Finding]:
     """A gated JobSet comes back with its barrier; the validating webhook is called on the way."""
     what = "a gated JobSet gets its barrier"
-    if await exempt(reader, await _hooks(reader)):
-        return [_exempted(what, reader)]
-    try:
-        made = await _tried(reader, JOBSETS, _jobset(300))
-    except NotFound:
-        return []  # there are no JobSets, which another check says
-    except ApiError as no:
-        return [_refused(what, no, reader.dry_run_namespace)]
+    made = await _dry_run(reader, what, await _hooks(reader), JOBSETS, _jobset(300))
+    if isinstance(made, list):
+        return made
     templates = [as_list(nested(job.pod_spec, "initContainers")) for job in replicated_jobs(made)]
     if all(any(nested(it, "name") == names.BARRIER_CONTAINER for it in inits) for inits in templates):
         return [ok(what, f"in namespace {reader.dry_run_namespace}, by a dry run")]
-    why = f"for namespace {reader.dry_run_namespace} API servers do not ask our webhook, or do without its answer"
-    return [error("a gated JobSet gets no barrier", why, _LOOK)]
+    return [_not_asked("a gated JobSet gets no barrier", reader)]
 
 
 async def bad(reader: ClusterReader) -> list[Finding]:
     """Wrong settings are refused, by us."""
     what = "wrong settings of a gate are refused"
-    if await exempt(reader, await _hooks(reader)):
-        return [_exempted(what, reader)]
-    try:
-        await _tried(reader, JOBSETS, _jobset(0))
-    except NotFound:
-        return []
-    except ApiError as no:
-        hook = _DENIED.search(no.message)
-        if hook and hook[1] in (MUTATING_HOOK, VALIDATING_HOOK):
-            return [ok(what, f"by the webhook {hook[1]}: it is reached and trusted")]
-        return [_refused(what, no, reader.dry_run_namespace)]
-    why = f"for namespace {reader.dry_run_namespace} API servers do not ask our webhook, or do without its answer"
-    return [error("wrong settings of a gate are not refused", why, _LOOK)]
+    made = await _dry_run(reader, what, await _hooks(reader), JOBSETS, _jobset(0), denial=True)
+    return made if isinstance(made, list) else [_not_asked("wrong settings of a gate are not refused", reader)]
 
 
 async def pod(reader: ClusterReader) -> list[Finding]:
@@ -76,17 +59,13 @@ async def pod(reader: ClusterReader) -> list[Finding]:
     if not hooks:
         return []  # groups are off
     what = "a pod of a group is held"
-    if await exempt(reader, hooks):
-        return [_exempted(what, reader)]
-    body = member(" ".join(str(nested(it, "expression")) for it in as_list(hooks[0][1].get("matchConditions"))))
-    try:
-        made = await _tried(reader, PODS, body)
-    except ApiError as no:
-        return [_refused(what, no, reader.dry_run_namespace)]
+    conditions = " ".join(str(nested(it, "expression")) for it in as_list(hooks[0][1].get("matchConditions")))
+    made = await _dry_run(reader, what, hooks, PODS, member(conditions))
+    if isinstance(made, list):
+        return made
     if any(nested(it, "name") == names.POD_GROUP_GATE for it in as_list(nested(made, "spec", "schedulingGates"))):
         return [ok(what, f"in namespace {reader.dry_run_namespace}, by a dry run")]
-    why = f"for namespace {reader.dry_run_namespace} API servers do not ask our webhook, or do without its answer"
-    return [error("a pod of a group is not held", why, _LOOK)]
+    return [_not_asked("a pod of a group is not held", reader)]
 
 
 async def exempt(reader: ClusterReader, hooks: list[FoundWebhook]) -> bool:
@@ -95,6 +74,27 @@ async def exempt(reader: ClusterReader, hooks: list[FoundWebhook]) -> bool:
     with suppress(NotReadable):
         labels |= as_map(nested(await reader.get_object(NAMESPACES, reader.dry_run_namespace), "metadata", "labels"))
     return bool(hooks) and not any(matches(it.get("namespaceSelector"), labels) for _, it in hooks)
+
+
+def matches(selector: Any, labels: Mapping[str, str]) -> bool:
+    """A label selector; an empty one matches everything."""
+    wanted = as_map(as_map(selector).get("matchLabels"))
+    return all(labels.get(key) == value for key, value in wanted.items()) and all(
+        _holds(as_map(it), labels) for it in as_list(as_map(selector).get("matchExpressions"))
+    )
+
+
+def _holds(expression: Json, labels: Mapping[str, str]) -> bool:
+    value, values = labels.get(str(expression.get("key"))), as_list(expression.get("values"))
+    match expression.get("operator"):
+        case "In":
+            return value in values
+        case "NotIn":
+            return value not in values
+        case "Exists":
+            return value is not None
+        case _:
+            return value is None
 
 
 def member(conditions: str) -> Json:
@@ -113,13 +113,30 @@ async def _hooks(reader: ClusterReader) -> list[FoundWebhook]:
     return []
 
 
-def _exempted(what: str, reader: ClusterReader) -> Finding:
-    return unknown(f"whether {what}", f"namespace {reader.dry_run_namespace} is exempt from our webhooks", _ELSEWHERE)
+async def _dry_run(
+    reader: ClusterReader, what: str, hooks: list[FoundWebhook], resource: Resource, body: Json, *, denial: bool = False
+) -> Json | list[Finding]:
+    """The object as it would be stored, or else what there is to say: it is exempt, or was refused.
+
+    `denial`: that our webhooks refuse it is right. Not repeated: a webhook that does not answer takes its time already.
+    """
+    namespace = reader.dry_run_namespace
+    if await exempt(reader, hooks):
+        return [unknown(f"whether {what}", f"namespace {namespace} is exempt from our webhooks", _ELSEWHERE)]
+    try:
+        return await reader.client.without_retries().create(resource, body, namespace, dry_run=True)
+    except ApiError as no:
+        if isinstance(no, NotFound) and resource == JOBSETS:
+            return []  # there are no JobSets, which another check says
+        hook = _DENIED.search(no.message)
+        if denial and hook and hook[1] in (MUTATING_HOOK, VALIDATING_HOOK):
+            return [ok(what, f"by the webhook {hook[1]}: it is reached and trusted")]
+        return [_refused(what, no, namespace)]
 
 
-async def _tried(reader: ClusterReader, resource: Resource, body: Json) -> Json:
-    """Not repeated: a webhook that does not answer takes its time already."""
-    return await reader.client.without_retries().create(resource, body, reader.dry_run_namespace, dry_run=True)
+def _not_asked(what: str, reader: ClusterReader) -> Finding:
+    why = f"for namespace {reader.dry_run_namespace} API servers do not ask our webhook, or do without its answer"
+    return error(what, why, _LOOK)
 
 
 def _refused(what: str, no: ApiError, namespace: str) -> Finding:

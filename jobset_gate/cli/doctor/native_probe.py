@@ -9,23 +9,21 @@ import secrets
 from enum import StrEnum
 from typing import Any, Final
 
-import msgspec
-
 from jobset_gate import names
-from jobset_gate.barrier import wire
 from jobset_gate.cli.doctor.cluster_reader import ClusterReader, NotReadable
 from jobset_gate.cli.doctor.findings import Finding, error, ok
 from jobset_gate.kube import discovery
 from jobset_gate.kube.client import Client
 from jobset_gate.kube.errors import ApiError, Forbidden, NotFound
 from jobset_gate.kube.resources import PODS, Resource, native_pod_groups
+from jobset_gate.objects.unstructured import as_list, nested
 from jobset_gate.podgroups import native
-from jobset_gate.runtime.informer import Informer, WatchSource
-from jobset_gate.runtime.store import ObjectChange
 from jobset_gate.settings import Barrier
 
 BIND_SECONDS: Final = 10.0
 """Seconds for which a pod is given the time to be bound."""
+POLL_SECONDS: Final = 0.5
+"""Seconds between two looks at them."""
 
 NOBODY: Final = 65534
 _LOCKED: Final = {"allowPrivilegeEscalation": False, "capabilities": {"drop": ["ALL"]}}
@@ -43,15 +41,6 @@ class NativeProbeResult(StrEnum):
     """One pod of two was bound: the scheduler's gate is off, GangScheduling in 1.36 and GenericWorkload in 1.37."""
     NOT_BOUND = "not bound"
     """Neither of the two was bound: no room for them, or the scheduler does not know of them."""
-
-
-class _Bound(msgspec.Struct, frozen=True):
-    node: str = msgspec.field(default="", name="nodeName")
-
-
-class _Pod(msgspec.Struct, frozen=True):
-    metadata: wire.ObjectMeta
-    spec: _Bound = _Bound()
 
 
 async def probe_native(
@@ -92,32 +81,15 @@ async def _tried(
 
 async def _bound(client: Client, namespace: str, probe: str, count: int, patience: float) -> bool:
     """Whether so many of the pods get a node in that time."""
-    nodes: set[str] = set()
-    enough = asyncio.Event()
-
-    def on_change(change: ObjectChange[_Pod]) -> None:
-        if change.new is not None and change.new.spec.node:
-            nodes.add(change.new.metadata.name)
-        if len(nodes) >= count:
-            enough.set()
-
-    informer = Informer(
-        client,
-        WatchSource(
-            PODS, _Pod, lambda pod: pod, on_change, namespace=namespace, label_selector=f"{names.NATIVE_PROBE}={probe}"
-        ),
-    )
-    watching = asyncio.create_task(informer.run())
     try:
         async with asyncio.timeout(patience):
-            await enough.wait()
+            while True:
+                listed = await client.list(PODS, namespace, label_selector=f"{names.NATIVE_PROBE}={probe}")
+                if sum(bool(nested(it, "spec", "nodeName")) for it in as_list(listed.get("items"))) >= count:
+                    return True
+                await asyncio.sleep(POLL_SECONDS)
     except TimeoutError:
         return False
-    else:
-        return True
-    finally:
-        watching.cancel()
-        await asyncio.gather(watching, return_exceptions=True)
 
 
 async def _clean_up(client: Client, namespace: str, probe: str, resource: Resource, pair: list[dict[str, Any]]) -> None:

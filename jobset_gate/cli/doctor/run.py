@@ -5,19 +5,17 @@ import sys
 import textwrap
 from collections import Counter
 from collections.abc import Awaitable, Callable, Sequence
-from dataclasses import dataclass, replace
+from dataclasses import replace
 from typing import Any, Final
 
 from jobset_gate.cli.doctor import (
     certificates,
-    crds,
     dry_runs,
     gangs,
     native_probe,
-    network_policies,
     other_schedulers,
+    prerequisites,
     rights,
-    versions,
     webhook_configurations,
 )
 from jobset_gate.cli.doctor.cluster_reader import ClusterReader, NotReadable
@@ -35,9 +33,9 @@ from jobset_gate.objects import terminal_text
 
 Check = Callable[[ClusterReader], Awaitable[list[Finding]]]
 CHECKS: Final[tuple[tuple[str, Check], ...]] = (
-    ("Kubernetes' version", versions.kubernetes),
-    ("JobSet's version", versions.jobset),
-    ("JobSet's CRD", crds.jobset_crd),
+    ("Kubernetes' version", prerequisites.kubernetes),
+    ("JobSet's version", prerequisites.jobset),
+    ("JobSet's CRD", prerequisites.jobset_crd),
     ("the webhook configurations", webhook_configurations.check),
     ("the CAs in caBundle", certificates.bundles),
     ("the Secret with the CA", certificates.secret),
@@ -51,49 +49,30 @@ CHECKS: Final[tuple[tuple[str, Check], ...]] = (
     ("whether a controller leads", gangs.leader),
     ("gangs", gangs.count),
     ("gangs without a barrier", gangs.without_barrier),
-    ("NetworkPolicies before the gate stream", network_policies.stream_egress),
-    ("kubelets", versions.kubelet_sync),
+    ("kubelets", prerequisites.kubelet_sync),
     ("other schedulers", other_schedulers.schedulers),
     ("pods for other schedulers", other_schedulers.pods),
     ("other webhooks for pods", other_schedulers.webhooks),
-    ("the kinds of PodGroup", crds.podgroup_crds),
+    ("the kinds of PodGroup", prerequisites.podgroup_crds),
 )
 """In the order of the report."""
 NATIVE: Final[tuple[str, Check]] = ("whether the scheduler places native gangs", native_probe.native_gangs)
 
 
-@dataclass(frozen=True, slots=True)
-class DoctorOptions:
-    """The options of `doctor`."""
-
-    namespace: str | None = None
-    output: TextFormat = TextFormat.TEXT
-    native: bool = False
-    kubeconfig: str | None = None
-    context: str | None = None
-    program: str = "kubectl jobset-gate"
-
-
-async def run(wanted: DoctorOptions) -> ExitCode:
+async def run(namespace: str | None, output_format: TextFormat, *, native: bool, invocation: Invocation) -> ExitCode:
     """Prints the findings; an error among them is one of the command."""
-    reached = await ways.load_access(wanted.kubeconfig, wanted.context)
-    checks = [*CHECKS, *([NATIVE] if wanted.native else [])]
+    reached = await ways.load_access(invocation.kubeconfig, invocation.context)
+    checks = [*CHECKS, *([NATIVE] if native else [])]
     async with Client(reached) as client:
-        found = await findings(ClusterReader(client, wanted.namespace, wanted.namespace or reached.namespace), checks)
-    caller = Invocation(wanted.program, wanted.kubeconfig, wanted.context, wanted.namespace)
-    shown = [
-        replace(it, why=caller.rewrite_commands(it.why), remedy=caller.rewrite_commands(it.remedy)) for it in found
-    ]
-    _print(shown, wanted.output)
-    return ExitCode.OK if healthy(found) else ExitCode.ERROR
-
-
-def _print(found: Sequence[Finding], form: TextFormat) -> None:
-    if form is TextFormat.TEXT:
+        found = await findings(ClusterReader(client, namespace, namespace or reached.namespace), checks)
+    rewrite = invocation.rewrite_commands
+    shown = [replace(it, why=rewrite(it.why), remedy=rewrite(it.remedy)) for it in found]
+    if output_format is TextFormat.TEXT:
         look = terminal.style_of(sys.stdout)
-        output.out(to_text(found, look), look)
+        output.out(to_text(shown, look), look)
     else:
-        output.document((to_json if form is TextFormat.JSON else to_yaml)([to_document(found)]))
+        output.document((to_json if output_format is TextFormat.JSON else to_yaml)([to_document(shown)]))
+    return ExitCode.OK if healthy(found) else ExitCode.ERROR
 
 
 async def findings(reader: ClusterReader, checks: Sequence[tuple[str, Check]] = CHECKS) -> list[Finding]:

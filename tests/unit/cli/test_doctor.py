@@ -17,14 +17,12 @@ from jobset_gate.cli.doctor.cluster_reader import ClusterReader
 from jobset_gate.cli.doctor.findings import FindingLevel
 from jobset_gate.cli.doctor.run import findings
 from jobset_gate.fake import jobset_crd
-from jobset_gate.injection import inject
 from jobset_gate.kube.client import PatchType
 from jobset_gate.kube.resources import (
     CRDS,
     DEPLOYMENTS,
     JOBSETS,
     MUTATING_WEBHOOKS,
-    NETWORK_POLICIES,
     NODES,
     PODS,
     SECRETS,
@@ -32,7 +30,7 @@ from jobset_gate.kube.resources import (
 )
 from jobset_gate.podgroups import crds
 from jobset_gate.podgroups.model import Format
-from jobset_gate.settings import Barrier, Groups, Settings
+from jobset_gate.settings import Groups, Settings
 from tests.fakes import jobsets, stored_pod_groups
 from tests.fakes.admission_server import BUNDLE, registered, registered_for_pods
 from tests.fakes.cli_runner import CliResult, RunCli
@@ -302,25 +300,6 @@ async def test_gangs_without_a_barrier_pods_without_a_leader_and_old_versions(
     assert found["1 of 2 gangs have no barrier"]["why"] == f"their pods start at once: {camp.namespace}/bare"
     assert any(what.startswith("Kubernetes v1.") for what in found)
     assert all(it["remedy"] for it in found.values() if it["level"] != "ok")
-
-
-@only_embedded
-async def test_a_network_policy_before_the_gate_stream(camp: StoredJobSet, doctor: Doctor) -> None:
-    settings = Settings(barrier=Barrier(stream_url="http://stream.gates.svc:8082"))
-    made = jobsets.jobset(name="train")
-    made["metadata"]["namespace"] = camp.namespace
-    document = inject.injected(made, None, settings=settings, token="secret").document
-    await create(camp.client, JOBSETS, jobsets.defaulted(document), camp.namespace)
-    assert (await doctor.found())["no NetworkPolicy keeps gated pods from the gate stream"]["level"] == "ok"
-    closed = {"podSelector": {"matchLabels": {names.JS_NAME: "train"}}, "policyTypes": ["Egress"]}
-    await create(camp.client, NETWORK_POLICIES, {"metadata": {"name": "shut"}, "spec": closed}, camp.namespace)
-    what = f"NetworkPolicies keep the pods of 1 gang in namespace {camp.namespace} from the gate stream"
-    finding = (await doctor.found())[what]
-    assert (finding["level"], finding["why"].partition(":")[0]) == ("warning", "shut")
-    there = {"namespaceSelector": {"matchLabels": {"kubernetes.io/metadata.name": "gates"}}}
-    open_ = closed | {"egress": [{"to": [there], "ports": [{"port": 8082}]}]}
-    await create(camp.client, NETWORK_POLICIES, {"metadata": {"name": "open"}, "spec": open_}, camp.namespace)
-    assert what not in await doctor.found()
 
 
 @only_embedded

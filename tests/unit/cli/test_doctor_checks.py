@@ -1,65 +1,23 @@
-"""The parts of `doctor` that need no cluster: policies, versions, certificates, and how findings are shown."""
+"""The parts of `doctor` that need no cluster: selectors, versions, certificates, and how findings are shown."""
 
 from base64 import b64encode
 from datetime import UTC, datetime, timedelta
-from typing import Any, cast
+from typing import cast
 
 import pytest
 import yaml
 
-from jobset_gate.cli.doctor import certificates, network_policies, run, versions
+from jobset_gate.cli.doctor import certificates, dry_runs, prerequisites, run
 from jobset_gate.cli.doctor.cluster_reader import ClusterReader
 from jobset_gate.cli.doctor.findings import Finding, FindingLevel, error, healthy, ok, unknown, warning
-from jobset_gate.cli.doctor.network_policies import Destination, Egress
 from jobset_gate.cli.doctor.run import to_document, to_text
 from jobset_gate.cli.printers.terminal import PLAIN_STYLE, TerminalStyle
 from jobset_gate.kube.errors import Unauthorized
 from webhook.certs import ca
 
-Json = dict[str, Any]
-LABELS = {"app": "train"}
-HOME = {"kubernetes.io/metadata.name": "gates"}
-THERE = Destination(HOME, {"app": "gate"}, 8082)
-TCP = {"protocol": "TCP", "port": 8082}
-
-
-def policy(rules: str, selector: str = "{}", types: str = "[Egress]") -> Json:
-    """One named `p`."""
-    spec = {"podSelector": yaml.safe_load(selector), "policyTypes": yaml.safe_load(types)}
-    return {"metadata": {"name": "p"}, "spec": spec | {"egress": yaml.safe_load(rules)}}
-
 
 @pytest.mark.parametrize(
-    ("rules", "way"),
-    [
-        ("[]", Egress.CLOSED),
-        ("[{}]", Egress.OPEN),
-        ("[{ports: [{port: 53, protocol: UDP}]}]", Egress.CLOSED),
-        ("[{ports: [{port: 8082}]}]", Egress.OPEN),
-        ("[{ports: [{port: 8082, protocol: UDP}]}]", Egress.CLOSED),
-        ("[{ports: [{protocol: TCP}]}]", Egress.OPEN),
-        ("[{ports: [{port: 8000, endPort: 9000}]}]", Egress.OPEN),
-        ("[{ports: [{port: 8000, endPort: 8081}]}]", Egress.CLOSED),
-        ("[{ports: [{port: stream}]}]", Egress.UNCERTAIN),
-        ("[{to: [{podSelector: {}}]}]", Egress.CLOSED),
-        ("[{to: [{namespaceSelector: {}}]}]", Egress.OPEN),
-        ("[{to: [{namespaceSelector: {matchLabels: {kubernetes.io/metadata.name: gates}}}]}]", Egress.OPEN),
-        ("[{to: [{namespaceSelector: {matchLabels: {kubernetes.io/metadata.name: other}}}]}]", Egress.CLOSED),
-        ("[{to: [{namespaceSelector: {}, podSelector: {matchLabels: {app: gate}}}]}]", Egress.OPEN),
-        ("[{to: [{namespaceSelector: {}, podSelector: {matchLabels: {app: web}}}]}]", Egress.CLOSED),
-        ("[{to: [{ipBlock: {cidr: 10.0.0.0/8}}]}]", Egress.UNCERTAIN),
-        ("[{to: [{ipBlock: {cidr: 0.0.0.0/0}}]}]", Egress.OPEN),
-        ("[{to: [{ipBlock: {cidr: 0.0.0.0/0, except: [10.0.0.0/8]}}]}]", Egress.UNCERTAIN),
-        ("[{to: [{ipBlock: {cidr: 10.0.0.0/8}}], ports: [{port: 53}]}]", Egress.CLOSED),
-        ("[{to: [{namespaceSelector: {}}], ports: [{port: 53}]}, {ports: [{port: 8082}]}]", Egress.OPEN),
-    ],
-)
-def test_what_a_policy_says_of_the_way_to_the_gate_stream(rules: str, way: Egress) -> None:
-    assert network_policies.egress_to([policy(rules)], LABELS, THERE) == (way, ("p",))
-
-
-@pytest.mark.parametrize(
-    ("selector", "rules"),
+    ("selector", "fits"),
     [
         ("{}", True),
         ("{matchLabels: {app: train}}", True),
@@ -70,21 +28,8 @@ def test_what_a_policy_says_of_the_way_to_the_gate_stream(rules: str, way: Egres
         ("{matchExpressions: [{key: app, operator: DoesNotExist}]}", False),
     ],
 )
-def test_a_policy_rules_the_pods_that_it_selects(selector: str, rules: bool) -> None:
-    assert (network_policies.egress_to([policy("[]", selector)], LABELS, THERE)[0] is Egress.CLOSED) == rules
-
-
-def test_policies_for_what_comes_in_are_none_for_what_goes_out() -> None:
-    assert network_policies.egress_to([policy("[]", types="[Ingress]")], LABELS, THERE) == (Egress.OPEN, ())
-
-
-def test_one_policy_that_lets_it_through_is_enough() -> None:
-    assert network_policies.egress_to([policy("[]"), policy("[{}]")], LABELS, THERE)[0] is Egress.OPEN
-
-
-def test_pods_without_known_labels_leave_it_uncertain() -> None:
-    rule = "[{to: [{namespaceSelector: {}, podSelector: {matchLabels: {app: gate}}}]}]"
-    assert network_policies.egress_to([policy(rule)], LABELS, Destination(HOME, None, 8082))[0] is Egress.UNCERTAIN
+def test_a_label_selector_fits_what_kubernetes_says_it_fits(selector: str, fits: bool) -> None:
+    assert dry_runs.matches(yaml.safe_load(selector), {"app": "train"}) is fits
 
 
 @pytest.mark.parametrize(
@@ -100,7 +45,7 @@ def test_pods_without_known_labels_leave_it_uncertain() -> None:
 )
 def test_jobsets_version_is_read_from_its_image(image: str, tags: list[str]) -> None:
     deployment = {"spec": {"template": {"spec": {"containers": [{"image": image}]}}}}
-    assert versions.tags_of(deployment) == tags
+    assert prerequisites.tags_of(deployment) == tags
 
 
 @pytest.mark.parametrize(
@@ -115,7 +60,7 @@ def test_jobsets_version_is_read_from_its_image(image: str, tags: list[str]) -> 
     ],
 )
 def test_how_often_a_kubelet_looks(shown: str, level: FindingLevel) -> None:
-    assert versions.judge_sync(shown).level is level
+    assert prerequisites.judge_sync(shown).level is level
 
 
 @pytest.mark.parametrize(
