@@ -4,6 +4,7 @@ import shutil
 from collections.abc import Sequence
 from dataclasses import dataclass
 from enum import StrEnum
+from functools import partial
 from math import isfinite
 from pathlib import Path
 from typing import Annotated
@@ -11,8 +12,7 @@ from typing import Annotated
 import typer
 
 from jobset_gate.cli.exits import CommandError, ExitCode
-from jobset_gate.cli.fetch.resolver import Resolver, open_resolver
-from jobset_gate.cli.fetch.source import ObjectNotFound
+from jobset_gate.cli.fetch.resolver import find, open_resolver
 from jobset_gate.cli.fetch.timeline import fetch_gang_timeline, fetch_pod_group_timelines
 from jobset_gate.cli.invocation import Invocation
 from jobset_gate.cli.manifests.writer import to_json, to_yaml
@@ -20,7 +20,7 @@ from jobset_gate.cli.options import Context, ControllerConfig, Kubeconfig, Names
 from jobset_gate.cli.printers import output as out
 from jobset_gate.cli.printers.timeline import timeline_bars, timeline_table
 from jobset_gate.cli.printers.timeline_json import timeline_json
-from jobset_gate.cli.resource_args import ResourceArgument, ResourceKind, parse_resource
+from jobset_gate.cli.resource_args import ResourceKind, parse_resource
 from jobset_gate.cli.runner import run_and_exit
 from jobset_gate.objects import terminal_text
 from jobset_gate.timeline.model import Timeline
@@ -113,7 +113,8 @@ async def run(options: TimelineOptions, invocation: Invocation) -> ExitCode:
         raise CommandError(f"{options.name}: timelines are those of JobSets and of pod groups", ExitCode.USAGE)
     prices = parse_prices(options.price)
     async with open_resolver(invocation, options.config) as resolver:
-        found = await _found(resolver, argument)
+        jobset, pod_groups = partial(fetch_gang_timeline, resolver), partial(fetch_pod_group_timelines, resolver)
+        found = await find(argument, jobset, pod_groups)
         controller = None if all(map(_is_decided, found)) else await resolver.controller()
     if len(found) > 1 and options.form is TimelineFormat.SVG:
         raise CommandError(f"{options.name}: {len(found)} groups of that name: a picture is of one", ExitCode.ERROR)
@@ -127,21 +128,6 @@ async def run(options: TimelineOptions, invocation: Invocation) -> ExitCode:
     if controller is not None and not controller.leads:
         out.err(f"warning: {controller.message}")
     return ExitCode.OK
-
-
-async def _found(resolver: Resolver, argument: ResourceArgument) -> list[Timeline]:
-    """What has that name, a JobSet first."""
-    if argument.kind is ResourceKind.POD_GROUP:
-        return await fetch_pod_group_timelines(resolver, argument.name)
-    try:
-        return [await fetch_gang_timeline(resolver, argument.name)]
-    except ObjectNotFound as absent:
-        if argument.kind is ResourceKind.JOBSET:
-            raise
-        try:
-            return await fetch_pod_group_timelines(resolver, argument.name)
-        except ObjectNotFound:
-            raise ObjectNotFound(f"{absent}, and no pod group of that name either") from absent
 
 
 def _is_decided(it: Timeline) -> bool:

@@ -4,17 +4,15 @@ import asyncio
 import time
 from collections.abc import Sequence
 from contextlib import suppress
-from dataclasses import dataclass, field
-from enum import StrEnum
+from dataclasses import dataclass, replace
 from pathlib import Path
-from typing import Annotated
+from typing import Annotated, Final
 
 import typer
 
 from jobset_gate.cli.exits import CommandError, ExitCode
 from jobset_gate.cli.fetch.jobsets import JOBSET_KIND
-from jobset_gate.cli.fetch.resolver import Resolver, open_resolver
-from jobset_gate.cli.fetch.source import ObjectNotFound
+from jobset_gate.cli.fetch.resolver import Resolver, find, open_resolver
 from jobset_gate.cli.invocation import Invocation
 from jobset_gate.cli.options import Context, ControllerConfig, Kubeconfig, Namespace, new_app, program
 from jobset_gate.cli.options import timeout as limit
@@ -26,27 +24,13 @@ from jobset_gate.cli.watch.view import FIRST_READ_TIMEOUT, JobSetView, PodGroupV
 from jobset_gate.explain.text import format_duration
 from jobset_gate.podgroups.candidate import CapacityCheck
 
+_ONE_KIND: Final = {
+    WaitGoal.RELEASED: ResourceKind.JOBSET,
+    WaitGoal.OPENED: ResourceKind.POD_GROUP,
+    WaitGoal.SATISFIED: ResourceKind.POD_GROUP,
+}
+"""Goals that only one kind of gang has."""
 app = new_app()
-
-
-class For(StrEnum):
-    """What may be waited for."""
-
-    RELEASED = "released"
-    TIMED_OUT = "timedout"
-    OPENED = "opened"
-    SATISFIED = "satisfied"
-
-
-@dataclass(frozen=True, slots=True)
-class WaitOptions:
-    """What the command line asks for. `goal` None: what the user hopes for, by kind."""
-
-    names: Sequence[str]
-    goal: WaitGoal | None
-    seconds: float
-    config: Path | None = None
-    invocation: Invocation = field(default_factory=Invocation)
 
 
 @app.command(
@@ -66,7 +50,7 @@ def wait(
         ),
     ],
     end: Annotated[
-        For | None,
+        WaitGoal | None,
         typer.Option(
             "--for",
             help="What to wait for: of JobSets released (the default) or timedout, of pod groups opened, satisfied "
@@ -89,15 +73,16 @@ def wait(
     more. Watches the JobSet and its ConfigMap, with the right to get, list and watch JobSets; of pod groups their
     PodGroups, pods and records.
     """
-    invocation = Invocation(program(ctx), kubeconfig, context, namespace)
-    run_and_exit(run(WaitOptions(names, None if end is None else WaitGoal(end), timeout, config, invocation)))
+    run_and_exit(run(names, end, timeout, Invocation(program(ctx), kubeconfig, context, namespace), config))
 
 
-async def run(options: WaitOptions) -> ExitCode:
-    """Prints the outcome of each. A failure has precedence over a timeout."""
-    arguments = [_checked(parse_resource(it), it, options.goal) for it in options.names]
-    async with open_resolver(options.invocation, options.config) as resolver:
-        waits = [_Wait(resolver, it, options) for it in dict.fromkeys(arguments)]
+async def run(
+    names: Sequence[str], goal: WaitGoal | None, seconds: float, invocation: Invocation, config: Path | None
+) -> ExitCode:
+    """Prints the outcome of each; `goal` None: what the user hopes for, by kind. A failure comes before a timeout."""
+    arguments = [_checked(parse_resource(it), it, goal) for it in names]
+    async with open_resolver(invocation, config) as resolver:
+        waits = [_Wait(resolver, it, goal, seconds) for it in dict.fromkeys(arguments)]
         codes = await asyncio.gather(*(it.run() for it in waits))
     for line in resolver.permissions.missing:
         output.err(f"warning: {line}")
@@ -124,53 +109,42 @@ class _Wait:
 
     resolver: Resolver
     argument: ResourceArgument
-    options: WaitOptions
+    goal: WaitGoal | None
+    seconds: float
 
     async def run(self) -> ExitCode:
         """Waits, and prints how it ended."""
+        argument = self.argument
+        if argument.kind is ResourceKind.ANY and self.goal in _ONE_KIND:
+            argument = replace(argument, kind=_ONE_KIND[self.goal])
         try:
-            reached = await self._wait()
+            reached = await find(argument, self._jobset, self._pod_group)
         except CommandError as failed:
             output.err(f"error: {failed}")
             return failed.code
         output.out(reached + "\n")
         return ExitCode.OK
 
-    async def _wait(self) -> str:
+    async def _jobset(self, name: str) -> str:
         """Raises CommandError if anything but the goal comes."""
-        kind, goal = self.argument.kind, self.options.goal
-        if kind is ResourceKind.POD_GROUP or goal in (WaitGoal.OPENED, WaitGoal.SATISFIED):
-            return await self._pod_group()
-        try:
-            return await self._jobset()
-        except ObjectNotFound as absent:
-            if kind is ResourceKind.JOBSET or goal is WaitGoal.RELEASED:
-                raise
-            try:
-                return await self._pod_group()
-            except ObjectNotFound:
-                raise ObjectNotFound(f"{absent}, and no pod group of that name either") from absent
-
-    async def _jobset(self) -> str:
-        its, name, goal = self.resolver, self.argument.name, self.options.goal or WaitGoal.RELEASED
+        its, goal = self.resolver, self.goal or WaitGoal.RELEASED
         gang = await get_gated_jobset(its.client, its.namespace, name, its.permissions)
         now = jobset_outcome(gang.jobset, gang.config_map, time.time())
-        if not now.is_over(goal) and self.options.seconds > 0:
+        if not now.is_over(goal) and self.seconds > 0:
             async with JobSetView(its.client, gang.jobset, its.permissions, pods=False) as view:
                 with suppress(TimeoutError):
-                    now = await wait_until(view, lambda now: now.is_over(goal), self.options.seconds)
+                    now = await wait_until(view, lambda now: now.is_over(goal), self.seconds)
         return self._result(f"{JOBSET_KIND}/{name}", name, goal, now)
 
-    async def _pod_group(self) -> str:
-        name, goal = self.argument.name, self.options.goal or WaitGoal.SATISFIED
-        now = WaitOutcome()
+    async def _pod_group(self, name: str) -> str:
+        """Raises CommandError if anything but the goal comes."""
+        goal, now = self.goal or WaitGoal.SATISFIED, WaitOutcome()
         # Whether there is room is of no interest here, so neither nodes nor what is bound to them have to be watched.
         settings = self.resolver.settings.model_copy(update={"capacity_check": CapacityCheck.OFF})
         async with PodGroupView(self.resolver, name, settings) as view:
             with suppress(TimeoutError):
-                first = max(self.options.seconds, FIRST_READ_TIMEOUT)
-                now = await wait_until(view, lambda _: True, first)
-                now = await wait_until(view, lambda now: now.is_over(goal), self.options.seconds)
+                now = await wait_until(view, lambda _: True, max(self.seconds, FIRST_READ_TIMEOUT))
+                now = await wait_until(view, lambda now: now.is_over(goal), self.seconds)
         return self._result(view.subject, view.subject, goal, now)
 
     def _result(self, subject: str, name: str, goal: WaitGoal, now: WaitOutcome) -> str:
@@ -179,8 +153,8 @@ class _Wait:
         if goal in now.reached:
             return f"{subject} {GOAL_TEXT[goal]}{words}"
         if not now.is_over(goal):
-            why = self.options.invocation.command(f"jobset-gate why {name} -n {self.resolver.namespace}")
-            after = format_duration(self.options.seconds)
+            why = self.resolver.invocation.command(f"jobset-gate why {name} -n {self.resolver.namespace}")
+            after = format_duration(self.seconds)
             late = f"{subject} is not {GOAL_TEXT[goal]} after {after}; `{why}` says what it waits for"
             raise CommandError(late, ExitCode.TIMEOUT)
         if now.reached & JOBSET_GOALS:

@@ -3,7 +3,6 @@
 import asyncio
 import time
 from contextlib import AsyncExitStack
-from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Annotated, Final
 
@@ -26,16 +25,6 @@ MIN_INTERVAL: Final = 0.25
 """Seconds between two pictures: what changes more often is shown once."""
 
 app = new_app()
-
-
-@dataclass(frozen=True, slots=True)
-class WatchOptions:
-    """What the command line asks for; `seconds` None: for ever."""
-
-    name: str
-    seconds: float | None
-    config: Path | None = None
-    invocation: Invocation = field(default_factory=Invocation)
 
 
 @app.command(
@@ -62,18 +51,18 @@ def watch(
     the group has its minimum bound, with 1 when it times out or nothing can come any more, with 3 when the time
     is over. Asks the API server only; needs the right to get, list and watch JobSets, Jobs, pods and ConfigMaps.
     """
-    run_and_exit(run(WatchOptions(name, timeout, config, Invocation(program(ctx), kubeconfig, context, namespace))))
+    run_and_exit(run(name, timeout, Invocation(program(ctx), kubeconfig, context, namespace), config))
 
 
-async def run(options: WatchOptions) -> ExitCode:
-    """OK when the gang is released, or the group satisfied. Raises CommandError in every other case."""
+async def run(name: str, seconds: float | None, invocation: Invocation, config: Path | None) -> ExitCode:
+    """OK when the gang is released, or the group satisfied; else raises CommandError. `seconds` None: for ever."""
     async with AsyncExitStack() as stack:
-        resolver = await stack.enter_async_context(open_resolver(options.invocation, options.config))
-        view = await stack.enter_async_context(await find_view(resolver, parse_resource(options.name)))
+        resolver = await stack.enter_async_context(open_resolver(invocation, config))
+        view = await stack.enter_async_context(await find_view(resolver, parse_resource(name)))
         try:
-            last = await _show(view, options.seconds)
+            last = await _show(view, seconds)
         except TimeoutError as late:
-            raise CommandError(_late(view, options), ExitCode.TIMEOUT) from late
+            raise CommandError(_late(view, seconds or 0, invocation), ExitCode.TIMEOUT) from late
     return _result(view, last)
 
 
@@ -114,9 +103,7 @@ def _result(view: WatchView, last: ViewState) -> ExitCode:
     raise CommandError(f"{view.subject} {now.message}: it will not be {GOAL_TEXT[goal]} any more")
 
 
-def _late(view: WatchView, options: WatchOptions) -> str:
-    kind, _, name = view.subject.partition("/")
-    its = options.invocation
-    why = its.command(f"jobset-gate why {kind}/{name}" + (f" -n {its.namespace}" if its.namespace else ""))
-    after = format_duration(options.seconds or 0)
+def _late(view: WatchView, seconds: float, its: Invocation) -> str:
+    why = its.command(f"jobset-gate why {view.subject}" + (f" -n {its.namespace}" if its.namespace else ""))
+    after = format_duration(seconds)
     return f"{view.subject} is not {GOAL_TEXT[view.goal]} after {after}; `{why}` says what it waits for"

@@ -1,6 +1,7 @@
 """Asks for what Events say of a gang, with whatever rights a person has (A9)."""
 
 import asyncio
+from typing import Final
 
 from jobset_gate.barrier.events import (
     FAILED_CREATE,
@@ -17,29 +18,46 @@ from jobset_gate.kube.client import Client
 from jobset_gate.kube.errors import Forbidden
 from jobset_gate.kube.resources import EVENTS
 
+READ_INTERVAL: Final = 10.0
+"""Seconds between two reads of Events: they are many, and few reasons come from them alone."""
 
-async def add_events(client: Client, seen: GangSnapshot, rights: Permissions) -> GangSnapshot:
-    """The gang with what Events say of it; without the right to list them, as it was."""
-    namespace = seen.jobset.namespace
-    asked = (("Job", FAILED_CREATE), *(("Pod", reason) for reason in (*NODE_PROVISIONING_REASONS, *KUBELET_REASONS)))
-    try:
-        found = await asyncio.gather(*(_events(client, namespace, kind, reason) for kind, reason in asked))
-    except Forbidden:
-        lost = "what a quota, an autoscaler or a kubelet said is not known"
-        rights.add_missing("list", EVENTS, namespace, lost)
-        return seen
-    refused, coming, troubles = found[0], found[1] + found[2], [it for some in found[3:] for it in some]
-    return with_events(seen, refused, coming, troubles)
+
+class GangEvents:
+    """What Events say of the gangs of a namespace; read when it is asked for, and again after a while."""
+
+    def __init__(self, client: Client, namespace: str, permissions: Permissions) -> None:
+        self._client, self._namespace, self._permissions = client, namespace, permissions
+        self._read_at = float("-inf")
+        self._events: list[tuple[CoreEvent, ...]] = []
+
+    async def added(self, gang: GangSnapshot, now: float) -> GangSnapshot:
+        """The gang with the causes that the Events name; without the right to list them, as it was."""
+        if now - self._read_at >= READ_INTERVAL:
+            self._read_at, self._events = now, await self._read()
+        if not self._events:
+            return gang
+        refused, scaled, triggered, *kubelets = self._events
+        return with_events(gang, refused, scaled + triggered, [it for some in kubelets for it in some])
+
+    async def _read(self) -> list[tuple[CoreEvent, ...]]:
+        """Those of each reason that is asked for; [] without the right."""
+        reasons = (*NODE_PROVISIONING_REASONS, *KUBELET_REASONS)
+        selectors = [f"involvedObject.kind=Job,reason={FAILED_CREATE}"]
+        selectors += [f"involvedObject.kind=Pod,reason={it}" for it in reasons]
+        try:
+            return await asyncio.gather(*(_events(self._client, self._namespace, it) for it in selectors))
+        except Forbidden:
+            lost = "what a quota, an autoscaler or a kubelet said is not known"
+            self._permissions.add_missing("list", EVENTS, self._namespace, lost)
+            return []
 
 
 async def events_of(client: Client, namespace: str, kind: str, name: str) -> list[CoreEvent]:
     """The Events on one object, oldest first."""
-    selector = f"involvedObject.kind={kind},involvedObject.name={name}"
-    page = await client.list(EVENTS, namespace, field_selector=selector, limit=MAX_EVENTS, type=CoreEventList)
-    return sorted(page.items, key=lambda it: it.last_seen)
+    found = await _events(client, namespace, f"involvedObject.kind={kind},involvedObject.name={name}")
+    return sorted(found, key=lambda it: it.last_seen)
 
 
-async def _events(client: Client, namespace: str, kind: str, reason: str) -> tuple[CoreEvent, ...]:
-    selector = f"involvedObject.kind={kind},reason={reason}"
+async def _events(client: Client, namespace: str, selector: str) -> tuple[CoreEvent, ...]:
     page = await client.list(EVENTS, namespace, field_selector=selector, limit=MAX_EVENTS, type=CoreEventList)
     return page.items

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections import defaultdict
 from collections.abc import Callable, Iterable, Sequence
-from dataclasses import dataclass, field, replace
+from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any, Final, TypeVar
 
 import msgspec
@@ -43,18 +43,13 @@ T = TypeVar("T", JobSeen, PodSeen)
 
 @dataclass(frozen=True, slots=True)
 class FetchedJobSet:
-    """A JobSet that asks for a gate. `stored`: as the API has it."""
+    """A JobSet that asks for a gate."""
 
     namespace: str
     name: str
     gang: GangSnapshot
-    stored: Json = field(default_factory=dict)
     policies: FailurePolicies | None = None
     pods_forbidden: bool = False
-
-    def with_gang(self, gang: GangSnapshot) -> FetchedJobSet:
-        """The same with more known of its gang."""
-        return replace(self, gang=gang)
 
 
 class GangSource(ResourceSource):
@@ -151,7 +146,7 @@ class GangSource(ResourceSource):
             config_map=config_map,
             config_map_conflict=config_map is None and (found is not None or blocked),
         )
-        return FetchedJobSet(namespace, name, gang, it.stored, it.policies, pods_forbidden=PODS in self._forbidden)
+        return FetchedJobSet(namespace, name, gang, it.policies, pods_forbidden=PODS in self._forbidden)
 
 
 async def fetch_jobset(
@@ -180,7 +175,6 @@ class _RawJobSet(wire.WireStruct, frozen=True):
 @dataclass(frozen=True, slots=True)
 class _JobSetObject:
     jobset: JobSetSeen | None
-    stored: Json
     policies: FailurePolicies | None
 
 
@@ -194,7 +188,7 @@ def _convert(raw: _RawJobSet) -> _JobSetObject:
         "status": msgspec.json.decode(raw.status),
     }
     policies = None if jobset is None else failure_policies(stored, jobset.config.targets)
-    return _JobSetObject(jobset, stored, policies)
+    return _JobSetObject(jobset, policies)
 
 
 def _config_map(raw: wire.ConfigMap) -> tuple[ConfigMapSeen | None]:

@@ -2,17 +2,18 @@
 
 import asyncio
 import time
-from collections.abc import AsyncIterator, Sequence
+from collections.abc import AsyncIterator, Awaitable, Callable, Sequence
 from contextlib import asynccontextmanager
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from pathlib import Path
+from typing import TypeVar
 
 from jobset_gate import names
 from jobset_gate.barrier import wire
 from jobset_gate.cli import settings_file
 from jobset_gate.cli.exits import CommandError, ExitCode
 from jobset_gate.cli.fetch.controller_status import controller_status
-from jobset_gate.cli.fetch.events import add_events
+from jobset_gate.cli.fetch.events import GangEvents
 from jobset_gate.cli.fetch.jobsets import FetchedJobSet, fetch_jobset
 from jobset_gate.cli.fetch.permissions import Permissions, forbidden_text
 from jobset_gate.cli.fetch.pod_groups import PodGroupSource
@@ -29,6 +30,8 @@ from jobset_gate.kube.errors import Forbidden, NotFound
 from jobset_gate.kube.resources import PODS
 from jobset_gate.podgroups.status import GroupStatus
 from jobset_gate.settings import Groups
+
+T = TypeVar("T")
 
 
 class _PodMeta(wire.ObjectMeta, frozen=True):
@@ -85,15 +88,9 @@ class Resolver:
 
     async def explain(self, argument: ResourceArgument) -> list[ExplainedObject]:
         """Everything of that name. Raises CommandError if there is nothing, or nothing that may be read."""
-        match argument.kind:
-            case ResourceKind.JOBSET:
-                return [await self._jobset(argument.name)]
-            case ResourceKind.POD:
-                return await self._gangs_of_pod(argument.name)
-            case ResourceKind.POD_GROUP:
-                return await self._pod_groups(argument.name)
-            case _:
-                return await self._any_kind(argument.name)
+        if argument.kind is ResourceKind.POD:
+            return await self._gangs_of_pod(argument.name)
+        return await find(argument, self._jobset, self._pod_groups)
 
     async def pod_labels(self, name: str) -> dict[str, str]:
         """Raises ObjectNotFound, and CommandError where the pod may not be read."""
@@ -114,29 +111,26 @@ class Resolver:
             self._statuses = await source.statuses()
         return self._statuses
 
+    async def named_statuses(self, name: str) -> list[GroupStatus]:
+        """Of all groups of that name: two designs may have one each. Raises ObjectNotFound if there is none."""
+        if found := [it for it in await self.statuses() if it.key.name == name]:
+            return found
+        raise ObjectNotFound(f"pod group {name} not found in namespace {self.namespace}")
+
     def not_in_a_gang(self, pod: str) -> CommandError:
         """The error for a pod without our labels."""
         return CommandError(f"pod {pod} in namespace {self.namespace} belongs to no gang: nothing of ours holds it")
 
-    async def _any_kind(self, name: str) -> list[ExplainedObject]:
-        """A JobSet, or else a pod group."""
-        try:
-            return [await self._jobset(name)]
-        except ObjectNotFound as absent:
-            try:
-                return await self._pod_groups(name)
-            except ObjectNotFound:
-                raise ObjectNotFound(f"{absent}, and no pod group of that name either") from absent
-
-    async def _jobset(self, name: str, pod: str = "") -> ExplainedObject:
+    async def _jobset(self, name: str, pod: str = "") -> list[ExplainedObject]:
         known = self.permissions.missing[:]
         found, controller = await asyncio.gather(
             fetch_jobset(self.client, self.namespace, name, self.permissions), self.controller()
         )
         if found is None:
             explanation = explain_ungated(self.namespace, name, time.time())
-            return ExplainedObject(self.invocation.rewrite_explanation(explanation))
-        found = found.with_gang(await add_events(self.client, found.gang, self.permissions))
+            return [ExplainedObject(self.invocation.rewrite_explanation(explanation))]
+        events = GangEvents(self.client, self.namespace, self.permissions)
+        found = replace(found, gang=await events.added(found.gang, time.time()))
         explanation = explain_gang(
             found.gang,
             time.time(),
@@ -146,35 +140,45 @@ class Resolver:
             pods_forbidden=found.pods_forbidden,
             pod=pod,
         )
-        return ExplainedObject(self.invocation.rewrite_explanation(explanation), found)
+        return [ExplainedObject(self.invocation.rewrite_explanation(explanation), found)]
 
     async def _gangs_of_pod(self, name: str) -> list[ExplainedObject]:
         labels = await self.pod_labels(name)
         found: list[ExplainedObject] = []
         if names.POD_GROUP_LABEL in labels:
-            statuses = await self.statuses()
-            found += [
-                await self._pod_group(it, name)
-                for it in statuses
-                if any(one.name == name for one in it.snapshot.members)
-            ]
+            its = [it for it in await self.statuses() if any(one.name == name for one in it.snapshot.members)]
+            found += [await self._pod_group(it, name) for it in its]
         if jobset := gated_jobset(labels):
-            found.append(await self._jobset(jobset, name))
+            found += await self._jobset(jobset, name)
         if not found:
             raise self.not_in_a_gang(name)
         return found
 
     async def _pod_groups(self, name: str) -> list[ExplainedObject]:
-        found = [it for it in await self.statuses() if it.key.name == name]
-        if not found:
-            raise ObjectNotFound(f"pod group {name} not found in namespace {self.namespace}")
-        return [await self._pod_group(it) for it in found]
+        return [await self._pod_group(it) for it in await self.named_statuses(name)]
 
     async def _pod_group(self, status: GroupStatus, pod: str = "") -> ExplainedObject:
         explanation = explain_pod_group(
             status, time.time(), controller=await self.controller(), unknown=self.permissions.missing, pod=pod
         )
         return ExplainedObject(self.invocation.rewrite_explanation(explanation), status=status)
+
+
+async def find(
+    argument: ResourceArgument, jobset: Callable[[str], Awaitable[T]], pod_group: Callable[[str], Awaitable[T]]
+) -> T:
+    """A JobSet or a pod group, looked up as the kind says; of a bare name the JobSet, or else the pod group."""
+    if argument.kind is ResourceKind.POD_GROUP:
+        return await pod_group(argument.name)
+    try:
+        return await jobset(argument.name)
+    except ObjectNotFound as absent:
+        if argument.kind is ResourceKind.JOBSET:
+            raise
+        try:
+            return await pod_group(argument.name)
+        except ObjectNotFound:
+            raise ObjectNotFound(f"{absent}, and no pod group of that name either") from absent
 
 
 @asynccontextmanager

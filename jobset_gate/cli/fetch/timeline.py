@@ -3,6 +3,7 @@
 import asyncio
 import time
 from collections.abc import Collection
+from contextlib import aclosing
 from datetime import datetime
 from typing import Final
 
@@ -12,13 +13,12 @@ from jobset_gate.cli.exits import CommandError
 from jobset_gate.cli.fetch.jobsets import GATED, fetch_jobset
 from jobset_gate.cli.fetch.permissions import Permissions, forbidden_text
 from jobset_gate.cli.fetch.resolver import Resolver
-from jobset_gate.cli.fetch.source import PAGE, ObjectNotFound
+from jobset_gate.cli.fetch.source import PAGE
 from jobset_gate.kube.client import Client
 from jobset_gate.kube.errors import Forbidden
 from jobset_gate.kube.resources import EVENTS, PODS
 from jobset_gate.podgroups.status import GroupStatus
-from jobset_gate.runtime.decoder import ObjectDecoder, PartialObjectMetadata
-from jobset_gate.runtime.paging import ListScope, list_pages, list_readable
+from jobset_gate.runtime.paging import ListScope, list_readable
 from jobset_gate.timeline import decode, podgroup
 from jobset_gate.timeline.gang import gang_timeline
 from jobset_gate.timeline.model import Timeline
@@ -59,8 +59,8 @@ class PulledEvent(wire.WireStruct, frozen=True):
         return None if moment is None else moment.timestamp()
 
 
-async def fetch_gang_timeline(resolver: Resolver, name: str) -> Timeline:
-    """Raises CommandError if there is no such gang, or its pods may not be read: without them nothing is known."""
+async def fetch_gang_timeline(resolver: Resolver, name: str) -> list[Timeline]:
+    """A list of one. Raises CommandError if there is no such gang, or its pods may not be read."""
     client, namespace, permissions = resolver.client, resolver.namespace, resolver.permissions
     found, pods = await asyncio.gather(
         fetch_jobset(client, namespace, name, permissions, pods=False),
@@ -70,15 +70,12 @@ async def fetch_gang_timeline(resolver: Resolver, name: str) -> Timeline:
         raise CommandError(f"JobSet {namespace}/{name} asks for no gate: it has no {names.CONFIG_FIELD}")
     pulls = await fetch_image_pulls(client, namespace, {pod.metadata.uid for pod in pods}, permissions)
     timed = [decode.decode_pod(pod, pulls.get(pod.metadata.uid)) for pod in pods]
-    return gang_timeline(found.gang.jobset, found.gang.config_map, timed, time.time(), permissions.missing)
+    return [gang_timeline(found.gang.jobset, found.gang.config_map, timed, time.time(), permissions.missing)]
 
 
 async def fetch_pod_group_timelines(resolver: Resolver, name: str) -> list[Timeline]:
-    """Those of all groups of that name, for two designs may have one each. Raises ObjectNotFound if there is none."""
-    found = [it for it in await resolver.statuses() if it.key.name == name]
-    if not found:
-        raise ObjectNotFound(f"pod group {name} not found in namespace {resolver.namespace}")
-    return [await _pod_group_timeline(resolver, it) for it in found]
+    """Those of all groups of that name. Raises ObjectNotFound if there is none."""
+    return [await _pod_group_timeline(resolver, it) for it in await resolver.named_statuses(name)]
 
 
 async def _pod_group_timeline(resolver: Resolver, status: GroupStatus) -> Timeline:
@@ -99,26 +96,18 @@ async def fetch_image_pulls(
     client: Client, namespace: str, pods: Collection[str], permissions: Permissions
 ) -> dict[str, dict[str, float]]:
     """By UID of a pod, then by container. What may not be read is named in `permissions`."""
-    decoder = ObjectDecoder(PulledEvent, lambda _, detail: permissions.add_sentence(f"not readable: {detail}"))
     found: dict[str, dict[str, float]] = {}
-    seen = 0
-    scope = ListScope(EVENTS, namespace, "", "involvedObject.kind=Pod,reason=Pulled")
+    scope, seen = ListScope(EVENTS, namespace, "", "involvedObject.kind=Pod,reason=Pulled"), 0
+    add = permissions.add_sentence
     try:
-        async for items, _ in list_pages(client, scope, PAGE):
-            for raw in items:
-                event = decoder.decode_object(raw)
-                if (
-                    event is not None
-                    and not isinstance(event, PartialObjectMetadata)
-                    and event.involved_object.uid in pods
-                ):
+        async with aclosing(list_readable(client, scope, PulledEvent, page_size=PAGE, on_unreadable=add)) as events:
+            async for event in events:
+                if event.involved_object.uid in pods:
                     _add_pull(found.setdefault(event.involved_object.uid, {}), event)
-            seen += len(items)
-            if seen >= MAX_EVENTS:
-                permissions.add_sentence(
-                    f"only the first {seen} Events were read: more pulls may be known than are shown"
-                )
-                break
+                seen += 1
+                if seen >= MAX_EVENTS:
+                    add(f"only the first {seen} Events were read: more pulls may be known than are shown")
+                    break
     except Forbidden:
         permissions.add_missing("list", EVENTS, namespace, "when images were pulled is not known")
     return found

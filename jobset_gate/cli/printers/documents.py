@@ -5,7 +5,7 @@ from datetime import UTC, datetime
 from typing import Any
 
 from jobset_gate.barrier.model import MissingByReason
-from jobset_gate.explain.model import ControllerStatus, ExplainedPod, Explanation
+from jobset_gate.explain.model import Explanation
 from jobset_gate.podgroups.status import GroupStatus
 
 Json = dict[str, Any]
@@ -80,14 +80,6 @@ def pod_group_json(status: GroupStatus) -> Json:
         "moved": [it.name for it in status.moved],
         "statusManagedBy": list(status.managers),
     }
-
-
-def _pod(it: ExplainedPod | None) -> Json | None:
-    return None if it is None else {"name": it.name, "slot": it.slot or None, "message": it.message}
-
-
-def _controller(it: ControllerStatus) -> Json:
-    return {"leads": it.leads, "message": it.message}
 
 
 def _missing(one: MissingByReason) -> Json:

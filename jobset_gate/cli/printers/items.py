@@ -1,6 +1,6 @@
 """What `get` prints: all objects once, or with `-w` each one again whenever it has changed; in any of the forms."""
 
-from collections.abc import Callable, Iterable, Sequence
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any, Final
 
@@ -21,7 +21,8 @@ class PrintedItem:
     """One object in all forms."""
 
     key: tuple[str, ...]
-    cells: Sequence[str]
+    cells: Mapping[str, str]
+    """By the titles of the columns; the same titles for all."""
     document: Callable[[], Json]
     name: str
 
@@ -31,7 +32,6 @@ class ItemFormat:
     """How objects are printed; `state` is the column and `field` the field that say how one is."""
 
     output: OutputFormat
-    titles: Sequence[str]
     kind: str
     """Of a list of all."""
     state: str
@@ -44,8 +44,7 @@ class ItemPrinter:
 
     def __init__(self, form: ItemFormat) -> None:
         self._form = form
-        self._widths = [len(it) for it in form.titles]
-        self._headed = not form.headers
+        self._widths: list[int] = []
         self._documents = 0
         self._last: dict[tuple[str, ...], tuple[PrintedItem, object]] = {}
 
@@ -71,15 +70,12 @@ class ItemPrinter:
 
     def _lasting(self, item: PrintedItem) -> object:
         if self._form.output in (OutputFormat.TABLE, OutputFormat.WIDE):
-            pairs = zip(self._form.titles, item.cells, strict=True)
-            return tuple(cell for title, cell in pairs if title not in _VOLATILE)
+            return {title: cell for title, cell in item.cells.items() if title not in _VOLATILE}
         return {field: value for field, value in item.document().items() if field not in _VOLATILE}
 
     def _deleted(self, item: PrintedItem) -> PrintedItem:
-        pairs = zip(self._form.titles, item.cells, strict=True)
-        cells = [DELETED if title == self._form.state else cell for title, cell in pairs]
         document = item.document() | {self._form.field: DELETED}
-        return PrintedItem(item.key, cells, lambda: document, item.name)
+        return PrintedItem(item.key, {**item.cells, self._form.state: DELETED}, lambda: document, item.name)
 
     def _print(self, items: Sequence[PrintedItem]) -> None:
         match self._form.output:
@@ -97,10 +93,11 @@ class ItemPrinter:
         return ("---\n" if self._documents > 1 else "") + to_yaml([item.document()])
 
     def _table(self, items: Sequence[PrintedItem]) -> str:
-        lines = [it.cells for it in items]
-        if lines and not self._headed:
-            self._headed = True
-            lines.insert(0, self._form.titles)
+        lines = [[*it.cells.values()] for it in items]
+        if items and not self._widths:
+            titles = [*items[0].cells]
+            self._widths = [len(it) for it in titles]
+            lines[:0] = [titles] if self._form.headers else []
         for cells in lines:
             self._widths = [
                 max(width, len(columns.cell_text(cell))) for width, cell in zip(self._widths, cells, strict=True)

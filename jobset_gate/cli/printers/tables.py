@@ -23,11 +23,11 @@ _AGES: Final = (
 """Below so many seconds: the unit and its letter, and the smaller unit beside it."""
 
 
-def gang_cells(it: Explanation, created: float, *, wide: bool) -> dict[str, str]:
-    """By title. `created` in seconds, 0 if it is not known."""
-    cells = {
-        "NAMESPACE": it.namespace,
-        "KIND": it.kind,
+def gang_cells(it: Explanation, created: float, *, namespaces: bool, kinds: bool, wide: bool) -> dict[str, str]:
+    """By title, as far as they are shown. `created` in seconds, 0 if it is not known."""
+    cells = {"NAMESPACE": it.namespace} if namespaces else {}
+    cells |= {"KIND": it.kind} if kinds else {}
+    cells |= {
         "NAME": it.name,
         "STATE": str(it.state),
         "STARTED": f"{'?' if it.started is None else it.started}/{it.expected or '?'}",
@@ -42,11 +42,11 @@ def gang_cells(it: Explanation, created: float, *, wide: bool) -> dict[str, str]
     return cells
 
 
-def pod_group_cells(status: GroupStatus, now: float, *, wide: bool) -> dict[str, str]:
-    """By title."""
+def pod_group_cells(status: GroupStatus, now: float, *, namespaces: bool, wide: bool) -> dict[str, str]:
+    """By title, as far as they are shown."""
     counts = status.counts
-    cells = {
-        "NAMESPACE": status.key.namespace,
+    cells = {"NAMESPACE": status.key.namespace} if namespaces else {}
+    cells |= {
         "NAME": group_name(status),
         "WAY": ",".join(status.formats) or str(status.key.design),
         "BOUND/MINIMUM": f"{counts.bound}/{counts.minimum or '?'}",
@@ -55,25 +55,9 @@ def pod_group_cells(status: GroupStatus, now: float, *, wide: bool) -> dict[str,
         "AGE": _since(status.created, now),
     }
     if wide:
-        cells |= {
-            "MEMBERS": str(counts.present),
-            "RUNNING": str(counts.running),
-            "MESSAGE": terminal_text.line(status.message),
-        }
+        cells["MEMBERS"], cells["RUNNING"] = str(counts.present), str(counts.running)
+        cells["MESSAGE"] = terminal_text.line(status.message)
     return cells
-
-
-def gang_titles(*, namespaces: bool, kinds: bool, wide: bool) -> list[str]:
-    """Those that are shown."""
-    shown = [*(["NAMESPACE"] if namespaces else []), *(["KIND"] if kinds else [])]
-    return [*shown, "NAME", "STATE", "STARTED", "LEFT", "MISSING", "AGE", *(["TIMEOUT", "MESSAGE"] if wide else [])]
-
-
-def pod_group_titles(*, namespaces: bool, wide: bool) -> list[str]:
-    """Those that are shown."""
-    shown = ["NAMESPACE"] if namespaces else []
-    shown += ["NAME", "WAY", "BOUND/MINIMUM", "PHASE", "REASON", "AGE"]
-    return [*shown, *(["MEMBERS", "RUNNING", "MESSAGE"] if wide else [])]
 
 
 def group_name(status: GroupStatus) -> str:

@@ -3,14 +3,12 @@
 from __future__ import annotations
 
 import asyncio
-from collections.abc import Callable, Sequence
+from collections.abc import Callable
 from dataclasses import dataclass
-from typing import TYPE_CHECKING, Final, Protocol, Self
-
-import msgspec
+from typing import TYPE_CHECKING, Final
 
 from jobset_gate.cli.exits import CommandError
-from jobset_gate.cli.fetch.events import add_events
+from jobset_gate.cli.fetch.events import GangEvents
 from jobset_gate.cli.fetch.jobsets import JOBSET_KIND, GangSource, fetch_jobset
 from jobset_gate.cli.fetch.pod_groups import PodGroupSource
 from jobset_gate.cli.fetch.resolver import gated_jobset
@@ -21,7 +19,7 @@ from jobset_gate.explain.gang import explain_gang
 from jobset_gate.explain.podgroup import explain_pod_group
 
 if TYPE_CHECKING:
-    from jobset_gate.barrier.model import GangSnapshot, JobSetSeen, PendingCause, PodSeen
+    from jobset_gate.barrier.model import GangSnapshot, JobSetSeen
     from jobset_gate.cli.fetch.permissions import Permissions
     from jobset_gate.cli.fetch.resolver import Resolver
     from jobset_gate.explain.model import ControllerStatus, Explanation
@@ -29,8 +27,6 @@ if TYPE_CHECKING:
     from jobset_gate.podgroups.status import GroupStatus
     from jobset_gate.settings import Groups
 
-EVENTS_INTERVAL: Final = 10.0
-"""Seconds between two reads of Events: they are many, and few reasons come from them alone."""
 FIRST_READ_TIMEOUT: Final = 60.0
 """Seconds for the first read, however short the wait may be: who waits 0 seconds wants to know how it is now."""
 
@@ -42,31 +38,6 @@ class ViewState:
     explanation: Explanation | None
     outcome: WaitOutcome
     problem: str = ""
-
-
-class WatchView(Protocol):
-    """`async with` it: a ResourceSource of one gang."""
-
-    goal: WaitGoal
-    """What the user hopes for."""
-    subject: str
-    """As other commands take it."""
-
-    async def __aenter__(self) -> Self: ...
-
-    async def __aexit__(self, *_: object) -> None: ...
-
-    async def ready(self) -> None:
-        """Returns once everything was listed that may be. Raises CommandError where there is nothing to show."""
-
-    async def change(self) -> None:
-        """Returns after the next change. Raises CommandError where there is nothing left to show."""
-
-    async def outcome(self) -> WaitOutcome:
-        """How far the gang has come."""
-
-    async def state(self) -> ViewState:
-        """The same, explained."""
 
 
 async def wait_until(view: WatchView, holds: Callable[[WaitOutcome], bool], seconds: float) -> WaitOutcome:
@@ -139,7 +110,8 @@ class JobSetView(GangSource):
     ) -> None:
         super().__init__(client, jobset.namespace, permissions, name=jobset.name, pods=pods)
         self.subject = f"{JOBSET_KIND}/{jobset.name}"
-        self._uid, self._controller, self._events = jobset.uid, controller, _EventCache(client, permissions)
+        self._uid, self._controller = jobset.uid, controller
+        self._events = GangEvents(client, jobset.namespace, permissions)
 
     async def outcome(self) -> WaitOutcome:
         return self._outcome(self._gang())
@@ -169,40 +141,6 @@ class JobSetView(GangSource):
         if gang is None:
             return WaitOutcome(message="was deleted", final=True)
         return jobset_outcome(gang.jobset, gang.config_map, self.now())
-
-
-class _EventCache:
-    """What Events add to a gang, read now and then."""
-
-    def __init__(self, client: Client, permissions: Permissions) -> None:
-        self._client, self._permissions = client, permissions
-        self._read_at = float("-inf")
-        self._denials: tuple[tuple[str, str], ...] = ()
-        self._provisioning: frozenset[str] = frozenset()
-        self._causes: dict[str, PendingCause | None] = {}
-
-    async def added(self, gang: GangSnapshot, now: float) -> GangSnapshot:
-        """The same with what the last Events said."""
-        if now - self._read_at >= EVENTS_INTERVAL:
-            self._read_at = now
-            self._keep(gang, await add_events(self._client, gang, self._permissions))
-        return msgspec.structs.replace(
-            gang,
-            denials=self._denials,
-            provisioning=self._provisioning,
-            pods=tuple(map(self._with_cause, gang.pods)) if self._causes else gang.pods,
-        )
-
-    def _keep(self, before: GangSnapshot, after: GangSnapshot) -> None:
-        self._denials, self._provisioning = after.denials, after.provisioning
-        pairs: Sequence[tuple[PodSeen, PodSeen]] = list(zip(before.pods, after.pods, strict=True))
-        self._causes = {pod.uid: pod.pending for was, pod in pairs if pod.pending != was.pending}
-
-    def _with_cause(self, pod: PodSeen) -> PodSeen:
-        cause = self._causes.get(pod.uid)
-        if cause is None or pod.pending is None or pod.pending.reason is not cause.reason:
-            return pod
-        return msgspec.structs.replace(pod, pending=cause)
 
 
 # --- A pod group -----------------------------------------------------------------------------------------------------
@@ -248,3 +186,7 @@ class PodGroupView(PodGroupSource):
 
     async def _status(self) -> GroupStatus | None:
         return next((it for it in await self.statuses() if it.key.name == self._name), None)
+
+
+WatchView = JobSetView | PodGroupView
+"""`async with` it: one gang. `goal` is what the user hopes for, `subject` what other commands call it."""

@@ -30,11 +30,11 @@ DOCUMENTS = [("a", "Waiting"), ("b", "Waiting"), ("b", "Released"), ("a", "Delet
 
 def item(name: str, state: str, age: str) -> PrintedItem:
     document = {"name": name, "state": state, "at": age, "secondsLeft": age}
-    return PrintedItem((name,), (name, state, age), lambda: document, f"gang/{name}")
+    return PrintedItem((name,), dict(zip(TITLES, (name, state, age), strict=True)), lambda: document, f"gang/{name}")
 
 
 def printed(capsys: pytest.CaptureFixture[str], output: OutputFormat, *, headers: bool = True) -> str:
-    printer = ItemPrinter(ItemFormat(output, TITLES, "GangList", "STATE", "state", headers))
+    printer = ItemPrinter(ItemFormat(output, "GangList", "STATE", "state", headers))
     for moment in WATCHED:
         printer.print_changes([item(*cells) for cells in moment])
     return capsys.readouterr().out
