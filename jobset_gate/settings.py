@@ -129,15 +129,16 @@ def load(values: Mapping[str, Any] | None) -> Settings:
     try:
         return Settings.model_validate({} if values is None else values)
     except ValidationError as problem:
-        raise BadSettings(
-            "\n".join(
-                _line(detail["loc"], detail["input"], detail["msg"]) for detail in problem.errors(include_url=False)
-            )
-        ) from problem
+        raise BadSettings(error_lines(problem)) from problem
 
 
-def _line(where: tuple[str | int, ...], value: Any, message: str) -> str:
-    path = ""
-    for key in where:
-        path = child_path(path, key)
-    return f"{path or 'settings'}: {format_value(value)}: {message[:1].lower()}{message[1:]}"
+def error_lines(problem: ValidationError, section: str = "") -> str:
+    """One line for each bad value of a section, with its path."""
+    lines = []
+    for detail in problem.errors(include_url=False):
+        path = section
+        for key in detail["loc"]:
+            path = child_path(path, key)
+        message = detail["msg"]
+        lines.append(f"{path or 'settings'}: {format_value(detail['input'])}: {message[:1].lower()}{message[1:]}")
+    return "\n".join(lines)

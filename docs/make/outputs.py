@@ -5,7 +5,7 @@ from typing import Any, Final
 
 from docs.make.kinds import kind
 from docs.make.markdown import code, page, paragraph, table
-from jobset_gate.cli.printers.schemas import SCHEMAS
+from docs.make.schemas import SCHEMAS
 
 Json = dict[str, Any]
 _WITHIN: Final = "{}[]"
@@ -15,7 +15,7 @@ def text() -> str:
     """The page."""
     return page(
         "JSON",
-        "`jobset_gate/cli/printers/schemas.py`",
+        "`docs/make/schemas.py`",
         paragraph(
             "What `--output json` prints, and `--output yaml` in the other form. Fields are added, never renamed or "
             "taken away, so let those pass that you do not know. The same as JSON schemas (draft 2020-12) is in the "

@@ -9,10 +9,11 @@ from typing import Any, Final
 from jobset_gate import names
 from jobset_gate.barrier.model import JobSetSeen
 from jobset_gate.cli.exits import CommandError
-from jobset_gate.cli.fetch.permissions import forbidden_text
+from jobset_gate.cli.fetch.source import forbidden_text
 from jobset_gate.kube.client import Client, PatchType
 from jobset_gate.kube.errors import ApiError, Conflict, Forbidden, Invalid, NotFound
-from jobset_gate.kube.resources import EVENTS, JOBSETS
+from jobset_gate.kube.resources import EVENTS, JOBSETS, SELF_SUBJECT_REVIEWS
+from jobset_gate.objects.unstructured import nested
 
 MAX_MESSAGE_LENGTH: Final = 1024
 """Characters of an Event's message, the API's limit."""
@@ -92,6 +93,15 @@ async def check_event_allowed(client: Client, jobset: JobSetSeen) -> None:
 async def write_event(client: Client, jobset: JobSetSeen, reason: str, message: str) -> None:
     """Raises what Client.create raises."""
     await client.create(EVENTS, _body(jobset, reason, message), jobset.namespace)
+
+
+async def current_user(client: Client) -> str:
+    """Who is asking, as the API server calls them."""
+    try:
+        said = nested(await client.create(SELF_SUBJECT_REVIEWS, {}), "status", "userInfo", "username")
+    except ApiError:
+        said = None
+    return str(said or "an unknown user")
 
 
 def _body(jobset: JobSetSeen, reason: str, message: str) -> dict[str, Any]:

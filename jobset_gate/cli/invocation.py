@@ -2,7 +2,7 @@
 
 import re
 import shlex
-from dataclasses import dataclass, replace
+from dataclasses import dataclass
 from typing import Final
 
 import msgspec
@@ -47,10 +47,6 @@ class Invocation:
         missing = tuple(msgspec.structs.replace(one, command=self.command(one.command)) for one in it.missing)
         commands = tuple(map(self.command, it.commands))
         return msgspec.structs.replace(it, missing=missing, commands=commands)
-
-    def in_namespace(self, namespace: str) -> "Invocation":
-        """The same in another namespace."""
-        return replace(self, namespace=namespace)
 
     def _options(self, head: str, own: re.Match[str] | None) -> list[tuple[str, str]]:
         """Behind the command, where both kubectl and its plugins take them."""

@@ -1,11 +1,14 @@
-"""Options that several commands have, under the names that kubectl gives them."""
+"""Options and arguments that several commands have, under the names that kubectl gives them."""
 
 import re
+from dataclasses import dataclass
 from enum import StrEnum
 from pathlib import Path
 from typing import Annotated, Any, Final
 
 import typer
+
+from jobset_gate.cli.exits import CommandError, ExitCode
 
 _UNITS: Final = {"ms": 0.001, "s": 1.0, "m": 60.0, "h": 3600.0}
 _PART: Final = re.compile(r"([0-9]+(?:\.[0-9]+)?)(ms|s|m|h)")
@@ -38,62 +41,49 @@ def parse_duration(text: str | float) -> float:
     return sum(float(number) * _UNITS[unit] for number, unit in _PART.findall(given))
 
 
+def option(names: str, metavar: str, about: str, *, default: bool | str = True, **more: Any) -> Any:
+    """One with a value; `names` may be "-f --filename", and `default` is what the help calls its default."""
+    return typer.Option(*names.split(), metavar=metavar, help=about, show_default=default, **more)
+
+
 def timeout(about: str, *, default: bool | str = False) -> Any:
     """A length of time; `default` is what the help calls it."""
-    return typer.Option("--timeout", metavar="DURATION", parser=parse_duration, help=about, show_default=default)
+    return option("--timeout", "DURATION", about, parser=parse_duration, default=default)
 
 
 def namespace(about: str) -> Any:
     """-n, with what a command does there."""
-    return typer.Option("-n", "--namespace", metavar="NAME", help=about, show_default=False)
+    return option("-n --namespace", "NAME", about)
 
 
 def port(name: str, about: str, *, default: bool | str = True) -> Any:
     """One to listen on; `default` is what the help calls it."""
-    return typer.Option(name, metavar="PORT", min=0, max=65535, help=about, show_default=default)
+    return option(name, "PORT", about, min=0, max=65535, default=default)
 
 
 Kubeconfig = Annotated[
     str | None,
-    typer.Option(
+    option(
         "--kubeconfig",
-        metavar="FILE",
-        help="The kubeconfig to use; otherwise that of the pod we run in, $KUBECONFIG, or ~/.kube/config.",
-        show_default=False,
+        "FILE",
+        "The kubeconfig to use; otherwise that of the pod we run in, $KUBECONFIG, or ~/.kube/config.",
     ),
 ]
-Context = Annotated[
-    str | None,
-    typer.Option("--context", metavar="NAME", help="The context of the kubeconfig to use.", show_default=False),
-]
+Context = Annotated[str | None, option("--context", "NAME", "The context of the kubeconfig to use.")]
 Files = Annotated[
     list[str],
-    typer.Option(
-        "-f",
-        "--filename",
-        metavar="FILE",
-        help="A manifest in YAML or JSON, of one or more documents; - reads standard input. May be repeated.",
-        show_default=False,
+    option(
+        "-f --filename",
+        "FILE",
+        "A manifest in YAML or JSON, of one or more documents; - reads standard input. May be repeated.",
     ),
 ]
 Config = Annotated[
-    Path | None,
-    typer.Option(
-        "--config",
-        metavar="FILE",
-        help="Settings in YAML: the sections `barrier` and `controller`.",
-        show_default=False,
-    ),
+    Path | None, option("--config", "FILE", "Settings in YAML: the sections `barrier` and `controller`.")
 ]
 
 ControllerConfig = Annotated[
-    Path | None,
-    typer.Option(
-        "--config",
-        metavar="FILE",
-        help="The controller's settings, where they are not the usual ones.",
-        show_default=False,
-    ),
+    Path | None, option("--config", "FILE", "The controller's settings, where they are not the usual ones.")
 ]
 _ANY: Final = "[jobset/|pod/|podgroup/]NAME"
 _ABOUT: Final = "A JobSet; with a prefix a pod (for its gang) or a pod group. gang/NAME is a pod group, too."
@@ -155,3 +145,44 @@ LogFormatOption = Annotated[
     LogFormat, typer.Option("--log-format", help="How to log to standard error; auto: JSON unless it is a terminal.")
 ]
 LogLevelOption = Annotated[LogLevel, typer.Option("--log-level", help="The least important log lines to show.")]
+
+
+# --- What a person names: NAME, jobset/NAME, pod/NAME, podgroup/NAME or gang/NAME -------------------------------------
+
+
+class ResourceKind(StrEnum):
+    """The kinds of things that can be asked about."""
+
+    ANY = ""
+    JOBSET = "jobset"
+    POD = "pod"
+    POD_GROUP = "podgroup"
+
+
+_KINDS: Final = {
+    **dict.fromkeys(
+        ("jobset", "jobsets", "js", "jobset.jobset.x-k8s.io", "jobsets.jobset.x-k8s.io"), ResourceKind.JOBSET
+    ),
+    **dict.fromkeys(("pod", "pods", "po"), ResourceKind.POD),
+    **dict.fromkeys(("podgroup", "podgroups", "pg", "gang", "gangs", "group", "groups"), ResourceKind.POD_GROUP),
+}
+
+
+@dataclass(frozen=True, slots=True)
+class ResourceArgument:
+    """One thing by its kind and name."""
+
+    kind: ResourceKind
+    name: str
+
+
+def parse_resource(text: str) -> ResourceArgument:
+    """Raises Failed for what is no name of anything we know."""
+    kind, slash, name = text.rpartition("/")
+    what = _KINDS.get(kind.lower()) if slash else ResourceKind.ANY
+    if what is None:
+        known = "NAME, jobset/NAME, pod/NAME, podgroup/NAME, gang/NAME"
+        raise CommandError(f"{text}: no such kind: {kind} (known are {known})", ExitCode.USAGE)
+    if not name:
+        raise CommandError(f"{text}: a name is missing", ExitCode.USAGE)
+    return ResourceArgument(what, name)

@@ -10,7 +10,6 @@ from pydantic.alias_generators import to_camel
 from jobset_gate import settings
 from jobset_gate.cli.exits import CommandError
 from jobset_gate.cli.manifests.reader import read as read_documents
-from jobset_gate.objects.field_error import child_path, format_value
 
 SECTION: Final = "controller"
 _Many = Annotated[int, Field(ge=1, le=1024)]
@@ -63,7 +62,7 @@ class SettingsFile:
 
 
 def read(path: Path | None) -> SettingsFile:
-    """The settings of a file; all defaults without one. Raises Failed naming each bad value with its path."""
+    """The settings of a file; all defaults without one. Raises CommandError naming each bad value with its path."""
     if path is None:
         return SettingsFile()
     documents = read_documents([str(path)])
@@ -81,14 +80,4 @@ def _controller(section: Any) -> ControllerSection:
     try:
         return ControllerSection.model_validate({} if section is None else section)
     except ValidationError as problem:
-        raise settings.BadSettings("\n".join(_lines(problem))) from problem
-
-
-def _lines(problem: ValidationError) -> list[str]:
-    lines = []
-    for detail in problem.errors(include_url=False):
-        path = SECTION
-        for key in detail["loc"]:
-            path = child_path(path, key)
-        lines.append(f"{path}: {format_value(detail['input'])}: {detail['msg'][:1].lower()}{detail['msg'][1:]}")
-    return lines
+        raise settings.BadSettings(settings.error_lines(problem, SECTION)) from problem

@@ -7,7 +7,7 @@ import pytest
 from jobset_gate import names
 from jobset_gate.barrier.model import VerdictKind
 from jobset_gate.cli.fetch import jobsets
-from jobset_gate.cli.fetch.permissions import Permissions
+from jobset_gate.cli.fetch.source import Permissions
 from jobset_gate.explain.gang import explain_gang
 from jobset_gate.explain.model import GangState
 from jobset_gate.fake import manifests

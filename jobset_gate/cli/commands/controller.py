@@ -16,6 +16,7 @@ from jobset_gate.cli.options import (
     LogLevel,
     LogLevelOption,
     new_app,
+    option,
 )
 from jobset_gate.cli.options import namespace as place
 from jobset_gate.cli.options import port as listening
@@ -32,79 +33,58 @@ app = new_app()
 def controller(
     *,
     namespace: Annotated[
-        str | None,
-        place("Where the Lease lies; otherwise the context's or the pod's namespace."),
+        str | None, place("Where the Lease lies; otherwise the context's or the pod's namespace.")
     ] = None,
     identity: Annotated[
         str | None,
-        typer.Option(
-            "--identity",
-            metavar="NAME",
-            help="This replica's name in the Lease; otherwise host name and process id.",
-        ),
+        option("--identity", "NAME", "This replica's name in the Lease; otherwise host name and process id."),
     ] = None,
     leader_elect: Annotated[
         bool | None,
         typer.Option("--leader-elect/--no-leader-elect", help="Work only while holding the Lease.", show_default="on"),
     ] = None,
     watch_namespace: Annotated[
-        str | None,
-        typer.Option("--watch-namespace", metavar="NAME", help="Look after the gangs of this namespace only."),
+        str | None, option("--watch-namespace", "NAME", "Look after the gangs of this namespace only.")
     ] = None,
     extend_crd: Annotated[
         bool | None,
         typer.Option("--extend-crd/--no-extend-crd", help="Keep the field in the JobSet CRD.", show_default="on"),
     ] = None,
     workers: Annotated[
-        int | None,
-        typer.Option("--workers", metavar="N", min=1, max=1024, help="Gangs dealt with at once.", show_default="32"),
+        int | None, option("--workers", "N", "Gangs dealt with at once.", min=1, max=1024, default="32")
     ] = None,
     patch_concurrency: Annotated[
         int | None,
-        typer.Option(
+        option(
             "--patch-concurrency",
-            metavar="N",
+            "N",
+            "Pods patched at once; 0 patches none: gate stream and ConfigMap alone release them.",
             min=0,
             max=1024,
-            help="Pods patched at once; 0 patches none: gate stream and ConfigMap alone release them.",
-            show_default="32",
+            default="32",
         ),
     ] = None,
-    host: Annotated[
-        str, typer.Option("--host", metavar="ADDRESS", help="Where /healthz, /readyz and /metrics listen.")
-    ] = "127.0.0.1",
+    host: Annotated[str, option("--host", "ADDRESS", "Where /healthz, /readyz and /metrics listen.")] = "127.0.0.1",
     port: Annotated[int, listening("--port", "Their port; 0 takes a free one.")] = 8080,
     stream_host: Annotated[
         str | None,
-        typer.Option(
-            "--stream-host",
-            metavar="ADDRESS",
-            help="Where the gate stream listens while this replica leads.",
-            show_default="127.0.0.1",
+        option(
+            "--stream-host", "ADDRESS", "Where the gate stream listens while this replica leads.", default="127.0.0.1"
         ),
     ] = None,
     stream_port: Annotated[
-        int | None,
-        listening("--stream-port", "Its port; 0 takes a free one.", default="none: no gate stream"),
+        int | None, listening("--stream-port", "Its port; 0 takes a free one.", default="none: no gate stream")
     ] = None,
     page_port: Annotated[
-        int | None,
-        listening("--page-port", "Where the status page listens; 0: there is none.", default="0"),
+        int | None, listening("--page-port", "Where the status page listens; 0: there is none.", default="0")
     ] = None,
     page_address: Annotated[
         str | None,
-        typer.Option(
-            "--page-address",
-            metavar="ADDRESS",
-            help="Its address; any but loopback needs a certificate.",
-            show_default="127.0.0.1",
-        ),
+        option("--page-address", "ADDRESS", "Its address; any but loopback needs a certificate.", default="127.0.0.1"),
     ] = None,
-    page_tls_cert: Annotated[
-        Path | None, typer.Option("--page-tls-cert", metavar="FILE", help="Its certificate in PEM.")
-    ] = None,
+    page_tls_cert: Annotated[Path | None, option("--page-tls-cert", "FILE", "Its certificate in PEM.")] = None,
     page_tls_key: Annotated[
-        Path | None, typer.Option("--page-tls-key", metavar="FILE", help="The key of that certificate in PEM.")
+        Path | None, option("--page-tls-key", "FILE", "The key of that certificate in PEM.")
     ] = None,
     config: Config = None,
     kubeconfig: Kubeconfig = None,

@@ -12,7 +12,7 @@ from jobset_gate.cli.fetch.events import events_of
 from jobset_gate.cli.fetch.resolver import ExplainedObject, Resolver, open_resolver
 from jobset_gate.cli.invocation import Invocation
 from jobset_gate.cli.options import Context, ControllerConfig, Kubeconfig, Namespace, Subjects, new_app, program
-from jobset_gate.cli.printers import description, output, terminal
+from jobset_gate.cli.printers import description, output
 from jobset_gate.cli.runner import run_and_exit
 from jobset_gate.kube.errors import Forbidden
 
@@ -43,7 +43,7 @@ def describe(
 
 async def run(names: Sequence[str], invocation: Invocation, config: Path | None) -> ExitCode:
     """Prints everything known of each of them."""
-    style = terminal.style_of(sys.stdout)
+    style = output.style_of(sys.stdout)
     async with open_resolver(invocation, config) as resolver:
         found, code = await resolver.explain_all(names)
         texts = [await _description(resolver, it, style) for it in found]
@@ -51,7 +51,7 @@ async def run(names: Sequence[str], invocation: Invocation, config: Path | None)
     return code
 
 
-async def _description(resolver: Resolver, found: ExplainedObject, style: terminal.TerminalStyle) -> str:
+async def _description(resolver: Resolver, found: ExplainedObject, style: output.TerminalStyle) -> str:
     it, status, jobset = found.explanation, found.status, found.jobset
     if status is not None:
         facts, rows = description.pod_group_facts(status, it.now), description.member_rows(status)

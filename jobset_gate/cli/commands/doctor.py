@@ -31,8 +31,7 @@ def doctor(
     ] = None,
     output: TextOutput = TextFormat.TEXT,
     native: Annotated[
-        bool,
-        typer.Option("--native", help="Also try native gang scheduling: this creates two pods for a moment."),
+        bool, typer.Option("--native", help="Also try native gang scheduling: this creates two pods for a moment.")
     ] = False,
     kubeconfig: Kubeconfig = None,
     context: Context = None,

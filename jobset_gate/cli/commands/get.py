@@ -17,9 +17,8 @@ from jobset_gate.cli import settings_file
 from jobset_gate.cli.exits import CommandError, ExitCode
 from jobset_gate.cli.fetch.controller_status import NO_GROUPS, NO_VERDICTS, controller_status
 from jobset_gate.cli.fetch.jobsets import JOBSET_KIND, FetchedJobSet, GangSource
-from jobset_gate.cli.fetch.permissions import Permissions
 from jobset_gate.cli.fetch.pod_groups import PodGroupSource
-from jobset_gate.cli.fetch.source import ResourceSource
+from jobset_gate.cli.fetch.source import Permissions, ResourceSource
 from jobset_gate.cli.invocation import Invocation
 from jobset_gate.cli.options import (
     AllNamespaces,

@@ -1,30 +1,43 @@
-"""`groups ungate`: removes our scheduling gates, when no controller is there to do it."""
+"""`groups ungate`: removes what pod groups leave behind without a controller: gates, suspended owners, records (G4)."""
 
+import asyncio
 import sys
-from collections.abc import Callable
-from dataclasses import dataclass
-from typing import Annotated, Final
+from collections import Counter
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass, field
+from typing import Annotated, Any, Final
 
 import typer
 
+from controllers.podgroups import evictor_actions
+from jobset_gate import names as spelled
 from jobset_gate.cli import logs
-from jobset_gate.cli import ungate as ungating
 from jobset_gate.cli.exits import CommandError, ExitCode
 from jobset_gate.cli.fetch.controller_status import NO_GROUPS, controller_status, pod_webhooks
-from jobset_gate.cli.options import Context, Kubeconfig, LogLevel, Yes, new_app
+from jobset_gate.cli.options import Context, Kubeconfig, LogLevel, Yes, new_app, option
 from jobset_gate.cli.options import namespace as place
 from jobset_gate.cli.printers import output
 from jobset_gate.cli.runner import run_and_exit
-from jobset_gate.cli.ungate import CleanupResult, UngatedPods
 from jobset_gate.explain.model import ControllerStatus
+from jobset_gate.explain.text import format_pod_count
 from jobset_gate.kube import access
-from jobset_gate.kube.client import Client
+from jobset_gate.kube.client import Client, PatchType
+from jobset_gate.kube.errors import ApiError, Conflict, Forbidden, Invalid, InvalidResponse, NotFound, Unreachable
+from jobset_gate.kube.resources import CONFIGMAPS, POD_GROUPS, PODS
+from jobset_gate.objects.unstructured import as_list, as_map, nested
+from jobset_gate.podgroups import decode, eviction, wire
 from jobset_gate.podgroups.model import Flavor, PodGroupKey, group_label
 from jobset_gate.podgroups.snapshot import MemberPod
+from jobset_gate.runtime.paging import ListScope, list_objects
 
+PAGE: Final = 500
 PASSES: Final = 3
 """So often the pods are listed: owners that go on create new ones."""
 MAX_LINES: Final = 20
+UNBOUND: Final = "spec.nodeName="
+"""Field selector: a pod with a gate has no node. Our label is not asked for, since users may have removed it."""
+_RECORDS: Final = f"{spelled.POD_GROUP_RECORD}={spelled.POD_GROUP_RECORD_VALUE}"
+_ANNOTATIONS: Final = (spelled.POD_GROUP_RECORD, spelled.POD_GROUP_STATE)
 _EXAMPLE: Final = "Example: {program} groups ungate --all --dry-run"
 
 app = new_app()
@@ -41,15 +54,10 @@ def ungate(
     everything: Annotated[
         bool, typer.Option("--all", help="All groups, of all namespaces unless --namespace is given.")
     ] = False,
-    namespace: Annotated[
-        str | None,
-        place("Where the groups are; otherwise the context's namespace."),
-    ] = None,
+    namespace: Annotated[str | None, place("Where the groups are; otherwise the context's namespace.")] = None,
     yes: Yes = False,
     dry_run: Annotated[bool, typer.Option("--dry-run", help="Only say what would be done.")] = False,
-    concurrency: Annotated[
-        int, typer.Option("--concurrency", metavar="N", min=1, max=512, help="Pods patched at once.")
-    ] = 32,
+    concurrency: Annotated[int, option("--concurrency", "N", "Pods patched at once.", min=1, max=512)] = 32,
     kubeconfig: Kubeconfig = None,
     context: Context = None,
 ) -> None:
@@ -59,139 +67,234 @@ def ungate(
     pods. Jobs and JobSets that were suspended to take a group back are resumed. With --all, and if no controller
     runs, what it has written down about groups is removed, too. A gate cannot be put back.
     """
-    options = UngateOptions(tuple(names or ()), everything, namespace, yes, dry_run, concurrency)
-    run_and_exit(run(options, kubeconfig=kubeconfig, context=context), lambda: logs.configure(level=LogLevel.ERROR))
-
-
-@dataclass(frozen=True, slots=True)
-class UngateOptions:
-    """What the command line asks for."""
-
-    names: tuple[str, ...] = ()
-    all_groups: bool = False
-    namespace: str | None = None
-    yes: bool = False
-    dry_run: bool = False
-    concurrency: int = 32
-
-
-async def run(options: UngateOptions, *, kubeconfig: str | None, context: str | None) -> ExitCode:
-    """Frees them. Raises Failed where it is not plain what is meant."""
-    if options.all_groups == bool(options.names):
+    if everything == bool(names):
         raise CommandError("name groups, or say --all; not both", ExitCode.USAGE)
-    reached = await access.load_access(kubeconfig, context)
-    namespace = options.namespace or (None if options.all_groups else reached.namespace)
-    async with Client(reached, connections=options.concurrency + 8) as client:
-        return await _UngateRun(client, options, namespace).run(reached.namespace)
+
+    async def run() -> ExitCode:
+        reached = await access.load_access(kubeconfig, context)
+        where = namespace or (None if everything else reached.namespace)
+        async with Client(reached, connections=concurrency + 8) as client:
+            ungating = _UngateRun(client, where, tuple(names or ()), yes, dry_run, concurrency)
+            return await ungating.run(reached.namespace)
+
+    run_and_exit(run(), lambda: logs.configure(level=LogLevel.ERROR))
 
 
+@dataclass(slots=True)
+class _Result:
+    """What was done, or would be."""
+
+    freed: Counter[str] = field(default_factory=Counter)
+    """Pods by their group."""
+    gone: int = 0
+    """Pods that were deleted meanwhile, or freed by another client."""
+    failures: list[str] = field(default_factory=list)
+    owners: list[str] = field(default_factory=list)
+    records: int = 0
+    problems: list[str] = field(default_factory=list)
+
+
+@dataclass(slots=True)
 class _UngateRun:
-    """One run of the command."""
+    """One run of the command. `names` empty: all groups, of all namespaces where `namespace` is None."""
 
-    def __init__(self, client: Client, options: UngateOptions, namespace: str | None) -> None:
-        self._client, self._options, self._namespace = client, options, namespace
-        self._is_wanted, self._is_wanted_label = _choice(options, namespace)
+    client: Client
+    namespace: str | None
+    names: tuple[str, ...]
+    yes: bool
+    dry_run: bool
+    concurrency: int
+    result: _Result = field(default_factory=_Result)
 
     async def run(self, own_namespace: str) -> ExitCode:
-        controller = await controller_status(self._client, own_namespace, without=NO_GROUPS)
+        controller = await controller_status(self.client, own_namespace, without=NO_GROUPS)
         await self._warn(controller)
-        held = await ungating.gated_pods(self._client, self._namespace, self._is_wanted)
+        held = await self._held_pods()
         self._warn_of_names(held)
-        if not self._options.dry_run:
+        if not self.dry_run:
             self._ask(len(held))
-        cleared = CleanupResult()
-        dry_run = self._options.dry_run
-        await ungating.resume_owners(self._client, self._namespace, self._is_wanted_label, cleared, dry_run=dry_run)
-        freed = _as_if(held) if dry_run else await self._free(held, again=bool(cleared.owners))
-        if self._options.all_groups and controller.leads is False:
-            await ungating.remove_records(self._client, self._namespace, cleared, dry_run=dry_run)
-        return _tell(freed, cleared, dry_run=dry_run)
+        await self._resume_owners()
+        if self.dry_run:
+            self.result.freed.update(map(_group_of, held))
+        else:
+            await self._free(held)
+        if not self.names and controller.leads is False:
+            for api_group in (None, *sorted(POD_GROUPS)):
+                await self._remove_records(api_group)
+        return self._print()
 
     async def _warn(self, controller: ControllerStatus) -> None:
         if controller.leads:
             output.err(f"warning: {controller.message}: it may roll groups back that it has opened")
-        if controller.leads is None and self._options.all_groups:
+        if controller.leads is None and not self.names:
             output.err(f"warning: {controller.message}: what it may have written down about groups stays")
-        webhooks = await pod_webhooks(self._client)
-        if webhooks:
-            who = ", ".join(webhooks)
-            output.err(
-                f"warning: the webhook configuration {who} is still there: pods that are created from now on are held"
-            )
+        if webhooks := await pod_webhooks(self.client):
+            who = f"the webhook configuration {', '.join(webhooks)}"
+            output.err(f"warning: {who} is still there: pods that are created from now on are held")
 
     def _warn_of_names(self, held: list[MemberPod]) -> None:
         """One that is free already is no error; one that is misspelt looks the same."""
-        namespace = self._namespace or ""  # names are those of one namespace
-        for name in self._options.names:
-            if not any(map(ungating.in_groups([name], namespace), held)):
-                output.err(f"warning: no pod of a group {name} is held in namespace {namespace}")
+        for name in self.names:
+            if not any(map(_in_groups((name,), self.namespace), held)):
+                output.err(f"warning: no pod of a group {name} is held in namespace {self.namespace}")
 
     def _ask(self, many: int) -> None:
-        if self._options.yes or not many:
+        if self.yes or not many:
             return
+        pods = format_pod_count(many)
         if not sys.stdin.isatty():
             raise CommandError(
-                f"{_pods(many)} would be freed: say --yes to do that, or --dry-run to see which", ExitCode.USAGE
+                f"{pods} would be freed: say --yes to do that, or --dry-run to see which", ExitCode.USAGE
             )
-        typer.confirm(f"Free {_pods(many)} for good, to start without the rest of the group?", abort=True, err=True)
+        typer.confirm(f"Free {pods} for good, to start without the rest of the group?", abort=True, err=True)
 
-    async def _free(self, held: list[MemberPod], *, again: bool) -> UngatedPods:
-        freed = await ungating.remove_gates(self._client, held, self._options.concurrency)
-        tried = {it.uid for it in held}
-        for _ in range(PASSES if again or held else 0):
+    # --- Pods --------------------------------------------------------------------------------------------------------
+
+    async def _held_pods(self) -> list[MemberPod]:
+        """Those of the groups that our gate holds, by namespace and name."""
+        scope, wanted = ListScope(PODS, self.namespace, field_selector=UNBOUND), _in_groups(self.names, self.namespace)
+        unbound = list_objects(self.client, scope, wire.GroupPod, PAGE)
+        found = [pod async for it in unbound if (pod := decode.decode_member(it)).gated and wanted(pod)]
+        return sorted(found, key=lambda it: (it.namespace, it.name))
+
+    async def _free(self, held: list[MemberPod]) -> None:
+        tried = set[str]()
+        for _ in range(PASSES + 1):
+            await self._remove_gates(held)
+            tried |= {it.uid for it in held}
+            if not (tried or self.result.owners):
+                return
             # Made meanwhile, by owners that go on or on the heels of those that are free now.
-            more = await ungating.gated_pods(self._client, self._namespace, self._is_wanted)
-            more = [it for it in more if it.uid not in tried]
-            if not more:
-                break
-            tried |= {it.uid for it in more}
-            latest = await ungating.remove_gates(self._client, more, self._options.concurrency)
-            freed.by_group += latest.by_group
-            freed.gone += latest.gone
-            freed.failures += latest.failures
-        return freed
+            held = [it for it in await self._held_pods() if it.uid not in tried]
+            if not held:
+                return
+
+    async def _remove_gates(self, held: Sequence[MemberPod]) -> None:
+        """Removes our gate from each of them; what goes wrong with one holds up no other."""
+        waiting = iter(held)
+
+        async def work() -> None:
+            for pod in waiting:
+                await self._remove_gate(pod)
+
+        async with asyncio.TaskGroup() as tasks:
+            for _ in range(min(self.concurrency, len(held))):
+                tasks.create_task(work())
+
+    async def _remove_gate(self, pod: MemberPod) -> None:
+        gates = [{"$patch": "delete", "name": spelled.POD_GROUP_GATE}]
+        body = {"metadata": {"uid": pod.uid}, "spec": {"schedulingGates": gates}}
+        strategic, manager = PatchType.STRATEGIC, spelled.FIELD_MANAGER
+        try:
+            await self.client.patch(PODS, pod.name, pod.namespace, body=body, patch=strategic, field_manager=manager)
+        except (NotFound, Conflict):
+            self.result.gone += 1
+        except (ApiError, InvalidResponse, Unreachable) as error:
+            if isinstance(error, Invalid) and _is_about_uid(error):
+                self.result.gone += 1
+            else:
+                self.result.failures.append(f"pod {pod.namespace}/{pod.name}: {error}")
+        else:
+            self.result.freed[_group_of(pod)] += 1
+
+    # --- Owners and records ------------------------------------------------------------------------------------------
+
+    async def _resume_owners(self) -> None:
+        """Lets Jobs and JobSets go on that we have suspended for these groups."""
+        try:
+            found = await evictor_actions.marked_owners(self.client, self.namespace)
+        except Forbidden as refused:
+            self.result.problems.append(f"whether Jobs and JobSets were suspended is not known: {refused}")
+            return
+        labels = _labels(self.names, self.namespace)
+        for root in found:
+            if self.names and eviction.parse_mark(root.mark)[0] not in labels:
+                continue
+            title = f"{root.kind} {root.namespace}/{root.name}"
+            try:
+                if self.dry_run or await evictor_actions.resume_owner(self.client, root):
+                    self.result.owners.append(title)
+            except ApiError as error:
+                self.result.problems.append(f"{title} is not resumed: {error}")
+
+    async def _remove_records(self, api_group: str | None) -> None:
+        """Removes decisions about groups from ConfigMaps (None) or PodGroups: no later controller may use them."""
+        resource = POD_GROUPS[api_group] if api_group else CONFIGMAPS
+        try:
+            listed = await self.client.list(resource, self.namespace, label_selector="" if api_group else _RECORDS)
+            for each in as_list(listed.get("items")):
+                annotations = as_map(nested(each, "metadata", "annotations"))
+                if api_group is None or any(it in annotations for it in _ANNOTATIONS):
+                    self.result.records += 1
+                    await self._remove_record(api_group, each)
+        except NotFound:
+            return  # this kind is not installed
+        except ApiError as error:
+            kind = f"PodGroups of {api_group}" if api_group else "ConfigMaps"
+            self.result.problems.append(f"records on {kind} stay: {error}")
+
+    async def _remove_record(self, api_group: str | None, each: Any) -> None:
+        if self.dry_run:
+            return
+        name, namespace, uid = (nested(each, "metadata", key) for key in ("name", "namespace", "uid"))
+        try:
+            if api_group is None:
+                await self.client.delete(CONFIGMAPS, name, namespace, uid=uid)
+                return
+            body = {"metadata": {"uid": uid, "annotations": dict.fromkeys(_ANNOTATIONS)}}
+            await self.client.patch(POD_GROUPS[api_group], name, namespace, body=body, patch=PatchType.MERGE)
+        except NotFound:
+            return  # another client has removed it
+
+    def _print(self) -> ExitCode:
+        its, would = self.result, "would be " if self.dry_run else ""
+        for group, many in sorted(its.freed.items())[:MAX_LINES]:
+            output.out(f"group {group}: {format_pod_count(many)} {would}freed\n")
+        if len(its.freed) > MAX_LINES:
+            output.out(f"and {len(its.freed) - MAX_LINES} more groups\n")
+        for owner in its.owners:
+            output.out(f"{owner}: {would}resumed\n")
+        if its.records:
+            output.out(f"records of decisions {would}removed: {its.records}\n")
+        gone = f", {its.gone} were gone or free already" if its.gone else ""
+        output.out(f"{format_pod_count(its.freed.total())} {would}freed{gone}\n")
+        for line in its.problems:
+            output.err(f"warning: {line}")
+        for line in its.failures[:MAX_LINES]:
+            output.err(f"error: {line}")
+        if len(its.failures) > MAX_LINES:
+            output.err(f"error: and {len(its.failures) - MAX_LINES} pods more")
+        return ExitCode.ERROR if its.failures else ExitCode.OK
 
 
-def _choice(options: UngateOptions, namespace: str | None) -> tuple[Callable[[MemberPod], bool], Callable[[str], bool]]:
-    """Which pods, and which labels of groups."""
-    if options.all_groups or namespace is None:
-        return (lambda _: True), (lambda _: True)
-    labels = {
-        group_label(PodGroupKey(design=design, namespace=namespace, name=name))
-        for design in Flavor
-        for name in options.names
-    }
-    return ungating.in_groups(options.names, namespace), labels.__contains__
+def _is_about_uid(refused: Invalid) -> bool:
+    """An API server calls the UID immutable when the name is another pod's by now."""
+    return any(as_map(it).get("field") == "metadata.uid" for it in as_list(refused.details.get("causes")))
 
 
-def _as_if(held: list[MemberPod]) -> UngatedPods:
-    freed = UngatedPods()
-    freed.by_group.update(ungating.group_of(it) for it in held)
-    return freed
+def _keys(names: tuple[str, ...], namespace: str | None) -> list[PodGroupKey]:
+    """These groups of a namespace, whosever design they are."""
+    return [PodGroupKey(design=design, namespace=namespace or "", name=name) for design in Flavor for name in names]
 
 
-def _tell(freed: UngatedPods, cleared: CleanupResult, *, dry_run: bool) -> ExitCode:
-    would = "would be " if dry_run else ""
-    for group, many in sorted(freed.by_group.items())[:MAX_LINES]:
-        output.out(f"group {group}: {_pods(many)} {would}freed\n")
-    more = len(freed.by_group) - MAX_LINES
-    if more > 0:
-        output.out(f"and {more} more groups\n")
-    for owner in cleared.owners:
-        output.out(f"{owner}: {would}resumed\n")
-    if cleared.records:
-        output.out(f"records of decisions {would}removed: {cleared.records}\n")
-    gone = f", {freed.gone} were gone or free already" if freed.gone else ""
-    output.out(f"{_pods(freed.by_group.total())} {would}freed{gone}\n")
-    for line in cleared.problems:
-        output.err(f"warning: {line}")
-    for line in freed.failures[:MAX_LINES]:
-        output.err(f"error: {line}")
-    if len(freed.failures) > MAX_LINES:
-        output.err(f"error: and {len(freed.failures) - MAX_LINES} pods more")
-    return ExitCode.ERROR if freed.failures else ExitCode.OK
+def _labels(names: tuple[str, ...], namespace: str | None) -> set[str]:
+    return {group_label(key) for key in _keys(names, namespace)}
 
 
-def _pods(many: int) -> str:
-    """So many, in words."""
-    return "1 pod" if many == 1 else f"{many} pods"
+def _in_groups(names: tuple[str, ...], namespace: str | None) -> Callable[[MemberPod], bool]:
+    """Whether a pod is in one of these groups; without names in any."""
+    keys, labels = _keys(names, namespace), _labels(names, namespace)
+
+    def wanted(pod: MemberPod) -> bool:
+        if pod.group_label:
+            return pod.group_label in labels
+        return pod.membership is not None and pod.membership.key in keys
+
+    return wanted if names else lambda _: True
+
+
+def _group_of(pod: MemberPod) -> str:
+    """The group it is held for, for people."""
+    if pod.membership is None or (pod.group_label and group_label(pod.membership.key) != pod.group_label):
+        return f"{pod.namespace}/<of label {pod.group_label[:8]}>"
+    return f"{pod.namespace}/{pod.membership.key.name or '<none>'} ({pod.membership.key.design})"

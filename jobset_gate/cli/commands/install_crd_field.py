@@ -5,12 +5,23 @@ from typing import Annotated
 
 import typer
 
+from controllers.barrier import crd_patcher
+from jobset_gate import names
 from jobset_gate.cli import logs
+from jobset_gate.cli.exits import CommandError
 from jobset_gate.cli.options import Context, Kubeconfig, LogLevel, new_app
 from jobset_gate.cli.printers import output
-from jobset_gate.cli.serve import crd
+from jobset_gate.kube import access
+from jobset_gate.kube.client import Client
 
 app = new_app()
+_FIELD = f"spec.{names.CONFIG_FIELD}"
+_MESSAGES = {
+    crd_patcher.CrdOutcome.EXTENDED: f"{_FIELD} is now part of the CRD {names.JOBSET_CRD}",
+    crd_patcher.CrdOutcome.ALREADY_THERE: f"{_FIELD} was already part of the CRD {names.JOBSET_CRD}",
+    crd_patcher.CrdOutcome.REMOVED: f"{_FIELD} is no longer part of the CRD {names.JOBSET_CRD}",
+    crd_patcher.CrdOutcome.NOT_THERE: f"{_FIELD} was not part of the CRD {names.JOBSET_CRD}, or not by us",
+}
 
 
 @app.command(
@@ -29,4 +40,16 @@ def install_crd_field(
     keeps its owner. --remove makes the API server drop the field from what is written from then on.
     """
     logs.configure(level=LogLevel.WARNING)
-    output.out(asyncio.run(crd.run(kubeconfig=kubeconfig, context=context, remove=remove)) + "\n")
+    output.out(asyncio.run(run(kubeconfig=kubeconfig, context=context, remove=remove)) + "\n")
+
+
+async def run(*, kubeconfig: str | None, context: str | None, remove: bool) -> str:
+    """Returns a sentence on what was done. Raises Failed where there is no CRD to put the field into."""
+    reached = await access.load_access(kubeconfig, context)
+    async with Client(reached) as client:
+        outcome = await (crd_patcher.retract_crd(client) if remove else crd_patcher.extend_crd(client))
+    if outcome is crd_patcher.CrdOutcome.NOT_INSTALLED and remove:
+        return f"the CRD {names.JOBSET_CRD} is not there, nor is the field"
+    if outcome is crd_patcher.CrdOutcome.NOT_INSTALLED:
+        raise CommandError(f"the CRD {names.JOBSET_CRD} is not there: install JobSet first")
+    return _MESSAGES[outcome]

@@ -18,16 +18,14 @@ from jobset_gate.cli import bypass as acts
 from jobset_gate.cli.exits import CommandError, ExitCode
 from jobset_gate.cli.fetch.controller_status import controller_status
 from jobset_gate.cli.fetch.jobsets import JOBSET_KIND
-from jobset_gate.cli.fetch.permissions import Permissions
-from jobset_gate.cli.fetch.whoami import current_user
+from jobset_gate.cli.fetch.outcome import WaitGoal, WaitOutcome, jobset_outcome
+from jobset_gate.cli.fetch.source import Permissions
+from jobset_gate.cli.fetch.view import FIRST_READ_TIMEOUT, JobSetView, get_gated_jobset, wait_until
 from jobset_gate.cli.invocation import Invocation
-from jobset_gate.cli.options import Context, Kubeconfig, Namespace, Yes, new_app, program
+from jobset_gate.cli.options import Context, Kubeconfig, Namespace, ResourceKind, Yes, new_app, parse_resource, program
 from jobset_gate.cli.options import timeout as limit
 from jobset_gate.cli.printers import output
-from jobset_gate.cli.resource_args import ResourceKind, parse_resource
 from jobset_gate.cli.runner import run_and_exit
-from jobset_gate.cli.watch.outcome import WaitGoal, WaitOutcome, jobset_outcome
-from jobset_gate.cli.watch.view import FIRST_READ_TIMEOUT, JobSetView, get_gated_jobset, wait_until
 from jobset_gate.explain.text import format_duration
 from jobset_gate.kube import access
 from jobset_gate.kube.client import Client
@@ -73,10 +71,7 @@ def release(
     name: JobSetArgument,
     yes: Yes = False,
     dry_run: DryRunOption = DryRun.NONE,
-    timeout: Annotated[
-        float,
-        limit("How long to wait for it, such as 30s or 5m.", default="1m"),
-    ] = 60.0,
+    timeout: Annotated[float, limit("How long to wait for it, such as 30s or 5m.", default="1m")] = 60.0,
     namespace: Namespace = None,
     kubeconfig: Kubeconfig = None,
     context: Context = None,
@@ -138,7 +133,7 @@ async def _open(options: ReleaseOptions) -> str:
         controller = await controller_status(client, reached.namespace)
         if not controller.leads:  # no more than a warning: without leader election there is no Lease
             output.err(f"warning: {controller.message}")
-        user = await current_user(client, its.kubeconfig, its.context)
+        user = await acts.current_user(client)
         await acts.check_event_allowed(client, gang.jobset)
         if not options.dry_run:
             _confirm(gang.jobset, options)

@@ -16,11 +16,20 @@ from jobset_gate.cli.fetch.resolver import find, open_resolver
 from jobset_gate.cli.fetch.timeline import fetch_gang_timeline, fetch_pod_group_timelines
 from jobset_gate.cli.invocation import Invocation
 from jobset_gate.cli.manifests.writer import to_json, to_yaml
-from jobset_gate.cli.options import Context, ControllerConfig, Kubeconfig, Namespace, new_app, program
+from jobset_gate.cli.options import (
+    Context,
+    ControllerConfig,
+    Kubeconfig,
+    Namespace,
+    ResourceKind,
+    new_app,
+    option,
+    parse_resource,
+    program,
+)
 from jobset_gate.cli.printers import output as out
 from jobset_gate.cli.printers.timeline import timeline_bars, timeline_table
 from jobset_gate.cli.printers.timeline_json import timeline_json
-from jobset_gate.cli.resource_args import ResourceKind, parse_resource
 from jobset_gate.cli.runner import run_and_exit
 from jobset_gate.objects import terminal_text
 from jobset_gate.timeline.model import Timeline
@@ -75,19 +84,15 @@ def timeline(
         TimelineFormat, typer.Option("-o", "--output", help="The form: bars are plain letters, svg is a picture.")
     ] = TimelineFormat.TABLE,
     output_file: Annotated[
-        Path | None,
-        typer.Option(
-            "--output-file", metavar="FILE", help="Write it there instead of printing it.", show_default=False
-        ),
+        Path | None, option("--output-file", "FILE", "Write it there instead of printing it.")
     ] = None,
     every: Annotated[bool, typer.Option("--all", help="A table of all pods, however many there are.")] = False,
     price: Annotated[
         list[str] | None,
-        typer.Option(
+        option(
             "--price",
-            metavar="[RESOURCE=]NUMBER",
-            help="What a device costs for an hour: of every kind, or of this one. May be repeated.",
-            show_default=False,
+            "[RESOURCE=]NUMBER",
+            "What a device costs for an hour: of every kind, or of this one. May be repeated.",
         ),
     ] = None,
     config: ControllerConfig = None,

@@ -12,15 +12,24 @@ import typer
 
 from jobset_gate.cli.exits import CommandError, ExitCode
 from jobset_gate.cli.fetch.jobsets import JOBSET_KIND
+from jobset_gate.cli.fetch.outcome import GOAL_TEXT, JOBSET_GOALS, WaitGoal, WaitOutcome, jobset_outcome
 from jobset_gate.cli.fetch.resolver import Resolver, find, open_resolver
+from jobset_gate.cli.fetch.view import FIRST_READ_TIMEOUT, JobSetView, PodGroupView, get_gated_jobset, wait_until
 from jobset_gate.cli.invocation import Invocation
-from jobset_gate.cli.options import Context, ControllerConfig, Kubeconfig, Namespace, new_app, program
+from jobset_gate.cli.options import (
+    Context,
+    ControllerConfig,
+    Kubeconfig,
+    Namespace,
+    ResourceArgument,
+    ResourceKind,
+    new_app,
+    parse_resource,
+    program,
+)
 from jobset_gate.cli.options import timeout as limit
 from jobset_gate.cli.printers import output
-from jobset_gate.cli.resource_args import ResourceArgument, ResourceKind, parse_resource
 from jobset_gate.cli.runner import run_and_exit
-from jobset_gate.cli.watch.outcome import GOAL_TEXT, JOBSET_GOALS, WaitGoal, WaitOutcome, jobset_outcome
-from jobset_gate.cli.watch.view import FIRST_READ_TIMEOUT, JobSetView, PodGroupView, get_gated_jobset, wait_until
 from jobset_gate.explain.text import format_duration
 from jobset_gate.podgroups.candidate import CapacityCheck
 

@@ -9,16 +9,24 @@ from typing import Annotated, Final
 import typer
 
 from jobset_gate.cli.exits import CommandError, ExitCode
+from jobset_gate.cli.fetch.outcome import GOAL_TEXT, WaitGoal
 from jobset_gate.cli.fetch.resolver import open_resolver
+from jobset_gate.cli.fetch.view import ViewState, WatchView, find_view
 from jobset_gate.cli.invocation import Invocation
-from jobset_gate.cli.options import Context, ControllerConfig, Kubeconfig, Namespace, Subject, new_app, program
+from jobset_gate.cli.options import (
+    Context,
+    ControllerConfig,
+    Kubeconfig,
+    Namespace,
+    Subject,
+    new_app,
+    parse_resource,
+    program,
+)
 from jobset_gate.cli.options import timeout as limit
 from jobset_gate.cli.printers import output
 from jobset_gate.cli.printers import watch as printed
-from jobset_gate.cli.resource_args import parse_resource
 from jobset_gate.cli.runner import run_and_exit
-from jobset_gate.cli.watch.outcome import GOAL_TEXT, WaitGoal
-from jobset_gate.cli.watch.view import ViewState, WatchView, find_view
 from jobset_gate.explain.text import format_duration
 
 MIN_INTERVAL: Final = 0.25
@@ -37,8 +45,7 @@ def watch(
     *,
     name: Subject,
     timeout: Annotated[
-        float | None,
-        limit("How long at most, such as 30s or 1h30m; otherwise until it is decided."),
+        float | None, limit("How long at most, such as 30s or 1h30m; otherwise until it is decided.")
     ] = None,
     namespace: Namespace = None,
     config: ControllerConfig = None,
@@ -58,7 +65,8 @@ async def run(name: str, seconds: float | None, invocation: Invocation, config: 
     """OK when the gang is released, or the group satisfied; else raises CommandError. `seconds` None: for ever."""
     async with AsyncExitStack() as stack:
         resolver = await stack.enter_async_context(open_resolver(invocation, config))
-        view = await stack.enter_async_context(await find_view(resolver, parse_resource(name)))
+        view = await find_view(resolver, parse_resource(name))
+        await stack.enter_async_context(view)
         try:
             last = await _show(view, seconds)
         except TimeoutError as late:

@@ -17,10 +17,10 @@ from jobset_gate.cli.options import (
     LogLevel,
     LogLevelOption,
     new_app,
+    option,
 )
 from jobset_gate.cli.options import port as listening
 from jobset_gate.cli.serve import webhook as serving
-from jobset_gate.cli.serve.webhook import CertificateFiles, TrustOptions
 
 app = new_app()
 
@@ -32,43 +32,33 @@ app = new_app()
 )
 def webhook(
     *,
-    host: Annotated[str, typer.Option("--host", metavar="ADDRESS", help="The address to listen on.")] = "127.0.0.1",
+    host: Annotated[str, option("--host", "ADDRESS", "The address to listen on.")] = "127.0.0.1",
     port: Annotated[int, listening("--port", "The port; 0 takes a free one.")] = 9443,
     tls_cert: Annotated[
-        Path | None,
-        typer.Option("--tls-cert", metavar="FILE", help="The certificate (PEM); read again when it changes."),
+        Path | None, option("--tls-cert", "FILE", "The certificate (PEM); read again when it changes.")
     ] = None,
-    tls_key: Annotated[Path | None, typer.Option("--tls-key", metavar="FILE", help="Its key (PEM).")] = None,
+    tls_key: Annotated[Path | None, option("--tls-key", "FILE", "Its key (PEM).")] = None,
     tls_ca: Annotated[
         Path | None,
-        typer.Option(
-            "--tls-ca",
-            metavar="FILE",
-            help="With --register or --publish-ca: the CA that the API server shall trust.",
-        ),
+        option("--tls-ca", "FILE", "With --register or --publish-ca: the CA that the API server shall trust."),
     ] = None,
     self_signed: Annotated[
         bool, typer.Option("--self-signed", help="Serve a throw-away certificate, made at each start.")
     ] = False,
     own_ca: Annotated[
         str | None,
-        typer.Option(
+        option(
             "--own-ca",
-            metavar="SECRET",
-            help="Keep a CA in this Secret of the Service's namespace, sign a certificate in memory, and keep the"
+            "SECRET",
+            "Keep a CA in this Secret of the Service's namespace, sign a certificate in memory, and keep the"
             " caBundle of the webhook configurations.",
-            show_default=False,
         ),
     ] = None,
     ca_days: Annotated[
-        float,
-        typer.Option("--ca-days", metavar="DAYS", min=0.05, max=36500, help="With --own-ca: how long a CA lives."),
+        float, option("--ca-days", "DAYS", "With --own-ca: how long a CA lives.", min=0.05, max=36500)
     ] = 365.0,
     leaf_hours: Annotated[
-        float,
-        typer.Option(
-            "--leaf-hours", metavar="HOURS", min=0.1, max=87600, help="With --own-ca: how long a certificate lives."
-        ),
+        float, option("--leaf-hours", "HOURS", "With --own-ca: how long a certificate lives.", min=0.1, max=87600)
     ] = 168.0,
     publish_ca: Annotated[
         bool,
@@ -87,34 +77,26 @@ def webhook(
     ] = False,
     url: Annotated[
         str | None,
-        typer.Option(
+        option(
             "--url",
-            metavar="URL",
-            help="With --register: https://host[:port] under which the API server reaches this process;"
+            "URL",
+            "With --register: https://host[:port] under which the API server reaches this process;"
             " otherwise where it listens.",
-            show_default=False,
         ),
     ] = None,
     service: Annotated[
         str | None,
-        typer.Option(
+        option(
             "--service",
-            metavar="NAMESPACE/NAME[:PORT]",
-            help="The Service in front of it: --register writes it, and certificates are checked for its name.",
-            show_default=False,
+            "NAMESPACE/NAME[:PORT]",
+            "The Service in front of it: --register writes it, and certificates are checked for its name.",
         ),
     ] = None,
     unregister_on_exit: Annotated[
         bool, typer.Option("--unregister-on-exit", help="With --register: delete the configurations at the end.")
     ] = False,
     shutdown_delay: Annotated[
-        float,
-        typer.Option(
-            "--shutdown-delay",
-            metavar="SECONDS",
-            min=0,
-            help="Seconds to go on answering, not ready, before closing.",
-        ),
+        float, option("--shutdown-delay", "SECONDS", "Seconds to go on answering, not ready, before closing.", min=0)
     ] = 0.0,
     config: Config = None,
     kubeconfig: Kubeconfig = None,
@@ -151,11 +133,26 @@ def webhook(
         ),
     )
     logs.configure(log_format, log_level)
-    listen = serving.ListenOptions(host, port, notice=shutdown_delay)
-    registration = serving.RegisterOptions(registers, url, service, unregister_on_exit, kubeconfig, context)
-    pems = CertificateFiles(tls_cert, tls_key, tls_ca)
-    trust = TrustOptions(kept, own_ca, publish_ca, timedelta(days=ca_days), timedelta(hours=leaf_hours))
-    asyncio.run(serving.run(settings_file.read(config).admission, listen, registration, pems, trust))
+    options = serving.WebhookOptions(
+        host=host,
+        port=port,
+        shutdown_delay=shutdown_delay,
+        tls_cert=tls_cert,
+        tls_key=tls_key,
+        tls_ca=tls_ca,
+        manages_trust=kept,
+        own_ca=own_ca,
+        ca_life=timedelta(days=ca_days),
+        leaf_life=timedelta(hours=leaf_hours),
+        publish_ca=publish_ca,
+        register=registers,
+        url=url,
+        service=service,
+        unregister_on_exit=unregister_on_exit,
+        kubeconfig=kubeconfig,
+        context=context,
+    )
+    asyncio.run(serving.run(settings_file.read(config).admission, options))
 
 
 def refuse_if(*rules: tuple[object, str]) -> None:

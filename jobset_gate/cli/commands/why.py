@@ -22,7 +22,6 @@ from jobset_gate.cli.options import (
     program,
 )
 from jobset_gate.cli.printers import output as out
-from jobset_gate.cli.printers import terminal
 from jobset_gate.cli.printers.documents import explanations_json
 from jobset_gate.cli.printers.explanation import explanation_text
 from jobset_gate.cli.runner import run_and_exit
@@ -63,6 +62,6 @@ async def run(names: Sequence[str], form: TextFormat, invocation: Invocation, co
         document = explanations_json(explanations, several=len(names) > 1)
         out.document((to_json if form is TextFormat.JSON else to_yaml)([document]))
         return code
-    style = terminal.style_of(sys.stdout)
+    style = out.style_of(sys.stdout)
     out.out("\n".join(explanation_text(it, style) for it in explanations), style)
     return code

@@ -11,7 +11,7 @@ from jobset_gate import names
 from jobset_gate.cli.exits import CommandError
 from jobset_gate.cli.fetch.controller_status import LABELS
 from jobset_gate.cli.fetch.jobsets import FetchedJobSet, GangSource
-from jobset_gate.cli.fetch.permissions import Permissions, forbidden_text
+from jobset_gate.cli.fetch.source import Permissions, forbidden_text
 from jobset_gate.errors import JobsetGateError
 from jobset_gate.kube.client import Client
 from jobset_gate.kube.errors import Forbidden, NotFound

@@ -8,7 +8,7 @@ from jobset_gate import names
 from jobset_gate.cli.doctor.cluster_reader import ClusterReader, NotReadable, controllers, webhooks
 from jobset_gate.cli.doctor.findings import Finding, error, ok, unknown, warning
 from jobset_gate.cli.doctor.webhook_configurations import for_pods
-from jobset_gate.cli.fetch.permissions import forbidden_text
+from jobset_gate.cli.fetch.source import forbidden_text
 from jobset_gate.kube.errors import Forbidden, NotFound
 from jobset_gate.kube.resources import (
     CONFIGMAPS,

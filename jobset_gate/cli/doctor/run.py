@@ -2,7 +2,6 @@
 
 import asyncio
 import sys
-import textwrap
 from collections import Counter
 from collections.abc import Awaitable, Callable, Sequence
 from dataclasses import replace
@@ -24,12 +23,12 @@ from jobset_gate.cli.exits import ExitCode
 from jobset_gate.cli.invocation import Invocation
 from jobset_gate.cli.manifests.writer import to_json, to_yaml
 from jobset_gate.cli.options import TextFormat
-from jobset_gate.cli.printers import output, terminal
-from jobset_gate.cli.printers.terminal import TerminalStyle
+from jobset_gate.cli.printers import output
+from jobset_gate.cli.printers.explanation import wrap
+from jobset_gate.cli.printers.output import TerminalStyle
 from jobset_gate.kube import access as ways
 from jobset_gate.kube.client import Client
 from jobset_gate.kube.errors import ApiError, InvalidResponse, Unauthorized
-from jobset_gate.objects import terminal_text
 
 Check = Callable[[ClusterReader], Awaitable[list[Finding]]]
 CHECKS: Final[tuple[tuple[str, Check], ...]] = (
@@ -68,7 +67,7 @@ async def run(namespace: str | None, output_format: TextFormat, *, native: bool,
     rewrite = invocation.rewrite_commands
     shown = [replace(it, why=rewrite(it.why), remedy=rewrite(it.remedy)) for it in found]
     if output_format is TextFormat.TEXT:
-        look = terminal.style_of(sys.stdout)
+        look = output.style_of(sys.stdout)
         output.out(to_text(shown, look), look)
     else:
         output.document((to_json if output_format is TextFormat.JSON else to_yaml)([to_document(shown)]))
@@ -122,22 +121,12 @@ def to_document(findings: Sequence[Finding]) -> dict[str, Any]:
 
 
 def _lines(finding: Finding, look: TerminalStyle) -> list[str]:
-    summary = _flat(finding.what) + (f": {_flat(finding.why)}" if finding.why else "")
-    remedy = [f"Remedy: {_flat(finding.remedy)}"] if finding.remedy else []
-    first, *rest = [line for it in (summary, *remedy) for line in _wrapped(it, look)]
+    width = look.width - _WIDTH if look.width is not None and look.width > 2 * _WIDTH else None
+    summary = finding.what + (f": {finding.why}" if finding.why else "")
+    remedy = [f"Remedy: {finding.remedy}"] if finding.remedy else []
+    first, *rest = [line for it in (summary, *remedy) for line in wrap(it, TerminalStyle(width), rest="")]
     level = look.paint(_STYLES[finding.level], finding.level) + " " * (_WIDTH - len(finding.level))
     return [level + first, *(" " * _WIDTH + line for line in rest)]
-
-
-def _wrapped(line: str, look: TerminalStyle) -> list[str]:
-    if look.width is None or look.width <= 2 * _WIDTH:
-        return [line]
-    return textwrap.wrap(line, look.width - _WIDTH, break_long_words=False, break_on_hyphens=False)
-
-
-def _flat(words: str) -> str:
-    """What others say may have line breaks and controls."""
-    return terminal_text.line(words)
 
 
 def _count(count: int, level: FindingLevel) -> str:

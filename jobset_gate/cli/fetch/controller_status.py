@@ -5,9 +5,9 @@ would be seen), or that is not known: a right is missing, or what is seen does n
 """
 
 import time
+from collections.abc import Sequence
 from dataclasses import dataclass
 from datetime import datetime
-from enum import StrEnum
 from typing import Final
 
 from jobset_gate import names
@@ -24,21 +24,14 @@ LABELS: Final = f"app.kubernetes.io/name={names.PROGRAM},app.kubernetes.io/compo
 """Of the controller's Deployment, as the chart sets them."""
 NO_VERDICTS: Final = "nobody opens a gate or times a gang out"
 NO_GROUPS: Final = "nobody opens groups"
-
-
-class LeaderElectionFlag(StrEnum):
-    """What the command line of a Deployment says about leader election."""
-
-    ON = "--leader-elect"
-    OFF = "--no-leader-elect"
-    UNSAID = ""
+_ON, _OFF = "--leader-elect", "--no-leader-elect"
 
 
 @dataclass(frozen=True, slots=True)
 class FoundLeases:
     """`hidden`: there may be more that cannot be seen; `refused`: none could be looked for."""
 
-    found: tuple[Json, ...] = ()
+    found: Sequence[Json] = ()
     hidden: bool = False
     refused: bool = False
 
@@ -48,14 +41,12 @@ async def controller_status(client: Client, *namespaces: str, without: str = NO_
 
     `without`: what does not happen while no controller runs.
     """
-    places = (DEFAULT_NAMESPACE, *namespaces)
+    places = [*dict.fromkeys(it for it in (DEFAULT_NAMESPACE, *namespaces) if it)]
     leases = await _find_leases(client, places)
-    held = _newest_held(leases)
-    if held is not None and overdue(held) <= CLOCK_MARGIN:
-        return ControllerStatus(
-            leads=True, message=f"a controller runs: {_holder(held)} holds the Lease {_place(held)}"
-        )
-    return await _by_deployment(client, places, leases) or _by_lease(leases, without)
+    held = min((it for it in leases.found if _holder(it)), key=_overdue, default=None)
+    if held is not None and _overdue(held) <= CLOCK_MARGIN:
+        return _runs(f"{_holder(held)} holds the Lease {_place(held)}")
+    return await _by_deployment(client, places, leases) or _by_lease(leases, held, without)
 
 
 async def pod_webhooks(client: Client) -> list[str]:
@@ -68,30 +59,39 @@ async def pod_webhooks(client: Client) -> list[str]:
     return sorted(it for it in found if isinstance(it, str) and it.startswith(names.POD_WEBHOOK))
 
 
+def _runs(why: str) -> ControllerStatus:
+    return ControllerStatus(leads=True, message=f"a controller runs: {why}")
+
+
+def _unknown(why: str) -> ControllerStatus:
+    return ControllerStatus(leads=None, message=f"whether a controller runs is not known: {why}")
+
+
+def _place(obj: Json) -> str:
+    return f"{nested(obj, 'metadata', 'namespace')}/{nested(obj, 'metadata', 'name')}"
+
+
 # --- Leases ----------------------------------------------------------------------------------------------------------
 
 
-async def _find_leases(client: Client, namespaces: tuple[str, ...]) -> FoundLeases:
+async def _find_leases(client: Client, namespaces: Sequence[str]) -> FoundLeases:
     """Of the whole cluster; where that is forbidden, of these namespaces one after the other."""
     try:
         listed = await client.list(LEASES, field_selector=f"metadata.name={names.LEASE}")
+        return FoundLeases(as_list(listed.get("items")))
     except Forbidden:
-        pass
-    else:
-        return FoundLeases(tuple(as_list(listed.get("items"))))
-    found: list[Json] = []
-    refused, places = 0, dict.fromkeys(it for it in namespaces if it)
-    for namespace in places:
+        found, refused = list[Json](), 0
+    for namespace in namespaces:
         try:
             found.append(await client.get(LEASES, names.LEASE, namespace))
         except NotFound:
             continue
         except Forbidden:
             refused += 1
-    return FoundLeases(tuple(found), hidden=True, refused=refused == len(places))
+    return FoundLeases(found, hidden=True, refused=refused == len(namespaces))
 
 
-def overdue(lease: Json) -> float:
+def _overdue(lease: Json) -> float:
     """Seconds since the Lease expired; below zero while it has not."""
     renewed, duration = nested(lease, "spec", "renewTime"), nested(lease, "spec", "leaseDurationSeconds")
     if not isinstance(renewed, str) or not isinstance(duration, int):
@@ -99,22 +99,13 @@ def overdue(lease: Json) -> float:
     return time.time() - datetime.fromisoformat(renewed).timestamp() - duration
 
 
-def _newest_held(leases: FoundLeases) -> Json | None:
-    return min((it for it in leases.found if _holder(it)), key=overdue, default=None)
-
-
 def _holder(lease: Json) -> str:
     return str(nested(lease, "spec", "holderIdentity") or "")
 
 
-def _place(obj: Json) -> str:
-    return f"{nested(obj, 'metadata', 'namespace')}/{nested(obj, 'metadata', 'name')}"
-
-
-def _by_lease(leases: FoundLeases, without: str) -> ControllerStatus:
-    held = _newest_held(leases)
+def _by_lease(leases: FoundLeases, held: Json | None, without: str) -> ControllerStatus:
     if held is not None:
-        who = f"{_holder(held)} holds the Lease {_place(held)}, which ran out {overdue(held):.0f}s ago"
+        who = f"{_holder(held)} holds the Lease {_place(held)}, which ran out {_overdue(held):.0f}s ago"
     elif leases.found:
         who = f"nobody holds the Lease {_place(leases.found[0])}"
     elif leases.refused:
@@ -126,24 +117,16 @@ def _by_lease(leases: FoundLeases, without: str) -> ControllerStatus:
     return ControllerStatus(leads=False, message=f"no controller runs: {who}; {without}")
 
 
-def _runs(why: str) -> ControllerStatus:
-    return ControllerStatus(leads=True, message=f"a controller runs: {why}")
-
-
-def _unknown(why: str) -> ControllerStatus:
-    return ControllerStatus(leads=None, message=f"whether a controller runs is not known: {why}")
-
-
 # --- Deployments -----------------------------------------------------------------------------------------------------
 
 
-async def _by_deployment(client: Client, places: tuple[str, ...], leases: FoundLeases) -> ControllerStatus | None:
+async def _by_deployment(client: Client, places: Sequence[str], leases: FoundLeases) -> ControllerStatus | None:
     """What a Deployment with ready pods says against the Leases; None if there is none, or it needs a Lease."""
-    flags = {leader_election_flag(it): it for it in await _available_deployments(client, places)}
-    if one := flags.get(LeaderElectionFlag.OFF):
+    flags = {_leader_election_flag(it): it for it in await _available_deployments(client, places)}
+    if one := flags.get(_OFF):
         return _runs(f"Deployment {_place(one)}, without leader election")
     unseen = leases.hidden and not leases.found
-    one = flags.get(LeaderElectionFlag.UNSAID) or (flags.get(LeaderElectionFlag.ON) if unseen else None)
+    one = flags.get("") or (flags.get(_ON) if unseen else None)
     if one is None:
         return None
     if leases.refused:
@@ -153,30 +136,22 @@ async def _by_deployment(client: Client, places: tuple[str, ...], leases: FoundL
     return _unknown(f"Deployment {_place(one)} is available, but {lacking}")
 
 
-async def _available_deployments(client: Client, namespaces: tuple[str, ...]) -> list[Json]:
-    """Those with ready pods, as far as they may be listed."""
-    try:
-        found = await _deployments(client, None)
-    except Forbidden:
-        found = []
-        for namespace in dict.fromkeys(it for it in namespaces if it):
-            try:
-                found += await _deployments(client, namespace)
-            except Forbidden:
-                continue
+async def _available_deployments(client: Client, namespaces: Sequence[str]) -> list[Json]:
+    """Those with ready pods: of the whole cluster, or else of these namespaces, as far as they may be listed."""
+    found = list[Json]()
+    for namespace in (None, *namespaces):
+        try:
+            listed = await client.list(DEPLOYMENTS, namespace, label_selector=LABELS)
+        except (Forbidden, NotFound):
+            continue
+        found += as_list(listed.get("items"))
+        if namespace is None:
+            break
     return [it for it in found if as_int(nested(it, "status", "availableReplicas"), 0) > 0]
 
 
-async def _deployments(client: Client, namespace: str | None) -> list[Json]:
-    try:
-        return as_list((await client.list(DEPLOYMENTS, namespace, label_selector=LABELS)).get("items"))
-    except NotFound:
-        return []
-
-
-def leader_election_flag(deployment: Json) -> LeaderElectionFlag:
-    """The last flag counts, as it does for the program."""
+def _leader_election_flag(deployment: Json) -> str:
+    """Of its command lines the last flag, which counts; "" where they say nothing."""
     containers = as_list(nested(deployment, "spec", "template", "spec", "containers"))
     words = [str(word) for one in containers for part in ("command", "args") for word in as_list(nested(one, part))]
-    given = [it for word in words for it in (LeaderElectionFlag.ON, LeaderElectionFlag.OFF) if word == it]
-    return given[-1] if given else LeaderElectionFlag.UNSAID
+    return next((word for word in reversed(words) if word in (_ON, _OFF)), "")

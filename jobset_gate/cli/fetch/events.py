@@ -13,7 +13,7 @@ from jobset_gate.barrier.events import (
     with_events,
 )
 from jobset_gate.barrier.model import GangSnapshot
-from jobset_gate.cli.fetch.permissions import Permissions
+from jobset_gate.cli.fetch.source import Permissions
 from jobset_gate.kube.client import Client
 from jobset_gate.kube.errors import Forbidden
 from jobset_gate.kube.resources import EVENTS

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections import defaultdict
-from collections.abc import Callable, Iterable, Sequence
+from collections.abc import Callable, Iterable, Iterator, Sequence
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any, Final, TypeVar
 
@@ -13,18 +13,16 @@ from jobset_gate import names
 from jobset_gate.barrier import decode, wire
 from jobset_gate.barrier.model import ConfigMapSeen, GangSnapshot, JobSeen, JobSetSeen, PodSeen
 from jobset_gate.cli.exits import CommandError
-from jobset_gate.cli.fetch.failure_policies import failure_policies
-from jobset_gate.cli.fetch.permissions import Permissions, forbidden_text
-from jobset_gate.cli.fetch.source import ObjectNotFound, ResourceSource, Unavailable
+from jobset_gate.cli.fetch.source import ObjectNotFound, Permissions, ResourceSource, Unavailable, forbidden_text
+from jobset_gate.explain.model import FailurePolicies
 from jobset_gate.kube.resources import CONFIGMAPS, JOBS, JOBSETS, PODS, Resource
+from jobset_gate.objects.unstructured import Json, as_int, as_list, as_map, nested
 from jobset_gate.runtime.informer import AnyWatchSource, WatchSource
 
 if TYPE_CHECKING:
     import asyncio
 
-    from jobset_gate.explain.model import FailurePolicies
     from jobset_gate.kube.client import Client
-    from jobset_gate.objects.unstructured import Json
     from jobset_gate.runtime.store import ObjectChange, ObjectKey
 
 GATED: Final = f"{names.GATED}={names.GATED_VALUE}"
@@ -236,3 +234,42 @@ def _jobs_of_pods(pods: Sequence[PodSeen]) -> tuple[JobSeen, ...]:
             if pod.job_uid
         }.values()
     )
+
+
+# --- The user's own policies -----------------------------------------------------------------------------------------
+
+BACKOFF_LIMIT = 6
+"""What Kubernetes takes where a Job says nothing."""
+
+
+def failure_policies(jobset: Json, targets: Sequence[str]) -> FailurePolicies:
+    """Of the JobSet as it is stored; `targets` are the replicatedJobs of the gang, empty for all."""
+    jobs = [
+        it for it in as_list(nested(jobset, "spec", "replicatedJobs")) if not targets or nested(it, "name") in targets
+    ]
+    specs = [as_map(nested(it, "template", "spec")) for it in jobs]
+    failure = nested(jobset, "spec", "failurePolicy")
+    return FailurePolicies(
+        max_restarts=None if failure is None else as_int(nested(failure, "maxRestarts"), 0),
+        rules=tuple(str(nested(it, "action")) for it in as_list(nested(failure, "rules"))),
+        counted=as_int(nested(jobset, "status", "restartsCountTowardsMax"), 0),
+        backoff_limits=tuple(sorted({as_int(it.get("backoffLimit"), BACKOFF_LIMIT) for it in specs})),
+        restarts_in_place=any(nested(it, "template", "spec", "restartPolicy") != "Never" for it in specs),
+        exit_actions=tuple(dict.fromkeys(found for it in specs for found in _exit_action(it))),
+        queue=str(nested(jobset, "metadata", "labels", names.KUEUE_QUEUE) or ""),
+    )
+
+
+def _exit_action(spec: Json) -> Iterator[str]:
+    """What the first rule of its podFailurePolicy that knows the barrier's exit code does."""
+    for rule in as_list(nested(spec, "podFailurePolicy", "rules")):
+        codes = nested(rule, "onExitCodes")
+        if isinstance(codes, dict) and _is_about(codes):
+            yield str(nested(rule, "action"))
+            return
+
+
+def _is_about(codes: dict[str, Any]) -> bool:
+    if codes.get("containerName") not in (None, "", names.BARRIER_CONTAINER):
+        return False
+    return (names.EXIT_TIMED_OUT in as_list(codes.get("values"))) is (codes.get("operator") == "In")

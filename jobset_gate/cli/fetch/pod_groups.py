@@ -10,8 +10,7 @@ from controllers.podgroups.informers import POD_GROUP_RESOURCES, watch_sources
 from controllers.podgroups.owners import OwnerCapacities
 from jobset_gate import names
 from jobset_gate.cli.exits import CommandError
-from jobset_gate.cli.fetch.permissions import Permissions, resource_name
-from jobset_gate.cli.fetch.source import ResourceSource, Unavailable
+from jobset_gate.cli.fetch.source import Permissions, ResourceSource, Unavailable, resource_name
 from jobset_gate.kube.resources import CONFIGMAPS, NODES, PODS, RESOURCEQUOTAS
 from jobset_gate.podgroups import podgroup_status, quota
 from jobset_gate.podgroups.candidate import Admit, CapacityCheck, Hold
@@ -57,12 +56,12 @@ class PodGroupSource(ResourceSource):
         super().__init__(client, permissions, changed)
         self.pods_forbidden = False
         self._namespace, self._settings, self._controlled = namespace, settings, controlled
-        self._cache = _cache(settings)
+        self._cache = PodGroupCache(settings)
         self._owners = OwnerCapacities(client)
         self._nodes_forbidden = False
 
     def sources(self) -> list[AnyWatchSource]:
-        self._cache = _cache(self._settings)
+        self._cache = PodGroupCache(self._settings)
         return watch_sources(self._cache, self._settings, self._namespace)
 
     @property
@@ -138,7 +137,3 @@ def published_status(seen: GroupSnapshot) -> GroupReason | None:
         return GroupReason(reason=str(condition.get("reason", "")), message=str(condition.get("message", "")))
     parts = seen.annotations.get(names.POD_GROUP_STATE, "").split(": ", 2)
     return GroupReason(reason=parts[1], message=parts[2]) if len(parts) == 3 else None
-
-
-def _cache(settings: Groups) -> PodGroupCache:
-    return PodGroupCache(settings)

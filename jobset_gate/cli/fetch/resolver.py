@@ -15,12 +15,11 @@ from jobset_gate.cli.exits import CommandError, ExitCode
 from jobset_gate.cli.fetch.controller_status import controller_status
 from jobset_gate.cli.fetch.events import GangEvents
 from jobset_gate.cli.fetch.jobsets import FetchedJobSet, fetch_jobset
-from jobset_gate.cli.fetch.permissions import Permissions, forbidden_text
 from jobset_gate.cli.fetch.pod_groups import PodGroupSource
-from jobset_gate.cli.fetch.source import ObjectNotFound
+from jobset_gate.cli.fetch.source import ObjectNotFound, Permissions, forbidden_text
 from jobset_gate.cli.invocation import Invocation
+from jobset_gate.cli.options import ResourceArgument, ResourceKind, parse_resource
 from jobset_gate.cli.printers import output
-from jobset_gate.cli.resource_args import ResourceArgument, ResourceKind, parse_resource
 from jobset_gate.explain.gang import explain_gang, explain_ungated
 from jobset_gate.explain.model import ControllerStatus, Explanation
 from jobset_gate.explain.podgroup import explain_pod_group

@@ -11,9 +11,8 @@ from jobset_gate import names
 from jobset_gate.barrier import wire
 from jobset_gate.cli.exits import CommandError
 from jobset_gate.cli.fetch.jobsets import GATED, fetch_jobset
-from jobset_gate.cli.fetch.permissions import Permissions, forbidden_text
 from jobset_gate.cli.fetch.resolver import Resolver
-from jobset_gate.cli.fetch.source import PAGE
+from jobset_gate.cli.fetch.source import PAGE, Permissions, forbidden_text
 from jobset_gate.kube.client import Client
 from jobset_gate.kube.errors import Forbidden
 from jobset_gate.kube.resources import EVENTS, PODS

@@ -11,8 +11,7 @@ from typing import Any, Final
 import yaml
 
 from jobset_gate.cli.exits import CommandError
-from jobset_gate.cli.manifests.line_numbers import LineNumbers
-from jobset_gate.cli.manifests.yaml_loader import TooManyValues, load, load_parts
+from jobset_gate.cli.manifests.yaml_loader import LineNumbers, TooManyValues, load, load_parts
 from jobset_gate.objects.field_error import child_path as field_path
 
 MOST_DIGITS: Final = 100

@@ -6,8 +6,8 @@ from jobset_gate import names
 from jobset_gate.barrier import count
 from jobset_gate.barrier.events import CoreEvent
 from jobset_gate.barrier.model import GangSnapshot, Verdict, VerdictKind
-from jobset_gate.cli.printers import columns, explanation
-from jobset_gate.cli.printers.terminal import TerminalStyle
+from jobset_gate.cli.printers import explanation, output
+from jobset_gate.cli.printers.output import TerminalStyle
 from jobset_gate.explain import text as said
 from jobset_gate.explain.model import Explanation
 from jobset_gate.objects import terminal_text
@@ -156,8 +156,8 @@ def _first_rows(titles: Sequence[str], rows: Rows, many: int) -> Rows:
 
 
 def _table(rows: Rows) -> Iterator[str]:
-    widths = columns.widths([row for row in rows if len(row) == len(rows[0])])
-    return (columns.join_cells(row, widths) for row in rows)
+    widths = output.widths([row for row in rows if len(row) == len(rows[0])])
+    return (output.join_cells(row, widths) for row in rows)
 
 
 def _events(events: Sequence[CoreEvent]) -> Iterator[str]:

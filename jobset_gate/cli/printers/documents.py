@@ -1,11 +1,11 @@
 """Explanations and pod groups as JSON or YAML, for programs. Fields are added here, never renamed."""
 
 from collections.abc import Sequence
-from datetime import UTC, datetime
 from typing import Any
 
 from jobset_gate.barrier.model import MissingByReason
 from jobset_gate.explain.model import Explanation
+from jobset_gate.explain.text import format_time
 from jobset_gate.podgroups.status import GroupStatus
 
 Json = dict[str, Any]
@@ -94,4 +94,4 @@ def _missing(one: MissingByReason) -> Json:
 
 
 def _date(seconds: float | None) -> str | None:
-    return None if seconds is None else datetime.fromtimestamp(seconds, UTC).strftime("%Y-%m-%dT%H:%M:%SZ")
+    return None if seconds is None else format_time(seconds)

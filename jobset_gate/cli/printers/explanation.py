@@ -5,7 +5,7 @@ from collections.abc import Iterator
 
 from jobset_gate import names
 from jobset_gate.barrier.model import MissingByReason
-from jobset_gate.cli.printers.terminal import TerminalStyle
+from jobset_gate.cli.printers.output import TerminalStyle
 from jobset_gate.explain import text as said
 from jobset_gate.explain.model import Explanation, GangState
 from jobset_gate.objects import terminal_text

@@ -6,7 +6,7 @@ from typing import Any, Final
 
 from jobset_gate.cli.manifests.writer import to_json, to_yaml
 from jobset_gate.cli.options import OutputFormat
-from jobset_gate.cli.printers import columns, output
+from jobset_gate.cli.printers import output
 
 DELETED: Final = "Deleted"
 """The state of an object that is gone, printed once."""
@@ -100,6 +100,6 @@ class ItemPrinter:
             lines[:0] = [titles] if self._form.headers else []
         for cells in lines:
             self._widths = [
-                max(width, len(columns.cell_text(cell))) for width, cell in zip(self._widths, cells, strict=True)
+                max(width, len(output.cell_text(cell))) for width, cell in zip(self._widths, cells, strict=True)
             ]
-        return "".join(columns.join_cells(cells, self._widths) + "\n" for cells in lines)
+        return "".join(output.join_cells(cells, self._widths) + "\n" for cells in lines)

@@ -2,7 +2,7 @@
 
 from collections.abc import Iterator, Sequence
 
-from jobset_gate.cli.printers.columns import aligned
+from jobset_gate.cli.printers.output import aligned
 from jobset_gate.explain.text import format_duration
 from jobset_gate.timeline.model import Activity, PodTimeline, Step, Timeline
 from jobset_gate.timeline.rows import MOST_PODS, SLOWEST, TimelineRow, rows

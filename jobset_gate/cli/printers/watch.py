@@ -13,10 +13,10 @@ from rich.progress_bar import ProgressBar
 from rich.table import Table
 from rich.text import Text
 
-from jobset_gate.cli.printers import output, terminal
+from jobset_gate.cli.fetch.view import ViewState
+from jobset_gate.cli.printers import output
 from jobset_gate.cli.printers.explanation import state_style
-from jobset_gate.cli.printers.terminal import TerminalStyle
-from jobset_gate.cli.watch.view import ViewState
+from jobset_gate.cli.printers.output import TerminalStyle
 from jobset_gate.explain import text as said
 from jobset_gate.explain.model import Explanation
 from jobset_gate.objects import terminal_text
@@ -182,7 +182,7 @@ class LiveScreen:
 def of(stream: TextIO) -> LineScreen | LiveScreen:
     """The right one for where this goes."""
     moves = stream.isatty() and os.environ.get("TERM", "") not in ("", "dumb", "unknown")
-    return LiveScreen(stream, terminal.style_of(stream)) if moves else LineScreen()
+    return LiveScreen(stream, output.style_of(stream)) if moves else LineScreen()
 
 
 def _bar_table(bars: Sequence[CountBar], *, narrow: bool) -> Table:

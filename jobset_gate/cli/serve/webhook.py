@@ -3,9 +3,9 @@
 import asyncio
 import ssl
 from base64 import b64encode
-from collections.abc import AsyncIterator, Sequence
+from collections.abc import AsyncIterator
 from contextlib import AsyncExitStack, asynccontextmanager
-from dataclasses import dataclass, field
+from dataclasses import dataclass
 from datetime import UTC, datetime, timedelta
 from pathlib import Path
 from typing import Any
@@ -31,185 +31,137 @@ from webhook.metrics import WebhookMetrics
 from webhook.server import WebhookServer, serve
 
 
-@dataclass(frozen=True, slots=True)
-class CertificateFiles:
-    """Certificate, key and CA in files; without them a certificate is made here."""
+@dataclass(frozen=True, slots=True, kw_only=True)
+class WebhookOptions:
+    """What the command line asks for; what each option means is in its help."""
 
-    certificate: Path | None = None
-    key: Path | None = None
-    ca: Path | None = None
-    """What the API server shall trust."""
+    host: str
+    port: int
+    shutdown_delay: float
+    tls_cert: Path | None
+    tls_key: Path | None
+    """Without both a certificate is made here."""
+    tls_ca: Path | None
+    manages_trust: bool
+    """Whether we see to the API servers' trust in the certificate."""
+    own_ca: str | None
+    ca_life: timedelta
+    leaf_life: timedelta
+    publish_ca: bool
+    register: bool
+    url: str | None
+    service: str | None
+    unregister_on_exit: bool
+    kubeconfig: str | None
+    context: str | None
 
-
-@dataclass(frozen=True, slots=True)
-class TrustOptions:
-    """Who manages the API servers' trust in the certificate: we do if `managed`."""
-
-    managed: bool = False
-    own_ca: str | None = None
-    """The Secret of our own CA."""
-    publish: bool = False
-    """The CA in the file goes into caBundle."""
-    ca_life: timedelta = timedelta(days=365)
-    leaf_life: timedelta = timedelta(days=7)
-
-
-@dataclass(frozen=True, slots=True)
-class _Serving:
-    """What is served at the start, and its caBundle."""
-
-    certificate: ServingCertificate
-    files: ServingFiles | None = None
-    """Where the certificate is read again; None: it was generated."""
-    ca: Path | None = None
-    ca_bundle: str | None = None
-    """What to register; None: it is managed elsewhere, or API servers trust the certificate anyway."""
+    @property
+    def hosts(self) -> list[str]:
+        """The host names under which an API server calls the webhook, and the address where it listens."""
+        own = [self.host] if self.host not in ("", "0.0.0.0", "::") else []  # noqa: S104 - to leave it out
+        named = urlsplit(self.url).hostname if self.url else None
+        return [*own, *([named] if named else []), *(_service_hosts(self.service) if self.service else [])]
 
 
-def _serving(pems: CertificateFiles, hosts: Sequence[str], *, managed: bool) -> _Serving:
-    if pems.certificate is None or pems.key is None:
-        made = self_signed(list(dict.fromkeys([*hosts, *LOOPBACK])), days=365)
-        return _Serving(ServingCertificate(made.pair), ca_bundle=None if managed else made.ca_bundle)
-    try:
-        files = ServingFiles(pems.certificate, pems.key)
-    except ssl.SSLError as problem:
-        reason = f"no certificate with its key: {getattr(problem, 'reason', None) or problem}"
-        raise CommandError(f"{pems.certificate}, {pems.key}: {reason}") from problem
-    if pems.ca is None:
-        return _Serving(files.serving, files)
-    ca = pems.ca.read_bytes()
-    if not certificates(ca):
-        raise CommandError(f"{pems.ca}: no certificate in it")
-    return _Serving(files.serving, files, pems.ca, b64encode(ca).decode())
-
-
-def _certificate_controller(
-    client: Client, serving: _Serving, metrics: WebhookMetrics, trust: TrustOptions, *, service: str, pods: bool
-) -> CertificateController:
-    """Manages the certificate for the Service's name. `pods`: whether there may be a configuration for pods, too."""
-    injector = CaInjector(client, optional=OF_PODS if pods else ())
-    its, policy = registration.service(service), RotationPolicy(ca_life=trust.ca_life, leaf_life=trust.leaf_life)
-    own = trust.own_ca is not None
-    rollover = Rollover(serving.certificate, f"{its.name}.{its.namespace}.svc", policy.settling, provisional=own)
-    if trust.own_ca is not None:
-        secret = CaSecretStore(client, its.namespace, trust.own_ca)
-        changed = metrics.certificate_changes
-        own_ca = OwnCaSource(secret, hosts(service), policy, _now, lambda what: changed.labels(what).inc())
-        watched = [(SECRETS, its.namespace, trust.own_ca)]
-        return CertificateController(client, injector, own_ca, rollover, metrics=metrics, extra_watches=watched)
-    assert serving.files is not None  # noqa: S101 - without an own CA there are files; this tells the type checker
-    files = FileSource(serving.files.certificate, serving.files.key, serving.ca if trust.publish else None, _now)
-    return CertificateController(client, injector, files, rollover, metrics=metrics)
-
-
-def hosts(service: str) -> list[str]:
+def _service_hosts(service: str) -> list[str]:
     """The names of a Service, the one that API servers use first."""
     its = registration.service(service)
     return [f"{its.name}.{its.namespace}.svc", f"{its.name}.{its.namespace}.svc.cluster.local"]
+
+
+def _serving(options: WebhookOptions) -> tuple[ServingCertificate, ServingFiles | None, str | None]:
+    """What is served at the start, the files that it is read from again, and the caBundle to register.
+
+    No caBundle: it is managed elsewhere, or API servers trust the certificate anyway.
+    """
+    if options.tls_cert is None or options.tls_key is None:
+        made = self_signed(list(dict.fromkeys([*options.hosts, *LOOPBACK])), days=365)
+        return ServingCertificate(made.pair), None, None if options.manages_trust else made.ca_bundle
+    try:
+        files = ServingFiles(options.tls_cert, options.tls_key)
+    except ssl.SSLError as problem:
+        reason = f"no certificate with its key: {getattr(problem, 'reason', None) or problem}"
+        raise CommandError(f"{options.tls_cert}, {options.tls_key}: {reason}") from problem
+    ca = options.tls_ca.read_bytes() if options.tls_ca else None
+    if ca is not None and not certificates(ca):
+        raise CommandError(f"{options.tls_ca}: no certificate in it")
+    return files.serving, files, None if ca is None else b64encode(ca).decode()
+
+
+def _certificate_controller(
+    client: Client, serving: ServingCertificate, metrics: WebhookMetrics, options: WebhookOptions, *, pods: bool
+) -> CertificateController | None:
+    """Manages the certificate for the Service's name. `pods`: whether there may be a configuration for pods, too."""
+    if not options.service:
+        return None
+    injector, its = CaInjector(client, optional=OF_PODS if pods else ()), registration.service(options.service)
+    policy = RotationPolicy(ca_life=options.ca_life, leaf_life=options.leaf_life)
+    own, hosts = options.own_ca is not None, _service_hosts(options.service)
+    rollover = Rollover(serving, hosts[0], policy.settling, provisional=own)
+    if options.own_ca is not None:
+        secret, changed = CaSecretStore(client, its.namespace, options.own_ca), metrics.certificate_changes
+        own_ca = OwnCaSource(secret, hosts, policy, _now, lambda what: changed.labels(what).inc())
+        watched = [(SECRETS, its.namespace, options.own_ca)]
+        return CertificateController(client, injector, own_ca, rollover, metrics=metrics, extra_watches=watched)
+    assert options.tls_cert is not None  # noqa: S101 - without an own CA there are files; this tells the type checker
+    assert options.tls_key is not None  # noqa: S101 - the same
+    files = FileSource(options.tls_cert, options.tls_key, options.tls_ca if options.publish_ca else None, _now)
+    return CertificateController(client, injector, files, rollover, metrics=metrics)
 
 
 def _now() -> datetime:
     return datetime.now(UTC)
 
 
-@dataclass(frozen=True, slots=True)
-class ListenOptions:
-    """Where the webhook listens, and how it stops."""
-
-    host: str
-    port: int
-    notice: float = 0.0
-    """Seconds between the signal and the stop."""
+async def run(settings: Settings, options: WebhookOptions) -> None:
+    """Until SIGTERM or SIGINT. Raises CommandError, OSError (a port that is taken), and what registering raises."""
+    await run_service(_serve(settings, options), log_signal)
 
 
-@dataclass(frozen=True, slots=True)
-class RegisterOptions:
-    """Whether and how the webhook configurations are written, and to which API server."""
-
-    enabled: bool = False
-    url: str | None = None
-    service: str | None = None
-    remove: bool = False
-    kubeconfig: str | None = None
-    context: str | None = None
-
-    @property
-    def hosts(self) -> list[str]:
-        """The host names under which an API server calls the webhook."""
-        named = urlsplit(self.url).hostname if self.url else None
-        return [*([named] if named else []), *(hosts(self.service) if self.service else [])]
-
-
-@dataclass(slots=True)
-class _Readiness:
-    why_not: str | None = field(default=None)
-    certificates: CertificateController | None = field(default=None)
-
-    def __call__(self) -> str | None:
-        return self.why_not or (self.certificates.not_ready_reason() if self.certificates else None)
-
-
-async def run(
-    settings: Settings, listen: ListenOptions, register: RegisterOptions, pems: CertificateFiles, trust: TrustOptions
-) -> None:
-    """Until SIGTERM or SIGINT. Raises Failed, OSError (a port that is taken), and what registering raises."""
-    await run_service(_serve(settings, listen, register, pems, trust), log_signal)
-
-
-async def _serve(
-    settings: Settings, listen: ListenOptions, register: RegisterOptions, pems: CertificateFiles, trust: TrustOptions
-) -> None:
+async def _serve(settings: Settings, options: WebhookOptions) -> None:
     async with AsyncExitStack() as stack:
-        own = [listen.host] if listen.host not in ("", "0.0.0.0", "::") else []  # noqa: S104 - to leave it out
-        serving = _serving(pems, [*own, *register.hosts], managed=trust.managed)
-        ready, metrics = _Readiness("not registered yet" if register.enabled else None), WebhookMetrics()
+        serving, files, ca_bundle = _serving(options)
+        metrics, registered, controller = WebhookMetrics(), asyncio.Event(), None
         process.register_metrics(metrics.registry, "webhook")
-        client = await stack.enter_async_context(_client(register)) if register.enabled or trust.managed else None
-        if trust.managed and client is not None and register.service:
-            pods = settings.groups.enabled
-            ready.certificates = _certificate_controller(
-                client, serving, metrics, trust, service=register.service, pods=pods
-            )
+        client = None
+        if options.register or options.manages_trust:
+            reached = await access.load_access(options.kubeconfig, options.context)
+            client = await stack.enter_async_context(Client(reached, user_agent="jobset-gate-webhook"))
+        if options.manages_trust and client is not None:
+            controller = _certificate_controller(client, serving, metrics, options, pods=settings.groups.enabled)
+
+        def not_ready() -> str | None:
+            if options.register and not registered.is_set():
+                return "not registered yet"
+            return controller.not_ready_reason() if controller else None
+
         server = await serve(
-            settings, host=listen.host, port=listen.port, tls=serving.certificate, ready=ready, metrics=metrics
+            settings, host=options.host, port=options.port, tls=serving, ready=not_ready, metrics=metrics
         )
-        stack.push_async_callback(server.stop, notice=listen.notice)
-        if register.enabled and client is not None:
-            await stack.enter_async_context(_registered(client, settings, register, server, serving.ca_bundle))
-            ready.why_not = None
-        await _keep_certificate(ready.certificates, serving.files, metrics)
-
-
-async def _keep_certificate(
-    controller: CertificateController | None, files: ServingFiles | None, metrics: WebhookMetrics
-) -> None:
-    """Until cancelled. With a controller, new files are served only when they are trusted; else at once."""
-    if controller is not None:
-        await controller.run()
-    elif files is not None:
-        await files.run(on_reload=lambda ok: metrics.certificate_reloads.labels("ok" if ok else "failed").inc())
-    else:
-        await asyncio.Event().wait()
-
-
-@asynccontextmanager
-async def _client(register: RegisterOptions) -> AsyncIterator[Client]:
-    reached = await access.load_access(register.kubeconfig, register.context)
-    async with Client(reached, user_agent="jobset-gate-webhook") as client:
-        yield client
+        stack.push_async_callback(server.stop, notice=options.shutdown_delay)
+        if options.register and client is not None:
+            await stack.enter_async_context(_registered(client, settings, options, server, ca_bundle))
+            registered.set()
+        # With a controller, new files are served only when they are trusted; else at once.
+        if controller is not None:
+            await controller.run()
+        elif files is not None:
+            await files.run(on_reload=lambda ok: metrics.certificate_reloads.labels("ok" if ok else "failed").inc())
+        else:
+            await asyncio.Event().wait()
 
 
 @asynccontextmanager
 async def _registered(
-    client: Client, settings: Settings, register: RegisterOptions, server: WebhookServer, ca_bundle: str | None
+    client: Client, settings: Settings, options: WebhookOptions, server: WebhookServer, ca_bundle: str | None
 ) -> AsyncIterator[None]:
-    where: dict[str, Any] = {"url": register.url or server.url}
-    if register.service:
-        service = registration.service(register.service)
+    where: dict[str, Any] = {"url": options.url or server.url}
+    if options.service:
+        service = registration.service(options.service)
         where = {"service": service, "own_namespace": service.namespace}
     made = await registration.register(client, settings.groups, ca_bundle=ca_bundle, **where)
     try:
         yield
     finally:
-        if register.remove:
+        if options.unregister_on_exit:
             await registration.unregister(client, made)

@@ -18,7 +18,7 @@ from jobset_gate.cli import logs
 from jobset_gate.cli.exits import ExitCode
 from jobset_gate.cli.options import LogFormat
 from jobset_gate.cli.printers import output
-from jobset_gate.cli.printers.terminal import TerminalStyle
+from jobset_gate.cli.printers.output import TerminalStyle
 from jobset_gate.kube.client import PatchType
 from jobset_gate.kube.resources import CONFIGMAPS
 from tests.fakes.cli_runner import RunCli

@@ -8,7 +8,7 @@ import signal
 import sys
 from collections.abc import AsyncIterator
 from pathlib import Path
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 import pytest
 
@@ -20,14 +20,11 @@ from jobset_gate.fake.view import ObjectView
 from jobset_gate.kube.client import PatchType
 from jobset_gate.kube.resources import EVENTS, JOBSETS
 from tests.fakes.cli_runner import CliShell, RunCli
-from tests.fakes.stored_gang import StoredJobSet, install_jobset_crd
+from tests.fakes.stored_gang import StoredJobSet
 from tests.fakes.stored_pod_groups import StoredPodGroups
 from tests.flow.cli.conftest import LimitedUser
 from tests.flow.environment import Environment, environment
 from tests.plane.planes import Plane
-
-if TYPE_CHECKING:
-    from tests.plane.embedded import Embedded
 
 Json = dict[str, Any]
 SUBJECT = "jobset.jobset.x-k8s.io/train"
@@ -255,28 +252,6 @@ async def test_the_event_names_the_user_as_the_server_knows_him(
     assert ran.code == 0
     (event,) = await audit(stored)
     assert event["message"].startswith(f"system:serviceaccount:{stored.namespace}:user has opened the gate for good")
-
-
-async def test_the_kubeconfig_names_the_user_where_the_server_cannot(
-    embedded_plane: Embedded, run: RunCli, tmp_path: Path
-) -> None:
-    await embedded_plane.make_namespace("team")
-    config = tmp_path / "named"
-    text = f"""
-apiVersion: v1
-kind: Config
-current-context: home
-contexts: [{{name: home, context: {{cluster: it, user: mary, namespace: team}}}}]
-clusters: [{{name: it, cluster: {{server: "{embedded_plane.server.url}"}}}}]
-users: [{{name: mary, user: {{}}}}]
-"""
-    config.write_text(text)
-    async with embedded_plane.client() as client:
-        stored = await install_jobset_crd(client, "team")
-        await stored.jobset()
-        assert (await CliShell(run, config, "team")("bypass", "train", "--yes")).code == 0
-        (event,) = await audit(stored)
-    assert event["message"].startswith("mary (the kubeconfig's word) has opened the gate for good")
 
 
 @pytest.mark.parametrize("verb", ["release", "bypass"])

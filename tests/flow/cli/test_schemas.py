@@ -7,9 +7,9 @@ from typing import Any
 
 import jsonschema  # type: ignore[import-untyped]  # it has no types
 
+from docs.make.schemas import SCHEMAS
 from jobset_gate import names
 from jobset_gate.barrier.model import VerdictKind
-from jobset_gate.cli.printers.schemas import SCHEMAS
 from tests.fakes.cli_runner import CliShell
 from tests.fakes.stored_gang import StoredJobSet, store_every_reason
 from tests.fakes.stored_pod_groups import StoredPodGroups

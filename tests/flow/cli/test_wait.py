@@ -11,11 +11,11 @@ import pytest
 
 from jobset_gate import names
 from jobset_gate.barrier.model import VerdictKind
-from jobset_gate.cli.fetch.permissions import Permissions
+from jobset_gate.cli.fetch.outcome import JOBSET_GOALS, WaitGoal
 from jobset_gate.cli.fetch.resolver import Resolver
+from jobset_gate.cli.fetch.source import Permissions
+from jobset_gate.cli.fetch.view import JobSetView, PodGroupView, get_gated_jobset, wait_until
 from jobset_gate.cli.options import WEEK, parse_duration
-from jobset_gate.cli.watch.outcome import JOBSET_GOALS, WaitGoal
-from jobset_gate.cli.watch.view import JobSetView, PodGroupView, get_gated_jobset, wait_until
 from jobset_gate.kube.client import PatchType
 from jobset_gate.kube.resources import JOBSETS, POD_GROUPS
 from jobset_gate.podgroups.candidate import CapacityCheck

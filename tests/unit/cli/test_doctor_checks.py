@@ -11,7 +11,7 @@ from jobset_gate.cli.doctor import certificates, dry_runs, prerequisites, run
 from jobset_gate.cli.doctor.cluster_reader import ClusterReader
 from jobset_gate.cli.doctor.findings import Finding, FindingLevel, error, healthy, ok, unknown, warning
 from jobset_gate.cli.doctor.run import to_document, to_text
-from jobset_gate.cli.printers.terminal import PLAIN_STYLE, TerminalStyle
+from jobset_gate.cli.printers.output import PLAIN_STYLE, TerminalStyle
 from jobset_gate.kube.errors import Unauthorized
 from webhook.certs import ca
 

@@ -12,14 +12,13 @@ from jobset_gate import names
 from jobset_gate.barrier.events import CoreEvent, InvolvedObject, with_events
 from jobset_gate.barrier.model import GangSnapshot, PendingReason
 from jobset_gate.cli.exits import CommandError, ExitCode
-from jobset_gate.cli.fetch.failure_policies import failure_policies
-from jobset_gate.cli.fetch.permissions import Permissions, forbidden_text
+from jobset_gate.cli.fetch.jobsets import failure_policies
 from jobset_gate.cli.fetch.pod_groups import PodGroupSource
-from jobset_gate.cli.fetch.source import Unavailable
+from jobset_gate.cli.fetch.source import Permissions, Unavailable, forbidden_text
+from jobset_gate.cli.options import ResourceArgument, ResourceKind, parse_resource
 from jobset_gate.cli.printers.explanation import explanation_text, wrap
+from jobset_gate.cli.printers.output import PLAIN_STYLE, TerminalStyle, style_of
 from jobset_gate.cli.printers.tables import age
-from jobset_gate.cli.printers.terminal import PLAIN_STYLE, TerminalStyle, style_of
-from jobset_gate.cli.resource_args import ResourceArgument, ResourceKind, parse_resource
 from jobset_gate.explain.gang import explain_gang
 from jobset_gate.kube.access import Access
 from jobset_gate.kube.client import Client

@@ -9,8 +9,8 @@ import pytest
 import yaml
 
 from jobset_gate import names
+from jobset_gate.cli.commands import render
 from jobset_gate.cli.exits import CommandError, ExitCode
-from jobset_gate.cli.manifests import commands
 from jobset_gate.cli.manifests.reader import read
 from jobset_gate.settings import Settings
 from tests.fakes.growth import MOST, growth
@@ -169,7 +169,7 @@ def _as_yaml(text: str) -> str:
 
 def _run(command: str, file: Path) -> Any:
     if command == "validate":
-        return commands.validate([str(file)], SETTINGS)
-    found = commands.render([str(file)], SETTINGS, as_json=False)
+        return render.print_judged([str(file)], SETTINGS)
+    found = render.print_rendered([str(file)], SETTINGS, as_json=False)
     assert found in (ExitCode.OK, ExitCode.ERROR)
     return found

@@ -6,7 +6,7 @@ from typing import Any
 import jsonschema  # type: ignore[import-untyped]  # it has no types
 import pytest
 
-from jobset_gate.cli.printers.schemas import SCHEMAS
+from docs.make.schemas import SCHEMAS
 
 
 def described(schema: Any, path: str = "") -> Iterator[str]:

@@ -8,10 +8,10 @@ import msgspec
 import pytest
 
 from jobset_gate.barrier.model import MissingByReason
+from jobset_gate.cli.fetch.outcome import WaitOutcome
+from jobset_gate.cli.fetch.view import ViewState
 from jobset_gate.cli.printers import watch as printed
-from jobset_gate.cli.printers.terminal import PLAIN_STYLE, TerminalStyle
-from jobset_gate.cli.watch.outcome import WaitOutcome
-from jobset_gate.cli.watch.view import ViewState
+from jobset_gate.cli.printers.output import PLAIN_STYLE, TerminalStyle
 from jobset_gate.explain.model import ControllerStatus, Explanation, ReplicatedJobCount
 
 NOW = 1_800_000_000.0

@@ -10,18 +10,18 @@ from typing import TYPE_CHECKING, Final
 from jobset_gate.cli.exits import CommandError
 from jobset_gate.cli.fetch.events import GangEvents
 from jobset_gate.cli.fetch.jobsets import JOBSET_KIND, GangSource, fetch_jobset
+from jobset_gate.cli.fetch.outcome import WaitGoal, WaitOutcome, jobset_outcome, pod_group_outcome
 from jobset_gate.cli.fetch.pod_groups import PodGroupSource
 from jobset_gate.cli.fetch.resolver import gated_jobset
 from jobset_gate.cli.fetch.source import ObjectNotFound
-from jobset_gate.cli.resource_args import ResourceArgument, ResourceKind
-from jobset_gate.cli.watch.outcome import WaitGoal, WaitOutcome, jobset_outcome, pod_group_outcome
+from jobset_gate.cli.options import ResourceArgument, ResourceKind
 from jobset_gate.explain.gang import explain_gang
 from jobset_gate.explain.podgroup import explain_pod_group
 
 if TYPE_CHECKING:
     from jobset_gate.barrier.model import GangSnapshot, JobSetSeen
-    from jobset_gate.cli.fetch.permissions import Permissions
     from jobset_gate.cli.fetch.resolver import Resolver
+    from jobset_gate.cli.fetch.source import Permissions
     from jobset_gate.explain.model import ControllerStatus, Explanation
     from jobset_gate.kube.client import Client
     from jobset_gate.podgroups.status import GroupStatus
