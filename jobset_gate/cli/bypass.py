@@ -3,8 +3,6 @@
 import uuid
 from collections.abc import AsyncIterator
 from contextlib import asynccontextmanager
-from datetime import UTC, datetime
-from typing import Any, Final
 
 from jobset_gate import names
 from jobset_gate.barrier.model import JobSetSeen
@@ -14,9 +12,7 @@ from jobset_gate.kube.client import Client, PatchType
 from jobset_gate.kube.errors import ApiError, Conflict, Forbidden, Invalid, NotFound
 from jobset_gate.kube.resources import EVENTS, JOBSETS, SELF_SUBJECT_REVIEWS
 from jobset_gate.objects.unstructured import nested
-
-MAX_MESSAGE_LENGTH: Final = 1024
-"""Characters of an Event's message, the API's limit."""
+from jobset_gate.runtime.recorder import EventRecorder, ObjectReference
 
 
 async def set_annotation(client: Client, jobset: JobSetSeen, *, dry_run: bool) -> None:
@@ -82,17 +78,18 @@ async def _patch(client: Client, jobset: JobSetSeen, value: str | None, *, dry_r
 
 async def check_event_allowed(client: Client, jobset: JobSetSeen) -> None:
     """Raises CommandError where an Event may not be written: nobody opens a gate unseen."""
-    body = _body(jobset, names.REASON_BYPASSED_BY_USER, "is this allowed?")
     try:
-        await client.create(EVENTS, body, jobset.namespace, dry_run=True)
+        await write_event(client, jobset, names.REASON_BYPASSED_BY_USER, "is this allowed?", dry_run=True)
     except Forbidden as no:
         why = f"{forbidden_text('create', EVENTS, jobset.namespace)}: opening a gate by hand is audited by one"
         raise CommandError(f"{why}; nothing was changed ({no.message})") from no
 
 
-async def write_event(client: Client, jobset: JobSetSeen, reason: str, message: str) -> None:
-    """Raises what Client.create raises."""
-    await client.create(EVENTS, _body(jobset, reason, message), jobset.namespace)
+async def write_event(client: Client, jobset: JobSetSeen, reason: str, message: str, *, dry_run: bool = False) -> None:
+    """A new one each time. Raises what Client.create raises."""
+    about = ObjectReference(JOBSETS.api_version, JOBSETS.kind, jobset.name, jobset.namespace, jobset.uid)
+    recorder, fact = EventRecorder(client, names.PROGRAM), uuid.uuid4().hex
+    await recorder.record(about, reason, message, fact=fact, warning=True, dry_run=dry_run)
 
 
 async def current_user(client: Client) -> str:
@@ -102,26 +99,3 @@ async def current_user(client: Client) -> str:
     except ApiError:
         said = None
     return str(said or "an unknown user")
-
-
-def _body(jobset: JobSetSeen, reason: str, message: str) -> dict[str, Any]:
-    date = datetime.now(UTC).strftime("%Y-%m-%dT%H:%M:%SZ")
-    return {
-        "metadata": {"name": f"{jobset.name}.{uuid.uuid4().hex}", "namespace": jobset.namespace},
-        "involvedObject": {
-            "apiVersion": JOBSETS.api_version,
-            "kind": JOBSETS.kind,
-            "name": jobset.name,
-            "namespace": jobset.namespace,
-            "uid": jobset.uid,
-        },
-        "type": "Warning",
-        "reason": reason,
-        "message": message if len(message) <= MAX_MESSAGE_LENGTH else message[: MAX_MESSAGE_LENGTH - 3] + "...",
-        "source": {"component": names.PROGRAM},
-        "reportingComponent": names.PROGRAM,
-        "reportingInstance": names.PROGRAM,
-        "firstTimestamp": date,
-        "lastTimestamp": date,
-        "count": 1,
-    }

@@ -177,7 +177,7 @@ class ResourceArgument:
 
 
 def parse_resource(text: str) -> ResourceArgument:
-    """Raises Failed for what is no name of anything we know."""
+    """Raises CommandError for what is no name of anything we know."""
     kind, slash, name = text.rpartition("/")
     what = _KINDS.get(kind.lower()) if slash else ResourceKind.ANY
     if what is None:

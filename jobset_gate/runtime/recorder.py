@@ -34,7 +34,14 @@ class EventRecorder:
         self._client, self._component, self._clock = client, component, clock
 
     async def record(
-        self, regarding: ObjectReference, reason: str, message: str, *, fact: str, warning: bool = False
+        self,
+        regarding: ObjectReference,
+        reason: str,
+        message: str,
+        *,
+        fact: str,
+        warning: bool = False,
+        dry_run: bool = False,
     ) -> bool:
         """True if the Event was written; False if this `fact` has one already, or the namespace is gone.
 
@@ -67,7 +74,7 @@ class EventRecorder:
             "count": 1,
         }
         try:
-            await self._client.create(EVENTS, body, namespace)
+            await self._client.create(EVENTS, body, namespace, dry_run=dry_run)
         except (AlreadyExists, NotFound):
             return False
         return True

@@ -37,9 +37,8 @@ from jobset_gate.cli.options import (
 from jobset_gate.cli.printers import output as out
 from jobset_gate.cli.printers import tables
 from jobset_gate.cli.printers.documents import explanation_json, pod_group_json
-from jobset_gate.cli.printers.items import ItemFormat, ItemPrinter, PrintedItem
+from jobset_gate.cli.printers.items import ItemPrinter, PrintedItem
 from jobset_gate.cli.runner import run_and_exit
-from jobset_gate.explain.gang import explain_gang
 from jobset_gate.explain.podgroup import explain_pod_group
 from jobset_gate.kube import access
 from jobset_gate.kube.client import Client
@@ -177,7 +176,7 @@ async def run(options: GetOptions) -> ExitCode:
 async def _print_once(listing: Listing) -> ExitCode:
     await asyncio.gather(*(it.load() for it in listing.sources))
     items = await listing.items()
-    ItemPrinter(listing.form).print_list(items)
+    listing.printer.print_list(items)
     hidden = listing.permissions.hidden_kinds
     if not _all_found(items, listing) or listing.kinds <= hidden:
         return ExitCode.ERROR
@@ -189,7 +188,6 @@ async def _print_once(listing: Listing) -> ExitCode:
 
 async def _watch(listing: Listing) -> ExitCode:
     """Until it is interrupted; ends at once if a name was not found."""
-    printer = ItemPrinter(listing.form)
     async with AsyncExitStack() as stack:
         for source in listing.sources:
             await stack.enter_async_context(source)
@@ -199,7 +197,7 @@ async def _watch(listing: Listing) -> ExitCode:
         if not _all_found(items, listing):
             return ExitCode.ERROR
         while True:
-            printer.print_changes(items)
+            listing.printer.print_changes(items)
             await listing.sources[0].change()
             await asyncio.sleep(WATCH_INTERVAL)
             for source in listing.sources:
@@ -234,7 +232,7 @@ class Listing:
         self._everywhere, self._controller = namespace is None, controller
         self._wide = options.output is OutputFormat.WIDE
         names = ("GroupList", "PHASE", "phase") if shown is Shown.GROUPS else ("GangList", "STATE", "state")
-        self.form = ItemFormat(options.output, *names, options.headers)
+        self.printer = ItemPrinter(options.output, *names, headers=options.headers)
         rights, changed = self.permissions, asyncio.Event()
         self._jobsets = self._groups = None
         if shown is not Shown.GROUPS:
@@ -264,15 +262,7 @@ class Listing:
             yield f"{strays} pods carry our label and name no group any more; `{free}` frees them"
 
     def _jobset(self, it: FetchedJobSet) -> PrintedItem:
-        explanation = explain_gang(
-            it.gang,
-            time.time(),
-            controller=self._controller,
-            policy=it.policies,
-            unknown=self.permissions.missing,
-            pods_forbidden=it.pods_forbidden,
-        )
-        return self._gang(explanation, it.gang.jobset.created, JOBSET_KIND)
+        return self._gang(it.explained(self._controller, self.permissions.missing), it.gang.jobset.created, JOBSET_KIND)
 
     def _pod_group(self, status: GroupStatus) -> PrintedItem:
         unknown = self.permissions.missing

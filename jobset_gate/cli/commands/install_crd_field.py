@@ -44,7 +44,7 @@ def install_crd_field(
 
 
 async def run(*, kubeconfig: str | None, context: str | None, remove: bool) -> str:
-    """Returns a sentence on what was done. Raises Failed where there is no CRD to put the field into."""
+    """Returns a sentence on what was done. Raises CommandError where there is no CRD to put the field into."""
     reached = await access.load_access(kubeconfig, context)
     async with Client(reached) as client:
         outcome = await (crd_patcher.retract_crd(client) if remove else crd_patcher.extend_crd(client))

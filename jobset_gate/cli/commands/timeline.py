@@ -1,8 +1,8 @@
 """`timeline`: who was created, scheduled, pulled, started, released and running when, and what the wait has cost."""
 
+import asyncio
 import shutil
 from collections.abc import Sequence
-from dataclasses import dataclass
 from enum import StrEnum
 from functools import partial
 from math import isfinite
@@ -46,18 +46,6 @@ class TimelineFormat(StrEnum):
     JSON = "json"
     YAML = "yaml"
     SVG = "svg"
-
-
-@dataclass(frozen=True, slots=True)
-class TimelineOptions:
-    """What the command line asks for."""
-
-    name: str
-    form: TimelineFormat
-    file: Path | None
-    every: bool
-    price: Sequence[str]
-    config: Path | None
 
 
 app = new_app()
@@ -107,27 +95,36 @@ def timeline(
     Asks the API server only, so it works without a controller. The times of pulls come from Events, which live an hour;
     what the cluster no longer knows is shown as such, never guessed.
     """
-    options = TimelineOptions(name, output, output_file, every, price or (), config)
-    run_and_exit(run(options, Invocation(program(ctx), kubeconfig, context, namespace)))
+    its = Invocation(program(ctx), kubeconfig, context, namespace)
+    run_and_exit(run(name, its, config, form=output, file=output_file, every=every, price=price or ()))
 
 
-async def run(options: TimelineOptions, invocation: Invocation) -> ExitCode:
+async def run(
+    name: str,
+    invocation: Invocation,
+    config: Path | None,
+    *,
+    form: TimelineFormat,
+    file: Path | None,
+    every: bool,
+    price: Sequence[str],
+) -> ExitCode:
     """Prints it, or writes it into the file. What the user has to know besides goes to standard error."""
-    argument = parse_resource(options.name)
+    argument = parse_resource(name)
     if argument.kind is ResourceKind.POD:
-        raise CommandError(f"{options.name}: timelines are those of JobSets and of pod groups", ExitCode.USAGE)
-    prices = parse_prices(options.price)
-    async with open_resolver(invocation, options.config) as resolver:
+        raise CommandError(f"{name}: timelines are those of JobSets and of pod groups", ExitCode.USAGE)
+    prices = parse_prices(price)
+    async with open_resolver(invocation, config) as resolver:
         jobset, pod_groups = partial(fetch_gang_timeline, resolver), partial(fetch_pod_group_timelines, resolver)
         found = await find(argument, jobset, pod_groups)
         controller = None if all(map(_is_decided, found)) else await resolver.controller()
-    if len(found) > 1 and options.form is TimelineFormat.SVG:
-        raise CommandError(f"{options.name}: {len(found)} groups of that name: a picture is of one", ExitCode.ERROR)
-    text = _text([(it, idle_devices(it, prices)) for it in found], options)
-    if options.file is None:
+    if len(found) > 1 and form is TimelineFormat.SVG:
+        raise CommandError(f"{name}: {len(found)} groups of that name: a picture is of one", ExitCode.ERROR)
+    text = _text([(it, idle_devices(it, prices)) for it in found], form, every=every)
+    if file is None:
         out.document(text)
     else:
-        options.file.write_bytes(text.encode())
+        await asyncio.to_thread(file.write_bytes, text.encode())
     for line in resolver.permissions.missing:
         out.err(f"warning: {line}")
     if controller is not None and not controller.leads:
@@ -142,31 +139,31 @@ def _is_decided(it: Timeline) -> bool:
     return bool(it.verdict) or it.finished
 
 
-def _text(found: Sequence[tuple[Timeline, Sequence[IdleDevices]]], options: TimelineOptions) -> str:
-    if options.form in (TimelineFormat.JSON, TimelineFormat.YAML):
-        written = to_json if options.form is TimelineFormat.JSON else to_yaml
+def _text(found: Sequence[tuple[Timeline, Sequence[IdleDevices]]], form: TimelineFormat, *, every: bool) -> str:
+    if form in (TimelineFormat.JSON, TimelineFormat.YAML):
+        written = to_json if form is TimelineFormat.JSON else to_yaml
         return written([timeline_json(it, idle) for it, idle in found])
-    return "\n".join(_text_of(it, idle, options) for it, idle in found)
-
-
-def _text_of(found: Timeline, idle: Sequence[IdleDevices], options: TimelineOptions) -> str:
-    match options.form:
-        case TimelineFormat.SVG:
-            return timeline_svg(found, idle)
-        case TimelineFormat.BARS:
-            return terminal_text.lines(timeline_bars(found, idle, shutil.get_terminal_size().columns))
-        case form:
-            wide = form is TimelineFormat.WIDE
-            return terminal_text.lines(timeline_table(found, idle, wide=wide, every=options.every))
+    if form is TimelineFormat.SVG:
+        return "\n".join(timeline_svg(it, idle) for it, idle in found)
+    if form is TimelineFormat.BARS:
+        columns = shutil.get_terminal_size().columns
+        texts = [timeline_bars(it, idle, columns) for it, idle in found]
+    else:
+        wide = form is TimelineFormat.WIDE
+        texts = [timeline_table(it, idle, wide=wide, every=every) for it, idle in found]
+    return terminal_text.lines("\n".join(texts))
 
 
 def parse_prices(given: Sequence[str]) -> dict[str, float]:
-    """`2.5` is filed under "", `nvidia.com/gpu=2.5` under its name. Raises Failed for what is no price."""
+    """`2.5` is filed under "", `nvidia.com/gpu=2.5` under its name. Raises CommandError for what is no price."""
     found: dict[str, float] = {}
     for text in given:
         resource, equals, number = text.rpartition("=")
-        price = _number(number)
-        if price is None or (equals and not resource):
+        try:
+            price = float(number)
+        except ValueError:
+            price = -1.0
+        if not isfinite(price) or price < 0 or (equals and not resource):
             raise CommandError(
                 f"--price {text}: give a number, or RESOURCE=NUMBER such as nvidia.com/gpu=2.50", ExitCode.USAGE
             )
@@ -176,11 +173,3 @@ def parse_prices(given: Sequence[str]) -> dict[str, float]:
             )
         found[resource] = price
     return found
-
-
-def _number(text: str) -> float | None:
-    try:
-        value = float(text)
-    except ValueError:
-        return None
-    return value if isfinite(value) and value >= 0 else None

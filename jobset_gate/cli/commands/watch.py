@@ -11,7 +11,7 @@ import typer
 from jobset_gate.cli.exits import CommandError, ExitCode
 from jobset_gate.cli.fetch.outcome import GOAL_TEXT, WaitGoal
 from jobset_gate.cli.fetch.resolver import open_resolver
-from jobset_gate.cli.fetch.view import ViewState, WatchView, find_view
+from jobset_gate.cli.fetch.view import FIRST_READ_TIMEOUT, ViewState, WatchView, find_view
 from jobset_gate.cli.invocation import Invocation
 from jobset_gate.cli.options import (
     Context,
@@ -77,8 +77,9 @@ async def run(name: str, seconds: float | None, invocation: Invocation, config: 
 async def _show(view: WatchView, seconds: float | None) -> ViewState:
     """The last state. Raises TimeoutError."""
     with printed.standard_output() as shown:
-        async with asyncio.timeout(seconds):
+        async with asyncio.timeout(None if seconds is None else max(seconds, FIRST_READ_TIMEOUT)):
             await view.ready()
+        async with asyncio.timeout(seconds):
             while True:
                 state = await view.state()
                 shown.show(state, time.time())

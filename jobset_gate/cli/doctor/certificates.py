@@ -1,46 +1,27 @@
-"""The CAs in caBundle, and the certificates that the webhook serves: their dates, and whether they fit together."""
+"""The CAs in caBundle, and the certificates that the webhook serves: their dates."""
 
 from base64 import b64decode
 from datetime import UTC, datetime, timedelta
-from typing import Final
+from typing import Any, Final
 
 from cryptography import x509
 
-from jobset_gate.cli.doctor.cluster_reader import ClusterReader, NotReadable, webhooks
-from jobset_gate.cli.doctor.findings import Finding, error, ok, unknown, warning
-from jobset_gate.cli.doctor.webhook_configurations import FoundWebhook, ours
+from jobset_gate.cli.doctor.check import ClusterReader, Finding, NotReadable, error, ok, unknown, warning, webhooks
+from jobset_gate.cli.doctor.webhook_configurations import ours
 from jobset_gate.kube.resources import SECRETS
-from jobset_gate.objects.unstructured import Json, as_list, as_map, nested
+from jobset_gate.objects.unstructured import Json, as_list, nested
 from webhook.certs.ca import certificates
-from webhook.certs.ca_secret import contents
 
 SOON: Final = timedelta(days=7)
 """As long as one of our serving certificates lives; our own CA is followed by the next long before."""
-_SERVICE: Final = "-webhook"
 _RENEW: Final = "restart the webhook's Deployment and read its log; with cert-manager see its Certificate"
 
 
 async def bundles(reader: ClusterReader) -> list[Finding]:
     """What stands in caBundle."""
     now = datetime.now(UTC)
-    return [judge_bundle(name, bundle(hook), now) for name, hook in await _trusting(reader)]
-
-
-async def secret(reader: ClusterReader) -> list[Finding]:
-    """Whether the CA of our Secret is in caBundle."""
-    found: list[Finding] = []
-    for one in await _trusting(reader):
-        if (place := _place(nested(one[1], "clientConfig", "service"))) is None:
-            continue
-        kept = await reader.get_object(SECRETS, place[1], place[0])
-        stored = contents(as_map(nested(kept, "data")))
-        if stored is not None:  # else the certificate is managed elsewhere
-            found.append(_compared("/".join(place), stored.signers[0].certificate, one))
-    return found
-
-
-async def _trusting(reader: ClusterReader) -> list[FoundWebhook]:
-    return [one for one in await ours(reader) if nested(one[1], "clientConfig", "caBundle")]
+    found = [(name, hook) for name, hook in await ours(reader) if nested(hook, "clientConfig", "caBundle")]
+    return [judge_bundle(name, bundle(hook), now) for name, hook in found]
 
 
 def judge_bundle(name: str, trusted: tuple[x509.Certificate, ...], now: datetime) -> Finding:
@@ -62,25 +43,13 @@ def judge_bundle(name: str, trusted: tuple[x509.Certificate, ...], now: datetime
     return ok(f"the CA that {name} trusts is valid", dates)
 
 
-def _compared(secret: str, signing: x509.Certificate, trusting: FoundWebhook) -> Finding:
-    name, hook = trusting
-    if signing in bundle(hook):
-        return ok(f"{name} trusts the CA of Secret {secret}")
-    why = "what the webhook serves is signed by a CA that API servers do not know, so they refuse gated objects"
-    return error(f"{name} does not trust the CA of Secret {secret}", why, _RENEW)
-
-
-def _place(service: object) -> tuple[str, str] | None:
-    """The Secret beside a Service that the chart has made."""
-    namespace, name = nested(service, "namespace"), nested(service, "name")
-    if not isinstance(namespace, str) or not isinstance(name, str) or not name.endswith(_SERVICE):
-        return None
-    return namespace, name.removesuffix(_SERVICE) + "-ca"
-
-
 def bundle(hook: Json) -> tuple[x509.Certificate, ...]:
     """What a webhook's caBundle holds, as far as it can be read."""
-    text = nested(hook, "clientConfig", "caBundle")
+    return _decoded(nested(hook, "clientConfig", "caBundle"))
+
+
+def _decoded(text: Any) -> tuple[x509.Certificate, ...]:
+    """The certificates in base64 of PEM; none where it is anything else."""
     try:
         return certificates(b64decode(text)) if isinstance(text, str) else ()
     except ValueError:
@@ -114,14 +83,10 @@ async def _judge_secret(reader: ClusterReader, name: str, namespace: str) -> Fin
         return unknown(what, str(no), "ask a user with that right how long it is valid")
     if secret is None:
         return error(f"{what} is missing", "the webhook's pods cannot start without it", _RENEW_SERVING)
-    text = nested(secret, "data", "tls.crt")
-    try:
-        leaf = next(iter(certificates(b64decode(text))), None) if isinstance(text, str) else None
-    except ValueError:
-        leaf = None
-    if leaf is None:
+    chain = _decoded(nested(secret, "data", "tls.crt"))
+    if not chain:
         return error(f"{what} cannot be read", "its key tls.crt holds no certificate", _RENEW_SERVING)
-    return judge_serving(what, leaf, datetime.now(UTC))
+    return judge_serving(what, chain[0], datetime.now(UTC))
 
 
 def judge_serving(what: str, leaf: x509.Certificate, now: datetime) -> Finding:

@@ -6,8 +6,7 @@ from contextlib import suppress
 from typing import Any, Final
 
 from jobset_gate import names
-from jobset_gate.cli.doctor.cluster_reader import ClusterReader, NotReadable
-from jobset_gate.cli.doctor.findings import Finding, error, ok, unknown
+from jobset_gate.cli.doctor.check import ClusterReader, Finding, NotReadable, error, ok, unknown
 from jobset_gate.cli.doctor.webhook_configurations import FoundWebhook, for_jobsets, for_pods
 from jobset_gate.kube.errors import ApiError, NotFound
 from jobset_gate.kube.resources import JOBSETS, NAMESPACES, PODS, Resource

@@ -1,16 +1,14 @@
 """The gangs that could be read, those without a barrier, and whether a controller leads."""
 
-import time
 from typing import Final
 
 from jobset_gate import names
-from jobset_gate.cli.doctor.cluster_reader import ClusterReader, NotReadable
-from jobset_gate.cli.doctor.findings import Finding, error, ok, unknown
+from jobset_gate.cli.doctor.check import ClusterReader, Finding, NotReadable, error, ok, unknown
 from jobset_gate.cli.fetch.controller_status import controller_status
 from jobset_gate.cli.fetch.jobsets import GATED
-from jobset_gate.explain.gang import explain_gang
 from jobset_gate.explain.model import GangState
 from jobset_gate.kube.resources import PODS
+from jobset_gate.objects.terminal_text import truncate_list
 from jobset_gate.objects.unstructured import Json, as_list, nested
 
 
@@ -30,22 +28,12 @@ _CREATE_AGAIN: Final = "delete and create them again now that the webhook is the
 
 async def without_barrier(reader: ClusterReader) -> list[Finding]:
     """Those that are neither finished nor bypassed."""
-    now = time.time()
     found = await reader.gangs()
-    bare = [
-        f"{it.namespace}/{it.name}"
-        for it in found
-        if explain_gang(it.gang, now, pods_forbidden=it.pods_forbidden).state is GangState.GATE_MISSING
-    ]
+    bare = [f"{it.namespace}/{it.name}" for it in found if it.explained().state is GangState.GATE_MISSING]
     if bare:
         what = f"{len(bare)} of {len(found)} gangs have no barrier"
-        return [error(what, f"their pods start at once: {_first_of(bare)}", _CREATE_AGAIN)]
+        return [error(what, f"their pods start at once: {truncate_list(bare, MOST_NAMED)}", _CREATE_AGAIN)]
     return [ok("every gang has its barrier")] if found else []
-
-
-def _first_of(these: list[str]) -> str:
-    """The first of them, and how many more there are."""
-    return ", ".join(these[:MOST_NAMED]) + (f" and {len(these) - MOST_NAMED} more" if len(these) > MOST_NAMED else "")
 
 
 _SEE_CONTROLLER: Final = (

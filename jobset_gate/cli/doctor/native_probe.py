@@ -10,8 +10,7 @@ from enum import StrEnum
 from typing import Any, Final
 
 from jobset_gate import names
-from jobset_gate.cli.doctor.cluster_reader import ClusterReader, NotReadable
-from jobset_gate.cli.doctor.findings import Finding, error, ok
+from jobset_gate.cli.doctor.check import ClusterReader, Finding, NotReadable, error, ok
 from jobset_gate.kube import discovery
 from jobset_gate.kube.client import Client
 from jobset_gate.kube.errors import ApiError, Forbidden, NotFound
@@ -72,11 +71,8 @@ async def _tried(
     if await _bound(client, namespace, probe, 1, patience):
         return NativeProbeResult.NOT_HELD
     await client.create(PODS, pair[1], namespace)
-    return (
-        NativeProbeResult.WORKS
-        if await _bound(client, namespace, probe, len(pair), patience)
-        else NativeProbeResult.NOT_BOUND
-    )
+    both = await _bound(client, namespace, probe, len(pair), patience)
+    return NativeProbeResult.WORKS if both else NativeProbeResult.NOT_BOUND
 
 
 async def _bound(client: Client, namespace: str, probe: str, count: int, patience: float) -> bool:
@@ -144,14 +140,10 @@ async def native_gangs(reader: ClusterReader) -> list[Finding]:
     """Creates two pods and a PodGroup, and takes them away again."""
     try:
         proof = await probe_native(reader.client, reader.dry_run_namespace)
-    except Forbidden as no:
-        raise NotReadable(
-            f"cannot create pods and native PodGroups in namespace {reader.dry_run_namespace}: {no.message}"
-        ) from no
     except ApiError as no:
-        raise NotReadable(
-            f"native gangs could not be tried in namespace {reader.dry_run_namespace}: {no.message}"
-        ) from no
+        forbidden = isinstance(no, Forbidden)
+        what = "cannot create pods and native PodGroups" if forbidden else "native gangs could not be tried"
+        raise NotReadable(f"{what} in namespace {reader.dry_run_namespace}: {no.message}") from no
     if proof is NativeProbeResult.WORKS:
         return [ok("the scheduler places native gangs", "two pods of one gang were bound together")]
     why, remedy = _WRONG[proof]

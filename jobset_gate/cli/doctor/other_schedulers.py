@@ -4,8 +4,8 @@ from collections import Counter
 from typing import Final
 
 from jobset_gate import names
-from jobset_gate.cli.doctor.cluster_reader import ClusterReader
-from jobset_gate.cli.doctor.findings import Finding, ok, warning
+from jobset_gate.cli.doctor.check import ClusterReader, Finding, ok, warning
+from jobset_gate.cli.fetch.controller_status import place
 from jobset_gate.kube.resources import DEPLOYMENTS, MUTATING_WEBHOOKS, PODS
 from jobset_gate.objects.unstructured import Json, as_list, nested
 from webhook.registration import POD_HOOK
@@ -29,7 +29,7 @@ async def schedulers(reader: ClusterReader) -> list[Finding]:
     """Deployments of schedulers that place groups themselves."""
     found = [(who, one) for one in await reader.list_objects(DEPLOYMENTS) if (who := _scheduler(one))]
     why = "it reads the same labels and annotations as we do"
-    return [warning(f"{who} runs here ({_place(one)})", why, _APART) for who, one in found] or [
+    return [warning(f"{who} runs here ({place(one)})", why, _APART) for who, one in found] or [
         ok("no other scheduler of groups is deployed")
     ]
 
@@ -88,7 +88,3 @@ def _scheduler(deployment: Json) -> str:
 
 def _who(text: str) -> str:
     return next((who for word, who in KNOWN.items() if word in text), "")
-
-
-def _place(deployment: Json) -> str:
-    return f"{nested(deployment, 'metadata', 'namespace')}/{nested(deployment, 'metadata', 'name')}"

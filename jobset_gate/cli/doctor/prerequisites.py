@@ -5,8 +5,7 @@ from typing import Final
 
 from jobset_gate import names
 from jobset_gate.barrier import crd as crd_schema
-from jobset_gate.cli.doctor.cluster_reader import ClusterReader, NotReadable
-from jobset_gate.cli.doctor.findings import Finding, error, ok, unknown, warning
+from jobset_gate.cli.doctor.check import ClusterReader, Finding, NotReadable, error, ok, unknown, warning
 from jobset_gate.cli.doctor.webhook_configurations import for_pods
 from jobset_gate.kube.errors import KubeError
 from jobset_gate.kube.resources import CRDS, DEPLOYMENTS, NODES

@@ -1,12 +1,22 @@
 """Rights: those of the ServiceAccounts of controller and webhook, and those of the user."""
 
 from collections.abc import Sequence
+from contextlib import suppress
 from dataclasses import dataclass
 from typing import Final
 
 from jobset_gate import names
-from jobset_gate.cli.doctor.cluster_reader import ClusterReader, NotReadable, controllers, webhooks
-from jobset_gate.cli.doctor.findings import Finding, error, ok, unknown, warning
+from jobset_gate.cli.doctor.check import (
+    ClusterReader,
+    Finding,
+    NotReadable,
+    controllers,
+    error,
+    ok,
+    unknown,
+    warning,
+    webhooks,
+)
 from jobset_gate.cli.doctor.webhook_configurations import for_pods
 from jobset_gate.cli.fetch.source import forbidden_text
 from jobset_gate.kube.errors import Forbidden, NotFound
@@ -92,9 +102,13 @@ _ALLOW: Final = "bind the chart's ClusterRole to it again: `helm upgrade` with r
 
 async def of_controller(reader: ClusterReader) -> list[Finding]:
     """A handful of them, without which nothing works."""
-    rights = CONTROLLER + (GROUPS if await _groups(reader) else ())
+    rights = [*CONTROLLER]
+    with suppress(NotReadable):
+        rights += GROUPS if await for_pods(reader) else ()
     found = [it for one in await controllers(reader) for it in await _of_account(reader, one, rights)]
-    return found or [_not_found()]
+    why = "no Deployment has the labels of the chart's controller"
+    remedy = "compare its RBAC with the chart's"
+    return found or [unknown("the rights of the controller's ServiceAccount", why, remedy)]
 
 
 async def of_webhook(reader: ClusterReader) -> list[Finding]:
@@ -109,12 +123,12 @@ async def _of_account(reader: ClusterReader, deployment: Json, rights: Sequence[
         "user": f"system:serviceaccount:{namespace}:{account}",
         "groups": ["system:serviceaccounts", f"system:serviceaccounts:{namespace}", "system:authenticated"],
     }
-    lacks = []
+    found = []
     for right in rights:
         where = namespace if right.name and right.resource.namespaced else ""
         if not await _may(reader, right, where, who):
-            lacks.append(right)
-    found = [_lacking(it, f"{namespace}/{account}") for it in lacks]
+            say, lacks = error if right.vital else warning, f"{namespace}/{account} may not {right.label}"
+            found.append(say(f"the ServiceAccount {lacks}", right.consequence, _ALLOW))
     return found or [ok(f"the ServiceAccount {namespace}/{account} has its rights")]
 
 
@@ -128,13 +142,6 @@ async def own(reader: ClusterReader) -> list[Finding]:
     ] or [ok(f"you may look at gangs in namespace {reader.dry_run_namespace}")]
 
 
-async def _groups(reader: ClusterReader) -> bool:
-    try:
-        return bool(await for_pods(reader))
-    except NotReadable:
-        return False
-
-
 async def _may(reader: ClusterReader, right: RequiredRight, namespace: str, who: Json | None = None) -> bool:
     """Whether `who`, or else the user, has the right. Raises NotReadable."""
     kind = SELF_SUBJECT_ACCESS_REVIEWS if who is None else SUBJECT_ACCESS_REVIEWS
@@ -145,13 +152,3 @@ async def _may(reader: ClusterReader, right: RequiredRight, namespace: str, who:
         raise NotReadable("the API server answers no questions about rights") from no
     except Forbidden as no:
         raise NotReadable(forbidden_text("create", kind, None)) from no
-
-
-def _lacking(right: RequiredRight, account: str) -> Finding:
-    say = error if right.vital else warning
-    return say(f"the ServiceAccount {account} may not {right.label}", right.consequence, _ALLOW)
-
-
-def _not_found() -> Finding:
-    why = "no Deployment has the labels of the chart's controller"
-    return unknown("the rights of the controller's ServiceAccount", why, "compare its RBAC with the chart's")

@@ -3,8 +3,7 @@
 from typing import Final
 
 from jobset_gate import names
-from jobset_gate.cli.doctor.cluster_reader import ClusterReader
-from jobset_gate.cli.doctor.findings import Finding, error, ok, warning
+from jobset_gate.cli.doctor.check import ClusterReader, Finding, error, ok, warning
 from jobset_gate.kube.resources import MUTATING_WEBHOOKS, VALIDATING_WEBHOOKS, Resource
 from jobset_gate.objects.unstructured import Json, as_list, as_map, nested
 from webhook.registration import MUTATING, MUTATING_HOOK, POD_HOOK, VALIDATING, VALIDATING_HOOK

@@ -45,7 +45,7 @@ async def controller_status(client: Client, *namespaces: str, without: str = NO_
     leases = await _find_leases(client, places)
     held = min((it for it in leases.found if _holder(it)), key=_overdue, default=None)
     if held is not None and _overdue(held) <= CLOCK_MARGIN:
-        return _runs(f"{_holder(held)} holds the Lease {_place(held)}")
+        return _runs(f"{_holder(held)} holds the Lease {place(held)}")
     return await _by_deployment(client, places, leases) or _by_lease(leases, held, without)
 
 
@@ -67,7 +67,8 @@ def _unknown(why: str) -> ControllerStatus:
     return ControllerStatus(leads=None, message=f"whether a controller runs is not known: {why}")
 
 
-def _place(obj: Json) -> str:
+def place(obj: Json) -> str:
+    """`namespace/name`."""
     return f"{nested(obj, 'metadata', 'namespace')}/{nested(obj, 'metadata', 'name')}"
 
 
@@ -105,9 +106,9 @@ def _holder(lease: Json) -> str:
 
 def _by_lease(leases: FoundLeases, held: Json | None, without: str) -> ControllerStatus:
     if held is not None:
-        who = f"{_holder(held)} holds the Lease {_place(held)}, which ran out {_overdue(held):.0f}s ago"
+        who = f"{_holder(held)} holds the Lease {place(held)}, which ran out {_overdue(held):.0f}s ago"
     elif leases.found:
-        who = f"nobody holds the Lease {_place(leases.found[0])}"
+        who = f"nobody holds the Lease {place(leases.found[0])}"
     elif leases.refused:
         return _unknown(f"no right to read the Lease {names.LEASE}")
     elif leases.hidden:
@@ -124,7 +125,7 @@ async def _by_deployment(client: Client, places: Sequence[str], leases: FoundLea
     """What a Deployment with ready pods says against the Leases; None if there is none, or it needs a Lease."""
     flags = {_leader_election_flag(it): it for it in await _available_deployments(client, places)}
     if one := flags.get(_OFF):
-        return _runs(f"Deployment {_place(one)}, without leader election")
+        return _runs(f"Deployment {place(one)}, without leader election")
     unseen = leases.hidden and not leases.found
     one = flags.get("") or (flags.get(_ON) if unseen else None)
     if one is None:
@@ -133,7 +134,7 @@ async def _by_deployment(client: Client, places: Sequence[str], leases: FoundLea
         lacking = f"there is no right to read the Lease {names.LEASE}"
     else:
         lacking = f"its Lease {names.LEASE} " + ("is not renewed" if leases.found else "was not found")
-    return _unknown(f"Deployment {_place(one)} is available, but {lacking}")
+    return _unknown(f"Deployment {place(one)} is available, but {lacking}")
 
 
 async def _available_deployments(client: Client, namespaces: Sequence[str]) -> list[Json]:

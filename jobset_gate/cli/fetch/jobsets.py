@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import time
 from collections import defaultdict
 from collections.abc import Callable, Iterable, Iterator, Sequence
 from dataclasses import dataclass
@@ -14,6 +15,7 @@ from jobset_gate.barrier import decode, wire
 from jobset_gate.barrier.model import ConfigMapSeen, GangSnapshot, JobSeen, JobSetSeen, PodSeen
 from jobset_gate.cli.exits import CommandError
 from jobset_gate.cli.fetch.source import ObjectNotFound, Permissions, ResourceSource, Unavailable, forbidden_text
+from jobset_gate.explain.gang import explain_gang
 from jobset_gate.explain.model import FailurePolicies
 from jobset_gate.kube.resources import CONFIGMAPS, JOBS, JOBSETS, PODS, Resource
 from jobset_gate.objects.unstructured import Json, as_int, as_list, as_map, nested
@@ -22,6 +24,7 @@ from jobset_gate.runtime.informer import AnyWatchSource, WatchSource
 if TYPE_CHECKING:
     import asyncio
 
+    from jobset_gate.explain.model import ControllerStatus, Explanation
     from jobset_gate.kube.client import Client
     from jobset_gate.runtime.store import ObjectChange, ObjectKey
 
@@ -48,6 +51,20 @@ class FetchedJobSet:
     gang: GangSnapshot
     policies: FailurePolicies | None = None
     pods_forbidden: bool = False
+
+    def explained(
+        self, controller: ControllerStatus | None = None, unknown: Sequence[str] = (), pod: str = ""
+    ) -> Explanation:
+        """Where it stands now. `unknown`: rights that are missing; `pod`: the one that is asked about."""
+        return explain_gang(
+            self.gang,
+            time.time(),
+            controller=controller,
+            policy=self.policies,
+            unknown=unknown,
+            pods_forbidden=self.pods_forbidden,
+            pod=pod,
+        )
 
 
 class GangSource(ResourceSource):

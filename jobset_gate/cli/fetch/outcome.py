@@ -34,7 +34,7 @@ class WaitGoal(StrEnum):
 
 @dataclass(frozen=True, slots=True)
 class WaitOutcome:
-    """`ends`: what has come true, empty while it waits. `hopeless`: nothing will come true any more."""
+    """`reached`: what has come true, empty while it waits. `final`: nothing will come true any more."""
 
     reached: frozenset[WaitGoal] = frozenset()
     message: str = ""
@@ -48,12 +48,7 @@ class WaitOutcome:
 _SATISFIED: Final = frozenset({names.REASON_SATISFIED, names.REASON_RUNNING, names.REASON_FINISHED})
 JOBSET_GOALS: Final = frozenset({WaitGoal.RELEASED, WaitGoal.TIMED_OUT})
 """What becomes of a JobSet's gate."""
-GOAL_TEXT: Final = {
-    WaitGoal.RELEASED: "released",
-    WaitGoal.TIMED_OUT: "timed out",
-    WaitGoal.OPENED: "opened",
-    WaitGoal.SATISFIED: "satisfied",
-}
+GOAL_TEXT: Final = {it: str(it) for it in WaitGoal} | {WaitGoal.TIMED_OUT: "timed out"}
 
 
 def jobset_outcome(jobset: JobSetSeen, gate: ConfigMapSeen | None, now: float) -> WaitOutcome:

@@ -37,6 +37,13 @@ _KNOWN_TO_CONTROLLER: Final = (
 """What may depend on more than is read here: the owners of the pods, their JobSets, the scheduler."""
 
 
+_UNKNOWN_WITHOUT: Final = {
+    **dict.fromkeys(POD_GROUP_RESOURCES, ": its groups look as if theirs were missing"),
+    CONFIGMAPS: ": of groups without a PodGroup it is not known whether they were opened",
+    RESOURCEQUOTAS: ": totalResources are not compared with what is left of them",
+}
+
+
 class PodGroupSource(ResourceSource):
     """The groups of a namespace (None: of all), and the cluster's nodes with what is bound to them.
 
@@ -116,12 +123,8 @@ class PodGroupSource(ResourceSource):
         elif source.resource == PODS:
             self.pods_forbidden = True
             about += f": no member can be seen ({it.message})"
-        elif source.resource in POD_GROUP_RESOURCES:
-            about += ": its groups look as if theirs were missing"
-        elif source.resource == CONFIGMAPS:
-            about += ": of groups without a PodGroup it is not known whether they were opened"
-        elif source.resource == RESOURCEQUOTAS:
-            about += ": totalResources are not compared with what is left of them"
+        else:
+            about += _UNKNOWN_WITHOUT.get(source.resource, "")
         self.permissions.add_sentence(about)
         if self.pods_forbidden:
             self.permissions.hidden_kinds.add("pod groups")

@@ -20,7 +20,7 @@ from jobset_gate.cli.fetch.source import ObjectNotFound, Permissions, forbidden_
 from jobset_gate.cli.invocation import Invocation
 from jobset_gate.cli.options import ResourceArgument, ResourceKind, parse_resource
 from jobset_gate.cli.printers import output
-from jobset_gate.explain.gang import explain_gang, explain_ungated
+from jobset_gate.explain.gang import explain_ungated
 from jobset_gate.explain.model import ControllerStatus, Explanation
 from jobset_gate.explain.podgroup import explain_pod_group
 from jobset_gate.kube import access
@@ -130,15 +130,7 @@ class Resolver:
             return [ExplainedObject(self.invocation.rewrite_explanation(explanation))]
         events = GangEvents(self.client, self.namespace, self.permissions)
         found = replace(found, gang=await events.added(found.gang, time.time()))
-        explanation = explain_gang(
-            found.gang,
-            time.time(),
-            controller=controller,
-            policy=found.policies,
-            unknown=[it for it in self.permissions.missing if it not in known],
-            pods_forbidden=found.pods_forbidden,
-            pod=pod,
-        )
+        explanation = found.explained(controller, [it for it in self.permissions.missing if it not in known], pod)
         return [ExplainedObject(self.invocation.rewrite_explanation(explanation), found)]
 
     async def _gangs_of_pod(self, name: str) -> list[ExplainedObject]:

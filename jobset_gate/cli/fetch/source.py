@@ -113,9 +113,14 @@ class ResourceSource:
         self.check()
 
     async def _load(self, source: AnyWatchSource) -> None:
-        name = _selected_name(source)
+        """An object that cannot be decoded is named, and hides no other."""
+        name, add = _selected_name(source), self.permissions.add_sentence
         try:
-            found = [await self._get(source, name)] if name else await self._list(source)
+            if name:
+                found = [await self._client.get(source.resource, name, source.namespace, type=source.wire)]
+            else:
+                listed = list_readable(self._client, source.scope, source.wire, page_size=PAGE, on_unreadable=add)
+                found = [it async for it in listed]
         except (Forbidden, NotFound) as error:
             verb, forbidden = "get" if name else "list", isinstance(error, Forbidden)
             if not self.on_unavailable(Unavailable(source, verb, forbidden, str(error))):
@@ -127,15 +132,6 @@ class ResourceSource:
             model = source.convert(item)
             if model is not None:
                 source.handler(ObjectChange((item.metadata.namespace, item.metadata.name), None, model))
-
-    async def _get(self, source: AnyWatchSource, name: str) -> Any:
-        return await self._client.get(source.resource, name, source.namespace, type=source.wire)
-
-    async def _list(self, source: AnyWatchSource) -> list[Any]:
-        """An object that cannot be decoded is named, and hides no other."""
-        add = self.permissions.add_sentence
-        objects = list_readable(self._client, source.scope, source.wire, page_size=PAGE, on_unreadable=add)
-        return [it async for it in objects]
 
     # --- Watched -----------------------------------------------------------------------------------------------------
 
@@ -155,14 +151,9 @@ class ResourceSource:
             task.cancel()
         await asyncio.gather(*self._tasks, return_exceptions=True)
 
-    @property
-    def has_synced(self) -> bool:
-        """Whether everything was listed that may be."""
-        return all(it.has_synced or number in self._without for number, it in enumerate(self._informers))
-
     async def ready(self) -> None:
         """Returns once everything was listed that may be. Raises CommandError where there is nothing to show."""
-        while not self.has_synced:
+        while not all(it.has_synced or number in self._without for number, it in enumerate(self._informers)):
             await self.change()
 
     async def change(self) -> None:

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import asyncio
 from collections.abc import Callable
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING, Final
 
 from jobset_gate.cli.exits import CommandError
@@ -15,7 +15,6 @@ from jobset_gate.cli.fetch.pod_groups import PodGroupSource
 from jobset_gate.cli.fetch.resolver import gated_jobset
 from jobset_gate.cli.fetch.source import ObjectNotFound
 from jobset_gate.cli.options import ResourceArgument, ResourceKind
-from jobset_gate.explain.gang import explain_gang
 from jobset_gate.explain.podgroup import explain_pod_group
 
 if TYPE_CHECKING:
@@ -123,14 +122,7 @@ class JobSetView(GangSource):
             return ViewState(None, its, self.problem)
         if not (its.reached or its.final or found.pods_forbidden):
             gang = await self._events.added(gang, self.now())
-        explanation = explain_gang(
-            gang,
-            self.now(),
-            controller=self._controller,
-            policy=found.policies,
-            unknown=self.permissions.missing,
-            pods_forbidden=found.pods_forbidden,
-        )
+        explanation = replace(found, gang=gang).explained(self._controller, self.permissions.missing)
         return ViewState(explanation, its, self.problem)
 
     def _gang(self) -> GangSnapshot | None:
@@ -189,4 +181,7 @@ class PodGroupView(PodGroupSource):
 
 
 WatchView = JobSetView | PodGroupView
-"""`async with` it: one gang. `goal` is what the user hopes for, `subject` what other commands call it."""
+"""`async with` it: one gang. `goal` is what the user hopes for, `subject` what other commands call it.
+
+`await outcome()` tells how far it has come, `await state()` the same, explained.
+"""

@@ -11,7 +11,7 @@ from typing import Any, Final
 import yaml
 
 from jobset_gate.cli.exits import CommandError
-from jobset_gate.cli.manifests.yaml_loader import LineNumbers, TooManyValues, load, load_parts
+from jobset_gate.cli.manifests.yaml_loader import LineNumbers, TooManyValues, load_parts
 from jobset_gate.objects.field_error import child_path as field_path
 
 MOST_DIGITS: Final = 100
@@ -37,7 +37,7 @@ class ManifestDocument:
 
 
 def read(sources: Sequence[str], *, split: bool = False) -> list[ManifestDocument]:
-    """The documents of all sources in order, empty ones left out. Raises Failed when a source cannot be read.
+    """The documents of all sources in order, empty ones left out. Raises CommandError when a source cannot be read.
 
     With `split`, a YAML document that gives `metadata` twice is read as the objects that are meant.
     """
@@ -99,7 +99,7 @@ def _json(text: str, name: str) -> Iterator[ManifestDocument]:
 
 def _is_flow_yaml(text: str) -> bool:
     try:
-        return any(True for _ in load(text))
+        return any(True for _ in load_parts(text, split=False))
     except (yaml.YAMLError, TooManyValues, RecursionError):
         return False
 

@@ -109,13 +109,11 @@ class YamlLoader(yaml.SafeLoader):
         return str(super().resolve(kind, value, implicit))  # type: ignore[no-untyped-call]  # PyYAML's stubs
 
 
-def load(text: str) -> Iterator[tuple[yaml.Node, Any]]:
-    """Each document's root node and value, the value free of shared parts. Raises yaml.YAMLError, TooLarge."""
-    return ((node, value) for parts in load_parts(text, split=False) for node, value in parts)
-
-
 def load_parts(text: str, *, split: bool) -> Iterator[list[tuple[yaml.Node, Any]]]:
-    """The same, one list for each document: of one entry, or, with `split`, of one for each `metadata` in it."""
+    """For each document its root node and value, the value free of shared parts; with `split` one for each `metadata`.
+
+    Raises yaml.YAMLError, TooManyValues.
+    """
     loader = YamlLoader(text)
     try:
         while loader.check_node():

@@ -36,6 +36,10 @@ def _fact(name: str, value: str, width: int, look: TerminalStyle) -> list[str]:
     return explanation.wrap(value, look, f"{name + ':':<{width}}", " " * width) or [f"{name}:"]
 
 
+def _created(at: float, now: float) -> str:
+    return f"{said.format_time(at)} ({said.format_duration(now - at)} ago)" if at else "?"
+
+
 # --- A JobSet --------------------------------------------------------------------------------------------------------
 
 
@@ -46,7 +50,7 @@ def jobset_facts(seen: GangSnapshot, now: float) -> Facts:
         ("Name", jobset.name),
         ("Namespace", jobset.namespace),
         ("UID", jobset.uid),
-        ("Created", f"{said.format_time(jobset.created)} ({said.format_duration(now - jobset.created)} ago)"),
+        ("Created", _created(jobset.created, now)),
         ("Timeout", "none" if config.timeout is None else said.format_duration(config.timeout)),
         ("On timeout", names.ON_TIMEOUT_RELEASE if jobset.releases_on_timeout else names.ON_TIMEOUT_FAIL),
         ("Targets", ", ".join(target.name for target in jobset.targets)),
@@ -111,22 +115,17 @@ def pod_group_facts(report: GroupStatus, now: float) -> Facts:
     """What is set and what was decided."""
     group, record, counts = report.snapshot.group, report.record, report.counts
     kind = f"{report.pod_group.api}/{report.pod_group.name}" if report.pod_group else "none"
-    opened = (
-        "no" if record is None else f"{said.format_time(record.at)}, generation {record.generation} ({record.stage})"
-    )
-    satisfied = said.format_time(record.satisfied) if record is not None and record.satisfied is not None else "no"
+    opened = satisfied = "no"
+    if record is not None:
+        opened = f"{said.format_time(record.at)}, generation {record.generation} ({record.stage})"
+        satisfied = "no" if record.satisfied is None else said.format_time(record.satisfied)
     return (
         ("Name", report.key.name or "<none>"),
         ("Namespace", report.key.namespace),
         ("Design", str(report.key.design)),
         ("Ways", ", ".join(map(str, report.formats)) or "none"),
         ("PodGroup", kind),
-        (
-            "Created",
-            f"{said.format_time(report.created)} ({said.format_duration(now - report.created)} ago)"
-            if report.created
-            else "?",
-        ),
+        ("Created", _created(report.created, now)),
         ("Minimum", str(counts.minimum or "?")),
         ("Mode", str(group.mode)),
         ("Wait limit", said.format_duration(float(group.wait))),

@@ -27,32 +27,21 @@ class PrintedItem:
     name: str
 
 
-@dataclass(frozen=True, slots=True)
-class ItemFormat:
-    """How objects are printed; `state` is the column and `field` the field that say how one is."""
-
-    output: OutputFormat
-    kind: str
-    """Of a list of all."""
-    state: str
-    field: str
-    headers: bool = True
-
-
 class ItemPrinter:
     """Prints to standard output; columns keep their width, or grow."""
 
-    def __init__(self, form: ItemFormat) -> None:
-        self._form = form
+    def __init__(self, form: OutputFormat, kind: str, state: str, field: str, *, headers: bool) -> None:
+        """`kind` is that of a list of all; `state` the column and `field` the field that say how one is."""
+        self._form, self._kind, self._state, self._field, self._headers = form, kind, state, field, headers
         self._widths: list[int] = []
         self._documents = 0
         self._last: dict[tuple[str, ...], tuple[PrintedItem, object]] = {}
 
     def print_list(self, items: Sequence[PrintedItem]) -> None:
         """All of them, as one document where it is one for programs."""
-        if self._form.output in (OutputFormat.JSON, OutputFormat.YAML):
-            written = to_json if self._form.output is OutputFormat.JSON else to_yaml
-            output.document(written([{"kind": self._form.kind, "items": [it.document() for it in items]}]))
+        if self._form in (OutputFormat.JSON, OutputFormat.YAML):
+            written = to_json if self._form is OutputFormat.JSON else to_yaml
+            output.document(written([{"kind": self._kind, "items": [it.document() for it in items]}]))
         else:
             self._print(items)
 
@@ -69,16 +58,16 @@ class ItemPrinter:
         self._print([*gone, *changed])
 
     def _lasting(self, item: PrintedItem) -> object:
-        if self._form.output in (OutputFormat.TABLE, OutputFormat.WIDE):
+        if self._form in (OutputFormat.TABLE, OutputFormat.WIDE):
             return {title: cell for title, cell in item.cells.items() if title not in _VOLATILE}
         return {field: value for field, value in item.document().items() if field not in _VOLATILE}
 
     def _deleted(self, item: PrintedItem) -> PrintedItem:
-        document = item.document() | {self._form.field: DELETED}
-        return PrintedItem(item.key, {**item.cells, self._form.state: DELETED}, lambda: document, item.name)
+        document = item.document() | {self._field: DELETED}
+        return PrintedItem(item.key, {**item.cells, self._state: DELETED}, lambda: document, item.name)
 
     def _print(self, items: Sequence[PrintedItem]) -> None:
-        match self._form.output:
+        match self._form:
             case OutputFormat.JSON:
                 output.document(to_json([it.document() for it in items]))
             case OutputFormat.YAML:
@@ -97,7 +86,7 @@ class ItemPrinter:
         if items and not self._widths:
             titles = [*items[0].cells]
             self._widths = [len(it) for it in titles]
-            lines[:0] = [titles] if self._form.headers else []
+            lines[:0] = [titles] if self._headers else []
         for cells in lines:
             self._widths = [
                 max(width, len(output.cell_text(cell))) for width, cell in zip(self._widths, cells, strict=True)

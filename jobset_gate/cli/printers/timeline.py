@@ -11,16 +11,6 @@ from jobset_gate.timeline.summary import IdleDevices, headline, offset, sentence
 UNKNOWN = "?"
 NOT_YET = "-"
 
-_TITLES = {
-    Step.CREATED: "CREATED",
-    Step.OPENED: "OPENED",
-    Step.SCHEDULED: "SCHEDULED",
-    Step.PULLED: "PULLED",
-    Step.STARTED: "STARTED",
-    Step.RELEASED: "RELEASED",
-    Step.MAIN_PULLED: "MAIN-PULLED",
-    Step.RUNNING: "RUNNING",
-}
 LETTERS = {
     Activity.WAITING: ".",
     Activity.PREPARING: ":",
@@ -50,25 +40,20 @@ def timeline_table(timeline: Timeline, idle: Sequence[IdleDevices], *, wide: boo
 def _table(timeline: Timeline, found: Sequence[TimelineRow], origin: float, *, wide: bool) -> list[str]:
     steps = [it for it in timeline.path.steps if wide or it is not Step.MAIN_PULLED]
     bands = any(row.is_band for row in found)
-    titles = [
-        "PODS" if bands else "POD",
-        *(["COUNT"] if bands else []),
-        *(_title(timeline, it) for it in steps),
-        "HELD",
-    ]
+    titles = [*(["PODS", "COUNT"] if bands else ["POD"]), *(_title(timeline, it) for it in steps), "HELD"]
     titles += ["NAME", "NODE"] if wide else []
     lines = [titles]
     for row in found:
         cells = [row.label, *([str(row.count)] if bands else [])]
         cells += [_cell(row, it, origin) for it in steps]
-        cells.append(_held(row, timeline.now))
+        cells.append("" if row.is_band else held(row.pod, timeline.now))
         cells += [row.pod.name or "-", row.pod.node or "-"] if wide else []
         lines.append(cells)
     return aligned(lines)
 
 
 def _title(timeline: Timeline, step: Step) -> str:
-    return "BOUND" if step is Step.SCHEDULED and timeline.placing is not None else _TITLES[step]
+    return "BOUND" if step is Step.SCHEDULED and timeline.placing is not None else step.name.replace("_", "-")
 
 
 def _cell(row: TimelineRow, step: Step, origin: float) -> str:
@@ -79,12 +64,6 @@ def _cell(row: TimelineRow, step: Step, origin: float) -> str:
     if step in row.pod.times:
         return offset(row.pod.times[step], origin)
     return UNKNOWN if step in row.pod.unknown_steps else NOT_YET
-
-
-def _held(row: TimelineRow, now: float) -> str:
-    if row.is_band:
-        return ""
-    return held(row.pod, now)
 
 
 def held(pod: PodTimeline, now: float) -> str:

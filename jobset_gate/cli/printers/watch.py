@@ -179,12 +179,6 @@ class LiveScreen:
         return Group(*texts[:many], *([_bar_table(frame.bars, narrow=narrow)] if frame.bars else []), *texts[many:])
 
 
-def of(stream: TextIO) -> LineScreen | LiveScreen:
-    """The right one for where this goes."""
-    moves = stream.isatty() and os.environ.get("TERM", "") not in ("", "dumb", "unknown")
-    return LiveScreen(stream, output.style_of(stream)) if moves else LineScreen()
-
-
 def _bar_table(bars: Sequence[CountBar], *, narrow: bool) -> Table:
     table = Table.grid(padding=(0, 1), expand=narrow)
     if not narrow:
@@ -198,5 +192,7 @@ def _bar_table(bars: Sequence[CountBar], *, narrow: bool) -> Table:
 
 
 def standard_output() -> LineScreen | LiveScreen:
-    """For this process."""
-    return of(cast("TextIO", sys.stdout))
+    """The right one for where this process prints."""
+    stream = cast("TextIO", sys.stdout)
+    moves = stream.isatty() and os.environ.get("TERM", "") not in ("", "dumb", "unknown")
+    return LiveScreen(stream, output.style_of(stream)) if moves else LineScreen()

@@ -24,7 +24,7 @@ log = structlog.get_logger("jobset_gate.cli")
 def options(configured: ControllerSection, **asked: Any) -> ManagerOptions:
     """The command line wins over the settings file, that over the defaults; None is not set.
 
-    Raises Failed for a status page that would be served to others without TLS.
+    Raises CommandError for a status page that would be served to others without TLS.
     """
     given = configured.model_dump(exclude_none=True) | {key: value for key, value in asked.items() if value is not None}
     found = replace(ManagerOptions(identity=f"{socket.gethostname()}_{os.getpid()}"), **given)

@@ -34,7 +34,7 @@ class RegisteredConfiguration:
 
 
 def service(text: str) -> registration.ServiceReference:
-    """`namespace/name` or `namespace/name:port`. Raises Failed."""
+    """`namespace/name` or `namespace/name:port`. Raises CommandError."""
     found = _SERVICE.fullmatch(text)
     if found is None:
         raise CommandError(f"--service {text}: expected NAMESPACE/NAME or NAMESPACE/NAME:PORT")

@@ -12,10 +12,9 @@ import pytest
 import yaml
 
 from jobset_gate import names
+from jobset_gate.cli.commands.doctor import findings
 from jobset_gate.cli.doctor import dry_runs
-from jobset_gate.cli.doctor.cluster_reader import ClusterReader
-from jobset_gate.cli.doctor.findings import FindingLevel
-from jobset_gate.cli.doctor.run import findings
+from jobset_gate.cli.doctor.check import ClusterReader, FindingLevel
 from jobset_gate.fake import jobset_crd
 from jobset_gate.kube.client import PatchType
 from jobset_gate.kube.resources import (
@@ -38,10 +37,9 @@ from tests.fakes.grouped_pods import pod
 from tests.fakes.stored_gang import StoredJobSet, install_jobset_crd
 from tests.fakes.stored_pod_groups import kubeconfig_of, lease
 from webhook import registration
-from webhook.certs import ca, ca_secret
+from webhook.certs import ca
 from webhook.certs.ca import joined
 from webhook.certs.serving import self_signed
-from webhook.registration import ServiceReference
 
 if TYPE_CHECKING:
     from collections.abc import AsyncIterator
@@ -233,25 +231,6 @@ async def test_configurations_that_do_not_hold(camp: StoredJobSet, doctor: Docto
     found = await doctor.found()
     assert found["MutatingWebhookConfiguration zz-jobset-gate has the failurePolicy Ignore"]["level"] == "warning"
     assert found["ValidatingWebhookConfiguration jobset-gate has no caBundle"]["level"] == "error"
-
-
-@only_embedded
-async def test_the_secret_has_another_ca_than_is_trusted(camp: StoredJobSet, doctor: Doctor) -> None:
-    signer = ca.create("ours", now=datetime.now(UTC), life=timedelta(days=365))
-    data = ca_secret.data(ca_secret.CaSecretContents((signer,), (signer.certificate,)))
-    await create(
-        camp.client, SECRETS, {"metadata": {"name": "gate-ca"}, "type": "Opaque", "data": data}, camp.namespace
-    )
-    service = ServiceReference(camp.namespace, "gate-webhook")
-    made, _ = registration.configurations(service=service, ca_bundle=data[names.KEY_CA_CERTIFICATES])
-    stale, _ = registration.configurations(service=service, ca_bundle=BUNDLE.ca_bundle, suffix="-stale")
-    await create(camp.client, MUTATING_WEBHOOKS, made)
-    await create(camp.client, MUTATING_WEBHOOKS, stale)
-    found = await doctor.found()
-    secret = f"{camp.namespace}/gate-ca"
-    assert found[f"zz-jobset-gate trusts the CA of Secret {secret}"]["level"] == "ok"
-    assert found[f"zz-jobset-gate-stale does not trust the CA of Secret {secret}"]["level"] == "error"
-    assert found["the CA that zz-jobset-gate trusts is valid"]["why"].startswith("made 0 hours ago")
 
 
 @only_embedded

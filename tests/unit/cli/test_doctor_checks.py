@@ -7,10 +7,9 @@ from typing import cast
 import pytest
 import yaml
 
-from jobset_gate.cli.doctor import certificates, dry_runs, prerequisites, run
-from jobset_gate.cli.doctor.cluster_reader import ClusterReader
-from jobset_gate.cli.doctor.findings import Finding, FindingLevel, error, healthy, ok, unknown, warning
-from jobset_gate.cli.doctor.run import to_document, to_text
+from jobset_gate.cli.commands.doctor import findings, to_document, to_text
+from jobset_gate.cli.doctor import certificates, dry_runs, prerequisites
+from jobset_gate.cli.doctor.check import ClusterReader, Finding, FindingLevel, error, ok, unknown, warning
 from jobset_gate.cli.printers.output import PLAIN_STYLE, TerminalStyle
 from jobset_gate.kube.errors import Unauthorized
 from webhook.certs import ca
@@ -129,11 +128,6 @@ def test_findings_as_a_document() -> None:
     assert found["findings"][2] == {"level": "error", "what": "broken", "why": "it fell", "remedy": "mend it"}
 
 
-def test_only_an_error_makes_a_patient() -> None:
-    assert healthy([ok("x"), warning("x", "", ""), unknown("x", "", "")])
-    assert not healthy(FOUND)
-
-
 async def test_without_credentials_no_check_is_reported_as_unknown() -> None:
     """It is an error of the command, not of one check: nobody should take its exit code for health."""
 
@@ -141,5 +135,5 @@ async def test_without_credentials_no_check_is_reported_as_unknown() -> None:
         raise Unauthorized(401, "Unauthorized", "no")
 
     with pytest.raises(ExceptionGroup) as refused:
-        await run.findings(cast("ClusterReader", None), [("x", check), ("y", check)])
+        await findings(cast("ClusterReader", None), [("x", check), ("y", check)])
     assert refused.group_contains(Unauthorized)

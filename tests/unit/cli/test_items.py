@@ -8,7 +8,7 @@ import pytest
 import yaml
 
 from jobset_gate.cli.options import OutputFormat
-from jobset_gate.cli.printers.items import ItemFormat, ItemPrinter, PrintedItem
+from jobset_gate.cli.printers.items import ItemPrinter, PrintedItem
 
 TITLES = ("NAME", "STATE", "AGE")
 WATCHED = (
@@ -34,7 +34,7 @@ def item(name: str, state: str, age: str) -> PrintedItem:
 
 
 def printed(capsys: pytest.CaptureFixture[str], output: OutputFormat, *, headers: bool = True) -> str:
-    printer = ItemPrinter(ItemFormat(output, "GangList", "STATE", "state", headers))
+    printer = ItemPrinter(output, "GangList", "STATE", "state", headers=headers)
     for moment in WATCHED:
         printer.print_changes([item(*cells) for cells in moment])
     return capsys.readouterr().out

@@ -1,8 +1,9 @@
-"""The cluster as the checks see it: everything is read once, and a right that is missing is a sentence."""
+"""What a check reads and what it finds. Everything is read once, and a right that is missing is a sentence."""
 
 import asyncio
 from collections.abc import Coroutine
 from dataclasses import dataclass, field
+from enum import StrEnum
 from typing import Any, Final, TypeVar
 
 from typing_extensions import override
@@ -21,6 +22,49 @@ from jobset_gate.runtime.paging import ListScope, list_objects
 
 PAGE = 500
 T = TypeVar("T")
+
+
+class FindingLevel(StrEnum):
+    """How bad it is."""
+
+    OK = "ok"
+    WARNING = "warning"
+    ERROR = "error"
+    UNKNOWN = "unknown"
+    """It could not be read: a right is missing, or the API does not show it."""
+
+
+@dataclass(frozen=True, slots=True)
+class Finding:
+    """The result of one check."""
+
+    level: FindingLevel
+    what: str
+    why: str = ""
+    remedy: str = ""
+
+
+def ok(what: str, why: str = "") -> Finding:
+    """As it should be."""
+    return Finding(FindingLevel.OK, what, why)
+
+
+def warning(what: str, why: str, remedy: str) -> Finding:
+    """It works, and not as well as it could."""
+    return Finding(FindingLevel.WARNING, what, why, remedy)
+
+
+def error(what: str, why: str, remedy: str) -> Finding:
+    """Gangs are not held, or not released."""
+    return Finding(FindingLevel.ERROR, what, why, remedy)
+
+
+def unknown(what: str, why: str, remedy: str) -> Finding:
+    """Not seen."""
+    return Finding(FindingLevel.UNKNOWN, what, why, remedy)
+
+
+# --- The cluster -----------------------------------------------------------------------------------------------------
 
 
 class NotReadable(JobsetGateError):
@@ -81,11 +125,8 @@ class ClusterReader:
                 return []
             if self.namespace is not None:
                 raise NotReadable(str(no)) from no
-        self.rights = Permissions()
-        self.rights.add_missing(
-            "list", JOBSETS, None, f"only gangs of namespace {self.dry_run_namespace} were looked at"
-        )
-        self.namespace = self.dry_run_namespace
+        self.rights, self.namespace = Permissions(), self.dry_run_namespace
+        self.rights.add_missing("list", JOBSETS, None, f"only gangs of namespace {self.namespace} were looked at")
         return await self._gangs()
 
     async def _once(self, key: Any, wanted: Coroutine[Any, Any, T]) -> T:
