@@ -21,7 +21,13 @@ _Seconds = Annotated[float, Field(gt=0, le=3600)]
 class ControllerSection(BaseModel):
     """The section `controller`. Durations in seconds; None leaves it to the controller."""
 
-    model_config = ConfigDict(frozen=True, extra="forbid", alias_generator=to_camel, populate_by_name=True)
+    model_config = ConfigDict(
+        frozen=True,
+        extra="forbid",
+        alias_generator=to_camel,
+        populate_by_name=True,
+        defer_build=True,  # most commands need it only where there is a file
+    )
 
     workers: _Many | None = None
     """Gangs dealt with at once."""
@@ -74,6 +80,11 @@ def read(path: Path | None) -> SettingsFile:
         return SettingsFile(settings.load(rest), _controller(values.get(SECTION)))
     except settings.BadSettings as problem:
         raise CommandError(f"{path}: " + "; ".join(str(problem).splitlines())) from problem
+
+
+def read_groups(path: Path | None) -> settings.Groups:
+    """What concerns pod groups. Raises CommandError as `read` does."""
+    return settings.Groups() if path is None else read(path).admission.groups
 
 
 def _controller(section: Any) -> ControllerSection:

@@ -239,7 +239,7 @@ class Listing:
             alone = shown is Shown.JOBSETS
             self._jobsets = GangSource(client, namespace, rights, required=alone, changed=changed)
         if shown is not Shown.JOBSETS:
-            settings, controlled = settings_file.read(options.config).admission.groups, bool(controller.leads)
+            settings, controlled = settings_file.read_groups(options.config), bool(controller.leads)
             self._groups = PodGroupSource(client, namespace, rights, settings, controlled=controlled, changed=changed)
         self.sources: list[ResourceSource] = [it for it in (self._jobsets, self._groups) if it is not None]
 

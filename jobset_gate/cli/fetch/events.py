@@ -23,7 +23,7 @@ READ_INTERVAL: Final = 10.0
 
 
 class GangEvents:
-    """What Events say of the gangs of a namespace; read when it is asked for, and again after a while."""
+    """What Events say of the gangs of a namespace; read when it is needed, and again after a while."""
 
     def __init__(self, client: Client, namespace: str, permissions: Permissions) -> None:
         self._client, self._namespace, self._permissions = client, namespace, permissions
@@ -40,7 +40,7 @@ class GangEvents:
         return with_events(gang, refused, scaled + triggered, [it for some in kubelets for it in some])
 
     async def _read(self) -> list[tuple[CoreEvent, ...]]:
-        """Those of each reason that is asked for; [] without the right."""
+        """Those of each reason; [] without the right."""
         reasons = (*NODE_PROVISIONING_REASONS, *KUBELET_REASONS)
         selectors = [f"involvedObject.kind=Job,reason={FAILED_CREATE}"]
         selectors += [f"involvedObject.kind=Pod,reason={it}" for it in reasons]

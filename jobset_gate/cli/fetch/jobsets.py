@@ -55,7 +55,7 @@ class FetchedJobSet:
     def explained(
         self, controller: ControllerStatus | None = None, unknown: Sequence[str] = (), pod: str = ""
     ) -> Explanation:
-        """Where it stands now. `unknown`: rights that are missing; `pod`: the one that is asked about."""
+        """Where it stands now. `unknown`: rights that are missing; `pod`: the one that was named."""
         return explain_gang(
             self.gang,
             time.time(),

@@ -175,7 +175,7 @@ async def find(
 @asynccontextmanager
 async def open_resolver(invocation: Invocation, config: Path | None) -> AsyncIterator[Resolver]:
     """With a client, for the options of a command line."""
-    settings = settings_file.read(config).admission.groups
+    settings = settings_file.read_groups(config)
     reached = await access.load_access(invocation.kubeconfig, invocation.context)
     async with Client(reached) as client:
         namespace = invocation.namespace or reached.namespace

@@ -14,7 +14,7 @@ class Writes:
     def __init__(self) -> None:
         self.message = ""
 
-    async def create(self, _: object, body: dict[str, Any], __: str) -> None:
+    async def create(self, _: object, body: dict[str, Any], __: str, **___: object) -> None:
         self.message = body["message"]
 
 
