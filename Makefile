@@ -35,7 +35,7 @@ LOCK    = $(BIN)/pip-compile --quiet --allow-unsafe --generate-hashes --strip-ex
 unexport PYTHONDONTWRITEBYTECODE
 
 .DEFAULT_GOAL := help
-.PHONY: help setup demo test control-plane tools helm lint types contracts pytest format stress bench bench-groups bench-release wheels image chart sbom release-dry-run e2e try \
+.PHONY: help setup demo test control-plane tools helm lint types contracts pytest format stress bench bench-groups bench-release wheels image chart sbom release-dry-run docs e2e try \
         airgap lock reference picture clean
 .NOTPARALLEL:
 
@@ -154,6 +154,9 @@ lock: setup ## write requirements/*.txt from pyproject.toml and requirements/*.i
 
 reference: setup ## write docs/reference/ from the code
 	@$(BIN)/python -m docs.make
+
+docs: setup ## the documents as a site with search, in build/site/html; fails for a broken link
+	@$(BIN)/python -m docs.site
 
 picture: setup ## play the demo in a terminal and write docs/pictures/demo.svg
 	@$(BIN)/python -m docs.make.picture
