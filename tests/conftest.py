@@ -2,8 +2,9 @@
 
 from __future__ import annotations
 
+import gc
 import signal
-from collections.abc import AsyncIterator, Iterator
+from collections.abc import AsyncIterator
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
@@ -36,12 +37,19 @@ _SHARED: dict[str, dict[str, Any]] = {
     "plain": {"prepare": install_all},
     "scheduled": {"prepare": install_all, "scheduler": True},
 }
+_OWN: dict[str, dict[str, Any]] = {
+    lanes.CLUSTER: {},
+    lanes.SCHEDULED_CLUSTER: {"prepare": install_pod_groups, "scheduler": True},
+}
+_of_lanes: dict[str, RealPlane] = {}
+"""Those that run, by the lane whose own they are."""
 
 
 def pytest_configure(config: pytest.Config) -> None:
     """A process that a shell has put into the background ignores SIGINT, and so does all that it starts: not ours."""
     if signal.getsignal(signal.SIGINT) is signal.SIG_IGN:
         signal.signal(signal.SIGINT, signal.default_int_handler)
+    gc.disable()  # until all tests are found: nothing of them is garbage
     worker: dict[str, str] | None = getattr(config, "workerinput", None)
     if worker is None:
         config.stash[_OWNER] = SharedPlanes(_SHARED)
@@ -70,7 +78,21 @@ def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
         param = getattr(item, "callspec", None) and item.callspec.params.get("plane", "real")  # type: ignore[attr-defined]
         if "real_plane" in fixtures or ("plane" in fixtures and param in {None, "real"}):
             item.add_marker(pytest.mark.real)
-    items.sort(key=lambda item: not item.nodeid.startswith(lanes.FIRST))
+    items.sort(key=lambda item: lanes.place(item.nodeid))
+
+
+def pytest_collection_finish() -> None:
+    """Thousands of tests stay until the end: no collection of garbage has to look through them."""
+    gc.freeze()
+    gc.enable()
+
+
+@pytest.hookimpl(trylast=True)
+def pytest_runtest_teardown(item: pytest.Item, nextitem: pytest.Item | None) -> None:
+    """A lane's own plane goes with the last test of the lane: idle, it would take its share of a processor."""
+    ended = lanes.lane(item.nodeid)
+    if ended in _of_lanes and (nextitem is None or lanes.lane(nextitem.nodeid) != ended):
+        _of_lanes.pop(ended).stop()
 
 
 def pytest_xdist_make_scheduler(config: pytest.Config, log: Producer) -> LoadScopeScheduling:
@@ -98,30 +120,26 @@ def _shared_scheduled_plane(control_plane_binaries: Binaries, pytestconfig: pyte
     return attach(pytestconfig.stash[PLANES], "scheduled")
 
 
-@pytest.fixture(scope="session")
-def _own_plane(control_plane_binaries: Binaries) -> Iterator[RealPlane]:
-    with RealPlane(control_plane_binaries, audited=True) as running:
-        yield running
-
-
-@pytest.fixture(scope="session")
-def _own_scheduled_plane(control_plane_binaries: Binaries) -> Iterator[RealPlane]:
-    with RealPlane(control_plane_binaries, scheduler=True, audited=True, prepare=install_pod_groups) as running:
-        yield running
+def _own_plane(binaries: Binaries, lane: str) -> RealPlane:
+    if lane not in _of_lanes:
+        _of_lanes[lane] = RealPlane(binaries, audited=True, **_OWN[lane]).start()
+    return _of_lanes[lane]
 
 
 @pytest.fixture
-def real_plane(request: pytest.FixtureRequest) -> Real:
+def real_plane(request: pytest.FixtureRequest, control_plane_binaries: Binaries) -> Real:
     """The real control plane that all workers share; that of the lane `cluster` for its tests."""
-    own = lanes.lane(request.node.nodeid) == lanes.CLUSTER
-    return Real(request.getfixturevalue("_own_plane" if own else "_shared_plane"))
+    if lanes.lane(request.node.nodeid) == lanes.CLUSTER:
+        return Real(_own_plane(control_plane_binaries, lanes.CLUSTER))
+    return Real(request.getfixturevalue("_shared_plane"))
 
 
 @pytest.fixture
-def scheduled_plane(request: pytest.FixtureRequest) -> Real:
+def scheduled_plane(request: pytest.FixtureRequest, control_plane_binaries: Binaries) -> Real:
     """One with kube-scheduler: on the other, tests that play the scheduler bind the pods. Shared likewise."""
-    own = lanes.lane(request.node.nodeid) == lanes.SCHEDULED_CLUSTER
-    return Real(request.getfixturevalue("_own_scheduled_plane" if own else "_shared_scheduled_plane"))
+    if lanes.lane(request.node.nodeid) == lanes.SCHEDULED_CLUSTER:
+        return Real(_own_plane(control_plane_binaries, lanes.SCHEDULED_CLUSTER))
+    return Real(request.getfixturevalue("_shared_scheduled_plane"))
 
 
 @pytest.fixture

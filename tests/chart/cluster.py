@@ -126,4 +126,4 @@ async def fresh_release(plane: Real, helm: Helm) -> AsyncIterator[ChartRelease]:
     await plane.make_namespace(made.namespace)
     yield made
     await made.clear_away()
-    await plane.drop_namespace(made.namespace)
+    await plane.delete_namespace(made.namespace)

@@ -1,7 +1,5 @@
 """The kinds of PodGroups are the controller's, never Helm's: upgrades and uninstallations leave them all alone."""
 
-from collections.abc import AsyncIterator
-
 import pytest
 
 from jobset_gate import names
@@ -19,12 +17,6 @@ def test_the_chart_has_none(helm4: Helm) -> None:
     for values in SAMPLES.values():
         found = helm4.render(merged(values, at("groups.enabled", True)))
         assert found.kind("CustomResourceDefinition") == []
-
-
-@pytest.fixture
-async def release(real_plane: Real, helm: Helm) -> AsyncIterator[ChartRelease]:
-    async with fresh_release(real_plane, helm) as made:
-        yield made
 
 
 async def made_by_the_controller(client: Client, release: ChartRelease) -> None:
@@ -45,8 +37,8 @@ async def uids(client: Client, namespace: str) -> dict[str, str]:
 
 @pytest.mark.real
 @pytest.mark.timeout(300)
-async def test_pod_groups_survive_two_upgrades_and_the_uninstallation(release: ChartRelease) -> None:
-    async with release.plane.client() as client:
+async def test_pod_groups_survive_two_upgrades_and_the_uninstallation(real_plane: Real, helm4: Helm) -> None:
+    async with fresh_release(real_plane, helm4) as release, real_plane.client() as client:
         await release.install()
         await made_by_the_controller(client, release)
         for group, resource in POD_GROUPS.items():
@@ -57,5 +49,4 @@ async def test_pod_groups_survive_two_upgrades_and_the_uninstallation(release: C
         await release.upgrade(at("groups.ways", ["alibaba"]))
         assert await uids(client, release.namespace) == before
         await release.uninstall()
-        await release.until_nothing_is_left()
         assert await uids(client, release.namespace) == before

@@ -64,16 +64,6 @@ def test_the_account_is_created_before_the_job_and_all_is_deleted_with_it(helm4:
     assert spec["template"]["spec"]["serviceAccountName"] == name
 
 
-def test_the_field_job_may_patch_the_one_crd(helm4: Helm) -> None:
-    found = helm4.render(REMOVED)
-    (rule,) = found.one("ClusterRole", FIELD)["rules"]
-    assert rule["resources"] == ["customresourcedefinitions"]
-    assert rule["resourceNames"] == ["jobsets.jobset.x-k8s.io"]
-    assert rule["verbs"] == ["get", "patch"]
-    (subject,) = found.one("ClusterRoleBinding", FIELD)["subjects"]
-    assert subject == {"kind": "ServiceAccount", "name": FIELD, "namespace": "jobset-gate-system"}
-
-
 def test_the_programs_know_the_commands_of_the_hooks(helm4: Helm) -> None:
     def arguments(name: str) -> list[str]:
         (container,) = parts(helm4.render(REMOVED), name)["Job"]["spec"]["template"]["spec"]["containers"]

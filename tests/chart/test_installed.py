@@ -21,7 +21,7 @@ from tests.chart.cluster import (
     written_by_the_webhook,
 )
 from tests.chart.helm import RELEASE, Helm, HelmError, at, merged
-from tests.plane.planes import Real, fresh_name
+from tests.plane.planes import Real
 from webhook.certs import ca
 from webhook.certs.ca_secret import CaSecretContents, CaSecretStore, StoredCaSecret
 
@@ -39,7 +39,7 @@ async def release(real_plane: Real, helm: Helm) -> AsyncIterator[ChartRelease]:
 
 
 async def test_every_object_is_stored_as_rendered_and_uninstalling_leaves_nothing(release: ChartRelease) -> None:
-    """Neither what the chart creates nor what the programs write into it is left."""
+    """Neither what the chart creates nor what the programs write into it is left. Meanwhile a second one is refused."""
     said = await release.install(EVERYTHING)
     assert "STATUS: deployed" in said
     objects = release.helm.render(EVERYTHING, namespace=release.namespace)
@@ -49,7 +49,12 @@ async def test_every_object_is_stored_as_rendered_and_uninstalling_leaves_nothin
     assert len(found.json["items"]) == len(expected) > 20
     for wanted, there in zip(expected, found.json["items"], strict=True):
         assert list(differences(wanted, there)) == [], wanted["metadata"]["name"]
+    with pytest.raises(HelmError, match=r"jobset-gate.* exists and cannot be imported"):
+        await ChartRelease(release.plane, release.helm, "default").install()
     async with release.plane.client() as client:
+        for resource, name in CONFIGURATIONS:  # the refused installation has changed none
+            service = (await client.get(resource, name))["webhooks"][0]["clientConfig"]["service"]
+            assert service["namespace"] == release.namespace
         await written_by_the_webhook(client, release.namespace)
         assert len(await release.left()) > 20
         await release.uninstall()
@@ -59,18 +64,25 @@ async def test_every_object_is_stored_as_rendered_and_uninstalling_leaves_nothin
     assert set(rest.stdout.split()) <= {"configmap/kube-root-ca.crt", "serviceaccount/default"}
 
 
-async def test_upgrades_leave_alone_what_the_webhook_has_written(release: ChartRelease) -> None:
-    """Helm 3 merges three ways and Helm 4 applies on the server's side: neither wipes it, neither conflicts."""
-    await release.install()
+async def test_upgrades_leave_alone_what_the_webhook_has_written(release: ChartRelease, tmp_path: Path) -> None:
+    """Helm 3 merges three ways and Helm 4 applies on the server's side: neither wipes it, neither conflicts.
+
+    The first is an upgrade of the version before.
+    """
+    await release.install(chart=lowered(tmp_path, "0.0.9"))
     async with release.plane.client() as client:
         as_installed = {"bundles": [None, None, None], "secret": None, "holder": None}
         assert await kept(client, release.namespace) == as_installed
         await written_by_the_webhook(client, release.namespace)
-        for values in (EVERYTHING, at("webhook.timeoutSeconds", 9), {}):
-            await release.upgrade(values)
-            assert await kept(client, release.namespace) == AS_WRITTEN
+        await release.upgrade(EVERYTHING)
+        assert await kept(client, release.namespace) == AS_WRITTEN
+        pods = await release.plane.kubectl("get", "deployments", "-n", release.namespace, "-ojson")
+        for one in pods.json["items"]:
+            assert one["spec"]["template"]["metadata"]["labels"]["app.kubernetes.io/version"] == "0.1.0"
+            assert one["metadata"]["labels"]["helm.sh/chart"] == "jobset-gate-0.1.0"
         resource, name = CONFIGURATIONS[0]
         await release.upgrade(at("webhook.failurePolicy", "Ignore"))
+        assert await kept(client, release.namespace) == AS_WRITTEN
         assert (await client.get(resource, name))["webhooks"][0]["failurePolicy"] == "Ignore"
         await release.run("rollback", "1")
         assert (await client.get(resource, name))["webhooks"][0]["failurePolicy"] == "Fail"
@@ -90,20 +102,6 @@ async def test_an_upgrade_goes_on_after_the_secret_and_the_lease_were_created_ag
         await client.create(LEASES, lease, release.namespace)
         await release.upgrade(EVERYTHING)
         assert (await made.read()).contents is not None
-    await release.uninstall()
-    await release.until_nothing_is_left()
-
-
-async def test_the_version_before_is_upgraded(release: ChartRelease, tmp_path: Path) -> None:
-    await release.install(chart=lowered(tmp_path, "0.0.9"))
-    async with release.plane.client() as client:
-        await written_by_the_webhook(client, release.namespace)
-        await release.upgrade()
-        assert await kept(client, release.namespace) == AS_WRITTEN
-    pods = await release.plane.kubectl("get", "deployments", "-n", release.namespace, "-ojson")
-    for one in pods.json["items"]:
-        assert one["spec"]["template"]["metadata"]["labels"]["app.kubernetes.io/version"] == "0.1.0"
-        assert one["metadata"]["labels"]["helm.sh/chart"] == "jobset-gate-0.1.0"
 
 
 async def test_groups_come_with_an_upgrade_and_go_with_one(release: ChartRelease) -> None:
@@ -132,19 +130,6 @@ async def test_what_one_helm_has_installed_the_other_takes_over(
         assert await kept(client, release.namespace) == AS_WRITTEN
     await release.uninstall(by=other_helm)
     await release.until_nothing_is_left()
-
-
-async def test_a_second_installation_is_refused_and_the_first_stays(real_plane: Real, release: ChartRelease) -> None:
-    await release.install()
-    second = ChartRelease(real_plane, release.helm, fresh_name())
-    await real_plane.make_namespace(second.namespace)
-    with pytest.raises(HelmError, match=r"jobset-gate.* exists and cannot be imported"):
-        await second.install()
-    async with real_plane.client() as client:
-        for resource, name in CONFIGURATIONS:
-            hook = (await client.get(resource, name))["webhooks"][0]
-            assert hook["clientConfig"]["service"]["namespace"] == release.namespace
-    await real_plane.drop_namespace(second.namespace)
 
 
 def differences(wanted: Any, found: Any, path: str = "") -> Any:

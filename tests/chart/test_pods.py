@@ -102,15 +102,6 @@ def test_one_controller_leads_by_a_lease_that_is_part_of_the_release_without_its
     assert single.kind("Lease") == []
 
 
-def test_the_stream_service_selects_the_controllers(helm4: Helm) -> None:
-    found = helm4.render()
-    service = found.one("Service", "jobset-gate-stream")["spec"]
-    assert service["selector"] == found.deployment("controller")["spec"]["selector"]["matchLabels"]
-    assert {"name": "stream", "containerPort": 8082, "protocol": "TCP"} in found.container("controller")["ports"]
-    without = helm4.render(at("stream.enabled", False))
-    assert [port["name"] for port in without.container("controller")["ports"]] == ["metrics"]
-
-
 @pytest.mark.parametrize(("value", "flag"), [(True, "--extend-crd"), (False, "--no-extend-crd")])
 def test_the_controller_extends_the_crd_if_the_value_says_so(helm4: Helm, value: bool, flag: str) -> None:
     found = helm4.render(at("crds.extendJobSet", value))
@@ -179,12 +170,6 @@ def test_every_pod_has_the_pull_secrets(helm4: Helm, shared: list[str], own: lis
     found = list(pods(helm4.render(merged(REMOVED, values))))
     assert len(found) == 5
     assert all(pod.get("imagePullSecrets") == (secrets([expected]) if expected else None) for _, pod in found)
-
-
-def test_the_barrier_has_an_image_of_its_own(helm4: Helm) -> None:
-    """It runs in the gangs' pods and is pulled with their secrets."""
-    found = helm4.render(merged(at("image.registry", "a.example"), at("barrier.image", "b.example/busybox@" + DIGEST)))
-    assert f'image: "b.example/busybox@{DIGEST}"' in found.one("ConfigMap")["data"]["settings.yaml"]
 
 
 # --- Security --------------------------------------------------------------------------------------------------------
@@ -300,14 +285,6 @@ def test_what_is_added_to_a_component_arrives_there_and_in_no_other(helm4: Helm,
     assert pod["metadata"]["annotations"]["example.com/a"] == "b"
     assert pod["metadata"]["labels"]["team"] == "ml"
     assert container["resources"]["limits"]["memory"] == "1Gi"
-
-
-def test_pods_of_hooks_are_placed_as_the_webhook(helm4: Helm) -> None:
-    values: Json = {"nodeSelector": {"a": "b"}, "tolerations": [{"operator": "Exists"}], "priorityClassName": "high"}
-    found = helm4.render(merged({"webhook": values}, REMOVED))
-    hooks = [pod for name, pod in pods(found) if name not in ("jobset-gate-webhook", "jobset-gate-controller")]
-    assert len(hooks) == 3
-    assert all(values.items() <= pod.items() for pod in hooks)
 
 
 def test_no_container_has_a_cpu_limit(helm4: Helm) -> None:

@@ -19,6 +19,8 @@ from webhook.registration import pod_configuration
 from webhook.server import WebhookServer, serve
 
 BUNDLE = self_signed()
+WEBHOOK_TIMEOUT = 30
+"""The longest that an API server allows: the webhook, or all that runs beside it, may be short of processors."""
 
 
 @asynccontextmanager
@@ -71,7 +73,9 @@ class RequestCounter:
 async def registered(client: Client, namespace: str) -> AsyncIterator[WebhookServer]:
     """A webhook that is registered for the JobSets of one namespace: other tests share the API server."""
     async with admission_server() as server:
-        made = registration.configurations(url=server.url, ca_bundle=BUNDLE.ca_bundle, suffix=f"-{namespace}")
+        made = registration.configurations(
+            url=server.url, ca_bundle=BUNDLE.ca_bundle, suffix=f"-{namespace}", timeout_seconds=WEBHOOK_TIMEOUT
+        )
         resources = (MUTATING_WEBHOOKS, VALIDATING_WEBHOOKS)
         for resource, configuration in zip(resources, made, strict=True):
             selector = configuration["webhooks"][0]["namespaceSelector"]
@@ -103,7 +107,13 @@ async def registered_for_pods(
     """A webhook that is registered for the pods of groups of one namespace."""
     message = settings or Settings()
     async with admission_server(message) as server:
-        made = pod_configuration(message.groups, url=server.url, ca_bundle=BUNDLE.ca_bundle, suffix=f"-{namespace}")
+        made = pod_configuration(
+            message.groups,
+            url=server.url,
+            ca_bundle=BUNDLE.ca_bundle,
+            suffix=f"-{namespace}",
+            timeout_seconds=WEBHOOK_TIMEOUT,
+        )
         made["webhooks"][0]["namespaceSelector"] = {"matchLabels": {"kubernetes.io/metadata.name": namespace}}
         await client.create(MUTATING_WEBHOOKS, made)
         try:

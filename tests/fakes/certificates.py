@@ -14,6 +14,7 @@ from jobset_gate.kube.resources import (
     VALIDATING_WEBHOOKS,
     Resource,
 )
+from tests.fakes.admission_server import WEBHOOK_TIMEOUT
 from webhook import registration
 from webhook.certs import verify
 from webhook.certs.ca_injector import CaInjector
@@ -138,7 +139,7 @@ async def installation(
     """The configurations as the chart writes them, for the JobSets of one namespace; gone at the end."""
     resources = (MUTATING_WEBHOOKS, VALIDATING_WEBHOOKS)
     where: Json = {"url": url} if url else {"service": registration.ServiceReference(namespace, SERVICE, port)}
-    made = registration.configurations(**where, suffix=f"-{namespace}")
+    made = registration.configurations(**where, suffix=f"-{namespace}", timeout_seconds=WEBHOOK_TIMEOUT)
     names_made = []
     try:
         for resource, configuration in zip(resources, made, strict=True):

@@ -10,7 +10,7 @@ from aiohttp import web
 
 from jobset_gate.kube.client import Client
 from jobset_gate.kube.resources import MUTATING_WEBHOOKS
-from tests.fakes.admission_server import BUNDLE
+from tests.fakes.admission_server import BUNDLE, WEBHOOK_TIMEOUT
 from webhook.registration import configurations
 
 Json = dict[str, Any]
@@ -47,7 +47,7 @@ async def another_webhook(
     del hook["matchConditions"]
     if rule is not None:
         hook["rules"] = [rule]
-    hook["name"] = f"{name}.example.com"
+    hook |= {"name": f"{name}.example.com", "timeoutSeconds": WEBHOOK_TIMEOUT}
     hook["namespaceSelector"] = {"matchLabels": {"kubernetes.io/metadata.name": namespace}}
     await client.create(MUTATING_WEBHOOKS, made)
     try:

@@ -17,6 +17,7 @@ from tests.fakes.jobsets import jobset
 
 Json = dict[str, Any]
 CHUNK = 64 * 1024
+RESTS = 0.05  # seconds
 
 
 class Forwarder:
@@ -159,13 +160,17 @@ async def until_refused(client: Client, namespace: str) -> str:
 
 @asynccontextmanager
 async def traffic(client: Client, namespace: str, users: int = 8, retries: int = 0) -> AsyncIterator[JobSetTraffic]:
-    """So many users at once, as long as the block runs; requests in flight at its end are awaited."""
+    """So many users at once, as long as the block runs; requests in flight at its end are awaited.
+
+    They rest between two: without, they would take all processors for as long as a webhook starts and stops.
+    """
     made = JobSetTraffic(client.without_retries(), namespace, retries=retries)
     stop = asyncio.Event()
 
     async def user() -> None:
         while not stop.is_set():
             await made.one()
+            await asyncio.sleep(RESTS)
 
     tasks = [asyncio.create_task(user(), name="user") for _ in range(users)]
     try:

@@ -34,4 +34,4 @@ async def namespaces(real_plane: Real) -> AsyncIterator[tuple[str, str]]:
         await real_plane.make_namespace(name)
     yield both
     for name in both:
-        await real_plane.drop_namespace(name)
+        await real_plane.delete_namespace(name)

@@ -24,6 +24,7 @@ from jobset_gate.kube.client import Client, PatchType
 from jobset_gate.kube.errors import ApiError, Conflict, NotFound
 from jobset_gate.kube.resources import CONFIGMAPS, EVENTS, JOBS, JOBSETS, MUTATING_WEBHOOKS, PODS, VALIDATING_WEBHOOKS
 from jobset_gate.settings import Barrier, Settings
+from tests.fakes.admission_server import WEBHOOK_TIMEOUT
 from tests.flow.service import Service
 from tests.plane.planes import Plane
 from webhook import registration
@@ -264,7 +265,9 @@ async def serve_admission(stage: Environment, settings: Settings) -> AsyncIterat
     server = await serve(settings, tls=bundle.serving)
     names_made: list[tuple[Any, str]] = []
     try:
-        for made in registration.configurations(url=server.url, ca_bundle=bundle.ca_bundle):
+        for made in registration.configurations(
+            url=server.url, ca_bundle=bundle.ca_bundle, timeout_seconds=WEBHOOK_TIMEOUT
+        ):
             resource = MUTATING_WEBHOOKS if made["kind"].startswith("Mutating") else VALIDATING_WEBHOOKS
             made["metadata"]["name"] = f"{made['metadata']['name']}-{stage.namespace}"
             for hook in made["webhooks"]:

@@ -1,7 +1,6 @@
 """jobset-gate first, JobSet afterwards: the controller waits for the CRD, is ready meanwhile, and puts the field in."""
 
 import asyncio
-from collections.abc import Iterator
 from contextlib import suppress
 
 import pytest
@@ -16,18 +15,9 @@ from jobset_gate.kube.resources import CRDS
 from tests.fakes.crds import remove_crds
 from tests.fakes.service_process import until_ready
 from tests.flow.environment import PATIENCE
-from tests.plane.places import Binaries
 from tests.plane.planes import Real
-from tests.plane.real import RealPlane
 
 pytestmark = pytest.mark.real
-
-
-@pytest.fixture
-def bare(control_plane_binaries: Binaries) -> Iterator[Real]:
-    """A control plane of its own, since the CRD of the other one stays."""
-    with RealPlane(control_plane_binaries, controllers=False) as running:
-        yield Real(running)
 
 
 async def until_extended(client: Client) -> None:
@@ -41,10 +31,11 @@ async def until_extended(client: Client) -> None:
             await asyncio.sleep(0.05)  # watching a CRD that comes and goes would test the informer with itself
 
 
-async def test_the_field_is_there_soon_after_jobset_is(bare: Real) -> None:
+async def test_the_field_is_there_soon_after_jobset_is(real_plane: Real) -> None:
     """Also when JobSet is uninstalled and installed once more."""
-    manager = Manager(bare.access, ManagerOptions(namespace="default", leader_elect=False, port=0))
-    async with bare.client() as client:
+    manager = Manager(real_plane.access, ManagerOptions(namespace="default", leader_elect=False, port=0))
+    async with real_plane.client() as client:
+        await remove_crds(client, names.JOBSET_CRD)
         controller = asyncio.create_task(manager.run())
         try:
             await asyncio.wait_for(manager.leading.wait(), PATIENCE)

@@ -16,7 +16,7 @@ LANES: Final = {
         "tests/chart/test_hooks.py",
         "tests/chart/test_installed.py",
         "tests/flow/podgroups/test_crds.py",
-        "tests/flow/test_crd.py",
+        "tests/flow/test_crd",
         "tests/flow/test_rights.py",
         "tests/flow/test_rights_limited",
         "tests/flow/test_rights_refused.py",
@@ -57,3 +57,9 @@ def lane(nodeid: str) -> str | None:
 def scope(nodeid: str) -> str:
     """Tests of one scope run on one worker, one after the other."""
     return lane(nodeid) or (nodeid.partition("::")[0] if nodeid.startswith(BY_FILE) else nodeid)
+
+
+def place(nodeid: str) -> tuple[bool, str]:
+    """Where it stands in the order of all tests. Those of a lane stand together, those of the longest one first."""
+    its = lane(nodeid)
+    return not (its == CLUSTER or nodeid.startswith(FIRST)), its or "~"

@@ -82,6 +82,7 @@ def test_all_is_well(clone: CiClone) -> None:
     assert re.fullmatch(r"all is well after \d+ s", lines[-5])
     tenths = ["bench-groups BENCH_ARGS=--scale 0.1", "bench BENCH_ARGS=--scale 0.1"]
     assert clone.lines_of("asked") == ["e2e E2E_ARGS=prepare", ASKS_FOR_TESTS, "e2e", *tenths]
+    assert clone.lines_of("teardowns") != [], "a daemon that was not there before is stopped"
 
 
 @pytest.mark.parametrize("step", ["test", "e2e"])
@@ -93,28 +94,23 @@ def test_tests_that_fail(clone: CiClone, step: str) -> None:
     assert clone.lines_of("asked")[-1] == "e2e", "the other step is run all the same, and no benchmark"
 
 
-@pytest.mark.parametrize("step", ["test", "e2e"])
-def test_a_step_that_fails_though_its_tests_have_passed(clone: CiClone, step: str) -> None:
-    clone.steps[step] += "; exit 3"
-    code, lines = clone.run()
-    assert code == 3
-    assert lines[-1] == "=== 12 passed, 1 error in 6.75s ==="
-
-
-def test_no_node_image(clone: CiClone) -> None:
-    """The tests that need none are run; e2e is not tried a second time."""
-    clone.steps["prepare"] = "exit 1"
-    code, lines = clone.run()
-    assert code == 1
-    assert lines[-1] == "=== 7 passed, 1 error in 1.50s ==="
-    assert clone.lines_of("asked") == ["e2e E2E_ARGS=prepare", ASKS_FOR_TESTS]
-
-
-def test_a_step_without_tests_is_no_success(clone: CiClone) -> None:
-    clone.steps["e2e"] = "true"
-    code, lines = clone.run()
-    assert code == 1
-    assert lines[-1] == "=== 7 passed, 1 error in 1.50s ==="
+@pytest.mark.parametrize(
+    ("step", "does", "code", "last"),
+    [
+        ("test", f"echo '{PASSED}'; exit 3", 3, "=== 12 passed, 1 error in 6.75s ==="),
+        ("e2e", f"echo '{TOGETHER}'; exit 3", 3, "=== 10 passed, 1 error in 3.50s ==="),
+        ("e2e", "true", 1, "=== 7 passed, 1 error in 1.50s ==="),
+        ("prepare", "exit 1", 1, "=== 7 passed, 1 error in 1.50s ==="),
+    ],
+    ids=["tests pass and the step fails", "as does e2e", "no test is run", "no node image"],
+)
+def test_a_step_that_fails_without_a_test_that_does(clone: CiClone, step: str, does: str, code: int, last: str) -> None:
+    clone.steps[step] = does
+    found, lines = clone.run()
+    assert (found, lines[-1]) == (code, last)
+    if step == "prepare":
+        asked = ["e2e E2E_ARGS=prepare", ASKS_FOR_TESTS]
+        assert clone.lines_of("asked") == asked, "what needs no node image is run, and e2e not tried again"
 
 
 def test_what_stays_behind_is_named_and_ended(clone: CiClone) -> None:
@@ -124,11 +120,6 @@ def test_what_stays_behind_is_named_and_ended(clone: CiClone) -> None:
     assert code == 1
     assert f"{pid} sleep 600 " in lines
     assert ended(pid)
-
-
-def test_a_daemon_that_was_not_there_before_is_stopped(clone: CiClone) -> None:
-    clone.run()
-    assert clone.lines_of("teardowns") != []
 
 
 def daemon(clone: CiClone) -> subprocess.Popen[bytes]:

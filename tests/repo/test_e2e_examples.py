@@ -33,8 +33,6 @@ MANY: Final = {
 }
 """The pods that have to meet."""
 
-each_example = pytest.mark.parametrize("example", example_programs.ALL)
-
 
 def over(example: str) -> Overlay:
     return Overlay(
@@ -57,7 +55,7 @@ def test_all_pods_of_an_example_meet() -> None:
     assert {it: example_overlays.with_extended_resource(some) for it, some in made.items()} == MANY
 
 
-@each_example
+@pytest.mark.parametrize("example", example_programs.ALL)
 def test_nothing_else_of_it_is_changed(example: str) -> None:
     before = example_overlays.documents(example)
     after = [over(example).over(one) for one in copy.deepcopy(before)]

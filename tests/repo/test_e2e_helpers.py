@@ -9,8 +9,7 @@ from pathlib import Path
 
 import pytest
 
-from e2e import __main__ as runner
-from e2e import commands, logs, tools, tryout
+from e2e import commands, logs
 from e2e.gangs import PRINTS_START
 from e2e.leftovers import ours
 from e2e.logs import LogLine, check_all_started_before_any_ran
@@ -101,12 +100,6 @@ def ended(process: int, within: float = 30.0) -> bool:
         os.close(watched)
 
 
-def test_a_failure_names_the_command_the_code_and_the_reason() -> None:
-    assert commands.run("sh", "-c", "cat; echo more >&2", stdin="text") == "text"
-    with pytest.raises(commands.CommandFailed, match=r"sh -c 'echo why >&2; exit 7' ended with 7: why"):
-        commands.run("sh", "-c", "echo why >&2; exit 7")
-
-
 def test_a_program_that_takes_too_long_is_ended_with_its_children(tmp_path: Path) -> None:
     note = tmp_path / "child"
     with pytest.raises(commands.CommandFailed, match="took longer than 3s"):
@@ -130,23 +123,3 @@ def test_a_signal_ends_what_was_started_and_clears_up(tmp_path: Path) -> None:
     assert started.returncode == 128 + signal.SIGTERM
     assert "cleared up" in out
     assert ended(child)
-
-
-# --- make try --------------------------------------------------------------------------------------------------------
-
-
-def test_the_next_steps_of_make_try_are_commands_that_work_in_the_users_shell() -> None:
-    steps = tryout.next_steps("/tmp/a.kubeconfig", Path("/somewhere/gang.yaml"), airgap=True)  # noqa: S108 - a name
-    assert steps.splitlines()[1].startswith(f"  . {tools.AIRGAP / 'env.sh'}")
-    for step in (
-        "export KUBECONFIG=/tmp/a.kubeconfig",
-        "kubectl jobset-gate timeline first-gang",
-        "kubectl apply -f /somewhere/gang.yaml",
-        "make try DELETE=1",
-    ):
-        assert step in steps
-
-
-def test_a_wrong_word_is_refused_before_anything_is_made(capsys: pytest.CaptureFixture[str]) -> None:
-    assert runner.tried(["--remove"]) == 2
-    assert "usage: python -m e2e try [--delete]" in capsys.readouterr().err

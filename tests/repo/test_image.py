@@ -98,16 +98,19 @@ def platforms(call: list[str]) -> list[str]:
     return [after for word, after in pairwise(call) if word == "--platform"]
 
 
-def test_wheels_are_for_the_python_of_the_base_image(tmp_path: Path, docker: dict[str, str]) -> None:
+def test_wheels_are_for_the_python_of_the_base_image_and_those_no_longer_locked_go_away(
+    tmp_path: Path, docker: dict[str, str]
+) -> None:
+    old = tmp_path / "wheels" / "old-1.0-py3-none-any.whl"
+    old.parent.mkdir()
+    old.touch()
     (call,) = collect(tmp_path, docker, "some-base")
+    assert list(old.parent.iterdir()) == []
     assert call[call.index("--python-version") + 1] == "3.12"
     assert "--require-hashes" in call
     assert platforms(call)[0] == "manylinux_2_36_x86_64"
     assert platforms(call)[-1] == "manylinux1_x86_64"
     assert platforms(call).index("manylinux2014_x86_64") == platforms(call).index("manylinux_2_17_x86_64") + 1
-
-
-def test_wheels_for_a_base_image_with_musl(tmp_path: Path, docker: dict[str, str]) -> None:
     (call,) = collect(tmp_path, docker, "a-musl-base")
     assert platforms(call) == ["musllinux_1_2_x86_64", "musllinux_1_1_x86_64", "musllinux_1_0_x86_64"]
 
@@ -115,11 +118,3 @@ def test_wheels_for_a_base_image_with_musl(tmp_path: Path, docker: dict[str, str
 def test_wheels_for_several_machines(tmp_path: Path, docker: dict[str, str]) -> None:
     calls = collect(tmp_path, docker, "some-base", "+x86_64", "+aarch64")
     assert [platforms(call)[0] for call in calls] == ["manylinux_2_36_x86_64", "manylinux_2_36_aarch64"]
-
-
-def test_wheels_that_are_no_longer_locked_go_away(tmp_path: Path, docker: dict[str, str]) -> None:
-    old = tmp_path / "wheels" / "old-1.0-py3-none-any.whl"
-    old.parent.mkdir()
-    old.touch()
-    collect(tmp_path, docker, "some-base")
-    assert list(old.parent.iterdir()) == []

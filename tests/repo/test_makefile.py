@@ -47,23 +47,14 @@ def setup(clone: Path, *args: str) -> subprocess.CompletedProcess[str]:
 NEEDS = "jobset-gate needs Python 3.11 or newer with the venv module: "
 
 
-def test_no_python(clone: Path) -> None:
-    ran = setup(clone)
-    assert ran.returncode != 0
-    assert NEEDS + "none of python3.13, python3.12, python3.11, python3 was found." in ran.stderr
-
-
-def test_a_python_that_is_too_old(clone: Path) -> None:
+def test_without_a_python_that_will_do_it_says_what_is_missing(clone: Path) -> None:
+    assert NEEDS + "none of python3.13, python3.12, python3.11, python3 was found." in setup(clone).stderr
     python(clone, "python3", "3.9")
     assert NEEDS + "python3 is Python 3.9." in setup(clone).stderr
-
-
-def test_a_python_without_venv(clone: Path) -> None:
     python(clone, "python3", "3.11", has_venv=False)
-    assert (
-        "python3 (3.11) lacks the venv module (on Debian and Ubuntu: apt install python3.11-venv)."
-        in setup(clone).stderr
-    )
+    ran = setup(clone)
+    assert ran.returncode != 0
+    assert "python3 (3.11) lacks the venv module (on Debian and Ubuntu: apt install python3.11-venv)." in ran.stderr
 
 
 def test_the_newest_that_works_is_taken(clone: Path) -> None:
@@ -94,12 +85,9 @@ def dry(*args: str, **env: str) -> str:
     return ran.stdout
 
 
-def test_e2e_goes_to_a_cluster_that_is_named() -> None:
-    assert 'KUBECONFIG="mine" KEEP="1" ' in dry("e2e", "KUBECONFIG=mine", "KEEP=1")
-
-
-def test_e2e_does_not_go_to_the_cluster_of_the_environment() -> None:
+def test_e2e_goes_to_a_cluster_that_is_named_and_not_to_that_of_the_environment() -> None:
     """A person's KUBECONFIG may well be the one of production."""
+    assert 'KUBECONFIG="mine" KEEP="1" ' in dry("e2e", "KUBECONFIG=mine", "KEEP=1")
     assert 'env -u KUBECONFIG KEEP="" ' in dry("e2e", KUBECONFIG="production")
 
 
@@ -108,9 +96,6 @@ def test_the_image_is_built_without_network_from_wheels_for_its_base() -> None:
     assert "requirements/wheels.py c:d build/wheels +x +y requirements/runtime.txt requirements/build.txt" in said
     assert "--network none --build-arg BASE=c:d --build-arg WHEELS=build/wheels" in said
     assert "--tag a:b ." in said
-
-
-def test_the_base_image_is_the_one_of_the_dockerfile() -> None:
     lines = (ROOT / "Dockerfile").read_text().splitlines()
     (base,) = [line.removeprefix("ARG BASE=") for line in lines if line.startswith("ARG BASE=")]
     assert f"--build-arg BASE={base} " in dry("image")
@@ -129,11 +114,8 @@ def test_what_the_tests_drive_is_there_before_they_start() -> None:
     said = dry("test")
     order = [said.index(f"python -m {module}") for module in ("tests.plane\n", "tests.tools\n", "pytest ")]
     assert order == sorted(order)
-
-
-@pytest.mark.parametrize("target", ["e2e", "try", "chart", "bench-release"])
-def test_helm_is_there_for_what_installs_the_chart(target: str) -> None:
-    assert ".venv/bin/python -m tests.tools helm\n" in dry(target)
+    for target in ("e2e", "try", "chart", "bench-release"):
+        assert ".venv/bin/python -m tests.tools helm\n" in dry(target), target
 
 
 def test_try_leaves_a_cluster_standing_and_takes_it_away() -> None:

@@ -3,8 +3,6 @@
 import ast
 from collections.abc import Iterator
 
-import pytest
-
 from tests.repo.files import ROOT, shipped
 
 SPELLED = ("jobset-gate.dev/", "jobset.sigs.k8s.io/")
@@ -41,14 +39,6 @@ def test_only_names_py_spells_names() -> None:
     assert found == []
 
 
-@pytest.mark.parametrize(
-    ("source", "lines"),
-    [
-        ('KEY = "jobset-gate.dev/epoch"', [1]),
-        ('x = 1\ny = f"jobset.sigs.k8s.io/{x}"', [2]),
-        ('"""Writes jobset-gate.dev/epoch."""', []),
-        ('KEY = "jobset-gate"', []),
-    ],
-)
-def test_the_check_sees_constants_and_f_strings_but_no_docstrings(source: str, lines: list[int]) -> None:
-    assert [line for line, _ in spelled_in(source)] == lines
+def test_the_check_sees_constants_and_f_strings_but_no_docstrings() -> None:
+    source = '"""Writes jobset-gate.dev/epoch."""\nKEY = "jobset-gate"\nx = "jobset-gate.dev/epoch"\n'
+    assert [line for line, _ in spelled_in(source + 'y = f"jobset.sigs.k8s.io/{x}"')] == [3, 4]

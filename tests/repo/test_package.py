@@ -28,11 +28,11 @@ def normal(requirement: str) -> str:
     return re.split(r"[<>=!~\[; ]", requirement, maxsplit=1)[0].lower().replace("_", "-")
 
 
-@pytest.mark.parametrize("command", ["jobset-gate", "kubectl-jobset_gate"])
-def test_the_command_is_installed_and_loads(command: str) -> None:
-    (entry,) = importlib.metadata.entry_points(group="console_scripts", name=command)
-    assert callable(entry.load())
-    assert (Path(sys.executable).parent / command).exists()
+def test_the_commands_are_installed_and_load() -> None:
+    for command in ("jobset-gate", "kubectl-jobset_gate"):
+        (entry,) = importlib.metadata.entry_points(group="console_scripts", name=command)
+        assert callable(entry.load())
+        assert (Path(sys.executable).parent / command).exists()
 
 
 NOT_SHIPPED = ("jobset_gate/fake/", "jobset_gate/cli/demo/")
@@ -126,22 +126,18 @@ def test_the_source_distribution_holds_what_the_wheel_is_made_of_and_nothing_els
     assert {path.parts[0] for path in files} == {*PACKAGES, *papers}
 
 
-def test_every_dependency_is_locked() -> None:
+def test_every_dependency_is_locked_and_the_tests_have_the_same() -> None:
     assert {normal(each) for each in PROJECT["dependencies"]} <= pins("runtime.txt")
-
-
-def test_what_tests_need_is_locked_with_the_same_runtime() -> None:
     assert pins("runtime.txt") <= pins("dev.txt")
     wanted = [line for line in (ROOT / "requirements/dev.in").read_text().splitlines() if line[:1] not in ("#", "-")]
     assert {normal(each) for each in wanted} <= pins("dev.txt")
 
 
-@pytest.mark.parametrize("name", ["runtime.txt", "dev.txt", "go.txt"])
-def test_each_pin_has_hashes_and_no_option_sends_pip_elsewhere(name: str) -> None:
-    lines = (ROOT / "requirements" / name).read_text().splitlines()
-    assert [line for line in lines if line.startswith("-")] == []
-    entries = [line for line in lines if line and line[0] not in " #"]
-    following = [lines[number + 1] for number, line in enumerate(lines) if line and line[0] not in " #"]
-    assert entries
-    assert [line for line in entries if not line.endswith("\\")] == []
-    assert [line for line in following if "--hash=sha256:" not in line] == []
+def test_each_pin_has_hashes_and_no_option_sends_pip_elsewhere() -> None:
+    for name in ("runtime.txt", "dev.txt", "go.txt"):
+        lines = (ROOT / "requirements" / name).read_text().splitlines()
+        assert [line for line in lines if line.startswith("-")] == [], name
+        entries = [number for number, line in enumerate(lines) if line and line[0] not in " #"]
+        assert entries, name
+        assert [lines[number] for number in entries if not lines[number].endswith("\\")] == [], name
+        assert [lines[number] for number in entries if "--hash=sha256:" not in lines[number + 1]] == [], name

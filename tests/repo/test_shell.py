@@ -4,8 +4,6 @@ import shutil
 import subprocess
 from pathlib import Path
 
-import pytest
-
 from tests.plane import versions
 from tests.repo.files import ROOT, tracked
 
@@ -22,24 +20,21 @@ def interpreter(path: Path) -> str:
 
 SCRIPTS = [path for path in tracked() if interpreter(path)]
 SOURCED = sorted(AIRGAP.glob("*.sh"))
+STAGES = sorted((AIRGAP / "stages").iterdir())
 
 
-def names(path: Path) -> str:
-    return str(path.relative_to(ROOT))
+def test_a_shell_understands_each() -> None:
+    for script in (*SCRIPTS, *SOURCED):
+        shell = shutil.which(interpreter(script) or "bash")
+        assert shell
+        ran = subprocess.run([shell, "-n", str(script)], capture_output=True, text=True, check=False)  # noqa: S603
+        assert (ran.returncode, ran.stderr) == (0, ""), script
 
 
-@pytest.mark.parametrize("script", [*SCRIPTS, *SOURCED], ids=names)
-def test_a_shell_understands_it(script: Path) -> None:
-    shell = shutil.which(interpreter(script) or "bash")
-    assert shell
-    ran = subprocess.run([shell, "-n", str(script)], capture_output=True, text=True, check=False)  # noqa: S603
-    assert (ran.returncode, ran.stderr) == (0, "")
-
-
-@pytest.mark.parametrize("script", [AIRGAP / "setup", *sorted((AIRGAP / "stages").iterdir())], ids=names)
-def test_it_can_be_run_and_stops_at_the_first_failure(script: Path) -> None:
-    assert script.stat().st_mode & 0o111
-    assert "set -euo pipefail" in script.read_text()
+def test_those_of_airgap_can_be_run_and_stop_at_the_first_failure() -> None:
+    for script in (AIRGAP / "setup", *STAGES):
+        assert script.stat().st_mode & 0o111, script
+        assert "set -euo pipefail" in script.read_text(), script
 
 
 def declared(stage: Path, what: str) -> list[str]:
@@ -49,23 +44,17 @@ def declared(stage: Path, what: str) -> list[str]:
     return " ".join(lines).split()
 
 
-@pytest.mark.parametrize("stage", sorted((AIRGAP / "stages").iterdir()), ids=names)
-def test_what_a_stage_uses_exists_and_comes_before_it(stage: Path) -> None:
-    for used in declared(stage, "uses"):
-        assert (AIRGAP / used).exists()
-        assert not used.startswith("stages/") or used < f"stages/{stage.name}"
-
-
-@pytest.mark.parametrize("stage", sorted((AIRGAP / "stages").iterdir()), ids=names)
-def test_a_stage_says_all_that_it_uses_of_this_folder(stage: Path) -> None:
+def test_a_stage_says_all_that_it_uses_of_this_folder_which_comes_before_it() -> None:
     """Its key is made of that: what is not said would be changed without effect."""
-    text = stage.read_text()
-    for folder in ("node", "go"):
-        if f"$KIND_TOOLS/{folder}/" in text:
-            assert any(used.startswith(folder) for used in declared(stage, "uses"))
-    for sourced in SOURCED:
-        if f"$KIND_TOOLS/{sourced.name}" in text and sourced.name != "lib.sh":  # that counts for every stage
-            assert sourced.name in declared(stage, "uses")
+    for stage in STAGES:
+        text, uses = stage.read_text(), declared(stage, "uses")
+        for used in uses:
+            assert (AIRGAP / used).exists(), stage
+            assert not used.startswith("stages/") or used < f"stages/{stage.name}"
+        for folder in ("node", "go"):
+            assert f"$KIND_TOOLS/{folder}/" not in text or any(used.startswith(folder) for used in uses), stage
+        for sourced in SOURCED:  # lib.sh counts for every stage
+            assert f"$KIND_TOOLS/{sourced.name}" not in text or sourced.name in {"lib.sh", *uses}, stage
 
 
 def test_the_versions_are_those_of_the_control_plane_of_the_tests() -> None:

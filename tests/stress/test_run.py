@@ -42,14 +42,6 @@ def test_what_fails_is_named_by_its_number_and_cut_down(
     assert out.count("Step(") == 60, "no step is left that it does not take"
 
 
-def test_a_number_whose_schedule_is_right_says_so(
-    capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch
-) -> None:
-    monkeypatch.setattr(run, "play", lambda _: None)
-    assert run.main(["--seed", "3"]) == 0
-    assert capsys.readouterr().out == "seed 3: right\n"
-
-
 def test_it_ends_when_its_time_is_up_and_does_not_call_that_right(
     capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch
 ) -> None:

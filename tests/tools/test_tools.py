@@ -23,17 +23,6 @@ def program(path: Path, version: str) -> Path:
     return path
 
 
-def test_a_users_choice_comes_before_the_path_and_the_path_before_the_cache(tmp_path: Path) -> None:
-    env = {"HOME": str(tmp_path), "PATH": str(tmp_path / "bin")}
-    cached = program(PROMTOOL.cached(env), "2.50.0")
-    on_path = program(tmp_path / "bin" / "promtool", "1.8.2")
-    assert PROMTOOL.find(env) == cached, "the one on the PATH is too old"
-    program(on_path, "3.0.0")
-    assert PROMTOOL.find(env) == on_path
-    chosen = program(tmp_path / "mine", "1.0.0")
-    assert PROMTOOL.find(env | {"PROMTOOL": str(chosen)}) == chosen
-
-
 def test_one_that_is_missing_is_got_once_and_one_that_cannot_be_had_says_what_to_do(tmp_path: Path) -> None:
     env = {"HOME": str(tmp_path), "PATH": "/nowhere"}
 

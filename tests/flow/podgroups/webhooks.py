@@ -10,6 +10,7 @@ from jobset_gate.kube.client import Client
 from jobset_gate.kube.resources import MUTATING_WEBHOOKS, PODS, VALIDATING_WEBHOOKS
 from jobset_gate.podgroups.formats import NAME_KEYS
 from jobset_gate.settings import Settings
+from tests.fakes.admission_server import WEBHOOK_TIMEOUT
 from tests.fakes.podgroups.manifests import gated
 from webhook import registration
 from webhook.certs.serving import self_signed
@@ -30,6 +31,7 @@ async def serve_webhook(
         server = await serve(settings, tls=BUNDLE.serving)
         stack.push_async_callback(server.stop)
         where: Json = {"url": server.url, "ca_bundle": BUNDLE.ca_bundle, "suffix": f"-{min(namespaces)}"}
+        where["timeout_seconds"] = WEBHOOK_TIMEOUT
         made = [pod_configuration(settings.groups, **where)]
         made += registration.configurations(**where) if jobsets else ()
         for one in made:

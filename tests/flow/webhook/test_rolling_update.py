@@ -15,6 +15,7 @@ from controllers.barrier import crd_patcher
 from jobset_gate.fake import jobset_crd
 from jobset_gate.kube.client import Client, PatchType
 from jobset_gate.kube.resources import MUTATING_WEBHOOKS, VALIDATING_WEBHOOKS
+from tests.fakes.admission_server import WEBHOOK_TIMEOUT
 from tests.fakes.certificates import SECRET, SERVICE
 from tests.fakes.service_process import ServiceProcess, running_service
 from tests.fakes.webhook_traffic import Forwarder, JobSetTraffic, service, traffic, until_webhook_called
@@ -82,16 +83,18 @@ async def deployment(real_plane: Real, client: Client) -> AsyncIterator[Deployme
     async with service(client, namespace) as forwarder, AsyncExitStack() as stack:
         where = registration.ServiceReference(namespace, SERVICE, forwarder.port)
         resources = (MUTATING_WEBHOOKS, VALIDATING_WEBHOOKS)
-        for resource, body in zip(resources, registration.configurations(service=where), strict=True):
+        for resource, body in zip(
+            resources, registration.configurations(service=where, timeout_seconds=WEBHOOK_TIMEOUT), strict=True
+        ):
             body["webhooks"][0]["namespaceSelector"] = {"matchLabels": {"kubernetes.io/metadata.name": namespace}}
             name = body["metadata"]["name"]
             await client.patch(resource, name, body=body, patch=PatchType.APPLY, field_manager="helm", force=True)
             stack.push_async_callback(client.delete, resource, name)
-        made = Deployment(real_plane, namespace, forwarder, stack)
-        await made.start()
-        await made.start()
+        replicas = Deployment(real_plane, namespace, forwarder, stack)
+        await replicas.start()
+        await replicas.start()
         await until_webhook_called(client, namespace)
-        yield made
+        yield replicas
     await real_plane.drop_namespace(namespace)
 
 

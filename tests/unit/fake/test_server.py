@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import asyncio
-import time
 from collections.abc import AsyncIterator
 
 import pytest
@@ -160,7 +159,6 @@ async def test_times_of_objects_are_of_the_given_clock() -> None:
 
 @virtual_time
 async def test_a_webhook_that_does_not_answer_is_given_up_after_its_timeout() -> None:
-    began = time.monotonic()
     async with (
         ApiServer(clock=wall_clock()) as server,
         RawApi(Access(server.url)) as api,
@@ -174,4 +172,3 @@ async def test_a_webhook_that_does_not_answer_is_given_up_after_its_timeout() ->
         assert 7 <= loop.time() - started < 8
         assert (refused.status, refused.reason) == (500, "InternalError")
         assert refused.message.endswith("context deadline exceeded")
-    assert time.monotonic() - began < 5
