@@ -17,7 +17,7 @@ from tests.fakes.jobsets import jobset
 
 Json = dict[str, Any]
 CHUNK = 64 * 1024
-RESTS = 0.05  # seconds
+RESTS = 0.2  # seconds
 
 
 class Forwarder:
