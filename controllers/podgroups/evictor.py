@@ -8,7 +8,7 @@ import asyncio
 import time
 from collections.abc import Awaitable, Callable, Iterable, Mapping, Sequence
 from contextlib import aclosing
-from functools import cache
+from functools import cache, partial
 from typing import Final
 
 import structlog
@@ -24,7 +24,7 @@ from jobset_gate.kube.errors import BadRequest, Forbidden, Invalid, KubeError, N
 from jobset_gate.kube.resources import PODS
 from jobset_gate.objects import terminal_text
 from jobset_gate.podgroups import decode, eviction, wire
-from jobset_gate.podgroups.eviction import EvictionPlan, SuspendOwner, SuspendTarget
+from jobset_gate.podgroups.eviction import EvictionPlan, SuspendTarget
 from jobset_gate.podgroups.record import AdmissionRecord, AdmissionState
 from jobset_gate.podgroups.snapshot import GroupSnapshot, MemberPod
 from jobset_gate.runtime.clock import monotonic
@@ -49,6 +49,10 @@ SWEEP_SECONDS: Final = 300.0
 """Between two searches for owners that no eviction suspends any more."""
 
 _log = structlog.get_logger(__name__)
+
+
+Refusals = dict[str, str]
+"""Writes of one step that the API server refuses for good, such as for a policy: by object, its message."""
 
 
 class EvictionResult(Value, frozen=True):
@@ -96,16 +100,15 @@ class Evictor:
         plan, versions = await self._plan(members, record)
         # No pod was left at the last step either: by now the Jobs have observed all of it.
         observed = last is not None and last.all_gone
-        refusals = WriteRefusals()
-        if not await self._act(plan, versions, refusals, restart=observed):
-            self._last.pop(mark, None)
+        refusals: Refusals = {}
+        unchanged = await self._act(plan, versions, refusals, restart=observed)
+        self._last.pop(mark, None)
+        if not unchanged:
             return CONFLICT_RETRY_SECONDS
-        if refusals.about:
-            self._last.pop(mark, None)
-            why = "; ".join(filter(None, (plan.blocked_message, refusals.why)))
-            return EvictionResult(blocked=(*plan.blocked_pods, *refusals.about), why=why)
+        if refusals:
+            why = "; ".join(filter(None, (plan.blocked_message, _why_refused(refusals))))
+            return EvictionResult(blocked=(*plan.blocked_pods, *sorted(refusals)), why=why)
         if observed and plan.restarts:
-            self._last.pop(mark, None)
             return CONFLICT_RETRY_SECONDS  # the Jobs have yet to observe it
         answer = EvictionResult(blocked=plan.blocked_pods, why=plan.blocked_message) if plan.done else RECHECK_SECONDS
         self._remember(mark, plan, answer)
@@ -164,19 +167,17 @@ class Evictor:
             plan = eviction.plan_eviction(pods, generations, owners, marked)
         return plan, versions
 
-    async def _act(
-        self, plan: EvictionPlan, versions: Mapping[str, str], refusals: "WriteRefusals", *, restart: bool
-    ) -> bool:
+    async def _act(self, plan: EvictionPlan, versions: Mapping[str, str], refusals: Refusals, *, restart: bool) -> bool:
         """All steps in their order. False: an object has changed since it was read, so all has to be planned again."""
-        client, collect = self._client, refusals.collect
-        marks = (collect(_owner(it), actions.mark_owner(client, it)) for it in plan.marks)
-        if not await self._all(marks) or refusals.about:
-            return bool(refusals.about)  # an owner without a mark would never be suspended
+        client, collect = self._client, partial(_collect, refusals)
+        marks = (collect(_name(it.target), actions.mark_owner(client, it)) for it in plan.marks)
+        if not await self._all(marks) or refusals:
+            return bool(refusals)  # an owner without a mark would never be suspended
         detaches = (collect(_pod(it.pod), actions.detach_pod(client, it, versions[it.pod.uid])) for it in plan.detaches)
         if not await self._all(detaches):
             return False
         suspends = (*plan.suspends, *(plan.restarts if restart else ()))
-        if not await self._all(collect(_owner(it), actions.suspend_owner(client, it)) for it in suspends):
+        if not await self._all(collect(_name(it.target), actions.suspend_owner(client, it)) for it in suspends):
             return False
         await self._all(collect(_name(it), actions.resume_owner(client, it)) for it in plan.resumes)
         now = self._wall()
@@ -198,38 +199,6 @@ class Evictor:
             if isinstance(error, BaseException):
                 raise error
         return all(done)
-
-
-class WriteRefusals:
-    """Writes of one step that the API server refuses for good, such as for a policy: they go to status."""
-
-    def __init__(self) -> None:
-        self._messages: dict[str, str] = {}
-
-    async def collect(self, about: str, write: Awaitable[bool]) -> bool:
-        """The result of the write; True where it was refused, since reading again would not help."""
-        try:
-            return await write
-        except (BadRequest, Forbidden, Invalid) as refused:
-            if is_namespace_terminating(refused):
-                raise
-            self._messages[about] = truncate(terminal_text.line(refused.message), MAX_REFUSAL_BYTES)
-            return True
-
-    def __contains__(self, about: str) -> bool:
-        return about in self._messages
-
-    @property
-    def about(self) -> tuple[str, ...]:
-        """The objects of refused writes."""
-        return tuple(sorted(self._messages))
-
-    @property
-    def why(self) -> str:
-        """The first few: a thousand pods that may not be changed mostly have one reason."""
-        listed = [f"{it} may not be changed: {self._messages[it]}" for it in self.about[:MAX_REFUSALS_LISTED]]
-        more = len(self._messages) - MAX_REFUSALS_LISTED
-        return "; ".join([*listed, *([f"and {more} more"] if more > 0 else [])])
 
 
 class ResumeSweeper:
@@ -262,12 +231,26 @@ class ResumeSweeper:
         }
 
 
+async def _collect(refusals: Refusals, about: str, write: Awaitable[bool]) -> bool:
+    """The result of the write; True where it was refused, since reading again would not help."""
+    try:
+        return await write
+    except (BadRequest, Forbidden, Invalid) as refused:
+        if is_namespace_terminating(refused):
+            raise
+        refusals[about] = truncate(terminal_text.line(refused.message), MAX_REFUSAL_BYTES)
+        return True
+
+
+def _why_refused(refusals: Refusals) -> str:
+    """The first few: a thousand pods that may not be changed mostly have one reason."""
+    listed = [f"{it} may not be changed: {refusals[it]}" for it in sorted(refusals)[:MAX_REFUSALS_LISTED]]
+    more = len(refusals) - MAX_REFUSALS_LISTED
+    return "; ".join([*listed, *([f"and {more} more"] if more > 0 else [])])
+
+
 def _pod(pod: MemberPod) -> str:
     return f"Pod {pod.name}"
-
-
-def _owner(step: SuspendOwner) -> str:
-    return _name(step.target)
 
 
 def _name(target: SuspendTarget) -> str:
