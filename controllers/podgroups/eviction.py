@@ -91,7 +91,7 @@ class EvictionReconciler:
 
     async def reconcile_closed(self, key: PodGroupKey, seen: GroupSnapshot, record: AdmissionRecord) -> float | None:
         """A group that was evicted, or has ended: owners are resumed, and the record is deleted in time."""
-        self._ungater.stop_ungating(key)
+        self._ungater.set_desired(key, (), record.generation)
         await self.resume_owners(key)
         if seen.members:
             return await self._reconcile_members(key, seen, record)

@@ -53,18 +53,14 @@ class PodGroupEntry:
         """By UID: pods that carry the label."""
         self._unlabelled: dict[str, MemberPod] = {}
         """By UID: bound pods that name the group and carry no label."""
-        self._in_order = True
-        """`_labelled` is sorted by name until a pod is added."""
         self._members: tuple[MemberPod, ...] | None = None
 
     @property
     def members(self) -> tuple[MemberPod, ...]:
         """All pods, by name."""
         if self._members is None:
-            if not self._in_order:
-                self._labelled, self._in_order = _by_name(self._labelled), True
-            both = _by_name({**self._unlabelled, **self._labelled}) if self._unlabelled else self._labelled
-            self._members = tuple(both.values())
+            both = {**self._unlabelled, **self._labelled}
+            self._members = tuple(sorted(both.values(), key=lambda it: (it.name, it.uid)))
         return self._members
 
     @property
@@ -119,7 +115,6 @@ class PodGroupEntry:
             del pods[uid]
         else:
             pods[uid] = new
-            self._in_order = self._in_order and old is not None
             if self.key is None and new.membership is not None and group_label(new.membership.key) == self.label:
                 self.key = new.membership.key
         return old
@@ -199,10 +194,6 @@ class PodMembership:
         entry = self._entries[at]
         self._on_pod_change(entry, entry.drop_pod(uid, held=held), None)
         self.prune_entry(entry, at[0])
-
-
-def _by_name(pods: dict[str, MemberPod]) -> dict[str, MemberPod]:
-    return dict(sorted(pods.items(), key=lambda it: (it[1].name, it[0])))
 
 
 def _membership(key: PodGroupKey, member: MemberPod) -> Membership:

@@ -2,6 +2,7 @@
 
 from collections import Counter
 from collections.abc import Iterable, Sequence
+from functools import reduce
 from typing import Final, TypeVar
 
 from jobset_gate.podgroups.fit import constraints
@@ -34,9 +35,8 @@ class NodeCache:
         """UIDs of the pods that the informer of members reports."""
         self._others: dict[_Pod, str] = {}
         """The same of the other informer."""
-        self._used: dict[str, dict[str, int]] = {}
-        """By node; the node itself may not be known yet."""
-        self._used_by_priority: dict[str, dict[int, dict[str, int]]] = {}
+        self._used: dict[str, dict[int, dict[str, int]]] = {}
+        """By node and priority; the node itself may not be known yet."""
         self._permanent: dict[str, dict[str, int]] = {}
         """Used by pods that belong to their node: no other pod ever gets their place."""
         self._anti_affinity = AntiAffinityIndex()
@@ -124,15 +124,14 @@ class NodeCache:
         return pod is not None
 
     def _count(self, pod: BoundPod, sign: int) -> None:
-        _add(self._used, pod.node, pod.requests, sign)
         self._anti_affinity.add_terms(pod.namespace, pod.anti_affinity, pod.node, sign)
         if pod.stays_on_node:
             self.nodes_version += 1
             _add(self._permanent, pod.node, pod.requests, sign)
-        by_priority = self._used_by_priority.setdefault(pod.node, {})
-        _add(by_priority, pod.priority, pod.requests, sign)
-        if not by_priority:
-            del self._used_by_priority[pod.node]
+        used = self._used.setdefault(pod.node, {})
+        _add(used, pod.priority, pod.requests, sign)
+        if not used:
+            del self._used[pod.node]
         self._invalidate(pod.node)
 
     def _invalidate(self, node: str) -> None:
@@ -144,8 +143,8 @@ class NodeCache:
         if node is None:
             self._infos.pop(name, None)
             return
-        free = constraints.subtract(node.allocatable, self._used.get(name, {}))
-        taken = tuple((it, dict(many)) for it, many in sorted(self._used_by_priority.get(name, {}).items()))
+        taken = tuple((it, dict(many)) for it, many in sorted(self._used.get(name, {}).items()))
+        free = reduce(constraints.subtract, (many for _, many in taken), node.allocatable)
         whole: Amounts = constraints.subtract(node.allocatable, self._permanent.get(name, {}))
         before = self._infos.get(name)
         if before is not None and before.empty == whole:

@@ -13,22 +13,27 @@ from jobset_gate.podgroups.snapshot import MemberPod
 
 
 class Effect(Enum):
-    """What a change means for its group, or for all groups."""
+    """What a change means for its group, or for all groups: the seconds in which changes are gathered before the group
+    is reconciled, and whether an admission may follow from it.
+    """
 
-    DETAIL = auto()
+    DETAIL = auto(), 0.8, False
     """Nothing that admission depends on: the reconciler reads it, for status."""
-    GATHERING = auto()
+    GATHERING = auto(), 0.8, False
     """One more gated pod of a group that still lacks others."""
-    PROGRESS = auto()
+    PROGRESS = auto(), 0.8, False
     """A pod of an admitted group was ungated, bound or started: the group needs no more room than before."""
-    MINIMUM_BOUND = auto()
+    MINIMUM_BOUND = auto(), 0.0, True
     """The same, and the minimum may be bound, if only for a moment: the reconciler has to see it now."""
-    RECORDED = auto()
+    RECORDED = auto(), 0.8, True
     """The admission record was read or written by this process, which goes on by itself."""
-    CHANGED = auto()
+    CHANGED = auto(), 0.1, True
     """Anything else about a group."""
-    CAPACITY = auto()
+    CAPACITY = auto(), 0.0, True
     """Nodes, what is bound to them, or quotas: of no single group."""
+
+    def __init__(self, _: int, delay: float, admits: bool) -> None:
+        self.delay, self.admits = delay, admits
 
 
 def classify(

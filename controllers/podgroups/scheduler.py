@@ -290,10 +290,3 @@ class _Slices:
         self._before += now - self._since
         await asyncio.sleep(0)
         self._since = perf_counter()
-
-
-def admission_mode(check: CapacityCheck, *, native: bool) -> AdmissionMode:
-    """How groups are admitted that need no try."""
-    if native:
-        return AdmissionMode.NATIVE
-    return AdmissionMode.OFF if check is CapacityCheck.OFF else AdmissionMode.FIT

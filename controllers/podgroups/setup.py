@@ -19,7 +19,7 @@ from controllers.podgroups.pending import PendingQueue
 from controllers.podgroups.predicates import Effect
 from controllers.podgroups.reconciler import PodGroupReconciler
 from controllers.podgroups.record_store import RecordStore
-from controllers.podgroups.scheduler import CONCURRENT_WRITES, InflightAdmissions, PodGroupScheduler, admission_mode
+from controllers.podgroups.scheduler import CONCURRENT_WRITES, InflightAdmissions, PodGroupScheduler
 from controllers.podgroups.status import (
     STATUS_WORKERS,
     WRITE_BURST,
@@ -37,6 +37,7 @@ from jobset_gate.podgroups.crds import needed_crds
 from jobset_gate.podgroups.evaluate import GroupEvaluator
 from jobset_gate.podgroups.model import PodGroupKey
 from jobset_gate.podgroups.preconditions import GroupReason
+from jobset_gate.podgroups.record import AdmissionMode
 from jobset_gate.podgroups.snapshot import GroupSnapshot
 from jobset_gate.podgroups.status import GroupStatus, group_status
 from jobset_gate.runtime.controller import Controller, ControllerMetrics
@@ -50,19 +51,6 @@ from jobset_gate.settings import Native
 Runnable = Callable[[], Coroutine[Any, Any, None]]
 
 WORKERS: Final = 16
-
-REQUEUE_DELAY: Final = {
-    Effect.MINIMUM_BOUND: 0.0,
-    Effect.CHANGED: 0.1,
-    Effect.DETAIL: 0.8,
-    Effect.GATHERING: 0.8,
-    Effect.PROGRESS: 0.8,
-    Effect.RECORDED: 0.8,
-}
-"""Seconds in which changes of a group are gathered before it is reconciled."""
-
-LAZY: Final = (Effect.GATHERING, Effect.PROGRESS)
-"""No admission can follow from these alone."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -111,6 +99,9 @@ class PodGroupControllers:
         self._native = NativePodGroups(writer) if settings.native is Native.ON else None
         self._check = settings.capacity_check if self._native is None else CapacityCheck.OFF
         """Groups that kube-scheduler places as a whole need no reserved room."""
+        self._mode = AdmissionMode.OFF if self._check is CapacityCheck.OFF else AdmissionMode.FIT
+        if self._native is not None:
+            self._mode = AdmissionMode.NATIVE
         self._capacities = OwnerCapacities(client, clock)
         self._evictor = Evictor(writer, wall=clock)
         outcomes = self._metrics.count_ungating
@@ -176,9 +167,9 @@ class PodGroupControllers:
     def _on_change(self, key: PodGroupKey | None, effect: Effect) -> None:
         """Hands a change of the cache on to the reconciler and the scheduler."""
         if key is not None:
-            self._queue.add_after(key, REQUEUE_DELAY[effect])
+            self._queue.add_after(key, effect.delay)
         if effect is not Effect.DETAIL:
-            self.pending.mark_dirty(key, lazy=effect in LAZY)
+            self.pending.mark_dirty(key, lazy=not effect.admits)
 
     def _quota_shortage(self, seen: GroupSnapshot) -> str:
         return quota.quota_shortage(seen, self.cache.quotas(seen.group.key.namespace))
@@ -212,7 +203,7 @@ class PodGroupControllers:
             self.cache,
             self.pending,
             self._store,
-            mode=admission_mode(self._check, native=self._native is not None),
+            mode=self._mode,
             clock=clock,
             enqueue=self._queue.add,
             metrics=metrics,

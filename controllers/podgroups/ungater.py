@@ -59,7 +59,9 @@ class Ungater:
         self._last: dict[PodGroupKey, int] = {}
 
     def set_desired(self, key: PodGroupKey, pods: Iterable[MemberPod], generation: int) -> None:
-        """Exactly these pods of a group are to be ungated: those of the generation that the cache shows as gated."""
+        """Exactly these pods of a group are to be ungated: those of the generation that the cache shows as gated.
+        Marks are written all the same.
+        """
         self._set(key, pods, generation)
 
     def mark_timed_out(self, key: PodGroupKey, pods: Iterable[MemberPod]) -> None:
@@ -79,11 +81,6 @@ class Ungater:
         self._desired.pop(key, None)
         await self._patcher.drain(key)
 
-    def stop_ungating(self, key: PodGroupKey) -> None:
-        """Cancels the removal of gates of a group; marks are still written."""
-        if key in self._desired:
-            self._desired[key] = {uid: it for uid, it in self._desired[key].items() if it.generation is None}
-
     def forget_group(self, key: PodGroupKey) -> None:
         """Drops the state of a group that is gone or not admitted."""
         self._desired.pop(key, None)
@@ -98,7 +95,9 @@ class Ungater:
     def _set(self, key: PodGroupKey, pods: Iterable[MemberPod], generation: int | None) -> None:
         wanted = {pod.uid: pod for pod in pods}
         desired = self._desired.setdefault(key, {})
-        for uid in [uid for uid, it in desired.items() if uid not in wanted and it.generation == generation]:
+        for uid in [
+            uid for uid, it in desired.items() if uid not in wanted and (it.generation is None) is (generation is None)
+        ]:
             del desired[uid]
         for uid, pod in wanted.items():
             known = desired.get(uid)
