@@ -4,7 +4,7 @@ A pod belongs to the group of its label, whatever it names later (G2). An event 
 changes: a group is merged when it is read, and only if one of its sources has changed.
 """
 
-from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterable, Iterator, Sequence
 from fractions import Fraction
 
 import msgspec
@@ -142,10 +142,6 @@ class PodGroupCache:
         entry = self._members.entry(key)
         return self._present(key, entry) if entry is not None and self._exists(entry) else None
 
-    def groups(self) -> Mapping[PodGroupKey, MergedGroup]:
-        """All groups, as a live view that merges only what is read."""
-        return _Groups(self)
-
     def unassigned_pods(self) -> Sequence[MemberPod]:
         """Pods with our label whose group no pod with that label names: no controller can admit them."""
         return [pod for it in self._members.entries() if it.key is None for pod in it.members]
@@ -241,22 +237,3 @@ class PodGroupCache:
         if entry.group is not None:
             return entry.group  # without looking for its record objects
         return entry.merged_group(key, self._records.objects_of(key), self._default_wait)
-
-
-class _Groups(Mapping[PodGroupKey, MergedGroup]):
-    """Live view of a cache."""
-
-    def __init__(self, cache: PodGroupCache) -> None:
-        self._cache = cache
-
-    def __getitem__(self, key: PodGroupKey) -> MergedGroup:
-        found = self._cache.group(key)
-        if found is None:
-            raise KeyError(key)
-        return found
-
-    def __iter__(self) -> Iterator[PodGroupKey]:
-        return self._cache.keys()
-
-    def __len__(self) -> int:
-        return sum(1 for _ in self)

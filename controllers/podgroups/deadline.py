@@ -1,6 +1,7 @@
 """The scheduling deadline of an admitted group: it ends when the minimum is bound, or the group is evicted (G4)."""
 
 from collections.abc import Callable, Sequence
+from dataclasses import dataclass
 from fractions import Fraction
 
 import msgspec
@@ -17,10 +18,20 @@ from jobset_gate.podgroups.model import Flavor, GangMode, PodGroupKey
 from jobset_gate.podgroups.record import AdmissionMode, AdmissionRecord, AdmissionState
 from jobset_gate.podgroups.snapshot import GroupSnapshot
 
-AdmissionId = tuple[int, float]
-"""Generation and time of an admission."""
-
 _log = structlog.get_logger(__name__)
+
+
+@dataclass(slots=True)
+class _Progress:
+    """What this process knows of an admission, by the generation and the time of the admission."""
+
+    admission: tuple[int, float]
+    started: float | None = None
+    """Since when the deadline runs: a pod that replaces another does not reset it."""
+    paused: bool = False
+    """Another gate holds one of its pods, or the scheduler preempts pods for one."""
+    satisfied: float | None = None
+    """When the minimum was seen bound: that stays true, whatever happens before it is recorded."""
 
 
 class SchedulingDeadline:
@@ -38,28 +49,24 @@ class SchedulingDeadline:
     ) -> None:
         self._store, self._ungater, self._pending = store, ungater, pending
         self._enqueue, self._clock, self._metrics = enqueue, clock, metrics
-        self._started: dict[PodGroupKey, tuple[AdmissionId, float | None]] = {}
-        """Since when the deadline of an admission runs: a pod that replaces another does not reset it. None: not while
-        another gate holds one of its pods, or the scheduler preempts pods for one."""
-        self._satisfied: dict[PodGroupKey, tuple[AdmissionId, float]] = {}
-        """When the minimum was seen bound: that stays true, whatever happens before it is recorded."""
+        self._progress: dict[PodGroupKey, _Progress] = {}
 
     async def enforce(
         self, seen: GroupSnapshot, record: AdmissionRecord, gangs: Sequence[GroupSnapshot]
     ) -> float | None:
         """`seen`: the group whose object stores the record. Returns the seconds until the next time."""
-        key, now = seen.group.key, self._clock()
-        admission = record.generation, record.at
-        if self._satisfied.get(key, (admission, 0.0))[0] != admission:
-            del self._satisfied[key]
-        started = self._start(key, record, gangs)
+        key, now, admission = seen.group.key, self._clock(), (record.generation, record.at)
+        known = self._progress.get(key)
+        if known is None or known.admission != admission:
+            known = self._progress[key] = _Progress(admission)
+        started = self._start(known, record, gangs)
         inputs = [_deadline_input(it, record, now if started is None else started) for it in gangs]
         verdicts = [decide_deadline(it, now) for it in inputs]
-        if all(verdict is Verdict.SATISFIED for verdict, _ in verdicts) and key not in self._satisfied:
-            self._satisfied[key] = admission, now
+        if all(verdict is Verdict.SATISFIED for verdict, _ in verdicts) and known.satisfied is None:
+            known.satisfied = now
             self._metrics.satisfied_seconds.observe(max(0.0, now - record.at))
-        if key in self._satisfied:
-            await self._record_satisfied(seen, record, gangs)
+        if known.satisfied is not None:
+            await self._record_satisfied(known.satisfied, seen, record, gangs)
             return None
         if all(it.mode is GangMode.STRICT for it in inputs) and any(
             it.group.key in self._pending.must_yield for it in gangs
@@ -71,8 +78,7 @@ class SchedulingDeadline:
 
     def forget_group(self, key: PodGroupKey) -> None:
         """Drops the state of a group that is closed or gone."""
-        self._started.pop(key, None)
-        self._satisfied.pop(key, None)
+        self._progress.pop(key, None)
 
     async def _act_on(
         self,
@@ -111,18 +117,15 @@ class SchedulingDeadline:
         self._metrics.evictions.inc()
         return 0.0
 
-    def _start(self, key: PodGroupKey, record: AdmissionRecord, gangs: Sequence[GroupSnapshot]) -> float | None:
-        known, admission = self._started.get(key), (record.generation, record.at)
+    def _start(self, known: _Progress, record: AdmissionRecord, gangs: Sequence[GroupSnapshot]) -> float | None:
+        """Since when the deadline runs; None: it does not run."""
         if self._pause_left(record) > 0 and any(generation.foreign_gated_members(it) or _preempts(it) for it in gangs):
-            self._started[key] = admission, None
-            return None
-        if known is not None and known[0] == admission:
-            started: float | None = self._clock() if known[1] is None else known[1]
-        else:
-            started = generation.deadline_start(gangs, record, self._clock())
-        if started is not None:
-            self._started[key] = admission, started
-        return started
+            known.started, known.paused = None, True
+        elif known.paused:
+            known.started, known.paused = self._clock(), False
+        elif known.started is None:
+            known.started = generation.deadline_start(gangs, record, self._clock())
+        return known.started
 
     def _pause_left(self, record: AdmissionRecord) -> float:
         """Seconds for which the deadline may still wait for another gate, or for victims of a preemption to end."""
@@ -130,11 +133,9 @@ class SchedulingDeadline:
         return max(0.0, record.at + longest - self._clock())
 
     async def _record_satisfied(
-        self, seen: GroupSnapshot, record: AdmissionRecord, gangs: Sequence[GroupSnapshot]
+        self, at: float, seen: GroupSnapshot, record: AdmissionRecord, gangs: Sequence[GroupSnapshot]
     ) -> None:
-        at = self._satisfied[seen.group.key][1]
         await self._store.write_record(seen, msgspec.structs.replace(record, satisfied=at, rolled_back=0))
-        self._satisfied.pop(seen.group.key, None)
         for gang in gangs:
             if gang is not seen or generation.gated_members(gang):
                 self._enqueue(gang.group.key)  # later members pass from now on

@@ -74,16 +74,9 @@ class _LastPlan(Value, frozen=True):
 class Evictor:
     """All evictions. `client` refuses to write where this process does not lead; `wall` is Unix time."""
 
-    def __init__(
-        self,
-        client: Client,
-        *,
-        concurrency: int = CONCURRENCY,
-        clock: Callable[[], float] = monotonic,
-        wall: Callable[[], float] = time.time,
-    ) -> None:
-        self._client, self._clock, self._wall = client, clock, wall
-        self._slots = asyncio.Semaphore(concurrency)
+    def __init__(self, client: Client, wall: Callable[[], float] = time.time) -> None:
+        self._client, self._wall = client, wall
+        self._slots = asyncio.Semaphore(CONCURRENCY)
         self._last: dict[str, _LastPlan] = {}
 
     async def advance_eviction(self, seen: Sequence[GroupSnapshot], record: AdmissionRecord) -> float | EvictionResult:
@@ -96,7 +89,7 @@ class Evictor:
         members = [member for group in seen for member in group.members]
         last = self._last.get(mark)
         if last is not None and self._is_unchanged(last, members, record):
-            return last.answer if isinstance(last.answer, EvictionResult) else last.at + RECHECK_SECONDS - self._clock()
+            return last.answer if isinstance(last.answer, EvictionResult) else last.at + RECHECK_SECONDS - monotonic()
         plan, versions = await self._plan(members, record)
         # No pod was left at the last step either: by now the Jobs have observed all of it.
         observed = last is not None and last.all_gone
@@ -130,7 +123,7 @@ class Evictor:
     # --- Details ---------------------------------------------------------------------------------------------------
 
     def _is_unchanged(self, last: _LastPlan, members: Iterable[MemberPod], record: AdmissionRecord) -> bool:
-        if self._clock() - last.at >= RECHECK_SECONDS:
+        if monotonic() - last.at >= RECHECK_SECONDS:
             return False
         generations = eviction.generations_by_label(record)
         evictable = {it.name for it in members if eviction.is_evictable(it, generations)}
@@ -139,7 +132,7 @@ class Evictor:
         return last.all_gone or not evictable <= last.blocked_pods
 
     def _remember(self, mark: str, plan: EvictionPlan, answer: float | EvictionResult) -> None:
-        now = self._clock()
+        now = monotonic()
         self._last = {key: it for key, it in self._last.items() if now - it.at < FORGET_SECONDS}
         blocked = frozenset(plan.blocked_pods)
         self._last[mark] = _LastPlan(at=now, blocked_pods=blocked, answer=answer, all_gone=plan.all_gone)

@@ -188,7 +188,7 @@ class PodGroupControllers:
     def _make_pending(self) -> PendingQueue:
         evaluator = GroupEvaluator(
             self.cache.snapshot,
-            self.cache.groups(),
+            self.cache.group,
             across_namespaces=self._settings.across_namespaces,
             owner_capacities=self._capacities.known,
             quota_shortage=self._quota_shortage,

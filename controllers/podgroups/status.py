@@ -119,17 +119,10 @@ class PodGroupStatusReconciler:
 
 
 class PodGroupEventWriter:
-    """Each fact once, no reason too often, nothing old. `clock`: Unix time; `monotonic` measures pauses."""
+    """Each fact once, no reason too often, nothing old. `clock`: Unix time."""
 
-    def __init__(
-        self,
-        client: Client,
-        limiter: RateLimiter,
-        clock: Callable[[], float],
-        monotonic: Callable[[], float] = monotonic,
-    ) -> None:
-        self._recorder, self._limiter = EventRecorder(client, names.PROGRAM, clock), limiter
-        self._clock, self._monotonic = clock, monotonic
+    def __init__(self, client: Client, limiter: RateLimiter, clock: Callable[[], float]) -> None:
+        self._recorder, self._limiter, self._clock = EventRecorder(client, names.PROGRAM, clock), limiter, clock
         self._written: dict[PodGroupKey, set[_Identity]] = {}
         self._last: dict[tuple[PodGroupKey, str], tuple[str, float]] = {}
         """By reason: the last fact, and when it was written."""
@@ -161,7 +154,7 @@ class PodGroupEventWriter:
 
     def _wait(self, report: GroupStatus, event: GroupEvent) -> float:
         fact, at = self._last.get((report.key, event.reason), ("", -math.inf))
-        spacing = 0.0 if fact == event.dedup_key else at + EVENT_SPACING - self._monotonic()
+        spacing = 0.0 if fact == event.dedup_key else at + EVENT_SPACING - monotonic()
         return max(0.0, event.not_before - self._clock(), spacing)
 
     async def _write(self, report: GroupStatus, event: GroupEvent) -> None:
@@ -177,7 +170,7 @@ class PodGroupEventWriter:
                 about, event.reason, event.message, fact=" ".join(identity), warning=event.warning
             )
             written.add(identity)
-        self._last[report.key, event.reason] = event.dedup_key, self._monotonic()
+        self._last[report.key, event.reason] = event.dedup_key, monotonic()
 
 
 def _events(report: GroupStatus) -> Iterator[GroupEvent]:

@@ -46,10 +46,9 @@ class Ungater:
         clock: Callable[[], float],
         *,
         concurrency: int,
-        on_outcome: Callable[[str], None] = lambda _: None,
-        monotonic: Callable[[], float] = monotonic,
+        on_outcome: Callable[[str], None],
     ) -> None:
-        self._clock, self._on_outcome, self._monotonic = clock, on_outcome, monotonic
+        self._clock, self._on_outcome = clock, on_outcome
         self._patcher = PodPatcher[PodGroupKey](
             client, self._build_patch, self._on_done, concurrency=concurrency, in_order=True
         )
@@ -94,10 +93,8 @@ class Ungater:
 
     def _set(self, key: PodGroupKey, pods: Iterable[MemberPod], generation: int | None) -> None:
         wanted = {pod.uid: pod for pod in pods}
-        desired = self._desired.setdefault(key, {})
-        for uid in [
-            uid for uid, it in desired.items() if uid not in wanted and (it.generation is None) is (generation is None)
-        ]:
+        desired, marks = self._desired.setdefault(key, {}), generation is None
+        for uid in [uid for uid, it in desired.items() if uid not in wanted and marks is (it.generation is None)]:
             del desired[uid]
         for uid, pod in wanted.items():
             known = desired.get(uid)
@@ -108,7 +105,7 @@ class Ungater:
             del self._desired[key]
 
     def _is_lost(self, it: _Desired) -> bool:
-        return it.sent_at is not None and self._monotonic() - it.sent_at > RESEND_SECONDS
+        return it.sent_at is not None and monotonic() - it.sent_at > RESEND_SECONDS
 
     def _build_patch(self, key: PodGroupKey, uid: str) -> PodPatch | None:
         it = self._desired.get(key, {}).get(uid)
@@ -128,7 +125,7 @@ class Ungater:
             return
         if it.generation is not None and outcome == "ok":
             self._last[key] = it.generation
-        it.sent_at = self._monotonic()
+        it.sent_at = monotonic()
 
     def _retry(self, key: PodGroupKey, uid: str, it: _Desired) -> None:
         if self._desired.get(key, {}).get(uid) is it:

@@ -25,7 +25,7 @@ from jobset_gate.podgroups.cycle import ExcludedNodes
 from jobset_gate.podgroups.fit.guaranteed import NodeInfo, NodeSnapshot
 from jobset_gate.podgroups.model import POD_GROUP_APIS, MergedGroup, PodGroupKey
 from jobset_gate.podgroups.owners import OwnerCapacity
-from jobset_gate.podgroups.preconditions import GangGroup, GroupReason
+from jobset_gate.podgroups.preconditions import GangGroup, GroupLookup, GroupReason
 from jobset_gate.podgroups.record import AdmissionMode, AdmissionRecord, AdmissionState, GangShare
 from jobset_gate.podgroups.reserved import SnapshotLookup, reserved_for
 from jobset_gate.podgroups.snapshot import GroupSnapshot
@@ -47,7 +47,7 @@ class GroupEvaluator:
     def __init__(
         self,
         snapshot: SnapshotLookup,
-        groups: Mapping[PodGroupKey, MergedGroup],
+        look_up: GroupLookup,
         *,
         across_namespaces: bool = False,
         owner_capacities: Mapping[PodGroupKey, tuple[OwnerCapacity, ...]] | None = None,
@@ -58,7 +58,7 @@ class GroupEvaluator:
         """`quota_shortage`: what the namespace's quota lacks for a group, "" if nothing. `other_precondition`: of the
         controller. `crd_problems`: by API group, why its PodGroups cannot be used.
         """
-        self._snapshot, self._groups, self._across = snapshot, groups, across_namespaces
+        self._snapshot, self._look_up, self._across = snapshot, look_up, across_namespaces
         self._owner_capacities = {} if owner_capacities is None else owner_capacities
         self._quota_shortage, self._other_precondition, self._crd_problems = (
             quota_shortage,
@@ -76,7 +76,7 @@ class GroupEvaluator:
         record, key = seen.record, seen.group.key
         if record is not None and record.stage is not AdmissionState.CLOSED:
             return None
-        gang_group = preconditions.gang_group_of(seen.group, self._groups, across_namespaces=self._across)
+        gang_group = preconditions.gang_group_of(seen.group, self._look_up, across_namespaces=self._across)
         capacities, gates = self._owner_capacities.get(key, ()), generation.foreign_gates(seen)
         unmet = preconditions.first_unmet(seen.group, gang_group, capacities, gates)
         if unmet is not None and unmet.reason in _FIRST:
@@ -149,7 +149,7 @@ def evaluate_all(
     groups = {key: it.group for key, it in by_key.items()}
     evaluator = GroupEvaluator(
         by_key.get,
-        groups,
+        groups.get,
         across_namespaces=across_namespaces,
         owner_capacities=owner_capacities,
         quota_shortage=quota_shortage,

@@ -1,6 +1,6 @@
 """Preconditions of admission: the first unmet one is the reason why a group waits (G3, G6)."""
 
-from collections.abc import Callable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterator, Sequence
 from typing import Final
 
 from jobset_gate import names
@@ -37,10 +37,11 @@ class GangGroup(Value, frozen=True):
     """Why its list is invalid: it waits until that is corrected, and the others do not wait for it."""
 
 
-def gang_group_of(
-    group: MergedGroup, groups: Mapping[PodGroupKey, MergedGroup], *, across_namespaces: bool = False
-) -> GangGroup:
-    """The GangGroup of `group`, given all groups.
+GroupLookup = Callable[[PodGroupKey], MergedGroup | None]
+
+
+def gang_group_of(group: MergedGroup, look_up: GroupLookup, *, across_namespaces: bool = False) -> GangGroup:
+    """The GangGroup of `group`; `look_up` gives the other groups.
 
     A list that not all its gangs have is invalid for the gang that made it, so that no gang is bound by the list of
     another. A gang that does not exist yet may still get the same list.
@@ -48,12 +49,12 @@ def gang_group_of(
     listed = group.gangs
     if not listed or listed == (group.key.path,):
         return GangGroup(keys=(group.key,))
-    problem = _own_problem(group, across_namespaces=across_namespaces) or _not_mutual(group, groups)
+    problem = _own_problem(group, across_namespaces=across_namespaces) or _not_mutual(group, look_up)
     if problem is not None:
         return GangGroup(keys=(group.key,), problem=problem)
     keys = tuple(map(gang_key, listed))
     waits = tuple(
-        f"{it.path}: {unmet}" for it in keys if it != group.key and (unmet := _unmet(groups.get(it))) is not None
+        f"{it.path}: {unmet}" for it in keys if it != group.key and (unmet := _unmet(look_up(it))) is not None
     )
     return GangGroup(keys=keys, waits_for=waits)
 
@@ -76,10 +77,10 @@ def _own_problem(group: MergedGroup, *, across_namespaces: bool) -> FieldError |
     return None
 
 
-def _not_mutual(group: MergedGroup, groups: Mapping[PodGroupKey, MergedGroup]) -> FieldError | None:
+def _not_mutual(group: MergedGroup, look_up: GroupLookup) -> FieldError | None:
     """An existing gang of the list has another list, or none."""
     for path in group.gangs:
-        other = groups.get(gang_key(path))
+        other = look_up(gang_key(path))
         # An invalid gang has no list yet that could contradict.
         if other is not None and other.valid and not other.pod_group_missing and other.gangs != group.gangs:
             listed = truncate_list(other.gangs, MAX_GANGS_NAMED) or "no GangGroup"

@@ -70,7 +70,9 @@ def between(judged: Sequence[GroupFindings]) -> Iterator[str]:
         said = group.pod_group
         known = (*said.problems, *said.annotation_problems) if said else ()
         yield from (f"{where}: {it}" for it in group.problems if it not in known)
-        problem = preconditions.gang_group_of(group, groups, across_namespaces=True).problem if key.namespace else None
+        problem = (
+            preconditions.gang_group_of(group, groups.get, across_namespaces=True).problem if key.namespace else None
+        )
         if problem is not None:
             yield f"{where}: {problem}"
         if group.pod_group_missing:

@@ -85,7 +85,7 @@ def test_without_its_pod_group_it_waits_and_says_why_the_kind_cannot_be_used() -
     mine = key("g")
     missing = group_snapshot(pod("a"), of=mine)
     looking = view.GroupEvaluator(
-        {mine: missing}.get, {mine: missing.group}, crd_problems={names.PLUGINS_GROUP: "it serves v2"}
+        {mine: missing}.get, {mine: missing.group}.get, crd_problems={names.PLUGINS_GROUP: "it serves v2"}
     )
     answer = looking.evaluate(missing, Domains(), NOW)
     assert isinstance(answer, GroupReason)

@@ -12,7 +12,7 @@ ABROAD = '["far/b","team/a"]'
 
 
 def bond(one: MergedGroup, *others: MergedGroup, across: bool = False) -> preconditions.GangGroup:
-    return preconditions.gang_group_of(one, groups_by_key(one, *others), across_namespaces=across)
+    return preconditions.gang_group_of(one, groups_by_key(one, *others).get, across_namespaces=across)
 
 
 def opens_with(one: MergedGroup, *others: MergedGroup, across: bool = False) -> str:
@@ -98,7 +98,7 @@ def test_gangs_that_are_ready_all_say_the_same(listed: dict[str, set[str]]) -> N
     ]
     groups = groups_by_key(*made)
     for one in made:
-        seen = preconditions.gang_group_of(one, groups)
+        seen = preconditions.gang_group_of(one, groups.get)
         assert one.key in seen.keys
         if not seen.problem and not seen.waits_for and one.gathered:
-            assert {preconditions.gang_group_of(groups[key], groups).keys for key in seen.keys} == {seen.keys}
+            assert {preconditions.gang_group_of(groups[key], groups.get).keys for key in seen.keys} == {seen.keys}

@@ -27,7 +27,7 @@ def job(most: int | None, why: str = "") -> OwnerCapacity:
 def reported(
     one: MergedGroup, *others: MergedGroup, made_by: tuple[OwnerCapacity, ...] = (), gates: tuple[str, ...] = ()
 ) -> tuple[str, str]:
-    gangs = preconditions.gang_group_of(one, groups_by_key(one, *others))
+    gangs = preconditions.gang_group_of(one, groups_by_key(one, *others).get)
     found = preconditions.first_unmet(one, gangs, made_by, gates)
     return ("", "") if found is None else (found.reason, found.message)
 
