@@ -194,18 +194,17 @@ class Manager:
         options = self.options
         if not options.page_port:
             return None
-        around = statuspage_setup.StatusPageDependencies(
-            client=client,
-            index=barrier.cache,
-            informers=barrier.informers,
-            groups=groups,
+        return statuspage_setup.make_status_page(
+            PageOptions(options.page_port, options.page_address, options.page_tls_cert, options.page_tls_key),
+            client,
+            barrier.cache,
+            barrier.informers,
+            groups,
             elector=elector,
             leads=self.leading.is_set,
             clock=options.clock,
             registry=options.registry,
         )
-        listen = PageOptions(options.page_port, options.page_address, options.page_tls_cert, options.page_tls_key)
-        return statuspage_setup.make_status_page(listen, around)
 
     def _on_gang_change(self, key: GangKey) -> None:
         if self.page is not None:

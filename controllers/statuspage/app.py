@@ -13,32 +13,20 @@ from controllers.statuspage.auth import (
     AuthenticatedViewer,
     Authenticator,
     ReviewUnavailable,
+    TooManyAttempts,
     review_error_page,
 )
 from controllers.statuspage.authz import Visibility, resolve_visibility
-from controllers.statuspage.html import PageFrame, html_response
-from controllers.statuspage.middleware import add_security_headers, security_middleware
+from controllers.statuspage.html import PageFrame, html_response, problem_response
+from controllers.statuspage.middleware import Handler, add_security_headers, security_middleware
 from controllers.statuspage.options import PageOptions
-from controllers.statuspage.rows import JOBSETS, PODS, ListRight, RowKind, parse_query
+from controllers.statuspage.rows import ListRight, RowKind, parse_query
 from controllers.statuspage.source import PageSource
-from controllers.statuspage.sse import (
-    AccessCheck,
-    EventStreams,
-    ListCache,
-    ListFeed,
-    PageFeed,
-    TooManyStreams,
-    check_access,
-)
+from controllers.statuspage.sse import AccessCheck, EventStreams, ListCache, ListFeed, PageFeed, TooManyStreams
 from controllers.statuspage.view import StatusView
+from jobset_gate.runtime.connections import ConnectionLimiter
 
 AuthenticatedHandler = Callable[[web.Request, AuthenticatedViewer], Awaitable[web.StreamResponse]]
-
-REQUIRED_RIGHT = {RowKind.GANG: JOBSETS, RowKind.GROUP: PODS}
-"""Without this right there is nothing to see at all."""
-LIST_PATHS = {RowKind.GANG: "/", RowKind.GROUP: "/groups"}
-EVENT_PATHS = {RowKind.GANG: "/events", RowKind.GROUP: "/groups/events"}
-NAV_ITEMS = {RowKind.GANG: "gangs", RowKind.GROUP: "groups"}
 
 
 @dataclass(frozen=True, slots=True)
@@ -52,16 +40,18 @@ class PageContext:
     authenticator: Authenticator
     streams: EventStreams
 
-    def authenticated(self, handler: AuthenticatedHandler) -> Callable[[web.Request], Awaitable[web.StreamResponse]]:
+    def authenticated(self, handler: AuthenticatedHandler) -> Handler:
         """The handler, for authenticated viewers, on a view that is up to date."""
 
         async def handle(request: web.Request) -> web.StreamResponse:
             login = await self.authenticator.authenticate(request)
             if isinstance(login, web.StreamResponse):
                 return login
-            unlisted = self.source.fresh().unlisted
-            if unlisted:
-                return html.not_synced_page(unlisted, request.path_qs)
+            if unlisted := self.source.fresh().unlisted:
+                # An empty page would be wrong.
+                lines = (f"This replica has not read the cluster yet: {unlisted}.", "It keeps trying.")
+                title = "Nothing can be shown yet"
+                return problem_response(503, title, *lines, again=request.path_qs, retry_after=2)
             await self.view.refresh()
             try:
                 return await handler(request, login)
@@ -70,18 +60,13 @@ class PageContext:
 
         return handle
 
-    async def visibility(self, login: AuthenticatedViewer, kind: RowKind, namespace: str) -> Visibility:
-        """What the viewer may see of this kind. Raises ReviewUnavailable."""
+    async def visibility(
+        self, login: AuthenticatedViewer, kind: RowKind, namespace: str, *more: ListRight
+    ) -> Visibility:
+        """What the viewer may see of this kind; `more` rights are looked up, too. Raises ReviewUnavailable."""
         rows = list(self.view.rows_of(kind))
-        rights = dict.fromkeys((REQUIRED_RIGHT[kind], *(right for row in rows for right in row.needs)))
+        rights = dict.fromkeys((kind.required, *more, *(right for row in rows for right in row.needs)))
         return await resolve_visibility(self.reviewer, login.viewer, rights, {row.namespace for row in rows}, namespace)
-
-    async def recheck_visibility(self, login: AuthenticatedViewer, kind: RowKind, namespace: str) -> Visibility | None:
-        """The same some time later; None if the viewer has lost the session, the token or the right."""
-        if not await self.authenticator.is_still_valid(login):
-            return None
-        visibility = await self.visibility(login, kind, namespace)
-        return visibility if visibility.has_right(REQUIRED_RIGHT[kind]) else None
 
     def forbidden(
         self,
@@ -92,35 +77,55 @@ class PageContext:
         *,
         limited: bool = False,
     ) -> web.Response:
-        """403 for these rights."""
-        return html.forbidden_page(
-            login.viewer.name, login.session, rights, namespace, LIST_PATHS[kind], limited=limited
+        """403: which of these rights is missing, and how to get it."""
+        kinds = " and ".join(it.name for it in rights)
+        where = f"in namespace {namespace}" if namespace else "in all namespaces"
+        lines = [f"You are signed in as {login.viewer.name}, who may not list {kinds} {where}."]
+        if limited:
+            lines.append("There are too many namespaces to find out in which of them you may: name one.")
+        elif not namespace:
+            lines.append("Nor may you in any namespace with something to show. If you may in another, name it.")
+        lines.append("A cluster administrator can grant that right by a RoleBinding; this shows whether you have it:")
+        flag = f"-n {namespace}" if namespace else "-A"
+        return problem_response(
+            403,
+            f"You may not list {kinds} {where}",
+            *lines,
+            again=kind.path,
+            commands=[f"kubectl auth can-i list {it.name} {flag}" for it in rights],
+            session=bool(login.session),
+            ask_namespace=kind.path,
         )
 
     def page_frame(self, login: AuthenticatedViewer, kind: RowKind, here: str, events: str) -> PageFrame:
         """What a page has around its content."""
-        return PageFrame(
-            viewer=login.viewer.name,
-            session=bool(login.session),
-            fresh=self.source.fresh(),
-            now=self.source.clock(),
-            place=NAV_ITEMS[kind],
-            here=here,
-            events=events,
-        )
+        now, fresh = self.source.clock(), self.source.fresh()
+        return PageFrame(login.viewer.name, bool(login.session), fresh, now, kind, here, events)
 
     async def stream_events(
-        self, request: web.Request, login: AuthenticatedViewer, feed: PageFeed, check: AccessCheck
+        self, request: web.Request, login: AuthenticatedViewer, feed: PageFeed, kind: RowKind, namespace: str
     ) -> web.StreamResponse:
         """The updates of an open page."""
         response = web.StreamResponse(headers={"Content-Type": "text/event-stream", "X-Accel-Buffering": "no"})
         if request.method == "HEAD":
             return web.Response(headers=response.headers)
+        check: AccessCheck = partial(self._recheck, login, kind, namespace)
         try:
-            await self.streams.serve(request, response, login.viewer.name, feed, partial(check_access, check))
+            await self.streams.serve(request, response, login.viewer.name, feed, check)
         except TooManyStreams:
-            return html.too_many_streams_page(request.path_qs)
+            line = "Too many pages are open; this one is not updated by itself."
+            return problem_response(503, "Too many open pages", line, again=request.path_qs, retry_after=30)
         return response
+
+    async def _recheck(self, login: AuthenticatedViewer, kind: RowKind, namespace: str) -> Visibility | None:
+        """The visibility some time later; None if session, token or right are gone, or the API server cannot tell."""
+        try:
+            if not await self.authenticator.is_still_valid(login):
+                return None
+            visibility = await self.visibility(login, kind, namespace)
+        except (ReviewUnavailable, TooManyAttempts):
+            return None
+        return visibility if visibility.has_right(kind.required) else None
 
 
 class ListHandlers:
@@ -128,45 +133,49 @@ class ListHandlers:
 
     def __init__(self, context: PageContext) -> None:
         self._context = context
+        self._groups_kept = context.source.groups is not None
 
     def routes(self) -> list[web.RouteDef]:
         """The routes of both."""
         found = []
         for kind in RowKind:
-            found.append(web.get(LIST_PATHS[kind], self._context.authenticated(partial(self._list, kind))))
-            found.append(web.get(EVENT_PATHS[kind], self._context.authenticated(partial(self._events, kind))))
+            found.append(web.get(kind.path, self._context.authenticated(partial(self._list, kind))))
+            found.append(web.get(kind.events_path, self._context.authenticated(partial(self._events, kind))))
         return found
 
     async def _list(self, kind: RowKind, request: web.Request, login: AuthenticatedViewer) -> web.StreamResponse:
         context, query = self._context, parse_query(kind, request.query)
         visibility = await context.visibility(login, kind, query.namespace)
-        if not visibility.has_right(REQUIRED_RIGHT[kind]):
-            return context.forbidden(login, kind, [REQUIRED_RIGHT[kind]], query.namespace, limited=visibility.limited)
+        if not visibility.has_right(kind.required):
+            return context.forbidden(login, kind, [kind.required], query.namespace, limited=visibility.limited)
         page = context.list_cache.page_of(query, visibility)
         text = html.list_page(
             context.page_frame(login, kind, page.query.link(page=page.query.page), page.query.events()),
             page,
             narrowed=_narrowed(visibility, query.namespace),
             limited=visibility.limited,
-            groups_kept=context.source.groups is not None,
+            groups_kept=self._groups_kept,
         )
         return html_response(text)
 
     async def _events(self, kind: RowKind, request: web.Request, login: AuthenticatedViewer) -> web.StreamResponse:
         context, query = self._context, parse_query(kind, request.query)
-        kept = context.source.groups is not None
-        feed = ListFeed(context.list_cache, query, context.source.fresh, groups_kept=kept)
-        check = partial(context.recheck_visibility, login, kind, query.namespace)
-        return await context.stream_events(request, login, feed, check)
+        feed = ListFeed(context.list_cache, query, context.source.fresh, groups_kept=self._groups_kept)
+        return await context.stream_events(request, login, feed, kind, query.namespace)
 
 
 def build_app(
-    options: PageOptions, context: PageContext, detail_routes: list[web.RouteDef], on_response: Callable[[int], None]
+    options: PageOptions,
+    context: PageContext,
+    detail_routes: list[web.RouteDef],
+    on_response: Callable[[int], None],
+    connections: ConnectionLimiter,
 ) -> web.Application:
     """The whole application. `on_response` gets each response's code."""
-    middlewares = [security_middleware(options, on_response)]
+    middlewares = [connections.middleware, security_middleware(options, on_response)]
     app = web.Application(middlewares=middlewares, client_max_size=MAX_TOKEN_LENGTH * 4)
     app.on_response_prepare.append(add_security_headers)
+    app.on_response_prepare.append(connections.release_stream)
     app.add_routes([*ListHandlers(context).routes(), *detail_routes])
     app.add_routes([web.get(f"/static/{name}", partial(_static, name)) for name in html.STATIC])
     app.add_routes(
@@ -180,10 +189,10 @@ def build_app(
 
 
 def _narrowed(visibility: Visibility, namespace: str) -> str:
-    hidden = [right.name for right in visibility.namespaces_by_right if not visibility.is_cluster_wide(right)]
-    if not hidden or namespace:
+    if not visibility.restricted or namespace:
         return ""
-    return f"Shown is what is in namespaces in which you may list {', '.join(hidden)}."
+    kinds = ", ".join(right.name for right in visibility.restricted)
+    return f"Shown is what is in namespaces in which you may list {kinds}."
 
 
 async def _static(name: str, _: web.Request) -> web.Response:

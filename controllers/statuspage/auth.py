@@ -8,7 +8,6 @@ import asyncio
 import hashlib
 import secrets
 import time
-from collections import OrderedDict
 from collections.abc import Callable
 from dataclasses import dataclass
 from typing import Any, Final
@@ -16,7 +15,7 @@ from typing import Any, Final
 from aiohttp import web
 
 from controllers.statuspage import html
-from controllers.statuspage.html import html_response
+from controllers.statuspage.html import html_response, problem_response
 from controllers.statuspage.rows import ListRight
 from jobset_gate.barrier.model import Value
 from jobset_gate.errors import JobsetGateError
@@ -147,48 +146,35 @@ class AccessReviewer:
             raise ReviewUnavailable("the API server does not answer, so nobody can be let in") from error
 
 
-@dataclass(slots=True)
-class _Session:
-    token: str
-    created_at: float
-    used_at: float
-
-
 class SessionStore:
     """Tokens by session id, in memory only. `monotonic` in seconds."""
 
     def __init__(self, monotonic: Callable[[], float]) -> None:
         self._monotonic = monotonic
-        self._sessions: OrderedDict[bytes, _Session] = OrderedDict()
-        """By the hash of the id, so that the time of a look-up reveals nothing about it."""
+        self._sessions: TTLCache[bytes, tuple[str, float]] = TTLCache(MAX_SESSIONS, monotonic)
+        """Token and end, by the hash of the id, so that the time of a look-up reveals nothing about it."""
 
     def __len__(self) -> int:
         return len(self._sessions)
 
     def create(self, token: str) -> str:
         """The id for the cookie."""
-        session_id, now = secrets.token_urlsafe(ID_BYTES), self._monotonic()
-        self._sessions[_hash(session_id)] = _Session(token, now, now)
-        while len(self._sessions) > MAX_SESSIONS:
-            self._sessions.popitem(last=False)
+        session_id = secrets.token_urlsafe(ID_BYTES)
+        self._sessions.put(_hash(session_id), (token, self._monotonic() + MAX_AGE), MAX_IDLE)
         return session_id
 
     def token_of(self, session_id: str) -> str | None:
         """The token of a live session, whose idle time begins again."""
-        key, now = _hash(session_id), self._monotonic()
-        found = self._sessions.get(key)
-        if found is None:
+        key = _hash(session_id)
+        if (found := self._sessions.get(key)) is None:
             return None
-        if now - found.created_at > MAX_AGE or now - found.used_at > MAX_IDLE:
-            del self._sessions[key]
-            return None
-        found.used_at = now
-        self._sessions.move_to_end(key)
-        return found.token
+        token, end = found[0]
+        self._sessions.put(key, found[0], min(MAX_IDLE, end - self._monotonic()))
+        return token
 
     def delete(self, session_id: str) -> None:
         """Ends the session."""
-        self._sessions.pop(_hash(session_id), None)
+        self._sessions.drop(_hash(session_id))
 
 
 class Authenticator:
@@ -258,10 +244,8 @@ def review_error_page(error: ReviewUnavailable | TooManyAttempts, request: web.R
     """503, or 429 after too many attempts."""
     again, text = _local_path(request.path_qs) if request.method == "GET" else "/", str(error)
     if isinstance(error, ReviewUnavailable):
-        return html.problem_response(503, "Cannot tell who you are", f"{text[:1].upper()}{text[1:]}.", again=again)
-    response = html.problem_response(429, "Too many tries", f"{text}.", again=again)
-    response.headers["Retry-After"] = f"{max(1, round(error.retry_after))}"
-    return response
+        return problem_response(503, "Cannot tell who you are", f"{text[:1].upper()}{text[1:]}.", again=again)
+    return problem_response(429, "Too many tries", f"{text}.", again=again, retry_after=error.retry_after)
 
 
 def _viewer(user: dict[str, Any]) -> Viewer | None:

@@ -1,17 +1,13 @@
 """The permalinks: one gang or one pod group, its events and its timeline."""
 
 from collections.abc import Awaitable
-from dataclasses import replace as with_fields
-from functools import partial
 
 from aiohttp import web
-from msgspec.structs import replace
 
 from controllers.statuspage import html
-from controllers.statuspage.app import LIST_PATHS, REQUIRED_RIGHT, PageContext
+from controllers.statuspage.app import PageContext
 from controllers.statuspage.auth import AuthenticatedViewer
-from controllers.statuspage.authz import Visibility, resolve_visibility
-from controllers.statuspage.html import StatusDetail, html_response, not_found_page, problem_response
+from controllers.statuspage.html import html_response, problem_response
 from controllers.statuspage.middleware import PICTURE_POLICY
 from controllers.statuspage.rows import PODS, RowKind, StatusRow
 from controllers.statuspage.sse import DetailFeed
@@ -42,20 +38,17 @@ class DetailHandlers:
 
     async def _gang(self, request: web.Request, login: AuthenticatedViewer) -> web.StreamResponse:
         kind, key = RowKind.GANG, GangKey(**request.match_info)
-        visibility = await self._visibility(login, kind, key.namespace)
-        if not visibility.has_right(REQUIRED_RIGHT[kind]):
-            return self._context.forbidden(login, kind, [REQUIRED_RIGHT[kind]], key.namespace)
+        visibility = await self._context.visibility(login, kind, key.namespace, PODS)
+        if not visibility.has_right(kind.required):
+            return self._context.forbidden(login, kind, [kind.required], key.namespace)
         row = self._context.view.rows.get(_row_id(key))
         if row is None:
-            return not_found_page(f"gang {key}", LIST_PATHS[kind])
-        may = visibility.has_right(PODS)
-        detail = with_fields(
-            self.detail_of(row.id),
-            timeline=f"{row.path}/timeline.svg" if may else "",
-            no_timeline="" if may else f"The timeline needs the right to list pods in namespace {key.namespace}.",
-        )
+            return _not_found(f"gang {key}", kind)
         frame = self._context.page_frame(login, kind, row.path, f"{row.path}/events")
-        return html_response(html.detail_page(frame, detail))
+        if visibility.has_right(PODS):
+            return html_response(html.detail_page(frame, row, timeline=f"{row.path}/timeline.svg"))
+        missing = f"The timeline needs the right to list pods in namespace {key.namespace}."
+        return html_response(html.detail_page(frame, row, timeline="", no_timeline=missing))
 
     async def _gang_events(self, request: web.Request, login: AuthenticatedViewer) -> web.StreamResponse:
         key = GangKey(**request.match_info)
@@ -63,83 +56,71 @@ class DetailHandlers:
 
     async def _gang_timeline(self, request: web.Request, login: AuthenticatedViewer) -> web.StreamResponse:
         kind, key = RowKind.GANG, GangKey(**request.match_info)
-        visibility = await self._visibility(login, kind, key.namespace)
-        missing = [right for right in (REQUIRED_RIGHT[kind], PODS) if not visibility.has_right(right)]
+        visibility = await self._context.visibility(login, kind, key.namespace, PODS)
+        missing = [right for right in (kind.required, PODS) if not visibility.has_right(right)]
         if missing:
             return self._context.forbidden(login, kind, missing, key.namespace)
         gang = self._context.source.index.peek(key)
         if gang is None:
-            return not_found_page(f"gang {key}", LIST_PATHS[kind])
+            return _not_found(f"gang {key}", kind)
         return await _svg_response(self._timelines.gang_svg(key, gang), f"/gangs/{key}")
 
     # --- Pod groups --------------------------------------------------------------------------------------------------
 
     async def _group(self, request: web.Request, login: AuthenticatedViewer) -> web.StreamResponse:
         kind, namespace, name = RowKind.GROUP, request.match_info["namespace"], request.match_info["name"]
-        way = request.query.get("way", "")
-        visibility = await self._visibility(login, kind, namespace)
-        if not visibility.has_right(PODS):
-            return self._context.forbidden(login, kind, [PODS], namespace)
+        visibility = await self._context.visibility(login, kind, namespace)
+        if not visibility.has_right(kind.required):
+            return self._context.forbidden(login, kind, [kind.required], namespace)
         named = [row for row in self._context.view.rows_of(kind) if (row.namespace, row.name) == (namespace, name)]
-        found = [row for row in named if not way or self._has_format(row, way)]
+        found = [row for row in named if _has_format(row, request.query.get("way", ""))]
         shown = [row for row in found if visibility.shows_row(row)]
         if found and not shown:
             missing = [right for right in found[0].needs if not visibility.has_right(right)]
             return self._context.forbidden(login, kind, missing, namespace)
         if not shown:
-            return not_found_page(f"pod group {namespace}/{name}", LIST_PATHS[kind])
+            return _not_found(f"pod group {namespace}/{name}", kind)
         if len(shown) > 1:
             links = [(row.path, f"{row.name} ({row.way})") for row in shown]
             line = "They have different formats; each has an address of its own:"
             return problem_response(300, f"Several groups are called {namespace}/{name}", line, links=links)
         row = shown[0]
         frame = self._context.page_frame(login, kind, row.path, f"/group-events/{namespace}/{row.id}")
-        detail = with_fields(self.detail_of(row.id), timeline=f"/group-timeline/{namespace}/{row.id}")
-        return html_response(html.detail_page(frame, detail))
+        return html_response(html.detail_page(frame, row, timeline=f"/group-timeline/{namespace}/{row.id}"))
+
+    async def _group_events(self, request: web.Request, login: AuthenticatedViewer) -> web.StreamResponse:
+        return await self._events(
+            request, login, RowKind.GROUP, request.match_info["namespace"], request.match_info["id"]
+        )
 
     async def _group_timeline(self, request: web.Request, login: AuthenticatedViewer) -> web.StreamResponse:
         """The namespace of the group counts, not the one in the address."""
-        namespace, row_id = request.match_info["namespace"], request.match_info["id"]
-        visibility = await self._visibility(login, RowKind.GROUP, namespace)
-        row, report = self._context.view.rows.get(row_id), self._context.view.report(row_id)
-        if row is None or report is None or not visibility.shows_row(row):
-            return not_found_page("such group, or you may not see it", LIST_PATHS[RowKind.GROUP])
-        return await _svg_response(self._timelines.pod_group_svg(report), row.path)
-
-    async def _group_events(self, request: web.Request, login: AuthenticatedViewer) -> web.StreamResponse:
-        namespace, row_id = request.match_info["namespace"], request.match_info["id"]
-        return await self._events(request, login, RowKind.GROUP, namespace, row_id)
-
-    def _has_format(self, row: StatusRow, way: str) -> bool:
-        report = self._context.view.report(row.id)
-        return row.way == way or (report is not None and way in report.formats)
+        visibility = await self._context.visibility(login, RowKind.GROUP, request.match_info["namespace"])
+        row = self._context.view.rows.get(request.match_info["id"])
+        if row is None or row.report is None or not visibility.shows_row(row):
+            return _not_found("such group, or you may not see it", RowKind.GROUP)
+        return await _svg_response(self._timelines.pod_group_svg(row.report), row.path)
 
     # --- Both --------------------------------------------------------------------------------------------------------
-
-    def detail_of(self, row_id: str) -> StatusDetail:
-        """A row of the view with its explanation."""
-        view, fresh = self._context.view, self._context.source.fresh()
-        explanation = view.explanation(row_id)
-        assert explanation is not None, row_id  # noqa: S101 - every row has one
-        explanation = replace(explanation, controller=fresh.controller)
-        return StatusDetail(row=view.rows[row_id], explanation=explanation, report=view.report(row_id))
-
-    async def _visibility(self, login: AuthenticatedViewer, kind: RowKind, namespace: str) -> Visibility:
-        """In this namespace; with the right that timelines need."""
-        rows = [row for row in self._context.view.rows_of(kind) if row.namespace == namespace]
-        rights = dict.fromkeys((REQUIRED_RIGHT[kind], PODS, *(right for row in rows for right in row.needs)))
-        return await resolve_visibility(self._context.reviewer, login.viewer, rights, {namespace}, namespace)
 
     async def _events(
         self, request: web.Request, login: AuthenticatedViewer, kind: RowKind, namespace: str, row_id: str
     ) -> web.StreamResponse:
-        feed = DetailFeed(self._context.view, row_id, self._context.source.fresh, self.detail_of)
-        check = partial(self._context.recheck_visibility, login, kind, namespace)
-        return await self._context.stream_events(request, login, feed, check)
+        feed = DetailFeed(self._context.view, row_id, self._context.source.fresh)
+        return await self._context.stream_events(request, login, feed, kind, namespace)
 
 
 def _row_id(key: GangKey) -> str:
     return f"gang-{key.namespace}.{key.name}"
+
+
+def _has_format(row: StatusRow, way: str) -> bool:
+    return not way or row.way == way or (row.report is not None and way in row.report.formats)
+
+
+def _not_found(what: str, kind: RowKind) -> web.Response:
+    line = "It was deleted, or was never there, or does not ask for a gate. Names are current ones."
+    return problem_response(404, f"There is no {what}", line, again=kind.path)
 
 
 async def _svg_response(rendering: Awaitable[bytes], back: str) -> web.Response:

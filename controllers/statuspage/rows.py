@@ -3,7 +3,7 @@
 from collections import Counter
 from collections.abc import Callable, Iterable, Mapping
 from dataclasses import dataclass, replace
-from enum import IntEnum
+from enum import IntEnum, StrEnum
 from typing import Any, Final
 from urllib.parse import quote, urlencode
 
@@ -21,13 +21,6 @@ MAX_MESSAGE: Final = 240
 PAGE_SIZE: Final = 100
 MAX_QUERY: Final = 253
 """Characters of a word in a query."""
-
-
-class RowKind(IntEnum):
-    """What a row is about."""
-
-    GANG = 0
-    GROUP = 1
 
 
 class Severity(IntEnum):
@@ -55,6 +48,28 @@ JOBSETS: Final = ListRight(group=names.JOBSET_GROUP, resource="jobsets")
 PODS: Final = ListRight(group="", resource="pods")
 
 
+class RowKind(StrEnum):
+    """What a row is about."""
+
+    GANG = "gangs"
+    GROUP = "groups"
+
+    @property
+    def path(self) -> str:
+        """The address of its list."""
+        return "/" if self is RowKind.GANG else "/groups"
+
+    @property
+    def events_path(self) -> str:
+        """The address of the list's event stream."""
+        return "/events" if self is RowKind.GANG else "/groups/events"
+
+    @property
+    def required(self) -> ListRight:
+        """The right without which there is nothing to see at all."""
+        return JOBSETS if self is RowKind.GANG else PODS
+
+
 class StatusRow(Value, frozen=True):
     """One row. Its viewer needs the rights `needs` in its namespace."""
 
@@ -74,63 +89,55 @@ class StatusRow(Value, frozen=True):
     """When its timeout expires; None: its clock does not run."""
     created: float
     needs: tuple[ListRight, ...]
-    way: str = ""
+    explanation: Explanation
+    """Without the time at which it was made."""
+    report: GroupStatus | None = None
+    """Of a pod group."""
     revision: int = 0
     """Rises with every change of the row."""
 
-    def looks_like(self, other: "StatusRow | None") -> bool:
-        """Whether a person would see no difference."""
-        return other is not None and msgspec.structs.replace(other, revision=self.revision) == self
+    @property
+    def way(self) -> str:
+        """The design of a pod group."""
+        return "" if self.report is None else str(self.report.key.design)
 
 
 def gang_row(it: Explanation, created: float) -> StatusRow:
     """The row of a JobSet's gang."""
     row_id, path = f"gang-{it.namespace}.{it.name}", f"/gangs/{it.namespace}/{it.name}"
-    return _row(it, RowKind.GANG, row_id, path, message=_message(it), created=created, needs=(JOBSETS,))
+    return _row(it, id=row_id, kind=RowKind.GANG, path=path, message=_message(it), created=created, needs=(JOBSETS,))
 
 
 def pod_group_row(it: Explanation, report: GroupStatus) -> StatusRow:
     """The row of a pod group, whose name may hold anything that an annotation may."""
-    api, way = report.pod_group.api if report.pod_group is not None else "", str(report.key.design)
-    path = f"/groups/{quote(it.namespace, safe='')}/{quote(it.name, safe='')}?way={way}"
-    needs = (PODS, ListRight(group=api, resource="podgroups")) if api else (PODS,)
-    message = _short(report.message or _message(it))
+    api = report.pod_group.api if report.pod_group is not None else ""
     return _row(
-        it, RowKind.GROUP, f"group-{report.label}", path, message=message, created=report.created, needs=needs, way=way
+        it,
+        id=f"group-{report.label}",
+        kind=RowKind.GROUP,
+        path=f"/groups/{quote(it.namespace, safe='')}/{quote(it.name, safe='')}?way={report.key.design}",
+        message=_short(report.message or _message(it)),
+        created=report.created,
+        needs=(PODS, ListRight(group=api, resource="podgroups")) if api else (PODS,),
+        report=report,
     )
 
 
-def _row(
-    it: Explanation,
-    kind: RowKind,
-    row_id: str,
-    path: str,
-    *,
-    message: str,
-    created: float,
-    needs: tuple[ListRight, ...],
-    way: str = "",
-) -> StatusRow:
+def _row(it: Explanation, **more: Any) -> StatusRow:
     return StatusRow(
-        id=row_id,
-        kind=kind,
         namespace=it.namespace,
         name=it.name,
-        path=path,
         state=str(it.state),
         tone=_TONES.get(it.state, Severity.WAIT),
         started=it.started,
         expected=it.expected,
-        message=message,
-        until=deadline_of(it),
-        created=created,
-        needs=needs,
-        way=way,
+        until=_deadline(it),
+        explanation=msgspec.structs.replace(it, now=0.0),
+        **more,
     )
 
 
-def deadline_of(it: Explanation) -> float | None:
-    """When the timeout expires; None: the clock does not run."""
+def _deadline(it: Explanation) -> float | None:
     if it.waiting_since is None or it.timeout is None or not explained_lines.is_waiting(it):
         return None
     return it.waiting_since + it.timeout
@@ -173,22 +180,17 @@ class ListQuery:
     page: int = 1
 
     @property
-    def path(self) -> str:
-        """The list without a query."""
-        return "/" if self.kind is RowKind.GANG else "/groups"
-
-    @property
     def filtered(self) -> bool:
         """Whether rows are left out."""
         return bool(self.namespace or self.state or self.text)
 
     def link(self, **changes: Any) -> str:
         """The address of this query with changes; its first page, unless a page is given."""
-        return self.path + self._tail(changes)
+        return self.kind.path + self._tail(changes)
 
     def events(self) -> str:
         """The address of its event stream."""
-        return f"{'/events' if self.kind is RowKind.GANG else '/groups/events'}{self._tail({'page': self.page})}"
+        return self.kind.events_path + self._tail({"page": self.page})
 
     def _tail(self, changes: Mapping[str, Any]) -> str:
         query = replace(self, **{"page": 1, **changes})
@@ -261,29 +263,27 @@ def select_page(query: ListQuery, visible: Iterable[StatusRow]) -> ListPage:
     )
 
 
-_TONES: Final[dict[str, Severity]] = {
-    "Unknown": Severity.BAD,
-    GangState.WAITING: Severity.WAIT,
-    GangState.DUE: Severity.WAIT,
-    GangState.RELEASED: Severity.GOOD,
-    GangState.TIMED_OUT: Severity.BAD,
-    GangState.GATE_MISSING: Severity.BAD,
-    GangState.CONFIG_MAP_CONFLICT: Severity.BAD,
-    GangState.SUSPENDED: Severity.QUIET,
-    GangState.COMPLETED: Severity.QUIET,
-    GangState.FAILED: Severity.BAD,
-    GangState.DELETING: Severity.QUIET,
-    GangState.MANAGED_ELSEWHERE: Severity.QUIET,
-    GangState.NOT_GATED: Severity.QUIET,
-    names.REASON_SATISFIED: Severity.GOOD,
-    names.REASON_RUNNING: Severity.GOOD,
-    names.REASON_FINISHED: Severity.QUIET,
-    names.REASON_CANNOT_GATHER: Severity.BAD,
-    names.REASON_INVALID_GROUP: Severity.BAD,
-    names.REASON_INVALID_GANG_GROUP: Severity.BAD,
-    names.REASON_POD_GROUP_MISSING: Severity.BAD,
-    names.REASON_ROLLED_BACK: Severity.BAD,
-    names.REASON_ROLLBACK_BLOCKED: Severity.BAD,
-    names.REASON_NATIVE_UNAVAILABLE: Severity.BAD,
-    names.REASON_NOT_RECORDED: Severity.BAD,
+_STATES: Final = {
+    Severity.BAD: (
+        "Unknown",
+        GangState.TIMED_OUT,
+        GangState.GATE_MISSING,
+        GangState.CONFIG_MAP_CONFLICT,
+        GangState.FAILED,
+        names.REASON_CANNOT_GATHER,
+        names.REASON_INVALID_GROUP,
+        names.REASON_INVALID_GANG_GROUP,
+        names.REASON_POD_GROUP_MISSING,
+        names.REASON_ROLLED_BACK,
+        names.REASON_ROLLBACK_BLOCKED,
+        names.REASON_NATIVE_UNAVAILABLE,
+        names.REASON_NOT_RECORDED,
+    ),
+    Severity.GOOD: (GangState.RELEASED, names.REASON_SATISFIED, names.REASON_RUNNING),
+    Severity.QUIET: (
+        *(GangState.SUSPENDED, GangState.COMPLETED, GangState.DELETING, GangState.MANAGED_ELSEWHERE),
+        *(GangState.NOT_GATED, names.REASON_FINISHED),
+    ),
 }
+_TONES: Final = {state: tone for tone, states in _STATES.items() for state in states}
+"""All others are WAIT."""

@@ -4,11 +4,11 @@ A failure of the page is logged and stops nothing else.
 """
 
 import asyncio
-import ssl
 import time
 from collections.abc import Callable
 from contextlib import AsyncExitStack, suppress
-from typing import Any, Final
+from functools import partial
+from typing import Final
 
 import structlog
 from aiohttp import web
@@ -25,9 +25,10 @@ from controllers.statuspage.view import StatusView
 from jobset_gate.barrier.model import GangKey
 from jobset_gate.kube.client import Client
 from jobset_gate.runtime.cert_watcher import CertWatcher
+from jobset_gate.runtime.connections import ConnectionLimiter, ConnectionLimits
 
-MAX_CONNECTIONS: Final = 512
-"""Open files are the controller's, too."""
+LIMITS: Final = ConnectionLimits(connections=512, request_seconds=60.0)
+"""Open files are the controller's, too. The timeline of a large gang takes a while."""
 RETRY_SECONDS: Final = 5.0
 IDLE: Final = 30.0
 SHUTDOWN_TIMEOUT: Final = 1.0
@@ -40,32 +41,14 @@ class StatusPageMetrics:
     """Without names of viewers or gangs."""
 
     def __init__(self, registry: CollectorRegistry) -> None:
-        self._requests = Counter(
-            "jobset_gate_page_requests_total", "Answers of the status page, by code.", ["code"], registry=registry
-        )
-        self._reviews = Counter(
-            "jobset_gate_page_reviews_total",
-            "TokenReviews and SubjectAccessReviews made for viewers of the status page, by outcome.",
-            ["kind", "outcome"],
-            registry=registry,
-        )
-        self._streams = Gauge(
-            "jobset_gate_page_streams_open", "Pages that are kept up to date at this moment.", registry=registry
-        )
+        counter = partial(Counter, registry=registry)
+        self.requests = counter("jobset_gate_page_requests_total", "Answers of the status page, by code.", ["code"])
+        text = "TokenReviews and SubjectAccessReviews made for viewers of the status page, by outcome."
+        self.reviews = counter("jobset_gate_page_reviews_total", text, ["kind", "outcome"])
+        text = "Pages that are kept up to date at this moment."
+        self.streams = Gauge("jobset_gate_page_streams_open", text, registry=registry)
         for code in CODES:
-            self._requests.labels(code)
-
-    def observe_response(self, code: int) -> None:
-        """After each response."""
-        self._requests.labels(f"{code // 100}xx").inc()
-
-    def observe_review(self, kind: str, outcome: str) -> None:
-        """After each review."""
-        self._reviews.labels(kind, outcome).inc()
-
-    def set_open_streams(self, count: Callable[[], int]) -> None:
-        """`count` returns the number of open streams."""
-        self._streams.set_function(count)
+            self.requests.labels(code)
 
 
 class StatusPage:
@@ -86,10 +69,10 @@ class StatusPage:
         self.streams = EventStreams(self.view, source.clock, monotonic)
         self.timelines = TimelineRenderer(client, source.index.peek, source.clock, monotonic)
         metrics = StatusPageMetrics(registry)
-        metrics.set_open_streams(lambda: self.streams.open)
-        self._on_response = metrics.observe_response
+        metrics.streams.set_function(lambda: self.streams.open)
+        self._on_response: Callable[[int], None] = lambda code: metrics.requests.labels(f"{code // 100}xx").inc()
         self.sessions = SessionStore(monotonic)
-        reviewer = AccessReviewer(client, monotonic, metrics.observe_review)
+        reviewer = AccessReviewer(client, monotonic, lambda *review: metrics.reviews.labels(*review).inc())
         self.authenticator = Authenticator(reviewer, self.sessions, tls=options.tls)
         self._context = PageContext(source, self.view, ListCache(self.view), reviewer, self.authenticator, self.streams)
         self.listening = asyncio.Event()
@@ -113,15 +96,20 @@ class StatusPage:
         options, certificate = self._options, None
         if options.certificate is not None and options.key is not None:
             certificate = CertWatcher(options.certificate, options.key)
+        connections = ConnectionLimiter(LIMITS)
         details = DetailHandlers(self._context, self.timelines)
-        app = build_app(options, self._context, details.routes(), self._on_response)
+        app = build_app(options, self._context, details.routes(), self._on_response, connections)
         runner = web.AppRunner(app, access_log=None, keepalive_timeout=IDLE, shutdown_timeout=SHUTDOWN_TIMEOUT)
         self.streams.start()
         async with AsyncExitStack() as stack:
+            stack.push_async_callback(connections.stop)
             await runner.setup()
             stack.push_async_callback(runner.cleanup)
-            listener = await self._listen(runner, certificate.context if certificate else None)
-            stack.push_async_callback(self._close, listener)
+            context = certificate.context if certificate else None
+            await connections.listen(runner, options.address, options.port, context)
+            stack.push_async_callback(self._close, connections)
+            shown = f"[{options.address}]" if ":" in options.address else options.address
+            self.url = f"{'https' if certificate else 'http'}://{shown}:{connections.port}"
             async with asyncio.TaskGroup() as tasks:
                 tasks.create_task(self.streams.run(), name="page streams")
                 if certificate is not None:
@@ -129,34 +117,11 @@ class StatusPage:
                 self.listening.set()
                 _log.info("status page listens", url=self.url)
 
-    async def _listen(self, runner: web.AppRunner, context: ssl.SSLContext | None) -> asyncio.Server:
-        server: Any = runner.server
-
-        def protocol() -> asyncio.Protocol:
-            if len(server.connections) >= MAX_CONNECTIONS:
-                return _RejectedConnection()
-            made: asyncio.Protocol = server()
-            return made
-
-        loop = asyncio.get_running_loop()
-        listener = await loop.create_server(protocol, self._options.address, self._options.port, ssl=context)
-        host, port = listener.sockets[0].getsockname()[:2]
-        shown = f"[{host}]" if ":" in host else host
-        self.url = f"{'https' if context else 'http'}://{shown}:{port}"
-        return listener
-
-    async def _close(self, listener: asyncio.Server) -> None:
+    async def _close(self, connections: ConnectionLimiter) -> None:
         """Stops listening, ends streams and cancels timelines."""
         self.listening.clear()
         self.url = ""
-        listener.close()
+        await connections.close()
         self.streams.stop()
         with suppress(Exception):
             await self.timelines.stop()
-
-
-class _RejectedConnection(asyncio.Protocol):
-    """One above MAX_CONNECTIONS."""
-
-    def connection_made(self, transport: asyncio.BaseTransport) -> None:
-        transport.close()

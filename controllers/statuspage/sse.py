@@ -7,15 +7,14 @@ import asyncio
 import time
 from collections import Counter
 from collections.abc import Awaitable, Callable, Iterable
+from contextlib import suppress
 from typing import Any, Final, Protocol
 
 import msgspec
 from aiohttp import web
 
-from controllers.statuspage import html as pages
-from controllers.statuspage.auth import ReviewUnavailable, TooManyAttempts
+from controllers.statuspage import html
 from controllers.statuspage.authz import Visibility
-from controllers.statuspage.html import StatusDetail
 from controllers.statuspage.rows import ListPage, ListQuery, StatusRow, select_page
 from controllers.statuspage.source import Freshness
 from controllers.statuspage.view import StatusView
@@ -40,10 +39,6 @@ PageUpdate = dict[str, Any]
 """`parts` by the id of their element; `rows` by id, and the `order` of the page's rows."""
 
 
-class StreamEnded(Exception):
-    """There are no more updates: the page is to be loaded again."""
-
-
 class TooManyStreams(Exception):
     """There are MAX_STREAMS streams already, or MAX_STREAMS_PER_VIEWER of this viewer."""
 
@@ -51,8 +46,8 @@ class TooManyStreams(Exception):
 class PageFeed(Protocol):
     """The updates of one open page."""
 
-    def next_update(self, visibility: Visibility, now: float) -> PageUpdate:
-        """What has changed since the last call; {} if nothing has. Raises StreamEnded."""
+    def next_update(self, visibility: Visibility, now: float) -> PageUpdate | None:
+        """What has changed since the last call; {} if nothing has; None: the page is to be loaded again."""
 
 
 class EventStreams:
@@ -119,17 +114,16 @@ class EventStreams:
             changed = self._changed
             if self._monotonic() - checked_at >= RECHECK:
                 checked_at, visibility = self._monotonic(), await check()
-            try:
-                update = feed.next_update(visibility, self._clock()) if visibility is not None else None
-            except StreamEnded:
-                update = None
+            update = feed.next_update(visibility, self._clock()) if visibility is not None else None
             if update is None:
                 await self._write(response, b"event: end\ndata: over\n\n")
                 return
             if update or self._monotonic() - sent_at >= HEARTBEAT:
                 await self._write(response, self._event(update))
                 sent_at = self._monotonic()
-            await _wait(changed, HEARTBEAT)
+            with suppress(TimeoutError):
+                async with asyncio.timeout(HEARTBEAT):
+                    await changed.wait()
 
     def _event(self, update: PageUpdate) -> bytes:
         now = self._clock()
@@ -147,13 +141,12 @@ class EventStreams:
 
 
 class ListCache:
-    """Lists and rows, made once for all viewers who see the same while nothing changes."""
+    """Lists, made once for all viewers who see the same while nothing changes."""
 
     def __init__(self, view: StatusView) -> None:
         self._view = view
         self._version = -1
         self._pages: dict[tuple[ListQuery, Visibility], ListPage] = {}
-        self._rows: dict[str, tuple[int, str]] = {}
 
     def __len__(self) -> int:
         return len(self._pages)
@@ -165,20 +158,9 @@ class ListCache:
             self._version = self._view.version
         found = self._pages.get((query, visibility))
         if found is None:
-            found = select_page(query, visibility.visible_rows(self._view.rows_of(query.kind)))
-            self._pages[query, visibility] = found
+            visible = filter(visibility.shows_row, self._view.rows_of(query.kind))
+            found = self._pages[query, visibility] = select_page(query, visible)
         return found
-
-    def row_html(self, row: StatusRow, now: float) -> str:
-        """The row as HTML; the browser counts its time down."""
-        known = self._rows.get(row.id)
-        if known is not None and known[0] == row.revision:
-            return known[1]
-        if len(self._rows) > 2 * len(self._view.rows) + 100:
-            self._rows.clear()
-        made = pages.row_fragment(row, now)
-        self._rows[row.id] = row.revision, made
-        return made
 
 
 class _FreshnessFeed:
@@ -188,12 +170,12 @@ class _FreshnessFeed:
         self._freshness = freshness
         self._sent: Freshness | None = None
 
-    def parts(self, now: float) -> dict[str, str]:
+    def changed(self, now: float) -> tuple[dict[str, str], Freshness]:
         fresh = self._freshness()
         if self._sent is not None and msgspec.structs.replace(fresh, lost_for=self._sent.lost_for) == self._sent:
-            return {}
+            return {}, fresh
         self._sent = fresh
-        return {"fresh": pages.freshness_fragment(fresh, now)}
+        return {"fresh": html.freshness_fragment(fresh, now)}, fresh
 
 
 class ListFeed:
@@ -211,11 +193,11 @@ class ListFeed:
 
     def next_update(self, visibility: Visibility, now: float) -> PageUpdate:
         """What has changed since the last call; {} if nothing has."""
-        parts, update = self._freshness.parts(now), PageUpdate()
+        parts, update = self._freshness.changed(now)[0], PageUpdate()
         page = self._cache.page_of(self._query, visibility)
         if page is not self._page:
             self._page = page
-            fragments = pages.list_fragments(page, groups_kept=self._groups_kept)
+            fragments = html.list_fragments(page, groups_kept=self._groups_kept)
             parts |= {name: text for name, text in fragments.items() if self._fragments.get(name) != text}
             self._fragments = fragments
             update |= self._changed_rows(page.rows, now)
@@ -226,7 +208,7 @@ class ListFeed:
     def _changed_rows(self, rows: Iterable[StatusRow], now: float) -> PageUpdate:
         current = {row.id: row for row in rows}
         new = [row for row in current.values() if self._revisions.get(row.id) != row.revision]
-        update: PageUpdate = {"rows": {row.id: self._cache.row_html(row, now) for row in new}} if new else {}
+        update: PageUpdate = {"rows": {row.id: html.row_fragment(row, now) for row in new}} if new else {}
         order = list(current)
         if order != self._order or self._revisions.keys() != current.keys():
             update["order"] = order
@@ -237,39 +219,20 @@ class ListFeed:
 class DetailFeed:
     """The updates of the page of one gang or pod group."""
 
-    def __init__(
-        self, view: StatusView, row_id: str, freshness: Callable[[], Freshness], detail: Callable[[str], StatusDetail]
-    ) -> None:
-        self._view, self._row_id, self._detail = view, row_id, detail
+    def __init__(self, view: StatusView, row_id: str, freshness: Callable[[], Freshness]) -> None:
+        self._view, self._row_id = view, row_id
         self._freshness = _FreshnessFeed(freshness)
         self._revision = -1
 
-    def next_update(self, visibility: Visibility, now: float) -> PageUpdate:
-        """Raises StreamEnded when the gang is gone, or its viewer may no longer see it."""
+    def next_update(self, visibility: Visibility, now: float) -> PageUpdate | None:
+        """None when the gang is gone, or its viewer may no longer see it."""
         row = self._view.rows.get(self._row_id)
         if row is None or not visibility.shows_row(row):
-            raise StreamEnded
-        parts = self._freshness.parts(now)
+            return None
+        parts, fresh = self._freshness.changed(now)
         if not parts and row.revision == self._revision:
             return {}
         # Freshness has a sentence about the leader in the detail, too.
         self._revision = row.revision
-        it = self._detail(self._row_id)
-        title = f"{it.explanation.namespace}/{it.explanation.name}: {it.explanation.state} - jobset-gate"
-        return {"title": title, "parts": {**parts, "about": pages.detail_fragment(it)}}
-
-
-async def check_access(check: AccessCheck) -> Visibility | None:
-    """Without an answer of the API server a viewer may see nothing."""
-    try:
-        return await check()
-    except (ReviewUnavailable, TooManyAttempts):
-        return None
-
-
-async def _wait(event: asyncio.Event, seconds: float) -> None:
-    try:
-        async with asyncio.timeout(seconds):
-            await event.wait()
-    except TimeoutError:
-        return
+        about = html.detail_fragment(row, fresh, now)
+        return {"title": f"{html.detail_title(row)} - jobset-gate", "parts": {**parts, "about": about}}

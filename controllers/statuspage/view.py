@@ -9,8 +9,8 @@ import time
 from collections.abc import Callable, Iterable
 from typing import Any, Final
 
-import msgspec
 import structlog
+from msgspec.structs import replace
 
 from controllers.statuspage import rows
 from controllers.statuspage.rows import StatusRow
@@ -20,7 +20,6 @@ from jobset_gate.explain.gang import explain_gang
 from jobset_gate.explain.model import Explanation, GangState
 from jobset_gate.explain.podgroup import explain_pod_group
 from jobset_gate.podgroups.model import PodGroupKey as GroupKey
-from jobset_gate.podgroups.status import GroupStatus
 
 UNKNOWN: Final = "Unknown"
 """The state of a gang whose explanation fails."""
@@ -45,8 +44,6 @@ class StatusView:
         self._source, self._monotonic = source, monotonic
         self.rows: dict[str, StatusRow] = {}
         self.version = 0
-        self._explanations: dict[str, Explanation] = {}
-        self._reports: dict[str, GroupStatus] = {}
         self._ids: dict[GangKey, str] = {}
         self._groups: dict[GroupKey, tuple[str, tuple[Any, ...]]] = {}
         """The row id of each group, and what the row was made from."""
@@ -64,15 +61,6 @@ class StatusView:
             if len(self._dirty) > MAX_DIRTY:
                 self._complete = False
                 self._dirty.clear()
-
-    def explanation(self, id_: str) -> Explanation | None:
-        """Of a row, at this moment."""
-        found = self._explanations.get(id_)
-        return None if found is None else msgspec.structs.replace(found, now=self._source.clock())
-
-    def report(self, id_: str) -> GroupStatus | None:
-        """Of a pod group's row."""
-        return self._reports.get(id_)
 
     def rows_of(self, kind: rows.RowKind) -> Iterable[StatusRow]:
         """All rows of a kind."""
@@ -124,10 +112,9 @@ class StatusView:
             )
         row = rows.gang_row(explanation, seen.jobset.created)
         self._ids[key] = row.id
-        self._put(row, explanation)
-        took = self._monotonic() - begin
-        if took * REST_FACTOR > 1:
-            self._not_before[key] = self._monotonic() + took * REST_FACTOR
+        self._put(row)
+        if (not_before := self._rest_until(begin)) > begin:
+            self._not_before[key] = not_before
         else:
             self._not_before.pop(key, None)
 
@@ -143,8 +130,7 @@ class StatusView:
         for key in there:
             self._refresh_group(key, now)
             await self._yield()
-        took = self._monotonic() - begin
-        self._groups_not_before = self._monotonic() + took * REST_FACTOR if took * REST_FACTOR > 1 else 0.0
+        self._groups_not_before = self._rest_until(begin)
 
     def _refresh_group(self, key: GroupKey, now: float) -> None:
         found = self._source.group(key)
@@ -167,28 +153,28 @@ class StatusView:
             return
         made = rows.pod_group_row(explanation, report)
         self._groups[key] = made.id, sources
-        self._reports[made.id] = report
-        self._put(made, explanation)
+        self._put(made)
 
-    # --- Details -----------------------------------------------------------------------------------------------------
+    # --- Both --------------------------------------------------------------------------------------------------------
 
-    def _put(self, row: StatusRow, explanation: Explanation) -> None:
-        before, old = self.rows.get(row.id), self._explanations.get(row.id)
-        if (
-            row.looks_like(before)
-            and old is not None
-            and msgspec.structs.replace(old, now=explanation.now) == explanation
-        ):
-            return
-        self.version += 1
-        self.rows[row.id] = msgspec.structs.replace(row, revision=self.version)
-        self._explanations[row.id] = explanation
+    def _put(self, row: StatusRow) -> None:
+        before = self.rows.get(row.id)
+        if before is not None and replace(row, revision=before.revision, report=before.report) == before:
+            row = replace(row, revision=before.revision)
+        else:
+            self.version += 1
+            row = replace(row, revision=self.version)
+        self.rows[row.id] = row
 
     def _drop(self, id_: str) -> None:
         if self.rows.pop(id_, None) is not None:
             self.version += 1
-        self._explanations.pop(id_, None)
-        self._reports.pop(id_, None)
+
+    def _rest_until(self, begin: float) -> float:
+        """When something that was explained since `begin` may be explained again; 0 if that took not long."""
+        now = self._monotonic()
+        rest = (now - begin) * REST_FACTOR
+        return now + rest if rest > 1 else 0.0
 
     async def _yield(self) -> None:
         if self._monotonic() - self._slice_began >= SLICE:

@@ -146,6 +146,13 @@ class ConnectionLimiter:
         finally:
             connection.request_finished()
 
+    async def release_stream(self, request: web.Request, response: web.StreamResponse) -> None:
+        """For `on_response_prepare`: server-sent events are limited no more. Their sender bounds their number."""
+        if response.content_type == "text/event-stream":
+            response.force_close()
+            self._open.pop(request.protocol, None)
+            self._slot_freed.set()
+
     async def listen(self, runner: web.AppRunner, host: str, port: int, context: ssl.SSLContext | None = None) -> None:
         """Returns when it listens. Raises OSError, for example if the port is taken."""
         server: Any = runner.server
@@ -164,6 +171,12 @@ class ConnectionLimiter:
         for listening in self._sockets:
             listening.close()
         self._sockets = []
+
+    def refuse_idle(self) -> None:
+        """Sends SERVICE_UNAVAILABLE on idle connections, so that their clients close them."""
+        for connection in self._open.values():
+            if connection.busy_since is None and connection.transport is not None:
+                connection.transport.write(SERVICE_UNAVAILABLE)
 
     async def stop(self) -> None:
         """The same, and open connections are no longer limited."""

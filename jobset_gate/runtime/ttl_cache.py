@@ -15,6 +15,10 @@ class TTLCache(Generic[K, V]):
         self._max_entries, self._monotonic = max_entries, monotonic
         self._entries: OrderedDict[K, tuple[float, V]] = OrderedDict()
 
+    def __len__(self) -> int:
+        """Entries, expired ones included."""
+        return len(self._entries)
+
     def get(self, key: K) -> tuple[V] | None:
         """The value in a tuple, since None may be a value."""
         found = self._entries.get(key)
@@ -31,3 +35,7 @@ class TTLCache(Generic[K, V]):
         self._entries.move_to_end(key)
         while len(self._entries) > self._max_entries:
             self._entries.popitem(last=False)
+
+    def drop(self, key: K) -> None:
+        """If it is there."""
+        self._entries.pop(key, None)

@@ -86,15 +86,6 @@ async def test_the_keyboard_reaches_everything_and_shows_where_it_is(full: Serve
     await expect(page.locator("#rows tr")).to_have_count(4)
 
 
-async def test_the_search_takes_the_keyboard(full: ServedPage, visit: BrowserVisit) -> None:
-    page = visit.page
-    await visit.open()
-    await walk(page, until="q")
-    await page.keyboard.type("wait")
-    await page.keyboard.press("Enter")
-    await expect(page.locator("#rows tr a")).to_have_text("waits")
-
-
 async def test_a_change_leaves_the_keyboard_where_it_is(full: ServedPage, visit: BrowserVisit) -> None:
     page = visit.page
     await visit.open()
@@ -102,14 +93,6 @@ async def test_a_change_leaves_the_keyboard_where_it_is(full: ServedPage, visit:
     full.decide(scenes.put(full, "waits", *scenes.here(2)))
     await expect(page.locator(f"#gang-{scenes.TEAM}\\.waits .badge")).to_have_text("Released")
     assert await page.evaluate("document.activeElement.textContent") == "waits"
-
-
-async def test_a_wish_for_little_motion_is_heard(browser: Browser, full: ServedPage) -> None:
-    """Nothing moves by itself: there is no animation to switch off."""
-    async with visiting(browser, base_url=full.url, reduced_motion="reduce") as visit:
-        await visit.sign_in(full, full.api.admin())
-        await visit.open()
-        assert await visit.page.evaluate("document.getAnimations().length") == 0
 
 
 async def walk(page: Page, *, until: str) -> list[str]:

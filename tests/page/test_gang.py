@@ -6,7 +6,6 @@ from xml.etree import ElementTree as ET
 import pytest
 from playwright.async_api import Browser, expect
 
-from jobset_gate.barrier.model import VerdictKind
 from tests.fakes.served_page import ServedPage
 from tests.page import scenes
 from tests.page.browser import BrowserVisit, visiting
@@ -39,28 +38,6 @@ async def test_its_release_is_seen_without_a_reload_in_the_title_too(stage: Serv
     await expect(page.locator("#missing")).to_have_count(0)
     await expect(page).to_have_title("team-a/waits: Released - jobset-gate")
     assert await page.evaluate("window.here") == "still"
-
-
-async def test_a_gang_that_times_out_says_so_where_it_is_looked_at(stage: ServedPage, visit: BrowserVisit) -> None:
-    key = scenes.short_of_one(stage, "waits")
-    await visit.open(WAITS)
-    stage.decide(key, VerdictKind.TIMEOUT)
-    await expect(visit.page.locator("#timed-out")).to_be_visible()
-    await expect(visit.page.locator("#state")).to_have_text("TimedOut")
-
-
-async def test_its_address_can_be_given_to_others(browser: Browser, stage: ServedPage, visit: BrowserVisit) -> None:
-    scenes.everything(stage)
-    page = visit.page
-    await visit.open()
-    await page.get_by_role("link", name="waits").click()
-    address = await page.locator("#permalink").get_attribute("href")
-    assert address == WAITS
-    async with visiting(browser, base_url=stage.url) as other:
-        await other.sign_in(stage, stage.api.member(scenes.TEAM))
-        await other.open(address)
-        await expect(other.page.get_by_role("heading", level=1)).to_contain_text("team-a/waits")
-        assert (other.other_hosts, other.complaints) == ([], [])
 
 
 async def test_its_picture_shows_each_pod(stage: ServedPage, visit: BrowserVisit) -> None:

@@ -44,17 +44,6 @@ async def test_a_release_is_seen_without_a_reload(stage: ServedPage, visit: Brow
     assert await page.evaluate("window.here") == "still"
 
 
-async def test_gangs_come_and_go_without_a_reload(stage: ServedPage, visit: BrowserVisit) -> None:
-    first = scenes.short_of_one(stage, "first")
-    page = visit.page
-    await visit.open()
-    scenes.short_of_one(stage, "second")
-    await expect(page.locator("#rows tr")).to_have_count(2)
-    stage.drop(first)
-    await expect(page.locator("#rows tr a")).to_have_text(["second"])
-    await expect(page.locator("#total")).to_have_text("1")
-
-
 async def test_a_banner_tells_of_those_whose_time_was_up(stage: ServedPage, visit: BrowserVisit) -> None:
     key = scenes.short_of_one(stage, "late")
     page = visit.page
@@ -88,19 +77,3 @@ async def test_of_two_thousand_gangs_one_is_found(stage: ServedPage, visit: Brow
     await expect(page.locator("#rows")).to_contain_text("gang-1234")
     scenes.put(stage, "gang-1234", *scenes.here(2), namespace="team-14")
     await expect(page.locator("#rows .count")).to_have_text("2/2")
-
-
-async def test_a_state_a_namespace_and_an_order_are_part_of_the_address(stage: ServedPage, visit: BrowserVisit) -> None:
-    scenes.everything(stage)
-    page = visit.page
-    await visit.open()
-    await page.get_by_role("link", name=re.compile("^TimedOut")).click()
-    await expect(page.locator("#rows tr")).to_have_count(1)
-    await page.reload()
-    await expect(page.locator("#rows tr a")).to_have_text("late")
-    await visit.open("/")
-    await page.locator("#namespace").select_option("team-a")
-    await page.locator("#sort").select_option("by namespace and name")
-    await page.get_by_role("button", name="Apply").click()
-    await expect(page.locator("#rows tr a")).to_have_text(["runs", "waits"])
-    assert "namespace=team-a" in page.url

@@ -255,10 +255,6 @@ async def test_the_header_says_how_true_the_page_is() -> None:
         assert 'data-live="false" role="alert">Old: no watch of pods since 2027-01-15T07:59:00Z' in page
         stage.fresh = Freshness(leads=False, holder="other-replica")
         assert "other-replica leads, this replica stands by" in (await read(stage, "/"))[1]
-
-
-async def test_a_replica_without_a_leader_says_that_nobody_decides() -> None:
-    async with serve_page() as stage:
         stage.put(gangs.jobset(), gangs.pod(0))
         stage.fresh = Freshness(leads=False)
         assert "No controller leads at this moment" in (await read(stage, "/"))[1]

@@ -15,6 +15,7 @@ from controllers.statuspage.rows import (
     parse_query,
     select_page,
 )
+from jobset_gate.explain.model import Explanation
 
 
 def row(name: str = "train", **changes: Any) -> StatusRow:
@@ -32,6 +33,7 @@ def row(name: str = "train", **changes: Any) -> StatusRow:
         until=None,
         created=0.0,
         needs=(JOBSETS,),
+        explanation=Explanation(kind="JobSet", namespace="team", name=name, state="Waiting"),
     )
     return msgspec.structs.replace(made, **changes)
 

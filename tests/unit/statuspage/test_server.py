@@ -13,7 +13,7 @@ import pytest
 
 from controllers.statuspage import server
 from controllers.statuspage.options import PageOptions
-from jobset_gate.runtime.cert_watcher import CertWatcher
+from jobset_gate.runtime.connections import ConnectionLimits
 from tests.fakes import gangs
 from tests.fakes.served_page import TIMEOUT, http_session, serve_page
 from webhook.certs.serving import self_signed
@@ -43,20 +43,6 @@ async def test_with_a_certificate_it_speaks_tls_and_its_cookie_is_for_tls_only(t
             assert answer.status == 200
 
 
-async def test_a_renewed_certificate_is_taken_and_a_broken_one_is_not(tmp_path: Path) -> None:
-    options, _ = write(tmp_path)
-    assert options.certificate is not None
-    assert options.key is not None
-    certificate = CertWatcher(options.certificate, options.key)
-    assert certificate.reload() is None
-    write(tmp_path)
-    assert certificate.reload() is True
-    options.key.write_bytes(b"half of a")
-    assert certificate.reload() is False
-    write(tmp_path)
-    assert certificate.reload() is True
-
-
 async def test_a_port_that_is_taken_is_tried_until_it_is_free(monkeypatch: pytest.MonkeyPatch) -> None:
     """And stops nobody meanwhile: nobody's gang waits for a page."""
     monkeypatch.setattr(server, "RETRY_SECONDS", 0.01)
@@ -75,14 +61,24 @@ async def test_a_port_that_is_taken_is_tried_until_it_is_free(monkeypatch: pytes
 
 
 async def test_connections_are_bounded(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(server, "MAX_CONNECTIONS", 3)
+    """And those that say nothing make room for a viewer; an open stream is no request that takes too long."""
+    monkeypatch.setattr(server, "LIMITS", ConnectionLimits(connections=3, request_seconds=1.0, evict_after_seconds=0.2))
     async with serve_page() as stage, AsyncExitStack() as stack:
+        session = await stack.enter_async_context(http_session(stage, stage.api.admin()))
+        news = await stack.enter_async_context(session.get("/events"))
+        assert news.status == 200
         place = urlsplit(stage.url)
-        made = [await asyncio.open_connection(place.hostname, place.port) for _ in range(4)]
-        for _, writer in made:
+        mute = [await asyncio.open_connection(place.hostname, place.port) for _ in range(8)]
+        for _, writer in mute:
             stack.callback(writer.transport.abort)
         async with asyncio.timeout(TIMEOUT):
-            assert await made[-1][0].read() == b""
+            for reader, _ in mute:
+                assert await reader.read() == b""
+        stage.put(gangs.jobset(), gangs.pod(0))
+        async with asyncio.timeout(TIMEOUT):
+            async for line in news.content:
+                if b"gang-default.train" in line:
+                    break
 
 
 async def test_metrics_count_answers_and_open_pages() -> None:

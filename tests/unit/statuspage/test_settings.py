@@ -16,10 +16,6 @@ def read(folder: Path, text: str) -> settings_file.ControllerSection:
     return settings_file.read(folder / "settings.yaml").controller
 
 
-def test_there_is_none_unless_it_is_asked_for() -> None:
-    assert service.options(settings_file.ControllerSection()).page_port == 0
-
-
 def test_the_file_says_where_and_the_command_line_wins(tmp_path: Path) -> None:
     said = read(
         tmp_path,
@@ -27,6 +23,8 @@ def test_the_file_says_where_and_the_command_line_wins(tmp_path: Path) -> None:
     )
     wanted = service.options(said, page_port=9000, page_address=None)
     assert (wanted.page_port, wanted.page_address) == (9000, "::")
+    assert service.options(settings_file.ControllerSection()).page_port == 0
+    assert service.options(read(tmp_path, "controller: {pageAddress: 10.0.0.1}")).page_port == 0
     assert (wanted.page_tls_cert, wanted.page_tls_key) == (Path("/tls/tls.crt"), Path("/tls/tls.key"))
 
 
@@ -35,7 +33,3 @@ def test_what_would_show_tokens_to_others_is_refused(tmp_path: Path, text: str) 
     with pytest.raises(CommandError, match="the status page") as refused:
         service.options(read(tmp_path, f"controller: {{{text}}}"))
     assert refused.value.code is ExitCode.USAGE
-
-
-def test_an_address_alone_asks_for_no_page(tmp_path: Path) -> None:
-    assert service.options(read(tmp_path, "controller: {pageAddress: 10.0.0.1}")).page_port == 0

@@ -20,7 +20,6 @@ from jobset_gate.barrier.model import PodSeen
 from jobset_gate.kube.client import Client
 from jobset_gate.kube.resources import CONFIGMAPS, JOBSETS, PODS, Resource
 from jobset_gate.runtime.informer import Informer, WatchSource
-from jobset_gate.runtime.leader_election import LeaderElector, LeaseTiming
 from jobset_gate.runtime.store import ObjectChange
 from tests.fakes import gangs
 from tests.fakes.served_page import TIMEOUT as LONGEST
@@ -71,32 +70,6 @@ def test_which_watches_are_missed() -> None:
     assert disconnected_watches(some) == (("pods",), DISCONNECTED_SECONDS + 3)  # type: ignore[arg-type]
     # A kind that has gone is no broken watch; pods never go.
     assert disconnected_watches([Silent(PODS, 99, absent=True)])[0] == ("pods",)  # type: ignore[list-item]
-
-
-async def test_a_candidate_knows_who_leads(client: Client) -> None:
-    def elector(name: str) -> LeaderElector:
-        return LeaderElector(client, ("default", "lease"), name, LeaseTiming(3, 2, 0.05))
-
-    first, second = elector("first"), elector("second")
-
-    async def lead() -> None:
-        await asyncio.Event().wait()
-
-    leads = asyncio.create_task(first.run(lead))
-    await until(lambda: first.is_leader)
-    waits = asyncio.create_task(second.run(lead))
-    try:
-        await until(lambda: second.is_held_by_other)
-        assert second.holder == "first"
-        leads.cancel()
-        await asyncio.gather(leads, return_exceptions=True)
-        await until(lambda: second.is_leader)
-        assert second.holder == "second"
-        assert not second.is_held_by_other
-    finally:
-        leads.cancel()
-        waits.cancel()
-        await asyncio.gather(leads, waits, return_exceptions=True)
 
 
 @pytest.mark.parametrize(

@@ -13,7 +13,7 @@ from controllers.statuspage.rows import parse_query, select_page
 from controllers.statuspage.source import Freshness, PageSource
 from controllers.statuspage.view import StatusView
 from jobset_gate import names
-from jobset_gate.barrier.model import GangKey, GangSnapshot, VerdictKind
+from jobset_gate.barrier.model import GangKey, GangSnapshot
 from jobset_gate.explain.gang import explain_gang
 from jobset_gate.runtime.store import ObjectChange
 from tests.fakes import gangs
@@ -79,7 +79,7 @@ async def test_a_change_that_nobody_would_see_is_none(made: Made) -> None:
 
 
 async def test_a_timeout_that_comes_while_nothing_else_happens_is_seen(made: Made) -> None:
-    key_ = made.put("a")
+    made.put("a")
     made.index.on_job(ObjectChange(("default", "j"), None, gangs.job(gang="a", name="j", jobset_uid="u-a")))
     made.index.on_pod(ObjectChange(("default", "p"), None, gangs.pod(0, gang="a", jobset_uid="u-a")))
     gate = gangs.config_map(name="a-group-scheduling", jobset_uid="u-a", waiting_since=gangs.clock(uid="u-a"))
@@ -89,11 +89,6 @@ async def test_a_timeout_that_comes_while_nothing_else_happens_is_seen(made: Mad
     made.now += 301
     await made.board.refresh()
     assert made.board.rows["gang-default.a"].state == "Due"
-    explanation = made.board.explanation("gang-default.a")
-    assert explanation is not None
-    assert VerdictKind.TIMEOUT.value not in explanation.state
-    assert "time" in explanation.message
-    del key_
 
 
 async def test_one_that_timed_out_stays_bad_and_first_when_its_jobset_has_failed(made: Made) -> None:
@@ -171,4 +166,3 @@ async def test_groups_come_change_and_go(made: Made) -> None:
     del made.groups.seen[key()]
     await made.board.refresh()
     assert made.board.rows == {}
-    assert made.board.report(row.id) is None
