@@ -1,5 +1,7 @@
 """The metrics of the webhook: controller-runtime's names for admission webhooks, and our own."""
 
+from functools import partial
+
 from prometheus_client import CollectorRegistry, Counter, Gauge, Histogram
 
 from webhook.review import AdmissionResponse, Allowed, Patched
@@ -12,12 +14,10 @@ class WebhookMetrics:
 
     def __init__(self) -> None:
         self.registry = CollectorRegistry()
-        self.requests = Counter(
-            "controller_runtime_webhook_requests",
-            "Admission requests by webhook and HTTP status.",
-            ["webhook", "code"],
-            registry=self.registry,
-        )
+        counter, gauge = partial(Counter, registry=self.registry), partial(Gauge, registry=self.registry)
+        name = "controller_runtime_webhook_requests"
+        self.requests = counter(name, "Admission requests by webhook and HTTP status.", ["webhook", "code"])
+        self.in_flight = gauge(f"{name}_in_flight", "Admission requests being answered.", ["webhook"])
         self.latency = Histogram(
             "controller_runtime_webhook_latency_seconds",
             "Time to answer an admission request.",
@@ -25,47 +25,22 @@ class WebhookMetrics:
             buckets=SECONDS,
             registry=self.registry,
         )
-        self.in_flight = Gauge(
-            "controller_runtime_webhook_requests_in_flight",
-            "Admission requests being answered.",
-            ["webhook"],
-            registry=self.registry,
-        )
-        self.admission = Counter(
+        self.admission = counter(
             "jobset_gate_admission",
             "Answers for gated JobSets and for pods of groups: allowed, patched, denied, error.",
             ["webhook", "operation", "outcome"],
-            registry=self.registry,
         )
-        self.certificate_reloads = Counter(
-            "jobset_gate_certificate_reloads",
-            "Times that changed certificate files were read again: ok, failed.",
-            ["result"],
-            registry=self.registry,
-        )
-        self.certificate_expiry = Gauge(
-            "jobset_gate_certificate_expiry_timestamp_seconds",
-            "Unix time at which it runs out: serving, and the ca that it leads to where that is known.",
-            ["certificate"],
-            registry=self.registry,
-        )
-        self.certificate_issued = Gauge(
-            "jobset_gate_certificate_issued_timestamp_seconds",
-            "Unix time from which it is good.",
-            ["certificate"],
-            registry=self.registry,
-        )
-        self.certificate_changes = Counter(
-            "jobset_gate_certificate_changes",
-            "Certificates, CAs and caBundles made or written by this process.",
-            ["what"],
-            registry=self.registry,
-        )
-        self.certificate_check_failures = Counter(
-            "jobset_gate_certificate_check_failures",
-            "Looks at certificate, CA and caBundle that found something which could not be done.",
-            registry=self.registry,
-        )
+        name = "jobset_gate_certificate"
+        text = "Times that changed certificate files were read again: ok, failed."
+        self.certificate_reloads = counter(f"{name}_reloads", text, ["result"])
+        text = "Unix time at which it runs out: serving, and the ca that it leads to where that is known."
+        self.certificate_expiry = gauge(f"{name}_expiry_timestamp_seconds", text, ["certificate"])
+        text = "Unix time from which it is good."
+        self.certificate_issued = gauge(f"{name}_issued_timestamp_seconds", text, ["certificate"])
+        text = "Certificates, CAs and caBundles made or written by this process."
+        self.certificate_changes = counter(f"{name}_changes", text, ["what"])
+        text = "Looks at certificate, CA and caBundle that found something which could not be done."
+        self.certificate_check_failures = counter(f"{name}_check_failures", text)
 
     def add_trust_gauge(self) -> Gauge:
         """Only for a webhook that checks trust: another one must not show 0."""

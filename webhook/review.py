@@ -1,6 +1,7 @@
 """AdmissionReview: bytes to a request, an answer to bytes (admission.k8s.io/v1)."""
 
 from base64 import b64encode
+from collections.abc import Sequence
 from dataclasses import dataclass
 from typing import Any, Final
 
@@ -67,17 +68,6 @@ class Patched:
 
 
 @dataclass(frozen=True, slots=True)
-class ObjectKind:
-    """Group and kind of the object that is denied."""
-
-    group: str
-    kind: str
-
-
-JOBSET: Final = ObjectKind(names.JOBSET_GROUP, "JobSet")
-
-
-@dataclass(frozen=True, slots=True)
 class Denied:
     """Denied. `field_errors` become the causes of the Status."""
 
@@ -87,7 +77,8 @@ class Denied:
     field_errors: tuple[FieldError, ...] = ()
     name: str = ""
     """Of the object, if it has one."""
-    object_kind: ObjectKind = JOBSET
+    object_kind: tuple[str, str] = ("", "")
+    """Its group and kind."""
 
 
 AdmissionResponse = Allowed | Patched | Denied
@@ -97,7 +88,7 @@ _encode: Final = msgspec.json.Encoder().encode
 
 
 def decode(body: bytes | bytearray) -> ReviewRequest:
-    """The request in a body; raises Unreadable for whatever is no AdmissionReview v1 request."""
+    """The request in a body; raises MalformedReview for whatever is no AdmissionReview v1 request."""
     try:
         review = _decoder.decode(body)
     except (ValueError, RecursionError) as problem:  # msgspec's own errors are ValueErrors.
@@ -119,12 +110,11 @@ def errored(message: str) -> Denied:
     return Denied(f"{names.PROGRAM}: {message}", code=400, reason="BadRequest")
 
 
-def denied(violations: list[FieldError], name: str = "", subject: ObjectKind = JOBSET) -> Denied:
-    """A refusal that names every violation in its message (up to 100, then says how many more)."""
-    messages = [str(it) for it in violations[:MOST_CAUSES]]
-    more = len(violations) - MOST_CAUSES
-    message = "; ".join(messages) + (f"; and {more} more" if more > 0 else "")
-    return Denied(message[:LONGEST_MESSAGE], field_errors=tuple(violations), name=name, object_kind=subject)
+def denied(errors: Sequence[FieldError], name: str = "", object_kind: tuple[str, str] = ("", "")) -> Denied:
+    """A refusal that names every field error in its message (up to 100, then says how many more)."""
+    more = len(errors) - MOST_CAUSES
+    message = "; ".join(map(str, errors[:MOST_CAUSES])) + (f"; and {more} more" if more > 0 else "")
+    return Denied(message[:LONGEST_MESSAGE], field_errors=tuple(errors), name=name, object_kind=object_kind)
 
 
 def _response(answer: AdmissionResponse) -> Json:
@@ -153,6 +143,6 @@ def _status(answer: Denied) -> Json:
             {"reason": it.cause_type.value, "field": it.path, "message": str(it).removeprefix(f"{it.path}: ")}
             for it in answer.field_errors[:MOST_CAUSES]
         ]
-        about = answer.object_kind
-        status["details"] = {"group": about.group, "kind": about.kind, "name": answer.name, "causes": causes}
+        group, kind = answer.object_kind
+        status["details"] = {"group": group, "kind": kind, "name": answer.name, "causes": causes}
     return status

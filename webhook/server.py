@@ -10,7 +10,7 @@ import structlog
 from aiohttp import web
 from aiohttp.http import HttpProcessingError
 
-from jobset_gate.runtime.connections import SERVICE_UNAVAILABLE, ConnectionLimits
+from jobset_gate.runtime.connections import ConnectionLimits
 from jobset_gate.settings import Settings
 from webhook.app import AdmissionServer, Check
 from webhook.certs.serving import ServingCertificate
@@ -71,17 +71,11 @@ class WebhookServer:
 
     async def _close_idle_connections(self) -> None:
         """Sends 503 on idle connections, and returns when their clients have closed them."""
-        server = self._runner.server
-        if server is None:
-            return
-        for connection in server.connections:
-            transport = connection.transport
-            # aiohttp has no public way to see whether a connection is idle.
-            if connection._current_request is None and transport is not None:  # noqa: SLF001
-                transport.write(SERVICE_UNAVAILABLE)
+        connections = self.admission.connections
+        connections.refuse_idle()
         with contextlib.suppress(TimeoutError):
             async with asyncio.timeout(LEAVING_SECONDS):
-                while server.connections:  # noqa: ASYNC110 - aiohttp has no event for the last one
+                while len(connections):  # noqa: ASYNC110 - there is no event for the last one
                     await asyncio.sleep(ARRIVING_SECONDS)
         await self.admission.idle.wait()
 

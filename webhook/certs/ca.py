@@ -1,6 +1,7 @@
 """X.509: PEM text, a certificate authority, and the serving certificates that it signs. Pure; time is an argument."""
 
 import re
+from base64 import b64decode
 from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
 from datetime import datetime, timedelta
@@ -39,6 +40,14 @@ def certificates(text: bytes) -> tuple[x509.Certificate, ...]:
         except ValueError:
             continue
     return tuple(found)
+
+
+def decoded(text: str | None) -> bytes:
+    """What a Secret or a caBundle has in base64; nothing for a text that is no base64."""
+    try:
+        return b64decode(text or "", validate=True)
+    except ValueError:
+        return b""
 
 
 def keys(text: bytes) -> tuple[bytes, ...]:
@@ -152,17 +161,9 @@ def _builder(
 
 
 def _usage(*, signs_certificates: bool) -> x509.KeyUsage:
-    return x509.KeyUsage(
-        digital_signature=True,
-        content_commitment=False,
-        key_encipherment=False,
-        data_encipherment=False,
-        key_agreement=False,
-        key_cert_sign=signs_certificates,
-        crl_sign=signs_certificates,
-        encipher_only=False,
-        decipher_only=False,
-    )
+    others = ("content_commitment", "key_encipherment", "data_encipherment", "key_agreement")
+    never = dict.fromkeys((*others, "encipher_only", "decipher_only"), False)
+    return x509.KeyUsage(digital_signature=True, key_cert_sign=signs_certificates, crl_sign=signs_certificates, **never)
 
 
 def _key_text(key: ec.EllipticCurvePrivateKey) -> bytes:

@@ -1,7 +1,6 @@
 """Reads and writes the caBundle of the webhook configurations, and owns no other field of them."""
 
-import binascii
-from base64 import b64decode, b64encode
+from base64 import b64encode
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any, Final
@@ -12,7 +11,7 @@ from jobset_gate import names
 from jobset_gate.kube.client import Client, PatchType
 from jobset_gate.kube.errors import ApiError, Conflict, Invalid, NotFound
 from jobset_gate.kube.resources import MUTATING_WEBHOOKS, VALIDATING_WEBHOOKS, Resource
-from webhook.certs.ca import certificates, fingerprint
+from webhook.certs.ca import certificates, decoded, fingerprint
 from webhook.certs.ca_secret import MANAGER
 from webhook.registration import MUTATING, VALIDATING
 
@@ -138,12 +137,5 @@ def _lost(error: ApiError) -> bool:
 
 
 def _configuration(resource: Resource, body: Json) -> WebhookConfiguration:
-    bundles = tuple(_decoded(hook["clientConfig"].get("caBundle")) for hook in body.get("webhooks") or ())
+    bundles = tuple(decoded(hook["clientConfig"].get("caBundle")) for hook in body.get("webhooks") or ())
     return WebhookConfiguration(resource, body["metadata"]["name"], body["metadata"]["resourceVersion"], bundles)
-
-
-def _decoded(text: str | None) -> bytes:
-    try:
-        return b64decode(text or "", validate=True)
-    except (binascii.Error, ValueError):
-        return b""

@@ -1,8 +1,7 @@
 """The Secret of our own CA: its contents, and writes that several replicas may attempt at once."""
 
-import binascii
 import secrets
-from base64 import b64decode, b64encode
+from base64 import b64encode
 from collections.abc import Mapping
 from dataclasses import dataclass
 from datetime import UTC, datetime
@@ -15,7 +14,7 @@ from jobset_gate.kube.client import Client, PatchType
 from jobset_gate.kube.errors import NotFound
 from jobset_gate.kube.resources import SECRETS
 from webhook.certs import ca
-from webhook.certs.ca import CertificateAuthority, certificates, joined, keys
+from webhook.certs.ca import CertificateAuthority, certificates, decoded, joined, keys
 
 MANAGER: Final = f"{names.FIELD_MANAGER}-webhook"
 _TIME: Final = "%Y-%m-%dT%H:%M:%SZ"
@@ -90,9 +89,9 @@ def data(contents: CaSecretContents) -> dict[str, str]:
 
 def contents(data: Mapping[str, str], previous_until: str = "") -> CaSecretContents | None:
     """The contents of `data`; None without a CA and its key."""
-    trusted = certificates(_decoded(data.get(names.KEY_CA_CERTIFICATES)))
+    trusted = certificates(decoded(data.get(names.KEY_CA_CERTIFICATES)))
     signers = []
-    for key in keys(_decoded(data.get(names.KEY_CA_KEYS))):
+    for key in keys(decoded(data.get(names.KEY_CA_KEYS))):
         signers += [found for one in trusted if (found := ca.load(one, key)) is not None][:1]
     return CaSecretContents(tuple(signers), trusted, _time(previous_until)) if signers else None
 
@@ -101,13 +100,6 @@ def _stored(secret: Json) -> StoredCaSecret:
     meta = secret["metadata"]
     until = (meta.get("annotations") or {}).get(names.PREVIOUS_CA_UNTIL, "")
     return StoredCaSecret(meta["resourceVersion"], contents(secret.get("data") or {}, until))
-
-
-def _decoded(text: str | None) -> bytes:
-    try:
-        return b64decode(text or "", validate=True)
-    except (binascii.Error, ValueError):
-        return b""
 
 
 def _time(text: str) -> datetime | None:

@@ -5,7 +5,7 @@ server has had time to read it. The former one stays in caBundle until its last 
 is lost, CAs in caBundle stay trusted in the same way.
 """
 
-from collections.abc import Callable, Iterable
+from collections.abc import Iterable
 from dataclasses import dataclass, replace
 from datetime import datetime, timedelta
 from typing import Final
@@ -51,39 +51,34 @@ class RotationChange:
     contents: CaSecretContents
 
 
-Rule = Callable[[RotationSnapshot, RotationPolicy], RotationChange | None]
-
-
 def change(seen: RotationSnapshot, terms: RotationPolicy) -> RotationChange | None:
     """The first change that is due; None if there is none."""
-    return next((found for rule in RULES if (found := rule(seen, terms)) is not None), None)
+    contents = seen.contents
+    if contents is None or all(has_expired(one.certificate, seen.now) for one in contents.signers):
+        return _made(seen, terms)
+    return next((found for rule in RULES if (found := rule(contents, seen, terms)) is not None), None)
 
 
-def _made(seen: RotationSnapshot, terms: RotationPolicy) -> RotationChange | None:
+def _made(seen: RotationSnapshot, terms: RotationPolicy) -> RotationChange:
     """Without a valid signer: a new CA, beside those that are trusted already."""
-    if seen.contents is not None and not all(has_expired(one.certificate, seen.now) for one in seen.contents.signers):
-        return None
     new = _new(seen, terms)
-    kept = sorted(
-        (one for one in seen.live if not has_expired(one, seen.now)), key=lambda one: one.not_valid_before_utc
-    )
-    trusted = (new.certificate, *_distinct(kept)[-MOST_TAKEN_OVER:])
+    valid = dict.fromkeys(one for one in seen.live if not has_expired(one, seen.now))
+    kept = sorted(valid, key=lambda one: one.not_valid_before_utc)
     why = "there was no CA" if seen.contents is None else "the CA had expired"
+    trusted = (new.certificate, *kept[-MOST_TAKEN_OVER:])
     return RotationChange(why, CaSecretContents((new,), trusted, _until(seen, terms) if kept else None))
 
 
-def _dropped_signer(seen: RotationSnapshot, _: RotationPolicy) -> RotationChange | None:
+def _dropped_signer(contents: CaSecretContents, seen: RotationSnapshot, _: RotationPolicy) -> RotationChange | None:
     """An expired signer is dropped; the next one, if valid, takes its place at once."""
-    contents = _contents(seen)
     valid = tuple(one for one in contents.signers if not has_expired(one.certificate, seen.now))
     if len(valid) == len(contents.signers):
         return None
     return RotationChange("a CA had expired", replace(contents, signers=valid))
 
 
-def _followed(seen: RotationSnapshot, terms: RotationPolicy) -> RotationChange | None:
+def _followed(contents: CaSecretContents, seen: RotationSnapshot, terms: RotationPolicy) -> RotationChange | None:
     """After two thirds of its life: the next CA is created and published."""
-    contents = _contents(seen)
     if len(contents.signers) > 1 or not is_due(contents.signers[0].certificate, seen.now):
         return None
     new = _new(seen, terms)
@@ -93,9 +88,8 @@ def _followed(seen: RotationSnapshot, terms: RotationPolicy) -> RotationChange |
     )
 
 
-def _used(seen: RotationSnapshot, terms: RotationPolicy) -> RotationChange | None:
+def _used(contents: CaSecretContents, seen: RotationSnapshot, terms: RotationPolicy) -> RotationChange | None:
     """The next CA has been in caBundle for the settling time: it signs, and the old key is dropped."""
-    contents = _contents(seen)
     if len(contents.signers) < 2 or fingerprint(contents.signers[1].certificate) not in seen.settled:
         return None
     new = contents.signers[1]
@@ -105,9 +99,8 @@ def _used(seen: RotationSnapshot, terms: RotationPolicy) -> RotationChange | Non
     )
 
 
-def _forgotten(seen: RotationSnapshot, _: RotationPolicy) -> RotationChange | None:
+def _forgotten(contents: CaSecretContents, seen: RotationSnapshot, _: RotationPolicy) -> RotationChange | None:
     """A former CA without valid certificates is removed."""
-    contents = _contents(seen)
     signing = {one.certificate for one in contents.signers}
     over = contents.previous_until is not None and seen.now >= contents.previous_until
     needed = tuple(one for one in contents.trusted if one in signing or (not over and not has_expired(one, seen.now)))
@@ -117,12 +110,7 @@ def _forgotten(seen: RotationSnapshot, _: RotationPolicy) -> RotationChange | No
     return RotationChange("an old CA is not needed any more", replace(contents, trusted=needed, previous_until=until))
 
 
-RULES: Final[tuple[Rule, ...]] = (_made, _dropped_signer, _used, _followed, _forgotten)
-
-
-def _contents(seen: RotationSnapshot) -> CaSecretContents:
-    assert seen.contents is not None  # noqa: S101 - _made() comes first; this tells the type checker.
-    return seen.contents
+RULES: Final = (_dropped_signer, _followed, _used, _forgotten)
 
 
 def _new(seen: RotationSnapshot, terms: RotationPolicy) -> CertificateAuthority:
@@ -132,10 +120,6 @@ def _new(seen: RotationSnapshot, terms: RotationPolicy) -> CertificateAuthority:
 def _until(seen: RotationSnapshot, terms: RotationPolicy) -> datetime:
     """A replica may sign with the old CA until it has read the change, hence more than a certificate's life."""
     return seen.now + terms.leaf_life + 2 * terms.settling
-
-
-def _distinct(found: list[x509.Certificate]) -> list[x509.Certificate]:
-    return list(dict.fromkeys(found))
 
 
 class FirstSeen:

@@ -110,7 +110,7 @@ class FileSource:
 
     def __init__(self, certificate: Path, key: Path, ca: Path | None, now: Now) -> None:
         self._certificate, self._key, self._ca, self._now = certificate, key, ca, now
-        self._others: dict[str, datetime] = {}
+        self._others = FirstSeen()
 
     async def desired(self, live: InjectedCas) -> DesiredCertificate:
         """What the files hold; a missing or half-written file changes nothing."""
@@ -127,8 +127,8 @@ class FileSource:
         ours = certificates(self._ca.read_bytes())
         if not ours:
             raise ssl.SSLError(f"no certificate in {self._ca}")
-        now, known = self._now(), {fingerprint(one) for one in ours}
+        now, known = self._now(), set(map(fingerprint, ours))
         others = {fingerprint(one): one for one in live.in_any if not has_expired(one, now)}
-        self._others = {each: self._others.get(each, now) for each in others if each not in known}
-        kept = [others[each] for each, since in self._others.items() if now - since < OVERLAP]
-        return joined(sorted({*ours, *kept}, key=fingerprint))
+        self._others.observe(others.keys() - known, now)
+        over = self._others.seen_for(OVERLAP, now) | known
+        return joined(sorted({*ours, *(one for each, one in others.items() if each not in over)}, key=fingerprint))

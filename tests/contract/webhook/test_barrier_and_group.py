@@ -49,16 +49,6 @@ async def test_another_minimum_than_the_barrier_expects_is_refused_with_both_num
     assert barrier(await client.create(JOBSETS, gang(namespace, way, "12"), namespace))
 
 
-@pytest.mark.parametrize("way", [Format.KEP_24, Format.SCHEDULER_PLUGINS, Format.KOORDINATOR_POD_GROUP])
-async def test_a_minimum_in_a_pod_group_is_not_asked_for_here(client: Client, namespace: str, way: Format) -> None:
-    """The webhook reads nothing in the cluster; the controller reports it and admits no such group."""
-    assert barrier(await client.create(JOBSETS, gang(namespace, way), namespace))
-
-
-async def test_without_a_barrier_any_minimum_will_do(client: Client, namespace: str) -> None:
-    await client.create(JOBSETS, gang(namespace, Format.ALIBABA, "5", config=False), namespace)
-
-
 async def test_kubectl_shows_that_the_barrier_may_give_up_first(plane: Plane, client: Client, namespace: str) -> None:
     made = gang(namespace, Format.ALIBABA, "12", config={"timeoutAfterSeconds": 600})
     ran = await plane.kubectl("create", "-f", "-", stdin=made)

@@ -10,7 +10,6 @@ from jobset_gate.kube.client import Client, PatchType
 from jobset_gate.kube.resources import SECRETS
 from tests.fakes.certificates import SECRET, CertificateInstallation, Json, WebhookReplica, installation
 from tests.plane.planes import Plane
-from webhook.certs import ca as authority
 from webhook.certs.ca import certificates, is_signed_by
 from webhook.certs.ca_secret import contents
 from webhook.certs.rotation import RotationPolicy
@@ -41,42 +40,17 @@ async def edit(installed: CertificateInstallation, data: Json) -> None:
 # --- Made once --------------------------------------------------------------------------------------------------------
 
 
-async def test_it_is_ready_when_the_configurations_trust_its_certificate(installed: CertificateInstallation) -> None:
-    replica = installed.replica()
-    assert replica.certificates.not_ready_reason() == "the webhook configurations have not been read yet"
-    assert await replica.reconcile() is None
-    assert await installed.trusts(replica)
-    assert replica.number("jobset_gate_ca_bundle_trusted") == 1
-
-
 async def test_replicas_that_start_at_the_same_moment_share_one_ca(installed: CertificateInstallation) -> None:
     replicas = [installed.replica() for _ in range(4)]
+    message = replicas[0].certificates.not_ready_reason()
+    assert message == "the webhook configurations have not been read yet"
     assert await asyncio.gather(*(one.reconcile() for one in replicas)) == [None] * 4
     for one in replicas:
         assert await one.reconcile() is None
         assert await installed.trusts(one)
+        assert one.number("jobset_gate_ca_bundle_trusted") == 1
     assert len(await cas(installed)) == 1
     assert len({one.slot.chain[0].serial_number for one in replicas}) == 4, "each has a certificate of its own"
-
-
-async def test_a_secret_without_contents_is_filled(installed: CertificateInstallation) -> None:
-    """As a chart writes it, so that it goes with the installation."""
-    meta = {"name": SECRET, "namespace": installed.namespace, "labels": {"of": "the-chart"}}
-    await installed.client.create(SECRETS, {"metadata": meta, "type": "Opaque"})
-    replicas = [installed.replica() for _ in range(3)]
-    await asyncio.gather(*(one.reconcile() for one in replicas))
-    secret = await installed.secret()
-    assert secret is not None
-    assert set(secret["data"]) == {"ca.crt", "ca.key"}
-    assert secret["metadata"]["labels"]["of"] == "the-chart"
-    assert [await one.reconcile() for one in replicas] == [None] * 3
-
-
-async def test_a_later_replica_takes_what_is_there(installed: CertificateInstallation) -> None:
-    await ready(installed)
-    before = await installed.secret()
-    await ready(installed, 1)
-    assert await installed.secret() == before
 
 
 async def test_without_the_configurations_it_waits_and_says_so(client: Client, namespace: str) -> None:
@@ -152,24 +126,27 @@ async def test_a_secret_that_cannot_be_used_is_replaced(installed: CertificateIn
         assert len(secret["data"]["ca.key"]) > 100, data
 
 
-async def test_an_expired_ca_is_replaced(installed: CertificateInstallation) -> None:
-    """Nobody was there for a year."""
+async def test_certificates_are_renewed_at_two_thirds_of_their_lives_and_replaced_when_expired(
+    installed: CertificateInstallation,
+) -> None:
+    """Nobody was there for a week, and then for a year."""
     (replica,) = await ready(installed, 1)
     (old,) = await cas(installed)
+    first, before = replica.slot.chain[0], await installed.secret()
+    for days, renewed in ((4, False), (1, True)):
+        installed.now.forward(days * DAY)
+        assert await replica.reconcile() is None
+        assert (replica.slot.chain[0] != first) is renewed
+    assert replica.number("jobset_gate_certificate_changes_total", what="leaf") == 2
+    installed.now.forward(8 * DAY)
+    assert replica.certificates.not_ready_reason() == "the serving certificate has run out"
+    assert await replica.reconcile() is None
+    assert await installed.secret() == before, "the CA is good for longer"
     installed.now.forward(366 * DAY)
     assert replica.certificates.not_ready_reason() == "the serving certificate has run out"
     assert await replica.reconcile() is None
     assert await installed.trusts(replica)
     assert old not in await cas(installed)
-
-
-async def test_an_expired_certificate_is_replaced(installed: CertificateInstallation) -> None:
-    (replica,) = await ready(installed, 1)
-    before = await installed.secret()
-    installed.now.forward(8 * DAY)
-    assert replica.certificates.not_ready_reason() == "the serving certificate has run out"
-    assert await replica.reconcile() is None
-    assert await installed.secret() == before, "the CA is good for longer"
 
 
 async def test_a_replica_whose_clock_is_behind_replaces_nothing(installed: CertificateInstallation) -> None:
@@ -210,22 +187,6 @@ async def until(holds: Callable[[], Awaitable[object]]) -> None:
 
 
 # --- Renewed and followed ---------------------------------------------------------------------------------------------
-
-
-async def test_the_certificate_is_renewed_when_two_thirds_of_its_life_are_over(
-    installed: CertificateInstallation,
-) -> None:
-    (replica,) = await ready(installed, 1)
-    first = replica.slot.chain[0]
-    installed.now.forward(4 * DAY)
-    await replica.reconcile()
-    assert replica.slot.chain[0] == first
-    installed.now.forward(DAY)
-    assert await replica.reconcile() is None
-    assert replica.slot.chain[0].not_valid_after_utc - first.not_valid_after_utc == 5 * DAY
-    expiry = replica.slot.expires.timestamp()
-    assert replica.number("jobset_gate_certificate_changes_total", what="leaf") == 2
-    assert expiry > installed.now().timestamp()
 
 
 async def test_at_no_moment_of_several_rotations_is_a_replica_distrusted(embedded_plane: Plane) -> None:
@@ -293,10 +254,9 @@ async def test_the_key_of_the_old_ca_is_forgotten(installed: CertificateInstalla
         installed.now.forward(timedelta(seconds=11))
     secret = await installed.secret()
     assert secret is not None
-    (ca, _) = certificates(next(iter((await installed.bundles()).values())))
     found = contents(secret["data"])
     assert found is not None
-    assert [one.certificate for one in found.signers] == [ca]
+    assert [one.certificate for one in found.signers] == list(found.trusted[:1])
     assert names.PREVIOUS_CA_UNTIL in secret["metadata"]["annotations"]
 
 
@@ -317,12 +277,3 @@ async def test_an_apply_of_the_chart_neither_conflicts_nor_takes_the_bundle_away
         await installed.client.patch(resource, name, body=given, patch=PatchType.APPLY, field_manager="helm")
     assert await installed.bundles() == before
     assert await replica.reconcile() is None
-
-
-async def test_the_files_of_another_ca_are_none_of_its_business(installed: CertificateInstallation) -> None:
-    """A certificate that nobody has published is not served as long as the one in use is trusted."""
-    (replica,) = await ready(installed, 1)
-    other = authority.create("x", now=installed.now(), life=DAY).issue([installed.host], now=installed.now(), life=DAY)
-    before = replica.slot.pair
-    assert replica.rollover.roll_over(other, await installed.bundles(), installed.now()) is False
-    assert replica.slot.pair == before

@@ -83,21 +83,6 @@ async def test_it_is_ready_when_cert_manager_has_injected_the_ca_and_writes_noth
     assert await installed.secret() is None
 
 
-async def test_a_renewed_certificate_of_the_same_ca_is_served_at_once(
-    installed: CertificateInstallation, tmp_path: Path
-) -> None:
-    brought = Brought(installed, tmp_path / "a", ca := new_ca(installed))
-    replica = brought.replica(publish=False)
-    await installed.put_bundle(injected(ca))
-    assert await replica.reconcile() is None
-    installed.now.forward(60 * DAY)
-    brought.change(ca)
-    assert await replica.reconcile() is None
-    assert replica.slot.pair == brought.pair
-    expected = ca.certificate.not_valid_after_utc.timestamp()
-    assert replica.number("jobset_gate_certificate_expiry_timestamp_seconds", certificate="ca") == expected
-
-
 async def test_a_certificate_of_a_new_ca_waits_until_that_is_trusted_and_has_settled(
     installed: CertificateInstallation, tmp_path: Path
 ) -> None:
@@ -114,23 +99,18 @@ async def test_a_certificate_of_a_new_ca_waits_until_that_is_trusted_and_has_set
     installed.now.forward(timedelta(seconds=11))
     assert await replica.reconcile() is None
     assert replica.slot.pair == brought.pair
-
-
-async def test_a_ca_that_is_exchanged_without_notice_is_followed_at_once(
-    installed: CertificateInstallation, tmp_path: Path
-) -> None:
-    brought = Brought(installed, tmp_path / "a", old := new_ca(installed))
-    replica = brought.replica(publish=False)
-    await installed.put_bundle(injected(old))
-    await replica.reconcile()
-    brought.change(new := new_ca(installed))
-    await installed.put_bundle(injected(new))
+    expected = new.certificate.not_valid_after_utc.timestamp()
+    assert replica.number("jobset_gate_certificate_expiry_timestamp_seconds", certificate="ca") == expected
+    brought.change(new)
     assert await replica.reconcile() is None
-    assert replica.slot.pair == brought.pair
+    assert replica.slot.pair == brought.pair, "another one of the same CA is served at once"
+    brought.change(sudden := new_ca(installed))
+    await installed.put_bundle(injected(sudden))
+    assert await replica.reconcile() is None
+    assert replica.slot.pair == brought.pair, "the old CA is trusted no more"
 
 
-@pytest.mark.parametrize("name", ["tls.crt", "tls.key"])
-@pytest.mark.parametrize("text", [b"", b"nonsense", None])
+@pytest.mark.parametrize(("name", "text"), [("tls.crt", b""), ("tls.crt", None), ("tls.key", b"nonsense")])
 async def test_files_that_are_torn_for_a_moment_do_no_harm(
     installed: CertificateInstallation, tmp_path: Path, name: str, text: bytes | None
 ) -> None:
@@ -173,16 +153,6 @@ async def test_one_that_is_of_no_use_is_said(
 # --- Brought by the user ----------------------------------------------------------------------------------------------
 
 
-async def test_the_users_ca_is_published_and_healed(installed: CertificateInstallation, tmp_path: Path) -> None:
-    brought = Brought(installed, tmp_path / "a", ca := new_ca(installed))
-    replica = brought.replica(publish=True)
-    assert await replica.reconcile() is None
-    await installed.put_bundle(None)
-    assert await replica.reconcile() is None
-    assert set((await installed.bundles()).values()) == {joined([ca.certificate])}
-    assert await installed.secret() is None, "no CA of our own"
-
-
 async def test_a_new_ca_of_the_user_reaches_the_replicas_at_different_times_and_nobody_is_distrusted(
     installed: CertificateInstallation, tmp_path: Path
 ) -> None:
@@ -207,6 +177,11 @@ async def test_a_new_ca_of_the_user_reaches_the_replicas_at_different_times_and_
         await one.reconcile()
     known[:] = [await installed.bundles()]
     await rounds(20)
+    await installed.put_bundle(None)
+    await replicas[0].reconcile()
+    assert set((await installed.bundles()).values()) == {joined([old.certificate])}, "healed"
+    assert await installed.secret() is None, "no CA of our own"
+    known[:] = [await installed.bundles()]
     first.change(new := new_ca(installed))
     await rounds(120)
     assert replicas[0].slot.pair == first.pair

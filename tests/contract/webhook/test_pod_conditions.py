@@ -18,7 +18,7 @@ from jobset_gate.settings import Groups, Native, Settings
 from tests.fakes.admission_server import BUNDLE, RequestCounter, registered_for_pods
 from tests.fakes.grouped_pods import Json, gates, meta_of, owned, pod
 from tests.plane.planes import Plane
-from webhook.registration import POD_PATH, ServiceReference, pod_configuration, pod_match_conditions
+from webhook.registration import POD_PATH, ServiceReference, pod_configuration
 
 
 @dataclass
@@ -74,19 +74,6 @@ def test_it_fails_closed_and_may_be_called_again() -> None:
     assert hook["namespaceSelector"]["matchExpressions"][0]["values"] == ["kube-system", "gate-system"]
     (rule,) = hook["rules"]
     assert (rule["apiGroups"], rule["resources"], rule["operations"]) == ([""], ["pods"], ["CREATE"])
-
-
-def test_a_format_that_is_off_is_in_no_condition() -> None:
-    text = dict(pod_match_conditions(Groups(ways=(Format.ALIBABA, Format.KEP_24))))["names-a-group"]
-    assert text == (
-        "(has(object.metadata.labels) && ('pod-group.scheduling.sigs.k8s.io/name' in object.metadata.labels))"
-        " || (has(object.metadata.annotations) && ('scheduling.k8s.io/group-name' in object.metadata.annotations))"
-    )
-
-
-def test_schedulers_are_in_their_condition() -> None:
-    text = dict(pod_match_conditions(Groups(scheduler_names=("default-scheduler", "second"))))["is-for-our-scheduler"]
-    assert text.endswith("object.spec.schedulerName in ['default-scheduler', 'second']")
 
 
 # --- As an API server reads it ----------------------------------------------------------------------------------------
@@ -149,19 +136,12 @@ async def test_a_pod_is_sent_at_its_creation_only(webhook: RegisteredForPods) ->
     assert webhook.counter.sent() == 0
 
 
-@pytest.mark.parametrize("on", [(Format.KEP_24, Format.ALIBABA), (Format.KOORDINATOR_ANNOTATIONS,)])
-async def test_a_format_that_is_switched_off_is_not_sent(plane: Plane, namespace: str, on: tuple[Format, ...]) -> None:
-    settings = Settings(groups=Groups(ways=on))
+async def test_formats_and_schedulers_are_the_configured_ones(plane: Plane, namespace: str) -> None:
+    on = (Format.KEP_24, Format.ALIBABA)
+    settings = Settings(groups=Groups(ways=on, scheduler_names=("ours", "ours-too")))
     async with plane.client() as client, registered_for_pods(client, namespace, settings) as server:
         webhook = RegisteredForPods(client, namespace, RequestCounter(server))
-        assert {way for way in Format if await webhook.is_sent(pod(way))} == set(on)
-
-
-async def test_the_schedulers_are_the_configured_ones(plane: Plane, namespace: str) -> None:
-    settings = Settings(groups=Groups(scheduler_names=("ours", "ours-too")))
-    async with plane.client() as client, registered_for_pods(client, namespace, settings) as server:
-        webhook = RegisteredForPods(client, namespace, RequestCounter(server))
-        assert await webhook.is_sent(pod(Format.KEP_24, schedulerName="ours-too"))
+        assert {way for way in Format if await webhook.is_sent(pod(way, schedulerName="ours-too"))} == set(on)
         assert not await webhook.is_sent(pod(Format.KEP_24, schedulerName="default-scheduler"))
         assert not await webhook.is_sent(pod(Format.KEP_24))
 
@@ -175,11 +155,6 @@ async def test_two_names_are_refused_and_both_are_named(webhook: RegisteredForPo
     assert "metadata.annotations[scheduling.k8s.io/group-name] says a" in message
     assert "metadata.labels[scheduling.x-k8s.io/pod-group] says b" in message
     assert await webhook.is_sent(pod(Format.KEP_24, "a", meta=meta_of(Format.SCHEDULER_PLUGINS, "a")))
-
-
-async def test_the_gates_of_others_stay(webhook: RegisteredForPods) -> None:
-    made = await webhook.create(pod(Format.ALIBABA, schedulingGates=[{"name": "example.com/theirs"}]))
-    assert gates(made) == ["example.com/theirs", names.POD_GROUP_GATE]
 
 
 async def test_a_native_group_is_set_where_that_is_on(plane: Plane, namespace: str) -> None:

@@ -14,9 +14,9 @@ from jobset_gate.kube.client import Client, PatchType
 from jobset_gate.kube.errors import ApiError, NotFound
 from jobset_gate.kube.resources import JOBSETS, MUTATING_WEBHOOKS, VALIDATING_WEBHOOKS
 from tests.fakes.admission_server import BUNDLE, RequestCounter, registered
-from tests.fakes.jobsets import Json, barrier, jobset, replicated
+from tests.fakes.jobsets import Json, barrier, changed, jobset, pod_spec, replicated
 from tests.plane.planes import Plane
-from webhook.registration import MATCH_CONDITIONS, ServiceReference, configurations
+from webhook.registration import ServiceReference, configurations
 from webhook.server import WebhookServer
 
 SERVICE = ServiceReference("gate-system", "gate")
@@ -58,11 +58,6 @@ def test_the_webhook_is_reached_by_a_service_or_by_a_url() -> None:
         configurations()
     with pytest.raises(ValueError, match="either url or service"):
         configurations(url="https://x", service=SERVICE)
-
-
-def test_every_annotation_of_ours_is_in_the_conditions() -> None:
-    text = MATCH_CONDITIONS[-1][1]
-    assert all(f"'{key}' in object.metadata.annotations" in text for key in names.OUR_JOBSET_ANNOTATIONS)
 
 
 # --- As an API server takes them -------------------------------------------------------------------------------------
@@ -119,6 +114,13 @@ async def test_a_gated_jobset_comes_back_with_its_barrier(webhook: Registered) -
     with pytest.raises(NotFound):
         await webhook.client.get(JOBSETS, "gang", webhook.namespace)
     assert barrier(await webhook.create(jobset()))
+    unnamed = changed(jobset(), {"generateName": "gang-"}, "metadata")
+    for dry_run in (True, False):
+        made = await webhook.create(unnamed, dry_run=dry_run)
+        name = made["metadata"]["name"]
+        assert name.startswith("gang-")
+        config_map = pod_spec(made)["volumes"][0]["projected"]["sources"][0]["configMap"]["name"]
+        assert config_map == f"{name}-group-scheduling", "known before the object is stored"
     by_annotation = jobset(name="other", config=False, notes={names.CONFIG: '{"timeoutAfterSeconds":5}'})
     assert barrier(await webhook.create(by_annotation))
 
@@ -213,17 +215,6 @@ async def test_an_outage_blocks_creating_and_suspending_of_gated_jobsets_and_not
     await webhook.merge("gang", {"metadata": {"finalizers": None}, "spec": {"suspend": True}})
     with pytest.raises(NotFound):
         await webhook.client.get(JOBSETS, "gang", webhook.namespace)
-
-
-async def test_a_generated_name_is_known_before_the_object_is_stored(webhook: Registered) -> None:
-    manifest = jobset(name="")
-    manifest["metadata"]["generateName"] = "gang-"
-    for dry_run in (True, False):
-        made = await webhook.create(manifest, dry_run=dry_run)
-        name = made["metadata"]["name"]
-        assert name.startswith("gang-")
-        volume = made["spec"]["replicatedJobs"][0]["template"]["spec"]["template"]["spec"]["volumes"][0]
-        assert volume["projected"]["sources"][0]["configMap"]["name"] == f"{name}-group-scheduling"
 
 
 async def test_kubectl_shows_every_field_error_and_every_warning_once(webhook: Registered) -> None:

@@ -11,7 +11,6 @@ from cryptography.x509.verification import PolicyBuilder, Store, VerificationErr
 
 from webhook.certs import ca as authority
 from webhook.certs.ca import is_due, is_signed_by, is_valid
-from webhook.certs.serving import self_signed
 
 NOW = datetime(2030, 1, 1, tzinfo=UTC)
 DAY = timedelta(days=1)
@@ -43,12 +42,11 @@ def test_the_certificate_serves_and_signs_nothing(ca: authority.CertificateAutho
     assert not extensions.get_extension_for_class(x509.BasicConstraints).value.ca
     assert list(extensions.get_extension_for_class(x509.ExtendedKeyUsage).value) == [ExtendedKeyUsageOID.SERVER_AUTH]
     assert ca.certificate.extensions.get_extension_for_class(x509.BasicConstraints).value.path_length == 0
-
-
-def test_keys_are_on_the_curve_p_256(ca: authority.CertificateAuthority) -> None:
     for key in (ca.certificate.public_key(), leaf_of(ca).public_key()):
         assert isinstance(key, ec.EllipticCurvePublicKey)
         assert isinstance(key.curve, ec.SECP256R1)
+    hosts = leaf_of(ca, "10.0.0.1", "::1", "a.b").extensions.get_extension_for_class(x509.SubjectAlternativeName)
+    assert [type(one).__name__ for one in hosts.value] == ["IPAddress", "IPAddress", "DNSName"]
 
 
 def test_a_certificate_never_outlives_its_ca(ca: authority.CertificateAuthority) -> None:
@@ -89,9 +87,3 @@ def test_a_ca_is_loaded_with_its_own_key_only(ca: authority.CertificateAuthority
     assert authority.load(pair.certificates[0], pair.key) is None, "no CA"
     text = rsa.generate_private_key(65537, 2048).private_bytes(Encoding.PEM, PrivateFormat.PKCS8, NoEncryption())
     assert authority.load(ca.certificate, text) is None
-
-
-def test_addresses_are_hosts_too() -> None:
-    leaf = x509.load_pem_x509_certificate(self_signed(["10.0.0.1", "::1", "a.b"]).certificate)
-    found = leaf.extensions.get_extension_for_class(x509.SubjectAlternativeName).value
-    assert [type(one).__name__ for one in found] == ["IPAddress", "IPAddress", "DNSName"]

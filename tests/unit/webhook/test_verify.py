@@ -2,7 +2,6 @@
 
 from datetime import UTC, datetime, timedelta
 
-import pytest
 from cryptography import x509
 from cryptography.hazmat.primitives import hashes
 from cryptography.hazmat.primitives.asymmetric import ec
@@ -30,11 +29,6 @@ def verdict(
     return verify.untrusted_reason(slot.context, slot.chain, {"zz": bundle}, host, now)
 
 
-def test_a_bundle_with_its_ca_among_others_trusts_it() -> None:
-    assert verdict(CA) is None
-    assert verdict(OTHER, CA, OLD) is None
-
-
 def test_all_configurations_must() -> None:
     good, bad = joined([CA.certificate]), joined([OTHER.certificate])
     message = verify.untrusted_reason(SLOT.context, SLOT.chain, {"a": good, "b": bad}, HOST, NOW)
@@ -42,11 +36,6 @@ def test_all_configurations_must() -> None:
         message
         == f"b: its caBundle does not verify the serving certificate for {HOST}: unable to get local issuer certificate"
     )
-
-
-@pytest.mark.parametrize("bundle", [b"", b" \n"])
-def test_an_empty_bundle(bundle: bytes) -> None:
-    assert verify.untrusted_reason(SLOT.context, SLOT.chain, {"zz": bundle}, HOST, NOW) == "zz: has no caBundle"
 
 
 def test_nonsense_in_a_bundle_is_passed_over_as_api_servers_do() -> None:
@@ -57,15 +46,9 @@ def test_nonsense_in_a_bundle_is_passed_over_as_api_servers_do() -> None:
     assert message == "zz: its caBundle holds no certificate that is valid now"
 
 
-def test_another_name_of_the_service() -> None:
-    message = verdict(CA, host="other.ns.svc")
-    assert message is not None
-    assert "Hostname mismatch" in message
-
-
 def test_time_is_an_argument() -> None:
     """The machine's own clock says nothing here: all of this lies in the future."""
-    assert verdict(CA, now=NOW + 7 * DAY) is None
+    assert verdict(OTHER, CA, OLD, now=NOW + 7 * DAY) is None
     message = verdict(CA, now=NOW + 8 * DAY)
     assert message == "the serving certificate is valid from 2039-12-31T23:55:00Z to 2040-01-08T00:00:00Z only"
     assert verdict(CA, now=NOW - DAY) is not None
@@ -117,9 +100,3 @@ def test_a_common_name_is_no_host_name() -> None:
     message = verdict(CA, slot=slot)
     assert message is not None
     assert "Hostname mismatch" in message
-
-
-def test_the_issuer_is_found_among_several() -> None:
-    bundle = {"a": joined([OTHER.certificate]), "b": joined([OLD.certificate, CA.certificate])}
-    assert verify.issuer(SLOT.chain, bundle) == CA.certificate
-    assert verify.issuer(SLOT.chain, {"a": joined([OTHER.certificate])}) is None
