@@ -65,10 +65,15 @@ def command() -> list[str]:
     return ["sh", "-c", script()]
 
 
-@cache
 def script() -> str:
-    """barrier.sh without comments and indentation: it is stored in each replicatedJob and in each pod."""
-    lines = files("jobset_gate.injection").joinpath("barrier.sh").read_text(encoding="utf-8").splitlines()
+    """barrier.sh as it is stored in each replicatedJob and in each pod."""
+    return shell_script("barrier.sh")
+
+
+@cache
+def shell_script(name: str) -> str:
+    """A script of this package without comments and indentation."""
+    lines = files("jobset_gate.injection").joinpath(name).read_text(encoding="utf-8").splitlines()
     return "\n".join(line.strip() for line in lines if line.strip() and not line.lstrip().startswith("#")) + "\n"
 
 

@@ -8,12 +8,11 @@ need not hold any program that ends by itself.
 import re
 from collections.abc import Callable, Iterator
 from functools import cache
-from importlib.resources import files
 from typing import Any, Final
 
 from jobset_gate import names
 from jobset_gate.injection import noop_elf
-from jobset_gate.injection.container import TOKEN_PATH
+from jobset_gate.injection.container import TOKEN_PATH, shell_script
 from jobset_gate.objects.jobset import ReplicatedJobView, annotations_of
 from jobset_gate.objects.quantity import semantically_equal
 from jobset_gate.objects.unstructured import Json, as_list, nested
@@ -21,8 +20,6 @@ from jobset_gate.objects.unstructured import Json, as_list, nested
 NO_DEVICES: Final = ({"name": "NVIDIA_VISIBLE_DEVICES", "value": "void"},)
 """Or NVIDIA's container runtime would wait for its driver in images that ask for all devices."""
 _RUNNER: Final = re.compile(re.escape(names.PREFETCH_CONTAINER) + "-[0-9]+")
-_LIKE_THE_BARRIER: Final = ("image", "imagePullPolicy")
-_AS_SAFE_AS_THE_BARRIER: Final = ("securityContext", "resources")
 
 
 def is_requested(jobset: Json) -> bool:
@@ -32,11 +29,14 @@ def is_requested(jobset: Json) -> bool:
 
 def build_containers(job: ReplicatedJobView, barrier: Json) -> list[Json]:
     """What goes before this barrier into one replicatedJob's pods; nothing if all images are there anyway."""
-    images = list(_images(job))
-    runners = [
-        _pull_container(number, image, policy, barrier) for number, (image, policy) in enumerate(images, start=1)
+    pulls = [
+        _container(f"{names.PREFETCH_CONTAINER}-{number}", image, noop_command(), barrier)
+        | ({} if policy is None else {"imagePullPolicy": policy})
+        | {"env": [dict(it) for it in NO_DEVICES]}
+        for number, (image, policy) in enumerate(_images(job), start=1)
     ]
-    return [_copy_container(barrier), *runners] if runners else []
+    copies = _container(names.PREFETCH_CONTAINER, barrier["image"], copy_command(), barrier, writes=True)
+    return [copies, *pulls] if pulls else []
 
 
 def build_volume() -> Json:
@@ -57,9 +57,7 @@ def noop_command() -> list[str]:
 @cache
 def script() -> str:
     """The programs and prefetch.sh, without its comments and indentation."""
-    lines = files("jobset_gate.injection").joinpath("prefetch.sh").read_text(encoding="utf-8").splitlines()
-    body = [line.strip() for line in lines if line.strip() and not line.lstrip().startswith("#")]
-    return "\n".join([*_programs(), *body]) + "\n"
+    return "\n".join([*_programs(), shell_script("prefetch.sh")])
 
 
 def is_reserved(name: Any) -> bool:
@@ -127,33 +125,20 @@ def _pairs(entries: list[Any]) -> Iterator[tuple[str, Any]]:
             yield image, nested(entry, "imagePullPolicy")
 
 
-def _copy_container(barrier: Json) -> Json:
-    alike: Json = {key: barrier[key] for key in _LIKE_THE_BARRIER if key in barrier}
-    return {
-        "name": names.PREFETCH_CONTAINER,
-        **alike,
-        "command": copy_command(),
-        **_common_fields(barrier, writes=True),
-    }
-
-
-def _pull_container(number: int, image: str, policy: Any, barrier: Json) -> Json:
-    named = {"name": f"{names.PREFETCH_CONTAINER}-{number}", "image": image}
-    pull = {} if policy is None else {"imagePullPolicy": policy}
-    env = {"env": [dict(it) for it in NO_DEVICES]}
-    return {**named, **pull, "command": noop_command(), **env, **_common_fields(barrier, writes=False)}
-
-
-def _common_fields(barrier: Json, *, writes: bool) -> Json:
+def _container(name: str, image: str, command: list[str], barrier: Json, *, writes: bool = False) -> Json:
+    """As safe as the barrier, and with its resources."""
     mount: Json = {"name": names.PREFETCH_VOLUME, "mountPath": names.PREFETCH_PATH}
     return {
+        "name": name,
+        "image": image,
+        "command": command,
         "volumeMounts": [
             mount if writes else mount | {"readOnly": True},
             # Something mounted there keeps the API server from mounting the pod's token into this container.
             {"name": names.PREFETCH_VOLUME, "mountPath": TOKEN_PATH, "readOnly": True},
         ],
         "terminationMessagePolicy": "FallbackToLogsOnError",
-        **{key: barrier[key] for key in _AS_SAFE_AS_THE_BARRIER if key in barrier},
+        **{key: barrier[key] for key in ("securityContext", "resources") if key in barrier},
     }
 
 

@@ -3,7 +3,6 @@
 Nothing is rendered again: JobSet's validator demands unchanged templates.
 """
 
-from collections.abc import Set as AbstractSet
 from contextlib import suppress
 from typing import Any, Final
 
@@ -26,10 +25,15 @@ from jobset_gate.objects.unstructured import Json, Path, as_list, as_map, nested
 
 FIXED_ANNOTATIONS = (names.CONFIG, names.PREFETCH_IMAGES, names.BARRIER_IMAGE)
 """Annotations that are fixed on CREATE: absent ones are restored."""
-_SPEC_DEFAULTS = ("successPolicy", "startupPolicy", "network")
+_DEFAULTS = (
+    ("spec", "successPolicy"),
+    ("spec", "startupPolicy"),
+    ("spec", "network"),
+    ("spec", "network", "enableDNSHostnames"),
+    ("spec", "network", "publishNotReadyAddresses"),
+)
 _IMMUTABLE = ("network", "successPolicy", "failurePolicy", "startupPolicy", "volumeClaimPolicies")
 """Compared literally by JobSet's schema, while its webhook stores them with empty members added."""
-_NETWORK_DEFAULTS = ("enableDNSHostnames", "publishNotReadyAddresses")
 
 
 def restore(edit: PatchBuilder, new: Json, old: Json) -> None:
@@ -76,10 +80,10 @@ def next_epoch(new: Json, old: Json) -> int:
 
 def _restore_defaults(edit: PatchBuilder, new: Json, old: Json) -> None:
     """Defaults that JobSet's own webhook sets on CREATE only, where the new object lacks them."""
-    for key in _SPEC_DEFAULTS:
-        _default(edit, new, old, ("spec", key))
-    for key in _NETWORK_DEFAULTS:
-        _default(edit, new, old, ("spec", "network", key))
+    for path in _DEFAULTS:
+        value, parent = nested(old, *path), nested(edit.document, *path[:-1])
+        if value is not None and isinstance(parent, dict) and parent.get(path[-1]) is None:
+            edit.set(path, value)
     _default_each(edit, new, old, ("spec", "failurePolicy", "rules"), "name")
     _default_each(edit, new, old, ("spec", "volumeClaimPolicies"), "retentionPolicy")
     for key in _IMMUTABLE:
@@ -141,7 +145,9 @@ def _entries(edit: PatchBuilder, job: ReplicatedJobView, key: str, kept: ownersh
     for index, entry in kept:
         wanted.insert(index, entry)
     lacking = was.keys() - {entry["name"] for entry in present.values()}
-    if [present.get(at, entry) for at, entry in enumerate(entries)] == _without(wanted, lacking):
+    if [present.get(at, entry) for at, entry in enumerate(entries)] == [
+        it for it in wanted if _name(it) not in lacking
+    ]:
         for at, entry in present.items():
             if entries[at] != entry:
                 edit.replace((*path, at), entry)
@@ -152,10 +158,6 @@ def _entries(edit: PatchBuilder, job: ReplicatedJobView, key: str, kept: ownersh
     for place, entry in enumerate(wanted):
         if _name(entry) in lacking:
             edit.insert((*path, place), entry)
-
-
-def _without(entries: list[Any], names_left_out: AbstractSet[str]) -> list[Any]:
-    return [entry for entry in entries if _name(entry) not in names_left_out]
 
 
 def _name(entry: Any) -> str | None:
@@ -169,12 +171,6 @@ def _restore_annotation(edit: PatchBuilder, job: ReplicatedJobView, key: str, va
         edit.set(path, value)
     if value is None and key in job.pod_annotations:
         edit.remove(path)
-
-
-def _default(edit: PatchBuilder, new: Json, old: Json, path: tuple[str, ...]) -> None:
-    value, parent = nested(old, *path), nested(edit.document, *path[:-1])
-    if value is not None and nested(new, *path) is None and isinstance(parent, dict) and parent.get(path[-1]) is None:
-        edit.set(path, value)
 
 
 def _default_each(edit: PatchBuilder, new: Json, old: Json, path: tuple[str, ...], key: str) -> None:

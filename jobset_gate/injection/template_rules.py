@@ -1,7 +1,7 @@
 """Rules for the templates of a gated JobSet: reserved names, platforms, pod counts, order of creation (A3)."""
 
 from collections.abc import Iterator
-from typing import Any, Final
+from typing import Final
 
 from jobset_gate import names
 from jobset_gate.barrier.config import targets
@@ -18,7 +18,7 @@ from jobset_gate.objects.jobset import (
     replicated_jobs,
     replicated_jobs_by_name,
 )
-from jobset_gate.objects.unstructured import Json, Path, as_int, as_list, format_path, nested
+from jobset_gate.objects.unstructured import Json, as_int, as_list, format_path, nested
 from jobset_gate.settings import Barrier
 
 WINDOWS: Final = "windows"
@@ -28,8 +28,8 @@ _RESERVED: Final = "is reserved for jobset-gate's start barrier: choose another 
 
 def metadata(jobset: Json) -> list[FieldError]:
     """CREATE: members of metadata whose type the injection could not handle."""
-    rules = ((("metadata",), dict, "an object"), (("metadata", "annotations"), dict, "an object"))
-    for path, kind, expected in (*rules, (("metadata", "name"), str, "a string")):
+    for path in (("metadata",), ("metadata", "annotations"), ("metadata", "name")):
+        kind, expected = (str, "a string") if path[-1] == "name" else (dict, "an object")
         value = nested(jobset, *path)
         if not isinstance(value, kind | None):
             return [FieldError(format_path(path), value, f"must be {expected}")]
@@ -66,7 +66,9 @@ def unmarked(jobset: Json, config: Config) -> list[FieldError]:
         for path, labels in zip(label_paths(job), job.labels, strict=True):
             value = labels.get(names.GATED)
             if value is not None and (job.index not in wanted or value != names.GATED_VALUE):
-                found.append(FieldError(_label(path), value, "is set by jobset-gate where it belongs: leave it out"))
+                found.append(
+                    FieldError(format_path(path), value, "is set by jobset-gate where it belongs: leave it out")
+                )
         for index, entry in ownership.own_entries(job, "initContainers") if job.index not in wanted else ():
             path = (*job.pod_path, "spec", "initContainers", index, "name")
             message = "this replicatedJob is no target: take what jobset-gate puts in out of it"
@@ -81,9 +83,8 @@ def platform(jobset: Json, config: Config) -> list[FieldError]:
         for path in (("os", "name"), ("nodeSelector", OS_LABEL)):
             value = nested(job.pod_spec, *path)
             if isinstance(value, str) and value.lower() == WINDOWS:
-                here = format_path((*job.pod_path, "spec", *path[:-1]))
                 message = "the start barrier cannot run in Windows pods: leave this replicatedJob out of the targets"
-                found.append(FieldError(child_path(here, path[-1]), value, message))
+                found.append(FieldError(format_path((*job.pod_path, "spec", *path)), value, message))
     return found
 
 
@@ -91,15 +92,12 @@ def empty(jobset: Json, config: Config) -> list[FieldError]:
     """CREATE: a named target, or a whole gang, without any expected pod (A4)."""
     jobs = targets(jobset, config)
     if config.targets:
-        message = "the target would have no pods: must be at least 1"
-        return [FieldError(format_path(path), value, message) for job in jobs for path, value in _zeros(job)]
+        return [error for job in jobs for error in _zeros(job, "the target would have no pods: must be at least 1")]
     if any(job.expected_pods for job in jobs):
         return []
-    zeros = [FieldError(format_path(path), value, _NO_GANG) for job in jobs for path, value in _zeros(job)]
-    return zeros or [FieldError("spec.replicatedJobs", nested(jobset, "spec", "replicatedJobs"), _NO_GANG)]
-
-
-_NO_GANG: Final = "the gang would have no pods at all: must be at least 1 somewhere"
+    message = "the gang would have no pods at all: must be at least 1 somewhere"
+    zeros = [error for job in jobs for error in _zeros(job, message)]
+    return zeros or [FieldError("spec.replicatedJobs", nested(jobset, "spec", "replicatedJobs"), message)]
 
 
 def changes(new: Json, old: Json) -> list[FieldError]:
@@ -127,12 +125,12 @@ def _differing(job: ReplicatedJobView, key: str, kept: dict[str, Json]) -> Itera
         seen.add(name)
 
 
-def _zeros(job: ReplicatedJobView) -> Iterator[tuple[Path, Any]]:
+def _zeros(job: ReplicatedJobView, message: str) -> Iterator[FieldError]:
     if as_int(job.body.get("replicas"), 1) <= 0:
-        yield (*job.path, "replicas"), job.body["replicas"]
+        yield FieldError(format_path((*job.path, "replicas")), job.body["replicas"], message)
     for key in ("parallelism", "completions"):
         if as_int(job.job_spec.get(key), 1) <= 0:
-            yield (*job.job_path, "spec", key), job.job_spec[key]
+            yield FieldError(format_path((*job.job_path, "spec", key)), job.job_spec[key], message)
 
 
 def _names(job: ReplicatedJobView, key: str) -> set[str]:
@@ -142,10 +140,6 @@ def _names(job: ReplicatedJobView, key: str) -> set[str]:
 def _taken(job: ReplicatedJobView, key: str, index: int) -> FieldError:
     name = job.spec_list(key)[index]["name"]
     return FieldError(format_path((*job.pod_path, "spec", key, index, "name")), name, _RESERVED)
-
-
-def _label(path: Path) -> str:
-    return child_path(format_path(path[:-1]), str(path[-1]))
 
 
 IN_PLACE: Final = "InPlaceRestart"

@@ -7,7 +7,7 @@ from jobset_gate import names
 from jobset_gate.barrier.config import config_of, targets
 from jobset_gate.injection import container, prefetch, restore
 from jobset_gate.injection.ownership import FIRST_EPOCH, label_paths
-from jobset_gate.objects.field_error import FieldError, annotation_path, child_path
+from jobset_gate.objects.field_error import FieldError, annotation_path
 from jobset_gate.objects.jobset import ReplicatedJobView, entries_named
 from jobset_gate.objects.json_patch import PatchBuilder
 from jobset_gate.objects.quantity import semantically_equal
@@ -38,47 +38,34 @@ def not_injected(new: Json, old: Json | None) -> list[FieldError]:
 
 def _of(job: ReplicatedJobView, name: str) -> Iterator[FieldError]:
     """Another webhook may change resources or image, but not what gates the pod."""
-    spec = (*job.pod_path, "spec")
-    present = [entry for _, entry in entries_named(job.spec_list("initContainers"), names.BARRIER_CONTAINER)]
+    barriers = [entry for _, entry in entries_named(job.spec_list("initContainers"), names.BARRIER_CONTAINER)]
     if not (
-        len(present) == 1 and container.is_barrier(present[0]) and present[0].get("command") == container.command()
+        len(barriers) == 1 and container.is_barrier(barriers[0]) and barriers[0].get("command") == container.command()
     ):
-        yield FieldError(
-            format_path((*spec, "initContainers")), _names(job, "initContainers"), f"no start barrier: {_HINT}"
-        )
+        yield _error(job, "initContainers", "no start barrier")
     volumes = [entry for _, entry in entries_named(job.spec_list("volumes"), names.VOLUME)]
     if not (len(volumes) == 1 and semantically_equal(volumes[0], container.build_volume(name))):
-        yield FieldError(format_path((*spec, "volumes")), _names(job, "volumes"), f"no volume of the barrier: {_HINT}")
+        yield _error(job, "volumes", "no volume of the barrier")
     for path, labels in zip(label_paths(job), job.labels, strict=True):
-        if labels.get(names.GATED) != names.GATED_VALUE:
-            yield FieldError(
-                child_path(format_path(path[:-1]), names.GATED), labels.get(names.GATED), f"is missing: {_HINT}"
-            )
-    if job.pod_annotations.get(names.EPOCH) != FIRST_EPOCH:
-        where = format_path((*job.pod_path, "metadata", "annotations"))
-        yield FieldError(
-            child_path(where, names.EPOCH), job.pod_annotations.get(names.EPOCH), f'must be "{FIRST_EPOCH}": {_HINT}'
-        )
+        if (value := labels.get(names.GATED)) != names.GATED_VALUE:
+            yield FieldError(format_path(path), value, f"is missing: {_HINT}")
+    if (epoch := job.pod_annotations.get(names.EPOCH)) != FIRST_EPOCH:
+        where = format_path((*job.pod_path, "metadata", "annotations", names.EPOCH))
+        yield FieldError(where, epoch, f'must be "{FIRST_EPOCH}": {_HINT}')
 
 
 def _prefetching(job: ReplicatedJobView) -> Iterator[FieldError]:
     """Each main image runs before the barrier; another webhook may change its registry."""
-    spec = (*job.pod_path, "spec")
     before = _before_the_barrier(job)
     made = [entry for entry in before if prefetch.is_reserved(nested(entry, "name"))]
     wanted = [prefetch.copy_command(), *[prefetch.noop_command()] * (len(made) - 1)] if made else []
-    whole = all(map(prefetch.is_container, made)) and [nested(entry, "command") for entry in made] == wanted
-    if not whole:
-        message = f"the containers that prefetch images are not as they should be: {_HINT}"
-        yield FieldError(format_path((*spec, "initContainers")), _names(job, "initContainers"), message)
-    lacking = prefetch.images_not_pulled(job, before)
-    if lacking:
-        message = f"nothing brings {', '.join(lacking)} onto the node before the start barrier: {_HINT}"
-        yield FieldError(format_path((*spec, "initContainers")), _names(job, "initContainers"), message)
-    volumes = [entry for entry in job.spec_list("volumes") if prefetch.is_volume(entry)]
-    if made and len(volumes) != 1:
-        message = f"no volume for the prefetching of images: {_HINT}"
-        yield FieldError(format_path((*spec, "volumes")), _names(job, "volumes"), message)
+    if not all(map(prefetch.is_container, made)) or [nested(entry, "command") for entry in made] != wanted:
+        yield _error(job, "initContainers", "the containers that prefetch images are not as they should be")
+    if lacking := prefetch.images_not_pulled(job, before):
+        message = f"nothing brings {', '.join(lacking)} onto the node before the start barrier"
+        yield _error(job, "initContainers", message)
+    if made and sum(map(prefetch.is_volume, job.spec_list("volumes"))) != 1:
+        yield _error(job, "volumes", "no volume for the prefetching of images")
 
 
 def _before_the_barrier(job: ReplicatedJobView) -> list[Any]:
@@ -87,19 +74,21 @@ def _before_the_barrier(job: ReplicatedJobView) -> list[Any]:
     return entries[:place]
 
 
-def _names(job: ReplicatedJobView, key: str) -> list[Any]:
-    return [nested(entry, "name") for entry in job.spec_list(key)]
+def _error(job: ReplicatedJobView, key: str, message: str) -> FieldError:
+    """About a list of the pod spec; its value is the names of the entries."""
+    present = [nested(entry, "name") for entry in job.spec_list(key)]
+    return FieldError(format_path((*job.pod_path, "spec", key)), present, f"{message}: {_HINT}")
 
 
 def _undone(new: Json, pointer: str) -> FieldError:
-    path = ""
+    path: list[str | int] = []
     value: Any = new
     for part in pointer.split("/")[1:]:
         key = part.replace("~1", "/").replace("~0", "~")
         if isinstance(value, list):
-            path = child_path(path, int(key))
+            path.append(int(key))
             value = value[int(key)] if int(key) < len(value) else None
         else:
-            path = child_path(path, key)
+            path.append(key)
             value = nested(value, key)
-    return FieldError(path, value, f"is not as the stored JobSet has it: {_HINT}")
+    return FieldError(format_path(tuple(path)), value, f"is not as the stored JobSet has it: {_HINT}")

@@ -3,7 +3,10 @@
 The API server checks the shape after the webhook and refuses it in its own words.
 """
 
+from functools import reduce
 from typing import Any
+
+from jobset_gate.objects.field_error import child_path
 
 Json = dict[str, Any]
 Path = tuple[str | int, ...]
@@ -34,6 +37,5 @@ def as_int(value: Any, default: int) -> int:
 
 
 def format_path(path: Path) -> str:
-    """A path as kubectl prints it: `spec.replicatedJobs[0].replicas`."""
-    text = "".join(f"[{part}]" if isinstance(part, int) else f".{part}" for part in path)
-    return text.removeprefix(".")
+    """A path as kubectl prints it: `spec.replicatedJobs[0].replicas`, `metadata.labels[example.com/key]`."""
+    return reduce(child_path, path, "")

@@ -43,32 +43,24 @@ def ended(process: subprocess.Popen[str]) -> int:
     return code
 
 
+def processes(group: int) -> list[tuple[str, str]]:
+    """(Name, state) of the processes of a group."""
+    found = []
+    for entry in Path("/proc").iterdir():
+        with suppress(OSError):
+            name, rest = (entry / "stat").read_text().rsplit(")", 1) if entry.name.isdigit() else ("", "")
+            words = rest.split()
+            if words and words[2] == str(group):
+                found.append((name.partition("(")[2], words[0]))
+    return found
+
+
 def alive(group: int) -> list[str]:
     """The processes of a group but for the dead of whom nobody has taken notice yet, and for naps.
 
     A nap is a process under dash, and deaf in its first moment. In a pod it ends with process 1.
     """
-    found = []
-    for entry in Path("/proc").iterdir():
-        try:
-            name, rest = (entry / "stat").read_text().rsplit(")", 1) if entry.name.isdigit() else ("", "")
-        except OSError:
-            continue
-        words = rest.split()
-        if words and words[2] == str(group) and words[0] not in "ZX" and not name.endswith("(sleep"):
-            found.append(name)
-    return found
-
-
-def naps(group: int) -> int:
-    """Processes of a group that sleep."""
-    found = 0
-    for entry in Path("/proc").iterdir():
-        with suppress(OSError):
-            name, rest = (entry / "stat").read_text().rsplit(")", 1) if entry.name.isdigit() else ("", "")
-            words = rest.split()
-            found += bool(words) and words[2] == str(group) and name.endswith("(sleep")
-    return found
+    return [name for name, state in processes(group) if state not in "ZX" and name != "sleep"]
 
 
 def test_it_asks_for_its_own_generation_and_says_which_pod_it_is(held: BarrierProcess, gate: StreamServer) -> None:
@@ -77,29 +69,12 @@ def test_it_asks_for_its_own_generation_and_says_which_pod_it_is(held: BarrierPr
     assert gate.next_request().path == f"{GANG}/{UID}/2/7/{POD}"
 
 
-@pytest.mark.parametrize("epoch", ["", "garbage"])
-def test_an_epoch_that_is_none_is_asked_for_as_zero(held: BarrierProcess, gate: StreamServer, epoch: str) -> None:
-    held.epoch = epoch
-    held.start()
-    assert gate.next_request().path == f"{GANG}/{UID}/0/0/{POD}"
-
-
 def test_a_release_that_is_the_answer_opens_the_gate(held: BarrierProcess, gate: StreamServer) -> None:
     process = held.start()
     gate.next_request().answer(release())
     assert ended(process) == 0
     assert process.communicate() == ("waiting for the gang to start\nreleased\n", "")
     assert not held.log.exists()
-
-
-def test_a_release_after_many_signs_of_life_opens_the_gate(held: BarrierProcess, gate: StreamServer) -> None:
-    process = held.start()
-    asked = gate.next_request()
-    asked.hold()
-    for _ in range(50):
-        asked.send("\n")
-    asked.send(release())
-    assert ended(process) == 0
 
 
 def test_it_does_not_wait_for_the_end_of_the_answer(held: BarrierProcess, gate: StreamServer) -> None:
@@ -137,25 +112,11 @@ def test_a_timeout_ends_it_with_124_and_the_message_for_people(held: BarrierProc
     assert process.communicate()[0] == "waiting for the gang to start\n" + message
 
 
-def test_the_termination_message_is_at_most_one_kib(held: BarrierProcess, gate: StreamServer) -> None:
-    process = held.start()
-    gate.next_request().answer(timeout("x" * 2000))
-    assert ended(process) == 124
-    assert held.log.read_text() == "x" * 1024
-
-
 def test_a_timeout_without_an_end_ends_it_all_the_same(held: BarrierProcess, gate: StreamServer) -> None:
     process = held.start()
     gate.next_request().hold(body=timeout("nobody came\n"))
     assert ended(process) == 124
     assert held.log.read_text() == "nobody came"
-
-
-def test_a_later_epoch_is_obeyed(held: BarrierProcess, gate: StreamServer) -> None:
-    held.epoch = "9"
-    process = held.start()
-    gate.next_request().answer(release(epoch=10))
-    assert ended(process) == 0
 
 
 REFUSALS = ("400 Bad", "403 No", "404 No", "429 Slow", "500 Oh", "503 Bye")
@@ -167,6 +128,7 @@ def test_a_refusal_is_no_verdict_whatever_it_says_and_it_asks_again(held: Barrie
         gate.next_request().answer(timeout(), status)
     gate.next_request().answer(release())
     assert ended(process) == 0
+    assert process.communicate()[1] == ""
 
 
 WORTHLESS = (
@@ -196,6 +158,7 @@ def test_anything_but_a_verdict_of_its_generation_is_ignored_and_it_asks_again(
         gate.next_request().answer(body)
     gate.next_request().answer(release(epoch=5))
     assert ended(process) == 0
+    assert process.communicate()[1] == ""
 
 
 def test_a_server_that_hangs_up_or_speaks_no_http_is_asked_again(held: BarrierProcess, gate: StreamServer) -> None:
@@ -249,7 +212,7 @@ def test_a_stream_of_empty_lines_keeps_no_crowd_of_processes(held: BarrierProces
     for _ in range(300):
         asked.send("\n")
         time.sleep(0.002)
-        most = max(most, naps(process.pid))
+        most = max(most, [name for name, _ in processes(process.pid)].count("sleep"))
     assert most <= 2
     asked.send(release())
     assert ended(process) == 0
@@ -274,15 +237,6 @@ def test_the_files_release_it_where_nobody_listens(held: BarrierProcess) -> None
     held.poll, held.stream = "0.01", "http://127.0.0.1:1/v1/gangs/team/train/a-token"
     process = held.waiting()
     held.write("verdict", release())
-    assert ended(process) == 0
-
-
-def test_both_channels_at_once_are_one_release(held: BarrierProcess, gate: StreamServer) -> None:
-    held.poll = "0.01"
-    process = held.start()
-    asked = gate.next_request()
-    held.write("verdict", release())
-    asked.answer(release())
     assert ended(process) == 0
 
 
@@ -379,14 +333,6 @@ def test_no_two_pods_ask_in_step(held: BarrierProcess, gate: StreamServer) -> No
 def test_a_stream_that_was_held_for_long_is_asked_for_again_soon(held: BarrierProcess, gate: StreamServer) -> None:
     held.script = held.script.replace("-lt 30", "-lt 0")
     assert max(pauses(held, gate, 12)) <= 1
-
-
-def test_nothing_is_said_on_stderr_whatever_the_stream_does(held: BarrierProcess, gate: StreamServer) -> None:
-    process = held.start()
-    gate.next_request().answer("garbage x y z\n")
-    gate.next_request().answer("no\n", "403 No")
-    gate.next_request().answer(release())
-    assert process.communicate(timeout=WITHIN)[1] == ""
 
 
 def test_a_stream_whose_end_nobody_tells_is_asked_again(held: BarrierProcess, gate: StreamServer) -> None:

@@ -1,6 +1,5 @@
 """The container and the volume: known again when met, and equal to what they mean."""
 
-from pathlib import Path
 from typing import Any
 
 import pytest
@@ -10,17 +9,11 @@ from jobset_gate.barrier.model import Config
 from jobset_gate.injection import container
 from jobset_gate.objects.jobset import ReplicatedJobView
 from jobset_gate.objects.quantity import semantically_equal
-from jobset_gate.settings import Barrier, Settings
+from jobset_gate.settings import Barrier
 from tests.fakes.jobsets import Json, replicated
 
 OURS = container.build_container(ReplicatedJobView(0, replicated()), Config(), Barrier())
 VOLUME = container.build_volume("gang")
-
-
-def test_what_is_rendered_is_known_again_with_whatever_settings() -> None:
-    odd = Barrier(image="x", run_as_user=None, run_as_group=None, poll_seconds=5, max_wait_seconds=9)
-    assert container.is_barrier(container.build_container(ReplicatedJobView(0, replicated()), Config(timeout=1), odd))
-    assert container.is_volume(container.build_volume("any-name"))
 
 
 @pytest.mark.parametrize(
@@ -75,23 +68,6 @@ def test_a_volume_that_is_not_ours_is_recognized(entry: Any) -> None:
 def test_empty_and_absent_members_are_the_same(one: Json, other: Json, same: bool) -> None:
     assert semantically_equal(one, other) is same
     assert semantically_equal(other, one) is same
-
-
-def test_the_poll_interval_is_set_only_where_it_is_not_the_default() -> None:
-    def variables(settings: Barrier) -> list[str]:
-        return [
-            it["name"]
-            for it in container.build_container(ReplicatedJobView(0, replicated()), Config(), settings)["env"]
-        ]
-
-    assert "JOBSET_GATE_POLL" not in variables(Barrier())
-    assert variables(Settings(barrier=Barrier(poll_seconds=1.5)).barrier)[-1] == "JOBSET_GATE_POLL"
-
-
-def test_the_script_is_the_shipped_file_without_comments_and_indentation() -> None:
-    source = Path(container.__file__).with_name("barrier.sh").read_text()
-    code = [line.strip() for line in source.splitlines() if not line.strip().startswith("#")]
-    assert container.script().splitlines() == [line for line in code if line]
 
 
 def test_the_script_speaks_the_names_that_the_container_gives_it() -> None:

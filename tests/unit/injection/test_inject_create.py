@@ -1,18 +1,15 @@
 """A3: what CREATE puts into a JobSet."""
 
 import copy
-import json
 
 import pytest
 
 from jobset_gate import names
 from jobset_gate.injection import inject
-from jobset_gate.injection.container import TOKEN_PATH
 from jobset_gate.settings import Barrier, Resources, Settings
 from tests.fakes.jobsets import (
     SETTINGS,
     Json,
-    applied,
     barrier,
     changed,
     created,
@@ -38,17 +35,6 @@ def test_each_targeted_pod_template_gets_one_and_the_others_none() -> None:
     assert "metadata" not in made["spec"]["replicatedJobs"][1]["template"]
 
 
-@pytest.mark.parametrize("targets", [None, []])
-def test_without_named_targets_every_replicated_job_gets_one(targets: list[str] | None) -> None:
-    made = created(jobset(replicated(), replicated("auxiliary"), config={"targetReplicatedJobs": targets}))
-    assert barrier(made, 0)
-    assert barrier(made, 1)
-
-
-def test_a_jobset_without_a_config_stays_as_it_is() -> None:
-    assert inject.patch(jobset(config=False), None, settings=SETTINGS) == []
-
-
 def test_the_volume_carries_the_gangs_config_map_and_the_pods_own_annotation() -> None:
     (volume,) = pod_spec(created(jobset(name="my-jobset")))["volumes"]
     assert volume["name"] == "group-scheduling"
@@ -57,22 +43,13 @@ def test_the_volume_carries_the_gangs_config_map_and_the_pods_own_annotation() -
     assert config_map["configMap"]["items"] == [{"key": "verdict", "path": "verdict"}]
     reference = {"fieldPath": "metadata.annotations['jobset-gate.dev/verdict']"}
     assert downward["downwardAPI"]["items"] == [{"path": "annotation", "fieldRef": reference}]
-
-
-def test_the_config_map_may_be_missing_and_the_files_are_readable_by_all() -> None:
-    (volume,) = pod_spec(created(jobset()))["volumes"]
-    assert volume["projected"]["sources"][0]["configMap"]["optional"] is True
-    assert volume["projected"]["defaultMode"] == 0o444
+    assert config_map["configMap"]["optional"] is True
+    assert volume["projected"]["defaultMode"] == 0o444, "readable by all"
 
 
 def test_the_volume_is_mounted_whole_since_a_sub_path_never_refreshes() -> None:
     mount = barrier(created(jobset()))["volumeMounts"][0]
     assert mount == {"name": "group-scheduling", "mountPath": "/mnt/group-scheduling", "readOnly": True}
-
-
-def test_the_users_own_volumes_stay_before_ours() -> None:
-    made = created(jobset(replicated(pod={"volumes": [{"name": "data", "emptyDir": {}}]})))
-    assert [it["name"] for it in pod_spec(made)["volumes"]] == ["data", "group-scheduling"]
 
 
 def test_the_barrier_learns_its_generation_by_downward_api() -> None:
@@ -117,30 +94,10 @@ def test_the_users_labels_and_annotations_stay() -> None:
     assert pod_template(made)["metadata"]["annotations"] == {"note": "x", names.EPOCH: "0"}
 
 
-@pytest.mark.parametrize("came", ["7", "-1", "garbage", "", "0"])
-def test_the_epoch_starts_at_zero_whatever_came_in(came: str) -> None:
-    path = ("spec", "replicatedJobs", 0, "template", "spec", "template", "metadata", "annotations")
-    assert pod_template(created(changed(jobset(), {names.EPOCH: came}, *path)))["metadata"]["annotations"] == {
-        names.EPOCH: "0"
-    }
-
-
-@pytest.mark.parametrize("key", [names.VERDICT, names.NUDGE])
-def test_a_decision_in_a_template_is_dropped_since_every_pod_would_be_born_released(key: str) -> None:
-    path = ("spec", "replicatedJobs", 0, "template", "spec", "template", "metadata", "annotations")
-    made = created(changed(jobset(), {key: "release x 0 0 AllPodsStarted"}, *path))
-    assert pod_template(made)["metadata"]["annotations"] == {names.EPOCH: "0"}
-
-
 def test_the_config_is_copied_into_the_annotation_as_compact_json() -> None:
     config = {"timeoutAfterSeconds": 300, "targetReplicatedJobs": ["workers"]}
     text = created(jobset(config=config))["metadata"]["annotations"][names.CONFIG]
     assert text == '{"timeoutAfterSeconds":300,"targetReplicatedJobs":["workers"]}'
-
-
-def test_keys_that_say_nothing_are_not_copied() -> None:
-    made = created(jobset(config={"timeoutAfterSeconds": None, "targetReplicatedJobs": []}))
-    assert made["metadata"]["annotations"][names.CONFIG] == "{}"
 
 
 def test_the_annotation_alone_works_too_and_is_left_in_the_users_words() -> None:
@@ -162,6 +119,14 @@ def test_the_barrier_image_is_the_operators_and_the_annotation_overrides_it() ->
 # --- Pod Security, QoS, quotas, tokens ------------------------------------------------------------------------------
 
 
+@pytest.mark.parametrize(
+    "came", [{names.EPOCH: "7"}, {names.EPOCH: "garbage"}, {names.VERDICT: "release x"}, {names.NUDGE: "x"}]
+)
+def test_the_epoch_starts_at_zero_and_no_pod_is_born_released_whatever_came_in(came: Json) -> None:
+    path = ("spec", "replicatedJobs", 0, "template", "spec", "template", "metadata", "annotations")
+    assert pod_template(created(changed(jobset(), came, *path)))["metadata"]["annotations"] == {names.EPOCH: "0"}
+
+
 def test_its_security_context_passes_pod_security_restricted() -> None:
     assert barrier(created(jobset()))["securityContext"] == {
         "allowPrivilegeEscalation": False,
@@ -174,25 +139,26 @@ def test_its_security_context_passes_pod_security_restricted() -> None:
     }
 
 
-def test_a_user_of_the_pod_other_than_root_is_inherited() -> None:
-    context = barrier(created(jobset(replicated(pod={"securityContext": {"runAsUser": 1000}}))))["securityContext"]
-    assert "runAsUser" not in context
-    assert "runAsGroup" not in context
+OURS = (65532, 65532)
+NONE = Barrier(run_as_user=None, run_as_group=None)
+
+
+@pytest.mark.parametrize(
+    ("pod", "settings", "user"),
+    [
+        ({"runAsUser": 1000}, Barrier(), (None, None)),
+        ({"runAsUser": 0}, Barrier(), OURS),
+        ({"runAsNonRoot": True}, Barrier(), OURS),
+        (None, Barrier(), OURS),
+        (None, NONE, (None, None)),
+    ],
+    ids=["a user", "root", "none", "no context", "a platform that chooses users"],
+)
+def test_a_user_of_the_pod_other_than_root_is_inherited(pod: Json | None, settings: Barrier, user: object) -> None:
+    given = jobset(replicated(pod={"securityContext": pod}))
+    context = barrier(created(given, Settings(barrier=settings)))["securityContext"]
+    assert (context.get("runAsUser"), context.get("runAsGroup")) == user
     assert context["runAsNonRoot"] is True
-
-
-@pytest.mark.parametrize("pod", [{"runAsUser": 0}, {"runAsNonRoot": True}, {"fsGroup": 7}, None])
-def test_root_or_no_user_of_the_pod_is_not_inherited(pod: Json | None) -> None:
-    context = barrier(created(jobset(replicated(pod={"securityContext": pod}))))["securityContext"]
-    assert (context["runAsUser"], context["runAsGroup"]) == (65532, 65532)
-
-
-def test_a_platform_that_chooses_users_itself_can_have_none_set() -> None:
-    context = barrier(created(jobset(), Settings(barrier=Barrier(run_as_user=None, run_as_group=None))))[
-        "securityContext"
-    ]
-    assert "runAsUser" not in context
-    assert "runAsGroup" not in context
 
 
 FULL = {"cpu": "1", "memory": "1Gi", "ephemeral-storage": "2Gi"}
@@ -226,60 +192,31 @@ def test_the_operators_resources_override() -> None:
     assert found == {"requests": {"cpu": "1m"}, "limits": {"memory": "8Mi"}}
 
 
-def test_no_service_account_token_is_mounted_into_it() -> None:
-    """The API server mounts one into each container that has nothing at that path."""
-    assert TOKEN_PATH in [it["mountPath"] for it in barrier(created(jobset()))["volumeMounts"]]
-
-
 # --- Names ----------------------------------------------------------------------------------------------------------
 
 
-def test_a_name_that_is_to_be_generated_is_completed_so_that_the_config_maps_is_right() -> None:
-    given = jobset(name="")
-    given["metadata"]["generateName"] = "gang-"
-    made = created(given, generated_name="gang-x7k2p")
-    assert made["metadata"]["name"] == "gang-x7k2p"
-    assert pod_spec(made)["volumes"][0]["projected"]["sources"][0]["configMap"]["name"] == "gang-x7k2p-group-scheduling"
-
-
-def test_a_name_that_is_there_is_kept() -> None:
-    assert created(jobset(name="mine"), generated_name="other")["metadata"]["name"] == "mine"
-
-
 @pytest.mark.parametrize(
-    ("metadata", "prefix"),
+    ("metadata", "name"),
     [
-        ({"generateName": "gang-"}, "gang-"),
-        ({"generateName": "gang-", "name": ""}, "gang-"),
-        ({"generateName": "gang-", "name": "gang-abcde"}, None),
-        ({"name": "gang"}, None),
-        ({"generateName": ""}, None),
-        ({}, None),
+        ({"generateName": "gang-"}, "gang-bcdfg"),
+        ({"generateName": "gang-", "name": ""}, "gang-bcdfg"),
+        ({"generateName": "gang-", "name": "mine"}, "mine"),
+        ({"generateName": "a" * 100}, "a" * 58 + "bcdfg"),
     ],
 )
-def test_a_name_is_needed_where_there_is_a_prefix_and_no_name(metadata: Json, prefix: str | None) -> None:
-    assert inject.needs_name({"metadata": metadata}) == prefix
-
-
-def test_a_long_prefix_is_cut_as_the_api_server_cuts_it() -> None:
-    assert inject.generated_name("a" * 100, "bcdfg") == "a" * 58 + "bcdfg"
+def test_a_name_that_is_to_be_generated_is_completed_so_that_the_config_maps_is_right(
+    metadata: Json, name: str
+) -> None:
+    """As the API server would complete it."""
+    given = changed(jobset(), metadata, "metadata")
+    prefix = inject.needs_name(given)
+    made = created(given, generated_name=None if prefix is None else inject.generated_name(prefix, "bcdfg"))
+    assert made["metadata"]["name"] == name
+    volume = pod_spec(made)["volumes"][0]
+    assert volume["projected"]["sources"][0]["configMap"]["name"] == f"{name}-group-scheduling"
 
 
 # --- Twice, and with others -----------------------------------------------------------------------------------------
-
-
-def test_applied_twice_is_applied_once() -> None:
-    given = jobset(replicated(pod={"initContainers": [{"name": "own"}], "volumes": [{"name": "v"}]}), replicated("b"))
-    once = inject.injected(given, None, settings=SETTINGS).document
-    assert inject.patch(once, None, settings=SETTINGS) == []
-
-
-def test_the_patch_says_what_the_document_is_and_the_incoming_object_stays() -> None:
-    given = jobset(replicated(), replicated("b"))
-    before = copy.deepcopy(given)
-    edit = inject.injected(given, None, settings=SETTINGS)
-    assert applied(given, edit.operations) == edit.document
-    assert given == before
 
 
 def test_a_mesh_that_appends_behind_ours_is_overtaken_at_reinvocation() -> None:
@@ -319,42 +256,3 @@ def test_a_barrier_of_a_jobset_copied_under_another_name_gets_its_own_config_map
     copied = created(changed(created(jobset(name="first")), "second", "metadata", "name"))
     (volume,) = pod_spec(copied)["volumes"]
     assert volume["projected"]["sources"][0]["configMap"]["name"] == "second-group-scheduling"
-
-
-def test_the_config_annotation_of_the_seeds_story_is_json_that_reads_back() -> None:
-    config = {"timeoutAfterSeconds": 300, "targetReplicatedJobs": ["workers"]}
-    made = created(jobset(replicated(), replicated("auxiliary"), config=config))
-    assert json.loads(made["metadata"]["annotations"][names.CONFIG]) == config
-
-
-@pytest.mark.parametrize(
-    "broken",
-    [
-        {"name": "workers"},
-        {"name": "workers", "template": None},
-        {"name": "workers", "template": {"spec": {"template": {"spec": None}}}},
-        {"name": "workers", "template": {"spec": {"template": {"spec": {"initContainers": "x"}}}}},
-        {"name": "workers", "template": {"spec": {"template": {"spec": {"containers": {}, "volumes": 3}}}}},
-        {"name": "workers", "template": {"metadata": [], "spec": {"template": {"spec": {}}}}},
-        {"name": "workers", "template": {"spec": {"template": {"metadata": {"labels": 7}, "spec": {}}}}},
-        {"name": "workers", "template": {"spec": {"template": {"metadata": {"annotations": "x"}, "spec": {}}}}},
-        "workers",
-        None,
-        7,
-    ],
-)
-def test_a_template_of_the_wrong_shape_is_left_to_the_schema(broken: object) -> None:
-    given = jobset()
-    given["spec"]["replicatedJobs"] = [broken]
-    assert created_only_notes(given)
-
-
-def created_only_notes(given: Json) -> bool:
-    return all(it["path"].startswith("/metadata") for it in inject.patch(given, None, settings=SETTINGS))
-
-
-@pytest.mark.parametrize("jobs", [None, {}, "x", 3])
-def test_replicated_jobs_that_are_no_list_are_left_to_the_schema(jobs: object) -> None:
-    given = jobset()
-    given["spec"]["replicatedJobs"] = jobs
-    assert created_only_notes(given)

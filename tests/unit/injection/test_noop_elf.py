@@ -1,9 +1,6 @@
 """The program that does nothing: what the ELF specification says of each field, and that it runs."""
 
-import platform
 import struct
-import subprocess
-from pathlib import Path
 
 import pytest
 
@@ -12,7 +9,6 @@ from jobset_gate.injection.noop_elf import MACHINES
 
 NUMBERS = {"x86_64": 62, "aarch64": 183}
 """EM_X86_64 and EM_AARCH64 of the ELF specification."""
-HERE = [name for name in MACHINES if name == platform.machine()]
 LOAD, STACK = 1, 0x6474E551
 READ_EXECUTE, READ_WRITE = 5, 6
 
@@ -43,40 +39,11 @@ def test_the_whole_file_is_loaded_and_the_entry_is_its_code(name: str) -> None:
     assert program[entry - address :] == MACHINES[name].code
     assert address % alignment == 0
     assert alignment == 65536
-
-
-@pytest.mark.parametrize("name", MACHINES)
-def test_its_stack_is_not_executable(name: str) -> None:
-    assert [it[1] for it in segments(noop_elf.program(MACHINES[name])) if it[0] == STACK] == [READ_WRITE]
+    assert [it[1] for it in segments(program) if it[0] == STACK] == [READ_WRITE], "no executable stack"
+    assert len(program) < 200
 
 
 def test_the_instructions_on_aarch64_are_exit_group_of_zero() -> None:
     """MOVZ Xd, #imm16 is 0xd2800000 | imm16 << 5 | d; the call's number goes into x8; SVC #0 is 0xd4000001."""
     words = struct.unpack("<3I", MACHINES["aarch64"].code)
     assert words == (0xD2800000, 0xD2800000 | 94 << 5 | 8, 0xD4000001)
-
-
-def test_the_instructions_on_x86_64_are_exit_group_of_zero() -> None:
-    """B8+r id is MOV r32, imm32 with eax 0 and edi 7; 0F 05 is SYSCALL."""
-    assert struct.unpack("<BIBI2s", MACHINES["x86_64"].code) == (0xBF, 0, 0xB8, 231, b"\x0f\x05")
-
-
-@pytest.mark.parametrize("name", MACHINES)
-def test_it_is_small(name: str) -> None:
-    assert len(noop_elf.program(MACHINES[name])) < 200
-
-
-@pytest.mark.parametrize("name", HERE)
-def test_it_runs_on_this_machine_and_succeeds(name: str, tmp_path: Path) -> None:
-    program = tmp_path / "true"
-    program.write_bytes(noop_elf.program(MACHINES[name]))
-    program.chmod(0o555)
-    ran = subprocess.run([program], env={}, capture_output=True, check=False)  # noqa: S603 - it is our own program
-    assert (ran.returncode, ran.stdout, ran.stderr) == (0, b"", b"")
-
-
-@pytest.mark.parametrize(
-    "data", [bytes(range(256)), b"\x00" * 3 + b"01", bytes(range(255, -1, -3))], ids=["all", "digits", "back"]
-)
-def test_escaped_bytes_read_back(data: bytes) -> None:
-    assert bytes(int(part, 8) for part in noop_elf.escaped(data).split("\\")[1:]) == data

@@ -8,7 +8,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from jobset_gate import names
-from jobset_gate.injection import inject, prefetch, validate
+from jobset_gate.injection import inject, validate
 from jobset_gate.injection.container import TOKEN_PATH
 from jobset_gate.injection.verify import not_injected
 from jobset_gate.settings import Barrier, Resources, Settings
@@ -17,7 +17,6 @@ from tests.fakes.jobsets import (
     Json,
     applied,
     barrier,
-    changed,
     created,
     jobset,
     pod_spec,
@@ -77,26 +76,12 @@ def test_the_volume_with_the_program_goes_behind_the_barriers() -> None:
     assert pod_spec(made)["volumes"][-1] == {"name": "group-scheduling-prefetch", "emptyDir": {}}
 
 
-@pytest.mark.parametrize("notes", [None, {}, {names.PREFETCH_IMAGES: "false"}])
-def test_nobody_gets_it_unasked(notes: Json | None) -> None:
-    made = created(jobset(notes=notes))
-    assert named(made) == [BARRIER]
-    assert named(made, key="volumes") == ["group-scheduling"]
-
-
 def test_only_the_targets_get_it() -> None:
     made = created(
         jobset(replicated(), replicated("aux"), config={"targetReplicatedJobs": ["workers"]}, notes=dict(NOTE))
     )
     assert named(made, 0) == [COPIER, FIRST, BARRIER]
     assert named(made, 1) == []
-
-
-def test_each_replicated_job_gets_its_own_images() -> None:
-    jobs = [replicated(name, pod={"containers": [main(f"{name}:1")]}) for name in ("a", "b")]
-    made = created(jobset(*jobs, notes=dict(NOTE)))
-    images = [pod_spec(made, index)["initContainers"][1]["image"] for index in (0, 1)]
-    assert images == ["a:1", "b:1"]
 
 
 def test_the_pull_policy_is_the_main_containers_and_absent_stays_absent() -> None:
@@ -131,12 +116,6 @@ def test_where_all_images_are_there_anyway_nothing_is_put_in() -> None:
     assert not_injected(made, None) == []
 
 
-@pytest.mark.parametrize("image", [None, "", 3, {}])
-def test_a_container_without_an_image_is_left_to_the_api_server(image: Any) -> None:
-    assert runs(created(wanting(main(image), main("b:1", "b")))) == [("b:1", None)]
-    assert named(created(wanting(main(image)))) == [BARRIER]
-
-
 # --- What they are --------------------------------------------------------------------------------------------------
 
 
@@ -148,17 +127,6 @@ def test_the_first_runs_the_barriers_image_and_may_write_the_volume_that_the_oth
     path = {"name": "group-scheduling-prefetch", "mountPath": "/mnt/group-scheduling-prefetch"}
     assert copier["volumeMounts"][0] == path
     assert runner["volumeMounts"][0] == path | {"readOnly": True}
-
-
-def test_the_annotation_for_the_barriers_image_counts_for_the_first_too() -> None:
-    given = wanting()
-    given["metadata"]["annotations"][names.BARRIER_IMAGE] = "mine:1"
-    assert one(created(given), COPIER)["image"] == "mine:1"
-
-
-def test_the_others_run_one_program_by_its_path_so_that_the_image_needs_no_shell() -> None:
-    assert one(created(wanting()), FIRST)["command"] == ["/mnt/group-scheduling-prefetch/true"]
-    assert "args" not in one(created(wanting()), FIRST)
 
 
 def test_a_main_images_container_gets_no_devices_and_nothing_of_the_users() -> None:
@@ -174,6 +142,7 @@ def test_a_main_images_container_gets_no_devices_and_nothing_of_the_users() -> N
         securityContext={"privileged": True, "runAsUser": 0},
     )
     runner = one(created(wanting(user)), FIRST)
+    assert runner["command"] == ["/mnt/group-scheduling-prefetch/true"], "the image needs no shell"
     assert runner["env"] == [{"name": "NVIDIA_VISIBLE_DEVICES", "value": "void"}]
     assert runner["resources"] == {"limits": {"cpu": "1"}}
     assert set(runner) == {
@@ -202,43 +171,15 @@ def test_they_are_as_safe_as_the_barrier_and_ask_for_as_much(pod: Json, operator
         assert one(made, name)["resources"] == held["resources"]
 
 
-def test_without_resources_there_are_none_on_them_either() -> None:
-    made = created(wanting())
-    assert all("resources" not in it for it in pod_spec(made)["initContainers"])
-
-
 @pytest.mark.parametrize("name", [COPIER, FIRST])
-def test_no_service_account_token_is_mounted_into_them(name: str) -> None:
+def test_no_service_account_token_is_mounted_and_their_last_words_are_the_termination_message(name: str) -> None:
     """The API server mounts one into each container that has nothing at that path."""
     (mount,) = [it for it in one(created(wanting()), name)["volumeMounts"] if it["mountPath"] == TOKEN_PATH]
     assert mount["readOnly"]
-
-
-@pytest.mark.parametrize("name", [COPIER, FIRST])
-def test_what_they_say_before_they_fail_becomes_the_termination_message(name: str) -> None:
     assert one(created(wanting()), name)["terminationMessagePolicy"] == "FallbackToLogsOnError"
 
 
 # --- Twice, and from elsewhere --------------------------------------------------------------------------------------
-
-
-def test_applied_twice_is_applied_once() -> None:
-    made = created(wanting(main(), main("log:1", "log"), init=[{"name": "own", "image": "x"}]))
-    assert inject.patch(copy.deepcopy(made), None, settings=SETTINGS) == []
-
-
-def test_a_mesh_that_appends_behind_ours_is_overtaken_at_reinvocation() -> None:
-    made = created(wanting())
-    pod_spec(made)["initContainers"].append({"name": "mesh", "image": "m"})
-    assert named(created(made)) == ["mesh", COPIER, FIRST, BARRIER]
-
-
-def test_an_image_that_another_webhook_changed_is_prefetched_as_it_is_now() -> None:
-    made = created(wanting())
-    made = changed(made, "mirror/train:1", *TEMPLATE, "spec", "containers", 0, "image")
-    again = created(made)
-    assert runs(again) == [("mirror/train:1", None)]
-    assert named(again) == [COPIER, FIRST, BARRIER]
 
 
 @pytest.mark.parametrize("value", [None, "false"])
@@ -266,14 +207,6 @@ def test_a_barrier_that_was_rendered_without_it_gets_it_before_it() -> None:
     assert created(made) == created(wanting(main()))
 
 
-def test_volumes_that_are_there_twice_become_one_each() -> None:
-    made = created(wanting(volumes=[{"name": "data", "emptyDir": {}}]))
-    pod_spec(made)["volumes"] *= 2
-    pod_spec(made)["volumes"].pop(3)
-    again = created(made)
-    assert named(again, key="volumes") == ["data", "group-scheduling", "group-scheduling-prefetch"]
-
-
 def test_a_barriers_volume_that_is_there_twice_is_one_before_the_new_one() -> None:
     made = created(jobset(replicated(pod={"volumes": [{"name": "data", "emptyDir": {}}]})))
     pod_spec(made)["volumes"] *= 2
@@ -282,60 +215,6 @@ def test_a_barriers_volume_that_is_there_twice_is_one_before_the_new_one() -> No
     edit = inject.injected(made, None, settings=SETTINGS)
     assert applied(made, edit.operations) == edit.document
     assert named(edit.document, key="volumes") == ["data", "group-scheduling", "group-scheduling-prefetch"]
-
-
-def test_the_patch_says_what_the_document_is_and_the_incoming_object_stays() -> None:
-    given = wanting(main(), main("b:1", "b"), init=[{"name": "own", "image": "x"}])
-    before = copy.deepcopy(given)
-    edit = inject.injected(given, None, settings=SETTINGS)
-    assert applied(given, edit.operations) == edit.document
-    assert given == before
-
-
-@pytest.mark.parametrize("containers", [None, [], [None], ["x"], [{}], {"a": 1}, 3])
-def test_containers_of_the_wrong_shape_break_nothing(containers: Any) -> None:
-    created(jobset(replicated(pod={"containers": containers}), notes=dict(NOTE)))
-
-
-# --- Known again ----------------------------------------------------------------------------------------------------
-
-
-@pytest.mark.parametrize(
-    ("entry", "ours"),
-    [
-        ({}, True),
-        ({"image": "other", "command": ["older"], "env": []}, True),
-        ({"name": "group-scheduling-prefetch-12"}, True),
-        ({"name": "group-scheduling-prefetch-x"}, False),
-        ({"name": "group-scheduling-prefetch-"}, False),
-        ({"name": "group-scheduling-prefetcher"}, False),
-        ({"name": 3}, False),
-        ({"volumeMounts": None}, False),
-        ({"volumeMounts": [{"name": "group-scheduling-prefetch", "mountPath": "/elsewhere"}]}, False),
-        ({"volumeMounts": [{"name": "mine", "mountPath": "/mnt/group-scheduling-prefetch"}]}, False),
-    ],
-)
-@pytest.mark.parametrize("name", [COPIER, FIRST])
-def test_a_container_of_ours_is_known_by_its_name_and_the_mount_of_our_volume(
-    entry: Json, ours: bool, name: str
-) -> None:
-    assert prefetch.is_container(one(created(wanting()), name) | entry) is ours
-
-
-@pytest.mark.parametrize(
-    ("entry", "ours"),
-    [
-        ({"name": "group-scheduling-prefetch", "emptyDir": {}}, True),
-        ({"name": "group-scheduling-prefetch"}, True),
-        ({"name": "group-scheduling-prefetch", "emptyDir": {"sizeLimit": "8Mi"}}, True),
-        ({"name": "group-scheduling-prefetch", "configMap": {"name": "x"}}, False),
-        ({"name": "other", "emptyDir": {}}, False),
-        (None, False),
-        ("group-scheduling-prefetch", False),
-    ],
-)
-def test_a_volume_of_ours_is_known_again(entry: Any, ours: bool) -> None:
-    assert prefetch.is_volume(entry) is ours
 
 
 # --- Over generated JobSets -----------------------------------------------------------------------------------------

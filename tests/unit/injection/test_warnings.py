@@ -19,15 +19,6 @@ def test_a_jobs_deadline_not_above_the_gates_timeout(deadline: int | None, warne
     assert found == (message if warned else [])
 
 
-def test_a_pods_deadline_not_above_the_gates_timeout() -> None:
-    (found,) = warnings.warnings(jobset(replicated(pod={"activeDeadlineSeconds": 60})))
-    assert found.startswith(f"{JOB}.template.spec.activeDeadlineSeconds: 60: ")
-
-
-def test_a_deadline_says_nothing_about_a_gate_without_a_timeout() -> None:
-    assert warnings.warnings(jobset(replicated(job={"activeDeadlineSeconds": 60}), config={})) == []
-
-
 def rule(action: str = "Ignore", operator: str = "In", values: Any = (124,), container: str | None = None) -> Json:
     exits = {"operator": operator, "values": list(values), "containerName": container}
     return {"podFailurePolicy": {"rules": [{"action": action, "onExitCodes": exits}]}}
@@ -59,25 +50,29 @@ def test_what_would_try_a_gang_that_timed_out_again_and_again(job: Json, warned:
     assert [it.split(": ")[0] for it in found] == ([] if warned is None else [f"{JOB}.{warned}"])
 
 
-def test_no_such_warning_where_no_timeout_can_come_or_the_gate_opens_at_it() -> None:
-    job = {"backoffLimit": 7} | rule()
-    assert warnings.warnings(jobset(replicated(job=job), config={})) == []
-    assert warnings.warnings(jobset(replicated(job=job), notes={names.ON_TIMEOUT: "Release"})) == []
-    limited = Settings(barrier=Barrier(max_wait_seconds=60))
-    assert len(warnings.warnings(jobset(replicated(job=job), config={}), settings=limited)) == 2
-
-
-def test_only_targets_are_looked_at() -> None:
-    given = jobset(
+NO_WARNING = {
+    "a deadline where no timeout can come": jobset(replicated(job={"activeDeadlineSeconds": 60}), config={}),
+    "a limit where no timeout can come": jobset(replicated(job={"backoffLimit": 7} | rule()), config={}),
+    "a limit where the gate opens": jobset(replicated(job={"backoffLimit": 7}), notes={names.ON_TIMEOUT: "Release"}),
+    "a limit of another job": jobset(
         replicated(job={"backoffLimit": 7}),
         replicated("b"),
         config={"timeoutAfterSeconds": 1, "targetReplicatedJobs": ["b"]},
-    )
+    ),
+    "a limit without a gate": jobset(replicated(job={"backoffLimit": 7}), config=False),
+}
+
+
+@pytest.mark.parametrize("given", NO_WARNING.values(), ids=NO_WARNING.keys())
+def test_no_warning_about(given: Json) -> None:
     assert warnings.warnings(given) == []
 
 
-def test_a_jobset_without_a_config_is_not_warned_about() -> None:
-    assert warnings.warnings(jobset(replicated(job={"backoffLimit": 7}), config=False)) == []
+def test_the_operators_limit_is_a_timeout_too_and_a_pods_deadline_counts() -> None:
+    job, limited = {"backoffLimit": 7} | rule(), Settings(barrier=Barrier(max_wait_seconds=60))
+    assert len(warnings.warnings(jobset(replicated(job=job), config={}), settings=limited)) == 2
+    (found,) = warnings.warnings(jobset(replicated(pod={"activeDeadlineSeconds": 60})))
+    assert found.startswith(f"{JOB}.template.spec.activeDeadlineSeconds: 60: ")
 
 
 def test_an_update_repeats_no_warning_and_gives_new_ones() -> None:
