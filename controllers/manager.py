@@ -19,9 +19,8 @@ from prometheus_client import CollectorRegistry
 from controllers.barrier.cache import GangCache
 from controllers.barrier.setup import BarrierControllers, BarrierOptions, Runnable
 from controllers.podgroups import setup
-from controllers.statuspage import setup as statuspage_setup
 from controllers.statuspage.options import PageOptions
-from controllers.statuspage.server import StatusPage
+from controllers.statuspage.server import API_CONNECTIONS, StatusPage, make_status_page
 from jobset_gate import names
 from jobset_gate.barrier.model import GangKey
 from jobset_gate.kube.access import Access
@@ -101,7 +100,7 @@ class Manager:
         if options.groups.enabled:
             connections += setup.max_connections(options.groups)
         if options.page_port:
-            connections += statuspage_setup.CONNECTIONS
+            connections += API_CONNECTIONS
         async with Client(self._access, observe=self._metrics.observe_request, connections=connections) as client:
             elector = self._elector(client)
             writer = client.with_guard(elector.guard) if elector else client
@@ -194,7 +193,7 @@ class Manager:
         options = self.options
         if not options.page_port:
             return None
-        return statuspage_setup.make_status_page(
+        return make_status_page(
             PageOptions(options.page_port, options.page_address, options.page_tls_cert, options.page_tls_key),
             client,
             barrier.cache,

@@ -1,24 +1,27 @@
-"""Serves the page: builds its parts, listens, and closes everything when cancelled.
+"""Builds the page from the controller's caches, listens, and closes everything when cancelled.
 
 A failure of the page is logged and stops nothing else.
 """
 
 import asyncio
 import time
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from contextlib import AsyncExitStack, suppress
 from functools import partial
-from typing import Final
+from typing import Any, Final
 
 import structlog
 from aiohttp import web
 from prometheus_client import CollectorRegistry, Counter, Gauge
 
+from controllers.barrier import informers as watches
+from controllers.barrier.cache import GangCache
+from controllers.podgroups.setup import PodGroupControllers
 from controllers.statuspage.app import PageContext, build_app
 from controllers.statuspage.auth import AccessReviewer, Authenticator, SessionStore
 from controllers.statuspage.detail import DetailHandlers
 from controllers.statuspage.options import PageOptions
-from controllers.statuspage.source import PageSource
+from controllers.statuspage.source import Freshness, PageSource, disconnected_watches
 from controllers.statuspage.sse import EventStreams, ListCache
 from controllers.statuspage.timelines import TimelineRenderer
 from controllers.statuspage.view import StatusView
@@ -26,12 +29,16 @@ from jobset_gate.barrier.model import GangKey
 from jobset_gate.kube.client import Client
 from jobset_gate.runtime.cert_watcher import CertWatcher
 from jobset_gate.runtime.connections import ConnectionLimiter, ConnectionLimits
+from jobset_gate.runtime.informer import Informer
+from jobset_gate.runtime.leader_election import LeaderElector
 
 LIMITS: Final = ConnectionLimits(connections=512, request_seconds=60.0)
 """Open files are the controller's, too. The timeline of a large gang takes a while."""
 RETRY_SECONDS: Final = 5.0
 IDLE: Final = 30.0
 SHUTDOWN_TIMEOUT: Final = 1.0
+API_CONNECTIONS: Final = 16
+"""To the API server: for reviews, and for the pods of timelines."""
 CODES: Final = ("2xx", "3xx", "4xx", "5xx")
 
 _log = structlog.get_logger(__name__)
@@ -125,3 +132,29 @@ class StatusPage:
         self.streams.stop()
         with suppress(Exception):
             await self.timelines.stop()
+
+
+def make_status_page(
+    options: PageOptions,
+    client: Client,
+    index: GangCache,
+    informers: Sequence[Informer[Any, Any]],
+    groups: PodGroupControllers | None,
+    *,
+    elector: LeaderElector | None,
+    leads: Callable[[], bool],
+    clock: Callable[[], float],
+    registry: CollectorRegistry,
+) -> StatusPage:
+    """On every replica: a standby's caches are as full as the leader's."""
+
+    def freshness() -> Freshness:
+        unlisted = watches.not_synced(informers) or ("" if groups is None else groups.not_synced())
+        lost, seconds = disconnected_watches((*informers, *(() if groups is None else groups.informers)))
+        holder = elector.holder if elector is not None and elector.is_held_by_other else ""
+        return Freshness(unlisted=unlisted, lost=lost, lost_for=seconds, leads=leads(), holder=holder)
+
+    if groups is None:
+        return StatusPage(options, PageSource(index=index, clock=clock, fresh=freshness), client, registry)
+    source = PageSource(index=index, clock=clock, fresh=freshness, groups=groups.cache, why=groups.pending.why_pending)
+    return StatusPage(options, source, client, registry)

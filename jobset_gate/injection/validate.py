@@ -1,7 +1,6 @@
 """All field errors of a JobSet at once: config, annotations, limits, and the template rules (A2, A3)."""
 
 import re
-from collections.abc import Callable
 from typing import Any, Final
 
 from jobset_gate import names
@@ -42,7 +41,11 @@ _OURS_BESIDE: Final = 2
 MOST_NAMES_SHOWN: Final = 10
 _IMAGE: Final = re.compile(r"[^\s\x00-\x1f\x7f]{1,4096}")
 _SWITCH: Final = ("true", "false")
-_OUTCOMES: Final = (names.ON_TIMEOUT_FAIL, names.ON_TIMEOUT_RELEASE)
+_CHOICES: Final = {
+    names.BYPASS: _SWITCH,
+    names.ON_TIMEOUT: (names.ON_TIMEOUT_FAIL, names.ON_TIMEOUT_RELEASE),
+    names.PREFETCH_IMAGES: _SWITCH,
+}
 
 
 def field_errors(new: Json, old: Json | None = None, *, settings: Settings = DEFAULT) -> list[FieldError]:
@@ -154,11 +157,15 @@ def _too_many_containers(job: ReplicatedJobView) -> FieldError:
 def _annotation_errors(jobset: Json) -> list[FieldError]:
     """Values of the jobset-gate annotations beside the config."""
     found = []
-    for key, wrong in _VALUES.items():
-        value = annotations_of(jobset).get(key)
+    for key in (*_CHOICES, names.BARRIER_IMAGE):
+        value, allowed = annotations_of(jobset).get(key), _CHOICES.get(key)
         if value is None:
             continue
-        message = wrong(value) if isinstance(value, str) else "must be a string: put it in quotes"
+        message = "" if allowed is None or value in allowed else f"must be {' or '.join(map(format_value, allowed))}"
+        if not isinstance(value, str):
+            message = "must be a string: put it in quotes"
+        elif allowed is None and not _IMAGE.fullmatch(value):
+            message = "must be an image reference: not empty, without spaces"
         if message:
             found.append(FieldError(annotation_path(key), value, message, CauseType.NOT_SUPPORTED))
     return found
@@ -211,23 +218,6 @@ def _changed(path: str, value: Any, before: Any, parsed: ParsedConfig, was: Conf
     raw = was.annotation if was.field is None else was.field
     before_text = canonical(was.config) if was.config is not None else format_value(raw)
     return [FieldError(path, value, f"is immutable; was {before_text}")]
-
-
-def _one_of(*allowed: str) -> Callable[[str], str | None]:
-    choices = " or ".join(f'"{it}"' for it in allowed)
-    return lambda value: None if value in allowed else f"must be {choices}"
-
-
-def _image(value: str) -> str | None:
-    return None if _IMAGE.fullmatch(value) else "must be an image reference: not empty, without spaces"
-
-
-_VALUES: Final[dict[str, Callable[[str], str | None]]] = {
-    names.BYPASS: _one_of(*_SWITCH),
-    names.ON_TIMEOUT: _one_of(*_OUTCOMES),
-    names.PREFETCH_IMAGES: _one_of(*_SWITCH),
-    names.BARRIER_IMAGE: _image,
-}
 
 
 def _listed(known: list[str]) -> str:

@@ -16,14 +16,13 @@ from jobset_gate.kube.resources import (
 )
 from tests.fakes.admission_server import WEBHOOK_TIMEOUT
 from webhook import registration
-from webhook.certs import verify
 from webhook.certs.ca_injector import CaInjector
 from webhook.certs.ca_secret import CaSecretStore
 from webhook.certs.controller import CertificateController
-from webhook.certs.rollover import Rollover
 from webhook.certs.rotation import RotationPolicy
 from webhook.certs.serving import ServingCertificate, self_signed
 from webhook.certs.sources import CertSource, OwnCaSource
+from webhook.certs.trust import Rollover, untrusted_reason
 from webhook.metrics import WebhookMetrics
 
 SECRET = "jobset-gate-ca"
@@ -119,7 +118,7 @@ class CertificateInstallation:
     async def trusts(self, replica: WebhookReplica) -> bool:
         """Whether an API server that has read the configurations would talk to the replica at this moment."""
         bundles = await self.bundles()
-        return verify.untrusted_reason(replica.slot.context, replica.slot.chain, bundles, self.host, self.now()) is None
+        return untrusted_reason(replica.slot.context, replica.slot.chain, bundles, self.host, self.now()) is None
 
     # --- What others do to it ----------------------------------------------------------------------------------------
 

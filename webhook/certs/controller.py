@@ -6,7 +6,7 @@ is repaired by the next reconcile, and a replica that was away for long does no 
 
 import asyncio
 import ssl
-from collections.abc import Callable, Iterable, Sequence
+from collections.abc import Callable, Sequence
 from contextlib import suppress
 from datetime import UTC, datetime
 from typing import Final
@@ -20,11 +20,10 @@ from jobset_gate.kube.resources import Resource
 from jobset_gate.runtime.decoder import WatchProblem
 from jobset_gate.runtime.informer import Informer, WatchSource
 from jobset_gate.runtime.store import ObjectChange
-from webhook.certs import verify
 from webhook.certs.ca import is_valid
 from webhook.certs.ca_injector import CaInjector, InjectedCas, WriteConflict
-from webhook.certs.rollover import Rollover
 from webhook.certs.sources import CertSource, DesiredCertificate
+from webhook.certs.trust import Rollover, issuer
 from webhook.metrics import WebhookMetrics
 
 INTERVAL_SECONDS: Final = 10.0
@@ -71,7 +70,8 @@ class CertificateController:
         """Until cancelled."""
         wake = asyncio.Event()
         async with asyncio.TaskGroup() as tasks:
-            for informer in object_informers(self._client, self._watched, wake):
+            for watched in self._watched:
+                informer = _object_informer(self._client, *watched, wake)
                 tasks.create_task(informer.run(), name=f"watch {informer.resource.plural}")
             while True:
                 wake.clear()
@@ -138,10 +138,10 @@ class CertificateController:
             log.info("the certificate is trusted" if reason is None else "not trusted", why=reason)
         self._untrusted = reason
         self._trusted.set(reason is None)
-        issuer = verify.issuer(self._rollover.slot.chain, live.bundles)
-        if issuer is not None:
-            self._metrics.certificate_expiry.labels("ca").set(issuer.not_valid_after_utc.timestamp())
-            self._metrics.certificate_issued.labels("ca").set(issuer.not_valid_before_utc.timestamp())
+        ca = issuer(self._rollover.slot.chain, live.bundles)
+        if ca is not None:
+            self._metrics.certificate_expiry.labels("ca").set(ca.not_valid_after_utc.timestamp())
+            self._metrics.certificate_issued.labels("ca").set(ca.not_valid_before_utc.timestamp())
 
     def _failed(self, problem: str) -> None:
         """The last reading of the configurations counts on: an unreachable API server calls no webhook."""
@@ -157,32 +157,23 @@ class CertificateController:
         self._problem = problem
 
 
-def object_informers(
-    client: Client, objects: Iterable[tuple[Resource, str | None, str]], wake: asyncio.Event
-) -> list[Informer[MetadataOnly, str]]:
-    """One informer for each (resource, namespace, name); each change sets `wake`. The caller runs them.
-
-    Only the change counts: no content of a Secret is kept in memory.
-    """
+def _object_informer(
+    client: Client, resource: Resource, namespace: str | None, name: str, wake: asyncio.Event
+) -> Informer[MetadataOnly, str]:
+    """Each change of the object sets `wake`. Only the change counts: no content of a Secret is kept in memory."""
 
     def changed(_: ObjectChange[str]) -> None:
         wake.set()
 
-    return [
-        Informer(
-            client,
-            WatchSource(
-                resource,
-                MetadataOnly,
-                lambda it: it.metadata.resource_version,
-                changed,
-                namespace=namespace,
-                field_selector=f"metadata.name={name}",
-            ),
-            on_problem=_log_problem,
-        )
-        for resource, namespace, name in objects
-    ]
+    source = WatchSource(
+        resource,
+        MetadataOnly,
+        lambda it: it.metadata.resource_version,
+        changed,
+        namespace=namespace,
+        field_selector=f"metadata.name={name}",
+    )
+    return Informer(client, source, on_problem=_log_problem)
 
 
 def _log_problem(problem: WatchProblem) -> None:

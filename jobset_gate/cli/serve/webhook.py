@@ -23,10 +23,10 @@ from webhook.certs.ca import certificates
 from webhook.certs.ca_injector import OF_PODS, CaInjector
 from webhook.certs.ca_secret import CaSecretStore
 from webhook.certs.controller import CertificateController
-from webhook.certs.rollover import Rollover
 from webhook.certs.rotation import RotationPolicy
 from webhook.certs.serving import LOOPBACK, ServingCertificate, ServingFiles, self_signed
 from webhook.certs.sources import FileSource, OwnCaSource
+from webhook.certs.trust import Rollover
 from webhook.metrics import WebhookMetrics
 from webhook.server import WebhookServer, serve
 

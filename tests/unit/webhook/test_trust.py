@@ -9,7 +9,7 @@ from cryptography.hazmat.primitives.serialization import Encoding, NoEncryption,
 from cryptography.x509.oid import NameOID
 
 from webhook.certs import ca as authority
-from webhook.certs import verify
+from webhook.certs import trust
 from webhook.certs.ca import KeyPair, joined
 from webhook.certs.serving import ServingCertificate
 
@@ -26,12 +26,12 @@ def verdict(
     *cas: authority.CertificateAuthority, slot: ServingCertificate = SLOT, host: str = HOST, now: datetime = NOW
 ) -> str | None:
     bundle = joined(one.certificate for one in cas)
-    return verify.untrusted_reason(slot.context, slot.chain, {"zz": bundle}, host, now)
+    return trust.untrusted_reason(slot.context, slot.chain, {"zz": bundle}, host, now)
 
 
 def test_all_configurations_must() -> None:
     good, bad = joined([CA.certificate]), joined([OTHER.certificate])
-    message = verify.untrusted_reason(SLOT.context, SLOT.chain, {"a": good, "b": bad}, HOST, NOW)
+    message = trust.untrusted_reason(SLOT.context, SLOT.chain, {"a": good, "b": bad}, HOST, NOW)
     assert (
         message
         == f"b: its caBundle does not verify the serving certificate for {HOST}: unable to get local issuer certificate"
@@ -41,8 +41,8 @@ def test_all_configurations_must() -> None:
 def test_nonsense_in_a_bundle_is_passed_over_as_api_servers_do() -> None:
     broken = b"-----BEGIN CERTIFICATE-----\nAAAA\n-----END CERTIFICATE-----\n"
     text = b"nonsense\n" + broken + joined([CA.certificate])
-    assert verify.untrusted_reason(SLOT.context, SLOT.chain, {"zz": text}, HOST, NOW) is None
-    message = verify.untrusted_reason(SLOT.context, SLOT.chain, {"zz": broken}, HOST, NOW)
+    assert trust.untrusted_reason(SLOT.context, SLOT.chain, {"zz": text}, HOST, NOW) is None
+    message = trust.untrusted_reason(SLOT.context, SLOT.chain, {"zz": broken}, HOST, NOW)
     assert message == "zz: its caBundle holds no certificate that is valid now"
 
 
@@ -91,7 +91,7 @@ def test_a_certificate_that_is_its_own_ca() -> None:
     subject = x509.Name([x509.NameAttribute(NameOID.COMMON_NAME, HOST)])
     pair = _signed(HOST, subject, None, [HOST])
     slot = ServingCertificate(pair)
-    assert verify.untrusted_reason(slot.context, slot.chain, {"zz": pair.chain}, HOST, NOW) is None
+    assert trust.untrusted_reason(slot.context, slot.chain, {"zz": pair.chain}, HOST, NOW) is None
 
 
 def test_a_common_name_is_no_host_name() -> None:
