@@ -74,7 +74,7 @@ def image(request: pytest.FixtureRequest, tmp_path: Path) -> Image:
 
 @pytest.mark.parametrize("name", noop_elf.MACHINES)
 def test_the_program_for_the_machine_is_put_into_the_volume_for_any_user_to_run(image: Image, name: str) -> None:
-    """Whatever the umask, and again after the node was rebooted; no busybox is asked for."""
+    """Whatever the umask, and again after the node was rebooted; no busybox is looked for."""
     image.machine(name)
     image.busybox(WITH_LOADER)
     before = os.umask(0o077)
