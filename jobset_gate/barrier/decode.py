@@ -259,7 +259,7 @@ def _our_condition(conditions: list[wire.Condition] | None) -> ConditionSeen | N
                 status=condition.status,
                 reason=condition.reason,
                 message=condition.message,
-                since=condition.last_transition_time,
+                since=condition.last_transition_time or "",
             )
     return None
 

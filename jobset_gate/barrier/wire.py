@@ -104,13 +104,13 @@ class Meta(WireMeta, frozen=True):
 
 
 class Condition(WireStruct, frozen=True):
-    """A condition of a pod, Job or JobSet."""
+    """A condition of a pod, Job or JobSet. The API server stores null for a time that was not given."""
 
     type: str
     status: str = ""
     reason: str = ""
     message: str = ""
-    last_transition_time: str = ""
+    last_transition_time: str | None = None
 
 
 # --- Pods ----------------------------------------------------------------------------------------------------------

@@ -171,6 +171,13 @@ def test_null_fields_are_absent_ones() -> None:
     assert (seen.created, seen.deleting, seen.stage, seen.main_since) == (None, False, BarrierStage.WAITING, None)
 
 
+def test_a_condition_without_a_time_is_read() -> None:
+    """An API server stores null for it."""
+    body = pod(status(BARRIER, running="2026-08-01T10:00:30Z"))
+    body["status"]["conditions"] = [{"type": "PodScheduled", "status": "False", "lastTransitionTime": None}]
+    assert read_pod(body).started
+
+
 def test_a_container_status_with_a_null_state_waits() -> None:
     seen = read_pod(pod({"name": BARRIER, "state": None, "lastState": None, "started": None}))
     assert seen.stage is BarrierStage.WAITING
