@@ -16,11 +16,9 @@ import msgspec
 
 from bench import managed_fields, workers
 from jobset_gate import names
-from jobset_gate.fake import job_pods, jobset_jobs, manifests
+from jobset_gate.fake import job_controller, jobset_controller, jobset_crd, manifests
 from jobset_gate.fake.apiserver import rules
-from jobset_gate.fake.apiserver.patches import json_patched
 from jobset_gate.fake.apiserver.responses import copy
-from jobset_gate.fake.jobset_admission import default_operations
 from jobset_gate.fake.kubelet.pod_status import (
     ContainerRecord,
     PodRecord,
@@ -83,7 +81,8 @@ def jobset(plan: GangPlan) -> Json:
     user = manifests.jobset(plan.name, plan.namespace, replicated_jobs=[worker], config=config)
     settings = Settings(barrier=Barrier(stream_url=STREAM)) if plan.token else Settings()
     gated = inject.injected(user, None, settings=settings, token=plan.token).document
-    stored: Json = json_patched(copy(gated), default_operations(gated))
+    stored: Json = copy(gated)
+    jobset_crd.set_defaults(stored)
     return stored
 
 
@@ -91,7 +90,7 @@ def jobs(stored: Json) -> list[Json]:
     """The Jobs of a JobSet that has a uid, as they are sent to the API server."""
     seen = msgspec.convert({key: stored.get(key) or {} for key in ("metadata", "spec", "status")}, FakeObject)
     (wanted,) = stored["spec"]["replicatedJobs"]
-    return [jobset_jobs.job(seen, wanted, index) for index in range(wanted["replicas"])]
+    return [jobset_controller.render(seen, wanted, index) for index in range(wanted["replicas"])]
 
 
 def job_as_stored(job: Json, rng: random.Random, now: float) -> Json:
@@ -99,7 +98,7 @@ def job_as_stored(job: Json, rng: random.Random, now: float) -> Json:
     made: Json = copy(job)
     made["metadata"] |= {"uid": new_uid(rng), "creationTimestamp": stamp(now), "generation": 1}
     rules.default_job(made)
-    rules.prepare_job(made, stamp(now))
+    rules.prepare_job(made)
     return made
 
 
@@ -116,7 +115,7 @@ class GangPods:
 
     def fresh(self, index: int) -> Json:
         """A pod to be sent to an API server, on a node already."""
-        pod = job_pods.render(self._job, index)
+        pod = job_controller.render(self._job, index)
         pod["metadata"]["name"] = self.name(index)
         del pod["metadata"]["generateName"]
         pod["spec"]["nodeName"] = self._node(index)
@@ -161,7 +160,7 @@ class GangPods:
         return pod
 
     def _prototype(self, step: PodStep) -> Json:
-        pod = job_pods.render(self._job, 0)
+        pod = job_controller.render(self._job, 0)
         pod["metadata"] |= {"creationTimestamp": stamp(self._now), "generation": 1}
         pod["metadata"]["finalizers"] = [names.JOB_TRACKING_FINALIZER]
         pod["spec"] |= workers.service_account(pod["spec"])

@@ -46,9 +46,6 @@ def uninstall(cluster: E2eCluster, *, stand_in: bool) -> None:
         given = os.environ.get("JOBSET_MANIFESTS") or RELEASE
         cluster.kubectl("delete", "--ignore-not-found", "-f", given, seconds=READY_SECONDS)
         return
-    for kind in ("mutating", "validating"):
-        name = f"jobset-{kind}-webhook-configuration"
-        cluster.kubectl("delete", f"{kind}webhookconfiguration", name, "--ignore-not-found")
     cluster.remove_crds(names.JOBSET_CRD)
     manifest = templates.filled("jobset-standin.yaml", IMAGE="", BUILD="", CODE="", STEADY_NODE={})
     cluster.kubectl("delete", "--ignore-not-found", "-f", "-", stdin=manifest, seconds=READY_SECONDS)

@@ -5,16 +5,15 @@ from __future__ import annotations
 import asyncio
 import gc
 import time
-from collections.abc import Coroutine, Sequence
-from contextlib import AsyncExitStack
+from collections.abc import AsyncIterator, Awaitable, Sequence
+from contextlib import AsyncExitStack, asynccontextmanager
 from typing import Any, Self
 
 from jobset_gate.fake import jobset_crd
 from jobset_gate.fake.apiserver import ApiServer
+from jobset_gate.fake.apiserver.faults import Faults
 from jobset_gate.fake.clock import VirtualClock, VirtualLoop
-from jobset_gate.fake.faults import Faults
 from jobset_gate.fake.job_controller import JobController
-from jobset_gate.fake.jobset_admission import JobSetAdmission
 from jobset_gate.fake.jobset_controller import JobSetController
 from jobset_gate.fake.kubelet import Behaviour, FakeNode, Kubelets
 from jobset_gate.fake.objects import Clock
@@ -33,10 +32,8 @@ class Actors:
 
     `async with Actors(access, ...) as actors`. Each controller has its own client, whose user agent is its name:
     `jobset-controller`, `job-controller`, `kubelets`, `simulation`. `with_jobs`: play the Job controller, too.
-    The JobSet CRD and JobSet's webhooks are installed cluster-wide. `clean_up`: delete the webhooks and the nodes at
-    the end; the CRD stays, since JobSets depend on it and kube-controller-manager's garbage collector takes half a
-    minute to learn of a new one. `kubelets`: further settings of Kubelets. The failure of one controller ends nothing
-    by itself: `until` raises it, and so does leaving.
+    `clean_up`: delete the nodes at the end; the JobSet CRD stays. `kubelets`: further settings of Kubelets. The failure
+    of one controller ends nothing by itself: `until` raises it, and so does leaving.
     """
 
     def __init__(
@@ -49,14 +46,11 @@ class Actors:
         behaviour: Behaviour | None = None,
         with_jobs: bool = False,
         clean_up: bool = True,
-        pod_backoff: float = 10.0,
         **kubelets: Any,
     ) -> None:
         self.access = access
         self.clock = clock or current_clock()
-        self._namespace = namespace
         self._clean_up = clean_up
-        self._admission = JobSetAdmission(only=namespace)
         self._tasks = BackgroundTasks()
         self._stack = AsyncExitStack()
         self._clients = {name: Client(access, user_agent=name, connections=CONNECTIONS) for name in _NAMES}
@@ -64,22 +58,32 @@ class Actors:
         own = self._clients.__getitem__
         self.jobsets = JobSetController(own("jobset-controller"), self.clock, namespace)
         self.kubelets = Kubelets(own("kubelets"), self.clock, nodes, behaviour, namespace=namespace, **kubelets)
-        self.jobs: JobController | None = None
+        self._started: dict[str, JobSetController | JobController | Kubelets] = {
+            "jobset-controller": self.jobsets,
+            "kubelets": self.kubelets,
+        }
         if with_jobs:
-            self.jobs = JobController(own("job-controller"), self.clock, namespace, pod_backoff=pod_backoff)
+            self._started["job-controller"] = JobController(own("job-controller"), self.clock, namespace)
 
     async def __aenter__(self) -> Self:
         async with AsyncExitStack() as stack:
             for client in self._clients.values():
                 await stack.enter_async_context(client)
-            await self._start(stack)
+            await jobset_crd.install(self.client)
+            if self._clean_up:
+                stack.push_async_callback(self.kubelets.clean_up)
+            stack.push_async_callback(self._tasks.stop)
+            for name, one in self._started.items():
+                self._tasks.start(name, one.run())
+            for one in self._started.values():
+                await self._tasks.until(one.wait_synced())
             self._stack = stack.pop_all()
         return self
 
     async def __aexit__(self, *_: object) -> None:
         await self._stack.aclose()
 
-    async def until(self, what: Coroutine[Any, Any, object]) -> None:
+    async def until(self, what: Awaitable[object]) -> None:
         """Wait for `what`; the error of a controller that fails meanwhile is raised at once."""
         await self._tasks.until(what)
 
@@ -87,96 +91,29 @@ class Actors:
         """Stop all of them; the API server stays as it is. Raises the error of one that failed."""
         await self._tasks.stop()
 
-    async def _start(self, stack: AsyncExitStack) -> None:
-        await self._install_jobset(stack)
-        if self._clean_up:
-            stack.push_async_callback(self.kubelets.clean_up)
-        stack.push_async_callback(self._tasks.stop)
-        started: list[tuple[str, JobSetController | JobController | Kubelets]] = [
-            ("jobset-controller", self.jobsets),
-            ("kubelets", self.kubelets),
-        ]
-        if self.jobs is not None:
-            started.append(("job-controller", self.jobs))
-        for name, one in started:
-            self._tasks.start(name, one.run())
-        for _, one in started:
-            await self._tasks.until(one.wait_synced())
-
-    async def _install_jobset(self, stack: AsyncExitStack) -> None:
-        await jobset_crd.install(self.client)
-        await self._admission.start()
-        stack.push_async_callback(self._admission.stop)
-        if self._clean_up:
-            stack.push_async_callback(self._admission.uninstall, self.client)
-        await self._admission.install(self.client)
-        await self._admission.wait_in_force(self.client, self._namespace or "default")
-
 
 _NAMES = ("simulation", "jobset-controller", "job-controller", "kubelets")
 
 
-class EmbeddedCluster:
-    """A whole cluster in this process: `async with EmbeddedCluster(...) as cluster`.
+@asynccontextmanager
+async def embedded_cluster(
+    *, clock: Clock | None = None, faults: Faults | None = None, **actors: Any
+) -> AsyncIterator[Actors]:
+    """A whole cluster in this process. The clock is the running loop's if that is virtual, else the wall's.
 
-    The clock is the running loop's if that is virtual, else the wall's. `actors`: settings of Actors.
+    `actors`: settings of Actors.
     """
-
-    def __init__(self, *, clock: Clock | None = None, faults: Faults | None = None, **actors: Any) -> None:
-        self.clock = clock or current_clock()
-        self.faults = faults or Faults()
-        self.server = ApiServer(faults=self.faults, clock=self.clock)
-        self._thresholds = gc.get_threshold()
-        self._settings = {"with_jobs": True, "clean_up": False, **actors}
-        self._actors: Actors | None = None
-
-    @property
-    def access(self) -> Access:
-        return Access(server=self.server.url)
-
-    @property
-    def actors(self) -> Actors:
-        """Errors: RuntimeError before the cluster is started."""
-        if self._actors is None:
-            raise RuntimeError("the cluster has not been started")
-        return self._actors
-
-    @property
-    def client(self) -> Client:
-        """An open client, for the cluster's user."""
-        return self.actors.client
-
-    @property
-    def kubelets(self) -> Kubelets:
-        return self.actors.kubelets
-
-    @property
-    def jobsets(self) -> JobSetController:
-        return self.actors.jobsets
-
-    async def __aenter__(self) -> Self:
-        gc.set_threshold(*SELDOM)
-        try:
-            await self.server.start()
-            self._actors = await Actors(self.access, clock=self.clock, **self._settings).__aenter__()
-        except BaseException:
-            await self._stop()
-            raise
-        return self
-
-    async def __aexit__(self, *_: object) -> None:
-        try:
-            await self.actors.__aexit__(None, None, None)
-        finally:
-            await self._stop()
-
-    async def _stop(self) -> None:
-        await self.server.stop()
-        gc.set_threshold(*self._thresholds)
-
-    async def until(self, what: Coroutine[Any, Any, object]) -> None:
-        """As Actors.until."""
-        await self.actors.until(what)
+    clock, thresholds = clock or current_clock(), gc.get_threshold()
+    gc.set_threshold(*SELDOM)
+    settings = {"clock": clock, "with_jobs": True, "clean_up": False, **actors}
+    try:
+        async with (
+            ApiServer(faults=faults, clock=clock) as server,
+            Actors(Access(server=server.url), **settings) as cluster,
+        ):
+            yield cluster
+    finally:
+        gc.set_threshold(*thresholds)
 
 
 def current_clock() -> Clock:

@@ -1,47 +1,39 @@
-"""The Job controller of the embedded cluster: Jobs in, pods out, and the Jobs' status.
+"""The Job controller of the embedded cluster: Indexed Jobs in, pods out, and the Jobs' status.
 
-It does what a JobSet or a pod group sees of kube-controller-manager. Left out: tracking finalizers (it counts in
-memory), pod failure and success policies, deadlines, TTL.
+All that it knows it reads off the Job's pods. Left out: Jobs without indexes, suspension, resizing, back-off between
+pods, pod failure and success policies, deadlines, TTL, Events, tracking finalizers.
 """
 
 from __future__ import annotations
 
 import asyncio
+import copy
 from collections.abc import Iterable
 from functools import partial
 
-from jobset_gate.fake import job_pods
-from jobset_gate.fake.job_pods import JobPod, JobPodWire, PodTracker
-from jobset_gate.fake.objects import Clock, FakeObject, Json, Key, holds, keep_whole, stamp
+from jobset_gate import names
+from jobset_gate.fake.objects import Clock, FakeObject, Json, Key, controller_of, holds, keep_whole, owned_by, stamp
 from jobset_gate.fake.tasks import Reconciler, run_bounded
 from jobset_gate.kube.client import Client
-from jobset_gate.kube.errors import ApiError, Conflict, NotFound
-from jobset_gate.kube.resources import EVENTS, JOBS, PODS
+from jobset_gate.kube.errors import Conflict, NotFound
+from jobset_gate.kube.resources import JOBS, PODS
 from jobset_gate.runtime.informer import Informer, WatchSource
 from jobset_gate.runtime.store import ObjectChange
 
 PARALLEL_WRITES = 50
-LONGEST_BACKOFF = 600.0
 BATCH_SECONDS = 1.0  # kube-controller-manager collects changes of pods for this long
-UNSEEN_SECONDS = 30.0  # a created pod that no watch shows within this time counts as gone
 
 
 class JobController:
-    """`run()` until cancelled. `pod_backoff`: seconds before the first failed pod is replaced; it doubles."""
+    """`run()` until cancelled."""
 
-    def __init__(
-        self, client: Client, clock: Clock, namespace: str | None = None, *, pod_backoff: float = 10.0
-    ) -> None:
+    def __init__(self, client: Client, clock: Clock, namespace: str | None = None) -> None:
         self._client = client
         self._clock = clock
-        self._pod_backoff = pod_backoff
         self._queue = Reconciler("job", self._reconcile, workers=8)
         self._writes = asyncio.Semaphore(PARALLEL_WRITES)
-        self._trackers: dict[str, PodTracker] = {}
         self._jobs = Informer(client, WatchSource(JOBS, FakeObject, keep_whole, self._on_job, namespace=namespace))
-        self._pods = Informer(
-            client, WatchSource(PODS, JobPodWire, job_pods.decode_job_pod, self._on_pod, namespace=namespace)
-        )
+        self._pods = Informer(client, WatchSource(PODS, FakeObject, keep_whole, self._on_pod, namespace=namespace))
 
     async def wait_synced(self) -> None:
         await self._pods.wait_synced()
@@ -54,128 +46,141 @@ class JobController:
             await self.wait_synced()
             group.create_task(self._queue.run())
 
-    # --- Events to keys -----------------------------------------------------------------------------------------------
-
     def _on_job(self, change: ObjectChange[FakeObject]) -> None:
-        old, new = change.old, change.new
-        if old is not None and (new is None or new.metadata.uid != old.metadata.uid):
-            self._trackers.pop(old.metadata.uid, None)
-        if new is not None:
+        if change.new is not None:
             self._queue.add(change.key)
 
-    def _on_pod(self, change: ObjectChange[JobPod]) -> None:
-        pod = change.new or change.old
-        if pod is None:
-            return
-        self._queue.add_after((pod.key[0], pod.job), BATCH_SECONDS)
-        job = self._jobs.cache.get((pod.key[0], pod.job))
-        if job is None and self._jobs.has_synced and change.new is None:
-            return  # the Job is gone, and so is its tracker
-        tracker = self._tracker(pod.job_uid)
-        lost = tracker.observe(change.old, change.new)
-        if lost is not None and job is not None and job.metadata.uid == lost.job_uid:
-            tracker.count_pod(job, lost, self._clock())
-
-    def _tracker(self, uid: str) -> PodTracker:
-        return self._trackers.setdefault(uid, PodTracker())
-
-    # --- One Job ------------------------------------------------------------------------------------------------------
+    def _on_pod(self, change: ObjectChange[FakeObject]) -> None:
+        for pod in (change.old, change.new):
+            owner = controller_of(pod.metadata) if pod is not None else None
+            if owner is not None and owner["kind"] == "Job":
+                self._queue.add_after((change.key[0], owner["name"]), BATCH_SECONDS)
 
     async def _reconcile(self, key: Key) -> None:
         job = self._jobs.cache.get(key)
-        if job is None or job.deleting:
+        if job is None or job.deleting or _ended(job):
             return
-        now = self._clock()
-        tracker = self._tracker(job.metadata.uid)
-        tracker.load_status(job)
-        if job_pods.finished(job):
-            await self._delete(tracker, tracker.active)
-            return
-        tracker.created = {key: made for key, made in tracker.created.items() if made[1] >= now - UNSEEN_SECONDS}
-        tracker.count_ended(job, now)
+        pods = [pod for pod in self._pods.cache.values() if _owner_uid(pod) == job.metadata.uid]
         draft = job.mutable_copy()
-        problem: ApiError | None = None
-        try:
-            await self._act(draft, tracker, stamp(now))
-        except ApiError as error:
-            problem = error
-        job_pods.set_counts(draft, tracker)
+        draft.status.setdefault("startTime", stamp(self._clock()))
+        succeeded = {_index(pod) for pod in pods if _phase(pod) == "Succeeded"}
+        active = [pod for pod in pods if not pod.deleting and _phase(pod) not in ("Succeeded", "Failed")]
+        failed = sum(_phase(pod) == "Failed" and not pod.deleting for pod in pods)
+        if _backoff_limit_exceeded(job, active, failed):
+            await self._end(draft, active, "Failed", "BackoffLimitExceeded", "the backoff limit is reached")
+        elif len(succeeded) >= job.spec["completions"]:
+            await self._end(draft, active, "Complete", "CompletionsReached", "all indexes have succeeded")
+        else:
+            active += await self._create_missing(job, active, succeeded)
+        counts: Json = {"active": len(active), "succeeded": len(succeeded), "failed": failed}
+        draft.status |= counts | {"ready": sum(map(_ready, active)), "completedIndexes": _ranges(succeeded)}
         if draft.status != job.status:
             await self._client.replace(JOBS, draft.body(), subresource="status")
-        if problem is not None:
-            raise problem
 
-    async def _act(self, job: FakeObject, tracker: PodTracker, now: str) -> None:
-        if holds(job.status.get("conditions"), "FailureTarget") or tracker.backoff_limit_exceeded(job):
-            await self._delete(tracker, tracker.active)
-            message = "Job has reached the specified backoff limit"
-            job_pods.set_ended(job, tracker, "Failed", "BackoffLimitExceeded", message, now)
-        elif tracker.complete(job):
-            await self._delete(tracker, tracker.active)
-            message = "Reached expected number of succeeded pods"
-            job_pods.set_ended(job, tracker, "Complete", "CompletionsReached", message, now)
-        elif job.spec.get("suspend"):
-            await self._delete(tracker, tracker.active)
-            job_pods.set_condition(job, "Suspended", "True", "JobSuspended", "Job suspended", now)
-        else:
-            job_pods.set_started(job, now)
-            await self._delete(tracker, tracker.surplus(job))
-            await self._create_missing(job, tracker)
+    async def _end(self, job: FakeObject, active: list[FakeObject], kind: str, reason: str, message: str) -> None:
+        """Failed or Complete once no pod runs; the interim condition at once."""
+        now = stamp(self._clock())
+        conditions: list[Json] = job.status.setdefault("conditions", [])
+        interim = "FailureTarget" if kind == "Failed" else "SuccessCriteriaMet"
+        for reached in (interim,) if active else (interim, kind):
+            if not holds(conditions, reached):
+                condition = {"type": reached, "status": "True", "reason": reason, "message": message}
+                conditions.append({**condition, "lastProbeTime": now, "lastTransitionTime": now})
+        if kind == "Complete" and not active:
+            job.status["completionTime"] = now
+        await run_bounded(self._writes, [partial(self._delete, pod) for pod in active])
 
-    # --- Pods ---------------------------------------------------------------------------------------------------------
-
-    async def _create_missing(self, job: FakeObject, tracker: PodTracker) -> None:
-        missing = tracker.missing(job)
-        if not missing:
-            return
-        if tracker.failures_in_row:
-            pause = min(LONGEST_BACKOFF, self._pod_backoff * 2 ** (tracker.failures_in_row - 1))
-            left = tracker.last_failure + pause - self._clock()
-            if left > 0:
-                self._queue.add_after(job.metadata.key, left)
-                return
-        # The first one alone: a quota or an admission webhook that refuses it refuses all.
-        await self._create(job, tracker, missing[0])
-        await run_bounded(self._writes, [partial(self._create, job, tracker, index) for index in missing[1:]])
-
-    async def _create(self, job: FakeObject, tracker: PodTracker, index: int | None) -> None:
+    async def _delete(self, pod: FakeObject) -> None:
+        meta = pod.metadata
         try:
-            made = await self._client.create(PODS, job_pods.render(job, index), type=JobPodWire)
-        except ApiError as error:
-            await self._record_failure(job, f"Error creating: {error.message}")
-            raise
-        key = (made.metadata.namespace, made.metadata.name)
-        if key not in tracker.pods:
-            tracker.created[key] = (index, self._clock())
-            self._queue.add_after(job.metadata.key, UNSEEN_SECONDS)
-
-    async def _delete(self, tracker: PodTracker, pods: Iterable[JobPod]) -> None:
-        await run_bounded(self._writes, [partial(self._delete_pod, tracker, pod) for pod in pods])
-
-    async def _delete_pod(self, tracker: PodTracker, pod: JobPod) -> None:
-        tracker.deleted.add(pod.uid)
-        try:
-            await self._client.delete(PODS, pod.key[1], pod.key[0], uid=pod.uid)
+            await self._client.delete(PODS, meta.name, meta.namespace, uid=meta.uid)
         except (NotFound, Conflict):
             return
-        except ApiError:
-            tracker.deleted.discard(pod.uid)
-            raise
 
-    async def _record_failure(self, job: FakeObject, message: str) -> None:
-        """The Event in which jobset-gate reads that a quota is used up."""
-        now, meta = stamp(self._clock()), job.metadata
-        event: Json = {
-            "metadata": {"generateName": f"{meta.name}.", "namespace": meta.namespace},
-            "involvedObject": {
-                "apiVersion": "batch/v1", "kind": "Job", "name": meta.name, "namespace": meta.namespace, "uid": meta.uid
-            },
-            "type": "Warning",
-            "reason": "FailedCreate",
-            "message": message,
-            "source": {"component": "job-controller"},
-            "firstTimestamp": now,
-            "lastTimestamp": now,
-            "count": 1,
-        }  # fmt: skip
-        await self._client.create(EVENTS, event)
+    async def _create_missing(self, job: FakeObject, active: list[FakeObject], done: set[int]) -> list[FakeObject]:
+        """The first pod alone: a webhook that refuses it refuses all."""
+        taken = done | {_index(pod) for pod in active}
+        missing = [index for index in range(job.spec["completions"]) if index not in taken]
+        wanted = missing[: max(0, job.spec["parallelism"] - len(active))]
+        made: list[FakeObject] = []
+
+        async def create(index: int) -> None:
+            pod = await self._client.create(PODS, render(job, index), type=FakeObject)
+            # So that the next pass knows of it even if no watch has shown it by then.
+            self._pods.mutation_cache.observe_object(pod)
+            made.append(pod)
+
+        for indexes in (wanted[:1], wanted[1:]):
+            await run_bounded(self._writes, [partial(create, index) for index in indexes])
+        return made
+
+
+def render(job: FakeObject, index: int) -> Json:
+    """A pod to create."""
+    meta = job.metadata
+    stem = f"{meta.name}-{index}"
+    template = copy.deepcopy(job.spec["template"])
+    own = template.get("metadata") or {}
+    mark = {names.JOB_COMPLETION_INDEX: str(index)}
+    spec: Json = template["spec"] | {"hostname": stem}
+    reference = {"fieldRef": {"apiVersion": "v1", "fieldPath": f"metadata.labels['{names.JOB_COMPLETION_INDEX}']"}}
+    for container in [*(spec.get("initContainers") or ()), *spec["containers"]]:
+        container.setdefault("env", []).append({"name": "JOB_COMPLETION_INDEX", "valueFrom": reference})
+    return {
+        "metadata": {
+            "generateName": f"{stem}-",
+            "namespace": meta.namespace,
+            "labels": {**(own.get("labels") or {}), **mark},
+            "annotations": {**(own.get("annotations") or {}), **mark},
+            "ownerReferences": [owned_by("batch/v1", "Job", meta)],
+        },
+        "spec": spec,
+    }
+
+
+def _owner_uid(pod: FakeObject) -> str:
+    return str((controller_of(pod.metadata) or {}).get("uid", ""))
+
+
+def _index(pod: FakeObject) -> int:
+    return int(pod.metadata.annotations[names.JOB_COMPLETION_INDEX])
+
+
+def _phase(pod: FakeObject) -> str:
+    return str(pod.status.get("phase", ""))
+
+
+def _ready(pod: FakeObject) -> bool:
+    return holds(pod.status.get("conditions"), "Ready")
+
+
+def _ended(job: FakeObject) -> bool:
+    conditions = job.status.get("conditions")
+    return holds(conditions, "Complete") or holds(conditions, "Failed")
+
+
+def _backoff_limit_exceeded(job: FakeObject, active: Iterable[FakeObject], failed: int) -> bool:
+    """Restarts of containers count, too, where pods restart theirs."""
+    limit = job.spec["backoffLimit"]
+    if failed > limit or holds(job.status.get("conditions"), "FailureTarget"):
+        return True
+    if job.spec["template"]["spec"].get("restartPolicy") != "OnFailure":
+        return False
+    restarts = sum(_restarts(pod) for pod in active)
+    return bool(restarts > 0 if limit == 0 else restarts >= limit)
+
+
+def _restarts(pod: FakeObject) -> int:
+    lists = (pod.status.get(name) or () for name in ("initContainerStatuses", "containerStatuses"))
+    return sum(status.get("restartCount", 0) for statuses in lists for status in statuses)
+
+
+def _ranges(numbers: Iterable[int]) -> str:
+    """0, 1, 2, 7 -> "0-2,7", as the API writes completedIndexes."""
+    ranges: list[list[int]] = []
+    for number in sorted(numbers):
+        if ranges and number == ranges[-1][1] + 1:
+            ranges[-1][1] = number
+        else:
+            ranges.append([number, number])
+    return ",".join(str(low) if low == high else f"{low}-{high}" for low, high in ranges)

@@ -1,25 +1,27 @@
 """A stand-in for the JobSet controller: JobSets in, Jobs out, and the JobSet's own part of its status.
 
 It uses the API server like the real one (list, watch, PUT with resourceVersion, retry on conflict), so it runs against
-the embedded API server and a real one. Left out: exclusive placement, volume claims, rules of the failure policy,
-restarts of single Jobs and in place, TTL, events.
+the embedded API server and a real one. Left out: the headless Service, success policies other than All, rules of the
+failure policy, restarts of single Jobs and in place, exclusive placement, volume claims, TTL, Events, and conditions
+other than Suspended, Completed and Failed.
 """
 
 from __future__ import annotations
 
 import asyncio
+import copy
+import hashlib
 from collections import defaultdict
 from collections.abc import Iterable
+from contextlib import suppress
 from functools import partial
 
 from jobset_gate import names
-from jobset_gate.fake import jobset_jobs, jobset_policies
-from jobset_gate.fake.jobset_policies import Children, StatusDraft
-from jobset_gate.fake.objects import Clock, FakeObject, Json, Key, controller_of, holds, keep_whole
+from jobset_gate.fake.objects import Clock, FakeObject, Json, Key, controller_of, holds, keep_whole, owned_by, stamp
 from jobset_gate.fake.tasks import Reconciler, run_bounded
 from jobset_gate.kube.client import Client, PatchType
 from jobset_gate.kube.errors import NotFound
-from jobset_gate.kube.resources import JOBS, JOBSETS, SERVICES
+from jobset_gate.kube.resources import JOBS, JOBSETS
 from jobset_gate.runtime.informer import Informer, WatchSource
 from jobset_gate.runtime.store import ObjectChange
 
@@ -34,7 +36,6 @@ class JobSetController:
         self._clock = clock
         self._queue = Reconciler("jobset", self._reconcile, workers=4)
         self._jobs_of: defaultdict[str, set[Key]] = defaultdict(set)
-        self._with_service: set[str] = set()
         self._changed = asyncio.Event()
         self._writes = asyncio.Semaphore(PARALLEL_WRITES)
         self._jobsets = Informer(
@@ -99,119 +100,113 @@ class JobSetController:
         if seen is None or seen.deleting or seen.spec.get("managedBy") not in (None, names.JOBSET_CONTROLLER):
             return
         jobset = seen.mutable_copy()
-        draft = StatusDraft(jobset.status, self._clock())
-        await self._act(jobset, draft)
-        if draft.changed:
+        cache = self._jobs.cache
+        owned = [cache[key] for key in sorted(self._jobs_of[jobset.metadata.uid]) if key in cache]
+        await self._act(jobset, owned)
+        if jobset.status != seen.status:
             await self._client.replace(JOBSETS, jobset.body(), subresource="status")
 
-    async def _act(self, jobset: FakeObject, draft: StatusDraft) -> None:
-        children = Children.of(jobset, self._owned_jobs(jobset))
-        draft.put("replicatedJobsStatus", jobset_policies.statuses(jobset, children))
-        by_name: dict[str, Json] = {status["name"]: status for status in jobset.status["replicatedJobsStatus"]}
-        conditions = jobset.status.get("conditions")
-        if holds(conditions, "Completed") or holds(conditions, "Failed"):
-            await self._delete(children.active)
+    async def _act(self, jobset: FakeObject, owned: list[FakeObject]) -> None:
+        """A Job whose restart label is behind the JobSet's status is of an earlier run."""
+        restarts = jobset.status.get("restarts", 0)
+        jobs = [job for job in owned if _attempt(job) >= restarts]
+        complete = [job for job in jobs if _has(job, "Complete")]
+        failed = [job for job in jobs if _has(job, "Failed")]
+        active = [job for job in jobs if not _has(job, "Complete") and not _has(job, "Failed")]
+        entries = [_entry(job["name"], jobs) for job in jobset.spec["replicatedJobs"]]
+        jobset.status["replicatedJobsStatus"] = entries
+        if _has(jobset, "Completed") or _has(jobset, "Failed"):
+            await self._delete(active)
             return
-        await self._delete(children.previous)
-        suspended = bool(jobset.spec.get("suspend"))
-        if not suspended and jobset_policies.all_ready(jobset, by_name):
-            draft.restart_ended("JobsReady", "every job is ready again")
-        if children.failed:
-            jobset_policies.fail_or_restart(jobset, children, draft)
-            return
-        if children.successful and jobset_policies.succeeded(jobset, children):
-            draft.terminal("Completed", "AllJobsCompleted", "the success policy is satisfied")
-            return
-        await self._create_service(jobset)
-        await self._scale(jobset, children.active)
-        await self._create_jobs(jobset, children, by_name, draft)
-        if suspended:
-            await self._suspend(children.active)
-            draft.suspended()
+        await self._delete([job for job in owned if _attempt(job) < restarts])
+        if failed:
+            self._fail_or_restart(jobset, min(job.metadata.name for job in failed))
+        elif complete and len(complete) == sum(map(_replicas, jobset.spec["replicatedJobs"])):
+            self._end(jobset, "Completed", "AllJobsCompleted", "all jobs have completed")
         else:
-            await self._resume(jobset, children.active, by_name, draft)
+            await self._scale(jobset, active)
+            startable = self._startable(jobset, {entry["name"]: entry for entry in entries})
+            await self._create_jobs(jobset, owned, startable)
+            await (self._suspend if jobset.spec.get("suspend") else self._resume)(jobset, active, startable)
 
-    def _owned_jobs(self, jobset: FakeObject) -> Iterable[FakeObject]:
-        cache = self._jobs.cache
-        return [cache[key] for key in sorted(self._jobs_of[jobset.metadata.uid]) if key in cache]
+    def _fail_or_restart(self, jobset: FakeObject, first: str) -> None:
+        """Fail the JobSet, or restart all its Jobs while maxRestarts permits."""
+        policy, restarts = jobset.spec.get("failurePolicy"), jobset.status.get("restarts", 0)
+        if policy is None:
+            self._end(jobset, "Failed", "FailedJobs", f"a job failed and no policy says otherwise: {first}")
+        elif restarts >= policy.get("maxRestarts", 0):
+            self._end(jobset, "Failed", "ReachedMaxRestarts", f"no restart is left after the failure of {first}")
+        else:
+            jobset.status |= {"restarts": restarts + 1, "restartsCountTowardsMax": restarts + 1}
 
-    # --- Jobs and Service ---------------------------------------------------------------------------------------------
+    def _end(self, jobset: FakeObject, kind: str, reason: str, message: str) -> None:
+        self._set_condition(jobset, kind, "True", reason, message)
+        jobset.status["terminalState"] = kind
 
-    async def _create_service(self, jobset: FakeObject) -> None:
-        if not jobset_jobs.has_dns_names(jobset) or jobset.metadata.uid in self._with_service:
-            return
-        wanted = jobset_jobs.service(jobset)
-        try:
-            await self._client.get(SERVICES, wanted["metadata"]["name"], jobset.metadata.namespace)
-        except NotFound:
-            await self._client.create(SERVICES, wanted)
-        self._with_service.add(jobset.metadata.uid)
+    def _set_condition(self, jobset: FakeObject, kind: str, status: str, reason: str, message: str) -> None:
+        """One that is False is not added where there is none."""
+        conditions: list[Json] = jobset.status.setdefault("conditions", [])
+        found = next((condition for condition in conditions if condition["type"] == kind), None)
+        if found is None and status == "True":
+            found = {"type": kind}
+            conditions.append(found)
+        if found is not None and found.get("status") != status:
+            found |= {"status": status, "reason": reason, "message": message}
+            found["lastTransitionTime"] = stamp(self._clock())
 
-    async def _create_jobs(
-        self, jobset: FakeObject, children: Children, by_name: dict[str, Json], draft: StatusDraft
-    ) -> None:
-        ordered = jobset_policies.in_order(jobset) and not jobset.spec.get("suspend")
-        for replicated_job in self._startable(jobset, by_name, ordered=ordered):
-            taken = {job.metadata.name for job in children}
-            count = jobset_policies.replicas(replicated_job)
-            wanted = [jobset_jobs.job(jobset, replicated_job, index) for index in range(count)]
-            missing = [job for job in wanted if job["metadata"]["name"] not in taken]
-            await run_bounded(self._writes, [partial(self._client.create, JOBS, job) for job in missing])
-            if ordered:
-                draft.starting_in_order()
-                return
-        if ordered:
-            draft.started_in_order()
+    # --- Jobs ---------------------------------------------------------------------------------------------------------
 
-    def _startable(self, jobset: FakeObject, by_name: dict[str, Json], *, ordered: bool) -> Iterable[Json]:
-        for replicated_job in jobset.spec["replicatedJobs"]:
-            if not jobset_policies.may_start(replicated_job, jobset, by_name):
-                continue
-            if not ordered or not jobset_policies.all_started(replicated_job, by_name[replicated_job["name"]]):
-                yield replicated_job
+    def _startable(self, jobset: FakeObject, statuses: dict[str, Json]) -> list[Json]:
+        """The replicatedJobs whose Jobs may be there; InOrder up to the first that has not started."""
+        ordered = (jobset.spec.get("startupPolicy") or {}).get("startupPolicyOrder") == "InOrder"
+        found: list[Json] = []
+        for job in jobset.spec["replicatedJobs"]:
+            if _may_start(job, jobset, statuses):
+                found.append(job)
+            if ordered and not jobset.spec.get("suspend") and not _all_started(job, statuses[job["name"]]):
+                break
+        return found
+
+    async def _create_jobs(self, jobset: FakeObject, owned: Iterable[FakeObject], startable: Iterable[Json]) -> None:
+        taken = {job.metadata.name for job in owned}
+        wanted = [(job, index) for job in startable for index in range(_replicas(job))]
+        missing = [it for it in wanted if _job_name(jobset.metadata.name, it[0]["name"], it[1]) not in taken]
+        await run_bounded(self._writes, [partial(self._client.create, JOBS, render(jobset, *it)) for it in missing])
 
     async def _delete(self, jobs: list[FakeObject]) -> None:
         await run_bounded(self._writes, [partial(self._delete_job, job) for job in jobs if not job.deleting])
 
     async def _delete_job(self, job: FakeObject) -> None:
         meta = job.metadata
-        try:
+        with suppress(NotFound):
             await self._client.delete(JOBS, meta.name, meta.namespace, uid=meta.uid, propagation="Foreground")
-        except NotFound:
-            return
 
     async def _scale(self, jobset: FakeObject, active: list[FakeObject]) -> None:
         """Elastic Jobs: parallelism and completions follow the JobSet's, where both are the same number."""
         specs = {job["name"]: job["template"]["spec"] for job in jobset.spec["replicatedJobs"]}
         for job in active:
-            spec = specs.get(jobset_policies.replicated_job_of(job), {})
-            size = spec.get("parallelism")
-            if size is None or size != spec.get("completions"):
-                continue
-            if job.spec.get("parallelism") == size == job.spec.get("completions"):
+            wanted = specs.get(_replicated_job_of(job), {})
+            size, completions = wanted.get("parallelism"), wanted.get("completions")
+            if size is None or size != completions or size == job.spec["parallelism"] == job.spec.get("completions"):
                 continue
             body = {"spec": {"parallelism": size, "completions": size}}
             await self._client.patch(JOBS, job.metadata.name, job.metadata.namespace, body=body, patch=PatchType.MERGE)
 
-    async def _suspend(self, active: list[FakeObject]) -> None:
+    async def _suspend(self, jobset: FakeObject, active: list[FakeObject], _: list[Json]) -> None:
         for job in active:
             if not job.spec.get("suspend"):
                 stopped = job.mutable_copy()
                 stopped.spec["suspend"] = True
                 await self._client.replace(JOBS, stopped.body())
+        self._set_condition(jobset, "Suspended", "True", "SuspendedJobs", "the jobs of the jobset are suspended")
 
-    async def _resume(
-        self, jobset: FakeObject, active: list[FakeObject], by_name: dict[str, Json], draft: StatusDraft
-    ) -> None:
-        ordered = jobset_policies.in_order(jobset)
-        for replicated_job in self._startable(jobset, by_name, ordered=ordered):
-            for job in active:
-                if jobset_policies.replicated_job_of(job) == replicated_job["name"] and job.spec.get("suspend"):
-                    await self._resume_job(job, replicated_job["template"]["spec"]["template"])
-            if ordered:
-                draft.starting_in_order()
-                return
-        draft.resumed()
+    async def _resume(self, jobset: FakeObject, active: list[FakeObject], startable: list[Json]) -> None:
+        templates = {job["name"]: job["template"]["spec"]["template"] for job in startable}
+        for job in active:
+            template = templates.get(_replicated_job_of(job))
+            if template is not None and job.spec.get("suspend"):
+                await self._resume_job(job, template)
+        self._set_condition(jobset, "Suspended", "False", "ResumeJobs", "the jobs of the jobset may run")
 
     async def _resume_job(self, job: FakeObject, template: Json) -> None:
         """A Job's template may change only while it has no start time, so the start time is removed first."""
@@ -238,3 +233,117 @@ def _merge_template(into: Json, template: Json) -> None:
         both += [item for item in wanted.get(field) or () if item not in both]
         if both:
             spec[field] = both
+
+
+# --- Jobs that a spec asks for ----------------------------------------------------------------------------------------
+
+
+def _job_name(jobset: str, replicated_job: str, index: int) -> str:
+    return f"{jobset}-{replicated_job}-{index}"
+
+
+def _replicas(replicated_job: Json) -> int:
+    return int(replicated_job.get("replicas", 1))
+
+
+def render(jobset: FakeObject, replicated_job: Json, index: int) -> Json:
+    """The Job of that index, suspended if the JobSet is."""
+    template = copy.deepcopy(replicated_job["template"])
+    marks = _marks(jobset, replicated_job, index)
+    meta = template.get("metadata") or {}
+    spec: Json = template["spec"]
+    pod_meta = spec["template"].setdefault("metadata", {})
+    for kind in ("labels", "annotations"):
+        pod_meta[kind] = {**(pod_meta.get(kind) or {}), **marks}
+    network = jobset.spec.get("network") or {}
+    if network.get("enableDNSHostnames"):
+        spec["template"]["spec"]["subdomain"] = network.get("subdomain") or jobset.metadata.name
+    spec["suspend"] = bool(jobset.spec.get("suspend"))
+    return {
+        "metadata": {
+            "name": _job_name(jobset.metadata.name, replicated_job["name"], index),
+            "namespace": jobset.metadata.namespace,
+            "labels": {**(meta.get("labels") or {}), **marks},
+            "annotations": {**(meta.get("annotations") or {}), **marks},
+            "ownerReferences": [owned_by(names.JOBSET_API_VERSION, "JobSet", jobset.metadata)],
+        },
+        "spec": spec,
+    }
+
+
+def _marks(jobset: FakeObject, replicated_job: Json, index: int) -> dict[str, str]:
+    """What each Job and pod carries, as labels and as annotations alike."""
+    all_jobs = jobset.spec["replicatedJobs"]
+    group = replicated_job.get("groupName", "default")
+    in_group = [job for job in all_jobs if job.get("groupName", "default") == group]
+    name = replicated_job["name"]
+    key = f"{jobset.metadata.namespace}/{_job_name(jobset.metadata.name, name, index)}"
+    return {
+        names.JS_NAME: jobset.metadata.name,
+        names.JS_UID: jobset.metadata.uid,
+        names.JS_REPLICATED_JOB: name,
+        names.JS_REPLICATED_JOB_REPLICAS: str(_replicas(replicated_job)),
+        names.JS_GLOBAL_REPLICAS: str(sum(map(_replicas, all_jobs))),
+        names.JS_JOB_INDEX: str(index),
+        names.JS_JOB_GLOBAL_INDEX: str(_jobs_before(name, all_jobs) + index),
+        names.JS_JOB_KEY: hashlib.sha1(key.encode(), usedforsecurity=False).hexdigest(),
+        names.JS_RESTART_ATTEMPT: str(jobset.status.get("restarts", 0)),
+        names.JS_GROUP_NAME: group,
+        names.JS_GROUP_REPLICAS: str(sum(map(_replicas, in_group))),
+        names.JS_JOB_GROUP_INDEX: str(_jobs_before(name, in_group) + index),
+    }
+
+
+def _jobs_before(name: str, jobs: list[Json]) -> int:
+    names_in_order = [job["name"] for job in jobs]
+    return sum(map(_replicas, jobs[: names_in_order.index(name)]))
+
+
+# --- Jobs that exist --------------------------------------------------------------------------------------------------
+
+
+def _replicated_job_of(job: FakeObject) -> str:
+    return job.metadata.labels.get(names.JS_REPLICATED_JOB, "")
+
+
+def _attempt(job: FakeObject) -> int:
+    return int(job.metadata.labels[names.JS_RESTART_ATTEMPT])
+
+
+def _has(one: FakeObject, kind: str) -> bool:
+    return holds(one.status.get("conditions"), kind)
+
+
+def _entry(name: str, jobs: Iterable[FakeObject]) -> Json:
+    """The entry of a replicatedJob in status.replicatedJobsStatus."""
+    own = [job for job in jobs if _replicated_job_of(job) == name]
+    active = [job for job in own if not _has(job, "Complete") and not _has(job, "Failed")]
+    return {
+        "name": name,
+        "ready": sum(map(_ready, active)),
+        "succeeded": sum(_has(job, "Complete") for job in own),
+        "failed": sum(_has(job, "Failed") for job in own),
+        "active": sum(job.status.get("active", 0) > 0 for job in active),
+        "suspended": sum(bool(job.spec.get("suspend")) for job in active),
+    }
+
+
+def _ready(job: FakeObject) -> bool:
+    parallelism = job.spec.get("parallelism", 1)
+    wanted = min(parallelism, job.spec.get("completions") or parallelism)
+    return bool(job.status.get("succeeded", 0) + job.status.get("ready", 0) >= wanted)
+
+
+def _may_start(replicated_job: Json, jobset: FakeObject, statuses: dict[str, Json]) -> bool:
+    """Whether all its dependencies have the status that dependsOn demands."""
+    jobs = {job["name"]: job for job in jobset.spec["replicatedJobs"]}
+    for needed in replicated_job.get("dependsOn") or ():
+        other, found = jobs[needed["name"]], statuses[needed["name"]]
+        if not (found["succeeded"] == _replicas(other) or (needed["status"] == "Ready" and _all_started(other, found))):
+            return False
+    return True
+
+
+def _all_started(replicated_job: Json, found: Json) -> bool:
+    """A Job that failed has started, too."""
+    return bool(_replicas(replicated_job) == found["ready"] + found["succeeded"] + found["failed"])

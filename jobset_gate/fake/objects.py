@@ -36,19 +36,25 @@ class FakeObjectMeta(msgspec.Struct, rename="camel", omit_defaults=True):
         return self.namespace, self.name
 
 
-class FakeObject(msgspec.Struct, omit_defaults=True):
-    """An object with spec and status, both as plain JSON. Shared with a cache: change a `mutable_copy` only."""
+class FakeObject(msgspec.Struct, rename="camel", omit_defaults=True):
+    """Any object, its parts as plain JSON. Shared with a cache: change a `mutable_copy` only."""
 
     metadata: FakeObjectMeta
+    kind: str = ""
+    type: str = ""
     spec: Json = msgspec.field(default_factory=dict)
     status: Json = msgspec.field(default_factory=dict)
+    data: Json = msgspec.field(default_factory=dict)
+    reason: str = ""
+    message: str = ""
+    involved_object: Json = msgspec.field(default_factory=dict)
 
     def mutable_copy(self) -> FakeObject:
         """A copy to change and write back with the same resourceVersion."""
         return copy.deepcopy(self)
 
     def body(self) -> Json:
-        """As JSON for a PUT."""
+        """As JSON."""
         built: Json = msgspec.to_builtins(self)
         return built
 
@@ -87,23 +93,3 @@ def owned_by(api_version: str, kind: str, meta: FakeObjectMeta) -> Json:
 def holds(conditions: Iterable[Mapping[str, Any]] | None, kind: str) -> bool:
     """Whether the condition of that type has status True."""
     return any(condition["type"] == kind and condition["status"] == "True" for condition in conditions or ())
-
-
-def format_indexes(numbers: Iterable[int]) -> str:
-    """A Job's completedIndexes: "0,2-4"."""
-    ranges: list[list[int]] = []
-    for number in sorted(numbers):
-        if ranges and number == ranges[-1][1] + 1:
-            ranges[-1][1] = number
-        else:
-            ranges.append([number, number])
-    return ",".join(str(low) if low == high else f"{low}-{high}" for low, high in ranges)
-
-
-def parse_indexes(text: str) -> set[int]:
-    """The indexes of `format_indexes`."""
-    found: set[int] = set()
-    for part in text.split(",") if text else ():
-        low, _, high = part.partition("-")
-        found.update(range(int(low), int(high or low) + 1))
-    return found

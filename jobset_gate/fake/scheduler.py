@@ -6,8 +6,7 @@ import asyncio
 from collections import Counter
 from collections.abc import Iterator
 
-from jobset_gate.fake.kubelet.behaviour import FakeNode, FaultScript
-from jobset_gate.fake.kubelet.pods import KubeletPod, Placement
+from jobset_gate.fake.kubelet.pods import FakeNode, FaultScript, KubeletPod, Placement
 from jobset_gate.fake.objects import Clock, Key, stamp
 from jobset_gate.fake.tasks import WriteQueue
 from jobset_gate.kube.client import Client, PatchType
@@ -16,9 +15,6 @@ from jobset_gate.kube.resources import PODS
 from jobset_gate.podgroups.fit import constraints
 from jobset_gate.podgroups.fit.constraints import Amounts, NodeSelection
 from jobset_gate.podgroups.fit.constraints import NodeFacts as Target
-
-_SCORED = {"cpu": 100, "memory": 200 * 1024 * 1024 * 1000}
-"""In thousandths: what a pod without requests counts for, so that such pods are spread, too."""
 
 
 class _NodeLoad:
@@ -29,7 +25,6 @@ class _NodeLoad:
         self.target = Target(name=node.name, labels=node.all_labels, taints=node.taints)
         self._all = constraints.parse_amounts(node.room)
         self._free = dict(self._all)
-        self._load = dict.fromkeys(_SCORED, 0)
         self.pods: dict[str, Placement] = {}
 
     def add(self, uid: str, placement: Placement) -> None:
@@ -52,12 +47,10 @@ class _NodeLoad:
             if (limited or name == constraints.PODS) and many > self._free.get(name, 0)
         ]
 
-    def score(self) -> tuple[float, float]:
-        """The lower, the better: cpu and memory in use, then the number of pods."""
-        crowd = 1 - self._free[constraints.PODS] / max(1, self._all[constraints.PODS])
-        if self.node.allocatable is None:
-            return crowd, crowd
-        return sum(min(1.0, self._load[name] / max(1, self._all.get(name, 0))) for name in _SCORED), crowd
+    @property
+    def crowd(self) -> float:
+        """The lower, the better."""
+        return 1 - self._free[constraints.PODS] / max(1, self._all[constraints.PODS])
 
     def reasons(self, placement: Placement) -> Iterator[str]:
         """The first filter that rejects; of resources every one that is short."""
@@ -73,8 +66,6 @@ class _NodeLoad:
     def _account(self, placement: Placement, sign: int) -> None:
         for name, many in placement.requests.items():
             self._free[name] = self._free.get(name, 0) - sign * many
-        for name, least in _SCORED.items():
-            self._load[name] += sign * (placement.requests.get(name, 0) or least)
 
 
 class NodeUsage:
@@ -118,13 +109,13 @@ class NodeUsage:
         return load is not None and load.remove(uid)
 
     def best(self, placement: Placement) -> str | None:
-        """The node with the lowest score of those that fit."""
+        """The least crowded node of those that fit."""
         loads = self._selected.get(placement.selection)
         if loads is None:
             loads = [load for load in self._nodes.values() if placement.selection.admits(load.target)]
             self._selected[placement.selection] = loads
         fitting = (load for load in loads if not load.lacking(placement.requests))
-        found = min(fitting, key=_NodeLoad.score, default=None)
+        found = min(fitting, key=lambda load: load.crowd, default=None)
         return None if found is None else found.node.name
 
     def why_none(self, placement: Placement) -> str:
@@ -136,26 +127,16 @@ class NodeUsage:
         return f"0/{len(self._nodes)} nodes are available: {', '.join(reasons)}."
 
 
-class ExternalScheduler:
-    """Takes the place of Scheduler on a control plane that has one of its own."""
-
-    def join(self, node: FakeNode) -> None:
-        """A node more."""
-
-    def leave(self, name: str) -> None:
-        """A node less."""
-
-    def on_change(self, old: KubeletPod | None, new: KubeletPod | None) -> None:
-        """A watch event of a pod."""
-
-    def rescan(self) -> None:
-        """No pod waits here."""
-
-
 class Scheduler:
-    """Pod by pod: the highest priority first, then the oldest, each on the best node that fits. No preemption."""
+    """Pod by pod: the highest priority first, then the oldest, each on the best node that fits. No preemption.
 
-    def __init__(self, client: Client, clock: Clock, script: FaultScript, writes: WriteQueue) -> None:
+    Not `active` on a control plane that has a scheduler of its own.
+    """
+
+    def __init__(
+        self, client: Client, clock: Clock, script: FaultScript, writes: WriteQueue, *, active: bool = True
+    ) -> None:
+        self._active = active
         self._client = client
         self._clock = clock
         self._script = script
@@ -177,7 +158,7 @@ class Scheduler:
     def on_change(self, old: KubeletPod | None, new: KubeletPod | None) -> None:
         """A watch event of a pod."""
         pod = new or old
-        if pod is None:
+        if pod is None or not self._active:
             return
         if new is not None and not new.node and not new.deleting and not new.ended:
             self._on_pending(old, new)

@@ -30,7 +30,7 @@ class BackgroundTasks:
         task.add_done_callback(self._on_done)
         self._tasks.append(task)
 
-    async def until(self, what: Coroutine[Any, Any, object]) -> None:
+    async def until(self, what: Awaitable[object]) -> None:
         """Wait for `what`; the failure of a task is raised at once."""
         wanted = asyncio.ensure_future(what)
         failed = asyncio.ensure_future(self.failed.wait())

@@ -6,9 +6,7 @@ import asyncio
 from collections.abc import Callable, Mapping
 from typing import Self
 
-import msgspec
-
-from jobset_gate.fake.objects import FakeObjectMeta, Json, Key
+from jobset_gate.fake.objects import FakeObject, Json, Key
 from jobset_gate.kube.client import Client
 from jobset_gate.kube.resources import Resource
 from jobset_gate.runtime.informer import Informer, WatchSource
@@ -19,20 +17,6 @@ LOOK_EVERY = 0.05
 """Seconds between two evaluations for more objects than MANY, since each costs their number."""
 SHOWN = 8000
 """Characters of the objects in the error of a timeout."""
-
-
-class _AnyObject(msgspec.Struct, rename="camel", omit_defaults=True):
-    """Any object, without managedFields."""
-
-    metadata: FakeObjectMeta
-    kind: str = ""
-    type: str = ""
-    spec: Json = msgspec.field(default_factory=dict)
-    status: Json = msgspec.field(default_factory=dict)
-    data: Json = msgspec.field(default_factory=dict)
-    reason: str = ""
-    message: str = ""
-    involved_object: Json = msgspec.field(default_factory=dict)
 
 
 class ObjectView:
@@ -50,12 +34,12 @@ class ObjectView:
     ) -> None:
         """`each` gets every version of every object, also those between two evaluations of `until`."""
         self._changed, self._each = asyncio.Event(), each
-        self._informer: Informer[_AnyObject, Json] = Informer(
+        self._informer: Informer[FakeObject, Json] = Informer(
             client,
             WatchSource(
                 resource,
-                _AnyObject,
-                _plain,
+                FakeObject,
+                FakeObject.body,
                 self._on_change,
                 namespace=namespace,
                 label_selector=label_selector,
@@ -106,8 +90,3 @@ class ObjectView:
         if change.new is not None:
             self._each(change.new)
         self._changed.set()
-
-
-def _plain(seen: _AnyObject) -> Json:
-    plain: Json = msgspec.to_builtins(seen)
-    return plain

@@ -21,6 +21,7 @@ from tests.fakes.admission_reviews import body
 from tests.fakes.jobsets import jobset
 from tests.fakes.service_process import fetch, running_service
 from tests.flow.installed import free_port
+from tests.plane.embedded import write_kubeconfig
 from webhook import registration
 
 SERVICE = registration.ServiceReference("default", "jobset-gate-webhook")
@@ -67,7 +68,7 @@ async def _scraped(folder: Path) -> dict[str, str]:
     await server.start()
     try:
         kubeconfig = folder / "kubeconfig"
-        server.kubeconfig(kubeconfig)
+        write_kubeconfig(server, kubeconfig)
         async with Client(Access(server=server.url)) as client:
             await jobset_crd.install(client)
             mutating, validating = registration.configurations(service=SERVICE, own_namespace=SERVICE.namespace)

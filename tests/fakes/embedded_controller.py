@@ -13,8 +13,8 @@ from jobset_gate import names
 from jobset_gate.barrier import verdict_codec
 from jobset_gate.barrier.model import Verdict
 from jobset_gate.fake import manifests
-from jobset_gate.fake.cluster import EmbeddedCluster
-from jobset_gate.fake.faults import Faults, Rule
+from jobset_gate.fake.apiserver.faults import Faults, Rule
+from jobset_gate.fake.cluster import Actors, embedded_cluster
 from jobset_gate.injection import inject
 from jobset_gate.kube.errors import NotFound
 from jobset_gate.kube.resources import CONFIGMAPS, JOBSETS, PODS
@@ -28,7 +28,7 @@ GANG = "train"
 class EmbeddedController:
     """One gang `train` of one Job."""
 
-    def __init__(self, cluster: EmbeddedCluster, faults: Faults, manager: Manager) -> None:
+    def __init__(self, cluster: Actors, faults: Faults, manager: Manager) -> None:
         self.cluster, self.faults, self.manager = cluster, faults, manager
         self.kubelets, self.client = cluster.kubelets, cluster.client
 
@@ -81,9 +81,9 @@ class EmbeddedController:
 
 @asynccontextmanager
 async def embedded_controller(*, stream: bool = False, **cluster: Any) -> AsyncIterator[EmbeddedController]:
-    """`cluster`: settings of the EmbeddedCluster."""
+    """`cluster`: settings of the embedded cluster."""
     faults = Faults()
-    async with EmbeddedCluster(faults=faults, **{"pod_backoff": 1.0, **cluster}) as made:
+    async with embedded_cluster(faults=faults, **cluster) as made:
         await crd_patcher.extend_crd(made.client)
         options = ManagerOptions(
             leader_elect=False, extend_crd=False, clock=made.clock, stream_port=0 if stream else None

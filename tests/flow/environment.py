@@ -7,7 +7,7 @@ kubelets are played; Jobs and pods are made by kube-controller-manager on the re
 import asyncio
 from collections.abc import AsyncIterator, Callable, Mapping, Sequence
 from contextlib import AsyncExitStack, asynccontextmanager, suppress
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from pathlib import Path
 from typing import Any
 
@@ -40,8 +40,6 @@ QUICK = Behaviour(
     barrier_poll=0.02,
     stream_retry=(0.05, 0.5),
 )
-QUICK_POD_BACKOFF = 0.5
-"""Seconds before a failed pod is replaced, where the Job controller is played; kube-controller-manager's are 10."""
 QUICK_LEASE = {"leader_elect": True, "lease_duration": 3.0, "renew_deadline": 2.0, "retry": 0.4}
 ROOMY = (FakeNode("node-0", pods=1000),)
 PATIENCE = 60.0
@@ -217,7 +215,6 @@ async def environment(
     controller: bool = True,
     webhook: bool = True,
     stream: bool = True,
-    jobset: Mapping[str, Any] | None = None,
 ) -> AsyncIterator[Environment]:
     """A stage with JobSet installed, its CRD extended, and jobset-gate running as far as asked for.
 
@@ -233,12 +230,9 @@ async def environment(
             Actors(
                 plane.access,
                 namespace=namespace,
-                nodes=[
-                    FakeNode(f"{namespace}-{node.name}", node.pods, node.ready_at, node.clock_skew) for node in nodes
-                ],
+                nodes=[replace(node, name=f"{namespace}-{node.name}") for node in nodes],
                 behaviour=behaviour,
                 with_jobs=not real,
-                **{"pod_backoff": QUICK_POD_BACKOFF, **(jobset or {})},
             )
         )
         pods = await stack.enter_async_context(ObjectView(client, PODS, namespace))

@@ -8,7 +8,7 @@ import pytest
 
 from jobset_gate import names
 from jobset_gate.fake import manifests
-from jobset_gate.fake.faults import ALWAYS, Faults, Match
+from jobset_gate.fake.apiserver.faults import ALWAYS, Faults, Match
 from jobset_gate.kube.resources import CONFIGMAPS, JOBSETS, PODS
 from tests.flow.environment import Environment, environment
 from tests.plane.embedded import Embedded

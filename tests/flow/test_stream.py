@@ -4,14 +4,13 @@ import asyncio
 import re
 from dataclasses import replace
 
+import aiohttp
 import pytest
 
 from jobset_gate import names
 from jobset_gate.barrier.model import VerdictKind
 from jobset_gate.fake import manifests
 from jobset_gate.fake.kubelet import FakeNode, PodFault, PodMatch
-from jobset_gate.fake.kubelet.streams import StreamRefused
-from jobset_gate.fake.kubelet.streams import open_stream as request
 from tests.fakes.crash_point import CrashPoint, crash_controllers
 from tests.flow.conftest import MakeEnvironment
 from tests.flow.environment import QUICK, Environment, Json, barrier, passed
@@ -73,10 +72,10 @@ async def test_announcements_complete_the_gang_before_any_kubelet_has_reported_a
 async def status_of(url: str) -> str:
     """Held, or the status with which the request was refused."""
     try:
-        async with asyncio.timeout(10), request(url):
+        async with asyncio.timeout(10), aiohttp.request("GET", url, raise_for_status=True):
             return "held"
-    except StreamRefused as refused:
-        return str(refused).split()[1]
+    except aiohttp.ClientResponseError as refused:
+        return str(refused.status)
 
 
 async def test_only_the_gangs_own_token_life_and_name_are_served(make_stage: MakeEnvironment) -> None:

@@ -1,5 +1,6 @@
 """The embedded API server as a plane."""
 
+import json
 from pathlib import Path
 
 from jobset_gate.fake.apiserver import ApiServer
@@ -7,6 +8,18 @@ from jobset_gate.kube.access import Access
 from jobset_gate.kube.client import Client
 from jobset_gate.kube.resources import NAMESPACES
 from tests.plane.kubectl import Kubectl
+
+
+def write_kubeconfig(server: ApiServer, file: Path) -> None:
+    config = {
+        "apiVersion": "v1",
+        "kind": "Config",
+        "clusters": [{"name": "embedded", "cluster": {"server": server.url}}],
+        "users": [{"name": "embedded", "user": {}}],
+        "contexts": [{"name": "embedded", "context": {"cluster": "embedded", "user": "embedded"}}],
+        "current-context": "embedded",
+    }
+    file.write_text(json.dumps(config))
 
 
 class Embedded:
@@ -17,7 +30,7 @@ class Embedded:
     def __init__(self, server: ApiServer, kubectl: str, folder: Path) -> None:
         self.server = server
         self.kubeconfig = folder / "kubeconfig"
-        server.kubeconfig(self.kubeconfig)
+        write_kubeconfig(server, self.kubeconfig)
         self.kubectl = Kubectl(kubectl, self.kubeconfig, folder / "kubectl")
 
     @property

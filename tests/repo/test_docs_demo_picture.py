@@ -4,7 +4,7 @@ import re
 from xml.etree import ElementTree as ET
 
 from docs.make.picture.__main__ import DESCRIPTION, PICTURE, played
-from jobset_gate.cli.demo.gang_scenario import MISSING
+from jobset_gate.cli.demo.gang import MISSING
 
 SVG = "{http://www.w3.org/2000/svg}"
 BARS = "━╸╺"

@@ -109,7 +109,7 @@ def test_the_stand_in_of_e2e_runs_from_a_zip_file_beside_the_wheel(wheel: Path, 
     code = container["command"][2].replace("/standin", str(tmp_path))
     command, env = [sys.executable, "-P", "-c", code, "--help"], {**os.environ, "PYTHONPATH": str(tmp_path)}
     ran = subprocess.run(command, cwd=tmp_path, env=env, capture_output=True, text=True, check=False)  # noqa: S603
-    assert (ran.returncode, "--service NAMESPACE/NAME" in ran.stdout) == (0, True), ran.stderr
+    assert (ran.returncode, "--kubeconfig FILE" in ran.stdout) == (0, True), ran.stderr
     assert len(jobset.stand_in_code()) < 180_000, "kubectl apply keeps a copy in an annotation of at most 256 KiB"
 
 

@@ -6,7 +6,7 @@ from typing import Annotated
 
 import typer
 
-from jobset_gate.cli.demo import gang, gang_scenario, podgroup_scenario, podgroups
+from jobset_gate.cli.demo import gang, podgroups
 from jobset_gate.cli.options import new_app
 from jobset_gate.cli.runner import run_command
 from jobset_gate.fake.clock import run_virtual
@@ -47,7 +47,7 @@ def demo(
     """
     if context.invoked_subcommand is not None:
         return
-    plan = gang_scenario.GangPlan(jobs=jobs, pods=pods, seconds=seconds)
+    plan = gang.GangPlan(jobs=jobs, pods=pods, seconds=seconds)
     raise typer.Exit(asyncio.run(run_command(gang.demo(plan, as_json=output is DemoFormat.JSON))))
 
 
@@ -69,5 +69,5 @@ def groups(
     of the cluster, and neither ever has enough. With it one gang is placed as a whole, and then the other. The
     webhook and the controller are the real ones, all else is played. Exits with 1 if anything goes another way.
     """
-    story = podgroups.demo(podgroup_scenario.PodGroupPlan(), as_json=output is DemoFormat.JSON, speed=speed)
+    story = podgroups.demo(podgroups.PodGroupPlan(), as_json=output is DemoFormat.JSON, speed=speed)
     raise typer.Exit(run_virtual(run_command(story), pace=1 / speed))

@@ -1,67 +1,41 @@
 """The progress of the gangs, from watches on JobSets, pods and ConfigMaps, with times."""
 
 import asyncio
-from collections.abc import Callable, Sequence
-from dataclasses import dataclass, field
-from typing import Final, Self
+from collections.abc import Callable, Iterable
+from contextlib import AsyncExitStack
+from typing import Any, Final, Self, TypeVar
+
+import msgspec
 
 from jobset_gate import names
 from jobset_gate.barrier import decode, wire
-from jobset_gate.barrier.model import BarrierStage, ConfigMapSeen, JobSetSeen, PodSeen, Verdict
+from jobset_gate.barrier.model import BarrierStage, JobSetSeen, PodSeen, Verdict
+from jobset_gate.cli.demo.frame import ProgressRow
+from jobset_gate.fake.view import ObjectView
 from jobset_gate.kube.client import Client
 from jobset_gate.kube.resources import CONFIGMAPS, JOBSETS, PODS
-from jobset_gate.runtime.informer import Informer, WatchSource
-from jobset_gate.runtime.store import ObjectChange
 
-_NUMBERS: Final = ("expected", "started", "held", "running", "failed")
-
-
-@dataclass(frozen=True, slots=True)
-class JobRow:
-    """The pods of one Job, counted."""
-
-    name: str
-    expected: int
-    started: int
-    """Pods whose barrier has begun, however it ended."""
-    held: int
-    running: int
-    failed: int
-
-    @property
-    def done(self) -> int:
-        """How far the bar goes."""
-        return self.started
-
-    @property
-    def counts(self) -> str:
-        """All numbers."""
-        failed = f", {self.failed} failed" if self.failed else ""
-        return f"{self.started}/{self.expected} started, {self.held} held, {self.running} running{failed}"
+Json = dict[str, Any]
+T = TypeVar("T")
+_GATED: Final = f"{names.GATED}={names.GATED_VALUE}"
+_OURS: Final = f"{names.GATE}={names.GATE_VALUE}"
 
 
-def line(rows: Sequence[JobRow]) -> str:
-    """All Jobs in one line."""
-    if not rows:
-        return ""
-    total = JobRow("", *(sum(getattr(row, name) for row in rows) for name in _NUMBERS))
-    return f"{total.counts} ({', '.join(f'{row.name} {row.started}/{row.expected}' for row in rows)})"
-
-
-@dataclass(slots=True)
 class GangProgress:
     """One gang, as watched so far. Times are of the event loop's clock, in seconds."""
 
-    name: str
-    jobset: JobSetSeen | None = None
-    verdict: Verdict | None = None
-    decided_at: float | None = None
-    last_start_at: float | None = None
-    mains_at: float | None = None
-    """When the latest main container was reported as running."""
-    early: int = 0
-    """Main containers that ran before all pods had started."""
-    pods: dict[str, PodSeen] = field(default_factory=dict)
+    def __init__(self, name: str) -> None:
+        self.name = name
+        self.jobset: JobSetSeen | None = None
+        self.verdict: Verdict | None = None
+        self.decided_at: float | None = None
+        self.last_start_at: float | None = None
+        self.mains_at: float | None = None
+        """When the latest main container was reported as running."""
+        self.early = 0
+        """Main containers that ran before all pods had started."""
+        self.pods: dict[str, PodSeen] = {}
+        """The last that was seen of each."""
 
     @property
     def expected(self) -> int:
@@ -76,7 +50,7 @@ class GangProgress:
     @property
     def running(self) -> int:
         """Pods whose main containers run."""
-        return sum(pod.main_since is not None for pod in self.pods.values())
+        return sum(map(_runs, self.pods.values()))
 
     @property
     def failed(self) -> int:
@@ -86,7 +60,7 @@ class GangProgress:
     @property
     def latency(self) -> float | None:
         """Seconds from the last pod's start to the verdict."""
-        if self.verdict is None or self.decided_at is None or self.last_start_at is None:
+        if self.decided_at is None or self.last_start_at is None:
             return None
         return self.decided_at - self.last_start_at
 
@@ -95,26 +69,36 @@ class GangProgress:
         """Pods that carry their verdict as an annotation."""
         return sum(bool(pod.verdict) for pod in self.pods.values())
 
-    def rows(self) -> list[JobRow]:
+    def rows(self) -> list[ProgressRow]:
         """One for each Job."""
-        if self.jobset is None:
-            return []
-        return [
-            self._row(job.name, number, job.pods_per_job)
-            for job in self.jobset.targets
-            for number in range(job.replicas)
-        ]
+        jobs = [(job, number) for job in self.jobset.targets for number in range(job.replicas)] if self.jobset else []
+        rows = []
+        for job, number in jobs:
+            pods = [pod for pod in self.pods.values() if (pod.replicated_job, pod.job_index) == (job.name, number)]
+            begun, text = _counts(pods, job.pods_per_job)
+            rows.append(ProgressRow(f"{job.name}-{number}", begun, job.pods_per_job, text))
+        return rows
 
-    def _row(self, job: str, number: int, expected: int) -> JobRow:
-        pods = [pod for pod in self.pods.values() if (pod.replicated_job, pod.job_index) == (job, number)]
-        return JobRow(
-            name=f"{job}-{number}",
-            expected=expected,
-            started=sum(pod.stage is not BarrierStage.WAITING for pod in pods),
-            held=sum(pod.stage is BarrierStage.RUNNING for pod in pods),
-            running=sum(pod.main_since is not None for pod in pods),
-            failed=sum(pod.stage is BarrierStage.FAILED for pod in pods),
-        )
+    def line(self) -> str:
+        """All Jobs in one line."""
+        rows = self.rows()
+        each = ", ".join(f"{row.name} {row.done}/{row.expected}" for row in rows)
+        return f"{_counts(self.pods.values(), self.expected)[1]} ({each})" if rows else ""
+
+    def on_pod(self, pod: PodSeen) -> None:
+        """A new version of a pod."""
+        now, before = asyncio.get_running_loop().time(), self.pods.get(pod.name)
+        self.pods[pod.name] = pod
+        if pod.started and not (before and before.started):
+            self.last_start_at = now
+        if _runs(pod) and not (before and _runs(before)):
+            self.mains_at = now
+            self.early += self.verdict is None and self.started < self.expected
+
+    def on_verdict(self, verdict: Verdict) -> None:
+        """The first one counts."""
+        if self.verdict is None:
+            self.verdict, self.decided_at = verdict, asyncio.get_running_loop().time()
 
 
 class GangWatcher:
@@ -123,40 +107,22 @@ class GangWatcher:
     def __init__(self, client: Client, gangs: tuple[str, ...], namespace: str) -> None:
         self.gangs = {name: GangProgress(name) for name in gangs}
         self._changed = asyncio.Event()
-        gated, ours = f"{names.GATED}={names.GATED_VALUE}", f"{names.GATE}={names.GATE_VALUE}"
-        self._informers = (
-            Informer(client, WatchSource(JOBSETS, wire.JobSet, decode.jobset, self._jobset, namespace=namespace)),
-            Informer(
-                client, WatchSource(PODS, wire.Pod, decode.pod, self._pod, namespace=namespace, label_selector=gated)
-            ),
-            Informer(
-                client,
-                WatchSource(
-                    CONFIGMAPS,
-                    wire.ConfigMap,
-                    decode.config_map,
-                    self._config_map,
-                    namespace=namespace,
-                    label_selector=ours,
-                ),
-            ),
+        self._stack = AsyncExitStack()
+        self._views = (
+            ObjectView(client, JOBSETS, namespace, each=self._on_jobset),
+            ObjectView(client, PODS, namespace, _GATED, each=self._on_pod),
+            ObjectView(client, CONFIGMAPS, namespace, _OURS, each=self._on_config_map),
         )
-        self._tasks: list[asyncio.Task[None]] = []
 
     async def __aenter__(self) -> Self:
-        self._tasks = [asyncio.create_task(informer.run()) for informer in self._informers]
-        try:
-            for informer in self._informers:
-                await informer.wait_synced()
-        except BaseException:
-            await self.__aexit__()
-            raise
+        async with AsyncExitStack() as stack:
+            for view in self._views:
+                await stack.enter_async_context(view)
+            self._stack = stack.pop_all()
         return self
 
     async def __aexit__(self, *_: object) -> None:
-        for task in self._tasks:
-            task.cancel()
-        await asyncio.gather(*self._tasks, return_exceptions=True)
+        await self._stack.aclose()
 
     async def until(self, holds: Callable[[], bool], seconds: float) -> bool:
         """Whether `holds` became true within so many seconds."""
@@ -169,36 +135,38 @@ class GangWatcher:
             return False
         return True
 
-    def _jobset(self, change: ObjectChange[JobSetSeen]) -> None:
-        gang = self.gangs.get(change.key[1])
-        if gang is not None:
-            gang.jobset = change.new
+    def _on_jobset(self, body: Json) -> None:
+        jobset = decode.jobset(_decoded(body, wire.JobSet))
+        if jobset is not None and (gang := self.gangs.get(body["metadata"]["name"])):
+            gang.jobset = jobset
             self._changed.set()
 
-    def _pod(self, change: ObjectChange[PodSeen]) -> None:
-        pod = change.new or change.old
-        gang = self.gangs.get(pod.gang) if pod else None
-        if pod is None or gang is None:
-            return
-        now, before = _now(), change.old
-        if change.new is None:
-            gang.pods.pop(pod.name, None)
-        else:
-            gang.pods[pod.name] = pod
-        if change.new is not None and pod.started and not (before and before.started):
-            gang.last_start_at = now
-        if change.new is not None and pod.main_since is not None and not (before and before.main_since):
-            gang.mains_at = now
-            gang.early += gang.verdict is None and gang.started < gang.expected
-        self._changed.set()
+    def _on_pod(self, body: Json) -> None:
+        pod = decode.pod(_decoded(body, wire.Pod))
+        if gang := self.gangs.get(pod.gang):
+            gang.on_pod(pod)
+            self._changed.set()
 
-    def _config_map(self, change: ObjectChange[ConfigMapSeen]) -> None:
-        gang = self.gangs.get(change.new.gang) if change.new else None
-        if gang is None or change.new is None or change.new.verdict is None or gang.verdict is not None:
-            return
-        gang.verdict, gang.decided_at = change.new.verdict, _now()
-        self._changed.set()
+    def _on_config_map(self, body: Json) -> None:
+        seen = decode.config_map(_decoded(body, wire.ConfigMap))
+        if seen is not None and seen.verdict is not None and (gang := self.gangs.get(seen.gang)):
+            gang.on_verdict(seen.verdict)
+            self._changed.set()
 
 
-def _now() -> float:
-    return asyncio.get_running_loop().time()
+def _decoded(body: Json, kind: type[T]) -> T:
+    return msgspec.json.decode(msgspec.json.encode(body), type=kind)
+
+
+def _runs(pod: PodSeen) -> bool:
+    return pod.main_since is not None
+
+
+def _counts(pods: Iterable[PodSeen], expected: int) -> tuple[int, str]:
+    """Pods whose barrier has begun, however it ended, and all numbers."""
+    stages = [pod.stage for pod in pods]
+    begun = len(stages) - stages.count(BarrierStage.WAITING)
+    held, failed = stages.count(BarrierStage.RUNNING), stages.count(BarrierStage.FAILED)
+    running = sum(map(_runs, pods))
+    shown = f", {failed} failed" if failed else ""
+    return begun, f"{begun}/{expected} started, {held} held, {running} running{shown}"

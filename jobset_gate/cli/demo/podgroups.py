@@ -2,31 +2,86 @@
 
 import asyncio
 import time
-from collections.abc import Sequence
+from collections.abc import Iterator, Sequence
 from dataclasses import dataclass, field
 from typing import Any, Final
 
 from controllers.manager import ManagerOptions
 from jobset_gate import names
-from jobset_gate.cli.demo.display import Display
-from jobset_gate.cli.demo.environment import DemoEnvironment, environment
-from jobset_gate.cli.demo.frame import play
-from jobset_gate.cli.demo.podgroup_scenario import BEHAVIOUR, GANGS, NAMESPACE, PodGroupPlan
-from jobset_gate.cli.demo.podgroup_view import PodGroupWatcher, line
+from jobset_gate.cli.demo.frame import DemoEnvironment, Display, environment, play
+from jobset_gate.cli.demo.podgroup_view import PodGroupWatcher
 from jobset_gate.cli.exits import ExitCode
-from jobset_gate.fake.cluster import EmbeddedCluster
-from jobset_gate.fake.kubelet import PodMatch
+from jobset_gate.fake.cluster import embedded_cluster
+from jobset_gate.fake.kubelet import Behaviour, FakeNode, PodMatch
 from jobset_gate.fake.view import ObjectView
 from jobset_gate.kube.resources import CRDS, POD_GROUPS, PODS
 from jobset_gate.objects.unstructured import as_list, nested
 from jobset_gate.settings import Settings
 
+Json = dict[str, Any]
+NAMESPACE: Final = "default"
+GPU: Final = "nvidia.com/gpu"
+GANGS: Final = ("a", "b")
+"""`a` is the older one."""
+BEHAVIOUR: Final = Behaviour(sandbox_seconds=0.5, pull_seconds=1.0, spread=1.0)
+
+_SHARE: Final = 0.6
+"""The part of the cluster that each gang needs."""
 _OLDER, _YOUNGER = GANGS
 _LACKS: Final = "needs "
 """The message of a group for which there is no room."""
 _PATIENCE: Final = 60.0
 _POD_GROUPS: Final = POD_GROUPS[names.PLUGINS_GROUP]
 _CRD: Final = f"{_POD_GROUPS.plural}.{_POD_GROUPS.group}"
+
+
+@dataclass(frozen=True, slots=True)
+class PodGroupPlan:
+    """How large the cluster is, and how long things take in it, in its own seconds."""
+
+    nodes: int = 10
+    gpus: int = 4
+    """On each node."""
+    watched: float = 300.0
+    """How long nothing moves before that is believed."""
+    work: float = 120.0
+    """What a gang does once all of its pods run."""
+    patience: float = 600.0
+    """After which a step of the story is given up."""
+
+    @property
+    def room(self) -> int:
+        """GPUs in all."""
+        return self.nodes * self.gpus
+
+    @property
+    def size(self) -> int:
+        """Pods of one gang, and its minimum: with fewer it cannot work."""
+        return round(self.room * _SHARE)
+
+    @property
+    def machines(self) -> list[FakeNode]:
+        """The nodes."""
+        return [FakeNode(f"gpu-{number}", allocatable={GPU: str(self.gpus)}) for number in range(self.nodes)]
+
+    def pods(self) -> Iterator[Json]:
+        """In the order of their creation: a-0, b-0, a-1, b-1 and so on."""
+        for number in range(self.size):
+            for gang in GANGS:
+                yield _pod(gang, number)
+
+    def pod_group(self, gang: str) -> Json:
+        """What says how many pods a gang needs."""
+        return {"metadata": {"name": gang}, "spec": {"minMember": self.size}}
+
+
+def _pod(gang: str, number: int) -> Json:
+    asked = {"limits": {GPU: "1"}, "requests": {GPU: "1"}}
+    main = {"name": "main", "image": "registry.example/worker:v7", "resources": asked}
+    return {
+        "metadata": {"name": f"{gang}-{number}", "labels": {names.PLUGINS_NAME: gang}},
+        "spec": {"restartPolicy": "Never", "containers": [main]},
+    }
 
 
 @dataclass(slots=True)
@@ -80,17 +135,17 @@ async def _without(plan: PodGroupPlan, display: Display, result: PodGroupDemoRes
     """Neither gang is complete."""
     display.say()
     display.say("1. Without jobset-gate")
-    async with environment(EmbeddedCluster(nodes=plan.machines, behaviour=BEHAVIOUR)) as demo:
+    async with environment(embedded_cluster(nodes=plan.machines, behaviour=BEHAVIOUR)) as demo:
         watcher = await _watch(plan, demo, groups=False)
-        async with display.following(watcher.rows, line):
+        async with display.following(watcher.rows, watcher.line):
             await _create_pods(plan, demo)
-            complete = await watcher.until(lambda: any(row.complete for row in watcher.rows()), plan.watched)
-        rows = watcher.rows()
-        result.bound_without_us = {row.name: row.bound for row in rows}
+            complete = await watcher.until(lambda: any(one.complete for one in watcher.counts()), plan.watched)
+        counts = watcher.counts()
+        result.bound_without_us = {one.name: one.bound for one in counts}
         if complete:
             return ["a gang was complete without us: there was no deadlock to show"]
-        reached = ", ".join(f"{row.name} {row.bound}/{row.expected}" for row in rows)
-        taken = sum(row.bound for row in rows)
+        reached = ", ".join(f"{one.name} {one.bound}/{one.expected}" for one in counts)
+        taken = sum(one.bound for one in counts)
         display.say(f"   After {plan.watched / 60:g} minutes: {reached}. Neither can work and neither lets go:")
         display.say(f"   {taken} of {plan.room} GPUs are taken for nothing. The scheduler says of the other pods:")
         display.say(f"   {watcher.scheduler_message(_YOUNGER)}")
@@ -101,7 +156,7 @@ async def _with(plan: PodGroupPlan, settings: Settings, display: Display, result
     """One gang after the other, each as a whole."""
     display.say()
     display.say("2. With jobset-gate: the same pods once more")
-    async with environment(EmbeddedCluster(nodes=plan.machines, behaviour=BEHAVIOUR)) as demo:
+    async with environment(embedded_cluster(nodes=plan.machines, behaviour=BEHAVIOUR)) as demo:
         clock = demo.cluster.clock
         options = ManagerOptions(namespace=NAMESPACE, identity="demo", clock=clock, groups=settings.groups)
         url = await demo.start_jobset_gate(options, settings, lambda manager: _ready(manager.leading, demo))
@@ -111,14 +166,14 @@ async def _with(plan: PodGroupPlan, settings: Settings, display: Display, result
         watcher = await _watch(plan, demo, groups=True)
 
         def finished(gang: str) -> bool:
-            if gang == _OLDER and not watcher.row(_OLDER).finished:
-                result.bound_too_early = max(result.bound_too_early, watcher.row(_YOUNGER).bound)
-            return watcher.row(gang).finished
+            if gang == _OLDER and not watcher.count(_OLDER).finished:
+                result.bound_too_early = max(result.bound_too_early, watcher.count(_YOUNGER).bound)
+            return watcher.count(gang).finished
 
-        async with display.following(watcher.rows, line):
+        async with display.following(watcher.rows, watcher.line):
             await _create_pods(plan, demo)
             if await watcher.until_message(_YOUNGER, _LACKS, plan.patience):
-                result.reason = watcher.row(_YOUNGER).why
+                result.reason = watcher.why(_YOUNGER)
             display.say(f"   {_YOUNGER} says why it waits: {result.reason}")
             for gang in GANGS:
                 if await watcher.until(lambda gang=gang: finished(gang), plan.patience):  # type: ignore[misc]
@@ -152,17 +207,16 @@ async def _watch(plan: PodGroupPlan, demo: DemoEnvironment, *, groups: bool) -> 
     """From now on a gang works once all of its pods run, and then its pods end."""
     enter = demo.stack.enter_async_context
     pods = await enter(ObjectView(demo.client, PODS, NAMESPACE))
-    watcher = PodGroupWatcher(
-        pods, await enter(ObjectView(demo.client, _POD_GROUPS, NAMESPACE)) if groups else None, plan.size
-    )
+    stored = await enter(ObjectView(demo.client, _POD_GROUPS, NAMESPACE)) if groups else None
+    watcher = PodGroupWatcher(GANGS, pods, stored, plan.size)
 
     async def work(gang: str) -> None:
-        if await watcher.until(lambda: watcher.row(gang).complete, float("inf")):
+        if await watcher.until(lambda: watcher.count(gang).complete, float("inf")):
             await asyncio.sleep(plan.work)
             demo.cluster.kubelets.finish(PodMatch(f"{gang}-*"))
 
     for gang in GANGS:
-        await demo.background(work(gang), f"work of {gang}")
+        demo.tasks.start(f"work of {gang}", work(gang))
     demo.stop_cluster_first()
     return watcher
 

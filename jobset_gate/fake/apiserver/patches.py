@@ -5,12 +5,11 @@ Apply merges like a strategic merge patch: owners of fields, conflicts and remov
 
 from __future__ import annotations
 
-from dataclasses import dataclass
 from typing import Any
 
 from jobset_gate.fake.apiserver.requests import ApiRequest, parse_body, whole_object
-from jobset_gate.fake.apiserver.responses import Obj, StatusError, bad_request, cause, conflict, copy, dig, invalid
-from jobset_gate.fake.apiserver.store import StoredObject
+from jobset_gate.fake.apiserver.responses import Obj, StatusError, bad_request, copy
+from jobset_gate.objects.unstructured import nested
 
 JSON = "application/json-patch+json"
 MERGE = "application/merge-patch+json"
@@ -33,62 +32,30 @@ _LIST_KEYS = {
 """Lists that a strategic merge patch merges by key; all others it replaces."""
 
 
-@dataclass(frozen=True, slots=True)
-class ParsedPatch:
-    """Call it with the live object: the wanted one."""
-
-    request: ApiRequest
-    body: Any
-
-    @property
-    def applies(self) -> bool:
-        return self.request.media_type == APPLY
-
-    def __call__(self, live: StoredObject) -> Obj:
-        new = self._patched(live.fresh())
-        if not isinstance(dig(new, "metadata"), dict):
-            raise bad_request("the patched object must have metadata")
-        return new  # type: ignore[no-any-return]
-
-    def new_object(self) -> Obj:
-        """What apply makes where there is no object. Errors: StatusError 409 if the patch names a uid."""
-        target, kind = self.request.target, self.request.kind
-        if uid := self.body["metadata"].get("uid"):
-            why = f"uid mismatch: the provided object specified uid {uid}, and no existing object was found"
-            raise conflict(kind, target.name or "", why)
-        meta = {"name": target.name, **({"namespace": target.namespace} if target.namespace else {})}
-        return strategic_merged({"metadata": meta}, self.body)
-
-    def _patched(self, live: Obj) -> Any:
-        match self.request.media_type:
-            case "application/json-patch+json":
-                return json_patched(live, self.body)
-            case "application/merge-patch+json":
-                return merged(live, self.body)
-            case _:
-                return strategic_merged(live, self.body)
-
-
-def read_patch(request: ApiRequest) -> ParsedPatch:
-    """Errors: StatusError 415 for a patch that is not served, 400 for a bad body, 422 for apply without a manager."""
+def read_patch(request: ApiRequest) -> Any:
+    """The body. Errors: StatusError 415 for a patch that is not served, 400 for a bad body."""
     sort = request.media_type
     served = (JSON, MERGE, APPLY) if request.kind.custom else (JSON, MERGE, STRATEGIC, APPLY)
     if sort not in served:
-        listed = ", ".join(served)
-        raise StatusError(
-            415, f"the body of the request was in an unknown format - accepted media types include: {listed}"
-        )
+        raise StatusError(415, f"the body of the request was in an unknown format: {sort}")
     body = parse_body(request)
-    if sort == APPLY:
-        if not request.query.get("fieldManager"):
-            why = "Required value: is required for apply patch"
-            raise invalid(request.kind, "", [cause("fieldManager", why, "FieldValueRequired")])
-        body = whole_object(request, body)
-        if body["metadata"].get("managedFields"):
-            raise bad_request("metadata.managedFields must be nil")
-    elif not isinstance(body, list if sort == JSON else dict):
+    if not isinstance(body, list if sort == JSON else dict):
         raise bad_request("json: cannot unmarshal the patch")
-    return ParsedPatch(request, body)
+    return whole_object(request, body) if sort == APPLY else body
+
+
+def patched(request: ApiRequest, body: Any, live: Obj) -> Obj:
+    """What the patch makes of the live object, which it changes."""
+    match request.media_type:
+        case "application/json-patch+json":
+            new = json_patched(live, body)
+        case "application/merge-patch+json":
+            new = merged(live, body)
+        case _:
+            new = strategic_merged(live, body)
+    if not isinstance(nested(new, "metadata"), dict):
+        raise bad_request("the patched object must have metadata")
+    return new  # type: ignore[no-any-return]
 
 
 def merged(document: Any, patch: Any) -> Any:
@@ -143,7 +110,7 @@ def _merged_list(items: list[Obj], patch: list[Obj], key: str) -> list[Obj]:
 def json_patched(document: Any, operations: list[Obj]) -> Any:
     """Apply all operations to `document`, which changes. Errors: StatusError 422."""
     for operation in operations:
-        path = dig(operation, "path")
+        path = nested(operation, "path")
         if not isinstance(path, str) or (path and not path.startswith("/")):
             raise _refused(f"not a JSON patch operation: {operation!r}")
         try:

@@ -11,18 +11,17 @@ from urllib.parse import unquote
 
 import msgspec
 
+from jobset_gate.fake.apiserver.faults import Faults
 from jobset_gate.fake.apiserver.kinds import ServedKind, ServedKinds
 from jobset_gate.fake.apiserver.responses import (
     Obj,
-    StatusError,
     bad_request,
     decode,
     no_such_path,
     not_found,
-    timestamp,
 )
 from jobset_gate.fake.apiserver.store import ObjectStore, StoredObject
-from jobset_gate.fake.faults import Faults
+from jobset_gate.fake.objects import stamp
 
 if TYPE_CHECKING:
     from jobset_gate.fake.apiserver.admission import WebhookAdmission
@@ -50,7 +49,6 @@ class ApiRequest:
     body: bytes = b""
     content_type: str = "application/json"
     agent: str = "unknown"
-    user: str = "kubernetes-admin"
     warnings: list[str] = field(default_factory=list)
 
     @property
@@ -89,7 +87,7 @@ class ServerState:
         return self.store.kinds
 
     def now(self) -> str:
-        return timestamp(self.clock())
+        return stamp(self.clock())
 
     def new_uid(self) -> str:
         return str(uuid.UUID(int=self.rng.getrandbits(128), version=4))
@@ -137,10 +135,7 @@ def parse_target(kinds: ServedKinds, path: str) -> RequestTarget:
 
 
 def parse_body(request: ApiRequest) -> Any:
-    """Errors: StatusError 400 for what cannot be read, 415 for a type that is not served."""
-    sort = request.media_type
-    if sort not in ("application/json", "") and not sort.endswith(("+json", "+yaml")):
-        raise StatusError(415, f"the body of the request was in an unknown format: {sort}")
+    """Errors: StatusError 400 for what is no JSON."""
     try:
         return decode(request.body)
     except (msgspec.DecodeError, UnicodeDecodeError) as error:
@@ -152,13 +147,9 @@ def whole_object(request: ApiRequest, obj: Any) -> Obj:
     kind = request.kind
     if not isinstance(obj, dict):
         raise bad_request(f"the body must be an object, not {type(obj).__name__}")
-    given = obj.get("apiVersion"), obj.get("kind")
-    if given[0] not in (None, "", kind.api_version):
-        raise bad_request(
-            f"the API version in the data ({given[0]}) does not match the expected API version ({kind.api_version})"
-        )
-    if given[1] not in (None, "", kind.kind):
-        raise bad_request(f'{given[1]} in version "{kind.version}" cannot be handled as a {kind.kind}')
+    for field_name, wanted in (("apiVersion", kind.api_version), ("kind", kind.kind)):
+        if (given := obj.get(field_name)) not in (None, "", wanted):
+            raise bad_request(f"the {field_name} in the data ({given}) does not match the expected one ({wanted})")
     meta = obj.setdefault("metadata", {})
     if not isinstance(meta, dict):
         raise bad_request("metadata must be an object")

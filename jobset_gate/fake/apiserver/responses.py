@@ -4,10 +4,12 @@ from __future__ import annotations
 
 from collections.abc import Iterable
 from dataclasses import dataclass
-from datetime import UTC, datetime
-from typing import Any, Protocol
+from typing import TYPE_CHECKING, Any
 
 import msgspec
+
+if TYPE_CHECKING:
+    from jobset_gate.fake.apiserver.kinds import ServedKind
 
 Obj = dict[str, Any]
 
@@ -44,25 +46,6 @@ def copy(value: Any) -> Any:
     return value
 
 
-def dig(value: Any, *path: str) -> Any:
-    """The value at `path`, or None where the path ends early."""
-    for step in path:
-        if not isinstance(value, dict):
-            return None
-        value = value.get(step)
-    return value
-
-
-def timestamp(seconds: float) -> str:
-    """Whole seconds, RFC 3339, UTC: what the API server writes into metadata."""
-    return datetime.fromtimestamp(int(seconds), UTC).strftime("%Y-%m-%dT%H:%M:%SZ")
-
-
-def seconds(text: str) -> float:
-    """The reverse of `timestamp`, also for fractions and offsets."""
-    return datetime.fromisoformat(text).timestamp()
-
-
 @dataclass(frozen=True, slots=True)
 class ApiResponse:
     """A whole JSON body."""
@@ -70,20 +53,6 @@ class ApiResponse:
     code: int
     body: bytes
     retry_after: int | None = None
-
-
-class Named(Protocol):
-    """What messages need of a kind."""
-
-    @property
-    def group(self) -> str: ...
-    @property
-    def plural(self) -> str: ...
-    @property
-    def kind(self) -> str: ...
-    @property
-    def qualified(self) -> str:
-        """As messages name it: "jobs.batch", "pods"."""
 
 
 class StatusError(Exception):
@@ -118,35 +87,26 @@ class StatusError(Exception):
         return body
 
 
-def _about(kind: Named, name: str, called: str = "") -> Obj:
-    details: Obj = {"name": name, "kind": called or kind.plural}
+def _about(kind: ServedKind, name: str) -> Obj:
+    details: Obj = {"name": name, "kind": kind.plural}
     if kind.group:
         details["group"] = kind.group
     return details
 
 
-def not_found(kind: Named, name: str) -> StatusError:
+def not_found(kind: ServedKind, name: str) -> StatusError:
     return StatusError(404, f'{kind.qualified} "{name}" not found', details=_about(kind, name))
 
 
-def already_exists(kind: Named, name: str) -> StatusError:
+def already_exists(kind: ServedKind, name: str) -> StatusError:
     message = f'{kind.qualified} "{name}" already exists'
     return StatusError(409, message, reason="AlreadyExists", details=_about(kind, name))
 
 
-def conflict(kind: Named, name: str, why: str = "", called: str = "") -> StatusError:
-    """409. called: how the message names the kind, where that is not its plural."""
+def conflict(kind: ServedKind, name: str, why: str = "") -> StatusError:
     why = why or "the object has been modified; please apply your changes to the latest version and try again"
-    shown = f"{called}.{kind.group}" if called and kind.group else called or kind.qualified
-    message = f'Operation cannot be fulfilled on {shown} "{name}": {why}'
-    return StatusError(409, message, details=_about(kind, name, called))
-
-
-def forbidden(kind: Named, name: str, why: str, causes: Iterable[Obj] = ()) -> StatusError:
-    details = _about(kind, name)
-    if listed := list(causes):
-        details["causes"] = listed
-    return StatusError(403, f'{kind.qualified} "{name}" is forbidden: {why}', details=details)
+    message = f'Operation cannot be fulfilled on {kind.qualified} "{name}": {why}'
+    return StatusError(409, message, details=_about(kind, name))
 
 
 def cause(field: str, message: str, reason: str = "FieldValueInvalid") -> Obj:
@@ -154,7 +114,7 @@ def cause(field: str, message: str, reason: str = "FieldValueInvalid") -> Obj:
     return {"reason": reason, "message": message, "field": field}
 
 
-def invalid(kind: Named, name: str, causes: Iterable[Obj]) -> StatusError:
+def invalid(kind: ServedKind, name: str, causes: Iterable[Obj]) -> StatusError:
     """422 with all causes in one answer."""
     listed = list(causes)
     texts = [f"{item['field']}: {item['message']}" for item in listed]
@@ -164,10 +124,6 @@ def invalid(kind: Named, name: str, causes: Iterable[Obj]) -> StatusError:
         details["group"] = kind.group
     qualified = f"{kind.kind}.{kind.group}" if kind.group else kind.kind
     return StatusError(422, f'{qualified} "{name}" is invalid: {text}', details=details)
-
-
-def expired(message: str) -> StatusError:
-    return StatusError(410, message)
 
 
 def bad_request(message: str) -> StatusError:

@@ -8,7 +8,8 @@ from functools import lru_cache
 from typing import Any, Protocol
 
 from jobset_gate.fake.apiserver.kinds import ServedKind
-from jobset_gate.fake.apiserver.responses import Obj, bad_request, dig
+from jobset_gate.fake.apiserver.responses import Obj, bad_request
+from jobset_gate.objects.unstructured import nested
 
 _LabelTest = Callable[[Mapping[str, str]], bool]
 
@@ -87,7 +88,7 @@ def _field_test(path: str, value: str, *, equal: bool) -> Predicate:
 
 def selectable(kind: ServedKind, obj: Obj) -> dict[str, str]:
     """The values that field selectors compare, empty ones left out."""
-    found = ((path, _text(dig(obj, *path.split(".")))) for path in _known(kind))
+    found = ((path, _text(nested(obj, *path.split(".")))) for path in _known(kind))
     return {path: text for path, text in found if text}
 
 

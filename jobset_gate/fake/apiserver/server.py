@@ -1,26 +1,25 @@
-"""The embedded API server: start and stop, and the kinds that stored CRDs add."""
+"""The embedded API server: HTTP in, HTTP out, the little discovery that clients need, and the kinds of stored CRDs."""
 
 from __future__ import annotations
 
 import asyncio
+import logging
 import random
 import time
-from collections.abc import Callable
-from pathlib import Path
+from collections.abc import Awaitable, Callable
 from typing import Self
 
-import yaml
 from aiohttp import web
 
-from jobset_gate.fake.apiserver import rules
+from jobset_gate.fake.apiserver import deletes, reads, rules, writes
 from jobset_gate.fake.apiserver.admission import WebhookAdmission
-from jobset_gate.fake.apiserver.garbage import GarbageCollector
-from jobset_gate.fake.apiserver.http_handler import HttpHandler
-from jobset_gate.fake.apiserver.kinds import CRD_KIND, ServedKind, kinds_of_crd
-from jobset_gate.fake.apiserver.requests import ServerState
-from jobset_gate.fake.apiserver.responses import Obj
+from jobset_gate.fake.apiserver.deletes import GarbageCollector
+from jobset_gate.fake.apiserver.faults import Faults
+from jobset_gate.fake.apiserver.kinds import CRD_KIND, ServedKind, ServedKinds, kinds_of_crd
+from jobset_gate.fake.apiserver.reads import Watch
+from jobset_gate.fake.apiserver.requests import ApiRequest, RequestTarget, ServerState, parse_target
+from jobset_gate.fake.apiserver.responses import ApiResponse, Obj, StatusError, encode, not_allowed
 from jobset_gate.fake.apiserver.store import ObjectStore, StoreEvent
-from jobset_gate.fake.faults import Faults
 
 _NEVER = 1e9
 """Seconds: clients close idle connections, since in virtual time every minute passes at once."""
@@ -30,7 +29,7 @@ _LONGEST_LINE = 64 * 1024
 class ApiServer:
     """A Kubernetes API server in this process, on 127.0.0.1 and a free port, in memory, without authentication.
 
-    clock: seconds since 1970, for all times it writes. rng: source of names and uids (seed it to repeat a run).
+    clock: seconds since 1970, for all times it writes.
     """
 
     def __init__(
@@ -38,12 +37,11 @@ class ApiServer:
         *,
         faults: Faults | None = None,
         clock: Callable[[], float] = time.time,
-        rng: random.Random | None = None,
         garbage_collection: bool = True,
     ) -> None:
         self.faults = faults or Faults()
         self.store = ObjectStore()
-        self._state = ServerState(self.store, clock, rng or random.Random(), self.faults)
+        self._state = ServerState(self.store, clock, random.Random(), self.faults)
         self._state.admission = self._admission = WebhookAdmission(self._state)
         self._garbage = GarbageCollector(self._state) if garbage_collection else None
         self._runner: web.ServerRunner | None = None
@@ -58,11 +56,6 @@ class ApiServer:
         if not self._port:
             raise RuntimeError("the API server has not been started")
         return f"http://127.0.0.1:{self._port}"
-
-    @property
-    def webhook_services(self) -> dict[tuple[str, str], str]:
-        """(namespace, name) of a Service that a webhook configuration names -> base URL of the real listener."""
-        return self._admission.services
 
     async def start(self, port: int = 0) -> None:
         """Listen; with a port given, on that one (to restart at the same address)."""
@@ -97,26 +90,15 @@ class ApiServer:
         await self._admission.close()
 
     async def __aenter__(self) -> Self:
-        await self.start()
+        try:
+            await self.start()
+        except BaseException:
+            await self.stop()
+            raise
         return self
 
     async def __aexit__(self, *_: object) -> None:
         await self.stop()
-
-    def kubeconfig(self, path: Path | str) -> Path:
-        """Write a kubeconfig for the server."""
-        context = {"cluster": "embedded", "user": "embedded", "namespace": "default"}
-        config = {
-            "apiVersion": "v1",
-            "kind": "Config",
-            "clusters": [{"name": "embedded", "cluster": {"server": self.url}}],
-            "users": [{"name": "embedded", "user": {}}],
-            "contexts": [{"name": "embedded", "context": context}],
-            "current-context": "embedded",
-        }
-        place = Path(path)
-        place.write_text(yaml.safe_dump(config))
-        return place
 
     # --- CRDs ---------------------------------------------------------------------------------------------------------
 
@@ -149,3 +131,117 @@ class ApiServer:
         stored = [version["name"] for version in crd["spec"]["versions"] if version.get("storage")]
         crd["status"] = {"conditions": conditions, "acceptedNames": crd["spec"]["names"], "storedVersions": stored}
         self.store.commit(CRD_KIND, crd)
+
+
+_JSON = "application/json"
+_VERSION = {"major": "1", "minor": "36", "gitVersion": "v1.36.0-jobset-gate-fake", "platform": "linux/amd64"}
+_VERBS = {"POST": "create", "PUT": "update", "PATCH": "patch", "DELETE": "delete"}
+_log = logging.getLogger(__name__)
+
+Handler = Callable[[ServerState, ApiRequest], Awaitable[ApiResponse]]
+_HANDLERS: dict[str, Handler] = {
+    "get": reads.get_object,
+    "list": reads.list_objects,
+    "create": writes.create,
+    "update": writes.update,
+    "patch": writes.patch,
+    "delete": deletes.delete,
+}
+
+
+class HttpHandler:
+    """`handle` is an aiohttp handler."""
+
+    def __init__(self, state: ServerState) -> None:
+        self._state = state
+
+    async def handle(self, http: web.BaseRequest) -> web.StreamResponse:
+        if http.method == "GET" and (body := _discovery(self._state.kinds, http.path)) is not None:
+            return web.Response(body=body, content_type="text/plain" if body == b"ok" else _JSON)
+        warnings: list[str] = []
+        try:
+            request = await self._read(http)
+            warnings = request.warnings
+            await self._state.faults.before(request)
+            if request.verb == "watch":
+                return await self._watch(http, request)
+            response = await _HANDLERS[request.verb](self._state, request)
+            self._state.faults.after_write(request)
+        except StatusError as error:
+            response = ApiResponse(error.code, encode(error.status()), error.retry_after)
+        except Exception:  # noqa: BLE001 - the client gets an answer to any bug of the server
+            _log.exception("%s %s", http.method, http.path)
+            broken = StatusError(500, "Internal error occurred: see the log of the embedded API server")
+            response = ApiResponse(500, encode(broken.status()))
+        return _response(response, warnings)
+
+    async def _read(self, http: web.BaseRequest) -> ApiRequest:
+        target = parse_target(self._state.kinds, http.path)
+        query, headers = dict(http.query), http.headers
+        content_type, agent = headers.get("Content-Type", _JSON), headers.get("User-Agent", "unknown")
+        verb = _verb(http.method, target, query)
+        return ApiRequest(verb, target, query, await _body(http), content_type, agent)
+
+    async def _watch(self, http: web.BaseRequest, request: ApiRequest) -> web.StreamResponse:
+        faults = self._state.faults
+        watch = Watch(self._state, request)
+        response = web.StreamResponse(headers={"Content-Type": _JSON})
+        faults.watches[watch] = request
+        try:
+            await response.prepare(http)
+            async for lines in watch.batches():
+                if not faults.is_silent(watch):
+                    await response.write(lines)
+            if faults.is_silent(watch):
+                # Half-open: the stream never ends either, until the client goes away or the server stops.
+                await asyncio.get_running_loop().create_future()
+            await response.write_eof()
+        except ConnectionError:
+            _log.debug("watch of %s: the client is gone", request.kind.plural)
+        finally:
+            watch.close()
+            faults.watches.pop(watch, None)
+        return response
+
+
+def _discovery(kinds: ServedKinds, path: str) -> bytes | None:
+    """Health, version, and the documents about one API group: not enough for kubectl."""
+    match path.strip("/").split("/"):
+        case ["healthz" | "readyz" | "livez"]:
+            return b"ok"
+        case ["version"]:
+            return encode(_VERSION)
+        case ["apis", group]:
+            versions = {kind.version: None for kind in kinds if kind.group == group}
+            listed = [{"groupVersion": f"{group}/{version}", "version": version} for version in versions]
+            return encode({"kind": "APIGroup", "name": group, "versions": listed}) if listed else None
+        case ["apis", group, version]:
+            plurals = [{"name": kind.plural} for kind in kinds if (kind.group, kind.version) == (group, version)]
+            return encode({"kind": "APIResourceList", "resources": plurals}) if plurals else None
+        case _:
+            return None
+
+
+def _verb(method: str, target: RequestTarget, query: dict[str, str]) -> str:
+    if method == "GET":
+        if query.get("watch", "").lower() in ("1", "true", "t"):
+            return "watch"
+        return "get" if target.name else "list"
+    verb = _VERBS.get(method)
+    if verb is None:
+        raise not_allowed()
+    return verb
+
+
+async def _body(http: web.BaseRequest) -> bytes:
+    return b"".join([chunk async for chunk in http.content.iter_any()]) if http.can_read_body else b""
+
+
+def _response(answer: ApiResponse, warnings: list[str]) -> web.Response:
+    response = web.Response(status=answer.code, body=answer.body, content_type=_JSON)
+    if answer.retry_after is not None:
+        response.headers["Retry-After"] = str(answer.retry_after)
+    for text in warnings:
+        escaped = text.replace("\\", "\\\\").replace('"', '\\"').replace("\n", " ").replace("\r", " ")
+        response.headers.add("Warning", f'299 - "{escaped}"')
+    return response

@@ -195,15 +195,7 @@ class ObjectStore:
         row = self.row(self.kinds.of(resource), namespace, name)
         return row.fresh() if row else None
 
-    def list(self, resource: Resource, namespace: str | None = None) -> list[Obj]:
-        """Copies of all objects, sorted by namespace and name."""
-        table = self.table(self.kinds.of(resource))
-        return [table.rows[key].fresh() for key in table.span(namespace)]
-
     def drop(self, resource: Resource, name: str, namespace: str = "") -> None:
         """Delete at once, without finalizers or grace. Errors: KeyError when it is not there."""
         kind = self.kinds.of(resource)
-        row = self.row(kind, namespace, name)
-        if row is None:
-            raise KeyError((namespace, name))
-        self.remove(kind, row.fresh())
+        self.remove(kind, self.table(kind).rows[namespace, name].fresh())

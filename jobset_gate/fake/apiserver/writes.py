@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Callable
 
 from jobset_gate.fake.apiserver import deletes, patches, rules
-from jobset_gate.fake.apiserver.kinds import ServedKind, prune
+from jobset_gate.fake.apiserver.kinds import NAMESPACES, ServedKind, prune
 from jobset_gate.fake.apiserver.requests import ApiRequest, ServerState, parse_body, whole_object, with_identity
 from jobset_gate.fake.apiserver.responses import (
     ApiResponse,
@@ -20,6 +20,7 @@ from jobset_gate.fake.apiserver.responses import (
     invalid,
     no_such_path,
     not_allowed,
+    not_found,
 )
 from jobset_gate.fake.apiserver.store import StoredObject
 
@@ -30,7 +31,7 @@ _TRIES = 6
 
 async def create(state: ServerState, request: ApiRequest) -> ApiResponse:
     if request.target.subresource:
-        return await deletes.post_subresource(state, request)
+        return await deletes.bind(state, request)
     if request.target.name:
         raise not_allowed()
     return await _create(state, request, whole_object(request, parse_body(request)))
@@ -42,7 +43,8 @@ async def _create(state: ServerState, request: ApiRequest, obj: Obj) -> ApiRespo
     if kind.namespaced:
         if not meta.get("namespace"):
             raise bad_request("namespace is required")
-        rules.require_open_namespace(state, kind, meta["namespace"], meta.get("name", ""))
+        if state.store.row(NAMESPACES, "", meta["namespace"]) is None:
+            raise not_found(NAMESPACES, meta["namespace"])
     if meta.get("resourceVersion"):
         raise StatusError(500, "resourceVersion should not be set on objects to be created", reason="")
     _normalize(request, obj)
@@ -52,7 +54,6 @@ async def _create(state: ServerState, request: ApiRequest, obj: Obj) -> ApiRespo
     if meta.get("generateName") and not meta.get("name"):
         meta["name"] = state.new_name(meta["generateName"])
     rules.fill_metadata(state, kind, obj)
-    rules.require_valid(kind, obj, None)
     rules.prepare(kind, obj, state.now())
     await state.admission.validate(request, "CREATE", obj, None)
     if state.store.row(kind, meta.get("namespace", ""), meta["name"]):
@@ -74,11 +75,12 @@ async def update(state: ServerState, request: ApiRequest) -> ApiResponse:
 async def patch(state: ServerState, request: ApiRequest) -> ApiResponse:
     target = request.target
     _require_object(request)
-    parsed = patches.read_patch(request)
+    body = patches.read_patch(request)
     exists = state.store.row(request.kind, target.namespace or "", target.name or "") is not None
-    if parsed.applies and not exists and not target.subresource:
-        return await _create(state, request, parsed.new_object())
-    return await _change(state, request, parsed)
+    if request.media_type == patches.APPLY and not exists and not target.subresource:
+        body["metadata"]["name"] = target.name
+        return await _create(state, request, body)
+    return await _change(state, request, lambda live: patches.patched(request, body, live.fresh()))
 
 
 def _require_object(request: ApiRequest) -> None:
@@ -129,7 +131,6 @@ async def _commit(state: ServerState, request: ApiRequest, live: StoredObject, n
     rules.keep_system_metadata(kind, new, old, name)
     new = _confine(kind, new, old, target.subresource)
     rules.count_generation(kind, new, old)
-    rules.require_valid(kind, new, old)
     await state.admission.validate(request, "UPDATE", new, old)
     if state.store.row(kind, target.namespace or "", name) is not live:
         return None

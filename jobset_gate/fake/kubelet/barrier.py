@@ -10,17 +10,15 @@ import asyncio
 from collections import defaultdict
 from collections.abc import Callable, Iterable
 from dataclasses import dataclass
-from typing import TYPE_CHECKING, Protocol
-
-import msgspec
+from typing import TYPE_CHECKING
 
 from jobset_gate import names
-from jobset_gate.fake.kubelet.pods import ContainerSpec, KubeletPod
-from jobset_gate.fake.objects import Key
+from jobset_gate.fake.objects import FakeObject, Json, Key
 from jobset_gate.runtime.store import ObjectChange
 
 if TYPE_CHECKING:
-    from jobset_gate.fake.kubelet.streams import BarrierStream, BarrierStreams
+    from jobset_gate.fake.kubelet.pod_worker import PodWorker
+    from jobset_gate.fake.kubelet.streams import BarrierStream
 
 ROUNDING = 1.0  # seconds; the script counts whole ones and gives up after the limit, not before
 LONGEST_MESSAGE = 1024  # bytes
@@ -110,26 +108,8 @@ def _is_number(text: str) -> bool:
 # --- Mounted ConfigMaps -----------------------------------------------------------------------------------------------
 
 
-class _Meta(msgspec.Struct, rename="camel"):
-    name: str
-    namespace: str = ""
-    uid: str = ""
-    resource_version: str = ""
-
-
-class _Data(msgspec.Struct, rename={"verdict": names.KEY_VERDICT}):
-    verdict: str = ""
-
-
-class ConfigMapWire(msgspec.Struct):
-    """The part of a ConfigMap that is mounted."""
-
-    metadata: _Meta
-    data: _Data | None = None
-
-
-def verdict_of(config_map: ConfigMapWire) -> str:
-    return config_map.data.verdict if config_map.data else ""
+def verdict_of(config_map: FakeObject) -> str:
+    return str(config_map.data.get(names.KEY_VERDICT, ""))
 
 
 class ConfigMapMounts:
@@ -172,22 +152,10 @@ class ConfigMapMounts:
 # --- The container ----------------------------------------------------------------------------------------------------
 
 
-class BarrierPod(Protocol):
-    """What the barrier needs of its pod."""
-
-    pod: KubeletPod
-
-    @property
-    def streams(self) -> BarrierStreams: ...
-    @property
-    def poll_seconds(self) -> float: ...
-    def later(self, seconds: float, call: Callable[[], None]) -> asyncio.TimerHandle: ...
-
-
 class BarrierContainer:
     """Created when the volumes are mounted, so it has read them once."""
 
-    def __init__(self, pod: BarrierPod, mounts: ConfigMapMounts) -> None:
+    def __init__(self, pod: PodWorker, mounts: ConfigMapMounts) -> None:
         self._pod = pod
         self._mounts = mounts
         self._texts: tuple[str, str] = ("", "")
@@ -204,7 +172,7 @@ class BarrierContainer:
         self._texts = (self._mounts.current(pod.config_map), pod.annotations.get(names.VERDICT, ""))
         self._check()
 
-    def start(self, container: ContainerSpec, end: Callable[[BarrierExit], None]) -> None:
+    def start(self, container: Json, end: Callable[[BarrierExit], None]) -> None:
         """The container runs; `end` is called once."""
         self.stop()
         env = self._pod.pod.env(container)
@@ -213,7 +181,7 @@ class BarrierContainer:
         if own.limit is not None:
             limit = own.limit + ROUNDING
             self._limit = self._pod.later(limit, lambda: self._finish(exit_at_limit(own, limit)))
-        self._stream = self._pod.streams.hold(lambda: self._pod.pod, env, self._finish)
+        self._stream = self._pod.host.streams.hold(lambda: self._pod.pod, env, self._finish)
         self._check()
 
     def stop(self) -> None:
@@ -222,7 +190,7 @@ class BarrierContainer:
             if timer is not None:
                 timer.cancel()
         if self._stream is not None:
-            self._stream.close()
+            self._pod.host.streams.close(self._stream)
         self._own = self._end = self._ending = self._limit = self._stream = None
 
     def _check(self) -> None:
@@ -230,7 +198,7 @@ class BarrierContainer:
             return
         ending = read_verdict(self._own, self._texts)
         if ending is not None:
-            self._ending = self._pod.later(self._pod.poll_seconds, lambda: self._finish(ending))
+            self._ending = self._pod.later(self._pod.host.script.behaviour.barrier_poll, lambda: self._finish(ending))
 
     def _finish(self, ending: BarrierExit | None) -> None:
         end = self._end

@@ -5,16 +5,16 @@ from __future__ import annotations
 import asyncio
 import random
 from collections.abc import Sequence
+from contextlib import suppress
 
 from jobset_gate import names
-from jobset_gate.fake.kubelet import barrier, pod_status, pods
-from jobset_gate.fake.kubelet.barrier import ConfigMapMounts, ConfigMapWire
-from jobset_gate.fake.kubelet.behaviour import Behaviour, FakeNode, FaultScript, PodFault, PodMatch
+from jobset_gate.fake.kubelet import barrier, pod_status
+from jobset_gate.fake.kubelet.barrier import ConfigMapMounts
 from jobset_gate.fake.kubelet.pod_worker import PodWorker
-from jobset_gate.fake.kubelet.pods import KubeletPod, KubeletPodWire
+from jobset_gate.fake.kubelet.pods import Behaviour, FakeNode, FaultScript, KubeletPod, PodFault, PodMatch
 from jobset_gate.fake.kubelet.streams import BarrierStreams
-from jobset_gate.fake.objects import Clock, Json, Key, stamp
-from jobset_gate.fake.scheduler import ExternalScheduler, Scheduler
+from jobset_gate.fake.objects import Clock, FakeObject, Json, Key, stamp
+from jobset_gate.fake.scheduler import Scheduler
 from jobset_gate.fake.tasks import WriteQueue
 from jobset_gate.kube.client import Client, PatchType
 from jobset_gate.kube.errors import AlreadyExists, Conflict, NotFound
@@ -46,26 +46,23 @@ class Kubelets:
     ) -> None:
         self.nodes = {node.name: node for node in nodes}
         self.script = FaultScript(behaviour or Behaviour())
-        self.mounts = ConfigMapMounts(lambda: self.behaviour.configmap_sync)
+        self.mounts = ConfigMapMounts(lambda: self.script.behaviour.configmap_sync)
         self.rng = random.Random(seed)
         self.streams = BarrierStreams(self.script, seed)
         self._client = client
         self._clock = clock
         self._writes = WriteQueue(PARALLEL_WRITES)
-        self._objects = NodeObjects(client, clock)
         self._joined: dict[str, FakeNode] = {}
-        self._scheduler = Scheduler(client, clock, self.script, self._writes) if schedule else ExternalScheduler()
+        self._scheduler = Scheduler(client, clock, self.script, self._writes, active=schedule)
         self._workers: dict[str, PodWorker] = {}
         self._unreported: set[str] = set()
         self._ready = asyncio.Event()
-        self._pods = Informer(
-            client, WatchSource(PODS, KubeletPodWire, pods.decode_kubelet_pod, self._on_pod, namespace=namespace)
-        )
+        self._pods = Informer(client, WatchSource(PODS, FakeObject, KubeletPod, self._on_pod, namespace=namespace))
         self._config_maps = Informer(
             client,
             WatchSource(
                 CONFIGMAPS,
-                ConfigMapWire,
+                FakeObject,
                 barrier.verdict_of,
                 self.mounts.on_change,
                 namespace=namespace,
@@ -74,15 +71,6 @@ class Kubelets:
         )
 
     # --- What a test can do -------------------------------------------------------------------------------------------
-
-    @property
-    def behaviour(self) -> Behaviour:
-        return self.script.behaviour
-
-    @behaviour.setter
-    def behaviour(self, value: Behaviour) -> None:
-        """For what begins from now on."""
-        self.script.behaviour = value
 
     def inject_fault(self, fault: PodFault) -> PodFault:
         """In force from now on, for what has not happened yet."""
@@ -113,13 +101,12 @@ class Kubelets:
     async def vanish_node(self, name: str) -> list[Key]:
         """The machine is lost: its kubelet reports nothing more, its Node and its pods are deleted without grace."""
         node = self.nodes.pop(name)
-        self._joined.pop(node.name, None)
         self._scheduler.leave(node.name)
         lost = self._matching(PodMatch(node=node.name))
         for worker in lost:
             worker.drop()
             del self._workers[worker.pod.uid]
-        await self._objects.leave(node.name)
+        await self._delete_node(node.name)
         await asyncio.gather(*(self._delete(worker.pod) for worker in lost))
         return [worker.pod.key for worker in lost]
 
@@ -133,16 +120,12 @@ class Kubelets:
             async with asyncio.TaskGroup() as group:
                 group.create_task(self._writes.run())
                 for node in self.nodes.values():
-                    if node.ready_at <= 0:
-                        await self._join(node)
+                    await self._join(node)
                 group.create_task(self._config_maps.run())
                 await self._config_maps.wait_synced()
                 group.create_task(self._pods.run())
                 await self._pods.wait_synced()
                 self._ready.set()
-                for node in list(self.nodes.values()):
-                    if node.ready_at > 0:
-                        group.create_task(self._join_late(node))
         finally:
             for worker in self._workers.values():
                 worker.drop()
@@ -150,15 +133,21 @@ class Kubelets:
 
     async def clean_up(self) -> None:
         """Delete the Node objects."""
-        await self._objects.leave_all()
+        for name in list(self._joined):
+            await self._delete_node(name)
 
-    async def _join_late(self, node: FakeNode) -> None:
-        await asyncio.sleep(node.ready_at)
-        if node.name in self.nodes:
-            await self._join(node)
+    async def _delete_node(self, name: str) -> None:
+        self._joined.pop(name, None)
+        with suppress(NotFound):
+            await self._client.delete(NODES, name)
 
     async def _join(self, node: FakeNode) -> None:
-        await self._objects.join(node)
+        body = _node_object(node, stamp(self.now(node)))
+        try:
+            await self._client.create(NODES, body)
+        except AlreadyExists:
+            await self._client.delete(NODES, node.name)
+            await self._client.create(NODES, body)
         self._joined[node.name] = node
         self._scheduler.join(node)
 
@@ -200,7 +189,7 @@ class Kubelets:
 
     def write(self, worker: PodWorker) -> None:
         """Write the pod's status, after `status_delay`; changes meanwhile are part of it."""
-        delay, uid = self.behaviour.status_delay, worker.pod.uid
+        delay, uid = self.script.behaviour.status_delay, worker.pod.uid
         if not delay:
             self._write_soon(worker)
         elif uid not in self._unreported:
@@ -223,56 +212,26 @@ class Kubelets:
             await self._delete(worker.pod)
 
     async def _delete(self, pod: KubeletPod) -> None:
-        try:
+        with suppress(NotFound, Conflict):
             await self._client.delete(PODS, pod.key[1], pod.key[0], uid=pod.uid, grace_seconds=0)
-        except (NotFound, Conflict):
-            return
 
     def _matching(self, match: PodMatch) -> list[PodWorker]:
         return [worker for worker in self._workers.values() if match.matches(worker.pod)]
 
 
-class NodeObjects:
-    """Without a Node object kube-scheduler binds no pod to it, and kube-controller-manager may delete its pods."""
-
-    def __init__(self, client: Client, clock: Clock) -> None:
-        self._client = client
-        self._clock = clock
-        self._alive: dict[str, FakeNode] = {}
-
-    async def join(self, node: FakeNode) -> None:
-        body = self._node(node)
-        try:
-            await self._client.create(NODES, body)
-        except AlreadyExists:
-            await self._client.delete(NODES, node.name)
-            await self._client.create(NODES, body)
-        self._alive[node.name] = node
-
-    async def leave(self, name: str) -> None:
-        self._alive.pop(name, None)
-        try:
-            await self._client.delete(NODES, name)
-        except NotFound:
-            return
-
-    async def leave_all(self) -> None:
-        for name in list(self._alive):
-            await self.leave(name)
-
-    def _node(self, node: FakeNode) -> Json:
-        now = stamp(self._clock() + node.clock_skew)
-        ready = {
-            "type": "Ready",
-            "status": "True",
-            "reason": "KubeletReady",
-            "message": "the played kubelet is posting ready status",
-            "lastHeartbeatTime": now,
-            "lastTransitionTime": now,
-        }
-        taints = [{"key": key, "value": value, "effect": effect} for key, value, effect in node.taints]
-        return {
-            "metadata": {"name": node.name, "labels": node.all_labels},
-            **({"spec": {"taints": taints}} if taints else {}),
-            "status": {"capacity": node.room, "allocatable": node.room, "conditions": [ready]},
-        }
+def _node_object(node: FakeNode, now: str) -> Json:
+    """Without it kube-scheduler binds no pod to the node, and kube-controller-manager may delete its pods."""
+    ready = {
+        "type": "Ready",
+        "status": "True",
+        "reason": "KubeletReady",
+        "message": "the played kubelet is posting ready status",
+        "lastHeartbeatTime": now,
+        "lastTransitionTime": now,
+    }
+    taints = [{"key": key, "value": value, "effect": effect} for key, value, effect in node.taints]
+    return {
+        "metadata": {"name": node.name, "labels": node.all_labels},
+        **({"spec": {"taints": taints}} if taints else {}),
+        "status": {"capacity": node.room, "allocatable": node.room, "conditions": [ready]},
+    }

@@ -3,13 +3,11 @@
 from __future__ import annotations
 
 import asyncio
-import random
 from collections.abc import Callable, Iterator
-from typing import Protocol
+from typing import TYPE_CHECKING
 
 from jobset_gate import names
-from jobset_gate.fake.kubelet.barrier import BarrierContainer, BarrierExit, ConfigMapMounts
-from jobset_gate.fake.kubelet.behaviour import Behaviour, FakeNode, FaultScript
+from jobset_gate.fake.kubelet.barrier import BarrierContainer, BarrierExit
 from jobset_gate.fake.kubelet.pod_status import (
     ContainerRecord,
     PodRecord,
@@ -18,43 +16,34 @@ from jobset_gate.fake.kubelet.pod_status import (
     TerminatedState,
     WaitingState,
 )
-from jobset_gate.fake.kubelet.pods import ContainerSpec, KubeletPod
-from jobset_gate.fake.kubelet.streams import BarrierStreams
+from jobset_gate.fake.kubelet.pods import ALWAYS, Behaviour, FakeNode, KubeletPod
+
+if TYPE_CHECKING:
+    from jobset_gate.fake.kubelet.kubelets import Kubelets
+from jobset_gate.fake.objects import Json
 
 FIRST_PULL_ERROR_SECONDS = 1.0  # from ErrImagePull to ImagePullBackOff
 _NOT_YET = ("PodInitializing", "ContainerCreating")  # of containers whose turn has not come
-LONGEST_CRASH_BACKOFF = 300.0
+CRASH_BACKOFF, LONGEST_CRASH_BACKOFF = 10.0, 300.0  # doubled with every restart after the first
 KILLED = 137
 STOPPED = 143
-
-
-class PodWorkerHost(Protocol):
-    """What a pod worker needs of the kubelets."""
-
-    script: FaultScript
-    mounts: ConfigMapMounts
-    streams: BarrierStreams
-    rng: random.Random
-
-    def now(self, node: FakeNode) -> float: ...
-    def write(self, worker: PodWorker) -> None:
-        """Its status has changed."""
 
 
 class PodWorker:
     """Synchronous; it calls `host.write` after each change that a kubelet would report."""
 
-    def __init__(self, host: PodWorkerHost, pod: KubeletPod, node: FakeNode) -> None:
+    def __init__(self, host: Kubelets, pod: KubeletPod, node: FakeNode) -> None:
         self.pod = pod
         self.node = node
-        fresh = WaitingState(_initial(pod))
-        self.record = PodRecord(pod.uid, pod.restart_policy, _records(pod.init, fresh), _records(pod.mains, fresh))
+        fresh = WaitingState("PodInitializing" if pod.init else "ContainerCreating")
+        init, mains = _records(pod.init, fresh, init=True), _records(pod.mains, fresh, init=False)
+        self.record = PodRecord(pod.uid, pod.restart_policy, init, mains)
         self.leaving = False
         self.gone = False
-        self._host = host
+        self.host = host
         self._timers: set[asyncio.TimerHandle] = set()
         self._pulling: set[str] = set()
-        self._specs = {container.name: container for container in [*pod.init, *pod.mains]}
+        self._specs = {container["name"]: container for container in [*pod.init, *pod.mains]}
         self._gate: BarrierContainer | None = None
 
     # --- Events -------------------------------------------------------------------------------------------------------
@@ -63,7 +52,7 @@ class PodWorker:
         """The kubelet has seen the pod for the first time."""
         self.record.started = self._now()
         self._write()
-        slow = self._host.script.slow_start(self.pod)
+        slow = self.host.script.slow_start(self.pod)
         if slow:
             self.later(slow, self._prepare)
             return
@@ -98,7 +87,7 @@ class PodWorker:
             stuck = (
                 record is not None and isinstance(record.state, WaitingState) and record.state.reason not in _NOT_YET
             )
-            if stuck and record is not None and not self._host.script.cannot_pull(self.pod, name):
+            if stuck and record is not None and not self.host.script.cannot_pull(self.pod, name):
                 self._pull(record)
 
     def drop(self) -> None:
@@ -110,9 +99,9 @@ class PodWorker:
 
     def _prepare(self) -> None:
         """Volumes are mounted first, then the sandbox is made; only then do containers start."""
-        self._host.mounts.mount(self.pod.config_map, self.pod.uid, self.refresh)
-        self._gate = BarrierContainer(self, self._host.mounts)
-        spread = self._host.rng.uniform(0, self._behaviour.spread) if self._behaviour.spread else 0.0
+        self.host.mounts.mount(self.pod.config_map, self.pod.uid, self.refresh)
+        self._gate = BarrierContainer(self, self.host.mounts)
+        spread = self.host.rng.uniform(0, self._behaviour.spread) if self._behaviour.spread else 0.0
         self.later(self._behaviour.sandbox_seconds + spread, self._sandbox)
 
     def _sandbox(self) -> None:
@@ -136,7 +125,7 @@ class PodWorker:
 
     def _pull(self, record: ContainerRecord) -> None:
         self._pulling.add(record.name)
-        if self._host.script.cannot_pull(self.pod, record.name):
+        if self.host.script.cannot_pull(self.pod, record.name):
             failed = WaitingState("ErrImagePull", f'failed to pull image "{record.image}": not found')
             self._become(record, failed)
             backing_off = WaitingState("ImagePullBackOff", f'Back-off pulling image "{record.image}"')
@@ -156,10 +145,10 @@ class PodWorker:
         elif record.sidecar:
             self._step()
         elif record in self.record.init:
-            code = self._host.script.init_exit(self.pod, record.name)
+            code = self.host.script.init_exit(self.pod, record.name)
             self._end_after(record, self._behaviour.init_seconds, code)
         else:
-            seconds, code = self._host.script.main_end(self.pod, record.name)
+            seconds, code = self.host.script.main_end(self.pod, record.name)
             if seconds is not None:
                 self._end_after(record, seconds, code)
 
@@ -186,7 +175,7 @@ class PodWorker:
         init = record in self.record.init
         if init and ending.code == 0 and not record.sidecar:
             if record.name == names.BARRIER_CONTAINER:
-                self._host.mounts.unmount(self.pod.config_map, self.pod.uid)
+                self.host.mounts.unmount(self.pod.config_map, self.pod.uid)
             self._step()
         elif record.sidecar or (ending.code != 0 and self.pod.restart_policy != "Never"):
             self._restart_later(record)
@@ -199,7 +188,7 @@ class PodWorker:
         ended = record.state
         pause = 0.0
         if record.restarts:
-            pause = min(LONGEST_CRASH_BACKOFF, self._behaviour.crash_backoff * 2 ** (record.restarts - 1))
+            pause = min(LONGEST_CRASH_BACKOFF, CRASH_BACKOFF * 2 ** (record.restarts - 1))
             text = f"back-off {pause:.0f}s restarting failed container={record.name} pod={self.pod.key[1]}"
             record.last = ended
             self._become(record, WaitingState("CrashLoopBackOff", text))
@@ -250,16 +239,8 @@ class PodWorker:
         return handle
 
     @property
-    def streams(self) -> BarrierStreams:
-        return self._host.streams
-
-    @property
-    def poll_seconds(self) -> float:
-        return self._behaviour.barrier_poll
-
-    @property
     def _behaviour(self) -> Behaviour:
-        return self._host.script.behaviour
+        return self.host.script.behaviour
 
     def _become(self, record: ContainerRecord, state: State) -> None:
         record.state = state
@@ -271,10 +252,10 @@ class PodWorker:
         return TerminatedState(ending.code, started, now, ending.message)
 
     def _write(self) -> None:
-        self._host.write(self)
+        self.host.write(self)
 
     def _now(self) -> float:
-        return self._host.now(self.node)
+        return self.host.now(self.node)
 
     def _record(self, name: str) -> ContainerRecord | None:
         return next((record for record in self._records() if record.name == name), None)
@@ -290,12 +271,13 @@ class PodWorker:
         self._pulling.clear()
         if self._gate is not None:
             self._gate.stop()
-        self._host.mounts.unmount(self.pod.config_map, self.pod.uid)
+        self.host.mounts.unmount(self.pod.config_map, self.pod.uid)
 
 
-def _initial(pod: KubeletPod) -> str:
-    return "PodInitializing" if pod.init else "ContainerCreating"
-
-
-def _records(containers: list[ContainerSpec], state: State) -> list[ContainerRecord]:
-    return [ContainerRecord(item.name, item.image, state, sidecar=item.sidecar) for item in containers]
+def _records(containers: list[Json], state: State, *, init: bool) -> list[ContainerRecord]:
+    return [
+        ContainerRecord(
+            item["name"], item.get("image", ""), state, sidecar=init and item.get("restartPolicy") == ALWAYS
+        )
+        for item in containers
+    ]

@@ -1,233 +1,218 @@
-"""Pods as the played scheduler and kubelets decode them."""
+"""Pods as the played scheduler and kubelets see them, nodes, their speed, and the faults that a test injects."""
 
 from __future__ import annotations
 
 import re
-from functools import cached_property, lru_cache
-from sys import intern
-from typing import Any
+from collections.abc import Mapping
+from dataclasses import dataclass, field
+from fnmatch import fnmatchcase
+from functools import lru_cache
 
 import msgspec
 
 from jobset_gate import names
 from jobset_gate.barrier import verdict_codec
-from jobset_gate.fake.objects import Json, Key
-from jobset_gate.podgroups.fit import constraints as requests
-from jobset_gate.podgroups.fit import constraints as selection
+from jobset_gate.fake.objects import FakeObject, Json, Key
+from jobset_gate.podgroups.fit import constraints
 
 ALWAYS = "Always"
 DEFAULT_SCHEDULER = "default-scheduler"
 _MARK = re.compile(r"metadata\.(labels|annotations)\['([^']+)'\]")
-
-
-class _Meta(msgspec.Struct, rename="camel"):
-    name: str
-    namespace: str = ""
-    uid: str = ""
-    resource_version: str = ""
-    deletion_timestamp: str | None = None
-    deletion_grace_period_seconds: int | None = None
-    labels: dict[str, str] = msgspec.field(default_factory=dict)
-    annotations: dict[str, str] = msgspec.field(default_factory=dict)
-
-
-class _FieldRef(msgspec.Struct, rename="camel"):
-    field_path: str
-
-
-class _ValueFrom(msgspec.Struct, rename="camel"):
-    field_ref: _FieldRef | None = None
-
-
-class ContainerEnv(msgspec.Struct, rename="camel"):
-    """A variable with a value or a reference to a field of the pod."""
-
-    name: str
-    value: str | None = None
-    value_from: _ValueFrom | None = None
-
-
-class ContainerSpec(msgspec.Struct, rename="camel"):
-    """A container of the spec; `restart_policy` Always makes an init container a sidecar."""
-
-    name: str
-    image: str = ""
-    restart_policy: str | None = None
-    env: list[ContainerEnv] | None = None
-    resources: Json | None = None
-
-    @property
-    def sidecar(self) -> bool:
-        return self.restart_policy == ALWAYS
-
-
-class _Named(msgspec.Struct):
-    name: str = ""
-
-
-class _Source(msgspec.Struct, rename="camel"):
-    config_map: _Named | None = None
-
-
-class _Projected(msgspec.Struct):
-    sources: list[_Source] | None = None
-
-
-class _Volume(msgspec.Struct, rename="camel"):
-    name: str
-    config_map: _Named | None = None
-    projected: _Projected | None = None
-
-
-class _Spec(msgspec.Struct, rename="camel"):
-    node_name: str = ""
-    scheduler_name: str = DEFAULT_SCHEDULER
-    priority: int | None = None
-    restart_policy: str = ALWAYS
-    node_selector: dict[str, str] | None = None
-    scheduling_gates: list[_Named] | None = None
-    init_containers: list[ContainerSpec] | None = None
-    containers: list[ContainerSpec] = msgspec.field(default_factory=list)
-    volumes: list[_Volume] | None = None
-    affinity: Json | None = None
-    tolerations: list[Json] | None = None
-    overhead: Json | None = None
-    resources: Json | None = None
-
-
-class _Status(msgspec.Struct):
-    phase: str = ""
-    conditions: list[Json] | None = None
-
-
-class KubeletPodWire(msgspec.Struct):
-    """A pod as it comes from the API server."""
-
-    metadata: _Meta
-    spec: _Spec = msgspec.field(default_factory=_Spec)
-    status: _Status = msgspec.field(default_factory=_Status)
+_PLACEMENT = ("nodeSelector", "affinity", "tolerations", "overhead", "resources", "containers", "initContainers")
 
 
 class Placement(msgspec.Struct, frozen=True):
     """Selection and requests of a pod; the same object for all pods with equal ones."""
 
-    selection: selection.NodeSelection
-    requests: requests.Amounts
+    selection: constraints.NodeSelection
+    requests: constraints.Amounts
 
 
-class KubeletPod(msgspec.Struct, frozen=True, dict=True):
-    """One version of a pod. Slots come from the labels of JobSet and Job, -1 where there is none."""
+class KubeletPod:
+    """One version of a pod. Slots come from the labels of JobSet and Job, -1 where there is none.
 
-    key: Key
-    uid: str
-    node: str
-    phase: str
-    deleting: bool
-    grace: int
-    restart_policy: str
-    labels: dict[str, str]
-    annotations: dict[str, str]
-    placement: Placement
-    priority: int
-    ours: bool
-    """Its schedulerName is that of the played scheduler."""
-    gated: bool
-    init: list[ContainerSpec]
-    mains: list[ContainerSpec]
-    config_map: Key | None
-    """The ConfigMap in the barrier's volume."""
-    conditions: list[Json]
+    `ours`: its schedulerName is that of the played scheduler. `config_map`: that of the barrier's volume.
+    """
 
-    @property
-    def ended(self) -> bool:
-        return self.phase in ("Succeeded", "Failed")
+    def __init__(self, pod: FakeObject) -> None:
+        meta, spec = pod.metadata, pod.spec
+        self.key: Key = meta.key
+        self.uid = meta.uid
+        self.labels, self.annotations = meta.labels, meta.annotations
+        self.deleting = pod.deleting
+        self.grace = 30 if meta.deletion_grace_period_seconds is None else meta.deletion_grace_period_seconds
+        self.node: str = spec.get("nodeName") or ""
+        self.ended = pod.status.get("phase") in ("Succeeded", "Failed")
+        self.restart_policy: str = spec.get("restartPolicy") or ALWAYS
+        self.priority: int = spec.get("priority") or 0
+        self.ours = spec.get("schedulerName", DEFAULT_SCHEDULER) == DEFAULT_SCHEDULER
+        self.gated = bool(spec.get("schedulingGates"))
+        self.init: list[Json] = spec.get("initContainers") or []
+        self.mains: list[Json] = spec["containers"]
+        self.placement = _placement(msgspec.json.encode({name: spec.get(name) for name in _PLACEMENT}))
+        name = _config_map(spec.get("volumes") or [])
+        self.config_map: Key | None = (meta.namespace, name) if name else None
+        self.replicated_job = meta.labels.get(names.JS_REPLICATED_JOB, "")
+        self.job_index = verdict_codec.parse_number(meta.labels.get(names.JS_JOB_INDEX), -1)
+        self.index = verdict_codec.parse_number(meta.annotations.get(names.JOB_COMPLETION_INDEX), -1)
+        self.attempt = verdict_codec.parse_number(meta.labels.get(names.JS_RESTART_ATTEMPT), -1)
 
-    @cached_property
-    def replicated_job(self) -> str:
-        return self.labels.get(names.JS_REPLICATED_JOB, "")
-
-    @cached_property
-    def job_index(self) -> int:
-        return verdict_codec.parse_number(self.labels.get(names.JS_JOB_INDEX), -1)
-
-    @cached_property
-    def index(self) -> int:
-        return verdict_codec.parse_number(self.annotations.get(names.JOB_COMPLETION_INDEX), -1)
-
-    @cached_property
-    def attempt(self) -> int:
-        return verdict_codec.parse_number(self.labels.get(names.JS_RESTART_ATTEMPT), -1)
-
-    def env(self, container: ContainerSpec) -> dict[str, str]:
+    def env(self, container: Json) -> dict[str, str]:
         """The container's environment as it is when it starts now."""
-        return {item.name: self._value(item) for item in container.env or ()}
+        return {item["name"]: self._value(item) for item in container.get("env") or ()}
 
-    def _value(self, item: ContainerEnv) -> str:
-        if item.value_from is None or item.value_from.field_ref is None:
-            return item.value or ""
-        path = item.value_from.field_ref.field_path
+    def _value(self, item: Json) -> str:
+        path = ((item.get("valueFrom") or {}).get("fieldRef") or {}).get("fieldPath")
+        if path is None:
+            return item.get("value") or ""
         if found := _MARK.fullmatch(path):
-            marks: dict[str, str] = self.labels if found[1] == "labels" else self.annotations
-            return marks.get(found[2], "")
+            return (self.labels if found[1] == "labels" else self.annotations).get(found[2], "")
         simple = {"metadata.name": self.key[1], "metadata.namespace": self.key[0], "metadata.uid": self.uid}
         return {**simple, "spec.nodeName": self.node}.get(path, "")
 
 
-def decode_kubelet_pod(pod: KubeletPodWire) -> KubeletPod:
-    meta, spec = pod.metadata, pod.spec
-    namespace = intern(meta.namespace)
-    return KubeletPod(
-        key=(namespace, meta.name),
-        uid=meta.uid,
-        node=intern(spec.node_name),
-        phase=intern(pod.status.phase),
-        deleting=meta.deletion_timestamp is not None,
-        grace=30 if meta.deletion_grace_period_seconds is None else meta.deletion_grace_period_seconds,
-        restart_policy=intern(spec.restart_policy),
-        labels=_interned(meta.labels),
-        annotations=_interned(meta.annotations),
-        placement=_placement(spec),
-        priority=spec.priority or 0,
-        ours=spec.scheduler_name == DEFAULT_SCHEDULER,
-        gated=bool(spec.scheduling_gates),
-        init=spec.init_containers or [],
-        mains=spec.containers,
-        config_map=_config_map(namespace, spec.volumes or []),
-        conditions=pod.status.conditions or [],
-    )
-
-
-def _placement(spec: _Spec) -> Placement:
-    said = {
-        "nodeSelector": spec.node_selector,
-        "affinity": spec.affinity,
-        "tolerations": spec.tolerations,
-        "overhead": spec.overhead,
-        "resources": spec.resources,
-        "containers": [{"resources": it.resources} for it in spec.containers],
-        "initContainers": [
-            {"resources": it.resources, "restartPolicy": it.restart_policy} for it in spec.init_containers or ()
-        ],
-    }
-    return _read(msgspec.json.encode(said))
-
-
 @lru_cache(maxsize=4096)
-def _read(said: bytes) -> Placement:
+def _placement(said: bytes) -> Placement:
     spec = msgspec.json.decode(said)
-    return Placement(selection=selection.pod_node_selection(spec), requests=requests.pod_requests(spec))
+    return Placement(selection=constraints.pod_node_selection(spec), requests=constraints.pod_requests(spec))
 
 
-def _interned(marks: dict[str, str]) -> dict[str, str]:
-    return {intern(key): intern(value) for key, value in marks.items()}
-
-
-def _config_map(namespace: str, volumes: list[_Volume]) -> Key | None:
+def _config_map(volumes: list[Json]) -> str:
     for volume in volumes:
-        if volume.name != names.VOLUME:
-            continue
-        sources: list[Any] = [volume, *((volume.projected.sources or ()) if volume.projected else ())]
-        for source in sources:
-            if source.config_map is not None:
-                return namespace, intern(source.config_map.name)
-    return None
+        if volume["name"] == names.VOLUME:
+            sources: list[Json] = [volume, *((volume.get("projected") or {}).get("sources") or ())]
+            return next((source["configMap"]["name"] for source in sources if source.get("configMap")), "")
+    return ""
+
+
+USUAL = {"cpu": "64", "memory": "256Gi"}
+
+
+@dataclass(frozen=True, slots=True)
+class FakeNode:
+    """A node. `clock_skew` is added to all times that it writes.
+
+    `allocatable`: cpu, memory and devices, with usual values for the rest. None: usual values, and the played scheduler
+    counts pods only. `taints`: (key, value, effect).
+    """
+
+    name: str
+    pods: int = 110
+    clock_skew: float = 0.0
+    labels: Mapping[str, str] = field(default_factory=dict)
+    allocatable: Mapping[str, str] | None = None
+    taints: tuple[tuple[str, str, str], ...] = ()
+
+    @property
+    def all_labels(self) -> dict[str, str]:
+        """With those that every kubelet puts on its node."""
+        return {"kubernetes.io/hostname": self.name, "kubernetes.io/os": "linux", **self.labels}
+
+    @property
+    def room(self) -> dict[str, str]:
+        """Its capacity."""
+        return {"pods": str(self.pods), **USUAL, **(self.allocatable or {})}
+
+
+@dataclass(frozen=True, slots=True)
+class Behaviour:
+    """Seconds that things take.
+
+    `configmap_sync`: from a ConfigMap's change until the pods that mount it see it. `annotation_delay`: the same for a
+    pod's own annotations; it refreshes the ConfigMap, too. `barrier_poll`: from a readable verdict to the barrier's
+    end. `spread`: a random part of this is added to each pod's start. `status_delay`: from a change of a pod until its
+    kubelet reports it. `stream`: whether barriers use the gate stream where their environment names one;
+    `stream_retry`: the first and the longest pause between two attempts.
+    """
+
+    configmap_sync: float = 60.0
+    annotation_delay: float = 0.05
+    sandbox_seconds: float = 0.5
+    pull_seconds: float = 0.5
+    init_seconds: float = 1.0
+    barrier_poll: float = 0.2
+    stop_seconds: float = 0.1
+    spread: float = 0.0
+    status_delay: float = 0.0
+    stream: bool = True
+    stream_retry: tuple[float, float] = (0.5, 10.0)
+
+
+@dataclass(frozen=True, slots=True)
+class PodMatch:
+    """Selects pods: a glob over the name, or a slot. None means any."""
+
+    name: str = "*"
+    namespace: str | None = None
+    replicated_job: str | None = None
+    job_index: int | None = None
+    index: int | None = None
+    attempt: int | None = None
+    node: str | None = None
+
+    def matches(self, pod: KubeletPod) -> bool:
+        wanted = (
+            (self.namespace, pod.key[0]),
+            (self.replicated_job, pod.replicated_job),
+            (self.job_index, pod.job_index),
+            (self.index, pod.index),
+            (self.attempt, pod.attempt),
+            (self.node, pod.node),
+        )
+        return fnmatchcase(pod.key[1], self.name) and all(given in (None, found) for given, found in wanted)
+
+
+@dataclass(frozen=True, slots=True)
+class PodFault:
+    """What goes wrong with some pods while it is in force. Of several the first that sets a field wins.
+
+    `unschedulable`: the scheduler's message. `image_pull_backoff`: a container whose image cannot be pulled.
+    `slow_start`: seconds before the kubelet does anything. `crash_init`: an init container that ends with `crash_code`.
+    `exit_codes`: of main containers by name, "*" for all. `main_seconds`: when they end. `firewalled`: no connection
+    from these pods to the gate service; an open one breaks.
+    """
+
+    where: PodMatch = PodMatch()
+    unschedulable: str = ""
+    image_pull_backoff: str = ""
+    slow_start: float = 0.0
+    crash_init: str = ""
+    crash_code: int = 1
+    exit_codes: Mapping[str, int] = field(default_factory=dict)
+    main_seconds: float | None = None
+    firewalled: bool = False
+
+
+class FaultScript:
+    """The behaviour and the faults in force."""
+
+    def __init__(self, behaviour: Behaviour) -> None:
+        self.behaviour = behaviour
+        self.faults: list[PodFault] = []
+
+    def unschedulable(self, pod: KubeletPod) -> str:
+        return next((it.unschedulable for it in self._of(pod) if it.unschedulable), "")
+
+    def cannot_pull(self, pod: KubeletPod, container: str) -> bool:
+        return any(it.image_pull_backoff == container for it in self._of(pod))
+
+    def slow_start(self, pod: KubeletPod) -> float:
+        return next((it.slow_start for it in self._of(pod) if it.slow_start), 0.0)
+
+    def firewalled(self, pod: KubeletPod) -> bool:
+        return any(it.firewalled for it in self._of(pod))
+
+    def init_exit(self, pod: KubeletPod, container: str) -> int:
+        return next((it.crash_code for it in self._of(pod) if it.crash_init == container), 0)
+
+    def main_end(self, pod: KubeletPod, container: str) -> tuple[float | None, int]:
+        """(seconds it runs, None: until stopped; exit code)."""
+        after: float | None
+        after, code = None, 0
+        for it in reversed(self._of(pod)):
+            after = after if it.main_seconds is None else it.main_seconds
+            code = it.exit_codes.get(container, it.exit_codes.get("*", code))
+        return after, code
+
+    def _of(self, pod: KubeletPod) -> list[PodFault]:
+        return [it for it in self.faults if it.where.matches(pod)]

@@ -10,8 +10,8 @@ from typing import Any, Self
 import msgspec
 from aiohttp import web
 
-from jobset_gate.fake.jobset_admission import ServerIdentity, server_identity
 from tests.contract.apiserver.api import Json, RawApi
+from webhook.certs.serving import self_signed
 
 Answer = Callable[[Json], Json]
 _ADMISSION = "/apis/admissionregistration.k8s.io/v1"
@@ -40,7 +40,7 @@ class HookServer:
 
     def __init__(self, api: RawApi) -> None:
         self._api = api
-        self._identity: ServerIdentity = server_identity("127.0.0.1")
+        self._identity = self_signed()
         self._answers: dict[str, Answer] = {}
         self._made: list[str] = []
         self.requests: list[tuple[str, Json]] = []
@@ -51,7 +51,7 @@ class HookServer:
     async def __aenter__(self) -> Self:
         self._runner = web.ServerRunner(web.Server(self._serve, handler_cancellation=True), shutdown_timeout=0.1)
         await self._runner.setup()
-        await web.TCPSite(self._runner, "127.0.0.1", 0, ssl_context=self._identity.context).start()
+        await web.TCPSite(self._runner, "127.0.0.1", 0, ssl_context=self._identity.serving.context).start()
         return self
 
     async def __aexit__(self, *_: object) -> None:
@@ -81,14 +81,19 @@ class HookServer:
         """One configuration with one webhook, for ConfigMaps of the test's namespace; effective when this returns."""
         self._answers[name] = answer
         url = f"https://127.0.0.1:{self._runner.addresses[0][1]}/{name}"
-        rule = {"apiGroups": [""], "apiVersions": ["v1"], "resources": ["configmaps"], "operations": ["*"]}
+        rule = {
+            "apiGroups": [""],
+            "apiVersions": ["v1"],
+            "resources": ["configmaps"],
+            "operations": ["CREATE", "UPDATE"],
+        }
         hook: Json = {
             "name": f"{name}.example.com",
-            "clientConfig": {"url": url, "caBundle": base64.b64encode(self._identity.ca_pem).decode()},
+            "clientConfig": {"url": url, "caBundle": self._identity.ca_bundle},
             "rules": [rule],
             "sideEffects": "None",
             "admissionReviewVersions": ["v1"],
-            "timeoutSeconds": 5,
+            "timeoutSeconds": 30,
             "namespaceSelector": {"matchLabels": {"kubernetes.io/metadata.name": self._api.namespace}},
             **settings,
         }

@@ -2,8 +2,6 @@
 
 from __future__ import annotations
 
-import pytest
-
 from tests.contract.apiserver.api import PODS, STRATEGIC, Json, RawApi, Reply, bind, pod
 
 OURS, THEIRS = "example.com/ours", "example.com/theirs"
@@ -15,14 +13,6 @@ def gates(*names: str) -> list[Json]:
 
 async def strategic(api: RawApi, path: str, body: Json) -> Reply:
     return await api.call("PATCH", path, body, STRATEGIC)
-
-
-@pytest.mark.parametrize("before", [[OURS], []])
-async def test_a_gate_cannot_be_put_on_afterwards(api: RawApi, before: list[str]) -> None:
-    await api.post(PODS, pod(schedulingGates=gates(*before)))
-    refused = await api.merge(f"{PODS}/p", {"spec": {"schedulingGates": gates(*before, THEIRS)}})
-    assert (refused.status, refused.causes) == (422, [f"spec.schedulingGates[{len(before)}].name"])
-    assert (await api.get(f"{PODS}/p")).object["spec"].get("schedulingGates", []) == gates(*before)
 
 
 async def test_one_patch_takes_one_gate_off_and_leaves_the_other(api: RawApi) -> None:

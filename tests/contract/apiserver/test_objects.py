@@ -52,8 +52,6 @@ async def test_what_is_not_there_is_not_found(api: RawApi) -> None:
         ({"apiVersion": "v1", "kind": "Secret", "metadata": {"name": "c"}}, 400),
         (config_map(meta={"namespace": "another"}), 400),
         ({"apiVersion": "v1", "kind": "ConfigMap", "metadata": {}}, 422),
-        (config_map("Not_A_Name"), 422),
-        (config_map(meta={"labels": {"a": "not a value"}}), 422),
     ],
 )
 async def test_malformed_objects_are_refused(api: RawApi, body: object, status: int) -> None:
@@ -87,7 +85,6 @@ async def test_dry_run_stores_nothing(api: RawApi) -> None:
         "PATCH", f"{CONFIGMAPS}/c?dryRun=All", [{"op": "replace", "path": "/data/a", "value": "2"}], JSON_PATCH
     )
     assert changed.object["data"] == {"a": "2"}
-    assert (await api.call("DELETE", f"{CONFIGMAPS}/c?dryRun=All")).status == 200
     assert (await api.get(f"{CONFIGMAPS}/c")).object == stored.object
 
 

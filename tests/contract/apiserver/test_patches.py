@@ -7,9 +7,7 @@ from typing import Any
 import pytest
 
 from tests.contract.apiserver.api import (
-    APPLY,
     CONFIGMAPS,
-    JSON,
     JSON_PATCH,
     PODS,
     STRATEGIC,
@@ -68,11 +66,6 @@ async def test_json_patches_that_cannot_be_applied_change_nothing(api: RawApi, o
     assert (await api.get(f"{CONFIGMAPS}/c")).object == first.object
 
 
-async def test_a_patch_needs_a_patch_type(api: RawApi) -> None:
-    await api.post(CONFIGMAPS, config_map())
-    assert (await api.call("PATCH", f"{CONFIGMAPS}/c", {"data": {"a": "1"}}, JSON)).status == 415
-
-
 async def test_identity_cannot_be_patched(api: RawApi) -> None:
     await api.post(CONFIGMAPS, config_map())
     assert (await api.merge(f"{CONFIGMAPS}/c", {"metadata": {"name": "d"}})).status == 400
@@ -119,11 +112,3 @@ async def test_conditions_are_applied_by_their_type(api: RawApi, gangs: Gangs) -
     ours = gangs.gang() | {"status": {"conditions": [{"type": "Ours", "status": "False", "reason": "Waiting"}]}}
     applied = await api.apply(f"{gangs.path}/g/status", ours, "gate", force=True)
     assert [item["type"] for item in applied.object["status"]["conditions"]] == ["Theirs", "Ours"]
-
-
-async def test_apply_wants_a_manager_and_holds_to_the_version_it_names(api: RawApi) -> None:
-    nameless = await api.call("PATCH", f"{CONFIGMAPS}/c", config_map(), APPLY)
-    assert (nameless.status, nameless.causes) == (422, ["fieldManager"])
-    await api.apply(f"{CONFIGMAPS}/c", config_map(x="1"))
-    stale = await api.apply(f"{CONFIGMAPS}/c", config_map(meta={"resourceVersion": "1"}, x="2"))
-    assert (stale.status, stale.reason) == (409, "Conflict")

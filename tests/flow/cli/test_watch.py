@@ -12,7 +12,7 @@ import pytest
 
 from jobset_gate import names
 from jobset_gate.barrier.model import VerdictKind
-from jobset_gate.fake.faults import Match
+from jobset_gate.fake.apiserver.faults import Match
 from jobset_gate.kube.resources import CONFIGMAPS, JOBSETS, PODS
 from jobset_gate.podgroups.record import AdmissionState
 from tests.fakes import jobsets

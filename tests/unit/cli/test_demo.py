@@ -16,9 +16,8 @@ from fcntl import ioctl
 import pytest
 
 from jobset_gate.cli.demo import gang as story
-from jobset_gate.cli.demo.display import PlainDisplay
-from jobset_gate.cli.demo.gang_scenario import MISSING, GangPlan
-from jobset_gate.cli.demo.gang_view import line
+from jobset_gate.cli.demo.frame import PlainDisplay
+from jobset_gate.cli.demo.gang import MISSING, GangPlan
 from jobset_gate.cli.exits import ExitCode
 from jobset_gate.fake.kubelet import FakeNode
 from tests.fakes.demo_process import COLOUR, ENVIRONMENT, ESCAPE, everything, interrupted, started
@@ -94,7 +93,7 @@ async def test_ctrl_c_at_any_moment_ends_it_with_all_ports_closed(
 
 async def test_a_cancellation_that_comes_while_the_screen_is_cleared_is_not_lost() -> None:
     async def shown() -> None:
-        async with PlainDisplay(io.StringIO()).following(list, line):
+        async with PlainDisplay(io.StringIO()).following(list, str):
             await asyncio.sleep(0)
 
     for turns in range(10):

@@ -13,7 +13,7 @@ from fcntl import ioctl
 import pytest
 
 from jobset_gate.cli.demo import podgroups as story
-from jobset_gate.cli.demo.podgroup_scenario import PodGroupPlan
+from jobset_gate.cli.demo.podgroups import PodGroupPlan
 from jobset_gate.cli.exits import ExitCode
 from jobset_gate.fake.clock import run_virtual
 from jobset_gate.podgroups.candidate import CapacityCheck

@@ -5,7 +5,6 @@ from __future__ import annotations
 import asyncio
 import hashlib
 import itertools
-import ssl
 import time
 
 import aiohttp
@@ -20,8 +19,6 @@ from jobset_gate.fake.clock import (
     run_virtual,
 )
 
-TEN_MINUTES = 600.0
-
 
 async def _slow_answer(request: web.BaseRequest) -> web.StreamResponse:
     await asyncio.sleep(float(request.query["seconds"]))
@@ -31,26 +28,14 @@ async def _slow_answer(request: web.BaseRequest) -> web.StreamResponse:
 class _Server:
     """An HTTP server that answers after the seconds of the query."""
 
-    def __init__(self, tls: ssl.SSLContext | None = None) -> None:
-        self._tls = tls
-
     async def __aenter__(self) -> str:
         self._runner = web.ServerRunner(web.Server(_slow_answer, keepalive_timeout=1e9))
         await self._runner.setup()
-        await web.TCPSite(self._runner, "127.0.0.1", 0, ssl_context=self._tls).start()
-        return f"{'https' if self._tls else 'http'}://127.0.0.1:{self._runner.addresses[0][1]}"
+        await web.TCPSite(self._runner, "127.0.0.1", 0).start()
+        return f"http://127.0.0.1:{self._runner.addresses[0][1]}"
 
     async def __aexit__(self, *_: object) -> None:
         await self._runner.cleanup()
-
-
-async def _ask(url: str, seconds: float, tls: ssl.SSLContext | None = None) -> str:
-    timeout = aiohttp.ClientTimeout(total=2 * seconds + 60)
-    async with (
-        aiohttp.ClientSession(timeout=timeout) as session,
-        session.get(f"{url}?seconds={seconds}", ssl=tls or True) as answer,
-    ):
-        return await answer.text()
 
 
 def test_an_hour_of_sleep_takes_no_real_time() -> None:
@@ -69,20 +54,8 @@ def test_time_passes_at_its_pace_for_people_to_look_on() -> None:
     assert time.monotonic() - began >= 0.1
 
 
-def test_ten_minutes_over_http_take_no_real_time() -> None:
-    async def main() -> float:
-        async with _Server() as url:
-            for _ in range(10):
-                assert await _ask(url, TEN_MINUTES / 10) == "done"
-        return asyncio.get_running_loop().time()
-
-    began = time.monotonic()
-    assert TEN_MINUTES <= run_virtual(main()) < TEN_MINUTES + 10
-    assert time.monotonic() - began < 60
-
-
 def test_time_does_not_jump_over_a_request_that_is_being_answered() -> None:
-    """A client's timeout is the only timer: a thousand quick requests must not run into it."""
+    """A client's timeout is the only timer: a thousand quick requests must not run into it, nor one that takes long."""
 
     async def main() -> float:
         timeout = aiohttp.ClientTimeout(total=30)
@@ -90,9 +63,12 @@ def test_time_does_not_jump_over_a_request_that_is_being_answered() -> None:
             for _ in range(1000):
                 async with session.get(f"{url}?seconds=0") as answer:
                     assert await answer.text() == "done"
+            assert asyncio.get_running_loop().time() < 30
+            async with session.get(f"{url}?seconds=29") as answer:
+                assert await answer.text() == "done"
         return asyncio.get_running_loop().time()
 
-    assert run_virtual(main()) < 30
+    assert 29 <= run_virtual(main()) < 59
 
 
 def test_threads_are_waited_for_in_real_time() -> None:

@@ -9,7 +9,7 @@ import pytest
 from jobset_gate import names
 from jobset_gate.fake.apiserver import ApiServer
 from jobset_gate.fake.clock import EPOCH
-from jobset_gate.fake.cluster import EmbeddedCluster
+from jobset_gate.fake.cluster import embedded_cluster
 from jobset_gate.fake.kubelet import Behaviour
 from jobset_gate.kube.resources import JOBSETS, PODS
 from tests.unit.fake.gates import gated, plain
@@ -22,13 +22,15 @@ def test_three_hundred_pods_on_late_nodes_wait_for_the_last_and_start_together()
 
     async def story(world: FakeClusterStory) -> None:
         await world.create(JOBSETS, gated(jobs=3, pods=100))
+        await world.join_late(late, 200.0)
         pods = await waiting(world, 300)
         assert EPOCH + 600 <= world.now < EPOCH + 605
         assert not running(pods)
         await world.verdict("gang", f"release {label(pods[0], names.JS_UID)} 0 0 AllPodsStarted\n")
         await world.until(PODS, lambda pods: len(running(pods)) == 300, 200)
 
-    on_embedded(story, nodes=spread(4, 75, every=200.0), behaviour=Behaviour(spread=2.0))
+    first, *late = spread(4, 75)
+    on_embedded(story, nodes=[first], behaviour=Behaviour(spread=2.0))
 
 
 def test_the_error_of_a_controller_is_raised_at_the_waiting_caller() -> None:
@@ -48,7 +50,7 @@ def test_the_error_of_a_controller_is_raised_at_the_waiting_caller() -> None:
 @pytest.mark.parametrize("turn", [1, 2, 20, 40, 60, 80, 100])
 async def test_a_cancellation_while_it_starts_or_stops_takes_effect_and_leaves_nothing_behind(turn: int) -> None:
     async def come_and_go() -> None:
-        async with EmbeddedCluster(behaviour=QUICK):
+        async with embedded_cluster(behaviour=QUICK):
             pass
 
     going = asyncio.create_task(come_and_go())

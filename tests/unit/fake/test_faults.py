@@ -8,8 +8,8 @@ from collections.abc import AsyncIterator
 import pytest
 
 from jobset_gate.fake.apiserver import ApiServer
+from jobset_gate.fake.apiserver.faults import WRITES, Match
 from jobset_gate.fake.clock import VirtualClock
-from jobset_gate.fake.faults import WRITES, Match
 from jobset_gate.kube.access import Access
 from jobset_gate.kube.resources import CONFIGMAPS as CONFIGMAP
 from jobset_gate.kube.resources import PODS as POD

@@ -2,19 +2,16 @@
 
 from __future__ import annotations
 
-import pytest
-
 from jobset_gate import names
 from jobset_gate.fake import manifests
 from jobset_gate.fake.kubelet import PodFault, PodMatch
-from jobset_gate.kube.client import PatchType
-from jobset_gate.kube.resources import JOBS, JOBSETS, PODS, SERVICES
+from jobset_gate.kube.resources import JOBS, JOBSETS, PODS
 from tests.unit.fake.gates import plain
-from tests.unit.fake.world import QUICK, FakeClusterStory, Run, has, label, leaving, living, running
+from tests.unit.fake.world import FakeClusterStory, Run, label, leaving, running
 
 
 def test_jobs_and_pods_carry_the_marks_of_jobset(run: Run) -> None:
-    """Names, labels and annotations alike on Jobs and pods, owner, Service, subdomain, template metadata."""
+    """Names, labels and annotations alike on Jobs and pods, owner, subdomain, template metadata."""
 
     async def story(world: FakeClusterStory) -> None:
         extra = {"labels": {"team": "a"}, "annotations": {"note": "b"}}
@@ -52,9 +49,6 @@ def test_jobs_and_pods_carry_the_marks_of_jobset(run: Run) -> None:
             assert label(pod, names.JOB_NAME) == "set-workers-1"
             assert pod["spec"]["subdomain"] == "set"
             assert "team" not in pod["metadata"]["labels"]
-        service = await world.get(SERVICES, "set")
-        assert service["spec"]["clusterIP"] == "None"
-        assert service["spec"]["selector"] == {names.JS_NAME: "set"}
 
     run(story)
 
@@ -79,7 +73,6 @@ def test_a_failed_job_recreates_all_jobs_until_the_restarts_are_used_up(run: Run
         pods = await world.until(PODS, lambda pods: len(running(pods)) == 2)
         assert {label(pod, names.JS_RESTART_ATTEMPT) for pod in running(pods)} == {"1"}
         world.kubelets.clear_fault(first)
-        world.kubelets.behaviour = QUICK
         world.kubelets.restart(PodMatch(job_index=1), "main")
         world.kubelets.inject_fault(PodFault(exit_codes={"*": 1}))
         failed = await world.until_condition(JOBSETS, "set", "Failed")
@@ -89,87 +82,18 @@ def test_a_failed_job_recreates_all_jobs_until_the_restarts_are_used_up(run: Run
     run(story)
 
 
-def test_suspend_keeps_the_jobs_and_takes_their_pods(run: Run) -> None:
+def test_a_jobset_is_defaulted_as_by_its_own_webhook(run: Run) -> None:
     async def story(world: FakeClusterStory) -> None:
-        await world.create(JOBSETS, plain(pods=2))
-        job = (await world.jobs(1))[0]
-        await world.until(PODS, lambda pods: len(running(pods)) == 2)
-        await world.merge(JOBSETS, "set", {"spec": {"suspend": True}})
-        await world.until_condition(JOBSETS, "set", "Suspended")
-        await world.pods(0)
-        kept = (await world.jobs(1))[0]
-        assert kept["metadata"]["uid"] == job["metadata"]["uid"]
-        assert kept["spec"]["suspend"] is True
-        await world.merge(JOBSETS, "set", {"spec": {"suspend": False}})
-        await world.until_condition(JOBSETS, "set", "Suspended", "False")
-        pods = await world.until(PODS, lambda pods: len(running(pods)) == 2)
-        assert {label(pod, names.JS_RESTART_ATTEMPT) for pod in running(pods)} == {"0"}
-
-    run(story)
-
-
-def test_resume_brings_the_changed_scheduling_into_the_pods(run: Run) -> None:
-    """A template changed in the suspending write: the resumed pods carry it, merged with what the Job had."""
-
-    async def story(world: FakeClusterStory) -> None:
-        await world.create(JOBSETS, plain())
-        await world.until(PODS, lambda pods: len(running(pods)) == 1)
-        path = "/spec/replicatedJobs/0/template/spec/template"
-        meta = {"annotations": {names.EPOCH: "1"}, "labels": {"pool": "x"}}
-        suspend = [
-            {"op": "add", "path": "/spec/suspend", "value": True},
-            {"op": "add", "path": f"{path}/metadata", "value": meta},
-            {"op": "add", "path": f"{path}/spec/tolerations", "value": [{"key": "spot", "operator": "Exists"}]},
+        given = manifests.replicated_job("given", job={"completionMode": "NonIndexed"}, pod={"restartPolicy": "Never"})
+        sparse = manifests.jobset("set", replicated_jobs=[given, manifests.replicated_job("sparse")], suspend=True)
+        made = (await world.create(JOBSETS, sparse | {"spec": {**sparse["spec"], "network": {"subdomain": "x"}}}))[
+            "spec"
         ]
-        await world.client.patch(JOBSETS, "set", world.namespace, body=suspend, patch=PatchType.JSON)
-        await world.until_condition(JOBSETS, "set", "Suspended")
-        await world.pods(0)
-        await world.merge(JOBSETS, "set", {"spec": {"suspend": False}})
-        pod = (await world.pods(1))[0]
-        assert pod["metadata"]["annotations"][names.EPOCH] == "1"
-        assert label(pod, "pool") == "x"
-        assert label(pod, names.JS_NAME) == "set"
-        assert {"key": "spot", "operator": "Exists"}.items() <= pod["spec"]["tolerations"][0].items()
+        assert made["successPolicy"] == {"operator": "All"}
+        assert made["startupPolicy"] == {"startupPolicyOrder": "AnyOrder"}
+        assert made["network"] == {"enableDNSHostnames": True, "publishNotReadyAddresses": True, "subdomain": "x"}
+        specs = [job["template"]["spec"] for job in made["replicatedJobs"]]
+        assert [spec["completionMode"] for spec in specs] == ["NonIndexed", "Indexed"]
+        assert [spec["template"]["spec"]["restartPolicy"] for spec in specs] == ["Never", "OnFailure"]
 
     run(story)
-
-
-@pytest.mark.parametrize("way", ["startupPolicy", "dependsOn"])
-def test_later_replicated_jobs_wait_for_earlier_ones(run: Run, way: str) -> None:
-    async def story(world: FakeClusterStory) -> None:
-        stuck = world.kubelets.inject_fault(PodFault(PodMatch(replicated_job="first"), unschedulable="not yet"))
-        second = manifests.replicated_job("second")
-        body = manifests.jobset("set", replicated_jobs=[manifests.replicated_job("first"), second])
-        if way == "dependsOn":
-            second["dependsOn"] = [{"name": "first", "status": "Ready"}]
-            body["spec"]["replicatedJobs"][1] = second
-        else:
-            body["spec"]["startupPolicy"] = {"startupPolicyOrder": "InOrder"}
-        await world.create(JOBSETS, body)
-        await world.until(PODS, lambda pods: any(has(pod, "PodScheduled", "False") for pod in pods))
-        assert [job["metadata"]["name"] for job in await world.jobs(1)] == ["set-first-0"]
-        world.kubelets.clear_fault(stuck)
-        await world.jobs(2)
-        if way == "startupPolicy":
-            await world.until_condition(JOBSETS, "set", "StartupPolicyCompleted")
-            assert has(await world.jobset("set"), "StartupPolicyInProgress", "False")
-
-    run(story)
-
-
-def test_an_elastic_jobset_resizes_its_running_jobs(run: Run) -> None:
-    async def story(world: FakeClusterStory) -> None:
-        await world.create(JOBSETS, plain(pods=2))
-        await world.until(PODS, lambda pods: len(running(pods)) == 2)
-        for size in (4, 1):
-            await _resize(world, size)
-            await world.pods(size)
-        assert living(await world.until(PODS, lambda pods: len(running(pods)) == 1))
-
-    run(story)
-
-
-async def _resize(world: FakeClusterStory, size: int) -> None:
-    path = "/spec/replicatedJobs/0/template/spec"
-    body = [{"op": "replace", "path": f"{path}/{key}", "value": size} for key in ("parallelism", "completions")]
-    await world.client.patch(JOBSETS, "set", world.namespace, body=body, patch=PatchType.JSON)

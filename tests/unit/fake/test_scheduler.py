@@ -68,22 +68,6 @@ def test_every_resource_that_is_short_is_named(scheduled: Run) -> None:
     scheduled(story, nodes=[node("a", allocatable={GPU: "2"}), node("b")])
 
 
-def test_of_those_that_wait_the_highest_priority_comes_first_then_the_oldest() -> None:
-    async def story(world: FakeClusterStory) -> None:
-        await world.create(PODS, pod("first"))
-        await until_runs(world, "first")
-        for name, priority in (("low", 0), ("old", 5), ("young", 5), ("high", 9)):
-            await world.create(PODS, pod(name, priority=priority))
-        order = ["high", "old", "young", "low"]
-        before = "first"
-        for name in order:
-            await world.client.delete(PODS, before, world.namespace)
-            await until_runs(world, name)
-            before = name
-
-    on_embedded(story, nodes=[node("only", cpu="1")])
-
-
 def test_pods_that_others_have_bound_count(scheduled: Run) -> None:
     async def story(world: FakeClusterStory) -> None:
         await world.create(PODS, pod("theirs", cpu="3", schedulerName="volcano"))

@@ -3,13 +3,13 @@
 from __future__ import annotations
 
 import asyncio
-from collections.abc import Callable, Coroutine, Mapping
+from collections.abc import Callable, Coroutine, Mapping, Sequence
 from dataclasses import dataclass, replace
 from typing import Any
 
 from jobset_gate import names
 from jobset_gate.fake.clock import VirtualLoop, run_virtual
-from jobset_gate.fake.cluster import Actors, EmbeddedCluster
+from jobset_gate.fake.cluster import Actors, embedded_cluster
 from jobset_gate.fake.kubelet import Behaviour, FakeNode, Kubelets
 from jobset_gate.fake.view import ObjectView
 from jobset_gate.kube.client import Client, PatchType
@@ -84,6 +84,12 @@ class FakeClusterStory:
         alive = await self.until(PODS, lambda pods: len(living(pods)) == count)
         return living(alive)
 
+    async def join_late(self, nodes: Sequence[FakeNode], every: float) -> None:
+        """Each joins so many seconds after the one before."""
+        for node in nodes:
+            await asyncio.sleep(every)
+            await self.kubelets.add_node(node)
+
     async def let_pass(self, seconds: float) -> None:
         """In virtual time only."""
         assert isinstance(asyncio.get_running_loop(), VirtualLoop)
@@ -106,8 +112,8 @@ def on_embedded(story: Story, **settings: Any) -> None:
     """In virtual time."""
 
     async def tell() -> None:
-        async with EmbeddedCluster(**{"behaviour": QUICK, **settings}) as cluster:
-            await story(FakeClusterStory(cluster.actors, "default"))
+        async with embedded_cluster(**{"behaviour": QUICK, **settings}) as actors:
+            await story(FakeClusterStory(actors, "default"))
 
     run_virtual(tell(), limit=6 * 3600.0)
 
@@ -174,11 +180,9 @@ def label(item: Json, key: str) -> str | None:
     return found
 
 
-def spread(
-    count: int, pods: int = 110, *, name: str = "node", every: float = 0.0, first: float = 0.0
-) -> list[FakeNode]:
-    """`count` nodes of that size; the first joins after `first` seconds, each next one `every` seconds later."""
-    return [replace(FakeNode(f"{name}-{number}", pods), ready_at=first + every * number) for number in range(count)]
+def spread(count: int, pods: int = 110) -> list[FakeNode]:
+    """`count` nodes of that size."""
+    return [FakeNode(f"node-{number}", pods) for number in range(count)]
 
 
 def virtual_time(main: Callable[[], Coroutine[Any, Any, None]]) -> Callable[[], None]:

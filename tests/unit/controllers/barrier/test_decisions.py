@@ -9,7 +9,7 @@ import pytest
 
 from jobset_gate import names
 from jobset_gate.barrier.model import VerdictKind
-from jobset_gate.fake.faults import ALWAYS, Match, Rule
+from jobset_gate.fake.apiserver.faults import ALWAYS, Match, Rule
 from jobset_gate.fake.kubelet import FakeNode, PodFault, PodMatch
 from jobset_gate.kube.resources import CONFIGMAPS, JOBSETS, PODS
 from tests.fakes.embedded_controller import GANG, SPACE, embedded_controller

@@ -13,8 +13,8 @@ from controllers.manager import Manager, ManagerOptions
 from jobset_gate import names
 from jobset_gate.fake import jobset_crd, manifests
 from jobset_gate.fake.apiserver import ApiServer
+from jobset_gate.fake.apiserver.faults import ALWAYS, WRITES, Match, Rule
 from jobset_gate.fake.clock import VirtualClock
-from jobset_gate.fake.faults import ALWAYS, WRITES, Hang, Match
 from jobset_gate.injection import inject
 from jobset_gate.kube.access import Access
 from jobset_gate.kube.client import Client
@@ -33,7 +33,7 @@ class Pair:
     def __init__(self, server: ApiServer, client: Client, clock: VirtualClock) -> None:
         self.server, self.client, self.clock = server, client, clock
         self.writes: list[float] = []
-        self.hanging: list[Hang] = []
+        self.hanging: list[Rule] = []
         faults = server.faults
         faults.on_write(lambda _: self.writes.append(clock()), Match(CONFIGMAPS, WRITES), times=ALWAYS)
         self.managers: dict[str, Manager] = {}

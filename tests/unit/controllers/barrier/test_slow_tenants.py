@@ -13,7 +13,7 @@ from controllers.manager import Manager, ManagerOptions
 from jobset_gate import names
 from jobset_gate.fake import jobset_crd, manifests
 from jobset_gate.fake.apiserver import ApiServer
-from jobset_gate.fake.faults import ALWAYS, WRITES, Hang, Match
+from jobset_gate.fake.apiserver.faults import ALWAYS, WRITES, Match, Rule
 from jobset_gate.injection import inject
 from jobset_gate.kube.access import Access
 from jobset_gate.kube.client import Client, PatchType
@@ -37,7 +37,7 @@ class Cluster:
 
     def __init__(self, server: ApiServer, client: Client) -> None:
         self.server, self.client = server, client
-        self.hanging: list[Hang] = []
+        self.hanging: list[Rule] = []
 
     def hang(self, match: Match) -> None:
         """No such request is answered while the test goes on."""

@@ -1,0 +1,207 @@
+"""Faults on request: rules that make the embedded API server fail, wait, hang, fall silent or corrupt a watch.
+
+A rule says which requests it matches (`Match`) and how often it applies. Everything is deterministic: the outcome
+depends on the order of requests only.
+"""
+
+from __future__ import annotations
+
+import asyncio
+from collections.abc import Awaitable, Callable
+from dataclasses import dataclass, field
+from typing import TYPE_CHECKING
+
+from jobset_gate.fake.apiserver.responses import StatusError
+from jobset_gate.kube.resources import Resource
+
+if TYPE_CHECKING:
+    from jobset_gate.fake.apiserver.reads import Watch
+    from jobset_gate.fake.apiserver.requests import ApiRequest
+
+WRITES = ("create", "update", "patch", "delete")
+ALWAYS = 2**62
+_EXPIRED = (
+    b'{"type":"ERROR","object":{"kind":"Status","apiVersion":"v1","metadata":{},"status":"Failure",'
+    b'"message":"too old resource version","reason":"Expired","code":410}}\n'
+)
+
+
+@dataclass(frozen=True, slots=True)
+class Match:
+    """Which requests a rule applies to; everything left out means any.
+
+    verbs: get, list, watch, create, update, patch, delete. subresource: "" is the object itself. agent: what the
+    client's User-Agent starts with. when: a last condition.
+    """
+
+    resource: Resource | None = None
+    verbs: tuple[str, ...] = ()
+    namespace: str | None = None
+    subresource: str | None = None
+    agent: str = ""
+    when: Callable[[ApiRequest], bool] | None = None
+
+    def __call__(self, request: ApiRequest) -> bool:
+        target = request.target
+        return (
+            (self.resource is None or target.kind.key == (self.resource.group, self.resource.plural))
+            and (not self.verbs or request.verb in self.verbs)
+            and self.namespace in (None, target.namespace)
+            and self.subresource in (None, target.subresource)
+            and request.agent.startswith(self.agent)
+            and (self.when is None or self.when(request))
+        )
+
+
+ANY = Match()
+
+
+@dataclass(slots=True)
+class Rule:
+    """times: how often it still applies, after `skip` matches; `struck`: how often it has applied.
+
+    released: what a request that hangs waits for.
+    """
+
+    match: Match
+    times: int = 1
+    skip: int = 0
+    struck: int = 0
+    released: asyncio.Event = field(default_factory=asyncio.Event)
+
+    def strikes(self, request: ApiRequest) -> bool:
+        """Whether it applies now; counts."""
+        if self.times <= 0 or not self.match(request):
+            return False
+        if self.skip:
+            self.skip -= 1
+            return False
+        self.times -= 1
+        self.struck += 1
+        return True
+
+    def cancel(self) -> None:
+        self.times = 0
+
+
+Effect = Callable[["ApiRequest"], Awaitable[None]]
+"""Waits, or raises what the client gets instead of an answer."""
+Change = Callable[["ApiRequest", bytes], list[bytes]]
+"""The lines that take the place of one line of a watch."""
+
+
+class Faults:
+    """All rules of one API server, and its open watches."""
+
+    def __init__(self) -> None:
+        self.watches: dict[Watch, ApiRequest] = {}
+        self._before: list[tuple[Rule, Effect]] = []
+        self._after_write: list[tuple[Rule, Callable[[ApiRequest], None]]] = []
+        self._lines: list[tuple[Rule, Change]] = []
+        self._silent: set[Watch] = set()
+
+    # --- Requests -----------------------------------------------------------------------------------------------------
+
+    def fail(
+        self, match: Match = ANY, *, status: int = 500, times: int = 1, skip: int = 0, retry_after: int | None = None
+    ) -> Rule:
+        """The next `times` matching requests (after `skip` of them) get this status."""
+
+        async def refuse(_: ApiRequest) -> None:
+            raise StatusError(status, "an injected fault", retry_after=retry_after)
+
+        return self._before_request(Rule(match, times, skip), refuse)
+
+    def delay(self, match: Match = ANY, *, seconds: float, times: int = ALWAYS) -> Rule:
+        """Wait, then serve the request."""
+        return self._before_request(Rule(match, times), lambda _: asyncio.sleep(seconds))
+
+    def hang(self, match: Match = ANY, *, times: int = 1) -> Rule:
+        """No answer until `released` of the rule is set."""
+        rule = Rule(match, times)
+
+        async def wait(_: ApiRequest) -> None:
+            await rule.released.wait()
+
+        return self._before_request(rule, wait)
+
+    def on_write(
+        self, call_back: Callable[[ApiRequest], None], match: Match = ANY, *, nth: int = 1, times: int = 1
+    ) -> Rule:
+        """Call back right after the nth matching write, before its writer gets the answer."""
+        rule = Rule(match, times, nth - 1)
+        self._after_write.append((rule, call_back))
+        return rule
+
+    # --- Watches ------------------------------------------------------------------------------------------------------
+
+    def drop_events(self, match: Match = ANY, *, times: int = 1, skip: int = 0) -> Rule:
+        return self._change_lines(Rule(match, times, skip), lambda _request, _line: [])
+
+    def double_events(self, match: Match = ANY, *, times: int = 1) -> Rule:
+        return self._change_lines(Rule(match, times), lambda _, line: [line, line])
+
+    def tear_events(self, match: Match = ANY, *, times: int = 1, skip: int = 0) -> Rule:
+        """Only the first half of the line is sent, then its end of line."""
+        return self._change_lines(Rule(match, times, skip), lambda _, line: [line[: len(line) // 2] + b"\n"])
+
+    def reorder_events(self, match: Match = ANY, *, times: int = 1) -> Rule:
+        """Two consecutive events of a watch change places, `times` times."""
+        held: dict[int, bytes] = {}
+
+        def swap(request: ApiRequest, line: bytes) -> list[bytes]:
+            if id(request) in held:
+                return [line, held.pop(id(request))]
+            held[id(request)] = line
+            return []
+
+        return self._change_lines(Rule(match, 2 * times), swap)
+
+    def expire(self, match: Match = ANY) -> int:
+        """An ERROR event 410 in all open matching watches, which then end. Returns how many."""
+        self._each(match, lambda watch: watch.push(_EXPIRED))
+        return self.close_watches(match)
+
+    def close_watches(self, match: Match = ANY) -> int:
+        """End all open matching watches cleanly; returns how many."""
+        return self._each(match, lambda watch: watch.close())
+
+    def silence(self, match: Match = ANY) -> int:
+        """Half-open: the matching watches now open send nothing any more, not even their end. Returns how many."""
+        return self._each(match, self._silent.add)
+
+    # --- The server's side --------------------------------------------------------------------------------------------
+
+    async def before(self, request: ApiRequest) -> None:
+        """Runs before a request is served. Errors: StatusError."""
+        for rule, effect in tuple(self._before):
+            if rule.strikes(request):
+                await effect(request)
+
+    def after_write(self, request: ApiRequest) -> None:
+        """Runs when a write is done and before its answer goes out."""
+        for rule, call_back in tuple(self._after_write):
+            if request.verb in WRITES and rule.strikes(request):
+                call_back(request)
+
+    def watch_lines(self, request: ApiRequest, line: bytes) -> list[bytes]:
+        """The bytes that an event becomes in one watch."""
+        change = next((change for rule, change in self._lines if rule.strikes(request)), None)
+        return [line] if change is None else change(request, line)
+
+    def is_silent(self, watch: Watch) -> bool:
+        return watch in self._silent
+
+    def _each(self, match: Match, act: Callable[[Watch], None]) -> int:
+        found = [watch for watch, request in self.watches.items() if match(request)]
+        for watch in found:
+            act(watch)
+        return len(found)
+
+    def _before_request(self, rule: Rule, effect: Effect) -> Rule:
+        self._before.append((rule, effect))
+        return rule
+
+    def _change_lines(self, rule: Rule, change: Change) -> Rule:
+        self._lines.append((rule, change))
+        return rule
