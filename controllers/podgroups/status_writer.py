@@ -61,8 +61,6 @@ class _Written:
     """Of the object, after the last write of its status."""
     changed_at: float | None = None
     """Since when there is something to write."""
-    refused: _Patch | None = None
-    """A patch that the API server refused as invalid; it is not sent twice."""
 
 
 class PodGroupStatusWriter:
@@ -87,7 +85,7 @@ class PodGroupStatusWriter:
             return None
         written = self._of(report.key, ref)
         patch = self._patch_for(report, written, ref, await self._status_fields(ref.api) if ref.api else frozenset())
-        if not patch or patch == written.refused:
+        if not patch:
             written.changed_at = None
             return None
         if written.changed_at is None:
@@ -103,9 +101,8 @@ class PodGroupStatusWriter:
             if patch.state is not None:
                 await self._write_state(ref, written, patch.state)
         except (NotFound, Conflict, Invalid) as refused:
-            # A deleted or recreated object has events of its own, and an invalid patch stays invalid.
+            # A deleted or recreated object has events of its own; an invalid patch waits for the next change.
             _log.info("status not written", group=report.key.path, error=str(refused))
-            written.refused = patch if isinstance(refused, Invalid) else None
         written.at, written.changed_at = self._monotonic(), None
         return None
 

@@ -150,6 +150,15 @@ def test_only_members_of_the_watched_namespace_count_but_all_pods_use_nodes() ->
     assert made.cache.accounts_for("uid-a")
 
 
+def test_what_only_one_member_declares_goes_with_it() -> None:
+    made = FilledCache()
+    saying, silent = koord_pod("a", min_available="2"), koord_pod("b")
+    made.pods(silent, saying)
+    assert (made.group(KOORD).minimum, made.group(KOORD).gathered) == (2, True)
+    made.remove(PODS, later(saying))
+    assert made.group(KOORD).minimum is None
+
+
 # --- PodGroups of three kinds ----------------------------------------------------------------
 
 

@@ -5,7 +5,7 @@ from __future__ import annotations
 from jobset_gate import names
 from jobset_gate.kube.errors import ServerError
 from jobset_gate.kube.resources import NODES, PODS, Resource
-from jobset_gate.podgroups.record import AdmissionMode, AdmissionState
+from jobset_gate.podgroups.record import AdmissionState
 from tests.fakes.podgroups.cluster import (
     OFF,
     OWNED,
@@ -244,25 +244,3 @@ async def test_but_not_for_ever(cluster: InMemoryCluster) -> None:
         await run_for(200)
         found = cluster.recorded("high")
         assert found.rolled_back == 1
-
-
-async def test_after_a_proof_that_was_wrong_the_next_try_is_one_without(cluster: InMemoryCluster) -> None:
-    """So that its room is not kept from others for the whole limit again."""
-    add_node(cluster, cpu="4")
-    async with running_controller(cluster):
-        cluster.create_group("g", "a", minimum=1, meta=OWNED)
-        await run_for()
-        found = cluster.recorded()
-        assert found.how is AdmissionMode.FIT
-        await run_for(65)
-        cluster.create_group("g", "b", meta=OWNED)
-        await run_for(20)
-        found = cluster.recorded()
-        assert (found.how, found.generation, cluster.ungated_pods()) == (AdmissionMode.PROBE, 2, ["b"])
-        cluster.create_group("other", "x", minimum=1, meta=OWNED, spec=PORTS)
-        await run_for(5)
-        assert names.POD_GROUP_RECORD not in str(cluster.record("other"))
-        cluster.bind("b")
-        await run_for(5)
-        found = cluster.recorded()
-        assert (found.rolled_back, cluster.ungated_pods()) == (0, ["b", "x"])

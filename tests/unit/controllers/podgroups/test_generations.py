@@ -91,17 +91,6 @@ async def test_pods_of_the_next_job_do_not_join_those_that_are_about_to_be_delet
         assert stands(cluster) == (2, AdmissionState.OPEN, False)
 
 
-async def test_of_a_job_that_was_recreated_under_its_name_nothing_counts_however_late_its_pods_go(
-    cluster: InMemoryCluster,
-) -> None:
-    async with running_controller(cluster, OFF):
-        await placed(cluster, of("one", "uid-1"), "a", "b")
-        cluster.create_group("g", "c", meta=of("one", "uid-2"))
-        await run_for(60)
-        assert "c" not in cluster.ungated_pods()
-        assert stands(cluster)[1] is AdmissionState.CLOSED
-
-
 async def test_gangs_that_open_together_are_held_together_when_they_are_used_again(cluster: InMemoryCluster) -> None:
     def gang(name: str, pod: str, owner: str) -> None:
         cluster.create_gang(name, pod, partners="one two", meta=of(owner))

@@ -3,14 +3,12 @@
 from __future__ import annotations
 
 import itertools
-from functools import partial
 from typing import Any
 
 from jobset_gate import names
 from jobset_gate.kube.errors import ServerError
 from jobset_gate.kube.resources import CONFIGMAPS, PODS
 from jobset_gate.podgroups.candidate import CapacityCheck
-from jobset_gate.podgroups.generation import JOIN_SECONDS
 from jobset_gate.podgroups.model import Flavor
 from jobset_gate.podgroups.record import AdmissionState
 from jobset_gate.settings import Groups
@@ -24,14 +22,6 @@ from tests.fakes.podgroups.cluster import (
 )
 from tests.fakes.podgroups.objects import key
 from tests.fakes.podgroups.sources import ALIBABA, ALIBABA_MINIMUM
-
-
-def marked(cluster: InMemoryCluster) -> list[str]:
-    return [
-        it["metadata"]["name"]
-        for it in cluster.all(PODS)
-        if (it["metadata"]["annotations"] or {}).get(names.KOORDINATOR_TIMED_OUT) == "true"
-    ]
 
 
 async def test_a_pod_above_the_minimum_that_another_gate_holds_keeps_that_gate(cluster: InMemoryCluster) -> None:
@@ -60,18 +50,6 @@ async def test_a_pod_that_comes_before_the_minimum_is_bound_waits_for_that(clust
         cluster.bind("b")
         await run_for()
         assert cluster.ungated_pods() == ["a", "b", "late"]
-
-
-async def test_but_a_pod_that_replaces_one_that_is_gone_passes(cluster: InMemoryCluster) -> None:
-    async with running_controller(cluster, OFF):
-        cluster.create_group("g", "a", "b", minimum=2)
-        await run_for()
-        cluster.bind("a")
-        cluster.remove(PODS, "b")
-        await run_for()
-        cluster.create_group("g", "c")
-        await run_for()
-        assert cluster.ungated_pods() == ["a", "c"]
 
 
 async def test_after_all_members_are_gone_the_next_ones_gather_again_though_none_was_ever_bound(
@@ -127,28 +105,6 @@ async def test_a_successor_opens_only_pods_that_are_older_than_the_decision(clus
         assert cluster.ungated_pods() == ["c", "d"]
 
 
-async def test_a_gang_whose_pods_were_all_replaced_is_part_of_its_gang_group_as_long_as_another_runs(
-    cluster: InMemoryCluster,
-) -> None:
-    gang = partial(cluster.create_gang, partners="one two", meta=OWNED)
-    async with running_controller(cluster, OFF):
-        gang("one", "a")
-        gang("two", "b")
-        await run_for()
-        cluster.bind("a", "b")
-        await run_for()
-        cluster.remove(PODS, "b")
-        await run_for()
-        gang("two", "c")
-        await run_for(JOIN_SECONDS + 1)
-        assert cluster.ungated_pods() == ["a", "c"]
-        cluster.bind("c")
-        for name in "ac":
-            cluster.remove(PODS, name)
-        await run_for(5)
-        assert cluster.all(CONFIGMAPS) == [], "now all of it is over"
-
-
 # --- Back-off and eviction ---
 
 
@@ -193,23 +149,6 @@ async def test_an_evicted_group_keeps_its_back_off_while_it_has_no_pods(
         cluster.remove(PODS, "b")
         await run_for()
         assert cluster.all(CONFIGMAPS) == []
-
-
-async def test_a_gang_group_has_its_longest_limit_and_is_evicted_whole(cluster: InMemoryCluster) -> None:
-    gang = partial(cluster.create_gang, partners="one two", meta=OWNED)
-    async with running_controller(cluster, OFF):
-        gang("one", "a", wait="30s")
-        gang("two", "b", "c", wait="90s")
-        await run_for()
-        cluster.bind("a", "b")
-        await run_for(80)
-        assert len(cluster.all(PODS)) == 3
-        await run_for(15)
-        assert cluster.all(PODS) == []
-        gang("one", "d", wait="30s")
-        await run_for(600)
-        assert cluster.ungated_pods() == [], "Koordinator's gangs are not tried again"
-        assert marked(cluster) == ["d"]
 
 
 # --- Telling ---------------------------------------------------------------------------------------------------------

@@ -37,21 +37,6 @@ def recorded(decided: AdmissionRecord, **more: str) -> Json:
 # --- Which record holds ----------------------------------------------------------------
 
 
-def test_a_group_has_the_record_on_its_pod_group() -> None:
-    made = FilledCache().pod_groups(recorded(record((G, 2))))
-    seen = made.snapshot(G)
-    assert seen.record == record((G, 2))
-    assert seen.generation == 2
-
-
-def test_a_group_without_pod_group_has_the_record_of_its_config_map() -> None:
-    made = FilledCache().pods(pod("a", of=ALI, labels=alibaba()))
-    made.records(config_map(ALI, record((ALI, 1))))
-    seen = made.snapshot(ALI)
-    assert seen.record == record((ALI, 1))
-    assert (made.ref(ALI).api, made.ref(ALI).uid) == ("", "uid-map")
-
-
 def test_a_group_of_which_only_its_record_is_left_is_still_there() -> None:
     """Its owners may wait to be resumed, or its back-off may not be over."""
     made = FilledCache()
