@@ -82,13 +82,15 @@ def our_decoder() -> Decoder:
 def whole_decoder() -> Decoder:
     """The shipped path to its end: also into the informer's cache and the controller's index."""
     event: Callable[[bytes], Any] = ObjectDecoder(wire.Pod, _ignore).decode_event
-    store: Store[PodSeen] = Store()
+    store = Store(read.pod)
     index = GangCache(_ignore, _ignore)
 
     def handle(line: bytes) -> None:
+        nonlocal store
         seen = event(line).object
-        store.is_newer(seen.metadata)  # only asked: the same lines come again in each round
-        change = store.put(seen.metadata, read.pod(seen))
+        if store.has_version(seen.metadata):  # the same lines come again in each round
+            store = Store(read.pod)
+        change = store.put(seen)
         if change is not None:
             index.on_pod(change)
 

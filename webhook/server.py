@@ -115,7 +115,6 @@ async def serve(
         await runner.cleanup()
         await admission.connections.stop()
         raise
-    named = f"[{host}]" if ":" in host else host
-    server = WebhookServer(admission, runner, f"https://{named}:{admission.connections.port}")
+    server = WebhookServer(admission, runner, admission.connections.url)
     log.info("webhook listens", url=server.url)
     return server

@@ -25,7 +25,7 @@ from jobset_gate.barrier.model import ConfigMapSeen, GangKey, GangSnapshot, PodS
 from jobset_gate.kube.client import Client
 from jobset_gate.kube.resources import LEASES
 from jobset_gate.runtime.metrics import RuntimeMetrics
-from jobset_gate.runtime.store import MutationCache, ObjectChange
+from jobset_gate.runtime.store import ObjectChange, Store
 
 READS = frozenset({"get", "list", "watch"})
 
@@ -114,6 +114,6 @@ class _RecordingMetrics(RuntimeMetrics):
 
 
 class _RecordingStore(VerdictStore):
-    def __init__(self, client: Client, index: GangCache, witness: MutationCache[wire.ConfigMap, ConfigMapSeen]) -> None:
-        super().__init__(client, index, witness)
+    def __init__(self, client: Client, index: GangCache, store: Store[wire.ConfigMap, ConfigMapSeen]) -> None:
+        super().__init__(client, index, store)
         RECORDING.writer = client

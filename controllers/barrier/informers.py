@@ -10,7 +10,7 @@ from jobset_gate.kube.client import Client
 from jobset_gate.kube.resources import CONFIGMAPS, CRDS, JOBS, JOBSETS, PODS
 from jobset_gate.runtime.decoder import OnWatchProblem
 from jobset_gate.runtime.informer import AnyInformer, AnyWatchSource, Informer, WatchSource
-from jobset_gate.runtime.store import MutationCache, ObjectChange, ObjectVersion
+from jobset_gate.runtime.store import ObjectChange, ObjectVersion, Store
 
 
 def make_informers(
@@ -47,15 +47,15 @@ def _resource_version(crd: wire.MetadataOnly) -> str:
     return crd.metadata.resource_version
 
 
-def config_map_mutations(informers: Iterable[AnyInformer]) -> MutationCache[wire.ConfigMap, ConfigMapSeen]:
-    """Applies the controller's own reads and writes of ConfigMaps to the informer's store."""
-    return next(informer.mutation_cache for informer in informers if informer.resource == CONFIGMAPS)
+def config_map_store(informers: Iterable[AnyInformer]) -> Store[wire.ConfigMap, ConfigMapSeen]:
+    """Takes the controller's own reads and writes of ConfigMaps, too."""
+    return next(informer.store for informer in informers if informer.resource == CONFIGMAPS)
 
 
 def jobset_version(informers: Iterable[AnyInformer]) -> Callable[[GangKey], ObjectVersion | None]:
     """The cached version of a JobSet: the precondition of a status write."""
-    mutations = next(informer.mutation_cache for informer in informers if informer.resource == JOBSETS)
-    return lambda key: mutations.known_version((key.namespace, key.name))
+    store = next(informer.store for informer in informers if informer.resource == JOBSETS)
+    return lambda key: store.version_of((key.namespace, key.name))
 
 
 def pod_watch_silence(informers: Iterable[AnyInformer]) -> Callable[[], float]:

@@ -26,7 +26,7 @@ from jobset_gate.kube.client import Client
 from jobset_gate.kube.resources import CRDS, JOBSETS
 from jobset_gate.runtime.controller import Controller, ControllerMetrics
 from jobset_gate.runtime.metrics import RuntimeMetrics
-from jobset_gate.runtime.workqueue import LeaderGatedQueue, WorkQueue
+from jobset_gate.runtime.workqueue import WorkQueue
 
 Runnable = Callable[[], Coroutine[Any, Any, None]]
 
@@ -72,12 +72,11 @@ class BarrierControllers:
         on_change: Callable[[GangKey], None],
         streaming: asyncio.Event,
     ) -> None:
-        queue: WorkQueue[GangKey] = runtime.new_queue("gang")
+        self._queue: WorkQueue[GangKey] = runtime.new_queue("gang", elected=False)
         status_queue: WorkQueue[GangKey] = runtime.new_queue("status")
         crd_queue: WorkQueue[str] = runtime.new_queue("crd")
-        self._leader_gate = LeaderGatedQueue(queue)
         deliveries = DeliveryLog()
-        self.cache = GangCache(self._leader_gate.add, self._leader_gate.add_after, deliveries, on_change)
+        self.cache = GangCache(self._queue.add, self._queue.add_after, deliveries, on_change)
         self.informers = informers.make_informers(
             client,
             self.cache,
@@ -101,7 +100,7 @@ class BarrierControllers:
         )
         gangs = GangReconciler(
             cache=self.cache,
-            verdict_store=VerdictStore(once, self.cache, informers.config_map_mutations(self.informers)),
+            verdict_store=VerdictStore(once, self.cache, informers.config_map_store(self.informers)),
             waiters=waiters,
             patcher=patcher,
             status=status,
@@ -112,7 +111,7 @@ class BarrierControllers:
         crd = CrdReconciler(writer, CrdMetrics(registry).observe_pass)
         fields = GangKey.log_fields
         controllers: list[Controller[Any]] = [
-            Controller("gang", queue, gangs.reconcile, metrics, workers=options.workers, log_fields=fields),
+            Controller("gang", self._queue, gangs.reconcile, metrics, workers=options.workers, log_fields=fields),
             Controller("status", status_queue, status.reconcile, metrics, workers=STATUS_WORKERS, log_fields=fields),
             Controller("crd", crd_queue, crd.reconcile, metrics, workers=1),
         ]
@@ -131,7 +130,7 @@ class BarrierControllers:
 
     def start(self) -> None:
         """This replica leads: enqueues all gangs."""
-        self._leader_gate.start(self.cache.keys)
+        self._queue.start(self.cache.keys())
 
     async def wait_for_sync(self) -> None:
         """Returns when the caches are filled; JobSet and its CRD may be installed later."""

@@ -14,7 +14,7 @@ from jobset_gate.kube.client import Client
 from jobset_gate.kube.errors import AlreadyExists, Conflict, Invalid, NotFound
 from jobset_gate.kube.resources import CONFIGMAPS, JOBSETS
 from jobset_gate.objects.unstructured import as_list, as_map
-from jobset_gate.runtime.store import MutationCache, ObjectVersion
+from jobset_gate.runtime.store import ObjectVersion, Store
 from jobset_gate.runtime.workqueue import Requeue
 
 
@@ -28,8 +28,8 @@ class VerdictStore:
     `client` does not retry: a retried write would carry a decision older than the last count.
     """
 
-    def __init__(self, client: Client, index: GangCache, witness: MutationCache[wire.ConfigMap, ConfigMapSeen]) -> None:
-        self._client, self._index, self._witness = client, index, witness
+    def __init__(self, client: Client, index: GangCache, store: Store[wire.ConfigMap, ConfigMapSeen]) -> None:
+        self._client, self._index, self._store = client, index, store
 
     async def ensure_config_map(self, seen: GangSnapshot, verdict: Verdict | None, clock: WaitingSince | None) -> None:
         """Creates or replaces the gang's ConfigMap unless it has this content.
@@ -52,7 +52,7 @@ class VerdictStore:
     async def get_config_map(self, key: GangKey) -> ConfigMapSeen | None:
         """The ConfigMap in the API, None if it does not exist. Raises ConfigMapConflict if it has not our label."""
         name = names.config_map_name(key.name)
-        known = self._witness.known_version((key.namespace, name))
+        known = self._store.version_of((key.namespace, name))
         try:
             stored = await self._client.get(CONFIGMAPS, name, key.namespace, type=wire.ConfigMap)
         except NotFound:
@@ -114,12 +114,12 @@ class VerdictStore:
         self._set_absent(key, ObjectVersion(gate.uid, gate.resource_version))
 
     def _set_config_map(self, key: GangKey, stored: wire.ConfigMap) -> ConfigMapSeen | None:
-        gate = self._witness.observe_object(stored)
+        gate = self._store.observe_object(stored)
         self._index.set_config_map(key, gate)
         return gate
 
     def _set_absent(self, key: GangKey, version: ObjectVersion | None) -> ConfigMapSeen | None:
-        gate = self._witness.observe_absence((key.namespace, names.config_map_name(key.name)), version)
+        gate = self._store.observe_absence((key.namespace, names.config_map_name(key.name)), version)
         self._index.set_config_map(key, gate)
         return gate
 

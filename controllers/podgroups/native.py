@@ -9,8 +9,6 @@ from typing import Any, Final
 
 import structlog
 
-from jobset_gate import names
-from jobset_gate.kube import discovery
 from jobset_gate.kube.client import Client, PatchType
 from jobset_gate.kube.errors import AlreadyExists, Conflict, Invalid, KubeError, NotFound
 from jobset_gate.kube.resources import Resource, native_pod_groups
@@ -45,11 +43,11 @@ class NativePodGroups:
     async def refresh_version(self) -> None:
         """Discovers the newest version that the API server serves."""
         try:
-            served = await discovery.versions_serving(self._client, names.NATIVE_GROUP, native.PLURAL, native.VERSIONS)
+            served = await self._client.first_served(map(native_pod_groups, native.VERSIONS))
         except KubeError as error:
             _log.warning("not known whether native PodGroups are served", error=str(error))
             return
-        found = native.supported_version(served)
+        found = served.version if served else ""
         if found != self._version:
             _log.info("native PodGroups", version=found or "not served")
             self._version, self._created = found, {}

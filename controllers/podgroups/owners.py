@@ -27,7 +27,7 @@ from jobset_gate.podgroups.owners import OwnerCapacity
 from jobset_gate.podgroups.snapshot import ControllerRef, GroupSnapshot, MemberPod
 from jobset_gate.runtime.clock import monotonic
 from jobset_gate.runtime.paging import ListScope, list_objects
-from jobset_gate.runtime.ttl_cache import TTLCache
+from jobset_gate.objects.caches import TTLCache
 
 CREATION_GRACE_SECONDS: Final = 30.0
 """After its youngest member, in which the owners of a group are likely still creating pods."""

@@ -43,8 +43,8 @@ from jobset_gate.podgroups.status import GroupStatus, group_status
 from jobset_gate.runtime.controller import Controller, ControllerMetrics
 from jobset_gate.runtime.informer import AnyInformer
 from jobset_gate.runtime.metrics import RuntimeMetrics
-from jobset_gate.runtime.rate_limiter import RateLimiter
-from jobset_gate.runtime.workqueue import LeaderGatedQueue, WorkQueue
+from jobset_gate.runtime.flowcontrol import RateLimiter
+from jobset_gate.runtime.workqueue import WorkQueue
 from jobset_gate.settings import Groups as GroupSettings
 from jobset_gate.settings import Native
 
@@ -94,8 +94,7 @@ class PodGroupControllers:
         )
         mutations = informers.record_mutations(self.group_informers)
         self._store = RecordStore(writer, mutations, self.cache.set_record_object, around.namespace)
-        queue: WorkQueue[PodGroupKey] = around.runtime.new_queue("group")
-        self._queue = LeaderGatedQueue(queue)
+        self._queue: WorkQueue[PodGroupKey] = around.runtime.new_queue("group", elected=False)
         self._native = NativePodGroups(writer) if settings.native is Native.ON else None
         self._check = settings.capacity_check if self._native is None else CapacityCheck.OFF
         """Groups that kube-scheduler places as a whole need no reserved room."""
@@ -116,7 +115,7 @@ class PodGroupControllers:
         self._reconciler = self._make_reconciler()
         self._status_queue: WorkQueue[PodGroupKey] = around.runtime.new_queue("group-status")
         status = self._make_status()
-        self._groups = Controller("group", queue, self._reconcile, around.metrics, workers=WORKERS)
+        self._groups = Controller("group", self._queue, self._reconcile, around.metrics, workers=WORKERS)
         statuses = Controller(
             "group-status", self._status_queue, status.reconcile, around.metrics, workers=STATUS_WORKERS
         )
@@ -151,7 +150,7 @@ class PodGroupControllers:
         await self._scheduler.run()
 
     async def _run_groups(self) -> None:
-        self._queue.start(self.cache.keys)
+        self._queue.start(self.cache.keys())
         await self._groups.run()
 
     async def _run_crds(self) -> None:

@@ -21,7 +21,7 @@ from jobset_gate.podgroups.record import AdmissionState
 from jobset_gate.podgroups.snapshot import GroupSnapshot
 from jobset_gate.podgroups.status import GroupStatus
 from jobset_gate.runtime.clock import monotonic
-from jobset_gate.runtime.rate_limiter import RateLimiter
+from jobset_gate.runtime.flowcontrol import RateLimiter
 from jobset_gate.runtime.recorder import EventRecorder, ObjectReference
 
 STATUS_WORKERS: Final = 8

@@ -20,9 +20,9 @@ from jobset_gate.podgroups.model import PodGroupKey
 from jobset_gate.podgroups.snapshot import RecordRef
 from jobset_gate.podgroups.status import GroupStatus
 from jobset_gate.runtime.clock import monotonic
-from jobset_gate.runtime.rate_limiter import RateLimiter
+from jobset_gate.runtime.flowcontrol import RateLimiter
 from jobset_gate.runtime.store import is_later
-from jobset_gate.runtime.ttl_cache import TTLCache
+from jobset_gate.objects.caches import TTLCache
 
 PROGRESS_SECONDS: Final = 15.0
 """Between two writes that differ in counts and messages only."""

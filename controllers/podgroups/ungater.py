@@ -14,8 +14,8 @@ from jobset_gate.kube.client import Client, PatchType
 from jobset_gate.podgroups.decode import format_opened
 from jobset_gate.podgroups.model import PodGroupKey
 from jobset_gate.podgroups.snapshot import MemberPod
-from jobset_gate.runtime.backoff import exponential
 from jobset_gate.runtime.clock import monotonic
+from jobset_gate.runtime.flowcontrol import exponential
 from jobset_gate.runtime.pod_patcher import PatchOutcome, PodPatch, PodPatcher
 
 RESEND_SECONDS: Final = 30.0

@@ -22,9 +22,9 @@ from jobset_gate.errors import JobsetGateError
 from jobset_gate.kube.client import Client
 from jobset_gate.kube.errors import Forbidden, KubeError
 from jobset_gate.kube.resources import SUBJECT_ACCESS_REVIEWS, TOKEN_REVIEWS, Resource
+from jobset_gate.objects.caches import TTLCache
 from jobset_gate.objects.unstructured import as_list, as_map, nested
-from jobset_gate.runtime.rate_limiter import KeyedRateLimiter
-from jobset_gate.runtime.ttl_cache import TTLCache
+from jobset_gate.runtime.flowcontrol import KeyedRateLimiter
 
 ANSWER_TTL: Final = 30.0
 """Seconds for which a review is cached."""

@@ -10,7 +10,7 @@ from aiohttp.typedefs import Middleware
 
 from controllers.statuspage.html import problem_response
 from controllers.statuspage.options import PageOptions
-from jobset_gate.kube.proxies import is_loopback
+from jobset_gate.kube.access import is_loopback
 
 Handler = Callable[[web.Request], Awaitable[web.StreamResponse]]
 

@@ -4,7 +4,7 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Final
 
-from jobset_gate.kube.proxies import is_loopback
+from jobset_gate.kube.access import is_loopback
 
 LOOPBACK: Final = "127.0.0.1"
 

@@ -11,9 +11,9 @@ from jobset_gate.barrier import messages
 from jobset_gate.barrier.model import GangKey, GangSnapshot, Generation, JobSetSeen, Verdict, VerdictKind
 from jobset_gate.kube.client import Client
 from jobset_gate.kube.resources import PODS
+from jobset_gate.objects.caches import TTLCache
 from jobset_gate.podgroups.status import GroupStatus
-from jobset_gate.runtime.paging import ListScope, list_readable
-from jobset_gate.runtime.ttl_cache import TTLCache
+from jobset_gate.runtime.paging import ListScope, list_objects
 from jobset_gate.timeline import decode, gang, podgroup
 from jobset_gate.timeline.model import PodTimeline, Timeline
 from jobset_gate.timeline.summary import idle_devices
@@ -131,7 +131,7 @@ class TimelineRenderer:
 
     async def _render(self, scope: ListScope, build: Build) -> bytes:
         """In a thread: thousands of pods take a while, and the event loop is the controller's."""
-        pods = list_readable(self._client, scope, decode.TimedPod, page_size=PAGE, on_unreadable=lambda _: None)
+        pods = list_objects(self._client, scope, decode.TimedPod, PAGE, on_unreadable=lambda _: None)
         timed = [decode.decode_pod(pod) async for pod in pods]
         return await asyncio.to_thread(_render_svg, build, timed, self._clock())
 

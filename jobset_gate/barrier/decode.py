@@ -25,7 +25,7 @@ from jobset_gate.barrier.model import (
 )
 from jobset_gate.errors import Malformed
 from jobset_gate.objects import devices, terminal_text
-from jobset_gate.objects.bounded_cache import intern_text
+from jobset_gate.objects.caches import intern_text
 
 NO_INDEX = -1
 """Of a label without an index; matches no slot."""

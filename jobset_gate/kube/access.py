@@ -1,27 +1,22 @@
-"""How to reach a cluster and with which credentials: from a kubeconfig, or from the pod's service account."""
+"""How to reach a cluster: server, credentials and proxy, from a kubeconfig or from the pod's service account."""
 
 from __future__ import annotations
 
 import asyncio
 import os
 import ssl
-import sys
-import tempfile
-from collections.abc import Awaitable, Callable, Iterator
-from contextlib import contextmanager, suppress
+from collections.abc import Awaitable, Callable, Mapping
+from contextlib import suppress
 from dataclasses import dataclass
+from ipaddress import ip_address, ip_network
 from pathlib import Path
-from typing import TYPE_CHECKING, Any
+from urllib.parse import SplitResult, urlsplit
 
-from jobset_gate.kube import plain_kubeconfig
 from jobset_gate.kube.errors import InvalidKubeConfig
-from jobset_gate.kube.proxies import proxy_for
+from jobset_gate.kube.kubeconfig import read_context
 
-if TYPE_CHECKING:
-    from kubernetes_asyncio.client import Configuration
-
+PORTS = {"http": 80, "https": 443}
 SERVICE_ACCOUNT = Path("/var/run/secrets/kubernetes.io/serviceaccount")
-DEFAULT_KUBECONFIG = "~/.kube/config"
 REFRESH_SECONDS = 60.0  # tokens of service accounts and exec plugins rotate; files are renewed well before they expire
 MIN_REFRESH_SECONDS = 5.0  # a token that the server rejects is fetched again, but not more often than this
 
@@ -66,7 +61,7 @@ def in_cluster(account: Path = SERVICE_ACCOUNT) -> Access:
     async def reread() -> str | None:
         with suppress(OSError):  # the CAs before are still trusted
             trust.load_verify_locations(cafile=str(ca))  # else a process would not survive a new CA
-        return await _read(account / "token")
+        return (account / "token").read_text().strip() or None  # in memory, of 1 KiB, once a minute
 
     token = _CachedToken(reread)
     return Access(
@@ -81,21 +76,20 @@ def in_cluster(account: Path = SERVICE_ACCOUNT) -> Access:
 async def from_kubeconfig(path: str | None = None, context: str | None = None) -> Access:
     """A context of a kubeconfig (default: its current one; $KUBECONFIG, ~/.kube/config).
 
-    Read by kubernetes_asyncio, unless it is a plain one with a certificate or a token. Exec plugins, OIDC and token
-    files are read again every minute while the Access is in use. The environment's proxy is used if the kubeconfig
-    names none. Raises InvalidKubeConfig.
+    Exec plugins, OIDC and token files are read again every minute while the Access is in use. The environment's proxy
+    is used if the kubeconfig names none. Raises InvalidKubeConfig.
     """
-    found = await _read_context(path, context)
+    found = await read_context(path, context)
     tls = found.new_tls() if found.server.startswith("https:") else None
 
     async def reload() -> str | None:
-        latest = await _read_context(path, found.name)  # by name: the file's current context may have changed
+        latest = await read_context(path, found.name)  # by name: the file's current context may have changed
         if tls is not None:
             latest.load_certificate(tls)  # an exec plugin may give short-lived certificates
         return latest.authorization
 
-    may_change = found.authorization is not None or found.has_certificate
-    token = _CachedToken(reload, _Token(found.authorization)) if may_change else None
+    may_change = found.authorization is not None or found.certificate
+    token = _CachedToken(reload, (found.authorization,)) if may_change else None
     return Access(
         server=found.server,
         ssl=tls,
@@ -107,17 +101,12 @@ async def from_kubeconfig(path: str | None = None, context: str | None = None) -
     )
 
 
-@dataclass(frozen=True, slots=True)
-class _Token:
-    value: str | None
-
-
 class _CachedToken:
     """A token that is fetched again when the last fetch is a minute old; after a failed fetch the last token stays."""
 
-    def __init__(self, fetch: Callable[[], Awaitable[str | None]], known: _Token | None = None) -> None:
+    def __init__(self, fetch: Callable[[], Awaitable[str | None]], known: tuple[str | None] | None = None) -> None:
         self._fetch = fetch
-        self._cached = known
+        self._cached = known  # in a tuple, since None is a value
         self._refresh_at = asyncio.get_running_loop().time() + REFRESH_SECONDS if known else 0.0
         self._invalidated_at = -MIN_REFRESH_SECONDS
         self._lock = asyncio.Lock()
@@ -132,21 +121,14 @@ class _CachedToken:
         async with self._lock:
             now = asyncio.get_running_loop().time()
             if self._cached is not None and now < self._refresh_at:
-                return self._cached.value
+                return self._cached[0]
             try:
-                self._cached = _Token(await self._fetch())
-            except (
-                OSError,
-                InvalidKubeConfig,
-            ):  # half-written, or missing for a moment: the old token is still good
+                self._cached = (await self._fetch(),)
+            except (OSError, InvalidKubeConfig):  # half-written, or missing for a moment: the old one is still good
                 if self._cached is None:
                     raise
             self._refresh_at = now + REFRESH_SECONDS
-            return self._cached.value
-
-
-async def _read(path: Path) -> str | None:
-    return path.read_text().strip() or None  # noqa: ASYNC240 - a file in memory, of 1 KiB, once a minute
+            return self._cached[0]
 
 
 def _in_pod(account: Path) -> bool:
@@ -160,131 +142,51 @@ def _ca_context(ca: Path) -> ssl.SSLContext:
         raise InvalidKubeConfig(f"{ca}: {error}") from error
 
 
-async def _load(places: str, context: str | None) -> tuple[Configuration, str, str]:
-    """The kubeconfig as kubernetes_asyncio loads it, the context's name and its namespace."""
-    # Imported late: half a second and 55 MiB that neither `--help` nor a pod in the cluster must pay for.
-    with _hide_module("kubernetes_validate"):
-        from kubernetes_asyncio import config  # noqa: PLC0415
-        from kubernetes_asyncio.client import Configuration  # noqa: PLC0415
-    from yaml import YAMLError  # noqa: PLC0415
+def proxy_for(server: str, environment: Mapping[str, str], named: str | None = None) -> str | None:
+    """The proxy's URL: `named`, else that of HTTPS_PROXY, HTTP_PROXY and NO_PROXY as kubectl reads them; None for none.
 
-    loaded = Configuration()
-    if not any(Path(it).expanduser().exists() for it in places.split(os.pathsep)):  # noqa: ASYNC240 - a local file
-        raise InvalidKubeConfig(f"kubeconfig {places}: there is no such file")
+    Raises InvalidKubeConfig for a proxy that does not speak HTTP, such as SOCKS.
+    """
+    proxy = named or _of_environment(urlsplit(server), environment)
+    if not proxy:
+        return None
+    url = proxy if "://" in proxy else f"http://{proxy}"
+    if urlsplit(url).scheme not in PORTS:
+        raise InvalidKubeConfig(f"the proxy {proxy} of {server} does not speak HTTP")
+    return url
+
+
+def _of_environment(server: SplitResult, environment: Mapping[str, str]) -> str:
+    proxy = _either(environment, f"{server.scheme}_proxy")
+    if not proxy or is_loopback(server.hostname or ""):
+        return ""
+    exempt = (entry.strip() for entry in _either(environment, "no_proxy").split(","))
+    return "" if any(_exempts(entry.lower(), server) for entry in exempt if entry) else proxy
+
+
+def _either(environment: Mapping[str, str], name: str) -> str:
+    return environment.get(name.upper()) or environment.get(name) or ""
+
+
+def is_loopback(host: str) -> bool:
+    """Whether the host is this machine (or pod) itself."""
     try:
-        loader = await config.load_kube_config(places, context, loaded, persist_config=False)
-        current: Any = loader.current_context
-        return loaded, str(current["name"]), current["context"].get("namespace") or "default"
-    except (
-        config.ConfigException,
-        YAMLError,
-        OSError,
-        ValueError,
-        LookupError,
-        TypeError,
-        AttributeError,
-        AssertionError,  # a context or a cluster of that name is missing
-    ) as error:
-        # The text of these two is about its own code.
-        reason = "this is no kubeconfig" if isinstance(error, TypeError | AttributeError) else str(error)
-        raise InvalidKubeConfig(f"kubeconfig {places}: {reason}") from error
+        return host == "localhost" or ip_address(host).is_loopback
+    except ValueError:
+        return False
 
 
-@contextmanager
-def _hide_module(module: str) -> Iterator[None]:
-    """As if it were not installed: kubernetes_asyncio imports it if it can, which takes two seconds."""
-    if module in sys.modules:
-        yield
-        return
-    sys.modules[module] = None  # type: ignore[assignment]  # as the import system marks it
+def _exempts(entry: str, server: SplitResult) -> bool:
+    """Does an entry of NO_PROXY match the server: *, a network, an address, a domain, with or without a port?"""
+    host = (server.hostname or "").lower()
+    if entry == "*":
+        return True
     try:
-        yield
-    finally:
-        del sys.modules[module]
-
-
-@dataclass(frozen=True, slots=True)
-class _KubeContext:
-    """A context of a kubeconfig, whichever reader it comes from. `load_certificate` does nothing if there is none."""
-
-    name: str
-    namespace: str
-    server: str
-    authorization: str | None
-    has_certificate: bool
-    server_name: str | None
-    proxy: str | None
-    new_tls: Callable[[], ssl.SSLContext]
-    load_certificate: Callable[[ssl.SSLContext], None]
-
-
-async def _read_context(path: str | None, context: str | None) -> _KubeContext:
-    """By name, or the current one. Raises InvalidKubeConfig."""
-    places = path or os.environ.get("KUBECONFIG") or DEFAULT_KUBECONFIG
-    plain = plain_kubeconfig.read(places, context)
-    return _from_plain(plain) if plain is not None else _from_library(*await _load(places, context))
-
-
-def _from_plain(plain: plain_kubeconfig.PlainContext) -> _KubeContext:
-    def new_tls() -> ssl.SSLContext:
-        try:
-            tls = _client_tls(verify=plain.verify, cadata=plain.ca or None)
-        except ssl.SSLError as error:
-            raise InvalidKubeConfig(f"the certificate authority of context {plain.name}: {error}") from error
-        load_certificate(tls)
-        return tls
-
-    def load_certificate(tls: ssl.SSLContext) -> None:
-        if not plain.certificate:
-            return
-        with tempfile.NamedTemporaryFile(mode="w", suffix=".pem") as file:  # OpenSSL reads both from a file alone
-            file.write(f"{plain.certificate}\n{plain.key}")
-            file.flush()
-            try:
-                tls.load_cert_chain(file.name)
-            except (OSError, ssl.SSLError) as error:
-                raise InvalidKubeConfig(f"the client certificate of context {plain.name}: {error}") from error
-
-    return _KubeContext(
-        name=plain.name,
-        namespace=plain.namespace,
-        server=plain.server,
-        authorization=f"Bearer {plain.token}" if plain.token else None,
-        has_certificate=bool(plain.certificate),
-        server_name=plain.server_name or None,
-        proxy=None,
-        new_tls=new_tls,
-        load_certificate=load_certificate,
-    )
-
-
-def _from_library(loaded: Configuration, name: str, namespace: str) -> _KubeContext:
-    def new_tls() -> ssl.SSLContext:
-        tls = _client_tls(verify=loaded.verify_ssl, cafile=loaded.ssl_ca_cert)
-        load_certificate(tls)
-        return tls
-
-    def load_certificate(tls: ssl.SSLContext) -> None:
-        if loaded.cert_file:
-            tls.load_cert_chain(loaded.cert_file, loaded.key_file)
-
-    token = loaded.api_key.get("BearerToken")
-    return _KubeContext(
-        name=name,
-        namespace=namespace,
-        server=str(loaded.host).rstrip("/"),
-        authorization=str(token) if token else None,
-        has_certificate=bool(loaded.cert_file),
-        server_name=loaded.tls_server_name,
-        proxy=loaded.proxy,
-        new_tls=new_tls,
-        load_certificate=load_certificate,
-    )
-
-
-def _client_tls(*, verify: bool, cafile: str | None = None, cadata: str | None = None) -> ssl.SSLContext:
-    tls = ssl.create_default_context(cafile=cafile, cadata=cadata)
-    if not verify:
-        tls.check_hostname = False
-        tls.verify_mode = ssl.CERT_NONE
-    return tls
+        return ip_address(host) in ip_network(entry, strict=False)
+    except ValueError:
+        pass  # one of the two is a name
+    name, _, port = entry.rpartition(":") if entry.rpartition(":")[2].isdecimal() else (entry, "", "")
+    if port and int(port) != (server.port or PORTS.get(server.scheme)):
+        return False
+    name = name.strip("[]").removeprefix("*")
+    return host == name or host.endswith(name if name.startswith(".") else f".{name}")

@@ -5,10 +5,9 @@
 from __future__ import annotations
 
 import enum
-from collections.abc import AsyncIterator, Callable, Mapping
+from collections.abc import AsyncIterator, Iterable, Mapping
 from contextlib import AbstractAsyncContextManager
 from copy import copy
-from dataclasses import replace
 from types import TracebackType
 from typing import Any, Self
 
@@ -16,15 +15,21 @@ import msgspec
 from typing_extensions import TypeVar
 
 from jobset_gate.kube.access import Access
-from jobset_gate.kube.errors import InvalidResponse
+from jobset_gate.kube.errors import InvalidResponse, NotFound
 from jobset_gate.kube.resources import Resource
-from jobset_gate.kube.transport import MAX_RETRIES, ApiRequest, ObserveRequest, Transport
+from jobset_gate.kube.transport import MAX_RETRIES, ApiRequest, Guard, ObserveRequest, Transport
 
 T = TypeVar("T", default=dict[str, Any])
-Guard = Callable[[], float | None]
-"""Called before each write: raises NotLeader, or returns the seconds that the write may take (None: no limit)."""
 
 WATCH_IDLE_SECONDS = 65.0  # the server ends each of our watches before, so a longer pause means that it is dead
+
+
+class _ApiResource(msgspec.Struct, frozen=True):
+    name: str
+
+
+class _ApiResourceList(msgspec.Struct, frozen=True):
+    resources: list[_ApiResource] = []
 
 
 class PatchType(enum.StrEnum):
@@ -82,7 +87,7 @@ class Client:
         self, resource: Resource, name: str, namespace: str | None = None, *, type: type[T] | None = None
     ) -> T:
         """One object."""
-        return await self._send(ApiRequest("get", resource.plural, "GET", resource.path(namespace, name)), type)
+        return await self._send(ApiRequest("get", resource.plural, resource.path(namespace, name)), type)
 
     async def list(
         self,
@@ -109,8 +114,20 @@ class Client:
         )
         if continue_:
             params["continue"] = continue_
-        path = resource.path(namespace)
-        return await self._send(ApiRequest("list", resource.plural, "GET", path, params, max_bytes=max_bytes), type)
+        call = ApiRequest("list", resource.plural, resource.path(namespace), params, max_bytes=max_bytes)
+        return await self._send(call, type)
+
+    async def first_served(self, resources: Iterable[Resource]) -> Resource | None:
+        """The first of these that the API server serves: not every served version of a group serves all resources."""
+        for resource in resources:
+            call = ApiRequest("get", "apis", f"/apis/{resource.group}/{resource.version}")
+            try:
+                served = await self._send(call, _ApiResourceList)
+            except NotFound:
+                continue
+            if any(one.name == resource.plural for one in served.resources):
+                return resource
+        return None
 
     async def create(
         self,
@@ -127,9 +144,8 @@ class Client:
         if resource.namespaced and "/namespaces/" not in path:
             raise ValueError(f"create {resource.plural}: no namespace, neither given nor in the body")
         params = _without_empty(dryRun="All" if dry_run else "", fieldManager=field_manager)
-        return await self._send(
-            ApiRequest("create", resource.plural, "POST", path, params, _json(_with_kind(resource, body))), type
-        )
+        call = ApiRequest("create", resource.plural, path, params, msgspec.json.encode(_with_kind(resource, body)))
+        return await self._send(call, type)
 
     async def replace(
         self,
@@ -142,9 +158,8 @@ class Client:
         """PUT; name, namespace and (for compare-and-swap) resourceVersion are the body's. Conflict: it has changed."""
         meta = body["metadata"]
         path = resource.path(meta.get("namespace"), meta["name"], subresource)
-        return await self._send(
-            ApiRequest("update", resource.plural, "PUT", path, {}, _json(_with_kind(resource, body))), type
-        )
+        call = ApiRequest("update", resource.plural, path, {}, msgspec.json.encode(_with_kind(resource, body)))
+        return await self._send(call, type)
 
     async def patch(
         self,
@@ -169,9 +184,8 @@ class Client:
             dryRun="All" if dry_run else "", fieldManager=field_manager, force="true" if force else ""
         )
         path = resource.path(namespace, name, subresource)
-        return await self._send(
-            ApiRequest("patch", resource.plural, "PATCH", path, params, _json(body), str(patch)), type
-        )
+        call = ApiRequest("patch", resource.plural, path, params, msgspec.json.encode(body), str(patch))
+        return await self._send(call, type)
 
     async def delete(
         self,
@@ -192,12 +206,14 @@ class Client:
             options["propagationPolicy"] = propagation
         if grace_seconds is not None:
             options["gracePeriodSeconds"] = grace_seconds
-        call = ApiRequest("delete", resource.plural, "DELETE", resource.path(namespace, name), {}, _json(options))
+        path = resource.path(namespace, name)
+        call = ApiRequest("delete", resource.plural, path, {}, msgspec.json.encode(options))
         await self._send(call, msgspec.Raw)
 
     async def post(self, path: str, body: Mapping[str, Any]) -> dict[str, Any]:
         """POST to a path that is no collection, such as a pod's binding or eviction."""
-        return await self._send(ApiRequest("post", path.rsplit("/", 1)[-1], "POST", path, {}, _json(body)), None)
+        call = ApiRequest("post", path.rsplit("/", 1)[-1], path, {}, msgspec.json.encode(body))
+        return await self._send(call, None)
 
     def watch(
         self,
@@ -225,7 +241,7 @@ class Client:
             timeoutSeconds=str(timeout_seconds),
             allowWatchBookmarks="true" if allow_bookmarks else "",
         )
-        call = ApiRequest("watch", resource.plural, "GET", resource.path(namespace), params)
+        call = ApiRequest("watch", resource.plural, resource.path(namespace), params)
         return self._transport.stream(call, idle_timeout)
 
     def _view(self, guard: Guard | None, retries: int) -> Client:
@@ -234,28 +250,20 @@ class Client:
         return view
 
     async def _send(self, call: ApiRequest, type: type[T] | None) -> T:
-        body = await self._transport.send(replace(call, retries=self._retries), self._guard)
-        return _decode(body, type, call)
-
-
-def _decode(body: bytes, type: type[T] | None, call: ApiRequest) -> T:
-    wanted: Any = type if type is not None else dict[str, Any]
-    if wanted is msgspec.Raw:
-        raw: Any = msgspec.Raw(body)
-        return raw  # type: ignore[no-any-return]  # T is Raw here, which mypy cannot see
-    try:
-        decoded: T = msgspec.json.decode(body, type=wanted)
-    except (msgspec.DecodeError, UnicodeDecodeError, RecursionError) as error:
-        raise InvalidResponse(f"{call.method} {call.path}: {error}") from error
-    return decoded
+        body = await self._transport.send(call, self._guard, self._retries)
+        wanted: Any = type if type is not None else dict[str, Any]
+        if wanted is msgspec.Raw:
+            raw: Any = msgspec.Raw(body)
+            return raw  # type: ignore[no-any-return]  # T is Raw here, which mypy cannot see
+        try:
+            decoded: T = msgspec.json.decode(body, type=wanted)
+        except (msgspec.DecodeError, UnicodeDecodeError, RecursionError) as error:
+            raise InvalidResponse(f"{call.method} {call.path}: {error}") from error
+        return decoded
 
 
 def _with_kind(resource: Resource, body: Mapping[str, Any]) -> dict[str, Any]:
     return {"apiVersion": resource.api_version, "kind": resource.kind, **body}
-
-
-def _json(body: object) -> bytes:
-    return msgspec.json.encode(body)
 
 
 def _without_empty(**params: str | None) -> dict[str, str]:

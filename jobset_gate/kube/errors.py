@@ -1,25 +1,4 @@
-"""Errors of requests to an API server.
-
-KubeError
- ├─ Unreachable            no HTTP response: refused, reset, timed out
- │   └─ WatchIdleTimeout   the connection stands, and no byte comes
- ├─ ResponseTooLarge       a response longer than the caller accepts
- ├─ InvalidResponse        a 2xx response whose body does not have the expected form
- ├─ NotLeader              a write was not sent, since this process does not surely hold the lease
- ├─ LeadershipLost         the lease is lost; the process should exit
- ├─ InvalidKubeConfig      there is no usable kubeconfig or service account
- └─ ApiError               an HTTP status of 300 or above
-     ├─ BadRequest      400
-     ├─ Unauthorized    401
-     ├─ Forbidden       403  also quota and webhook denials
-     ├─ NotFound        404
-     ├─ Conflict        409  another resourceVersion, uid, or field owner
-     │   └─ AlreadyExists   409 with reason AlreadyExists
-     ├─ Expired         410  a resourceVersion or continue token too old
-     ├─ Invalid         422
-     ├─ Throttled       429
-     └─ ServerError     5xx
-"""
+"""Errors of requests to an API server."""
 
 from __future__ import annotations
 
@@ -35,7 +14,7 @@ class KubeError(JobsetGateError):
 
 
 class Unreachable(KubeError):
-    """The server gave no HTTP answer in time; whether it did the work is unknown."""
+    """No HTTP response: refused, reset or timed out; whether it did the work is unknown."""
 
 
 class WatchIdleTimeout(Unreachable):
@@ -51,7 +30,7 @@ class ResponseTooLarge(KubeError):
 
 
 class NotLeader(KubeError):
-    """A guarded write was refused before it was sent."""
+    """A guarded write was not sent, since this process does not surely hold the lease."""
 
 
 class LeadershipLost(KubeError):
@@ -89,7 +68,7 @@ class Unauthorized(ApiError):
 
 
 class Forbidden(ApiError):
-    """403."""
+    """403, also quota and webhook denials."""
 
 
 class NotFound(ApiError):
@@ -97,7 +76,7 @@ class NotFound(ApiError):
 
 
 class Conflict(ApiError):
-    """409."""
+    """409: another resourceVersion, UID or field owner."""
 
 
 class AlreadyExists(Conflict):
@@ -105,7 +84,7 @@ class AlreadyExists(Conflict):
 
 
 class Expired(ApiError):
-    """410."""
+    """410: a resourceVersion or continue token too old."""
 
 
 class Invalid(ApiError):
@@ -152,17 +131,12 @@ def error_from_response(
     except (msgspec.DecodeError, UnicodeDecodeError, RecursionError):
         found = _Status(message=body[:_LONGEST_TEXT].decode("utf-8", "replace").strip())
     details = found.details or {}
-    wait = _seconds(retry_after)
-    if wait is None:
-        wait = _seconds(details.get("retryAfterSeconds"))
-    message = (found.message or default_message)[:_LONGEST_MESSAGE]
-    return _class(status, found.reason)(status, found.reason or "", message, wait, details)
-
-
-def _class(status: int, reason: str | None) -> type[ApiError]:
-    if status == 409 and reason == "AlreadyExists":
-        return AlreadyExists
-    return _BY_STATUS.get(status, ServerError if status >= 500 else ApiError)
+    wait = _seconds(retry_after) or _seconds(details.get("retryAfterSeconds"))
+    message, reason = (found.message or default_message)[:_LONGEST_MESSAGE], found.reason or ""
+    kind = _BY_STATUS.get(status, ServerError if status >= 500 else ApiError)
+    if kind is Conflict and reason == "AlreadyExists":
+        kind = AlreadyExists
+    return kind(status, reason, message, wait, details)
 
 
 def _seconds(value: object) -> float | None:
@@ -173,15 +147,13 @@ def _seconds(value: object) -> float | None:
 
 def is_namespace_terminating(error: Exception) -> bool:
     """Whether a create was refused because the namespace is terminating (A10)."""
-    if not isinstance(error, Forbidden):
-        return False
-    causes = error.details.get("causes") or ()
-    return any(cause.get("reason") == "NamespaceTerminating" for cause in causes)
+    return isinstance(error, Forbidden) and _has_cause(error, "reason", "NamespaceTerminating")
 
 
 def is_uid_mismatch(error: Exception) -> bool:
     """Whether a patch was refused because the object of that name has another UID."""
-    if not isinstance(error, Invalid):
-        return False
-    causes = error.details.get("causes") or ()
-    return any(cause.get("field") == "metadata.uid" for cause in causes)
+    return isinstance(error, Invalid) and _has_cause(error, "field", "metadata.uid")
+
+
+def _has_cause(error: ApiError, key: str, value: str) -> bool:
+    return any(cause.get(key) == value for cause in error.details.get("causes") or ())

@@ -1,4 +1,4 @@
-"""HTTP requests to the API server and their retries: session, tokens, deadlines, Retry-After."""
+"""HTTP requests to the API server and their retries: session, tokens, deadlines, Retry-After, lines of a watch."""
 
 from __future__ import annotations
 
@@ -22,8 +22,9 @@ from jobset_gate.kube.errors import (
     WatchIdleTimeout,
     error_from_response,
 )
-from jobset_gate.kube.lines import LineSplitter
 
+Guard = Callable[[], float | None]
+"""Called before each write: raises NotLeader, or returns the seconds that the write may take (None: no limit)."""
 ObserveRequest = Callable[[str, str, str, float], None]
 """observe(verb, resource, code, seconds), once per request; the code is the HTTP status, or "<error>" without one."""
 
@@ -34,6 +35,10 @@ _TURNS_TO_CLOSE = 3
 """Of the loop: a connection that was aborted during a request or handshake closes its socket only then."""
 
 MAX_READ_RETRIES = 2  # after a broken connection
+METHODS = {"create": "POST", "post": "POST", "update": "PUT", "patch": "PATCH", "delete": "DELETE"}
+"""HTTP methods of the verbs that write; the others read."""
+LONGEST_LINE = 8 * 1024 * 1024  # bytes; etcd's limit for an object is 1.5 MiB, JSON escapes can swell it
+TOO_LONG = b""  # stands for a line that was longer and was dropped
 
 
 @dataclass(frozen=True, slots=True)
@@ -42,18 +47,20 @@ class ApiRequest:
 
     verb: str
     resource: str
-    method: str
     path: str
     params: Mapping[str, str] = field(default_factory=dict)
     body: bytes | None = None
     content_type: str = "application/json"
-    retries: int = MAX_RETRIES
     max_bytes: int | None = None
     """Of the response's body; a longer one raises ResponseTooLarge before it is read to its end."""
 
     @property
+    def method(self) -> str:
+        return METHODS.get(self.verb, "GET")
+
+    @property
     def is_read(self) -> bool:
-        return self.method == "GET"
+        return self.verb not in METHODS
 
 
 class Transport:
@@ -88,23 +95,23 @@ class Transport:
             for _ in range(_TURNS_TO_CLOSE):
                 await asyncio.sleep(0)
 
-    async def send(self, call: ApiRequest, guard: Callable[[], float | None] | None = None) -> bytes:
+    async def send(self, call: ApiRequest, guard: Guard | None, retries: int) -> bytes:
         """The body of a 2xx response. Raises ApiError, Unreachable, and what `guard` raises.
 
         Retried are: 429 (the server has done nothing yet) for every verb, 503 with Retry-After for all but POST, a
         broken connection for reads only, since a create whose response was lost may have been done, and 401 once, at
         once, if there is another token now.
         """
-        for repeat in range(call.retries + 1):
+        for repeat in range(retries + 1):
             try:
                 return await self._authorized(call, guard)
             except Unreachable:
-                if not call.is_read or repeat >= min(call.retries, MAX_READ_RETRIES):
+                if not call.is_read or repeat >= min(retries, MAX_READ_RETRIES):
                     raise
                 await asyncio.sleep(DEFAULT_RETRY_AFTER * (repeat + 1) / 4)
             except ApiError as error:
                 pause = _retry_after(error, call)
-                if pause is None or pause > MAX_RETRY_AFTER or repeat == call.retries:
+                if pause is None or pause > MAX_RETRY_AFTER or repeat == retries:
                     raise
                 await asyncio.sleep(pause)
         raise AssertionError("unreachable: the last repeat returns or raises")
@@ -128,7 +135,7 @@ class Transport:
         finally:
             response.close()
 
-    async def _authorized(self, call: ApiRequest, guard: Callable[[], float | None] | None) -> bytes:
+    async def _authorized(self, call: ApiRequest, guard: Guard | None) -> bytes:
         token = await self._token()  # first: a slow exec plugin must not use up the time that the guard grants
         try:
             return await self._exchange(call, guard, token)
@@ -141,7 +148,7 @@ class Transport:
                 raise
             return await self._exchange(call, guard, fresh)
 
-    async def _exchange(self, call: ApiRequest, guard: Callable[[], float | None] | None, token: str | None) -> bytes:
+    async def _exchange(self, call: ApiRequest, guard: Guard | None, token: str | None) -> bytes:
         timeout, params = self._timeout, call.params
         if guard is not None and not call.is_read and (granted := guard()) is not None and granted < timeout:
             # The server gets the deadline too, so that it drops a queued request that is no longer waited for.
@@ -177,19 +184,14 @@ class Transport:
             )
 
     async def _body(self, call: ApiRequest, response: aiohttp.ClientResponse) -> bytes:
-        if call.max_bytes is None:
-            with _network_errors_mapped(call):
-                return await response.read()
         body = bytearray()
-        while True:
-            with _network_errors_mapped(call):
-                chunk = await response.content.readany()
-            if not chunk:
-                return bytes(body)
-            body += chunk
-            if len(body) > call.max_bytes:
-                response.close()  # with the connection: the rest is not read
-                raise ResponseTooLarge(f"{call.method} {call.path}: more than {call.max_bytes} bytes")
+        async with aclosing(_chunks(call, response)) as chunks:
+            async for chunk in chunks:
+                body += chunk
+                if call.max_bytes is not None and len(body) > call.max_bytes:
+                    response.close()  # with the connection: the rest is not read
+                    raise ResponseTooLarge(f"{call.method} {call.path}: more than {call.max_bytes} bytes")
+        return bytes(body)
 
     @contextmanager
     def _observed(self, call: ApiRequest) -> Iterator[_ObservedResponse]:
@@ -212,18 +214,50 @@ class _ObservedResponse:
     code: str = "<error>"
 
 
-async def _lines(call: ApiRequest, response: aiohttp.ClientResponse) -> AsyncGenerator[bytes, None]:
-    cutter = LineSplitter()
+async def _chunks(call: ApiRequest, response: aiohttp.ClientResponse) -> AsyncGenerator[bytes, None]:
     while True:
         with _network_errors_mapped(call):
             chunk = await response.content.readany()
         if not chunk:
-            break
-        for line in cutter.feed(chunk):
-            yield line
-    rest = cutter.end()
-    if rest is not None:
-        yield rest
+            return
+        yield chunk
+
+
+async def _lines(call: ApiRequest, response: aiohttp.ClientResponse) -> AsyncGenerator[bytes, None]:
+    splitter = LineSplitter()
+    async with aclosing(_chunks(call, response)) as chunks:
+        async for chunk in chunks:
+            for line in splitter.feed(chunk):
+                yield line
+    for line in splitter.feed(b"\n"):  # the server closed the connection within a line
+        yield line
+
+
+class LineSplitter:
+    """feed() takes chunks as they come and returns the complete lines, TOO_LONG for each dropped one."""
+
+    def __init__(self, longest: int = LONGEST_LINE) -> None:
+        self._longest = longest
+        self._pieces: list[bytes] = []  # of an incomplete line, joined once, so that long lines cost O(n)
+        self._size = 0
+
+    def feed(self, chunk: bytes) -> Iterator[bytes]:
+        """The lines that this chunk completes, without blank ones. Consume them all before the next chunk."""
+        *ends, rest = chunk.split(b"\n")
+        for end in ends:
+            self._keep(end)
+            line = b"".join(self._pieces)
+            if self._size > self._longest or line.strip():
+                yield line or TOO_LONG
+            self._pieces, self._size = [], 0
+        self._keep(rest)
+
+    def _keep(self, piece: bytes) -> None:
+        self._size += len(piece)
+        if self._size > self._longest:
+            self._pieces.clear()
+        elif piece:
+            self._pieces.append(piece)
 
 
 @contextmanager

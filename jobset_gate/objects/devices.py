@@ -8,7 +8,7 @@ from collections.abc import Iterable, Mapping
 from typing import Any
 
 from jobset_gate.objects import quantity
-from jobset_gate.objects.bounded_cache import intern_text
+from jobset_gate.objects.caches import intern_text
 
 Amounts = Mapping[str, Any]
 """Amounts by resource name, as a container's requests or limits hold them."""

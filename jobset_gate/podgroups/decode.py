@@ -13,7 +13,7 @@ import msgspec
 from jobset_gate import names
 from jobset_gate.errors import Malformed
 from jobset_gate.objects import quantity
-from jobset_gate.objects.bounded_cache import BoundedCache, intern_text
+from jobset_gate.objects.caches import BoundedCache, intern_text
 from jobset_gate.objects.field_error import FieldError, annotation_path, child_path
 from jobset_gate.objects.unstructured import Json, as_map
 from jobset_gate.podgroups import fields, formats, record, wire

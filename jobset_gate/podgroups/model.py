@@ -11,7 +11,7 @@ import msgspec
 
 from jobset_gate import names
 from jobset_gate.barrier.model import Value
-from jobset_gate.objects.bounded_cache import BoundedCache
+from jobset_gate.objects.caches import BoundedCache
 from jobset_gate.objects.field_error import FieldError, child_path
 from jobset_gate.objects.unstructured import Json, as_map, nested
 

@@ -1,6 +1,5 @@
 """Native gang scheduling: the native PodGroup of a group, and why a group cannot be handed over (G6)."""
 
-from collections.abc import Sequence
 from typing import Any, Final
 
 from jobset_gate import names
@@ -13,16 +12,10 @@ VERSIONS: Final = ("v1beta1", "v1alpha3", "v1alpha2")
 """Those of scheduling.k8s.io whose PodGroups have `spec.schedulingPolicy.gang.minCount`, the newer first: of Kubernetes
 1.37 the first two, of 1.36 the last. API servers of before 1.22 had a v1beta1 without PodGroups.
 """
-PLURAL: Final = "podgroups"
 PROTECTION: Final = "scheduling.k8s.io/podgroup-protection"
 """Finalizer on every native PodGroup, removed when no pod names it."""
 MOST_NAMED: Final = 3
 """In a message."""
-
-
-def supported_version(served: Sequence[str]) -> str:
-    """The newest supported version that the API server serves; "" if there is none."""
-    return next((one for one in VERSIONS if one in served), "")
 
 
 def native_name(label: str) -> str:

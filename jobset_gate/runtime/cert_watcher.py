@@ -3,15 +3,14 @@
 from __future__ import annotations
 
 import asyncio
-import os
 import ssl
-import tempfile
-from collections.abc import Callable, Iterator
-from contextlib import contextmanager
+from collections.abc import Callable
 from pathlib import Path
 from typing import Final
 
 import structlog
+
+from jobset_gate.kube.kubeconfig import in_memory_file
 
 RELOAD_SECONDS: Final = 10.0
 CIPHERS: Final = "ECDHE+AESGCM:ECDHE+CHACHA20"
@@ -88,34 +87,6 @@ def server_context() -> ssl.SSLContext:
     return made
 
 
-@contextmanager
-def in_memory_file(text: bytes) -> Iterator[str]:
-    """A path under which this process can read the text while the block runs; for libraries that take files only.
-
-    On Linux it is in anonymous memory. Elsewhere, and where a kernel refuses that, it is a file of the owner's in the
-    folder for temporary files.
-    """
-    descriptor = _anonymous_file()
-    if descriptor is None:
-        with tempfile.NamedTemporaryFile(prefix="jobset-gate-") as file:
-            file.write(text)
-            file.flush()
-            yield file.name
-        return
-    try:
-        os.write(descriptor, text)
-        yield f"/proc/self/fd/{descriptor}"
-    finally:
-        os.close(descriptor)
-
-
 def _load(context: ssl.SSLContext, chain: bytes, key: bytes) -> None:
     with in_memory_file(chain) as chain_path, in_memory_file(key) as key_path:
         context.load_cert_chain(chain_path, key_path)
-
-
-def _anonymous_file() -> int | None:
-    try:
-        return os.memfd_create("jobset-gate", os.MFD_CLOEXEC)
-    except (AttributeError, OSError):
-        return None

@@ -6,16 +6,20 @@ connections are accepted here, one by one, while there are free slots.
 
 import asyncio
 import errno
+import math
 import socket
 import ssl
 from collections.abc import Awaitable, Callable
 from contextlib import suppress
 from dataclasses import dataclass
 from functools import partial
+from operator import itemgetter
 from typing import Any, Final, cast
 
 import structlog
 from aiohttp import web
+
+from jobset_gate.runtime.clock import monotonic
 
 BACKLOG: Final = 512
 """Connections that wait in the kernel, where they cost no memory of ours."""
@@ -49,30 +53,22 @@ class ServerConnection(asyncio.Protocol):
     """Between a transport and aiohttp's handler: passes everything on, and knows since when a request is unfinished."""
 
     def __init__(
-        self,
-        handler: web.RequestHandler,
-        *,
-        now: Callable[[], float],
-        on_busy: Callable[[], None],
-        on_closed: Callable[["ServerConnection"], None],
+        self, handler: web.RequestHandler, on_busy: Callable[[], None], on_closed: Callable[["ServerConnection"], None]
     ) -> None:
         """`on_busy` is called when a request begins, `on_closed` when the connection is closed."""
-        self.handler, self._now, self._on_busy, self._on_closed = handler, now, on_busy, on_closed
+        self.handler, self._on_busy, self._on_closed = handler, on_busy, on_closed
         self.handshake: asyncio.Task[None] | None = None
         """The TLS handshake, while it lasts."""
         self.transport: asyncio.Transport | None = None
-        self.busy_since: float | None = now()
+        self.busy_since: float | None = None
         """When it was accepted, or its unfinished request began; None while it is idle."""
+        self.request_started()
 
     def request_started(self) -> None:
         """A request has begun, or goes on."""
         if self.busy_since is None:
-            self.busy_since = self._now()
+            self.busy_since = monotonic()
             self._on_busy()
-
-    def request_finished(self) -> None:
-        """The response is written."""
-        self.busy_since = None
 
     def evict(self) -> None:
         """Closes the connection at once; an idle one is sent SERVICE_UNAVAILABLE first."""
@@ -119,7 +115,8 @@ class ConnectionLimiter:
 
     def __init__(self, limits: ConnectionLimits | None = None) -> None:
         self.limits = limits or ConnectionLimits()
-        self.port = 0
+        self.url = ""
+        """Without a path; "" before it listens."""
         self._open: dict[web.RequestHandler, ServerConnection] = {}
         self._sockets: list[socket.socket] = []
         self._tasks: set[asyncio.Task[None]] = set()
@@ -144,7 +141,7 @@ class ConnectionLimiter:
                 await response.write_eof()
             return response
         finally:
-            connection.request_finished()
+            connection.busy_since = None
 
     async def release_stream(self, request: web.Request, response: web.StreamResponse) -> None:
         """For `on_response_prepare`: server-sent events are limited no more. Their sender bounds their number."""
@@ -157,17 +154,14 @@ class ConnectionLimiter:
         """Returns when it listens. Raises OSError, for example if the port is taken."""
         server: Any = runner.server
         self._sockets = await _bind(host, port)
-        self.port = self._sockets[0].getsockname()[1]
+        shown, taken = f"[{host}]" if ":" in host else host, self._sockets[0].getsockname()[1]
+        self.url = f"{'http' if context is None else 'https'}://{shown}:{taken}"
         for listening in self._sockets:
             self._spawn(self._accept(listening, server, context), "accept")
 
     async def close(self) -> None:
         """Accepts no more connections; open ones stay."""
-        ending = [task for task in self._tasks if task.get_name() == "accept"]
-        for task in ending:
-            task.cancel()
-        if ending:
-            await asyncio.wait(ending)
+        await _cancel([task for task in self._tasks if task.get_name() == "accept"])
         for listening in self._sockets:
             listening.close()
         self._sockets = []
@@ -183,10 +177,7 @@ class ConnectionLimiter:
         await self.close()
         if self._timer is not None:
             self._timer.cancel()
-        for task in self._tasks:
-            task.cancel()
-        if self._tasks:
-            await asyncio.wait(self._tasks)
+        await _cancel(list(self._tasks))
 
     def _spawn(self, work: Any, name: str) -> asyncio.Task[None]:
         task: asyncio.Task[None] = asyncio.create_task(work, name=name)
@@ -205,9 +196,8 @@ class ConnectionLimiter:
                     log.warning("no connection can be accepted", problem=str(problem))
                     await asyncio.sleep(ACCEPT_RETRY_SECONDS)
                 continue
-            connection = ServerConnection(server(), now=loop.time, on_busy=self._arm_timer, on_closed=self._remove)
+            connection = ServerConnection(server(), self._arm_timer, self._remove)
             self._open[connection.handler] = connection
-            self._arm_timer()
             connection.handshake = self._spawn(self._shake_hands(connection, accepted, context), "handshake")
             connection.handshake.add_done_callback(partial(_close_unless_made, connection, accepted))
 
@@ -244,10 +234,13 @@ class ConnectionLimiter:
 
     def _eviction_candidate(self) -> ServerConnection | None:
         """The connection that has been busy for longest, if for long enough; else an idle one."""
-        busy = min((it for it in self._open.values() if it.busy_since is not None), key=_busy_since, default=None)
-        if busy is not None and asyncio.get_running_loop().time() - _busy_since(busy) > self.limits.evict_after_seconds:
-            return busy
+        since, longest = min(self._busy(), key=itemgetter(0), default=(math.inf, None))
+        if monotonic() - since > self.limits.evict_after_seconds:
+            return longest
         return next((it for it in self._open.values() if it.busy_since is None), None)
+
+    def _busy(self) -> list[tuple[float, ServerConnection]]:
+        return [(it.busy_since, it) for it in self._open.values() if it.busy_since is not None]
 
     def _arm_timer(self) -> None:
         """A request has begun: the timer fires when the oldest request is out of time."""
@@ -256,17 +249,15 @@ class ConnectionLimiter:
 
     def _evict_late(self) -> None:
         """Evicts connections whose request takes too long."""
-        loop, self._timer = asyncio.get_running_loop(), None
-        busy = {
-            connection: connection.busy_since for connection in self._open.values() if connection.busy_since is not None
-        }
-        late = loop.time() - self.limits.request_seconds
-        for connection, since in busy.items():
+        self._timer = None
+        busy, late = self._busy(), monotonic() - self.limits.request_seconds
+        for since, connection in busy:
             if since <= late:
                 self._evict(connection)
-        left = [since for since in busy.values() if since > late]
+        left = [since for since, _ in busy if since > late]
         if left:
-            self._timer = loop.call_at(min(left) + self.limits.request_seconds, self._evict_late)
+            due = min(left) + self.limits.request_seconds
+            self._timer = asyncio.get_running_loop().call_at(due, self._evict_late)
 
     def _evict(self, connection: ServerConnection) -> None:
         connection.evict()
@@ -288,8 +279,11 @@ def _close_unless_made(connection: ServerConnection, accepted: socket.socket, _:
         accepted.close()
 
 
-def _busy_since(connection: ServerConnection) -> float:
-    return 0.0 if connection.busy_since is None else connection.busy_since
+async def _cancel(tasks: list[asyncio.Task[None]]) -> None:
+    for task in tasks:
+        task.cancel()
+    if tasks:
+        await asyncio.wait(tasks)
 
 
 async def _bind(host: str, port: int) -> list[socket.socket]:

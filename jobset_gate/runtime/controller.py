@@ -12,6 +12,7 @@ from jobset_gate.kube.errors import ApiError, KubeError, NotLeader
 from jobset_gate.runtime.workqueue import Requeue, WorkQueue
 
 K = TypeVar("K")
+M = TypeVar("M", Counter, Gauge, Histogram)
 Reconcile = Callable[[K], Awaitable[float | None]]
 
 RESULTS = ("success", "requeue", "requeue_after", "error")
@@ -26,28 +27,16 @@ class ControllerMetrics:
     """The metrics of controller-runtime, under its names."""
 
     def __init__(self, registry: CollectorRegistry) -> None:
-        self.total = Counter(
-            "controller_runtime_reconcile_total",
-            "Passes, by how they ended.",
-            ["controller", "result"],
-            registry=registry,
-        )
-        self.errors = Counter(
-            "controller_runtime_reconcile_errors_total", "Passes that failed.", ["controller"], registry=registry
-        )
-        self.seconds = Histogram(
-            "controller_runtime_reconcile_time_seconds", "Time per pass.", ["controller"], registry=registry
-        )
-        self.panics = Counter(
-            "controller_runtime_reconcile_panics_total",
-            "Passes that failed by a bug: please report them.",
-            ["controller"],
-            registry=registry,
-        )
-        self.active = Gauge("controller_runtime_active_workers", "Workers busy.", ["controller"], registry=registry)
-        self.most = Gauge(
-            "controller_runtime_max_concurrent_reconciles", "Workers there are.", ["controller"], registry=registry
-        )
+        def of_controller(kind: Callable[..., M], name: str, text: str, *labels: str) -> M:
+            return kind(f"controller_runtime_{name}", text, ["controller", *labels], registry=registry)
+
+        self.total = of_controller(Counter, "reconcile_total", "Passes, by how they ended.", "result")
+        self.errors = of_controller(Counter, "reconcile_errors_total", "Passes that failed.")
+        self.seconds = of_controller(Histogram, "reconcile_time_seconds", "Time per pass.")
+        bug = "Passes that failed by a bug: please report them."
+        self.panics = of_controller(Counter, "reconcile_panics_total", bug)
+        self.active = of_controller(Gauge, "active_workers", "Workers busy.")
+        self.most = of_controller(Gauge, "max_concurrent_reconciles", "Workers there are.")
 
     def init_series(self, controller: str, workers: int) -> None:
         """Creates all series of this controller, so that a first increment is visible."""

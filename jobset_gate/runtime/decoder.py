@@ -9,8 +9,8 @@ from typing import Any, Generic
 
 import msgspec
 
-from jobset_gate.kube.lines import LONGEST_LINE, TOO_LONG
 from jobset_gate.kube.resources import Resource
+from jobset_gate.kube.transport import LONGEST_LINE, TOO_LONG
 from jobset_gate.runtime.store import W
 
 
@@ -69,11 +69,6 @@ class _Loose(msgspec.Struct, frozen=True, gc=False):
     object: msgspec.Raw = msgspec.Raw(b"")
 
 
-@dataclass(frozen=True, slots=True)
-class UnreadableLine:
-    """A line that could not be decoded at all: an event may have been lost."""
-
-
 class ObjectDecoder(Generic[W]):
     """Decodes one resource. What cannot be decoded goes to `on_problem`, never into an exception."""
 
@@ -85,44 +80,47 @@ class ObjectDecoder(Generic[W]):
         self._bare = msgspec.json.Decoder(PartialObjectMetadata)
         self._on_problem = on_problem
 
-    def decode_event(self, line: bytes) -> WatchEvent[W] | WatchEvent[PartialObjectMetadata] | UnreadableLine:
-        """A line of a watch; bookmarks, errors and objects of another form with their identity alone."""
+    def decode_event(self, line: bytes) -> WatchEvent[W] | WatchEvent[PartialObjectMetadata] | None:
+        """A line of a watch; bookmarks, errors and objects of another form with their identity alone.
+
+        None for a line that could not be decoded at all: an event may have been lost.
+        """
         try:
             return self._event.decode(line)
         except DECODE_ERRORS as error:
-            return self._decode_loosely(line, error)
+            return self._decode_loosely(line, str(error))
 
     def decode_object(self, raw: msgspec.Raw) -> W | PartialObjectMetadata | None:
         """An item of a list; None if not even its name can be read."""
         try:
             return self._object.decode(raw)
         except DECODE_ERRORS as error:
-            self._on_problem(WatchProblemKind.UNREADABLE, f"{error}: {_start(raw)}")
+            self._on_problem(WatchProblemKind.UNREADABLE, f"{error}: {excerpt(raw)}")
         try:
             return self._bare.decode(raw)
         except DECODE_ERRORS:
             return None
 
-    def _decode_loosely(self, line: bytes, error: Exception) -> WatchEvent[PartialObjectMetadata] | UnreadableLine:
-        if line is TOO_LONG or not line:
+    def _decode_loosely(self, line: bytes, error: str) -> WatchEvent[PartialObjectMetadata] | None:
+        if line == TOO_LONG:
             self._on_problem(WatchProblemKind.TOO_LONG, f"a line of more than {LONGEST_LINE} bytes")
-            return UnreadableLine()
+            return None
         try:
             loose = self._loose.decode(line)
         except DECODE_ERRORS:
-            self._on_problem(WatchProblemKind.TORN, f"{error}: {_start(line)}")
-            return UnreadableLine()
+            self._on_problem(WatchProblemKind.TORN, f"{error}: {excerpt(line)}")
+            return None
         try:
             bare = self._bare.decode(loose.object)
         except DECODE_ERRORS:
             bare = PartialObjectMetadata()
-        if loose.type in ("BOOKMARK", "ERROR") or (loose.type and bare.metadata.name):
-            if loose.type not in ("BOOKMARK", "ERROR"):
-                self._on_problem(WatchProblemKind.UNREADABLE, f"{error}: {_start(line)}")
-            return WatchEvent(loose.type, bare)
-        self._on_problem(WatchProblemKind.UNREADABLE, f"{error}: {_start(line)}")
-        return UnreadableLine()
+        if loose.type not in ("BOOKMARK", "ERROR"):
+            self._on_problem(WatchProblemKind.UNREADABLE, f"{error}: {excerpt(line)}")
+            if not (loose.type and bare.metadata.name):
+                return None
+        return WatchEvent(loose.type, bare)
 
 
-def _start(data: bytes | msgspec.Raw) -> str:
+def excerpt(data: bytes | msgspec.Raw) -> str:
+    """The beginning of what could not be decoded, for a message."""
     return repr(bytes(memoryview(data)[:80]))

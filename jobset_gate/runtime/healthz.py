@@ -54,8 +54,7 @@ class HealthServer:
         self._runner = web.AppRunner(app, access_log=None, shutdown_timeout=SHUTDOWN_TIMEOUT, keepalive_timeout=IDLE)
         await self._runner.setup()
         await self._connections.listen(self._runner, self._host, self._port)
-        shown = f"[{self._host}]" if ":" in self._host else self._host
-        self.url = f"http://{shown}:{self._connections.port}"
+        self.url = self._connections.url
 
     async def stop(self) -> None:
         """Stops listening."""

@@ -25,18 +25,18 @@ from jobset_gate.kube.errors import (
     WatchIdleTimeout,
 )
 from jobset_gate.kube.resources import Resource
-from jobset_gate.runtime.backoff import Backoff
+from jobset_gate.runtime.clock import monotonic
 from jobset_gate.runtime.decoder import (
     ObjectDecoder,
     OnWatchProblem,
     PartialObjectMetadata,
-    UnreadableLine,
     WatchEvent,
     WatchProblem,
     WatchProblemKind,
 )
+from jobset_gate.runtime.flowcontrol import Backoff
 from jobset_gate.runtime.paging import ListScope, LoopYielder, list_pages
-from jobset_gate.runtime.store import MutationCache, ObjectChange, ObjectKey, ObjectVersion, Store, W, is_later
+from jobset_gate.runtime.store import ObjectChange, ObjectKey, ObjectVersion, Store, W, is_later
 
 M = TypeVar("M")
 
@@ -84,7 +84,7 @@ class Informer(Generic[W, M]):
     The handler is called synchronously, after the cache has the change; all changes that a relist found are handed over
     in one go, so that nobody sees half of it. An exception of the handler ends run(); one of `convert` only leaves the
     object out (WatchProblemKind.UNCONVERTIBLE). Dropped events leave no trace, so `relist_seconds` is the longest time
-    between two lists (None: no limit). `mutation_cache` takes the results of other reads and writes. Never more than
+    between two lists (None: no limit). `store` takes the results of other reads and writes. Never more than
     one request is open.
     """
 
@@ -96,7 +96,7 @@ class Informer(Generic[W, M]):
         page_size: int = 500,
         relist_seconds: float | None = 600.0,
         rng: random.Random | None = None,
-        on_problem: OnWatchProblem | None = None,
+        on_problem: OnWatchProblem = lambda _: None,
     ) -> None:
         self.resource = source.resource
         self._client = client.without_retries()
@@ -108,8 +108,7 @@ class Informer(Generic[W, M]):
         self._rng = rng or random.Random()  # noqa: S311 - jitter
         self._on_problem = on_problem
         self._decoder: ObjectDecoder[W] = ObjectDecoder(source.wire, self._report_problem)
-        self._store: Store[M] = Store()
-        self.mutation_cache: MutationCache[W, M] = MutationCache(self._store, self._model)
+        self.store: Store[Any, M] = Store(self._model)
         self._synced = asyncio.Event()
         self._list_failure: Exception | None = None  # of the last list
         self._version = ""
@@ -122,12 +121,7 @@ class Informer(Generic[W, M]):
     @property
     def cache(self) -> Mapping[ObjectKey, M]:
         """Models by (namespace, name); a live view."""
-        return MappingProxyType(self._store.models)
-
-    @property
-    def resource_version(self) -> str:
-        """The latest version that the cache has; "" before the first list."""
-        return self._version
+        return MappingProxyType(self.store.models)
 
     @property
     def has_synced(self) -> bool:
@@ -147,12 +141,12 @@ class Informer(Generic[W, M]):
     @property
     def disconnected_for(self) -> float:
         """Seconds without a watch: 0 while there is one, infinite before the first one."""
-        return 0.0 if self._disconnected_at is None else self._now() - self._disconnected_at
+        return 0.0 if self._disconnected_at is None else monotonic() - self._disconnected_at
 
     @property
     def idle_for(self) -> float:
         """Seconds since the last list, or the last line of a watch. A half-open watch brings none."""
-        return self._now() - self._active_at
+        return monotonic() - self._active_at
 
     async def wait_synced(self) -> None:
         """Returns once has_synced; never if the resource cannot be listed."""
@@ -163,16 +157,16 @@ class Informer(Generic[W, M]):
         backoff = Backoff(rng=self._rng)
         resumable = False
         while True:
-            start = self._now()
+            start = monotonic()
             try:
                 if not resumable:
                     await self._list()
-                    resumable, start = True, self._now()
+                    resumable, start = True, monotonic()
                 await self._watch()
                 error: Exception | None = None
             except (WatchExpired, KubeError) as caught:
                 error = caught
-            healthy = resumable and self._now() - start >= HEALTHY_SECONDS
+            healthy = resumable and monotonic() - start >= HEALTHY_SECONDS
             if healthy:
                 backoff.reset()
             if error is not None:
@@ -187,16 +181,16 @@ class Informer(Generic[W, M]):
         """Reads all pages, then makes the cache equal to them in one step."""
         listed: dict[ObjectKey, tuple[ObjectVersion, M | None]] = {}
         yielder, version = LoopYielder(), ""
-        self._listed_at = self._now()
-        self._store.begin_list()
+        self._listed_at = monotonic()
+        self.store.begin_list()
         async with aclosing(list_pages(self._client, self._scope, self._page_size)) as read:
             async for items, version in read:  # noqa: B007 - all pages have the same version, that of the list
                 for raw in items:
                     self._collect(raw, listed)
                     await yielder.yield_after(len(memoryview(raw)))
-        changes = self._store.replace(listed, version)
-        self._version, self._list_failure, self._active_at = version, None, self._now()
-        self._list_due = self._now() + (self._relist_seconds or math.inf) * self._rng.uniform(0.8, 1.0)
+        changes = self.store.replace(listed, version)
+        self._version, self._list_failure, self._active_at = version, None, monotonic()
+        self._list_due = monotonic() + (self._relist_seconds or math.inf) * self._rng.uniform(0.8, 1.0)
         for change in changes:
             self._handler(change)
             if not self.has_synced:  # before the first sync half a cache does no harm; later nobody may see one
@@ -207,13 +201,7 @@ class Informer(Generic[W, M]):
         item = self._decoder.decode_object(raw)
         if item is None or not item.metadata.name:
             return
-        meta = item.metadata
-        key = (meta.namespace, meta.name)
-        if self._store.has_version(meta):
-            model = self._store.models.get(key)
-        else:
-            model = None if isinstance(item, PartialObjectMetadata) else self._model(item)
-        listed[key] = (ObjectVersion(meta.uid, meta.resource_version), model)
+        listed[(item.metadata.namespace, item.metadata.name)] = self.store.listed(item)
 
     # --- watches
 
@@ -236,9 +224,9 @@ class Informer(Generic[W, M]):
             ):
                 self._disconnected_at = None
                 async for line in lines:
-                    self._active_at = self._now()
+                    self._active_at = monotonic()
                     event = self._decoder.decode_event(line)
-                    if isinstance(event, UnreadableLine):
+                    if event is None:
                         self._relist_soon()
                         limit.reschedule(self._list_due)
                     else:
@@ -249,15 +237,15 @@ class Informer(Generic[W, M]):
                 raise  # the handler's own
             raise WatchExpired from error
         finally:
-            self._disconnected_at = self._now() if self._disconnected_at is None else self._disconnected_at
+            self._disconnected_at = monotonic() if self._disconnected_at is None else self._disconnected_at
 
     def _apply(self, event: WatchEvent[W] | WatchEvent[PartialObjectMetadata]) -> None:
         meta = event.object.metadata
         match event.type:
             case "ADDED" | "MODIFIED":
-                change = self._put(event.object) if meta.name and self._store.is_newer(meta) else None
+                change = self.store.put(event.object) if meta.name else None
             case "DELETED":
-                change = self._store.remove(meta)
+                change = self.store.remove(meta)
             case "BOOKMARK":
                 change = None
             case "ERROR":
@@ -271,10 +259,9 @@ class Informer(Generic[W, M]):
         if change is not None:
             self._handler(change)
 
-    def _put(self, item: W | PartialObjectMetadata) -> ObjectChange[M] | None:
-        return self._store.put(item.metadata, None if isinstance(item, PartialObjectMetadata) else self._model(item))
-
-    def _model(self, item: W) -> M | None:
+    def _model(self, item: W | PartialObjectMetadata) -> M | None:
+        if isinstance(item, PartialObjectMetadata):
+            return None
         try:
             return self._convert(item)
         except Exception as error:  # noqa: BLE001 - one odd object of one user must not hide all others
@@ -285,7 +272,7 @@ class Informer(Generic[W, M]):
 
     def _relist_soon(self) -> None:
         """A line was lost that may have been a change: list soon, but not after every such line."""
-        due = max(self._now() + EXTRA_LIST_SECONDS, self._extra_list_due + EXTRA_LIST_SPACING)
+        due = max(monotonic() + EXTRA_LIST_SECONDS, self._extra_list_due + EXTRA_LIST_SPACING)
         if due < self._list_due:
             self._list_due = self._extra_list_due = due
 
@@ -295,33 +282,29 @@ class Informer(Generic[W, M]):
         pause = backoff.next()
         if isinstance(error, NotFound) and not listed:
             return min(pause, CRD_POLL_SECONDS)
-        if (
-            isinstance(error, WatchExpired | WatchIdleTimeout | Expired)
-            and self._now() - self._listed_at >= LIST_SPACING
-        ):
+        may_list = monotonic() - self._listed_at >= LIST_SPACING
+        if may_list and isinstance(error, WatchExpired | WatchIdleTimeout | Expired):
             return 0.0
         if isinstance(error, ApiError) and error.retry_after is not None:
             return max(pause, min(error.retry_after, MAX_RETRY_AFTER))
         return pause
 
     def _report_error(self, error: Exception, listed: bool) -> None:
-        if isinstance(error, WatchExpired):
-            return
         if not listed:
             self._list_failure = error
-        kind = WatchProblemKind.WATCH_FAILED if listed else WatchProblemKind.LIST_FAILED
-        if isinstance(error, Expired):
-            kind = WatchProblemKind.EXPIRED
-        elif isinstance(error, WatchIdleTimeout):
-            kind = WatchProblemKind.SILENT
+        match error:
+            case WatchExpired():
+                return
+            case Expired():
+                kind = WatchProblemKind.EXPIRED
+            case WatchIdleTimeout():
+                kind = WatchProblemKind.SILENT
+            case _:
+                kind = WatchProblemKind.WATCH_FAILED if listed else WatchProblemKind.LIST_FAILED
         self._report_problem(kind, str(error))
 
     def _report_problem(self, kind: WatchProblemKind, detail: str) -> None:
-        if self._on_problem is not None:
-            self._on_problem(WatchProblem(kind, self.resource, detail))
-
-    def _now(self) -> float:
-        return asyncio.get_running_loop().time()
+        self._on_problem(WatchProblem(kind, self.resource, detail))
 
 
 AnyInformer = Informer[Any, Any]

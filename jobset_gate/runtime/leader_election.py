@@ -14,6 +14,7 @@ from typing import Any, NoReturn
 from jobset_gate.kube.client import Client
 from jobset_gate.kube.errors import ApiError, KubeError, LeadershipLost, NotFound, NotLeader, Unreachable
 from jobset_gate.kube.resources import LEASES
+from jobset_gate.runtime.clock import monotonic
 from jobset_gate.runtime.store import ObjectKey
 
 MIN_WRITE_SECONDS = 0.05  # seconds; less is too short for any request
@@ -51,8 +52,8 @@ class LeaderElector:
         *,
         clock: Callable[[], float] = time.time,
         rng: random.Random | None = None,
-        on_status: Callable[[bool], None] | None = None,
-        on_problem: Callable[[str], None] | None = None,
+        on_status: Callable[[bool], None] = lambda _: None,
+        on_problem: Callable[[str], None] = lambda _: None,
     ) -> None:
         if not identity:
             raise ValueError("an empty identity means that nobody holds the lease")
@@ -74,7 +75,7 @@ class LeaderElector:
     @property
     def is_leader(self) -> bool:
         """May a write begin now?"""
-        return self._leading and self._write_until - self._now() >= MIN_WRITE_SECONDS
+        return self._leading and self._left() >= MIN_WRITE_SECONDS
 
     @property
     def holder(self) -> str:
@@ -84,14 +85,13 @@ class LeaderElector:
     @property
     def is_held_by_other(self) -> bool:
         """Has another renewed it so lately that it may lead?"""
-        return self._now() < self._other_holds_until
+        return monotonic() < self._other_holds_until
 
     def guard(self) -> float:
         """Seconds that a write may take that begins now; the guard of a Client. Raises NotLeader."""
-        left = self._write_until - self._now()
-        if not self._leading or left < MIN_WRITE_SECONDS:
+        if not self.is_leader:
             raise NotLeader(f"{self._identity} does not hold the lease {self._namespace}/{self._name}")
-        return left
+        return self._left()
 
     async def run(self, lead: Callable[[], Awaitable[None]]) -> None:
         """Acquires the lease, leads until the work ends or this is cancelled, and releases the lease.
@@ -133,8 +133,8 @@ class LeaderElector:
     async def _renew(self) -> NoReturn:
         """Ends only by raising LeadershipLost."""
         while True:
-            await asyncio.sleep(min(self._retry, max(0.0, self._write_until - self._now())))
-            left = self._write_until - self._now()
+            await asyncio.sleep(min(self._retry, max(0.0, self._left())))
+            left = self._left()
             if left < MIN_WRITE_SECONDS:
                 raise LeadershipLost(f"no renewal of {self._namespace}/{self._name} within {self._renew_deadline:g} s")
             try:
@@ -148,7 +148,7 @@ class LeaderElector:
 
     async def _attempt(self, seconds: float) -> bool:
         """One try to acquire or renew the lease. False: another has it. Raises KubeError if that is unknown."""
-        start = self._now()
+        start = monotonic()
         try:
             async with asyncio.timeout(seconds):
                 held = await self._acquire_or_renew()
@@ -162,16 +162,15 @@ class LeaderElector:
         if not self._is_last_write_ours:
             await self._read_lease()
         if not self._is_ours():
-            if self._now() < self._other_holds_until:
+            if monotonic() < self._other_holds_until:
                 return False
             self._acquire_time = self._date()
         self._is_last_write_ours = False  # until the response is here the outcome is unknown: next time, read first
         if self._lease is None:
-            self._observe_lease(
-                await self._client.create(LEASES, self._lease_body({}, self._identity), self._namespace)
-            )
+            written = await self._client.create(LEASES, self._lease_body({}, self._identity), self._namespace)
         else:
-            self._observe_lease(await self._client.replace(LEASES, self._lease_body(self._lease, self._identity)))
+            written = await self._client.replace(LEASES, self._lease_body(self._lease, self._identity))
+        self._observe_lease(written)
         self._is_last_write_ours = True
         return True
 
@@ -188,12 +187,11 @@ class LeaderElector:
             self._other_holds_until = -math.inf
         elif changed:
             promised = float(_spec(lease).get("leaseDurationSeconds") or 0)
-            self._other_holds_until = self._now() + max(self._duration, promised)
+            self._other_holds_until = monotonic() + max(self._duration, promised)
 
     async def _release(self) -> None:
         """Lets others acquire it at once. Only while it is surely ours; otherwise it expires."""
-        left = self._write_until - self._now()
-        self._write_until = -math.inf
+        left, self._write_until = self._left(), -math.inf
         if left < MIN_WRITE_SECONDS:
             return
         try:
@@ -224,21 +222,19 @@ class LeaderElector:
         spec = _spec(self._lease)
         return spec.get("holderIdentity") == self._identity and spec.get("acquireTime") == self._acquire_time
 
+    def _left(self) -> float:
+        return self._write_until - monotonic()
+
     def _set_leading(self, *, now: bool) -> None:
         if now != self._leading:
             self._leading = now
-            if self._on_status is not None:
-                self._on_status(now)
+            self._on_status(now)
 
     def _report_problem(self, problem: str) -> None:
-        if self._on_problem is not None:
-            self._on_problem(f"lease {self._namespace}/{self._name}: {problem}")
+        self._on_problem(f"lease {self._namespace}/{self._name}: {problem}")
 
     def _date(self) -> str:
         return datetime.fromtimestamp(self._clock(), UTC).strftime("%Y-%m-%dT%H:%M:%S.%fZ")
-
-    def _now(self) -> float:
-        return asyncio.get_running_loop().time()
 
 
 def _raise_outcome(work: asyncio.Future[None], renewal: asyncio.Task[NoReturn]) -> None:
@@ -247,8 +243,7 @@ def _raise_outcome(work: asyncio.Future[None], renewal: asyncio.Task[NoReturn]) 
     if not work.done() or work.cancelled():
         return
     error = work.exception()
-    lost = _not_leader(error)
-    if lost is not None:  # the work noticed the end of the term before the renewal did
+    if (lost := _not_leader(error)) is not None:  # the work noticed the end of the term before the renewal did
         raise LeadershipLost(str(lost)) from error
     if error is not None:
         raise error

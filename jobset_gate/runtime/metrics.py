@@ -11,15 +11,14 @@ from urllib.parse import urlsplit
 import structlog
 from prometheus_client import CollectorRegistry, Counter, Gauge, Histogram
 
+from jobset_gate.kube.transport import METHODS
 from jobset_gate.runtime.decoder import WatchProblem
-from jobset_gate.runtime.workqueue import WorkQueue
+from jobset_gate.runtime.workqueue import QueueMetrics, WorkQueue
 
 K = TypeVar("K", bound=Hashable)
 M = TypeVar("M", Counter, Gauge, Histogram)
 
 _SECONDS = (0.0005, 0.001, 0.0025, 0.005, 0.01, 0.025, 0.05, 0.1, 0.25, 0.5, 1, 2.5, 5, 10, 30, 60)
-_METHODS = {"create": "POST", "post": "POST", "update": "PUT", "patch": "PATCH", "delete": "DELETE"}
-"""HTTP methods of the verbs that write; the others read."""
 
 _log = structlog.get_logger(__name__)
 
@@ -54,8 +53,6 @@ class RuntimeMetrics:
             buckets=_SECONDS,
             registry=registry,
         )
-        self._request_kinds: dict[tuple[str, str, str], tuple[Counter, Histogram]] = {}
-        """By verb, resource and code: the series of each."""
         self._problems = Counter(
             "jobset_gate_watch_problems_total",
             "Problems of lists and watches that the informers handled.",
@@ -66,9 +63,12 @@ class RuntimeMetrics:
         self._leader = leader.labels(lease)
         self._leader.set(0)
 
-    def new_queue(self, name: str) -> "WorkQueue[K]":
+    def new_queue(self, name: str, *, elected: bool = True) -> "WorkQueue[K]":
         """A queue with metrics under this name."""
-        queue: WorkQueue[K] = WorkQueue(metrics=_QueueSeries(self, name))
+        adds, retries = self._adds.labels(name, name), self._retries.labels(name, name)
+        waited, worked = self._waited.labels(name, name), self._worked.labels(name, name)
+        metrics = QueueMetrics(adds.inc, retries.inc, waited.observe, worked.observe)
+        queue: WorkQueue[K] = WorkQueue(metrics=metrics, elected=elected)
         self._depth.labels(name, name).set_function(lambda: queue.depth)
         self._unfinished.labels(name, name).set_function(lambda: queue.unfinished_seconds)
         self._longest.labels(name, name).set_function(lambda: queue.longest_running_seconds)
@@ -76,15 +76,9 @@ class RuntimeMetrics:
 
     def observe_request(self, verb: str, resource: str, code: str, seconds: float) -> None:
         """After each request; `observe` of kube.Client."""
-        kind = verb, resource, code
-        known = self._request_kinds.get(kind)
-        if known is None:  # looking up the series takes longer than counting
-            method = _METHODS.get(verb, "GET")
-            counted = self._requests.labels(code, method, self._host, resource)
-            known = self._request_kinds[kind] = counted, self._request_seconds.labels(method, self._host)
-        counted, timed = known
-        counted.inc()
-        timed.observe(seconds)
+        method = METHODS.get(verb, "GET")
+        self._requests.labels(code, method, self._host, resource).inc()
+        self._request_seconds.labels(method, self._host).observe(seconds)
 
     def observe_watch_problem(self, problem: WatchProblem) -> None:
         """`on_problem` of an Informer."""
@@ -98,23 +92,3 @@ class RuntimeMetrics:
     def log_lease_problem(self, what: str) -> None:
         """An attempt to acquire or renew failed; `on_problem` of the LeaderElector."""
         _log.warning("lease problem", detail=what)
-
-
-class _QueueSeries:
-    def __init__(self, metrics: RuntimeMetrics, name: str) -> None:
-        self._adds = metrics._adds.labels(name, name)  # noqa: SLF001 - a part of it
-        self._retries = metrics._retries.labels(name, name)  # noqa: SLF001 - a part of it
-        self._waited = metrics._waited.labels(name, name)  # noqa: SLF001 - a part of it
-        self._worked = metrics._worked.labels(name, name)  # noqa: SLF001 - a part of it
-
-    def added(self) -> None:
-        self._adds.inc()
-
-    def retried(self) -> None:
-        self._retries.inc()
-
-    def waited(self, seconds: float) -> None:
-        self._waited.observe(seconds)
-
-    def worked(self, seconds: float) -> None:
-        self._worked.observe(seconds)

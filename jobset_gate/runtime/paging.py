@@ -15,8 +15,7 @@ import msgspec
 from jobset_gate.kube.client import Client
 from jobset_gate.kube.errors import InvalidResponse, ResponseTooLarge
 from jobset_gate.kube.resources import Resource
-from jobset_gate.runtime.decoder import ObjectDecoder, PartialObjectMetadata
-from jobset_gate.runtime.store import W
+from jobset_gate.runtime.decoder import DECODE_ERRORS, excerpt
 
 T = TypeVar("T")
 
@@ -97,33 +96,27 @@ async def list_pages(
 
 
 async def list_objects(
-    client: Client, scope: ListScope, type: type[T], page_size: int = PAGE
+    client: Client,
+    scope: ListScope,
+    type: type[T],
+    page_size: int = PAGE,
+    on_unreadable: Callable[[str], None] | None = None,
 ) -> AsyncGenerator[T, None]:
     """Each object of a list, decoded; never more than a page of them in memory.
 
-    Raises what `list_pages` raises, and InvalidResponse for an object that does not fit `type`.
+    An object that does not fit `type` is reported and left out, so that it hides no other; without `on_unreadable` it
+    raises InvalidResponse. Raises what `list_pages` raises.
     """
     decoder, yielder = msgspec.json.Decoder(type), LoopYielder()
-    async with aclosing(list_pages(client, scope, page_size)) as read:
-        async for items, _ in read:
+    async with aclosing(list_pages(client, scope, page_size)) as pages:
+        async for items, _ in pages:
             for item in items:
                 try:
                     found = decoder.decode(item)
-                except (msgspec.DecodeError, UnicodeDecodeError, RecursionError) as error:
-                    raise InvalidResponse(f"list {scope.resource.plural}: {error}") from error
-                yield found
+                except DECODE_ERRORS as error:
+                    if on_unreadable is None:
+                        raise InvalidResponse(f"list {scope.resource.plural}: {error}") from error
+                    on_unreadable(f"not readable: {error}: {excerpt(item)}")
+                else:
+                    yield found
                 await yielder.yield_after(len(memoryview(item)))
-
-
-async def list_readable(
-    client: Client, scope: ListScope, wire: type[W], *, page_size: int = PAGE, on_unreadable: Callable[[str], None]
-) -> AsyncGenerator[W, None]:
-    """As `list_objects`; an object that does not fit `wire` is reported and left out, so that it hides no other."""
-    decoder, yielder = ObjectDecoder(wire, lambda _, detail: on_unreadable(f"not readable: {detail}")), LoopYielder()
-    async with aclosing(list_pages(client, scope, page_size)) as read:
-        async for items, _ in read:
-            for raw in items:
-                item = decoder.decode_object(raw)
-                if item is not None and not isinstance(item, PartialObjectMetadata):
-                    yield item
-                await yielder.yield_after(len(memoryview(raw)))

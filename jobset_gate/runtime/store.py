@@ -54,10 +54,17 @@ class ObjectVersion(msgspec.Struct, frozen=True, gc=False):
     resource_version: str
 
 
-class Store(Generic[M]):
-    """Models by key. Methods that apply an event return the change that they made to the cache, None for none."""
+class Store(Generic[W, M]):
+    """Models by key. Methods that apply an event return the change that they made to the cache, None for none.
 
-    def __init__(self) -> None:
+    As client-go's MutationCache it also takes the results of our own reads and writes, in order with the watch: else a
+    relist could miss the deletion of an object that we created and that was gone before the watch reported it, since
+    the list would be compared with a cache in which the object never was.
+    """
+
+    def __init__(self, convert: Callable[[W], M | None]) -> None:
+        """`convert` makes the model, or returns None to leave the object out."""
+        self._convert = convert
         self.models: dict[ObjectKey, M] = {}
         self._versions: dict[ObjectKey, ObjectVersion] = {}  # also of objects that convert() left out
         # uid -> version of its deletion, oldest first. A late event must not bring a deleted object back; but an object
@@ -66,55 +73,67 @@ class Store(Generic[M]):
         self._list_version = ""
         self._responded: set[ObjectKey] = set()  # from responses to our own requests since the last list began
 
-    def is_newer(self, meta: VersionedMeta) -> bool:
-        """Is this version later than the known one? To be asked before the object is converted."""
-        gone = self._tombstones.get(meta.uid)
+    def put(self, item: W) -> ObjectChange[M] | None:
+        """The object now has this version; ignored, and not converted, if the known version is not earlier."""
+        meta, key = item.metadata, _key(item.metadata)
+        gone, known = self._tombstones.get(meta.uid), self._versions.get(key)
         if not self._is_after_list(meta) or (gone is not None and not is_later(meta.resource_version, gone)):
-            return False
-        known = self._versions.get((meta.namespace, meta.name))
-        return known is None or is_later(meta.resource_version, known.resource_version)
-
-    def put(self, meta: VersionedMeta, model: M | None) -> ObjectChange[M] | None:
-        """The object is now `model` (None: convert() left it out). Only after is_newer()."""
-        key = (meta.namespace, meta.name)
+            return None
+        if known is not None and not is_later(meta.resource_version, known.resource_version):
+            return None
         self._versions[key] = ObjectVersion(meta.uid, meta.resource_version)
-        return self._set(key, model)
+        return self._set(key, self._convert(item))
 
     def remove(self, meta: VersionedMeta) -> ObjectChange[M] | None:
         """The object is deleted, or no longer matches the selector; ignored if the known version is later."""
         if not self._is_after_list(meta):
             return None
         self._add_tombstone(meta.uid, meta.resource_version)
-        key = (meta.namespace, meta.name)
-        known = self._versions.get(key)
+        known = self._versions.get(_key(meta))
         if known is None or not (is_later(meta.resource_version, known.resource_version) or self.has_version(meta)):
             return None
-        del self._versions[key]
-        return self._set(key, None)
+        del self._versions[_key(meta)]
+        return self._set(_key(meta), None)
 
     def has_version(self, meta: VersionedMeta) -> bool:
         """Is exactly this version known?"""
-        return self.version_of((meta.namespace, meta.name)) == ObjectVersion(meta.uid, meta.resource_version)
+        return self.version_of(_key(meta)) == ObjectVersion(meta.uid, meta.resource_version)
 
     def version_of(self, key: ObjectKey) -> ObjectVersion | None:
         """The known version, also of an object that convert() left out."""
         return self._versions.get(key)
 
-    def put_response(self, meta: VersionedMeta, model: M | None) -> None:
-        """As put(), from the response to our own request: a list in flight may be older."""
-        self._responded.add((meta.namespace, meta.name))
-        self.put(meta, model)
+    # Responses to our own requests: each method returns what is known afterwards, and a later event changes nothing.
 
-    def remove_version(self, key: ObjectKey, version: ObjectVersion) -> None:
-        """Removes the object if this is its known version; a later one stays."""
-        self._add_tombstone(version.uid, version.resource_version)
-        if self._versions.get(key) == version:
-            del self._versions[key]
-            self._set(key, None)
+    def observe_object(self, item: W) -> M | None:
+        """The API server has responded with this object; a list in flight may be older."""
+        key = _key(item.metadata)
+        known = self.version_of(key)
+        self.put(item)
+        if self.version_of(key) != known:
+            self._responded.add(key)
+        return self.models.get(key)
+
+    def observe_absence(self, key: ObjectKey, version: ObjectVersion | None) -> M | None:
+        """The API server has responded NotFound to a request that began when this version was known."""
+        if version is not None:
+            self._add_tombstone(version.uid, version.resource_version)
+            if self._versions.get(key) == version:
+                del self._versions[key]
+                self._set(key, None)
+        return self.models.get(key)
+
+    # Lists
 
     def begin_list(self) -> None:
         """Earlier responses are in the list that begins now, or their objects are gone."""
         self._responded.clear()
+
+    def listed(self, item: W) -> tuple[ObjectVersion, M | None]:
+        """An item of that list; it is converted only if this version is not known."""
+        meta = item.metadata
+        model = self.models.get(_key(meta)) if self.has_version(meta) else self._convert(item)
+        return ObjectVersion(meta.uid, meta.resource_version), model
 
     def replace(
         self, listed: Mapping[ObjectKey, tuple[ObjectVersion, M | None]], resource_version: str
@@ -167,30 +186,5 @@ def is_later(one: str, other: str) -> bool:
     return one != other
 
 
-class MutationCache(Generic[W, M]):
-    """Puts the results of our own reads and writes into the informer's cache, in order with its watch.
-
-    Otherwise a relist could miss the deletion of an object that we created and that was gone before the watch reported
-    it: the list would be compared with a cache in which the object never was. Each method returns what is known
-    afterwards; the informer's handler is not called, since the caller knows. A later watch event of the same version
-    changes nothing.
-    """
-
-    def __init__(self, store: Store[M], convert: Callable[[W], M | None]) -> None:
-        self._store, self._convert = store, convert
-
-    def observe_object(self, item: W) -> M | None:
-        """The API server has responded with this object."""
-        if self._store.is_newer(item.metadata):
-            self._store.put_response(item.metadata, self._convert(item))
-        return self._store.models.get((item.metadata.namespace, item.metadata.name))
-
-    def known_version(self, key: ObjectKey) -> ObjectVersion | None:
-        """To be asked before a read: NotFound then means that this version, or an older one, is gone."""
-        return self._store.version_of(key)
-
-    def observe_absence(self, key: ObjectKey, version: ObjectVersion | None) -> M | None:
-        """The API server has responded NotFound to a request that began when this version was known."""
-        if version is not None:
-            self._store.remove_version(key, version)
-        return self._store.models.get(key)
+def _key(meta: VersionedMeta) -> ObjectKey:
+    return meta.namespace, meta.name

@@ -5,10 +5,12 @@ from __future__ import annotations
 import asyncio
 import random
 from collections.abc import Callable, Hashable, Iterable
-from typing import Final, Generic, Protocol, TypeVar
+from dataclasses import dataclass
+from typing import Generic, TypeVar
 
 from jobset_gate.errors import JobsetGateError
-from jobset_gate.runtime.backoff import exponential
+from jobset_gate.runtime.clock import monotonic
+from jobset_gate.runtime.flowcontrol import exponential
 
 K = TypeVar("K", bound=Hashable)
 
@@ -21,20 +23,22 @@ class Requeue(JobsetGateError):
     """Raised by a reconciler: optimistic-lock conflict or stale cache. No state was lost; requeue with back-off."""
 
 
-class QueueMetrics(Protocol):
-    """Observes a queue; seconds are those of the event loop's clock."""
+def _ignore(*_: float) -> None:
+    """For a queue that nobody observes."""
 
-    def added(self) -> None:
-        """A key was added (workqueue_adds_total)."""
 
-    def retried(self) -> None:
-        """A key was requeued after a failure (workqueue_retries_total)."""
+@dataclass(frozen=True, slots=True)
+class QueueMetrics:
+    """What a queue calls; seconds are those of the event loop's clock."""
 
-    def waited(self, seconds: float) -> None:
-        """From add() to get() (workqueue_queue_duration_seconds)."""
-
-    def worked(self, seconds: float) -> None:
-        """From get() to done() (workqueue_work_duration_seconds)."""
+    added: Callable[[], None] = _ignore
+    """A key was added (workqueue_adds_total)."""
+    retried: Callable[[], None] = _ignore
+    """A key was requeued after a failure (workqueue_retries_total)."""
+    waited: Callable[[float], None] = _ignore
+    """From add() to get() (workqueue_queue_duration_seconds)."""
+    worked: Callable[[float], None] = _ignore
+    """From get() to done() (workqueue_work_duration_seconds)."""
 
 
 class WorkQueue(Generic[K]):
@@ -42,6 +46,9 @@ class WorkQueue(Generic[K]):
 
     A key that is added while a worker has it is queued again after done(). A key that fails backs off by itself: base,
     2 base, 4 base ... up to `cap` seconds, shortened at random by up to half.
+
+    Informers also run on standbys, whose queue would grow without bound: one that is not `elected` drops keys until
+    start().
     """
 
     def __init__(
@@ -51,17 +58,18 @@ class WorkQueue(Generic[K]):
         cap: float = 60.0,
         rng: random.Random | None = None,
         metrics: QueueMetrics | None = None,
+        elected: bool = True,
     ) -> None:
         self._base = base
         self._cap = cap
         self._rng = rng or random.Random()  # noqa: S311 - jitter
-        self._metrics = metrics
-        self._ready: asyncio.Queue[K | _Closed] = asyncio.Queue()
+        self._metrics = metrics or QueueMetrics()
+        self._ready: asyncio.Queue[K | None] = asyncio.Queue()  # None: the queue is shut down
         self._dirty: dict[K, float] = {}  # keys to be reconciled, and since when
         self._working: dict[K, float] = {}  # keys at a worker, and since when; one that is also dirty is not in _ready
         self._timers: dict[K, asyncio.TimerHandle] = {}
         self._failures: dict[K, int] = {}
-        self._closed = False
+        self._closed, self._elected = False, elected
 
     @property
     def depth(self) -> int:
@@ -76,38 +84,41 @@ class WorkQueue(Generic[K]):
     @property
     def unfinished_seconds(self) -> float:
         """Seconds for which the keys at workers have been there, summed up (workqueue_unfinished_work_seconds)."""
-        now = self._now() if self._working else 0.0
-        return sum(now - since for since in self._working.values())
+        return sum(monotonic() - since for since in self._working.values())
 
     @property
     def longest_running_seconds(self) -> float:
         """The longest of those (workqueue_longest_running_processor_seconds)."""
-        return self._now() - min(self._working.values()) if self._working else 0.0
+        return monotonic() - min(self._working.values()) if self._working else 0.0
 
     def add(self, key: K) -> None:
         """As soon as possible. Ignored after shutdown()."""
-        if self._closed or key in self._dirty:
+        if self._closed or not self._elected or key in self._dirty:
             return
-        self._dirty[key] = self._now()
-        if self._metrics is not None:
-            self._metrics.added()
+        self._dirty[key] = monotonic()
+        self._metrics.added()
         if key not in self._working:
             self._ready.put_nowait(key)
 
     def add_after(self, key: K, seconds: float) -> None:
         """add() after so many seconds; of several such times the earliest holds."""
-        if self._closed:
+        if self._closed or not self._elected:
             return
         if seconds <= 0:
             self.add(key)
             return
-        due = self._now() + seconds
-        waiting = self._timers.get(key)
+        due, waiting = monotonic() + seconds, self._timers.get(key)
         if waiting is not None:
             if waiting.when() <= due:
                 return
             waiting.cancel()
         self._timers[key] = asyncio.get_running_loop().call_at(due, self._fire, key)
+
+    def start(self, keys: Iterable[K]) -> None:
+        """This replica is elected; `keys` are all known ones."""
+        self._elected = True
+        for key in keys:
+            self.add(key)
 
     def add_rate_limited(self, key: K, at_least: float = 0.0) -> float:
         """add() after the back-off of a key that has failed once more; returns the seconds until then.
@@ -116,8 +127,7 @@ class WorkQueue(Generic[K]):
         """
         failures = self._failures.get(key, 0)
         self._failures[key] = failures + 1
-        if self._metrics is not None:
-            self._metrics.retried()
+        self._metrics.retried()
         backoff = exponential(failures, self._base, self._cap) * self._rng.uniform(0.5, 1.0)
         seconds = max(backoff, min(at_least, self._cap))
         self.add_after(key, seconds)
@@ -127,28 +137,19 @@ class WorkQueue(Generic[K]):
         """After a success: the next failure is the first one. A time set by add_after() stays."""
         self._failures.pop(key, None)
 
-    def num_requeues(self, key: K) -> int:
-        """Failures in a row."""
-        return self._failures.get(key, 0)
-
     async def get(self) -> K:
         """The next key; call done(key) afterwards. Raises ShutDown at the end."""
         key = await self._ready.get()
-        if isinstance(key, _Closed):
-            self._ready.put_nowait(key)  # for the next worker
+        if key is None:
+            self._ready.put_nowait(None)  # for the next worker
             raise ShutDown
-        now = self._now()
-        since = self._dirty.pop(key)
-        self._working[key] = now
-        if self._metrics is not None:
-            self._metrics.waited(now - since)
+        self._working[key] = monotonic()
+        self._metrics.waited(self._working[key] - self._dirty.pop(key))
         return key
 
     def done(self, key: K) -> None:
         """The worker that got the key has finished with it, successfully or not."""
-        started = self._working.pop(key)
-        if self._metrics is not None:
-            self._metrics.worked(self._now() - started)
+        self._metrics.worked(monotonic() - self._working.pop(key))
         if key in self._dirty and not self._closed:
             self._ready.put_nowait(key)
 
@@ -160,46 +161,8 @@ class WorkQueue(Generic[K]):
         for timer in self._timers.values():
             timer.cancel()
         self._timers.clear()
-        self._ready.put_nowait(_CLOSED)
+        self._ready.put_nowait(None)
 
     def _fire(self, key: K) -> None:
         del self._timers[key]
         self.add(key)
-
-    def _now(self) -> float:
-        return asyncio.get_running_loop().time()
-
-
-class _Closed:
-    """Marks the end of a queue that is shut down."""
-
-
-_CLOSED: Final = _Closed()
-
-
-class LeaderGatedQueue(Generic[K]):
-    """Drops keys until this replica is elected.
-
-    Informers also run on standbys, whose queue would otherwise grow without bound; on election all known keys are
-    enqueued.
-    """
-
-    def __init__(self, queue: WorkQueue[K]) -> None:
-        self._queue = queue
-        self._elected = False
-
-    def add(self, key: K) -> None:
-        """WorkQueue.add()."""
-        if self._elected:
-            self._queue.add(key)
-
-    def add_after(self, key: K, seconds: float) -> None:
-        """WorkQueue.add_after()."""
-        if self._elected:
-            self._queue.add_after(key, seconds)
-
-    def start(self, keys: Callable[[], Iterable[K]]) -> None:
-        """This replica is elected; `keys` are all known ones."""
-        self._elected = True
-        for key in keys():
-            self._queue.add(key)

@@ -8,7 +8,7 @@ from typing import Any
 import pytest
 
 from jobset_gate import names
-from jobset_gate.podgroups import native
+from jobset_gate.kube.resources import PODGROUPS_KEP24
 from tests.chart.helm import CHART, KUBERNETES, NAMESPACE, Helm, Json, RenderedObjects, at, merged
 from webhook import registration
 
@@ -42,7 +42,7 @@ OURS = {
         names.POD_GROUP_STATE,
         names.POD_GROUP_CONDITION,
         names.MANAGED_BY_LABEL,
-        native.PLURAL,
+        PODGROUPS_KEP24.plural,
     },
     "controller-pods": {
         names.GATED,

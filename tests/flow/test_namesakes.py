@@ -26,7 +26,7 @@ from jobset_gate.kube.errors import AlreadyExists, NotFound
 from jobset_gate.kube.resources import CRDS, JOBSETS, POD_GROUPS, Resource
 from jobset_gate.podgroups import crds
 from jobset_gate.podgroups.status import group_status as group_report
-from jobset_gate.runtime.rate_limiter import RateLimiter
+from jobset_gate.runtime.flowcontrol import RateLimiter
 from jobset_gate.runtime.store import ObjectVersion
 from jobset_gate.runtime.workqueue import Requeue
 from tests.fakes import gangs

@@ -11,7 +11,6 @@ from typing import Any, Final
 
 from jobset_gate import names
 from jobset_gate.cli.doctor.check import ClusterReader, Finding, NotReadable, error, ok
-from jobset_gate.kube import discovery
 from jobset_gate.kube.client import Client
 from jobset_gate.kube.errors import ApiError, Forbidden, NotFound
 from jobset_gate.kube.resources import PODS, Resource, native_pod_groups
@@ -46,13 +45,10 @@ async def probe_native(
     client: Client, namespace: str, *, patience: float = BIND_SECONDS, image: str = Barrier().image
 ) -> NativeProbeResult:
     """Takes up to twice `patience`; leaves nothing behind."""
-    version = native.supported_version(
-        await discovery.versions_serving(client, names.NATIVE_GROUP, native.PLURAL, native.VERSIONS)
-    )
-    if not version:
+    resource = await client.first_served(map(native_pod_groups, native.VERSIONS))
+    if resource is None:
         return NativeProbeResult.NOT_SERVED
     probe = f"{names.PROGRAM}-native-probe-{secrets.token_hex(4)}"
-    resource = native_pod_groups(version)
     pair = [_pod(probe, number, image) for number in (1, 2)]
     policy = {"schedulingPolicy": {"gang": {"minCount": len(pair)}}}
     try:

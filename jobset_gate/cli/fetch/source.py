@@ -13,7 +13,7 @@ from jobset_gate.kube.errors import Forbidden, NotFound
 from jobset_gate.kube.resources import Resource
 from jobset_gate.runtime.decoder import WatchProblem, WatchProblemKind
 from jobset_gate.runtime.informer import AnyInformer, AnyWatchSource, Informer
-from jobset_gate.runtime.paging import list_readable
+from jobset_gate.runtime.paging import list_objects
 from jobset_gate.runtime.store import ObjectChange
 
 PAGE: Final = 500
@@ -119,7 +119,7 @@ class ResourceSource:
             if name:
                 found = [await self._client.get(source.resource, name, source.namespace, type=source.wire)]
             else:
-                listed = list_readable(self._client, source.scope, source.wire, page_size=PAGE, on_unreadable=add)
+                listed = list_objects(self._client, source.scope, source.wire, PAGE, on_unreadable=add)
                 found = [it async for it in listed]
         except (Forbidden, NotFound) as error:
             verb, forbidden = "get" if name else "list", isinstance(error, Forbidden)

@@ -17,7 +17,7 @@ from jobset_gate.kube.client import Client
 from jobset_gate.kube.errors import Forbidden
 from jobset_gate.kube.resources import EVENTS, PODS
 from jobset_gate.podgroups.status import GroupStatus
-from jobset_gate.runtime.paging import ListScope, list_readable
+from jobset_gate.runtime.paging import ListScope, list_objects
 from jobset_gate.timeline import decode, podgroup
 from jobset_gate.timeline.gang import gang_timeline
 from jobset_gate.timeline.model import Timeline
@@ -86,7 +86,7 @@ async def _pod_group_timeline(resolver: Resolver, status: GroupStatus) -> Timeli
 async def _timed_pods(client: Client, namespace: str, labels: str, permissions: Permissions) -> list[decode.TimedPod]:
     scope, add = ListScope(PODS, namespace, labels), permissions.add_sentence
     try:
-        return [it async for it in list_readable(client, scope, decode.TimedPod, page_size=PAGE, on_unreadable=add)]
+        return [it async for it in list_objects(client, scope, decode.TimedPod, page_size=PAGE, on_unreadable=add)]
     except Forbidden as no:
         raise CommandError(f"{forbidden_text('list', PODS, namespace)}: {no.message}") from no
 
@@ -99,7 +99,7 @@ async def fetch_image_pulls(
     scope, seen = ListScope(EVENTS, namespace, "", "involvedObject.kind=Pod,reason=Pulled"), 0
     add = permissions.add_sentence
     try:
-        async with aclosing(list_readable(client, scope, PulledEvent, page_size=PAGE, on_unreadable=add)) as events:
+        async with aclosing(list_objects(client, scope, PulledEvent, page_size=PAGE, on_unreadable=add)) as events:
             async for event in events:
                 if event.involved_object.uid in pods:
                     _add_pull(found.setdefault(event.involved_object.uid, {}), event)

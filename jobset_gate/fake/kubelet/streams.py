@@ -18,7 +18,7 @@ from jobset_gate import names
 from jobset_gate.fake.kubelet import barrier
 from jobset_gate.fake.kubelet.barrier import BarrierExit, BarrierIdentity
 from jobset_gate.fake.kubelet.pods import FaultScript, KubeletPod
-from jobset_gate.runtime.backoff import Backoff
+from jobset_gate.runtime.flowcontrol import Backoff
 
 SILENCE = 40.0
 """Seconds without a byte after which the connection is closed (wget -T)."""

@@ -5,7 +5,7 @@ from typing import Final
 
 import msgspec
 
-from jobset_gate.objects.bounded_cache import BoundedCache
+from jobset_gate.objects.caches import BoundedCache
 from jobset_gate.podgroups import wire
 from jobset_gate.podgroups.fit import constraints
 from jobset_gate.podgroups.fit.constraints import AntiAffinityTerm

@@ -106,14 +106,14 @@ class InformerFeed:
 
     def __init__(self, kind: AnyWatchSource) -> None:
         self.kind = kind
-        self.store: Store[Any] = Store()
+        self.store: Store[Any, Any] = Store(kind.convert)
 
     def put(self, body: Json) -> None:
         item = self._decoded(body)
         if not self._selects(body):
             self._tell(self.store.remove(item.metadata))
-        elif self.store.is_newer(item.metadata):
-            self._tell(self.store.put(item.metadata, self.kind.convert(item)))
+        else:
+            self._tell(self.store.put(item))
 
     def remove(self, body: Json) -> None:
         self._tell(self.store.remove(self._decoded(body).metadata))
@@ -124,8 +124,7 @@ class InformerFeed:
         self.store.begin_list()
         for body in filter(self._selects, bodies):
             item = self._decoded(body)
-            meta = item.metadata
-            listed[meta.namespace, meta.name] = ObjectVersion(meta.uid, meta.resource_version), self.kind.convert(item)
+            listed[item.metadata.namespace, item.metadata.name] = self.store.listed(item)
         for change in self.store.replace(listed, version):
             self.kind.handler(change)
 

@@ -27,7 +27,7 @@ from jobset_gate.podgroups.preconditions import GroupReason
 from jobset_gate.podgroups.snapshot import GroupSnapshot
 from jobset_gate.podgroups.status import group_status
 from jobset_gate.runtime.controller import Controller, ControllerMetrics
-from jobset_gate.runtime.rate_limiter import RateLimiter
+from jobset_gate.runtime.flowcontrol import RateLimiter
 from jobset_gate.runtime.workqueue import WorkQueue
 from tests.fakes.podgroups.cluster import InMemoryCluster
 from tests.fakes.podgroups.objects import pod_group

@@ -8,7 +8,6 @@ import pytest
 from jobset_gate import names
 from jobset_gate.cli.doctor.native_probe import NativeProbeResult, probe_native
 from jobset_gate.fake.view import ObjectView
-from jobset_gate.kube import discovery
 from jobset_gate.kube.client import Client
 from jobset_gate.kube.resources import PODS, Resource, native_pod_groups
 from jobset_gate.podgroups import native
@@ -50,8 +49,9 @@ async def space(native_plane: Real) -> AsyncIterator[str]:
 
 async def pod_groups(client: Client) -> Resource:
     """Those of the scheduler, in the newest version that this API server has and that we know."""
-    served = await discovery.versions_serving(client, names.NATIVE_GROUP, native.PLURAL, native.VERSIONS)
-    return native_pod_groups(native.supported_version(served))
+    served = await client.first_served(map(native_pod_groups, native.VERSIONS))
+    assert served is not None
+    return served
 
 
 async def settle(stage: GroupEnvironment) -> None:

@@ -136,7 +136,7 @@ class Oracle:
         known = replica.known
         announced = set(+replica.held)
         views = self._views(replica)
-        jobset = known.get(JOBSETS, JOBSET)
+        jobset = known[JOBSETS].get(JOBSET)
         missing = [facts.lacking(jobset, jobs, pods, announced) for jobs, pods in views]
         if jobset is None or [] not in missing:
             # What came in the moment between count and request is the next one's.
@@ -157,7 +157,7 @@ class Oracle:
                 self._wrong(f"{said} counts {pod['metadata']['name']}, gone since {self._now() - since:.0f} s")
 
     def _not_full(self, replica: Replica, said: RawVerdict) -> None:
-        jobset, announced = replica.known.get(JOBSETS, JOBSET), set(+replica.held)
+        jobset, announced = replica.known[JOBSETS].get(JOBSET), set(+replica.held)
         missing = [facts.lacking(jobset, jobs, pods, announced) for jobs, pods in self._views(replica)]
         same = jobset is not None and int(jobset["status"].get("restarts") or 0) == said.its.attempt
         if same and all(one == [] for one in missing) and replica.view.at < self._now() - AT_ONCE:
@@ -242,7 +242,7 @@ class Oracle:
 
     def _views(self, replica: Replica) -> list[tuple[list[Json], list[Json]]]:
         """Jobs and pods as the watches showed them, and as the controller has just read them."""
-        views = [(replica.known.all(JOBS), replica.known.all(PODS))]
+        views = [(list(replica.known[JOBS].values()), list(replica.known[PODS].values()))]
         if replica.looked is not None and replica.looked.at >= self._now() - AT_ONCE:
             views.append((replica.looked.jobs, replica.looked.pods))
         return views

@@ -31,7 +31,7 @@ from jobset_gate.kube.client import Client
 from jobset_gate.kube.errors import KubeError
 from jobset_gate.kube.resources import CONFIGMAPS, JOBS, JOBSETS, PODS, Resource
 from jobset_gate.runtime.controller import Controller, ControllerMetrics
-from jobset_gate.runtime.store import MutationCache, ObjectVersion, Store
+from jobset_gate.runtime.store import Store
 from jobset_gate.runtime.workqueue import Requeue, WorkQueue
 from tests.fakes.instant_loop import InstantLoop
 from tests.fakes.memory_api import WATCHED, Api, Json
@@ -64,28 +64,6 @@ class _List:
     version: int
     objects: list[Any]
     raw: list[Json]
-
-
-class KnownObjects:
-    """Objects as this controller's watches last showed them, raw."""
-
-    def __init__(self) -> None:
-        self._objects: dict[Resource, dict[str, Json]] = {kind: {} for kind in WATCHED}
-
-    def get(self, kind: Resource, name: str) -> Json | None:
-        return self._objects[kind].get(name)
-
-    def all(self, kind: Resource) -> list[Json]:
-        return list(self._objects[kind].values())
-
-    def put(self, kind: Resource, body: Json) -> None:
-        self._objects[kind][body["metadata"]["name"]] = body
-
-    def drop(self, kind: Resource, body: Json) -> None:
-        self._objects[kind].pop(body["metadata"]["name"], None)
-
-    def replace(self, kind: Resource, bodies: list[Json]) -> None:
-        self._objects[kind] = {body["metadata"]["name"]: body for body in bodies}
 
 
 @dataclass(slots=True)
@@ -163,7 +141,8 @@ class Replica:
         self.torn: set[Resource] = set()
         """Kinds whose something was lost: only a list can put that right."""
         self.view = View()
-        self.known = KnownObjects()
+        self.known: dict[Resource, dict[str, Json]] = {kind: {} for kind in WATCHED}
+        """Objects by name as its watches last showed them, raw."""
         self.looked: LiveRead | None = None
         self._jobs_looked_up: list[Json] = []
         self.memory.read = self._read
@@ -205,7 +184,7 @@ class Replica:
     def _boot(self) -> None:
         self.queue: WorkQueue[GangKey] = WorkQueue(rng=random.Random(0))  # noqa: S311 - jitter
         self.view = View()
-        self.known, self.looked = KnownObjects(), None
+        self.known, self.looked = {kind: {} for kind in WATCHED}, None
         self.silent.clear()
         self.held = Counter()
         reported = DeliveryLog()
@@ -216,8 +195,7 @@ class Replica:
             PODS: self.index.on_pod,
             CONFIGMAPS: self.index.on_config_map,
         }
-        self._stores: dict[Resource, Store[Any]] = {kind: Store() for kind in WATCHED}
-        witness = MutationCache(self._stores[CONFIGMAPS], decode.config_map)
+        self._stores: dict[Resource, Store[Any, Any]] = {kind: Store(READERS[kind]) for kind in WATCHED}
         self.book = WaiterRegistry(self.index, self.now, reported)
         self.patches = VerdictPatcher(self.memory.client, concurrency=2, delivered=reported)
         self.words: WorkQueue[GangKey] = WorkQueue(rng=random.Random(0))  # noqa: S311 - jitter
@@ -228,7 +206,7 @@ class Replica:
         self.writer = GangStatusWriter(statuses, self.words)
         reconciler = GangReconciler(
             cache=self.index,
-            verdict_store=VerdictStore(self.memory.without_retries(), self.index, witness),
+            verdict_store=VerdictStore(self.memory.without_retries(), self.index, self._stores[CONFIGMAPS]),
             waiters=self.book,
             patcher=self.patches,
             status=self.writer,
@@ -309,12 +287,11 @@ class Replica:
             if what == "DELETED":
                 change = store.remove(shaped.metadata)
                 if change is not None:
-                    self.known.drop(kind, body)
-            elif store.is_newer(shaped.metadata):
-                change = store.put(shaped.metadata, READERS[kind](shaped))
-                self.known.put(kind, body)
+                    self.known[kind].pop(body["metadata"]["name"], None)
             else:
-                continue
+                change = store.put(shaped)
+                if store.has_version(shaped.metadata):
+                    self.known[kind][body["metadata"]["name"]] = body
             if change is not None:
                 self._handlers[kind](change)
 
@@ -329,12 +306,8 @@ class Replica:
         listed, arrived = {}, self._lists.pop(kind)
         self._heard[kind] = self._true_now()
         for shaped in arrived.objects:
-            meta = shaped.metadata
-            listed[(meta.namespace, meta.name)] = (
-                ObjectVersion(meta.uid, meta.resource_version),
-                READERS[kind](shaped),
-            )
-        self.known.replace(kind, arrived.raw)
+            listed[(shaped.metadata.namespace, shaped.metadata.name)] = self._stores[kind].listed(shaped)
+        self.known[kind] = {body["metadata"]["name"]: body for body in arrived.raw}
         for change in self._stores[kind].replace(listed, str(arrived.version)):
             self._handlers[kind](change)
 

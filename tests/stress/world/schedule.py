@@ -71,81 +71,41 @@ TROUBLES = (
 """Of these each run has a few: all at once would let no gang come to anything."""
 
 
-MOTIFS: tuple[tuple[tuple[str, int | None, int | None], ...], ...] = (
+MOTIFS: tuple[str, ...] = (
     # A job that ends well in the moment of the suspension, and the others after the resume.
     (
-        ("the_cluster_acts", 0, 0),
-        ("pods_start", 3, None),
-        ("pods_start", 3, None),
-        ("everything_calms_down", 1, None),
-        ("everything_calms_down", 1, None),
-        ("a_job_completes_as_it_is_suspended", None, None),
-        ("everything_calms_down", 1, None),
-        ("suspend_or_resume", None, None),
-        ("everything_calms_down", 1, None),
+        "the_cluster_acts 0 0, pods_start 3, pods_start 3, everything_calms_down 1, everything_calms_down 1, "
+        "a_job_completes_as_it_is_suspended, everything_calms_down 1, suspend_or_resume, everything_calms_down 1"
     ),
     # The decision's own write is throttled, and the gang is another one when it may be tried again.
     (
-        ("everything_calms_down", 1, None),
-        ("pods_start", 3, None),
-        ("pods_start", 3, None),
-        ("a_controller_hears_and_works", None, 0),
-        ("the_decision_is_throttled", None, None),
-        ("something_happens_to_a_pod", None, None),
-        ("a_controller_hears_and_works", None, 0),
-        ("time_passes", 2, None),
+        "everything_calms_down 1, pods_start 3, pods_start 3, a_controller_hears_and_works ? 0, "
+        "the_decision_is_throttled, something_happens_to_a_pod, a_controller_hears_and_works ? 0, time_passes 2"
     ),
     # The same, and time is up for a gang whose the last pod starts meanwhile.
     (
-        ("everything_calms_down", 1, None),
-        ("pods_start", 0, None),
-        ("everything_calms_down", 1, None),
-        ("time_passes", 4, None),
-        ("a_controller_hears_and_works", None, None),
-        ("the_decision_is_throttled", None, None),
-        ("pods_start", 3, None),
-        ("pods_start", 3, None),
-        ("a_controller_hears_and_works", None, 0),
-        ("time_passes", 2, None),
+        "everything_calms_down 1, pods_start 0, everything_calms_down 1, time_passes 4, a_controller_hears_and_works, "
+        "the_decision_is_throttled, pods_start 3, pods_start 3, a_controller_hears_and_works ? 0, time_passes 2"
     ),
     # It is deleted, and created again under its name, while what was decided is being said.
     (
-        ("everything_calms_down", 1, None),
-        ("pods_start", 3, None),
-        ("a_controller_hears_and_works", None, None),
-        ("time_passes", None, None),
-        ("a_controller_hears_and_works", None, None),
-        ("the_jobset_is_created_again", None, None),
-        ("a_call_goes_through", None, None),
-        ("a_call_goes_through", None, None),
+        "everything_calms_down 1, pods_start 3, a_controller_hears_and_works, time_passes, "
+        "a_controller_hears_and_works, the_jobset_is_created_again, a_call_goes_through, a_call_goes_through"
     ),
     # One kind of object is shown no more, and the others are.
     (
-        ("everything_calms_down", 1, None),
-        ("a_watch_falls_silent", None, None),
-        ("something_happens_to_a_pod", None, None),
-        ("the_jobset_is_created_again", None, None),
-        ("the_cluster_acts", 0, 0),
-        ("time_passes", 2, None),
-        ("a_controller_hears_and_works", None, None),
-        ("the_cluster_acts", 0, 0),
-        ("a_controller_hears_and_works", None, None),
+        "everything_calms_down 1, a_watch_falls_silent, something_happens_to_a_pod, the_jobset_is_created_again, "
+        "the_cluster_acts 0 0, time_passes 2, a_controller_hears_and_works, the_cluster_acts 0 0, "
+        "a_controller_hears_and_works"
     ),
     # The same, and a pod that is shown no more leaves before the last one comes.
     (
-        ("everything_calms_down", 1, None),
-        ("pods_start", 0, None),
-        ("everything_calms_down", 1, None),
-        ("a_watch_falls_silent", None, 2),
-        ("something_happens_to_a_pod", 2, 0),
-        ("the_cluster_acts", 0, 0),
-        ("time_passes", 2, None),
-        ("pods_start", 3, None),
-        ("barriers_ask", 0, 0),
-        ("a_controller_hears_and_works", None, None),
+        "everything_calms_down 1, pods_start 0, everything_calms_down 1, a_watch_falls_silent ? 2, "
+        "something_happens_to_a_pod 2 0, the_cluster_acts 0 0, time_passes 2, pods_start 3, barriers_ask 0 0, "
+        "a_controller_hears_and_works"
     ),
 )
-"""What chance alone seldom brings about: a few steps in this order, with numbers where they matter."""
+"""What chance alone seldom brings about: a few steps in this order, with numbers where they matter ("?": any)."""
 
 
 class Step(NamedTuple):
@@ -154,6 +114,16 @@ class Step(NamedTuple):
     what: str
     one: int = 0
     other: int = 0
+
+
+def steps_of(text: str, number: Callable[[], int] = lambda: 0) -> tuple[Step, ...]:
+    """Such as `pods_start 3, time_passes ? 2`; `number` gives those that are left out or "?"."""
+    steps = []
+    for words in text.split(", "):
+        what, *given = words.split(" ")
+        one, other = (number() if it == "?" else int(it) for it in (*given, "?", "?")[:2])
+        steps.append(Step(what, one, other))
+    return tuple(steps)
 
 
 @dataclass(frozen=True, slots=True)
@@ -192,14 +162,7 @@ def at_random(random: Random) -> Schedule:
     ]
     for motif in random.sample(MOTIFS, random.choice((0, 1, 1, 2))):
         at = random.choice((0, random.randint(0, len(steps))))
-        steps[at:at] = [
-            Step(
-                what,
-                random.randint(0, MOST) if one is None else one,
-                random.randint(0, MOST) if other is None else other,
-            )
-            for what, one, other in motif
-        ]
+        steps[at:at] = steps_of(motif, lambda: random.randint(0, MOST))
     shape = GangShape(
         replicas=random.choice((1, 2)),
         width=random.choice((1, 2, 3)),

@@ -7,6 +7,8 @@ import errno
 import socket
 import ssl
 from collections.abc import Awaitable, Callable
+from contextlib import nullcontext
+from itertools import pairwise
 
 import msgspec
 import pytest
@@ -18,12 +20,14 @@ from aiohttp import (
     web,
 )
 from aiohttp.client_reqrep import ConnectionKey
+from hypothesis import example, given
+from hypothesis import strategies as st
 
 from jobset_gate.kube import errors
 from jobset_gate.kube.access import Access
 from jobset_gate.kube.client import Client, PatchType
-from jobset_gate.kube.resources import CONFIGMAPS, NODES, PODS
-from jobset_gate.kube.transport import describe_error
+from jobset_gate.kube.resources import CONFIGMAPS, JOBS, NODES, PODS, native_pod_groups
+from jobset_gate.kube.transport import TOO_LONG, LineSplitter, describe_error
 from tests.fakes.informer_harness import running_informer
 from tests.fakes.scripted_server import (
     Answer,
@@ -121,13 +125,39 @@ async def test_answers_are_decoded_into_what_was_asked_for(server: ScriptedServe
 async def test_what_would_address_everything_is_refused_before_it_is_sent(
     server: ScriptedServer, client: Client
 ) -> None:
-    with pytest.raises(ValueError, match="empty name"):
-        await client.delete(CONFIGMAPS, "", "ns")
-    with pytest.raises(ValueError, match="namespace"):
-        await client.delete(CONFIGMAPS, "x")
-    with pytest.raises(ValueError, match="namespace"):
-        await client.create(CONFIGMAPS, {"metadata": {"name": "x"}})
+    for refused in (
+        client.delete(CONFIGMAPS, "", "ns"),
+        client.delete(CONFIGMAPS, "x"),
+        client.create(CONFIGMAPS, {"metadata": {"name": "x"}}),
+    ):
+        with pytest.raises(ValueError, match="name"):
+            await refused
     assert server.requests == []
+
+
+def test_an_objects_path_names_group_namespace_and_subresource_and_nothing_climbs_out_of_it() -> None:
+    assert PODS.path() == "/api/v1/pods"
+    assert PODS.path("ns", "p", "binding") == "/api/v1/namespaces/ns/pods/p/binding"
+    assert JOBS.path("x", "y", "status") == "/apis/batch/v1/namespaces/x/jobs/y/status"
+    assert NODES.path("ignored", "n") == "/api/v1/nodes/n"
+    assert PODS.path("ns", "../../x") == "/api/v1/namespaces/ns/pods/..%2F..%2Fx"
+
+
+async def test_the_first_version_is_found_that_serves_the_resource(server: ScriptedServer, client: Client) -> None:
+    """Kubernetes 1.21 served a v1beta1 of scheduling.k8s.io that had PriorityClasses only."""
+
+    def serving(*plurals: str) -> Answer:
+        async def answer(_: web.Request) -> web.StreamResponse:
+            return web.json_response({"kind": "APIResourceList", "resources": [{"name": it} for it in plurals]})
+
+        return answer
+
+    versions = [native_pod_groups(version) for version in ("v1beta2", "v1beta1", "v1alpha3", "v1alpha2")]
+    server.lists.extend([refusal(404), serving("priorityclasses"), serving("priorityclasses", "podgroups")])
+    assert await client.first_served(versions) == versions[2]
+    assert server.requests[2].path == "/apis/scheduling.k8s.io/v1alpha3"
+    server.lists.extend([refusal(404)] * len(versions))
+    assert await client.first_served(versions) is None
 
 
 async def test_a_token_is_asked_for_each_request_and_sent_as_it_is(server: ScriptedServer) -> None:
@@ -169,15 +199,6 @@ async def test_a_rejected_token_is_fetched_again_and_the_request_retried_at_once
         await verb(client.without_retries())
     assert [asked.headers["Authorization"] for asked in server.requests] == ["Bearer old", "Bearer new"]
     assert server.requests[1].at == server.requests[0].at
-
-
-async def test_a_token_that_stays_refused_is_an_error_at_once(server: ScriptedServer) -> None:
-    server.lists.extend([refusal(401)] * 5)
-    minted = Minted("only")
-    async with Client(Access(server.url, token=minted.token, token_rejected=minted.refused)) as client:
-        with pytest.raises(errors.Unauthorized):
-            await client.get(NODES, "n")
-    assert len(server.requests) == 1
 
 
 async def test_a_watch_that_is_refused_for_its_token_has_another_the_next_time(server: ScriptedServer) -> None:
@@ -266,70 +287,42 @@ async def test_a_name_that_is_taken_differs_from_other_conflicts(server: Scripte
 # --- what is repeated
 
 
-@pytest.mark.parametrize("verb", ALL.values(), ids=ALL.keys())
-async def test_429_is_repeated_for_every_verb_when_the_server_says(
-    server: ScriptedServer, client: Client, verb: Verb
+THROTTLED, BROKEN = refusal(429, retry_after=1), abort_connection
+
+
+@pytest.mark.parametrize(
+    ("verbs", "answers", "error", "seconds"),
+    [
+        pytest.param(ALL, [refusal(429, retry_after=3), refusal(429)], None, [0, 3, 4], id="429: when the server says"),
+        pytest.param(READS, [THROTTLED] * 100, errors.Throttled, [0, 1, 2, 3, 4, 5], id="429 without end: given up"),
+        pytest.param(READS, [refusal(429, retry_after=300)], errors.Throttled, [0], id="minutes: left to the caller"),
+        pytest.param(READS | CHANGES, [refusal(503, retry_after=2)], None, [0, 2], id="503: if the server says when"),
+        pytest.param(CREATES, [refusal(503, retry_after=2)], errors.ServerError, [0], id="503: may have been created"),
+        pytest.param(READS, [BROKEN] * 2, None, [0, 0.25, 0.75], id="broken: reads twice"),
+        pytest.param(READS, [BROKEN] * 3, errors.Unreachable, [0, 0.25, 0.75], id="broken: reads no third time"),
+        pytest.param(CHANGES | CREATES, [BROKEN], errors.Unreachable, [0], id="broken: no write, its answer was lost"),
+    ],
+)
+async def test_what_is_repeated_and_when(
+    server: ScriptedServer,
+    client: Client,
+    *,
+    verbs: dict[str, Verb],
+    answers: list[Answer],
+    error: type[errors.KubeError] | None,
+    seconds: list[float],
 ) -> None:
-    always(server, refusal(429, retry_after=3), refusal(429))
-    await verb(client)
-    assert [round(asked.at) for asked in server.requests] == [0, 3, 4]
-
-
-@pytest.mark.parametrize("verb", (READS | CHANGES).values(), ids=(READS | CHANGES).keys())
-async def test_503_is_repeated_if_the_server_says_when(server: ScriptedServer, client: Client, verb: Verb) -> None:
-    always(server, refusal(503, retry_after=2))
-    await verb(client)
-    assert [round(asked.at) for asked in server.requests] == [0, 2]
-
-
-@pytest.mark.parametrize("verb", CREATES.values(), ids=CREATES.keys())
-async def test_503_is_not_repeated_for_what_may_have_been_created(
-    server: ScriptedServer, client: Client, verb: Verb
-) -> None:
-    always(server, refusal(503, retry_after=2))
-    with pytest.raises(errors.ServerError):
-        await verb(client)
-    assert len(server.requests) == 1
-
-
-async def test_throttling_without_end_is_given_up(server: ScriptedServer, client: Client) -> None:
-    always(server, *[refusal(429, retry_after=1)] * 100)
-    with pytest.raises(errors.Throttled) as caught:
+    """Neither by us nor by aiohttp behind our back, also on a connection that has been used before."""
+    for verb in verbs.values():
+        server.lists.clear()
+        server.others.clear()
         await client.get(CONFIGMAPS, "x", "ns")
-    assert caught.value.retry_after == 1
-    assert len(server.requests) == 6
-
-
-async def test_a_wait_of_minutes_is_left_to_the_caller(server: ScriptedServer, client: Client) -> None:
-    always(server, refusal(429, retry_after=300))
-    with pytest.raises(errors.Throttled) as caught:
-        await client.get(CONFIGMAPS, "x", "ns")
-    assert caught.value.retry_after == 300
-    assert now() < 0.1
-
-
-@pytest.mark.parametrize("verb", READS.values(), ids=READS.keys())
-async def test_a_read_is_repeated_twice_when_the_connection_breaks(
-    server: ScriptedServer, client: Client, verb: Verb
-) -> None:
-    always(server, abort_connection, abort_connection)
-    await verb(client)
-    always(server, abort_connection, abort_connection, abort_connection)
-    with pytest.raises(errors.Unreachable):
-        await verb(client)
-    assert len(server.requests) == 6
-
-
-@pytest.mark.parametrize("verb", (CHANGES | CREATES).values(), ids=(CHANGES | CREATES).keys())
-async def test_a_write_whose_answer_was_lost_is_not_repeated(
-    server: ScriptedServer, client: Client, verb: Verb
-) -> None:
-    """Not by us, nor by aiohttp behind our back, also on a connection that has been used before."""
-    await client.get(CONFIGMAPS, "x", "ns")
-    always(server, abort_connection)
-    with pytest.raises(errors.Unreachable):
-        await verb(client)
-    assert len(server.requests) == 2
+        always(server, *answers)
+        server.requests.clear()
+        start = now()
+        with pytest.raises(error) if error else nullcontext():
+            await verb(client)
+        assert [asked.at - start for asked in server.requests] == pytest.approx(seconds, abs=0.05)
 
 
 async def test_an_impatient_client_repeats_nothing(server: ScriptedServer, client: Client) -> None:
@@ -406,6 +399,31 @@ async def test_the_lines_of_a_watch_come_whole_however_they_are_cut(server: Scri
         assert [line async for line in lines] == [b'{"a":1}', b'{"b":2}', b'{"c":3}', b'{"torn"']
     query = server.requests[0].query
     assert query == {"watch": "true", "resourceVersion": "5", "timeoutSeconds": "50", "allowWatchBookmarks": "true"}
+
+
+def split(chunks: list[bytes]) -> list[bytes]:
+    splitter = LineSplitter(20)
+    lines = [line for chunk in [*chunks, b"\n"] for line in splitter.feed(chunk)]
+    assert sum(map(len, splitter._pieces)) == 0
+    return lines
+
+
+@given(st.lists(st.binary(max_size=25), max_size=30), st.data())
+@example([b"short", b"x" * 21, b"next"], None)
+def test_lines_do_not_depend_on_where_the_stream_was_cut_and_long_ones_are_dropped(
+    lines: list[bytes], data: st.DataObject | None
+) -> None:
+    stream = b"\n".join(lines)
+    cuts = [] if data is None else sorted(data.draw(st.lists(st.integers(0, len(stream)), max_size=10)))
+    kept = [TOO_LONG if len(line) > 20 else line for line in stream.split(b"\n") if line.strip() or len(line) > 20]
+    assert split([stream[a:b] for a, b in pairwise([0, *cuts, len(stream)])]) == kept
+
+
+def test_what_is_dropped_is_not_kept_in_memory() -> None:
+    splitter = LineSplitter(20)
+    for _ in range(100):
+        assert list(splitter.feed(b"x" * 1000)) == []
+    assert sum(map(len, splitter._pieces)) == 0
 
 
 async def test_a_watch_that_is_refused_raises_before_there_are_lines(server: ScriptedServer, client: Client) -> None:

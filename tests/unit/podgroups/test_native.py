@@ -37,20 +37,6 @@ def group(*members: MemberPod, gangs: tuple[str, ...] = (), home: RecordRef | No
     return GroupSnapshot(group=merged, label="abc", members=members, created=0.0, record_ref=home, record=RECORD)
 
 
-@pytest.mark.parametrize(
-    ("served", "used"),
-    [
-        (["v1alpha2"], "v1alpha2"),
-        (["v1alpha2", "v1alpha3"], "v1alpha3"),
-        (["v1alpha3", "v1beta1"], "v1beta1"),
-        (["v1"], ""),
-        ([], ""),
-    ],
-)
-def test_the_newest_version_that_is_known_and_served_is_used(served: list[str], used: str) -> None:
-    assert native.supported_version(served) == used
-
-
 def test_the_pod_group_wants_the_minimum_and_goes_with_what_the_record_stands_on() -> None:
     made = native.native_pod_group(group(member(1)), RECORD)
     assert made["spec"] == {"schedulingPolicy": {"gang": {"minCount": 3}}}

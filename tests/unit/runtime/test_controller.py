@@ -150,20 +150,6 @@ async def test_a_requeue_is_no_error() -> None:
         assert it.count("requeue") >= 1
 
 
-async def test_a_key_added_during_its_reconcile_is_reconciled_again_by_one_worker() -> None:
-    async with running() as it:
-        unblock = it.blocked["a"] = asyncio.Event()
-        it.queue.add("a")
-        await asyncio.sleep(1)
-        it.queue.add("a")
-        it.queue.add("a")
-        await asyncio.sleep(1)
-        assert len(it.at["a"]) == 1, "one key, one worker"
-        unblock.set()
-        await asyncio.sleep(1)
-        assert len(it.at["a"]) == 2
-
-
 async def test_a_write_refused_for_want_of_the_lease_ends_all_workers_and_loses_no_key() -> None:
     it = ControllerHarness(workers=3)
     it.raises["a"] = lambda: NotLeader("the lease is not surely ours")

@@ -12,16 +12,8 @@ from jobset_gate.kube.resources import CONFIGMAPS
 from jobset_gate.runtime.decoder import WatchProblemKind
 from jobset_gate.runtime.informer import Informer, WatchSource
 from jobset_gate.runtime.store import ObjectChange
-from tests.fakes.informer_harness import InformerHarness, SampleObject, running_informer, same_as, value_of
+from tests.fakes.informer_harness import InformerHarness, SampleObject, running_informer, value_of
 from tests.fakes.scripted_server import ScriptedServer, stream_of
-
-
-async def test_existing_objects_reach_the_handler_before_synced(server: ScriptedServer, client: Client) -> None:
-    server.put("a", "1")
-    server.put("b", "2")
-    async with running_informer(client) as watched:
-        assert watched.changes == [("a", None, "1"), ("b", None, "2")]
-        assert watched.values == same_as(server)
 
 
 async def test_events_change_the_cache_and_reach_the_handler_with_the_old_model(
@@ -29,6 +21,7 @@ async def test_events_change_the_cache_and_reach_the_handler_with_the_old_model(
 ) -> None:
     server.put("a", "1")
     async with running_informer(client) as watched:
+        assert watched.changes == [("a", None, "1")], "before it has synced"
         await server.watched()
         server.put("b", "new")
         server.put("a", "2")
@@ -42,13 +35,17 @@ async def test_the_list_is_read_in_pages_and_the_watch_begins_at_its_version(
 ) -> None:
     for i in range(25):
         server.put(f"n{i:02}", "x")
-    async with running_informer(client, page_size=10) as watched:
+    async with running_informer(
+        client, page_size=10, label_selector="a=b", field_selector="metadata.name=x"
+    ) as watched:
         await server.watched()
         assert len(watched.values) == 25
     lists = [asked.query for asked in server.requests if asked.verb == "list"]
     assert [(query["limit"], query.get("continue")) for query in lists] == [("10", None), ("10", "10"), ("10", "20")]
     (watch,) = [asked.query for asked in server.requests if asked.verb == "watch"]
     assert watch["resourceVersion"] == "125"
+    for query in (*lists, watch):
+        assert (query["labelSelector"], query["fieldSelector"]) == ("a=b", "metadata.name=x")
     assert watch["allowWatchBookmarks"] == "true"
     assert 50 <= int(watch["timeoutSeconds"]) <= 60
 
@@ -62,15 +59,6 @@ async def test_pages_shrink_where_objects_are_large(server: ScriptedServer, clie
     limits = [int(asked.query["limit"]) for asked in server.requests if asked.verb == "list"]
     assert limits[0] == 60
     assert all(10 <= limit < 30 for limit in limits[1:])
-
-
-async def test_selectors_are_sent_to_the_server_with_lists_and_watches(server: ScriptedServer, client: Client) -> None:
-    async with running_informer(client, label_selector="a=b", field_selector="metadata.name=x"):
-        await server.watched()
-    for asked in server.requests:
-        assert asked.path == "/api/v1/namespaces/ns/configmaps"
-        assert asked.query["labelSelector"] == "a=b"
-        assert asked.query["fieldSelector"] == "metadata.name=x"
 
 
 async def test_a_watch_that_ends_regularly_is_followed_by_one_from_where_it_ended(

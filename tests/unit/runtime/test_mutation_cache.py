@@ -29,7 +29,7 @@ async def test_an_object_of_ours_that_was_lost_before_the_watch_reported_it_is_m
 ) -> None:
     async with running_informer(client, relist_seconds=60.0) as watched:
         await server.watched()
-        watched.informer.mutation_cache.observe_object(response(server.put("a", "1", tell=False)))
+        watched.informer.store.observe_object(response(server.put("a", "1", tell=False)))
         assert watched.values == {"a": "1"}
         server.drop("a", tell=False)
         server.watches.append(end)
@@ -42,7 +42,7 @@ async def test_a_response_that_cannot_be_converted_is_reported_like_an_event(
     server: ScriptedServer, client: Client
 ) -> None:
     async with running_informer(client) as watched:
-        assert watched.informer.mutation_cache.observe_object(response(server.put("a", "odd", tell=False))) is None
+        assert watched.informer.store.observe_object(response(server.put("a", "odd", tell=False))) is None
         assert watched.problems == [WatchProblemKind.UNCONVERTIBLE]
 
 
@@ -68,40 +68,6 @@ async def relisted(server: ScriptedServer, act: Callable[[], None]) -> None:
     await server.watched(watches + 2)
 
 
-async def test_an_object_created_while_a_list_is_in_flight_stays(server: ScriptedServer, client: Client) -> None:
-    async with running_informer(client) as watched:
-        await server.watched()
-        event: Json = {}
-
-        def create() -> None:
-            event.update(server.put("a", "1", tell=False))
-            watched.informer.mutation_cache.observe_object(response(event))
-
-        await relisted(server, create)
-        assert watched.changes == []
-        server.send(event)
-        server.drop("a")
-        await watched.sees()
-        assert watched.changes == [("a", "1", None)]
-
-
-async def test_after_a_restore_of_etcd_the_list_is_right_though_versions_fell(
-    server: ScriptedServer, client: Client
-) -> None:
-    async with running_informer(client) as watched:
-        await server.watched()
-        server.version = 900
-        watched.informer.mutation_cache.observe_object(response(server.put("a", "1", tell=False)))
-        server.objects.clear()
-        server.version = 200
-        server.watches.append(refusal(410))
-        server.close_watches()
-        await watched.sees()
-        await server.watched(3)
-        server.put("b", "later")
-        await watched.sees(b="later")
-
-
 @pytest.mark.parametrize("seed", range(8))
 async def test_any_order_of_writes_events_and_lists_ends_with_the_present_state(
     server: ScriptedServer, client: Client, seed: int
@@ -111,13 +77,13 @@ async def test_any_order_of_writes_events_and_lists_ends_with_the_present_state(
     async with running_informer(client) as watched:
         await server.watched()
         late: list[Callable[[], object]] = []
-        cache = watched.informer.mutation_cache
+        cache = watched.informer.store
 
         def write() -> None:
             name = rng.choice("abc")
             seen = rng.random() < 0.7
             if name in server.objects and rng.random() < 0.4:
-                known = cache.known_version(("ns", name))
+                known = cache.version_of(("ns", name))
                 server.drop(name, tell=seen)
                 if rng.random() < 0.5:
                     late.append(lambda: cache.observe_absence(("ns", name), known))

@@ -11,7 +11,7 @@ from jobset_gate.barrier import wire
 from jobset_gate.kube.client import Client
 from jobset_gate.kube.errors import InvalidResponse, ResponseTooLarge
 from jobset_gate.kube.resources import CONFIGMAPS
-from jobset_gate.runtime.paging import PAGE_BYTES, ListScope, list_objects, list_readable
+from jobset_gate.runtime.paging import PAGE_BYTES, ListScope, list_objects
 from tests.fakes.large_lists import MIB, LargeListServer, peak
 from tests.fakes.scripted_server import ScriptedServer
 
@@ -69,7 +69,7 @@ async def test_an_unreadable_object_hides_no_other_unless_the_list_is_strict(
         server.put(name, "1")
     server.objects["b"]["metadata"]["uid"] = 7
     problems: list[str] = []
-    readable = list_readable(client, SCOPE, wire.MetadataOnly, on_unreadable=problems.append)
+    readable = list_objects(client, SCOPE, wire.MetadataOnly, on_unreadable=problems.append)
     assert [it.metadata.name async for it in readable] == ["a", "c"]
     assert [it.startswith("not readable: ") for it in problems] == [True]
     with pytest.raises(InvalidResponse):

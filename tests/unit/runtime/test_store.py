@@ -11,7 +11,6 @@ from hypothesis import strategies as st
 
 from jobset_gate.runtime.store import (
     MAX_TOMBSTONES,
-    MutationCache,
     ObjectChange,
     ObjectVersion,
     Store,
@@ -36,19 +35,13 @@ class Thing:
 
 
 @pytest.fixture
-def store() -> Store[str]:
-    return Store()
+def store() -> Store[Thing, str]:
+    return Store(lambda thing: thing.value)
 
 
-@pytest.fixture
-def cache(store: Store[str]) -> MutationCache[Thing, str]:
-    return MutationCache(store, lambda thing: thing.value)
-
-
-def event(store: Store[str], version: str, model: str | None, *, name: str = "a", uid: str = "u") -> object:
+def event(store: Store[Thing, str], version: str, model: str | None, *, name: str = "a", uid: str = "u") -> object:
     """As the informer applies ADDED and MODIFIED."""
-    meta = Meta(name, version, uid)
-    return store.put(meta, model) if store.is_newer(meta) else None
+    return store.put(Thing(Meta(name, version, uid), model))
 
 
 def thing(version: str, value: str | None, uid: str = "u") -> Thing:
@@ -64,18 +57,18 @@ def test_versions_are_compared_as_numbers_and_others_only_differ() -> None:
     assert not is_later("a", "a")
 
 
-def test_an_object_that_convert_leaves_out_is_remembered_by_its_version(store: Store[str]) -> None:
+def test_an_object_that_convert_leaves_out_is_remembered_by_its_version(store: Store[Thing, str]) -> None:
     assert event(store, "5", None) is None
     assert event(store, "4", "old") is None
     assert event(store, "6", "new") == ObjectChange(A, None, "new")
 
 
-def test_a_deletion_before_the_creation_is_remembered(store: Store[str]) -> None:
+def test_a_deletion_before_the_creation_is_remembered(store: Store[Thing, str]) -> None:
     assert store.remove(Meta("a", "6")) is None
     assert event(store, "5", "x") is None
 
 
-def test_an_object_that_left_the_selector_may_come_back(store: Store[str]) -> None:
+def test_an_object_that_left_the_selector_may_come_back(store: Store[Thing, str]) -> None:
     """The watch reports it as deleted; uid and name are the same afterwards."""
     event(store, "5", "x")
     left = Meta("a", "6")
@@ -86,19 +79,19 @@ def test_an_object_that_left_the_selector_may_come_back(store: Store[str]) -> No
 
 
 @pytest.mark.parametrize("deleted", [Meta("a", "5"), Meta("a", "9", uid="second")], ids=["same", "next"])
-def test_a_deletion_of_the_known_or_a_later_version_removes_it(store: Store[str], deleted: Meta) -> None:
+def test_a_deletion_of_the_known_or_a_later_version_removes_it(store: Store[Thing, str], deleted: Meta) -> None:
     event(store, "5", "x")
     assert store.remove(deleted) == ObjectChange(A, "x", None)
 
 
-def test_an_event_from_before_the_list_changes_nothing(store: Store[str]) -> None:
+def test_an_event_from_before_the_list_changes_nothing(store: Store[Thing, str]) -> None:
     store.replace({A: (ObjectVersion("u", "5"), "x")}, "10")
     assert event(store, "7", "x", name="b", uid="b") is None
     assert store.remove(Meta("a", "9")) is None
     assert dict(store.models) == {A: "x"}
 
 
-def test_a_list_reports_deletions_first_and_only_what_changed(store: Store[str]) -> None:
+def test_a_list_reports_deletions_first_and_only_what_changed(store: Store[Thing, str]) -> None:
     store.replace({("ns", name): (ObjectVersion(name, "5"), name) for name in "abc"}, "10")
     listed = {"n": ("12", "n"), "b": ("11", "B"), "c": ("5", "c")}
     changes = store.replace(
@@ -111,7 +104,7 @@ def test_a_list_reports_deletions_first_and_only_what_changed(store: Store[str])
     ]
 
 
-def test_the_number_of_tombstones_is_bounded(store: Store[str]) -> None:
+def test_the_number_of_tombstones_is_bounded(store: Store[Thing, str]) -> None:
     for i in range(MAX_TOMBSTONES + 100):
         store.remove(Meta("a", str(i + 1), uid=f"u{i}"))
     assert len(store._tombstones) == MAX_TOMBSTONES
@@ -133,61 +126,57 @@ def test_any_order_and_any_repetition_of_the_same_events_end_the_same(
         events.append((Meta(name, str(version), uid=uid), f"model{version}"))
     events = events + events[::2]
     rng.shuffle(events)
-    store: Store[str] = Store()
+    store: Store[Thing, str] = Store(lambda thing: thing.value)
     for meta, model in events:
         if model is None:
             store.remove(meta)
-        elif store.is_newer(meta):
-            store.put(meta, model)
+        else:
+            store.put(Thing(meta, model))
     assert {name: model for (_, name), model in store.models.items()} == {name: m for name, (_, m) in truth.items()}
 
 
 # --- Responses to our own requests
 
 
-def test_a_response_is_in_the_cache_at_once_and_its_event_changes_nothing(
-    store: Store[str], cache: MutationCache[Thing, str]
-) -> None:
-    assert cache.observe_object(thing("5", "1")) == "1"
+def test_a_response_is_in_the_cache_at_once_and_its_event_changes_nothing(store: Store[Thing, str]) -> None:
+    assert store.observe_object(thing("5", "1")) == "1"
     assert event(store, "5", "1") is None
     assert dict(store.models) == {A: "1"}
     assert store.remove(Meta("a", "6")) == ObjectChange(A, "1", None)
 
 
-def test_a_response_older_than_the_watch_changes_nothing(store: Store[str], cache: MutationCache[Thing, str]) -> None:
+def test_a_response_older_than_the_watch_changes_nothing(store: Store[Thing, str]) -> None:
     event(store, "6", "2")
-    assert cache.observe_object(thing("5", "1")) == "2"
+    assert store.observe_object(thing("5", "1")) == "2"
     store.remove(Meta("a", "7"))
-    assert cache.observe_object(thing("5", "1")) is None
+    assert store.observe_object(thing("5", "1")) is None
     event(store, "9", "3", uid="second")
-    assert cache.observe_object(thing("6", "2")) == "3", "of a deleted object of the same name"
+    assert store.observe_object(thing("6", "2")) == "3", "of a deleted object of the same name"
 
 
-def test_an_event_older_than_a_response_changes_nothing(store: Store[str], cache: MutationCache[Thing, str]) -> None:
-    cache.observe_object(thing("6", "2"))
+def test_an_event_older_than_a_response_changes_nothing(store: Store[Thing, str]) -> None:
+    store.observe_object(thing("6", "2"))
     assert event(store, "5", "1") is None
     assert dict(store.models) == {A: "2"}
-    assert cache.observe_object(thing("7", None)) is None, "convert leaves it out"
+    assert store.observe_object(thing("7", None)) is None, "convert leaves it out"
 
 
-def test_not_found_removes_the_version_that_was_known_before_the_request(
-    store: Store[str], cache: MutationCache[Thing, str]
-) -> None:
-    assert cache.observe_absence(A, cache.known_version(A)) is None
+def test_not_found_removes_the_version_that_was_known_before_the_request(store: Store[Thing, str]) -> None:
+    assert store.observe_absence(A, store.version_of(A)) is None
     event(store, "5", "1")
-    known = cache.known_version(A)
+    known = store.version_of(A)
     assert known == ObjectVersion("u", "5")
-    assert cache.observe_absence(A, known) is None
+    assert store.observe_absence(A, known) is None
     assert event(store, "5", "1") is None
     assert store.remove(Meta("a", "6")) is None
     event(store, "8", "2", uid="second")
-    assert cache.observe_absence(A, known) == "2", "created again while the request was in flight"
+    assert store.observe_absence(A, known) == "2", "created again while the request was in flight"
 
 
-def test_a_response_during_a_list_is_not_put_back_by_it(store: Store[str], cache: MutationCache[Thing, str]) -> None:
+def test_a_response_during_a_list_is_not_put_back_by_it(store: Store[Thing, str]) -> None:
     event(store, "5", "1")
     store.begin_list()
-    cache.observe_object(thing("8", "2"))
+    store.observe_object(thing("8", "2"))
     assert store.replace({A: (ObjectVersion("u", "5"), "1")}, "7") == []
     assert dict(store.models) == {A: "2"}
     store.begin_list()

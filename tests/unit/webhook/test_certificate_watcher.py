@@ -1,6 +1,7 @@
 """The serving certificate: made, trusted, and changed under a running server."""
 
 import asyncio
+import os
 import ssl
 import tempfile
 import warnings
@@ -10,7 +11,7 @@ import aiohttp
 import pytest
 from cryptography import x509
 
-from jobset_gate.runtime import cert_watcher
+from jobset_gate.kube.kubeconfig import in_memory_file
 from jobset_gate.settings import Settings
 from tests.fakes.admission_server import BUNDLE, admission_server, client, trusting
 from webhook.certs.serving import SelfSigned, ServingCertificate, ServingFiles, self_signed
@@ -133,8 +134,8 @@ async def test_a_pair_in_memory_is_served_where_no_file_can_be_written(
 
 def test_without_anonymous_memory_a_file_of_the_owner_is_used(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(tempfile, "tempdir", str(tmp_path))
-    monkeypatch.setattr(cert_watcher, "_anonymous_file", lambda: None)
-    with cert_watcher.in_memory_file(b"secret") as path:
+    monkeypatch.delattr(os, "memfd_create", raising=False)
+    with in_memory_file(b"secret") as path:
         assert Path(path).parent == tmp_path
         assert Path(path).stat().st_mode & 0o077 == 0
         assert Path(path).read_bytes() == b"secret"

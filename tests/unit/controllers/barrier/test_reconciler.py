@@ -37,7 +37,7 @@ from jobset_gate.fake.clock import VirtualClock
 from jobset_gate.kube.errors import Forbidden, ServerError
 from jobset_gate.kube.resources import CONFIGMAPS, JOBSETS, PODS
 from jobset_gate.runtime.controller import Controller, ControllerMetrics
-from jobset_gate.runtime.store import MutationCache, ObjectChange, Store
+from jobset_gate.runtime.store import ObjectChange, Store
 from jobset_gate.runtime.workqueue import Requeue, WorkQueue
 from tests.fakes import gangs
 from tests.fakes.call_blocker import CallBlocker
@@ -69,7 +69,7 @@ class ReconcilerHarness:
         clock = self.clock = WallClock(true)
         sent = DeliveryLog()
         self.index = GangCache(lambda _: None, lambda _, __: None, sent)
-        self.gates = VerdictStore(memory.client, self.index, MutationCache(Store(), decode.config_map))
+        self.gates = VerdictStore(memory.client, self.index, Store(decode.config_map))
         self.book = WaiterRegistry(self.index, clock, sent)
         self.patches = VerdictPatcher(memory.client, concurrency=1, delivered=sent)
         words: WorkQueue[GangKey] = WorkQueue()

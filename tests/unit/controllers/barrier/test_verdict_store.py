@@ -14,7 +14,7 @@ from jobset_gate.barrier import decode, verdict_codec, wire
 from jobset_gate.barrier.model import ConfigMapSeen, GangKey, GangSnapshot, JobSetSeen, VerdictKind
 from jobset_gate.kube.errors import Invalid
 from jobset_gate.kube.resources import CONFIGMAPS, JOBSETS
-from jobset_gate.runtime.store import MutationCache, ObjectChange, Store
+from jobset_gate.runtime.store import ObjectChange, Store
 from jobset_gate.runtime.workqueue import Requeue
 from tests.fakes.call_blocker import CallBlocker
 from tests.fakes.gangs import clock, gang, verdict
@@ -32,8 +32,8 @@ class StoreHarness:
     def __init__(self, api: Api, memory: MemoryClient) -> None:
         self.api = api
         self.index = GangCache(lambda _: None, lambda _, __: None)
-        self.store: Store[ConfigMapSeen] = Store()
-        self.gates = VerdictStore(memory.client, self.index, MutationCache(self.store, decode.config_map))
+        self.store = Store(decode.config_map)
+        self.gates = VerdictStore(memory.client, self.index, self.store)
         self.jobset = self.learn(store_jobset(api))
 
     def learn(self, jobset: JobSetSeen) -> JobSetSeen:

@@ -1,5 +1,6 @@
 """The hand-over to the scheduler's own gangs: made once, for this generation, and never over another's."""
 
+from collections.abc import Iterable
 from typing import Any, cast
 
 import msgspec
@@ -11,7 +12,6 @@ from jobset_gate.kube.client import Client
 from jobset_gate.kube.errors import AlreadyExists, NotFound
 from jobset_gate.kube.resources import Resource
 from jobset_gate.podgroups import native
-from jobset_gate.podgroups.native import PLURAL
 from jobset_gate.runtime.workqueue import Requeue
 from tests.unit.podgroups.test_native import RECORD, group, member
 
@@ -20,23 +20,20 @@ SEEN = group(member(1), member(2), member(3))
 
 
 class NativeApi:
-    """An API server with one native PodGroup at most; one of its versions may not serve PodGroups."""
+    """An API server with one native PodGroup at most."""
 
-    def __init__(self, *versions: str, stored: Json | None = None, race: bool = False, without: str = "") -> None:
-        self.versions, self.stored, self._race, self._without = versions, stored, race, without
+    def __init__(self, *versions: str, stored: Json | None = None, race: bool = False) -> None:
+        self.versions, self.stored, self._race = versions, stored, race
         self.calls: list[str] = []
 
     @property
     def client(self) -> Client:
         return cast("Client", self)
 
-    async def get(self, resource: Resource, *_: object, type: Any = dict) -> Any:  # noqa: A002
-        if resource.plural == "apis":
-            kinds = [{"name": "priorityclasses"}, *([] if resource.version == self._without else [{"name": PLURAL}])]
-            about = (
-                {"resources": kinds} if resource.version else {"versions": [{"version": it} for it in self.versions]}
-            )
-            return msgspec.convert(about, type)
+    async def first_served(self, resources: Iterable[Resource]) -> Resource | None:
+        return next((it for it in resources if it.version in self.versions), None)
+
+    async def get(self, resource: Resource, *_: object) -> Any:
         self.calls.append(f"get {resource.version}")
         if self.stored is None:
             raise NotFound(404, "NotFound", "no")
@@ -79,19 +76,15 @@ async def test_the_api_server_may_come_to_serve_another_version() -> None:
 
 
 @pytest.mark.parametrize(
-    ("served", "without", "used"),
+    ("served", "used"),
     [
-        (("v1", "v1alpha2"), "", "v1alpha2"),  # 1.36
-        (("v1", "v1beta1", "v1alpha3"), "", "v1beta1"),  # 1.37
-        (("v1", "v1beta1", "v1alpha3"), "v1beta1", "v1alpha3"),
-        (("v1", "v1beta1"), "v1beta1", ""),  # 1.21: of that version there were PriorityClasses only
-        (("v1", "v2"), "", ""),
+        (("v1", "v1alpha2"), "v1alpha2"),  # 1.36
+        (("v1", "v1beta1", "v1alpha3"), "v1beta1"),  # 1.37
+        (("v1", "v2"), ""),
     ],
 )
-async def test_the_newest_version_is_used_that_we_know_and_that_has_pod_groups(
-    served: tuple[str, ...], without: str, used: str
-) -> None:
-    world = NativeApi(*served, without=without)
+async def test_the_newest_version_is_used_that_we_know_and_that_is_served(served: tuple[str, ...], used: str) -> None:
+    world = NativeApi(*served)
     found = await ready(world)
     held = found.why_held(SEEN)
     assert (held is None) is bool(used)

@@ -2,7 +2,7 @@
 
 import tracemalloc
 
-from jobset_gate.objects.bounded_cache import BoundedCache, intern_text
+from jobset_gate.objects.caches import BoundedCache, intern_text
 
 
 def test_equal_texts_become_one_object() -> None:

@@ -1,0 +1,279 @@
+"""Kubeconfigs: plain ones are read as kubernetes_asyncio reads them, and all others are left to it."""
+
+import asyncio
+import base64
+import os
+import subprocess
+import sys
+from collections.abc import Callable
+from pathlib import Path
+from typing import Any
+
+import pytest
+import yaml
+
+from jobset_gate.kube import kubeconfig
+from jobset_gate.kube.access import Access, from_kubeconfig, proxy_for
+from jobset_gate.kube.errors import InvalidKubeConfig
+from tests.plane import certs
+
+# ruff: noqa: ASYNC240 - small files of the test's own.
+
+Json = dict[str, Any]
+SERVER = "https://127.0.0.1:6443"
+EXEC = {"apiVersion": "client.authentication.k8s.io/v1", "interactiveMode": "Never"}
+ANSWER = '{"apiVersion":"client.authentication.k8s.io/v1","kind":"ExecCredential","status":{"token":"minted"}}'
+
+
+@pytest.fixture(scope="module")
+def identity(tmp_path_factory: pytest.TempPathFactory) -> certs.Certificates:
+    return certs.make(tmp_path_factory.mktemp("pki"))
+
+
+def write(folder: Path, user: Json, cluster: Json, **more: Any) -> str:
+    """Two contexts: `here`, which is current, and `there`, whose server is reached by plain HTTP."""
+    plain_http = {"server": "http://127.0.0.1:2", "tls-server-name": "kube", "proxy-url": "http://p:3"}
+    config = {
+        "apiVersion": "v1",
+        "kind": "Config",
+        "current-context": "here",
+        "contexts": [
+            {"name": "here", "context": {"cluster": "c", "user": "u", "namespace": "team"}},
+            {"name": "there", "context": {"cluster": "d", "user": "v"}},
+        ],
+        "clusters": [
+            {"name": "c", "cluster": {"server": f"{SERVER}/", **cluster}},
+            {"name": "d", "cluster": plain_http},
+        ],
+        "users": [{"name": "u", "user": user}, {"name": "v", "user": {"token": "theirs"}}],
+        **more,
+    }
+    path = folder / "config"
+    path.write_text(yaml.safe_dump(config))
+    return str(path)
+
+
+async def token_of(access: Access) -> str | None:
+    assert access.token is not None
+    return await access.token()
+
+
+def encoded(path: str | Path) -> str:
+    return base64.b64encode(Path(path).read_bytes()).decode()
+
+
+CASES: dict[str, Callable[[certs.Certificates], tuple[Json, Json]]] = {
+    "a token": lambda _: ({"token": "t0ken"}, {}),
+    "nothing": lambda _: ({}, {}),
+    "plain HTTP": lambda _: ({"token": "t0ken"}, {"server": "http://127.0.0.1:1"}),
+    "files": lambda it: (
+        {"client-certificate": str(it.admin.cert), "client-key": str(it.admin.key)},
+        {"certificate-authority": str(it.ca)},
+    ),
+    "data": lambda it: (
+        {"client-certificate-data": encoded(it.admin.cert), "client-key-data": encoded(it.admin.key)},
+        {"certificate-authority-data": encoded(it.ca), "tls-server-name": "kubernetes"},
+    ),
+    "both, token first": lambda it: (
+        {"client-certificate": str(it.admin.cert), "client-key": str(it.admin.key), "token": "t0ken"},
+        {"certificate-authority": os.path.relpath(it.ca, it.ca.parent)},
+    ),
+    "unverified": lambda _: ({"token": "t0ken"}, {"insecure-skip-tls-verify": True}),
+}
+
+
+@pytest.mark.parametrize("case", CASES)
+async def test_a_plain_one_is_read_as_the_library_reads_it(
+    case: str, identity: certs.Certificates, tmp_path: Path
+) -> None:
+    (tmp_path / "ca.crt").write_bytes(identity.ca.read_bytes())  # files are relative to the kubeconfig's folder
+    path = write(tmp_path, *CASES[case](identity))
+    found = kubeconfig.read_plain(path, None)
+    assert found is not None
+    assert found == await kubeconfig.read_by_library(path, None)
+    found.new_tls()
+
+
+@pytest.mark.parametrize(
+    ("user", "cluster", "more"),
+    [
+        ({"exec": {"command": "x"}}, {}, {}),
+        ({"auth-provider": {"name": "oidc"}}, {}, {}),
+        ({"tokenFile": "x"}, {}, {}),
+        ({"username": "u", "password": "p"}, {}, {}),
+        ({"as": "another-user"}, {}, {}),
+        ({"token": 7}, {}, {}),
+        ({"client-certificate": "absent"}, {}, {}),
+        ({"client-certificate-data": "%"}, {}, {}),
+        ({}, {"server": "127.0.0.1:1"}, {}),
+        ({}, {"proxy-url": "http://p:1"}, {}),
+        ({}, {"insecure-skip-tls-verify": "yes"}, {}),
+        ({}, {}, {"users": []}),
+        ({}, {}, {"users": [{"name": "u", "user": {}}, {"name": "u", "user": {}}]}),
+        ({}, {}, {"contexts": None}),
+        ({}, {}, {"current-context": "nowhere"}),
+    ],
+)
+def test_what_is_not_plain_is_left_to_the_library(user: Json, cluster: Json, more: Json, tmp_path: Path) -> None:
+    path = write(tmp_path, user, cluster, **more)
+    assert kubeconfig.read_plain(path, None) is None
+    assert kubeconfig.read_plain(f"{write(tmp_path, {}, {})}{os.pathsep}{path}", None) is None
+
+
+async def test_the_current_context_is_taken_unless_another_is_named(tmp_path: Path) -> None:
+    path = write(tmp_path, {}, {})
+    here, there = await from_kubeconfig(path), await from_kubeconfig(path, "there")
+    assert (here.server, here.namespace, here.token) == (SERVER, "team", None)
+    assert (there.server, there.namespace, there.ssl) == ("http://127.0.0.1:2", "default", None)
+    assert (there.server_name, there.proxy) == ("kube", "http://p:3")
+
+
+@pytest.mark.parametrize(
+    ("content", "reason"),
+    [
+        (None, "there is no such file"),
+        ("", "this is no kubeconfig"),
+        ("[]", "this is no kubeconfig"),
+        ("{", "while parsing"),
+        ("current-context: nowhere\ncontexts: []\nclusters: []\n", "Expected object with name nowhere"),
+    ],
+)
+async def test_one_that_is_no_good_is_an_error_that_names_it(tmp_path: Path, content: str | None, reason: str) -> None:
+    path = tmp_path / "broken"
+    if content is not None:
+        path.write_text(content)
+    with pytest.raises(InvalidKubeConfig, match=f"broken: .*{reason}"):
+        await from_kubeconfig(str(path))
+
+
+@pytest.mark.parametrize("data", ["client-certificate-data", "certificate-authority-data"])
+async def test_a_certificate_that_is_none_is_an_error_that_names_the_context(data: str, tmp_path: Path) -> None:
+    wrong = {data: base64.b64encode(b"no certificate").decode()}
+    user, cluster = (wrong, {}) if data.startswith("client") else ({}, wrong)
+    with pytest.raises(InvalidKubeConfig, match="of context here"):
+        await from_kubeconfig(write(tmp_path, user, cluster))
+
+
+async def test_a_new_token_is_read_within_a_minute_or_at_once_when_the_old_one_is_rejected(tmp_path: Path) -> None:
+    path = write(tmp_path, {"token": "one"}, {})
+    found = await from_kubeconfig(path)
+    assert found.token_rejected is not None
+    write(tmp_path, {"token": "two"}, {})
+    assert await token_of(found) == "Bearer one"
+    found.token_rejected()
+    assert await token_of(found) == "Bearer two"
+    (tmp_path / "token").write_text("three")
+    write(tmp_path, {"tokenFile": str(tmp_path / "token")}, {})
+    assert await token_of(found) == "Bearer two"
+    await asyncio.sleep(61)
+    assert await token_of(found) == "Bearer three"
+    Path(path).unlink()
+    await asyncio.sleep(61)
+    assert await token_of(found) == "Bearer three"
+
+
+async def test_another_current_context_later_does_not_send_its_token_to_our_server(tmp_path: Path) -> None:
+    found = await from_kubeconfig(write(tmp_path, {"token": "ours"}, {}))
+    write(tmp_path, {"token": "ours"}, {}, **{"current-context": "there"})
+    await asyncio.sleep(61)
+    assert await token_of(found) == "Bearer ours"
+
+
+async def test_passwords_and_exec_plugins_give_their_authorization(tmp_path: Path, real_time: None) -> None:
+    found = await from_kubeconfig(write(tmp_path, {"username": "u", "password": "p"}, {}))
+    assert await token_of(found) == "Basic dTpw"
+    plugin = tmp_path / "plugin"
+    plugin.write_text(f"#!/bin/sh\necho '{ANSWER}'\n")
+    plugin.chmod(0o700)
+    found = await from_kubeconfig(write(tmp_path, {"exec": {"command": str(plugin), **EXEC}}, {}))
+    assert await token_of(found) == "Bearer minted"
+
+
+SLOW = ("kubernetes_asyncio", "kubernetes_validate", "jsonschema")
+
+
+@pytest.mark.parametrize(("user", "imported"), [({"token": "x"}, []), ({"username": "x", "password": "y"}, SLOW[:1])])
+def test_the_library_is_not_imported_for_a_plain_one_and_never_what_checks_manifests(
+    tmp_path: Path, user: Json, imported: list[str]
+) -> None:
+    """They would take most of the time of a command."""
+    code = "import asyncio, sys\nfrom jobset_gate.kube import access\nasyncio.run(access.load_access(sys.argv[1]))\n"
+    code += f"print([it for it in {SLOW} if it in sys.modules])\nimport kubernetes_validate"
+    ran = subprocess.run(  # noqa: S603 - Python itself
+        [sys.executable, "-c", code, write(tmp_path, user, {})], capture_output=True, text=True, check=True
+    )
+    assert ran.stdout == f"{list(imported)}\n"
+
+
+# --- proxies
+
+P = "http://proxy:3128"
+CLUSTER = "https://api.prod.example.com:6443"
+
+
+@pytest.mark.parametrize(
+    ("server", "environment", "expected"),
+    [
+        (CLUSTER, {}, None),
+        (CLUSTER, {"HTTPS_PROXY": P}, P),
+        (CLUSTER, {"https_proxy": P}, P),
+        (CLUSTER, {"HTTPS_PROXY": "proxy:3128"}, P),
+        (CLUSTER, {"HTTP_PROXY": P}, None),
+        ("http://api.example.com", {"HTTP_PROXY": P}, P),
+        ("https://127.0.0.1:6443", {"HTTPS_PROXY": P}, None),
+        ("https://[::1]:6443", {"HTTPS_PROXY": P}, None),
+        ("https://localhost:6443", {"HTTPS_PROXY": P}, None),
+    ],
+)
+def test_the_variable_of_the_servers_scheme_counts_and_loopback_needs_no_proxy(
+    server: str, environment: dict[str, str], expected: str | None
+) -> None:
+    assert proxy_for(server, environment) == expected
+
+
+@pytest.mark.parametrize(
+    ("no_proxy", "server", "direct"),
+    [
+        ("*", CLUSTER, True),
+        ("example.com", CLUSTER, True),
+        (".example.com", CLUSTER, True),
+        ("*.example.com", CLUSTER, True),
+        ("API.prod.example.com", CLUSTER, True),
+        ("ample.com", CLUSTER, False),
+        ("other.com, prod.example.com", CLUSTER, True),
+        ("other.com,,", CLUSTER, False),
+        ("example.com:6443", CLUSTER, True),
+        ("example.com:443", CLUSTER, False),
+        ("example.com:443", "https://example.com", True),
+        ("10.0.0.0/8", "https://10.96.0.1", True),
+        ("10.0.0.0/8", "https://11.0.0.1", False),
+        ("10.0.0.0/8", CLUSTER, False),
+        ("10.96.0.1:6443", "https://10.96.0.1:6443", True),
+        ("fd00::/8", "https://[fd00::1]:6443", True),
+        ("fd00::1", "https://[fd00::1]:6443", True),
+        ("[fd00::1]:6443", "https://[fd00::1]:6443", True),
+        ("[fd00::1]:443", "https://[fd00::1]:6443", False),
+    ],
+)
+def test_what_no_proxy_names_is_reached_directly(no_proxy: str, server: str, direct: bool) -> None:
+    found = proxy_for(server, {"HTTPS_PROXY": P, "NO_PROXY": no_proxy})
+    assert found == (None if direct else P)
+
+
+async def test_a_proxy_that_the_kubeconfig_names_counts_before_the_environments(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setenv("HTTP_PROXY", P)
+    monkeypatch.setenv("NO_PROXY", "*")
+    path = write(tmp_path, {}, {"server": "http://api.example.com"})
+    assert (await from_kubeconfig(path, "there")).proxy == "http://p:3"
+    assert (await from_kubeconfig(path)).proxy is None
+    monkeypatch.delenv("NO_PROXY")
+    monkeypatch.delenv("no_proxy", raising=False)
+    assert (await from_kubeconfig(path)).proxy == P
+
+
+@pytest.mark.parametrize("proxy", ["socks5://proxy:1080", "ftp://proxy"])
+def test_a_proxy_that_does_not_speak_http_is_an_error_that_names_it(proxy: str) -> None:
+    with pytest.raises(InvalidKubeConfig, match=proxy):
+        proxy_for(CLUSTER, {}, proxy)
