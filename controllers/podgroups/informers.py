@@ -22,7 +22,7 @@ from jobset_gate.podgroups.model import Format
 from jobset_gate.podgroups.snapshot import RecordObject
 from jobset_gate.runtime.decoder import OnWatchProblem, WatchProblem, WatchProblemKind
 from jobset_gate.runtime.informer import AnyInformer, AnyWatchSource, Informer, WatchSource
-from jobset_gate.runtime.store import MutationCache
+from jobset_gate.runtime.store import Store
 from jobset_gate.settings import Groups
 
 POD_GROUP_RESOURCES: Final = tuple(POD_GROUPS.values())
@@ -108,10 +108,10 @@ def informers(
     return found
 
 
-def record_mutations(informers: Iterable[AnyInformer]) -> dict[str, MutationCache[Any, RecordObject]]:
+def record_stores(informers: Iterable[AnyInformer]) -> dict[str, Store[Any, RecordObject]]:
     """Of all objects that may store a record, by API group: they take the controller's own reads and writes."""
-    stores = (CONFIGMAPS, *POD_GROUP_RESOURCES)
-    return {it.resource.group: it.mutation_cache for it in informers if it.resource in stores}
+    resources = (CONFIGMAPS, *POD_GROUP_RESOURCES)
+    return {it.resource.group: it.store for it in informers if it.resource in resources}
 
 
 def not_synced(informers: Iterable[AnyInformer]) -> str:

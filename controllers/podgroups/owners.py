@@ -18,6 +18,7 @@ from jobset_gate.kube.resources import (
     STATEFUL_SETS,
     Resource,
 )
+from jobset_gate.objects.caches import TTLCache
 from jobset_gate.objects.unstructured import Json, as_map
 from jobset_gate.podgroups import decode, eviction, wire
 from jobset_gate.podgroups import owners as owner_rules
@@ -27,7 +28,6 @@ from jobset_gate.podgroups.owners import OwnerCapacity
 from jobset_gate.podgroups.snapshot import ControllerRef, GroupSnapshot, MemberPod
 from jobset_gate.runtime.clock import monotonic
 from jobset_gate.runtime.paging import ListScope, list_objects
-from jobset_gate.objects.caches import TTLCache
 
 CREATION_GRACE_SECONDS: Final = 30.0
 """After its youngest member, in which the owners of a group are likely still creating pods."""

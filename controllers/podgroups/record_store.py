@@ -36,7 +36,7 @@ from jobset_gate.podgroups.model import PodGroupKey, group_label
 from jobset_gate.podgroups.record import AdmissionRecord
 from jobset_gate.podgroups.snapshot import GroupSnapshot, RecordObject, RecordRef
 from jobset_gate.runtime.paging import ListScope, list_objects
-from jobset_gate.runtime.store import MutationCache, ObjectVersion
+from jobset_gate.runtime.store import ObjectVersion, Store
 from jobset_gate.runtime.workqueue import Requeue
 
 RELIST_SECONDS: Final = 2.0
@@ -65,17 +65,17 @@ _Stored = wire.PodGroup | wire.RecordConfigMap
 class RecordStore:
     """Records of all groups in a namespace; None: in all.
 
-    `mutations`: of the informers of all record objects, by API group, "" for ConfigMaps.
+    `stores`: of the informers of all record objects, by API group, "" for ConfigMaps.
     """
 
     def __init__(
         self,
         client: Client,
-        mutations: Mapping[str, MutationCache[Any, RecordObject]],
+        stores: Mapping[str, Store[Any, RecordObject]],
         set_record_object: SetRecordObject,
         namespace: str | None = None,
     ) -> None:
-        self._client, self._mutations, self._namespace = client, mutations, namespace
+        self._client, self._stores, self._namespace = client, stores, namespace
         self._set_record_object = set_record_object
 
     async def write_record(self, seen: GroupSnapshot, record: AdmissionRecord) -> None:
@@ -132,7 +132,7 @@ class RecordStore:
 
         Retries until it succeeds: trouble of the API server is often what made this replica the leader.
         """
-        for resource in map(_resource, self._mutations):
+        for resource in map(_resource, self._stores):
             while True:
                 try:
                     await self._list(resource)
@@ -216,14 +216,14 @@ class RecordStore:
         return found
 
     def _known_version(self, ref: RecordRef) -> ObjectVersion | None:
-        return self._mutations[ref.api].known_version((ref.namespace, ref.name))
+        return self._stores[ref.api].version_of((ref.namespace, ref.name))
 
     def _observe(self, api: str, stored: _Stored) -> None:
         place = api, stored.metadata.namespace, stored.metadata.name
-        self._set_record_object(place, self._mutations[api].observe_object(stored))
+        self._set_record_object(place, self._stores[api].observe_object(stored))
 
     def _observe_absence(self, ref: RecordRef, known: ObjectVersion | None) -> None:
-        left = self._mutations[ref.api].observe_absence((ref.namespace, ref.name), known)
+        left = self._stores[ref.api].observe_absence((ref.namespace, ref.name), known)
         self._set_record_object((ref.api, ref.namespace, ref.name), left)
 
 

@@ -41,9 +41,9 @@ from jobset_gate.podgroups.record import AdmissionMode
 from jobset_gate.podgroups.snapshot import GroupSnapshot
 from jobset_gate.podgroups.status import GroupStatus, group_status
 from jobset_gate.runtime.controller import Controller, ControllerMetrics
+from jobset_gate.runtime.flowcontrol import RateLimiter
 from jobset_gate.runtime.informer import AnyInformer
 from jobset_gate.runtime.metrics import RuntimeMetrics
-from jobset_gate.runtime.flowcontrol import RateLimiter
 from jobset_gate.runtime.workqueue import WorkQueue
 from jobset_gate.settings import Groups as GroupSettings
 from jobset_gate.settings import Native
@@ -92,8 +92,8 @@ class PodGroupControllers:
         self.group_informers = informers.informers(
             client, self.cache, settings, namespace=around.namespace, on_problem=on_problem
         )
-        mutations = informers.record_mutations(self.group_informers)
-        self._store = RecordStore(writer, mutations, self.cache.set_record_object, around.namespace)
+        stores = informers.record_stores(self.group_informers)
+        self._store = RecordStore(writer, stores, self.cache.set_record_object, around.namespace)
         self._queue: WorkQueue[PodGroupKey] = around.runtime.new_queue("group", elected=False)
         self._native = NativePodGroups(writer) if settings.native is Native.ON else None
         self._check = settings.capacity_check if self._native is None else CapacityCheck.OFF

@@ -15,6 +15,7 @@ from jobset_gate import names
 from jobset_gate.kube.client import Client, PatchType
 from jobset_gate.kube.errors import ApiError, Conflict, Invalid, InvalidResponse, NotFound, Unreachable
 from jobset_gate.kube.resources import CONFIGMAPS, CRDS, POD_GROUPS, Resource
+from jobset_gate.objects.caches import TTLCache
 from jobset_gate.podgroups import podgroup_status
 from jobset_gate.podgroups.model import PodGroupKey
 from jobset_gate.podgroups.snapshot import RecordRef
@@ -22,7 +23,6 @@ from jobset_gate.podgroups.status import GroupStatus
 from jobset_gate.runtime.clock import monotonic
 from jobset_gate.runtime.flowcontrol import RateLimiter
 from jobset_gate.runtime.store import is_later
-from jobset_gate.objects.caches import TTLCache
 
 PROGRESS_SECONDS: Final = 15.0
 """Between two writes that differ in counts and messages only."""

@@ -19,7 +19,7 @@ from jobset_gate.kube.resources import (
 from jobset_gate.podgroups.model import MergedGroup, PodGroupKey
 from jobset_gate.podgroups.snapshot import GroupSnapshot, RecordRef
 from jobset_gate.runtime.informer import AnyWatchSource
-from jobset_gate.runtime.store import MutationCache, ObjectChange, ObjectVersion, Store
+from jobset_gate.runtime.store import ObjectChange, ObjectVersion, Store
 from jobset_gate.settings import Groups
 from tests.fakes.podgroups.objects import decoded
 from tests.fakes.podgroups.sources import Json
@@ -57,7 +57,7 @@ class FilledCache:
         """The API server returns an object to a read or write of ours, ahead of its informer."""
         (feed,) = self._of(resource)
         item = decoded(body, feed.kind.wire)
-        found = MutationCache(feed.store, feed.kind.convert).observe_object(item)
+        found = feed.store.observe_object(item)
         self.cache.set_record_object((resource.group, item.metadata.namespace, item.metadata.name), found)
 
     def pods(self, *bodies: Json) -> Self:

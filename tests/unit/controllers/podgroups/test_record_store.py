@@ -56,7 +56,7 @@ async def records(cluster: InMemoryCluster, observer: RecordingObserver) -> Reco
     found = informers.informers(
         cluster.client, PodGroupCache(settings), settings, namespace=None, on_problem=lambda _: None
     )
-    return RecordStore(cluster.client, informers.record_mutations(found), observer)
+    return RecordStore(cluster.client, informers.record_stores(found), observer)
 
 
 def seen(cluster: InMemoryCluster, name: str = "g") -> GroupSnapshot:
