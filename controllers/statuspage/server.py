@@ -115,8 +115,7 @@ class StatusPage:
             context = certificate.context if certificate else None
             await connections.listen(runner, options.address, options.port, context)
             stack.push_async_callback(self._close, connections)
-            shown = f"[{options.address}]" if ":" in options.address else options.address
-            self.url = f"{'https' if certificate else 'http'}://{shown}:{connections.port}"
+            self.url = connections.url
             async with asyncio.TaskGroup() as tasks:
                 tasks.create_task(self.streams.run(), name="page streams")
                 if certificate is not None:
