@@ -107,7 +107,7 @@ class JobController:
         async def create(index: int) -> None:
             pod = await self._client.create(PODS, render(job, index), type=FakeObject)
             # So that the next pass knows of it even if no watch has shown it by then.
-            self._pods.mutation_cache.observe_object(pod)
+            self._pods.store.observe_object(pod)
             made.append(pod)
 
         for indexes in (wanted[:1], wanted[1:]):
