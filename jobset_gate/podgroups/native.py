@@ -3,6 +3,7 @@
 from typing import Any, Final
 
 from jobset_gate import names
+from jobset_gate.objects.terminal_text import truncate_list
 from jobset_gate.podgroups import generation
 from jobset_gate.podgroups.preconditions import GroupReason
 from jobset_gate.podgroups.record import AdmissionRecord
@@ -46,26 +47,22 @@ def is_current(stored: dict[str, Any], seen: GroupSnapshot) -> bool:
 
 def native_hold(seen: GroupSnapshot, version: str | None) -> GroupReason | None:
     """Why a gathered group cannot be handed over. `version`: the supported one ("": none; None: not known)."""
-    why = _why(seen, version)
-    return GroupReason(reason=names.REASON_NATIVE_UNAVAILABLE, message=why) if why else None
-
-
-def _why(seen: GroupSnapshot, version: str | None) -> str:
-    if version is None:
-        return "whether the API server has PodGroups of its own is not known yet"
-    if not version:
-        wanted = ", ".join(VERSIONS)
-        return f"groups.native is On, and the API server serves PodGroups of {names.NATIVE_GROUP} in none of {wanted}"
-    if seen.group.gangs:
-        return "groups.native is On, and the scheduler's own gangs know no GangGroups"
     lacking = sorted(one.name for one in generation.gated_members(seen) if one.native != native_name(seen.label))
-    if not lacking:
-        return ""
-    more = f" and {len(lacking) - MOST_NAMED} more" if len(lacking) > MOST_NAMED else ""
-    return (
-        f"groups.native is On, and {', '.join(lacking[:MOST_NAMED])}{more} came without spec.schedulingGroup: made "
-        "before it was switched on, or the API server's feature gate GenericWorkload is off"
-    )
+    if version is None:
+        why = "whether the API server has PodGroups of its own is not known yet"
+    elif not version:
+        wanted = ", ".join(VERSIONS)
+        why = f"groups.native is On, and the API server serves PodGroups of {names.NATIVE_GROUP} in none of {wanted}"
+    elif seen.group.gangs:
+        why = "groups.native is On, and the scheduler's own gangs know no GangGroups"
+    elif lacking:
+        why = (
+            f"groups.native is On, and {truncate_list(lacking, MOST_NAMED)} came without spec.schedulingGroup: made "
+            "before it was switched on, or the API server's feature gate GenericWorkload is off"
+        )
+    else:
+        return None
+    return GroupReason(reason=names.REASON_NATIVE_UNAVAILABLE, message=why)
 
 
 def _owner(home: RecordRef) -> dict[str, str]:

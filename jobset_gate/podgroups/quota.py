@@ -4,7 +4,7 @@ A quota charges pods at creation, gated or not, so what members have been charge
 use. Quotas with scopes are not compared: which pods they charge depends on fields that are not kept.
 """
 
-from collections.abc import Iterator, Sequence
+from collections.abc import Sequence
 from typing import Any, Final
 
 from jobset_gate.barrier.model import Value
@@ -43,23 +43,20 @@ def read_quota(quota: Json) -> QuotaLimits:
 
 def quota_shortage(group: GroupSnapshot, quotas: Sequence[QuotaLimits]) -> str:
     """What lacks for the group's totalResources; "": nothing."""
+    key, resources = group.group.key, group.group.resources
+    if key.design is not Flavor.KEP_24 or not resources:
+        return ""
+    charged = _charged(group)
     for quota in quotas:
-        for name, wanted, left in _compared(group, quota):
-            if wanted > left:
+        if quota.has_scopes or quota.namespace != key.namespace:
+            continue
+        for name, amount in resources:
+            wanted = int(amount * 1000)
+            left = quota.hard.get(name, 0) - quota.used.get(name, 0) + charged.get(name, 0)
+            if name in quota.hard and wanted > left:
                 needs = f"needs {format_amount(name, wanted)} {name}, {format_amount(name, max(0, left))} left"
                 return f"{needs} in ResourceQuota {quota.name}"
     return ""
-
-
-def _compared(group: GroupSnapshot, quota: QuotaLimits) -> Iterator[tuple[str, int, int]]:
-    """(Resource, what the group wants, what it may use), of resources that both name."""
-    key, resources = group.group.key, group.group.resources
-    if key.design is not Flavor.KEP_24 or not resources or quota.has_scopes or quota.namespace != key.namespace:
-        return
-    charged = _charged(group)
-    for name, amount in resources:
-        if name in quota.hard:
-            yield name, int(amount * 1000), quota.hard[name] - quota.used.get(name, 0) + charged.get(name, 0)
 
 
 def _charged(group: GroupSnapshot) -> dict[str, int]:

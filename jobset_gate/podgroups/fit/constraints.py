@@ -1,7 +1,7 @@
 """What a pod asks of a node: resources, node selection, tolerations; whom it repels; what is not modelled (G3)."""
 
 import re
-from collections.abc import Callable, Iterable, Mapping
+from collections.abc import Iterable, Mapping
 from math import ceil
 from typing import Any, Final
 
@@ -300,33 +300,18 @@ def unsupported_constraints(spec: Json) -> tuple[str, ...]:
 
     Preemption is not modelled either, but that depends on other pods (see `cycle`).
     """
-    return tuple(name for name, has in _UNSUPPORTED if has(spec))
-
-
-def _affinity(kind: str) -> Callable[[Json], bool]:
-    return lambda spec: bool(nested(spec, "affinity", kind, _HARD))
-
-
-def _spread(spec: Json) -> bool:
-    constraints = as_list(spec.get("topologySpreadConstraints"))
-    return any(nested(it, "whenUnsatisfiable") != "ScheduleAnyway" for it in constraints)
-
-
-def _volumes(spec: Json) -> bool:
-    local = ("persistentVolumeClaim", "ephemeral")
-    return any(nested(it, kind) is not None for it in as_list(spec.get("volumes")) for kind in local)
-
-
-def _ports(spec: Json) -> bool:
+    affinity = as_map(spec.get("affinity"))
     containers = [*as_list(spec.get("containers")), *as_list(spec.get("initContainers"))]
-    return any(nested(port, "hostPort") for it in containers for port in as_list(nested(it, "ports")))
-
-
-_UNSUPPORTED: Final[tuple[tuple[str, Callable[[Any], bool]], ...]] = (
-    ("inter-pod affinity", _affinity("podAffinity")),
-    ("inter-pod anti-affinity", _affinity("podAntiAffinity")),
-    ("topology spread", _spread),
-    ("volumes that bind to nodes", _volumes),
-    ("host ports", _ports),
-    ("resource claims", lambda spec: bool(spec.get("resourceClaims"))),
-)
+    spread = [nested(it, "whenUnsatisfiable") for it in as_list(spec.get("topologySpreadConstraints"))]
+    volumes = as_list(spec.get("volumes"))
+    has = {
+        "inter-pod affinity": nested(affinity, "podAffinity", _HARD),
+        "inter-pod anti-affinity": nested(affinity, "podAntiAffinity", _HARD),
+        "topology spread": any(it != "ScheduleAnyway" for it in spread),
+        "volumes that bind to nodes": any(
+            nested(it, kind) is not None for it in volumes for kind in ("persistentVolumeClaim", "ephemeral")
+        ),
+        "host ports": any(nested(port, "hostPort") for it in containers for port in as_list(nested(it, "ports"))),
+        "resource claims": spec.get("resourceClaims"),
+    }
+    return tuple(name for name, found in has.items() if found)

@@ -82,8 +82,7 @@ class _Placement:
     def place_group(self, request: GroupRequest) -> str:
         """Places a group; else what it lacks."""
         self._requested.append(request)
-        short = self._short_in_total(request) if request.resources else ""
-        if short:
+        if request.resources and (short := self._lacking(request.resources, request.shapes)):
             return short
         placed = 0
         for shape in _scarcest_first(request.shapes):
@@ -103,34 +102,29 @@ class _Placement:
                 left -= many
         return count - left
 
-    def _short_in_total(self, request: GroupRequest) -> str:
-        """What of the PodGroup's resources lacks in total, on the nodes that admit any of its pods."""
-        free = self._free_for(request.shapes)
-        for name, needed in request.resources.items():
-            if free.get(name, 0) < needed:
-                return self._amount(name, needed, free.get(name, 0))
-        return ""
-
     def _shortage(self, request: GroupRequest, placed: int) -> str:
         """Of this group and those placed before it together."""
-        free = self._free_for([shape for it in self._requested for shape in it.shapes])
         needed: dict[str, int] = {}
         for it in self._requested:
             for name, many in _needed(it).items():
                 needed[name] = needed.get(name, 0) + many
-        for name, many in needed.items():
-            have = free.get(name, 0)
-            if name != PODS and have < many:
-                return self._amount(name, many, have)
+        if lacking := self._lacking(needed, [shape for it in self._requested for shape in it.shapes]):
+            return lacking
         counted = f"{placed} of {request.minimum} pods"
         if self._empty:
             return f"{counted} would have room if they were empty"
         return f"{counted} have room: what is free is spread over too many nodes"
 
-    def _amount(self, name: str, needed: int, have: int) -> str:
-        if self._empty:
-            return f"the whole domain has {format_amount(name, have)} {name}"
-        return f"needs {format_amount(name, needed)} {name}, {format_amount(name, have)} free"
+    def _lacking(self, needed: Amounts, shapes: Sequence[PodShape]) -> str:
+        """The first resource that lacks in total, on the nodes that admit any of these pods."""
+        free = self._free_for(shapes)
+        for name, many in needed.items():
+            have = free.get(name, 0)
+            if have < many and self._empty:
+                return f"the whole domain has {format_amount(name, have)} {name}"
+            if have < many:
+                return f"needs {format_amount(name, many)} {name}, {format_amount(name, have)} free"
+        return ""
 
     def _free_for(self, shapes: Sequence[PodShape]) -> dict[str, int]:
         """What was free before these groups, on nodes that admit any of these pods."""
@@ -147,14 +141,14 @@ def _first_shortage(placement: _Placement, requests: Sequence[GroupRequest]) -> 
 
 
 def _needed(request: GroupRequest) -> dict[str, int]:
-    """The requests of as many pods as the minimum, the largest first."""
+    """The requests of as many pods as the minimum, the largest first, but for the number of pods."""
     left, needed = request.minimum, dict[str, int]()
     for shape in _scarcest_first(request.shapes):
         many = min(shape.count, left)
         left -= many
         for name, amount in shape.requests.items():
             needed[name] = needed.get(name, 0) + amount * many
-    return needed
+    return {name: many for name, many in needed.items() if name != PODS}
 
 
 def _scarcest_first(shapes: Sequence[PodShape]) -> list[PodShape]:

@@ -13,7 +13,7 @@ from jobset_gate.kube.resources import JOBS, PODS, Resource
 from jobset_gate.podgroups import decode, wire
 from jobset_gate.podgroups.model import Flavor, Format, GangMode, MergedGroup, PodGroupKey, group_label
 from jobset_gate.podgroups.record import AdmissionMode, AdmissionRecord, AdmissionState
-from jobset_gate.podgroups.snapshot import GroupSnapshot, MemberPod
+from jobset_gate.podgroups.snapshot import GroupSnapshot
 from jobset_gate.runtime.paging import ListScope, list_objects
 from tests.fakes.podgroups import manifests
 from tests.fakes.podgroups.manifests import bound, gated
@@ -33,15 +33,10 @@ class ManualEviction:
     stage: GroupEnvironment
     generation: int = 1
     minimum: int = 4
-    namespaces: tuple[str, ...] = ()
 
     @property
-    def keys(self) -> list[PodGroupKey]:
-        return [PodGroupKey(design=Flavor.ALIBABA, namespace=it, name=GANG) for it in self._places]
-
-    @property
-    def _places(self) -> tuple[str, ...]:
-        return self.namespaces or (self.stage.namespace,)
+    def key(self) -> PodGroupKey:
+        return PodGroupKey(design=Flavor.ALIBABA, namespace=self.stage.namespace, name=GANG)
 
     @property
     def record(self) -> AdmissionRecord:
@@ -50,7 +45,7 @@ class ManualEviction:
             stage=AdmissionState.ROLLING_BACK,
             how=AdmissionMode.PROBE,
             at=OPENED_AT,
-            gangs=tuple((key, self.generation) for key in self.keys),
+            gangs=((self.key, self.generation),),
             minimum=self.minimum,
             wait=Fraction(60),
             mode=GangMode.STRICT,
@@ -73,40 +68,35 @@ class ManualEviction:
         await asyncio.gather(*map(one, pods))
 
     async def pods(self) -> list[Json]:
-        """Of all its namespaces."""
-        found = [await self.stage.client.list(PODS, it, label_selector=names.POD_GROUP_LABEL) for it in self._places]
-        return [one for listed in found for one in listed["items"]]
+        """All that are held or were."""
+        listed = await self.stage.client.list(PODS, self.stage.namespace, label_selector=names.POD_GROUP_LABEL)
+        return list(listed["items"])
 
-    async def seen(self) -> list[GroupSnapshot]:
+    async def seen(self) -> GroupSnapshot:
         """As the index would have it, but never late."""
-        members: list[MemberPod] = []
-        for namespace in self._places:
-            pods = list_objects(self.stage.client, ListScope(PODS, namespace, names.POD_GROUP_LABEL), wire.GroupPod)
-            members += [decode.decode_member(it) async for it in pods]
-        return [
-            GroupSnapshot(
-                group=self._group(key),
-                label=group_label(key),
-                members=tuple(it for it in members if it.group_label == group_label(key)),
-                created=OPENED_AT,
-                record=self.record,
-            )
-            for key in self.keys
-        ]
+        scope, label = ListScope(PODS, self.stage.namespace, names.POD_GROUP_LABEL), group_label(self.key)
+        members = [decode.decode_member(it) async for it in list_objects(self.stage.client, scope, wire.GroupPod)]
+        return GroupSnapshot(
+            group=self._group(),
+            label=label,
+            members=tuple(it for it in members if it.group_label == label),
+            created=OPENED_AT,
+            record=self.record,
+        )
 
     async def roll_back(self, client: Client | None = None) -> EvictionResult:
         """All steps: another one whenever the pods have changed, as the controller does it."""
         rollbacks = Evictor(client or self.stage.client)
         while True:
-            answer = await rollbacks.advance_eviction(await self.seen(), self.record)
+            answer = await rollbacks.advance_eviction([await self.seen()], self.record)
             if isinstance(answer, EvictionResult):
                 return answer
             await self._changed(answer)
 
     async def resume(self) -> None:
         """What follows once the decision is closed."""
-        for key in self.keys:
-            await Evictor(self.stage.client).resume_owners(group_label(key), self.generation, key.namespace)
+        evictor, label = Evictor(self.stage.client), group_label(self.key)
+        await evictor.resume_owners(label, self.generation, self.stage.namespace)
 
     async def _changed(self, at_most: float) -> None:
         before = [one["metadata"]["resourceVersion"] for one in self.stage.pods.all()]
@@ -117,9 +107,9 @@ class ManualEviction:
         except TimeoutError:
             return
 
-    def _group(self, key: PodGroupKey) -> MergedGroup:
+    def _group(self) -> MergedGroup:
         return MergedGroup(
-            key=key,
+            key=self.key,
             formats=(Format.ALIBABA,),
             minimum=self.minimum,
             total=None,

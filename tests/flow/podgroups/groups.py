@@ -1,6 +1,5 @@
 """Gangs for stories: their pods by number, what is true of all of a gang, and a clock that a story sets forward."""
 
-import asyncio
 import time
 from collections.abc import Mapping, Sequence
 from typing import Any
@@ -43,12 +42,6 @@ async def create_group(
     """A whole gang of scheduler-plugins' way: its PodGroup first."""
     await stage.make_group(name, count if minimum is None else minimum)
     await stage.create(*members(name, count, **more))
-
-
-async def delete_group(stage: GroupEnvironment, name: str) -> None:
-    """All pods of a gang are gone."""
-    pods = of_group(stage.pods.all(), name)
-    await asyncio.gather(*(stage.delete_pod(one["metadata"]["name"], grace_seconds=0) for one in pods))
 
 
 def bound_count(pods: Sequence[Json], name: str, way: Format = Format.SCHEDULER_PLUGINS) -> int:

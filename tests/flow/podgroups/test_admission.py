@@ -4,7 +4,7 @@ import pytest
 
 from jobset_gate import names
 from jobset_gate.fake.view import ObjectView
-from jobset_gate.kube.resources import CONFIGMAPS, POD_GROUPS
+from jobset_gate.kube.resources import CONFIGMAPS
 from jobset_gate.podgroups.candidate import CapacityCheck
 from jobset_gate.podgroups.decode import parse_opened
 from jobset_gate.podgroups.model import Format
@@ -68,15 +68,3 @@ async def test_a_group_without_a_crd_is_recorded_in_a_configmap_which_goes_with_
             await stage.delete_pod(name, grace_seconds=0)
         async with ObjectView(stage.client, CONFIGMAPS, stage.namespace) as view:
             await view.until(lambda maps: home not in [it["metadata"]["name"] for it in maps], 30)
-
-
-async def test_a_new_generation_begins_with_a_new_pod_group(make_stage: MakeGroupEnvironment) -> None:
-    async with make_stage(nodes={"n": "8"}) as stage:
-        await stage.make_group("ring", 2)
-        await stage.create(manifests.pod("a", "ring"), manifests.pod("b", "ring"))
-        await stage.until_bound(2)
-        await stage.client.delete(POD_GROUPS[names.PLUGINS_GROUP], "ring", stage.namespace)
-        await stage.make_group("ring", 3)
-        await stage.create(manifests.pod("c", "ring"))
-        pods = await stage.until_bound(3)
-        assert {it["metadata"]["name"]: generations([it]) for it in pods} == {"a": {1}, "b": {1}, "c": {2}}

@@ -3,8 +3,6 @@
 from collections.abc import AsyncIterator
 from contextlib import asynccontextmanager
 
-import pytest
-
 from jobset_gate import names
 from jobset_gate.fake import manifests as jobsets
 from jobset_gate.fake.view import ObjectView
@@ -110,41 +108,3 @@ async def test_a_group_that_is_taken_back_never_ran_a_line_of_user_code(make_sta
         await stage.until(lambda pods: sum(map(main_ran, pods)) == PODS_WANTED)
         await stage.until_object(JOBSETS, "train", started)
         assert not any(main_ran(one) for one in seen if one["metadata"]["uid"] in first)
-
-
-@pytest.mark.parametrize("minimum", [2, 4])
-async def test_a_minimum_in_a_pod_group_that_is_not_the_barriers_is_reported_with_both_and_keeps_the_gate(
-    make_stage: MakeGroupEnvironment, minimum: int
-) -> None:
-    async with make_stage(jobsets=True, nodes={"n": "8"}) as stage:
-        await stage.make_group("ring", minimum)
-        await stage.apply(gang(stage))
-        await stage.until(lambda pods: len(pods) == PODS_WANTED)
-        said = await stage.until_event("ring", names.REASON_INVALID_GROUP)
-        assert said == (
-            f"spec.minMember: {minimum}: must equal what the start barrier waits for:"
-            f" {minimum} pods here, {PODS_WANTED} there (JobSet train)"
-        )
-        assert all(map(gated, stage.pods.all()))
-
-
-@pytest.mark.parametrize("way", [Format.ALIBABA, Format.KOORDINATOR_ANNOTATIONS])
-async def test_a_minimum_on_the_template_is_judged_at_the_webhook(
-    make_stage: MakeGroupEnvironment, way: Format
-) -> None:
-    async with make_stage(jobsets=True, nodes={"n": "8"}) as stage:
-        wrong = stage.here(gang(stage, way, 2))
-        refused = await stage.plane.kubectl.refused("apply", "-n", stage.namespace, "-f", "-", stdin=wrong)
-        assert "2 pods here, 3 there" in refused
-        await stage.apply(gang(stage, way, PODS_WANTED))
-        await stage.until(lambda pods: sum(map(main_ran, pods)) == PODS_WANTED)
-
-
-async def test_a_barrier_that_may_give_up_before_the_group_does_is_warned_of(make_stage: MakeGroupEnvironment) -> None:
-    """Where the limit stands in a PodGroup, by an Event; it opens all the same."""
-    async with make_stage(jobsets=True, nodes={"n": "8"}) as stage:
-        await stage.make_group("ring", PODS_WANTED, wait=60)
-        await stage.apply(gang(stage, timeout=60))
-        said = await stage.until_event("ring", names.REASON_BARRIER_TOO_SHORT)
-        assert "timeout of 60s must be above the group's wait limit of 60s" in said
-        await stage.until(lambda pods: sum(map(main_ran, pods)) == PODS_WANTED)

@@ -55,16 +55,6 @@ async def test_a_member_that_is_bound_without_our_gate_counts_and_is_shown(make_
         assert manifests.opened(next(one for one in pods if one["metadata"]["name"] == "wild")) == 0
 
 
-async def test_what_a_pod_group_names_has_to_be_free_in_all_besides(make_stage: MakeGroupEnvironment) -> None:
-    """minResources: more than its pods ask for, on the nodes that they may use."""
-    async with make_stage(nodes={"n": "4"}) as stage:
-        await stage.make_group("ring", 2, resources={"cpu": "6"})
-        await stage.create(*members("ring", 2))
-        await until_reason(stage, "ring", names.REASON_WAITING_FOR_CAPACITY, "needs 6 cpu, 4 free")
-        await stage.add_node("m", "4")
-        await stage.until_bound(2, "ring")
-
-
 APART: Final = [{"topologyKey": "kubernetes.io/hostname", "labelSelector": {"matchLabels": {"app": "x"}}}]
 NEAR: Final = {"requiredDuringSchedulingIgnoredDuringExecution": APART}
 SPREAD: Final = [{"maxSkew": 1, "whenUnsatisfiable": "DoNotSchedule", **APART[0]}]

@@ -14,7 +14,6 @@ from controllers.podgroups.crds import PodGroupCrdOutcome, PodGroupCrdReconciler
 from jobset_gate import names
 from jobset_gate.fake.view import ObjectView
 from jobset_gate.kube.client import Client, PatchType
-from jobset_gate.kube.errors import Invalid
 from jobset_gate.kube.resources import CRDS, PODGROUPS_PLUGINS, PODGROUPS_SIGS
 from jobset_gate.podgroups import crds
 from jobset_gate.podgroups.model import Format
@@ -130,19 +129,6 @@ async def test_missing_ones_are_made_and_take_what_the_designs_say(real_plane: R
     await real_plane.drop_namespace(space)
 
 
-async def test_the_api_server_wants_an_approval_for_two_of_them_and_that_is_what_ours_have(client: Client) -> None:
-    for group in crds.GROUPS.values():
-        bare = crds.manifest(group)
-        wanted = bare["metadata"]["annotations"].pop(names.API_APPROVED, None)
-        refused = ""
-        try:
-            await client.create(CRDS, bare, dry_run=True)
-        except Invalid as error:
-            refused = str(error)
-        assert (names.API_APPROVED in refused) is (wanted is not None)
-        await client.create(CRDS, crds.manifest(group), dry_run=True)
-
-
 async def test_ours_is_upgraded_twice_and_pod_groups_survive_that(real_plane: Real, client: Client) -> None:
     async with keeping(client) as kept:
         await kept.until(PLUGINS, PodGroupCrdOutcome.CREATED)
@@ -223,32 +209,6 @@ async def test_one_that_was_deleted_is_made_again(real_plane: Real, client: Clie
         await remove_crds(client, SIGS)
         await kept.until(SIGS, PodGroupCrdOutcome.CREATED, PodGroupCrdOutcome.CREATED)
         await real_plane.drop_namespace(space)
-
-
-async def test_a_group_reports_that_the_crd_of_its_kind_cannot_be_used_and_others_go_on(
-    real_plane: Real, client: Client, tmp_path: Path
-) -> None:
-    """The controller as it ships: it makes what is missing, and says of a group why its PodGroup is not seen."""
-    strange = crds.manifest(names.SIGS_GROUP)
-    del strange["metadata"]["labels"]
-    strange["spec"]["versions"][0]["name"] = "v1beta7"
-    await client.create(CRDS, strange, field_manager="helm")
-    space = fresh_name()
-    await real_plane.make_namespace(space)
-    async with group_environment(
-        real_plane, space, tmp_path, nodes={"n": "2"}, controller=False, webhook=False
-    ) as stage:
-        stage.start_controller(pod_group_crds=True)
-        await served(client, PLUGINS)
-        await served(client, KEP24)  # the last to be looked after
-        lost = manifests.pod("lost", "far", Format.KOORDINATOR_POD_GROUP)
-        await stage.create(manifests.held(lost, space, "far", Format.KOORDINATOR_POD_GROUP))
-        reported = await stage.until_event("lost", names.REASON_POD_GROUP_MISSING, "v1beta7")
-        assert "only v1alpha1 is known here" in reported
-        await stage.make_group("ring", 1)
-        await stage.create(manifests.held(manifests.pod("one", "ring"), space, "ring"))
-        await stage.until(lambda pods: any(map(manifests.opened, pods)))
-    await real_plane.drop_namespace(space)
 
 
 async def test_only_fields_of_a_foreign_crd_are_written_and_the_rest_is_in_an_annotation(

@@ -1,12 +1,10 @@
 """A group that did not reach its minimum in time is taken back whole, or marked, as its mode says (G4)."""
 
-import time
 from typing import Any
 
 from jobset_gate import names
 from jobset_gate.fake.view import ObjectView
-from jobset_gate.kube.client import PatchType
-from jobset_gate.kube.resources import CONFIGMAPS, JOBS, PODS
+from jobset_gate.kube.resources import CONFIGMAPS, JOBS
 from jobset_gate.podgroups.candidate import CapacityCheck
 from jobset_gate.podgroups.model import Format
 from jobset_gate.podgroups.record import AdmissionMode, AdmissionRecord, AdmissionState
@@ -15,22 +13,13 @@ from tests.fakes.podgroups import manifests
 from tests.fakes.podgroups.manifests import bound, gated
 from tests.flow.podgroups.conftest import MakeGroupEnvironment
 from tests.flow.podgroups.environment import GroupEnvironment
+from tests.flow.podgroups.groups import OffsetClock
 
 Json = dict[str, Any]
 
 PROBE = Groups(capacity_check=CapacityCheck.PROBE)
 OFF = Groups(capacity_check=CapacityCheck.OFF)
 ANNOTATIONS = Format.KOORDINATOR_ANNOTATIONS
-
-
-class Ahead:
-    """The controller's clock, which a test sets ahead."""
-
-    def __init__(self) -> None:
-        self.by = 0.0
-
-    def __call__(self) -> float:
-        return time.time() + self.by
 
 
 def job(name: str, group: str, pods: int, **notes: str) -> Json:
@@ -73,7 +62,7 @@ def marked(one: Json) -> bool:
 async def test_a_group_that_is_late_is_taken_back_whole_and_opened_again_after_its_back_off(
     make_stage: MakeGroupEnvironment,
 ) -> None:
-    ahead = Ahead()
+    ahead = OffsetClock()
     async with make_stage(nodes={"n": "2"}, settings=PROBE, kubelets=True, controller=False) as stage:
         stage.start_controller(clock=ahead)
         await stage.make_group("ring", 3, wait=1)
@@ -87,27 +76,13 @@ async def test_a_group_that_is_late_is_taken_back_whole_and_opened_again_after_i
         await stage.add_node("m", "2")
         await stage.until_event("ring", names.REASON_ROLLED_BACK)
         assert all(map(gated, again)), "it is held through its back-off, whatever room there is"
-        ahead.by = 11.0
+        ahead.forward(11)
         await stage.until_bound(3)
         satisfied = await until_record(stage, "ring", Format.SCHEDULER_PLUGINS, '"satisfied":1')
         assert (satisfied.generation, satisfied.rolled_back) == (2, 0)
         status = (await stage.client.get(JOBS, "w", stage.namespace))["status"]
         assert not status.get("failed")
         assert "conditions" not in status or all(it["type"] != "Failed" for it in status["conditions"])
-
-
-async def test_all_gangs_of_a_gang_group_are_taken_back_though_one_of_them_has_its_minimum(
-    make_stage: MakeGroupEnvironment,
-) -> None:
-    async with make_stage(nodes={"n": "3"}, settings=OFF, kubelets=True) as stage:
-        both = f'["{stage.namespace}/one","{stage.namespace}/two"]'
-        await stage.apply(job("one", "one", 1, groups=both, waiting_time="1s"))
-        await stage.apply(job("two", "two", 3, groups=both, waiting_time="1s"))
-        await stage.until_bound(3)
-        closed = await until_record(stage, "one", ANNOTATIONS, '"Closed"')
-        assert [generation for _, generation in closed.gangs] == [1, 1]
-        pods = await stage.until(lambda pods: len(pods) == 4 and all(gated(it) and marked(it) for it in pods))
-        assert not any(map(bound, pods))
 
 
 async def test_a_koordinator_gang_is_not_tried_again_until_all_of_its_pods_are_gone(
@@ -154,16 +129,3 @@ async def test_a_gap_of_a_tenth_gets_scheduler_plugins_groups_one_more_limit(mak
         await stage.add_node("m", "1")
         await stage.until_bound(10)
         assert (await until_record(stage, "ring", Format.SCHEDULER_PLUGINS, '"satisfied":1')).generation == 1
-
-
-async def test_a_group_under_a_foreign_gate_is_not_opened_so_that_no_limit_runs(
-    make_stage: MakeGroupEnvironment,
-) -> None:
-    async with make_stage(nodes={"n": "4"}) as stage:
-        await stage.make_group("ring", 2, wait=1)
-        await stage.create(manifests.pod("a", "ring"), manifests.pod("b", "ring", gates=["kueue.dev/gate"]))
-        await stage.until_group("ring", lambda it: "also held by kueue.dev/gate" in str(it))
-        assert await stage.record("ring") is None
-        patch = {"spec": {"schedulingGates": [{"$patch": "delete", "name": "kueue.dev/gate"}]}}
-        await stage.client.patch(PODS, "b", stage.namespace, body=patch, patch=PatchType.STRATEGIC)
-        await stage.until_bound(2)

@@ -61,20 +61,6 @@ class Onlooker:
         return False
 
 
-async def test_without_us_neither_gang_gets_its_minimum(make_stage: MakeGroupEnvironment) -> None:
-    stuck = 0
-    async with make_stage(nodes=NODES, controller=False, webhook=False) as stage:
-        for _ in range(ROUNDS):
-            await stage.create(*in_turn(grouped=False), at_once=1)
-            await stage.until_bound(ALL)
-            with suppress(TimeoutError):
-                await stage.until(lambda pods: bool(whole(pods)), SECONDS)
-            stuck += not whole(stage.pods.all())
-            await clear(stage)
-    print(f"\nwithout us {stuck} of {ROUNDS} are stuck")  # noqa: T201 - the share is what the story is about
-    assert stuck == ROUNDS, "then this is no deadlock, and the other test shows nothing"
-
-
 async def test_with_us_one_is_bound_after_the_other(make_stage: MakeGroupEnvironment) -> None:
     stuck = 0
     async with make_stage(nodes=NODES) as stage:

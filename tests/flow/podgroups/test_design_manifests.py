@@ -11,8 +11,8 @@ import yaml
 
 from jobset_gate.cli.manifests.group_corrections import pod_metadata
 from jobset_gate.kube.client import Client
-from jobset_gate.kube.errors import ApiError, NotFound
-from jobset_gate.kube.resources import DEPLOYMENTS, JOBS, NAMESPACES, POD_GROUPS, PODGROUPS_SIGS, PODS, Resource
+from jobset_gate.kube.errors import NotFound
+from jobset_gate.kube.resources import DEPLOYMENTS, JOBS, NAMESPACES, POD_GROUPS, PODS, Resource
 from jobset_gate.podgroups import crds, formats
 from tests.fakes.podgroups import design_manifests
 from tests.flow.podgroups.test_crds import keeping, served
@@ -71,20 +71,6 @@ async def validated(text: str) -> tuple[int, list[Json]]:
 @pytest.mark.parametrize("printed", design_manifests.PRINTED)
 async def test_as_it_is_printed_nobody_takes_it(plane: Real, client: Client, printed: str) -> None:
     await plane.kubectl.refused("create", "-f", "-", stdin=design_manifests.PRINTED[printed])
-
-
-async def test_it_is_the_api_server_that_refuses_and_not_its_client_alone(client: Client) -> None:
-    """Asked without kubectl, for the right kind: it says what is wrong with the apiVersion and with the numbers."""
-    group: Json = yaml.safe_load(design_manifests.KOORDINATOR_POD_GROUP)
-    with pytest.raises(ApiError, match="does not match the expected API version"):
-        await client.post(PODGROUPS_SIGS.path("default"), group)
-    ganged: Json = yaml.safe_load(design_manifests.KOORDINATOR_GANG_GROUP)
-    right = ganged | {"apiVersion": "scheduling.sigs.k8s.io/v1alpha1"}
-    with pytest.raises(ApiError, match="annotations"):
-        await client.post(PODGROUPS_SIGS.path("teamA"), right)
-    bit: Json = yaml.safe_load(design_manifests.KOORDINATOR_ANNOTATIONS)
-    with pytest.raises(ApiError, match="cannot unmarshal number into Go struct field"):
-        await client.post(PODS.path("default"), bit | {"spec": CONTAINERS})
 
 
 async def test_the_corrected_forms_are_stored_and_mean_what_was_meant(client: Client, named: None) -> None:

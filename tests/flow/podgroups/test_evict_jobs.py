@@ -5,7 +5,7 @@ import pytest
 from jobset_gate import names
 from jobset_gate.fake.kubelet import PodFault, PodMatch
 from jobset_gate.kube.client import PatchType
-from jobset_gate.kube.resources import JOBS, PODS
+from jobset_gate.kube.resources import PODS
 from tests.flow.podgroups.conftest import MakeGroupEnvironment
 from tests.flow.podgroups.environment import GroupEnvironment
 from tests.flow.podgroups.evictions import (
@@ -37,11 +37,6 @@ async def halfway(stage: GroupEnvironment, rolling: ManualEviction, policy: str,
     return uids(held)
 
 
-async def suspend(stage: GroupEnvironment) -> None:
-    """As its user would."""
-    await stage.client.patch(JOBS, "work", stage.namespace, body={"spec": {"suspend": True}}, patch=PatchType.MERGE)
-
-
 @pytest.mark.parametrize("policy", POLICIES)
 async def test_a_job_that_any_failure_would_end_gets_all_its_pods_back(
     make_stage: MakeGroupEnvironment, policy: str
@@ -56,18 +51,6 @@ async def test_a_job_that_any_failure_would_end_gets_all_its_pods_back(
         new = await stage.until(all_held(4, but=old))
         assert indexes(new) == ["0", "1", "2", "3"]
         await unharmed_owner(stage, "work")
-        await remove_finalizers(stage)
-
-
-async def test_without_more_care_suspending_would_fail_the_job(make_stage: MakeGroupEnvironment) -> None:
-    """What the test above rests on: here the Job controller sees how its pods have ended."""
-    async with make_stage(kubelets=True, nodes={"n": "3"}, controller=False) as stage:
-        await halfway(stage, ManualEviction(stage), "fails on any code")
-        await suspend(stage)
-        failing = await stage.until_object(
-            JOBS, "work", lambda one: any(it["type"] == "FailureTarget" for it in one["status"].get("conditions", ()))
-        )
-        assert "failed with exit code" in failing["status"]["conditions"][-1]["message"]
         await remove_finalizers(stage)
 
 
@@ -86,32 +69,3 @@ async def test_a_job_with_pods_outside_the_group_is_left_alone(make_stage: MakeG
         assert rolled.why == f"pods of Job work are not in the group: {other}"
         assert set(uids(living(stage.pods.all()))) == set(uids(held))
         await unharmed_owner(stage, "work")
-
-
-@pytest.mark.parametrize("policy", ["no policy", "fails on any code"])
-async def test_a_job_of_kueue_s_is_left_alone(make_stage: MakeGroupEnvironment, policy: str) -> None:
-    async with make_stage(kubelets=True, nodes={"n": "2"}, controller=False) as stage:
-        rolling, work = ManualEviction(stage, minimum=2), job("work", 2, POLICIES[policy])
-        work["metadata"]["labels"] = {names.KUEUE_QUEUE: "team"}
-        await stage.apply(work)
-        held = await stage.until(all_held(2))
-        await rolling.open(held)
-        await stage.until_bound(2)
-        rolled = await rolling.roll_back()
-        assert rolled.blocked == tuple(sorted(one["metadata"]["name"] for one in held))
-        assert rolled.why == "Job work is suspended and resumed by Kueue"
-        await unharmed_owner(stage, "work")
-
-
-async def test_a_job_that_its_user_has_suspended_stays_suspended(make_stage: MakeGroupEnvironment) -> None:
-    async with make_stage(kubelets=True, nodes={"n": "2"}, controller=False) as stage:
-        rolling = ManualEviction(stage, minimum=2)
-        await stage.apply(job("work", 2))
-        await rolling.open(await stage.until(all_held(2)))
-        await stage.until_bound(2)
-        await suspend(stage)
-        assert (await rolling.roll_back()).blocked == ()
-        await rolling.resume()
-        work = await stage.client.get(JOBS, "work", stage.namespace)
-        assert work["spec"]["suspend"] is True
-        assert names.POD_GROUP_SUSPENDED not in work["metadata"].get("annotations", {})

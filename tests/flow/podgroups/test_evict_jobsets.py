@@ -5,8 +5,8 @@ import pytest
 from jobset_gate import names
 from jobset_gate.fake import manifests as jobsets
 from jobset_gate.fake.view import ObjectView
-from jobset_gate.kube.resources import JOBS, JOBSETS, PODS
-from jobset_gate.podgroups.model import Format, group_label
+from jobset_gate.kube.resources import JOBS, JOBSETS
+from jobset_gate.podgroups.model import Format
 from tests.fakes.podgroups import manifests
 from tests.flow.podgroups.conftest import MakeGroupEnvironment
 from tests.flow.podgroups.evictions import (
@@ -20,7 +20,6 @@ from tests.flow.podgroups.evictions import (
     remove_finalizers,
     uids,
 )
-from tests.plane.planes import Real, fresh_name
 
 
 def jobset(name: str = "train", minimum: int = 3, *, policy: Json | None = None, config: Json | None = None) -> Json:
@@ -96,31 +95,3 @@ async def test_the_start_barrier_of_a_jobset_that_was_taken_back_begins_again(
         new = await stage.until(all_held(3, but=uids(old)))
         assert epochs == {"0"}
         assert {one["metadata"]["annotations"][names.EPOCH] for one in new if manifests.gated(one)} == {"1"}
-
-
-async def test_gangs_of_two_namespaces_are_taken_back_together(
-    make_stage: MakeGroupEnvironment, scheduled_plane: Real
-) -> None:
-    other = fresh_name()
-    await scheduled_plane.make_namespace(other)
-    try:
-        async with make_stage(kubelets=True, nodes={"n": "8"}, controller=False, namespaces=(other,)) as stage:
-            rolling = ManualEviction(stage, minimum=1, namespaces=(stage.namespace, other))
-            for where in rolling.namespaces:
-                cpu = "1" if where == stage.namespace else "99"  # nobody plays the other's kubelets
-                one = stage.here(manifests.job("work", GANG, 1, Format.ALIBABA, 1, cpu=cpu))
-                await stage.client.create(JOBS, one, where)
-            async with ObjectView(stage.client, PODS, other) as pods, ObjectView(stage.client, JOBS, other) as jobs:
-                await pods.until(all_held(1))
-                await stage.until(all_held(1))
-                await rolling.open(await rolling.pods())
-                await stage.until_bound(1)
-                assert (await rolling.roll_back()).blocked == ()
-                suspended = await jobs.until(lambda all_: bool(all_[0]["spec"].get("suspend")))
-                mark = f"{group_label(rolling.keys[1])}.1"
-                assert suspended[0]["metadata"]["annotations"][names.POD_GROUP_SUSPENDED] == mark
-                await rolling.resume()
-                await pods.until(all_held(1))
-                await stage.until(all_held(1))
-    finally:
-        await scheduled_plane.drop_namespace(other)

@@ -76,19 +76,3 @@ async def test_bare_pods_are_never_deleted_and_all_others_are(make_stage: MakeGr
         await stage.delete_pod("one")
         await stage.delete_pod("two")
         assert (await rolling.roll_back()).blocked == ()
-
-
-async def test_nothing_but_what_was_opened_is_touched(make_stage: MakeGroupEnvironment) -> None:
-    """Pods that are still held, pods of no group, and a pod whose gate its user has removed by hand."""
-    async with make_stage(kubelets=True, nodes={"n": "8"}, controller=False) as stage:
-        rolling = ManualEviction(stage, minimum=3)
-        await stage.create(manifests.pod("free"), manifests.pod("elsewhere", "another", Format.ALIBABA, 1))
-        await stage.apply(owner("ReplicaSet", 3))
-        held = await stage.until(lambda pods: len(pods) == 5)
-        mine = manifests.of_group(held, GANG, Format.ALIBABA)
-        await rolling.open(mine[:1])
-        await stage.until_bound(2)
-        await rolling.roll_back()
-        taken = mine[0]["metadata"]["uid"]
-        after = await stage.until(lambda pods: len(living(pods)) == 5 and taken not in uids(living(pods)))
-        assert set(uids(held)) - set(uids(living(after))) == {taken}

@@ -100,23 +100,6 @@ async def over_two(
             yield stage, there
 
 
-async def test_where_a_setting_allows_it_a_gang_group_reaches_over_namespaces(
-    make_stage: MakeGroupEnvironment, another: str
-) -> None:
-    async with over_two(make_stage, another, Groups(across_namespaces=True)) as (stage, there):
-        both = [f"{stage.namespace}/here", f"{another}/there"]
-        await say(stage, "here", 2, *both)
-        await join(stage, "here", 2)
-        await until_reported(stage, "here", names.REASON_WAITING_FOR_GANG_GROUP, f"{another}/there")
-        await say(stage, "there", 2, *both, namespace=another)
-        await join(stage, "there", 2, namespace=another)
-        await until_placed(stage, here=2)
-        await there.until(lambda pods: bound_count(pods, "there", GROUPS) == 2)
-        found = await stage.record("here", GROUPS)
-        assert found is not None
-        assert {key.path for key, _ in found.gangs} == set(both)
-
-
 async def test_where_no_setting_allows_it_such_a_list_is_refused_and_nobody_else_is(
     make_stage: MakeGroupEnvironment, another: str
 ) -> None:

@@ -2,26 +2,44 @@
 garbage collector (G3).
 """
 
-from dataclasses import replace
-
-import pytest
-
 from jobset_gate import names
 from jobset_gate.fake.kubelet import PodMatch
-from jobset_gate.kube.resources import CONFIGMAPS
+from jobset_gate.podgroups import record
+from jobset_gate.podgroups.candidate import CapacityCheck
 from jobset_gate.podgroups.model import Format
-from jobset_gate.podgroups.record import AdmissionState
+from jobset_gate.podgroups.record import AdmissionRecord, AdmissionState
+from jobset_gate.settings import Groups
 from tests.fakes.podgroups import manifests
-from tests.fakes.podgroups.manifests import bound, gated, of_group, opened
+from tests.fakes.podgroups.manifests import bound, gated, of_group
 from tests.flow.podgroups.conftest import MakeGroupEnvironment
-from tests.flow.podgroups.environment import QUICK, GroupEnvironment
+from tests.flow.podgroups.environment import GroupEnvironment
 from tests.flow.podgroups.evictions import Json, add_finalizers, remove_finalizers
-from tests.flow.podgroups.groups import OffsetClock, until_reason, until_satisfied
-from tests.flow.podgroups.test_backoff import PROBE, forward, until_closed
+from tests.flow.podgroups.groups import OffsetClock, touch_group, until_reason, until_satisfied
 
 RING = "ring"
 EACH = 4
+PROBE = Groups(capacity_check=CapacityCheck.PROBE)
 NO_ROOM = "needs 4 cpu, 2 free"
+
+
+async def forward(stage: GroupEnvironment, clock: OffsetClock, seconds: float, name: str = RING) -> None:
+    """So much later, and something changes on the group, so that it is looked at by the clock as it is now."""
+    clock.forward(seconds)
+    await touch_group(stage, name)
+
+
+async def until_closed(stage: GroupEnvironment, times: int) -> AdmissionRecord:
+    """The decision, once the group was taken back so often."""
+
+    def closed(group: Json) -> bool:
+        text = (group["metadata"].get("annotations") or {}).get(names.POD_GROUP_RECORD)
+        stands = None if text is None else record.decode_record(text)
+        return stands is not None and (stands.stage, stands.rolled_back) == (AdmissionState.CLOSED, times)
+
+    await stage.until_group(RING, closed)
+    found = await stage.record(RING)
+    assert found is not None
+    return found
 
 
 async def finish(stage: GroupEnvironment, group: str = RING, way: Format = Format.SCHEDULER_PLUGINS) -> None:
@@ -54,35 +72,9 @@ async def remove(stage: GroupEnvironment, job: str) -> None:
     await stage.plane.kubectl("delete", "job", job, "-n", stage.namespace, "--cascade=background", "--wait=false")
 
 
-async def held_till_there_is_room(stage: GroupEnvironment, new: list[str]) -> None:
-    """It waits whole, and then comes whole."""
-    pods = [one for one in stage.pods.all() if one["metadata"]["name"].startswith(tuple(new))]
-    assert [gated(one) for one in pods] == [True] * EACH
-    for name in ("other-0", "other-1"):
-        await stage.delete_pod(name, grace_seconds=0)
-    pods = await stage.until(
-        lambda all_: sum(bound(one) for one in all_ if one["metadata"]["name"].startswith(tuple(new))) == EACH
-    )
-    assert {opened(one) for one in pods if one["metadata"]["name"].startswith(tuple(new))} == {2}
-
-
-async def test_by_pods_with_nothing_but_labels(make_stage: MakeGroupEnvironment) -> None:
-    async with make_stage(kubelets=True, nodes={"n": "4"}) as stage:
-        said = RING, Format.ALIBABA, EACH
-        await stage.create(*(manifests.pod(f"first-{number}", *said) for number in range(EACH)))
-        await until_running(stage, EACH, *said[:2])
-        await finish(stage, *said[:2])
-        await occupy(stage)
-        await stage.create(*(manifests.pod(f"second-{number}", *said) for number in range(EACH)))
-        home = names.POD_GROUP_CONFIG_MAP_PREFIX + stage.label(RING, Format.ALIBABA)
-        state = f"{names.REASON_WAITING_FOR_CAPACITY}: {NO_ROOM}"
-        await stage.until_object(CONFIGMAPS, home, lambda it: state in str(it["metadata"].get("annotations")))
-        await held_till_there_is_room(stage, ["second"])
-
-
-@pytest.mark.parametrize("runs", [1, 3])
-async def test_by_the_next_job_while_those_before_are_kept(make_stage: MakeGroupEnvironment, runs: int) -> None:
-    """As a CronJob keeps three."""
+async def test_by_the_next_job_while_those_before_are_kept(make_stage: MakeGroupEnvironment) -> None:
+    """As a CronJob keeps them."""
+    runs = 2
     async with make_stage(kubelets=True, nodes={"n": "4"}) as stage:
         await stage.make_group(RING, EACH)
         for number in range(runs):
@@ -122,26 +114,6 @@ async def test_by_a_job_that_is_deleted_in_the_background_and_made_again(make_st
         for name in ("other-0", "other-1"):
             await stage.delete_pod(name, grace_seconds=0)
         await until_running(stage, EACH)
-
-
-@pytest.mark.parametrize("name", ["work", "another"])
-async def test_by_a_job_that_takes_the_place_of_one_that_still_runs(
-    make_stage: MakeGroupEnvironment, name: str
-) -> None:
-    """As a CronJob does that replaces what has not ended; its pods take their time to end."""
-    async with make_stage(kubelets=True, nodes={"n": "8"}, behaviour=replace(QUICK, stop_seconds=3.0)) as stage:
-        await stage.make_group(RING, EACH)
-        await stage.apply(manifests.job("work", RING, EACH))
-        await until_running(stage, EACH)
-        old = {one["metadata"]["uid"] for one in of_group(stage.pods.all(), RING)}
-        await remove(stage, "work")
-        await stage.apply(manifests.job(name, RING, EACH))
-
-        def again(pods: list[Json]) -> list[Json]:
-            return [one for one in of_group(pods, RING) if one["metadata"]["uid"] not in old]
-
-        pods = await stage.until(lambda pods: sum(map(manifests.runs, again(pods))) == EACH)
-        assert {opened(one) for one in again(pods)} == {2}
 
 
 async def test_a_job_with_a_succeeded_pod_is_placed_when_the_others_come_again(

@@ -40,7 +40,7 @@ class World:
     async def fill(self) -> None:
         for name, domain in DOMAINS.items():
             await self.stage.make_group(name, PODS_EACH, wait=WAIT)
-            await self.stage.apply(replica_set(name, domain))
+            await self.stage.apply(manifests.replica_set(name, PODS_EACH, nodeSelector={"domain": domain}))
 
     async def looked(self) -> None:
         """Returns once the controller has looked at everybody, and opened whom it had to."""
@@ -75,14 +75,6 @@ def half_bound(pods: list[Json]) -> bool:
     """As much of it is bound as there is room, and the rest has been let through as well."""
     there = [it for it in pods if "deletionTimestamp" not in it["metadata"]]
     return len(there) == PODS_EACH and sum(map(bound, there)) == int(ROOM) and not any(map(gated, there))
-
-
-def replica_set(name: str, domain: str) -> Json:
-    template = manifests.job(name, name, PODS_EACH)["spec"]["template"]
-    template["metadata"]["labels"]["app"] = name
-    template["spec"] |= {"restartPolicy": "Always", "nodeSelector": {"domain": domain}}
-    spec = {"replicas": PODS_EACH, "selector": {"matchLabels": {"app": name}}, "template": template}
-    return {"apiVersion": "apps/v1", "kind": "ReplicaSet", "metadata": {"name": name}, "spec": spec}
 
 
 @asynccontextmanager

@@ -10,7 +10,7 @@ from jobset_gate.kube.resources import POD_GROUPS, RESOURCEQUOTAS
 from jobset_gate.podgroups import podgroup_status
 from jobset_gate.podgroups.model import Format
 from tests.fakes.podgroups import manifests
-from tests.fakes.podgroups.manifests import bound, gated, runs
+from tests.fakes.podgroups.manifests import gated, runs
 from tests.flow.podgroups.conftest import MakeGroupEnvironment
 from tests.flow.podgroups.environment import GroupEnvironment
 
@@ -66,20 +66,6 @@ async def test_each_pod_of_a_group_with_too_few_of_them_is_reported_unschedulabl
             reported = await stage.until_event(name, names.REASON_UNSCHEDULABLE)
             assert "has too few pods: 2/3 pods exist" in reported
         assert all(map(gated, stage.pods.all()))
-
-
-async def test_a_pod_with_an_empty_name_of_a_group_is_held_and_has_to_be_created_again(
-    make_stage: MakeGroupEnvironment,
-) -> None:
-    async with make_stage(nodes={"n": "8"}) as stage:
-        await stage.create(manifests.pod("a", annotations={names.KEP24_NAME: ""}), manifests.pod("free"))
-        reported = await stage.until_event("a", names.REASON_UNSCHEDULABLE)
-        assert "is empty: create the pod again with the name of a PodGroup" in reported
-        found = await stage.until_bound(1)
-        assert {one["metadata"]["name"]: (gated(one), bound(one)) for one in found} == {
-            "a": (True, False),
-            "free": (False, True),
-        }
 
 
 async def test_a_group_that_has_become_too_small_while_some_run_is_reported_unschedulable(

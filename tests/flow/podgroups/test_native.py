@@ -15,7 +15,6 @@ from jobset_gate.settings import Groups, Native
 from tests.fakes.podgroups import manifests
 from tests.fakes.podgroups.manifests import bound, gated
 from tests.flow.podgroups.environment import GroupEnvironment, group_environment
-from tests.flow.podgroups.groups import OffsetClock
 from tests.plane.kinds import install_pod_groups
 from tests.plane.places import Binaries
 from tests.plane.planes import Real, fresh_name
@@ -81,17 +80,6 @@ async def test_a_group_is_placed_atomically_by_the_scheduler(native_plane: Real,
         assert record.how == "Native"
 
 
-async def test_before_its_quorum_a_group_is_not_handed_over(native_plane: Real, space: str, tmp_path: Path) -> None:
-    async with group_environment(native_plane, space, tmp_path, nodes={"a": "8"}, settings=ON) as stage:
-        await stage.make_group("ring", 3)
-        await stage.create(manifests.pod("p0", "ring"), manifests.pod("p1", "ring"))
-        await settle(stage)
-        assert await names_of_native(stage) == set()
-        assert sum(map(gated, stage.pods.all())) == 2
-        await stage.create(manifests.pod("p2", "ring"))
-        await stage.until_bound(3, "ring")
-
-
 async def names_of_native(stage: GroupEnvironment) -> set[str]:
     found = await stage.client.list(await pod_groups(stage.client), stage.namespace)
     return {one["metadata"]["name"] for one in found["items"]}
@@ -110,27 +98,6 @@ async def test_the_native_pod_group_goes_with_the_one_of_the_user(
             await stage.delete_pod("p1", grace_seconds=0)
             await stage.plane.kubectl("delete", f"podgroups.{names.PLUGINS_GROUP}", "ring", "-n", space)
             await view.until(lambda found: not found)
-
-
-async def test_after_a_roll_back_the_next_generation_has_a_pod_group_of_its_own(
-    native_plane: Real, space: str, tmp_path: Path
-) -> None:
-    clock, nodes = OffsetClock(), {"a": "2"}
-    async with group_environment(native_plane, space, tmp_path, nodes=nodes, settings=ON, controller=False) as stage:
-        stage.start_controller(clock=clock)
-        await stage.make_group("ring", 3, wait=2)
-        await stage.apply(manifests.job("ring", "ring", 3))
-        async with ObjectView(stage.client, await pod_groups(stage.client), space) as view:
-            first = (await view.until(lambda found: len(found) == 1))[0]
-            uid = first["metadata"]["uid"]
-            await view.until(lambda found: not any(one["metadata"]["uid"] == uid for one in found))
-            await stage.add_node("b", "2")
-            await stage.until_group("ring", lambda it: '"stage":"Closed"' in str(it["metadata"]["annotations"]))
-            clock.forward(10)
-            again = (await view.until(lambda found: len(found) == 1))[0]
-            generations = [one["metadata"]["annotations"][names.NATIVE_GENERATION] for one in (first, again)]
-            assert generations == ["1", "2"]
-        await stage.until_bound(3, "ring")
 
 
 async def test_without_the_feature_the_dropped_field_is_noticed_and_the_group_stays_gated(

@@ -1,13 +1,36 @@
 """A group of higher priority among those that are tried, and its limit while room is made for it (G3, G4)."""
 
+from collections.abc import AsyncIterator
+from contextlib import asynccontextmanager
+
 from jobset_gate import names
 from jobset_gate.kube.client import PatchType
-from jobset_gate.kube.resources import NODES
+from jobset_gate.kube.resources import NODES, Resource
 from tests.fakes.podgroups import manifests
 from tests.fakes.podgroups.manifests import of_group
 from tests.flow.podgroups.conftest import MakeGroupEnvironment
+from tests.flow.podgroups.environment import GroupEnvironment
 from tests.flow.podgroups.groups import OffsetClock, bound_count, create_group, members, until_satisfied
-from tests.flow.podgroups.test_order import HIGH, LOW, _class, priorities
+
+PRIORITY_CLASSES = Resource("scheduling.k8s.io", "v1", "priorityclasses", "PriorityClass", namespaced=False)
+LOW, HIGH = "low", "high"
+
+
+@asynccontextmanager
+async def priorities(stage: GroupEnvironment) -> AsyncIterator[None]:
+    """Classes of the cluster, by the stage's own names for them."""
+    for name, value in ((LOW, 1), (HIGH, 9)):
+        made = {"metadata": {"name": _class(stage, name)}, "value": value}
+        await stage.client.create(PRIORITY_CLASSES, made)
+    try:
+        yield
+    finally:
+        for name in (LOW, HIGH):
+            await stage.client.delete(PRIORITY_CLASSES, _class(stage, name))
+
+
+def _class(stage: GroupEnvironment, name: str) -> str:
+    return f"{stage.namespace}-{name}"
 
 
 async def test_it_ends_the_try_of_a_lower_one_that_is_in_its_way(make_stage: MakeGroupEnvironment) -> None:

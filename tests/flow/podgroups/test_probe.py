@@ -1,7 +1,5 @@
 """Probe: the first gang in order is opened although nothing proves its room, one at a time; and what becomes of it."""
 
-import asyncio
-
 from jobset_gate import names
 from jobset_gate.podgroups.candidate import CapacityCheck
 from jobset_gate.podgroups.record import AdmissionMode
@@ -10,7 +8,7 @@ from tests.fakes.podgroups import manifests
 from tests.fakes.podgroups.manifests import of_group
 from tests.flow.podgroups.conftest import MakeGroupEnvironment
 from tests.flow.podgroups.environment import GroupEnvironment
-from tests.flow.podgroups.groups import all_held, bound_count, create_group, until_reason
+from tests.flow.podgroups.groups import all_held, create_group, until_reason
 
 PROBE = Groups(capacity_check=CapacityCheck.PROBE)
 
@@ -58,47 +56,3 @@ async def test_gangs_for_other_nodes_are_tried_at_the_same_time(make_stage: Make
             await stage.add_node(f"{zone}-late", "1", labels={"zone": zone})
             await stage.until_bound(2, zone)
         await until_reported_unschedulable(stage, "either")
-
-
-async def test_another_controller_knows_who_is_being_tried(make_stage: MakeGroupEnvironment) -> None:
-    async with make_stage(nodes={"n": "1"}, settings=PROBE) as stage:
-        await create_group(stage, "first", 2)
-        await until_reported_unschedulable(stage, "first")
-        await stage.stop_controller()
-        await create_group(stage, "second", 2)
-        stage.start_controller()
-        await until_reason(stage, "second", names.REASON_BEHIND_OTHER, f"{stage.namespace}/first")
-        assert all_held(stage.pods.all(), "second")
-
-
-async def test_one_that_provably_fits_passes_the_one_that_is_being_tried(make_stage: MakeGroupEnvironment) -> None:
-    async with make_stage(nodes={"n": "2"}, settings=PROBE) as stage:
-        await create_group(stage, "large", 3, cpu="3")
-        await until_reported_unschedulable(stage, "large")
-        await create_group(stage, "small", 2)
-        await stage.until_bound(2, "small")
-        assert bound_count(stage.pods.all(), "large") == 0
-
-
-async def test_unsupported_constraints_are_probed_under_fit_too(
-    make_stage: MakeGroupEnvironment,
-) -> None:
-    """Pods that keep away from each other: the scheduler alone knows, so one such gang at a time."""
-    apart = {
-        "podAntiAffinity": {
-            "requiredDuringSchedulingIgnoredDuringExecution": [
-                {"topologyKey": "kubernetes.io/hostname", "labelSelector": {"matchLabels": {"apart": "yes"}}}
-            ]
-        }
-    }
-    async with make_stage(nodes={"n": "4", "m": "4"}) as stage:
-        await asyncio.gather(
-            create_group(stage, "one", 2, labels={"apart": "yes"}, affinity=apart),
-            create_group(stage, "two", 2, labels={"apart": "yes"}, affinity=apart),
-        )
-        pods = await stage.until_bound(2)
-        assert {bound_count(pods, "one"), bound_count(pods, "two")} == {0, 2}
-        waiting = "two" if bound_count(pods, "one") else "one"
-        await stage.add_node("o", "4")
-        await stage.add_node("p", "4")
-        await stage.until_bound(2, waiting)

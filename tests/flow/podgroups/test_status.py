@@ -3,11 +3,9 @@
 import json
 from typing import Any
 
-import pytest
-
 from jobset_gate import names
 from jobset_gate.kube.client import PatchType
-from jobset_gate.kube.resources import CONFIGMAPS, POD_GROUPS
+from jobset_gate.kube.resources import POD_GROUPS
 from jobset_gate.podgroups import podgroup_status
 from jobset_gate.podgroups.model import Format
 from tests.fakes.podgroups import manifests
@@ -29,48 +27,6 @@ async def rows(stage: GroupEnvironment, *more: str) -> list[list[str]]:
     ran = await jobset_gate("get", "groups", "-n", stage.namespace, *more, kubeconfig=stage.plane.kubeconfig)
     assert ran.code == 0, ran.err
     return [line.split() for line in ran.out.splitlines()]
-
-
-@pytest.mark.parametrize("way", [Format.SCHEDULER_PLUGINS, Format.KOORDINATOR_POD_GROUP])
-async def test_the_status_goes_from_pending_to_running_and_finished(
-    make_stage: MakeGroupEnvironment, way: Format
-) -> None:
-    async with make_stage(nodes={"n": "4"}, kubelets=True) as stage:
-        made = await stage.make_group("ring", 2, way)
-        await stage.create(manifests.pod("a", "ring", way))
-        waiting = await stage.until_group("ring", lambda it: said(it)[1] == names.REASON_GATHERING, way)
-        assert said(waiting)[0] == "Pending"
-        assert (waiting["status"]["running"], waiting["status"].get("scheduleStartTime")) == (0, None)
-        await stage.create(manifests.pod("b", "ring", way))
-        running = await stage.until_group("ring", lambda it: said(it) == ("Running", names.REASON_RUNNING), way)
-        assert running["status"]["running"] == 2
-        assert running["status"]["scheduleStartTime"] >= made["metadata"]["creationTimestamp"]
-        assert podgroup_status.group_condition(running["status"])["status"] == "True"
-        reasons = [reason for reason, _ in await stage.events("ring")]
-        assert sorted(reasons) == [names.REASON_OPENED, names.REASON_SATISFIED]
-
-
-async def test_a_group_of_kep_24_has_the_numbers_of_its_kind(make_stage: MakeGroupEnvironment) -> None:
-    async with make_stage(nodes={"n": "4"}, kubelets=True) as stage:
-        await stage.make_group("ring", 2, Format.KEP_24)
-        await stage.create(*(manifests.pod(name, "ring", Format.KEP_24) for name in "ab"))
-        wanted = {"admitted": 2, "running": 2, "succeeded": 0, "failed": 0}
-        found = await stage.until_group(
-            "ring", lambda it: wanted.items() <= (it.get("status") or {}).items(), Format.KEP_24
-        )
-        assert set(found["status"]) == {*wanted, "conditions"}
-
-
-async def test_a_group_without_a_pod_group_speaks_on_its_pods_and_its_record(make_stage: MakeGroupEnvironment) -> None:
-    async with make_stage(nodes={"n": "4"}, kubelets=True) as stage:
-        await stage.create(*(manifests.pod(name, "ring", Format.ALIBABA, 2) for name in "ab"))
-        await stage.until_event("a", names.REASON_SATISFIED)
-        home = names.POD_GROUP_CONFIG_MAP_PREFIX + stage.label("ring", Format.ALIBABA)
-
-        def running(one: Json) -> bool:
-            return (one["metadata"]["annotations"].get(names.POD_GROUP_STATE) or "").startswith("Running: Running:")
-
-        await stage.until_object(CONFIGMAPS, home, running)
 
 
 async def test_a_status_that_another_controller_writes_is_only_read(make_stage: MakeGroupEnvironment) -> None:

@@ -8,7 +8,7 @@ from urllib.parse import urlsplit
 import pytest
 
 from jobset_gate import names
-from jobset_gate.kube.client import Client, PatchType
+from jobset_gate.kube.client import Client
 from jobset_gate.kube.errors import ApiError
 from jobset_gate.kube.resources import JOBS, PODS
 from jobset_gate.podgroups.model import Format
@@ -60,14 +60,6 @@ def theirs(kind: str, number: int) -> Json:
     return manifests.pod(name, "g", way, None, schedulerName=kind)
 
 
-async def open_by_hand(stage: GroupEnvironment, pods: Iterable[Json]) -> None:
-    """The patch that removes our gate and no other."""
-    less = {"schedulingGates": [{"$patch": "delete", "name": names.POD_GROUP_GATE}]}
-    for pod in pods:
-        body = {"metadata": {"uid": pod["metadata"]["uid"], "annotations": {"opened": "1"}}, "spec": less}
-        await stage.client.patch(PODS, pod["metadata"]["name"], stage.namespace, body=body, patch=PatchType.STRATEGIC)
-
-
 async def created(client: Client, namespace: str, pods: Iterable[Json]) -> Counter[str]:
     """What became of each: "" or the words of its refusal. Each is called for once."""
     asking, limit = client.without_retries(), asyncio.Semaphore(AT_ONCE)
@@ -98,19 +90,6 @@ async def test_of_pods_that_others_read_the_same_keys_on_none_is_refused(outage:
 async def test_a_groups_pod_is_refused_and_the_refusal_says_by_whom(outage: GroupEnvironment, way: Format) -> None:
     (refusal,) = await created(outage.client, outage.namespace, [manifests.pod("p", "g", way)])
     assert 'failed calling webhook "pods.jobset-gate.dev"' in refusal
-
-
-async def test_pods_that_are_there_may_be_opened_bound_and_deleted(make_stage: MakeGroupEnvironment) -> None:
-    """Only creations are called about: what is there goes on."""
-    async with make_stage(nodes={"n": "4"}, controller=False) as stage:
-        (held,) = await stage.create(manifests.pod("p", "g", Format.KEP_24))
-        assert gated(held)
-        assert stage.webhook is not None
-        await stage.webhook.stop()
-        await open_by_hand(stage, [held])
-        await stage.until_bound(1)
-        await stage.delete_pod("p", grace_seconds=0)
-        await stage.until(lambda pods: not pods)
 
 
 async def test_a_job_makes_its_pods_once_the_webhook_is_back(make_stage: MakeGroupEnvironment) -> None:

@@ -7,7 +7,7 @@ from typing import Any
 
 from jobset_gate import names
 from jobset_gate.kube.errors import ServerError
-from jobset_gate.kube.resources import CONFIGMAPS, PODS
+from jobset_gate.kube.resources import CONFIGMAPS, EVENTS, PODS
 from jobset_gate.podgroups.candidate import CapacityCheck
 from jobset_gate.podgroups.model import Flavor
 from jobset_gate.podgroups.record import AdmissionState
@@ -152,6 +152,21 @@ async def test_an_evicted_group_keeps_its_back_off_while_it_has_no_pods(
 
 
 # --- Telling ---------------------------------------------------------------------------------------------------------
+
+
+async def test_after_five_minutes_of_gathering_there_is_one_event_and_no_limit(cluster: InMemoryCluster) -> None:
+    def reported() -> int:
+        return sum(it["reason"] == names.REASON_GATHERING for it in cluster.all(EVENTS))
+
+    async with running_controller(cluster, OFF):
+        cluster.create_group("g", "a", minimum=2)
+        await run_for(290)
+        assert reported() == 0
+        await run_for(3600)
+        assert reported() == 1
+        cluster.create_group("g", "b")
+        await run_for()
+        assert cluster.ungated_pods() == ["a", "b"]
 
 
 async def test_a_new_leader_whose_watch_lags_does_not_take_an_open_group_for_one_that_is_over(
