@@ -1,54 +1,11 @@
 """The container and the volume: known again when met, and equal to what they mean."""
 
-from typing import Any
-
 import pytest
 
 from jobset_gate import names
-from jobset_gate.barrier.model import Config
 from jobset_gate.injection import container
-from jobset_gate.objects.jobset import ReplicatedJobView
 from jobset_gate.objects.quantity import semantically_equal
-from jobset_gate.settings import Barrier
-from tests.fakes.jobsets import Json, replicated
-
-OURS = container.build_container(ReplicatedJobView(0, replicated()), Config(), Barrier())
-VOLUME = container.build_volume("gang")
-
-
-@pytest.mark.parametrize(
-    "entry",
-    [
-        None,
-        "group-scheduling-init",
-        {},
-        {"name": names.BARRIER_CONTAINER},
-        OURS | {"name": "other"},
-        OURS | {"env": []},
-        OURS | {"env": [None, 3, {"name": names.ENV_UID}]},
-        OURS | {"volumeMounts": None},
-        OURS | {"volumeMounts": [{"name": names.VOLUME, "mountPath": "/elsewhere"}]},
-    ],
-)
-def test_a_container_that_is_not_ours_is_recognized(entry: Any) -> None:
-    assert not container.is_barrier(entry)
-
-
-@pytest.mark.parametrize(
-    "entry",
-    [
-        None,
-        {"name": names.VOLUME},
-        {"name": names.VOLUME, "projected": None},
-        {
-            "name": names.VOLUME,
-            "projected": {"sources": [None, {"configMap": {"name": "x"}}, {"configMap": {"name": 3}}]},
-        },
-        VOLUME | {"name": "other"},
-    ],
-)
-def test_a_volume_that_is_not_ours_is_recognized(entry: Any) -> None:
-    assert not container.is_volume(entry)
+from tests.fakes.jobsets import Json
 
 
 @pytest.mark.parametrize(

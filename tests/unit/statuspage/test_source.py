@@ -11,9 +11,7 @@ import pytest
 from controllers.barrier.cache import GangCache
 from controllers.statuspage.source import (
     DISCONNECTED_SECONDS,
-    Freshness,
     disconnected_watches,
-    freshness_sentences,
 )
 from jobset_gate.barrier import wire
 from jobset_gate.barrier.model import PodSeen
@@ -70,21 +68,6 @@ def test_which_watches_are_missed() -> None:
     assert disconnected_watches(some) == (("pods",), DISCONNECTED_SECONDS + 3)  # type: ignore[arg-type]
     # A kind that has gone is no broken watch; pods never go.
     assert disconnected_watches([Silent(PODS, 99, absent=True)])[0] == ("pods",)  # type: ignore[list-item]
-
-
-@pytest.mark.parametrize(
-    ("fresh", "said"),
-    [
-        (Freshness(), "Watches connected."),
-        (Freshness(leads=False, holder="a"), "a leads, this replica stands by"),
-        (Freshness(leads=False), "No controller leads at this moment"),
-        (Freshness(lost=("jobs", "pods"), lost_for=30), "Old: no watch of jobs, pods since 2027-01-15T07:59:30Z"),
-        (Freshness(unlisted="not listed yet: pods"), "Nothing can be shown yet: not listed yet: pods"),
-    ],
-)
-def test_the_header_in_words(fresh: Freshness, said: str) -> None:
-    assert said in " ".join(freshness_sentences(fresh, gangs.T0))
-    assert fresh.live is (not fresh.lost and not fresh.unlisted)
 
 
 def test_a_look_enqueues_nothing_and_every_change_is_reported() -> None:
