@@ -90,20 +90,6 @@ def test_a_typed_client_that_drops_and_adds_empty_members_gets_the_stored_words_
 # --- Places ---------------------------------------------------------------------------------------------------------
 
 
-def test_the_barrier_comes_back_to_its_place() -> None:
-    stored = created(jobset(replicated(pod={"initContainers": [{"name": "a"}]})))
-    pod_spec(stored)["initContainers"].append({"name": "behind-ours"})
-    new = changed(stored, [{"name": "a"}, {"name": "behind-ours"}], *INIT)
-    assert updated(new, stored) == stored
-
-
-def test_the_volume_comes_back_to_its_place() -> None:
-    stored = created(jobset())
-    pod_spec(stored)["volumes"].append({"name": "later", "emptyDir": {}})
-    new = changed(stored, [{"name": "later", "emptyDir": {}}], *TEMPLATE, "spec", "volumes")
-    assert updated(new, stored) == stored
-
-
 def test_replicated_jobs_are_matched_by_name() -> None:
     stored = created(jobset(replicated("a"), replicated("b"), config={"targetReplicatedJobs": ["b"]}))
     new = jobset(replicated("b"), replicated("a"), config={"targetReplicatedJobs": ["b"]})
@@ -112,58 +98,33 @@ def test_replicated_jobs_are_matched_by_name() -> None:
     assert "initContainers" not in pod_spec(made, 1)
 
 
-def test_labels_that_are_missing_or_changed_come_back() -> None:
-    stored = created(jobset())
-    for path in (("template",), ("template", "spec", "template")):
-        label = ("spec", "replicatedJobs", 0, *path, "metadata", "labels")
-        assert updated(without(stored, *label, names.GATED), stored) == stored
-        assert updated(changed(stored, "false", *label, names.GATED), stored) == stored
-
-
-# --- Config and annotations -----------------------------------------------------------------------------------------
-
-
-def test_a_config_that_is_merely_absent_comes_back_as_field_and_as_annotation() -> None:
-    stored = created(jobset())
-    typed = without(stored, "spec", "groupSchedulingConfig")
-    replaced = without(stored, "metadata", "annotations")
-    neither = without(without(stored, "spec", "groupSchedulingConfig"), "metadata", "annotations")
-    assert [updated(new, stored) for new in (typed, replaced, neither)] == [stored] * 3
-
-
-def test_on_a_cluster_without_the_field_the_annotation_goes_on_alone() -> None:
-    """The schema has pruned the field from both objects."""
-    stored = without(created(jobset()), "spec", "groupSchedulingConfig")
-    manifest = without(jobset(), "spec", "groupSchedulingConfig")
-    assert updated(manifest, stored) == stored
-
-
-def test_the_users_own_text_of_an_equal_config_is_left() -> None:
-    stored = created(jobset())
-    text = '{"timeoutAfterSeconds": 300, "targetReplicatedJobs": []}'
-    new = changed(stored, text, "metadata", "annotations", names.CONFIG)
-    assert updated(new, stored) == new
-
-
-@pytest.mark.parametrize("key", [names.PREFETCH_IMAGES, names.BARRIER_IMAGE])
-def test_what_is_fixed_at_creation_comes_back(key: str) -> None:
-    stored = created(jobset(notes={names.PREFETCH_IMAGES: "false", names.BARRIER_IMAGE: "x:1"}))
-    assert updated(without(stored, "metadata", "annotations", key), stored) == stored
-
-
-@pytest.mark.parametrize("key", [names.BYPASS, names.ON_TIMEOUT])
-def test_what_may_be_set_at_any_time_may_be_taken_away_too(key: str) -> None:
-    stored = created(jobset(notes={names.BYPASS: "true", names.ON_TIMEOUT: "Release"}))
-    new = without(stored, "metadata", "annotations", key)
-    assert updated(new, stored) == new
-
-
-# --- What JobSet defaults on CREATE only ----------------------------------------------------------------------------
+NOTES = ("metadata", "annotations")
+JOB = ("spec", "replicatedJobs", 0, "template")
+BOTH = created(
+    jobset(
+        replicated(pod={"initContainers": [{"name": "own"}], "volumes": [{"name": "own", "emptyDir": {}}]}),
+        replicated("untargeted"),
+        config={"targetReplicatedJobs": ["workers"]},
+        notes={names.PREFETCH_IMAGES: "false", names.BARRIER_IMAGE: "x:1"},
+        spec={"failurePolicy": {"rules": [{"action": "FailJobSet"}]}, "volumeClaimPolicies": [{"templates": []}]},
+    )
+)
+for key, behind in (("initContainers", {"name": "behind"}), ("volumes", {"name": "behind", "emptyDir": {}})):
+    pod_spec(BOTH)[key].append(behind)
 
 
 @pytest.mark.parametrize(
     "path",
     [
+        ("spec", "groupSchedulingConfig"),
+        NOTES,
+        (*NOTES, names.CONFIG),
+        (*NOTES, names.PREFETCH_IMAGES),
+        (*NOTES, names.BARRIER_IMAGE),
+        (*JOB, "metadata"),
+        (*TEMPLATE, "metadata"),
+        (*INIT, 1),
+        (*TEMPLATE, "spec", "volumes", 1),
         ("spec", "successPolicy"),
         ("spec", "startupPolicy"),
         ("spec", "network"),
@@ -171,16 +132,48 @@ def test_what_may_be_set_at_any_time_may_be_taken_away_too(key: str) -> None:
         ("spec", "network", "publishNotReadyAddresses"),
         ("spec", "failurePolicy", "rules", 0, "name"),
         ("spec", "volumeClaimPolicies", 0, "retentionPolicy"),
-        ("spec", "replicatedJobs", 0, "template", "spec", "completionMode"),
+        (*JOB, "spec", "completionMode"),
         ("spec", "replicatedJobs", 1, "template", "spec", "completionMode"),
         (*TEMPLATE, "spec", "restartPolicy"),
     ],
 )
-def test_a_default_of_jobsets_that_is_absent_comes_back(path: tuple[str | int, ...]) -> None:
-    spec = {"failurePolicy": {"rules": [{"action": "FailJobSet"}]}, "volumeClaimPolicies": [{"templates": []}]}
-    config = {"targetReplicatedJobs": ["workers"]}
-    stored = created(jobset(replicated(), replicated("untargeted"), config=config, spec=spec))
-    assert updated(without(stored, *path), stored) == stored
+def test_what_is_fixed_at_creation_comes_back(path: tuple[str | int, ...]) -> None:
+    """What was put in, to its place, and what JobSet defaults on CREATE only."""
+    assert updated(without(BOTH, *path), BOTH) == BOTH
+
+
+@pytest.mark.parametrize("where", [JOB, TEMPLATE])
+def test_a_label_that_was_changed_comes_back(where: tuple[str | int, ...]) -> None:
+    assert updated(changed(BOTH, "false", *where, "metadata", "labels", names.GATED), BOTH) == BOTH
+
+
+@pytest.mark.parametrize(
+    ("path", "value"),
+    [
+        ((*NOTES, names.CONFIG), '{"targetReplicatedJobs": ["workers"]}'),
+        ((*NOTES, names.BYPASS), "true"),
+        ((*NOTES, names.ON_TIMEOUT), "Release"),
+        (("spec", "successPolicy"), {"operator": "Any"}),
+        (("spec", "network"), {"enableDNSHostnames": False, "publishNotReadyAddresses": True}),
+        ((*JOB, "spec", "completionMode"), "NonIndexed"),
+        ((*TEMPLATE, "spec", "restartPolicy"), "Never"),
+    ],
+)
+def test_what_the_user_changes_is_not_ours_to_undo(path: tuple[str | int, ...], value: Any) -> None:
+    new = changed(BOTH, value, *path)
+    assert updated(new, BOTH) == new
+    if names.CONFIG not in path and path[:2] == NOTES:
+        assert updated(BOTH, new) == BOTH, "and may be taken away"
+
+
+# --- Config and defaults --------------------------------------------------------------------------------------------
+
+
+def test_on_a_cluster_without_the_field_the_annotation_goes_on_alone() -> None:
+    """The schema has pruned the field from both objects."""
+    stored = without(created(jobset()), "spec", "groupSchedulingConfig")
+    manifest = without(jobset(), "spec", "groupSchedulingConfig")
+    assert updated(manifest, stored) == stored
 
 
 def test_empty_members_that_jobsets_webhook_has_stored_do_not_make_the_manifest_another_one() -> None:
@@ -193,21 +186,6 @@ def test_empty_members_that_jobsets_webhook_has_stored_do_not_make_the_manifest_
     assert updated(manifest, stored) == stored
     other = changed(manifest, 3, "spec", "failurePolicy", "maxRestarts")
     assert updated(other, stored)["spec"]["failurePolicy"] == {"maxRestarts": 3}
-
-
-@pytest.mark.parametrize(
-    ("path", "value"),
-    [
-        (("spec", "successPolicy"), {"operator": "Any"}),
-        (("spec", "network"), {"enableDNSHostnames": False, "publishNotReadyAddresses": True}),
-        (("spec", "replicatedJobs", 0, "template", "spec", "completionMode"), "NonIndexed"),
-        ((*TEMPLATE, "spec", "restartPolicy"), "Never"),
-    ],
-)
-def test_what_the_user_changes_is_not_ours_to_undo(path: tuple[str | int, ...], value: Any) -> None:
-    stored = created(jobset())
-    new = changed(stored, value, *path)
-    assert updated(new, stored) == new
 
 
 # --- Epochs ---------------------------------------------------------------------------------------------------------

@@ -99,6 +99,10 @@ REFUSED = {
     ),
     "a target in another script": (targeting("ワーカー"), f'{TARGETS}[0]: "ワーカー": no replicatedJob has this name'),
     "a target with a NUL": (targeting("a\x00b"), f'{TARGETS}[0]: "a\\u0000b": no replicatedJob has this name'),
+    "two targets in order": (
+        jobset(*PAIR, spec=IN_ORDER),
+        'spec.startupPolicy.startupPolicyOrder: "InOrder": a gang of several replicatedJobs can never start in order',
+    ),
     "a volume claim of our name": (
         jobset(spec={"volumeClaimPolicies": [{"templates": [{"metadata": {"name": "group-scheduling"}}]}]}),
         "spec.volumeClaimPolicies[0].templates[0].metadata.name: ",
