@@ -96,8 +96,8 @@ async def serve(
     admission = AdmissionServer(settings, suffix=suffix, token=token, ready=ready, metrics=metrics, limits=limits)
     expiry, issued = admission.metrics.certificate_expiry, admission.metrics.certificate_issued
     # Lambdas, since the certificate changes between scrapes.
-    expiry.labels("serving").set_function(lambda: tls.expires.timestamp())  # noqa: PLW0108
-    issued.labels("serving").set_function(lambda: tls.issued.timestamp())  # noqa: PLW0108
+    expiry.labels("serving").set_function(lambda: tls.first_to_expire.not_valid_after_utc.timestamp())  # noqa: PLW0108
+    issued.labels("serving").set_function(lambda: tls.first_to_expire.not_valid_before_utc.timestamp())  # noqa: PLW0108
     # Bodies are not decompressed: compressed ones are refused before they grow.
     runner = web.AppRunner(
         admission.app(),

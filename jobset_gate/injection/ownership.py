@@ -16,16 +16,6 @@ IndexedEntries = list[tuple[int, Json]]
 """Entries of a list with their positions."""
 
 
-def is_container(entry: Any) -> bool:
-    """Whether any version of jobset-gate has injected this init container."""
-    return container.is_barrier(entry) or prefetch.is_container(entry)
-
-
-def is_volume(entry: Any) -> bool:
-    """Whether any version of jobset-gate has injected this volume."""
-    return container.is_volume(entry) or prefetch.is_volume(entry)
-
-
 def is_reserved_container(entry: Any) -> bool:
     """Whether a container has a reserved name."""
     name = nested(entry, "name")
@@ -38,10 +28,11 @@ def is_reserved_volume(entry: Any) -> bool:
 
 
 MANAGED_LISTS: Final[dict[str, tuple[Callable[[Any], bool], Callable[[Any], bool]]]] = {
-    "initContainers": (is_reserved_container, is_container),
-    "volumes": (is_reserved_volume, is_volume),
+    "initContainers": (is_reserved_container, lambda it: container.is_barrier(it) or prefetch.is_container(it)),
+    "volumes": (is_reserved_volume, lambda it: container.is_volume(it) or prefetch.is_volume(it)),
 }
-"""The lists of a pod spec with injected entries: which names are reserved, and which entries are injected."""
+"""The lists of a pod spec with injected entries: which names are reserved, and which entries any version of
+jobset-gate has injected."""
 
 
 def label_paths(job: ReplicatedJobView) -> tuple[Path, Path]:

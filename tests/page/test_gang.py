@@ -14,7 +14,9 @@ pytestmark = pytest.mark.asyncio(loop_scope="session")
 WAITS = f"/gangs/{scenes.TEAM}/waits"
 
 
-async def test_it_says_what_is_missing_why_and_what_to_do(stage: ServedPage, visit: BrowserVisit) -> None:
+async def test_it_says_what_is_missing_and_why_and_its_release_is_seen_without_a_reload(
+    stage: ServedPage, visit: BrowserVisit
+) -> None:
     scenes.everything(stage)
     page = visit.page
     await visit.open(WAITS)
@@ -26,12 +28,6 @@ async def test_it_says_what_is_missing_why_and_what_to_do(stage: ServedPage, vis
     await expect(missing).to_contain_text(scenes.NO_ROOM)
     await expect(page.locator("#commands")).to_contain_text("kubectl")
     await expect(page.locator("#about")).to_contain_text(re.compile(r"[34]m(\d+s)? left of 5m"))
-
-
-async def test_its_release_is_seen_without_a_reload_in_the_title_too(stage: ServedPage, visit: BrowserVisit) -> None:
-    scenes.everything(stage)
-    page = visit.page
-    await visit.open(WAITS)
     await page.evaluate("window.here = 'still'")
     stage.decide(scenes.put(stage, "waits", *scenes.here(2)))
     await expect(page.locator("#state")).to_have_text("Released")

@@ -14,7 +14,9 @@ from tests.page.browser import BrowserVisit
 pytestmark = pytest.mark.asyncio(loop_scope="session")
 
 
-async def test_it_counts_gangs_pods_and_states(stage: ServedPage, visit: BrowserVisit) -> None:
+async def test_it_counts_gangs_pods_and_states_and_shows_a_release_without_a_reload(
+    stage: ServedPage, visit: BrowserVisit
+) -> None:
     scenes.everything(stage)
     page = visit.page
     await visit.open()
@@ -27,20 +29,12 @@ async def test_it_counts_gangs_pods_and_states(stage: ServedPage, visit: Browser
     await expect(row.get_by_role("progressbar")).to_have_attribute("value", "1")
     await expect(row).to_contain_text("1 pod: Unscheduled: 0/40 nodes are available")
     await expect(row).to_contain_text(re.compile(r"[34]m(\d+s)? left"))
-
-
-async def test_a_release_is_seen_without_a_reload(stage: ServedPage, visit: BrowserVisit) -> None:
-    key = scenes.short_of_one(stage, "waits")
-    page = visit.page
-    await visit.open()
     await page.evaluate("window.here = 'still'")
-    row = page.locator(f"#gang-{scenes.TEAM}\\.waits")
-    await expect(row.locator(".count")).to_have_text("1/2")
-    scenes.put(stage, "waits", *scenes.here(2))
+    key = scenes.put(stage, "waits", *scenes.here(2))
     await expect(row.locator(".count")).to_have_text("2/2")
     stage.decide(key)
     await expect(row.locator(".badge")).to_have_text("Released")
-    await expect(page.locator("#summary a[data-state]")).to_have_text("Released 1")
+    await expect(states).to_have_text(["TimedOut 1", "Released 2"])
     assert await page.evaluate("window.here") == "still"
 
 

@@ -129,7 +129,8 @@ class CertificateController:
     def _roll_over(self, live: InjectedCas, desired: DesiredCertificate) -> None:
         if desired.pair is not None and self._rollover.roll_over(desired.pair, live.bundles, self._now()):
             self._metrics.certificate_reloads.labels("ok").inc()
-            log.info("certificate in use", expires=f"{self._rollover.slot.expires:%Y-%m-%dT%H:%M:%SZ}")
+            expires = self._rollover.slot.first_to_expire.not_valid_after_utc
+            log.info("certificate in use", expires=f"{expires:%Y-%m-%dT%H:%M:%SZ}")
 
     def _update_readiness(self, live: InjectedCas) -> None:
         """Sets readiness and metrics."""

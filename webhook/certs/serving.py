@@ -31,17 +31,8 @@ class ServingCertificate(ServingContext):
         """The leaf first."""
 
     @property
-    def expires(self) -> datetime:
-        """When the first certificate of the chain expires."""
-        return self._first_to_expire.not_valid_after_utc
-
-    @property
-    def issued(self) -> datetime:
-        """The beginning of that one's validity."""
-        return self._first_to_expire.not_valid_before_utc
-
-    @property
-    def _first_to_expire(self) -> x509.Certificate:
+    def first_to_expire(self) -> x509.Certificate:
+        """The certificate of the chain that expires first."""
         return min(self.chain, key=lambda one: one.not_valid_after_utc)
 
 
