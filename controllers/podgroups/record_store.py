@@ -165,14 +165,16 @@ class RecordStore:
             found: wire.RecordConfigMap | None = await self._read_surely(key, ref)
             if found is not None and _record_text(found) == text:
                 return
-            if found is None or decode.decode_config_map(found) is not None:
-                raise Requeue(f"the ConfigMap {ref.name} exists already, or was not created") from error
-            meta = {"uid": found.metadata.uid, "resourceVersion": found.metadata.resource_version}
-            body["metadata"] |= meta  # it names no group: a user has removed that, or created it
-            stored = await self._client.patch(
-                CONFIGMAPS, ref.name, ref.namespace, body=body, patch=PatchType.MERGE, type=wire.RecordConfigMap
-            )
+            if found is not None and decode.decode_config_map(found) is None:
+                await self._claim(found, body["metadata"])
+            raise Requeue(f"the ConfigMap {ref.name} exists already, or was not created") from error
         self._observe("", stored)
+
+    async def _claim(self, found: wire.RecordConfigMap, meta: dict[str, Any]) -> None:
+        """Names the group on a ConfigMap from which a user has removed that, so that informers deliver it."""
+        version = {"uid": found.metadata.uid, "resourceVersion": found.metadata.resource_version}
+        body, patch = {"metadata": meta | version}, PatchType.MERGE
+        await self._client.patch(CONFIGMAPS, meta["name"], meta["namespace"], body=body, patch=patch)
 
     async def _after_failure(
         self, seen: GroupSnapshot, ref: RecordRef, text: str, error: Exception

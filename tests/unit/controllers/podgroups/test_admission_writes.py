@@ -12,7 +12,7 @@ from controllers.podgroups import scheduler
 from jobset_gate import names
 from jobset_gate.kube.errors import Invalid, KubeError, Unreachable
 from jobset_gate.kube.resources import CONFIGMAPS, PODS
-from jobset_gate.podgroups.model import Flavor, group_label
+from jobset_gate.podgroups.model import Flavor
 from tests.fakes.podgroups.cluster import (
     OWNED,
     PLUGINS,
@@ -23,7 +23,7 @@ from tests.fakes.podgroups.cluster import (
     run_for,
     running_controller,
 )
-from tests.fakes.podgroups.objects import key
+from tests.fakes.podgroups.objects import config_map, key
 from tests.fakes.podgroups.sources import ALIBABA, ALIBABA_MINIMUM
 
 BIG = asking("2")
@@ -196,7 +196,7 @@ async def test_an_admission_that_cannot_be_recorded_stops_no_other_and_backs_off
 
     cluster.fault = fate
     cluster.put(
-        CONFIGMAPS, {"metadata": {"namespace": "team", "name": f"jobset-gate-gang-{group_label(of)}"}, "data": {}}
+        CONFIGMAPS, config_map(of, labels={names.POD_GROUP_RECORD: names.POD_GROUP_RECORD_VALUE}) | {"data": {}}
     )
     async with running_controller(cluster, PROBE) as running:
         cluster.create_group("stuck", "s", of=of, labels={ALIBABA: "stuck", ALIBABA_MINIMUM: "1"})

@@ -192,6 +192,21 @@ async def test_a_configmap_that_another_client_created_first_is_read(
     assert observer.last.at == MINE.at
 
 
+async def test_a_configmap_from_which_a_user_has_removed_its_group_is_claimed(
+    cluster: InMemoryCluster, records: RecordStore, observer: RecordingObserver
+) -> None:
+    await records.write_record(mapped(), record((MAP, 1)))
+    name = cluster.all(CONFIGMAPS)[0]["metadata"]["name"]
+    cluster.patch_object(CONFIGMAPS, name, {"metadata": {"annotations": None, "labels": None}})
+    later = msgspec.structs.replace(record((MAP, 1)), at=1.0)
+    for _ in range(2):
+        with pytest.raises(Requeue):
+            await records.write_record(mapped(), later)
+    assert observer.seen[-1].key == MAP
+    await records.write_record(mapped(observer.seen[-1].ref, observer.last), later)
+    assert observer.last == later
+
+
 async def test_a_configmap_that_was_changed_meanwhile_is_not_removed(
     cluster: InMemoryCluster, records: RecordStore, observer: RecordingObserver
 ) -> None:
