@@ -91,12 +91,12 @@ class RecordStore:
         for _ in range(MAX_WRITE_ATTEMPTS):
             try:
                 stored = await self._client.patch(
-                    _resource(ref.api),
+                    resource_of(ref.api),
                     ref.name,
                     ref.namespace,
                     body=_patch(ref, text),
                     patch=PatchType.MERGE,
-                    type=_wire_type(ref.api),
+                    type=wire_type(ref.api),
                 )
             except (Conflict, Invalid, NotFound, Unreachable, InvalidResponse, ServerError, Throttled) as error:
                 # The write may have landed all the same, or another field may have changed.
@@ -105,7 +105,7 @@ class RecordStore:
                     return
                 ref = retry
                 continue
-            self._observe(ref.api, stored)
+            self.observe(ref.api, stored)
             return
         raise Requeue(f"the record object of group {seen.group.key.path} keeps changing")
 
@@ -132,7 +132,7 @@ class RecordStore:
 
         Retries until it succeeds: trouble of the API server is often what made this replica the leader.
         """
-        for resource in map(_resource, self._stores):
+        for resource in map(resource_of, self._stores):
             while True:
                 try:
                     await self._list(resource)
@@ -144,13 +144,18 @@ class RecordStore:
                 else:
                     break
 
+    def observe(self, api: str, stored: _Stored) -> None:
+        """The API server has returned this object."""
+        place = api, stored.metadata.namespace, stored.metadata.name
+        self._set_record_object(place, self._stores[api].observe_object(stored))
+
     async def _list(self, resource: Resource) -> None:
         selector = f"{names.POD_GROUP_RECORD}={names.POD_GROUP_RECORD_VALUE}" if resource == CONFIGMAPS else ""
         scope, api = ListScope(resource, self._namespace, selector), resource.group
-        async with aclosing(list_objects(self._client, scope, _wire_type(api))) as listed:
+        async with aclosing(list_objects(self._client, scope, wire_type(api))) as listed:
             async for stored in listed:
                 if _record_text(stored):
-                    self._observe(api, stored)
+                    self.observe(api, stored)
 
     async def _create(self, seen: GroupSnapshot, record: AdmissionRecord) -> None:
         key, text = seen.group.key, records.encode_record(msgspec.structs.replace(record, home_uid=""))
@@ -168,7 +173,7 @@ class RecordStore:
             if found is not None and decode.decode_config_map(found) is None:
                 await self._claim(found, body["metadata"])
             raise Requeue(f"the ConfigMap {ref.name} exists already, or was not created") from error
-        self._observe("", stored)
+        self.observe("", stored)
 
     async def _claim(self, found: wire.RecordConfigMap, meta: dict[str, Any]) -> None:
         """Names the group on a ConfigMap from which a user has removed that, so that informers deliver it."""
@@ -210,19 +215,15 @@ class RecordStore:
         """A wire.PodGroup or wire.RecordConfigMap; None if it is gone."""
         known = self._known_version(ref)
         try:
-            found = await self._client.get(_resource(ref.api), ref.name, ref.namespace, type=_wire_type(ref.api))
+            found = await self._client.get(resource_of(ref.api), ref.name, ref.namespace, type=wire_type(ref.api))
         except NotFound:
             self._observe_absence(ref, known)
             return None
-        self._observe(ref.api, found)
+        self.observe(ref.api, found)
         return found
 
     def _known_version(self, ref: RecordRef) -> ObjectVersion | None:
         return self._stores[ref.api].version_of((ref.namespace, ref.name))
-
-    def _observe(self, api: str, stored: _Stored) -> None:
-        place = api, stored.metadata.namespace, stored.metadata.name
-        self._set_record_object(place, self._stores[api].observe_object(stored))
 
     def _observe_absence(self, ref: RecordRef, known: ObjectVersion | None) -> None:
         left = self._stores[ref.api].observe_absence((ref.namespace, ref.name), known)
@@ -237,11 +238,13 @@ def parse_stored(text: str) -> AdmissionRecord | None:
         return None
 
 
-def _resource(api: str) -> Resource:
+def resource_of(api: str) -> Resource:
+    """The PodGroups of an API group, or ConfigMaps."""
     return POD_GROUPS[api] if api else CONFIGMAPS
 
 
-def _wire_type(api: str) -> type[Any]:
+def wire_type(api: str) -> type[Any]:
+    """What they are decoded into."""
     return wire.PodGroup if api else wire.RecordConfigMap
 
 

@@ -242,7 +242,7 @@ class PodGroupControllers:
         return PodGroupStatusReconciler(
             self.cache.snapshot,
             self._report,
-            PodGroupStatusWriter(client, limiter, around.clock),
+            PodGroupStatusWriter(client, limiter, self._store.observe, around.clock),
             PodGroupEventWriter(client, limiter, around.clock),
             metrics=self._metrics,
             on_error=around.metrics.errors.labels("group-status").inc,

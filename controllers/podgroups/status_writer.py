@@ -11,10 +11,11 @@ from typing import Any, Final
 
 import structlog
 
+from controllers.podgroups.record_store import resource_of, wire_type
 from jobset_gate import names
 from jobset_gate.kube.client import Client, PatchType
 from jobset_gate.kube.errors import ApiError, Conflict, Invalid, InvalidResponse, NotFound, Unreachable
-from jobset_gate.kube.resources import CONFIGMAPS, CRDS, POD_GROUPS, Resource
+from jobset_gate.kube.resources import CRDS, POD_GROUPS
 from jobset_gate.objects.caches import TTLCache
 from jobset_gate.podgroups import podgroup_status
 from jobset_gate.podgroups.model import PodGroupKey
@@ -22,7 +23,6 @@ from jobset_gate.podgroups.snapshot import RecordRef
 from jobset_gate.podgroups.status import GroupStatus
 from jobset_gate.runtime.clock import monotonic
 from jobset_gate.runtime.flowcontrol import RateLimiter
-from jobset_gate.runtime.store import is_later
 
 PROGRESS_SECONDS: Final = 15.0
 """Between two writes that differ in counts and messages only."""
@@ -56,24 +56,25 @@ class _Written:
     uid: str
     at: float = -math.inf
     status: dict[str, Any] = field(default_factory=dict)
-    state: str | None = None
-    version: str = ""
-    """Of the object, after the last write of its status."""
     changed_at: float | None = None
     """Since when there is something to write."""
 
 
 class PodGroupStatusWriter:
-    """Statuses of all groups. `clock`: Unix time, for what is written; `monotonic` measures pauses."""
+    """Statuses of all groups. `observe` puts the answers to its writes, by API group, into the informers' caches;
+    `clock`: Unix time, for what is written; `monotonic` measures pauses.
+    """
 
     def __init__(
         self,
         client: Client,
         limiter: RateLimiter,
+        observe: Callable[[str, Any], None],
         clock: Callable[[], float],
         monotonic: Callable[[], float] = monotonic,
     ) -> None:
-        self._client, self._limiter, self._clock, self._monotonic = client, limiter, clock, monotonic
+        self._client, self._limiter, self._observe = client, limiter, observe
+        self._clock, self._monotonic = clock, monotonic
         self._fields: TTLCache[str, frozenset[str]] = TTLCache(len(POD_GROUPS), monotonic)
         """By API group."""
         self._written: dict[PodGroupKey, _Written] = {}
@@ -97,11 +98,17 @@ class PodGroupStatusWriter:
         await self._limiter.acquire()
         try:
             if patch.status:
-                await self._write_fields(ref, written, patch.status)
+                # The API server ignores metadata.uid in a status write of a custom resource.
+                body = {"metadata": {"resourceVersion": ref.resource_version}, "status": patch.status}
+                await self._patch(ref, body, subresource="status")
+                written.status = patch.status
             if patch.state is not None:
-                await self._write_state(ref, written, patch.state)
-        except (NotFound, Conflict, Invalid) as refused:
-            # A deleted or recreated object has events of its own; an invalid patch waits for the next change.
+                body = {"metadata": {"uid": ref.uid, "annotations": {names.POD_GROUP_STATE: patch.state}}}
+                await self._patch(ref, body)
+        except Conflict:
+            return SETTLE_SECONDS  # another client has written to the object, or created it again
+        except (NotFound, Invalid) as refused:
+            # A deleted object has events of its own; an invalid patch waits for the next change.
             _log.info("status not written", group=report.key.path, error=str(refused))
         written.at, written.changed_at = self._monotonic(), None
         return None
@@ -119,56 +126,28 @@ class PodGroupStatusWriter:
         return written
 
     def _patch_for(self, report: GroupStatus, written: _Written, ref: RecordRef, fields: frozenset[str]) -> _Patch:
-        seen = report.snapshot
-        stored = seen.annotations.get(names.POD_GROUP_STATE) if written.state is None else written.state
-        text = podgroup_status.state_text(report)
-        state = None if text == stored else text
+        text, status = podgroup_status.state_text(report), report.snapshot.pod_group_status
+        state = None if text == report.snapshot.annotations.get(names.POD_GROUP_STATE) else text
         if not ref.api or report.managers:
             return _Patch({}, state, urgent=True)
-        status = seen.pod_group_status
-        if is_later(written.version, ref.resource_version):
-            status = {**status, **written.status}  # the informer has not delivered it yet
         desired = podgroup_status.desired_status(report, ref.api, fields, status, self._clock())
         changes = podgroup_status.status_patch(desired, status)
         # What another client has removed is written again, but slowly.
         urgent = changes != written.status and not podgroup_status.progress_only(desired, status)
         return _Patch(changes, None if podgroup_status.CONDITIONS in fields else state, urgent=urgent)
 
-    async def _write_fields(self, ref: RecordRef, written: _Written, status: dict[str, Any]) -> None:
-        ahead = written.version and is_later(written.version, ref.resource_version)
-        try:
-            answer = await self._patch_status(written.version if ahead else ref.resource_version, ref, status)
-        except Conflict:
-            # Another write to the PodGroup, or another PodGroup of this name.
-            live = (await self._client.get(POD_GROUPS[ref.api], ref.name, ref.namespace))["metadata"]
-            if live["uid"] != ref.uid:
-                raise
-            answer = await self._patch_status(live["resourceVersion"], ref, status)
-        written.status = status
-        written.version = str(answer.get("metadata", {}).get("resourceVersion", ""))
-
-    async def _patch_status(self, version: str, ref: RecordRef, status: dict[str, Any]) -> dict[str, Any]:
-        """The API server ignores metadata.uid in a status write of a custom resource, and honours resourceVersion."""
-        body = {"metadata": {"resourceVersion": version}, "status": status}
-        return await self._patch(POD_GROUPS[ref.api], ref, body, subresource="status")
-
-    async def _write_state(self, ref: RecordRef, written: _Written, state: str) -> None:
-        body = {"metadata": {"uid": ref.uid, "annotations": {names.POD_GROUP_STATE: state}}}
-        await self._patch(POD_GROUPS[ref.api] if ref.api else CONFIGMAPS, ref, body)
-        written.state = state
-
-    async def _patch(
-        self, resource: Resource, ref: RecordRef, body: dict[str, Any], subresource: str | None = None
-    ) -> dict[str, Any]:
-        return await self._client.patch(
-            resource,
+    async def _patch(self, ref: RecordRef, body: dict[str, Any], subresource: str | None = None) -> None:
+        stored = await self._client.patch(
+            resource_of(ref.api),
             ref.name,
             ref.namespace,
             body=body,
             patch=PatchType.MERGE,
             subresource=subresource,
             field_manager=names.FIELD_MANAGER,
+            type=wire_type(ref.api),
         )
+        self._observe(ref.api, stored)
 
     async def _status_fields(self, api: str) -> frozenset[str]:
         """The status fields of the CRD; where it may not be read, those of its API type."""

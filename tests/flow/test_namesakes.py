@@ -122,7 +122,7 @@ async def test_a_status_of_a_deleted_pod_group_is_none_of_the_next_one(
     manifest: Json = {"metadata": {"name": NAME}, "spec": {"minMember": 2}}
     old = await client.create(PLUGINS, manifest, namespace)
     now = [100.0]
-    statuses = PodGroupStatusWriter(client, RateLimiter(1.0, 9.0), lambda: 0.0, lambda: now[0])
+    statuses = PodGroupStatusWriter(client, RateLimiter(1.0, 9.0), lambda *_: None, lambda: 0.0, lambda: now[0])
     reported = group_report(group_snapshot(pod("a"), of=key(), group=old), 0.0)
     assert (await statuses.write_status(reported) or 0.0) > 0, "words settle first"
     now[0] += SETTLE_SECONDS
@@ -132,8 +132,11 @@ async def test_a_status_of_a_deleted_pod_group_is_none_of_the_next_one(
         await client.replace(PLUGINS, {**live, "status": {"occupiedBy": "a/b"}}, subresource="status")
 
     client.meanwhile = (lambda: made_again(client, PLUGINS, manifest, namespace)) if again else changed
-    await statuses.write_status(reported)
+    assert await statuses.write_status(reported) == SETTLE_SECONDS
     assert client.interrupted == 1
+    if not again:
+        known = await client.get(PLUGINS, NAME, namespace)
+        await statuses.write_status(group_report(group_snapshot(pod("a"), of=key(), group=known), 0.0))
     status = (await client.get(PLUGINS, NAME, namespace)).get("status") or {}
     assert status.get("phase") == (None if again else "Pending")
 

@@ -101,7 +101,7 @@ class StatusHarness:
         reconciler = PodGroupStatusReconciler(
             self.shown.get,
             lambda seen: group_status(seen, clock(), self._why[seen.group.key]),
-            PodGroupStatusWriter(api.client, limiter, clock),
+            PodGroupStatusWriter(api.client, limiter, lambda *_: None, clock),
             PodGroupEventWriter(api.client, limiter, clock),
             metrics=PodGroupMetrics(registry),
             on_error=self._failed,
