@@ -245,6 +245,5 @@ class PodGroupControllers:
             PodGroupStatusWriter(client, limiter, self._store.observe, around.clock),
             PodGroupEventWriter(client, limiter, around.clock),
             metrics=self._metrics,
-            on_error=around.metrics.errors.labels("group-status").inc,
             clock=around.clock,
         )

@@ -13,7 +13,7 @@ from controllers.podgroups.metrics import PodGroupMetrics
 from controllers.podgroups.status_writer import PodGroupStatusWriter
 from jobset_gate import names
 from jobset_gate.kube.client import Client
-from jobset_gate.kube.errors import ApiError, InvalidResponse, Unreachable, is_namespace_terminating
+from jobset_gate.kube.errors import Forbidden, is_namespace_terminating
 from jobset_gate.podgroups import generation
 from jobset_gate.podgroups.events import GroupEvent, group_events
 from jobset_gate.podgroups.model import PodGroupKey
@@ -32,8 +32,6 @@ WRITE_BURST: Final = 40
 
 QUIET_SECONDS: Final = 10.0
 """After an admission, in which nothing is written while the scheduler places the pods."""
-
-STATUS_RETRY_SECONDS: Final = 15.0
 
 MAX_EVENT_AGE: Final = 600.0
 """An older fact gets no Event: another leader has written it."""
@@ -61,31 +59,21 @@ class PodGroupStatusReconciler:
         events: "PodGroupEventWriter",
         *,
         metrics: PodGroupMetrics,
-        on_error: Callable[[], None],
         clock: Callable[[], float],
     ) -> None:
         self._snapshot, self._report, self._writer, self._events = snapshot, report, writer, events
-        self._metrics, self._on_error, self._clock = metrics, on_error, clock
+        self._metrics, self._clock = metrics, clock
         self._admitted: dict[PodGroupKey, float] = {}
         """The time of the admission that the metrics count as being placed."""
-        self._retry_at: dict[PodGroupKey, float] = {}
 
     async def reconcile(self, key: PodGroupKey) -> float | None:
         """Returns the seconds until something is due, if nothing changes before."""
-        wait = self._retry_at.get(key, -math.inf) - monotonic()
-        if wait > 0:
-            return wait
-        self._retry_at.pop(key, None)
         try:
             return await self._write(key)
-        except (ApiError, InvalidResponse, Unreachable) as error:
-            if is_namespace_terminating(error):
+        except Forbidden as refused:
+            if is_namespace_terminating(refused):
                 return None
-            delay = (error.retry_after if isinstance(error, ApiError) else None) or STATUS_RETRY_SECONDS
-            self._retry_at[key] = monotonic() + delay
-            self._on_error()
-            _log.warning("status not written", group=key.path, error=str(error), retry_after=delay)
-            return delay
+            raise
 
     async def _write(self, key: PodGroupKey) -> float | None:
         seen = self._snapshot(key)

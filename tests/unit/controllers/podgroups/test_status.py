@@ -14,7 +14,6 @@ from controllers.podgroups.status import (
     EVENT_SPACING,
     MAX_EVENT_AGE,
     QUIET_SECONDS,
-    STATUS_RETRY_SECONDS,
     WRITE_BURST,
     WRITES_PER_SECOND,
 )
@@ -303,15 +302,16 @@ async def test_gathering_has_an_event_after_five_minutes(api: StatusApi) -> None
 # --- Failures ---------------------------------------------------------------------------------------------------------
 
 
-async def test_what_fails_is_tried_again_later_and_counted(api: StatusApi) -> None:
+async def test_what_fails_is_tried_again_and_counted(api: StatusApi) -> None:
     api.fault = lambda *_: ServerError(500, "InternalError", "no")
     async with status_harness(api) as at:
-        for _ in range(3):
-            await settled(at, seen(api, pod("a")), ROOM)
-        assert (at.failures, api.events) == (1, [])
+        await settled(at, seen(api, pod("a")), ROOM)
+        assert at.failures > 0
+        assert api.events == []
         api.fault = lambda *_: None
-        await asyncio.sleep(STATUS_RETRY_SECONDS)
+        await asyncio.sleep(60)
         assert api.event_list() == [("WaitingForCapacity", "g")]
+        assert api.status["phase"] == "Pending"
 
 
 async def test_a_terminating_namespace_is_left_alone(api: StatusApi) -> None:
@@ -319,7 +319,7 @@ async def test_a_terminating_namespace_is_left_alone(api: StatusApi) -> None:
     api.fault = lambda *_: Forbidden(403, "Forbidden", "goes", details=details)
     async with status_harness(api) as at:
         await settled(at, seen(api, pod("a")), ROOM)
-        await asyncio.sleep(10 * STATUS_RETRY_SECONDS)
+        await asyncio.sleep(150)
         assert at.failures == 0
 
 
