@@ -80,7 +80,7 @@ def image(folder: Path, platforms: Sequence[str], base: str = "") -> str:
         saved = []
         for number, platform in enumerate(platforms or [""]):
             tag = f"jobset-gate-release:{number}"
-            options = f"--platform={platform}" if platform else ""
+            options = f"--no-cache --platform={platform}" if platform else "--no-cache"
             run(
                 "make", "image", f"IMAGE={tag}", f"BASE={base}", f"BUILD_OPTIONS={options}", MACHINES=_machine(platform)
             )
