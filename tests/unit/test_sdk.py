@@ -1,0 +1,123 @@
+"""A gate from Python: on dicts and on models, with errors that name the field; the examples of its page run."""
+
+import copy
+import re
+from dataclasses import dataclass, field
+from typing import Any
+
+import pytest
+
+from jobset_gate import gate, gate_annotations, names
+from jobset_gate.barrier.config import config_of
+from jobset_gate.injection.validate import field_errors
+from tests.repo.documents import blocks
+from tests.repo.files import ROOT
+
+PAGE = (ROOT / "docs/howto/from-python.md").read_text()
+
+
+def jobset(*jobs: str, **annotations: str) -> dict[str, Any]:
+    template = {"spec": {"template": {"spec": {"containers": [{"name": "main", "image": "busybox"}]}}}}
+    return {
+        "apiVersion": names.JOBSET_API_VERSION,
+        "kind": "JobSet",
+        "metadata": {"name": "train", "annotations": annotations},
+        "spec": {"replicatedJobs": [{"name": name, "template": template} for name in jobs or ("workers",)]},
+    }
+
+
+@dataclass
+class Metadata:
+    name: str = "train"
+    annotations: dict[str, str] | None = None
+
+
+@dataclass
+class ReplicatedJob:
+    name: str
+
+
+@dataclass
+class Spec:
+    replicated_jobs: list[ReplicatedJob] = field(default_factory=lambda: [ReplicatedJob("workers")])
+
+
+@dataclass
+class Model:
+    """As JobSet's SDK has it."""
+
+    metadata: Metadata | None = field(default_factory=Metadata)
+    spec: Spec = field(default_factory=Spec)
+
+
+def test_a_dict_gets_a_gate_that_the_webhook_takes_and_stays_as_it_was() -> None:
+    before = jobset("driver", "workers", note="x")
+    kept = copy.deepcopy(before)
+    made = gate(before, timeout=300, targets=["workers"], on_timeout="Release", prefetch_images=True)
+    assert before == kept
+    assert field_errors(made) == []
+    config = config_of(made).config
+    assert config is not None
+    assert (config.timeout, config.targets) == (300, ("workers",))
+    assert made["metadata"]["annotations"] == {
+        "note": "x",
+        names.CONFIG: '{"timeoutAfterSeconds":300,"targetReplicatedJobs":["workers"]}',
+        names.ON_TIMEOUT: "Release",
+        names.PREFETCH_IMAGES: "true",
+    }
+
+
+def test_a_model_gets_the_same_annotations() -> None:
+    before = Model()
+    made = gate(before, timeout=300, targets=["workers"], barrier_image="mine")
+    assert made.metadata is not None
+    assert made.metadata.annotations == gate_annotations(timeout=300, targets=["workers"], barrier_image="mine")
+    assert before == Model()
+
+
+def test_a_gate_without_arguments_waits_for_all_without_a_limit() -> None:
+    assert gate(jobset())["metadata"]["annotations"] == {names.CONFIG: "{}"}
+    bare: dict[str, Any] = {"spec": {}}
+    assert gate(bare)["metadata"]["annotations"] == {names.CONFIG: "{}"}
+
+
+@pytest.mark.parametrize(
+    ("arguments", "words"),
+    [
+        ({"timeout": 0}, "groupSchedulingConfig.timeoutAfterSeconds: 0: must be an integer from 1 to 2147483647"),
+        ({"timeout": "5m"}, 'groupSchedulingConfig.timeoutAfterSeconds: "5m": must be an integer'),
+        ({"targets": "workers"}, 'groupSchedulingConfig.targetReplicatedJobs: "workers": must be a list'),
+        ({"targets": ["worker"]}, 'targets[0]: "worker": no replicatedJob has this name; there are: workers'),
+        ({"on_timeout": "fail"}, 'on_timeout: "fail": must be Fail or Release'),
+    ],
+)
+@pytest.mark.parametrize("made", [jobset(), Model()], ids=["dict", "model"])
+def test_a_wrong_argument_is_named_with_its_value(made: Any, arguments: dict[str, Any], words: str) -> None:
+    with pytest.raises(ValueError, match=re.escape(words)):
+        gate(made, **arguments)
+
+
+def test_a_jobset_that_has_another_gate_is_refused_and_the_same_one_is_not() -> None:
+    once = gate(jobset(), timeout=300)
+    assert gate(once, timeout=300) == once
+    with pytest.raises(ValueError, match="has another gate already"):
+        gate(once, timeout=301)
+    with_field = jobset()
+    with_field["spec"][names.CONFIG_FIELD] = {}
+    with pytest.raises(ValueError, match="has a gate already"):
+        gate(with_field)
+    with pytest.raises(ValueError, match="without metadata"):
+        gate(Model(metadata=None))
+
+
+def test_the_examples_of_the_page_are_python_and_the_one_for_a_trainjob_runs() -> None:
+    examples = blocks(PAGE, "python")
+    for example in examples:
+        compile(example, "from-python.md", "exec")
+    scope: dict[str, Any] = {"trainjob": {"spec": {}}}
+    exec(next(it for it in examples if "trainjob[" in it), scope)  # noqa: S102 - the page's own lines
+    (patch,) = scope["trainjob"]["spec"]["runtimePatches"]
+    handed_on = patch["trainingRuntimeSpec"]["template"]["metadata"]["annotations"]
+    made = jobset("dataset-initializer", "node")
+    made["metadata"]["annotations"] = handed_on
+    assert field_errors(made) == []
