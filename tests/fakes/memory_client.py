@@ -103,8 +103,16 @@ class MemoryClient:
         return await self._do(Call("list", resource, ""), work)
 
     async def create(
-        self, resource: Resource, body: Mapping[str, Any], namespace: str | None = None, *, type: Any = dict
+        self,
+        resource: Resource,
+        body: Mapping[str, Any],
+        namespace: str | None = None,
+        *,
+        dry_run: bool = False,
+        type: Any = dict,
     ) -> Any:
+        assert not dry_run
+
         def work() -> Any:
             made = self.api.create(resource, body)
             self._note(resource, None, made)
