@@ -98,7 +98,6 @@ class Client:
         field_selector: str = "",
         limit: int | None = None,
         continue_: str = "",
-        resource_version: str = "",
         max_bytes: int | None = None,
         type: type[T] | None = None,
     ) -> T:
@@ -106,14 +105,8 @@ class Client:
 
         ResponseTooLarge: the page has more than `max_bytes`.
         """
-        params = _without_empty(
-            labelSelector=label_selector,
-            fieldSelector=field_selector,
-            limit=str(limit or ""),
-            resourceVersion=resource_version,
-        )
-        if continue_:
-            params["continue"] = continue_
+        paging = {"limit": str(limit or ""), "continue": continue_}
+        params = _without_empty(labelSelector=label_selector, fieldSelector=field_selector, **paging)
         call = ApiRequest("list", resource.plural, resource.path(namespace), params, max_bytes=max_bytes)
         return await self._send(call, type)
 

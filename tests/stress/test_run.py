@@ -40,11 +40,3 @@ def test_what_fails_is_named_by_its_number_and_cut_down(
     out = capsys.readouterr().out
     assert f'again: make stress STRESS_ARGS="--seed {seed}"' in out
     assert out.count("Step(") == 60, "no step is left that it does not take"
-
-
-def test_it_ends_when_its_time_is_up_and_does_not_call_that_right(
-    capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch
-) -> None:
-    monkeypatch.setattr(run, "play", lambda _: None)
-    assert run.main(["--schedules", "120", "--jobs", "1", "--seconds", "0"]) == 1
-    assert "only 50 of 120: the time was up" in capsys.readouterr().err

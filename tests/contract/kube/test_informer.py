@@ -6,12 +6,8 @@ import asyncio
 from typing import Any
 
 from jobset_gate.kube.client import Client, PatchType
-from jobset_gate.kube.resources import CONFIGMAPS, CRDS
-from jobset_gate.runtime.informer import Informer, WatchSource
-from jobset_gate.runtime.store import ObjectChange
-from tests.fakes.crds import remove_crds
-from tests.fakes.informer_harness import SampleObject, running_informer
-from tests.fakes.jobset_like_crd import JobSetLikeCrd
+from jobset_gate.kube.resources import CONFIGMAPS
+from tests.fakes.informer_harness import running_informer
 
 
 async def make(client: Client, namespace: str, name: str, value: str) -> None:
@@ -48,37 +44,3 @@ async def test_the_cache_follows_creation_change_deletion_and_the_selector(clien
         ("a", "2", None),
         ("b", None, "1"),
     ]
-
-
-async def test_a_kind_that_is_installed_later_and_removed_again_is_followed(client: Client, namespace: str) -> None:
-    like = JobSetLikeCrd()
-    names: set[str] = set()
-    news = asyncio.Event()
-
-    def changed(change: ObjectChange[str]) -> None:
-        names.symmetric_difference_update({change.key[1]})
-        news.set()
-
-    async def sees(*expected: str) -> None:
-        while names != set(expected):
-            news.clear()
-            await news.wait()
-
-    informer: Informer[SampleObject, str] = Informer(
-        client,
-        WatchSource(like.resource, SampleObject, lambda thing: thing.metadata.name, changed),
-        on_problem=lambda _: news.set(),
-    )
-    async with asyncio.TaskGroup() as tasks:
-        run = tasks.create_task(informer.run())
-        while not informer.is_not_installed:
-            news.clear()
-            await news.wait()
-        await client.create(CRDS, like.manifest)
-        await informer.wait_synced()
-        assert informer.list_error == ""
-        await client.create(like.resource, {"metadata": {"name": "one", "namespace": namespace}})
-        await sees("one")
-        await remove_crds(client, like.name)
-        await sees()
-        run.cancel()
