@@ -103,8 +103,7 @@ class AccessReviewer:
         if self._known.get(key) is None and (retry_after := self._attempts.try_acquire(peer)):
             self._on_review("token", "limited")
             raise TooManyAttempts(retry_after)
-        response = await self._review(TOKEN_REVIEWS, "token", {"token": token})
-        status = as_map(response.get("status"))
+        status = await self._review(TOKEN_REVIEWS, "token", {"token": token})
         viewer = _viewer(as_map(status.get("user"))) if status.get("authenticated") is True else None
         self._on_review("token", "ok" if viewer else "refused")
         self._tokens.put(key, viewer, ANSWER_TTL if viewer else REFUSAL_TTL)
@@ -125,25 +124,23 @@ class AccessReviewer:
             "extra": {key: list(values) for key, values in viewer.extra},
             "resourceAttributes": attributes,
         }
-        response = await self._review(SUBJECT_ACCESS_REVIEWS, "access", spec)
-        allowed = as_map(response.get("status")).get("allowed") is True
+        allowed = (await self._review(SUBJECT_ACCESS_REVIEWS, "access", spec)).get("allowed") is True
         self._on_review("access", "ok" if allowed else "refused")
         self._rights.put(key, allowed, ANSWER_TTL)
         return allowed
 
     async def _review(self, resource: Resource, kind: str, spec: dict[str, Any]) -> dict[str, Any]:
+        """The status of the review."""
         try:
             async with self._slots:
-                return await self._client.create(resource, {"spec": spec})
-        except Forbidden as error:
-            self._on_review(kind, "error")
-            missing = f"create {resource.plural}.{resource.group}"
-            raise ReviewUnavailable(
-                f"the controller lacks the right to {missing}, so it cannot tell who you are"
-            ) from error
+                return as_map((await self._client.create(resource, {"spec": spec})).get("status"))
         except KubeError as error:
             self._on_review(kind, "error")
-            raise ReviewUnavailable("the API server does not answer, so nobody can be let in") from error
+            why = "the API server does not answer, so nobody can be let in"
+            if isinstance(error, Forbidden):
+                missing = f"create {resource.plural}.{resource.group}"
+                why = f"the controller lacks the right to {missing}, so it cannot tell who you are"
+            raise ReviewUnavailable(why) from error
 
 
 class SessionStore:

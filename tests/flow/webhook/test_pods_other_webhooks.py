@@ -68,16 +68,3 @@ async def test_a_group_that_a_later_one_changes_is_followed_until_the_pod_is_sto
     first = pod(Format.SCHEDULER_PLUGINS, "first")
     made = await stored(client, namespace, "zzz-last", operations=renaming("other"), given=first)
     assert held_for(made, namespace, "other")
-
-
-async def test_a_gate_of_a_later_one_stays_beside_ours(client: Client, namespace: str) -> None:
-    theirs = {"name": "example.com/theirs"}
-
-    def gate(made: Json) -> list[Json]:
-        there = made["spec"].get("schedulingGates") or []
-        if theirs in there:
-            return []
-        return [{"op": "add", "path": "/spec/schedulingGates", "value": [theirs, *there]}]
-
-    made = await stored(client, namespace, "zzz-gates", operations=gate, given=pod(Format.SCHEDULER_PLUGINS))
-    assert gates(made) == ["example.com/theirs", names.POD_GROUP_GATE]

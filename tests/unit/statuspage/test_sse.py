@@ -136,30 +136,22 @@ async def test_freshness_is_sent_when_it_changes(stage: ServedPage, viewer: aioh
 # --- Whether he still may --------------------------------------------------------------------------------------------
 
 
-@pytest.mark.parametrize("lost", ["token", "right", "api"])
-async def test_it_ends_when_token_or_right_is_gone_or_nobody_can_tell(stage: ServedPage, lost: str) -> None:
+@pytest.mark.parametrize("lost", ["token", "right", "api", "session"])
+async def test_it_ends_when_token_right_or_session_is_gone_or_nobody_can_tell(stage: ServedPage, lost: str) -> None:
     member = stage.api.member("default")
-    async with http_session(stage, member) as session, session.get("/events") as answer:
-        news = events(answer)
-        await next_event(news)
-        if lost == "token":
-            del stage.api.users[member]
-        elif lost == "right":
-            stage.api.grants.clear()
-        else:
-            stage.api.failing = Unreachable("refused")
-        stage.elapsed += 60
-        stage.put(gangs.jobset(), gangs.pod(0), gangs.pod(1))
-        await next_event(news, "end")
-
-
-async def test_it_ends_with_the_session(stage: ServedPage) -> None:
     async with http_session(stage) as session:
-        await session.post("/login", data={"token": "admin-token"})
+        await session.post("/login", data={"token": member})
         async with session.get("/events") as answer:
             news = events(answer)
             await next_event(news)
-            await session.post("/logout")
+            if lost == "token":
+                del stage.api.users[member]
+            elif lost == "right":
+                stage.api.grants.clear()
+            elif lost == "api":
+                stage.api.failing = Unreachable("refused")
+            else:
+                await session.post("/logout")
             stage.elapsed += 60
             stage.put(gangs.jobset(), gangs.pod(0), gangs.pod(1))
             await next_event(news, "end")
