@@ -127,20 +127,16 @@ def _quick_imports() -> Iterator[None]:
     Garbage collection finds nothing; aiohttp reads the system's CAs, twice, and no connection of ours trusts them: each
     has those of its kubeconfig; pydantic searches all installed packages for plugins.
     """
-    wanted = {"SSL_CERT_FILE": os.devnull, "SSL_CERT_DIR": os.devnull, "PYDANTIC_DISABLE_PLUGINS": "__all__"}
-    before = {name: os.environ.get(name) for name in wanted}
-    os.environ.update(wanted)
+    before = dict(os.environ)
+    os.environ.update(SSL_CERT_FILE=os.devnull, SSL_CERT_DIR=os.devnull, PYDANTIC_DISABLE_PLUGINS="__all__")
     gc.disable()
     try:
         yield
     finally:
         gc.freeze()
         gc.enable()
-        for name, value in before.items():
-            if value is None:
-                del os.environ[name]
-            else:
-                os.environ[name] = value
+        os.environ.clear()
+        os.environ.update(before)
 
 
 def _name_program(command: Any, program: str) -> None:

@@ -62,14 +62,9 @@ def removal_command(jobset: JobSetSeen) -> str:
 async def _patch(client: Client, jobset: JobSetSeen, value: str | None, *, dry_run: bool = False) -> None:
     """With the UID, which the API server compares."""
     body = {"metadata": {"uid": jobset.uid, "annotations": {names.BYPASS: value}}}
+    merge, manager = PatchType.MERGE, names.PROGRAM
     await client.patch(
-        JOBSETS,
-        jobset.name,
-        jobset.namespace,
-        body=body,
-        patch=PatchType.MERGE,
-        field_manager=names.PROGRAM,
-        dry_run=dry_run,
+        JOBSETS, jobset.name, jobset.namespace, body=body, patch=merge, field_manager=manager, dry_run=dry_run
     )
 
 

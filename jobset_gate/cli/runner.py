@@ -5,7 +5,7 @@ import logging
 import signal
 import sys
 from collections.abc import Callable, Coroutine, Iterator
-from contextlib import contextmanager
+from contextlib import contextmanager, suppress
 from typing import Any, Final, NoReturn
 
 import typer
@@ -74,22 +74,19 @@ def _cancel_on_signal(
     def stop(number: signal.Signals) -> None:
         received.append(number)
         then(number)
-        _remove_handlers(loop, numbers)
+        listen_no_more()
         if task is not None:
             task.cancel()
 
-    try:
+    def listen_no_more() -> None:
+        with suppress(NotImplementedError):
+            for each in numbers:
+                loop.remove_signal_handler(each)
+
+    with suppress(NotImplementedError, RuntimeError, ValueError):  # not on Windows, nor outside the main thread
         for each in numbers:
             loop.add_signal_handler(each, stop, each)
-    except (NotImplementedError, RuntimeError, ValueError):  # not on Windows, nor outside the main thread
-        yield received
-        return
     try:
         yield received
     finally:
-        _remove_handlers(loop, numbers)
-
-
-def _remove_handlers(loop: asyncio.AbstractEventLoop, numbers: tuple[signal.Signals, ...]) -> None:
-    for each in numbers:
-        loop.remove_signal_handler(each)
+        listen_no_more()

@@ -97,24 +97,8 @@ def controller(
     Ends with 1 when the lease is lost or a part of it has failed for good: start it again then, as a Deployment
     does. Options of the command line win over --config.
     """
+    asked = locals()
     logs.configure(log_format, log_level)
     said = settings_file.read(config)
-    wanted = service.options(
-        said.controller,
-        groups=said.admission.groups,
-        identity=identity,
-        leader_elect=leader_elect,
-        watch_namespace=watch_namespace,
-        extend_crd=extend_crd,
-        workers=workers,
-        patch_concurrency=patch_concurrency,
-        host=host,
-        port=port,
-        stream_host=stream_host,
-        stream_port=stream_port,
-        page_port=page_port,
-        page_address=page_address,
-        page_tls_cert=page_tls_cert,
-        page_tls_key=page_tls_key,
-    )
+    wanted = service.options(said.controller, **asked, groups=said.admission.groups)
     asyncio.run(service.run(wanted, kubeconfig=kubeconfig, context=context, namespace=namespace))

@@ -206,7 +206,7 @@ class _UngateRun:
         except Forbidden as refused:
             self.result.problems.append(f"whether Jobs and JobSets were suspended is not known: {refused}")
             return
-        labels = _labels(self.names, self.namespace)
+        labels = set(map(group_label, _keys(self.names, self.namespace)))
         for root in found:
             if self.names and eviction.parse_mark(root.mark)[0] not in labels:
                 continue
@@ -277,13 +277,10 @@ def _keys(names: tuple[str, ...], namespace: str | None) -> list[PodGroupKey]:
     return [PodGroupKey(design=design, namespace=namespace or "", name=name) for design in Flavor for name in names]
 
 
-def _labels(names: tuple[str, ...], namespace: str | None) -> set[str]:
-    return {group_label(key) for key in _keys(names, namespace)}
-
-
 def _in_groups(names: tuple[str, ...], namespace: str | None) -> Callable[[MemberPod], bool]:
     """Whether a pod is in one of these groups; without names in any."""
-    keys, labels = _keys(names, namespace), _labels(names, namespace)
+    keys = _keys(names, namespace)
+    labels = set(map(group_label, keys))
 
     def wanted(pod: MemberPod) -> bool:
         if pod.group_label:

@@ -110,7 +110,7 @@ def webhook(
     """
     files = tls_cert is not None or tls_key is not None
     kept = own_ca is not None or publish_ca or check_trust
-    refuse_if(
+    rules: tuple[tuple[object, str], ...] = (
         (
             self_signed + (own_ca is not None) + files != 1,
             "give one of --self-signed, --own-ca, or both --tls-cert and --tls-key",
@@ -132,6 +132,9 @@ def webhook(
             f"--register with --host {host} needs --url or --service",
         ),
     )
+    for holds, text in rules:
+        if holds:
+            raise typer.BadParameter(text)
     logs.configure(log_format, log_level)
     options = serving.WebhookOptions(
         host=host,
@@ -153,10 +156,3 @@ def webhook(
         context=context,
     )
     asyncio.run(serving.run(settings_file.read(config).admission, options))
-
-
-def refuse_if(*rules: tuple[object, str]) -> None:
-    """The text of the first rule that holds is what is wrong with the command line."""
-    for holds, text in rules:
-        if holds:
-            raise typer.BadParameter(text)

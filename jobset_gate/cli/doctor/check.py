@@ -17,7 +17,7 @@ from jobset_gate.errors import JobsetGateError
 from jobset_gate.kube.client import Client
 from jobset_gate.kube.errors import Forbidden, NotFound
 from jobset_gate.kube.resources import DEPLOYMENTS, JOBSETS, Resource
-from jobset_gate.objects.unstructured import Json
+from jobset_gate.objects.unstructured import Json, as_list, nested
 from jobset_gate.runtime.paging import ListScope, list_objects
 
 PAGE = 500
@@ -167,3 +167,8 @@ async def controllers(reader: ClusterReader) -> list[Json]:
 async def webhooks(reader: ClusterReader) -> list[Json]:
     """Those of the webhook; usually one. Raises NotReadable."""
     return await reader.list_objects(DEPLOYMENTS, labels=WEBHOOK)
+
+
+def is_held(pod: Json) -> bool:
+    """Whether it has our scheduling gate."""
+    return any(nested(it, "name") == names.POD_GROUP_GATE for it in as_list(nested(pod, "spec", "schedulingGates")))

@@ -6,7 +6,7 @@ from contextlib import suppress
 from typing import Any, Final
 
 from jobset_gate import names
-from jobset_gate.cli.doctor.check import ClusterReader, Finding, NotReadable, error, ok, unknown
+from jobset_gate.cli.doctor.check import ClusterReader, Finding, NotReadable, error, is_held, ok, unknown
 from jobset_gate.cli.doctor.webhook_configurations import FoundWebhook, for_jobsets, for_pods
 from jobset_gate.kube.errors import ApiError, NotFound
 from jobset_gate.kube.resources import JOBSETS, NAMESPACES, PODS, Resource
@@ -62,7 +62,7 @@ async def pod(reader: ClusterReader) -> list[Finding]:
     made = await _dry_run(reader, what, hooks, PODS, member(conditions))
     if isinstance(made, list):
         return made
-    if any(nested(it, "name") == names.POD_GROUP_GATE for it in as_list(nested(made, "spec", "schedulingGates"))):
+    if is_held(made):
         return [ok(what, f"in namespace {reader.dry_run_namespace}, by a dry run")]
     return [_not_asked("a pod of a group is not held", reader)]
 

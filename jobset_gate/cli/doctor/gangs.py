@@ -3,13 +3,13 @@
 from typing import Final
 
 from jobset_gate import names
-from jobset_gate.cli.doctor.check import ClusterReader, Finding, NotReadable, error, ok, unknown
+from jobset_gate.cli.doctor.check import ClusterReader, Finding, NotReadable, error, is_held, ok, unknown
 from jobset_gate.cli.fetch.controller_status import controller_status
 from jobset_gate.cli.fetch.jobsets import GATED
 from jobset_gate.explain.model import GangState
 from jobset_gate.kube.resources import PODS
 from jobset_gate.objects.terminal_text import truncate_list
-from jobset_gate.objects.unstructured import Json, as_list, nested
+from jobset_gate.objects.unstructured import nested
 
 
 async def count(reader: ClusterReader) -> list[Finding]:
@@ -55,7 +55,8 @@ async def leader(reader: ClusterReader) -> list[Finding]:
         waiting = await _waiting_pods(reader)
     except NotReadable as no:
         return [error("no controller leads", f"{status.message}; {no}", _SEE_CONTROLLER)]
-    what = "no controller leads" + (f", and {_pod_count(waiting)} for its word" if waiting else "")
+    pods = "1 pod waits" if waiting == 1 else f"{waiting} pods wait"
+    what = "no controller leads" + (f", and {pods} for its word" if waiting else "")
     return [error(what, status.message, _SEE_CONTROLLER)]
 
 
@@ -65,13 +66,4 @@ async def _waiting_pods(reader: ClusterReader) -> int:
     gated = await reader.list_objects(PODS, reader.namespace, labels=GATED)
     grouped = await reader.list_objects(PODS, reader.namespace, labels=names.POD_GROUP_LABEL)
     behind = [it for it in gated if nested(it, "status", "phase") == "Pending"]
-    held = [it for it in grouped if _held(it)]
-    return len({nested(it, "metadata", "uid") for it in behind + held})
-
-
-def _held(pod: Json) -> bool:
-    return any(nested(it, "name") == names.POD_GROUP_GATE for it in as_list(nested(pod, "spec", "schedulingGates")))
-
-
-def _pod_count(count: int) -> str:
-    return "1 pod waits" if count == 1 else f"{count} pods wait"
+    return len({nested(it, "metadata", "uid") for it in [*behind, *filter(is_held, grouped)]})

@@ -57,7 +57,8 @@ async def webhooks(reader: ClusterReader) -> list[Finding]:
     for one in await reader.list_objects(MUTATING_WEBHOOKS):
         name = str(nested(one, "metadata", "name"))
         who = _who(" ".join([name, *(str(nested(it, "name")) for it in as_list(one.get("webhooks")))]))
-        if not any("pods" in as_list(nested(rule, "resources")) for rule in _rules(one)):
+        rules = [rule for it in as_list(one.get("webhooks")) for rule in as_list(nested(it, "rules"))]
+        if not any("pods" in as_list(nested(rule, "resources")) for rule in rules):
             continue
         if who:
             why = f"{who} may change the group, the scheduler or the gates of pods after us"
@@ -73,10 +74,6 @@ def _claimed(configuration: Json) -> list[str]:
     theirs = [it for it in as_list(configuration.get("webhooks")) if nested(it, "name") != POD_HOOK]
     words = str([[nested(it, "objectSelector"), nested(it, "matchConditions")] for it in theirs])
     return [key for key in CLAIMED if key in words]
-
-
-def _rules(configuration: Json) -> list[Json]:
-    return [rule for it in as_list(configuration.get("webhooks")) for rule in as_list(nested(it, "rules"))]
 
 
 def _scheduler(deployment: Json) -> str:

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import asyncio
+import time
 from typing import TYPE_CHECKING, Final
 
 from controllers.podgroups.cache import PodGroupCache
@@ -78,7 +79,7 @@ class PodGroupSource(ResourceSource):
 
     async def statuses(self) -> list[GroupStatus]:
         """Of all groups, by namespace and name; the owners of pods are read where a group lacks members."""
-        cache, now = self._cache, self.now()
+        cache, now = self._cache, time.time()
         seen = [it for key in cache.keys() if (it := cache.snapshot(key)) is not None]  # noqa: SIM118 - no mapping
         evaluated = evaluate_all(
             seen,

@@ -9,7 +9,6 @@ from pathlib import Path
 from typing import TypeVar
 
 from jobset_gate import names
-from jobset_gate.barrier import wire
 from jobset_gate.cli import settings_file
 from jobset_gate.cli.exits import CommandError, ExitCode
 from jobset_gate.cli.fetch.controller_status import controller_status
@@ -27,18 +26,11 @@ from jobset_gate.kube import access
 from jobset_gate.kube.client import Client
 from jobset_gate.kube.errors import Forbidden, NotFound
 from jobset_gate.kube.resources import PODS
+from jobset_gate.objects.unstructured import as_map, nested
 from jobset_gate.podgroups.status import GroupStatus
 from jobset_gate.settings import Groups
 
 T = TypeVar("T")
-
-
-class _PodMeta(wire.ObjectMeta, frozen=True):
-    labels: dict[str, str] | None = None
-
-
-class _LabelledPod(wire.WireStruct, frozen=True):
-    metadata: _PodMeta
 
 
 @dataclass(frozen=True, slots=True)
@@ -94,12 +86,12 @@ class Resolver:
     async def pod_labels(self, name: str) -> dict[str, str]:
         """Raises ObjectNotFound, and CommandError where the pod may not be read."""
         try:
-            pod = await self.client.get(PODS, name, self.namespace, type=_LabelledPod)
+            pod = await self.client.get(PODS, name, self.namespace)
         except NotFound as gone:
             raise ObjectNotFound(f"pod {name} not found in namespace {self.namespace}") from gone
         except Forbidden as no:
             raise CommandError(f"{forbidden_text('get', PODS, self.namespace)} ({no.message})") from no
-        return pod.metadata.labels or {}
+        return as_map(nested(pod, "metadata", "labels"))
 
     async def statuses(self) -> list[GroupStatus]:
         """Of all pod groups of the namespace."""

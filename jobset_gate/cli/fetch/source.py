@@ -1,7 +1,6 @@
 """Objects of several kinds from the API server: listed once by `load`, or watched for as long as a command runs."""
 
 import asyncio
-import time
 from collections.abc import Sequence
 from dataclasses import dataclass, field, replace
 from functools import partial
@@ -94,10 +93,6 @@ class ResourceSource:
     def on_unavailable(self, it: Unavailable) -> bool:
         """Whether the command goes on without these objects; sets `failed` where it cannot."""
         raise NotImplementedError
-
-    def now(self) -> float:
-        """Seconds since the epoch."""
-        return time.time()
 
     def check(self) -> None:
         """Raises CommandError where there is nothing to show."""

@@ -1,6 +1,7 @@
 """What timelines are made of: the gang, its pods with their times, and the Events of pulled images."""
 
 import asyncio
+import re
 import time
 from collections.abc import Collection
 from contextlib import aclosing
@@ -25,7 +26,7 @@ from jobset_gate.timeline.model import Timeline
 MAX_EVENTS: Final = 50_000
 """Events that are read: those of other pods in the namespace are among them, and cannot be left out."""
 
-_CONTAINER = ("spec.initContainers{", "spec.containers{")
+_CONTAINER: Final = re.compile(r"spec\.(?:initC|c)ontainers\{(.*)\}")
 
 
 class ContainerReference(wire.WireStruct, frozen=True):
@@ -37,10 +38,8 @@ class ContainerReference(wire.WireStruct, frozen=True):
     @property
     def container(self) -> str:
         """Its name; "" for an Event about something else."""
-        for start in _CONTAINER:
-            if self.field_path.startswith(start):
-                return self.field_path.removeprefix(start).removesuffix("}")
-        return ""
+        found = _CONTAINER.fullmatch(self.field_path)
+        return found[1] if found else ""
 
 
 class PulledEvent(wire.WireStruct, frozen=True):

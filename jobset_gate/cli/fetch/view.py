@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import asyncio
+import time
 from collections.abc import Callable
 from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING, Final
@@ -121,7 +122,7 @@ class JobSetView(GangSource):
         if found is None or gang is None:
             return ViewState(None, its, self.problem)
         if not (its.reached or its.final or found.pods_forbidden):
-            gang = await self._events.added(gang, self.now())
+            gang = await self._events.added(gang, time.time())
         explanation = replace(found, gang=gang).explained(self._controller, self.permissions.missing)
         return ViewState(explanation, its, self.problem)
 
@@ -132,7 +133,7 @@ class JobSetView(GangSource):
     def _outcome(self, gang: GangSnapshot | None) -> WaitOutcome:
         if gang is None:
             return WaitOutcome(message="was deleted", final=True)
-        return jobset_outcome(gang.jobset, gang.config_map, self.now())
+        return jobset_outcome(gang.jobset, gang.config_map, time.time())
 
 
 # --- A pod group -----------------------------------------------------------------------------------------------------
@@ -173,7 +174,7 @@ class PodGroupView(PodGroupSource):
         if status is None:
             return ViewState(None, its, self.problem)
         unknown = self.permissions.missing
-        explanation = explain_pod_group(status, self.now(), controller=self._controller, unknown=unknown)
+        explanation = explain_pod_group(status, time.time(), controller=self._controller, unknown=unknown)
         return ViewState(explanation, its, self.problem)
 
     async def _status(self) -> GroupStatus | None:

@@ -107,7 +107,8 @@ class _Corrector:
             if self.manifest.get("kind") == names.POD_GROUP:
                 self._tell("metadata.name", None, "must be given: it is what the pods of the group name")
                 return
-            gang = _gang_name(meta)
+            said = as_map(meta.get("annotations")).get(names.KOORDINATOR_NAME)
+            gang = (_lower(said) if isinstance(said, str) else "") or "member"
             self._tell("metadata.name", None, f"must be given, or metadata.generateName, such as {gang}-")
             meta["generateName"] = f"{gang}-"
 
@@ -137,12 +138,6 @@ class _Corrector:
 
     def _tell(self, path: str, value: Any, message: str, fault: CauseType = CauseType.INVALID) -> None:
         self.problems.append(FieldError(path, value, message, fault))
-
-
-def _gang_name(meta: Json) -> str:
-    """What a pod without a name may be called after."""
-    said = as_map(meta.get("annotations")).get(names.KOORDINATOR_NAME)
-    return (_lower(said) if isinstance(said, str) else "") or "member"
 
 
 def _text(value: Any) -> str:

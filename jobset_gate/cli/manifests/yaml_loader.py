@@ -205,27 +205,16 @@ YamlLoader.add_constructor(f"{_TAG}seq", _sequence)
 YamlLoader.add_constructor(None, _foreign)
 
 
-_METADATA: Final = "metadata"
-
-
 def _split(root: yaml.Node) -> list[yaml.Node]:
     """The objects of a document; mostly it is one. What stands before the first `metadata` belongs to each of them."""
     if not isinstance(root, yaml.MappingNode):
         return [root]
-    starts = [number for number, (key, _) in enumerate(root.value) if _is_metadata(key)]
+    starts = [number for number, (key, _) in enumerate(root.value) if key.value == "metadata"]
     if len(starts) < 2:
         return [root]
-    head = root.value[: starts[0]]
-    parts = zip(starts, [*starts[1:], len(root.value)], strict=True)
-    return [_part(root, head + root.value[start:end], root.value[start][0]) for start, end in parts]
-
-
-def _is_metadata(key: yaml.Node) -> bool:
-    return isinstance(key, yaml.ScalarNode) and key.value == _METADATA
-
-
-def _part(root: yaml.MappingNode, pairs: list[tuple[yaml.Node, yaml.Node]], first: yaml.Node) -> yaml.MappingNode:
-    return yaml.MappingNode(root.tag, pairs, first.start_mark, root.end_mark, root.flow_style)
+    head, ends = root.value[: starts[0]], [*starts[1:], len(root.value)]
+    parts = [(head + root.value[start:end], root.value[start][0]) for start, end in zip(starts, ends, strict=True)]
+    return [yaml.MappingNode(root.tag, its, key.start_mark, root.end_mark, root.flow_style) for its, key in parts]
 
 
 # --- From a field path to its line, and back --------------------------------------------------------------------------

@@ -57,16 +57,11 @@ def _headline(it: Explanation, look: TerminalStyle) -> Iterator[str]:
     wrapped[0] = wrapped[0].replace(it.state, look.paint(state_style(it.state), it.state), 1)
     yield from wrapped
     if it.state == GangState.RELEASED:
-        when = (
-            f"opened at {said.format_time(it.decided)}" if it.decided is not None else "when it was opened is not known"
-        )
-        yield from wrap(f"{when}; {_through(it)}", look)
-
-
-def _through(it: Explanation) -> str:
-    if it.started is None:
-        return "how many pods have gone through is not known"
-    return f"{it.passed} of {it.expected} pods are through the barrier"
+        when = "when it was opened is not known" if it.decided is None else f"opened at {said.format_time(it.decided)}"
+        through = "how many pods have gone through is not known"
+        if it.started is not None:
+            through = f"{it.passed} of {it.expected} pods are through the barrier"
+        yield from wrap(f"{when}; {through}", look)
 
 
 def _subject(it: Explanation, look: TerminalStyle) -> Iterator[str]:

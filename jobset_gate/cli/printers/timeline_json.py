@@ -1,6 +1,6 @@
 """A timeline as JSON or YAML, for programs."""
 
-from collections.abc import Iterable, Sequence
+from collections.abc import Sequence
 from datetime import UTC, datetime
 from typing import Any
 
@@ -47,8 +47,8 @@ def timeline_json(it: Timeline, idle: Sequence[IdleDevices]) -> Json:
         "idle": [_idle(each) for each in idle],
         "cost": total_cost(idle),
         "group": None if it.placing is None else _placing(it, it.placing),
-        "pods": _pods(it.pods, it.now),
-        "replacements": _pods(it.replacements, it.now),
+        "pods": [_pod(one, it.now) for one in it.pods],
+        "replacements": [_pod(one, it.now) for one in it.replacements],
         "notes": list(it.notes),
     }
 
@@ -84,10 +84,6 @@ def _idle(it: IdleDevices) -> Json:
         "podsUnknown": it.unknown,
         "cost": it.cost,
     }
-
-
-def _pods(pods: Iterable[PodTimeline], now: float) -> list[Json]:
-    return [_pod(it, now) for it in pods]
 
 
 def _pod(it: PodTimeline, now: float) -> Json:

@@ -4,7 +4,7 @@ import asyncio
 import gc
 import os
 import socket
-from dataclasses import replace
+from dataclasses import fields, replace
 from typing import Any
 
 import structlog
@@ -24,9 +24,12 @@ log = structlog.get_logger("jobset_gate.cli")
 def options(configured: ControllerSection, **asked: Any) -> ManagerOptions:
     """The command line wins over the settings file, that over the defaults; None is not set.
 
-    Raises CommandError for a status page that would be served to others without TLS.
+    Of what is asked for, other names than those of ManagerOptions are left out. Raises CommandError for a status page
+    that would be served to others without TLS.
     """
-    given = configured.model_dump(exclude_none=True) | {key: value for key, value in asked.items() if value is not None}
+    known = {it.name for it in fields(ManagerOptions)}
+    given = configured.model_dump(exclude_none=True)
+    given |= {key: value for key, value in asked.items() if key in known and value is not None}
     found = replace(ManagerOptions(identity=f"{socket.gethostname()}_{os.getpid()}"), **given)
     page = PageOptions(found.page_port, found.page_address, found.page_tls_cert, found.page_tls_key)
     if found.page_port and page.problem:

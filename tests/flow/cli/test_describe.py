@@ -62,12 +62,6 @@ async def test_jobs_that_lack_pods_come_first_and_many_are_cut(stored: StoredJob
     assert ran.out.rstrip().endswith("Events: none")
 
 
-async def test_one_without_a_gate_is_described_as_such(stored: StoredJobSet, describe: CliShell) -> None:
-    await stored.jobset(config=False, gated=False)
-    ran = await describe("train")
-    assert (ran.code, "NotGated: asks for no start barrier" in ran.out) == (0, True)
-
-
 async def test_a_group_is_shown_with_its_members(groups: StoredPodGroups, describe: CliShell) -> None:
     await groups.fill()
     ran = await describe("gang/b-small", "gang/e-fine", "gang/nobody")

@@ -69,6 +69,10 @@ async def test_all_ways_and_states_are_in_one_table(groups: StoredPodGroups, get
     for line, message in zip(lines[1:], MESSAGES, strict=True):
         assert message.replace("NAMESPACE", groups.namespace) in line
 
+    one = await get("b-small", "moon")
+    assert [it.split()[0] for it in one.out.splitlines()] == ["NAME", "b-small"]
+    assert (one.code, "group moon not found in namespace" in one.err) == (1, True)
+
     everywhere = await get("-A")
     assert everywhere.out.splitlines()[0].split()[0] == "NAMESPACE"
     ours = [it for it in everywhere.out.splitlines() if it.split()[0] == groups.namespace]
@@ -89,15 +93,6 @@ async def test_programs_get_json_yaml_or_names(groups: StoredPodGroups, get: Cli
     assert bare.out.split() == [f"group/{it}" for it in by_name]
 
 
-async def test_single_groups_are_asked_for_by_name(groups: StoredPodGroups, get: CliShell) -> None:
-    await groups.group("ring", 2)
-    await groups.group("star", 2)
-    ran = await get("ring")
-    assert [it.split()[0] for it in ran.out.splitlines()] == ["NAME", "ring"]
-    ran = await get("ring", "moon")
-    assert (ran.code, "group moon not found in namespace" in ran.err) == (1, True)
-
-
 async def test_a_watch_tells_of_every_change_and_of_what_goes(groups: StoredPodGroups, plane: Plane) -> None:
     await groups.group("ring", 2)
     async with started(plane.kubeconfig, "get", "groups", "-w", "-n", groups.namespace) as watch:
@@ -113,12 +108,6 @@ async def test_a_watch_tells_of_every_change_and_of_what_goes(groups: StoredPodG
             pass
         assert shown[4] == "PodGroupMissing"  # its pods are there still
         assert await watch.interrupted() == 130
-
-
-async def test_a_namespace_without_groups(groups: StoredPodGroups, get: CliShell) -> None:
-    ran = await get()
-    assert (ran.code, ran.out) == (0, "")
-    assert f"No groups found in namespace {groups.namespace}." in ran.err
 
 
 async def test_kinds_that_are_not_installed_are_left_out(embedded_plane: Embedded, run: RunCli) -> None:

@@ -98,13 +98,10 @@ async def test_bypass_stays_and_the_next_generation_goes_through_too(stuck: Envi
 # --- With nobody who decides -----------------------------------------------------------------------------------------
 
 
-@pytest.mark.parametrize("timeout", ["0", "300ms"])
-async def test_a_release_that_no_controller_sees_is_undone(
-    alone: StoredPodGroups, cli_alone: CliShell, timeout: str
-) -> None:
+async def test_a_release_that_no_controller_sees_is_undone(alone: StoredPodGroups, cli_alone: CliShell) -> None:
     stored = StoredJobSet(alone.client, alone.namespace)
     await stored.jobset()
-    ran = await cli_alone("release", "train", "--yes", f"--timeout={timeout}")
+    ran = await cli_alone("release", "train", "--yes", "--timeout=300ms")
     assert (ran.code, ran.out) == (3, "")
     assert "warning: no controller runs" in ran.err
     assert ran.err.endswith(f"error: {SUBJECT}: no controller has opened it within 0s; its annotation is gone again\n")
@@ -132,13 +129,6 @@ async def test_a_release_that_is_interrupted_leaves_nothing_behind(
 
 def _has_note(jobset: Json) -> bool:
     return names.BYPASS in (jobset["metadata"].get("annotations") or {})
-
-
-async def test_a_bypass_waits_for_a_controller_to_come(stored: StoredJobSet, cli: CliShell) -> None:
-    await stored.jobset()
-    ran = await cli("bypass", "train", "--yes")
-    assert ran.code == 0
-    assert await noted(stored) == "true"
 
 
 async def test_a_dry_run_asks_the_server_and_changes_nothing(stored: StoredJobSet, cli: CliShell) -> None:
@@ -228,12 +218,10 @@ SAY = [{"apiGroups": [""], "resources": ["events"], "verbs": ["create"]}]
     ("verb", "rules", "error"),
     [
         ("bypass", WRITE, "cannot create events in namespace {}: opening a gate by hand is audited by one"),
-        ("bypass", READ + SAY, "cannot patch jobsets.jobset.x-k8s.io in namespace {}"),
         ("release", READ + SAY, "cannot patch jobsets.jobset.x-k8s.io in namespace {}"),
         ("release", WRITE + SAY, "cannot list jobsets.jobset.x-k8s.io in namespace {}"),
-        ("release", [], "cannot get jobsets.jobset.x-k8s.io in namespace {}"),
     ],
-    ids=["no event", "no patch", "release without patch", "no list", "nothing"],
+    ids=["no event", "no patch", "no list"],
 )
 async def test_a_right_that_is_missing_is_named_and_nothing_changes(
     stored: StoredJobSet, cli: CliShell, limited: LimitedUser, *, verb: str, rules: list[Json], error: str

@@ -109,16 +109,7 @@ async def test_a_gang_that_runs_in_every_form(plane: Plane, namespace: str, tmp_
         lines = (await shell("jobset/train")).out.splitlines()
         assert lines[0].startswith(f"JobSet {namespace}/train: 4/4 pods started; the gate was opened ")
         head = next(number for number, line in enumerate(lines) if line.startswith("POD "))
-        assert lines[head].split() == [
-            "POD",
-            "CREATED",
-            "SCHEDULED",
-            "PULLED",
-            "STARTED",
-            "RELEASED",
-            "RUNNING",
-            "HELD",
-        ]
+        assert lines[head].split() == ["POD", *(it.upper() for it in SHOWN), "HELD"]
         rows = [line.split() for line in lines[head + 1 : head + 5]]
         assert [row[0] for row in rows] == [f"workers-0/{it}" for it in range(4)]
         assert [row[3] == "?" for row in rows] == [False, False, False, True]
@@ -160,10 +151,10 @@ async def test_a_gang_that_waits_with_nobody_to_decide(
 
 
 async def test_a_pod_group_in_every_form(groups: StoredPodGroups, shell: CliShell) -> None:
-    decided = groups.decided("ring", satisfied=time.time())
-    await groups.group("ring", 2, decided=decided)
     await groups.held("ring", "ring-0")
     await groups.running("ring", "ring-1", "ring-2", way=Format.SCHEDULER_PLUGINS)
+    decided = groups.decided("ring", satisfied=time.time())  # no pod is made after it
+    await groups.group("ring", 2, decided=decided)
     ran = await shell("podgroup/ring")
     lines = ran.out.splitlines()
     assert (ran.code, ran.err.count("error")) == (0, 0), ran.err
@@ -188,13 +179,9 @@ async def test_a_pod_group_in_every_form(groups: StoredPodGroups, shell: CliShel
 async def test_a_gang_without_pods(stored: StoredJobSet, shell: CliShell) -> None:
     await stored.client.create(JOBSETS, within(stored.namespace, gang()), stored.namespace)
     ran = await shell("train")
-    assert (ran.code, ran.out.splitlines()[:2]) == (
-        0,
-        [
-            f"JobSet {stored.namespace}/train: 0/4 pods started; the gate is closed",
-            "no pod of this attempt is there: nothing is known of its start",
-        ],
-    )
+    first, second, *_ = ran.out.splitlines()
+    assert (ran.code, first) == (0, f"JobSet {stored.namespace}/train: 0/4 pods started; the gate is closed")
+    assert second == "no pod of this attempt is there: nothing is known of its start"
     assert (await shell("train", "-o", "svg")).out.startswith("<svg ")
     assert (await shell("train", "-o", "bars")).code == 0
     found = json.loads((await shell("train", "-o", "json")).out)
@@ -205,17 +192,12 @@ async def test_a_gang_without_pods(stored: StoredJobSet, shell: CliShell) -> Non
     ("arguments", "code", "words"),
     [
         (["moon"], 1, "error: JobSet moon not found in namespace NS, and no pod group of that name either"),
-        (["jobset/moon"], 1, "error: JobSet moon not found in namespace NS\n"),
-        (["gang/moon"], 1, "error: pod group moon not found in namespace NS"),
         (["plain"], 1, "error: JobSet NS/plain asks for no gate: it has no groupSchedulingConfig"),
         (["pod/ring"], 2, "error: pod/ring: timelines are those of JobSets and of pod groups"),
-        (["node/x"], 2, "no such kind: node"),
         (["train", "--price", "cheap"], 2, "error: --price cheap: give a number, or RESOURCE=NUMBER"),
-        (["train", "--price", "-1"], 2, "--price -1: give a number"),
         (["train", "--price", "nan"], 2, "--price nan: give a number"),
         (["train", "--price", "=2"], 2, "--price =2: give a number"),
         (["train", "--price", "1", "--price", "2"], 2, "the price of all devices is given twice"),
-        (["train", "-o", "png"], 2, "'png' is not one of"),
         (["train", "--output-file", "/nowhere/x"], 1, "error: /nowhere/x: No such file or directory"),
     ],
 )

@@ -15,7 +15,6 @@ from jobset_gate.barrier.model import VerdictKind
 from jobset_gate.fake.apiserver.faults import Match
 from jobset_gate.kube.resources import CONFIGMAPS, JOBSETS, PODS
 from jobset_gate.podgroups.record import AdmissionState
-from tests.fakes import jobsets
 from tests.fakes.cli_process import started
 from tests.fakes.cli_runner import CliShell
 from tests.fakes.cli_terminal import on_terminal, plain
@@ -29,7 +28,6 @@ if TYPE_CHECKING:
 
 NO_ROOM = "0/4 nodes are available: 4 Insufficient nvidia.com/gpu."
 SUBJECT = "jobset.jobset.x-k8s.io/train"
-PATIENCE = "90s"
 
 
 @pytest.fixture
@@ -119,10 +117,8 @@ async def test_what_goes_or_never_had_a_gate_is_not_watched_for_ever(stored: Sto
     ran = await watch("train")
     missing = f"error: JobSet train not found in namespace {stored.namespace}, and pod group train not found"
     assert (ran.code, ran.out, missing in ran.err) == (1, "", True)
-    bare = jobsets.defaulted(jobsets.jobset(name="bare", config=False))
-    bare["metadata"]["namespace"] = stored.namespace
-    await stored.client.create(JOBSETS, bare, stored.namespace)
-    ran = await watch("jobset/bare")
+    await stored.jobset(config=False, gated=False)
+    ran = await watch("jobset/train")
     assert (ran.code, "asks for no start barrier" in ran.err) == (1, True)
 
 

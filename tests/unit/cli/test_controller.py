@@ -1,7 +1,6 @@
 """`controller` as a process: ready, leading, and ended by a signal or an error."""
 
 import json
-import socket
 from pathlib import Path
 from signal import SIGINT, SIGTERM, Signals
 
@@ -15,7 +14,6 @@ from jobset_gate.cli.settings_file import ControllerSection, read
 from jobset_gate.fake import jobset_crd
 from jobset_gate.kube.client import PatchType
 from jobset_gate.kube.resources import LEASES
-from tests.fakes.cli_runner import RunCli
 from tests.fakes.service_process import fetch, running_service, until_ready
 from tests.plane.planes import Plane
 
@@ -71,42 +69,16 @@ async def test_a_lost_lease_ends_it_with_1_and_a_clear_line(embedded_plane: Plan
         assert "another" in failed["error"]
 
 
-async def test_a_port_that_is_taken(embedded_plane: Plane) -> None:
-    with socket.create_server(("127.0.0.1", 0)) as taken:
-        port = str(taken.getsockname()[1])
-        arguments = ["--kubeconfig", str(embedded_plane.kubeconfig), "--port", port]
-        async with running_service("controller", *arguments) as service:
-            assert await service.ended() == 1
-            assert "address already in use" in json.loads(service.lines[-1])["error"]
-
-
-def test_no_kubeconfig(run: RunCli, tmp_path: Path) -> None:
-    ran = run("controller", "--kubeconfig", str(tmp_path / "none"))
-    assert ran.code == 1
-    assert ran.err.splitlines()[-1].startswith(f"error: kubeconfig {tmp_path / 'none'}: ")
-
-
 def test_the_command_line_wins_over_the_file_and_the_file_over_the_defaults(tmp_path: Path) -> None:
     file = tmp_path / "s.yaml"
-    file.write_text("controller:\n  workers: 7\n  patchConcurrency: 9\n  leaseDuration: 30\nbarrier: {}\n")
-    made = options(read(file).controller, workers=2, patch_concurrency=None, extend_crd=False)
-    assert (made.workers, made.patch_concurrency, made.lease_duration, made.extend_crd) == (2, 9, 30, False)
-    assert options(ControllerSection()).workers == ManagerOptions().workers
-
-
-def test_the_gate_stream_is_off_unless_it_is_given_a_port(tmp_path: Path) -> None:
-    assert options(ControllerSection()).stream_port is None
-    file = tmp_path / "s.yaml"
-    file.write_text("controller:\n  streamHost: 0.0.0.0\n  streamPort: 8082\n")
-    made = options(read(file).controller, stream_port=None)
-    assert (made.stream_host, made.stream_port) == ("0.0.0.0", 8082)  # noqa: S104 - it is only read
-    assert options(read(file).controller, stream_port=0).stream_port == 0
-
-
-def test_the_annotation_channel_can_be_switched_off(tmp_path: Path) -> None:
-    file = tmp_path / "s.yaml"
-    file.write_text("controller: {patchConcurrency: 0}")
-    assert options(read(file).controller).patch_concurrency == 0
+    section = {"workers": 7, "patchConcurrency": 0, "leaseDuration": 30, "streamHost": "::", "streamPort": 8082}
+    file.write_text(json.dumps({"controller": section, "barrier": {}}))
+    made = options(read(file).controller, workers=2, patch_concurrency=None, extend_crd=False, stream_port=0)
+    assert (made.workers, made.patch_concurrency, made.lease_duration, made.extend_crd) == (2, 0, 30, False)
+    assert (made.stream_host, made.stream_port) == ("::", 0)
+    assert options(read(file).controller, stream_port=None).stream_port == 8082
+    usual = options(ControllerSection())
+    assert (usual.workers, usual.stream_port) == (ManagerOptions().workers, None)
 
 
 @pytest.mark.parametrize(

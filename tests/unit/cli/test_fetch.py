@@ -9,8 +9,6 @@ import msgspec
 import pytest
 
 from jobset_gate import names
-from jobset_gate.barrier.events import CoreEvent, InvolvedObject, with_events
-from jobset_gate.barrier.model import GangSnapshot, PendingReason
 from jobset_gate.cli.exits import CommandError, ExitCode
 from jobset_gate.cli.fetch.jobsets import failure_policies
 from jobset_gate.cli.fetch.pod_groups import PodGroupSource
@@ -25,7 +23,6 @@ from jobset_gate.kube.client import Client
 from jobset_gate.kube.resources import CONFIGMAPS, EVENTS, NODES, POD_GROUPS, PODS, Resource
 from jobset_gate.settings import Groups
 from tests.fakes import gangs as seen_gangs
-from tests.fakes.gangs import missing_slots
 from tests.fakes.podgroups.objects import pod_group
 
 # --- Names ----------------------------------------------------------------------------------------------------------
@@ -66,55 +63,6 @@ def test_rights_are_named_once_and_as_one_would_grant_them() -> None:
     assert forbidden_text("get", CONFIGMAPS, "x") == "cannot get configmaps in namespace x"
 
 
-# --- Events ----------------------------------------------------------------------------------------------------------
-
-
-def event(name: str, message: str = "", reason: str = "FailedMount", at: str = "", uid: str = "") -> CoreEvent:
-    return CoreEvent(
-        involved_object=InvolvedObject(name=name, uid=uid), reason=reason, message=message, last_timestamp=at or None
-    )
-
-
-def whys(seen: GangSnapshot) -> list[tuple[PendingReason, str]]:
-    return [(it.cause.reason, it.cause.message) for it in missing_slots(seen)]
-
-
-def test_of_what_was_refused_the_last_word_counts_and_only_of_the_gangs_jobs() -> None:
-    refusals = [
-        event("train-workers-0", "used: 2", at="2026-01-01T00:00:09Z"),
-        event("train-workers-0", "used: 1", at="2026-01-01T00:00:01Z"),
-        event("other", "no"),
-    ]
-    seen = with_events(seen_gangs.gang(), refusals, (), ())
-    assert seen.denials == (("train-workers-0", "used: 2"),)
-
-
-def test_a_node_that_comes_is_for_pods_without_one() -> None:
-    pods = (seen_gangs.waiting_pod(0, bound=False), seen_gangs.waiting_pod(1, PendingReason.STARTING))
-    seen = with_events(seen_gangs.gang(*pods), (), [event(pod.name) for pod in pods], ())
-    assert whys(seen) == [(PendingReason.NODE_PROVISIONING, ""), (PendingReason.STARTING, "")]
-
-
-def test_a_kubelets_complaint_is_the_reason_only_while_nothing_else_is_known() -> None:
-    silent, shown = (
-        seen_gangs.waiting_pod(0, PendingReason.STARTING),
-        seen_gangs.waiting_pod(1, PendingReason.IMAGE_PULL, "x: ErrImagePull"),
-    )
-    troubles = [event(pod.name, "no  such\n volume", uid=pod.uid) for pod in (silent, shown)]
-    seen = with_events(seen_gangs.gang(silent, shown), (), (), troubles)
-    assert whys(seen) == [
-        (PendingReason.STARTING, "FailedMount: no such volume"),
-        (PendingReason.IMAGE_PULL, "x: ErrImagePull"),
-    ]
-
-
-def test_a_complaint_about_an_earlier_pod_of_that_name_is_none() -> None:
-    seen = with_events(
-        seen_gangs.gang(seen_gangs.waiting_pod(0, PendingReason.STARTING)), (), (), [event("x", "old", uid="gone")]
-    )
-    assert whys(seen)[0] == (PendingReason.STARTING, "")
-
-
 # --- The user's own policies -----------------------------------------------------------------------------------------
 
 
@@ -139,24 +87,16 @@ def test_the_first_rule_that_fits_the_barriers_exit_code_counts(codes: dict[str,
     assert failure_policies(with_job(podFailurePolicy={"rules": rules}), ()).exit_actions == actions
 
 
-def test_what_a_jobset_does_not_say_is_what_kubernetes_takes() -> None:
-    found = failure_policies(with_job(), ())
-    assert (found.max_restarts, found.backoff_limits, found.restarts_in_place) == (None, (6,), True)
-    never = failure_policies(with_job(backoffLimit=0, template={"spec": {"restartPolicy": "Never"}}), ())
-    assert (never.backoff_limits, never.restarts_in_place) == ((0,), False)
-
-
-def test_only_jobs_of_the_gang_have_a_say() -> None:
-    jobset = with_job(backoffLimit=1)
+def test_of_the_jobs_of_the_gang_each_rule_about_failures_is_kept() -> None:
+    bare = failure_policies(with_job(), ())
+    assert (bare.max_restarts, bare.backoff_limits, bare.restarts_in_place) == (None, (6,), True)
+    jobset = with_job(backoffLimit=0, template={"spec": {"restartPolicy": "Never"}})
+    jobset["status"] = {"restarts": 5, "restartsCountTowardsMax": 2}
     jobset["spec"]["replicatedJobs"].append({"name": "other", "template": {"spec": {"backoffLimit": 9}}})
-    assert failure_policies(jobset, ("w",)).backoff_limits == (1,)
-
-
-def test_restarts_that_do_not_count_towards_the_limit_do_not() -> None:
-    jobset = with_job() | {"status": {"restarts": 5, "restartsCountTowardsMax": 2}}
     jobset["spec"]["failurePolicy"] = {"maxRestarts": 4, "rules": [{"action": "FailJobSet"}]}
-    found = failure_policies(jobset, ())
+    found = failure_policies(jobset, ("w",))
     assert (found.max_restarts, found.counted, found.rules) == (4, 2, ("FailJobSet",))
+    assert (found.backoff_limits, found.restarts_in_place) == ((0,), False)
 
 
 # --- How it looks ----------------------------------------------------------------------------------------------------

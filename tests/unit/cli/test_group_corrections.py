@@ -24,13 +24,6 @@ def paths(corrected: group_corrections.CorrectedManifest) -> list[str]:
     return [it.path for it in corrected.problems]
 
 
-def test_a_podgroup_without_an_api_group_is_koordinators() -> None:
-    right = group_corrections.correct_manifest(given_as(design_manifests.KOORDINATOR_POD_GROUP))
-    assert paths(right) == ["apiVersion"]
-    assert right.manifest["apiVersion"] == "scheduling.sigs.k8s.io/v1alpha1"
-    assert formats.parse_pod_group(right.manifest) is not None
-
-
 def test_a_podgroup_without_an_api_group_but_with_minmembers_is_kep24s() -> None:
     right = group_corrections.correct_manifest(
         {"apiVersion": "v1alpha1", "kind": "PodGroup", "spec": {"minMembers": 2}}
@@ -51,37 +44,10 @@ def test_koordinators_ganggroup_comes_out_as_strings_with_legal_namespaces() -> 
     }
     said = formats.parse_pod_group(right.manifest)
     assert said is not None
-    assert (said.problems, said.annotation_problems, said.annotated_spec.gangs) == (
-        (),
-        (),
-        ("teama/role-a", "teamb/role-b"),
-    )
-    notes = f"metadata.annotations[{GANG}"
-    assert paths(right) == [
-        "apiVersion",
-        "metadata.namespace",
-        f"{notes}total-number]",
-        f"{notes}groups]",
-        f"{notes}groups]",
-    ]
-
-
-def test_a_bit_of_metadata_becomes_a_pod_that_lacks_only_its_containers() -> None:
-    right = group_corrections.correct_manifest(given_as(design_manifests.KOORDINATOR_ANNOTATIONS))
-    assert paths(right) == [
-        "kind",
-        "spec.containers",
-        "metadata.name",
-        f"metadata.annotations[{GANG}min-available]",
-    ]
-    assert right.manifest == {
-        "apiVersion": "v1",
-        "kind": "Pod",
-        "metadata": {
-            "annotations": {f"{GANG}name": "role-a", f"{GANG}min-available": "2"},
-            "generateName": "role-a-",
-        },
-    }
+    gangs = ("teama/role-a", "teamb/role-b")
+    assert (said.problems, said.annotation_problems, said.annotated_spec.gangs) == ((), (), gangs)
+    notes = [f"metadata.annotations[{GANG}{it}]" for it in ("total-number", "groups", "groups")]
+    assert paths(right) == ["apiVersion", "metadata.namespace", *notes]
 
 
 @pytest.mark.parametrize("design", design_manifests.MADE)
@@ -100,19 +66,6 @@ def test_numbers_in_quotes_and_names_with_capitals_are_put_right() -> None:
     assert (right.manifest["metadata"]["name"], right.manifest["spec"]["minMember"]) == ("my-group", 3)
     assert right.manifest["spec"]["scheduleTimeoutSeconds"] == "x"
     assert paths(right) == ["spec.minMember", "metadata.name"]
-
-
-def test_a_podgroup_without_a_name_is_reported_and_given_none() -> None:
-    made = pod_group("scheduling.x-k8s.io", "", minMember=3)
-    assert paths(group_corrections.correct_manifest(made)) == ["metadata.name"]
-    assert group_corrections.correct_manifest(made).manifest == made
-
-
-def test_the_given_manifest_is_not_touched() -> None:
-    made = given_as(design_manifests.KOORDINATOR_GANG_GROUP)
-    before = copy.deepcopy(made)
-    group_corrections.correct_manifest(made)
-    assert made == before
 
 
 # --- Where pods are made of ------------------------------------------------------------------------------------------

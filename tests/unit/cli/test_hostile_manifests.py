@@ -138,16 +138,7 @@ def many_groups(count: int) -> str:
     return dumped(*pods)
 
 
-def many_lines(count: int) -> str:
-    """One list of very many entries in one object, all wrong."""
-    return dumped(jobset(*(replicated(f"j{n}", pod={"os": {"name": "windows"}}) for n in range(count // 10))))
-
-
-def one_list(count: int) -> str:
-    return dumped({"apiVersion": "v1", "kind": "List", "items": [jobset(name=f"gang-{n}") for n in range(count // 20)]})
-
-
-@pytest.mark.parametrize("text", [unknown_keys, many_objects, many_json_objects, many_groups, many_lines, one_list])
+@pytest.mark.parametrize("text", [unknown_keys, many_objects, many_json_objects, many_groups])
 @pytest.mark.parametrize("command", ["validate", "render"])
 def test_four_times_the_manifest_takes_about_four_times_as_long(
     text: Callable[[int], str], command: str, tmp_path: Path, capfd: pytest.CaptureFixture[str]

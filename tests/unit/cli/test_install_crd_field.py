@@ -43,14 +43,12 @@ async def test_the_field_is_put_in_and_taken_out_once(plane: Plane, install: Any
         assert "was not part" in (await install("--remove")).out
 
 
-async def test_without_jobset_it_says_so(run: RunCli, embedded_plane: Plane) -> None:
-    ran = await asyncio.to_thread(run, "install-crd-field", "--kubeconfig", str(embedded_plane.kubeconfig))
-    assert ran.code == 1
-    assert ran.err.splitlines() == ["error: the CRD jobsets.jobset.x-k8s.io is not there: install JobSet first"]
-
-
-async def test_nothing_is_left_to_take_out_when_jobset_went_first(run: RunCli, embedded_plane: Plane) -> None:
-    """So an uninstallation does not fail for it."""
-    ran = await asyncio.to_thread(run, "install-crd-field", "--remove", "--kubeconfig", str(embedded_plane.kubeconfig))
+async def test_without_jobset_it_says_so_and_there_is_nothing_to_take_out(run: RunCli, embedded_plane: Plane) -> None:
+    """So an uninstallation does not fail where JobSet went first."""
+    where = ("install-crd-field", "--kubeconfig", str(embedded_plane.kubeconfig))
+    ran = await asyncio.to_thread(run, *where)
+    error = "error: the CRD jobsets.jobset.x-k8s.io is not there: install JobSet first\n"
+    assert (ran.code, ran.err) == (1, error)
+    ran = await asyncio.to_thread(run, *where, "--remove")
     assert (ran.code, ran.err) == (0, "")
     assert ran.out == "the CRD jobsets.jobset.x-k8s.io is not there, nor is the field\n"

@@ -2,7 +2,6 @@
 
 import json
 
-import pytest
 import yaml
 from hypothesis import given, settings
 from hypothesis import strategies as st
@@ -74,14 +73,10 @@ def test_bars_say_the_same_as_the_picture() -> None:
 @given(timelines(70), st.integers(30, 200))
 @settings(max_examples=25)
 def test_bars_are_as_wide_as_the_terminal(it: Timeline, columns: int) -> None:
+    assert "|" in timeline_bars(waiting(), (), columns - 30)  # however narrow it is
     found = [line for line in timeline_bars(it, (), columns).splitlines() if line.endswith("|")]
     assert len(found) == len(rows(it))
     assert {len(line) for line in found} <= {columns}
-
-
-@pytest.mark.parametrize("columns", [0, 1, 12])
-def test_a_terminal_too_narrow_for_anything_still_gets_bars(columns: int) -> None:
-    assert "|" in timeline_bars(waiting(), (), columns)
 
 
 @given(timelines(6))

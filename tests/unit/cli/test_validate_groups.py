@@ -71,16 +71,18 @@ def test_bad_values_are_reported_with_file_line_and_field(run: RunCli) -> None:
     assert f'stdin:8: Pod team/job-a-0 (document 1): metadata.labels[{ALIBABA_MINIMUM}]: "-4": must be' in ran.out
 
 
-def test_a_pod_that_names_two_groups(run: RunCli) -> None:
-    ran = validated(run, pod("p", labels={PLUGINS: "g"}, notes={KEP24: "h"}))
-    assert ran.code == 1
-    assert "names two groups, a pod belongs to one" in ran.out
-
-
-def test_a_minimum_without_a_name(run: RunCli) -> None:
-    ran = validated(run, pod("p", labels={ALIBABA_MINIMUM: "3"}))
-    assert ran.code == 1
-    assert f"metadata.labels[{ALIBABA}]: null: must be given beside {ALIBABA_MINIMUM}" in ran.out
+@pytest.mark.parametrize(
+    ("labels", "notes", "code", "words"),
+    [
+        ({PLUGINS: "g"}, {KEP24: "h"}, 1, "names two groups, a pod belongs to one"),
+        ({ALIBABA_MINIMUM: "3"}, {}, 1, f"metadata.labels[{ALIBABA}]: null: must be given beside {ALIBABA_MINIMUM}"),
+        ({PLUGINS: "g"}, {}, 0, "group team/g: warning: its PodGroup is not among these manifests"),
+    ],
+    ids=["two groups", "no name", "no PodGroup"],
+)
+def test_one_pod(run: RunCli, labels: Json, notes: Json, code: int, words: str) -> None:
+    ran = validated(run, pod("p", labels=labels, notes=notes))
+    assert (ran.code, words in ran.out) == (code, True)
 
 
 def test_members_that_contradict_each_other_in_different_files_and_kinds(run: RunCli) -> None:
@@ -92,12 +94,6 @@ def test_members_that_contradict_each_other_in_different_files_and_kinds(run: Ru
     assert "members contradict each other: 3 by Pod team/p (document 1); 4 by Pod team/q (document 2)" in ran.out
     apart = pod("q", labels={ALIBABA: "g", ALIBABA_MINIMUM: "4"}, namespace="other")
     assert validated(run, one, apart).code == 0
-
-
-def test_a_podgroup_that_is_not_among_the_manifests_is_a_warning(run: RunCli) -> None:
-    ran = validated(run, pod("p", labels={PLUGINS: "g"}))
-    assert ran.code == 0
-    assert "group team/g: warning: its PodGroup is not among these manifests" in ran.out
 
 
 def test_a_podgroup_of_another_version(run: RunCli) -> None:

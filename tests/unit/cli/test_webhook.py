@@ -1,6 +1,7 @@
 """`webhook` as a process: serves, registers itself, is called by an API server, and leaves nothing behind."""
 
 import asyncio
+import json
 import socket
 import ssl
 from base64 import b64decode
@@ -8,6 +9,7 @@ from collections.abc import AsyncIterator
 from contextlib import asynccontextmanager
 from pathlib import Path
 from signal import SIGTERM
+from typing import Any
 from urllib.parse import urlsplit
 
 import pytest
@@ -22,7 +24,7 @@ from jobset_gate.kube.resources import JOBSETS, MUTATING_WEBHOOKS, PODS, SECRETS
 from jobset_gate.podgroups.model import Format
 from jobset_gate.settings import Groups
 from tests.fakes.cli_runner import RunCli
-from tests.fakes.grouped_pods import gates, pod
+from tests.fakes.grouped_pods import pod
 from tests.fakes.service_process import TIMEOUT, ServiceProcess, fetch, running_service
 from tests.plane.planes import Plane
 from webhook.certs.serving import self_signed
@@ -33,6 +35,7 @@ FILES = {"cert": "tls.crt", "key": "tls.key", "ca": "ca.crt"}
 BOTH: list[tuple[Resource, str]] = [(MUTATING_WEBHOOKS, MUTATING), (VALIDATING_WEBHOOKS, VALIDATING)]
 FOR_PODS: tuple[Resource, str] = (MUTATING_WEBHOOKS, names.POD_WEBHOOK)
 ALL = [*BOTH, FOR_PODS]
+Json = dict[str, Any]
 
 
 async def registered(service: ServiceProcess, configurations: int = len(ALL)) -> str:
@@ -43,16 +46,10 @@ async def registered(service: ServiceProcess, configurations: int = len(ALL)) ->
     return url
 
 
-async def asked_for(client: Client, namespace: str) -> None:
-    """Returns once the API server has learned of the webhook: a dry run of a gated JobSet gets the barrier."""
-    notes = {names.CONFIG: '{"timeoutAfterSeconds":300}'}
-    gang = manifests.gang("train", namespace, jobs=1, pods=2, annotations=notes)
+async def until_mutated(client: Client, resource: Resource, body: Json, namespace: str, mark: str) -> None:
+    """Returns once the API server has learned of the webhook: a dry run comes back with the mark."""
     async with asyncio.timeout(TIMEOUT):
-        while True:
-            made = await client.create(JOBSETS, gang, dry_run=True)
-            template = made["spec"]["replicatedJobs"][0]["template"]["spec"]["template"]
-            if names.GATED in template.get("metadata", {}).get("labels", {}):
-                return
+        while mark not in json.dumps(await client.create(resource, body, namespace, dry_run=True)):  # noqa: ASYNC110
             await asyncio.sleep(0.05)  # nothing tells when an API server has read its webhook configurations
 
 
@@ -66,36 +63,17 @@ async def test_it_registers_itself_is_asked_and_leaves_nothing_behind(plane: Pla
             assert hook["clientConfig"]["url"] == f"{url}/mutate"
             ca = b64decode(hook["clientConfig"]["caBundle"]).decode()
             assert await fetch(f"{url}/readyz", ca) == (200, "ok\n")
-            await asked_for(client, namespace)
-            notes = {names.CONFIG: '{"timeoutAfterSeconds":0}'}
-            bad = manifests.gang("train", namespace, timeout=0, annotations=notes)
+            good, wrong = ({names.CONFIG: f'{{"timeoutAfterSeconds":{it}}}'} for it in (300, 0))
+            gang = manifests.gang("train", namespace, jobs=1, pods=2, annotations=good)
+            await until_mutated(client, JOBSETS, gang, namespace, names.GATED)
+            await until_mutated(client, PODS, pod(Format.KEP_24), namespace, names.POD_GROUP_GATE)
+            bad = manifests.gang("train", namespace, timeout=0, annotations=wrong)
             with pytest.raises(ApiError, match="timeoutAfterSeconds: 0: must be an integer from 1"):
                 await client.create(JOBSETS, bad, dry_run=True)
             assert await service.stop() == 0
         for resource, name in ALL:
             with pytest.raises(NotFound):
                 await client.get(resource, name)
-
-
-async def held(client: Client, namespace: str) -> None:
-    """Returns once a dry run of a pod of a group gets the gate."""
-    async with asyncio.timeout(TIMEOUT):
-        while True:
-            made = await client.create(PODS, pod(Format.KEP_24), namespace, dry_run=True)
-            if gates(made) == [names.POD_GROUP_GATE]:
-                return
-            await asyncio.sleep(0.05)  # nothing tells when an API server has read its webhook configurations
-
-
-async def test_it_is_asked_about_pods_of_groups(plane: Plane, namespace: str) -> None:
-    where = ["--kubeconfig", str(plane.kubeconfig), "--port", "0"]
-    async with (
-        plane.client() as client,
-        running_service("webhook", "--self-signed", "--register", "--unregister-on-exit", *where) as service,
-    ):
-        await registered(service)
-        await held(client, namespace)
-        assert await service.stop() == 0
 
 
 async def test_where_groups_are_off_it_does_not_ask_for_pods_and_takes_an_old_registration_away(
@@ -154,22 +132,13 @@ async def test_it_registers_a_service_and_exempts_its_namespace(embedded_plane: 
         assert await service.stop() == 0
 
 
-async def test_it_serves_a_certificate_from_files(tmp_path: Path) -> None:
-    bundle = self_signed()
-    bundle.write(tmp_path)
-    files = ["--tls-cert", str(tmp_path / "tls.crt"), "--tls-key", str(tmp_path / "tls.key")]
-    async with running_service("webhook", *files, "--port", "0") as service:
-        url = (await service.until("webhook listens"))["url"]
-        assert await fetch(f"{url}/healthz", bundle.ca.decode()) == (200, "ok\n")
-        assert await service.stop() == 0
-
-
 async def test_while_it_is_asked_to_stop_it_is_not_ready_but_answers(tmp_path: Path) -> None:
     bundle = self_signed()
     bundle.write(tmp_path)
     files = ["--tls-cert", str(tmp_path / "tls.crt"), "--tls-key", str(tmp_path / "tls.key")]
     async with running_service("webhook", *files, "--port", "0", "--shutdown-delay", "600") as service:
         url = (await service.until("webhook listens"))["url"]
+        assert await fetch(f"{url}/healthz", bundle.ca.decode()) == (200, "ok\n")
         service.send(SIGTERM)
         await service.until("stopping")
         assert await fetch(f"{url}/readyz", bundle.ca.decode()) == (503, "shutting down\n")
@@ -217,58 +186,43 @@ async def test_with_its_own_ca_it_is_ready_and_leaves_the_ca_to_the_next(plane: 
     where = ["--kubeconfig", str(plane.kubeconfig), "--port", "0", "--service", "default/gate"]
     async with plane.client() as client, configured(client):
         try:
-            async with running_service("webhook", "--own-ca", "gate-ca", *where) as service:
-                url = (await service.until("webhook listens"))["url"]
-                await service.until("the certificate is trusted")
-                ca = await bundle(client)
-                assert await ready(url, ca) == (200, "ok\n")
-                assert await service.stop() == 0
-            assert await bundle(client) == ca
-            async with running_service("webhook", "--own-ca", "gate-ca", *where) as service:
-                url = (await service.until("webhook listens"))["url"]
-                await service.until("the certificate is trusted")
-                assert await bundle(client) == ca
-                assert await ready(url, ca) == (200, "ok\n")
-                assert await service.stop() == 0
+            found = []
+            for _ in range(2):
+                async with running_service("webhook", "--own-ca", "gate-ca", *where) as service:
+                    url = (await service.until("webhook listens"))["url"]
+                    await service.until("the certificate is trusted")
+                    found.append(await bundle(client))
+                    assert await ready(url, found[0]) == (200, "ok\n")
+                    assert await service.stop() == 0
+            assert found[0] == found[1]
         finally:
             await client.delete(SECRETS, "gate-ca", "default")
 
 
-async def test_it_publishes_the_ca_of_its_files(embedded_plane: Plane, tmp_path: Path) -> None:
+@pytest.mark.parametrize("publishes", [True, False])
+async def test_it_is_ready_once_the_ca_of_its_files_is_published(
+    embedded_plane: Plane, tmp_path: Path, publishes: bool
+) -> None:
+    """By itself, or as with cert-manager, whose injector fills caBundle in."""
     made = self_signed([HOST])
     made.write(tmp_path)
-    files = [f"--tls-{what}={tmp_path / name}" for what, name in FILES.items()]
+    files = [f"--tls-{what}={tmp_path / name}" for what, name in FILES.items() if publishes or what != "ca"]
     where = ["--kubeconfig", str(embedded_plane.kubeconfig), "--port", "0", "--service", "default/gate"]
+    how = "--publish-ca" if publishes else "--check-trust"
     async with (
         embedded_plane.client() as client,
         configured(client),
-        running_service("webhook", *files, "--publish-ca", *where) as service,
+        running_service("webhook", *files, how, *where) as service,
     ):
         url = (await service.until("webhook listens"))["url"]
+        if not publishes:
+            await service.until("not trusted")
+            assert await ready(url, made.ca.decode()) == (503, "zz-jobset-gate: has no caBundle\n")
+            body = [{"op": "add", "path": "/webhooks/0/clientConfig/caBundle", "value": made.ca_bundle}]
+            for resource, name in ALL:
+                await client.patch(resource, name, body=body, patch=PatchType.JSON)
         await service.until("the certificate is trusted")
         assert await bundle(client) == made.ca.decode()
-        assert await ready(url, made.ca.decode()) == (200, "ok\n")
-        assert await service.stop() == 0
-
-
-async def test_it_waits_until_the_ca_of_its_files_is_published(embedded_plane: Plane, tmp_path: Path) -> None:
-    """As with cert-manager, whose injector fills caBundle in."""
-    made = self_signed([HOST])
-    made.write(tmp_path)
-    files = [f"--tls-{what}={tmp_path / name}" for what, name in FILES.items() if what != "ca"]
-    where = ["--kubeconfig", str(embedded_plane.kubeconfig), "--port", "0", "--service", "default/gate"]
-    async with (
-        embedded_plane.client() as client,
-        configured(client),
-        running_service("webhook", *files, "--check-trust", *where) as service,
-    ):
-        url = (await service.until("webhook listens"))["url"]
-        await service.until("not trusted")
-        assert await ready(url, made.ca.decode()) == (503, "zz-jobset-gate: has no caBundle\n")
-        for resource, name in ALL:
-            body = [{"op": "add", "path": "/webhooks/0/clientConfig/caBundle", "value": made.ca_bundle}]
-            await client.patch(resource, name, body=body, patch=PatchType.JSON)
-        await service.until("the certificate is trusted")
         assert await ready(url, made.ca.decode()) == (200, "ok\n")
         assert await service.stop() == 0
 
