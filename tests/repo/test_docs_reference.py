@@ -2,7 +2,10 @@
 
 import json
 import re
+from collections.abc import Iterator
+from typing import Any
 
+import jsonschema  # type: ignore[import-untyped]  # it has no types
 import pytest
 import yaml
 from pydantic import BaseModel
@@ -12,6 +15,7 @@ from controllers.podgroups.metrics import REASONS
 from docs.make import api, keys, reasons, settings, values
 from docs.make.metrics import rows
 from docs.make.pages import FOLDER, PAGES
+from docs.make.schemas import SCHEMAS
 from jobset_gate import names
 from jobset_gate.cli.app import command_tree
 from jobset_gate.cli.exits import ExitCode
@@ -96,3 +100,15 @@ def test_exit_codes_are_those_of_the_program() -> None:
     page = (ROOT / FOLDER / "exit-codes.md").read_text()
     assert re.findall(r"^\| `(\d)` \| ([A-Z]+) ", page, re.MULTILINE) == [(str(it.value), it.name) for it in ExitCode]
     assert f"| `{names.EXIT_TIMED_OUT}` | Timed out. |" in page
+
+
+def test_every_json_schema_is_one_and_every_field_says_what_it_means() -> None:
+    def silent(schema: Any, path: str) -> Iterator[str]:
+        for name, field in schema.get("properties", {}).items():
+            yield from [] if field.get("description") else [f"{path}.{name}"]
+            yield from silent(field, f"{path}.{name}")
+        yield from silent(schema.get("items", {}), f"{path}[]") if "items" in schema else ()
+
+    for command, schema in SCHEMAS.items():
+        jsonschema.Draft202012Validator.check_schema(schema)
+        assert (bool(schema["title"]), [*silent(schema, "")]) == (True, []), command

@@ -24,8 +24,8 @@ log = structlog.get_logger("jobset_gate.cli")
 def options(configured: ControllerSection, **asked: Any) -> ManagerOptions:
     """The command line wins over the settings file, that over the defaults; None is not set.
 
-    Of what is asked for, other names than those of ManagerOptions are left out. Raises CommandError for a status page
-    that would be served to others without TLS.
+    Of `asked` the names count that ManagerOptions has. Raises CommandError for a status page that would be served to
+    others without TLS.
     """
     known = {it.name for it in fields(ManagerOptions)}
     given = configured.model_dump(exclude_none=True)

@@ -63,28 +63,22 @@ def test_how_often_a_kubelet_looks(shown: str, level: FindingLevel) -> None:
 
 
 @pytest.mark.parametrize(
-    ("begun", "life", "level", "says"),
+    ("begun", "life", "trusted", "serving"),
     [
-        (3, 365, FindingLevel.OK, "made 3 days ago"),
-        (360, 365, FindingLevel.WARNING, "ends in 4 days"),
-        (30, 20, FindingLevel.ERROR, "no certificate that is valid now"),
+        (3, 365, FindingLevel.OK, FindingLevel.OK),
+        (360, 365, FindingLevel.WARNING, FindingLevel.WARNING),
+        (1, 2, FindingLevel.WARNING, FindingLevel.OK),
+        (30, 20, FindingLevel.ERROR, FindingLevel.ERROR),
     ],
+    ids=["fresh", "soon over", "short", "over"],
 )
-def test_how_long_a_ca_is_still_trusted(begun: int, life: int, level: FindingLevel, says: str) -> None:
+def test_how_long_a_ca_is_trusted_and_a_certificate_serves(
+    begun: int, life: int, trusted: FindingLevel, serving: FindingLevel
+) -> None:
     now = datetime.now(UTC)
-    made = ca.create("ca", now=now - timedelta(days=begun, minutes=1), life=timedelta(days=life))
-    found = certificates.judge_bundle("zz", (made.certificate,), now)
-    assert (found.level, says in f"{found.what}: {found.why}") == (level, True)
-
-
-@pytest.mark.parametrize(
-    ("begun", "life", "level"),
-    [(3, 90, FindingLevel.OK), (84, 90, FindingLevel.WARNING), (1, 2, FindingLevel.OK), (91, 90, FindingLevel.ERROR)],
-)
-def test_how_long_a_certificate_still_serves(begun: int, life: int, level: FindingLevel) -> None:
-    now = datetime.now(UTC)
-    made = ca.create("leaf", now=now - timedelta(days=begun), life=timedelta(days=life))
-    assert certificates.judge_serving("it", made.certificate, now).level is level
+    made = ca.create("ca", now=now - timedelta(days=begun, minutes=1), life=timedelta(days=life)).certificate
+    found = certificates.judge_bundle("zz", (made,), now), certificates.judge_serving("it", made, now)
+    assert [it.level for it in found] == [trusted, serving]
 
 
 def test_a_bundle_without_certificates_trusts_nobody() -> None:

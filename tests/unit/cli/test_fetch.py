@@ -33,7 +33,6 @@ from tests.fakes.podgroups.objects import pod_group
     [
         ("train", ResourceArgument(ResourceKind.ANY, "train")),
         ("jobset/train", ResourceArgument(ResourceKind.JOBSET, "train")),
-        ("JobSets.jobset.x-k8s.io/train", ResourceArgument(ResourceKind.JOBSET, "train")),
         ("po/train-0", ResourceArgument(ResourceKind.POD, "train-0")),
         ("podgroup/ring", ResourceArgument(ResourceKind.POD_GROUP, "ring")),
         ("gang/ring", ResourceArgument(ResourceKind.POD_GROUP, "ring")),

@@ -84,13 +84,6 @@ def test_so_is_one_in_json(digits: str, tmp_path: Path) -> None:
         read([str(file)])
 
 
-@pytest.mark.parametrize("text", ["0x" + "0" * 100 + "1f", "0" * 100 + "37", "0b" + "1" * 5])
-def test_leading_zeros_are_no_digits(text: str, tmp_path: Path) -> None:
-    file = tmp_path / "m.yaml"
-    file.write_text(f"a: {text}")
-    assert read([str(file)])[0].value == {"a": 31}
-
-
 EVIL = "\x1b]0;owned\x07\x1b[2J\x9b31m\u202egpj\u2066"
 
 

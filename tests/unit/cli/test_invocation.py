@@ -16,21 +16,8 @@ OPTIONS = "--context far --kubeconfig 'my files/config'"
     [
         ("kubectl describe pod a -n b", "kubectl describe pod a -n b", f"kubectl describe pod a -n b {OPTIONS}"),
         ("kubectl jobset-gate doctor", "jobset-gate doctor", f"kubectl jobset-gate doctor -n team {OPTIONS}"),
-        (
-            "jobset-gate why a -n b",
-            "jobset-gate why a -n b",
-            f"kubectl jobset-gate why a -n b {OPTIONS}",
-        ),
-        (
-            "kubectl jobset-gate install-crd-field",
-            "jobset-gate install-crd-field",
-            f"kubectl jobset-gate install-crd-field {OPTIONS}",
-        ),
-        (
-            "kubectl get deployments -A | grep jobset-gate",
-            "kubectl get deployments -A | grep jobset-gate",
-            f"kubectl get deployments -A {OPTIONS} | grep jobset-gate",
-        ),
+        ("jobset-gate why a -n b", "jobset-gate why a -n b", f"kubectl jobset-gate why a -n b {OPTIONS}"),
+        ("kubectl get pods -A | grep x", "kubectl get pods -A | grep x", f"kubectl get pods -A {OPTIONS} | grep x"),
         ("kubectl exec a -- ls", "kubectl exec a -- ls", f"kubectl exec a {OPTIONS} -- ls"),
         ("helm upgrade x y", "helm upgrade x y", "helm upgrade x y"),
         ("", "", ""),
