@@ -13,8 +13,11 @@ MANY = 2**31 - 1
 """The largest number of replicas there is: a client that goes through them one by one never comes back."""
 
 
-def test_a_gang_of_two_billion_jobs_is_counted_and_explained_at_once() -> None:
-    seen = gang(jobset=jobset(replicated_job(replicas=MANY, parallelism=1, completions=1)), jobs=(job(),))
+@pytest.mark.parametrize("indexed", [True, False])
+@pytest.mark.parametrize(("jobs", "pods"), [(MANY, 1), (1, MANY)], ids=["jobs", "pods"])
+def test_a_gang_of_two_billion_is_counted_and_explained_at_once(jobs: int, pods: int, indexed: bool) -> None:
+    target = replicated_job(replicas=jobs, parallelism=pods, completions=pods, indexed=indexed)
+    seen = gang(jobset=jobset(target), jobs=(job(),))
     decision = decide(seen, T0)
     assert isinstance(decision, Wait)
     assert (decision.started, decision.expected) == (0, MANY)

@@ -211,13 +211,7 @@ WAITS = {
         None,
     ),
     "another JobSet's ConfigMap": (
-        gang(
-            pod(0),
-            waiting_pod(1),
-            config_map=config_map(
-                jobset_uid="u-0", verdict=verdict(uid="u-0"), waiting_since=clock(T0 - 900, uid="u-0")
-            ),
-        ),
+        gang(pod(0), waiting_pod(1), config_map=config_map(jobset_uid="u-0", verdict=verdict(), waiting_since=clock())),
         clock(T0 + 1),
         T0 + 301,
     ),
