@@ -32,12 +32,12 @@ class EmbeddedController:
         self.cluster, self.faults, self.manager = cluster, faults, manager
         self.kubelets, self.client = cluster.kubelets, cluster.client
 
-    async def make(self, pods: int = 2, timeout: int | None = 30) -> Json:
+    async def make(self, pods: int = 2, timeout: int | None = 30, name: str = GANG, **metadata: Any) -> Json:
         """The gang as the webhook would have it stored. Its Job makes up for lost pods."""
         workers = manifests.replicated_job(parallelism=pods, backoff_limit=6)
         config = {} if timeout is None else {names.TIMEOUT_FIELD: timeout}
         settings = Settings(barrier=Barrier.model_validate({"streamUrl": self.manager.stream_url or None}))
-        manifest = manifests.jobset(GANG, SPACE, replicated_jobs=[workers], config=config)
+        manifest = manifests.jobset(name, SPACE, replicated_jobs=[workers], config=config, **metadata)
         gated = inject.injected(manifest, None, settings=settings, token="t0ken").document
         return await self.client.create(JOBSETS, gated, SPACE)
 
@@ -80,13 +80,19 @@ class EmbeddedController:
 
 
 @asynccontextmanager
-async def embedded_controller(*, stream: bool = False, **cluster: Any) -> AsyncIterator[EmbeddedController]:
+async def embedded_controller(
+    *, stream: bool = False, workers: int = 32, **cluster: Any
+) -> AsyncIterator[EmbeddedController]:
     """`cluster`: settings of the embedded cluster."""
     faults = Faults()
     async with embedded_cluster(faults=faults, **cluster) as made:
         await crd_patcher.extend_crd(made.client)
         options = ManagerOptions(
-            leader_elect=False, extend_crd=False, clock=made.clock, stream_port=0 if stream else None
+            leader_elect=False,
+            extend_crd=False,
+            clock=made.clock,
+            stream_port=0 if stream else None,
+            workers=workers,
         )
         manager = Manager(made.access, options)
         running = asyncio.create_task(manager.run())

@@ -1,7 +1,6 @@
 """With prefetch-images a pod counts only once the images of its main containers are on its node (A8)."""
 
 from jobset_gate import names
-from jobset_gate.barrier.model import VerdictKind
 from jobset_gate.fake import manifests
 from jobset_gate.fake.kubelet import PodFault, PodMatch
 from jobset_gate.settings import Settings
@@ -73,23 +72,6 @@ async def test_a_pod_whose_image_cannot_be_pulled_does_not_count_and_is_named(st
     assert await stage.verdict(GANG) is None
     stage.actors.kubelets.clear_fault(stuck)
     await stage.until_running(4)
-
-
-async def test_the_verdict_of_a_timeout_names_the_image_in_the_kubelets_words(stage: Environment) -> None:
-    stage.actors.kubelets.inject_fault(NO_PULL)
-    await stage.apply(gang(timeout=2))
-    verdict = await stage.until_verdict(GANG)
-    assert verdict.kind is VerdictKind.TIMEOUT
-    reported = await stage.until_condition(GANG, names.REASON_TIMED_OUT)
-    words = f'1 pod: ImagePull: {SECOND}: ImagePullBackOff: Back-off pulling image "log:1" (workers-1/1)'
-    assert words in reported["message"]
-
-
-async def test_a_prefetching_container_that_fails_is_named(stage: Environment) -> None:
-    stage.actors.kubelets.inject_fault(PodFault(PodMatch(job_index=0, index=1), crash_init=FIRST, crash_code=255))
-    await stage.apply(gang(timeout=2, backoff_limit=6))
-    reported = await stage.until_condition(GANG, names.REASON_TIMED_OUT)
-    assert f"1 pod: CrashLoop: {FIRST}: CrashLoopBackOff: exit code 255 (workers-0/1)" in reported["message"]
 
 
 async def test_the_same_manifest_again_changes_nothing(make_stage: MakeEnvironment) -> None:

@@ -1,23 +1,37 @@
-"""The chart's policies hold the controller's account to its own annotations and ConfigMaps, and do not stop it.
+"""The chart's policies hold both accounts to what is theirs, and do not stop them.
+
+The controller's: its annotations and ConfigMaps, the suspension of Jobs and JobSets, one condition, one field of a CRD.
+The webhook's: caBundle in its own configurations.
 
 All else that it does goes on under them in test_rights.py, test_rights_groups.py and test_rights_native.py.
 """
 
 from collections.abc import AsyncIterator
-from contextlib import AsyncExitStack
 from pathlib import Path
 from typing import Any
 
 import pytest
 
 from jobset_gate import names
-from jobset_gate.kube.client import PatchType
-from jobset_gate.kube.resources import CONFIGMAPS, PODS
+from jobset_gate.fake import manifests
+from jobset_gate.kube.client import Client, PatchType
+from jobset_gate.kube.resources import (
+    CONFIGMAPS,
+    CRDS,
+    JOBS,
+    JOBSETS,
+    MUTATING_WEBHOOKS,
+    PODS,
+    VALIDATING_WEBHOOKS,
+    Resource,
+)
+from tests.fakes.podgroups import manifests as groups
 from tests.flow import stories
 from tests.flow.environment import Environment, environment, in_force
-from tests.flow.installed import CONTROLLER, LIVELY, Installed, eventually, installed
+from tests.flow.installed import CONTROLLER, LIVELY, WEBHOOK, Installed, eventually, installed
 from tests.flow.policies import refused
 from tests.plane.planes import Real
+from webhook.registration import MUTATING, VALIDATING
 
 pytestmark = [pytest.mark.real, pytest.mark.timeout(300)]
 
@@ -31,6 +45,24 @@ async def release(real_plane: Real, namespaces: tuple[str, str], tmp_path: Path)
         yield made
 
 
+@pytest.fixture
+async def stage(real_plane: Real, namespaces: tuple[str, str], tmp_path: Path) -> AsyncIterator[Environment]:
+    """Without programs of its own."""
+    place = namespaces[1]
+    async with environment(real_plane, place, tmp_path, controller=False, webhook=False, stream=False) as made:
+        yield made
+
+
+@pytest.fixture
+async def controller(release: Installed) -> AsyncIterator[Client]:
+    async with release.client(CONTROLLER) as made:
+        yield made
+
+
+def put(path: str, value: Any) -> Json:
+    return {"op": "add", "path": path, "value": value}
+
+
 def config_map(namespace: str, name: str, **labels: str) -> Json:
     return {"metadata": {"name": name, "namespace": namespace, "labels": labels}}
 
@@ -42,14 +74,10 @@ def pod(namespace: str, name: str, **labels: str) -> Json:
 
 
 async def test_a_configmap_is_put_right_created_again_and_taken_away_under_the_policies(
-    real_plane: Real, release: Installed, namespaces: tuple[str, str], tmp_path: Path
+    stage: Environment, release: Installed
 ) -> None:
-    async with AsyncExitStack() as stack:
-        stage = await stack.enter_async_context(
-            environment(real_plane, namespaces[1], tmp_path, controller=False, webhook=False, stream=False)
-        )
-        await stack.enter_async_context(release.program("webhook"))
-        await stack.enter_async_context(release.program("controller", "--stream-host=127.0.0.1", "--stream-port=0"))
+    options = ("--stream-host=127.0.0.1", "--stream-port=0")
+    async with release.program("webhook"), release.program("controller", *options):
         await in_force(stage)
         await stories.an_earlier_lifes_configmap_has_its_name(stage)
         await stories.restarted(stage)
@@ -87,10 +115,10 @@ DENIED: list[tuple[dict[str, str], Json]] = [
 
 
 async def test_a_pod_s_verdict_and_nothing_else_of_it(
-    real_plane: Real, release: Installed, namespaces: tuple[str, str]
+    real_plane: Real, controller: Client, namespaces: tuple[str, str]
 ) -> None:
     _, gangs = namespaces
-    async with real_plane.client() as admin, release.client(CONTROLLER) as controller:
+    async with real_plane.client() as admin:
         for number, (labels, change) in enumerate(DENIED):
             name = f"theirs-{number}"
             await admin.create(PODS, pod(gangs, name, **labels))
@@ -105,11 +133,11 @@ async def test_a_pod_s_verdict_and_nothing_else_of_it(
 
 
 async def test_its_own_configmaps_and_no_other(
-    real_plane: Real, release: Installed, namespaces: tuple[str, str]
+    real_plane: Real, controller: Client, namespaces: tuple[str, str]
 ) -> None:
     """On some clusters aws-auth says who is an administrator, and coredns leads everybody's names."""
     _, gangs = namespaces
-    async with real_plane.client() as admin, release.client(CONTROLLER) as controller:
+    async with real_plane.client() as admin:
         theirs = await admin.create(CONFIGMAPS, config_map(gangs, "theirs"))
         alike = await admin.create(CONFIGMAPS, config_map(gangs, names.config_map_name("alike")))
         record = await admin.create(CONFIGMAPS, config_map(gangs, f"{names.POD_GROUP_CONFIG_MAP_PREFIX}alike"))
@@ -133,3 +161,163 @@ async def test_its_own_configmaps_and_no_other(
         )
         await controller.replace(CONFIGMAPS, {**ours, "data": {names.KEY_VERDICT: "release"}})
         await controller.delete(CONFIGMAPS, ours["metadata"]["name"], gangs)
+
+
+# --- Jobs, JobSets and their CRD -------------------------------------------------------------------------------------
+
+OWNER: Json = {"apiVersion": "v1", "kind": "Pod", "name": "none", "uid": "none"}
+TEMPLATE = "/spec/replicatedJobs/0/template"
+MANY = 250
+"""About as many gated replicatedJobs as an API server stores in one JobSet."""
+
+
+ANY: list[Json] = [
+    # With the first the object is gone when it has ended, with the second at once.
+    put("/spec/ttlSecondsAfterFinished", 0),
+    put("/metadata/ownerReferences", [OWNER]),
+    put("/metadata/finalizers", ["example.com/stay"]),
+    put("/metadata/labels", {"app": "other-client"}),
+    put("/metadata/annotations", {"theirs": "2"}),
+]
+OF_JOBS: list[Json] = [
+    put("/spec/parallelism", 5),
+    put("/spec/backoffLimit", 50),
+    put("/spec/activeDeadlineSeconds", 1),
+    put("/spec/template/spec/tolerations", [{"operator": "Exists"}]),
+]
+OF_JOBSETS: list[Json] = [
+    put(f"{TEMPLATE}/spec/parallelism", 5),
+    put(f"{TEMPLATE}/spec/template/spec/containers/0/image", "evil"),
+    put(f"{TEMPLATE}/spec/template/spec/nodeSelector", {"theirs": "1"}),
+    put(f"{TEMPLATE}/spec/template/metadata/labels/theirs", "1"),
+    put(f"{TEMPLATE}/spec/template/metadata/annotations/theirs", "1"),
+    put(f"{TEMPLATE}/metadata", {"labels": {"theirs": "1"}}),
+    put("/spec/replicatedJobs/0/replicas", 5),
+    put("/spec/failurePolicy", {"maxRestarts": 5}),
+]
+
+
+def mark(*, suspend: bool = True) -> Json:
+    marks = {names.POD_GROUP_SUSPENDED: "0.1" if suspend else None}
+    return {"metadata": {"labels": marks, "annotations": marks}, "spec": {"suspend": suspend}}
+
+
+async def test_jobs_and_jobsets_are_suspended_and_resumed_and_no_more(
+    stage: Environment, release: Installed, controller: Client
+) -> None:
+    """The webhook counts the suspension in a gated JobSet's templates, in the same request."""
+    gangs = stage.namespace
+    async with release.program("webhook"):
+        await in_force(stage)
+        nobody: Json = {"suspend": True, "managedBy": "example.com/nobody"}
+        job = groups.job("theirs", "theirs", 1, **nobody)
+        many = [manifests.replicated_job(f"w{n}") for n in range(MANY)]
+        made: list[tuple[Resource, Json, list[Json]]] = [
+            (JOBS, job, ANY + OF_JOBS),
+            (JOBSETS, manifests.gang("gated", gangs, jobs=1, pods=1, **nobody), ANY + OF_JOBSETS),
+            (JOBSETS, manifests.jobset("many", gangs, replicated_jobs=many, config={}, **nobody), []),
+        ]
+        for resource, manifest, changes in made:
+            name = manifest["metadata"]["name"]
+            await stage.client.create(resource, manifest, gangs)
+            for change in changes:
+                with refused():
+                    await controller.patch(resource, name, gangs, body=[change], patch=PatchType.JSON)
+            for suspend in (False, True, False):
+                body = mark(suspend=suspend)
+                stored = await controller.patch(resource, name, gangs, body=body, patch=PatchType.MERGE)
+                assert stored["spec"]["suspend"] is suspend
+        stored = await stage.client.get(JOBSETS, "many", gangs)
+        notes = stored["spec"]["replicatedJobs"][MANY - 1]["template"]["spec"]["template"]["metadata"]["annotations"]
+        assert notes[names.EPOCH] == "1"
+
+
+def condition(kind: str) -> Json:
+    return {
+        "type": kind,
+        "status": "True",
+        "reason": "Because",
+        "message": "",
+        "lastTransitionTime": "2026-01-01T00:00:00Z",
+    }
+
+
+async def test_a_jobset_has_the_condition_of_its_gang_alone(stage: Environment, controller: Client) -> None:
+    gangs = stage.namespace
+    await stage.client.create(JOBSETS, manifests.jobset("theirs", gangs, suspend=True))
+    for status in ({"conditions": [condition("Completed")]}, {"terminalState": "Failed"}, {"restarts": 7}):
+        with refused():
+            await controller.patch(
+                JOBSETS, "theirs", gangs, body={"status": status}, patch=PatchType.MERGE, subresource="status"
+            )
+    ours = {"metadata": {"name": "theirs"}, "status": {"conditions": [condition(names.CONDITION)]}}
+    await controller.patch(
+        JOBSETS, "theirs", gangs, body=ours, patch=PatchType.APPLY, subresource="status", field_manager="x"
+    )
+
+
+CONVERTED = {
+    "strategy": "Webhook",
+    "webhook": {"conversionReviewVersions": ["v1"], "clientConfig": {"url": "https://outside.example/"}},
+}
+"""With it a user sees and changes every JobSet of the cluster."""
+PROPERTIES = "/spec/versions/0/schema/openAPIV3Schema/properties/spec/properties"
+
+
+async def test_jobset_s_kind_gets_one_field(stage: Environment, controller: Client) -> None:
+    for change in (
+        put("/spec/conversion", CONVERTED),
+        put(f"{PROPERTIES}/theirs", {"type": "string"}),
+        put(f"{PROPERTIES}/suspend/description", "theirs"),
+        {"op": "remove", "path": f"{PROPERTIES}/suspend"},
+        put("/spec/versions/0/additionalPrinterColumns", [{"name": "A", "type": "string", "jsonPath": ".a"}]),
+        put("/metadata/labels", {"theirs": "1"}),
+    ):
+        with refused():
+            await controller.patch(CRDS, names.JOBSET_CRD, body=[change], patch=PatchType.JSON, dry_run=True)
+        await stage.client.patch(CRDS, names.JOBSET_CRD, body=[change], patch=PatchType.JSON, dry_run=True)
+    field = put(f"{PROPERTIES}/{names.CONFIG_FIELD}", {"type": "object", "description": "ours"})
+    await controller.patch(CRDS, names.JOBSET_CRD, body=[field], patch=PatchType.JSON, dry_run=True)
+
+
+# --- Webhook configurations ------------------------------------------------------------------------------------------
+
+OURS: list[tuple[Resource, str]] = [
+    (MUTATING_WEBHOOKS, MUTATING),
+    (MUTATING_WEBHOOKS, names.POD_WEBHOOK),
+    (VALIDATING_WEBHOOKS, VALIDATING),
+]
+EVERYTHING: Json = {"apiGroups": ["*"], "apiVersions": ["*"], "operations": ["*"], "resources": ["*/*"], "scope": "*"}
+OUTSIDE: Json = {"url": "https://outside.example/", "caBundle": "Cg=="}
+
+
+WIDER: dict[str, list[Json]] = {
+    "every object of the cluster, sent somewhere else": [
+        put("/webhooks/0/rules", [EVERYTHING]),
+        put("/webhooks/0/namespaceSelector", {}),
+        put("/webhooks/0/matchConditions", []),
+        put("/webhooks/0/clientConfig", OUTSIDE),
+    ],
+    "more kinds": [put("/webhooks/0/rules", [EVERYTHING])],
+    "all namespaces": [put("/webhooks/0/namespaceSelector", {})],
+    "whatever it is about": [put("/webhooks/0/matchConditions", [])],
+    "somewhere else": [put("/webhooks/0/clientConfig", OUTSIDE)],
+    "another path": [put("/webhooks/0/clientConfig/service/path", "/other")],
+    "nobody has to be asked": [put("/webhooks/0/failurePolicy", "Ignore")],
+    "no webhook": [put("/webhooks", [])],
+    "a label": [put("/metadata/labels/example.com~1mine", "1")],
+    "an owner, with which it goes": [put("/metadata/ownerReferences", [OWNER])],
+}
+
+
+async def test_caBundle_and_nothing_else(real_plane: Real, release: Installed) -> None:  # noqa: N802 - the field's name
+    async with real_plane.client() as admin, release.client(WEBHOOK) as webhook:
+        for resource, name in OURS:
+            for body in WIDER.values():
+                with refused():
+                    await webhook.patch(resource, name, body=body, patch=PatchType.JSON, dry_run=True)
+                # Nobody else is bound: an operator may, and a client that upgrades the chart.
+                await admin.patch(resource, name, body=body, patch=PatchType.JSON, dry_run=True)
+            bundle = put("/webhooks/0/clientConfig/caBundle", "Cg==")
+            stored = await webhook.patch(resource, name, body=[bundle], patch=PatchType.JSON, dry_run=True)
+            assert stored["webhooks"][0]["clientConfig"]["caBundle"] == "Cg=="

@@ -9,9 +9,7 @@ from hypothesis import strategies as st
 
 from jobset_gate import names
 from jobset_gate.barrier import messages, verdict_codec
-from jobset_gate.barrier.count import count_gang
 from jobset_gate.barrier.decide import decide
-from jobset_gate.barrier.missing import missing_by_reason
 from jobset_gate.barrier.model import (
     ConditionSeen,
     Decide,
@@ -78,23 +76,6 @@ def test_ten_are_named_and_the_others_counted() -> None:
     assert "missing: 300 pods: Unscheduled (" in text
     assert re.findall(r"workers-2/(\d+)", text) == [str(index) for index in range(10)]
     assert text.endswith(" and 290 more)")
-
-
-def test_just_ten_are_all_named() -> None:
-    assert late(*(late_pod(index) for index in range(10)), size=10).endswith("workers-2/9)")
-
-
-def test_the_longest_waiting_come_first_and_those_without_a_pod_last() -> None:
-    text = late(late_pod(0, since=30.0), late_pod(2, since=10.0), late_pod(3, since=0.0), size=4)
-    assert re.findall(r"workers-2/(\d)", text) == ["3", "2", "0", "1"]
-
-
-def test_a_slot_without_a_number_is_named_by_its_job() -> None:
-    target = replicated_job(parallelism=1, completions=1, indexed=False)
-    seen = gang(jobset=jobset(target), jobs=(job(),))
-    assert messages.timed_out(count_gang(seen), 300, missing_by_reason(seen), releases=False).endswith(
-        "not created it yet (workers-0)"
-    )
 
 
 @pytest.mark.parametrize("character", ["w", "ä", "😀"])

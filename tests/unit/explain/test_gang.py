@@ -127,15 +127,6 @@ def test_the_next_command_shows_what_holds_the_first_pod_up(seen: GangSnapshot, 
     assert explain_gang(seen, NOW).commands == (command,)
 
 
-def test_of_two_pods_in_one_slot_the_one_that_stays_is_looked_at() -> None:
-    going = gangs.waiting_pod(0, PendingReason.TERMINATING, name="a-going", uid="going", deleting=True)
-    coming = gangs.waiting_pod(0, detail="no room", name="b-coming", uid="coming")
-    for pods in ((going, coming), (coming, going)):
-        assert explain_gang(crowd(*pods, size=1), NOW).commands == ("kubectl describe pod b-coming -n default",)
-    going = msgspec.structs.replace(going, name="c-going")
-    assert explain_gang(crowd(going, coming, size=1), NOW).commands == ("kubectl describe pod b-coming -n default",)
-
-
 # --- Where it stands -------------------------------------------------------------------------------------------------
 
 
