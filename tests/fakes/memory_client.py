@@ -13,10 +13,11 @@ from typing import Any, cast
 
 import msgspec
 
+from jobset_gate.fake.apiserver import patches, selectors
 from jobset_gate.kube.client import Client, PatchType
 from jobset_gate.kube.errors import ServerError, Throttled, Unreachable
 from jobset_gate.kube.resources import CONFIGMAPS, Resource
-from tests.fakes.memory_api import Api, Json
+from tests.fakes.memory_api import Api, Json, labels_of
 
 
 class Answer(Enum):
@@ -39,6 +40,7 @@ class Call:
     kind: Resource
     name: str
     body: Any = None
+    subresource: str = ""
 
 
 RETRY_AFTER = 20.0
@@ -75,7 +77,9 @@ class MemoryClient:
         return view.client
 
     async def get(self, resource: Resource, name: str, namespace: str | None = None, *, type: Any = dict) -> Any:
-        return await self._do(Call("get", resource, name), lambda: _typed(self._known(resource, name), type))
+        return await self._do(
+            Call("get", resource, name), lambda: decoded_as(self.api.known(resource, name, namespace), type)
+        )
 
     async def list(
         self,
@@ -89,16 +93,16 @@ class MemoryClient:
         max_bytes: int | None = None,
         type: Any = dict,
     ) -> Any:
-        wanted = dict(term.split("=", 1) for term in label_selector.split(",") if term)
         fields = dict(term.split("=", 1) for term in field_selector.split(",") if term)
 
         def work() -> Any:
-            found = [one for one in self.api.all(resource, wanted) if _fits(one, fields)]
+            selected = (one for one in self.api.all(resource) if namespace in (None, one["metadata"]["namespace"]))
+            found = [one for one in selected if matches_labels(one, label_selector) and _fits(one, fields)]
             first = int(continue_ or 0)
             page = found[first : first + (limit or len(found) + 1)]
             self.read(resource, found)
             more = str(first + len(page)) if first + len(page) < len(found) else ""
-            return _typed({"metadata": {"continue": more}, "items": page}, type)
+            return decoded_as({"metadata": {"continue": more}, "items": page}, type)
 
         return await self._do(Call("list", resource, ""), work)
 
@@ -109,14 +113,15 @@ class MemoryClient:
         namespace: str | None = None,
         *,
         dry_run: bool = False,
+        field_manager: str | None = None,
         type: Any = dict,
     ) -> Any:
         assert not dry_run
 
         def work() -> Any:
-            made = self.api.create(resource, body)
+            made = self.api.create(resource, body, namespace)
             self._note(resource, None, made)
-            return _typed(made, type)
+            return decoded_as(made, type)
 
         return await self._do(Call("create", resource, body["metadata"]["name"], body), work)
 
@@ -124,10 +129,10 @@ class MemoryClient:
         name = body["metadata"]["name"]
 
         def work() -> Any:
-            old = self.api.get(resource, name)
+            old = self.api.get(resource, name, body["metadata"].get("namespace"))
             made = self.api.replace(resource, body)
             self._note(resource, old, made)
-            return _typed(made, type)
+            return decoded_as(made, type)
 
         return await self._do(Call("update", resource, name, body), work)
 
@@ -144,15 +149,19 @@ class MemoryClient:
         force: bool = False,
         type: Any = dict,
     ) -> Any:
-        merge = _merge if patch is PatchType.MERGE else _apply_condition
+        merge = patches.merged if patch is PatchType.MERGE else patches.strategic_merged
+        meta = body.get("metadata") or {}
         # A write of a custom resource's status takes nothing of metadata but the resourceVersion.
-        uid = None if subresource == "status" else body["metadata"].get("uid")
-        version = body["metadata"].get("resourceVersion")
+        uid = None if subresource == "status" else meta.get("uid")
+        kept = {name: value for name, value in meta.items() if name != "uid"}
+        change = {**body, "metadata": kept} if kept else {key: it for key, it in body.items() if key != "metadata"}
 
         def work() -> Any:
-            return _typed(self.api.change(resource, name, lambda stored: merge(stored, body), uid, version), type)
+            version = meta.get("resourceVersion")
+            changed = self.api.change(resource, name, lambda it: merge(it, change), uid, version, namespace=namespace)
+            return decoded_as(changed, type)
 
-        return await self._do(Call("patch", resource, name, body), work)
+        return await self._do(Call("patch", resource, name, body, subresource or ""), work)
 
     async def delete(
         self,
@@ -164,8 +173,8 @@ class MemoryClient:
         resource_version: str | None = None,
     ) -> None:
         def work() -> None:
-            old = self.api.get(resource, name)
-            self.api.remove(resource, name, uid, resource_version)
+            old = self.api.get(resource, name, namespace)
+            self.api.remove(resource, name, uid, resource_version, namespace=namespace)
             if old is not None and resource == CONFIGMAPS:
                 self.gate_removed(old)
 
@@ -186,15 +195,13 @@ class MemoryClient:
             raise Unreachable("the answer was lost by the schedule")
         return result
 
-    def _known(self, resource: Resource, name: str) -> Json:
-        return self.api.change(resource, name, lambda _: None)
-
     def _note(self, resource: Resource, old: Json | None, new: Json) -> None:
         if resource == CONFIGMAPS:
             self.gate_written(old, new)
 
 
-def _typed(found: Json, type: Any) -> Any:
+def decoded_as(found: Json, type: Any) -> Any:
+    """Decoded from its bytes, as everything comes."""
     return msgspec.json.decode(msgspec.json.encode(found), type=type)
 
 
@@ -205,12 +212,6 @@ def _fits(stored: Json, fields: Mapping[str, str]) -> bool:
     )
 
 
-def _merge(stored: Json, body: Json) -> None:
-    stored["metadata"].setdefault("annotations", {}).update(body["metadata"]["annotations"])
-
-
-def _apply_condition(stored: Json, body: Json) -> None:
-    """Server-side apply as far as it is used: the list of conditions is a map by type."""
-    (mine,) = body["status"]["conditions"]
-    conditions = stored.setdefault("status", {}).setdefault("conditions", [])
-    conditions[:] = [one for one in conditions if one["type"] != mine["type"]] + [mine]
+def matches_labels(stored: Json, selector: str) -> bool:
+    labels = labels_of(stored)
+    return all(test(labels) for test in selectors.label_tests(selector))

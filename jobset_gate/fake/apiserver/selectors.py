@@ -48,7 +48,7 @@ _FIELDS: dict[tuple[str, str], tuple[str, ...]] = {
 
 
 @lru_cache(maxsize=1024)
-def _label_tests(text: str) -> tuple[_LabelTest, ...]:
+def label_tests(text: str) -> tuple[_LabelTest, ...]:
     return tuple(_label_test(part.strip()) for part in _COMMA.split(text) if part.strip())
 
 
@@ -98,14 +98,14 @@ def _text(value: Any) -> str:
 
 def predicate(kind: ServedKind, labels: str, fields: str) -> Predicate | None:
     """One predicate for both selectors, None when everything matches. Errors: StatusError 400."""
-    label_tests = _label_tests(labels)
+    tests = label_tests(labels)
     field_tests = tuple(_field_tests(kind, fields))
-    if not label_tests and not field_tests:
+    if not tests and not field_tests:
         return None
 
     def matches(row: Selectable) -> bool:
         labels = row.labels
-        return all(test(labels) for test in label_tests) and all(test(row) for test in field_tests)
+        return all(test(labels) for test in tests) and all(test(row) for test in field_tests)
 
     return matches
 

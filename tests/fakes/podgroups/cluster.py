@@ -16,6 +16,7 @@ from prometheus_client import CollectorRegistry
 from controllers.podgroups import informers
 from controllers.podgroups.setup import PodGroupControllers, PodGroupDependencies
 from jobset_gate import names
+from jobset_gate.fake.apiserver import patches
 from jobset_gate.kube.resources import NODES, POD_GROUPS, PODS, Resource
 from jobset_gate.podgroups.candidate import CapacityCheck
 from jobset_gate.podgroups.model import Flavor, PodGroupKey
@@ -25,7 +26,8 @@ from jobset_gate.runtime.informer import AnyWatchSource
 from jobset_gate.runtime.metrics import RuntimeMetrics
 from jobset_gate.runtime.store import ObjectChange
 from jobset_gate.settings import Groups as Settings
-from tests.fakes.podgroups.api import InMemoryApi, decoded_as, matches_selector, merge_patched
+from tests.fakes.memory_client import decoded_as, matches_labels
+from tests.fakes.podgroups.api import InMemoryApi
 from tests.fakes.podgroups.objects import key, node, pod, pod_group
 from tests.fakes.podgroups.snapshots import timestamp
 from tests.fakes.podgroups.sources import GANG, Json
@@ -49,7 +51,7 @@ class InMemoryCluster(InMemoryApi):
 
     def patch_object(self, resource: Resource, name: str, body: Json, namespace: str = "team") -> None:
         """Another client patches it."""
-        self.put(resource, merge_patched(self.stored(resource, namespace, name), body, strategic=False))
+        self.api.change(resource, name, lambda it: patches.merged(it, body), namespace=namespace)
 
     def pod(self, name: str) -> Json:
         return self.stored(PODS, "team", name)
@@ -187,4 +189,4 @@ def add_node(cluster: InMemoryCluster, name: str = "n", cpu: str = "100") -> Non
 def _watched(kind: AnyWatchSource, body: Json) -> bool:
     if kind.field_selector and not (body["spec"].get("nodeName") and body["status"]["phase"] not in ENDED):
         return False
-    return matches_selector(body, kind.label_selector)
+    return matches_labels(body, kind.label_selector)

@@ -52,15 +52,13 @@ class RecordHistory:
 
     def __init__(self, cluster: InMemoryCluster) -> None:
         self.records: list[AdmissionRecord] = []
-        self._put = cluster.put
-        cluster.put = self.put  # type: ignore[method-assign]
+        cluster.api.listeners.append(self._on_change)
 
-    def put(self, resource: Resource, body: Json) -> Json:
-        notes, data = body["metadata"].get("annotations") or {}, body.get("data") or {}
-        text = notes.get(names.POD_GROUP_RECORD) or data.get(names.KEY_RECORD)
+    def _on_change(self, _: Resource, __: Json | None, body: Json | None) -> None:
+        notes = (body or {}).get("metadata", {}).get("annotations") or {}
+        text = notes.get(names.POD_GROUP_RECORD) or ((body or {}).get("data") or {}).get(names.KEY_RECORD)
         if text:
             self.records.append(decode_record(text))
-        return self._put(resource, body)
 
     def admissions(self) -> dict[tuple[str, int], set[float]]:
         """By gang and generation: when each was decided. Twice would be once too often."""

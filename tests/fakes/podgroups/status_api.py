@@ -41,8 +41,7 @@ class StatusApi(InMemoryCluster):
         super().__init__(clock)
         self.resource = POD_GROUPS[api]
         self.put(self.resource, pod_group(**group))
-        self.crd = crds.manifest(api)
-        self.put(CRDS, self.crd)
+        self.crd = self.put(CRDS, crds.manifest(api))
 
     @property
     def fields(self) -> Json:
