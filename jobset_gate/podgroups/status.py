@@ -21,6 +21,7 @@ from jobset_gate.podgroups.model import Format, PodGroupKey, PodGroupSource
 from jobset_gate.podgroups.phase import MemberCounts, Phase, count_members, group_phase
 from jobset_gate.podgroups.preconditions import GroupReason
 from jobset_gate.podgroups.record import AdmissionRecord, AdmissionState
+from jobset_gate.podgroups.reserved import is_being_scheduled
 from jobset_gate.podgroups.snapshot import GroupSnapshot, MemberPod, RecordRef
 
 MAX_PODS_NAMED: Final = 3
@@ -76,6 +77,7 @@ def group_status(
     reason = status_reason(seen, counts, waits, blocked, now)
     ungated, moved = tuple(it for it in seen.members if it.ungated), _moved(seen.members)
     record = seen.record
+    ours = record.generation if record is not None and record.stage is not AdmissionState.CLOSED else 0
     return GroupStatus(
         key=seen.group.key,
         label=seen.label,
@@ -88,27 +90,16 @@ def group_status(
         phase=group_phase(counts),
         reason=reason.reason,
         message=terminal_text.line(_with_notes(reason.message, ungated, moved)),
-        admitted=sum(_is_admitted(it, record) for it in seen.members),
+        admitted=len(generation.opened_members(seen, ours)) if ours else 0,
         own_message=reason.message,
         occupied_by=_occupied_by(seen),
-        scheduling=_is_scheduling(record, counts),
+        scheduling=is_being_scheduled(record) and counts.bound < counts.minimum and not counts.deadline_passed,
         ungated=ungated,
         moved=moved,
         managers=tuple(it for it in seen.status_managers if not it.startswith(_HUMAN_MANAGER)),
         warnings=tuple(warnings),
         snapshot=seen,
     )
-
-
-def _is_scheduling(record: AdmissionRecord | None, counts: MemberCounts) -> bool:
-    admitted = record is not None and record.stage is AdmissionState.OPEN and record.satisfied is None
-    return admitted and counts.bound < counts.minimum and not counts.deadline_passed
-
-
-def _is_admitted(member: MemberPod, record: AdmissionRecord | None) -> bool:
-    if record is None or record.stage is AdmissionState.CLOSED:
-        return False
-    return not member.gated and member.generation == record.generation
 
 
 def _occupied_by(seen: GroupSnapshot) -> str:

@@ -14,7 +14,7 @@ from controllers.podgroups.crds import PodGroupCrdOutcome, PodGroupCrdReconciler
 from jobset_gate import names
 from jobset_gate.fake.view import ObjectView
 from jobset_gate.kube.client import Client, PatchType
-from jobset_gate.kube.resources import CRDS, PODGROUPS_PLUGINS, PODGROUPS_SIGS
+from jobset_gate.kube.resources import CRDS, PODGROUPS_PLUGINS
 from jobset_gate.podgroups import crds
 from jobset_gate.podgroups.model import Format
 from jobset_gate.runtime.controller import Controller, ControllerMetrics
@@ -199,16 +199,6 @@ async def test_a_foreign_crd_is_never_written_and_reported_if_it_cannot_be_used(
         assert kept.controller.problems == {}
 
 
-async def test_one_that_was_deleted_is_made_again(real_plane: Real, client: Client) -> None:
-    async with keeping(client) as kept:
-        await kept.until(SIGS, PodGroupCrdOutcome.CREATED)
-        await served(client, SIGS)
-        space = fresh_name()
-        await real_plane.make_namespace(space)
-        await client.create(PODGROUPS_SIGS, manifests.pod_group("ring", 3, Format.KOORDINATOR_POD_GROUP), space)
-        await remove_crds(client, SIGS)
-        await kept.until(SIGS, PodGroupCrdOutcome.CREATED, PodGroupCrdOutcome.CREATED)
-        await real_plane.drop_namespace(space)
 
 
 async def test_only_fields_of_a_foreign_crd_are_written_and_the_rest_is_in_an_annotation(
