@@ -4,11 +4,11 @@ Fields that a CRD does not have are left out. What we add goes to a condition, a
 """
 
 from collections.abc import Collection, Mapping
+from datetime import UTC, datetime
 from types import MappingProxyType
 from typing import Any, Final
 
 from jobset_gate import names
-from jobset_gate.explain.text import format_time
 from jobset_gate.objects.unstructured import Json, as_list, as_map, nested
 from jobset_gate.podgroups.record import AdmissionState
 from jobset_gate.podgroups.status import GroupStatus
@@ -75,7 +75,7 @@ def _values(report: GroupStatus) -> Json:
         "running": counts.running,
         "succeeded": counts.succeeded,
         "failed": counts.failed,
-        "scheduleStartTime": None if started is None else format_time(started),
+        "scheduleStartTime": None if started is None else _date(started),
     }
 
 
@@ -89,7 +89,7 @@ def _condition(report: GroupStatus, before: Mapping[str, Any], now: float) -> Js
         "status": status,
         "reason": report.reason,
         "message": report.message,
-        "lastTransitionTime": since or format_time(now),
+        "lastTransitionTime": since or _date(now),
     }
 
 
@@ -103,3 +103,7 @@ def group_condition(status: Mapping[str, Any]) -> Json:
 def _status_and_reason(status: Mapping[str, Any]) -> tuple[Any, Any]:
     found = group_condition(status)
     return found.get("status"), found.get("reason")
+
+
+def _date(seconds: float) -> str:
+    return datetime.fromtimestamp(seconds, UTC).strftime("%Y-%m-%dT%H:%M:%SZ")

@@ -199,8 +199,6 @@ async def test_a_foreign_crd_is_never_written_and_reported_if_it_cannot_be_used(
         assert kept.controller.problems == {}
 
 
-
-
 async def test_only_fields_of_a_foreign_crd_are_written_and_the_rest_is_in_an_annotation(
     real_plane: Real, client: Client, tmp_path: Path
 ) -> None:
