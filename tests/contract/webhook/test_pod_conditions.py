@@ -10,15 +10,14 @@ import pytest
 from jobset_gate import names
 from jobset_gate.kube.client import Client, PatchType
 from jobset_gate.kube.errors import Invalid
-from jobset_gate.kube.resources import MUTATING_WEBHOOKS, PODS
+from jobset_gate.kube.resources import PODS
 from jobset_gate.podgroups.admission import admit_pod
 from jobset_gate.podgroups.formats import NAME_KEYS
 from jobset_gate.podgroups.model import Format
 from jobset_gate.settings import Groups, Native, Settings
-from tests.fakes.admission_server import BUNDLE, RequestCounter, registered_for_pods
-from tests.fakes.grouped_pods import Json, gates, meta_of, owned, pod
+from tests.fakes.admission_server import RequestCounter, registered_for_pods
+from tests.fakes.grouped_pods import Json, gates, owned, pod
 from tests.plane.planes import Plane
-from webhook.registration import POD_PATH, ServiceReference, pod_configuration
 
 
 @dataclass
@@ -45,38 +44,6 @@ class RegisteredForPods:
 async def webhook(plane: Plane, namespace: str) -> AsyncIterator[RegisteredForPods]:
     async with plane.client() as client, registered_for_pods(client, namespace) as server:
         yield RegisteredForPods(client, namespace, RequestCounter(server))
-
-
-# --- As it is written -------------------------------------------------------------------------------------------------
-
-
-async def test_an_api_server_stores_it_as_it_is_written(plane: Plane) -> None:
-    made = pod_configuration(
-        Groups(),
-        service=ServiceReference("gate-system", "gate"),
-        ca_bundle=BUNDLE.ca_bundle,
-        own_namespace="gate-system",
-    )
-    assert made["metadata"]["name"] == "zz-jobset-gate-pods"
-    async with plane.client() as client:
-        stored = await client.create(MUTATING_WEBHOOKS, made, dry_run=True)
-        written = made["webhooks"][0]
-        assert {key: stored["webhooks"][0][key] for key in written} == written
-
-
-def test_it_fails_closed_and_may_be_called_again() -> None:
-    (hook,) = pod_configuration(Groups(), service=ServiceReference("gate-system", "gate"), own_namespace="gate-system")[
-        "webhooks"
-    ]
-    assert (hook["failurePolicy"], hook["sideEffects"], hook["timeoutSeconds"]) == ("Fail", "None", 5)
-    assert hook["reinvocationPolicy"] == "IfNeeded"
-    assert hook["clientConfig"]["service"]["path"] == POD_PATH
-    assert hook["namespaceSelector"]["matchExpressions"][0]["values"] == ["kube-system", "gate-system"]
-    (rule,) = hook["rules"]
-    assert (rule["apiGroups"], rule["resources"], rule["operations"]) == ([""], ["pods"], ["CREATE"])
-
-
-# --- As an API server reads it ----------------------------------------------------------------------------------------
 
 
 async def test_a_pod_of_each_format_is_sent_and_gated(webhook: RegisteredForPods) -> None:
@@ -144,17 +111,6 @@ async def test_formats_and_schedulers_are_the_configured_ones(plane: Plane, name
         assert {way for way in Format if await webhook.is_sent(pod(way, schedulerName="ours-too"))} == set(on)
         assert not await webhook.is_sent(pod(Format.KEP_24, schedulerName="default-scheduler"))
         assert not await webhook.is_sent(pod(Format.KEP_24))
-
-
-async def test_two_names_are_refused_and_both_are_named(webhook: RegisteredForPods) -> None:
-    """In the words that kubectl prints."""
-    both = pod(Format.KEP_24, "a", meta=meta_of(Format.SCHEDULER_PLUGINS, "b"))
-    with pytest.raises(Invalid, match="names two groups") as refusal:
-        await webhook.create(both)
-    message = str(refusal.value)
-    assert "metadata.annotations[scheduling.k8s.io/group-name] says a" in message
-    assert "metadata.labels[scheduling.x-k8s.io/pod-group] says b" in message
-    assert await webhook.is_sent(pod(Format.KEP_24, "a", meta=meta_of(Format.SCHEDULER_PLUGINS, "a")))
 
 
 async def test_a_native_group_is_set_where_that_is_on(plane: Plane, namespace: str) -> None:

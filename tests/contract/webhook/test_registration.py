@@ -13,10 +13,11 @@ from jobset_gate.fake import jobset_crd
 from jobset_gate.kube.client import Client, PatchType
 from jobset_gate.kube.errors import ApiError, NotFound
 from jobset_gate.kube.resources import JOBSETS, MUTATING_WEBHOOKS, VALIDATING_WEBHOOKS
+from jobset_gate.settings import Groups
 from tests.fakes.admission_server import BUNDLE, RequestCounter, registered
 from tests.fakes.jobsets import Json, barrier, changed, jobset, pod_spec, replicated
 from tests.plane.planes import Plane
-from webhook.registration import ServiceReference, configurations
+from webhook.registration import HookOptions, ServiceReference, configurations, pod_configuration
 from webhook.server import WebhookServer
 
 SERVICE = ServiceReference("gate-system", "gate")
@@ -24,23 +25,19 @@ SERVICE = ServiceReference("gate-system", "gate")
 # --- As they are written ---------------------------------------------------------------------------------------------
 
 
-def test_the_configurations_send_jobsets_of_other_namespaces_and_fail_closed() -> None:
-    made = configurations(service=SERVICE, ca_bundle="Y2E=", own_namespace="gate-system")
+def test_the_configurations_send_what_is_in_other_namespaces_and_fail_closed() -> None:
+    where: HookOptions = {"service": SERVICE, "ca_bundle": "Y2E=", "own_namespace": "gate-system"}
+    made = (*configurations(**where), pod_configuration(Groups(), **where))
     for hook in (it["webhooks"][0] for it in made):
         assert (hook["sideEffects"], hook["timeoutSeconds"]) == ("None", 5)
         assert (hook["failurePolicy"], hook["matchPolicy"]) == ("Fail", "Equivalent")
-        assert hook["rules"] == [
-            {
-                "apiGroups": ["jobset.x-k8s.io"],
-                "apiVersions": ["v1alpha2"],
-                "resources": ["jobsets"],
-                "operations": ["CREATE", "UPDATE"],
-                "scope": "Namespaced",
-            }
-        ]
         (expression,) = hook["namespaceSelector"]["matchExpressions"]
         assert (expression["operator"], expression["values"]) == ("NotIn", ["kube-system", "gate-system"])
-    assert [it["webhooks"][0].get("reinvocationPolicy") for it in made] == ["IfNeeded", None]
+    assert [it["webhooks"][0].get("reinvocationPolicy") for it in made] == ["IfNeeded", None, "IfNeeded"]
+    jobsets = {"apiGroups": ["jobset.x-k8s.io"], "apiVersions": ["v1alpha2"], "resources": ["jobsets"]}
+    pods = {"apiGroups": [""], "apiVersions": ["v1"], "resources": ["pods"]}
+    wanted = [jobsets | {"operations": ["CREATE", "UPDATE"]}] * 2 + [pods | {"operations": ["CREATE"]}]
+    assert [it["webhooks"][0]["rules"] for it in made] == [[rule | {"scope": "Namespaced"}] for rule in wanted]
 
 
 def test_the_mutating_webhook_is_called_after_all_others() -> None:
@@ -99,10 +96,12 @@ async def webhook(plane: Plane, namespace: str) -> AsyncIterator[Registered]:
             yield Registered(plane, client, namespace, server, RequestCounter(server))
 
 
-async def test_an_api_server_stores_both_as_they_are_written(plane: Plane) -> None:
-    made = configurations(service=SERVICE, ca_bundle=BUNDLE.ca_bundle, own_namespace="gate-system")
+async def test_an_api_server_stores_them_as_they_are_written(plane: Plane) -> None:
+    where: HookOptions = {"service": SERVICE, "ca_bundle": BUNDLE.ca_bundle, "own_namespace": "gate-system"}
+    made = (*configurations(**where), pod_configuration(Groups(), **where))
+    resources = (MUTATING_WEBHOOKS, VALIDATING_WEBHOOKS, MUTATING_WEBHOOKS)
     async with plane.client() as client:
-        for resource, configuration in zip((MUTATING_WEBHOOKS, VALIDATING_WEBHOOKS), made, strict=True):
+        for resource, configuration in zip(resources, made, strict=True):
             stored = await client.create(resource, configuration, dry_run=True)
             written = configuration["webhooks"][0]
             assert {key: stored["webhooks"][0][key] for key in written} == written
