@@ -24,7 +24,6 @@ from jobset_gate.barrier.model import (
     VerdictKind,
 )
 from jobset_gate.explain import text
-from jobset_gate.explain.after_timeout import after_timeout
 from jobset_gate.objects import terminal_text
 
 CONDITION_LIMIT = 32_768
@@ -62,7 +61,7 @@ def waiting(seen: GangSnapshot, tally: GangCount, missing: Sequence[MissingByRea
     timeout, suspended = seen.jobset.config.timeout, seen.jobset.suspended
     tail = [f"next: {command}" for command in commands(missing)]
     if timeout is not None:
-        follows = after_timeout(seen.jobset, None)
+        follows = text.after_timeout(seen.jobset, None)
         tail.insert(0, f"at the timeout of {text.format_duration(timeout)}: {follows}")
     message = "suspended" if suspended else text.sentence(progress(tally), missing, CONDITION_LIMIT, tail)
     return DesiredCondition(status="False", reason=names.REASON_WAITING, message=message)

@@ -27,7 +27,6 @@ from jobset_gate.barrier.model import (
     VerdictKind,
     Wait,
 )
-from jobset_gate.explain.after_timeout import after_timeout
 from jobset_gate.explain.model import (
     ControllerStatus,
     ExplainedPod,
@@ -36,6 +35,7 @@ from jobset_gate.explain.model import (
     GangState,
     ReplicatedJobCount,
 )
+from jobset_gate.explain.text import after_timeout
 
 _FIELD = f"spec.{names.CONFIG_FIELD}"
 _WAITS = frozenset({GangState.WAITING, GangState.DUE})

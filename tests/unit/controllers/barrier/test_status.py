@@ -5,13 +5,11 @@ from __future__ import annotations
 import asyncio
 from collections.abc import AsyncIterator
 
-import msgspec
 import pytest
 from prometheus_client import CollectorRegistry
 
 from controllers.barrier.status import PROGRESS_INTERVAL, ConditionWriter, GangStatusWriter
-from jobset_gate import names
-from jobset_gate.barrier.model import ConditionSeen, DesiredCondition, GangKey, JobSetSeen
+from jobset_gate.barrier.model import GangKey
 from jobset_gate.fake.clock import VirtualClock
 from jobset_gate.kube.errors import (
     Conflict,
@@ -30,16 +28,9 @@ from tests.fakes.call_blocker import CallBlocker
 from tests.fakes.memory_api import Api
 from tests.fakes.memory_client import MemoryClient
 from tests.fakes.stored_objects import store_jobset, version_of
+from tests.unit.controllers.barrier.test_conditions import STARTED, TRAIN, conditions, seen, waiting
 
-TRAIN = GangKey("default", "train")
-STARTED = DesiredCondition(
-    status="True", reason=names.REASON_STARTED, message="all 2 pods started (uid u-1, attempt 0, epoch 0)"
-)
 SOON = 0.01
-
-
-def waiting(started: int) -> DesiredCondition:
-    return DesiredCondition(status="False", reason=names.REASON_WAITING, message=f"{started}/9 pods started")
 
 
 class StatusHarness:
@@ -63,19 +54,7 @@ class StatusHarness:
     @property
     def said(self) -> str:
         """The message of the condition as it is stored, "" if there is none."""
-        stored = self.api.get(JOBSETS, "train")
-        conditions = (stored or {}).get("status", {}).get("conditions", [])
-        return str(conditions[0]["message"]) if conditions else ""
-
-    def seen(self) -> JobSetSeen:
-        """The JobSet once the watch has shown our condition."""
-        stored = self.api.get(JOBSETS, "train")
-        assert stored is not None
-        (now,) = stored["status"]["conditions"]
-        reported = ConditionSeen(
-            status=now["status"], reason=now["reason"], message=now["message"], since=now["lastTransitionTime"]
-        )
-        return msgspec.structs.replace(self.jobset, condition=reported)
+        return "".join(it["message"] for it in conditions(self.api))
 
 
 @pytest.fixture
@@ -103,8 +82,8 @@ async def test_what_is_wanted_is_said_without_anybodys_waiting_for_it(
 async def test_a_word_that_is_true_by_now_is_not_said_again(square: StatusHarness, api_calls: CallBlocker) -> None:
     square.want(square.jobset, waiting(1))
     await asyncio.sleep(SOON)
-    square.want(square.seen(), waiting(2))
-    square.want(square.seen(), waiting(1))
+    square.want(seen(square.api, square.jobset), waiting(2))
+    square.want(seen(square.api, square.jobset), waiting(1))
     await asyncio.sleep(2 * PROGRESS_INTERVAL)
     assert len(api_calls.calls) == 1
 
