@@ -29,6 +29,9 @@ RESYNC_SECONDS: Final = 5.0
 LAZY_SECONDS: Final = 0.8
 """Until a change is evaluated that cannot admit the group itself."""
 
+MESSAGE_SECONDS: Final = 5.0
+"""Until a group is reconciled for another message with the same reason: what it lacks changes with every bound pod."""
+
 MAX_FAULT_MESSAGE: Final = 500
 """Characters of an unexpected exception in a message."""
 
@@ -42,11 +45,13 @@ class PendingQueue:
         self,
         cache: PodGroupCache,
         evaluator: GroupEvaluator,
-        on_reason: Callable[[PodGroupKey], None],
+        on_reason: Callable[[PodGroupKey, float], None],
         *,
         reserves: bool,
     ) -> None:
-        """`on_reason` is called for each group that is pending for another reason. `reserves`: room is counted."""
+        """`on_reason(key, delay)` is called for each group that is pending for another reason, with the seconds for
+        which its status may wait. `reserves`: room is counted.
+        """
         self._cache, self._evaluator, self._on_reason, self._reserves = cache, evaluator, on_reason, reserves
         self.waiting: dict[PodGroupKey, Candidate] = {}
         self.admitted: dict[PodGroupKey, tuple[AdmittedGroup, ...]] = {}
@@ -98,7 +103,8 @@ class PendingQueue:
         if why is not None:
             self._reasons[key] = why
         if _text(before) != _text(why):
-            self._on_reason(key)
+            same = before is not None and why is not None and before.reason == why.reason
+            self._on_reason(key, MESSAGE_SECONDS if same else 0.0)
 
     def set_reasons(self, candidate: Candidate, why: Hold | GroupReason | None) -> None:
         """The same for all gangs of a candidate."""
@@ -118,7 +124,7 @@ class PendingQueue:
         """These admitted groups have to make room; the new ones are reported to `on_reason`."""
         new, self.must_yield = keys - self.must_yield, frozenset(keys)
         for key in new:
-            self._on_reason(key)
+            self._on_reason(key, 0.0)
 
     # --- Queries -----------------------------------------------------------------------------------------------------
 

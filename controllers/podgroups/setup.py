@@ -194,7 +194,7 @@ class PodGroupControllers:
             other_precondition=self._other_precondition,
             crd_problems=self._crds.problems,
         )
-        return PendingQueue(self.cache, evaluator, self._queue.add, reserves=self._check is not CapacityCheck.OFF)
+        return PendingQueue(self.cache, evaluator, self._queue.add_after, reserves=self._check is not CapacityCheck.OFF)
 
     def _make_scheduler(self) -> PodGroupScheduler:
         clock, metrics = self._around.clock, self._metrics

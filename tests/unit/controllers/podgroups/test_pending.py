@@ -35,7 +35,7 @@ async def test_a_gang_group_is_evaluated_once_whatever_gangs_have_changed() -> N
         notes = {f"{GANG}name": name, f"{GANG}min-available": "1", f"{GANG}groups": everybody}
         made.pods(pod(f"{name}-0", of=key(name, Flavor.KOORDINATOR), labels={}, notes=notes))
     evaluator = GroupEvaluator(made.cache.snapshot, made.cache.group, quota_shortage=asked)
-    pending = PendingQueue(made.cache, evaluator, lambda _: None, reserves=True)
+    pending = PendingQueue(made.cache, evaluator, lambda *_: None, reserves=True)
     pending.start()
     for changed in (listed, listed[:1]):
         for name in changed:
