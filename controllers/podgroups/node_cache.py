@@ -145,11 +145,8 @@ class NodeCache:
             return
         taken = tuple((it, dict(many)) for it, many in sorted(self._used.get(name, {}).items()))
         free = reduce(constraints.subtract, (many for _, many in taken), node.allocatable)
-        whole: Amounts = constraints.subtract(node.allocatable, self._permanent.get(name, {}))
-        before = self._infos.get(name)
-        if before is not None and before.empty == whole:
-            whole = before.empty  # the same object: readers compare by identity
-        self._infos[name] = NodeInfo(node=node.node, free=free, empty=whole, used_by_priority=taken)
+        empty = constraints.subtract(node.allocatable, self._permanent.get(name, {}))
+        self._infos[name] = NodeInfo(node=node.node, free=free, empty=empty, used_by_priority=taken)
 
 
 class AntiAffinityIndex:

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import itertools
+from functools import partial
 from typing import Any
 
 from jobset_gate import names
@@ -126,6 +127,31 @@ async def test_the_back_off_doubles_and_ends_with_success(cluster: InMemoryClust
         cluster.bind("a3", "b3")
         await run_for()
         assert cluster.recorded().rolled_back == 0
+
+
+def marked(cluster: InMemoryCluster) -> list[str]:
+    return [
+        it["metadata"]["name"]
+        for it in cluster.all(PODS)
+        if (it["metadata"]["annotations"] or {}).get(names.KOORDINATOR_TIMED_OUT) == "true"
+    ]
+
+
+async def test_a_gang_group_has_its_longest_limit_and_is_evicted_whole(cluster: InMemoryCluster) -> None:
+    gang = partial(cluster.create_gang, partners="one two", meta=OWNED)
+    async with running_controller(cluster, OFF):
+        gang("one", "a", wait="30s")
+        gang("two", "b", "c", wait="90s")
+        await run_for()
+        cluster.bind("a", "b")
+        await run_for(80)
+        assert len(cluster.all(PODS)) == 3
+        await run_for(15)
+        assert cluster.all(PODS) == []
+        gang("one", "d", wait="30s")
+        await run_for(600)
+        assert cluster.ungated_pods() == [], "Koordinator's gangs are not tried again"
+        assert marked(cluster) == ["d"]
 
 
 async def test_an_evicted_group_keeps_its_back_off_while_it_has_no_pods(

@@ -26,7 +26,7 @@ from jobset_gate.podgroups.preconditions import GroupReason
 from jobset_gate.podgroups.record import AdmissionRecord
 from jobset_gate.podgroups.snapshot import GroupSnapshot, RecordRef
 from tests.fakes.podgroups.objects import config_map, key, pod, record
-from tests.fakes.podgroups.snapshots import bound, group_snapshot, opened, timestamp
+from tests.fakes.podgroups.snapshots import KEP24_KEY, bound, group_snapshot, kep24_pod, opened, timestamp
 from tests.fakes.podgroups.sources import Json
 from tests.fakes.podgroups.status_api import StatusApi, StatusHarness, status_harness
 
@@ -104,6 +104,17 @@ async def test_only_what_has_changed_is_in_a_patch(api: StatusApi) -> None:
         await settled(at, seen(api))
         assert "scheduleStartTime" not in api.status, "the group is closed again"
         assert api.status["phase"] == "Pending"
+
+
+async def test_the_fields_of_kep_24_are_others(clock: VirtualClock) -> None:
+    api = StatusApi(clock, names.KEP24_GROUP, spec={"minMembers": 2})
+    notes = {names.POD_GROUP_OPENED: "1 2026-08-01T10:00:00Z", "scheduling.k8s.io/group-name": "g"}
+    pods = [kep24_pod(it, gates=(), meta={"annotations": notes}) for it in "ab"]
+    async with status_harness(api) as at:
+        done = record((KEP24_KEY, 1), satisfied=clock(), minimum=2)
+        await settled(at, seen(api, *pods, of=KEP24_KEY, record=done))
+        values = {key: value for key, value in api.status.items() if key != "conditions"}
+        assert values == {"admitted": 2, "running": 0, "succeeded": 0, "failed": 0}
 
 
 def few_fields(api: StatusApi) -> None:
