@@ -28,7 +28,7 @@ RUN set -eu; \
     pip() { /tools/bin/python -m pip "$@"; }; \
     pip wheel --no-cache-dir --disable-pip-version-check --no-index --no-deps --no-build-isolation --wheel-dir /wheel .; \
     pip --python /opt/jobset-gate/bin/python install --no-compile --no-cache-dir --disable-pip-version-check --no-index --no-deps /wheel/*.whl; \
-    PYTHONHASHSEED=0 /tools/bin/python -m compileall -q --invalidation-mode unchecked-hash /opt/jobset-gate/lib; \
+    PYTHONHASHSEED=0 /tools/bin/python -m compileall -q -f --invalidation-mode unchecked-hash /opt/jobset-gate/lib; \
     find /opt/jobset-gate/bin -mindepth 1 ! -name 'python*' ! -name '*jobset*' -delete; \
     mkdir -p /image/opt /image/usr/local/bin; \
     mv /opt/jobset-gate /image/opt/; \
