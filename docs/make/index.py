@@ -16,6 +16,7 @@ CONTENTS: Final = (
     ("exit-codes.md", "Exit codes", "of the commands and of the barrier"),
     ("json.md", "JSON", "what `--output json` prints"),
     ("metrics.md", "Metrics", "names, types, labels, meanings"),
+    ("alerts.md", "Alerts", "each alert: what is wrong, what that means for gangs, what to look at first"),
     ("settings-file.md", "Settings file", "the file of `--config`"),
     ("values.md", "Values of the chart", "with defaults and types"),
 )

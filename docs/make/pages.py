@@ -4,7 +4,7 @@ from collections.abc import Callable, Mapping
 from types import MappingProxyType
 from typing import Final
 
-from docs.make import api, commands, exits, index, keys, metrics, outputs, reasons, settings, values
+from docs.make import alerts, api, commands, exits, index, keys, metrics, outputs, reasons, settings, values
 
 FOLDER: Final = "docs/reference"
 PAGES: Final[Mapping[str, Callable[[], str]]] = MappingProxyType(
@@ -17,6 +17,7 @@ PAGES: Final[Mapping[str, Callable[[], str]]] = MappingProxyType(
         "exit-codes.md": exits.text,
         "json.md": outputs.text,
         "metrics.md": metrics.text,
+        "alerts.md": alerts.text,
         "settings-file.md": settings.text,
         "values.md": values.text,
     }

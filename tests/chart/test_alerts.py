@@ -8,6 +8,7 @@ from typing import Any
 import yaml
 
 from jobset_gate import names
+from tests.repo.documents import anchors
 from tests.repo.files import ROOT
 from tests.tools.catalog import PROMTOOL
 
@@ -16,7 +17,7 @@ CASES_FILE = Path(__file__).with_name("alert_cases.yaml")
 # With the loader that leaves all as text: elsewhere 0x30 is a number, here it is thirty times nought.
 CASES: dict[str, list[dict[str, Any]]] = yaml.load(CASES_FILE.read_text(), Loader=yaml.BaseLoader)  # noqa: S506
 SEVERITIES = {"critical", "warning", "info"}
-ANNOTATIONS = {"summary", "description", "runbook"}
+ANNOTATIONS = {"summary", "description", "runbook", "runbook_url"}
 
 Json = dict[str, Any]
 
@@ -89,7 +90,12 @@ def test_each_has_a_summary_a_description_and_a_runbook_and_a_critical_one_waits
         assert rule["labels"].keys() == {"severity"}, rule["alert"]
         assert rule["labels"]["severity"] in SEVERITIES, rule["alert"]
         assert rule["annotations"].keys() == ANNOTATIONS, rule["alert"]
-        for text in rule["annotations"].values():
+        notes = dict(rule["annotations"])
+        page, _, anchor = notes.pop("runbook_url").partition("/reference/alerts/#")
+        assert page == "https://jobset-gate.github.io/jobset-gate"
+        assert anchor in anchors(ROOT / "docs/reference/alerts.md"), rule["alert"]
+        assert anchor == rule["alert"].lower()
+        for text in notes.values():
             assert len(text) > 20, rule["alert"]
             assert text[-1] in ".)", rule["alert"]
         if rule["labels"]["severity"] == "critical":

@@ -40,6 +40,10 @@ PER_COMPONENT: Final[list[Case]] = [
     ("affinity", {"podAffinity": {}}, PODS),
     ("topologySpreadConstraints", [{"topologyKey": "rack"}], PODS),
     ("priorityClassName", "high", PODS),
+    ("hostNetwork", True, PODS),
+    ("dnsConfig", {"searches": ["a"]}, PODS),
+    ("extraVolumes", [{"name": "a", "emptyDir": {}}], PODS),
+    ("extraVolumeMounts", [{"name": "a", "mountPath": "/a"}], PODS),
 ]
 TOP: Final[list[Case]] = [
     ("global.imageRegistry", "mirror.example", HOOKED),
@@ -123,6 +127,13 @@ ON_MONITORS: Final[Json] = {
     "relabelings": [{"action": "labeldrop"}],
     "metricRelabelings": [{"action": "labeldrop"}],
 }
+ROUTE: Final[Json] = {
+    "enabled": True,
+    "parentRefs": [{"name": "gateway"}],
+    "hostnames": ["gangs.example.com"],
+    "labels": {"a": "b"},
+    "annotations": {"a": "b"},
+}
 APART: Final[list[tuple[Case, Json]]] = [
     # Values that mean something only together with others.
     (
@@ -132,6 +143,7 @@ APART: Final[list[tuple[Case, Json]]] = [
     (("webhook.certificates.secretName", "x", PODS), at("webhook.certificates", {"mode": "secret", "secretName": "y"})),
     (("statusPage.port", 9083, SETTINGS), at("statusPage.enabled", True)),
     (("statusPage.tlsSecretName", "page", {*SETTINGS, "Service"}), at("statusPage.enabled", True)),
+    (("statusPage.httpRoute", ROUTE, {"HTTPRoute"}), at("statusPage", {"enabled": True, "tlsSecretName": "page"})),
     (
         ("networkPolicy.pageFrom", _PEER, {"NetworkPolicy"}),
         at("statusPage", {"enabled": True, "tlsSecretName": "page"}),

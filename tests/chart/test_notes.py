@@ -18,6 +18,8 @@ CASES: Final[list[tuple[Json, list[str], list[str]]]] = [
         ["  groupSchedulingConfig:", "crds.keep=false takes it out", "kubectl jobset-gate get groups --all-namespaces"],
         ["port-forward"],
     ),
+    ({}, ["No registry is set: nodes take the image jobset-gate:"], []),
+    (at("image.registry", "registry.example"), [], ["No registry"]),
     (
         merged(at("crds", {"extendJobSet": False, "keep": False}), at("groups.enabled", False)),
         ["group-scheduling-config: '{"],

@@ -320,3 +320,53 @@ def test_budgets_follow_the_values(helm4: Helm, values: Json, budgets: dict[str,
 
 def _limits(budget: Json) -> Iterator[tuple[str, Any]]:
     yield from ((key, value) for key, value in budget["spec"].items() if key in ("maxUnavailable", "minAvailable"))
+
+
+# --- Network and volumes of the user's -------------------------------------------------------------------------------
+
+
+@pytest.mark.parametrize("component", COMPONENTS)
+def test_a_pod_on_the_nodes_network_still_resolves_names_of_the_cluster(helm4: Helm, component: str) -> None:
+    plain = helm4.render().pod(component)["spec"]
+    assert plain.keys().isdisjoint({"hostNetwork", "dnsPolicy", "dnsConfig"})
+    found = helm4.render(
+        merged(at(f"{component}.hostNetwork", True), at(f"{component}.dnsConfig", {"nameservers": ["192.0.2.1"]}))
+    )
+    spec = found.pod(component)["spec"]
+    assert (spec["hostNetwork"], spec["dnsPolicy"]) == (True, "ClusterFirstWithHostNet")
+    assert spec["dnsConfig"] == {"nameservers": ["192.0.2.1"]}
+
+
+@pytest.mark.parametrize("component", COMPONENTS)
+def test_a_volume_of_the_users_is_mounted_beside_ours(helm4: Helm, component: str) -> None:
+    volume, mount = {"name": "ca", "configMap": {"name": "ca"}}, {"name": "ca", "mountPath": "/etc/ca"}
+    found = helm4.render(
+        merged(at(f"{component}.extraVolumes", [volume]), at(f"{component}.extraVolumeMounts", [mount]))
+    )
+    plain = helm4.render()
+    assert found.pod(component)["spec"]["volumes"] == [*plain.pod(component)["spec"]["volumes"], volume]
+    assert found.container(component)["volumeMounts"] == [*plain.container(component)["volumeMounts"], mount]
+
+
+def test_a_route_of_the_gateway_api_leads_to_the_pages_service(helm4: Helm) -> None:
+    page = {"enabled": True, "tlsSecretName": "page"}
+    refs = [{"name": "gateway", "namespace": "gateways"}]
+    found = helm4.render(at("statusPage", {**page, "httpRoute": {"enabled": True, "parentRefs": refs}}))
+    spec = found.one("HTTPRoute", "jobset-gate-page")["spec"]
+    service = found.one("Service", "jobset-gate-page")
+    (port,) = service["spec"]["ports"]
+    assert spec == {
+        "parentRefs": refs,
+        "rules": [{"backendRefs": [{"name": service["metadata"]["name"], "port": port["port"]}]}],
+    }
+    without = {"enabled": True, "httpRoute": {"enabled": True, "parentRefs": refs}}
+    assert "statusPage.httpRoute: needs" in helm4.refusal(at("statusPage", without))
+    assert "statusPage.httpRoute.parentRefs" in helm4.refusal(
+        at("statusPage", {**page, "httpRoute": {"enabled": True}})
+    )
+
+
+def test_two_components_on_the_nodes_network_need_ports_of_their_own(helm4: Helm) -> None:
+    both = merged(at("webhook.hostNetwork", True), at("controller.hostNetwork", True))
+    assert helm4.render(both).pod("webhook")["spec"]["hostNetwork"]
+    assert "webhook.port: on the node's network" in helm4.refusal(merged(both, at("webhook.port", 8080)))

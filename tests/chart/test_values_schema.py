@@ -149,6 +149,9 @@ OPTIONAL: Final = {
             "affinity.nodeAffinity",
             "affinity.podAffinity",
             "affinity.podAntiAffinity",
+            "dnsConfig.nameservers",
+            "dnsConfig.searches",
+            "dnsConfig.options",
         )
     ),
     *(f"webhook.certificates.issuerRef.{key}" for key in ("name", "kind", "group")),

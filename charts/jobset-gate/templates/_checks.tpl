@@ -20,6 +20,16 @@
 {{- if and .Values.statusPage.enabled (has (int .Values.statusPage.port) (list (int .Values.controller.port) (int .Values.stream.port))) -}}
 {{- fail "statusPage.port: another than controller.port and stream.port; they are of one pod" -}}
 {{- end -}}
+{{- $route := .Values.statusPage.httpRoute -}}
+{{- if and $route.enabled (not (include "jobset-gate.page.exposed" .)) -}}
+{{- fail "statusPage.httpRoute: needs statusPage.enabled and statusPage.tlsSecretName; without a certificate the page has no Service" -}}
+{{- end -}}
+{{- if and $route.enabled (not $route.parentRefs) -}}
+{{- fail "statusPage.httpRoute.parentRefs: name the Gateway" -}}
+{{- end -}}
+{{- if and $webhook.hostNetwork .Values.controller.hostNetwork (has (int $webhook.port) (list (int .Values.controller.port) (int .Values.stream.port) (int .Values.statusPage.port))) -}}
+{{- fail "webhook.port: on the node's network another than the controller's ports" -}}
+{{- end -}}
 {{- if and (eq $webhook.certificates.mode "secret") (not $webhook.certificates.secretName) -}}
 {{- fail "webhook.certificates.secretName: mode secret needs the name of a Secret with tls.crt, tls.key and ca.crt" -}}
 {{- end -}}

@@ -16,6 +16,13 @@
 {{- include "jobset-gate.identity" . -}}
 {{- $root := index . 0 -}}
 {{- $its := index $root.Values (index . 1) -}}
+{{- if $its.hostNetwork }}
+hostNetwork: true
+dnsPolicy: ClusterFirstWithHostNet
+{{- end }}
+{{- with $its.dnsConfig }}
+dnsConfig: {{- toYaml . | nindent 2 }}
+{{- end }}
 {{- with $its.affinity }}
 affinity: {{- toYaml . | nindent 2 }}
 {{- end }}

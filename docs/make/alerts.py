@@ -1,0 +1,32 @@
+"""docs/reference/alerts.md: every alert, from the chart's rule file; the alerts' runbook_url leads here."""
+
+from pathlib import Path
+from typing import Any, Final
+
+import yaml
+
+from docs.make.markdown import page, paragraph
+
+FILE: Final = Path(__file__).parents[2] / "charts/jobset-gate/files/alerts.yaml"
+
+
+def text() -> str:
+    """The page."""
+    groups = yaml.safe_load(FILE.read_text())["groups"]
+    return page(
+        "Alerts",
+        "`charts/jobset-gate/files/alerts.yaml`",
+        paragraph(
+            "`critical` means that gangs are held up or ended wrongly, `warning` that somebody should look during the "
+            "day. How to install the alerts: [metrics.md](../metrics.md#alerts)."
+        ),
+        *(_alert(rule) for group in groups for rule in group["rules"]),
+    )
+
+
+def _alert(rule: dict[str, Any]) -> str:
+    notes = rule["annotations"]
+    severity = f"{rule['labels']['severity']}, after {rule['for']}" if "for" in rule else rule["labels"]["severity"]
+    expression = f"```promql\n{rule['expr'].strip()}\n```"
+    parts = [f"## {rule['alert']}", paragraph(f"{notes['summary']} ({severity})"), paragraph(notes["description"])]
+    return "\n\n".join(it.strip() for it in (*parts, paragraph(f"**Look at:** {notes['runbook']}"), expression)) + "\n"
