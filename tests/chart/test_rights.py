@@ -43,6 +43,6 @@ def test_the_secret_s_name_follows_that_of_the_release(helm4: Helm) -> None:
     assert {name for _, resource, name, _ in rights(role["rules"]) if resource == "secrets"} == {"full-ca"}
 
 
-def test_off_needs_no_quotes_to_take_away_the_sight_of_nodes(helm4: Helm) -> None:
+def test_off_needs_no_quotes_to_take_away_the_right_to_list_nodes(helm4: Helm) -> None:
     mine = helm4.render(at("groups.capacityCheck", False)).one("ClusterRole", "jobset-gate-controller")["rules"]
     assert "nodes" not in {resource for _, resource, _, _ in rights(mine)}

@@ -134,12 +134,6 @@ def test_a_gang_that_lacks_three_is_woken_by_the_third_start(woken: CacheHarness
     assert woken.asked() == (1, 0), "at once"
 
 
-def test_later_is_about_a_second(woken: CacheHarness) -> None:
-    woken.index.set_missing_count(TRAIN, 3)
-    woken.pod(None, waiting_pod(0))
-    assert woken.later == [(TRAIN, PROGRESS_DELAY)]
-
-
 def test_a_start_that_came_while_the_pass_was_under_way_is_not_lost(woken: CacheHarness) -> None:
     """The pass counted before it; what it found to be lacking is there already."""
     woken.index.set_missing_count(TRAIN, 5)
@@ -192,16 +186,9 @@ def test_the_late_report_of_a_pod_that_knows_the_verdict_hurries_nobody(woken: C
     assert woken.later == [(TRAIN, PROGRESS_DELAY)]
 
 
-@pytest.mark.parametrize(
-    ("kept", "carried"),
-    [(verdict(), verdict(attempt=1)), (verdict(), verdict(uid="u-0"))],
-    ids=["of another attempt", "of another life"],
-)
-def test_a_verdict_on_a_pod_that_does_not_bind_it_is_no_knowledge(
-    woken: CacheHarness, kept: Verdict, carried: Verdict
-) -> None:
-    woken.index.set_config_map(TRAIN, config_map(verdict=kept))
-    woken.index.set_missing_count(TRAIN, 0)
+@pytest.mark.parametrize("carried", [verdict(attempt=1), verdict(uid="u-0")], ids=["another attempt", "another JobSet"])
+def test_a_verdict_on_a_pod_that_does_not_bind_it_is_no_knowledge(woken: CacheHarness, carried: Verdict) -> None:
+    decided(woken)
     woken.pod(waiting_pod(0), pod(0, verdict=verdict_codec.render(carried)))
     assert woken.later == [(TRAIN, LATE_POD_DELAY)]
 

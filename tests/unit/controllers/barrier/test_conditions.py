@@ -151,20 +151,13 @@ async def test_a_kubelets_reason_is_reported_though_it_waited_at_the_first_read(
     assert "no such tag" in stored(api)["message"]
 
 
-async def test_a_verdict_is_reported_at_once_whatever_was_reported_before(
-    api: Api, statuses: ConditionWriter, jobset: JobSetSeen
+@pytest.mark.parametrize(("first", "then"), [(waiting(1), STARTED), (STARTED, waiting(0))], ids=["verdict", "waiting"])
+async def test_another_reason_is_reported_at_once(
+    api: Api, statuses: ConditionWriter, jobset: JobSetSeen, first: DesiredCondition, then: DesiredCondition
 ) -> None:
-    await statuses.write_condition(jobset, waiting(1))
-    assert await statuses.write_condition(seen(api, jobset), STARTED, "0.0") is None
-    assert stored(api)["status"] == "True"
-
-
-async def test_waiting_again_after_a_verdict_is_reported_at_once(
-    api: Api, statuses: ConditionWriter, jobset: JobSetSeen
-) -> None:
-    await statuses.write_condition(jobset, STARTED, "0.0")
-    assert await statuses.write_condition(seen(api, jobset), waiting(0)) is None
-    assert stored(api)["reason"] == "WaitingForPods"
+    await statuses.write_condition(jobset, first, "0.0")
+    assert await statuses.write_condition(seen(api, jobset), then, "0.0") is None
+    assert stored(api)["reason"] == then.reason
 
 
 async def test_the_time_of_transition_moves_only_when_the_status_does(

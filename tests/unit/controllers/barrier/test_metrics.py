@@ -108,6 +108,7 @@ def test_a_release_is_counted_and_timed(shown: ScrapedMetrics) -> None:
     assert shown.value("decisions_total", kind="release", cause="AllPodsStarted") == 1
     assert shown.seconds("time_to_release") == (1, 42)
     assert shown.seconds("last_start_to_release") == (1, 2)
+    assert shown.seconds("pod_start_skew") == (1, 40)
 
 
 def test_a_timeout_is_counted_but_is_no_release(shown: ScrapedMetrics) -> None:
@@ -175,12 +176,6 @@ def test_no_metric_names_a_pod_or_a_jobset(shown: ScrapedMetrics) -> None:
     shown.measures.on_patched("ok")
     labels = {label for family in shown.registry.collect() for sample in family.samples for label in sample.labels}
     assert labels == {"reason", "kind", "cause", "outcome", "le"}
-
-
-def test_the_skew_of_the_pods_is_from_the_first_to_the_last_start(shown: ScrapedMetrics) -> None:
-    seen = gang(pod(0), pod(1, barrier_since=T0 + 40))
-    shown.measures.on_decided(TRAIN, seen, release(seen, T0 + 42), T0 + 42)
-    assert shown.seconds("pod_start_skew") == (1, 40)
 
 
 def test_the_skew_of_the_pods_knows_announcements_too(shown: ScrapedMetrics) -> None:

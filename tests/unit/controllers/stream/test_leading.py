@@ -75,22 +75,6 @@ async def replicas(client: Client) -> AsyncIterator[Replicas]:
         await made.stop(identity)
 
 
-async def test_a_standby_does_not_listen_until_it_leads(replicas: Replicas) -> None:
-    first = replicas.start("first")
-    await first.streaming.wait()
-    second = replicas.start("second")
-    await second.serving.wait()
-    assert first.stream_url.startswith("http://127.0.0.1:")
-    assert (second.stream_url, second.streaming.is_set()) == ("", False)
-    async with connection(first) as held:
-        await replicas.stop("first")
-        assert await held.read() == b""
-    assert (first.stream_url, first.streaming.is_set()) == ("", False)
-    await second.streaming.wait()
-    async with connection(second):
-        pass
-
-
 async def test_when_the_lease_is_lost_the_stream_closes(client: Client, replicas: Replicas) -> None:
     manager = replicas.start("first")
     await manager.streaming.wait()
