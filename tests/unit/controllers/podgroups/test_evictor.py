@@ -18,11 +18,11 @@ from jobset_gate.kube.client import Client, PatchType
 from jobset_gate.kube.errors import NotFound, ServerError
 from jobset_gate.kube.resources import JOBS, JOBSETS, PODS, Resource
 from jobset_gate.kube.transport import ApiRequest
-from jobset_gate.podgroups import decode, wire
-from jobset_gate.podgroups.model import Flavor, Format, GangMode, MergedGroup, PodGroupKey, group_label
+from jobset_gate.podgroups import decode
+from jobset_gate.podgroups.model import Flavor, GangMode, PodGroupKey, group_label
 from jobset_gate.podgroups.record import AdmissionMode, AdmissionRecord, AdmissionState
 from jobset_gate.podgroups.snapshot import GroupSnapshot
-from jobset_gate.runtime.paging import ListScope, list_objects
+from tests.fakes.podgroups.snapshots import group_snapshot
 
 Json = dict[str, Any]
 NAMESPACE = "default"
@@ -95,22 +95,8 @@ class EvictorHarness:
         return await self.client.patch(kind, name, NAMESPACE, body=body, patch=PatchType.MERGE)
 
     async def seen(self) -> list[GroupSnapshot]:
-        pods = list_objects(self.client, ListScope(PODS, NAMESPACE, names.POD_GROUP_LABEL), wire.GroupPod)
-        group = MergedGroup(
-            key=KEY,
-            formats=(Format.ALIBABA,),
-            minimum=2,
-            total=None,
-            wait=Fraction(60),
-            mode=GangMode.STRICT,
-            gangs=(),
-            resources=(),
-            pod_group=None,
-            pod_group_missing=False,
-            present=2,
-        )
-        members = tuple([decode.decode_member(it) async for it in pods])
-        return [GroupSnapshot(group=group, label=HELD, members=members, created=0.0, record=RECORD)]
+        pods = await self.client.list(PODS, NAMESPACE, label_selector=names.POD_GROUP_LABEL)
+        return [group_snapshot(*pods["items"], of=KEY, record=RECORD)]
 
     async def advance(self) -> float | EvictionResult:
         return await self.evictor.advance_eviction(await self.seen(), RECORD)

@@ -1,9 +1,9 @@
 """Owners are read seldom, and what they do not say is not guessed (G3, CannotGather)."""
 
 from collections.abc import AsyncIterator
-from fractions import Fraction
 from typing import Any
 
+import msgspec
 import pytest
 
 from controllers.podgroups.owners import CACHE_SECONDS, MAX_OWNERS, OwnerCapacities
@@ -12,14 +12,13 @@ from jobset_gate.fake.apiserver import ApiServer
 from jobset_gate.kube.access import Access
 from jobset_gate.kube.client import Client, PatchType
 from jobset_gate.kube.resources import JOBS, JOBSETS, STATEFUL_SETS
-from jobset_gate.podgroups.fit import constraints
-from jobset_gate.podgroups.fit.guaranteed import PodShape
-from jobset_gate.podgroups.model import Flavor, Format, GangMode, MergedGroup, PodGroupKey
-from jobset_gate.podgroups.snapshot import ControllerRef, GroupSnapshot, MemberPod
+from jobset_gate.podgroups.model import Flavor, PodGroupKey
+from jobset_gate.podgroups.snapshot import ControllerRef, GroupSnapshot
 from tests.fakes.podgroups import sources
+from tests.fakes.podgroups.objects import pod
+from tests.fakes.podgroups.snapshots import group_snapshot
 
 KEY = PodGroupKey(design=Flavor.ALIBABA, namespace="default", name="ring")
-PLAIN = PodShape(selection=constraints.pod_node_selection({}), requests={}, count=1)
 LABELS = sources.alibaba("ring")
 MAIN = {"name": "main", "image": "main"}
 TEMPLATE = {"metadata": {"labels": LABELS}, "spec": {"restartPolicy": "Never", "containers": [MAIN]}}
@@ -38,28 +37,10 @@ async def client() -> AsyncIterator[Client]:
 
 def group(*makers: ControllerRef | None, jobset: str = "") -> GroupSnapshot:
     """One pod of each."""
-    said: dict[str, Any] = {
-        "namespace": "default",
-        "group_label": "h",
-        "membership": None,
-        "shape": PLAIN,
-        "jobset": jobset,
-    }
-    members = tuple(MemberPod(uid=f"p{n}", name=f"p{n}", controller=it, **said) for n, it in enumerate(makers))
-    whole = MergedGroup(
-        key=KEY,
-        formats=(Format.ALIBABA,),
-        minimum=9,
-        total=None,
-        wait=Fraction(1),
-        mode=GangMode.STRICT,
-        gangs=(),
-        resources=(),
-        pod_group=None,
-        pod_group_missing=False,
-        present=len(members),
-    )
-    return GroupSnapshot(group=whole, label="h", members=members, created=0.0)
+    seen = group_snapshot(*(pod(f"p{number}", of=KEY, labels=LABELS) for number in range(len(makers))), of=KEY)
+    members = zip(seen.members, makers, strict=True)
+    owned = tuple(msgspec.structs.replace(it, controller=owner, jobset=jobset) for it, owner in members)
+    return msgspec.structs.replace(seen, members=owned)
 
 
 def maker(obj: dict[str, Any]) -> ControllerRef:
