@@ -81,12 +81,8 @@ class PodGroupControllers:
     def __init__(self, settings: GroupSettings, around: PodGroupDependencies, *, keep_crds: bool = True) -> None:
         """`keep_crds`: create and update the CRDs of PodGroups."""
         self._settings, self._around = settings, around
-        client, writer, clock, on_problem = (
-            around.client,
-            around.writer,
-            around.clock,
-            around.runtime.observe_watch_problem,
-        )
+        client, writer, clock = around.client, around.writer, around.clock
+        on_problem = around.runtime.observe_watch_problem
         self._metrics = PodGroupMetrics(around.registry)
         self.cache = PodGroupCache(settings)
         self.group_informers = informers.informers(
@@ -95,6 +91,7 @@ class PodGroupControllers:
         stores = informers.record_stores(self.group_informers)
         self._store = RecordStore(writer, stores, self.cache.set_record_object, around.namespace)
         self._queue: WorkQueue[PodGroupKey] = around.runtime.new_queue("group", elected=False)
+        enqueue = self._queue.add
         self._native = NativePodGroups(writer) if settings.native is Native.ON else None
         self._check = settings.capacity_check if self._native is None else CapacityCheck.OFF
         """Groups that kube-scheduler places as a whole need no reserved room."""
@@ -111,8 +108,29 @@ class PodGroupControllers:
         self.crd_informers = crds.informers(client, self._crd_names, self._crd_queue.add, on_problem)
         self.pending = self._make_pending()
         self._scheduler = self._make_scheduler()
-        self._eviction = self._make_eviction()
-        self._reconciler = self._make_reconciler()
+        deadline = SchedulingDeadline(
+            self._store, self._ungater, self.pending, enqueue=enqueue, clock=clock, metrics=self._metrics
+        )
+        self._eviction = EvictionReconciler(
+            self._store,
+            self._ungater,
+            self._evictor,
+            self._capacities,
+            self.pending,
+            native=self._native,
+            enqueue=enqueue,
+            clock=clock,
+        )
+        self._reconciler = PodGroupReconciler(
+            self.cache,
+            self._store,
+            self._ungater,
+            deadline,
+            self._eviction,
+            native=self._native,
+            enqueue=enqueue,
+            clock=clock,
+        )
         self._status_queue: WorkQueue[PodGroupKey] = around.runtime.new_queue("group-status")
         status = self._make_status()
         self._groups = Controller("group", self._queue, self._reconcile, around.metrics, workers=WORKERS)
@@ -215,25 +233,6 @@ class PodGroupControllers:
             starvation_seconds=self._settings.starvation_seconds,
             clock=clock,
             metrics=metrics,
-        )
-
-    def _make_eviction(self) -> EvictionReconciler:
-        return EvictionReconciler(
-            self._store,
-            self._ungater,
-            self._evictor,
-            self._capacities,
-            self.pending,
-            native=self._native,
-            enqueue=self._queue.add,
-            clock=self._around.clock,
-        )
-
-    def _make_reconciler(self) -> PodGroupReconciler:
-        store, ungater, clock, enqueue = self._store, self._ungater, self._around.clock, self._queue.add
-        deadline = SchedulingDeadline(store, ungater, self.pending, enqueue=enqueue, clock=clock, metrics=self._metrics)
-        return PodGroupReconciler(
-            self.cache, store, ungater, deadline, self._eviction, native=self._native, enqueue=enqueue, clock=clock
         )
 
     def _make_status(self) -> PodGroupStatusReconciler:

@@ -4,9 +4,11 @@ from __future__ import annotations
 
 from collections import Counter
 
-from controllers.podgroups.pending import PendingQueue
+from controllers.podgroups.pending import MESSAGE_SECONDS, PendingQueue
+from jobset_gate import names
 from jobset_gate.podgroups.evaluate import GroupEvaluator
 from jobset_gate.podgroups.model import Flavor
+from jobset_gate.podgroups.preconditions import GroupReason
 from jobset_gate.podgroups.snapshot import GroupSnapshot
 from tests.fakes.podgroups.filled_cache import FilledCache
 from tests.fakes.podgroups.objects import TEN_O_CLOCK, key, pod
@@ -49,3 +51,14 @@ async def test_a_gang_group_is_evaluated_once_whatever_gangs_have_changed() -> N
         assert asked.of == dict.fromkeys(listed, 1)
         (candidate,) = pending.waiting.values()
         assert {it.key.name for it in candidate.requests} == set(listed)
+
+
+def test_for_another_message_with_the_same_reason_a_group_is_reconciled_later() -> None:
+    """What a group lacks changes with every pod that is bound."""
+    made, delays = FilledCache(), list[float]()
+    evaluator = GroupEvaluator(made.cache.snapshot, made.cache.group)
+    pending = PendingQueue(made.cache, evaluator, lambda _, delay: delays.append(delay), reserves=True)
+    capacity, behind = names.REASON_WAITING_FOR_CAPACITY, names.REASON_BEHIND_OTHER
+    for reason, message in ((capacity, "4 free"), (capacity, "4 free"), (capacity, "3 free"), (behind, "3 free")):
+        pending.set_reason(key("g"), GroupReason(reason=reason, message=message))
+    assert delays == [0.0, MESSAGE_SECONDS, 0.0]
