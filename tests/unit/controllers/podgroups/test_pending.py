@@ -53,7 +53,7 @@ async def test_a_gang_group_is_evaluated_once_whatever_gangs_have_changed() -> N
         assert {it.key.name for it in candidate.requests} == set(listed)
 
 
-def test_for_another_message_with_the_same_reason_a_group_is_reconciled_later() -> None:
+async def test_for_another_message_with_the_same_reason_a_group_is_reconciled_later() -> None:
     """What a group lacks changes with every pod that is bound."""
     made, delays = FilledCache(), list[float]()
     evaluator = GroupEvaluator(made.cache.snapshot, made.cache.group)
