@@ -186,50 +186,24 @@ class Gangs:
         }
 
 
-_SPEC: Json = {
-    "type": "object",
-    "properties": {
-        "replicas": {"type": "integer", "format": "int32", "minimum": 1},
-        "mode": {"type": "string", "enum": ["A", "B"], "default": "A"},
-        "suspend": {"type": "boolean"},
-        "maybe": {"type": "integer", "nullable": True},
-        "network": {
-            "type": "object",
-            "properties": {"dns": {"type": "boolean"}},
-            "x-kubernetes-validations": [{"rule": "self == oldSelf", "message": "Value is immutable"}],
-        },
-        "jobs": {
-            "type": "array",
-            "x-kubernetes-list-type": "map",
-            "x-kubernetes-list-map-keys": ["name"],
-            "items": {
-                "type": "object",
-                "required": ["name"],
-                "properties": {
-                    "name": {"type": "string"},
-                    "replicas": {"type": "integer", "default": 1},
-                    "template": {"type": "object", "x-kubernetes-preserve-unknown-fields": True},
-                },
-            },
-        },
-    },
-}
-_STATUS: Json = {
-    "type": "object",
-    "properties": {
-        "restarts": {"type": "integer"},
-        "conditions": {
-            "type": "array",
-            "x-kubernetes-list-type": "map",
-            "x-kubernetes-list-map-keys": ["type"],
-            "items": {
-                "type": "object",
-                "required": ["type"],
-                "properties": {"type": {"type": "string"}, "status": {"type": "string"}, "reason": {"type": "string"}},
-            },
-        },
-    },
-}
+def _object(**properties: Json) -> Json:
+    return {"type": "object", "properties": properties}
+
+
+def _map_list(key: str, **properties: Json) -> Json:
+    lists = {"x-kubernetes-list-type": "map", "x-kubernetes-list-map-keys": [key]}
+    return {"type": "array", "items": _object(**properties) | {"required": [key]}, **lists}
+
+
+_TEXT: Json = {"type": "string"}
+_SPEC = _object(
+    replicas={"type": "integer", "format": "int32", "minimum": 1},
+    mode=_TEXT | {"enum": ["A", "B"], "default": "A"},
+    maybe={"type": "integer", "nullable": True},
+    network=_object(dns={"type": "boolean"}),
+    jobs=_map_list("name", name=_TEXT, replicas={"type": "integer", "default": 1}),
+)
+_STATUS = _object(restarts={"type": "integer"}, conditions=_map_list("type", type=_TEXT, status=_TEXT, reason=_TEXT))
 
 
 def crd(group: str) -> Json:

@@ -10,12 +10,9 @@ from tests.contract.apiserver.api import (
     CONFIGMAPS,
     JOBS,
     JSON_PATCH,
-    PODS,
     RawApi,
-    bind,
     config_map,
     job,
-    pod,
 )
 
 
@@ -130,19 +127,6 @@ async def test_a_list_in_pages_has_each_object_once_and_one_version(api: RawApi)
 @pytest.mark.parametrize("query", ["fieldSelector=data.a%3Db", "labelSelector=a%20b"])
 async def test_selectors_and_tokens_that_mean_nothing_are_refused(api: RawApi, query: str) -> None:
     assert (await api.get(f"{CONFIGMAPS}?{query}")).status == 400
-
-
-async def test_pods_are_chosen_by_node_and_phase(api: RawApi) -> None:
-    await api.post(PODS, pod("here"))
-    await api.post(PODS, pod("there"))
-    await bind(api, "there", "node-1")
-    for query, names in (
-        ("spec.nodeName=node-1", ["there"]),
-        ("spec.nodeName=", ["here"]),
-        ("status.phase!=Running", ["here", "there"]),
-    ):
-        listed = await api.get(f"{PODS}?fieldSelector={query.replace('=', '%3D')}")
-        assert [item["metadata"]["name"] for item in listed.object["items"]] == names
 
 
 async def test_generation_counts_changes_of_the_spec_only(api: RawApi) -> None:

@@ -21,8 +21,8 @@ from jobset_gate.cli.printers import output
 from jobset_gate.cli.printers.output import TerminalStyle
 from jobset_gate.kube.client import PatchType
 from jobset_gate.kube.resources import CONFIGMAPS
+from tests.fakes.cli_process import on_terminal
 from tests.fakes.cli_runner import RunCli
-from tests.fakes.cli_terminal import on_terminal
 from tests.fakes.podgroups.snapshots import timestamp
 from tests.fakes.stored_gang import NODE, StoredJobSet, container, workers
 from tests.plane.planes import Plane

@@ -15,9 +15,8 @@ from jobset_gate.barrier.model import VerdictKind
 from jobset_gate.fake.apiserver.faults import Match
 from jobset_gate.kube.resources import CONFIGMAPS, JOBSETS, PODS
 from jobset_gate.podgroups.record import AdmissionState
-from tests.fakes.cli_process import started
+from tests.fakes.cli_process import on_terminal, plain, started
 from tests.fakes.cli_runner import CliShell
-from tests.fakes.cli_terminal import on_terminal, plain
 from tests.fakes.stored_gang import StoredJobSet, workers
 from tests.fakes.stored_pod_groups import StoredPodGroups
 from tests.flow.cli.conftest import LimitedUser

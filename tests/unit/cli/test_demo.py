@@ -3,15 +3,10 @@
 import asyncio
 import io
 import json
-import os
-import pty
 import re
 import socket
-import struct
-import termios
 from collections.abc import Iterator
 from dataclasses import dataclass
-from fcntl import ioctl
 
 import pytest
 
@@ -24,9 +19,9 @@ from jobset_gate.fake.clock import run_virtual
 from jobset_gate.fake.kubelet import FakeNode
 from jobset_gate.podgroups.candidate import CapacityCheck
 from jobset_gate.settings import Groups, Settings
-from tests.fakes.demo_process import COLOUR, ENVIRONMENT, ESCAPE, everything, interrupted, started
-from tests.fakes.service_process import TIMEOUT
+from tests.fakes.cli_process import TIMEOUT, on_terminal, plain, started
 
+COLOUR = re.compile(r"\x1b\[[0-9;]*[1-9][0-9;]*m")
 SMALL = ("demo", "--pods", "4", "--jobs", "2", "--seconds", "1")
 QUICK = ("demo", "groups", "--speed", "100000")
 LACKS = "needs 24 nvidia.com/gpu, 16 free"
@@ -34,13 +29,12 @@ LACKS = "needs 24 nvidia.com/gpu, 16 free"
 
 async def facts(*arguments: str) -> tuple[dict[str, object], str]:
     """The one line of facts, without the time that it took, and what was printed for people."""
-    async with started(*arguments, "-o", "json") as process, asyncio.timeout(TIMEOUT):
-        out, err = await process.communicate()
-    printed = err.decode()
-    assert process.returncode == 0, printed
+    async with started(None, *arguments, "-o", "json") as process:
+        out, code, printed = await process.rest(), await process.ended(), process.err
+    assert code == 0, printed
     assert "\x1b" not in printed
     assert "WRONG" not in printed
-    (line,) = out.decode().splitlines()
+    (line,) = out.splitlines()
     found = json.loads(line)
     assert 0 < found.pop("seconds") < TIMEOUT
     return found, printed
@@ -90,16 +84,12 @@ async def test_two_groups_block_each_other_and_then_not() -> None:
 async def test_a_narrow_terminal_gets_bars_that_fit(
     arguments: tuple[str, ...], variables: dict[str, str], bars: set[str]
 ) -> None:
-    ours, theirs = pty.openpty()
-    ioctl(theirs, termios.TIOCSWINSZ, struct.pack("HHHH", 24, 44, 0, 0))
-    environment = {key: value for key, value in ENVIRONMENT.items() if key not in ("COLUMNS", "LINES", "FORCE_COLOR")}
-    environment |= {"TERM": "xterm-256color", **variables}
-    async with started(*arguments, terminal=theirs, env=environment) as process, asyncio.timeout(TIMEOUT):
-        os.close(theirs)
-        shown = await asyncio.to_thread(everything, ours)
-        assert await process.wait() == 0
+    environment = {"TERM": "xterm-256color", **variables}
+    async with on_terminal(None, *arguments, size=(24, 44), environment=environment) as terminal:
+        assert await terminal.ended() == 0
+        shown = terminal.drawn
     assert bool(COLOUR.search(shown)) is not bool(variables)
-    lines = [line for line in re.split(r"[\r\n]+", ESCAPE.sub("", shown)) if "━" in line]
+    lines = [line for line in re.split(r"[\r\n]+", plain(shown)) if "━" in line]
     assert {line.split()[0] for line in lines} == bars
     assert max(map(len, lines)) <= 44
 
@@ -122,8 +112,12 @@ GROUPS = ("demo", "groups", "--speed", "120")
 async def test_ctrl_c_at_any_moment_ends_it_with_all_ports_closed(
     arguments: tuple[str, ...], words: str, after: float
 ) -> None:
-    code, text, wrong = await interrupted(*arguments, words=words, after=after)
-    assert (code, wrong) == (130, b"")
+    async with started(None, *arguments) as process:
+        text = await process.until(words)
+        await asyncio.sleep(after)  # of another process's life
+        assert await process.interrupted() == 130
+        text += await process.rest()
+        assert process.err == ""
     assert text.endswith("interrupted\n")
     if found := re.search(r"https://127\.0\.0\.1:(\d+)", text):
         with pytest.raises(ConnectionRefusedError):

@@ -55,15 +55,6 @@ async def test_two_writers_at_once_both_succeed_through_admission(local: RawApi)
         assert (await local.get(f"{CONFIGMAPS}/c")).object["data"] == {f"k{n}": str(n) for n in range(4)}
 
 
-async def test_only_one_of_two_compare_and_swaps_through_admission_wins(local: RawApi) -> None:
-    async with HookServer(local) as hooks:
-        first = await local.post(CONFIGMAPS, config_map())
-        await hooks.add("look", allow)
-        bodies = [{**first.object, "data": {"winner": name}} for name in "ab"]
-        replies = await asyncio.gather(*(local.put(f"{CONFIGMAPS}/c", body) for body in bodies))
-        assert sorted(reply.status for reply in replies) == [200, 409]
-
-
 async def test_closed_watches_are_forgotten(server: ApiServer, local: RawApi) -> None:
     table = server.store.table(server.store.kinds.of(CONFIGMAP))
     async with local.watch(CONFIGMAPS, f"resourceVersion={server.store.revision}") as watch:
