@@ -5,13 +5,13 @@ from html import escape
 from types import MappingProxyType
 from typing import Final
 
-from docs.make.picture.frames import Frame, Run, Stay, stays
+from docs.make.picture.frames import BETWEEN, Frame, Run, Stay, stays
 from docs.make.picture.recording import Size
 
 WIDE, HIGH, MARGIN, BAR = 7.8, 18, 14, 32
 """Of a letter, of a line, around the terminal, and above it, in pixels."""
 REST: Final = 6.0
-"""Seconds for which the end stands before it begins again."""
+"""Seconds for which the end stands, first of all, so that the picture is never an empty terminal."""
 COLOURS: Final[Mapping[str, str]] = MappingProxyType({"": "t", "f92672": "p", "729c1f": "f", "3a3a3a": "b"})
 """Classes by the colours that rich gives to a bar: what is done, what is finished, what is to come."""
 
@@ -25,10 +25,11 @@ text{font:13px ui-monospace,SFMono-Regular,Menlo,Consolas,monospace;white-space:
 
 
 def draw(shown: Sequence[Frame], size: Size, *, title: str, described: str) -> str:
-    """The picture. Without animation, or where a reader wants none, it is the last frame."""
+    """The picture: the last frame, then all from the beginning. Without animation it is the last frame alone."""
+    shown = [Frame(0, shown[-1].rows), *(Frame(it.at + REST, it.rows) for it in shown)]
     lines = max(len(it.rows) for it in shown)
     wide, high = size.columns * WIDE + 2 * MARGIN, lines * HIGH + BAR + MARGIN
-    whole = shown[-1].at + REST
+    whole = shown[-1].at + BETWEEN
     parts = stays(shown)
     names = _names(parts)
     return "\n".join(
