@@ -17,8 +17,8 @@ def text() -> str:
         "Alerts",
         "`charts/jobset-gate/files/alerts.yaml`",
         paragraph(
-            "`critical` means that gangs are held up or ended wrongly, `warning` that somebody should look during the "
-            "day. How to install the alerts: [metrics.md](../metrics.md#alerts)."
+            "`critical` means that gangs are held up or ended wrongly, `warning` that a look during the "
+            "day is enough. How to install the alerts: [metrics.md](../metrics.md#alerts)."
         ),
         *(_alert(rule) for group in groups for rule in group["rules"]),
     )

@@ -65,7 +65,7 @@ def text() -> str:
         "## Pod groups",
         paragraph(
             "Five ways to say a group, in the order in which they win. When to use which: "
-            "[pod groups](../pod-groups.md#when-to-use-which-way)."
+            "[pod groups](../pod-groups-reference.md#formats)."
         ),
         *(part for way in Format for part in _way(way, documented)),
         "## PodGroup kinds",

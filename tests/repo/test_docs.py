@@ -135,6 +135,7 @@ def test_some_document_shows_each_picture_and_describes_it() -> None:
 TROUBLE = (DOCS / "troubleshooting.md").read_text()
 REASONS_PART = TROUBLE.partition("\n## Reasons and states\n")[2]
 GROUPS = (DOCS / "pod-groups.md").read_text()
+GROUPS_REFERENCE = (DOCS / "pod-groups-reference.md").read_text()
 ROW = re.compile(r"^\| `(\w+)`(?: \*)? \| ([^|]+) \| ([^|]+) \|$", re.MULTILINE)
 
 
@@ -153,7 +154,7 @@ def test_every_reason_and_state_is_explained_and_no_other() -> None:
     reasons = {value for key, value in vars(names).items() if key.startswith("REASON_")}
     pending, states = {it.value for it in PendingReason}, {it.value for it in GangState}
     explained = rows(REASONS_PART)
-    in_groups = set(re.findall(r"^\| `(\w+)` \|", GROUPS, re.MULTILINE))
+    in_groups = set(re.findall(r"^\| `(\w+)` \|", GROUPS_REFERENCE, re.MULTILINE))
     assert {word for word in reasons if f"`{word}`" not in REASONS_PART} == set()
     assert reasons - explained.keys() - in_groups == set()
     assert rows(section(TROUBLE, "Why a pod is missing")).keys() == pending
@@ -167,13 +168,13 @@ def test_every_reason_and_state_is_explained_and_no_other() -> None:
 
 
 def test_every_reason_of_a_waiting_group_has_its_meaning_and_what_to_do() -> None:
-    found = rows(section(GROUPS, "Why a group waits"))
+    found = rows(section(GROUPS_REFERENCE, "Reasons"))
     assert found.keys() == set(REASONS)
     assert all(len(meaning) > 15 and len(remedy) > 5 for meaning, remedy in found.values())
 
 
 def test_every_format_is_there_with_the_key_of_its_pods() -> None:
-    text = section(GROUPS, "When to use which way")
+    text = section(GROUPS_REFERENCE, "Formats")
     for way in Format:
         (row,) = re.findall(rf"^\| `{way.value}` \|.*$", text, re.MULTILINE)
         assert f"`{formats.NAME_KEYS[way][1]}`" in row
@@ -185,7 +186,7 @@ def _whole(value: object) -> object:
 
 
 def test_every_setting_of_groups_is_there_with_its_default_and_the_chart_has_the_same() -> None:
-    found = dict(re.findall(r"^\| `(\w+)` \| (.+?) \|", section(GROUPS, "Settings"), re.MULTILINE))
+    found = dict(re.findall(r"^\| `(\w+)` \| (.+?) \|", section(GROUPS_REFERENCE, "Settings"), re.MULTILINE))
     program: dict[str, Any] = {key: _whole(one) for key, one in Groups().model_dump(by_alias=True, mode="json").items()}
     assert found.keys() == program.keys()
     wrong = [
@@ -205,6 +206,8 @@ def test_what_a_stock_scheduler_cannot_promise_and_how_to_ungate_is_there() -> N
         "autoscalers",
     ):
         assert what in text
-    assert "**NonStrict deviates from its design.**" in section(GROUPS, "The limit and the way back")
-    assert names.KOORDINATOR_TIMED_OUT in section(GROUPS, "The limit and the way back")
-    assert "kubectl jobset-gate groups ungate --all" in section(GROUPS, "Uninstalling and letting go")
+    assert "**NonStrict deviates from its design.**" in section(GROUPS, "Time limit and roll-back")
+    assert names.KOORDINATOR_TIMED_OUT in section(GROUPS, "Time limit and roll-back")
+    assert "kubectl jobset-gate groups ungate --all" in section(
+        (DOCS / "howto/put-pods-into-a-group.md").read_text(), "Uninstalling"
+    )
