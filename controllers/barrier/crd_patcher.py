@@ -57,11 +57,7 @@ async def _change(
         if not crd_schema.can_be_extended(crd):
             raise CrdNotExtendable(f"{name} has no served {crd_schema.VERSION} with a schema for spec")
         try:
-            owners = (
-                crd_schema.managed_fields(crd)
-                if crd_schema.is_not_owner(crd)
-                else crd_schema.managed_fields_without_us(crd)
-            )
+            owners = crd_schema.managed_fields_without_us(crd)
             if operations := patch(crd):
                 crd = await _patch(client, name, operations)
                 outcome = done

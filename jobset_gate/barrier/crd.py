@@ -10,6 +10,7 @@ from collections.abc import Mapping, Sequence
 from typing import Any, Final
 
 from jobset_gate import names
+from jobset_gate.objects.unstructured import nested
 
 Operation = dict[str, Any]
 
@@ -91,17 +92,19 @@ def managed_fields(crd: Mapping[str, Any]) -> list[dict[str, Any]]:
     return list(crd["metadata"].get("managedFields") or [])
 
 
-def is_not_owner(crd: Mapping[str, Any], manager: str = MANAGER) -> bool:
+def is_not_owner(crd: Mapping[str, Any]) -> bool:
     """False if an earlier call crashed between its two patches."""
-    return not any(_is_ours(entry, manager) for entry in managed_fields(crd))
+    return not any(map(_is_ours, managed_fields(crd)))
 
 
-def managed_fields_without_us(crd: Mapping[str, Any], manager: str = MANAGER) -> list[dict[str, Any]]:
-    """ManagedFields without `manager`, whose fields go to the owner of spec.
+def managed_fields_without_us(crd: Mapping[str, Any]) -> list[dict[str, Any]]:
+    """ManagedFields without MANAGER, whose fields go to the owner of spec; all of them if it owns nothing.
 
     Of several owners the latest that uses server-side apply, because only that one can conflict; else the latest.
     """
-    others = [entry for entry in managed_fields(crd) if not _is_ours(entry, manager)]
+    if is_not_owner(crd):
+        return managed_fields(crd)
+    others = [entry for entry in managed_fields(crd) if not _is_ours(entry)]
     heirs = [entry for entry in others if not entry.get("subresource") and "f:spec" in entry.get("fieldsV1", {})]
     if not heirs or any("f:versions" in entry["fieldsV1"]["f:spec"] for entry in heirs):
         return others
@@ -111,8 +114,8 @@ def managed_fields_without_us(crd: Mapping[str, Any], manager: str = MANAGER) ->
     return [given if entry is heir else entry for entry in others]
 
 
-def _is_ours(entry: Mapping[str, Any], manager: str) -> bool:
-    return entry.get("manager") == manager and not entry.get("subresource")
+def _is_ours(entry: Mapping[str, Any]) -> bool:
+    return entry.get("manager") == MANAGER and not entry.get("subresource")
 
 
 def _versions(crd: Mapping[str, Any]) -> list[tuple[int, Mapping[str, Any]]]:
@@ -123,10 +126,8 @@ def _versions(crd: Mapping[str, Any]) -> list[tuple[int, Mapping[str, Any]]]:
 
 
 def _properties(version: Mapping[str, Any]) -> Mapping[str, Any] | None:
-    at: Any = version
-    for step in _SPEC_PROPERTIES:
-        at = at.get(step) if isinstance(at, Mapping) else None
-    return at if isinstance(at, Mapping) else None
+    found = nested(version, *_SPEC_PROPERTIES)
+    return found if isinstance(found, dict) else None
 
 
 def _has_field(version: Mapping[str, Any]) -> bool:
