@@ -5,7 +5,7 @@ group lacks in detail is worked out by `explain`, when a status or a person asks
 """
 
 from collections.abc import Callable, Iterable, Sequence
-from typing import Final, TypeVar
+from typing import Final, Self, TypeVar
 
 import msgspec
 
@@ -46,81 +46,77 @@ ExcludedNodes = Callable[[frozenset[LabelledPod]], frozenset[str]]
 """The nodes from which bound pods repel any of these pods by their anti-affinity."""
 
 
-class DomainState:
-    """The groups of one domain so far."""
+class DecidedGroups:
+    """The groups of all domains so far, in order."""
 
     def __init__(self) -> None:
-        self.held: Candidate | None = None
-        """The first that waits for its turn to be probed."""
+        self.admitted: list[AdmittedGroup] = []
+        self.held: dict[frozenset[str], Candidate] = {}
+        """The first of each domain that waits for its turn to be probed."""
         self.starving: dict[object, Candidate] = {}
-        """By equivalence key, in order: equal groups lack the same."""
-        self.probed: list[AdmittedGroup] = []
-        """Admitted unproven: one at a time."""
-        self.reserved: list[tuple[Sequence[PodShape], bool]] = []
-        """Pods to be bound, and whether room is kept for them."""
-
-    def add_starving(self, key: object, candidate: Candidate) -> None:
-        """The candidate may not be passed any more."""
-        kinds = sum(len(request.shapes) for it in (*self.starving.values(), candidate) for request in it.requests)
-        if kinds <= MAX_STARVING_KINDS:
-            self.starving.setdefault(key, candidate)
-
-    def add_admitted(self, group: AdmittedGroup) -> None:
-        """Its pods take room, or may."""
-        required = group.proven and not group.best_effort
-        self.reserved.append(([shape for request in group.requests for shape in request.shapes], required))
-        if not required and not group.best_effort:
-            self.probed.append(group)
+        """Those that may not be passed any more, by equivalence key: equal groups lack the same."""
 
 
 class OverlappingDomains:
-    """The states of all domains that share nodes with one."""
+    """Of the groups decided so far those whose domain shares nodes with one domain."""
 
-    def __init__(self, states: Sequence[DomainState], nodes: NodeSnapshot) -> None:
-        self._states, self._nodes = states, nodes
-        self._added = [0] * len(states)
-        self._reservations = Reservations(nodes)
-        self._left: tuple[int, Sequence[NodeInfo]] | None = None
+    def __init__(self, domain: frozenset[str], decided: DecidedGroups, nodes: NodeSnapshot) -> None:
+        self._domain, self._decided, self._nodes = domain, decided, nodes
+        self._known: dict[frozenset[str], bool] = {}
+        self._seen = 0
+        self._left: Sequence[NodeInfo] | None = None
+        self._kept: list[PodShape] = []
+        self.reservations = Reservations(nodes)
+        """The pods of admitted groups."""
+        self.probed: list[AdmittedGroup] = []
+        """Groups admitted unproven and not bound yet."""
+
+    def update(self) -> Self:
+        """Adds the groups that were admitted since the last time."""
+        for group in self._decided.admitted[self._seen :]:
+            if self._overlaps(group.domain):
+                self._add_admitted(group)
+        self._seen = len(self._decided.admitted)
+        return self
 
     @property
     def left(self) -> Sequence[NodeInfo]:
         """The nodes with what is left once the pods are placed for which room is kept."""
-        count = sum(len(it.reserved) for it in self._states)
-        if self._left is None or self._left[0] != count:
-            self._left = count, greedy.after_placing(self._nodes.nodes, self.required)
-        return self._left[1]
-
-    @property
-    def reservations(self) -> Reservations:
-        """Of all groups admitted so far."""
-        for number, state in enumerate(self._states):
-            for shapes, required in state.reserved[self._added[number] :]:
-                self._reservations.add_pods(shapes, required=required)
-            self._added[number] = len(state.reserved)
-        return self._reservations
+        if self._left is None:
+            self._left = greedy.after_placing(self._nodes.nodes, self.required)
+        return self._left
 
     @property
     def required(self) -> list[PodShape]:
         """Pods to be bound for which room is kept."""
-        return group_equal(
-            shape for state in self._states for shapes, kept in state.reserved if kept for shape in shapes
-        )
+        return group_equal(self._kept)
 
     @property
     def starving(self) -> list[tuple[object, Candidate]]:
         """Those that may not be passed any more, in order."""
-        found = [both for it in self._states for both in it.starving.items()]
-        return sorted(found, key=lambda it: admission_order(it[1]))
+        return [(key, it) for key, it in self._decided.starving.items() if self._overlaps(it.domain)]
 
     @property
     def held(self) -> Candidate | None:
         """The first that waits for its turn to be probed."""
-        return min((it.held for it in self._states if it.held is not None), key=admission_order, default=None)
+        return next((it for domain, it in self._decided.held.items() if self._overlaps(domain)), None)
 
-    @property
-    def probed(self) -> list[AdmittedGroup]:
-        """Groups admitted unproven and not bound yet."""
-        return [group for it in self._states for group in it.probed]
+    def _overlaps(self, domain: frozenset[str]) -> bool:
+        if domain is self._domain:
+            return True
+        if domain not in self._known:
+            self._known[domain] = domain == self._domain or not domain.isdisjoint(self._domain)
+        return self._known[domain]
+
+    def _add_admitted(self, group: AdmittedGroup) -> None:
+        shapes = [shape for request in group.requests for shape in request.shapes]
+        required = group.proven and not group.best_effort
+        self.reservations.add_pods(shapes, required=required)
+        if required:
+            self._kept += shapes
+            self._left = None
+        elif not group.best_effort:
+            self.probed.append(group)
 
 
 class SchedulingCycle:
@@ -142,16 +138,15 @@ class SchedulingCycle:
     ) -> None:
         self._nodes, self._excluded = nodes, excluded
         self._now, self._check, self._starvation_seconds = now, check, starvation_seconds
-        self._states: dict[frozenset[str], DomainState] = {}
-        self._overlaps: dict[frozenset[str], tuple[int, OverlappingDomains]] = {}
+        self._decided = DecidedGroups()
+        self._domains: dict[frozenset[str], OverlappingDomains] = {}
         self._lacking: dict[object, str] = {}
         """By equivalence key: what is known to lack; "" if nothing is, though the fit is not proven."""
         self._shortages: dict[object, Shortage | None] = {}
         self._preempting: dict[object, bool] = {}
         lowest = (it.used_by_priority[0][0] for it in nodes.nodes if it.used_by_priority)
         self._lowest_priority = min(lowest, default=MAX_PRIORITY)
-        for group in admitted:
-            self._states.setdefault(group.domain, DomainState()).add_admitted(self._still_proven(group))
+        self._decided.admitted += map(self._still_proven, admitted)
 
     def decide_all(self, candidates: Iterable[Candidate]) -> list[Admit | Hold]:
         """The decision on each candidate, in order, with detailed messages."""
@@ -167,15 +162,16 @@ class SchedulingCycle:
         starving = self._starving(candidate, near) if isinstance(decision, Admit) else None
         if starving is not None:
             return _behind(candidate, starving[0].key, f"which has waited too long for {starving[1]} to be passed")
-        state = self._states.setdefault(candidate.domain, DomainState())
         if isinstance(decision, Admit):
-            state.add_admitted(self._without_excluded(admitted_group(decision, self._now)))
+            self._decided.admitted.append(self._without_excluded(admitted_group(decision, self._now)))
             return decision
         if decision.reason == names.REASON_BEHIND_OTHER:
-            state.held = state.held or candidate
+            self._decided.held.setdefault(candidate.domain, candidate)
         passable = may_be_passed(candidate, self._now, self._starvation_seconds)
         if not passable and not never_fits(candidate, self._nodes):
-            state.add_starving(_equivalence_key(candidate), candidate)
+            kinds = sum(len(request.shapes) for _, it in near.starving for request in it.requests)
+            if kinds + sum(len(it.shapes) for it in candidate.requests) <= MAX_STARVING_KINDS:
+                self._decided.starving.setdefault(_equivalence_key(candidate), candidate)
         return decision
 
     def explain(self, hold: Hold) -> Hold:
@@ -209,7 +205,7 @@ class SchedulingCycle:
         narrowed = self._without_excluded(candidate)
         if self._check is not CapacityCheck.OFF and self._fit(narrowed, near)[0]:
             it = AdmittedGroup(requests=narrowed.requests, domain=narrowed.domain, proven=True)
-            self._states.setdefault(narrowed.domain, DomainState()).add_admitted(it)
+            self._decided.admitted.append(it)
         return Hold(candidate=candidate, reason=names.REASON_ROLLED_BACK, message=candidate.backing_off)
 
     def _probe(self, candidate: Candidate, near: OverlappingDomains, lacks: str) -> Admit | Hold:
@@ -285,14 +281,10 @@ class SchedulingCycle:
         return None
 
     def _overlapping(self, domain: frozenset[str]) -> OverlappingDomains:
-        """Most groups share one domain, so there are few states."""
-        known = self._overlaps.get(domain)
-        if known is None or known[0] != len(self._states):
-            states = [
-                state for it, state in self._states.items() if it is domain or it == domain or not it.isdisjoint(domain)
-            ]
-            known = self._overlaps[domain] = len(self._states), OverlappingDomains(states, self._nodes)
-        return known[1]
+        """Most groups share one domain, so there are few."""
+        if domain not in self._domains:
+            self._domains[domain] = OverlappingDomains(domain, self._decided, self._nodes)
+        return self._domains[domain].update()
 
     def _still_proven(self, group: AdmittedGroup) -> AdmittedGroup:
         """A proven group that has lost its places counts as unproven: no room can be kept for it."""

@@ -139,6 +139,16 @@ def test_probe_opens_the_first_that_does_not_fit_and_only_that() -> None:
     ]
 
 
+def test_one_that_waits_for_its_turn_is_not_passed_on_the_other_nodes_that_it_needs() -> None:
+    """Or those of single nodes would be tried for ever, and one that may go to both never."""
+    nodes = [node(1, "x"), node(1, "y")]
+    tried = opened(waiting("tried", 2, domain="x"), proven=False)
+    wide, narrow = waiting("wide", 3, domain="xy", created=1), waiting("narrow", 3, domain="y", created=2)
+    found = reported(wide, narrow, nodes=nodes, standing=(tried,), how=CapacityCheck.PROBE)
+    assert found[0].startswith("wide: BehindOther: behind team/tried, which is being placed")
+    assert found[1].startswith("narrow: BehindOther: behind team/wide")
+
+
 def test_the_name_of_a_group_of_another_namespace_is_not_shown() -> None:
     """A tenant sees nothing of other namespaces through us."""
     theirs, mine = waiting("secret", 8, created=1, namespace="others"), waiting("b", 8, created=2)
