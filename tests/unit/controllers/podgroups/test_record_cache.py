@@ -12,6 +12,7 @@ from jobset_gate.podgroups.record import AdmissionRecord, AdmissionState, encode
 from jobset_gate.settings import Groups
 from tests.fakes.podgroups.filled_cache import FilledCache
 from tests.fakes.podgroups.objects import config_map, key, pod, pod_group, record
+from tests.fakes.podgroups.snapshots import bound
 from tests.fakes.podgroups.sources import KOORDINATOR, PLUGINS, Json, alibaba, koordinator, problem_lines
 
 G = key()
@@ -149,6 +150,13 @@ def test_an_unreadable_record_holds_its_group_and_is_reported() -> None:
     assert made.group(key("h")).valid
     made.pod_groups(pod_group(version="6"))
     assert made.group(G).valid
+
+
+def test_which_ended_pods_count_is_asked_again_for_another_record() -> None:
+    made = FilledCache().pods(bound("a", phase="Succeeded")).pod_groups(pod_group())
+    assert made.group(G).present == 1
+    made.pod_groups(recorded(record((G, 3), stage=AdmissionState.CLOSED), version="6"))
+    assert made.group(G).present == 0
 
 
 # --- Where the next one is written ----------------------------------------------------------------

@@ -180,6 +180,7 @@ async def test_without_a_pod_group_it_is_a_configmap_of_ours(
     await records.write_record(mapped(home, said), msgspec.structs.replace(said, stage=AdmissionState.CLOSED))
     await records.delete_record(observer.seen[-1].ref)
     assert cluster.all(CONFIGMAPS) == []
+    assert observer.gone == [("", "team", home.name)]
 
 
 async def test_a_configmap_that_another_client_created_first_is_read(

@@ -131,6 +131,7 @@ async def test_when_it_has_stopped_nothing_is_on_its_way(cluster: InMemoryCluste
 async def test_marks_go_the_same_way_and_take_no_gate(cluster: InMemoryCluster, gates: Ungater) -> None:
     cluster.create_group("one", "a")
     gates.mark_timed_out(ONE, members(cluster, "a"))
+    gates.set_desired(ONE, [], 1)
     await run_for()
     assert cluster.ungated_pods() == []
     assert cluster.pod("a")["metadata"]["annotations"][names.KOORDINATOR_TIMED_OUT] == "true"
