@@ -7,13 +7,15 @@ from datetime import timedelta
 
 from jobset_gate import names
 from jobset_gate.kube.client import Client, PatchType
-from jobset_gate.kube.resources import SECRETS
-from tests.fakes.certificates import SECRET, CertificateInstallation, Json, WebhookReplica, installation
+from jobset_gate.kube.resources import MUTATING_WEBHOOKS, SECRETS
+from jobset_gate.settings import Groups
+from tests.fakes.certificates import SECRET, SERVICE, CertificateInstallation, Json, WebhookReplica, installation
 from tests.plane.planes import Plane
 from webhook.certs.ca import certificates, is_signed_by
 from webhook.certs.ca_secret import contents
 from webhook.certs.rotation import RotationPolicy
 from webhook.certs.serving import self_signed
+from webhook.registration import ServiceReference, pod_configuration
 
 DAY = timedelta(days=1)
 
@@ -277,3 +279,25 @@ async def test_an_apply_of_the_chart_neither_conflicts_nor_takes_the_bundle_away
         await installed.client.patch(resource, name, body=given, patch=PatchType.APPLY, field_manager="helm")
     assert await installed.bundles() == before
     assert await replica.reconcile() is None
+
+
+async def test_the_configuration_for_pods_is_optional_and_gets_the_same_ca_bundle(
+    installed: CertificateInstallation,
+) -> None:
+    """An uninstallation deletes it first, and an upgrade may create it, with any caBundle."""
+    suffix = f"-{installed.namespace}"
+    name, service = names.POD_WEBHOOK + suffix, ServiceReference(installed.namespace, SERVICE)
+    installed.optional = ((MUTATING_WEBHOOKS, name),)
+    replica = installed.replica()
+    assert await replica.reconcile() is None
+    for bundle in (None, self_signed(["another"]).ca_bundle):
+        made = pod_configuration(Groups(), service=service, suffix=suffix, ca_bundle=bundle)
+        made["webhooks"][0]["namespaceSelector"] = {"matchLabels": {"kubernetes.io/metadata.name": installed.namespace}}
+        await installed.client.create(MUTATING_WEBHOOKS, made)
+        try:
+            assert await replica.reconcile() is None
+            assert len(set((await installed.bundles()).values())) == 1
+            assert await installed.trusts(replica)
+        finally:
+            await installed.client.delete(MUTATING_WEBHOOKS, name)
+        assert await replica.reconcile() is None

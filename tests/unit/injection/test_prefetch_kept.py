@@ -14,7 +14,6 @@ from tests.unit.injection.test_prefetch import (
     COPIER,
     FIRST,
     INIT,
-    NOTE,
     SECOND,
     TEMPLATE,
     main,
@@ -94,27 +93,6 @@ def test_a_container_that_is_changed_on_purpose_is_refused_and_not_undone_in_sil
 
 
 # --- Reserved names -------------------------------------------------------------------------------------------------
-
-
-@pytest.mark.parametrize(
-    ("key", "entry"),
-    [
-        ("containers", {"name": COPIER, "image": "x"}),
-        ("containers", {"name": SECOND, "image": "x"}),
-        ("initContainers", {"name": COPIER, "image": "x"}),
-        ("initContainers", {"name": "group-scheduling-prefetch-007", "image": "x"}),
-        ("volumes", {"name": COPIER, "hostPath": {"path": "/"}}),
-        ("volumes", {"name": COPIER, "emptyDir": {"medium": "Memory"}}),
-        ("volumes", {"name": COPIER, "emptyDir": {"sizeLimit": "1Gi"}}),
-    ],
-)
-@pytest.mark.parametrize("notes", [None, NOTE])
-def test_a_users_own_with_a_reserved_name_is_rejected(key: str, entry: Json, notes: Json | None) -> None:
-    job = replicated()
-    job["template"]["spec"]["template"]["spec"][key] = [{"name": "first"}, entry]
-    assert message(jobset(job, notes=notes)) == [
-        f'{POD}.{key}[1].name: "{entry["name"]}": is reserved for jobset-gate\'s start barrier: choose another name'
-    ]
 
 
 @pytest.mark.parametrize("key", ["containers", "initContainers"])
