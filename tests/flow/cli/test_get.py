@@ -2,13 +2,11 @@
 
 from __future__ import annotations
 
-import json
 import re
 import time
 from typing import Any
 
 import pytest
-import yaml
 
 from jobset_gate import names
 from jobset_gate.barrier.model import VerdictKind
@@ -76,17 +74,6 @@ async def test_gangs_are_jobsets_and_groups_in_one_table(
     assert named.out == "jobset.jobset.x-k8s.io/train\ngroup/ring\n"
     one = await get("gangs", "ring", "--no-headers")
     assert cells(one.out) == [group]
-
-
-async def test_programs_get_json_or_yaml(stored: StoredJobSet, get: CliShell) -> None:
-    await half(stored)
-    listed = json.loads((await get("jobsets", "-o", "json")).out)
-    (one,) = listed["items"]
-    assert (listed["kind"], one["name"], one["state"]) == ("GangList", "train", "Waiting")
-    assert (one["started"], one["expected"]) == (1, 2)
-    assert [(it["reason"], it["message"]) for it in one["missing"]] == [("Unscheduled", NO_ROOM)]
-    in_yaml = yaml.safe_load((await get("jobsets", "-o", "yaml")).out)
-    assert (in_yaml["kind"], [it["name"] for it in in_yaml["items"]]) == ("GangList", ["train"])
 
 
 async def test_what_is_not_there_is_said(stored: StoredJobSet, get: CliShell) -> None:

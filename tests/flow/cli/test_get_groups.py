@@ -2,13 +2,11 @@
 
 from __future__ import annotations
 
-import json
 import re
 from pathlib import Path
 from typing import TYPE_CHECKING
 
 import pytest
-import yaml
 
 from jobset_gate import names
 from jobset_gate.kube.resources import JOBS, POD_GROUPS
@@ -77,20 +75,6 @@ async def test_all_ways_and_states_are_in_one_table(groups: StoredPodGroups, get
     assert everywhere.out.splitlines()[0].split()[0] == "NAMESPACE"
     ours = [it for it in everywhere.out.splitlines() if it.split()[0] == groups.namespace]
     assert [it.split()[1] for it in ours] == [it.split()[0] for it in TABLE.splitlines()[1:]]
-
-
-async def test_programs_get_json_yaml_or_names(groups: StoredPodGroups, get: CliShell) -> None:
-    await groups.fill()
-    listed = json.loads((await get("-o", "json")).out)
-    assert yaml.safe_load((await get("-o", "yaml")).out) == listed
-    by_name = {it["name"]: it for it in listed["items"]}
-    fine = by_name["e-fine"]
-    assert (fine["phase"], fine["bound"], fine["minimum"], fine["generation"]) == ("Running", 2, 2, 1)
-    assert (fine["ways"], fine["design"], fine["podGroup"]) == (["alibaba"], "alibaba", None)
-    assert by_name["a-room"]["podGroup"] == "scheduling.x-k8s.io/a-room"
-    assert by_name["a-room"]["message"].startswith("needs 2 cpu, 0 free")
-    bare = await get("-o", "name")
-    assert bare.out.split() == [f"group/{it}" for it in by_name]
 
 
 async def test_a_watch_tells_of_every_change_and_of_what_goes(groups: StoredPodGroups, plane: Plane) -> None:

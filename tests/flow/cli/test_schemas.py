@@ -6,6 +6,7 @@ import json
 from typing import Any
 
 import jsonschema  # type: ignore[import-untyped]  # it has no types
+import yaml
 
 from docs.make.schemas import SCHEMAS
 from jobset_gate import names
@@ -34,27 +35,38 @@ def check(command: str, text: str) -> Json:
 
 
 async def test_gangs_in_every_state(stored: StoredJobSet, cli: CliShell) -> None:
-    async def ask(*words: str) -> str:
-        return (await cli(*words, "-o", "json")).out
+    async def ask(*words: str, form: str = "json") -> str:
+        return (await cli(*words, "-o", form)).out
 
     await store_every_reason(stored)
     one = check("why", await ask("why", "pod/train-workers-0-1"))
     assert (one["state"], one["pod"]["name"], len(one["missing"])) == ("Waiting", "train-workers-0-1", 5)
+    assert (one["started"], one["expected"], 0 < one["secondsLeft"] <= 300) == (1, 6, True)
+    assert {it["reason"]: it["first"] for it in one["missing"]}["Unscheduled"] == ["workers-0/1"]
+    assert yaml.safe_load(await ask("why", "train", form="yaml"))["missing"] == one["missing"]
     assert check("why of several", await ask("why", "train", "jobset/train"))["items"][0]["name"] == "train"
-    assert check("get jobsets, get gangs", await ask("get", "jobsets"))["items"][0]["name"] == "train"
+    (listed,) = check("get jobsets, get gangs", await ask("get", "jobsets"))["items"]
+    assert (listed["name"], listed["started"], listed["missing"][0] in one["missing"]) == ("train", 1, True)
     assert len(check("timeline", await ask("timeline", "train"))["pods"]) == 5
     await stored.config_map(VerdictKind.RELEASE, names.REASON_STARTED, "6/6 pods started")
     assert check("why", await ask("why", "train"))["state"] == "Released"
 
 
 async def test_groups_in_every_state(groups: StoredPodGroups, cli: CliShell) -> None:
-    async def ask(*words: str) -> str:
-        return (await cli(*words, "-o", "json")).out
+    async def ask(*words: str, form: str = "json") -> str:
+        return (await cli(*words, "-o", form)).out
 
     await groups.fill()
-    assert len(check("get groups", await ask("get", "groups"))["items"]) == 7
+    listed = check("get groups", await ask("get", "groups"))["items"]
+    by_name = {it["name"]: it for it in listed}
+    assert yaml.safe_load(await ask("get", "groups", form="yaml"))["items"] == listed
+    assert (await ask("get", "groups", form="name")).split() == [f"group/{it}" for it in by_name]
+    fine, room = by_name["e-fine"], by_name["a-room"]
+    assert (fine["phase"], fine["bound"], fine["minimum"], fine["generation"]) == ("Running", 2, 2, 1)
+    assert (fine["ways"], fine["design"], fine["podGroup"]) == (["alibaba"], "alibaba", None)
+    assert (room["podGroup"], room["message"][:19]) == ("scheduling.x-k8s.io/a-room", "needs 2 cpu, 0 free")
     found = check("get jobsets, get gangs", await ask("get", "gangs"))["items"]
-    assert {it["of"] for it in found} == {"PodGroup"}
+    assert ({it["of"] for it in found}, len(listed)) == ({"PodGroup"}, 7)
     assert check("why", await ask("why", "podgroup/a-room"))["state"] == "WaitingForCapacity"
     assert check("timeline", await ask("timeline", "podgroup/e-fine"))["group"]["minimum"] == 2
 

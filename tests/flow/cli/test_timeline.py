@@ -132,21 +132,6 @@ async def test_a_gang_that_runs_in_every_form(plane: Plane, namespace: str, tmp_
         assert (await shell("train", "-o", "svg")).out.startswith("<svg ")
 
 
-async def test_a_gang_that_waits_with_nobody_to_decide(
-    plane: Plane, namespace: str, tmp_path: Path, shell: CliShell
-) -> None:
-    async with environment(plane, namespace, tmp_path, controller=False) as stage:
-        await stage.create(gang())
-        await stage.until_held(4)
-        ran = await shell("train")
-        assert ran.code == 0
-        assert ran.out.splitlines()[0] == f"JobSet {namespace}/train: 4/4 pods started; the gate is closed"
-        rows = [line.split() for line in ran.out.splitlines() if line.startswith("workers-0/")]
-        assert [(row[5], row[6], row[7][-1]) for row in rows] == [("-", "-", "+")] * 4
-        assert "32 nvidia.com/gpu held at the gate" in ran.out
-        assert "nobody opens a gate or times a gang out" in ran.err
-
-
 # --- Pod groups ------------------------------------------------------------------------------------------------------
 
 

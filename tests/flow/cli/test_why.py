@@ -7,7 +7,6 @@ import time
 from pathlib import Path
 
 import pytest
-import yaml
 
 from jobset_gate import names
 from jobset_gate.barrier.model import VerdictKind
@@ -81,16 +80,6 @@ async def test_each_missing_pod_has_the_words_of_what_holds_it_up(stored: Stored
     plain = "kubectl (describe pod|logs) train-workers-0-[0-9]( -c fetch)? -n NS"
     assert all(re.fullmatch(plain, it.removesuffix(way)) for it in found)
     assert (await why("jobset/train")).out.splitlines()[0] == ran.out.splitlines()[0]
-
-
-async def test_programs_get_the_same_as_json_or_yaml_in_a_form_that_stays(stored: StoredJobSet, why: CliShell) -> None:
-    await store_every_reason(stored)
-    found = check("why", (await why("train", "-o", "json")).out)
-    assert (found["state"], found["started"], found["expected"]) == ("Waiting", 1, 6)
-    assert {it["reason"]: it["first"] for it in found["missing"]}["Unscheduled"] == ["workers-0/1"]
-    assert 0 < found["secondsLeft"] <= 300
-    also = yaml.safe_load((await why("train", "-o", "yaml")).out)
-    assert also["missing"] == found["missing"]
 
 
 async def test_the_kubelets_words_of_a_pod_that_it_cannot_even_begin(stored: StoredJobSet, why: CliShell) -> None:

@@ -71,6 +71,7 @@ def test_numbers_in_quotes_and_names_with_capitals_are_put_right() -> None:
 # --- Where pods are made of ------------------------------------------------------------------------------------------
 
 LABELS = {"metadata": {"labels": {PLUGINS: "g"}}}
+IN_SPEC = {"spec": {"template": LABELS}}
 
 
 @pytest.mark.parametrize(
@@ -78,22 +79,15 @@ LABELS = {"metadata": {"labels": {PLUGINS: "g"}}}
     [
         ("v1", "Pod", LABELS, "metadata"),
         ("v1", "PodTemplate", {"template": LABELS}, "template.metadata"),
-        ("batch/v1", "Job", {"spec": {"template": LABELS}}, "spec.template.metadata"),
-        ("apps/v1", "StatefulSet", {"spec": {"template": LABELS}}, "spec.template.metadata"),
+        ("batch/v1", "Job", IN_SPEC, "spec.template.metadata"),
+        ("apps/v1", "StatefulSet", IN_SPEC, "spec.template.metadata"),
+        ("batch/v1", "CronJob", {"spec": {"jobTemplate": IN_SPEC}}, "spec.jobTemplate.spec.template.metadata"),
         (
-            "batch/v1",
-            "CronJob",
-            {"spec": {"jobTemplate": {"spec": {"template": LABELS}}}},
-            "spec.jobTemplate.spec.template.metadata",
-        ),
-        (
-            "jobset.x-k8s.io/v1alpha2",
-            "JobSet",
-            {"spec": {"replicatedJobs": [{"name": "w", "template": {"spec": {"template": LABELS}}}]}},
+            "jobset.x-k8s.io/v1alpha2", "JobSet", {"spec": {"replicatedJobs": [{"name": "w", "template": IN_SPEC}]}},
             "spec.replicatedJobs[0].template.spec.template.metadata",
         ),
     ],
-)
+)  # fmt: skip
 def test_a_group_is_found_wherever_pods_are_made_of(api: str, kind: str, body: Json, path: str) -> None:
     made = {"apiVersion": api, "kind": kind} | body
     (found,) = group_corrections.pod_metadata(made)

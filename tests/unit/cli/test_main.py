@@ -94,13 +94,15 @@ def test_debug_shows_the_traceback(
 
 
 IMPORTED = """
-import sys
+import gc, os, sys
 from jobset_gate.cli.main import main
 
+before = dict(os.environ)
 try:
     main([*sys.argv[1:], "--help"])
 except SystemExit as ended:
     assert not ended.code
+assert (gc.isenabled(), dict(os.environ)) == (True, before), "what an import is spared comes back after it"
 print(*sys.modules, file=sys.stderr)
 """
 

@@ -20,7 +20,7 @@ from jobset_gate.cli.serve.registration import service as parse_service
 from jobset_gate.fake import jobset_crd, manifests
 from jobset_gate.kube.client import Client, PatchType
 from jobset_gate.kube.errors import ApiError, NotFound
-from jobset_gate.kube.resources import JOBSETS, MUTATING_WEBHOOKS, PODS, SECRETS, VALIDATING_WEBHOOKS, Resource
+from jobset_gate.kube.resources import JOBSETS, MUTATING_WEBHOOKS, PODS, VALIDATING_WEBHOOKS, Resource
 from jobset_gate.podgroups.model import Format
 from jobset_gate.settings import Groups
 from tests.fakes.cli_runner import RunCli
@@ -180,23 +180,6 @@ async def bundle(client: Client) -> str:
     found = [(await client.get(*one))["webhooks"][0]["clientConfig"].get("caBundle", "") for one in ALL]
     assert len(set(found)) == 1
     return b64decode(found[0]).decode()
-
-
-async def test_with_its_own_ca_it_is_ready_and_leaves_the_ca_to_the_next(plane: Plane) -> None:
-    where = ["--kubeconfig", str(plane.kubeconfig), "--port", "0", "--service", "default/gate"]
-    async with plane.client() as client, configured(client):
-        try:
-            found = []
-            for _ in range(2):
-                async with running_service("webhook", "--own-ca", "gate-ca", *where) as service:
-                    url = (await service.until("webhook listens"))["url"]
-                    await service.until("the certificate is trusted")
-                    found.append(await bundle(client))
-                    assert await ready(url, found[0]) == (200, "ok\n")
-                    assert await service.stop() == 0
-            assert found[0] == found[1]
-        finally:
-            await client.delete(SECRETS, "gate-ca", "default")
 
 
 @pytest.mark.parametrize("publishes", [True, False])
