@@ -20,8 +20,6 @@ OURS: Final = {"kep-24", "scheduler-plugins", "alibaba"}
 BOTH: Final = "with-start-barrier"
 FILES: Final = sorted(FOLDER.glob("*.yaml"))
 
-each_file = pytest.mark.parametrize("file", FILES, ids=lambda file: file.stem)
-
 
 def objects(file: Path) -> list[Json]:
     return [one for one in yaml.safe_load_all(file.read_text()) if one]
@@ -35,32 +33,31 @@ def templates(one: Json) -> list[tuple[int, Json]]:
     return [(one["spec"].get("parallelism", 1), one["spec"]["template"])] if one["kind"] == "Job" else []
 
 
+def claims(template: Json) -> list[Any]:
+    """The groups that a pod's template names."""
+    return list(formats.parse_memberships(RawMetadata.of_object({"metadata": template["metadata"]}, "default")))
+
+
 def test_there_is_one_for_each_way() -> None:
     assert {file.stem for file in FILES} == {way.value for way in Format} | {BOTH}
 
 
-@each_file
-def test_it_is_clean(file: Path) -> None:
+@pytest.mark.parametrize("file", FILES, ids=lambda file: file.stem)
+def test_it_is_clean_and_its_pods_name_a_group_by_the_way_of_its_title(file: Path) -> None:
     """As a user would look at it first."""
     ran = CliRunner().invoke(build("jobset-gate", GlobalOptions()), ["validate", "-f", str(file)])
     assert ran.exit_code == 0, ran.output
     assert all(": ok: " in line for line in ran.output.splitlines())
     assert len(ran.output.splitlines()) == len(objects(file))
+    named = [claims(template) for one in objects(file) for _, template in templates(one)]
+    assert named
+    assert {claim.format.value for some in named for claim in some} == {file.stem} or file.stem == BOTH
+    head = file.read_text().partition("\napiVersion")[0].replace("\n# ", " ")
+    assert ("prints no manifests; this one is ours" in head) is (file.stem in OURS)
+    assert ("the design prints, in the form that an API server takes" in head) is file.stem.startswith("koordinator")
 
 
-@each_file
-def test_all_its_pods_name_a_group_by_the_way_of_its_title(file: Path) -> None:
-    said = [template["metadata"] for one in objects(file) for _, template in templates(one)]
-    ways = {
-        claim.format.value
-        for meta in said
-        for claim in formats.parse_memberships(RawMetadata.of_object({"metadata": meta}, "default"))
-    }
-    assert said
-    assert ways == {file.stem} or file.stem == BOTH
-
-
-@each_file
+@pytest.mark.parametrize("file", FILES, ids=lambda file: file.stem)
 def test_there_are_pods_enough_for_every_minimum(file: Path) -> None:
     count: dict[str, int] = {}
     needed: dict[str, int] = {}
@@ -68,18 +65,9 @@ def test_there_are_pods_enough_for_every_minimum(file: Path) -> None:
         if one["kind"] == names.POD_GROUP:
             needed[one["metadata"]["name"]] = one["spec"].get("minMember") or one["spec"]["minMembers"]
         for many, template in templates(one):
-            (claim, *_) = formats.parse_memberships(
-                RawMetadata.of_object({"metadata": template["metadata"]}, "default")
-            )
+            claim = claims(template)[0]
             count[claim.key.name] = count.get(claim.key.name, 0) + many
             if claim.spec.minimum is not None:
                 needed[claim.key.name] = claim.spec.minimum
     assert needed.keys() == count.keys()
     assert all(count[name] >= minimum for name, minimum in needed.items())
-
-
-@each_file
-def test_it_says_whose_the_manifest_is(file: Path) -> None:
-    head = file.read_text().partition("\napiVersion")[0].replace("\n# ", " ")
-    assert ("prints no manifests; this one is ours" in head) is (file.stem in OURS)
-    assert ("the design prints, in the form that an API server takes" in head) is file.stem.startswith("koordinator")
