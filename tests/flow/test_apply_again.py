@@ -39,7 +39,7 @@ def settled(jobset: Json) -> bool:
     ids=" ".join,
 )
 async def test_the_same_manifest_again_changes_nothing(stage: Environment, again: tuple[str, ...]) -> None:
-    await stage.apply(manifest())
+    await stage.kubectl_apply(manifest())
     await stage.until_running(5)
     before = await stage.until_jobset("gang", settled)
     for _ in range(2):
@@ -51,9 +51,9 @@ async def test_the_same_manifest_again_changes_nothing(stage: Environment, again
 
 
 async def test_server_side_apply_creates_and_applies_again_without_conflict(stage: Environment) -> None:
-    await stage.apply(manifest(), "--server-side")
+    await stage.kubectl_apply(manifest(), "--server-side")
     before = await stage.jobset("gang")
-    await stage.apply(manifest(), "--server-side")
+    await stage.kubectl_apply(manifest(), "--server-side")
     assert spec(await stage.jobset("gang")) == spec(before)
     await stage.until_running(5)
 
@@ -62,10 +62,10 @@ async def test_an_upgrade_of_jobset_gate_does_not_touch_a_gang_that_exists(make_
     """Another barrier image between create and suspend: suspending stays possible, the barrier stays as it was."""
     async with make_stage(webhook=False) as stage:
         async with serve_admission(stage, Settings.model_validate({"barrier": {"image": "busybox:1.36"}})):
-            await stage.apply(gang := manifests.gang(jobs=1, pods=2))
+            await stage.kubectl_apply(gang := manifests.gang(jobs=1, pods=2))
             await stage.until_running(2)
         async with serve_admission(stage, Settings.model_validate({"barrier": {"image": "busybox:1.37"}})):
-            await stage.apply(gang)
+            await stage.kubectl_apply(gang)
             await stage.suspend("gang")
             await stage.until(lambda pods: not pods)
             await stage.suspend("gang", suspended=False)
@@ -99,7 +99,7 @@ async def test_every_violation_is_reported_at_once_with_its_path(stage: Environm
 
 
 async def test_the_config_cannot_change_afterwards(stage: Environment) -> None:
-    await stage.apply(manifests.gang(jobs=1, pods=2))
+    await stage.kubectl_apply(manifests.gang(jobs=1, pods=2))
     said = await stage.plane.kubectl.refused(
         "patch",
         "-n",
@@ -115,7 +115,7 @@ async def test_the_config_cannot_change_afterwards(stage: Environment) -> None:
 
 async def test_a_config_that_a_client_dropped_is_restored(stage: Environment) -> None:
     """Typed clients such as older Kueue do not know the field and write the rest back."""
-    await stage.apply(manifests.gang(jobs=1, pods=2))
+    await stage.kubectl_apply(manifests.gang(jobs=1, pods=2))
 
     def forget(jobset: Json) -> None:
         jobset["spec"].pop(names.CONFIG_FIELD)
@@ -131,7 +131,7 @@ async def test_the_annotation_alone_makes_a_gang(stage: Environment) -> None:
     manifest = manifests.gang(jobs=1, pods=2)
     del manifest["spec"][names.CONFIG_FIELD]
     manifest["metadata"]["annotations"] = {names.CONFIG: '{"timeoutAfterSeconds": 300}'}
-    await stage.apply(manifest)
+    await stage.kubectl_apply(manifest)
     await stage.until_running(2)
     assert (await stage.verdict("gang")) is not None
 
@@ -139,7 +139,7 @@ async def test_the_annotation_alone_makes_a_gang(stage: Environment) -> None:
 async def test_a_json_patch_of_labels_passes_without_the_webhook(make_stage: MakeEnvironment) -> None:
     """An outage of ours stops only what concerns a gate."""
     async with make_stage() as stage:
-        await stage.apply(manifests.gang(jobs=1, pods=2))
+        await stage.kubectl_apply(manifests.gang(jobs=1, pods=2))
         await stage.until_running(2)
         await stage.admission_servers[0].stop()
         await stage.merge("gang", {"metadata": {"labels": {"team": "blue"}}})

@@ -29,6 +29,7 @@ from jobset_gate.podgroups.model import FLAVOR_OF, Format, PodGroupKey, group_la
 from jobset_gate.podgroups.record import AdmissionRecord
 from jobset_gate.settings import Groups, Settings
 from tests.fakes.podgroups import manifests
+from tests.flow.environment import server_side_apply
 from tests.flow.podgroups.webhooks import PATIENCE, serve_webhook
 from tests.plane.planes import Plane
 from webhook.server import WebhookServer
@@ -104,9 +105,9 @@ class GroupEnvironment:
         return list(await asyncio.gather(*map(one, pods)))
 
     async def apply(self, *objects: Json) -> None:
-        """Any objects, by kubectl; pods and templates of pods are sent to this stage's nodes."""
+        """Any objects, by server-side apply; pods and templates of pods are sent to this stage's nodes."""
         for one in objects:
-            await self.plane.kubectl("apply", "-n", self.namespace, "-f", "-", stdin=self.here(one))
+            await server_side_apply(self.client, self.here(one), self.namespace)
 
     async def delete_pod(self, name: str, *, grace_seconds: int | None = None) -> None:
         with suppress(NotFound):
