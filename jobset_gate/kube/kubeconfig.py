@@ -52,7 +52,8 @@ class KubeContext:
     def new_tls(self) -> ssl.SSLContext:
         """The client's side of TLS. Raises InvalidKubeConfig."""
         try:
-            tls = ssl.create_default_context(cadata=self.ca or None)
+            with in_memory_file(self.ca.encode()) as file:  # as `cadata` it could have no comment beyond ASCII
+                tls = ssl.create_default_context(cafile=file if self.ca else None)
         except ssl.SSLError as error:
             raise InvalidKubeConfig(f"the certificate authority of context {self.name}: {error}") from error
         if not self.verify:

@@ -78,6 +78,10 @@ CASES: dict[str, Callable[[certs.Certificates], tuple[Json, Json]]] = {
         {"client-certificate": str(it.admin.cert), "client-key": str(it.admin.key), "token": "t0ken"},
         {"certificate-authority": os.path.relpath(it.ca, it.ca.parent)},
     ),
+    "a CA with a comment": lambda it: (
+        {"token": "t0ken"},
+        {"certificate-authority-data": base64.b64encode("# größer\n".encode() + it.ca.read_bytes()).decode()},
+    ),
     "unverified": lambda _: ({"token": "t0ken"}, {"insecure-skip-tls-verify": True}),
 }
 
