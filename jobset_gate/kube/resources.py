@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from dataclasses import dataclass
+from functools import partial
 from urllib.parse import quote
 
 
@@ -41,44 +42,33 @@ class Resource:
         return "/".join(parts)
 
 
+_cluster_scoped = partial(Resource, namespaced=False)
+_ADMISSION, _AUTHORIZATION = "admissionregistration.k8s.io", "authorization.k8s.io"
+
 JOBSETS = Resource("jobset.x-k8s.io", "v1alpha2", "jobsets", "JobSet")
 JOBS = Resource("batch", "v1", "jobs", "Job")
 PODS = Resource("", "v1", "pods", "Pod")
 CONFIGMAPS = Resource("", "v1", "configmaps", "ConfigMap")
 EVENTS = Resource("", "v1", "events", "Event")
 LEASES = Resource("coordination.k8s.io", "v1", "leases", "Lease")
-NODES = Resource("", "v1", "nodes", "Node", namespaced=False)
-NAMESPACES = Resource("", "v1", "namespaces", "Namespace", namespaced=False)
+NODES = _cluster_scoped("", "v1", "nodes", "Node")
+NAMESPACES = _cluster_scoped("", "v1", "namespaces", "Namespace")
 SERVICES = Resource("", "v1", "services", "Service")
 SECRETS = Resource("", "v1", "secrets", "Secret")
-CRDS = Resource("apiextensions.k8s.io", "v1", "customresourcedefinitions", "CustomResourceDefinition", namespaced=False)
-MUTATING_WEBHOOKS = Resource(
-    "admissionregistration.k8s.io",
-    "v1",
-    "mutatingwebhookconfigurations",
-    "MutatingWebhookConfiguration",
-    namespaced=False,
-)
-VALIDATING_WEBHOOKS = Resource(
-    "admissionregistration.k8s.io",
-    "v1",
-    "validatingwebhookconfigurations",
-    "ValidatingWebhookConfiguration",
-    namespaced=False,
+CRDS = _cluster_scoped("apiextensions.k8s.io", "v1", "customresourcedefinitions", "CustomResourceDefinition")
+MUTATING_WEBHOOKS = _cluster_scoped(_ADMISSION, "v1", "mutatingwebhookconfigurations", "MutatingWebhookConfiguration")
+VALIDATING_WEBHOOKS = _cluster_scoped(
+    _ADMISSION, "v1", "validatingwebhookconfigurations", "ValidatingWebhookConfiguration"
 )
 PODGROUPS_KEP24 = Resource("incubator.scheduling.k8s.io", "v1alpha1", "podgroups", "PodGroup")
 PODGROUPS_PLUGINS = Resource("scheduling.x-k8s.io", "v1alpha1", "podgroups", "PodGroup")
 PODGROUPS_SIGS = Resource("scheduling.sigs.k8s.io", "v1alpha1", "podgroups", "PodGroup")
-SELF_SUBJECT_REVIEWS = Resource(
-    "authentication.k8s.io", "v1", "selfsubjectreviews", "SelfSubjectReview", namespaced=False
+SELF_SUBJECT_REVIEWS = _cluster_scoped("authentication.k8s.io", "v1", "selfsubjectreviews", "SelfSubjectReview")
+SELF_SUBJECT_ACCESS_REVIEWS = _cluster_scoped(
+    _AUTHORIZATION, "v1", "selfsubjectaccessreviews", "SelfSubjectAccessReview"
 )
-SELF_SUBJECT_ACCESS_REVIEWS = Resource(
-    "authorization.k8s.io", "v1", "selfsubjectaccessreviews", "SelfSubjectAccessReview", namespaced=False
-)
-SUBJECT_ACCESS_REVIEWS = Resource(
-    "authorization.k8s.io", "v1", "subjectaccessreviews", "SubjectAccessReview", namespaced=False
-)
-TOKEN_REVIEWS = Resource("authentication.k8s.io", "v1", "tokenreviews", "TokenReview", namespaced=False)
+SUBJECT_ACCESS_REVIEWS = _cluster_scoped(_AUTHORIZATION, "v1", "subjectaccessreviews", "SubjectAccessReview")
+TOKEN_REVIEWS = _cluster_scoped("authentication.k8s.io", "v1", "tokenreviews", "TokenReview")
 RESOURCEQUOTAS = Resource("", "v1", "resourcequotas", "ResourceQuota")
 REPLICATION_CONTROLLERS = Resource("", "v1", "replicationcontrollers", "ReplicationController")
 DEPLOYMENTS = Resource("apps", "v1", "deployments", "Deployment")

@@ -110,18 +110,15 @@ class PodPatcher(Generic[K]):
                 queue = self._queues.get(key)
                 if queue:
                     uid = queue.popleft()
-                    self._put_back(key, queue)
+                    if not queue:
+                        del self._queues[key]
+                    elif self._in_order:
+                        self._turns.appendleft(key)
+                    else:
+                        self._turns.append(key)
                     return key, uid
             self._work.clear()
             await self._work.wait()
-
-    def _put_back(self, key: K, queue: deque[str]) -> None:
-        if not queue:
-            del self._queues[key]
-        elif self._in_order:
-            self._turns.appendleft(key)
-        else:
-            self._turns.append(key)
 
     async def _send(self, patch: PodPatch) -> PatchOutcome:
         body = {**patch.body, "metadata": {**patch.body.get("metadata", {}), "uid": patch.uid}}
