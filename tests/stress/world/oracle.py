@@ -132,36 +132,30 @@ class Oracle:
     # --- Judgements --------------------------------------------------------------------------------------------------
 
     def _full(self, replica: Replica, said: RawVerdict) -> None:
-        """As far as the watches showed this controller at this moment, or has just looked it up."""
-        known = replica.known
-        announced = set(+replica.held)
-        views = self._views(replica)
-        jobset = known[JOBSETS].get(JOBSET)
-        missing = [facts.lacking(jobset, jobs, pods, announced) for jobs, pods in views]
-        if jobset is None or [] not in missing:
-            # What came in the moment between count and request is the next one's.
-            if replica.view.at < self._now() - AT_ONCE:
-                self._wrong(f"{said} is sent below the full count, {self._age(replica)} after counting: {missing}")
+        """By what the watches had shown this controller when it decided, or what it had looked up for that."""
+        raw = replica.view.raw
+        missing = facts.lacking(raw.jobset, raw.jobs, raw.pods, raw.announced)
+        if raw.jobset is None or missing != []:
+            self._wrong(f"{said} is sent below the full count: {missing}")
             return
-        jobs, pods = views[missing.index([])]
-        mine = facts.counted(jobset, jobs, pods, announced)
+        mine = facts.counted(raw.jobset, raw.jobs, raw.pods, raw.announced)
         epochs = {facts.generation_of(pod).epoch for pod in mine}
         if epochs and said.its.epoch != max(epochs):
             self._wrong(f"{said} is not of the highest epoch that a counted pod carries: {epochs}")
-        true = facts.lacking(self._api.get(JOBSETS, JOBSET), self._api.all(JOBS), self._api.all(PODS), announced)
-        if true == []:
-            return
+        true = facts.lacking(self._api.get(JOBSETS, JOBSET), self._api.all(JOBS), self._api.all(PODS), raw.announced)
         for pod in mine:
-            since = self._lost.get(pod["metadata"]["uid"])
-            if since is not None and since < self._now() - UNNOTICED:
-                self._wrong(f"{said} counts {pod['metadata']['name']}, gone since {self._now() - since:.0f} s")
+            uid, name = pod["metadata"]["uid"], pod["metadata"]["name"]
+            if uid not in self._cluster.ran:
+                self._wrong(f"{said} counts {name}, whose barrier never ran")
+            since = self._lost.get(uid)
+            if true != [] and since is not None and since < self._now() - UNNOTICED:
+                self._wrong(f"{said} counts {name}, gone since {self._now() - since:.0f} s")
 
     def _not_full(self, replica: Replica, said: RawVerdict) -> None:
-        jobset, announced = replica.known[JOBSETS].get(JOBSET), set(+replica.held)
-        missing = [facts.lacking(jobset, jobs, pods, announced) for jobs, pods in self._views(replica)]
-        same = jobset is not None and int(jobset["status"].get("restarts") or 0) == said.its.attempt
-        if same and all(one == [] for one in missing) and replica.view.at < self._now() - AT_ONCE:
-            self._wrong(f"{said} is sent for a gang known to be complete, {self._age(replica)} after counting")
+        raw = replica.view.raw
+        same = raw.jobset is not None and int(raw.jobset["status"].get("restarts") or 0) == said.its.attempt
+        if same and facts.lacking(raw.jobset, raw.jobs, raw.pods, raw.announced) == []:
+            self._wrong(f"{said} is sent for a gang known to be complete")
 
     def _verdict(self, said: RawVerdict, text: str) -> None:
         kind = self._kinds.setdefault(said.its, said.kind)
@@ -240,23 +234,14 @@ class Oracle:
 
     # --- Details -----------------------------------------------------------------------------------------------------
 
-    def _views(self, replica: Replica) -> list[tuple[list[Json], list[Json]]]:
-        """Jobs and pods as the watches showed them, and as the controller has just read them."""
-        views = [(list(replica.known[JOBS].values()), list(replica.known[PODS].values()))]
-        if replica.looked is not None and replica.looked.at >= self._now() - AT_ONCE:
-            views.append((replica.looked.jobs, replica.looked.pods))
-        return views
-
     def _stood(self, said: RawVerdict) -> bool:
-        """It was decided before; it is only put right."""
-        return any(facts.parse_verdict(one) == said for one in self._held)
+        """It was decided before; it is only put right, perhaps by who has seen a barrier that passed."""
+        held = (facts.parse_verdict(one) for one in self._held)
+        return any(one is not None and one.kind == said.kind and one.binds(said.its) for one in held)
 
     def _ahead(self) -> float:
         """Seconds by which a user's clock may be wrong."""
         return 90.0 if self.skewed else 1.0
-
-    def _age(self, replica: Replica) -> str:
-        return f"{self._now() - replica.view.at:.0f} s"
 
     def _wrong(self, words: str) -> None:
         self.wrongs.append(OracleDisagrees(words))

@@ -1,7 +1,5 @@
 """Judges each write of a ConfigMap by what the controller had in view; the oracle judges the whole run by raw objects.
 
-* No early release: in the view every slot is completed or has a started pod, and each of those pods has really started.
-  The verdict's epoch is the highest of those pods, so that a pod that was not counted never passes on it.
 * A ConfigMap is written whole, one of another UID is never adopted, and only an earlier JobSet's is removed.
 * A verdict is for a generation that has started, is never taken back, and of one generation all verdicts are of one
   kind; only if a user destroys a verdict before any trace of it has reached the controller (the condition, an
@@ -22,7 +20,6 @@ from jobset_gate.barrier.model import (
     ConfigMapSeen,
     GangSnapshot,
     Generation,
-    JobSeen,
     PodSeen,
     Verdict,
     VerdictKind,
@@ -130,63 +127,6 @@ class Referee:
             _must(replica.view.closer, f"{verdict} without a live read")
             kind = VerdictKind.RELEASE if seen.jobset.releases_on_timeout else VerdictKind.TIMEOUT
             _must(verdict.kind is kind, f"{verdict} against the JobSet's on-timeout")
-        else:
-            counted = _counted(seen)
-            _must(counted is not None, f"early: {verdict} on {seen}")
-            epochs = {pod.epoch for pod in counted or ()}
-            _must(not epochs or verdict.generation.epoch == max(epochs), f"{verdict} binds pods that were not counted")
-            for pod in counted or ():
-                _must(pod.uid in self._cluster.ran, f"early: {pod.name} never started")
-
-
-def _counted(seen: GangSnapshot) -> list[PodSeen] | None:
-    """The pods that fill the gang's slots, None if one is empty. A4 again, as simply as possible."""
-    if seen.jobset.suspended:
-        return None
-    counted: list[PodSeen] = []
-    for target in seen.jobset.targets:
-        for number in range(target.replicas):
-            job = _job(seen, target.name, number)
-            if job is None:
-                return None
-            if job.complete:
-                continue
-            own = (pod for pod in seen.pods if pod.job_uid == job.uid and _mine(seen, pod))
-            fillers = [pod for pod in own if _has_started(seen, pod)]
-            if not target.indexed:
-                running = [pod for pod in fillers if pod.phase != "Succeeded"]
-                finished = max(job.succeeded, len(fillers) - len(running))
-                if len(running) < min(target.parallelism, (target.completions or 0) - finished):
-                    return None
-                counted += running
-                continue
-            for index in set(range(target.completions or 0)) - job.completed:
-                here = [pod for pod in fillers if pod.index == index]
-                if not here:
-                    return None
-                counted += here
-    return counted
-
-
-def _job(seen: GangSnapshot, replicated: str, number: int) -> JobSeen | None:
-    for job in seen.jobs:
-        mine = job.jobset_uid == seen.jobset.uid and job.attempt == seen.jobset.attempt
-        counts = job.complete or not job.suspended
-        if mine and (job.replicated_job, job.job_index) == (replicated, number) and counts:
-            return job
-    return None
-
-
-def _has_started(seen: GangSnapshot, pod: PodSeen) -> bool:
-    if _status_says_so(pod):
-        return True
-    waits = pod.stage is BarrierStage.WAITING and pod.bound and not pod.deleting and pod.phase != "Failed"
-    return waits and pod.uid in seen.announced
-
-
-def _status_says_so(pod: PodSeen) -> bool:
-    in_barrier_or_past_it = pod.stage in (BarrierStage.RUNNING, BarrierStage.PASSED) or pod.phase == "Succeeded"
-    return in_barrier_or_past_it and not pod.deleting and pod.phase != "Failed"
 
 
 def _mine(seen: GangSnapshot, pod: PodSeen) -> bool:

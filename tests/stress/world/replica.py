@@ -9,8 +9,8 @@ from __future__ import annotations
 import asyncio
 import random
 from collections import Counter, deque
-from collections.abc import Awaitable, Callable
-from dataclasses import dataclass
+from collections.abc import Awaitable, Callable, Mapping, Sequence
+from dataclasses import dataclass, replace
 from typing import Any
 
 import msgspec
@@ -36,6 +36,7 @@ from jobset_gate.runtime.workqueue import Requeue, WorkQueue
 from tests.fakes.instant_loop import InstantLoop
 from tests.fakes.memory_api import WATCHED, Api, Json
 from tests.fakes.memory_client import Answer, Call, MemoryClient
+from tests.stress.world.objects import JOBSET
 
 SHAPES: dict[Resource, Any] = {JOBSETS: wire.JobSet, JOBS: wire.Job, PODS: wire.Pod, CONFIGMAPS: wire.ConfigMap}
 READERS: dict[Resource, Callable[[Any], Any]] = {
@@ -66,13 +67,14 @@ class _List:
     raw: list[Json]
 
 
-@dataclass(slots=True)
-class LiveRead:
-    """What it has read of Jobs and pods beside its watches, and when."""
+@dataclass(frozen=True, slots=True)
+class RawView:
+    """Objects as a controller got them by watches or reads, and the UIDs of the pods whose requests it holds."""
 
-    at: float
-    jobs: list[Json]
-    pods: list[Json]
+    jobset: Json | None = None
+    jobs: Sequence[Json] = ()
+    pods: Sequence[Json] = ()
+    announced: frozenset[str] = frozenset()
 
 
 @dataclass(slots=True)
@@ -80,8 +82,8 @@ class View:
     """What the pass under way, or the last one, decides on."""
 
     seen: GangSnapshot | None = None
-    at: float = 0.0
-    """The true time at which it looked."""
+    raw: RawView = RawView()
+    """What that was made from."""
     closer: bool = False
     """Jobs and pods were read from the API for it."""
     recalled: bool = False
@@ -90,13 +92,13 @@ class View:
 
 class _RecordingCache(GangCache):
     def __init__(
-        self, view: View, queue: WorkQueue[GangKey], deliveries: DeliveryLog, true_now: Callable[[], float]
+        self, view: View, queue: WorkQueue[GangKey], deliveries: DeliveryLog, raw: Callable[[], RawView]
     ) -> None:
         super().__init__(queue.add, queue.add_after, deliveries)
-        self._view, self._true_now = view, true_now
+        self._view, self._raw = view, raw
 
     def snapshot(self, key: GangKey) -> GangSnapshot | None:
-        self._view.seen, self._view.at = super().snapshot(key), self._true_now()
+        self._view.seen, self._view.raw = super().snapshot(key), self._raw()
         self._view.closer = self._view.recalled = False
         return self._view.seen
 
@@ -104,22 +106,27 @@ class _RecordingCache(GangCache):
         """What was looked up in the API meanwhile is newer."""
         found, before = super().peek(key), self._view.seen
         if found is not None and before is not None:
-            known = before if self._view.closer else found
+            known, raw = found, self._raw()
+            if self._view.closer:
+                known, raw = before, replace(raw, jobs=self._view.raw.jobs, pods=self._view.raw.pods)
+            self._view.raw = raw
             jobset = msgspec.structs.replace(found.jobset, condition=before.jobset.condition)
             self._view.seen = msgspec.structs.replace(
                 before, jobset=jobset, jobs=known.jobs, pods=known.pods, announced=found.announced
             )
-        self._view.at = self._true_now()
         return found
 
 
 class _RecordingLiveReader(LiveReader):
-    def __init__(self, view: View, client: Client, silence: Callable[[], float]) -> None:
+    def __init__(
+        self, view: View, client: Client, silence: Callable[[], float], looked_up: Mapping[Resource, list[Json]]
+    ) -> None:
         super().__init__(client, silence)
-        self._view = view
+        self._view, self._looked_up = view, looked_up
 
     async def refresh(self, seen: GangSnapshot, *, reasons: bool = True) -> GangSnapshot:
         self._view.seen, self._view.closer = await super().refresh(seen, reasons=reasons), True
+        self._view.raw = replace(self._view.raw, jobs=self._looked_up[JOBS], pods=self._looked_up[PODS])
         return self._view.seen
 
     async def verify_config_map(self, seen: GangSnapshot) -> GangSnapshot:
@@ -143,9 +150,9 @@ class Replica:
         self.view = View()
         self.known: dict[Resource, dict[str, Json]] = {kind: {} for kind in WATCHED}
         """Objects by name as its watches last showed them, raw."""
-        self.looked: LiveRead | None = None
-        self._jobs_looked_up: list[Json] = []
-        self.memory.read = self._read
+        self._looked_up: dict[Resource, list[Json]] = {}
+        """What it has last read of each kind beside its watches."""
+        self.memory.read = self._looked_up.__setitem__
         self.sent: Callable[[Call], None] = lambda _: None
         """Called for each request when it is sent."""
         self.silent: dict[Resource, float] = {}
@@ -184,11 +191,11 @@ class Replica:
     def _boot(self) -> None:
         self.queue: WorkQueue[GangKey] = WorkQueue(rng=random.Random(0))  # noqa: S311 - jitter
         self.view = View()
-        self.known, self.looked = {kind: {} for kind in WATCHED}, None
+        self.known = {kind: {} for kind in WATCHED}
         self.silent.clear()
         self.held = Counter()
         reported = DeliveryLog()
-        self.index = _RecordingCache(self.view, self.queue, reported, self._true_now)
+        self.index = _RecordingCache(self.view, self.queue, reported, self._raw)
         self._handlers: dict[Resource, Callable[[Any], None]] = {
             JOBSETS: self.index.on_jobset,
             JOBS: self.index.on_job,
@@ -211,7 +218,7 @@ class Replica:
             patcher=self.patches,
             status=self.writer,
             live_reader=_RecordingLiveReader(
-                self.view, self.memory.client, lambda: self._true_now() - self._heard[PODS]
+                self.view, self.memory.client, lambda: self._true_now() - self._heard[PODS], self._looked_up
             ),
             metrics=GangMetrics(CollectorRegistry()),
             now=self.now,
@@ -326,11 +333,10 @@ class Replica:
         self.pending_calls.append(waiting)
         return await waiting.answer
 
-    def _read(self, kind: Resource, found: list[Json]) -> None:
-        if kind == JOBS:
-            self._jobs_looked_up = found
-        elif kind == PODS:
-            self.looked = LiveRead(self._true_now(), self._jobs_looked_up, found)
+    def _raw(self) -> RawView:
+        """As the watches showed it, at this moment."""
+        jobset, held = self.known[JOBSETS].get(JOBSET), frozenset(+self.held)
+        return RawView(jobset, [*self.known[JOBS].values()], [*self.known[PODS].values()], held)
 
 
 def _shaped(kind: Resource, body: Json) -> Any:
