@@ -2,12 +2,11 @@
 
 from __future__ import annotations
 
-from collections import Counter
 from typing import Any
 
 from jobset_gate.fake.kubelet import FakeNode
 from jobset_gate.kube.resources import PODS
-from tests.unit.fake.world import FakeClusterStory, Run, condition, on_embedded, running
+from tests.unit.fake.world import FakeClusterStory, Run, condition, running
 
 GATE = "example.com/gate"
 GPU = "example.com/gpu"
@@ -82,18 +81,3 @@ def test_pods_that_others_have_bound_count(scheduled: Run) -> None:
         assert (await unschedulable_message(world, "ours")).startswith("0/1 nodes are available: 1 Insufficient cpu.")
 
     scheduled(story, nodes=[node("only")])
-
-
-def test_two_gangs_that_are_created_alternately_block_each_other() -> None:
-    """The deadlock: each needs 60 % of the cluster, and pod by pod each gets half of it."""
-
-    async def story(world: FakeClusterStory) -> None:
-        for number in range(6):
-            await world.create(PODS, pod(f"a-{number}"))
-            await world.create(PODS, pod(f"b-{number}"))
-        pods = await world.until(PODS, lambda pods: len(running(pods)) == 10)
-        await world.let_pass(3600.0)
-        pods = running(await world.until(PODS, lambda pods: len(pods) == 12))
-        assert Counter(it["metadata"]["name"][0] for it in pods) == {"a": 5, "b": 5}
-
-    on_embedded(story, nodes=[node(f"n-{number}", cpu="2") for number in range(5)])
