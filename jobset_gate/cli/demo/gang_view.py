@@ -35,7 +35,6 @@ class GangProgress:
         self.early = 0
         """Main containers that ran before all pods had started."""
         self.pods: dict[str, PodSeen] = {}
-        """The last that was seen of each."""
 
     @property
     def expected(self) -> int:
@@ -86,7 +85,10 @@ class GangProgress:
         return f"{_counts(self.pods.values(), self.expected)[1]} ({each})" if rows else ""
 
     def on_pod(self, pod: PodSeen) -> None:
-        """A new version of a pod."""
+        """A new version of a pod; one that is being deleted counts no longer."""
+        if pod.deleting:
+            self.pods.pop(pod.name, None)
+            return
         now, before = asyncio.get_running_loop().time(), self.pods.get(pod.name)
         self.pods[pod.name] = pod
         if pod.started and not (before and before.started):

@@ -27,6 +27,8 @@ async def test_counts_by_job(gang: GangProgress) -> None:
     assert gang.rows() == [ProgressRow("workers-0", 1, 2, "1/2 started, 1 held, 0 running")]
     gang.on_pod(gangs.pod(1, stage=BarrierStage.FAILED, phase="Failed"))
     assert gang.line() == "1/2 started, 0 held, 0 running, 1 failed (workers-0 1/2)"
+    gang.on_pod(gangs.pod(1, deleting=True))
+    assert gang.line() == "0/2 started, 0 held, 0 running (workers-0 0/2)"
 
 
 async def test_a_main_container_that_runs_before_all_have_started_is_early(gang: GangProgress) -> None:
