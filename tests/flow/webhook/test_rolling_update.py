@@ -96,7 +96,7 @@ async def deployment(real_plane: Real, client: Client) -> AsyncIterator[Deployme
         await replicas.start()
         await until_webhook_called(client, namespace)
         yield replicas
-    await real_plane.drop_namespace(namespace)
+    await real_plane.delete_namespace(namespace)  # hundreds of JobSets: in the background
 
 
 async def test_a_rollout_fails_no_creation_and_lets_none_through(deployment: Deployment, client: Client) -> None:
