@@ -4,6 +4,7 @@ import asyncio
 import json
 import os
 import sys
+import textwrap
 from collections.abc import AsyncIterator, Awaitable, Callable, Sequence
 from contextlib import AbstractAsyncContextManager, AsyncExitStack, asynccontextmanager
 from dataclasses import asdict, dataclass
@@ -117,7 +118,12 @@ class BarDisplay:
         self._console = Console(file=stream, force_terminal=True, highlight=False, soft_wrap=True)
 
     def say(self, text: str = "") -> None:
-        self._console.print(Text(text))
+        """Broken between words; what follows a break is indented as the line is."""
+        indent = text[: len(text) - len(text.lstrip())]
+        lines = textwrap.wrap(
+            text, self._console.width, subsequent_indent=indent, break_long_words=False, break_on_hyphens=False
+        )
+        self._console.print(Text("\n".join(lines)))
 
     @asynccontextmanager
     async def following(
