@@ -128,6 +128,7 @@ JS_RESTART_ATTEMPT: Final = "jobset.sigs.k8s.io/restart-attempt"
 JS_GROUP_NAME: Final = "jobset.sigs.k8s.io/group-name"
 JS_GROUP_REPLICAS: Final = "jobset.sigs.k8s.io/group-replicas"
 JS_JOB_GROUP_INDEX: Final = "jobset.sigs.k8s.io/job-group-index"
+JS_COORDINATOR: Final = "jobset.sigs.k8s.io/coordinator"
 
 # --- The Job API's own names -----------------------------------------------------------------------------------------
 JOB_NAME: Final = "batch.kubernetes.io/job-name"

@@ -1,9 +1,9 @@
 """A stand-in for the JobSet controller: JobSets in, Jobs out, and the JobSet's own part of its status.
 
 It uses the API server like the real one (list, watch, PUT with resourceVersion, retry on conflict), so it runs against
-the embedded API server and a real one. Left out: the headless Service, success policies other than All, rules of the
-failure policy, restarts of single Jobs and in place, exclusive placement, volume claims, TTL, Events, and conditions
-other than Suspended, Completed and Failed.
+the embedded API server and a real one. Left out: success policies other than All, rules of the failure policy, restarts
+of single Jobs and in place, exclusive placement, volume claims, TTL, Events, and conditions other than Suspended,
+Completed and Failed.
 """
 
 from __future__ import annotations
@@ -20,8 +20,8 @@ from jobset_gate import names
 from jobset_gate.fake.objects import Clock, FakeObject, Json, Key, controller_of, holds, keep_whole, owned_by, stamp
 from jobset_gate.fake.tasks import Reconciler, run_bounded
 from jobset_gate.kube.client import Client, PatchType
-from jobset_gate.kube.errors import NotFound
-from jobset_gate.kube.resources import JOBS, JOBSETS
+from jobset_gate.kube.errors import AlreadyExists, NotFound
+from jobset_gate.kube.resources import JOBS, JOBSETS, SERVICES
 from jobset_gate.runtime.informer import Informer, WatchSource
 from jobset_gate.runtime.store import ObjectChange
 
@@ -38,6 +38,8 @@ class JobSetController:
         self._jobs_of: defaultdict[str, set[Key]] = defaultdict(set)
         self._changed = asyncio.Event()
         self._writes = asyncio.Semaphore(PARALLEL_WRITES)
+        self._with_service: set[str] = set()
+        """UIDs of the JobSets whose Service is there."""
         self._jobsets = Informer(
             client, WatchSource(JOBSETS, FakeObject, keep_whole, self._on_jobset, namespace=namespace)
         )
@@ -121,9 +123,10 @@ class JobSetController:
         await self._delete([job for job in owned if _attempt(job) < restarts])
         if failed:
             self._fail_or_restart(jobset, min(job.metadata.name for job in failed))
-        elif complete and len(complete) == sum(map(_replicas, jobset.spec["replicatedJobs"])):
+        elif complete and _succeeded(jobset, complete):
             self._end(jobset, "Completed", "AllJobsCompleted", "all jobs have completed")
         else:
+            await self._create_service(jobset)
             await self._scale(jobset, active)
             startable = self._startable(jobset, {entry["name"]: entry for entry in entries})
             await self._create_jobs(jobset, owned, startable)
@@ -153,6 +156,25 @@ class JobSetController:
         if found is not None and found.get("status") != status:
             found |= {"status": status, "reason": reason, "message": message}
             found["lastTransitionTime"] = stamp(self._clock())
+
+    async def _create_service(self, jobset: FakeObject) -> None:
+        """The headless Service by which pods find each other, as the examples do."""
+        network, uid = jobset.spec.get("network") or {}, jobset.metadata.uid
+        if not network.get("enableDNSHostnames") or uid in self._with_service:
+            return
+        meta = {
+            "name": _subdomain(jobset),
+            "namespace": jobset.metadata.namespace,
+            "ownerReferences": [owned_by(names.JOBSET_API_VERSION, "JobSet", jobset.metadata)],
+        }
+        spec = {
+            "clusterIP": "None",
+            "selector": {names.JS_NAME: jobset.metadata.name},
+            "publishNotReadyAddresses": network.get("publishNotReadyAddresses", True),
+        }
+        with suppress(AlreadyExists):
+            await self._client.create(SERVICES, {"metadata": meta, "spec": spec})
+        self._with_service.add(uid)
 
     # --- Jobs ---------------------------------------------------------------------------------------------------------
 
@@ -255,9 +277,8 @@ def render(jobset: FakeObject, replicated_job: Json, index: int) -> Json:
     pod_meta = spec["template"].setdefault("metadata", {})
     for kind in ("labels", "annotations"):
         pod_meta[kind] = {**(pod_meta.get(kind) or {}), **marks}
-    network = jobset.spec.get("network") or {}
-    if network.get("enableDNSHostnames"):
-        spec["template"]["spec"]["subdomain"] = network.get("subdomain") or jobset.metadata.name
+    if (jobset.spec.get("network") or {}).get("enableDNSHostnames"):
+        spec["template"]["spec"]["subdomain"] = _subdomain(jobset)
     spec["suspend"] = bool(jobset.spec.get("suspend"))
     return {
         "metadata": {
@@ -278,7 +299,7 @@ def _marks(jobset: FakeObject, replicated_job: Json, index: int) -> dict[str, st
     in_group = [job for job in all_jobs if job.get("groupName", "default") == group]
     name = replicated_job["name"]
     key = f"{jobset.metadata.namespace}/{_job_name(jobset.metadata.name, name, index)}"
-    return {
+    marks = {
         names.JS_NAME: jobset.metadata.name,
         names.JS_UID: jobset.metadata.uid,
         names.JS_REPLICATED_JOB: name,
@@ -292,6 +313,23 @@ def _marks(jobset: FakeObject, replicated_job: Json, index: int) -> dict[str, st
         names.JS_GROUP_REPLICAS: str(sum(map(_replicas, in_group))),
         names.JS_JOB_GROUP_INDEX: str(_jobs_before(name, in_group) + index),
     }
+    if coordinator := jobset.spec.get("coordinator"):
+        host = _job_name(jobset.metadata.name, coordinator["replicatedJob"], coordinator.get("jobIndex", 0))
+        marks[names.JS_COORDINATOR] = f"{host}-{coordinator.get('podIndex', 0)}.{_subdomain(jobset)}"
+    return marks
+
+
+def _subdomain(jobset: FakeObject) -> str:
+    given: str = (jobset.spec.get("network") or {}).get("subdomain") or ""
+    return given or jobset.metadata.name
+
+
+def _succeeded(jobset: FakeObject, complete: list[FakeObject]) -> bool:
+    """All Jobs of the success policy's targets, by default of all replicatedJobs, are complete."""
+    jobs = jobset.spec["replicatedJobs"]
+    targets = (jobset.spec.get("successPolicy") or {}).get("targetReplicatedJobs") or [job["name"] for job in jobs]
+    done = sum(_replicated_job_of(job) in targets for job in complete)
+    return done == sum(_replicas(job) for job in jobs if job["name"] in targets)
 
 
 def _jobs_before(name: str, jobs: list[Json]) -> int:

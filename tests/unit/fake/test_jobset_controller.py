@@ -5,7 +5,7 @@ from __future__ import annotations
 from jobset_gate import names
 from jobset_gate.fake import manifests
 from jobset_gate.fake.kubelet import PodFault, PodMatch
-from jobset_gate.kube.resources import JOBS, JOBSETS, PODS
+from jobset_gate.kube.resources import JOBS, JOBSETS, PODS, SERVICES
 from tests.unit.fake.gates import plain
 from tests.unit.fake.world import FakeClusterStory, Run, label, leaving, running
 
@@ -95,5 +95,31 @@ def test_a_jobset_is_defaulted_as_by_its_own_webhook(run: Run) -> None:
         specs = [job["template"]["spec"] for job in made["replicatedJobs"]]
         assert [spec["completionMode"] for spec in specs] == ["NonIndexed", "Indexed"]
         assert [spec["template"]["spec"]["restartPolicy"] for spec in specs] == ["Never", "OnFailure"]
+
+    run(story)
+
+
+def test_pods_find_each_other_and_the_launcher_ends_the_jobset_as_in_the_examples(run: Run) -> None:
+    """The examples that e2e runs need the Service, the coordinator's name, and targets of the success policy."""
+
+    async def story(world: FakeClusterStory) -> None:
+        launcher, workers = manifests.replicated_job("launcher"), manifests.replicated_job("workers")
+        world.kubelets.inject_fault(
+            PodFault(PodMatch(replicated_job="launcher"), main_seconds=0.2, exit_codes={"*": 0})
+        )
+        more = {
+            "coordinator": {"replicatedJob": "workers", "jobIndex": 0, "podIndex": 0},
+            "successPolicy": {"operator": "All", "targetReplicatedJobs": ["launcher"]},
+        }
+        wanted = manifests.jobset("set", replicated_jobs=[launcher, workers])
+        await world.create(JOBSETS, wanted | {"spec": {**wanted["spec"], **more}})
+        for job in await world.jobs(2):
+            assert job["metadata"]["annotations"][names.JS_COORDINATOR] == "set-workers-0-0.set"
+        service = await world.get(SERVICES, "set")
+        assert service["spec"]["clusterIP"] == "None"
+        assert service["spec"]["selector"] == {names.JS_NAME: "set"}
+        assert service["spec"]["publishNotReadyAddresses"] is True
+        completed = await world.until_condition(JOBSETS, "set", "Completed")
+        assert completed["reason"] == "AllJobsCompleted"
 
     run(story)
