@@ -18,7 +18,7 @@ def text() -> str:
         "`docs/make/schemas.py`",
         paragraph(
             "What `--output json` prints, and `--output yaml` in the other form. Fields are added, never renamed or "
-            "taken away, so let those pass that you do not know. The same as JSON schemas (draft 2020-12) is in the "
+            "taken away, so ignore unknown fields. The same as JSON schemas (draft 2020-12) is in the "
             "file named above."
         ),
         table(["command", "prints"], [(it, _link(schema)) for it, schema in SCHEMAS.items()]),

@@ -37,7 +37,7 @@ def parse_duration(text: str | float) -> float:
     if given == "-1" or (given.startswith("-") and _DURATION.fullmatch(given)):
         return WEEK
     if not _DURATION.fullmatch(given):
-        raise typer.BadParameter(f"{text!r} is no length of time such as 30s, 5m or 1h30m")
+        raise typer.BadParameter(f"{text!r} is not a duration such as 30s, 5m or 1h30m")
     return sum(float(number) * _UNITS[unit] for number, unit in _PART.findall(given))
 
 

@@ -30,7 +30,7 @@ class ControllerSection(BaseModel):
     )
 
     workers: _Many | None = None
-    """Gangs dealt with at once."""
+    """Concurrent reconciles of gangs."""
     patch_concurrency: _ManyOrNone | None = None
     """Pods patched at once; 0 patches none: gate stream and ConfigMap alone release them."""
     extend_crd: bool | None = None

@@ -51,7 +51,7 @@ def controller(
         typer.Option("--extend-crd/--no-extend-crd", help="Keep the field in the JobSet CRD.", show_default="on"),
     ] = None,
     workers: Annotated[
-        int | None, option("--workers", "N", "Gangs dealt with at once.", min=1, max=1024, default="32")
+        int | None, option("--workers", "N", "Concurrent reconciles of gangs.", min=1, max=1024, default="32")
     ] = None,
     patch_concurrency: Annotated[
         int | None,

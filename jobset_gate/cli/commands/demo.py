@@ -67,7 +67,8 @@ def groups(
 
     Two gangs each need 60 % of the GPUs, and their pods are created alternately. Without jobset-gate each gets half
     of the cluster, and neither ever has enough. With it one gang is placed as a whole, and then the other. The
-    webhook and the controller are the real ones, all else is played. Exits with 1 if anything goes another way.
+    webhook and the controller are the real ones, everything else is simulated. Exits with 1 if anything goes another
+    way.
     """
     story = podgroups.demo(podgroups.PodGroupPlan(), as_json=output is DemoFormat.JSON, speed=speed)
     raise typer.Exit(run_virtual(run_command(story), pace=1 / speed))

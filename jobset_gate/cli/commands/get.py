@@ -52,8 +52,8 @@ WATCH_INTERVAL: Final = 0.5
 _EXAMPLE: Final = "Example: {program} get groups -A -o wide"
 _GANGS: Final = """Show everything that waits until it is complete: JobSets with a start barrier, and pod groups.
 
-Of a JobSet the pods are counted that have started, of a group those that are bound to a node. Asks the API
-server only, so it works without a controller, and then says so. What you may not read is named.
+STARTED counts the pods of a JobSet that have started, or the pods of a group that are bound to a node. Reads the
+API server only, so it works without a controller, and then says so. What you may not read is named.
 """
 _GROUPS: Final = """Show groups of all five ways: how many are bound of how many, the phase, and why they wait.
 

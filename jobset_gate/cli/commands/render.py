@@ -67,7 +67,7 @@ def validate(files: Files, config: Config = None) -> None:
     raise typer.Exit(print_judged(files, settings_file.read(config).admission))
 
 
-UNKNOWN = "neither a JobSet nor part of a group, not looked at"
+UNKNOWN = "skipped: not a JobSet (jobset.x-k8s.io/v1alpha2), and not part of a pod group"
 
 
 def print_rendered(sources: Sequence[str], settings: Settings, *, as_json: bool) -> ExitCode:

@@ -120,7 +120,7 @@ class PodGroupSource(ResourceSource):
         about = f"no right to list {resource_name(source.resource)} {where}"
         if source.resource == NODES or (source.resource == PODS and source.field_selector):
             self._nodes_forbidden = True
-            about += ": whether a group has room is not looked at"
+            about += ": whether a group has room is unknown"
         elif source.resource == PODS:
             self.pods_forbidden = True
             about += f": no member can be seen ({it.message})"

@@ -63,11 +63,9 @@ def _documents(source: str, *, split: bool) -> Iterator[ManifestDocument]:
     except yaml.MarkedYAMLError as problem:
         mark = problem.problem_mark or problem.context_mark
         where = f"{name}:{mark.line + 1}:{mark.column + 1}" if mark else name
-        raise CommandError(
-            f"{where}: not YAML that kubectl would read: {problem.problem or problem.context}"
-        ) from problem
+        raise CommandError(f"{where}: invalid YAML: {problem.problem or problem.context}") from problem
     except (yaml.YAMLError, TooManyValues) as problem:
-        raise CommandError(f"{name}: not YAML that kubectl would read: {problem}") from problem
+        raise CommandError(f"{name}: invalid YAML: {problem}") from problem
     except RecursionError as problem:
         raise CommandError(f"{name}: nested too deeply") from problem
 

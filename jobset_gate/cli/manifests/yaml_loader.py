@@ -169,7 +169,9 @@ def _refuse_doubles(loader: YamlLoader, node: yaml.MappingNode) -> None:
             continue
         name = _key(loader, key)
         if name in seen:
-            raise ConstructorError(None, None, f"the key {name!r} is given twice", key.start_mark)
+            raise ConstructorError(
+                None, None, f"the key {name!r} is given twice; kubectl would take the last", key.start_mark
+            )
         seen.add(name)
 
 

@@ -169,7 +169,7 @@ async def test_a_jobset_that_finished_is_known_by_its_condition(stored: StoredJo
         (("pod/x",), "only JobSets and pod groups can be waited for"),
         (("podgroup/x", "--for=released"), "a pod group is opened, and satisfied"),
         (("jobset/x", "--for=opened"), "a JobSet's gate is released or timedout, not opened"),
-        (("train", "--timeout=soon"), "'soon' is no length of time such as 30s, 5m or 1h30m"),
+        (("train", "--timeout=soon"), "'soon' is not a duration such as 30s, 5m or 1h30m"),
         (("train", "--for=ready"), "--for"),
         ((), "NAME"),
     ],

@@ -93,7 +93,7 @@ def test_the_command_line_wins_over_the_file_and_the_file_over_the_defaults(tmp_
         ("barriers: {}", "barriers: {}: "),
         ("- a", "settings are one YAML mapping"),
         ("a: 1\n---\nb: 1", "settings are one YAML mapping"),
-        ("a: [", "not YAML that kubectl would read"),
+        ("a: [", "invalid YAML"),
     ],
 )
 def test_bad_settings_are_reported_with_their_path(tmp_path: Path, text: str, message: str) -> None:

@@ -153,7 +153,8 @@ def test_validate_tells_every_violation_of_every_document_with_its_line(run: Run
     ran = run("validate", "-f", str(file), "-f", STORY_1)
     lines = [line.removeprefix(str(file)) for line in ran.out.splitlines()]
     assert ran.code == 1
-    assert lines[0] == ":1: Service s (document 1): neither a JobSet nor part of a group, not looked at"
+    skipped = "skipped: not a JobSet (jobset.x-k8s.io/v1alpha2), and not part of a pod group"
+    assert lines[0] == f":1: Service s (document 1): {skipped}"
     assert lines[-1].endswith("my-jobset (document 1): ok: 300 pods of workers wait for each other, at most 300s")
     begin, length = SERVICE.count("\n") + 1, BROKEN.count("\n") + 1
     for line, path in BROKEN_AT:
@@ -223,7 +224,7 @@ def test_another_version_of_jobset_is_passed_through_with_a_warning(run: RunCli)
     ("arguments", "stdin", "ending"),
     [
         (["-f", "missing.yaml"], "", (1, "error: missing.yaml: No such file or directory\n")),
-        (["-f", "-"], "a: [1\n", (1, "error: stdin:2:1: not YAML that kubectl would read: ")),
+        (["-f", "-"], "a: [1\n", (1, "error: stdin:2:1: invalid YAML: ")),
         (["-f", "-"], "", (1, "error: no objects in stdin\n")),
         (["-f", STORY_1, "--config", "missing.yaml"], "", (1, "error: missing.yaml: No such file or directory\n")),
         (["--nonsense"], "", (2, "Usage: jobset-gate")),

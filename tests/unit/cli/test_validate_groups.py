@@ -59,7 +59,7 @@ def test_two_metadata_keys_of_anything_else_stay_wrong(run: RunCli) -> None:
     ran = run("validate", "-f", "-", stdin=text)
     assert (ran.code, corrected(ran)) == (1, [])
     assert ran.out.count("is given twice") == 2
-    assert run("render", "-f", "-", stdin=text).err.startswith("error: stdin:4:1: not YAML that kubectl would read")
+    assert run("render", "-f", "-", stdin=text).err.startswith("error: stdin:4:1: invalid YAML")
 
 
 @pytest.mark.parametrize(
