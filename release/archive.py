@@ -3,6 +3,7 @@
 import gzip
 import io
 import tarfile
+import tempfile
 from collections.abc import Iterable
 from pathlib import Path
 
@@ -32,23 +33,13 @@ def pack(file: Path, members: Iterable[tuple[str, Path]], *, epoch: int) -> None
     file.write_bytes(compressed(buffer.getvalue()))
 
 
-def files(folder: Path, prefix: str = "") -> list[tuple[str, Path]]:
+def files(folder: Path) -> list[tuple[str, Path]]:
     """All files and links below a folder, as `pack` takes them."""
-    return [
-        (f"{prefix}{path.relative_to(folder)}", path)
-        for path in folder.rglob("*")
-        if path.is_symlink() or path.is_file()
-    ]
+    return [(str(it.relative_to(folder)), it) for it in folder.rglob("*") if it.is_symlink() or it.is_file()]
 
 
 def repack(archive: Path, *, epoch: int) -> None:
-    """The same .tar.gz with its members sorted, owned by nobody, and dated `epoch`; directories are left out."""
-    with tarfile.open(archive) as tar:
-        found = [(one, tar.extractfile(one).read()) for one in tar.getmembers() if one.isfile()]  # type: ignore[union-attr]
-    buffer = io.BytesIO()
-    with tarfile.open(fileobj=buffer, mode="w", format=tarfile.PAX_FORMAT) as tar:
-        for member, data in sorted(found, key=lambda it: it[0].name):
-            info = tarfile.TarInfo(member.name)
-            info.size, info.mode, info.mtime = len(data), member.mode, epoch
-            tar.addfile(info, io.BytesIO(data))
-    archive.write_bytes(compressed(buffer.getvalue()))
+    """The same .tar.gz as `pack` writes it; directories are left out."""
+    with tempfile.TemporaryDirectory() as folder, tarfile.open(archive) as tar:
+        tar.extractall(folder, filter="data")
+        pack(archive, files(Path(folder)), epoch=epoch)

@@ -5,7 +5,7 @@ from typing import Any, Final
 
 import yaml
 
-from docs.make.markdown import page, paragraph
+from docs.make.markdown import block, page, paragraph
 
 FILE: Final = Path(__file__).parents[2] / "charts/jobset-gate/files/alerts.yaml"
 
@@ -27,6 +27,5 @@ def text() -> str:
 def _alert(rule: dict[str, Any]) -> str:
     notes = rule["annotations"]
     severity = f"{rule['labels']['severity']}, after {rule['for']}" if "for" in rule else rule["labels"]["severity"]
-    expression = f"```promql\n{rule['expr'].strip()}\n```"
-    parts = [f"## {rule['alert']}", paragraph(f"{notes['summary']} ({severity})"), paragraph(notes["description"])]
-    return "\n\n".join(it.strip() for it in (*parts, paragraph(f"**Look at:** {notes['runbook']}"), expression)) + "\n"
+    said = (f"{notes['summary']} ({severity})", notes["description"], f"**Look at:** {notes['runbook']}")
+    return "\n\n".join([f"## {rule['alert']}", *map(paragraph, said), block(rule["expr"], "promql")])
