@@ -266,7 +266,7 @@ def _plain(name: str) -> Json:
 def _member(name: str, affinity: Json) -> Json:
     """A pod of a group of one, as the webhook would have taken it."""
     body = _plain(name)
-    group = PodGroupKey(design=Flavor.ALIBABA, namespace=TENANT, name=name)
+    group = PodGroupKey(flavor=Flavor.ALIBABA, namespace=TENANT, name=name)
     body["metadata"]["labels"] = {
         names.ALIBABA_NAME: name,
         names.ALIBABA_MINIMUM: "1",

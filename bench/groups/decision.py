@@ -107,7 +107,7 @@ def _candidates(kinds: int, devices: int) -> list[Candidate]:
         asked = {"cpu": 500 + index % kinds, "memory": GIB, "pods": 1000}
         asked |= {"nvidia.com/gpu": devices * 1000} if devices > 1 else {}
         shape = PodShape(selection=selection, requests=asked, count=PODS)
-        key = PodGroupKey(design=Flavor.SCHEDULER_PLUGINS, namespace="team", name=f"g{index}")
+        key = PodGroupKey(flavor=Flavor.SCHEDULER_PLUGINS, namespace="team", name=f"g{index}")
         demand = GroupRequest(key=key, shapes=(shape,), minimum=PODS)
         found.append(
             Candidate(requests=(demand,), priority=0, created=float(index), ready_since=float(index), domain=domain)

@@ -4,7 +4,7 @@ A pod belongs to the group of its label, whatever it names later (G2). An event 
 changes: a group is merged when it is read, and only if one of its sources has changed.
 """
 
-from collections.abc import Callable, Iterable, Iterator, Sequence
+from collections.abc import Callable, Iterator, Sequence
 from fractions import Fraction
 
 import msgspec
@@ -15,8 +15,6 @@ from controllers.podgroups.predicates import Effect, classify
 from controllers.podgroups.record_cache import ObjectPlace, RecordCache
 from jobset_gate.podgroups.candidate import CapacityCheck
 from jobset_gate.podgroups.evaluate import trusted_record
-from jobset_gate.podgroups.fit.constraints import LabelledPod
-from jobset_gate.podgroups.fit.guaranteed import NodeInfo
 from jobset_gate.podgroups.model import FLAVOR_OF, MergedGroup, PodGroupKey
 from jobset_gate.podgroups.preconditions import gang_key
 from jobset_gate.podgroups.quota import QuotaLimits
@@ -34,20 +32,16 @@ from jobset_gate.settings import Groups
 OnChange = Callable[[PodGroupKey | None, Effect], None]
 
 
-def _ignore(_key: PodGroupKey | None, _effect: Effect) -> None:
-    """Nobody subscribes to the cache of the command line."""
-
-
 class PodGroupCache:
     """All pod groups. Handlers of informers are synchronous; each effect of an event goes to the subscriber."""
 
     def __init__(self, settings: Groups) -> None:
-        self._on_change: OnChange = _ignore
+        self._on_change: OnChange = lambda _, __: None
         self._default_wait = Fraction(settings.wait_seconds)
         flavors = {FLAVOR_OF[it] for it in settings.ways}
         self._records = RecordCache(flavors, across_namespaces=settings.across_namespaces)
         self._members = PodMembership(self._on_pod, has_record_object=lambda key: bool(self._records.objects_of(key)))
-        self._nodes = NodeCache()
+        self.nodes = NodeCache()
         self._counts_capacity = settings.capacity_check is not CapacityCheck.OFF
         self._quotas: dict[str, dict[str, QuotaLimits]] = {}
         """By namespace and name."""
@@ -60,15 +54,15 @@ class PodGroupCache:
 
     def on_member_pod(self, change: ObjectChange[MemberPod]) -> None:
         """A pod with our label was added, updated or deleted."""
-        capacity = self._counts_capacity and self._nodes.set_member(change.key, change.new)
+        capacity = self._counts_capacity and self.nodes.set_member(change.key, change.new)
         self._members.set_labelled_pod(change.key, change.new)
         if capacity:
             self._on_change(None, Effect.CAPACITY)
 
     def on_bound_pod(self, change: ObjectChange[BoundPod]) -> None:
         """A pod was bound, updated, or uses no node any more; then it is no member without a label either."""
-        new, known = change.new, self._nodes.bound_uid(change.key)
-        capacity = self._nodes.set_bound(change.key, new)
+        new, known = change.new, self.nodes.bound_uid(change.key)
+        capacity = self.nodes.set_bound(change.key, new)
         if known and (new is None or new.uid != known):
             self._members.set_bound_pod(known, None)
         if new is not None:
@@ -95,7 +89,7 @@ class PodGroupCache:
 
     def on_node(self, change: ObjectChange[NodeAllocatable]) -> None:
         """A node was added, updated or deleted; heartbeats change nothing."""
-        if self._nodes.set_node(change.key[1], change.new):
+        if self.nodes.set_node(change.key[1], change.new):
             self._on_change(None, Effect.CAPACITY)
 
     def on_quota(self, change: ObjectChange[QuotaLimits]) -> None:
@@ -150,23 +144,6 @@ class PodGroupCache:
         """The ResourceQuotas of a namespace, by name."""
         return [it for _, it in sorted(self._quotas.get(namespace, {}).items())]
 
-    def node_infos(self) -> Sequence[NodeInfo]:
-        """What is free on each node, by name; the same objects as before where nothing has changed."""
-        return self._nodes.node_infos()
-
-    @property
-    def nodes_version(self) -> int:
-        """Another number whenever nodes, or what they offer when empty, have changed."""
-        return self._nodes.nodes_version
-
-    def excluded_nodes(self, marks: Iterable[LabelledPod]) -> frozenset[str]:
-        """Nodes that the anti-affinity of bound pods closes to one of such pods."""
-        return self._nodes.excluded_nodes(marks)
-
-    def accounts_for(self, uid: str) -> bool:
-        """Whether node_infos() counts the requests of this pod; not once it has finished."""
-        return self._nodes.has_pod(uid)
-
     def count_gated_pods(self) -> int:
         """Pods that our gate holds, of all groups."""
         return sum(pod.gated for it in self._members.entries() if it.key is not None for pod in it.members)
@@ -206,7 +183,7 @@ class PodGroupCache:
 
     def _owns(self, key: PodGroupKey, pod_group: RecordObject) -> bool:
         """A PodGroup without pods belongs to the first flavor that reads it, unless another flavor's group has pods."""
-        if key.design is not next(iter(self._records.flavors_reading(pod_group.ref.api)), None):
+        if key.flavor is not next(iter(self._records.flavors_reading(pod_group.ref.api)), None):
             return False
         return all((it := self._members.entry(other)) is None or it.empty for other in self._same_named(key))
 
@@ -214,8 +191,8 @@ class PodGroupCache:
         """Groups of other flavors that have the same PodGroup."""
         for pod_group in self._records.pod_groups(key):
             for flavor in self._records.flavors_reading(pod_group.ref.api):
-                if flavor is not key.design:
-                    yield PodGroupKey(design=flavor, namespace=key.namespace, name=key.name)
+                if flavor is not key.flavor:
+                    yield PodGroupKey(flavor=flavor, namespace=key.namespace, name=key.name)
 
     def _record(self, key: PodGroupKey, entry: PodGroupEntry) -> AdmissionRecord | None:
         if not entry.record_is_current or (entry.group is None and self._records.has_foreign_records(key)):

@@ -41,11 +41,8 @@ class PodGroupCrdOutcome(StrEnum):
 class PodGroupCrdReconciler:
     """The keys of its queue are names of CRDs."""
 
-    def __init__(
-        self, client: Client, on_outcome: Callable[[str, PodGroupCrdOutcome], None] = lambda _, __: None
-    ) -> None:
-        """`on_outcome` gets the outcome of each reconcile."""
-        self._client, self._on_outcome = client, on_outcome
+    def __init__(self, client: Client) -> None:
+        self._client = client
         self.problems: dict[str, str] = {}
         """By API group: why its PodGroups cannot be used."""
 
@@ -58,7 +55,6 @@ class PodGroupCrdReconciler:
         self.problems.pop(crds.GROUPS[name], None)
         if why:
             self.problems[crds.GROUPS[name]] = why
-        self._on_outcome(name, outcome)
         log = _log.warning if why else _log.info
         log("CRD of pod groups reconciled", crd=name, outcome=outcome.value, **({"trouble": why} if why else {}))
         return FORBIDDEN_RETRY_SECONDS if outcome is PodGroupCrdOutcome.FORBIDDEN else None
@@ -76,7 +72,7 @@ class PodGroupCrdReconciler:
         if not crds.is_ours(crd):
             why = crds.why_unusable(crd)
             return (PodGroupCrdOutcome.UNUSABLE if why else PodGroupCrdOutcome.FOREIGN), why
-        if not crds.outdated(crd):
+        if crds.revision(crd) >= crds.REVISION:
             return PodGroupCrdOutcome.CURRENT, ""
         await self._apply(name, crds.update(crd), force=True)
         return PodGroupCrdOutcome.UPDATED, ""

@@ -93,7 +93,7 @@ class SchedulingDeadline:
             limit = f"{float(record.wait) * (1 + record.extended):g}s"
             capped = ", the longest limit there is" if max(it.group.wait for it in gangs) > record.wait else ""
             why = f"{_bound(inputs)} within {limit}{capped}"
-            retry = all(it.group.key.design is not Flavor.KOORDINATOR for it in evicted)
+            retry = all(it.group.key.flavor is not Flavor.KOORDINATOR for it in evicted)
             return await self._evict(seen, record, why, retry=retry)
         extensions = [left for it, left in verdicts if it is Verdict.EXTEND]
         if extensions:
@@ -153,7 +153,7 @@ def _bound(inputs: Sequence[DeadlineInput]) -> str:
 def _deadline_input(seen: GroupSnapshot, record: AdmissionRecord, started: float) -> DeadlineInput:
     own = record if seen.record is None else seen.record
     return DeadlineInput(
-        design=seen.group.key.design,
+        flavor=seen.group.key.flavor,
         mode=own.mode,
         minimum=own.minimum,
         bound=generation.count_bound(seen),

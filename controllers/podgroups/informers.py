@@ -1,7 +1,7 @@
 """Informers of pod groups: what they select, and which handler of the cache gets it. `get groups` lists the same."""
 
 import asyncio
-from collections.abc import Iterable, Mapping
+from collections.abc import Iterable
 from contextlib import suppress
 from functools import partial
 from typing import Any, Final
@@ -18,7 +18,7 @@ from jobset_gate.kube.resources import (
 )
 from jobset_gate.podgroups import decode, quota, wire
 from jobset_gate.podgroups.candidate import CapacityCheck
-from jobset_gate.podgroups.model import Format
+from jobset_gate.podgroups.model import FLAVOR_OF, NEEDS_POD_GROUP, POD_GROUP_APIS, Format
 from jobset_gate.podgroups.snapshot import RecordObject
 from jobset_gate.runtime.decoder import OnWatchProblem, WatchProblem, WatchProblemKind
 from jobset_gate.runtime.informer import AnyInformer, AnyWatchSource, Informer, WatchSource
@@ -30,13 +30,6 @@ POD_GROUP_RESOURCES: Final = tuple(POD_GROUPS.values())
 SYNC_POLL_SECONDS: Final = 0.1
 """Between two looks at an informer that has not listed yet."""
 
-_NEEDED_BY: Final[Mapping[str, frozenset[Format]]] = {
-    names.KEP24_GROUP: frozenset({Format.KEP_24}),
-    names.PLUGINS_GROUP: frozenset({Format.SCHEDULER_PLUGINS, Format.KOORDINATOR_POD_GROUP}),
-    names.SIGS_GROUP: frozenset({Format.KOORDINATOR_POD_GROUP}),
-}
-"""The formats that have their PodGroups in each API group."""
-
 CONSUMING_PODS: Final = "spec.nodeName!=,status.phase!=Succeeded,status.phase!=Failed"
 """Field selector of the pods that use a node."""
 
@@ -47,7 +40,7 @@ WITHOUT_LABEL: Final = f"!{names.POD_GROUP_LABEL}"
 def watch_sources(cache: PodGroupCache, settings: Groups, namespace: str | None) -> list[AnyWatchSource]:
     """All that fills a cache. What only formats need that are off is left out."""
     formats = frozenset(settings.ways)
-    served = [it for it in POD_GROUP_RESOURCES if not formats.isdisjoint(_NEEDED_BY[it.group])]
+    read = {api for it in formats & NEEDS_POD_GROUP for api in POD_GROUP_APIS[FLAVOR_OF[it]]}
     found: list[AnyWatchSource] = [
         WatchSource(
             PODS,
@@ -65,7 +58,8 @@ def watch_sources(cache: PodGroupCache, settings: Groups, namespace: str | None)
                 cache.on_record_object,
                 namespace,
             )
-            for it in served
+            for it in POD_GROUP_RESOURCES
+            if it.group in read
         ),
         WatchSource(
             CONFIGMAPS,

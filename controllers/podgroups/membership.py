@@ -6,9 +6,11 @@ from typing import Final
 
 import msgspec
 
-from jobset_gate.podgroups import generation, merge
+from jobset_gate.podgroups import merge
+from jobset_gate.podgroups.generation import MemberTable
 from jobset_gate.podgroups.model import (
     FLAVOR_OF,
+    Flavor,
     Format,
     Membership,
     MemberSource,
@@ -25,7 +27,7 @@ PodRef = tuple[str, str]
 _EntryKey = tuple[str, str]
 """(Namespace, label): a label counts in its group's namespace only, since any user may set it on a pod."""
 
-_FORMAT: Final = {design: next(way for way in Format if FLAVOR_OF[way] is design) for design in FLAVOR_OF.values()}
+_FORMAT: Final = {flavor: next(it for it in Format if FLAVOR_OF[it] is flavor) for flavor in Flavor}
 
 
 class PodGroupEntry:
@@ -82,7 +84,7 @@ class PodGroupEntry:
     def count_present(self, record: AdmissionRecord | None) -> int:
         """Pods that count for gathering."""
         if self.present is None:
-            self.present = generation.count_present(self.members, record)
+            self.present = len(MemberTable(self.members, record).present)
         return self.present
 
     def merged_group(self, key: PodGroupKey, objects: Sequence[RecordObject], default_wait: Fraction) -> MergedGroup:
@@ -200,7 +202,7 @@ def _membership(key: PodGroupKey, member: MemberPod) -> Membership:
     """The declared membership of a pod; one that names another group by now is a member that declares nothing."""
     if member.membership is not None and member.membership.key == key:
         return member.membership
-    return Membership(format=_FORMAT[key.design], key=key)
+    return Membership(format=_FORMAT[key.flavor], key=key)
 
 
 def _from_record(group: MergedGroup, record: AdmissionRecord | None) -> MergedGroup:

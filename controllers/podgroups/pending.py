@@ -169,9 +169,9 @@ class PendingQueue:
 
     def take_dirty(self) -> set[PodGroupKey]:
         """The groups to evaluate: dirty ones, and those that are in a GangGroup with one, or name it."""
-        if self._nodes_version != self._cache.nodes_version:
-            self._nodes_version = self._cache.nodes_version
-            self._domains = Domains(self._cache.node_infos())
+        if self._nodes_version != self._cache.nodes.nodes_version:
+            self._nodes_version = self._cache.nodes.nodes_version
+            self._domains = Domains(self._cache.nodes.node_infos())
             self._dirty.update(self._cache.keys())
         changed, self._dirty = self._dirty, set()
         self._gang_groups = {}
@@ -227,7 +227,7 @@ class PendingQueue:
         if seen is None or not self._reserves:
             return ()
         self._remember_pods(seen)
-        here = reserved_for(seen, self._cache.accounts_for, self._domains, now, self._pods_before(seen.group.key))
+        here = reserved_for(seen, self._cache.nodes.has_pod, self._domains, now, self._pods_before(seen.group.key))
         return (*here, *reserved_for_absent(seen, self._cache.snapshot, self._pods_before, self._domains))
 
     def _pods_before(self, key: PodGroupKey) -> tuple[PodShape, ...]:

@@ -53,7 +53,7 @@ class RecordCache:
 
     def pod_groups(self, key: PodGroupKey) -> list[RecordObject]:
         """PodGroups of a group's name in the API groups that its flavor reads, the winning one first."""
-        found = (self._objects.get((api, key.namespace, key.name)) for api in POD_GROUP_APIS[key.design])
+        found = (self._objects.get((api, key.namespace, key.name)) for api in POD_GROUP_APIS[key.flavor])
         return [it for it in found if it is not None]
 
     def objects_of(self, key: PodGroupKey) -> list[RecordObject]:
@@ -83,7 +83,9 @@ class RecordCache:
             key, own, [it for place, it in deciding.items() if self._may_decide(key, place, it, gangs)]
         )
         # A record that a user writes must not evict the pods of another namespace.
-        return found if found is None or self._across else records.record_within(found, key.namespace)
+        if found is None or self._across:
+            return found
+        return records.narrow_record(found, lambda it: it.namespace == key.namespace)
 
     def flavors_reading(self, api: str) -> tuple[Flavor, ...]:
         """Flavors that read PodGroups of an API group; an unused PodGroup belongs to the first."""
@@ -99,12 +101,12 @@ class RecordCache:
         if it.key is not None:
             return [it.key]
         api, namespace, name = place
-        return [PodGroupKey(design=flavor, namespace=namespace, name=name) for flavor in self._readers.get(api, ())]
+        return [PodGroupKey(flavor=flavor, namespace=namespace, name=name) for flavor in self._readers.get(api, ())]
 
     def _is_taken(self, key: PodGroupKey, pod_group: RecordObject) -> bool:
         decided = [] if pod_group.record is None else [key for key, _ in pod_group.record.gangs]
         designs = self.flavors_reading(pod_group.ref.api)
-        return key not in decided and any(it.path == key.path and it.design in designs for it in decided)
+        return key not in decided and any(it.path == key.path and it.flavor in designs for it in decided)
 
     def _may_decide(
         self, key: PodGroupKey, place: ObjectPlace, record: AdmissionRecord, gangs: Collection[str]

@@ -138,13 +138,13 @@ class PodGroupScheduler:
 
     def _new_cycle(self, now: float) -> SchedulingCycle:
         """Nodes and reservations are of one moment: a bound pod is counted on its node or reserved, never both."""
-        self._nodes.refresh(self._cache.node_infos())
+        self._nodes.refresh(self._cache.nodes.node_infos())
         admitted = [it for several in self._pending.admitted.values() for it in several]
         self._pending.cycle = SchedulingCycle(
             [*admitted, *self._admissions.assumed],
             self._nodes,
             now=now,
-            excluded=self._cache.excluded_nodes,
+            excluded=self._cache.nodes.excluded_nodes,
             check=self._check,
             starvation_seconds=self._starvation_seconds,
         )

@@ -169,7 +169,7 @@ def _facts(report: GroupStatus, now: float) -> tuple[tuple[str, str], ...]:
     counts = report.counts
     return (
         ("Phase", str(report.phase)),
-        ("Way", ", ".join(report.formats) or str(report.key.design)),
+        ("Way", ", ".join(report.formats) or str(report.key.flavor)),
         ("Minimum", str(counts.minimum or "not known")),
         ("Pods", str(counts.present)),
         ("Bound", str(counts.bound)),

@@ -98,8 +98,8 @@ class StatusRow(Value, frozen=True):
 
     @property
     def way(self) -> str:
-        """The design of a pod group."""
-        return "" if self.report is None else str(self.report.key.design)
+        """The flavor of a pod group."""
+        return "" if self.report is None else str(self.report.key.flavor)
 
 
 def gang_row(it: Explanation, created: float) -> StatusRow:
@@ -115,7 +115,7 @@ def pod_group_row(it: Explanation, report: GroupStatus) -> StatusRow:
         it,
         id=f"group-{report.label}",
         kind=RowKind.GROUP,
-        path=f"/groups/{quote(it.namespace, safe='')}/{quote(it.name, safe='')}?way={report.key.design}",
+        path=f"/groups/{quote(it.namespace, safe='')}/{quote(it.name, safe='')}?way={report.key.flavor}",
         message=_short(report.message or _message(it)),
         created=report.created,
         needs=(PODS, ListRight(group=api, resource="podgroups")) if api else (PODS,),

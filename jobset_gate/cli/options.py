@@ -1,6 +1,5 @@
 """Options and arguments that several commands have, under the names that kubectl gives them."""
 
-import re
 from dataclasses import dataclass
 from enum import StrEnum
 from pathlib import Path
@@ -9,10 +8,8 @@ from typing import Annotated, Any, Final
 import typer
 
 from jobset_gate.cli.exits import CommandError, ExitCode
+from jobset_gate.objects import duration
 
-_UNITS: Final = {"ms": 0.001, "s": 1.0, "m": 60.0, "h": 3600.0}
-_PART: Final = re.compile(r"([0-9]+(?:\.[0-9]+)?)(ms|s|m|h)")
-_DURATION: Final = re.compile(rf"-?(?:{_PART.pattern})+")
 WEEK: Final = 7 * 24 * 3600.0
 """Seconds that a negative duration stands for."""
 
@@ -31,14 +28,10 @@ def parse_duration(text: str | float) -> float:
     """Seconds of 30s, 5m, 1h30m or 500ms, as kubectl takes them; 0 needs no unit. A number is a default."""
     if isinstance(text, int | float):
         return float(text)
-    given = text.strip()
-    if given in ("0", "-0"):
-        return 0.0
-    if given == "-1" or (given.startswith("-") and _DURATION.fullmatch(given)):
-        return WEEK
-    if not _DURATION.fullmatch(given):
+    seconds = duration.parse_duration("-1s" if text.strip() == "-1" else text.strip())
+    if seconds is None:
         raise typer.BadParameter(f"{text!r} is not a duration such as 30s, 5m or 1h30m")
-    return sum(float(number) * _UNITS[unit] for number, unit in _PART.findall(given))
+    return WEEK if seconds < 0 else float(seconds)
 
 
 def option(names: str, metavar: str, about: str, *, default: bool | str = True, **more: Any) -> Any:

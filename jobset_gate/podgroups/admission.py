@@ -166,7 +166,7 @@ def _minimum_conflict(job: _GroupedJob, expected: int) -> FieldError | None:
     minimum, meta = job.member.spec.minimum, job.meta
     if minimum is None:
         return None
-    alibaba = job.member.key.design is Flavor.ALIBABA
+    alibaba = job.member.key.flavor is Flavor.ALIBABA
     path = child_path(meta.labels_path, names.ALIBABA_MINIMUM)
     return minimum_conflict(
         path if alibaba else child_path(meta.annotations_path, names.KOORDINATOR_MINIMUM), minimum, expected
@@ -179,4 +179,4 @@ def _wait(member: Membership, groups: Groups) -> Fraction | None:
         return member.spec.wait
     if member.format in _LIMIT_IN_POD_GROUP:
         return None
-    return DEFAULT_WAITS.get(member.key.design, Fraction(groups.wait_seconds))
+    return DEFAULT_WAITS.get(member.key.flavor, Fraction(groups.wait_seconds))

@@ -90,7 +90,7 @@ class Hold(Value, frozen=True):
 
 def admission_order(candidate: Candidate) -> tuple[int, float, str, str]:
     """Priority, then age; then the name, so that the order is stable."""
-    return -candidate.priority, candidate.created, candidate.key.path, candidate.key.design
+    return -candidate.priority, candidate.created, candidate.key.path, candidate.key.flavor
 
 
 # --- From snapshots --------------------------------------------------------------------------------------------------

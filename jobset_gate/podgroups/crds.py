@@ -12,7 +12,7 @@ import yaml
 
 from jobset_gate import names
 from jobset_gate.objects.unstructured import as_list, as_map, nested
-from jobset_gate.podgroups.model import Format
+from jobset_gate.podgroups.model import FLAVOR_OF, NEEDS_POD_GROUP, POD_GROUP_APIS, Format
 
 Json = dict[str, Any]
 
@@ -26,14 +26,6 @@ MINIMUM_FIELD: Final[Mapping[str, str]] = MappingProxyType(
 """The required field of spec, by API group."""
 GROUPS: Final[Mapping[str, str]] = MappingProxyType({f"podgroups.{it}": it for it in MINIMUM_FIELD})
 """API groups by the names of their CRDs."""
-_NEEDED: Final[Mapping[Format, str]] = MappingProxyType(
-    {
-        Format.SCHEDULER_PLUGINS: names.PLUGINS_GROUP,
-        Format.KOORDINATOR_POD_GROUP: names.SIGS_GROUP,
-        Format.KEP_24: names.KEP24_GROUP,
-    }
-)
-"""Koordinator also reads scheduler-plugins' PodGroups, but has its own kind."""
 
 
 def crd_name(group: str) -> str:
@@ -64,13 +56,8 @@ def update(crd: Mapping[str, Any]) -> Json:
 
 
 def needed_crds(ways: Collection[Format]) -> tuple[str, ...]:
-    """The names of the CRDs that these formats need."""
-    return tuple(crd_name(group) for way, group in _NEEDED.items() if way in ways)
-
-
-def outdated(crd: Mapping[str, Any]) -> bool:
-    """Whether a CRD of ours has an older revision."""
-    return revision(crd) < REVISION
+    """The names of the CRDs that these formats need. Koordinator also reads those of scheduler-plugins."""
+    return tuple(crd_name(POD_GROUP_APIS[FLAVOR_OF[it]][0]) for it in Format if it in ways and it in NEEDS_POD_GROUP)
 
 
 def revision(crd: Mapping[str, Any]) -> int:

@@ -16,7 +16,7 @@ CLOSE_ENOUGH: Final = Fraction(1, 10)
 class DeadlineInput(Value, frozen=True):
     """What of an admitted group decides about its limit."""
 
-    design: Flavor
+    flavor: Flavor
     mode: GangMode
     minimum: int
     bound: int
@@ -54,7 +54,7 @@ def decide_deadline(seen: DeadlineInput, now: float) -> tuple[Verdict, float]:
     if seen.mode is GangMode.NON_STRICT:
         return Verdict.MARK, 0.0
     close = (seen.minimum - seen.bound) <= seen.minimum * CLOSE_ENOUGH
-    if seen.design is Flavor.SCHEDULER_PLUGINS and close and not seen.extended:
+    if seen.flavor is Flavor.SCHEDULER_PLUGINS and close and not seen.extended:
         return Verdict.EXTEND, max(0.0, left + wait)
     return Verdict.EVICT, 0.0
 

@@ -300,7 +300,7 @@ def decode_config_map(seen: wire.RecordConfigMap) -> RecordObject | None:
 
 def format_key(key: PodGroupKey) -> str:
     """A key as an annotation's value: `<flavor>/<namespace>/<name>`."""
-    return f"{key.design}/{key.namespace}/{key.name}"
+    return f"{key.flavor}/{key.namespace}/{key.name}"
 
 
 def parse_key(text: str) -> PodGroupKey | None:
@@ -311,7 +311,7 @@ def parse_key(text: str) -> PodGroupKey | None:
     namespace, slash, name = path.partition("/")
     if flavor not in list(Flavor) or not slash:
         return None
-    return PodGroupKey(design=Flavor(flavor), namespace=namespace, name=name)
+    return PodGroupKey(flavor=Flavor(flavor), namespace=namespace, name=name)
 
 
 def _decoded(raw: msgspec.Raw) -> Any:

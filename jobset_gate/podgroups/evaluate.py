@@ -125,7 +125,7 @@ class GroupEvaluator:
 
     def _with_crd_problems(self, reason: GroupReason, key: PodGroupKey) -> GroupReason:
         """A PodGroup may be missing since its CRD cannot be used."""
-        problems = [self._crd_problems[api] for api in POD_GROUP_APIS[key.design] if api in self._crd_problems]
+        problems = [self._crd_problems[api] for api in POD_GROUP_APIS[key.flavor] if api in self._crd_problems]
         if reason.reason != names.REASON_POD_GROUP_MISSING or not problems:
             return reason
         return GroupReason(reason=reason.reason, message=f"{reason.message}; {'; '.join(problems)}")
@@ -199,7 +199,7 @@ def _may_have_made_room(record: AdmissionRecord | None) -> bool:
 
 
 def _by_name(key: PodGroupKey) -> tuple[str, str]:
-    return key.path, key.design
+    return key.path, key.flavor
 
 
 # --- The record of an admission --------------------------------------------------------------------------------------

@@ -132,7 +132,7 @@ def _gathering(report: GroupStatus) -> Iterator[GroupEvent]:
 
 def _memberships(report: GroupStatus) -> Iterator[GroupEvent]:
     """Members that were never held, and those that name another group now."""
-    group = f"{report.key.path} ({report.key.design})"
+    group = f"{report.key.path} ({report.key.flavor})"
     if report.ungated:
         text = f"was bound without being held for its group {group}"
         yield _on_pods(names.REASON_UNGATED, text, report.ungated[:MAX_EVENT_PODS], "")
@@ -156,7 +156,7 @@ def _warnings(report: GroupStatus) -> Iterator[GroupEvent]:
 
 
 def _kep24(report: GroupStatus) -> Iterator[GroupEvent]:
-    if report.key.design is Flavor.KEP_24:
+    if report.key.flavor is Flavor.KEP_24:
         held = _by_name(it for it in report.snapshot.members if it.gated and not it.deleting)[:MAX_UNSCHEDULABLE_PODS]
         yield from _too_few(report, held) if held else ()
         yield from _depleted(report)

@@ -9,6 +9,7 @@ from typing import Any, Final
 import msgspec
 
 from jobset_gate.objects import quantity
+from jobset_gate.objects.duration import parse_duration
 from jobset_gate.objects.field_error import CauseType, FieldError, child_path, truncate_value
 from jobset_gate.podgroups.model import GangMode
 
@@ -27,8 +28,6 @@ MAX_NAME: Final = 253
 MAX_TEXT: Final = 8192
 """Characters of an annotation, since each pod of a group may have another."""
 
-MAX_DURATION_TEXT: Final = 100
-
 _TOO_LONG: Final = f"must be at most {MAX_TEXT} characters"
 _LABEL: Final = re.compile(r"[a-z0-9]([-a-z0-9]{0,61}[a-z0-9])?")
 _SUBDOMAIN: Final = re.compile(r"[a-z0-9]([-a-z0-9]*[a-z0-9])?(\.[a-z0-9]([-a-z0-9]*[a-z0-9])?)*")
@@ -41,19 +40,6 @@ _EMPTY: Final = "names no group: give its name, or leave the key out"
 _NAME: Final = "must be a name that an object can have: lower-case letters, digits, - and ."
 _QUANTITY: Final = "must be an amount of 0 or more, such as 500m, 5 or 2Gi"
 
-_NUMBER: Final = r"(?:[0-9]{1,18}\.?[0-9]{0,18}|\.[0-9]{1,18})"
-_PART: Final = re.compile(rf"({_NUMBER})(ns|us|µs|μs|ms|s|m|h)")
-_WHOLE: Final = re.compile(rf"(-|\+)?((?:{_NUMBER}(?:ns|us|µs|μs|ms|s|m|h))+|0)")
-_MICRO: Final = Fraction(1, 10**6)
-_UNITS: Final[Mapping[str, Fraction]] = {
-    "ns": Fraction(1, 10**9),
-    **dict.fromkeys(("us", "µs", "μs"), _MICRO),
-    "ms": Fraction(1, 1000),
-    "s": Fraction(1),
-    "m": Fraction(60),
-    "h": Fraction(3600),
-}
-
 
 def is_namespace(text: str) -> bool:
     """Whether a namespace can have this name."""
@@ -63,15 +49,6 @@ def is_namespace(text: str) -> bool:
 def is_name(text: str) -> bool:
     """Whether a PodGroup can have this name."""
     return len(text) <= MAX_NAME and _SUBDOMAIN.fullmatch(text) is not None
-
-
-def parse_duration(text: str) -> Fraction | None:
-    """Seconds of a duration as Go writes it (`3600s`, `1h30m`, `-1.5h`); None for any other text, such as `5`."""
-    found = _WHOLE.fullmatch(text) if len(text) <= MAX_DURATION_TEXT else None
-    if found is None:
-        return None
-    sign = -1 if found[1] == "-" else 1
-    return sign * sum((Fraction(number) * _UNITS[unit] for number, unit in _PART.findall(found[2])), Fraction(0))
 
 
 class FieldReader:

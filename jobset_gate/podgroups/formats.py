@@ -114,7 +114,7 @@ def _named(form: Format, meta: RawMetadata) -> Membership | None:
     fields = FieldReader(values, child_path(meta.path, holder))
     # No object has Alibaba's name, so it may be any label value.
     name = fields.name(key, free=form is Format.ALIBABA)
-    group = PodGroupKey(design=FLAVOR_OF[form], namespace=meta.namespace, name=name)
+    group = PodGroupKey(flavor=FLAVOR_OF[form], namespace=meta.namespace, name=name)
     return Membership(format=form, key=group, problems=tuple(fields.problems))
 
 
@@ -152,7 +152,7 @@ def parse_membership(
     twice = conflicting_names(meta, formats)
     problems += [] if twice is None else [twice]
     problems += _conflicting_minimums(meta, found)
-    used = KOORDINATOR_KEYS if first.key.design is Flavor.KOORDINATOR else ()
+    used = KOORDINATOR_KEYS if first.key.flavor is Flavor.KOORDINATOR else ()
     return msgspec.structs.replace(first, problems=tuple(problems), ignored=ignored_annotations(meta.annotations, used))
 
 
@@ -176,11 +176,6 @@ def minimum_without_name(meta: RawMetadata) -> FieldError | None:
             message = f"must be given beside {minimum}: the pod belongs to no group"
             return FieldError(child_path(path, name), None, message)
     return None
-
-
-def membership_changed(now: Membership | None, held: str) -> bool:
-    """Whether a pod names another group than the one that holds it: reported, not followed (G2)."""
-    return now is None or group_label(now.key) != held
 
 
 def name_path(meta: RawMetadata, member: Membership) -> str:

@@ -138,11 +138,6 @@ def member_table(seen: GroupSnapshot) -> MemberTable:
     return MemberTable(seen.members, seen.record)
 
 
-def count_present(members: Iterable[MemberPod], record: AdmissionRecord | None) -> int:
-    """How many count for gathering."""
-    return len(MemberTable(members, record).present)
-
-
 def count_bound(seen: GroupSnapshot) -> int:
     """How many of its minimum have a node, or had one."""
     return member_table(seen).bound

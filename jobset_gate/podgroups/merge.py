@@ -9,6 +9,7 @@ from jobset_gate import names
 from jobset_gate.objects.field_error import FieldError, annotation_path
 from jobset_gate.objects.terminal_text import truncate_list
 from jobset_gate.podgroups.model import (
+    NEEDS_POD_GROUP,
     POD_GROUP_APIS,
     Flavor,
     Format,
@@ -30,8 +31,6 @@ DEFAULT_WAITS: Final[Mapping[Flavor, Fraction]] = MappingProxyType(
     {Flavor.SCHEDULER_PLUGINS: Fraction(60), Flavor.KOORDINATOR: Fraction(600)}
 )
 """Seconds from the last gate removed to the minimum bound, by default (G1, G4)."""
-
-_NEEDS_POD_GROUP: Final = frozenset({Format.KEP_24, Format.SCHEDULER_PLUGINS, Format.KOORDINATOR_POD_GROUP})
 
 
 def merge_group(
@@ -55,7 +54,7 @@ def merge_group(
             if (value := getattr(spec, field)) is not None:
                 values.setdefault(value, []).append(pod)
         if len(values) > 1:
-            path = annotation_path(annotation) if key.design is Flavor.KOORDINATOR else minimum_path(key)
+            path = annotation_path(annotation) if key.flavor is Flavor.KOORDINATOR else minimum_path(key)
             problems.append(FieldError(path, sorted(map(_plain, values), key=str), _contradiction_text(values)))
             return None
         found = (*values, *(getattr(spec, field) for spec in other_specs))
@@ -68,7 +67,7 @@ def merge_group(
     gangs = agreed(names.KOORDINATOR_GANGS, "gangs")
     formats = tuple(form for form in Format if any(it.membership.format is form for it in ours))
     # Annotations with a minimum replace the PodGroup.
-    missing = pod_group is None and minimum is None and any(it in _NEEDS_POD_GROUP for it in formats)
+    missing = pod_group is None and minimum is None and any(it in NEEDS_POD_GROUP for it in formats)
     problems += _of_pod_group(key, pod_group)
     blamed = tuple((it.pod, problem) for it in ours for problem in it.membership.problems)
     if minimum is None and not missing and not problems and not blamed:
@@ -81,7 +80,7 @@ def merge_group(
         formats=formats,
         minimum=minimum,
         total=minimum if total is None else total,
-        wait=DEFAULT_WAITS.get(key.design, default_wait) if wait is None else wait,
+        wait=DEFAULT_WAITS.get(key.flavor, default_wait) if wait is None else wait,
         mode=GangMode.STRICT if mode is None else mode,
         gangs=gangs or (),
         resources=(pod_group.spec.resources if pod_group else None) or (),
@@ -96,28 +95,28 @@ def merge_group(
 def _pod_group(key: PodGroupKey, pod_groups: Sequence[PodGroupSource]) -> PodGroupSource | None:
     """Of the name and namespace, in the first API group that the flavor reads."""
     fitting = {it.api: it for it in pod_groups if (it.namespace, it.name) == (key.namespace, key.name)}
-    return next((fitting[api] for api in POD_GROUP_APIS[key.design] if api in fitting), None)
+    return next((fitting[api] for api in POD_GROUP_APIS[key.flavor] if api in fitting), None)
 
 
 def _pod_group_specs(key: PodGroupKey, pod_group: PodGroupSource | None) -> tuple[GroupSpec, ...]:
     if pod_group is None:
         return ()
-    return (pod_group.spec, pod_group.annotated_spec) if key.design is Flavor.KOORDINATOR else (pod_group.spec,)
+    return (pod_group.spec, pod_group.annotated_spec) if key.flavor is Flavor.KOORDINATOR else (pod_group.spec,)
 
 
 def _of_pod_group(key: PodGroupKey, pod_group: PodGroupSource | None) -> tuple[FieldError, ...]:
     if pod_group is None:
         return ()
-    return pod_group.problems + (pod_group.annotation_problems if key.design is Flavor.KOORDINATOR else ())
+    return pod_group.problems + (pod_group.annotation_problems if key.flavor is Flavor.KOORDINATOR else ())
 
 
 def minimum_path(key: PodGroupKey) -> str:
     """Field path of a group's minimum: on its pods or in its PodGroup."""
-    if key.design is Flavor.ALIBABA:
+    if key.flavor is Flavor.ALIBABA:
         return f"metadata.labels[{names.ALIBABA_MINIMUM}]"
-    if key.design is Flavor.KOORDINATOR:
+    if key.flavor is Flavor.KOORDINATOR:
         return annotation_path(names.KOORDINATOR_MINIMUM)
-    return "spec.minMembers" if key.design is Flavor.KEP_24 else "spec.minMember"
+    return "spec.minMembers" if key.flavor is Flavor.KEP_24 else "spec.minMember"
 
 
 def _contradiction_text(values: Mapping[Any, Sequence[str]]) -> str:

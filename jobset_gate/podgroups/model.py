@@ -55,6 +55,9 @@ POD_GROUP_APIS: Final[Mapping[Flavor, tuple[str, ...]]] = MappingProxyType(
 )
 """The API groups in which a flavor looks for its PodGroup; the first one found wins."""
 
+NEEDS_POD_GROUP: Final = frozenset({Format.KEP_24, Format.SCHEDULER_PLUGINS, Format.KOORDINATOR_POD_GROUP})
+"""The formats whose groups have a PodGroup."""
+
 
 class GangMode(StrEnum):
     """What happens to a group that missed its minimum within its limit (G4)."""
@@ -66,7 +69,7 @@ class GangMode(StrEnum):
 class PodGroupKey(Value, frozen=True):
     """Identity of a group; its JSON is part of the admission record. An empty name: the pod's value is empty."""
 
-    design: Flavor
+    flavor: Flavor = msgspec.field(name="design")
     namespace: str
     name: str
 
@@ -207,5 +210,5 @@ def group_label(key: PodGroupKey) -> str:
     if known is not None:
         return known
     # JSON, since "a" in "b/c" and "a/b" in "c" differ.
-    text = msgspec.json.encode([key.design.value, key.namespace, key.name])
+    text = msgspec.json.encode([key.flavor.value, key.namespace, key.name])
     return _labels.put(key, hashlib.sha256(text).hexdigest()[:LABEL_LENGTH], 350 + len(key.name))

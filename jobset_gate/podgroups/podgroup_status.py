@@ -28,11 +28,11 @@ _SCHEDULED: Final = "scheduled"
 """Not in that type, but in some CRDs of it: how many pods are bound."""
 
 
-def crd_status_fields(crd: Json, version: str = names.POD_GROUP_VERSION) -> tuple[str, ...]:
+def crd_status_fields(crd: Json) -> tuple[str, ...]:
     """The fields of the status in a CRD's schema; () without a status subresource."""
     spec = as_map(crd.get("spec"))
     for each in as_list(spec.get("versions")):
-        if nested(each, "name") != version or nested(each, "subresources", "status") is None:
+        if nested(each, "name") != names.POD_GROUP_VERSION or nested(each, "subresources", "status") is None:
             continue
         return tuple(sorted(as_map(nested(each, "schema", "openAPIV3Schema", "properties", "status", "properties"))))
     return ()

@@ -62,7 +62,7 @@ def gang_group_of(group: MergedGroup, look_up: GroupLookup, *, across_namespaces
 def gang_key(path: str) -> PodGroupKey:
     """The gang of an entry `namespace/name`: only Koordinator's gangs have lists."""
     namespace, _, name = path.partition("/")
-    return PodGroupKey(design=Flavor.KOORDINATOR, namespace=namespace, name=name)
+    return PodGroupKey(flavor=Flavor.KOORDINATOR, namespace=namespace, name=name)
 
 
 def _own_problem(group: MergedGroup, *, across_namespaces: bool) -> FieldError | None:
@@ -177,6 +177,6 @@ def _is_unknown(member: MemberPod, look: JobSetLookup) -> bool:
 def _minimum_path(group: MergedGroup) -> str:
     """Koordinator's minimum is on the pods unless the PodGroup has it."""
     pod_group = group.pod_group
-    if group.key.design is Flavor.KOORDINATOR and pod_group is not None and pod_group.spec.minimum == group.minimum:
+    if group.key.flavor is Flavor.KOORDINATOR and pod_group is not None and pod_group.spec.minimum == group.minimum:
         return "spec.minMember"
     return merge.minimum_path(group.key)

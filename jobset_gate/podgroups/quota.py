@@ -44,7 +44,7 @@ def read_quota(quota: Json) -> QuotaLimits:
 def quota_shortage(group: GroupSnapshot, quotas: Sequence[QuotaLimits]) -> str:
     """What lacks for the group's totalResources; "": nothing."""
     key, resources = group.group.key, group.group.resources
-    if key.design is not Flavor.KEP_24 or not resources:
+    if key.flavor is not Flavor.KEP_24 or not resources:
         return ""
     charged = _charged(group)
     for quota in quotas:

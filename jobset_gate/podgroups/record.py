@@ -148,11 +148,6 @@ def decode_record(text: str) -> AdmissionRecord:
     return found
 
 
-def record_within(record: AdmissionRecord, namespace: str) -> AdmissionRecord:
-    """The decision on the gangs of one namespace."""
-    return narrow_record(record, lambda key: key.namespace == namespace)
-
-
 def narrow_record(record: AdmissionRecord, keep: Callable[[PodGroupKey], bool]) -> AdmissionRecord:
     """The decision on some of its gangs."""
     inside = [number for number, (key, _) in enumerate(record.gangs) if keep(key)]

@@ -5,10 +5,9 @@ from types import MappingProxyType
 
 from jobset_gate.barrier.model import Value
 from jobset_gate.objects.field_error import FieldError
-from jobset_gate.podgroups import formats
 from jobset_gate.podgroups.fit.constraints import Amounts, AntiAffinityTerm, Labels, NodeFacts
 from jobset_gate.podgroups.fit.guaranteed import PodShape
-from jobset_gate.podgroups.model import Membership, MergedGroup, PodGroupKey, PodGroupSource
+from jobset_gate.podgroups.model import Membership, MergedGroup, PodGroupKey, PodGroupSource, group_label
 from jobset_gate.podgroups.record import AdmissionRecord
 
 
@@ -90,7 +89,8 @@ class MemberPod(Value, frozen=True):
     @property
     def moved(self) -> bool:
         """It names another group now than that of its label, or none."""
-        return self.group_label != "" and formats.membership_changed(self.membership, self.group_label)
+        named = "" if self.membership is None else group_label(self.membership.key)
+        return self.group_label not in ("", named)
 
 
 class BoundPod(Value, frozen=True):

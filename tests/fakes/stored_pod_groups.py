@@ -54,7 +54,7 @@ class StoredPodGroups:
         self.client, self.namespace = client, namespace
 
     def key(self, name: str, way: Format = Format.SCHEDULER_PLUGINS) -> PodGroupKey:
-        return PodGroupKey(design=FLAVOR_OF[way], namespace=self.namespace, name=name)
+        return PodGroupKey(flavor=FLAVOR_OF[way], namespace=self.namespace, name=name)
 
     async def group(
         self, name: str, minimum: int, way: Format = Format.SCHEDULER_PLUGINS, decided: AdmissionRecord | None = None
@@ -81,7 +81,7 @@ class StoredPodGroups:
     async def record(self, name: str, decided: AdmissionRecord, way: Format = Format.ALIBABA) -> None:
         """The ConfigMap with a decision."""
         key = self.key(name, way)
-        notes = {names.POD_GROUP_KEY: f"{key.design}/{key.namespace}/{key.name}"}
+        notes = {names.POD_GROUP_KEY: f"{key.flavor}/{key.namespace}/{key.name}"}
         meta = {
             "name": names.POD_GROUP_CONFIG_MAP_PREFIX + group_label(key),
             "labels": {names.POD_GROUP_RECORD: names.POD_GROUP_RECORD_VALUE},

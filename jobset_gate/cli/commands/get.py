@@ -267,7 +267,7 @@ class Listing:
     def _pod_group(self, status: GroupStatus) -> PrintedItem:
         unknown = self.permissions.missing
         explanation = explain_pod_group(status, time.time(), controller=self._controller, unknown=unknown)
-        return self._gang(explanation, status.created, "group", str(status.key.design))
+        return self._gang(explanation, status.created, "group", str(status.key.flavor))
 
     def _gang(self, explanation: Explanation, created: float, kind: str, design: str = "") -> PrintedItem:
         it, kinds = self.options.invocation.rewrite_explanation(explanation), self.options.shown is Shown.GANGS
@@ -277,5 +277,5 @@ class Listing:
 
     def _group(self, status: GroupStatus) -> PrintedItem:
         cells = tables.pod_group_cells(status, time.time(), namespaces=self._everywhere, wide=self._wide)
-        key = (status.key.namespace, status.key.name, str(status.key.design))
+        key = (status.key.namespace, status.key.name, str(status.key.flavor))
         return PrintedItem(key, cells, lambda: pod_group_json(status), f"group/{tables.group_name(status)}")

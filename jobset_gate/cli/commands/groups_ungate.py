@@ -273,8 +273,8 @@ def _is_about_uid(refused: Invalid) -> bool:
 
 
 def _keys(names: tuple[str, ...], namespace: str | None) -> list[PodGroupKey]:
-    """These groups of a namespace, whosever design they are."""
-    return [PodGroupKey(design=design, namespace=namespace or "", name=name) for design in Flavor for name in names]
+    """These groups of a namespace, of any flavor."""
+    return [PodGroupKey(flavor=flavor, namespace=namespace or "", name=name) for flavor in Flavor for name in names]
 
 
 def _in_groups(names: tuple[str, ...], namespace: str | None) -> Callable[[MemberPod], bool]:
@@ -294,4 +294,4 @@ def _group_of(pod: MemberPod) -> str:
     """The group it is held for, for people."""
     if pod.membership is None or (pod.group_label and group_label(pod.membership.key) != pod.group_label):
         return f"{pod.namespace}/<of label {pod.group_label[:8]}>"
-    return f"{pod.namespace}/{pod.membership.key.name or '<none>'} ({pod.membership.key.design})"
+    return f"{pod.namespace}/{pod.membership.key.name or '<none>'} ({pod.membership.key.flavor})"

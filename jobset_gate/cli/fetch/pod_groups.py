@@ -83,18 +83,18 @@ class PodGroupSource(ResourceSource):
         seen = [it for key in cache.keys() if (it := cache.snapshot(key)) is not None]  # noqa: SIM118 - no mapping
         evaluated = evaluate_all(
             seen,
-            cache.node_infos(),
+            cache.nodes.node_infos(),
             check=CapacityCheck.OFF if self._nodes_forbidden else self._settings.capacity_check,
             starvation_seconds=self._settings.starvation_seconds,
             now=now,
             across_namespaces=self._settings.across_namespaces,
             owner_capacities=await self._owner_capacities(seen),
             quota_shortage=lambda it: quota.quota_shortage(it, cache.quotas(it.group.key.namespace)),
-            bound=cache.accounts_for,
-            excluded=cache.excluded_nodes,
+            bound=cache.nodes.has_pod,
+            excluded=cache.nodes.excluded_nodes,
         )
         found = [group_status(it, now, self._reason(it, evaluated.get(it.group.key))) for it in seen]
-        return sorted(found, key=lambda it: (it.key.namespace, it.key.name, it.key.design))
+        return sorted(found, key=lambda it: (it.key.namespace, it.key.name, it.key.flavor))
 
     async def _owner_capacities(self, seen: list[GroupSnapshot]) -> dict[PodGroupKey, tuple[OwnerCapacity, ...]]:
         """Of groups that have too few pods: their owners may be unable to create enough."""

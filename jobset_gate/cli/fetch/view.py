@@ -140,7 +140,7 @@ class JobSetView(GangSource):
 
 
 class PodGroupView(PodGroupSource):
-    """A group of any format; of several of one name the first, by its design."""
+    """A group of any format; of several of one name the first, by its flavor."""
 
     goal = WaitGoal.SATISFIED
 

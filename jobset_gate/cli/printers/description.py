@@ -122,7 +122,7 @@ def pod_group_facts(report: GroupStatus, now: float) -> Facts:
     return (
         ("Name", report.key.name or "<none>"),
         ("Namespace", report.key.namespace),
-        ("Design", str(report.key.design)),
+        ("Design", str(report.key.flavor)),
         ("Ways", ", ".join(map(str, report.formats)) or "none"),
         ("PodGroup", kind),
         ("Created", _created(report.created, now)),

@@ -57,7 +57,7 @@ def pod_group_json(status: GroupStatus) -> Json:
     return {
         "namespace": status.key.namespace,
         "name": status.key.name,
-        "design": str(status.key.design),
+        "design": str(status.key.flavor),
         "ways": [str(it) for it in status.formats],
         "label": status.label,
         "podGroup": None if status.pod_group is None else f"{status.pod_group.api}/{status.pod_group.name}",

@@ -48,7 +48,7 @@ def pod_group_cells(status: GroupStatus, now: float, *, namespaces: bool, wide: 
     cells = {"NAMESPACE": status.key.namespace} if namespaces else {}
     cells |= {
         "NAME": group_name(status),
-        "WAY": ",".join(status.formats) or str(status.key.design),
+        "WAY": ",".join(status.formats) or str(status.key.flavor),
         "BOUND/MINIMUM": f"{counts.bound}/{counts.minimum or '?'}",
         "PHASE": str(status.phase),
         "REASON": status.reason,

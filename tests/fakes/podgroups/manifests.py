@@ -113,7 +113,7 @@ def pod_group(
 def held(manifest: Json, namespace: str, group: str, way: Format = Format.SCHEDULER_PLUGINS) -> Json:
     """A pod as the webhook would have made it: for stages without one."""
     meta, spec = manifest["metadata"], manifest["spec"]
-    name = group_label(PodGroupKey(design=FLAVOR_OF[way], namespace=namespace, name=group))
+    name = group_label(PodGroupKey(flavor=FLAVOR_OF[way], namespace=namespace, name=group))
     gates = [*spec.get("schedulingGates", ()), {"name": names.POD_GROUP_GATE}]
     labels = {**meta.get("labels", {}), names.POD_GROUP_LABEL: name}
     return {**manifest, "metadata": {**meta, "labels": labels}, "spec": {**spec, "schedulingGates": gates}}

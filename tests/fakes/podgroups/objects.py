@@ -18,8 +18,8 @@ TEN_O_CLOCK = 1785578400.0
 """2026-08-01T10:00:00Z"""
 
 
-def key(name: str = "g", design: Flavor = Flavor.SCHEDULER_PLUGINS, namespace: str = "team") -> PodGroupKey:
-    return PodGroupKey(design=design, namespace=namespace, name=name)
+def key(name: str = "g", flavor: Flavor = Flavor.SCHEDULER_PLUGINS, namespace: str = "team") -> PodGroupKey:
+    return PodGroupKey(flavor=flavor, namespace=namespace, name=name)
 
 
 def pod(
@@ -110,7 +110,7 @@ def config_map(
             "uid": uid,
             "resourceVersion": version,
             "creationTimestamp": "2026-08-01T09:30:00Z",
-            "annotations": {names.POD_GROUP_KEY: f"{of.design.value}/{of.namespace}/{of.name}"},
+            "annotations": {names.POD_GROUP_KEY: f"{of.flavor.value}/{of.namespace}/{of.name}"},
         }
         | meta,
         "data": {names.KEY_RECORD: text},

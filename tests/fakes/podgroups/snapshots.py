@@ -15,7 +15,7 @@ from jobset_gate.podgroups.snapshot import GroupSnapshot, MemberPod
 from tests.fakes.podgroups.objects import TEN_O_CLOCK, key, pod, read_pod, read_pod_group
 from tests.fakes.podgroups.sources import KEP24, Json
 
-KEP24_KEY = key(design=Flavor.KEP_24)
+KEP24_KEY = key(flavor=Flavor.KEP_24)
 RUNNING = {"phase": "Running"}
 
 
@@ -49,12 +49,12 @@ def group_snapshot(
 ) -> GroupSnapshot:
     """What the index would show; `group` is its PodGroup."""
     mine = of or key()
-    where = api or (names.KEP24_GROUP if mine.design is Flavor.KEP_24 else names.PLUGINS_GROUP)
+    where = api or (names.KEP24_GROUP if mine.flavor is Flavor.KEP_24 else names.PLUGINS_GROUP)
     members = tuple(read_pod(it) for it in pods)
     home = None if group is None else read_pod_group(group, where)
     said = () if home is None or home.pod_group is None else (home.pod_group,)
     merged = merge.merge_group(mine, [_member(it) for it in members if it.membership is not None], said)
-    merged = msgspec.structs.replace(merged, present=generation.count_present(members, record))
+    merged = msgspec.structs.replace(merged, present=len(generation.MemberTable(members, record).present))
     return GroupSnapshot(
         group=merged,
         label=group_label(mine),

@@ -151,7 +151,7 @@ class GroupEnvironment:
 
     def label(self, name: str, way: Format = Format.SCHEDULER_PLUGINS) -> str:
         """The value of the label on its pods."""
-        return group_label(PodGroupKey(design=FLAVOR_OF[way], namespace=self.namespace, name=name))
+        return group_label(PodGroupKey(flavor=FLAVOR_OF[way], namespace=self.namespace, name=name))
 
     async def events(self, name: str) -> list[tuple[str, str]]:
         """(reason, message) of our Events on an object of that name."""

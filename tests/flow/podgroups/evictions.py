@@ -36,7 +36,7 @@ class ManualEviction:
 
     @property
     def key(self) -> PodGroupKey:
-        return PodGroupKey(design=Flavor.ALIBABA, namespace=self.stage.namespace, name=GANG)
+        return PodGroupKey(flavor=Flavor.ALIBABA, namespace=self.stage.namespace, name=GANG)
 
     @property
     def record(self) -> AdmissionRecord:

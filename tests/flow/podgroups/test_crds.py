@@ -31,17 +31,19 @@ ALL = tuple(crds.GROUPS)
 PLUGINS, SIGS, KEP24 = (crds.crd_name(group) for group in (names.PLUGINS_GROUP, names.SIGS_GROUP, names.KEP24_GROUP))
 
 
-class RecordedOutcomes:
+class RecordedOutcomes(PodGroupCrdReconciler):
     """A controller at work; what its passes came to, by CRD."""
 
     def __init__(self, client: Client) -> None:
+        super().__init__(client)
         self.outcomes: dict[str, list[PodGroupCrdOutcome]] = {name: [] for name in ALL}
         self._noted = asyncio.Event()
-        self.controller = PodGroupCrdReconciler(client, self._note)
 
-    def _note(self, name: str, outcome: PodGroupCrdOutcome) -> None:
-        self.outcomes[name].append(outcome)
+    async def _reconcile(self, name: str) -> tuple[PodGroupCrdOutcome, str]:
+        found = await super()._reconcile(name)
+        self.outcomes[name].append(found[0])
         self._noted.set()
+        return found
 
     async def until(self, name: str, *wanted: PodGroupCrdOutcome) -> None:
         """Until its passes over that CRD have come to these, one after the other; what lies between does not matter."""
@@ -60,7 +62,7 @@ async def keeping(client: Client) -> AsyncIterator[RecordedOutcomes]:
     """As the controller does it while it leads."""
     kept, registry = RecordedOutcomes(client), CollectorRegistry()
     queue: WorkQueue[str] = WorkQueue()
-    loop = Controller("group-crd", queue, kept.controller.reconcile, ControllerMetrics(registry), workers=1)
+    loop = Controller("group-crd", queue, kept.reconcile, ControllerMetrics(registry), workers=1)
     tasks = [asyncio.create_task(loop.run())]
     tasks += [asyncio.create_task(one.run()) for one in informers(client, ALL, queue.add, lambda _: None)]
     for name in ALL:
@@ -188,15 +190,13 @@ async def test_a_foreign_crd_is_never_written_and_reported_if_it_cannot_be_used(
     async with keeping(client) as kept:
         await kept.until(PLUGINS, PodGroupCrdOutcome.FOREIGN)
         await kept.until(SIGS, PodGroupCrdOutcome.UNUSABLE)
-        assert kept.controller.problems == {
-            names.SIGS_GROUP: f"the CRD {SIGS} serves v1beta7, and only v1alpha1 is known here"
-        }
+        assert kept.problems == {names.SIGS_GROUP: f"the CRD {SIGS} serves v1beta7, and only v1alpha1 is known here"}
         for name, seen in before.items():
             assert written(await client.get(CRDS, name)) == written(seen)
         # Its owner goes, and it is ours to make.
         await remove_crds(client, SIGS)
         await kept.until(SIGS, PodGroupCrdOutcome.UNUSABLE, PodGroupCrdOutcome.CREATED, PodGroupCrdOutcome.CURRENT)
-        assert kept.controller.problems == {}
+        assert kept.problems == {}
 
 
 async def test_only_fields_of_a_foreign_crd_are_written_and_the_rest_is_in_an_annotation(

@@ -81,7 +81,7 @@ async def test_what_a_daemonset_takes_is_never_free(make_stage: MakeGroupEnviron
 async def test_a_record_reserves_no_room_for_pods_that_do_not_exist(make_stage: MakeGroupEnvironment) -> None:
     """A pod that may write PodGroups writes one that says what was decided: a million pods, and years to place them."""
     async with make_stage(nodes={"n": "4"}) as stage:
-        evil = PodGroupKey(design=FLAVOR_OF[Format.SCHEDULER_PLUGINS], namespace=stage.namespace, name="evil")
+        evil = PodGroupKey(flavor=FLAVOR_OF[Format.SCHEDULER_PLUGINS], namespace=stage.namespace, name="evil")
         said = AdmissionRecord(
             generation=1,
             stage=AdmissionState.OPEN,

@@ -49,7 +49,7 @@ async def stored(
 
 
 def held_for(made: Json, namespace: str, name: str) -> bool:
-    key = PodGroupKey(design=Flavor.SCHEDULER_PLUGINS, namespace=namespace, name=name)
+    key = PodGroupKey(flavor=Flavor.SCHEDULER_PLUGINS, namespace=namespace, name=name)
     labels = made["metadata"]["labels"]
     return (labels[PLUGINS], labels[names.POD_GROUP_LABEL]) == (name, group_label(key)) and gates(made) == [
         names.POD_GROUP_GATE

@@ -44,7 +44,7 @@ def held_for(made: Json) -> str:
 def test_it_gets_the_gate_and_the_hash_of_its_group(way: Format) -> None:
     made = after(pod(way, "train"))
     assert gates(made) == [names.POD_GROUP_GATE]
-    assert held_for(made) == group_label(PodGroupKey(design=DESIGNS[way], namespace="team", name="train"))
+    assert held_for(made) == group_label(PodGroupKey(flavor=DESIGNS[way], namespace="team", name="train"))
 
 
 def test_nothing_else_of_it_changes() -> None:
@@ -75,7 +75,7 @@ def test_a_gate_and_a_label_of_its_own_making_are_put_right() -> None:
         pod(Format.SCHEDULER_PLUGINS, meta=meta, schedulingGates=[{"name": names.POD_GROUP_GATE}, {"name": "b"}])
     )
     assert gates(made) == [names.POD_GROUP_GATE, "b"]
-    assert held_for(made) == group_label(PodGroupKey(design=Flavor.SCHEDULER_PLUGINS, namespace="team", name="g"))
+    assert held_for(made) == group_label(PodGroupKey(flavor=Flavor.SCHEDULER_PLUGINS, namespace="team", name="g"))
     assert made["metadata"]["annotations"] == {}
 
 
@@ -83,7 +83,7 @@ def test_a_gate_and_a_label_of_its_own_making_are_put_right() -> None:
 def test_an_empty_name_is_held_under_a_label_of_its_own(way: Format) -> None:
     made = after(pod(way, ""), Groups(native=Native.ON))
     assert gates(made) == [names.POD_GROUP_GATE]
-    assert held_for(made) == group_label(PodGroupKey(design=DESIGNS[way], namespace="team", name=""))
+    assert held_for(made) == group_label(PodGroupKey(flavor=DESIGNS[way], namespace="team", name=""))
     assert "schedulingGroup" not in made["spec"]
 
 
@@ -113,7 +113,7 @@ def test_two_names_are_refused_with_both() -> None:
 
 def test_the_same_name_for_two_schedulers_is_one_group_the_first_ways() -> None:
     made = after(pod(Format.KEP_24, "a", meta=meta_of(Format.SCHEDULER_PLUGINS, "a")))
-    assert held_for(made) == group_label(PodGroupKey(design=Flavor.SCHEDULER_PLUGINS, namespace="team", name="a"))
+    assert held_for(made) == group_label(PodGroupKey(flavor=Flavor.SCHEDULER_PLUGINS, namespace="team", name="a"))
 
 
 def test_the_native_group_is_named_after_the_label() -> None:

@@ -95,10 +95,10 @@ def test_without_a_minimum_there_is_nothing_to_compare() -> None:
 
 
 def test_the_minimum_is_reported_where_it_stands() -> None:
-    alibaba, koordinator = key(design=Flavor.ALIBABA), key(design=Flavor.KOORDINATOR)
+    alibaba, koordinator = key(flavor=Flavor.ALIBABA), key(flavor=Flavor.KOORDINATOR)
     said = {ALIBABA: "g", ALIBABA_MINIMUM: "5"}
     label, notes = {KOORDINATOR: "g"}, {f"{GANG}min-available": "5"}
-    kep = key(design=Flavor.KEP_24)
+    kep = key(flavor=Flavor.KEP_24)
     seen = {
         f"metadata.labels[{ALIBABA_MINIMUM}]": group_snapshot(of_train("a", of=alibaba, labels=said), of=alibaba),
         f"metadata.annotations[{GANG}min-available]": group_snapshot(

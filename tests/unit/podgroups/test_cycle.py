@@ -34,7 +34,7 @@ def waiting(
     namespace: str = "team",
 ) -> Candidate:
     shape = PodShape(selection=NodeSelection(), requests={"cpu": cpu * 1000, "pods": 1000}, count=pods)
-    key = PodGroupKey(design=Flavor.ALIBABA, namespace=namespace, name=name)
+    key = PodGroupKey(flavor=Flavor.ALIBABA, namespace=namespace, name=name)
     return Candidate(
         requests=(GroupRequest(key=key, shapes=(shape,), minimum=pods),),
         priority=priority,

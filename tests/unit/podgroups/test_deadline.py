@@ -12,7 +12,7 @@ from jobset_gate.podgroups.model import Flavor, GangMode
 
 def placing(**more: Any) -> DeadlineInput:
     said: dict[str, Any] = {
-        "design": Flavor.ALIBABA,
+        "flavor": Flavor.ALIBABA,
         "mode": GangMode.STRICT,
         "minimum": 20,
         "bound": 0,
@@ -29,10 +29,10 @@ def placing(**more: Any) -> DeadlineInput:
         (placing(bound=19), 130, (Verdict.WAIT, 30)),
         (placing(bound=19), 160, (Verdict.EVICT, 0)),
         (placing(mode=GangMode.NON_STRICT), 160, (Verdict.MARK, 0)),
-        (placing(design=Flavor.SCHEDULER_PLUGINS, bound=18), 160, (Verdict.EXTEND, 60)),
-        (placing(design=Flavor.SCHEDULER_PLUGINS, bound=17), 160, (Verdict.EVICT, 0)),
-        (placing(design=Flavor.SCHEDULER_PLUGINS, bound=18, extended=True), 160, (Verdict.WAIT, 60)),
-        (placing(design=Flavor.SCHEDULER_PLUGINS, bound=18, extended=True), 220, (Verdict.EVICT, 0)),
+        (placing(flavor=Flavor.SCHEDULER_PLUGINS, bound=18), 160, (Verdict.EXTEND, 60)),
+        (placing(flavor=Flavor.SCHEDULER_PLUGINS, bound=17), 160, (Verdict.EVICT, 0)),
+        (placing(flavor=Flavor.SCHEDULER_PLUGINS, bound=18, extended=True), 160, (Verdict.WAIT, 60)),
+        (placing(flavor=Flavor.SCHEDULER_PLUGINS, bound=18, extended=True), 220, (Verdict.EVICT, 0)),
     ],
 )
 def test_what_becomes_of_the_limit(seen: DeadlineInput, now: float, verdict: tuple[Verdict, float]) -> None:

@@ -19,7 +19,7 @@ from jobset_gate.podgroups.model import Flavor, GangMode, PodGroupKey, group_lab
 from jobset_gate.podgroups.record import AdmissionMode, AdmissionRecord, AdmissionState
 from jobset_gate.podgroups.snapshot import ControllerRef, MemberPod
 
-KEY = PodGroupKey(design=Flavor.ALIBABA, namespace="team", name="ring")
+KEY = PodGroupKey(flavor=Flavor.ALIBABA, namespace="team", name="ring")
 HELD = group_label(KEY)
 WANTED = {HELD: 3}
 MARK = f"{HELD}.3"
@@ -87,7 +87,7 @@ def test_members_of_the_generation_are_taken_back_bound_or_not(more: dict[str, A
 
 
 def test_the_record_names_all_gangs_that_are_taken_back() -> None:
-    other = PodGroupKey(design=Flavor.ALIBABA, namespace="else", name="ring")
+    other = PodGroupKey(flavor=Flavor.ALIBABA, namespace="else", name="ring")
     record = AdmissionRecord(
         generation=3,
         stage=AdmissionState.ROLLING_BACK,

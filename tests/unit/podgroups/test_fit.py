@@ -36,7 +36,7 @@ def shape(count: int, selected: NodeSelection = ANYWHERE, **asked: int) -> PodSh
 
 def demand(*shapes: PodShape, minimum: int | None = None, **resources: int) -> GroupRequest:
     return GroupRequest(
-        key=PodGroupKey(design=Flavor.ALIBABA, namespace="team", name="g"),
+        key=PodGroupKey(flavor=Flavor.ALIBABA, namespace="team", name="g"),
         shapes=shapes,
         minimum=sum(it.count for it in shapes) if minimum is None else minimum,
         resources={key: many * 1000 for key, many in resources.items()},

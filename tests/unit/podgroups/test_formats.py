@@ -33,10 +33,10 @@ SAID = [
 ]
 
 
-@pytest.mark.parametrize(("labels", "notes", "way", "design"), SAID)
-def test_a_pod_names_its_group_in_its_own_namespace(labels: Json, notes: Json, way: Format, design: Flavor) -> None:
+@pytest.mark.parametrize(("labels", "notes", "way", "flavor"), SAID)
+def test_a_pod_names_its_group_in_its_own_namespace(labels: Json, notes: Json, way: Format, flavor: Flavor) -> None:
     said = claim(labels=labels, notes=notes)
-    assert (said.format, said.key) == (way, PodGroupKey(design=design, namespace="team", name="g"))
+    assert (said.format, said.key) == (way, PodGroupKey(flavor=flavor, namespace="team", name="g"))
     assert said.problems == ()
 
 
@@ -44,8 +44,8 @@ def test_a_pod_with_other_labels_names_no_group() -> None:
     assert formats.parse_membership(meta(labels={"app": "x", "volcano.sh/job-name": "g"}, notes={"x": "y"})) is None
 
 
-@pytest.mark.parametrize(("labels", "notes", "way", "design"), SAID)
-def test_a_way_that_is_switched_off_is_not_heard(labels: Json, notes: Json, way: Format, design: Flavor) -> None:
+@pytest.mark.parametrize(("labels", "notes", "way", "flavor"), SAID)
+def test_a_way_that_is_switched_off_is_not_heard(labels: Json, notes: Json, way: Format, flavor: Flavor) -> None:
     assert formats.parse_membership(meta(labels=labels, notes=notes), formats.ALL_FORMATS - {way}) is None
 
 
@@ -140,7 +140,7 @@ def test_a_name_put_beside_the_one_a_pod_is_held_for_does_not_take_its_place() -
     assert first is not None
     assert first.key.name == "two", "at creation this way wins, or rather the pod is refused"
     still = formats.parse_membership(
-        edited, held=group_label(PodGroupKey(design=Flavor.ALIBABA, namespace="team", name="one"))
+        edited, held=group_label(PodGroupKey(flavor=Flavor.ALIBABA, namespace="team", name="one"))
     )
     assert still is not None
     assert (still.key.name, still.spec.minimum) == ("one", 3)

@@ -237,5 +237,5 @@ def test_what_is_wrong_with_one_group_leaves_another_as_it_was(
     others = [
         member(f"q-{number}", labels=alibaba("g"), notes={}, namespace="other") for number, _ in enumerate(theirs)
     ]
-    assert key.design is Flavor.KOORDINATOR
+    assert key.flavor is Flavor.KOORDINATOR
     assert merge.merge_group(key, [*others, *ours]) == merge.merge_group(key, ours)

@@ -13,7 +13,7 @@ from jobset_gate.podgroups.model import Flavor, Format, GangMode, MergedGroup, P
 from jobset_gate.podgroups.record import AdmissionMode, AdmissionRecord, AdmissionState
 from jobset_gate.podgroups.snapshot import GroupSnapshot, MemberPod, RecordRef
 
-KEY = PodGroupKey(design=Flavor.SCHEDULER_PLUGINS, namespace="team", name="ring")
+KEY = PodGroupKey(flavor=Flavor.SCHEDULER_PLUGINS, namespace="team", name="ring")
 HOME = RecordRef(api=names.PLUGINS_GROUP, namespace="team", name="ring", uid="u1", resource_version="7")
 RECORD = AdmissionRecord(
     generation=2, stage=AdmissionState.OPEN, how=AdmissionMode.NATIVE, at=0.0, gangs=((KEY, 2),), minimum=3,

@@ -10,7 +10,7 @@ from jobset_gate.podgroups.owners import OwnerCapacity
 from tests.fakes.podgroups import sources
 
 Json = dict[str, Any]
-KEY = PodGroupKey(design=Flavor.ALIBABA, namespace="team", name="ring")
+KEY = PodGroupKey(flavor=Flavor.ALIBABA, namespace="team", name="ring")
 
 
 def owner(**spec: Any) -> Json:

@@ -2,7 +2,7 @@
 
 import pytest
 
-from jobset_gate.podgroups import formats, model, preconditions
+from jobset_gate.podgroups import model, preconditions
 from jobset_gate.podgroups.model import Flavor, MergedGroup, PodGroupKey
 from jobset_gate.podgroups.owners import OwnerCapacity, capacity_shortage
 from tests.fakes.podgroups.sources import (
@@ -14,7 +14,6 @@ from tests.fakes.podgroups.sources import (
     groups_by_key,
     koordinator,
     member,
-    meta,
 )
 
 BOTH = '["team/a","team/b"]'
@@ -115,8 +114,8 @@ def test_a_group_that_has_gathered_can() -> None:
 # --- The label -------------------------------------------------------------------------------------------------------
 
 
-def key(namespace: str, name: str, design: Flavor = Flavor.KEP_24) -> PodGroupKey:
-    return PodGroupKey(design=design, namespace=namespace, name=name)
+def key(namespace: str, name: str, flavor: Flavor = Flavor.KEP_24) -> PodGroupKey:
+    return PodGroupKey(flavor=flavor, namespace=namespace, name=name)
 
 
 def test_the_label_is_a_legal_value_and_differs_for_all_that_differs() -> None:
@@ -135,10 +134,3 @@ def test_koordinators_two_ways_share_one_label() -> None:
     by_label = claim(labels={"pod-group.scheduling.sigs.k8s.io": "g"})
     by_note = claim(notes=koordinator("g", min_available="1"))
     assert model.group_label(by_label.key) == model.group_label(by_note.key)
-
-
-def test_an_edit_after_creation_is_noticed_and_not_followed() -> None:
-    held = model.group_label(claim(labels=alibaba("g")).key)
-    assert not formats.membership_changed(claim(labels=alibaba("g", "5")), held)
-    assert formats.membership_changed(claim(labels=alibaba("h")), held)
-    assert formats.membership_changed(formats.parse_membership(meta()), held)

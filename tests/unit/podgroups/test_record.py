@@ -90,10 +90,9 @@ def test_of_one_generation_the_first_gangs_word_counts_more_than_a_copy() -> Non
 def test_of_a_decision_a_namespace_has_its_own_part() -> None:
     far = key("far", namespace="other")
     wide = record((ONE, 1), (far, 2), (TWO, 4), shares=(SHARES[0], SHARES[1], SHARES[1]))
-    near = records.record_within(wide, "team")
+    near = records.narrow_record(wide, lambda it: it.namespace == "team")
     assert near.gangs == ((ONE, 1), (TWO, 4))
     assert near.shares == SHARES
-    assert records.record_within(near, "team") is near
 
 
 def test_a_record_that_does_not_name_a_gang_is_none_of_its() -> None:

@@ -20,7 +20,7 @@ from tests.fakes.podgroups.snapshots import KEP24_KEY, bound, group_snapshot, ke
 from tests.fakes.podgroups.sources import PLUGINS, Json, alibaba
 
 G = key()
-STAR = key(design=Flavor.ALIBABA)
+STAR = key(flavor=Flavor.ALIBABA)
 OPEN = record((G, 1))
 BACK = record((G, 1), stage=AdmissionState.ROLLING_BACK, why="1 of 3 pods were bound within 60s")
 CLOSED = record((G, 1), stage=AdmissionState.CLOSED, why="1 of 3 pods were bound within 60s", rolled_back=2)
@@ -268,7 +268,7 @@ def test_pods_of_a_small_kep_24_group_are_unschedulable() -> None:
 def test_a_pod_with_an_empty_group_name_is_to_be_created_again() -> None:
     nameless = kep24_pod("a", group="")
     given = group_status(
-        group_snapshot(nameless, of=key("", KEP24_KEY.design)), NOW, GroupReason(reason="InvalidGroup", message="x")
+        group_snapshot(nameless, of=key("", KEP24_KEY.flavor)), NOW, GroupReason(reason="InvalidGroup", message="x")
     )
     assert facts(given)["Unschedulable"] == ["a"]
 

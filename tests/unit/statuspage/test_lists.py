@@ -111,7 +111,7 @@ async def test_a_group_shows_phase_reason_and_numbers() -> None:
 
 async def test_groups_of_one_name_differ_by_their_format() -> None:
     async with serve_page() as stage:
-        stage.groups.put(group_snapshot(pod("a")), group_snapshot(of=key(design=Flavor.ALIBABA)))
+        stage.groups.put(group_snapshot(pod("a")), group_snapshot(of=key(flavor=Flavor.ALIBABA)))
         status, page = await read(stage, "/groups/team/g")
         assert status == 300
         assert 'href="/groups/team/g?way=alibaba"' in page

@@ -31,16 +31,16 @@ def test_a_pod_keeps_others_from_all_nodes_of_its_topology() -> None:
     made = FilledCache().nodes(
         *(node(it, labels={ZONE: zone}, cpu="4") for it, zone in (("a", "1"), ("b", "1"), ("c", "2")))
     )
-    assert made.cache.excluded_nodes(MARKS) == frozenset()
+    assert made.cache.nodes.excluded_nodes(MARKS) == frozenset()
     body = loner(on="a")
     made.pods(body)
-    assert made.cache.excluded_nodes(MARKS) == {"a"}
-    assert made.cache.excluded_nodes(frozenset({("team", (("app", "other"),))})) == frozenset()
-    assert made.cache.excluded_nodes(frozenset({("elsewhere", (("app", "gang"),))})) == frozenset()
+    assert made.cache.nodes.excluded_nodes(MARKS) == {"a"}
+    assert made.cache.nodes.excluded_nodes(frozenset({("team", (("app", "other"),))})) == frozenset()
+    assert made.cache.nodes.excluded_nodes(frozenset({("elsewhere", (("app", "gang"),))})) == frozenset()
     made.pods(loner("wide", on="a", topology=ZONE, namespace="far", namespaceSelector={}))
-    assert made.cache.excluded_nodes(MARKS) == {"a", "b"}
+    assert made.cache.nodes.excluded_nodes(MARKS) == {"a", "b"}
     made.remove(PODS, body)
-    assert made.cache.excluded_nodes(MARKS) == {"a", "b"}
+    assert made.cache.nodes.excluded_nodes(MARKS) == {"a", "b"}
 
 
 @pytest.fixture

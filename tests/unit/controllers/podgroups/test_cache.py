@@ -13,7 +13,7 @@ from tests.fakes.podgroups.objects import TEN_O_CLOCK, key, pod, pod_group
 from tests.fakes.podgroups.sources import KOORDINATOR, PLUGINS, Json, koordinator
 
 G = key()
-KOORD = key(design=Flavor.KOORDINATOR)
+KOORD = key(flavor=Flavor.KOORDINATOR)
 OPENED = {names.POD_GROUP_OPENED: "1 2026-08-01T10:00:05.000Z"}
 
 
@@ -147,7 +147,7 @@ def test_a_pod_that_gets_its_label_late_is_counted_once() -> None:
 def test_only_members_of_the_watched_namespace_count_but_all_pods_use_nodes() -> None:
     made = FilledCache(namespace="team").pods(pod("a", held="", gates=(), node="n", namespace="other"), pod("b"))
     assert made.keys() == {G}
-    assert made.cache.accounts_for("uid-a")
+    assert made.cache.nodes.has_pod("uid-a")
 
 
 def test_what_only_one_member_declares_goes_with_it() -> None:
@@ -165,7 +165,7 @@ def test_what_only_one_member_declares_goes_with_it() -> None:
 @pytest.mark.parametrize(
     ("api", "shown"),
     [
-        (names.KEP24_GROUP, key(design=Flavor.KEP_24)),
+        (names.KEP24_GROUP, key(flavor=Flavor.KEP_24)),
         (names.PLUGINS_GROUP, G),
         (names.SIGS_GROUP, KOORD),
     ],

@@ -33,7 +33,7 @@ KEYS = [key(name, design) for name in "gh" for design in Flavor]
 def pods(draw: Draw, crowded: bool) -> Json:
     """Held, opened, bound, done, never taken, moved; of three designs, or a few pods of one group over and over."""
     group = key() if crowded else key(draw(NAMES), draw(DESIGNS))
-    said = key(draw(NAMES), group.design) if not crowded and draw(NUMBERS) == 0 else group
+    said = key(draw(NAMES), group.flavor) if not crowded and draw(NUMBERS) == 0 else group
     state: Json = draw(
         st.sampled_from(
             [
@@ -55,11 +55,11 @@ def pods(draw: Draw, crowded: bool) -> Json:
 
 def _words(group: PodGroupKey, minimum: str) -> tuple[Json, Json]:
     """Annotations and labels of a pod."""
-    if group.design is Flavor.KOORDINATOR:
+    if group.flavor is Flavor.KOORDINATOR:
         by_label = minimum == "2"
         listed = koordinator(group.name, min_available=minimum, groups='["team/g","team/h"]')
         return ({}, {KOORDINATOR: group.name}) if by_label else (listed, {})
-    return {}, {PLUGINS: group.name} if group.design is Flavor.SCHEDULER_PLUGINS else alibaba(group.name, minimum)
+    return {}, {PLUGINS: group.name} if group.flavor is Flavor.SCHEDULER_PLUGINS else alibaba(group.name, minimum)
 
 
 @st.composite
@@ -210,17 +210,17 @@ def test_however_informers_deliver_the_cache_equals_one_filled_at_once(steps: li
             continue
         assert seen == fresh.snapshot(of)
         assert known.group(of) == fresh.group(of)
-    assert known.node_infos() == fresh.node_infos()
+    assert known.nodes.node_infos() == fresh.nodes.node_infos()
     for (resource, _), body in cluster.stored.items():
         if resource == PODS:
             uid = body["metadata"]["uid"]
-            assert known.accounts_for(uid) == fresh.accounts_for(uid)
+            assert known.nodes.has_pod(uid) == fresh.nodes.has_pod(uid)
 
 
 def step(cluster: LaggingCluster, what: str, how: Any) -> None:
     """One step, with its effects."""
     known = cluster.made.cache
-    before, nodes = {of: known.snapshot(of) for of in KEYS}, known.node_infos()
+    before, nodes = {of: known.snapshot(of) for of in KEYS}, known.nodes.node_infos()
     cluster.made.take_calls()
     getattr(cluster, what.replace(" ", "_"))(how)
     reconciled, scheduled = cluster.made.take_calls()
@@ -228,7 +228,7 @@ def step(cluster: LaggingCluster, what: str, how: Any) -> None:
         now, was = known.snapshot(of), before[of]
         assert visible(now) == visible(was) or of in reconciled
         assert deciding(now) == deciding(was) or of in scheduled
-    assert known.node_infos() == nodes or None in scheduled
+    assert known.nodes.node_infos() == nodes or None in scheduled
 
 
 def visible(seen: Any) -> Any:

@@ -50,7 +50,7 @@ def plugins(cluster: InMemoryCluster) -> dict[str, Callable[[str], None]]:
 
 def alibaba(cluster: InMemoryCluster) -> dict[str, Callable[[str], None]]:
     labels = {ALIBABA: "g", ALIBABA_MINIMUM: "3"}
-    of = key(design=Flavor.ALIBABA)
+    of = key(flavor=Flavor.ALIBABA)
     return {name: partial(cluster.create_group, "g", of=of, labels=labels, meta=OWNED) for name in "abc"}
 
 

@@ -5,7 +5,7 @@ from typing import Any, cast
 
 import pytest
 
-from controllers.podgroups.crds import FORBIDDEN_RETRY_SECONDS, PodGroupCrdOutcome, PodGroupCrdReconciler
+from controllers.podgroups.crds import FORBIDDEN_RETRY_SECONDS, PodGroupCrdReconciler
 from jobset_gate import names
 from jobset_gate.kube.client import Client
 from jobset_gate.kube.errors import ApiError, Conflict, Forbidden, NotFound
@@ -56,10 +56,8 @@ def older(crd: Json) -> None:
 
 @pytest.mark.parametrize("api", [CrdApi(Forbidden), CrdApi(NotFound, Forbidden)], ids=["read", "create"])
 async def test_what_is_forbidden_is_reported_and_tried_again_later(api: CrdApi) -> None:
-    outcomes: list[PodGroupCrdOutcome] = []
-    reconciler = PodGroupCrdReconciler(api.client, lambda _, outcome: outcomes.append(outcome))
+    reconciler = PodGroupCrdReconciler(api.client)
     assert await reconciler.reconcile(NAME) == FORBIDDEN_RETRY_SECONDS
-    assert outcomes == [PodGroupCrdOutcome.FORBIDDEN]
     assert "may not be reconciled" in reconciler.problems[names.PLUGINS_GROUP]
 
 
@@ -92,8 +90,6 @@ async def test_one_that_is_being_deleted_is_not_touched() -> None:
         older(crd)
         crd["metadata"]["deletionTimestamp"] = "2026-01-01T00:00:00Z"
 
-    world, outcomes = CrdApi(stored(leave)), list[PodGroupCrdOutcome]()
-    assert (
-        await PodGroupCrdReconciler(world.client, lambda _, outcome: outcomes.append(outcome)).reconcile(NAME) is None
-    )
-    assert (outcomes, world.applied) == ([PodGroupCrdOutcome.LEAVING], [])
+    world = CrdApi(stored(leave))
+    assert await PodGroupCrdReconciler(world.client).reconcile(NAME) is None
+    assert world.applied == []

@@ -26,7 +26,7 @@ from tests.fakes.podgroups.snapshots import group_snapshot
 
 Json = dict[str, Any]
 NAMESPACE = "default"
-KEY = PodGroupKey(design=Flavor.ALIBABA, namespace=NAMESPACE, name="ring")
+KEY = PodGroupKey(flavor=Flavor.ALIBABA, namespace=NAMESPACE, name="ring")
 HELD = group_label(KEY)
 MARK = f"{HELD}.3"
 MAIN = {"name": "main", "image": "main"}

@@ -21,16 +21,16 @@ def bound(name: str, on: str = "n", cpu: str = "1", uid: str = "") -> Json:
 
 def free(made: FilledCache, of: str = "cpu") -> dict[str, int]:
     """By node, in thousandths."""
-    return {room.node.name: room.free[of] for room in made.cache.node_infos()}
+    return {room.node.name: room.free[of] for room in made.cache.nodes.node_infos()}
 
 
 def test_a_node_is_free_but_for_what_is_bound_to_it() -> None:
     made = FilledCache().nodes(node("b", cpu="4"), node("a", cpu="8"))
     made.pods(bound("p", "a"), bound("q", "a", "500m"))
     assert free(made) == {"a": 6500, "b": 4000}
-    assert [room.node.name for room in made.cache.node_infos()] == ["a", "b"]
+    assert [room.node.name for room in made.cache.nodes.node_infos()] == ["a", "b"]
     made.nodes(node("aa", cpu="1"))
-    assert [room.node.name for room in made.cache.node_infos()] == ["a", "aa", "b"]
+    assert [room.node.name for room in made.cache.nodes.node_infos()] == ["a", "aa", "b"]
     assert free(made, "pods") == {"a": 108_000, "aa": 110_000, "b": 110_000}
 
 
@@ -39,7 +39,7 @@ def test_what_belongs_to_a_node_is_taken_for_good() -> None:
     daemon = {"ownerReferences": [{"apiVersion": "apps/v1", "kind": "DaemonSet", "name": "d", "controller": True}]}
     agent = bound("agent", cpu="1")
     made.pods(bound("p"), agent | {"metadata": agent["metadata"] | daemon})
-    (room,) = made.cache.node_infos()
+    (room,) = made.cache.nodes.node_infos()
     assert room.empty is not None
     assert (room.free["cpu"], room.empty["cpu"], room.empty["pods"]) == (2000, 3000, 109_000)
 
@@ -52,7 +52,7 @@ def test_a_terminating_pod_still_counts_until_it_is_gone_or_has_finished() -> No
     assert free(made) == {"n": 2000}
     made.pods(later(second, status={"phase": "Succeeded"}))
     assert free(made) == {"n": 3000}
-    assert (made.cache.accounts_for("uid-p"), made.cache.accounts_for("uid-q")) == (True, False)
+    assert (made.cache.nodes.has_pod("uid-p"), made.cache.nodes.has_pod("uid-q")) == (True, False)
     made.remove(PODS, later(first, version="300"))
     assert free(made) == {"n": 4000}
 
@@ -78,10 +78,10 @@ def test_a_pod_of_a_group_takes_room_from_when_it_is_bound_until_it_has_finished
     made.pods(later(held, version="150", spec={"nodeName": ""}))
     assert free(made) == {"n": 4000}
     made.pods(held | {"metadata": held["metadata"] | {"resourceVersion": "200"}})
-    assert (free(made), made.cache.accounts_for("uid-p")) == ({"n": 3000}, True)
+    assert (free(made), made.cache.nodes.has_pod("uid-p")) == ({"n": 3000}, True)
     made.take_calls()
     made.pods(later(held, version="201", status={"phase": "Failed"}))
-    assert (free(made), made.cache.accounts_for("uid-p")) == ({"n": 4000}, False)
+    assert (free(made), made.cache.nodes.has_pod("uid-p")) == ({"n": 4000}, False)
     assert None in made.take_calls()[1]
 
 
@@ -100,13 +100,13 @@ def test_a_pod_whose_label_comes_off_keeps_its_room_whichever_watch_tells_first(
     bare["metadata"]["labels"] = {}
     for feed in (one, other):
         feed.put(bare)
-    assert (free(made), made.cache.accounts_for("uid-p")) == ({"n": 3000}, True)
+    assert (free(made), made.cache.nodes.has_pod("uid-p")) == ({"n": 3000}, True)
     again = later(labelled, version="300")
     for feed in (one, other):
         feed.put(again)
-    assert (free(made), made.cache.accounts_for("uid-p")) == ({"n": 3000}, True)
+    assert (free(made), made.cache.nodes.has_pod("uid-p")) == ({"n": 3000}, True)
     made.remove(PODS, later(labelled, version="400"))
-    assert (free(made), made.cache.accounts_for("uid-p")) == ({"n": 4000}, False)
+    assert (free(made), made.cache.nodes.has_pod("uid-p")) == ({"n": 4000}, False)
 
 
 # --- Effects ---------------------------------------------------------------------------------------------------------
@@ -134,10 +134,10 @@ def test_only_changes_of_room_have_a_capacity_effect() -> None:
 def test_nodes_that_have_not_changed_are_the_same_objects() -> None:
     """A cycle compares a thousand of them."""
     made = FilledCache().nodes(node("a", cpu="4"), node("b", cpu="4"))
-    first = made.cache.node_infos()
-    assert made.cache.node_infos() is first
+    first = made.cache.nodes.node_infos()
+    assert made.cache.nodes.node_infos() is first
     made.pods(bound("p", "a"))
-    second = made.cache.node_infos()
+    second = made.cache.nodes.node_infos()
     assert second[1] is first[1]
     assert second[0].node is first[0].node
 
@@ -145,5 +145,5 @@ def test_nodes_that_have_not_changed_are_the_same_objects() -> None:
 def test_without_a_capacity_check_nodes_and_bound_pods_are_not_kept() -> None:
     made = FilledCache(Groups(capacity_check=CapacityCheck.OFF)).nodes(node("n", cpu="4"))
     made.pods(bound("p"), member("m"))
-    assert (made.cache.node_infos(), made.cache.accounts_for("uid-p")) == ((), False)
+    assert (made.cache.nodes.node_infos(), made.cache.nodes.has_pod("uid-p")) == ((), False)
     assert None not in made.take_calls()[1]

@@ -18,7 +18,7 @@ from tests.fakes.podgroups import sources
 from tests.fakes.podgroups.objects import pod
 from tests.fakes.podgroups.snapshots import group_snapshot
 
-KEY = PodGroupKey(design=Flavor.ALIBABA, namespace="default", name="ring")
+KEY = PodGroupKey(flavor=Flavor.ALIBABA, namespace="default", name="ring")
 LABELS = sources.alibaba("ring")
 MAIN = {"name": "main", "image": "main"}
 TEMPLATE = {"metadata": {"labels": LABELS}, "spec": {"restartPolicy": "Never", "containers": [MAIN]}}

@@ -159,7 +159,7 @@ async def test_an_evicted_group_keeps_its_back_off_while_it_has_no_pods(
 ) -> None:
     """Its record lies in a ConfigMap, which goes when the group is over; but this one is not."""
     labels = {ALIBABA: "g", ALIBABA_MINIMUM: "1"}
-    of = key(design=Flavor.ALIBABA)
+    of = key(flavor=Flavor.ALIBABA)
     async with running_controller(cluster, Groups(capacity_check=CapacityCheck.OFF, wait_seconds=60)):
         cluster.create_group("g", "a", of=of, labels=labels, meta=OWNED)
         await run_for(61)

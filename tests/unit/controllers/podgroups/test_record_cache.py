@@ -16,8 +16,8 @@ from tests.fakes.podgroups.snapshots import bound
 from tests.fakes.podgroups.sources import KOORDINATOR, PLUGINS, Json, alibaba, koordinator, problem_lines
 
 G = key()
-KOORD = key(design=Flavor.KOORDINATOR)
-ALI = key(design=Flavor.ALIBABA)
+KOORD = key(flavor=Flavor.KOORDINATOR)
+ALI = key(flavor=Flavor.ALIBABA)
 
 
 def koord(name: str, namespace: str = "team") -> PodGroupKey:

@@ -24,7 +24,7 @@ from tests.fakes.podgroups.objects import key, pod, pod_group, record
 from tests.fakes.podgroups.snapshots import group_snapshot
 
 MINE = record((key(), 1))
-MAP = key(design=Flavor.ALIBABA)
+MAP = key(flavor=Flavor.ALIBABA)
 
 
 class RecordingObserver:
