@@ -57,6 +57,17 @@ async def suspended_and_resumed(stage: Environment) -> None:
     await stage.until_running(4)
 
 
+async def its_configmap_loses_its_owner(stage: Environment) -> None:
+    """A user's edit of a ConfigMap is put right."""
+    name, body = names.config_map_name("late"), {"metadata": {"ownerReferences": None}}
+    await stage.client.patch(CONFIGMAPS, name, stage.namespace, body=body, patch=PatchType.MERGE)
+
+    async def has_one() -> bool:
+        return bool((await stage.config_map("late") or {})["metadata"].get("ownerReferences"))
+
+    await eventually(has_one)
+
+
 async def its_configmap_deleted_after_the_release(stage: Environment) -> None:
     await stage.client.delete(CONFIGMAPS, names.config_map_name("late"), stage.namespace)
     await stage.until_verdict("late", lambda verdict: verdict.kind is VerdictKind.RELEASE)

@@ -4,8 +4,6 @@ import pytest
 
 from jobset_gate import names
 from jobset_gate.fake import manifests
-from jobset_gate.kube.client import PatchType
-from jobset_gate.kube.resources import JOBSETS
 from jobset_gate.settings import Settings
 from tests.flow.conftest import MakeEnvironment
 from tests.flow.environment import Environment, Json, condition, serve_admission
@@ -48,14 +46,6 @@ async def test_the_same_manifest_again_changes_nothing(stage: Environment, again
         assert spec(after) == spec(before)
         assert after["metadata"]["annotations"][names.CONFIG] == before["metadata"]["annotations"][names.CONFIG]
         assert after["metadata"]["generation"] == before["metadata"]["generation"]
-
-
-async def test_server_side_apply_creates_and_applies_again_without_conflict(stage: Environment) -> None:
-    await stage.kubectl_apply(manifest(), "--server-side")
-    before = await stage.jobset("gang")
-    await stage.kubectl_apply(manifest(), "--server-side")
-    assert spec(await stage.jobset("gang")) == spec(before)
-    await stage.until_running(5)
 
 
 async def test_an_upgrade_of_jobset_gate_does_not_touch_a_gang_that_exists(make_stage: MakeEnvironment) -> None:
@@ -134,18 +124,3 @@ async def test_the_annotation_alone_makes_a_gang(stage: Environment) -> None:
     await stage.kubectl_apply(manifest)
     await stage.until_running(2)
     assert (await stage.verdict("gang")) is not None
-
-
-async def test_a_json_patch_of_labels_passes_without_the_webhook(make_stage: MakeEnvironment) -> None:
-    """An outage of ours stops only what concerns a gate."""
-    async with make_stage() as stage:
-        await stage.kubectl_apply(manifests.gang(jobs=1, pods=2))
-        await stage.until_running(2)
-        await stage.admission_servers[0].stop()
-        await stage.merge("gang", {"metadata": {"labels": {"team": "blue"}}})
-        await stage.create(manifests.jobset("plain", replicated_jobs=[manifests.replicated_job()]))
-        await stage.client.patch(
-            JOBSETS, "gang", stage.namespace, body={"metadata": {"finalizers": None}}, patch=PatchType.MERGE
-        )
-        await stage.client.delete(JOBSETS, "gang", stage.namespace)
-        await stage.until(lambda pods: len(pods) == 1)

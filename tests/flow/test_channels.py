@@ -11,7 +11,7 @@ from jobset_gate import names
 from jobset_gate.fake import manifests
 from jobset_gate.fake.kubelet import PodFault, PodMatch
 from tests.flow.conftest import MakeEnvironment
-from tests.flow.environment import QUICK, Json, held, passed, runs
+from tests.flow.environment import QUICK, held, runs
 
 NEVER = 100_000.0
 GANG = "gang"
@@ -53,36 +53,3 @@ async def test_a_stream_cut_after_half_of_its_answers_is_healed(make_stage: Make
             stage.service.mend()
         await stage.until_running(6)
         assert stage.service.passed == (6 if healer == "stream" else 3)
-
-
-@pytest.mark.parametrize("patches", [True, False])
-async def test_a_stream_cut_before_the_decision_leaves_it_to_the_others(
-    make_stage: MakeEnvironment, patches: bool
-) -> None:
-    """The pods' own word is gone with it: their kubelets' counts."""
-    sync = NEVER if patches else 2.0
-    async with make_stage(controller=False, behaviour=replace(QUICK, configmap_sync=sync)) as stage:
-        stage.start_controller(**({} if patches else {"patch_concurrency": 0}))
-        late = stage.actors.kubelets.inject_fault(PodFault(PodMatch(index=2), unschedulable="no room"))
-        await stage.apply(manifests.gang(GANG, jobs=1, pods=3))
-        await stage.until_held(2)
-        stage.service.cut()
-        stage.actors.kubelets.clear_fault(late)
-        await stage.until_running(3)
-        assert stage.service.passed == 0
-
-
-async def test_a_pod_that_comes_after_the_release_needs_no_patch(make_stage: MakeEnvironment) -> None:
-    """It finds the verdict in its volume when it starts."""
-    async with make_stage() as stage:
-        workers = manifests.replicated_job(replicas=1, parallelism=2, backoff_limit=6)
-        await stage.apply(manifests.jobset(GANG, replicated_jobs=[workers], config={}))
-        name, other = (pod["metadata"]["name"] for pod in await stage.until_running(2))
-        await stage.plane.kubectl("delete", "pod", "-n", stage.namespace, name, "--grace-period=0", "--force")
-
-        def replaced(pods: list[Json]) -> bool:
-            return all(map(passed, pods)) and name not in {pod["metadata"]["name"] for pod in pods} and len(pods) == 2
-
-        pods = await stage.until(replaced)
-        (new,) = [pod for pod in pods if pod["metadata"]["name"] != other]
-        assert names.VERDICT not in new["metadata"]["annotations"]

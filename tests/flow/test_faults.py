@@ -58,24 +58,3 @@ async def test_a_status_that_cannot_be_written_holds_up_no_release(stage: Enviro
     await stage.until_running(6)
     refused.cancel()
     await stage.until_condition("gang", names.REASON_STARTED)
-
-
-@pytest.mark.parametrize("trouble", ["dropped", "doubled", "reordered", "torn"])
-async def test_events_that_are_lost_doubled_or_mixed_up_change_nothing(
-    stage: Environment, faults: Faults, trouble: str
-) -> None:
-    pods = Match(PODS, agent=OURS)
-    if trouble == "dropped":
-        faults.drop_events(pods, times=7, skip=3)
-    if trouble == "doubled":
-        faults.double_events(pods, times=1000)
-    if trouble == "reordered":
-        faults.reorder_events(pods, times=1000)
-    if trouble == "torn":
-        faults.tear_events(pods, times=7, skip=3)
-    await stage.create(manifests.gang(jobs=2, pods=3))
-    if trouble == "dropped":
-        # What was dropped leaves no trace; the next list finds it.
-        await stage.until_held(6)
-        faults.expire(pods)
-    await stage.until_running(6)

@@ -102,23 +102,6 @@ async def test_a_suspension_that_nobody_saw_leaves_the_gang_running(stage: Envir
     assert uids(await stage.until_running(4)) == uids(before)
 
 
-async def test_resumed_with_some_indexes_done_only_the_rest_is_waited_for(stage: Environment) -> None:
-    finishing = stage.actors.kubelets.inject_fault(PodFault(PodMatch(job_index=0, index=0), main_seconds=0.0))
-    await stage.apply(manifests.gang(GANG, jobs=1, pods=3))
-    await stage.until_running(2)
-
-    async with ObjectView(stage.client, JOBS, stage.namespace) as jobs:
-        await jobs.until(lambda all_: all_[0]["status"].get("completedIndexes") == "0")
-    stage.actors.kubelets.clear_fault(finishing)
-    await stage.suspend(GANG)
-    await stage.until(lambda pods: not any(runs(pod) or held(pod) for pod in pods))
-    await stage.suspend(GANG, suspended=False)
-    pods = await stage.until_running(2)
-    assert {epoch(pod) for pod in pods if runs(pod)} == {"1"}
-    verdict = await stage.until_verdict(GANG, lambda verdict: verdict.generation.epoch == 1)
-    assert verdict.message == "all 3 pods started"
-
-
 async def test_a_job_that_is_done_in_the_moment_of_the_suspension_holds_nobody_up_after_the_resume(
     stage: Environment,
 ) -> None:
@@ -134,33 +117,6 @@ async def test_a_job_that_is_done_in_the_moment_of_the_suspension_holds_nobody_u
     verdict = await stage.until_verdict(GANG, lambda it: it.generation.epoch == 1)
     assert (verdict.kind, verdict.message) == (VerdictKind.RELEASE, "all 2 pods started")
     await stage.until_running(1)
-
-
-async def test_kueues_way_of_suspending_does_not_reopen_an_old_gate(stage: Environment) -> None:
-    """Kueue restores the templates' labels, annotations and node selectors as they were, in the suspending write."""
-
-    def stop(jobset: Json) -> None:
-        jobset["spec"]["suspend"] = True
-        for job in jobset["spec"]["replicatedJobs"]:
-            template = job["template"]["spec"]["template"]
-            template["metadata"] = {"annotations": {}, "labels": {}}
-            template["spec"]["nodeSelector"] = {}
-
-    def start(jobset: Json) -> None:
-        jobset["spec"]["suspend"] = False
-        for job in jobset["spec"]["replicatedJobs"]:
-            job["template"]["spec"]["template"]["metadata"]["annotations"] = {"kueue.x-k8s.io/workload": "w"}
-
-    await running_gang(stage)
-    await stage.rewrite(GANG, stop)
-    await stage.until(lambda pods: not any(map(alive, pods)))
-    stuck = stage.actors.kubelets.inject_fault(PodFault(PodMatch(job_index=0, index=0), unschedulable="no quota"))
-    await stage.rewrite(GANG, start)
-    pods = await stage.until_held(3)
-    assert {epoch(pod) for pod in pods if alive(pod)} == {"1"}
-    assert not any(map(runs, stage.pods.all()))
-    stage.actors.kubelets.clear_fault(stuck)
-    await stage.until_running(4)
 
 
 async def test_created_suspended_it_waits_for_the_resume(stage: Environment) -> None:

@@ -98,6 +98,7 @@ async def test_the_whole_flow_takes_exactly_the_rights_of_the_chart(
         await two_look_at(page, release)
         await stories.held_until_the_last_node_comes(stage)
         await stories.suspended_and_resumed(stage)
+        await stories.its_configmap_loses_its_owner(stage)
         await stories.its_configmap_deleted_after_the_release(stage)
         await stories.restarted(stage)
         await stories.timed_out(stage)

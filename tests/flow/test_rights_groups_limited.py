@@ -1,7 +1,6 @@
 """The chart's policies hold the controller's account to members of groups and to its own words about groups."""
 
 from collections.abc import AsyncIterator
-from contextlib import AsyncExitStack
 from pathlib import Path
 from typing import Any
 
@@ -14,9 +13,7 @@ from jobset_gate.kube.resources import CONFIGMAPS, CRDS, JOBS, POD_GROUPS, PODS
 from jobset_gate.podgroups import crds
 from jobset_gate.podgroups.model import Format
 from tests.fakes.podgroups import manifests
-from tests.flow import groups_story as story
 from tests.flow.installed import CONTROLLER, LIVELY, Installed, installed
-from tests.flow.podgroups.environment import group_environment
 from tests.flow.policies import refused
 from tests.plane.planes import Real, fresh_name
 
@@ -59,25 +56,6 @@ def pod(name: str, meta: Json | None = None) -> Json:
     """Nobody schedules it."""
     spec: Json = {"containers": [{"name": "main", "image": "busybox"}], "schedulingGates": GATES}
     return {"metadata": {"name": name, **(meta or {})}, "spec": spec}
-
-
-async def test_groups_are_opened_and_taken_back_under_the_policies(
-    scheduled_plane: Real, release: Installed, places: tuple[str, str], tmp_path: Path
-) -> None:
-    """Also a Job's whose pods it is made to forget."""
-    async with AsyncExitStack() as stack:
-        stage = await stack.enter_async_context(
-            group_environment(
-                scheduled_plane, places[1], tmp_path, nodes={"n": str(story.CPU)},
-                controller=False, webhook=False, jobsets=True,
-            )
-        )  # fmt: skip
-        await stack.enter_async_context(release.program("webhook"))
-        await stack.enter_async_context(release.program("controller", "--stream-host=127.0.0.1", "--stream-port=0"))
-        await story.pods_are_held(stage)
-        await story.opened(stage, Format.ALIBABA)
-        await story.taken_back(stage, "Job", podFailurePolicy=story.FAIL_JOB)
-        await story.taken_back(stage, "ReplicaSet")
 
 
 CHANGES: list[tuple[Json | None, Json, str | None]] = [

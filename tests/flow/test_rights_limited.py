@@ -26,9 +26,8 @@ from jobset_gate.kube.resources import (
     Resource,
 )
 from tests.fakes.podgroups import manifests as groups
-from tests.flow import stories
 from tests.flow.environment import Environment, environment, in_force
-from tests.flow.installed import CONTROLLER, LIVELY, WEBHOOK, Installed, eventually, installed
+from tests.flow.installed import CONTROLLER, LIVELY, WEBHOOK, Installed, installed
 from tests.flow.policies import refused
 from tests.plane.planes import Real
 from webhook.registration import MUTATING, VALIDATING
@@ -71,29 +70,6 @@ def pod(namespace: str, name: str, **labels: str) -> Json:
     container = {"name": "main", "image": "busybox"}
     meta = {"name": name, "namespace": namespace, "labels": labels, "annotations": {"theirs": "1"}}
     return {"metadata": meta, "spec": {"containers": [container]}}
-
-
-async def test_a_configmap_is_put_right_created_again_and_taken_away_under_the_policies(
-    stage: Environment, release: Installed
-) -> None:
-    options = ("--stream-host=127.0.0.1", "--stream-port=0")
-    async with release.program("webhook"), release.program("controller", *options):
-        await in_force(stage)
-        await stories.an_earlier_lifes_configmap_has_its_name(stage)
-        await stories.restarted(stage)
-        await loses_its_owner(stage, "again")
-
-
-async def loses_its_owner(stage: Environment, gang: str) -> None:
-    """A user's edit of a ConfigMap is put right."""
-    name = names.config_map_name(gang)
-    body = {"metadata": {"ownerReferences": None}}
-    await stage.client.patch(CONFIGMAPS, name, stage.namespace, body=body, patch=PatchType.MERGE)
-
-    async def has_one() -> bool:
-        return bool((await stage.config_map(gang) or {})["metadata"].get("ownerReferences"))
-
-    await eventually(has_one)
 
 
 GATED = {names.GATED: names.GATED_VALUE}

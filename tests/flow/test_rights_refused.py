@@ -6,8 +6,6 @@ from pathlib import Path
 import pytest
 
 from jobset_gate import names
-from jobset_gate.kube.errors import Forbidden
-from jobset_gate.kube.resources import SECRETS
 from jobset_gate.podgroups import crds
 from tests.flow import rights
 from tests.flow.installed import CONTROLLER, RELEASE, WEBHOOK, installed
@@ -118,19 +116,3 @@ async def test_what_is_not_theirs_is_refused(
         if not values:
             for account, right in WITHOUT_GROUPS:
                 assert await rights.may(asking[account], right.within(OWN, own)), right
-
-
-async def test_a_secret_of_another_client_is_not_to_be_had(
-    real_plane: Real, namespaces: tuple[str, str], tmp_path: Path
-) -> None:
-    own, _ = namespaces
-    async with AsyncExitStack() as stack:
-        release = await stack.enter_async_context(installed(real_plane, own, tmp_path))
-        admin = await stack.enter_async_context(real_plane.client())
-        await admin.create(SECRETS, {"metadata": {"name": "other-client", "namespace": own}})
-        for account in (CONTROLLER, WEBHOOK):
-            client = await stack.enter_async_context(release.client(account))
-            with pytest.raises(Forbidden):
-                await client.get(SECRETS, "other-client", own)
-            with pytest.raises(Forbidden):
-                await client.list(SECRETS, own)

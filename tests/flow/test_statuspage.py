@@ -89,27 +89,6 @@ async def test_a_release_is_seen_by_viewers_with_the_right(make_stage: MakeEnvir
             await stage.until_running(2)
 
 
-async def test_after_a_timeout_the_page_still_shows_the_pods_that_are_gone(make_stage: MakeEnvironment) -> None:
-    async with make_stage(nodes=(FakeNode("early", pods=1),), controller=False) as stage:
-        manager = stage.start_controller(page_port=free_port())
-        member = await account(stage, "member", JOBSETS, PODS)
-        workers = manifests.replicated_job(replicas=1, parallelism=2, backoff_limit=0, pod={"restartPolicy": "Never"})
-        config = {names.TIMEOUT_FIELD: 1}
-        await stage.apply(manifests.jobset("train", replicated_jobs=[workers], config=config))
-        await stage.until_jobset("train", lambda it: it.get("status", {}).get("terminalState") == "Failed")
-        async with page(manager, member) as session:
-            async with session.get("/events") as answer:
-                await seen(events(answer), 'data-state="TimedOut" data-started="1" data-expected="2"')
-            for pod in (await stage.client.list(PODS, stage.namespace))["items"]:
-                await stage.client.delete(PODS, pod["metadata"]["name"], stage.namespace)
-            drawn = (await text(session, f"/gangs/{stage.namespace}/train/timeline.svg"))[1]
-            assert "1/2 pods started; it timed out 1s after its first pod started" in drawn
-            assert "seen when its time was up" in drawn
-            html = (await text(session, f"/gangs/{stage.namespace}/train"))[1]
-            assert "1 of 2 pods started" in html
-            assert "1 pod: Unscheduled" in html
-
-
 async def seen(news: AsyncIterator[tuple[str, Any]], word: str) -> None:
     """Waits for an update with this word."""
     async with asyncio.timeout(PATIENCE):
