@@ -14,7 +14,7 @@ from controllers.barrier.crd_reconciler import CrdMetrics, CrdReconciler
 from controllers.barrier.live_reader import LiveReader
 from controllers.barrier.metrics import GangMetrics
 from controllers.barrier.reconciler import GangReconciler
-from controllers.barrier.status import PROGRESS_INTERVAL, STATUS_WORKERS, ConditionWriter, GangStatusWriter
+from controllers.barrier.status import PROGRESS_INTERVAL, STATUS_WORKERS, GangStatusWriter
 from controllers.barrier.stream.delivery import DeliveryLog
 from controllers.barrier.stream.registry import WaiterRegistry
 from controllers.barrier.stream.server import StreamServer
@@ -91,11 +91,12 @@ class BarrierControllers:
             writer, concurrency=options.patch_concurrency, on_patched=gang_metrics.on_patched, delivered=deliveries
         )
         once = writer.without_retries()
-        version = informers.jobset_version(self.informers)
         status = GangStatusWriter(
-            ConditionWriter(once, clock, options.progress_every, version=version),
+            once,
+            clock,
             status_queue,
-            retry_after=options.progress_every,
+            version=informers.jobset_version(self.informers),
+            interval=options.progress_every,
             on_failure=metrics.errors.labels("status").inc,
         )
         gangs = GangReconciler(

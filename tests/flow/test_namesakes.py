@@ -14,7 +14,7 @@ import msgspec
 import pytest
 
 from controllers.barrier import crd_patcher
-from controllers.barrier.status import ConditionWriter
+from controllers.barrier.status import GangStatusWriter
 from controllers.podgroups.status_writer import SETTLE_SECONDS, PodGroupStatusWriter
 from jobset_gate import names
 from jobset_gate.barrier import messages
@@ -28,7 +28,7 @@ from jobset_gate.podgroups import crds
 from jobset_gate.podgroups.status import group_status as group_report
 from jobset_gate.runtime.flowcontrol import RateLimiter
 from jobset_gate.runtime.store import ObjectVersion
-from jobset_gate.runtime.workqueue import Requeue
+from jobset_gate.runtime.workqueue import Requeue, WorkQueue
 from tests.fakes import gangs
 from tests.fakes.podgroups.objects import key, pod
 from tests.fakes.podgroups.snapshots import group_snapshot
@@ -74,12 +74,13 @@ async def test_a_verdict_on_a_deleted_jobset_is_no_condition_of_the_next_one(
     manifest = manifests.gang(NAME, namespace, jobs=1, pods=2, timeout=300)
     old = await client.create(JOBSETS, manifest, namespace)
     version = ObjectVersion(old["metadata"]["uid"], old["metadata"]["resourceVersion"])
-    statuses = ConditionWriter(client, lambda: 0.0, version=lambda _: version)
+    statuses = GangStatusWriter(client, lambda: 0.0, WorkQueue(), version=lambda _: version)
     jobset = msgspec.structs.replace(gangs.jobset(name=NAME, uid=version.uid), namespace=namespace)
     reported = messages.decided(gangs.verdict(VerdictKind.TIMEOUT, names.REASON_TIMED_OUT, uid=version.uid))
     client.meanwhile = lambda: made_again(client, JOBSETS, manifest, namespace)
+    statuses.set_desired(jobset, reported, "0.0")
     with pytest.raises(Requeue):
-        await statuses.write_condition(jobset, reported, "0.0")
+        await statuses.reconcile(GangKey(namespace, NAME))
     assert condition(await client.get(JOBSETS, NAME, namespace)) is None
 
 
@@ -92,21 +93,22 @@ async def test_a_condition_is_written_when_the_cache_has_caught_up_with_the_jobs
     made = await client.create(JOBSETS, manifests.gang(NAME, namespace, jobs=1, pods=2), namespace)
     uid, known = made["metadata"]["uid"], [made]
 
-    def version(_: GangKey) -> ObjectVersion:
-        return ObjectVersion(uid, known[-1]["metadata"]["resourceVersion"])
-
     async def busy() -> None:
         live = await client.get(JOBSETS, NAME, namespace)
         await client.replace(JOBSETS, {**live, "status": {"restarts": 1}}, subresource="status")
 
-    statuses = ConditionWriter(client, lambda: 0.0, version=version)
+    def version(_: GangKey) -> ObjectVersion:
+        return ObjectVersion(uid, known[-1]["metadata"]["resourceVersion"])
+
+    statuses = GangStatusWriter(client, lambda: 0.0, WorkQueue(), version=version)
     jobset = msgspec.structs.replace(gangs.jobset(name=NAME, uid=uid), namespace=namespace)
     reported = DesiredCondition(status="False", reason=names.REASON_WAITING, message="1/2 pods started")
     client.meanwhile = busy
+    statuses.set_desired(jobset, reported)
     with pytest.raises(Requeue):
-        await statuses.write_condition(jobset, reported)
+        await statuses.reconcile(GangKey(namespace, NAME))
     known.append(await client.get(JOBSETS, NAME, namespace))
-    assert await statuses.write_condition(jobset, reported) is None
+    assert await statuses.reconcile(GangKey(namespace, NAME)) is None
     stored = await client.get(JOBSETS, NAME, namespace)
     assert (condition(stored) or {})["message"] == "1/2 pods started"
     assert stored["status"]["restarts"] == 1

@@ -20,7 +20,7 @@ from controllers.barrier.cache import GangCache
 from controllers.barrier.live_reader import LiveReader
 from controllers.barrier.metrics import GangMetrics
 from controllers.barrier.reconciler import GangReconciler
-from controllers.barrier.status import ConditionWriter, GangStatusWriter
+from controllers.barrier.status import GangStatusWriter
 from controllers.barrier.stream.delivery import DeliveryLog
 from controllers.barrier.stream.registry import WaiterRegistry
 from controllers.barrier.verdict_patcher import VerdictPatcher
@@ -207,10 +207,12 @@ class Replica:
         self.patches = VerdictPatcher(self.memory.client, concurrency=2, delivered=reported)
         self.words: WorkQueue[GangKey] = WorkQueue(rng=random.Random(0))  # noqa: S311 - jitter
         jobsets = self._stores[JOBSETS]
-        statuses = ConditionWriter(
-            self.memory.without_retries(), self.now, version=lambda key: jobsets.version_of((key.namespace, key.name))
+        self.writer = GangStatusWriter(
+            self.memory.without_retries(),
+            self.now,
+            self.words,
+            version=lambda key: jobsets.version_of((key.namespace, key.name)),
         )
-        self.writer = GangStatusWriter(statuses, self.words)
         reconciler = GangReconciler(
             cache=self.index,
             verdict_store=VerdictStore(self.memory.without_retries(), self.index, self._stores[CONFIGMAPS]),

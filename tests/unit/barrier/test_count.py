@@ -226,21 +226,6 @@ def test_a_leaving_pod_without_replacement_is_named_terminating() -> None:
     assert slots(list(missing_slots(gang(leaving, pod(1))))) == [("workers-0/0", PendingReason.TERMINATING)]
 
 
-def test_pods_refused_by_a_quota_are_named_so() -> None:
-    seen = gang(pod(0), denials=(("train-workers-0", "exceeded quota: gpus"),))
-    (one,) = missing_slots(seen)
-    assert (one.slot, one.cause.reason, one.cause.message) == (
-        "workers-0/1",
-        PendingReason.QUOTA_DENIED,
-        "exceeded quota: gpus",
-    )
-
-
-def test_an_unscheduled_pod_with_a_node_on_its_way_is_named_so() -> None:
-    seen = gang(pod(0), waiting_pod(1), provisioning=frozenset({waiting_pod(1).name}))
-    assert slots(list(missing_slots(seen))) == [("workers-0/1", PendingReason.NODE_PROVISIONING)]
-
-
 def test_nonindexed_pods_are_missing_without_a_number() -> None:
     spec = jobset(replicated_job(parallelism=2, completions=2, indexed=False))
     seen = gang(waiting_pod(None, name="a", uid="a"), jobset=spec)

@@ -262,13 +262,6 @@ def test_no_clock_is_made_for_a_pod_that_a_younger_verdict_covers() -> None:
     assert decision.clock is None
 
 
-def test_the_clock_goes_on_when_every_started_pod_is_lost() -> None:
-    kept = config_map(waiting_since=clock(T0 - 300))
-    decision = decide(gang(waiting_pod(0), waiting_pod(1), config_map=kept, jobset=OLD), NOW)
-    assert isinstance(decision, Decide)
-    assert decision.verdict.kind is VerdictKind.TIMEOUT
-
-
 def test_at_the_timeout_the_gang_fails_together_and_the_missing_are_named() -> None:
     late = gang(
         pod(0),
@@ -439,13 +432,6 @@ def test_traces_of_older_generations_prove_nothing() -> None:
         jobs=(job(attempt=1),),
     )
     assert isinstance(decide(seen, NOW), Wait)
-
-
-def test_the_condition_alone_says_which_generation_it_speaks_of() -> None:
-    reported = messages.decided(verdict(attempt=2, epoch=3))
-    assert reported.message == "as decided (uid u-1, attempt 2, epoch 3)"
-    back = messages.verdict_in_condition(condition(reported.reason, reported.message, reported.status), UID)
-    assert back == verdict(attempt=2, epoch=3)
 
 
 @pytest.mark.parametrize("words", ["uid u-0, attempt 2, epoch 3", "attempt 2, epoch 3", "uid , attempt 2, epoch 3"])

@@ -48,12 +48,6 @@ def late_pod(
 # --- Names ----------------------------------------------------------------------------------------------------------
 
 
-def test_missing_pods_are_named_with_their_reason() -> None:
-    assert late(late_pod(0, PendingReason.IMAGE_PULL, "pytorch: ImagePullBackOff"), size=1) == (
-        "timed out after 300s: 2/3 pods started; missing: 1 pod: ImagePull: pytorch: ImagePullBackOff (workers-2/0)"
-    )
-
-
 def test_those_of_one_reason_stand_together() -> None:
     text = late(
         late_pod(0, detail="no gpu", since=1.0),
@@ -64,11 +58,6 @@ def test_those_of_one_reason_stand_together() -> None:
     assert text.endswith(
         "missing: 2 pods: Unscheduled: no gpu (workers-2/0, workers-2/2); 1 pod: EarlierInit (workers-2/1)"
     )
-
-
-def test_two_details_of_one_class_are_two_reasons() -> None:
-    text = late(late_pod(0, detail="no gpu"), late_pod(1, detail="no memory"), size=2)
-    assert text.endswith("1 pod: Unscheduled: no gpu (workers-2/0); 1 pod: Unscheduled: no memory (workers-2/1)")
 
 
 def test_ten_are_named_and_the_others_counted() -> None:

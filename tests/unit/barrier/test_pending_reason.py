@@ -183,13 +183,6 @@ def test_a_pod_that_failed_for_an_init_container_says_for_which() -> None:
     assert stall(status={"phase": "Failed", "initContainerStatuses": [DONE, barrier]}).message == "its pod failed"
 
 
-def test_a_container_that_cannot_be_configured_is_named_with_the_kubelets_words() -> None:
-    """A missing Secret or ConfigMap: the kubelet tries again for ever."""
-    found = stall(status("fetch", waiting="CreateContainerConfigError", message='secret "bucket" not found'), NOT_YET)
-    assert found.reason is PendingReason.STARTING
-    assert found.message == 'fetch: CreateContainerConfigError: secret "bucket" not found'
-
-
 def test_a_pod_without_a_node_is_unscheduled_in_the_schedulers_words() -> None:
     said = {"type": "PodScheduled", "status": "False", "reason": "Unschedulable", "message": SCHEDULER}
     assert unbound(said) == PendingCause(reason=PendingReason.UNSCHEDULED, message=SCHEDULER)

@@ -13,7 +13,6 @@ from jobset_gate.barrier.model import (
     JobSeen,
     JobSetSeen,
     PodSeen,
-    Verdict,
     VerdictKind,
 )
 from jobset_gate.runtime.store import ObjectChange
@@ -186,13 +185,6 @@ def test_the_late_report_of_a_pod_that_knows_the_verdict_hurries_nobody(woken: C
     assert woken.later == [(TRAIN, PROGRESS_DELAY)]
 
 
-@pytest.mark.parametrize("carried", [verdict(attempt=1), verdict(uid="u-0")], ids=["another attempt", "another JobSet"])
-def test_a_verdict_on_a_pod_that_does_not_bind_it_is_no_knowledge(woken: CacheHarness, carried: Verdict) -> None:
-    decided(woken)
-    woken.pod(waiting_pod(0), pod(0, verdict=verdict_codec.render(carried)))
-    assert woken.later == [(TRAIN, LATE_POD_DELAY)]
-
-
 def test_a_pod_whom_the_verdict_does_not_bind_wakes_its_gang_at_once_even_if_it_was_delivered_one(
     woken: CacheHarness,
 ) -> None:
@@ -263,6 +255,11 @@ def test_an_announcement_that_ends_is_looked_at_later(woken: CacheHarness) -> No
     woken.asked()
     woken.index.add_announced(TRAIN, waiting_pod(0).uid, 1.0)
     assert woken.asked() == (0, 1)
+    woken.index.set_missing_count(TRAIN, 2)
+    woken.pod(waiting_pod(0), pod(0))
+    assert woken.asked() == (0, 1), "the status that confirms it is no second start"
+    woken.pod(pod(0), waiting_pod(0))
+    woken.asked()
     woken.index.remove_announced(TRAIN, waiting_pod(0).uid)
     assert woken.asked() == (0, 1)
     woken.index.remove_announced(TRAIN, waiting_pod(0).uid)
@@ -351,13 +348,6 @@ def test_an_older_verdict_that_a_user_puts_back_is_not_remembered(woken: CacheHa
     seen = woken.index.snapshot(TRAIN)
     assert seen is not None
     assert seen.remembered == verdict(attempt=1)
-
-
-def test_a_verdict_that_came_before_its_jobset_was_known_is_remembered_too() -> None:
-    made = CacheHarness()
-    made.gate(None, config_map(verdict=verdict()))
-    made.jobset(None, jobset())
-    assert made.index.get_verdict(TRAIN) == verdict()
 
 
 @pytest.mark.parametrize("foreign", [False, True])

@@ -39,17 +39,6 @@ async def test_a_release_that_could_not_be_written_is_not_written_once_a_pod_is_
         assert (await at.until_verdict()).kind is VerdictKind.RELEASE
 
 
-async def test_a_timeout_that_could_not_be_written_is_not_written_once_all_have_started() -> None:
-    async with embedded_controller() as at:
-        stuck = at.kubelets.inject_fault(NO_ROOM)
-        rule = at.faults.fail(writing("timeout"), status=429, retry_after=30, times=5)
-        await at.make()
-        await at.until(rule)
-        at.kubelets.clear_fault(stuck)
-        verdict = await at.until_verdict(20)
-        assert (verdict.kind, verdict.message) == (VerdictKind.RELEASE, "all 2 pods started")
-
-
 async def test_the_verdict_on_a_deleted_jobset_is_none_on_the_next_one_of_its_name() -> None:
     """It was made again while the condition of the old one was on its way."""
     async with embedded_controller() as at:

@@ -50,14 +50,6 @@ def test_seconds_grow_while_pods_are_held(shown: ScrapedIdle) -> None:
     assert (shown.seconds(), shown.now_idle()) == (120, 8)
 
 
-def test_they_stop_at_the_release(shown: ScrapedIdle) -> None:
-    shown.idle.set_held(TRAIN, {GPU: 8})
-    shown.now += 10
-    shown.idle.set_held(TRAIN, {})
-    shown.now += 1000
-    assert (shown.seconds(), shown.now_idle()) == (80, 0)
-
-
 def test_each_pass_replaces_the_one_before_and_gangs_add_up(shown: ScrapedIdle) -> None:
     shown.idle.set_held(TRAIN, {GPU: 8})
     shown.idle.set_held(OTHERS, {GPU: 1, EFA: 2})
@@ -87,18 +79,6 @@ def test_users_cannot_make_as_many_labels_as_they_like(shown: ScrapedIdle) -> No
     assert shown.seconds(OTHER) == MAX_RESOURCES * 2
     shown.idle.set_held(TRAIN, {"example.com/device-0": 1})
     assert shown.now_idle("example.com/device-0") == 2, "who has a label keeps it"
-
-
-def test_several_names_without_a_label_of_their_own_are_one(shown: ScrapedIdle) -> None:
-    for number in range(MAX_RESOURCES):
-        shown.idle.set_held(TRAIN, {f"example.com/device-{number}": 1})
-    shown.idle.set_held(TRAIN, {"example.com/late": 1, "example.com/later": 2})
-    assert shown.now_idle(OTHER) == 3
-
-
-def test_nothing_is_shown_where_nobody_has_devices(shown: ScrapedIdle) -> None:
-    shown.idle.set_held(TRAIN, held_devices(gang(pod(0))))
-    assert shown.resources() == set()
 
 
 @pytest.mark.parametrize(

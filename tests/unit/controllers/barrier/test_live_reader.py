@@ -146,13 +146,6 @@ async def test_pods_that_a_quota_refused_are_named_in_its_words(api: Api, look: 
     ]
 
 
-async def test_the_latest_refusal_counts(api: Api, look: LiveReader) -> None:
-    store_job(api)
-    tell(api, "Job", "train-workers-0", "FailedCreate", "first")
-    tell(api, "Job", "train-workers-0", "FailedCreate", "second")
-    assert (await look.refresh(STALE)).denials == (("train-workers-0", "second"),)
-
-
 @pytest.mark.parametrize(
     ("kind", "name", "reason"),
     [
@@ -178,20 +171,6 @@ async def test_a_pod_for_which_a_node_is_on_its_way_is_named_so(api: Api, look: 
     assert [(slot, why) for slot, why, _ in reasons(await look.refresh(STALE))] == [
         ("workers-0/1", PendingReason.NODE_PROVISIONING)
     ]
-
-
-async def test_a_pod_that_has_its_node_does_not_wait_for_one(api: Api, look: LiveReader) -> None:
-    job = store_job(api)
-    store_pod(api, 1, job, runs=False)
-    tell(api, "Pod", "train-workers-0-1", "TriggeredScaleUp")
-    assert (await look.refresh(STALE)).provisioning == frozenset()
-
-
-async def test_a_long_refusal_is_cut(api: Api, look: LiveReader) -> None:
-    store_job(api)
-    tell(api, "Job", "train-workers-0", "FailedCreate", "x" * 5000)
-    ((_, words),) = (await look.refresh(STALE)).denials
-    assert len(words) == 300
 
 
 async def test_what_a_kubelet_cannot_do_is_reported_in_its_words(api: Api, look: LiveReader) -> None:

@@ -33,15 +33,3 @@ async def test_150_events_of_almost_etcds_limit_cost_the_memory_of_one() -> None
     finally:
         await server.stop()
     assert found["train-workers-0"] == "exceeded quota: pods"
-
-
-async def test_hundreds_of_ordinary_events_are_all_heard() -> None:
-    server = ScriptedServer()
-    await server.start()
-    events = [event(f"train-workers-{number}", "exceeded quota: pods") for number in range(300)]
-    server.lists = deque([LargeListServer(events)] * 20)
-    try:
-        async with Client(Access(server.url)) as client:
-            assert len(await LiveReader(client).list_denials("ns")) == 300
-    finally:
-        await server.stop()

@@ -15,7 +15,7 @@ from controllers.barrier.cache import GangCache
 from controllers.barrier.live_reader import LiveReader
 from controllers.barrier.metrics import GangMetrics
 from controllers.barrier.reconciler import GangReconciler
-from controllers.barrier.status import ConditionWriter, GangStatusWriter
+from controllers.barrier.status import GangStatusWriter
 from controllers.barrier.stream.delivery import DeliveryLog
 from controllers.barrier.stream.registry import WaiterRegistry
 from controllers.barrier.verdict_patcher import CONFIG_MAP_GRACE, DELIVERY_GRACE, VerdictPatcher
@@ -73,7 +73,7 @@ class ReconcilerHarness:
         self.book = WaiterRegistry(self.index, clock, sent)
         self.patches = VerdictPatcher(memory.client, concurrency=1, delivered=sent)
         words: WorkQueue[GangKey] = WorkQueue()
-        writer = GangStatusWriter(ConditionWriter(memory.client, clock, version=version_of(api)), words)
+        writer = GangStatusWriter(memory.client, clock, words, version=version_of(api))
         self.words = Controller("status", words, writer.reconcile, ControllerMetrics(CollectorRegistry()), workers=1)
         self.reconciler = GangReconciler(
             cache=self.index,
@@ -400,17 +400,6 @@ async def test_a_verdict_that_the_view_does_not_bear_out_is_not_judged_without_a
     assert harness.config_map_data()[names.KEY_VERDICT] == text
 
 
-async def test_without_asking_the_api_nothing_is_decided_for_a_gang_whose_configmap_is_lost(
-    harness: ReconcilerHarness,
-) -> None:
-    harness.add_pod(0)
-    harness.add_pod(1)
-    harness.api_calls.fail = lambda call: ServerError(500) if call.verb == "get" else None
-    with pytest.raises(ServerError):
-        await harness.reconcile()
-    assert harness.asked() == ["get jobsets"]
-
-
 @pytest.mark.parametrize("again", [False, True])
 async def test_nothing_is_decided_for_a_jobset_that_is_gone_or_another_by_now(
     harness: ReconcilerHarness, again: bool
@@ -470,17 +459,6 @@ async def test_an_unrelated_configmap_is_reported_and_looked_at_again(harness: R
     harness.api.remove(CONFIGMAPS, NAME)
     await harness.reconcile()
     assert names.KEY_VERDICT in harness.config_map_data()
-
-
-async def test_before_a_timeout_the_api_is_read_once_more(harness: ReconcilerHarness) -> None:
-    harness.add_pod(0)
-    await harness.reconcile()
-    await asyncio.sleep(301)
-    before = len(harness.api_calls.calls)
-    await harness.reconcile()
-    asked = harness.asked()[before:]
-    assert asked.index("list pods") < asked.index("update configmaps")
-    assert asked.index("list jobs") < asked.index("update configmaps")
 
 
 async def test_a_timeout_that_the_api_does_not_confirm_is_not_taken(harness: ReconcilerHarness) -> None:

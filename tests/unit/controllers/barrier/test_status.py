@@ -1,15 +1,17 @@
-"""Words have their own queue: what cannot be said is tried again later, and nothing else waits for it (A6.3, A9)."""
+"""Condition and Event: once per fact, the Event first, progress not too often; what fails is tried again (A9)."""
 
 from __future__ import annotations
 
 import asyncio
 from collections.abc import AsyncIterator
 
+import msgspec
 import pytest
 from prometheus_client import CollectorRegistry
 
-from controllers.barrier.status import PROGRESS_INTERVAL, ConditionWriter, GangStatusWriter
-from jobset_gate.barrier.model import GangKey
+from controllers.barrier.status import PROGRESS_INTERVAL, WORDING_INTERVAL, GangStatusWriter
+from jobset_gate import names
+from jobset_gate.barrier.model import ConditionSeen, DesiredCondition, GangKey, JobSetSeen
 from jobset_gate.fake.clock import VirtualClock
 from jobset_gate.kube.errors import (
     Conflict,
@@ -25,23 +27,35 @@ from jobset_gate.kube.resources import EVENTS, JOBSETS
 from jobset_gate.runtime.controller import Controller, ControllerMetrics
 from jobset_gate.runtime.workqueue import WorkQueue
 from tests.fakes.call_blocker import CallBlocker
-from tests.fakes.memory_api import Api
+from tests.fakes.memory_api import Api, Json
 from tests.fakes.memory_client import MemoryClient
 from tests.fakes.stored_objects import store_jobset, version_of
-from tests.unit.controllers.barrier.test_conditions import STARTED, TRAIN, conditions, seen, waiting
 
+TRAIN = GangKey("default", "train")
 SOON = 0.01
+STARTED = DesiredCondition(
+    status="True", reason=names.REASON_STARTED, message="all 2 pods started (uid u-1, attempt 0, epoch 0)"
+)
+FAILED = DesiredCondition(
+    status="False", reason=names.REASON_TIMED_OUT, message="timed out (uid u-1, attempt 0, epoch 0)"
+)
+
+
+def waiting(message: object) -> DesiredCondition:
+    return DesiredCondition(status="False", reason=names.REASON_WAITING, message=f"{message}/9 pods started")
+
+
+def lacking(words: str, many: int = 2) -> DesiredCondition:
+    return waiting(f"missing: {many} pods: {words} (workers-0/1, workers-0/2); 1")
 
 
 class StatusHarness:
     """A status writer at work, and what it has written."""
 
-    def __init__(self, api: Api, memory: MemoryClient, clock: VirtualClock) -> None:
-        self.api, self.failures = api, 0
+    def __init__(self, api: Api, memory: MemoryClient, clock: VirtualClock, calls: CallBlocker) -> None:
+        self.api, self.calls, self.failures = api, calls, 0
         queue: WorkQueue[GangKey] = WorkQueue()
-        self.writer = GangStatusWriter(
-            ConditionWriter(memory.client, clock, version=version_of(api)), queue, on_failure=self._failed
-        )
+        self.writer = GangStatusWriter(memory.client, clock, queue, version=version_of(api), on_failure=self._failed)
         self.want = self.writer.set_desired
         self.loop = Controller(
             "status", queue, self.writer.reconcile, ControllerMetrics(CollectorRegistry()), workers=2
@@ -51,19 +65,200 @@ class StatusHarness:
     def _failed(self) -> None:
         self.failures += 1
 
+    async def report(self, condition: DesiredCondition, generation: str = "0.0") -> Json:
+        """Asks for this condition of the JobSet as the watch shows it; the one that is stored a moment later."""
+        self.want(self.seen, condition, generation)
+        await asyncio.sleep(SOON)
+        return self.stored
+
+    @property
+    def stored(self) -> Json:
+        """The condition, {} if there is none."""
+        jobset = self.api.get(JOBSETS, "train") or {}
+        return next(iter(jobset.get("status", {}).get("conditions", ())), {})
+
     @property
     def said(self) -> str:
-        """The message of the condition as it is stored, "" if there is none."""
-        return "".join(it["message"] for it in conditions(self.api))
+        return str(self.stored.get("message", ""))
+
+    @property
+    def seen(self) -> JobSetSeen:
+        """The JobSet once the watch has shown our condition."""
+        if not (now := self.stored):
+            return self.jobset
+        shown = ConditionSeen(
+            status=now["status"], reason=now["reason"], message=now["message"], since=now["lastTransitionTime"]
+        )
+        return msgspec.structs.replace(self.jobset, condition=shown)
+
+    @property
+    def verbs(self) -> list[str]:
+        return [f"{call.verb} {call.kind.plural}" for call in self.calls.calls]
 
 
 @pytest.fixture
-async def square(api: Api, memory: MemoryClient, clock: VirtualClock) -> AsyncIterator[StatusHarness]:
-    made = StatusHarness(api, memory, clock)
+async def square(
+    api: Api, memory: MemoryClient, clock: VirtualClock, api_calls: CallBlocker
+) -> AsyncIterator[StatusHarness]:
+    made = StatusHarness(api, memory, clock, api_calls)
     running = asyncio.create_task(made.loop.run())
     yield made
     running.cancel()
     await asyncio.gather(running, return_exceptions=True)
+
+
+# --- What is written, and when ---------------------------------------------------------------------------------------
+
+
+async def test_a_condition_is_written_once_as_the_api_wants_it(square: StatusHarness) -> None:
+    assert await square.report(waiting(1)) == {
+        "type": "GroupStarted",
+        "status": "False",
+        "reason": "WaitingForPods",
+        "message": "1/9 pods started",
+        "lastTransitionTime": "2026-01-01T00:00:00Z",
+    }
+    await square.report(waiting(1))
+    await asyncio.sleep(WORDING_INTERVAL)
+    assert square.verbs == ["patch jobsets"], "and waiting is no Event"
+
+
+async def test_progress_is_reported_at_most_every_so_often_and_then_the_latest(square: StatusHarness) -> None:
+    await square.report(waiting(1))
+    await asyncio.sleep(5)
+    await square.report(waiting(2))
+    await square.report(waiting(3))
+    await asyncio.sleep(PROGRESS_INTERVAL - 6)
+    assert square.said == "1/9 pods started"
+    await asyncio.sleep(1)
+    assert (square.said, len(square.verbs)) == ("3/9 pods started", 2)
+
+
+async def test_a_word_that_is_true_by_now_is_not_said_again(square: StatusHarness) -> None:
+    await square.report(waiting(1))
+    square.want(square.seen, waiting(2))
+    square.want(square.seen, waiting(1))
+    await asyncio.sleep(2 * PROGRESS_INTERVAL)
+    assert len(square.verbs) == 1
+
+
+async def test_numbers_in_others_words_are_no_news_for_minutes(square: StatusHarness) -> None:
+    """The scheduler counts all nodes of the cluster in its sentence: it changes whenever one of them comes or goes."""
+    await square.report(lacking("Unscheduled: 0/39 nodes are available"))
+    for nodes in range(20, 39):
+        await asyncio.sleep(PROGRESS_INTERVAL - 2)
+        await square.report(lacking(f"Unscheduled: 0/{nodes} nodes are available"))
+    assert (len(square.verbs), "0/39" in square.said) == (1, True)
+    await square.report(lacking("Unscheduled: 0/20 nodes are available", many=3))
+    assert "missing: 3 pods: Unscheduled: 0/20 nodes" in square.said
+    await square.report(lacking("Unscheduled: 0/10 nodes are available", many=3))
+    await asyncio.sleep(WORDING_INTERVAL)
+    assert "0/10 nodes" in square.said
+
+
+async def test_a_kubelets_reason_is_reported_though_it_waited_at_the_first_read(square: StatusHarness) -> None:
+    await square.report(lacking('ImagePull: main: ImagePullBackOff: Back-off pulling image "x"'))
+    await asyncio.sleep(PROGRESS_INTERVAL)
+    await square.report(lacking('ImagePull: main: ErrImagePull: pulling "x": no such tag in the registry'))
+    assert "no such tag" in square.said
+    await asyncio.sleep(PROGRESS_INTERVAL)
+    await square.report(lacking('ImagePull: main: ImagePullBackOff: Back-off pulling image "x"'))
+    assert "no such tag" in square.said
+
+
+@pytest.mark.parametrize(("first", "then"), [(waiting(1), STARTED), (STARTED, waiting(0))], ids=["verdict", "waiting"])
+async def test_another_reason_is_reported_at_once(
+    square: StatusHarness, first: DesiredCondition, then: DesiredCondition
+) -> None:
+    await square.report(first)
+    assert (await square.report(then))["reason"] == then.reason
+
+
+async def test_the_time_of_transition_moves_only_when_the_status_does(square: StatusHarness) -> None:
+    await square.report(waiting(1))
+    await asyncio.sleep(60)
+    assert (await square.report(FAILED))["lastTransitionTime"] == "2026-01-01T00:00:00Z"
+    await asyncio.sleep(60)
+    assert (await square.report(STARTED, "0.1"))["lastTransitionTime"] == "2026-01-01T00:02:00Z"
+
+
+async def test_what_was_written_and_is_not_seen_is_written_again_but_slowly(square: StatusHarness) -> None:
+    """The watch has not shown it yet, or a user took it away."""
+    await square.report(STARTED)
+    square.api.change(JOBSETS, "train", lambda body: body["status"].update(conditions=[]))
+    await square.report(STARTED)
+    await asyncio.sleep(PROGRESS_INTERVAL - 1)
+    assert (square.said, len(square.verbs)) == ("", 2)
+    await asyncio.sleep(1)
+    assert square.said == STARTED.message
+
+
+async def test_the_next_jobset_of_the_name_is_reported_at_once_and_not_given_the_condition_of_the_old_one(
+    square: StatusHarness, api: Api
+) -> None:
+    await square.report(waiting(9))
+    old = square.jobset
+    api.remove(JOBSETS, "train")
+    square.jobset = store_jobset(api)
+    square.want(old, STARTED)
+    await asyncio.sleep(SOON)
+    assert square.stored == {}
+    assert (await square.report(waiting(9)))["message"] == "9/9 pods started"
+
+
+async def test_a_jobset_that_is_gone_is_no_error(square: StatusHarness, api: Api) -> None:
+    api.remove(JOBSETS, "train")
+    await square.report(STARTED)
+    assert square.failures == 0
+
+
+# --- Events ----------------------------------------------------------------------------------------------------------
+
+
+async def test_the_event_comes_before_the_condition_and_is_told_once_whatever_crashes_between(
+    square: StatusHarness, api: Api, memory: MemoryClient, clock: VirtualClock, api_calls: CallBlocker
+) -> None:
+    api_calls.fail = lambda call: ServerError(500) if call.kind == EVENTS else None
+    await square.report(STARTED)
+    assert square.verbs == ["create events"], "without the Event the condition is not written"
+    api_calls.fail = lambda call: ServerError(500) if call.kind == JOBSETS else None
+    await asyncio.sleep(PROGRESS_INTERVAL)
+    assert square.verbs == ["create events"] * 2 + ["patch jobsets"]
+    api_calls.fail = lambda _: None
+    successor = GangStatusWriter(memory.client, clock, WorkQueue(), version=version_of(api))
+    successor.set_desired(square.jobset, STARTED, "0.0")
+    await successor.reconcile(TRAIN)
+    assert len(api.all(EVENTS)) == 1
+    assert square.stored["status"] == "True"
+
+
+async def test_each_generation_has_its_own_event(square: StatusHarness) -> None:
+    await square.report(STARTED)
+    await square.report(msgspec.structs.replace(STARTED, message="all 2 pods started (attempt 1, epoch 0)"), "1.0")
+    assert len(square.api.all(EVENTS)) == 2
+
+
+@pytest.mark.parametrize(
+    ("condition", "kind"),
+    [
+        (STARTED, "Normal"),
+        (msgspec.structs.replace(STARTED, reason=names.REASON_BYPASSED), "Normal"),
+        (FAILED, "Warning"),
+        (msgspec.structs.replace(FAILED, reason=names.REASON_GATE_MISSING), "Warning"),
+        (msgspec.structs.replace(FAILED, reason=names.REASON_CONFIG_MAP_CONFLICT), "Warning"),
+    ],
+)
+async def test_an_event_says_what_the_condition_says(
+    square: StatusHarness, condition: DesiredCondition, kind: str
+) -> None:
+    await square.report(condition)
+    (event,) = square.api.all(EVENTS)
+    assert (event["type"], event["reason"], event["message"]) == (kind, condition.reason, condition.message)
+    assert event["involvedObject"]["uid"] == square.jobset.uid
+    assert event["firstTimestamp"] == "2026-01-01T00:00:00Z"
+
+
+# --- What cannot be said is tried again later, and nothing else waits for it -----------------------------------------
 
 
 async def test_what_is_wanted_is_said_without_anybodys_waiting_for_it(
@@ -77,15 +272,6 @@ async def test_what_is_wanted_is_said_without_anybodys_waiting_for_it(
     await asyncio.sleep(SOON)
     assert square.said == STARTED.message
     assert len(square.api.all(EVENTS)) == 1
-
-
-async def test_a_word_that_is_true_by_now_is_not_said_again(square: StatusHarness, api_calls: CallBlocker) -> None:
-    square.want(square.jobset, waiting(1))
-    await asyncio.sleep(SOON)
-    square.want(seen(square.api, square.jobset), waiting(2))
-    square.want(seen(square.api, square.jobset), waiting(1))
-    await asyncio.sleep(2 * PROGRESS_INTERVAL)
-    assert len(api_calls.calls) == 1
 
 
 @pytest.mark.parametrize(
@@ -182,7 +368,7 @@ async def test_of_a_gang_that_is_gone_nothing_is_said_and_nothing_is_kept(
     api_calls.unblock()
     await asyncio.sleep(2 * PROGRESS_INTERVAL)
     writer = square.writer
-    assert (writer._desired, writer._retry_at, writer._conditions._written) == ({}, {}, {})
+    assert (writer._desired, writer._retry_at, writer._written) == ({}, {}, {})
 
 
 async def test_in_a_namespace_that_goes_nothing_is_tried_again(square: StatusHarness, api_calls: CallBlocker) -> None:
@@ -196,7 +382,7 @@ async def test_in_a_namespace_that_goes_nothing_is_tried_again(square: StatusHar
 async def test_who_no_longer_leads_stops(
     api: Api, memory: MemoryClient, api_calls: CallBlocker, clock: VirtualClock
 ) -> None:
-    square = StatusHarness(api, memory, clock)
+    square = StatusHarness(api, memory, clock, api_calls)
     api_calls.fail = lambda _: NotLeader("gone")
     square.want(square.jobset, STARTED, "0.0")
     with pytest.raises(ExceptionGroup) as ended:

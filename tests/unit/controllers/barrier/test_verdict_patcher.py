@@ -29,7 +29,6 @@ from tests.fakes.memory_client import MemoryClient
 from tests.fakes.stored_objects import notes, store_pod, store_pods, verdict_on
 
 TRAIN = GangKey("default", "train")
-OTHER = GangKey("default", "other")
 RELEASE = verdict()
 TEXT = verdict_codec.render(RELEASE)
 SOON = 0.01
@@ -83,18 +82,6 @@ async def test_a_fresh_verdict_goes_to_every_pod_that_waits(api: Api, sender: Pa
     assert 0 < again <= REPATCH_AFTER, "the next pass checks whether it helped"
 
 
-async def test_no_pod_is_patched_twice_for_one_verdict_while_it_has_time(
-    api: Api, api_calls: CallBlocker, sender: PatcherHarness
-) -> None:
-    pods = store_pods(api, 3)
-    for _ in range(5):
-        sender.want(TRAIN, pods, RELEASE, fresh=True)
-    await asyncio.sleep(SOON)
-    sender.want(TRAIN, pods, RELEASE, fresh=False)
-    await asyncio.sleep(SOON)
-    assert len(api_calls.calls) == 3
-
-
 async def test_a_pod_that_comes_later_gets_a_moment_to_see_the_configmap_by_itself(
     api: Api, api_calls: CallBlocker, sender: PatcherHarness
 ) -> None:
@@ -128,20 +115,6 @@ async def test_a_pod_that_was_delivered_on_the_stream_is_patched_only_if_it_stil
         assert verdict_on(api, heard) == TEXT
 
 
-async def test_a_straggler_is_patched_again_with_something_that_has_changed(api: Api, sender: PatcherHarness) -> None:
-    """The kubelet looks at a pod again only when it changes."""
-    pods = store_pods(api, 1)
-    sender.want(TRAIN, pods, RELEASE, fresh=True)
-    await asyncio.sleep(REPATCH_AFTER + SOON)
-    first = dict(notes(api, pods[0]))
-    sender.want(TRAIN, pods, RELEASE, fresh=False)
-    await asyncio.sleep(SOON)
-    second = notes(api, pods[0])
-    assert first == {names.VERDICT: TEXT}
-    assert second[names.VERDICT] == TEXT
-    assert second != first
-
-
 async def test_a_straggler_is_patched_ever_less_often_but_never_given_up(
     api: Api, api_calls: CallBlocker, sender: PatcherHarness
 ) -> None:
@@ -156,14 +129,6 @@ async def test_a_straggler_is_patched_ever_less_often_but_never_given_up(
         await asyncio.sleep(1.0)
         sender.want(TRAIN, pods, RELEASE, fresh=False)
     assert len(api_calls.calls) == before + 1
-
-
-async def test_the_time_to_look_again_is_when_the_next_straggler_is_due(api: Api, sender: PatcherHarness) -> None:
-    pods = store_pods(api, 1)
-    sender.want(TRAIN, pods, RELEASE, fresh=True)
-    await asyncio.sleep(1.0)
-    again = sender.want(TRAIN, pods, RELEASE, fresh=False)
-    assert again == pytest.approx(REPATCH_AFTER - 1.0, abs=SOON)
 
 
 async def test_a_pod_that_has_the_verdict_from_before_a_crash_is_not_patched_again_at_once(
@@ -190,14 +155,6 @@ async def test_another_verdict_is_news_to_all(api: Api, sender: PatcherHarness) 
     sender.want(TRAIN, pods, younger, fresh=True)
     await asyncio.sleep(SOON)
     assert {verdict_on(api, pod) for pod in pods} == {verdict_codec.render(younger)}
-
-
-async def test_nobody_waiting_means_nothing_to_come_back_for(api: Api, sender: PatcherHarness) -> None:
-    pods = store_pods(api, 1)
-    sender.want(TRAIN, pods, RELEASE, fresh=True)
-    await asyncio.sleep(SOON)
-    assert sender.want(TRAIN, [], RELEASE, fresh=False) is None
-    assert sender.patches.depth == 0
 
 
 async def test_a_pod_that_passed_while_its_patch_stood_in_the_queue_is_not_patched(

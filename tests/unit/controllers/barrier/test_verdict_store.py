@@ -10,7 +10,7 @@ import pytest
 from controllers.barrier.cache import GangCache
 from controllers.barrier.verdict_store import ConfigMapConflict, VerdictStore
 from jobset_gate import names
-from jobset_gate.barrier import decode, verdict_codec, wire
+from jobset_gate.barrier import decode, wire
 from jobset_gate.barrier.model import ConfigMapSeen, GangKey, GangSnapshot, JobSetSeen, VerdictKind
 from jobset_gate.kube.errors import Invalid
 from jobset_gate.kube.resources import CONFIGMAPS, JOBSETS
@@ -85,17 +85,6 @@ async def test_a_gate_that_holds_what_it_should_is_not_written(harness: StoreHar
     before = len(api_calls.calls)
     await harness.gates.ensure_config_map(harness.seen(), mine, clock(uid=harness.jobset.uid))
     assert len(api_calls.calls) == before
-
-
-async def test_verdict_and_clock_are_written_together(harness: StoreHarness) -> None:
-    await harness.gates.ensure_config_map(harness.seen(), None, None)
-    mine, since = verdict(uid=harness.jobset.uid), clock(uid=harness.jobset.uid)
-    await harness.gates.ensure_config_map(harness.seen(), mine, since)
-    assert harness.stored()["data"] == {
-        "verdict": verdict_codec.render(mine),
-        "waiting-since": verdict_codec.render_clock(since),
-    }
-    assert harness.live().canonical
 
 
 async def test_of_two_verdicts_the_first_written_stands(harness: StoreHarness) -> None:

@@ -74,18 +74,6 @@ async def test_a_pod_that_reconnects_is_announced_all_the_time(gate: ServedStrea
     assert gate.tally.started == 0
 
 
-async def test_the_gang_is_woken_at_once_by_the_last_announcement(gate: ServedStream) -> None:
-    gate.add_pod(waiting_pod(0))
-    gate.add_pod(waiting_pod(1))
-    gate.index.snapshot(TRAIN)
-    gate.index.set_missing_count(TRAIN, 2)
-    gate.woken.clear()
-    await (await gate.connect_and_ask(PODS[0])).held()
-    assert gate.woken == []
-    await (await gate.connect_and_ask(PODS[1])).held()
-    assert gate.woken == [TRAIN]
-
-
 async def test_a_pod_that_becomes_known_after_its_announcement_wakes_the_gang_too(gate: ServedStream) -> None:
     await (await gate.connect_and_ask(PODS[0])).held()
     gate.index.snapshot(TRAIN)
@@ -93,17 +81,6 @@ async def test_a_pod_that_becomes_known_after_its_announcement_wakes_the_gang_to
     gate.woken.clear()
     gate.add_pod(waiting_pod(0))
     assert gate.woken == [TRAIN]
-
-
-async def test_the_status_that_confirms_an_announcement_is_no_second_start(gate: ServedStream) -> None:
-    gate.add_pod(waiting_pod(0))
-    gate.add_pod(waiting_pod(1))
-    gate.index.snapshot(TRAIN)
-    gate.index.set_missing_count(TRAIN, 2)
-    gate.woken.clear()
-    await (await gate.connect_and_ask(PODS[0])).held()
-    gate.add_pod(gangs.pod(0), waiting_pod(0))
-    assert gate.woken == []
 
 
 async def test_a_gang_that_is_gone_takes_no_memory_once_its_requests_have_ended(gate: ServedStream) -> None:
@@ -181,37 +158,6 @@ async def test_all_that_are_being_answered_are_known_before_the_first_has_heard(
     await asyncio.sleep(0)
     assert book.deliveries == dict.fromkeys(PODS, clock())
     await telling
-
-
-async def test_a_pod_whose_connection_breaks_while_it_is_answered_was_not_answered(book: RegistryHarness) -> None:
-    requests = [book.ask(pod) for pod in PODS]
-    book.gone.add(PODS[0])
-    await book.book.answer_requests(TRAIN, verdict())
-    book.book.acknowledge_request(requests[1])
-    for request in requests:
-        book.book.remove_request(request)
-    assert set(book.deliveries) == {PODS[1]}
-
-
-async def test_a_pod_without_proof_of_receipt_was_not_answered_and_its_gang_is_woken(
-    book: RegistryHarness,
-) -> None:
-    request = book.ask(PODS[0])
-    await book.book.answer_requests(TRAIN, verdict())
-    book.later.clear()
-    book.book.remove_request(request)
-    assert not book.deliveries
-    assert TRAIN in book.later
-
-
-async def test_a_request_that_is_answered_when_it_comes_is_doubted_too(book: RegistryHarness) -> None:
-    book.index.set_config_map(TRAIN, gangs.config_map(verdict=verdict()))
-    request = book.ask(PODS[0])
-    assert set(book.deliveries) == {PODS[0]}
-    book.later.clear()
-    book.book.remove_request(request)
-    assert not book.deliveries
-    assert book.later == [TRAIN]
 
 
 @pytest.mark.parametrize("dead_one_ends_first", [False, True])
