@@ -131,7 +131,6 @@ JS_JOB_GROUP_INDEX: Final = "jobset.sigs.k8s.io/job-group-index"
 JS_COORDINATOR: Final = "jobset.sigs.k8s.io/coordinator"
 
 # --- The Job API's own names -----------------------------------------------------------------------------------------
-JOB_NAME: Final = "batch.kubernetes.io/job-name"
 JOB_CONTROLLER_UID: Final = "batch.kubernetes.io/controller-uid"
 JOB_COMPLETION_INDEX: Final = "batch.kubernetes.io/job-completion-index"
 JOB_TRACKING_FINALIZER: Final = "batch.kubernetes.io/job-tracking"
@@ -223,9 +222,6 @@ controller. Read by the controller: the next try begins when all of them are gon
 POD_GROUP_CRD_REVISION: Final = "jobset-gate.dev/crd-revision"
 """Annotation on the CRDs that we have made: which of their forms it is, a number that rises. Written by the
 controller. Read by the controller: an older one undoes nothing."""
-API_APPROVED: Final = "api-approved.kubernetes.io"
-"""Annotation on CRDs in a group that ends in .k8s.io: an API server asks for it. Written by the controller on its
-CRDs. Read by the API server."""
 KUEUE_QUEUE: Final = "kueue.x-k8s.io/queue-name"
 """Label on Jobs and JobSets: Kueue suspends and resumes this object, so nobody else may. Written by people, for Kueue.
 Read by controller and command line."""

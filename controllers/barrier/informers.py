@@ -5,12 +5,11 @@ from collections.abc import Callable, Iterable
 from controllers.barrier.cache import GangCache
 from jobset_gate import names
 from jobset_gate.barrier import decode, wire
-from jobset_gate.barrier.model import ConfigMapSeen, GangKey
 from jobset_gate.kube.client import Client
 from jobset_gate.kube.resources import CONFIGMAPS, CRDS, JOBS, JOBSETS, PODS
 from jobset_gate.runtime.decoder import OnWatchProblem
 from jobset_gate.runtime.informer import AnyInformer, AnyWatchSource, Informer, WatchSource
-from jobset_gate.runtime.store import ObjectChange, ObjectVersion, Store
+from jobset_gate.runtime.store import ObjectChange
 
 
 def make_informers(
@@ -45,23 +44,6 @@ def make_informers(
 
 def _resource_version(crd: wire.MetadataOnly) -> str:
     return crd.metadata.resource_version
-
-
-def config_map_store(informers: Iterable[AnyInformer]) -> Store[wire.ConfigMap, ConfigMapSeen]:
-    """Takes the controller's own reads and writes of ConfigMaps, too."""
-    return next(informer.store for informer in informers if informer.resource == CONFIGMAPS)
-
-
-def jobset_version(informers: Iterable[AnyInformer]) -> Callable[[GangKey], ObjectVersion | None]:
-    """The cached version of a JobSet: the precondition of a status write."""
-    store = next(informer.store for informer in informers if informer.resource == JOBSETS)
-    return lambda key: store.version_of((key.namespace, key.name))
-
-
-def pod_watch_silence(informers: Iterable[AnyInformer]) -> Callable[[], float]:
-    """Seconds since the pod watch last showed a sign of life."""
-    pods = next(informer for informer in informers if informer.resource == PODS)
-    return lambda: pods.idle_for
 
 
 def not_synced(informers: Iterable[AnyInformer]) -> str:

@@ -6,7 +6,7 @@ missed pods for a while.
 """
 
 import math
-from collections.abc import Callable, Iterable, Mapping
+from collections.abc import Iterable, Mapping
 
 import msgspec
 import structlog
@@ -28,8 +28,8 @@ _log = structlog.get_logger(__name__)
 class QuotaDenials:
     """The latest denials of each namespace."""
 
-    def __init__(self, live_reader: LiveReader, clock: Callable[[], float] = monotonic) -> None:
-        self._live_reader, self._monotonic = live_reader, clock
+    def __init__(self, live_reader: LiveReader) -> None:
+        self._live_reader = live_reader
         self._missing_since: dict[GangKey, float] = {}
         self._by_namespace: dict[str, tuple[float, Mapping[str, str]]] = {}
 
@@ -49,7 +49,7 @@ class QuotaDenials:
         if not any(it.reason == PendingReason.QUOTA_DENIED or it.message == NOT_CREATED_YET for it in missing):
             self.forget_gang(key)
             return None
-        now = self._monotonic()
+        now = monotonic()
         listed_at, known = self._by_namespace.get(key.namespace, (-math.inf, {}))
         wait = max(self._missing_since.setdefault(key, now) + FIRST_POLL_AFTER, listed_at + POLL_EVERY) - now
         if wait > 0:

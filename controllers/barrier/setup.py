@@ -10,7 +10,7 @@ from prometheus_client import CollectorRegistry
 
 from controllers.barrier import informers
 from controllers.barrier.cache import GangCache
-from controllers.barrier.crd_reconciler import CrdMetrics, CrdReconciler
+from controllers.barrier.crd_patcher import CrdMetrics, CrdReconciler
 from controllers.barrier.live_reader import LiveReader
 from controllers.barrier.metrics import GangMetrics
 from controllers.barrier.reconciler import GangReconciler
@@ -23,7 +23,7 @@ from controllers.barrier.verdict_store import VerdictStore
 from jobset_gate import names
 from jobset_gate.barrier.model import GangKey
 from jobset_gate.kube.client import Client
-from jobset_gate.kube.resources import CRDS, JOBSETS
+from jobset_gate.kube.resources import CONFIGMAPS, CRDS, JOBSETS, PODS
 from jobset_gate.runtime.controller import Controller, ControllerMetrics
 from jobset_gate.runtime.metrics import RuntimeMetrics
 from jobset_gate.runtime.workqueue import WorkQueue
@@ -91,21 +91,23 @@ class BarrierControllers:
             writer, concurrency=options.patch_concurrency, on_patched=gang_metrics.on_patched, delivered=deliveries
         )
         once = writer.without_retries()
+        by_resource = {it.resource: it for it in self.informers}
+        jobsets = by_resource[JOBSETS].store
         status = GangStatusWriter(
             once,
             clock,
             status_queue,
-            version=informers.jobset_version(self.informers),
+            version=lambda key: jobsets.version_of((key.namespace, key.name)),
             interval=options.progress_every,
             on_failure=metrics.errors.labels("status").inc,
         )
         gangs = GangReconciler(
             cache=self.cache,
-            verdict_store=VerdictStore(once, self.cache, informers.config_map_store(self.informers)),
+            verdict_store=VerdictStore(once, self.cache, by_resource[CONFIGMAPS].store),
             waiters=waiters,
             patcher=patcher,
             status=status,
-            live_reader=LiveReader(client, informers.pod_watch_silence(self.informers)),
+            live_reader=LiveReader(client, lambda: by_resource[PODS].idle_for),
             metrics=gang_metrics,
             now=clock,
         )

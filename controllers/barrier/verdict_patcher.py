@@ -14,7 +14,7 @@ from jobset_gate import names
 from jobset_gate.barrier import verdict_codec
 from jobset_gate.barrier.model import GangKey, PodSeen, Verdict
 from jobset_gate.kube.client import Client
-from jobset_gate.runtime.clock import monotonic as loop_time
+from jobset_gate.runtime.clock import monotonic
 from jobset_gate.runtime.pod_patcher import PatchOutcome, PodPatch, PodPatcher
 
 MAX_PATCHES = 32
@@ -54,9 +54,8 @@ class VerdictPatcher:
         concurrency: int = MAX_PATCHES,
         on_patched: Callable[[str], None] = lambda _: None,
         delivered: Mapping[tuple[GangKey, str], float] = MappingProxyType({}),
-        monotonic: Callable[[], float] = loop_time,
     ) -> None:
-        self._monotonic, self._on_patched, self._delivered = monotonic, on_patched, delivered
+        self._on_patched, self._delivered = on_patched, delivered
         self._concurrency = concurrency
         self._pods: dict[GangKey, dict[str, _Progress]] = {}
         self._patcher: PodPatcher[GangKey] = PodPatcher(client, self._build, self._on_done, concurrency=concurrency)
@@ -69,7 +68,7 @@ class VerdictPatcher:
         """
         if not self._concurrency:
             return None
-        now, text = self._monotonic(), verdict_codec.render(verdict)
+        now, text = monotonic(), verdict_codec.render(verdict)
         known = self._pods.pop(key, {})
         waiting = {pod.uid: pod for pod in pods}
         if not waiting:
@@ -123,6 +122,6 @@ class VerdictPatcher:
         progress = self._pods.get(key, {}).get(uid)
         if progress is not None:
             progress.patches += 1
-            progress.patched_at = self._monotonic()
+            progress.patched_at = monotonic()
             progress.queued = False
         self._on_patched(outcome)

@@ -6,7 +6,7 @@ from typing import Final
 
 from prometheus_client import CollectorRegistry, Metric
 
-from controllers.barrier.crd_reconciler import CrdMetrics
+from controllers.barrier.crd_patcher import CrdMetrics
 from controllers.barrier.metrics import GangMetrics
 from controllers.podgroups.metrics import PodGroupMetrics
 from controllers.statuspage.server import StatusPageMetrics

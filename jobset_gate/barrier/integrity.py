@@ -19,14 +19,10 @@ def has_started(its: Generation, jobset: JobSetSeen, pods: Iterable[PodSeen]) ->
     return its.epoch <= jobset.epoch or any(pod.jobset_uid == its.uid and pod.epoch >= its.epoch for pod in pods)
 
 
-def are_contradictory(one: Verdict | None, other: Verdict | None) -> bool:
-    """True for two kinds of verdict on one generation."""
-    return one is not None and other is not None and one.generation == other.generation and one.kind is not other.kind
-
-
 def was_edited(verdict: Verdict, jobset: JobSetSeen, remembered: Verdict | None) -> bool:
     """True if another verdict is known to be the first of this generation."""
-    return are_contradictory(verdict, _first(verdict, jobset, remembered))
+    first = _first(verdict, jobset, remembered)
+    return first is not None and first.kind is not verdict.kind
 
 
 def needs_verification(seen: GangSnapshot) -> bool:

@@ -4,6 +4,7 @@ Times are seconds since the epoch. `msgspec.Struct`, not dataclasses: a controll
 """
 
 from collections.abc import Container, Mapping
+from datetime import datetime
 from enum import IntEnum, StrEnum
 from types import MappingProxyType
 from typing import NamedTuple
@@ -123,7 +124,6 @@ class PodSeen(Value, frozen=True):
     jobset_uid: str
     """"" if no Job owns the pod, whatever its labels claim."""
     job_uid: str
-    """The owning Job's UID."""
     replicated_job: str
     job_index: int
     index: int | None
@@ -184,7 +184,6 @@ class JobSeen(Value, frozen=True):
     complete: bool
     succeeded: int
     completed: frozenset[int]
-    """Completed indexes of an Indexed Job."""
 
 
 class Config(Value, frozen=True):
@@ -234,6 +233,14 @@ class ConditionSeen(DesiredCondition, frozen=True):
     since: str
     """lastTransitionTime."""
 
+    @property
+    def true_since(self) -> float | None:
+        """Time at which the condition turned True, as with a release; None if it is not True or has no time."""
+        try:
+            return datetime.fromisoformat(self.since).timestamp() if self.status == "True" else None
+        except ValueError:
+            return None
+
 
 class JobSetSeen(Value, frozen=True):
     """A JobSet with a groupSchedulingConfig."""
@@ -246,7 +253,6 @@ class JobSetSeen(Value, frozen=True):
     suspended: bool
     deleting: bool
     finished: bool
-    """Completed or failed."""
     managed_elsewhere: bool
     config: Config
     config_problem: str
@@ -258,7 +264,6 @@ class JobSetSeen(Value, frozen=True):
     token: str = ""
     """The gang's token at the gate stream; "" without one."""
     failed: bool = False
-    """Terminal state Failed."""
     finished_message: str = ""
     """Message of the JobSet's terminal condition."""
 
@@ -341,7 +346,6 @@ class MissingByReason(msgspec.Struct, frozen=True, gc=False, kw_only=True):
     oldest_created_at: float | None = None
     """Creation time of the oldest pod; None: no pod exists."""
     command: str = ""
-    """A command that shows more."""
 
 
 class Ignore(Value, frozen=True):

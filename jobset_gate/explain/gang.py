@@ -4,7 +4,6 @@ Built on `decide`, so that it says what the controller would do with the same fa
 """
 
 from collections.abc import Sequence
-from datetime import datetime
 
 from jobset_gate import names
 from jobset_gate.barrier import count, messages
@@ -22,6 +21,7 @@ from jobset_gate.barrier.model import (
     JobSetSeen,
     MissingByReason,
     PendingCause,
+    PendingReason,
     PodSeen,
     Verdict,
     VerdictKind,
@@ -85,7 +85,7 @@ def explain_gang(
         missing=found,
         timeout=jobset.config.timeout,
         waiting_since=clock.at if clock is not None else None,
-        decided=_released_at(jobset) if state is GangState.RELEASED else None,
+        decided=jobset.condition.true_since if jobset.condition and state is GangState.RELEASED else None,
         afterwards=after_timeout(jobset, policy) if to_follow else "",
         subject=_subject(seen, pod) if pod else None,
         controller=controller,
@@ -176,16 +176,6 @@ def _waiting_message(jobset: JobSetSeen) -> str | None:
     return condition.message if condition is not None and condition.reason == names.REASON_WAITING else None
 
 
-def _released_at(jobset: JobSetSeen) -> float | None:
-    """The condition turns True with a release."""
-    if jobset.condition is None or jobset.condition.status != "True":
-        return None
-    try:
-        return datetime.fromisoformat(jobset.condition.since).timestamp()
-    except ValueError:
-        return None
-
-
 # --- One pod ---------------------------------------------------------------------------------------------------------
 
 
@@ -201,16 +191,11 @@ def _pod_message(seen: GangSnapshot, pod: PodSeen) -> str:
     if pod.jobset_uid != seen.jobset.uid or pod.attempt != seen.jobset.attempt:
         return "belongs to an earlier life or restart of the JobSet"
     if not pod.started:
-        return _cause_text(pod.pending)
+        cause = pod.pending or PendingCause(reason=PendingReason.STARTING)
+        return f"{cause.reason}: {cause.message}" if cause.message else cause.reason.value
     if pod.stage is BarrierStage.PASSED:
         return "has gone through the barrier"
     return "has finished" if pod.phase == "Succeeded" else "has started and waits in the barrier"
-
-
-def _cause_text(cause: PendingCause | None) -> str:
-    if cause is None:
-        return "has not started"
-    return f"{cause.reason}: {cause.message}" if cause.message else cause.reason.value
 
 
 # --- What to run next ------------------------------------------------------------------------------------------------

@@ -1,7 +1,6 @@
 """make(jobset, gate, pods, now): the timeline of a gang's present attempt, from what the cluster still knows of it."""
 
 from collections.abc import Iterable, Sequence
-from datetime import datetime
 
 import msgspec
 
@@ -108,14 +107,10 @@ def _opened(
     jobset: JobSetSeen, gate: ConfigMapSeen | None, verdict: Verdict | None, pods: Sequence[PodTimeline]
 ) -> float | None:
     """Our condition turned True with the release, so it knows when: unless it speaks of an earlier one."""
-    condition = jobset.condition
-    if condition is None or condition.status != "True" or (gate is not None and verdict is None):
+    at = None if jobset.condition is None else jobset.condition.true_since
+    if at is None or (gate is not None and verdict is None):
         return None
     if verdict is not None and verdict.kind is not VerdictKind.RELEASE:
-        return None
-    try:
-        at = datetime.fromisoformat(condition.since).timestamp()
-    except ValueError:
         return None
     first = min((pod.times[Step.CREATED] for pod in pods if Step.CREATED in pod.times), default=at)
     return at if at >= first else None

@@ -123,7 +123,7 @@ async def test_streams_find_the_standby_that_took_over_while_the_gang_waited(mak
         await stage.stop_controller()
         assert not first.stream_url
         await stage.actors.until(second.leading.wait())
-        lease = await stage.client.get(LEASES, names.LEASE, stage.namespace)
-        assert lease["spec"]["holderIdentity"] == "second"
+        held = await stage.client.get(LEASES, names.LEASE, stage.namespace)
+        assert held["spec"]["holderIdentity"] == "second"
         await stage.actors.kubelets.add_node(FakeNode(f"{stage.namespace}-late", pods=10))
         await stage.until_running(4)

@@ -129,8 +129,7 @@ class StreamConnection(asyncio.Protocol):
 class Keepalive:
     """Sends an empty line to every held connection from time to time: one timer for all of them."""
 
-    def __init__(self, every: float = KEEPALIVE_INTERVAL) -> None:
-        self._every = every
+    def __init__(self) -> None:
         self._last: OrderedDict[asyncio.Transport, float] = OrderedDict()
 
     def add_transport(self, held: asyncio.Transport) -> None:
@@ -144,7 +143,7 @@ class Keepalive:
     async def send_due(self) -> None:
         """Sends the empty lines that are due, in chunks."""
         now = asyncio.get_running_loop().time()
-        for number, held in enumerate(self._due(now - self._every), start=1):
+        for number, held in enumerate(self._due(now - KEEPALIVE_INTERVAL), start=1):
             if held in self._last:
                 self._last[held] = now
                 self._last.move_to_end(held)

@@ -124,7 +124,7 @@ class WaiterRegistry:
         self,
         cache: GangCache,
         clock: Callable[[], float],
-        deliveries: DeliveryLog | None = None,
+        deliveries: DeliveryLog,
         *,
         limit: int = MAX_REQUESTS,
     ) -> None:
@@ -132,7 +132,7 @@ class WaiterRegistry:
         self._requests: dict[GangKey, dict[StreamRequest, None]] = {}
         """By gang, in order of arrival."""
         self.limits = RequestLimits(limit)
-        self.deliveries = DeliveryLog() if deliveries is None else deliveries
+        self.deliveries = deliveries
 
     @property
     def open_count(self) -> int:

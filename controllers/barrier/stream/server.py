@@ -15,7 +15,7 @@ from contextlib import asynccontextmanager
 
 import structlog
 
-from controllers.barrier.stream.connection import KEEPALIVE_INTERVAL, Keepalive, StreamConnection
+from controllers.barrier.stream.connection import Keepalive, StreamConnection
 from controllers.barrier.stream.delivery import CHUNK, CloseWatcher
 from controllers.barrier.stream.registry import RequestRefused, StreamRequest, WaiterRegistry
 from jobset_gate.barrier import verdict_codec
@@ -63,7 +63,7 @@ class StreamServer:
     ) -> None:
         self._listening = listening or asyncio.Event()
         self._waiters, self._host, self._port, self._on_outcome = waiters, host, port, on_outcome
-        self._keepalive = Keepalive(KEEPALIVE_INTERVAL)
+        self._keepalive = Keepalive()
         self._close_watcher = CloseWatcher(self._on_received)
         self._connections: set[StreamConnection] = set()
         self._idle: OrderedDict[StreamConnection, float] = OrderedDict()

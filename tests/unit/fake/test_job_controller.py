@@ -49,7 +49,7 @@ def test_an_indexed_job_makes_one_pod_per_index(run: Run) -> None:
             assert meta["annotations"][names.JOB_COMPLETION_INDEX] == index(pod)
             assert meta["annotations"][names.EPOCH] == "0"
             assert meta["labels"]["own"] == "label"
-            assert meta["labels"][names.JOB_NAME] == meta["labels"]["job-name"] == "job"
+            assert meta["labels"]["batch.kubernetes.io/job-name"] == meta["labels"]["job-name"] == "job"
             assert meta["labels"][names.JOB_CONTROLLER_UID] == made["metadata"]["uid"]
             assert meta["ownerReferences"][0]["kind"] == "Job"
             assert meta["ownerReferences"][0]["controller"] is True

@@ -46,7 +46,7 @@ def test_jobs_and_pods_carry_the_marks_of_jobset(run: Run) -> None:
         for pod in pods:
             assert expected.items() <= pod["metadata"]["labels"].items()
             assert expected.items() <= pod["metadata"]["annotations"].items()
-            assert label(pod, names.JOB_NAME) == "set-workers-1"
+            assert label(pod, "batch.kubernetes.io/job-name") == "set-workers-1"
             assert pod["spec"]["subdomain"] == "set"
             assert "team" not in pod["metadata"]["labels"]
 

@@ -9,7 +9,7 @@ import pytest
 from prometheus_client import CollectorRegistry, generate_latest
 from prometheus_client.parser import text_string_to_metric_families
 
-from controllers.barrier.crd_reconciler import CrdMetrics
+from controllers.barrier.crd_patcher import CrdMetrics
 from jobset_gate import names
 from jobset_gate.runtime.controller import Controller, ControllerMetrics
 from jobset_gate.runtime.metrics import RuntimeMetrics

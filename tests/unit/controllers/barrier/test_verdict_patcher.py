@@ -19,7 +19,6 @@ from controllers.barrier.verdict_patcher import (
 from jobset_gate import names
 from jobset_gate.barrier import verdict_codec
 from jobset_gate.barrier.model import GangKey
-from jobset_gate.fake.clock import VirtualClock
 from jobset_gate.kube.errors import Conflict, KubeError, NotFound, ServerError, Throttled, Unreachable
 from jobset_gate.kube.resources import PODS
 from tests.fakes.call_blocker import CallBlocker
@@ -41,7 +40,6 @@ class PatcherHarness:
     def __init__(
         self,
         memory: MemoryClient,
-        clock: VirtualClock,
         concurrency: int = 4,
         delivered: Mapping[tuple[GangKey, str], float] | None = None,
     ) -> None:
@@ -51,7 +49,6 @@ class PatcherHarness:
             concurrency=concurrency,
             on_patched=self.outcomes.append,
             delivered={} if delivered is None else delivered,
-            monotonic=clock,
         )
         self.want = self.patches.set_waiting_pods
 
@@ -67,8 +64,8 @@ async def running(sender: PatcherHarness) -> AsyncIterator[PatcherHarness]:
 
 
 @pytest.fixture
-async def sender(memory: MemoryClient, clock: VirtualClock) -> AsyncIterator[PatcherHarness]:
-    async with running(PatcherHarness(memory, clock)) as started:
+async def sender(memory: MemoryClient) -> AsyncIterator[PatcherHarness]:
+    async with running(PatcherHarness(memory)) as started:
         yield started
 
 
@@ -96,12 +93,12 @@ async def test_a_pod_that_comes_later_gets_a_moment_to_see_the_configmap_by_itse
 
 
 async def test_a_pod_that_was_delivered_on_the_stream_is_patched_only_if_it_still_waits(
-    api: Api, memory: MemoryClient, api_calls: CallBlocker, clock: VirtualClock
+    api: Api, memory: MemoryClient, api_calls: CallBlocker
 ) -> None:
     delivered: dict[tuple[GangKey, str], float] = {}
-    async with running(PatcherHarness(memory, clock, delivered=delivered)) as sender:
+    async with running(PatcherHarness(memory, delivered=delivered)) as sender:
         heard, deaf = store_pods(api, 2)
-        delivered[TRAIN, heard.uid] = clock()
+        delivered[TRAIN, heard.uid] = asyncio.get_running_loop().time()
         sender.want(TRAIN, [heard, deaf], RELEASE, fresh=True)
         await asyncio.sleep(SOON)
         assert [call.name for call in api_calls.calls] == [deaf.name]
@@ -158,9 +155,9 @@ async def test_another_verdict_is_news_to_all(api: Api, sender: PatcherHarness) 
 
 
 async def test_a_pod_that_passed_while_its_patch_stood_in_the_queue_is_not_patched(
-    api: Api, api_calls: CallBlocker, memory: MemoryClient, clock: VirtualClock
+    api: Api, api_calls: CallBlocker, memory: MemoryClient
 ) -> None:
-    async with running(PatcherHarness(memory, clock, concurrency=1)) as sender:
+    async with running(PatcherHarness(memory, concurrency=1)) as sender:
         api_calls.block()
         pods = store_pods(api, 3)
         sender.want(TRAIN, pods, RELEASE, fresh=True)
@@ -172,9 +169,9 @@ async def test_a_pod_that_passed_while_its_patch_stood_in_the_queue_is_not_patch
 
 
 async def test_a_gang_that_is_forgotten_is_not_patched_any_more(
-    api: Api, api_calls: CallBlocker, memory: MemoryClient, clock: VirtualClock
+    api: Api, api_calls: CallBlocker, memory: MemoryClient
 ) -> None:
-    async with running(PatcherHarness(memory, clock, concurrency=1)) as sender:
+    async with running(PatcherHarness(memory, concurrency=1)) as sender:
         api_calls.block()
         pods = store_pods(api, 3)
         sender.want(TRAIN, pods, RELEASE, fresh=True)
@@ -187,9 +184,9 @@ async def test_a_gang_that_is_forgotten_is_not_patched_any_more(
 
 
 async def test_with_the_channel_switched_off_nothing_is_sent(
-    api: Api, api_calls: CallBlocker, memory: MemoryClient, clock: VirtualClock
+    api: Api, api_calls: CallBlocker, memory: MemoryClient
 ) -> None:
-    sender = PatcherHarness(memory, clock, concurrency=0)
+    sender = PatcherHarness(memory, concurrency=0)
     task = asyncio.create_task(sender.patches.run())
     assert sender.want(TRAIN, store_pods(api, 3), RELEASE, fresh=True) is None
     await asyncio.sleep(SOON)
