@@ -56,11 +56,11 @@ class InMemoryCluster(InMemoryApi):
     def pod(self, name: str) -> Json:
         return self.stored(PODS, "team", name)
 
-    def bind(self, *pods: str, to: str = "n") -> None:
+    def bind(self, *pods: str) -> None:
         """The scheduler does."""
         for name in pods:
             assert not self.pod(name)["spec"]["schedulingGates"], f"{name} is held"
-            self.patch_object(PODS, name, {"spec": {"nodeName": to}, "status": {"phase": "Running"}})
+            self.patch_object(PODS, name, {"spec": {"nodeName": "n"}, "status": {"phase": "Running"}})
 
     def create_group(
         self, group: str, *pods: str, minimum: int | None = None, of: PodGroupKey | None = None, **more: Any

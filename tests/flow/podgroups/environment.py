@@ -69,28 +69,17 @@ class GroupEnvironment:
         pods: int = 110,
         more: Mapping[str, str] | None = None,
         labels: Mapping[str, str] | None = None,
-        taints: Sequence[tuple[str, str, str]] = (),
     ) -> str:
-        """A node with so much to give (`more`: other resources); `taints` are (key, value, effect). Its full name."""
+        """A node with so much to give (`more`: other resources). Its full name."""
         full = self.nodes[name] = f"{self.namespace}-{name}"
         labels = {STAGE: self.namespace, **(labels or {})}
         room = {"cpu": cpu, "memory": "64Gi", **(more or {})}
         if self.kubelets is not None:
-            shape: Json = {"pods": pods, "labels": labels, "allocatable": room, "taints": tuple(taints)}
+            shape: Json = {"pods": pods, "labels": labels, "allocatable": room}
             await self.kubelets.add_node(FakeNode(full, **shape))
             return full
-        await self.client.create(NODES, node(full, {"pods": str(pods), **room}, labels, taints))
+        await self.client.create(NODES, node(full, {"pods": str(pods), **room}, labels))
         return full
-
-    async def remove_node(self, name: str) -> None:
-        """The node is gone, and with it what was bound to it."""
-        full = self.nodes.pop(name)
-        if self.kubelets is not None:
-            await self.kubelets.vanish_node(full)
-            return
-        await self.client.delete(NODES, full)
-        lost = [one for one in self.pods.all() if one["spec"].get("nodeName") == full]
-        await asyncio.gather(*(self.delete_pod(one["metadata"]["name"], grace_seconds=0) for one in lost))
 
     # --- What users do -----------------------------------------------------------------------------------------------
 
@@ -310,12 +299,9 @@ async def _with_jobsets(stage: GroupEnvironment, behaviour: Behaviour, stack: As
     return (await stack.enter_async_context(actors)).kubelets
 
 
-def node(
-    name: str, allocatable: Mapping[str, str], labels: Mapping[str, str], taints: Sequence[tuple[str, str, str]] = ()
-) -> Json:
+def node(name: str, allocatable: Mapping[str, str], labels: Mapping[str, str]) -> Json:
     """A Node object that no kubelet stands behind."""
-    hot = [{"key": key, "value": value, "effect": effect} for key, value, effect in taints]
     labels = {"kubernetes.io/hostname": name, "kubernetes.io/os": "linux", **labels}
     ready = {"type": "Ready", "status": "True"}
     status = {"capacity": dict(allocatable), "allocatable": dict(allocatable), "conditions": [ready]}
-    return {"metadata": {"name": name, "labels": labels}, "spec": {"taints": hot} if hot else {}, "status": status}
+    return {"metadata": {"name": name, "labels": labels}, "status": status}

@@ -3,11 +3,8 @@
 import pytest
 
 from jobset_gate import names
-from jobset_gate.fake.view import ObjectView
-from jobset_gate.kube.resources import CONFIGMAPS
 from jobset_gate.podgroups.candidate import CapacityCheck
 from jobset_gate.podgroups.decode import parse_opened
-from jobset_gate.podgroups.model import Format
 from jobset_gate.podgroups.record import AdmissionMode, AdmissionState
 from jobset_gate.settings import Groups
 from tests.fakes.podgroups import manifests
@@ -50,21 +47,3 @@ async def test_later_members_pass_once_the_minimum_was_bound(make_stage: MakeGro
         found = await stage.record("ring")
         assert found is not None
         assert found.satisfied is not None
-
-
-@pytest.mark.parametrize("way", [Format.ALIBABA, Format.KOORDINATOR_ANNOTATIONS])
-async def test_a_group_without_a_crd_is_recorded_in_a_configmap_which_goes_with_it(
-    make_stage: MakeGroupEnvironment, way: Format
-) -> None:
-    async with make_stage(nodes={"n": "8"}) as stage:
-        await stage.create(*(manifests.pod(name, "ring", way, 2) for name in "ab"))
-        await stage.until_bound(2)
-        found = await stage.record("ring", way)
-        assert found is not None
-        assert found.stage is AdmissionState.OPEN
-        home = names.POD_GROUP_CONFIG_MAP_PREFIX + stage.label("ring", way)
-        await stage.until_object(CONFIGMAPS, home, lambda it: '"satisfied":1' in it["data"][names.KEY_RECORD])
-        for name in "ab":
-            await stage.delete_pod(name, grace_seconds=0)
-        async with ObjectView(stage.client, CONFIGMAPS, stage.namespace) as view:
-            await view.until(lambda maps: home not in [it["metadata"]["name"] for it in maps], 30)

@@ -1,17 +1,12 @@
 """Bad input: a clear reason on the group and on the pods that are to blame, and no other group is the worse for it."""
 
-from collections.abc import AsyncIterator
-from contextlib import asynccontextmanager
-
 import pytest
 
 from jobset_gate import names
-from jobset_gate.kube.client import Client, PatchType
+from jobset_gate.kube.client import PatchType
 from jobset_gate.kube.errors import Invalid
-from jobset_gate.kube.resources import CRDS, PODS
-from jobset_gate.podgroups import crds
+from jobset_gate.kube.resources import PODS
 from jobset_gate.podgroups.model import Format
-from tests.fakes.crds import remove_crds
 from tests.fakes.podgroups import manifests
 from tests.fakes.podgroups.manifests import gated
 from tests.flow.podgroups.conftest import MakeGroupEnvironment
@@ -49,32 +44,3 @@ async def test_two_groups_on_a_pod_past_the_webhook_are_reported_on_it(
         said = await stage.until_event("p", names.REASON_INVALID_GROUP)
         assert "names two groups, a pod belongs to one" in said
         await good_one_opens(stage)
-
-
-@asynccontextmanager
-async def another_version(client: Client) -> AsyncIterator[str]:
-    """Another user's CRD of Koordinator's kind that serves v1beta1 alone; its name."""
-    crd = crds.manifest(names.SIGS_GROUP)
-    name = crd["metadata"]["name"]
-    await remove_crds(client, name)
-    del crd["metadata"]["labels"]
-    crd["spec"]["versions"][0]["name"] = "v1beta1"
-    await client.create(CRDS, crd)
-    try:
-        yield name
-    finally:
-        await remove_crds(client, name)
-
-
-async def test_a_crd_of_another_version_is_named_and_other_ways_go_on(make_stage: MakeGroupEnvironment) -> None:
-    async with make_stage(nodes={"n": "32"}, controller=False) as stage, another_version(stage.client) as crd:
-        stage.start_controller()
-        await stage.create(manifests.pod("a", "ring", Format.KOORDINATOR_POD_GROUP))
-        said = await stage.until_event("a", names.REASON_POD_GROUP_MISSING, "v1beta1")
-        assert f"the CRD {crd} serves v1beta1, and only v1alpha1 is known here" in said
-        stored = await stage.client.get(CRDS, crd)
-        assert [one["name"] for one in stored["spec"]["versions"]] == ["v1beta1"], "it is another's"
-        await good_one_opens(stage)
-        await stage.create(*(manifests.pod(f"k-{number}", "known", Format.KEP_24) for number in range(2)))
-        await stage.make_group("known", 2, Format.KEP_24)
-        await stage.until_bound(2, "known", Format.KEP_24)

@@ -66,21 +66,6 @@ async def chronicle(stage: GroupEnvironment) -> AsyncIterator[list[Json]]:
         yield seen
 
 
-async def test_a_jobset_in_a_group_is_held_opened_bound_and_released_in_this_order(
-    make_stage: MakeGroupEnvironment,
-) -> None:
-    async with make_stage(jobsets=True, nodes={"n": "8"}) as stage, chronicle(stage) as seen:
-        await stage.apply(gang(stage))
-        held = await stage.until(lambda pods: len(pods) == PODS_WANTED)
-        assert all(map(gated, held))
-        await stage.make_group("ring", PODS_WANTED)
-        await stage.until(lambda pods: sum(map(main_ran, pods)) == PODS_WANTED)
-        await stage.until_object(JOBSETS, "train", started)
-        assert not any(main_ran(one) for one in seen if gated(one))
-        waited = {one["metadata"]["name"] for one in seen if in_barrier(one)}
-        assert len(waited) == PODS_WANTED, "each was in the barrier, too"
-
-
 async def test_a_group_that_is_taken_back_never_ran_a_line_of_user_code(make_stage: MakeGroupEnvironment) -> None:
     """Two of three are bound and wait in the barrier; later there is room for all, and the barrier opens for them."""
     settings = Groups(capacity_check=CapacityCheck.OFF)

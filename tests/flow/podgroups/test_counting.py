@@ -1,18 +1,15 @@
 """Who counts as a member, what the numbers of a group say, and what of its pods is not counted (G1, G2, G3)."""
 
-import asyncio
-from typing import Any, Final
+from typing import Any
 
 from jobset_gate import names
 from jobset_gate.kube.client import PatchType
 from jobset_gate.kube.resources import PODS
 from jobset_gate.podgroups.model import Format
-from jobset_gate.podgroups.record import AdmissionMode
 from tests.fakes.podgroups import manifests
-from tests.fakes.podgroups.manifests import gated, of_group
 from tests.flow.podgroups.conftest import MakeGroupEnvironment
 from tests.flow.podgroups.environment import GroupEnvironment
-from tests.flow.podgroups.groups import bound_count, create_group, members, until_reason
+from tests.flow.podgroups.groups import members, until_reason
 
 Json = dict[str, Any]
 NOTES, GROUPS = Format.KOORDINATOR_ANNOTATIONS, Format.KOORDINATOR_POD_GROUP
@@ -53,45 +50,3 @@ async def test_a_member_that_is_bound_without_our_gate_counts_and_is_shown(make_
         await stage.create(*members("ring", 1, first=1))
         pods = await stage.until_bound(3, "ring")
         assert manifests.opened(next(one for one in pods if one["metadata"]["name"] == "wild")) == 0
-
-
-APART: Final = [{"topologyKey": "kubernetes.io/hostname", "labelSelector": {"matchLabels": {"app": "x"}}}]
-NEAR: Final = {"requiredDuringSchedulingIgnoredDuringExecution": APART}
-SPREAD: Final = [{"maxSkew": 1, "whenUnsatisfiable": "DoNotSchedule", **APART[0]}]
-CLAIM: Final = [{"name": "c", "resourceClaimName": "none"}]
-UNMODELLED: Final[dict[str, Json]] = {
-    "inter-pod affinity": {"affinity": {"podAffinity": NEAR}},
-    "inter-pod anti-affinity": {"affinity": {"podAntiAffinity": NEAR}},
-    "topology spread": {"topologySpreadConstraints": SPREAD},
-    "volumes that bind to nodes": {"volumes": [{"name": "v", "persistentVolumeClaim": {"claimName": "none"}}]},
-    "resource claims": {"resourceClaims": CLAIM},
-}
-"""By the name that they are reported by, what of a pod's spec is the scheduler's alone to judge."""
-
-
-async def test_unsupported_constraints_are_named_and_take_the_one_unproven_place_in_turn(
-    make_stage: MakeGroupEnvironment,
-) -> None:
-    async with make_stage(nodes={"n": "32"}) as stage:
-        port = {"name": "main", "image": "main", "ports": [{"containerPort": 80, "hostPort": 80}]}
-        await stage.make_group("first", 2, wait=600)
-        await stage.create(*members("first", 2, containers=[port]))
-        await stage.until_bound(1, "first")
-        found = await stage.record("first")
-        assert found is not None
-        assert found.how is AdmissionMode.PROBE, "host ports: the second one has no room"
-
-        async def waits(number: int, what: str) -> None:
-            await create_group(stage, f"kind-{number}", 2, labels={"app": "x"}, **UNMODELLED[what])
-            await until_reason(stage, f"kind-{number}", names.REASON_BEHIND_OTHER, f"{what} is not modelled")
-
-        await asyncio.gather(*(waits(number, what) for number, what in enumerate(UNMODELLED)))
-        await create_group(stage, "plain", 2)
-        pods = await stage.until_bound(2, "plain")
-        assert [bound_count(pods, f"kind-{number}") for number in range(len(UNMODELLED))] == [0] * len(UNMODELLED)
-        # Its turn is over: the next in order is tried, and no other.
-        for one in members("first", 2):
-            await stage.delete_pod(one["metadata"]["name"], grace_seconds=0)
-        opened = await stage.until(lambda pods: sum(not gated(one) for one in pods) == 4)
-        kinds = [f"kind-{number}" for number in range(len(UNMODELLED))]
-        assert len([it for it in kinds if not all(map(gated, of_group(opened, it)))]) == 1

@@ -13,8 +13,8 @@ from prometheus_client import CollectorRegistry
 from controllers.podgroups.crds import PodGroupCrdOutcome, PodGroupCrdReconciler, informers
 from jobset_gate import names
 from jobset_gate.fake.view import ObjectView
-from jobset_gate.kube.client import Client, PatchType
-from jobset_gate.kube.resources import CRDS, PODGROUPS_PLUGINS
+from jobset_gate.kube.client import Client
+from jobset_gate.kube.resources import CRDS
 from jobset_gate.podgroups import crds
 from jobset_gate.podgroups.model import Format
 from jobset_gate.runtime.controller import Controller, ControllerMetrics
@@ -129,47 +129,6 @@ async def test_missing_ones_are_made_and_take_what_the_designs_say(real_plane: R
         seen = await real_plane.kubectl("get", kind, "a", "-n", space, "-o", "json")
         assert (seen.json["spec"], seen.json["status"]) == (one["spec"], status["status"])
     await real_plane.drop_namespace(space)
-
-
-async def test_ours_is_upgraded_twice_and_pod_groups_survive_that(real_plane: Real, client: Client) -> None:
-    async with keeping(client) as kept:
-        await kept.until(PLUGINS, PodGroupCrdOutcome.CREATED)
-        await served(client, PLUGINS)
-        space = fresh_name()
-        await real_plane.make_namespace(space)
-        made = await client.create(PODGROUPS_PLUGINS, manifests.pod_group("ring", 3), space)
-        for _ in range(2):
-            kept.outcomes[PLUGINS].clear()
-            await make_older(client, PLUGINS)
-            await kept.until(PLUGINS, PodGroupCrdOutcome.UPDATED, PodGroupCrdOutcome.CURRENT)
-            crd = await client.get(CRDS, PLUGINS)
-            assert (
-                crd["spec"]["versions"][0]["schema"]
-                == crds.manifest(names.PLUGINS_GROUP)["spec"]["versions"][0]["schema"]
-            )
-            assert crd["metadata"]["annotations"]["theirs"] == "kept"
-        assert await client.get(PODGROUPS_PLUGINS, "ring", space) == made
-        await real_plane.drop_namespace(space)
-
-
-async def make_older(client: Client, name: str) -> None:
-    """As an older version of ours would have left it, with an annotation of another user."""
-    theirs = {"metadata": {"annotations": {"theirs": "kept"}}}
-    await client.patch(CRDS, name, body=theirs, patch=PatchType.MERGE, field_manager="kubectl-annotate")
-    await apply(client, older(name))
-
-
-def older(name: str) -> Json:
-    crd = crds.manifest(crds.GROUPS[name])
-    del crd["spec"]["versions"][0]["schema"]["openAPIV3Schema"]["properties"]["status"]
-    crd["metadata"]["annotations"][names.POD_GROUP_CRD_REVISION] = "0"
-    return crd
-
-
-async def apply(client: Client, crd: Json) -> Json:
-    """As a controller of ours does it."""
-    name = crd["metadata"]["name"]
-    return await client.patch(CRDS, name, body=crd, patch=PatchType.APPLY, field_manager=crds.MANAGER)
 
 
 def written(crd: Json) -> Json:

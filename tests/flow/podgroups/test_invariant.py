@@ -8,20 +8,15 @@ import asyncio
 from collections.abc import AsyncIterator
 from contextlib import asynccontextmanager
 
-import pytest
-
-from jobset_gate import names
-from jobset_gate.kube.client import PatchType
-from jobset_gate.kube.resources import LEASES, NODES
+from jobset_gate.kube.resources import NODES
 from jobset_gate.podgroups.candidate import CapacityCheck
 from jobset_gate.settings import Groups
-from tests.fakes.crash_point import CrashPoint, crash_controllers
 from tests.fakes.podgroups import manifests
 from tests.fakes.podgroups.manifests import Json, bound, gated, of_group, opened
 from tests.flow.podgroups.conftest import MakeGroupEnvironment
 from tests.flow.podgroups.environment import GroupEnvironment
 from tests.flow.podgroups.groups import OffsetClock, members, touch_group
-from tests.flow.podgroups.observer import KIND, HistoryObserver, admitted_together, observing
+from tests.flow.podgroups.observer import HistoryObserver, admitted_together, observing
 
 DOMAINS = {"a": "x", "b": "x", "c": "x", "d": "y", "e": "y"}
 """By group."""
@@ -97,40 +92,6 @@ async def world(make_stage: MakeGroupEnvironment) -> AsyncIterator[World]:
             assert found == []
 
 
-async def killed_while_opening(world: World, gates: int) -> None:
-    """Two replicas; the one that leads dies of the so-many-th gate that it removes, and the other takes over."""
-    stage, removed = world.stage, 0
-
-    def last(body: bytes) -> bool:
-        nonlocal removed
-        removed += names.POD_GROUP_OPENED.encode() in body
-        return removed == gates
-
-    with pytest.MonkeyPatch.context() as patched:
-        fate = CrashPoint(last_write=last, lands=True)
-        crash_controllers(patched, fate)
-        first = stage.start_controller(identity="first", clock=world.clock, leader_elect=True)
-        await first.leading.wait()
-    second = stage.start_controller(identity="second", clock=world.clock, leader_elect=True, retry=0.4)
-    await second.serving.wait()
-    await world.fill()
-    await fate.dead.wait()
-    await stage.stop_controller()
-    # A lease that lasts, or on a slow machine it would pass on before the first one dies; nobody waits for its end.
-    nobodys = {"spec": {"holderIdentity": ""}}
-    await stage.client.patch(LEASES, names.LEASE, stage.namespace, body=nobodys, patch=PatchType.MERGE)
-    await second.leading.wait()
-
-
-async def test_when_the_leader_changes_in_the_middle_of_an_opening(make_stage: MakeGroupEnvironment) -> None:
-    async with world(make_stage) as it:
-        await killed_while_opening(it, gates=2)
-        await it.looked()
-        for domain in "xy":
-            await it.being_tried(domain)
-        await it.looked()
-
-
 async def test_when_pods_are_replaced_and_when_groups_are_taken_back_and_the_leader_changes_meanwhile(
     make_stage: MakeGroupEnvironment,
 ) -> None:
@@ -154,21 +115,4 @@ async def test_when_pods_are_replaced_and_when_groups_are_taken_back_and_the_lea
             await asyncio.gather(*(it.until_taken_back(*one) for one in before.items()))
             tried = [await it.being_tried(domain) for domain in "xy"]
             assert not set(tried) & set(before), "they back off, and others have their turn"
-            await it.looked()
-
-
-async def test_when_a_pod_group_is_deleted_and_made_again(make_stage: MakeGroupEnvironment) -> None:
-    """Its record is gone, and what was opened is still to be placed."""
-    async with world(make_stage) as it:
-        stage = it.stage
-        stage.start_controller(clock=it.clock)
-        await it.fill()
-        for domain in "xy":
-            name = await it.being_tried(domain)
-            await stage.client.delete(KIND, name, stage.namespace)
-            await it.looked()
-            await stage.make_group(name, PODS_EACH, wait=WAIT)
-            await it.looked()
-            left = next(one for one in of_group(stage.pods.all(), name) if not bound(one))
-            await stage.delete_pod(left["metadata"]["name"])
             await it.looked()

@@ -85,21 +85,6 @@ async def names_of_native(stage: GroupEnvironment) -> set[str]:
     return {one["metadata"]["name"] for one in found["items"]}
 
 
-async def test_the_native_pod_group_goes_with_the_one_of_the_user(
-    native_plane: Real, space: str, tmp_path: Path
-) -> None:
-    async with group_environment(native_plane, space, tmp_path, nodes={"a": "8"}, settings=ON) as stage:
-        await stage.make_group("ring", 2)
-        await stage.create(manifests.pod("p0", "ring"), manifests.pod("p1", "ring"))
-        await stage.until_bound(2, "ring")
-        async with ObjectView(stage.client, await pod_groups(stage.client), space) as view:
-            await view.until(lambda found: len(found) == 1)
-            await stage.delete_pod("p0", grace_seconds=0)
-            await stage.delete_pod("p1", grace_seconds=0)
-            await stage.plane.kubectl("delete", f"podgroups.{names.PLUGINS_GROUP}", "ring", "-n", space)
-            await view.until(lambda found: not found)
-
-
 async def test_without_the_feature_the_dropped_field_is_noticed_and_the_group_stays_gated(
     scheduled_plane: Real, namespace: str, tmp_path: Path
 ) -> None:

@@ -1,12 +1,10 @@
 """What a person sees of a group: the status of its PodGroup, Events, and one table for every way (G5)."""
 
-import json
 from typing import Any
 
 from jobset_gate import names
 from jobset_gate.kube.client import PatchType
 from jobset_gate.kube.resources import POD_GROUPS
-from jobset_gate.podgroups import podgroup_status
 from jobset_gate.podgroups.model import Format
 from tests.fakes.podgroups import manifests
 from tests.flow.podgroups.command import jobset_gate
@@ -14,12 +12,6 @@ from tests.flow.podgroups.conftest import MakeGroupEnvironment
 from tests.flow.podgroups.environment import GroupEnvironment
 
 Json = dict[str, Any]
-
-
-def said(group: Json) -> tuple[str, str]:
-    """Phase and reason in a status."""
-    status = group.get("status") or {}
-    return status.get("phase", ""), podgroup_status.group_condition(status).get("reason", "")
 
 
 async def rows(stage: GroupEnvironment, *more: str) -> list[list[str]]:
@@ -70,16 +62,3 @@ async def test_every_way_is_in_one_table(make_stage: MakeGroupEnvironment) -> No
         facts = {row[0]: row[1:5] for row in table[1:]}
         assert facts.pop("small") == ["scheduler-plugins", "0/3", "Pending", "Gathering"]
         assert facts == {str(way): [str(way), "2/2", "Running", "Running"] for way in Format}
-
-
-async def test_a_group_that_waits_for_room_says_what_it_lacks_everywhere(make_stage: MakeGroupEnvironment) -> None:
-    async with make_stage(nodes={"n": "2"}) as stage:
-        await stage.make_group("big", 2)
-        await stage.create(*(manifests.pod(name, "big", cpu="2") for name in "ab"))
-        reported = await stage.until_event("big", names.REASON_WAITING_FOR_CAPACITY)
-        assert reported == "needs 4 cpu, 2 free; can never fit on the nodes there are: the whole domain has 2 cpu"
-        found = await stage.until_group("big", lambda it: said(it)[1] == names.REASON_WAITING_FOR_CAPACITY)
-        assert podgroup_status.group_condition(found["status"])["message"] == reported
-        ran = await jobset_gate("get", "groups", "-n", stage.namespace, "-o", "json", kubeconfig=stage.plane.kubeconfig)
-        one = json.loads(ran.out)["items"][0]
-        assert (one["reason"], one["message"]) == (names.REASON_WAITING_FOR_CAPACITY, reported)

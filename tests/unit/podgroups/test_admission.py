@@ -111,11 +111,6 @@ def test_two_names_are_refused_with_both() -> None:
     assert admit_pod(both, "team", Groups(ways=(Format.ALIBABA,))).violations == [], "one of them means nothing here"
 
 
-def test_the_same_name_for_two_schedulers_is_one_group_the_first_ways() -> None:
-    made = after(pod(Format.KEP_24, "a", meta=meta_of(Format.SCHEDULER_PLUGINS, "a")))
-    assert held_for(made) == group_label(PodGroupKey(flavor=Flavor.SCHEDULER_PLUGINS, namespace="team", name="a"))
-
-
 def test_the_native_group_is_named_after_the_label() -> None:
     made = after(pod(Format.ALIBABA), Groups(native=Native.ON))
     assert made["spec"]["schedulingGroup"] == {"podGroupName": "jobset-gate-" + held_for(made)}

@@ -3,10 +3,8 @@
 from __future__ import annotations
 
 import gc
-import json
 import tracemalloc
 from collections.abc import Callable
-from time import process_time
 from typing import Any
 
 import msgspec
@@ -132,35 +130,6 @@ def test_a_bound_pod_with_too_much_in_it_still_takes_up_what_its_first_container
     found = read_bound(pod(node="n", spec={"containers": [main, *containers(0)]}))
     assert found is not None
     assert found.requests["cpu"] == 2000
-
-
-def test_asking_a_node_takes_as_long_for_many_values_as_for_few() -> None:
-    nodes = [NodeFacts(name=f"n{number}", labels={"zone": f"zone-x-{number}"}) for number in range(200)]
-
-    def seconds(values: int) -> float:
-        wanted = constraints.pod_node_selection({"affinity": wide(values)})
-        best = 1.0
-        for _ in range(7):
-            began = process_time()
-            for node in nodes:
-                wanted.admits(node)
-            best = min(best, process_time() - began)
-        return best
-
-    assert seconds(40_000) < 10 * seconds(40)
-
-
-def test_reading_a_template_takes_at_most_twice_as_long_for_twice_as_much() -> None:
-    def seconds(values: int) -> float:
-        best = 10.0
-        for attempt in range(5):
-            body = json.dumps(pod(spec={"affinity": wide(values, attempt)})).encode()
-            began = process_time()
-            decode.decode_member(msgspec.json.decode(body, type=wire.GroupPod))
-            best = min(best, process_time() - began)
-        return best
-
-    assert seconds(120_000) < 4 * seconds(60_000)
 
 
 def test_a_domain_that_takes_too_long_to_find_is_that_of_all_nodes() -> None:

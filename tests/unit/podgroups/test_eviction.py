@@ -2,7 +2,6 @@
 
 from collections.abc import Iterable
 from dataclasses import dataclass, field
-from fractions import Fraction
 from typing import Any
 
 import msgspec
@@ -15,8 +14,7 @@ from jobset_gate.podgroups import eviction, owners
 from jobset_gate.podgroups.eviction import FINISHED, JOB, JOBSET, EvictionPlan, PodProvenance, SuspendTarget
 from jobset_gate.podgroups.fit import constraints
 from jobset_gate.podgroups.fit.guaranteed import PodShape
-from jobset_gate.podgroups.model import Flavor, GangMode, PodGroupKey, group_label
-from jobset_gate.podgroups.record import AdmissionMode, AdmissionRecord, AdmissionState
+from jobset_gate.podgroups.model import Flavor, PodGroupKey, group_label
 from jobset_gate.podgroups.snapshot import ControllerRef, MemberPod
 
 KEY = PodGroupKey(flavor=Flavor.ALIBABA, namespace="team", name="ring")
@@ -84,21 +82,6 @@ def uids(pods: Iterable[MemberPod]) -> list[str]:
 )
 def test_members_of_the_generation_are_taken_back_bound_or_not(more: dict[str, Any], taken: bool) -> None:
     assert eviction.is_evictable(pod("a", **more), WANTED) is taken
-
-
-def test_the_record_names_all_gangs_that_are_taken_back() -> None:
-    other = PodGroupKey(flavor=Flavor.ALIBABA, namespace="else", name="ring")
-    record = AdmissionRecord(
-        generation=3,
-        stage=AdmissionState.ROLLING_BACK,
-        how=AdmissionMode.FIT,
-        at=0.0,
-        gangs=((KEY, 3), (other, 5)),
-        minimum=1,
-        wait=Fraction(1),
-        mode=GangMode.STRICT,
-    )
-    assert eviction.generations_by_label(record) == {HELD: 3, group_label(other): 5}
 
 
 @pytest.mark.parametrize(

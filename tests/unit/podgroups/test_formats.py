@@ -121,19 +121,6 @@ def test_the_same_name_for_two_designs_is_one_claim_of_the_first() -> None:
     assert formats.conflicting_names(meta(labels={PLUGINS: "g", KOORDINATOR: "g"})) is None
 
 
-def test_two_names_on_one_pod_are_denied_with_both_keys() -> None:
-    both = meta(labels={PLUGINS: "g"}, notes={KEP24: "h"})
-    denied = formats.conflicting_names(both)
-    assert denied is not None
-    assert f"metadata.labels[{PLUGINS}] says g, metadata.annotations[{KEP24}] says h" in denied.message
-    assert claim(labels={PLUGINS: "g"}, notes={KEP24: "h"}).problems == (denied,)
-
-
-def test_of_two_names_only_those_of_ways_that_are_on_count() -> None:
-    both = meta(labels={PLUGINS: "g"}, notes={KEP24: "h"})
-    assert formats.conflicting_names(both, {Format.KEP_24}) is None
-
-
 def test_a_name_put_beside_the_one_a_pod_is_held_for_does_not_take_its_place() -> None:
     edited = meta(labels=alibaba("one") | {PLUGINS: "two"})
     first = formats.parse_membership(edited)

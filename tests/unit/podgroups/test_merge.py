@@ -167,14 +167,6 @@ def test_a_bad_value_of_the_podgroup_is_written_on_the_group() -> None:
     assert problem_lines(made.problems) == ["spec.minMember: -3: must be a whole number from 1 to 2147483647"]
 
 
-def test_a_podgroup_of_another_version_makes_its_group_invalid_and_is_there() -> None:
-    made = group(
-        *labelled(PLUGINS, "a"), pod_groups=(read_pod_group_source("scheduling.x-k8s.io/v1beta1", minMember=3),)
-    )
-    assert [it.path for it in made.problems] == ["apiVersion"]
-    assert not made.pod_group_missing
-
-
 def test_a_total_below_the_minimum_is_wrong_wherever_both_come_from() -> None:
     crd = read_pod_group_source("scheduling.sigs.k8s.io", minMember=5)
     (problem,) = group(*noted("a", total_number="4"), pod_groups=(crd,)).problems

@@ -6,7 +6,6 @@ import pytest
 
 from jobset_gate.podgroups import owners
 from jobset_gate.podgroups.model import Flavor, PodGroupKey
-from jobset_gate.podgroups.owners import OwnerCapacity
 from tests.fakes.podgroups import sources
 
 Json = dict[str, Any]
@@ -90,14 +89,6 @@ def test_a_group_that_waits_for_itself_can_never_gather() -> None:
     assert owners.capacity_shortage(group, made) == (
         "needs 2 pods at once, 1 can be there: JobSet o (a) makes 1; JobSet o (b) waits for a"
     )
-
-
-def test_nothing_is_reported_where_one_of_them_is_not_known() -> None:
-    group = sources.group(sources.member("p", labels=sources.alibaba("ring", "9")))
-    job = OwnerCapacity(kind="Job", name="j", max_pods=1)
-    assert owners.capacity_shortage(group, (job,)) is not None
-    assert owners.capacity_shortage(group, (job, owners.unknown_owner("Pod", ""))) is None
-    assert owners.capacity_shortage(group, ()) is None
 
 
 @pytest.mark.parametrize(

@@ -244,12 +244,6 @@ def test_texts_that_only_count_on_are_the_same_fact(reason: str, one: str, other
     assert (len(set(said)) == 1) == same
 
 
-def test_gathering_is_reported_after_five_minutes_only() -> None:
-    given = of(pod("a"))
-    assert facts(given, TEN_O_CLOCK + 299) == {}
-    assert facts(given, TEN_O_CLOCK + 300) == {"Gathering": [""]}
-
-
 def kep_seen(*pods: Json, minimum: int = 3, **more: Any) -> GroupSnapshot:
     return group_snapshot(*pods, of=KEP24_KEY, group=pod_group(spec={"minMembers": minimum}), **more)
 

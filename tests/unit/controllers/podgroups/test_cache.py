@@ -6,8 +6,7 @@ import pytest
 
 from jobset_gate import names
 from jobset_gate.kube.resources import PODGROUPS_PLUGINS, PODS, RESOURCEQUOTAS
-from jobset_gate.podgroups.model import Flavor, Format, PodGroupKey, group_label
-from jobset_gate.settings import Groups
+from jobset_gate.podgroups.model import Flavor, PodGroupKey, group_label
 from tests.fakes.podgroups.filled_cache import FilledCache
 from tests.fakes.podgroups.objects import TEN_O_CLOCK, key, pod, pod_group
 from tests.fakes.podgroups.sources import KOORDINATOR, PLUGINS, Json, koordinator
@@ -187,20 +186,6 @@ def test_a_pod_group_that_koordinators_pods_name_is_theirs() -> None:
     made.remove(PODS, later(member))
     assert made.keys() == {G}
     assert made.take_calls()[0] == {KOORD, G}
-
-
-def test_koordinators_own_kind_of_pod_group_goes_before_the_other() -> None:
-    made = FilledCache().pods(pod("a", of=KOORD, labels={KOORDINATOR: "g"}))
-    made.pod_groups(pod_group(spec={"minMember": 7}))
-    assert made.group(KOORD).minimum == 7
-    made.pod_groups(pod_group(spec={"minMember": 5}, uid="own"), api=names.SIGS_GROUP)
-    seen, ref = made.snapshot(KOORD), made.ref(KOORD)
-    assert (seen.group.minimum, ref.api, ref.uid) == (5, names.SIGS_GROUP, "own")
-
-
-def test_without_the_first_way_a_pod_group_is_that_of_the_next() -> None:
-    made = FilledCache(Groups(ways=(Format.KOORDINATOR_POD_GROUP,))).pod_groups(pod_group())
-    assert made.keys() == {KOORD}
 
 
 # --- Effects ----------------------------------------------------------------

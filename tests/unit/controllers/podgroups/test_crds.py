@@ -79,12 +79,6 @@ async def test_where_another_client_was_faster_it_is_requeued(there: Json | type
     assert [forced for _, forced in world.applied] == [force]
 
 
-async def test_an_update_holds_for_the_version_that_was_read() -> None:
-    world = CrdApi(stored(older))
-    await PodGroupCrdReconciler(world.client).reconcile(NAME)
-    assert [body["metadata"]["resourceVersion"] for body, _ in world.applied] == ["7"]
-
-
 async def test_one_that_is_being_deleted_is_not_touched() -> None:
     def leave(crd: Json) -> None:
         older(crd)

@@ -13,7 +13,6 @@ from tests.fakes.podgroups.cluster import (
     PROBE,
     InMemoryCluster,
     add_node,
-    asking,
     run_for,
     running_controller,
 )
@@ -179,24 +178,6 @@ async def test_a_satisfied_group_is_satisfied_for_a_successor_whatever_pods_are_
 # --- Groups of higher priority ---
 
 
-async def test_it_ends_the_try_of_a_lower_one(cluster: InMemoryCluster) -> None:
-    """Which has half an hour to come, and will never be whole."""
-    add_node(cluster, cpu="4")
-    async with running_controller(cluster):
-        long = {"scheduleTimeoutSeconds": 1800}
-        cluster.create_group("low", "a", "b", minimum=2, meta=OWNED, spec=PORTS | {"priority": 10}, terms=long)
-        await run_for(60)
-        cluster.bind("a")
-        cluster.create_group("same", "s", minimum=1, meta=OWNED, spec=PORTS | {"priority": 10})
-        await run_for(30)
-        assert cluster.ungated_pods() == ["a", "b"], "not for one of its own rank"
-        cluster.create_group("high", "x", minimum=1, meta=OWNED, spec=PORTS | {"priority": 1000})
-        await run_for(30)
-        assert cluster.ungated_pods() == ["x"]
-        found = cluster.recorded("low")
-        assert (found.rolled_back, found.why) == (1, "1 of 2 pods were bound when a group of higher priority came")
-
-
 async def test_a_group_that_is_placed_by_then_is_left_alone(cluster: InMemoryCluster) -> None:
     add_node(cluster, cpu="4")
     async with running_controller(cluster):
@@ -208,28 +189,6 @@ async def test_a_group_that_is_placed_by_then_is_left_alone(cluster: InMemoryClu
         cluster.bind("a")
         await run_for(30)
         assert cluster.ungated_pods() == ["a", "x"]
-
-
-async def test_time_in_which_the_scheduler_makes_room_does_not_count(cluster: InMemoryCluster) -> None:
-    """Its victims take longer to end than its limit is long: it would never run, and kill on."""
-    add_node(cluster, cpu="4")
-    cluster.create_group("low", "v", minimum=1, spec=asking("4"))
-    async with running_controller(cluster):
-        await run_for()
-        cluster.bind("v")
-        await run_for()
-        cluster.create_group("high", "x", minimum=1, meta=OWNED, spec=asking("4") | {"priority": 9})
-        await run_for(5)
-        assert "x" in cluster.ungated_pods()
-        cluster.patch_object(PODS, "x", {"status": {"nominatedNodeName": "n"}})
-        cluster.patch_object(PODS, "v", {"metadata": {"deletionTimestamp": "2026-08-01T10:00:00Z"}})
-        await run_for(600)
-        assert "x" in cluster.ungated_pods()
-        cluster.remove(PODS, "v")
-        cluster.bind("x")
-        await run_for(5)
-        found = cluster.recorded("high")
-        assert found.satisfied is not None
 
 
 async def test_but_not_for_ever(cluster: InMemoryCluster) -> None:

@@ -9,7 +9,7 @@ import pytest
 
 from jobset_gate import names
 from jobset_gate.fake.clock import VirtualClock
-from jobset_gate.kube.resources import JOBS, PODS
+from jobset_gate.kube.resources import PODS
 from jobset_gate.podgroups.record import AdmissionRecord, AdmissionState, decode_record, encode_record
 from jobset_gate.settings import Groups
 from tests.fakes.podgroups.cluster import OWNED, PLUGINS, PROBE, InMemoryCluster, add_node, run_for, running_controller
@@ -106,32 +106,6 @@ async def test_a_limit_of_years_keeps_others_from_being_tried_for_an_hour_at_mos
         assert found.why == "0 of 1 pods were bound within 3600s, the longest limit there is"
 
 
-async def test_a_group_that_can_never_fit_holds_back_no_other(cluster: InMemoryCluster) -> None:
-    """However long it has waited: it would not help it. Once the nodes could hold it, it does."""
-    async with running_controller(cluster) as running:
-        cluster.create_group("huge", "a", minimum=1, spec=HUGE)
-        cluster.create_group("half", *"bcdef", minimum=5, spec=LARGE)
-        await run_for()
-        cluster.bind(*"bcdef")
-        await run_for(Groups().starvation_seconds + 5)
-        cluster.create_group("g", "x", minimum=1)
-        await run_for(5)
-        assert cluster.ungated_pods() == [*"bcdef", "x"]
-        cluster.bind("x")
-        why = running.controllers.pending.why_pending(key("huge"))
-        assert why is not None
-        assert why.message.endswith("can never fit on the nodes there are: the whole domain has 100 cpu")
-        add_node(cluster, "big", cpu="1000")
-        cluster.put(PODS, pod("theirs", labels={}, held="", gates=(), node="big", spec=LARGE))
-        await run_for(10)
-        cluster.create_group("late", "y", minimum=1)
-        await run_for(5)
-        assert "y" not in cluster.ungated_pods()
-        cluster.remove(PODS, "theirs")
-        await run_for(5)
-        assert "a" in cluster.ungated_pods()
-
-
 DAEMON = {
     "ownerReferences": [{"apiVersion": "apps/v1", "kind": "DaemonSet", "name": "d", "uid": "u-d", "controller": True}]
 }
@@ -172,14 +146,3 @@ async def test_a_record_reserves_no_room_that_its_pods_do_not_ask_for(cluster: I
         await run_for(120)
         found = cluster.stored(PLUGINS, "evil", "evil")["metadata"]["annotations"][names.POD_GROUP_RECORD]
         assert decode_record(found).stage is not AdmissionState.OPEN, "its limit is the one that its PodGroup says"
-
-
-async def test_a_mark_with_an_odd_number_stops_no_group(cluster: InMemoryCluster) -> None:
-    notes = {names.POD_GROUP_SUSPENDED: "x." + "9" * 5000}
-    meta = {"name": "odd", "namespace": "evil", "labels": {names.POD_GROUP_SUSPENDED: "x"}, "annotations": notes}
-    cluster.put(JOBS, {"metadata": meta, "spec": {"suspend": True}})
-    async with running_controller(cluster):
-        cluster.create_group("g", "a", "b", minimum=2)
-        await run_for()
-        assert cluster.ungated_pods() == ["a", "b"]
-        assert len(cluster.all(PODS)) == 2

@@ -4,11 +4,10 @@ from __future__ import annotations
 
 import pytest
 
-from jobset_gate import names
 from jobset_gate.kube.resources import PODS
 from jobset_gate.podgroups.generation import JOIN_SECONDS
 from jobset_gate.podgroups.record import AdmissionState
-from tests.fakes.podgroups.cluster import OFF, PLUGINS, InMemoryCluster, add_node, run_for, running_controller
+from tests.fakes.podgroups.cluster import OFF, InMemoryCluster, run_for, running_controller
 from tests.fakes.podgroups.sources import Json
 
 ASKS = {"containers": [{"name": "c", "resources": {"requests": {"cpu": "1"}}}]}
@@ -108,20 +107,6 @@ async def test_gangs_that_open_together_are_held_together_when_they_are_used_aga
         gang("two", "b2", "fourth")
         await run_for(2)
         assert sorted(cluster.ungated_pods()) == ["a", "a2", "b", "b2"]
-
-
-async def test_what_the_last_run_has_left_is_none_of_the_next_ones_numbers(cluster: InMemoryCluster) -> None:
-    add_node(cluster, cpu="3")
-    async with running_controller(cluster):
-        await placed(cluster, of("one"), "a", "b")
-        end(cluster, "a")
-        end(cluster, "b")
-        cluster.create_group("g", "c", meta=of("two"), spec=ASKS)
-        await run_for(60)
-        found = cluster.stored(PLUGINS, "team", "g")
-        assert (found["status"]["phase"], found["status"]["succeeded"]) == ("Pending", 0)
-        text = f"Pending: {names.REASON_GATHERING}: 1/2 pods exist"
-        assert found["metadata"]["annotations"][names.POD_GROUP_STATE] == text
 
 
 @pytest.mark.parametrize("gone", ["marked", "ended"])

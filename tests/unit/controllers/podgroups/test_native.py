@@ -64,17 +64,6 @@ async def ready(world: NativeApi) -> NativePodGroups:
     return found
 
 
-async def test_the_api_server_may_come_to_serve_another_version() -> None:
-    world = NativeApi()
-    found = NativePodGroups(world.client)
-    await found.refresh_version()
-    await found.refresh_version()
-    assert found.why_held(SEEN) is not None
-    world.versions = ("v1alpha3",)
-    await found.refresh_version()
-    assert found.why_held(SEEN) is None
-
-
 @pytest.mark.parametrize(
     ("served", "used"),
     [

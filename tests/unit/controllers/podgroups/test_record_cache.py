@@ -78,15 +78,6 @@ def test_a_decision_on_a_gang_group_holds_for_all_of_its_gangs_from_the_first_on
         assert held.stage is AdmissionState.CLOSED, "what stands on the first one's home, not the copy"
 
 
-def test_a_gangs_own_later_decision_goes_before_an_older_one_of_its_gang_group() -> None:
-    made = FilledCache().pods(gang("a"), gang("b"))
-    made.records(config_map(koord("a"), record((koord("a"), 1), (koord("b"), 1))))
-    made.records(config_map(koord("b"), record((koord("b"), 2)), uid="uid-b"))
-    found = made.snapshot(koord("b")).record
-    assert found is not None
-    assert found.gangs == ((koord("b"), 2),)
-
-
 def test_a_record_that_is_gone_from_the_first_object_decides_nothing() -> None:
     made = FilledCache().pods(gang("a"), gang("b"))
     body = config_map(koord("a"), record((koord("a"), 1), (koord("b"), 1)))
@@ -188,18 +179,6 @@ def test_what_our_write_has_stored_is_known_at_once_and_its_event_is_no_news() -
     made.pod_groups(pod_group(version="7"))
     assert made.take_calls() == (set(), set())
     assert made.snapshot(G).generation == 1
-
-
-def test_a_config_map_of_our_own_is_the_home_before_the_informer_delivers_it() -> None:
-    made = FilledCache().pods(gang("a"), gang("b"))
-    decided = record((koord("a"), 1), (koord("b"), 1))
-    made.take_calls()
-    made.respond(CONFIGMAPS, config_map(koord("a"), decided, version="20"))
-    assert made.take_calls()[0] == {koord("a"), koord("b")}
-    assert made.ref(koord("a")).resource_version == "20"
-    assert made.snapshot(koord("b")).generation == 1
-    made.remove(CONFIGMAPS, config_map(koord("a"), decided, version="21"))
-    assert (made.snapshot(koord("a")).record_ref, made.snapshot(koord("b")).record) == (None, None)
 
 
 def test_a_record_object_that_a_read_has_not_found_is_dropped() -> None:

@@ -26,7 +26,7 @@ from jobset_gate.podgroups.preconditions import GroupReason
 from jobset_gate.podgroups.record import AdmissionRecord
 from jobset_gate.podgroups.snapshot import GroupSnapshot, RecordRef
 from tests.fakes.podgroups.objects import config_map, key, pod, record
-from tests.fakes.podgroups.snapshots import KEP24_KEY, bound, group_snapshot, kep24_pod, opened, timestamp
+from tests.fakes.podgroups.snapshots import bound, group_snapshot, opened, timestamp
 from tests.fakes.podgroups.sources import Json
 from tests.fakes.podgroups.status_api import StatusApi, StatusHarness, status_harness
 
@@ -104,17 +104,6 @@ async def test_only_what_has_changed_is_in_a_patch(api: StatusApi) -> None:
         await settled(at, seen(api))
         assert "scheduleStartTime" not in api.status, "the group is closed again"
         assert api.status["phase"] == "Pending"
-
-
-async def test_the_fields_of_kep_24_are_others(clock: VirtualClock) -> None:
-    api = StatusApi(clock, names.KEP24_GROUP, spec={"minMembers": 2})
-    notes = {names.POD_GROUP_OPENED: "1 2026-08-01T10:00:00Z", "scheduling.k8s.io/group-name": "g"}
-    pods = [kep24_pod(it, gates=(), meta={"annotations": notes}) for it in "ab"]
-    async with status_harness(api) as at:
-        done = record((KEP24_KEY, 1), satisfied=clock(), minimum=2)
-        await settled(at, seen(api, *pods, of=KEP24_KEY, record=done))
-        values = {key: value for key, value in api.status.items() if key != "conditions"}
-        assert values == {"admitted": 2, "running": 0, "succeeded": 0, "failed": 0}
 
 
 def few_fields(api: StatusApi) -> None:
@@ -214,18 +203,6 @@ async def test_a_thousand_groups_are_reported_at_a_limited_rate(api: StatusApi) 
 # --- Other clients ----------------------------------------------------------------------------------------------------
 
 
-async def test_a_status_that_another_controller_manages_is_never_written(api: StatusApi) -> None:
-    api.set_group(
-        metadata={"managedFields": [{"manager": "coscheduler", "subresource": "status"}]},
-        status={"phase": "Scheduling"},
-    )
-    async with status_harness(api) as at:
-        await settled(at, seen(api, pod("a")), ROOM)
-        assert api.status == {"phase": "Scheduling"}
-        assert api.notes[names.POD_GROUP_STATE] == "Pending: WaitingForCapacity: needs 4 cpu, 2 free"
-        assert (names.REASON_STATUS_NOT_OURS, "g") in api.event_list()
-
-
 @pytest.mark.parametrize("refusal", [NotFound(404, "NotFound", ""), Conflict(409, "Conflict", "")])
 async def test_a_group_that_is_gone_meanwhile_is_no_failure(api: StatusApi, refusal: KubeError) -> None:
     api.fault = lambda verb, *_: refusal if verb == "patch status" else None
@@ -299,15 +276,6 @@ async def test_another_problem_has_another_event_but_not_too_often(api: StatusAp
         assert api.event_list() == [("InvalidGroup", "g"), ("InvalidGroup", "a")]
         await asyncio.sleep(EVENT_SPACING)
         assert {it["message"] for it in api.events} == {"bad 0", "bad 2"}
-
-
-async def test_gathering_has_an_event_after_five_minutes(api: StatusApi) -> None:
-    async with status_harness(api) as at:
-        at.report_group(seen(api, pod("a", meta={"creationTimestamp": timestamp(api.clock())})))
-        await asyncio.sleep(299)
-        assert api.events == []
-        await asyncio.sleep(2)
-        assert api.event_list() == [("Gathering", "g")]
 
 
 # --- Failures ---------------------------------------------------------------------------------------------------------
