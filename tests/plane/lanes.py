@@ -27,7 +27,6 @@ LANES: Final = {
         "tests/unit/cli/test_webhook.py",
     ),
     SCHEDULED_CLUSTER: (
-        "tests/flow/podgroups/test_gang_groups.py",
         "tests/flow/test_rights_groups",
         "tests/unit/fake/test_scheduler.py",
     ),

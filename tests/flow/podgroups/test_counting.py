@@ -38,15 +38,3 @@ async def test_what_a_member_says_later_is_reported_and_not_followed(make_stage:
         }
         assert await stage.record("other") is None, "nobody was ever taken for it"
         assert await stage.record("elsewhere", NOTES) is None
-
-
-async def test_a_member_that_is_bound_without_our_gate_counts_and_is_shown(make_stage: MakeGroupEnvironment) -> None:
-    """One that is not bound does not count: nobody knows whether it ever will be."""
-    async with make_stage(nodes={"n": "32"}) as stage:
-        await stage.make_group("ring", 3)
-        wild = manifests.pod("wild", "ring", nodeName=stage.nodes["n"])  # such a pod is none of the webhook's
-        await stage.create(wild, *members("ring", 1))
-        await until_reason(stage, "ring", names.REASON_GATHERING, "2/3 pods exist; Ungated: wild")
-        await stage.create(*members("ring", 1, first=1))
-        pods = await stage.until_bound(3, "ring")
-        assert manifests.opened(next(one for one in pods if one["metadata"]["name"] == "wild")) == 0

@@ -51,13 +51,10 @@ class MarkHistory:
 
 
 @pytest.mark.parametrize("policy", ["no policy", "fails on any code"])
-async def test_a_jobset_gets_all_its_pods_back_and_its_start_barrier_begins_again(
-    make_stage: MakeGroupEnvironment, policy: str
-) -> None:
-    """Another epoch: its clock starts again, and what was announced of the pods before means nothing to those after."""
+async def test_a_jobset_gets_all_its_pods_back(make_stage: MakeGroupEnvironment, policy: str) -> None:
     async with make_stage(jobsets=True, nodes={"n": "2"}, controller=False) as stage:
         rolling, marks = ManualEviction(stage, minimum=3), MarkHistory()
-        await stage.apply(jobset(policy=POLICIES[policy], config={names.TIMEOUT_FIELD: 600}))
+        await stage.apply(jobset(policy=POLICIES[policy]))
         old = await stage.until(all_held(3))
         await rolling.open(old)
         await stage.until(placed(2, 2, 3))
@@ -68,9 +65,7 @@ async def test_a_jobset_gets_all_its_pods_back_and_its_start_barrier_begins_agai
         ):
             assert (await rolling.roll_back()).blocked == ()
             await rolling.resume()
-            new = await stage.until(all_held(3, but=uids(old)))
-        assert {one["metadata"]["annotations"][names.EPOCH] for one in old} == {"0"}
-        assert {one["metadata"]["annotations"][names.EPOCH] for one in new if manifests.gated(one)} == {"1"}
+            await stage.until(all_held(3, but=uids(old)))
         # Where a rule could fail it, its pods are taken from it instead.
         mark = ("train", f"{stage.label(GANG, Format.ALIBABA)}.1")
         assert marks.marked == (set() if POLICIES[policy] else {mark})
@@ -81,3 +76,22 @@ async def test_a_jobset_gets_all_its_pods_back_and_its_start_barrier_begins_agai
         assert after["status"].get("restarts", 0) == 0
         assert names.POD_GROUP_SUSPENDED not in meta.get("annotations", {}) | meta.get("labels", {})
         await remove_finalizers(stage)
+
+
+@pytest.mark.parametrize("policy", ["no policy", "fails on any code"])
+async def test_the_start_barrier_of_a_jobset_that_was_taken_back_begins_again(
+    make_stage: MakeGroupEnvironment, policy: str
+) -> None:
+    """Another epoch: its clock starts again, and what was announced of the pods before means nothing to those after."""
+    async with make_stage(jobsets=True, nodes={"n": "2"}, controller=False) as stage:
+        rolling = ManualEviction(stage, minimum=3)
+        await stage.apply(jobset(policy=POLICIES[policy], config={names.TIMEOUT_FIELD: 600}))
+        old = await stage.until(all_held(3))
+        epochs = {one["metadata"]["annotations"][names.EPOCH] for one in old}
+        await rolling.open(old)
+        await stage.until_bound(2)
+        await rolling.roll_back()
+        await rolling.resume()
+        new = await stage.until(all_held(3, but=uids(old)))
+        assert epochs == {"0"}
+        assert {one["metadata"]["annotations"][names.EPOCH] for one in new if manifests.gated(one)} == {"1"}

@@ -56,30 +56,6 @@ async def test_pods_of_several_controllers_with_different_specs_are_one_group(
         assert (decided.generation, decided.minimum, len(decided.gangs)) == (1, 4, 1)
 
 
-async def test_each_pod_of_a_group_with_too_few_of_them_is_reported_unschedulable(
-    make_stage: MakeGroupEnvironment,
-) -> None:
-    async with make_stage(nodes={"n": "8"}) as stage:
-        await stage.make_group("ring", 3, KEP)
-        await stage.create(pod("a"), pod("b"))
-        for name in "ab":
-            reported = await stage.until_event(name, names.REASON_UNSCHEDULABLE)
-            assert "has too few pods: 2/3 pods exist" in reported
-        assert all(map(gated, stage.pods.all()))
-
-
-async def test_a_group_that_has_become_too_small_while_some_run_is_reported_unschedulable(
-    make_stage: MakeGroupEnvironment,
-) -> None:
-    async with make_stage(nodes={"n": "8"}, kubelets=True) as stage:
-        await stage.make_group("ring", 2, KEP)
-        await stage.create(pod("a"), pod("b"))
-        await stage.until(lambda pods: sum(map(runs, pods)) == 2)
-        await stage.delete_pod("b")
-        reported = await stage.until_event("ring", names.REASON_UNSCHEDULABLE)
-        assert reported == "1 of 2 pods are left: 1 running, 0 pending, 0 succeeded"
-
-
 async def test_a_pod_group_that_is_changed_after_opening_is_not_followed(make_stage: MakeGroupEnvironment) -> None:
     async with make_stage(nodes={"n": "8"}, kubelets=True) as stage:
         await stage.make_group("ring", 2, KEP)

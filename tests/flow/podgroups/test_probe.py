@@ -40,19 +40,3 @@ async def test_the_first_in_order_shows_its_pods_to_the_autoscaler_one_gang_at_a
         await until_reported_unschedulable(stage, "second")
         await stage.add_node("o", "3")
         await stage.until_bound(3, "second")
-
-
-async def test_gangs_for_other_nodes_are_tried_at_the_same_time(make_stage: MakeGroupEnvironment) -> None:
-    """One per capacity domain; a pod that could go to either waits for both."""
-    async with make_stage(settings=PROBE) as stage:
-        for zone in "xy":
-            await stage.add_node(zone, "1", labels={"zone": zone})
-            await create_group(stage, zone, 2, nodeSelector={"zone": zone})
-            await until_reported_unschedulable(stage, zone)
-        await create_group(stage, "either", 3)
-        await until_reason(stage, "either", names.REASON_BEHIND_OTHER)
-        assert all_held(stage.pods.all(), "either")
-        for zone in "xy":
-            await stage.add_node(f"{zone}-late", "1", labels={"zone": zone})
-            await stage.until_bound(2, zone)
-        await until_reported_unschedulable(stage, "either")

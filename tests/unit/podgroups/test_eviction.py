@@ -1,7 +1,6 @@
 """How opened members are taken back: which steps, in which order, and what is never done (G4)."""
 
 from collections.abc import Iterable
-from dataclasses import dataclass, field
 from typing import Any
 
 import msgspec
@@ -11,7 +10,7 @@ from hypothesis import strategies as st
 
 from jobset_gate import names
 from jobset_gate.podgroups import eviction, owners
-from jobset_gate.podgroups.eviction import FINISHED, JOB, JOBSET, EvictionPlan, PodProvenance, SuspendTarget
+from jobset_gate.podgroups.eviction import JOB, JOBSET, EvictionPlan, PodProvenance, SuspendTarget
 from jobset_gate.podgroups.fit import constraints
 from jobset_gate.podgroups.fit.guaranteed import PodShape
 from jobset_gate.podgroups.model import Flavor, PodGroupKey, group_label
@@ -236,144 +235,6 @@ def test_the_mark_of_an_earlier_roll_back_is_replaced_or_nobody_would_resume_it(
 
 
 # --- Killed anywhere -------------------------------------------------------------------------------------------------
-
-
-@dataclass
-class Cluster:
-    """Pods and their Jobs, with controllers that do at once what they would do."""
-
-    pods: dict[str, MemberPod]
-    roots: dict[str, SuspendTarget]
-    """By the UID of the Job that makes the pods."""
-    before: dict[str, SuspendTarget] = field(default_factory=dict)
-    deleted: list[str] = field(default_factory=list)
-    done: list[Any] = field(default_factory=list)
-
-    def plan(self) -> EvictionPlan:
-        made = {}
-        for it in self.pods.values():
-            if eviction.is_job_pod(it) and it.controller is not None:
-                made[it.uid] = PodProvenance(target=self.roots[it.controller.uid], labels=BY)
-        return eviction.plan_eviction(
-            self.pods.values(), WANTED, made, {it.uid: it for it in self.roots.values()}.values()
-        )
-
-    def act(self, found: EvictionPlan, steps: int) -> None:
-        """So many writes of the plan, and then it was killed."""
-        writes: list[Any] = [
-            *found.marks,
-            *found.detaches,
-            *found.suspends,
-            *found.deletes,
-            *found.restarts,
-            *found.resumes,
-        ]
-        for write in writes[:steps]:
-            self.done.append(write)
-            if isinstance(write, eviction.DetachPod):
-                self._change(write.pod.uid, controller=None, eviction_mark=write.mark)
-            elif isinstance(write, eviction.SuspendOwner):
-                self._suspend(write, suspended=write not in found.marks)
-            elif isinstance(write, SuspendTarget):
-                for uid, its in self.roots.items():
-                    if its.uid == write.uid:
-                        self.roots[uid] = msgspec.structs.replace(its, suspended=False, mark="")
-            else:
-                self.deleted.append(write.uid)
-                self._change(write.uid, deleting=True)
-
-    def go(self) -> None:
-        """What is being deleted goes; the pods of a Job that has ended or is suspended are."""
-        for uid, it in list(self.pods.items()):
-            if it.deleting:
-                del self.pods[uid]
-            elif eviction.is_job_pod(it) and it.controller is not None:
-                its = self.roots[it.controller.uid]
-                if its.suspended or its.finished:
-                    self._change(uid, deleting=True)
-
-    def _suspend(self, write: eviction.SuspendOwner, *, suspended: bool) -> None:
-        for uid, its in self.roots.items():
-            if its.uid != write.target.uid:
-                continue
-            if its.can_fail and suspended:
-                assert not [
-                    it.name
-                    for it in self.pods.values()
-                    if it.controller is not None
-                    and it.controller.uid == uid
-                    and not (it.gated or it.deleting or it.phase in FINISHED)
-                ], "a Job that its pods' ends would fail was suspended while they could still run"
-            self.roots[uid] = msgspec.structs.replace(its, suspended=suspended, mark=write.mark)
-
-    def _change(self, uid: str, **more: Any) -> None:
-        self.pods[uid] = msgspec.structs.replace(self.pods[uid], **more)
-
-
-JOBS_OF = {f"job-{number}": f"root-{number // 2}" for number in range(4)}
-"""Two Jobs to each JobSet."""
-
-kinds_of_pods: st.SearchStrategy[dict[str, Any]] = st.fixed_dictionaries(
-    {
-        "gated": st.booleans(),
-        "phase": st.sampled_from(["Pending", "Running", "Running", "Succeeded", "Failed"]),
-        "deleting": st.sampled_from([False, False, False, True]),
-        "maker": st.sampled_from([*JOBS_OF, "set", ""]),
-        "generation": st.sampled_from([3, 3, 3, 2, 0]),
-    }
-)
-kinds_of_roots: st.SearchStrategy[dict[str, Any]] = st.fixed_dictionaries(
-    {
-        "can_fail": st.booleans(),
-        "barrier": st.booleans(),
-        "suspended": st.sampled_from([False, False, True]),
-        "finished": st.sampled_from([False, False, False, True]),
-        "by_kueue": st.sampled_from([False, False, False, True]),
-        "others": st.sampled_from([(), (), ("z",)]),
-    }
-)
-
-
-@st.composite
-def clusters(draw: st.DrawFn) -> Cluster:
-    said = {uid: draw(kinds_of_roots) for uid in sorted(set(JOBS_OF.values()))}
-    roots = {job: root(JOBSET, name=uid, uid=uid, **said[uid]) for job, uid in JOBS_OF.items()}
-    pods = {}
-    for number, it in enumerate(draw(st.lists(kinds_of_pods, max_size=10))):
-        by, gated, uid = it["maker"], it["gated"], f"pod-{number}"
-        maker = None
-        if by:
-            kind = "batch/v1" if by in JOBS_OF else "apps/v1"
-            maker = ControllerRef(api_version=kind, kind="Job" if by in JOBS_OF else "ReplicaSet", name=by, uid=by)
-        pods[uid] = pod(
-            uid,
-            maker=by,
-            gated=gated,
-            node="" if gated else "n",
-            phase="Pending" if gated else it["phase"],
-            generation=0 if gated else it["generation"],
-            deleting=it["deleting"],
-            jobset=JOBS_OF.get(by, ""),
-        )
-        pods[uid] = msgspec.structs.replace(pods[uid], controller=maker)
-    return Cluster(pods, roots, before=dict(roots))
-
-
-@given(clusters(), st.lists(st.integers(0, 6), min_size=12, max_size=12))
-def test_killed_after_any_writes_it_ends_and_harms_nobody(cluster: Cluster, lives: list[int]) -> None:
-    first = dict(cluster.pods)
-    for writes in [*lives, *[1000] * 4]:
-        cluster.act(cluster.plan(), writes)
-        cluster.go()
-    assert cluster.plan().done
-    for uid in cluster.deleted:
-        maker = first[uid].controller
-        assert maker is not None, "a bare pod was deleted"
-        assert not eviction.is_job_pod(first[uid]) or cluster.before[maker.uid].can_fail, "a Job's pod was deleted"
-    for uid, its in cluster.roots.items():
-        was = cluster.before[uid]
-        if was.by_kueue or was.others or was.finished or was.suspended:
-            assert its == was, "an owner was touched that must not be"
 
 
 # --- Reading owners --------------------------------------------------------------------------------------------------

@@ -5,8 +5,6 @@ from __future__ import annotations
 from typing import Any
 
 import pytest
-from hypothesis import given
-from hypothesis import strategies as st
 
 from jobset_gate.podgroups.phase import MemberCounts, Phase, group_phase
 
@@ -44,19 +42,3 @@ def counts(**more: Any) -> MemberCounts:
 )
 def test_a_phase_follows_from_the_facts(seen: MemberCounts, wanted: Phase) -> None:
     assert group_phase(seen) is wanted
-
-
-numbers = st.integers(0, 5)
-flags = st.booleans()
-
-
-@given(
-    st.builds(
-        MemberCounts,
-        minimum=st.integers(1, 5),
-        **dict.fromkeys(("present", "bound", "running", "succeeded", "failed"), numbers),
-        **dict.fromkeys(("opened", "deadline_passed", "evicting"), flags),
-    )
-)
-def test_every_combination_of_facts_has_a_phase(seen: MemberCounts) -> None:
-    assert group_phase(seen) in Phase
