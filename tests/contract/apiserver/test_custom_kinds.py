@@ -15,11 +15,6 @@ async def test_unknown_fields_are_pruned_with_a_warning(api: RawApi, gangs: Gang
     assert made.warnings == ['299 - "unknown field \\"spec.gate\\""', '299 - "unknown field \\"spec.jobs[0].extra\\""']
 
 
-async def test_defaults_are_filled_in_and_nulls_dropped_unless_nullable(api: RawApi, gangs: Gangs) -> None:
-    made = await api.post(gangs.path, gangs.gang(mode=None, replicas=None, maybe=None, network=None))
-    assert made.object["spec"] == {"mode": "A", "maybe": None}
-
-
 async def test_status_and_spec_have_their_own_endpoints(api: RawApi, gangs: Gangs) -> None:
     made = await api.post(gangs.path, {**gangs.gang(), "status": {"restarts": 1}})
     assert "status" not in made.object
@@ -52,9 +47,3 @@ async def test_a_patch_of_a_status_is_held_to_its_version_and_to_no_uid(api: Raw
     assert (await api.get(f"{gangs.path}/g")).meta["uid"] == new.meta["uid"]
     refused = await api.merge(f"{gangs.path}/g", {"metadata": {"uid": old.meta["uid"]}})
     assert (refused.status, set(refused.causes)) == (422, {"metadata.uid"})
-
-
-async def test_custom_objects_are_never_replaced_blindly(api: RawApi, gangs: Gangs) -> None:
-    await api.post(gangs.path, gangs.gang())
-    blind = await api.put(f"{gangs.path}/g", gangs.gang(mode="B"))
-    assert (blind.status, blind.causes) == (422, ["metadata.resourceVersion"])

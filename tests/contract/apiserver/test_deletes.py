@@ -2,19 +2,13 @@
 
 from __future__ import annotations
 
-from tests.contract.apiserver.api import CONFIGMAPS, PODS, Json, RawApi, Reply, bind, config_map, pod
+from tests.contract.apiserver.api import CONFIGMAPS, PODS, RawApi, bind, config_map, pod
 
 
 async def _gone(api: RawApi, path: str, name: str, version: str) -> None:
     """Wait until an object is deleted."""
     async with api.watch(path, f"fieldSelector=metadata.name%3D{name}&resourceVersion={version}") as watch:
         await watch.until(name, "DELETED")
-
-
-def _owned_by(owner: Reply) -> Json:
-    reference = {"apiVersion": owner.object["apiVersion"], "kind": owner.object["kind"]}
-    reference |= {"name": owner.meta["name"], "uid": owner.meta["uid"]}
-    return {"ownerReferences": [reference]}
 
 
 async def test_preconditions_must_hold(api: RawApi) -> None:
@@ -52,13 +46,6 @@ async def test_a_pod_on_a_node_stays_until_the_kubelet_is_done(api: RawApi) -> N
     last = await api.delete(f"{PODS}/p", gracePeriodSeconds=0)
     assert (last.object["kind"], last.meta["deletionGracePeriodSeconds"]) == ("Pod", 0)
     assert (await api.get(f"{PODS}/p")).status == 404
-
-
-async def test_background_deletion_takes_dependents_along(api: RawApi) -> None:
-    owner = await api.post(CONFIGMAPS, config_map("owner"))
-    child = await api.post(CONFIGMAPS, config_map("child", meta=_owned_by(owner)))
-    await api.delete(f"{CONFIGMAPS}/owner", propagationPolicy="Background")
-    await _gone(api, CONFIGMAPS, "child", child.meta["resourceVersion"])
 
 
 async def test_an_object_whose_owner_never_was_is_collected(api: RawApi) -> None:

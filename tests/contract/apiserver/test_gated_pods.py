@@ -1,4 +1,4 @@
-"""Pods with scheduling gates, and their removal: the same against the embedded and the real API server."""
+"""Pods on their way to a node: gates, their removal, binding. The same assertions against both API servers."""
 
 from __future__ import annotations
 
@@ -90,3 +90,16 @@ async def test_bound_pods_that_are_not_over_are_selected_by_fields(api: RawApi) 
         assert await watch.until("runs") == [("DELETED", "runs")]
     for name in ("waits", "runs", "failed", "done"):
         await api.merge(f"{PODS}/{name}", {"metadata": {"finalizers": None}})
+
+
+async def test_a_pod_gets_its_node_once_by_binding(api: RawApi) -> None:
+    await api.post(PODS, pod())
+    assert (await bind(api, "p", "node-1")).status == 201
+    bound = await api.get(f"{PODS}/p")
+    assert bound.object["spec"]["nodeName"] == "node-1"
+    scheduled = bound.object["status"]["conditions"][0]
+    assert (scheduled["type"], scheduled["status"]) == ("PodScheduled", "True")
+    assert scheduled["lastTransitionTime"].endswith("Z")
+    again = await bind(api, "p", "node-2")
+    assert (again.status, again.reason) == (409, "Conflict")
+    assert again.message.endswith('pod p is already assigned to node "node-1"')

@@ -27,34 +27,6 @@ async def test_a_created_object_gets_uid_time_and_version(api: RawApi) -> None:
     assert (await api.get(f"{CONFIGMAPS}/c")).object == made.object
 
 
-async def test_a_name_is_taken_only_once(api: RawApi) -> None:
-    await api.post(CONFIGMAPS, config_map())
-    again = await api.post(CONFIGMAPS, config_map())
-    assert (again.status, again.reason) == (409, "AlreadyExists")
-    assert again.object["details"] == {"name": "c", "kind": "configmaps"}
-
-
-async def test_what_is_not_there_is_not_found(api: RawApi) -> None:
-    missing = await api.get(f"{CONFIGMAPS}/nothing")
-    assert (missing.status, missing.reason) == (404, "NotFound")
-    assert missing.message == 'configmaps "nothing" not found'
-    elsewhere = await api.post("/api/v1/namespaces/no-such-namespace/configmaps", config_map())
-    assert (elsewhere.status, elsewhere.message) == (404, 'namespaces "no-such-namespace" not found')
-
-
-@pytest.mark.parametrize(
-    ("body", "status"),
-    [
-        (b'{"apiVersion": "v1"', 400),
-        ({"apiVersion": "v1", "kind": "Secret", "metadata": {"name": "c"}}, 400),
-        (config_map(meta={"namespace": "another"}), 400),
-        ({"apiVersion": "v1", "kind": "ConfigMap", "metadata": {}}, 422),
-    ],
-)
-async def test_malformed_objects_are_refused(api: RawApi, body: object, status: int) -> None:
-    assert (await api.post(CONFIGMAPS, body)).status == status
-
-
 async def test_replacing_with_a_stale_version_or_another_uid_conflicts(api: RawApi) -> None:
     first = (await api.post(CONFIGMAPS, config_map(a="1"))).object
     second = await api.put(f"{CONFIGMAPS}/c", {**first, "data": {"a": "2"}})
@@ -122,11 +94,6 @@ async def test_a_list_in_pages_has_each_object_once_and_one_version(api: RawApi)
     assert found == [["a", "b"], ["c", "d"], ["e"]]
     assert len(versions) == 1
     assert (await api.get(f"{CONFIGMAPS}?continue=nonsense")).status == 400
-
-
-@pytest.mark.parametrize("query", ["fieldSelector=data.a%3Db", "labelSelector=a%20b"])
-async def test_selectors_and_tokens_that_mean_nothing_are_refused(api: RawApi, query: str) -> None:
-    assert (await api.get(f"{CONFIGMAPS}?{query}")).status == 400
 
 
 async def test_generation_counts_changes_of_the_spec_only(api: RawApi) -> None:

@@ -18,12 +18,6 @@ from tests.contract.apiserver.api import (
 )
 
 
-async def test_a_merge_patch_adds_changes_and_removes(api: RawApi) -> None:
-    await api.post(CONFIGMAPS, config_map(a="1", b="2"))
-    patched = await api.merge(f"{CONFIGMAPS}/c", {"data": {"a": None, "b": "3", "c": "4"}})
-    assert patched.object["data"] == {"b": "3", "c": "4"}
-
-
 async def test_a_patch_may_name_the_version_it_wants_to_change(api: RawApi) -> None:
     """That is how a compare-and-swap is written as a patch."""
     first = await api.post(CONFIGMAPS, config_map(a="1"))
@@ -31,22 +25,6 @@ async def test_a_patch_may_name_the_version_it_wants_to_change(api: RawApi) -> N
     won = await api.merge(f"{CONFIGMAPS}/c", {"metadata": {"resourceVersion": version}, "data": {"a": "2"}})
     lost = await api.merge(f"{CONFIGMAPS}/c", {"metadata": {"resourceVersion": version}, "data": {"a": "3"}})
     assert (won.status, lost.status, lost.reason) == (200, 409, "Conflict")
-
-
-@pytest.mark.parametrize(
-    ("operations", "data"),
-    [
-        ([{"op": "add", "path": "/data/c", "value": "3"}], {"a": "1", "b": "2", "c": "3"}),
-        ([{"op": "remove", "path": "/data/a"}], {"b": "2"}),
-        ([{"op": "replace", "path": "/data/a", "value": "9"}], {"a": "9", "b": "2"}),
-        ([{"op": "replace", "path": "/data/new", "value": "9"}], {"a": "1", "b": "2", "new": "9"}),
-        ([{"op": "test", "path": "/data/a", "value": "1"}, {"op": "remove", "path": "/data"}], None),
-    ],
-)
-async def test_json_patch_operations(api: RawApi, operations: Any, data: Any) -> None:
-    await api.post(CONFIGMAPS, config_map(a="1", b="2"))
-    patched = await api.call("PATCH", f"{CONFIGMAPS}/c", operations, JSON_PATCH)
-    assert (patched.status, patched.object.get("data")) == (200, data)
 
 
 @pytest.mark.parametrize(
@@ -66,12 +44,6 @@ async def test_json_patches_that_cannot_be_applied_change_nothing(api: RawApi, o
     assert (await api.get(f"{CONFIGMAPS}/c")).object == first.object
 
 
-async def test_identity_cannot_be_patched(api: RawApi) -> None:
-    await api.post(CONFIGMAPS, config_map())
-    assert (await api.merge(f"{CONFIGMAPS}/c", {"metadata": {"name": "d"}})).status == 400
-    assert (await api.merge(f"{CONFIGMAPS}/c", {"metadata": {"uid": "another"}})).status == 422
-
-
 async def test_a_strategic_patch_merges_lists_by_key(api: RawApi) -> None:
     await api.post(PODS, pod())
     first = {"status": {"conditions": [{"type": "A", "status": "True"}, {"type": "B", "status": "True"}]}}
@@ -89,11 +61,6 @@ async def test_a_strategic_patch_merges_lists_by_key(api: RawApi) -> None:
     assert patched.status == 200, patched.object
     conditions = [(item["type"], item["status"]) for item in patched.object["status"]["conditions"]]
     assert sorted(conditions) == [("B", "False"), ("C", "False")]
-
-
-async def test_custom_kinds_take_no_strategic_patches(api: RawApi, gangs: Gangs) -> None:
-    await api.post(gangs.path, gangs.gang())
-    assert (await api.call("PATCH", f"{gangs.path}/g", {"spec": {"mode": "B"}}, STRATEGIC)).status == 415
 
 
 async def test_apply_creates_and_merges_and_keeps_what_it_does_not_name(api: RawApi) -> None:

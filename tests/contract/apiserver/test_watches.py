@@ -22,13 +22,6 @@ async def test_a_watch_sends_everything_after_its_version_in_order(api: RawApi) 
     assert seen == [("ADDED", "a"), ("MODIFIED", "a"), ("ADDED", "b"), ("DELETED", "a"), ("ADDED", "last")]
 
 
-async def test_a_watch_without_a_version_begins_with_what_is_there(api: RawApi) -> None:
-    await api.post(CONFIGMAPS, config_map("a"))
-    async with api.watch(CONFIGMAPS) as watch:
-        await api.post(CONFIGMAPS, config_map("b"))
-        assert await watch.until("b") == [("ADDED", "a"), ("ADDED", "b")]
-
-
 async def test_an_object_that_leaves_or_enters_a_selector_is_deleted_or_added(api: RawApi) -> None:
     version = await _version(api)
     async with api.watch(CONFIGMAPS, f"resourceVersion={version}&labelSelector=in%3Dyes") as watch:
@@ -48,18 +41,3 @@ async def test_an_object_that_leaves_or_enters_a_selector_is_deleted_or_added(ap
     assert last["object"]["data"] == inside.object["data"]
     assert last["object"]["metadata"]["labels"] == {"in": "yes"}
     assert last["object"]["metadata"]["resourceVersion"] == left.meta["resourceVersion"]
-
-
-async def test_one_object_can_be_watched_by_name(api: RawApi) -> None:
-    version = await _version(api)
-    async with api.watch(CONFIGMAPS, f"resourceVersion={version}&fieldSelector=metadata.name%3Db") as watch:
-        await api.post(CONFIGMAPS, config_map("a"))
-        await api.post(CONFIGMAPS, config_map("b"))
-        assert await watch.until("b") == [("ADDED", "b")]
-
-
-async def test_a_version_from_the_future_is_refused(api: RawApi) -> None:
-    future = int(await _version(api)) + 1_000_000
-    refused = await api.get(f"{CONFIGMAPS}?resourceVersion={future}&timeoutSeconds=1")
-    assert refused.status == 504
-    assert "Too large resource version" in refused.message

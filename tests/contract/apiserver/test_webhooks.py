@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import asyncio
 from collections.abc import AsyncIterator, Awaitable, Callable
-from typing import Any
 
 import pytest
 
@@ -49,36 +48,6 @@ async def test_a_patch_changes_the_object_and_what_validation_sees(api: RawApi, 
     assert seen == {"change": {"a": "sent"}, "look": {"a": "changed"}}
 
 
-async def test_a_webhook_sees_the_whole_request(api: RawApi, hooks: HookServer) -> None:
-    await hooks.add("look", allow)
-    await _until_called(api, hooks, "look")
-    await api.post(CONFIGMAPS, config_map(a="1"))
-    await api.merge(f"{CONFIGMAPS}/c", {"data": {"a": "2"}})
-    create, update = (request for _, request in hooks.requests)
-    assert create["kind"] == {"group": "", "version": "v1", "kind": "ConfigMap"}
-    assert create["resource"] == {"group": "", "version": "v1", "resource": "configmaps"}
-    assert (create["name"], create["namespace"], create["operation"]) == ("c", api.namespace, "CREATE")
-    assert (create["oldObject"], create["dryRun"]) == (None, False)
-    assert create["userInfo"]["username"]
-    assert update["operation"] == "UPDATE"
-    assert (update["oldObject"]["data"], update["object"]["data"]) == ({"a": "1"}, {"a": "2"})
-
-
-async def test_a_generated_name_is_empty_for_mutation_and_settable(api: RawApi, hooks: HookServer) -> None:
-    """A3 depends on it."""
-    await hooks.add("name", patch({"op": "add", "path": "/metadata/name", "value": "chosen"}))
-    await hooks.add("look", allow, mutating=False)
-    await _until_called(api, hooks, "name", "look")
-    body = {"apiVersion": "v1", "kind": "ConfigMap", "metadata": {"generateName": "gang-"}}
-    made = await api.post(CONFIGMAPS, body)
-    assert made.meta["name"] == "chosen"
-    seen = {
-        name: (request.get("name", ""), request["object"]["metadata"].get("name")) for name, request in hooks.requests
-    }
-    assert seen["name"] == ("", None)
-    assert seen["look"] == ("chosen", "chosen")
-
-
 async def test_an_unreachable_webhook_refuses_or_is_ignored_by_its_policy(api: RawApi, hooks: HookServer) -> None:
     nowhere: Json = {"clientConfig": {"url": "https://127.0.0.1:1/gone"}}
     await hooks.add("ignored", allow, failurePolicy="Ignore", **nowhere)
@@ -98,22 +67,3 @@ async def _refusal(_: RawApi, send: Callable[[], Awaitable[Reply]]) -> Reply:
         while reply.status < 400:
             reply = await send()
     return reply
-
-
-@pytest.mark.parametrize(
-    ("settings", "labels", "asked"),
-    [
-        ({"objectSelector": {"matchLabels": {"gated": "yes"}}}, {"gated": "yes"}, True),
-        ({"objectSelector": {"matchLabels": {"gated": "yes"}}}, {}, False),
-        ({"objectSelector": {"matchExpressions": [{"key": "gated", "operator": "DoesNotExist"}]}}, {}, True),
-    ],
-)
-async def test_which_webhooks_are_called(
-    api: RawApi, hooks: HookServer, settings: dict[str, Any], labels: dict[str, str], asked: bool
-) -> None:
-    await hooks.add("maybe", allow, **settings)
-    await hooks.add("always", allow)
-    await _until_called(api, hooks, "always", body=config_map("probe", meta={"labels": labels}, a="1"))
-    hooks.requests.clear()
-    await api.post(CONFIGMAPS, config_map(meta={"labels": labels}, a="1"))
-    assert hooks.names() == (["maybe", "always"] if asked else ["always"])

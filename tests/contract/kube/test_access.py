@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import asyncio
 import json
-import sys
 from collections.abc import AsyncIterator
 from pathlib import Path
 from typing import Any
@@ -13,7 +12,7 @@ import pytest
 
 from jobset_gate.kube.access import from_kubeconfig
 from jobset_gate.kube.client import Client
-from jobset_gate.kube.errors import Forbidden, Unauthorized
+from jobset_gate.kube.errors import Forbidden
 from jobset_gate.kube.resources import CONFIGMAPS, Resource
 from jobset_gate.runtime.decoder import WatchProblemKind
 from tests.fakes.informer_harness import InformerHarness, running_informer
@@ -25,16 +24,6 @@ pytestmark = [pytest.mark.real]
 ACCOUNTS = Resource("", "v1", "serviceaccounts", "ServiceAccount")
 ROLES = Resource("rbac.authorization.k8s.io", "v1", "roles", "Role")
 BINDINGS = Resource("rbac.authorization.k8s.io", "v1", "rolebindings", "RoleBinding")
-
-PLUGIN = f"""#!{sys.executable} -IS
-import json, pathlib
-here = pathlib.Path(__file__)
-token = here.with_name("token").read_text()
-with here.with_name("asked").open("a") as asked:
-    asked.write("x")
-status = {{"token": token}}
-print(json.dumps({{"apiVersion": "client.authentication.k8s.io/v1", "kind": "ExecCredential", "status": status}}))
-"""
 
 
 class Tenant:
@@ -67,18 +56,6 @@ class Tenant:
         path.write_text(json.dumps(config))
         return str(path)
 
-    def plugin(self, token: str) -> dict[str, Any]:
-        """The user entry of an exec plugin that says what the file `token` says."""
-        program = self.folder / "plugin"
-        program.write_text(PLUGIN)
-        program.chmod(0o700)
-        (self.folder / "token").write_text(token)
-        api = "client.authentication.k8s.io/v1"
-        return {"exec": {"apiVersion": api, "command": str(program), "interactiveMode": "Never"}}
-
-    def times_asked(self) -> int:
-        return len((self.folder / "asked").read_text())
-
 
 @pytest.fixture
 async def tenant(real_plane: Real, tmp_path: Path) -> AsyncIterator[Tenant]:
@@ -109,25 +86,6 @@ async def test_a_right_that_is_granted_later_is_noticed(tenant: Tenant) -> None:
         with pytest.raises(Forbidden):
             await client.list(CONFIGMAPS)
         run.cancel()
-
-
-async def test_a_rejected_token_is_fetched_again_from_its_plugin_at_once(tenant: Tenant) -> None:
-    await tenant.allow()
-    access = await from_kubeconfig(tenant.kubeconfig(tenant.plugin("expired")))
-    (tenant.folder / "token").write_text(await tenant.token())
-    async with Client(access) as client:
-        await client.create(CONFIGMAPS, thing(tenant.namespace, "a", "1"))
-        await client.list(CONFIGMAPS, tenant.namespace)
-    assert tenant.times_asked() == 2
-
-
-async def test_a_token_that_stays_bad_is_an_error_and_its_plugin_is_not_asked_for_each_request(tenant: Tenant) -> None:
-    access = await from_kubeconfig(tenant.kubeconfig(tenant.plugin("expired")))
-    async with Client(access) as client:
-        for _ in range(5):
-            with pytest.raises(Unauthorized):
-                await client.list(CONFIGMAPS, tenant.namespace)
-    assert tenant.times_asked() == 2
 
 
 async def test_lists_writes_and_watches_go_through_a_proxy_that_is_named(tenant: Tenant) -> None:

@@ -98,12 +98,6 @@ async def test_nobody_owns_anything_else_than_before(client: Client, crd: JobSet
     assert _owners(again) == before
 
 
-async def test_the_owners_next_apply_goes_through_and_the_field_is_put_back(client: Client, crd: JobSetLikeCrd) -> None:
-    for _ in range(3):
-        assert await extend_crd(client, name=crd.name) is CrdOutcome.EXTENDED
-        assert not is_extended(await apply(client, crd))
-
-
 async def test_a_crash_between_the_patches_is_healed_by_the_next_call(client: Client, crd: JobSetLikeCrd) -> None:
     """Without the second patch the owner would conflict: the reason for all the trouble."""
     before = _owners(await _stored(client, crd.name))
@@ -148,11 +142,6 @@ async def test_removing_leaves_the_crd_as_its_owner_made_it(client: Client, crd:
     assert after["spec"] == before["spec"]
     assert _owners(after) == _owners(before)
     assert await retract_crd(client, name=crd.name) is CrdOutcome.NOT_THERE
-
-
-async def test_what_is_not_installed_is_said_to_be_so(client: Client) -> None:
-    assert await extend_crd(client, name="jobsets.nothing.example.com") is CrdOutcome.NOT_INSTALLED
-    assert await retract_crd(client, name="jobsets.nothing.example.com") is CrdOutcome.NOT_INSTALLED
 
 
 async def test_a_crd_without_the_version_we_know_is_an_error(client: Client) -> None:

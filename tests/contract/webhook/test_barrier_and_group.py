@@ -47,11 +47,3 @@ async def test_another_minimum_than_the_barrier_expects_is_refused_with_both_num
         with pytest.raises(Invalid, match=f"{minimum} pods here, 12 there"):
             await client.create(JOBSETS, gang(namespace, way, minimum), namespace)
     assert barrier(await client.create(JOBSETS, gang(namespace, way, "12"), namespace))
-
-
-async def test_kubectl_shows_that_the_barrier_may_give_up_first(plane: Plane, client: Client, namespace: str) -> None:
-    made = gang(namespace, Format.ALIBABA, "12", config={"timeoutAfterSeconds": 600})
-    ran = await plane.kubectl("create", "-f", "-", stdin=made)
-    assert ran.stderr.count("timeout of 600s must be above the group's wait limit of 600s") == 1
-    patient = gang(namespace, Format.ALIBABA, "12", config={"timeoutAfterSeconds": 601}, name="patient")
-    assert "wait limit" not in (await plane.kubectl("create", "-f", "-", stdin=patient)).stderr

@@ -75,17 +75,6 @@ async def test_nothing_is_written_while_all_is_well(installed: CertificateInstal
 # --- Healed -----------------------------------------------------------------------------------------------------------
 
 
-async def test_a_wiped_or_edited_ca_bundle_is_written_again(installed: CertificateInstallation) -> None:
-    first, second = await ready(installed)
-    before = await installed.bundles()
-    for text in (None, b64encode(b"nonsense").decode(), self_signed().ca_bundle):
-        await installed.put_bundle(text)
-        assert not await installed.trusts(first)
-        assert await second.reconcile() is None
-        assert await installed.bundles() == before
-        assert await installed.trusts(first)
-
-
 async def test_a_deleted_secret_is_made_again_and_nobody_is_distrusted_meanwhile(
     installed: CertificateInstallation,
 ) -> None:

@@ -1,6 +1,5 @@
 """The least rights of the certificate controller, on a real API server, and its messages where they are missing."""
 
-import asyncio
 import re
 import ssl
 from collections.abc import AsyncIterator
@@ -14,7 +13,7 @@ from jobset_gate.kube.client import Client
 from jobset_gate.kube.errors import Forbidden, NotFound
 from jobset_gate.kube.resources import MUTATING_WEBHOOKS, SECRETS, VALIDATING_WEBHOOKS, Resource
 from tests.contract.webhook.test_certificate_controller import DAY, until
-from tests.fakes.certificates import SECRET, CertificateInstallation, WebhookReplica
+from tests.fakes.certificates import SECRET, CertificateInstallation
 from tests.plane.planes import Real
 
 pytestmark = pytest.mark.real
@@ -69,27 +68,6 @@ def bound(kind: str, role: Json, subject: Json) -> Json:
     return {"roleRef": {"apiGroup": RBAC, "kind": kind, "name": role["metadata"]["name"]}, "subjects": [subject]}
 
 
-async def test_rights_on_one_secret_and_two_configurations_are_enough(
-    real_plane: Real, installed: CertificateInstallation
-) -> None:
-    """To create the Secret, too: no right without a name is needed. Watches work, and so do healing and rotation."""
-    async with account(real_plane, installed, secret=SECRET_VERBS, bundle=BUNDLE_VERBS) as limited:
-        with pytest.raises(Forbidden):
-            await limited.list(SECRETS, installed.namespace)
-        replica = installed.replica(limited)
-        assert await replica.reconcile() is None
-        await installed.put_bundle(None)
-        installed.now.forward(245 * DAY)
-        assert await replica.reconcile() is None
-        assert replica.number("jobset_gate_certificate_check_failures_total") == 0
-        replica.certificates._interval = 3600
-        async with running(replica):
-            for _ in range(2):  # the first time it may be the list that tells
-                await installed.client.delete(SECRETS, SECRET, installed.namespace)
-                await until(installed.secret)
-        assert replica.number("jobset_gate_certificate_check_failures_total") == 0
-
-
 @pytest.mark.parametrize(
     ("secret", "bundle", "said"),
     [
@@ -142,13 +120,3 @@ async def forbidden(client: Client, installed: CertificateInstallation) -> bool:
     except Forbidden:
         return True
     return False
-
-
-@asynccontextmanager
-async def running(replica: WebhookReplica) -> AsyncIterator[None]:
-    task = asyncio.create_task(replica.certificates.run())
-    try:
-        yield
-    finally:
-        task.cancel()
-        await asyncio.wait([task])

@@ -12,9 +12,9 @@ from jobset_gate import names
 from jobset_gate.fake import jobset_crd
 from jobset_gate.kube.client import Client, PatchType
 from jobset_gate.kube.errors import ApiError, NotFound
-from jobset_gate.kube.resources import JOBSETS, MUTATING_WEBHOOKS, VALIDATING_WEBHOOKS
+from jobset_gate.kube.resources import JOBSETS
 from jobset_gate.settings import Groups
-from tests.fakes.admission_server import BUNDLE, RequestCounter, registered
+from tests.fakes.admission_server import RequestCounter, registered
 from tests.fakes.jobsets import Json, barrier, changed, jobset, pod_spec, replicated
 from tests.plane.planes import Plane
 from webhook.registration import HookOptions, ServiceReference, configurations, pod_configuration
@@ -94,17 +94,6 @@ async def webhook(plane: Plane, namespace: str) -> AsyncIterator[Registered]:
         await crd_patcher.extend_crd(client)
         async with registered(client, namespace) as server:
             yield Registered(plane, client, namespace, server, RequestCounter(server))
-
-
-async def test_an_api_server_stores_them_as_they_are_written(plane: Plane) -> None:
-    where: HookOptions = {"service": SERVICE, "ca_bundle": BUNDLE.ca_bundle, "own_namespace": "gate-system"}
-    made = (*configurations(**where), pod_configuration(Groups(), **where))
-    resources = (MUTATING_WEBHOOKS, VALIDATING_WEBHOOKS, MUTATING_WEBHOOKS)
-    async with plane.client() as client:
-        for resource, configuration in zip(resources, made, strict=True):
-            stored = await client.create(resource, configuration, dry_run=True)
-            written = configuration["webhooks"][0]
-            assert {key: stored["webhooks"][0][key] for key in written} == written
 
 
 async def test_a_gated_jobset_comes_back_with_its_barrier(webhook: Registered) -> None:

@@ -159,18 +159,6 @@ async def test_no_call_fails_while_certificates_are_renewed_and_the_ca_is_rotate
     assert users.made >= 170
 
 
-async def test_no_call_fails_when_the_secret_is_deleted(cluster: Cluster, client: Client, namespace: str) -> None:
-    (old,) = await cluster.cas()
-    cluster.clock.by = -6 * HOUR  # nothing is due, and what is made now is good now
-    async with traffic(client, namespace) as users:
-        await users.until(20)
-        await client.delete(SECRETS, SECRET, namespace)
-        await cluster.until(lambda: cluster.signed_by(old) == 0)
-        await users.until(50)
-    assert users.failed == []
-    assert users.uninjected == []
-
-
 @pytest.mark.parametrize("text", [None, "bm9uc2Vuc2U=", self_signed().ca_bundle], ids=["wiped", "nonsense", "other"])
 async def test_a_ca_bundle_that_was_changed_is_healed_in_time(
     cluster: Cluster, client: Client, namespace: str, text: str | None

@@ -11,7 +11,7 @@ from jobset_gate.kube.client import Client, PatchType
 from jobset_gate.kube.errors import ApiError
 from jobset_gate.kube.resources import JOBSETS
 from tests.fakes.admission_server import registered
-from tests.fakes.jobsets import Json, barrier, dig, epoch, jobset, pod_spec
+from tests.fakes.jobsets import Json, dig, epoch, jobset, pod_spec
 from tests.fakes.other_webhook import another_webhook
 from tests.plane.planes import Plane, Real, fresh_name
 
@@ -81,18 +81,6 @@ async def test_the_barrier_is_behind_a_meshs_init_container_in_either_order_of_c
         await until_asked(client, namespace, asked)
         made = await created(client, namespace, jobset())
     assert [it["name"] for it in pod_spec(made)["initContainers"]] == ["mesh", names.BARRIER_CONTAINER]
-
-
-async def test_a_config_that_another_webhook_puts_in_is_rendered(client: Client, namespace: str) -> None:
-    asked: list[Json] = []
-
-    def gate(it: Json) -> list[Json]:
-        asked.append(it)
-        return [{"op": "add", "path": "/metadata/annotations", "value": {names.CONFIG: "{}"}}]
-
-    async with another_webhook(client, namespace, "policy", gate):
-        await until_asked(client, namespace, asked)
-        assert barrier(await created(client, namespace, jobset(config=False)))
 
 
 @pytest.mark.real

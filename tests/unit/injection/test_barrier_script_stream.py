@@ -69,14 +69,6 @@ def test_it_asks_for_its_own_generation_and_says_which_pod_it_is(held: BarrierPr
     assert gate.next_request().path == f"{GANG}/{UID}/2/7/{POD}"
 
 
-def test_a_release_that_is_the_answer_opens_the_gate(held: BarrierProcess, gate: StreamServer) -> None:
-    process = held.start()
-    gate.next_request().answer(release())
-    assert ended(process) == 0
-    assert process.communicate() == ("waiting for the gang to start\nreleased\n", "")
-    assert not held.log.exists()
-
-
 @pytest.mark.parametrize(
     ("body", "code"), [(release(), 0), (timeout("nobody came\n"), 124)], ids=["release", "timeout"]
 )
@@ -110,15 +102,6 @@ def test_a_chunked_answer_is_understood(held: BarrierProcess, gate: StreamServer
     asked.send("HTTP/1.1 200 OK\r\nTransfer-Encoding: chunked\r\nConnection: close\r\n\r\n1\r\n\n\r\n")
     asked.send(f"{len(release()):x}\r\n{release()}\r\n0\r\n\r\n")
     assert ended(process) == 0
-
-
-def test_a_timeout_ends_it_with_124_and_the_message_for_people(held: BarrierProcess, gate: StreamServer) -> None:
-    process = held.start()
-    message = "timed out after 300s: 299/300 pods started\nmissing: workers-2/17 (ImagePull)\n"
-    gate.next_request().answer("\n" + timeout(message))
-    assert ended(process) == 124
-    assert held.log.read_text() == message.strip()
-    assert process.communicate()[0] == "waiting for the gang to start\n" + message
 
 
 REFUSALS = ("400 Bad", "403 No", "404 No", "429 Slow", "500 Oh", "503 Bye")
@@ -232,16 +215,6 @@ def test_the_files_release_it_where_nobody_listens(held: BarrierProcess) -> None
     process = held.waiting()
     held.write("verdict", release())
     assert ended(process) == 0
-
-
-def test_both_channels_at_once_are_one_timeout(held: BarrierProcess, gate: StreamServer) -> None:
-    held.poll = "0.01"
-    process = held.start()
-    asked = gate.next_request()
-    held.write("annotation", timeout("nobody came\n"))
-    asked.hold(body=timeout("nobody came\n"))
-    assert ended(process) == 124
-    assert held.log.read_text() == "nobody came"
 
 
 def test_its_own_limit_holds_while_the_stream_is_held(held: BarrierProcess, gate: StreamServer) -> None:

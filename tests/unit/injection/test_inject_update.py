@@ -197,16 +197,6 @@ def test_only_false_to_true_counts_as_suspending(before: bool | None, after: boo
     assert epoch(updated(suspend(stored, after), stored)) == "4"
 
 
-@pytest.mark.parametrize("incoming", ["0", "3", "99", "-1", "garbage", ""])
-def test_it_is_written_back_whatever_the_incoming_object_says(incoming: str) -> None:
-    """Kueue restores templates to their state at creation in the very write that suspends."""
-    running = with_epoch(created(jobset()), "4")
-    assert epoch(updated(with_epoch(running, incoming), running)) == "4"
-    assert epoch(updated(with_epoch(suspend(running), incoming), running)) == "5"
-    held = suspend(running)
-    assert epoch(updated(with_epoch(held, incoming), held)) == "4"
-
-
 def test_kueue_suspends_with_templates_as_they_were_at_creation() -> None:
     """Labels, annotations and nodeSelector restored in the suspending write: only the epoch may differ afterwards."""
     at_creation = created(jobset())

@@ -76,14 +76,6 @@ def test_the_volume_with_the_program_goes_behind_the_barriers() -> None:
     assert pod_spec(made)["volumes"][-1] == {"name": "group-scheduling-prefetch", "emptyDir": {}}
 
 
-def test_only_the_targets_get_it() -> None:
-    made = created(
-        jobset(replicated(), replicated("aux"), config={"targetReplicatedJobs": ["workers"]}, notes=dict(NOTE))
-    )
-    assert named(made, 0) == [COPIER, FIRST, BARRIER]
-    assert named(made, 1) == []
-
-
 @pytest.mark.parametrize(
     ("own", "expected"),
     [

@@ -33,7 +33,6 @@ from tests.fakes.scripted_server import (
     Answer,
     ScriptedServer,
     abort_connection,
-    never_ending_watch,
     no_response,
     refusal,
     stream_of,
@@ -212,11 +211,6 @@ async def test_a_watch_that_is_refused_for_its_token_has_another_the_next_time(s
     assert server.count("list") == 1
 
 
-async def test_a_client_that_is_not_open_says_so(server: ScriptedServer) -> None:
-    with pytest.raises(RuntimeError, match="async with"):
-        await Client(Access(server.url)).get(NODES, "n")
-
-
 # --- what comes back
 
 
@@ -272,18 +266,6 @@ async def test_a_redirect_is_not_followed(server: ScriptedServer, client: Client
     assert len(server.requests) == 1
 
 
-async def test_a_name_that_is_taken_differs_from_other_conflicts(server: ScriptedServer, client: Client) -> None:
-    taken = web.json_response({"reason": "AlreadyExists", "message": "m", "details": {"name": "x"}}, status=409)
-
-    async def answer(_: web.Request) -> web.StreamResponse:
-        return taken
-
-    server.others.append(answer)
-    with pytest.raises(errors.AlreadyExists) as caught:
-        await client.create(CONFIGMAPS, BODY)
-    assert (caught.value.reason, caught.value.details) == ("AlreadyExists", {"name": "x"})
-
-
 # --- what is repeated
 
 
@@ -323,29 +305,6 @@ async def test_what_is_repeated_and_when(
         with pytest.raises(error) if error else nullcontext():
             await verb(client)
         assert [asked.at - start for asked in server.requests] == pytest.approx(seconds, abs=0.05)
-
-
-async def test_an_impatient_client_repeats_nothing(server: ScriptedServer, client: Client) -> None:
-    always(server, refusal(429, retry_after=1), abort_connection)
-    with pytest.raises(errors.Throttled):
-        await client.without_retries().get(CONFIGMAPS, "x", "ns")
-    with pytest.raises(errors.Unreachable):
-        await client.without_retries().get(CONFIGMAPS, "x", "ns")
-    assert len(server.requests) == 2
-
-
-async def test_a_server_that_is_not_there_is_unreachable() -> None:
-    async with Client(Access("http://127.0.0.1:1")) as client:
-        with pytest.raises(errors.Unreachable, match="GET /api/v1/nodes/n"):
-            await client.get(NODES, "n")
-
-
-async def test_a_request_that_hangs_ends_with_the_timeout(server: ScriptedServer) -> None:
-    always(server, no_response)
-    async with Client(Access(server.url), timeout=30.0) as client:
-        with pytest.raises(errors.Unreachable):
-            await client.without_retries().get(CONFIGMAPS, "x", "ns")
-    assert now() == pytest.approx(30, abs=1)
 
 
 # --- the guard
@@ -424,21 +383,6 @@ def test_what_is_dropped_is_not_kept_in_memory() -> None:
     for _ in range(100):
         assert list(splitter.feed(b"x" * 1000)) == []
     assert sum(map(len, splitter._pieces)) == 0
-
-
-async def test_a_watch_that_is_refused_raises_before_there_are_lines(server: ScriptedServer, client: Client) -> None:
-    server.watches.append(refusal(410))
-    with pytest.raises(errors.Expired):
-        async with client.watch(PODS, resource_version="5", timeout_seconds=50):
-            raise AssertionError("entered")
-
-
-async def test_a_silent_watch_raises_silent(server: ScriptedServer, client: Client) -> None:
-    server.watches.append(never_ending_watch)
-    with pytest.raises(errors.WatchIdleTimeout):
-        async with client.watch(PODS, resource_version="5", timeout_seconds=50, idle_timeout=65.0) as lines:
-            await anext(lines)
-    assert now() == pytest.approx(65, abs=1)
 
 
 async def test_an_error_inside_the_block_of_a_watch_stays_what_it_is(server: ScriptedServer, client: Client) -> None:

@@ -57,16 +57,6 @@ async def running(workers: int = 2) -> AsyncIterator[ControllerHarness]:
             await asyncio.gather(task, return_exceptions=True)
 
 
-async def test_a_key_is_reconciled_once_for_each_time_it_is_added() -> None:
-    async with running() as it:
-        for _ in range(3):
-            it.queue.add("a")
-            await asyncio.sleep(1)
-        await asyncio.sleep(100)
-        assert it.at == {"a": [0.0, 1.0, 2.0]}
-        assert it.count("success") == 3
-
-
 async def test_a_key_is_requeued_after_the_seconds_that_its_reconcile_returns() -> None:
     async with running() as it:
         it.requeue_after["a"] = 30.0

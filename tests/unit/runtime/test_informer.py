@@ -50,17 +50,6 @@ async def test_the_list_is_read_in_pages_and_the_watch_begins_at_its_version(
     assert 50 <= int(watch["timeoutSeconds"]) <= 60
 
 
-async def test_pages_shrink_where_objects_are_large(server: ScriptedServer, client: Client) -> None:
-    """A page is scanned in one go, so its weight is what holds up the loop."""
-    for i in range(120):
-        server.put(f"n{i:03}", "x" * 150_000)
-    async with running_informer(client, page_size=60) as watched:
-        assert len(watched.values) == 120
-    limits = [int(asked.query["limit"]) for asked in server.requests if asked.verb == "list"]
-    assert limits[0] == 60
-    assert all(10 <= limit < 30 for limit in limits[1:])
-
-
 async def test_a_watch_that_ends_regularly_is_followed_by_one_from_where_it_ended(
     server: ScriptedServer, client: Client
 ) -> None:

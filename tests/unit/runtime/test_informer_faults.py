@@ -304,28 +304,6 @@ async def test_an_event_of_unknown_type_is_counted_and_changes_nothing(server: S
 # --- 8: dropped, doubled, reordered
 
 
-@pytest.mark.parametrize("seed", range(20))
-async def test_events_doubled_and_reordered_give_the_same_as_a_fresh_list(
-    server: ScriptedServer, client: Client, seed: int
-) -> None:
-    rng = random.Random(seed)  # noqa: S311 - it must repeat
-    events = _history(server, rng)
-    shuffled = events + rng.sample(events, k=len(events) // 2)
-    rng.shuffle(shuffled)
-    server.version, last = 100, server.version
-    final, server.objects = server.objects, {}
-    async with running_informer(client) as watched:
-        await server.watched()
-        server.objects, server.version = final, last
-        for event in shuffled:
-            server.send(event)
-        server.put("end", "1")
-        while "end" not in watched.values:
-            await watched.sees(**same_as(server))
-        assert watched.values == same_as(server)
-        assert server.count("list") == 1
-
-
 @pytest.mark.parametrize("seed", range(5))
 async def test_events_dropped_are_made_up_for_by_the_list_that_comes_in_any_case(
     server: ScriptedServer, client: Client, seed: int

@@ -13,8 +13,7 @@ import pytest
 
 from jobset_gate.kube.access import Access
 from jobset_gate.kube.client import Client
-from jobset_gate.kube.errors import KubeError, LeadershipLost, NotLeader, Unreachable
-from jobset_gate.kube.resources import LEASES
+from jobset_gate.kube.errors import KubeError, LeadershipLost, NotLeader
 from jobset_gate.runtime.leader_election import LeaderElector
 from tests.fakes.lease_server import LeaseServer, LineFault, random_lines
 
@@ -314,35 +313,6 @@ async def test_work_that_will_not_end_does_not_keep_a_lost_leader_alive(
     assert isinstance(task.exception(), LeadershipLost)
     assert now() <= 5 + 15
     stop.set()
-
-
-async def test_a_write_of_the_leader_takes_no_longer_than_its_term_surely_lasts(
-    leases: LeaseServer, a: Candidate
-) -> None:
-    """And the server gets the limit, so that it drops what it has queued."""
-    await asyncio.sleep(9)
-    leases.line = lambda _: LineFault.HANGS
-    leases.queries.clear()
-    guarded = a.client.with_guard(a.elector.guard)
-    left = a.elector.guard()
-    start = now()
-    with pytest.raises(Unreachable):
-        await guarded.replace(LEASES, {"metadata": {"name": "other", "namespace": "ns"}})
-    assert now() - start == pytest.approx(left, abs=0.1)
-    assert {"timeout": f"{int(left * 1000)}ms"} in leases.queries
-    with pytest.raises(NotLeader):
-        await guarded.replace(LEASES, {"metadata": {"name": "other", "namespace": "ns"}})
-
-
-async def test_nobody_takes_a_lease_while_the_server_refuses(leases: LeaseServer, candidate: Candidates) -> None:
-    leases.line = lambda _: LineFault.REFUSED
-    a = await candidate("a")
-    a.start()
-    await asyncio.sleep(60)
-    assert not a.leads.is_set()
-    assert 20 <= len(a.problems) <= 31
-    leases.line = lambda _: LineFault.GOOD
-    await a.leads.wait()
 
 
 @pytest.mark.parametrize("seed", range(3))

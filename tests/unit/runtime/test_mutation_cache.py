@@ -10,7 +10,6 @@ import pytest
 from aiohttp import web
 
 from jobset_gate.kube.client import Client
-from jobset_gate.runtime.decoder import WatchProblemKind
 from tests.fakes.informer_harness import SampleMeta, SampleObject, running_informer, same_as
 from tests.fakes.scripted_server import Answer, Json, ScriptedServer, abort_connection, refusal
 
@@ -36,14 +35,6 @@ async def test_an_object_of_ours_that_was_lost_before_the_watch_reported_it_is_m
         server.close_watches()
         await watched.sees()
         assert watched.changes == [("a", "1", None)]
-
-
-async def test_a_response_that_cannot_be_converted_is_reported_like_an_event(
-    server: ScriptedServer, client: Client
-) -> None:
-    async with running_informer(client) as watched:
-        assert watched.informer.store.observe_object(response(server.put("a", "odd", tell=False))) is None
-        assert watched.problems == [WatchProblemKind.UNCONVERTIBLE]
 
 
 class DelayedList:

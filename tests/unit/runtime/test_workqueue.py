@@ -54,14 +54,6 @@ async def test_a_key_at_a_worker_is_given_to_no_other_and_comes_again_if_it_was_
         queue.done("a")
 
 
-async def test_a_waiting_worker_gets_a_key_as_soon_as_there_is_one(queue: WorkQueue[str]) -> None:
-    worker = asyncio.create_task(queue.get())
-    await asyncio.sleep(5)
-    queue.add("a")
-    assert await worker == "a"
-    assert now() == 5
-
-
 async def test_a_worker_that_is_cancelled_while_it_waits_takes_no_key_with_it(queue: WorkQueue[str]) -> None:
     worker = asyncio.create_task(queue.get())
     await asyncio.sleep(0)
@@ -106,34 +98,6 @@ async def test_the_backoff_of_a_key_doubles_up_to_the_cap_until_it_is_forgotten(
     assert queue.add_rate_limited("a") <= 0.005
     for _ in range(10_000):
         assert queue.add_rate_limited("a") <= 60
-
-
-async def test_many_workers_share_the_keys_and_never_one_key(queue: WorkQueue[str]) -> None:
-    busy: set[str] = set()
-    done = 0
-    rng = random.Random(3)  # noqa: S311 - it must repeat
-
-    async def work() -> None:
-        nonlocal done
-        while True:
-            key = await queue.get()
-            assert key not in busy
-            busy.add(key)
-            await asyncio.sleep(rng.uniform(0, 3))
-            busy.discard(key)
-            queue.done(key)
-            done += 1
-
-    async with asyncio.TaskGroup() as group:
-        workers = [group.create_task(work()) for _ in range(10)]
-        for _ in range(2000):
-            queue.add(f"k{rng.randrange(20)}")
-            await asyncio.sleep(rng.uniform(0, 0.2))
-        await asyncio.sleep(60)
-        assert (queue.depth, busy) == (0, set())
-        for worker in workers:
-            worker.cancel()
-    assert done > 100
 
 
 async def test_after_shutdown_ready_keys_are_handed_out_and_then_workers_end(queue: WorkQueue[str]) -> None:
