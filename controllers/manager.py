@@ -233,9 +233,7 @@ class Manager:
         def ready() -> str:
             return barrier.not_synced() or ("" if groups is None else groups.not_synced())
 
-        health = HealthServer(
-            options.registry, healthy=self._liveness.check, ready=ready, host=options.host, port=options.port
-        )
-        await health.start()
+        health = HealthServer(options.registry, healthy=self._liveness.check, ready=ready)
+        await health.start(options.host, options.port)
         self.url = health.url
         return health

@@ -9,11 +9,11 @@ from typing import Final
 
 import structlog
 from aiohttp import web
-from prometheus_client.exposition import CONTENT_TYPE_LATEST, generate_latest
 
 from jobset_gate import names
 from jobset_gate.injection import inject
 from jobset_gate.runtime.connections import ConnectionLimiter, ConnectionLimits
+from jobset_gate.runtime.healthz import metrics_response
 from jobset_gate.settings import Settings
 from webhook.bodies import BodyBudget
 from webhook.handlers import Handler, mutating_handler, pod_handler, validating_handler
@@ -37,8 +37,6 @@ class AdmissionServer:
         self,
         settings: Settings,
         *,
-        suffix: Callable[[], str] | None = None,
-        token: Callable[[], str] | None = None,
         ready: Check = lambda: None,
         metrics: WebhookMetrics | None = None,
         limits: ConnectionLimits | None = None,
@@ -54,7 +52,7 @@ class AdmissionServer:
         self._in_progress = 0
         self._ready = ready
         self._handlers: dict[str, Handler] = {
-            "mutate": mutating_handler(settings, suffix or random_suffix, token or random_token),
+            "mutate": mutating_handler(settings, random_suffix, random_token),
             "validate": validating_handler(settings),
             "mutate-pods": pod_handler(settings),
         }
@@ -138,8 +136,7 @@ class AdmissionServer:
         return web.Response(text="ok\n") if reason is None else web.Response(status=503, text=f"{reason}\n")
 
     async def _metrics(self, _: web.Request) -> web.Response:
-        body = generate_latest(self.metrics.registry)
-        return web.Response(body=body, headers={"Content-Type": CONTENT_TYPE_LATEST})
+        return metrics_response(self.metrics.registry)
 
     async def _close_connection(self, _: web.Request, response: web.StreamResponse) -> None:
         if self.shutting_down:

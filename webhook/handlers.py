@@ -44,7 +44,7 @@ def mutating_handler(settings: Settings, suffix: Callable[[], str], token: Calla
         prefix = inject.needs_name(new) if old is None else None
         name = inject.generated_name(prefix, suffix()) if prefix is not None else None
         key = token() if old is None else ""
-        operations = inject.patch(new, old, settings=settings, generated_name=name, token=key)
+        operations = inject.injected(new, old, settings=settings, generated_name=name, token=key).operations
         return Patched(operations) if operations else Allowed()
 
     return _for_jobsets(mutate)

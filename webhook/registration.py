@@ -4,7 +4,7 @@ Pods have a configuration of their own, so that an uninstallation can delete it 
 conditions send no pod that names no group: an outage of the webhook refuses no other pod.
 """
 
-from collections.abc import Collection, Iterable, Sequence
+from collections.abc import Collection, Sequence
 from dataclasses import dataclass
 from typing import Any, Final, TypedDict, Unpack
 
@@ -196,12 +196,9 @@ def _names_a_group(formats: Collection[Format]) -> str:
     for holder, place in holders.items():
         keys = [key for each, (where, key) in NAME_KEYS.items() if where == holder and each in formats]
         if keys:
-            parts.append(f"(has({place}) && ({_any_in(keys, place)}))")
+            named = " || ".join(f"{_quoted(key)} in {place}" for key in keys)
+            parts.append(f"(has({place}) && ({named}))")
     return " || ".join(parts)
-
-
-def _any_in(keys: Iterable[str], place: str) -> str:
-    return " || ".join(f"{_quoted(key)} in {place}" for key in keys)
 
 
 def _quoted(word: str) -> str:

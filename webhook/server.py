@@ -3,7 +3,6 @@
 import asyncio
 import contextlib
 import logging
-from collections.abc import Callable
 from typing import Final
 
 import structlog
@@ -42,11 +41,10 @@ log = structlog.get_logger("webhook")
 class WebhookServer:
     """A listening webhook; made by `serve`."""
 
-    def __init__(self, admission: AdmissionServer, runner: web.AppRunner, url: str) -> None:
+    def __init__(self, admission: AdmissionServer) -> None:
         self.admission = admission
-        self.url = url
+        self.url = admission.connections.url
         """Without a path: https://host:port."""
-        self._runner = runner
 
     async def stop(self, *, notice: float = 0.0) -> None:
         """Not ready and no kept-alive connections for `notice` seconds, then no new connections, then drain.
@@ -65,7 +63,6 @@ class WebhookServer:
             await self._close_idle_connections()
         except TimeoutError:
             log.warning("stopping with requests that are not answered yet", url=self.url)
-        await self._runner.cleanup()
         await self.admission.connections.stop()
         log.info("webhook stopped", url=self.url)
 
@@ -88,12 +85,10 @@ async def serve(
     tls: ServingCertificate,
     ready: Check = lambda: None,
     metrics: WebhookMetrics | None = None,
-    suffix: Callable[[], str] | None = None,
-    token: Callable[[], str] | None = None,
     limits: ConnectionLimits | None = None,
 ) -> WebhookServer:
     """Start the webhook; returns when it listens. Port 0 takes a free one. `ready` adds a condition to /readyz."""
-    admission = AdmissionServer(settings, suffix=suffix, token=token, ready=ready, metrics=metrics, limits=limits)
+    admission = AdmissionServer(settings, ready=ready, metrics=metrics, limits=limits)
     expiry, issued = admission.metrics.certificate_expiry, admission.metrics.certificate_issued
     # Lambdas, since the certificate changes between scrapes.
     expiry.labels("serving").set_function(lambda: tls.first_to_expire.not_valid_after_utc.timestamp())  # noqa: PLW0108
@@ -108,13 +103,7 @@ async def serve(
         auto_decompress=False,
         keepalive_timeout=IDLE_SECONDS,
     )
-    try:
-        await runner.setup()
-        await admission.connections.listen(runner, host, port, tls.context)
-    except BaseException:
-        await runner.cleanup()
-        await admission.connections.stop()
-        raise
-    server = WebhookServer(admission, runner, admission.connections.url)
+    await admission.connections.listen(runner, host, port, tls.context)
+    server = WebhookServer(admission)
     log.info("webhook listens", url=server.url)
     return server

@@ -34,7 +34,7 @@ set -- "${POLL_INTERVAL}"/.started-*
 
 def script() -> str:
     """What a barrier of the floor runs."""
-    return SCRIPT + container.script()
+    return SCRIPT + container.shell_script("barrier.sh")
 
 
 def lowered(jobset: Json, *, pods: int, folder: str) -> Json:

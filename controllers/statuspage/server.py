@@ -110,8 +110,6 @@ class StatusPage:
         self.streams.start()
         async with AsyncExitStack() as stack:
             stack.push_async_callback(connections.stop)
-            await runner.setup()
-            stack.push_async_callback(runner.cleanup)
             context = certificate.context if certificate else None
             await connections.listen(runner, options.address, options.port, context)
             stack.push_async_callback(self._close, connections)

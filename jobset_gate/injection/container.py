@@ -6,7 +6,7 @@ from typing import Any, Final
 
 from jobset_gate import names
 from jobset_gate.barrier.model import Config
-from jobset_gate.objects.jobset import ReplicatedJobView, entries_named
+from jobset_gate.objects.jobset import ReplicatedJobView
 from jobset_gate.objects.quantity import semantically_equal
 from jobset_gate.objects.unstructured import Json, as_int, as_list, as_map, nested
 from jobset_gate.settings import DEFAULT_POLL_SECONDS, Barrier
@@ -62,12 +62,7 @@ def build_volume(jobset: str) -> Json:
 
 def command() -> list[str]:
     """The command of the container, which the validating webhook verifies."""
-    return ["sh", "-c", script()]
-
-
-def script() -> str:
-    """barrier.sh as it is stored in each replicatedJob and in each pod."""
-    return shell_script("barrier.sh")
+    return ["sh", "-c", shell_script("barrier.sh")]
 
 
 @cache
@@ -106,9 +101,7 @@ def is_volume(entry: Any) -> bool:
 
 def has_barrier(job: ReplicatedJobView) -> bool:
     """Whether the pod template has a barrier."""
-    return any(
-        is_barrier(entry) for _, entry in entries_named(job.spec_list("initContainers"), names.BARRIER_CONTAINER)
-    )
+    return any(map(is_barrier, job.spec_list("initContainers")))
 
 
 def equal_except_token(one: Any, other: Any) -> bool:

@@ -20,22 +20,15 @@ DEFAULT_NAMESPACE: Final = "default"
 """Of a manifest without a namespace; an API server sets it before it calls a webhook."""
 
 
-def patch(
+def injected(
     new: Json, old: Json | None, *, settings: Settings, generated_name: str | None = None, token: str = ""
-) -> list[Json]:
-    """The operations (RFC 6902) that make the incoming object the one to be stored; none if it is that already.
+) -> PatchBuilder:
+    """The patch that makes the incoming object the one to be stored, with that object; no argument is changed.
 
     `old` is None on CREATE. `generated_name` is used where metadata.name is empty. `token` is the gang's random secret
     for the gate stream; without it the barriers get no stream. The JobSet should have no field errors; a part that has
     one is left unchanged. Raises PatchTooLarge.
     """
-    return injected(new, old, settings=settings, generated_name=generated_name, token=token).operations
-
-
-def injected(
-    new: Json, old: Json | None, *, settings: Settings, generated_name: str | None = None, token: str = ""
-) -> PatchBuilder:
-    """The patch with the resulting object; neither `new` nor `old` is changed."""
     edit = PatchBuilder(new)
     if old is not None:
         restore.restore(edit, new, old)

@@ -19,6 +19,7 @@ from jobset_gate.injection import ownership, template_rules
 from jobset_gate.objects.field_error import CauseType, FieldError, annotation_path, child_path, format_value
 from jobset_gate.objects.jobset import ReplicatedJobView, annotations_of, replicated_jobs
 from jobset_gate.objects.json_patch import LARGEST_PATCH, json_size
+from jobset_gate.objects.terminal_text import truncate_list
 from jobset_gate.objects.unstructured import Json, as_list, format_path, nested
 from jobset_gate.podgroups import admission
 from jobset_gate.settings import Settings
@@ -174,7 +175,7 @@ def _annotation_errors(jobset: Json) -> list[FieldError]:
 def _target_errors(jobset: Json, config: Config, path: str) -> list[FieldError]:
     """Targets that name no replicatedJob, and targets given twice."""
     known = {job.name for job in replicated_jobs(jobset)}
-    there_are = _listed(sorted(known))
+    there_are = truncate_list(sorted(known), MOST_NAMES_SHOWN) or "none"
     first: dict[str, int] = {}
     found = []
     for index, name in enumerate(config.targets):
@@ -218,9 +219,3 @@ def _changed(path: str, value: Any, before: Any, parsed: ParsedConfig, was: Conf
     raw = was.annotation if was.field is None else was.field
     before_text = canonical(was.config) if was.config is not None else format_value(raw)
     return [FieldError(path, value, f"is immutable; was {before_text}")]
-
-
-def _listed(known: list[str]) -> str:
-    shown_names = ", ".join(known[:MOST_NAMES_SHOWN]) or "none"
-    more = len(known) - MOST_NAMES_SHOWN
-    return shown_names if more <= 0 else f"{shown_names} and {more} more"

@@ -8,10 +8,10 @@ from jobset_gate.barrier.config import config_of, targets
 from jobset_gate.injection import container, prefetch, restore
 from jobset_gate.injection.ownership import FIRST_EPOCH, label_paths
 from jobset_gate.objects.field_error import FieldError, annotation_path
-from jobset_gate.objects.jobset import ReplicatedJobView, entries_named
+from jobset_gate.objects.jobset import ReplicatedJobView
 from jobset_gate.objects.json_patch import PatchBuilder
 from jobset_gate.objects.quantity import semantically_equal
-from jobset_gate.objects.unstructured import Json, format_path, nested
+from jobset_gate.objects.unstructured import Json, Path, format_path, nested
 
 _HINT: Final = "jobset-gate's mutating webhook was not called, or another webhook undid its work"
 
@@ -21,7 +21,7 @@ def not_injected(new: Json, old: Json | None) -> list[FieldError]:
     if old is not None:
         edit = PatchBuilder(new)
         restore.restore_barriers(edit, new, old)
-        return [_undone(new, it["path"]) for it in edit.operations]
+        return [_undone(new, path) for path in edit.paths]
     given = config_of(new)
     if given.config is None:
         return []
@@ -38,12 +38,12 @@ def not_injected(new: Json, old: Json | None) -> list[FieldError]:
 
 def _of(job: ReplicatedJobView, name: str) -> Iterator[FieldError]:
     """Another webhook may change resources or image, but not what gates the pod."""
-    barriers = [entry for _, entry in entries_named(job.spec_list("initContainers"), names.BARRIER_CONTAINER)]
+    barriers = _named(job, "initContainers", names.BARRIER_CONTAINER)
     if not (
         len(barriers) == 1 and container.is_barrier(barriers[0]) and barriers[0].get("command") == container.command()
     ):
         yield _error(job, "initContainers", "no start barrier")
-    volumes = [entry for _, entry in entries_named(job.spec_list("volumes"), names.VOLUME)]
+    volumes = _named(job, "volumes", names.VOLUME)
     if not (len(volumes) == 1 and semantically_equal(volumes[0], container.build_volume(name))):
         yield _error(job, "volumes", "no volume of the barrier")
     for path, labels in zip(label_paths(job), job.labels, strict=True):
@@ -68,6 +68,10 @@ def _prefetching(job: ReplicatedJobView) -> Iterator[FieldError]:
         yield _error(job, "volumes", "no volume for the prefetching of images")
 
 
+def _named(job: ReplicatedJobView, key: str, name: str) -> list[Json]:
+    return [entry for entry in job.spec_list(key) if nested(entry, "name") == name]
+
+
 def _before_the_barrier(job: ReplicatedJobView) -> list[Any]:
     entries = job.spec_list("initContainers")
     place = next((index for index, entry in enumerate(entries) if container.is_barrier(entry)), len(entries))
@@ -80,15 +84,11 @@ def _error(job: ReplicatedJobView, key: str, message: str) -> FieldError:
     return FieldError(format_path((*job.pod_path, "spec", key)), present, f"{message}: {_HINT}")
 
 
-def _undone(new: Json, pointer: str) -> FieldError:
-    path: list[str | int] = []
+def _undone(new: Json, path: Path) -> FieldError:
     value: Any = new
-    for part in pointer.split("/")[1:]:
-        key = part.replace("~1", "/").replace("~0", "~")
-        if isinstance(value, list):
-            path.append(int(key))
-            value = value[int(key)] if int(key) < len(value) else None
+    for key in path:
+        if isinstance(value, list) and isinstance(key, int):
+            value = value[key] if key < len(value) else None
         else:
-            path.append(key)
-            value = nested(value, key)
-    return FieldError(format_path(tuple(path)), value, f"is not as the stored JobSet has it: {_HINT}")
+            value = nested(value, str(key))
+    return FieldError(format_path(path), value, f"is not as the stored JobSet has it: {_HINT}")

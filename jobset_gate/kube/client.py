@@ -15,7 +15,7 @@ import msgspec
 from typing_extensions import TypeVar
 
 from jobset_gate.kube.access import Access
-from jobset_gate.kube.errors import InvalidResponse, NotFound
+from jobset_gate.kube.errors import DECODE_ERRORS, InvalidResponse, NotFound
 from jobset_gate.kube.resources import Resource
 from jobset_gate.kube.transport import MAX_RETRIES, ApiRequest, Guard, ObserveRequest, Transport
 
@@ -56,14 +56,13 @@ class Client:
         timeout: float = 30.0,
         connections: int = 100,
         observe: ObserveRequest | None = None,
-        guard: Guard | None = None,
     ) -> None:
         self.access = access
         self.user_agent = user_agent
         self._transport = Transport(
             access, user_agent=user_agent, timeout=timeout, connections=connections, observe=observe
         )
-        self._guard = guard
+        self._guard: Guard | None = None
         self._retries = MAX_RETRIES
 
     async def __aenter__(self) -> Self:
@@ -250,7 +249,7 @@ class Client:
             return raw  # type: ignore[no-any-return]  # T is Raw here, which mypy cannot see
         try:
             decoded: T = msgspec.json.decode(body, type=wanted)
-        except (msgspec.DecodeError, UnicodeDecodeError, RecursionError) as error:
+        except DECODE_ERRORS as error:
             raise InvalidResponse(f"{call.method} {call.path}: {error}") from error
         return decoded
 

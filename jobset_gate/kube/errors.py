@@ -109,6 +109,8 @@ _BY_STATUS: dict[int, type[ApiError]] = {
     422: Invalid,
     429: Throttled,
 }
+DECODE_ERRORS = (msgspec.DecodeError, UnicodeDecodeError, RecursionError)
+"""What msgspec raises for bytes that are no JSON, or not of the expected form."""
 _LONGEST_TEXT = 1024  # characters of a body that is no Status; a proxy's error page can be huge
 _LONGEST_MESSAGE = 4096  # characters of a Status' message: it repeats the refused value, which may be of any length
 
@@ -128,7 +130,7 @@ def error_from_response(
     """
     try:
         found = msgspec.json.decode(body, type=_Status)
-    except (msgspec.DecodeError, UnicodeDecodeError, RecursionError):
+    except DECODE_ERRORS:
         found = _Status(message=body[:_LONGEST_TEXT].decode("utf-8", "replace").strip())
     details = found.details or {}
     wait = _seconds(retry_after) or _seconds(details.get("retryAfterSeconds"))

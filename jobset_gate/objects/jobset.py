@@ -1,6 +1,5 @@
 """Views of an untyped JobSet that no schema has checked yet: a member of the wrong type counts as absent."""
 
-from collections.abc import Iterator
 from dataclasses import dataclass
 from typing import Any, Final
 
@@ -112,10 +111,3 @@ def annotations_of(jobset: Any) -> Json:
 def is_suspended(jobset: Any) -> bool:
     """Whether spec.suspend is true; absent is false."""
     return nested(jobset, "spec", "suspend") is True
-
-
-def entries_named(entries: list[Any], name: str) -> Iterator[tuple[int, Json]]:
-    """The entries of a list of containers or volumes that bear a name, with their positions."""
-    for index, entry in enumerate(entries):
-        if isinstance(entry, dict) and entry.get("name") == name:
-            yield index, entry

@@ -25,6 +25,8 @@ class PatchBuilder:
         """The document with all changes so far."""
         self.operations: list[Json] = []
         """The changes so far, in order (RFC 6902)."""
+        self.paths: list[Path] = []
+        """The path of each."""
         self._size = 0
         # By id, and held on to: an id may only be trusted while its object lives.
         self._own: dict[int, Any] = {id(self.document): self.document}
@@ -68,6 +70,7 @@ class PatchBuilder:
         if self._size > LARGEST_PATCH:
             raise PatchTooLarge
         self.operations.append(recorded)
+        self.paths.append(path)
 
     def _descend(self, path: Path) -> Any:
         parent: Any = self.document

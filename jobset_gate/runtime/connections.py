@@ -111,12 +111,13 @@ class ServerConnection(asyncio.Protocol):
 
 
 class ConnectionLimiter:
-    """Create it before the application, which gets its `middleware`; call `listen` once the runner is set up."""
+    """Create it before the application, which gets its `middleware`; `listen` and `stop` run the server."""
 
     def __init__(self, limits: ConnectionLimits | None = None) -> None:
         self.limits = limits or ConnectionLimits()
         self.url = ""
         """Without a path; "" before it listens."""
+        self._runner: web.AppRunner | None = None
         self._open: dict[web.RequestHandler, ServerConnection] = {}
         self._sockets: list[socket.socket] = []
         self._tasks: set[asyncio.Task[None]] = set()
@@ -151,9 +152,15 @@ class ConnectionLimiter:
             self._slot_freed.set()
 
     async def listen(self, runner: web.AppRunner, host: str, port: int, context: ssl.SSLContext | None = None) -> None:
-        """Returns when it listens. Raises OSError, for example if the port is taken."""
+        """Sets the runner up and returns when it listens. Raises OSError, for example if the port is taken."""
+        self._runner = runner
+        await runner.setup()
         server: Any = runner.server
-        self._sockets = await _bind(host, port)
+        try:
+            self._sockets = await _bind(host, port)
+        except BaseException:
+            await runner.cleanup()
+            raise
         shown, taken = f"[{host}]" if ":" in host else host, self._sockets[0].getsockname()[1]
         self.url = f"{'http' if context is None else 'https'}://{shown}:{taken}"
         for listening in self._sockets:
@@ -173,8 +180,10 @@ class ConnectionLimiter:
                 connection.transport.write(SERVICE_UNAVAILABLE)
 
     async def stop(self) -> None:
-        """The same, and open connections are no longer limited."""
+        """The same, then ends the runner; connections that it leaves open are no longer limited."""
         await self.close()
+        if self._runner is not None:
+            await self._runner.cleanup()
         if self._timer is not None:
             self._timer.cancel()
         await _cancel(list(self._tasks))
@@ -223,8 +232,6 @@ class ConnectionLimiter:
         self._slot_freed.set()
 
     async def _wait_for_slot(self) -> None:
-        """Returns when there is a free slot."""
-
         def has_slot() -> bool:
             while len(self._open) >= self.limits.connections and (chosen := self._eviction_candidate()) is not None:
                 self._evict(chosen)
@@ -248,7 +255,6 @@ class ConnectionLimiter:
             self._timer = asyncio.get_running_loop().call_later(self.limits.request_seconds, self._evict_late)
 
     def _evict_late(self) -> None:
-        """Evicts connections whose request takes too long."""
         self._timer = None
         busy, late = self._busy(), monotonic() - self.limits.request_seconds
         for since, connection in busy:

@@ -9,6 +9,7 @@ from typing import Any, Generic
 
 import msgspec
 
+from jobset_gate.kube.errors import DECODE_ERRORS
 from jobset_gate.kube.resources import Resource
 from jobset_gate.kube.transport import LONGEST_LINE, TOO_LONG
 from jobset_gate.runtime.store import W
@@ -38,10 +39,6 @@ class WatchProblem:
 
 
 OnWatchProblem = Callable[[WatchProblem], None]
-
-
-DECODE_ERRORS = (msgspec.DecodeError, UnicodeDecodeError, RecursionError)
-"""What msgspec raises for bytes that are no JSON, or not of the expected form."""
 
 
 class WatchEvent(msgspec.Struct, Generic[W], frozen=True, gc=False):

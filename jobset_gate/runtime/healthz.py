@@ -23,7 +23,7 @@ HealthCheck = Callable[[], str]
 
 
 class HealthServer:
-    """The server; `url` once it is started. Port 0 takes a free one."""
+    """The server; `url` once it is started."""
 
     def __init__(
         self,
@@ -31,18 +31,18 @@ class HealthServer:
         *,
         healthy: HealthCheck,
         ready: HealthCheck,
-        host: str,
-        port: int,
         limits: ConnectionLimits = LIMITS,
     ) -> None:
         self._connections = ConnectionLimiter(limits)
         self._registry, self._healthy, self._ready = registry, healthy, ready
-        self._host, self._port = host, port
-        self._runner: web.AppRunner | None = None
-        self.url = ""
 
-    async def start(self) -> None:
-        """Listens. Raises OSError if the port is taken."""
+    @property
+    def url(self) -> str:
+        """Without a path; "" before it is started."""
+        return self._connections.url
+
+    async def start(self, host: str, port: int) -> None:
+        """Listens; port 0 takes a free one. Raises OSError if the port is taken."""
         app = web.Application(middlewares=[self._connections.middleware])
         app.add_routes(
             [
@@ -51,20 +51,15 @@ class HealthServer:
                 web.get("/metrics", self._metrics),
             ]
         )
-        self._runner = web.AppRunner(app, access_log=None, shutdown_timeout=SHUTDOWN_TIMEOUT, keepalive_timeout=IDLE)
-        await self._runner.setup()
-        await self._connections.listen(self._runner, self._host, self._port)
-        self.url = self._connections.url
+        runner = web.AppRunner(app, access_log=None, shutdown_timeout=SHUTDOWN_TIMEOUT, keepalive_timeout=IDLE)
+        await self._connections.listen(runner, host, port)
 
     async def stop(self) -> None:
         """Stops listening."""
-        if self._runner is not None:
-            await self._connections.close()
-            await self._runner.cleanup()
-            await self._connections.stop()
+        await self._connections.stop()
 
     async def _metrics(self, _: web.Request) -> web.Response:
-        return web.Response(body=generate_latest(self._registry), headers={"Content-Type": CONTENT_TYPE_LATEST})
+        return metrics_response(self._registry)
 
 
 class LivenessCheck:
@@ -96,6 +91,11 @@ class LivenessCheck:
         if self._leading.is_set():
             return next((error for check in self._checks if (error := check())), "")
         return ""
+
+
+def metrics_response(registry: CollectorRegistry) -> web.Response:
+    """The answer to a scrape of /metrics."""
+    return web.Response(body=generate_latest(registry), headers={"Content-Type": CONTENT_TYPE_LATEST})
 
 
 def _probe(check: HealthCheck) -> Callable[[web.Request], Awaitable[web.Response]]:

@@ -98,13 +98,10 @@ class Informer(Generic[W, M]):
         rng: random.Random | None = None,
         on_problem: OnWatchProblem = lambda _: None,
     ) -> None:
-        self.resource = source.resource
+        self.resource, self._scope = source.resource, source.scope
         self._client = client.without_retries()
-        self._scope = source.scope
-        self._convert = source.convert
-        self._handler = source.handler
-        self._page_size = page_size
-        self._relist_seconds = relist_seconds
+        self._convert, self._handler = source.convert, source.handler
+        self._page_size, self._relist_seconds = page_size, relist_seconds
         self._rng = rng or random.Random()  # noqa: S311 - jitter
         self._on_problem = on_problem
         self._decoder: ObjectDecoder[W] = ObjectDecoder(source.wire, self._report_problem)

@@ -13,9 +13,9 @@ from typing import TypeVar
 import msgspec
 
 from jobset_gate.kube.client import Client
-from jobset_gate.kube.errors import InvalidResponse, ResponseTooLarge
+from jobset_gate.kube.errors import DECODE_ERRORS, InvalidResponse, ResponseTooLarge
 from jobset_gate.kube.resources import Resource
-from jobset_gate.runtime.decoder import DECODE_ERRORS, excerpt
+from jobset_gate.runtime.decoder import excerpt
 
 T = TypeVar("T")
 

@@ -63,7 +63,7 @@ class BarrierProcess:
     poll: str = "0.01"
     stream: str = ""
     pod: str = POD
-    script: str = field(default_factory=container.script)
+    script: str = field(default_factory=lambda: container.shell_script("barrier.sh"))
     started: list[subprocess.Popen[str]] = field(default_factory=list)
 
     def __post_init__(self) -> None:

@@ -133,7 +133,6 @@ class CertificateController:
             log.info("certificate in use", expires=f"{expires:%Y-%m-%dT%H:%M:%SZ}")
 
     def _update_readiness(self, live: InjectedCas) -> None:
-        """Sets readiness and metrics."""
         reason = live.missing_reason or self._rollover.untrusted_reason(live.bundles, self._now())
         if reason != self._untrusted:
             log.info("the certificate is trusted" if reason is None else "not trusted", why=reason)

@@ -5,7 +5,7 @@ from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from datetime import datetime, timedelta
 from pathlib import Path
-from typing import Final, Protocol
+from typing import Final
 
 import structlog
 
@@ -43,13 +43,6 @@ class DesiredCertificate:
     """What failed and is retried."""
 
 
-class CertSource(Protocol):
-    """OwnCaSource or FileSource."""
-
-    async def desired(self, live: InjectedCas) -> DesiredCertificate:
-        """Raises WriteConflict, ApiError and Unreachable."""
-
-
 class OwnCaSource:
     """All replicas share the CA in a Secret; each has a certificate of its own, in memory only."""
 
@@ -68,7 +61,10 @@ class OwnCaSource:
         self._pair: KeyPair | None = None
 
     async def desired(self, live: InjectedCas) -> DesiredCertificate:
-        """The Secret is read after `live`, so that a write with the version of `live` cannot undo a later change."""
+        """The Secret is read after `live`, so that a write with the version of `live` cannot undo a later change.
+
+        Raises WriteConflict, ApiError and Unreachable.
+        """
         now = self._now()
         self._seen.observe(live.in_all, now)
         settled = self._seen.seen_for(self._policy.settling, now)
@@ -132,3 +128,6 @@ class FileSource:
         self._others.observe(others.keys() - known, now)
         over = self._others.seen_for(OVERLAP, now) | known
         return joined(sorted({*ours, *(one for each, one in others.items() if each not in over)}, key=fingerprint))
+
+
+CertSource = OwnCaSource | FileSource

@@ -116,7 +116,6 @@ def _handshake(served: ssl.SSLContext, client: ssl.SSLContext, host: str) -> Non
 
 
 def _advanced(end: ssl.SSLObject) -> bool:
-    """Has this end finished?"""
     try:
         end.do_handshake()
     except ssl.SSLWantReadError:

@@ -28,9 +28,10 @@ def test_empty_and_absent_members_are_the_same(one: Json, other: Json, same: boo
 
 
 def test_the_script_speaks_the_names_that_the_container_gives_it() -> None:
+    script = container.shell_script("barrier.sh")
     message = (names.ENV_UID, names.ENV_ATTEMPT, names.ENV_EPOCH, names.ENV_LIMIT, names.ENV_STREAM, names.ENV_POD)
     for name in (*message, container.ENV_POLL):
-        assert name in container.script()
-    assert f"JOBSET_GATE_DIR:-{names.MOUNT_PATH}}}" in container.script()
-    assert f"for file in {names.VERDICT_FILE} {names.ANNOTATION_FILE};" in container.script()
-    assert f"exit {names.EXIT_TIMED_OUT}" in container.script()
+        assert name in script
+    assert f"JOBSET_GATE_DIR:-{names.MOUNT_PATH}}}" in script
+    assert f"for file in {names.VERDICT_FILE} {names.ANNOTATION_FILE};" in script
+    assert f"exit {names.EXIT_TIMED_OUT}" in script

@@ -234,7 +234,7 @@ def test_a_typed_client_that_adds_and_drops_empty_members_changes_nothing() -> N
     (limit,) = [it for it in barrier(once)["env"] if it["name"] == names.ENV_LIMIT]
     assert limit.pop("value") == ""
     pod_template(once)["metadata"]["creationTimestamp"] = None
-    assert inject.patch(once, None, settings=SETTINGS) == []
+    assert inject.injected(once, None, settings=SETTINGS).operations == []
 
 
 def test_barriers_and_volumes_that_are_there_twice_become_one() -> None:

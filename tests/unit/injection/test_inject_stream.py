@@ -58,7 +58,7 @@ def test_a_copy_gets_a_token_of_its_own_in_all_targets() -> None:
     copied = made(made(jobset(replicated(), replicated("b")), "old"), "new")
     assert {message(copied, index) for index in range(2)} == {GANG + "new"}
     assert not_injected(copied, None) == []
-    assert inject.patch(copied, None, settings=STREAM, token="new") == []
+    assert inject.injected(copied, None, settings=STREAM, token="new").operations == []
 
 
 def test_a_copy_gets_no_url_where_there_is_no_stream() -> None:

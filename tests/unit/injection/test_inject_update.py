@@ -59,7 +59,7 @@ MANIFESTS = {
 def test_the_users_manifest_again_comes_to_the_stored_object(manifest: Json) -> None:
     """`kubectl replace`, twice, and client-side apply, whose merge patch replaces the list of replicatedJobs whole."""
     stored = created(manifest)
-    assert inject.patch(copy.deepcopy(stored), stored, settings=SETTINGS) == []
+    assert inject.injected(copy.deepcopy(stored), stored, settings=SETTINGS).operations == []
     assert updated(manifest, updated(manifest, stored)) == updated(manifest, stored) == stored
     merged = copy.deepcopy(stored) | {"spec": stored["spec"] | manifest["spec"]}
     assert updated(merged, stored) == stored
@@ -243,7 +243,7 @@ def test_a_decision_cannot_be_put_into_a_template_later_either(key: str) -> None
 @pytest.mark.parametrize("key", [names.VERDICT, names.NUDGE])
 def test_a_decision_that_came_into_a_template_behind_our_back_goes_as_soon_as_jobset_allows(key: str) -> None:
     odd = changed(created(jobset()), "release x 0 9 AllPodsStarted", *TEMPLATE, "metadata", "annotations", key)
-    assert inject.patch(copy.deepcopy(odd), odd, settings=SETTINGS) == []
+    assert inject.injected(copy.deepcopy(odd), odd, settings=SETTINGS).operations == []
     assert updated(without(odd, *TEMPLATE, "metadata", "annotations", key), odd) == odd
     assert key not in pod_template(updated(suspend(odd), odd))["metadata"]["annotations"]
 

@@ -39,7 +39,7 @@ def test_the_users_manifest_again_comes_to_the_stored_object_word_by_word(manife
     """`kubectl replace` of the unchanged manifest: metadata.generation stays."""
     stored = stored_by_jobset(manifest)
     assert updated(manifest, stored)["spec"] == stored["spec"]
-    assert inject.patch(stored, stored, settings=SETTINGS) == []
+    assert inject.injected(stored, stored, settings=SETTINGS).operations == []
 
 
 def test_amounts_that_jobset_wrote_in_the_canonical_form_are_no_change() -> None:

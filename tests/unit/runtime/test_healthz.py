@@ -29,10 +29,8 @@ async def served(
     ready: HealthCheck = lambda: "",
     limits: ConnectionLimits = LIMITS,
 ) -> AsyncIterator[HealthServer]:
-    server = HealthServer(
-        registry or CollectorRegistry(), healthy=healthy, ready=ready, host="127.0.0.1", port=0, limits=limits
-    )
-    await server.start()
+    server = HealthServer(registry or CollectorRegistry(), healthy=healthy, ready=ready, limits=limits)
+    await server.start("127.0.0.1", 0)
     try:
         yield server
     finally:
