@@ -41,10 +41,8 @@ def mutating_handler(settings: Settings, suffix: Callable[[], str], token: Calla
         errors = validate.field_errors(new, old, settings=settings)
         if errors:
             return _denied(request, errors)
-        prefix = inject.needs_name(new) if old is None else None
-        name = inject.generated_name(prefix, suffix()) if prefix is not None else None
-        key = token() if old is None else ""
-        operations = inject.injected(new, old, settings=settings, generated_name=name, token=key).operations
+        drawn = {"suffix": suffix(), "token": token()} if old is None else {}
+        operations = inject.injected(new, old, settings=settings, **drawn).operations
         return Patched(operations) if operations else Allowed()
 
     return _for_jobsets(mutate)

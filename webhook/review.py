@@ -40,7 +40,6 @@ class ReviewRequest(msgspec.Struct, frozen=True, rename="camel"):
     sub_resource: str = ""
     namespace: str = ""
     name: str = ""
-    dry_run: bool = False
     object: Any = None
     old_object: Any = None
 

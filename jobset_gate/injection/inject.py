@@ -20,14 +20,12 @@ DEFAULT_NAMESPACE: Final = "default"
 """Of a manifest without a namespace; an API server sets it before it calls a webhook."""
 
 
-def injected(
-    new: Json, old: Json | None, *, settings: Settings, generated_name: str | None = None, token: str = ""
-) -> PatchBuilder:
+def injected(new: Json, old: Json | None, *, settings: Settings, suffix: str = "", token: str = "") -> PatchBuilder:
     """The patch that makes the incoming object the one to be stored, with that object; no argument is changed.
 
-    `old` is None on CREATE. `generated_name` is used where metadata.name is empty. `token` is the gang's random secret
-    for the gate stream; without it the barriers get no stream. The JobSet should have no field errors; a part that has
-    one is left unchanged. Raises PatchTooLarge.
+    `old` is None on CREATE. `suffix` completes metadata.generateName where there is no name. `token` is the gang's
+    secret for the gate stream; without it the barriers get no stream. The JobSet should have no field errors; a part
+    that has one is left unchanged. Raises PatchTooLarge.
     """
     edit = PatchBuilder(new)
     if old is not None:
@@ -37,31 +35,16 @@ def injected(
     if given.config is not None:
         if given.annotation is None:
             edit.set(("metadata", "annotations", names.CONFIG), canonical(given.config))
-        _add_barriers(edit, new, given.config, settings.barrier, generated_name, token=token)
+        _add_barriers(edit, new, given.config, settings.barrier, suffix=suffix, token=token)
     return edit
 
 
-def needs_name(new: Json) -> str | None:
-    """metadata.generateName of an object without a name; None if no name has to be completed."""
-    prefix = nested(new, "metadata", "generateName")
-    if nested(new, "metadata", "name") or not isinstance(prefix, str) or not prefix:
-        return None
-    return prefix
-
-
-def generated_name(prefix: str, suffix: str) -> str:
-    """The name that an API server makes of metadata.generateName and five random characters."""
-    return prefix[:LONGEST_PREFIX] + suffix
-
-
-def _add_barriers(
-    edit: PatchBuilder, new: Json, config: Config, settings: Barrier, generated_name: str | None, *, token: str
-) -> None:
+def _add_barriers(edit: PatchBuilder, new: Json, config: Config, settings: Barrier, *, suffix: str, token: str) -> None:
     """Barriers, volumes, labels and annotations of a new gated JobSet. Idempotent."""
-    name = nested(new, "metadata", "name") or ""
-    if not name and generated_name:
-        # The volume needs the name of the ConfigMap that the controller creates (A3).
-        name = generated_name
+    name, prefix = nested(new, "metadata", "name") or "", nested(new, "metadata", "generateName")
+    if not name and suffix and isinstance(prefix, str) and prefix:
+        # As an API server completes it: the volume needs the name of the ConfigMap that the controller creates (A3).
+        name = prefix[:LONGEST_PREFIX] + suffix
         edit.set(("metadata", "name"), name)
     for job in replicated_jobs(new):
         for key in ownership.DECISION_ANNOTATIONS:

@@ -33,9 +33,9 @@ def jobset(
     return {"apiVersion": names.JOBSET_API_VERSION, "kind": "JobSet", "metadata": metadata, "spec": whole}
 
 
-def created(given: Json, settings: Settings = SETTINGS, generated_name: str | None = None) -> Json:
+def created(given: Json, settings: Settings = SETTINGS, suffix: str = "") -> Json:
     """The JobSet as it is stored after our webhook and JobSet's own defaults."""
-    made = inject.injected(given, None, settings=settings, generated_name=generated_name).document
+    made = inject.injected(given, None, settings=settings, suffix=suffix).document
     return defaulted(copy.deepcopy(made))
 
 

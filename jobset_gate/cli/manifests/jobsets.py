@@ -76,14 +76,13 @@ def judge(jobset: Json, settings: Settings) -> WebhookOutcome:
     found = _shape(jobset) + validate.field_errors(jobset, settings=settings)
     if found:
         return WebhookOutcome(jobset, tuple(dict.fromkeys(found)))
-    prefix = inject.needs_name(jobset)
-    name = inject.generated_name(prefix, STAND_IN) if prefix is not None else None
     try:
-        stored = inject.injected(jobset, None, settings=settings, generated_name=name, token=STAND_IN_TOKEN).document
+        stored = inject.injected(jobset, None, settings=settings, suffix=STAND_IN, token=STAND_IN_TOKEN).document
     except PatchTooLarge:
         return WebhookOutcome(jobset, (validate.patch_too_large(jobset),))
     warnings = warn.warnings(stored, settings=settings)
-    if name is not None and config_of(jobset).present:
+    name = nested(stored, "metadata", "name")
+    if name != nested(jobset, "metadata", "name"):
         completed = f"{names.PROGRAM} completes it in the cluster with five random characters, here as {name}"
         warnings.append(f"metadata.generateName: {completed}")
     return WebhookOutcome(stored, warnings=tuple(warnings))

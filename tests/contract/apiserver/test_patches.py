@@ -9,12 +9,9 @@ import pytest
 from tests.contract.apiserver.api import (
     CONFIGMAPS,
     JSON_PATCH,
-    PODS,
-    STRATEGIC,
     Gangs,
     RawApi,
     config_map,
-    pod,
 )
 
 
@@ -42,25 +39,6 @@ async def test_json_patches_that_cannot_be_applied_change_nothing(api: RawApi, o
     refused = await api.call("PATCH", f"{CONFIGMAPS}/c", operations, JSON_PATCH)
     assert (refused.status, refused.reason) == (422, "Invalid")
     assert (await api.get(f"{CONFIGMAPS}/c")).object == first.object
-
-
-async def test_a_strategic_patch_merges_lists_by_key(api: RawApi) -> None:
-    await api.post(PODS, pod())
-    first = {"status": {"conditions": [{"type": "A", "status": "True"}, {"type": "B", "status": "True"}]}}
-    await api.call("PATCH", f"{PODS}/p/status", first, STRATEGIC)
-    change = {
-        "status": {
-            "conditions": [
-                {"type": "C", "status": "False"},
-                {"type": "B", "status": "False"},
-                {"type": "A", "$patch": "delete"},
-            ]
-        }
-    }
-    patched = await api.call("PATCH", f"{PODS}/p/status", change, STRATEGIC)
-    assert patched.status == 200, patched.object
-    conditions = [(item["type"], item["status"]) for item in patched.object["status"]["conditions"]]
-    assert sorted(conditions) == [("B", "False"), ("C", "False")]
 
 
 async def test_apply_creates_and_merges_and_keeps_what_it_does_not_name(api: RawApi) -> None:

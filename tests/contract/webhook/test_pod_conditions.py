@@ -14,7 +14,7 @@ from jobset_gate.kube.resources import PODS
 from jobset_gate.podgroups.admission import admit_pod
 from jobset_gate.podgroups.formats import NAME_KEYS
 from jobset_gate.podgroups.model import Format
-from jobset_gate.settings import Groups, Native, Settings
+from jobset_gate.settings import Groups, Settings
 from tests.fakes.admission_server import RequestCounter, registered_for_pods
 from tests.fakes.grouped_pods import Json, gates, owned, pod
 from tests.plane.planes import Plane
@@ -111,14 +111,6 @@ async def test_formats_and_schedulers_are_the_configured_ones(plane: Plane, name
         assert {way for way in Format if await webhook.is_sent(pod(way, schedulerName="ours-too"))} == set(on)
         assert not await webhook.is_sent(pod(Format.KEP_24, schedulerName="default-scheduler"))
         assert not await webhook.is_sent(pod(Format.KEP_24))
-
-
-async def test_a_native_group_is_set_where_that_is_on(plane: Plane, namespace: str) -> None:
-    """An API server without the feature drops the field, and takes the pod all the same."""
-    settings = Settings(groups=Groups(native=Native.ON))
-    async with plane.client() as client, registered_for_pods(client, namespace, settings):
-        made = await client.create(PODS, pod(Format.ALIBABA), namespace, dry_run=True)
-        assert gates(made) == [names.POD_GROUP_GATE]
 
 
 def random_pod(rng: random.Random) -> Json:

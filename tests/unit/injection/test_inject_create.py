@@ -209,8 +209,7 @@ def test_a_name_that_is_to_be_generated_is_completed_so_that_the_config_maps_is_
 ) -> None:
     """As the API server would complete it."""
     given = changed(jobset(), metadata, "metadata")
-    prefix = inject.needs_name(given)
-    made = created(given, generated_name=None if prefix is None else inject.generated_name(prefix, "bcdfg"))
+    made = created(given, suffix="bcdfg")
     assert made["metadata"]["name"] == name
     volume = pod_spec(made)["volumes"][0]
     assert volume["projected"]["sources"][0]["configMap"]["name"] == f"{name}-group-scheduling"

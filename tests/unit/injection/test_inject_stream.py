@@ -17,9 +17,9 @@ TOKEN = "a-token"
 GANG = "http://gate.system.svc:8082/v1/gangs/default/gang/"
 
 
-def made(given: Json, token: str = TOKEN, settings: Settings = STREAM, name: str | None = None) -> Json:
+def made(given: Json, token: str = TOKEN, settings: Settings = STREAM) -> Json:
     """The JobSet as it is stored after CREATE."""
-    edit = inject.injected(given, None, settings=settings, token=token, generated_name=name)
+    edit = inject.injected(given, None, settings=settings, token=token)
     assert applied(given, edit.operations) == edit.document
     return defaulted(copy.deepcopy(edit.document))
 

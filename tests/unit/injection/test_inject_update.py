@@ -79,14 +79,6 @@ def test_a_barrier_of_an_older_version_is_kept_verbatim() -> None:
     assert updated(jobset(), stored) == stored
 
 
-def test_a_typed_client_that_drops_and_adds_empty_members_gets_the_stored_words_back() -> None:
-    stored = created(jobset())
-    barrier(stored)["resources"] = {}
-    written = copy.deepcopy(stored)
-    del barrier(written)["resources"]
-    assert updated(written, stored) == stored
-
-
 # --- Places ---------------------------------------------------------------------------------------------------------
 
 

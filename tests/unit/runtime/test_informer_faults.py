@@ -13,9 +13,10 @@ from aiohttp import web
 from jobset_gate.kube.client import Client
 from jobset_gate.kube.transport import LONGEST_LINE
 from jobset_gate.runtime.decoder import WatchProblemKind
-from tests.fakes.informer_harness import InformerHarness, running_informer, same_as
+from tests.fakes.informer_harness import InformerHarness, SampleMeta, SampleObject, running_informer, same_as
 from tests.fakes.scripted_server import (
     Answer,
+    Json,
     ScriptedServer,
     abort_connection,
     never_ending_watch,
@@ -329,3 +330,29 @@ def _history(server: ScriptedServer, rng: random.Random) -> list[dict[str, objec
         else:
             events.append(server.put(name, str(step), tell=False))
     return events
+
+
+# --- our own writes
+
+
+def response(event: Json) -> SampleObject:
+    """The object of an event, as the response to the request that caused it."""
+    meta = event["object"]["metadata"]
+    return SampleObject(
+        SampleMeta(meta["name"], meta["namespace"], meta["uid"], meta["resourceVersion"]), data=event["object"]["data"]
+    )
+
+
+@pytest.mark.parametrize("end", [abort_connection, refusal(410)])
+async def test_an_object_of_ours_that_was_lost_before_the_watch_reported_it_is_missed_by_a_list(
+    server: ScriptedServer, client: Client, end: Answer
+) -> None:
+    async with running_informer(client, relist_seconds=60.0) as watched:
+        await server.watched()
+        watched.informer.store.observe_object(response(server.put("a", "1", tell=False)))
+        assert watched.values == {"a": "1"}
+        server.drop("a", tell=False)
+        server.watches.append(end)
+        server.close_watches()
+        await watched.sees()
+        assert watched.changes == [("a", "1", None)]

@@ -46,14 +46,6 @@ def test_nonsense_in_a_bundle_is_passed_over_as_api_servers_do() -> None:
     assert message == "zz: its caBundle holds no certificate that is valid now"
 
 
-def test_time_is_an_argument() -> None:
-    """The machine's own clock says nothing here: all of this lies in the future."""
-    assert verdict(OTHER, CA, OLD, now=NOW + 7 * DAY) is None
-    message = verdict(CA, now=NOW + 8 * DAY)
-    assert message == "the serving certificate is valid from 2039-12-31T23:55:00Z to 2040-01-08T00:00:00Z only"
-    assert verdict(CA, now=NOW - DAY) is not None
-
-
 def test_an_expired_ca_trusts_nothing() -> None:
     slot = ServingCertificate(_forever(OLD))
     assert verdict(OLD, slot=slot) == "zz: its caBundle holds no certificate that is valid now"

@@ -164,7 +164,7 @@ def test_two_designs_that_share_a_pod_group_do_not_overwrite_each_others_records
     assert (made.ref(G).api, made.snapshot(G).generation) == ("", 1)
 
 
-# --- Ahead of the informer (order and deletions: tests/unit/runtime/test_mutation_cache.py) -----
+# --- Ahead of the informer (order and deletions: tests/unit/runtime/test_store.py) -----
 
 
 def test_what_our_write_has_stored_is_known_at_once_and_its_event_is_no_news() -> None:
