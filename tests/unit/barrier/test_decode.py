@@ -51,48 +51,49 @@ def test_the_phase_and_the_start_time_of_the_pod_do_not_make_it_started() -> Non
     assert not read_pod(body).started
 
 
-def test_a_barrier_is_seen_between_native_sidecars_that_run_on() -> None:
-    seen = read_pod(
-        pod(
-            status("istio-proxy", running="2026-08-01T10:00:20Z") | {"started": True},
-            status("fetch-data", exit=0),
-            status(BARRIER, running="2026-08-01T10:00:30Z"),
-        )
-    )
-    assert (seen.stage, seen.barrier_since) == (BarrierStage.RUNNING, TEN_O_CLOCK + 30)
+RUNS = status(BARRIER, running="2026-08-01T10:00:30Z")
+WAITS = status(BARRIER, waiting="PodInitializing")
+STAGES: dict[str, tuple[Json, BarrierStage, bool]] = {
+    "between native sidecars that run on": (
+        pod(status("proxy", running="2026-08-01T10:00:20Z"), status("fetch", exit=0), RUNS),
+        BarrierStage.RUNNING,
+        True,
+    ),
+    "put in front by another client": (
+        pod(RUNS, status("vault-agent", waiting="PodInitializing")),
+        BarrierStage.RUNNING,
+        True,
+    ),
+    "a namesake among the main containers": (
+        pod(status={"initContainerStatuses": [WAITS], "containerStatuses": [RUNS]}),
+        BarrierStage.WAITING,
+        False,
+    ),
+    "terminating": (pod(RUNS, meta={"deletionTimestamp": "2026-08-01T10:05:00Z"}), BarrierStage.RUNNING, False),
+    "failed": (
+        pod(status={"phase": "Failed", "initContainerStatuses": [status(BARRIER, exit=0)]}),
+        BarrierStage.PASSED,
+        False,
+    ),
+    "succeeded": (
+        pod(status={"phase": "Succeeded", "initContainerStatuses": [status(BARRIER, exit=0)]}),
+        BarrierStage.PASSED,
+        True,
+    ),
+    "a null state": (pod({"name": BARRIER, "state": None, "lastState": None}), BarrierStage.WAITING, False),
+    "null in its state": (
+        pod({"name": BARRIER, "state": {"running": None, "terminated": None, "waiting": None}}),
+        BarrierStage.WAITING,
+        False,
+    ),
+    "no time": (pod({"name": BARRIER, "state": {"running": {"startedAt": None}}}), BarrierStage.RUNNING, True),
+}
 
 
-def test_a_barrier_put_in_front_by_another_client_is_still_found() -> None:
-    seen = read_pod(
-        pod(status(BARRIER, running="2026-08-01T10:00:30Z"), status("vault-agent", waiting="PodInitializing"))
-    )
-    assert seen.stage is BarrierStage.RUNNING
-
-
-def test_a_namesake_among_the_main_containers_is_no_barrier() -> None:
-    body = pod(status(BARRIER, waiting="PodInitializing"))
-    body["status"]["containerStatuses"] = [status(BARRIER, running="2026-08-01T10:00:30Z")]
-    assert read_pod(body).stage is BarrierStage.WAITING
-
-
-@pytest.mark.parametrize(
-    "broken",
-    [
-        {"meta": {"deletionTimestamp": "2026-08-01T10:05:00Z", "deletionGracePeriodSeconds": 30}},
-        {"status": {"phase": "Failed", "initContainerStatuses": [status(BARRIER, exit=0)]}},
-    ],
-    ids=["terminating", "failed"],
-)
-def test_a_pod_on_its_way_out_has_not_started_whatever_its_barrier_says(broken: Json) -> None:
-    seen = read_pod(pod(status(BARRIER, running="2026-08-01T10:00:30Z"), **broken))
-    assert not seen.started
-    assert seen.pending is not None
-
-
-def test_a_succeeded_pod_counts() -> None:
-    body = pod(status(BARRIER, exit=0))
-    body["status"] |= {"phase": "Succeeded", "containerStatuses": [status("pytorch", exit=0)]}
-    assert read_pod(body).started
+@pytest.mark.parametrize(("body", "stage", "started"), STAGES.values(), ids=STAGES)
+def test_a_barrier_is_found_and_counts_while_its_pod_lives(body: Json, stage: BarrierStage, *, started: bool) -> None:
+    seen = read_pod(body)
+    assert (seen.stage, seen.started, seen.pending is None) == (stage, started, started)
 
 
 def test_the_first_of_several_main_containers_tells_when_the_work_began() -> None:
@@ -103,18 +104,6 @@ def test_the_first_of_several_main_containers_tells_when_the_work_began() -> Non
         status("logs", waiting="ContainerCreating"),
     ]
     assert read_pod(body).main_since == TEN_O_CLOCK + 65
-
-
-def test_a_main_container_that_has_ended_already_began_once() -> None:
-    body = pod(status(BARRIER, exit=0))
-    body["status"]["containerStatuses"] = [status("pytorch", exit=1, reason="Error")]
-    assert read_pod(body).main_since == TEN_O_CLOCK + 30
-
-
-def test_a_pod_of_a_nonindexed_job_has_no_index() -> None:
-    body = pod(status(BARRIER, running="2026-08-01T10:00:30Z"))
-    del body["metadata"]["annotations"]["batch.kubernetes.io/job-completion-index"]
-    assert read_pod(body).index is None
 
 
 @pytest.mark.parametrize(
@@ -176,18 +165,6 @@ def test_a_condition_without_a_time_is_read() -> None:
     body = pod(status(BARRIER, running="2026-08-01T10:00:30Z"))
     body["status"]["conditions"] = [{"type": "PodScheduled", "status": "False", "lastTransitionTime": None}]
     assert read_pod(body).started
-
-
-def test_a_container_status_with_a_null_state_waits() -> None:
-    seen = read_pod(pod({"name": BARRIER, "state": None, "lastState": None, "started": None}))
-    assert seen.stage is BarrierStage.WAITING
-    empty = read_pod(pod({"name": BARRIER, "state": {"running": None, "terminated": None, "waiting": None}}))
-    assert empty.stage is BarrierStage.WAITING
-
-
-def test_a_running_barrier_without_a_time_has_started_nobody_knows_when() -> None:
-    seen = read_pod(pod({"name": BARRIER, "state": {"running": {"startedAt": None}}}))
-    assert (seen.started, seen.barrier_since) == (True, None)
 
 
 def test_a_fresh_pod_without_spec_and_status_waits() -> None:

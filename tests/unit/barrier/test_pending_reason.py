@@ -23,153 +23,68 @@ def unbound(*conditions: Json) -> PendingCause:
     return stall(spec={}, status={"phase": "Pending", "conditions": list(conditions)})
 
 
+PROXY = status("proxy", running="2026-08-01T10:00:10Z")
+PROXY_UP = status("proxy", running="2026-08-01T10:00:10Z", ready=True)
+FETCHES = status("fetch", running="2026-08-01T10:00:11Z")
+NO_BUCKET = status("fetch", waiting="CrashLoopBackOff", last=ended(1, message="no bucket"))
+LATE = status(BARRIER, waiting="CrashLoopBackOff", last=ended(124, message="timed out"))
+
+
+def pull(name: str, why: str = "ImagePullBackOff", message: str = "") -> Json:
+    return status(name, waiting=why, message=message)
+
+
 @pytest.mark.parametrize(
     ("init", "why", "detail"),
     [
-        ((), PendingReason.STARTING, "its kubelet has not reported a container yet"),
-        ((NOT_YET,), PendingReason.STARTING, f"{BARRIER}: PodInitializing"),
-        (
-            (status(BARRIER, waiting="ContainerCreating"),),
-            PendingReason.STARTING,
-            f"{BARRIER}: ContainerCreating",
-        ),
-        (
-            (status(BARRIER, waiting="ErrImagePull", message="no such host"),),
-            PendingReason.BARRIER_IMAGE_PULL,
-            f"{BARRIER}: ErrImagePull: no such host",
-        ),
-        (
-            (status(BARRIER, waiting="ImagePullBackOff", message=BACK_OFF),),
-            PendingReason.BARRIER_IMAGE_PULL,
-            f"{BARRIER}: ImagePullBackOff: {BACK_OFF}",
-        ),
-        (
-            (status("fetch", waiting="ImagePullBackOff", message=BACK_OFF), NOT_YET),
-            PendingReason.IMAGE_PULL,
-            f"fetch: ImagePullBackOff: {BACK_OFF}",
-        ),
-        ((status("fetch", waiting="InvalidImageName"), NOT_YET), PendingReason.IMAGE_PULL, "fetch: InvalidImageName"),
-        (
-            (status("fetch", running="2026-08-01T10:00:10Z"), NOT_YET),
-            PendingReason.EARLIER_INIT,
-            "fetch is still running",
-        ),
-        (
-            (status("fetch", exit=0), NOT_YET),
-            PendingReason.STARTING,
-            "fetch is done, the next container is being created",
-        ),
-        (
-            (status("fetch", exit=2, reason="Error"), NOT_YET),
-            PendingReason.CRASH_LOOP,
-            "fetch: Error: exit code 2",
-        ),
-        (
-            (status("fetch", waiting="CrashLoopBackOff", last=ended(1, message="no bucket")), NOT_YET),
-            PendingReason.CRASH_LOOP,
-            "fetch: CrashLoopBackOff: exit code 1: no bucket",
-        ),
-        (
-            (status(BARRIER, waiting="CrashLoopBackOff", last=ended(124, message="timed out")),),
-            PendingReason.CRASH_LOOP,
-            f"{BARRIER}: CrashLoopBackOff: exit code 124: timed out",
-        ),
-        (
-            (status("proxy", running="2026-08-01T10:00:10Z"), status("fetch", waiting="ImagePullBackOff"), NOT_YET),
-            PendingReason.IMAGE_PULL,
-            "fetch: ImagePullBackOff",
-        ),
-        (
-            (status("proxy", running="2026-08-01T10:00:10Z"), status(BARRIER, waiting="ErrImageNeverPull")),
-            PendingReason.BARRIER_IMAGE_PULL,
-            f"{BARRIER}: ErrImageNeverPull",
-        ),
-        (
-            (NOT_YET, status("behind the barrier", waiting="ImagePullBackOff")),
-            PendingReason.STARTING,
-            f"{BARRIER}: PodInitializing",
-        ),
-        (
-            (status("proxy", running="2026-08-01T10:00:10Z", ready=True), NOT_YET),
-            PendingReason.STARTING,
-            "proxy is up, the next container is being created",
-        ),
-        (
-            (status("proxy", running="2026-08-01T10:00:10Z"), NOT_YET),
-            PendingReason.EARLIER_INIT,
-            "proxy is still running",
-        ),
-        (
-            (
-                status("proxy", running="2026-08-01T10:00:10Z", ready=True),
-                status("fetch", running="2026-08-01T10:00:11Z"),
-                NOT_YET,
-            ),
-            PendingReason.EARLIER_INIT,
-            "fetch is still running",
-        ),
+        ((), "Starting", "its kubelet has not reported a container yet"),
+        ((NOT_YET,), "Starting", f"{BARRIER}: PodInitializing"),
+        ((pull(BARRIER, "ContainerCreating"),), "Starting", f"{BARRIER}: ContainerCreating"),
+        ((pull(BARRIER, "ErrImagePull", "no host"),), "BarrierImagePull", f"{BARRIER}: ErrImagePull: no host"),
+        ((pull(BARRIER, message=BACK_OFF),), "BarrierImagePull", f"{BARRIER}: ImagePullBackOff: {BACK_OFF}"),
+        ((pull("fetch", message=BACK_OFF), NOT_YET), "ImagePull", f"fetch: ImagePullBackOff: {BACK_OFF}"),
+        ((pull("fetch", "InvalidImageName"), NOT_YET), "ImagePull", "fetch: InvalidImageName"),
+        ((FETCHES, NOT_YET), "EarlierInit", "fetch is still running"),
+        ((status("fetch", exit=0), NOT_YET), "Starting", "fetch is done, the next container is being created"),
+        ((status("fetch", exit=2, reason="Error"), NOT_YET), "CrashLoop", "fetch: Error: exit code 2"),
+        ((NO_BUCKET, NOT_YET), "CrashLoop", "fetch: CrashLoopBackOff: exit code 1: no bucket"),
+        ((LATE,), "CrashLoop", f"{BARRIER}: CrashLoopBackOff: exit code 124: timed out"),
+        ((PROXY, pull("fetch"), NOT_YET), "ImagePull", "fetch: ImagePullBackOff"),
+        ((PROXY, pull(BARRIER, "ErrImageNeverPull")), "BarrierImagePull", f"{BARRIER}: ErrImageNeverPull"),
+        ((NOT_YET, pull("behind the barrier")), "Starting", f"{BARRIER}: PodInitializing"),
+        ((PROXY_UP, NOT_YET), "Starting", "proxy is up, the next container is being created"),
+        ((PROXY, NOT_YET), "EarlierInit", "proxy is still running"),
+        ((PROXY_UP, FETCHES, NOT_YET), "EarlierInit", "fetch is still running"),
     ],
 )
-def test_a_pod_on_its_node_is_held_up_by(init: tuple[Json, ...], why: PendingReason, detail: str) -> None:
-    assert stall(*init) == PendingCause(reason=why, message=detail)
+def test_a_pod_on_its_node_is_held_up_by(init: tuple[Json, ...], why: str, detail: str) -> None:
+    assert stall(*init) == PendingCause(reason=PendingReason(why), message=detail)
 
 
 COPIER, FIRST, SECOND = (f"group-scheduling-prefetch{end}" for end in ("", "-1", "-2"))
-DONE = status(COPIER, exit=0)
+DONE, DONE_FIRST = status(COPIER, exit=0), status(FIRST, exit=0)
+NEXT = status(FIRST, waiting="PodInitializing")
+NO_EXEC = status(FIRST, waiting="CrashLoopBackOff", last=ended(255, message="exec format error"))
+PULLED = "the image of a main container is being pulled"
 
 
 @pytest.mark.parametrize(
     ("init", "why", "detail"),
     [
-        (
-            (status(COPIER, waiting="ImagePullBackOff", message="no busybox"), status(FIRST), NOT_YET),
-            PendingReason.BARRIER_IMAGE_PULL,
-            f"{COPIER}: ImagePullBackOff: no busybox",
-        ),
-        (
-            (DONE, status(FIRST, waiting="PodInitializing"), NOT_YET),
-            PendingReason.IMAGE_PULL,
-            f"{FIRST}: the image of a main container is being pulled",
-        ),
-        (
-            (DONE, status(FIRST, exit=0), status(SECOND, waiting="PodInitializing"), NOT_YET),
-            PendingReason.IMAGE_PULL,
-            f"{SECOND}: the image of a main container is being pulled",
-        ),
-        (
-            (DONE, status(FIRST, exit=0), status(SECOND, waiting="ErrImagePull", message=BACK_OFF), NOT_YET),
-            PendingReason.IMAGE_PULL,
-            f"{SECOND}: ErrImagePull: {BACK_OFF}",
-        ),
-        (
-            (DONE, status(FIRST, exit=0), NOT_YET, status(SECOND, waiting="PodInitializing")),
-            PendingReason.STARTING,
-            f"{FIRST} is done, the next container is being created",
-        ),
-        (
-            (DONE, status(FIRST, waiting="PodInitializing"), status("after a reboot", exit=0), NOT_YET),
-            PendingReason.STARTING,
-            "after a reboot is done, the next container is being created",
-        ),
-        (
-            (status("proxy", running="2026-08-01T10:00:10Z", ready=True), status(COPIER), status(FIRST), NOT_YET),
-            PendingReason.STARTING,
-            "proxy is up, the next container is being created",
-        ),
-        (
-            (DONE, status(FIRST, waiting="CrashLoopBackOff", last=ended(255, message="exec format error")), NOT_YET),
-            PendingReason.CRASH_LOOP,
-            f"{FIRST}: CrashLoopBackOff: exit code 255: exec format error",
-        ),
-        (
-            (DONE, status(FIRST, waiting="CreateContainerConfigError", message="image will run as root"), NOT_YET),
-            PendingReason.STARTING,
-            f"{FIRST}: CreateContainerConfigError: image will run as root",
-        ),
+        ((pull(COPIER, message="no tag"), status(FIRST), NOT_YET), "BarrierImagePull", "{0}: ImagePullBackOff: no tag"),
+        ((DONE, NEXT, NOT_YET), "ImagePull", f"{FIRST}: {PULLED}"),
+        ((DONE, DONE_FIRST, status(SECOND, waiting="PodInitializing"), NOT_YET), "ImagePull", f"{SECOND}: {PULLED}"),
+        ((DONE, DONE_FIRST, pull(SECOND, "ErrImagePull", "x"), NOT_YET), "ImagePull", f"{SECOND}: ErrImagePull: x"),
+        ((DONE, DONE_FIRST, NOT_YET, pull(SECOND, "")), "Starting", f"{FIRST} is done, {{1}}"),
+        ((DONE, NEXT, status("after a reboot", exit=0), NOT_YET), "Starting", "after a reboot is done, {1}"),
+        ((PROXY_UP, status(COPIER), status(FIRST), NOT_YET), "Starting", "proxy is up, {1}"),
+        ((DONE, NO_EXEC, NOT_YET), "CrashLoop", f"{FIRST}: CrashLoopBackOff: exit code 255: exec format error"),
+        ((DONE, pull(FIRST, "CreateContainerConfigError", "root"), NOT_YET), "Starting", f"{FIRST}: {{2}}: root"),
     ],
 )
-def test_while_images_are_prefetched_it_is_held_up_by(init: tuple[Json, ...], why: PendingReason, detail: str) -> None:
-    assert stall(*init) == PendingCause(reason=why, message=detail)
+def test_while_images_are_prefetched_it_is_held_up_by(init: tuple[Json, ...], why: str, detail: str) -> None:
+    words = detail.format(COPIER, "the next container is being created", "CreateContainerConfigError")
+    assert stall(*init) == PendingCause(reason=PendingReason(why), message=words)
 
 
 def test_a_pod_that_failed_for_an_init_container_says_for_which() -> None:
