@@ -71,7 +71,7 @@ async def test_a_group_is_not_over_because_the_watch_still_tells_of_its_pods_as_
         )
         await run_for(10)
         assert cluster.ungated_pods() == ["a", "b"]
-        assert cluster.recorded().stage is AdmissionState.OPEN
+        assert (cluster.recorded().stage, cluster.recorded().generation) == (AdmissionState.OPEN, 1)
 
 
 async def test_a_successor_opens_only_pods_that_are_older_than_the_decision(cluster: InMemoryCluster) -> None:
