@@ -23,7 +23,7 @@ def sentence(start: str, missing: Sequence[MissingByReason], limit: int, tail: S
     """
     begun = f"{start}; missing: " if missing else start + _GLUE
     pieces = list(_fit(missing, tail, limit - len(begun.encode()) + len(_GLUE)))
-    return begun + _GLUE.join(pieces) if pieces else verdict_codec.truncate(start, limit)
+    return begun + _GLUE.join(pieces) if pieces else start
 
 
 def headline(it: Explanation) -> str:

@@ -74,45 +74,16 @@ NOT_THEIRS = [
 ]
 
 
-WITHOUT_GROUPS = [
-    (CONTROLLER, Right("", "pods", "delete", "", "default")),
-    (CONTROLLER, Right("", "pods/status", "patch", "", "default")),
-    *[(CONTROLLER, Right("", "nodes", verb)) for verb in ("list", "watch")],
-    (CONTROLLER, Right("", "resourcequotas", "list")),
-    (CONTROLLER, Right("", "configmaps", "patch", "", "default")),
-    *[(CONTROLLER, Right("batch", "jobs", verb, "", "default")) for verb in ("get", "patch")],
-    (CONTROLLER, Right("jobset.x-k8s.io", "jobsets", "patch", "", "default")),
-    (CONTROLLER, Right("apps", "statefulsets", "get", "", "default")),
-    *[(CONTROLLER, Right(group, "podgroups", "list")) for group in crds.GROUPS.values()],
-    *[(CONTROLLER, Right("apiextensions.k8s.io", "customresourcedefinitions", "create", crd)) for crd in crds.GROUPS],
-    (WEBHOOK, Right(ADMISSION, "mutatingwebhookconfigurations", "patch", names.POD_WEBHOOK)),
-]
-
-
-@pytest.mark.parametrize(
-    ("values", "refused"),
-    [((), NOT_THEIRS), (("groups.enabled=false",), NOT_THEIRS + WITHOUT_GROUPS)],
-    ids=["as-it-comes", "without-groups"],
-)
-async def test_what_is_not_theirs_is_refused(
-    real_plane: Real,
-    namespaces: tuple[str, str],
-    tmp_path: Path,
-    values: tuple[str, ...],
-    refused: list[tuple[str, Right]],
-) -> None:
+async def test_what_is_not_theirs_is_refused(real_plane: Real, namespaces: tuple[str, str], tmp_path: Path) -> None:
     own, _ = namespaces
     wrongly: list[str] = []
     async with AsyncExitStack() as stack:
-        release = await stack.enter_async_context(installed(real_plane, own, tmp_path, *values))
+        release = await stack.enter_async_context(installed(real_plane, own, tmp_path))
         asking = {one: await stack.enter_async_context(release.client(one)) for one in (CONTROLLER, WEBHOOK)}
-        for account, right in refused:
+        for account, right in NOT_THEIRS:
             if await rights.may(asking[account], right.within(OWN, own)):
                 wrongly.append(f"{account} may {right}")
         assert wrongly == []
         # The question is understood: what they do have is reported, too.
         assert await rights.may(asking[WEBHOOK], Right("", "secrets", "get", f"{RELEASE}-ca", own))
         assert await rights.may(asking[CONTROLLER], Right("", "pods", "patch", "any", "default"))
-        if not values:
-            for account, right in WITHOUT_GROUPS:
-                assert await rights.may(asking[account], right.within(OWN, own)), right

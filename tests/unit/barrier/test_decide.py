@@ -84,23 +84,18 @@ DECIDED = config_map(verdict=verdict())
 TIMED_OUT = config_map(verdict=verdict(VerdictKind.TIMEOUT, names.REASON_TIMED_OUT))
 
 
-@pytest.mark.parametrize(
-    "seen",
-    [
-        gang(passed(0), waiting_pod(1), config_map=DECIDED),
-        gang(passed(0), passed(1), jobset=jobset(replicated_job(epoch=1)), config_map=DECIDED),
-        gang(*BOTH, config_map=config_map(verdict=verdict(attempt=1))),
-        gang(*BOTH, config_map=TIMED_OUT),
-        gang(pod(0), jobset=jobset(bypass=True), config_map=TIMED_OUT),
-    ],
-    ids=[
-        "a later pod of the generation",
-        "pods that never saw a quick suspension",
-        "a later attempt than the cached JobSet shows",
-        "a timeout before the last pod",
-        "a timeout before the bypass",
-    ],
-)
+STANDING = {
+    "a later pod of the generation": gang(passed(0), waiting_pod(1), config_map=DECIDED),
+    "pods that never saw a quick suspension": gang(
+        passed(0), passed(1), jobset=jobset(replicated_job(epoch=1)), config_map=DECIDED
+    ),
+    "a later attempt than the cached JobSet shows": gang(*BOTH, config_map=config_map(verdict=verdict(attempt=1))),
+    "a timeout before the last pod": gang(*BOTH, config_map=TIMED_OUT),
+    "a timeout before the bypass": gang(pod(0), jobset=jobset(bypass=True), config_map=TIMED_OUT),
+}
+
+
+@pytest.mark.parametrize("seen", STANDING.values(), ids=STANDING)
 def test_a_verdict_stands(seen: GangSnapshot) -> None:
     decision = decide(seen, NOW)
     assert isinstance(decision, Enforce)
@@ -360,52 +355,43 @@ def test_another_owners_configmap_keeps_the_gate_closed_and_is_reported() -> Non
     assert decision.requeue_after is not None
 
 
-@pytest.mark.parametrize(
-    ("seen", "kind"),
-    [
-        (gang(passed(0), waiting_pod(1), config_map=None), VerdictKind.RELEASE),
-        (
-            gang(pod(0, verdict=verdict_codec.render(verdict())), waiting_pod(1), config_map=config_map()),
-            VerdictKind.RELEASE,
+TRACES = {
+    "a barrier has passed": (gang(passed(0), waiting_pod(1), config_map=None), VerdictKind.RELEASE),
+    "a pod has the release": (
+        gang(pod(0, verdict=verdict_codec.render(verdict())), waiting_pod(1), config_map=config_map()),
+        VerdictKind.RELEASE,
+    ),
+    "a pod has the timeout": (
+        gang(
+            pod(0, verdict=verdict_codec.render(verdict(VerdictKind.TIMEOUT, names.REASON_TIMED_OUT))),
+            pod(1),
+            config_map=None,
         ),
-        (
-            gang(
-                pod(0, verdict=verdict_codec.render(verdict(VerdictKind.TIMEOUT, names.REASON_TIMED_OUT))),
-                pod(1),
-                config_map=None,
+        VerdictKind.TIMEOUT,
+    ),
+    "we said so": (
+        gang(
+            pod(0),
+            waiting_pod(1),
+            config_map=None,
+            jobset=jobset(condition=condition(names.REASON_STARTED, "all started (uid u-1, attempt 0, epoch 0)")),
+        ),
+        VerdictKind.RELEASE,
+    ),
+    "we said timeout": (
+        gang(
+            *BOTH,
+            config_map=config_map(),
+            jobset=jobset(
+                condition=condition(names.REASON_TIMED_OUT, "timed out (uid u-1, attempt 0, epoch 0)", status="False")
             ),
-            VerdictKind.TIMEOUT,
         ),
-        (
-            gang(
-                pod(0),
-                waiting_pod(1),
-                config_map=None,
-                jobset=jobset(condition=condition(names.REASON_STARTED, "all started (uid u-1, attempt 0, epoch 0)")),
-            ),
-            VerdictKind.RELEASE,
-        ),
-        (
-            gang(
-                *BOTH,
-                config_map=config_map(),
-                jobset=jobset(
-                    condition=condition(
-                        names.REASON_TIMED_OUT, "timed out (uid u-1, attempt 0, epoch 0)", status="False"
-                    )
-                ),
-            ),
-            VerdictKind.TIMEOUT,
-        ),
-    ],
-    ids=[
-        "a barrier has passed",
-        "a pod has the release",
-        "a pod has the timeout",
-        "we said so",
-        "we said timeout",
-    ],
-)
+        VerdictKind.TIMEOUT,
+    ),
+}
+
+
+@pytest.mark.parametrize(("seen", "kind"), TRACES.values(), ids=TRACES)
 def test_a_decision_whose_configmap_was_lost_is_restored_not_taken_again(seen: GangSnapshot, kind: VerdictKind) -> None:
     decision = decide(seen, NOW)
     assert isinstance(decision, Enforce)

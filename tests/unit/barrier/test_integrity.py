@@ -31,64 +31,42 @@ def settled(seen: GangSnapshot, live: JobSetSeen) -> tuple[Verdict | None, bool]
     return found.config_map.verdict, not found.config_map.canonical
 
 
-@pytest.mark.parametrize(
-    "seen",
-    [
-        gang(config_map=None),
-        held(None),
-        held(RELEASE),
-        held(RELEASE, RELEASE),
-        held(RELEASE, reported=RELEASE),
-        held(RELEASE, verdict(VerdictKind.TIMEOUT, attempt=1)),
-        held(RELEASE, RELEASE, TIMEOUT),
-        held(verdict(uid="u-0"), RELEASE),
-        gang(config_map=config_map(verdict=verdict(attempt=7), jobset_uid="u-0")),
-        gang(config_map=config_map(waiting_since=clock())),
-        gang(pod(0, epoch=3), config_map=config_map(verdict=verdict(epoch=3))),
-    ],
-    ids=[
-        "no ConfigMap",
-        "nothing in it",
-        "nothing known",
-        "remembered",
-        "reported",
-        "another one of a later attempt",
-        "remembered, and the condition edited",
-        "of an earlier life",
-        "another's ConfigMap",
-        "a clock",
-        "of an epoch whose only a pod tells",
-    ],
-)
+FITS = {
+    "no ConfigMap": gang(config_map=None),
+    "nothing in it": held(None),
+    "nothing known": held(RELEASE),
+    "remembered": held(RELEASE, RELEASE),
+    "reported": held(RELEASE, reported=RELEASE),
+    "another one of a later attempt": held(RELEASE, verdict(VerdictKind.TIMEOUT, attempt=1)),
+    "remembered, and the condition edited": held(RELEASE, RELEASE, TIMEOUT),
+    "of an earlier life": held(verdict(uid="u-0"), RELEASE),
+    "another's ConfigMap": gang(config_map=config_map(verdict=verdict(attempt=7), jobset_uid="u-0")),
+    "a clock": gang(config_map=config_map(waiting_since=clock())),
+    "of an epoch whose only a pod tells": gang(pod(0, epoch=3), config_map=config_map(verdict=verdict(epoch=3))),
+}
+
+
+@pytest.mark.parametrize("seen", FITS.values(), ids=FITS)
 def test_what_fits_is_not_doubted(seen: GangSnapshot) -> None:
     assert not integrity.needs_verification(seen)
 
 
-@pytest.mark.parametrize(
-    "seen",
-    [
-        held(RELEASE, TIMEOUT),
-        held(TIMEOUT, RELEASE),
-        held(RELEASE, reported=TIMEOUT),
-        held(RELEASE, verdict(attempt=1), TIMEOUT),
-        held(verdict(attempt=1)),
-        held(verdict(epoch=1)),
-        gang(config_map=config_map(waiting_since=clock(attempt=1))),
-        gang(config_map=config_map(verdict=RELEASE, waiting_since=clock(epoch=1))),
-        gang(pod(0, epoch=3, jobset_uid="u-0"), config_map=config_map(verdict=verdict(epoch=3))),
-    ],
-    ids=[
-        "edited into a release",
-        "edited into a timeout",
-        "edited while no controller ran",
-        "an older one edited",
-        "of a later attempt",
-        "of a later epoch",
-        "a clock of a later attempt",
-        "a clock of a later epoch",
-        "of an epoch of another life",
-    ],
-)
+DOUBTFUL = {
+    "edited into a release": held(RELEASE, TIMEOUT),
+    "edited into a timeout": held(TIMEOUT, RELEASE),
+    "edited while no controller ran": held(RELEASE, reported=TIMEOUT),
+    "an older one edited": held(RELEASE, verdict(attempt=1), TIMEOUT),
+    "of a later attempt": held(verdict(attempt=1)),
+    "of a later epoch": held(verdict(epoch=1)),
+    "a clock of a later attempt": gang(config_map=config_map(waiting_since=clock(attempt=1))),
+    "a clock of a later epoch": gang(config_map=config_map(verdict=RELEASE, waiting_since=clock(epoch=1))),
+    "of an epoch of another life": gang(
+        pod(0, epoch=3, jobset_uid="u-0"), config_map=config_map(verdict=verdict(epoch=3))
+    ),
+}
+
+
+@pytest.mark.parametrize("seen", DOUBTFUL.values(), ids=DOUBTFUL)
 def test_what_does_not_fit_is(seen: GangSnapshot) -> None:
     assert integrity.needs_verification(seen)
 

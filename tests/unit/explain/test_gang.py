@@ -284,12 +284,6 @@ def test_a_timeout_of_an_earlier_generation_is_not_what_the_jobset_failed_for(ui
     assert (it.state, it.started) == (GangState.FAILED, None)
 
 
-def test_a_jobset_that_restarts_after_a_timeout_waits_again() -> None:
-    condition_ = gangs.condition(names.REASON_TIMED_OUT, f"{LATE} (uid u-1, attempt 0, epoch 0)", status="False")
-    it = explain_gang(gangs.gang(jobset=gangs.jobset(attempt=1, condition=condition_)), NOW)
-    assert (it.state, it.started, it.expected) == (GangState.WAITING, 0, 2)
-
-
 def test_a_jobset_that_failed_while_its_gang_waited_keeps_the_last_count() -> None:
     it = ended(names.REASON_WAITING, "3/17 pods started; missing: 14 pods: CrashLoop: fetch: exit code 1")
     assert (it.state, it.started, it.expected) == (GangState.FAILED, 3, 17)

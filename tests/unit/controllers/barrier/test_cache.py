@@ -80,17 +80,6 @@ def test_a_gang_is_put_together_from_its_parts_in_any_order() -> None:
     assert list(made.index.keys()) == [TRAIN]
 
 
-def test_what_goes_is_forgotten(woken: CacheHarness) -> None:
-    woken.pod(None, pod(0))
-    woken.pod(None, pod(1))
-    woken.job(None, job())
-    woken.pod(pod(0), None)
-    woken.job(job(), None)
-    seen = woken.index.snapshot(TRAIN)
-    assert seen is not None
-    assert (seen.jobs, seen.pods) == ((), (pod(1),))
-
-
 def test_a_gang_of_which_nothing_is_left_takes_no_memory(woken: CacheHarness) -> None:
     woken.job(None, job())
     woken.pod(None, pod(0))
@@ -267,23 +256,6 @@ def test_an_announcement_that_ends_is_looked_at_later(woken: CacheHarness) -> No
 
 
 # --- Gates ----------------------------------------------------------------------------------------------------------
-
-
-def test_the_echo_of_our_own_write_wakes_nobody(woken: CacheHarness) -> None:
-    ours = config_map(resource_version="10", verdict=verdict())
-    woken.index.set_config_map(TRAIN, ours)
-    woken.gate(None, ours)
-    assert gate_of(woken) == ours
-    assert woken.asked() == (0, 0)
-
-
-def test_what_a_list_shows_is_believed_even_if_its_version_is_lower(woken: CacheHarness) -> None:
-    """The API's memory was put back to an earlier day: what is news, the informer's store decides, not the index."""
-    woken.index.set_config_map(TRAIN, config_map(resource_version="10", verdict=verdict()))
-    restored = config_map(resource_version="9")
-    woken.gate(config_map(resource_version="10", verdict=verdict()), restored)
-    assert gate_of(woken) == restored
-    assert woken.asked() == (1, 0)
 
 
 def test_the_end_of_an_earlier_gate_does_not_end_the_present_one(woken: CacheHarness) -> None:

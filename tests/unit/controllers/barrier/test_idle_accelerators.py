@@ -81,33 +81,21 @@ def test_users_cannot_make_as_many_labels_as_they_like(shown: ScrapedIdle) -> No
     assert shown.now_idle("example.com/device-0") == 2, "who has a label keeps it"
 
 
-@pytest.mark.parametrize(
-    ("pods", "many"),
-    [
-        ((), 0),
-        ((pod(0), pod(1)), 2),
-        ((pod(0), waiting_pod(1)), 1),
-        ((pod(0), pod(1, stage=BarrierStage.PASSED)), 1),
-        ((pod(0), pod(1, deleting=True)), 1),
-        ((pod(0), pod(1, phase="Failed")), 1),
-        ((pod(0), pod(1, phase="Succeeded")), 1),
-        ((pod(0), pod(1, attempt=7)), 1),
-        ((pod(0), pod(1, jobset_uid="another life")), 1),
-        ((pod(0), pod(1, replicated="leader")), 1),
-    ],
-    ids=[
-        "nobody",
-        "both",
-        "not-started",
-        "passed",
-        "leaving",
-        "failed",
-        "done",
-        "old-attempt",
-        "old-life",
-        "no-target",
-    ],
-)
+HELD = {
+    "nobody": ((), 0),
+    "both": ((pod(0), pod(1)), 2),
+    "not-started": ((pod(0), waiting_pod(1)), 1),
+    "passed": ((pod(0), pod(1, stage=BarrierStage.PASSED)), 1),
+    "leaving": ((pod(0), pod(1, deleting=True)), 1),
+    "failed": ((pod(0), pod(1, phase="Failed")), 1),
+    "done": ((pod(0), pod(1, phase="Succeeded")), 1),
+    "old-attempt": ((pod(0), pod(1, attempt=7)), 1),
+    "old-life": ((pod(0), pod(1, jobset_uid="another life")), 1),
+    "no-target": ((pod(0), pod(1, replicated="leader")), 1),
+}
+
+
+@pytest.mark.parametrize(("pods", "many"), HELD.values(), ids=HELD)
 def test_only_pods_that_have_started_and_wait_hold_devices(pods: tuple[PodSeen, ...], many: int) -> None:
     assert held_devices(three(*pods)) == ({GPU: 8 * many, EFA: 4 * many} if many else {})
 

@@ -18,7 +18,7 @@ from controllers.barrier.reconciler import GangReconciler
 from controllers.barrier.status import GangStatusWriter
 from controllers.barrier.stream.delivery import DeliveryLog
 from controllers.barrier.stream.registry import WaiterRegistry
-from controllers.barrier.verdict_patcher import CONFIG_MAP_GRACE, DELIVERY_GRACE, VerdictPatcher
+from controllers.barrier.verdict_patcher import VerdictPatcher
 from controllers.barrier.verdict_store import VerdictStore
 from jobset_gate import names
 from jobset_gate.barrier import decode, messages, verdict_codec, wire
@@ -44,21 +44,10 @@ from tests.fakes.call_blocker import CallBlocker
 from tests.fakes.gangs import job, verdict
 from tests.fakes.memory_api import Api, Json
 from tests.fakes.memory_client import Call, MemoryClient
-from tests.fakes.stored_objects import notes, store_jobset, store_pod, verdict_on, version_of
+from tests.fakes.stored_objects import store_jobset, store_pod, verdict_on, version_of
 
 TRAIN = GangKey("default", "train")
 NAME = "train-group-scheduling"
-
-
-@dataclass
-class WallClock:
-    """One that a user may set."""
-
-    true: VirtualClock
-    ahead: float = 0.0
-
-    def __call__(self) -> float:
-        return self.true() + self.ahead
 
 
 class ReconcilerHarness:
@@ -66,7 +55,7 @@ class ReconcilerHarness:
 
     def __init__(self, api: Api, memory: MemoryClient, api_calls: CallBlocker, true: VirtualClock) -> None:
         self.api, self.api_calls = api, api_calls
-        clock = self.clock = WallClock(true)
+        clock = self.clock = true
         sent = DeliveryLog()
         self.index = GangCache(lambda _: None, lambda _, __: None, sent)
         self.gates = VerdictStore(memory.client, self.index, Store(decode.config_map))
@@ -212,16 +201,6 @@ async def test_a_verdict_that_another_replica_took_is_sent_on_this_ones_stream_t
     assert [said for _, said, _ in heard] == [text]
 
 
-async def test_the_clock_starts_with_the_first_announcement(harness: ReconcilerHarness) -> None:
-    harness.ask(harness.add_pod(0, stage=BarrierStage.WAITING, barrier_since=None))
-    since = harness.clock()
-    await asyncio.sleep(0.25)
-    await harness.reconcile()
-    clock = verdict_codec.parse_clock(harness.config_map_data()[names.KEY_WAITING_SINCE])
-    assert clock is not None
-    assert clock.at == pytest.approx(since, abs=0.001)
-
-
 async def test_a_pod_that_announces_itself_during_the_last_look_before_a_timeout_is_there(
     harness: ReconcilerHarness, monkeypatch: pytest.MonkeyPatch
 ) -> None:
@@ -290,33 +269,6 @@ async def test_a_gang_that_changes_while_the_api_is_asked_about_it_is_not_decide
         await harness.reconcile()
     kept = harness.api.get(CONFIGMAPS, NAME)
     assert kept is None or names.KEY_VERDICT not in kept["data"]
-
-
-async def test_a_clock_that_a_user_sets_back_makes_nobody_wait_longer_for_its_patch(harness: ReconcilerHarness) -> None:
-    sent, untold = harness.add_pod(0), harness.add_pod(1)
-    harness.ask(sent)
-    await harness.reconcile()
-    first = dict(notes(harness.api, untold))
-    harness.clock.ahead = -3600.0
-    await asyncio.sleep(DELIVERY_GRACE)
-    await harness.reconcile()
-    assert verdict_on(harness.api, sent) == harness.config_map_data()["verdict"]
-    assert notes(harness.api, untold) != first, "a straggler"
-
-
-async def test_an_answered_pod_that_did_not_receive_it_is_patched_at_the_next_pass(
-    harness: ReconcilerHarness,
-) -> None:
-    deaf = harness.add_pod(0)
-    harness.add_pod(1)
-    harness.ask(deaf)
-    await harness.reconcile()
-    await asyncio.sleep(CONFIG_MAP_GRACE)
-    await harness.reconcile()
-    assert verdict_on(harness.api, deaf) == ""
-    harness.book.deliveries.discard_unconfirmed(TRAIN, deaf.uid)
-    await harness.reconcile()
-    assert verdict_on(harness.api, deaf) == harness.config_map_data()["verdict"]
 
 
 async def test_a_gang_that_waits_has_a_gate_a_clock_and_a_time_to_look_again(harness: ReconcilerHarness) -> None:
@@ -431,17 +383,6 @@ async def test_pods_that_do_not_wait_in_their_barrier_are_not_sent(harness: Reco
     await harness.reconcile()
     assert verdict_on(harness.api, waits)
     assert not verdict_on(harness.api, leaves)
-
-
-@pytest.mark.parametrize("state", [{"finished": True}, {"deleting": True}, {"managed_elsewhere": True}])
-async def test_a_gang_that_is_nobodys_business_is_left_in_peace(
-    harness: ReconcilerHarness, state: dict[str, bool]
-) -> None:
-    harness.add_pod(0)
-    harness.add_pod(1)
-    harness.set_jobset(msgspec.structs.replace(harness.jobset, **state))
-    assert await harness.reconcile() is None
-    assert harness.asked() == []
 
 
 async def test_an_unrelated_configmap_is_reported_and_looked_at_again(harness: ReconcilerHarness) -> None:

@@ -208,15 +208,6 @@ async def test_the_verdict_does_not_land_on_a_namesake(api: Api, sender: Patcher
     assert sender.outcomes == ["gone"]
 
 
-async def test_the_body_carries_the_uid_and_nothing_but_annotations(
-    api: Api, api_calls: CallBlocker, sender: PatcherHarness
-) -> None:
-    (pod,) = store_pods(api, 1)
-    sender.want(TRAIN, [pod], RELEASE, fresh=True)
-    await asyncio.sleep(SOON)
-    assert api_calls.calls[0].body == {"metadata": {"uid": pod.uid, "annotations": {names.VERDICT: TEXT}}}
-
-
 @pytest.mark.parametrize(
     "error", [ServerError(500), Throttled(429), Unreachable("reset"), Conflict(409), NotFound(404)]
 )

@@ -55,8 +55,10 @@ async def test_a_start_that_the_status_has_confirmed_outlasts_the_request(gate: 
 async def test_a_pod_may_announce_itself_before_it_is_known(gate: ServedStream) -> None:
     await (await gate.connect_and_ask(PODS[0])).held()
     assert gate.tally.started == 0
+    gate.index.set_missing_count(TRAIN, 1)
+    gate.woken.clear()
     gate.add_pod(waiting_pod(0))
-    assert gate.tally.started == 1
+    assert (gate.tally.started, gate.woken) == (1, [TRAIN])
 
 
 async def test_a_pod_that_reconnects_is_announced_all_the_time(gate: ServedStream, clock: VirtualClock) -> None:
@@ -72,15 +74,6 @@ async def test_a_pod_that_reconnects_is_announced_all_the_time(gate: ServedStrea
     await second.close()
     await until(lambda: gate.book.open_count == 0)
     assert gate.tally.started == 0
-
-
-async def test_a_pod_that_becomes_known_after_its_announcement_wakes_the_gang_too(gate: ServedStream) -> None:
-    await (await gate.connect_and_ask(PODS[0])).held()
-    gate.index.snapshot(TRAIN)
-    gate.index.set_missing_count(TRAIN, 1)
-    gate.woken.clear()
-    gate.add_pod(waiting_pod(0))
-    assert gate.woken == [TRAIN]
 
 
 async def test_a_gang_that_is_gone_takes_no_memory_once_its_requests_have_ended(gate: ServedStream) -> None:
