@@ -2,11 +2,12 @@
 
 import re
 import shlex
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from typing import Final
 
 import msgspec
 
+from jobset_gate.cli.cluster import ClusterOptions
 from jobset_gate.explain.model import Explanation
 
 _OWN: Final = re.compile(r"^(?:kubectl )?jobset-gate(?= |$)")
@@ -20,11 +21,10 @@ _TAKES_NAMESPACE: Final = re.compile(r"^\S.* doctor\b")
 
 @dataclass(frozen=True, slots=True)
 class Invocation:
-    """`kubeconfig`, `context` and `namespace` as they were given; None where they were not."""
+    """`namespace` as it was given; None where it was not."""
 
     program: str = "kubectl jobset-gate"
-    kubeconfig: str | None = None
-    context: str | None = None
+    cluster: ClusterOptions = field(default_factory=ClusterOptions)
     namespace: str | None = None
 
     def command(self, command: str) -> str:
@@ -53,5 +53,5 @@ class Invocation:
         namespace = (
             self.namespace if own and _TAKES_NAMESPACE.match(head) and not _NAMES_NAMESPACE.search(head) else None
         )
-        given = (("-n", namespace), ("--context", self.context), ("--kubeconfig", self.kubeconfig))
-        return [(option, value) for option, value in given if value and f" {option} " not in head]
+        given = [*([("-n", namespace)] if namespace else []), *self.cluster.given()]
+        return [(option, value) for option, value in given if f" {option} " not in head]

@@ -1,9 +1,12 @@
 """Options and arguments that several commands have, under the names that kubectl gives them."""
 
-from dataclasses import dataclass
+from collections.abc import Callable
+from dataclasses import dataclass, is_dataclass
 from enum import StrEnum
+from functools import wraps
+from inspect import Parameter, Signature, signature
 from pathlib import Path
-from typing import Annotated, Any, Final
+from typing import Annotated, Any, Final, TypeVar, cast
 
 import typer
 
@@ -13,10 +16,45 @@ from jobset_gate.objects import duration
 WEEK: Final = 7 * 24 * 3600.0
 """Seconds that a negative duration stands for."""
 
+Command = TypeVar("Command", bound=Callable[..., None])
 
-def new_app(**settings: Any) -> typer.Typer:
-    """For the commands of one module. Markup would import rich for each help text, which takes 150 ms."""
-    return typer.Typer(rich_markup_mode=None, add_completion=False, **settings)
+
+class CommandApp(typer.Typer):
+    """The commands of one module. A parameter whose type is a dataclass stands for the options that are its fields."""
+
+    def command(self, name: str | None = None, **settings: Any) -> Callable[[Command], Command]:
+        register = super().command(name, **settings)
+
+        def decorate(function: Command) -> Command:
+            register(_with_fields(function))
+            return function
+
+        return decorate
+
+
+def _with_fields(function: Command) -> Callable[..., None]:
+    parameters, classes = list[Parameter](), dict[str, tuple[Any, list[str]]]()
+    for it in signature(function, eval_str=True).parameters.values():
+        kind, inner = it.annotation, [it]
+        if is_dataclass(kind):
+            inner = [*signature(cast("Callable[..., Any]", kind), eval_str=True).parameters.values()]
+            classes[it.name] = kind, [one.name for one in inner]
+        parameters += [one.replace(kind=Parameter.KEYWORD_ONLY) for one in inner]
+
+    @wraps(function)
+    def call(**given: Any) -> None:
+        for name, (kind, fields) in classes.items():
+            given[name] = kind(**{field: given.pop(field) for field in fields})
+        function(**given)
+
+    call.__signature__ = Signature(parameters)  # type: ignore[attr-defined]  # typer asks for it, as inspect does
+    call.__annotations__ = {it.name: it.annotation for it in parameters}
+    return call
+
+
+def new_app(**settings: Any) -> CommandApp:
+    """Markup would import rich for each help text, which takes 150 ms."""
+    return CommandApp(rich_markup_mode=None, add_completion=False, **settings)
 
 
 def program(context: typer.Context) -> str:
@@ -54,15 +92,6 @@ def port(name: str, about: str, *, default: bool | str = True) -> Any:
     return option(name, "PORT", about, min=0, max=65535, default=default)
 
 
-Kubeconfig = Annotated[
-    str | None,
-    option(
-        "--kubeconfig",
-        "FILE",
-        "The kubeconfig to use; otherwise that of the pod we run in, $KUBECONFIG, or ~/.kube/config.",
-    ),
-]
-Context = Annotated[str | None, option("--context", "NAME", "The context of the kubeconfig to use.")]
 Files = Annotated[
     list[str],
     option(
@@ -105,16 +134,6 @@ class OutputFormat(StrEnum):
     JSON = "json"
     YAML = "yaml"
     NAME = "name"
-
-
-NamesArgument = Annotated[
-    list[str] | None, typer.Argument(metavar="NAME", help="Only those of these names.", show_default=False)
-]
-NamespaceFilter = Annotated[str | None, namespace("What is in this namespace; otherwise in the context's.")]
-AllNamespaces = Annotated[bool, typer.Option("-A", "--all-namespaces", help="What is in all namespaces.")]
-OutputOption = Annotated[OutputFormat, typer.Option("-o", "--output", help="The form of what is printed.")]
-NoHeaders = Annotated[bool, typer.Option("--no-headers", help="The table without its headers.")]
-WatchOption = Annotated[bool, typer.Option("-w", "--watch", help="Go on, and print what changes.")]
 
 
 class LogFormat(StrEnum):

@@ -7,10 +7,9 @@ from typing import Annotated
 import typer
 
 from jobset_gate.cli import logs, settings_file
+from jobset_gate.cli.cluster import ClusterOptions
 from jobset_gate.cli.options import (
     Config,
-    Context,
-    Kubeconfig,
     LogFormat,
     LogFormatOption,
     LogLevel,
@@ -87,8 +86,7 @@ def controller(
         Path | None, option("--page-tls-key", "FILE", "The key of that certificate in PEM.")
     ] = None,
     config: Config = None,
-    kubeconfig: Kubeconfig = None,
-    context: Context = None,
+    cluster: ClusterOptions,
     log_format: LogFormatOption = LogFormat.AUTO,
     log_level: LogLevelOption = LogLevel.INFO,
 ) -> None:
@@ -101,4 +99,4 @@ def controller(
     logs.configure(log_format, log_level)
     said = settings_file.read(config)
     wanted = service.options(said.controller, **asked, groups=said.admission.groups)
-    asyncio.run(service.run(wanted, kubeconfig=kubeconfig, context=context, namespace=namespace))
+    asyncio.run(service.run(wanted, cluster, namespace))

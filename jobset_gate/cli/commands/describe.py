@@ -7,11 +7,12 @@ from pathlib import Path
 import typer
 
 from jobset_gate.barrier.events import CoreEvent
+from jobset_gate.cli.cluster import ClusterOptions
 from jobset_gate.cli.exits import ExitCode
 from jobset_gate.cli.fetch.events import events_of
 from jobset_gate.cli.fetch.resolver import ExplainedObject, Resolver, open_resolver
 from jobset_gate.cli.invocation import Invocation
-from jobset_gate.cli.options import Context, ControllerConfig, Kubeconfig, Namespace, Subjects, new_app, program
+from jobset_gate.cli.options import ControllerConfig, Namespace, Subjects, new_app, program
 from jobset_gate.cli.printers import description, output
 from jobset_gate.cli.runner import run_and_exit
 from jobset_gate.kube.errors import Forbidden
@@ -30,15 +31,14 @@ def describe(
     names: Subjects,
     namespace: Namespace = None,
     config: ControllerConfig = None,
-    kubeconfig: Kubeconfig = None,
-    context: Context = None,
+    cluster: ClusterOptions,
 ) -> None:
     """Show what is set and what was decided, Job by Job or pod by pod, why it waits, and its Events.
 
     For people, as kubectl's describe is; programs ask `why -o json`. Asks the API server only. What you may not
     read is named, and the rest is shown.
     """
-    run_and_exit(run(names, Invocation(program(ctx), kubeconfig, context, namespace), config))
+    run_and_exit(run(names, Invocation(program(ctx), cluster, namespace), config))
 
 
 async def run(names: Sequence[str], invocation: Invocation, config: Path | None) -> ExitCode:

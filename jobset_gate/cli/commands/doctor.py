@@ -10,6 +10,7 @@ from typing import Annotated, Any, Final
 import typer
 
 from jobset_gate.cli import logs
+from jobset_gate.cli.cluster import ClusterOptions
 from jobset_gate.cli.doctor import (
     certificates,
     dry_runs,
@@ -24,13 +25,12 @@ from jobset_gate.cli.doctor.check import ClusterReader, Finding, FindingLevel, N
 from jobset_gate.cli.exits import ExitCode
 from jobset_gate.cli.invocation import Invocation
 from jobset_gate.cli.manifests.writer import to_json, to_yaml
-from jobset_gate.cli.options import Context, Kubeconfig, LogLevel, TextFormat, TextOutput, new_app, program
+from jobset_gate.cli.options import LogLevel, TextFormat, TextOutput, new_app, program
 from jobset_gate.cli.options import namespace as place
 from jobset_gate.cli.printers import output as out
 from jobset_gate.cli.printers.explanation import wrap
 from jobset_gate.cli.printers.output import TerminalStyle
 from jobset_gate.cli.runner import run_and_exit
-from jobset_gate.kube import access
 from jobset_gate.kube.client import Client
 from jobset_gate.kube.errors import ApiError, InvalidResponse, Unauthorized
 
@@ -82,22 +82,21 @@ def doctor(
     native: Annotated[
         bool, typer.Option("--native", help="Also try native gang scheduling: this creates two pods for a moment.")
     ] = False,
-    kubeconfig: Kubeconfig = None,
-    context: Context = None,
+    cluster: ClusterOptions,
 ) -> None:
     """Check the CRD, the webhooks and their certificates, rights, versions, and who else is in the way.
 
     Each finding comes with its remedy. Changes nothing without --native: the rest is tried by dry runs. What you
     may not see is reported as unknown. Ends with 1 if there is an error among the findings, with 0 otherwise.
     """
-    invocation = Invocation(program(ctx), kubeconfig, context, namespace)
+    invocation = Invocation(program(ctx), cluster, namespace)
     checks = run(namespace, output, native=native, invocation=invocation)
     run_and_exit(checks, lambda: logs.configure(level=LogLevel.ERROR))
 
 
 async def run(namespace: str | None, output_format: TextFormat, *, native: bool, invocation: Invocation) -> ExitCode:
     """Prints the findings; an error among them is one of the command."""
-    reached = await access.load_access(invocation.kubeconfig, invocation.context)
+    reached = await invocation.cluster.load_access()
     checks = [*CHECKS, *([NATIVE] if native else [])]
     async with Client(reached) as client:
         found = await findings(ClusterReader(client, namespace, namespace or reached.namespace), checks)

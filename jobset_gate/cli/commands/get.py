@@ -4,48 +4,36 @@ from __future__ import annotations
 
 import asyncio
 import time
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterator
 from contextlib import AsyncExitStack
 from dataclasses import dataclass
 from enum import StrEnum
-from pathlib import Path
-from typing import TYPE_CHECKING, Final
+from typing import TYPE_CHECKING, Annotated, Final
 
 import typer
 
 from jobset_gate.cli import settings_file
+from jobset_gate.cli.cluster import ClusterOptions
 from jobset_gate.cli.exits import CommandError, ExitCode
 from jobset_gate.cli.fetch.controller_status import NO_GROUPS, NO_VERDICTS, controller_status
 from jobset_gate.cli.fetch.jobsets import JOBSET_KIND, FetchedJobSet, GangSource
 from jobset_gate.cli.fetch.pod_groups import PodGroupSource
 from jobset_gate.cli.fetch.source import Permissions, ResourceSource
 from jobset_gate.cli.invocation import Invocation
-from jobset_gate.cli.options import (
-    AllNamespaces,
-    Context,
-    ControllerConfig,
-    Kubeconfig,
-    NamesArgument,
-    NamespaceFilter,
-    NoHeaders,
-    OutputFormat,
-    OutputOption,
-    WatchOption,
-    new_app,
-    program,
-)
+from jobset_gate.cli.options import ControllerConfig, OutputFormat, new_app, program
+from jobset_gate.cli.options import namespace as namespace_option
 from jobset_gate.cli.printers import output as out
 from jobset_gate.cli.printers import tables
 from jobset_gate.cli.printers.documents import explanation_json, pod_group_json
 from jobset_gate.cli.printers.items import ItemPrinter, PrintedItem
 from jobset_gate.cli.runner import run_and_exit
 from jobset_gate.explain.podgroup import explain_pod_group
-from jobset_gate.kube import access
 from jobset_gate.kube.client import Client
 
 if TYPE_CHECKING:
     from jobset_gate.explain.model import ControllerStatus, Explanation
     from jobset_gate.podgroups.status import GroupStatus
+    from jobset_gate.settings import Groups
 
 WATCH_INTERVAL: Final = 0.5
 """Seconds between two prints of `-w`: what changes more often is printed once."""
@@ -87,14 +75,16 @@ _WORDS: Final = {
 class GetOptions:
     """What the command line asks for."""
 
-    shown: Shown
-    names: Sequence[str]
-    all_namespaces: bool
-    output: OutputFormat
-    headers: bool
-    watch: bool
-    config: Path | None
-    invocation: Invocation
+    names: Annotated[
+        list[str] | None, typer.Argument(metavar="NAME", help="Only those of these names.", show_default=False)
+    ] = None
+    namespace: Annotated[str | None, namespace_option("What is in this namespace; otherwise in the context's.")] = None
+    all_namespaces: Annotated[bool, typer.Option("-A", "--all-namespaces", help="What is in all namespaces.")] = False
+    output: Annotated[OutputFormat, typer.Option("-o", "--output", help="The form of what is printed.")] = (
+        OutputFormat.TABLE
+    )
+    no_headers: Annotated[bool, typer.Option("--no-headers", help="The table without its headers.")] = False
+    watch: Annotated[bool, typer.Option("-w", "--watch", help="Go on, and print what changes.")] = False
 
     def selects(self, name: str) -> bool:
         """Whether that is one of the names, if any are given."""
@@ -109,30 +99,11 @@ class GetOptions:
 )
 @get.command("groups", short_help="Show the pod groups of a cluster.", help=_GROUPS, epilog=_EXAMPLE)
 def get_any(
-    ctx: typer.Context,
-    *,
-    names: NamesArgument = None,
-    namespace: NamespaceFilter = None,
-    all_namespaces: AllNamespaces = False,
-    output: OutputOption = OutputFormat.TABLE,
-    no_headers: NoHeaders = False,
-    watch: WatchOption = False,
-    config: ControllerConfig = None,
-    kubeconfig: Kubeconfig = None,
-    context: Context = None,
+    ctx: typer.Context, *, options: GetOptions, config: ControllerConfig = None, cluster: ClusterOptions
 ) -> None:
     """Show what the command is called after."""
-    options = GetOptions(
-        shown=Shown(str(ctx.info_name)),
-        names=names or (),
-        all_namespaces=all_namespaces,
-        output=output,
-        headers=not no_headers,
-        watch=watch,
-        config=config,
-        invocation=Invocation(program(ctx), kubeconfig, context, namespace),
-    )
-    run_and_exit(run(options))
+    invocation = Invocation(program(ctx), cluster, options.namespace)
+    run_and_exit(run(Shown(str(ctx.info_name)), options, settings_file.read_groups(config), invocation))
 
 
 @get.command(
@@ -140,36 +111,24 @@ def get_any(
     short_help="Show the JobSets that ask for a start barrier.",
     epilog="Example: {program} get jobsets -A",
 )
-def get_jobsets(
-    ctx: typer.Context,
-    *,
-    names: NamesArgument = None,
-    namespace: NamespaceFilter = None,
-    all_namespaces: AllNamespaces = False,
-    output: OutputOption = OutputFormat.TABLE,
-    no_headers: NoHeaders = False,
-    watch: WatchOption = False,
-    kubeconfig: Kubeconfig = None,
-    context: Context = None,
-) -> None:
+def get_jobsets(ctx: typer.Context, *, options: GetOptions, cluster: ClusterOptions) -> None:
     """Show how many pods of each have started of how many, how much time is left, and what the rest waits for.
 
     Asks the API server only, so it works without a controller, and then says so. What you may not read is named.
     """
-    get_any(**locals())
+    get_any(ctx, options=options, cluster=cluster)
 
 
-async def run(options: GetOptions) -> ExitCode:
+async def run(shown: Shown, options: GetOptions, settings: Groups, its: Invocation) -> ExitCode:
     """Prints the listing; what the user has to know besides goes to standard error."""
-    its = options.invocation
     if options.all_namespaces and options.names:
         raise CommandError("names are those of one namespace: leave out --all-namespaces", ExitCode.USAGE)
-    reached = await access.load_access(its.kubeconfig, its.context)
+    reached = await its.cluster.load_access()
     namespace = None if options.all_namespaces else its.namespace or reached.namespace
-    without = NO_GROUPS if options.shown is Shown.GROUPS else NO_VERDICTS
+    without = NO_GROUPS if shown is Shown.GROUPS else NO_VERDICTS
     async with Client(reached) as client:
         controller = await controller_status(client, reached.namespace, without=without)
-        listing = Listing(options, client, namespace, controller)
+        listing = Listing(shown, options, its, settings, client=client, namespace=namespace, controller=controller)
         return await (_watch(listing) if options.watch else _print_once(listing))
 
 
@@ -210,7 +169,7 @@ def _all_found(items: list[PrintedItem], listing: Listing) -> bool:
     for line in listing.warnings():
         out.err(f"warning: {line}")
     found = {it.name.partition("/")[2] for it in items}
-    missing = [it for it in dict.fromkeys(listing.options.names) if it not in found]
+    missing = [it for it in dict.fromkeys(listing.options.names or ()) if it not in found]
     for name in missing:
         out.err(f"error: {listing.singular} {name} not found{listing.where}")
     return not missing
@@ -223,23 +182,31 @@ class Listing:
     """One table. `kinds`: as `Permissions.hidden_kinds` names them; without all of them there is nothing to show."""
 
     def __init__(
-        self, options: GetOptions, client: Client, namespace: str | None, controller: ControllerStatus
+        self,
+        shown: Shown,
+        options: GetOptions,
+        invocation: Invocation,
+        settings: Groups,
+        *,
+        client: Client,
+        namespace: str | None,
+        controller: ControllerStatus,
     ) -> None:
         """`namespace` None: all of them."""
-        self.options, self.permissions, shown = options, Permissions(), options.shown
+        self.options, self.permissions, self._shown, self._invocation = options, Permissions(), shown, invocation
         self.singular, self.plural, self.kinds = _WORDS[shown]
         self.where = f" in namespace {namespace}" if namespace else ""
         self._everywhere, self._controller = namespace is None, controller
         self._wide = options.output is OutputFormat.WIDE
         names = ("GroupList", "PHASE", "phase") if shown is Shown.GROUPS else ("GangList", "STATE", "state")
-        self.printer = ItemPrinter(options.output, *names, headers=options.headers)
+        self.printer = ItemPrinter(options.output, *names, headers=not options.no_headers)
         rights, changed = self.permissions, asyncio.Event()
         self._jobsets = self._groups = None
         if shown is not Shown.GROUPS:
             alone = shown is Shown.JOBSETS
             self._jobsets = GangSource(client, namespace, rights, required=alone, changed=changed)
         if shown is not Shown.JOBSETS:
-            settings, controlled = settings_file.read_groups(options.config), bool(controller.leads)
+            controlled = bool(controller.leads)
             self._groups = PodGroupSource(client, namespace, rights, settings, controlled=controlled, changed=changed)
         self.sources: list[ResourceSource] = [it for it in (self._jobsets, self._groups) if it is not None]
 
@@ -247,7 +214,7 @@ class Listing:
         """Everything that was read and is selected, as it is printed; JobSets first."""
         jobsets = self._jobsets.jobsets() if self._jobsets else []
         statuses = await self._groups.statuses() if self._groups else []
-        pod_group = self._group if self.options.shown is Shown.GROUPS else self._pod_group
+        pod_group = self._group if self._shown is Shown.GROUPS else self._pod_group
         found = [self._jobset(it) for it in jobsets if self.options.selects(it.name)]
         return found + [pod_group(it) for it in statuses if self.options.selects(tables.group_name(it))]
 
@@ -256,9 +223,9 @@ class Listing:
         yield from self.permissions.missing
         if not self._controller.leads:
             yield self._controller.message
-        strays = self._groups.unassigned_pods if self._groups and self.options.shown is Shown.GROUPS else 0
+        strays = self._groups.unassigned_pods if self._groups and self._shown is Shown.GROUPS else 0
         if strays:
-            free = self.options.invocation.command("jobset-gate groups ungate --all")
+            free = self._invocation.command("jobset-gate groups ungate --all")
             yield f"{strays} pods carry our label and name no group any more; `{free}` frees them"
 
     def _jobset(self, it: FetchedJobSet) -> PrintedItem:
@@ -270,7 +237,7 @@ class Listing:
         return self._gang(explanation, status.created, "group", str(status.key.flavor))
 
     def _gang(self, explanation: Explanation, created: float, kind: str, design: str = "") -> PrintedItem:
-        it, kinds = self.options.invocation.rewrite_explanation(explanation), self.options.shown is Shown.GANGS
+        it, kinds = self._invocation.rewrite_explanation(explanation), self._shown is Shown.GANGS
         cells = tables.gang_cells(it, created, namespaces=self._everywhere, kinds=kinds, wide=self._wide)
         key = (it.kind, it.namespace, it.name, design)  # two designs may have groups of one name
         return PrintedItem(key, cells, lambda: explanation_json(it), f"{kind}/{it.name}")

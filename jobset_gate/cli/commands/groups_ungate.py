@@ -12,15 +12,15 @@ import typer
 from controllers.podgroups import evictor_actions
 from jobset_gate import names as spelled
 from jobset_gate.cli import logs
+from jobset_gate.cli.cluster import ClusterOptions
 from jobset_gate.cli.exits import CommandError, ExitCode
 from jobset_gate.cli.fetch.controller_status import NO_GROUPS, controller_status, pod_webhooks
-from jobset_gate.cli.options import Context, Kubeconfig, LogLevel, Yes, new_app, option
+from jobset_gate.cli.options import LogLevel, Yes, new_app, option
 from jobset_gate.cli.options import namespace as place
 from jobset_gate.cli.printers import output
 from jobset_gate.cli.runner import run_and_exit
 from jobset_gate.explain.model import ControllerStatus
 from jobset_gate.explain.text import format_pod_count
-from jobset_gate.kube import access
 from jobset_gate.kube.client import Client, PatchType
 from jobset_gate.kube.errors import ApiError, Conflict, Forbidden, Invalid, InvalidResponse, NotFound, Unreachable
 from jobset_gate.kube.resources import CONFIGMAPS, POD_GROUPS, PODS
@@ -58,8 +58,7 @@ def ungate(
     yes: Yes = False,
     dry_run: Annotated[bool, typer.Option("--dry-run", help="Only say what would be done.")] = False,
     concurrency: Annotated[int, option("--concurrency", "N", "Pods patched at once.", min=1, max=512)] = 32,
-    kubeconfig: Kubeconfig = None,
-    context: Context = None,
+    cluster: ClusterOptions,
 ) -> None:
     """Let the pods of groups be scheduled one by one, without waiting for the rest of their group.
 
@@ -71,7 +70,7 @@ def ungate(
         raise CommandError("name groups, or say --all; not both", ExitCode.USAGE)
 
     async def run() -> ExitCode:
-        reached = await access.load_access(kubeconfig, context)
+        reached = await cluster.load_access()
         where = namespace or (None if everything else reached.namespace)
         async with Client(reached, connections=concurrency + 8) as client:
             ungating = _UngateRun(client, where, tuple(names or ()), yes, dry_run, concurrency)

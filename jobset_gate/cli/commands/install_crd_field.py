@@ -8,10 +8,10 @@ import typer
 from controllers.barrier import crd_patcher
 from jobset_gate import names
 from jobset_gate.cli import logs
+from jobset_gate.cli.cluster import ClusterOptions
 from jobset_gate.cli.exits import CommandError
-from jobset_gate.cli.options import Context, Kubeconfig, LogLevel, new_app
+from jobset_gate.cli.options import LogLevel, new_app
 from jobset_gate.cli.printers import output
-from jobset_gate.kube import access
 from jobset_gate.kube.client import Client
 
 app = new_app()
@@ -30,9 +30,9 @@ _MESSAGES = {
     epilog="Example: {program} install-crd-field --context my-cluster",
 )
 def install_crd_field(
+    *,
     remove: Annotated[bool, typer.Option("--remove", help="Take the field out again.")] = False,
-    kubeconfig: Kubeconfig = None,
-    context: Context = None,
+    cluster: ClusterOptions,
 ) -> None:
     """Add spec.groupSchedulingConfig to the JobSet CRD of a cluster, once.
 
@@ -40,12 +40,12 @@ def install_crd_field(
     keeps its owner. --remove makes the API server drop the field from what is written from then on.
     """
     logs.configure(level=LogLevel.WARNING)
-    output.out(asyncio.run(run(kubeconfig=kubeconfig, context=context, remove=remove)) + "\n")
+    output.out(asyncio.run(run(cluster, remove=remove)) + "\n")
 
 
-async def run(*, kubeconfig: str | None, context: str | None, remove: bool) -> str:
+async def run(cluster: ClusterOptions, *, remove: bool) -> str:
     """Returns a sentence on what was done. Raises CommandError where there is no CRD to put the field into."""
-    reached = await access.load_access(kubeconfig, context)
+    reached = await cluster.load_access()
     async with Client(reached) as client:
         outcome = await (crd_patcher.retract_crd(client) if remove else crd_patcher.extend_crd(client))
     if outcome is crd_patcher.CrdOutcome.NOT_INSTALLED and remove:

@@ -13,8 +13,9 @@ from typing import Annotated
 import typer
 
 from jobset_gate import names
-from jobset_gate.barrier.model import GangSnapshot, JobSetSeen
+from jobset_gate.barrier.model import JobSetSeen
 from jobset_gate.cli import bypass as acts
+from jobset_gate.cli.cluster import ClusterOptions
 from jobset_gate.cli.exits import CommandError, ExitCode
 from jobset_gate.cli.fetch.controller_status import controller_status
 from jobset_gate.cli.fetch.jobsets import JOBSET_KIND
@@ -22,12 +23,11 @@ from jobset_gate.cli.fetch.outcome import WaitGoal, WaitOutcome, jobset_outcome
 from jobset_gate.cli.fetch.source import Permissions
 from jobset_gate.cli.fetch.view import FIRST_READ_TIMEOUT, JobSetView, get_gated_jobset, wait_until
 from jobset_gate.cli.invocation import Invocation
-from jobset_gate.cli.options import Context, Kubeconfig, Namespace, ResourceKind, Yes, new_app, parse_resource, program
+from jobset_gate.cli.options import Namespace, ResourceKind, Yes, new_app, parse_resource, program
 from jobset_gate.cli.options import timeout as limit
 from jobset_gate.cli.printers import output
 from jobset_gate.cli.runner import run_and_exit
 from jobset_gate.explain.text import format_duration
-from jobset_gate.kube import access
 from jobset_gate.kube.client import Client
 from jobset_gate.kube.errors import KubeError
 
@@ -41,23 +41,16 @@ class DryRun(StrEnum):
     SERVER = "server"
 
 
-@dataclass(frozen=True, slots=True)
+@dataclass(frozen=True, slots=True, kw_only=True)
 class ReleaseOptions:
-    """What the command line asks for. `permanent`: `bypass`; otherwise `release`, which waits for the verdict."""
+    """What the command line asks for."""
 
-    name: str
-    permanent: bool
-    yes: bool
-    dry_run: bool
-    invocation: Invocation
-    seconds: float = 60.0
-    permissions: Permissions = field(default_factory=Permissions)
-
-
-JobSetArgument = Annotated[str, typer.Argument(metavar="[jobset/]NAME", help="The JobSet.", show_default=False)]
-DryRunOption = Annotated[
-    DryRun, typer.Option("--dry-run", help="server: have the API server check everything, and change nothing.")
-]
+    name: Annotated[str, typer.Argument(metavar="[jobset/]NAME", help="The JobSet.", show_default=False)]
+    yes: Yes = False
+    dry_run: Annotated[
+        DryRun, typer.Option("--dry-run", help="server: have the API server check everything, and change nothing.")
+    ] = DryRun.NONE
+    namespace: Namespace = None
 
 
 @app.command(
@@ -68,13 +61,9 @@ DryRunOption = Annotated[
 def release(
     ctx: typer.Context,
     *,
-    name: JobSetArgument,
-    yes: Yes = False,
-    dry_run: DryRunOption = DryRun.NONE,
+    options: ReleaseOptions,
     timeout: Annotated[float, limit("How long to wait for it, such as 30s or 5m.", default="1m")] = 60.0,
-    namespace: Namespace = None,
-    kubeconfig: Kubeconfig = None,
-    context: Context = None,
+    cluster: ClusterOptions,
 ) -> None:
     """Let the pods that are there go now, without those that are missing. After a restart the gang is gated again.
 
@@ -82,8 +71,7 @@ def release(
     when it is interrupted. An Event on the JobSet says who did it. Needs the right to get, list, watch and patch
     JobSets and to create Events. Ends with exit code 3 if nobody has decided in time.
     """
-    invocation = Invocation(program(ctx), kubeconfig, context, namespace)
-    run_and_exit(run(ReleaseOptions(name, False, yes, dry_run is DryRun.SERVER, invocation, timeout)))
+    run_and_exit(_Opening(options, Invocation(program(ctx), cluster, options.namespace), timeout).run())
 
 
 @app.command(
@@ -91,144 +79,136 @@ def release(
     short_help="Open a gang's gate for good, restarts included.",
     epilog="Example: {program} bypass train -n team --dry-run=server",
 )
-def bypass(
-    ctx: typer.Context,
-    *,
-    name: JobSetArgument,
-    yes: Yes = False,
-    dry_run: DryRunOption = DryRun.NONE,
-    namespace: Namespace = None,
-    kubeconfig: Kubeconfig = None,
-    context: Context = None,
-) -> None:
+def bypass(ctx: typer.Context, *, options: ReleaseOptions, cluster: ClusterOptions) -> None:
     """Let all pods of a JobSet go, now and after every restart, by an annotation that stays.
 
     An Event on the JobSet says who did it. Needs the right to get and patch JobSets and to create Events. A gang
     that has timed out stays so until it restarts.
     """
-    invocation = Invocation(program(ctx), kubeconfig, context, namespace)
-    run_and_exit(run(ReleaseOptions(name, True, yes, dry_run is DryRun.SERVER, invocation)))
+    run_and_exit(_Opening(options, Invocation(program(ctx), cluster, options.namespace), None).run())
 
 
-async def run(options: ReleaseOptions) -> ExitCode:
-    """Raises CommandError where the gate cannot be opened, or may not."""
-    rewrite = options.invocation.rewrite_commands
-    try:
-        done = await _open(options)
-    except CommandError as failed:
-        raise CommandError(rewrite(str(failed)), failed.code) from failed
-    output.out(rewrite(done) + "\n")
-    return ExitCode.OK
+@dataclass(slots=True)
+class _Opening:
+    """One run of either command. `seconds`: how long `release` waits for the verdict; None: `bypass`."""
+
+    options: ReleaseOptions
+    invocation: Invocation
+    seconds: float | None
+    permissions: Permissions = field(default_factory=Permissions)
+
+    async def run(self) -> ExitCode:
+        """Raises CommandError where the gate cannot be opened, or may not."""
+        rewrite = self.invocation.rewrite_commands
+        try:
+            done = await self._open()
+        except CommandError as failed:
+            raise CommandError(rewrite(str(failed)), failed.code) from failed
+        output.out(rewrite(done) + "\n")
+        return ExitCode.OK
+
+    async def _open(self) -> str:
+        name, its = self._jobset_name(), self.invocation
+        reached = await its.cluster.load_access()
+        async with Client(reached) as client:
+            gang = await get_gated_jobset(client, its.namespace or reached.namespace, name, self.permissions)
+            now = jobset_outcome(gang.jobset, gang.config_map, time.time())
+            if done := self._nothing_to_do(gang.jobset, now):
+                return done
+            self._check_can_open(gang.jobset, now)
+            controller = await controller_status(client, reached.namespace)
+            if not controller.leads:  # no more than a warning: without leader election there is no Lease
+                output.err(f"warning: {controller.message}")
+            user = await acts.current_user(client)
+            await acts.check_event_allowed(client, gang.jobset)
+            done = await self._opened(client, gang.jobset, user)
+        for line in self.permissions.missing:
+            output.err(f"warning: {line}")
+        return done
+
+    def _jobset_name(self) -> str:
+        """A pod group has no gate that could be opened as a whole and audited, so there is no such command."""
+        given = self.options.name
+        it = parse_resource(given)
+        if it.kind in (ResourceKind.ANY, ResourceKind.JOBSET):
+            return it.name
+        if it.kind is not ResourceKind.POD_GROUP:
+            why = "only JobSets have a start barrier: name one as NAME or jobset/NAME"
+            raise CommandError(f"{given}: {why}", ExitCode.USAGE)
+        where = f" -n {self.options.namespace}" if self.options.namespace else ""
+        how = f"`jobset-gate groups ungate {it.name}{where}` lets its pods be scheduled now, one by one and for good"
+        why = "a pod group has no start barrier; it is opened as soon as it has room"
+        raise CommandError(f"{given}: {why}. {how}", ExitCode.USAGE)
+
+    # --- What stands in the way --------------------------------------------------------------------------------------
+
+    def _nothing_to_do(self, jobset: JobSetSeen, now: WaitOutcome) -> str:
+        """The message where the gate is open already; "" elsewhere."""
+        if self.seconds is None:
+            return f"{_subject(jobset)} unchanged: its gate is bypassed already" if jobset.bypass else ""
+        is_open = WaitGoal.RELEASED in now.reached
+        return f"{_subject(jobset)} unchanged: its gate is open already: {now.message}" if is_open else ""
+
+    def _check_can_open(self, jobset: JobSetSeen, now: WaitOutcome) -> None:
+        subject, named = _subject(jobset), f"{jobset.name} -n {jobset.namespace}"
+        if now.final or jobset.finished:
+            raise CommandError(f"{subject} cannot be opened: {now.message or 'it has finished'}")
+        if self.seconds is None:
+            return
+        if WaitGoal.TIMED_OUT in now.reached:
+            why = f"it has timed out, and that stands until it restarts: {now.message}"
+            raise CommandError(f"{subject} cannot be opened: {why}")
+        if jobset.suspended:
+            why = f"resume it first, or `jobset-gate bypass {named}` opens it for good"
+            raise CommandError(f"{subject} is suspended: there is no generation to release yet; {why}")
+        if jobset.bypass:
+            why = f"`jobset-gate why {named}` says whether one runs"
+            raise CommandError(f"{subject} is bypassed: it opens as soon as a controller looks; {why}")
+
+    def _confirm(self, jobset: JobSetSeen) -> None:
+        if self.options.yes:
+            return
+        subject = f"JobSet {jobset.namespace}/{jobset.name}"
+        if not sys.stdin.isatty():
+            raise CommandError(f"the gate of {subject} would be opened: say --yes to do that", ExitCode.USAGE)
+        when = "now and after every restart" if self.seconds is None else "now"
+        question = f"Open the gate of {subject} {when}, without the pods that are still missing?"
+        typer.confirm(question, abort=True, err=True)
+
+    # --- Opening it --------------------------------------------------------------------------------------------------
+
+    async def _opened(self, client: Client, jobset: JobSetSeen, user: str) -> str:
+        if self.options.dry_run is DryRun.SERVER:
+            await acts.set_annotation(client, jobset, dry_run=True)
+            return f"{_subject(jobset)} {'bypassed' if self.seconds is None else 'released'} (server dry run)"
+        self._confirm(jobset)
+        if self.seconds is None:
+            return await _bypass(client, jobset, user)
+        return await self._release(client, jobset, user, self.seconds)
+
+    async def _release(self, client: Client, jobset: JobSetSeen, user: str, seconds: float) -> str:
+        subject = _subject(jobset)
+        async with JobSetView(client, jobset, self.permissions, pods=False) as view:
+            await _check_watch(view, subject)  # without the right to watch nothing is changed
+            message = f"{user} opens the gate of attempt {jobset.attempt} now, without the missing pods"
+            try:
+                async with acts.temporary_annotation(client, jobset):
+                    await _audit(client, jobset, names.REASON_RELEASED_BY_USER, message)
+                    now = await wait_until(view, lambda now: bool(now.reached) or now.final, seconds)
+            except TimeoutError as late:
+                after = format_duration(seconds)
+                why = f"{subject}: no controller has opened it within {after}; its annotation is gone again"
+                raise CommandError(why, ExitCode.TIMEOUT) from late
+        if WaitGoal.RELEASED in now.reached:
+            return f"{subject} released: {now.message}"
+        raise CommandError(f"{subject} was not released: {now.message}")
 
 
-async def _open(options: ReleaseOptions) -> str:
-    name, its = _jobset_name(options), options.invocation
-    reached = await access.load_access(its.kubeconfig, its.context)
-    async with Client(reached) as client:
-        gang = await get_gated_jobset(client, its.namespace or reached.namespace, name, options.permissions)
-        now = jobset_outcome(gang.jobset, gang.config_map, time.time())
-        if done := _nothing_to_do(gang, now, options):
-            return done
-        _check_can_open(gang.jobset, now, options)
-        controller = await controller_status(client, reached.namespace)
-        if not controller.leads:  # no more than a warning: without leader election there is no Lease
-            output.err(f"warning: {controller.message}")
-        user = await acts.current_user(client)
-        await acts.check_event_allowed(client, gang.jobset)
-        if not options.dry_run:
-            _confirm(gang.jobset, options)
-        done = await (_bypass if options.permanent else _release)(client, gang.jobset, user, options)
-    for line in options.permissions.missing:
-        output.err(f"warning: {line}")
-    return done
-
-
-def _jobset_name(options: ReleaseOptions) -> str:
-    """A pod group has no gate that could be opened as a whole and audited, so there is no such command."""
-    it = parse_resource(options.name)
-    if it.kind in (ResourceKind.ANY, ResourceKind.JOBSET):
-        return it.name
-    if it.kind is not ResourceKind.POD_GROUP:
-        raise CommandError(
-            f"{options.name}: only JobSets have a start barrier: name one as NAME or jobset/NAME", ExitCode.USAGE
-        )
-    where = f" -n {options.invocation.namespace}" if options.invocation.namespace else ""
-    how = f"`jobset-gate groups ungate {it.name}{where}` lets its pods be scheduled now, one by one and for good"
-    why = "a pod group has no start barrier; it is opened as soon as it has room"
-    raise CommandError(f"{options.name}: {why}. {how}", ExitCode.USAGE)
-
-
-# --- What stands in the way ------------------------------------------------------------------------------------------
-
-
-def _nothing_to_do(gang: GangSnapshot, now: WaitOutcome, options: ReleaseOptions) -> str:
-    """The message where the gate is open already; "" elsewhere."""
-    subject = _subject(gang.jobset)
-    if options.permanent:
-        return f"{subject} unchanged: its gate is bypassed already" if gang.jobset.bypass else ""
-    return f"{subject} unchanged: its gate is open already: {now.message}" if WaitGoal.RELEASED in now.reached else ""
-
-
-def _check_can_open(jobset: JobSetSeen, now: WaitOutcome, options: ReleaseOptions) -> None:
-    subject = _subject(jobset)
-    if now.final or jobset.finished:
-        raise CommandError(f"{subject} cannot be opened: {now.message or 'it has finished'}")
-    if options.permanent:
-        return
-    if WaitGoal.TIMED_OUT in now.reached:
-        why = f"it has timed out, and that stands until it restarts: {now.message}"
-        raise CommandError(f"{subject} cannot be opened: {why}")
-    if jobset.suspended:
-        raise CommandError(
-            f"{subject} is suspended: there is no generation to release yet; resume it first, or "
-            f"`jobset-gate bypass {jobset.name} -n {jobset.namespace}` opens it for good"
-        )
-    if jobset.bypass:
-        why = f"`jobset-gate why {jobset.name} -n {jobset.namespace}` says whether one runs"
-        raise CommandError(f"{subject} is bypassed: it opens as soon as a controller looks; {why}")
-
-
-def _confirm(jobset: JobSetSeen, options: ReleaseOptions) -> None:
-    if options.yes:
-        return
-    subject = f"JobSet {jobset.namespace}/{jobset.name}"
-    if not sys.stdin.isatty():
-        raise CommandError(f"the gate of {subject} would be opened: say --yes to do that", ExitCode.USAGE)
-    when = "now and after every restart" if options.permanent else "now"
-    typer.confirm(f"Open the gate of {subject} {when}, without the pods that are still missing?", abort=True, err=True)
-
-
-# --- Opening it ------------------------------------------------------------------------------------------------------
-
-
-async def _bypass(client: Client, jobset: JobSetSeen, user: str, options: ReleaseOptions) -> str:
-    await acts.set_annotation(client, jobset, dry_run=options.dry_run)
-    if options.dry_run:
-        return f"{_subject(jobset)} bypassed (server dry run)"
+async def _bypass(client: Client, jobset: JobSetSeen, user: str) -> str:
+    await acts.set_annotation(client, jobset, dry_run=False)
     message = f"{user} has opened the gate for good, by the annotation {names.BYPASS}"
     await _audit(client, jobset, names.REASON_BYPASSED_BY_USER, message)
     return f"{_subject(jobset)} bypassed for good; `{acts.removal_command(jobset)}` gates later restarts again"
-
-
-async def _release(client: Client, jobset: JobSetSeen, user: str, options: ReleaseOptions) -> str:
-    subject = _subject(jobset)
-    if options.dry_run:
-        await acts.set_annotation(client, jobset, dry_run=True)
-        return f"{subject} released (server dry run)"
-    async with JobSetView(client, jobset, options.permissions, pods=False) as view:
-        await _check_watch(view, subject)  # without the right to watch nothing is changed
-        message = f"{user} opens the gate of attempt {jobset.attempt} now, without the missing pods"
-        try:
-            async with acts.temporary_annotation(client, jobset):
-                await _audit(client, jobset, names.REASON_RELEASED_BY_USER, message)
-                now = await wait_until(view, lambda now: bool(now.reached) or now.final, options.seconds)
-        except TimeoutError as late:
-            after = format_duration(options.seconds)
-            why = f"{subject}: no controller has opened it within {after}; its annotation is gone again"
-            raise CommandError(why, ExitCode.TIMEOUT) from late
-    if WaitGoal.RELEASED in now.reached:
-        return f"{subject} released: {now.message}"
-    raise CommandError(f"{subject} was not released: {now.message}")
 
 
 async def _check_watch(view: JobSetView, subject: str) -> None:

@@ -11,15 +11,14 @@ from typing import Annotated
 
 import typer
 
+from jobset_gate.cli.cluster import ClusterOptions
 from jobset_gate.cli.exits import CommandError, ExitCode
 from jobset_gate.cli.fetch.resolver import find, open_resolver
 from jobset_gate.cli.fetch.timeline import fetch_gang_timeline, fetch_pod_group_timelines
 from jobset_gate.cli.invocation import Invocation
 from jobset_gate.cli.manifests.writer import to_json, to_yaml
 from jobset_gate.cli.options import (
-    Context,
     ControllerConfig,
-    Kubeconfig,
     Namespace,
     ResourceKind,
     new_app,
@@ -84,8 +83,7 @@ def timeline(
         ),
     ] = None,
     config: ControllerConfig = None,
-    kubeconfig: Kubeconfig = None,
-    context: Context = None,
+    cluster: ClusterOptions,
 ) -> None:
     """Show the present attempt of a JobSet's gang, pod by pod: created, scheduled, barrier's image pulled, barrier
     started, released, running; the start skew; and how long devices stood idle at the gate. Of a pod group the
@@ -95,7 +93,7 @@ def timeline(
     Asks the API server only, so it works without a controller. The times of pulls come from Events, which live an hour;
     what the cluster no longer knows is shown as such, never guessed.
     """
-    its = Invocation(program(ctx), kubeconfig, context, namespace)
+    its = Invocation(program(ctx), cluster, namespace)
     run_and_exit(run(name, its, config, form=output, file=output_file, every=every, price=price or ()))
 
 

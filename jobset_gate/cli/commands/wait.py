@@ -10,6 +10,7 @@ from typing import Annotated, Final
 
 import typer
 
+from jobset_gate.cli.cluster import ClusterOptions
 from jobset_gate.cli.exits import CommandError, ExitCode
 from jobset_gate.cli.fetch.jobsets import JOBSET_KIND
 from jobset_gate.cli.fetch.outcome import GOAL_TEXT, JOBSET_GOALS, WaitGoal, WaitOutcome, jobset_outcome
@@ -17,9 +18,7 @@ from jobset_gate.cli.fetch.resolver import Resolver, find, open_resolver
 from jobset_gate.cli.fetch.view import FIRST_READ_TIMEOUT, JobSetView, PodGroupView, get_gated_jobset, wait_until
 from jobset_gate.cli.invocation import Invocation
 from jobset_gate.cli.options import (
-    Context,
     ControllerConfig,
-    Kubeconfig,
     Namespace,
     ResourceArgument,
     ResourceKind,
@@ -73,8 +72,7 @@ def wait(
     ] = 30.0,
     namespace: Namespace = None,
     config: ControllerConfig = None,
-    kubeconfig: Kubeconfig = None,
-    context: Context = None,
+    cluster: ClusterOptions,
 ) -> None:
     """Wait for what is decided about the present generation of each JobSet, or of each pod group.
 
@@ -82,7 +80,7 @@ def wait(
     more. Watches the JobSet and its ConfigMap, with the right to get, list and watch JobSets; of pod groups their
     PodGroups, pods and records.
     """
-    run_and_exit(run(names, end, timeout, Invocation(program(ctx), kubeconfig, context, namespace), config))
+    run_and_exit(run(names, end, timeout, Invocation(program(ctx), cluster, namespace), config))
 
 
 async def run(

@@ -8,15 +8,14 @@ from typing import Annotated, Final
 
 import typer
 
+from jobset_gate.cli.cluster import ClusterOptions
 from jobset_gate.cli.exits import CommandError, ExitCode
 from jobset_gate.cli.fetch.outcome import GOAL_TEXT, WaitGoal
 from jobset_gate.cli.fetch.resolver import open_resolver
 from jobset_gate.cli.fetch.view import FIRST_READ_TIMEOUT, ViewState, WatchView, find_view
 from jobset_gate.cli.invocation import Invocation
 from jobset_gate.cli.options import (
-    Context,
     ControllerConfig,
-    Kubeconfig,
     Namespace,
     Subject,
     new_app,
@@ -49,8 +48,7 @@ def watch(
     ] = None,
     namespace: Namespace = None,
     config: ControllerConfig = None,
-    kubeconfig: Kubeconfig = None,
-    context: Context = None,
+    cluster: ClusterOptions,
 ) -> None:
     """Show how many pods have started of how many, and what the others wait for, as it changes.
 
@@ -58,7 +56,7 @@ def watch(
     the group has its minimum bound, with 1 when it times out or nothing can come any more, with 3 when the time
     is over. Asks the API server only; needs the right to get, list and watch JobSets, Jobs, pods and ConfigMaps.
     """
-    run_and_exit(run(name, timeout, Invocation(program(ctx), kubeconfig, context, namespace), config))
+    run_and_exit(run(name, timeout, Invocation(program(ctx), cluster, namespace), config))
 
 
 async def run(name: str, seconds: float | None, invocation: Invocation, config: Path | None) -> ExitCode:

@@ -6,14 +6,13 @@ from pathlib import Path
 
 import typer
 
+from jobset_gate.cli.cluster import ClusterOptions
 from jobset_gate.cli.exits import ExitCode
 from jobset_gate.cli.fetch.resolver import open_resolver
 from jobset_gate.cli.invocation import Invocation
 from jobset_gate.cli.manifests.writer import to_json, to_yaml
 from jobset_gate.cli.options import (
-    Context,
     ControllerConfig,
-    Kubeconfig,
     Namespace,
     Subjects,
     TextFormat,
@@ -41,8 +40,7 @@ def why(
     namespace: Namespace = None,
     output: TextOutput = TextFormat.TEXT,
     config: ControllerConfig = None,
-    kubeconfig: Kubeconfig = None,
-    context: Context = None,
+    cluster: ClusterOptions,
 ) -> None:
     """Say how many pods have started of how many, and of each missing one why.
 
@@ -50,7 +48,7 @@ def why(
     left, what happens after that, and the next command to run. Asks the API server only, so it works without a
     controller, and then says so. What you may not read is named, and the rest is shown.
     """
-    run_and_exit(run(names, output, Invocation(program(ctx), kubeconfig, context, namespace), config))
+    run_and_exit(run(names, output, Invocation(program(ctx), cluster, namespace), config))
 
 
 async def run(names: Sequence[str], form: TextFormat, invocation: Invocation, config: Path | None) -> ExitCode:

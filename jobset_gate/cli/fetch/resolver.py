@@ -22,7 +22,6 @@ from jobset_gate.cli.printers import output
 from jobset_gate.explain.gang import explain_ungated
 from jobset_gate.explain.model import ControllerStatus, Explanation
 from jobset_gate.explain.podgroup import explain_pod_group
-from jobset_gate.kube import access
 from jobset_gate.kube.client import Client
 from jobset_gate.kube.errors import Forbidden, NotFound
 from jobset_gate.kube.resources import PODS
@@ -168,7 +167,7 @@ async def find(
 async def open_resolver(invocation: Invocation, config: Path | None) -> AsyncIterator[Resolver]:
     """With a client, for the options of a command line."""
     settings = settings_file.read_groups(config)
-    reached = await access.load_access(invocation.kubeconfig, invocation.context)
+    reached = await invocation.cluster.load_access()
     async with Client(reached) as client:
         namespace = invocation.namespace or reached.namespace
         yield Resolver(client, namespace, settings, invocation, (reached.namespace,))

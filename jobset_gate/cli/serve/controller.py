@@ -11,12 +11,12 @@ import structlog
 
 from controllers.manager import Manager, ManagerOptions
 from controllers.statuspage.options import PageOptions
+from jobset_gate.cli.cluster import ClusterOptions
 from jobset_gate.cli.exits import CommandError, ExitCode
 from jobset_gate.cli.logs import log_signal
 from jobset_gate.cli.runner import run_service
 from jobset_gate.cli.serve import process
 from jobset_gate.cli.settings_file import ControllerSection
-from jobset_gate.kube import access
 
 log = structlog.get_logger("jobset_gate.cli")
 
@@ -37,9 +37,9 @@ def options(configured: ControllerSection, **asked: Any) -> ManagerOptions:
     return found
 
 
-async def run(wanted: ManagerOptions, *, kubeconfig: str | None, context: str | None, namespace: str | None) -> None:
+async def run(wanted: ManagerOptions, cluster: ClusterOptions, namespace: str | None) -> None:
     """Until SIGTERM or SIGINT. Raises what made the controller stop by itself, LeadershipLost for one."""
-    reached = await access.load_access(kubeconfig, context)
+    reached = await cluster.load_access()
     # What was imported stays for good: no collection need walk it again, which takes up to 100 ms a time.
     gc.collect()
     gc.freeze()

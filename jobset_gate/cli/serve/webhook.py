@@ -5,17 +5,15 @@ import ssl
 from base64 import b64encode
 from collections.abc import AsyncIterator
 from contextlib import AsyncExitStack, asynccontextmanager
-from dataclasses import dataclass
 from datetime import UTC, datetime, timedelta
-from pathlib import Path
 from typing import Any
-from urllib.parse import urlsplit
 
+from jobset_gate.cli.cluster import ClusterOptions
 from jobset_gate.cli.exits import CommandError
 from jobset_gate.cli.logs import log_signal
 from jobset_gate.cli.runner import run_service
 from jobset_gate.cli.serve import process, registration
-from jobset_gate.kube import access
+from jobset_gate.cli.serve.webhook_options import WebhookOptions
 from jobset_gate.kube.client import Client
 from jobset_gate.kube.resources import SECRETS
 from jobset_gate.settings import Settings
@@ -29,44 +27,6 @@ from webhook.certs.sources import FileSource, OwnCaSource
 from webhook.certs.trust import Rollover
 from webhook.metrics import WebhookMetrics
 from webhook.server import WebhookServer, serve
-
-
-@dataclass(frozen=True, slots=True, kw_only=True)
-class WebhookOptions:
-    """What the command line asks for; what each option means is in its help."""
-
-    host: str
-    port: int
-    shutdown_delay: float
-    tls_cert: Path | None
-    tls_key: Path | None
-    """Without both a certificate is made here."""
-    tls_ca: Path | None
-    manages_trust: bool
-    """Whether we see to the API servers' trust in the certificate."""
-    own_ca: str | None
-    ca_life: timedelta
-    leaf_life: timedelta
-    publish_ca: bool
-    register: bool
-    url: str | None
-    service: str | None
-    unregister_on_exit: bool
-    kubeconfig: str | None
-    context: str | None
-
-    @property
-    def hosts(self) -> list[str]:
-        """The host names under which an API server calls the webhook, and the address where it listens."""
-        own = [self.host] if self.host not in ("", "0.0.0.0", "::") else []  # noqa: S104 - to leave it out
-        named = urlsplit(self.url).hostname if self.url else None
-        return [*own, *([named] if named else []), *(_service_hosts(self.service) if self.service else [])]
-
-
-def _service_hosts(service: str) -> list[str]:
-    """The names of a Service, the one that API servers use first."""
-    its = registration.service(service)
-    return [f"{its.name}.{its.namespace}.svc", f"{its.name}.{its.namespace}.svc.cluster.local"]
 
 
 def _serving(options: WebhookOptions) -> tuple[ServingCertificate, ServingFiles | None, str | None]:
@@ -95,8 +55,8 @@ def _certificate_controller(
     if not options.service:
         return None
     injector, its = CaInjector(client, optional=OF_PODS if pods else ()), registration.service(options.service)
-    policy = RotationPolicy(ca_life=options.ca_life, leaf_life=options.leaf_life)
-    own, hosts = options.own_ca is not None, _service_hosts(options.service)
+    policy = RotationPolicy(ca_life=timedelta(days=options.ca_days), leaf_life=timedelta(hours=options.leaf_hours))
+    own, hosts = options.own_ca is not None, options.service_hosts
     rollover = Rollover(serving, hosts[0], policy.settling, provisional=own)
     if options.own_ca is not None:
         secret, changed = CaSecretStore(client, its.namespace, options.own_ca), metrics.certificate_changes
@@ -113,19 +73,19 @@ def _now() -> datetime:
     return datetime.now(UTC)
 
 
-async def run(settings: Settings, options: WebhookOptions) -> None:
+async def run(settings: Settings, options: WebhookOptions, cluster: ClusterOptions) -> None:
     """Until SIGTERM or SIGINT. Raises CommandError, OSError (a port that is taken), and what registering raises."""
-    await run_service(_serve(settings, options), log_signal)
+    await run_service(_serve(settings, options, cluster), log_signal)
 
 
-async def _serve(settings: Settings, options: WebhookOptions) -> None:
+async def _serve(settings: Settings, options: WebhookOptions, cluster: ClusterOptions) -> None:
     async with AsyncExitStack() as stack:
         serving, files, ca_bundle = _serving(options)
         metrics, registered, controller = WebhookMetrics(), asyncio.Event(), None
         process.register_metrics(metrics.registry, "webhook")
         client = None
         if options.register or options.manages_trust:
-            reached = await access.load_access(options.kubeconfig, options.context)
+            reached = await cluster.load_access()
             client = await stack.enter_async_context(Client(reached, user_agent="jobset-gate-webhook"))
         if options.manages_trust and client is not None:
             controller = _certificate_controller(client, serving, metrics, options, pods=settings.groups.enabled)
