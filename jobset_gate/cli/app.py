@@ -116,6 +116,7 @@ def _load(name: str, program: str) -> Any:
             "the demo and its cluster are not installed; pip install 'jobset-gate[demo]' adds them"
         ) from missing
     command = typer.main.get_group(module.app).commands[name]
+    command.short_help = COMMANDS[name][1]
     _name_program(command, program)
     return command
 

@@ -22,11 +22,7 @@ class Shell(StrEnum):
     FISH = "fish"
 
 
-@app.command(
-    "completion",
-    short_help="Print the completion script of a shell.",
-    epilog="Example: {program} completion bash",
-)
+@app.command("completion", epilog="Example: {program} completion bash")
 def completion(*, shell: Annotated[Shell, typer.Argument(help="The shell.", show_default=False)]) -> None:
     """Print a script that makes the shell complete `jobset-gate`: commands, options and their choices.
 

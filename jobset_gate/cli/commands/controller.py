@@ -24,11 +24,7 @@ from jobset_gate.cli.serve import controller as service
 app = new_app()
 
 
-@app.command(
-    "controller",
-    short_help="Run the controller against a cluster.",
-    epilog="Example: {program} controller --context my-cluster -n jobset-gate-system",
-)
+@app.command("controller", epilog="Example: {program} controller --context my-cluster -n jobset-gate-system")
 def controller(
     *,
     namespace: Annotated[

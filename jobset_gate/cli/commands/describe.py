@@ -20,11 +20,7 @@ from jobset_gate.kube.errors import Forbidden
 app = new_app()
 
 
-@app.command(
-    "describe",
-    short_help="Show everything known of a gang.",
-    epilog="Example: {program} describe train -n team",
-)
+@app.command("describe", epilog="Example: {program} describe train -n team")
 def describe(
     ctx: typer.Context,
     *,

@@ -24,10 +24,10 @@ from jobset_gate.cli.doctor import (
 from jobset_gate.cli.doctor.check import ClusterReader, Finding, FindingLevel, NotReadable, unknown
 from jobset_gate.cli.exits import ExitCode
 from jobset_gate.cli.invocation import Invocation
-from jobset_gate.cli.manifests.writer import to_json, to_yaml
 from jobset_gate.cli.options import LogLevel, TextFormat, TextOutput, new_app, program
 from jobset_gate.cli.options import namespace as place
 from jobset_gate.cli.printers import output as out
+from jobset_gate.cli.printers.documents import document_text
 from jobset_gate.cli.printers.explanation import wrap
 from jobset_gate.cli.printers.output import TerminalStyle
 from jobset_gate.cli.runner import run_and_exit
@@ -63,11 +63,7 @@ NATIVE: Final[tuple[str, Check]] = ("whether the scheduler places native gangs",
 app = new_app()
 
 
-@app.command(
-    "doctor",
-    short_help="Find what is wrong with an installation.",
-    epilog="Example: {program} doctor",
-)
+@app.command("doctor", epilog="Example: {program} doctor")
 def doctor(
     ctx: typer.Context,
     *,
@@ -106,7 +102,7 @@ async def run(namespace: str | None, output_format: TextFormat, *, native: bool,
         look = out.style_of(sys.stdout)
         out.out(to_text(shown, look), look)
     else:
-        out.document((to_json if output_format is TextFormat.JSON else to_yaml)([to_document(shown)]))
+        out.document(document_text(output_format, to_document(shown)))
     failed = any(it.level is FindingLevel.ERROR for it in found)
     return ExitCode.ERROR if failed else ExitCode.OK
 

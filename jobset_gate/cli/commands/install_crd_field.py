@@ -24,11 +24,7 @@ _MESSAGES = {
 }
 
 
-@app.command(
-    "install-crd-field",
-    short_help="Add the field to the JobSet CRD.",
-    epilog="Example: {program} install-crd-field --context my-cluster",
-)
+@app.command("install-crd-field", epilog="Example: {program} install-crd-field --context my-cluster")
 def install_crd_field(
     *,
     remove: Annotated[bool, typer.Option("--remove", help="Take the field out again.")] = False,

@@ -53,11 +53,7 @@ class ReleaseOptions:
     namespace: Namespace = None
 
 
-@app.command(
-    "release",
-    short_help="Open the gate of a gang's present generation by hand.",
-    epilog="Example: {program} release train -n team",
-)
+@app.command("release", epilog="Example: {program} release train -n team")
 def release(
     ctx: typer.Context,
     *,
@@ -74,11 +70,7 @@ def release(
     run_and_exit(_Opening(options, Invocation(program(ctx), cluster, options.namespace), timeout).run())
 
 
-@app.command(
-    "bypass",
-    short_help="Open a gang's gate for good, restarts included.",
-    epilog="Example: {program} bypass train -n team --dry-run=server",
-)
+@app.command("bypass", epilog="Example: {program} bypass train -n team --dry-run=server")
 def bypass(ctx: typer.Context, *, options: ReleaseOptions, cluster: ClusterOptions) -> None:
     """Let all pods of a JobSet go, now and after every restart, by an annotation that stays.
 

@@ -16,7 +16,6 @@ from jobset_gate.cli.exits import CommandError, ExitCode
 from jobset_gate.cli.fetch.resolver import find, open_resolver
 from jobset_gate.cli.fetch.timeline import fetch_gang_timeline, fetch_pod_group_timelines
 from jobset_gate.cli.invocation import Invocation
-from jobset_gate.cli.manifests.writer import to_json, to_yaml
 from jobset_gate.cli.options import (
     ControllerConfig,
     Namespace,
@@ -27,6 +26,7 @@ from jobset_gate.cli.options import (
     program,
 )
 from jobset_gate.cli.printers import output as out
+from jobset_gate.cli.printers.documents import document_text
 from jobset_gate.cli.printers.timeline import timeline_bars, timeline_table
 from jobset_gate.cli.printers.timeline_json import timeline_json
 from jobset_gate.cli.runner import run_and_exit
@@ -50,11 +50,7 @@ class TimelineFormat(StrEnum):
 app = new_app()
 
 
-@app.command(
-    "timeline",
-    short_help="Show how a gang started: who came when.",
-    epilog="Example: {program} timeline train -o svg --output-file train.svg",
-)
+@app.command("timeline", epilog="Example: {program} timeline train -o svg --output-file train.svg")
 def timeline(
     ctx: typer.Context,
     *,
@@ -139,8 +135,7 @@ def _is_decided(it: Timeline) -> bool:
 
 def _text(found: Sequence[tuple[Timeline, Sequence[IdleDevices]]], form: TimelineFormat, *, every: bool) -> str:
     if form in (TimelineFormat.JSON, TimelineFormat.YAML):
-        written = to_json if form is TimelineFormat.JSON else to_yaml
-        return written([timeline_json(it, idle) for it, idle in found])
+        return document_text(form, *(timeline_json(it, idle) for it, idle in found))
     if form is TimelineFormat.SVG:
         return "\n".join(timeline_svg(it, idle) for it, idle in found)
     if form is TimelineFormat.BARS:

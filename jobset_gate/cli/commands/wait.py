@@ -41,11 +41,7 @@ _ONE_KIND: Final = {
 app = new_app()
 
 
-@app.command(
-    "wait",
-    short_help="Wait until a gang is released, or has timed out.",
-    epilog="Example: {program} wait jobset/train --for=released --timeout=10m",
-)
+@app.command("wait", epilog="Example: {program} wait jobset/train --for=released --timeout=10m")
 def wait(
     ctx: typer.Context,
     *,

@@ -34,11 +34,7 @@ MIN_INTERVAL: Final = 0.25
 app = new_app()
 
 
-@app.command(
-    "watch",
-    short_help="Watch a gang start, until it is decided.",
-    epilog="Example: {program} watch train -n team",
-)
+@app.command("watch", epilog="Example: {program} watch train -n team")
 def watch(
     ctx: typer.Context,
     *,

@@ -18,11 +18,7 @@ from jobset_gate.cli.serve.webhook_options import WebhookOptions
 app = new_app()
 
 
-@app.command(
-    "webhook",
-    short_help="Serve the admission webhook.",
-    epilog="Example: {program} webhook --self-signed --register --unregister-on-exit",
-)
+@app.command("webhook", epilog="Example: {program} webhook --self-signed --register --unregister-on-exit")
 def webhook(
     *,
     options: WebhookOptions,

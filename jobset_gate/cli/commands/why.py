@@ -10,7 +10,6 @@ from jobset_gate.cli.cluster import ClusterOptions
 from jobset_gate.cli.exits import ExitCode
 from jobset_gate.cli.fetch.resolver import open_resolver
 from jobset_gate.cli.invocation import Invocation
-from jobset_gate.cli.manifests.writer import to_json, to_yaml
 from jobset_gate.cli.options import (
     ControllerConfig,
     Namespace,
@@ -21,18 +20,14 @@ from jobset_gate.cli.options import (
     program,
 )
 from jobset_gate.cli.printers import output as out
-from jobset_gate.cli.printers.documents import explanations_json
+from jobset_gate.cli.printers.documents import document_text, explanations_json
 from jobset_gate.cli.printers.explanation import explanation_text
 from jobset_gate.cli.runner import run_and_exit
 
 app = new_app()
 
 
-@app.command(
-    "why",
-    short_help="Say why a gang still waits, and what to do about it.",
-    epilog="Example: {program} why train -n team",
-)
+@app.command("why", epilog="Example: {program} why train -n team")
 def why(
     ctx: typer.Context,
     *,
@@ -58,7 +53,7 @@ async def run(names: Sequence[str], form: TextFormat, invocation: Invocation, co
     explanations = [it.explanation for it in found]
     if form is not TextFormat.TEXT:
         document = explanations_json(explanations, several=len(names) > 1)
-        out.document((to_json if form is TextFormat.JSON else to_yaml)([document]))
+        out.document(document_text(form, document))
         return code
     style = out.style_of(sys.stdout)
     out.out("\n".join(explanation_text(it, style) for it in explanations), style)

@@ -4,11 +4,17 @@ from collections.abc import Sequence
 from typing import Any
 
 from jobset_gate.barrier.model import MissingByReason
+from jobset_gate.cli.manifests.writer import to_json, to_yaml
 from jobset_gate.explain.model import Explanation
 from jobset_gate.explain.text import format_time
 from jobset_gate.podgroups.status import GroupStatus
 
 Json = dict[str, Any]
+
+
+def document_text(form: str, *documents: Json) -> str:
+    """As `-o` asks for them: `json` or `yaml`."""
+    return to_json(documents) if form == "json" else to_yaml(documents)
 
 
 def explanation_json(it: Explanation) -> Json:

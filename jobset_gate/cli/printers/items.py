@@ -4,9 +4,9 @@ from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any, Final
 
-from jobset_gate.cli.manifests.writer import to_json, to_yaml
 from jobset_gate.cli.options import OutputFormat
 from jobset_gate.cli.printers import output
+from jobset_gate.cli.printers.documents import document_text
 
 DELETED: Final = "Deleted"
 """The state of an object that is gone, printed once."""
@@ -40,8 +40,8 @@ class ItemPrinter:
     def print_list(self, items: Sequence[PrintedItem]) -> None:
         """All of them, as one document where it is one for programs."""
         if self._form in (OutputFormat.JSON, OutputFormat.YAML):
-            written = to_json if self._form is OutputFormat.JSON else to_yaml
-            output.document(written([{"kind": self._kind, "items": [it.document() for it in items]}]))
+            listed = {"kind": self._kind, "items": [it.document() for it in items]}
+            output.document(document_text(self._form, listed))
         else:
             self._print(items)
 
@@ -69,7 +69,7 @@ class ItemPrinter:
     def _print(self, items: Sequence[PrintedItem]) -> None:
         match self._form:
             case OutputFormat.JSON:
-                output.document(to_json([it.document() for it in items]))
+                output.document(document_text(self._form, *(it.document() for it in items)))
             case OutputFormat.YAML:
                 output.document("".join(map(self._yaml, items)))
             case OutputFormat.NAME:
@@ -79,7 +79,7 @@ class ItemPrinter:
 
     def _yaml(self, item: PrintedItem) -> str:
         self._documents += 1
-        return ("---\n" if self._documents > 1 else "") + to_yaml([item.document()])
+        return ("---\n" if self._documents > 1 else "") + document_text(self._form, item.document())
 
     def _table(self, items: Sequence[PrintedItem]) -> str:
         lines = [[*it.cells.values()] for it in items]
