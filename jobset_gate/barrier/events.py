@@ -32,6 +32,7 @@ class InvolvedObject(wire.WireStruct, frozen=True):
     kind: str = ""
     name: str = ""
     uid: str = ""
+    field_path: str = ""
 
 
 class CoreEvent(wire.WireStruct, frozen=True):

@@ -153,10 +153,17 @@ class LogLevel(StrEnum):
     ERROR = "error"
 
 
-LogFormatOption = Annotated[
-    LogFormat, typer.Option("--log-format", help="How to log to standard error; auto: JSON unless it is a terminal.")
-]
-LogLevelOption = Annotated[LogLevel, typer.Option("--log-level", help="The least important log lines to show.")]
+@dataclass(frozen=True, slots=True, kw_only=True)
+class LogOptions:
+    """Those of what runs for long."""
+
+    log_format: Annotated[
+        LogFormat,
+        typer.Option("--log-format", help="How to log to standard error; auto: JSON unless it is a terminal."),
+    ] = LogFormat.AUTO
+    log_level: Annotated[LogLevel, typer.Option("--log-level", help="The least important log lines to show.")] = (
+        LogLevel.INFO
+    )
 
 
 # --- What a person names: NAME, jobset/NAME, pod/NAME, podgroup/NAME or gang/NAME -------------------------------------

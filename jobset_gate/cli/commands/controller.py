@@ -8,15 +8,7 @@ import typer
 
 from jobset_gate.cli import logs, settings_file
 from jobset_gate.cli.cluster import ClusterOptions
-from jobset_gate.cli.options import (
-    Config,
-    LogFormat,
-    LogFormatOption,
-    LogLevel,
-    LogLevelOption,
-    new_app,
-    option,
-)
+from jobset_gate.cli.options import Config, LogOptions, new_app, option
 from jobset_gate.cli.options import namespace as place
 from jobset_gate.cli.options import port as listening
 from jobset_gate.cli.serve import controller as service
@@ -83,8 +75,7 @@ def controller(
     ] = None,
     config: Config = None,
     cluster: ClusterOptions,
-    log_format: LogFormatOption = LogFormat.AUTO,
-    log_level: LogLevelOption = LogLevel.INFO,
+    log: LogOptions,
 ) -> None:
     """Run the controller against a cluster until SIGTERM or SIGINT.
 
@@ -92,7 +83,7 @@ def controller(
     does. Options of the command line win over --config.
     """
     asked = locals()
-    logs.configure(log_format, log_level)
+    logs.configure(log.log_format, log.log_level)
     said = settings_file.read(config)
     wanted = service.options(said.controller, **asked, groups=said.admission.groups)
     asyncio.run(service.run(wanted, cluster, namespace))

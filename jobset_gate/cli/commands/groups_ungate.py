@@ -80,20 +80,6 @@ def ungate(
 
 
 @dataclass(slots=True)
-class _Result:
-    """What was done, or would be."""
-
-    freed: Counter[str] = field(default_factory=Counter)
-    """Pods by their group."""
-    gone: int = 0
-    """Pods that were deleted meanwhile, or freed by another client."""
-    failures: list[str] = field(default_factory=list)
-    owners: list[str] = field(default_factory=list)
-    records: int = 0
-    problems: list[str] = field(default_factory=list)
-
-
-@dataclass(slots=True)
 class _UngateRun:
     """One run of the command. `names` empty: all groups, of all namespaces where `namespace` is None."""
 
@@ -103,7 +89,14 @@ class _UngateRun:
     yes: bool
     dry_run: bool
     concurrency: int
-    result: _Result = field(default_factory=_Result)
+    freed: Counter[str] = field(default_factory=Counter)
+    """Pods by their group: those that were freed, or would be."""
+    gone: int = 0
+    """Pods that were deleted meanwhile, or freed by another client."""
+    failures: list[str] = field(default_factory=list)
+    owners: list[str] = field(default_factory=list)
+    records: int = 0
+    problems: list[str] = field(default_factory=list)
 
     async def run(self, own_namespace: str) -> ExitCode:
         controller = await controller_status(self.client, own_namespace, without=NO_GROUPS)
@@ -114,7 +107,7 @@ class _UngateRun:
             self._ask(len(held))
         await self._resume_owners()
         if self.dry_run:
-            self.result.freed.update(map(_group_of, held))
+            self.freed.update(map(_group_of, held))
         else:
             await self._free(held)
         if not self.names and controller.leads is False:
@@ -161,7 +154,7 @@ class _UngateRun:
         for _ in range(PASSES + 1):
             await self._remove_gates(held)
             tried |= {it.uid for it in held}
-            if not (tried or self.result.owners):
+            if not (tried or self.owners):
                 return
             # Made meanwhile, by owners that go on or on the heels of those that are free now.
             held = [it for it in await self._held_pods() if it.uid not in tried]
@@ -187,14 +180,14 @@ class _UngateRun:
         try:
             await self.client.patch(PODS, pod.name, pod.namespace, body=body, patch=strategic, field_manager=manager)
         except (NotFound, Conflict):
-            self.result.gone += 1
+            self.gone += 1
         except (ApiError, InvalidResponse, Unreachable) as error:
             if isinstance(error, Invalid) and _is_about_uid(error):
-                self.result.gone += 1
+                self.gone += 1
             else:
-                self.result.failures.append(f"pod {pod.namespace}/{pod.name}: {error}")
+                self.failures.append(f"pod {pod.namespace}/{pod.name}: {error}")
         else:
-            self.result.freed[_group_of(pod)] += 1
+            self.freed[_group_of(pod)] += 1
 
     # --- Owners and records ------------------------------------------------------------------------------------------
 
@@ -203,7 +196,7 @@ class _UngateRun:
         try:
             found = await evictor_actions.marked_owners(self.client, self.namespace)
         except Forbidden as refused:
-            self.result.problems.append(f"whether Jobs and JobSets were suspended is not known: {refused}")
+            self.problems.append(f"whether Jobs and JobSets were suspended is not known: {refused}")
             return
         labels = set(map(group_label, _keys(self.names, self.namespace)))
         for root in found:
@@ -212,9 +205,9 @@ class _UngateRun:
             title = f"{root.kind} {root.namespace}/{root.name}"
             try:
                 if self.dry_run or await evictor_actions.resume_owner(self.client, root):
-                    self.result.owners.append(title)
+                    self.owners.append(title)
             except ApiError as error:
-                self.result.problems.append(f"{title} is not resumed: {error}")
+                self.problems.append(f"{title} is not resumed: {error}")
 
     async def _remove_records(self, api_group: str | None) -> None:
         """Removes decisions about groups from ConfigMaps (None) or PodGroups: no later controller may use them."""
@@ -224,13 +217,13 @@ class _UngateRun:
             for each in as_list(listed.get("items")):
                 annotations = as_map(nested(each, "metadata", "annotations"))
                 if api_group is None or any(it in annotations for it in _ANNOTATIONS):
-                    self.result.records += 1
+                    self.records += 1
                     await self._remove_record(api_group, each)
         except NotFound:
             return  # this kind is not installed
         except ApiError as error:
             kind = f"PodGroups of {api_group}" if api_group else "ConfigMaps"
-            self.result.problems.append(f"records on {kind} stay: {error}")
+            self.problems.append(f"records on {kind} stay: {error}")
 
     async def _remove_record(self, api_group: str | None, each: Any) -> None:
         if self.dry_run:
@@ -246,24 +239,24 @@ class _UngateRun:
             return  # another client has removed it
 
     def _print(self) -> ExitCode:
-        its, would = self.result, "would be " if self.dry_run else ""
-        for group, many in sorted(its.freed.items())[:MAX_LINES]:
+        would = "would be " if self.dry_run else ""
+        for group, many in sorted(self.freed.items())[:MAX_LINES]:
             output.out(f"group {group}: {format_pod_count(many)} {would}freed\n")
-        if len(its.freed) > MAX_LINES:
-            output.out(f"and {len(its.freed) - MAX_LINES} more groups\n")
-        for owner in its.owners:
+        if len(self.freed) > MAX_LINES:
+            output.out(f"and {len(self.freed) - MAX_LINES} more groups\n")
+        for owner in self.owners:
             output.out(f"{owner}: {would}resumed\n")
-        if its.records:
-            output.out(f"records of decisions {would}removed: {its.records}\n")
-        gone = f", {its.gone} were gone or free already" if its.gone else ""
-        output.out(f"{format_pod_count(its.freed.total())} {would}freed{gone}\n")
-        for line in its.problems:
+        if self.records:
+            output.out(f"records of decisions {would}removed: {self.records}\n")
+        gone = f", {self.gone} were gone or free already" if self.gone else ""
+        output.out(f"{format_pod_count(self.freed.total())} {would}freed{gone}\n")
+        for line in self.problems:
             output.err(f"warning: {line}")
-        for line in its.failures[:MAX_LINES]:
+        for line in self.failures[:MAX_LINES]:
             output.err(f"error: {line}")
-        if len(its.failures) > MAX_LINES:
-            output.err(f"error: and {len(its.failures) - MAX_LINES} pods more")
-        return ExitCode.ERROR if its.failures else ExitCode.OK
+        if len(self.failures) > MAX_LINES:
+            output.err(f"error: and {len(self.failures) - MAX_LINES} pods more")
+        return ExitCode.ERROR if self.failures else ExitCode.OK
 
 
 def _is_about_uid(refused: Invalid) -> bool:

@@ -4,14 +4,7 @@ import asyncio
 
 from jobset_gate.cli import logs, settings_file
 from jobset_gate.cli.cluster import ClusterOptions
-from jobset_gate.cli.options import (
-    Config,
-    LogFormat,
-    LogFormatOption,
-    LogLevel,
-    LogLevelOption,
-    new_app,
-)
+from jobset_gate.cli.options import Config, LogOptions, new_app
 from jobset_gate.cli.serve import webhook as serving
 from jobset_gate.cli.serve.webhook_options import WebhookOptions
 
@@ -24,13 +17,12 @@ def webhook(
     options: WebhookOptions,
     config: Config = None,
     cluster: ClusterOptions,
-    log_format: LogFormatOption = LogFormat.AUTO,
-    log_level: LogLevelOption = LogLevel.INFO,
+    log: LogOptions,
 ) -> None:
     """Serve the admission webhook over HTTPS until SIGTERM or SIGINT.
 
     Answers at /mutate, /validate and /mutate-pods, and at /healthz, /readyz and /metrics.
     """
     options.check()
-    logs.configure(log_format, log_level)
+    logs.configure(log.log_format, log.log_level)
     asyncio.run(serving.run(settings_file.read(config).admission, options, cluster))

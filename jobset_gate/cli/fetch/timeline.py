@@ -9,7 +9,7 @@ from datetime import datetime
 from typing import Final
 
 from jobset_gate import names
-from jobset_gate.barrier import wire
+from jobset_gate.barrier.events import CoreEvent
 from jobset_gate.cli.exits import CommandError
 from jobset_gate.cli.fetch.jobsets import GATED, fetch_jobset
 from jobset_gate.cli.fetch.resolver import Resolver
@@ -27,34 +27,6 @@ MAX_EVENTS: Final = 50_000
 """Events that are read: those of other pods in the namespace are among them, and cannot be left out."""
 
 _CONTAINER: Final = re.compile(r"spec\.(?:initC|c)ontainers\{(.*)\}")
-
-
-class ContainerReference(wire.WireStruct, frozen=True):
-    """The container that an Event is about."""
-
-    uid: str = ""
-    field_path: str = ""
-
-    @property
-    def container(self) -> str:
-        """Its name; "" for an Event about something else."""
-        found = _CONTAINER.fullmatch(self.field_path)
-        return found[1] if found else ""
-
-
-class PulledEvent(wire.WireStruct, frozen=True):
-    """A core/v1 Event of that reason."""
-
-    metadata: wire.ObjectMeta
-    involved_object: ContainerReference = ContainerReference()
-    first_timestamp: datetime | None = None
-    event_time: datetime | None = None
-
-    @property
-    def at(self) -> float | None:
-        """When it was first seen: later ones are those of containers that were started again."""
-        moment = self.first_timestamp or self.event_time
-        return None if moment is None else moment.timestamp()
 
 
 async def fetch_gang_timeline(resolver: Resolver, name: str) -> list[Timeline]:
@@ -98,7 +70,7 @@ async def fetch_image_pulls(
     scope, seen = ListScope(EVENTS, namespace, "", "involvedObject.kind=Pod,reason=Pulled"), 0
     add = permissions.add_sentence
     try:
-        async with aclosing(list_objects(client, scope, PulledEvent, page_size=PAGE, on_unreadable=add)) as events:
+        async with aclosing(list_objects(client, scope, CoreEvent, page_size=PAGE, on_unreadable=add)) as events:
             async for event in events:
                 if event.involved_object.uid in pods:
                     _add_pull(found.setdefault(event.involved_object.uid, {}), event)
@@ -111,7 +83,9 @@ async def fetch_image_pulls(
     return found
 
 
-def _add_pull(known: dict[str, float], event: PulledEvent) -> None:
-    container, at = event.involved_object.container, event.at
-    if container and at is not None:
-        known[container] = min(at, known.get(container, at))
+def _add_pull(known: dict[str, float], event: CoreEvent) -> None:
+    """When it was first seen: later pulls are those of containers that were started again."""
+    container, at = _CONTAINER.fullmatch(event.involved_object.field_path), event.first_timestamp or event.event_time
+    if container and at:
+        seconds = datetime.fromisoformat(at).timestamp()
+        known[container[1]] = min(seconds, known.get(container[1], seconds))
