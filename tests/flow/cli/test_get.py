@@ -86,11 +86,6 @@ async def test_what_is_not_there_is_said(stored: StoredJobSet, get: CliShell) ->
         assert f"error: gang moon not found in namespace {stored.namespace}" in ran.err
 
 
-async def test_it_says_when_no_controller_runs(alone: StoredPodGroups, cli_alone: CliShell) -> None:
-    await StoredJobSet(alone.client, alone.namespace).jobset()
-    assert NO_CONTROLLER in (await cli_alone("get", "jobsets")).err
-
-
 @pytest.mark.parametrize(
     ("arguments", "shown"),
     [

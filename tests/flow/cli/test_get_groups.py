@@ -9,15 +9,13 @@ from typing import TYPE_CHECKING
 import pytest
 
 from jobset_gate import names
-from jobset_gate.kube.resources import JOBS, POD_GROUPS
+from jobset_gate.kube.resources import JOBS
 from jobset_gate.podgroups.candidate import CapacityCheck
 from jobset_gate.podgroups.model import Format
-from tests.fakes.cli_process import started
 from tests.fakes.cli_runner import CliShell, RunCli
 from tests.fakes.podgroups import manifests
 from tests.fakes.stored_pod_groups import StoredPodGroups, lease
 from tests.flow.cli.conftest import LimitedUser
-from tests.plane.planes import Plane
 
 if TYPE_CHECKING:
     from tests.plane.embedded import Embedded
@@ -75,23 +73,6 @@ async def test_all_ways_and_states_are_in_one_table(groups: StoredPodGroups, get
     assert everywhere.out.splitlines()[0].split()[0] == "NAMESPACE"
     ours = [it for it in everywhere.out.splitlines() if it.split()[0] == groups.namespace]
     assert [it.split()[1] for it in ours] == [it.split()[0] for it in TABLE.splitlines()[1:]]
-
-
-async def test_a_watch_tells_of_every_change_and_of_what_goes(groups: StoredPodGroups, plane: Plane) -> None:
-    await groups.group("ring", 2)
-    async with started(plane.kubeconfig, "get", "groups", "-w", "-n", groups.namespace) as watch:
-        assert (await watch.line()).split() == TABLE.splitlines()[0].split()
-        assert (await watch.line()).split()[:5] == ["ring", "scheduler-plugins", "0/2", "Pending", "Gathering"]
-        await groups.held("ring", "a", "b")
-        while (await watch.line()).split()[4] != "WaitingForCapacity":
-            pass  # with one of its two pods it has changed, too
-        await groups.decide("ring", 2)
-        assert (await watch.line()).split()[4] == "Placing"
-        await groups.client.delete(POD_GROUPS[names.PLUGINS_GROUP], "ring", groups.namespace)
-        while (shown := (await watch.line()).split())[4] == "Placing":
-            pass
-        assert shown[4] == "PodGroupMissing"  # its pods are there still
-        assert await watch.interrupted() == 130
 
 
 async def test_kinds_that_are_not_installed_are_left_out(embedded_plane: Embedded, run: RunCli) -> None:

@@ -158,19 +158,7 @@ async def test_a_pod_group_in_every_form(groups: StoredPodGroups, shell: CliShel
     assert [it["times"] for it in also["pods"]] == [it["times"] for it in found["pods"]]
 
 
-# --- Without pods ----------------------------------------------------------------------------------------------------
-
-
-async def test_a_gang_without_pods(stored: StoredJobSet, shell: CliShell) -> None:
-    await stored.client.create(JOBSETS, within(stored.namespace, gang()), stored.namespace)
-    ran = await shell("train")
-    first, second, *_ = ran.out.splitlines()
-    assert (ran.code, first) == (0, f"JobSet {stored.namespace}/train: 0/4 pods started; the gate is closed")
-    assert second == "no pod of this attempt is there: nothing is known of its start"
-    assert (await shell("train", "-o", "svg")).out.startswith("<svg ")
-    assert (await shell("train", "-o", "bars")).code == 0
-    found = json.loads((await shell("train", "-o", "json")).out)
-    assert (found["pods"], found["firstPodCreated"], found["cost"]) == ([], None, None)
+# --- Wrong usage ----------------------------------------------------------------------------------------------------
 
 
 @pytest.mark.parametrize(

@@ -14,12 +14,10 @@ from jobset_gate import names
 from jobset_gate.barrier.model import VerdictKind
 from jobset_gate.fake.apiserver.faults import Match
 from jobset_gate.kube.resources import CONFIGMAPS, JOBSETS, PODS
-from jobset_gate.podgroups.record import AdmissionState
-from tests.fakes.cli_process import on_terminal, plain, started
+from tests.fakes.cli_process import on_terminal, started
 from tests.fakes.cli_runner import CliShell
 from tests.fakes.stored_gang import StoredJobSet, workers
 from tests.fakes.stored_pod_groups import StoredPodGroups
-from tests.flow.cli.conftest import LimitedUser
 from tests.plane.planes import Plane
 
 if TYPE_CHECKING:
@@ -138,19 +136,6 @@ async def test_a_group_is_watched_until_its_minimum_is_bound(groups: StoredPodGr
     assert rest[-1].startswith("podgroup/ring satisfied: ")
 
 
-async def test_a_group_that_is_not_opened_again_and_one_that_is_not_there(
-    groups: StoredPodGroups, watch: CliShell
-) -> None:
-    decided = groups.decided(
-        "ring", stage=AdmissionState.CLOSED, retry=False, rolled_back=1, why="1 of 2 pods were bound"
-    )
-    await groups.group("ring", 2, decided=decided)
-    ran = await watch("gang/ring")
-    assert (ran.code, "error: podgroup/ring timed out: " in ran.err) == (1, True)
-    ran = await watch("podgroup/moon")
-    assert (ran.code, f"error: pod group moon not found in namespace {groups.namespace}" in ran.err) == (1, True)
-
-
 async def test_a_pod_stands_for_its_gang(stored: StoredJobSet, groups: StoredPodGroups, watch: CliShell) -> None:
     await half(stored)
     ran = await watch("pod/train-workers-0-1", "--timeout=1s")
@@ -180,28 +165,3 @@ async def test_a_terminal_gets_bars_that_move_and_is_left_as_it_was(stored: Stor
     assert "\x1b[33m" in terminal.drawn  # yellow
     assert terminal.drawn.rindex(SHOW_CURSOR) > terminal.drawn.rindex(HIDE_CURSOR)
     assert "Traceback" not in terminal.drawn
-
-
-async def test_a_narrow_terminal_without_colour_and_a_termination(stored: StoredJobSet, plane: Plane) -> None:
-    await half(stored)
-    more = {"NO_COLOR": "1"}
-    words = ("watch", "train", "-n", stored.namespace)
-    async with on_terminal(plane.kubeconfig, *words, size=(12, 34), environment=more) as terminal:
-        await terminal.until("1/2 started", "Unscheduled")
-        assert await terminal.ended(signal.SIGTERM) == 143
-    assert set(re.findall(r"\x1b\[([0-9;]*)m", terminal.drawn)) <= {"0", "1"}  # bold is no colour
-    lines = [line for part in plain(terminal.drawn).split("\r\n") for line in part.split("\r")]
-    assert max(map(len, lines)) <= 34
-    assert terminal.drawn.rindex(SHOW_CURSOR) > terminal.drawn.rindex(HIDE_CURSOR)
-
-
-# --- With few rights -------------------------------------------------------------------------------------------------
-
-
-async def test_what_may_not_be_watched_is_named(stored: StoredJobSet, watch: CliShell, limited: LimitedUser) -> None:
-    await half(stored)
-    rules = [{"apiGroups": [names.JOBSET_GROUP], "resources": ["jobsets"], "verbs": ["get", "list", "watch"]}]
-    config = await limited(rules)
-    ran = await watch.user(config)("train", "--timeout=20s")
-    assert (ran.code, shown(ran.out.splitlines()[0])[:19]) == (3, "Waiting ?/2 started")
-    assert f"cannot list pods in namespace {stored.namespace}" in ran.err

@@ -12,8 +12,7 @@ from jobset_gate import names
 from jobset_gate.barrier.model import VerdictKind
 from jobset_gate.fake import manifests
 from jobset_gate.fake.kubelet import PodFault, PodMatch
-from jobset_gate.fake.view import ObjectView
-from jobset_gate.kube.resources import CONFIGMAPS, EVENTS, RESOURCEQUOTAS
+from jobset_gate.kube.resources import CONFIGMAPS
 from jobset_gate.podgroups.model import Format
 from tests.fakes.cli_runner import CliShell
 from tests.fakes.stored_gang import (
@@ -218,14 +217,11 @@ async def test_a_group_that_is_being_placed_tells_the_schedulers_words_and_the_t
 # --- Who decides, and who may look -----------------------------------------------------------------------------------
 
 
-@pytest.mark.parametrize(("ago", "runs"), [(0.0, True), (100.0, False)])
-async def test_it_says_when_no_controller_runs(
-    alone: StoredPodGroups, cli_alone: CliShell, ago: float, runs: bool
-) -> None:
-    await lease(alone.client, "sys", "one", ago)
+async def test_it_says_when_no_controller_runs(alone: StoredPodGroups, cli_alone: CliShell) -> None:
+    await lease(alone.client, "sys", "one", ago=100)
     await StoredJobSet(alone.client, "team").jobset()
     line = "No controller runs: one holds the Lease sys/jobset-gate-controller, which ran out"
-    assert (line not in (await cli_alone("why", "train")).out) is runs
+    assert line in (await cli_alone("why", "train")).out
 
 
 JOBSETS_ONLY = [{"apiGroups": [names.JOBSET_GROUP], "resources": ["jobsets"], "verbs": ["get"]}]
@@ -281,19 +277,3 @@ async def test_a_broken_gang(plane: Plane, namespace: str, tmp_path: Path, why: 
         ran = await why("train")
         assert f"JobSet {namespace}/train: Released: all 4 pods started" in ran.out
         assert "; 4 of 4 pods are through the barrier" in ran.out
-
-
-async def test_a_gang_that_a_quota_holds_up(plane: Plane, namespace: str, tmp_path: Path, why: CliShell) -> None:
-    async with environment(plane, namespace, tmp_path) as stage:
-        quota = {"metadata": {"name": "small"}, "spec": {"hard": {"pods": "3"}}}
-        await stage.client.create(RESOURCEQUOTAS, quota, namespace)
-        async with ObjectView(stage.client, RESOURCEQUOTAS, namespace) as quotas:
-            await quotas.until(lambda found: any((it.get("status") or {}).get("hard") for it in found), 60)
-        await stage.apply(manifests.gang("train", jobs=1, pods=4))
-        async with ObjectView(stage.client, EVENTS, namespace) as said:
-            await said.until(lambda found: any(it["reason"] == "FailedCreate" for it in found), 60)
-        await stage.until_held(3)
-        ran = await why("train")
-    assert "Waiting: 3/4 pods started" in ran.out
-    assert re.search("(?m)^  1 pod: QuotaDenied: Error creating: .* exceeded quota: small, requested: pods=1", ran.out)
-    assert f"Next: kubectl describe resourcequota -n {namespace}" in ran.out

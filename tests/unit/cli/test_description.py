@@ -15,9 +15,3 @@ def test_of_two_billion_jobs_the_first_that_lack_pods_are_shown_and_the_others_c
     assert first == (f"{seen.jobset.name}-{spec.name}-1", "0/1", "not created")
     assert len([first, *more]) == MOST_ROWS
     assert last == (f"and {MANY - MOST_ROWS} more",)
-
-
-def test_of_a_few_jobs_those_that_are_complete_come_last() -> None:
-    spec = replicated_job(replicas=2, parallelism=1, completions=1)
-    seen = gang(jobset=jobset(spec), jobs=(job(),), pods=(pod(0),))
-    assert [(name[-1], started) for name, started, _ in job_rows(seen)[1:]] == [("1", "0/1"), ("0", "1/1")]

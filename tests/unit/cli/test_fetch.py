@@ -14,7 +14,7 @@ from jobset_gate.cli.fetch.jobsets import failure_policies
 from jobset_gate.cli.fetch.pod_groups import PodGroupSource
 from jobset_gate.cli.fetch.source import Permissions, Unavailable, forbidden_text
 from jobset_gate.cli.options import ResourceArgument, ResourceKind, parse_resource
-from jobset_gate.cli.printers.explanation import explanation_text, wrap
+from jobset_gate.cli.printers.explanation import explanation_text
 from jobset_gate.cli.printers.output import PLAIN_STYLE, TerminalStyle, style_of
 from jobset_gate.cli.printers.tables import age
 from jobset_gate.explain.gang import explain_gang
@@ -104,11 +104,6 @@ def test_of_the_jobs_of_the_gang_each_rule_about_failures_is_kept() -> None:
 class TerminalOutput(io.StringIO):
     def isatty(self) -> bool:
         return True
-
-
-def test_no_word_is_torn_however_long() -> None:
-    word = "registry.test/a/very-long/image@sha256:0123456789abcdef"
-    assert word in wrap(f"pulling {word}", TerminalStyle(20))[1]
 
 
 def test_only_a_terminal_wraps_and_is_coloured_where_that_is_wanted(monkeypatch: pytest.MonkeyPatch) -> None:

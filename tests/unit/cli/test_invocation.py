@@ -3,11 +3,12 @@
 import pytest
 
 from jobset_gate.barrier.model import MissingByReason
+from jobset_gate.cli.cluster import ClusterOptions
 from jobset_gate.cli.invocation import Invocation
 from jobset_gate.explain.model import Explanation
 
 PLAIN = Invocation("jobset-gate")
-FAR = Invocation("kubectl jobset-gate", kubeconfig="my files/config", context="far", namespace="team")
+FAR = Invocation("kubectl jobset-gate", ClusterOptions(kubeconfig="my files/config", context="far"), "team")
 OPTIONS = "--context far --kubeconfig 'my files/config'"
 
 

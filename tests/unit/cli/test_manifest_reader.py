@@ -5,7 +5,6 @@ from pathlib import Path
 import pytest
 
 from jobset_gate.cli.exits import CommandError
-from jobset_gate.cli.manifests import yaml_loader
 from jobset_gate.cli.manifests.reader import ManifestDocument, read
 
 
@@ -99,15 +98,6 @@ def test_trouble_is_reported_with_file_and_line(write: Path, text: str | bytes, 
 def test_what_is_no_file(write: Path, path: str, message: str) -> None:
     with pytest.raises(CommandError, match=message):
         read([path])
-
-
-def test_a_text_that_explodes_is_refused(write: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    """Ten lines of aliases stand for ten to the tenth values."""
-    monkeypatch.setattr(yaml_loader, "MOST_NODES", 10_000)
-    lines = ["a0: &a0 [x, x, x, x, x, x, x, x, x, x]"]
-    lines += [f"a{n}: &a{n} [{', '.join([f'*a{n - 1}'] * 10)}]" for n in range(1, 10)]
-    with pytest.raises(CommandError, match="stands for more than 10000 values"):
-        docs(write, "\n".join(lines))
 
 
 @pytest.mark.parametrize(
