@@ -182,13 +182,7 @@ class VirtualClock:
         return self._epoch + self._loop.time()
 
 
-def run_virtual(
-    main: Coroutine[Any, Any, T], *, limit: float = 24 * 3600.0, stall_seconds: float = 60.0, pace: float = 0.0
-) -> T:
+def run_virtual(main: Coroutine[Any, Any, T], *, limit: float = 24 * 3600.0, pace: float = 0.0) -> T:
     """asyncio.run in virtual time. Errors: VirtualTimeError, besides what `main` raises."""
-
-    def loop() -> VirtualLoop:
-        return VirtualLoop(limit=limit, stall_seconds=stall_seconds, pace=pace)
-
-    with asyncio.Runner(loop_factory=loop) as runner:
+    with asyncio.Runner(loop_factory=lambda: VirtualLoop(limit=limit, pace=pace)) as runner:
         return runner.run(main)

@@ -1,16 +1,15 @@
 """A stand-in for the JobSet controller: JobSets in, Jobs out, and the JobSet's own part of its status.
 
 It uses the API server like the real one (list, watch, PUT with resourceVersion, retry on conflict), so it runs against
-the embedded API server and a real one. Left out: success policies other than All, rules of the failure policy, restarts
-of single Jobs and in place, exclusive placement, volume claims, TTL, Events, and conditions other than Suspended,
-Completed and Failed.
+the embedded API server and a real one. Left out: success policies other than All, dependencies on Ready, groups,
+rules of the failure policy, restarts of single Jobs and in place, exclusive placement, volume claims, TTL, Events, and
+conditions other than Suspended, Completed and Failed.
 """
 
 from __future__ import annotations
 
 import asyncio
 import copy
-import hashlib
 from collections import defaultdict
 from collections.abc import Iterable
 from contextlib import suppress
@@ -182,8 +181,10 @@ class JobSetController:
         """The replicatedJobs whose Jobs may be there; InOrder up to the first that has not started."""
         ordered = (jobset.spec.get("startupPolicy") or {}).get("startupPolicyOrder") == "InOrder"
         found: list[Json] = []
-        for job in jobset.spec["replicatedJobs"]:
-            if _may_start(job, jobset, statuses):
+        jobs = jobset.spec["replicatedJobs"]
+        for job in jobs:
+            needed = {it["name"] for it in job.get("dependsOn") or ()}
+            if all(statuses[it["name"]]["succeeded"] == _replicas(it) for it in jobs if it["name"] in needed):
                 found.append(job)
             if ordered and not jobset.spec.get("suspend") and not _all_started(job, statuses[job["name"]]):
                 break
@@ -293,25 +294,19 @@ def render(jobset: FakeObject, replicated_job: Json, index: int) -> Json:
 
 
 def _marks(jobset: FakeObject, replicated_job: Json, index: int) -> dict[str, str]:
-    """What each Job and pod carries, as labels and as annotations alike."""
-    all_jobs = jobset.spec["replicatedJobs"]
-    group = replicated_job.get("groupName", "default")
-    in_group = [job for job in all_jobs if job.get("groupName", "default") == group]
-    name = replicated_job["name"]
-    key = f"{jobset.metadata.namespace}/{_job_name(jobset.metadata.name, name, index)}"
+    """Of JobSet's marks those that someone here reads; each Job and pod carries them as labels and as annotations."""
+    name, before = replicated_job["name"], 0
+    for job in jobset.spec["replicatedJobs"]:
+        if job["name"] == name:
+            break
+        before += _replicas(job)
     marks = {
         names.JS_NAME: jobset.metadata.name,
         names.JS_UID: jobset.metadata.uid,
         names.JS_REPLICATED_JOB: name,
-        names.JS_REPLICATED_JOB_REPLICAS: str(_replicas(replicated_job)),
-        names.JS_GLOBAL_REPLICAS: str(sum(map(_replicas, all_jobs))),
         names.JS_JOB_INDEX: str(index),
-        names.JS_JOB_GLOBAL_INDEX: str(_jobs_before(name, all_jobs) + index),
-        names.JS_JOB_KEY: hashlib.sha1(key.encode(), usedforsecurity=False).hexdigest(),
+        names.JS_JOB_GLOBAL_INDEX: str(before + index),
         names.JS_RESTART_ATTEMPT: str(jobset.status.get("restarts", 0)),
-        names.JS_GROUP_NAME: group,
-        names.JS_GROUP_REPLICAS: str(sum(map(_replicas, in_group))),
-        names.JS_JOB_GROUP_INDEX: str(_jobs_before(name, in_group) + index),
     }
     if coordinator := jobset.spec.get("coordinator"):
         host = _job_name(jobset.metadata.name, coordinator["replicatedJob"], coordinator.get("jobIndex", 0))
@@ -330,11 +325,6 @@ def _succeeded(jobset: FakeObject, complete: list[FakeObject]) -> bool:
     targets = (jobset.spec.get("successPolicy") or {}).get("targetReplicatedJobs") or [job["name"] for job in jobs]
     done = sum(_replicated_job_of(job) in targets for job in complete)
     return done == sum(_replicas(job) for job in jobs if job["name"] in targets)
-
-
-def _jobs_before(name: str, jobs: list[Json]) -> int:
-    names_in_order = [job["name"] for job in jobs]
-    return sum(map(_replicas, jobs[: names_in_order.index(name)]))
 
 
 # --- Jobs that exist --------------------------------------------------------------------------------------------------
@@ -370,16 +360,6 @@ def _ready(job: FakeObject) -> bool:
     parallelism = job.spec.get("parallelism", 1)
     wanted = min(parallelism, job.spec.get("completions") or parallelism)
     return bool(job.status.get("succeeded", 0) + job.status.get("ready", 0) >= wanted)
-
-
-def _may_start(replicated_job: Json, jobset: FakeObject, statuses: dict[str, Json]) -> bool:
-    """Whether all its dependencies have the status that dependsOn demands."""
-    jobs = {job["name"]: job for job in jobset.spec["replicatedJobs"]}
-    for needed in replicated_job.get("dependsOn") or ():
-        other, found = jobs[needed["name"]], statuses[needed["name"]]
-        if not (found["succeeded"] == _replicas(other) or (needed["status"] == "Ready" and _all_started(other, found))):
-            return False
-    return True
 
 
 def _all_started(replicated_job: Json, found: Json) -> bool:

@@ -22,7 +22,7 @@ class _NodeLoad:
 
     def __init__(self, node: FakeNode) -> None:
         self.node = node
-        self.target = Target(name=node.name, labels=node.all_labels, taints=node.taints)
+        self.target = Target(name=node.name, labels=node.all_labels)
         self._all = constraints.parse_amounts(node.room)
         self._free = dict(self._all)
         self.pods: dict[str, Placement] = {}
@@ -54,10 +54,7 @@ class _NodeLoad:
 
     def reasons(self, placement: Placement) -> Iterator[str]:
         """The first filter that rejects; of resources every one that is short."""
-        tolerant = NodeSelection(tolerations=placement.selection.tolerations)
-        if not tolerant.admits(self.target):
-            yield "node(s) had untolerated taint(s)"
-        elif not placement.selection.matches(self.target):
+        if not placement.selection.matches(self.target):
             yield "node(s) didn't match Pod's node affinity/selector"
         else:
             for name in self.lacking(placement.requests):

@@ -4,14 +4,11 @@ import re
 from collections.abc import Iterator
 from dataclasses import dataclass
 
-import yaml
-
 from tests.chart import live
 from tests.chart.test_alerts import rules
 from tests.repo.files import ROOT
 
 PAGE = (ROOT / "docs/reference/metrics.md").read_text()
-ABOUT = (ROOT / "docs/metrics.md").read_text()
 ROW = re.compile(r"^\| `(\w+)` \| (\w+) \|([^|]*)\| (\w+) \| ([^|]+) \|$", re.MULTILINE)
 OUR_NAMES = re.compile(r"\b(?:jobset_gate|workqueue|controller_runtime|rest_client|process|leader_election)_\w+")
 BOTH = frozenset({"controller", "webhook"})
@@ -77,11 +74,6 @@ def test_alerts_match_on_labels_that_are_there() -> None:
             plain = re.sub(r"_(bucket|sum|count)$", "", name)
             allowed = (rows.get(name) or rows[plain]).labels
             assert labels <= allowed, f"{rule['alert']}: {name} has no {labels - allowed}"
-
-
-def test_the_page_speaks_of_the_alerts_file_that_there_is() -> None:
-    (path,) = set(re.findall(r"`(charts/[\w./-]+\.yaml)`", ABOUT))
-    assert yaml.safe_load((ROOT / path).read_text())["groups"]
 
 
 def _matched(query: str) -> Iterator[tuple[str, set[str]]]:

@@ -3,30 +3,10 @@
 import json
 from typing import Any, Final
 
-import jsonschema  # type: ignore[import-untyped]
 import pytest
 import yaml
 
 from tests.chart.helm import CHART, Helm, Json, RenderedObjects, at, merged
-
-TEXT: Final = {"type": "string"}
-
-
-def only(required: list[str], **properties: Any) -> Json:
-    """The schema of an object with these members and no others."""
-    return {"type": "object", "additionalProperties": False, "required": required, "properties": properties}
-
-
-SELECTOR: Final = only(["matchLabels"], matchLabels={"type": "object", "additionalProperties": TEXT})
-ENDPOINT: Final = only(
-    ["port", "path", "scheme"],
-    **dict.fromkeys(("port", "path", "interval", "scrapeTimeout"), TEXT),
-    scheme={"enum": ["http", "https"]},
-    tlsConfig=only([], serverName=TEXT, ca=only([], secret=only(["key"], name=TEXT, key=TEXT))),
-    relabelings={"type": "array"},
-    metricRelabelings={"type": "array"},
-)
-"""What the Prometheus operator's API has of the fields that we use; the whole of it comes with the operator."""
 
 MONITORS: Final = {
     "serviceMonitor": ("ServiceMonitor", "endpoints"),
@@ -55,9 +35,10 @@ def test_a_monitor_has_the_fields_that_the_operator_knows(helm4: Helm, monitor: 
     kind, key = MONITORS[monitor]
     full = {"interval": "9s", "scrapeTimeout": "3s", "relabelings": [{"action": "drop"}], "metricRelabelings": [{}]}
     spec = monitored(helm4, monitor, **full).one(kind, f"jobset-gate-{component}")["spec"]
-    endpoints = {"type": "array", "minItems": 1, "items": ENDPOINT}
-    jsonschema.validate(spec, only(["selector", key], **{"selector": SELECTOR, key: endpoints}))
-    assert spec[key][0] | full == spec[key][0]
+    assert (spec.keys(), spec["selector"].keys()) == ({"selector", key}, {"matchLabels"})
+    (found,) = spec[key]
+    assert found | full == found
+    assert found.keys() - full.keys() <= {"port", "path", "scheme", "tlsConfig"}
 
 
 @pytest.mark.parametrize("component", ["webhook", "controller"])

@@ -12,7 +12,6 @@ COMPONENTS: Final = ("webhook", "controller")
 REMOVED: Final = at("crds.keep", False)
 """Renders the pods of all hooks, too."""
 DIGEST: Final = "sha256:" + "0123456789abcdef" * 4
-HARMLESS_VOLUMES: Final = {"configMap", "emptyDir", "secret", "projected", "downwardAPI"}
 
 
 def pods(found: RenderedObjects) -> Iterator[tuple[str, Json]]:
@@ -175,39 +174,19 @@ def test_every_pod_has_the_pull_secrets(helm4: Helm, shared: list[str], own: lis
 # --- Security --------------------------------------------------------------------------------------------------------
 
 
-def test_every_pod_is_restricted_and_mounts_a_token_where_it_needs_one(helm4: Helm) -> None:
-    """Pod Security "restricted". A pod that another user runs under one of these accounts gets no token."""
+def test_every_pod_has_a_read_only_root_and_mounts_a_token_where_it_needs_one(helm4: Helm) -> None:
+    """A pod that another user runs under one of these accounts gets no token. tests/repo/test_security_pods.py has a
+    real API server judge the rest.
+    """
     for sample, values in SAMPLES.items():
         rendered = helm4.render(merged(REMOVED, values))
         found = list(pods(rendered))
         assert len(found) >= 2, sample
         assert all(one["automountServiceAccountToken"] is False for one in rendered.kind("ServiceAccount")), sample
         for name, pod in found:
-            assert is_restricted(pod), f"{sample}: {name}"
-            assert (pod["automountServiceAccountToken"], pod["enableServiceLinks"]) == (True, False), (
-                f"{sample}: {name}"
-            )
-
-
-def is_restricted(pod: Json) -> bool:
-    context = pod["securityContext"]
-    return (
-        context["runAsNonRoot"] is True
-        and context["seccompProfile"] == {"type": "RuntimeDefault"}
-        and not {"hostNetwork", "hostPID", "hostIPC"} & set(pod)
-        and all(set(volume) - {"name"} <= HARMLESS_VOLUMES for volume in pod.get("volumes", []))
-        and all(_container_is_restricted(container) for container in pod["containers"])
-    )
-
-
-def _container_is_restricted(container: Json) -> bool:
-    context = container["securityContext"]
-    return (
-        context["allowPrivilegeEscalation"] is False
-        and context["capabilities"] == {"drop": ["ALL"]}
-        and context["readOnlyRootFilesystem"] is True
-        and not any("hostPort" in port for port in container.get("ports", []))
-    )
+            where, contexts = f"{sample}: {name}", [one["securityContext"] for one in pod["containers"]]
+            assert all(one["readOnlyRootFilesystem"] for one in contexts), where
+            assert (pod["automountServiceAccountToken"], pod["enableServiceLinks"]) == (True, False), where
 
 
 def test_a_platform_may_choose_the_user(helm4: Helm) -> None:

@@ -7,57 +7,10 @@ from typing import Any
 
 import pytest
 
-from jobset_gate import names
-from jobset_gate.kube.resources import PODGROUPS_KEP24
 from tests.chart.helm import CHART, KUBERNETES, NAMESPACE, Helm, Json, RenderedObjects, at, merged
-from webhook import registration
 
 KIND = "ValidatingAdmissionPolicy"
 NAMES = {f"jobset-gate-controller-{one}" for one in ("configmaps", "kinds", "owners", "podgroups", "pods")}
-OURS = {
-    "webhook": {registration.MUTATING, registration.VALIDATING, names.POD_WEBHOOK},
-    "controller-configmaps": {
-        names.CONFIG_MAP_SUFFIX,
-        names.GATE,
-        names.POD_GROUP_CONFIG_MAP_PREFIX,
-        names.POD_GROUP_RECORD,
-    },
-    "controller-kinds": {names.JOBSET_CRD, names.CONFIG_FIELD, names.MANAGED_BY_LABEL, names.PROGRAM},
-    "controller-owners": {
-        names.JOBSET_GROUP,
-        names.POD_GROUP_SUSPENDED,
-        names.EPOCH,
-        names.VERDICT,
-        names.NUDGE,
-        names.CONFIG,
-        names.CONDITION,
-    },
-    "controller-podgroups": {
-        names.KEP24_GROUP,
-        names.PLUGINS_GROUP,
-        names.SIGS_GROUP,
-        names.NATIVE_GROUP,
-        names.NATIVE_PREFIX,
-        names.POD_GROUP_RECORD,
-        names.POD_GROUP_STATE,
-        names.POD_GROUP_CONDITION,
-        names.MANAGED_BY_LABEL,
-        PODGROUPS_KEP24.plural,
-    },
-    "controller-pods": {
-        names.GATED,
-        names.VERDICT,
-        names.NUDGE,
-        names.POD_GROUP_LABEL,
-        names.POD_GROUP_GATE,
-        names.POD_GROUP_OPENED,
-        names.POD_GROUP_TAKEN_BACK,
-        names.KOORDINATOR_TIMED_OUT,
-        names.JOB_TRACKING_FINALIZER,
-        names.DISRUPTION_TARGET,
-    },
-}
-"""What of ours each policy has to name, as the programs spell it."""
 
 
 REUSED: Json = {"admissionPolicies": None}
@@ -114,9 +67,3 @@ def test_auto_asks_the_api_server_where_there_is_one(helm: Helm, served: Any, wa
     values = at("admissionPolicies.enabled", wanted)
     said = helm.run("template", "x", str(CHART), "--kube-version", KUBERNETES, *versions, values=values)
     assert (f"kind: {KIND}\n" in said) is there
-
-
-def test_they_spell_our_names_as_the_programs_do(helm4: Helm) -> None:
-    for policy, ours in OURS.items():
-        text = str(helm4.render().one(KIND, f"jobset-gate-{policy}")["spec"])
-        assert {name for name in ours if name not in text} == set(), policy

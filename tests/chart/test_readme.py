@@ -55,11 +55,6 @@ def test_no_value_is_in_the_table_twice() -> None:
     assert len(message) == len(set(message)) > 90
 
 
-def test_the_commands_are_about_this_chart() -> None:
-    assert "helm install jobset-gate charts/jobset-gate" in README
-    assert (CHART.parent.name, CHART.name) == ("charts", "jobset-gate")
-
-
 def test_values_yaml_explains_its_sections() -> None:
     """A comment stands before each section that a reader might not know by its name."""
     lines = (CHART / "values.yaml").read_text().splitlines()

@@ -125,40 +125,6 @@ def test_global_may_hold_anything(helm4: Helm) -> None:
     assert helm4.text(at("global.whatever", [1, {"a": None}])) == helm4.text()
 
 
-def test_schema_and_values_know_the_same_values() -> None:
-    declared = {path for path in _declared(SCHEMA) if not path.startswith(("podSecurityContext.", "securityContext."))}
-    values = {path for path in _paths(defaults()) if path in declared or path.count(".") < 1}
-    missing = {path for path in declared if path not in set(_paths(defaults()))} - OPTIONAL
-    assert missing == set()
-    assert {path for path in values if path.count(".") < 1} == set(SCHEMA["properties"])
-
-
-OPTIONAL: Final = {
-    # Parts of Kubernetes' own types that have no default here.
-    *(
-        f"{component}.{probe}.{key}"
-        for component in ("webhook", "controller")
-        for probe in ("livenessProbe", "readinessProbe")
-        for key in ("initialDelaySeconds", "successThreshold")
-    ),
-    *(
-        f"{component}.{key}"
-        for component in ("webhook", "controller")
-        for key in (
-            "resources.claims",
-            "affinity.nodeAffinity",
-            "affinity.podAffinity",
-            "affinity.podAntiAffinity",
-            "dnsConfig.nameservers",
-            "dnsConfig.searches",
-            "dnsConfig.options",
-        )
-    ),
-    *(f"webhook.certificates.issuerRef.{key}" for key in ("name", "kind", "group")),
-    *(f"barrier.resources.{key}" for key in ("requests", "limits")),
-}
-
-
 EDGES: Final[dict[str, dict[str, tuple[list[Any], list[Any]]]]] = {
     # Section, key: values that are accepted, and values that are refused.
     "barrier": {
@@ -228,20 +194,3 @@ def _parts(part: Any, path: str = "$") -> Iterator[tuple[str, Json]]:
     if isinstance(part, list):
         for index, one in enumerate(part):
             yield from _parts(one, f"{path}[{index}]")
-
-
-def _declared(part: Json, above: str = "") -> Iterator[str]:
-    if "$ref" in part:
-        part = SCHEMA["definitions"][part["$ref"].rpartition("/")[2]]
-    for key, one in part.get("properties", {}).items():
-        path = f"{above}.{key}" if above else key
-        yield path
-        yield from _declared(one, path)
-
-
-def _paths(values: Any, above: str = "") -> Iterator[str]:
-    if isinstance(values, dict):
-        for key, value in values.items():
-            path = f"{above}.{key}" if above else key
-            yield path
-            yield from _paths(value, path)

@@ -69,18 +69,23 @@ class RequestCounter:
         return sum(sample.value for it in metrics for sample in it.samples if sample.name.endswith("_total"))
 
 
+def limited(configuration: dict[str, Any], namespace: str) -> dict[str, Any]:
+    """The configuration for one namespace alone."""
+    for hook in configuration["webhooks"]:
+        hook["namespaceSelector"] = {"matchLabels": {"kubernetes.io/metadata.name": namespace}}
+    return configuration
+
+
 @asynccontextmanager
-async def registered(client: Client, namespace: str) -> AsyncIterator[WebhookServer]:
+async def registered(client: Client, namespace: str, settings: Settings | None = None) -> AsyncIterator[WebhookServer]:
     """A webhook that is registered for the JobSets of one namespace: other tests share the API server."""
-    async with admission_server() as server:
+    async with admission_server(settings) as server:
         made = registration.configurations(
             url=server.url, ca_bundle=BUNDLE.ca_bundle, suffix=f"-{namespace}", timeout_seconds=WEBHOOK_TIMEOUT
         )
         resources = (MUTATING_WEBHOOKS, VALIDATING_WEBHOOKS)
         for resource, configuration in zip(resources, made, strict=True):
-            selector = configuration["webhooks"][0]["namespaceSelector"]
-            selector["matchLabels"] = {"kubernetes.io/metadata.name": namespace}
-            await client.create(resource, configuration)
+            await client.create(resource, limited(configuration, namespace))
         try:
             await _asked(client, namespace, RequestCounter(server))
             yield server
@@ -114,8 +119,7 @@ async def registered_for_pods(
             suffix=f"-{namespace}",
             timeout_seconds=WEBHOOK_TIMEOUT,
         )
-        made["webhooks"][0]["namespaceSelector"] = {"matchLabels": {"kubernetes.io/metadata.name": namespace}}
-        await client.create(MUTATING_WEBHOOKS, made)
+        await client.create(MUTATING_WEBHOOKS, limited(made, namespace))
         try:
             counted = RequestCounter(server)
             scheduler = message.groups.scheduler_names[0]

@@ -14,7 +14,7 @@ from jobset_gate.kube.resources import (
     VALIDATING_WEBHOOKS,
     Resource,
 )
-from tests.fakes.admission_server import WEBHOOK_TIMEOUT
+from tests.fakes.admission_server import WEBHOOK_TIMEOUT, limited
 from webhook import registration
 from webhook.certs.ca_injector import CaInjector
 from webhook.certs.ca_secret import CaSecretStore
@@ -142,12 +142,8 @@ async def installation(
     names_made = []
     try:
         for resource, configuration in zip(resources, made, strict=True):
-            name = configuration["metadata"]["name"]
-            hook = configuration["webhooks"][0]
-            hook["namespaceSelector"] = {"matchLabels": {"kubernetes.io/metadata.name": namespace}}
-            await client.patch(
-                resource, name, body=configuration, patch=PatchType.APPLY, field_manager="helm", force=True
-            )
+            name, body = configuration["metadata"]["name"], limited(configuration, namespace)
+            await client.patch(resource, name, body=body, patch=PatchType.APPLY, field_manager="helm", force=True)
             names_made.append((resource, name))
         yield CertificateInstallation(client, namespace, tuple(names_made), terms=terms or RotationPolicy())
     finally:

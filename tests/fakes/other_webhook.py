@@ -10,7 +10,7 @@ from aiohttp import web
 
 from jobset_gate.kube.client import Client
 from jobset_gate.kube.resources import MUTATING_WEBHOOKS
-from tests.fakes.admission_server import BUNDLE, WEBHOOK_TIMEOUT
+from tests.fakes.admission_server import BUNDLE, WEBHOOK_TIMEOUT, limited
 from webhook.registration import configurations
 
 Json = dict[str, Any]
@@ -48,8 +48,7 @@ async def another_webhook(
     if rule is not None:
         hook["rules"] = [rule]
     hook |= {"name": f"{name}.example.com", "timeoutSeconds": WEBHOOK_TIMEOUT}
-    hook["namespaceSelector"] = {"matchLabels": {"kubernetes.io/metadata.name": namespace}}
-    await client.create(MUTATING_WEBHOOKS, made)
+    await client.create(MUTATING_WEBHOOKS, limited(made, namespace))
     try:
         yield
     finally:

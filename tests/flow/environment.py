@@ -28,18 +28,14 @@ from jobset_gate.kube.resources import (
     EVENTS,
     JOBS,
     JOBSETS,
-    MUTATING_WEBHOOKS,
     PODS,
-    VALIDATING_WEBHOOKS,
     Resource,
 )
 from jobset_gate.settings import Barrier, Settings
-from tests.fakes.admission_server import WEBHOOK_TIMEOUT
+from tests.fakes.admission_server import registered
 from tests.flow.service import Service
 from tests.plane.planes import Plane
-from webhook import registration
-from webhook.certs.serving import self_signed
-from webhook.server import WebhookServer, serve
+from webhook.server import WebhookServer
 
 QUICK = Behaviour(
     configmap_sync=1.0,
@@ -279,26 +275,9 @@ def with_stream(settings: Settings, url: str | None) -> Settings:
 @asynccontextmanager
 async def serve_admission(stage: Environment, settings: Settings) -> AsyncIterator[WebhookServer]:
     """The shipped webhook, registered for the stage's namespace alone: other tests share the API server."""
-    bundle = self_signed()
-    server = await serve(settings, tls=bundle.serving)
-    names_made: list[tuple[Any, str]] = []
-    try:
-        for made in registration.configurations(
-            url=server.url, ca_bundle=bundle.ca_bundle, timeout_seconds=WEBHOOK_TIMEOUT
-        ):
-            resource = MUTATING_WEBHOOKS if made["kind"].startswith("Mutating") else VALIDATING_WEBHOOKS
-            made["metadata"]["name"] = f"{made['metadata']['name']}-{stage.namespace}"
-            for hook in made["webhooks"]:
-                hook["namespaceSelector"] = {"matchLabels": {"kubernetes.io/metadata.name": stage.namespace}}
-            await stage.client.create(resource, made)
-            names_made.append((resource, made["metadata"]["name"]))
-        await in_force(stage)
+    async with registered(stage.client, stage.namespace, settings) as server:
         stage.admission_servers.append(server)
         yield server
-    finally:
-        for resource, name in names_made:
-            await stage.client.delete(resource, name)
-        await server.stop()
 
 
 async def in_force(stage: Environment) -> None:

@@ -142,18 +142,6 @@ def test_a_daemon_that_was_there_before_stays(clone: CiClone) -> None:
     assert clone.lines_of("removed") == [], "another run may be testing there"
 
 
-def test_nodes_of_a_run_that_was_killed_are_removed_once_the_daemon_is_ours(clone: CiClone) -> None:
-    """It has started them again, and they would take processors and memory from the tests."""
-    clone.containers("a1 jobset-gate-e2e-1f2e", "a2 jobset-gate-e2e-1f2e", "b1 jobset-gate-try", "c1 ")
-    dockerd = clone.folder / "dockerd"
-    dockerd.symlink_to(shutil.which("sleep") or "")
-    clone.steps["prepare"] = f"{dockerd} 600 & echo $! > {clone.home}/dockerd.pid"
-    clone.script("e2e/airgap/teardown", f"kill $(cat {clone.home}/dockerd.pid)")
-    code, _ = clone.run()
-    assert code == 0
-    assert clone.lines_of("removed") == ["rm --force --volumes a1 a2"]
-
-
 def test_a_signal_reaches_the_step_and_stops_the_daemon(clone: CiClone) -> None:
     clone.steps["e2e"] = (
         f"trap 'echo x > {clone.folder}/ended; kill $!; exit 1' TERM; sleep 600 & echo $! > {clone.folder}/pid; wait"

@@ -1,18 +1,16 @@
 """docs/reference/ is what the code makes of it, and leaves nothing out."""
 
-import json
 import re
 from collections.abc import Iterator
 from typing import Any
 
 import jsonschema  # type: ignore[import-untyped]  # it has no types
 import pytest
-import yaml
 from pydantic import BaseModel
 
 from controllers.barrier.status import _WARNINGS
 from controllers.podgroups.metrics import REASONS
-from docs.make import api, keys, reasons, settings, values
+from docs.make import api, keys, reasons, settings
 from docs.make.metrics import rows
 from docs.make.pages import FOLDER, PAGES
 from docs.make.schemas import SCHEMAS
@@ -77,19 +75,6 @@ def test_every_setting_of_the_file_has_its_sentence() -> None:
     ]
     silent = [row for model in models for row in settings.fields(model) if len(row[3]) < 10]
     assert silent == []
-
-
-def test_every_value_of_the_chart_has_its_default() -> None:
-    page = (ROOT / FOLDER / "values.md").read_text()
-    documented = dict(re.findall(r"^\| `([\w.]+)` \| `(.*?)` \|", page, re.MULTILINE))
-    defaults = yaml.safe_load((values.CHART / "values.yaml").read_text())
-    for path, default in documented.items():
-        value = defaults
-        for key in path.split("."):
-            value = value[key]
-        assert json.loads(default) == value, path
-    assert len(documented) > 100
-    assert {path.split(".")[0] for path in documented} == set(defaults)
 
 
 def test_every_metric_has_a_meaning() -> None:

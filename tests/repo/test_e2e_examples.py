@@ -1,9 +1,7 @@
 """Examples as `make e2e` runs them: all of them, with a program that fails without a peer."""
 
-import socket
 import subprocess
 import sys
-from contextlib import ExitStack
 from typing import Any, Final
 
 from e2e import example_overlays, example_programs, quickstart
@@ -52,42 +50,6 @@ def test_all_pods_of_an_example_meet() -> None:
     assert {it: example_overlays.with_extended_resource(some) for it, some in made.items()} == MANY
 
 
-# --- The program that stands in for the examples' own ----------------------------------------------------------------
-
-
-def free_port() -> str:
-    with socket.create_server(("127.0.0.1", 0)) as server:
-        return str(server.getsockname()[1])
-
-
-def ended(*commands: tuple[str, ...], timeout: str = "30") -> list[tuple[int, str]]:
-    """(exit code, last line) of each, all run at once as containers run them."""
-    with ExitStack() as stack:
-        running = [
-            stack.enter_context(
-                subprocess.Popen(  # noqa: S603 - as a container runs it
-                    [sys.executable, "-c", PROGRAM.read_text(), *words],
-                    stdout=subprocess.PIPE,
-                    text=True,
-                    env={"PATIENCE": timeout},
-                )
-            )
-            for words in commands
-        ]
-        printed = [one.communicate(timeout=60)[0] for one in running]
-        return [(one.returncode, lines.splitlines()[-1]) for one, lines in zip(running, printed, strict=True)]
-
-
-def test_it_succeeds_when_all_ranks_meet_and_else_fails_all_and_names_the_missing() -> None:
-    port = free_port()
-    ranks = [("meet", "127.0.0.1", port, str(rank), "3") for rank in (2, 1, 0)]
-    assert ended(*ranks) == [(0, f"rank {rank} of 3: all are here") for rank in (2, 1, 0)]
-    (one, _), (zero, line) = ended(*ranks[1:], timeout="1")
-    assert (zero, one) == (MISSED, MISSED)
-    assert line.startswith("missing after 1s: ")
-    assert line.endswith("2")
-
-
 # --- The quickstart --------------------------------------------------------------------------------------------------
 
 
@@ -98,3 +60,14 @@ def test_every_gang_that_the_quickstart_breaks_is_explained_in_the_suite() -> No
     typed = [quickstart.here(line, "mine", "localhost/small:1") for line in lines]
     assert not any("busybox:1" in line for line in typed)
     assert any(line.endswith("-n mine") for line in typed)
+
+
+# --- The program that stands in for the examples' own ----------------------------------------------------------------
+
+
+def test_it_fails_and_names_the_rank_that_is_missing() -> None:
+    """That it succeeds when all meet is seen on nodes."""
+    words = [sys.executable, "-c", PROGRAM.read_text(), "meet", "127.0.0.1", "0", "0", "2"]
+    ran = subprocess.run(words, env={"PATIENCE": "1"}, capture_output=True, text=True, check=False)  # noqa: S603
+    assert ran.returncode == MISSED
+    assert ran.stdout.splitlines()[-1] == "missing after 1s: 1"

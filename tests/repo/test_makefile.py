@@ -108,24 +108,3 @@ def test_no_folder_of_the_same_name_keeps_a_target_from_being_made() -> None:
     assert phony
     explained = re.findall(r"^([a-z0-9-]+):.*## ", text, re.MULTILINE)
     assert set(explained) <= set(phony[1].split())
-
-
-def test_what_the_tests_drive_is_there_before_they_start() -> None:
-    said = dry("test")
-    order = [said.index(f"python -m {module}") for module in ("tests.plane\n", "tests.tools\n", "pytest ")]
-    assert order == sorted(order)
-    for target in ("e2e", "try", "chart", "bench-release"):
-        assert ".venv/bin/python -m tests.tools helm\n" in dry(target), target
-
-
-def test_try_leaves_a_cluster_standing_and_takes_it_away() -> None:
-    assert dry("try", KUBECONFIG="production").split("\n")[-2].split() == [
-        "env", "-u", "KUBECONFIG", ".venv/bin/python", "-m", "e2e", "try",
-    ]  # fmt: skip
-    assert dry("try", "DELETE=1").rstrip().endswith("-m e2e try --delete")
-
-
-def test_the_chart_is_checked_by_both_helms_before_it_is_packed() -> None:
-    said = dry("chart")
-    assert "for major in 3 4" in said
-    assert said.index("lint --strict charts/jobset-gate") < said.index("package --destination build charts/jobset-gate")

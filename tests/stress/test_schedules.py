@@ -1,9 +1,8 @@
 """Whatever the schedule: never an early, stale or double verdict, and always an end (A4-A7, A10; faults.md 7-12).
 
 The controllers' own code runs on late, torn and reordered views of a small world, one API call at a time, and may be
-killed between any two of them. Two judge it: the referee, by what the controller believed to see, and the oracle, by
-its own reading of the contract and what is true. `make stress` tries many more schedules than every run of the tests
-does.
+killed between any two of them. The oracle judges it, by its own reading of the contract, what the controller was shown,
+and what is true. `make stress` tries many more schedules than every run of the tests does.
 """
 
 import os

@@ -6,6 +6,5 @@ serve kubectl, and knows no owners of fields: those are tested on the real API s
 """
 
 from jobset_gate.fake.apiserver.server import ApiServer
-from jobset_gate.fake.apiserver.store import ObjectStore
 
-__all__ = ["ApiServer", "ObjectStore"]
+__all__ = ["ApiServer"]

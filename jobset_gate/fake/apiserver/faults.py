@@ -125,11 +125,9 @@ class Faults:
 
         return self._before_request(rule, wait)
 
-    def on_write(
-        self, call_back: Callable[[ApiRequest], None], match: Match = ANY, *, nth: int = 1, times: int = 1
-    ) -> Rule:
-        """Call back right after the nth matching write, before its writer gets the answer."""
-        rule = Rule(match, times, nth - 1)
+    def on_write(self, call_back: Callable[[ApiRequest], None], match: Match = ANY, *, times: int = 1) -> Rule:
+        """Call back right after a matching write, before its writer gets the answer."""
+        rule = Rule(match, times)
         self._after_write.append((rule, call_back))
         return rule
 

@@ -53,34 +53,21 @@ def _kind(api_version: str, kind: str, plural: str, marks: str = "") -> ServedKi
 
 
 _ADMISSION = "admissionregistration.k8s.io/v1"
-_RBAC = "rbac.authorization.k8s.io/v1"
 
 BUILTIN: tuple[ServedKind, ...] = (
     _kind("v1", "Pod", "pods", "sg"),
     _kind("v1", "ConfigMap", "configmaps"),
     _kind("v1", "Secret", "secrets"),
     _kind("v1", "Service", "services", "s"),
-    _kind("v1", "ServiceAccount", "serviceaccounts"),
     _kind("v1", "Namespace", "namespaces", "cs"),
     _kind("v1", "Node", "nodes", "cs"),
     _kind("v1", "Event", "events"),
-    _kind("v1", "LimitRange", "limitranges"),
     _kind("v1", "ResourceQuota", "resourcequotas", "s"),
     _kind("batch/v1", "Job", "jobs", "sg"),
-    _kind("batch/v1", "CronJob", "cronjobs", "sg"),
     _kind("apps/v1", "Deployment", "deployments", "sg"),
     _kind("apps/v1", "ReplicaSet", "replicasets", "sg"),
     _kind("apps/v1", "StatefulSet", "statefulsets", "sg"),
-    _kind("apps/v1", "DaemonSet", "daemonsets", "sg"),
     _kind("coordination.k8s.io/v1", "Lease", "leases"),
-    _kind("discovery.k8s.io/v1", "EndpointSlice", "endpointslices"),
-    _kind("policy/v1", "PodDisruptionBudget", "poddisruptionbudgets", "sg"),
-    _kind("networking.k8s.io/v1", "NetworkPolicy", "networkpolicies", "g"),
-    _kind("scheduling.k8s.io/v1", "PriorityClass", "priorityclasses", "cg"),
-    _kind(_RBAC, "Role", "roles"),
-    _kind(_RBAC, "RoleBinding", "rolebindings"),
-    _kind(_RBAC, "ClusterRole", "clusterroles", "c"),
-    _kind(_RBAC, "ClusterRoleBinding", "clusterrolebindings", "c"),
     _kind(_ADMISSION, "MutatingWebhookConfiguration", "mutatingwebhookconfigurations", "cg"),
     _kind(_ADMISSION, "ValidatingWebhookConfiguration", "validatingwebhookconfigurations", "cg"),
     _kind("apiextensions.k8s.io/v1", "CustomResourceDefinition", "customresourcedefinitions", "csg"),

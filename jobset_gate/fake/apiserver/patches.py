@@ -93,8 +93,6 @@ def strategic_merged(document: Obj, patch: Obj) -> Obj:
 
 
 def _merged_list(items: list[Obj], patch: list[Obj], key: str) -> list[Obj]:
-    if any(change.get("$patch") == "replace" for change in patch):
-        return [copy(change) for change in patch if "$patch" not in change]
     found = {item.get(key): item for item in items}
     for change in patch:
         if change.get("$patch") == "delete":

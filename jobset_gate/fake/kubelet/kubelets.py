@@ -75,7 +75,6 @@ class Kubelets:
     def inject_fault(self, fault: PodFault) -> PodFault:
         """In force from now on, for what has not happened yet."""
         self.script.faults.append(fault)
-        self.streams.check()
         return fault
 
     def clear_fault(self, fault: PodFault) -> None:

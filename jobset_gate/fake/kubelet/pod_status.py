@@ -43,20 +43,17 @@ State = WaitingState | RunningState | TerminatedState
 
 @dataclass(slots=True)
 class ContainerRecord:
-    """The state of one container. `sidecar`: an init container that keeps running."""
+    """The state of one container."""
 
     name: str
     image: str
     state: State
-    sidecar: bool = False
     last: TerminatedState | None = None
     restarts: int = 0
 
     @property
     def passed(self) -> bool:
         """An init container behind which the next one may start."""
-        if self.sidecar:
-            return isinstance(self.state, RunningState)
         return isinstance(self.state, TerminatedState) and self.state.code == 0
 
     @property
@@ -80,7 +77,7 @@ class PodRecord:
 
     @property
     def initialized(self) -> bool:
-        return self._main_started or all(one.passed or (one.sidecar and one.restarts > 0) for one in self.init)
+        return self._main_started or all(one.passed for one in self.init)
 
     @property
     def phase(self) -> str:
@@ -172,7 +169,7 @@ def _container(uid: str, record: ContainerRecord, *, init: bool) -> Json:
         "name": record.name,
         "image": record.image,
         "imageID": "" if never_ran else _hash("sha256:", record.image),
-        "ready": record.running if not init or record.sidecar else ended_well,
+        "ready": ended_well if init else record.running,
         "started": record.running,
         "restartCount": record.restarts,
         "state": _state(record.state, _id(uid, record, record.restarts)),

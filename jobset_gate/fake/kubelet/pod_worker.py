@@ -16,7 +16,7 @@ from jobset_gate.fake.kubelet.pod_status import (
     TerminatedState,
     WaitingState,
 )
-from jobset_gate.fake.kubelet.pods import ALWAYS, Behaviour, FakeNode, KubeletPod
+from jobset_gate.fake.kubelet.pods import Behaviour, FakeNode, KubeletPod
 
 if TYPE_CHECKING:
     from jobset_gate.fake.kubelet.kubelets import Kubelets
@@ -36,8 +36,7 @@ class PodWorker:
         self.pod = pod
         self.node = node
         fresh = WaitingState("PodInitializing" if pod.init else "ContainerCreating")
-        init, mains = _records(pod.init, fresh, init=True), _records(pod.mains, fresh, init=False)
-        self.record = PodRecord(pod.uid, pod.restart_policy, init, mains)
+        self.record = PodRecord(pod.uid, pod.restart_policy, _records(pod.init, fresh), _records(pod.mains, fresh))
         self.leaving = False
         self.gone = False
         self.host = host
@@ -142,11 +141,8 @@ class PodWorker:
         self._become(record, RunningState(self._now()))
         if record.name == names.BARRIER_CONTAINER and record in self.record.init and self._gate is not None:
             self._gate.start(self._specs[record.name], lambda ending: self._ended(record, ending))
-        elif record.sidecar:
-            self._step()
         elif record in self.record.init:
-            code = self.host.script.init_exit(self.pod, record.name)
-            self._end_after(record, self._behaviour.init_seconds, code)
+            self._end_after(record, self._behaviour.init_seconds, 0)
         else:
             seconds, code = self.host.script.main_end(self.pod, record.name)
             if seconds is not None:
@@ -172,15 +168,15 @@ class PodWorker:
                 self._cancel()  # no need to wait for the grace period's end
                 self._left()
             return
-        init = record in self.record.init
-        if init and ending.code == 0 and not record.sidecar:
+        if record in self.record.init and ending.code == 0:
             if record.name == names.BARRIER_CONTAINER:
                 self.host.mounts.unmount(self.pod.config_map, self.pod.uid)
             self._step()
-        elif record.sidecar or (ending.code != 0 and self.pod.restart_policy != "Never"):
+        elif ending.code != 0 and self.pod.restart_policy != "Never":
             self._restart_later(record)
         elif self.record.phase in ("Succeeded", "Failed"):
-            self._end_pod()
+            self._cancel()  # no container runs again
+            self._write()
 
     def _restart_later(self, record: ContainerRecord) -> None:
         """At once the first time, then with a growing pause."""
@@ -199,14 +195,6 @@ class PodWorker:
             self._run(record)
 
         self.later(pause, again)
-
-    def _end_pod(self) -> None:
-        """No container runs again; sidecars stop."""
-        self._cancel()
-        for record in self.record.init:
-            if record.running:
-                record.state = self._terminated(record, BarrierExit(0))
-        self._write()
 
     def _leave(self) -> None:
         """The pod is being deleted: containers get SIGTERM; once they have ended the object is removed."""
@@ -274,10 +262,5 @@ class PodWorker:
         self.host.mounts.unmount(self.pod.config_map, self.pod.uid)
 
 
-def _records(containers: list[Json], state: State, *, init: bool) -> list[ContainerRecord]:
-    return [
-        ContainerRecord(
-            item["name"], item.get("image", ""), state, sidecar=init and item.get("restartPolicy") == ALWAYS
-        )
-        for item in containers
-    ]
+def _records(containers: list[Json], state: State) -> list[ContainerRecord]:
+    return [ContainerRecord(item["name"], item.get("image", ""), state) for item in containers]

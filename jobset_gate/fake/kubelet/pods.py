@@ -15,7 +15,6 @@ from jobset_gate.barrier import verdict_codec
 from jobset_gate.fake.objects import FakeObject, Json, Key
 from jobset_gate.podgroups.fit import constraints
 
-ALWAYS = "Always"
 DEFAULT_SCHEDULER = "default-scheduler"
 _MARK = re.compile(r"metadata\.(labels|annotations)\['([^']+)'\]")
 _PLACEMENT = ("nodeSelector", "affinity", "tolerations", "overhead", "resources", "containers", "initContainers")
@@ -43,7 +42,7 @@ class KubeletPod:
         self.grace = 30 if meta.deletion_grace_period_seconds is None else meta.deletion_grace_period_seconds
         self.node: str = spec.get("nodeName") or ""
         self.ended = pod.status.get("phase") in ("Succeeded", "Failed")
-        self.restart_policy: str = spec.get("restartPolicy") or ALWAYS
+        self.restart_policy: str = spec.get("restartPolicy") or "Always"
         self.priority: int = spec.get("priority") or 0
         self.ours = spec.get("schedulerName", DEFAULT_SCHEDULER) == DEFAULT_SCHEDULER
         self.gated = bool(spec.get("schedulingGates"))
@@ -93,7 +92,7 @@ class FakeNode:
     """A node. `clock_skew` is added to all times that it writes.
 
     `allocatable`: cpu, memory and devices, with usual values for the rest. None: usual values, and the played scheduler
-    counts pods only. `taints`: (key, value, effect).
+    counts pods only. `taints`: (key, value, effect), which the played scheduler ignores.
     """
 
     name: str
@@ -167,17 +166,14 @@ class PodFault:
     """What goes wrong with some pods while it is in force. Of several the first that sets a field wins.
 
     `unschedulable`: the scheduler's message. `image_pull_backoff`: a container whose image cannot be pulled.
-    `slow_start`: seconds before the kubelet does anything. `crash_init`: an init container that ends with `crash_code`.
-    `exit_codes`: of main containers by name, "*" for all. `main_seconds`: when they end. `firewalled`: no connection
-    from these pods to the gate service; an open one breaks.
+    `slow_start`: seconds before the kubelet does anything. `exit_codes`: of main containers by name, "*" for all.
+    `main_seconds`: when they end. `firewalled`: no new connection from these pods to the gate service.
     """
 
     where: PodMatch = PodMatch()
     unschedulable: str = ""
     image_pull_backoff: str = ""
     slow_start: float = 0.0
-    crash_init: str = ""
-    crash_code: int = 1
     exit_codes: Mapping[str, int] = field(default_factory=dict)
     main_seconds: float | None = None
     firewalled: bool = False
@@ -201,9 +197,6 @@ class FaultScript:
 
     def firewalled(self, pod: KubeletPod) -> bool:
         return any(it.firewalled for it in self._of(pod))
-
-    def init_exit(self, pod: KubeletPod, container: str) -> int:
-        return next((it.crash_code for it in self._of(pod) if it.crash_init == container), 0)
 
     def main_end(self, pod: KubeletPod, container: str) -> tuple[float | None, int]:
         """(seconds it runs, None: until stopped; exit code)."""

@@ -31,7 +31,7 @@ class BarrierStream:
     def __init__(
         self, url: str, own: BarrierIdentity, pod: Callable[[], KubeletPod], on_exit: Callable[[BarrierExit], None]
     ) -> None:
-        self.pod, self._on_exit = pod, on_exit
+        self._pod, self._on_exit = pod, on_exit
         self._url, self._own = url, own
         self._task: asyncio.Task[None] | None = None
 
@@ -47,8 +47,6 @@ class BarrierStream:
             self._task.cancel()
 
     def start(self, session: aiohttp.ClientSession, script: FaultScript, rng: random.Random) -> None:
-        """From the beginning, in place of the request that may be open."""
-        self.cancel()
         self._task = asyncio.create_task(self._run(session, script, rng), name="gate stream")
 
     async def _run(self, session: aiohttp.ClientSession, script: FaultScript, rng: random.Random) -> None:
@@ -57,7 +55,7 @@ class BarrierStream:
             ending = None
             # Whatever fails here, the barrier still reads its files.
             with suppress(aiohttp.ClientError, OSError, ValueError):
-                if not script.firewalled(self.pod()):
+                if not script.firewalled(self._pod()):
                     ending = await self._request(session, backoff)
             if ending is not None:
                 self._on_exit(ending)
@@ -108,12 +106,6 @@ class BarrierStreams:
         """Its barrier has ended."""
         self._streams.discard(stream)
         stream.cancel()
-
-    def check(self) -> None:
-        """A fault was injected: it may be a firewall."""
-        for stream in self._streams:
-            if self._script.firewalled(stream.pod()):
-                stream.start(self._open_session(), self._script, self._rng)
 
     async def stop(self) -> None:
         await asyncio.gather(*(stream.stop() for stream in self._streams))

@@ -1,12 +1,10 @@
 """A small world in which the controllers' own code runs, one API call at a time, while a schedule works against it.
 
-api.py       the API server's memory: objects, versions, watchers
-client.py    the client that controllers use, which asks before each call
 cluster.py   what JobSet, Job controller, kubelets and people do to a gang; the truth
 objects.py   how the cluster's objects look, and how to read them without the project's help
 replica.py   one controller process with its own late and disturbed views
-referee.py   what must never happen, checked at each write and each passage
+oracle.py    what must never happen, checked at each write and each passage; facts.py is how it reads the contract
 world.py     all of it together, and how every run ends
 schedule.py  what may happen, step by step; random schedules, and cutting a failed one down
-loop.py      an event loop that stops when nothing is left to do at the present instant
+streams.py   the gate streams of barriers
 """

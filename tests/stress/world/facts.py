@@ -20,6 +20,9 @@ INDEX = "batch.kubernetes.io/job-completion-index"
 EPOCH = "jobset-gate.dev/epoch"
 BARRIER = "group-scheduling-init"
 CONDITION = "GroupStarted"
+VERDICT, CLOCK = "verdict", "waiting-since"
+"""Keys of the ConfigMap."""
+JOBSET_UID = "jobset-gate.dev/jobset-uid"
 DECIDED = {"AllPodsStarted", "TimedOut", "Bypassed"}
 """Reasons of a condition that tells of a verdict, and causes of verdicts."""
 
@@ -61,6 +64,25 @@ def clock(text: str) -> tuple[RawGeneration, str] | None:
     if len(words) != 4 or not (words[1] + words[2]).isdigit():
         return None
     return RawGeneration(words[0], int(words[1]), int(words[2])), words[3]
+
+
+def intact(config_map: Json) -> bool:
+    """A ConfigMap as a controller writes it: with its owner, and nothing in it but a verdict and a clock."""
+    meta, data = config_map["metadata"], dict(config_map.get("data") or {})
+    uid, said, since = jobset_uid(config_map), data.pop(VERDICT, None), data.pop(CLOCK, None)
+    owned = any(owner["uid"] == uid for owner in meta.get("ownerReferences") or ())
+    well_formed = (said is None or parse_verdict(said) is not None) and (since is None or clock(since) is not None)
+    return owned and well_formed and not data
+
+
+def jobset_uid(config_map: Json) -> str:
+    """Of the JobSet whose ConfigMap it is."""
+    return str((config_map["metadata"].get("annotations") or {}).get(JOBSET_UID, ""))
+
+
+def order(its: RawGeneration) -> tuple[int, int]:
+    """Later generations of one JobSet are higher."""
+    return its.attempt, its.epoch
 
 
 # --- A4 --------------------------------------------------------------------------------------------------------------

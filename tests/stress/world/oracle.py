@@ -1,12 +1,17 @@
-"""The judge of a whole run: what the contract forbids, found in the trace of API objects, requests sent, and barriers.
+"""The judge: what the contract forbids, found in the trace of API objects, requests sent, and barriers.
 
-Its reading of the contract is `facts.py`; it knows nothing of the product's rules nor of what the product believes to
-have seen. What a controller may know is what the world has delivered to it.
+Its reading of the contract is `facts.py`; it knows nothing of the product's rules. What a controller may know is what
+the world has delivered to it.
 
 * No release below the full count (A4, A6): when a release is sent, every slot is filled by what that controller was
   reported; by what is true, every pod that it counted was there a short while ago.
-* No timeout before its time (A7), and none sent for a gang that the controller knows to be complete.
-* No double verdict (A6): of one generation, one kind.
+* No timeout before its time (A7), and none sent for a gang that the controller knows to be complete, or without a look
+  at its Jobs and pods. A bypass was requested, and nothing is decided while the JobSet is suspended.
+* No double verdict (A6): of one generation, one kind, and never one for an earlier generation in its place; only if a
+  user destroys a verdict before any trace of it has reached the controller (the condition, an annotation, a barrier
+  that passed) may another be written, and only after a look at the JobSet.
+* A ConfigMap is written whole, one of another UID is never adopted, and only an earlier JobSet's is removed (A10).
+* No pod is annotated before the verdict is written (A6).
 * No stale release (A5): no barrier obeys what was decided before its generation began, or what no ConfigMap held.
 * Nothing for a JobSet that is gone (A10): no ConfigMap made for it, and no condition of one on another.
 * Clocks never move (A7), unless another client has moved them.
@@ -20,9 +25,11 @@ from collections.abc import Callable
 from datetime import datetime
 from typing import TYPE_CHECKING
 
+from jobset_gate import names
 from jobset_gate.kube.resources import CONFIGMAPS, JOBS, JOBSETS, PODS, Resource
 from tests.stress.world import facts
-from tests.stress.world.facts import Json, RawGeneration, RawVerdict
+from tests.stress.world.facts import CLOCK, VERDICT, Json, RawGeneration, RawVerdict
+from tests.stress.world.objects import GATE, JOBSET, notes_of
 
 if TYPE_CHECKING:
     from tests.fakes.memory_api import Api
@@ -30,7 +37,6 @@ if TYPE_CHECKING:
     from tests.stress.world.cluster import Cluster
     from tests.stress.world.replica import Replica
 
-GATE, JOBSET = "train-group-scheduling", "train"
 AT_ONCE = 1.0
 """Seconds that a write may come after what it goes by."""
 UNNOTICED = 15.0
@@ -54,6 +60,8 @@ class Oracle:
         self.skewed = False
         """A user has set a clock."""
         self._kinds: dict[RawGeneration, str] = {}
+        self._destroyed: dict[RawGeneration, str] = {}
+        """Texts of the verdicts that another client has deleted or changed."""
         self._held: dict[str, int] = {}
         """Every verdict that a controller put into the ConfigMap, by its text, and since which version."""
         self._clocks: dict[RawGeneration, str] = {}
@@ -84,18 +92,17 @@ class Oracle:
 
     def edited(self) -> None:
         """Another client has deleted or changed the ConfigMap: what it held may be decided, or measured, again."""
-        stored = self._api.get(CONFIGMAPS, GATE)
-        data = (stored or {}).get("data") or {}
-        clock = facts.clock(data.get("waiting-since", ""))
+        data = self._data()
+        clock, said = facts.clock(data.get(CLOCK, "")), facts.parse_verdict(data.get(VERDICT, ""))
         if clock is not None:
             self._clocks.pop(clock[0], None)
-        said = facts.parse_verdict(data.get("verdict", ""))
-        if said is not None:
-            self._kinds.pop(said.its, None)
+        if said is not None and said.its in self._kinds:
+            del self._kinds[said.its]
+            self._destroyed[said.its] = data[VERDICT]
 
     def clock_edited(self) -> None:
         """Another client has set the clock in the ConfigMap."""
-        clock = facts.clock(((self._api.get(CONFIGMAPS, GATE) or {}).get("data") or {}).get("waiting-since", ""))
+        clock = facts.clock(self._data().get(CLOCK, ""))
         if clock is not None:
             self._clocks.pop(clock[0], None)
             self._moved.add(clock[0])
@@ -104,30 +111,48 @@ class Oracle:
         """A controller sends this, for the first time or again."""
         if call.kind != CONFIGMAPS or call.verb not in ("create", "update"):
             return
-        uid = call.body["metadata"]["annotations"]["jobset-gate.dev/jobset-uid"]
+        uid = facts.jobset_uid(call.body)
         gone = self._gone.get(uid)
         if call.verb == "create" and gone is not None and gone < self._now() - AT_ONCE:
             # It may have gone while this very request was under way to be sent.
             self._late.append(uid)
             if self._late.count(uid) > 1:
                 self._wrong(f"a ConfigMap is made for JobSet {uid}, which is gone since {self._now() - gone:.0f} s")
-        said = facts.parse_verdict(call.body["data"].get("verdict", ""))
+        said = facts.parse_verdict(call.body["data"].get(VERDICT, ""))
         if said is None or self._stood(said):
             return
+        jobset = replica.view.raw.jobset
+        if jobset is not None and jobset["spec"].get("suspend"):
+            self._wrong(f"{said} is sent while the JobSet is suspended")
         if said.cause == "AllPodsStarted":
             self._full(replica, said)
         elif said.cause == "TimedOut":
             self._not_full(replica, said)
+        elif jobset is None or notes_of(jobset).get(names.BYPASS) != "true":
+            self._wrong(f"{said} is sent, and nobody requested it")
 
-    def written(self, new: Json) -> None:
-        """A controller has put this into the ConfigMap."""
-        text = new["data"].get("verdict", "")
-        said = facts.parse_verdict(text)
+    def written(self, replica: Replica, old: Json | None, new: Json) -> None:
+        """A controller has put this into the ConfigMap, in the place of that."""
+        if not facts.intact(new):
+            self._wrong(f"not written whole: {new}")
+        was: Json = {} if old is None or self._is_forged(old) else old.get("data") or {}
+        if old is not None and was and facts.jobset_uid(old) not in ("", facts.jobset_uid(new)):
+            self._wrong(f"a ConfigMap of another UID was adopted: {old}")
+        text = new["data"].get(VERDICT, "")
+        said, before = facts.parse_verdict(text), facts.parse_verdict(was.get(VERDICT, ""))
+        if before is not None and (said is None or facts.order(said.its) < facts.order(before.its)):
+            self._wrong(f"{before} was taken back for {said}")
         if said is not None:
+            if not self._stood(said):
+                self._first(replica, said, doubtful=old is None or not facts.intact(old))
             self._verdict(said, text)
-        clock = facts.clock(new["data"].get("waiting-since", ""))
-        if clock is not None:
-            self._clock(*clock)
+        self._clock_stays(facts.clock(was.get(CLOCK, "")), facts.clock(new["data"].get(CLOCK, "")), said)
+
+    def removed(self, old: Json) -> None:
+        """A controller has removed this ConfigMap."""
+        jobset, uid = self._api.get(JOBSETS, JOBSET), facts.jobset_uid(old)
+        if not uid or (jobset is not None and jobset["metadata"]["uid"] == uid):
+            self._wrong(f"removed although it is in use, or unrelated: {old}")
 
     # --- Judgements --------------------------------------------------------------------------------------------------
 
@@ -153,9 +178,52 @@ class Oracle:
 
     def _not_full(self, replica: Replica, said: RawVerdict) -> None:
         raw = replica.view.raw
+        lenient = raw.jobset is not None and notes_of(raw.jobset).get(names.ON_TIMEOUT) == names.ON_TIMEOUT_RELEASE
+        if not replica.view.closer or said.kind != ("release" if lenient else "timeout"):
+            self._wrong(f"{said} is sent without a look at Jobs and pods, or against the JobSet's on-timeout")
         same = raw.jobset is not None and int(raw.jobset["status"].get("restarts") or 0) == said.its.attempt
         if same and facts.lacking(raw.jobset, raw.jobs, raw.pods, raw.announced) == []:
             self._wrong(f"{said} is sent for a gang known to be complete")
+
+    def _first(self, replica: Replica, said: RawVerdict, *, doubtful: bool) -> None:
+        """It is no repetition. `doubtful`: there is no ConfigMap, or another client has changed it."""
+        if not any((one.uid, one.attempt) == (said.its.uid, said.its.attempt) and one.epoch >= said.its.epoch
+                   for one in self._cluster.began):  # fmt: skip
+            self._wrong(f"{said} is for a generation that has not begun")
+        if doubtful and replica.view.recalled is None:
+            self._wrong(f"{said} is written without a look at the JobSet")
+        lost = self._destroyed.get(said.its, "")
+        if lost and not lost.startswith(said.kind) and self._traces(replica, lost, said.its):
+            self._wrong(f"{said}, though the controller has seen traces of {lost}")
+
+    def _traces(self, replica: Replica, text: str, its: RawGeneration) -> bool:
+        """Whether what this controller has seen shows that this verdict was written."""
+        jobset, mark = replica.view.raw.jobset, f"(uid {its.uid}, attempt {its.attempt}, epoch {its.epoch})"
+        condition = facts.condition(jobset) if jobset is not None else None
+        if any(words.endswith(mark) for words in (replica.view.recalled or "", (condition or {}).get("message", ""))):
+            return True
+        return any(
+            notes_of(pod).get(names.VERDICT) == text
+            or (
+                text.startswith("release")
+                and facts.generation_of(pod) == its
+                and facts.alive(pod)
+                and facts.barrier(pod).get("terminated", {}).get("exitCode") == 0
+            )
+            for pod in replica.view.raw.pods
+        )
+
+    def _clock_stays(
+        self, was: tuple[RawGeneration, str] | None, new: tuple[RawGeneration, str] | None, said: RawVerdict | None
+    ) -> None:
+        """A clock is dropped or replaced with a later generation only."""
+        if new is not None:
+            self._clock(*new)
+        if was is None or was == new or was[0] in self._moved:
+            return
+        its = new[0] if new is not None else said.its if said is not None else None
+        if its is None or facts.order(its) <= facts.order(was[0]):
+            self._wrong(f"the clock {was} became {new}")
 
     def _verdict(self, said: RawVerdict, text: str) -> None:
         kind = self._kinds.setdefault(said.its, said.kind)
@@ -203,8 +271,12 @@ class Oracle:
         ):
             self._wrong(f"JobSet {uid} has a condition that was not decided on it: {it}")
 
-    def check_barriers(self) -> None:
-        """What they obeyed."""
+    def check(self) -> None:
+        """What is delivered, and what barriers obeyed."""
+        for pod in self._api.all(PODS):
+            text = notes_of(pod).get(names.VERDICT)
+            if text and text not in self._cluster.published:
+                self._wrong(f"delivered before it was written: {text}")
         for passage in self._cluster.passages[self._judged :]:
             said, life = facts.parse_verdict(passage.text), passage.life
             held, began = self._held.get(passage.text), self._cluster.began.get(life)
@@ -217,11 +289,10 @@ class Oracle:
     def ended(self) -> None:
         """Nothing disturbs it any more, and a long time has passed: is anybody forgotten?"""
         jobset = self._api.get(JOBSETS, JOBSET)
-        stored = self._api.get(CONFIGMAPS, GATE)
         if jobset is None or jobset["status"].get("terminalState") or jobset["spec"]["suspend"]:
             return
         jobs, pods = self._api.all(JOBS), self._api.all(PODS)
-        said = facts.parse_verdict(((stored or {}).get("data") or {}).get("verdict", ""))
+        said = facts.parse_verdict(self._data().get(VERDICT, ""))
         missing = facts.lacking(jobset, jobs, pods, ())
         waiting = [pod for pod in pods if facts.alive(pod) and "running" in facts.barrier(pod)]
         undecided = [pod for pod in waiting if said is None or not said.binds(facts.generation_of(pod))]
@@ -238,6 +309,13 @@ class Oracle:
         """It was decided before; it is only put right, perhaps by who has seen a barrier that passed."""
         held = (facts.parse_verdict(one) for one in self._held)
         return any(one is not None and one.kind == said.kind and one.binds(said.its) for one in held)
+
+    def _data(self) -> Json:
+        """Of the ConfigMap as it stands."""
+        return (self._api.get(CONFIGMAPS, GATE) or {}).get("data") or {}
+
+    def _is_forged(self, stored: Json) -> bool:
+        return (stored.get("data") or {}).get(VERDICT) in self._cluster.forged
 
     def _ahead(self) -> float:
         """Seconds by which a user's clock may be wrong."""

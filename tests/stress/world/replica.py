@@ -81,13 +81,11 @@ class RawView:
 class View:
     """What the pass under way, or the last one, decides on."""
 
-    seen: GangSnapshot | None = None
     raw: RawView = RawView()
-    """What that was made from."""
     closer: bool = False
     """Jobs and pods were read from the API for it."""
-    recalled: bool = False
-    """The JobSet's condition was."""
+    recalled: str | None = None
+    """The message of the JobSet's condition, once that was."""
 
 
 class _RecordingCache(GangCache):
@@ -98,22 +96,15 @@ class _RecordingCache(GangCache):
         self._view, self._raw = view, raw
 
     def snapshot(self, key: GangKey) -> GangSnapshot | None:
-        self._view.seen, self._view.raw = super().snapshot(key), self._raw()
-        self._view.closer = self._view.recalled = False
-        return self._view.seen
+        self._view.raw, self._view.closer, self._view.recalled = self._raw(), False, None
+        return super().snapshot(key)
 
     def peek(self, key: GangKey) -> GangSnapshot | None:
         """What was looked up in the API meanwhile is newer."""
-        found, before = super().peek(key), self._view.seen
-        if found is not None and before is not None:
-            known, raw = found, self._raw()
-            if self._view.closer:
-                known, raw = before, replace(raw, jobs=self._view.raw.jobs, pods=self._view.raw.pods)
-            self._view.raw = raw
-            jobset = msgspec.structs.replace(found.jobset, condition=before.jobset.condition)
-            self._view.seen = msgspec.structs.replace(
-                before, jobset=jobset, jobs=known.jobs, pods=known.pods, announced=found.announced
-            )
+        found, before = super().peek(key), self._view.raw
+        if found is not None:
+            raw = self._raw()
+            self._view.raw = replace(raw, jobs=before.jobs, pods=before.pods) if self._view.closer else raw
         return found
 
 
@@ -125,13 +116,15 @@ class _RecordingLiveReader(LiveReader):
         self._view, self._looked_up = view, looked_up
 
     async def refresh(self, seen: GangSnapshot, *, reasons: bool = True) -> GangSnapshot:
-        self._view.seen, self._view.closer = await super().refresh(seen, reasons=reasons), True
+        found = await super().refresh(seen, reasons=reasons)
+        self._view.closer = True
         self._view.raw = replace(self._view.raw, jobs=self._looked_up[JOBS], pods=self._looked_up[PODS])
-        return self._view.seen
+        return found
 
     async def verify_config_map(self, seen: GangSnapshot) -> GangSnapshot:
-        self._view.seen, self._view.recalled = await super().verify_config_map(seen), True
-        return self._view.seen
+        found = await super().verify_config_map(seen)
+        self._view.recalled = found.jobset.condition.message if found.jobset.condition is not None else ""
+        return found
 
 
 class Replica:

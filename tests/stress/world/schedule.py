@@ -204,7 +204,7 @@ def cut_down(schedule: Schedule, fails: Callable[[Schedule], bool]) -> Schedule:
 
 
 class Run:
-    """What the steps do. What must not happen is the referee's business."""
+    """What the steps do. What must not happen is the oracle's business."""
 
     def __init__(self, schedule: Schedule) -> None:
         self.world = World(schedule.shape, schedule.replicas)

@@ -1,8 +1,7 @@
-"""The world put together: an API, one gang, some controllers and a referee; and the way in which every run ends."""
+"""The world put together: an API, one gang, some controllers and a judge; and the way in which every run ends."""
 
 from __future__ import annotations
 
-from collections.abc import Callable
 from dataclasses import dataclass
 from functools import partial
 from types import TracebackType
@@ -19,7 +18,6 @@ from tests.stress.world.cluster import Cluster, GangShape
 from tests.stress.world.facts import RawGeneration, alive, generation_of, lacking
 from tests.stress.world.objects import GATE, holds, life_of_jobset
 from tests.stress.world.oracle import Oracle
-from tests.stress.world.referee import Referee
 from tests.stress.world.replica import Replica
 from tests.stress.world.streams import FakeStreams
 
@@ -53,14 +51,12 @@ class World:
         self.loop = InstantLoop()
         self.api = Api()
         self.cluster = Cluster(self.api, self.now, shape)
-        self.referee = Referee(self.api, self.cluster)
         self.oracle = Oracle(self.api, self.cluster, self.now)
         self.streams = FakeStreams(self.cluster, self.loop)
-        self.fouls: list[BaseException] = []
         self.replicas = [Replica(f"replica-{n}", self.api, self.loop, self.now) for n in range(replicas)]
         for replica in self.replicas:
-            replica.memory.gate_written = partial(self._gate_written, replica)
-            replica.memory.gate_removed = self._gate_removed
+            replica.memory.gate_written = partial(self.oracle.written, replica)
+            replica.memory.gate_removed = self.oracle.removed
             replica.sent = partial(self.oracle.sent, replica)
             replica.boot()
 
@@ -83,13 +79,9 @@ class World:
 
     def check(self) -> None:
         """Nothing forbidden has happened so far."""
-        self._guarded(self.referee.check_annotations)
-        self.oracle.check_barriers()
-        self.fouls += self.oracle.wrongs
-        for replica in self.replicas:
-            self.fouls += replica.bugs
-        if self.fouls:
-            raise self.fouls[0]
+        self.oracle.check()
+        for foul in (*self.oracle.wrongs, *(bug for replica in self.replicas for bug in replica.bugs)):
+            raise foul
 
     # --- Trouble ---------------------------------------------------------------------------------------------------
 
@@ -109,7 +101,6 @@ class World:
         if stored is None:
             return
         if how != "disown":
-            self.referee.gate_destroyed(stored)
             self.oracle.edited()
         if how == "delete":
             self.api.remove(CONFIGMAPS, GATE)
@@ -137,7 +128,6 @@ class World:
         shown = verdict_codec.parse_clock(((stored or {}).get("data") or {}).get(names.KEY_WAITING_SINCE, ""))
         if stored is None or shown is None:
             return
-        self.referee.clock_edited(stored)
         self.oracle.clock_edited()
         text = verdict_codec.render_clock(WaitingSince(generation=shown.generation, at=shown.at + by))
         self.api.change(CONFIGMAPS, GATE, lambda body: body["data"].update({names.KEY_WAITING_SINCE: text}))
@@ -272,22 +262,6 @@ class World:
                 want.reason,
                 want.message,
             )
-
-    # --- Details ---------------------------------------------------------------------------------------------------
-
-    def _gate_written(self, replica: Replica, old: Json | None, new: Json) -> None:
-        self._guarded(lambda: self.referee.gate_written(replica, old, new))
-        self.oracle.written(new)
-
-    def _gate_removed(self, old: Json) -> None:
-        self._guarded(lambda: self.referee.gate_removed(old))
-
-    def _guarded(self, check: Callable[[], None]) -> None:
-        # Not raised through the controllers' own code: it would deal with it.
-        try:
-            check()
-        except AssertionError as foul:
-            self.fouls.append(foul)
 
 
 def _covers(verdict: Verdict, life: RawGeneration) -> bool:

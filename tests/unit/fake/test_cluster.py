@@ -6,31 +6,10 @@ import asyncio
 
 import pytest
 
-from jobset_gate import names
 from jobset_gate.fake.apiserver import ApiServer
-from jobset_gate.fake.clock import EPOCH
 from jobset_gate.fake.cluster import embedded_cluster
-from jobset_gate.fake.kubelet import Behaviour
 from jobset_gate.kube.resources import JOBSETS, PODS
-from tests.unit.fake.gates import gated, plain
-from tests.unit.fake.test_kubelet import waiting
-from tests.unit.fake.world import QUICK, FakeClusterStory, label, on_embedded, running, spread
-
-
-def test_three_hundred_pods_on_late_nodes_wait_for_the_last_and_start_together() -> None:
-    """The size of KEP-498's first story; the last node comes after ten minutes."""
-
-    async def story(world: FakeClusterStory) -> None:
-        await world.create(JOBSETS, gated(jobs=3, pods=100))
-        await world.join_late(late, 200.0)
-        pods = await waiting(world, 300)
-        assert EPOCH + 600 <= world.now < EPOCH + 605
-        assert not running(pods)
-        await world.verdict("gang", f"release {label(pods[0], names.JS_UID)} 0 0 AllPodsStarted\n")
-        await world.until(PODS, lambda pods: len(running(pods)) == 300, 200)
-
-    first, *late = spread(4, 75)
-    on_embedded(story, nodes=[first], behaviour=Behaviour(spread=2.0))
+from tests.unit.fake.world import QUICK, FakeClusterStory, on_embedded, plain, running
 
 
 def test_the_error_of_a_controller_is_raised_at_the_waiting_caller() -> None:

