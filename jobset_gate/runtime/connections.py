@@ -156,11 +156,7 @@ class ConnectionLimiter:
         self._runner = runner
         await runner.setup()
         server: Any = runner.server
-        try:
-            self._sockets = await _bind(host, port)
-        except BaseException:
-            await runner.cleanup()
-            raise
+        self._sockets = await _bind(host, port)
         shown, taken = f"[{host}]" if ":" in host else host, self._sockets[0].getsockname()[1]
         self.url = f"{'http' if context is None else 'https'}://{shown}:{taken}"
         for listening in self._sockets:

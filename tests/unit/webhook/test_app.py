@@ -202,4 +202,5 @@ async def test_an_idle_connection_gets_a_503_and_does_not_keep_the_server_runnin
             writer.close()
         async with asyncio.timeout(60):
             await stopping
+            assert await reader.read() == b"", "the server has closed it"
         writer.close()
