@@ -76,11 +76,9 @@ class Manager:
         self._metrics = RuntimeMetrics(self.options.registry, access.server, names.LEASE)
         self._barrier: BarrierControllers | None = None
         self.page: StatusPage | None = None
-        """The status page, once it is constructed."""
         self.url = ""
         """Of health and metrics, once they are served."""
         self.leading = asyncio.Event()
-        """Set while this replica leads."""
         self._liveness = LivenessCheck(self.leading)
         self.serving = asyncio.Event()
         """Set once the caches are filled."""

@@ -1,9 +1,8 @@
 """Cache of gangs, joined from the informers of JobSets, Jobs, pods and ConfigMaps. It enqueues gangs that changed.
 
-A pass costs time in proportion to the gang's pods, so not every pod event causes one at once: a gang with k missing
-slots cannot become complete before k more pods have started. Until then events only cause a delayed pass, to report
-progress. After the verdict only a pod that has not received it needs a pass soon. Every pass counts from scratch, so
-these delays never decide anything.
+A pass costs time in proportion to the gang's pods, and a gang with k missing slots cannot become complete before k
+more pods have started: until then events only cause a delayed pass. After the verdict only a pod that has not received
+it needs a pass soon. Every pass counts from scratch, so these delays never decide anything.
 """
 
 from collections.abc import Callable, Container, Iterator
@@ -50,7 +49,6 @@ class GangEntry:
     missing_count: int = 0
     """Missing slots at the last pass."""
     starts_since_pass: int = 0
-    """Pods that started since that pass."""
 
     @property
     def is_empty(self) -> bool:

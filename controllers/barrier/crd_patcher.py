@@ -25,7 +25,6 @@ ATTEMPTS = 8  # an attempt fails only if another client wrote the CRD between re
 FORBIDDEN_RETRY_SECONDS = 300.0
 """Seconds to the next attempt without the right to patch the CRD; the annotation works without the field."""
 FORBIDDEN = "forbidden"
-"""Outcome of a pass without the right to patch."""
 Crd = dict[str, Any]
 
 _log = structlog.get_logger(__name__)

@@ -17,7 +17,6 @@ MAX_RESOURCES = 16
 """Users choose resource names, and each label costs a time series for the life of the process."""
 
 OTHER = "other"
-"""Label of all further resources."""
 
 
 class IdleAccelerators(Collector):

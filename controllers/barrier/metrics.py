@@ -40,7 +40,6 @@ PATCHED = ("ok", "gone", "error")
 STREAMED = ("told", "lost", "unknown", "forbidden", "malformed", "stopped", "too_many")
 
 BLOCKED = (names.REASON_GATE_MISSING, names.REASON_CONFIG_MAP_CONFLICT)
-"""Reasons of gangs without a working barrier."""
 
 
 @dataclass(frozen=True, slots=True)

@@ -20,7 +20,6 @@ from jobset_gate.runtime.clock import monotonic
 FIRST_POLL_AFTER = 10.0
 """Seconds in which a Job usually creates its pods."""
 POLL_EVERY = 60.0
-"""Seconds between two lists of a namespace's Events."""
 
 _log = structlog.get_logger(__name__)
 

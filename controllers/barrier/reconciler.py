@@ -36,9 +36,6 @@ from jobset_gate.runtime.workqueue import Requeue
 
 _log = structlog.get_logger(__name__)
 
-REQUEUE = 0.0
-"""Requeue at once."""
-
 
 class GangReconciler:
     """Safe to interrupt between any two writes."""
@@ -73,7 +70,7 @@ class GangReconciler:
         try:
             requeue_after = await self._act(key, facts.seen, decision)
         except ConfigMapConflict:
-            return REQUEUE
+            return 0.0  # at once, to report it
         except Forbidden as error:
             if is_namespace_terminating(error):
                 return None  # the gang is deleted with its namespace (A10)

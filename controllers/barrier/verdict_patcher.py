@@ -1,9 +1,7 @@
 """The annotation channel (A6.2): patches the verdict onto pods that still wait in their barrier.
 
-The annotation holds the whole verdict, so a pod needs no refreshed ConfigMap volume. Gangs take turns, so that a gang
-of ten thousand does not delay one of ten. A pod that still waits after its patch is patched again: only a change makes
-the kubelet refresh the volume. A pod that received its verdict on the gate stream is patched only if it still waits
-later.
+Gangs take turns, so that a gang of ten thousand does not delay one of ten. A pod that still waits after its patch is
+patched again: only a change makes the kubelet refresh the volume.
 """
 
 from collections.abc import Callable, Iterable, Mapping

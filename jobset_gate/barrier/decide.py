@@ -147,7 +147,8 @@ def _bypassed(facts: Facts) -> Decision | None:
     if not facts.seen.jobset.bypass:
         return None
     epoch = max(facts.epoch, facts.seen.jobset.epoch)
-    return _release(facts, epoch, names.REASON_BYPASSED, messages.bypassed(facts.count))
+    message = f"gate opened by the annotation {names.BYPASS} with {messages.progress(facts.count)}"
+    return _release(facts, epoch, names.REASON_BYPASSED, message)
 
 
 def _all_started(facts: Facts) -> Decision | None:
@@ -155,7 +156,7 @@ def _all_started(facts: Facts) -> Decision | None:
     if not facts.count.complete:
         return None
     epoch = facts.count.epoch if facts.count.epoch >= 0 else facts.epoch
-    return _release(facts, epoch, names.REASON_STARTED, messages.started(facts.count))
+    return _release(facts, epoch, names.REASON_STARTED, f"all {facts.count.expected} pods started")
 
 
 def _timed_out(facts: Facts) -> Decision | None:

@@ -16,7 +16,6 @@ MAX_NAME = 253
 """Characters that are kept of an object's name in an Event."""
 
 MAX_EVENTS = 500
-"""Events read per reason."""
 
 FAILED_CREATE = "FailedCreate"
 """Of a Job: a quota or an admission check rejected a pod."""

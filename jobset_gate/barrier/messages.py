@@ -86,16 +86,6 @@ def _group_without_noise(piece: str) -> str:
     )
 
 
-def started(tally: GangCount) -> str:
-    """Message of a release of a complete gang."""
-    return f"all {tally.expected} pods started"
-
-
-def bypassed(tally: GangCount) -> str:
-    """Message of a release by the bypass annotation."""
-    return f"gate opened by the annotation {names.BYPASS} with {progress(tally)}"
-
-
 def timed_out(tally: GangCount, timeout: int, missing: Sequence[MissingByReason], *, releases: bool) -> str:
     """Message of a timeout: the count, and the first ten missing slots by reason (A7)."""
     what = "opened after its timeout of" if releases else "timed out after"

@@ -40,9 +40,7 @@ class MissingSlot(Value, frozen=True):
     index: int | None
     cause: PendingCause
     created_at: float | None = None
-    """Creation time of its pod."""
     pod: str = ""
-    """Name of its pod."""
 
     @property
     def slot(self) -> str:

@@ -16,7 +16,6 @@ MAX_VERDICT_LENGTH = 2048
 """Characters of a verdict; a longer text is not parsed."""
 
 CAUSES = frozenset({names.REASON_STARTED, names.REASON_TIMED_OUT, names.REASON_BYPASSED})
-"""Causes of verdicts."""
 
 _MAX_DIGITS = 9
 """Shells compare numbers of this length safely."""

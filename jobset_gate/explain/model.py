@@ -42,7 +42,6 @@ class ControllerStatus(Value, frozen=True):
 
     leads: bool | None = None
     message: str = ""
-    """In words, for people."""
 
 
 class FailurePolicies(Value, frozen=True):

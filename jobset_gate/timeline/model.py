@@ -48,7 +48,6 @@ class StepSequence(Value, frozen=True):
     """What the pods of one kind of gang go through."""
 
     steps: tuple[Step, ...]
-    """All of them, in order."""
     transitions: tuple[tuple[Step, Activity], ...]
     """Steps that part two doings, with what begins with each; the pulls happen within one."""
     held: tuple[Step, Step]
@@ -56,7 +55,6 @@ class StepSequence(Value, frozen=True):
     arrival: Step
     """Pods are ordered by this step."""
     arrival_text: str
-    """That step in words."""
 
     @property
     def transition_steps(self) -> tuple[Step, ...]:
@@ -207,7 +205,6 @@ class Timeline(msgspec.Struct, frozen=True, kw_only=True):
     attempt: int
     now: float
     created: float | None = None
-    """Of the JobSet."""
     waiting_since: float | None = None
     """The gang's clock for its timeout."""
     verdict: str = ""
@@ -226,10 +223,8 @@ class Timeline(msgspec.Struct, frozen=True, kw_only=True):
     replacements: tuple[PodTimeline, ...] = ()
     """Made when the gate was open already: they say nothing about the start."""
     notes: tuple[str, ...] = ()
-    """What one has to know to read it right."""
     path: StepSequence = BARRIER_STEPS
     placing: Placement | None = None
-    """Of a pod group."""
 
     @property
     def started(self) -> int:

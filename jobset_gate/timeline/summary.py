@@ -13,7 +13,6 @@ Prices = Mapping[str, float]
 
 HOUR = 3600
 STEP_TEXT = {step: str(step) for step in Step} | {Step.PULLED: "image pulled", Step.MAIN_PULLED: "main images pulled"}
-"""How steps are called in sentences."""
 
 
 class StepSummary(Value, frozen=True):

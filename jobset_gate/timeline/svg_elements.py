@@ -17,7 +17,6 @@ CSS_CLASS = {
     Activity.RUNNING: "running",
     Activity.UNKNOWN: "unknown",
 }
-"""Of the boxes."""
 
 _LIGHT = {
     "paper": "#ffffff", "ink": "#1f2328", "faint": "#59636e", "grid": "#d9dee3", "waiting": "#a3abb4",

@@ -3,11 +3,9 @@
 An open request announces that its pod's barrier runs. Requests are answered with verdicts that a ConfigMap holds, and
 with nothing else.
 
-Limits: a request costs a connection, an open file and 2 KiB for as long as its gang waits. A pod that the cache knows
-to wait on a node may have two requests, since the connection before a reconnect may stay half open; namespace quotas
-limit such pods. Any other request only proves that it has the gang's token, so there are few per gang, because the
-watch may show a pod late, and all of them in a namespace share a tenth of the total. A refused client retries later and
-reads its files meanwhile.
+A request costs a connection, an open file and 2 KiB. A pod that the cache knows to wait on a node may have two, since
+the connection before a reconnect may stay half open. Any other request only proves that it has the gang's token: there
+are few per gang, for pods that the watch shows late. A refused client retries later and reads its files meanwhile.
 """
 
 import asyncio
@@ -31,7 +29,6 @@ MAX_REQUESTS = 50_000
 """Open requests, if the process may open as many files."""
 
 MAX_PER_POD = 2
-"""Open requests of one pod."""
 
 MAX_UNKNOWN_PER_GANG = 16
 """Open requests of a gang for pods that the cache does not know to wait."""
@@ -112,7 +109,6 @@ class StreamRequest:
     known: bool
     """When the request came, the gang had a pod of this UID that waited on a node."""
     answered: bool = False
-    """The answer was sent."""
     acknowledged: bool = False
     """The answer was received."""
 

@@ -22,7 +22,6 @@ from jobset_gate.barrier import verdict_codec
 from jobset_gate.barrier.model import GangKey, Generation
 
 LISTEN_RETRY_SECONDS = 5.0
-"""Seconds to the next attempt to listen."""
 
 REQUEST_TIMEOUT = 10.0
 """Seconds from connection to request."""

@@ -10,6 +10,7 @@ from jobset_gate.barrier.model import (
     BarrierStage,
     ConfigMapSeen,
     GangKey,
+    GangSnapshot,
     JobSeen,
     JobSetSeen,
     PodSeen,
@@ -58,10 +59,10 @@ def woken() -> CacheHarness:
     return made
 
 
-def gate_of(woken: CacheHarness) -> ConfigMapSeen | None:
+def snapshot(woken: CacheHarness) -> GangSnapshot:
     seen = woken.index.snapshot(TRAIN)
     assert seen is not None
-    return seen.config_map
+    return seen
 
 
 # --- Joining --------------------------------------------------------------------------------------------------------
@@ -74,8 +75,7 @@ def test_a_gang_is_put_together_from_its_parts_in_any_order() -> None:
     made.job(None, job())
     assert made.index.snapshot(TRAIN) is None
     made.jobset(None, jobset())
-    seen = made.index.snapshot(TRAIN)
-    assert seen is not None
+    seen = snapshot(made)
     assert (seen.jobset, seen.jobs, seen.pods, seen.config_map) == (jobset(), (job(),), (pod(1),), config_map())
     assert list(made.index.keys()) == [TRAIN]
 
@@ -101,8 +101,7 @@ def test_who_is_moved_to_another_gang_counts_in_the_old_one_no_more(woken: Cache
     woken.pod(None, first)
     woken.pod(first, msgspec.structs.replace(first, gang="other", uid=uid))
     woken.job(made, msgspec.structs.replace(made, gang="other"))
-    seen = woken.index.snapshot(TRAIN)
-    assert seen is not None
+    seen = snapshot(woken)
     assert (seen.pods, seen.jobs) == ((), ())
     assert TRAIN in woken.now
     woken.jobset(jobset(), None)
@@ -262,7 +261,7 @@ def test_the_end_of_an_earlier_gate_does_not_end_the_present_one(woken: CacheHar
     ours = config_map(uid="cm-2", resource_version="20")
     woken.index.set_config_map(TRAIN, ours)
     woken.gate(config_map(uid="cm-1"), None)
-    assert gate_of(woken) == ours
+    assert snapshot(woken).config_map == ours
 
 
 def test_a_verdict_is_remembered_beyond_its_configmap(woken: CacheHarness) -> None:
@@ -270,32 +269,25 @@ def test_a_verdict_is_remembered_beyond_its_configmap(woken: CacheHarness) -> No
     decided = config_map(verdict=verdict())
     woken.index.set_config_map(TRAIN, decided)
     woken.gate(decided, None)
-    seen = woken.index.snapshot(TRAIN)
-    assert seen is not None
+    seen = snapshot(woken)
     assert (seen.config_map, seen.remembered) == (None, verdict())
 
 
 def test_an_unrelated_configmap_is_remembered_until_ours_is_seen(woken: CacheHarness) -> None:
-    def foreign() -> bool:
-        seen = woken.index.snapshot(TRAIN)
-        assert seen is not None
-        return seen.config_map_conflict
-
     woken.index.set_config_map_conflict(TRAIN)
-    assert foreign()
+    assert snapshot(woken).config_map_conflict
     woken.index.set_config_map(TRAIN, None)
-    assert not foreign()
+    assert not snapshot(woken).config_map_conflict
     woken.index.set_config_map_conflict(TRAIN)
     woken.jobset(jobset(), msgspec.structs.replace(jobset(), uid="u-2"))
-    assert not foreign(), "another life of the JobSet looks for itself"
+    assert not snapshot(woken).config_map_conflict, "another life of the JobSet looks for itself"
 
 
 def test_of_one_generation_the_first_verdict_is_remembered_whatever_is_edited_later(woken: CacheHarness) -> None:
     first = config_map(verdict=verdict(VerdictKind.TIMEOUT, names.REASON_TIMED_OUT))
     woken.index.set_config_map(TRAIN, first)
     woken.gate(first, config_map(resource_version="8", verdict=verdict()))
-    seen = woken.index.snapshot(TRAIN)
-    assert seen is not None
+    seen = snapshot(woken)
     assert seen.remembered == first.verdict
     assert woken.index.get_verdict(TRAIN) is None, "the edit is delivered to no pod"
     assert woken.asked() == (1, 0)
@@ -317,8 +309,7 @@ def test_an_older_verdict_that_a_user_puts_back_is_not_remembered(woken: CacheHa
     woken.jobset(jobset(), restarted)
     woken.index.set_config_map(TRAIN, config_map(verdict=verdict(attempt=1)))
     woken.index.set_config_map(TRAIN, config_map(verdict=verdict()))
-    seen = woken.index.snapshot(TRAIN)
-    assert seen is not None
+    seen = snapshot(woken)
     assert seen.remembered == verdict(attempt=1)
 
 
