@@ -161,6 +161,10 @@ def test_an_unknown_target_is_rejected_and_the_known_ones_are_named() -> None:
     assert messages(given) == [
         f'{FIELD}.targetReplicatedJobs[0]: "worker": no replicatedJob has this name; there are: auxiliary, workers'
     ]
+    (none,) = messages(changed(targeting("worker"), [], "spec", "replicatedJobs"))
+    assert none.endswith("there are: none")
+    (many,) = messages(targeting("worker", jobs=tuple(replicated(f"w{index:02}") for index in range(12))))
+    assert many.endswith("w08, w09 and 2 more")
 
 
 def test_all_violations_come_in_one_answer() -> None:

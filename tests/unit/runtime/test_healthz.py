@@ -55,6 +55,8 @@ async def test_each_probe_is_ok_or_has_the_error_and_a_scrape_has_the_registry(u
         assert await get(server, "/readyz") == ((500, unready) if unready else (200, "ok"))
         status, text = await get(server, "/metrics")
         assert (status, "something 7.0" in text.splitlines()) == (200, True)
+    with pytest.raises(aiohttp.ClientConnectorError):
+        await get(server, "/healthz")
 
 
 async def _hold(half: bytes) -> None:
