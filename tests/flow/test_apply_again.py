@@ -88,21 +88,6 @@ async def test_every_violation_is_reported_at_once_with_its_path(stage: Environm
     assert "spec.replicatedJobs[0].template.spec.template.spec.containers[0].name" in said
 
 
-async def test_the_config_cannot_change_afterwards(stage: Environment) -> None:
-    await stage.kubectl_apply(manifests.gang(jobs=1, pods=2))
-    said = await stage.plane.kubectl.refused(
-        "patch",
-        "-n",
-        stage.namespace,
-        "jobset/gang",
-        "--type=merge",
-        "-p",
-        '{"spec":{"groupSchedulingConfig":{"timeoutAfterSeconds":5}}}',
-    )
-    assert "groupSchedulingConfig" in said
-    assert "immutable" in said
-
-
 async def test_a_config_that_a_client_dropped_is_restored(stage: Environment) -> None:
     """Typed clients such as older Kueue do not know the field and write the rest back."""
     await stage.kubectl_apply(manifests.gang(jobs=1, pods=2))
@@ -115,12 +100,3 @@ async def test_a_config_that_a_client_dropped_is_restored(stage: Environment) ->
     after = await stage.jobset("gang")
     assert after["spec"][names.CONFIG_FIELD] == {"timeoutAfterSeconds": 300}
     assert names.CONFIG in after["metadata"]["annotations"]
-
-
-async def test_the_annotation_alone_makes_a_gang(stage: Environment) -> None:
-    manifest = manifests.gang(jobs=1, pods=2)
-    del manifest["spec"][names.CONFIG_FIELD]
-    manifest["metadata"]["annotations"] = {names.CONFIG: '{"timeoutAfterSeconds": 300}'}
-    await stage.kubectl_apply(manifest)
-    await stage.until_running(2)
-    assert (await stage.verdict("gang")) is not None

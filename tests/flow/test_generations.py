@@ -119,14 +119,6 @@ async def test_a_job_that_is_done_in_the_moment_of_the_suspension_holds_nobody_u
     await stage.until_running(1)
 
 
-async def test_created_suspended_it_waits_for_the_resume(stage: Environment) -> None:
-    await stage.apply(manifests.gang(GANG, jobs=2, pods=2, suspend=True))
-    await stage.until_condition(GANG, names.REASON_WAITING, "suspended")
-    await stage.suspend(GANG, suspended=False)
-    pods = await stage.until_running(4)
-    assert {epoch(pod) for pod in pods} == {"0"}
-
-
 async def test_a_replaced_pod_and_a_replaced_job_pass_at_once(stage: Environment) -> None:
     await stage.apply(patient_gang())
     pods = await stage.until_running(4)

@@ -13,7 +13,6 @@ from jobset_gate.timeline.model import Timeline
 from jobset_gate.timeline.rows import rows
 from jobset_gate.timeline.summary import idle_devices
 from jobset_gate.timeline.svg import LEFT, RIGHT, WIDTH, timeline_svg
-from jobset_gate.timeline.svg_elements import TimeAxis
 from tests.fakes.timelines import GPUS, T0, held, pod, through, timeline, timelines
 
 SVG = "{http://www.w3.org/2000/svg}"
@@ -57,14 +56,6 @@ def test_each_of_four_pods_has_a_row_with_its_doings_in_order() -> None:
         assert edges == sorted(edges)
         assert edges[0][0] == LEFT
         assert edges[-1][1] == pytest.approx(RIGHT, abs=0.2)
-
-
-def test_places_are_to_scale() -> None:
-    it = four()
-    axis = TimeAxis(T0, it.until, LEFT, RIGHT)
-    (_, x, width) = boxes(groups(drawn(it), "pod")[3])[2]
-    assert x == pytest.approx(axis.place(T0 + 28), abs=0.2)
-    assert x + width == pytest.approx(axis.place(T0 + 30), abs=0.2)
 
 
 def test_a_pod_is_described_in_words() -> None:
