@@ -12,21 +12,21 @@ from tests.flow.podgroups.conftest import MakeGroupEnvironment
 from tests.flow.podgroups.environment import GroupEnvironment
 from tests.flow.podgroups.groups import bound_count, members, until_reason
 
-GROUPS, NOTES = Format.KOORDINATOR_POD_GROUP, Format.KOORDINATOR_ANNOTATIONS
+GROUPS = Format.KOORDINATOR_POD_GROUP
 Json = dict[str, Any]
 
 
-async def say(stage: GroupEnvironment, gang: str, minimum: int, *gangs: str, namespace: str = "") -> None:
+async def say(stage: GroupEnvironment, gang: str, minimum: int, *gangs: str) -> None:
     """The PodGroup of a gang whose GangGroup is that list of `namespace/name`."""
     listed = {names.KOORDINATOR_GANGS: json.dumps(gangs)} if gangs else {}
     made = manifests.pod_group(gang, minimum, GROUPS, annotations=listed)
-    await stage.client.create(POD_GROUPS[names.SIGS_GROUP], made, namespace or stage.namespace)
+    await stage.client.create(POD_GROUPS[names.SIGS_GROUP], made, stage.namespace)
 
 
-async def join(stage: GroupEnvironment, gang: str, count: int, *, first: int = 0, namespace: str = "") -> None:
+async def join(stage: GroupEnvironment, gang: str, count: int, *, first: int = 0) -> None:
     """So many of its pods."""
     for one in members(gang, count, GROUPS, first=first):
-        await stage.client.create(PODS, stage.here(one), namespace or stage.namespace)
+        await stage.client.create(PODS, stage.here(one), stage.namespace)
 
 
 async def until_reported(stage: GroupEnvironment, gang: str, reason: str, text: str = "") -> None:

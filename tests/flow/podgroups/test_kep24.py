@@ -23,14 +23,6 @@ def pod(name: str, group: str = "ring", **more: Any) -> Json:
     return manifests.pod(name, group, KEP, **more)
 
 
-def replica_set(name: str, group: str, replicas: int, cpu: str) -> Json:
-    template = manifests.job(name, group, replicas, KEP, cpu=cpu)["spec"]["template"]
-    template["metadata"]["labels"] = {"app": name}
-    template["spec"] |= {"restartPolicy": "Always"}
-    spec = {"replicas": replicas, "selector": {"matchLabels": {"app": name}}, "template": template}
-    return {"apiVersion": "apps/v1", "kind": "ReplicaSet", "metadata": {"name": name}, "spec": spec}
-
-
 def reason(group: Json) -> str:
     return str(podgroup_status.group_condition(group.get("status") or {}).get("reason", ""))
 
@@ -38,22 +30,6 @@ def reason(group: Json) -> str:
 async def edit(stage: GroupEnvironment, name: str, **spec: Any) -> None:
     """Another user changes the PodGroup."""
     await stage.client.patch(KIND, name, stage.namespace, body={"spec": spec}, patch=PatchType.MERGE)
-
-
-async def test_pods_of_several_controllers_with_different_specs_are_one_group(
-    make_stage: MakeGroupEnvironment,
-) -> None:
-    async with make_stage(nodes={"n": "8"}) as stage:
-        await stage.make_group("ring", 4, KEP)
-        await stage.apply(manifests.job("work", "ring", 2, KEP), replica_set("serve", "ring", 1, "500m"))
-        await stage.until(lambda pods: len(pods) == 3 and all(map(gated, pods)))
-        await stage.create(pod("alone", cpu="2"))
-        found = await stage.until_bound(4)
-        assert len(found) == 4
-        assert {one["metadata"]["labels"][names.POD_GROUP_LABEL] for one in found} == {stage.label("ring", KEP)}
-        decided = await stage.record("ring", KEP)
-        assert decided is not None
-        assert (decided.generation, decided.minimum, len(decided.gangs)) == (1, 4, 1)
 
 
 async def test_a_pod_group_that_is_changed_after_opening_is_not_followed(make_stage: MakeGroupEnvironment) -> None:

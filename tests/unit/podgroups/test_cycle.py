@@ -4,7 +4,7 @@ import msgspec
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from jobset_gate.podgroups.candidate import Admit, AdmittedGroup, Candidate, CapacityCheck, Hold
+from jobset_gate.podgroups.candidate import MAX_POD_KINDS, Admit, AdmittedGroup, Candidate, CapacityCheck, Hold
 from jobset_gate.podgroups.cycle import SchedulingCycle
 from jobset_gate.podgroups.fit.constraints import NodeFacts, NodeSelection
 from jobset_gate.podgroups.fit.greedy import GroupRequest, fit_shortage
@@ -187,6 +187,12 @@ def test_who_may_preempt_pods_that_are_in_its_way_is_tried_one_at_a_time() -> No
 
 def may_preempt(candidate: Candidate, priority: int | None) -> Candidate:
     return msgspec.structs.replace(candidate, preempts=priority)
+
+
+def test_equal_pods_of_many_groups_that_are_being_placed_are_one_kind() -> None:
+    placed = tuple(opened(waiting(f"placed-{number}", 1)) for number in range(MAX_POD_KINDS + 1))
+    found = reported(waiting("next", 5), nodes=[node(MAX_POD_KINDS + 4)], standing=placed)
+    assert found == ["next: WaitingForCapacity: needs 5 cpu, 3 free"]
 
 
 def test_off_opens_whatever_has_gathered() -> None:

@@ -13,7 +13,6 @@ from jobset_gate.podgroups.evaluate import evaluate_all
 from jobset_gate.podgroups.fit.constraints import NodeFacts, NodeSelection
 from jobset_gate.podgroups.fit.guaranteed import NodeInfo, PodShape
 from jobset_gate.podgroups.model import Flavor
-from jobset_gate.podgroups.owners import OwnerCapacity
 from jobset_gate.podgroups.preconditions import GroupReason
 from jobset_gate.podgroups.record import AdmissionMode, AdmissionRecord, AdmissionState
 from jobset_gate.podgroups.reserved import (
@@ -91,14 +90,6 @@ def test_without_its_pod_group_it_waits_and_says_why_the_kind_cannot_be_used() -
     assert isinstance(answer, GroupReason)
     assert answer.reason == names.REASON_POD_GROUP_MISSING
     assert answer.message.endswith("; it serves v2")
-
-
-def test_makers_that_can_never_make_enough_are_named() -> None:
-    few = waiting("few", pods=1)
-    made_by = {key("few"): (OwnerCapacity(kind="Job", name="w", max_pods=2),)}
-    assert reported(few, owner_capacities=made_by)["few"].startswith(
-        "CannotGather: needs 3 pods at once, 2 can be there"
-    )
 
 
 def test_gangs_that_open_together_share_one_fate() -> None:

@@ -205,12 +205,6 @@ def test_a_bad_value_of_a_podgroup_is_reported_with_its_path(api: str, spec: Jso
     assert [it.path for it in read_pod_group_source(api, **spec).problems] == [path]
 
 
-def test_a_podgroup_without_a_spec_lacks_its_minimum() -> None:
-    said = formats.parse_pod_group({"apiVersion": "scheduling.x-k8s.io/v1alpha1", "kind": "PodGroup", "metadata": None})
-    assert said is not None
-    assert [it.path for it in said.problems] == ["spec.minMember"]
-
-
 def test_what_a_pod_says_can_be_counted_whatever_is_wrong_with_it() -> None:
     """The controller counts equal claims; one that no set can hold would bring it down."""
     both = meta(labels=alibaba("a", "1") | {PLUGINS: "b"}, notes=koordinator("a", min_available="2"))

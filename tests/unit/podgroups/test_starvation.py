@@ -5,7 +5,6 @@ from __future__ import annotations
 from typing import Any
 
 import msgspec
-import pytest
 
 from jobset_gate.podgroups import cycle
 from jobset_gate.podgroups.candidate import Admit, Candidate, CapacityCheck, Hold
@@ -133,12 +132,15 @@ def test_nobody_is_held_back_for_ever() -> None:
     assert held == [True] * 20 + [False] * 10
 
 
-@pytest.mark.parametrize("namespace", ["team", "other"])
-def test_a_tenant_learns_whom_it_waits_for_only_in_its_own_namespace(namespace: str) -> None:
-    nodes = [room("n", {"cpu": 4}, {"cpu": 8})]
-    found = reported(starved("large", 8, {"cpu": 1}, namespace=namespace), gang("small", 1, {"cpu": 1}), nodes=nodes)
-    whom = "team/large" if namespace == "team" else "a group of another namespace"
-    assert found["small"] == f"behind {whom}, which has waited too long for cpu to be passed"
+def test_what_a_later_group_lacks_does_not_include_the_room_of_those_opened_before_it() -> None:
+    """Two wait too long, one for memory and one for processors; between them another is opened."""
+    nodes = [room("n", {"cpu": 5, "memory": 0}, {"cpu": 9, "memory": 9})]
+    first = starved("first", 1, {"memory": 4})
+    opened_between = gang("between", 2, {"cpu": 1}, created=2.0)
+    second = starved("second", 4, {"cpu": 1}, created=3.0)
+    found = reported(first, opened_between, second, gang("late", 1, {"cpu": 1}), nodes=nodes)
+    assert found["between"] == "opened"
+    assert found["late"] == "behind team/second, which has waited too long for cpu to be passed"
 
 
 def test_one_that_waits_for_room_keeps_nobody_from_being_tried() -> None:

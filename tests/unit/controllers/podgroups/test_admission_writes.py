@@ -88,20 +88,6 @@ async def test_a_gang_of_several_that_has_no_pod_left_still_has_its_room(cluster
         assert sorted(cluster.ungated_pods()) == ["a2", "b"]
 
 
-async def test_opened_pods_whose_pod_group_is_gone_keep_the_place_until_their_limit_and_a_while(
-    cluster: InMemoryCluster,
-) -> None:
-    async with running_controller(cluster, PROBE):
-        cluster.create_group("one", "a", "b", minimum=2)
-        cluster.create_group("two", "c", "d", minimum=2)
-        await run_for()
-        cluster.remove(PLUGINS, "one")
-        await run_for(330)
-        assert cluster.ungated_pods() == ["a", "b"]
-        await run_for(600)
-        assert cluster.ungated_pods() == ["a", "b", "c", "d"]
-
-
 async def test_a_pod_group_that_is_recreated_again_and_again_opens_one_pod_at_a_time(cluster: InMemoryCluster) -> None:
     async with running_controller(cluster, PROBE):
         cluster.create_group("one", "a", minimum=1, meta=OWNED)

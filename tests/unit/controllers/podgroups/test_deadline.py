@@ -178,19 +178,6 @@ async def test_a_satisfied_group_is_satisfied_for_a_successor_whatever_pods_are_
 # --- Groups of higher priority ---
 
 
-async def test_a_group_that_is_placed_by_then_is_left_alone(cluster: InMemoryCluster) -> None:
-    add_node(cluster, cpu="4")
-    async with running_controller(cluster):
-        cluster.create_group("low", "a", minimum=1, meta=OWNED, spec=PORTS | {"priority": 10})
-        await run_for(2)
-        cluster.create_group("high", "x", minimum=1, meta=OWNED, spec=PORTS | {"priority": 1000})
-        await run_for(1)
-        assert cluster.ungated_pods() == ["a"], "a few seconds are its own"
-        cluster.bind("a")
-        await run_for(30)
-        assert cluster.ungated_pods() == ["a", "x"]
-
-
 async def test_but_not_for_ever(cluster: InMemoryCluster) -> None:
     add_node(cluster, cpu="4")
     async with running_controller(cluster):

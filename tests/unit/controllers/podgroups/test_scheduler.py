@@ -130,19 +130,6 @@ async def test_room_is_reserved_from_the_moment_of_the_choice(cluster: InMemoryC
         assert cluster.ungated_pods() == ["a", "b"]
 
 
-async def test_when_the_decision_was_not_written_after_all_the_room_is_free_for_others(
-    cluster: InMemoryCluster,
-) -> None:
-    add_node(cluster, cpu="4")
-    cluster.fault = lambda _, kind, name, __: ServerError(503) if kind == PLUGINS and name == "one" else None
-    cluster.create_group("one", "a", "b", minimum=2, spec=BIG)
-    async with running_controller(cluster):
-        await run_for(0.2)
-        cluster.create_group("two", "c", "d", minimum=2, spec=BIG)
-        await run_for()
-        assert cluster.ungated_pods() == ["c", "d"]
-
-
 async def test_a_pod_that_is_bound_makes_no_room_before_it_is_missing_in_the_nodes(cluster: InMemoryCluster) -> None:
     """The two watches of pods lag each other: neither order may promise its room again."""
     add_node(cluster, cpu="4")
