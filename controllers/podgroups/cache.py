@@ -19,13 +19,7 @@ from jobset_gate.podgroups.model import FLAVOR_OF, MergedGroup, PodGroupKey
 from jobset_gate.podgroups.preconditions import gang_key
 from jobset_gate.podgroups.quota import QuotaLimits
 from jobset_gate.podgroups.record import AdmissionRecord, AdmissionState
-from jobset_gate.podgroups.snapshot import (
-    BoundPod,
-    GroupSnapshot,
-    MemberPod,
-    NodeAllocatable,
-    RecordObject,
-)
+from jobset_gate.podgroups.snapshot import BoundPod, GroupSnapshot, MemberPod, NodeAllocatable, RecordObject
 from jobset_gate.runtime.store import ObjectChange
 from jobset_gate.settings import Groups
 

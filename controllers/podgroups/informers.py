@@ -9,13 +9,7 @@ from typing import Any, Final
 from controllers.podgroups.cache import PodGroupCache
 from jobset_gate import names
 from jobset_gate.kube.client import Client
-from jobset_gate.kube.resources import (
-    CONFIGMAPS,
-    NODES,
-    POD_GROUPS,
-    PODS,
-    RESOURCEQUOTAS,
-)
+from jobset_gate.kube.resources import CONFIGMAPS, NODES, POD_GROUPS, PODS, RESOURCEQUOTAS
 from jobset_gate.podgroups import decode, quota, wire
 from jobset_gate.podgroups.candidate import CapacityCheck
 from jobset_gate.podgroups.model import FLAVOR_OF, NEEDS_POD_GROUP, POD_GROUP_APIS, Format
@@ -52,11 +46,7 @@ def watch_sources(cache: PodGroupCache, settings: Groups, namespace: str | None)
         ),
         *(
             WatchSource(
-                it,
-                wire.PodGroup,
-                partial(decode.decode_pod_group, api=it.group),
-                cache.on_record_object,
-                namespace,
+                it, wire.PodGroup, partial(decode.decode_pod_group, api=it.group), cache.on_record_object, namespace
             )
             for it in POD_GROUP_RESOURCES
             if it.group in read

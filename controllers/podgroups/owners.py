@@ -50,10 +50,7 @@ class OwnerCapacities:
     """`known`: of the owners of groups that do not gather. Each owner is read at most once in CACHE_SECONDS."""
 
     def __init__(
-        self,
-        client: Client,
-        clock: Callable[[], float] = time.time,
-        monotonic: Callable[[], float] = monotonic,
+        self, client: Client, clock: Callable[[], float] = time.time, monotonic: Callable[[], float] = monotonic
     ) -> None:
         """`clock`: Unix time."""
         self.known: dict[PodGroupKey, tuple[OwnerCapacity, ...]] = {}

@@ -272,10 +272,7 @@ def _config_map(key: PodGroupKey, text: str) -> dict[str, Any]:
         "metadata": {
             "name": _config_map_name(key),
             "namespace": key.namespace,
-            "labels": {
-                names.POD_GROUP_RECORD: names.POD_GROUP_RECORD_VALUE,
-                names.MANAGED_BY_LABEL: names.PROGRAM,
-            },
+            "labels": {names.POD_GROUP_RECORD: names.POD_GROUP_RECORD_VALUE, names.MANAGED_BY_LABEL: names.PROGRAM},
             "annotations": {names.POD_GROUP_KEY: decode.format_key(key)},
         },
         "data": {names.KEY_RECORD: text},

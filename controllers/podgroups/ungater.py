@@ -41,12 +41,7 @@ class Ungater:
     """`clock`: Unix time, for what is written; `on_outcome` gets the outcome of each patch."""
 
     def __init__(
-        self,
-        client: Client,
-        clock: Callable[[], float],
-        *,
-        concurrency: int,
-        on_outcome: Callable[[str], None],
+        self, client: Client, clock: Callable[[], float], *, concurrency: int, on_outcome: Callable[[str], None]
     ) -> None:
         self._clock, self._on_outcome = clock, on_outcome
         self._patcher = PodPatcher[PodGroupKey](

@@ -23,14 +23,7 @@ from jobset_gate.podgroups.fit import greedy
 from jobset_gate.podgroups.fit.constraints import LabelledPod, Requirement
 from jobset_gate.podgroups.fit.guaranteed import NodeInfo, NodeSnapshot, PodShape, Reservations, group_equal
 from jobset_gate.podgroups.model import PodGroupKey
-from jobset_gate.podgroups.starvation import (
-    Shortage,
-    may_be_passed,
-    may_pass,
-    never_fits,
-    shortage_of,
-    takes_from,
-)
+from jobset_gate.podgroups.starvation import Shortage, may_be_passed, may_pass, never_fits, shortage_of, takes_from
 
 UNDISTURBED_SECONDS: Final = 5.0
 """In which a probed group may be bound before one of higher priority evicts it: mostly it is."""

@@ -19,14 +19,7 @@ from jobset_gate.objects.unstructured import Json, as_map
 from jobset_gate.podgroups import fields, formats, record, wire
 from jobset_gate.podgroups.fit import constraints, template
 from jobset_gate.podgroups.fit.constraints import Amounts, Labels, NodeFacts
-from jobset_gate.podgroups.model import (
-    Flavor,
-    Format,
-    Membership,
-    PodGroupKey,
-    RawMetadata,
-    group_label,
-)
+from jobset_gate.podgroups.model import Flavor, Format, Membership, PodGroupKey, RawMetadata, group_label
 from jobset_gate.podgroups.record import AdmissionRecord
 from jobset_gate.podgroups.snapshot import BoundPod, ControllerRef, MemberPod, NodeAllocatable, RecordObject, RecordRef
 

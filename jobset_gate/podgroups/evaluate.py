@@ -167,12 +167,7 @@ def evaluate_all(
             found[key] = answer
         admitted += reserved_for(each, bound, domains, now)
     going = cycle.SchedulingCycle(
-        admitted,
-        NodeSnapshot(nodes),
-        now=now,
-        check=check,
-        starvation_seconds=starvation_seconds,
-        excluded=excluded,
+        admitted, NodeSnapshot(nodes), now=now, check=check, starvation_seconds=starvation_seconds, excluded=excluded
     )
     for it in going.decide_all(waiting.values()):
         found |= dict.fromkeys((request.key for request in it.candidate.requests), it)

@@ -228,11 +228,7 @@ MAX_TERM_REQUIREMENTS: Final = 16
 MAX_VALUES: Final = 64
 
 PER_POD_LABELS: Final = frozenset(
-    {
-        "batch.kubernetes.io/job-completion-index",
-        "statefulset.kubernetes.io/pod-name",
-        "apps.kubernetes.io/pod-index",
-    }
+    {"batch.kubernetes.io/job-completion-index", "statefulset.kubernetes.io/pod-name", "apps.kubernetes.io/pod-index"}
 )
 """Labels that differ between the pods of one owner. They are not kept, and a requirement on one matches every pod."""
 
