@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import itertools
 from functools import partial
 from typing import Any
 
@@ -93,6 +94,26 @@ async def test_a_successor_opens_only_pods_that_are_older_than_the_decision(clus
 
 
 # --- Back-off and eviction ---
+
+
+async def test_the_back_off_doubles_and_ends_with_success(cluster: InMemoryCluster) -> None:
+    async with running_controller(cluster, OFF) as running:
+        cluster.create_group("g", "a", "b", minimum=2, meta=OWNED)
+        opened = []
+        for number in range(4):
+            while not cluster.ungated_pods():
+                await run_for(0.5)
+            opened.append(cluster.clock())
+            while cluster.all(PODS):
+                await run_for(0.5)
+            cluster.create_group("g", f"a{number}", f"b{number}", meta=OWNED)
+        pauses = [later - earlier - 60 for earlier, later in itertools.pairwise(opened)]
+        assert [round(it, -1) for it in pauses] == [10, 20, 40]
+        assert running.metric("rolled_back_total") == 4
+        await run_for(90)
+        cluster.bind("a3", "b3")
+        await run_for()
+        assert cluster.recorded().rolled_back == 0
 
 
 def marked(cluster: InMemoryCluster) -> list[str]:

@@ -109,6 +109,9 @@ def test_a_record_decides_in_another_namespace_only_if_a_setting_and_the_group_a
     made.pods(gang("b", "victims", gangs=joined))
     made.records(config_map(koord("a"), record((koord("a"), 9), (victim, 9))))
     assert (made.snapshot(victim).record is not None) is (across and joined is not None)
+    own = made.snapshot(koord("a")).record
+    assert own is not None
+    assert len(own.gangs) == (2 if across else 1)
 
 
 def test_a_group_believes_another_namespace_from_when_its_pods_say_so() -> None:
