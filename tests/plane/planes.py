@@ -3,8 +3,7 @@
 import asyncio
 import os
 import secrets
-from pathlib import Path
-from typing import Protocol
+from typing import TYPE_CHECKING, TypeAlias
 
 from jobset_gate.kube.access import Access
 from jobset_gate.kube.client import Client
@@ -24,28 +23,8 @@ from jobset_gate.kube.resources import (
 from tests.plane.kubectl import Kubectl
 from tests.plane.real import RealPlane
 
-
-class Plane(Protocol):
-    """Either one. `name` is "embedded" or "real"."""
-
-    @property
-    def name(self) -> str: ...
-    @property
-    def access(self) -> Access:
-        """Of a user who may do everything."""
-
-    @property
-    def kubeconfig(self) -> Path: ...
-    @property
-    def kubectl(self) -> Kubectl: ...
-    def client(self, user_agent: str = "test") -> Client:
-        """`async with plane.client() as client`."""
-
-    async def make_namespace(self, name: str) -> None:
-        """Ready for pods when this returns."""
-
-    async def drop_namespace(self, name: str) -> None:
-        """Asks for what runs in it to go, in the background; nothing of it is of use any more."""
+if TYPE_CHECKING:
+    from tests.plane.embedded import Embedded
 
 
 _WORKLOADS = (DEPLOYMENTS, STATEFUL_SETS, REPLICA_SETS, REPLICATION_CONTROLLERS, JOBSETS, JOBS)
@@ -96,6 +75,10 @@ class Real:
         """With all that lies in it, in the background."""
         pods = f"{PODS.path(name)}?gracePeriodSeconds=0"  # it waits for the last of its pods
         await asyncio.to_thread(self.running.admin.delete, [NAMESPACES.path(name=name), pods])
+
+
+Plane: TypeAlias = "Real | Embedded"
+"""Either one, in the same words."""
 
 
 def fresh_name() -> str:

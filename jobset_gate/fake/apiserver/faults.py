@@ -1,4 +1,4 @@
-"""Faults on request: rules that make the embedded API server fail, wait, hang, fall silent or corrupt a watch.
+"""Faults on request: rules that make the embedded API server fail, wait, hang or fall silent.
 
 A rule says which requests it matches (`Match`) and how often it applies. Everything is deterministic: the outcome
 depends on the order of requests only.
@@ -20,10 +20,6 @@ if TYPE_CHECKING:
 
 WRITES = ("create", "update", "patch", "delete")
 ALWAYS = 2**62
-_EXPIRED = (
-    b'{"type":"ERROR","object":{"kind":"Status","apiVersion":"v1","metadata":{},"status":"Failure",'
-    b'"message":"too old resource version","reason":"Expired","code":410}}\n'
-)
 
 
 @dataclass(frozen=True, slots=True)
@@ -58,23 +54,19 @@ ANY = Match()
 
 @dataclass(slots=True)
 class Rule:
-    """times: how often it still applies, after `skip` matches; `struck`: how often it has applied.
+    """times: how often it still applies; `struck`: how often it has applied.
 
     released: what a request that hangs waits for.
     """
 
     match: Match
     times: int = 1
-    skip: int = 0
     struck: int = 0
     released: asyncio.Event = field(default_factory=asyncio.Event)
 
     def strikes(self, request: ApiRequest) -> bool:
         """Whether it applies now; counts."""
         if self.times <= 0 or not self.match(request):
-            return False
-        if self.skip:
-            self.skip -= 1
             return False
         self.times -= 1
         self.struck += 1
@@ -86,8 +78,6 @@ class Rule:
 
 Effect = Callable[["ApiRequest"], Awaitable[None]]
 """Waits, or raises what the client gets instead of an answer."""
-Change = Callable[["ApiRequest", bytes], list[bytes]]
-"""The lines that take the place of one line of a watch."""
 
 
 class Faults:
@@ -97,20 +87,17 @@ class Faults:
         self.watches: dict[Watch, ApiRequest] = {}
         self._before: list[tuple[Rule, Effect]] = []
         self._after_write: list[tuple[Rule, Callable[[ApiRequest], None]]] = []
-        self._lines: list[tuple[Rule, Change]] = []
         self._silent: set[Watch] = set()
 
     # --- Requests -----------------------------------------------------------------------------------------------------
 
-    def fail(
-        self, match: Match = ANY, *, status: int = 500, times: int = 1, skip: int = 0, retry_after: int | None = None
-    ) -> Rule:
-        """The next `times` matching requests (after `skip` of them) get this status."""
+    def fail(self, match: Match = ANY, *, status: int = 500, times: int = 1, retry_after: int | None = None) -> Rule:
+        """The next `times` matching requests get this status."""
 
         async def refuse(_: ApiRequest) -> None:
             raise StatusError(status, "an injected fault", retry_after=retry_after)
 
-        return self._before_request(Rule(match, times, skip), refuse)
+        return self._before_request(Rule(match, times), refuse)
 
     def delay(self, match: Match = ANY, *, seconds: float, times: int = ALWAYS) -> Rule:
         """Wait, then serve the request."""
@@ -132,33 +119,6 @@ class Faults:
         return rule
 
     # --- Watches ------------------------------------------------------------------------------------------------------
-
-    def drop_events(self, match: Match = ANY, *, times: int = 1, skip: int = 0) -> Rule:
-        return self._change_lines(Rule(match, times, skip), lambda _request, _line: [])
-
-    def double_events(self, match: Match = ANY, *, times: int = 1) -> Rule:
-        return self._change_lines(Rule(match, times), lambda _, line: [line, line])
-
-    def tear_events(self, match: Match = ANY, *, times: int = 1, skip: int = 0) -> Rule:
-        """Only the first half of the line is sent, then its end of line."""
-        return self._change_lines(Rule(match, times, skip), lambda _, line: [line[: len(line) // 2] + b"\n"])
-
-    def reorder_events(self, match: Match = ANY, *, times: int = 1) -> Rule:
-        """Two consecutive events of a watch change places, `times` times."""
-        held: dict[int, bytes] = {}
-
-        def swap(request: ApiRequest, line: bytes) -> list[bytes]:
-            if id(request) in held:
-                return [line, held.pop(id(request))]
-            held[id(request)] = line
-            return []
-
-        return self._change_lines(Rule(match, 2 * times), swap)
-
-    def expire(self, match: Match = ANY) -> int:
-        """An ERROR event 410 in all open matching watches, which then end. Returns how many."""
-        self._each(match, lambda watch: watch.push(_EXPIRED))
-        return self.close_watches(match)
 
     def close_watches(self, match: Match = ANY) -> int:
         """End all open matching watches cleanly; returns how many."""
@@ -182,11 +142,6 @@ class Faults:
             if request.verb in WRITES and rule.strikes(request):
                 call_back(request)
 
-    def watch_lines(self, request: ApiRequest, line: bytes) -> list[bytes]:
-        """The bytes that an event becomes in one watch."""
-        change = next((change for rule, change in self._lines if rule.strikes(request)), None)
-        return [line] if change is None else change(request, line)
-
     def is_silent(self, watch: Watch) -> bool:
         return watch in self._silent
 
@@ -198,8 +153,4 @@ class Faults:
 
     def _before_request(self, rule: Rule, effect: Effect) -> Rule:
         self._before.append((rule, effect))
-        return rule
-
-    def _change_lines(self, rule: Rule, change: Change) -> Rule:
-        self._lines.append((rule, change))
         return rule

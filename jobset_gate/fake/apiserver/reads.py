@@ -125,13 +125,8 @@ class Watch:
     def offer(self, change: StoreEvent) -> None:
         line = self._relevant(change)
         if line is not None:
-            self._lines += self._state.faults.watch_lines(self._request, line)
+            self._lines.append(line)
             self._wake.set()
-
-    def push(self, line: bytes) -> None:
-        """Send these bytes (faults)."""
-        self._lines.append(line)
-        self._wake.set()
 
     def close(self) -> None:
         """End the stream after the lines already queued."""

@@ -16,6 +16,8 @@ from jobset_gate.fake.apiserver.responses import Obj, copy, decode, encode
 from jobset_gate.fake.apiserver.selectors import selectable
 from jobset_gate.kube.resources import Resource
 
+HISTORY = 20_000
+"""Changes of each kind over which a watch can be resumed."""
 Key = tuple[str, str]
 Listener = Callable[[ServedKind, "StoreEvent"], None]
 """Called synchronously after each write."""
@@ -81,14 +83,13 @@ class StoreEvent:
 class KindTable:
     """All objects of one kind, sorted by (namespace, name), and the history from which a watch can resume."""
 
-    def __init__(self, history: int) -> None:
+    def __init__(self) -> None:
         self.rows: dict[Key, StoredObject] = {}
         self.keys: list[Key] = []
         self.history: deque[StoreEvent] = deque()
         self.floor = 0
         """History up to this version is gone."""
         self.watchers: set[Callable[[StoreEvent], None]] = set()
-        self._most = history
 
     def span(self, namespace: str | None) -> list[Key]:
         """The keys of a namespace (None: of all), in order."""
@@ -107,7 +108,7 @@ class KindTable:
                 insort(self.keys, key)
             self.rows[key] = change.now
         self.history.append(change)
-        if len(self.history) > self._most:
+        if len(self.history) > HISTORY:
             self.floor = self.history.popleft().rv
         for watcher in tuple(self.watchers):
             watcher(change)
@@ -129,19 +130,18 @@ class KindTable:
 
 
 class ObjectStore:
-    """history: how many changes of each kind a watch can be resumed over."""
+    """All kinds."""
 
-    def __init__(self, kinds: ServedKinds | None = None, *, history: int = 20_000) -> None:
-        self.kinds = kinds or ServedKinds()
+    def __init__(self) -> None:
+        self.kinds = ServedKinds()
         self.revision = 1
         self.listeners: list[Listener] = []
         self._tables: dict[tuple[str, str], KindTable] = {}
-        self._history = history
 
     def table(self, kind: ServedKind) -> KindTable:
         table = self._tables.get(kind.key)
         if table is None:
-            table = self._tables[kind.key] = KindTable(self._history)
+            table = self._tables[kind.key] = KindTable()
         return table
 
     def row(self, kind: ServedKind, namespace: str, name: str) -> StoredObject | None:

@@ -5,6 +5,7 @@ objects.py   how the cluster's objects look, and how to read them without the pr
 replica.py   one controller process with its own late and disturbed views
 oracle.py    what must never happen, checked at each write and each passage; facts.py is how it reads the contract
 world.py     all of it together, and how every run ends
-schedule.py  what may happen, step by step; random schedules, and cutting a failed one down
+steps.py     what may happen, step by step
+schedule.py  random schedules, and cutting a failed one down
 streams.py   the gate streams of barriers
 """

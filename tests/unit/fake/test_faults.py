@@ -12,8 +12,7 @@ from jobset_gate.fake.apiserver.faults import WRITES, Match
 from jobset_gate.fake.clock import VirtualClock
 from jobset_gate.kube.access import Access
 from jobset_gate.kube.resources import CONFIGMAPS as CONFIGMAP
-from jobset_gate.kube.resources import PODS as POD
-from tests.contract.apiserver.api import CONFIGMAPS, RawApi, Watched, config_map
+from tests.contract.apiserver.api import CONFIGMAPS, RawApi, config_map
 from tests.unit.fake.world import virtual_time
 
 WATCH = Match(CONFIGMAP, ("watch",))
@@ -73,32 +72,6 @@ async def test_the_kill_switch_strikes_right_after_the_write_that_matches(server
     assert killed == ["ApiRequest"]
     async with RawApi(Access(server.url)) as other:
         assert [(await other.get(f"{CONFIGMAPS}/{name}")).status for name in "abc"] == [200, 200, 404]
-
-
-async def _types(watch: Watched, count: int) -> list[tuple[str, str]]:
-    events = [await watch.next() for _ in range(count)]
-    return [(event["type"], event["object"]["metadata"]["name"]) for event in events if event]
-
-
-async def test_events_can_be_dropped_doubled_and_reordered(server: ApiServer, local: RawApi) -> None:
-    async with local.watch(CONFIGMAPS, f"resourceVersion={server.store.revision}") as watch:
-        server.faults.drop_events(WATCH)
-        server.faults.double_events(WATCH)
-        server.faults.reorder_events(WATCH)
-        for name in "abcde":
-            await local.post(CONFIGMAPS, config_map(name))
-        # a is dropped, b comes twice, c and d change places.
-        assert [name for _, name in await _types(watch, 5)] == ["b", "b", "d", "c", "e"]
-
-
-async def test_a_watch_can_get_an_error_that_its_version_is_gone(server: ApiServer, local: RawApi) -> None:
-    async with local.watch(CONFIGMAPS, f"resourceVersion={server.store.revision}") as watch:
-        assert server.faults.expire(Match(POD)) == 0
-        assert server.faults.expire(WATCH) == 1
-        event = await watch.next()
-        assert event is not None
-        assert (event["type"], event["object"]["code"], event["object"]["reason"]) == ("ERROR", 410, "Expired")
-        assert await watch.next() is None
 
 
 @virtual_time
