@@ -1,9 +1,6 @@
 """The gate stream between webhook, controllers and played pods: arrival, verdict, fail-over, generations (A5, A6)."""
 
-import asyncio
 from dataclasses import replace
-
-import aiohttp
 
 from jobset_gate import names
 from jobset_gate.barrier.model import VerdictKind
@@ -24,13 +21,6 @@ LATE = replace(SILENT, status_delay=10.0)
 
 def patched(pods: list[Json]) -> list[Json]:
     return [pod for pod in pods if names.VERDICT in pod["metadata"]["annotations"]]
-
-
-def place(pod: Json) -> str:
-    """The pod's place on the stream, from its barrier's environment."""
-    (container,) = [one for one in pod["spec"]["initContainers"] if one["name"] == names.BARRIER_CONTAINER]
-    env = {one["name"]: one.get("value", "") for one in container["env"]}
-    return str(env[names.ENV_STREAM])
 
 
 # --- Alone -----------------------------------------------------------------------------------------------------------
@@ -65,42 +55,6 @@ async def test_announcements_complete_the_gang_before_any_kubelet_has_reported_a
         assert (verdict.kind, verdict.message) == (VerdictKind.RELEASE, "all 6 pods started")
         assert not any(barrier(pod).keys() & {"running", "terminated"} for pod in stage.pods.all())
         assert not patched(await stage.until_running(6))
-
-
-# --- Who may hear what -----------------------------------------------------------------------------------------------
-
-
-async def status_of(url: str) -> str:
-    """Held, or the status with which the request was refused."""
-    try:
-        async with asyncio.timeout(10), aiohttp.request("GET", url, raise_for_status=True):
-            return "held"
-    except aiohttp.ClientResponseError as refused:
-        return str(refused.status)
-
-
-async def test_only_the_gangs_own_token_life_and_name_are_served(make_stage: MakeEnvironment) -> None:
-    async with make_stage(nodes=(FakeNode("small", pods=1),)) as stage:
-        await stage.apply(manifests.gang(GANG, jobs=1, pods=2))
-        await stage.apply(manifests.gang("other", jobs=1, pods=2))
-        await stage.until_condition(GANG, names.REASON_WAITING)
-        await stage.until_condition("other", names.REASON_WAITING)
-        pods = await stage.until(lambda pods: len(pods) == 4)
-        (own, *_), (others, *_) = (
-            [pod for pod in pods if pod["metadata"]["labels"][names.JS_NAME] == name] for name in (GANG, "other")
-        )
-        uid = own["metadata"]["labels"][names.JS_UID]
-        rest = f"{uid}/0/0/{own['metadata']['uid']}"
-        base, token = place(own).rpartition("/")[::2]
-        wrong = place(others).rpartition("/")[2]
-        assert token != wrong
-        assert await status_of(f"{base}/{token}/{rest}") == "held"
-        assert await status_of(f"{base}/{wrong}/{rest}") == "403"
-        assert await status_of(f"{base}/x/{rest}") == "403"
-        assert await status_of(f"{base}//{rest}") == "403"
-        assert await status_of(f"{base}/{token}/another-life/0/0/p") == "403"
-        assert await status_of(f"{base.rpartition('/')[0]}/nobody/{token}/{rest}") == "403"
-        assert await status_of(f"{base}/{token}/{uid}/0/x/p") == "400"
 
 
 # --- Who leads -------------------------------------------------------------------------------------------------------

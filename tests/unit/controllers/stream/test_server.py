@@ -16,6 +16,7 @@ from controllers.barrier.stream.server import LISTEN_RETRY_SECONDS, REQUEST_TIME
 from jobset_gate.barrier import verdict_codec
 from jobset_gate.barrier.model import ConfigMapSeen
 from jobset_gate.fake.clock import VirtualClock
+from jobset_gate.runtime.store import ObjectChange
 from tests.fakes import gangs
 from tests.fakes.gangs import verdict
 from tests.fakes.gate_stream import TRAIN, ServedStream, path, serving, until
@@ -88,6 +89,7 @@ async def test_a_verdict_that_does_not_bind_the_pod_answers_nothing(gate: Served
     [
         (path("pod", token="wrong"), 403),
         (path("pod", token=""), 403),
+        (path("pod", token="theirs"), 403),
         (path("pod", gang="default/other"), 403),
         (path("pod", gang="elsewhere/train"), 403),
         (path("pod", generation="u-2/0/0"), 403),
@@ -105,6 +107,8 @@ async def test_a_verdict_that_does_not_bind_the_pod_answers_nothing(gate: Served
     ],
 )
 async def test_what_is_not_of_the_gang_is_turned_away(gate: ServedStream, where: str, status: int) -> None:
+    others = gangs.jobset(name="other", token="theirs")
+    gate.index.on_jobset(ObjectChange(("default", "other"), None, others))
     client = await gate.connect()
     client.send(f"GET {where} HTTP/1.1\r\nHost: gate\r\n\r\n")
     assert await client.status() == status
