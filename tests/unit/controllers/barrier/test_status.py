@@ -215,7 +215,7 @@ async def test_a_jobset_that_is_gone_is_no_error(square: StatusHarness, api: Api
 # --- Events ----------------------------------------------------------------------------------------------------------
 
 
-async def test_the_event_comes_before_the_condition_and_is_told_once_whatever_crashes_between(
+async def test_the_event_comes_before_the_condition_and_is_reported_once_whatever_crashes_between(
     square: StatusHarness, api: Api, memory: MemoryClient, clock: VirtualClock, api_calls: CallBlocker
 ) -> None:
     api_calls.fail = lambda call: ServerError(500) if call.kind == EVENTS else None
