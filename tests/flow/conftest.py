@@ -35,3 +35,14 @@ async def namespaces(real_plane: Real) -> AsyncIterator[tuple[str, str]]:
     yield both
     for name in both:
         await real_plane.delete_namespace(name)
+
+
+@pytest.fixture
+async def places(scheduled_plane: Real) -> AsyncIterator[tuple[str, str]]:
+    """Two on the plane with kube-scheduler: for a release of the chart, and for groups."""
+    both = fresh_name(), fresh_name()
+    for name in both:
+        await scheduled_plane.make_namespace(name)
+    yield both
+    for name in both:
+        await scheduled_plane.drop_namespace(name)

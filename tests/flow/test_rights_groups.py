@@ -1,7 +1,6 @@
 """What the chart gives for pod groups is enough for all that is ever done about them, and nothing of it is needless."""
 
 import sys
-from collections.abc import AsyncIterator
 from contextlib import AsyncExitStack
 from pathlib import Path
 from typing import Any, Final
@@ -14,7 +13,7 @@ from tests.flow import rights
 from tests.flow.installed import CONTROLLER, LIVELY, RELEASE, WEBHOOK, Installed, installed, rendered
 from tests.flow.podgroups.environment import group_environment
 from tests.flow.rights import Right
-from tests.plane.planes import Real, fresh_name
+from tests.plane.planes import Real
 
 pytestmark = [pytest.mark.real, pytest.mark.timeout(400)]
 
@@ -26,17 +25,6 @@ ON_CONFLICT: Final = frozenset(
 )
 RESUMED_AGAIN: Final = frozenset({Right("batch", "jobs", "get"), Right("jobset.x-k8s.io", "jobsets", "get")})
 """The same of the Job that ungates."""
-
-
-@pytest.fixture
-async def places(scheduled_plane: Real) -> AsyncIterator[tuple[str, str]]:
-    """Two namespaces on the plane with kube-scheduler: for a release of the chart, and for groups."""
-    both = fresh_name(), fresh_name()
-    for name in both:
-        await scheduled_plane.make_namespace(name)
-    yield both
-    for name in both:
-        await scheduled_plane.drop_namespace(name)
 
 
 async def test_the_whole_life_of_groups_takes_exactly_the_rights_that_are_given_for_it(

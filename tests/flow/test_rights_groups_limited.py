@@ -15,7 +15,7 @@ from jobset_gate.podgroups.model import Format
 from tests.fakes.podgroups import manifests
 from tests.flow.installed import CONTROLLER, LIVELY, Installed, installed
 from tests.flow.policies import refused
-from tests.plane.planes import Real, fresh_name
+from tests.plane.planes import Real
 
 pytestmark = [pytest.mark.real, pytest.mark.timeout(300)]
 
@@ -33,16 +33,6 @@ THEIR_UID, JOB_UID = "their-uid", "uid-of-its-job"
 """Stand for those owners."""
 STATUS = {"conditions": [{"type": "Ready", "status": "True"}]}
 BACK: Json = {names.POD_GROUP_TAKEN_BACK: "x.1"}
-
-
-@pytest.fixture
-async def places(scheduled_plane: Real) -> AsyncIterator[tuple[str, str]]:
-    both = fresh_name(), fresh_name()
-    for name in both:
-        await scheduled_plane.make_namespace(name)
-    yield both
-    for name in both:
-        await scheduled_plane.drop_namespace(name)
 
 
 @pytest.fixture

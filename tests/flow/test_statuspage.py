@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import asyncio
-import socket
 from collections.abc import AsyncIterator
 from contextlib import asynccontextmanager
 from typing import Any
@@ -20,16 +19,11 @@ from tests.fakes.podgroups import objects
 from tests.fakes.served_page import events
 from tests.flow.conftest import MakeEnvironment
 from tests.flow.environment import PATIENCE, QUICK_LEASE, Environment
+from tests.flow.installed import free_port
 
 ACCOUNTS = Resource("", "v1", "serviceaccounts", "ServiceAccount")
 ROLES = Resource("rbac.authorization.k8s.io", "v1", "roles", "Role")
 BINDINGS = Resource("rbac.authorization.k8s.io", "v1", "rolebindings", "RoleBinding")
-
-
-def free_port() -> int:
-    with socket.socket() as found:
-        found.bind(("127.0.0.1", 0))
-        return int(found.getsockname()[1])
 
 
 async def account(stage: Environment, name: str, *kinds: Resource) -> str:

@@ -7,7 +7,7 @@ from jobset_gate.barrier.model import VerdictKind
 from jobset_gate.fake import manifests
 from jobset_gate.fake.kubelet import FakeNode, PodFault, PodMatch
 from tests.flow.conftest import MakeEnvironment
-from tests.flow.environment import Environment, held, passed, runs
+from tests.flow.environment import held, passed, runs
 
 
 @pytest.mark.parametrize("plane", ["embedded"], indirect=True)
@@ -46,11 +46,3 @@ async def test_story_2_holds_the_workers_and_leaves_the_auxiliary_pod_alone(make
 
         stage.actors.kubelets.clear_fault(trouble)
         await stage.until_running(301)
-
-
-async def test_nothing_is_done_to_a_jobset_without_a_gang(stage: Environment) -> None:
-    plain = manifests.jobset("plain", replicated_jobs=[manifests.replicated_job(parallelism=2)])
-    await stage.apply(plain)
-    (pod, _) = await stage.until_running(2)
-    assert "initContainers" not in pod["spec"]
-    assert await stage.config_map("plain") is None
