@@ -61,7 +61,7 @@ def watch_sources(cache: PodGroupCache, settings: Groups, namespace: str | None)
         ),
     ]
     if Format.KEP_24 in formats:
-        found.append(WatchSource(RESOURCEQUOTAS, wire.ResourceQuota, _quota, cache.on_quota, namespace))
+        found.append(WatchSource(RESOURCEQUOTAS, wire.ResourceQuota, quota.read_quota, cache.on_quota, namespace))
     if settings.capacity_check is not CapacityCheck.OFF:
         # All pods: what any of them uses of a node is not free.
         schedulers = frozenset(settings.scheduler_names)
@@ -117,8 +117,3 @@ async def wait_for_sync(informers: Iterable[AnyInformer]) -> None:
 
 def _is_synced(informer: AnyInformer) -> bool:
     return informer.has_synced or (informer.resource in POD_GROUP_RESOURCES and informer.is_not_installed)
-
-
-def _quota(seen: wire.ResourceQuota) -> quota.QuotaLimits:
-    meta = {"name": seen.metadata.name, "namespace": seen.metadata.namespace}
-    return quota.read_quota({"metadata": meta, "spec": seen.spec, "status": seen.status})

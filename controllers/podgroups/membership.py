@@ -209,4 +209,4 @@ def _from_record(group: MergedGroup, record: AdmissionRecord | None) -> MergedGr
     """A group with nothing but a record: it gives the minimum, and no source has problems."""
     if record is None:
         return msgspec.structs.replace(group, problems=())
-    return msgspec.structs.replace(group, minimum=record.minimum, total=record.minimum, problems=())
+    return msgspec.structs.replace(group, minimum=record.minimum, problems=())

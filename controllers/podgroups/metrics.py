@@ -65,7 +65,7 @@ class PodGroupMetrics:
             "Groups taken back because they missed their limit.",
             registry=registry,
         )
-        self._gates = Counter(
+        self.gates = Counter(
             "jobset_gate_group_gates_total",
             "Gates removed from pods; gone: the pod was, before.",
             ["outcome"],
@@ -95,7 +95,7 @@ class PodGroupMetrics:
         for how in AdmissionMode:
             self._opened.labels(how.value)
         for outcome in GATES:
-            self._gates.labels(outcome)
+            self.gates.labels(outcome)
 
     def observe_report(self, report: GroupStatus) -> None:
         """Counts a group under its reason."""
@@ -110,10 +110,6 @@ class PodGroupMetrics:
         """A group was admitted that could have been admitted so many seconds ago."""
         self._opened.labels(how.value).inc()
         self._gathered.observe(max(0.0, seconds))
-
-    def count_ungating(self, outcome: str) -> None:
-        """The outcome of one patch: ok, gone or error."""
-        self._gates.labels(outcome).inc()
 
     def _count_under(self, key: PodGroupKey, reason: str | None) -> None:
         before = self._reasons.pop(key, None)

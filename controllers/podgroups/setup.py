@@ -95,13 +95,16 @@ class PodGroupControllers:
         self._native = NativePodGroups(writer) if settings.native is Native.ON else None
         self._check = settings.capacity_check if self._native is None else CapacityCheck.OFF
         """Groups that kube-scheduler places as a whole need no reserved room."""
-        self._mode = AdmissionMode.OFF if self._check is CapacityCheck.OFF else AdmissionMode.FIT
-        if self._native is not None:
-            self._mode = AdmissionMode.NATIVE
+        unchecked = AdmissionMode.OFF if self._native is None else AdmissionMode.NATIVE
+        self._mode = unchecked if self._check is CapacityCheck.OFF else AdmissionMode.FIT
         self._capacities = OwnerCapacities(client, clock)
         self._evictor = Evictor(writer, wall=clock)
-        outcomes = self._metrics.count_ungating
-        self._ungater = Ungater(writer, clock, concurrency=settings.gate_concurrency, on_outcome=outcomes)
+        self._ungater = Ungater(
+            writer,
+            clock,
+            concurrency=settings.gate_concurrency,
+            on_outcome=lambda outcome: self._metrics.gates.labels(outcome).inc(),
+        )
         self._crds = PodGroupCrdReconciler(writer)
         self._crd_queue: WorkQueue[str] = around.runtime.new_queue("podgroup-crd")
         self._crd_names = needed_crds(settings.ways) if keep_crds else ()

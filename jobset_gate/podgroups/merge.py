@@ -79,7 +79,6 @@ def merge_group(
         key=key,
         formats=formats,
         minimum=minimum,
-        total=minimum if total is None else total,
         wait=DEFAULT_WAITS.get(key.flavor, default_wait) if wait is None else wait,
         mode=GangMode.STRICT if mode is None else mode,
         gangs=gangs or (),

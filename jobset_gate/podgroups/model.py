@@ -138,7 +138,6 @@ class MergedGroup(Value, frozen=True):
     formats: tuple[Format, ...]
     minimum: int | None
     """None: no source says it; one of the problems, unless the PodGroup is still missing."""
-    total: int | None
     wait: Fraction
     mode: GangMode
     gangs: tuple[str, ...]

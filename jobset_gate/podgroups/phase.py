@@ -77,13 +77,12 @@ def count_members(seen: GroupSnapshot, now: float) -> MemberCounts:
         succeeded=len(members.succeeded),
         failed=sum(record is None or it.generation == record.generation or it.ungated for it in failed),
         opened=opened or 0 < minimum <= bound,
-        deadline_passed=opened and record is not None and deadline_passed(seen, record, bound, now),
+        deadline_passed=opened and record is not None and _deadline_passed(seen, record, bound, now),
         evicting=record is not None and record.stage is AdmissionState.ROLLING_BACK,
     )
 
 
-def deadline_passed(seen: GroupSnapshot, record: AdmissionRecord, bound: int, now: float) -> bool:
-    """Whether the limit has passed with too few members bound."""
+def _deadline_passed(seen: GroupSnapshot, record: AdmissionRecord, bound: int, now: float) -> bool:
     if record.satisfied is not None or bound >= record.minimum:
         return False
     wait = float(record.wait) * (2 if record.extended else 1)

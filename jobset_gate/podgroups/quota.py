@@ -8,7 +8,8 @@ from collections.abc import Sequence
 from typing import Any, Final
 
 from jobset_gate.barrier.model import Value
-from jobset_gate.objects.unstructured import Json, as_list, as_map, nested
+from jobset_gate.objects.unstructured import as_list, as_map, nested
+from jobset_gate.podgroups import wire
 from jobset_gate.podgroups.fit.constraints import PODS, Amounts, format_amount, parse_amounts
 from jobset_gate.podgroups.model import Flavor
 from jobset_gate.podgroups.snapshot import GroupSnapshot
@@ -29,12 +30,12 @@ class QuotaLimits(Value, frozen=True):
     has_scopes: bool = False
 
 
-def read_quota(quota: Json) -> QuotaLimits:
-    """A ResourceQuota as JSON; one without a status yet has nothing used."""
-    spec, status = as_map(quota.get("spec")), as_map(quota.get("status"))
+def read_quota(quota: wire.ResourceQuota) -> QuotaLimits:
+    """A ResourceQuota; one without a status yet has nothing used."""
+    spec, status = as_map(quota.spec), as_map(quota.status)
     return QuotaLimits(
-        namespace=str(nested(quota, "metadata", "namespace") or ""),
-        name=str(nested(quota, "metadata", "name") or ""),
+        namespace=quota.metadata.namespace,
+        name=quota.metadata.name,
         hard=_limits(status.get("hard") or spec.get("hard")),
         used=_limits(status.get("used")),
         has_scopes=bool(as_list(spec.get("scopes")) or as_list(nested(spec, "scopeSelector", "matchExpressions"))),

@@ -112,7 +112,6 @@ class ManualEviction:
             key=self.key,
             formats=(Format.ALIBABA,),
             minimum=self.minimum,
-            total=None,
             wait=Fraction(60),
             mode=GangMode.STRICT,
             gangs=(),

@@ -31,7 +31,7 @@ def member(number: int, named: str = "jobset-gate-abc") -> MemberPod:
 
 def group(*members: MemberPod, gangs: tuple[str, ...] = (), home: RecordRef | None = HOME) -> GroupSnapshot:
     merged = MergedGroup(
-        key=KEY, formats=(Format.SCHEDULER_PLUGINS,), minimum=3, total=None, wait=Fraction(60), mode=GangMode.STRICT,
+        key=KEY, formats=(Format.SCHEDULER_PLUGINS,), minimum=3, wait=Fraction(60), mode=GangMode.STRICT,
         gangs=gangs, resources=(), pod_group=None, pod_group_missing=False, present=len(members),
     )  # fmt: skip
     return GroupSnapshot(group=merged, label="abc", members=members, created=0.0, record_ref=home, record=RECORD)

@@ -6,10 +6,10 @@ from typing import Any
 
 import pytest
 
-from jobset_gate.podgroups import quota
+from jobset_gate.podgroups import quota, wire
 from jobset_gate.podgroups.quota import QuotaLimits
 from jobset_gate.podgroups.snapshot import GroupSnapshot
-from tests.fakes.podgroups.objects import key, pod, pod_group
+from tests.fakes.podgroups.objects import decoded, key, pod, pod_group
 from tests.fakes.podgroups.snapshots import KEP24_KEY, group_snapshot, kep24_pod
 from tests.fakes.podgroups.sources import Json
 
@@ -22,7 +22,7 @@ def limits(
         "spec": {"hard": hard} | spec,
         "status": {"hard": hard, "used": used or {}},
     }
-    return quota.read_quota(body)
+    return quota.read_quota(decoded(body, wire.ResourceQuota))
 
 
 def group(*pods: Json, **resources: str) -> GroupSnapshot:
@@ -74,7 +74,8 @@ def test_what_the_group_does_not_name_and_limits_of_limits_do_not_count() -> Non
 
 
 def test_a_quota_that_nobody_has_counted_yet_allows_all_it_says() -> None:
-    fresh = quota.read_quota({"metadata": {"name": "q", "namespace": "team"}, "spec": {"hard": {"cpu": "3"}}})
+    body = {"metadata": {"name": "q", "namespace": "team"}, "spec": {"hard": {"cpu": "3"}}}
+    fresh = quota.read_quota(decoded(body, wire.ResourceQuota))
     assert quota.quota_shortage(group(cpu="4"), [fresh]) == "needs 4 cpu, 3 left in ResourceQuota q"
     assert quota.quota_shortage(group(cpu="3"), [fresh]) == ""
 
