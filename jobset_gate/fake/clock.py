@@ -32,13 +32,7 @@ due now: code that waits for the rest of a time would be woken without end."""
 
 
 class VirtualTimeError(RuntimeError):
-    """Virtual time cannot go on.
-
-    VirtualTimeError
-    ├── Deadlock   nothing can ever happen again: no timer, no socket, no thread
-    ├── Livelock   callbacks run on and on while time stands still
-    └── Overrun    more virtual time has passed than the caller allowed
-    """
+    """Virtual time cannot go on."""
 
 
 class Deadlock(VirtualTimeError):

@@ -1,4 +1,4 @@
-"""examples/groups: one for each way of saying a group, clean by `validate -f`, with pods enough for every minimum."""
+"""examples/groups: one for each way of saying a group, clean by `validate -f`. That they gather: e2e."""
 
 from pathlib import Path
 from typing import Any, Final
@@ -7,7 +7,6 @@ import pytest
 import yaml
 from typer.testing import CliRunner
 
-from jobset_gate import names
 from jobset_gate.cli.app import GlobalOptions, build
 from jobset_gate.podgroups import formats
 from jobset_gate.podgroups.model import Format, RawMetadata
@@ -25,12 +24,11 @@ def objects(file: Path) -> list[Json]:
     return [one for one in yaml.safe_load_all(file.read_text()) if one]
 
 
-def templates(one: Json) -> list[tuple[int, Json]]:
-    """(how many pods of it there are at once, the pod's template)."""
+def templates(one: Json) -> list[Json]:
+    """Of its pods."""
     if one["kind"] == "JobSet":
-        jobs = [(job.get("replicas", 1), job["template"]["spec"]) for job in one["spec"]["replicatedJobs"]]
-        return [(replicas * spec.get("parallelism", 1), spec["template"]) for replicas, spec in jobs]
-    return [(one["spec"].get("parallelism", 1), one["spec"]["template"])] if one["kind"] == "Job" else []
+        return [job["template"]["spec"]["template"] for job in one["spec"]["replicatedJobs"]]
+    return [one["spec"]["template"]] if one["kind"] == "Job" else []
 
 
 def claims(template: Json) -> list[Any]:
@@ -49,25 +47,9 @@ def test_it_is_clean_and_its_pods_name_a_group_by_the_way_of_its_title(file: Pat
     assert ran.exit_code == 0, ran.output
     assert all(": ok: " in line for line in ran.output.splitlines())
     assert len(ran.output.splitlines()) == len(objects(file))
-    named = [claims(template) for one in objects(file) for _, template in templates(one)]
+    named = [claims(template) for one in objects(file) for template in templates(one)]
     assert named
     assert {claim.format.value for some in named for claim in some} == {file.stem} or file.stem == BOTH
     head = file.read_text().partition("\napiVersion")[0].replace("\n# ", " ")
     assert ("prints no manifests; this one is ours" in head) is (file.stem in OURS)
     assert ("the design prints, in the form that an API server takes" in head) is file.stem.startswith("koordinator")
-
-
-@pytest.mark.parametrize("file", FILES, ids=lambda file: file.stem)
-def test_there_are_pods_enough_for_every_minimum(file: Path) -> None:
-    count: dict[str, int] = {}
-    needed: dict[str, int] = {}
-    for one in objects(file):
-        if one["kind"] == names.POD_GROUP:
-            needed[one["metadata"]["name"]] = one["spec"].get("minMember") or one["spec"]["minMembers"]
-        for many, template in templates(one):
-            claim = claims(template)[0]
-            count[claim.key.name] = count.get(claim.key.name, 0) + many
-            if claim.spec.minimum is not None:
-                needed[claim.key.name] = claim.spec.minimum
-    assert needed.keys() == count.keys()
-    assert all(count[name] >= minimum for name, minimum in needed.items())

@@ -8,25 +8,15 @@ from jobset_gate.fake.kubelet import FakeNode
 from jobset_gate.kube.resources import PODS
 from tests.unit.fake.world import FakeClusterStory, Run, condition, running
 
-GATE = "example.com/gate"
-GPU = "example.com/gpu"
-
 
 def pod(name: str, cpu: str = "1", **spec: Any) -> dict[str, Any]:
-    """`more`: further requests; all else goes into the spec."""
-    asked = {"cpu": cpu, **spec.pop("more", {})}
+    asked = {"cpu": cpu}
     main = {"name": "main", "image": "busybox:1.37", "resources": {"requests": asked, "limits": asked}}
     return {"metadata": {"name": name}, "spec": {"restartPolicy": "Never", "containers": [main], **spec}}
 
 
-def node(name: str, cpu: str = "4", **others: Any) -> FakeNode:
-    return FakeNode(name, allocatable={"cpu": cpu, **others.pop("allocatable", {})}, **others)
-
-
-def where(world: FakeClusterStory, pods: list[dict[str, Any]]) -> dict[str, str]:
-    """The nodes of the pods, without the prefix of the test."""
-    before = f"{world.namespace}-"
-    return {it["metadata"]["name"]: it["spec"].get("nodeName", "").removeprefix(before) for it in pods}
+def node(name: str, cpu: str = "4") -> FakeNode:
+    return FakeNode(name, allocatable={"cpu": cpu})
 
 
 async def unschedulable_message(world: FakeClusterStory, name: str) -> str:
@@ -56,15 +46,6 @@ def test_a_node_is_full_when_its_pods_request_all_it_has(scheduled: Run) -> None
         await until_runs(world, "b", "c")
 
     scheduled(story, nodes=[node("only", cpu="3")])
-
-
-def test_every_resource_that_is_short_is_named(scheduled: Run) -> None:
-    async def story(world: FakeClusterStory) -> None:
-        await world.create(PODS, pod("large", cpu="9", more={GPU: "3"}))
-        words = f"0/2 nodes are available: 2 Insufficient cpu, 2 Insufficient {GPU}."
-        assert (await unschedulable_message(world, "large")).startswith(words)
-
-    scheduled(story, nodes=[node("a", allocatable={GPU: "2"}), node("b")])
 
 
 def test_pods_that_others_have_bound_count(scheduled: Run) -> None:
