@@ -6,6 +6,7 @@ from typing import Any, Final
 from docs.make.kinds import kind
 from docs.make.markdown import code, page, paragraph, table
 from docs.make.schemas import SCHEMAS
+from jobset_gate.cli.printers.findings import REASONS
 
 Json = dict[str, Any]
 _WITHIN: Final = "{}[]"
@@ -23,6 +24,12 @@ def text() -> str:
         ),
         table(["command", "prints"], [(it, _link(schema)) for it, schema in SCHEMAS.items()]),
         *(part for title, schema in documents().items() for part in _section(title, schema)),
+        "## Reasons of findings",
+        paragraph(
+            "`reason` in what `validate` prints. Those of fields are the causes that an API server's Status names; "
+            "SARIF has them as rules."
+        ),
+        table(["reason", "meaning"], [(code(str(reason)), text) for reason, text in REASONS.items()]),
     )
 
 

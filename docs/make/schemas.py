@@ -7,6 +7,7 @@ from collections.abc import Mapping
 from typing import Any, Final
 
 from jobset_gate import names
+from jobset_gate.cli.printers.findings import REASONS
 
 # Every field has a description and is always there.
 
@@ -271,6 +272,44 @@ DIAGNOSIS: Final = whole(
 )
 
 
+_PLACE: Final[Mapping[str, Json]] = {
+    "file": a("string", "As it was given, or found in a folder; stdin for standard input."),
+    "line": a("integer", "From 1; of JSON that of the whole document.", minimum=1),
+    "column": a("integer", "From 1.", minimum=1),
+}
+_OBJECT: Final = a("string", "Kind, name and document; empty for a whole file.")
+
+VALIDATION: Final = whole(
+    "Validation",
+    "What validate has found.",
+    {
+        "kind": kind("Validation"),
+        "summary": record(
+            "How many findings there are of each level.",
+            {f"{it}s": a("integer", f"Findings of the level {it}.", **COUNT) for it in ("error", "warning")},
+        ),
+        "findings": many(
+            "By file as given, line and column.",
+            record(
+                "One thing that is wrong.",
+                {
+                    **_PLACE,
+                    "level": {"enum": ["error", "warning"], "description": "With --strict error alone."},
+                    "object": _OBJECT,
+                    "field": a("string", "Its path; empty for a whole object."),
+                    "reason": {"enum": [str(it) for it in REASONS], "description": "What kind of mistake it is."},
+                    "message": TEXT,
+                },
+            ),
+        ),
+        "objects": many(
+            "Those without errors.",
+            record("One object.", {**_PLACE, "object": _OBJECT, "message": a("string", "What it comes to.")}),
+        ),
+    },
+)
+
+
 def _list(name: str, description: str, item: Json) -> Json:
     bare = {key: value for key, value in item.items() if key != "$schema"}
     return whole(name, description, {"kind": kind(name), "items": many("All that were found.", bare)})
@@ -285,5 +324,6 @@ SCHEMAS: Final[Mapping[str, Json]] = {
     "get groups --watch": {"$schema": DRAFT, "title": "Group"} | GROUP,
     "timeline": TIMELINE,
     "doctor": DIAGNOSIS,
+    "validate": VALIDATION,
 }
 """By the command that prints it. With --watch one document follows the other, each whole."""

@@ -24,7 +24,7 @@ COMPLETION: Final = "_JOBSET_GATE_COMPLETE"
 COMMANDS: Final = {
     "demo": ("demo", "Watch two gangs on a cluster inside this process."),
     "render": ("render", "Print what the webhook would make of a manifest."),
-    "validate": ("render", "Say all that is wrong with a manifest's gates and groups."),
+    "validate": ("validate", "Say all that is wrong with a manifest's gates and groups."),
     "get": ("get", "Show the gated JobSets and the pod groups of a cluster."),
     "why": ("why", "Say why a gang still waits, and what to do about it."),
     "describe": ("describe", "Show everything known of a gang."),

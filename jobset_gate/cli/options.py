@@ -93,13 +93,15 @@ def port(name: str, about: str, *, default: bool | str = True) -> Any:
 
 
 Files = Annotated[
-    list[str],
+    list[str] | None,
     option(
         "-f --filename",
         "FILE",
-        "A manifest in YAML or JSON, of one or more documents; - reads standard input. May be repeated.",
+        "A manifest in YAML or JSON, or a folder of them; - reads standard input. May be repeated.",
     ),
 ]
+FileArguments = Annotated[list[str] | None, typer.Argument(metavar="FILE", help="As -f.", show_default=False)]
+Recursive = Annotated[bool, typer.Option("-R", "--recursive", help="Read the folders in a folder, too.")]
 Config = Annotated[
     Path | None, option("--config", "FILE", "Settings in YAML: the sections `barrier` and `controller`.")
 ]

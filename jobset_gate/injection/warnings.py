@@ -1,6 +1,7 @@
 """Warnings in the admission response: what is allowed but probably not intended (A3)."""
 
 from collections.abc import Iterator
+from itertools import islice
 from typing import Any, Final
 
 from jobset_gate import names
@@ -8,13 +9,23 @@ from jobset_gate.barrier.config import config_of, targets
 from jobset_gate.barrier.model import Config
 from jobset_gate.injection.container import can_time_out
 from jobset_gate.injection.validate import DEFAULT
+from jobset_gate.objects.field_error import CauseType, FieldError, annotation_path
 from jobset_gate.objects.jobset import ReplicatedJobView, annotations_of
+from jobset_gate.objects.suggestions import nearest
 from jobset_gate.objects.unstructured import Json, as_list, format_path, nested
 from jobset_gate.podgroups import admission
 from jobset_gate.settings import Settings
 
 USUAL_BACKOFF: Final = 6
 """What Kubernetes takes for a backoffLimit that is not given."""
+
+MOST_ANNOTATIONS: Final = 1000
+"""That are compared with ours, which takes time; a JobSet has a few dozen."""
+MOST_UNKNOWN: Final = 5
+"""Unknown annotations that are warned of: an API server drops warnings beyond 4,096 characters in all."""
+LONGEST_KEY: Final = 100
+"""Characters of a key in a warning: an API server cuts a warning at 256."""
+_NAMES: Final = {key.partition("/")[2]: key for key in names.OUR_JOBSET_ANNOTATIONS}
 
 
 def warnings(new: Json, old: Json | None = None, *, settings: Settings = DEFAULT) -> list[str]:
@@ -24,7 +35,33 @@ def warnings(new: Json, old: Json | None = None, *, settings: Settings = DEFAULT
     return found if old is None else found + list(_too_late(new, old))
 
 
+def unknown_annotations(jobset: Json) -> list[FieldError]:
+    """Annotations in our domain that a JobSet has not, and those of a similar domain that look like ours."""
+    found = []
+    for key, value in islice(annotations_of(jobset).items(), MOST_ANNOTATIONS):
+        domain, slash, name = key.partition("/")
+        if not slash or key in names.OUR_JOBSET_ANNOTATIONS:
+            continue
+        similar = domain.startswith(names.PROGRAM) or nearest(domain, (names.DOMAIN,)) is not None
+        meant = nearest(name, _NAMES) if similar else None
+        if meant is not None or domain == names.DOMAIN:
+            hint = f": did you mean {_NAMES[meant]}?" if meant is not None else ""
+            message = f"unknown annotation, without effect on a JobSet{hint}"
+            found.append(FieldError(annotation_path(key), value, message, CauseType.NOT_SUPPORTED))
+    return found
+
+
+def _unknown(jobset: Json) -> Iterator[str]:
+    found = unknown_annotations(jobset)
+    for error in found[:MOST_UNKNOWN]:
+        path = error.path if len(error.path) <= LONGEST_KEY else f"{error.path[:LONGEST_KEY]}..."
+        yield f"{path}: {error.message}"
+    if len(found) > MOST_UNKNOWN:
+        yield f"metadata.annotations: {len(found) - MOST_UNKNOWN} more unknown annotations of {names.DOMAIN}"
+
+
 def _standing(jobset: Json, settings: Settings) -> Iterator[str]:
+    yield from _unknown(jobset)
     config = config_of(jobset).config
     if config is None:
         return

@@ -17,6 +17,8 @@ class CauseType(StrEnum):
     """The kinds of causes that an API server's Status knows, as far as we use them."""
 
     INVALID = "FieldValueInvalid"
+    TYPE_INVALID = "FieldValueTypeInvalid"
+    REQUIRED = "FieldValueRequired"
     FORBIDDEN = "FieldValueForbidden"
     DUPLICATE = "FieldValueDuplicate"
     NOT_FOUND = "FieldValueNotFound"

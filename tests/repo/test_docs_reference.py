@@ -10,13 +10,14 @@ from pydantic import BaseModel
 
 from controllers.barrier.status import _WARNINGS
 from controllers.podgroups.metrics import REASONS
-from docs.make import api, keys, reasons, settings
+from docs.make import api, jobset_fields, keys, reasons, settings
 from docs.make.metrics import rows
 from docs.make.pages import FOLDER, PAGES
 from docs.make.schemas import SCHEMAS
 from jobset_gate import names
 from jobset_gate.cli.app import command_tree
 from jobset_gate.cli.exits import ExitCode
+from jobset_gate.cli.manifests.schema import SCALARS
 from jobset_gate.cli.settings_file import ControllerSection
 from jobset_gate.podgroups import formats
 from jobset_gate.podgroups.events import TRANSIENT_REASONS, WARNING_REASONS
@@ -33,6 +34,13 @@ def test_each_page_is_what_the_code_makes_of_it_on_every_terminal(monkeypatch: p
     there = {it.name: it.read_text() for it in (ROOT / FOLDER).iterdir()}
     stale = [name for name in PAGES.keys() | there if name not in PAGES or there.get(name) != PAGES[name]()]
     assert stale == [], f"{FOLDER}/ {STALE}"
+
+
+def test_the_table_of_jobsets_fields_is_what_its_sources_make_of_it() -> None:
+    assert (ROOT / jobset_fields.TABLE).read_text() == jobset_fields.text(), f"{jobset_fields.TABLE} {STALE}"
+    types = {line.split()[0]: line.split()[1:] for line in jobset_fields.text().splitlines()}
+    used = {it.partition(":")[2].lstrip("[]{}") for its in types.values() for it in its}
+    assert used - {*types, *SCALARS, "any"} == {it for it in used if "|" in it}
 
 
 def test_every_key_of_ours_has_its_writer_and_its_reader() -> None:

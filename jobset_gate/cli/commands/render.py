@@ -1,4 +1,4 @@
-"""`render` and `validate`: what the webhook would make of a manifest, and all that is wrong with it; offline."""
+"""`render`: what the webhook would make of a manifest; offline."""
 
 from collections.abc import Iterator, Sequence
 from enum import StrEnum
@@ -9,13 +9,12 @@ import typer
 from jobset_gate import names
 from jobset_gate.cli import settings_file
 from jobset_gate.cli.exits import ExitCode
-from jobset_gate.cli.manifests import pod_groups
-from jobset_gate.cli.manifests.jobsets import ManifestObject, WebhookOutcome, items, judge, summary
+from jobset_gate.cli.manifests.files import manifest_files
+from jobset_gate.cli.manifests.jobsets import ManifestObject, WebhookOutcome, items, judge
 from jobset_gate.cli.manifests.reader import ManifestDocument, read
 from jobset_gate.cli.manifests.writer import to_json, to_yaml
-from jobset_gate.cli.options import Config, Files, new_app
+from jobset_gate.cli.options import Config, FileArguments, Files, Recursive, new_app
 from jobset_gate.cli.printers import output as out
-from jobset_gate.objects import terminal_text
 from jobset_gate.objects.unstructured import nested
 from jobset_gate.settings import Settings
 
@@ -36,7 +35,10 @@ app = new_app()
     epilog="Example: {program} render -f jobset.yaml | kubectl diff -f -",
 )
 def render(
-    files: Files,
+    *,
+    paths: FileArguments = None,
+    files: Files = None,
+    recursive: Recursive = False,
     output: Annotated[
         ManifestFormat, typer.Option("-o", "--output", help="The form of the output.")
     ] = ManifestFormat.YAML,
@@ -48,26 +50,9 @@ def render(
     refused, everything that is wrong goes to standard error and nothing is printed. In the place of what is random
     (the end of a generated name, the token for the gate stream) stand x's.
     """
+    given = manifest_files([*(files or ()), *(paths or ())], recursive=recursive)
     settings = settings_file.read(config).admission
-    raise typer.Exit(print_rendered(files, settings, as_json=output is ManifestFormat.JSON))
-
-
-@app.command(
-    "validate",
-    short_help="Say all that is wrong with a manifest's gates and groups.",
-    epilog="Example: {program} validate -f jobset.yaml",
-)
-def validate(files: Files, config: Config = None) -> None:
-    """Check the JobSets and pod groups of manifests as the webhook would, without any cluster.
-
-    Prints one line for each object that is fine and one for each thing that is wrong, with file, line, document
-    and field path; then, of group manifests that an API server would refuse, the form that it takes. Exits with 1
-    if anything is wrong.
-    """
-    raise typer.Exit(print_judged(files, settings_file.read(config).admission))
-
-
-UNKNOWN = "skipped: not a JobSet (jobset.x-k8s.io/v1alpha2), and not part of a pod group"
+    raise typer.Exit(print_rendered(given, settings, as_json=output is ManifestFormat.JSON))
 
 
 def print_rendered(sources: Sequence[str], settings: Settings, *, as_json: bool) -> ExitCode:
@@ -87,39 +72,6 @@ def print_rendered(sources: Sequence[str], settings: Settings, *, as_json: bool)
     text = to_json(rendered) if as_json else to_yaml(rendered)
     out.document(text)
     return ExitCode.OK
-
-
-def print_judged(sources: Sequence[str], settings: Settings) -> ExitCode:
-    """Prints a line for each object, or for each of its field errors; then the corrected manifests."""
-    code = ExitCode.OK
-    judged = []
-    for document in read(sources, split=True):
-        for item in items(document):
-            outcome = judge(item.value, settings) if item.is_jobset else None
-            group = pod_groups.judge(item)
-            wrong = [*_complaints(item, outcome), *pod_groups.format_errors(group)]
-            if (outcome is not None and outcome.field_errors) or group.field_errors:
-                code = ExitCode.ERROR
-            else:
-                results = [summary(item.value)] if outcome else []
-                results += group.summaries
-                out.out(_one_line(f"{item.at()}: {'ok: ' + '; '.join(results) if results else UNKNOWN}") + "\n")
-            for line in wrong:
-                out.out(_one_line(line) + "\n")
-            judged.append(group)
-    for line in pod_groups.between(judged):
-        out.out(_one_line(line) + "\n")
-        code = code if pod_groups.WARNING in line else ExitCode.ERROR
-    _print_corrected(judged)
-    return code
-
-
-def _print_corrected(judged: Sequence[pod_groups.GroupFindings]) -> None:
-    for each in judged:
-        if each.corrected is not None:
-            about = terminal_text.lines(_one_line(each.item.at()))
-            text = f"---\n# corrected: {about}\n{to_yaml([each.corrected])}"
-            out.document(text)
 
 
 def _one_line(text: str) -> str:

@@ -44,10 +44,14 @@ class ManifestObject:
         where = ", ".join(it for it in (f"document {self.document.number}", part, self.path) if it)
         return f"{kind or 'object'} {f'{namespace}/' if namespace else ''}{name} ({where})"
 
+    def place(self, path: str = "") -> tuple[int, int]:
+        """Line and column of a field of it."""
+        return self.document.place(f"{self.path}.{path}".strip(".") if path else self.path)
+
     def at(self, path: str = "") -> str:
-        """`jobset.yaml:12: JobSet train (document 1)`, with the line of a field."""
-        full = f"{self.path}.{path}".strip(".") if path else self.path
-        return f"{self.document.source}:{self.document.line_at(full)}: {self.title}"
+        """`jobset.yaml:12:3: JobSet train (document 1)`, with line and column of a field."""
+        line, column = self.place(path)
+        return f"{self.document.source}:{line}:{column}: {self.title}"
 
 
 @dataclass(frozen=True, slots=True)

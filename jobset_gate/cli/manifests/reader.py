@@ -11,11 +11,20 @@ from typing import Any, Final
 import yaml
 
 from jobset_gate.cli.exits import CommandError
-from jobset_gate.cli.manifests.yaml_loader import LineNumbers, TooManyValues, load_parts
+from jobset_gate.cli.manifests.yaml_loader import Places, TooManyValues, load_parts
 from jobset_gate.objects.field_error import child_path as field_path
 
 MOST_DIGITS: Final = 100
 """Of an integer in JSON that is read as one."""
+
+
+class ManifestError(CommandError):
+    """A source that cannot be read as a manifest, and where; the line is 0 where only the source is known."""
+
+    def __init__(self, source: str, message: str, line: int = 0, column: int = 0) -> None:
+        where = f":{line}:{column}" if column else f":{line}" if line else ""
+        super().__init__(f"{source}{where}: {message}")
+        self.source, self.message, self.line, self.column = source, message, line, column
 
 
 @dataclass(frozen=True, slots=True)
@@ -26,14 +35,14 @@ class ManifestDocument:
     number: int
     line: int
     value: Any
-    lines: LineNumbers | None = None
+    places: Places | None = None
     """Of the fields; None for JSON."""
     part: int = 0
     """Counts from 1 where one document of the source holds the metadata of several objects; else 0."""
 
-    def line_at(self, path: str) -> int:
-        """The line of a field of it."""
-        return self.line if self.lines is None else self.lines.of(path)
+    def place(self, path: str) -> tuple[int, int]:
+        """Line and column of a field of it; of JSON where the document begins."""
+        return (self.line, 1) if self.places is None else self.places.of(path)
 
 
 def read(sources: Sequence[str], *, split: bool = False) -> list[ManifestDocument]:
@@ -41,14 +50,25 @@ def read(sources: Sequence[str], *, split: bool = False) -> list[ManifestDocumen
 
     With `split`, a YAML document that gives `metadata` twice is read as the objects that are meant.
     """
-    found = [document for source in sources for document in _documents(source, split=split)]
+    found = [document for source in sources for document in documents(source, split=split)]
     if not found:
-        raise CommandError(f"no objects in {', '.join(_named(it) for it in sources)}")
+        raise CommandError(f"no objects in {', '.join(source_name(it) for it in sources)}")
     return found
 
 
-def _documents(source: str, *, split: bool) -> Iterator[ManifestDocument]:
-    text, name = _text(source), _named(source)
+def documents(source: str, *, split: bool = False) -> Iterator[ManifestDocument]:
+    """Those of one source; as `read`. Raises CommandError, a ManifestError for what is no YAML or JSON."""
+    text, name = _text(source), source_name(source)
+    try:
+        yield from _documents(text, name, split=split)
+    except ManifestError as problem:
+        if "{{" not in text:
+            raise
+        hint = "a Helm template must be rendered first: helm template CHART | jobset-gate validate -f -"
+        raise ManifestError(name, f"{problem.message}; {hint}", problem.line, problem.column) from problem
+
+
+def _documents(text: str, name: str, *, split: bool) -> Iterator[ManifestDocument]:
     if text.lstrip().startswith("{"):
         decoded = list(_json(text, name))
         if decoded:
@@ -59,15 +79,15 @@ def _documents(source: str, *, split: bool) -> Iterator[ManifestDocument]:
             for part, (node, value) in enumerate(parts, start=1):
                 if value is not None:
                     line = node.start_mark.line + 1
-                    yield ManifestDocument(name, number, line, value, LineNumbers(node), part if len(parts) > 1 else 0)
+                    yield ManifestDocument(name, number, line, value, Places(node), part if len(parts) > 1 else 0)
     except yaml.MarkedYAMLError as problem:
         mark = problem.problem_mark or problem.context_mark
-        where = f"{name}:{mark.line + 1}:{mark.column + 1}" if mark else name
-        raise CommandError(f"{where}: invalid YAML: {problem.problem or problem.context}") from problem
+        line, column = (mark.line + 1, mark.column + 1) if mark else (0, 0)
+        raise ManifestError(name, f"invalid YAML: {problem.problem or problem.context}", line, column) from problem
     except (yaml.YAMLError, TooManyValues) as problem:
-        raise CommandError(f"{name}: invalid YAML: {problem}") from problem
+        raise ManifestError(name, f"invalid YAML: {problem}") from problem
     except RecursionError as problem:
-        raise CommandError(f"{name}: nested too deeply") from problem
+        raise ManifestError(name, "nested too deeply") from problem
 
 
 def _json(text: str, name: str) -> Iterator[ManifestDocument]:
@@ -80,17 +100,17 @@ def _json(text: str, name: str) -> Iterator[ManifestDocument]:
         try:
             value, at = decoder.raw_decode(text, at)
         except _DuplicateKey as problem:
-            raise CommandError(f"{name}:{line}: in the JSON object that begins here {problem}") from problem
+            raise ManifestError(name, f"in the JSON object that begins here {problem}", line) from problem
         except json.JSONDecodeError as problem:
             if number == 1 and _is_flow_yaml(text):
                 return
-            raise CommandError(f"{name}:{problem.lineno}:{problem.colno}: not JSON: {problem.msg}") from problem
+            raise ManifestError(name, f"not JSON: {problem.msg}", problem.lineno, problem.colno) from problem
         except RecursionError as problem:
-            raise CommandError(f"{name}: nested too deeply") from problem
+            raise ManifestError(name, "nested too deeply") from problem
         if not _can_be_sent(value):
             where = _no_number(value)
-            message = f"{name}:{line}: the JSON object that begins here holds a number or character JSON has not"
-            raise CommandError(f"{message} (at {where})" if where else message)
+            message = "the JSON object that begins here holds a number or character JSON has not"
+            raise ManifestError(name, f"{message} (at {where})" if where else message, line)
         yield ManifestDocument(name, number, line, value)
         at = _skip(text, at)
 
@@ -143,13 +163,13 @@ def _no_doubles(pairs: list[tuple[str, Any]]) -> dict[str, Any]:
     made: dict[str, Any] = {}
     for key, value in pairs:
         if key in made:
-            raise _DuplicateKey(f"the key {key!r} is given twice")
+            raise _DuplicateKey(f"the key {key!r} is given twice: kubectl silently takes the last value")
         made[key] = value
     return made
 
 
 def _text(source: str) -> str:
-    name = _named(source)
+    name = source_name(source)
     try:
         raw = sys.stdin.buffer.read() if source == "-" else Path(source).read_bytes()
     except OSError as problem:
@@ -158,8 +178,9 @@ def _text(source: str) -> str:
         return raw.decode("utf-8-sig")
     except UnicodeDecodeError as problem:
         line = raw.count(b"\n", 0, problem.start) + 1
-        raise CommandError(f"{name}:{line}: not UTF-8") from problem
+        raise ManifestError(name, "not UTF-8", line) from problem
 
 
-def _named(source: str) -> str:
+def source_name(source: str) -> str:
+    """What a source is called in messages."""
     return "stdin" if source == "-" else source

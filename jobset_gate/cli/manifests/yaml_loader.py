@@ -170,7 +170,7 @@ def _refuse_doubles(loader: YamlLoader, node: yaml.MappingNode) -> None:
         name = _key(loader, key)
         if name in seen:
             raise ConstructorError(
-                None, None, f"the key {name!r} is given twice; kubectl would take the last", key.start_mark
+                None, None, f"the key {name!r} is given twice: kubectl silently takes the last value", key.start_mark
             )
         seen.add(name)
 
@@ -219,36 +219,36 @@ def _split(root: yaml.Node) -> list[yaml.Node]:
     return [yaml.MappingNode(root.tag, its, key.start_mark, root.end_mark, root.flow_style) for its, key in parts]
 
 
-# --- From a field path to its line, and back --------------------------------------------------------------------------
+# --- From a field path to its place, and back -------------------------------------------------------------------------
 
 _STEP: Final = re.compile(r"\[(\d+)\]|\[([^\]]+)\]|\.?([^.\[\]]+)")
 
-Members = dict[str, tuple[yaml.Node, int]]
+Members = dict[str, tuple[yaml.Node, yaml.Mark]]
 
 
-class LineNumbers:
-    """The lines of one document's fields. Members of mappings are indexed: there may be many."""
+class Places:
+    """Where one document's fields stand. Members of mappings are indexed: there may be many."""
 
     def __init__(self, root: yaml.Node) -> None:
         self._root = root
         self._members: dict[int, Members] = {}
 
-    def of(self, path: str) -> int:
-        """The line (from 1) of the field, or of the innermost part of its path that is there."""
-        node, line = self._root, self._root.start_mark.line
+    def of(self, path: str) -> tuple[int, int]:
+        """Line and column (from 1) of the field, or of the innermost part of its path that is there."""
+        node, mark = self._root, self._root.start_mark
         for index, quoted, plain in _STEP.findall(path):
             found = _entry(node, int(index)) if index else self._member(node, quoted or plain)
             if found is None:
                 break
-            node, line = found
-        return int(line) + 1
+            node, mark = found
+        return mark.line + 1, mark.column + 1
 
-    def _member(self, node: yaml.Node, name: str) -> tuple[yaml.Node, int] | None:
+    def _member(self, node: yaml.Node, name: str) -> tuple[yaml.Node, yaml.Mark] | None:
         if not isinstance(node, yaml.MappingNode):
             return None
         if id(node) not in self._members:  # the root holds on to it
             pairs = ((key, value) for key, value in node.value if isinstance(key, yaml.ScalarNode))
-            self._members[id(node)] = {key.value: (value, key.start_mark.line) for key, value in pairs}
+            self._members[id(node)] = {key.value: (value, key.start_mark) for key, value in pairs}
         return self._members[id(node)].get(name)
 
 
@@ -277,8 +277,8 @@ def _begins(node: yaml.Node, mark: yaml.Mark) -> bool:
     return bool(node.start_mark.index == mark.index)
 
 
-def _entry(node: yaml.Node, index: int) -> tuple[yaml.Node, int] | None:
+def _entry(node: yaml.Node, index: int) -> tuple[yaml.Node, yaml.Mark] | None:
     if not isinstance(node, yaml.SequenceNode) or index >= len(node.value):
         return None
     entry = node.value[index]
-    return entry, entry.start_mark.line
+    return entry, entry.start_mark

@@ -9,7 +9,8 @@ import pytest
 import yaml
 
 from jobset_gate import names
-from jobset_gate.cli.commands import render
+from jobset_gate.cli.commands import render, validate
+from jobset_gate.cli.commands.validate import FindingsFormat
 from jobset_gate.cli.exits import CommandError, ExitCode
 from jobset_gate.cli.manifests.reader import read
 from jobset_gate.settings import Settings
@@ -40,13 +41,13 @@ def staircase(count: int) -> str:
 
 
 @pytest.mark.parametrize("text", [merges(9), staircase(300)], ids=["tenfold", "staircase"])
-@pytest.mark.parametrize("command", ["validate", "render"])
-def test_merges_of_merges_are_refused_before_they_are_made(text: str, command: str, tmp_path: Path) -> None:
+@pytest.mark.parametrize("split", [False, True], ids=["render", "validate"])
+def test_merges_of_merges_are_refused_before_they_are_made(text: str, split: bool, tmp_path: Path) -> None:
     assert len(text) < 100_000
     file = tmp_path / "m.yaml"
     file.write_text(text)
     with pytest.raises(CommandError, match="stands for more than 1000000 values"):
-        _run(command, file)
+        read([str(file)], split=split)
 
 
 def test_merge_keys_mean_what_they_meant(tmp_path: Path) -> None:
@@ -103,8 +104,8 @@ def test_keys_and_names_neither_steer_the_terminal_nor_begin_lines(
 ) -> None:
     file = tmp_path / "m.yaml"
     file.write_text(yaml.safe_dump(given))
-    for command in ("validate", "render"):
-        _run(command, file)
+    for command, output in [("render", FindingsFormat.TEXT), *(("validate", it) for it in FindingsFormat)]:
+        _run(command, file, output)
         said = "".join(capfd.readouterr())
         assert not {it for it in said if not it.isprintable() and it != "\n"}
         assert "\nm.yaml: ok" not in said
@@ -151,9 +152,9 @@ def _as_yaml(text: str) -> str:
     return "# read as YAML\n" + text
 
 
-def _run(command: str, file: Path) -> Any:
+def _run(command: str, file: Path, output: FindingsFormat = FindingsFormat.TEXT) -> Any:
     if command == "validate":
-        return render.print_judged([str(file)], SETTINGS)
+        return validate.print_checked([str(file)], SETTINGS, output)
     found = render.print_rendered([str(file)], SETTINGS, as_json=False)
     assert found in (ExitCode.OK, ExitCode.ERROR)
     return found

@@ -65,10 +65,12 @@ def test_values(write: Path, text: str, value: object) -> None:
     [
         ("a: [1\nb: 2\n", "m.yaml:2:2: invalid YAML: expected ',' or ']', but got ':'"),
         ("a: 1\n\tb: 2\n", "m.yaml:2:1: invalid YAML: found character '\\t' that cannot"),
-        ("a: 1\nb: 2\na: 3\n", "m.yaml:3:1: invalid YAML: the key 'a' is given twice"),
+        ("a: 1\nb: 2\na: 3\n", "m.yaml:3:1: invalid YAML: the key 'a' is given twice: kubectl silently takes the last"),
         ("a: *nobody\n", "m.yaml:1:4: invalid YAML: found undefined alias 'nobody'"),
         ("a: !!python/name:os.system\n", "m.yaml:1:4: invalid YAML: the tag"),
         ("a: .nan\n", "m.yaml:1:4: invalid YAML: .nan is no number that Kubernetes knows"),
+        ("a: {{ b }}\n", "m.yaml:1:5: invalid YAML: a key must be a string (at a); a Helm template must be rendered"),
+        ("{{- if .Values.gang }}\n", "m.yaml:1:2: not JSON: Expecting property name enclosed in double quotes; a Helm"),
         ("? [a]\n: b\n", "m.yaml:1:3: invalid YAML: a key must be a string"),
         ("~: b\n", "m.yaml:1:1: invalid YAML: a key must be a string"),
         ('{"a": 1, x', "m.yaml:1:10: not JSON: "),
@@ -101,17 +103,17 @@ def test_what_is_no_file(write: Path, path: str, message: str) -> None:
 
 
 @pytest.mark.parametrize(
-    ("path", "line"),
+    ("path", "place"),
     [
-        ("spec", 2),
-        ("spec.list[1]", 5),
-        ("spec.list[1].b", 6),
-        ("spec.list[1].missing.more", 5),
-        ("spec.list[7]", 3),
-        ("metadata.annotations[a.b/c]", 9),
-        ("nothing", 1),
+        ("spec", (2, 1)),
+        ("spec.list[1]", (5, 5)),
+        ("spec.list[1].b", (6, 5)),
+        ("spec.list[1].missing.more", (5, 5)),
+        ("spec.list[7]", (3, 3)),
+        ("metadata.annotations[a.b/c]", (9, 5)),
+        ("nothing", (1, 1)),
     ],
 )
-def test_the_line_of_a_field(write: Path, path: str, line: int) -> None:
+def test_the_line_and_column_of_a_field(write: Path, path: str, place: tuple[int, int]) -> None:
     text = "kind: X\nspec:\n  list:\n  - a: 1\n  - a: 1\n    b: 2\nmetadata:\n  annotations:\n    a.b/c: x\n"
-    assert docs(write, text)[0].line_at(path) == line
+    assert docs(write, text)[0].place(path) == place

@@ -11,6 +11,8 @@ from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 
 from jobset_gate import names
+from jobset_gate.cli.manifests import mistakes
+from jobset_gate.cli.manifests.findings import SKIPPED
 from jobset_gate.cli.manifests.jobsets import judge, summary
 from jobset_gate.fake import manifests
 from jobset_gate.settings import Settings
@@ -58,14 +60,14 @@ spec:
 """
 POD = "replicatedJobs[0].template.spec.template.spec"
 BROKEN_AT = [
-    (7, "groupSchedulingConfig.timeoutAfterSeconds: 0"),
-    (10, 'groupSchedulingConfig.targetReplicatedJobs[1]: "nobody"'),
-    (11, 'groupSchedulingConfig.targetReplicatedJobs[2]: "workers"'),
-    (12, "groupSchedulingConfig.tiemout: 5"),
-    (20, f'{POD}.nodeSelector[kubernetes.io/os]: "windows"'),
-    (22, f'{POD}.containers[0].name: "group-scheduling-init"'),
+    ("7:5", "groupSchedulingConfig.timeoutAfterSeconds: 0"),
+    ("10:7", 'groupSchedulingConfig.targetReplicatedJobs[1]: "nobody"'),
+    ("11:7", 'groupSchedulingConfig.targetReplicatedJobs[2]: "workers"'),
+    ("12:5", "groupSchedulingConfig.tiemout: 5"),
+    ("20:15", f'{POD}.nodeSelector[kubernetes.io/os]: "windows"'),
+    ("22:15", f'{POD}.containers[0].name: "group-scheduling-init"'),
 ]
-"""Line and field of all that is wrong."""
+"""Place and field of all that is wrong."""
 
 
 def pod_template(jobset: dict[str, Any], index: int) -> dict[str, Any]:
@@ -136,7 +138,7 @@ def test_a_generated_name_is_completed_and_that_is_said(run: RunCli) -> None:
     assert jobset["metadata"]["name"] == "train-xxxxx"
     source = pod_template(jobset, 0)["spec"]["volumes"][0]["projected"]["sources"][0]
     assert source["configMap"]["name"] == names.config_map_name("train-xxxxx")
-    assert ran.err.startswith("stdin:4: JobSet train- (document 1): warning: metadata.generateName: ")
+    assert ran.err.startswith("stdin:4:12: JobSet train- (document 1): warning: metadata.generateName: ")
     assert ran.code == 0
 
 
@@ -144,32 +146,32 @@ def test_a_refused_jobset_prints_nothing_at_all(run: RunCli) -> None:
     """What is piped into kubectl must not be half of it."""
     ran = run("render", "-f", STORY_1, "-f", "-", stdin=BROKEN)
     assert (ran.code, ran.out) == (1, "")
-    assert "stdin:7: JobSet broken (document 1): spec.groupSchedulingConfig.timeoutAfterSeconds: 0: must be" in ran.err
+    assert (
+        "stdin:7:5: JobSet broken (document 1): spec.groupSchedulingConfig.timeoutAfterSeconds: 0: must be" in ran.err
+    )
 
 
 def test_validate_tells_every_violation_of_every_document_with_its_line(run: RunCli, tmp_path: Path) -> None:
     file = tmp_path / "m.yaml"
     file.write_text(SERVICE + "---\n" + BROKEN + "---\n" + BROKEN.replace("broken", "too"))
     ran = run("validate", "-f", str(file), "-f", STORY_1)
-    lines = [line.removeprefix(str(file)) for line in ran.out.splitlines()]
-    assert ran.code == 1
-    skipped = "skipped: not a JobSet (jobset.x-k8s.io/v1alpha2), and not part of a pod group"
-    assert lines[0] == f":1: Service s (document 1): {skipped}"
-    assert lines[-1].endswith("my-jobset (document 1): ok: 300 pods of workers wait for each other, at most 300s")
     begin, length = SERVICE.count("\n") + 1, BROKEN.count("\n") + 1
-    for line, path in BROKEN_AT:
-        shown = (
-            f":{begin + line}: JobSet broken (document 2): spec.{path}: ",
-            f":{begin + length + line}: JobSet too (document 3): spec.{path}: ",
-        )
-        for start in shown:
-            assert [it for it in lines if it.startswith(start)], (start, lines)
-    assert len(lines) == 2 + 2 * len(BROKEN_AT)
+    expected = [f"{file}:1:1: Service s (document 1): {SKIPPED}"]
+    for number, (name, above) in enumerate([("broken", begin), ("too", begin + length)], start=2):
+        for place, path in BROKEN_AT:
+            line, column = map(int, place.split(":"))
+            expected.append(f"{file}:{above + line}:{column}: JobSet {name} (document {number}): spec.{path}: ")
+    expected.append(
+        f"{STORY_1}:1:1: JobSet default/my-jobset (document 1): ok: 300 pods of workers wait for each other"
+    )
+    assert ran.code == 1
+    for shown, start in zip(ran.out.splitlines(), expected, strict=True):
+        assert shown.startswith(start)
 
 
 def test_warnings_are_beside_the_answer(run: RunCli) -> None:
     text = Path(STORY_1).read_text().replace("backoffLimit: 0", "backoffLimit: 7")
-    warning = "stdin:16: JobSet default/my-jobset (document 1): warning: spec.replicatedJobs[0]"
+    warning = "stdin:16:11: JobSet default/my-jobset (document 1): warning: spec.replicatedJobs[0]"
     ran = run("validate", "-f", "-", stdin=text)
     first, second = ran.out.splitlines()
     assert (ran.code, second.startswith(warning)) == (0, True)
@@ -216,7 +218,9 @@ def test_another_version_of_jobset_is_passed_through_with_a_warning(run: RunCli)
     text = Path(STORY_1).read_text().replace("v1alpha2", "v1alpha1")
     ran = run("render", "-f", "-", stdin=text)
     assert yaml.safe_load(ran.out) == yaml.safe_load(text)
-    assert "stdin:1: JobSet default/my-jobset (document 1): warning: only jobset.x-k8s.io/v1alpha2 is known" in ran.err
+    assert (
+        "stdin:1:1: JobSet default/my-jobset (document 1): warning: only jobset.x-k8s.io/v1alpha2 is known" in ran.err
+    )
 
 
 @pytest.mark.parametrize("command", ["render", "validate"])
@@ -224,10 +228,11 @@ def test_another_version_of_jobset_is_passed_through_with_a_warning(run: RunCli)
     ("arguments", "stdin", "ending"),
     [
         (["-f", "missing.yaml"], "", (1, "error: missing.yaml: No such file or directory\n")),
-        (["-f", "-"], "a: [1\n", (1, "error: stdin:2:1: invalid YAML: ")),
         (["-f", "-"], "", (1, "error: no objects in stdin\n")),
         (["-f", STORY_1, "--config", "missing.yaml"], "", (1, "error: missing.yaml: No such file or directory\n")),
         (["--nonsense"], "", (2, "Usage: jobset-gate")),
+        ([], "", (2, "error: name a manifest: -f FILE, a folder, or - for standard input\n")),
+        (["https://a.example/m.yaml"], "", (2, "error: https://a.example/m.yaml: URLs are not read, since nothing is")),
     ],
 )
 def test_trouble_with_input(
@@ -266,6 +271,7 @@ def test_no_oddly_shaped_jobset_brings_the_rules_down(data: st.DataObject) -> No
     outcome = judge(jobset, Settings())
     assert isinstance(outcome.stored, dict)
     assert isinstance(summary(jobset), str)
+    assert all(isinstance(str(it.error), str) for it in mistakes.of(jobset))
 
 
 @pytest.mark.parametrize(("file", "story"), [(STORY_1, manifests.story1()), (STORY_2, manifests.story2())])

@@ -47,8 +47,8 @@ def test_what_koordinators_text_prints_is_refused_and_its_corrected_form_is_fine
 
 def test_a_document_with_two_metadata_keys_is_read_as_two_pods(run: RunCli) -> None:
     ran = run("validate", "-f", "-", stdin=design_manifests.KOORDINATOR_TWO)
-    assert "stdin:1: object without a name (document 1, part 1): metadata: null: is given twice: " in ran.out
-    assert "stdin:7: object without a name (document 1, part 2): metadata: null: is given twice: " in ran.out
+    assert "stdin:1:1: object without a name (document 1, part 1): metadata: null: is given twice: " in ran.out
+    assert "stdin:7:1: object without a name (document 1, part 2): metadata: null: is given twice: " in ran.out
     notes = [it["metadata"]["annotations"] for it in corrected(ran)]
     gangs = [(it[f"{GANG}name"], it[f"{GANG}groups"]) for it in notes]
     assert gangs == [("role-a", '["teama/role-a","teamb/role-b"]'), ("role-b", "")]
@@ -67,7 +67,7 @@ def test_two_metadata_keys_of_anything_else_stay_wrong(run: RunCli) -> None:
     [
         (
             design_manifests.ALIBABA.replace('"4"', '"-4"'),
-            f'stdin:8: Pod team/job-a-0 (document 1): metadata.labels[{ALIBABA_MINIMUM}]: "-4": must be',
+            f'stdin:8:5: Pod team/job-a-0 (document 1): metadata.labels[{ALIBABA_MINIMUM}]: "-4": must be',
         ),
         (
             design_manifests.PLUGINS.replace("scheduling.x-k8s.io/v1alpha1", "scheduling.x-k8s.io/v1beta1"),
@@ -90,7 +90,7 @@ def test_what_is_wrong_is_reported_once_with_file_line_and_field(run: RunCli, te
     [
         ({PLUGINS: "g"}, {KEP24: "h"}, 1, "names two groups, a pod belongs to one"),
         ({ALIBABA_MINIMUM: "3"}, {}, 1, f"metadata.labels[{ALIBABA}]: null: must be given beside {ALIBABA_MINIMUM}"),
-        ({PLUGINS: "g"}, {}, 0, "group team/g: warning: its PodGroup is not among these manifests"),
+        ({PLUGINS: "g"}, {}, 0, "group team/g: its PodGroup is not among these manifests"),
     ],
     ids=["two groups", "no name", "no PodGroup"],
 )
@@ -127,7 +127,7 @@ def test_a_ganggroup_of_two_namespaces_is_fine_with_a_warning(run: RunCli) -> No
     both = '["far/b","team/a"]'
     ran = validated(run, gang("a", both), gang("b", both, namespace="far"))
     assert ran.code == 0
-    assert ran.out.count("warning: opens together with gangs of other namespaces only where a setting allows it") == 2
+    assert ran.out.count(": opens together with gangs of other namespaces only where a setting allows it") == 2
 
 
 def test_koordinators_annotations_that_nobody_heeds_are_named(run: RunCli) -> None:

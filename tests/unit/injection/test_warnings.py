@@ -96,3 +96,44 @@ def test_on_timeout_may_change_until_the_verdict_and_is_warned_about_afterwards(
     new = changed(stored, "Release", "metadata", "annotations", names.ON_TIMEOUT)
     assert bool(warnings.warnings(new, stored)) is warned
     assert warnings.warnings(stored, stored) == []
+
+
+@pytest.mark.parametrize(
+    ("key", "meant"),
+    [
+        ("jobset-gate.dev/prefetch-image", names.PREFETCH_IMAGES),
+        ("jobset-gate.dev/Bypass", names.BYPASS),
+        ("jobset-gate.dev/group-scheduling", names.CONFIG),
+        ("jobset-gate.dev/epoch", ""),
+        ("jobset-gate.io/on-timeout", names.ON_TIMEOUT),
+        ("jobsetgate.dev/on-timeuot", names.ON_TIMEOUT),
+        ("jobset-gate.example.com/owner", None),
+        ("example.com/bypass", None),
+        ("bypass", None),
+        *((key, None) for key in names.OUR_JOBSET_ANNOTATIONS),
+    ],
+)
+def test_an_annotation_that_looks_like_ours_is_named_with_what_is_meant(key: str, meant: str | None) -> None:
+    """`meant` is empty where there is no suggestion, None where there is no warning."""
+    for config in ({"timeoutAfterSeconds": 300}, False):
+        found = [it for it in warnings.warnings(jobset(notes={key: "x"}, config=config)) if "unknown" in it]
+        message = f"metadata.annotations[{key}]: unknown annotation, without effect on a JobSet"
+        hint = f": did you mean {meant}?" if meant else ""
+        assert found == ([] if meant is None else [message + hint])
+
+
+def test_an_update_warns_of_new_unknown_annotations_alone() -> None:
+    stored = created(jobset(notes={"jobset-gate.dev/bypas": "true"}))
+    more = changed(stored, "true", "metadata", "annotations", "jobset-gate.dev/bypasss")
+    assert warnings.warnings(stored, stored) == []
+    assert [it.partition("]")[0] for it in warnings.warnings(more, stored)] == [
+        "metadata.annotations[jobset-gate.dev/bypasss"
+    ]
+
+
+def test_unknown_annotations_fill_no_answer() -> None:
+    """An API server cuts a warning at 256 characters, and drops those beyond 4,096 in all."""
+    notes = {f"jobset-gate.dev/{'x' * 300}{n}": "x" * 300 for n in range(20)}
+    found = warnings.warnings(jobset(notes=notes))
+    assert (len(found), max(map(len, found)) <= 256) == (warnings.MOST_UNKNOWN + 1, True)
+    assert found[-1] == "metadata.annotations: 15 more unknown annotations of jobset-gate.dev"

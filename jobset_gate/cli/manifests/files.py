@@ -1,0 +1,36 @@
+"""The files that -f and arguments stand for: files, folders, standard input."""
+
+from collections.abc import Iterator, Sequence
+from pathlib import Path
+from typing import Final
+
+from jobset_gate.cli.exits import CommandError, ExitCode
+
+SUFFIXES: Final = (".json", ".yaml", ".yml")
+"""Of the files that are read of a folder, as kubectl does."""
+
+
+def manifest_files(given: Sequence[str], *, recursive: bool) -> list[str]:
+    """Each file once, in the order given; those of a folder by name; - is standard input.
+
+    Raises CommandError without a file, for a URL, and for a folder that holds no manifest.
+    """
+    if not given:
+        raise CommandError("name a manifest: -f FILE, a folder, or - for standard input", ExitCode.USAGE)
+    return list(dict.fromkeys(file for each in given for file in _files(each, recursive=recursive)))
+
+
+def _files(given: str, *, recursive: bool) -> Iterator[str]:
+    if "://" in given:
+        hint = f"curl -fsSL {given} | jobset-gate validate -f -"
+        raise CommandError(f"{given}: URLs are not read, since nothing is fetched: {hint}", ExitCode.USAGE)
+    if given == "-" or not Path(given).is_dir():
+        yield given
+        return
+    inside = sorted(Path(given).rglob("*") if recursive else Path(given).iterdir())
+    found = [str(it) for it in inside if it.suffix in SUFFIXES and it.is_file()]
+    if not found:
+        deeper = not recursive and any(it.is_dir() for it in inside)
+        hint = "; -R reads its folders, too" if deeper else ""
+        raise CommandError(f"{given}: no file in it ends with {', '.join(SUFFIXES)}{hint}")
+    yield from found

@@ -1,0 +1,204 @@
+"""`validate` in CI: what it reads, what it makes an error, and its output for programs."""
+
+import json
+from pathlib import Path
+from typing import Any
+
+import jsonschema  # type: ignore[import-untyped]  # it has no types
+import pytest
+import yaml
+
+from docs.make.schemas import SCHEMAS
+from jobset_gate import names
+from jobset_gate.cli.printers.findings import REASONS
+from jobset_gate.objects.field_error import CauseType
+from tests.fakes.cli_runner import RunCli
+from tests.fakes.manifest_texts import CONFIG, RING, TRAIN, noted, train
+
+SERVICE = "apiVersion: v1\nkind: Service\nmetadata: {name: s}\n"
+UNGATED = train((CONFIG, ""))
+DOUBTFUL = train(("backoffLimit: 0", "backoffLimit: 7"))
+WRONG = train(("300", "0"))
+
+
+@pytest.fixture
+def folder(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
+    """The current folder, with manifests in it and in a folder below."""
+    monkeypatch.chdir(tmp_path)
+    texts = {"m/b.yaml": WRONG, "m/a.yml": TRAIN, "m/note.txt": "- no manifest", "m/deep/c.json": '{"kind": "X"}'}
+    for path, text in texts.items():
+        Path(path).parent.mkdir(parents=True, exist_ok=True)
+        Path(path).write_text(text)
+    return tmp_path
+
+
+def files(out: str) -> list[str]:
+    return [line.partition(":")[0] for line in out.splitlines()]
+
+
+@pytest.mark.parametrize("command", ["validate", "render"])
+def test_a_folder_stands_for_its_manifests_by_name(run: RunCli, folder: Path, command: str) -> None:
+    ran = run(command, "m")
+    assert ran.code == 1
+    assert "m/b.yaml:7:5: JobSet train (document 1): spec.groupSchedulingConfig" in ran.out + ran.err
+
+
+def test_files_come_in_the_order_given_and_each_once(run: RunCli, folder: Path) -> None:
+    assert files(run("validate", "m").out) == ["m/a.yml", "m/b.yaml"]
+    assert files(run("validate", "-R", "-f", "m").out) == ["m/a.yml", "m/b.yaml", "m/deep/c.json"]
+    assert files(run("validate", "m/b.yaml", "m/a.yml", "-f", "m/deep/c.json", "-f", "m").out) == [
+        "m/deep/c.json",
+        "m/a.yml",
+        "m/b.yaml",
+    ]
+    assert files(run("validate", "-", "m/a.yml", stdin=SERVICE).out) == ["stdin", "m/a.yml"]
+
+
+@pytest.mark.parametrize(
+    ("arguments", "code", "said"),
+    [
+        (["m/deep", "none.yaml"], 1, "error: none.yaml: No such file or directory\n"),
+        (["empty"], 1, "error: empty: no file in it ends with .json, .yaml, .yml; -R reads its folders, too\n"),
+        (["-R", "empty"], 1, "error: empty: no file in it ends with .json, .yaml, .yml\n"),
+        (
+            ["-f", "http://a.example/m"],
+            2,
+            "error: http://a.example/m: URLs are not read, since nothing is fetched: curl",
+        ),
+    ],
+)
+def test_what_is_no_manifest_is_refused_before_anything_is_printed(
+    run: RunCli, folder: Path, arguments: list[str], code: int, said: str
+) -> None:
+    Path("empty/below").mkdir(parents=True)
+    ran = run("validate", *arguments)
+    assert (ran.code, ran.out, ran.err.startswith(said)) == (code, "", True), ran.err
+
+
+def test_one_file_that_cannot_be_read_hides_no_other(run: RunCli, folder: Path) -> None:
+    Path("m/a.yml").write_text(WRONG + "---\na: [\n")
+    lines = run("validate", "m").out.splitlines()
+    assert [line.split(": ")[0] for line in lines] == ["m/a.yml:7:5", "m/a.yml:23:1", "m/b.yaml:7:5"]
+
+
+@pytest.mark.parametrize(
+    ("text", "options", "code"),
+    [
+        (TRAIN, ["--require-gate"], 0),
+        (SERVICE + "---\n" + TRAIN, ["--require-gate"], 0),
+        (UNGATED + "---\n" + RING.replace("ten", "10").replace('"4"', "4"), ["--require-gate"], 0),
+        (UNGATED, [], 0),
+        (UNGATED, ["--require-gate"], 1),
+        (SERVICE, ["--require-gate"], 1),
+        (DOUBTFUL, [], 0),
+        (DOUBTFUL, ["--strict"], 1),
+        (TRAIN, ["--strict"], 0),
+    ],
+)
+def test_what_ci_may_ask_for_beside_errors(run: RunCli, text: str, options: list[str], code: int) -> None:
+    assert run("validate", *options, "-", stdin=text).code == code
+
+
+def test_each_file_needs_a_gang_where_one_is_required(run: RunCli, folder: Path) -> None:
+    Path("m/b.yaml").write_text(UNGATED)
+    ran = run("validate", "--require-gate", "m")
+    assert ran.code == 1
+    (line,) = (line for line in ran.out.splitlines() if "--require-gate" in line)
+    assert line.startswith("m/b.yaml:1:1: no gang in this manifest, and --require-gate is set")
+
+
+# --- For programs ----------------------------------------------------------------------------------------------------
+
+
+def test_json_and_yaml_are_the_document_of_the_reference(run: RunCli) -> None:
+    text = WRONG + "---\n" + DOUBTFUL
+    document = json.loads(run("validate", "-", "-o", "json", stdin=text).out)
+    jsonschema.validate(document, SCHEMAS["validate"] | {"additionalProperties": False})
+    assert yaml.safe_load(run("validate", "-", "-o", "yaml", stdin=text).out) == document
+    assert document["summary"] == {"errors": 1, "warnings": 1}
+    assert document["objects"] == [
+        {
+            "file": "stdin",
+            "line": 22,
+            "column": 1,
+            "object": "JobSet train (document 2)",
+            "message": "ok: 4 pods of workers wait for each other, at most 300s",
+        }
+    ]
+    assert [(it["level"], it["line"], it["field"]) for it in document["findings"]] == [
+        ("error", 7, "spec.groupSchedulingConfig.timeoutAfterSeconds"),
+        ("warning", 36, "spec.replicatedJobs[0].template.spec.backoffLimit"),
+    ]
+
+
+def test_github_gets_a_command_for_each_finding_and_no_text_of_a_manifest_makes_another(run: RunCli) -> None:
+    text = train(noted(f'"{names.DOMAIN}/a,b:%\\n::warning::c": "x"'), ("backoffLimit: 0", "backoffLimit: 7"))
+    ran = run("validate", "-", "-o", "github", stdin=text)
+    first, second = ran.out.splitlines()
+    title = "title=jobset-gate%3A JobSet train (document 1)"
+    begin = f"::error file=stdin,line=6,col=5,{title}::metadata.annotations[{names.DOMAIN}/a,b:%25%0A::warning::c]: "
+    assert first.startswith(begin)
+    assert second.startswith(f"::warning file=stdin,line=17,col=9,{title}::spec.replicatedJobs[0]")
+    assert run("validate", "-", "-o", "github", stdin=TRAIN).out == ""
+
+
+def only(required: dict[str, Any], **optional: Any) -> dict[str, Any]:
+    """An object of these members and no other."""
+    return {
+        "type": "object",
+        "properties": required | optional,
+        "required": [*required],
+        "additionalProperties": False,
+    }
+
+
+TEXT = only({"text": {"type": "string", "minLength": 1}})
+COUNT = {"type": "integer", "minimum": 1}
+PLACE = only(
+    {
+        "artifactLocation": only({"uri": {"type": "string", "format": "uri-reference"}}),
+        "region": only({"startLine": COUNT, "startColumn": COUNT}),
+    }
+)
+RESULT = only(
+    {
+        "ruleId": {"enum": [str(it) for it in REASONS]},
+        "level": {"enum": ["error", "warning"]},
+        "message": TEXT,
+        "locations": {"type": "array", "items": only({"physicalLocation": PLACE}), "minItems": 1},
+    }
+)
+RULES = {"type": "array", "items": only({"id": {"type": "string"}, "shortDescription": TEXT}), "uniqueItems": True}
+RUN = only(
+    {
+        "tool": only({"driver": only({"name": {"const": "jobset-gate"}, "rules": RULES})}),
+        "columnKind": {"const": "unicodeCodePoints"},
+        "results": {"type": "array", "items": RESULT},
+    }
+)
+SARIF = only(
+    {
+        "$schema": {"type": "string", "pattern": "sarif-schema-2.1.0.json$"},
+        "version": {"const": "2.1.0"},
+        "runs": {"type": "array", "items": RUN, "minItems": 1, "maxItems": 1},
+    }
+)
+"""As much of SARIF 2.1.0 as is written."""
+
+
+def test_sarif_has_the_form_that_code_scanning_reads(run: RunCli, folder: Path) -> None:
+    Path("m/b c.yaml").write_text("a: [")
+    for text in ("m", str(folder / "m")):
+        document = json.loads(run("validate", text, "-o", "sarif").out)
+        jsonschema.validate(document, SARIF)
+        found = document["runs"][0]["results"]
+        assert [it["ruleId"] for it in found] == ["Malformed", "FieldValueInvalid"]
+        places = [it["locations"][0]["physicalLocation"] for it in found]
+        base = "" if text == "m" else f"{folder.as_uri()}/"
+        assert [it["artifactLocation"]["uri"] for it in places] == [f"{base}m/b%20c.yaml", f"{base}m/b.yaml"]
+        assert places[1]["region"] == {"startLine": 7, "startColumn": 5}
+    assert json.loads(run("validate", "m/a.yml", "-o", "sarif").out)["runs"][0]["results"] == []
+
+
+def test_every_reason_has_its_rule() -> None:
+    assert {*REASONS} == {*CauseType, "Malformed", "Warning"}

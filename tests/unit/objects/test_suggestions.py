@@ -1,0 +1,40 @@
+"""Mistyped words and the known ones that are meant."""
+
+import pytest
+
+from jobset_gate.objects.suggestions import did_you_mean, nearest
+
+KNOWN = ("image", "imagePullPolicy", "args", "parallelism", "groupSchedulingConfig", "tty")
+
+
+@pytest.mark.parametrize(
+    ("word", "meant"),
+    [
+        ("image", "image"),
+        ("imagee", "image"),
+        ("imgae", "image"),
+        ("IMAGE", "image"),
+        ("paralellism", "parallelism"),
+        ("parllelims", "parallelism"),
+        ("parllelm", None),
+        ("imagePull", "imagePullPolicy"),
+        ("groupscheduling", "groupSchedulingConfig"),
+        ("arg", "args"),
+        ("ty", None),
+        ("ttl", "tty"),
+        ("env", None),
+        ("", None),
+        ("x" * 100_000, None),
+    ],
+)
+def test_two_edits_case_or_half_a_word_are_forgiven(word: str, meant: str | None) -> None:
+    assert nearest(word, KNOWN) == meant
+
+
+def test_the_nearest_one_wins() -> None:
+    assert nearest("minMembes", ("minMember", "minMembers")) == "minMember"
+    assert nearest("minMemberrs", ("minMember", "minMembers")) == "minMembers"
+
+
+def test_a_hint_is_there_only_with_a_suggestion() -> None:
+    assert (did_you_mean("agrs", KNOWN), did_you_mean("command", KNOWN)) == (": did you mean args?", "")
