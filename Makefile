@@ -158,8 +158,9 @@ reference: setup ## write docs/reference/ from the code
 docs: setup ## the documents as a site with search, in build/site/html; fails for a broken link
 	@$(BIN)/python -m docs.site
 
-picture: setup ## play the demo in a terminal and write docs/pictures/demo.svg
+picture: setup ## play the demo in a terminal and open the status page in Chromium; write their pictures to docs/pictures
 	@$(BIN)/python -m docs.make.picture
+	@$(BIN)/python -m docs.make.page
 
 clean: ## remove .venv and caches of the checks (not what lies in the user's cache folder)
 	rm -rf $(VENV) .mypy_cache .pytest_cache .ruff_cache .import_linter_cache .hypothesis build dist

@@ -7,7 +7,7 @@ fails for good, the process ends: a leader never runs without all of its parts.
 
 import asyncio
 import time
-from collections.abc import Callable, Coroutine
+from collections.abc import Callable, Coroutine, Mapping
 from dataclasses import dataclass, field
 from functools import partial
 from pathlib import Path
@@ -59,6 +59,8 @@ class ManagerOptions(BarrierOptions):
     page_tls_cert: Path | None = None
     page_tls_key: Path | None = None
     """Without certificate and key the page listens on loopback only."""
+    page_prices: Mapping[str, float] = field(default_factory=dict)
+    """Of one accelerator for an hour, by resource name."""
     lease_duration: float = 15.0
     renew_deadline: float = 10.0
     retry: float = 2.0
@@ -192,7 +194,13 @@ class Manager:
         if not options.page_port:
             return None
         return make_status_page(
-            PageOptions(options.page_port, options.page_address, options.page_tls_cert, options.page_tls_key),
+            PageOptions(
+                options.page_port,
+                options.page_address,
+                options.page_tls_cert,
+                options.page_tls_key,
+                options.page_prices,
+            ),
             client,
             barrier.cache,
             barrier.informers,

@@ -2,7 +2,10 @@
 
 from collections.abc import Awaitable, Callable, Sequence
 from dataclasses import dataclass
+from difflib import get_close_matches
 from functools import partial
+from itertools import islice
+from typing import Final
 
 from aiohttp import web
 
@@ -20,11 +23,16 @@ from controllers.statuspage.authz import Visibility, resolve_visibility
 from controllers.statuspage.html import PageFrame, html_response, problem_response
 from controllers.statuspage.middleware import Handler, add_security_headers, security_middleware
 from controllers.statuspage.options import PageOptions
-from controllers.statuspage.rows import ListRight, RowKind, parse_query
+from controllers.statuspage.query import MAX_QUERY, ListPage, ListQuery, parse_query
+from controllers.statuspage.rows import PODS, ListRight, RowKind, StatusRow
 from controllers.statuspage.source import PageSource
 from controllers.statuspage.sse import AccessCheck, EventStreams, ListCache, ListFeed, PageFeed, TooManyStreams
 from controllers.statuspage.view import StatusView
+from jobset_gate.barrier.model import GangKey
 from jobset_gate.runtime.connections import ConnectionLimiter
+
+MAX_COMPARED: Final = 200
+"""Names that are compared with one that does not exist."""
 
 AuthenticatedHandler = Callable[[web.Request, AuthenticatedViewer], Awaitable[web.StreamResponse]]
 
@@ -67,6 +75,37 @@ class PageContext:
         rows = list(self.view.rows_of(kind))
         rights = dict.fromkeys((kind.required, *more, *(right for row in rows for right in row.needs)))
         return await resolve_visibility(self.reviewer, login.viewer, rights, {row.namespace for row in rows}, namespace)
+
+    async def list_page(
+        self, login: AuthenticatedViewer, query: ListQuery
+    ) -> tuple[ListPage, Visibility] | web.Response:
+        """The page of a list; 403 to a viewer who may see none of it. Raises ReviewUnavailable."""
+        kind, namespace = query.kind, query.namespace
+        visibility = await self.visibility(login, kind, namespace)
+        if not visibility.has_right(kind.required):
+            return self.forbidden(login, kind, [kind.required], namespace, limited=visibility.limited)
+        return self.list_cache.page_of(query, visibility), visibility
+
+    async def gang(self, login: AuthenticatedViewer, key: GangKey) -> tuple[StatusRow, Visibility] | web.Response:
+        """One gang, with the right to list its pods looked up; else 403 or 404. Raises ReviewUnavailable."""
+        kind = RowKind.GANG
+        visibility = await self.visibility(login, kind, key.namespace, PODS)
+        if not visibility.has_right(kind.required):
+            return self.forbidden(login, kind, [kind.required], key.namespace)
+        row = self.view.rows.get(f"gang-{key.namespace}.{key.name}")
+        return self.not_found(kind, key.namespace, key.name) if row is None else (row, visibility)
+
+    def not_found(self, kind: RowKind, namespace: str, name: str) -> web.Response:
+        """404 to a viewer who may see this kind in this namespace, with names that are like this one."""
+        what = "gang" if kind is RowKind.GANG else "pod group"
+        mine = (row for row in self.view.rows_of(kind) if (row.namespace, row.needs) == (namespace, (kind.required,)))
+        there = {row.name: row for row in islice(mine, MAX_COMPARED)}
+        like = get_close_matches(name[:MAX_QUERY], there, n=3, cutoff=0.4)
+        links = [(there[it].path, f"{namespace}/{it}") for it in like]
+        links.append((ListQuery(kind, namespace=namespace).link(), f"All {what}s in namespace {namespace}"))
+        line = "It was deleted, or was never there, or does not ask for a gate. Names are current ones."
+        said = (line, "Did you mean one of these?") if like else (line,)
+        return problem_response(404, f"There is no {what} {namespace}/{name}", *said, links=links)
 
     def forbidden(
         self,
@@ -144,15 +183,15 @@ class ListHandlers:
         return found
 
     async def _list(self, kind: RowKind, request: web.Request, login: AuthenticatedViewer) -> web.StreamResponse:
-        context, query = self._context, parse_query(kind, request.query)
-        visibility = await context.visibility(login, kind, query.namespace)
-        if not visibility.has_right(kind.required):
-            return context.forbidden(login, kind, [kind.required], query.namespace, limited=visibility.limited)
-        page = context.list_cache.page_of(query, visibility)
+        context = self._context
+        found = await context.list_page(login, parse_query(kind, request.query))
+        if isinstance(found, web.Response):
+            return found
+        page, visibility = found
         text = html.list_page(
             context.page_frame(login, kind, page.query.link(page=page.query.page), page.query.events()),
             page,
-            narrowed=_narrowed(visibility, query.namespace),
+            narrowed=_narrowed(visibility, page.query.namespace),
             limited=visibility.limited,
             groups_kept=self._groups_kept,
         )

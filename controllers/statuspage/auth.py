@@ -15,7 +15,7 @@ from typing import Any, Final
 from aiohttp import web
 
 from controllers.statuspage import html
-from controllers.statuspage.html import html_response, problem_response
+from controllers.statuspage.html import PROBLEM, html_response, problem_response
 from controllers.statuspage.rows import ListRight
 from jobset_gate.barrier.model import Value
 from jobset_gate.errors import JobsetGateError
@@ -209,7 +209,9 @@ class Authenticator:
     def login_form(self, request: web.Request, problem: str = "", after: str = "") -> web.Response:
         """401, with the form."""
         challenge = {"WWW-Authenticate": 'Bearer realm="jobset-gate"'}
-        return html_response(html.login_page(problem, after or _local_path(request.path_qs)), 401, **challenge)
+        response = html_response(html.login_page(problem, after or _local_path(request.path_qs)), 401, **challenge)
+        response[PROBLEM] = problem or "Send a token of the cluster: Authorization: Bearer TOKEN"
+        return response
 
     async def sign_in(self, request: web.Request) -> web.Response:
         """POST of the form."""

@@ -1,6 +1,8 @@
-"""The permalinks: one gang or one pod group, its events and its timeline."""
+"""The permalinks: one gang or one pod group, its pods, events and timeline."""
 
+import asyncio
 from collections.abc import Awaitable
+from typing import Final
 
 from aiohttp import web
 
@@ -11,9 +13,13 @@ from controllers.statuspage.html import html_response, problem_response
 from controllers.statuspage.middleware import PICTURE_POLICY
 from controllers.statuspage.rows import PODS, RowKind, StatusRow
 from controllers.statuspage.sse import DetailFeed
-from controllers.statuspage.timelines import TimelineRenderer
+from controllers.statuspage.timelines import GangTimeline, TimelineRenderer
+from controllers.statuspage.zoom import PodsSection, parse_window
 from jobset_gate.barrier.model import GangKey
 from jobset_gate.kube.errors import KubeError
+
+PODS_SECONDS: Final = 3.0
+"""For which a page waits for its pods."""
 
 
 class DetailHandlers:
@@ -37,18 +43,19 @@ class DetailHandlers:
     # --- Gangs -------------------------------------------------------------------------------------------------------
 
     async def _gang(self, request: web.Request, login: AuthenticatedViewer) -> web.StreamResponse:
-        kind, key = RowKind.GANG, GangKey(**request.match_info)
-        visibility = await self._context.visibility(login, kind, key.namespace, PODS)
-        if not visibility.has_right(kind.required):
-            return self._context.forbidden(login, kind, [kind.required], key.namespace)
-        row = self._context.view.rows.get(_row_id(key))
-        if row is None:
-            return _not_found(f"gang {key}", kind)
-        frame = self._context.page_frame(login, kind, row.path, f"{row.path}/events")
-        if visibility.has_right(PODS):
-            return html_response(html.detail_page(frame, row, timeline=f"{row.path}/timeline.svg"))
-        missing = f"The timeline needs the right to list pods in namespace {key.namespace}."
-        return html_response(html.detail_page(frame, row, timeline="", no_timeline=missing))
+        key = GangKey(**request.match_info)
+        found = await self._context.gang(login, key)
+        if isinstance(found, web.StreamResponse):
+            return found
+        row, visibility = found
+        seen = self._context.source.index.peek(key)
+        frame = self._context.page_frame(login, RowKind.GANG, row.path, f"{row.path}/events")
+        if not visibility.has_right(PODS) or seen is None:
+            missing = f"Pods and timeline need the right to list pods in namespace {key.namespace}."
+            return html_response(html.detail_page(frame, row, PodsSection(problem=missing)))
+        making = self._timelines.of_gang(key, seen)
+        section = await self._section(request, making, row.path, f"{row.path}/timeline.svg")
+        return html_response(html.detail_page(frame, row, section))
 
     async def _gang_events(self, request: web.Request, login: AuthenticatedViewer) -> web.StreamResponse:
         key = GangKey(**request.match_info)
@@ -62,8 +69,8 @@ class DetailHandlers:
             return self._context.forbidden(login, kind, missing, key.namespace)
         gang = self._context.source.index.peek(key)
         if gang is None:
-            return _not_found(f"gang {key}", kind)
-        return await _svg_response(self._timelines.gang_svg(key, gang), f"/gangs/{key}")
+            return self._context.not_found(kind, key.namespace, key.name)
+        return await self._svg(request, self._timelines.of_gang(key, gang), f"/gangs/{key}")
 
     # --- Pod groups --------------------------------------------------------------------------------------------------
 
@@ -79,14 +86,18 @@ class DetailHandlers:
             missing = [right for right in found[0].needs if not visibility.has_right(right)]
             return self._context.forbidden(login, kind, missing, namespace)
         if not shown:
-            return _not_found(f"pod group {namespace}/{name}", kind)
+            return self._context.not_found(kind, namespace, name)
         if len(shown) > 1:
             links = [(row.path, f"{row.name} ({row.way})") for row in shown]
             line = "They have different formats; each has an address of its own:"
             return problem_response(300, f"Several groups are called {namespace}/{name}", line, links=links)
         row = shown[0]
         frame = self._context.page_frame(login, kind, row.path, f"/group-events/{namespace}/{row.id}")
-        return html_response(html.detail_page(frame, row, timeline=f"/group-timeline/{namespace}/{row.id}"))
+        if row.report is None:
+            return self._context.not_found(kind, namespace, name)
+        making = self._timelines.of_pod_group(row.report)
+        section = await self._section(request, making, row.path, f"/group-timeline/{namespace}/{row.id}")
+        return html_response(html.detail_page(frame, row, section))
 
     async def _group_events(self, request: web.Request, login: AuthenticatedViewer) -> web.StreamResponse:
         return await self._events(
@@ -98,8 +109,9 @@ class DetailHandlers:
         visibility = await self._context.visibility(login, RowKind.GROUP, request.match_info["namespace"])
         row = self._context.view.rows.get(request.match_info["id"])
         if row is None or row.report is None or not visibility.shows_row(row):
-            return _not_found("such group, or you may not see it", RowKind.GROUP)
-        return await _svg_response(self._timelines.pod_group_svg(row.report), row.path)
+            line = "Or you may not see it."
+            return problem_response(404, "There is no such pod group", line, again=RowKind.GROUP.path)
+        return await self._svg(request, self._timelines.of_pod_group(row.report), row.path)
 
     # --- Both --------------------------------------------------------------------------------------------------------
 
@@ -109,6 +121,25 @@ class DetailHandlers:
         feed = DetailFeed(self._context.view, row_id, self._context.source.fresh)
         return await self._context.stream_events(request, login, feed, kind, namespace)
 
+    async def _section(self, request: web.Request, making: Awaitable[GangTimeline], path: str, svg: str) -> PodsSection:
+        """Pods and timeline; what the page says without them does not wait for them."""
+        try:
+            async with asyncio.timeout(PODS_SECONDS):
+                found = await making
+        except TimeoutError:
+            return PodsSection(problem="The pods are still being read. Refresh in a moment.")
+        except KubeError as error:
+            return PodsSection(problem=f"The pods cannot be read: {error}.")
+        return PodsSection(found.pods, found.drawing, svg, parse_window(request.query), path)
+
+    async def _svg(self, request: web.Request, making: Awaitable[GangTimeline], back: str) -> web.Response:
+        try:
+            drawn = await self._timelines.svg(await making, parse_window(request.query))
+        except KubeError as error:
+            return problem_response(503, "The pods cannot be read", f"{error}", again=back)
+        headers = {"Content-Type": "image/svg+xml", "Content-Security-Policy": PICTURE_POLICY}
+        return web.Response(body=drawn, headers=headers)
+
 
 def _row_id(key: GangKey) -> str:
     return f"gang-{key.namespace}.{key.name}"
@@ -116,17 +147,3 @@ def _row_id(key: GangKey) -> str:
 
 def _has_format(row: StatusRow, way: str) -> bool:
     return not way or row.way == way or (row.report is not None and way in row.report.formats)
-
-
-def _not_found(what: str, kind: RowKind) -> web.Response:
-    line = "It was deleted, or was never there, or does not ask for a gate. Names are current ones."
-    return problem_response(404, f"There is no {what}", line, again=kind.path)
-
-
-async def _svg_response(rendering: Awaitable[bytes], back: str) -> web.Response:
-    try:
-        svg = await rendering
-    except KubeError as error:
-        return problem_response(503, "The pods cannot be read", f"{error}", again=back)
-    headers = {"Content-Type": "image/svg+xml", "Content-Security-Policy": PICTURE_POLICY}
-    return web.Response(body=svg, headers=headers)

@@ -7,14 +7,18 @@ from pathlib import Path
 from typing import Any, Final
 
 import jinja2
+import msgspec
 from aiohttp import web
 from msgspec.structs import replace
 
-from controllers.statuspage.rows import ORDERS, ListPage, RowKind, StatusRow
+from controllers.statuspage.query import ORDERS, ListPage
+from controllers.statuspage.rows import RowKind, StatusRow
 from controllers.statuspage.source import Freshness, freshness_sentences
+from controllers.statuspage.zoom import PodsSection
 from jobset_gate import names
 from jobset_gate.explain import text as explain_text
 from jobset_gate.podgroups.status import GroupStatus
+from jobset_gate.timeline.summary import money
 
 _FOLDER: Final = Path(__file__).parent
 STATIC: Final = {
@@ -24,6 +28,21 @@ STATIC: Final = {
 }
 NAMES_OFFERED: Final = 200
 _NOUNS: Final = {RowKind.GANG: ("Gangs", "gangs", "Started"), RowKind.GROUP: ("Pod groups", "pod groups", "Bound")}
+
+
+_COLUMNS: Final = (
+    ("Name", "name", True),
+    ("State", "attention", True),
+    ("", "lacking", False),
+    ("Waiting", "waiting", False),
+    ("Age", "newest", True),
+    ("Why", "", True),
+)
+"""Of a list: heading, the order by it, and whether that is an ascending one."""
+MAX_REASONS: Final = 50
+"""Reasons of a gang's page: a tenant may cause as many as a gang has pods."""
+PROBLEM: Final = web.ResponseKey("problem", str)
+"""The key of a response under which its text is kept, for programs."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -53,6 +72,8 @@ def _templates() -> jinja2.Environment:
     )
     made.globals.update(
         left=_left,
+        money=money,
+        navigation=False,
         moment=_moment,
         sentences=freshness_sentences,
         span=explain_text.format_duration,
@@ -85,16 +106,16 @@ def list_page(frame: PageFrame, view: ListPage, *, narrowed: str, limited: bool,
         narrowed=narrowed,
         limited=limited,
         choices=list(choices)[: NAMES_OFFERED + 1],
-        orders=[(word, name) for word, (name, _) in ORDERS.items()],
-        order=ORDERS[view.query.sort][0],
+        orders={**{word: name for word, (name, _) in ORDERS.items()}, view.query.sort: view.query.order},
+        columns=[(name or counted, word, ascending) for name, word, ascending in _COLUMNS],
         **_of_view(view, groups_kept=groups_kept),
     )
 
 
-def list_fragments(view: ListPage, *, groups_kept: bool) -> dict[str, str]:
+def list_fragments(view: ListPage, now: float, *, groups_kept: bool) -> dict[str, str]:
     """The changing parts of a list besides its rows, by the id of their element."""
     known = _of_view(view, groups_kept=groups_kept)
-    return {name: _render(name, **known) for name in ("banner", "summary", "empty", "pager")}
+    return {name: _render(name, now=now, **known) for name in ("cards", "summary", "empty", "pager")}
 
 
 def row_fragment(row: StatusRow, now: float) -> str:
@@ -112,10 +133,10 @@ def detail_fragment(row: StatusRow, fresh: Freshness, now: float) -> str:
     return _render("about", now=now, **_of_about(row, fresh, now))
 
 
-def detail_page(frame: PageFrame, row: StatusRow, *, timeline: str, no_timeline: str = "") -> str:
-    """The page of one gang or group. `timeline`: the address of its timeline; or `no_timeline`: why there is none."""
+def detail_page(frame: PageFrame, row: StatusRow, section: PodsSection) -> str:
+    """The page of one gang or group."""
     known = _of_about(row, frame.fresh, frame.now)
-    return _page("gang", frame, title=detail_title(row), timeline=timeline, no_timeline=no_timeline, **known)
+    return _page("gang", frame, title=detail_title(row), section=section, **known)
 
 
 def detail_title(row: StatusRow) -> str:
@@ -133,13 +154,23 @@ def html_response(text: str, status: int = 200, **headers: str) -> web.Response:
     return web.Response(text=text, status=status, content_type="text/html", headers=headers)
 
 
+def json_response(document: dict[str, Any], status: int = 200, **headers: str) -> web.Response:
+    """JSON in which no browser sees a tag, whatever tenants have written into it."""
+    body = msgspec.json.encode(document)
+    for each in (b"<", b">", b"&"):
+        body = body.replace(each, b"\\u%04x" % each[0])
+    return web.Response(body=body, status=status, content_type="application/json", headers=headers)
+
+
 def problem_response(
     status: int, heading: str, *lines: str, again: str = "", retry_after: float = 0, **more: Any
 ) -> web.Response:
     """What is wrong and what to do about it. `more`: commands, links, session, ask_namespace of problem.html."""
     known = {"commands": (), "links": (), "session": False, "ask_namespace": "", **more}
-    text = _render("problem", title=heading, heading=heading, lines=lines, again=again, **known)
-    return html_response(text, status, **({"Retry-After": f"{max(1, round(retry_after))}"} if retry_after else {}))
+    text = _render("problem", title=heading, heading=heading, lines=lines, again=again, navigation=True, **known)
+    response = html_response(text, status, **({"Retry-After": f"{max(1, round(retry_after))}"} if retry_after else {}))
+    response[PROBLEM] = ": ".join((heading, " ".join(lines)))
+    return response
 
 
 def _of_view(view: ListPage, *, groups_kept: bool) -> dict[str, Any]:
@@ -161,11 +192,13 @@ def _of_about(row: StatusRow, fresh: Freshness, now: float) -> dict[str, Any]:
         "row": row,
         "clock": explain_text.time_left(explanation),
         "counted": "pods started" if row.report is None else "pods bound",
-        "facts": () if row.report is None else _facts(row.report, now),
+        "facts": () if row.report is None else _facts(row.report),
+        "shown": explanation.missing[:MAX_REASONS],
+        "more_commands": [it for it in explanation.commands if it not in {one.command for one in explanation.missing}],
     }
 
 
-def _facts(report: GroupStatus, now: float) -> tuple[tuple[str, str], ...]:
+def _facts(report: GroupStatus) -> tuple[tuple[str, str], ...]:
     counts = report.counts
     return (
         ("Phase", str(report.phase)),
@@ -176,7 +209,6 @@ def _facts(report: GroupStatus, now: float) -> tuple[tuple[str, str], ...]:
         ("Running", str(counts.running)),
         ("Succeeded", str(counts.succeeded)),
         ("Failed", str(counts.failed)),
-        ("Age", explain_text.format_duration(now - report.created) if report.created else "not known"),
     )
 
 

@@ -1,6 +1,7 @@
 """Middleware: refuses other hosts, methods and origins, and adds security headers to every response."""
 
 from collections.abc import Awaitable, Callable
+from http import HTTPStatus
 from typing import Final
 from urllib.parse import urlsplit
 
@@ -8,7 +9,7 @@ import structlog
 from aiohttp import web
 from aiohttp.typedefs import Middleware
 
-from controllers.statuspage.html import problem_response
+from controllers.statuspage.html import PROBLEM, json_response, problem_response
 from controllers.statuspage.options import PageOptions
 from jobset_gate.kube.access import is_loopback
 
@@ -32,6 +33,8 @@ HEADERS: Final = {
 POST_PATHS: Final = ("/login", "/logout")
 """The only paths that take a POST."""
 
+API: Final = "/api/"
+
 _log = structlog.get_logger(__name__)
 
 
@@ -41,6 +44,8 @@ def security_middleware(options: PageOptions, count: Callable[[int], None]) -> M
     @web.middleware
     async def guard(request: web.Request, handler: Handler) -> web.StreamResponse:
         response = await _handle(options, request, handler)
+        if request.path.startswith(API) and PROBLEM in response:
+            response = _status_json(response)
         count(response.status)
         return response
 
@@ -65,7 +70,7 @@ async def _handle(options: PageOptions, request: web.Request, handler: Handler) 
     try:
         return await handler(request)
     except web.HTTPNotFound:
-        return problem_response(404, "Not found", "There is no such page.", again="/")
+        return problem_response(404, "Not found", "There is no such page.")
     except web.HTTPMethodNotAllowed as error:
         return _not_allowed(", ".join(sorted(error.allowed_methods)))
     except web.HTTPRequestEntityTooLarge:
@@ -75,6 +80,16 @@ async def _handle(options: PageOptions, request: web.Request, handler: Handler) 
     except Exception:  # noqa: BLE001 - one request that fails must not show its stack to its sender
         _log.exception("status page request failed", path=request.path)
         return problem_response(500, "Something is wrong with this page", "The controller's log has the error.")
+
+
+def _status_json(problem: web.StreamResponse) -> web.Response:
+    """The same as JSON, like a Status of the API server."""
+    code = problem.status
+    reason = HTTPStatus(code).phrase.replace(" ", "")
+    document = {"kind": "Status", "status": "Failure", "code": code, "reason": reason, "message": problem[PROBLEM]}
+    headers = problem.headers
+    kept = {name: headers[name] for name in ("Allow", "Retry-After", "WWW-Authenticate") if name in headers}
+    return json_response(document, code, **kept)
 
 
 def _refusal(options: PageOptions, request: web.Request) -> web.Response | None:

@@ -1,10 +1,11 @@
 """Where the page listens: an address that other hosts can reach needs a certificate."""
 
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Final
 
 from jobset_gate.kube.access import is_loopback
+from jobset_gate.timeline.summary import Prices
 
 LOOPBACK: Final = "127.0.0.1"
 
@@ -18,6 +19,7 @@ class PageOptions:
     """127.0.0.1 can be reached by `kubectl port-forward` alone, which ends in the pod's own loopback."""
     certificate: Path | None = None
     key: Path | None = None
+    prices: Prices = field(default_factory=dict)
 
     @property
     def tls(self) -> bool:

@@ -1,26 +1,26 @@
-"""Rows of the lists, with the explanation that `why` gives, and the query in a list's address. Pure."""
+"""Rows of the lists, with the explanation that `why` gives. Pure."""
 
 from collections import Counter
-from collections.abc import Callable, Iterable, Mapping
-from dataclasses import dataclass, replace
+from collections.abc import Iterable
 from enum import IntEnum, StrEnum
 from typing import Any, Final
-from urllib.parse import quote, urlencode
+from urllib.parse import quote
 
 import msgspec
 
 from jobset_gate import names
-from jobset_gate.barrier.model import Value
+from jobset_gate.barrier import count
+from jobset_gate.barrier.model import BarrierStage, GangSnapshot, Generation, Value
 from jobset_gate.explain import text as explained_lines
 from jobset_gate.explain.model import Explanation, GangState
 from jobset_gate.objects import terminal_text
 from jobset_gate.podgroups.status import GroupStatus
+from jobset_gate.timeline.summary import HOUR, Prices
 
 MAX_MESSAGE: Final = 240
 """Characters of a row's message; the whole of it is on the gang's own page."""
-PAGE_SIZE: Final = 100
-MAX_QUERY: Final = 253
-"""Characters of a word in a query."""
+MAX_CHIPS: Final = 4
+"""Reasons of a row that are counted each for itself."""
 
 
 class Severity(IntEnum):
@@ -70,6 +70,35 @@ class RowKind(StrEnum):
         return JOBSETS if self is RowKind.GANG else PODS
 
 
+class HeldDevices(Value, frozen=True):
+    """Devices of one kind that are held at the gate of a closed barrier, whatever the time is."""
+
+    resource: str
+    count: int
+    since_sum: float
+    """The sum of the times since when each is held."""
+    price: float | None = None
+    """Of one device for an hour."""
+
+    @property
+    def since(self) -> float:
+        """The mean of these times."""
+        return self.since_sum / self.count
+
+    @property
+    def cost_per_hour(self) -> float | None:
+        """None without a price."""
+        return None if self.price is None else self.price * self.count
+
+    def hours(self, now: float) -> float:
+        """Device-hours until now."""
+        return max(0.0, self.count * now - self.since_sum) / HOUR
+
+    def cost(self, now: float) -> float | None:
+        """Of these hours; None without a price."""
+        return None if self.price is None else self.price * self.hours(now)
+
+
 class StatusRow(Value, frozen=True):
     """One row. Its viewer needs the rights `needs` in its namespace."""
 
@@ -91,6 +120,13 @@ class StatusRow(Value, frozen=True):
     needs: tuple[ListRight, ...]
     explanation: Explanation
     """Without the time at which it was made."""
+    reasons: tuple[tuple[str, int], ...] = ()
+    """Missing pods by reason."""
+    since: float | None = None
+    """Since when it waits: its first pod started, or its oldest missing pod was created; None: it does not wait."""
+    held: tuple[HeldDevices, ...] = ()
+    timed_out: float | None = None
+    """When its time was up, if that is known."""
     report: GroupStatus | None = None
     """Of a pod group."""
     revision: int = 0
@@ -102,10 +138,21 @@ class StatusRow(Value, frozen=True):
         return "" if self.report is None else str(self.report.key.flavor)
 
 
-def gang_row(it: Explanation, created: float) -> StatusRow:
+def gang_row(it: Explanation, seen: GangSnapshot, prices: Prices) -> StatusRow:
     """The row of a JobSet's gang."""
-    row_id, path = f"gang-{it.namespace}.{it.name}", f"/gangs/{it.namespace}/{it.name}"
-    return _row(it, id=row_id, kind=RowKind.GANG, path=path, message=_message(it), created=created, needs=(JOBSETS,))
+    waits = it.state in _WAITING
+    return _row(
+        it,
+        id=f"gang-{it.namespace}.{it.name}",
+        kind=RowKind.GANG,
+        path=f"/gangs/{it.namespace}/{it.name}",
+        message=_message(it),
+        created=seen.jobset.created,
+        needs=(JOBSETS,),
+        since=_waits_since(it) if waits else None,
+        held=held_devices(seen, prices) if waits else (),
+        timed_out=_timed_out(seen) if it.state == GangState.TIMED_OUT else None,
+    )
 
 
 def pod_group_row(it: Explanation, report: GroupStatus) -> StatusRow:
@@ -119,8 +166,54 @@ def pod_group_row(it: Explanation, report: GroupStatus) -> StatusRow:
         message=_short(report.message or _message(it)),
         created=report.created,
         needs=(PODS, ListRight(group=api, resource="podgroups")) if api else (PODS,),
+        since=report.created if _TONES.get(it.state) is None and report.created else None,
         report=report,
     )
+
+
+def held_devices(seen: GangSnapshot, prices: Prices) -> tuple[HeldDevices, ...]:
+    """By resource name: those of pods that have started and are not released."""
+    devices = {target.name: target.devices for target in seen.jobset.targets if target.devices}
+    counts, sums = Counter[str](), dict[str, float]()
+    for pod in count.gang_pods(seen) if devices else ():
+        since = seen.announced.get(pod.uid) if pod.barrier_since is None else pod.barrier_since
+        if since is None or pod.stage is BarrierStage.PASSED or not pod.counts(seen.announced):
+            continue
+        for resource, many in devices.get(pod.replicated_job, ()):
+            counts[resource] += many
+            sums[resource] = sums.get(resource, 0.0) + many * since
+    return tuple(
+        HeldDevices(resource=name, count=many, since_sum=sums[name], price=prices.get(name))
+        for name, many in sorted(counts.items())
+    )
+
+
+def sum_devices(rows: Iterable[StatusRow]) -> tuple[HeldDevices, ...]:
+    """Those of all rows, the most first."""
+    by_resource: dict[str, list[HeldDevices]] = {}
+    for row in rows:
+        for it in row.held:
+            by_resource.setdefault(it.resource, []).append(it)
+    found = [
+        msgspec.structs.replace(some[0], count=sum(it.count for it in some), since_sum=sum(it.since_sum for it in some))
+        for some in by_resource.values()
+    ]
+    return tuple(sorted(found, key=lambda it: (-it.count, it.resource)))
+
+
+def _waits_since(it: Explanation) -> float | None:
+    moments = (it.waiting_since, *(one.oldest_created_at for one in it.missing))
+    return min((moment for moment in moments if moment is not None), default=None)
+
+
+def _timed_out(seen: GangSnapshot) -> float | None:
+    """Nobody writes it down; the gang's clock and the timeout say it, as long as the ConfigMap exists."""
+    jobset, home = seen.jobset, seen.own_config_map
+    clock = home.waiting_since if home is not None else None
+    present = Generation(jobset.uid, jobset.attempt, jobset.epoch)
+    if clock is None or jobset.config.timeout is None or not clock.generation.covers(present):
+        return None
+    return clock.at + jobset.config.timeout
 
 
 def _row(it: Explanation, **more: Any) -> StatusRow:
@@ -132,6 +225,7 @@ def _row(it: Explanation, **more: Any) -> StatusRow:
         started=it.started,
         expected=it.expected,
         until=_deadline(it),
+        reasons=_reasons(it),
         explanation=msgspec.structs.replace(it, now=0.0),
         **more,
     )
@@ -143,124 +237,21 @@ def _deadline(it: Explanation) -> float | None:
     return it.waiting_since + it.timeout
 
 
+def _reasons(it: Explanation) -> tuple[tuple[str, int], ...]:
+    found = Counter[str]()
+    for one in it.missing:
+        found[one.reason] += one.count
+    return tuple(found.items())
+
+
 def _message(it: Explanation) -> str:
-    if not it.missing:
-        return _short(it.message)
-    more = len(it.missing) - 1
-    text = _short(explained_lines.missing_reason(it.missing[0]))
-    return text if not more else f"{text}; and {more} more reason{'s' if more > 1 else ''}"
+    """Of the reason that is waited for longest; the reasons themselves stand beside it."""
+    return _short(next((one.message for one in it.missing if one.message), it.message))
 
 
 def _short(text: str) -> str:
     words = terminal_text.line(text)
     return words if len(words) <= MAX_MESSAGE else words[: MAX_MESSAGE - 1] + "…"
-
-
-_Order = Callable[[StatusRow], Any]
-ORDERS: Final[Mapping[str, tuple[str, _Order]]] = {
-    "attention": ("needs attention first", lambda it: (it.tone, it.until or float("inf"), it.namespace, it.name)),
-    "name": ("by namespace and name", lambda it: (it.namespace, it.name)),
-    "newest": ("newest first", lambda it: (-it.created, it.namespace, it.name)),
-    "oldest": ("oldest first", lambda it: (it.created, it.namespace, it.name)),
-    "lacking": ("most pods lacking first", lambda it: ((it.started or 0) - it.expected, it.namespace, it.name)),
-}
-"""By their word in the address: name and sort key."""
-DEFAULT_ORDER: Final = "attention"
-
-
-@dataclass(frozen=True, slots=True)
-class ListQuery:
-    """Which rows, in which order. "" does not filter."""
-
-    kind: RowKind
-    namespace: str = ""
-    state: str = ""
-    text: str = ""
-    sort: str = DEFAULT_ORDER
-    page: int = 1
-
-    @property
-    def filtered(self) -> bool:
-        """Whether rows are left out."""
-        return bool(self.namespace or self.state or self.text)
-
-    def link(self, **changes: Any) -> str:
-        """The address of this query with changes; its first page, unless a page is given."""
-        return self.kind.path + self._tail(changes)
-
-    def events(self) -> str:
-        """The address of its event stream."""
-        return self.kind.events_path + self._tail({"page": self.page})
-
-    def _tail(self, changes: Mapping[str, Any]) -> str:
-        query = replace(self, **{"page": 1, **changes})
-        given = {
-            "namespace": query.namespace,
-            "state": query.state,
-            "q": query.text,
-            "sort": "" if query.sort == DEFAULT_ORDER else query.sort,
-            "page": "" if query.page == 1 else str(query.page),
-        }
-        present = {key: value for key, value in given.items() if value}
-        return f"?{urlencode(present)}" if present else ""
-
-
-def parse_query(kind: RowKind, given: Mapping[str, str]) -> ListQuery:
-    """From an address; a value that makes no sense counts as absent."""
-    sort, page = given.get("sort", ""), given.get("page", "")
-    return ListQuery(
-        kind=kind,
-        namespace=given.get("namespace", "").strip()[:MAX_QUERY],
-        state=given.get("state", "").strip()[:MAX_QUERY],
-        text=given.get("q", "").strip()[:MAX_QUERY],
-        sort=sort if sort in ORDERS else DEFAULT_ORDER,
-        page=max(1, int(page)) if page.isascii() and page.isdigit() and len(page) < 7 else 1,
-    )
-
-
-@dataclass(frozen=True, slots=True)
-class ListPage:
-    """One page of rows and what is around it."""
-
-    query: ListQuery
-    rows: tuple[StatusRow, ...]
-    all: int
-    """Rows that the viewer may see."""
-    found: int
-    pages: int
-    states: tuple[tuple[str, int], ...]
-    """Rows by state, whatever state the query has; the most severe first."""
-    namespaces: tuple[str, ...]
-    late: tuple[StatusRow, ...]
-    """Those found that have timed out."""
-
-
-def select_page(query: ListQuery, visible: Iterable[StatusRow]) -> ListPage:
-    """The page of a query, from the rows that its viewer may see."""
-    all_rows = [row for row in visible if row.kind is query.kind]
-    text = query.text.lower()
-    matching = [
-        row
-        for row in all_rows
-        if (not query.namespace or row.namespace == query.namespace)
-        and (not text or text in f"{row.namespace}/{row.name}".lower())
-    ]
-    found = [row for row in matching if not query.state or row.state == query.state]
-    found.sort(key=ORDERS[query.sort][1])
-    pages = max(1, -(-len(found) // PAGE_SIZE))
-    page = min(query.page, pages)
-    tones = {row.state: row.tone for row in matching}
-    states = Counter(row.state for row in matching)
-    return ListPage(
-        query=replace(query, page=page),
-        rows=tuple(found[(page - 1) * PAGE_SIZE : page * PAGE_SIZE]),
-        all=len(all_rows),
-        found=len(found),
-        pages=pages,
-        states=tuple(sorted(states.items(), key=lambda it: (tones[it[0]], it[0]))),
-        namespaces=tuple(sorted({row.namespace for row in all_rows})),
-        late=tuple(row for row in found if row.state == GangState.TIMED_OUT and row.tone is Severity.BAD),
-    )
 
 
 _STATES: Final = {
@@ -287,3 +278,4 @@ _STATES: Final = {
 }
 _TONES: Final = {state: tone for tone, states in _STATES.items() for state in states}
 """All others are WAIT."""
+_WAITING: Final = (GangState.WAITING, GangState.DUE)

@@ -7,6 +7,7 @@ import asyncio
 import time
 from collections.abc import Callable, Sequence
 from contextlib import AsyncExitStack, suppress
+from dataclasses import replace
 from functools import partial
 from typing import Any, Final
 
@@ -17,6 +18,7 @@ from prometheus_client import CollectorRegistry, Counter, Gauge
 from controllers.barrier import informers as watches
 from controllers.barrier.cache import GangCache
 from controllers.podgroups.setup import PodGroupControllers
+from controllers.statuspage.api import ApiHandlers
 from controllers.statuspage.app import PageContext, build_app
 from controllers.statuspage.auth import AccessReviewer, Authenticator, SessionStore
 from controllers.statuspage.detail import DetailHandlers
@@ -72,9 +74,10 @@ class StatusPage:
     ) -> None:
         """`client` is the controller's, used only to read and to review."""
         self._options, self._cache = options, source.index
+        source = replace(source, prices=options.prices)
         self.view = StatusView(source, monotonic)
         self.streams = EventStreams(self.view, source.clock, monotonic)
-        self.timelines = TimelineRenderer(client, source.index.peek, source.clock, monotonic)
+        self.timelines = TimelineRenderer(client, source.index.peek, source.clock, monotonic, options.prices)
         metrics = StatusPageMetrics(registry)
         metrics.streams.set_function(lambda: self.streams.open)
         self._on_response: Callable[[int], None] = lambda code: metrics.requests.labels(f"{code // 100}xx").inc()
@@ -105,7 +108,8 @@ class StatusPage:
             certificate = CertWatcher(options.certificate, options.key)
         connections = ConnectionLimiter(LIMITS)
         details = DetailHandlers(self._context, self.timelines)
-        app = build_app(options, self._context, details.routes(), self._on_response, connections)
+        routes = [*details.routes(), *ApiHandlers(self._context).routes()]
+        app = build_app(options, self._context, routes, self._on_response, connections)
         runner = web.AppRunner(app, access_log=None, keepalive_timeout=IDLE, shutdown_timeout=SHUTDOWN_TIMEOUT)
         self.streams.start()
         async with AsyncExitStack() as stack:
@@ -151,7 +155,7 @@ def make_status_page(
         holder = elector.holder if elector is not None and elector.is_held_by_other else ""
         return Freshness(unlisted=unlisted, lost=lost, lost_for=seconds, leads=leads(), holder=holder)
 
-    if groups is None:
-        return StatusPage(options, PageSource(index=index, clock=clock, fresh=freshness), client, registry)
-    source = PageSource(index=index, clock=clock, fresh=freshness, groups=groups.cache, why=groups.pending.why_pending)
+    source = PageSource(index=index, clock=clock, fresh=freshness)
+    if groups is not None:
+        source = replace(source, groups=groups.cache, why=groups.pending.why_pending)
     return StatusPage(options, source, client, registry)

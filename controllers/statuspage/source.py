@@ -1,7 +1,7 @@
 """What the page reads of its controller: the caches of gangs and pod groups, and how fresh they are."""
 
 from collections.abc import Callable, Iterable, Iterator, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from typing import Any, Final, Protocol
 
 from controllers.barrier.cache import GangCache
@@ -17,6 +17,7 @@ from jobset_gate.podgroups.preconditions import GroupReason
 from jobset_gate.podgroups.snapshot import GroupSnapshot
 from jobset_gate.podgroups.status import GroupStatus, group_status
 from jobset_gate.runtime.informer import Informer
+from jobset_gate.timeline.summary import Prices
 
 DISCONNECTED_SECONDS: Final = 5.0
 """Seconds without a watch after which the cache counts as old: watches end and begin again every minute."""
@@ -73,6 +74,7 @@ class PageSource:
     groups: PodGroupReader | None = None
     why: Why = lambda _: None
     """Why a pod group is pending, by the scheduler of this replica."""
+    prices: Prices = field(default_factory=dict)
 
     def group(self, key: GroupKey) -> tuple[GroupSnapshot, Hold | GroupReason | None] | None:
         """A pod group and why it is pending: by the scheduler here, else as the leader has written it."""

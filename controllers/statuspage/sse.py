@@ -15,7 +15,8 @@ from aiohttp import web
 
 from controllers.statuspage import html
 from controllers.statuspage.authz import Visibility
-from controllers.statuspage.rows import ListPage, ListQuery, StatusRow, select_page
+from controllers.statuspage.query import ListPage, ListQuery, select_page
+from controllers.statuspage.rows import StatusRow
 from controllers.statuspage.source import Freshness
 from controllers.statuspage.view import StatusView
 
@@ -197,7 +198,7 @@ class ListFeed:
         page = self._cache.page_of(self._query, visibility)
         if page is not self._page:
             self._page = page
-            fragments = html.list_fragments(page, groups_kept=self._groups_kept)
+            fragments = html.list_fragments(page, now, groups_kept=self._groups_kept)
             parts |= {name: text for name, text in fragments.items() if self._fragments.get(name) != text}
             self._fragments = fragments
             update |= self._changed_rows(page.rows, now)

@@ -1,14 +1,26 @@
-"""Timelines as SVG. The cache does not hold the times of pods, so pods are listed for them: seldom, and few at once."""
+"""Pods and timelines. The cache does not hold the times of pods, so they are listed: seldom, and few at once."""
 
 import asyncio
 import time
 from collections import OrderedDict
-from collections.abc import Callable, Coroutine
+from collections.abc import Callable, Coroutine, Mapping
+from types import MappingProxyType
 from typing import Any, Final
 
+import msgspec
+
+from controllers.statuspage.pods import PodList, pod_list
 from jobset_gate import names
 from jobset_gate.barrier import messages
-from jobset_gate.barrier.model import GangKey, GangSnapshot, Generation, JobSetSeen, Verdict, VerdictKind
+from jobset_gate.barrier.model import (
+    GangKey,
+    GangSnapshot,
+    Generation,
+    JobSetSeen,
+    PendingCause,
+    Verdict,
+    VerdictKind,
+)
 from jobset_gate.kube.client import Client
 from jobset_gate.kube.resources import PODS
 from jobset_gate.objects.caches import TTLCache
@@ -16,14 +28,15 @@ from jobset_gate.podgroups.status import GroupStatus
 from jobset_gate.runtime.paging import ListScope, list_objects
 from jobset_gate.timeline import decode, gang, podgroup
 from jobset_gate.timeline.model import PodTimeline, Timeline
-from jobset_gate.timeline.summary import idle_devices
-from jobset_gate.timeline.svg import timeline_svg
+from jobset_gate.timeline.summary import Prices, idle_devices
+from jobset_gate.timeline.svg import Drawing, Window, drawing_svg, make_drawing
 
 PAGE: Final = 500
 TTL: Final = 5.0
 """Seconds for which a timeline is cached; one that took long to render is cached for TTL_FACTOR times as long."""
 TTL_FACTOR: Final = 10
-MAX_CACHED: Final = 64
+MAX_CACHED: Final = 32
+MAX_SVGS: Final = 32
 MAX_CONCURRENT: Final = 2
 MAX_RENDERING: Final = 32
 """More gangs that time out than that wait for their next event, so that viewers need not wait."""
@@ -33,10 +46,20 @@ AT_TIMEOUT: Final = "seen when its time was up; pods that went afterwards are sh
 
 Build = Callable[[list[PodTimeline], float], Timeline]
 """The timeline of these pods at a Unix time."""
+Pending = Mapping[str, PendingCause]
+"""What pods wait for, by their names."""
+
+
+class GangTimeline(msgspec.Struct, frozen=True, kw_only=True):
+    """What the page shows of the pods of a gang; bounded, however many there are."""
+
+    name: str
+    drawing: Drawing
+    pods: PodList
 
 
 class TimelineRenderer:
-    """Timelines as bytes of SVG. `clock`: Unix time."""
+    """Lists the pods of gangs and pod groups, and draws them. `clock`: Unix time."""
 
     def __init__(
         self,
@@ -44,11 +67,13 @@ class TimelineRenderer:
         snapshot: Callable[[GangKey], GangSnapshot | None],
         clock: Callable[[], float],
         monotonic: Callable[[], float] = time.monotonic,
+        prices: Prices = MappingProxyType({}),
     ) -> None:
-        self._client, self._snapshot = client.without_retries(), snapshot
+        self._client, self._snapshot, self._prices = client.without_retries(), snapshot, prices
         self._clock, self._monotonic = clock, monotonic
-        self._cache: TTLCache[str, bytes] = TTLCache(MAX_CACHED, monotonic)
-        self._rendering: dict[str, asyncio.Task[bytes]] = {}
+        self._cache: TTLCache[str, GangTimeline] = TTLCache(MAX_CACHED, monotonic)
+        self._svgs: TTLCache[tuple[str, float, Window | None], bytes] = TTLCache(MAX_SVGS, monotonic)
+        self._rendering: dict[str, asyncio.Task[Any]] = {}
         self._slots = asyncio.Semaphore(MAX_CONCURRENT)
         self._timeouts = TimeoutTimelines()
 
@@ -62,19 +87,32 @@ class TimelineRenderer:
             return
         name = f"timeout of {key}"
         if name not in self._rendering and len(self._rendering) < MAX_RENDERING:
-            self._start(name, self._render_timeout(key, generation))
+            self._start(name, self._make_timeout(key, generation))
 
-    async def gang_svg(self, key: GangKey, seen: GangSnapshot) -> bytes:
-        """A gang's timeline; after a timeout the one of that time. Raises KubeError if its pods cannot be listed."""
-        cached = self._timeouts.get(key, timed_out_generation(seen.jobset, _verdict(seen)))
-        return await self._svg(f"gang {key}", _scope(key), _builder(seen)) if cached is None else cached
+    async def of_gang(self, key: GangKey, seen: GangSnapshot) -> GangTimeline:
+        """Of a gang; after a timeout as it was then. Raises KubeError if its pods cannot be listed."""
+        cached = self._timeouts.get(key, timed_out_generation(seen.jobset, seen.stored_verdict))
+        if cached is not None:
+            return msgspec.msgpack.decode(cached, type=GangTimeline)
+        return await self._timeline(f"gang {key}", _scope(key), _builder(seen), _pending(seen))
 
-    async def pod_group_svg(self, report: GroupStatus) -> bytes:
-        """A pod group's timeline. Raises KubeError if its pods cannot be listed."""
+    async def of_pod_group(self, report: GroupStatus) -> GangTimeline:
+        """Of a pod group. Raises KubeError if its pods cannot be listed."""
         scope = ListScope(PODS, report.key.namespace, f"{names.POD_GROUP_LABEL}={report.label}")
-        return await self._svg(
-            f"group {report.label}", scope, lambda pods, now: podgroup.pod_group_timeline(report, pods, now)
+        return await self._timeline(
+            f"group {report.label}", scope, lambda pods, now: podgroup.pod_group_timeline(report, pods, now), {}
         )
+
+    async def svg(self, timeline: GangTimeline, window: Window | None) -> bytes:
+        """The picture, or a window of it."""
+        key = timeline.name, timeline.drawing.now, window
+        cached = self._svgs.get(key)
+        if cached is not None:
+            return cached[0]
+        async with self._slots:
+            drawn = await asyncio.to_thread(drawing_svg, timeline.drawing, window)
+        self._svgs.put(key, drawn.encode(), TTL)
+        return drawn.encode()
 
     @property
     def rendering(self) -> int:
@@ -93,47 +131,52 @@ class TimelineRenderer:
             task.cancel()
         await asyncio.gather(*tasks, return_exceptions=True)
 
-    async def _svg(self, name: str, scope: ListScope, build: Build) -> bytes:
+    async def _timeline(self, name: str, scope: ListScope, build: Build, pending: Pending) -> GangTimeline:
         cached = self._cache.get(name)
         if cached is not None:
             return cached[0]
-        task = self._rendering.get(name) or self._start(name, self._render_cached(name, scope, build))
-        return await asyncio.shield(task)
+        task = self._rendering.get(name) or self._start(name, self._make_cached(name, scope, build, pending))
+        made: GangTimeline = await asyncio.shield(task)
+        return made
 
-    def _start(self, name: str, work: Coroutine[Any, Any, bytes]) -> asyncio.Task[bytes]:
+    def _start(self, name: str, work: Coroutine[Any, Any, Any]) -> asyncio.Task[Any]:
         task = self._rendering[name] = asyncio.create_task(work, name=name)
         task.add_done_callback(lambda it: self._done(name, it))
         return task
 
-    def _done(self, name: str, task: asyncio.Task[bytes]) -> None:
+    def _done(self, name: str, task: asyncio.Task[Any]) -> None:
         self._rendering.pop(name, None)
         if not task.cancelled():
             task.exception()  # the viewer may have gone: then the exception is dropped
 
-    async def _render_cached(self, name: str, scope: ListScope, build: Build) -> bytes:
+    async def _make_cached(self, name: str, scope: ListScope, build: Build, pending: Pending) -> GangTimeline:
         async with self._slots:
             begin = self._monotonic()
-            svg = await self._render(scope, build)
+            made = await self._make(name, scope, build, pending)
             took = self._monotonic() - begin
-        self._cache.put(name, svg, max(TTL, took * TTL_FACTOR))
-        return svg
+        self._cache.put(name, made, max(TTL, took * TTL_FACTOR))
+        return made
 
-    async def _render_timeout(self, key: GangKey, generation: Generation) -> bytes:
+    async def _make_timeout(self, key: GangKey, generation: Generation) -> None:
         """From the snapshot at the time when a slot is free."""
         async with self._slots:
             seen = self._snapshot(key)
-            if seen is None or timed_out_generation(seen.jobset, _verdict(seen)) != generation or not seen.pods:
-                return b""
-            svg = await self._render(_scope(key), _builder(seen, AT_TIMEOUT))
+            if seen is None or timed_out_generation(seen.jobset, seen.stored_verdict) != generation or not seen.pods:
+                return
+            made = await self._make(f"timeout of {key}", _scope(key), _builder(seen, AT_TIMEOUT), _pending(seen))
         if self._snapshot(key) is not None:
-            self._timeouts.put(key, generation, svg)
-        return svg
+            self._timeouts.put(key, generation, msgspec.msgpack.encode(made))
 
-    async def _render(self, scope: ListScope, build: Build) -> bytes:
+    async def _make(self, name: str, scope: ListScope, build: Build, pending: Pending) -> GangTimeline:
         """In a thread: thousands of pods take a while, and the event loop is the controller's."""
         pods = list_objects(self._client, scope, decode.TimedPod, PAGE, on_unreadable=lambda _: None)
         timed = [decode.decode_pod(pod) async for pod in pods]
-        return await asyncio.to_thread(_render_svg, build, timed, self._clock())
+        return await asyncio.to_thread(self._reduced, name, build, timed, pending)
+
+    def _reduced(self, name: str, build: Build, pods: list[PodTimeline], pending: Pending) -> GangTimeline:
+        made = build(pods, self._clock())
+        drawing = make_drawing(made, idle_devices(made, self._prices))
+        return GangTimeline(name=name, drawing=drawing, pods=pod_list((*made.pods, *made.replacements), pending))
 
 
 class TimeoutTimelines:
@@ -143,25 +186,25 @@ class TimeoutTimelines:
     """
 
     def __init__(self) -> None:
-        self._svgs: OrderedDict[GangKey, tuple[Generation, bytes]] = OrderedDict()
+        self._timelines: OrderedDict[GangKey, tuple[Generation, bytes]] = OrderedDict()
         self.bytes = 0
 
     def get(self, key: GangKey, generation: Generation | None) -> bytes | None:
         """None if there is none of this generation."""
-        found = self._svgs.get(key)
+        found = self._timelines.get(key)
         return found[1] if found is not None and found[0] == generation else None
 
-    def put(self, key: GangKey, generation: Generation, svg: bytes) -> None:
+    def put(self, key: GangKey, generation: Generation, timeline: bytes) -> None:
         """Replaces that of an earlier generation."""
         self.drop(key)
-        self._svgs[key] = generation, svg
-        self.bytes += len(svg)
+        self._timelines[key] = generation, timeline
+        self.bytes += len(timeline)
         while self.bytes > MAX_TIMEOUT_BYTES:
-            self.drop(next(iter(self._svgs)))
+            self.drop(next(iter(self._timelines)))
 
     def drop(self, key: GangKey) -> None:
         """If there is one."""
-        found = self._svgs.pop(key, None)
+        found = self._timelines.pop(key, None)
         self.bytes -= 0 if found is None else len(found[1])
 
 
@@ -176,10 +219,6 @@ def timed_out_generation(jobset: JobSetSeen, verdict: Verdict | None) -> Generat
     return verdict.generation if verdict.generation.covers(present) else None
 
 
-def _verdict(seen: GangSnapshot) -> Verdict | None:
-    return None if seen.config_map is None else seen.config_map.verdict
-
-
 def _scope(key: GangKey) -> ListScope:
     return ListScope(PODS, key.namespace, f"{names.GATED}={names.GATED_VALUE},{names.JS_NAME}={key.name}")
 
@@ -188,6 +227,5 @@ def _builder(seen: GangSnapshot, *notes: str) -> Build:
     return lambda pods, now: gang.gang_timeline(seen.jobset, seen.config_map, pods, now, notes)
 
 
-def _render_svg(build: Build, pods: list[PodTimeline], now: float) -> bytes:
-    timeline = build(pods, now)
-    return timeline_svg(timeline, idle_devices(timeline)).encode()
+def _pending(seen: GangSnapshot) -> Pending:
+    return {pod.name: pod.pending for pod in seen.pods if pod.pending is not None}

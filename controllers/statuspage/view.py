@@ -15,7 +15,7 @@ from msgspec.structs import replace
 from controllers.statuspage import rows
 from controllers.statuspage.rows import StatusRow
 from controllers.statuspage.source import PageSource
-from jobset_gate.barrier.model import GangKey
+from jobset_gate.barrier.model import GangKey, GangSnapshot
 from jobset_gate.explain.gang import explain_gang
 from jobset_gate.explain.model import Explanation, GangState
 from jobset_gate.explain.podgroup import explain_pod_group
@@ -102,21 +102,24 @@ class StatusView:
         # A snapshot is immutable, so it can be explained in a thread.
         try:
             if len(seen.pods) > THREAD_PODS:
-                explanation = await asyncio.to_thread(explain_gang, seen, now)
+                row = await asyncio.to_thread(self._gang_row, seen, now)
             else:
-                explanation = explain_gang(seen, now)
+                row = self._gang_row(seen, now)
         except Exception:  # noqa: BLE001 - one odd gang must not hide all others
             _log.exception("a gang cannot be explained", namespace=key.namespace, jobset=key.name)
             explanation = Explanation(
                 kind="JobSet", namespace=key.namespace, name=key.name, state=UNKNOWN, message=_UNEXPLAINED
             )
-        row = rows.gang_row(explanation, seen.jobset.created)
+            row = rows.gang_row(explanation, seen, {})
         self._ids[key] = row.id
         self._put(row)
         if (not_before := self._rest_until(begin)) > begin:
             self._not_before[key] = not_before
         else:
             self._not_before.pop(key, None)
+
+    def _gang_row(self, seen: GangSnapshot, now: float) -> StatusRow:
+        return rows.gang_row(explain_gang(seen, now), seen, self._source.prices)
 
     # --- Groups ------------------------------------------------------------------------------------------------------
 

@@ -5,7 +5,7 @@ from typing import Any, Final
 
 from docs.make.kinds import kind
 from docs.make.markdown import code, page, paragraph, table
-from docs.make.schemas import SCHEMAS
+from docs.make.schemas import API_SCHEMAS, SCHEMAS
 from jobset_gate.cli.printers.findings import REASONS
 
 Json = dict[str, Any]
@@ -23,6 +23,11 @@ def text() -> str:
             "file named above."
         ),
         table(["command", "prints"], [(it, _link(schema)) for it, schema in SCHEMAS.items()]),
+        paragraph(
+            "The [status page](../howto/status-page.md) answers requests with a token of the cluster in the same way, "
+            "by the rights of the token's owner:"
+        ),
+        table(["request", "answer"], [(code(it), _link(schema)) for it, schema in API_SCHEMAS.items()]),
         *(part for title, schema in documents().items() for part in _section(title, schema)),
         "## Reasons of findings",
         paragraph(
@@ -35,7 +40,7 @@ def text() -> str:
 
 def documents() -> dict[str, Json]:
     """Each document once, by its title."""
-    return {schema["title"]: schema for schema in SCHEMAS.values()}
+    return {schema["title"]: schema for schema in (*SCHEMAS.values(), *API_SCHEMAS.values())}
 
 
 def fields(node: Json, path: str = "") -> Iterator[tuple[str, str, str]]:

@@ -16,6 +16,7 @@ _Many = Annotated[int, Field(ge=1, le=1024)]
 _ManyOrNone = Annotated[int, Field(ge=0, le=1024)]
 _Port = Annotated[int, Field(ge=0, le=65535)]
 _Seconds = Annotated[float, Field(gt=0, le=3600)]
+_Price = Annotated[float, Field(ge=0, allow_inf_nan=False)]
 
 
 class ControllerSection(BaseModel):
@@ -49,6 +50,9 @@ class ControllerSection(BaseModel):
     """The page's certificate in PEM, read again when it is renewed; None: no TLS."""
     page_tls_key: Path | None = None
     """The key of that certificate in PEM."""
+    page_prices: dict[str, _Price] | None = None
+    """What one accelerator costs for an hour, by resource name such as nvidia.com/gpu; the page shows the cost of those
+    that are held."""
     progress_every: _Seconds | None = None
     """A gang's condition tells its progress at most this often."""
     lease_duration: _Seconds | None = None

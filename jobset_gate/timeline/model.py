@@ -104,7 +104,7 @@ class ActivitySpan(Value, frozen=True):
     end: float
 
 
-class PodTimeline(msgspec.Struct, frozen=True, kw_only=True):
+class PodTimeline(msgspec.Struct, frozen=True, kw_only=True, omit_defaults=True):
     """One pod's way."""
 
     name: str

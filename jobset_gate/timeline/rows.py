@@ -46,7 +46,7 @@ def rows(timeline: Timeline, most: int = MOST_PODS) -> tuple[TimelineRow, ...]:
     if len(pods) <= most:
         return tuple(TimelineRow(label=pod.slot, count=1, pod=pod) for pod in pods)
     found = [row for name, some in _jobs(pods) for row in _bands(name, some, len(pods))]
-    slow = sorted(pods, key=_arrival_order)[-SLOWEST:]
+    slow = sorted(pods, key=arrival_order)[-SLOWEST:]
     return (*found, *(TimelineRow(label=pod.slot, count=1, pod=pod, slow=True) for pod in slow))
 
 
@@ -93,7 +93,7 @@ def _jobs(pods: Sequence[PodTimeline]) -> list[tuple[str, list[PodTimeline]]]:
 
 def _bands(name: str, pods: Sequence[PodTimeline], of: int) -> list[TimelineRow]:
     parts = min(MOST_OF_ONE, len(pods), max(1, BANDS * len(pods) // of))
-    ordered = sorted(pods, key=_arrival_order)
+    ordered = sorted(pods, key=arrival_order)
     cuts = [len(ordered) * number // parts for number in range(parts + 1)]
     found = []
     for number, (low, high) in enumerate(pairwise(cuts)):
@@ -113,7 +113,7 @@ def _share(number: int, parts: int) -> str:
     return f"{100 * number // parts}-{100 * (number + 1) // parts}%"
 
 
-def _arrival_order(pod: PodTimeline) -> tuple[float, ...]:
+def arrival_order(pod: PodTimeline) -> tuple[float, ...]:
     """Who came to the gate first; then who came nearest to it."""
     never = float("inf")
     return (

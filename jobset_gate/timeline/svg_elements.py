@@ -2,6 +2,7 @@
 
 from collections.abc import Iterable
 from dataclasses import dataclass
+from math import ceil
 
 from jobset_gate.objects import terminal_text
 from jobset_gate.timeline.model import Activity
@@ -80,6 +81,8 @@ class TimeAxis:
     until: float
     left: float
     right: float
+    zero: float | None = None
+    """From where the marks are counted; None: `origin`."""
 
     @property
     def seconds(self) -> float:
@@ -91,11 +94,17 @@ class TimeAxis:
         share = (moment - self.origin) / self.seconds
         return self.left + (self.right - self.left) * min(1.0, max(0.0, share))
 
+    def shows(self, start: float, end: float | None = None) -> bool:
+        """Whether some of it lies between the ends."""
+        return start <= self.origin + self.seconds and (start if end is None else end) >= self.origin
+
     def marks(self) -> tuple[float, ...]:
         """Round moments, at most ten and one."""
         days = 86_400 * (int(self.seconds) // (MOST_MARKS * 86_400) + 1)
         step = next((it for it in _STEPS if self.seconds / it <= MOST_MARKS), days)
-        return tuple(self.origin + number * step for number in range(int(self.seconds // step) + 1))
+        zero = self.origin if self.zero is None else self.zero
+        first, last = (self.origin - zero) / step, (self.origin + self.seconds - zero) / step
+        return tuple(zero + number * step for number in range(ceil(first), int(last) + 1))
 
 
 def _colours(values: dict[str, str]) -> str:

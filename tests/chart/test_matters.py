@@ -142,6 +142,7 @@ APART: Final[list[tuple[Case, Json]]] = [
     ),
     (("webhook.certificates.secretName", "x", PODS), at("webhook.certificates", {"mode": "secret", "secretName": "y"})),
     (("statusPage.port", 9083, SETTINGS), at("statusPage.enabled", True)),
+    (("statusPage.prices", {"nvidia.com/gpu": 2.5}, SETTINGS), at("statusPage.enabled", True)),
     (("statusPage.tlsSecretName", "page", {*SETTINGS, "Service"}), at("statusPage.enabled", True)),
     (("statusPage.httpRoute", ROUTE, {"HTTPRoute"}), at("statusPage", {"enabled": True, "tlsSecretName": "page"})),
     (

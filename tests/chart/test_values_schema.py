@@ -45,6 +45,7 @@ REFUSED: Final[dict[str, list[Any]]] = {
     "logging.level": ["trace"],
     "statusPage.port": [0],
     "statusPage.tlsSecretName": ["a b"],
+    "statusPage.prices": [{"nvidia.com/gpu": "2.50"}, {"nvidia.com/gpu": -1}],
     "statusPage.insecure": [True],
     "admissionPolicies.enabled": ["on"],
     "crds.keep": ["yes"],

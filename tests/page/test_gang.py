@@ -6,8 +6,9 @@ from xml.etree import ElementTree as ET
 import pytest
 from playwright.async_api import Browser, expect
 
+from jobset_gate.barrier.model import GangKey
 from tests.fakes.served_page import ServedPage
-from tests.page import scenes
+from tests.page import scenes, showcase
 from tests.page.browser import BrowserVisit, visiting
 
 pytestmark = pytest.mark.asyncio(loop_scope="session")
@@ -26,8 +27,8 @@ async def test_it_says_what_is_missing_and_why_and_its_release_is_seen_without_a
     await expect(missing).to_have_count(1)
     await expect(missing).to_have_attribute("data-why", "Unscheduled")
     await expect(missing).to_contain_text(scenes.NO_ROOM)
-    await expect(page.locator("#commands")).to_contain_text("kubectl")
-    await expect(page.locator("#about")).to_contain_text(re.compile(r"[34]m(\d+s)? left of 5m"))
+    await expect(missing.locator("code")).to_contain_text("kubectl describe pod")
+    await expect(page.locator("#about")).to_contain_text(re.compile(r"[34]m(\d+s)? left\s+of 5m"))
     await page.evaluate("window.here = 'still'")
     stage.decide(scenes.put(stage, "waits", *scenes.here(2)))
     await expect(page.locator("#state")).to_have_text("Released")
@@ -52,8 +53,67 @@ async def test_its_picture_shows_each_pod(stage: ServedPage, visit: BrowserVisit
     assert {"workers-0/0", "workers-0/1", "held at the gate"} <= set(drawn)
 
 
+async def test_a_command_is_copied(stage: ServedPage, visit: BrowserVisit) -> None:
+    scenes.everything(stage)
+    await visit.context.grant_permissions(["clipboard-read", "clipboard-write"])
+    page = visit.page
+    await visit.open(WAITS)
+    await page.locator("#missing .copy").click()
+    await expect(page.locator("#missing .copy")).to_contain_text("Copied")
+    copied = await page.evaluate("navigator.clipboard.readText()")
+    assert copied == "kubectl describe pod train-workers-0-1 -n team-a"
+
+
+async def test_a_pod_opens_and_stays_open_while_the_page_changes(stage: ServedPage, visit: BrowserVisit) -> None:
+    showcase.showcase(stage)
+    page = visit.page
+    await visit.open("/gangs/research/llama-70b-pretrain")
+    pods = page.locator(".pod")
+    await expect(pods).to_have_count(17)
+    pod = page.locator("#pod-llama-70b-pretrain-workers-0-12")
+    await expect(pod.locator("summary")).to_contain_text("Unscheduled")
+    await expect(pod.locator(".more")).to_be_hidden()
+    await pod.locator("summary").click()
+    await expect(pod.locator(".more")).to_contain_text(showcase.UNSCHEDULED)
+    await page.clock.install()
+    stage.elapsed += 10
+    stage.api.pods = [it for it in stage.api.pods if not it["metadata"]["name"].endswith("workers-0-15")]
+    stage.drop(GangKey("vision", "diffusion-xl"))
+    stage.decide(GangKey("research", "llama-70b-pretrain"))
+    await expect(page.locator("#state")).to_have_text("Released")
+    await page.clock.fast_forward(6000)
+    await expect(pods).to_have_count(16)
+    await expect(pod.locator(".more")).to_be_visible()
+
+
+async def test_three_hundred_pods_are_grouped_and_their_timeline_zooms(stage: ServedPage, visit: BrowserVisit) -> None:
+    showcase.crowd(stage)
+    page = visit.page
+    await visit.open("/gangs/research/crowd")
+    await expect(page.locator("#pods h3")).to_have_text(["driver 1 Running", "workers 299 Running"])
+    await expect(page.locator(".pod:visible")).to_have_count(21)
+    await page.get_by_text("279 more").click()
+    await expect(page.locator(".pod:visible")).to_have_count(300)
+    picture = page.locator("#timeline")
+    await expect(picture).to_have_js_property("complete", True)
+    zoom = page.get_by_role("navigation", name="Zoom of the timeline")
+    await zoom.get_by_role("link", name="Zoom in").click()
+    await expect(picture).to_have_attribute("src", re.compile(r"timeline.svg\?from=\d+&to=\d+$"))
+    await expect(page).to_have_url(re.compile(r"crowd\?from=\d+&to=\d+$"))
+    await zoom.get_by_role("link", name="Whole").click()
+    await expect(picture).to_have_attribute("src", "/gangs/research/crowd/timeline.svg")
+    box = await picture.bounding_box()
+    assert box
+    await page.mouse.move(box["x"] + box["width"] * 0.4, box["y"] + 200)
+    await page.mouse.down()
+    await page.mouse.move(box["x"] + box["width"] * 0.6, box["y"] + 200)
+    await page.mouse.up()
+    await expect(picture).to_have_attribute("src", re.compile(r"from=\d+&to=\d+$"))
+
+
 async def test_without_javascript_it_is_all_there(browser: Browser, stage: ServedPage) -> None:
     scenes.everything(stage)
+    stage.api.pods = [scenes.raw_pod("waits", 0, started=True)]
     async with visiting(browser, base_url=stage.url, java_script_enabled=False) as visit:
         page = visit.page
         await visit.sign_in(stage, stage.api.admin())
@@ -61,8 +121,15 @@ async def test_without_javascript_it_is_all_there(browser: Browser, stage: Serve
         await expect(page.locator("#rows tr")).to_have_count(3)
         await page.get_by_role("searchbox", name="Name").fill("waits")
         await page.get_by_role("button", name="Apply").click()
-        await page.get_by_role("link", name="waits").click()
+        await page.locator("#columns").get_by_role("link", name="Waiting").click()
+        await page.get_by_role("link", name="waits", exact=True).click()
         await expect(page.locator("#missing")).to_contain_text(scenes.NO_ROOM)
+        await expect(page.locator(".copy")).to_have_count(2)
+        await expect(page.locator(".copy:visible")).to_have_count(0)
+        await page.locator(".pod summary").first.click()
+        await expect(page.locator(".pod .more").first).to_be_visible()
+        await page.get_by_role("link", name="Zoom in").click()
+        await expect(page.locator("#timeline")).to_have_attribute("src", re.compile("from="))
         stage.decide(scenes.put(stage, "waits", *scenes.here(2)))
         await page.get_by_role("link", name="Refresh").click()
         await expect(page.locator("#state")).to_have_text("Released")

@@ -4,12 +4,14 @@ import re
 import time
 
 import pytest
-from playwright.async_api import expect
+from playwright.async_api import Browser, expect
 
+from controllers.statuspage.options import PageOptions
 from jobset_gate.barrier.model import VerdictKind
-from tests.fakes.served_page import ServedPage
+from tests.fakes import gangs
+from tests.fakes.served_page import ServedPage, serve_page
 from tests.page import scenes
-from tests.page.browser import BrowserVisit
+from tests.page.browser import BrowserVisit, visiting
 
 pytestmark = pytest.mark.asyncio(loop_scope="session")
 
@@ -27,7 +29,10 @@ async def test_it_counts_gangs_pods_and_states_and_shows_a_release_without_a_rel
     await expect(row.locator(".count")).to_have_text("1/2")
     await expect(row.locator(".badge")).to_have_text("Waiting")
     await expect(row.get_by_role("progressbar")).to_have_attribute("value", "1")
-    await expect(row).to_contain_text("1 pod: Unscheduled: 0/40 nodes are available")
+    await expect(row.locator(".chip")).to_have_text("Unscheduled 1")
+    await expect(row).to_contain_text("0/40 nodes are available")
+    await expect(page.locator("#waiting")).to_have_text("1")
+    await expect(page.locator("#longest")).to_have_text("1m")
     await expect(row).to_contain_text(re.compile(r"[34]m(\d+s)? left"))
     await page.evaluate("window.here = 'still'")
     key = scenes.put(stage, "waits", *scenes.here(2))
@@ -38,18 +43,63 @@ async def test_it_counts_gangs_pods_and_states_and_shows_a_release_without_a_rel
     assert await page.evaluate("window.here") == "still"
 
 
-async def test_a_banner_tells_of_those_whose_time_was_up(stage: ServedPage, visit: BrowserVisit) -> None:
+async def test_a_card_tells_of_those_whose_time_was_up(stage: ServedPage, visit: BrowserVisit) -> None:
     key = scenes.short_of_one(stage, "late")
     page = visit.page
     await visit.open()
-    banner = page.locator("#banner")
-    await expect(banner).to_be_empty()
+    card = page.locator("#late")
+    await expect(card).to_contain_text("none in all")
     stage.decide(key, VerdictKind.TIMEOUT)
-    await expect(banner).to_contain_text("1 timed out: team-a/late")
-    await expect(banner).to_be_visible()
-    await banner.get_by_role("link", name="team-a/late").click()
+    await expect(card.get_by_role("link")).to_have_text("1 in all")
+    await expect(page.locator("#news")).to_contain_text("1 in all")
+    await card.get_by_role("link").click()
+    await expect(page).to_have_url(re.compile(r"\?state=TimedOut$"))
+    await page.get_by_role("link", name="late", exact=True).click()
     await expect(page.get_by_role("heading", level=1)).to_contain_text("team-a/late")
     await expect(page.locator("#state")).to_have_text("TimedOut")
+
+
+async def test_accelerators_that_are_held_grow_in_hours_and_cost(browser: Browser) -> None:
+    moment = scenes.NOW
+    async with serve_page(PageOptions(0, prices={"nvidia.com/gpu": 3600.0}), now=lambda: moment) as stage:
+        workers = gangs.replicated_job(devices=(("nvidia.com/gpu", 8),))
+        stage.put(gangs.jobset(workers, namespace=scenes.TEAM), *scenes.here(1))
+        async with visiting(browser, base_url=stage.url) as visit:
+            await visit.sign_in(stage, stage.api.admin())
+            await visit.open()
+            await expect(visit.page.locator("#held")).to_have_text("8")
+            cost = visit.page.locator("#cost [data-cost]")
+            assert await cost.get_attribute("data-cost") == str(8 * 30.0)
+            assert await cost.get_attribute("data-rate") == str(8 * 3600.0)
+            await expect(cost).not_to_have_text("240.00")
+            assert float(await cost.inner_text()) > 240
+
+
+async def test_columns_and_filters_need_no_button(stage: ServedPage, visit: BrowserVisit) -> None:
+    scenes.everything(stage)
+    page = visit.page
+    await visit.open()
+    await expect(page.locator("#apply")).to_be_hidden()
+    await page.evaluate("window.here = 'still'")
+    names = page.locator("#rows .name a")
+    await page.locator("#columns").get_by_role("link", name="Name").click()
+    await expect(names).to_have_text(["runs", "waits", "late"])
+    await expect(page.locator("#columns [aria-sort]")).to_have_attribute("aria-sort", "ascending")
+    await page.locator("#columns").get_by_role("link", name="Name").click()
+    await expect(names).to_have_text(["late", "waits", "runs"])
+    await expect(page.locator("#columns [aria-sort]")).to_have_attribute("aria-sort", "descending")
+    await page.get_by_role("searchbox", name="Name").fill("wait")
+    await expect(names).to_have_text(["waits"])
+    await page.get_by_role("searchbox", name="Name").fill("")
+    await expect(names).to_have_text(["late", "waits", "runs"])
+    await page.locator("#namespace").select_option("team-b")
+    await expect(names).to_have_text(["late"])
+    await expect(page).to_have_url(re.compile(r"\?sort=-name&namespace=team-b$"))
+    scenes.short_of_one(stage, "another", namespace="team-b")
+    await expect(names).to_have_text(["late", "another"])
+    assert await page.evaluate("window.here") == "still"
+    await page.go_back()
+    await expect(names).to_have_text(["runs", "waits", "another", "late"])
 
 
 async def test_of_two_thousand_gangs_one_is_found(stage: ServedPage, visit: BrowserVisit) -> None:

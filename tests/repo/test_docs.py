@@ -86,7 +86,7 @@ def test_every_decision_is_whole_numbered_and_in_the_index() -> None:
 
 
 def test_every_picture_is_small_fits_light_and_dark_has_a_description_and_fetches_nothing() -> None:
-    pictures = [it for it in tracked() if it.parent == DOCS / "pictures"]
+    pictures = [it for it in tracked() if it.parent == DOCS / "pictures" and it.suffix == ".svg"]
     assert len(pictures) > 2
     for picture in pictures:
         text = picture.read_text()
@@ -100,6 +100,12 @@ def test_every_picture_is_small_fits_light_and_dark_has_a_description_and_fetche
         labels = (root.get("aria-labelledby") or "").split()
         assert labels
         assert all(described.get(it) for it in labels), picture
+
+
+def test_the_picture_of_the_status_page_is_small() -> None:
+    picture = (DOCS / "pictures/status-page.png").read_bytes()
+    assert picture.startswith(b"\x89PNG")
+    assert len(picture) <= 150_000
 
 
 def test_some_document_shows_each_picture_and_describes_it() -> None:

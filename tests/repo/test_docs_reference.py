@@ -13,7 +13,7 @@ from controllers.podgroups.metrics import REASONS
 from docs.make import api, jobset_fields, keys, reasons, settings
 from docs.make.metrics import rows
 from docs.make.pages import FOLDER, PAGES
-from docs.make.schemas import SCHEMAS
+from docs.make.schemas import API_SCHEMAS, SCHEMAS
 from jobset_gate import names
 from jobset_gate.cli.app import command_tree
 from jobset_gate.cli.exits import ExitCode
@@ -102,6 +102,6 @@ def test_every_json_schema_is_one_and_every_field_says_what_it_means() -> None:
             yield from silent(field, f"{path}.{name}")
         yield from silent(schema.get("items", {}), f"{path}[]") if "items" in schema else ()
 
-    for command, schema in SCHEMAS.items():
+    for command, schema in {**SCHEMAS, **API_SCHEMAS}.items():
         jsonschema.Draft202012Validator.check_schema(schema)
         assert (bool(schema["title"]), [*silent(schema, "")]) == (True, []), command

@@ -43,6 +43,7 @@ controller:
   pageAddress: {{ ternary .Values.listenAddress "127.0.0.1" $tls | toJson }}
   pageTlsCert: {{ ternary (printf "%s/tls.crt" $certificates) nil $tls | toJson }}
   pageTlsKey: {{ ternary (printf "%s/tls.key" $certificates) nil $tls | toJson }}
+  pagePrices: {{ .Values.statusPage.prices | toJson }}
   leaseDuration: {{ $lease.leaseDurationSeconds | toJson }}
   renewDeadline: {{ $lease.renewDeadlineSeconds | toJson }}
   retry: {{ $lease.retryPeriodSeconds | toJson }}

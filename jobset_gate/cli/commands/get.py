@@ -24,9 +24,10 @@ from jobset_gate.cli.options import ControllerConfig, OutputFormat, new_app, pro
 from jobset_gate.cli.options import namespace as namespace_option
 from jobset_gate.cli.printers import output as out
 from jobset_gate.cli.printers import tables
-from jobset_gate.cli.printers.documents import explanation_json, pod_group_json
+from jobset_gate.cli.printers.documents import pod_group_json
 from jobset_gate.cli.printers.items import ItemPrinter, PrintedItem
 from jobset_gate.cli.runner import run_and_exit
+from jobset_gate.explain.document import explanation_json
 from jobset_gate.explain.podgroup import explain_pod_group
 from jobset_gate.kube.client import Client
 

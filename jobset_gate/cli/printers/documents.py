@@ -3,10 +3,9 @@
 from collections.abc import Sequence
 from typing import Any
 
-from jobset_gate.barrier.model import MissingByReason
 from jobset_gate.cli.manifests.writer import to_json, to_yaml
+from jobset_gate.explain.document import explanation_json, time_or_none
 from jobset_gate.explain.model import Explanation
-from jobset_gate.explain.text import format_time
 from jobset_gate.podgroups.status import GroupStatus
 
 Json = dict[str, Any]
@@ -15,39 +14,6 @@ Json = dict[str, Any]
 def document_text(form: str, *documents: Json) -> str:
     """As `-o` asks for them: `json` or `yaml`."""
     return to_json(documents) if form == "json" else to_yaml(documents)
-
-
-def explanation_json(it: Explanation) -> Json:
-    """One explanation."""
-    return {
-        "kind": "Explanation",
-        "of": it.kind,
-        "namespace": it.namespace,
-        "name": it.name,
-        "state": str(it.state),
-        "message": it.message,
-        "at": _date(it.now),
-        "expected": it.expected,
-        "started": it.started,
-        "passed": it.passed,
-        "replicatedJobs": [
-            {"name": part.name, "started": part.started, "expected": part.expected} for part in it.parts
-        ],
-        "missing": [_missing(one) for one in it.missing],
-        "timeoutSeconds": it.timeout,
-        "waitingSince": _date(it.waiting_since),
-        "secondsLeft": None if it.left is None else round(it.left, 1),
-        "atTimeout": it.afterwards or None,
-        "decidedAt": _date(it.decided),
-        "pod": None
-        if it.subject is None
-        else {"name": it.subject.name, "slot": it.subject.slot or None, "message": it.subject.message},
-        "controller": None
-        if it.controller is None
-        else {"leads": it.controller.leads, "message": it.controller.message},
-        "unknown": list(it.unknown),
-        "commands": list(it.commands),
-    }
 
 
 def explanations_json(explanations: Sequence[Explanation], *, several: bool) -> Json:
@@ -67,7 +33,7 @@ def pod_group_json(status: GroupStatus) -> Json:
         "ways": [str(it) for it in status.formats],
         "label": status.label,
         "podGroup": None if status.pod_group is None else f"{status.pod_group.api}/{status.pod_group.name}",
-        "created": _date(status.created or None),
+        "created": time_or_none(status.created or None),
         "phase": str(status.phase),
         "reason": status.reason,
         "message": status.message,
@@ -78,26 +44,11 @@ def pod_group_json(status: GroupStatus) -> Json:
         "succeeded": counts.succeeded,
         "failed": counts.failed,
         "generation": status.snapshot.generation,
-        "opened": None if record is None else _date(record.at or None),
-        "satisfied": None if record is None else _date(record.satisfied or None),
+        "opened": None if record is None else time_or_none(record.at or None),
+        "satisfied": None if record is None else time_or_none(record.satisfied or None),
         "rolledBack": 0 if record is None else record.rolled_back,
         "gangGroup": list(status.snapshot.group.gangs),
         "ungated": [it.name for it in status.ungated],
         "moved": [it.name for it in status.moved],
         "statusManagedBy": list(status.managers),
     }
-
-
-def _missing(one: MissingByReason) -> Json:
-    return {
-        "reason": one.reason,
-        "message": one.message,
-        "count": one.count,
-        "first": list(one.slots),
-        "since": _date(one.oldest_created_at),
-        "command": one.command or None,
-    }
-
-
-def _date(seconds: float | None) -> str | None:
-    return None if seconds is None else format_time(seconds)

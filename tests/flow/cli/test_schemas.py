@@ -5,7 +5,6 @@ from __future__ import annotations
 import json
 from typing import Any
 
-import jsonschema  # type: ignore[import-untyped]  # it has no types
 import yaml
 
 from docs.make.schemas import SCHEMAS
@@ -14,23 +13,14 @@ from jobset_gate.barrier.model import VerdictKind
 from tests.fakes.cli_runner import CliShell
 from tests.fakes.stored_gang import StoredJobSet, store_every_reason
 from tests.fakes.stored_pod_groups import StoredPodGroups
+from tests.tools.documented import check_document
 
 Json = dict[str, Any]
 
 
-def strict(schema: Any) -> Any:
-    """The same without room for more: a field that nobody has described is a mistake of ours."""
-    if isinstance(schema, list):
-        return [strict(it) for it in schema]
-    if not isinstance(schema, dict):
-        return schema
-    closed = {"additionalProperties": False} if "properties" in schema else {}
-    return {key: strict(value) for key, value in schema.items()} | closed
-
-
 def check(command: str, text: str) -> Json:
     found: Json = json.loads(text)
-    jsonschema.validate(found, strict(SCHEMAS[command]), format_checker=jsonschema.FormatChecker(formats=["date-time"]))
+    check_document(found, SCHEMAS[command])
     return found
 
 

@@ -47,6 +47,16 @@ async def test_a_restricted_viewer_sees_these_namespaces_only(stage: ServedPage)
     assert (await read(stage, "/gangs/team/train", member))[0] == 200
 
 
+async def test_the_overview_counts_only_what_the_viewer_may_see(stage: ServedPage) -> None:
+    assert '<strong id="waiting">2</strong>' in (await read(stage, "/", stage.api.admin()))[1]
+    _, page = await read(stage, "/", stage.api.member("team"))
+    assert '<strong id="waiting">1</strong>' in page
+    assert '<span class="sub">1 pod missing</span>' in page
+    stage.put(gangs.jobset(namespace="other", uid="u-b", created=1.0), gangs.waiting_pod(0, created=1.0))
+    _, page = await read(stage, "/", stage.api.member("team"))
+    assert "other" not in page
+
+
 @pytest.mark.parametrize("path", ["/?namespace=other", "/gangs/other/train", "/gangs/other/nothing-there"])
 async def test_a_403_names_the_missing_right(stage: ServedPage, path: str) -> None:
     """The same whether or not it exists: names of gangs are not revealed."""
@@ -71,8 +81,9 @@ async def test_the_timeline_needs_the_right_to_list_pods(stage: ServedPage) -> N
     stage.api.grants.add(("half", JOBSETS, "team"))
     status, page = await read(stage, "/gangs/team/train", "half")
     assert status == 200
-    assert "needs the right to list pods in namespace team" in page
-    assert "<img" not in page
+    assert "Pods and timeline need the right to list pods in namespace team" in page
+    assert 'id="timeline"' not in page
+    assert 'class="pod ' not in page
     status, page = await read(stage, "/gangs/team/train/timeline.svg", "half")
     assert status == 403
     assert "You may not list pods in namespace team" in page

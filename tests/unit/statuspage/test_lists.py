@@ -46,7 +46,11 @@ async def test_a_gang_is_a_line_with_its_progress_reason_and_time_left() -> None
         mine = line(page, "gang-default.train")
         assert 'href="/gangs/default/train"' in mine
         assert 'data-state="Waiting" data-started="1" data-expected="3"' in mine
-        assert "1 pod: Unscheduled: 0/40 nodes are available; and 1 more reason" in mine
+        assert re.findall(r'class="chip" data-reason="(\w+)">\w+ <b>(\d+)<', mine) == [
+            ("Unscheduled", "1"),
+            ("ImagePull", "1"),
+        ]
+        assert ">0/40 nodes are available<" in mine
         assert f'data-until="{gangs.T0 + 300}">4m30s left' in mine
         assert '<strong id="total">1</strong> gang' in page
 
@@ -65,7 +69,8 @@ async def test_the_permalink_says_what_why_says() -> None:
         assert status == 200
         assert "2 of 3 pods started" in page
         assert 'data-why="Unscheduled" data-count="1"' in page
-        assert "1 pod: Unscheduled: 0/40 nodes are available: insufficient nvidia.com/gpu" in page
+        assert "Unscheduled <b>1</b></span>" in page
+        assert '<span class="reason">0/40 nodes are available: insufficient nvidia.com/gpu</span>' in page
         assert "kubectl describe pod train-workers-0-1 -n default" in page
         assert "every barrier ends with exit code 124" in page
         assert "4m30s left" in page
@@ -105,8 +110,8 @@ async def test_a_group_shows_phase_reason_and_numbers() -> None:
         assert 'href="/groups/team/g?way=scheduler-plugins"' in page
         _, page = await read(stage, "/groups/team/g")
         assert "2/3 pods exist" in page
-        assert re.search(r"<dt>Minimum</dt><dd>3</dd>", page)
-        assert re.search(r"<dt>Phase</dt><dd>Pending</dd>", page)
+        assert re.search(r">Minimum</dt><dd>3</dd>", page)
+        assert re.search(r">Phase</dt><dd>Pending</dd>", page)
 
 
 async def test_groups_of_one_name_differ_by_their_format() -> None:

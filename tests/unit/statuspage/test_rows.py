@@ -4,18 +4,11 @@ from typing import Any
 
 import msgspec
 
-from controllers.statuspage.rows import (
-    JOBSETS,
-    PAGE_SIZE,
-    ListPage,
-    ListQuery,
-    RowKind,
-    Severity,
-    StatusRow,
-    parse_query,
-    select_page,
-)
+from controllers.statuspage.query import DAY, PAGE_SIZE, ListPage, ListQuery, parse_query, select_page
+from controllers.statuspage.rows import JOBSETS, HeldDevices, RowKind, Severity, StatusRow, held_devices
+from jobset_gate.barrier.model import BarrierStage
 from jobset_gate.explain.model import Explanation
+from tests.fakes import gangs
 
 
 def row(name: str = "train", **changes: Any) -> StatusRow:
@@ -39,8 +32,9 @@ def row(name: str = "train", **changes: Any) -> StatusRow:
 
 
 BAD = row("broken", state="TimedOut", tone=Severity.BAD, namespace="other")
-LATE = row("late", until=50.0, created=5.0)
-SOON = row("soon", until=20.0, created=9.0, started=0, expected=9)
+HELD = (HeldDevices(resource="nvidia.com/gpu", count=4, since_sum=4 * 3600.0, price=2.5),)
+LATE = row("late", until=50.0, created=5.0, since=6.0)
+SOON = row("soon", until=20.0, created=9.0, started=0, expected=9, since=9.0, held=HELD)
 DONE = row("done", state="Released", tone=Severity.GOOD, started=4)
 ALL = (DONE, LATE, SOON, BAD)
 
@@ -55,7 +49,11 @@ def test_rows_are_filtered_and_ordered() -> None:
         ({"sort": "name"}, ["broken", "done", "late", "soon"]),
         ({"sort": "newest"}, ["soon", "late", "broken", "done"]),
         ({"sort": "lacking"}, ["soon", "broken", "late", "done"]),
+        ({"sort": "-lacking"}, ["done", "late", "broken", "soon"]),
+        ({"sort": "waiting"}, ["late", "soon", "broken", "done"]),
+        ({"sort": "held"}, ["soon", "broken", "done", "late"]),
         ({"sort": "nonsense"}, ["broken", "soon", "late", "done"]),
+        ({"sort": "--name"}, ["broken", "soon", "late", "done"]),
         ({"state": "Waiting"}, ["soon", "late"]),
         ({"namespace": "other"}, ["broken"]),
         ({"q": "TEAM/l"}, ["late"]),
@@ -63,6 +61,49 @@ def test_rows_are_filtered_and_ordered() -> None:
     ):
         assert [it.name for it in page(*ALL, **query).rows] == names, query
     assert [it.name for it in page(row(), row("group", kind=RowKind.GROUP)).rows] == ["train"]
+
+
+def test_the_order_of_a_column_is_reversed_by_its_second_click() -> None:
+    query = parse_query(RowKind.GANG, {"q": "x"})
+    assert query.by("name") == "/?q=x&sort=name"
+    assert parse_query(RowKind.GANG, {"q": "x", "sort": "name"}).by("name") == "/?q=x&sort=-name"
+    assert parse_query(RowKind.GANG, {"sort": "-name"}).order == "by namespace and name, reversed"
+
+
+def test_the_overview_is_of_the_namespace_and_the_name_in_any_state() -> None:
+    late = row("late-too", state="TimedOut", tone=Severity.BAD, timed_out=3 * DAY + 60.0)
+    seen = page(*ALL, late, namespace="team", state="Released").overview
+    assert (seen.waiting, seen.lacking, seen.longest) == (2, 3 + 9, LATE)
+    assert [seen.timed_out_today(now) for now in (3 * DAY + 90.0, 4 * DAY - 1.0, 4 * DAY + 1.0)] == [1, 1, 0]
+    assert page(*ALL, namespace="other").overview.longest is None
+
+
+def test_device_hours_and_their_cost_are_summed_by_kind() -> None:
+    other = HeldDevices(resource="google.com/tpu", count=2, since_sum=2 * 7200.0)
+    seen = page(SOON, row("more", held=(*HELD, other))).overview
+    assert [(it.resource, it.count, it.hours(7200.0), it.cost(7200.0)) for it in seen.held] == [
+        ("nvidia.com/gpu", 8, 8.0, 20.0),
+        ("google.com/tpu", 2, 0.0, None),
+    ]
+    assert (seen.devices, seen.hours(10_800.0), seen.cost(10_800.0), seen.cost_per_hour) == (10, 18.0, 40.0, 20.0)
+    assert page(row("none")).overview.cost_per_hour is None
+
+
+def test_devices_are_held_by_pods_that_have_started_and_are_not_released() -> None:
+    jobset = gangs.jobset(gangs.replicated_job(devices=(("nvidia.com/gpu", 8),)), gangs.replicated_job("driver"))
+    seen = gangs.gang(
+        gangs.pod(0),
+        gangs.pod(1, stage=BarrierStage.PASSED),
+        gangs.waiting_pod(2),
+        gangs.pod(3, phase="Failed"),
+        gangs.pod(0, "driver"),
+        gangs.waiting_pod(4, uid="told", pending=None),
+        jobset=jobset,
+        announced={"told": gangs.T0 + 8},
+    )
+    (held,) = held_devices(seen, {"nvidia.com/gpu": 2.0})
+    assert (held.count, held.since_sum, held.price) == (16, 8 * gangs.T0 + 8 * (gangs.T0 + 8), 2.0)
+    assert held.hours(gangs.T0 + 8) == 64 / 3600
 
 
 def test_counts_are_of_the_namespace_and_the_name_in_any_state() -> None:

@@ -12,7 +12,7 @@ import pytest
 
 from controllers.statuspage import rows, sse
 from controllers.statuspage.authz import Visibility
-from controllers.statuspage.rows import ListQuery
+from controllers.statuspage.query import ListQuery
 from controllers.statuspage.source import Freshness
 from controllers.statuspage.sse import MAX_PAGES, ListCache, ListFeed
 from jobset_gate.barrier.model import GangKey, VerdictKind

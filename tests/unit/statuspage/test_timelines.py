@@ -54,7 +54,7 @@ async def test_many_timeouts_do_not_keep_viewers_waiting() -> None:
         renderer.on_gang_change(GangKey("default", f"train-{number}"), late(), None)
     assert renderer.rendering == timelines.MAX_RENDERING
     async with asyncio.timeout(TIMEOUT):
-        await renderer.gang_svg(GangKey("default", "other"), gangs.gang(gangs.pod(0)))
+        await renderer.of_gang(GangKey("default", "other"), gangs.gang(gangs.pod(0)))
     assert renderer.rendering <= timelines.MAX_CONCURRENT
     assert renderer.timeout_bytes > 0
     await renderer.stop()

@@ -9,7 +9,7 @@ import pytest
 from controllers.barrier.cache import GangCache
 from controllers.statuspage import html, rows
 from controllers.statuspage import view as boards
-from controllers.statuspage.rows import parse_query, select_page
+from controllers.statuspage.query import parse_query, select_page
 from controllers.statuspage.source import Freshness, PageSource
 from controllers.statuspage.view import StatusView
 from jobset_gate import names

@@ -10,9 +10,8 @@ from hypothesis import given, settings
 
 from jobset_gate.timeline import svg_elements as style
 from jobset_gate.timeline.model import Timeline
-from jobset_gate.timeline.rows import rows
 from jobset_gate.timeline.summary import idle_devices
-from jobset_gate.timeline.svg import LEFT, RIGHT, WIDTH, timeline_svg
+from jobset_gate.timeline.svg import LEFT, MOST_THIN, RIGHT, WIDTH, drawing_svg, make_drawing, timeline_svg
 from tests.fakes.timelines import GPUS, T0, held, pod, through, timeline, timelines
 
 SVG = "{http://www.w3.org/2000/svg}"
@@ -94,6 +93,29 @@ def test_four_thousand_pods_are_bands_and_the_last_ones() -> None:
     assert any("4000 pods, drawn in bands" in it for it in words(root))
 
 
+def test_three_hundred_pods_have_a_line_each_by_replicated_job_in_the_order_of_their_arrival() -> None:
+    workers = [through(it, start=100 - it / 3, opened=120, devices=GPUS) for it in range(299)]
+    root = drawn(timeline(*workers, through(0, job="driver", start=50, opened=120), opened=T0 + 120, after=200))
+    found = groups(root, "pod")
+    assert len(found) == 300
+    labels = [(it.findtext(f"{SVG}title") or "").split(" ")[0] for it in found]
+    assert labels == [*(f"workers-0/{it}" for it in reversed(range(299))), "driver-0/0"]
+    assert {"workers", "299 pods", "driver", "1 pod"} <= set(words(root))
+    assert float(root.get("height", "")) < 1400
+    assert groups(drawn(many(MOST_THIN + 1)), "band")
+
+
+def test_a_window_shows_what_happened_in_it_alone() -> None:
+    whole = make_drawing(four())
+    root = ET.fromstring(drawing_svg(whole, (20.0, 30.0)))  # noqa: S314 - it is our own
+    assert [it[0] for it in boxes(groups(root, "pod")[0])] == ["held", "starting"]
+    assert "gate opened +29s" in words(root)
+    assert [it for it in words(root) if it in ("+19s", "+20s", "+25s", "+30s", "+31s")].count("+25s") == 2
+    assert not {"+19s", "+31s", "+0s"} & set(words(root))
+    root = ET.fromstring(drawing_svg(whole, (0.0, 5.0)))  # noqa: S314 - it is our own
+    assert "gate opened +29s" not in words(root)
+
+
 def test_what_is_not_known_is_drawn_as_such() -> None:
     (row,) = groups(drawn(timeline(pod(0, at={"created": 0, "started": 20}))), "pod")
     assert [it[0] for it in boxes(row)] == ["unknown", "held"]
@@ -138,7 +160,9 @@ def test_words_stand_out_from_the_paper(scheme: int) -> None:
     assert contrast(colours["faint"], colours["paper"]) >= 4.5
 
 
-@pytest.mark.parametrize("it", [four(), many(), timeline(held(0)), timeline(held(0, name="x" * 60, index=None))])
+@pytest.mark.parametrize(
+    "it", [four(), many(), many(300), timeline(held(0)), timeline(held(0, name="x" * 60, index=None))]
+)
 def test_no_words_lie_on_others_or_outside(it: Timeline) -> None:
     found = list(places(drawn(it)))
     for left, right, _, _ in found:
@@ -153,7 +177,7 @@ def test_no_words_lie_on_others_or_outside(it: Timeline) -> None:
 @settings(max_examples=25)
 def test_any_gang_has_a_sound_picture(it: Timeline) -> None:
     root = drawn(it)
-    expected = rows(it)
+    expected = make_drawing(it).rows
     assert len(groups(root, "pod")) == sum(not row.is_band for row in expected)
     assert len(groups(root, "band")) == sum(row.is_band for row in expected)
     for group in (*groups(root, "pod"), *groups(root, "band")):

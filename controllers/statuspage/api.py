@@ -1,0 +1,103 @@
+"""The JSON API: the list of gangs and one gang, by the rules of the pages. The middleware makes its errors JSON."""
+
+from collections.abc import Iterable
+from typing import Any, Final
+
+from aiohttp import web
+from msgspec.structs import replace
+
+from controllers.statuspage.app import PageContext
+from controllers.statuspage.auth import AuthenticatedViewer
+from controllers.statuspage.html import json_response
+from controllers.statuspage.query import ListPage, parse_query
+from controllers.statuspage.rows import HeldDevices, RowKind, StatusRow
+from jobset_gate.barrier.model import GangKey
+from jobset_gate.explain.document import explanation_json, time_or_none
+
+MAX_REASONS: Final = 20
+"""Reasons of a gang: a tenant may cause as many as a gang has pods."""
+
+Json = dict[str, Any]
+
+
+class ApiHandlers:
+    """Gangs as JSON."""
+
+    def __init__(self, context: PageContext) -> None:
+        self._context = context
+
+    def routes(self) -> list[web.RouteDef]:
+        """All routes."""
+        authenticated = self._context.authenticated
+        return [
+            web.get("/api/v1/gangs", authenticated(self._gangs)),
+            web.get("/api/v1/gangs/{namespace}/{name}", authenticated(self._gang)),
+        ]
+
+    async def _gangs(self, request: web.Request, login: AuthenticatedViewer) -> web.StreamResponse:
+        found = await self._context.list_page(login, parse_query(RowKind.GANG, request.query))
+        if isinstance(found, web.StreamResponse):
+            return found
+        page, visibility = found
+        now = self._context.source.clock()
+        return json_response(
+            {
+                "kind": "GangStatusList",
+                "at": time_or_none(now),
+                "complete": not visibility.restricted,
+                "found": page.found,
+                "page": page.query.page,
+                "pages": page.pages,
+                "overview": _overview(page, now),
+                "items": [self._gang_json(row, now) for row in page.rows],
+            }
+        )
+
+    async def _gang(self, request: web.Request, login: AuthenticatedViewer) -> web.StreamResponse:
+        found = await self._context.gang(login, GangKey(**request.match_info))
+        if isinstance(found, web.StreamResponse):
+            return found
+        return json_response(self._gang_json(found[0], self._context.source.clock()))
+
+    def _gang_json(self, row: StatusRow, now: float) -> Json:
+        leader = self._context.source.fresh().controller
+        explanation = replace(
+            row.explanation, now=now, controller=leader, missing=row.explanation.missing[:MAX_REASONS]
+        )
+        return {
+            **explanation_json(explanation),
+            "kind": "GangStatus",
+            "created": time_or_none(row.created or None),
+            "waitsSince": time_or_none(row.since),
+            "timedOutAt": time_or_none(row.timed_out),
+            "devices": _devices(row.held, now),
+        }
+
+
+def _overview(page: ListPage, now: float) -> Json:
+    overview = page.overview
+    return {
+        "waiting": overview.waiting,
+        "missingPods": overview.lacking,
+        "longestWaitSince": None if overview.longest is None else time_or_none(overview.longest.since),
+        "timedOutToday": overview.timed_out_today(now),
+        "states": dict(page.states),
+        "devices": _devices(overview.held, now),
+    }
+
+
+def _devices(held: Iterable[HeldDevices], now: float) -> list[Json]:
+    return [
+        {
+            "resource": it.resource,
+            "held": it.count,
+            "deviceHours": round(it.hours(now), 3),
+            "cost": _rounded(it.cost(now)),
+            "costPerHour": _rounded(it.cost_per_hour),
+        }
+        for it in held
+    ]
+
+
+def _rounded(cost: float | None) -> float | None:
+    return None if cost is None else round(cost, 4)
