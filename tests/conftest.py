@@ -146,12 +146,14 @@ def scheduled_plane(request: pytest.FixtureRequest, control_plane_binaries: Bina
 async def embedded_plane(control_plane_binaries: Binaries, tmp_path: Path) -> AsyncIterator[Embedded]:
     """An embedded API server of the test's own."""
     from jobset_gate.fake.apiserver import ApiServer  # noqa: PLC0415 - the tests of the pure rules need none of it
+    from tests.fakes.faults import Faults  # noqa: PLC0415
     from tests.plane.embedded import Embedded  # noqa: PLC0415
 
-    server = ApiServer()
+    faults = Faults()
+    server = ApiServer(hooks=faults)
     await server.start()
     try:
-        yield Embedded(server, control_plane_binaries["kubectl"], tmp_path)
+        yield Embedded(server, faults, control_plane_binaries["kubectl"], tmp_path)
     finally:
         await server.stop()
 

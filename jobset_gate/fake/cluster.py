@@ -10,8 +10,7 @@ from contextlib import AsyncExitStack, asynccontextmanager
 from typing import Any, Self
 
 from jobset_gate.fake import jobset_crd
-from jobset_gate.fake.apiserver import ApiServer
-from jobset_gate.fake.apiserver.faults import Faults
+from jobset_gate.fake.apiserver.server import ApiServer, RequestHooks
 from jobset_gate.fake.clock import VirtualClock, VirtualLoop
 from jobset_gate.fake.job_controller import JobController
 from jobset_gate.fake.jobset_controller import JobSetController
@@ -97,7 +96,7 @@ _NAMES = ("simulation", "jobset-controller", "job-controller", "kubelets")
 
 @asynccontextmanager
 async def embedded_cluster(
-    *, clock: Clock | None = None, faults: Faults | None = None, **actors: Any
+    *, clock: Clock | None = None, hooks: RequestHooks | None = None, **actors: Any
 ) -> AsyncIterator[Actors]:
     """A whole cluster in this process. The clock is the running loop's if that is virtual, else the wall's.
 
@@ -108,7 +107,7 @@ async def embedded_cluster(
     settings = {"clock": clock, "with_jobs": True, "clean_up": False, **actors}
     try:
         async with (
-            ApiServer(faults=faults, clock=clock) as server,
+            ApiServer(hooks=hooks, clock=clock) as server,
             Actors(Access(server=server.url), **settings) as cluster,
         ):
             yield cluster

@@ -1,4 +1,4 @@
-"""Builders of JobSet manifests for tests, demo and benchmarks, and the two user stories of KEP-498."""
+"""Builders of JobSet manifests for tests, demo and benchmarks."""
 
 from __future__ import annotations
 
@@ -93,24 +93,3 @@ def gang(
         fields["failurePolicy"] = {"maxRestarts": max_restarts}
     workers = replicated_job(replicas=jobs, parallelism=pods)
     return jobset(name, namespace, replicated_jobs=[workers], config=config, **fields)
-
-
-def story1() -> Json:
-    """KEP-498, story 1: all 300 pods of the JobSet are one gang."""
-    return jobset("my-jobset", replicated_jobs=[_workers()], config={names.TIMEOUT_FIELD: 300})
-
-
-def story2() -> Json:
-    """KEP-498, story 2: the workers are a gang, the auxiliary pod starts when it likes."""
-    auxiliary = replicated_job("auxiliary", containers=[_runs("auxiliary", "python:3.10", "run.py")])
-    config = {names.TIMEOUT_FIELD: 300, names.TARGETS_FIELD: ["workers"]}
-    return jobset("my-jobset", replicated_jobs=[_workers(), auxiliary], config=config)
-
-
-def _workers() -> Json:
-    pytorch = _runs("pytorch", "pytorch/pytorch:latest", "train.py")
-    return replicated_job(replicas=3, parallelism=100, containers=[pytorch])
-
-
-def _runs(name: str, image: str, script: str) -> Json:
-    return container(name, image, command=["bash", "-c", script])

@@ -82,12 +82,6 @@ class NodeUsage:
         self._nodes[node.name] = load
         self._selected.clear()
 
-    def leave(self, name: str) -> None:
-        load = self._nodes.pop(name, None)
-        for uid in load.pods if load else ():
-            self._node_of.pop(uid, None)
-        self._selected.clear()
-
     def has_pod(self, uid: str) -> bool:
         return uid in self._node_of
 
@@ -148,9 +142,6 @@ class Scheduler:
     def join(self, node: FakeNode) -> None:
         self._usage.join(node)
         self.rescan()
-
-    def leave(self, name: str) -> None:
-        self._usage.leave(name)
 
     def on_change(self, old: KubeletPod | None, new: KubeletPod | None) -> None:
         """A watch event of a pod."""

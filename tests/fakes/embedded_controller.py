@@ -13,12 +13,12 @@ from jobset_gate import names
 from jobset_gate.barrier import verdict_codec
 from jobset_gate.barrier.model import Verdict
 from jobset_gate.fake import manifests
-from jobset_gate.fake.apiserver.faults import Faults, Rule
 from jobset_gate.fake.cluster import Actors, embedded_cluster
 from jobset_gate.injection import inject
 from jobset_gate.kube.errors import NotFound
 from jobset_gate.kube.resources import CONFIGMAPS, JOBSETS, PODS
 from jobset_gate.settings import Barrier, Settings
+from tests.fakes.faults import Faults, Rule
 
 Json = dict[str, Any]
 SPACE = "default"
@@ -85,7 +85,7 @@ async def embedded_controller(
 ) -> AsyncIterator[EmbeddedController]:
     """`cluster`: settings of the embedded cluster."""
     faults = Faults()
-    async with embedded_cluster(faults=faults, **cluster) as made:
+    async with embedded_cluster(hooks=faults, **cluster) as made:
         await crd_patcher.extend_crd(made.client)
         options = ManagerOptions(
             leader_elect=False,

@@ -8,8 +8,8 @@ import pytest
 
 from jobset_gate import names
 from jobset_gate.fake import manifests
-from jobset_gate.fake.apiserver.faults import ALWAYS, Faults, Match
 from jobset_gate.kube.resources import CONFIGMAPS, JOBSETS, PODS
+from tests.fakes.faults import ALWAYS, Faults, Match
 from tests.flow.environment import Environment, environment
 from tests.plane.embedded import Embedded
 
@@ -26,7 +26,7 @@ async def stage(embedded_plane: Embedded, tmp_path: Path) -> AsyncIterator[Envir
 
 @pytest.fixture
 def faults(embedded_plane: Embedded) -> Faults:
-    return embedded_plane.server.faults
+    return embedded_plane.faults
 
 
 async def test_throttled_patches_are_sent_again_when_the_server_says_so(stage: Environment, faults: Faults) -> None:

@@ -1,19 +1,29 @@
-"""The two user stories of KEP-498, as written there; the second is applied with kubectl and strict validation."""
+"""The two user stories of KEP-498, as in the examples; the second is applied with kubectl and strict validation."""
+
+from pathlib import Path
+from typing import Any
 
 import pytest
+import yaml
 
 from jobset_gate import names
 from jobset_gate.barrier.model import VerdictKind
-from jobset_gate.fake import manifests
 from jobset_gate.fake.kubelet import FakeNode, PodFault, PodMatch
 from tests.flow.conftest import MakeEnvironment
 from tests.flow.environment import held, passed, runs
+
+EXAMPLES = Path(__file__).parents[2] / "examples"
+
+
+def example(name: str) -> dict[str, Any]:
+    found: dict[str, Any] = yaml.safe_load((EXAMPLES / name).read_text())
+    return found
 
 
 @pytest.mark.parametrize("plane", ["embedded"], indirect=True)
 async def test_story_1_holds_300_pods_until_the_300th_has_started(make_stage: MakeEnvironment) -> None:
     async with make_stage(nodes=(FakeNode("early", pods=299),)) as stage:
-        await stage.create(manifests.story1())
+        await stage.create(example("story-1.yaml"))
 
         pods = await stage.until_held(299)
         assert len(pods) == 300
@@ -36,7 +46,7 @@ async def test_story_2_holds_the_workers_and_leaves_the_auxiliary_pod_alone(make
     async with make_stage() as stage:
         last = PodFault(PodMatch(replicated_job="workers", job_index=2, index=99), unschedulable="no room")
         trouble = stage.actors.kubelets.inject_fault(last)
-        await stage.apply(manifests.story2())
+        await stage.apply(example("story-2.yaml"))
 
         pods = await stage.until(lambda pods: sum(map(held, pods)) == 299 and sum(map(runs, pods)) == 1)
         (auxiliary,) = filter(runs, pods)

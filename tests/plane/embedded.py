@@ -7,6 +7,7 @@ from jobset_gate.fake.apiserver import ApiServer
 from jobset_gate.kube.access import Access
 from jobset_gate.kube.client import Client
 from jobset_gate.kube.resources import NAMESPACES
+from tests.fakes.faults import Faults
 from tests.plane.kubectl import Kubectl
 
 
@@ -27,8 +28,8 @@ class Embedded:
 
     name = "embedded"
 
-    def __init__(self, server: ApiServer, kubectl: str, folder: Path) -> None:
-        self.server = server
+    def __init__(self, server: ApiServer, faults: Faults, kubectl: str, folder: Path) -> None:
+        self.server, self.faults = server, faults
         self.kubeconfig = folder / "kubeconfig"
         write_kubeconfig(server, self.kubeconfig)
         self.kubectl = Kubectl(kubectl, self.kubeconfig, folder / "kubectl")

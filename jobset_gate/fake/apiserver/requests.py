@@ -11,7 +11,6 @@ from urllib.parse import unquote
 
 import msgspec
 
-from jobset_gate.fake.apiserver.faults import Faults
 from jobset_gate.fake.apiserver.kinds import ServedKind, ServedKinds
 from jobset_gate.fake.apiserver.responses import (
     Obj,
@@ -79,7 +78,6 @@ class ServerState:
     store: ObjectStore
     clock: Callable[[], float]
     rng: random.Random
-    faults: Faults
     admission: WebhookAdmission = field(init=False)
 
     @property

@@ -14,7 +14,6 @@ from aiohttp import web
 from jobset_gate.fake.apiserver import deletes, reads, rules, writes
 from jobset_gate.fake.apiserver.admission import WebhookAdmission
 from jobset_gate.fake.apiserver.deletes import GarbageCollector
-from jobset_gate.fake.apiserver.faults import Faults
 from jobset_gate.fake.apiserver.kinds import CRD_KIND, ServedKind, ServedKinds, kinds_of_crd
 from jobset_gate.fake.apiserver.reads import Watch
 from jobset_gate.fake.apiserver.requests import ApiRequest, RequestTarget, ServerState, parse_target
@@ -26,6 +25,24 @@ _NEVER = 1e9
 _LONGEST_LINE = 64 * 1024
 
 
+class RequestHooks:
+    """Called around each request. These do nothing; tests make requests fail with others."""
+
+    def __init__(self) -> None:
+        self.watches: dict[Watch, ApiRequest] = {}
+        """Those that are open."""
+
+    async def before(self, request: ApiRequest) -> None:
+        """Before a request is served. Errors: StatusError."""
+
+    def after(self, request: ApiRequest) -> None:
+        """When a request is served, and before its answer goes out; not called for watches."""
+
+    def is_silent(self, watch: Watch) -> bool:  # noqa: ARG002
+        """Whether the connection of this watch is half open."""
+        return False
+
+
 class ApiServer:
     """A Kubernetes API server in this process, on 127.0.0.1 and a free port, in memory, without authentication.
 
@@ -35,13 +52,13 @@ class ApiServer:
     def __init__(
         self,
         *,
-        faults: Faults | None = None,
+        hooks: RequestHooks | None = None,
         clock: Callable[[], float] = time.time,
         garbage_collection: bool = True,
     ) -> None:
-        self.faults = faults or Faults()
+        self._hooks = hooks or RequestHooks()
         self.store = ObjectStore()
-        self._state = ServerState(self.store, clock, random.Random(), self.faults)
+        self._state = ServerState(self.store, clock, random.Random())
         self._state.admission = self._admission = WebhookAdmission(self._state)
         self._garbage = GarbageCollector(self._state) if garbage_collection else None
         self._runner: web.ServerRunner | None = None
@@ -62,7 +79,7 @@ class ApiServer:
         if self._garbage is not None:
             self._collector = asyncio.create_task(self._garbage.run(), name="garbage-collector")
         server = web.Server(
-            HttpHandler(self._state).handle,
+            HttpHandler(self._state, self._hooks).handle,
             handler_cancellation=True,
             keepalive_timeout=_NEVER,
             access_log=None,
@@ -83,7 +100,8 @@ class ApiServer:
             if not self._collector.cancelled():
                 self._collector.result()
             self._collector = None
-        self.faults.close_watches()
+        for watch in tuple(self._hooks.watches):
+            watch.close()
         if self._runner is not None:
             await self._runner.cleanup()
             self._runner = None
@@ -152,8 +170,8 @@ _HANDLERS: dict[str, Handler] = {
 class HttpHandler:
     """`handle` is an aiohttp handler."""
 
-    def __init__(self, state: ServerState) -> None:
-        self._state = state
+    def __init__(self, state: ServerState, hooks: RequestHooks) -> None:
+        self._state, self._hooks = state, hooks
 
     async def handle(self, http: web.BaseRequest) -> web.StreamResponse:
         if http.method == "GET" and (body := _discovery(self._state.kinds, http.path)) is not None:
@@ -162,11 +180,11 @@ class HttpHandler:
         try:
             request = await self._read(http)
             warnings = request.warnings
-            await self._state.faults.before(request)
+            await self._hooks.before(request)
             if request.verb == "watch":
                 return await self._watch(http, request)
             response = await _HANDLERS[request.verb](self._state, request)
-            self._state.faults.after_write(request)
+            self._hooks.after(request)
         except StatusError as error:
             response = ApiResponse(error.code, encode(error.status()), error.retry_after)
         except Exception:  # noqa: BLE001 - the client gets an answer to any bug of the server
@@ -183,16 +201,15 @@ class HttpHandler:
         return ApiRequest(verb, target, query, await _body(http), content_type, agent)
 
     async def _watch(self, http: web.BaseRequest, request: ApiRequest) -> web.StreamResponse:
-        faults = self._state.faults
         watch = Watch(self._state, request)
         response = web.StreamResponse(headers={"Content-Type": _JSON})
-        faults.watches[watch] = request
+        self._hooks.watches[watch] = request
         try:
             await response.prepare(http)
             async for lines in watch.batches():
-                if not faults.is_silent(watch):
+                if not self._hooks.is_silent(watch):
                     await response.write(lines)
-            if faults.is_silent(watch):
+            if self._hooks.is_silent(watch):
                 # Half-open: the stream never ends either, until the client goes away or the server stops.
                 await asyncio.get_running_loop().create_future()
             await response.write_eof()
@@ -200,7 +217,7 @@ class HttpHandler:
             _log.debug("watch of %s: the client is gone", request.kind.plural)
         finally:
             watch.close()
-            faults.watches.pop(watch, None)
+            self._hooks.watches.pop(watch, None)
         return response
 
 

@@ -97,18 +97,6 @@ class Kubelets:
         self.nodes[node.name] = node
         await self._join(node)
 
-    async def vanish_node(self, name: str) -> list[Key]:
-        """The machine is lost: its kubelet reports nothing more, its Node and its pods are deleted without grace."""
-        node = self.nodes.pop(name)
-        self._scheduler.leave(node.name)
-        lost = self._matching(PodMatch(node=node.name))
-        for worker in lost:
-            worker.drop()
-            del self._workers[worker.pod.uid]
-        await self._delete_node(node.name)
-        await asyncio.gather(*(self._delete(worker.pod) for worker in lost))
-        return [worker.pod.key for worker in lost]
-
     # --- Running ------------------------------------------------------------------------------------------------------
 
     async def wait_synced(self) -> None:
@@ -132,13 +120,9 @@ class Kubelets:
 
     async def clean_up(self) -> None:
         """Delete the Node objects."""
-        for name in list(self._joined):
-            await self._delete_node(name)
-
-    async def _delete_node(self, name: str) -> None:
-        self._joined.pop(name, None)
-        with suppress(NotFound):
-            await self._client.delete(NODES, name)
+        for name in self._joined:
+            with suppress(NotFound):
+                await self._client.delete(NODES, name)
 
     async def _join(self, node: FakeNode) -> None:
         body = _node_object(node, stamp(self.now(node)))

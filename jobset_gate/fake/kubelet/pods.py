@@ -147,7 +147,6 @@ class PodMatch:
     job_index: int | None = None
     index: int | None = None
     attempt: int | None = None
-    node: str | None = None
 
     def matches(self, pod: KubeletPod) -> bool:
         wanted = (
@@ -156,7 +155,6 @@ class PodMatch:
             (self.job_index, pod.job_index),
             (self.index, pod.index),
             (self.attempt, pod.attempt),
-            (self.node, pod.node),
         )
         return fnmatchcase(pod.key[1], self.name) and all(given in (None, found) for given, found in wanted)
 

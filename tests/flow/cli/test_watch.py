@@ -12,10 +12,10 @@ import pytest
 
 from jobset_gate import names
 from jobset_gate.barrier.model import VerdictKind
-from jobset_gate.fake.apiserver.faults import Match
 from jobset_gate.kube.resources import CONFIGMAPS, JOBSETS, PODS
 from tests.fakes.cli_process import on_terminal, started
 from tests.fakes.cli_runner import CliShell
+from tests.fakes.faults import Match
 from tests.fakes.stored_gang import StoredJobSet, workers
 from tests.fakes.stored_pod_groups import StoredPodGroups
 from tests.plane.planes import Plane
@@ -76,8 +76,8 @@ async def test_a_watch_that_is_cut_goes_on_and_says_so(alone: StoredPodGroups, e
     await stored.jobset()
     async with started(plane.kubeconfig, "watch", "train", "-n", stored.namespace) as process:
         assert shown(await process.line()).startswith("Waiting 0/2 started")
-        plane.server.faults.fail(Match(verbs=("list", "watch")), times=6, status=503)
-        assert plane.server.faults.close_watches() == 4
+        plane.faults.fail(Match(verbs=("list", "watch")), times=6, status=503)
+        assert plane.faults.close_watches() == 4
         await stored.config_map(VerdictKind.RELEASE, names.REASON_BYPASSED, "opened by hand")
         assert (await process.rest()).splitlines()[-1] == f"{SUBJECT} released: opened by hand"
         assert await process.ended() == 0

@@ -14,7 +14,6 @@ from jobset_gate import names
 from jobset_gate.cli.manifests import mistakes
 from jobset_gate.cli.manifests.findings import SKIPPED
 from jobset_gate.cli.manifests.jobsets import judge, summary
-from jobset_gate.fake import manifests
 from jobset_gate.settings import Settings
 from tests.fakes.cli_runner import RunCli
 from tests.repo.files import ROOT
@@ -272,8 +271,3 @@ def test_no_oddly_shaped_jobset_brings_the_rules_down(data: st.DataObject) -> No
     assert isinstance(outcome.stored, dict)
     assert isinstance(summary(jobset), str)
     assert all(isinstance(str(it.error), str) for it in mistakes.of(jobset))
-
-
-@pytest.mark.parametrize(("file", "story"), [(STORY_1, manifests.story1()), (STORY_2, manifests.story2())])
-def test_the_examples_are_the_stories_that_the_flow_tests_play(file: str, story: dict[str, Any]) -> None:
-    assert yaml.safe_load(Path(file).read_text()) == story

@@ -8,19 +8,24 @@ from collections.abc import AsyncIterator
 import pytest
 
 from jobset_gate.fake.apiserver import ApiServer
-from jobset_gate.fake.apiserver.faults import WRITES, Match
 from jobset_gate.fake.clock import VirtualClock
 from jobset_gate.kube.access import Access
 from jobset_gate.kube.resources import CONFIGMAPS as CONFIGMAP
 from tests.contract.apiserver.api import CONFIGMAPS, RawApi, config_map
+from tests.fakes.faults import WRITES, Faults, Match
 from tests.unit.fake.world import virtual_time
 
 WATCH = Match(CONFIGMAP, ("watch",))
 
 
 @pytest.fixture
-async def server() -> AsyncIterator[ApiServer]:
-    async with ApiServer() as running:
+def faults() -> Faults:
+    return Faults()
+
+
+@pytest.fixture
+async def server(faults: Faults) -> AsyncIterator[ApiServer]:
+    async with ApiServer(hooks=faults) as running:
         yield running
 
 
@@ -30,12 +35,12 @@ async def local(server: ApiServer) -> AsyncIterator[RawApi]:
         yield talking
 
 
-async def test_what_matches_fails_as_often_as_requested(server: ApiServer, local: RawApi) -> None:
-    rule = server.faults.fail(Match(CONFIGMAP, ("list",)), status=429, times=2, retry_after=3)
-    server.faults.fail(Match(CONFIGMAP, WRITES, agent="other"), times=9)
-    server.faults.fail(Match(CONFIGMAP, WRITES, namespace="elsewhere"), times=9)
-    server.faults.fail(Match(CONFIGMAP, WRITES, subresource="status"), times=9)
-    server.faults.fail(Match(CONFIGMAP, ("get",), when=lambda call: call.target.name == "b"), times=9)
+async def test_what_matches_fails_as_often_as_requested(faults: Faults, local: RawApi) -> None:
+    rule = faults.fail(Match(CONFIGMAP, ("list",)), status=429, times=2, retry_after=3)
+    faults.fail(Match(CONFIGMAP, WRITES, agent="other"), times=9)
+    faults.fail(Match(CONFIGMAP, WRITES, namespace="elsewhere"), times=9)
+    faults.fail(Match(CONFIGMAP, WRITES, subresource="status"), times=9)
+    faults.fail(Match(CONFIGMAP, ("get",), when=lambda call: call.target.name == "b"), times=9)
     replies = [await local.get(CONFIGMAPS) for _ in range(3)]
     assert [reply.status for reply in replies] == [429, 429, 200]
     assert replies[0].object["details"]["retryAfterSeconds"] == 3
@@ -44,8 +49,8 @@ async def test_what_matches_fails_as_often_as_requested(server: ApiServer, local
     assert [(await local.get(f"{CONFIGMAPS}/{name}")).status for name in "ab"] == [200, 500]
 
 
-async def test_a_request_hangs_until_it_is_released(server: ApiServer, local: RawApi) -> None:
-    rule = server.faults.hang(Match(CONFIGMAP, ("create",)))
+async def test_a_request_hangs_until_it_is_released(faults: Faults, local: RawApi) -> None:
+    rule = faults.hang(Match(CONFIGMAP, ("create",)))
     asking = asyncio.create_task(local.post(CONFIGMAPS, config_map()))
     assert {(await local.get(f"{CONFIGMAPS}/c")).status for _ in range(10)} == {404}
     assert not asking.done()
@@ -53,7 +58,9 @@ async def test_a_request_hangs_until_it_is_released(server: ApiServer, local: Ra
     assert (await asking).status == 201
 
 
-async def test_the_kill_switch_strikes_right_after_the_write_that_matches(server: ApiServer, local: RawApi) -> None:
+async def test_the_kill_switch_strikes_right_after_the_write_that_matches(
+    server: ApiServer, faults: Faults, local: RawApi
+) -> None:
     killed: list[str | None] = []
 
     async def client() -> None:
@@ -66,7 +73,7 @@ async def test_the_kill_switch_strikes_right_after_the_write_that_matches(server
         killed.append(type(call).__name__)
         running.cancel()
 
-    server.faults.on_write(kill, Match(CONFIGMAP, agent="controller", when=lambda call: b'"b"' in call.body))
+    faults.on_write(kill, Match(CONFIGMAP, agent="controller", when=lambda call: b'"b"' in call.body))
     with pytest.raises(asyncio.CancelledError):
         await running
     assert killed == ["ApiRequest"]
@@ -76,10 +83,11 @@ async def test_the_kill_switch_strikes_right_after_the_write_that_matches(server
 
 @virtual_time
 async def test_a_half_open_watch_sends_nothing_and_does_not_end() -> None:
-    async with ApiServer(clock=VirtualClock(asyncio.get_running_loop())) as server, RawApi(Access(server.url)) as api:
+    faults, clock = Faults(), VirtualClock(asyncio.get_running_loop())
+    async with ApiServer(hooks=faults, clock=clock) as server, RawApi(Access(server.url)) as api:
         query = f"resourceVersion={server.store.revision}&allowWatchBookmarks=true&timeoutSeconds=300"
         async with api.watch(CONFIGMAPS, query) as watch:
-            assert server.faults.silence() == 1
+            assert faults.silence() == 1
             await api.post(CONFIGMAPS, config_map())
             with pytest.raises(TimeoutError):
                 await asyncio.wait_for(watch.answer.content.readline(), 900)

@@ -9,10 +9,10 @@ import pytest
 
 from jobset_gate import names
 from jobset_gate.barrier.model import VerdictKind
-from jobset_gate.fake.apiserver.faults import ALWAYS, Match, Rule
 from jobset_gate.fake.kubelet import FakeNode, PodFault, PodMatch
 from jobset_gate.kube.resources import CONFIGMAPS, JOBSETS, PODS
 from tests.fakes.embedded_controller import GANG, SPACE, embedded_controller
+from tests.fakes.faults import ALWAYS, Match, Rule
 
 NO_ROOM = PodFault(PodMatch(index=1), unschedulable="no room")
 OURS = "jobset-gate"
@@ -78,16 +78,17 @@ async def test_no_configmap_is_made_again_and_again_for_a_jobset_that_is_gone() 
 
 async def test_no_release_counts_a_pod_that_a_silent_watch_still_shows() -> None:
     """The last pod announces itself on the stream; the watch of pods is half open, and a counted pod has gone."""
-    async with embedded_controller(stream=True, nodes=(FakeNode("a", 1), FakeNode("b", 1))) as at:
+    async with embedded_controller(stream=True) as at:
         at.kubelets.inject_fault(PodFault(PodMatch(index=1), slow_start=30.0))
         await at.make(timeout=None)
         await asyncio.sleep(10)
         assert at.faults.silence(Match(PODS, agent=OURS)) == 1
-        await at.kubelets.vanish_node((await at.pod(0))["spec"]["nodeName"])
+        stuck = at.kubelets.inject_fault(PodFault(PodMatch(index=0), unschedulable="no room"))
+        await at.client.delete(PODS, (await at.pod(0))["metadata"]["name"], SPACE, grace_seconds=0)
         for _ in range(40):
             await asyncio.sleep(1)
             assert await at.verdict() is None
-        await at.kubelets.add_node(FakeNode("c", 1))
+        at.kubelets.clear_fault(stuck)
         verdict = await at.until_verdict(20)  # long before the silence itself is noticed
         assert (verdict.kind, verdict.message) == (VerdictKind.RELEASE, "all 2 pods started")
 

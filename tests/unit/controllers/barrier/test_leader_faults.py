@@ -13,7 +13,6 @@ from controllers.manager import Manager, ManagerOptions
 from jobset_gate import names
 from jobset_gate.fake import jobset_crd, manifests
 from jobset_gate.fake.apiserver import ApiServer
-from jobset_gate.fake.apiserver.faults import ALWAYS, WRITES, Match, Rule
 from jobset_gate.fake.clock import VirtualClock
 from jobset_gate.injection import inject
 from jobset_gate.kube.access import Access
@@ -22,6 +21,7 @@ from jobset_gate.kube.errors import LeadershipLost
 from jobset_gate.kube.resources import CONFIGMAPS, JOBSETS, LEASES
 from jobset_gate.runtime.controller import Controller
 from jobset_gate.settings import Settings
+from tests.fakes.faults import ALWAYS, WRITES, Faults, Match, Rule
 
 NAMESPACE = "default"
 DURATION, DEADLINE = 15.0, 10.0
@@ -30,11 +30,10 @@ DURATION, DEADLINE = 15.0, 10.0
 class Pair:
     """The first leads. `writes` has the time of each write of a gang's ConfigMap, by whomever."""
 
-    def __init__(self, server: ApiServer, client: Client, clock: VirtualClock) -> None:
-        self.server, self.client, self.clock = server, client, clock
+    def __init__(self, server: ApiServer, faults: Faults, client: Client, clock: VirtualClock) -> None:
+        self.server, self.faults, self.client, self.clock = server, faults, client, clock
         self.writes: list[float] = []
         self.hanging: list[Rule] = []
-        faults = server.faults
         faults.on_write(lambda _: self.writes.append(clock()), Match(CONFIGMAPS, WRITES), times=ALWAYS)
         self.managers: dict[str, Manager] = {}
         self.tasks: dict[str, asyncio.Task[None]] = {}
@@ -77,9 +76,10 @@ class Pair:
 
 @pytest.fixture
 async def pair(clock: VirtualClock) -> AsyncIterator[Pair]:
-    async with ApiServer(clock=clock) as server, Client(Access(server=server.url)) as client:
+    faults = Faults()
+    async with ApiServer(hooks=faults, clock=clock) as server, Client(Access(server=server.url)) as client:
         await jobset_crd.install(client)
-        made = Pair(server, client, clock)
+        made = Pair(server, faults, client, clock)
         await made.start()
         yield made
         for rule in made.hanging:
@@ -94,7 +94,7 @@ def of_the_first(call: Any) -> bool:
 async def test_a_leader_whose_renewal_hangs_stops_writing_before_the_lease_can_be_taken_and_ends(
     pair: Pair, clock: VirtualClock
 ) -> None:
-    pair.hanging.append(pair.server.faults.hang(Match(LEASES, WRITES, when=of_the_first), times=ALWAYS))
+    pair.hanging.append(pair.faults.hang(Match(LEASES, WRITES, when=of_the_first), times=ALWAYS))
     since = clock()
     ended = begun = 0.0
     number = 0

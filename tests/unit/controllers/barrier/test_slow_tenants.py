@@ -6,11 +6,11 @@ import pytest
 
 from jobset_gate import names
 from jobset_gate.barrier.model import VerdictKind
-from jobset_gate.fake.apiserver.faults import ALWAYS, WRITES, Match
 from jobset_gate.fake.apiserver.requests import ApiRequest
 from jobset_gate.fake.kubelet import PodFault, PodMatch
 from jobset_gate.kube.resources import EVENTS, JOBSETS
 from tests.fakes.embedded_controller import embedded_controller
+from tests.fakes.faults import ALWAYS, WRITES, Match
 from tests.fakes.gate_stream import until
 
 SLOW_GANGS = 8

@@ -9,14 +9,14 @@ from __future__ import annotations
 import asyncio
 from collections.abc import Awaitable, Callable
 from dataclasses import dataclass, field
-from typing import TYPE_CHECKING
 
+from typing_extensions import override
+
+from jobset_gate.fake.apiserver.reads import Watch
+from jobset_gate.fake.apiserver.requests import ApiRequest
 from jobset_gate.fake.apiserver.responses import StatusError
+from jobset_gate.fake.apiserver.server import RequestHooks
 from jobset_gate.kube.resources import Resource
-
-if TYPE_CHECKING:
-    from jobset_gate.fake.apiserver.reads import Watch
-    from jobset_gate.fake.apiserver.requests import ApiRequest
 
 WRITES = ("create", "update", "patch", "delete")
 ALWAYS = 2**62
@@ -76,15 +76,15 @@ class Rule:
         self.times = 0
 
 
-Effect = Callable[["ApiRequest"], Awaitable[None]]
+Effect = Callable[[ApiRequest], Awaitable[None]]
 """Waits, or raises what the client gets instead of an answer."""
 
 
-class Faults:
-    """All rules of one API server, and its open watches."""
+class Faults(RequestHooks):
+    """All rules of one API server."""
 
     def __init__(self) -> None:
-        self.watches: dict[Watch, ApiRequest] = {}
+        super().__init__()
         self._before: list[tuple[Rule, Effect]] = []
         self._after_write: list[tuple[Rule, Callable[[ApiRequest], None]]] = []
         self._silent: set[Watch] = set()
@@ -130,18 +130,19 @@ class Faults:
 
     # --- The server's side --------------------------------------------------------------------------------------------
 
+    @override
     async def before(self, request: ApiRequest) -> None:
-        """Runs before a request is served. Errors: StatusError."""
         for rule, effect in tuple(self._before):
             if rule.strikes(request):
                 await effect(request)
 
-    def after_write(self, request: ApiRequest) -> None:
-        """Runs when a write is done and before its answer goes out."""
+    @override
+    def after(self, request: ApiRequest) -> None:
         for rule, call_back in tuple(self._after_write):
             if request.verb in WRITES and rule.strikes(request):
                 call_back(request)
 
+    @override
     def is_silent(self, watch: Watch) -> bool:
         return watch in self._silent
 
