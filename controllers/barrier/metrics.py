@@ -166,7 +166,7 @@ class GangMetrics:
         released = self._released_at.get(key)
         if released is None or released[0] != verdict.generation:
             return  # written by another process, at an unknown time
-        starts = _main_starts(seen)
+        starts = main_starts(seen)
         if starts is None:
             return
         self.release_to_last_main.observe(max(0.0, max(starts) - released[1]))
@@ -213,7 +213,7 @@ class GangMetrics:
         return 0.0 if since is None else max(0.0, self._clock() - since)
 
 
-def _main_starts(seen: GangSnapshot) -> list[float] | None:
+def main_starts(seen: GangSnapshot) -> list[float] | None:
     """Start of each pod's main containers; None while one has not started, or without pods."""
     pods: list[PodSeen] = [pod for pod in count.gang_pods(seen) if pod.alive]
     starts = [pod.main_since for pod in pods if pod.main_since is not None]

@@ -57,6 +57,8 @@ class GangReconciler:
         self._status, self._live_reader, self._metrics = status, live_reader, metrics
         self._quota_denials = QuotaDenials(live_reader)
         self._now = now
+        self.on_decided: Callable[[GangKey, GangSnapshot, Decide], None] = lambda *_: None
+        """Called after this process wrote a verdict."""
 
     async def reconcile(self, key: GangKey) -> float | None:
         """One pass over one gang. Returns seconds to the next pass, None if only an event causes one."""
@@ -156,6 +158,7 @@ class GangReconciler:
         now = self._now()
         await self._waiters.answer_requests(key, decision.verdict)
         self._metrics.on_decided(key, seen, decision, now)
+        self.on_decided(key, seen, decision)
         verdict = decision.verdict
         _log.info("decided", verdict=verdict.kind.value, cause=verdict.cause, why=verdict.message)
         await asyncio.sleep(0)  # each step is linear in the pods: let other tasks run in between

@@ -18,6 +18,8 @@ from controllers.barrier.status import PROGRESS_INTERVAL, STATUS_WORKERS, GangSt
 from controllers.barrier.stream.delivery import DeliveryLog
 from controllers.barrier.stream.registry import WaiterRegistry
 from controllers.barrier.stream.server import StreamServer
+from controllers.barrier.tracing import WORKERS as TRACE_WORKERS
+from controllers.barrier.tracing import GangTracer, TraceExporter
 from controllers.barrier.verdict_patcher import MAX_PATCHES, VerdictPatcher
 from controllers.barrier.verdict_store import VerdictStore
 from jobset_gate import names
@@ -45,6 +47,8 @@ class BarrierOptions:
     stream_host: str = "127.0.0.1"
     stream_port: int | None = None
     """Of the gate stream, while this replica leads; 0 takes a free one, None serves none."""
+    traces: TraceExporter | None = None
+    """Gets a trace of each gang that this process decides on; None: no trace is made."""
 
     @property
     def barrier_connections(self) -> int:
@@ -118,6 +122,13 @@ class BarrierControllers:
             Controller("status", status_queue, status.reconcile, metrics, workers=STATUS_WORKERS, log_fields=fields),
             Controller("crd", crd_queue, crd.reconcile, metrics, workers=1),
         ]
+        if options.traces is not None:
+            traces: WorkQueue[GangKey] = runtime.new_queue("trace")
+            tracer = GangTracer(self.cache, client, traces, options.traces, clock)
+            gangs.on_decided = tracer.on_decided
+            controllers.append(
+                Controller("trace", traces, tracer.reconcile, metrics, workers=TRACE_WORKERS, log_fields=fields)
+            )
         self.health_checks = [it.health_error for it in controllers]
         self.runnables: list[Runnable] = [patcher.run, *(it.run for it in controllers)]
         self.stream: StreamServer | None = None

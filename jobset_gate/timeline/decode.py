@@ -1,13 +1,20 @@
 """Decodes pods and their kubelets' Events into timelines."""
 
+import re
 from collections.abc import Collection, Mapping
 from datetime import datetime
+from typing import Final
 
 from jobset_gate import names
 from jobset_gate.barrier import verdict_codec, wire
 from jobset_gate.barrier.decode import NO_ANNOTATIONS, NO_INDEX, NO_LABELS, barrier_status, seconds
+from jobset_gate.barrier.events import CoreEvent
 from jobset_gate.barrier.model import Generation
 from jobset_gate.timeline.model import PodTimeline, Step
+
+PULLED: Final = "involvedObject.kind=Pod,reason=Pulled"
+"""Field selector of the Events of pulled images."""
+_CONTAINER: Final = re.compile(r"spec\.(?:initC|c)ontainers\{(.*)\}")
 
 
 class ContainerName(wire.WireStruct, frozen=True):
@@ -65,6 +72,15 @@ def decode_pod(seen: TimedPod, pulls: Pulls | None = None) -> PodTimeline:
         barrier_runs=1 + (barrier.restart_count if barrier else 0),
         generation=Generation(labels.jobset_uid, attempt, verdict_codec.parse_epoch(notes.epoch)),
     )
+
+
+def add_pull(known: dict[str, dict[str, float]], event: CoreEvent, pods: Collection[str]) -> None:
+    """By UID of these pods and by container, when an image was first there: later pulls are those of restarts."""
+    seen = event.involved_object
+    container, at = _CONTAINER.fullmatch(seen.field_path), event.first_timestamp or event.event_time
+    if seen.uid in pods and container and at:
+        seconds, pulls = datetime.fromisoformat(at).timestamp(), known.setdefault(seen.uid, {})
+        pulls[container[1]] = min(seconds, pulls.get(container[1], seconds))
 
 
 def _gate(barrier: wire.ContainerStatus | None) -> tuple[float | None, float | None, float | None]:

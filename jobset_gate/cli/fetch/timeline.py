@@ -1,11 +1,9 @@
 """What timelines are made of: the gang, its pods with their times, and the Events of pulled images."""
 
 import asyncio
-import re
 import time
 from collections.abc import Collection
 from contextlib import aclosing
-from datetime import datetime
 from typing import Final
 
 from jobset_gate import names
@@ -25,8 +23,6 @@ from jobset_gate.timeline.model import Timeline
 
 MAX_EVENTS: Final = 50_000
 """Events that are read: those of other pods in the namespace are among them, and cannot be left out."""
-
-_CONTAINER: Final = re.compile(r"spec\.(?:initC|c)ontainers\{(.*)\}")
 
 
 async def fetch_gang_timeline(resolver: Resolver, name: str) -> list[Timeline]:
@@ -67,13 +63,12 @@ async def fetch_image_pulls(
 ) -> dict[str, dict[str, float]]:
     """By UID of a pod, then by container. What may not be read is named in `permissions`."""
     found: dict[str, dict[str, float]] = {}
-    scope, seen = ListScope(EVENTS, namespace, "", "involvedObject.kind=Pod,reason=Pulled"), 0
+    scope, seen = ListScope(EVENTS, namespace, "", decode.PULLED), 0
     add = permissions.add_sentence
     try:
         async with aclosing(list_objects(client, scope, CoreEvent, page_size=PAGE, on_unreadable=add)) as events:
             async for event in events:
-                if event.involved_object.uid in pods:
-                    _add_pull(found.setdefault(event.involved_object.uid, {}), event)
+                decode.add_pull(found, event, pods)
                 seen += 1
                 if seen >= MAX_EVENTS:
                     add(f"only the first {seen} Events were read: more pulls may be known than are shown")
@@ -81,11 +76,3 @@ async def fetch_image_pulls(
     except Forbidden:
         permissions.add_missing("list", EVENTS, namespace, "when images were pulled is not known")
     return found
-
-
-def _add_pull(known: dict[str, float], event: CoreEvent) -> None:
-    """When it was first seen: later pulls are those of containers that were started again."""
-    container, at = _CONTAINER.fullmatch(event.involved_object.field_path), event.first_timestamp or event.event_time
-    if container and at:
-        seconds = datetime.fromisoformat(at).timestamp()
-        known[container[1]] = min(seconds, known.get(container[1], seconds))
