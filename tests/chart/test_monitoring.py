@@ -79,19 +79,6 @@ def test_the_controller_is_scraped_in_plain_text_and_the_webhook_with_its_ca(hel
         }
 
 
-@pytest.mark.parametrize("kind", ["serviceMonitor", "podMonitor", "prometheusRule", "dashboards"])
-def test_labels_decide_who_picks_it_up(helm4: Helm, kind: str) -> None:
-    values = {"enabled": True, "labels": {"release": "prom"}, "annotations": {"a": "b"}}
-    picked = [
-        one
-        for one in helm4.render(at(f"metrics.{kind}", values)).all
-        if one["metadata"]["labels"].get("release") == "prom"
-    ]
-    assert len(picked) == (2 if kind.endswith("Monitor") else 1)
-    assert all(one["metadata"]["annotations"] == {"a": "b"} for one in picked)
-    assert all(one["metadata"]["labels"]["app.kubernetes.io/name"] == "jobset-gate" for one in picked)
-
-
 def test_the_rules_are_the_file_of_alerts(helm4: Helm) -> None:
     """Prometheus' own templates in it are none of Helm's."""
     rule = helm4.render(at("metrics.prometheusRule.enabled", True)).one("PrometheusRule")

@@ -7,11 +7,9 @@ from typing import Any, Final
 import kubernetes_validate
 import pytest
 
-from jobset_gate import names
 from tests.chart.helm import CHART, NAMESPACE, Helm, Json, at, merged
 from tests.chart.samples import SAMPLES
 from tests.tools import catalog
-from webhook import registration
 
 LONGEST: Final = "r" * 53
 """Helm allows no longer name of a release."""
@@ -129,15 +127,6 @@ def test_everything_is_named_after_the_release(helm4: Helm, release: str, values
     assert accounts >= {f"{name}-webhook", f"{name}-controller"}
     assert found.one("ConfigMap")["metadata"]["name"] == name
     assert found.one("Secret")["metadata"]["name"] == f"{name}-ca"
-
-
-def test_cluster_wide_objects_have_fixed_names(helm4: Helm) -> None:
-    """Helm refuses a second installation because of them."""
-    found = helm4.render(release="gates", namespace="elsewhere")
-    mutating = {one["metadata"]["name"] for one in found.kind("MutatingWebhookConfiguration")}
-    assert mutating == {registration.MUTATING, names.POD_WEBHOOK}
-    assert found.one("ValidatingWebhookConfiguration")["metadata"]["name"] == registration.VALIDATING
-    assert found.one("Lease")["metadata"]["name"] == names.LEASE
 
 
 def test_names_are_unique_and_the_longest_name_of_a_release_fits(helm4: Helm) -> None:

@@ -5,6 +5,7 @@ from typing import Any, Final
 
 import pytest
 
+from jobset_gate import names
 from tests.chart.helm import Helm, Json, RenderedObjects, at, merged
 from tests.chart.samples import SAMPLES
 
@@ -92,7 +93,7 @@ def test_one_controller_leads_by_a_lease_that_is_part_of_the_release_without_its
     """Uninstalling deletes the Lease, and no upgrade changes its holder."""
     found = helm4.render()
     assert {"--leader-elect", "--namespace=jobset-gate-system"} <= set(args(found, "controller"))
-    lease = found.one("Lease")
+    lease = found.one("Lease", names.LEASE)
     assert set(lease) == {"apiVersion", "kind", "metadata"}
     assert lease["metadata"]["namespace"] == "jobset-gate-system"
     alone = merged(at("controller.replicaCount", 1), at("controller.leaderElection.enabled", False))
@@ -119,13 +120,6 @@ def test_temporary_files_are_in_memory_and_nothing_else_is_writable(helm4: Helm)
     (volume,) = [one for one in found.pod("webhook")["spec"]["volumes"] if one["name"] == "tmp"]
     assert volume["emptyDir"] == {"medium": "Memory", "sizeLimit": "16Mi"}
     assert {"name": "TMPDIR", "value": tmp} in found.container("webhook")["env"]
-
-
-def test_level_and_format_of_logs_arrive(helm4: Helm) -> None:
-    before, after = helm4.render(), helm4.render(at("logging", {"level": "debug", "format": "console"}))
-    for component in COMPONENTS:
-        assert {"--log-level=info", "--log-format=json"} <= set(args(before, component))
-        assert {"--log-level=debug", "--log-format=console"} <= set(args(after, component))
 
 
 # --- Image -----------------------------------------------------------------------------------------------------------
@@ -253,6 +247,8 @@ def test_what_is_added_to_a_component_arrives_there_and_in_no_other(helm4: Helm,
         "podAnnotations": {"example.com/a": "b"},
         "podLabels": {"team": "ml"},
         "resources": {"limits": {"memory": "1Gi"}},
+        "extraVolumes": [{"name": "ca", "configMap": {"name": "ca"}}],
+        "extraVolumeMounts": [{"name": "ca", "mountPath": "/etc/ca"}],
     }
     found = helm4.render({component: spec | more})
     pod, container = found.pod(component), found.container(component)
@@ -264,6 +260,9 @@ def test_what_is_added_to_a_component_arrives_there_and_in_no_other(helm4: Helm,
     assert pod["metadata"]["annotations"]["example.com/a"] == "b"
     assert pod["metadata"]["labels"]["team"] == "ml"
     assert container["resources"]["limits"]["memory"] == "1Gi"
+    plain = helm4.render()
+    assert pod["spec"]["volumes"] == [*plain.pod(component)["spec"]["volumes"], *more["extraVolumes"]]
+    assert container["volumeMounts"] == [*plain.container(component)["volumeMounts"], *more["extraVolumeMounts"]]
 
 
 def test_no_container_has_a_cpu_limit(helm4: Helm) -> None:
@@ -314,17 +313,6 @@ def test_a_pod_on_the_nodes_network_still_resolves_names_of_the_cluster(helm4: H
     spec = found.pod(component)["spec"]
     assert (spec["hostNetwork"], spec["dnsPolicy"]) == (True, "ClusterFirstWithHostNet")
     assert spec["dnsConfig"] == {"nameservers": ["192.0.2.1"]}
-
-
-@pytest.mark.parametrize("component", COMPONENTS)
-def test_a_volume_of_the_users_is_mounted_beside_ours(helm4: Helm, component: str) -> None:
-    volume, mount = {"name": "ca", "configMap": {"name": "ca"}}, {"name": "ca", "mountPath": "/etc/ca"}
-    found = helm4.render(
-        merged(at(f"{component}.extraVolumes", [volume]), at(f"{component}.extraVolumeMounts", [mount]))
-    )
-    plain = helm4.render()
-    assert found.pod(component)["spec"]["volumes"] == [*plain.pod(component)["spec"]["volumes"], volume]
-    assert found.container(component)["volumeMounts"] == [*plain.container(component)["volumeMounts"], mount]
 
 
 def test_a_route_of_the_gateway_api_leads_to_the_pages_service(helm4: Helm) -> None:

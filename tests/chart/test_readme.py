@@ -53,12 +53,3 @@ def test_each_default_is_the_one_of_values_yaml() -> None:
 def test_no_value_is_in_the_table_twice() -> None:
     message = [name for names, _ in rows() for name in names]
     assert len(message) == len(set(message)) > 90
-
-
-def test_values_yaml_explains_its_sections() -> None:
-    """A comment stands before each section that a reader might not know by its name."""
-    lines = (CHART / "values.yaml").read_text().splitlines()
-    sections = "global webhook controller stream statusPage barrier podDisruptionBudget tests extraObjects"
-    for section in sections.split():
-        (index,) = [number for number, line in enumerate(lines) if re.match(rf"{section}:", line)]
-        assert lines[index - 1].startswith("# "), section

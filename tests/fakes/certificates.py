@@ -8,12 +8,7 @@ from typing import Any
 
 from jobset_gate.kube.client import Client, PatchType
 from jobset_gate.kube.errors import NotFound
-from jobset_gate.kube.resources import (
-    MUTATING_WEBHOOKS,
-    SECRETS,
-    VALIDATING_WEBHOOKS,
-    Resource,
-)
+from jobset_gate.kube.resources import MUTATING_WEBHOOKS, SECRETS, VALIDATING_WEBHOOKS, Resource
 from tests.fakes.admission_server import WEBHOOK_TIMEOUT, limited
 from webhook import registration
 from webhook.certs.ca_injector import CaInjector

@@ -50,6 +50,13 @@ class CliShell:
         return replace(self, kubeconfig=kubeconfig)
 
 
+class Terminal(io.StringIO):
+    """A stream at which a person sits."""
+
+    def isatty(self) -> bool:
+        return True
+
+
 class _Stdin(io.StringIO):
     """Standard input that knows its bytes."""
 

@@ -9,8 +9,10 @@ from pathlib import Path
 
 import pytest
 
-from e2e import logs
+from e2e import commands, gate, logs
+from e2e.cluster import E2eCluster
 from e2e.gangs import PRINTS_START
+from e2e.helm import HelmRelease
 from e2e.leftovers import ours
 from e2e.logs import LogLine, check_all_started_before_any_ran
 from jobset_gate import names
@@ -116,3 +118,22 @@ def test_a_signal_ends_what_was_started_and_clears_up(tmp_path: Path) -> None:
     assert started.returncode == 128 + signal.SIGTERM
     assert "cleared up" in out
     assert ended(child)
+
+
+# --- Installing -------------------------------------------------------------------------------------------------------
+
+
+class EmptyCluster(E2eCluster):
+    """A cluster in which there is nothing that the suite has made."""
+
+    def kubectl(self, *args: str, stdin: str | None = None, seconds: float = 0) -> str:
+        assert "apply" not in args
+        return "namespace/default\n"
+
+
+def test_a_release_that_the_suite_has_not_made_is_left_alone(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(HelmRelease, "exists", lambda _: True)
+    with pytest.raises(
+        commands.CommandFailed, match="is in jobset-gate-system already, and not put there by this suite"
+    ):
+        gate.install(EmptyCluster("a.kubeconfig"), {})

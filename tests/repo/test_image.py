@@ -40,10 +40,6 @@ def test_the_default_base_names_no_host_and_is_always_the_same() -> None:
     assert re.fullmatch(r"python:3\.\d+-slim@sha256:[0-9a-f]{64}", base)
 
 
-def test_it_starts_our_program() -> None:
-    assert arguments("ENTRYPOINT", last_stage()) == ['["jobset-gate"]']
-
-
 def test_every_package_is_locked() -> None:
     """One list of arguments for all that pip fetches."""
     assert [line for line in LINES if "set -- install" in line and "--require-hashes" in line]

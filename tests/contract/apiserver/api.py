@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import asyncio
-import io
 from collections.abc import AsyncIterator
 from contextlib import asynccontextmanager
 from dataclasses import dataclass, field
@@ -70,8 +69,7 @@ class RawApi:
         return self._access.server + path.format(ns=self.namespace)
 
     async def call(self, method: str, path: str, body: Any = None, content: str = JSON) -> Reply:
-        raw = body if isinstance(body, bytes | None) else msgspec.json.encode(body)
-        data = io.BytesIO(raw) if raw is not None and len(raw) >= 1024 * 1024 else raw
+        data = None if body is None else msgspec.json.encode(body)
         headers = {"Content-Type": content}
         tls = self._access.ssl or True
         async with self._session.request(method, self.url(path), data=data, headers=headers, ssl=tls) as got:
@@ -140,7 +138,6 @@ class Watched:
 CONFIGMAPS = "/api/v1/namespaces/{ns}/configmaps"
 PODS = "/api/v1/namespaces/{ns}/pods"
 JOBS = "/apis/batch/v1/namespaces/{ns}/jobs"
-LEASES = "/apis/coordination.k8s.io/v1/namespaces/{ns}/leases"
 CRDS = "/apis/apiextensions.k8s.io/v1/customresourcedefinitions"
 
 
@@ -197,10 +194,7 @@ def _map_list(key: str, **properties: Json) -> Json:
 
 _TEXT: Json = {"type": "string"}
 _SPEC = _object(
-    replicas={"type": "integer", "format": "int32", "minimum": 1},
     mode=_TEXT | {"enum": ["A", "B"], "default": "A"},
-    maybe={"type": "integer", "nullable": True},
-    network=_object(dns={"type": "boolean"}),
     jobs=_map_list("name", name=_TEXT, replicas={"type": "integer", "default": 1}),
 )
 _STATUS = _object(restarts={"type": "integer"}, conditions=_map_list("type", type=_TEXT, status=_TEXT, reason=_TEXT))

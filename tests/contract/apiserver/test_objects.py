@@ -1,19 +1,13 @@
-"""Creating, reading, replacing and listing: the same assertions against the embedded and the real API server."""
+"""What becomes of objects: the same assertions against the embedded and the real API server."""
 
 from __future__ import annotations
 
+from typing import Any
 from urllib.parse import quote
 
 import pytest
 
-from tests.contract.apiserver.api import (
-    CONFIGMAPS,
-    JOBS,
-    JSON_PATCH,
-    RawApi,
-    config_map,
-    job,
-)
+from tests.contract.apiserver.api import CONFIGMAPS, JOBS, JSON_PATCH, PODS, Gangs, RawApi, bind, config_map, job, pod
 
 
 async def test_a_created_object_gets_uid_time_and_version(api: RawApi) -> None:
@@ -102,3 +96,195 @@ async def test_generation_counts_changes_of_the_spec_only(api: RawApi) -> None:
     status = await api.merge(f"{JOBS}/j/status", {"status": {"ready": 0}})
     changed = await api.merge(f"{JOBS}/j", {"spec": {"parallelism": 3}})
     assert [reply.meta["generation"] for reply in (made, labelled, status, changed)] == [1, 1, 1, 2]
+
+
+# --- Merge, JSON and strategic merge patches --------------------------------------------------------------------------
+
+
+async def test_a_patch_may_name_the_version_it_wants_to_change(api: RawApi) -> None:
+    """That is how a compare-and-swap is written as a patch."""
+    first = await api.post(CONFIGMAPS, config_map(a="1"))
+    version = first.meta["resourceVersion"]
+    won = await api.merge(f"{CONFIGMAPS}/c", {"metadata": {"resourceVersion": version}, "data": {"a": "2"}})
+    lost = await api.merge(f"{CONFIGMAPS}/c", {"metadata": {"resourceVersion": version}, "data": {"a": "3"}})
+    assert (won.status, lost.status, lost.reason) == (200, 409, "Conflict")
+
+
+@pytest.mark.parametrize(
+    "operation",
+    [
+        {"op": "test", "path": "/data/a", "value": "2"},
+        {"op": "remove", "path": "/data/missing"},
+        {"op": "add", "path": "/nothing/here", "value": "1"},
+        {"op": "frobnicate", "path": "/data/a"},
+    ],
+)
+async def test_json_patches_that_cannot_be_applied_change_nothing(api: RawApi, operation: Any) -> None:
+    first = await api.post(CONFIGMAPS, config_map(a="1"))
+    operations = [{"op": "add", "path": "/data/b", "value": "2"}, operation]
+    refused = await api.call("PATCH", f"{CONFIGMAPS}/c", operations, JSON_PATCH)
+    assert (refused.status, refused.reason) == (422, "Invalid")
+    assert (await api.get(f"{CONFIGMAPS}/c")).object == first.object
+
+
+async def test_apply_creates_and_merges_and_keeps_what_it_does_not_name(api: RawApi) -> None:
+    await api.post(CONFIGMAPS, config_map(x="1", z="3"))
+    applied = await api.apply(f"{CONFIGMAPS}/c", config_map(x="2", y="2"), force=True)
+    assert (applied.status, applied.object["data"]) == (200, {"x": "2", "y": "2", "z": "3"})
+    again = await api.apply(f"{CONFIGMAPS}/c", config_map(x="2", y="2"))
+    assert (again.status, again.object["data"]) == (200, applied.object["data"])
+    assert (await api.apply(f"{CONFIGMAPS}/new", config_map("new", a="1"))).status == 201
+
+
+async def test_conditions_are_applied_by_their_type(api: RawApi, gangs: Gangs) -> None:
+    """A9: our condition beside the JobSet controller's."""
+    await api.post(gangs.path, gangs.gang())
+    await api.merge(f"{gangs.path}/g/status", {"status": {"conditions": [{"type": "Theirs", "status": "True"}]}})
+    ours = gangs.gang() | {"status": {"conditions": [{"type": "Ours", "status": "False", "reason": "Waiting"}]}}
+    applied = await api.apply(f"{gangs.path}/g/status", ours, "gate", force=True)
+    assert [item["type"] for item in applied.object["status"]["conditions"]] == ["Theirs", "Ours"]
+
+
+# --- Custom kinds: pruning, defaults, status --------------------------------------------------------------------------
+
+
+async def test_unknown_fields_are_pruned_with_a_warning(api: RawApi, gangs: Gangs) -> None:
+    """A2: that is how a stock JobSet CRD loses our field."""
+    made = await api.post(gangs.path, gangs.gang(gate={"timeout": 3}, jobs=[{"name": "a", "extra": 1}]))
+    assert made.status == 201
+    assert made.object["spec"] == {"mode": "A", "jobs": [{"name": "a", "replicas": 1}]}
+    assert made.warnings == ['299 - "unknown field \\"spec.gate\\""', '299 - "unknown field \\"spec.jobs[0].extra\\""']
+
+
+async def test_status_and_spec_have_their_own_endpoints(api: RawApi, gangs: Gangs) -> None:
+    made = await api.post(gangs.path, {**gangs.gang(), "status": {"restarts": 1}})
+    assert "status" not in made.object
+    status = {"metadata": {"labels": {"a": "b"}}, "spec": {"mode": "B"}, "status": {"restarts": 2}}
+    by_status = await api.merge(f"{gangs.path}/g/status", status)
+    assert (by_status.object["spec"], by_status.object["status"]) == ({"mode": "A"}, {"restarts": 2})
+    assert "labels" not in by_status.meta
+    by_main = await api.merge(f"{gangs.path}/g", {"spec": {"mode": "B"}, "status": {"restarts": 3}})
+    assert (by_main.object["spec"], by_main.object["status"]) == ({"mode": "B"}, {"restarts": 2})
+    assert [reply.meta["generation"] for reply in (made, by_status, by_main)] == [1, 1, 2]
+    assert (await api.get(f"{gangs.path}/g/status")).object == by_main.object
+
+
+@pytest.mark.parametrize("how", ["apply", "merge"])
+async def test_a_patch_of_a_status_is_held_to_its_version_and_to_no_uid(api: RawApi, gangs: Gangs, how: str) -> None:
+    """So a uid in it does not keep it from another object of the same name."""
+    old = await api.post(gangs.path, gangs.gang())
+    await api.delete(f"{gangs.path}/g")
+    new = await api.post(gangs.path, gangs.gang())
+    kind = {"apiVersion": old.object["apiVersion"], "kind": old.object["kind"]}
+
+    async def patched(**meta: str) -> int:
+        body = {**kind, "metadata": {"name": "g", **meta}, "status": {"restarts": 1}}
+        write = api.apply if how == "apply" else api.merge
+        return (await write(f"{gangs.path}/g/status", body)).status
+
+    assert await patched(resourceVersion=old.meta["resourceVersion"]) == 409
+    assert await patched(uid=old.meta["uid"], resourceVersion=old.meta["resourceVersion"]) == 409
+    assert await patched(uid=old.meta["uid"]) == 200
+    assert (await api.get(f"{gangs.path}/g")).meta["uid"] == new.meta["uid"]
+    refused = await api.merge(f"{gangs.path}/g", {"metadata": {"uid": old.meta["uid"]}})
+    assert (refused.status, set(refused.causes)) == (422, {"metadata.uid"})
+
+
+# --- Watches ----------------------------------------------------------------------------------------------------------
+
+
+async def _version(api: RawApi) -> str:
+    return str((await api.get(CONFIGMAPS)).meta["resourceVersion"])
+
+
+async def test_a_watch_sends_everything_after_its_version_in_order(api: RawApi) -> None:
+    await api.post(CONFIGMAPS, config_map("before"))
+    version = await _version(api)
+    await api.post(CONFIGMAPS, config_map("a"))
+    await api.merge(f"{CONFIGMAPS}/a", {"data": {"x": "1"}})
+    async with api.watch(CONFIGMAPS, f"resourceVersion={version}") as watch:
+        await api.post(CONFIGMAPS, config_map("b"))
+        await api.delete(f"{CONFIGMAPS}/a")
+        await api.post(CONFIGMAPS, config_map("last"))
+        seen = await watch.until("last")
+    assert seen == [("ADDED", "a"), ("MODIFIED", "a"), ("ADDED", "b"), ("DELETED", "a"), ("ADDED", "last")]
+
+
+async def test_an_object_that_leaves_or_enters_a_selector_is_deleted_or_added(api: RawApi) -> None:
+    version = await _version(api)
+    async with api.watch(CONFIGMAPS, f"resourceVersion={version}&labelSelector=in%3Dyes") as watch:
+        await api.post(CONFIGMAPS, config_map("a"))
+        await api.merge(f"{CONFIGMAPS}/a", {"metadata": {"labels": {"in": "yes"}}})
+        inside = await api.merge(f"{CONFIGMAPS}/a", {"data": {"x": "1"}})
+        left = await api.merge(f"{CONFIGMAPS}/a", {"metadata": {"labels": {"in": "no"}}, "data": {"x": "2"}})
+        await api.merge(f"{CONFIGMAPS}/a", {"data": {"x": "3"}})
+        events = [await watch.next() for _ in range(3)]
+        await api.delete(f"{CONFIGMAPS}/a")
+        await api.post(CONFIGMAPS, config_map("last", meta={"labels": {"in": "yes"}}))
+        assert await watch.until("last") == [("ADDED", "last")]
+    assert [event and event["type"] for event in events] == ["ADDED", "MODIFIED", "DELETED"]
+    last = events[2]
+    assert last is not None
+    # The object as it was while it still matched, at the version at which it left.
+    assert last["object"]["data"] == inside.object["data"]
+    assert last["object"]["metadata"]["labels"] == {"in": "yes"}
+    assert last["object"]["metadata"]["resourceVersion"] == left.meta["resourceVersion"]
+
+
+# --- Deleting: preconditions, finalizers, grace, owners ---------------------------------------------------------------
+
+
+async def _gone(api: RawApi, path: str, name: str, version: str) -> None:
+    """Wait until an object is deleted."""
+    async with api.watch(path, f"fieldSelector=metadata.name%3D{name}&resourceVersion={version}") as watch:
+        await watch.until(name, "DELETED")
+
+
+async def test_preconditions_must_hold(api: RawApi) -> None:
+    made = await api.post(CONFIGMAPS, config_map())
+    for conditions in ({"uid": "another"}, {"resourceVersion": "1"}):
+        refused = await api.delete(f"{CONFIGMAPS}/c", preconditions=conditions)
+        assert (refused.status, refused.reason) == (409, "Conflict")
+    right = {"uid": made.meta["uid"], "resourceVersion": made.meta["resourceVersion"]}
+    assert (await api.delete(f"{CONFIGMAPS}/c", preconditions=right)).status == 200
+    assert (await api.delete(f"{CONFIGMAPS}/c")).status == 404
+
+
+async def test_a_finalizer_keeps_an_object_until_it_is_removed(api: RawApi) -> None:
+    await api.post(CONFIGMAPS, config_map(meta={"finalizers": ["example.com/wait"]}))
+    marked = await api.delete(f"{CONFIGMAPS}/c")
+    assert marked.meta["deletionTimestamp"]
+    assert marked.meta["deletionGracePeriodSeconds"] == 0
+    again = await api.delete(f"{CONFIGMAPS}/c")
+    assert again.object == marked.object
+    finished = await api.merge(f"{CONFIGMAPS}/c", {"metadata": {"finalizers": None}})
+    assert finished.status == 200
+    assert (await api.get(f"{CONFIGMAPS}/c")).status == 404
+
+
+async def test_a_pod_on_a_node_stays_until_the_kubelet_is_done(api: RawApi) -> None:
+    await api.post(PODS, pod())
+    await bind(api, "p", "node-1")
+    marked = await api.delete(f"{PODS}/p")
+    assert marked.meta["deletionGracePeriodSeconds"] == 30
+    assert marked.meta["generation"] == 2
+    sooner = await api.delete(f"{PODS}/p", gracePeriodSeconds=5)
+    assert sooner.meta["deletionGracePeriodSeconds"] == 5
+    later = await api.delete(f"{PODS}/p", gracePeriodSeconds=60)
+    assert later.meta["deletionGracePeriodSeconds"] == 5
+    last = await api.delete(f"{PODS}/p", gracePeriodSeconds=0)
+    assert (last.object["kind"], last.meta["deletionGracePeriodSeconds"]) == ("Pod", 0)
+    assert (await api.get(f"{PODS}/p")).status == 404
+
+
+async def test_an_object_whose_owner_never_was_is_collected(api: RawApi) -> None:
+    """A10: the JobSet went while its ConfigMap was being made."""
+    reference = {
+        "apiVersion": "v1",
+        "kind": "ConfigMap",
+        "name": "nobody",
+        "uid": "00000000-0000-4000-8000-000000000000",
+    }
+    child = await api.post(CONFIGMAPS, config_map("child", meta={"ownerReferences": [reference]}))
+    assert child.status == 201
+    await _gone(api, CONFIGMAPS, "child", child.meta["resourceVersion"])

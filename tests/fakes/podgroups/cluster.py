@@ -7,8 +7,9 @@ from __future__ import annotations
 
 import asyncio
 import json
-from collections.abc import AsyncIterator, Sequence
+from collections.abc import AsyncIterator, Callable, Sequence
 from contextlib import asynccontextmanager, suppress
+from itertools import count
 from typing import Any
 
 from prometheus_client import CollectorRegistry
@@ -17,23 +18,24 @@ from controllers.podgroups import informers
 from controllers.podgroups.setup import PodGroupControllers, PodGroupDependencies
 from jobset_gate import names
 from jobset_gate.fake.apiserver import patches
+from jobset_gate.fake.clock import VirtualClock
+from jobset_gate.kube.client import Client
+from jobset_gate.kube.errors import KubeError
 from jobset_gate.kube.resources import NODES, POD_GROUPS, PODS, Resource
 from jobset_gate.podgroups.candidate import CapacityCheck
 from jobset_gate.podgroups.model import Flavor, PodGroupKey
 from jobset_gate.podgroups.record import AdmissionRecord, decode_record
 from jobset_gate.runtime.controller import ControllerMetrics
-from jobset_gate.runtime.informer import AnyWatchSource
 from jobset_gate.runtime.metrics import RuntimeMetrics
-from jobset_gate.runtime.store import ObjectChange
 from jobset_gate.settings import Groups as Settings
-from tests.fakes.memory_client import decoded_as, matches_labels
-from tests.fakes.podgroups.api import InMemoryApi
+from tests.fakes.memory_api import Api, Listener
+from tests.fakes.memory_client import Answer, Call, MemoryClient
+from tests.fakes.podgroups.filled_cache import InformerFeed
 from tests.fakes.podgroups.objects import key, node, pod, pod_group
 from tests.fakes.podgroups.snapshots import timestamp
 from tests.fakes.podgroups.sources import GANG, Json
 
 PLUGINS = POD_GROUPS[names.PLUGINS_GROUP]
-ENDED = ("Succeeded", "Failed")
 OFF = Settings(capacity_check=CapacityCheck.OFF)
 PROBE = Settings(capacity_check=CapacityCheck.PROBE)
 REPLICA_SET = {"apiVersion": "apps/v1", "kind": "ReplicaSet", "name": "r", "uid": "u-r", "controller": True}
@@ -46,8 +48,53 @@ def asking(cpu: str) -> Json:
     return {"containers": [{"name": "main", "resources": {"requests": {"cpu": cpu}}}]}
 
 
-class InMemoryCluster(InMemoryApi):
-    """What tests do to it."""
+WriteFault = Callable[[str, Resource, str, Any], "KubeError | str | None"]
+"""(Verb, kind, name, body) of a write: an error refuses it, "lost" lets it land and loses the answer."""
+
+
+class InMemoryCluster(MemoryClient):
+    """`writes` is the log of those that landed, as (verb, kind, name, body); `on_change` hears of every change."""
+
+    def __init__(self, clock: VirtualClock) -> None:
+        super().__init__(Api(), self._decide)
+        self.clock = clock
+        self.writes: list[tuple[str, Resource, str, Any]] = []
+        self.fault: WriteFault = lambda *_: None
+        self.on_change: Listener = lambda *_: None
+        self.api.listeners.append(self._changed)
+        self._numbers = count()
+
+    def without_retries(self) -> Client:
+        return self.client
+
+    def _changed(self, resource: Resource, old: Json | None, new: Json | None) -> None:
+        self.on_change(resource, old, new)
+
+    async def _decide(self, call: Call) -> Answer:
+        await asyncio.sleep(0)
+        if call.verb in ("get", "list"):
+            return Answer.DONE
+        write = f"{call.verb} {call.subresource}".strip(), call.kind, call.name, call.body
+        fate = self.fault(*write)
+        if isinstance(fate, KubeError):
+            raise fate
+        self.writes.append(write)
+        return Answer.DONE if fate is None else Answer.LOST
+
+    def put(self, resource: Resource, body: Json) -> Json:
+        """This object is there from now on, in a new version."""
+        if resource == PODS:
+            body = {**body, "metadata": {"creationTimestamp": timestamp(self.clock()), **body["metadata"]}}
+        return self.api.put(resource, body)
+
+    def remove(self, resource: Resource, name: str, namespace: str = "team") -> None:
+        self.api.remove(resource, name, namespace=namespace)
+
+    def all(self, resource: Resource) -> Sequence[Json]:
+        return self.api.all(resource)
+
+    def stored(self, resource: Resource, namespace: str, name: str) -> Json:
+        return self.api.known(resource, name, namespace)
 
     def patch_object(self, resource: Resource, name: str, body: Json, namespace: str = "team") -> None:
         """Another client patches it."""
@@ -125,28 +172,23 @@ class RunningController:
             metrics=ControllerMetrics(self.registry),
         )
         self.controllers = PodGroupControllers(settings, around, keep_crds=False)
-        self._kinds = informers.watch_sources(self.controllers.cache, settings, None)
-        self._models: dict[tuple[int, str, str], Any] = {}
+        self._feeds = [InformerFeed(it) for it in informers.watch_sources(self.controllers.cache, settings, None)]
         self.paused_selector: Any = None
         """The selector of the watch that tells nothing for a while."""
-        for kind in self._kinds:
-            for body in cluster.all(kind.resource) if stale is None or kind.resource != PLUGINS else stale:
-                self.deliver(kind.resource, None, body)
+        for resource in dict.fromkeys(feed.kind.resource for feed in self._feeds):
+            for body in cluster.all(resource) if stale is None or resource != PLUGINS else stale:
+                self.deliver(resource, None, body)
         cluster.on_change = self.deliver
 
     def deliver(self, resource: Resource, old: Json | None, new: Json | None) -> None:
-        body = new or old
-        assert body is not None
-        place = body["metadata"]["namespace"], body["metadata"]["name"]
-        for number, kind in enumerate(self._kinds):
+        for feed in self._feeds:
+            kind = feed.kind
             if kind.resource != resource or self.paused_selector in (kind.field_selector, kind.label_selector):
                 continue
-            before = self._models.pop((number, *place), None)
-            model = None if new is None or not _watched(kind, new) else kind.convert(decoded_as(new, kind.wire))
-            if model is not None:
-                self._models[number, *place] = model
-            if before is not None or model is not None:
-                kind.handler(ObjectChange(place, before, model))
+            if new is not None:
+                feed.put(new)
+            elif old is not None:
+                feed.remove(old)
 
     def metric(self, name: str, **labels: str) -> float:
         found = self.registry.get_sample_value(f"jobset_gate_group_{name}", labels)
@@ -184,9 +226,3 @@ async def run_for(seconds: float = 1.0) -> None:
 
 def add_node(cluster: InMemoryCluster, name: str = "n", cpu: str = "100") -> None:
     cluster.put(NODES, node(name, cpu=cpu, memory="1000Gi"))
-
-
-def _watched(kind: AnyWatchSource, body: Json) -> bool:
-    if kind.field_selector and not (body["spec"].get("nodeName") and body["status"]["phase"] not in ENDED):
-        return False
-    return matches_labels(body, kind.label_selector)

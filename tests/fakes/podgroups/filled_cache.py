@@ -8,14 +8,7 @@ from controllers.podgroups import informers
 from controllers.podgroups.cache import PodGroupCache
 from controllers.podgroups.predicates import Effect
 from jobset_gate import names
-from jobset_gate.kube.resources import (
-    CONFIGMAPS,
-    NODES,
-    POD_GROUPS,
-    PODS,
-    RESOURCEQUOTAS,
-    Resource,
-)
+from jobset_gate.kube.resources import CONFIGMAPS, NODES, POD_GROUPS, PODS, RESOURCEQUOTAS, Resource
 from jobset_gate.podgroups.model import MergedGroup, PodGroupKey
 from jobset_gate.podgroups.snapshot import GroupSnapshot, RecordRef
 from jobset_gate.runtime.informer import AnyWatchSource

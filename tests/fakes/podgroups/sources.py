@@ -4,14 +4,7 @@ from typing import Any
 
 from jobset_gate.podgroups import formats, merge
 from jobset_gate.podgroups import formats as pods
-from jobset_gate.podgroups.model import (
-    Membership,
-    MemberSource,
-    MergedGroup,
-    PodGroupKey,
-    PodGroupSource,
-    RawMetadata,
-)
+from jobset_gate.podgroups.model import Membership, MemberSource, MergedGroup, PodGroupKey, PodGroupSource, RawMetadata
 
 Json = dict[str, Any]
 

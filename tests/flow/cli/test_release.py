@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import asyncio
-import io
 import signal
 import sys
 from collections.abc import AsyncIterator
@@ -19,7 +18,7 @@ from jobset_gate.fake.kubelet import FakeNode
 from jobset_gate.fake.view import ObjectView
 from jobset_gate.kube.client import PatchType
 from jobset_gate.kube.resources import EVENTS, JOBSETS
-from tests.fakes.cli_runner import CliShell, RunCli
+from tests.fakes.cli_runner import CliShell, RunCli, Terminal
 from tests.fakes.stored_gang import StoredJobSet
 from tests.fakes.stored_pod_groups import StoredPodGroups
 from tests.flow.cli.conftest import LimitedUser
@@ -139,13 +138,6 @@ async def test_a_dry_run_asks_the_server_and_changes_nothing(stored: StoredJobSe
     assert (await noted(stored), await audit(stored)) == (None, [])
 
 
-class TerminalInput(io.StringIO):
-    """Standard input where a person sits."""
-
-    def isatty(self) -> bool:
-        return True
-
-
 async def test_it_asks_before_it_acts(
     stored: StoredJobSet,
     cli: CliShell,
@@ -161,7 +153,7 @@ async def test_it_asks_before_it_acts(
     from jobset_gate.cli.main import main  # noqa: PLC0415 - the fixture that runs command lines sits at no terminal
 
     def answer(text: str) -> tuple[object, str]:
-        monkeypatch.setattr("sys.stdin", TerminalInput(text))
+        monkeypatch.setattr("sys.stdin", Terminal(text))
         with pytest.raises(SystemExit) as ended:
             main(["bypass", "train", "-n", stored.namespace, "--kubeconfig", str(plane.kubeconfig)], "jobset-gate")
         return ended.value.code, capsys.readouterr().err

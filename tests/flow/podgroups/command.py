@@ -2,20 +2,12 @@
 
 import asyncio
 import sys
-from dataclasses import dataclass
 from pathlib import Path
 
-
-@dataclass(frozen=True, slots=True)
-class CommandResult:
-    """How it ended."""
-
-    code: int
-    out: str
-    err: str
+from tests.fakes.cli_runner import CliResult
 
 
-async def jobset_gate(*arguments: str, kubeconfig: Path) -> CommandResult:
+async def jobset_gate(*arguments: str, kubeconfig: Path) -> CliResult:
     """Runs `jobset-gate ...` against the cluster of a kubeconfig."""
     process = await asyncio.create_subprocess_exec(
         sys.executable,
@@ -29,4 +21,4 @@ async def jobset_gate(*arguments: str, kubeconfig: Path) -> CommandResult:
         stderr=asyncio.subprocess.PIPE,
     )
     out, err = await process.communicate()
-    return CommandResult(process.returncode or 0, out.decode(), err.decode())
+    return CliResult(process.returncode or 0, out.decode(), err.decode())

@@ -8,17 +8,21 @@ import socket
 from collections.abc import Iterator
 from dataclasses import dataclass
 
+import msgspec
 import pytest
 
+from jobset_gate.barrier.model import BarrierStage, PodSeen
 from jobset_gate.cli.demo import gang, podgroups
 from jobset_gate.cli.demo.frame import PlainDisplay
 from jobset_gate.cli.demo.gang import MISSING, GangPlan
+from jobset_gate.cli.demo.gang_view import GangProgress
 from jobset_gate.cli.demo.podgroups import PodGroupPlan
 from jobset_gate.cli.exits import ExitCode
 from jobset_gate.fake.clock import run_virtual
 from jobset_gate.fake.kubelet import FakeNode
 from jobset_gate.podgroups.candidate import CapacityCheck
 from jobset_gate.settings import Groups, Settings
+from tests.fakes import gangs
 from tests.fakes.cli_process import TIMEOUT, on_terminal, plain, started
 
 COLOUR = re.compile(r"\x1b\[[0-9;]*[1-9][0-9;]*m")
@@ -177,3 +181,17 @@ def test_the_waves_bring_room_for_every_pod_and_the_last_one_is_needed(jobs: int
     names = [node.name for _, nodes in waves for node in nodes]
     assert len(names) == len(set(names))
     assert plan.size < 3 or all(capacities)
+
+
+def running(pod: PodSeen) -> PodSeen:
+    return msgspec.structs.replace(pod, stage=BarrierStage.PASSED, main_since=gangs.T0 + 1)
+
+
+async def test_a_main_container_is_early_until_all_pods_have_started() -> None:
+    for present, early in ((1, 1), (2, 0)):
+        progress = GangProgress("train")
+        progress.jobset = gangs.jobset()
+        for index in range(present):
+            progress.on_pod(gangs.pod(index))
+        progress.on_pod(running(gangs.pod(0)))
+        assert progress.early == early

@@ -23,6 +23,7 @@ from jobset_gate.kube.client import Client
 from jobset_gate.kube.resources import CONFIGMAPS, EVENTS, NODES, POD_GROUPS, PODS, Resource
 from jobset_gate.settings import Groups
 from tests.fakes import gangs as seen_gangs
+from tests.fakes.cli_runner import Terminal
 from tests.fakes.podgroups.objects import pod_group
 
 # --- Names ----------------------------------------------------------------------------------------------------------
@@ -101,19 +102,14 @@ def test_of_the_jobs_of_the_gang_each_rule_about_failures_is_kept() -> None:
 # --- How it looks ----------------------------------------------------------------------------------------------------
 
 
-class TerminalOutput(io.StringIO):
-    def isatty(self) -> bool:
-        return True
-
-
 def test_only_a_terminal_wraps_and_is_coloured_where_that_is_wanted(monkeypatch: pytest.MonkeyPatch) -> None:
     assert style_of(io.StringIO(), {"TERM": "xterm"}) == PLAIN_STYLE
     monkeypatch.setenv("COLUMNS", "60")
-    assert style_of(TerminalOutput(), {"TERM": "xterm"}) == TerminalStyle(60, colour=True)
+    assert style_of(Terminal(), {"TERM": "xterm"}) == TerminalStyle(60, colour=True)
     for environment in ({"TERM": "xterm", "NO_COLOR": "1"}, {"TERM": "dumb"}, {}):
-        assert style_of(TerminalOutput(), environment) == TerminalStyle(60)
+        assert style_of(Terminal(), environment) == TerminalStyle(60)
     monkeypatch.setenv("COLUMNS", "5")  # too narrow to wrap
-    assert style_of(TerminalOutput(), {}).width is None
+    assert style_of(Terminal(), {}).width is None
 
 
 LONG = "0/40 nodes are available: 12 Insufficient nvidia.com/gpu, 28 node(s) had untolerated taint {pool: other}."

@@ -10,13 +10,7 @@ import structlog
 
 from jobset_gate.cli import exits, logs
 from jobset_gate.cli.options import LogFormat, LogLevel
-
-
-class Terminal(io.StringIO):
-    """A stream that says it is a terminal."""
-
-    def isatty(self) -> bool:
-        return True
+from tests.fakes.cli_runner import Terminal
 
 
 def lines(stream: io.StringIO) -> list[dict[str, object]]:

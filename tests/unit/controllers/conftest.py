@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import asyncio
-from collections.abc import Callable, Mapping
+from collections.abc import AsyncIterator, Callable, Mapping
 
 import pytest
 
@@ -11,6 +11,7 @@ from jobset_gate.fake.clock import VirtualClock, VirtualLoop
 from tests.fakes.call_blocker import CallBlocker
 from tests.fakes.memory_api import Api
 from tests.fakes.memory_client import MemoryClient
+from tests.fakes.scripted_server import ScriptedServer
 
 
 def pytest_asyncio_loop_factories(item: pytest.Item) -> Mapping[str, Callable[[], asyncio.AbstractEventLoop]]:
@@ -37,3 +38,11 @@ def memory(api: Api, api_calls: CallBlocker) -> MemoryClient:
 async def clock() -> VirtualClock:
     """Seconds since the epoch, by the loop's virtual time."""
     return VirtualClock(asyncio.get_running_loop())
+
+
+@pytest.fixture
+async def server() -> AsyncIterator[ScriptedServer]:
+    scripted = ScriptedServer()
+    await scripted.start()
+    yield scripted
+    await scripted.stop()

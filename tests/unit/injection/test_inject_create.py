@@ -7,17 +7,7 @@ import pytest
 from jobset_gate import names
 from jobset_gate.injection import inject
 from jobset_gate.settings import Barrier, Resources, Settings
-from tests.fakes.jobsets import (
-    SETTINGS,
-    Json,
-    barrier,
-    changed,
-    created,
-    jobset,
-    pod_spec,
-    pod_template,
-    replicated,
-)
+from tests.fakes.jobsets import SETTINGS, Json, barrier, changed, created, jobset, pod_spec, pod_template, replicated
 
 
 def test_the_barrier_goes_behind_the_users_own_init_containers() -> None:

@@ -12,17 +12,7 @@ from jobset_gate.injection import inject, validate
 from jobset_gate.injection.container import TOKEN_PATH
 from jobset_gate.injection.verify import not_injected
 from jobset_gate.settings import Barrier, Resources, Settings
-from tests.fakes.jobsets import (
-    SETTINGS,
-    Json,
-    applied,
-    barrier,
-    created,
-    jobset,
-    pod_spec,
-    replicated,
-    updated,
-)
+from tests.fakes.jobsets import SETTINGS, Json, applied, barrier, created, jobset, pod_spec, replicated, updated
 
 COPIER, FIRST, SECOND = (f"group-scheduling-prefetch{end}" for end in ("", "-1", "-2"))
 BARRIER = "group-scheduling-init"

@@ -9,17 +9,7 @@ from jobset_gate.injection.validate import field_errors
 from jobset_gate.injection.verify import not_injected
 from jobset_gate.settings import Barrier, Settings
 from tests.fakes.jobsets import Json, changed, created, jobset, pod_spec, replicated, updated
-from tests.unit.injection.test_prefetch import (
-    BARRIER,
-    COPIER,
-    FIRST,
-    INIT,
-    SECOND,
-    TEMPLATE,
-    main,
-    named,
-    wanting,
-)
+from tests.unit.injection.test_prefetch import BARRIER, COPIER, FIRST, INIT, SECOND, TEMPLATE, main, named, wanting
 
 POD = "spec.replicatedJobs[0].template.spec.template.spec"
 OTHER_SETTINGS = Settings(barrier=Barrier(image="busybox:9", grace_seconds=1, run_as_user=None))

@@ -54,11 +54,6 @@ def test_nothing_else_of_it_changes() -> None:
     assert made == given_
 
 
-def test_groups_of_one_name_are_others_in_other_namespaces_and_designs() -> None:
-    made = [after(pod(way), namespace=namespace) for way in Format for namespace in ("a", "b")]
-    assert len({held_for(it) for it in made}) == 2 * 4, "Koordinator's two ways name the same group"
-
-
 @pytest.mark.parametrize("given_", [None, [], [{"name": "example.com/x"}]])
 def test_the_gates_of_others_stay_before_ours(given_: Any) -> None:
     made = after(pod(Format.ALIBABA, schedulingGates=given_))

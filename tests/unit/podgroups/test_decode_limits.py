@@ -77,16 +77,12 @@ PODS: dict[str, Callable[[int], Json]] = {
 }
 
 
+@pytest.mark.parametrize("keep", [True, False], ids=["that are there", "that are gone"])
 @pytest.mark.parametrize("what", PODS)
-def test_of_a_pod_little_is_kept_whatever_it_carries(what: str) -> None:
-    # A text that is cut, an owner's four names, a list of gangs of 8 KiB: at most some 30 KiB each.
-    assert left(PODS[what], wire.GroupPod, decode.decode_member, keep=True, many=20) < 0.75
-
-
-@pytest.mark.parametrize("what", PODS)
-def test_of_pods_that_are_gone_less_is_left(what: str) -> None:
+def test_of_pods_little_is_kept_whatever_they_carry(what: str, keep: bool) -> None:
     """Made one after another they pass any quota."""
-    assert left(PODS[what], wire.GroupPod, decode.decode_member, keep=False, many=20) < 0.75
+    # A text that is cut, an owner's four names, a list of gangs of 8 KiB: at most some 30 KiB each.
+    assert left(PODS[what], wire.GroupPod, decode.decode_member, keep=keep, many=20) < 0.75
 
 
 def test_of_templates_that_are_new_each_time_a_bounded_number_is_kept() -> None:
@@ -110,11 +106,7 @@ def test_a_pod_that_says_too_much_of_its_nodes_is_not_modelled() -> None:
     terms = {"nodeSelectorTerms": [{"matchExpressions": expressions}]}
     required = {"nodeAffinity": {"requiredDuringSchedulingIgnoredDuringExecution": terms}}
     assert read_pod(pod(spec={"affinity": required})).unsupported == (template._WIDE,)
-
-
-def test_a_wide_pod_is_not_taken_for_a_plain_one_with_the_same_containers() -> None:
-    assert read_pod(pod(spec={"affinity": wide(20_000)})).unsupported
-    assert not read_pod(pod()).unsupported
+    assert not read_pod(pod()).unsupported, "a plain one with the same containers"
 
 
 def test_a_pod_with_as_much_as_is_looked_at_is_modelled() -> None:

@@ -22,6 +22,7 @@ from jobset_gate.podgroups.reserved import (
     reserved_for,
 )
 from jobset_gate.podgroups.snapshot import GroupSnapshot
+from tests.fakes.podgroups.cluster import asking
 from tests.fakes.podgroups.objects import TEN_O_CLOCK, key, pod, pod_group, record
 from tests.fakes.podgroups.snapshots import bound, group_snapshot, opened
 from tests.fakes.podgroups.sources import GANG
@@ -32,10 +33,6 @@ NOW = TEN_O_CLOCK + 100
 def room(cpu: int, name: str = "n") -> NodeInfo:
     free = {"cpu": cpu * 1000, "memory": 2**50, "pods": 110_000}
     return NodeInfo(node=NodeFacts(name=name, labels={}), free=free, empty={**free, "cpu": 99_000})
-
-
-def asking(cpu: str) -> dict[str, Any]:
-    return {"containers": [{"name": "main", "resources": {"requests": {"cpu": cpu}}}]}
 
 
 def waiting(name: str, pods: int = 3, minimum: int = 3, **more: Any) -> GroupSnapshot:

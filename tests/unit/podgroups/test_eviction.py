@@ -234,9 +234,6 @@ def test_the_mark_of_an_earlier_roll_back_is_replaced_or_nobody_would_resume_it(
     assert [it.mark for it in found.suspends] == [MARK]
 
 
-# --- Killed anywhere -------------------------------------------------------------------------------------------------
-
-
 # --- Reading owners --------------------------------------------------------------------------------------------------
 
 
@@ -326,6 +323,8 @@ def test_no_shape_of_an_owner_is_too_odd(obj: Any) -> None:
     odd = obj if isinstance(obj, dict) else {"spec": obj, "metadata": obj, "status": obj}
     for kind in (JOB, JOBSET):
         owners.read_target(kind, odd)
+    for kind in ("Job", "JobSet", "StatefulSet", "ReplicaSet", "Other"):
+        owners.read_owner(kind, odd, KEY)
     owners.detach_labels(odd)
     owners.selector(odd)
     owners.jobset_of(odd)

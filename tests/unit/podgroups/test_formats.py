@@ -44,11 +44,6 @@ def test_a_pod_with_other_labels_names_no_group() -> None:
     assert formats.parse_membership(meta(labels={"app": "x", "volcano.sh/job-name": "g"}, notes={"x": "y"})) is None
 
 
-@pytest.mark.parametrize(("labels", "notes", "way", "flavor"), SAID)
-def test_a_way_that_is_switched_off_is_not_heard(labels: Json, notes: Json, way: Format, flavor: Flavor) -> None:
-    assert formats.parse_membership(meta(labels=labels, notes=notes), formats.ALL_FORMATS - {way}) is None
-
-
 @pytest.mark.parametrize(
     ("labels", "notes", "path"),
     [

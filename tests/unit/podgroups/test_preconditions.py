@@ -1,20 +1,16 @@
 """Why a group waits, in the words people search for; and who can never make enough pods (G3)."""
 
-import pytest
+from typing import Any
 
-from jobset_gate.podgroups import model, preconditions
+import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
+
+from jobset_gate.podgroups import model, owners, preconditions
 from jobset_gate.podgroups.model import Flavor, MergedGroup, PodGroupKey
 from jobset_gate.podgroups.owners import OwnerCapacity, capacity_shortage
-from tests.fakes.podgroups.sources import (
-    PLUGINS,
-    alibaba,
-    claim,
-    gang,
-    group,
-    groups_by_key,
-    koordinator,
-    member,
-)
+from tests.fakes.podgroups import sources
+from tests.fakes.podgroups.sources import PLUGINS, alibaba, gang, group, groups_by_key, koordinator, member
 
 BOTH = '["team/a","team/b"]'
 
@@ -31,17 +27,9 @@ def reported(
     return ("", "") if found is None else (found.reason, found.message)
 
 
-def test_a_gathered_group_has_nothing_to_wait_for_here() -> None:
-    assert reported(gang("a")) == ("", "")
-
-
 def test_a_podgroup_that_is_not_there() -> None:
     waiting = group(member("p", labels={PLUGINS: "g"}), member("q", labels={PLUGINS: "g"}))
     assert reported(waiting) == ("PodGroupMissing", "2 pods name PodGroup team/g, which does not exist")
-
-
-def test_too_few_members() -> None:
-    assert reported(gang("a", minimum=8, pods=5)) == ("Gathering", "5/8 pods exist")
 
 
 def test_bad_values_come_first_and_name_the_pods() -> None:
@@ -53,10 +41,6 @@ def test_bad_values_come_first_and_name_the_pods() -> None:
 def test_a_thousand_bad_pods_are_reported_in_a_few_words() -> None:
     reason, message = reported(group(*(member(f"p-{number}", labels=alibaba(minimum="0")) for number in range(1000))))
     assert (reason, message.rpartition("; ")[2]) == ("InvalidGroup", "and 995 more")
-
-
-def test_another_gang_of_the_ganggroup() -> None:
-    assert reported(gang("a", BOTH), gang("b", BOTH, minimum=4)) == ("WaitingForGangGroup", "team/b: 2/4 pods")
 
 
 def test_of_many_others_the_first_few_are_named() -> None:
@@ -122,7 +106,186 @@ def test_the_label_of_a_group_never_changes() -> None:
     assert model.group_label(key("team", "g")) == "dd5d194dd993ff44506686a103a6afb907890ae4"
 
 
-def test_koordinators_two_ways_share_one_label() -> None:
-    by_label = claim(labels={"pod-group.scheduling.sigs.k8s.io": "g"})
-    by_note = claim(notes=koordinator("g", min_available="1"))
-    assert model.group_label(by_label.key) == model.group_label(by_note.key)
+# --- Gangs that open together: only if all of them carry the same list, each with itself in it ------------------------
+
+
+ABROAD = '["far/b","team/a"]'
+
+
+def bond(one: MergedGroup, *others: MergedGroup, across: bool = False) -> preconditions.GangGroup:
+    return preconditions.gang_group_of(one, groups_by_key(one, *others).get, across_namespaces=across)
+
+
+def opens_with(one: MergedGroup, *others: MergedGroup, across: bool = False) -> str:
+    """The names of the gangs of its GangGroup; "" if its list is wrong, or it waits for another."""
+    seen = bond(one, *others, across=across)
+    return "" if seen.problem or seen.waits_for else " ".join(it.name for it in seen.keys)
+
+
+def test_a_gang_without_a_list_is_alone() -> None:
+    assert opens_with(gang("a")) == "a"
+    assert opens_with(gang("a", '["team/a"]')) == "a"
+    assert opens_with(group(member("p", labels=alibaba()))) == "g"
+
+
+def test_two_gangs_that_list_each_other_open_together() -> None:
+    one, other = gang("a", BOTH), gang("b", '["team/b","team/a"]')
+    assert opens_with(one, other) == opens_with(other, one) == "a b"
+
+
+def test_one_gang_waits_until_the_other_has_gathered() -> None:
+    assert bond(gang("a", BOTH), gang("b", BOTH, minimum=8, pods=5)).waits_for == ("team/b: 5/8 pods",)
+
+
+def test_one_gang_waits_for_another_that_is_not_there_yet() -> None:
+    assert bond(gang("a", BOTH)).waits_for == ("team/b: not there yet",)
+
+
+def test_a_gang_with_a_bad_value_keeps_the_others_waiting_but_not_invalid() -> None:
+    wrong = group(member("p", notes=koordinator("b", min_available="x")))
+    seen = bond(gang("a", BOTH), wrong)
+    assert (seen.waits_for, seen.problem) == (("team/b: invalid",), None)
+
+
+def test_a_one_sided_list_is_the_fault_of_the_gang_that_made_it() -> None:
+    one, other = gang("a", BOTH), gang("b")
+    assert opens_with(other, one) == "b"
+    seen = bond(one, other)
+    assert seen.keys == (one.key,)
+    assert seen.problem is not None
+    assert seen.problem.message == "must be the same on all of its gangs: team/b has no GangGroup"
+
+
+def test_of_a_long_list_the_first_few_are_named() -> None:
+    listed = ",".join(f'"far/{number:02}"' for number in range(40))
+    problem = bond(gang("a", f'["team/a",{listed}]')).problem
+    assert problem is not None
+    assert problem.message.endswith(" far/08, far/09 and 30 more")
+    other = gang("b", f'["team/b",{listed}]')
+    problem = bond(gang("a", BOTH), other, across=True).problem
+    assert problem is not None
+    assert problem.message.endswith(" far/08, far/09 and 31 more")
+
+
+def test_a_third_that_adds_itself_to_a_pair_does_not_disturb_the_pair() -> None:
+    one, other, third = gang("a", BOTH), gang("b", BOTH), gang("c", '["team/a","team/b","team/c"]')
+    assert opens_with(one, other, third) == "a b"
+    assert bond(third, one, other).problem
+
+
+def test_a_list_without_the_gang_itself_is_broken() -> None:
+    seen = bond(gang("a", '["team/b"]'), gang("b"))
+    assert seen.problem is not None
+    assert seen.problem.message == "must contain the gang itself: team/a"
+
+
+def test_across_namespaces_only_where_a_setting_allows_it() -> None:
+    one, other = gang("a", ABROAD), gang("b", ABROAD, namespace="far")
+    assert bond(one, other).problem
+    assert bond(other, one).problem
+    assert opens_with(one, other, across=True) == "b a"
+
+
+NAMES = "abcd"
+lists = st.dictionaries(st.sampled_from(NAMES), st.sets(st.sampled_from(NAMES), max_size=4), min_size=1)
+
+
+@settings(deadline=None)
+@given(lists)
+def test_gangs_that_are_ready_all_say_the_same(listed: dict[str, set[str]]) -> None:
+    """A pod that is opened together agrees to it, and none is in two GangGroups."""
+    made = [
+        gang(name, "[" + ",".join(f'"team/{it}"' for it in sorted(others)) + "]") for name, others in listed.items()
+    ]
+    groups = groups_by_key(*made)
+    for one in made:
+        seen = preconditions.gang_group_of(one, groups.get)
+        assert one.key in seen.keys
+        if not seen.problem and not seen.waits_for and one.gathered:
+            assert {preconditions.gang_group_of(groups[key], groups.get).keys for key in seen.keys} == {seen.keys}
+
+
+# --- Owners of pods, read for whether they can ever gather a group while its pods are held ----------------------------
+
+
+Json = dict[str, Any]
+KEY = PodGroupKey(flavor=Flavor.ALIBABA, namespace="team", name="ring")
+
+
+def owner(**spec: Any) -> Json:
+    return {"metadata": {"name": "o"}, "spec": spec}
+
+
+def part(name: str, *, group: str = "ring", replicas: int | None = 1, needs: tuple[str, ...] = (), **spec: Any) -> Json:
+    """An entry of spec.replicatedJobs."""
+    template = {"metadata": {"labels": sources.alibaba(group)}, "spec": {}}
+    made: Json = {"name": name, "template": {"spec": {**spec, "template": template}}}
+    if replicas is not None:
+        made["replicas"] = replicas
+    return made | ({"dependsOn": [{"name": it, "status": "Ready"} for it in needs]} if needs else {})
+
+
+def jobset(*parts: Json, order: str = "") -> Json:
+    startup = {"startupPolicy": {"startupPolicyOrder": order}} if order else {}
+    return owner(replicatedJobs=list(parts), **startup)
+
+
+@pytest.mark.parametrize(
+    ("kind", "spec", "most"),
+    [
+        ("Job", {}, 1),
+        ("Job", {"parallelism": 4}, 4),
+        ("Job", {"parallelism": 4, "completions": 2}, 2),
+        ("Job", {"parallelism": 4, "completions": 9}, 4),
+        ("Job", {"parallelism": 0}, 0),
+        ("StatefulSet", {"replicas": 3}, 1),
+        ("StatefulSet", {"replicas": 0}, 0),
+        ("StatefulSet", {"replicas": 3, "podManagementPolicy": "Parallel"}, 3),
+        ("StatefulSet", {"podManagementPolicy": "Parallel"}, 1),
+        ("ReplicaSet", {"replicas": 5}, 5),
+        ("ReplicationController", {}, 1),
+        ("TFJob", {"replicas": 5}, None),
+    ],
+)
+def test_how_many_pods_an_owner_keeps_side_by_side(kind: str, spec: Json, most: int | None) -> None:
+    found = owners.read_owner(kind, owner(**spec), KEY)
+    assert [(it.kind, it.name, it.max_pods) for it in found] == [(kind, "o", most)]
+
+
+@pytest.mark.parametrize(
+    ("seen", "reported"),
+    [
+        (
+            jobset(part("w", replicas=2, parallelism=3), part("x", group="another", parallelism=9)),
+            ["JobSet o (w) makes 6"],
+        ),
+        (jobset(part("a", replicas=None), part("b")), ["JobSet o (a) makes 1", "JobSet o (b) makes 1"]),
+        (
+            jobset(part("a"), part("b"), order="InOrder"),
+            ["JobSet o (a) makes 1", "JobSet o (b) waits for a"],
+        ),
+        # What comes before and is not held becomes ready, and then the group's turn has come.
+        (jobset(part("a", group="another"), part("b"), order="InOrder"), ["JobSet o (b) makes 1"]),
+        (jobset(part("a"), part("b"), order="AnyOrder"), ["JobSet o (a) makes 1", "JobSet o (b) makes 1"]),
+        (jobset(part("a"), part("b", needs=("a",))), ["JobSet o (a) makes 1", "JobSet o (b) waits for a"]),
+        (jobset(part("a", group="another"), part("b", needs=("a",))), ["JobSet o (b) makes 1"]),
+        (
+            jobset(part("a"), part("b", group="another", needs=("a",)), part("c", needs=("b",))),
+            ["JobSet o (a) makes 1", "JobSet o (c) waits for a"],
+        ),
+        (
+            jobset(part("a", needs=("b",)), part("b", needs=("a",))),
+            ["JobSet o (a) waits for b", "JobSet o (b) waits for a"],
+        ),
+    ],
+)
+def test_a_jobset_tells_of_all_its_jobs_that_are_in_the_group(seen: Json, reported: list[str]) -> None:
+    assert [it.description for it in owners.read_owner("JobSet", seen, KEY)] == reported
+
+
+def test_a_group_that_waits_for_itself_can_never_gather() -> None:
+    made = owners.read_owner("JobSet", jobset(part("a"), part("b", needs=("a",))), KEY)
+    group = sources.group(sources.member("o-a-0", labels=sources.alibaba("ring", "2")))
+    assert owners.capacity_shortage(group, made) == (
+        "needs 2 pods at once, 1 can be there: JobSet o (a) makes 1; JobSet o (b) waits for a"
+    )

@@ -10,7 +10,7 @@ from jobset_gate import names
 from jobset_gate.podgroups.candidate import Hold
 from jobset_gate.podgroups.events import group_events
 from jobset_gate.podgroups.model import Flavor
-from jobset_gate.podgroups.phase import Phase
+from jobset_gate.podgroups.phase import MemberCounts, Phase, group_phase
 from jobset_gate.podgroups.preconditions import GroupReason
 from jobset_gate.podgroups.record import AdmissionState
 from jobset_gate.podgroups.snapshot import GroupSnapshot
@@ -284,3 +284,41 @@ def test_what_others_say_of_a_group_brings_no_control_characters_into_its_condit
     """A scheduler quotes names of nodes and volumes, a pod's annotation is quoted where it is wrong."""
     why = GroupReason(reason="InvalidGroup", message="mode: must be Strict, not '\x1b]52;c;eA==\x07\u202e'\nand more")
     assert of(pod("a"), why=why).message == "mode: must be Strict, not '^[]52;c;eA==^G\\u202e' and more"
+
+
+# --- The phase: each cell of the table --------------------------------------------------------------------------------
+
+
+def counts(**more: Any) -> MemberCounts:
+    """An opened group of three of three."""
+    said: dict[str, Any] = {"minimum": 3, "present": 3, "opened": True}
+    return MemberCounts(**(said | more))
+
+
+@pytest.mark.parametrize(
+    ("seen", "wanted"),
+    [
+        (counts(opened=False), Phase.PENDING),
+        (counts(opened=False, present=0), Phase.PENDING),
+        (counts(opened=False, bound=2), Phase.PENDING),
+        (counts(opened=False, failed=1), Phase.PENDING),
+        (counts(), Phase.PENDING),
+        (counts(deadline_passed=True), Phase.PENDING),
+        (counts(bound=1), Phase.SCHEDULING),
+        (counts(bound=2, running=2), Phase.SCHEDULING),
+        (counts(bound=2, running=2, deadline_passed=True), Phase.UNKNOWN),
+        (counts(bound=3, running=2), Phase.SCHEDULING),
+        (counts(bound=3, running=3), Phase.RUNNING),
+        (counts(bound=3, running=2, succeeded=1), Phase.RUNNING),
+        (counts(bound=3, succeeded=3), Phase.FINISHED),
+        (counts(bound=5, present=5, succeeded=3, running=2), Phase.RUNNING),
+        (counts(bound=3, present=2, running=2, failed=1), Phase.FAILED),
+        (counts(bound=3, present=3, running=3, failed=1), Phase.RUNNING),
+        (counts(bound=3, present=3, running=2, failed=1), Phase.FAILED),
+        (counts(bound=3, present=3, succeeded=3, failed=1), Phase.FINISHED),
+        (counts(bound=2, running=2, evicting=True), Phase.UNKNOWN),
+        (counts(evicting=True), Phase.PENDING),
+    ],
+)
+def test_a_phase_follows_from_the_facts(seen: MemberCounts, wanted: Phase) -> None:
+    assert group_phase(seen) is wanted

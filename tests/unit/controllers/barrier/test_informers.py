@@ -29,14 +29,6 @@ async def running(server: ScriptedServer, only: Resource) -> AsyncIterator[list[
         run.cancel()
 
 
-@pytest.fixture
-async def server() -> AsyncIterator[ScriptedServer]:
-    scripted = ScriptedServer()
-    await scripted.start()
-    yield scripted
-    await scripted.stop()
-
-
 async def test_nothing_is_missing_once_all_is_listed(server: ScriptedServer) -> None:
     async with running(server, PODS) as informers:
         assert watches.not_synced(informers) == "not listed yet: pods"

@@ -12,16 +12,21 @@ from jobset_gate.fake.clock import VirtualClock
 from jobset_gate.kube.resources import PODS
 from jobset_gate.podgroups.record import AdmissionRecord, AdmissionState, decode_record, encode_record
 from jobset_gate.settings import Groups
-from tests.fakes.podgroups.cluster import OWNED, PLUGINS, PROBE, InMemoryCluster, add_node, run_for, running_controller
+from tests.fakes.podgroups.cluster import (
+    OWNED,
+    PLUGINS,
+    PROBE,
+    InMemoryCluster,
+    add_node,
+    asking,
+    run_for,
+    running_controller,
+)
 from tests.fakes.podgroups.objects import key, pod, pod_group, record
 from tests.fakes.podgroups.snapshots import timestamp
 from tests.fakes.podgroups.sources import Json
 
 EVIL = key("evil", namespace="evil")
-
-
-def asking(cpu: str) -> Json:
-    return {"containers": [{"name": "main", "resources": {"requests": {"cpu": cpu}}}]}
 
 
 LARGE, HUGE = asking("10"), asking("1000")

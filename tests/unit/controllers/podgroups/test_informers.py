@@ -58,14 +58,6 @@ async def running(
             run.cancel()
 
 
-@pytest.fixture
-async def server() -> AsyncIterator[ScriptedServer]:
-    scripted = ScriptedServer()
-    await scripted.start()
-    yield scripted
-    await scripted.stop()
-
-
 # --- What is watched ----------------------------------------------------------------
 
 

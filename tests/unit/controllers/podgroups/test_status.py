@@ -10,13 +10,7 @@ from typing import Any
 import msgspec
 import pytest
 
-from controllers.podgroups.status import (
-    EVENT_SPACING,
-    MAX_EVENT_AGE,
-    QUIET_SECONDS,
-    WRITE_BURST,
-    WRITES_PER_SECOND,
-)
+from controllers.podgroups.status import EVENT_SPACING, MAX_EVENT_AGE, QUIET_SECONDS, WRITE_BURST, WRITES_PER_SECOND
 from controllers.podgroups.status_writer import PROGRESS_SECONDS, SETTLE_SECONDS
 from jobset_gate import names
 from jobset_gate.fake.clock import VirtualClock
