@@ -1,9 +1,14 @@
-"""Whether work grows with its input or with the square of it: the CPU time of one input and of four times as much."""
+"""What work costs as its input grows: the CPU time of one input and of four times as much, and the memory it leaves."""
 
 import gc
+import tracemalloc
 from collections.abc import Callable
 from time import process_time
+from typing import Any
 
+import msgspec
+
+MIB = 1024 * 1024
 TIMES = 4
 MOST = 8.0
 """What is linear takes 4 times as long, what is quadratic 16 times: half of that is what other work of the machine and
@@ -33,3 +38,23 @@ def _seconds(work: Callable[[], object]) -> float:
         return process_time() - began
     finally:
         gc.enable()
+
+
+def retained(
+    make: Callable[[int], object], kind: Any, convert: Callable[[Any], object], *, many: int = 40, keep: bool = True
+) -> float:
+    """MiB that are still there after so many objects were read, with or without those that were read."""
+    decoder = msgspec.json.Decoder(kind)
+    convert(decoder.decode(msgspec.json.encode(make(-1))))
+    bodies = [msgspec.json.encode(make(number)) for number in range(many)]
+    kept: list[object] = []
+    tracemalloc.start()
+    try:
+        for body in bodies:
+            kept[:] = [*(kept if keep else ()), convert(decoder.decode(body))]
+        kept[:] = kept if keep else ()
+        gc.collect()
+        now, _ = tracemalloc.get_traced_memory()
+    finally:
+        tracemalloc.stop()
+    return now / MIB

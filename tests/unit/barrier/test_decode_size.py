@@ -1,8 +1,6 @@
 """What is kept of a tenant's objects is as long as the rules need it, and not as long as the tenant wrote it."""
 
-import tracemalloc
 from collections.abc import Callable
-from typing import Any
 
 import msgspec
 import pytest
@@ -11,25 +9,10 @@ from jobset_gate import names
 from jobset_gate.barrier import decode, messages, verdict_codec, wire
 from jobset_gate.barrier.model import Generation, Verdict, VerdictKind
 from tests.fakes import gangs
+from tests.fakes.growth import retained
 from tests.fakes.wire_objects import BARRIER, Json, ended, pod, read_jobset, status
 
-MIB = 1024 * 1024
 LONG = 250_000
-
-
-def kept(make: Callable[[int], Json], kind: Any, convert: Callable[[Any], object], many: int = 40) -> float:
-    """MiB that stay while what was read of so many objects is kept."""
-    decoder = msgspec.json.Decoder(kind)
-    convert(decoder.decode(msgspec.json.encode(make(-1))))
-    bodies = [msgspec.json.encode(make(number)) for number in range(many)]
-    tracemalloc.start()
-    try:
-        seen = [convert(decoder.decode(body)) for body in bodies]
-        now, _ = tracemalloc.get_traced_memory()
-    finally:
-        tracemalloc.stop()
-    assert len(seen) == many
-    return now / MIB
 
 
 def long(number: int) -> str:
@@ -71,15 +54,15 @@ CONFIG_MAPS: dict[str, Callable[[int], Json]] = {
 
 @pytest.mark.parametrize("what", PODS)
 def test_of_a_pod_little_is_kept_whatever_it_carries(what: str) -> None:
-    assert kept(PODS[what], wire.Pod, decode.pod) < 0.5
+    assert retained(PODS[what], wire.Pod, decode.pod) < 0.5
 
 
 @pytest.mark.parametrize("what", CONFIG_MAPS)
 def test_of_a_config_map_little_is_kept_whatever_it_holds(what: str) -> None:
-    assert kept(CONFIG_MAPS[what], wire.ConfigMap, decode.config_map) < 0.5
+    assert retained(CONFIG_MAPS[what], wire.ConfigMap, decode.config_map) < 0.5
 
 
-def test_of_a_config_that_nobody_can_read_a_few_words_are_kept() -> None:
+def test_of_a_config_that_nobody_can_read_a_few_words_are_retained() -> None:
     seen = read_jobset({"metadata": {"name": "train", "annotations": {names.CONFIG: "{" * LONG}}})
     assert seen is not None
     assert 0 < len(seen.config_problem) < 2000
@@ -130,4 +113,4 @@ def test_a_jobset_that_names_tens_of_thousands_of_devices_is_read_and_none_is_co
     assert few is not None
     assert many is not None
     assert (len(few.replicated_jobs[0].devices), many.replicated_jobs[0].devices) == (2000, ())
-    assert kept(lambda _: devices(40_000), wire.JobSet, decode.jobset, many=2) < 0.5
+    assert retained(lambda _: devices(40_000), wire.JobSet, decode.jobset, many=2) < 0.5

@@ -9,6 +9,7 @@ import pytest
 from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 
+from jobset_gate import names
 from jobset_gate.barrier.model import Generation, Verdict, VerdictKind
 from jobset_gate.barrier.verdict_codec import render
 from jobset_gate.injection import container, prefetch
@@ -187,6 +188,16 @@ def test_it_is_small_enough_for_every_pod_and_kubernetes_expands_nothing_in_it(
     assert "#" not in script
     assert "$(J" not in script
     assert "$$" not in script
+
+
+def test_the_script_speaks_the_names_that_the_container_gives_it() -> None:
+    script = container.shell_script("barrier.sh")
+    message = (names.ENV_UID, names.ENV_ATTEMPT, names.ENV_EPOCH, names.ENV_LIMIT, names.ENV_STREAM, names.ENV_POD)
+    for name in (*message, container.ENV_POLL):
+        assert name in script
+    assert f"JOBSET_GATE_DIR:-{names.MOUNT_PATH}}}" in script
+    assert f"for file in {names.VERDICT_FILE} {names.ANNOTATION_FILE};" in script
+    assert f"exit {names.EXIT_TIMED_OUT}" in script
 
 
 numbers = st.integers(min_value=0, max_value=30)

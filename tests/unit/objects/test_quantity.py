@@ -1,4 +1,4 @@
-"""Amounts of resources."""
+"""Amounts of resources, and objects that mean the same."""
 
 from typing import Any
 
@@ -32,3 +32,22 @@ def test_different_amounts(one: Any, other: Any) -> None:
 )
 def test_what_is_no_amount_has_no_number(value: Any) -> None:
     assert quantity.amount(value) is None
+
+
+@pytest.mark.parametrize(
+    ("one", "other", "same"),
+    [
+        ({"a": 1}, {"a": 1, "b": {}}, True),
+        ({"a": [{"b": ""}]}, {"a": [{}]}, True),
+        ({"a": None}, {}, True),
+        ({"a": {"b": {"c": []}}}, {}, True),
+        ({"a": 0}, {}, False),
+        ({"a": False}, {}, False),
+        ({"a": [1, 2]}, {"a": [2, 1]}, False),
+        ({"a": [1]}, {"a": []}, False),
+        ({"a": 1}, {"a": "1"}, False),
+    ],
+)
+def test_empty_and_absent_members_are_the_same(one: dict[str, Any], other: dict[str, Any], same: bool) -> None:
+    assert quantity.semantically_equal(one, other) is same
+    assert quantity.semantically_equal(other, one) is same

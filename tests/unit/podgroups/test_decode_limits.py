@@ -2,12 +2,8 @@
 
 from __future__ import annotations
 
-import gc
-import tracemalloc
 from collections.abc import Callable
-from typing import Any
 
-import msgspec
 import pytest
 
 from jobset_gate import names
@@ -16,30 +12,12 @@ from jobset_gate.podgroups.candidate import Domains
 from jobset_gate.podgroups.fit import constraints, template
 from jobset_gate.podgroups.fit.constraints import NodeFacts, NodeSelection, Requirement
 from jobset_gate.podgroups.fit.guaranteed import NodeInfo, PodShape
+from tests.fakes.growth import retained
 from tests.fakes.podgroups.objects import config_map, key, pod, pod_group, read_bound, read_pod, read_pod_group
 from tests.fakes.podgroups.sources import GANG
 from tests.fakes.wire_objects import Json
 
-MIB = 1024 * 1024
 LONG = 100_000
-
-
-def left(make: Callable[[int], Json], kind: Any, convert: Callable[[Any], object], *, keep: bool, many: int) -> float:
-    """MiB that are still there after so many objects were read, with or without those that were read."""
-    decoder = msgspec.json.Decoder(kind)
-    convert(decoder.decode(msgspec.json.encode(make(-1))))
-    bodies = [msgspec.json.encode(make(number)) for number in range(many)]
-    kept: list[object] = []
-    tracemalloc.start()
-    try:
-        for body in bodies:
-            kept[:] = [*(kept if keep else ()), convert(decoder.decode(body))]
-        kept[:] = kept if keep else ()
-        gc.collect()
-        now, _ = tracemalloc.get_traced_memory()
-    finally:
-        tracemalloc.stop()
-    return now / MIB
 
 
 def wide(values: int, seed: int = 0) -> Json:
@@ -82,13 +60,13 @@ PODS: dict[str, Callable[[int], Json]] = {
 def test_of_pods_little_is_kept_whatever_they_carry(what: str, keep: bool) -> None:
     """Made one after another they pass any quota."""
     # A text that is cut, an owner's four names, a list of gangs of 8 KiB: at most some 30 KiB each.
-    assert left(PODS[what], wire.GroupPod, decode.decode_member, keep=keep, many=20) < 0.75
+    assert retained(PODS[what], wire.GroupPod, decode.decode_member, keep=keep, many=20) < 0.75
 
 
 def test_of_templates_that_are_new_each_time_a_bounded_number_is_kept() -> None:
     """Each as large as is still looked into."""
     assert (
-        left(
+        retained(
             lambda it: pod(spec={"affinity": wide(1500, it)}), wire.GroupPod, decode.decode_member, keep=False, many=200
         )
         < 24
@@ -156,14 +134,14 @@ def test_of_a_pod_group_little_is_kept_whatever_it_says(what: str) -> None:
     def convert(it: wire.PodGroup) -> object:
         return decode.decode_pod_group(it, names.PLUGINS_GROUP)
 
-    assert left(LARGE_FIELDS[what], wire.PodGroup, convert, keep=True, many=20) < 0.25
+    assert retained(LARGE_FIELDS[what], wire.PodGroup, convert, many=20) < 0.25
 
 
 def test_of_a_config_map_little_is_kept_whatever_it_holds() -> None:
     def made(number: int) -> Json:
         return config_map(key(f"g{number}"), long(number))
 
-    assert left(made, wire.RecordConfigMap, decode.decode_config_map, keep=True, many=20) < 0.25
+    assert retained(made, wire.RecordConfigMap, decode.decode_config_map, many=20) < 0.25
     assert decode.parse_key(f"alibaba/team/{long(0)}") is None
 
 
