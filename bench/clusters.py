@@ -14,11 +14,11 @@ import msgspec
 from bench.child import Child
 from bench.gangs import GangPlan, GangPods, PodStep, jobs, jobset
 from controllers.barrier import crd_patcher
-from jobset_gate.barrier import wire
 from jobset_gate.fake import jobset_crd
 from jobset_gate.fake.objects import Json
 from jobset_gate.kube.client import Client, PatchType
 from jobset_gate.kube.resources import JOBS, JOBSETS, PODS
+from jobset_gate.runtime.decoder import PartialObjectMetadata
 
 AT_ONCE = 32
 """Requests under way while a gang is made on a real API server."""
@@ -110,7 +110,7 @@ class RealBenchCluster:
                 tasks.create_task(one(number))
 
     async def _create(self, pods: GangPods, index: int) -> None:
-        made = await self._client.create(PODS, pods.fresh(index), self.namespace, type=wire.MetadataOnly)
+        made = await self._client.create(PODS, pods.fresh(index), self.namespace, type=PartialObjectMetadata)
         self._uids[made.metadata.name] = made.metadata.uid
 
     async def _run(self, pods: GangPods, index: int) -> None:

@@ -16,7 +16,7 @@ from prometheus_client import CollectorRegistry, Counter, Gauge
 from jobset_gate.barrier import crd as crd_schema
 from jobset_gate.barrier.crd import Operation, is_extended
 from jobset_gate.kube.client import Client, PatchType
-from jobset_gate.kube.errors import ApiError, Conflict, Forbidden, Invalid, KubeError, NotFound
+from jobset_gate.kube.errors import Conflict, Forbidden, Invalid, KubeError, NotFound, is_stale_patch
 from jobset_gate.kube.resources import CRDS
 
 __all__ = ["CrdNotExtendable", "CrdOutcome", "extend_crd", "is_extended", "retract_crd"]
@@ -76,16 +76,11 @@ async def _change(
             if not crd_schema.is_not_owner(crd):
                 await _patch(client, name, crd_schema.restoration(crd, owners))
         except (Conflict, Invalid) as error:
-            if attempt == ATTEMPTS or not _is_write_conflict(error):
+            if attempt == ATTEMPTS or not is_stale_patch(error):
                 raise
             continue
         return outcome
     raise AssertionError("unreachable: the last attempt returns or raises")
-
-
-def _is_write_conflict(error: ApiError) -> bool:
-    # A failed `test` is a 422 without causes; an invalid schema is a 422 with causes.
-    return isinstance(error, Conflict) or not error.details.get("causes")
 
 
 async def _patch(client: Client, name: str, operations: list[Operation]) -> Crd:

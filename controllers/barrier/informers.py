@@ -8,19 +8,19 @@ from jobset_gate.barrier import decode, wire
 from jobset_gate.kube.client import Client
 from jobset_gate.kube.resources import CONFIGMAPS, CRDS, JOBS, JOBSETS, PODS
 from jobset_gate.runtime.decoder import OnWatchProblem
-from jobset_gate.runtime.informer import AnyInformer, AnyWatchSource, Informer, WatchSource
+from jobset_gate.runtime.informer import AnyInformer, AnyWatchSource, Informer, WatchSource, object_informer
 from jobset_gate.runtime.store import ObjectChange
 
 
 def make_informers(
     client: Client,
     cache: GangCache,
-    crd_changed: Callable[[], None] | None,
+    on_crd: Callable[[ObjectChange[str]], None] | None,
     *,
     namespace: str | None,
     on_problem: OnWatchProblem,
 ) -> list[AnyInformer]:
-    """The informers that fill the cache. `crd_changed` is called for the JobSet CRD; None: it is not watched."""
+    """The informers that fill the cache. `on_crd` gets changes of the JobSet CRD; None: it is not watched."""
     gated = f"{names.GATED}={names.GATED_VALUE}"
     config_maps = f"{names.GATE}={names.GATE_VALUE}"
     sources: list[AnyWatchSource] = [
@@ -30,20 +30,10 @@ def make_informers(
         WatchSource(PODS, wire.Pod, decode.pod, cache.on_pod, namespace, gated),
         WatchSource(CONFIGMAPS, wire.ConfigMap, decode.config_map, cache.on_config_map, namespace, config_maps),
     ]
-    if crd_changed is not None:
-        changed = crd_changed
-
-        def on_crd(change: ObjectChange[str]) -> None:
-            if change.new is not None:
-                changed()
-
-        only = f"metadata.name={names.JOBSET_CRD}"
-        sources.append(WatchSource(CRDS, wire.MetadataOnly, _resource_version, on_crd, field_selector=only))
-    return [Informer(client, source, on_problem=on_problem) for source in sources]
-
-
-def _resource_version(crd: wire.MetadataOnly) -> str:
-    return crd.metadata.resource_version
+    found: list[AnyInformer] = [Informer(client, source, on_problem=on_problem) for source in sources]
+    if on_crd is not None:
+        found.append(object_informer(client, CRDS, names.JOBSET_CRD, on_crd, on_problem=on_problem))
+    return found
 
 
 def not_synced(informers: Iterable[AnyInformer]) -> str:

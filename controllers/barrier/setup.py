@@ -3,7 +3,6 @@
 import asyncio
 from collections.abc import Callable, Coroutine
 from dataclasses import dataclass
-from functools import partial
 from typing import Any
 
 from prometheus_client import CollectorRegistry
@@ -22,7 +21,6 @@ from controllers.barrier.tracing import WORKERS as TRACE_WORKERS
 from controllers.barrier.tracing import GangTracer, TraceExporter
 from controllers.barrier.verdict_patcher import MAX_PATCHES, VerdictPatcher
 from controllers.barrier.verdict_store import VerdictStore
-from jobset_gate import names
 from jobset_gate.barrier.model import GangKey
 from jobset_gate.kube.client import Client
 from jobset_gate.kube.resources import CONFIGMAPS, CRDS, JOBSETS, PODS
@@ -84,7 +82,7 @@ class BarrierControllers:
         self.informers = informers.make_informers(
             client,
             self.cache,
-            partial(crd_queue.add, names.JOBSET_CRD) if options.extend_crd else None,
+            (lambda change: crd_queue.add(change.key[1])) if options.extend_crd else None,
             namespace=options.watch_namespace,
             on_problem=runtime.observe_watch_problem,
         )

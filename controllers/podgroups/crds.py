@@ -2,18 +2,15 @@
 
 from collections.abc import Callable, Iterable
 from enum import StrEnum
-from functools import partial
 
 import structlog
 
-from jobset_gate.barrier import wire
 from jobset_gate.kube.client import Client, PatchType
 from jobset_gate.kube.errors import Conflict, Forbidden, NotFound
 from jobset_gate.kube.resources import CRDS
 from jobset_gate.podgroups import crds
 from jobset_gate.runtime.decoder import OnWatchProblem
-from jobset_gate.runtime.informer import Informer, WatchSource
-from jobset_gate.runtime.store import ObjectChange
+from jobset_gate.runtime.informer import AnyInformer, object_informer
 from jobset_gate.runtime.workqueue import Requeue
 
 FORBIDDEN_RETRY_SECONDS = 300.0
@@ -87,23 +84,9 @@ class PodGroupCrdReconciler:
 
 def informers(
     client: Client, wanted: Iterable[str], enqueue: Callable[[str], None], on_problem: OnWatchProblem
-) -> list[Informer[wire.MetadataOnly, str]]:
-    """One for each CRD, since RBAC grants watch by name. `enqueue` gets the name; none reports a missing CRD."""
-
-    def on_change(name: str, _: ObjectChange[str]) -> None:
-        enqueue(name)
-
+) -> list[AnyInformer]:
+    """One for each CRD. `enqueue` gets its name."""
     return [
-        Informer(
-            client,
-            WatchSource(
-                CRDS,
-                wire.MetadataOnly,
-                lambda crd: crd.metadata.resource_version,
-                partial(on_change, name),
-                field_selector=f"metadata.name={name}",
-            ),
-            on_problem=on_problem,
-        )
+        object_informer(client, CRDS, name, lambda change: enqueue(change.key[1]), on_problem=on_problem)
         for name in wanted
     ]

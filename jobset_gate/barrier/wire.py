@@ -30,12 +30,6 @@ class ObjectMeta(WireMeta, frozen=True):
     name: str = ""
 
 
-class MetadataOnly(WireStruct, frozen=True):
-    """An object without spec and status."""
-
-    metadata: ObjectMeta
-
-
 class Labels(
     msgspec.Struct,
     frozen=True,

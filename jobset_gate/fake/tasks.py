@@ -86,14 +86,11 @@ class WriteQueue:
     def __init__(self, parallel: int) -> None:
         self._parallel = parallel
         self._next: dict[str, Call] = {}
-        self._busy: set[str] = set()
-        self._keys: asyncio.Queue[str] = asyncio.Queue()
+        self._queue: WorkQueue[str] = WorkQueue()
 
     def put(self, key: str, write: Call) -> None:
-        known = key in self._next
         self._next[key] = write
-        if not known and key not in self._busy:
-            self._keys.put_nowait(key)
+        self._queue.add(key)
 
     async def run(self) -> None:
         async with asyncio.TaskGroup() as group:
@@ -102,17 +99,11 @@ class WriteQueue:
 
     async def _work(self) -> None:
         while True:
-            key = await self._keys.get()
-            write = self._next.pop(key, None)
-            if write is None:
-                continue
-            self._busy.add(key)
+            key = await self._queue.get()
             try:
-                await self._attempt(key, write)
+                await self._attempt(key, self._next.pop(key))
             finally:
-                self._busy.discard(key)
-                if key in self._next:
-                    self._keys.put_nowait(key)
+                self._queue.done(key)
 
     async def _attempt(self, key: str, write: Call) -> None:
         try:

@@ -157,5 +157,11 @@ def is_uid_mismatch(error: Exception) -> bool:
     return isinstance(error, Invalid) and _has_cause(error, "field", "metadata.uid")
 
 
+def is_stale_patch(error: Conflict | Invalid | NotFound) -> bool:
+    """Whether a JSON patch failed its `test`, or the object is another one or gone; false for a refused value."""
+    # A failed `test` is a 422 without causes; a refused value has causes.
+    return not isinstance(error, Invalid) or not error.details.get("causes")
+
+
 def _has_cause(error: ApiError, key: str, value: str) -> bool:
     return any(cause.get(key) == value for cause in error.details.get("causes") or ())

@@ -48,7 +48,9 @@ class WatchEvent(msgspec.Struct, Generic[W], frozen=True, gc=False):
     object: W
 
 
-class _ObjectIdentity(msgspec.Struct, frozen=True, gc=False, rename="camel"):
+class ObjectIdentity(msgspec.Struct, frozen=True, gc=False, rename="camel"):
+    """The part of metadata that every object has."""
+
     name: str = ""
     namespace: str = ""
     uid: str = ""
@@ -58,7 +60,7 @@ class _ObjectIdentity(msgspec.Struct, frozen=True, gc=False, rename="camel"):
 class PartialObjectMetadata(msgspec.Struct, frozen=True, gc=False):
     """The identity of an object that could not be decoded whole: a bookmark, or an object of another form."""
 
-    metadata: _ObjectIdentity = _ObjectIdentity()
+    metadata: ObjectIdentity = ObjectIdentity()
 
 
 class _Loose(msgspec.Struct, frozen=True, gc=False):

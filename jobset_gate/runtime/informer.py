@@ -28,6 +28,7 @@ from jobset_gate.kube.resources import Resource
 from jobset_gate.runtime.clock import monotonic
 from jobset_gate.runtime.decoder import (
     ObjectDecoder,
+    ObjectIdentity,
     OnWatchProblem,
     PartialObjectMetadata,
     WatchEvent,
@@ -305,6 +306,34 @@ class Informer(Generic[W, M]):
 
 
 AnyInformer = Informer[Any, Any]
+
+
+class _AnyObject(msgspec.Struct, frozen=True, gc=False):
+    metadata: ObjectIdentity
+
+
+def object_informer(
+    client: Client,
+    resource: Resource,
+    name: str,
+    handler: Callable[[ObjectChange[str]], None],
+    *,
+    namespace: str | None = None,
+    on_problem: OnWatchProblem = lambda _: None,
+) -> Informer[_AnyObject, str]:
+    """Of one object, since RBAC grants watch by name. Its cache holds the resourceVersion, and nothing of the content.
+
+    That the object is missing is no change: the handler does not hear of it.
+    """
+    source = WatchSource(
+        resource,
+        _AnyObject,
+        lambda it: it.metadata.resource_version,
+        handler,
+        namespace=namespace,
+        field_selector=f"metadata.name={name}",
+    )
+    return Informer(client, source, on_problem=on_problem)
 
 
 def _resumable(error: Exception | None) -> bool:

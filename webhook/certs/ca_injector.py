@@ -9,7 +9,7 @@ from cryptography import x509
 
 from jobset_gate import names
 from jobset_gate.kube.client import Client, PatchType
-from jobset_gate.kube.errors import ApiError, Conflict, Invalid, NotFound
+from jobset_gate.kube.errors import Conflict, Invalid, NotFound, is_stale_patch
 from jobset_gate.kube.resources import MUTATING_WEBHOOKS, VALIDATING_WEBHOOKS, Resource
 from webhook.certs.ca import certificates, decoded, fingerprint
 from webhook.certs.ca_secret import MANAGER
@@ -113,7 +113,7 @@ class CaInjector:
                 one.resource, one.name, body=operations, patch=PatchType.JSON, field_manager=MANAGER
             )
         except (Conflict, Invalid, NotFound) as error:
-            if not _lost(error):
+            if not is_stale_patch(error):
                 raise
             raise WriteConflict(one.name) from error
         return _configuration(one.resource, stored)
@@ -129,11 +129,6 @@ def patch(one: WebhookConfiguration, bundle: bytes) -> list[Json]:
     ]
     unchanged = {"op": "test", "path": "/metadata/resourceVersion", "value": one.version}
     return [unchanged, *changes] if changes else []
-
-
-def _lost(error: ApiError) -> bool:
-    # A failed `test` is a 422 without causes; a refused value has causes.
-    return not isinstance(error, Invalid) or not error.details.get("causes")
 
 
 def _configuration(resource: Resource, body: Json) -> WebhookConfiguration:

@@ -13,13 +13,11 @@ from typing import Final
 
 import structlog
 
-from jobset_gate.barrier.wire import MetadataOnly
 from jobset_gate.kube.client import Client
 from jobset_gate.kube.errors import ApiError, KubeError
 from jobset_gate.kube.resources import Resource
 from jobset_gate.runtime.decoder import WatchProblem
-from jobset_gate.runtime.informer import Informer, WatchSource
-from jobset_gate.runtime.store import ObjectChange
+from jobset_gate.runtime.informer import object_informer
 from webhook.certs.ca import is_valid
 from webhook.certs.ca_injector import CaInjector, InjectedCas, WriteConflict
 from webhook.certs.sources import CertSource, DesiredCertificate
@@ -70,8 +68,10 @@ class CertificateController:
         """Until cancelled."""
         wake = asyncio.Event()
         async with asyncio.TaskGroup() as tasks:
-            for watched in self._watched:
-                informer = _object_informer(self._client, *watched, wake)
+            for resource, namespace, name in self._watched:
+                informer = object_informer(
+                    self._client, resource, name, lambda _: wake.set(), namespace=namespace, on_problem=_log_problem
+                )
                 tasks.create_task(informer.run(), name=f"watch {informer.resource.plural}")
             while True:
                 wake.clear()
@@ -155,25 +155,6 @@ class CertificateController:
             if problem != self._problem:
                 log.warning("the certificate cannot be kept up to date", problem=problem)
         self._problem = problem
-
-
-def _object_informer(
-    client: Client, resource: Resource, namespace: str | None, name: str, wake: asyncio.Event
-) -> Informer[MetadataOnly, str]:
-    """Each change of the object sets `wake`. Only the change counts: no content of a Secret is kept in memory."""
-
-    def changed(_: ObjectChange[str]) -> None:
-        wake.set()
-
-    source = WatchSource(
-        resource,
-        MetadataOnly,
-        lambda it: it.metadata.resource_version,
-        changed,
-        namespace=namespace,
-        field_selector=f"metadata.name={name}",
-    )
-    return Informer(client, source, on_problem=_log_problem)
 
 
 def _log_problem(problem: WatchProblem) -> None:

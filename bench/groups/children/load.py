@@ -9,10 +9,10 @@ from bench.children import command_loop
 from bench.children.command_loop import Json
 from bench.groups import plan
 from bench.groups.plan import LoadShape, Placer
-from jobset_gate.barrier import wire
 from jobset_gate.kube.access import from_kubeconfig
 from jobset_gate.kube.client import Client
 from jobset_gate.kube.resources import PODGROUPS_PLUGINS, PODS
+from jobset_gate.runtime.decoder import PartialObjectMetadata
 
 AT_ONCE = 64
 
@@ -49,7 +49,7 @@ class PodLoader:
     async def _create(self, namespace: str, bodies: list[Json]) -> list[float]:
         async def one(body: Json) -> float:
             async with self._turn:
-                await self._its.create(PODS, body, namespace, type=wire.MetadataOnly)
+                await self._its.create(PODS, body, namespace, type=PartialObjectMetadata)
                 return time.time()
 
         return list(await asyncio.gather(*map(one, bodies)))

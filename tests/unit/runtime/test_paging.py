@@ -7,10 +7,10 @@ from collections import deque
 import msgspec
 import pytest
 
-from jobset_gate.barrier import wire
 from jobset_gate.kube.client import Client
 from jobset_gate.kube.errors import InvalidResponse, ResponseTooLarge
 from jobset_gate.kube.resources import CONFIGMAPS
+from jobset_gate.runtime.decoder import PartialObjectMetadata
 from jobset_gate.runtime.paging import PAGE_BYTES, ListScope, list_objects
 from tests.fakes.large_lists import MIB, LargeListServer, peak
 from tests.fakes.scripted_server import ScriptedServer
@@ -23,7 +23,7 @@ def item(name: str, size: int) -> bytes:
 
 
 async def names_of(client: Client, into: list[str]) -> None:
-    into.extend([it.metadata.name async for it in list_objects(client, SCOPE, wire.MetadataOnly, 500)])
+    into.extend([it.metadata.name async for it in list_objects(client, SCOPE, PartialObjectMetadata, 500)])
 
 
 async def test_large_objects_behind_small_ones_are_never_all_in_memory(server: ScriptedServer, client: Client) -> None:
@@ -69,7 +69,7 @@ async def test_an_unreadable_object_hides_no_other_unless_the_list_is_strict(
         server.put(name, "1")
     server.objects["b"]["metadata"]["uid"] = 7
     problems: list[str] = []
-    readable = list_objects(client, SCOPE, wire.MetadataOnly, on_unreadable=problems.append)
+    readable = list_objects(client, SCOPE, PartialObjectMetadata, on_unreadable=problems.append)
     assert [it.metadata.name async for it in readable] == ["a", "c"]
     assert [it.startswith("not readable: ") for it in problems] == [True]
     with pytest.raises(InvalidResponse):

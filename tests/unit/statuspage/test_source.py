@@ -37,7 +37,7 @@ async def client(embedded_plane: Embedded) -> AsyncIterator[Client]:
 
 
 async def test_a_watch_that_breaks_is_missed_after_a_while(embedded_plane: Embedded, client: Client) -> None:
-    informer = Informer(client, WatchSource(CONFIGMAPS, wire.MetadataOnly, lambda it: it, lambda _: None))
+    informer = Informer(client, WatchSource(CONFIGMAPS, wire.ConfigMap, lambda it: it, lambda _: None))
     assert informer.disconnected_for == float("inf")
     task = asyncio.create_task(informer.run())
     try:
