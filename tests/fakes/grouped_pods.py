@@ -3,24 +3,14 @@
 from typing import Any
 
 from jobset_gate.podgroups.model import Format
-from tests.fakes.podgroups.sources import ALIBABA, ALIBABA_MINIMUM, GANG, KEP24, KOORDINATOR, PLUGINS
+from tests.fakes.podgroups.manifests import MINIMUM_ON_POD, membership_metadata
 
 Json = dict[str, Any]
 
 
 def meta_of(way: Format, name: str = "g") -> Json:
     """The labels or annotations by which a pod of that way names its group, as metadata."""
-    match way:
-        case Format.KEP_24:
-            return {"annotations": {KEP24: name}}
-        case Format.SCHEDULER_PLUGINS:
-            return {"labels": {PLUGINS: name}}
-        case Format.ALIBABA:
-            return {"labels": {ALIBABA: name, ALIBABA_MINIMUM: "3"}}
-        case Format.KOORDINATOR_POD_GROUP:
-            return {"labels": {KOORDINATOR: name}}
-        case Format.KOORDINATOR_ANNOTATIONS:
-            return {"annotations": {f"{GANG}name": name, f"{GANG}min-available": "3"}}
+    return membership_metadata(name, way, 3 if way in MINIMUM_ON_POD else None)
 
 
 def pod(way: Format | None = None, group: str = "g", *, name: str = "p", meta: Json | None = None, **spec: Any) -> Json:

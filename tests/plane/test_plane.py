@@ -11,10 +11,9 @@ from pathlib import Path
 
 import pytest
 
-from jobset_gate.kube.resources import PODS
 from tests.plane import lanes, release, versions
 from tests.plane.places import Binaries
-from tests.plane.planes import Real, fresh_name
+from tests.plane.planes import Real
 from tests.plane.release import DownloadUrls, WrongSum
 from tests.repo.files import ROOT
 
@@ -63,17 +62,6 @@ async def test_an_unknown_client_is_refused(real_plane: Real, tmp_path: Path) ->
     ran = await real_plane.kubectl("get", "pods", f"--kubeconfig={unknown}", check=False)
     assert ran.code != 0
     assert "Unauthorized" in ran.stderr or "logged in" in ran.stderr
-
-
-@pytest.mark.real
-async def test_pods_of_a_dropped_namespace_go_even_if_nodes_hold_them(real_plane: Real) -> None:
-    name = fresh_name()
-    await real_plane.make_namespace(name)
-    pod = {"metadata": {"name": "held"}, "spec": {"nodeName": "nowhere", "containers": [{"name": "a", "image": "a"}]}}
-    async with real_plane.client() as client:
-        await client.create(PODS, pod, name)
-    await real_plane.drop_namespace(name)
-    await real_plane.kubectl("wait", "pod/held", "-n", name, "--for=delete", "--timeout=60s")
 
 
 # --- Where it comes from ---------------------------------------------------------------------------------------------
