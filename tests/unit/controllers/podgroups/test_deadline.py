@@ -2,10 +2,13 @@
 
 from __future__ import annotations
 
+from typing import Any
+
 from jobset_gate import names
-from jobset_gate.kube.errors import ServerError
-from jobset_gate.kube.resources import NODES, PODS, Resource
-from jobset_gate.podgroups.record import AdmissionState
+from jobset_gate.kube.errors import Forbidden, KubeError, ServerError
+from jobset_gate.kube.resources import EVENTS, JOBS, NODES, POD_GROUPS, PODS, Resource
+from jobset_gate.podgroups.model import Flavor
+from jobset_gate.podgroups.record import AdmissionState, decode_record
 from tests.fakes.podgroups.cluster import (
     OFF,
     OWNED,
@@ -16,7 +19,7 @@ from tests.fakes.podgroups.cluster import (
     run_for,
     running_controller,
 )
-from tests.fakes.podgroups.objects import node
+from tests.fakes.podgroups.objects import key, node, pod_group
 from tests.fakes.podgroups.sources import Json
 
 PORTS: Json = {"containers": [{"name": "main", "ports": [{"hostPort": 80}]}]}
@@ -190,3 +193,151 @@ async def test_but_not_for_ever(cluster: InMemoryCluster) -> None:
         await run_for(200)
         found = cluster.recorded("high")
         assert found.rolled_back == 1
+
+
+# --- What becomes of those that are taken back (G4) -------------------------------------------------------------------
+
+
+SIGS = POD_GROUPS[names.SIGS_GROUP]
+WAIT = {"scheduleTimeoutSeconds": 60}
+
+
+def job(cluster: InMemoryCluster, name: str, namespace: str = "team", **meta: Any) -> Json:
+    """A Job, and what its pods say of it."""
+    cluster.put(JOBS, {"metadata": {"name": name, "namespace": namespace, "uid": f"u-{name}", **meta}, "spec": {}})
+    return made_by("batch/v1", "Job", name)
+
+
+def made_by(version: str, kind: str, name: str) -> Json:
+    return {
+        "ownerReferences": [
+            {"apiVersion": version, "kind": kind, "name": name, "uid": f"u-{name}", "controller": True}
+        ],
+        "finalizers": [],
+    }
+
+
+def suspended(cluster: InMemoryCluster, name: str, namespace: str = "team") -> bool:
+    found = cluster.stored(JOBS, namespace, name)
+    return bool(found["spec"].get("suspend"))
+
+
+def gang(cluster: InMemoryCluster, name: str, pod: str, meta: Json) -> None:
+    """One pod of a gang that opens together with another."""
+    notes = {names.KOORDINATOR_GANGS: '["team/one","team/two"]'}
+    cluster.put(SIGS, pod_group(name, notes=notes, spec={"minMember": 1, **WAIT}))
+    of = key(name, Flavor.KOORDINATOR)
+    cluster.create_group(name, pod, of=of, labels={names.KOORDINATOR_LABEL: name}, meta=meta)
+
+
+async def test_a_gang_without_its_pod_group_is_evicted_with_the_others_and_its_job_resumed(
+    cluster: InMemoryCluster,
+) -> None:
+    async with running_controller(cluster, OFF):
+        for name, pod in (("one", "a"), ("two", "b")):
+            gang(cluster, name, pod, job(cluster, name))
+        await run_for()
+        assert cluster.ungated_pods() == ["a", "b"]
+        cluster.remove(SIGS, "two")
+        await run_for(62)
+        assert suspended(cluster, "one")
+        assert suspended(cluster, "two")
+        cluster.remove(PODS, "a")  # by the Job controller
+        cluster.remove(PODS, "b")
+        await run_for(10)
+        found = decode_record(cluster.stored(SIGS, "team", "one")["metadata"]["annotations"][names.POD_GROUP_RECORD])
+        assert found.stage is AdmissionState.CLOSED
+        assert not suspended(cluster, "one")
+        assert not suspended(cluster, "two")
+
+
+async def test_a_refused_suspension_is_reported_and_stops_no_other(cluster: InMemoryCluster) -> None:
+    """A policy of the cluster does not let us suspend a Job: the rest is taken back all the same."""
+
+    def policy(verb: str, resource: Resource, name: str, _: Any) -> KubeError | None:
+        refused = (verb, resource, name) == ("patch", JOBS, "one")
+        return Forbidden(403, "Forbidden", "policy no-suspend denied the request") if refused else None
+
+    cluster.fault = policy
+    async with running_controller(cluster, OFF):
+        cluster.create_group("g", "a", minimum=3, terms=WAIT, meta=job(cluster, "one"))
+        cluster.create_group("g", "b", meta=job(cluster, "two"))
+        cluster.create_group("g", "c", meta=made_by("apps/v1", "ReplicaSet", "three"))
+        await run_for(70)
+        assert suspended(cluster, "two")
+        assert "c" not in cluster.ungated_pods()
+        cluster.remove(PODS, "b")
+        await run_for(40)
+        messages = {it["message"] for it in cluster.all(EVENTS) if it["reason"] == names.REASON_ROLLBACK_BLOCKED}
+        assert messages == {"Job one may not be changed: policy no-suspend denied the request"}
+        found = cluster.recorded()
+        assert found.stage is AdmissionState.ROLLING_BACK
+        cluster.fault = lambda *_: None
+        await run_for(40)
+        assert suspended(cluster, "one")
+
+
+async def test_a_koordinator_gang_of_bare_pods_is_tried_again_once_its_user_has_taken_them_all_away(
+    cluster: InMemoryCluster,
+) -> None:
+    """No controller recreates them, so new ones are the user's, who has read that all have to go first."""
+    said = {f"{names.KOORDINATOR_PREFIX}{name}": value for name, value in (("name", "g"), ("min-available", "2"))}
+    said |= {f"{names.KOORDINATOR_PREFIX}waiting-time": "60s"}
+    of = key("g", Flavor.KOORDINATOR)
+    async with running_controller(cluster, OFF):
+        cluster.create_group("g", "a", "b", of=of, labels={}, notes=said)
+        await run_for(70)
+        assert cluster.ungated_pods() == ["a", "b"]
+        cluster.remove(PODS, "a")
+        cluster.remove(PODS, "b")
+        await run_for(5)
+        cluster.create_group("g", "c", "d", of=of, labels={}, notes=said)
+        await run_for(15)
+        assert cluster.ungated_pods() == ["c", "d"]
+
+
+async def test_whom_kueue_has_taken_over_is_left_suspended_by_it(cluster: InMemoryCluster) -> None:
+    """Its user has put it into a queue meanwhile: whether it goes on is Kueue's to say."""
+    async with running_controller(cluster, OFF):
+        cluster.create_group("g", "a", minimum=1, terms=WAIT, meta=job(cluster, "one"))
+        await run_for(62)
+        assert suspended(cluster, "one")
+        cluster.patch_object(JOBS, "one", {"metadata": {"labels": {names.KUEUE_QUEUE: "team"}}})
+        cluster.remove(PODS, "a")
+        await run_for(10)
+        found = cluster.stored(JOBS, "team", "one")
+        assert found["spec"]["suspend"] is True
+        assert names.POD_GROUP_SUSPENDED not in found["metadata"]["labels"]
+
+
+async def test_a_pod_that_may_not_get_the_disruption_condition_is_not_deleted(cluster: InMemoryCluster) -> None:
+    def policy(verb: str, _: Resource, name: str, __: Any) -> KubeError | None:
+        return Forbidden(403, "Forbidden", "no conditions") if (verb, name) == ("patch status", "a") else None
+
+    cluster.fault = policy
+    async with running_controller(cluster, OFF):
+        meta = made_by("apps/v1", "ReplicaSet", "r")
+        cluster.create_group("g", "a", "b", minimum=2, terms=WAIT, meta=meta)
+        await run_for(70)
+        assert [it["metadata"]["name"] for it in cluster.all(PODS)] == ["a"]
+        cluster.fault = lambda *_: None
+        await run_for(40)
+        assert cluster.all(PODS) == []
+        found = cluster.recorded()
+        assert (found.stage, found.rolled_back) == (AdmissionState.CLOSED, 1)
+
+
+async def test_of_many_refusals_a_few_are_listed_and_each_is_cut(cluster: InMemoryCluster) -> None:
+    def policy(verb: str, *_: Any) -> KubeError | None:
+        return Forbidden(403, "Forbidden", "no " * 1000) if verb == "patch status" else None
+
+    cluster.fault = policy
+    async with running_controller(cluster, OFF):
+        pods = [f"p{number:02}" for number in range(20)]
+        cluster.create_group("g", *pods, minimum=20, terms=WAIT, meta=made_by("apps/v1", "ReplicaSet", "r"))
+        await run_for(100)
+        (message,) = {it["message"] for it in cluster.all(EVENTS) if it["reason"] == names.REASON_ROLLBACK_BLOCKED}
+        assert message.count("may not be changed") == 3
+        assert message.startswith("Pod p00 may not be changed: no no")
+        assert message.endswith("; and 17 more")
+        assert len(message) < 1024, "an Event takes no more"
