@@ -22,8 +22,8 @@ def manifest_files(given: Sequence[str], *, recursive: bool) -> list[str]:
 
 def _files(given: str, *, recursive: bool) -> Iterator[str]:
     if "://" in given:
-        hint = f"curl -fsSL {given} | jobset-gate validate -f -"
-        raise CommandError(f"{given}: URLs are not read, since nothing is fetched: {hint}", ExitCode.USAGE)
+        hint = f"pipe it in: curl -fsSL {given} | jobset-gate ... -f -"
+        raise CommandError(f"{given}: URLs are not read, since nothing is fetched; {hint}", ExitCode.USAGE)
     if given == "-" or not Path(given).is_dir():
         yield given
         return

@@ -100,7 +100,7 @@ def summary(jobset: Json) -> str:
     jobs = targets(jobset, config)
     limit = "for ever" if config.timeout is None else f"at most {config.timeout}s"
     pods = sum(job.expected_pods for job in jobs)
-    return f"{pods} pods of {', '.join(job.name for job in jobs)} wait for each other, {limit}"
+    return f"{pods} pod{'' if pods == 1 else 's'} of {', '.join(job.name for job in jobs)} wait for each other, {limit}"
 
 
 def _shape(jobset: Json) -> list[FieldError]:

@@ -34,7 +34,8 @@ class GroupFindings:
     def summaries(self) -> list[str]:
         """What it comes to, if nothing is wrong with it."""
         if self.pod_group is not None:
-            return [f"PodGroup of {self.pod_group.spec.minimum} pods"]
+            count = self.pod_group.spec.minimum
+            return [f"PodGroup of {count} pod{'' if count == 1 else 's'}"]
         return [f"in group {_named(it.key)} ({it.format})" for it in self.claims]
 
 

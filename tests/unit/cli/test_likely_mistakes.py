@@ -48,6 +48,11 @@ MORE = {
         "error",
         "metadata.annotations[example.com/epochs]: 3: must be a string: put it in quotes",
     ),
+    "what two rules name": (
+        train(noted(f"{names.ON_TIMEOUT}: true")),
+        "error",
+        f"metadata.annotations[{names.ON_TIMEOUT}]: true: must be",
+    ),
     "true for a number": (
         train(("parallelism: 2", "parallelism: true")),
         "error",
@@ -125,7 +130,7 @@ def test_so_are_others_as_errors_or_as_warnings(run: RunCli, mistake: str) -> No
 
 
 FINE = {
-    "the native PodGroup": "apiVersion: scheduling.k8s.io/v1alpha2\nkind: PodGroup\nmetadata: {name: a}\n",
+    "the native PodGroup": "apiVersion: scheduling.k8s.io/v1alpha1\nkind: PodGroup\nmetadata: {name: a}\n",
     "Volcano's PodGroup": "apiVersion: scheduling.volcano.sh/v1beta1\nkind: PodGroup\nmetadata: {name: a}\n",
     "another project's JobSet": "apiVersion: example.com/v1\nkind: JobSet\nmetadata: {name: a}\n",
     "a Job without a gate": "apiVersion: batch/v1\nkind: Job\nmetadata: {name: a}\n",

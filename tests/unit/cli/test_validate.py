@@ -63,7 +63,7 @@ def test_files_come_in_the_order_given_and_each_once(run: RunCli, folder: Path) 
         (
             ["-f", "http://a.example/m"],
             2,
-            "error: http://a.example/m: URLs are not read, since nothing is fetched: curl",
+            "error: http://a.example/m: URLs are not read, since nothing is fetched; pipe",
         ),
     ],
 )
@@ -105,6 +105,11 @@ def test_each_file_needs_a_gang_where_one_is_required(run: RunCli, folder: Path)
     assert ran.code == 1
     (line,) = (line for line in ran.out.splitlines() if "--require-gate" in line)
     assert line.startswith("m/b.yaml:1:1: no gang in this manifest, and --require-gate is set")
+
+
+def test_a_mistyped_gate_is_not_reported_as_missing_too(run: RunCli) -> None:
+    ran = run("validate", "--require-gate", "-", stdin=train(("groupSchedulingConfig", "groupScheduling")))
+    assert (ran.code, ran.out.count("\n"), "no gang" in ran.out) == (1, 1, False)
 
 
 # --- For programs ----------------------------------------------------------------------------------------------------

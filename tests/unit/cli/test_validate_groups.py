@@ -5,6 +5,7 @@ import json
 import pytest
 import yaml
 
+from jobset_gate import names
 from tests.fakes.cli_runner import CliResult, RunCli
 from tests.fakes.podgroups import design_manifests
 from tests.fakes.podgroups.sources import ALIBABA, ALIBABA_MINIMUM, GANG, KEP24, PLUGINS, Json
@@ -52,6 +53,20 @@ def test_a_document_with_two_metadata_keys_is_read_as_two_pods(run: RunCli) -> N
     notes = [it["metadata"]["annotations"] for it in corrected(ran)]
     gangs = [(it[f"{GANG}name"], it[f"{GANG}groups"]) for it in notes]
     assert gangs == [("role-a", '["teama/role-a","teamb/role-b"]'), ("role-b", "")]
+
+
+def test_what_is_left_to_the_author_is_said_in_the_corrected_form(run: RunCli) -> None:
+    note = "# spec.containers is left to its author"
+    assert run("validate", "-f", "-", stdin=design_manifests.KOORDINATOR_TWO).out.count(note) == 2
+    assert note not in run("validate", "-f", "-", stdin=design_manifests.KOORDINATOR_GANG_GROUP).out
+
+
+def test_a_podgroup_of_another_namespace_is_not_suggested(run: RunCli) -> None:
+    group = {"apiVersion": f"{names.PLUGINS_GROUP}/v1alpha1", "kind": "PodGroup", "spec": {"minMember": 1}}
+    for namespace, suggested in (("team", True), ("other", False)):
+        meta = {"name": "ring", "namespace": namespace}
+        ran = validated(run, pod("p", labels={PLUGINS: "rinq"}), group | {"metadata": meta})
+        assert ("did you mean ring?" in ran.out, ran.code) == (suggested, 0)
 
 
 def test_two_metadata_keys_of_anything_else_stay_wrong(run: RunCli) -> None:
@@ -158,4 +173,4 @@ def test_a_jobset_may_be_both_gated_and_grouped(run: RunCli) -> None:
     assert ran.code == 1
     assert f"spec.replicatedJobs[0].template.spec.template.metadata.labels[{PLUGINS}]" in ran.out
     template["metadata"] = {"labels": {PLUGINS: "g"}}
-    assert "ok: 1 pods of w wait for each other, for ever; in group g (scheduler-plugins)" in validated(run, jobset).out
+    assert "ok: 1 pod of w wait for each other, for ever; in group g (scheduler-plugins)" in validated(run, jobset).out

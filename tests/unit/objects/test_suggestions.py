@@ -17,6 +17,7 @@ KNOWN = ("image", "imagePullPolicy", "args", "parallelism", "groupSchedulingConf
         ("paralellism", "parallelism"),
         ("parllelims", "parallelism"),
         ("parllelm", None),
+        ("pxrxllxlism", None),
         ("imagePull", "imagePullPolicy"),
         ("groupscheduling", "groupSchedulingConfig"),
         ("arg", "args"),
