@@ -115,6 +115,10 @@ def unknown_keys(count: int) -> str:
     return dumped(jobset(config={"targetReplicatedJobs": [], **{f"k{n}": 0 for n in range(count)}}))
 
 
+def unknown_fields(count: int) -> str:
+    return dumped(jobset(replicated(pod={f"hostNetwor{n}": 0 for n in range(count)})))
+
+
 def many_objects(count: int) -> str:
     return dumped(*(jobset(name=f"gang-{n}") for n in range(count // 20)))
 
@@ -132,7 +136,7 @@ def many_groups(count: int) -> str:
     return dumped(*pods)
 
 
-@pytest.mark.parametrize("text", [unknown_keys, many_objects, many_json_objects, many_groups])
+@pytest.mark.parametrize("text", [unknown_keys, unknown_fields, many_objects, many_json_objects, many_groups])
 @pytest.mark.parametrize("command", ["validate", "render"])
 def test_four_times_the_manifest_takes_about_four_times_as_long(
     text: Callable[[int], str], command: str, tmp_path: Path, capfd: pytest.CaptureFixture[str]
