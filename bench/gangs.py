@@ -18,6 +18,7 @@ from bench import managed_fields, workers
 from jobset_gate import names
 from jobset_gate.fake import job_controller, jobset_controller, jobset_crd, manifests
 from jobset_gate.fake.apiserver import rules
+from jobset_gate.fake.apiserver.kinds import default_custom
 from jobset_gate.fake.apiserver.responses import copy
 from jobset_gate.fake.kubelet.pod_status import (
     ContainerRecord,
@@ -82,7 +83,8 @@ def jobset(plan: GangPlan) -> Json:
     settings = Settings(barrier=Barrier(stream_url=STREAM)) if plan.token else Settings()
     gated = inject.injected(user, None, settings=settings, token=plan.token).document
     stored: Json = copy(gated)
-    jobset_crd.set_defaults(stored)
+    (crd,) = jobset_crd.manifest()["spec"]["versions"]
+    default_custom(stored, crd["schema"]["openAPIV3Schema"])
     return stored
 
 

@@ -15,12 +15,13 @@ from jobset_gate import names
 from jobset_gate.fake import jobset_crd
 from jobset_gate.fake.apiserver import ApiServer
 from jobset_gate.fake.apiserver.kinds import ServedKind
+from jobset_gate.fake.apiserver.responses import copy
 from jobset_gate.fake.apiserver.store import Key, StoredObject, StoreEvent
 from jobset_gate.fake.cluster import SELDOM
 from jobset_gate.fake.objects import stamp
 from jobset_gate.kube.access import Access
 from jobset_gate.kube.client import Client
-from jobset_gate.kube.resources import CONFIGMAPS, JOBS, JOBSETS, PODS
+from jobset_gate.kube.resources import CONFIGMAPS, JOBS, JOBSETS, PODS, Resource
 
 BATCH_INTERVAL = 0.01
 """Seconds between two batches of changes."""
@@ -37,7 +38,7 @@ class StoredGang:
         self._store, self._plan, self._rng = server.store, plan, rng
         self._uids = [new_uid(rng) for _ in range(plan.size)]
         self._pods: list[GangPods] = []
-        self._kind = server.store.kinds.of(PODS)
+        self._kind = self._kind_of(PODS)
         self._gone = False
         self.uid = ""
 
@@ -51,9 +52,9 @@ class StoredGang:
         stored = jobset(self._plan)
         self.uid = new_uid(self._rng)
         stored["metadata"] |= {"uid": self.uid, "creationTimestamp": stamp(now), "generation": 1}
-        self._store.put(JOBSETS, stored)
+        self._put(JOBSETS, stored)
         for job in jobs(stored):
-            made = self._store.put(JOBS, job_as_stored(job, self._rng, now))
+            made = self._put(JOBS, job_as_stored(job, self._rng, now))
             self._pods.append(GangPods(made, now, lean=self._plan.lean))
         for number in range(self._plan.size):
             self.move(number, step)
@@ -79,15 +80,28 @@ class StoredGang:
     def drop(self) -> None:
         """First the JobSet, as a user would."""
         self._gone = True
-        namespace = self._plan.namespace
-        self._store.drop(JOBSETS, self._plan.name, namespace)
+        self._drop(JOBSETS, self._plan.name)
         for name in self.names():
-            self._store.drop(PODS, name, namespace)
+            self._drop(PODS, name)
         for job in range(self._plan.jobs):
-            self._store.drop(JOBS, self._pods[job].job, namespace)
-        gate = names.config_map_name(self._plan.name)
-        if self._store.get(CONFIGMAPS, gate, namespace) is not None:
-            self._store.drop(CONFIGMAPS, gate, namespace)
+            self._drop(JOBS, self._pods[job].job)
+        self._drop(CONFIGMAPS, names.config_map_name(self._plan.name))
+
+    # No admission, no defaults, no checks, no finalizers.
+
+    def _kind_of(self, resource: Resource) -> ServedKind:
+        kind = self._store.kinds.at(resource.group, resource.version, resource.plural)
+        assert kind is not None
+        return kind
+
+    def _put(self, resource: Resource, stored: Json) -> Json:
+        return self._store.commit(self._kind_of(resource), copy(stored)).fresh()
+
+    def _drop(self, resource: Resource, name: str) -> None:
+        kind = self._kind_of(resource)
+        row = self._store.row(kind, self._plan.namespace, name)
+        if row is not None:
+            self._store.remove(kind, row.fresh())
 
 
 class ApiServerProcess:

@@ -1,5 +1,6 @@
 """Metrics of pod groups: pending ones by reason, latencies, evictions. No label is the name of an object."""
 
+from functools import partial
 from typing import Final
 
 from prometheus_client import CollectorRegistry, Counter, Gauge, Histogram
@@ -38,56 +39,40 @@ class PodGroupMetrics:
     """The parts count by themselves; only what is counted by reason needs to know of each group."""
 
     def __init__(self, registry: CollectorRegistry) -> None:
-        self._waiting = Gauge(
-            "jobset_gate_group_waiting",
-            "Pod groups whose minimum is not bound, by reason.",
-            ["reason"],
-            registry=registry,
+        counter, gauge = partial(Counter, registry=registry), partial(Gauge, registry=registry)
+        histogram = partial(Histogram, registry=registry)
+        self._waiting = gauge(
+            "jobset_gate_group_waiting", "Pod groups whose minimum is not bound, by reason.", ["reason"]
         )
-        self.held_pods = Gauge(
+        self.held_pods = gauge(
             "jobset_gate_group_held_pods",
             "Pods that our scheduling gate holds; standbys show it too, for the alert that nobody leads.",
-            registry=registry,
         )
-        self.longest_wait = Gauge(
+        self.longest_wait = gauge(
             "jobset_gate_group_longest_wait_seconds",
             "Since its minimum of pods exists, of the group that waits longest for room; 0 if none does.",
-            registry=registry,
         )
-        self._opened = Counter(
+        self._opened = counter(
             "jobset_gate_group_opened_total",
             "Groups opened: Fit (proven to have room), Probe (not proven), Off (nobody looked), Native (handed over).",
             ["how"],
-            registry=registry,
         )
-        self.evictions = Counter(
-            "jobset_gate_group_rolled_back_total",
-            "Groups taken back because they missed their limit.",
-            registry=registry,
+        self.evictions = counter(
+            "jobset_gate_group_rolled_back_total", "Groups taken back because they missed their limit."
         )
-        self.gates = Counter(
-            "jobset_gate_group_gates_total",
-            "Gates removed from pods; gone: the pod was, before.",
-            ["outcome"],
-            registry=registry,
+        self.gates = counter(
+            "jobset_gate_group_gates_total", "Gates removed from pods; gone: the pod was, before.", ["outcome"]
         )
-        self.cycle_seconds = Histogram(
-            "jobset_gate_group_decision_seconds",
-            "Work of one pass over the groups that wait.",
-            buckets=_SHORT,
-            registry=registry,
+        self.cycle_seconds = histogram(
+            "jobset_gate_group_decision_seconds", "Work of one pass over the groups that wait.", buckets=_SHORT
         )
-        self._gathered = Histogram(
+        self._gathered = histogram(
             "jobset_gate_group_gathered_to_opened_seconds",
             "From a group's minimum of pods to its decision.",
             buckets=_LONG,
-            registry=registry,
         )
-        self.satisfied_seconds = Histogram(
-            "jobset_gate_group_opened_to_satisfied_seconds",
-            "From the decision to the minimum bound.",
-            buckets=_LONG,
-            registry=registry,
+        self.satisfied_seconds = histogram(
+            "jobset_gate_group_opened_to_satisfied_seconds", "From the decision to the minimum bound.", buckets=_LONG
         )
         self._reasons: dict[PodGroupKey, str] = {}
         for reason in REASONS:

@@ -8,7 +8,7 @@ from collections.abc import Sequence
 from jobset_gate import names
 from jobset_gate.barrier import count, messages
 from jobset_gate.barrier.decide import decide, recorded_verdict
-from jobset_gate.barrier.missing import commands, missing_by_reason
+from jobset_gate.barrier.missing import commands, missing_by_reason, slot_of_pod
 from jobset_gate.barrier.model import (
     BarrierStage,
     Blocked,
@@ -28,6 +28,7 @@ from jobset_gate.barrier.model import (
     Wait,
 )
 from jobset_gate.explain.model import (
+    WAITING_STATES,
     ControllerStatus,
     ExplainedPod,
     Explanation,
@@ -38,7 +39,6 @@ from jobset_gate.explain.model import (
 from jobset_gate.explain.text import after_timeout
 
 _FIELD = f"spec.{names.CONFIG_FIELD}"
-_WAITS = frozenset({GangState.WAITING, GangState.DUE})
 
 
 def explain_gang(
@@ -58,7 +58,7 @@ def explain_gang(
     """
     jobset, decision, verdict = seen.jobset, decide(seen, now), _present_verdict(seen)
     state, message = _standing(jobset, decision, verdict, policy, pods_forbidden=pods_forbidden)
-    waits = state in _WAITS
+    waits = state in WAITING_STATES
     found: tuple[MissingByReason, ...] = ()
     if waits and not pods_forbidden:
         found = decision.missing if isinstance(decision, Wait) else missing_by_reason(seen)
@@ -183,8 +183,7 @@ def _subject(seen: GangSnapshot, name: str) -> ExplainedPod | None:
     pod = next((it for it in seen.pods if it.name == name), None)
     if pod is None:
         return None
-    slot = f"{pod.replicated_job}-{pod.job_index}" + ("" if pod.index is None else f"/{pod.index}")
-    return ExplainedPod(name=name, slot=slot, message=_pod_message(seen, pod))
+    return ExplainedPod(name=name, slot=slot_of_pod(seen, pod).slot, message=_pod_message(seen, pod))
 
 
 def _pod_message(seen: GangSnapshot, pod: PodSeen) -> str:

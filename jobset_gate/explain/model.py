@@ -37,6 +37,10 @@ class GangState(StrEnum):
     """A ConfigMap of the gang's name is not ours, so no verdict can be written."""
 
 
+WAITING_STATES = frozenset({GangState.WAITING, GangState.DUE})
+"""The gate is closed, and the gang is not suspended."""
+
+
 class ControllerStatus(Value, frozen=True):
     """Whether a controller runs. `leads` None: that could not be read."""
 

@@ -8,12 +8,11 @@ import msgspec
 from jobset_gate import names
 from jobset_gate.barrier import verdict_codec
 from jobset_gate.barrier.model import JobSetSeen, MissingByReason
-from jobset_gate.explain.model import Explanation, FailurePolicies, GangState
+from jobset_gate.explain.model import WAITING_STATES, Explanation, FailurePolicies
 
 _MIN_MESSAGE = 20
 """Bytes that a reason's message keeps at least."""
 _GLUE = "; "
-_WAITS = frozenset({GangState.WAITING, GangState.DUE})
 
 
 def sentence(start: str, missing: Sequence[MissingByReason], limit: int, tail: Sequence[str] = ()) -> str:
@@ -29,7 +28,7 @@ def sentence(start: str, missing: Sequence[MissingByReason], limit: int, tail: S
 def headline(it: Explanation) -> str:
     """`JobSet team/train: Waiting: 297/300 pods started`."""
     text = f"{it.kind} {it.namespace}/{it.name}: {it.state}"
-    if it.started is not None and it.expected and it.state in _WAITS:
+    if it.started is not None and it.expected and it.state in WAITING_STATES:
         text += f": {it.started}/{it.expected} pods started"
     return f"{text}: {it.message}" if it.message else text
 
@@ -75,7 +74,7 @@ def time_left(it: Explanation) -> str:
     """How much time is left."""
     for_ever = "no timeout is set: it waits for ever"
     if it.waiting_since is None:
-        if it.state not in _WAITS:
+        if it.state not in WAITING_STATES:
             return ""
         return (
             for_ever
@@ -91,7 +90,7 @@ def time_left(it: Explanation) -> str:
 
 def is_waiting(it: Explanation) -> bool:
     """Whether a timeout is still to come."""
-    return it.state in _WAITS or it.waiting_since is not None
+    return it.state in WAITING_STATES or it.waiting_since is not None
 
 
 # --- After a timeout ------------------------------------------------------------------------------------------------

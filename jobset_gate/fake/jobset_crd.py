@@ -10,7 +10,6 @@ from contextlib import suppress
 from typing import Any
 
 from jobset_gate import names
-from jobset_gate.fake.apiserver.kinds import default_custom
 from jobset_gate.fake.objects import Json, holds
 from jobset_gate.kube.client import Client
 from jobset_gate.kube.errors import AlreadyExists, NotFound
@@ -41,11 +40,6 @@ def manifest() -> Json:
             "versions": [version],
         },
     }
-
-
-def set_defaults(jobset: Json) -> None:
-    """The defaults of a new JobSet."""
-    default_custom(jobset, _schema())
 
 
 async def install(client: Client) -> Json:

@@ -7,7 +7,6 @@ from dataclasses import dataclass
 from typing import Any
 
 from jobset_gate.fake.apiserver.responses import Obj, copy
-from jobset_gate.kube.resources import Resource
 
 _IDENTITY = ("apiVersion", "kind", "metadata")
 
@@ -87,10 +86,6 @@ class ServedKinds:
 
     def at(self, group: str, version: str, plural: str) -> ServedKind | None:
         return self._by_path.get((group, version, plural))
-
-    def of(self, resource: Resource) -> ServedKind:
-        """The kind that is kept for a resource. Errors: KeyError for one that is not served."""
-        return self._by_path[resource.group, resource.version, resource.plural]
 
     def put(self, kind: ServedKind) -> None:
         self._by_path[kind.group, kind.version, kind.plural] = kind

@@ -12,9 +12,8 @@ from collections.abc import Callable, Iterator, Mapping
 from dataclasses import dataclass, field
 
 from jobset_gate.fake.apiserver.kinds import ServedKind, ServedKinds
-from jobset_gate.fake.apiserver.responses import Obj, copy, decode, encode
+from jobset_gate.fake.apiserver.responses import Obj, decode, encode
 from jobset_gate.fake.apiserver.selectors import selectable
-from jobset_gate.kube.resources import Resource
 
 HISTORY = 20_000
 """Changes of each kind over which a watch can be resumed."""
@@ -183,19 +182,3 @@ class ObjectStore:
         """Drop the history up to `rv` (None: all of it): watches from there get 410."""
         for kind in self.kinds:
             self.table(kind).compact_history(self.revision if rv is None else rv)
-
-    # Direct access for benchmarks and tests: no admission, no defaults, no checks.
-
-    def put(self, resource: Resource, obj: Obj) -> Obj:
-        """Store `obj` as it is; it needs metadata.name (and .namespace). Returns the stored object."""
-        return self.commit(self.kinds.of(resource), copy(obj)).fresh()
-
-    def get(self, resource: Resource, name: str, namespace: str = "") -> Obj | None:
-        """A copy of the object, None when there is none."""
-        row = self.row(self.kinds.of(resource), namespace, name)
-        return row.fresh() if row else None
-
-    def drop(self, resource: Resource, name: str, namespace: str = "") -> None:
-        """Delete at once, without finalizers or grace. Errors: KeyError when it is not there."""
-        kind = self.kinds.of(resource)
-        self.remove(kind, self.table(kind).rows[namespace, name].fresh())

@@ -13,6 +13,7 @@ from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
 from jobset_gate import names
+from jobset_gate.barrier.verdict_codec import parse_epoch, parse_number
 from jobset_gate.fake.objects import FakeObject, Json, Key
 from jobset_gate.runtime.store import ObjectChange
 
@@ -22,7 +23,7 @@ if TYPE_CHECKING:
 
 ROUNDING = 1.0  # seconds; the script counts whole ones and gives up after the limit, not before
 LONGEST_MESSAGE = 1024  # bytes
-_MAX_DIGITS = 9  # a longer number is none to the shell either
+NONE = -1  # of a text that is no number
 
 
 @dataclass(frozen=True, slots=True)
@@ -40,16 +41,16 @@ class BarrierIdentity:
     @property
     def floor(self) -> int:
         """The oldest epoch whose verdict binds it; a missing epoch is 0."""
-        return _number(self.epoch)
+        return parse_epoch(self.epoch)
 
     @classmethod
     def from_env(cls, env: dict[str, str]) -> BarrierIdentity:
-        limit = env.get(names.ENV_LIMIT, "")
+        limit = parse_number(env.get(names.ENV_LIMIT), NONE)
         return cls(
             uid=env.get(names.ENV_UID, ""),
             attempt=env.get(names.ENV_ATTEMPT, ""),
             epoch=env.get(names.ENV_EPOCH, ""),
-            limit=float(limit) if _is_number(limit) else None,
+            limit=None if limit == NONE else float(limit),
         )
 
 
@@ -87,7 +88,7 @@ def _exit_for(own: BarrierIdentity, text: str) -> BarrierExit | None:
     kind, uid, attempt, epoch, *_ = words
     if not own.uid or uid != own.uid or attempt != own.attempt:
         return None
-    if not _is_number(epoch) or int(epoch) < own.floor:
+    if parse_number(epoch, NONE) < own.floor:
         return None
     if kind == "release":
         return BarrierExit(0)
@@ -95,14 +96,6 @@ def _exit_for(own: BarrierIdentity, text: str) -> BarrierExit | None:
         shown = message.encode()[:LONGEST_MESSAGE].decode(errors="ignore")
         return BarrierExit(names.EXIT_TIMED_OUT, shown.rstrip("\n"))
     return None
-
-
-def _number(text: str) -> int:
-    return int(text) if _is_number(text) else 0
-
-
-def _is_number(text: str) -> bool:
-    return text.isascii() and text.isdigit() and len(text) <= _MAX_DIGITS
 
 
 # --- Mounted ConfigMaps -----------------------------------------------------------------------------------------------
