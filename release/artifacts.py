@@ -151,7 +151,10 @@ def plugin(folder: Path) -> None:
         run(*command, SOURCE_DATE_EPOCH=str(epoch()), PYTHONHASHSEED="0")
         made = Path(temporary) / "dist/kubectl-jobset_gate"
         run(made / "kubectl-jobset_gate", "--version")
-        members = [*archive.files(made), ("LICENSE", ROOT / "LICENSE")]
+        complete = Path(temporary) / "kubectl_complete-jobset_gate"
+        complete.write_text('#!/bin/sh\nexec kubectl jobset-gate __complete "$@"\n')
+        complete.chmod(0o755)
+        members = [*archive.files(made), (complete.name, complete), ("LICENSE", ROOT / "LICENSE")]
         archive.pack(folder / f"{name}.tar.gz", members, epoch=epoch())
 
 

@@ -2,13 +2,18 @@
 
 import re
 from collections.abc import Iterator
+from dataclasses import fields
 from typing import Any, Final
 
 from docs.make import exits
 from docs.make.markdown import block, code, page, paragraph, table
 from jobset_gate.cli.app import ABOUT, command_tree
+from jobset_gate.cli.cluster import ClusterOptions
 
 PROGRAM: Final = "jobset-gate"
+_CLUSTER: Final = {it.name for it in fields(ClusterOptions)}
+_CLUSTER_TITLE: Final = "Options of every command that asks a cluster"
+_CLUSTER_LINK: Final = f"And the [{_CLUSTER_TITLE.lower()}](#{_CLUSTER_TITLE.lower().replace(' ', '-')})."
 _DEFAULT: Final = re.compile(r"\[default: ([^\];]*)")
 
 
@@ -28,6 +33,9 @@ def text() -> str:
         table(["command", "what it does"], [(_link(it), _short(it[0])) for it in commands]),
         "## Before the command",
         _options(whole, context),
+        f"## {_CLUSTER_TITLE}",
+        paragraph("As in kubectl: which cluster is asked, as whom, and what counts instead of the kubeconfig."),
+        _options(command_tree(PROGRAM).commands["why"], context, shared=True),
         *(_section(*it) for it in commands),
         exits.closing(),
     )
@@ -55,6 +63,7 @@ def _section(command: Any, context: Any) -> str:
         *(paragraph(it) for it in re.split(r"\n\s*\n", command.help or "")),
         _arguments(arguments),
         _options(command, context),
+        _CLUSTER_LINK if {it.name for it in command.params} >= _CLUSTER else "",
         f"For example:\n\n{block(example, 'sh')}" if example else "",
     ]
     return "\n\n".join(it for it in parts if it)
@@ -65,10 +74,11 @@ def _arguments(arguments: list[Any]) -> str:
     return table(["argument", "meaning"], rows) if rows else ""
 
 
-def _options(command: Any, context: Any) -> str:
+def _options(command: Any, context: Any, *, shared: bool = False) -> str:
+    """`shared`: those of every command that asks a cluster, or else the others."""
     rows = []
     for it in command.params:
-        if it.param_type_name != "option" or it.hidden:
+        if it.param_type_name != "option" or it.hidden or (it.name in _CLUSTER) is not shared:
             continue
         left, right = it.get_help_record(context)
         rows.append((code(left), _default(right), it.help or ""))

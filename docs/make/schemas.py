@@ -390,6 +390,27 @@ API_SCHEMAS: Final[Mapping[str, Json]] = {
 }
 """By the request to the status page."""
 
+VERSION: Final = whole(
+    "Version",
+    "The versions of the program, the cluster and its controllers.",
+    {
+        "kind": kind("Version"),
+        "clientVersion": a("string", "Of the program that was run."),
+        "serverVersion": a("string?", "Of the API server; null if it was not asked, or did not answer."),
+        "controllers": many(
+            "The Deployments of controllers, as far as they may be listed.",
+            record(
+                "One Deployment.",
+                {
+                    "namespace": a("string", "Its namespace."),
+                    "name": a("string", "Its name."),
+                    "version": a("string?", "Its label app.kubernetes.io/version."),
+                },
+            ),
+        ),
+    },
+)
+
 SCHEMAS: Final[Mapping[str, Json]] = {
     "why": EXPLANATION,
     "why of several": _list("ExplanationList", "Several gangs, explained.", EXPLANATION),
@@ -400,5 +421,6 @@ SCHEMAS: Final[Mapping[str, Json]] = {
     "timeline": TIMELINE,
     "doctor": DIAGNOSIS,
     "validate": VALIDATION,
+    "version": VERSION,
 }
 """By the command that prints it. With --watch one document follows the other, each whole."""

@@ -39,10 +39,14 @@ COMMANDS: Final = {
     "controller": ("controller", "Run the controller against a cluster."),
     "install-crd-field": ("install_crd_field", "Add the field to the JobSet CRD."),
     "completion": ("completion", "Print the completion script of a shell."),
+    "version": ("version", "Print the versions of program and cluster."),
 }
 """In the order of the help: the module in `jobset_gate.cli.commands` that has it, and what it does."""
 
 
+_GROUPS: Final = dict.fromkeys(("group", "podgroup", "podgroups"), "groups")
+_WIDEST: Final = 1000
+"""Columns of help: as many as the terminal has."""
 _DEMO: Final = ("jobset_gate.fake", "jobset_gate.cli.demo")
 """Packages of the extra `demo`."""
 
@@ -63,8 +67,13 @@ class LazyGroup(TyperGroup):
             self.add_command(TyperCommand(name, short_help=summary, rich_markup_mode=None))
 
     def resolve_command(self, ctx: Any, args: list[str]) -> tuple[str | None, Any, list[str]]:
-        """Called to run a command, to print its help, and to complete its options."""
-        name, command, rest = super().resolve_command(ctx, args)
+        """Called to run a command, to print its help, and to complete its options. `help get` is `get --help`."""
+        if args[:1] == ["help"]:
+            if not args[1:]:
+                typer.echo(ctx.get_help())
+                raise typer.Exit
+            args = [*args[1:], "--help"]
+        name, command, rest = super().resolve_command(ctx, [_GROUPS.get(args[0], args[0]), *args[1:]])
         return name, _load(name, ctx.find_root().info_name) if name in COMMANDS else command, rest
 
 
@@ -81,7 +90,7 @@ def build(program: str, options: GlobalOptions) -> typer.Typer:
         pretty_exceptions_enable=False,
         no_args_is_help=True,
         add_completion=False,
-        context_settings={"help_option_names": ["-h", "--help"]},
+        context_settings={"help_option_names": ["-h", "--help"], "max_content_width": _WIDEST},
     )
 
     @app.callback()
@@ -147,12 +156,16 @@ def _name_program(command: Any, program: str) -> None:
         _name_program(inner, program)
 
 
-def _version(wanted: bool) -> None:
-    if not wanted:
-        return
+def client_version() -> str:
+    """Of this program."""
     metadata = import_module("importlib.metadata")
     try:
-        typer.echo(f"jobset-gate {metadata.version('jobset-gate')}")
+        return str(metadata.version("jobset-gate"))
     except metadata.PackageNotFoundError:
-        typer.echo("jobset-gate (not installed: run from its source)")
-    raise typer.Exit
+        return "(not installed: run from its source)"
+
+
+def _version(wanted: bool) -> None:
+    if wanted:
+        typer.echo(f"jobset-gate {client_version()}")
+        raise typer.Exit

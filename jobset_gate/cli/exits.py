@@ -23,9 +23,17 @@ class ExitCode(IntEnum):
 class CommandError(JobsetGateError):
     """A command cannot do its work; the message is one clear sentence for the user."""
 
-    def __init__(self, message: str, code: ExitCode = ExitCode.ERROR) -> None:
+    def __init__(self, message: str, code: ExitCode = ExitCode.ERROR, hints: tuple[str, ...] = ()) -> None:
+        """`hints`: further lines for a person, on what was tried and what to do."""
         super().__init__(message)
-        self.code = code
+        self.code, self.hints = code, hints
+
+
+def first_cause(problem: Exception) -> Exception:
+    """The first error of what was raised together."""
+    while isinstance(problem, ExceptionGroup):
+        problem = problem.exceptions[0]
+    return problem
 
 
 def print_plain_error(text: str) -> None:

@@ -9,6 +9,7 @@ from pathlib import Path
 from typing import Annotated, Any, Final, TypeVar, cast
 
 import typer
+from typer.core import TyperGroup
 
 from jobset_gate.cli.exits import CommandError, ExitCode
 from jobset_gate.objects import duration
@@ -17,6 +18,21 @@ WEEK: Final = 7 * 24 * 3600.0
 """Seconds that a negative duration stands for."""
 
 Command = TypeVar("Command", bound=Callable[..., None])
+
+ALIASES: Final = {
+    "gang": "gangs",
+    **dict.fromkeys(("jobset", "js"), "jobsets"),
+    **dict.fromkeys(("group", "podgroup", "podgroups", "pg"), "groups"),
+}
+"""Of kinds, after `get`, and of the command `groups`."""
+
+
+class AliasGroup(TyperGroup):
+    """Knows some commands by further names, and kinds as kubectl does: in the singular, short, or the plural."""
+
+    def resolve_command(self, ctx: Any, args: list[str]) -> tuple[str | None, Any, list[str]]:
+        """Called to run a command, to print its help, and to complete its options."""
+        return super().resolve_command(ctx, [ALIASES.get(args[0], args[0]), *args[1:]] if args else args)
 
 
 class CommandApp(typer.Typer):
@@ -114,6 +130,25 @@ _ABOUT: Final = "A JobSet; with a prefix a pod (for its gang) or a pod group. ga
 Subjects = Annotated[list[str], typer.Argument(metavar=_ANY, help=_ABOUT, show_default=False)]
 Subject = Annotated[str, typer.Argument(metavar=_ANY, help=_ABOUT, show_default=False)]
 Namespace = Annotated[str | None, namespace("Where it is; otherwise the context's namespace.")]
+
+
+class DryRun(StrEnum):
+    """Who does as if: nobody; the API server, which checks everything; or this program, which sends no write."""
+
+    NONE = "none"
+    SERVER = "server"
+    CLIENT = "client"
+
+    @property
+    def suffix(self) -> str:
+        """What kubectl writes behind what was done."""
+        return {DryRun.NONE: "", DryRun.SERVER: " (server dry run)", DryRun.CLIENT: " (dry run)"}[self]
+
+
+DryRunOption = Annotated[
+    DryRun,
+    typer.Option("--dry-run", help="client: only print what would be done; server: have the API server check it, too."),
+]
 Yes = Annotated[bool, typer.Option("-y", "--yes", help="Do not ask.")]
 
 
@@ -126,16 +161,6 @@ class TextFormat(StrEnum):
 
 
 TextOutput = Annotated[TextFormat, typer.Option("-o", "--output", help="The form of what is printed.")]
-
-
-class OutputFormat(StrEnum):
-    """The form of what `get` prints."""
-
-    TABLE = "table"
-    WIDE = "wide"
-    JSON = "json"
-    YAML = "yaml"
-    NAME = "name"
 
 
 class LogFormat(StrEnum):

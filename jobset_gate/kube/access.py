@@ -7,13 +7,13 @@ import os
 import ssl
 from collections.abc import Awaitable, Callable, Mapping
 from contextlib import suppress
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from ipaddress import ip_address, ip_network
 from pathlib import Path
 from urllib.parse import SplitResult, urlsplit
 
 from jobset_gate.kube.errors import InvalidKubeConfig
-from jobset_gate.kube.kubeconfig import read_context
+from jobset_gate.kube.kubeconfig import Overrides, impersonation_headers, read_context
 
 PORTS = {"http": 80, "https": 443}
 SERVICE_ACCOUNT = Path("/var/run/secrets/kubernetes.io/serviceaccount")
@@ -29,6 +29,7 @@ class Access:
     None for no header (client certificates are in `ssl`). `namespace` is that of the context or of the pod.
     `token_rejected` is called after a 401, so that the next call fetches the token again.
     `server_name` is the name the server's certificate must carry if it is not the URL's; `proxy` an HTTP proxy's URL.
+    `headers` go with each request: they impersonate. `timeout` in seconds is that of each request, if it is set.
     """
 
     server: str
@@ -38,13 +39,26 @@ class Access:
     server_name: str | None = None
     proxy: str | None = None
     token_rejected: Callable[[], None] | None = None
+    headers: tuple[tuple[str, str], ...] = ()
+    timeout: float | None = None
+    origin: str = ""
+    """Where it comes from, for people: the kubeconfig and its context."""
+    other_contexts: tuple[str, ...] = ()
 
 
-async def load_access(kubeconfig: str | None = None, context: str | None = None) -> Access:
-    """The given kubeconfig; else the service account if this is a pod; else the default kubeconfig."""
-    if kubeconfig is None and context is None and _in_pod(SERVICE_ACCOUNT):
-        return in_cluster()
-    return await from_kubeconfig(kubeconfig, context)
+async def load_access(kubeconfig: str | None = None, overrides: Overrides = Overrides()) -> Access:  # noqa: B008 - frozen
+    """The given kubeconfig; else the service account if this is a pod; else the default kubeconfig.
+
+    Raises InvalidKubeConfig.
+    """
+    named = kubeconfig or overrides.context or overrides.cluster or overrides.user
+    if named or not _in_pod(SERVICE_ACCOUNT):
+        return await from_kubeconfig(kubeconfig, overrides)
+    found = in_cluster()
+    if overrides.token:
+        found = replace(found, token=_fixed(overrides.token), token_rejected=None)
+    user = {"as": overrides.as_user, "as-uid": overrides.as_uid, "as-groups": [*overrides.as_groups]}
+    return replace(found, server=overrides.server or found.server, headers=impersonation_headers(user))
 
 
 def in_cluster(account: Path = SERVICE_ACCOUNT) -> Access:
@@ -70,20 +84,22 @@ def in_cluster(account: Path = SERVICE_ACCOUNT) -> Access:
         token=token,
         token_rejected=token.invalidate,
         namespace=namespace.read_text().strip() if namespace.exists() else "default",
+        origin="the service account of this pod",
     )
 
 
-async def from_kubeconfig(path: str | None = None, context: str | None = None) -> Access:
-    """A context of a kubeconfig (default: its current one; $KUBECONFIG, ~/.kube/config).
+async def from_kubeconfig(path: str | None = None, overrides: Overrides = Overrides()) -> Access:  # noqa: B008 - frozen
+    """A context of a kubeconfig (default: its current one; $KUBECONFIG, ~/.kube/config), and what overrides it.
 
     Exec plugins, OIDC and token files are read again every minute while the Access is in use. The environment's proxy
     is used if the kubeconfig names none. Raises InvalidKubeConfig.
     """
-    found = await read_context(path, context)
+    found = await read_context(path, overrides)
     tls = found.new_tls() if found.server.startswith("https:") else None
 
     async def reload() -> str | None:
-        latest = await read_context(path, found.name)  # by name: the file's current context may have changed
+        same = replace(overrides, context=found.name)  # by name: the file's current context may have changed
+        latest = await read_context(path, same)
         if tls is not None:
             latest.load_certificate(tls)  # an exec plugin may give short-lived certificates
         return latest.authorization
@@ -98,7 +114,17 @@ async def from_kubeconfig(path: str | None = None, context: str | None = None) -
         namespace=found.namespace,
         server_name=found.server_name,
         proxy=proxy_for(found.server, os.environ, found.proxy),
+        headers=found.headers,
+        origin=found.origin,
+        other_contexts=found.others,
     )
+
+
+def _fixed(token: str) -> Callable[[], Awaitable[str | None]]:
+    async def given() -> str | None:
+        return token
+
+    return given
 
 
 class _CachedToken:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from enum import IntEnum
 from typing import Any
 
 import msgspec
@@ -13,8 +14,21 @@ class KubeError(JobsetGateError):
     """Base of all errors of this package."""
 
 
+class ConnectionStage(IntEnum):
+    """The steps on the way to an answer of an API server."""
+
+    DNS = 1
+    TCP = 2
+    TLS = 3
+    HTTP = 4
+    LOGIN = 5
+
+
 class Unreachable(KubeError):
     """No HTTP response: refused, reset or timed out; whether it did the work is unknown."""
+
+    stage: ConnectionStage | None = None
+    """The step that failed, where that is known."""
 
 
 class WatchIdleTimeout(Unreachable):

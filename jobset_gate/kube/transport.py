@@ -14,6 +14,7 @@ import aiohttp
 from jobset_gate.kube.access import Access
 from jobset_gate.kube.errors import (
     ApiError,
+    ConnectionStage,
     ResponseTooLarge,
     ServerError,
     Throttled,
@@ -81,7 +82,12 @@ class Transport:
         # Uncompressed bodies: unpacking a page of 3 MiB would block the loop for tens of milliseconds.
         self._session = aiohttp.ClientSession(
             connector=aiohttp.TCPConnector(limit=self._connections, ssl=self._access.ssl or True, keepalive_timeout=60),
-            headers={"User-Agent": self._agent, "Accept": "application/json", "Accept-Encoding": "identity"},
+            headers=[
+                ("User-Agent", self._agent),
+                ("Accept", "application/json"),
+                ("Accept-Encoding", "identity"),
+                *self._access.headers,
+            ],
             read_bufsize=2**18,
             trust_env=False,
         )
@@ -267,7 +273,18 @@ def _network_errors_mapped(call: ApiRequest) -> Iterator[None]:
     except aiohttp.SocketTimeoutError as error:
         raise WatchIdleTimeout(f"{call.method} {call.path}: {describe_error(error)}") from error
     except (aiohttp.ClientError, TimeoutError, OSError) as error:
-        raise Unreachable(f"{call.method} {call.path}: {describe_error(error)}") from error
+        unreachable = Unreachable(f"{call.method} {call.path}: {describe_error(error)}")
+        unreachable.stage = _stage(error)
+        raise unreachable from error
+
+
+def _stage(error: BaseException) -> ConnectionStage | None:
+    """What went wrong on the way; None if that is not known: there was no answer in time."""
+    if isinstance(error, aiohttp.ClientSSLError):
+        return ConnectionStage.TLS
+    if isinstance(error, aiohttp.ClientConnectorError):
+        return ConnectionStage.DNS if isinstance(error.os_error, socket.gaierror) else ConnectionStage.TCP
+    return None if isinstance(error, TimeoutError) else ConnectionStage.HTTP
 
 
 def _response_error(response: aiohttp.ClientResponse, body: bytes) -> ApiError:

@@ -35,6 +35,13 @@ def test_the_commands_are_installed_and_load() -> None:
         assert (Path(sys.executable).parent / command).exists()
 
 
+def test_the_wheel_has_the_program_the_plugin_and_what_completes_it(wheel: Path) -> None:
+    with zipfile.ZipFile(wheel) as archive:
+        (name,) = (it for it in archive.namelist() if it.endswith("entry_points.txt"))
+        found = re.findall(r"^(\S+) = ", archive.read(name).decode(), re.MULTILINE)
+    assert sorted(found) == ["jobset-gate", "kubectl-jobset_gate", "kubectl_complete-jobset_gate"]
+
+
 NOT_SHIPPED = ("jobset_gate/fake/", "jobset_gate/cli/demo/")
 """In the distribution jobset-gate-demo."""
 

@@ -31,7 +31,6 @@ from jobset_gate.cli.printers.documents import document_text
 from jobset_gate.cli.printers.explanation import wrap
 from jobset_gate.cli.printers.output import TerminalStyle
 from jobset_gate.cli.runner import run_and_exit
-from jobset_gate.kube.client import Client
 from jobset_gate.kube.errors import ApiError, InvalidResponse, Unauthorized
 
 Check = Callable[[ClusterReader], Awaitable[list[Finding]]]
@@ -92,10 +91,9 @@ def doctor(
 
 async def run(namespace: str | None, output_format: TextFormat, *, native: bool, invocation: Invocation) -> ExitCode:
     """Prints the findings; an error among them is one of the command."""
-    reached = await invocation.cluster.load_access()
     checks = [*CHECKS, *([NATIVE] if native else [])]
-    async with Client(reached) as client:
-        found = await findings(ClusterReader(client, namespace, namespace or reached.namespace), checks)
+    async with invocation.cluster.connect() as client:
+        found = await findings(ClusterReader(client, namespace, namespace or client.access.namespace), checks)
     rewrite = invocation.rewrite_commands
     shown = [replace(it, why=rewrite(it.why), remedy=rewrite(it.remedy)) for it in found]
     if output_format is TextFormat.TEXT:

@@ -5,36 +5,46 @@ from __future__ import annotations
 import asyncio
 import time
 from collections.abc import Iterator
-from contextlib import AsyncExitStack
+from contextlib import AsyncExitStack, suppress
 from dataclasses import dataclass
 from enum import StrEnum
-from typing import TYPE_CHECKING, Annotated, Final
+from importlib import import_module
+from typing import TYPE_CHECKING, Annotated, Any, Final
 
 import typer
 
-from jobset_gate.cli import settings_file
 from jobset_gate.cli.cluster import ClusterOptions
 from jobset_gate.cli.exits import CommandError, ExitCode
 from jobset_gate.cli.fetch.controller_status import NO_GROUPS, NO_VERDICTS, controller_status
 from jobset_gate.cli.fetch.jobsets import JOBSET_KIND, FetchedJobSet, GangSource
 from jobset_gate.cli.fetch.pod_groups import PodGroupSource
-from jobset_gate.cli.fetch.source import Permissions, ResourceSource
+from jobset_gate.cli.fetch.source import Permissions, ResourceSource, has_fields
 from jobset_gate.cli.invocation import Invocation
-from jobset_gate.cli.options import ControllerConfig, OutputFormat, new_app, program
+from jobset_gate.cli.options import AliasGroup, ControllerConfig, new_app, option, program
 from jobset_gate.cli.options import namespace as namespace_option
 from jobset_gate.cli.printers import output as out
 from jobset_gate.cli.printers import tables
 from jobset_gate.cli.printers.documents import pod_group_json
+from jobset_gate.cli.printers.formats import (
+    CHOICES,
+    Output,
+    OutputFormat,
+    parse_output,
+    parse_sort_by,
+    sort_documents,
+)
 from jobset_gate.cli.printers.items import ItemPrinter, PrintedItem
 from jobset_gate.cli.runner import run_and_exit
 from jobset_gate.explain.document import explanation_json
 from jobset_gate.explain.podgroup import explain_pod_group
 from jobset_gate.kube.client import Client
+from jobset_gate.kube.errors import Forbidden
+from jobset_gate.kube.resources import PODS
+from jobset_gate.settings import Groups
 
 if TYPE_CHECKING:
     from jobset_gate.explain.model import ControllerStatus, Explanation
     from jobset_gate.podgroups.status import GroupStatus
-    from jobset_gate.settings import Groups
 
 WATCH_INTERVAL: Final = 0.5
 """Seconds between two prints of `-w`: what changes more often is printed once."""
@@ -51,7 +61,12 @@ out and named; without the right to list nodes nobody can say here whether a gro
 """
 
 app = new_app()
-get = new_app(no_args_is_help=True, help="Show the gated JobSets and the pod groups of a cluster.", epilog=_EXAMPLE)
+get = new_app(
+    cls=AliasGroup,
+    no_args_is_help=True,
+    help="Show the gated JobSets and the pod groups of a cluster.",
+    epilog=_EXAMPLE,
+)
 app.add_typer(get, name="get")
 
 
@@ -81,15 +96,27 @@ class GetOptions:
     ] = None
     namespace: Annotated[str | None, namespace_option("What is in this namespace; otherwise in the context's.")] = None
     all_namespaces: Annotated[bool, typer.Option("-A", "--all-namespaces", help="What is in all namespaces.")] = False
-    output: Annotated[OutputFormat, typer.Option("-o", "--output", help="The form of what is printed.")] = (
-        OutputFormat.TABLE
-    )
+    output: Annotated[
+        Output,
+        option("-o --output", "FORM", f"The form of what is printed: {CHOICES}.", parser=parse_output, default="table"),
+    ] = Output()  # noqa: RUF009 - it is frozen
+    selector: Annotated[
+        str,
+        option("-l --selector", "SELECTOR", "Only what has these labels, such as team=a,tier!=test.", default=False),
+    ] = ""
+    field_selector: Annotated[
+        str, option("--field-selector", "SELECTOR", "Only what has these fields: metadata.name=NAME.", default=False)
+    ] = ""
+    sort_by: Annotated[
+        Any,
+        option("--sort-by", "PATH", "Sort by what stands there in -o json, as .secondsLeft.", parser=parse_sort_by),
+    ] = None
     no_headers: Annotated[bool, typer.Option("--no-headers", help="The table without its headers.")] = False
     watch: Annotated[bool, typer.Option("-w", "--watch", help="Go on, and print what changes.")] = False
 
-    def selects(self, name: str) -> bool:
-        """Whether that is one of the names, if any are given."""
-        return not self.names or name in self.names
+    def selects(self, namespace: str, name: str) -> bool:
+        """Whether that is one of the names, if any are given, and has the fields."""
+        return (not self.names or name in self.names) and has_fields(self.field_selector, namespace, name)
 
 
 @get.command(
@@ -104,7 +131,10 @@ def get_any(
 ) -> None:
     """Show what the command is called after."""
     invocation = Invocation(program(ctx), cluster, options.namespace)
-    run_and_exit(run(Shown(str(ctx.info_name)), options, settings_file.read_groups(config), invocation))
+    settings = Groups()
+    if config is not None:  # what reads the file takes a while to import
+        settings = import_module("jobset_gate.cli.settings_file").read_groups(config)
+    run_and_exit(run(Shown(str(ctx.info_name)), options, settings, invocation))
 
 
 @get.command(
@@ -124,18 +154,28 @@ async def run(shown: Shown, options: GetOptions, settings: Groups, its: Invocati
     """Prints the listing; what the user has to know besides goes to standard error."""
     if options.all_namespaces and options.names:
         raise CommandError("names are those of one namespace: leave out --all-namespaces", ExitCode.USAGE)
-    reached = await its.cluster.load_access()
-    namespace = None if options.all_namespaces else its.namespace or reached.namespace
+    if options.names and (options.selector or options.field_selector):
+        raise CommandError("give names or a selector, not both", ExitCode.USAGE)
+    has_fields(options.field_selector, "", "")  # before anything is read
+    if options.watch and options.sort_by:
+        out.err("warning: with --watch --sort-by is ignored")
     without = NO_GROUPS if shown is Shown.GROUPS else NO_VERDICTS
-    async with Client(reached) as client:
-        controller = await controller_status(client, reached.namespace, without=without)
+    async with its.cluster.connect() as client:
+        own = client.access.namespace
+        namespace = None if options.all_namespaces else its.namespace or own
+        controller = await controller_status(client, own, without=without)
         listing = Listing(shown, options, its, settings, client=client, namespace=namespace, controller=controller)
+        if options.watch and options.selector:  # an informer would try a wrong one again and again
+            with suppress(Forbidden):
+                await client.list(PODS, namespace, label_selector=options.selector, limit=1)
         return await (_watch(listing) if options.watch else _print_once(listing))
 
 
 async def _print_once(listing: Listing) -> ExitCode:
     await asyncio.gather(*(it.load() for it in listing.sources))
     items = await listing.items()
+    if listing.options.sort_by and items:
+        items = sort_documents([(it.document(), it) for it in items], listing.options.sort_by)
     listing.printer.print_list(items)
     hidden = listing.permissions.hidden_kinds
     if not _all_found(items, listing) or listing.kinds <= hidden:
@@ -198,17 +238,27 @@ class Listing:
         self.singular, self.plural, self.kinds = _WORDS[shown]
         self.where = f" in namespace {namespace}" if namespace else ""
         self._everywhere, self._controller = namespace is None, controller
-        self._wide = options.output is OutputFormat.WIDE
+        self._wide = options.output.form is OutputFormat.WIDE
         names = ("GroupList", "PHASE", "phase") if shown is Shown.GROUPS else ("GangList", "STATE", "state")
         self.printer = ItemPrinter(options.output, *names, headers=not options.no_headers)
         rights, changed = self.permissions, asyncio.Event()
         self._jobsets = self._groups = None
         if shown is not Shown.GROUPS:
             alone = shown is Shown.JOBSETS
-            self._jobsets = GangSource(client, namespace, rights, required=alone, changed=changed)
+            self._jobsets = GangSource(
+                client, namespace, rights, selector=options.selector, required=alone, changed=changed
+            )
         if shown is not Shown.JOBSETS:
             controlled = bool(controller.leads)
-            self._groups = PodGroupSource(client, namespace, rights, settings, controlled=controlled, changed=changed)
+            self._groups = PodGroupSource(
+                client,
+                namespace,
+                rights,
+                settings,
+                selector=options.selector,
+                controlled=controlled,
+                changed=changed,
+            )
         self.sources: list[ResourceSource] = [it for it in (self._jobsets, self._groups) if it is not None]
 
     async def items(self) -> list[PrintedItem]:
@@ -216,8 +266,9 @@ class Listing:
         jobsets = self._jobsets.jobsets() if self._jobsets else []
         statuses = await self._groups.statuses() if self._groups else []
         pod_group = self._group if self._shown is Shown.GROUPS else self._pod_group
-        found = [self._jobset(it) for it in jobsets if self.options.selects(it.name)]
-        return found + [pod_group(it) for it in statuses if self.options.selects(tables.group_name(it))]
+        found = [self._jobset(it) for it in jobsets if self.options.selects(it.namespace, it.name)]
+        chosen = (it for it in statuses if self.options.selects(it.key.namespace, tables.group_name(it)))
+        return found + [pod_group(it) for it in chosen]
 
     def warnings(self) -> Iterator[str]:
         """What the user has to know besides: missing rights, and that no controller runs."""

@@ -15,7 +15,7 @@ from jobset_gate.cli import logs
 from jobset_gate.cli.cluster import ClusterOptions
 from jobset_gate.cli.exits import CommandError, ExitCode
 from jobset_gate.cli.fetch.controller_status import NO_GROUPS, controller_status, pod_webhooks
-from jobset_gate.cli.options import LogLevel, Yes, new_app, option
+from jobset_gate.cli.options import DryRun, DryRunOption, LogLevel, Yes, new_app, option
 from jobset_gate.cli.options import namespace as place
 from jobset_gate.cli.printers import output
 from jobset_gate.cli.runner import run_and_exit
@@ -38,7 +38,7 @@ UNBOUND: Final = "spec.nodeName="
 """Field selector: a pod with a gate has no node. Our label is not asked for, since users may have removed it."""
 _RECORDS: Final = f"{spelled.POD_GROUP_RECORD}={spelled.POD_GROUP_RECORD_VALUE}"
 _ANNOTATIONS: Final = (spelled.POD_GROUP_RECORD, spelled.POD_GROUP_STATE)
-_EXAMPLE: Final = "Example: {program} groups ungate --all --dry-run"
+_EXAMPLE: Final = "Example: {program} groups ungate --all --dry-run=client"
 
 app = new_app()
 groups = new_app(no_args_is_help=True, help="Free the pods of groups.", epilog=_EXAMPLE)
@@ -56,7 +56,7 @@ def ungate(
     ] = False,
     namespace: Annotated[str | None, place("Where the groups are; otherwise the context's namespace.")] = None,
     yes: Yes = False,
-    dry_run: Annotated[bool, typer.Option("--dry-run", help="Only say what would be done.")] = False,
+    dry_run: DryRunOption = DryRun.NONE,
     concurrency: Annotated[int, option("--concurrency", "N", "Pods patched at once.", min=1, max=512)] = 32,
     cluster: ClusterOptions,
 ) -> None:
@@ -70,11 +70,11 @@ def ungate(
         raise CommandError("name groups, or say --all; not both", ExitCode.USAGE)
 
     async def run() -> ExitCode:
-        reached = await cluster.load_access()
-        where = namespace or (None if everything else reached.namespace)
-        async with Client(reached, connections=concurrency + 8) as client:
+        async with cluster.connect(connections=concurrency + 8) as client:
+            own = client.access.namespace
+            where = namespace or (None if everything else own)
             ungating = _UngateRun(client, where, tuple(names or ()), yes, dry_run, concurrency)
-            return await ungating.run(reached.namespace)
+            return await ungating.run(own)
 
     run_and_exit(run(), lambda: logs.configure(level=LogLevel.ERROR))
 
@@ -87,7 +87,7 @@ class _UngateRun:
     namespace: str | None
     names: tuple[str, ...]
     yes: bool
-    dry_run: bool
+    dry_run: DryRun
     concurrency: int
     freed: Counter[str] = field(default_factory=Counter)
     """Pods by their group: those that were freed, or would be."""
@@ -103,11 +103,13 @@ class _UngateRun:
         await self._warn(controller)
         held = await self._held_pods()
         self._warn_of_names(held)
-        if not self.dry_run:
+        if self.dry_run is DryRun.NONE:
             self._ask(len(held))
         await self._resume_owners()
-        if self.dry_run:
+        if self.dry_run is DryRun.CLIENT:
             self.freed.update(map(_group_of, held))
+        elif self.dry_run is DryRun.SERVER:
+            await self._remove_gates(held)
         else:
             await self._free(held)
         if not self.names and controller.leads is False:
@@ -136,7 +138,7 @@ class _UngateRun:
         pods = format_pod_count(many)
         if not sys.stdin.isatty():
             raise CommandError(
-                f"{pods} would be freed: say --yes to do that, or --dry-run to see which", ExitCode.USAGE
+                f"{pods} would be freed: say --yes to do that, or --dry-run=client to see which", ExitCode.USAGE
             )
         typer.confirm(f"Free {pods} for good, to start without the rest of the group?", abort=True, err=True)
 
@@ -176,9 +178,10 @@ class _UngateRun:
     async def _remove_gate(self, pod: MemberPod) -> None:
         gates = [{"$patch": "delete", "name": spelled.POD_GROUP_GATE}]
         body = {"metadata": {"uid": pod.uid}, "spec": {"schedulingGates": gates}}
-        strategic, manager = PatchType.STRATEGIC, spelled.FIELD_MANAGER
+        how: dict[str, Any] = {"patch": PatchType.STRATEGIC, "field_manager": spelled.FIELD_MANAGER}
+        how["dry_run"] = self.dry_run is DryRun.SERVER
         try:
-            await self.client.patch(PODS, pod.name, pod.namespace, body=body, patch=strategic, field_manager=manager)
+            await self.client.patch(PODS, pod.name, pod.namespace, body=body, **how)
         except (NotFound, Conflict):
             self.gone += 1
         except (ApiError, InvalidResponse, Unreachable) as error:
@@ -204,7 +207,7 @@ class _UngateRun:
                 continue
             title = f"{root.kind} {root.namespace}/{root.name}"
             try:
-                if self.dry_run or await evictor_actions.resume_owner(self.client, root):
+                if self.dry_run is not DryRun.NONE or await evictor_actions.resume_owner(self.client, root):
                     self.owners.append(title)
             except ApiError as error:
                 self.problems.append(f"{title} is not resumed: {error}")
@@ -226,7 +229,7 @@ class _UngateRun:
             self.problems.append(f"records on {kind} stay: {error}")
 
     async def _remove_record(self, api_group: str | None, each: Any) -> None:
-        if self.dry_run:
+        if self.dry_run is not DryRun.NONE:
             return
         name, namespace, uid = (nested(each, "metadata", key) for key in ("name", "namespace", "uid"))
         try:
@@ -239,7 +242,7 @@ class _UngateRun:
             return  # another client has removed it
 
     def _print(self) -> ExitCode:
-        would = "would be " if self.dry_run else ""
+        would = "" if self.dry_run is DryRun.NONE else "would be "
         for group, many in sorted(self.freed.items())[:MAX_LINES]:
             output.out(f"group {group}: {format_pod_count(many)} {would}freed\n")
         if len(self.freed) > MAX_LINES:
@@ -249,7 +252,7 @@ class _UngateRun:
         if self.records:
             output.out(f"records of decisions {would}removed: {self.records}\n")
         gone = f", {self.gone} were gone or free already" if self.gone else ""
-        output.out(f"{format_pod_count(self.freed.total())} {would}freed{gone}\n")
+        output.out(f"{format_pod_count(self.freed.total())} {would}freed{gone}{self.dry_run.suffix}\n")
         for line in self.problems:
             output.err(f"warning: {line}")
         for line in self.failures[:MAX_LINES]:

@@ -12,7 +12,6 @@ from jobset_gate.cli.cluster import ClusterOptions
 from jobset_gate.cli.exits import CommandError
 from jobset_gate.cli.options import LogLevel, new_app
 from jobset_gate.cli.printers import output
-from jobset_gate.kube.client import Client
 
 app = new_app()
 _FIELD = f"spec.{names.CONFIG_FIELD}"
@@ -41,8 +40,7 @@ def install_crd_field(
 
 async def run(cluster: ClusterOptions, *, remove: bool) -> str:
     """Returns a sentence on what was done. Raises CommandError where there is no CRD to put the field into."""
-    reached = await cluster.load_access()
-    async with Client(reached) as client:
+    async with cluster.connect() as client:
         outcome = await (crd_patcher.retract_crd(client) if remove else crd_patcher.extend_crd(client))
     if outcome is crd_patcher.CrdOutcome.NOT_INSTALLED and remove:
         return f"the CRD {names.JOBSET_CRD} is not there, nor is the field"

@@ -7,7 +7,6 @@ the present generation stands, so that a restarted gang waits as before.
 import sys
 import time
 from dataclasses import dataclass, field
-from enum import StrEnum
 from typing import Annotated
 
 import typer
@@ -23,7 +22,7 @@ from jobset_gate.cli.fetch.outcome import WaitGoal, WaitOutcome, jobset_outcome
 from jobset_gate.cli.fetch.source import Permissions
 from jobset_gate.cli.fetch.view import FIRST_READ_TIMEOUT, JobSetView, get_gated_jobset, wait_until
 from jobset_gate.cli.invocation import Invocation
-from jobset_gate.cli.options import Namespace, ResourceKind, Yes, new_app, parse_resource, program
+from jobset_gate.cli.options import DryRun, DryRunOption, Namespace, ResourceKind, Yes, new_app, parse_resource, program
 from jobset_gate.cli.options import timeout as limit
 from jobset_gate.cli.printers import output
 from jobset_gate.cli.runner import run_and_exit
@@ -34,22 +33,13 @@ from jobset_gate.kube.errors import KubeError
 app = new_app()
 
 
-class DryRun(StrEnum):
-    """Who does as if."""
-
-    NONE = "none"
-    SERVER = "server"
-
-
 @dataclass(frozen=True, slots=True, kw_only=True)
 class ReleaseOptions:
     """What the command line asks for."""
 
     name: Annotated[str, typer.Argument(metavar="[jobset/]NAME", help="The JobSet.", show_default=False)]
     yes: Yes = False
-    dry_run: Annotated[
-        DryRun, typer.Option("--dry-run", help="server: have the API server check everything, and change nothing.")
-    ] = DryRun.NONE
+    dry_run: DryRunOption = DryRun.NONE
     namespace: Namespace = None
 
 
@@ -101,18 +91,19 @@ class _Opening:
 
     async def _open(self) -> str:
         name, its = self._jobset_name(), self.invocation
-        reached = await its.cluster.load_access()
-        async with Client(reached) as client:
-            gang = await get_gated_jobset(client, its.namespace or reached.namespace, name, self.permissions)
+        async with its.cluster.connect() as client:
+            own = client.access.namespace
+            gang = await get_gated_jobset(client, its.namespace or own, name, self.permissions)
             now = jobset_outcome(gang.jobset, gang.config_map, time.time())
             if done := self._nothing_to_do(gang.jobset, now):
                 return done
             self._check_can_open(gang.jobset, now)
-            controller = await controller_status(client, reached.namespace)
+            controller = await controller_status(client, own)
             if not controller.leads:  # no more than a warning: without leader election there is no Lease
                 output.err(f"warning: {controller.message}")
             user = await acts.current_user(client)
-            await acts.check_event_allowed(client, gang.jobset)
+            if self.options.dry_run is not DryRun.CLIENT:
+                await acts.check_event_allowed(client, gang.jobset)
             done = await self._opened(client, gang.jobset, user)
         for line in self.permissions.missing:
             output.err(f"warning: {line}")
@@ -170,9 +161,11 @@ class _Opening:
     # --- Opening it --------------------------------------------------------------------------------------------------
 
     async def _opened(self, client: Client, jobset: JobSetSeen, user: str) -> str:
-        if self.options.dry_run is DryRun.SERVER:
-            await acts.set_annotation(client, jobset, dry_run=True)
-            return f"{_subject(jobset)} {'bypassed' if self.seconds is None else 'released'} (server dry run)"
+        if self.options.dry_run is not DryRun.NONE:
+            if self.options.dry_run is DryRun.SERVER:
+                await acts.set_annotation(client, jobset, dry_run=True)
+            done = "bypassed" if self.seconds is None else "released"
+            return f"{_subject(jobset)} {done}{self.options.dry_run.suffix}"
         self._confirm(jobset)
         if self.seconds is None:
             return await _bypass(client, jobset, user)

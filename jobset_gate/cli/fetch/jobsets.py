@@ -68,9 +68,10 @@ class FetchedJobSet:
 
 
 class GangSource(ResourceSource):
-    """The JobSets of a namespace (None: of all), or the one called `name`; without `pods` nothing is counted.
+    """The JobSets of a namespace (None: of all), the one called `name`, or those with the labels of `selector`.
 
-    `required`: a caller without the right to JobSets is refused; otherwise that is one more missing right.
+    Without `pods` nothing is counted. `required`: a caller without the right to JobSets is refused; otherwise that is
+    one more missing right.
     """
 
     def __init__(
@@ -80,12 +81,14 @@ class GangSource(ResourceSource):
         permissions: Permissions,
         *,
         name: str = "",
+        selector: str = "",
         pods: bool = True,
         required: bool = True,
         changed: asyncio.Event | None = None,
     ) -> None:
         super().__init__(client, permissions, changed)
-        self._namespace, self._name, self._pods_wanted, self._required = namespace, name, pods, required
+        self._namespace, self._name, self._selector = namespace, name, selector
+        self._pods_wanted, self._required = pods, required
         self._jobsets: dict[ObjectKey, _JobSetObject] = {}
         self._jobs: dict[ObjectKey, JobSeen] = {}
         self._pods: dict[ObjectKey, PodSeen] = {}
@@ -98,7 +101,7 @@ class GangSource(ResourceSource):
         map_name = f"metadata.name={names.config_map_name(self._name)}" if self._name else ""
         labels = f"{GATED},{names.JS_NAME}={self._name}" if self._name else GATED
         found: list[AnyWatchSource] = [
-            WatchSource(JOBSETS, _RawJobSet, _convert, _keep(self._jobsets), self._namespace, "", its),
+            WatchSource(JOBSETS, _RawJobSet, _convert, _keep(self._jobsets), self._namespace, self._selector, its),
             WatchSource(
                 CONFIGMAPS, wire.ConfigMap, _config_map, _keep(self._config_maps), self._namespace, GATES, map_name
             ),

@@ -4,7 +4,8 @@ from __future__ import annotations
 
 import asyncio
 import time
-from typing import TYPE_CHECKING, Final
+from functools import partial
+from typing import TYPE_CHECKING, Any, Final
 
 from controllers.podgroups.cache import PodGroupCache
 from controllers.podgroups.informers import POD_GROUP_RESOURCES, watch_sources
@@ -12,19 +13,20 @@ from controllers.podgroups.owners import OwnerCapacities
 from jobset_gate import names
 from jobset_gate.cli.exits import CommandError
 from jobset_gate.cli.fetch.source import Permissions, ResourceSource, Unavailable, resource_name
-from jobset_gate.kube.resources import CONFIGMAPS, NODES, PODS, RESOURCEQUOTAS
-from jobset_gate.podgroups import podgroup_status, quota
+from jobset_gate.kube.resources import CONFIGMAPS, NODES, PODS, RESOURCEQUOTAS, Resource
+from jobset_gate.podgroups import podgroup_status, quota, wire
 from jobset_gate.podgroups.candidate import Admit, CapacityCheck, Hold
 from jobset_gate.podgroups.evaluate import evaluate_all
 from jobset_gate.podgroups.preconditions import GroupReason
 from jobset_gate.podgroups.status import GroupStatus, group_status
+from jobset_gate.runtime.informer import AnyWatchSource, WatchSource
+from jobset_gate.runtime.store import ObjectChange, ObjectKey
 
 if TYPE_CHECKING:
     from jobset_gate.kube.client import Client
     from jobset_gate.podgroups.model import PodGroupKey
     from jobset_gate.podgroups.owners import OwnerCapacity
     from jobset_gate.podgroups.snapshot import GroupSnapshot
-    from jobset_gate.runtime.informer import AnyWatchSource
     from jobset_gate.settings import Groups
 
 MAX_OWNER_READS: Final = 100
@@ -48,7 +50,8 @@ _UNKNOWN_WITHOUT: Final = {
 class PodGroupSource(ResourceSource):
     """The groups of a namespace (None: of all), and the cluster's nodes with what is bound to them.
 
-    `controlled`: a controller runs, so the status that it has written is up to date.
+    `selector`: only those with these labels. `controlled`: a controller runs, so the status that it has written is
+    up to date.
     """
 
     def __init__(
@@ -58,6 +61,7 @@ class PodGroupSource(ResourceSource):
         permissions: Permissions,
         settings: Groups,
         *,
+        selector: str = "",
         controlled: bool = False,
         changed: asyncio.Event | None = None,
     ) -> None:
@@ -67,10 +71,35 @@ class PodGroupSource(ResourceSource):
         self._cache = PodGroupCache(settings)
         self._owners = OwnerCapacities(client)
         self._nodes_forbidden = False
+        self._selector = selector
+        self._selected: set[tuple[str, ObjectKey]] = set()
+        """Of the PodGroups and pods with these labels: API group, namespace and name."""
 
     def sources(self) -> list[AnyWatchSource]:
         self._cache = PodGroupCache(self._settings)
-        return watch_sources(self._cache, self._settings, self._namespace)
+        found = watch_sources(self._cache, self._settings, self._namespace)
+        if not self._selector:
+            return found
+        self._selected = set()
+        labels: list[tuple[Resource, type[Any], str]] = [
+            (it.resource, it.wire, self._selector) for it in found if it.resource in POD_GROUP_RESOURCES
+        ]
+        labels.append((PODS, wire.GroupPod, f"{names.POD_GROUP_LABEL},{self._selector}"))
+        return found + [
+            WatchSource(resource, kind, lambda it: it, partial(self._select, resource.group), self._namespace, wanted)
+            for resource, kind, wanted in labels
+        ]
+
+    def _select(self, group: str, change: ObjectChange[object]) -> None:
+        (self._selected.discard if change.new is None else self._selected.add)((group, change.key))
+
+    def _selects(self, it: GroupStatus) -> bool:
+        """By the labels of the PodGroup; where there is none, by those of any of its pods."""
+        if not self._selector:
+            return True
+        if it.pod_group is not None:
+            return (it.pod_group.api, (it.key.namespace, it.pod_group.name)) in self._selected
+        return any((PODS.group, (one.namespace, one.name)) in self._selected for one in it.snapshot.members)
 
     @property
     def unassigned_pods(self) -> int:
@@ -94,7 +123,7 @@ class PodGroupSource(ResourceSource):
             excluded=cache.nodes.excluded_nodes,
         )
         found = [group_status(it, now, self._reason(it, evaluated.get(it.group.key))) for it in seen]
-        return sorted(found, key=lambda it: (it.key.namespace, it.key.name, it.key.flavor))
+        return sorted(filter(self._selects, found), key=lambda it: (it.key.namespace, it.key.name, it.key.flavor))
 
     async def _owner_capacities(self, seen: list[GroupSnapshot]) -> dict[PodGroupKey, tuple[OwnerCapacity, ...]]:
         """Of groups that have too few pods: their owners may be unable to create enough."""

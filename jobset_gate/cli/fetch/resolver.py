@@ -167,10 +167,9 @@ async def find(
 async def open_resolver(invocation: Invocation, config: Path | None) -> AsyncIterator[Resolver]:
     """With a client, for the options of a command line."""
     settings = settings_file.read_groups(config)
-    reached = await invocation.cluster.load_access()
-    async with Client(reached) as client:
-        namespace = invocation.namespace or reached.namespace
-        yield Resolver(client, namespace, settings, invocation, (reached.namespace,))
+    async with invocation.cluster.connect() as client:
+        own = client.access.namespace
+        yield Resolver(client, invocation.namespace or own, settings, invocation, (own,))
 
 
 def gated_jobset(labels: dict[str, str]) -> str:

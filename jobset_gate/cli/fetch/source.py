@@ -1,12 +1,13 @@
 """Objects of several kinds from the API server: listed once by `load`, or watched for as long as a command runs."""
 
 import asyncio
+import re
 from collections.abc import Sequence
 from dataclasses import dataclass, field, replace
 from functools import partial
 from typing import Any, Final, Self
 
-from jobset_gate.cli.exits import CommandError
+from jobset_gate.cli.exits import CommandError, ExitCode
 from jobset_gate.kube.client import Client
 from jobset_gate.kube.errors import Forbidden, NotFound
 from jobset_gate.kube.resources import Resource
@@ -175,6 +176,21 @@ class ResourceSource:
         elif verb or problem.kind is WatchProblemKind.SILENT:
             self.problem = f"the API server does not answer; trying again: {problem.detail}"
             self.changed.set()
+
+
+def has_fields(selector: str, namespace: str, name: str) -> bool:
+    """Whether an object fits a field selector; an API server knows no more fields of JobSets and PodGroups either.
+
+    Raises CommandError for any other field.
+    """
+    fields = {"metadata.namespace": namespace, "metadata.name": name}
+    for each in filter(None, selector.split(",")):
+        field, differs, value = re.fullmatch(r"([^=!]*)(!?)=?=?(.*)", each).groups()  # type: ignore[union-attr]
+        if field not in fields or "=" not in each:
+            raise CommandError(f"--field-selector {each}: fields are {', '.join(fields)}, by = or !=", ExitCode.USAGE)
+        if (fields[field] == value) is bool(differs):
+            return False
+    return True
 
 
 def _selected_name(source: AnyWatchSource) -> str:

@@ -4,9 +4,9 @@ from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any, Final
 
-from jobset_gate.cli.options import OutputFormat
 from jobset_gate.cli.printers import output
 from jobset_gate.cli.printers.documents import document_text
+from jobset_gate.cli.printers.formats import Output, OutputFormat, column_cells
 
 DELETED: Final = "Deleted"
 """The state of an object that is gone, printed once."""
@@ -30,18 +30,21 @@ class PrintedItem:
 class ItemPrinter:
     """Prints to standard output; columns keep their width, or grow."""
 
-    def __init__(self, form: OutputFormat, kind: str, state: str, field: str, *, headers: bool) -> None:
+    def __init__(self, asked: Output, kind: str, state: str, field: str, *, headers: bool) -> None:
         """`kind` is that of a list of all; `state` the column and `field` the field that say how one is."""
-        self._form, self._kind, self._state, self._field, self._headers = form, kind, state, field, headers
+        self._asked, self._form, self._kind, self._headers = asked, asked.form, kind, headers
+        self._state, self._field = state, field
         self._widths: list[int] = []
         self._documents = 0
         self._last: dict[tuple[str, ...], tuple[PrintedItem, object]] = {}
 
     def print_list(self, items: Sequence[PrintedItem]) -> None:
         """All of them, as one document where it is one for programs."""
+        listed = {"kind": self._kind, "items": [it.document() for it in items]}
         if self._form in (OutputFormat.JSON, OutputFormat.YAML):
-            listed = {"kind": self._kind, "items": [it.document() for it in items]}
             output.document(document_text(self._form, listed))
+        elif self._asked.template is not None:
+            output.document(self._asked.template.render(listed))
         else:
             self._print(items)
 
@@ -74,17 +77,23 @@ class ItemPrinter:
                 output.document("".join(map(self._yaml, items)))
             case OutputFormat.NAME:
                 output.out("".join(it.name + "\n" for it in items))
+            case OutputFormat.JSONPATH if self._asked.template is not None:
+                output.document("".join(map(self._asked.template.render, (it.document() for it in items))))
             case _:
                 output.out(self._table(items))
+
+    def _cells(self, item: PrintedItem) -> Mapping[str, str]:
+        return column_cells(self._asked.columns, item.document()) if self._asked.columns else item.cells
 
     def _yaml(self, item: PrintedItem) -> str:
         self._documents += 1
         return ("---\n" if self._documents > 1 else "") + document_text(self._form, item.document())
 
     def _table(self, items: Sequence[PrintedItem]) -> str:
-        lines = [[*it.cells.values()] for it in items]
+        shown = [self._cells(it) for it in items]
+        lines = [[*it.values()] for it in shown]
         if items and not self._widths:
-            titles = [*items[0].cells]
+            titles = [*shown[0]]
             self._widths = [len(it) for it in titles]
             lines[:0] = [titles] if self._headers else []
         for cells in lines:

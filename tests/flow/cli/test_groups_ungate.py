@@ -5,6 +5,7 @@ from __future__ import annotations
 import pytest
 
 from jobset_gate import names
+from jobset_gate.cli.options import DryRun
 from jobset_gate.kube.resources import CONFIGMAPS, POD_GROUPS, PODS
 from jobset_gate.podgroups.model import Format
 from tests.fakes.cli_runner import CliShell, RunCli
@@ -57,16 +58,27 @@ async def test_without_a_yes_or_with_a_dry_run_nothing_happens(groups: StoredPod
     asked = await ungate("--all")
     assert (asked.code, asked.out) == (2, "")
     assert "2 pods would be freed: say --yes" in asked.err
-    dry = await ungate("--all", "--dry-run")
-    assert dry.out.splitlines()[-1] == "2 pods would be freed"
+    for who in ("client", "server"):
+        dry = await ungate("--all", f"--dry-run={who}")
+        assert (dry.code, dry.out.splitlines()[-1]) == (0, f"2 pods would be freed{DryRun(who).suffix}")
     assert await held(groups) == ["a", "b"]
+
+
+async def test_a_dry_run_of_the_server_finds_a_right_that_is_missing(
+    groups: StoredPodGroups, ungate: CliShell, limited: LimitedUser
+) -> None:
+    await groups.held("ring", "a")
+    reader = ungate.user(await limited([{"apiGroups": [""], "resources": ["pods"], "verbs": ["list"]}]))
+    assert (await reader("ring", "--dry-run=client")).code == 0
+    ran = await reader("ring", "--dry-run=server")
+    assert (ran.code, f"error: pod {groups.namespace}/a: 403" in ran.err) == (1, True)
 
 
 async def test_records_are_removed_if_no_controller_runs(alone: StoredPodGroups, cli_alone: CliShell) -> None:
     await alone.group("ring", 2, decided=alone.decided("ring"))
     await alone.record("star", alone.decided("star", Format.ALIBABA))
     shell = cli_alone.command("groups", "ungate", "--all")
-    assert "records of decisions would be removed: 2" in (await shell("--dry-run")).out
+    assert "records of decisions would be removed: 2" in (await shell("--dry-run=client")).out
     ran = await shell("--yes")
     assert ran.out.splitlines() == ["records of decisions removed: 2", "0 pods freed"]
     left = await alone.client.get(POD_GROUPS[names.PLUGINS_GROUP], "ring", "team")

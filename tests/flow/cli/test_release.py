@@ -135,6 +135,8 @@ async def test_a_dry_run_asks_the_server_and_changes_nothing(stored: StoredJobSe
     for verb, done in (("bypass", "bypassed"), ("release", "released")):
         ran = await cli(verb, "train", "--dry-run=server")
         assert (ran.code, ran.out) == (0, f"{SUBJECT} {done} (server dry run)\n")
+        ran = await cli(verb, "train", "--dry-run=client")
+        assert (ran.code, ran.out) == (0, f"{SUBJECT} {done} (dry run)\n")
     assert (await noted(stored), await audit(stored)) == (None, [])
 
 

@@ -10,8 +10,8 @@ from pathlib import Path
 import pytest
 
 from jobset_gate.cli.app import COMMANDS
-from jobset_gate.cli.exits import CommandError, ExitCode
-from jobset_gate.cli.main import error_line, first_cause, program_name
+from jobset_gate.cli.exits import CommandError, ExitCode, first_cause
+from jobset_gate.cli.main import error_line, program_name
 from jobset_gate.kube.errors import Unauthorized, Unreachable
 from tests.fakes.cli_runner import RunCli
 from tests.repo.files import ROOT
@@ -48,6 +48,22 @@ def test_help_lists_all_commands(run: RunCli) -> None:
     for words, shown in (((), "Commands:"), (("nonsense",), "No such command 'nonsense'")):
         ran = run(*words)
         assert (ran.code, shown in ran.out + ran.err) == (2, True)
+
+
+def test_help_is_a_word_too_and_as_wide_as_the_terminal(run: RunCli, monkeypatch: pytest.MonkeyPatch) -> None:
+    assert run("help") == run("--help")
+    for width in (60, 160):
+        monkeypatch.setenv("COLUMNS", str(width))
+        asked = run("help", "get", "gangs")
+        assert asked == run("get", "gangs", "-h")
+        assert width - 30 < max(map(len, asked.out.splitlines())) <= width
+
+
+def test_short_options_take_their_value_as_kubectls_do(run: RunCli) -> None:
+    for words in (("-o=json",), ("-o", "json"), ("-ojson",), ("--output=json",)):
+        assert run("version", "--client", *words).out.startswith("{")
+    ran = run("why", "--server", "http://127.0.0.1:1", "--", "-n=x")
+    assert "no API server is reached" in ran.err
 
 
 def test_version(run: RunCli) -> None:

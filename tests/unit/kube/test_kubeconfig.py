@@ -15,6 +15,7 @@ import yaml
 from jobset_gate.kube import kubeconfig
 from jobset_gate.kube.access import Access, from_kubeconfig, proxy_for
 from jobset_gate.kube.errors import InvalidKubeConfig
+from jobset_gate.kube.kubeconfig import Overrides, choose_context
 from tests.plane import certs
 
 # ruff: noqa: ASYNC240 - small files of the test's own.
@@ -92,9 +93,10 @@ async def test_a_plain_one_is_read_as_the_library_reads_it(
 ) -> None:
     (tmp_path / "ca.crt").write_bytes(identity.ca.read_bytes())  # files are relative to the kubeconfig's folder
     path = write(tmp_path, *CASES[case](identity))
-    found = kubeconfig.read_plain(path, None)
+    chosen = choose_context(path, Overrides())
+    found = kubeconfig.read_plain(chosen)
     assert found is not None
-    assert found == await kubeconfig.read_by_library(path, None)
+    assert found == await kubeconfig.read_by_library(chosen)
     found.new_tls()
 
 
@@ -105,28 +107,23 @@ async def test_a_plain_one_is_read_as_the_library_reads_it(
         ({"auth-provider": {"name": "oidc"}}, {}, {}),
         ({"tokenFile": "x"}, {}, {}),
         ({"username": "u", "password": "p"}, {}, {}),
-        ({"as": "another-user"}, {}, {}),
         ({"token": 7}, {}, {}),
         ({"client-certificate": "absent"}, {}, {}),
         ({"client-certificate-data": "%"}, {}, {}),
         ({}, {"server": "127.0.0.1:1"}, {}),
         ({}, {"proxy-url": "http://p:1"}, {}),
         ({}, {"insecure-skip-tls-verify": "yes"}, {}),
-        ({}, {}, {"users": []}),
-        ({}, {}, {"users": [{"name": "u", "user": {}}, {"name": "u", "user": {}}]}),
-        ({}, {}, {"contexts": None}),
-        ({}, {}, {"current-context": "nowhere"}),
+        ({}, {}, {"contexts": [{"name": "here", "context": {"cluster": "c", "user": "u", "namespace": 7}}]}),
     ],
 )
 def test_what_is_not_plain_is_left_to_the_library(user: Json, cluster: Json, more: Json, tmp_path: Path) -> None:
     path = write(tmp_path, user, cluster, **more)
-    assert kubeconfig.read_plain(path, None) is None
-    assert kubeconfig.read_plain(f"{write(tmp_path, {}, {})}{os.pathsep}{path}", None) is None
+    assert kubeconfig.read_plain(choose_context(path, Overrides())) is None
 
 
 async def test_the_current_context_is_taken_unless_another_is_named(tmp_path: Path) -> None:
     path = write(tmp_path, {}, {})
-    here, there = await from_kubeconfig(path), await from_kubeconfig(path, "there")
+    here, there = await from_kubeconfig(path), await from_kubeconfig(path, Overrides(context="there"))
     assert (here.server, here.namespace, here.token) == (SERVER, "team", None)
     assert (there.server, there.namespace, there.ssl) == ("http://127.0.0.1:2", "default", None)
     assert (there.server_name, there.proxy) == ("kube", "http://p:3")
@@ -139,7 +136,12 @@ async def test_the_current_context_is_taken_unless_another_is_named(tmp_path: Pa
         ("", "this is no kubeconfig"),
         ("[]", "this is no kubeconfig"),
         ("{", "while parsing"),
-        ("current-context: nowhere\ncontexts: []\nclusters: []\n", "Expected object with name nowhere"),
+        ("current-context: nowhere\ncontexts: []\nclusters: []\n", "there is no context nowhere; there are none"),
+        ("contexts: [{name: b, context: {}}, {name: a, context: {}}]", "it has no current context; there are a, b"),
+        ("{current-context: a, contexts: [{name: b, context: {}}]}", "there is no context a; there are b"),
+        ("users: [{name: u, user: {}}, {name: u, user: {}}]", "two users are called u"),
+        ("current-context: a\ncontexts: [{name: a, context: {user: x}}]", "there is no user x; there are none"),
+        ("current-context: a\ncontexts: [{name: a, context: {}}]\nclusters: 5", "this is no kubeconfig"),
     ],
 )
 async def test_one_that_is_no_good_is_an_error_that_names_it(tmp_path: Path, content: str | None, reason: str) -> None:
@@ -209,6 +211,73 @@ def test_the_library_is_not_imported_for_a_plain_one_and_never_what_checks_manif
     assert ran.stdout == f"{list(imported)}\n"
 
 
+# --- What the command line says instead, and several files
+
+
+@pytest.mark.parametrize(
+    ("overrides", "server", "token", "server_name"),
+    [
+        (Overrides(), SERVER, "Bearer ours", "kube"),
+        (Overrides(user="v"), SERVER, "Bearer theirs", "kube"),
+        (Overrides(cluster="d"), "http://127.0.0.1:2", "Bearer ours", "kube"),
+        (Overrides(token="given"), SERVER, "Bearer given", "kube"),
+        (Overrides(context="there", token="given"), "http://127.0.0.1:2", "Bearer given", "kube"),
+        (Overrides(server="http://127.0.0.1:9/"), "http://127.0.0.1:9", "Bearer ours", None),
+    ],
+    ids=["nothing", "the user", "the cluster", "the token", "context and token", "the server, not under its old name"],
+)
+async def test_what_the_command_line_says_counts(
+    tmp_path: Path, overrides: Overrides, server: str, token: str, server_name: str | None
+) -> None:
+    path = write(tmp_path, {"token": "ours"}, {"tls-server-name": "kube"})
+    found = await from_kubeconfig(path, overrides)
+    assert (found.server, await token_of(found), found.server_name) == (server, token, server_name)
+
+
+async def test_a_given_token_keeps_plugins_and_passwords_from_being_asked(tmp_path: Path) -> None:
+    for user in ({"exec": {"command": "/nowhere", **EXEC}}, {"username": "u", "password": "p"}):
+        found = await from_kubeconfig(write(tmp_path, user, {}), Overrides(token="given"))
+        assert await token_of(found) == "Bearer given"
+
+
+async def test_a_server_alone_needs_no_kubeconfig(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setenv("KUBECONFIG", str(tmp_path / "none"))
+    found = await from_kubeconfig(None, Overrides(server="http://127.0.0.1:1"))
+    assert (found.server, found.token, found.namespace) == ("http://127.0.0.1:1", None, "default")
+
+
+async def test_whom_requests_impersonate(tmp_path: Path) -> None:
+    stored = {"as": "ada", "as-groups": ["a", "b"], "as-uid": "7", "as-user-extra": {"Ex.am/ple": ["x", "y"]}}
+    found = await from_kubeconfig(write(tmp_path, {"token": "t", **stored}, {}))
+    own = [
+        ("Impersonate-User", "ada"),
+        ("Impersonate-Uid", "7"),
+        ("Impersonate-Group", "a"),
+        ("Impersonate-Group", "b"),
+    ]
+    extra = [("Impersonate-Extra-ex.am%2Fple", "x"), ("Impersonate-Extra-ex.am%2Fple", "y")]
+    assert [*found.headers] == [*own, *extra]
+    found = await from_kubeconfig(write(tmp_path, {"token": "t"}, {}), Overrides(as_user="bob", as_groups=("c",)))
+    assert [*found.headers] == [("Impersonate-User", "bob"), ("Impersonate-Group", "c")]
+    with pytest.raises(InvalidKubeConfig, match="without a user"):
+        await from_kubeconfig(write(tmp_path, {"as-groups": ["a"]}, {}))
+
+
+async def test_of_several_files_the_first_that_names_something_counts_and_paths_are_relative_to_each(
+    tmp_path: Path, identity: certs.Certificates, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    (tmp_path / "more").mkdir()
+    (tmp_path / "more/ca.crt").write_bytes(identity.ca.read_bytes())
+    first = tmp_path / "first"
+    first.write_text(yaml.safe_dump({"users": [{"name": "u", "user": {"token": "first"}}]}))
+    second = write(tmp_path / "more", {"token": "second"}, {"certificate-authority": "ca.crt"})
+    monkeypatch.setenv("KUBECONFIG", os.pathsep.join([str(first), str(tmp_path / "none"), second]))
+    found = await from_kubeconfig()
+    assert (await token_of(found), found.server, found.other_contexts) == ("Bearer first", SERVER, ("there",))
+    assert found.ssl is not None
+    assert len(found.ssl.get_ca_certs()) == 1
+
+
 # --- proxies
 
 P = "http://proxy:3128"
@@ -270,7 +339,7 @@ async def test_a_proxy_that_the_kubeconfig_names_counts_before_the_environments(
     monkeypatch.setenv("HTTP_PROXY", P)
     monkeypatch.setenv("NO_PROXY", "*")
     path = write(tmp_path, {}, {"server": "http://api.example.com"})
-    assert (await from_kubeconfig(path, "there")).proxy == "http://p:3"
+    assert (await from_kubeconfig(path, Overrides(context="there"))).proxy == "http://p:3"
     assert (await from_kubeconfig(path)).proxy is None
     monkeypatch.delenv("NO_PROXY")
     monkeypatch.delenv("no_proxy", raising=False)

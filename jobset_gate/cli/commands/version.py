@@ -1,0 +1,77 @@
+"""`version`: of this program, of the API server, and of the controllers that it knows."""
+
+from typing import Annotated, Any
+
+import typer
+
+from jobset_gate.cli.app import client_version
+from jobset_gate.cli.cluster import ClusterOptions
+from jobset_gate.cli.doctor.check import ClusterReader, NotReadable, controllers
+from jobset_gate.cli.exits import ExitCode
+from jobset_gate.cli.options import TextFormat, TextOutput, new_app
+from jobset_gate.cli.printers import output as out
+from jobset_gate.cli.printers.documents import document_text
+from jobset_gate.cli.runner import run_and_exit
+from jobset_gate.objects.unstructured import Json, nested
+
+app = new_app()
+
+
+@app.command("version", epilog="Example: {program} version --client -o json")
+def version(
+    *,
+    client: Annotated[bool, typer.Option("--client", help="Only that of this program; asks no cluster.")] = False,
+    output: TextOutput = TextFormat.TEXT,
+    cluster: ClusterOptions,
+) -> None:
+    """Print the versions of this program, of the API server, and of the controllers in the cluster.
+
+    A controller is found by its Deployment, which needs the right to list Deployments; without it that is said.
+    """
+    run_and_exit(run(output, None if client else cluster))
+
+
+async def run(form: TextFormat, cluster: ClusterOptions | None) -> ExitCode:
+    """Prints what is known, also where no cluster is reached; then raises CommandError."""
+    found: Json = {
+        "kind": "Version", "clientVersion": client_version(), "serverVersion": None, "controllers": []
+    }  # fmt: skip
+    try:
+        if cluster is not None:
+            found |= await _of_cluster(cluster)
+    finally:
+        if form is TextFormat.TEXT:
+            out.out("".join(f"{line}\n" for line in _lines(found)))
+        else:
+            out.document(document_text(form, found))
+    return ExitCode.OK
+
+
+async def _of_cluster(cluster: ClusterOptions) -> Json:
+    async with cluster.connect() as client:
+        reader = ClusterReader(client, None, client.access.namespace)
+        server = await reader.document("/version", "version")
+        try:
+            known = await controllers(reader)
+        except NotReadable as no:
+            out.err(f"warning: {no}: the controller's version is not known")
+            known = []
+    return {"serverVersion": nested(server, "gitVersion"), "controllers": [_controller(it) for it in known]}
+
+
+def _controller(deployment: Json) -> dict[str, Any]:
+    labels = nested(deployment, "metadata", "labels")
+    return {
+        "namespace": nested(deployment, "metadata", "namespace"),
+        "name": nested(deployment, "metadata", "name"),
+        "version": nested(labels, "app.kubernetes.io/version"),
+    }
+
+
+def _lines(found: Json) -> list[str]:
+    lines = [f"Client: {found['clientVersion']}"]
+    if found["serverVersion"]:
+        lines.append(f"Server: {found['serverVersion']}")
+        shown = [f"{it['version'] or '<unknown>'} ({it['namespace']}/{it['name']})" for it in found["controllers"]]
+        lines += [f"Controller: {it}" for it in shown or ["none found"]]
+    return lines
