@@ -3,9 +3,10 @@
 from collections.abc import Iterator
 from typing import Any, Final
 
+from docs.make.api_schemas import API_SCHEMAS
 from docs.make.kinds import kind
 from docs.make.markdown import code, page, paragraph, table
-from docs.make.schemas import API_SCHEMAS, SCHEMAS
+from docs.make.schemas import SCHEMAS
 from jobset_gate.cli.printers.findings import REASONS
 
 Json = dict[str, Any]
@@ -16,7 +17,7 @@ def text() -> str:
     """The page."""
     return page(
         "JSON",
-        "`docs/make/schemas.py`",
+        "`docs/make/schemas.py` and `api_schemas.py`",
         paragraph(
             "What `--output json` prints, and `--output yaml` in the other form. Fields are added, never renamed or "
             "taken away, so ignore unknown fields. The same as JSON schemas (draft 2020-12) is in the "

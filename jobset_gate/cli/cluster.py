@@ -84,7 +84,7 @@ class ClusterOptions:
             raise CommandError(_reason(cause), hints=_hints(reached, cause)) from problem
 
     def given(self) -> list[tuple[str, str]]:
-        """With their values, for commands that the user may run next; a token is told to nobody."""
+        """With their values, for commands that the user may run next; never the token."""
         groups = [("--as-group", it) for it in self.as_group or ()]
         pairs = [("--as", self.as_user), *groups, ("--as-uid", self.as_uid), ("--server", self.server)]
         pairs += [("--user", self.user), ("--cluster", self.cluster), ("--context", self.context)]

@@ -11,9 +11,10 @@ from pydantic import BaseModel
 from controllers.barrier.status import _WARNINGS
 from controllers.podgroups.metrics import REASONS
 from docs.make import api, jobset_fields, keys, reasons, settings
+from docs.make.api_schemas import API_SCHEMAS
 from docs.make.metrics import rows
 from docs.make.pages import FOLDER, PAGES
-from docs.make.schemas import API_SCHEMAS, SCHEMAS
+from docs.make.schemas import SCHEMAS
 from jobset_gate import names
 from jobset_gate.cli.app import command_tree
 from jobset_gate.cli.exits import ExitCode

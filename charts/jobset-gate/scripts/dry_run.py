@@ -39,7 +39,7 @@ def barriers(jobset: dict[str, Any]) -> list[str]:
 
 async def tried(namespace: str, form: str) -> str:
     """What is wrong; "" if nothing is."""
-    reached = await access.load_access(None, None)
+    reached = await access.load_access()
     async with Client(reached, user_agent=f"{names.PROGRAM}-dry-run") as client:
         try:
             stored = await client.create(JOBSETS, gated(form), namespace, dry_run=True)

@@ -26,7 +26,7 @@ def version(
 ) -> None:
     """Print the versions of this program, of the API server, and of the controllers in the cluster.
 
-    A controller is found by its Deployment, which needs the right to list Deployments; without it that is said.
+    A controller is found by its Deployment, which needs the right to list Deployments.
     """
     run_and_exit(run(output, None if client else cluster))
 

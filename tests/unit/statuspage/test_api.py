@@ -10,7 +10,7 @@ import pytest
 
 from controllers.statuspage import api, auth
 from controllers.statuspage.options import PageOptions
-from docs.make.schemas import API_SCHEMAS
+from docs.make.api_schemas import API_SCHEMAS
 from jobset_gate.barrier.model import PendingReason, VerdictKind
 from jobset_gate.kube.errors import Unreachable
 from tests.fakes import gangs
