@@ -18,12 +18,7 @@ Json = dict[str, Any]
 
 @asynccontextmanager
 async def another_webhook(
-    client: Client,
-    namespace: str,
-    name: str,
-    operations: Callable[[Json], list[Json]],
-    *,
-    rule: Json | None = None,
+    client: Client, namespace: str, name: str, operations: Callable[[Json], list[Json]], *, rule: Json | None = None
 ) -> AsyncIterator[None]:
     """Called for every JobSet of the namespace, in the place that its name gives it; `operations` are its patch.
 

@@ -23,14 +23,7 @@ from jobset_gate.fake.view import ObjectView
 from jobset_gate.kube import resources
 from jobset_gate.kube.client import Client, PatchType
 from jobset_gate.kube.errors import ApiError, Conflict, NotFound
-from jobset_gate.kube.resources import (
-    CONFIGMAPS,
-    EVENTS,
-    JOBS,
-    JOBSETS,
-    PODS,
-    Resource,
-)
+from jobset_gate.kube.resources import CONFIGMAPS, EVENTS, JOBS, JOBSETS, PODS, Resource
 from jobset_gate.settings import Barrier, Settings
 from tests.fakes.admission_server import registered
 from tests.flow.service import Service

@@ -15,11 +15,7 @@ from jobset_gate.fake.kubelet import PodFault, PodMatch
 from jobset_gate.kube.resources import CONFIGMAPS
 from jobset_gate.podgroups.model import Format
 from tests.fakes.cli_runner import CliShell
-from tests.fakes.stored_gang import (
-    StoredJobSet,
-    store_every_reason,
-    store_placing_pod,
-)
+from tests.fakes.stored_gang import StoredJobSet, store_every_reason, store_placing_pod
 from tests.fakes.stored_pod_groups import StoredPodGroups, lease
 from tests.flow.cli.conftest import LimitedUser
 from tests.flow.cli.test_schemas import check

@@ -15,13 +15,7 @@ from jobset_gate.fake import jobset_crd
 from jobset_gate.kube.client import Client, PatchType
 from jobset_gate.kube.resources import SECRETS
 from jobset_gate.settings import Settings
-from tests.fakes.certificates import (
-    SECRET,
-    CertificateInstallation,
-    VirtualDatetime,
-    WebhookReplica,
-    installation,
-)
+from tests.fakes.certificates import SECRET, CertificateInstallation, VirtualDatetime, WebhookReplica, installation
 from tests.fakes.webhook_traffic import service, traffic, until_refused, until_webhook_called
 from tests.plane.planes import Real, fresh_name
 from webhook.certs.ca import certificates, is_signed_by

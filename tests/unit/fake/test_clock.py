@@ -11,13 +11,7 @@ import aiohttp
 import pytest
 from aiohttp import web
 
-from jobset_gate.fake.clock import (
-    Deadlock,
-    Livelock,
-    Overrun,
-    VirtualLoop,
-    run_virtual,
-)
+from jobset_gate.fake.clock import Deadlock, Livelock, Overrun, VirtualLoop, run_virtual
 
 
 async def _slow_answer(request: web.BaseRequest) -> web.StreamResponse:

@@ -7,12 +7,7 @@ from typing import Any
 from jobset_gate import names
 from jobset_gate.fake.kubelet import PodFault, PodMatch
 from jobset_gate.kube.resources import JOBS, PODS
-from tests.unit.fake.world import (
-    FakeClusterStory,
-    Run,
-    label,
-    living,
-)
+from tests.unit.fake.world import FakeClusterStory, Run, label, living
 
 
 def job(pods: int, **spec: Any) -> dict[str, Any]:

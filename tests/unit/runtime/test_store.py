@@ -9,13 +9,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from jobset_gate.runtime.store import (
-    MAX_TOMBSTONES,
-    ObjectChange,
-    ObjectVersion,
-    Store,
-    is_later,
-)
+from jobset_gate.runtime.store import MAX_TOMBSTONES, ObjectChange, ObjectVersion, Store, is_later
 
 A = ("ns", "a")
 

@@ -56,9 +56,7 @@ async def test_a_jobset_comes_in_and_goes_out_with_its_barrier(session: aiohttp.
     assert (status, response(answer)["allowed"]) == (200, True)
 
 
-async def test_a_body_that_is_no_review_is_a_bad_request_and_the_server_goes_on(
-    session: aiohttp.ClientSession,
-) -> None:
+async def test_a_body_that_is_no_review_is_a_bad_request_and_the_server_goes_on(session: aiohttp.ClientSession) -> None:
     for path in PATHS:
         for raw in (b"", b"{", b"\x00\xff" * 999, b'{"kind":"Pod"}', b"[" * 500_000):
             assert (await post(session, path, raw))[0] == 400, (path, raw[:20])

@@ -38,10 +38,7 @@ class PatcherHarness:
     """Patches at work, and what became of them."""
 
     def __init__(
-        self,
-        memory: MemoryClient,
-        concurrency: int = 4,
-        delivered: Mapping[tuple[GangKey, str], float] | None = None,
+        self, memory: MemoryClient, concurrency: int = 4, delivered: Mapping[tuple[GangKey, str], float] | None = None
     ) -> None:
         self.outcomes: list[str] = []
         self.patches = VerdictPatcher(

@@ -167,9 +167,7 @@ async def test_a_decision_in_doubt_keeps_its_promise_until_the_api_can_be_read(c
         assert cluster.ungated_pods() == ["a"]
 
 
-async def test_an_admission_that_cannot_be_recorded_stops_no_other_and_backs_off(
-    cluster: InMemoryCluster,
-) -> None:
+async def test_an_admission_that_cannot_be_recorded_stops_no_other_and_backs_off(cluster: InMemoryCluster) -> None:
     """A ConfigMap that a user has made immutable."""
     of, tries = key("stuck", Flavor.ALIBABA), 0
 

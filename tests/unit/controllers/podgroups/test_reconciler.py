@@ -137,9 +137,7 @@ async def test_a_gang_group_has_its_longest_limit_and_is_evicted_whole(cluster: 
         assert marked(cluster) == ["d"]
 
 
-async def test_an_evicted_group_keeps_its_back_off_while_it_has_no_pods(
-    cluster: InMemoryCluster,
-) -> None:
+async def test_an_evicted_group_keeps_its_back_off_while_it_has_no_pods(cluster: InMemoryCluster) -> None:
     """Its record lies in a ConfigMap, which goes when the group is over; but this one is not."""
     labels = {ALIBABA: "g", ALIBABA_MINIMUM: "1"}
     of = key(flavor=Flavor.ALIBABA)
