@@ -10,7 +10,8 @@ Json = dict[str, Any]
 
 def meta_of(way: Format, name: str = "g") -> Json:
     """The labels or annotations by which a pod of that way names its group, as metadata."""
-    return membership_metadata(name, way, 3 if way in MINIMUM_ON_POD else None)
+    meta = membership_metadata(name, way, 3 if way in MINIMUM_ON_POD else None)
+    return {key: value for key, value in meta.items() if value}
 
 
 def pod(way: Format | None = None, group: str = "g", *, name: str = "p", meta: Json | None = None, **spec: Any) -> Json:
