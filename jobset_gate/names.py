@@ -151,6 +151,9 @@ REASON_TIMED_OUT: Final = "TimedOut"
 """Of the condition GroupStarted and a Warning Event: the time was up, and the message names who was missing; the gate
 has opened only where on-timeout is Release. Of a pod group, its condition and a Warning Event: the limit after the
 opening has passed with too few bound."""
+REASON_INDEX_FAILED: Final = "IndexFailed"
+"""Of the condition GroupStarted and a Warning Event: an index of a Job has failed for good before the start, so the
+gang can never be complete. Decided at once, as at a timeout: the gate has opened only where on-timeout is Release."""
 REASON_BYPASSED: Final = "Bypassed"
 """Of the condition GroupStarted and a Normal Event: the gate was opened by the annotation jobset-gate.dev/bypass."""
 REASON_GATE_MISSING: Final = "GateMissing"

@@ -35,6 +35,8 @@ VERDICTS = (
     (VerdictKind.RELEASE, names.REASON_BYPASSED),
     (VerdictKind.RELEASE, names.REASON_TIMED_OUT),
     (VerdictKind.TIMEOUT, names.REASON_TIMED_OUT),
+    (VerdictKind.RELEASE, names.REASON_INDEX_FAILED),
+    (VerdictKind.TIMEOUT, names.REASON_INDEX_FAILED),
 )
 PATCHED = ("ok", "gone", "error")
 STREAMED = ("told", "lost", "unknown", "forbidden", "malformed", "stopped", "too_many")
@@ -88,7 +90,10 @@ class GangMetrics:
             _LONG,
         )
         self.decisions = counter(
-            "decisions_total", "Verdicts taken. A release for TimedOut is on-timeout Release.", "kind", "cause"
+            "decisions_total",
+            "Verdicts taken. A release for TimedOut or IndexFailed is on-timeout Release.",
+            "kind",
+            "cause",
         )
         self._patches = counter("annotation_patches_total", "Pods patched with a verdict.", "outcome")
         self._stream_requests = counter(

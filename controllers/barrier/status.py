@@ -35,7 +35,14 @@ PROGRESS_INTERVAL = 15.0
 WORDING_INTERVAL = 300.0
 """The same if the messages mean the same: the scheduler or a kubelet only worded it differently."""
 
-_WARNINGS = frozenset({names.REASON_TIMED_OUT, names.REASON_GATE_MISSING, names.REASON_CONFIG_MAP_CONFLICT})
+_WARNINGS = frozenset(
+    {
+        names.REASON_TIMED_OUT,
+        names.REASON_INDEX_FAILED,
+        names.REASON_GATE_MISSING,
+        names.REASON_CONFIG_MAP_CONFLICT,
+    }
+)
 
 _log = structlog.get_logger(__name__)
 

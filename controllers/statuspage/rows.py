@@ -258,6 +258,7 @@ _STATES: Final = {
     Severity.BAD: (
         "Unknown",
         GangState.TIMED_OUT,
+        GangState.INDEX_FAILED,
         GangState.GATE_MISSING,
         GangState.CONFIG_MAP_CONFLICT,
         GangState.FAILED,

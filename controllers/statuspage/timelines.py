@@ -209,9 +209,9 @@ class TimeoutTimelines:
 
 
 def timed_out_generation(jobset: JobSetSeen, verdict: Verdict | None) -> Generation | None:
-    """The present generation if it timed out, by the ConfigMap's verdict or else by our condition."""
+    """The present generation if it was given up, by the ConfigMap's verdict or else by our condition."""
     condition = jobset.condition
-    if verdict is None and condition is not None and condition.reason == names.REASON_TIMED_OUT:
+    if verdict is None and condition is not None and condition.status == "False":
         verdict = messages.verdict_in_condition(condition, jobset.uid)
     if verdict is None or verdict.kind is not VerdictKind.TIMEOUT:
         return None

@@ -44,13 +44,15 @@ def _config_map_is_doubtful(facts: Facts, _: float) -> bool:
 
 
 def _pods_may_be_stale(facts: Facts, pod_watch_silence: float) -> bool:
-    """Before a timeout always; before a release if the pod watch is silent."""
+    """Before an incomplete gang is given up always; before a release if the pod watch is silent."""
     jobset = facts.seen.jobset
     if jobset.suspended or jobset.bypass or facts.standing is not None:
         return False
     if any(rule(facts) is not None for rule in NO_VERDICT):
         return False
-    return pod_watch_silence > MAX_POD_WATCH_SILENCE if facts.count.complete else facts.is_due
+    if facts.count.complete:
+        return pod_watch_silence > MAX_POD_WATCH_SILENCE
+    return facts.is_due or facts.cannot_start
 
 
 READS: tuple[tuple[Read, Callable[[Facts, float], bool]], ...] = (

@@ -61,6 +61,19 @@ class JobSlots:
         return self.job.completed if self.job is not None else frozenset()
 
     @property
+    def failed_indexes(self) -> frozenset[int]:
+        """Of an Indexed Job: those that have failed for good, so that no pod starts for them any more."""
+        return frozenset() if self.job is None else self.job.failed - self.job.completed
+
+    @property
+    def failed_count(self) -> int:
+        """Slots of `required` that can never start: of the indexes that have not failed, too few are left."""
+        if not self.failed_indexes:
+            return 0
+        gone = sum(index < self.index_count for index in self.failed_indexes | self.completed_indexes)
+        return max(0, self.required - (self.index_count - gone))
+
+    @property
     def required(self) -> int:
         """Pods that must run at once: a finished slot needs none, in any epoch of the attempt."""
         if self.job is not None and self.job.complete:
@@ -85,11 +98,11 @@ class JobSlots:
         """Started pods, one per slot that is not completed."""
         if self.job is None or self.suspended:
             return []
-        ready = [pod for pod in self._own_pods if pod.counts(self.announced)]
+        ready = [pod for pod in self.own_pods if pod.counts(self.announced)]
         if not self.target.indexed:
             return ready if self.target.completions is None else [pod for pod in ready if pod.phase != "Succeeded"]
         by_index: dict[int, PodSeen] = {}
-        slots, done = self.index_count, self.completed_indexes
+        slots, done = self.index_count, self.completed_indexes | self.failed_indexes
         for pod in ready:
             if pod.index is None or not 0 <= pod.index < slots or pod.index in done:
                 continue
@@ -99,14 +112,14 @@ class JobSlots:
         return list(by_index.values())
 
     @property
-    def _own_pods(self) -> Iterator[PodSeen]:
+    def own_pods(self) -> Iterator[PodSeen]:
         """Pods of this Job's UID, not of a deleted Job of the same name."""
         uid = "" if self.job is None else self.job.uid
         return (pod for pod in self.pods if pod.job_uid == uid != "")
 
     @property
     def _succeeded_pods(self) -> list[PodSeen]:
-        return [pod for pod in self._own_pods if pod.alive and pod.phase == "Succeeded"]
+        return [pod for pod in self.own_pods if pod.alive and pod.phase == "Succeeded"]
 
 
 def count_gang(seen: GangSnapshot, job_slots: Iterable[JobSlots] | None = None) -> GangCount:

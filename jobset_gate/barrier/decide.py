@@ -55,6 +55,7 @@ class Facts:
         self.seen, self.now = seen, now
         self.job_slots = tuple(count.list_job_slots(seen))
         self.count = count.count_gang(seen, self.job_slots)
+        self.failed_count = sum(slots.failed_count for slots in self.job_slots)
         self.epoch = self.count.live_epoch if self.count.live_epoch >= 0 else seen.jobset.epoch
         self.recorded = recorded_verdict(seen)
         self.clock = self._clock()
@@ -70,6 +71,12 @@ class Facts:
     def is_due(self) -> bool:
         """True after the timeout."""
         return self.deadline is not None and self.now >= self.deadline
+
+    @property
+    def cannot_start(self) -> bool:
+        """True where indexes that the gang needs have failed for good."""
+        current = self.generation(self.epoch)
+        return self.failed_count > 0 and not (self.clock and _is_of_later_attempt(self.clock.generation, current))
 
     def generation(self, epoch: int) -> Generation:
         return Generation(self.seen.jobset.uid, self.seen.jobset.attempt, epoch)
@@ -159,18 +166,23 @@ def _all_started(facts: Facts) -> Decision | None:
     return _release(facts, epoch, names.REASON_STARTED, f"all {facts.count.expected} pods started")
 
 
+def _index_failed(facts: Facts) -> Decision | None:
+    """At once, with or without a timeout: waiting cannot complete the gang any more (A7)."""
+    return _give_up(facts, names.REASON_INDEX_FAILED) if facts.cannot_start else None
+
+
 def _timed_out(facts: Facts) -> Decision | None:
-    timeout, clock = facts.seen.jobset.config.timeout, facts.clock
-    if timeout is None or clock is None or not facts.is_due:
-        return None
-    releases = facts.seen.jobset.releases_on_timeout
+    return _give_up(facts, names.REASON_TIMED_OUT) if facts.is_due else None
+
+
+def _give_up(facts: Facts, cause: str) -> Decide:
+    """The verdict on an incomplete gang; its kind is the user's on-timeout."""
+    found, clock = missing_by_reason(facts.seen, facts.job_slots), facts.clock
     verdict = Verdict(
-        kind=VerdictKind.RELEASE if releases else VerdictKind.TIMEOUT,
-        generation=facts.generation(max(facts.epoch, clock.generation.epoch)),
-        cause=names.REASON_TIMED_OUT,
-        message=messages.timed_out(
-            facts.count, timeout, missing_by_reason(facts.seen, facts.job_slots), releases=releases
-        ),
+        kind=VerdictKind.RELEASE if facts.seen.jobset.releases_on_timeout else VerdictKind.TIMEOUT,
+        generation=facts.generation(facts.epoch if clock is None else max(facts.epoch, clock.generation.epoch)),
+        cause=cause,
+        message=messages.given_up(facts.seen.jobset, cause, facts.count, found),
     )
     return Decide(verdict=verdict, clock=clock, condition=messages.decided(verdict))
 
@@ -190,6 +202,7 @@ RULES: tuple[Rule, ...] = (
     _decided,  # before every rule that decides
     _bypassed,
     _all_started,
+    _index_failed,  # before the timeout's rule: it says more
     _timed_out,
 )
 

@@ -30,7 +30,7 @@ from jobset_gate.objects.caches import intern_text
 NO_INDEX = -1
 """Of a label without an index; matches no slot."""
 
-MAX_COMPLETED_INDEXES = 1_000_000
+MAX_INDEXES = 1_000_000
 """Larger ranges are not expanded; Kubernetes allows fewer completions in an Indexed Job."""
 
 MAX_TEXT = 1000
@@ -92,6 +92,7 @@ def job(seen: wire.Job) -> JobSeen:
     """A gated Job (A4: a finished slot needs no pod)."""
     meta, status = seen.metadata, seen.status
     labels = meta.labels or NO_LABELS
+    ends = any(_is_condition_true(status.conditions, kind) for kind in ("Failed", "FailureTarget"))
     made_by_jobset = _controller_uid(meta.owner_references) == labels.jobset_uid
     return JobSeen(
         namespace=meta.namespace,
@@ -106,7 +107,8 @@ def job(seen: wire.Job) -> JobSeen:
         deleting=meta.deletion_timestamp is not None,
         complete=_is_condition_true(status.conditions, "Complete"),
         succeeded=status.succeeded or 0,
-        completed=completed_indexes(status.completed_indexes or ""),
+        completed=parse_indexes(status.completed_indexes or ""),
+        failed=frozenset() if ends else parse_indexes(status.failed_indexes or ""),
     )
 
 
@@ -168,14 +170,14 @@ def config_map(seen: wire.ConfigMap) -> ConfigMapSeen | None:
     )
 
 
-def completed_indexes(text: str) -> frozenset[int]:
-    """A Job's completedIndexes ("1,3-5,7") as numbers; malformed parts are left out."""
+def parse_indexes(text: str) -> frozenset[int]:
+    """A Job's completedIndexes or failedIndexes ("1,3-5,7") as numbers; malformed parts are left out."""
     found: set[int] = set()
     for part in text.split(",") if text else ():
         low, _, high = part.partition("-")
         first = verdict_codec.parse_number(low, NO_INDEX)
         last = verdict_codec.parse_number(high, NO_INDEX) if high else first
-        if 0 <= first <= last and last - first < MAX_COMPLETED_INDEXES:
+        if 0 <= first <= last and last - first < MAX_INDEXES:
             found.update(range(first, last + 1))
     return frozenset(found)
 

@@ -17,6 +17,7 @@ from jobset_gate.barrier.model import (
     DesiredCondition,
     GangSnapshot,
     Generation,
+    JobSetSeen,
     MissingByReason,
     PendingCause,
     PendingReason,
@@ -86,10 +87,14 @@ def _group_without_noise(piece: str) -> str:
     )
 
 
-def timed_out(tally: GangCount, timeout: int, missing: Sequence[MissingByReason], *, releases: bool) -> str:
-    """Message of a timeout: the count, and the first ten missing slots by reason (A7)."""
-    what = "opened after its timeout of" if releases else "timed out after"
-    return text.sentence(f"{what} {timeout}s: {progress(tally)}", missing, verdict_codec.MESSAGE_LIMIT)
+def given_up(jobset: JobSetSeen, cause: str, tally: GangCount, missing: Sequence[MissingByReason]) -> str:
+    """Message of TimedOut and IndexFailed: the count, and the first ten missing slots by reason (A7)."""
+    releases = jobset.releases_on_timeout
+    if cause == names.REASON_INDEX_FAILED:
+        what = f"{'opened' if releases else 'ended'}, since an index has failed for good"
+    else:
+        what = f"{'opened after its timeout of' if releases else 'timed out after'} {jobset.config.timeout}s"
+    return text.sentence(f"{what}: {progress(tally)}", missing, verdict_codec.MESSAGE_LIMIT)
 
 
 def decided(verdict: Verdict) -> DesiredCondition:

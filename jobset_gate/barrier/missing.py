@@ -13,6 +13,8 @@ from functools import lru_cache
 from heapq import nsmallest
 from itertools import islice, repeat
 
+import msgspec
+
 from jobset_gate.barrier.count import JobSlots, list_job_slots
 from jobset_gate.barrier.model import GangSnapshot, MissingByReason, PendingCause, PendingReason, PodSeen, Value
 
@@ -69,12 +71,34 @@ def missing_by_job(
         missing = slots.missing_count
         if not missing:
             continue
-        taken: set[int | None] = {pod.index for pod in slots.started_pods}
+        if failed := slots.failed_count:
+            yield _failed_slots(slots, failed, limit)
+            missing -= failed
+        taken: set[int | None] = {pod.index for pod in slots.started_pods} | slots.failed_indexes
         pods = _pending_pods(slots, taken)[:missing]
         empty = missing * slots.repeat - len(pods)
         shown = empty if limit is None else min(empty, limit)
         absent = list(_absent_slots(slots, taken | {pod.index for pod in pods}, shown, missing, denials))
         yield MissingInJob(pods=pods, absent=absent, more=empty - shown)
+
+
+def _failed_slots(slots: JobSlots, many: int, limit: int | None) -> MissingInJob:
+    """`many` slots whose indexes have failed for good, in the words of their last pods as far as these exist."""
+    indexes = sorted(it for it in slots.failed_indexes if it < slots.index_count)[:many]
+    last = {
+        pod.index: msgspec.structs.replace(
+            pod, pending=PendingCause(reason=PendingReason.INDEX_FAILED, message=pod.pending.message)
+        )
+        for pod in sorted(slots.own_pods, key=_age)
+        if pod.index in indexes and pod.phase == "Failed" and pod.pending is not None
+    }
+    gone = PendingCause(reason=PendingReason.INDEX_FAILED, message="its pods are gone")
+    absent = [
+        MissingSlot(replicated_job=slots.target.name, job_index=slots.job_index, index=index, cause=gone)
+        for index in indexes
+        if index not in last
+    ]
+    return MissingInJob(pods=list(last.values()), absent=absent[:limit], more=len(absent) - len(absent[:limit]))
 
 
 def slot_of_pod(seen: GangSnapshot, pod: PodSeen) -> MissingSlot:
@@ -160,7 +184,16 @@ def missing_by_reason(seen: GangSnapshot, job_slots: Iterable[JobSlots] | None =
     groups = _groups(seen, job_slots)
     oldest = [_oldest(seen, group) for group in groups]
     found = [_describe(seen, *it) for it in zip(groups, oldest, _oldest_counts(oldest), strict=True)]
-    found.sort(key=lambda it: (it.oldest_created_at is None, it.oldest_created_at or 0.0, -it.count, it.reason))
+    # What can never start ends the gang, so it is named first.
+    found.sort(
+        key=lambda it: (
+            it.reason != PendingReason.INDEX_FAILED,
+            it.oldest_created_at is None,
+            it.oldest_created_at or 0.0,
+            -it.count,
+            it.reason,
+        )
+    )
     return tuple(found)
 
 

@@ -57,7 +57,7 @@ class Verdict(Value, frozen=True):
     kind: VerdictKind
     generation: Generation
     cause: str
-    """AllPodsStarted, TimedOut or Bypassed."""
+    """AllPodsStarted, TimedOut, IndexFailed or Bypassed."""
     message: str = ""
 
 
@@ -104,6 +104,8 @@ class PendingReason(StrEnum):
     """The barrier's image is not pulled yet."""
     STARTING = "Starting"
     """The pod is bound, and its kubelet has not started the barrier yet."""
+    INDEX_FAILED = "IndexFailed"
+    """Its index has failed for good, so the Job creates no other pod for it."""
 
 
 class PendingCause(Value, frozen=True):
@@ -120,7 +122,6 @@ class PodSeen(Value, frozen=True):
     name: str
     uid: str
     gang: str
-    """The JobSet's name."""
     jobset_uid: str
     """"" if no Job owns the pod, whatever its labels claim."""
     job_uid: str
@@ -184,6 +185,8 @@ class JobSeen(Value, frozen=True):
     complete: bool
     succeeded: int
     completed: frozenset[int]
+    failed: frozenset[int] = frozenset()
+    """Indexes that have failed for good; none of a Job that has failed as a whole, which JobSet may create again."""
 
 
 class Config(Value, frozen=True):
@@ -262,7 +265,6 @@ class JobSetSeen(Value, frozen=True):
     replicated_jobs: tuple[ReplicatedJobSeen, ...]
     condition: ConditionSeen | None
     token: str = ""
-    """The gang's token at the gate stream; "" without one."""
     failed: bool = False
     finished_message: str = ""
     """Message of the JobSet's terminal condition."""

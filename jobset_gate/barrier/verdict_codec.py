@@ -15,7 +15,7 @@ MESSAGE_LIMIT = 1024
 MAX_VERDICT_LENGTH = 2048
 """Characters of a verdict; a longer text is not parsed."""
 
-CAUSES = frozenset({names.REASON_STARTED, names.REASON_TIMED_OUT, names.REASON_BYPASSED})
+CAUSES = frozenset({names.REASON_STARTED, names.REASON_TIMED_OUT, names.REASON_INDEX_FAILED, names.REASON_BYPASSED})
 
 _MAX_DIGITS = 9
 """Shells compare numbers of this length safely."""

@@ -178,6 +178,7 @@ class JobStatus(WireStruct, frozen=True):
 
     succeeded: int | None = None
     completed_indexes: str | None = None
+    failed_indexes: str | None = None
     conditions: list[Condition] | None = None
 
 

@@ -28,6 +28,7 @@ from jobset_gate.barrier.model import (
     Wait,
 )
 from jobset_gate.explain.model import (
+    GIVEN_UP_STATES,
     WAITING_STATES,
     ControllerStatus,
     ExplainedPod,
@@ -65,12 +66,13 @@ def explain_gang(
     clock = decision.clock if waits and isinstance(decision, Wait | Decide | Enforce) else None
     tally = count.count_gang(seen)
     # Pods that go after the end say nothing about the start.
-    timed_out = isinstance(decision, Enforce) and decision.verdict.kind is VerdictKind.TIMEOUT
-    ended = timed_out or (jobset.finished and isinstance(decision, Ignore))
+    given_up = isinstance(decision, Enforce) and decision.verdict.kind is VerdictKind.TIMEOUT
+    ended = given_up or (jobset.finished and isinstance(decision, Ignore))
     counted = _recorded_count(jobset, verdict) if ended else None
     unknown_now = pods_forbidden or (jobset.finished and ended)
     parts = tuple(ReplicatedJobCount(name=name, started=up, expected=all_) for name, up, all_ in tally.per_job)
-    to_follow = waits or (state is GangState.TIMED_OUT and policy is not None and not jobset.finished)
+    comes = waits and jobset.config.timeout is not None
+    to_follow = comes or (state in GIVEN_UP_STATES and policy is not None and not jobset.finished)
     return Explanation(
         kind="JobSet",
         namespace=jobset.namespace,
@@ -130,10 +132,10 @@ def _standing(
             return GangState(condition.reason), condition.message
         case Enforce(verdict=enforced):
             released = enforced.kind is VerdictKind.RELEASE
-            return GangState.RELEASED if released else GangState.TIMED_OUT, enforced.message
+            return GangState.RELEASED if released else _given_up(enforced), enforced.message
         # Without its pods a gang is known to be due only if its annotation asks for the release.
         case Decide(verdict=due) if jobset.bypass or not pods_forbidden:
-            what = "the gate is due to open" if due.kind is VerdictKind.RELEASE else "the gang is due to be timed out"
+            what = "the gate is due to open" if due.kind is VerdictKind.RELEASE else "the gang is due to be ended"
             return GangState.DUE, f"{what} ({due.message}), as soon as a controller says so"
         case Wait() if jobset.suspended:
             queue = policy.queue if policy else ""
@@ -156,10 +158,14 @@ def _ignored(jobset: JobSetSeen, verdict: Verdict | None) -> tuple[GangState, st
     how = jobset.finished_message or f"the JobSet has {state.lower()}"
     decided = "" if verdict is None else verdict.message
     if verdict is not None and verdict.kind is VerdictKind.TIMEOUT:
-        return GangState.TIMED_OUT if jobset.failed else state, f"{decided or 'timed out'}; then: {how}"
+        return _given_up(verdict) if jobset.failed else state, f"{decided or 'timed out'}; then: {how}"
     if decided:
         return state, f"{how}; before that: {decided}"
     return state, f"{how}; before that, no verdict on its gate" if jobset.failed else how
+
+
+def _given_up(verdict: Verdict) -> GangState:
+    return GangState.INDEX_FAILED if verdict.cause == names.REASON_INDEX_FAILED else GangState.TIMED_OUT
 
 
 def _recorded_count(jobset: JobSetSeen, verdict: Verdict | None) -> tuple[int, int] | None:

@@ -19,12 +19,14 @@ class GangState(StrEnum):
     """The gate is open."""
     TIMED_OUT = "TimedOut"
     """The time was up, and the gang was ended; it stays so when the JobSet has failed for it."""
+    INDEX_FAILED = "IndexFailed"
+    """An index has failed for good, so the gang was ended at once; it stays so like TimedOut."""
     SUSPENDED = "Suspended"
     """Nothing counts while the JobSet is suspended."""
     COMPLETED = "Completed"
     """The JobSet has ended well."""
     FAILED = "Failed"
-    """The JobSet has failed, and not for a timeout of its gate."""
+    """The JobSet has failed, and not for a verdict on its gate."""
     DELETING = "Deleting"
     """The JobSet is on its way out."""
     MANAGED_ELSEWHERE = "ManagedElsewhere"
@@ -39,6 +41,8 @@ class GangState(StrEnum):
 
 WAITING_STATES = frozenset({GangState.WAITING, GangState.DUE})
 """The gate is closed, and the gang is not suspended."""
+GIVEN_UP_STATES = frozenset({GangState.TIMED_OUT, GangState.INDEX_FAILED})
+"""Of a gang that was ended by a verdict."""
 
 
 class ControllerStatus(Value, frozen=True):

@@ -97,9 +97,7 @@ def is_waiting(it: Explanation) -> bool:
 
 
 def after_timeout(jobset: JobSetSeen, policy: FailurePolicies | None) -> str:
-    """One sentence; "" where there is no timeout."""
-    if jobset.config.timeout is None:
-        return ""
+    """One sentence."""
     if jobset.releases_on_timeout:
         return f"the gate opens without those that are missing ({names.ON_TIMEOUT}: {names.ON_TIMEOUT_RELEASE})"
     ends = f"every barrier ends with exit code {names.EXIT_TIMED_OUT}"

@@ -4,6 +4,7 @@ from collections.abc import Iterable, Sequence
 
 import msgspec
 
+from jobset_gate import names
 from jobset_gate.barrier import messages
 from jobset_gate.barrier.model import ConfigMapSeen, Generation, JobSetSeen, Verdict, VerdictKind
 from jobset_gate.explain.text import format_pod_count as pods_
@@ -118,7 +119,9 @@ def _opened(
 
 def _timed_out(jobset: JobSetSeen, verdict: Verdict | None, since: float | None) -> float | None:
     """Nobody writes it down; the clock and the timeout say it."""
-    if verdict is None or verdict.kind is not VerdictKind.TIMEOUT or since is None or jobset.config.timeout is None:
+    if verdict is None or verdict.kind is not VerdictKind.TIMEOUT or verdict.cause == names.REASON_INDEX_FAILED:
+        return None
+    if since is None or jobset.config.timeout is None:
         return None
     return since + jobset.config.timeout
 

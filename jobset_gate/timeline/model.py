@@ -208,7 +208,7 @@ class Timeline(msgspec.Struct, frozen=True, kw_only=True):
     waiting_since: float | None = None
     """The gang's clock for its timeout."""
     verdict: str = ""
-    """AllPodsStarted, Bypassed or TimedOut; "" while nothing is decided, or nobody may say."""
+    """AllPodsStarted, Bypassed, TimedOut or IndexFailed; "" while nothing is decided, or nobody may say."""
     opened: float | None = None
     """When the gate was opened, as far as known."""
     timed_out: float | None = None

@@ -161,6 +161,8 @@ def _gate(it: Timeline) -> str:
             "" if it.timed_out is None or it.waiting_since is None else format_duration(it.timed_out - it.waiting_since)
         )
         return f"it timed out{f' {after} after its first pod started' if after else ''}"
+    if it.verdict == names.REASON_INDEX_FAILED and it.opened is None:
+        return "it was ended, since an index had failed for good"
     if it.opened is not None and it.origin is not None:
         return (
             f"the gate was opened {format_duration(it.opened - it.origin)} after its first pod was made ({it.verdict})"

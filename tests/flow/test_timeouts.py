@@ -4,6 +4,8 @@ from jobset_gate import names
 from jobset_gate.barrier.model import VerdictKind
 from jobset_gate.fake import manifests
 from jobset_gate.fake.kubelet import FakeNode, PodFault, PodMatch
+from jobset_gate.kube.client import PatchType
+from jobset_gate.kube.resources import PODS
 from jobset_gate.settings import Settings
 from tests.flow.conftest import MakeEnvironment
 from tests.flow.environment import Environment, Json, alive, barrier, held, runs
@@ -104,3 +106,49 @@ async def test_each_barrier_ends_by_its_own_limit_when_the_controller_is_gone(ma
         await stage.until(collect)
         assert not any(message.startswith("timed out after 2s: ") for message in seen.values())
         assert not any(held(pod) or "running" in barrier(pod) for pod in stage.pods.all() if alive(pod))
+
+
+EVICTED = {"reason": "Evicted", "message": "The node was low on resource: memory."}
+
+
+async def lose_an_index(stage: Environment, **fields: object) -> None:
+    """A gang without a timeout, whose pod 1/1 has failed with its only try."""
+    stage.actors.kubelets.inject_fault(PodFault(PodMatch(job_index=1, index=1), unschedulable="no room"))
+    per_index = {"backoff_limit": None, "job": {"backoffLimitPerIndex": 0}, "pod": {"restartPolicy": "Never"}}
+    workers = manifests.replicated_job(replicas=2, parallelism=2, **per_index)  # type: ignore[arg-type]
+    await stage.apply(manifests.jobset(GANG, replicated_jobs=[workers], config={}, **fields))  # type: ignore[arg-type]
+    pods = await stage.until_held(3)
+    last = next(pod for pod in pods if not barrier(pod))
+    status = {"status": {"phase": "Failed", **EVICTED}}
+    await stage.client.patch(
+        PODS, last["metadata"]["name"], stage.namespace, body=status, patch=PatchType.MERGE, subresource="status"
+    )
+
+
+async def test_an_index_that_has_failed_for_good_ends_a_gang_without_a_timeout_at_once(stage: Environment) -> None:
+    seen: dict[str, Json] = {}
+
+    def collect(pods: list[Json]) -> bool:
+        seen.update({pod["metadata"]["name"]: ended(pod) for pod in pods if ended(pod)})
+        return len(seen) >= 3
+
+    await lose_an_index(stage)
+    await stage.until(collect)
+    for end in seen.values():
+        assert end["exitCode"] == names.EXIT_TIMED_OUT
+        assert end["message"] == (
+            "ended, since an index has failed for good: 3/4 pods started; missing: 1 pod: IndexFailed: "
+            "its pod failed: Evicted: The node was low on resource: memory. (workers-1/1)"
+        )
+    reported = await stage.until_condition(GANG, names.REASON_INDEX_FAILED, "(workers-1/1)")
+    assert reported["status"] == "False"
+    assert [reason for reason, _ in await stage.events(GANG)] == [names.REASON_INDEX_FAILED]
+    # Each barrier has used up its own index's only try, so the Jobs fail, and JobSet's failure policy follows.
+    await stage.until_jobset(GANG, lambda jobset: jobset.get("status", {}).get("terminalState") == "Failed")
+
+
+async def test_on_timeout_release_opens_the_gate_at_once_without_a_failed_index(stage: Environment) -> None:
+    await lose_an_index(stage, annotations={names.ON_TIMEOUT: names.ON_TIMEOUT_RELEASE})
+    await stage.until_running(3)
+    reported = await stage.until_condition(GANG, names.REASON_INDEX_FAILED)
+    assert reported["status"] == "True"

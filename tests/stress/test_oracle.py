@@ -83,6 +83,20 @@ def test_a_slot_is_filled_by_what_has_started_or_has_finished(jobs: list[Json], 
     assert (len(lacking) > 0) is (missing > 0), lacking
 
 
+def test_an_index_that_has_failed_is_filled_by_nobody_and_lost_unless_another_can_take_its_place() -> None:
+    both = [pod(0), pod(1)]
+    assert facts.lacking(jobset(), [job(failedIndexes="1")], both, ()) == ["workers-0/1"]
+    assert facts.lost(jobset(), [job(failedIndexes="0-1")]) == ["workers-0/0", "workers-0/1"]
+    assert facts.lost(jobset(), [job(failedIndexes="1", completedIndexes="1")]) == []
+    assert facts.lost(jobset(), [job(failedIndexes="2")]) == []
+    assert facts.lost(jobset(), [job(failedIndexes="1", attempt=1)]) == []
+    assert facts.lost(jobset(suspend=True), [job(failedIndexes="1")]) == []
+    wide = jobset(width=3)
+    wide["spec"]["replicatedJobs"][0]["template"]["spec"]["parallelism"] = 2
+    assert facts.lost(wide, [job(failedIndexes="0")]) == []
+    assert facts.lost(wide, [job(failedIndexes="0-1")]) == ["workers-0/0"]
+
+
 def test_a_complete_job_beside_one_that_waits_is_satisfied() -> None:
     both = [job(0, suspend=True, complete=True), job(1)]
     assert facts.lacking(jobset(replicas=2), both, [pod(0, 1), pod(1, 1)], ()) == []

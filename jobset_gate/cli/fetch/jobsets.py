@@ -273,11 +273,17 @@ def failure_policies(jobset: Json, targets: Sequence[str]) -> FailurePolicies:
         max_restarts=None if failure is None else as_int(nested(failure, "maxRestarts"), 0),
         rules=tuple(str(nested(it, "action")) for it in as_list(nested(failure, "rules"))),
         counted=as_int(nested(jobset, "status", "restartsCountTowardsMax"), 0),
-        backoff_limits=tuple(sorted({as_int(it.get("backoffLimit"), BACKOFF_LIMIT) for it in specs})),
+        backoff_limits=tuple(sorted({as_int(_backoff_limit(it), BACKOFF_LIMIT) for it in specs})),
         restarts_in_place=any(nested(it, "template", "spec", "restartPolicy") != "Never" for it in specs),
         exit_actions=tuple(dict.fromkeys(found for it in specs for found in _exit_action(it))),
         queue=str(nested(jobset, "metadata", "labels", names.KUEUE_QUEUE) or ""),
     )
+
+
+def _backoff_limit(spec: Json) -> object:
+    """Of each index, where there is one for that."""
+    each = spec.get("backoffLimitPerIndex")
+    return spec.get("backoffLimit") if each is None else each
 
 
 def _exit_action(spec: Json) -> Iterator[str]:

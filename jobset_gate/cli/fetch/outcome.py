@@ -69,9 +69,9 @@ def jobset_outcome(jobset: JobSetSeen, gate: ConfigMapSeen | None, now: float) -
 
 
 def _ended(verdict: Verdict) -> WaitOutcome:
-    """A gate that a timeout has opened was released, and has timed out."""
+    """A gate that a timeout has opened was released, and has timed out; a failed index counts as a timeout (A7)."""
     ends = {WaitGoal.RELEASED if verdict.kind is VerdictKind.RELEASE else WaitGoal.TIMED_OUT}
-    if verdict.cause == names.REASON_TIMED_OUT:
+    if verdict.cause in (names.REASON_TIMED_OUT, names.REASON_INDEX_FAILED):
         ends.add(WaitGoal.TIMED_OUT)
     return WaitOutcome(frozenset(ends), verdict.message)
 

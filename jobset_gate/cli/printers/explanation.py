@@ -7,14 +7,14 @@ from jobset_gate import names
 from jobset_gate.barrier.model import MissingByReason
 from jobset_gate.cli.printers.output import TerminalStyle
 from jobset_gate.explain import text as said
-from jobset_gate.explain.model import Explanation, GangState
+from jobset_gate.explain.model import GIVEN_UP_STATES, Explanation, GangState
 from jobset_gate.objects import terminal_text
 
 _STYLES = {
     **dict.fromkeys((GangState.RELEASED, GangState.COMPLETED, "Satisfied", "Running", "Finished"), "good"),
     **dict.fromkeys(
         (
-            GangState.TIMED_OUT,
+            *GIVEN_UP_STATES,
             GangState.GATE_MISSING,
             GangState.CONFIG_MAP_CONFLICT,
             GangState.FAILED,

@@ -4,7 +4,7 @@ from collections import Counter
 from typing import Final
 
 from jobset_gate.barrier import messages
-from jobset_gate.explain.model import Explanation, GangState
+from jobset_gate.explain.model import GIVEN_UP_STATES, Explanation
 from jobset_gate.explain.text import format_duration
 from jobset_gate.objects import terminal_text
 from jobset_gate.podgroups.status import GroupStatus
@@ -81,7 +81,7 @@ def _since(created: float, now: float) -> str:
 
 def _missing(it: Explanation) -> str:
     """`2 Unscheduled,1 ImagePull`: without blanks after commas, so that it stays one column."""
-    counts: Counter[str] = messages.parse_missing(it.message) if it.state == GangState.TIMED_OUT else Counter()
+    counts: Counter[str] = messages.parse_missing(it.message) if it.state in GIVEN_UP_STATES else Counter()
     for one in it.missing:
         counts[one.reason] += one.count
     return ",".join(f"{many} {reason}" for reason, many in counts.most_common()) or NOTHING

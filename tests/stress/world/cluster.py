@@ -18,17 +18,20 @@ from tests.stress.world.objects import (
     JOBSET,
     LOADERS,
     WORKERS,
+    PassedBarrier,
     align,
     attempt_of,
     completed_of,
-    container_status,
     epoch_of,
+    failed_of,
+    give_up,
     holds,
     is_complete,
     life_of_jobset,
     notes_of,
     passed,
     replicated_job,
+    running,
     slot_of,
     stamp,
     timed_out,
@@ -46,15 +49,6 @@ class GangShape:
     releases_on_timeout: bool = False
     pods_restart: bool = False
     """restartPolicy OnFailure: a barrier that failed runs again."""
-
-
-@dataclass(frozen=True, slots=True)
-class PassedBarrier:
-    """A barrier obeyed a verdict."""
-
-    pod: str
-    life: RawGeneration
-    text: str
 
 
 class Cluster:
@@ -223,7 +217,7 @@ class Cluster:
         def change(body: Json) -> None:
             body["spec"]["nodeName"] = "node"
             if tell:
-                body["status"] = _running(since)
+                body["status"] = running(since)
 
         uid, since = pod["metadata"]["uid"], stamp(float(int(self.now() + node_ahead)))
         self.ran.setdefault(uid, self.now())
@@ -257,7 +251,7 @@ class Cluster:
         if since is None:
             since = pod["status"]["initContainerStatuses"][0]["state"]["running"]["startedAt"]
         elif said is None:
-            self._change_pod(pod, lambda body: body.update(status=_running(since)))
+            self._change_pod(pod, lambda body: body.update(status=running(since)))
         if said is None:
             return
         if said == "release":
@@ -274,6 +268,14 @@ class Cluster:
     def fail(self, pod: Json) -> None:
         self._forget(pod)
         self._change_pod(pod, lambda body: body["status"].update(phase="Failed"))
+
+    def fail_for_good(self, pod: Json) -> None:
+        """Its index has no more tries (backoffLimitPerIndex); in a Job without indexes it only fails."""
+        self.fail(pod)
+        for job in self.api.all(JOBS):
+            mine = job["metadata"]["uid"] == labels_of(pod)[names.JOB_CONTROLLER_UID]
+            if mine and job["spec"]["completionMode"] == "Indexed" and not is_complete(job):
+                self.api.change(JOBS, job["metadata"]["name"], lambda body: give_up(body, slot_of(pod)))
 
     def finish_main(self, pod: Json) -> None:
         """Its main container ends well, if it has begun."""
@@ -338,7 +340,7 @@ class Cluster:
             for pod in running:
                 self._terminate(pod)
             return
-        wanted = set(range(job["spec"]["completions"])) - completed_of(job)
+        wanted = set(range(job["spec"]["completions"])) - completed_of(job) - failed_of(job)
         for pod in running:
             if slot_of(pod) in wanted:
                 wanted.discard(slot_of(pod))
@@ -373,8 +375,9 @@ class Cluster:
         done = completed_of(job)
         for pod in self.pods():
             if labels_of(pod)[names.JOB_CONTROLLER_UID] == job["metadata"]["uid"]:
-                done |= {slot_of(pod)} if pod["status"]["phase"] == "Succeeded" else set()
+                done |= {slot_of(pod)} - failed_of(job) if pod["status"]["phase"] == "Succeeded" else set()
         status: Json = {"slots": sorted(done), "succeeded": len(done)}
+        status |= {key: text for key, text in job["status"].items() if key == "failedIndexes"}
         if job["spec"]["completionMode"] == "Indexed":
             status["completedIndexes"] = ",".join(map(str, sorted(done)))
         if len(done) >= job["spec"]["completions"]:
@@ -389,7 +392,3 @@ class Cluster:
 
     def _terminate(self, pod: Json) -> None:
         self._change_pod(pod, lambda body: body["metadata"].setdefault("deletionTimestamp", stamp(self.now())))
-
-
-def _running(since: str) -> Json:
-    return {"phase": "Pending", "initContainerStatuses": [container_status({"running": {"startedAt": since}})]}

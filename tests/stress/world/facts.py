@@ -23,7 +23,7 @@ CONDITION = "GroupStarted"
 VERDICT, CLOCK = "verdict", "waiting-since"
 """Keys of the ConfigMap."""
 JOBSET_UID = "jobset-gate.dev/jobset-uid"
-DECIDED = {"AllPodsStarted", "TimedOut", "Bypassed"}
+DECIDED = {"AllPodsStarted", "TimedOut", "IndexFailed", "Bypassed"}
 """Reasons of a condition that tells of a verdict, and causes of verdicts."""
 
 
@@ -112,6 +112,26 @@ def lacking(
     return missing
 
 
+def lost(jobset: Json | None, jobs: Iterable[Json]) -> list[str]:
+    """The slots that can never be filled: their indexes have failed for good, and no others are left instead."""
+    if jobset is None or jobset["spec"].get("suspend"):
+        return []
+    found: list[str] = []
+    for job in jobs:
+        if not _is_of(job, jobset) or "deletionTimestamp" in job["metadata"] or _conditions(job):
+            continue
+        name, number = _place(job)
+        target = next((one for one in jobset["spec"]["replicatedJobs"] if one["name"] == name), None)
+        if target is None or int(number) >= target["replicas"]:
+            continue
+        spec = target["template"]["spec"]
+        open_slots = _open(job, spec)
+        gone = [slot for slot in open_slots if slot in indexes(job["status"].get("failedIndexes") or "")]
+        short = min(spec["parallelism"], len(open_slots)) - (len(open_slots) - len(gone))
+        found += (f"{name}-{number}/{slot}" for slot in gone[: max(0, short)])
+    return found
+
+
 def counted(jobset: Json, jobs: Iterable[Json], pods: Iterable[Json], announced: Collection[str]) -> list[Json]:
     """The pods that may fill a slot."""
     uids = {job["metadata"]["uid"] for job in jobs if _is_of(job, jobset)}
@@ -171,16 +191,22 @@ def _empty(job: Json, spec: Json, pods: Iterable[Json], announced: Collection[st
         need = min(spec["parallelism"], spec["completions"] - finished)
         yield from (f"one of {need}" for _ in range(need - (len(ready) - len(over))))
         return
-    done = indexes(job["status"].get("completedIndexes") or "")
+    slots = _open(job, spec)
     here = {(pod["metadata"].get("annotations") or {}).get(INDEX) for pod in ready}
-    slots = [slot for slot in range(spec["completions"]) if slot not in done]
-    empty = [str(slot) for slot in slots if str(slot) not in here]
+    given_up = indexes(job["status"].get("failedIndexes") or "")
+    empty = [str(slot) for slot in slots if str(slot) not in here or slot in given_up]
     need = max(0, min(spec["parallelism"], len(slots)) - (len(slots) - len(empty)))
     yield from empty[:need]
 
 
+def _open(job: Json, spec: Json) -> list[int]:
+    """Indexes that have not completed."""
+    done = indexes(job["status"].get("completedIndexes") or "")
+    return [slot for slot in range(spec["completions"]) if slot not in done]
+
+
 def indexes(text: str) -> set[int]:
-    """A Job's completedIndexes, such as 0,2-4, as numbers."""
+    """A Job's completedIndexes or failedIndexes, such as 0,2-4, as numbers."""
     found: set[int] = set()
     for part in text.split(",") if text else ():
         low, _, high = part.partition("-")

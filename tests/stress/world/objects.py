@@ -2,12 +2,13 @@
 
 from __future__ import annotations
 
+from dataclasses import dataclass
 from datetime import UTC, datetime
 from typing import Any
 
 from jobset_gate import names
 from tests.fakes.memory_api import Json
-from tests.stress.world.facts import RawGeneration, alive, barrier
+from tests.stress.world.facts import RawGeneration, alive, barrier, indexes
 
 JOBSET = "train"
 GATE = "train-group-scheduling"
@@ -15,6 +16,15 @@ WORKERS = "workers"
 LOADERS = "loaders"
 TOKEN = "t0ken"  # it opens nothing
 STREAM = {"name": names.ENV_STREAM, "value": f"http://gate/v1/gangs/default/{JOBSET}/{TOKEN}"}
+
+
+@dataclass(frozen=True, slots=True)
+class PassedBarrier:
+    """A barrier obeyed a verdict."""
+
+    pod: str
+    life: RawGeneration
+    text: str
 
 
 def stamp(moment: float) -> str:
@@ -54,6 +64,15 @@ def completed_of(job: Json) -> set[int]:
     return set(job["status"].get("slots", ()))
 
 
+def failed_of(job: Json) -> set[int]:
+    return indexes(job["status"].get("failedIndexes") or "")
+
+
+def give_up(job: Json, index: int) -> None:
+    """The index has failed for good."""
+    job["status"]["failedIndexes"] = ",".join(map(str, sorted(failed_of(job) | {index} - completed_of(job))))
+
+
 def is_complete(job: Json) -> bool:
     return bool(job["status"].get("conditions"))
 
@@ -79,6 +98,10 @@ def replicated_job(name: str, replicas: int, width: int, mode: str) -> Json:
 
 def container_status(state: Json, **more: Any) -> Json:
     return {"name": names.BARRIER_CONTAINER, "state": state} | more
+
+
+def running(since: str) -> Json:
+    return {"phase": "Pending", "initContainerStatuses": [container_status({"running": {"startedAt": since}})]}
 
 
 def passed(since: str, main: str) -> Json:

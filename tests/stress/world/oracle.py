@@ -7,6 +7,7 @@ the world has delivered to it.
   reported; by what is true, every pod that it counted was there a short while ago.
 * No timeout before its time (A7), and none sent for a gang that the controller knows to be complete, or without a look
   at its Jobs and pods. A bypass was requested, and nothing is decided while the JobSet is suspended.
+* None for a failed index (A7) without such an index, as the controller knows after a look at the Jobs.
 * No double verdict (A6): of one generation, one kind, and never one for an earlier generation in its place; only if a
   user destroys a verdict before any trace of it has reached the controller (the condition, an annotation, a barrier
   that passed) may another be written, and only after a look at the JobSet.
@@ -16,7 +17,7 @@ the world has delivered to it.
 * Nothing for a JobSet that is gone (A10): no ConfigMap made for it, and no condition of one on another.
 * Clocks never move (A7), unless another client has moved them.
 * No gang is forgotten (A6, A7): once nothing disturbs it any more, a complete gang is released, one whose time is up
-  has failed, and no barrier of a decided generation waits.
+  or that has lost an index for good is ended, and no barrier of a decided generation waits.
 """
 
 from __future__ import annotations
@@ -126,8 +127,10 @@ class Oracle:
             self._wrong(f"{said} is sent while the JobSet is suspended")
         if said.cause == "AllPodsStarted":
             self._full(replica, said)
-        elif said.cause == "TimedOut":
+        elif said.cause in ("TimedOut", "IndexFailed"):
             self._not_full(replica, said)
+            if bool(facts.lost(jobset, replica.view.raw.jobs)) is not (said.cause == "IndexFailed"):
+                self._wrong(f"{said} is sent, and of indexes that have failed for good the controller knows otherwise")
         elif jobset is None or notes_of(jobset).get(names.BYPASS) != "true":
             self._wrong(f"{said} is sent, and nobody requested it")
 
@@ -173,7 +176,8 @@ class Oracle:
             if uid not in self._cluster.ran:
                 self._wrong(f"{said} counts {name}, whose barrier never ran")
             since = self._lost.get(uid)
-            if true != [] and since is not None and since < self._now() - UNNOTICED:
+            # A watch that has just spoken is believed, though the rest of what it holds back may be on its way.
+            if true != [] and since is not None and max(since, replica.heard_at(PODS)) < self._now() - UNNOTICED:
                 self._wrong(f"{said} counts {name}, gone since {self._now() - since:.0f} s")
 
     def _not_full(self, replica: Replica, said: RawVerdict) -> None:
@@ -300,7 +304,7 @@ class Oracle:
             self._wrong(f"complete, and {len(undecided)} pods are not released; {said}")
         if missing == [] and said is None:
             self._wrong("complete, and nothing was decided")
-        if undecided and self._cluster.shape.timeout is not None:
+        if undecided and (self._cluster.shape.timeout is not None or facts.lost(jobset, jobs)):
             self._wrong(f"its time is up, and {len(undecided)} pods wait; {said}")
 
     # --- Details -----------------------------------------------------------------------------------------------------

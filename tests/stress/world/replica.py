@@ -151,7 +151,6 @@ class Replica:
         self.silent: dict[Resource, float] = {}
         """Watches that are half open: nothing comes, and nobody has noticed; since when."""
         self._heard = dict.fromkeys(WATCHED, 0.0)
-        """When each kind has last shown a sign of life."""
         self.held: Counter[str] = Counter()
         """UIDs of pods, and how many requests of theirs the process holds open."""
         self.bugs: list[BaseException] = []
@@ -253,6 +252,10 @@ class Replica:
             self.end_list(kind)
         if self.alive and self.inbox[kind]:
             self._loop.do(lambda: self._hear(kind, many))
+
+    def heard_at(self, kind: Resource) -> float:
+        """When this kind last showed a sign of life."""
+        return self._heard[kind]
 
     def fall_silent(self, kind: Resource) -> None:
         """This watch is half open from now on: nothing comes, and nothing says that it ended."""

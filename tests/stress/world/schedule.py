@@ -42,6 +42,7 @@ NEW_GENERATIONS = (
 
 TROUBLES = (
     "something_happens_to_a_pod",
+    "an_index_fails_for_good",
     "terminating_pods_end",
     "a_barrier_runs_again",
     "a_stream_is_dead",
@@ -84,6 +85,12 @@ MOTIFS: tuple[str, ...] = (
     (
         "everything_calms_down 1, pods_start 3, a_controller_hears_and_works, time_passes, "
         "a_controller_hears_and_works, the_jobset_is_created_again, a_call_goes_through, a_call_goes_through"
+    ),
+    # An index fails for good, and its Job is another one before anybody looks.
+    (
+        "everything_calms_down 1, pods_start 0, everything_calms_down, an_index_fails_for_good 0, "
+        "some_news_arrives ? 1, a_job_is_created_again, the_cluster_acts 0 0, a_controller_hears_and_works, "
+        "a_call_goes_through"
     ),
     # One kind of object is shown no more, and the others are.
     (

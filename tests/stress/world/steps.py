@@ -126,6 +126,14 @@ class Run:
             what = (self.cluster.fail, self.cluster.evict, self.cluster.vanish)[one % 3]
             what(pods[other % len(pods)])
 
+    def an_index_fails_for_good(self, one: int, other: int) -> None:
+        """Mostly of a pod that has not passed its barrier, and not of one that has succeeded."""
+        pods = [pod for pod in self.cluster.pods() if alive(pod) and pod["status"]["phase"] != "Succeeded"]
+        early = [pod for pod in pods if pod["status"]["phase"] == "Pending"]
+        chosen = early if early and one < 9 else pods
+        if chosen:
+            self.cluster.fail_for_good(chosen[other % len(chosen)])
+
     def terminating_pods_end(self, one: int, other: int) -> None:
         for pod in self.cluster.pods():
             if "deletionTimestamp" in pod["metadata"]:

@@ -175,6 +175,29 @@ def test_who_counts_and_who_names_the_missing_agree(
     assert len(list(missing_slots(seen))) == tally.expected - tally.started
 
 
+FAILED: dict[str, tuple[GangSnapshot, int, int]] = {
+    "one of two": (gang(pod(0), jobs=(job(failed=frozenset({1})),)), 1, 1),
+    "one whose pod a late watch still shows as started": (gang(*BOTH, jobs=(job(failed=frozenset({1})),)), 1, 1),
+    "one that has completed": (gang(pod(0), jobs=(job(failed=frozenset({1}), completed=frozenset({1})),)), 2, 0),
+    "one that an elastic Job no longer has": (gang(pod(0), jobs=(job(failed=frozenset({2})),)), 1, 0),
+    "of a Complete Job": (gang(jobs=(job(failed=frozenset({1}), complete=True),)), 2, 0),
+    "while others can take its place": (gang(pod(1), jobset=FOUR_OF_TEN, jobs=(job(failed=frozenset({0})),)), 1, 0),
+    "with too few others": (gang(pod(9), jobset=FOUR_OF_TEN, jobs=(job(failed=frozenset(range(8))),)), 1, 2),
+}
+
+
+@pytest.mark.parametrize(("seen", "started", "failed"), FAILED.values(), ids=FAILED)
+def test_a_slot_has_failed_when_its_index_has_and_no_other_can_take_its_place(
+    seen: GangSnapshot, started: int, failed: int
+) -> None:
+    slots = tuple(count.list_job_slots(seen))
+    tally = count.count_gang(seen, slots)
+    assert (tally.started, sum(it.failed_count for it in slots)) == (started, failed)
+    missing = list(missing_slots(seen))
+    assert len(missing) == tally.expected - tally.started
+    assert sum(it.cause.reason is PendingReason.INDEX_FAILED for it in missing) == failed
+
+
 @pytest.mark.parametrize(("succeeded", "pods", "complete"), [(0, 2, False), (0, 3, True), (2, 1, True), (1, 1, False)])
 def test_nonindexed_jobs_count_pods_and_expect_what_is_left(succeeded: int, pods: int, complete: bool) -> None:
     spec = jobset(replicated_job(parallelism=3, completions=3, indexed=False))

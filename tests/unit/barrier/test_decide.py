@@ -298,6 +298,78 @@ def test_on_timeout_release_opens_the_gate_and_says_who_is_missing() -> None:
     assert decision.condition.status == "True"
 
 
+# --- An index that has failed for good -----------------------------------------------------------------------------
+
+
+LOST = (job(failed=frozenset({1})),)
+LAST = waiting_pod(1, PendingReason.NOT_CREATED, "its pod failed: fetch: exit code 3", phase="Failed")
+WITHOUT_TIMEOUT = jobset(config=Config())
+
+
+def test_a_gang_with_an_index_that_has_failed_for_good_ends_at_once_and_names_it() -> None:
+    decision = decide(gang(pod(0), LAST, jobset=WITHOUT_TIMEOUT, jobs=LOST), NOW)
+    assert isinstance(decision, Decide)
+    assert (decision.verdict.kind, decision.verdict.cause) == (VerdictKind.TIMEOUT, "IndexFailed")
+    assert decision.verdict.message == (
+        "ended, since an index has failed for good: 1/2 pods started; "
+        "missing: 1 pod: IndexFailed: its pod failed: fetch: exit code 3 (workers-0/1)"
+    )
+    assert decision.condition.reason == names.REASON_INDEX_FAILED
+
+
+def test_on_timeout_release_opens_the_gate_without_the_failed_index() -> None:
+    decision = decide(gang(pod(0), jobset=jobset(releases_on_timeout=True), jobs=LOST), NOW)
+    assert isinstance(decision, Decide)
+    assert (decision.verdict.kind, decision.verdict.cause) == (VerdictKind.RELEASE, "IndexFailed")
+    assert decision.verdict.message.startswith("opened, since an index has failed for good: 1/2 pods started; ")
+
+
+def test_failed_indexes_are_named_before_pods_that_wait_longer_and_each_in_its_own_words() -> None:
+    wide = jobset(replicated_job(parallelism=20, completions=20))
+    failed = tuple(
+        waiting_pod(n, PendingReason.NOT_CREATED, f"its pod failed: {why}", phase="Failed")
+        for n, why in enumerate(("Evicted", "exit code 3"))
+    )
+    old = (waiting_pod(n, created=T0 - 900) for n in range(5, 20))
+    decision = decide(gang(*failed, *old, jobset=wide, jobs=(job(failed=frozenset(range(5))),)), NOW)
+    assert isinstance(decision, Decide)
+    assert "; missing: 1 pod: IndexFailed: its pod failed: Evicted (workers-0/0); " in decision.verdict.message
+    assert "1 pod: IndexFailed: its pod failed: exit code 3 (workers-0/1); " in decision.verdict.message
+    assert "3 pods: IndexFailed: its pods are gone (workers-0/2, workers-0/3, workers-0/4); 15 pods: Unscheduled" in (
+        decision.verdict.message
+    )
+
+
+@pytest.mark.parametrize(
+    ("seen", "cause"),
+    [
+        (gang(jobset=WITHOUT_TIMEOUT, jobs=LOST, config_map=None), "IndexFailed"),
+        (gang(pod(0), jobs=LOST, config_map=config_map(waiting_since=clock(T0 - 600))), "IndexFailed"),
+        (gang(pod(0), jobset=jobset(bypass=True), jobs=LOST), "Bypassed"),
+        (gang(pod(0), jobs=(job(failed=frozenset({1}), completed=frozenset({1})),)), "AllPodsStarted"),
+    ],
+    ids=["before any pod", "when time is up, too", "with a bypass", "of a slot that needs none"],
+)
+def test_which_verdict_a_failed_index_brings(seen: GangSnapshot, cause: str) -> None:
+    decision = decide(seen, NOW)
+    assert isinstance(decision, Decide)
+    assert decision.verdict.cause == cause
+
+
+@pytest.mark.parametrize(
+    "seen",
+    [
+        gang(pod(0), jobset=jobset(suspended=True), jobs=LOST),
+        gang(pod(0), jobs=(job(failed=frozenset({1}), deleting=True), job(number=1))),
+        gang(pod(0), jobs=(job(failed=frozenset({1}), attempt=1),)),
+        gang(pod(0), jobs=LOST, config_map=config_map(waiting_since=clock(attempt=1))),
+    ],
+    ids=["suspended", "a Job that is replaced", "another attempt's", "a JobSet whose restart is not seen yet"],
+)
+def test_a_gang_waits_on_with_a_failed_index(seen: GangSnapshot) -> None:
+    assert isinstance(decide(seen, NOW), Wait)
+
+
 @pytest.mark.parametrize("changes", [{"suspended": True}, {"config": Config()}], ids=["suspended", "no timeout"])
 def test_no_timeout(changes: dict[str, Any]) -> None:
     late = gang(pod(0), waiting_pod(1), config_map=config_map(waiting_since=clock()), jobset=jobset(**changes))

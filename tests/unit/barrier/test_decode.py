@@ -4,7 +4,7 @@ from typing import Any
 
 import pytest
 
-from jobset_gate.barrier.decode import MAX_COMPLETED_INDEXES, NO_INDEX, completed_indexes
+from jobset_gate.barrier.decode import MAX_INDEXES, NO_INDEX, parse_indexes
 from jobset_gate.barrier.model import BarrierStage, PendingReason
 from tests.fakes.wire_objects import BARRIER, TEN_O_CLOCK, Json, ended, owner, pod, read_job, read_pod, status
 
@@ -223,6 +223,14 @@ def test_what_a_job_has_finished_is_read() -> None:
 
 
 @pytest.mark.parametrize(
+    ("ended", "failed"), [(None, {1, 4, 5}), ("Complete", {1, 4, 5}), ("FailureTarget", set()), ("Failed", set())]
+)
+def test_failed_indexes_are_read_of_a_job_that_has_not_failed_as_a_whole(ended: str | None, failed: set[int]) -> None:
+    conditions = [{"type": ended, "status": "True"}] if ended else None
+    assert read_job(job(status={"failedIndexes": "1,4-5", "conditions": conditions})).failed == failed
+
+
+@pytest.mark.parametrize(
     ("conditions", "complete"),
     [
         ([{"type": "SuccessCriteriaMet", "status": "True"}], False),
@@ -258,9 +266,9 @@ def test_a_job_without_spec_status_or_labels_does_no_harm() -> None:
     ],
 )
 def test_completed_indexes_are_expanded_and_garbage_in_them_left_out(text: str, found: set[int]) -> None:
-    assert completed_indexes(text) == found
+    assert parse_indexes(text) == found
 
 
 def test_a_hundred_thousand_completed_indexes_are_read_and_an_absurd_range_is_not() -> None:
-    assert len(completed_indexes("0-99999")) == 100_000
-    assert completed_indexes(f"0-{10 * MAX_COMPLETED_INDEXES},3") == {3}
+    assert len(parse_indexes("0-99999")) == 100_000
+    assert parse_indexes(f"0-{10 * MAX_INDEXES},3") == {3}

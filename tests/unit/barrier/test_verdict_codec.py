@@ -14,7 +14,9 @@ from jobset_gate.objects import terminal_text
 UIDS = st.from_regex(r"[0-9a-f-]{1,36}", fullmatch=True)
 COUNTS = st.integers(0, 10**9 - 1)
 GENERATIONS = st.builds(Generation, UIDS, COUNTS, COUNTS)
-CAUSES = st.sampled_from((names.REASON_STARTED, names.REASON_TIMED_OUT, names.REASON_BYPASSED))
+CAUSES = st.sampled_from(
+    (names.REASON_STARTED, names.REASON_TIMED_OUT, names.REASON_INDEX_FAILED, names.REASON_BYPASSED)
+)
 
 
 MESSAGES = st.text(max_size=300).map(terminal_text.lines)

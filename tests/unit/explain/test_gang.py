@@ -179,7 +179,7 @@ def test_a_condition_that_is_not_true_yet_does_not_know_when_the_gate_was_opened
     ("pods", "changes", "words"),
     [
         ((0, 1), {}, "the gate is due to open (all 2 pods started), as soon as a controller says so"),
-        ((0,), {"late": True}, "the gang is due to be timed out (timed out after 300s: 1/2 pods started"),
+        ((0,), {"late": True}, "the gang is due to be ended (timed out after 300s: 1/2 pods started"),
     ],
 )
 def test_what_nobody_has_decided_yet_is_due(pods: tuple[int, ...], changes: dict[str, bool], words: str) -> None:
@@ -261,6 +261,25 @@ def test_a_timeout_in_the_configmap_keeps_its_count(changes: dict[str, Any]) -> 
     assert (it.state, it.started, it.expected, it.decided) == (GangState.TIMED_OUT, 12, 17, None)
     assert it.message.startswith(LATE)
     assert ("with backoffLimit 0 its Job fails at once" in it.afterwards) == (not changes)
+
+
+def test_a_gang_with_a_failed_index_is_due_and_then_says_so_and_what_follows_without_a_timeout() -> None:
+    lost = gangs.gang(
+        gangs.pod(0),
+        jobset=gangs.jobset(config=Config()),
+        jobs=(gangs.job(failed=frozenset({1})),),
+    )
+    due = explain_gang(lost, NOW)
+    assert due.state == GangState.DUE
+    assert due.message.startswith("the gang is due to be ended (ended, since an index has failed for good: 1/2 pods")
+    assert [(it.reason, it.slots) for it in due.missing] == [("IndexFailed", ("workers-0/1",))]
+    verdict = gangs.verdict(VerdictKind.TIMEOUT, names.REASON_INDEX_FAILED)
+    decided = msgspec.structs.replace(lost, config_map=gangs.config_map(verdict=verdict))
+    it = explain_gang(decided, NOW, policy=FailurePolicies(backoff_limits=(0,)))
+    assert (it.state, it.message) == (GangState.INDEX_FAILED, "as decided")
+    assert "with backoffLimit 0 its Job fails at once" in it.afterwards
+    gone = ended(names.REASON_INDEX_FAILED, "ended: 12/17 pods started (uid u-1, attempt 0, epoch 0)")
+    assert (gone.state, gone.started) == (GangState.INDEX_FAILED, 12)
 
 
 @pytest.mark.parametrize("failed", [True, False])

@@ -412,6 +412,16 @@ async def test_a_timeout_that_the_api_does_not_confirm_is_not_taken(harness: Rec
     assert set(harness.config_map_data()) == {names.KEY_WAITING_SINCE}
 
 
+async def test_a_failed_index_that_the_api_does_not_confirm_ends_no_gang(harness: ReconcilerHarness) -> None:
+    """The Job was created again: the API has none of that index."""
+    lost = job(jobset_uid=harness.jobset.uid, failed=frozenset({1}))
+    harness.add_pod(0)
+    harness.index.on_job(ObjectChange(("default", lost.name), None, lost))
+    again = await harness.reconcile()
+    assert names.KEY_VERDICT not in harness.config_map_data()
+    assert again is not None, "no event may come that would enqueue it"
+
+
 async def test_in_a_namespace_that_goes_nothing_is_tried_again(harness: ReconcilerHarness) -> None:
     cause = {"reason": "NamespaceTerminating", "message": "namespace default is being terminated"}
     harness.api_calls.fail = lambda call: Forbidden(403, details={"causes": [cause]}) if call.verb == "create" else None
