@@ -8,6 +8,7 @@ import pytest
 
 from jobset_gate.fake.apiserver import ApiServer
 from jobset_gate.fake.cluster import embedded_cluster
+from jobset_gate.fake.tasks import WriteQueue
 from jobset_gate.kube.resources import JOBSETS, PODS
 from tests.unit.fake.world import QUICK, FakeClusterStory, on_embedded, plain, running
 
@@ -52,3 +53,21 @@ async def test_a_cancellation_while_the_api_server_stops_takes_effect() -> None:
         await asyncio.wait([stopping])
         assert stopping.cancelled() is cancelled
         await server.stop()
+
+
+async def test_of_the_writes_of_one_object_that_wait_only_the_last_is_made() -> None:
+    queue, done, begun, go = WriteQueue(4), asyncio.Queue[int](), asyncio.Event(), asyncio.Event()
+
+    async def write(number: int) -> None:
+        begun.set()
+        await go.wait()
+        done.put_nowait(number)
+
+    queue.put("a", lambda: write(1))
+    running = asyncio.create_task(queue.run())
+    await begun.wait()
+    queue.put("a", lambda: write(2))
+    queue.put("a", lambda: write(3))
+    go.set()
+    assert [await done.get(), await done.get()] == [1, 3]
+    running.cancel()

@@ -26,6 +26,7 @@ from hypothesis import strategies as st
 from jobset_gate.kube import errors
 from jobset_gate.kube.access import Access
 from jobset_gate.kube.client import Client, PatchType
+from jobset_gate.kube.errors import Conflict, Invalid, NotFound, is_stale_patch
 from jobset_gate.kube.resources import CONFIGMAPS, JOBS, NODES, PODS, native_pod_groups
 from jobset_gate.kube.transport import TOO_LONG, LineSplitter, describe_error
 from tests.fakes.informer_harness import running_informer
@@ -434,3 +435,17 @@ KEY = ConnectionKey("10.0.0.1", 6443, True, True, None, None, None)
 )
 def test_a_broken_connection_is_described_in_one_line(error: Exception, line: str) -> None:
     assert describe_error(error) == line
+
+
+@pytest.mark.parametrize(
+    ("refusal", "late"),
+    [
+        (Conflict(409), True),
+        (NotFound(404), True),
+        (Invalid(422), True),
+        (Invalid(422, details={"causes": [{"field": "spec"}]}), False),
+    ],
+    ids=["a conflict", "it is gone", "its test has failed", "a value is refused"],
+)
+def test_only_a_patch_that_came_too_late_may_be_tried_again(refusal: Conflict | Invalid | NotFound, late: bool) -> None:
+    assert is_stale_patch(refusal) is late

@@ -10,7 +10,7 @@ import pytest
 from jobset_gate.kube.client import Client
 from jobset_gate.kube.resources import CONFIGMAPS
 from jobset_gate.runtime.decoder import WatchProblemKind
-from jobset_gate.runtime.informer import Informer, WatchSource
+from jobset_gate.runtime.informer import Informer, WatchSource, object_informer
 from jobset_gate.runtime.store import ObjectChange
 from tests.fakes.informer_harness import InformerHarness, SampleObject, running_informer, value_of
 from tests.fakes.scripted_server import ScriptedServer, stream_of
@@ -208,3 +208,19 @@ async def test_a_burst_of_events_leaves_the_loop_free_too(server: ScriptedServer
         before = len(watched.changes)
     run.cancel()
     assert 0 < largest <= 64
+
+
+async def test_one_object_is_asked_for_by_its_name_in_its_namespace_and_each_change_is_told(
+    server: ScriptedServer, client: Client
+) -> None:
+    versions: list[str | None] = []
+    server.put("a", "1")
+    informer = object_informer(client, CONFIGMAPS, "a", lambda change: versions.append(change.new), namespace="ns")
+    task = asyncio.create_task(informer.run())
+    await server.watched()
+    stored = server.put("a", "2")["object"]["metadata"]["resourceVersion"]
+    await server.until(lambda: len(versions) > 1)
+    task.cancel()
+    assert versions[1:] == [stored]
+    assert {asked.path for asked in server.requests} == {"/api/v1/namespaces/ns/configmaps"}
+    assert {asked.query["fieldSelector"] for asked in server.requests} == {"metadata.name=a"}
