@@ -13,6 +13,7 @@ from jobset_gate.kube import access
 from jobset_gate.kube.access import REFRESH_SECONDS, in_cluster, load_access
 from jobset_gate.kube.client import Client
 from jobset_gate.kube.errors import InvalidKubeConfig, Unreachable
+from jobset_gate.kube.kubeconfig import Overrides
 from jobset_gate.kube.resources import PODS
 from tests.plane import certs
 from tests.unit.kube.test_kubeconfig import SERVER, write
@@ -81,6 +82,16 @@ async def test_a_named_kubeconfig_comes_before_the_pods_account(
 ) -> None:
     monkeypatch.setattr(access, "SERVICE_ACCOUNT", account)
     assert (await load_access(write(tmp_path, {}, {}))).server == SERVER
+
+
+async def test_in_a_pod_the_command_line_may_name_another_server_token_and_user(
+    account: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(access, "SERVICE_ACCOUNT", account)
+    found = await load_access(None, Overrides(server="https://other:1", token="given", as_user="ada"))
+    assert found.token is not None
+    assert (found.server, await found.token(), found.token_rejected) == ("https://other:1", "given", None)
+    assert found.headers == (("Impersonate-User", "ada"),)
 
 
 # --- A new CA
