@@ -54,7 +54,7 @@ async def load_access(kubeconfig: str | None = None, overrides: Overrides = Over
     named = kubeconfig or overrides.context or overrides.cluster or overrides.user
     if named or not _in_pod(SERVICE_ACCOUNT):
         return await from_kubeconfig(kubeconfig, overrides)
-    found = in_cluster()
+    found = in_cluster(SERVICE_ACCOUNT)
     if overrides.token:
         found = replace(found, token=_fixed(overrides.token), token_rejected=None)
     user = {"as": overrides.as_user, "as-uid": overrides.as_uid, "as-groups": [*overrides.as_groups]}
