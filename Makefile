@@ -35,7 +35,7 @@ LOCK    = $(BIN)/pip-compile --quiet --allow-unsafe --generate-hashes --strip-ex
 unexport PYTHONDONTWRITEBYTECODE
 
 .DEFAULT_GOAL := help
-.PHONY: help setup demo test control-plane tools helm lint types contracts pytest format stress bench bench-groups bench-release wheels image chart sbom release-dry-run docs e2e try \
+.PHONY: help setup demo test control-plane tools helm lint types contracts pytest format stress bench bench-groups bench-release wheels image chart sbom release-dry-run docs e2e e2e-programs try \
         airgap lock reference picture clean
 .NOTPARALLEL:
 
@@ -139,6 +139,9 @@ release-dry-run: helm ## make every artefact of a release twice and compare the 
 
 e2e: setup helm ## the e2e suite on a kind cluster of its own, or on the cluster of KUBECONFIG=file; KEEP=1
 	@$(GIVEN) KEEP="$(KEEP)" $(BIN)/python -m e2e $(E2E_ARGS)
+
+e2e-programs: setup helm ## real JAX, PyTorch and MPI with a late member, on a kind cluster; writes docs/proofs.md (as root on Debian)
+	@env -u KUBECONFIG KEEP="$(KEEP)" $(BIN)/python -m e2e.programs $(E2E_ARGS)
 
 try: setup helm ## a kind cluster with JobSet and jobset-gate in it, to look at; DELETE=1 takes it away
 	@$(GIVEN) $(BIN)/python -m e2e try $(if $(DELETE),--delete) $(TRY_ARGS)

@@ -45,7 +45,7 @@ def main(args: list[str]) -> int:
             tools.provide()
         if args == ["prepare"]:
             return 0
-        made = cluster.of_kubeconfig(kubeconfig) if kubeconfig else own_cluster(keep=keep)
+        made = cluster.of_kubeconfig(kubeconfig) if kubeconfig else own_cluster(KEPT, keep=keep)
         shutil.rmtree(REPORTS, ignore_errors=True)
         REPORTS.mkdir(parents=True)
         remove = kubeconfig is not None and not keep
@@ -77,9 +77,9 @@ def tried(args: list[str]) -> int:
 
 
 @contextmanager
-def own_cluster(*, keep: bool) -> Iterator[cluster.E2eCluster]:
-    """Kind's, and what was built for it goes with it."""
-    name = KEPT if keep else f"{KEPT}-{token_hex(2)}"
+def own_cluster(kept: str, *, keep: bool) -> Iterator[cluster.E2eCluster]:
+    """Kind's, and what was built for it goes with it. `kept` is its name if it stays."""
+    name = kept if keep else f"{kept}-{token_hex(2)}"
     try:
         with cluster.of_kind(name, keep=keep) as it:
             yield it
