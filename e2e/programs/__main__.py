@@ -1,7 +1,7 @@
 """`make e2e-programs`: a kind cluster, real programs in it, docs/proofs.md, and everything away again.
 
-KEEP=1 leaves cluster and images standing. JOBSET_MANIFESTS and KUEUE_MANIFESTS name files; images that they name are taken
-from docker. HURRY=SECONDS shortens what programs wait for a peer. Arguments go to pytest, and then no page is written.
+KEEP=1 leaves cluster and images standing. JOBSET_MANIFESTS and KUEUE_MANIFESTS name files, whose images are taken from
+docker. HURRY=SECONDS shortens what programs wait for a peer. Arguments go to pytest, and then no page is written.
 """
 
 import os
