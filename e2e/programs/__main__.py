@@ -22,7 +22,8 @@ from e2e.programs import kueue, page, real_images
 HERE: Final = Path(__file__).parent
 KEPT: Final = "jobset-gate-programs"
 REPORTS: Final = HERE.parents[1] / "build" / "e2e-programs"
-TESTS: Final = ("test_jax.py", "test_pytorch.py", "test_mpi.py", *(["test_kueue.py"] if kueue.MANIFESTS else []))
+TESTS: Final = ("test_late_member.py", *(["test_kueue.py"] if kueue.MANIFESTS else []))
+AT_ONCE: Final = "4"
 COMMAND: Final = "make e2e-programs"
 GIVEN: Final = ("JOBSET_MANIFESTS", "KUEUE_MANIFESTS", "HURRY")
 ONE_SECONDS: Final = "1500"
@@ -57,7 +58,7 @@ def main(args: list[str]) -> int:
 def tests(environment: Environment, args: list[str]) -> int:
     """All programs at once: most of the time they wait. Pytest's code."""
     run = [sys.executable, "-m", "pytest", "-c", str(HERE.parent / "pytest.ini"), "--rootdir", str(HERE.parents[1])]
-    run += [*(str(HERE / test) for test in TESTS), "--numprocesses", str(len(TESTS)), "--timeout", ONE_SECONDS, *args]
+    run += [*(str(HERE / test) for test in TESTS), "--numprocesses", AT_ONCE, "--timeout", ONE_SECONDS, *args]
     with tempfile.TemporaryDirectory() as folder:
         file = Path(folder) / "environment.json"
         environment.save(file)

@@ -8,9 +8,9 @@ from typing import Any, Final
 from bench import machine
 from e2e.environment import Environment
 from e2e.programs import kueue, real_images
+from e2e.programs.program import PROGRAMS
 
 PAGE: Final = Path(__file__).parents[2] / "docs" / "proofs.md"
-PROGRAMS: Final = ("JAX", "PyTorch", "Open MPI")
 Json = dict[str, Any]
 
 HEAD: Final = """# Real programs with a late member
@@ -63,7 +63,7 @@ STAND_IN: Final = "JobSet is played by the stand-in of this repository"
 
 def write(environment: Environment, command: str, versions: Json, seconds: float) -> None:
     """From the files that the scenarios have left in the folder of reports."""
-    found = [_read(environment, title) for title in PROGRAMS]
+    found = [_read(environment, program.title) for program in PROGRAMS]
     facts = machine.facts()
     parts = [
         HEAD.format(

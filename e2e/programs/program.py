@@ -1,25 +1,27 @@
 """An example with its own program, run with the gate and without it at the same time while one member is late."""
 
-import copy
 import json
 import os
 import re
-from collections.abc import Callable, Iterable, Mapping
-from dataclasses import asdict, dataclass
+from collections.abc import Iterable, Mapping
+from dataclasses import dataclass
 from datetime import datetime
 from pathlib import Path
 from typing import Any, Final
 
 from e2e import example_overlays, logs, predicates
 from e2e.nodes import Nodes
+from e2e.programs import real_images
 from e2e.scenario import Scenario
 from jobset_gate import names
 from jobset_gate.kube.resources import JOBSETS
 
 Json = dict[str, Any]
+WORKERS: Final = "workers"
+"""The replicatedJob of whose pods one is late, in all examples; the pods of others come at once."""
 GIVE_UP_SECONDS: Final = 900.0
 """Longer than any of these programs waits for a peer."""
-SHOWN, WIDTH = 8, 230
+SHOWN, WIDTH = 8, 240
 """Lines of a log that the page shows, and characters of each."""
 HURRY: Final = os.environ.get("HURRY", "")
 """Seconds that programs shall wait for a peer instead of their own."""
@@ -27,14 +29,12 @@ HURRY: Final = os.environ.get("HURRY", "")
 
 @dataclass(frozen=True, slots=True)
 class Program:
-    """`asking`: the replicatedJobs of whose pods one is late; the pods of all others come at once."""
+    """`limit` says what ends its wait for a peer, and after how long."""
 
     title: str
     example: str
     image: str
-    asking: tuple[str, ...]
     limit: str
-    """What ends the program's wait for a peer, in its own words, and after how long."""
     missed: str
     """A pattern: lines of the log of a program that has missed a peer."""
     met: str
@@ -46,60 +46,62 @@ class Program:
 
     def documents(self, request: Json, *, gated: bool) -> list[Json]:
         """The example's objects: image and resources are overlaid, and the first failure ends the JobSet."""
-        made = [copy.deepcopy(one) for one in example_overlays.documents(self.example)]
+        text = json.dumps(example_overlays.documents(self.example))
         if HURRY and self.hurry[0]:
-            made = json.loads(json.dumps(made).replace(self.hurry[0], self.hurry[1].format(HURRY)))
-        for one in made:
-            for name, job in example_overlays.jobs(one):
-                for container in job["template"]["spec"]["containers"]:
-                    container["image"] = self.image
-                    container["resources"] = request if name in self.asking else {}
+            text = text.replace(self.hurry[0], self.hurry[1].format(HURRY))
+        made: list[Json] = json.loads(text)
+        for name, job in example_overlays.jobs(made[-1]):
+            for container in job["template"]["spec"]["containers"]:
+                container["image"], container["resources"] = self.image, request if name == WORKERS else {}
         made[-1]["spec"].pop("failurePolicy", None)
         if not gated:
             del made[-1]["spec"][names.CONFIG_FIELD]
         return made
 
 
-@dataclass(frozen=True, slots=True)
-class Outcome:
-    """What the page says of one program; times in seconds."""
+PROGRAMS: Final = (
+    Program(
+        "JAX",
+        "jax.yaml",
+        real_images.PYTHON,
+        "`initialization_timeout` of `jax.distributed.initialize`, 300 s by default",
+        missed=r"DEADLINE_EXCEEDED",
+        met=r"^process \d of 4 sees 4 devices$",
+        lines=4,
+        hurry=("process_id=job", "initialization_timeout={}, process_id=job"),
+    ),
+    Program(
+        "PyTorch",
+        "pytorch.yaml",
+        real_images.PYTHON,
+        "`join_timeout` of torchrun's rendezvous, 600 s by default, or 60 s if rank 0 is the late one",
+        missed=r"RendezvousTimeout|RendezvousConnectionError|timed out",
+        met=r"^rank \d: 4 of 4 have added their one$",
+        lines=4,
+        hurry=("--rdzv_conf=", "--rdzv_conf=join_timeout={},"),
+    ),
+    Program(
+        "Open MPI",
+        "mpi.yaml",
+        real_images.MPI,
+        "no time at all: mpirun's first ssh fails when DNS says that it does not know the worker",
+        missed=r"ssh: |ORTE was unable",
+        met=r"^rank \d of 2 on |^pi is 3\.14159",
+        lines=3,
+    ),
+)
 
-    title: str
-    example: str
-    image: str
-    limit: str
-    pods: int
-    gave_up: float
-    """From the first start of a main container without the gate to the first end of one."""
-    codes: list[int]
-    missed: list[str]
-    waiting: str
-    """The condition's message behind the gate meanwhile."""
-    late: float
-    """From the first start of a barrier to the last one."""
-    spread: float
-    """From the first start of a main container to the last one, behind the gate."""
-    took: float
-    """From the first start of a main container to the last end of one, behind the gate."""
-    met: list[str]
 
-    def save(self, folder: str) -> None:
-        save(folder, self.title, asdict(self))
-
-
-def save(folder: str, title: str, found: Mapping[str, Any]) -> None:
-    (Path(folder) / f"{title}.json").write_text(json.dumps(found, indent=1))
-
-
-async def run_both(program: Program, gated: Scenario, ungated: Scenario, nodes: Nodes) -> Outcome:
+async def run_both(program: Program, gated: Scenario, ungated: Scenario, nodes: Nodes) -> Json:
     """Without the gate it fails; at that moment the late member gets its node, and behind the gate all finish.
 
-    So both wait for the late one equally long. Raises AssertionError for any other course of events.
+    So both wait for the late one equally long. Returns what the page says of it, times in seconds. Raises
+    AssertionError for any other course of events.
     """
     near, far = (await nodes.workers())[:2]
     async with nodes.extended_resource(gated.namespace) as mine, nodes.extended_resource(ungated.namespace) as other:
         made, free = program.documents(mine.request, gated=True), program.documents(other.request, gated=False)
-        many, pods = example_overlays.with_extended_resource(made), _pods(made[-1])
+        many = example_overlays.with_extended_resource(made)
         for extended in (mine, other):
             await extended.set_capacity(near, many - 1)
         await gated.apply(*made)
@@ -108,7 +110,8 @@ async def run_both(program: Program, gated: Scenario, ungated: Scenario, nodes: 
         lost = list(ungated.pods.all())
         missed = await lines_of(ungated, program.missed)
         assert predicates.failed(ended), ended["status"]
-        waiting = await gated.until_any(JOBSETS, lambda jobset: "missing: 1 pod" in message(jobset))
+        (waiting,) = await gated.until_any(JOBSETS, lambda jobset: "missing: 1 pod" in message(jobset))
+        pods = len(gated.pods.all())
         held = await gated.until_held(pods - 1)
         assert not any(map(predicates.has_run, held))
         await mine.set_capacity(far, 1)
@@ -116,27 +119,32 @@ async def run_both(program: Program, gated: Scenario, ungated: Scenario, nodes: 
         (done,) = await gated.until_any(JOBSETS, over)
     assert predicates.completed(done), done["status"]
     met = await lines_of(gated, program.met)
-    codes = sorted({code for code in exits(lost) if code})
-    assert codes, f"no program has failed: {exits(lost)}"
+    failures = [one for one in mains(lost) if one.get("exitCode")]
+    assert failures, f"no program has failed: {mains(lost)}"
     assert missed, "no program has said that it missed a peer"
     assert len(met) == program.lines, met
-    barriers, mains = moments(started, barrier_start), moments(started, main_start)
-    assert mains[0] >= barriers[-1], "a main container started before the last barrier"
-    return Outcome(
-        program.title,
-        program.example,
-        program.image,
-        f"{program.limit}; {HURRY} s here" if HURRY and program.hurry[0] else program.limit,
-        pods,
-        gave_up=moments(lost, failed_end)[0] - moments(lost, main_start)[0],
-        codes=codes,
-        missed=missed[:SHOWN],
-        waiting=message(waiting[0]),
-        late=barriers[-1] - barriers[0],
-        spread=mains[-1] - mains[0],
-        took=moments(gated.pods.all(), main_end)[-1] - mains[0],
-        met=met[:SHOWN],
-    )
+    barriers = moments((predicates.barrier_end(pod) for pod in started), "startedAt")
+    starts = moments(mains(started), "startedAt")
+    assert starts[0] >= barriers[-1], "a main container started before the last barrier"
+    return {
+        "title": program.title,
+        "example": program.example,
+        "limit": f"{program.limit}; {HURRY} s here" if HURRY and program.hurry[0] else program.limit,
+        "pods": pods,
+        "gave_up": moments(failures, "finishedAt")[0] - moments(mains(lost), "startedAt")[0],
+        "codes": sorted({int(one["exitCode"]) for one in failures}),
+        "missed": missed[:SHOWN],
+        "waiting": message(waiting),
+        "late": barriers[-1] - barriers[0],
+        "spread": starts[-1] - starts[0],
+        "took": moments(mains(gated.pods.all()), "finishedAt")[-1] - starts[0],
+        "met": met[:SHOWN],
+    }
+
+
+def save(folder: str, title: str, found: Mapping[str, Any]) -> None:
+    """For page.py."""
+    (Path(folder) / f"{title}.json").write_text(json.dumps(found, indent=1))
 
 
 def over(jobset: Json) -> bool:
@@ -149,51 +157,26 @@ def message(jobset: Json) -> str:
 
 
 async def lines_of(scenario: Scenario, pattern: str) -> list[str]:
-    """The lines of main containers that match, in the order in which they were written, each text once, shortened."""
+    """The lines of main containers that match, in the order in which they were written, each text once.
+
+    A long one is cut in its middle.
+    """
     flags = ("--all-containers", "--prefix", "--timestamps", "--tail=-1", "--max-log-requests=50", "--ignore-errors")
     written = logs.parse(await scenario.kubectl("logs", f"--selector={names.JS_NAME}", *flags))
-    found = (line for line in sorted(written, key=lambda line: line.at) if re.search(pattern, line.text))
-    return list(dict.fromkeys(shortened(line.text) for line in found if line.container != names.BARRIER_CONTAINER))
+    found = [
+        line.text if len(line.text) <= WIDTH else f"{line.text[: WIDTH // 2]} [...] {line.text[-WIDTH // 2 :]}"
+        for line in sorted(written, key=lambda line: line.at)
+        if line.container != names.BARRIER_CONTAINER and re.search(pattern, line.text)
+    ]
+    return list(dict.fromkeys(found))
 
 
-def shortened(line: str) -> str:
-    return line if len(line) <= WIDTH else line[:WIDTH].rstrip() + " [...]"
+def mains(pods: Iterable[Json]) -> list[Json]:
+    """How the only main container of each pod runs, or has ended, as far as it has started."""
+    states = [(pod["status"].get("containerStatuses") or [{}])[0].get("state") or {} for pod in pods]
+    return [dict(state.get("terminated") or state.get("running") or {}) for state in states]
 
 
-def moments(pods: Iterable[Json], of: Callable[[Json], str]) -> list[float]:
+def moments(states: Iterable[Json], what: str) -> list[float]:
     """Seconds since the epoch, sorted, of those that have such a moment."""
-    return sorted(datetime.fromisoformat(at).timestamp() for at in map(of, pods) if at)
-
-
-def barrier_start(pod: Json) -> str:
-    state = predicates.barrier_end(pod) or predicates.barrier(pod).get("running") or {}
-    return str(state.get("startedAt") or "")
-
-
-def main_start(pod: Json) -> str:
-    state = _state(pod)
-    return str((state.get("running") or state.get("terminated") or {}).get("startedAt") or "")
-
-
-def main_end(pod: Json) -> str:
-    return str((_state(pod).get("terminated") or {}).get("finishedAt") or "")
-
-
-def failed_end(pod: Json) -> str:
-    return main_end(pod) if any(exits([pod])) else ""
-
-
-def exits(pods: Iterable[Json]) -> list[int]:
-    """The exit codes of the main containers that have ended."""
-    ends = (_state(pod).get("terminated") for pod in pods)
-    return [int(end["exitCode"]) for end in ends if end]
-
-
-def _state(pod: Json) -> Json:
-    """Of its only main container."""
-    return dict(((pod["status"].get("containerStatuses") or [{}])[0]).get("state") or {})
-
-
-def _pods(jobset: Json) -> int:
-    jobs = jobset["spec"]["replicatedJobs"]
-    return sum(job.get("replicas", 1) * job["template"]["spec"].get("parallelism", 1) for job in jobs)
+    return sorted(datetime.fromisoformat(state[what]).timestamp() for state in states if state.get(what))

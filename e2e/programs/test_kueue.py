@@ -7,7 +7,7 @@ from collections.abc import Callable
 from e2e import example_overlays, predicates
 from e2e.nodes import Nodes
 from e2e.programs import kueue, real_images
-from e2e.programs.program import Json, lines_of, message, save, shortened
+from e2e.programs.program import Json, lines_of, message, save
 from e2e.scenario import Scenario
 from jobset_gate import names
 from jobset_gate.kube.resources import JOBSETS
@@ -50,7 +50,7 @@ async def test_a_preempted_gang_waits_at_a_closed_gate_when_kueue_admits_it_agai
         (waiting,) = await scenario.until_any(
             JOBSETS, lambda jobset: predicates.name_of(jobset) == FIRST and "2/3" in message(jobset)
         )
-        note(f"{FIRST} is admitted again and waits at a closed gate: {shortened(message(waiting))}")
+        note(f"{FIRST} is admitted again and waits at a closed gate: {message(waiting)}")
         await extended.set_capacity(far, 1)
         await scenario.until_any(JOBSETS, ended(FIRST))
         note(f"the third node is there: {FIRST} has completed")
