@@ -27,16 +27,19 @@ def install(cluster: E2eCluster, image: str, steady_node: dict[str, str]) -> boo
     given = os.environ.get("JOBSET_MANIFESTS", "")
     if not given and stands(cluster):
         return _is_stand_in(cluster)
-    if given == "stand-in":
-        return _stand_in(cluster, image, steady_node)
-    if given:
-        _real(cluster, given, steady_node)
-        return False
-    if not commands.works("curl", "--fail", "--silent", "--location", "--head", RELEASE, seconds=DOWNLOAD_SECONDS):
+    if not given and not commands.works(
+        "curl", "--fail", "--silent", "--location", "--head", RELEASE, seconds=DOWNLOAD_SECONDS
+    ):
         print("jobset: its release cannot be had here, our stand-in plays it")
-        return _stand_in(cluster, image, steady_node)
-    _real(cluster, RELEASE, steady_node)
-    return False
+        given = "stand-in"
+    if given == "stand-in":
+        _stand_in(cluster, image, steady_node)
+    else:
+        apply_release(cluster, given or RELEASE, NAMESPACE, steady_node)
+    for state in ("create", "condition=Established"):
+        limit = f"--timeout={READY_SECONDS}s"
+        cluster.kubectl("wait", f"--for={state}", f"crd/{names.JOBSET_CRD}", limit, seconds=READY_SECONDS + 10)
+    return given == "stand-in"
 
 
 def uninstall(cluster: E2eCluster, *, stand_in: bool) -> None:
@@ -63,19 +66,20 @@ def _is_stand_in(cluster: E2eCluster) -> bool:
     return bool(found.strip())
 
 
-def _real(cluster: E2eCluster, manifests: str, steady_node: dict[str, str]) -> None:
+def apply_release(cluster: E2eCluster, manifests: str, namespace: str, steady_node: dict[str, str]) -> None:
+    """A controller's release manifests, a file or URL; its pods go to the steady node, and are ready afterwards."""
     shown = Path(manifests).name if Path(manifests).exists() else manifests
-    print(f"jobset: {shown}", flush=True)
-    # Its CRD is too large for the annotation of a client-side apply.
+    print(f"{namespace}: {shown}", flush=True)
+    # CRDs are too large for the annotation of a client-side apply.
     cluster.kubectl("apply", "--server-side", "--force-conflicts", "-f", manifests)
     pod = {"nodeSelector": steady_node, "tolerations": [{"operator": "Exists", "effect": "NoSchedule"}]}
     patch = json.dumps({"spec": {"template": {"spec": pod}}})
-    for deployment in cluster.kubectl("get", "deployments", "-n", NAMESPACE, "--output=name").split():
-        cluster.kubectl("patch", "-n", NAMESPACE, deployment, "--patch", patch)
-    _roll_out(cluster)
+    for deployment in cluster.kubectl("get", "deployments", "-n", namespace, "--output=name").split():
+        cluster.kubectl("patch", "-n", namespace, deployment, "--patch", patch)
+    _roll_out(cluster, namespace)
 
 
-def _stand_in(cluster: E2eCluster, image: str, steady_node: dict[str, str]) -> bool:
+def _stand_in(cluster: E2eCluster, image: str, steady_node: dict[str, str]) -> None:
     print("jobset: installing our stand-in", flush=True)
     code = stand_in_code()
     build = f"{images.identity(image)} {hashlib.sha256(code).hexdigest()}"
@@ -87,8 +91,7 @@ def _stand_in(cluster: E2eCluster, image: str, steady_node: dict[str, str]) -> b
         STEADY_NODE=steady_node,
     )
     cluster.kubectl("apply", "-f", "-", stdin=manifest)
-    _roll_out(cluster)
-    return True
+    _roll_out(cluster, NAMESPACE)
 
 
 def stand_in_code() -> bytes:
@@ -101,8 +104,6 @@ def stand_in_code() -> bytes:
     return file.getvalue()
 
 
-def _roll_out(cluster: E2eCluster) -> None:
-    wait = f"--timeout={READY_SECONDS}s"
-    cluster.kubectl("rollout", "status", "deployment", "-n", NAMESPACE, wait, seconds=READY_SECONDS + 10)
-    cluster.kubectl("wait", "--for=create", f"crd/{names.JOBSET_CRD}", wait, seconds=READY_SECONDS + 10)
-    cluster.kubectl("wait", "--for=condition=Established", f"crd/{names.JOBSET_CRD}", wait, seconds=READY_SECONDS + 10)
+def _roll_out(cluster: E2eCluster, namespace: str) -> None:
+    limit = f"--timeout={READY_SECONDS}s"
+    cluster.kubectl("rollout", "status", "deployment", "-n", namespace, limit, seconds=READY_SECONDS + 10)

@@ -5,7 +5,7 @@ import os
 import time
 from typing import Any, Final
 
-from e2e import commands
+from e2e import commands, jobset
 from e2e.cluster import E2eCluster
 from e2e.scenario import Scenario
 from e2e.timeouts import TIMEOUT
@@ -15,21 +15,13 @@ NAMESPACE: Final = "kueue-system"
 API: Final = "kueue.x-k8s.io/v1beta2"
 QUEUE: Final = "team"
 """The LocalQueue that examples/kueue.yaml names."""
-READY_SECONDS: Final = 240
 POLL_INTERVAL: Final = 2.0
 Json = dict[str, Any]
 
 
 def install(cluster: E2eCluster, steady_node: dict[str, str]) -> None:
     """Returns when it answers. Raises commands.CommandFailed."""
-    print("kueue: installing what KUEUE_MANIFESTS names", flush=True)
-    cluster.kubectl("apply", "--server-side", "--force-conflicts", "-f", MANIFESTS)
-    pod = {"nodeSelector": steady_node, "tolerations": [{"operator": "Exists", "effect": "NoSchedule"}]}
-    patch = json.dumps({"spec": {"template": {"spec": pod}}})
-    for deployment in cluster.kubectl("get", "deployments", "-n", NAMESPACE, "--output=name").split():
-        cluster.kubectl("patch", "-n", NAMESPACE, deployment, "--patch", patch)
-        limit = f"--timeout={READY_SECONDS}s"
-        cluster.kubectl("rollout", "status", "-n", NAMESPACE, deployment, limit, seconds=READY_SECONDS + 10)
+    jobset.apply_release(cluster, MANIFESTS, NAMESPACE, steady_node)
     probe, end = json.dumps(_object("ResourceFlavor", "probe", spec={})), time.monotonic() + TIMEOUT
     while True:
         try:
@@ -47,13 +39,13 @@ async def make_queue(scenario: Scenario, request: Json, quota: int) -> str:
     """A queue whose quota is so many of the extended resource. Returns a priority class that preempts all others."""
     name, (extended,) = scenario.namespace, request["requests"]
     quotas = [
-        {"name": resource, "nominalQuota": amount}
-        for resource, amount in (("cpu", "64"), ("memory", "64Gi"), (extended, quota))
+        {"name": one, "nominalQuota": much} for one, much in (("cpu", "64"), ("memory", "64Gi"), (extended, quota))
     ]
-    flavors = [{"name": name, "resources": quotas}]
-    group = {"coveredResources": [it["name"] for it in quotas], "flavors": flavors}
-    preemption = {"withinClusterQueue": "LowerPriority"}
-    spec = {"namespaceSelector": {}, "resourceGroups": [group], "preemption": preemption}
+    group = {
+        "coveredResources": [one["name"] for one in quotas],
+        "flavors": [{"name": name, "resources": quotas}],
+    }
+    spec = {"namespaceSelector": {}, "resourceGroups": [group], "preemption": {"withinClusterQueue": "LowerPriority"}}
     made = [
         _object("ResourceFlavor", name, spec={}),
         _object("ClusterQueue", name, spec=spec),
@@ -63,13 +55,6 @@ async def make_queue(scenario: Scenario, request: Json, quota: int) -> str:
     everything = json.dumps({"apiVersion": "v1", "kind": "List", "items": made})
     await scenario.kubectl("apply", "-f", "-", stdin=everything)
     return name
-
-
-async def delete_queue(scenario: Scenario) -> None:
-    """What of it is not in the namespace; Kueue keeps it until its workloads are gone."""
-    name = scenario.namespace
-    kinds = ("clusterqueue", "resourceflavor", "workloadpriorityclass")
-    await scenario.kubectl_as_is("delete", "--wait=false", *(f"{kind}/{name}" for kind in kinds))
 
 
 async def preempted(scenario: Scenario) -> str:

@@ -1,6 +1,7 @@
 """docs/proofs.md, written by each complete run of `make e2e-programs`: what ran, on what, with which outcome."""
 
 import json
+import textwrap
 from collections.abc import Iterator
 from pathlib import Path
 from typing import Any, Final
@@ -44,7 +45,8 @@ IMAGES: Final = """## Versions
 * `mpi`: {mpi}.
 
 All of it comes from Debian and PyPI; the day is that of the version, as its package says it. PyTorch is Debian's, since
-PyPI has it for this processor only together with CUDA. JAX and PyTorch talk by gloo.
+PyPI has it for this processor only together with CUDA. Debian builds it without libuv, which torchrun's store wants by
+default: one argument in torchrun's rendezvous is changed for that. JAX and PyTorch talk by gloo.
 """
 
 WEAK: Final = """## What is weak here
@@ -130,4 +132,6 @@ def _kueue(it: Json, versions: Json) -> Iterator[str]:
 
 
 def _block(lines: list[str]) -> Iterator[str]:
-    yield "\n".join(["```", *lines, "```", ""])
+    """Long ones go on in the next line."""
+    wrapped = (textwrap.fill(line, 118, subsequent_indent="  ", break_on_hyphens=False) for line in lines)
+    yield "\n".join(["```", *wrapped, "```", ""])

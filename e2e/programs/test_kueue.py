@@ -55,7 +55,6 @@ async def test_a_preempted_gang_waits_at_a_closed_gate_when_kueue_admits_it_agai
         await scenario.until_any(JOBSETS, ended(FIRST))
         note(f"the third node is there: {FIRST} has completed")
         met = await lines_of(scenario, MET)
-    await kueue.delete_queue(scenario)
     assert len(met) == PODS, met
     save(scenario.environment.reports, "Kueue", {"course": course, "preempted": preempted, "met": met})
 
