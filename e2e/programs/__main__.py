@@ -43,7 +43,7 @@ def main(args: list[str]) -> int:
             real_images.load(it, os.environ.get("JOBSET_MANIFESTS", ""), kueue.MANIFESTS)
             with installed(it, REPORTS, remove=False) as environment:
                 if kueue.MANIFESTS:
-                    kueue.install(it, environment.steady_node)
+                    kueue.install(it)
                 code = tests(environment, args)
                 if code == 0 and not args:
                     page.write(environment, command(), versions(it, environment), time.monotonic() - began)

@@ -34,7 +34,7 @@ scenario gives to nodes), and `failurePolicy`, which is left out, so that the fi
 
 Each program runs twice at the same time, in two namespaces: with its `groupSchedulingConfig`, and without. In both one
 member finds no node. When the JobSet without the gate has failed, the late member of the other one gets its node. So
-both have waited equally long for it.
+both have waited equally long for it; the second column of seconds counts from the first barrier.
 
 ## What was found
 """
@@ -98,7 +98,7 @@ def _read(environment: Environment, title: str) -> Json:
 
 
 def _table(found: list[Json]) -> Iterator[str]:
-    yield "| | pods | without the gate | the last member came after | with the gate |"
+    yield "| | pods | without the gate | the last barrier started after | with the gate |"
     yield "|---|---:|---|---:|---|"
     for it in found:
         lost = f"failed {it['gave_up']:.0f} s after its start, exit code {', '.join(map(str, it['codes']))}"
@@ -114,7 +114,7 @@ def _program(it: Json) -> Iterator[str]:
     yield from _block(it["missed"])
     yield "Meanwhile, with the gate, the condition `GroupStarted` of the JobSet:\n"
     yield from _block([it["waiting"]])
-    yield "And when the last member had come:\n"
+    yield "And when the last member had started:\n"
     yield from _block(it["met"])
 
 

@@ -75,7 +75,7 @@ PROGRAMS: Final = (
         "pytorch.yaml",
         real_images.PYTHON,
         "`join_timeout` of torchrun's rendezvous, 600 s by default, or 60 s if rank 0 is the late one",
-        missed=r"RendezvousTimeout|RendezvousConnectionError|timed out",
+        missed=r"^torch\S+Error",
         met=r"^rank \d: 4 of 4 have added their one$",
         lines=4,
         hurry=("--rdzv_conf=", "--rdzv_conf=join_timeout={},"),
@@ -152,8 +152,8 @@ def over(jobset: Json) -> bool:
 
 
 def message(jobset: Json) -> str:
-    """Of our condition."""
-    return str(predicates.condition(jobset).get("message", ""))
+    """Who is missing, and why, by our condition."""
+    return str(predicates.condition(jobset).get("message", "")).partition("; at the timeout")[0]
 
 
 async def lines_of(scenario: Scenario, pattern: str) -> list[str]:

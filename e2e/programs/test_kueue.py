@@ -43,7 +43,7 @@ async def test_a_preempted_gang_waits_at_a_closed_gate_when_kueue_admits_it_agai
         await extended.set_capacity(far, 1)
         await scenario.until(lambda pods: sum(predicates.has_run(pod) for pod in pods if of(URGENT, pod)) == PODS)
         await extended.set_capacity(far, 0)
-        note(f"the third node is there: all 3 of {URGENT} run; the node is taken away again behind them")
+        note(f"the third one has a node: all 3 of {URGENT} run; that node takes no other pod after it")
         await scenario.until_any(JOBSETS, ended(URGENT))
         note(f"{URGENT} has completed")
         await scenario.until(held_of(FIRST, PODS - 1))
@@ -53,7 +53,7 @@ async def test_a_preempted_gang_waits_at_a_closed_gate_when_kueue_admits_it_agai
         note(f"{FIRST} is admitted again and waits at a closed gate: {message(waiting)}")
         await extended.set_capacity(far, 1)
         await scenario.until_any(JOBSETS, ended(FIRST))
-        note(f"the third node is there: {FIRST} has completed")
+        note(f"the third one has a node: {FIRST} has completed")
         met = await lines_of(scenario, MET)
     assert len(met) == PODS, met
     save(scenario.environment.reports, "Kueue", {"course": course, "preempted": preempted, "met": met})

@@ -89,6 +89,7 @@ def test_e2e_goes_to_a_cluster_that_is_named_and_not_to_that_of_the_environment(
     """A person's KUBECONFIG may well be the one of production."""
     assert 'KUBECONFIG="mine" KEEP="1" ' in dry("e2e", "KUBECONFIG=mine", "KEEP=1")
     assert 'env -u KUBECONFIG KEEP="" ' in dry("e2e", KUBECONFIG="production")
+    assert 'env -u KUBECONFIG KEEP="" ' in dry("e2e-programs", KUBECONFIG="production")
 
 
 def test_the_image_is_built_without_network_from_wheels_for_its_base() -> None:
