@@ -90,6 +90,7 @@ def own_cluster(kept: str, *, keep: bool) -> Iterator[cluster.E2eCluster]:
 
 def scenarios(environment: Path, args: list[str]) -> int:
     """Those that bear company, a few at a time; then those that must be alone. Pytest's first bad code."""
+    args = [str(HERE / "scenarios"), "--durations=0", "--durations-min=1", *args]
     together = ["--numprocesses", os.environ.get("WORKERS", WORKERS), "--dist", "worksteal"]
     code = pytest(environment, "together", ["-m", "not alone", *together, *args], TOGETHER_SECONDS)
     if code not in (0, NO_TESTS):
@@ -102,11 +103,10 @@ def scenarios(environment: Path, args: list[str]) -> int:
 
 
 def pytest(environment: Path, run: str, args: list[str], seconds: float) -> int:
-    """One run of pytest over e2e/scenarios."""
+    """One run of pytest."""
     print(f"scenarios: {run}", flush=True)
     command = [sys.executable, "-m", "pytest", "-c", str(HERE / "pytest.ini"), "--rootdir", str(HERE.parent)]
-    command += [str(HERE / "scenarios"), "--durations=0", "--durations-min=1", *args]
-    return commands.show(*command, seconds=seconds, env={ENV: str(environment)})
+    return commands.show(*command, *args, seconds=seconds, env={ENV: str(environment)})
 
 
 if __name__ == "__main__":

@@ -15,7 +15,7 @@ from typing import Final
 from e2e import __main__ as e2e
 from e2e import commands, jobset, tools
 from e2e.cluster import E2eCluster
-from e2e.environment import ENV, Environment
+from e2e.environment import Environment
 from e2e.installation import installed
 from e2e.programs import kueue, page, real_images
 
@@ -57,12 +57,11 @@ def main(args: list[str]) -> int:
 
 def tests(environment: Environment, args: list[str]) -> int:
     """All programs at once: most of the time they wait. Pytest's code."""
-    run = [sys.executable, "-m", "pytest", "-c", str(HERE.parent / "pytest.ini"), "--rootdir", str(HERE.parents[1])]
-    run += [*(str(HERE / test) for test in TESTS), "--numprocesses", AT_ONCE, "--timeout", ONE_SECONDS, *args]
+    run = [*(str(HERE / test) for test in TESTS), "--numprocesses", AT_ONCE, "--timeout", ONE_SECONDS, *args]
     with tempfile.TemporaryDirectory() as folder:
         file = Path(folder) / "environment.json"
         environment.save(file)
-        return commands.show(*run, seconds=ALL_SECONDS, env={ENV: str(file)})
+        return e2e.pytest(file, "real programs", run, ALL_SECONDS)
 
 
 def command() -> str:
