@@ -38,6 +38,8 @@ class Scenario:
     pods: ObjectView
     ends: dict[str, Json]
     """How the barrier of each pod ended, by the pod's name; also of those that have gone since."""
+    seen: dict[str, Json]
+    """The last state of each pod, by its name; also of those that have gone since."""
 
     @property
     def image(self) -> str:
@@ -190,14 +192,16 @@ async def open_scenario(environment: Environment, namespace: str) -> AsyncIterat
         await client.create(NAMESPACES, body)
         try:
             ends: dict[str, Json] = {}
+            seen: dict[str, Json] = {}
 
             def note(pod: Json) -> None:
+                seen[predicates.name_of(pod)] = pod
                 if end := predicates.barrier_end(pod):
                     ends[predicates.name_of(pod)] = end
 
             async with ObjectView(client, SERVICE_ACCOUNTS, namespace) as accounts:
                 await accounts.until(bool, TIMEOUT)
             async with ObjectView(client, PODS, namespace, each=note) as pods:
-                yield Scenario(environment, namespace, client, pods, ends)
+                yield Scenario(environment, namespace, client, pods, ends, seen)
         finally:
             await client.delete(NAMESPACES, namespace)

@@ -101,7 +101,7 @@ def _table(found: list[Json]) -> Iterator[str]:
     yield "| | pods | without the gate | the last barrier started after | with the gate |"
     yield "|---|---:|---|---:|---|"
     for it in found:
-        lost = f"failed {it['gave_up']:.0f} s after its start, exit code {', '.join(map(str, it['codes']))}"
+        lost = f"failed {it['gave_up']:.0f} s after its start, exit code {it['code']}"
         done = f"all started within {it['spread']:.0f} s, met, and ended after {it['took']:.0f} s"
         yield f"| {it['title']} | {it['pods']} | {lost} | {it['late']:.0f} s | {done} |"
     yield ""
