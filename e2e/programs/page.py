@@ -46,7 +46,7 @@ IMAGES: Final = """## Versions
 
 All of it comes from Debian and PyPI; the day is that of the version, as its package says it. PyTorch is Debian's, since
 PyPI has it for this processor only together with CUDA. Debian builds it without libuv, which torchrun's store wants by
-default: one argument in torchrun's rendezvous is changed for that. JAX and PyTorch talk by gloo.
+default: that argument is changed in torchrun's rendezvous and in that of its program. JAX and PyTorch talk by gloo.
 """
 
 WEAK: Final = """## What is weak here

@@ -84,7 +84,7 @@ PROGRAMS: Final = (
         "Open MPI",
         "mpi.yaml",
         real_images.MPI,
-        "none in seconds: mpirun's first ssh fails as soon as the cluster's DNS says that it knows no such worker",
+        "none in seconds: mpirun's first ssh fails once the cluster's DNS has no answer for the worker's name",
         missed=r"ssh: |ORTE was unable",
         met=r"^rank \d of 2 on |^pi is 3\.14159",
         lines=3,
