@@ -18,7 +18,7 @@ RUN set -eu; \
     pip() { /tools/bin/python -m pip "$@"; }; \
     set -- install --no-compile --no-cache-dir --disable-pip-version-check --only-binary :all: --require-hashes ${WHEELS:+--no-index --find-links /locked}; \
     pip "$@" --requirement /locked/build.txt; \
-    pip --python /opt/jobset-gate/bin/python "$@" --requirement /locked/runtime.txt
+    pip --python /opt/jobset-gate/bin/python "$@" --requirement /locked/image.txt
 COPY pyproject.toml README.md LICENSE ./
 COPY jobset_gate jobset_gate
 COPY webhook webhook

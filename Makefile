@@ -116,7 +116,7 @@ bench-groups: setup control-plane ## how fast pod groups are placed: no gates, t
 	@$(BIN)/python -m bench.groups $(BENCH_ARGS)
 
 wheels: setup ## collect build/wheels for the image: what is locked, for the base image's Python
-	@$(BIN)/python requirements/wheels.py $(BASE) build/wheels $(MACHINES:%=+%) requirements/runtime.txt requirements/build.txt
+	@$(BIN)/python requirements/wheels.py $(BASE) build/wheels $(MACHINES:%=+%) requirements/image.txt requirements/build.txt
 
 image: wheels ## build the image IMAGE on the image BASE with docker; the build itself needs no network
 	docker build $(BUILD_OPTIONS) --network none --build-arg BASE=$(BASE) --build-arg WHEELS=build/wheels \
@@ -151,6 +151,7 @@ airgap: setup ## docker, kind and a node image where nothing can be pulled (as r
 
 lock: setup ## write requirements/*.txt from pyproject.toml and requirements/*.in (LOCK_ARGS=--upgrade for newer ones)
 	$(LOCK) --output-file requirements/runtime.txt pyproject.toml
+	$(LOCK) --constraint requirements/runtime.txt --extra traces --output-file requirements/image.txt pyproject.toml
 	$(LOCK) --output-file requirements/dev.txt requirements/dev.in
 	$(LOCK) --constraint requirements/dev.txt --output-file requirements/build.txt requirements/build.in
 	$(LOCK) --output-file requirements/go.txt requirements/go.in

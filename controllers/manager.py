@@ -61,6 +61,10 @@ class ManagerOptions(BarrierOptions):
     """Without certificate and key the page listens on loopback only."""
     page_prices: Mapping[str, float] = field(default_factory=dict)
     """Of one accelerator for an hour, by resource name."""
+    tracing: bool = False
+    """Whether the command line passes `traces`."""
+    tracing_endpoint: str | None = None
+    """Base URL of the collector; None: OpenTelemetry's environment variables say it."""
     lease_duration: float = 15.0
     renew_deadline: float = 10.0
     retry: float = 2.0

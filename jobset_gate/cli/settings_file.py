@@ -53,6 +53,10 @@ class ControllerSection(BaseModel):
     page_prices: dict[str, _Price] | None = None
     """What one accelerator costs for an hour, by resource name such as nvidia.com/gpu; the page shows the cost of those
     that are held."""
+    tracing: bool | None = None
+    """Whether a trace of each gang is exported over OTLP/HTTP; needs the extra `traces`."""
+    tracing_endpoint: str | None = None
+    """Base URL of the collector, as http://collector:4318; None: OTEL_EXPORTER_OTLP_ENDPOINT says it."""
     progress_every: _Seconds | None = None
     """A gang's condition tells its progress at most this often."""
     lease_duration: _Seconds | None = None

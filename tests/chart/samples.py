@@ -62,6 +62,7 @@ SAMPLES: Final[dict[str, Json]] = {
         "groups": {"native": "On", "capacityCheck": "Probe", "schedulerNames": ["default-scheduler", "another"]},
         "crds": {"keep": False},
         "statusPage": {"enabled": True, "tlsSecretName": "page-tls"},
+        "tracing": {"enabled": True, "endpoint": "http://otel.monitoring.svc:4318"},
         "metrics": {
             "serviceMonitor": {
                 "enabled": True,

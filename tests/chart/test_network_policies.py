@@ -112,6 +112,24 @@ def test_the_status_page_is_open_where_it_is_for_others(helm4: Helm, page: Json,
     assert not gets_in(helm4, "controller", 8083, POD, merged(values, at("networkPolicy.pageFrom", [])))
 
 
+@pytest.mark.parametrize(
+    ("endpoint", "port"),
+    [
+        ("", 4318),
+        ("http://otel.monitoring.svc:4319", 4319),
+        ("http://[fd00::1]:4319/base", 4319),
+        ("http://[fd00::1]", 80),
+        ("http://otel", 80),
+        ("https://otel.example/otlp", 443),
+    ],
+)
+def test_the_controller_alone_reaches_the_collector_of_traces(helm4: Helm, endpoint: str, port: int) -> None:
+    values = merged(at("tracing", {"enabled": True, "endpoint": endpoint}), at("networkPolicy.apiServerPorts", [6443]))
+    assert gets_out(helm4, "controller", port, values=values)
+    assert not gets_out(helm4, "webhook", port, values=values)
+    assert not gets_out(helm4, "controller", port, values=merged(values, at("tracing.enabled", False)))
+
+
 def test_without_the_stream_its_port_is_shut(helm4: Helm) -> None:
     assert not gets_in(helm4, "controller", 8082, POD, at("stream.enabled", False))
 

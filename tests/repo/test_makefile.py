@@ -94,7 +94,7 @@ def test_e2e_goes_to_a_cluster_that_is_named_and_not_to_that_of_the_environment(
 
 def test_the_image_is_built_without_network_from_wheels_for_its_base() -> None:
     said = dry("image", "IMAGE=a:b", "BASE=c:d", "MACHINES=x y")
-    assert "requirements/wheels.py c:d build/wheels +x +y requirements/runtime.txt requirements/build.txt" in said
+    assert "requirements/wheels.py c:d build/wheels +x +y requirements/image.txt requirements/build.txt" in said
     assert "--network none --build-arg BASE=c:d --build-arg WHEELS=build/wheels" in said
     assert "--tag a:b ." in said
     lines = (ROOT / "Dockerfile").read_text().splitlines()

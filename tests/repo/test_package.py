@@ -135,13 +135,14 @@ def test_the_source_distribution_holds_what_the_wheel_is_made_of_and_nothing_els
 
 def test_every_dependency_is_locked_and_the_tests_have_the_same() -> None:
     assert {normal(each) for each in PROJECT["dependencies"]} <= pins("runtime.txt")
-    assert pins("runtime.txt") <= pins("dev.txt")
+    assert pins("runtime.txt") <= pins("image.txt") <= pins("dev.txt")
+    assert {normal(each) for each in PROJECT["optional-dependencies"]["traces"]} <= pins("image.txt")
     wanted = [line for line in (ROOT / "requirements/dev.in").read_text().splitlines() if line[:1] not in ("#", "-")]
     assert {normal(each) for each in wanted} <= pins("dev.txt")
 
 
 def test_each_pin_has_hashes_and_no_option_sends_pip_elsewhere() -> None:
-    for name in ("runtime.txt", "dev.txt", "go.txt"):
+    for name in ("runtime.txt", "image.txt", "dev.txt", "go.txt"):
         lines = (ROOT / "requirements" / name).read_text().splitlines()
         assert [line for line in lines if line.startswith("-")] == [], name
         entries = [number for number, line in enumerate(lines) if line and line[0] not in " #"]

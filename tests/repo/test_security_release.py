@@ -39,7 +39,7 @@ def sbom(tmp_path_factory: pytest.TempPathFactory) -> dict[str, Any]:
 
 
 def test_the_sbom_is_of_our_program_and_names_every_locked_package_with_its_hashes(sbom: dict[str, Any]) -> None:
-    lock = (ROOT / "requirements" / "runtime.txt").read_text()
+    lock = (ROOT / "requirements" / "image.txt").read_text()
     locked = set(re.findall(r"^([a-z0-9._-]+)==([^ \\]+)", lock, re.MULTILINE))
     assert locked
     assert {(one["name"], one["version"]) for one in sbom["components"]} == locked

@@ -44,6 +44,8 @@ controller:
   pageTlsCert: {{ ternary (printf "%s/tls.crt" $certificates) nil $tls | toJson }}
   pageTlsKey: {{ ternary (printf "%s/tls.key" $certificates) nil $tls | toJson }}
   pagePrices: {{ .Values.statusPage.prices | toJson }}
+  tracing: {{ .Values.tracing.enabled }}
+  tracingEndpoint: {{ default nil .Values.tracing.endpoint | toJson }}
   leaseDuration: {{ $lease.leaseDurationSeconds | toJson }}
   renewDeadline: {{ $lease.renewDeadlineSeconds | toJson }}
   retry: {{ $lease.retryPeriodSeconds | toJson }}

@@ -73,6 +73,21 @@ def controller(
     page_tls_key: Annotated[
         Path | None, option("--page-tls-key", "FILE", "The key of that certificate in PEM.")
     ] = None,
+    tracing: Annotated[
+        bool | None,
+        typer.Option(
+            "--tracing/--no-tracing", help="Export a trace of each gang; needs the extra `traces`.", show_default="off"
+        ),
+    ] = None,
+    tracing_endpoint: Annotated[
+        str | None,
+        option(
+            "--tracing-endpoint",
+            "URL",
+            "Base URL of the OTLP/HTTP collector, as http://collector:4318.",
+            default="OTEL_EXPORTER_OTLP_ENDPOINT",
+        ),
+    ] = None,
     config: Config = None,
     cluster: ClusterOptions,
     log: LogOptions,

@@ -32,10 +32,10 @@ def register_metrics(registry: CollectorRegistry, component: str) -> None:
         ["component", "version", "python"],
         registry=registry,
     )
-    build.labels(component, _version(), platform.python_version()).set(1)
+    build.labels(component, program_version(), platform.python_version()).set(1)
 
 
-def _version() -> str:
+def program_version() -> str:
     try:
         return version(names.PROGRAM)
     except PackageNotFoundError:  # run from a folder that nobody has installed

@@ -1,6 +1,8 @@
 """`controller` as a process: ready, leading, and ended by a signal or an error."""
 
 import json
+import subprocess
+import sys
 from pathlib import Path
 from signal import SIGINT, SIGTERM, Signals
 
@@ -103,3 +105,40 @@ def test_bad_settings_are_reported_with_their_path(tmp_path: Path, text: str, me
         read(file)
     assert str(failed.value).startswith(str(file))
     assert message in str(failed.value)
+
+
+def test_tracing_without_its_extra_is_refused_with_the_command_that_installs_it(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    monkeypatch.setitem(sys.modules, "opentelemetry.exporter.otlp.proto.http", None)
+    with pytest.raises(CommandError, match=r"pip install 'jobset-gate\[traces\]'"):
+        options(ControllerSection(tracing=True))
+    assert options(ControllerSection()).tracing is False
+
+
+def test_a_collectors_endpoint_is_a_url() -> None:
+    wanted = options(ControllerSection(tracing=True), tracing_endpoint="https://otel:4318")
+    assert wanted.tracing_endpoint == "https://otel:4318"
+    with pytest.raises(CommandError, match="otel:4318: must be the base URL of a collector"):
+        options(ControllerSection(tracing=True, tracing_endpoint="otel:4318"))
+
+
+def test_without_tracing_nothing_of_opentelemetry_is_imported() -> None:
+    program = (
+        "import sys\n"
+        "from controllers.manager import Manager\n"
+        "from jobset_gate.cli.commands import controller\n"
+        "from jobset_gate.cli.serve.controller import ControllerSection, options\n"
+        "assert not options(ControllerSection()).tracing\n"
+        "print([name for name in sys.modules if name.startswith('opentelemetry')])\n"
+    )
+    ran = subprocess.run([sys.executable, "-c", program], capture_output=True, text=True, check=True)  # noqa: S603 - our own
+    assert ran.stdout == "[]\n"
+
+
+async def test_with_tracing_it_ends_in_order_though_the_collector_is_down(embedded_plane: Plane) -> None:
+    arguments = ["--kubeconfig", str(embedded_plane.kubeconfig), "--port", "0", "--no-extend-crd"]
+    collector = ["--tracing", "--tracing-endpoint", "http://127.0.0.1:9"]
+    async with running_service("controller", *arguments, *collector) as service:
+        await service.until("leading")
+        assert await service.stop() == 0

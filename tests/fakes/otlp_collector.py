@@ -1,0 +1,101 @@
+"""A collector of traces on loopback: decodes what arrives over OTLP/HTTP, and shows it as Jaeger would."""
+
+import asyncio
+from collections.abc import Mapping
+from dataclasses import dataclass
+from typing import Self
+
+from aiohttp import web
+from opentelemetry.proto.collector.trace.v1.trace_service_pb2 import ExportTraceServiceRequest
+from opentelemetry.proto.trace.v1.trace_pb2 import Span as ProtoSpan
+
+PATIENCE = 60.0
+
+
+@dataclass(frozen=True)
+class ShownSpan:
+    """Times are seconds since the epoch."""
+
+    name: str
+    trace_id: str
+    span_id: str
+    parent_id: str
+    start: float
+    end: float
+    tags: Mapping[str, object]
+    logs: tuple[str, ...]
+    references: tuple[str, ...]
+    """Ids of the spans that it links to."""
+    error: str | None
+    """Message of the status Error; None for another status."""
+
+
+class OtlpCollector:
+    """`async with OtlpCollector() as collector`; `url` is its base URL."""
+
+    def __init__(self) -> None:
+        self.url = ""
+        self.headers: list[Mapping[str, str]] = []
+        self.services: list[dict[str, object]] = []
+        """Attributes of the resource, of each request."""
+        self._spans: list[ShownSpan] = []
+        self._changed = asyncio.Event()
+
+    async def __aenter__(self) -> Self:
+        app = web.Application()
+        app.router.add_post("/v1/traces", self._receive)
+        self._runner = web.AppRunner(app)
+        await self._runner.setup()
+        site = web.TCPSite(self._runner, "127.0.0.1", 0)
+        await site.start()
+        host, port = self._runner.addresses[0][:2]
+        self.url = f"http://{host}:{port}"
+        return self
+
+    async def __aexit__(self, *_: object) -> None:
+        await self._runner.cleanup()
+
+    async def trace_of(self, jobset: str) -> list[ShownSpan]:
+        """The spans of the gang's trace, the root first, once all that the root links to have arrived."""
+        async with asyncio.timeout(PATIENCE):
+            while True:
+                for root in self._spans:
+                    if root.tags.get("jobset_gate.jobset.name") == jobset:
+                        found = [it for it in self._spans if it.trace_id == root.trace_id and it is not root]
+                        if set(root.references) <= {it.span_id for it in found}:
+                            return [root, *found]
+                self._changed.clear()
+                await self._changed.wait()
+
+    async def _receive(self, request: web.Request) -> web.Response:
+        batch = ExportTraceServiceRequest()
+        batch.ParseFromString(await request.read())
+        self.headers.append(dict(request.headers))
+        for resource in batch.resource_spans:
+            self.services.append(_tags(resource.resource))
+            for scope in resource.scope_spans:
+                self._spans += [_shown(span) for span in scope.spans]
+        self._changed.set()
+        return web.Response(content_type="application/x-protobuf")
+
+
+def _shown(span: ProtoSpan) -> ShownSpan:
+    return ShownSpan(
+        name=span.name,
+        trace_id=span.trace_id.hex(),
+        span_id=span.span_id.hex(),
+        parent_id=span.parent_span_id.hex(),
+        start=span.start_time_unix_nano / 1e9,
+        end=span.end_time_unix_nano / 1e9,
+        tags=_tags(span),
+        logs=tuple(event.name for event in span.events),
+        references=tuple(link.span_id.hex() for link in span.links),
+        error=span.status.message if span.status.code == span.status.STATUS_CODE_ERROR else None,
+    )
+
+
+def _tags(holder: object) -> dict[str, object]:
+    found = {}
+    for pair in getattr(holder, "attributes"):  # noqa: B009 - spans and resources have them alike
+        found[pair.key] = getattr(pair.value, pair.value.WhichOneof("value"))
+    return found

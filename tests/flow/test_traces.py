@@ -1,0 +1,120 @@
+"""A trace of each gang reaches a collector over OTLP/HTTP; a collector that is down delays no gang."""
+
+from __future__ import annotations
+
+from collections.abc import AsyncIterator, Callable, Iterator
+from contextlib import contextmanager
+
+import pytest
+
+from jobset_gate.cli.serve.trace_exporter import OTLPTraceExporter
+from jobset_gate.fake import manifests
+from jobset_gate.fake.kubelet import FakeNode
+from tests.fakes.otlp_collector import OtlpCollector, ShownSpan
+from tests.flow.conftest import MakeEnvironment
+from tests.flow.environment import Environment
+from tests.flow.installed import eventually
+
+pytestmark = pytest.mark.parametrize("plane", ["embedded"], indirect=True)
+EARLY = (FakeNode("early", pods=2),)
+
+
+@pytest.fixture(autouse=True)
+def _quick_batches(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setenv("OTEL_BSP_SCHEDULE_DELAY", "20")
+
+
+@pytest.fixture
+async def collector() -> AsyncIterator[OtlpCollector]:
+    async with OtlpCollector() as started:
+        yield started
+
+
+@contextmanager
+def exporting(endpoint: str | None) -> Iterator[OTLPTraceExporter]:
+    exporter = OTLPTraceExporter(endpoint, "1.2.3", "replica-0")
+    try:
+        yield exporter
+    finally:
+        exporter.stop()
+
+
+async def late_pod(stage: Environment) -> None:
+    """Two pods of three start, then the third gets a node, and all run."""
+    await stage.create(manifests.gang("train", jobs=1, pods=3))
+    await stage.until_held(2)
+    await stage.actors.kubelets.add_node(FakeNode(f"{stage.namespace}-late", pods=1))
+    await stage.until_running(3)
+
+
+def below(trace: list[ShownSpan], parent: ShownSpan) -> set[str]:
+    return {it.name for it in trace if it.parent_id == parent.span_id}
+
+
+async def test_a_gang_with_a_late_pod_is_one_trace_that_links_to_that_pod(
+    make_stage: MakeEnvironment, collector: OtlpCollector, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setenv("OTEL_EXPORTER_OTLP_ENDPOINT", collector.url)
+    monkeypatch.setenv("OTEL_EXPORTER_OTLP_HEADERS", "x-tenant=team-a")
+    monkeypatch.setenv("OTEL_SERVICE_NAME", "gates-of-team-a")
+    async with make_stage(controller=False, nodes=EARLY) as stage:
+        with exporting(None) as exporter:
+            stage.start_controller(traces=exporter)
+            await late_pod(stage)
+            trace = await collector.trace_of("train")
+    root = trace[0]
+    assert (root.name, root.parent_id, root.error) == ("gang", "", None)
+    assert root.tags["k8s.namespace.name"] == stage.namespace
+    assert root.tags["jobset_gate.cause"] == "AllPodsStarted"
+    assert root.tags["jobset_gate.pods.started"] == root.tags["jobset_gate.pods.expected"] == 3
+    stages = {"created", "scheduled", "started", "decided", "released", "running"}
+    pods = {f"pod workers-0/{number}" for number in range(3)}
+    assert stages | pods <= below(trace, root)
+    slowest = next(it for it in trace if it.span_id == root.references[0])
+    assert slowest.tags["k8s.node.name"] == f"{stage.namespace}-late"
+    assert "waiting for a node" in below(trace, slowest)
+    assert {"created", "scheduled", "started", "released", "running"} <= set(slowest.logs)
+    assert all(root.start <= it.start <= it.end <= root.end for it in trace)
+    assert collector.headers[0]["x-tenant"] == "team-a"
+    assert collector.services[0]["service.name"] == "gates-of-team-a"
+    assert collector.services[0]["service.version"] == "1.2.3"
+
+
+async def test_a_timeout_is_a_trace_in_error_with_the_pod_that_was_missing(
+    make_stage: MakeEnvironment, collector: OtlpCollector
+) -> None:
+    async with make_stage(controller=False, nodes=EARLY) as stage:
+        with exporting(collector.url) as exporter:
+            stage.start_controller(traces=exporter)
+            await stage.create(manifests.gang("train", jobs=1, pods=3, timeout=1))
+            trace = await collector.trace_of("train")
+    root = trace[0]
+    assert root.error is not None
+    assert root.error.startswith("timed out after 1s: 2/3 pods started; missing: 1 pod: Unscheduled")
+    assert (root.tags["jobset_gate.verdict"], root.tags["jobset_gate.timeout_seconds"]) == ("timeout", 1)
+    assert not {"released", "running"} & below(trace, root)
+    started = next(it for it in trace if it.name == "started")
+    assert (started.tags["jobset_gate.pods.reached"], started.tags["jobset_gate.pods.pending"]) == (2, 1)
+    slowest = next(it for it in trace if it.span_id == root.references[0])
+    assert slowest.error == "it had not started at the timeout"
+    assert collector.services[0]["service.name"] == "jobset-gate"
+
+
+async def test_a_gang_is_released_though_the_collector_is_down_which_is_logged_once(
+    make_stage: MakeEnvironment, unused_tcp_port_factory: Callable[[], int], caplog: pytest.LogCaptureFixture
+) -> None:
+    async with make_stage(controller=False) as stage:
+        with exporting(f"http://127.0.0.1:{unused_tcp_port_factory()}") as exporter:
+            stage.start_controller(traces=exporter)
+            for name in ("first", "second"):
+                await stage.create(manifests.gang(name, jobs=1, pods=2))
+            await stage.until_running(4)
+
+            def logged() -> list[str]:
+                return [it.msg for it in caplog.records if it.name.startswith("opentelemetry")]
+
+            async def is_logged() -> bool:
+                return bool(logged())
+
+            await eventually(is_logged, lambda: "nothing is logged")
+    assert len(logged()) == len(set(logged()))

@@ -1,0 +1,133 @@
+"""Which traces a controller makes, and when: of a release once its pods run, of a timeout at once, none for ever."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import msgspec
+import pytest
+
+from controllers.barrier import tracing
+from controllers.barrier.cache import GangCache
+from controllers.barrier.tracing import POLL_SECONDS, SETTLE_SECONDS, GangTracer
+from jobset_gate import names
+from jobset_gate.barrier.model import BarrierStage, Decide, DesiredCondition, GangKey, JobSetSeen, VerdictKind
+from jobset_gate.kube.resources import PODS
+from jobset_gate.runtime.store import ObjectChange
+from jobset_gate.runtime.workqueue import WorkQueue
+from jobset_gate.timeline.trace import Trace
+from tests.fakes import gangs
+from tests.fakes.call_blocker import CallBlocker
+from tests.fakes.gangs import T0
+from tests.fakes.memory_api import Api
+from tests.fakes.memory_client import Answer, Call, MemoryClient
+
+KEY = GangKey("default", "train")
+
+
+class TracerHarness:
+    """A tracer at a time that the test sets, and the traces that it exported."""
+
+    def __init__(self, client: MemoryClient) -> None:
+        self.now = T0
+        self.cache = GangCache(lambda _: None, lambda _, __: None)
+        self.queue: WorkQueue[GangKey] = WorkQueue()
+        self.traces: list[Trace] = []
+        self.tracer = GangTracer(self.cache, client.client, self.queue, self, lambda: self.now)
+
+    def export(self, trace: Trace) -> None:
+        self.traces.append(trace)
+
+    def stop(self) -> None:
+        """Nothing is queued."""
+
+    def decide(self, kind: VerdictKind = VerdictKind.RELEASE, **jobset: Any) -> JobSetSeen:
+        """A verdict on a gang of two pods that wait in their barrier."""
+        seen = gangs.jobset(**jobset)
+        self.cache.on_jobset(ObjectChange(KEY, None, seen))
+        for index in range(2):
+            self.set_pod(index, main_since=None)
+        cause = names.REASON_STARTED if kind is VerdictKind.RELEASE else names.REASON_TIMED_OUT
+        verdict = gangs.verdict(kind, cause, attempt=seen.attempt)
+        snapshot = self.cache.peek(KEY)
+        assert snapshot is not None
+        condition = DesiredCondition(status="True", reason=cause, message="")
+        self.tracer.on_decided(KEY, snapshot, Decide(verdict=verdict, clock=gangs.clock(), condition=condition))
+        return seen
+
+    def set_pod(self, index: int, main_since: float | None) -> None:
+        stage = BarrierStage.RUNNING if main_since is None else BarrierStage.PASSED
+        pod = gangs.pod(index, main_since=main_since, stage=stage)
+        self.cache.on_pod(ObjectChange(("default", pod.name), None, pod))
+
+
+@pytest.fixture
+def harness(memory: MemoryClient) -> TracerHarness:
+    return TracerHarness(memory)
+
+
+async def test_a_release_is_traced_once_when_all_pods_run(harness: TracerHarness) -> None:
+    harness.decide()
+    assert await harness.tracer.reconcile(KEY) == POLL_SECONDS
+    harness.set_pod(0, main_since=T0 + 1)
+    assert await harness.tracer.reconcile(KEY) == POLL_SECONDS
+    harness.set_pod(1, main_since=T0 + 2)
+    assert harness.traces == []
+    for _ in range(2):
+        assert await harness.tracer.reconcile(KEY) is None
+    assert len(harness.traces) == 1
+
+
+async def test_a_release_whose_pods_never_run_is_traced_after_a_while(harness: TracerHarness) -> None:
+    harness.decide()
+    harness.now += SETTLE_SECONDS
+    assert await harness.tracer.reconcile(KEY) is None
+    assert len(harness.traces) == 1
+
+
+async def test_a_timeout_is_traced_at_once(harness: TracerHarness) -> None:
+    harness.decide(VerdictKind.TIMEOUT)
+    assert await harness.tracer.reconcile(KEY) is None
+    assert "timeout" in harness.traces[0].spans[0].attributes.values()
+
+
+async def test_a_gang_that_was_restarted_or_deleted_meanwhile_is_traced_as_it_was_decided(
+    harness: TracerHarness,
+) -> None:
+    seen = harness.decide()
+    harness.cache.on_jobset(ObjectChange(KEY, seen, msgspec.structs.replace(seen, attempt=1)))
+    assert await harness.tracer.reconcile(KEY) is None
+    harness.decide()
+    harness.cache.on_jobset(ObjectChange(KEY, seen, None))
+    assert await harness.tracer.reconcile(KEY) is None
+    assert [it.spans[0].attributes["jobset_gate.attempt"] for it in harness.traces] == [0, 0]
+
+
+async def test_pods_that_cannot_be_listed_are_asked_for_again_and_not_for_ever(api: Api) -> None:
+    async def refuse_pods(call: Call) -> Answer:
+        return Answer.REFUSED if call.kind is PODS else Answer.DONE
+
+    harness = TracerHarness(MemoryClient(api, refuse_pods))
+    harness.decide(VerdictKind.TIMEOUT)
+    assert await harness.tracer.reconcile(KEY) == POLL_SECONDS
+    harness.now += SETTLE_SECONDS
+    for _ in range(2):
+        assert await harness.tracer.reconcile(KEY) is None
+    assert harness.traces == []
+
+
+async def test_without_the_events_the_trace_lacks_only_the_pulls(api_calls: CallBlocker, api: Api) -> None:
+    async def refuse_events(call: Call) -> Answer:
+        return Answer.DONE if call.kind is PODS else Answer.REFUSED
+
+    harness = TracerHarness(MemoryClient(api, refuse_events))
+    harness.decide(VerdictKind.TIMEOUT)
+    assert await harness.tracer.reconcile(KEY) is None
+    assert len(harness.traces) == 1
+
+
+async def test_only_so_many_gangs_wait_for_their_trace(harness: TracerHarness, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(tracing, "MAX_PENDING", 0)
+    harness.decide(VerdictKind.TIMEOUT)
+    assert await harness.tracer.reconcile(KEY) is None
+    assert harness.traces == []
