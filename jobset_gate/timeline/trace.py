@@ -25,20 +25,6 @@ Attributes = Mapping[str, str | int | float]
 _NONE: Final[Attributes] = MappingProxyType({})
 
 
-class SpanEvent(msgspec.Struct, frozen=True):
-    """A moment within a span."""
-
-    name: str
-    at: float
-
-
-class SpanLink(msgspec.Struct, frozen=True):
-    """A link to another span of the same trace."""
-
-    span_id: int
-    attributes: Attributes
-
-
 class Span(msgspec.Struct, frozen=True, kw_only=True):
     """Times are seconds since the epoch; ids as in OpenTelemetry, 64 bits."""
 
@@ -49,8 +35,10 @@ class Span(msgspec.Struct, frozen=True, kw_only=True):
     start: float
     end: float
     attributes: Attributes = _NONE
-    events: tuple[SpanEvent, ...] = ()
-    links: tuple[SpanLink, ...] = ()
+    events: tuple[tuple[str, float], ...] = ()
+    """Names and times."""
+    links: tuple[tuple[int, Attributes], ...] = ()
+    """Ids of other spans of the trace."""
     error: str = ""
     """Why its status is Error; "" if it is not."""
 
@@ -87,7 +75,7 @@ class _Builder:
             start=self._start,
             end=max((it.end for it in children), default=self._decided),
             attributes=dict(self._gang_attributes()),
-            links=tuple(SpanLink(self._span_id(it.uid), _pod_attributes(it)) for it in self._slowest[:MAX_LINKS]),
+            links=tuple((self._span_id(it.uid), _pod_attributes(it)) for it in self._slowest[:MAX_LINKS]),
             error=self._verdict.message if self._timed_out else "",
         )
         return Trace(_hash(self._seed, 16), (root, *children))
@@ -150,7 +138,7 @@ class _Builder:
             start=activities[0].start,
             end=activities[-1].end,
             attributes=_pod_attributes(pod),
-            events=tuple(SpanEvent(step, at) for step, at in sorted(pod.times.items(), key=lambda it: it[1])),
+            events=tuple(sorted(pod.times.items(), key=lambda it: it[1])),
             error=self._pod_error(pod),
         )
         for number, it in enumerate(activities):
@@ -164,12 +152,7 @@ class _Builder:
 
     def _child(self, name: str, start: float, end: float, attributes: Attributes) -> Span:
         return Span(
-            name=name,
-            span_id=self._span_id(name),
-            parent_id=self._root,
-            start=start,
-            end=end,
-            attributes=attributes,
+            name=name, span_id=self._span_id(name), parent_id=self._root, start=start, end=end, attributes=attributes
         )
 
     def _span_id(self, name: str) -> int:

@@ -38,7 +38,12 @@ class OtlpCollector:
         self.headers: list[Mapping[str, str]] = []
         self.services: list[dict[str, object]] = []
         """Attributes of the resource, of each request."""
-        self._spans: list[ShownSpan] = []
+        self.spans: list[ShownSpan] = []
+        self.status = 200
+        """Of the answers; spans of a request that is refused are dropped."""
+        self.answering = asyncio.Event()
+        """Clear it, and no request is answered."""
+        self.answering.set()
         self._changed = asyncio.Event()
 
     async def __aenter__(self) -> Self:
@@ -59,11 +64,18 @@ class OtlpCollector:
         """The spans of the gang's trace, the root first, once all that the root links to have arrived."""
         async with asyncio.timeout(PATIENCE):
             while True:
-                for root in self._spans:
+                for root in self.spans:
                     if root.tags.get("jobset_gate.jobset.name") == jobset:
-                        found = [it for it in self._spans if it.trace_id == root.trace_id and it is not root]
+                        found = [it for it in self.spans if it.trace_id == root.trace_id and it is not root]
                         if set(root.references) <= {it.span_id for it in found}:
                             return [root, *found]
+                self._changed.clear()
+                await self._changed.wait()
+
+    async def requests(self, number: int) -> None:
+        """Returns once so many have arrived."""
+        async with asyncio.timeout(PATIENCE):
+            while len(self.headers) < number:
                 self._changed.clear()
                 await self._changed.wait()
 
@@ -71,12 +83,14 @@ class OtlpCollector:
         batch = ExportTraceServiceRequest()
         batch.ParseFromString(await request.read())
         self.headers.append(dict(request.headers))
-        for resource in batch.resource_spans:
+        status = self.status
+        await self.answering.wait()
+        for resource in batch.resource_spans if status == 200 else ():
             self.services.append(_tags(resource.resource))
             for scope in resource.scope_spans:
-                self._spans += [_shown(span) for span in scope.spans]
+                self.spans += [_shown(span) for span in scope.spans]
         self._changed.set()
-        return web.Response(content_type="application/x-protobuf")
+        return web.Response(status=status, content_type="application/x-protobuf")
 
 
 def _shown(span: ProtoSpan) -> ShownSpan:

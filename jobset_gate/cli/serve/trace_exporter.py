@@ -68,11 +68,11 @@ class OTLPTraceExporter:
             span.name,
             context=parent,
             attributes=span.attributes,
-            links=[Link(other(it.span_id), it.attributes) for it in span.links],
+            links=[Link(other(linked), attributes) for linked, attributes in span.links],
             start_time=_nanoseconds(span.start),
         )
-        for event in span.events:
-            made.add_event(event.name, timestamp=_nanoseconds(event.at))
+        for name, at in span.events:
+            made.add_event(name, timestamp=_nanoseconds(at))
         if span.error:
             made.set_status(StatusCode.ERROR, span.error)
         made.end(_nanoseconds(span.end))
