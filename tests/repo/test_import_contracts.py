@@ -18,6 +18,7 @@ FORBIDDEN = {
     "Only the demo knows": ("webhook/__init__.py", "import jobset_gate.fake"),
     "Only the client speaks": ("controllers/__init__.py", "import aiohttp"),
     "Only the client uses": ("controllers/__init__.py", "import kubernetes_asyncio"),
+    "Only the exporter knows": ("webhook/__init__.py", "import opentelemetry"),
 }
 """By the name of the contract that notices: a file, and a line that must not stand there."""
 IMPURE = {"cli", "fake", "kube", "runtime"}
