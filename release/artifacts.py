@@ -139,6 +139,7 @@ def plugin(folder: Path) -> None:
         command = [_PYTHON, "-m", "PyInstaller", "--noconfirm", "--log-level=ERROR", "--onedir", "--console", "--strip"]
         command += ["--paths", str(ROOT), "--collect-data=jobset_gate", "--collect-submodules=jobset_gate"]
         command += ["--collect-submodules=rich._unicode_data", "--exclude-module=jobset_gate.fake"]
+        command += ["--exclude-module=opentelemetry"]  # The controller's, an extra.
         command += [
             "--distpath",
             f"{temporary}/dist",

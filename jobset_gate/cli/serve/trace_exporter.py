@@ -48,7 +48,8 @@ class OTLPTraceExporter:
         """Queues it; a collector that is down is logged once, and delays nobody."""
         self._ids.trace_id = trace.trace_id
         for span in trace.spans:
-            self._emit(trace.trace_id, span)
+            if not self._emit(trace.trace_id, span):
+                return  # the sampler has dropped the root, and so the trace
 
     def stop(self) -> None:
         """Sends what is queued, for STOP_SECONDS at most. Blocks."""
@@ -56,7 +57,7 @@ class OTLPTraceExporter:
         flush.start()
         flush.join(STOP_SECONDS)
 
-    def _emit(self, trace_id: int, span: Span) -> None:
+    def _emit(self, trace_id: int, span: Span) -> bool:
         def other(span_id: int) -> SpanContext:
             return SpanContext(trace_id, span_id, is_remote=False, trace_flags=_SAMPLED)
 
@@ -75,7 +76,9 @@ class OTLPTraceExporter:
             made.add_event(name, timestamp=_nanoseconds(at))
         if span.error:
             made.set_status(StatusCode.ERROR, span.error)
+        sampled = made.is_recording()
         made.end(_nanoseconds(span.end))
+        return sampled
 
 
 class _GivenIds(IdGenerator):
