@@ -5,6 +5,7 @@ from __future__ import annotations
 import asyncio
 from collections.abc import AsyncIterator, Callable
 from contextlib import asynccontextmanager
+from datetime import UTC, datetime, timedelta
 
 import pytest
 
@@ -13,7 +14,7 @@ from jobset_gate.fake import manifests
 from jobset_gate.fake.kubelet import FakeNode
 from tests.fakes.otlp_collector import OtlpCollector, ShownSpan
 from tests.flow.conftest import MakeEnvironment
-from tests.flow.environment import Environment
+from tests.flow.environment import Environment, barrier, held
 from tests.flow.installed import eventually
 
 pytestmark = pytest.mark.parametrize("plane", ["embedded"], indirect=True)
@@ -43,7 +44,14 @@ async def exporting(endpoint: str | None) -> AsyncIterator[OTLPTraceExporter]:
 async def late_pod(stage: Environment) -> None:
     """Two pods of three start, then the third gets a node, and all run."""
     await stage.create(manifests.gang("train", jobs=1, pods=3))
-    await stage.until_held(2)
+    early = [
+        datetime.fromisoformat(barrier(pod)["running"]["startedAt"]) for pod in await stage.until_held(2) if held(pod)
+    ]
+
+    async def is_late() -> bool:
+        return datetime.now(UTC) >= max(early) + timedelta(seconds=1)
+
+    await eventually(is_late)  # statuses have whole seconds
     await stage.actors.kubelets.add_node(FakeNode(f"{stage.namespace}-late", pods=1))
     await stage.until_running(3)
 
