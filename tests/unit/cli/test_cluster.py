@@ -12,7 +12,7 @@ from pathlib import Path
 import pytest
 import yaml
 
-from jobset_gate.cli.cluster import parse_timeout
+from jobset_gate.cli.cluster import ClusterOptions, parse_timeout
 from jobset_gate.cli.options import WEEK
 from tests.fakes.cli_runner import RunCli
 from tests.plane import certs
@@ -114,6 +114,8 @@ async def test_credentials_that_are_nobodys_and_a_server_that_speaks_no_http(run
 
 
 async def test_a_request_waits_as_long_as_the_command_line_says(run: RunCli, tmp_path: Path) -> None:
+    found = await ClusterOptions(server="http://127.0.0.1:1", request_timeout=0.05).load_access()
+    assert found.timeout == 0.05
     with socket.create_server(("127.0.0.1", 0)) as silent:
         where = ("--kubeconfig", config(tmp_path, f"http://127.0.0.1:{silent.getsockname()[1]}"))
         _, more = await hints(run, *where, "--request-timeout", "50ms")

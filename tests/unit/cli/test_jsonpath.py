@@ -65,6 +65,7 @@ def test_values_steer_no_terminal() -> None:
         ("{.items[x]}", "[x] cannot be read"),
         ("{.items[?(@.name==nobody)]}", "nobody: neither a path nor a value"),
         ("{.items[2].name}", "array index out of bounds: index 2, length 2"),
+        ("{.items[-3].name}", "array index out of bounds: index -3, length 2"),
         ("{.kind[0]}", "an index into what is no list"),
     ],
 )
