@@ -8,6 +8,7 @@ from typing import Any
 
 import pytest
 
+from controllers.statuspage.pods import MAX_PODS
 from controllers.statuspage.source import Freshness
 from jobset_gate import names
 from jobset_gate.barrier.model import PendingReason
@@ -94,6 +95,26 @@ async def test_what_is_not_there_is_a_404_and_says_what_was_looked_for() -> None
             status, page = await read(stage, path)
             assert status == 404
             assert f"There is no {what}" in page
+            assert 'id="nav-gangs"' in page
+            assert "?namespace=team" in page
+        stage.put(gangs.jobset(namespace="team", name="llama-70b"), gangs.pod(0))
+        _, page = await read(stage, "/gangs/team/llama-7b")
+        assert '<a href="/gangs/team/llama-70b">team/llama-70b</a>' in page
+        status, page = await read(stage, "/nothing")
+        assert (status, 'id="nav-groups"' in page) == (404, True)
+
+
+async def test_a_page_of_ten_thousand_pods_is_bounded() -> None:
+    async with serve_page() as stage:
+        many = 10_000
+        workers = gangs.replicated_job(parallelism=many, completions=many)
+        stage.put(gangs.jobset(workers), gangs.pod(0))
+        stage.api.pods += [there(index) for index in range(many)]
+        _, page = await read(stage, "/gangs/default/train")
+        assert f"{many - MAX_PODS} pods are not shown" in page
+        assert len(page) < 500_000
+        _, drawn = await read(stage, "/gangs/default/train/timeline.svg")
+        assert len(drawn) < 100_000
 
 
 # --- Groups ----------------------------------------------------------------------------------------------------------
@@ -188,7 +209,7 @@ async def test_the_picture_is_drawn_from_the_pods_and_carries_a_policy_of_its_ow
                 assert answer.status == 503
 
 
-def there() -> dict[str, Any]:
+def there(index: int = 0) -> dict[str, Any]:
     """A pod with its times, as the API server has it."""
     labels = {
         "jobset.sigs.k8s.io/replicatedjob-name": "workers",
@@ -196,7 +217,7 @@ def there() -> dict[str, Any]:
         "jobset.sigs.k8s.io/jobset-uid": gangs.UID,
         "jobset.sigs.k8s.io/restart-attempt": "0",
     }
-    meta = {"name": "train-workers-0-0", "namespace": "default", "uid": "p", "labels": labels}
+    meta = {"name": f"train-workers-0-{index}", "namespace": "default", "uid": "p", "labels": labels}
     return {
         "metadata": meta | {"creationTimestamp": "2026-08-01T10:00:00Z"},
         "spec": {},
@@ -228,6 +249,7 @@ async def test_the_picture_of_one_that_timed_out_stays_as_it_was_as_long_as_its_
             _, page = await read(stage, "/gangs/default/train")
             assert "1 of 2 pods started" in page
             assert words in page
+            assert 'id="pod-train-workers-0-0"' in page
             stage.put(gangs.jobset(condition=condition, attempt=1))  # a restart is no end
             assert "train-workers-0-0" not in await picture()
             stage.drop(gang)
