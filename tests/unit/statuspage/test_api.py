@@ -8,7 +8,7 @@ from typing import Any
 import msgspec
 import pytest
 
-from controllers.statuspage import api, auth
+from controllers.statuspage import api, auth, html
 from controllers.statuspage.options import PageOptions
 from docs.make.api_schemas import API_SCHEMAS
 from jobset_gate.barrier.model import PendingReason, VerdictKind
@@ -110,3 +110,5 @@ async def test_a_gang_with_very_many_reasons_does_not_make_the_list_long(stage: 
     stage.put(gangs.jobset(workers, namespace="team", name="odd", uid="u-c"), *pods)
     _, found = await read(stage, "/api/v1/gangs/team/odd", stage.api.admin())
     assert len(found["missing"]) == api.MAX_REASONS
+    async with http_session(stage, stage.api.admin()) as session, session.get("/gangs/team/odd") as answer:
+        assert f"And {many - html.MAX_REASONS} more reasons." in await answer.text()

@@ -8,6 +8,8 @@ from typing import Any
 
 import pytest
 
+from controllers.statuspage import detail
+from controllers.statuspage.options import PageOptions
 from controllers.statuspage.pods import MAX_PODS
 from controllers.statuspage.source import Freshness
 from jobset_gate import names
@@ -19,6 +21,7 @@ from tests.fakes.podgroups.objects import key, pod
 from tests.fakes.podgroups.snapshots import bound, group_snapshot
 from tests.fakes.podgroups.sources import pod_group
 from tests.fakes.served_page import TIMEOUT, ServedPage, http_session, serve_page
+from tests.page import showcase
 
 EVIL = '</td><script>alert("1")</script><img src=x onerror=alert(2)>'
 
@@ -104,7 +107,8 @@ async def test_what_is_not_there_is_a_404_and_says_what_was_looked_for() -> None
         assert (status, 'id="nav-groups"' in page) == (404, True)
 
 
-async def test_a_page_of_ten_thousand_pods_is_bounded() -> None:
+async def test_a_page_of_ten_thousand_pods_is_bounded(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(detail, "PODS_SECONDS", TIMEOUT)
     async with serve_page() as stage:
         many = 10_000
         workers = gangs.replicated_job(parallelism=many, completions=many)
@@ -178,6 +182,29 @@ async def test_a_group_has_a_picture_too() -> None:
             answer = await session.get(found[1].replace("/team/", "/else/"))
             assert answer.status == 404
             assert "held-0" not in await answer.text()
+
+
+async def test_a_gangs_page_does_not_wait_for_pods_that_cannot_be_read(monkeypatch: pytest.MonkeyPatch) -> None:
+    async with serve_page() as stage:
+        stage.put(gangs.jobset(), gangs.pod(0))
+        assert 'id="timeline"' in (await read(stage, "/gangs/default/train"))[1]
+        stage.elapsed += 10
+        stage.api.failing = Unreachable("refused")
+        status, page = await read(stage, "/gangs/default/train")
+        assert (status, "1 of 2 pods started" in page) == (200, True)
+        assert "The pods cannot be read: " in page
+        stage.api.failing = None
+        stage.elapsed += 10
+        monkeypatch.setattr(detail, "PODS_SECONDS", 0.0)
+        assert "The pods are still being read." in (await read(stage, "/gangs/default/train"))[1]
+
+
+async def test_with_a_price_timeline_and_page_show_the_cost() -> None:
+    async with serve_page(PageOptions(0, prices=showcase.PRICES), now=lambda: showcase.NOW) as stage:
+        showcase.showcase(stage)
+        assert "device-hours, cost <span" in (await read(stage, "/gangs/research/llama-70b-pretrain"))[1]
+        _, drawn = await read(stage, "/gangs/research/llama-70b-pretrain/timeline.svg")
+        assert "88 nvidia.com/gpu held at the gate: 44000 device-seconds, cost 30.56" in drawn
 
 
 # --- Whom to believe -------------------------------------------------------------------------------------------------

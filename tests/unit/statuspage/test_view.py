@@ -13,7 +13,7 @@ from controllers.statuspage.query import parse_query, select_page
 from controllers.statuspage.source import Freshness, PageSource
 from controllers.statuspage.view import StatusView
 from jobset_gate import names
-from jobset_gate.barrier.model import GangKey, GangSnapshot
+from jobset_gate.barrier.model import GangKey, GangSnapshot, VerdictKind
 from jobset_gate.explain.gang import explain_gang
 from jobset_gate.runtime.store import ObjectChange
 from tests.fakes import gangs
@@ -85,6 +85,29 @@ async def test_a_timeout_that_comes_while_nothing_else_happens_is_seen(made: Mad
     made.now += 301
     await made.board.refresh()
     assert made.board.rows["gang-default.a"].state == "Due"
+
+
+async def test_a_gang_waits_since_its_first_pod_started_or_its_oldest_missing_pod_was_created(made: Made) -> None:
+    made.put("a")
+    made.index.on_job(ObjectChange(("default", "j"), None, gangs.job(gang="a", name="j", jobset_uid="u-a")))
+    late = gangs.waiting_pod(1, gang="a", jobset_uid="u-a", job_uid="job-workers-0", created=gangs.T0 - 7)
+    made.index.on_pod(ObjectChange(("default", "p"), None, late))
+    await made.board.refresh()
+    assert made.board.rows["gang-default.a"].since == gangs.T0 - 7
+    made.put("a", suspended=True)
+    await made.board.refresh()
+    assert made.board.rows["gang-default.a"].since is None
+
+
+async def test_when_the_time_of_a_gang_was_up_is_known_by_its_clock(made: Made) -> None:
+    made.put("a")
+    for clock, expected in ((gangs.clock(uid="u-a"), gangs.T0 + 300), (gangs.clock(uid="u-a", attempt=7), None)):
+        timeout = gangs.verdict(VerdictKind.TIMEOUT, names.REASON_TIMED_OUT, uid="u-a")
+        gate = gangs.config_map(name="a-group-scheduling", jobset_uid="u-a", waiting_since=clock, verdict=timeout)
+        made.index.on_config_map(ObjectChange(("default", gate.name), None, gate))
+        await made.board.refresh()
+        row = made.board.rows["gang-default.a"]
+        assert (row.state, row.timed_out) == ("TimedOut", expected)
 
 
 async def test_one_that_timed_out_stays_bad_and_first_when_its_jobset_has_failed(made: Made) -> None:
