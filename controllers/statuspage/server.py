@@ -73,7 +73,7 @@ class StatusPage:
         monotonic: Callable[[], float] = time.monotonic,
     ) -> None:
         """`client` is the controller's, used only to read and to review."""
-        self._options, self._cache = options, source.index
+        self.options, self._cache = options, source.index
         source = replace(source, prices=options.prices)
         self.view = StatusView(source, monotonic)
         self.streams = EventStreams(self.view, source.clock, monotonic)
@@ -99,11 +99,11 @@ class StatusPage:
             try:
                 await self._serve()
             except Exception as error:  # noqa: BLE001 - no gang waits for the page
-                _log.warning("the status page is not served", error=str(error), address=self._options.address)
+                _log.warning("the status page is not served", error=str(error), address=self.options.address)
             await asyncio.sleep(RETRY_SECONDS)
 
     async def _serve(self) -> None:
-        options, certificate = self._options, None
+        options, certificate = self.options, None
         if options.certificate is not None and options.key is not None:
             certificate = CertWatcher(options.certificate, options.key)
         connections = ConnectionLimiter(LIMITS)

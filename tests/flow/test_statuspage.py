@@ -61,11 +61,13 @@ async def text(session: aiohttp.ClientSession, path: str) -> tuple[int, str]:
 
 async def test_a_release_is_seen_by_viewers_with_the_right(make_stage: MakeEnvironment) -> None:
     async with make_stage(nodes=(FakeNode("early", pods=1),), controller=False) as stage:
-        manager = stage.start_controller(page_port=free_port())
+        manager = stage.start_controller(page_port=free_port(), page_prices={"nvidia.com/gpu": 2.5})
         member, nobody = await account(stage, "member", JOBSETS, PODS), await account(stage, "nobody")
         await stage.apply(manifests.gang("train", jobs=1, pods=2))
         await stage.until_held(1)
         async with page(manager, nobody) as session:
+            assert manager.page is not None
+            assert manager.page.options.prices == {"nvidia.com/gpu": 2.5}
             status, html = await text(session, f"/gangs/{stage.namespace}/train")
             assert status == 403
             assert f"You may not list jobsets.jobset.x-k8s.io in namespace {stage.namespace}" in html
@@ -74,6 +76,9 @@ async def test_a_release_is_seen_by_viewers_with_the_right(make_stage: MakeEnvir
         async with page(manager, member) as session:
             assert f"gang-{stage.namespace}.train" in (await text(session, "/"))[1]
             assert (await text(session, "/?namespace=default"))[0] == 403
+            status, found = await text(session, f"/api/v1/gangs/{stage.namespace}/train")
+            assert (status, '"state":"Waiting"' in found) == (200, True)
+            assert (await text(session, "/api/v1/gangs?namespace=default"))[0] == 403
             assert "<svg" in (await text(session, f"/gangs/{stage.namespace}/train/timeline.svg"))[1]
             async with session.get(f"/gangs/{stage.namespace}/train/events") as answer:
                 news = events(answer)

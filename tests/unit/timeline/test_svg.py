@@ -112,6 +112,8 @@ def test_a_window_shows_what_happened_in_it_alone() -> None:
     assert "gate opened +29s" in words(root)
     assert [it for it in words(root) if it in ("+19s", "+20s", "+25s", "+30s", "+31s")].count("+25s") == 2
     assert not {"+19s", "+31s", "+0s"} & set(words(root))
+    root = ET.fromstring(drawing_svg(whole, (13.0, 53.0)))  # noqa: S314 - it is our own
+    assert "+15s" in words(root), "marks stay where they are in the whole"
     root = ET.fromstring(drawing_svg(whole, (0.0, 5.0)))  # noqa: S314 - it is our own
     assert "gate opened +29s" not in words(root)
 
