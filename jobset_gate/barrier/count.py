@@ -63,7 +63,7 @@ class JobSlots:
     @property
     def failed_indexes(self) -> frozenset[int]:
         """Of an Indexed Job: those that have failed for good, so that no pod starts for them any more."""
-        return frozenset() if self.job is None else self.job.failed - self.job.completed
+        return frozenset() if self.job is None else self.job.failed
 
     @property
     def failed_count(self) -> int:

@@ -19,6 +19,7 @@ from jobset_gate.kube.errors import AlreadyExists
 from jobset_gate.kube.resources import CRDS, PODS
 from jobset_gate.podgroups import crds
 from jobset_gate.settings import Settings
+from tests.fakes.train_jobs import TUNE, jobset_of
 from tests.flow.podgroups.webhooks import serve_webhook
 from tests.plane.planes import Real, fresh_name
 from tests.repo.files import ROOT
@@ -70,7 +71,8 @@ async def stored(plane: Real, namespace: str) -> list[tuple[str, Json]]:
     found: list[Json] = []
     manifests: list[Json] = []
     for file in FILES:
-        for one in yaml.safe_load_all(file.read_text()):
+        for given in yaml.safe_load_all(file.read_text()):
+            one = jobset_of(given, TUNE) if given["kind"] == "TrainJob" else given  # the cluster has no Trainer
             if "namespace" in one["metadata"] or one["kind"] in {"JobSet", "ConfigMap"}:
                 one["metadata"]["namespace"] = namespace
             one["metadata"].setdefault("annotations", {})["file"] = str(file.relative_to(FOLDER))
@@ -91,6 +93,7 @@ def of_gang(one: Json) -> list[Json]:
     """The replicatedJobs of a gang's own."""
     jobs: list[Json] = one["spec"]["replicatedJobs"] if one["kind"] == "JobSet" else []
     config = one.get("spec", {}).get(names.CONFIG_FIELD) or {}
+    config = config or json.loads(one["metadata"]["annotations"].get(names.CONFIG, "{}"))
     targets = config.get(names.TARGETS_FIELD) or [job["name"] for job in jobs]
     return [job for job in jobs if job["name"] in targets]
 

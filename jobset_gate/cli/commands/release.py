@@ -20,9 +20,20 @@ from jobset_gate.cli.fetch.controller_status import controller_status
 from jobset_gate.cli.fetch.jobsets import JOBSET_KIND
 from jobset_gate.cli.fetch.outcome import WaitGoal, WaitOutcome, jobset_outcome
 from jobset_gate.cli.fetch.source import Permissions
+from jobset_gate.cli.fetch.train_jobs import resolve_train_job
 from jobset_gate.cli.fetch.view import FIRST_READ_TIMEOUT, JobSetView, get_gated_jobset, wait_until
 from jobset_gate.cli.invocation import Invocation
-from jobset_gate.cli.options import DryRun, DryRunOption, Namespace, ResourceKind, Yes, new_app, parse_resource, program
+from jobset_gate.cli.options import (
+    DryRun,
+    DryRunOption,
+    Namespace,
+    ResourceArgument,
+    ResourceKind,
+    Yes,
+    new_app,
+    parse_resource,
+    program,
+)
 from jobset_gate.cli.options import timeout as limit
 from jobset_gate.cli.printers import output
 from jobset_gate.cli.runner import run_and_exit
@@ -37,7 +48,7 @@ app = new_app()
 class ReleaseOptions:
     """What the command line asks for."""
 
-    name: Annotated[str, typer.Argument(metavar="[jobset/]NAME", help="The JobSet.", show_default=False)]
+    name: Annotated[str, typer.Argument(metavar="[jobset/|trainjob/]NAME", help="The JobSet.", show_default=False)]
     yes: Yes = False
     dry_run: DryRunOption = DryRun.NONE
     namespace: Namespace = None
@@ -90,10 +101,12 @@ class _Opening:
         return ExitCode.OK
 
     async def _open(self) -> str:
-        name, its = self._jobset_name(), self.invocation
+        given, its = self._jobset(), self.invocation
         async with its.cluster.connect() as client:
             own = client.access.namespace
-            gang = await get_gated_jobset(client, its.namespace or own, name, self.permissions)
+            namespace = its.namespace or own
+            name = (await resolve_train_job(client, namespace, given)).name
+            gang = await get_gated_jobset(client, namespace, name, self.permissions)
             now = jobset_outcome(gang.jobset, gang.config_map, time.time())
             if done := self._nothing_to_do(gang.jobset, now):
                 return done
@@ -109,12 +122,12 @@ class _Opening:
             output.err(f"warning: {line}")
         return done
 
-    def _jobset_name(self) -> str:
+    def _jobset(self) -> ResourceArgument:
         """A pod group has no gate that could be opened as a whole and audited, so there is no such command."""
         given = self.options.name
         it = parse_resource(given)
-        if it.kind in (ResourceKind.ANY, ResourceKind.JOBSET):
-            return it.name
+        if it.kind in (ResourceKind.ANY, ResourceKind.JOBSET, ResourceKind.TRAIN_JOB):
+            return it
         if it.kind is not ResourceKind.POD_GROUP:
             why = "only JobSets have a start barrier: name one as NAME or jobset/NAME"
             raise CommandError(f"{given}: {why}", ExitCode.USAGE)

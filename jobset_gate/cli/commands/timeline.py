@@ -110,7 +110,7 @@ async def run(
     prices = parse_prices(price)
     async with open_resolver(invocation, config) as resolver:
         jobset, pod_groups = partial(fetch_gang_timeline, resolver), partial(fetch_pod_group_timelines, resolver)
-        found = await find(argument, jobset, pod_groups)
+        found = await find(await resolver.resolve(argument), jobset, pod_groups)
         controller = None if all(map(_is_decided, found)) else await resolver.controller()
     if len(found) > 1 and form is TimelineFormat.SVG:
         raise CommandError(f"{name}: {len(found)} groups of that name: a picture is of one", ExitCode.ERROR)

@@ -97,7 +97,7 @@ def _checked(it: ResourceArgument, text: str, goal: WaitGoal | None) -> Resource
     wrong = ""
     if it.kind is ResourceKind.POD:
         wrong = "only JobSets and pod groups can be waited for: say jobset/NAME or podgroup/NAME"
-    elif it.kind is ResourceKind.JOBSET and goal not in (None, *JOBSET_GOALS):
+    elif it.kind in (ResourceKind.JOBSET, ResourceKind.TRAIN_JOB) and goal not in (None, *JOBSET_GOALS):
         wrong = f"a JobSet's gate is released or timedout, not {goal}"
     elif it.kind is ResourceKind.POD_GROUP and goal is WaitGoal.RELEASED:
         wrong = "a pod group is opened, and satisfied: say --for=opened or --for=satisfied"
@@ -121,7 +121,7 @@ class _Wait:
         if argument.kind is ResourceKind.ANY and self.goal in _ONE_KIND:
             argument = replace(argument, kind=_ONE_KIND[self.goal])
         try:
-            reached = await find(argument, self._jobset, self._pod_group)
+            reached = await find(await self.resolver.resolve(argument), self._jobset, self._pod_group)
         except CommandError as failed:
             output.err(f"error: {failed}")
             return failed.code

@@ -16,6 +16,7 @@ from jobset_gate.cli.fetch.events import GangEvents
 from jobset_gate.cli.fetch.jobsets import FetchedJobSet, fetch_jobset
 from jobset_gate.cli.fetch.pod_groups import PodGroupSource
 from jobset_gate.cli.fetch.source import ObjectNotFound, Permissions, forbidden_text
+from jobset_gate.cli.fetch.train_jobs import resolve_train_job
 from jobset_gate.cli.invocation import Invocation
 from jobset_gate.cli.options import ResourceArgument, ResourceKind, parse_resource
 from jobset_gate.cli.printers import output
@@ -78,9 +79,14 @@ class Resolver:
 
     async def explain(self, argument: ResourceArgument) -> list[ExplainedObject]:
         """Everything of that name. Raises CommandError if there is nothing, or nothing that may be read."""
+        argument = await self.resolve(argument)
         if argument.kind is ResourceKind.POD:
             return await self._gangs_of_pod(argument.name)
         return await find(argument, self._jobset, self._pod_groups)
+
+    async def resolve(self, argument: ResourceArgument) -> ResourceArgument:
+        """With the JobSet in the place of a TrainJob. Raises CommandError if it has none."""
+        return await resolve_train_job(self.client, self.namespace, argument)
 
     async def pod_labels(self, name: str) -> dict[str, str]:
         """Raises ObjectNotFound, and CommandError where the pod may not be read."""

@@ -51,6 +51,7 @@ async def wait_until(view: WatchView, holds: Callable[[WaitOutcome], bool], seco
 
 async def find_view(resolver: Resolver, argument: ResourceArgument) -> WatchView:
     """The gang that is named. Raises CommandError for what is not there, may not be read, or has no gate."""
+    argument = await resolver.resolve(argument)
     kind, name = argument.kind, argument.name
     if kind is ResourceKind.POD:
         kind, name = await _gang_of_pod(resolver, name)

@@ -5,7 +5,7 @@ from typing import Any
 import pytest
 
 from jobset_gate.barrier import count
-from jobset_gate.barrier.missing import MissingSlot
+from jobset_gate.barrier.missing import MissingSlot, missing_by_reason
 from jobset_gate.barrier.model import BarrierStage, Config, GangSnapshot, JobSeen, PendingReason, PodSeen
 from tests.fakes.gangs import T0, gang, job, jobset, missing_slots, pod, replicated_job, waiting_pod
 
@@ -90,6 +90,7 @@ PASSED: dict[str, Any] = {"phase": "Succeeded", "stage": BarrierStage.PASSED}
 ONE = jobset(replicated_job(parallelism=1, completions=1))
 TWO_JOBS = jobset(replicated_job(replicas=2, parallelism=1, completions=1))
 FOUR_OF_TEN = jobset(replicated_job(parallelism=4, completions=10))
+FORTY = jobset(replicated_job(parallelism=40, completions=40))
 WORK_QUEUE = jobset(replicated_job(parallelism=2, completions=None, indexed=False))
 TARGETS = jobset(replicated_job(), replicated_job("auxiliary"), config=Config(targets=("workers",)))
 
@@ -182,6 +183,11 @@ FAILED: dict[str, tuple[GangSnapshot, int, int]] = {
     "one that an elastic Job no longer has": (gang(pod(0), jobs=(job(failed=frozenset({2})),)), 1, 0),
     "of a Complete Job": (gang(jobs=(job(failed=frozenset({1}), complete=True),)), 2, 0),
     "while others can take its place": (gang(pod(1), jobset=FOUR_OF_TEN, jobs=(job(failed=frozenset({0})),)), 1, 0),
+    "more than are named": (
+        gang(*map(pod, range(10)), jobset=FORTY, jobs=(job(failed=frozenset(range(20, 40))),)),
+        10,
+        20,
+    ),
     "with too few others": (gang(pod(9), jobset=FOUR_OF_TEN, jobs=(job(failed=frozenset(range(8))),)), 1, 2),
 }
 
@@ -196,6 +202,7 @@ def test_a_slot_has_failed_when_its_index_has_and_no_other_can_take_its_place(
     missing = list(missing_slots(seen))
     assert len(missing) == tally.expected - tally.started
     assert sum(it.cause.reason is PendingReason.INDEX_FAILED for it in missing) == failed
+    assert sum(it.count for it in missing_by_reason(seen)) == len(missing)
 
 
 @pytest.mark.parametrize(("succeeded", "pods", "complete"), [(0, 2, False), (0, 3, True), (2, 1, True), (1, 1, False)])

@@ -340,11 +340,17 @@ def test_failed_indexes_are_named_before_pods_that_wait_longer_and_each_in_its_o
     )
 
 
+def test_a_failed_index_is_not_explained_by_a_pod_of_a_job_that_was_there_before() -> None:
+    decision = decide(gang(pod(0), msgspec.structs.replace(LAST, job_uid="before"), jobs=LOST), NOW)
+    assert isinstance(decision, Decide)
+    assert decision.verdict.message.endswith("missing: 1 pod: IndexFailed: its pods are gone (workers-0/1)")
+
+
 @pytest.mark.parametrize(
     ("seen", "cause"),
     [
         (gang(jobset=WITHOUT_TIMEOUT, jobs=LOST, config_map=None), "IndexFailed"),
-        (gang(pod(0), jobs=LOST, config_map=config_map(waiting_since=clock(T0 - 600))), "IndexFailed"),
+        (gang(pod(0), jobset=OLD, jobs=LOST, config_map=config_map(waiting_since=clock(T0 - 600))), "IndexFailed"),
         (gang(pod(0), jobset=jobset(bypass=True), jobs=LOST), "Bypassed"),
         (gang(pod(0), jobs=(job(failed=frozenset({1}), completed=frozenset({1})),)), "AllPodsStarted"),
     ],

@@ -34,6 +34,7 @@ from tests.fakes.podgroups.objects import pod_group
     [
         ("train", ResourceArgument(ResourceKind.ANY, "train")),
         ("jobset/train", ResourceArgument(ResourceKind.JOBSET, "train")),
+        ("trainjob/train", ResourceArgument(ResourceKind.TRAIN_JOB, "train")),
         ("po/train-0", ResourceArgument(ResourceKind.POD, "train-0")),
         ("podgroup/ring", ResourceArgument(ResourceKind.POD_GROUP, "ring")),
         ("gang/ring", ResourceArgument(ResourceKind.POD_GROUP, "ring")),

@@ -1,0 +1,71 @@
+"""`trainjob/NAME`: the gang of the JobSet that Kubeflow Trainer has made of it."""
+
+import time
+from collections.abc import AsyncIterator
+
+import pytest
+
+from jobset_gate import names
+from jobset_gate.barrier.model import VerdictKind
+from jobset_gate.kube.client import PatchType
+from jobset_gate.kube.resources import JOBSETS
+from tests.fakes.cli_runner import CliShell
+from tests.fakes.stored_gang import StoredJobSet, install_jobset_crd
+from tests.plane.planes import Plane
+
+
+@pytest.fixture
+async def stored(plane: Plane, namespace: str) -> AsyncIterator[StoredJobSet]:
+    async with plane.client() as client:
+        yield await install_jobset_crd(client, namespace)
+
+
+async def make_train_job(stored: StoredJobSet, **changes: object) -> None:
+    """The JobSet `train` as Trainer has it, changed."""
+    await stored.jobset()
+    owner = {"apiVersion": "trainer.kubeflow.org/v1alpha1", "kind": "TrainJob", "name": "train", "uid": "t-1"}
+    meta = {"metadata": {"ownerReferences": [owner | {"controller": True} | changes]}}
+    await stored.client.patch(JOBSETS, "train", stored.namespace, body=meta, patch=PatchType.MERGE)
+
+
+@pytest.mark.parametrize("line", [("why",), ("describe",), ("timeline",), ("wait", "--timeout=0"), ("watch",)])
+async def test_each_command_takes_a_train_job(stored: StoredJobSet, cli: CliShell, line: tuple[str, ...]) -> None:
+    await make_train_job(stored)
+    await stored.config_map(VerdictKind.RELEASE, names.REASON_STARTED, "all 2 pods started", since=time.time() - 9)
+    ran = await cli(*line, "trainjob/train")
+    assert (ran.code, "train" in ran.out) == (0, True), ran
+
+
+async def test_release_opens_the_gate_of_its_jobset(stored: StoredJobSet, cli: CliShell) -> None:
+    await make_train_job(stored)
+    ran = await cli("release", "trainjob/train", "--dry-run=client")
+    assert (ran.code, "train" in ran.out) == (0, True), ran
+
+
+@pytest.mark.parametrize(
+    "line", [("why",), ("describe",), ("timeline",), ("wait", "--timeout=0"), ("watch",), ("release",)]
+)
+async def test_a_train_job_without_a_jobset_is_said_so(
+    stored: StoredJobSet, cli: CliShell, line: tuple[str, ...]
+) -> None:
+    await stored.jobset()
+    ran = await cli(*line, "trainjob/later")
+    assert ran.code == 1
+    assert f"TrainJob later in namespace {stored.namespace} has no JobSet yet: Trainer makes one of its name" in ran.err
+
+
+@pytest.mark.parametrize(
+    "changes", [{"controller": False}, {"kind": "Workflow"}, {"apiVersion": "x.dev/v1"}, {"name": "other"}]
+)
+async def test_a_jobset_that_no_train_job_of_that_name_controls_is_not_taken_for_its(
+    stored: StoredJobSet, cli: CliShell, changes: dict[str, object]
+) -> None:
+    await make_train_job(stored, **changes)
+    ran = await cli("why", "trainjob/train")
+    assert (ran.code, "is of no TrainJob: say jobset/train" in ran.err) == (1, True), ran
+
+
+async def test_wait_has_the_goals_of_a_jobset(stored: StoredJobSet, cli: CliShell) -> None:
+    await make_train_job(stored)
+    ran = await cli("wait", "trainjob/train", "--for=opened")
+    assert (ran.code, "a JobSet's gate is released or timedout, not opened" in ran.err) == (2, True), ran
