@@ -244,6 +244,7 @@ async def test_each_generation_has_its_own_event(square: StatusHarness) -> None:
         (STARTED, "Normal"),
         (msgspec.structs.replace(STARTED, reason=names.REASON_BYPASSED), "Normal"),
         (FAILED, "Warning"),
+        (msgspec.structs.replace(FAILED, reason=names.REASON_INDEX_FAILED), "Warning"),
         (msgspec.structs.replace(FAILED, reason=names.REASON_GATE_MISSING), "Warning"),
         (msgspec.structs.replace(FAILED, reason=names.REASON_CONFIG_MAP_CONFLICT), "Warning"),
     ],
