@@ -1,14 +1,15 @@
-"""`demo`: two gangs on the embedded cluster, in real time; `demo groups`: two others, in the cluster's own time."""
+"""`demo`: gangs on the embedded cluster, in real time; `demo groups`: two others, in the cluster's own time."""
 
 import asyncio
 from enum import StrEnum
-from typing import Annotated
+from pathlib import Path
+from typing import Annotated, Final
 
 import typer
 
-from jobset_gate.cli.demo import gang, podgroups
+from jobset_gate.cli.demo import gang, podgroups, serve
 from jobset_gate.cli.options import new_app
-from jobset_gate.cli.runner import run_command
+from jobset_gate.cli.runner import run_command, run_service
 from jobset_gate.fake.clock import run_virtual
 
 app = new_app()
@@ -25,10 +26,13 @@ class DemoFormat(StrEnum):
 
 Output = Annotated[DemoFormat, typer.Option("-o", "--output", help="json: end with one line of facts.")]
 
+_OF_THE_STORY: Final = {"pods": "--pods", "jobs": "--jobs", "seconds": "--seconds", "output": "--output"}
+
 
 @demos.callback(invoke_without_command=True, epilog="Example: {program} demo --pods 20 --seconds 4")
 def demo(
     context: typer.Context,
+    *,
     pods: Annotated[
         int, typer.Option("--pods", metavar="N", min=1, max=1000, help="Pods per Job of the first gang.")
     ] = 100,
@@ -38,17 +42,44 @@ def demo(
         typer.Option("--seconds", metavar="SECONDS", min=0.5, max=600, help="When the last of the late nodes joins."),
     ] = 8.0,
     output: Output = DemoFormat.TEXT,
+    stay: Annotated[
+        bool,
+        typer.Option("--serve", help="Instead, keep a cluster with five gangs and the status page, until Ctrl-C."),
+    ] = False,
+    kubeconfig_out: Annotated[
+        Path | None,
+        typer.Option(
+            "--kubeconfig-out",
+            metavar="FILE",
+            help="With --serve: a new file for the kubeconfig, gone at the end; else one in a temporary folder.",
+        ),
+    ] = None,
 ) -> None:
     """Show what jobset-gate does, with a cluster that lives in this process.
 
     The webhook and the controller are the real ones; API server, JobSet and Job controllers, scheduler and
     kubelets are stand-ins. A first gang is held until the pods on the latest nodes have started, then released. A
     second one times out and names the pods it misses. Exits with 1 if either goes another way.
+
+    With --serve the cluster stays, on loopback only, with five gangs in different states, so that the commands and
+    the status page can be tried without a cluster of your own. Exits with 0 at Ctrl-C.
     """
     if context.invoked_subcommand is not None:
         return
+    if stay:
+        if given := [option for name, option in _OF_THE_STORY.items() if _is_given(context, name)]:
+            raise typer.BadParameter(f"--serve has gangs of its own, so {given[0]} has no meaning with it")
+        asyncio.run(run_service(serve.serve(kubeconfig_out), lambda _: None))
+        raise typer.Exit
+    if kubeconfig_out is not None:
+        raise typer.BadParameter("--kubeconfig-out needs --serve")
     plan = gang.GangPlan(jobs=jobs, pods=pods, seconds=seconds)
     raise typer.Exit(asyncio.run(run_command(gang.demo(plan, as_json=output is DemoFormat.JSON))))
+
+
+def _is_given(context: typer.Context, name: str) -> bool:
+    source = context.get_parameter_source(name)
+    return source is not None and source.name == "COMMANDLINE"
 
 
 @demos.command(

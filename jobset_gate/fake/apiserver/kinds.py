@@ -70,6 +70,8 @@ BUILTIN: tuple[ServedKind, ...] = (
     _kind(_ADMISSION, "MutatingWebhookConfiguration", "mutatingwebhookconfigurations", "cg"),
     _kind(_ADMISSION, "ValidatingWebhookConfiguration", "validatingwebhookconfigurations", "cg"),
     _kind("apiextensions.k8s.io/v1", "CustomResourceDefinition", "customresourcedefinitions", "csg"),
+    _kind("authentication.k8s.io/v1", "TokenReview", "tokenreviews", "c"),
+    _kind("authorization.k8s.io/v1", "SubjectAccessReview", "subjectaccessreviews", "c"),
 )
 _BY_KEY = {kind.key: kind for kind in BUILTIN}
 NAMESPACES = _BY_KEY["", "namespaces"]

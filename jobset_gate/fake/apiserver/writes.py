@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Callable
 
-from jobset_gate.fake.apiserver import deletes, patches, rules
+from jobset_gate.fake.apiserver import deletes, patches, reviews, rules
 from jobset_gate.fake.apiserver.kinds import NAMESPACES, ServedKind, prune
 from jobset_gate.fake.apiserver.requests import ApiRequest, ServerState, parse_body, whole_object, with_identity
 from jobset_gate.fake.apiserver.responses import (
@@ -34,6 +34,8 @@ async def create(state: ServerState, request: ApiRequest) -> ApiResponse:
         return await deletes.bind(state, request)
     if request.target.name:
         raise not_allowed()
+    if reviews.is_review(request.kind):
+        return reviews.review(request)
     return await _create(state, request, whole_object(request, parse_body(request)))
 
 
