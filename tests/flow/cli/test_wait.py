@@ -55,11 +55,12 @@ async def test_the_other_outcome_is_a_failure_that_says_which(stored: StoredJobS
     assert (ran.code, ran.out) == (0, f"{SUBJECT} timed out: timed out after 300s: 1/2 pods started\n")
 
 
+@pytest.mark.parametrize("cause", [names.REASON_TIMED_OUT, names.REASON_INDEX_FAILED])
 async def test_a_gate_that_its_timeout_has_opened_is_released_and_has_timed_out(
-    stored: StoredJobSet, wait: CliShell
+    stored: StoredJobSet, wait: CliShell, cause: str
 ) -> None:
     await stored.jobset()
-    await stored.config_map(VerdictKind.RELEASE, names.REASON_TIMED_OUT, "late")
+    await stored.config_map(VerdictKind.RELEASE, cause, "late")
     assert [(await wait("train", f"--for={it}")).code for it in sorted(JOBSET_GOALS)] == [0, 0]
 
 

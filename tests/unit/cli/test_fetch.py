@@ -91,6 +91,7 @@ def test_the_first_rule_that_fits_the_barriers_exit_code_counts(codes: dict[str,
 def test_of_the_jobs_of_the_gang_each_rule_about_failures_is_kept() -> None:
     bare = failure_policies(with_job(), ())
     assert (bare.max_restarts, bare.backoff_limits, bare.restarts_in_place) == (None, (6,), True)
+    assert failure_policies(with_job(backoffLimit=9, backoffLimitPerIndex=0), ()).backoff_limits == (0,)
     jobset = with_job(backoffLimit=0, template={"spec": {"restartPolicy": "Never"}})
     jobset["status"] = {"restarts": 5, "restartsCountTowardsMax": 2}
     jobset["spec"]["replicatedJobs"].append({"name": "other", "template": {"spec": {"backoffLimit": 9}}})

@@ -64,6 +64,14 @@ def test_a_timeout_has_no_time_of_its_own() -> None:
     assert (it.verdict, it.opened) == ("TimedOut", None)
 
 
+def test_a_gang_with_a_failed_index_was_ended_before_its_time_was_up() -> None:
+    verdict = gangs.verdict(VerdictKind.TIMEOUT, names.REASON_INDEX_FAILED)
+    gate = gangs.config_map(verdict=verdict, waiting_since=gangs.clock())
+    it = made(held(0, gave_up=T0 + 40, alive=False), gate=gate, condition=shown(status="False"))
+    assert (it.verdict, it.timed_out) == ("IndexFailed", None)
+    assert headline(it).endswith("; it was ended, since an index had failed for good")
+
+
 @pytest.mark.parametrize(
     "stale",
     [
