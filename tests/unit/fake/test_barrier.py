@@ -5,6 +5,7 @@ from __future__ import annotations
 import os
 import subprocess
 from concurrent.futures import ThreadPoolExecutor
+from dataclasses import replace
 from pathlib import Path
 
 import pytest
@@ -39,6 +40,10 @@ def test_a_barrier_obeys_only_verdicts_of_its_generation(case: str) -> None:
     text, expected = CASES[case]
     assert read_verdict(OWN, ["", text]) == expected
     assert read_verdict(OWN, [text, ""]) == expected
+
+
+def test_a_barrier_of_the_first_epoch_obeys_no_verdict_without_a_number() -> None:
+    assert read_verdict(replace(OWN, epoch=""), ["release u1 2 x AllPodsStarted\n"]) is None
 
 
 @pytest.mark.parametrize(("limit", "seconds"), [("", None), ("30", 30.0), ("soon", None), ("-1", None)])
