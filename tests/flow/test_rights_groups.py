@@ -7,6 +7,8 @@ from typing import Any, Final
 
 import pytest
 
+from jobset_gate import names
+from jobset_gate.kube.resources import MUTATING_WEBHOOKS
 from jobset_gate.podgroups.model import Format
 from tests.flow import groups_story as story
 from tests.flow import rights
@@ -56,6 +58,8 @@ async def test_the_whole_life_of_groups_takes_exactly_the_rights_that_are_given_
         await story.their_owners_are_asked(stage)
         await story.left_alone(stage)
         assert await controller.stop() == 0
+        # As `helm uninstall` does, first of all: a pod that its owner creates later is not held any more.
+        await stage.client.delete(MUTATING_WEBHOOKS, names.POD_WEBHOOK)
         code, said = await release.once(UNGATE, sys.executable, "-m", "jobset_gate.cli", *arguments(release))
         assert code == 0, said
         await story.nothing_is_left(stage)

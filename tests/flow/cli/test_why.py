@@ -156,7 +156,11 @@ async def test_a_pod_leads_to_its_gang(stored: StoredJobSet, why: CliShell) -> N
         ("nobody", 1, "error: JobSet nobody not found in namespace {}, and no pod group of that name either"),
         ("pod/nobody", 1, "error: pod nobody not found in namespace {}"),
         ("gang/nobody", 1, "error: pod group nobody not found in namespace {}"),
-        ("node/x", 2, "error: node/x: no such kind: node (known are NAME, jobset/NAME, pod/NAME, podgroup/NAME"),
+        (
+            "node/x",
+            2,
+            "error: node/x: no such kind: node (known are NAME, jobset/NAME, trainjob/NAME, pod/NAME, podgroup/NAME",
+        ),
         ("jobset/", 2, "error: jobset/: a name is missing"),
     ],
 )
