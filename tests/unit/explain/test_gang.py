@@ -150,6 +150,7 @@ def test_a_gang_that_waits_tells_its_count_and_how_much_time_is_left() -> None:
 def test_without_a_clock_no_time_is_left(seen: GangSnapshot, words: str) -> None:
     it = explain_gang(seen, NOW)
     assert (it.left, time_left(it)) == (None, words)
+    assert (it.afterwards == "") is (it.timeout is None)
 
 
 def test_a_released_gang_tells_when_and_why() -> None:
