@@ -13,14 +13,14 @@ KUBECONFIG: Final = "kubeconfig"
 IMAGE: Final = re.compile(r"busybox:[0-9.]+")
 NAMESPACE: Final = re.compile(r"\bsmall\b")
 """The one that the document makes."""
-ELSEWHERE: Final = "make "
-"""These make a .venv, a demo or a cluster: tried by other tests."""
+ELSEWHERE: Final = ("make ", ".venv/bin/jobset-gate demo ")
+"""These make a .venv, a demo or a cluster, or stay until Ctrl-C: tried by other tests."""
 
 
 def typed(text: str) -> list[str]:
     """Line by line, in order, without those for make."""
     lines = (line for block in blocks(text, "sh") for line in block.replace("\\\n", " ").splitlines())
-    return [line for line in lines if line.strip() and not line.startswith((ELSEWHERE, "#"))]
+    return [line for line in lines if line.strip() and not line.startswith((*ELSEWHERE, "#"))]
 
 
 def furnish(place: Path, image: str, kubeconfig: str) -> None:
