@@ -11,7 +11,7 @@ from prometheus_client.core import CounterMetricFamily, GaugeMetricFamily, Metri
 from prometheus_client.registry import Collector
 
 from jobset_gate.barrier import count
-from jobset_gate.barrier.model import BarrierStage, GangKey, GangSnapshot
+from jobset_gate.barrier.model import GangKey, GangSnapshot
 
 MAX_RESOURCES = 16
 """Users choose resource names, and each label costs a time series for the life of the process."""
@@ -76,16 +76,8 @@ class IdleAccelerators(Collector):
 
 def held_devices(seen: GangSnapshot) -> dict[str, int]:
     """Devices of the gang's pods that have started and wait in their barrier."""
-    devices = {target.name: target.devices for target in seen.jobset.targets if target.devices}
-    if not devices:
-        return {}
     found: Tally[str] = Tally()
-    pods = Tally(
-        pod.replicated_job
-        for pod in count.gang_pods(seen)
-        if pod.stage is not BarrierStage.PASSED and pod.phase != "Succeeded" and pod.counts(seen.announced)
-    )
-    for name, many in pods.items():
-        for resource, each in devices.get(name, ()):
+    for devices, many in Tally(devices for _, devices in count.device_holders(seen)).items():
+        for resource, each in devices:
             found[resource] += many * each
     return dict(found)

@@ -10,7 +10,7 @@ import msgspec
 
 from jobset_gate import names
 from jobset_gate.barrier import count
-from jobset_gate.barrier.model import BarrierStage, GangSnapshot, Generation, Value
+from jobset_gate.barrier.model import GangSnapshot, Generation, Value
 from jobset_gate.explain import text as explained_lines
 from jobset_gate.explain.model import Explanation, GangState
 from jobset_gate.objects import terminal_text
@@ -173,13 +173,12 @@ def pod_group_row(it: Explanation, report: GroupStatus) -> StatusRow:
 
 def held_devices(seen: GangSnapshot, prices: Prices) -> tuple[HeldDevices, ...]:
     """By resource name: those of pods that have started and are not released."""
-    devices = {target.name: target.devices for target in seen.jobset.targets if target.devices}
     counts, sums = Counter[str](), dict[str, float]()
-    for pod in count.gang_pods(seen) if devices else ():
+    for pod, devices in count.device_holders(seen):
         since = seen.announced.get(pod.uid) if pod.barrier_since is None else pod.barrier_since
-        if since is None or pod.stage is BarrierStage.PASSED or not pod.counts(seen.announced):
+        if since is None:
             continue
-        for resource, many in devices.get(pod.replicated_job, ()):
+        for resource, many in devices:
             counts[resource] += many
             sums[resource] = sums.get(resource, 0.0) + many * since
     return tuple(

@@ -10,6 +10,7 @@ from dataclasses import dataclass
 from functools import cached_property
 
 from jobset_gate.barrier.model import BarrierStage, GangSnapshot, JobSeen, PodSeen, ReplicatedJobSeen, Value
+from jobset_gate.objects.devices import Devices
 
 
 class GangCount(Value, frozen=True):
@@ -156,6 +157,16 @@ def gang_pods(seen: GangSnapshot) -> Iterator[PodSeen]:
     """The pods of this JobSet UID and restart attempt (A5), of any epoch. An empty UID never matches (A2)."""
     uid, attempt = seen.jobset.uid, seen.jobset.attempt
     return (pod for pod in seen.pods if pod.jobset_uid == uid != "" and pod.attempt == attempt)
+
+
+def device_holders(seen: GangSnapshot) -> Iterator[tuple[PodSeen, Devices]]:
+    """Started pods that wait in their barrier, with the devices that each of them holds meanwhile."""
+    devices = {target.name: target.devices for target in seen.jobset.targets if target.devices}
+    for pod in gang_pods(seen) if devices else ():
+        held = devices.get(pod.replicated_job)
+        waits = pod.stage is not BarrierStage.PASSED and pod.phase != "Succeeded"
+        if held and waits and pod.counts(seen.announced):
+            yield pod, held
 
 
 def list_job_slots(seen: GangSnapshot) -> Iterator[JobSlots]:
