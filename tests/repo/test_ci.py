@@ -2,6 +2,7 @@
 
 import os
 import re
+import select
 import shutil
 import signal
 import subprocess
@@ -11,7 +12,6 @@ from pathlib import Path
 import pytest
 
 from tests.repo.files import ROOT
-from tests.repo.test_e2e_helpers import ended
 
 PASSED = "===== 7 passed, 2 warnings in 1.50s ====="
 TOGETHER = "===== 3 passed, 2 deselected in 2.00s ====="
@@ -111,6 +111,18 @@ def test_a_step_that_fails_without_a_test_that_does(clone: CiClone, step: str, d
     if step == "prepare":
         asked = ["e2e E2E_ARGS=prepare", ASKS_FOR_TESTS]
         assert clone.lines_of("asked") == asked, "what needs no node image is run, and e2e not tried again"
+
+
+def ended(process: int, within: float = 30.0) -> bool:
+    """Whether it ends in so many seconds."""
+    try:
+        watched = os.pidfd_open(process)
+    except ProcessLookupError:
+        return True
+    try:
+        return bool(select.select([watched], [], [], within)[0])
+    finally:
+        os.close(watched)
 
 
 def test_what_stays_behind_is_named_and_ended(clone: CiClone) -> None:

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import asyncio
 import base64
 from collections.abc import Callable
 from typing import Any, Self
@@ -44,12 +43,9 @@ class HookServer:
         self._answers: dict[str, Answer] = {}
         self._made: list[str] = []
         self.requests: list[tuple[str, Json]] = []
-        #: Never answer again.
-        self.silent = False
-        self.reached = asyncio.Event()
 
     async def __aenter__(self) -> Self:
-        self._runner = web.ServerRunner(web.Server(self._serve, handler_cancellation=True), shutdown_timeout=0.1)
+        self._runner = web.ServerRunner(web.Server(self._serve), shutdown_timeout=0.1)
         await self._runner.setup()
         await web.TCPSite(self._runner, "127.0.0.1", 0, ssl_context=self._identity.serving.context).start()
         return self
@@ -60,9 +56,6 @@ class HookServer:
         await self._runner.cleanup()
 
     async def _serve(self, request: web.BaseRequest) -> web.StreamResponse:
-        if self.silent:
-            self.reached.set()
-            await asyncio.get_running_loop().create_future()
         review = msgspec.json.decode(b"".join([chunk async for chunk in request.content.iter_any()]))
         name = request.path.strip("/")
         if review["request"].get("name") != "kube-root-ca.crt":

@@ -12,7 +12,7 @@ from jobset_gate.fake.clock import run_virtual
 from jobset_gate.fake.cluster import Actors, embedded_cluster
 from jobset_gate.fake.kubelet import Behaviour, FakeNode, Kubelets
 from jobset_gate.fake.view import ObjectView
-from jobset_gate.kube.client import Client, PatchType
+from jobset_gate.kube.client import Client
 from jobset_gate.kube.resources import JOBS, PODS, Resource
 from tests.plane.planes import Real, fresh_name
 
@@ -37,19 +37,12 @@ class FakeClusterStory:
     def kubelets(self) -> Kubelets:
         return self.actors.kubelets
 
-    @property
-    def now(self) -> float:
-        return self.actors.clock()
-
     async def create(self, resource: Resource, body: Mapping[str, Any]) -> Json:
         own = {**body, "metadata": {**body["metadata"], "namespace": self.namespace}}
         return await self.client.create(resource, own)
 
     async def get(self, resource: Resource, name: str) -> Json:
         return await self.client.get(resource, name, self.namespace)
-
-    async def merge(self, resource: Resource, name: str, body: Json) -> Json:
-        return await self.client.patch(resource, name, self.namespace, body=body, patch=PatchType.MERGE)
 
     async def until(self, resource: Resource, holds: Callable[[list[Json]], bool], seconds: float = 45.0) -> list[Json]:
         """The namespace's objects of that kind, once `holds` is true of them."""
@@ -142,18 +135,6 @@ def running(pods: list[Json]) -> list[Json]:
     return [pod for pod in living(pods) if pod.get("status", {}).get("phase") == "Running"]
 
 
-def container_status(pod: Json, name: str) -> Json:
-    status = pod.get("status", {})
-    every = [*status.get("initContainerStatuses", ()), *status.get("containerStatuses", ())]
-    return next((item for item in every if item["name"] == name), {"state": {}})
-
-
-def state(pod: Json, name: str) -> Json:
-    """{"running": ...}, {"waiting": ...}, {"terminated": ...} or {}."""
-    found: Json = container_status(pod, name)["state"]
-    return found
-
-
 def label(item: Json, key: str) -> str | None:
     found: str | None = item["metadata"].get("labels", {}).get(key)
     return found
@@ -162,13 +143,3 @@ def label(item: Json, key: str) -> str | None:
 def plain(name: str = "set", *, jobs: int = 1, **spec: Any) -> Json:
     """A JobSet without a barrier."""
     return manifests.jobset(name, replicated_jobs=[manifests.replicated_job(replicas=jobs)], **spec)
-
-
-def virtual_time(main: Callable[[], Coroutine[Any, Any, None]]) -> Callable[[], None]:
-    """Decorator: the test runs in virtual time."""
-
-    def run() -> None:
-        run_virtual(main())
-
-    run.__name__ = main.__name__
-    return run
