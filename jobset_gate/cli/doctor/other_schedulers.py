@@ -1,14 +1,11 @@
 """Other schedulers and webhooks that read the keys by which pods name their groups."""
 
-from collections import Counter
 from typing import Final
 
-from jobset_gate import names
 from jobset_gate.cli.doctor.check import ClusterReader, Finding, ok, warning
 from jobset_gate.cli.fetch.controller_status import place
-from jobset_gate.kube.resources import DEPLOYMENTS, MUTATING_WEBHOOKS, PODS
+from jobset_gate.kube.resources import DEPLOYMENTS, MUTATING_WEBHOOKS
 from jobset_gate.objects.unstructured import Json, as_list, nested
-from webhook.registration import POD_HOOK
 
 KNOWN: Final = {
     "koord": "Koordinator",
@@ -18,10 +15,6 @@ KNOWN: Final = {
     "kai-scheduler": "KAI Scheduler",
 }
 """Words in names and images, and who it is."""
-KEYS: Final = (names.PLUGINS_NAME, names.ALIBABA_NAME, names.KOORDINATOR_LABEL)
-"""Labels only: annotations cannot be selected."""
-CLAIMED: Final = (*KEYS, names.ALIBABA_MINIMUM, names.KEP24_NAME, names.KOORDINATOR_NAME)
-"""All of them."""
 _APART: Final = "let each pod name one scheduler, and keep groups.schedulerNames and groups.ways to what is ours"
 
 
@@ -34,25 +27,8 @@ async def schedulers(reader: ClusterReader) -> list[Finding]:
     ]
 
 
-async def pods(reader: ClusterReader) -> list[Finding]:
-    """Pods that name a group, and another scheduler than the usual one."""
-    await reader.gangs()  # it finds out which namespaces may be looked at
-    found: dict[str, str] = {}
-    for key in KEYS:
-        for pod in await reader.list_objects(PODS, reader.namespace, labels=key):
-            found[str(nested(pod, "metadata", "uid"))] = str(
-                nested(pod, "spec", "schedulerName") or names.DEFAULT_SCHEDULER
-            )
-    others = Counter(it for it in found.values() if it != names.DEFAULT_SCHEDULER)
-    why = "they are ours only where groups.schedulerNames has that scheduler"
-    return [
-        warning(f"{count} pod{'' if count == 1 else 's'} of groups for the scheduler {name}", why, _APART)
-        for name, count in sorted(others.items())
-    ]
-
-
 async def webhooks(reader: ClusterReader) -> list[Finding]:
-    """Mutating webhooks for pods that bear one of these names, or pick pods by the same keys."""
+    """Mutating webhooks for pods that bear one of these names."""
     found: list[Finding] = []
     for one in await reader.list_objects(MUTATING_WEBHOOKS):
         name = str(nested(one, "metadata", "name"))
@@ -63,17 +39,7 @@ async def webhooks(reader: ClusterReader) -> list[Finding]:
         if who:
             why = f"{who} may change the group, the scheduler or the gates of pods after us"
             found.append(warning(f"the webhook configuration {name} changes pods, too", why, _APART))
-        elif claimed := _claimed(one):
-            why = f"it picks pods by {', '.join(claimed)}, and may change the group, the scheduler or the gates"
-            found.append(warning(f"the webhook configuration {name} claims the same pods", why, _APART))
     return found
-
-
-def _claimed(configuration: Json) -> list[str]:
-    """The keys of groups by which webhooks of other projects select pods."""
-    theirs = [it for it in as_list(configuration.get("webhooks")) if nested(it, "name") != POD_HOOK]
-    words = str([[nested(it, "objectSelector"), nested(it, "matchConditions")] for it in theirs])
-    return [key for key in CLAIMED if key in words]
 
 
 def _scheduler(deployment: Json) -> str:

@@ -1,14 +1,13 @@
-"""What jobset-gate stands on: versions, JobSet's CRD with our field (A2), the CRDs of PodGroups (G5), kubelets."""
+"""What jobset-gate stands on: versions, JobSet's CRD with our field (A2), the CRDs of PodGroups (G5)."""
 
 import re
 from typing import Final
 
 from jobset_gate import names
 from jobset_gate.barrier import crd as crd_schema
-from jobset_gate.cli.doctor.check import ClusterReader, Finding, NotReadable, error, ok, unknown, warning
+from jobset_gate.cli.doctor.check import ClusterReader, Finding, error, ok, unknown, warning
 from jobset_gate.cli.doctor.webhook_configurations import for_pods
-from jobset_gate.kube.errors import KubeError
-from jobset_gate.kube.resources import CRDS, DEPLOYMENTS, NODES
+from jobset_gate.kube.resources import CRDS, DEPLOYMENTS
 from jobset_gate.objects.unstructured import Json, as_list, nested
 from jobset_gate.podgroups import crds
 
@@ -106,37 +105,3 @@ async def _judge_kind(reader: ClusterReader, name: str) -> Finding:
         remedy = "install a version of it that is known here, or switch the way off in groups.ways"
         return error(f"the CRD {name} cannot be used; it is {whose}", why, remedy)
     return ok(f"the CRD {name} can be used", f"it is {whose}")
-
-
-# --- Kubelets --------------------------------------------------------------------------------------------------------
-
-USUAL_SYNC_SECONDS: Final = 60.0
-_UNITS: Final = {"h": 3600.0, "m": 60.0, "s": 1.0, "ms": 0.001}
-_SYNC: Final = "how often kubelets look at their pods"
-_SYNC_REMEDY: Final = "look for syncFrequency in the kubelets' configuration; the usual value is 1m"
-
-
-async def kubelet_sync(reader: ClusterReader) -> list[Finding]:
-    """Asked of one node, and only where the API server passes the question on."""
-    for node in await reader.list_objects(NODES):
-        path = f"/api/v1/nodes/{nested(node, 'metadata', 'name')}/proxy/configz"
-        try:
-            period = nested(await reader.document(path, "configz"), "kubeletconfig", "syncFrequency")
-        except NotReadable as no:
-            return [unknown(_SYNC, str(no), _SYNC_REMEDY)]
-        except KubeError:
-            period = None
-        return [judge_sync(str(period or ""))]
-    return [unknown(_SYNC, "there is no node", _SYNC_REMEDY)]
-
-
-def judge_sync(period: str) -> Finding:
-    """By the kubelet's own words, `1m0s`."""
-    parts = re.findall(r"([0-9.]+)(ms|h|m|s)", period)
-    seconds = sum(float(number) * _UNITS[unit] for number, unit in parts)
-    if not parts:
-        return unknown(_SYNC, "kubelets do not tell it through the API server", _SYNC_REMEDY)
-    if seconds > USUAL_SYNC_SECONDS:
-        why = f"a pod that neither the gate stream nor an annotation reaches may wait for {period} after the release"
-        return warning(f"kubelets look at their pods every {period}", why, "set syncFrequency to 1m or less")
-    return ok(f"kubelets look at their pods every {period}")

@@ -43,11 +43,6 @@ async def for_jobsets(reader: ClusterReader) -> list[FoundWebhook]:
     return [it for resource, hook, _ in KEPT for it in await _hooks(reader, resource, hook)]
 
 
-async def ours(reader: ClusterReader) -> list[FoundWebhook]:
-    """All of them."""
-    return await for_jobsets(reader) + await for_pods(reader)
-
-
 async def _hooks(reader: ClusterReader, resource: Resource, hook: str) -> list[FoundWebhook]:
     """By the webhook's name: that of the configuration may have something appended."""
     return [

@@ -1,18 +1,15 @@
-"""The parts of `doctor` that need no cluster: selectors, versions, certificates, and how findings are shown."""
+"""The parts of `doctor` that need no cluster: selectors, versions, and how findings are shown."""
 
-from base64 import b64encode
-from datetime import UTC, datetime, timedelta
 from typing import cast
 
 import pytest
 import yaml
 
 from jobset_gate.cli.commands.doctor import findings, to_document, to_text
-from jobset_gate.cli.doctor import certificates, dry_runs, prerequisites
-from jobset_gate.cli.doctor.check import ClusterReader, Finding, FindingLevel, error, ok, unknown, warning
+from jobset_gate.cli.doctor import dry_runs, prerequisites
+from jobset_gate.cli.doctor.check import ClusterReader, Finding, error, ok, unknown, warning
 from jobset_gate.cli.printers.output import PLAIN_STYLE, TerminalStyle
 from jobset_gate.kube.errors import Unauthorized
-from webhook.certs import ca
 
 
 @pytest.mark.parametrize(
@@ -45,46 +42,6 @@ def test_a_label_selector_fits_what_kubernetes_says_it_fits(selector: str, fits:
 def test_jobsets_version_is_read_from_its_image(image: str, tags: list[str]) -> None:
     deployment = {"spec": {"template": {"spec": {"containers": [{"image": image}]}}}}
     assert prerequisites.tags_of(deployment) == tags
-
-
-@pytest.mark.parametrize(
-    ("shown", "level"),
-    [
-        ("1m0s", FindingLevel.OK),
-        ("30s", FindingLevel.OK),
-        ("1m0.5s", FindingLevel.WARNING),
-        ("1h0m0s", FindingLevel.WARNING),
-        ("500ms", FindingLevel.OK),
-        ("", FindingLevel.UNKNOWN),
-    ],
-)
-def test_how_often_a_kubelet_looks(shown: str, level: FindingLevel) -> None:
-    assert prerequisites.judge_sync(shown).level is level
-
-
-@pytest.mark.parametrize(
-    ("begun", "life", "trusted", "serving"),
-    [
-        (3, 365, FindingLevel.OK, FindingLevel.OK),
-        (360, 365, FindingLevel.WARNING, FindingLevel.WARNING),
-        (1, 2, FindingLevel.WARNING, FindingLevel.OK),
-        (30, 20, FindingLevel.ERROR, FindingLevel.ERROR),
-    ],
-    ids=["fresh", "soon over", "short", "over"],
-)
-def test_how_long_a_ca_is_trusted_and_a_certificate_serves(
-    begun: int, life: int, trusted: FindingLevel, serving: FindingLevel
-) -> None:
-    now = datetime.now(UTC)
-    made = ca.create("ca", now=now - timedelta(days=begun, minutes=1), life=timedelta(days=life)).certificate
-    found = certificates.judge_bundle("zz", (made,), now), certificates.judge_serving("it", made, now)
-    assert [it.level for it in found] == [trusted, serving]
-
-
-def test_a_bundle_without_certificates_trusts_nobody() -> None:
-    hook = {"clientConfig": {"caBundle": b64encode(b"nothing").decode()}}
-    assert certificates.judge_bundle("zz", certificates.bundle(hook), datetime.now(UTC)).level is FindingLevel.ERROR
-    assert certificates.bundle({"clientConfig": {"caBundle": "?"}}) == ()
 
 
 FOUND = [
