@@ -16,6 +16,7 @@ ALERTS = ROOT / "charts/jobset-gate/files/alerts.yaml"
 CASES_FILE = Path(__file__).with_name("alert_cases.yaml")
 # With the loader that leaves all as text: elsewhere 0x30 is a number, here it is thirty times nought.
 CASES: dict[str, list[dict[str, Any]]] = yaml.load(CASES_FILE.read_text(), Loader=yaml.BaseLoader)  # noqa: S506
+PROGRAMS = ("jobset_gate", "controllers", "webhook")
 SEVERITIES = {"critical", "warning", "info"}
 ANNOTATIONS = {"summary", "description", "runbook", "runbook_url"}
 
@@ -100,6 +101,14 @@ def test_each_has_a_summary_a_description_and_a_runbook_and_a_critical_one_waits
             assert text[-1] in ".)", rule["alert"]
         if rule["labels"]["severity"] == "critical":
             assert re.fullmatch(r"\d+m", rule.get("for", "")), rule["alert"]
+
+
+def test_log_lines_that_runbooks_quote_are_written_by_the_programs() -> None:
+    code = "".join(path.read_text() for part in PROGRAMS for path in (ROOT / part).rglob("*.py"))
+    written = set(re.findall(r'\.(?:error|warning|exception)\("([^"]+)"', code))
+    quoted = {line for rule in rules() for line in re.findall(r'"([^"]+)"', rule["annotations"]["runbook"])}
+    assert len(quoted) > 5
+    assert quoted <= written
 
 
 def test_the_lease_is_the_one_that_the_controller_takes() -> None:

@@ -9,7 +9,7 @@ import yaml
 
 from tests.chart import live
 from tests.chart.test_alerts import promtool
-from tests.chart.test_metrics import OUR_NAMES
+from tests.chart.test_metrics import OF_THE_SCRAPE, OUR_NAMES, unknown_labels
 from tests.repo.files import ROOT
 
 Json = dict[str, Any]
@@ -17,8 +17,6 @@ BOARD: Json = json.loads((ROOT / "charts/jobset-gate/files/dashboard.json").read
 PANELS: list[Json] = [panel for panel in BOARD["panels"] if panel["type"] != "row"]
 TARGETS = [(panel["title"], target) for panel in PANELS for target in panel["targets"]]
 VARIABLES = {"$__rate_interval": "5m", "$__range": "6h", "$namespace": ".*"}
-OF_THE_SCRAPE = {"instance", "pod", "namespace"}
-"""Labels that Prometheus adds."""
 
 
 def query(target: Json) -> str:
@@ -46,6 +44,10 @@ def test_no_variable_is_left_that_nobody_fills_in() -> None:
 def test_every_metric_that_is_asked_for_is_there() -> None:
     asked = {name for _, target in TARGETS for name in OUR_NAMES.findall(re.sub(r'"[^"]*"', "", target["expr"]))}
     assert asked <= live.series()
+
+
+def test_queries_use_labels_and_values_that_are_there() -> None:
+    assert {title: unknown_labels(target["expr"]) for title, target in TARGETS if unknown_labels(target["expr"])} == {}
 
 
 def test_every_metric_of_ours_is_to_be_seen_by_program() -> None:
