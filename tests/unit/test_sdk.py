@@ -2,10 +2,13 @@
 
 import copy
 import re
-from dataclasses import dataclass, field
+import sys
+from types import ModuleType
 from typing import Any
 
 import pytest
+from pydantic import BaseModel, ConfigDict, Field
+from pydantic.alias_generators import to_camel
 
 from jobset_gate import gate, gate_annotations, names
 from jobset_gate.barrier.config import config_of
@@ -26,28 +29,36 @@ def jobset(*jobs: str, **annotations: str) -> dict[str, Any]:
     }
 
 
-@dataclass
-class Metadata:
+class SdkModel(BaseModel):
+    """As the models of JobSet's SDK are."""
+
+    model_config = ConfigDict(alias_generator=to_camel, populate_by_name=True, validate_assignment=True)
+
+    def to_dict(self) -> dict[str, Any]:
+        return self.model_dump(by_alias=True, exclude_none=True)
+
+
+class Metadata(SdkModel):
     name: str = "train"
     annotations: dict[str, str] | None = None
 
 
-@dataclass
-class ReplicatedJob:
+class ReplicatedJob(SdkModel):
     name: str
+    template: dict[str, Any]
 
 
-@dataclass
-class Spec:
-    replicated_jobs: list[ReplicatedJob] = field(default_factory=lambda: [ReplicatedJob("workers")])
+class Spec(SdkModel):
+    replicated_jobs: list[ReplicatedJob] = Field(
+        default_factory=lambda: [ReplicatedJob(**one) for one in jobset()["spec"]["replicatedJobs"]]
+    )
 
 
-@dataclass
-class Model:
-    """As JobSet's SDK has it."""
-
-    metadata: Metadata | None = field(default_factory=Metadata)
-    spec: Spec = field(default_factory=Spec)
+class Model(SdkModel):
+    api_version: str | None = None
+    kind: str | None = None
+    metadata: Metadata | None = Field(default_factory=Metadata)
+    spec: Spec = Field(default_factory=Spec)
 
 
 def test_a_dict_gets_a_gate_that_the_webhook_takes_and_stays_as_it_was() -> None:
@@ -108,6 +119,19 @@ def test_a_jobset_that_has_another_gate_is_refused_and_the_same_one_is_not() -> 
         gate(with_field)
     with pytest.raises(ValueError, match="without metadata"):
         gate(Model(metadata=None))
+
+
+def test_the_example_of_the_page_for_the_sdk_makes_a_jobset_that_the_webhook_takes(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    models = ModuleType("jobset.models")
+    models.__dict__["JobsetV1alpha2JobSet"] = Model
+    monkeypatch.setitem(sys.modules, "jobset", ModuleType("jobset"))
+    monkeypatch.setitem(sys.modules, "jobset.models", models)
+    scope: dict[str, Any] = {"metadata": Metadata(), "spec": Spec()}
+    exec(next(it for it in blocks(PAGE, "python") if "jobset.models" in it), scope)  # noqa: S102 - the page's own lines
+    assert field_errors(scope["body"]) == []
+    assert scope["body"] == gate(jobset(), timeout=600, targets=["workers"])
 
 
 def test_the_examples_of_the_page_are_python_and_the_one_for_a_trainjob_runs() -> None:
