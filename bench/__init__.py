@@ -1,1 +1,1 @@
-"""The benchmarks: what jobset-gate costs, each figure beside a baseline from the same run. `python -m bench`."""
+"""The benchmarks: what jobset-gate costs, each figure compared with a baseline from the same run. `python -m bench`."""

@@ -19,7 +19,7 @@ ROOT = Path(__file__).parents[1]
 TIMEOUT = 120.0
 """Seconds that a child may take for an answer."""
 EXIT_TIMEOUT = 10.0
-"""Seconds that it may take to end by itself."""
+"""Seconds that it may take to exit before it is killed."""
 
 
 class ChildFailed(Exception):

@@ -95,7 +95,7 @@ class CrowdBenchmark:
         ]
 
     async def _phase(self, name: str, first: int, last: int, step: PodStep, *, more: int = 0) -> LoadPhase:
-        """`more`: events that each pod has afterwards by itself."""
+        """`more`: further events of each pod after that."""
         before = await self._counts()
         names = [plan.name for plan in self._plans]
         moved = await self._server.call("move", gangs=names, first=first, last=last, step=step, per_second=PER_SECOND)

@@ -1,4 +1,4 @@
-"""What one event of a pod costs, from the line of a watch to the words of the rules, beside other ways to read it."""
+"""What one event of a pod costs, from the line of a watch to the types of the rules, compared with other decoders."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""From the last pod's start to the decision in the ConfigMap, for gangs of 1,000 pods, beside a bare write."""
+"""From the last pod's start to the decision in the ConfigMap, for gangs of 1,000 pods, compared with a bare write."""
 
 from __future__ import annotations
 
@@ -27,7 +27,7 @@ BUDGET_SECONDS = {"embedded": 100.0, "real": 150.0}
 """After so long no further gang is begun: what a gang costs depends on the machine."""
 BARE_WRITES = 25
 LAST_ONES = 10
-"""Pods that start by themselves after all the others, at a random moment between two leisurely passes."""
+"""Pods that start one by one after all the others, at a random moment between two leisurely passes."""
 PAUSE = 1.2
 QUIET = 0.2
 

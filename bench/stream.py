@@ -1,4 +1,4 @@
-"""The gate stream with 10,000 requests open, beside a bare asyncio server that holds and answers the same."""
+"""The gate stream with 10,000 requests open, compared with a bare asyncio server that holds and answers the same."""
 
 from __future__ import annotations
 

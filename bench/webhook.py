@@ -1,4 +1,4 @@
-"""The webhook on a JobSet of three replicatedJobs, beside a handler that does nothing on the same server."""
+"""The webhook on a JobSet of three replicatedJobs, compared with a handler that does nothing on the same server."""
 
 from __future__ import annotations
 

@@ -59,7 +59,7 @@ class MeasuredCluster:
         return await self.kubectl("logs", *which, "--all-containers", "--prefix", "--timestamps", "--tail=-1")
 
     async def clear(self, jobset: str, namespace: str) -> None:
-        """Deletes a gang and waits until its kubelets have let go of the last pod. Raises Unfit if they do not."""
+        """Deletes a gang and waits until its kubelets have removed the last pod. Raises Unfit if they do not."""
         with suppress(NotFound):
             await self.client.delete(JOBSETS, jobset, namespace, propagation="Background")
         try:

@@ -1,4 +1,4 @@
-"""What waiting costs: a gang one pod short is held for a while, its barriers' cgroups are read, then it is let go."""
+"""What waiting costs: a gang one pod short is held for a while, its barriers' cgroups are read, then it is released."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""What the measurement puts into the cluster beside its gangs: one controller for each way, side by side.
+"""What the measurement puts into the cluster in addition to its gangs: one controller for each way, side by side.
 
 Each looks after its own namespace only, has the same program and the same rights, asks for a little CPU and has no
 limit. They run on a node without gangs where there is one. Idle ones cost next to nothing.

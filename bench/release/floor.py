@@ -1,4 +1,4 @@
-"""The floor: the same pods, whose barriers see by themselves that all have started.
+"""The floor: the same pods, whose barriers find out without a controller that all have started.
 
 Each barrier leaves a file of its own in a folder on the host and counts those that are there. The last one
 writes the verdict into that folder, where all look for it. So nothing lies between the last barrier's start
@@ -40,7 +40,7 @@ def script() -> str:
 def lowered(jobset: Json, *, pods: int, folder: str) -> Json:
     """The gated JobSet with the floor's barriers in place of ours, and nothing else changed but the folder they share.
 
-    They run as root, to whom the folder belongs that the kubelet makes; everything else of ours they keep.
+    They run as root, which owns the folder that the kubelet makes; everything else is as in ours.
     """
     jobs = [_job(job, pods, folder) for job in jobset["spec"]["replicatedJobs"]]
     return {**jobset, "spec": {**jobset["spec"], "replicatedJobs": jobs}}

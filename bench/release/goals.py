@@ -31,7 +31,7 @@ class Goal:
 
 @dataclass(frozen=True, slots=True)
 class Reached:
-    """A goal beside what was found."""
+    """A goal and the measured value."""
 
     goal: Goal
     pods: int

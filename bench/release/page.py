@@ -45,7 +45,7 @@ runtime need to start the main containers. The moments are the runtime's own, to
 Pods are equal in everything else, rendered by the code of the webhook. One controller per way, side by side in the
 cluster, each with one namespace to look after, on another node than the gangs where there is one. Within each run
 all ways come right after one another, in an order that is shuffled (seed {seed}); then the next run. A first
-gang does not count. Between two gangs it is waited until the kubelet has let go of the last pod, and two seconds
+gang does not count. Between two gangs the run waits until the kubelet has removed the last pod, and two seconds
 more.
 
 Figures are medians over the runs, and in brackets the interval that encloses the true median with at least 95 %,
@@ -90,7 +90,7 @@ WEAK = """## What is weak in this measurement
 
 
 def written(results: Results, picture: str) -> str:
-    """The page. `picture` is the picture's file name, beside the page."""
+    """The page. `picture` is the picture's file name, in the folder of the page."""
     alt = "When the main containers wrote their first lines, for each way and size"
     head = HEAD.format(
         picture=f"![{alt}]({picture})",

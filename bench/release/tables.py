@@ -1,4 +1,4 @@
-"""The tables: from single runs to medians with their intervals, and beside them what was to be reached."""
+"""The tables: from single runs to medians with their intervals, and the targets."""
 
 from __future__ import annotations
 
@@ -61,7 +61,7 @@ def pairs(results: Results) -> ResultTable:
         ]
         for one in goals.reached(results)
     ]
-    title = "The ways beside each other, run by run"
+    title = "The ways compared, run by run"
     return ResultTable("pairs", title, ["what", "pods", "pairs", "median and interval", "to reach", ""], rows)
 
 
