@@ -11,7 +11,7 @@
 {{- end -}}
 {{- end -}}
 
-{{/* Takes (list root component): where its pods may run and as whom. */}}
+{{/* Takes (list root component): where its pods may run, and as which user. */}}
 {{- define "jobset-gate.placement" -}}
 {{- include "jobset-gate.identity" . -}}
 {{- $root := index . 0 -}}

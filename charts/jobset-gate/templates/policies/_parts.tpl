@@ -25,7 +25,7 @@ metadata:
   labels: {{- include "jobset-gate.labels" (list (index . 0) (index . 1)) | nindent 4 }}
 {{- end -}}
 
-{{/* Takes the same. Whom a policy binds, and what an error in it leads to: it refuses. */}}
+{{/* Takes the same. The account that a policy binds, and what an error in it leads to: it refuses. */}}
 {{- define "jobset-gate.policy-account" -}}
 failurePolicy: Fail
 matchConditions:
