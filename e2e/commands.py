@@ -120,7 +120,7 @@ def _running(
 
 
 def _end(process: subprocess.Popen[str], ask: signal.Signals, timeout: float) -> None:
-    """The program and what it has started: asked to leave, then killed. Whatever ended by itself is not asked."""
+    """The program and what it has started: asked to leave, then killed. A process that has exited is not asked."""
     if process.poll() is not None:
         return  # e2e/airgap/setup leaves a daemon, for one
     _signal(process, ask)

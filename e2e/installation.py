@@ -38,7 +38,7 @@ def installed(it: E2eCluster, reports: Path, *, remove: bool) -> Iterator[Enviro
 
 
 def _leave_nothing(it: E2eCluster) -> None:
-    """The scenarios' namespaces, which are on their way out, while their pods can still be let go of."""
+    """Deletes the scenarios' namespaces while their pods can still be removed."""
     it.kubectl("delete", "namespaces", f"--selector={MARK}", f"--timeout={GONE_SECONDS}s", seconds=GONE_SECONDS + 10)
 
 

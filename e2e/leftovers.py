@@ -17,7 +17,7 @@ COLUMNS: Final = {
 EVERY_NAMESPACES: Final = frozenset({"ConfigMap/kube-root-ca.crt", "ServiceAccount/default"})
 """What the control plane puts into each."""
 FLEETING: Final = frozenset({"events", "events.events.k8s.io", "componentstatuses"})
-"""Kinds whose objects go by themselves, or that are only views."""
+"""Kinds whose objects expire, or that are only views."""
 NOT_NAMED_BY_US: Final = frozenset({"Node", "CSINode", "CertificateSigningRequest"})
 """Kinds whose names come from nodes, which may well be called after us."""
 

@@ -88,5 +88,5 @@ def _pods(it: E2eCluster) -> list[Json]:
 
 
 def _made_here() -> bool:
-    """Whether docker and kind are those of e2e/airgap, which no shell finds by itself."""
+    """Whether docker and kind are those of e2e/airgap, which no shell finds without its env.sh."""
     return "KIND_HOME" in os.environ

@@ -17,7 +17,7 @@ silently() (
   done
 )
 
-# The machine's own policy waits beside ours. A run that was killed has left ours: it is no policy of the machine's.
+# The machine's own policy is kept as $POLICY.before. A run that was killed has left ours: it is no policy of the machine's.
 forbid_services() {
   if [ -e "$POLICY" ] && ! grep -q jobset-gate "$POLICY"; then mv "$POLICY" "$POLICY.before"; fi
   printf '#!/bin/sh\n# jobset-gate, while e2e/airgap/setup installs packages\nexit 101\n' > "$POLICY"

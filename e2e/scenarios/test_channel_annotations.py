@@ -1,4 +1,4 @@
-"""The annotation patches alone, before a kubelet would look at the ConfigMap by itself."""
+"""The annotation patches alone, before the kubelet's next sync of the ConfigMap."""
 
 import pytest
 

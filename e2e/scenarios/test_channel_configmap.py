@@ -9,7 +9,7 @@ from jobset_gate import names
 
 pytestmark = pytest.mark.alone
 TWO_SYNC_PERIODS = 200.0
-"""A kubelet looks at a pod's volumes every 60 to 90 s by itself."""
+"""A kubelet syncs a pod's volumes every 60 to 90 s."""
 
 
 async def test_the_decision_outlives_its_makers(scenario: Scenario, controllers: InstalledControllers) -> None:

@@ -1,4 +1,4 @@
-"""A gang that waits is deleted: every barrier heeds the signal, so nobody waits for the grace period of 30 s to end."""
+"""A gang that waits is deleted: every barrier exits on the signal, so no deletion takes the grace period of 30 s."""
 
 from e2e import gangs
 from e2e.nodes import Nodes

@@ -1,4 +1,4 @@
-"""examples/kueue.yaml, Kueue being played: suspended, then let go with a flavor's node selector and tolerations."""
+"""examples/kueue.yaml, Kueue being simulated: suspended, then resumed with a flavor's node selector and tolerations."""
 
 from collections.abc import Callable
 
@@ -49,12 +49,12 @@ def passing(taint: Json) -> bool:
 
 
 async def admit(scenario: Scenario, name: str, node: Json) -> None:
-    """In one update, as Kueue does it: let go, with what the flavor of each set of pods says.
+    """In one update, as Kueue does it: resumed, with what the flavor of each set of pods says.
 
     Again when JobSet's controller or ours has written meanwhile, which the JobSet's being new makes likely.
     """
 
-    def let_go(jobset: Json) -> None:
+    def resume(jobset: Json) -> None:
         jobset["spec"]["suspend"] = False
         for job in jobset["spec"]["replicatedJobs"]:
             pod = job["template"]["spec"]["template"]["spec"]
@@ -62,4 +62,4 @@ async def admit(scenario: Scenario, name: str, node: Json) -> None:
             taints = node["spec"].get("taints") or ()
             pod["tolerations"] = [{"key": it["key"], "operator": "Exists", "effect": it["effect"]} for it in taints]
 
-    await conflict_retry.retry_on_conflict(scenario.client, JOBSETS, name, scenario.namespace, let_go)
+    await conflict_retry.retry_on_conflict(scenario.client, JOBSETS, name, scenario.namespace, resume)

@@ -1,4 +1,4 @@
-"""`helm uninstall` lets go of the pods of groups: none waits for a gate that nobody would ever remove.
+"""`helm uninstall` ungates the pods of groups: none waits for a gate that nobody would ever remove.
 
 After all other scenarios, for jobset-gate is gone then.
 """

@@ -49,7 +49,7 @@ async def test_it_is_healed(scenario: Scenario, lose: Callable[[Scenario], Await
 
 
 async def whole(scenario: Scenario) -> bool:
-    """The Secret holds a CA with its key, and both configurations say whom to trust."""
+    """The Secret holds a CA with its key, and both configurations carry the CA to trust."""
     try:
         secret = await scenario.client.get(SECRETS, gate.CA_SECRET, gate.NAMESPACE)
     except NotFound:
