@@ -63,7 +63,7 @@ class HookOptions(TypedDict, total=False):
     url: str | None
     service: ServiceReference | None
     own_namespace: str | None
-    """Exempt beside kube-system."""
+    """Exempt like kube-system."""
     failure_policy: str
     timeout_seconds: int
     suffix: str

@@ -36,7 +36,7 @@ _SHORT: Final = (0.001, 0.0025, 0.005, 0.01, 0.025, 0.05, 0.1, 0.25, 0.5, 1, 2.5
 
 
 class PodGroupMetrics:
-    """The parts count by themselves; only what is counted by reason needs to know of each group."""
+    """Each part increments its own counters; only the series by reason need the state of each group."""
 
     def __init__(self, registry: CollectorRegistry) -> None:
         counter, gauge = partial(Counter, registry=registry), partial(Gauge, registry=registry)

@@ -1,4 +1,4 @@
-"""Which change of a pod matters to whom (G3): the reconciler, the scheduler, both at once, or both some time later.
+"""Which change of a pod is for the reconciler, for the scheduler, for both at once, or for both some time later (G3).
 
 Reading a group costs time per pod, so not every event may cause it: a group that lacks k members cannot be admitted
 before k more exist, and one that lacks k bound pods is not satisfied before k more are bound. This only decides when a
@@ -26,7 +26,7 @@ class Effect(Enum):
     MINIMUM_BOUND = auto(), 0.0, True
     """The same, and the minimum may be bound, if only for a moment: the reconciler has to see it now."""
     RECORDED = auto(), 0.8, True
-    """The admission record was read or written by this process, which goes on by itself."""
+    """The admission record was read or written by this process, which continues without this event."""
     CHANGED = auto(), 0.1, True
     """Anything else about a group."""
     CAPACITY = auto(), 0.0, True

@@ -152,7 +152,7 @@ class PageContext:
         try:
             await self.streams.serve(request, response, login.viewer.name, feed, check)
         except TooManyStreams:
-            line = "Too many pages are open; this one is not updated by itself."
+            line = "Too many pages are open; this one is not updated automatically."
             return problem_response(503, "Too many open pages", line, again=request.path_qs, retry_after=30)
         return response
 

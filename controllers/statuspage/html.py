@@ -113,7 +113,7 @@ def list_page(frame: PageFrame, view: ListPage, *, narrowed: str, limited: bool,
 
 
 def list_fragments(view: ListPage, now: float, *, groups_kept: bool) -> dict[str, str]:
-    """The changing parts of a list besides its rows, by the id of their element."""
+    """The changing parts of a list other than its rows, by the id of their element."""
     known = _of_view(view, groups_kept=groups_kept)
     return {name: _render(name, now=now, **known) for name in ("cards", "summary", "empty", "pager")}
 

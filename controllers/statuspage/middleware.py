@@ -20,7 +20,7 @@ POLICY: Final = (
     " base-uri 'none'; frame-ancestors 'none'"
 )
 PICTURE_POLICY: Final = "default-src 'none'; style-src 'unsafe-inline'; frame-ancestors 'none'; sandbox"
-"""For a timeline by itself, which carries its own style sheet."""
+"""For a timeline that is opened alone: it carries its own style sheet."""
 HEADERS: Final = {
     "Cache-Control": "no-store",
     "X-Content-Type-Options": "nosniff",

@@ -244,7 +244,7 @@ def _reasons(it: Explanation) -> tuple[tuple[str, int], ...]:
 
 
 def _message(it: Explanation) -> str:
-    """Of the reason that is waited for longest; the reasons themselves stand beside it."""
+    """Of the oldest reason; the reasons themselves have a column of their own."""
     return _short(next((one.message for one in it.missing if one.message), it.message))
 
 

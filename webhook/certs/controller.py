@@ -34,7 +34,7 @@ log = structlog.get_logger("webhook.certificates")
 
 
 class CertificateController:
-    """`run()` beside the server, whose readiness is `not_ready_reason()`."""
+    """`run()` while the server runs; `not_ready_reason()` is its readiness."""
 
     def __init__(
         self,

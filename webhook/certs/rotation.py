@@ -1,6 +1,6 @@
 """When our CA is created, replaced and removed: pure rules.
 
-A CA is published before it signs: the next one is in caBundle beside the present one, and signs only when every API
+A CA is published before it signs: the next one is in caBundle with the present one, and signs only when every API
 server has had time to read it. The former one stays in caBundle until its last certificate has expired. If the Secret
 is lost, CAs in caBundle stay trusted in the same way.
 """
@@ -60,7 +60,7 @@ def change(seen: RotationSnapshot, terms: RotationPolicy) -> RotationChange | No
 
 
 def _made(seen: RotationSnapshot, terms: RotationPolicy) -> RotationChange:
-    """Without a valid signer: a new CA, beside those that are trusted already."""
+    """Without a valid signer: a new CA, in addition to those that are trusted already."""
     new = _new(seen, terms)
     valid = dict.fromkeys(one for one in seen.live if not has_expired(one, seen.now))
     kept = sorted(valid, key=lambda one: one.not_valid_before_utc)
