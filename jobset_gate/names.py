@@ -61,7 +61,7 @@ ENV_ATTEMPT: Final = "JOBSET_GATE_ATTEMPT"
 ENV_EPOCH: Final = "JOBSET_GATE_EPOCH"
 """Environment: its epoch, the third part."""
 ENV_LIMIT: Final = "JOBSET_GATE_LIMIT"
-"""Environment: seconds after which a barrier that hears nothing ends by itself; empty: never."""
+"""Environment: seconds after which a barrier that gets no verdict exits; empty: never."""
 ENV_STREAM: Final = "JOBSET_GATE_STREAM"
 """Environment: the gang's place on the gate stream, `<base URL>/v1/gangs/<namespace>/<jobset>/<token>`; absent: no
 stream."""
@@ -182,8 +182,8 @@ POD_GROUP_TAKEN_BACK: Final = "jobset-gate.dev/gang-taken-back"
 """Annotation on pods: `<hash>.<generation>`. Written by the controller on a pod that it released from its Job and is
 about to delete. Read by its successor."""
 POD_GROUP_SUSPENDED: Final = "jobset-gate.dev/gang-suspended"
-"""Annotation on Jobs and JobSets: `<hash>.<generation>` of the group for which they were suspended. A label of the
-same name and value stands beside it, since annotations cannot be selected. Written by the controller, which resumes
+"""Annotation on Jobs and JobSets: `<hash>.<generation>` of the group for which they were suspended. The object has a label of the
+same name and value, since annotations cannot be selected. Written by the controller, which resumes
 them. Read by the controller and by `groups ungate`."""
 POD_GROUP_RECORD: Final = "jobset-gate.dev/gang-record"
 """Annotation on PodGroups: what was decided of the group, as JSON. As a label of the value `true` on the ConfigMaps
@@ -274,7 +274,7 @@ REASON_WAITING_FOR_GANG_GROUP: Final = "WaitingForGangGroup"
 REASON_WAITING_FOR_CAPACITY: Final = "WaitingForCapacity"
 """Of a pod group and a Normal Event: it has no proven room; the message says what is needed and what is free."""
 REASON_BEHIND_OTHER: Final = "BehindOther"
-"""Of a pod group and a Normal Event: it is not its turn; the message says behind whom."""
+"""Of a pod group and a Normal Event: it is not its turn; the message names the group before it."""
 REASON_OTHER_GATE: Final = "OtherGate"
 """Of a pod group and a Normal Event: a pod is also held by a scheduling gate of another controller."""
 REASON_PLACING: Final = "Placing"

@@ -19,7 +19,7 @@ DEFAULT_USER: Final = 65532
 DEFAULT_POLL_SECONDS: Final = 0.2
 DEFAULT_GRACE_SECONDS: Final = 120
 """More than two kubelet sync periods: a release in the last second before the timeout that only the ConfigMap
-delivers must reach every barrier before the first one gives up by itself (A6)."""
+delivers must reach every barrier before the first one gives up (A6)."""
 
 DEFAULT_STARVATION_SECONDS: Final = 300.0
 DEFAULT_GROUP_WAIT_SECONDS: Final = 600
@@ -51,7 +51,7 @@ def _switch(value: Any) -> Any:
 
 
 class Native(StrEnum):
-    """Whether groups are handed over to a scheduler that places them by itself; never found out, always said (G6)."""
+    """Whether groups are handed over to a scheduler that places them; opt-in, never detected (G6)."""
 
     OFF = "Off"
     ON = "On"
@@ -84,7 +84,7 @@ class Barrier(_Section):
     run_as_group: _Id | None = DEFAULT_USER
     """The same for its group."""
     grace_seconds: Annotated[int, Field(ge=0, le=86_400)] = DEFAULT_GRACE_SECONDS
-    """How long after the gang's timeout a barrier that hears nothing gives up by itself."""
+    """How long after the gang's timeout a barrier that gets no verdict gives up."""
     max_wait_seconds: _Seconds | None = None
     """The barrier's own limit where the gang has no timeout; None: it waits for ever."""
     poll_seconds: Annotated[float, Field(ge=0.05, le=10)] = DEFAULT_POLL_SECONDS

@@ -78,7 +78,7 @@ MORE_KEYS: Final = {
     Format.KOORDINATOR_POD_GROUP: formats.KOORDINATOR_POD_GROUP_KEYS,
     Format.ALIBABA: (names.ALIBABA_MINIMUM,),
 }
-"""Beside the key that names the group."""
+"""In addition to the key that names the group."""
 
 
 def keys(way: Format) -> list[str]:

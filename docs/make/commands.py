@@ -34,7 +34,7 @@ def text() -> str:
         "## Before the command",
         _options(whole, context),
         f"## {_CLUSTER_TITLE}",
-        paragraph("As in kubectl: which cluster to use, as whom, and what counts instead of the kubeconfig."),
+        paragraph("As in kubectl: which cluster and user to use, and what counts instead of the kubeconfig."),
         _options(command_tree(PROGRAM).commands["why"], context, shared=True),
         *(_section(*it) for it in commands),
         exits.closing(),

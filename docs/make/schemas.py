@@ -145,7 +145,7 @@ TIMELINE: Final = whole(
         ),
         "pods": many("The gang's pods.", _POD_TIMES),
         "replacements": many("Pods that took the place of one that had started.", _POD_TIMES),
-        "notes": many("What to know besides.", TEXT),
+        "notes": many("Further notes.", TEXT),
     },
 )
 

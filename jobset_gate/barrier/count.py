@@ -1,7 +1,7 @@
 """Counts a gang: expected and started slots (A4).
 
-A slot is (replicatedJob, job index, completion index). Pods are counted by slot, so a replacement beside its
-terminating predecessor is one. Every pass counts from scratch: a running total could drift. The cost is proportional to
+A slot is (replicatedJob, job index, completion index). Pods are counted by slot, so a replacement and its
+terminating predecessor are one. Every pass counts from scratch: a running total could drift. The cost is proportional to
 existing Jobs and pods, not to the spec: a user may create a JobSet of a billion Jobs.
 """
 

@@ -1,4 +1,4 @@
-"""Which cluster a command speaks to, and as whom: kubectl's options for it, and what they lead to."""
+"""Which cluster a command uses, and as which user: kubectl's options for it, and the access they give."""
 
 from collections.abc import AsyncIterator
 from contextlib import asynccontextmanager

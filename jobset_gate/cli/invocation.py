@@ -16,7 +16,7 @@ _REST: Final = re.compile(r" (?:--|\||>|&&|;) ")
 """What stands behind it is none of that command's options."""
 _NAMES_NAMESPACE: Final = re.compile(r" (?:-n|-A|--namespace|--all-namespaces)\b")
 _TAKES_NAMESPACE: Final = re.compile(r"^\S.* doctor\b")
-"""Our commands that take a namespace and do not name one by themselves."""
+"""Our commands that take a namespace and do not name one."""
 
 
 @dataclass(frozen=True, slots=True)

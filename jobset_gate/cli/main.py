@@ -20,7 +20,7 @@ DEBUG_VARIABLE = "JOBSET_GATE_DEBUG"
 COMPLETE = "__complete"
 """What kubectl's plugins call the question what may come next; the words follow."""
 _NO_FILES = ":4"
-"""The last line of the answer: kubectl offers no files besides."""
+"""The last line of the answer: kubectl offers no files as well."""
 
 
 def main(arguments: Sequence[str] | None = None, program: str | None = None) -> NoReturn:

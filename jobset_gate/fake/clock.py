@@ -84,7 +84,7 @@ class VirtualLoop(asyncio.SelectorEventLoop):
     limit: virtual seconds after which the loop gives up with Overrun.
     stall_seconds: real seconds of work allowed at one virtual instant before Livelock.
     deadlock_seconds: real seconds to wait, when nothing is left to do, before Deadlock.
-    pace: real seconds that a virtual one takes at least, for people to look on; 0: it passes at once.
+    pace: real seconds that a virtual one takes at least, for a user who watches; 0: it passes at once.
     """
 
     def __init__(
@@ -177,6 +177,6 @@ class VirtualClock:
 
 
 def run_virtual(main: Coroutine[Any, Any, T], *, limit: float = 24 * 3600.0, pace: float = 0.0) -> T:
-    """asyncio.run in virtual time. Errors: VirtualTimeError, besides what `main` raises."""
+    """asyncio.run in virtual time. Errors: VirtualTimeError and what `main` raises."""
     with asyncio.Runner(loop_factory=lambda: VirtualLoop(limit=limit, pace=pace)) as runner:
         return runner.run(main)

@@ -32,7 +32,7 @@ class Actors:
     `async with Actors(access, ...) as actors`. Each controller has its own client, whose user agent is its name:
     `jobset-controller`, `job-controller`, `kubelets`, `simulation`. `with_jobs`: play the Job controller, too.
     `clean_up`: delete the nodes at the end; the JobSet CRD stays. `kubelets`: further settings of Kubelets. The failure
-    of one controller ends nothing by itself: `until` raises it, and so does leaving.
+    of one controller ends nothing at once: `until` raises it, and so does leaving.
     """
 
     def __init__(

@@ -2,7 +2,7 @@
 
 The kubelet pulls an image when a container of it is to run, and main containers run last. So each main image first
 runs a program that does nothing; `group-scheduling-prefetch` puts it into a volume that they all mount, since an image
-need not hold any program that ends by itself.
+need not hold any program that exits.
 """
 
 import re

@@ -36,7 +36,7 @@ MOST_CONTAINERS: Final = 500
 """The user's init and main containers of one pod template."""
 LARGEST_CONFIG: Final = 32 * 1024
 """Bytes of JSON in field or annotation: the field is copied to the annotation."""
-_OURS_BESIDE: Final = 2
+_ALWAYS_OURS: Final = 2
 """The barrier and the prefetch copy container; each main image adds at most one container more."""
 
 MOST_NAMES_SHOWN: Final = 10
@@ -147,7 +147,7 @@ def _container_count(job: ReplicatedJobView) -> int:
     """The user's containers. Containers with a reserved name count where there are more than admission injects."""
     entries = [*job.spec_list("initContainers"), *job.spec_list("containers")]
     reserved = sum(map(ownership.is_reserved_container, entries))
-    return max(len(entries) - reserved, reserved - _OURS_BESIDE)
+    return max(len(entries) - reserved, reserved - _ALWAYS_OURS)
 
 
 def _too_many_containers(job: ReplicatedJobView) -> FieldError:
@@ -156,7 +156,7 @@ def _too_many_containers(job: ReplicatedJobView) -> FieldError:
 
 
 def _annotation_errors(jobset: Json) -> list[FieldError]:
-    """Values of the jobset-gate annotations beside the config."""
+    """Values of the jobset-gate annotations other than the config."""
     found = []
     for key in (*_CHOICES, names.BARRIER_IMAGE):
         value, allowed = annotations_of(jobset).get(key), _CHOICES.get(key)

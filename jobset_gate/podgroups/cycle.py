@@ -241,7 +241,7 @@ class SchedulingCycle:
         return near.reservations.guarantees(shapes)
 
     def _shortage_of(self, candidate: Candidate, near: OverlappingDomains) -> str:
-        """What lacks beside the pods for which room is kept; "": nothing."""
+        """What lacks once room is kept for the pods of `near`; "": nothing."""
         first = near.required
         if len(first) > MAX_POD_KINDS:
             return f"{len(first)} different kinds of pods are being placed before it"
@@ -337,8 +337,8 @@ def _equivalence_key(candidate: Candidate) -> object:
 def _behind(candidate: Candidate, other: PodGroupKey, why: str, shortage: str = "") -> Hold:
     """Names no group of another namespace: a tenant must not learn of it."""
     visible = any(other.namespace == it.key.namespace for it in candidate.requests)
-    whom = other.path if visible else "a group of another namespace"
-    reason, message = names.REASON_BEHIND_OTHER, f"behind {whom}, {why}"
+    first = other.path if visible else "a group of another namespace"
+    reason, message = names.REASON_BEHIND_OTHER, f"behind {first}, {why}"
     return Hold(candidate=candidate, reason=reason, message=message, shortage=shortage)
 
 

@@ -26,7 +26,7 @@ from jobset_gate.podgroups.snapshot import BoundPod, ControllerRef, MemberPod, N
 _CACHE_BYTES: Final = 4 * 1024 * 1024
 """Of parsed memberships: about 3,000 groups."""
 _ENTRY_BYTES: Final = 1024
-"""Of an entry beside its content."""
+"""Of an entry without its content."""
 _MAX_TEXT: Final = 300
 """Characters of a message, and of an unvalidated name."""
 _MAX_LABELS: Final = 4096

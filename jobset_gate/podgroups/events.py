@@ -148,7 +148,7 @@ def _warnings(report: GroupStatus) -> Iterator[GroupEvent]:
     found = {key for it in memberships.values() for key in it.ignored}
     found.update(report.pod_group.ignored if report.pod_group is not None else ())
     if found:
-        text = f"not heeded: {', '.join(sorted(found)[:MAX_EVENT_PODS])}"
+        text = f"ignored: {', '.join(sorted(found)[:MAX_EVENT_PODS])}"
         yield _on_group(report, names.REASON_NOT_HEEDED, text, text, warning=True)
 
 

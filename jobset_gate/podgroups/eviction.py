@@ -41,7 +41,7 @@ class SuspendTarget(Value, frozen=True):
     mark: str = ""
     """Which eviction has suspended it; "": not we."""
     finished: bool = False
-    """Or being deleted: its pods go by themselves."""
+    """Or being deleted: its pods go without an eviction."""
     by_kueue: bool = False
     """Kueue suspends and resumes it, and would undo ours."""
     managed_by: str = ""

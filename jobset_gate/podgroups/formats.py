@@ -121,7 +121,7 @@ def _named(form: Format, meta: RawMetadata) -> Membership | None:
 def parse_memberships(meta: RawMetadata, formats: Collection[Format] = ALL_FORMATS) -> list[Membership]:
     """What a pod says in each enabled format, the one that wins first."""
     found = (_parse(form, meta) for form in Format if form in formats)
-    # Koordinator's annotations beside its label are of the label's format.
+    # Koordinator's annotations with its label are of the label's format.
     return [it for it in found if it is not None and it.format in formats]
 
 
@@ -173,7 +173,7 @@ def minimum_without_name(meta: RawMetadata) -> FieldError | None:
     )
     for values, path, minimum, name in sources:
         if minimum in values:
-            message = f"must be given beside {minimum}: the pod belongs to no group"
+            message = f"must be given with {minimum}: the pod belongs to no group"
             return FieldError(child_path(path, name), None, message)
     return None
 

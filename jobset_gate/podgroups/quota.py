@@ -17,7 +17,7 @@ from jobset_gate.podgroups.snapshot import GroupSnapshot
 _PREFIX: Final = "requests."
 _COUNT_PODS: Final = "count/pods"
 _OTHERS: Final = ("limits.", "count/", "services", "secrets", "configmaps", "persistentvolumeclaims", "resourcequotas")
-"""What a quota may limit beside the requests of pods."""
+"""What a quota may limit other than the requests of pods."""
 
 
 class QuotaLimits(Value, frozen=True):

@@ -62,7 +62,7 @@ def shortage_of(requests: Sequence[GroupRequest], nodes: Sequence[NodeInfo]) -> 
     lacking = {name for name in named if _lacks(own, name, near)}
     if not lacking and not greedy.fit_shortage(own, near):
         return None
-    # If none lacks by itself, they are not free on the same nodes.
+    # If each alone would suffice, they are not free on the same nodes.
     return Shortage(resources=frozenset(lacking or named), nodes=frozenset(it.node.name for it in near))
 
 

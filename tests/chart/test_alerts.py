@@ -66,7 +66,7 @@ def test_prometheus_takes_the_rules_and_their_templates() -> None:
 
 
 def test_each_fires_when_it_should_and_only_then(tmp_path: Path) -> None:
-    """By Prometheus' own evaluation of series over time, each rule by itself."""
+    """By Prometheus' own evaluation of series over time, each rule separately."""
     files = []
     for alert, cases in CASES.items():
         folder = tmp_path / alert

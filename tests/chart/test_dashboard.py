@@ -72,7 +72,7 @@ def test_legends_name_labels_that_the_query_keeps() -> None:
         assert set(re.findall(r"\{\{(\w+)\}\}", target["legendFormat"])) <= kept, title
 
 
-def test_it_can_be_loaded_beside_others() -> None:
+def test_it_can_be_loaded_next_to_others() -> None:
     assert (BOARD["uid"], BOARD["title"]) == ("jobset-gate", "jobset-gate")
     assert BOARD.get("id") is None
     chosen = {"type": "prometheus", "uid": "${datasource}"}  # by the viewer

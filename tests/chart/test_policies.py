@@ -1,4 +1,4 @@
-"""Admission policies: whom they bind, in which words, and where there are none.
+"""Admission policies: the accounts they bind, their texts, and when none is rendered.
 
 What they refuse and what not: tests/flow/test_rights_limited.py and its neighbours, on a real API server.
 """

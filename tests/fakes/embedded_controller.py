@@ -1,4 +1,4 @@
-"""A whole controller beside a whole embedded cluster, in virtual time, and the requests to both."""
+"""A whole controller and a whole embedded cluster, in virtual time, and the requests to both."""
 
 from __future__ import annotations
 

@@ -71,7 +71,7 @@ class MemoryClient:
         return cast("Client", self)
 
     def without_retries(self) -> Client:
-        """The same, and nothing is repeated by itself."""
+        """The same, but no request is retried."""
         view = copy(self)
         view._repeats = 0
         return view.client

@@ -106,7 +106,7 @@ class StoredJobSet:
         )
 
     async def passed(self, index: int, job: str) -> None:
-        """One that was let go."""
+        """One whose barrier has exited."""
         moment = timestamp(time.time())
         ended = {"terminated": {"exitCode": 0, "startedAt": moment, "finishedAt": moment, "reason": "Completed"}}
         statuses = [container(names.BARRIER_CONTAINER, ended)]

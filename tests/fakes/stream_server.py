@@ -52,7 +52,7 @@ class StreamRequest:
 
 
 class StreamServer:
-    """A gate service that does nothing by itself."""
+    """A gate service that does only what the test makes it do."""
 
     def __init__(self) -> None:
         self._listener = socket.create_server(("127.0.0.1", 0))

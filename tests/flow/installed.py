@@ -86,7 +86,7 @@ class Installed:
             yield client
 
     async def once(self, account: str, *command: str) -> tuple[int, str]:
-        """Exit code and words of a pod's command that ends by itself, run by that account."""
+        """Exit code and output of a pod's command that runs once, as that account."""
         kubeconfig = str(await self.kubeconfig(account))
         process = await asyncio.create_subprocess_exec(
             *command, cwd=ROOT, env=os.environ | {"KUBECONFIG": kubeconfig}, stdout=PIPE, stderr=STDOUT

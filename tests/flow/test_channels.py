@@ -18,7 +18,7 @@ GANG = "gang"
 
 
 async def test_the_annotation_alone_releases_a_gang(make_stage: MakeEnvironment) -> None:
-    """A kubelet that never refreshes the volume by itself."""
+    """A kubelet that never syncs the ConfigMap."""
     async with make_stage(stream=False, behaviour=replace(QUICK, configmap_sync=NEVER)) as stage:
         await stage.apply(manifests.gang(GANG, jobs=2, pods=3))
         pods = await stage.until_running(6)
@@ -38,7 +38,7 @@ async def test_the_configmap_alone_releases_a_gang_whose_controller_died_after_t
 
 @pytest.mark.parametrize("healer", ["stream", "annotation", "configmap"])
 async def test_a_stream_cut_after_half_of_its_answers_is_healed(make_stage: MakeEnvironment, healer: str) -> None:
-    """By itself once the network is back; else by the patches of those that do not pass; else by the volume."""
+    """By the stream once the network is back; else by the patches of those that do not pass; else by the volume."""
     sync = 5.0 if healer == "configmap" else NEVER
     async with make_stage(controller=False, behaviour=replace(QUICK, configmap_sync=sync)) as stage:
         stage.start_controller(**({} if healer == "annotation" else {"patch_concurrency": 0}))

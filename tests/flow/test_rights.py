@@ -1,6 +1,6 @@
 """The rights that the chart gives are enough for all that is ever done, and none of them is more than that takes.
 
-Without pod groups: test_rights_groups.py has what these take beside it.
+Without pod groups: test_rights_groups.py has what these need in addition.
 """
 
 import sys
@@ -64,7 +64,7 @@ async def replicas(release: Installed, stage: Environment, page: int) -> AsyncIt
 
 
 async def two_look_at(page: int, release: Installed) -> None:
-    """One of whom may list gangs."""
+    """Only one of the two may list gangs."""
     url, seen = f"http://127.0.0.1:{page}", dict[str, int]()
 
     async def answered() -> bool:

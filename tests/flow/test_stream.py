@@ -14,7 +14,7 @@ from tests.flow.installed import eventually
 GANG = "gang"
 NEVER = 100_000.0
 SILENT = replace(QUICK, configmap_sync=NEVER)
-"""Kubelets that never refresh a volume by themselves."""
+"""Kubelets that never sync the ConfigMap."""
 LATE = replace(SILENT, status_delay=10.0)
 """The same, and they report what their pods do seconds later."""
 

@@ -19,7 +19,7 @@ _CONTROLLERS = (
     "disruption-controller",
     "ttl-after-finished-controller",
     "clusterrole-aggregation-controller",
-    # Creators of groups' pods beside Jobs.
+    # Creators of groups' pods other than Jobs.
     "deployment-controller",
     "replicaset-controller",
     "statefulset-controller",

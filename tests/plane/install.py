@@ -11,7 +11,7 @@ from pathlib import Path
 
 @contextmanager
 def locked(folder: Path, on_wait: Callable[[], None]) -> Iterator[None]:
-    """Hold the lock that belongs to `folder` (a file beside it); `on_wait` is called once if someone else holds it."""
+    """Hold the lock that belongs to `folder` (a file next to it); `on_wait` is called once if someone else holds it."""
     folder.parent.mkdir(parents=True, exist_ok=True)
     with (folder.parent / f".{folder.name}.lock").open("w") as lock:
         try:

@@ -26,7 +26,7 @@ def last_stage() -> list[str]:
 
 
 def test_it_runs_as_a_number_that_is_not_root() -> None:
-    """A number, for the kubelet to see by itself that runAsNonRoot holds."""
+    """A number: with a name, the kubelet could not verify runAsNonRoot."""
     assert arguments("USER", last_stage()) == ["65532:65532"]
 
 

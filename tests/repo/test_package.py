@@ -106,7 +106,7 @@ def test_the_command_line_works_without_the_demo_and_names_what_to_install(
     assert (played.returncode, "Released: " in played.stdout) == (0, True), played.stdout + played.stderr
 
 
-def test_the_stand_in_of_e2e_runs_from_a_zip_file_beside_the_wheel(wheel: Path, tmp_path: Path) -> None:
+def test_the_stand_in_of_e2e_runs_from_a_zip_file_next_to_the_wheel(wheel: Path, tmp_path: Path) -> None:
     """As its Deployment does with the image, which does not hold the embedded cluster."""
     (tmp_path / "fake.zip").write_bytes(jobset.stand_in_code())
     zipfile.ZipFile(wheel).extractall(tmp_path)  # noqa: S202 - built above

@@ -1,4 +1,4 @@
-"""docs/rbac.md says which rights the chart gives, to whom and why: no more and no less than it renders."""
+"""docs/rbac.md says which rights the chart gives, to which account and why: no more and no less than it renders."""
 
 import re
 from dataclasses import replace

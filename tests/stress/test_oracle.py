@@ -1,4 +1,4 @@
-"""The oracle reads the contract right: what fills a slot, and whom a verdict binds (A4, A5)."""
+"""The oracle reads the contract right: what fills a slot, and which pods a verdict binds (A4, A5)."""
 
 from __future__ import annotations
 
@@ -97,7 +97,7 @@ def test_an_index_that_has_failed_is_filled_by_nobody_and_lost_unless_another_ca
     assert facts.lost(wide, [job(failedIndexes="0-1")]) == ["workers-0/0"]
 
 
-def test_a_complete_job_beside_one_that_waits_is_satisfied() -> None:
+def test_a_complete_job_with_another_that_waits_is_satisfied() -> None:
     both = [job(0, suspend=True, complete=True), job(1)]
     assert facts.lacking(jobset(replicas=2), both, [pod(0, 1), pod(1, 1)], ()) == []
     assert facts.lacking(jobset(replicas=2), both, [pod(0, 1)], ()) == ["workers-1/1"]

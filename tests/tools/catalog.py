@@ -125,7 +125,7 @@ def _newer(wanted: str, found: str) -> bool:
 def _build_helm(major: int, output: Path, say: Say, env: Env) -> str:
     """From Go modules: go.sum names the hash of everything that goes into it."""
     stamps = {f"helm.sh/helm/v{major}/internal/version.version": versions.HELM[major]}
-    if major == 3:  # Helm 4 finds out by itself which Kubernetes `helm template` assumes
+    if major == 3:  # Helm 4 detects which Kubernetes `helm template` assumes
         minor = re.search(r"k8s\.io/client-go v\d+\.(\d+)", (MODULE / "go.mod").read_text())
         assert minor
         for name in ("chartutil", "lint/rules"):

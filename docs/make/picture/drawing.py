@@ -1,4 +1,4 @@
-"""Frames of a terminal as an SVG that moves by itself, in light and dark, with no font and no file from elsewhere."""
+"""Frames of a terminal as an animated SVG, in light and dark, with no font and no file from elsewhere."""
 
 from collections.abc import Mapping, Sequence
 from html import escape

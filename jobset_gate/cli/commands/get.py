@@ -1,4 +1,4 @@
-"""`get jobsets`, `get groups`, and `get gangs` for both: who waits for whom in a cluster, in one table."""
+"""`get jobsets`, `get groups`, and `get gangs` for both: what waits in a cluster, and for what, in one table."""
 
 from __future__ import annotations
 
@@ -151,7 +151,7 @@ def get_jobsets(ctx: typer.Context, *, options: GetOptions, cluster: ClusterOpti
 
 
 async def run(shown: Shown, options: GetOptions, settings: Groups, its: Invocation) -> ExitCode:
-    """Prints the listing; what the user has to know besides goes to standard error."""
+    """Prints the listing; warnings go to standard error."""
     if options.all_namespaces and options.names:
         raise CommandError("names are those of one namespace: leave out --all-namespaces", ExitCode.USAGE)
     if options.names and (options.selector or options.field_selector):
@@ -271,7 +271,7 @@ class Listing:
         return found + [pod_group(it) for it in chosen]
 
     def warnings(self) -> Iterator[str]:
-        """What the user has to know besides: missing rights, and that no controller runs."""
+        """Missing rights, and that no controller runs."""
         yield from self.permissions.missing
         if not self._controller.leads:
             yield self._controller.message

@@ -31,7 +31,7 @@ def install_crd_field(
 ) -> None:
     """Add spec.groupSchedulingConfig to the JobSet CRD of a cluster, once.
 
-    A running controller keeps it there by itself; this is for clusters where it may not touch CRDs. The CRD
+    A running controller keeps it there; this is for clusters where it may not touch CRDs. The CRD
     keeps its owner. --remove makes the API server drop the field from what is written from then on.
     """
     logs.configure(level=LogLevel.WARNING)

@@ -103,7 +103,7 @@ async def run(
     every: bool,
     price: Sequence[str],
 ) -> ExitCode:
-    """Prints it, or writes it into the file. What the user has to know besides goes to standard error."""
+    """Prints it, or writes it into the file. Warnings go to standard error."""
     argument = parse_resource(name)
     if argument.kind is ResourceKind.POD:
         raise CommandError(f"{name}: timelines are those of JobSets and of pod groups", ExitCode.USAGE)

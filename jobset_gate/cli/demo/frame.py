@@ -37,7 +37,7 @@ _NARROW: Final = 60
 
 @dataclass(frozen=True, slots=True)
 class ProgressRow:
-    """One bar: how far it has got, how far it has to go, and the numbers beside it."""
+    """One bar: done, expected, and the same in numbers."""
 
     name: str
     done: int

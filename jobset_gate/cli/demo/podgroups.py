@@ -146,7 +146,7 @@ async def _without(plan: PodGroupPlan, display: Display, result: PodGroupDemoRes
             return ["a gang was complete without us: there was no deadlock to show"]
         reached = ", ".join(f"{one.name} {one.bound}/{one.expected}" for one in counts)
         taken = sum(one.bound for one in counts)
-        display.say(f"   After {plan.watched / 60:g} minutes: {reached}. Neither can work and neither lets go:")
+        display.say(f"   After {plan.watched / 60:g} minutes: {reached}. Neither can start and neither gives up:")
         display.say(f"   {taken} of {plan.room} GPUs are taken for nothing. The scheduler says of the other pods:")
         display.say(f"   {watcher.scheduler_message(_YOUNGER)}")
     return [] if taken == plan.room else [f"{taken} of {plan.room} GPUs were taken: that is no deadlock"]

@@ -30,7 +30,7 @@ _WAYS: Final[tuple[tuple[str, str, dict[str, str]], ...]] = (
     ("annotations", names.KEP24_NAME, {}),
     ("annotations", names.KOORDINATOR_NAME, {names.KOORDINATOR_MINIMUM: "1"}),
 )
-"""Where a pod names its group, by which key, and what it has to say besides."""
+"""Where a pod names its group, by which key, and what else the format requires."""
 
 
 async def good(reader: ClusterReader) -> list[Finding]:
@@ -139,7 +139,7 @@ def _not_asked(what: str, reader: ClusterReader) -> Finding:
 
 
 def _refused(what: str, no: ApiError, namespace: str) -> Finding:
-    """By whom, as far as the API server tells."""
+    """Which webhook denied it, as far as the API server says."""
     hook = _CALLING.search(no.message)
     if hook is None:
         return unknown(f"whether {what}", f"a dry run in namespace {namespace} was refused: {no.message}", _ELSEWHERE)

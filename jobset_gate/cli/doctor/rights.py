@@ -81,7 +81,7 @@ GROUPS: Final = (
     RequiredRight("patch", PODS, "no group is opened"),
     RequiredRight("list", NODES, "it cannot tell where there is room", vital=False),
 )
-"""Beside those, where pod groups are on."""
+"""In addition, where pod groups are enabled."""
 WEBHOOK: Final = (
     RequiredRight(
         "get", MUTATING_WEBHOOKS, "it cannot see whether API servers trust it, and never gets ready", name=MUTATING
@@ -133,7 +133,7 @@ async def _of_account(reader: ClusterReader, deployment: Json, rights: Sequence[
 
 
 async def own(reader: ClusterReader) -> list[Finding]:
-    """In the namespace in which commands look by themselves."""
+    """In the namespace that commands use by default."""
     lacks = [it for it in OWN if not await _may(reader, it, reader.dry_run_namespace)]
     remedy = "ask for the right, if you need it"
     return [

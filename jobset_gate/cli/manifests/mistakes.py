@@ -24,7 +24,7 @@ _POD_GROUPS: Final = tuple(
 )
 _NO_JOBSET: Final = "only a JobSet has a start barrier; the Job belongs into one of its replicatedJobs"
 _NO_GROUP: Final = (None, "", "v1", "batch/v1", names.JOBSET_VERSION)
-"""API versions beside which the kind alone says that a JobSet is meant."""
+"""API versions with which the kind alone says that a JobSet is meant."""
 
 
 def of(value: Any) -> Iterator[schema.Misfit]:
@@ -51,7 +51,7 @@ def of(value: Any) -> Iterator[schema.Misfit]:
 
 
 def _misnamed(version: Any, kind: Any, value: Any) -> Iterator[FieldError]:
-    """A kind or an API version that nobody serves, beside the other that says what is meant."""
+    """A kind or an API version that nobody serves, together with the other that says what is meant."""
     word, group = kind if isinstance(kind, str) else "", str(version).partition("/")[0]
     if nearest(word, ("JobSet",)) or (kind is None and nested(value, "spec", "replicatedJobs") is not None):
         similar = "jobset" in group.casefold() or nearest(group, (names.JOBSET_GROUP,)) is not None

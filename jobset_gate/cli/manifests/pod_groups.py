@@ -72,7 +72,7 @@ def between(judged: Sequence[GroupFindings]) -> Iterator[GroupProblem]:
     for each in judged:
         ignored = {key for it in each.claims for key in it.ignored}
         ignored.update(each.pod_group.ignored if each.pod_group is not None else ())
-        yield from (GroupProblem(each.item, "", f"annotation {key} is not heeded") for key in sorted(ignored))
+        yield from (GroupProblem(each.item, "", f"annotation {key} is ignored") for key in sorted(ignored))
     first = {
         claim.key: (each.item, path)
         for each in reversed(judged)

@@ -67,7 +67,7 @@ def print_document(report: ManifestReport, *, as_yaml: bool) -> None:
 
 
 def print_github(report: ManifestReport) -> None:
-    """A workflow command for each finding, which GitHub shows beside its line in a pull request."""
+    """A workflow command for each finding, which GitHub shows at its line in a pull request."""
     for it in report.problems:
         title = f"{names.PROGRAM}: {it.object or it.file}"
         place = {"file": it.file, "line": it.line, "col": it.column, "title": title}

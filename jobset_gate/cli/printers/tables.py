@@ -20,7 +20,7 @@ _AGES: Final = (
     (2 * _DAY, _HOUR, "h", 0, ""),
     (8 * _DAY, _DAY, "d", _HOUR, "h"),
 )
-"""Below so many seconds: the unit and its letter, and the smaller unit beside it."""
+"""Below so many seconds: the unit and its letter, and the smaller unit that follows."""
 
 
 def gang_cells(it: Explanation, created: float, *, namespaces: bool, kinds: bool, wide: bool) -> dict[str, str]:

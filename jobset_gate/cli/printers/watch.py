@@ -75,7 +75,7 @@ def watch_line(state: ViewState) -> str:
 
 
 def watch_warnings(state: ViewState) -> list[str]:
-    """What has to be known beside the lines: what may not be read, and that nobody decides."""
+    """What stands above the lines: what may not be read, and that no controller decides."""
     it = state.explanation
     if it is None:
         return []
@@ -118,7 +118,7 @@ def _problem(state: ViewState, look: TerminalStyle) -> list[str]:
 
 
 class LineScreen:
-    """One line for every moment that is different from the one before; `tick` None: nothing moves by itself."""
+    """One line for every moment that is different from the one before; `tick` None: nothing is redrawn between them."""
 
     tick: float | None = None
 
@@ -167,7 +167,7 @@ class LiveScreen:
         self._live.stop()
 
     def show(self, state: ViewState, now: float) -> None:
-        """Draws it; the time goes on by itself."""
+        """Draws it, at the time `now`."""
         if state.explanation is not None:
             state = replace(state, explanation=msgspec.structs.replace(state.explanation, now=now))
         self._live.update(self._drawn(state), refresh=True)

@@ -44,7 +44,7 @@ def options(configured: ControllerSection, **asked: Any) -> ManagerOptions:
 
 
 async def run(wanted: ManagerOptions, cluster: ClusterOptions, namespace: str | None) -> None:
-    """Until SIGTERM or SIGINT. Raises what made the controller stop by itself, LeadershipLost for one."""
+    """Until SIGTERM or SIGINT. Raises what stopped the controller before that, LeadershipLost for one."""
     reached = await cluster.load_access()
     traces = _start_exporter(wanted) if wanted.tracing else None
     # What was imported stays for good: no collection need walk it again, which takes up to 100 ms a time.
@@ -62,7 +62,7 @@ async def run(wanted: ManagerOptions, cluster: ClusterOptions, namespace: str | 
             telling.cancel()
             if traces is not None:
                 await asyncio.to_thread(traces.stop)
-        raise CommandError("the controller has stopped by itself")
+        raise CommandError("the controller has stopped without a signal")
 
     await run_service(serve(), log_signal)
     log.info("controller stopped")

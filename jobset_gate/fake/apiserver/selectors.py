@@ -44,7 +44,7 @@ _FIELDS: dict[tuple[str, str], tuple[str, ...]] = {
     ),
     ("", "namespaces"): ("status.phase",),
 }
-"""The fields by which the server can select, besides metadata.name and metadata.namespace."""
+"""The fields by which the server can select, in addition to metadata.name and metadata.namespace."""
 
 
 @lru_cache(maxsize=1024)

@@ -1,4 +1,4 @@
-"""The gate streams of the played barriers: what barrier.sh does in the background beside its two files (A6).
+"""The gate streams of the simulated barriers: what barrier.sh does in the background while it polls its two files (A6).
 
 One task and one socket per waiting barrier. It works in virtual time as well, as long as the server is in the same
 process: heartbeats and pauses are timers of the loop.

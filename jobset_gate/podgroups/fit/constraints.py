@@ -1,4 +1,4 @@
-"""What a pod asks of a node: resources, node selection, tolerations; whom it repels; what is not modelled (G3)."""
+"""What a pod requires of a node: resources, node selection, tolerations, anti-affinity; what is not modelled (G3)."""
 
 import re
 from collections.abc import Iterable, Mapping
@@ -18,7 +18,7 @@ Amounts = Mapping[str, int]
 
 PODS: Final = "pods"
 _OVERRIDABLE: Final = ("cpu", "memory")
-"""What a request for the whole pod replaces, beside hugepages."""
+"""What a request for the whole pod replaces, with hugepages."""
 _BYTES: Final = ("memory", "ephemeral-storage")
 
 

@@ -21,7 +21,7 @@ _MOST_BYTES: Final = 32 * 1024
 """Of a template as JSON. Of a longer one only the first containers count."""
 
 _ENTRY_BYTES: Final = 1024
-"""Of an entry beside its content; a template up to this length is its own key."""
+"""Of an entry without its content; a template up to this length is its own key."""
 
 _CONTAINER_BYTES: Final = 64
 """Of an empty container."""

@@ -137,7 +137,7 @@ async def test_apply_creates_and_merges_and_keeps_what_it_does_not_name(api: Raw
 
 
 async def test_conditions_are_applied_by_their_type(api: RawApi, gangs: Gangs) -> None:
-    """A9: our condition beside the JobSet controller's."""
+    """A9: our condition and the JobSet controller's."""
     await api.post(gangs.path, gangs.gang())
     await api.merge(f"{gangs.path}/g/status", {"status": {"conditions": [{"type": "Theirs", "status": "True"}]}})
     ours = gangs.gang() | {"status": {"conditions": [{"type": "Ours", "status": "False", "reason": "Waiting"}]}}

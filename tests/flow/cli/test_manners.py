@@ -1,4 +1,4 @@
-"""kubectl's manners: as whom one asks, selectors, sorting, columns, templates, short words, versions, completion."""
+"""kubectl's manners: impersonation, selectors, sorting, columns, templates, short words, versions, completion."""
 
 from __future__ import annotations
 
@@ -33,7 +33,7 @@ async def label(client: Client, resource: Resource, name: str, namespace: str, v
     await client.patch(resource, name, namespace, body=body, patch=PatchType.MERGE)
 
 
-# --- As whom, and where ----------------------------------------------------------------------------------------------
+# --- As which user, and where ----------------------------------------------------------------------------------------
 
 
 async def test_a_user_and_groups_are_impersonated(stored: StoredJobSet, cli: CliShell, limited: LimitedUser) -> None:

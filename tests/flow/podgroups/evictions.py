@@ -154,7 +154,7 @@ POLICIES: dict[str, Json | None] = {
 
 
 async def add_finalizers(stage: GroupEnvironment) -> None:
-    """From now on the pods that have a node stay when they have ended, until they are let go."""
+    """From now on the pods that have a node stay when they have ended, until remove_finalizers()."""
     body = {"metadata": {"finalizers": [KEEP_FINALIZER]}}
     for pod in filter(bound, (await stage.client.list(PODS, stage.namespace))["items"]):
         await stage.client.patch(PODS, pod["metadata"]["name"], stage.namespace, body=body, patch=PatchType.STRATEGIC)

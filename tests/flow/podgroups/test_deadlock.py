@@ -1,6 +1,6 @@
 """Two gangs that need most of the cluster each, their pods created in turn: without us neither gets its minimum (G3).
 
-With us the first is bound whole, and of the second nothing is let go until all of it fits. Real scheduler, real API
+With us the first is bound whole, and no pod of the second is ungated until all of it fits. Real scheduler, real API
 server. JOBSET_GATE_DEADLOCK_ROUNDS says how often, JOBSET_GATE_DEADLOCK_SECONDS how long the stuck are watched.
 """
 
@@ -48,16 +48,16 @@ def whole(pods: list[Json]) -> list[str]:
 
 
 class Onlooker:
-    """Sees whether a pod is let go while its gang has no room."""
+    """Sees whether a pod is ungated while its gang has no room."""
 
     def __init__(self) -> None:
         self.breaches: list[str] = []
 
     def look(self, pods: list[Json]) -> bool:
         for name, other in ("ab", "ba"):
-            let_go = sum(not manifests.gated(it) and not manifests.bound(it) for it in of(pods, name))
-            if let_go and bound(pods, other) > ALL - EACH:
-                self.breaches.append(f"{let_go} of {name} while {bound(pods, other)} of {other} are bound")
+            ungated = sum(not manifests.gated(it) and not manifests.bound(it) for it in of(pods, name))
+            if ungated and bound(pods, other) > ALL - EACH:
+                self.breaches.append(f"{ungated} of {name} while {bound(pods, other)} of {other} are bound")
         return False
 
 

@@ -22,7 +22,7 @@ from tests.repo.files import ROOT
 Json = dict[str, Any]
 SEEDS = design_manifests.MADE | design_manifests.PRINTED
 NAMESPACES_NAMED = ("team", "teama")
-"""Beside `default`, in the manifests and in their corrected forms."""
+"""In addition to `default`, in the manifests and in their corrected forms."""
 RESOURCES: dict[str, Resource] = {"Pod": PODS, "Job": JOBS, "Deployment": DEPLOYMENTS}
 CONTAINERS = {"containers": [{"name": "main", "image": "x"}]}
 """What a printed bit of metadata does not say, and nobody can guess."""

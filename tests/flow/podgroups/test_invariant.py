@@ -43,7 +43,7 @@ class World:
             await self.stage.apply(manifests.replica_set(name, PODS_EACH, nodeSelector={"domain": domain}))
 
     async def looked(self) -> None:
-        """Returns once the controller has looked at everybody, and opened whom it had to."""
+        """Returns once the controller has looked at every group, and opened those that it had to."""
         self._shown += 1
         name = f"shown-{self._shown}"
         await self.stage.make_group(name, 1)

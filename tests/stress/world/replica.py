@@ -144,7 +144,7 @@ class Replica:
         self.known: dict[Resource, dict[str, Json]] = {kind: {} for kind in WATCHED}
         """Objects by name as its watches last showed them, raw."""
         self._looked_up: dict[Resource, list[Json]] = {}
-        """What it has last read of each kind beside its watches."""
+        """What it has last read of each kind without its watches."""
         self.memory.read = self._looked_up.__setitem__
         self.sent: Callable[[Call], None] = lambda _: None
         """Called for each request when it is sent."""

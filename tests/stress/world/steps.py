@@ -108,7 +108,7 @@ class Run:
         self.world.deliver()
 
     def everything_calms_down(self, one: int, other: int) -> None:
-        """Controllers and kubelets do what there is to do; only nodes do not come by themselves."""
+        """Controllers and kubelets do what there is to do; only nodes are not added."""
         self.world.deliver()
         self.the_cluster_acts(0, 0)
         self.world.deliver()

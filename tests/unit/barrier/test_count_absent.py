@@ -25,7 +25,7 @@ def test_a_gang_of_two_billion_is_counted_and_explained_at_once(jobs: int, pods:
     assert explain_gang(seen, T0).expected == MANY
 
 
-def test_jobs_of_the_highest_numbers_are_counted_beside_those_that_are_missing() -> None:
+def test_jobs_of_the_highest_numbers_are_counted_with_those_that_are_missing() -> None:
     seen = gang(
         jobset=jobset(replicated_job(replicas=MANY, parallelism=1, completions=1)),
         jobs=(job(number=5), job(number=MANY - 1), job(number=MANY)),

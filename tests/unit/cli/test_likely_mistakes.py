@@ -154,7 +154,7 @@ FINE = {
             ),
         )
     ),
-    "a group's label beside its annotation": (
+    "a group's label with its annotation": (
         "apiVersion: v1\nkind: Pod\nmetadata:\n  name: p\n  labels: {scheduling.k8s.io/group-name: a}\n"
         "  annotations: {scheduling.k8s.io/group-name: a}\nspec: {}\n---\n"
         "apiVersion: incubator.scheduling.k8s.io/v1alpha1\nkind: PodGroup\nmetadata: {name: a}\nspec: {minMembers: 1}\n"

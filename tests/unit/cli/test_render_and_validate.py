@@ -168,7 +168,7 @@ def test_validate_tells_every_violation_of_every_document_with_its_line(run: Run
         assert shown.startswith(start)
 
 
-def test_warnings_are_beside_the_answer(run: RunCli) -> None:
+def test_warnings_are_not_part_of_the_answer(run: RunCli) -> None:
     text = Path(STORY_1).read_text().replace("backoffLimit: 0", "backoffLimit: 7")
     warning = "stdin:16:11: JobSet default/my-jobset (document 1): warning: spec.replicatedJobs[0]"
     ran = run("validate", "-f", "-", stdin=text)

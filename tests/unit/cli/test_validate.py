@@ -95,7 +95,7 @@ def test_one_file_that_cannot_be_read_hides_no_other(run: RunCli, folder: Path) 
         (TRAIN, ["--strict"], 0),
     ],
 )
-def test_what_ci_may_ask_for_beside_errors(run: RunCli, text: str, options: list[str], code: int) -> None:
+def test_what_ci_may_require_in_addition_to_errors(run: RunCli, text: str, options: list[str], code: int) -> None:
     assert run("validate", *options, "-", stdin=text).code == code
 
 

@@ -104,7 +104,7 @@ def test_what_is_wrong_is_reported_once_with_file_line_and_field(run: RunCli, te
     ("labels", "notes", "code", "words"),
     [
         ({PLUGINS: "g"}, {KEP24: "h"}, 1, "names two groups, a pod belongs to one"),
-        ({ALIBABA_MINIMUM: "3"}, {}, 1, f"metadata.labels[{ALIBABA}]: null: must be given beside {ALIBABA_MINIMUM}"),
+        ({ALIBABA_MINIMUM: "3"}, {}, 1, f"metadata.labels[{ALIBABA}]: null: must be given with {ALIBABA_MINIMUM}"),
         ({PLUGINS: "g"}, {}, 0, "group team/g: its PodGroup is not among these manifests"),
     ],
     ids=["two groups", "no name", "no PodGroup"],
@@ -145,17 +145,17 @@ def test_a_ganggroup_of_two_namespaces_is_fine_with_a_warning(run: RunCli) -> No
     assert ran.out.count(": opens together with gangs of other namespaces only where a setting allows it") == 2
 
 
-def test_koordinators_annotations_that_nobody_heeds_are_named(run: RunCli) -> None:
-    """Beside Alibaba's labels all of them, else those that came after the design."""
+def test_koordinators_annotations_that_are_ignored_are_named(run: RunCli) -> None:
+    """With Alibaba's labels all of them, else those that came after the design."""
     labels = {ALIBABA: "g", ALIBABA_MINIMUM: "3"}
     ran = validated(run, pod("p", labels=labels, notes={f"{GANG}mode": "NonStrict", f"{GANG}waiting-time": "5s"}))
     assert ran.code == 0
-    assert f"warning: annotation {GANG}mode is not heeded" in ran.out
-    assert f"warning: annotation {GANG}waiting-time is not heeded" in ran.out
+    assert f"warning: annotation {GANG}mode is ignored" in ran.out
+    assert f"warning: annotation {GANG}waiting-time is ignored" in ran.out
     notes = {f"{GANG}name": "g", f"{GANG}min-available": "1", f"{GANG}match-policy": "once-satisfied"}
     ran = validated(run, pod("p", notes=notes))
-    assert ran.out.count("is not heeded") == 1
-    assert f"warning: annotation {GANG}match-policy is not heeded" in ran.out
+    assert ran.out.count("is ignored") == 1
+    assert f"warning: annotation {GANG}match-policy is ignored" in ran.out
 
 
 def test_a_jobset_may_be_both_gated_and_grouped(run: RunCli) -> None:

@@ -186,7 +186,7 @@ async def bundle(client: Client) -> str:
 async def test_it_is_ready_once_the_ca_of_its_files_is_published(
     embedded_plane: Plane, tmp_path: Path, publishes: bool
 ) -> None:
-    """By itself, or as with cert-manager, whose injector fills caBundle in."""
+    """The webhook publishes it, or another does: cert-manager, whose injector fills caBundle in."""
     made = self_signed([HOST])
     made.write(tmp_path)
     files = [f"--tls-{what}={tmp_path / name}" for what, name in FILES.items() if publishes or what != "ca"]

@@ -1,4 +1,4 @@
-"""barrier.sh under the shells that it has to run in: whom it obeys, what it says, how it ends (A5, A6, A7)."""
+"""barrier.sh under the shells that it has to run in: which verdicts it obeys, what it prints, how it exits (A5, A6, A7)."""
 
 import signal
 import time

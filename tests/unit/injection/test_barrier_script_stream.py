@@ -1,4 +1,4 @@
-"""barrier.sh on the gate stream: what it asks, whom it obeys there, and that nothing there can do it harm (A6)."""
+"""barrier.sh on the gate stream: what it requests, which verdicts it obeys there, and that no answer can harm it (A6)."""
 
 import os
 import shutil
@@ -56,7 +56,7 @@ def processes(group: int) -> list[tuple[str, str]]:
 
 
 def alive(group: int) -> list[str]:
-    """The processes of a group but for the dead of whom nobody has taken notice yet, and for naps.
+    """The processes of a group without zombies, which no parent has waited for yet, and without naps.
 
     A nap is a process under dash, and deaf in its first moment. In a pod it ends with process 1.
     """

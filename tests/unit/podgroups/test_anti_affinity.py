@@ -1,4 +1,4 @@
-"""Whom pods keep away from where they run, as it stands in their spec (G3, Fit)."""
+"""Which pods a pod keeps away from its node, by the anti-affinity of its spec (G3, Fit)."""
 
 from __future__ import annotations
 

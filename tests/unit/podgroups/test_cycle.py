@@ -167,7 +167,7 @@ def test_groups_with_unsupported_constraints_go_one_at_a_time_under_fit_too() ->
     ]
 
 
-def test_a_group_beside_a_probe_that_finds_no_room_is_still_certain_of_its_own() -> None:
+def test_a_group_next_to_a_probe_that_finds_no_room_is_still_certain_of_its_own() -> None:
     huge = opened(waiting("huge", 5, cpu=9), proven=False)
     assert reported(waiting("small", 4), nodes=[node(4)], standing=(huge,)) == ["small: opened"]
 

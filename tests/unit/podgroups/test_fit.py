@@ -48,12 +48,12 @@ def lacks(nodes: list[NodeInfo], *demands: GroupRequest) -> str:
 
 
 def is_certain(
-    nodes: list[NodeInfo], *wanted: PodShape, before: Sequence[PodShape] = (), beside: Sequence[PodShape] = ()
+    nodes: list[NodeInfo], *wanted: PodShape, before: Sequence[PodShape] = (), optional: Sequence[PodShape] = ()
 ) -> bool:
-    """In any order of binding, with those `before`; no room is kept for those `beside`, but they may be bound first."""
+    """In any order of binding, with those `before`; no room is kept for the `optional` ones, but they may be bound first."""
     sums = guaranteed.Reservations(NodeSnapshot(nodes))
     sums.add_pods(before, required=True)
-    sums.add_pods(beside, required=False)
+    sums.add_pods(optional, required=False)
     return sums.guarantees(wanted)
 
 
@@ -244,12 +244,12 @@ def test_those_that_come_first_have_their_places() -> None:
     assert greedy.fit_shortage([demand(shape(2, cpu=1))], ground, [shape(3, cpu=1)]) == "needs 2 cpu, 1 free"
 
 
-def test_those_beside_spoil_only_what_they_can_take() -> None:
+def test_optional_pods_spoil_only_what_they_can_take() -> None:
     """A group that finds no room at all harms nobody."""
     ground = [room("a", cpu=4)]
-    assert is_certain(ground, shape(4, cpu=1), beside=[shape(9, cpu=8)])
-    assert not is_certain(ground, shape(4, cpu=1), beside=[shape(1, cpu=2)])
-    assert is_certain(ground, shape(2, cpu=1), beside=[shape(1, cpu=2)])
+    assert is_certain(ground, shape(4, cpu=1), optional=[shape(9, cpu=8)])
+    assert not is_certain(ground, shape(4, cpu=1), optional=[shape(1, cpu=2)])
+    assert is_certain(ground, shape(2, cpu=1), optional=[shape(1, cpu=2)])
 
 
 def test_a_node_that_is_overfull_has_no_room() -> None:

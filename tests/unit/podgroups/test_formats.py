@@ -93,7 +93,7 @@ def test_koordinators_label_may_name_the_gang_of_its_annotations() -> None:
     assert (said.format, said.key.name, said.spec.minimum) == (Format.KOORDINATOR_POD_GROUP, "g", 5)
 
 
-def test_an_empty_label_beside_annotations_is_reported_once() -> None:
+def test_an_empty_label_with_annotations_is_reported_once() -> None:
     (problem,) = claim(labels={KOORDINATOR: ""}, notes=koordinator(None, min_available="5")).problems
     assert problem.path == f"metadata.labels[{KOORDINATOR}]"
 
@@ -116,7 +116,7 @@ def test_the_same_name_for_two_designs_is_one_claim_of_the_first() -> None:
     assert formats.conflicting_names(meta(labels={PLUGINS: "g", KOORDINATOR: "g"})) is None
 
 
-def test_a_name_put_beside_the_one_a_pod_is_held_for_does_not_take_its_place() -> None:
+def test_a_name_added_to_the_one_a_pod_is_held_for_does_not_take_its_place() -> None:
     edited = meta(labels=alibaba("one") | {PLUGINS: "two"})
     first = formats.parse_membership(edited)
     assert first is not None

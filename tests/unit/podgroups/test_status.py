@@ -40,17 +40,17 @@ def of(
 
 
 def test_what_koordinators_annotations_ask_for_in_vain_is_reported() -> None:
-    """Beside Alibaba's labels, which make another group of it; and those that nobody knows here, on a PodGroup too."""
+    """With Alibaba's labels, which make another group of it; and those that nobody knows here, on a PodGroup too."""
     prefix = "gang.scheduling.koordinator.sh/"
     notes = {prefix + "mode": "NonStrict", prefix + "timeout": "true"}
     lone = group_status(group_snapshot(pod("a", of=STAR, labels=alibaba("g", "1"), notes=notes), of=STAR), NOW)
     assert [(it.reason, it.message) for it in group_events(lone) if it.warning] == [
-        ("NotHeeded", f"not heeded: {prefix}mode")
+        ("NotHeeded", f"ignored: {prefix}mode")
     ]
     home = pod_group(notes={prefix + "match-policy": "once-satisfied", prefix + "mode": "Strict"})
     found = of(pod("a"), group=home)
     assert [it.message for it in group_events(found) if it.reason == "NotHeeded"] == [
-        f"not heeded: {prefix}match-policy"
+        f"ignored: {prefix}match-policy"
     ]
 
 

@@ -60,7 +60,7 @@ async def test_a_token_in_the_header_holds_for_one_request(guest: aiohttp.Client
     assert (await guest.get("/")).status == 401
 
 
-async def test_an_unknown_token_is_refused_also_beside_a_session(guest: aiohttp.ClientSession) -> None:
+async def test_an_unknown_token_is_refused_also_with_a_session(guest: aiohttp.ClientSession) -> None:
     await sign_in(guest)
     assert (await guest.get("/")).status == 200
     for header in ("Bearer other", "Bearer ", "Basic admin-token", "Bearer " + "x" * 8000):

@@ -207,7 +207,7 @@ async def test_with_a_price_timeline_and_page_show_the_cost() -> None:
         assert "88 nvidia.com/gpu held at the gate: 44000 device-seconds, cost 30.56" in drawn
 
 
-# --- Whom to believe -------------------------------------------------------------------------------------------------
+# --- Which source to believe -----------------------------------------------------------------------------------------
 
 
 async def test_words_from_the_cluster_are_text() -> None:

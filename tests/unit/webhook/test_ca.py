@@ -1,4 +1,4 @@
-"""The CA and its certificates: for what, for whom, for how long."""
+"""The CA and its certificates: for what, for which hosts, for how long."""
 
 from datetime import UTC, datetime, timedelta
 

@@ -60,7 +60,7 @@ def _forever(ca: authority.CertificateAuthority) -> KeyPair:
 
 
 def _signed(name: str, issuer: x509.Name, by: ec.EllipticCurvePrivateKey | None, hosts: list[str]) -> KeyPair:
-    """As another tool may make it: signed by itself where there is no CA, and with few extensions."""
+    """As another tool may make it: self-signed where there is no CA, and with few extensions."""
     key = ec.generate_private_key(ec.SECP256R1())
     builder = (
         x509.CertificateBuilder()

@@ -86,7 +86,7 @@ class RecordHistory:
 
 
 async def bind_ungated(cluster: InMemoryCluster, room: list[int]) -> None:
-    """Binds what is let go, as long as there is room for one more; `room` may grow."""
+    """Binds ungated pods, as long as there is room for one more; `room` may grow."""
     while True:
         taken = sum(bool(it["spec"].get("nodeName")) for it in cluster.all(PODS))
         for one in cluster.all(PODS):

@@ -1,4 +1,4 @@
-"""Evictions beside other clients that write: no other pods, and nothing twice (G4)."""
+"""Evictions while other clients write: no other pods, and nothing twice (G4)."""
 
 from __future__ import annotations
 

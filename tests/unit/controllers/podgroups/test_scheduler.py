@@ -245,7 +245,7 @@ async def test_gangs_of_a_gang_group_are_opened_by_one_write_on_the_first_ones_h
         assert (first.minimum, copy.minimum) == (1, 2)
 
 
-async def test_a_wide_group_is_opened_for_a_try_and_an_ordinary_one_beside_it_by_its_room(
+async def test_a_wide_group_is_opened_for_a_try_and_an_ordinary_one_next_to_it_by_its_room(
     cluster: InMemoryCluster,
 ) -> None:
     add_node(cluster, cpu="8")

@@ -45,7 +45,7 @@ def see_jobset(gate: ServedStream, namespace: str, name: str) -> None:
     gate.index.on_jobset(ObjectChange((namespace, name), None, jobset))
 
 
-# --- For whom ---------------------------------------------------------------------------------------------------------
+# --- For which client -------------------------------------------------------------------------------------------------
 
 
 async def test_a_gang_without_pods_has_a_few_places_whatever_its_spec_asks_for(gate: ServedStream) -> None:
