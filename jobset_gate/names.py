@@ -182,8 +182,8 @@ POD_GROUP_TAKEN_BACK: Final = "jobset-gate.dev/gang-taken-back"
 """Annotation on pods: `<hash>.<generation>`. Written by the controller on a pod that it released from its Job and is
 about to delete. Read by its successor."""
 POD_GROUP_SUSPENDED: Final = "jobset-gate.dev/gang-suspended"
-"""Annotation on Jobs and JobSets: `<hash>.<generation>` of the group for which they were suspended. The object has a label of the
-same name and value, since annotations cannot be selected. Written by the controller, which resumes
+"""Annotation on Jobs and JobSets: `<hash>.<generation>` of the group for which they were suspended. The object has
+a label of the same name and value, since annotations cannot be selected. Written by the controller, which resumes
 them. Read by the controller and by `groups ungate`."""
 POD_GROUP_RECORD: Final = "jobset-gate.dev/gang-record"
 """Annotation on PodGroups: what was decided of the group, as JSON. As a label of the value `true` on the ConfigMaps

@@ -59,7 +59,7 @@ def gate(
 
     `jobset` is a dict as in a manifest (what kubernetes-asyncio's CustomObjectsApi takes), or a model with `metadata`
     and `spec`, as JobSet's own SDK has; the gate is written as annotations, which every model carries. The other
-    arguments and errors are those of `gate_annotations`; in addition, each target must be a replicatedJob of the JobSet,
+    arguments and errors are those of `gate_annotations`; also, each target must be a replicatedJob of the JobSet,
     and a JobSet that has another gate already is refused.
     """
     annotations = gate_annotations(

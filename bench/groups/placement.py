@@ -169,7 +169,7 @@ def table(shape: LoadShape, found: dict[Placer, list[PlacementRun]]) -> ResultTa
         _to_free(ours, free),
         f"webhook: {median([one.webhook_cpu for one in ours]):.2f} s of CPU for {shape.size:,} pods, outside the clock",
         _decisions([one.decisions for one in ours if one.decisions]),
-        "bound: from the last member of all groups there to the last pod bound, medians; a group: the same for one group",
+        "bound: from the last member of all groups there to the last pod bound, medians; a group: the same for one",
         "PATCHes of a pod, decision writes of a group, and all writes of a group other than to pods",
     ]
     counts = [one.counted for one in ours if one.counted is not None]

@@ -41,7 +41,7 @@ def between(before: Counter[str], after: Counter[str]) -> dict[str, int]:
 
 
 def ours(pairs: Sequence[tuple[ReleaseRun, ReleaseRun]]) -> dict[str, float]:
-    """From pairs of runs, ours and the floor's: the median difference of each kind of write that is ours, and of all of them."""
+    """By pairs with the floor's runs: the median difference of each kind of write that is ours, and of all of them."""
     if not pairs:
         return {}
     found = {name: median(_count(one.writes, name) - _count(low.writes, name) for one, low in pairs) for name in OURS}

@@ -1,8 +1,8 @@
 """Counts a gang: expected and started slots (A4).
 
-A slot is (replicatedJob, job index, completion index). Pods are counted by slot, so a replacement and its
-terminating predecessor are one. Every pass counts from scratch: a running total could drift. The cost is proportional to
-existing Jobs and pods, not to the spec: a user may create a JobSet of a billion Jobs.
+A slot is (replicatedJob, job index, completion index). Pods are counted by slot, so a replacement and its terminating
+predecessor are one. Every pass counts from scratch: a running total could drift. The cost is proportional to existing
+Jobs and pods, not to the spec: a user may create a JobSet of a billion Jobs.
 """
 
 from collections.abc import Container, Iterable, Iterator, Sequence

@@ -44,7 +44,7 @@ class QueueMetrics:
 class WorkQueue(Generic[K]):
     """First in, first out, each key once.
 
-    A key that is added while a worker has it is queued again after done(). Each key that fails has its own back-off: base,
+    A key that is added while a worker has it is queued again after done(). A key that fails has its own back-off: base,
     2 base, 4 base ... up to `cap` seconds, shortened at random by up to half.
 
     Informers also run on standbys, whose queue would grow without bound: one that is not `elected` drops keys until

@@ -20,7 +20,7 @@ from webhook.server import WebhookServer, serve
 
 BUNDLE = self_signed()
 WEBHOOK_TIMEOUT = 30
-"""The longest that an API server allows: the webhook, or the other processes of the test, may be short of processors."""
+"""The longest that an API server allows: the webhook, or another process of the test, may be short of CPU."""
 
 
 @asynccontextmanager

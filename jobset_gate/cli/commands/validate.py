@@ -50,7 +50,7 @@ def validate(
 ) -> None:
     """Check the JobSets and pod groups of manifests as API server and webhook would, without any cluster.
 
-    In addition to what the webhook denies, it finds unknown fields and wrong types of JobSets, mistyped kinds, API versions and
+    Finds what the webhook denies, unknown fields and wrong types of JobSets, mistyped kinds, API versions and
     annotations, and a config that stands where nothing reads it. Prints one line for each object that is fine and one
     for each thing that is wrong, with file, line, column and field path; then, of group manifests that an API server
     would refuse, the form that it takes. Exits with 1 if anything is wrong.

@@ -81,7 +81,7 @@ def column_cells(columns: dict[str, Path], document: Any) -> dict[str, str]:
 
 
 def sort_documents(items: Sequence[tuple[Any, T]], path: Path) -> list[T]:
-    """The items in the order of what the path finds in their documents; first those where it finds nothing, as in kubectl.
+    """The items by the value at the path in their documents; those without one come first, as in kubectl.
 
     Raises CommandError if no document has it.
     """

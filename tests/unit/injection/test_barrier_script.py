@@ -1,4 +1,4 @@
-"""barrier.sh under the shells that it has to run in: which verdicts it obeys, what it prints, how it exits (A5, A6, A7)."""
+"""barrier.sh under the shells that it has to run in: the verdicts it obeys, its output, its exit (A5, A6, A7)."""
 
 import signal
 import time

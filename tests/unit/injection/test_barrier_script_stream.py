@@ -1,4 +1,4 @@
-"""barrier.sh on the gate stream: what it requests, which verdicts it obeys there, and that no answer can harm it (A6)."""
+"""barrier.sh on the gate stream: what it requests, the verdicts it obeys there, and that no answer can harm it (A6)."""
 
 import os
 import shutil

@@ -50,7 +50,7 @@ def lacks(nodes: list[NodeInfo], *demands: GroupRequest) -> str:
 def is_certain(
     nodes: list[NodeInfo], *wanted: PodShape, before: Sequence[PodShape] = (), optional: Sequence[PodShape] = ()
 ) -> bool:
-    """In any order of binding, with those `before`; no room is kept for the `optional` ones, but they may be bound first."""
+    """In any order of binding, with those `before`; none is kept for the `optional` ones, which may be bound first."""
     sums = guaranteed.Reservations(NodeSnapshot(nodes))
     sums.add_pods(before, required=True)
     sums.add_pods(optional, required=False)

@@ -151,7 +151,7 @@ def test_one_that_waits_for_room_keeps_nobody_from_being_tried() -> None:
 
 
 def test_a_higher_priority_ends_the_try_of_a_lower_one() -> None:
-    """Once it has had the time that being placed takes; and one that has no priority over it names the group that it waits for."""
+    """Once it has had the time that placing takes; one without priority over it names the group that it waits for."""
     nodes = [room("n", {"cpu": 4})]
     tried = opened(waiting("low", 9, unmodelled=("host ports",)), proven=False)
     tried = msgspec.structs.replace(tried, priority=10, admitted_at=NOW - 60)

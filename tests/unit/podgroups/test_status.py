@@ -49,9 +49,7 @@ def test_what_koordinators_annotations_ask_for_in_vain_is_reported() -> None:
     ]
     home = pod_group(notes={prefix + "match-policy": "once-satisfied", prefix + "mode": "Strict"})
     found = of(pod("a"), group=home)
-    assert [it.message for it in group_events(found) if it.reason == "NotHeeded"] == [
-        f"ignored: {prefix}match-policy"
-    ]
+    assert [it.message for it in group_events(found) if it.reason == "NotHeeded"] == [f"ignored: {prefix}match-policy"]
 
 
 def reported(given: GroupStatus) -> tuple[Phase, str, str]:

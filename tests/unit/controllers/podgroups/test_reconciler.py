@@ -245,7 +245,7 @@ async def test_a_job_tries_again_what_has_failed_and_its_group_does_not_gather_f
 
 
 async def test_pods_of_a_new_owner_join_while_a_pod_is_alive(cluster: InMemoryCluster) -> None:
-    """The next ReplicaSet of a Deployment never has the minimum of pods for itself before the last one has released them."""
+    """The next ReplicaSet of a Deployment never has the minimum of pods for itself before the last one is gone."""
     async with running_controller(cluster, OFF):
         await placed(cluster, of("old", kind="ReplicaSet"), "a", "b")
         cluster.create_group("g", "new-0", meta=of("new", kind="ReplicaSet"))
