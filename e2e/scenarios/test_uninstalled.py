@@ -61,7 +61,7 @@ async def test_nothing_is_left_that_blocks(scenario: Scenario, nodes: Nodes, rel
     assert {predicates.name_of(one) for one in found} <= {"kube-root-ca.crt", names.config_map_name("gang")}
 
 
-async def test_the_field_goes_where_that_is_asked_for(scenario: Scenario, release_admin: ReleaseAdmin) -> None:
+async def test_the_field_goes_where_that_is_requested(scenario: Scenario, release_admin: ReleaseAdmin) -> None:
     await release_admin.install({"crds": {"keep": False}})
     assert await release_admin.field_in_crd()
     await release_admin.remove()

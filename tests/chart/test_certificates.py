@@ -68,7 +68,7 @@ def test_durations_are_in_the_units_of_the_program(helm4: Helm, said: str, days:
     assert {f"--ca-days={days}", f"--leaf-hours={hours}"} <= set(found.container("webhook")["args"])
 
 
-def test_cert_manager_is_asked_for_the_service_s_names(helm4: Helm) -> None:
+def test_cert_manager_gets_the_service_s_names(helm4: Helm) -> None:
     spec = helm4.render(MODES["certManager"]).one("Certificate", "jobset-gate-webhook")["spec"]
     name = "jobset-gate-webhook.jobset-gate-system.svc"
     assert spec["dnsNames"] == [name, f"{name}.cluster.local"]

@@ -41,7 +41,7 @@ def test_no_variable_is_left_that_nobody_fills_in() -> None:
     assert {variable["name"] for variable in BOARD["templating"]["list"]} == {"datasource", "namespace"}
 
 
-def test_every_metric_that_is_asked_for_is_there() -> None:
+def test_every_metric_that_is_queried_is_there() -> None:
     asked = {name for _, target in TARGETS for name in OUR_NAMES.findall(re.sub(r'"[^"]*"', "", target["expr"]))}
     assert asked <= live.series()
 

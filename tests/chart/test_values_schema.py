@@ -172,7 +172,7 @@ def test_the_schema_has_every_setting_of_the_program() -> None:
     assert set(SCHEMA["properties"]["groups"]["properties"]) == of_groups
 
 
-def test_every_setting_of_the_controller_is_said() -> None:
+def test_every_setting_of_the_controller_is_rendered() -> None:
     """By the settings file that the chart renders; its values have other names where those tell more."""
     text = (CHART / "templates" / "_settings.tpl").read_text()
     fields = [field.alias for field in settings_file.ControllerSection.model_fields.values()]

@@ -112,7 +112,7 @@ async def too_few_are_made(stage: GroupEnvironment) -> None:
         await stage.apply(_owner(kind, name, spread=False))
 
 
-async def their_owners_are_asked(stage: GroupEnvironment) -> None:
+async def their_owners_are_read(stage: GroupEnvironment) -> None:
     """When nothing has come for half a minute."""
     for kind in FEW:
         await stage.until_event(f"few-{kind.lower()}", names.REASON_CANNOT_GATHER)

@@ -16,7 +16,7 @@ from tests.flow.environment import Environment, Json, runs
 GANG = "gang"
 
 
-async def test_a_jobset_made_while_the_webhook_was_off_is_said_to_have_no_gate(make_stage: MakeEnvironment) -> None:
+async def test_a_jobset_made_while_the_webhook_was_off_is_reported_without_a_gate(make_stage: MakeEnvironment) -> None:
     async with make_stage(webhook=False) as stage:
         await stage.apply(manifests.gang(GANG, jobs=1, pods=2))
         await stage.until_running(2)

@@ -55,7 +55,7 @@ async def test_the_whole_life_of_groups_takes_exactly_the_rights_that_are_given_
         for kind in ("Job", "JobSet", "ReplicaSet"):
             await story.taken_back(stage, kind)
         await story.taken_back(stage, "Job", podFailurePolicy=story.FAIL_JOB)
-        await story.their_owners_are_asked(stage)
+        await story.their_owners_are_read(stage)
         await story.left_alone(stage)
         assert await controller.stop() == 0
         # As `helm uninstall` does, first of all: a pod that its owner creates later is not held any more.

@@ -70,7 +70,7 @@ async def test_under_restart_policy_on_failure_the_verdict_stands_until_the_job_
     assert not any(map(runs, stage.pods.all()))
 
 
-async def test_on_timeout_release_opens_the_gate_with_whom_there_is(stage: Environment) -> None:
+async def test_on_timeout_release_opens_the_gate_for_the_pods_there_are(stage: Environment) -> None:
     stage.actors.kubelets.inject_fault(STUCK)
     await stage.apply(gang(annotations={names.ON_TIMEOUT: names.ON_TIMEOUT_RELEASE}))
     await stage.until_running(3)

@@ -136,7 +136,7 @@ async def test_files_that_are_torn_for_a_moment_do_no_harm(
         (90 * DAY, "another.default.svc", "Hostname mismatch"),
     ],
 )
-async def test_one_that_is_of_no_use_is_said(
+async def test_one_that_is_of_no_use_is_reported(
     installed: CertificateInstallation, tmp_path: Path, life: timedelta, host: str, why: str
 ) -> None:
     brought = Brought(installed, tmp_path / "a", ca := new_ca(installed))

@@ -78,7 +78,7 @@ def bound(kind: str, role: Json, subject: Json) -> Json:
     ],
     ids=["Secret read", "Secret written", "configurations read", "caBundle written"],
 )
-async def test_what_it_may_not_do_is_said(
+async def test_what_it_may_not_do_is_reported(
     real_plane: Real, installed: CertificateInstallation, secret: list[str] | None, bundle: list[str] | None, said: str
 ) -> None:
     async with account(real_plane, installed, secret=secret, bundle=bundle) as limited:

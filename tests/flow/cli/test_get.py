@@ -76,7 +76,7 @@ async def test_gangs_are_jobsets_and_groups_in_one_table(
     assert cells(one.out) == [group]
 
 
-async def test_what_is_not_there_is_said(stored: StoredJobSet, get: CliShell) -> None:
+async def test_what_is_not_there_is_reported(stored: StoredJobSet, get: CliShell) -> None:
     ran = await get("jobsets")
     assert (ran.code, ran.out) == (0, "")
     assert f"No JobSets with a gate found in namespace {stored.namespace}." in ran.err

@@ -45,7 +45,7 @@ async def test_release_opens_the_gate_of_its_jobset(stored: StoredJobSet, cli: C
 @pytest.mark.parametrize(
     "line", [("why",), ("describe",), ("timeline",), ("wait", "--timeout=0"), ("watch",), ("release",)]
 )
-async def test_a_train_job_without_a_jobset_is_said_so(
+async def test_a_train_job_without_a_jobset_is_reported(
     stored: StoredJobSet, cli: CliShell, line: tuple[str, ...]
 ) -> None:
     await stored.jobset()

@@ -164,7 +164,7 @@ async def test_a_pod_leads_to_its_gang(stored: StoredJobSet, why: CliShell) -> N
         ("jobset/", 2, "error: jobset/: a name is missing"),
     ],
 )
-async def test_what_is_not_there_is_said(
+async def test_what_is_not_there_is_reported(
     stored: StoredJobSet, why: CliShell, asked: str, code: int, words: str
 ) -> None:
     ran = await why(asked)

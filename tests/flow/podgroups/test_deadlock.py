@@ -47,7 +47,7 @@ def whole(pods: list[Json]) -> list[str]:
     return [name for name in "ab" if bound(pods, name) >= EACH]
 
 
-class Onlooker:
+class UngateChecker:
     """Sees whether a pod is ungated while its gang has no room."""
 
     def __init__(self) -> None:
@@ -67,8 +67,8 @@ async def test_with_us_one_is_bound_after_the_other(make_stage: MakeGroupEnviron
         for name in "ab":
             await stage.make_group(name, EACH)
         for _ in range(ROUNDS):
-            onlooker = Onlooker()
-            looking = asyncio.create_task(stage.pods.until(onlooker.look, 3600))
+            checker = UngateChecker()
+            looking = asyncio.create_task(stage.pods.until(checker.look, 3600))
             await stage.create(*in_turn(grouped=True), at_once=1)
             (first,) = whole(await stage.until(lambda pods: bool(whole(pods))))
             second = "b" if first == "a" else "a"
@@ -79,7 +79,7 @@ async def test_with_us_one_is_bound_after_the_other(make_stage: MakeGroupEnviron
                 await stage.until(lambda pods, name=second: whole(pods) == [name])  # type: ignore[misc]
             stuck += whole(stage.pods.all()) != [second]
             looking.cancel()
-            assert not onlooker.breaches
+            assert not checker.breaches
             await clear(stage)
     print(f"\nwith us {stuck} of {ROUNDS} are stuck")  # noqa: T201 - the share is what the story is about
     assert stuck == 0

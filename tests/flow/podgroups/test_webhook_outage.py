@@ -87,7 +87,7 @@ async def test_of_pods_that_others_read_the_same_keys_on_none_is_refused(outage:
 
 
 @pytest.mark.parametrize("way", Format)
-async def test_a_groups_pod_is_refused_and_the_refusal_says_by_whom(outage: GroupEnvironment, way: Format) -> None:
+async def test_a_groups_pod_is_refused_and_the_refusal_names_the_webhook(outage: GroupEnvironment, way: Format) -> None:
     (refusal,) = await created(outage.client, outage.namespace, [manifests.pod("p", "g", way)])
     assert 'failed calling webhook "pods.jobset-gate.dev"' in refusal
 

@@ -69,7 +69,7 @@ def test_a_version_that_is_not_served_does_not_count() -> None:
     assert not crd_schema.is_extended(crd)
 
 
-def test_odd_crds_are_said_to_be_no_place_for_the_field() -> None:
+def test_odd_crds_are_reported_to_be_no_place_for_the_field() -> None:
     for spec in ({}, {"versions": None}, {"versions": [{"name": "v1alpha2", "served": True, "schema": {}}]}):
         crd = {"metadata": {"resourceVersion": "1"}, "spec": spec}
         assert not crd_schema.can_be_extended(crd)

@@ -229,7 +229,7 @@ def test_a_table_tells_what_is_not_yet_from_what_is_not_known() -> None:
     assert timeline_table(it, idle_devices(it, {"": 2.5}), wide=False, every=False) == TIMELINE
 
 
-def test_a_table_of_many_is_short_unless_all_are_asked_for() -> None:
+def test_a_table_of_many_is_short_unless_all_are_requested() -> None:
     short = timeline_table(many(), (), wide=False, every=False)
     assert len(short.splitlines()) < 30
     assert "--all shows every pod" in short

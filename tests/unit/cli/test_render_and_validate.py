@@ -131,7 +131,7 @@ def test_jobsets_inside_a_list_are_rendered_in_place(run: RunCli, kind: str) -> 
     assert found["items"][1] == rendered(run, "-f", STORY_1)[0]
 
 
-def test_a_generated_name_is_completed_and_that_is_said(run: RunCli) -> None:
+def test_a_generated_name_is_completed_with_a_note(run: RunCli) -> None:
     ran = run("render", "-f", "-", stdin=GENERATED)
     jobset = yaml.safe_load(ran.out)
     assert jobset["metadata"]["name"] == "train-xxxxx"

@@ -55,7 +55,7 @@ def test_a_document_with_two_metadata_keys_is_read_as_two_pods(run: RunCli) -> N
     assert gangs == [("role-a", '["teama/role-a","teamb/role-b"]'), ("role-b", "")]
 
 
-def test_what_is_left_to_the_author_is_said_in_the_corrected_form(run: RunCli) -> None:
+def test_what_is_left_to_the_author_is_named_in_the_corrected_form(run: RunCli) -> None:
     note = "# spec.containers is left to its author"
     assert run("validate", "-f", "-", stdin=design_manifests.KOORDINATOR_TWO).out.count(note) == 2
     assert note not in run("validate", "-f", "-", stdin=design_manifests.KOORDINATOR_GANG_GROUP).out

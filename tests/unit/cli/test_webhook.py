@@ -53,7 +53,7 @@ async def until_mutated(client: Client, resource: Resource, body: Json, namespac
             await asyncio.sleep(0.05)  # nothing tells when an API server has read its webhook configurations
 
 
-async def test_it_registers_itself_is_asked_and_leaves_nothing_behind(plane: Plane, namespace: str) -> None:
+async def test_it_registers_itself_is_called_and_leaves_nothing_behind(plane: Plane, namespace: str) -> None:
     where = ["--kubeconfig", str(plane.kubeconfig), "--port", "0"]
     async with plane.client() as client:
         await jobset_crd.install(client)
@@ -132,7 +132,7 @@ async def test_it_registers_a_service_and_exempts_its_namespace(embedded_plane: 
         assert await service.stop() == 0
 
 
-async def test_while_it_is_asked_to_stop_it_is_not_ready_but_answers(tmp_path: Path) -> None:
+async def test_while_it_is_stopping_it_is_not_ready_but_answers(tmp_path: Path) -> None:
     bundle = self_signed()
     bundle.write(tmp_path)
     files = ["--tls-cert", str(tmp_path / "tls.crt"), "--tls-key", str(tmp_path / "tls.key")]

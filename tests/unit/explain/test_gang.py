@@ -284,7 +284,7 @@ def test_a_gang_with_a_failed_index_is_due_and_then_says_so_and_what_follows_wit
 
 
 @pytest.mark.parametrize("failed", [True, False])
-def test_a_gang_that_was_released_has_failed_or_completed_by_itself(failed: bool) -> None:
+def test_a_gang_that_was_released_has_failed_or_completed_without_the_gate(failed: bool) -> None:
     it = ended(
         names.REASON_STARTED, f"{ENOUGH} (uid u-1, attempt 0, epoch 0)", "True", failed=failed, finished_message="so"
     )
@@ -388,7 +388,7 @@ def test_a_gang_that_is_released_on_timeout_goes_on_without_the_missing() -> Non
         (gangs.pod(0, attempt=7), "belongs to an earlier life or restart of the JobSet"),
     ],
 )
-def test_the_pod_that_is_named_is_explained_by_itself(pod: PodSeen, words: str) -> None:
+def test_the_pod_that_is_named_is_explained_alone(pod: PodSeen, words: str) -> None:
     subject = explain_gang(gangs.gang(pod), NOW, pod="train-workers-0-0").subject
     assert subject is not None
     assert (subject.slot, subject.message) == ("workers-0/0", words)
@@ -426,5 +426,5 @@ def test_all_reasons_come_before_whole_sentences_about_the_first() -> None:
 @pytest.mark.parametrize(
     ("seconds", "text"), [(-1, "0s"), (59.9, "59s"), (60, "1m"), (250, "4m10s"), (7500, "2h5m"), (180_000, "2d2h")]
 )
-def test_spans_of_time_are_said_as_people_do(seconds: float, text: str) -> None:
+def test_spans_of_time_are_written_as_people_do(seconds: float, text: str) -> None:
     assert format_duration(seconds) == text

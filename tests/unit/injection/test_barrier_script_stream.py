@@ -146,7 +146,7 @@ def test_anything_but_a_verdict_of_its_generation_is_ignored_and_it_asks_again(
     assert process.communicate()[1] == ""
 
 
-def test_a_server_that_hangs_up_or_speaks_no_http_is_asked_again(held: BarrierProcess, gate: StreamServer) -> None:
+def test_a_server_that_hangs_up_or_speaks_no_http_is_called_again(held: BarrierProcess, gate: StreamServer) -> None:
     process = held.start()
     for answer in ("", "HTTP/1.1 200", "HTTP/1.1 200 OK\r\nContent-Length: 9\r\n\r\nrel", "SSH-2.0-x\r\n"):
         asked = gate.next_request()
@@ -297,12 +297,12 @@ def test_no_two_pods_ask_in_step(held: BarrierProcess, gate: StreamServer) -> No
     assert pauses(held, gate, 6) != one
 
 
-def test_a_stream_that_was_held_for_long_is_asked_for_again_soon(held: BarrierProcess, gate: StreamServer) -> None:
+def test_a_stream_that_was_held_for_long_is_requested_again_soon(held: BarrierProcess, gate: StreamServer) -> None:
     held.script = held.script.replace("-lt 30", "-lt 0")
     assert max(pauses(held, gate, 12)) <= 1
 
 
-def test_a_stream_whose_end_nobody_tells_is_asked_again(held: BarrierProcess, gate: StreamServer) -> None:
+def test_a_stream_that_ends_without_a_close_is_requested_again(held: BarrierProcess, gate: StreamServer) -> None:
     """Its last word may be lost, as here where all that listens is killed: the shell looks for itself now and then.
 
     Not under dash, where the word is a signal, which is not lost.

@@ -103,7 +103,7 @@ async def test_each_verb_is_sent_as_the_api_wants_it(server: ScriptedServer, cli
     ]
 
 
-async def test_answers_are_decoded_into_what_was_asked_for(server: ScriptedServer, client: Client) -> None:
+async def test_answers_are_decoded_into_the_requested_type(server: ScriptedServer, client: Client) -> None:
     class Page(msgspec.Struct):
         items: list[msgspec.Raw]
 
@@ -153,7 +153,7 @@ async def test_the_first_version_is_found_that_serves_the_resource(server: Scrip
     assert await client.first_served(versions) is None
 
 
-async def test_a_token_is_asked_for_each_request_and_sent_as_it_is(server: ScriptedServer) -> None:
+async def test_a_token_is_fetched_for_each_request_and_sent_as_it_is(server: ScriptedServer) -> None:
     tokens = iter(["one", "Basic dXNlcjpwYXNz", None])
 
     async def token() -> str | None:
@@ -304,7 +304,7 @@ async def test_what_is_repeated_and_when(
 # --- the guard
 
 
-async def test_the_guard_is_asked_before_each_write_and_each_repetition_but_not_for_reads(
+async def test_the_guard_is_called_before_each_write_and_each_repetition_but_not_for_reads(
     server: ScriptedServer, client: Client
 ) -> None:
     asked: list[float] = []

@@ -246,7 +246,7 @@ async def test_a_server_alone_needs_no_kubeconfig(tmp_path: Path, monkeypatch: p
     assert (found.server, found.token, found.namespace) == ("http://127.0.0.1:1", None, "default")
 
 
-async def test_whom_requests_impersonate(tmp_path: Path) -> None:
+async def test_which_user_requests_impersonate(tmp_path: Path) -> None:
     stored = {"as": "ada", "as-groups": ["a", "b"], "as-uid": "7", "as-user-extra": {"Ex.am/ple": ["x", "y"]}}
     found = await from_kubeconfig(write(tmp_path, {"token": "t", **stored}, {}))
     own = [

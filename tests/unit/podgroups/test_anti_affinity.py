@@ -54,7 +54,7 @@ def expression(operator: str, *values: str, key: str = "app") -> dict[str, Any]:
         (term({"matchLabels": {str(it): "" for it in range(MAX_REQUIREMENTS + 1)}}), mark(), True),
     ],
 )
-def test_whom_a_term_selects(said: dict[str, Any], who: LabelledPod, selected: bool) -> None:
+def test_which_pods_a_term_selects(said: dict[str, Any], who: LabelledPod, selected: bool) -> None:
     (found,) = terms(said)
     assert found.selects_pod(who, "team") is selected
 

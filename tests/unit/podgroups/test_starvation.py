@@ -76,7 +76,7 @@ def test_nor_one_that_runs_where_it_cannot() -> None:
     )
 
 
-def test_gangs_of_which_one_can_never_fit_hold_nobody_back_however_many_nodes_the_other_could_have() -> None:
+def test_gangs_with_one_that_can_never_fit_hold_nobody_back_however_many_nodes_the_other_could_have() -> None:
     nodes = [room("g", {"cpu": 0}, {"cpu": 2}, pool="small"), room("c", {"cpu": 4}, {"cpu": 99}, pool="large")]
     one, other = starved("one", 3, {"cpu": 1}, on="gc", pool="small"), starved("two", 9, {"cpu": 1}, pool="large")
     both = msgspec.structs.replace(one, requests=(*one.requests, *other.requests))

@@ -210,7 +210,7 @@ async def test_a_burst_of_events_leaves_the_loop_free_too(server: ScriptedServer
     assert 0 < largest <= 64
 
 
-async def test_one_object_is_asked_for_by_its_name_in_its_namespace_and_each_change_is_reported(
+async def test_one_object_is_requested_by_its_name_in_its_namespace_and_each_change_is_reported(
     server: ScriptedServer, client: Client
 ) -> None:
     versions: list[str | None] = []

@@ -78,7 +78,7 @@ async def test_reviews_are_cached_for_a_short_time_only(served: ServedPage, gues
     assert (await guest.get("/", headers=ADMIN)).status == 401
 
 
-async def test_login_attempts_are_rate_limited_before_the_api_server_is_asked(
+async def test_login_attempts_are_rate_limited_before_the_api_server_is_called(
     served: ServedPage, guest: aiohttp.ClientSession
 ) -> None:
     codes = [(await sign_in(guest, f"guess-{number}")).status for number in range(60)]

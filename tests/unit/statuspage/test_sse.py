@@ -157,7 +157,7 @@ async def test_it_ends_when_token_right_or_session_is_gone_or_nobody_can_tell(st
             await next_event(news, "end")
 
 
-async def test_whose_group_it_is_is_asked_and_not_what_the_address_says(stage: ServedPage) -> None:
+async def test_whose_group_it_is_is_read_and_not_what_the_address_says(stage: ServedPage) -> None:
     """An id can be worked out from a name, and the namespace in the address is the viewer's own."""
     stage.groups.put(group_snapshot(pod("a", namespace="other"), of=key("secret", namespace="other")))
     await stage.page.view.refresh()

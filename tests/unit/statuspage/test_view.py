@@ -150,7 +150,7 @@ async def test_a_gang_that_takes_long_to_explain_is_explained_seldom(
     assert made.explained == ["a", "a"]
 
 
-async def test_one_that_cannot_be_explained_is_said_to_be_so_and_hides_no_other(made: Made) -> None:
+async def test_one_that_cannot_be_explained_is_reported_and_hides_no_other(made: Made) -> None:
     made.put("odd")
     made.put("fine")
     await made.board.refresh()

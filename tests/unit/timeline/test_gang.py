@@ -119,18 +119,18 @@ def test_a_replacement_does_not_stretch_the_start() -> None:
     assert any("made after the gate was opened" in note for note in it.notes)
 
 
-def test_slots_without_a_pod_are_said() -> None:
+def test_slots_without_a_pod_are_reported() -> None:
     it = made(held(0), job=workers(parallelism=4, completions=4))
     assert "3 pods of 4 are gone or were never made" in it.notes
 
 
-def test_pulls_that_nobody_remembers_are_said() -> None:
+def test_pulls_that_nobody_remembers_are_reported() -> None:
     bare = pod(0, at={"created": 0, "scheduled": 1, "started": 2})
     assert any("Events, which live an hour" in note for note in made(bare).notes)
     assert not any("Events, which live an hour" in note for note in made(held(0)).notes)
 
 
-def test_a_barrier_that_ran_again_is_said() -> None:
+def test_a_barrier_that_ran_again_is_reported() -> None:
     again = msgspec.structs.replace(held(0), barrier_runs=2)
     assert any("ran more than once" in note for note in made(again).notes)
 

@@ -87,7 +87,7 @@ def test_while_one_is_missing_they_are_idle_up_to_now() -> None:
     assert "2/3 pods are bound" in timeline_bars(it, idle_devices(it), 100)
 
 
-def test_what_is_no_longer_known_is_said_and_not_guessed() -> None:
+def test_what_is_no_longer_known_is_reported_and_not_guessed() -> None:
     pods = [(gpu_pod(bound(name, at=T0 + 10)), {"created": 0, "scheduled": 12}) for name in "abc"]
     it = shown(*pods, gone={Step.RUNNING})
     assert it.placing is not None

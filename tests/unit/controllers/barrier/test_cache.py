@@ -80,7 +80,7 @@ def test_a_gang_is_put_together_from_its_parts_in_any_order() -> None:
     assert list(made.index.keys()) == [TRAIN]
 
 
-def test_a_gang_of_which_nothing_is_left_takes_no_memory(woken: CacheHarness) -> None:
+def test_a_gang_without_any_object_takes_no_memory(woken: CacheHarness) -> None:
     woken.job(None, job())
     woken.pod(None, pod(0))
     woken.gate(None, config_map())
@@ -173,7 +173,7 @@ def test_the_late_report_of_a_pod_that_knows_the_verdict_hurries_nobody(woken: C
     assert woken.later == [(TRAIN, PROGRESS_DELAY)]
 
 
-def test_a_pod_whom_the_verdict_does_not_bind_wakes_its_gang_at_once_even_if_it_was_delivered_one(
+def test_a_pod_that_the_verdict_does_not_bind_wakes_its_gang_at_once_even_if_it_was_delivered_one(
     woken: CacheHarness,
 ) -> None:
     """It may be the one that completes the next generation."""

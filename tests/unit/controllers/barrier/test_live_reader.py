@@ -185,7 +185,7 @@ async def test_what_a_kubelet_cannot_do_is_reported_in_its_words(api: Api, look:
     assert reasons(await look.refresh(seen)) == [("workers-0/1", PendingReason.STARTING, f"FailedMount: {words}")]
 
 
-async def test_nobody_is_asked_about_pods_that_do_not_wait_for_it(
+async def test_nothing_is_read_about_pods_that_do_not_wait_for_it(
     api: Api, look: LiveReader, api_calls: CallBlocker
 ) -> None:
     store_pod(api, 0, store_job(api), runs=True)

@@ -36,7 +36,7 @@ async def passes(hearing: QuotaDenials, seen: GangSnapshot = LACKING, key: GangK
     return decision.condition.message, await hearing.poll_denials(key, decision.missing)
 
 
-async def test_what_a_quota_refuses_is_said_once_it_has_lasted(
+async def test_what_a_quota_refuses_is_reported_once_it_has_lasted(
     api: Api, hearing: QuotaDenials, api_calls: CallBlocker
 ) -> None:
     tell(api, "Job", "train-workers-0", "FailedCreate", WORDS)

@@ -245,7 +245,7 @@ async def test_a_gang_that_waits_no_more_gives_its_places_on_the_stream_back(har
 
 
 @pytest.mark.parametrize("what", ["is suspended", "is restarted", "loses a pod", "is gone"])
-async def test_a_gang_that_changes_while_the_api_is_asked_about_it_is_not_decided_on_what_it_was(
+async def test_a_gang_that_changes_while_the_api_is_read_is_not_decided_on_what_it_was(
     harness: ReconcilerHarness, what: str
 ) -> None:
     """Its answer may take a client's whole patience."""

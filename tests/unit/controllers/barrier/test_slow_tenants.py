@@ -24,7 +24,7 @@ def about_slow_gangs(call: ApiRequest) -> bool:
 
 
 @pytest.mark.parametrize("bypassed", [False, True], ids=["the conditions hang", "the Events hang"])
-async def test_a_gang_is_released_promptly_while_whatever_is_said_of_many_others_hangs(bypassed: bool) -> None:
+async def test_a_gang_is_released_promptly_while_status_writes_of_many_others_hang(bypassed: bool) -> None:
     async with embedded_controller(workers=WORKERS) as at:
         ours = [Match(EVENTS, WRITES, agent=names.PROGRAM), Match(JOBSETS, subresource="status", agent=names.PROGRAM)]
         hanging = [at.faults.hang(replace(it, when=about_slow_gangs), times=ALWAYS) for it in ours]

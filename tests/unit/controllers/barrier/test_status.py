@@ -262,7 +262,7 @@ async def test_an_event_says_what_the_condition_says(
 # --- What cannot be said is tried again later, and nothing else waits for it -----------------------------------------
 
 
-async def test_what_is_wanted_is_said_without_anybodys_waiting_for_it(
+async def test_a_desired_status_is_written_while_nothing_waits_for_it(
     square: StatusHarness, api_calls: CallBlocker
 ) -> None:
     api_calls.block()
@@ -359,9 +359,7 @@ async def test_progress_of_a_jobset_that_has_finished_is_not_reported(
     assert api_calls.calls == []
 
 
-async def test_of_a_gang_that_is_gone_nothing_is_said_and_nothing_is_kept(
-    square: StatusHarness, api_calls: CallBlocker
-) -> None:
+async def test_of_a_gang_that_is_gone_nothing_is_written_or_kept(square: StatusHarness, api_calls: CallBlocker) -> None:
     api_calls.block()
     square.want(square.jobset, STARTED, "0.0")
     await asyncio.sleep(SOON)

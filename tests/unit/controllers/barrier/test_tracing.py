@@ -103,7 +103,7 @@ async def test_a_gang_that_was_restarted_or_deleted_meanwhile_is_traced_as_it_wa
     assert [it.spans[0].attributes["jobset_gate.attempt"] for it in harness.traces] == [0, 0]
 
 
-async def test_pods_that_cannot_be_listed_are_asked_for_again_and_not_for_ever(api: Api) -> None:
+async def test_pods_that_cannot_be_listed_are_listed_again_and_not_for_ever(api: Api) -> None:
     async def refuse_pods(call: Call) -> Answer:
         return Answer.REFUSED if call.kind is PODS else Answer.DONE
 

@@ -76,7 +76,7 @@ async def test_a_fresh_verdict_goes_to_every_pod_that_waits(api: Api, sender: Pa
     assert 0 < again <= REPATCH_AFTER, "the next pass checks whether it helped"
 
 
-async def test_a_pod_that_comes_later_gets_a_moment_to_see_the_configmap_by_itself(
+async def test_a_pod_that_comes_later_gets_a_moment_to_see_the_configmap_first(
     api: Api, api_calls: CallBlocker, sender: PatcherHarness
 ) -> None:
     pods = store_pods(api, 1)

@@ -296,7 +296,7 @@ async def test_a_koordinator_gang_of_bare_pods_is_tried_again_once_its_user_has_
         assert cluster.ungated_pods() == ["c", "d"]
 
 
-async def test_whom_kueue_has_taken_over_is_left_suspended_by_it(cluster: InMemoryCluster) -> None:
+async def test_a_job_that_kueue_has_taken_over_is_left_suspended(cluster: InMemoryCluster) -> None:
     """Its user has put it into a queue meanwhile: whether it goes on is Kueue's to say."""
     async with running_controller(cluster, OFF):
         cluster.create_group("g", "a", minimum=1, terms=WAIT, meta=job(cluster, "one"))

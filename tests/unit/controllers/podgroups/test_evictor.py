@@ -190,7 +190,7 @@ async def test_a_namesake_of_a_jobset_is_not_suspended_for_pods_of_the_one_befor
     assert await place.mark_of(JOBSETS, "train") == (False, None)
 
 
-async def test_nothing_is_asked_again_while_nothing_changes(place: EvictorHarness) -> None:
+async def test_nothing_is_read_again_while_nothing_changes(place: EvictorHarness) -> None:
     await place.pod("a", await place.job())
     assert await place.advance() == RECHECK_SECONDS
     assert await place.mark_of(JOBS, "work") == (True, MARK)
@@ -203,7 +203,7 @@ async def test_nothing_is_asked_again_while_nothing_changes(place: EvictorHarnes
     assert await place.advance() == EvictionResult()
 
 
-async def test_bare_pods_are_asked_for_again_when_one_has_gone(place: EvictorHarness) -> None:
+async def test_bare_pods_are_read_again_when_one_has_gone(place: EvictorHarness) -> None:
     for name in "ab":
         await place.pod(name, None)
     both = EvictionResult(

@@ -38,7 +38,7 @@ def recorded(decided: AdmissionRecord, **more: str) -> Json:
 # --- Which record holds ----------------------------------------------------------------
 
 
-def test_a_group_of_which_only_its_record_is_left_is_still_there() -> None:
+def test_a_group_with_nothing_but_its_record_is_still_there() -> None:
     """Its owners may wait to be resumed, or its back-off may not be over."""
     made = FilledCache()
     decided = record((ALI, 4), stage=AdmissionState.CLOSED)
@@ -146,7 +146,7 @@ def test_an_unreadable_record_holds_its_group_and_is_reported() -> None:
     assert made.group(G).valid
 
 
-def test_which_ended_pods_count_is_asked_again_for_another_record() -> None:
+def test_which_ended_pods_count_is_decided_again_for_another_record() -> None:
     made = FilledCache().pods(bound("a", phase="Succeeded")).pod_groups(pod_group())
     assert made.group(G).present == 1
     made.pod_groups(recorded(record((G, 3), stage=AdmissionState.CLOSED), version="6"))

@@ -233,7 +233,7 @@ async def test_a_new_leader_lists_all_records(
     assert sorted(decided, key=str) == sorted([key(), MAP], key=str)
 
 
-async def test_an_api_server_in_trouble_is_asked_again(
+async def test_a_request_to_an_api_server_in_trouble_is_retried(
     cluster: InMemoryCluster, records: RecordStore, observer: RecordingObserver, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     """Nobody may open groups without having read them, and there is nobody else to lead."""

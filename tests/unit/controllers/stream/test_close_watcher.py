@@ -72,7 +72,7 @@ async def test_one_whose_connection_is_reset_has_not_heard(gate: ServedStream) -
     assert not gate.book.deliveries
 
 
-async def test_many_that_close_at_the_same_moment_are_let_go_a_few_at_a_time(
+async def test_many_that_close_at_the_same_moment_are_released_a_few_at_a_time(
     gate: ServedStream, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     """Whatever they do, other work gets its turn in between."""

@@ -49,7 +49,7 @@ async def test_a_held_request_gets_an_empty_line_now_and_then(gate: ServedStream
         assert beat * KEEPALIVE_INTERVAL <= clock() - since <= beat * KEEPALIVE_INTERVAL + 3 * beat
 
 
-async def test_only_those_whom_the_verdict_binds_are_answered(gate: ServedStream) -> None:
+async def test_only_pods_that_the_verdict_binds_are_answered(gate: ServedStream) -> None:
     older = await (await gate.connect_and_ask("a", generation="u-1/0/0")).held()
     same = await (await gate.connect_and_ask("b", generation="u-1/0/1")).held()
     later = await (await gate.connect_and_ask("c", generation="u-1/0/2")).held()
