@@ -36,9 +36,11 @@ ON_TIMEOUT_RELEASE: Final = "Release"
 
 # --- In the templates that the webhook renders (A3, A5) ----------------------------------------------------------
 GATED: Final = "jobset-gate.dev/gated"
-"""Label on gated Jobs and pods: `true`. Written by the webhook into the templates of the targets. Read by the
-controller and the command line: the only thing that they select them by."""
+"""Label on gated Jobs and pods: `true` on those of a JobSet, `job` on a Job that is a gang itself. Written by the webhook
+into the templates of the targets. Read by the controller and the command line: the only thing that they select them
+by."""
 GATED_VALUE: Final = "true"
+GATED_JOB: Final = "job"
 EPOCH: Final = "jobset-gate.dev/epoch"
 """Annotation on gated pods: how often the JobSet had been suspended when they were made. Written by the webhook into
 the templates, 0 at creation and one more with each suspension. Read by barrier and controller: a verdict of an older
@@ -92,6 +94,8 @@ is already there, so that its kubelet looks at it again. Read by nobody."""
 # --- The gang's ConfigMap (A6, A7, A10) ----------------------------------------------------------------------------
 CONFIG_MAP_SUFFIX: Final = "-group-scheduling"
 """Suffix: of the name of a gang's ConfigMap, behind that of its JobSet."""
+JOB_CONFIG_MAP_SUFFIX: Final = ".job.group-scheduling"
+"""Suffix: of the name of a gang's ConfigMap, behind that of its Job: a JobSet may have the same name."""
 GATE: Final = "jobset-gate.dev/gate"
 """Label on the ConfigMaps of gangs: `true`. Written by the controller. Read by controller and command line, which list
 them by it."""

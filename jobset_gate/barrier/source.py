@@ -1,0 +1,34 @@
+"""What distinguishes one kind of workload whose pods start as a gang: the columns of the table in `sources/`.
+
+The rules get a row with each snapshot and take kinds and names from it, so that they hold for every source.
+"""
+
+import msgspec
+
+
+class Source(msgspec.Struct, frozen=True, kw_only=True):
+    """One kind of workload."""
+
+    name: str
+    """The word for it in settings, metrics, logs and on the command line."""
+    api_version: str
+    kind: str
+    gated: str
+    """Value of the label jobset-gate.dev/gated on its Jobs and pods."""
+    config_map_suffix: str
+    """Suffix of the name of a gang's ConfigMap; no suffix ends with another source's."""
+    stream: str
+    """First part of its paths on the gate stream, behind the version (A6)."""
+    uid_label: str
+    """Label of its pods with the workload's UID, the first part of a generation."""
+    attempt_label: str | None
+    """Label of its pods with the restart attempt; None: a workload has one attempt, 0."""
+
+    @property
+    def resource(self) -> str:
+        """The word for the kind in kubectl's commands."""
+        return self.kind.lower()
+
+    def config_map_name(self, workload: str) -> str:
+        """Name of the gang's ConfigMap."""
+        return workload + self.config_map_suffix

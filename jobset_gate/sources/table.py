@@ -1,0 +1,29 @@
+"""The table of sources: one row for each kind of workload."""
+
+from typing import Final
+
+from jobset_gate import names
+from jobset_gate.barrier.source import Source
+
+JOBSET: Final = Source(
+    name="jobset",
+    api_version=names.JOBSET_API_VERSION,
+    kind="JobSet",
+    gated=names.GATED_VALUE,
+    config_map_suffix=names.CONFIG_MAP_SUFFIX,
+    stream="gangs",
+    uid_label=names.JS_UID,
+    attempt_label=names.JS_RESTART_ATTEMPT,
+)
+JOB: Final = Source(
+    name="job",
+    api_version="batch/v1",
+    kind="Job",
+    gated=names.GATED_JOB,
+    config_map_suffix=names.JOB_CONFIG_MAP_SUFFIX,
+    stream="jobs",
+    uid_label=names.JOB_CONTROLLER_UID,
+    attempt_label=None,
+)
+SOURCES: Final = {source.name: source for source in (JOBSET, JOB)}
+"""All sources by name."""
