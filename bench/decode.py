@@ -19,11 +19,11 @@ from bench.report import Cell, ResultTable, ResultTarget
 from bench.scale import Scale
 from bench.stats import median, percentile
 from controllers.barrier.cache import GangCache
-from jobset_gate.barrier import decode as read
 from jobset_gate.barrier import wire
 from jobset_gate.barrier.model import PodSeen
 from jobset_gate.runtime.decoder import ObjectDecoder, WatchEvent
 from jobset_gate.runtime.store import Store
+from jobset_gate.sources import decode as read
 
 NAME = "decode"
 ROUNDS = 200

@@ -181,7 +181,7 @@ class Manager:
             registry=options.registry,
             runtime=self._metrics,
             metrics=metrics,
-            jobset=lambda namespace, name: cache.get_jobset(GangKey(namespace, name)),
+            jobset=lambda namespace, name: cache.get_workload(GangKey(namespace, name)),
         )
         groups = setup.PodGroupControllers(options.groups, around, keep_crds=options.pod_group_crds)
         self._liveness.add_checks(*groups.health_checks)

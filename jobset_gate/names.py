@@ -36,7 +36,7 @@ ON_TIMEOUT_RELEASE: Final = "Release"
 
 # --- In the templates that the webhook renders (A3, A5) ----------------------------------------------------------
 GATED: Final = "jobset-gate.dev/gated"
-"""Label on gated Jobs and pods: `true` on those of a JobSet, `job` on a Job that is a gang itself. Written by the webhook
+"""Label on gated Jobs and pods: `true` on those of a JobSet, `job` where a Job is a gang itself. Written by the webhook
 into the templates of the targets. Read by the controller and the command line: the only thing that they select them
 by."""
 GATED_VALUE: Final = "true"
@@ -129,6 +129,7 @@ JS_RESTART_ATTEMPT: Final = "jobset.sigs.k8s.io/restart-attempt"
 JS_COORDINATOR: Final = "jobset.sigs.k8s.io/coordinator"
 
 # --- The Job API's own names -----------------------------------------------------------------------------------------
+JOB_NAME: Final = "batch.kubernetes.io/job-name"
 JOB_CONTROLLER_UID: Final = "batch.kubernetes.io/controller-uid"
 JOB_COMPLETION_INDEX: Final = "batch.kubernetes.io/job-completion-index"
 JOB_TRACKING_FINALIZER: Final = "batch.kubernetes.io/job-tracking"

@@ -1,4 +1,4 @@
-"""Cache of gangs, joined from the informers of JobSets, Jobs, pods and ConfigMaps. It enqueues gangs that changed.
+"""Cache of gangs, joined from the informers of workloads, Jobs, pods and ConfigMaps. It enqueues gangs that changed.
 
 A pass costs time in proportion to the gang's pods, and a gang with k missing slots cannot become complete before k
 more pods have started: until then events only cause a delayed pass. After the verdict only a pod that has not received
@@ -17,9 +17,9 @@ from jobset_gate.barrier.model import (
     GangSnapshot,
     Generation,
     JobSeen,
-    JobSetSeen,
     PodSeen,
     Verdict,
+    WorkloadSeen,
 )
 from jobset_gate.runtime.store import ObjectChange
 
@@ -37,7 +37,7 @@ EnqueueAfter = Callable[[GangKey, float], None]
 class GangEntry:
     """One gang. `config_map` and `jobset` are changed by their setters only."""
 
-    jobset: JobSetSeen | None = None
+    workload: WorkloadSeen | None = None
     jobs: dict[str, JobSeen] = field(default_factory=dict)
     pods: dict[str, PodSeen] = field(default_factory=dict)
     """By UID."""
@@ -53,10 +53,10 @@ class GangEntry:
     @property
     def is_empty(self) -> bool:
         """True if no object of the gang is left."""
-        return not (self.jobset or self.jobs or self.pods or self.config_map or self.announced)
+        return not (self.workload or self.jobs or self.pods or self.config_map or self.announced)
 
-    def set_jobset(self, jobset: JobSetSeen | None) -> None:
-        self.jobset = jobset
+    def set_workload(self, workload: WorkloadSeen | None) -> None:
+        self.workload = workload
         self._update_remembered()
 
     def set_config_map(self, gate: ConfigMapSeen | None) -> None:
@@ -70,11 +70,11 @@ class GangEntry:
         return kept if kept is not None and kept == self.remembered else None
 
     def snapshot(self) -> GangSnapshot | None:
-        """None without a JobSet."""
-        if self.jobset is None:
+        """None without a workload."""
+        if self.workload is None:
             return None
         return GangSnapshot(
-            jobset=self.jobset,
+            workload=self.workload,
             jobs=tuple(self.jobs.values()),
             pods=tuple(self.pods.values()),
             config_map=self.config_map,
@@ -85,16 +85,16 @@ class GangEntry:
 
     @property
     def _stored_verdict(self) -> Verdict | None:
-        """The verdict in the ConfigMap of this JobSet."""
-        jobset, gate = self.jobset, self.config_map
-        return gate.verdict if jobset is not None and gate is not None and gate.jobset_uid == jobset.uid else None
+        """The verdict in the ConfigMap of this workload."""
+        workload, gate = self.workload, self.config_map
+        return gate.verdict if workload is not None and gate is not None and gate.workload_uid == workload.uid else None
 
     def _update_remembered(self) -> None:
         """Remembers the ConfigMap's verdict if it is the first of a generation that has started."""
         kept, known = self._stored_verdict, self.remembered
-        if kept is None or self.jobset is None or was_edited(kept, self.jobset, known) or _older(kept, known):
+        if kept is None or self.workload is None or was_edited(kept, self.workload, known) or _older(kept, known):
             return
-        if has_started(kept.generation, self.jobset, self.pods.values()):
+        if has_started(kept.generation, self.workload, self.pods.values()):
             self.remembered = kept
 
 
@@ -122,15 +122,16 @@ class GangCache:
         self._delivered, self._on_change = delivered, on_change
         self._gangs: dict[GangKey, GangEntry] = {}
 
-    def on_jobset(self, change: ObjectChange[JobSetSeen]) -> None:
-        """Handler of JobSets with a config."""
-        if change.old is None and change.new is None:
-            return  # a JobSet without a config
-        key = GangKey(*change.key)
+    def on_workload(self, change: ObjectChange[WorkloadSeen]) -> None:
+        """Handler of workloads with a config."""
+        seen = change.new or change.old
+        if seen is None:
+            return  # a workload without a config
+        key = seen.key
         gang = self._entry(key)
         if change.old is not None and change.new is not None and change.old.uid != change.new.uid:
             gang.config_map_conflict = False
-        gang.set_jobset(change.new)
+        gang.set_workload(change.new)
         if change.old != change.new:
             self._enqueue(key)
             self._changed(key, gang)
@@ -140,9 +141,11 @@ class GangCache:
         seen = change.new or change.old
         if seen is None or change.old == change.new:
             return
-        if change.old is not None and change.old.gang != seen.gang:
+        if change.old is not None and (change.old.source, change.old.gang) != (seen.source, seen.gang):
             self.on_job(ObjectChange(change.key, change.old, None))  # a Job of that name now belongs to another gang
-        key = GangKey(seen.namespace, seen.gang)
+        if seen.workload is not None or (change.old is not None and change.old.workload is not None):
+            self.on_workload(_workload_change(change))
+        key = GangKey(seen.namespace, seen.gang, seen.source)
         gang = self._entry(key)
         if change.new is None:
             gang.jobs.pop(seen.name, None)
@@ -157,10 +160,10 @@ class GangCache:
         seen = new or old
         if seen is None or old == new:
             return
-        if old is not None and old.gang != seen.gang:
+        if old is not None and (old.source, old.gang) != (seen.source, seen.gang):
             self.on_pod(ObjectChange(change.key, old, None))  # its labels now name another gang
             old = None
-        key = GangKey(seen.namespace, seen.gang)
+        key = GangKey(seen.namespace, seen.gang, seen.source)
         gang = self._entry(key)
         if old is not None and (new is None or new.uid != old.uid):
             gang.pods.pop(old.uid, None)
@@ -178,7 +181,7 @@ class GangCache:
         seen = change.new or change.old
         if seen is None:
             return
-        key = GangKey(seen.namespace, seen.gang)
+        key = GangKey(seen.namespace, seen.gang, seen.source)
         gang = self._entry(key)
         known = gang.config_map
         if change.new is not None and known == change.new:
@@ -203,7 +206,7 @@ class GangCache:
         """True if the gang has a bound pod of this UID that has not passed its barrier."""
         gang = self._gangs.get(key)
         known = gang.pods.get(pod) if gang is not None else None
-        if gang is None or gang.jobset is None or known is None or known.jobset_uid != gang.jobset.uid:
+        if gang is None or gang.workload is None or known is None or known.workload_uid != gang.workload.uid:
             return False
         return known.bound and known.alive and known.stage is not BarrierStage.PASSED
 
@@ -250,9 +253,9 @@ class GangCache:
             self._enqueue(key)  # they started during the pass
 
     def snapshot(self, key: GangKey) -> GangSnapshot | None:
-        """The gang for a pass; None without a JobSet."""
+        """The gang for a pass; None without a workload."""
         gang = self._gangs.get(key)
-        if gang is None or gang.jobset is None:
+        if gang is None or gang.workload is None:
             return None
         gang.starts_since_pass = 0
         return gang.snapshot()
@@ -262,10 +265,10 @@ class GangCache:
         gang = self._gangs.get(key)
         return gang.snapshot() if gang is not None else None
 
-    def get_jobset(self, key: GangKey) -> JobSetSeen | None:
-        """The gang's JobSet."""
+    def get_workload(self, key: GangKey) -> WorkloadSeen | None:
+        """The gang's workload."""
         gang = self._gangs.get(key)
-        return gang.jobset if gang is not None else None
+        return gang.workload if gang is not None else None
 
     def get_verdict(self, key: GangKey) -> Verdict | None:
         """The durable verdict in the gang's ConfigMap (A6.1)."""
@@ -273,8 +276,8 @@ class GangCache:
         return gang.trusted_verdict if gang is not None else None
 
     def keys(self) -> Iterator[GangKey]:
-        """All gangs with a JobSet."""
-        return (key for key, gang in self._gangs.items() if gang.jobset is not None)
+        """All gangs with a workload."""
+        return (key for key, gang in self._gangs.items() if gang.workload is not None)
 
     def __len__(self) -> int:
         return len(self._gangs)
@@ -308,5 +311,11 @@ class GangCache:
             self._gangs.pop(key, None)
 
 
+def _workload_change(change: ObjectChange[JobSeen]) -> ObjectChange[WorkloadSeen]:
+    """The change of a Job that is a workload itself."""
+    old, new = change.old, change.new
+    return ObjectChange(change.key, None if old is None else old.workload, None if new is None else new.workload)
+
+
 def _generation(pod: PodSeen) -> Generation:
-    return Generation(pod.jobset_uid, pod.attempt, pod.epoch)
+    return Generation(pod.workload_uid, pod.attempt, pod.epoch)

@@ -1,15 +1,17 @@
 """The informers of the start barrier, and what is read from them."""
 
-from collections.abc import Callable, Iterable
+from collections.abc import Callable, Collection, Iterable
 
 from controllers.barrier.cache import GangCache
 from jobset_gate import names
-from jobset_gate.barrier import decode, wire
+from jobset_gate.barrier import wire
 from jobset_gate.kube.client import Client
 from jobset_gate.kube.resources import CONFIGMAPS, CRDS, JOBS, JOBSETS, PODS
 from jobset_gate.runtime.decoder import OnWatchProblem
 from jobset_gate.runtime.informer import AnyInformer, AnyWatchSource, Informer, WatchSource, object_informer
 from jobset_gate.runtime.store import ObjectChange
+from jobset_gate.sources import decode
+from jobset_gate.sources.table import SOURCES
 
 
 def make_informers(
@@ -17,23 +19,30 @@ def make_informers(
     cache: GangCache,
     on_crd: Callable[[ObjectChange[str]], None] | None,
     *,
+    sources: Collection[str],
     namespace: str | None,
     on_problem: OnWatchProblem,
 ) -> list[AnyInformer]:
     """The informers that fill the cache. `on_crd` gets changes of the JobSet CRD; None: it is not watched."""
-    gated = f"{names.GATED}={names.GATED_VALUE}"
+    gated = gated_selector(sources)
     config_maps = f"{names.GATE}={names.GATE_VALUE}"
-    sources: list[AnyWatchSource] = [
+    watched: list[AnyWatchSource] = [
         # No selector: a JobSet created while the webhook was off has no label (A10).
-        WatchSource(JOBSETS, wire.JobSet, decode.jobset, cache.on_jobset, namespace),
+        WatchSource(JOBSETS, wire.JobSet, decode.jobset, cache.on_workload, namespace),
         WatchSource(JOBS, wire.Job, decode.job, cache.on_job, namespace, gated),
         WatchSource(PODS, wire.Pod, decode.pod, cache.on_pod, namespace, gated),
         WatchSource(CONFIGMAPS, wire.ConfigMap, decode.config_map, cache.on_config_map, namespace, config_maps),
     ]
-    found: list[AnyInformer] = [Informer(client, source, on_problem=on_problem) for source in sources]
+    found: list[AnyInformer] = [Informer(client, source, on_problem=on_problem) for source in watched]
     if on_crd is not None:
         found.append(object_informer(client, CRDS, names.JOBSET_CRD, on_crd, on_problem=on_problem))
     return found
+
+
+def gated_selector(sources: Collection[str]) -> str:
+    """Selects the gated Jobs and pods of these sources."""
+    values = [source.gated for name, source in SOURCES.items() if name in sources]
+    return f"{names.GATED}={values[0]}" if len(values) == 1 else f"{names.GATED} in ({','.join(values)})"
 
 
 def not_synced(informers: Iterable[AnyInformer]) -> str:

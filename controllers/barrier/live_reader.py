@@ -1,9 +1,9 @@
 """Uncached reads of a gang before an irreversible write (controller-runtime: APIReader).
 
 * Before a timeout, and before a release while the pod watch is silent: Jobs, pods, and Events of missing pods (A7, A9).
-* Before a ConfigMap is created: its JobSet, whose condition records the verdict of a deleted ConfigMap (A10), and which
-  may itself be gone: the garbage collector would delete the ConfigMap, and the next pass would create it again.
-* Before a ConfigMap with unexpected content is trusted: its JobSet.
+* Before a ConfigMap is created: its workload, whose condition records the verdict of a deleted ConfigMap (A10), and
+  which may itself be gone: the garbage collector would delete the ConfigMap, and the next pass would create it again.
+* Before a ConfigMap with unexpected content is trusted: its workload.
 """
 
 from collections.abc import Callable, Sequence
@@ -13,14 +13,17 @@ from typing import Final, TypeVar
 import msgspec
 import structlog
 
+from controllers.barrier.workloads import get_workload
 from jobset_gate import names
-from jobset_gate.barrier import decode, events, integrity, wire
-from jobset_gate.barrier.model import GangSnapshot, JobSetSeen, PendingReason
+from jobset_gate.barrier import events, integrity, wire
+from jobset_gate.barrier.model import GangSnapshot, JobSeen, PendingReason, WorkloadSeen
 from jobset_gate.kube.client import Client
 from jobset_gate.kube.errors import ApiError, InvalidResponse, NotFound, Unreachable
-from jobset_gate.kube.resources import EVENTS, JOBS, JOBSETS, PODS
+from jobset_gate.kube.resources import EVENTS, JOBS, PODS
 from jobset_gate.runtime.paging import ListScope, list_objects, list_pages
 from jobset_gate.runtime.workqueue import Requeue
+from jobset_gate.sources import decode
+from jobset_gate.sources.table import JOB
 
 EVENTS_PAGE: Final = 50
 EVENTS_BYTES: Final = 1024 * 1024
@@ -46,36 +49,48 @@ class LiveReader:
 
     async def refresh(self, seen: GangSnapshot, *, reasons: bool = True) -> GangSnapshot:
         """With Jobs, pods and, for `reasons`, Events from the API. Raises if Jobs or pods cannot be listed."""
-        namespace = seen.jobset.namespace
+        namespace = seen.workload.namespace
         # Events first: pods may start or go while Events, which only matter for messages, are listed.
         causes = await self._list_reasons(seen) if reasons else _NO_EVENTS
-        mine = f"{names.GATED}={names.GATED_VALUE},{names.JS_NAME}={seen.jobset.name}"
-        jobs = await self._list_all(ListScope(JOBS, namespace, mine), wire.Job, decode.job)
+        source = seen.workload.source
+        mine = f"{names.GATED}={source.gated},{source.pods_label}={seen.workload.name}"
+        jobs = await self._read_jobs(seen, mine)
         pods = await self._list_all(ListScope(PODS, namespace, mine), wire.Pod, decode.pod)
         return events.with_events(msgspec.structs.replace(seen, jobs=jobs, pods=pods), *causes)
 
     async def verify_config_map(self, seen: GangSnapshot) -> GangSnapshot:
-        """With the JobSet's condition in the API, and without ConfigMap content that the JobSet does not support.
+        """With the workload's condition in the API, and without ConfigMap content that the workload does not support.
 
-        Raises Requeue if the JobSet is gone, being deleted or another one, and the error of a failed read.
+        Raises Requeue if the workload is gone, being deleted or another one, and the error of a failed read.
         """
-        return integrity.without_edits(seen, await self._get_jobset(seen))
+        return integrity.without_edits(seen, await self._get_workload(seen))
 
-    async def _get_jobset(self, seen: GangSnapshot) -> JobSetSeen:
-        namespace, name = seen.jobset.namespace, seen.jobset.name
+    async def _get_workload(self, seen: GangSnapshot) -> WorkloadSeen:
+        known = seen.workload
+        what = f"the {known.source.kind} {known.key}"
         try:
-            live = decode.jobset(await self._no_retry.get(JOBSETS, name, namespace, type=wire.JobSet))
+            live = await get_workload(self._no_retry, known)
         except NotFound as gone:
-            raise Requeue(f"the JobSet {namespace}/{name} is gone") from gone
-        if live is None or live.uid != seen.jobset.uid:
-            raise Requeue(f"the JobSet {namespace}/{name} is another one")
+            raise Requeue(f"{what} is gone") from gone
+        if live is None or live.uid != known.uid:
+            raise Requeue(f"{what} is another one")
         if live.deleting:
-            raise Requeue(f"the JobSet {namespace}/{name} is being deleted")
+            raise Requeue(f"{what} is being deleted")
         return live
+
+    async def _read_jobs(self, seen: GangSnapshot, mine: str) -> tuple[JobSeen, ...]:
+        """The gang's Jobs; where a Job is the workload, that one."""
+        namespace, name = seen.workload.namespace, seen.workload.name
+        if seen.workload.source is not JOB:
+            return await self._list_all(ListScope(JOBS, namespace, mine), wire.Job, decode.job)
+        try:
+            return (decode.job(await self._no_retry.get(JOBS, name, namespace, type=wire.Job)),)
+        except NotFound:
+            return ()
 
     async def _list_reasons(self, seen: GangSnapshot) -> _Events:
         """Events of pods that do not exist, have no node, or have not started; others are not listed."""
-        namespace = seen.jobset.namespace
+        namespace = seen.workload.namespace
         reasons = {pod.pending.reason for pod in seen.pods if pod.pending is not None}
         provisioning = events.NODE_PROVISIONING_REASONS if PendingReason.UNSCHEDULED in reasons else ()
         kubelet = events.KUBELET_REASONS if PendingReason.STARTING in reasons else ()

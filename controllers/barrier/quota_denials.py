@@ -34,7 +34,7 @@ class QuotaDenials:
 
     def with_denials(self, seen: GangSnapshot) -> GangSnapshot:
         """The snapshot with the known denials of its Jobs."""
-        _, known = self._by_namespace.get(seen.jobset.namespace, (0.0, None))
+        _, known = self._by_namespace.get(seen.workload.namespace, (0.0, None))
         if not known:
             return seen
         denials = tuple((job.name, known[job.name]) for job in seen.jobs if job.name in known)

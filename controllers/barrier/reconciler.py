@@ -101,7 +101,7 @@ class GangReconciler:
                     return seen
                 seen = msgspec.structs.replace(seen, config_map=config_map, config_map_conflict=False)
                 return self._with_cached(key, seen)
-            case Read.JOBSET:
+            case Read.WORKLOAD:
                 verified = await self._live_reader.verify_config_map(seen)
                 if verified.remembered is not seen.remembered:
                     self._cache.remember_verdict(key, verified.remembered)
@@ -112,15 +112,15 @@ class GangReconciler:
                 return msgspec.structs.replace(self._with_cached(key, live), jobs=live.jobs, pods=live.pods)
 
     def _with_cached(self, key: GangKey, live: GangSnapshot) -> GangSnapshot:
-        """A snapshot after a slow read, with what the cache has learnt of JobSet, Jobs and pods in the meantime.
+        """A snapshot after a slow read, with what the cache has learnt of workload, Jobs and pods in the meantime.
 
-        The ConfigMap is not updated: writing another version is a conflict. Raises Requeue if the JobSet is gone.
+        The ConfigMap is not updated: writing another version is a conflict. Raises Requeue if the workload is gone.
         """
         now = self._cache.peek(key)
-        if now is None or now.jobset.uid != live.jobset.uid:
-            raise Requeue(f"the JobSet {key} was deleted during a live read")
-        jobset = msgspec.structs.replace(now.jobset, condition=live.jobset.condition)
-        return msgspec.structs.replace(live, jobset=jobset, jobs=now.jobs, pods=now.pods, announced=now.announced)
+        if now is None or now.workload.uid != live.workload.uid:
+            raise Requeue(f"the {live.workload.source.kind} {key} was deleted during a live read")
+        workload = msgspec.structs.replace(now.workload, condition=live.workload.condition)
+        return msgspec.structs.replace(live, workload=workload, jobs=now.jobs, pods=now.pods, announced=now.announced)
 
     async def _act(self, key: GangKey, seen: GangSnapshot, decision: Decision) -> float | None:
         self._cache.set_missing_count(key, decision.missing_count if isinstance(decision, Wait) else 0)
@@ -130,7 +130,7 @@ class GangReconciler:
                 return None
             case Blocked():
                 self._metrics.on_blocked(key, decision)
-                self._status.set_desired(seen.jobset, decision.condition)
+                self._status.set_desired(seen.workload, decision.condition)
                 return decision.requeue_after
             case Wait():
                 return await self._wait(key, seen, decision)
@@ -141,15 +141,15 @@ class GangReconciler:
 
     async def _wait(self, key: GangKey, seen: GangSnapshot, decision: Wait) -> float | None:
         clock = decision.clock or (seen.own_config_map.waiting_since if seen.own_config_map else None)
-        if clock is not None and not is_plausible_clock(clock, seen.jobset, self._now()):
+        if clock is not None and not is_plausible_clock(clock, seen.workload, self._now()):
             clock = None
         # A verdict on an older generation stays: it binds no newer pod, and a pod of its own may still read it.
         await self._verdict_store.ensure_config_map(seen, decision.verdict, clock)
-        if seen.jobset.suspended:
+        if seen.workload.suspended:
             self._metrics.clear_gang(key)
         else:
             self._metrics.on_waiting(key, seen, decision)
-        self._status.set_desired(seen.jobset, decision.condition)
+        self._status.set_desired(seen.workload, decision.condition)
         poll_after = await self._quota_denials.poll_denials(key, decision.missing)
         return min((it for it in (decision.requeue_after, poll_after) if it is not None), default=None)
 
@@ -175,7 +175,7 @@ class GangReconciler:
             key, _waiting_pods(seen, decision.verdict), decision.verdict, fresh=fresh
         )
         generation = decision.verdict.generation
-        self._status.set_desired(seen.jobset, decision.condition, f"{generation.attempt}.{generation.epoch}")
+        self._status.set_desired(seen.workload, decision.condition, f"{generation.attempt}.{generation.epoch}")
         await asyncio.sleep(0)
         self._metrics.on_enforced(key, seen, decision.verdict)
         return requeue_after
@@ -193,7 +193,7 @@ class GangReconciler:
 
 def _waiting_pods(seen: GangSnapshot, verdict: Verdict) -> Iterator[PodSeen]:
     """The pods that wait in their barrier and are bound by this verdict."""
-    uid, attempt = seen.jobset.uid, seen.jobset.attempt
+    uid, attempt = seen.workload.uid, seen.workload.attempt
     return (
         pod
         for pod in count.gang_pods(seen)

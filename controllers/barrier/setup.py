@@ -21,6 +21,7 @@ from controllers.barrier.tracing import WORKERS as TRACE_WORKERS
 from controllers.barrier.tracing import GangTracer, TraceExporter
 from controllers.barrier.verdict_patcher import MAX_PATCHES, VerdictPatcher
 from controllers.barrier.verdict_store import VerdictStore
+from controllers.barrier.workloads import WORKLOADS
 from jobset_gate.barrier.model import GangKey
 from jobset_gate.kube.client import Client
 from jobset_gate.kube.resources import CONFIGMAPS, CRDS, JOBSETS, PODS
@@ -35,6 +36,8 @@ Runnable = Callable[[], Coroutine[Any, Any, None]]
 class BarrierOptions:
     """Durations in seconds."""
 
+    sources: tuple[str, ...] = ("jobset",)
+    """Kinds of workloads whose gangs are managed."""
     watch_namespace: str | None = None
     """The only namespace that is watched; None: all."""
     workers: int = 32
@@ -83,6 +86,7 @@ class BarrierControllers:
             client,
             self.cache,
             (lambda change: crd_queue.add(change.key[1])) if options.extend_crd else None,
+            sources=options.sources,
             namespace=options.watch_namespace,
             on_problem=runtime.observe_watch_problem,
         )
@@ -94,12 +98,12 @@ class BarrierControllers:
         )
         once = writer.without_retries()
         by_resource = {it.resource: it for it in self.informers}
-        jobsets = by_resource[JOBSETS].store
+        stores = {source: by_resource[resource].store for source, resource in WORKLOADS.items()}
         status = GangStatusWriter(
             once,
             clock,
             status_queue,
-            version=lambda key: jobsets.version_of((key.namespace, key.name)),
+            version=lambda key: stores[key.source].version_of((key.namespace, key.name)),
             interval=options.progress_every,
             on_failure=metrics.errors.labels("status").inc,
         )

@@ -1,6 +1,6 @@
 """Writes the condition GroupStarted and Events from a work queue of their own (A9).
 
-These writes pass the admission webhooks of the JobSet's namespace. One that hangs or is denied there must not delay a
+These writes pass the admission webhooks of the workload's namespace. One that hangs or is denied there must not delay a
 verdict or a timeout of any gang. Only the latest condition of each gang is kept.
 """
 
@@ -11,19 +11,21 @@ from datetime import UTC, datetime
 
 import structlog
 
+from controllers.barrier.workloads import write_condition
 from jobset_gate import names
 from jobset_gate.barrier import messages
-from jobset_gate.barrier.model import DesiredCondition, GangKey, JobSetSeen
-from jobset_gate.kube.client import Client, PatchType
+from jobset_gate.barrier.model import DesiredCondition, GangKey, WorkloadSeen
+from jobset_gate.kube.client import Client
 from jobset_gate.kube.errors import (
     ApiError,
     Conflict,
+    Invalid,
     InvalidResponse,
     NotFound,
     Unreachable,
     is_namespace_terminating,
+    is_stale_patch,
 )
-from jobset_gate.kube.resources import JOBSETS
 from jobset_gate.runtime.clock import monotonic as loop_time
 from jobset_gate.runtime.recorder import EventRecorder, ObjectReference
 from jobset_gate.runtime.store import ObjectVersion
@@ -31,7 +33,7 @@ from jobset_gate.runtime.workqueue import Requeue, WorkQueue
 
 STATUS_WORKERS = 32
 PROGRESS_INTERVAL = 15.0
-"""Seconds between two writes that differ in the message only: each may conflict with the JobSet controller's write."""
+"""Seconds between two writes that differ in the message only: each may conflict with another controller's write."""
 WORDING_INTERVAL = 300.0
 """The same if the messages mean the same: the scheduler or a kubelet only worded it differently."""
 
@@ -49,7 +51,7 @@ _log = structlog.get_logger(__name__)
 
 @dataclass(frozen=True, slots=True, eq=False)
 class _Desired:
-    jobset: JobSetSeen
+    workload: WorkloadSeen
     condition: DesiredCondition
     generation: str
 
@@ -57,7 +59,7 @@ class _Desired:
 class GangStatusWriter:
     """Keeps the desired condition of each gang until it is written; `reconcile` runs in a Controller on `queue`.
 
-    `clock` dates what is written; `version`: the version of a JobSet in the informer's cache; `interval`: seconds
+    `clock` dates what is written; `version`: the version of a workload in the informer's cache; `interval`: seconds
     between two writes of progress, and from a failed write to the next attempt.
     """
 
@@ -76,14 +78,14 @@ class GangStatusWriter:
         self._recorder = EventRecorder(client, names.PROGRAM, clock)
         self._desired: dict[GangKey, _Desired] = {}
         self._written: dict[GangKey, tuple[float, str, DesiredCondition]] = {}
-        """Time and JobSet's UID of the last write."""
+        """Time and workload's UID of the last write."""
         self._retry_at: dict[GangKey, tuple[str, float]] = {}
         """Reason of the last failed write, and the time of the next attempt."""
 
-    def set_desired(self, jobset: JobSetSeen, condition: DesiredCondition, generation: str = "") -> None:
+    def set_desired(self, workload: WorkloadSeen, condition: DesiredCondition, generation: str = "") -> None:
         """Desired condition from now on; `generation` distinguishes Events of one reason."""
-        key = GangKey(jobset.namespace, jobset.name)
-        desired = _Desired(jobset, condition, generation)
+        key = workload.key
+        desired = _Desired(workload, condition, generation)
         wait = self._write_delay(key, desired)
         if wait is None:
             self._desired.pop(key, None)
@@ -98,14 +100,14 @@ class GangStatusWriter:
             self.forget_gang(key)
 
     def forget_gang(self, key: GangKey) -> None:
-        """The JobSet is gone."""
+        """The workload is gone."""
         for kept in (self._desired, self._written, self._retry_at):
             kept.pop(key, None)
 
     async def reconcile(self, key: GangKey) -> float | None:
         """Writes the desired condition if it is due, and before it an Event unless the gang waits.
 
-        Returns seconds to the next attempt, None if it is written. Raises Requeue if the cached JobSet is stale. The
+        Returns seconds to the next attempt, None if it is written. Raises Requeue if the cached workload is stale. The
         Event's name is made from the fact: after a crash between the two writes the API server refuses a second one.
         """
         desired = self._desired.get(key)
@@ -144,11 +146,11 @@ class GangStatusWriter:
 
     def _write_delay(self, key: GangKey, desired: _Desired) -> float | None:
         """Seconds until this condition is to be written, None if it stands already."""
-        condition, current = desired.condition, desired.jobset.condition
+        condition, current = desired.condition, desired.workload.condition
         at, uid, last = self._written.get(key, (-math.inf, "", None))
         if current is not None and _comparable(current) == _comparable(condition):
             return None
-        before = last if last is not None and uid == desired.jobset.uid else current
+        before = last if last is not None and uid == desired.workload.uid else current
         progress_only = before is not None and (before.status, before.reason) == (condition.status, condition.reason)
         # Written, and the watch has not shown it yet, or another client removed it: write it again, but slowly.
         repeated = before is last and last == condition
@@ -158,53 +160,38 @@ class GangStatusWriter:
         return 0.0
 
     async def _write(self, key: GangKey, desired: _Desired) -> None:
-        jobset, condition = desired.jobset, desired.condition
+        workload, condition = desired.workload, desired.condition
+        source = workload.source
         if condition.reason != names.REASON_WAITING:
             await self._recorder.record(
-                ObjectReference(names.JOBSET_API_VERSION, "JobSet", jobset.name, jobset.namespace, jobset.uid),
+                ObjectReference(source.api_version, source.kind, workload.name, workload.namespace, workload.uid),
                 condition.reason,
                 condition.message,
-                fact=f"{jobset.uid} {condition.reason} {desired.generation}",
+                fact=f"{workload.uid} {condition.reason} {desired.generation}",
                 warning=condition.reason in _WARNINGS,
             )
         version = self._version(key)
-        if version is None or version.uid != jobset.uid:
-            return  # deleted; a new JobSet of that name causes its own pass
-        current = jobset.condition
+        if version is None or version.uid != workload.uid:
+            return  # deleted; a new workload of that name causes its own pass
+        current = workload.condition
         same = current is not None and current.status == condition.status and current.since
         since = current.since if same and current else datetime.fromtimestamp(int(self._clock()), UTC).isoformat()
         body = {
-            # The API server ignores metadata.uid in status writes of custom resources and honours resourceVersion:
-            # so the condition is never written to a new JobSet of the same name.
-            "metadata": {"resourceVersion": version.resource_version},
-            "status": {
-                "conditions": [
-                    {
-                        "type": names.CONDITION,
-                        "status": condition.status,
-                        "reason": condition.reason,
-                        "message": condition.message,
-                        "lastTransitionTime": since.replace("+00:00", "Z"),
-                    }
-                ]
-            },
+            "type": names.CONDITION,
+            "status": condition.status,
+            "reason": condition.reason,
+            "message": condition.message,
+            "lastTransitionTime": since.replace("+00:00", "Z"),
         }
         try:
-            await self._client.patch(
-                JOBSETS,
-                jobset.name,
-                jobset.namespace,
-                body=body,
-                patch=PatchType.APPLY,
-                subresource="status",
-                field_manager=names.FIELD_MANAGER,
-                force=True,
-            )
+            await write_condition(self._client, workload, version, body)
         except NotFound:
             return  # deleted
-        except Conflict as changed:
-            raise Requeue(f"the JobSet {key} has changed since it was cached") from changed
-        self._written[key] = (loop_time(), jobset.uid, condition)
+        except (Conflict, Invalid) as changed:
+            if isinstance(changed, Invalid) and not is_stale_patch(changed):
+                raise
+            raise Requeue(f"the {source.kind} {key} has changed since it was cached") from changed
+        self._written[key] = (loop_time(), workload.uid, condition)
 
 
 def _differs_in_noise(before: str, message: str) -> bool:

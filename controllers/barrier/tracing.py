@@ -15,7 +15,7 @@ from controllers.barrier.cache import GangCache
 from controllers.barrier.metrics import main_starts
 from jobset_gate import names
 from jobset_gate.barrier.events import CoreEvent
-from jobset_gate.barrier.model import ConfigMapSeen, Decide, GangKey, GangSnapshot, JobSetSeen, VerdictKind
+from jobset_gate.barrier.model import ConfigMapSeen, Decide, GangKey, GangSnapshot, VerdictKind, WorkloadSeen
 from jobset_gate.kube.client import Client
 from jobset_gate.kube.errors import KubeError
 from jobset_gate.kube.resources import EVENTS, PODS
@@ -50,7 +50,7 @@ class TraceExporter(Protocol):
 
 @dataclass(frozen=True, slots=True)
 class _Decided:
-    jobset: JobSetSeen
+    workload: WorkloadSeen
     config_map: ConfigMapSeen
     decision: Decide
     at: float
@@ -76,18 +76,20 @@ class GangTracer:
         if len(self._pending) >= MAX_PENDING:
             _log.warning("no trace is made: too many gangs wait for theirs", pending=len(self._pending))
             return
-        jobset = seen.jobset
+        workload = seen.workload
         stored = ConfigMapSeen(
-            namespace=jobset.namespace,
-            name=names.config_map_name(jobset.name),
+            namespace=workload.namespace,
+            name=workload.source.config_map_name(workload.name),
             uid="",
             resource_version="",
-            jobset_uid=jobset.uid,
+            source=workload.source.name,
+            gang=workload.name,
+            workload_uid=workload.uid,
             verdict=decision.verdict,
             waiting_since=decision.clock,
             canonical=True,
         )
-        self._pending[key] = _Decided(jobset, stored, decision, self._now())
+        self._pending[key] = _Decided(workload, stored, decision, self._now())
         self._queue.add(key)
 
     async def reconcile(self, key: GangKey) -> float | None:
@@ -112,10 +114,10 @@ class GangTracer:
 
     def _is_starting(self, key: GangKey, decided: _Decided) -> bool:
         """True while the released generation exists, and not all of its main containers have started."""
-        seen, then = self._cache.peek(key), decided.jobset
-        if decided.decision.verdict.kind is not VerdictKind.RELEASE or seen is None or seen.jobset.finished:
+        seen, then = self._cache.peek(key), decided.workload
+        if decided.decision.verdict.kind is not VerdictKind.RELEASE or seen is None or seen.workload.finished:
             return False
-        now = seen.jobset
+        now = seen.workload
         return (now.uid, now.attempt, now.epoch) == (then.uid, then.attempt, then.epoch) and main_starts(seen) is None
 
     async def _trace(self, key: GangKey, decided: _Decided) -> Trace:
@@ -128,8 +130,8 @@ class GangTracer:
 
     def _convert(self, decided: _Decided, pods: list[PodTimeline]) -> Trace:
         """In a thread: thousands of pods take a while."""
-        timeline = gang_timeline(decided.jobset, decided.config_map, pods, self._now())
-        return gang_trace(timeline, decided.decision.verdict, decided.at, decided.jobset.config.timeout)
+        timeline = gang_timeline(decided.workload, decided.config_map, pods, self._now())
+        return gang_trace(timeline, decided.decision.verdict, decided.at, decided.workload.config.timeout)
 
     async def _pulls(self, client: Client, namespace: str, pods: set[str]) -> dict[str, dict[str, float]]:
         """When images were there, as far as the first Events of the namespace tell."""

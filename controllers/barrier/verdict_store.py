@@ -7,15 +7,18 @@ from collections.abc import Mapping
 from typing import Any
 
 from controllers.barrier.cache import GangCache
+from controllers.barrier.workloads import WORKLOADS
 from jobset_gate import names
-from jobset_gate.barrier import decode, verdict_codec, wire
-from jobset_gate.barrier.model import ConfigMapSeen, GangKey, GangSnapshot, JobSetSeen, Verdict, WaitingSince
+from jobset_gate.barrier import verdict_codec, wire
+from jobset_gate.barrier.model import ConfigMapSeen, GangKey, GangSnapshot, Verdict, WaitingSince, WorkloadSeen
 from jobset_gate.kube.client import Client
 from jobset_gate.kube.errors import AlreadyExists, Conflict, Invalid, NotFound
-from jobset_gate.kube.resources import CONFIGMAPS, JOBSETS
+from jobset_gate.kube.resources import CONFIGMAPS
 from jobset_gate.objects.unstructured import as_list, as_map
 from jobset_gate.runtime.store import ObjectVersion, Store
 from jobset_gate.runtime.workqueue import Requeue
+from jobset_gate.sources import decode
+from jobset_gate.sources.table import config_map_name
 
 
 class ConfigMapConflict(Requeue):
@@ -36,22 +39,22 @@ class VerdictStore:
 
         Raises Requeue on a conflict, ConfigMapConflict if an unrelated ConfigMap has the name.
         """
-        key = GangKey(seen.jobset.namespace, seen.jobset.name)
+        key = seen.workload.key
         gate = seen.config_map
-        if gate is not None and gate.jobset_uid != seen.jobset.uid:
-            await self._remove(key, seen.jobset, gate)
+        if gate is not None and gate.workload_uid != seen.workload.uid:
+            await self._remove(key, seen.workload, gate)
             gate = None
         if gate is None:
-            await self._create(key, seen.jobset, verdict, clock)
+            await self._create(key, seen.workload, verdict, clock)
             return
         wanted = verdict_codec.config_map_data(verdict, clock)
         if gate.canonical and wanted == verdict_codec.config_map_data(gate.verdict, gate.waiting_since):
             return
-        await self._replace(key, seen.jobset, gate, wanted)
+        await self._replace(key, seen.workload, gate, wanted)
 
     async def get_config_map(self, key: GangKey) -> ConfigMapSeen | None:
         """The ConfigMap in the API, None if it does not exist. Raises ConfigMapConflict if it has not our label."""
-        name = names.config_map_name(key.name)
+        name = config_map_name(key)
         known = self._store.version_of((key.namespace, name))
         try:
             stored = await self._client.get(CONFIGMAPS, name, key.namespace, type=wire.ConfigMap)
@@ -64,9 +67,9 @@ class VerdictStore:
         return gate
 
     async def _create(
-        self, key: GangKey, jobset: JobSetSeen, verdict: Verdict | None, clock: WaitingSince | None
+        self, key: GangKey, workload: WorkloadSeen, verdict: Verdict | None, clock: WaitingSince | None
     ) -> None:
-        body = _body(jobset, verdict_codec.config_map_data(verdict, clock))
+        body = _body(workload, verdict_codec.config_map_data(verdict, clock))
         try:
             stored = await self._client.create(CONFIGMAPS, body, key.namespace, type=wire.ConfigMap)
         except AlreadyExists as taken:
@@ -75,8 +78,10 @@ class VerdictStore:
             raise Requeue(f"the ConfigMap of gang {key} exists already") from taken
         self._set_config_map(key, stored)
 
-    async def _replace(self, key: GangKey, jobset: JobSetSeen, gate: ConfigMapSeen, data: Mapping[str, str]) -> None:
-        body = _body(jobset, data)
+    async def _replace(
+        self, key: GangKey, workload: WorkloadSeen, gate: ConfigMapSeen, data: Mapping[str, str]
+    ) -> None:
+        body = _body(workload, data)
         # resourceVersion: compare-and-swap. uid: not a ConfigMap that was created again under the same name.
         body["metadata"] |= {"resourceVersion": gate.resource_version, "uid": gate.uid}
         try:
@@ -92,14 +97,15 @@ class VerdictStore:
             raise Requeue(f"the ConfigMap of gang {key} was immutable and is created again") from refused
         self._set_config_map(key, stored)
 
-    async def _remove(self, key: GangKey, jobset: JobSetSeen, gate: ConfigMapSeen) -> None:
-        """Deletes the ConfigMap of an earlier JobSet of this name, unless the cached JobSet is the earlier one."""
+    async def _remove(self, key: GangKey, workload: WorkloadSeen, gate: ConfigMapSeen) -> None:
+        """Deletes the ConfigMap of an earlier workload of this name, unless the cached workload is the earlier one."""
+        kind = workload.source.kind
         try:
-            live = await self._client.get(JOBSETS, key.name, key.namespace, type=wire.JobSet)
+            live = await self._client.get(WORKLOADS[key.source], key.name, key.namespace, type=wire.AnyObject)
         except NotFound as gone:
-            raise Requeue(f"the JobSet {key} is gone") from gone
-        if live.metadata.uid != jobset.uid:
-            raise Requeue(f"the JobSet {key} was created again")
+            raise Requeue(f"the {kind} {key} is gone") from gone
+        if live.metadata.uid != workload.uid:
+            raise Requeue(f"the {kind} {key} was created again")
         await self._delete(key, gate)
 
     async def _delete(self, key: GangKey, gate: ConfigMapSeen) -> None:
@@ -119,7 +125,7 @@ class VerdictStore:
         return gate
 
     def _set_absent(self, key: GangKey, version: ObjectVersion | None) -> ConfigMapSeen | None:
-        gate = self._store.observe_absence((key.namespace, names.config_map_name(key.name)), version)
+        gate = self._store.observe_absence((key.namespace, config_map_name(key)), version)
         self._index.set_config_map(key, gate)
         return gate
 
@@ -129,21 +135,21 @@ def _is_immutable(refused: Invalid) -> bool:
     return any(as_map(it).get("field") == "immutable" for it in as_list(refused.details.get("causes")))
 
 
-def _body(jobset: JobSetSeen, data: Mapping[str, str]) -> dict[str, Any]:
+def _body(workload: WorkloadSeen, data: Mapping[str, str]) -> dict[str, Any]:
     """The whole object, so that a replace restores edited labels and owners."""
     return {
         "metadata": {
-            "name": names.config_map_name(jobset.name),
-            "namespace": jobset.namespace,
+            "name": workload.source.config_map_name(workload.name),
+            "namespace": workload.namespace,
             "labels": {names.GATE: names.GATE_VALUE, names.MANAGED_BY_LABEL: names.PROGRAM},
-            "annotations": {names.JOBSET_UID: jobset.uid},
-            # No blockOwnerDeletion: the ConfigMap must not delay the deletion of its JobSet (A10).
+            "annotations": {names.JOBSET_UID: workload.uid},
+            # No blockOwnerDeletion: the ConfigMap must not delay the deletion of its workload (A10).
             "ownerReferences": [
                 {
-                    "apiVersion": names.JOBSET_API_VERSION,
-                    "kind": "JobSet",
-                    "name": jobset.name,
-                    "uid": jobset.uid,
+                    "apiVersion": workload.source.api_version,
+                    "kind": workload.source.kind,
+                    "name": workload.name,
+                    "uid": workload.uid,
                     "controller": False,
                 }
             ],

@@ -29,7 +29,7 @@ from controllers.podgroups.status import (
 )
 from controllers.podgroups.status_writer import PodGroupStatusWriter
 from controllers.podgroups.ungater import Ungater
-from jobset_gate.barrier.model import JobSetSeen
+from jobset_gate.barrier.model import WorkloadSeen
 from jobset_gate.kube.client import Client
 from jobset_gate.podgroups import preconditions, quota
 from jobset_gate.podgroups.candidate import CapacityCheck
@@ -66,7 +66,7 @@ class PodGroupDependencies:
     registry: CollectorRegistry
     runtime: RuntimeMetrics
     metrics: ControllerMetrics
-    jobset: Callable[[str, str], JobSetSeen | None] = lambda _, __: None
+    jobset: Callable[[str, str], WorkloadSeen | None] = lambda _, __: None
     """A gated JobSet by namespace and name."""
 
 

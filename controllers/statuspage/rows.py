@@ -147,7 +147,7 @@ def gang_row(it: Explanation, seen: GangSnapshot, prices: Prices) -> StatusRow:
         kind=RowKind.GANG,
         path=f"/gangs/{it.namespace}/{it.name}",
         message=_message(it),
-        created=seen.jobset.created,
+        created=seen.workload.created,
         needs=(JOBSETS,),
         since=_waits_since(it) if waits else None,
         held=held_devices(seen, prices) if waits else (),
@@ -207,7 +207,7 @@ def _waits_since(it: Explanation) -> float | None:
 
 def _timed_out(seen: GangSnapshot) -> float | None:
     """Nobody writes it down; the gang's clock and the timeout say it, as long as the ConfigMap exists."""
-    jobset, home = seen.jobset, seen.own_config_map
+    jobset, home = seen.workload, seen.own_config_map
     clock = home.waiting_since if home is not None else None
     present = Generation(jobset.uid, jobset.attempt, jobset.epoch)
     if clock is None or jobset.config.timeout is None or not clock.generation.covers(present):

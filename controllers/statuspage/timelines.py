@@ -16,10 +16,10 @@ from jobset_gate.barrier.model import (
     GangKey,
     GangSnapshot,
     Generation,
-    JobSetSeen,
     PendingCause,
     Verdict,
     VerdictKind,
+    WorkloadSeen,
 )
 from jobset_gate.kube.client import Client
 from jobset_gate.kube.resources import PODS
@@ -77,7 +77,7 @@ class TimelineRenderer:
         self._slots = asyncio.Semaphore(MAX_CONCURRENT)
         self._timeouts = TimeoutTimelines()
 
-    def on_gang_change(self, key: GangKey, jobset: JobSetSeen | None, verdict: Verdict | None) -> None:
+    def on_gang_change(self, key: GangKey, jobset: WorkloadSeen | None, verdict: Verdict | None) -> None:
         """Renders the timeline of a gang that times out while its pods exist."""
         if jobset is None:
             self._timeouts.drop(key)
@@ -91,7 +91,7 @@ class TimelineRenderer:
 
     async def of_gang(self, key: GangKey, seen: GangSnapshot) -> GangTimeline:
         """Of a gang; after a timeout as it was then. Raises KubeError if its pods cannot be listed."""
-        cached = self._timeouts.get(key, timed_out_generation(seen.jobset, seen.stored_verdict))
+        cached = self._timeouts.get(key, timed_out_generation(seen.workload, seen.stored_verdict))
         if cached is not None:
             return msgspec.msgpack.decode(cached, type=GangTimeline)
         return await self._timeline(f"gang {key}", _scope(key), _builder(seen), _pending(seen))
@@ -161,7 +161,7 @@ class TimelineRenderer:
         """From the snapshot at the time when a slot is free."""
         async with self._slots:
             seen = self._snapshot(key)
-            if seen is None or timed_out_generation(seen.jobset, seen.stored_verdict) != generation or not seen.pods:
+            if seen is None or timed_out_generation(seen.workload, seen.stored_verdict) != generation or not seen.pods:
                 return
             made = await self._make(f"timeout of {key}", _scope(key), _builder(seen, AT_TIMEOUT), _pending(seen))
         if self._snapshot(key) is not None:
@@ -208,7 +208,7 @@ class TimeoutTimelines:
         self.bytes -= 0 if found is None else len(found[1])
 
 
-def timed_out_generation(jobset: JobSetSeen, verdict: Verdict | None) -> Generation | None:
+def timed_out_generation(jobset: WorkloadSeen, verdict: Verdict | None) -> Generation | None:
     """The present generation if it was given up, by the ConfigMap's verdict or else by our condition."""
     condition = jobset.condition
     if verdict is None and condition is not None and condition.status == "False":
@@ -224,7 +224,7 @@ def _scope(key: GangKey) -> ListScope:
 
 
 def _builder(seen: GangSnapshot, *notes: str) -> Build:
-    return lambda pods, now: gang.gang_timeline(seen.jobset, seen.config_map, pods, now, notes)
+    return lambda pods, now: gang.gang_timeline(seen.workload, seen.config_map, pods, now, notes)
 
 
 def _pending(seen: GangSnapshot) -> Pending:

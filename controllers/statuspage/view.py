@@ -106,7 +106,7 @@ class StatusView:
             else:
                 row = self._gang_row(seen, now)
         except Exception:  # noqa: BLE001 - one odd gang must not hide all others
-            _log.exception("a gang cannot be explained", namespace=key.namespace, jobset=key.name)
+            _log.exception("a gang cannot be explained", **key.log_fields())
             explanation = Explanation(
                 kind="JobSet", namespace=key.namespace, name=key.name, state=UNKNOWN, message=_UNEXPLAINED
             )

@@ -21,7 +21,7 @@ class Read(Enum):
     """A live read."""
 
     CONFIG_MAP = "the ConfigMap: is the conflict about its name over?"
-    JOBSET = "the JobSet: does it still exist, and what does its condition say about the ConfigMap?"
+    WORKLOAD = "the workload: does it still exist, and what does its condition say about the ConfigMap?"
     PODS = "Jobs and pods: is the gang complete, or incomplete, in the API too?"
 
 
@@ -37,7 +37,7 @@ def _conflict_may_be_over(facts: Facts, _: float) -> bool:
 
 
 def _config_map_is_doubtful(facts: Facts, _: float) -> bool:
-    """A missing ConfigMap may have held a verdict, or be deleted with its JobSet; an edited one may be forged."""
+    """A missing ConfigMap may have held a verdict, or be deleted with its workload; an edited one may be forged."""
     if any(rule(facts) is not None for rule in NO_VERDICT):
         return False
     return not integrity.is_config_map_canonical(facts.seen) or integrity.needs_verification(facts.seen)
@@ -45,8 +45,8 @@ def _config_map_is_doubtful(facts: Facts, _: float) -> bool:
 
 def _pods_may_be_stale(facts: Facts, pod_watch_silence: float) -> bool:
     """Before an incomplete gang is given up always; before a release if the pod watch is silent."""
-    jobset = facts.seen.jobset
-    if jobset.suspended or jobset.bypass or facts.standing is not None:
+    workload = facts.seen.workload
+    if workload.suspended or workload.bypass or facts.standing is not None:
         return False
     if any(rule(facts) is not None for rule in NO_VERDICT):
         return False
@@ -57,6 +57,6 @@ def _pods_may_be_stale(facts: Facts, pod_watch_silence: float) -> bool:
 
 READS: tuple[tuple[Read, Callable[[Facts, float], bool]], ...] = (
     (Read.CONFIG_MAP, _conflict_may_be_over),
-    (Read.JOBSET, _config_map_is_doubtful),
+    (Read.WORKLOAD, _config_map_is_doubtful),
     (Read.PODS, _pods_may_be_stale),  # last: the other reads may find a verdict
 )

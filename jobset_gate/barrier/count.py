@@ -45,7 +45,7 @@ class JobSlots:
     job: JobSeen | None
     pods: Sequence[PodSeen]
     suspended: bool
-    """The JobSet or this Job is suspended: no pod counts. A Job that is Complete needs none."""
+    """The workload or this Job is suspended: no pod counts. A Job that is Complete needs none."""
     announced: Container[str] = ()
     """UIDs of pods with an open request on the gate stream."""
     repeat: int = 1
@@ -124,8 +124,8 @@ class JobSlots:
 
 
 def count_gang(seen: GangSnapshot, job_slots: Iterable[JobSlots] | None = None) -> GangCount:
-    """Counts a gang. No pod counts while the JobSet or the pod's Job is suspended."""
-    started = dict.fromkeys((target.name for target in seen.jobset.targets), 0)
+    """Counts a gang. No pod counts while the workload or the pod's Job is suspended."""
+    started = dict.fromkeys((target.name for target in seen.workload.targets), 0)
     counted: list[PodSeen] = []
     for slots in list_job_slots(seen) if job_slots is None else job_slots:
         started[slots.target.name] += slots.repeat * (slots.target.pods_per_job - slots.missing_count)
@@ -140,7 +140,7 @@ def count_gang(seen: GangSnapshot, job_slots: Iterable[JobSlots] | None = None) 
             since.append(pod.barrier_since)
         elif pod.stage is BarrierStage.WAITING and pod.uid in seen.announced:
             announced.append(seen.announced[pod.uid])
-    per_job = tuple((target.name, started[target.name], target.expected) for target in seen.jobset.targets)
+    per_job = tuple((target.name, started[target.name], target.expected) for target in seen.workload.targets)
     return GangCount(
         expected=sum(expected for _, _, expected in per_job),
         started=sum(started.values()),
@@ -154,14 +154,14 @@ def count_gang(seen: GangSnapshot, job_slots: Iterable[JobSlots] | None = None) 
 
 
 def gang_pods(seen: GangSnapshot) -> Iterator[PodSeen]:
-    """The pods of this JobSet UID and restart attempt (A5), of any epoch. An empty UID never matches (A2)."""
-    uid, attempt = seen.jobset.uid, seen.jobset.attempt
-    return (pod for pod in seen.pods if pod.jobset_uid == uid != "" and pod.attempt == attempt)
+    """The pods of this workload UID and restart attempt (A5), of any epoch. An empty UID never matches (A2)."""
+    uid, attempt = seen.workload.uid, seen.workload.attempt
+    return (pod for pod in seen.pods if pod.workload_uid == uid != "" and pod.attempt == attempt)
 
 
 def device_holders(seen: GangSnapshot) -> Iterator[tuple[PodSeen, Devices]]:
     """Started pods that wait in their barrier, with the devices that each of them holds meanwhile."""
-    devices = {target.name: target.devices for target in seen.jobset.targets if target.devices}
+    devices = {target.name: target.devices for target in seen.workload.targets if target.devices}
     for pod in gang_pods(seen) if devices else ():
         held = devices.get(pod.replicated_job)
         waits = pod.stage is not BarrierStage.PASSED and pod.phase != "Succeeded"
@@ -171,12 +171,12 @@ def device_holders(seen: GangSnapshot) -> Iterator[tuple[PodSeen, Devices]]:
 
 def list_job_slots(seen: GangSnapshot) -> Iterator[JobSlots]:
     """The gang's Jobs in the order of the spec; consecutive ones without Job and pods are one JobSlots."""
-    jobset = seen.jobset
+    workload = seen.workload
     # The JobSet controller replaces a Job that is being deleted.
     jobs = {
         (job.replicated_job, job.job_index): job
         for job in seen.jobs
-        if job.jobset_uid == jobset.uid != "" and job.attempt == jobset.attempt and not job.deleting
+        if job.workload_uid == workload.uid != "" and job.attempt == workload.attempt and not job.deleting
     }
     pods: dict[tuple[str, int], list[PodSeen]] = {}
     for pod in gang_pods(seen):
@@ -186,7 +186,7 @@ def list_job_slots(seen: GangSnapshot) -> Iterator[JobSlots]:
         there.setdefault(name, []).append(number)
     for name, number in pods.keys() - jobs.keys():
         there.setdefault(name, []).append(number)
-    for target in jobset.targets:
+    for target in workload.targets:
         following = 0
         for number in sorted(there.get(target.name, ())):
             if not 0 <= number < target.replicas:
@@ -194,7 +194,7 @@ def list_job_slots(seen: GangSnapshot) -> Iterator[JobSlots]:
             if number > following:
                 yield _absent_jobs(seen, target, following, number)
             job = jobs.get((target.name, number))
-            suspended = jobset.suspended or (job is not None and job.suspended)
+            suspended = workload.suspended or (job is not None and job.suspended)
             yield JobSlots(target, number, job, pods.get((target.name, number), ()), suspended, seen.announced)
             following = number + 1
         if following < target.replicas:
@@ -202,4 +202,4 @@ def list_job_slots(seen: GangSnapshot) -> Iterator[JobSlots]:
 
 
 def _absent_jobs(seen: GangSnapshot, target: ReplicatedJobSeen, first: int, end: int) -> JobSlots:
-    return JobSlots(target, first, None, (), seen.jobset.suspended, seen.announced, repeat=end - first)
+    return JobSlots(target, first, None, (), seen.workload.suspended, seen.announced, repeat=end - first)

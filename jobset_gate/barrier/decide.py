@@ -18,11 +18,11 @@ from jobset_gate.barrier.model import (
     GangSnapshot,
     Generation,
     Ignore,
-    JobSetSeen,
     Verdict,
     VerdictKind,
     Wait,
     WaitingSince,
+    WorkloadSeen,
 )
 
 CONFLICT_RECHECK_SECONDS = 30.0
@@ -40,12 +40,12 @@ def decide(seen: GangSnapshot, now: float) -> Decision:
     return decide_on(Facts(seen, now))
 
 
-def is_plausible_clock(clock: WaitingSince, jobset: JobSetSeen, now: float) -> bool:
-    """False for a time that no controller writes as this JobSet's clock.
+def is_plausible_clock(clock: WaitingSince, workload: WorkloadSeen, now: float) -> bool:
+    """False for a time that no controller writes as this workload's clock.
 
     The bounds are wide: the pods that started the clock may be gone, and nodes' clocks may differ.
     """
-    return jobset.created <= clock.at <= max(jobset.created, now + _MAX_CLOCK_SKEW)
+    return workload.created <= clock.at <= max(workload.created, now + _MAX_CLOCK_SKEW)
 
 
 class Facts:
@@ -56,7 +56,7 @@ class Facts:
         self.job_slots = tuple(count.list_job_slots(seen))
         self.count = count.count_gang(seen, self.job_slots)
         self.failed_count = sum(slots.failed_count for slots in self.job_slots)
-        self.epoch = self.count.live_epoch if self.count.live_epoch >= 0 else seen.jobset.epoch
+        self.epoch = self.count.live_epoch if self.count.live_epoch >= 0 else seen.workload.epoch
         self.recorded = recorded_verdict(seen)
         self.clock = self._clock()
         self.deadline = self._deadline()
@@ -79,7 +79,7 @@ class Facts:
         return self.failed_count > 0 and not (self.clock and _is_of_later_attempt(self.clock.generation, current))
 
     def generation(self, epoch: int) -> Generation:
-        return Generation(self.seen.jobset.uid, self.seen.jobset.attempt, epoch)
+        return Generation(self.seen.workload.uid, self.seen.workload.attempt, epoch)
 
     def _clock(self) -> WaitingSince | None:
         """The generation's clock: the stored one, else the start of its first pod (A7)."""
@@ -88,10 +88,10 @@ class Facts:
         if kept is not None:
             if _is_of_later_attempt(kept.generation, current):
                 return kept
-            if kept.generation.covers(current) and is_plausible_clock(kept, self.seen.jobset, self.now):
+            if kept.generation.covers(current) and is_plausible_clock(kept, self.seen.workload, self.now):
                 return kept
         # Slots completed in an earlier generation start no clock: nodes may come late after a resume.
-        if self.count.epoch < 0 or self.seen.jobset.suspended:
+        if self.count.epoch < 0 or self.seen.workload.suspended:
             return None
         if (
             self.recorded is not None
@@ -99,7 +99,7 @@ class Facts:
             and current != self.recorded.generation
         ):
             return None  # a newer verdict covers this epoch
-        return WaitingSince(generation=current, at=max(self.seen.jobset.created, min(self._first_starts())))
+        return WaitingSince(generation=current, at=max(self.seen.workload.created, min(self._first_starts())))
 
     def _first_starts(self) -> Iterable[float]:
         if self.count.first_start is not None:
@@ -109,8 +109,8 @@ class Facts:
         yield self.now
 
     def _deadline(self) -> float | None:
-        timeout, clock = self.seen.jobset.config.timeout, self.clock
-        if timeout is None or clock is None or self.seen.jobset.suspended:
+        timeout, clock = self.seen.workload.config.timeout, self.clock
+        if timeout is None or clock is None or self.seen.workload.suspended:
             return None
         if _is_of_later_attempt(clock.generation, self.generation(self.epoch)):
             return None  # the clock of another attempt
@@ -121,12 +121,12 @@ class Facts:
 
 
 def _not_managed(facts: Facts) -> Decision | None:
-    jobset = facts.seen.jobset
-    return Ignore() if jobset.deleting or jobset.finished or jobset.managed_elsewhere else None
+    workload = facts.seen.workload
+    return Ignore() if workload.deleting or workload.finished or workload.managed_elsewhere else None
 
 
 def _gate_missing(facts: Facts) -> Decision | None:
-    targets = facts.seen.jobset.targets
+    targets = facts.seen.workload.targets
     if targets and all(target.has_barrier or not target.expected for target in targets):
         return None
     return Blocked(condition=messages.gate_missing(facts.seen))
@@ -140,7 +140,7 @@ def _config_map_conflict(facts: Facts) -> Decision | None:
 
 def _suspended(facts: Facts) -> Decision | None:
     """No pod counts and no clock runs; an older verdict stays in the ConfigMap and binds no newer generation."""
-    return _waiting(facts) if facts.seen.jobset.suspended else None
+    return _waiting(facts) if facts.seen.workload.suspended else None
 
 
 def _decided(facts: Facts) -> Decision | None:
@@ -151,9 +151,9 @@ def _decided(facts: Facts) -> Decision | None:
 
 
 def _bypassed(facts: Facts) -> Decision | None:
-    if not facts.seen.jobset.bypass:
+    if not facts.seen.workload.bypass:
         return None
-    epoch = max(facts.epoch, facts.seen.jobset.epoch)
+    epoch = max(facts.epoch, facts.seen.workload.epoch)
     message = f"gate opened by the annotation {names.BYPASS} with {messages.progress(facts.count)}"
     return _release(facts, epoch, names.REASON_BYPASSED, message)
 
@@ -179,10 +179,10 @@ def _give_up(facts: Facts, cause: str) -> Decide:
     """The verdict on an incomplete gang; its kind is the user's on-timeout."""
     found, clock = missing_by_reason(facts.seen, facts.job_slots), facts.clock
     verdict = Verdict(
-        kind=VerdictKind.RELEASE if facts.seen.jobset.releases_on_timeout else VerdictKind.TIMEOUT,
+        kind=VerdictKind.RELEASE if facts.seen.workload.releases_on_timeout else VerdictKind.TIMEOUT,
         generation=facts.generation(facts.epoch if clock is None else max(facts.epoch, clock.generation.epoch)),
         cause=cause,
-        message=messages.given_up(facts.seen.jobset, cause, facts.count, found),
+        message=messages.given_up(facts.seen.workload, cause, facts.count, found),
     )
     return Decide(verdict=verdict, clock=clock, condition=messages.decided(verdict))
 
@@ -217,7 +217,7 @@ def decide_on(facts: Facts) -> Decision:
 
 
 def _waiting(facts: Facts) -> Wait:
-    found = () if facts.seen.jobset.suspended else missing_by_reason(facts.seen, facts.job_slots)
+    found = () if facts.seen.workload.suspended else missing_by_reason(facts.seen, facts.job_slots)
     return Wait(
         condition=messages.waiting(facts.seen, facts.count, found),
         clock=facts.clock,
@@ -243,12 +243,12 @@ def _is_current(verdict: Verdict, facts: Facts) -> bool:
 
 
 def _is_of_later_attempt(its: Generation, now: Generation) -> bool:
-    """True for an attempt that the cached JobSet does not show yet: the cache is stale, so change nothing."""
+    """True for an attempt that the cached workload does not show yet: the cache is stale, so change nothing."""
     return its.uid == now.uid and its.attempt > now.attempt
 
 
 def recorded_verdict(seen: GangSnapshot) -> Verdict | None:
-    """The newest verdict on this JobSet: the ConfigMap's, or one recorded elsewhere in the API (A10)."""
+    """The newest verdict on this workload: the ConfigMap's, or one recorded elsewhere in the API (A10)."""
     best = seen.stored_verdict
     for proof in _recorded_elsewhere(seen):
         if best is None or _order(proof) > _order(best):
@@ -258,8 +258,8 @@ def recorded_verdict(seen: GangSnapshot) -> Verdict | None:
 
 def _recorded_elsewhere(seen: GangSnapshot) -> Iterable[Verdict]:
     """Verdicts recorded in the condition, in this process, in pods' annotations, or implied by passed barriers."""
-    uid, attempt = seen.jobset.uid, seen.jobset.attempt
-    in_condition = messages.verdict_in_condition(seen.jobset.condition, uid)
+    uid, attempt = seen.workload.uid, seen.workload.attempt
+    in_condition = messages.verdict_in_condition(seen.workload.condition, uid)
     if in_condition is not None:
         yield in_condition
     # A ConfigMap may be deleted right after the verdict, before a watch shows the verdict elsewhere.

@@ -17,12 +17,12 @@ from jobset_gate.barrier.model import (
     DesiredCondition,
     GangSnapshot,
     Generation,
-    JobSetSeen,
     MissingByReason,
     PendingCause,
     PendingReason,
     Verdict,
     VerdictKind,
+    WorkloadSeen,
 )
 from jobset_gate.explain import text
 from jobset_gate.objects import terminal_text
@@ -59,10 +59,10 @@ def parse_missing(message: str) -> Counter[str]:
 
 def waiting(seen: GangSnapshot, tally: GangCount, missing: Sequence[MissingByReason]) -> DesiredCondition:
     """The condition while the barrier is closed. It has no durations, so that it changes with the gang only."""
-    timeout, suspended = seen.jobset.config.timeout, seen.jobset.suspended
+    timeout, suspended = seen.workload.config.timeout, seen.workload.suspended
     tail = [f"next: {command}" for command in commands(missing)]
     if timeout is not None:
-        follows = text.after_timeout(seen.jobset, None)
+        follows = text.after_timeout(seen.workload, None)
         tail.insert(0, f"at the timeout of {text.format_duration(timeout)}: {follows}")
     message = "suspended" if suspended else text.sentence(progress(tally), missing, CONDITION_LIMIT, tail)
     return DesiredCondition(status="False", reason=names.REASON_WAITING, message=message)
@@ -87,20 +87,20 @@ def _group_without_noise(piece: str) -> str:
     )
 
 
-def given_up(jobset: JobSetSeen, cause: str, tally: GangCount, missing: Sequence[MissingByReason]) -> str:
+def given_up(workload: WorkloadSeen, cause: str, tally: GangCount, missing: Sequence[MissingByReason]) -> str:
     """Message of TimedOut and IndexFailed: the count, and the first ten missing slots by reason (A7)."""
-    releases = jobset.releases_on_timeout
+    releases = workload.releases_on_timeout
     if cause == names.REASON_INDEX_FAILED:
         what = f"{'opened' if releases else 'ended'}, since an index has failed for good"
     else:
-        what = f"{'opened after its timeout of' if releases else 'timed out after'} {jobset.config.timeout}s"
+        what = f"{'opened after its timeout of' if releases else 'timed out after'} {workload.config.timeout}s"
     return text.sentence(f"{what}: {progress(tally)}", missing, verdict_codec.MESSAGE_LIMIT)
 
 
 def decided(verdict: Verdict) -> DesiredCondition:
     """The condition of a verdict. It names the generation, so that the verdict survives its ConfigMap (A10).
 
-    With the UID: the API server accepts a status write for a deleted JobSet on a new one of the same name.
+    With the UID: the API server accepts a status write for a deleted workload on a new one of the same name.
     """
     its = verdict.generation
     return DesiredCondition(
@@ -111,9 +111,9 @@ def decided(verdict: Verdict) -> DesiredCondition:
 
 
 def verdict_in_condition(condition: ConditionSeen | None, uid: str) -> Verdict | None:
-    """The reverse of `decided`: the verdict on the JobSet of this UID, None if the condition names none.
+    """The reverse of `decided`: the verdict on the workload of this UID, None if the condition names none.
 
-    A condition without UID, as earlier versions wrote it, may be of another JobSet.
+    A condition without UID, as earlier versions wrote it, may be of another workload.
     """
     if condition is None or condition.reason not in verdict_codec.CAUSES:
         return None
@@ -129,29 +129,29 @@ def verdict_in_condition(condition: ConditionSeen | None, uid: str) -> Verdict |
 
 
 def gate_missing(seen: GangSnapshot) -> DesiredCondition:
-    """The pods have no barrier: the webhook was unavailable when the JobSet was created (A10)."""
-    bare = [target.name for target in seen.jobset.targets if not target.has_barrier]
+    """The pods have no barrier: the webhook was unavailable when the workload was created (A10)."""
+    bare = [target.name for target in seen.workload.targets if not target.has_barrier]
     which = verdict_codec.truncate(", ".join(bare), verdict_codec.MESSAGE_LIMIT)
-    problem = seen.jobset.config_problem
+    problem, kind = seen.workload.config_problem, seen.workload.source.kind
     if problem:
         what = f"its groupSchedulingConfig is not valid: {terminal_text.line(problem)}"
     elif not bare:
-        what = "its groupSchedulingConfig names no replicatedJob of this JobSet"
+        what = f"its groupSchedulingConfig names no replicatedJob of this {kind}"
     else:
         what = (
-            f"the pod templates of {which} carry no {names.BARRIER_CONTAINER} container: "
-            "the webhook of jobset-gate was not there when this JobSet was created"
+            f"the pod templates{f' of {which}' if which else ''} carry no {names.BARRIER_CONTAINER} container: "
+            f"the webhook of jobset-gate was not there when this {kind} was created"
         )
     return DesiredCondition(
         status="False",
         reason=names.REASON_GATE_MISSING,
-        message=f"nothing holds the pods; {what}; create the JobSet again to have it gated",
+        message=f"nothing holds the pods; {what}; create the {kind} again to have it gated",
     )
 
 
 def config_map_conflict(seen: GangSnapshot) -> DesiredCondition:
     """A ConfigMap without our label has the gang's name; it is neither adopted nor overwritten (A10)."""
-    name = names.config_map_name(seen.jobset.name)
+    name = seen.workload.source.config_map_name(seen.workload.name)
     return DesiredCondition(
         status="False",
         reason=names.REASON_CONFIG_MAP_CONFLICT,

@@ -46,9 +46,9 @@ class MissingSlot(Value, frozen=True):
 
     @property
     def slot(self) -> str:
-        """`workers-2/17`; `workers-2` in a NonIndexed Job."""
-        job = f"{self.replicated_job}-{self.job_index}"
-        return job if self.index is None else f"{job}/{self.index}"
+        """`workers-2/17`; `workers-2` in a NonIndexed Job; `17` where a workload has one Job only."""
+        job = f"{self.replicated_job}-{self.job_index}" if self.replicated_job else ""
+        return "/".join(part for part in (job, "" if self.index is None else str(self.index)) if part)
 
 
 class MissingInJob(Value, frozen=True):
@@ -78,7 +78,8 @@ def missing_by_job(
         pods = _pending_pods(slots, taken)[:missing]
         empty = missing * slots.repeat - len(pods)
         shown = empty if limit is None else min(empty, limit)
-        absent = list(_absent_slots(slots, taken | {pod.index for pod in pods}, shown, missing, denials))
+        cause = _cause_without_pod(seen, slots, denials)
+        absent = list(_absent_slots(slots, taken | {pod.index for pod in pods}, shown, missing, cause))
         yield MissingInJob(pods=pods, absent=absent, more=empty - shown)
 
 
@@ -140,20 +141,20 @@ def _pending_pods(slots: JobSlots, taken: set[int | None]) -> list[PodSeen]:
 
 
 def _absent_slots(
-    slots: JobSlots, taken: set[int | None], many: int, each: int, denials: dict[str, str]
+    slots: JobSlots, taken: set[int | None], many: int, each: int, cause: PendingCause
 ) -> Iterator[MissingSlot]:
     """`many` slots without a pod, `each` per Job, lowest index first: the order in which Jobs create pods."""
     done, first = slots.completed_indexes, slots.job_index
     free = (index for index in range(slots.index_count) if index not in taken and index not in done)
     indexes = tuple(islice(free if slots.target.indexed else repeat(None), min(each, many)))
     for number, index in islice(((n, i) for n in range(first, first + slots.repeat) for i in indexes), many):
-        cause = _cause_without_pod(slots, denials)
         yield MissingSlot(replicated_job=slots.target.name, job_index=number, index=index, cause=cause)
 
 
-def _cause_without_pod(slots: JobSlots, denials: dict[str, str]) -> PendingCause:
+def _cause_without_pod(seen: GangSnapshot, slots: JobSlots, denials: dict[str, str]) -> PendingCause:
     if slots.suspended:
-        return PendingCause(reason=PendingReason.NOT_CREATED, message="the JobSet or its Job is suspended")
+        message = f"the {seen.workload.source.kind} or its Job is suspended"
+        return PendingCause(reason=PendingReason.NOT_CREATED, message=message)
     if slots.job is None:
         return PendingCause(reason=PendingReason.NOT_CREATED, message="its Job does not exist yet")
     if slots.job.name in denials:
@@ -284,7 +285,7 @@ def _describe(seen: GangSnapshot, group: _Cause, oldest: Sequence[MissingSlot], 
 
 def _command(seen: GangSnapshot, cause: PendingCause, one: MissingSlot) -> str:
     """A command that shows more."""
-    namespace = seen.jobset.namespace
+    namespace = seen.workload.namespace
     if one.pod:
         match cause.reason:
             case PendingReason.NODE_PROVISIONING:
@@ -298,5 +299,5 @@ def _command(seen: GangSnapshot, cause: PendingCause, one: MissingSlot) -> str:
         return f"kubectl describe resourcequota -n {namespace}"
     place = (one.replicated_job, one.job_index)
     job = next((it.name for it in seen.jobs if (it.replicated_job, it.job_index) == place), "")
-    kind, name = ("job", job) if job else ("jobset", seen.jobset.name)
+    kind, name = ("job", job) if job else (seen.workload.source.resource, seen.workload.name)
     return f"kubectl describe {kind} {name} -n {namespace}"

@@ -11,7 +11,7 @@ from typing import NamedTuple
 
 import msgspec
 
-from jobset_gate import names
+from jobset_gate.barrier.source import Source
 
 
 class Value(msgspec.Struct, frozen=True, gc=False, kw_only=True):
@@ -19,21 +19,22 @@ class Value(msgspec.Struct, frozen=True, gc=False, kw_only=True):
 
 
 class GangKey(NamedTuple):
-    """A gang by its JobSet's namespace and name: what work queues hold."""
+    """A gang by its source and its workload's namespace and name: what work queues hold."""
 
     namespace: str
     name: str
+    source: str = "jobset"
 
     def __str__(self) -> str:
         return f"{self.namespace}/{self.name}"
 
     def log_fields(self) -> dict[str, str]:
         """How log lines name the gang."""
-        return {"namespace": self.namespace, "jobset": self.name}
+        return {"source": self.source, "namespace": self.namespace, "gang": self.name}
 
 
 class Generation(msgspec.Struct, frozen=True, gc=False):
-    """Scope of a verdict: JobSet UID, restart attempt, epoch of suspensions (A5)."""
+    """Scope of a verdict: workload UID, restart attempt, epoch of suspensions (A5)."""
 
     uid: str
     attempt: int
@@ -121,8 +122,9 @@ class PodSeen(Value, frozen=True):
     namespace: str
     name: str
     uid: str
+    source: str
     gang: str
-    jobset_uid: str
+    workload_uid: str
     """"" if no Job owns the pod, whatever its labels claim."""
     job_uid: str
     replicated_job: str
@@ -174,9 +176,10 @@ class JobSeen(Value, frozen=True):
     namespace: str
     name: str
     uid: str
+    source: str
     gang: str
-    jobset_uid: str
-    """"" if that JobSet does not own the Job."""
+    workload_uid: str
+    """"" if that workload does not own the Job."""
     replicated_job: str
     job_index: int
     attempt: int
@@ -187,6 +190,8 @@ class JobSeen(Value, frozen=True):
     completed: frozenset[int]
     failed: frozenset[int] = frozenset()
     """Indexes that have failed for good; none of a Job that has failed as a whole, which JobSet may create again."""
+    workload: "WorkloadSeen | None" = None
+    """The Job as a workload, where it is one itself."""
 
 
 class Config(Value, frozen=True):
@@ -199,7 +204,7 @@ class Config(Value, frozen=True):
 
 
 class ReplicatedJobSeen(Value, frozen=True):
-    """One replicatedJob of a JobSet's spec."""
+    """One template of a workload's spec: a replicatedJob of a JobSet."""
 
     name: str
     replicas: int
@@ -231,7 +236,7 @@ class DesiredCondition(Value, frozen=True):
 
 
 class ConditionSeen(DesiredCondition, frozen=True):
-    """The condition GroupStarted on the JobSet."""
+    """The condition GroupStarted on the workload."""
 
     since: str
     """lastTransitionTime."""
@@ -245,9 +250,10 @@ class ConditionSeen(DesiredCondition, frozen=True):
             return None
 
 
-class JobSetSeen(Value, frozen=True):
-    """A JobSet with a groupSchedulingConfig."""
+class WorkloadSeen(Value, frozen=True):
+    """A workload with a groupSchedulingConfig."""
 
+    source: Source
     namespace: str
     name: str
     uid: str
@@ -259,7 +265,7 @@ class JobSetSeen(Value, frozen=True):
     managed_elsewhere: bool
     config: Config
     config_problem: str
-    """Why the config is invalid: the JobSet was created while the webhook was off."""
+    """Why the config is invalid: the workload was created while the webhook was off."""
     bypass: bool
     releases_on_timeout: bool
     replicated_jobs: tuple[ReplicatedJobSeen, ...]
@@ -267,7 +273,11 @@ class JobSetSeen(Value, frozen=True):
     token: str = ""
     failed: bool = False
     finished_message: str = ""
-    """Message of the JobSet's terminal condition."""
+    """Message of the workload's terminal condition."""
+
+    @property
+    def key(self) -> GangKey:
+        return GangKey(self.namespace, self.name, self.source.name)
 
     @property
     def targets(self) -> tuple[ReplicatedJobSeen, ...]:
@@ -288,24 +298,22 @@ class ConfigMapSeen(Value, frozen=True):
     name: str
     uid: str
     resource_version: str
-    jobset_uid: str
-    """UID of its JobSet; "" without the annotation."""
+    source: str
+    gang: str
+    """Name of its workload."""
+    workload_uid: str
+    """UID of its workload; "" without the annotation."""
     verdict: Verdict | None
     waiting_since: WaitingSince | None
     canonical: bool
-    """The content is exactly what the controller writes, and the JobSet owns the ConfigMap."""
+    """The content is exactly what the controller writes, and the workload owns the ConfigMap."""
     deleting: bool = False
-
-    @property
-    def gang(self) -> str:
-        """The JobSet's name."""
-        return self.name.removesuffix(names.CONFIG_MAP_SUFFIX)
 
 
 class GangSnapshot(msgspec.Struct, frozen=True, kw_only=True):
     """Everything known of one gang at one moment."""
 
-    jobset: JobSetSeen
+    workload: WorkloadSeen
     jobs: tuple[JobSeen, ...] = ()
     pods: tuple[PodSeen, ...] = ()
     config_map: ConfigMapSeen | None = None
@@ -322,15 +330,15 @@ class GangSnapshot(msgspec.Struct, frozen=True, kw_only=True):
 
     @property
     def own_config_map(self) -> ConfigMapSeen | None:
-        """The ConfigMap of this JobSet, not of an earlier one of its name."""
+        """The ConfigMap of this workload, not of an earlier one of its name."""
         gate = self.config_map
-        return gate if gate is not None and gate.jobset_uid == self.jobset.uid else None
+        return gate if gate is not None and gate.workload_uid == self.workload.uid else None
 
     @property
     def stored_verdict(self) -> Verdict | None:
-        """The verdict on this JobSet in its ConfigMap."""
+        """The verdict on this workload in its ConfigMap."""
         verdict = self.own_config_map.verdict if self.own_config_map is not None else None
-        return verdict if verdict is not None and verdict.generation.uid == self.jobset.uid else None
+        return verdict if verdict is not None and verdict.generation.uid == self.workload.uid else None
 
 
 class MissingByReason(msgspec.Struct, frozen=True, gc=False, kw_only=True):
@@ -351,11 +359,11 @@ class MissingByReason(msgspec.Struct, frozen=True, gc=False, kw_only=True):
 
 
 class Ignore(Value, frozen=True):
-    """Nothing to do (A10): the JobSet is finished, being deleted, or managed by another controller."""
+    """Nothing to do (A10): the workload is finished, being deleted, or managed by another controller."""
 
 
 class Blocked(Value, frozen=True):
-    """The barrier cannot work, and waiting does not help: report it on the JobSet."""
+    """The barrier cannot work, and waiting does not help: report it on the workload."""
 
     condition: DesiredCondition
     requeue_after: float | None = None
@@ -371,9 +379,9 @@ class Wait(Value, frozen=True):
     expected: int
     started: int
     missing: tuple[MissingByReason, ...]
-    """Oldest first; () while the JobSet is suspended."""
+    """Oldest first; () while the workload is suspended."""
     verdict: Verdict | None = None
-    """The verdict on an older generation of this JobSet, which the ConfigMap keeps."""
+    """The verdict on an older generation of this workload, which the ConfigMap keeps."""
 
     @property
     def missing_count(self) -> int:

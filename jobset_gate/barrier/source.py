@@ -24,6 +24,11 @@ class Source(msgspec.Struct, frozen=True, kw_only=True):
     attempt_label: str | None
     """Label of its pods with the restart attempt; None: a workload has one attempt, 0."""
 
+    has_config_field: bool
+    """Its spec has a groupSchedulingConfig; without one the annotation is the only place (A2)."""
+    pods_label: str
+    """Label of its pods with the workload's name, for kubectl."""
+
     @property
     def resource(self) -> str:
         """The word for the kind in kubectl's commands."""

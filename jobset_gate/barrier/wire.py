@@ -40,6 +40,7 @@ class Labels(
         "replicated_job": names.JS_REPLICATED_JOB,
         "job_index": names.JS_JOB_INDEX,
         "attempt": names.JS_RESTART_ATTEMPT,
+        "gated": names.GATED,
         "gate": names.GATE,
         "queue": names.KUEUE_QUEUE,
     },
@@ -51,6 +52,7 @@ class Labels(
     replicated_job: str = ""
     job_index: str = ""
     attempt: str = ""
+    gated: str = ""
     gate: str = ""
     queue: str = ""
 
@@ -80,9 +82,13 @@ class Annotations(
     jobset_uid: str = ""
 
 
+NO_LABELS = Labels()
+
+
 class OwnerReference(WireStruct, frozen=True):
     """An owner; `controller`: the one that manages the object."""
 
+    name: str = ""
     uid: str = ""
     controller: bool = False
 
@@ -105,6 +111,12 @@ class Condition(WireStruct, frozen=True):
     reason: str = ""
     message: str = ""
     last_transition_time: str | None = None
+
+
+class AnyObject(WireStruct, frozen=True):
+    """The identity of an object of any kind."""
+
+    metadata: WireMeta
 
 
 # --- Pods ----------------------------------------------------------------------------------------------------------
@@ -168,9 +180,14 @@ class Pod(WireStruct, frozen=True):
 
 
 class JobSpec(WireStruct, frozen=True):
-    """spec of a Job; its number of pods is read from the JobSet (A4)."""
+    """spec of a Job. The template stays raw: that of a JobSet's Job is read from the JobSet (A4)."""
 
     suspend: bool | None = None
+    managed_by: str | None = None
+    parallelism: int | None = None
+    completions: int | None = None
+    completion_mode: str | None = None
+    template: msgspec.Raw = msgspec.Raw(b"{}")
 
 
 class JobStatus(WireStruct, frozen=True):

@@ -5,7 +5,7 @@ from collections.abc import AsyncIterator
 from contextlib import asynccontextmanager
 
 from jobset_gate import names
-from jobset_gate.barrier.model import JobSetSeen
+from jobset_gate.barrier.model import WorkloadSeen
 from jobset_gate.cli.exits import CommandError
 from jobset_gate.cli.fetch.source import forbidden_text
 from jobset_gate.kube.client import Client, PatchType
@@ -15,7 +15,7 @@ from jobset_gate.objects.unstructured import nested
 from jobset_gate.runtime.recorder import EventRecorder, ObjectReference
 
 
-async def set_annotation(client: Client, jobset: JobSetSeen, *, dry_run: bool) -> None:
+async def set_annotation(client: Client, jobset: WorkloadSeen, *, dry_run: bool) -> None:
     """Raises CommandError, naming the right that is missing."""
     try:
         await _patch(client, jobset, "true", dry_run=dry_run)
@@ -27,7 +27,7 @@ async def set_annotation(client: Client, jobset: JobSetSeen, *, dry_run: bool) -
         raise CommandError(f"JobSet {jobset.name} was not changed: {no.message}") from no
 
 
-async def remove_annotation(client: Client, jobset: JobSetSeen) -> None:
+async def remove_annotation(client: Client, jobset: WorkloadSeen) -> None:
     """Where the JobSet is gone, so is the annotation. Raises CommandError, saying how to do it by hand."""
     try:
         await _patch(client, jobset, None)
@@ -39,7 +39,7 @@ async def remove_annotation(client: Client, jobset: JobSetSeen) -> None:
 
 
 @asynccontextmanager
-async def temporary_annotation(client: Client, jobset: JobSetSeen) -> AsyncIterator[None]:
+async def temporary_annotation(client: Client, jobset: WorkloadSeen) -> AsyncIterator[None]:
     """The annotation is there meanwhile, and goes again whatever happens: by an interruption, too."""
     try:
         await set_annotation(client, jobset, dry_run=False)
@@ -54,12 +54,12 @@ async def temporary_annotation(client: Client, jobset: JobSetSeen) -> AsyncItera
         await remove_annotation(client, jobset)
 
 
-def removal_command(jobset: JobSetSeen) -> str:
+def removal_command(jobset: WorkloadSeen) -> str:
     """The command that takes the annotation away."""
     return f"kubectl annotate jobset {jobset.name} -n {jobset.namespace} {names.BYPASS}-"
 
 
-async def _patch(client: Client, jobset: JobSetSeen, value: str | None, *, dry_run: bool = False) -> None:
+async def _patch(client: Client, jobset: WorkloadSeen, value: str | None, *, dry_run: bool = False) -> None:
     """With the UID, which the API server compares."""
     body = {"metadata": {"uid": jobset.uid, "annotations": {names.BYPASS: value}}}
     merge, manager = PatchType.MERGE, names.PROGRAM
@@ -71,7 +71,7 @@ async def _patch(client: Client, jobset: JobSetSeen, value: str | None, *, dry_r
 # --- The Event -------------------------------------------------------------------------------------------------------
 
 
-async def check_event_allowed(client: Client, jobset: JobSetSeen) -> None:
+async def check_event_allowed(client: Client, jobset: WorkloadSeen) -> None:
     """Raises CommandError where an Event may not be written: nobody opens a gate unseen."""
     try:
         await write_event(client, jobset, names.REASON_BYPASSED_BY_USER, "is this allowed?", dry_run=True)
@@ -80,7 +80,9 @@ async def check_event_allowed(client: Client, jobset: JobSetSeen) -> None:
         raise CommandError(f"{why}; nothing was changed ({no.message})") from no
 
 
-async def write_event(client: Client, jobset: JobSetSeen, reason: str, message: str, *, dry_run: bool = False) -> None:
+async def write_event(
+    client: Client, jobset: WorkloadSeen, reason: str, message: str, *, dry_run: bool = False
+) -> None:
     """A new one each time. Raises what Client.create raises."""
     about = ObjectReference(JOBSETS.api_version, JOBSETS.kind, jobset.name, jobset.namespace, jobset.uid)
     recorder, fact = EventRecorder(client, names.PROGRAM), uuid.uuid4().hex

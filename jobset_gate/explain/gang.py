@@ -18,7 +18,6 @@ from jobset_gate.barrier.model import (
     GangSnapshot,
     Generation,
     Ignore,
-    JobSetSeen,
     MissingByReason,
     PendingCause,
     PendingReason,
@@ -26,7 +25,9 @@ from jobset_gate.barrier.model import (
     Verdict,
     VerdictKind,
     Wait,
+    WorkloadSeen,
 )
+from jobset_gate.barrier.source import Source
 from jobset_gate.explain.model import (
     GIVEN_UP_STATES,
     WAITING_STATES,
@@ -57,8 +58,8 @@ def explain_gang(
     `pods_forbidden`: its pods could not be read, so nothing is counted; `unknown`: sentences about what could not be
     read; `pod`: name of the pod that the command line names.
     """
-    jobset, decision, verdict = seen.jobset, decide(seen, now), _present_verdict(seen)
-    state, message = _standing(jobset, decision, verdict, policy, pods_forbidden=pods_forbidden)
+    workload, decision, verdict = seen.workload, decide(seen, now), _present_verdict(seen)
+    state, message = _standing(workload, decision, verdict, policy, pods_forbidden=pods_forbidden)
     waits = state in WAITING_STATES
     found: tuple[MissingByReason, ...] = ()
     if waits and not pods_forbidden:
@@ -67,16 +68,16 @@ def explain_gang(
     tally = count.count_gang(seen)
     # Pods that go after the end say nothing about the start.
     given_up = isinstance(decision, Enforce) and decision.verdict.kind is VerdictKind.TIMEOUT
-    ended = given_up or (jobset.finished and isinstance(decision, Ignore))
-    counted = _recorded_count(jobset, verdict) if ended else None
-    unknown_now = pods_forbidden or (jobset.finished and ended)
+    ended = given_up or (workload.finished and isinstance(decision, Ignore))
+    counted = _recorded_count(workload, verdict) if ended else None
+    unknown_now = pods_forbidden or (workload.finished and ended)
     parts = tuple(ReplicatedJobCount(name=name, started=up, expected=all_) for name, up, all_ in tally.per_job)
-    comes = waits and jobset.config.timeout is not None
-    to_follow = comes or (state in GIVEN_UP_STATES and policy is not None and not jobset.finished)
+    comes = waits and workload.config.timeout is not None
+    to_follow = comes or (state in GIVEN_UP_STATES and policy is not None and not workload.finished)
     return Explanation(
-        kind="JobSet",
-        namespace=jobset.namespace,
-        name=jobset.name,
+        kind=workload.source.kind,
+        namespace=workload.namespace,
+        name=workload.name,
         state=state,
         message=message,
         now=now,
@@ -85,39 +86,40 @@ def explain_gang(
         passed=sum(it.stage is BarrierStage.PASSED and it.alive for it in count.gang_pods(seen)),
         parts=() if unknown_now or counted else parts,
         missing=found,
-        timeout=jobset.config.timeout,
+        timeout=workload.config.timeout,
         waiting_since=clock.at if clock is not None else None,
-        decided=jobset.condition.true_since if jobset.condition and state is GangState.RELEASED else None,
-        afterwards=after_timeout(jobset, policy) if to_follow else "",
+        decided=workload.condition.true_since if workload.condition and state is GangState.RELEASED else None,
+        afterwards=after_timeout(workload, policy) if to_follow else "",
         subject=_subject(seen, pod) if pod else None,
         controller=controller,
         unknown=tuple(unknown),
-        commands=_commands(state, jobset, found, policy),
+        commands=_commands(state, workload, found, policy),
     )
 
 
-def explain_ungated(namespace: str, name: str, now: float) -> Explanation:
-    """A JobSet without a groupSchedulingConfig."""
+def explain_ungated(source: Source, namespace: str, name: str, now: float) -> Explanation:
+    """A workload without a groupSchedulingConfig."""
+    places = f"neither {_FIELD} nor the" if source.has_config_field else "no"
     return Explanation(
-        kind="JobSet",
+        kind=source.kind,
         namespace=namespace,
         name=name,
         state=GangState.NOT_GATED,
         now=now,
-        message=f"asks for no start barrier: it has neither {_FIELD} nor the annotation {names.CONFIG}",
-        commands=(f"kubectl describe jobset {name} -n {namespace}",),
+        message=f"asks for no start barrier: it has {places} annotation {names.CONFIG}",
+        commands=(f"kubectl describe {source.resource} {name} -n {namespace}",),
     )
 
 
 def _present_verdict(seen: GangSnapshot) -> Verdict | None:
-    """The verdict on the present generation; a restarted JobSet may have one on an earlier one."""
-    found, jobset = recorded_verdict(seen), seen.jobset
-    present = Generation(jobset.uid, jobset.attempt, jobset.epoch)
+    """The verdict on the present generation; a restarted workload may have one on an earlier one."""
+    found, workload = recorded_verdict(seen), seen.workload
+    present = Generation(workload.uid, workload.attempt, workload.epoch)
     return found if found is not None and found.generation.covers(present) else None
 
 
 def _standing(
-    jobset: JobSetSeen,
+    workload: WorkloadSeen,
     decision: Decision,
     verdict: Verdict | None,
     policy: FailurePolicies | None,
@@ -127,58 +129,58 @@ def _standing(
     """State and message."""
     match decision:
         case Ignore():
-            return _ignored(jobset, verdict)
+            return _ignored(workload, verdict)
         case Blocked(condition=condition):
             return GangState(condition.reason), condition.message
         case Enforce(verdict=enforced):
             released = enforced.kind is VerdictKind.RELEASE
             return GangState.RELEASED if released else _given_up(enforced), enforced.message
         # Without its pods a gang is known to be due only if its annotation asks for the release.
-        case Decide(verdict=due) if jobset.bypass or not pods_forbidden:
+        case Decide(verdict=due) if workload.bypass or not pods_forbidden:
             what = "the gate is due to open" if due.kind is VerdictKind.RELEASE else "the gang is due to be ended"
             return GangState.DUE, f"{what} ({due.message}), as soon as a controller says so"
-        case Wait() if jobset.suspended:
+        case Wait() if workload.suspended:
             queue = policy.queue if policy else ""
             who = f"Kueue has not admitted it (queue {queue})" if queue else "spec.suspend is true"
             return GangState.SUSPENDED, f"{who}; while it is suspended nothing counts and no clock runs"
     message = ""
     if pods_forbidden:
-        said = _waiting_message(jobset)
+        said = _waiting_message(workload)
         message = "how many pods have started is not known" if said is None else f"the controller said: {said}"
     return GangState.WAITING, message
 
 
-def _ignored(jobset: JobSetSeen, verdict: Verdict | None) -> tuple[GangState, str]:
-    """Of a JobSet that has ended: the verdict and the end, first the one that the state is about."""
-    if jobset.deleting:
+def _ignored(workload: WorkloadSeen, verdict: Verdict | None) -> tuple[GangState, str]:
+    """Of a workload that has ended: the verdict and the end, first the one that the state is about."""
+    if workload.deleting:
         return GangState.DELETING, "is being deleted"
-    if not jobset.finished:
+    if not workload.finished:
         return GangState.MANAGED_ELSEWHERE, "spec.managedBy names another controller, so its gate is not ours to open"
-    state = GangState.FAILED if jobset.failed else GangState.COMPLETED
-    how = jobset.finished_message or f"the JobSet has {state.lower()}"
+    state = GangState.FAILED if workload.failed else GangState.COMPLETED
+    how = workload.finished_message or f"the {workload.source.kind} has {state.lower()}"
     decided = "" if verdict is None else verdict.message
     if verdict is not None and verdict.kind is VerdictKind.TIMEOUT:
-        return _given_up(verdict) if jobset.failed else state, f"{decided or 'timed out'}; then: {how}"
+        return _given_up(verdict) if workload.failed else state, f"{decided or 'timed out'}; then: {how}"
     if decided:
         return state, f"{how}; before that: {decided}"
-    return state, f"{how}; before that, no verdict on its gate" if jobset.failed else how
+    return state, f"{how}; before that, no verdict on its gate" if workload.failed else how
 
 
 def _given_up(verdict: Verdict) -> GangState:
     return GangState.INDEX_FAILED if verdict.cause == names.REASON_INDEX_FAILED else GangState.TIMED_OUT
 
 
-def _recorded_count(jobset: JobSetSeen, verdict: Verdict | None) -> tuple[int, int] | None:
+def _recorded_count(workload: WorkloadSeen, verdict: Verdict | None) -> tuple[int, int] | None:
     """(started, expected) at the verdict, or at the controller's last count."""
     if verdict is not None:
         return messages.parse_progress(verdict.message)
-    said = _waiting_message(jobset)
+    said = _waiting_message(workload)
     return None if said is None else messages.parse_progress(said)
 
 
-def _waiting_message(jobset: JobSetSeen) -> str | None:
+def _waiting_message(workload: WorkloadSeen) -> str | None:
     """The message of a condition that says that the gang waits."""
-    condition = jobset.condition
+    condition = workload.condition
     return condition.message if condition is not None and condition.reason == names.REASON_WAITING else None
 
 
@@ -193,8 +195,8 @@ def _subject(seen: GangSnapshot, name: str) -> ExplainedPod | None:
 
 
 def _pod_message(seen: GangSnapshot, pod: PodSeen) -> str:
-    if pod.jobset_uid != seen.jobset.uid or pod.attempt != seen.jobset.attempt:
-        return "belongs to an earlier life or restart of the JobSet"
+    if pod.workload_uid != seen.workload.uid or pod.attempt != seen.workload.attempt:
+        return f"belongs to an earlier life or restart of the {seen.workload.source.kind}"
     if not pod.started:
         cause = pod.pending or PendingCause(reason=PendingReason.STARTING)
         return f"{cause.reason}: {cause.message}" if cause.message else cause.reason.value
@@ -207,22 +209,31 @@ def _pod_message(seen: GangSnapshot, pod: PodSeen) -> str:
 
 
 def _commands(
-    state: GangState, jobset: JobSetSeen, found: Sequence[MissingByReason], policy: FailurePolicies | None
+    state: GangState, workload: WorkloadSeen, found: Sequence[MissingByReason], policy: FailurePolicies | None
 ) -> tuple[str, ...]:
     if found:
         return commands(found)
     if state is GangState.SUSPENDED and policy and policy.queue:
-        return (f"kubectl describe workloads.kueue.x-k8s.io -n {jobset.namespace}",)
-    command = _OF_STATES.get(state, "kubectl describe jobset {name} -n {namespace}")
-    return (command.format(name=jobset.name, namespace=jobset.namespace),)
+        return (f"kubectl describe workloads.kueue.x-k8s.io -n {workload.namespace}",)
+    command = _OF_STATES.get(state, "kubectl describe {resource} {name} -n {namespace}")
+    source = workload.source
+    return (
+        command.format(
+            resource=source.resource,
+            name=workload.name,
+            namespace=workload.namespace,
+            pods_label=source.pods_label,
+            config_map=source.config_map_name(workload.name),
+        ),
+    )
 
 
-_PODS = f"kubectl get pods -n {{namespace}} -l {names.JS_NAME}={{name}}"
+_PODS = "kubectl get pods -n {namespace} -l {pods_label}={name}"
 _OF_STATES: dict[GangState, str] = {
     GangState.SUSPENDED: (
-        """kubectl patch jobset {name} -n {namespace} --type=merge -p '{{"spec":{{"suspend":false}}}}'"""
+        """kubectl patch {resource} {name} -n {namespace} --type=merge -p '{{"spec":{{"suspend":false}}}}'"""
     ),
-    GangState.CONFIG_MAP_CONFLICT: f"kubectl get configmap {{name}}{names.CONFIG_MAP_SUFFIX} -n {{namespace}} -o yaml",
+    GangState.CONFIG_MAP_CONFLICT: "kubectl get configmap {config_map} -n {namespace} -o yaml",
     GangState.GATE_MISSING: "kubectl jobset-gate doctor",
     GangState.RELEASED: _PODS,
     GangState.DUE: _PODS,

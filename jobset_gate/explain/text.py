@@ -7,7 +7,7 @@ import msgspec
 
 from jobset_gate import names
 from jobset_gate.barrier import verdict_codec
-from jobset_gate.barrier.model import JobSetSeen, MissingByReason
+from jobset_gate.barrier.model import MissingByReason, WorkloadSeen
 from jobset_gate.explain.model import WAITING_STATES, Explanation, FailurePolicies
 
 _MIN_MESSAGE = 20
@@ -96,9 +96,9 @@ def is_waiting(it: Explanation) -> bool:
 # --- After a timeout ------------------------------------------------------------------------------------------------
 
 
-def after_timeout(jobset: JobSetSeen, policy: FailurePolicies | None) -> str:
+def after_timeout(workload: WorkloadSeen, policy: FailurePolicies | None) -> str:
     """One sentence."""
-    if jobset.releases_on_timeout:
+    if workload.releases_on_timeout:
         return f"the gate opens without those that are missing ({names.ON_TIMEOUT}: {names.ON_TIMEOUT_RELEASE})"
     ends = f"every barrier ends with exit code {names.EXIT_TIMED_OUT}"
     if policy is None:

@@ -173,8 +173,10 @@ def is_uid_mismatch(error: Exception) -> bool:
 
 def is_stale_patch(error: Conflict | Invalid | NotFound) -> bool:
     """Whether a JSON patch failed its `test`, or the object is another one or gone; false for a refused value."""
-    # A failed `test` is a 422 without causes; a refused value has causes.
-    return not isinstance(error, Invalid) or not error.details.get("causes")
+    # A failed `test` is a 422 without causes; a refused value has causes, another object's UID is one of them.
+    if not isinstance(error, Invalid) or not error.details.get("causes"):
+        return True
+    return _has_cause(error, "field", "metadata.uid")
 
 
 def _has_cause(error: ApiError, key: str, value: str) -> bool:

@@ -4,7 +4,7 @@ from collections.abc import Callable, Iterator, Sequence
 from typing import Final
 
 from jobset_gate import names
-from jobset_gate.barrier.model import JobSetSeen, Value
+from jobset_gate.barrier.model import Value, WorkloadSeen
 from jobset_gate.objects.field_error import CauseType, FieldError, annotation_path
 from jobset_gate.objects.terminal_text import truncate_list
 from jobset_gate.podgroups import admission, merge, owners
@@ -132,7 +132,7 @@ def first_unmet(
 
 # --- With a start barrier --------------------------------------------------------------------------------------------
 
-JobSetLookup = Callable[[str, str], JobSetSeen | None]
+JobSetLookup = Callable[[str, str], WorkloadSeen | None]
 """A JobSet with a barrier by namespace and name; None: it has none, or is not in the cache yet."""
 
 
@@ -162,7 +162,7 @@ def barrier_timeout_warnings(seen: GroupSnapshot, look: JobSetLookup) -> tuple[s
     return tuple(f"JobSet {name}: {text}" for name, text in found if text is not None)
 
 
-def _jobsets(seen: GroupSnapshot, look: JobSetLookup) -> Iterator[JobSetSeen]:
+def _jobsets(seen: GroupSnapshot, look: JobSetLookup) -> Iterator[WorkloadSeen]:
     """The JobSets with a barrier that its pods belong to, by name."""
     for name in sorted({it.jobset for it in seen.members if it.jobset and it.alive}):
         jobset = look(seen.group.key.namespace, name)

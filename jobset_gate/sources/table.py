@@ -3,6 +3,7 @@
 from typing import Final
 
 from jobset_gate import names
+from jobset_gate.barrier.model import GangKey
 from jobset_gate.barrier.source import Source
 
 JOBSET: Final = Source(
@@ -14,6 +15,8 @@ JOBSET: Final = Source(
     stream="gangs",
     uid_label=names.JS_UID,
     attempt_label=names.JS_RESTART_ATTEMPT,
+    has_config_field=True,
+    pods_label=names.JS_NAME,
 )
 JOB: Final = Source(
     name="job",
@@ -24,6 +27,13 @@ JOB: Final = Source(
     stream="jobs",
     uid_label=names.JOB_CONTROLLER_UID,
     attempt_label=None,
+    has_config_field=False,
+    pods_label=names.JOB_NAME,
 )
 SOURCES: Final = {source.name: source for source in (JOBSET, JOB)}
 """All sources by name."""
+
+
+def config_map_name(key: GangKey) -> str:
+    """Name of the gang's ConfigMap."""
+    return SOURCES[key.source].config_map_name(key.name)

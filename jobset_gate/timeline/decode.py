@@ -7,9 +7,12 @@ from typing import Final
 
 from jobset_gate import names
 from jobset_gate.barrier import verdict_codec, wire
-from jobset_gate.barrier.decode import NO_ANNOTATIONS, NO_INDEX, NO_LABELS, barrier_status, seconds
 from jobset_gate.barrier.events import CoreEvent
 from jobset_gate.barrier.model import Generation
+from jobset_gate.barrier.wire import NO_LABELS
+from jobset_gate.sources.decode import barrier_status
+from jobset_gate.sources.jobset import NO_INDEX
+from jobset_gate.sources.templates import NO_ANNOTATIONS, seconds
 from jobset_gate.timeline.model import PodTimeline, Step
 
 PULLED: Final = "involvedObject.kind=Pod,reason=Pulled"

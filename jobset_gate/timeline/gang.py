@@ -6,7 +6,7 @@ import msgspec
 
 from jobset_gate import names
 from jobset_gate.barrier import messages
-from jobset_gate.barrier.model import ConfigMapSeen, Generation, JobSetSeen, Verdict, VerdictKind
+from jobset_gate.barrier.model import ConfigMapSeen, Generation, Verdict, VerdictKind, WorkloadSeen
 from jobset_gate.explain.text import format_pod_count as pods_
 from jobset_gate.timeline.model import PodTimeline, Step, Timeline
 
@@ -16,34 +16,38 @@ WHOLE_SECONDS = (
 
 
 def gang_timeline(
-    jobset: JobSetSeen, gate: ConfigMapSeen | None, pods: Iterable[PodTimeline], now: float, notes: Sequence[str] = ()
+    workload: WorkloadSeen,
+    gate: ConfigMapSeen | None,
+    pods: Iterable[PodTimeline],
+    now: float,
+    notes: Sequence[str] = (),
 ) -> Timeline:
     """Pods of earlier attempts, and those that others have replaced, are left out; the notes say so."""
-    devices = {target.name: target.devices for target in jobset.targets}
+    devices = {target.name: target.devices for target in workload.targets}
     ours = [pod for pod in pods if pod.replicated_job in devices]
-    mine = [pod for pod in ours if (pod.generation.uid, pod.generation.attempt) == (jobset.uid, jobset.attempt)]
+    mine = [pod for pod in ours if (pod.generation.uid, pod.generation.attempt) == (workload.uid, workload.attempt)]
     kept = [msgspec.structs.replace(pod, devices=devices[pod.replicated_job]) for pod in _slots(mine)]
-    verdict = _verdict(jobset, gate, kept)
-    opened = _opened(jobset, gate, verdict, kept)
-    first, late = _parted(_ordered(jobset, kept), opened)
+    verdict = _verdict(workload, gate, kept)
+    opened = _opened(workload, gate, verdict, kept)
+    first, late = _parted(_ordered(workload, kept), opened)
     clock = gate.waiting_since if gate is not None else None
-    since = clock.at if clock is not None and _present(jobset, kept, clock.generation) else None
-    gone = verdict is not None and (jobset.finished or verdict.kind is VerdictKind.TIMEOUT)
+    since = clock.at if clock is not None and _present(workload, kept, clock.generation) else None
+    gone = verdict is not None and (workload.finished or verdict.kind is VerdictKind.TIMEOUT)
     counted = messages.parse_progress(verdict.message) if verdict is not None and gone else None
     made = Timeline(
-        namespace=jobset.namespace,
-        name=jobset.name,
-        attempt=jobset.attempt,
+        namespace=workload.namespace,
+        name=workload.name,
+        attempt=workload.attempt,
         now=now,
-        created=jobset.created or None,
+        created=workload.created or None,
         waiting_since=since,
-        verdict=verdict.cause if verdict is not None else _condition_reason(jobset, opened),
+        verdict=verdict.cause if verdict is not None else _condition_reason(workload, opened),
         opened=opened,
-        timed_out=_timed_out(jobset, verdict, since),
+        timed_out=_timed_out(workload, verdict, since),
         decision=verdict.message if verdict is not None and gone else "",
         counted=counted[0] if counted else None,
-        expected=counted[1] if counted else sum(target.expected for target in jobset.targets),
-        finished=jobset.finished,
+        expected=counted[1] if counted else sum(target.expected for target in workload.targets),
+        finished=workload.finished,
         pods=first,
         replacements=late,
     )
@@ -67,8 +71,8 @@ def _slots(pods: Iterable[PodTimeline]) -> list[PodTimeline]:
     return found
 
 
-def _ordered(jobset: JobSetSeen, pods: Iterable[PodTimeline]) -> list[PodTimeline]:
-    turn = {target.name: number for number, target in enumerate(jobset.targets)}
+def _ordered(workload: WorkloadSeen, pods: Iterable[PodTimeline]) -> list[PodTimeline]:
+    turn = {target.name: number for number, target in enumerate(workload.targets)}
     return sorted(pods, key=lambda it: (turn[it.replicated_job], it.job_index, it.index or 0, it.name))
 
 
@@ -91,24 +95,24 @@ def _parted(
 # --- What was decided ------------------------------------------------------------------------------------------------
 
 
-def _present(jobset: JobSetSeen, pods: Sequence[PodTimeline], it: Generation) -> bool:
+def _present(workload: WorkloadSeen, pods: Sequence[PodTimeline], it: Generation) -> bool:
     """Whether it is about the pods that there are."""
     epoch = max((pod.generation.epoch for pod in pods), default=0)
-    return it.covers(Generation(jobset.uid, jobset.attempt, epoch))
+    return it.covers(Generation(workload.uid, workload.attempt, epoch))
 
 
-def _verdict(jobset: JobSetSeen, gate: ConfigMapSeen | None, pods: Sequence[PodTimeline]) -> Verdict | None:
+def _verdict(workload: WorkloadSeen, gate: ConfigMapSeen | None, pods: Sequence[PodTimeline]) -> Verdict | None:
     found = gate.verdict if gate is not None else None
-    if found is None and jobset.finished:
-        found = messages.verdict_in_condition(jobset.condition, jobset.uid)
-    return found if found is not None and _present(jobset, pods, found.generation) else None
+    if found is None and workload.finished:
+        found = messages.verdict_in_condition(workload.condition, workload.uid)
+    return found if found is not None and _present(workload, pods, found.generation) else None
 
 
 def _opened(
-    jobset: JobSetSeen, gate: ConfigMapSeen | None, verdict: Verdict | None, pods: Sequence[PodTimeline]
+    workload: WorkloadSeen, gate: ConfigMapSeen | None, verdict: Verdict | None, pods: Sequence[PodTimeline]
 ) -> float | None:
     """Our condition turned True with the release, so it knows when: unless it speaks of an earlier one."""
-    at = None if jobset.condition is None else jobset.condition.true_since
+    at = None if workload.condition is None else workload.condition.true_since
     if at is None or (gate is not None and verdict is None):
         return None
     if verdict is not None and verdict.kind is not VerdictKind.RELEASE:
@@ -117,18 +121,18 @@ def _opened(
     return at if at >= first else None
 
 
-def _timed_out(jobset: JobSetSeen, verdict: Verdict | None, since: float | None) -> float | None:
+def _timed_out(workload: WorkloadSeen, verdict: Verdict | None, since: float | None) -> float | None:
     """Nobody writes it down; the clock and the timeout say it."""
     if verdict is None or verdict.kind is not VerdictKind.TIMEOUT or verdict.cause == names.REASON_INDEX_FAILED:
         return None
-    if since is None or jobset.config.timeout is None:
+    if since is None or workload.config.timeout is None:
         return None
-    return since + jobset.config.timeout
+    return since + workload.config.timeout
 
 
-def _condition_reason(jobset: JobSetSeen, opened: float | None) -> str:
+def _condition_reason(workload: WorkloadSeen, opened: float | None) -> str:
     """Without the ConfigMap: what the condition says, if it is about this attempt."""
-    return jobset.condition.reason if jobset.condition is not None and opened is not None else ""
+    return workload.condition.reason if workload.condition is not None and opened is not None else ""
 
 
 # --- What one has to know --------------------------------------------------------------------------------------------

@@ -15,7 +15,6 @@ from jobset_gate.barrier.model import (
     GangSnapshot,
     Generation,
     JobSeen,
-    JobSetSeen,
     PendingCause,
     PendingReason,
     PodSeen,
@@ -23,7 +22,9 @@ from jobset_gate.barrier.model import (
     Verdict,
     VerdictKind,
     WaitingSince,
+    WorkloadSeen,
 )
+from jobset_gate.sources.table import JOBSET
 
 UID = "u-1"
 T0 = 1_800_000_000.0
@@ -40,8 +41,9 @@ def replicated_job(name: str = "workers", **changes: Any) -> ReplicatedJobSeen:
     return msgspec.structs.replace(made, **changes)
 
 
-def jobset(*jobs: ReplicatedJobSeen, **changes: Any) -> JobSetSeen:
-    made = JobSetSeen(
+def jobset(*jobs: ReplicatedJobSeen, **changes: Any) -> WorkloadSeen:
+    made = WorkloadSeen(
+        source=JOBSET,
         namespace="default",
         name="train",
         uid=UID,
@@ -66,8 +68,9 @@ def job(replicated: str = "workers", number: int = 0, **changes: Any) -> JobSeen
         namespace="default",
         name=f"train-{replicated}-{number}",
         uid=f"job-{replicated}-{number}",
+        source="jobset",
         gang="train",
-        jobset_uid=UID,
+        workload_uid=UID,
         replicated_job=replicated,
         job_index=number,
         attempt=0,
@@ -86,8 +89,9 @@ def pod(index: int | None = 0, replicated: str = "workers", number: int = 0, **c
         namespace="default",
         name=f"train-{replicated}-{number}-{index}",
         uid=f"pod-{replicated}-{number}-{index}",
+        source="jobset",
         gang="train",
-        jobset_uid=UID,
+        workload_uid=UID,
         job_uid=f"job-{replicated}-{number}",
         replicated_job=replicated,
         job_index=number,
@@ -129,12 +133,15 @@ def config_map(**changes: Any) -> ConfigMapSeen:
         name="train-group-scheduling",
         uid="cm-1",
         resource_version="7",
-        jobset_uid=UID,
+        source="jobset",
+        gang="train",
+        workload_uid=UID,
         verdict=None,
         waiting_since=None,
         canonical=True,
     )
-    return msgspec.structs.replace(made, **changes)
+    name = changes.get("name", made.name)
+    return msgspec.structs.replace(made, **{"gang": name.removesuffix(names.CONFIG_MAP_SUFFIX)} | changes)
 
 
 def condition(reason: str, message: str, status: str = "True") -> ConditionSeen:
@@ -143,7 +150,7 @@ def condition(reason: str, message: str, status: str = "True") -> ConditionSeen:
 
 def gang(*pods: PodSeen, **changes: Any) -> GangSnapshot:
     """A gang of two workers in one Job, with its ConfigMap, and these pods."""
-    made = GangSnapshot(jobset=jobset(), jobs=(job(),), pods=pods, config_map=config_map())
+    made = GangSnapshot(workload=jobset(), jobs=(job(),), pods=pods, config_map=config_map())
     return msgspec.structs.replace(made, **changes)
 
 

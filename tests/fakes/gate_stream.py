@@ -14,7 +14,7 @@ from controllers.barrier.stream.registry import MAX_REQUESTS, WaiterRegistry
 from controllers.barrier.stream.server import StreamServer
 from jobset_gate.barrier import count
 from jobset_gate.barrier.count import GangCount
-from jobset_gate.barrier.model import ConfigMapSeen, GangKey, JobSetSeen, PodSeen, Verdict
+from jobset_gate.barrier.model import ConfigMapSeen, GangKey, PodSeen, Verdict, WorkloadSeen
 from jobset_gate.runtime.store import ObjectChange
 from tests.fakes import gangs
 
@@ -40,8 +40,8 @@ class ServedStream:
         self.clients: list[StreamClient] = []
         self.set_jobset(gangs.jobset(token=TOKEN))
 
-    def set_jobset(self, jobset: JobSetSeen | None) -> None:
-        self.index.on_jobset(ObjectChange(("default", "train"), self.index.get_jobset(TRAIN), jobset))
+    def set_jobset(self, jobset: WorkloadSeen | None) -> None:
+        self.index.on_workload(ObjectChange(("default", "train"), self.index.get_workload(TRAIN), jobset))
 
     def add_job(self) -> None:
         self.index.on_job(ObjectChange(("default", "train-workers-0"), None, gangs.job()))

@@ -18,7 +18,7 @@ from controllers.statuspage.options import PageOptions
 from controllers.statuspage.server import StatusPage
 from controllers.statuspage.source import Freshness, PageSource
 from jobset_gate import names
-from jobset_gate.barrier.model import ConfigMapSeen, GangKey, JobSeen, JobSetSeen, PodSeen, VerdictKind
+from jobset_gate.barrier.model import ConfigMapSeen, GangKey, JobSeen, PodSeen, VerdictKind, WorkloadSeen
 from jobset_gate.podgroups.model import PodGroupKey as GroupKey
 from jobset_gate.podgroups.snapshot import GroupSnapshot
 from jobset_gate.runtime.store import ObjectChange
@@ -67,16 +67,16 @@ class ServedPage:
     def url(self) -> str:
         return self.page.url
 
-    def put(self, jobset: JobSetSeen, *pods: PodSeen, gate: ConfigMapSeen | None = None) -> GangKey:
+    def put(self, jobset: WorkloadSeen, *pods: PodSeen, gate: ConfigMapSeen | None = None) -> GangKey:
         """This gang is there now, with these pods (and nothing else of it)."""
         key = GangKey(jobset.namespace, jobset.name)
         before = self.index.peek(key)
-        self.index.on_jobset(ObjectChange(key, before.jobset if before else None, jobset))
+        self.index.on_workload(ObjectChange(key[:2], before.workload if before else None, jobset))
         self._jobs(key, jobset, before.jobs if before else ())
         known = {it.uid: it for it in before.pods} if before else {}
         for pod in pods:
             mine = msgspec.structs.replace(
-                pod, namespace=key.namespace, gang=key.name, jobset_uid=jobset.uid, uid=f"{jobset.uid}-{pod.uid}"
+                pod, namespace=key.namespace, gang=key.name, workload_uid=jobset.uid, uid=f"{jobset.uid}-{pod.uid}"
             )
             self.index.on_pod(ObjectChange((key.namespace, mine.name), known.pop(mine.uid, None), mine))
         for gone in known.values():
@@ -87,13 +87,13 @@ class ServedPage:
             )
         return key
 
-    def _jobs(self, key: GangKey, jobset: JobSetSeen, known: Sequence[JobSeen]) -> None:
+    def _jobs(self, key: GangKey, jobset: WorkloadSeen, known: Sequence[JobSeen]) -> None:
         there = {it.name: it for it in known}
         for part in jobset.replicated_jobs:
             for number in range(part.replicas):
                 name = f"{key.name}-{part.name}-{number}"
                 made = gangs.job(
-                    part.name, number, namespace=key.namespace, name=name, gang=key.name, jobset_uid=jobset.uid
+                    part.name, number, namespace=key.namespace, name=name, gang=key.name, workload_uid=jobset.uid
                 )
                 self.index.on_job(ObjectChange((key.namespace, name), there.get(name), made))
 
@@ -107,18 +107,18 @@ class ServedPage:
             self.index.on_job(ObjectChange((key.namespace, job.name), job, None))
         if seen.config_map is not None:
             self.index.on_config_map(ObjectChange((key.namespace, seen.config_map.name), seen.config_map, None))
-        self.index.on_jobset(ObjectChange(key, seen.jobset, None))
+        self.index.on_workload(ObjectChange(key[:2], seen.workload, None))
 
     def decide(self, key: GangKey, kind: VerdictKind = VerdictKind.RELEASE) -> None:
         """A verdict is in its ConfigMap, as the controller writes it. The gang has pods."""
         seen = self.index.peek(key)
         assert seen is not None
-        uid = seen.jobset.uid
+        uid = seen.workload.uid
         cause = names.REASON_STARTED if kind is VerdictKind.RELEASE else names.REASON_TIMED_OUT
         gate = gangs.config_map(
             namespace=key.namespace,
             name=names.config_map_name(key.name),
-            jobset_uid=uid,
+            workload_uid=uid,
             verdict=gangs.verdict(kind, cause, uid=uid),
         )
         self.index.on_config_map(ObjectChange((key.namespace, gate.name), seen.config_map, gate))

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Callable
 
 from jobset_gate import names
-from jobset_gate.barrier.model import GangKey, JobSetSeen, PodSeen
+from jobset_gate.barrier.model import GangKey, PodSeen, WorkloadSeen
 from jobset_gate.kube.resources import JOBSETS, PODS
 from jobset_gate.runtime.store import ObjectVersion
 from tests.fakes import gangs
@@ -22,7 +22,7 @@ def store_pod(api: Api, name: str, gang: str = "train") -> PodSeen:
     return gangs.pod(0, name=name, uid=stored["metadata"]["uid"], gang=gang)
 
 
-def store_jobset(api: Api, name: str = "train") -> JobSetSeen:
+def store_jobset(api: Api, name: str = "train") -> WorkloadSeen:
     meta = {"name": name, "annotations": {names.CONFIG: "{}"}}
     stored = api.create(JOBSETS, {"metadata": meta, "spec": {}})
     return gangs.jobset(name=name, uid=stored["metadata"]["uid"], created=0.0)

@@ -4,8 +4,9 @@ from typing import Any
 
 import msgspec
 
-from jobset_gate.barrier import decode, wire
-from jobset_gate.barrier.model import ConfigMapSeen, JobSeen, JobSetSeen, PodSeen
+from jobset_gate.barrier import wire
+from jobset_gate.barrier.model import ConfigMapSeen, JobSeen, PodSeen, WorkloadSeen
+from jobset_gate.sources import decode
 
 Json = dict[str, Any]
 
@@ -121,7 +122,7 @@ def read_job(body: Json) -> JobSeen:
     return decode.job(_wire(body, wire.Job))
 
 
-def read_jobset(body: Json) -> JobSetSeen | None:
+def read_jobset(body: Json) -> WorkloadSeen | None:
     return decode.jobset(_wire(body, wire.JobSet))
 
 

@@ -29,7 +29,7 @@ def put(stage: ServedPage, name: str, *pods: PodSeen, namespace: str = TEAM) -> 
     uid = f"{namespace}-{name}"
     clock = gangs.clock(STARTED, uid=uid)
     home = names.config_map_name(name)
-    gate = gangs.config_map(namespace=namespace, name=home, uid=f"{uid}-gate", jobset_uid=uid, waiting_since=clock)
+    gate = gangs.config_map(namespace=namespace, name=home, uid=f"{uid}-gate", workload_uid=uid, waiting_since=clock)
     return stage.put(gangs.jobset(namespace=namespace, name=name, uid=uid, created=TEN_O_CLOCK), *pods, gate=gate)
 
 

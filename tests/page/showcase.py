@@ -6,8 +6,9 @@ from typing import Any, Final
 import msgspec
 
 from jobset_gate import names
-from jobset_gate.barrier import decode, wire
+from jobset_gate.barrier import wire
 from jobset_gate.barrier.model import Config, GangKey, PendingReason, VerdictKind
+from jobset_gate.sources import decode
 from tests.fakes import gangs, wire_objects
 from tests.fakes.podgroups.snapshots import timestamp
 from tests.fakes.served_page import ServedPage
@@ -77,7 +78,7 @@ def gang(
     home = names.config_map_name(name)
     clock = gangs.clock(min(started), uid=uid) if started else None
     gate = gangs.config_map(
-        namespace=namespace, name=home, uid=f"{uid}-gate", jobset_uid=uid, waiting_since=clock, verdict=decided
+        namespace=namespace, name=home, uid=f"{uid}-gate", workload_uid=uid, waiting_since=clock, verdict=decided
     )
     config = Config(timeout=timeout)
     jobset = gangs.jobset(*jobs, namespace=namespace, name=name, uid=uid, created=created, config=config, **changes)
@@ -128,7 +129,7 @@ def crowd(stage: ServedPage, name: str = "crowd", many: int = 300) -> GangKey:
 
 def _pod(key: GangKey, part: str, index: int, created: float, steps: Steps) -> Json:
     """As the API server shows it."""
-    namespace, gang_name = key
+    namespace, gang_name, _ = key
     states: Json = {"waiting": "PodInitializing"}
     if "started" in steps:
         states = {"running": timestamp(created + steps["started"])}

@@ -19,7 +19,7 @@ from typing import Protocol
 from controllers.barrier.cache import GangCache
 from controllers.barrier.stream.delivery import CHUNK, DeliveryLog
 from jobset_gate.barrier import verdict_codec
-from jobset_gate.barrier.model import GangKey, Generation, JobSetSeen, Verdict
+from jobset_gate.barrier.model import GangKey, Generation, Verdict, WorkloadSeen
 from jobset_gate.errors import JobsetGateError
 
 SEND_CHUNK = 250
@@ -140,16 +140,16 @@ class WaiterRegistry:
 
         Raises RequestRefused without the token of an existing gang, or at a limit.
         """
-        jobset = self._cache.get_jobset(key)
+        workload = self._cache.get_workload(key)
         # A gang without a token does not use the stream: no token is right.
-        right = jobset.token if jobset is not None else ""
+        right = workload.token if workload is not None else ""
         same = compare_digest((right or _NO_TOKEN).encode(), token.encode())
-        if jobset is None or not right or not same or jobset.uid != generation.uid:
+        if workload is None or not right or not same or workload.uid != generation.uid:
             raise RequestRefused(403, "forbidden", "no such gang, or not its token")
         decided = self._cache.get_verdict(key)
         answered = decided is not None and decided.generation.covers(generation)
         known = self._cache.is_pod_waiting(key, pod)
-        if not answered and not _may_wait(jobset):
+        if not answered and not _may_wait(workload):
             raise RequestRefused(429, "unknown", "the gang does not wait")
         if not self.limits.acquire(key, pod, known=known):
             full = known or self.limits.used >= self.limits.limit
@@ -185,9 +185,9 @@ class WaiterRegistry:
 
     def drop_stale_requests(self, key: GangKey) -> None:
         """Disconnects requests that get no answer: the gang does not wait any more, or the pod is gone."""
-        jobset = self._cache.get_jobset(key)
+        workload = self._cache.get_workload(key)
         for request in list(self._requests.get(key, ())):
-            over = jobset is None or jobset.uid != request.generation.uid or not _may_wait(jobset)
+            over = workload is None or workload.uid != request.generation.uid or not _may_wait(workload)
             if not request.answered and (over or (request.known and not self._cache.is_pod_waiting(key, request.pod))):
                 request.peer.disconnect()
 
@@ -218,6 +218,6 @@ class WaiterRegistry:
                 self.deliveries.record_sent(request.key, request.pod)
 
 
-def _may_wait(jobset: JobSetSeen) -> bool:
+def _may_wait(workload: WorkloadSeen) -> bool:
     """True if pods of it may wait for a verdict."""
-    return not (jobset.suspended or jobset.finished or jobset.deleting or jobset.managed_elsewhere)
+    return not (workload.suspended or workload.finished or workload.deleting or workload.managed_elsewhere)

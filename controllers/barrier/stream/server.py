@@ -1,4 +1,5 @@
-"""The gate stream (A6): `GET /v1/gangs/<ns>/<jobset>/<token>/<uid>/<attempt>/<epoch>/<pod>`, served by the leader.
+"""The gate stream (A6): `GET /v1/<source>/<ns>/<workload>/<token>/<uid>/<attempt>/<epoch>/<pod>`, served by the
+leader; <source> is the word of the table of sources.
 
 Answers 200 at once and holds the request: empty lines as keepalive, then the verdict, then the end. Plain HTTP, for any
 client that a barrier's image has. A failure only costs speed: a port in use is logged and retried, and stops nothing
@@ -20,6 +21,7 @@ from controllers.barrier.stream.delivery import CHUNK, CloseWatcher
 from controllers.barrier.stream.registry import RequestRefused, StreamRequest, WaiterRegistry
 from jobset_gate.barrier import verdict_codec
 from jobset_gate.barrier.model import GangKey, Generation
+from jobset_gate.sources.table import SOURCES
 
 LISTEN_RETRY_SECONDS = 5.0
 
@@ -39,7 +41,9 @@ LISTEN_BACKLOG = 4096
 RESERVED_FILES = 256
 """Open files reserved for the rest of the process, above all for connections to the API server."""
 
-_PATH = ["", "v1", "gangs"]
+_PATH = ["", "v1"]
+_SOURCES = {source.stream: name for name, source in SOURCES.items()}
+"""Names of sources by their part of the path."""
 _LONGEST_UID = 64
 
 OnOutcome = Callable[[str], None]
@@ -179,11 +183,17 @@ def _parse_request_line(line: str) -> tuple[GangKey, str, Generation, str]:
     method, _, rest = line.partition(" ")
     path, _, version = rest.partition(" ")
     parts = path.split("/")
-    if method == "GET" and version.startswith("HTTP/1.") and len(parts) == 10 and parts[:3] == _PATH:
-        namespace, jobset, token, uid, attempt, epoch, pod = parts[3:]
+    if method == "GET" and version.startswith("HTTP/1.") and len(parts) == 10 and parts[:2] == _PATH:
+        source, namespace, name, token, uid, attempt, epoch, pod = parts[2:]
         generation = Generation(uid, verdict_codec.parse_number(attempt, -1), verdict_codec.parse_number(epoch, -1))
-        if uid and generation.attempt >= 0 and generation.epoch >= 0 and 0 < len(pod) <= _LONGEST_UID:
-            return GangKey(namespace, jobset), token, generation, pod
+        if (
+            source in _SOURCES
+            and uid
+            and generation.attempt >= 0
+            and generation.epoch >= 0
+            and 0 < len(pod) <= _LONGEST_UID
+        ):
+            return GangKey(namespace, name, _SOURCES[source]), token, generation, pod
     raise RequestRefused(400, "malformed", "GET /v1/gangs/<namespace>/<jobset>/<token>/<uid>/<attempt>/<epoch>/<pod>")
 
 

@@ -281,7 +281,9 @@ class Listing:
             yield f"{strays} pods carry our label and name no group any more; `{free}` frees them"
 
     def _jobset(self, it: FetchedJobSet) -> PrintedItem:
-        return self._gang(it.explained(self._controller, self.permissions.missing), it.gang.jobset.created, JOBSET_KIND)
+        return self._gang(
+            it.explained(self._controller, self.permissions.missing), it.gang.workload.created, JOBSET_KIND
+        )
 
     def _pod_group(self, status: GroupStatus) -> PrintedItem:
         unknown = self.permissions.missing

@@ -12,7 +12,7 @@ from typing import Annotated
 import typer
 
 from jobset_gate import names
-from jobset_gate.barrier.model import JobSetSeen
+from jobset_gate.barrier.model import WorkloadSeen
 from jobset_gate.cli import bypass as acts
 from jobset_gate.cli.cluster import ClusterOptions
 from jobset_gate.cli.exits import CommandError, ExitCode
@@ -107,17 +107,17 @@ class _Opening:
             namespace = its.namespace or own
             name = (await resolve_train_job(client, namespace, given)).name
             gang = await get_gated_jobset(client, namespace, name, self.permissions)
-            now = jobset_outcome(gang.jobset, gang.config_map, time.time())
-            if done := self._nothing_to_do(gang.jobset, now):
+            now = jobset_outcome(gang.workload, gang.config_map, time.time())
+            if done := self._nothing_to_do(gang.workload, now):
                 return done
-            self._check_can_open(gang.jobset, now)
+            self._check_can_open(gang.workload, now)
             controller = await controller_status(client, own)
             if not controller.leads:  # no more than a warning: without leader election there is no Lease
                 output.err(f"warning: {controller.message}")
             user = await acts.current_user(client)
             if self.options.dry_run is not DryRun.CLIENT:
-                await acts.check_event_allowed(client, gang.jobset)
-            done = await self._opened(client, gang.jobset, user)
+                await acts.check_event_allowed(client, gang.workload)
+            done = await self._opened(client, gang.workload, user)
         for line in self.permissions.missing:
             output.err(f"warning: {line}")
         return done
@@ -138,14 +138,14 @@ class _Opening:
 
     # --- What stands in the way --------------------------------------------------------------------------------------
 
-    def _nothing_to_do(self, jobset: JobSetSeen, now: WaitOutcome) -> str:
+    def _nothing_to_do(self, jobset: WorkloadSeen, now: WaitOutcome) -> str:
         """The message where the gate is open already; "" elsewhere."""
         if self.seconds is None:
             return f"{_subject(jobset)} unchanged: its gate is bypassed already" if jobset.bypass else ""
         is_open = WaitGoal.RELEASED in now.reached
         return f"{_subject(jobset)} unchanged: its gate is open already: {now.message}" if is_open else ""
 
-    def _check_can_open(self, jobset: JobSetSeen, now: WaitOutcome) -> None:
+    def _check_can_open(self, jobset: WorkloadSeen, now: WaitOutcome) -> None:
         subject, named = _subject(jobset), f"{jobset.name} -n {jobset.namespace}"
         if now.final or jobset.finished:
             raise CommandError(f"{subject} cannot be opened: {now.message or 'it has finished'}")
@@ -161,7 +161,7 @@ class _Opening:
             why = f"`jobset-gate why {named}` says whether one runs"
             raise CommandError(f"{subject} is bypassed: it opens as soon as a controller looks; {why}")
 
-    def _confirm(self, jobset: JobSetSeen) -> None:
+    def _confirm(self, jobset: WorkloadSeen) -> None:
         if self.options.yes:
             return
         subject = f"JobSet {jobset.namespace}/{jobset.name}"
@@ -173,7 +173,7 @@ class _Opening:
 
     # --- Opening it --------------------------------------------------------------------------------------------------
 
-    async def _opened(self, client: Client, jobset: JobSetSeen, user: str) -> str:
+    async def _opened(self, client: Client, jobset: WorkloadSeen, user: str) -> str:
         if self.options.dry_run is not DryRun.NONE:
             if self.options.dry_run is DryRun.SERVER:
                 await acts.set_annotation(client, jobset, dry_run=True)
@@ -184,7 +184,7 @@ class _Opening:
             return await _bypass(client, jobset, user)
         return await self._release(client, jobset, user, self.seconds)
 
-    async def _release(self, client: Client, jobset: JobSetSeen, user: str, seconds: float) -> str:
+    async def _release(self, client: Client, jobset: WorkloadSeen, user: str, seconds: float) -> str:
         subject = _subject(jobset)
         async with JobSetView(client, jobset, self.permissions, pods=False) as view:
             await _check_watch(view, subject)  # without the right to watch nothing is changed
@@ -202,7 +202,7 @@ class _Opening:
         raise CommandError(f"{subject} was not released: {now.message}")
 
 
-async def _bypass(client: Client, jobset: JobSetSeen, user: str) -> str:
+async def _bypass(client: Client, jobset: WorkloadSeen, user: str) -> str:
     await acts.set_annotation(client, jobset, dry_run=False)
     message = f"{user} has opened the gate for good, by the annotation {names.BYPASS}"
     await _audit(client, jobset, names.REASON_BYPASSED_BY_USER, message)
@@ -218,7 +218,7 @@ async def _check_watch(view: JobSetView, subject: str) -> None:
         raise CommandError(why, ExitCode.TIMEOUT) from late
 
 
-async def _audit(client: Client, jobset: JobSetSeen, reason: str, message: str) -> None:
+async def _audit(client: Client, jobset: WorkloadSeen, reason: str, message: str) -> None:
     """A dry run of it was allowed a moment ago; a failure now is printed, and changes nothing."""
     try:
         await acts.write_event(client, jobset, reason, message)
@@ -226,5 +226,5 @@ async def _audit(client: Client, jobset: JobSetSeen, reason: str, message: str) 
         output.err(f"warning: the Event that says who did this could not be written: {problem}")
 
 
-def _subject(jobset: JobSetSeen) -> str:
+def _subject(jobset: WorkloadSeen) -> str:
     return f"{JOBSET_KIND}/{jobset.name}"

@@ -132,9 +132,9 @@ class _Wait:
         """Raises CommandError if anything but the goal comes."""
         its, goal = self.resolver, self.goal or WaitGoal.RELEASED
         gang = await get_gated_jobset(its.client, its.namespace, name, its.permissions)
-        now = jobset_outcome(gang.jobset, gang.config_map, time.time())
+        now = jobset_outcome(gang.workload, gang.config_map, time.time())
         if not now.is_over(goal) and self.seconds > 0:
-            async with JobSetView(its.client, gang.jobset, its.permissions, pods=False) as view:
+            async with JobSetView(its.client, gang.workload, its.permissions, pods=False) as view:
                 with suppress(TimeoutError):
                     now = await wait_until(view, lambda now: now.is_over(goal), self.seconds)
         return self._result(f"{JOBSET_KIND}/{name}", name, goal, now)

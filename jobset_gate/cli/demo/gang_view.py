@@ -8,12 +8,13 @@ from typing import Any, Final, Self, TypeVar
 import msgspec
 
 from jobset_gate import names
-from jobset_gate.barrier import decode, wire
-from jobset_gate.barrier.model import BarrierStage, JobSetSeen, PodSeen, Verdict
+from jobset_gate.barrier import wire
+from jobset_gate.barrier.model import BarrierStage, PodSeen, Verdict, WorkloadSeen
 from jobset_gate.cli.demo.frame import ProgressRow
 from jobset_gate.fake.view import ObjectView
 from jobset_gate.kube.client import Client
 from jobset_gate.kube.resources import CONFIGMAPS, JOBSETS, PODS
+from jobset_gate.sources import decode
 
 Json = dict[str, Any]
 T = TypeVar("T")
@@ -26,7 +27,7 @@ class GangProgress:
 
     def __init__(self, name: str) -> None:
         self.name = name
-        self.jobset: JobSetSeen | None = None
+        self.jobset: WorkloadSeen | None = None
         self.verdict: Verdict | None = None
         self.decided_at: float | None = None
         self.last_start_at: float | None = None

@@ -11,8 +11,8 @@ from typing import TYPE_CHECKING, Any, Final, TypeVar
 import msgspec
 
 from jobset_gate import names
-from jobset_gate.barrier import decode, wire
-from jobset_gate.barrier.model import ConfigMapSeen, GangSnapshot, JobSeen, JobSetSeen, PodSeen
+from jobset_gate.barrier import wire
+from jobset_gate.barrier.model import ConfigMapSeen, GangSnapshot, JobSeen, PodSeen, WorkloadSeen
 from jobset_gate.cli.exits import CommandError
 from jobset_gate.cli.fetch.source import ObjectNotFound, Permissions, ResourceSource, Unavailable, forbidden_text
 from jobset_gate.explain.gang import explain_gang
@@ -20,6 +20,7 @@ from jobset_gate.explain.model import FailurePolicies
 from jobset_gate.kube.resources import CONFIGMAPS, JOBS, JOBSETS, PODS, Resource
 from jobset_gate.objects.unstructured import Json, as_int, as_list, as_map, nested
 from jobset_gate.runtime.informer import AnyWatchSource, WatchSource
+from jobset_gate.sources import decode
 
 if TYPE_CHECKING:
     import asyncio
@@ -150,7 +151,7 @@ class GangSource(ResourceSource):
         return True
 
     def _joined(
-        self, key: ObjectKey, it: _JobSetObject, jobset: JobSetSeen, jobs: Sequence[JobSeen], pods: Sequence[PodSeen]
+        self, key: ObjectKey, it: _JobSetObject, jobset: WorkloadSeen, jobs: Sequence[JobSeen], pods: Sequence[PodSeen]
     ) -> FetchedJobSet:
         namespace, name = key
         found = self._config_maps.get((namespace, names.config_map_name(name)))
@@ -158,7 +159,7 @@ class GangSource(ResourceSource):
         # A ConfigMap without our label is listed by nobody, but the controller's condition says that it is there (A10).
         blocked = jobset.condition is not None and jobset.condition.reason == names.REASON_CONFIG_MAP_CONFLICT
         gang = GangSnapshot(
-            jobset=jobset,
+            workload=jobset,
             jobs=_jobs_of_pods(pods) if JOBS in self._forbidden else tuple(jobs),
             pods=tuple(pods),
             config_map=config_map,
@@ -192,7 +193,7 @@ class _RawJobSet(wire.WireStruct, frozen=True):
 
 @dataclass(frozen=True, slots=True)
 class _JobSetObject:
-    jobset: JobSetSeen | None
+    jobset: WorkloadSeen | None
     policies: FailurePolicies | None
 
 
@@ -239,8 +240,9 @@ def _jobs_of_pods(pods: Sequence[PodSeen]) -> tuple[JobSeen, ...]:
                 namespace=pod.namespace,
                 name=f"{pod.gang}-{pod.replicated_job}-{pod.job_index}",
                 uid=pod.job_uid,
+                source=pod.source,
                 gang=pod.gang,
-                jobset_uid=pod.jobset_uid,
+                workload_uid=pod.workload_uid,
                 replicated_job=pod.replicated_job,
                 job_index=pod.job_index,
                 attempt=pod.attempt,

@@ -13,9 +13,9 @@ from jobset_gate.barrier.model import (
     Enforce,
     GangSnapshot,
     Ignore,
-    JobSetSeen,
     Verdict,
     VerdictKind,
+    WorkloadSeen,
 )
 from jobset_gate.podgroups.record import AdmissionState
 from jobset_gate.podgroups.status import GroupStatus
@@ -51,12 +51,12 @@ JOBSET_GOALS: Final = frozenset({WaitGoal.RELEASED, WaitGoal.TIMED_OUT})
 GOAL_TEXT: Final = {it: str(it) for it in WaitGoal} | {WaitGoal.TIMED_OUT: "timed out"}
 
 
-def jobset_outcome(jobset: JobSetSeen, gate: ConfigMapSeen | None, now: float) -> WaitOutcome:
+def jobset_outcome(jobset: WorkloadSeen, gate: ConfigMapSeen | None, now: float) -> WaitOutcome:
     """Of the present generation's gate, without looking at pods.
 
     By `decide`, so that the verdict of an older generation is never taken for this one's.
     """
-    match decide(GangSnapshot(jobset=jobset, config_map=gate), now):
+    match decide(GangSnapshot(workload=jobset, config_map=gate), now):
         case Enforce(verdict=verdict):
             return _ended(verdict)
         case Blocked(condition=condition):
@@ -76,7 +76,7 @@ def _ended(verdict: Verdict) -> WaitOutcome:
     return WaitOutcome(frozenset(ends), verdict.message)
 
 
-def _quiet(jobset: JobSetSeen, gate: ConfigMapSeen | None) -> WaitOutcome:
+def _quiet(jobset: WorkloadSeen, gate: ConfigMapSeen | None) -> WaitOutcome:
     if jobset.managed_elsewhere:
         return WaitOutcome(
             message="spec.managedBy names another controller, so its gate is opened elsewhere", final=True

@@ -29,6 +29,7 @@ from jobset_gate.kube.resources import PODS
 from jobset_gate.objects.unstructured import as_map, nested
 from jobset_gate.podgroups.status import GroupStatus
 from jobset_gate.settings import Groups
+from jobset_gate.sources.table import JOBSET
 
 T = TypeVar("T")
 
@@ -123,7 +124,7 @@ class Resolver:
             fetch_jobset(self.client, self.namespace, name, self.permissions), self.controller()
         )
         if found is None:
-            explanation = explain_ungated(self.namespace, name, time.time())
+            explanation = explain_ungated(JOBSET, self.namespace, name, time.time())
             return [ExplainedObject(self.invocation.rewrite_explanation(explanation))]
         events = GangEvents(self.client, self.namespace, self.permissions)
         found = replace(found, gang=await events.added(found.gang, time.time()))

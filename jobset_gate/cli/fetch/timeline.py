@@ -36,7 +36,7 @@ async def fetch_gang_timeline(resolver: Resolver, name: str) -> list[Timeline]:
         raise CommandError(f"JobSet {namespace}/{name} asks for no gate: it has no {names.CONFIG_FIELD}")
     pulls = await fetch_image_pulls(client, namespace, {pod.metadata.uid for pod in pods}, permissions)
     timed = [decode.decode_pod(pod, pulls.get(pod.metadata.uid)) for pod in pods]
-    return [gang_timeline(found.gang.jobset, found.gang.config_map, timed, time.time(), permissions.missing)]
+    return [gang_timeline(found.gang.workload, found.gang.config_map, timed, time.time(), permissions.missing)]
 
 
 async def fetch_pod_group_timelines(resolver: Resolver, name: str) -> list[Timeline]:

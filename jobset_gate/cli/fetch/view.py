@@ -19,7 +19,7 @@ from jobset_gate.cli.options import ResourceArgument, ResourceKind
 from jobset_gate.explain.podgroup import explain_pod_group
 
 if TYPE_CHECKING:
-    from jobset_gate.barrier.model import GangSnapshot, JobSetSeen
+    from jobset_gate.barrier.model import GangSnapshot, WorkloadSeen
     from jobset_gate.cli.fetch.resolver import Resolver
     from jobset_gate.cli.fetch.source import Permissions
     from jobset_gate.explain.model import ControllerStatus, Explanation
@@ -71,7 +71,7 @@ async def _jobset_view(resolver: Resolver, name: str) -> JobSetView:
     found, controller = await asyncio.gather(
         get_gated_jobset(client, namespace, name, permissions), resolver.controller()
     )
-    return JobSetView(client, found.jobset, permissions, controller)
+    return JobSetView(client, found.workload, permissions, controller)
 
 
 async def _gang_of_pod(resolver: Resolver, name: str) -> tuple[ResourceKind, str]:
@@ -103,7 +103,7 @@ class JobSetView(GangSource):
     def __init__(
         self,
         client: Client,
-        jobset: JobSetSeen,
+        jobset: WorkloadSeen,
         permissions: Permissions,
         controller: ControllerStatus | None = None,
         *,
@@ -129,12 +129,12 @@ class JobSetView(GangSource):
 
     def _gang(self) -> GangSnapshot | None:
         found = self.one()
-        return found.gang if found and found.gang.jobset.uid == self._uid else None
+        return found.gang if found and found.gang.workload.uid == self._uid else None
 
     def _outcome(self, gang: GangSnapshot | None) -> WaitOutcome:
         if gang is None:
             return WaitOutcome(message="was deleted", final=True)
-        return jobset_outcome(gang.jobset, gang.config_map, time.time())
+        return jobset_outcome(gang.workload, gang.config_map, time.time())
 
 
 # --- A pod group -----------------------------------------------------------------------------------------------------

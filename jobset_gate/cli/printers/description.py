@@ -45,7 +45,7 @@ def _created(at: float, now: float) -> str:
 
 def jobset_facts(seen: GangSnapshot, now: float) -> Facts:
     """What is set and what was decided."""
-    jobset, config = seen.jobset, seen.jobset.config
+    jobset, config = seen.workload, seen.workload.config
     return (
         ("Name", jobset.name),
         ("Namespace", jobset.namespace),
@@ -69,7 +69,7 @@ def job_rows(seen: GangSnapshot) -> Rows:
         many += share.repeat
         started = share.target.pods_per_job - share.missing_count
         for number in range(share.job_index, share.job_index + min(share.repeat, MOST_ROWS)):
-            name = f"{seen.jobset.name}-{share.target.name}-{number}"
+            name = f"{seen.workload.name}-{share.target.name}-{number}"
             rows.append((name, f"{started}/{share.target.pods_per_job}", _state(share)))
     lacking = sorted(rows, key=lambda row: row[1].split("/")[0] == row[1].split("/")[1])
     return _first_rows(("JOB", "STARTED", "STATE"), lacking, many)
@@ -84,17 +84,17 @@ def _state(share: count.JobSlots) -> str:
 
 
 def _condition(seen: GangSnapshot) -> str:
-    it = seen.jobset.condition
+    it = seen.workload.condition
     return f"{names.CONDITION}={it.status} {it.reason}: {it.message}" if it else "none yet"
 
 
 def _gate(seen: GangSnapshot) -> str:
-    name, gate = names.config_map_name(seen.jobset.name), seen.config_map
+    name, gate = names.config_map_name(seen.workload.name), seen.config_map
     if seen.config_map_conflict:
         return f"{name} is not jobset-gate's"
     if gate is None:
         return f"{name} was not found"
-    if gate.jobset_uid != seen.jobset.uid:
+    if gate.workload_uid != seen.workload.uid:
         return f"{name} is of an earlier JobSet of this name"
     if gate.verdict is not None:
         return f"{name}: {_verdict(gate.verdict)}"

@@ -25,7 +25,7 @@ from controllers.barrier.stream.delivery import DeliveryLog
 from controllers.barrier.stream.registry import WaiterRegistry
 from controllers.barrier.verdict_patcher import VerdictPatcher
 from controllers.barrier.verdict_store import VerdictStore
-from jobset_gate.barrier import decode, wire
+from jobset_gate.barrier import wire
 from jobset_gate.barrier.model import GangKey, GangSnapshot
 from jobset_gate.kube.client import Client
 from jobset_gate.kube.errors import KubeError
@@ -33,6 +33,7 @@ from jobset_gate.kube.resources import CONFIGMAPS, JOBS, JOBSETS, PODS, Resource
 from jobset_gate.runtime.controller import Controller, ControllerMetrics
 from jobset_gate.runtime.store import Store
 from jobset_gate.runtime.workqueue import Requeue, WorkQueue
+from jobset_gate.sources import decode
 from tests.fakes.instant_loop import InstantLoop
 from tests.fakes.memory_api import WATCHED, Api, Json
 from tests.fakes.memory_client import Answer, Call, MemoryClient
@@ -123,7 +124,7 @@ class _RecordingLiveReader(LiveReader):
 
     async def verify_config_map(self, seen: GangSnapshot) -> GangSnapshot:
         found = await super().verify_config_map(seen)
-        self._view.recalled = found.jobset.condition.message if found.jobset.condition is not None else ""
+        self._view.recalled = found.workload.condition.message if found.workload.condition is not None else ""
         return found
 
 
@@ -189,7 +190,7 @@ class Replica:
         reported = DeliveryLog()
         self.index = _RecordingCache(self.view, self.queue, reported, self._raw)
         self._handlers: dict[Resource, Callable[[Any], None]] = {
-            JOBSETS: self.index.on_jobset,
+            JOBSETS: self.index.on_workload,
             JOBS: self.index.on_job,
             PODS: self.index.on_pod,
             CONFIGMAPS: self.index.on_config_map,

@@ -23,7 +23,7 @@ from tests.fakes.gangs import T0, gang, job, jobset, missing_slots, pod, replica
 def test_expected_is_replicas_times_the_smaller_of_parallelism_and_completions(
     spec: dict[str, Any], expected: int
 ) -> None:
-    assert count.count_gang(gang(jobset=jobset(replicated_job(**spec)))).expected == expected
+    assert count.count_gang(gang(workload=jobset(replicated_job(**spec)))).expected == expected
 
 
 @pytest.mark.parametrize(
@@ -36,8 +36,8 @@ def test_expected_is_replicas_times_the_smaller_of_parallelism_and_completions(
         ({"stage": BarrierStage.FAILED}, False),
         ({"phase": "Failed", "stage": BarrierStage.PASSED}, False),
         ({"deleting": True}, False),
-        ({"jobset_uid": "another life"}, False),
-        ({"jobset_uid": ""}, False),
+        ({"workload_uid": "another life"}, False),
+        ({"workload_uid": ""}, False),
         ({"attempt": 1}, False),
         ({"epoch": 3}, True),
         ({"job_uid": "the Job that this one replaced"}, False),
@@ -62,7 +62,7 @@ def test_a_pod_counts_when_its_barrier_runs_or_passed_and_it_is_a_living_member(
         ({"phase": "Failed"}, False),
         ({"stage": BarrierStage.FAILED}, False),
         ({"stage": BarrierStage.RUNNING}, True),
-        ({"jobset_uid": "another life"}, False),
+        ({"workload_uid": "another life"}, False),
         ({"attempt": 1}, False),
         ({"epoch": 3}, True),
         ({"job_uid": "the Job that this one replaced"}, False),
@@ -105,49 +105,49 @@ def without_index(*names: str) -> tuple[PodSeen, ...]:
 
 
 COUNTS = {
-    "the named targets": (gang(pod(0), pod(0, "auxiliary"), jobset=TARGETS, jobs=(job(), job("auxiliary"))), 1, 2),
+    "the named targets": (gang(pod(0), pod(0, "auxiliary"), workload=TARGETS, jobs=(job(), job("auxiliary"))), 1, 2),
     "two pods of one slot": (gang(pod(0, name="old", uid="old"), pod(0)), 1, 2),
-    "no JobSet's UID": (gang(pod(0, jobset_uid=""), jobset=jobset(uid="")), 0, 2),
-    "a suspended JobSet": (gang(*BOTH, jobset=jobset(suspended=True)), 0, 2),
+    "no JobSet's UID": (gang(pod(0, workload_uid=""), workload=jobset(uid="")), 0, 2),
+    "a suspended JobSet": (gang(*BOTH, workload=jobset(suspended=True)), 0, 2),
     "a suspended Job": (gang(*BOTH, jobs=(job(suspended=True),)), 0, 2),
     "a missing Job": (gang(*BOTH, jobs=()), 0, 2),
     "a Job on its way out": (gang(*BOTH, jobs=(job(deleting=True),)), 0, 2),
-    "announced, JobSet suspended": (gang(waiting_pod(0), jobset=jobset(suspended=True), announced=ANNOUNCED), 0, 2),
+    "announced, JobSet suspended": (gang(waiting_pod(0), workload=jobset(suspended=True), announced=ANNOUNCED), 0, 2),
     "announced, Job suspended": (gang(waiting_pod(0), jobs=(job(suspended=True),), announced=ANNOUNCED), 0, 2),
     "a completed index": (gang(pod(1, epoch=1), jobs=(numbered(0),)), 2, 2),
     "a pod of a completed index": (gang(pod(0, **PASSED), jobs=(numbered(0),)), 1, 2),
     "a completed index that an elastic Job no longer has": (gang(pod(0), jobs=(numbered(2),)), 1, 2),
-    "a Complete Job": (gang(jobset=TWO_JOBS, jobs=(job(complete=True), job(number=1))), 1, 2),
+    "a Complete Job": (gang(workload=TWO_JOBS, jobs=(job(complete=True), job(number=1))), 1, 2),
     # JobSet resumes active Jobs only: this one stays suspended for good.
     "a Job that became Complete while suspended": (
-        gang(pod(0, job_index=1), jobset=TWO_JOBS, jobs=(job(suspended=True, complete=True), job(job_index=1))),
+        gang(pod(0, job_index=1), workload=TWO_JOBS, jobs=(job(suspended=True, complete=True), job(job_index=1))),
         2,
         2,
     ),
     # Four at a time out of ten: after four are done, the next four have to start.
-    "four of ten are done": (gang(jobset=FOUR_OF_TEN, jobs=(numbered(*range(4)),)), 0, 4),
-    "the next four": (gang(*map(pod, range(4, 8)), jobset=FOUR_OF_TEN, jobs=(numbered(*range(4)),)), 4, 4),
-    "the last two": (gang(pod(8), pod(9), jobset=FOUR_OF_TEN, jobs=(numbered(*range(8)),)), 4, 4),
+    "four of ten are done": (gang(workload=FOUR_OF_TEN, jobs=(numbered(*range(4)),)), 0, 4),
+    "the next four": (gang(*map(pod, range(4, 8)), workload=FOUR_OF_TEN, jobs=(numbered(*range(4)),)), 4, 4),
+    "the last two": (gang(pod(8), pod(9), workload=FOUR_OF_TEN, jobs=(numbered(*range(8)),)), 4, 4),
     # Without completions no pod takes the place of one that succeeded.
     "a work queue": (
-        gang(pod(None, name="a", **PASSED), *without_index("b"), jobset=WORK_QUEUE, jobs=(job(succeeded=1),)),
+        gang(pod(None, name="a", **PASSED), *without_index("b"), workload=WORK_QUEUE, jobs=(job(succeeded=1),)),
         2,
         2,
     ),
     "more pods than a NonIndexed Job runs": (
         gang(
             *without_index("a", "b"),
-            jobset=jobset(replicated_job(replicas=2, parallelism=1, completions=1, indexed=False)),
+            workload=jobset(replicated_job(replicas=2, parallelism=1, completions=1, indexed=False)),
             jobs=(job(), job(number=1)),
         ),
         1,
         2,
     ),
-    "parallelism raised": (gang(*BOTH, jobset=jobset(replicated_job(parallelism=3, completions=3))), 2, 3),
-    "parallelism lowered": (gang(*BOTH, jobset=ONE), 1, 1),
-    "a pod beyond a lowered parallelism": (gang(pod(1), jobset=ONE), 0, 1),
+    "parallelism raised": (gang(*BOTH, workload=jobset(replicated_job(parallelism=3, completions=3))), 2, 3),
+    "parallelism lowered": (gang(*BOTH, workload=ONE), 1, 1),
+    "a pod beyond a lowered parallelism": (gang(pod(1), workload=ONE), 0, 1),
     "fewer pods than completions": (
-        gang(waiting_pod(0), jobset=jobset(replicated_job(replicas=2, parallelism=2, completions=5))),
+        gang(waiting_pod(0), workload=jobset(replicated_job(replicas=2, parallelism=2, completions=5))),
         0,
         4,
     ),
@@ -171,7 +171,7 @@ def test_who_counts_and_who_names_the_missing_agree(
 ) -> None:
     one = job(suspended=suspended, complete=complete, completed=completed)
     two = jobset(replicated_job(replicas=3), suspended=jobset_suspended)
-    seen = gang(*(pod(index) for index in range(started)), jobset=two, jobs=(one,))
+    seen = gang(*(pod(index) for index in range(started)), workload=two, jobs=(one,))
     tally = count.count_gang(seen)
     assert len(list(missing_slots(seen))) == tally.expected - tally.started
 
@@ -182,13 +182,13 @@ FAILED: dict[str, tuple[GangSnapshot, int, int]] = {
     "one that has completed": (gang(pod(0), jobs=(job(failed=frozenset({1}), completed=frozenset({1})),)), 2, 0),
     "one that an elastic Job no longer has": (gang(pod(0), jobs=(job(failed=frozenset({2})),)), 1, 0),
     "of a Complete Job": (gang(jobs=(job(failed=frozenset({1}), complete=True),)), 2, 0),
-    "while others can take its place": (gang(pod(1), jobset=FOUR_OF_TEN, jobs=(job(failed=frozenset({0})),)), 1, 0),
+    "while others can take its place": (gang(pod(1), workload=FOUR_OF_TEN, jobs=(job(failed=frozenset({0})),)), 1, 0),
     "more than are named": (
-        gang(*map(pod, range(10)), jobset=FORTY, jobs=(job(failed=frozenset(range(20, 40))),)),
+        gang(*map(pod, range(10)), workload=FORTY, jobs=(job(failed=frozenset(range(20, 40))),)),
         10,
         20,
     ),
-    "with too few others": (gang(pod(9), jobset=FOUR_OF_TEN, jobs=(job(failed=frozenset(range(8))),)), 1, 2),
+    "with too few others": (gang(pod(9), workload=FOUR_OF_TEN, jobs=(job(failed=frozenset(range(8))),)), 1, 2),
 }
 
 
@@ -209,7 +209,7 @@ def test_a_slot_has_failed_when_its_index_has_and_no_other_can_take_its_place(
 def test_nonindexed_jobs_count_pods_and_expect_what_is_left(succeeded: int, pods: int, complete: bool) -> None:
     spec = jobset(replicated_job(parallelism=3, completions=3, indexed=False))
     running = tuple(pod(None, name=f"p{n}", uid=f"p{n}") for n in range(pods))
-    assert count.count_gang(gang(*running, jobset=spec, jobs=(job(succeeded=succeeded),))).complete is complete
+    assert count.count_gang(gang(*running, workload=spec, jobs=(job(succeeded=succeeded),))).complete is complete
 
 
 @pytest.mark.parametrize("counted_by_its_job", [0, 1])
@@ -220,10 +220,10 @@ def test_a_nonindexed_pod_that_succeeded_is_counted_once_whether_or_not_its_job_
     spec = jobset(replicated_job(parallelism=2, completions=2, indexed=False))
     done = pod(None, name="done", uid="done", phase="Succeeded", stage=BarrierStage.PASSED)
     late = waiting_pod(None, name="late", uid="late", epoch=1)
-    seen = gang(done, late, jobset=spec, jobs=(job(succeeded=counted_by_its_job),))
+    seen = gang(done, late, workload=spec, jobs=(job(succeeded=counted_by_its_job),))
     assert (count.count_gang(seen).started, count.count_gang(seen).expected) == (1, 2)
     both = gang(
-        done, pod(None, name="late", uid="late", epoch=1), jobset=spec, jobs=(job(succeeded=counted_by_its_job),)
+        done, pod(None, name="late", uid="late", epoch=1), workload=spec, jobs=(job(succeeded=counted_by_its_job),)
     )
     assert count.count_gang(both).complete
     assert count.count_gang(both).epoch == 1
@@ -237,7 +237,7 @@ def test_missing_slots_are_named_with_what_holds_them_up() -> None:
     seen = gang(
         pod(0),
         waiting_pod(1, PendingReason.IMAGE_PULL),
-        jobset=jobset(replicated_job(parallelism=3, completions=3)),
+        workload=jobset(replicated_job(parallelism=3, completions=3)),
     )
     assert slots(list(missing_slots(seen))) == [
         ("workers-0/1", PendingReason.IMAGE_PULL),
@@ -258,7 +258,7 @@ def test_a_leaving_pod_without_replacement_is_named_terminating() -> None:
 
 def test_nonindexed_pods_are_missing_without_a_number() -> None:
     spec = jobset(replicated_job(parallelism=2, completions=2, indexed=False))
-    seen = gang(waiting_pod(None, name="a", uid="a"), jobset=spec)
+    seen = gang(waiting_pod(None, name="a", uid="a"), workload=spec)
     assert slots(list(missing_slots(seen))) == [
         ("workers-0", PendingReason.UNSCHEDULED),
         ("workers-0", PendingReason.NOT_CREATED),

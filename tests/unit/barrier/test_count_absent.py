@@ -17,7 +17,7 @@ MANY = 2**31 - 1
 @pytest.mark.parametrize(("jobs", "pods"), [(MANY, 1), (1, MANY)], ids=["jobs", "pods"])
 def test_a_gang_of_two_billion_is_counted_and_explained_at_once(jobs: int, pods: int, indexed: bool) -> None:
     target = replicated_job(replicas=jobs, parallelism=pods, completions=pods, indexed=indexed)
-    seen = gang(jobset=jobset(target), jobs=(job(),))
+    seen = gang(workload=jobset(target), jobs=(job(),))
     decision = decide(seen, T0)
     assert isinstance(decision, Wait)
     assert (decision.started, decision.expected) == (0, MANY)
@@ -27,7 +27,7 @@ def test_a_gang_of_two_billion_is_counted_and_explained_at_once(jobs: int, pods:
 
 def test_jobs_of_the_highest_numbers_are_counted_with_those_that_are_missing() -> None:
     seen = gang(
-        jobset=jobset(replicated_job(replicas=MANY, parallelism=1, completions=1)),
+        workload=jobset(replicated_job(replicas=MANY, parallelism=1, completions=1)),
         jobs=(job(number=5), job(number=MANY - 1), job(number=MANY)),
         pods=(pod(0, number=5), pod(0, number=MANY - 1), pod(0, number=MANY)),
     )
@@ -39,7 +39,7 @@ def test_jobs_of_the_highest_numbers_are_counted_with_those_that_are_missing() -
 def test_slots_of_missing_jobs_are_named_as_if_each_were_looked_at_alone(indexed: bool) -> None:
     spec = replicated_job(replicas=4, parallelism=2, completions=3, indexed=indexed)
     index = 0 if indexed else None
-    seen = gang(jobset=jobset(spec), jobs=(job(number=2),), pods=(waiting_pod(index, number=2),))
+    seen = gang(workload=jobset(spec), jobs=(job(number=2),), pods=(waiting_pod(index, number=2),))
     named = [(it.job_index, it.index) for it in missing_slots(seen)]
     first, second = (0, 1) if indexed else (None, None)
     assert named == [(0, first), (0, second), (1, first), (1, second), (2, first), (2, second), (3, first), (3, second)]
@@ -51,7 +51,7 @@ def test_slots_of_missing_jobs_are_named_as_if_each_were_looked_at_alone(indexed
 
 def test_the_first_ten_slots_of_many_missing_jobs_are_named_and_all_are_counted() -> None:
     (lack,) = missing_by_reason(
-        gang(jobset=jobset(replicated_job(replicas=100, parallelism=4, completions=4)), jobs=())
+        gang(workload=jobset(replicated_job(replicas=100, parallelism=4, completions=4)), jobs=())
     )
     assert lack.count == 400
     assert lack.slots == tuple(f"workers-{number // 4}/{number % 4}" for number in range(10))

@@ -71,7 +71,7 @@ def test_a_gang_is_released_once_the_last_pod_has_started() -> None:
 
 
 def test_a_suspended_gang_waits_whatever_runs() -> None:
-    decision = decide(gang(*BOTH, jobset=jobset(suspended=True)), NOW)
+    decision = decide(gang(*BOTH, workload=jobset(suspended=True)), NOW)
     assert isinstance(decision, Wait)
     assert decision.condition.message == "suspended"
     assert (decision.clock, decision.requeue_after) == (None, None)
@@ -87,11 +87,11 @@ TIMED_OUT = config_map(verdict=verdict(VerdictKind.TIMEOUT, names.REASON_TIMED_O
 STANDING = {
     "a later pod of the generation": gang(passed(0), waiting_pod(1), config_map=DECIDED),
     "pods that never saw a quick suspension": gang(
-        passed(0), passed(1), jobset=jobset(replicated_job(epoch=1)), config_map=DECIDED
+        passed(0), passed(1), workload=jobset(replicated_job(epoch=1)), config_map=DECIDED
     ),
     "a later attempt than the cached JobSet shows": gang(*BOTH, config_map=config_map(verdict=verdict(attempt=1))),
     "a timeout before the last pod": gang(*BOTH, config_map=TIMED_OUT),
-    "a timeout before the bypass": gang(pod(0), jobset=jobset(bypass=True), config_map=TIMED_OUT),
+    "a timeout before the bypass": gang(pod(0), workload=jobset(bypass=True), config_map=TIMED_OUT),
 }
 
 
@@ -106,10 +106,10 @@ def test_a_verdict_stands(seen: GangSnapshot) -> None:
 @pytest.mark.parametrize(
     ("seen", "why"),
     [
-        (gang(pod(0, jobset_uid="u-2"), jobset=jobset(uid="u-2")), "another life of the JobSet"),
-        (gang(pod(0, attempt=1), jobset=jobset(attempt=1), jobs=(job(attempt=1),)), "another attempt"),
+        (gang(pod(0, workload_uid="u-2"), workload=jobset(uid="u-2")), "another life of the JobSet"),
+        (gang(pod(0, attempt=1), workload=jobset(attempt=1), jobs=(job(attempt=1),)), "another attempt"),
         (gang(pod(0, epoch=1)), "a younger epoch on a pod"),
-        (gang(jobset=jobset(replicated_job(epoch=1))), "a younger epoch in the template and no pod yet"),
+        (gang(workload=jobset(replicated_job(epoch=1))), "a younger epoch in the template and no pod yet"),
     ],
 )
 def test_a_verdict_does_not_stand_for(seen: GangSnapshot, why: str) -> None:
@@ -122,7 +122,7 @@ def test_a_verdict_does_not_stand_for(seen: GangSnapshot, why: str) -> None:
     [
         (gang(pod(0, epoch=1), pod(1, epoch=2)), 2),
         (gang(passed(0), pod(1, epoch=1), config_map=DECIDED), 1),
-        (gang(pod(0), jobset=jobset(replicated_job(epoch=4), bypass=True)), 4),
+        (gang(pod(0), workload=jobset(replicated_job(epoch=4), bypass=True)), 4),
     ],
     ids=["highest counted", "half-seen suspension", "bypass covers the template"],
 )
@@ -159,36 +159,36 @@ WAITS = {
         T0 + 302.25,
     ),
     "an announcement for an older epoch": (
-        gang(waiting_pod(0), waiting_pod(1, epoch=1), jobset=RESUMED, announced={"pod-workers-0-0": T0 - 900}),
+        gang(waiting_pod(0), waiting_pod(1, epoch=1), workload=RESUMED, announced={"pod-workers-0-0": T0 - 900}),
         clock(NOW, epoch=1),
         NOW + 300,
     ),
     "no started pod": (gang(waiting_pod(0), waiting_pod(1)), None, None),
     # New nodes may take longer than the timeout; a fresh gang would wait for them as well.
     "a slot that finished before a resume": (
-        gang(waiting_pod(1, epoch=1), jobset=RESUMED, jobs=(job(completed=frozenset({0})),)),
+        gang(waiting_pod(1, epoch=1), workload=RESUMED, jobs=(job(completed=frozenset({0})),)),
         None,
         None,
     ),
     "a node's clock ahead": (gang(pod(0, barrier_since=NOW + 900), waiting_pod(1)), clock(NOW), NOW + 300),
-    "a stored clock": (gang(pod(0), waiting_pod(1), config_map=KEPT, jobset=OLD), clock(T0 - 200), T0 + 100),
+    "a stored clock": (gang(pod(0), waiting_pod(1), config_map=KEPT, workload=OLD), clock(T0 - 200), T0 + 100),
     "a stored clock before the JobSet": (
-        gang(pod(0), waiting_pod(1), config_map=config_map(waiting_since=clock(T0 - 3600)), jobset=OLD),
+        gang(pod(0), waiting_pod(1), config_map=config_map(waiting_since=clock(T0 - 3600)), workload=OLD),
         clock(T0 + 1),
         T0 + 301,
     ),
     "a stored clock in the future": (
-        gang(pod(0), waiting_pod(1), config_map=config_map(waiting_since=clock(T0 + 3600)), jobset=OLD),
+        gang(pod(0), waiting_pod(1), config_map=config_map(waiting_since=clock(T0 + 3600)), workload=OLD),
         clock(T0 + 1),
         T0 + 301,
     ),
     "resumed, no pod yet": (
-        gang(waiting_pod(0, epoch=1), waiting_pod(1, epoch=1), jobset=RESUMED, config_map=KEPT),
+        gang(waiting_pod(0, epoch=1), waiting_pod(1, epoch=1), workload=RESUMED, config_map=KEPT),
         None,
         None,
     ),
     "resumed": (
-        gang(pod(0, epoch=1), waiting_pod(1, epoch=1), jobset=RESUMED, config_map=KEPT),
+        gang(pod(0, epoch=1), waiting_pod(1, epoch=1), workload=RESUMED, config_map=KEPT),
         clock(T0 + 1, epoch=1),
         T0 + 301,
     ),
@@ -201,12 +201,14 @@ WAITS = {
     # The cached JobSet is older than the other client's.
     "a clock of a later attempt": (gang(pod(0), waiting_pod(1), config_map=AHEAD), AHEAD.waiting_since, None),
     "no timeout": (
-        gang(pod(0), waiting_pod(1), jobset=jobset(config=Config()), config_map=config_map(waiting_since=clock())),
+        gang(pod(0), waiting_pod(1), workload=jobset(config=Config()), config_map=config_map(waiting_since=clock())),
         clock(),
         None,
     ),
     "another JobSet's ConfigMap": (
-        gang(pod(0), waiting_pod(1), config_map=config_map(jobset_uid="u-0", verdict=verdict(), waiting_since=clock())),
+        gang(
+            pod(0), waiting_pod(1), config_map=config_map(workload_uid="u-0", verdict=verdict(), waiting_since=clock())
+        ),
         clock(T0 + 1),
         T0 + 301,
     ),
@@ -226,11 +228,11 @@ def test_who_waits_keeps_the_verdict_on_an_older_generation() -> None:
     suspended = jobset(
         suspended=True, condition=condition("AllPodsStarted", "all started (uid u-1, attempt 0, epoch 0)")
     )
-    decision = decide(gang(jobset=suspended, config_map=None), NOW)
+    decision = decide(gang(workload=suspended, config_map=None), NOW)
     assert isinstance(decision, Wait)
     assert decision.verdict is not None
     assert decision.verdict.generation == generation()
-    decision = decide(gang(jobset=jobset(suspended=True), config_map=config_map(verdict=verdict())), NOW)
+    decision = decide(gang(workload=jobset(suspended=True), config_map=config_map(verdict=verdict())), NOW)
     assert isinstance(decision, Wait)
     assert decision.verdict == verdict()
 
@@ -238,11 +240,11 @@ def test_who_waits_keeps_the_verdict_on_an_older_generation() -> None:
 def test_controllers_whose_clocks_differ_agree_on_one_that_is_kept() -> None:
     """Each finds right what the other has put right: they do not answer each other for ever."""
     written = config_map(waiting_since=clock(NOW + 900))
-    behind = decide(gang(pod(0, barrier_since=NOW + 1000), waiting_pod(1), config_map=written, jobset=OLD), NOW)
+    behind = decide(gang(pod(0, barrier_since=NOW + 1000), waiting_pod(1), config_map=written, workload=OLD), NOW)
     assert isinstance(behind, Wait)
     assert behind.clock == clock(NOW)
     again = decide(
-        gang(pod(0), waiting_pod(1), config_map=config_map(waiting_since=behind.clock), jobset=OLD), NOW + 100
+        gang(pod(0), waiting_pod(1), config_map=config_map(waiting_since=behind.clock), workload=OLD), NOW + 100
     )
     assert isinstance(again, Wait)
     assert again.clock == behind.clock
@@ -251,7 +253,7 @@ def test_controllers_whose_clocks_differ_agree_on_one_that_is_kept() -> None:
 def test_no_clock_is_made_for_a_pod_that_a_younger_verdict_covers() -> None:
     """The gate was opened for epoch 1, and a pod of epoch 0 has only now started."""
     decision = decide(
-        gang(pod(0), config_map=config_map(verdict=verdict(epoch=1)), jobset=jobset(replicated_job(epoch=1))), NOW
+        gang(pod(0), config_map=config_map(verdict=verdict(epoch=1)), workload=jobset(replicated_job(epoch=1))), NOW
     )
     assert isinstance(decision, Enforce)
     assert decision.clock is None
@@ -289,7 +291,7 @@ def test_a_gang_that_is_complete_at_its_timeout_is_released() -> None:
 def test_on_timeout_release_opens_the_gate_and_says_who_is_missing() -> None:
     lenient = jobset(releases_on_timeout=True)
     decision = decide(
-        gang(pod(0), waiting_pod(1), jobset=lenient, config_map=config_map(waiting_since=clock())), T0 + 300
+        gang(pod(0), waiting_pod(1), workload=lenient, config_map=config_map(waiting_since=clock())), T0 + 300
     )
     assert isinstance(decision, Decide)
     assert decision.verdict.kind is VerdictKind.RELEASE
@@ -307,7 +309,7 @@ WITHOUT_TIMEOUT = jobset(config=Config())
 
 
 def test_a_gang_with_an_index_that_has_failed_for_good_ends_at_once_and_names_it() -> None:
-    decision = decide(gang(pod(0), LAST, jobset=WITHOUT_TIMEOUT, jobs=LOST), NOW)
+    decision = decide(gang(pod(0), LAST, workload=WITHOUT_TIMEOUT, jobs=LOST), NOW)
     assert isinstance(decision, Decide)
     assert (decision.verdict.kind, decision.verdict.cause) == (VerdictKind.TIMEOUT, "IndexFailed")
     assert decision.verdict.message == (
@@ -318,7 +320,7 @@ def test_a_gang_with_an_index_that_has_failed_for_good_ends_at_once_and_names_it
 
 
 def test_on_timeout_release_opens_the_gate_without_the_failed_index() -> None:
-    decision = decide(gang(pod(0), jobset=jobset(releases_on_timeout=True), jobs=LOST), NOW)
+    decision = decide(gang(pod(0), workload=jobset(releases_on_timeout=True), jobs=LOST), NOW)
     assert isinstance(decision, Decide)
     assert (decision.verdict.kind, decision.verdict.cause) == (VerdictKind.RELEASE, "IndexFailed")
     assert decision.verdict.message.startswith("opened, since an index has failed for good: 1/2 pods started; ")
@@ -331,7 +333,7 @@ def test_failed_indexes_are_named_before_pods_that_wait_longer_and_each_in_its_o
         for n, why in enumerate(("Evicted", "exit code 3"))
     )
     old = (waiting_pod(n, created=T0 - 900) for n in range(5, 20))
-    decision = decide(gang(*failed, *old, jobset=wide, jobs=(job(failed=frozenset(range(5))),)), NOW)
+    decision = decide(gang(*failed, *old, workload=wide, jobs=(job(failed=frozenset(range(5))),)), NOW)
     assert isinstance(decision, Decide)
     assert "; missing: 1 pod: IndexFailed: its pod failed: Evicted (workers-0/0); " in decision.verdict.message
     assert "1 pod: IndexFailed: its pod failed: exit code 3 (workers-0/1); " in decision.verdict.message
@@ -349,9 +351,9 @@ def test_a_failed_index_is_not_explained_by_a_pod_of_a_job_that_was_there_before
 @pytest.mark.parametrize(
     ("seen", "cause"),
     [
-        (gang(jobset=WITHOUT_TIMEOUT, jobs=LOST, config_map=None), "IndexFailed"),
-        (gang(pod(0), jobset=OLD, jobs=LOST, config_map=config_map(waiting_since=clock(T0 - 600))), "IndexFailed"),
-        (gang(pod(0), jobset=jobset(bypass=True), jobs=LOST), "Bypassed"),
+        (gang(workload=WITHOUT_TIMEOUT, jobs=LOST, config_map=None), "IndexFailed"),
+        (gang(pod(0), workload=OLD, jobs=LOST, config_map=config_map(waiting_since=clock(T0 - 600))), "IndexFailed"),
+        (gang(pod(0), workload=jobset(bypass=True), jobs=LOST), "Bypassed"),
         (gang(pod(0), jobs=(job(failed=frozenset({1}), completed=frozenset({1})),)), "AllPodsStarted"),
     ],
     ids=["before any pod", "when time is up, too", "with a bypass", "of a slot that needs none"],
@@ -365,7 +367,7 @@ def test_which_verdict_a_failed_index_brings(seen: GangSnapshot, cause: str) -> 
 @pytest.mark.parametrize(
     "seen",
     [
-        gang(pod(0), jobset=jobset(suspended=True), jobs=LOST),
+        gang(pod(0), workload=jobset(suspended=True), jobs=LOST),
         gang(pod(0), jobs=(job(failed=frozenset({1}), deleting=True), job(number=1))),
         gang(pod(0), jobs=(job(failed=frozenset({1}), attempt=1),)),
         gang(pod(0), jobs=LOST, config_map=config_map(waiting_since=clock(attempt=1))),
@@ -378,7 +380,7 @@ def test_a_gang_waits_on_with_a_failed_index(seen: GangSnapshot) -> None:
 
 @pytest.mark.parametrize("changes", [{"suspended": True}, {"config": Config()}], ids=["suspended", "no timeout"])
 def test_no_timeout(changes: dict[str, Any]) -> None:
-    late = gang(pod(0), waiting_pod(1), config_map=config_map(waiting_since=clock()), jobset=jobset(**changes))
+    late = gang(pod(0), waiting_pod(1), config_map=config_map(waiting_since=clock()), workload=jobset(**changes))
     decision = decide(late, T0 + 10**7)
     assert isinstance(decision, Wait)
     assert decision.requeue_after is None
@@ -395,14 +397,14 @@ def test_a_verdict_of_a_later_attempt_keeps_its_clock() -> None:
 
 
 def test_the_bypass_opens_the_gate_now() -> None:
-    decision = decide(gang(pod(0), waiting_pod(1), jobset=jobset(bypass=True)), NOW)
+    decision = decide(gang(pod(0), waiting_pod(1), workload=jobset(bypass=True)), NOW)
     assert isinstance(decision, Decide)
     assert decision.verdict.kind is VerdictKind.RELEASE
     assert decision.condition.reason == names.REASON_BYPASSED
 
 
 def test_the_bypass_waits_until_a_suspended_gang_is_resumed() -> None:
-    assert isinstance(decide(gang(jobset=jobset(bypass=True, suspended=True)), NOW), Wait)
+    assert isinstance(decide(gang(workload=jobset(bypass=True, suspended=True)), NOW), Wait)
 
 
 # --- When things are not as they should be ---------------------------------------------------------------------------
@@ -410,19 +412,19 @@ def test_the_bypass_waits_until_a_suspended_gang_is_resumed() -> None:
 
 @pytest.mark.parametrize("changes", [{"deleting": True}, {"finished": True}, {"managed_elsewhere": True}])
 def test_a_jobset_that_is_finished_going_or_managed_elsewhere_is_left_in_peace(changes: dict[str, Any]) -> None:
-    assert isinstance(decide(gang(*BOTH, jobset=jobset(**changes)), NOW), Ignore)
+    assert isinstance(decide(gang(*BOTH, workload=jobset(**changes)), NOW), Ignore)
 
 
 def test_templates_without_a_barrier_are_reported_not_waited_for() -> None:
     bare = jobset(replicated_job(), replicated_job("loaders", has_barrier=False))
-    decision = decide(gang(*BOTH, jobset=bare), NOW)
+    decision = decide(gang(*BOTH, workload=bare), NOW)
     assert isinstance(decision, Blocked)
     assert decision.condition.reason == names.REASON_GATE_MISSING
     assert "loaders" in decision.condition.message
 
 
 def test_a_target_without_pods_needs_no_barrier() -> None:
-    seen = gang(*BOTH, jobset=jobset(replicated_job(), replicated_job("none", replicas=0, has_barrier=False)))
+    seen = gang(*BOTH, workload=jobset(replicated_job(), replicated_job("none", replicas=0, has_barrier=False)))
     assert isinstance(decide(seen, NOW), Decide)
 
 
@@ -452,7 +454,7 @@ TRACES = {
             pod(0),
             waiting_pod(1),
             config_map=None,
-            jobset=jobset(condition=condition(names.REASON_STARTED, "all started (uid u-1, attempt 0, epoch 0)")),
+            workload=jobset(condition=condition(names.REASON_STARTED, "all started (uid u-1, attempt 0, epoch 0)")),
         ),
         VerdictKind.RELEASE,
     ),
@@ -460,7 +462,7 @@ TRACES = {
         gang(
             *BOTH,
             config_map=config_map(),
-            jobset=jobset(
+            workload=jobset(
                 condition=condition(names.REASON_TIMED_OUT, "timed out (uid u-1, attempt 0, epoch 0)", status="False")
             ),
         ),
@@ -490,7 +492,7 @@ def test_traces_of_older_generations_prove_nothing() -> None:
     seen = gang(
         pod(0, attempt=1, verdict=verdict_codec.render(verdict())),
         pod(1, attempt=0, stage=BarrierStage.PASSED),
-        jobset=jobset(
+        workload=jobset(
             attempt=1, condition=condition(names.REASON_STARTED, "all started (uid u-1, attempt 0, epoch 7)")
         ),
         jobs=(job(attempt=1),),
@@ -503,4 +505,4 @@ def test_a_condition_proves_nothing_for_a_jobset_that_it_does_not_name(words: st
     """It was written for a deleted JobSet of the same name, or by a version that did not say for which."""
     reported = condition(names.REASON_TIMED_OUT, f"timed out ({words})", status="False")
     assert messages.verdict_in_condition(reported, UID) is None
-    assert isinstance(decide(gang(*BOTH, config_map=config_map(), jobset=jobset(condition=reported)), NOW), Decide)
+    assert isinstance(decide(gang(*BOTH, config_map=config_map(), workload=jobset(condition=reported)), NOW), Decide)

@@ -4,8 +4,9 @@ from typing import Any
 
 import pytest
 
-from jobset_gate.barrier.decode import MAX_INDEXES, NO_INDEX, parse_indexes
 from jobset_gate.barrier.model import BarrierStage, PendingReason
+from jobset_gate.sources.decode import MAX_INDEXES, parse_indexes
+from jobset_gate.sources.jobset import NO_INDEX
 from tests.fakes.wire_objects import BARRIER, TEN_O_CLOCK, Json, ended, owner, pod, read_job, read_pod, status
 
 # --- Pods -----------------------------------------------------------------------------------------------------------
@@ -15,7 +16,7 @@ def test_a_pod_knows_its_place_and_its_generation() -> None:
     seen = read_pod(pod(status(BARRIER, waiting="PodInitializing")))
     assert (seen.namespace, seen.name, seen.uid) == ("team-a", "train-workers-2-17-x7k2p", "pod-uid")
     assert (seen.gang, seen.replicated_job, seen.job_index, seen.index) == ("train", "workers", 2, 17)
-    assert (seen.jobset_uid, seen.attempt, seen.epoch, seen.job_uid) == ("jobset-uid", 1, 3, "job-uid")
+    assert (seen.workload_uid, seen.attempt, seen.epoch, seen.job_uid) == ("jobset-uid", 1, 3, "job-uid")
     assert (seen.created, seen.bound, seen.deleting, seen.started) == (TEN_O_CLOCK, True, False, False)
 
 
@@ -114,7 +115,7 @@ def test_a_pod_with_the_labels_that_no_job_made_is_of_no_gang(owners: list[Json]
     body = pod(status(BARRIER, running="2026-08-01T10:00:30Z"), meta={"ownerReferences": owners})
     body["metadata"]["labels"] = pod()["metadata"]["labels"]
     seen = read_pod(body)
-    assert (seen.gang, seen.jobset_uid, seen.job_uid) == ("train", "", "")
+    assert (seen.gang, seen.workload_uid, seen.job_uid) == ("train", "", "")
 
 
 def test_a_pod_is_of_the_job_that_made_it_whatever_its_labels_say() -> None:
@@ -148,7 +149,7 @@ def test_a_completion_index_that_is_no_number_is_a_slot_that_nobody_expects() ->
 @pytest.mark.parametrize("none", [None, {}])
 def test_a_pod_without_labels_and_annotations_belongs_nowhere_and_does_no_harm(none: Json | None) -> None:
     seen = read_pod(pod(status(BARRIER, running="2026-08-01T10:00:30Z"), meta={"labels": none, "annotations": none}))
-    assert (seen.gang, seen.jobset_uid, seen.attempt, seen.epoch, seen.index) == ("", "", NO_INDEX, 0, None)
+    assert (seen.gang, seen.workload_uid, seen.attempt, seen.epoch, seen.index) == ("", "", NO_INDEX, 0, None)
 
 
 def test_null_fields_are_absent_ones() -> None:
@@ -202,7 +203,7 @@ def job(**changes: Any) -> Json:
 def test_a_job_knows_its_place() -> None:
     seen = read_job(job())
     assert (seen.gang, seen.replicated_job, seen.job_index, seen.attempt) == ("train", "workers", 2, 1)
-    assert seen.jobset_uid == "jobset-uid"
+    assert seen.workload_uid == "jobset-uid"
     assert (seen.suspended, seen.deleting, seen.complete, seen.succeeded) == (False, False, False, 0)
 
 
@@ -214,7 +215,7 @@ def test_a_job_knows_its_place() -> None:
 def test_a_job_with_the_labels_that_its_jobset_did_not_make_is_of_no_gang(owners: list[Json] | None) -> None:
     body = job()
     body["metadata"]["ownerReferences"] = owners
-    assert read_job(body).jobset_uid == ""
+    assert read_job(body).workload_uid == ""
 
 
 def test_what_a_job_has_finished_is_read() -> None:

@@ -4,7 +4,7 @@ from typing import Any
 
 import pytest
 
-from jobset_gate.barrier.model import Config, ConfigMapSeen, JobSetSeen, VerdictKind
+from jobset_gate.barrier.model import Config, ConfigMapSeen, VerdictKind, WorkloadSeen
 from jobset_gate.barrier.pending_reason import MAX_MESSAGE
 from tests.fakes import wire_objects
 from tests.fakes.wire_objects import BARRIER, TEN_O_CLOCK, Json
@@ -44,7 +44,7 @@ def jobset(*jobs: Json, notes: Json | None = None, **spec: Any) -> Json:
     }
 
 
-def read_jobset(body: Json) -> JobSetSeen:
+def read_jobset(body: Json) -> WorkloadSeen:
     seen = wire_objects.read_jobset(body)
     assert seen is not None
     return seen
@@ -233,7 +233,7 @@ def test_a_gate_is_read_with_its_verdict_and_its_clock() -> None:
             }
         )
     )
-    assert (seen.gang, seen.jobset_uid, seen.resource_version, seen.canonical) == ("train", "jobset-uid", "42", True)
+    assert (seen.gang, seen.workload_uid, seen.resource_version, seen.canonical) == ("train", "jobset-uid", "42", True)
     assert seen.verdict is not None
     assert (seen.verdict.kind, seen.verdict.message) == (VerdictKind.RELEASE, "all 300 pods started")
     assert seen.waiting_since is not None
@@ -278,5 +278,5 @@ def test_a_configmap_without_our_label_or_name_is_not_ours(body: Json) -> None:
 
 def test_a_gate_whose_annotation_is_gone_belongs_to_no_life() -> None:
     seen = read_config_map(config_map({}, annotations=None))
-    assert seen.jobset_uid == ""
+    assert seen.workload_uid == ""
     assert not seen.canonical

@@ -6,8 +6,9 @@ import msgspec
 import pytest
 
 from jobset_gate import names
-from jobset_gate.barrier import decode, messages, verdict_codec, wire
+from jobset_gate.barrier import messages, verdict_codec, wire
 from jobset_gate.barrier.model import Generation, Verdict, VerdictKind
+from jobset_gate.sources import decode
 from tests.fakes import gangs
 from tests.fakes.growth import retained
 from tests.fakes.wire_objects import BARRIER, Json, ended, pod, read_jobset, status
@@ -93,7 +94,7 @@ def test_a_forged_verdict_with_endless_words_still_leaves_a_condition_that_the_a
 
 def test_a_thousand_bare_templates_leave_a_condition_that_the_api_takes() -> None:
     targets = [gangs.replicated_job(name=f"{number:063}", has_barrier=False) for number in range(1000)]
-    condition = messages.gate_missing(gangs.gang(jobset=gangs.jobset(*targets)))
+    condition = messages.gate_missing(gangs.gang(workload=gangs.jobset(*targets)))
     assert len(condition.message) < messages.CONDITION_LIMIT
     assert "create the JobSet again" in condition.message
 

@@ -5,7 +5,7 @@ import pytest
 
 from jobset_gate import names
 from jobset_gate.barrier import integrity, messages
-from jobset_gate.barrier.model import ConditionSeen, GangSnapshot, JobSetSeen, Verdict, VerdictKind
+from jobset_gate.barrier.model import ConditionSeen, GangSnapshot, Verdict, VerdictKind, WorkloadSeen
 from tests.fakes.gangs import clock, config_map, gang, jobset, pod, replicated_job, verdict
 
 RELEASE = verdict()
@@ -21,10 +21,10 @@ def telling(decision: Verdict) -> ConditionSeen:
 def held(kept: Verdict | None, remembered: Verdict | None = None, reported: Verdict | None = None) -> GangSnapshot:
     """A gang whose ConfigMap holds this, and what else is known."""
     condition = telling(reported) if reported else None
-    return gang(jobset=jobset(condition=condition), config_map=config_map(verdict=kept), remembered=remembered)
+    return gang(workload=jobset(condition=condition), config_map=config_map(verdict=kept), remembered=remembered)
 
 
-def settled(seen: GangSnapshot, live: JobSetSeen) -> tuple[Verdict | None, bool]:
+def settled(seen: GangSnapshot, live: WorkloadSeen) -> tuple[Verdict | None, bool]:
     """What is believed, and whether the ConfigMap is to be written."""
     found = integrity.without_edits(seen, live)
     assert found.config_map is not None
@@ -40,7 +40,7 @@ FITS = {
     "another one of a later attempt": held(RELEASE, verdict(VerdictKind.TIMEOUT, attempt=1)),
     "remembered, and the condition edited": held(RELEASE, RELEASE, TIMEOUT),
     "of an earlier life": held(verdict(uid="u-0"), RELEASE),
-    "another's ConfigMap": gang(config_map=config_map(verdict=verdict(attempt=7), jobset_uid="u-0")),
+    "another's ConfigMap": gang(config_map=config_map(verdict=verdict(attempt=7), workload_uid="u-0")),
     "a clock": gang(config_map=config_map(waiting_since=clock())),
     "of an epoch whose only a pod tells": gang(pod(0, epoch=3), config_map=config_map(verdict=verdict(epoch=3))),
 }
@@ -61,7 +61,7 @@ DOUBTFUL = {
     "a clock of a later attempt": gang(config_map=config_map(waiting_since=clock(attempt=1))),
     "a clock of a later epoch": gang(config_map=config_map(verdict=RELEASE, waiting_since=clock(epoch=1))),
     "of an epoch of another life": gang(
-        pod(0, epoch=3, jobset_uid="u-0"), config_map=config_map(verdict=verdict(epoch=3))
+        pod(0, epoch=3, workload_uid="u-0"), config_map=config_map(verdict=verdict(epoch=3))
     ),
 }
 
@@ -72,7 +72,7 @@ def test_what_does_not_fit_is(seen: GangSnapshot) -> None:
 
 
 @pytest.mark.parametrize("live", [jobset(), jobset(condition=telling(TIMEOUT))], ids=["not reported yet", "reported"])
-def test_the_first_verdict_of_a_generation_is_put_back(live: JobSetSeen) -> None:
+def test_the_first_verdict_of_a_generation_is_put_back(live: WorkloadSeen) -> None:
     kept, writes = settled(held(RELEASE, TIMEOUT), live)
     assert kept is not None
     assert (kept.kind, kept.generation, writes) == (VerdictKind.TIMEOUT, TIMEOUT.generation, True)
@@ -97,7 +97,7 @@ def test_a_memory_that_came_too_late_gives_way_to_what_was_reported() -> None:
         (verdict(epoch=1), jobset(replicated_job(epoch=1))),
     ],
 )
-def test_a_verdict_that_only_came_before_the_news_of_its_jobset_stays(kept: Verdict, live: JobSetSeen) -> None:
+def test_a_verdict_that_only_came_before_the_news_of_its_jobset_stays(kept: Verdict, live: WorkloadSeen) -> None:
     assert settled(held(kept), live) == (kept, False)
 
 

@@ -33,7 +33,9 @@ def late(*pods: PodSeen, size: int = SIZE, number: int = 2, **changes: object) -
     """The verdict on a gang of three Jobs in whose last one these have not started, and others neither if it is big."""
     target = replicated_job(replicas=number + 1, parallelism=size, completions=size)
     ready = [pod(index, number=job) for job in range(number) for index in range(size)]
-    seen = gang(*ready, *pods, jobset=jobset(target, **changes), jobs=tuple(job(number=it) for it in range(number + 1)))
+    seen = gang(
+        *ready, *pods, workload=jobset(target, **changes), jobs=tuple(job(number=it) for it in range(number + 1))
+    )
     decision = decide(msgspec.structs.replace(seen, config_map=config_map(waiting_since=clock())), T0 + 300)
     assert isinstance(decision, Decide)
     return decision.verdict.message
@@ -137,7 +139,7 @@ def reported(seen_at: float, *pods: object, **changes: object) -> tuple[str, str
 
 def test_a_waiting_gang_tells_its_progress_and_what_it_waits_for() -> None:
     three = jobset(replicated_job(parallelism=3, completions=3))
-    assert reported(T0, pod(0), waiting_pod(1, PendingReason.IMAGE_PULL), jobset=three) == (
+    assert reported(T0, pod(0), waiting_pod(1, PendingReason.IMAGE_PULL), workload=three) == (
         "False",
         "WaitingForPods",
         (
@@ -241,14 +243,14 @@ def test_a_condition_that_tells_of_no_decision_proves_none(reason: str, message:
 
 def test_a_missing_gate_is_explained_with_what_to_do() -> None:
     bare = jobset(replicated_job(has_barrier=False), replicated_job("loaders", has_barrier=False), replicated_job("b"))
-    said = messages.gate_missing(gang(jobset=bare))
+    said = messages.gate_missing(gang(workload=bare))
     assert (said.status, said.reason) == ("False", "GateMissing")
     assert "workers, loaders carry no group-scheduling-init container" in said.message
     assert said.message.endswith("create the JobSet again to have it gated")
 
 
 def test_an_invalid_config_is_explained_in_its_own_words() -> None:
-    said = messages.gate_missing(gang(jobset=jobset(config_problem="timeoutAfterSeconds: 0: must be from 1")))
+    said = messages.gate_missing(gang(workload=jobset(config_problem="timeoutAfterSeconds: 0: must be from 1")))
     assert "timeoutAfterSeconds: 0: must be from 1" in said.message
 
 

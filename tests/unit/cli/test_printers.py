@@ -286,9 +286,9 @@ MANY = 2**31 - 1
 def test_of_two_billion_jobs_the_first_that_lack_pods_are_shown_and_the_others_counted() -> None:
     spec = gangs.replicated_job(replicas=MANY, parallelism=1, completions=1)
     pods = gangs.pod(0), gangs.pod(0, number=MANY - 1)
-    seen = gangs.gang(*pods, jobset=gangs.jobset(spec), jobs=(gangs.job(), gangs.job(number=MANY - 1)))
+    seen = gangs.gang(*pods, workload=gangs.jobset(spec), jobs=(gangs.job(), gangs.job(number=MANY - 1)))
     titles, first, *more, last = job_rows(seen)
     assert titles == ("JOB", "STARTED", "STATE")
-    assert first == (f"{seen.jobset.name}-{spec.name}-1", "0/1", "not created")
+    assert first == (f"{seen.workload.name}-{spec.name}-1", "0/1", "not created")
     assert len([first, *more]) == MOST_ROWS
     assert last == (f"and {MANY - MOST_ROWS} more",)

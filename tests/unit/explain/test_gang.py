@@ -24,6 +24,7 @@ from jobset_gate.barrier.model import (
 from jobset_gate.explain.gang import explain_gang, explain_ungated
 from jobset_gate.explain.model import Explanation, FailurePolicies, GangState
 from jobset_gate.explain.text import format_duration, format_time, headline, missing_line, sentence, time_left
+from jobset_gate.sources.table import JOBSET
 from tests.fakes import gangs
 from tests.fakes.gangs import T0
 
@@ -35,7 +36,7 @@ def crowd(*pods: PodSeen, replicas: int = 1, size: int = 40, **changes: object) 
     """A gang of Jobs of `size` pods, with these pods."""
     target = gangs.replicated_job(replicas=replicas, parallelism=size, completions=size)
     jobs = tuple(gangs.job(number=number) for number in range(replicas))
-    made = gangs.gang(*pods, jobset=gangs.jobset(target), jobs=jobs)
+    made = gangs.gang(*pods, workload=gangs.jobset(target), jobs=jobs)
     return msgspec.structs.replace(made, **changes)
 
 
@@ -143,7 +144,7 @@ def test_a_gang_that_waits_tells_its_count_and_how_much_time_is_left() -> None:
     ("seen", "words"),
     [
         (gangs.gang(), "the timeout of 5m begins when the first pod starts"),
-        (gangs.gang(jobset=gangs.jobset(config=Config())), "no timeout is set: it waits for ever"),
+        (gangs.gang(workload=gangs.jobset(config=Config())), "no timeout is set: it waits for ever"),
     ],
     ids=["no pod", "no timeout"],
 )
@@ -159,7 +160,7 @@ def test_a_released_gang_tells_when_and_why() -> None:
     seen = gangs.gang(
         passed,
         gangs.pod(1),
-        jobset=gangs.jobset(condition=condition_),
+        workload=gangs.jobset(condition=condition_),
         config_map=gangs.config_map(verdict=gangs.verdict()),
     )
     it = explain_gang(seen, NOW)
@@ -171,7 +172,7 @@ def test_a_released_gang_tells_when_and_why() -> None:
 def test_a_condition_that_is_not_true_yet_does_not_know_when_the_gate_was_opened() -> None:
     old = gangs.condition(names.REASON_WAITING, "1/2 pods started", status="False")
     it = explain_gang(
-        gangs.gang(jobset=gangs.jobset(condition=old), config_map=gangs.config_map(verdict=gangs.verdict())), NOW
+        gangs.gang(workload=gangs.jobset(condition=old), config_map=gangs.config_map(verdict=gangs.verdict())), NOW
     )
     assert (it.state, it.decided) == (GangState.RELEASED, None)
 
@@ -209,7 +210,7 @@ def test_what_nobody_has_decided_yet_is_due(pods: tuple[int, ...], changes: dict
     ],
 )
 def test_what_does_not_wait_says_so(changes: dict[str, object], state: GangState, words: str) -> None:
-    it = explain_gang(gangs.gang(jobset=gangs.jobset(**changes)), NOW)
+    it = explain_gang(gangs.gang(workload=gangs.jobset(**changes)), NOW)
     assert (it.state, words in it.message, it.missing, it.left) == (state, True, (), None)
     assert it.commands
 
@@ -221,7 +222,7 @@ def test_a_config_map_of_another_client_is_shown() -> None:
 
 
 def test_what_kueue_has_not_admitted_is_its_matter() -> None:
-    it = explain_gang(gangs.gang(jobset=gangs.jobset(suspended=True)), NOW, policy=FailurePolicies(queue="gpus"))
+    it = explain_gang(gangs.gang(workload=gangs.jobset(suspended=True)), NOW, policy=FailurePolicies(queue="gpus"))
     assert it.message.startswith("Kueue has not admitted it (queue gpus)")
     assert it.commands == ("kubectl describe workloads.kueue.x-k8s.io -n default",)
 
@@ -242,7 +243,7 @@ def ended(reason: str, message: str, status: str = "False", **changes: Any) -> E
     condition_ = gangs.condition(reason, message, status=status)
     jobset = gangs.jobset(**({**ENDED, "condition": condition_} | changes))
     return explain_gang(
-        gangs.gang(gangs.pod(0, deleting=True), jobset=jobset, config_map=None), NOW, policy=FailurePolicies()
+        gangs.gang(gangs.pod(0, deleting=True), workload=jobset, config_map=None), NOW, policy=FailurePolicies()
     )
 
 
@@ -257,7 +258,7 @@ def test_a_gang_that_timed_out_stays_so_with_the_verdicts_count_and_reasons_when
 @pytest.mark.parametrize("changes", [ENDED, {}], ids=["failed", "its pods die"])
 def test_a_timeout_in_the_configmap_keeps_its_count(changes: dict[str, Any]) -> None:
     verdict = msgspec.structs.replace(gangs.verdict(VerdictKind.TIMEOUT, names.REASON_TIMED_OUT), message=LATE)
-    seen = gangs.gang(gangs.pod(0), jobset=gangs.jobset(**changes), config_map=gangs.config_map(verdict=verdict))
+    seen = gangs.gang(gangs.pod(0), workload=gangs.jobset(**changes), config_map=gangs.config_map(verdict=verdict))
     it = explain_gang(seen, NOW, policy=FailurePolicies(backoff_limits=(0,)))
     assert (it.state, it.started, it.expected, it.decided) == (GangState.TIMED_OUT, 12, 17, None)
     assert it.message.startswith(LATE)
@@ -267,7 +268,7 @@ def test_a_timeout_in_the_configmap_keeps_its_count(changes: dict[str, Any]) -> 
 def test_a_gang_with_a_failed_index_is_due_and_then_says_so_and_what_follows_without_a_timeout() -> None:
     lost = gangs.gang(
         gangs.pod(0),
-        jobset=gangs.jobset(config=Config()),
+        workload=gangs.jobset(config=Config()),
         jobs=(gangs.job(failed=frozenset({1})),),
     )
     due = explain_gang(lost, NOW)
@@ -316,7 +317,7 @@ def test_words_that_count_nothing_are_not_counted(message: str) -> None:
 
 
 def test_a_jobset_that_asks_for_no_gate() -> None:
-    it = explain_ungated("default", "train", NOW)
+    it = explain_ungated(JOBSET, "default", "train", NOW)
     assert (it.state, names.CONFIG in it.message, it.missing) == (GangState.NOT_GATED, True, ())
 
 
@@ -325,7 +326,7 @@ def test_who_may_not_see_pods_gets_the_controllers_last_word_and_no_invented_num
     waits = messages.waiting(gangs.gang(), count_gang(gangs.gang()), lacking)
     condition_ = gangs.condition(waits.reason, waits.message, status="False")
     it = explain_gang(
-        gangs.gang(jobset=gangs.jobset(condition=condition_)), NOW, unknown=["cannot list pods"], pods_forbidden=True
+        gangs.gang(workload=gangs.jobset(condition=condition_)), NOW, unknown=["cannot list pods"], pods_forbidden=True
     )
     assert (it.state, it.started, it.missing) == (GangState.WAITING, None, ())
     assert it.message.startswith("the controller said: 0/2 pods started; missing: 2 pods: Unscheduled: no room; ")
@@ -372,7 +373,7 @@ def test_what_follows_from_a_timeout_is_what_the_user_has_written(policy: Failur
 
 
 def test_a_gang_that_is_released_on_timeout_goes_on_without_the_missing() -> None:
-    seen = gangs.gang(gangs.pod(0), jobset=gangs.jobset(releases_on_timeout=True))
+    seen = gangs.gang(gangs.pod(0), workload=gangs.jobset(releases_on_timeout=True))
     assert explain_gang(seen, NOW).afterwards.startswith("the gate opens without those that are missing")
 
 

@@ -5,8 +5,9 @@ from typing import Any
 import msgspec
 import pytest
 
-from jobset_gate.barrier import decode, wire
+from jobset_gate.barrier import wire
 from jobset_gate.objects import devices
+from jobset_gate.sources import decode
 from tests.fakes.jobsets import jobset, replicated
 
 GPU = "nvidia.com/gpu"

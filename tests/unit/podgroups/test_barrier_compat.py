@@ -6,7 +6,7 @@ from typing import Any
 import pytest
 
 from jobset_gate import names
-from jobset_gate.barrier.model import Config, JobSetSeen
+from jobset_gate.barrier.model import Config, WorkloadSeen
 from jobset_gate.injection.validate import field_errors
 from jobset_gate.injection.warnings import warnings
 from jobset_gate.podgroups import admission, preconditions
@@ -189,7 +189,7 @@ TRAIN = gangs.jobset(
 """12 pods and 1."""
 
 
-def looking(*there: JobSetSeen) -> preconditions.JobSetLookup:
+def looking(*there: WorkloadSeen) -> preconditions.JobSetLookup:
     known = {(it.namespace, it.name): it for it in there}
     return lambda namespace, name: known.get((namespace, name))
 

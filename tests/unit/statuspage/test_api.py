@@ -27,7 +27,7 @@ async def stage() -> AsyncIterator[ServedPage]:
     async with serve_page(PageOptions(0, prices={"nvidia.com/gpu": 2.0}), now=lambda: NOW) as made:
         workers = gangs.replicated_job(devices=(("nvidia.com/gpu", 8),))
         waits = gangs.waiting_pod(1, PendingReason.UNSCHEDULED, "<b>no room</b>", created=gangs.T0)
-        gate = gangs.config_map(namespace="team", jobset_uid="u-a", waiting_since=gangs.clock(uid="u-a"))
+        gate = gangs.config_map(namespace="team", workload_uid="u-a", waiting_since=gangs.clock(uid="u-a"))
         made.put(gangs.jobset(workers, namespace="team", uid="u-a"), gangs.pod(0), waits, gate=gate)
         key = made.put(gangs.jobset(namespace="other", uid="u-b", name="late"), gangs.pod(0))
         made.decide(key, VerdictKind.TIMEOUT)

@@ -98,7 +98,7 @@ def test_devices_are_held_by_pods_that_have_started_and_are_not_released() -> No
         gangs.pod(3, phase="Failed"),
         gangs.pod(0, "driver"),
         gangs.waiting_pod(4, uid="told", pending=None),
-        jobset=jobset,
+        workload=jobset,
         announced={"told": gangs.T0 + 8},
     )
     (held,) = held_devices(seen, {"nvidia.com/gpu": 2.0})

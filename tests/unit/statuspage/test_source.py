@@ -75,7 +75,7 @@ def test_a_look_enqueues_nothing_and_every_change_is_reported() -> None:
     woken: list[object] = []
     touched: list[object] = []
     index = GangCache(woken.append, lambda *_: None, (), touched.append)
-    index.on_jobset(ObjectChange(("default", "train"), None, gangs.jobset()))
+    index.on_workload(ObjectChange(("default", "train"), None, gangs.jobset()))
     key = next(iter(index.keys()))
     index.snapshot(key)
     index.set_missing_count(key, 2)

@@ -5,7 +5,7 @@ import asyncio
 from controllers.statuspage import timelines
 from controllers.statuspage.timelines import TimelineRenderer, TimeoutTimelines, timed_out_generation
 from jobset_gate import names
-from jobset_gate.barrier.model import GangKey, Generation, JobSetSeen, VerdictKind
+from jobset_gate.barrier.model import GangKey, Generation, VerdictKind, WorkloadSeen
 from tests.fakes import gangs
 from tests.fakes.review_api import FakeReviewApi
 from tests.fakes.served_page import TIMEOUT
@@ -13,7 +13,7 @@ from tests.fakes.served_page import TIMEOUT
 GENERATION = Generation(gangs.UID, 0, 0)
 
 
-def late(**changes: object) -> JobSetSeen:
+def late(**changes: object) -> WorkloadSeen:
     condition = gangs.condition(names.REASON_TIMED_OUT, "late (uid u-1, attempt 0, epoch 0)", status="False")
     return gangs.jobset(**({"condition": condition} | changes))
 
@@ -48,7 +48,7 @@ def test_the_oldest_timelines_are_dropped_above_the_bound() -> None:
 
 async def test_many_timeouts_do_not_keep_viewers_waiting() -> None:
     api = FakeReviewApi()
-    seen = gangs.gang(gangs.pod(0), jobset=late())
+    seen = gangs.gang(gangs.pod(0), workload=late())
     renderer = TimelineRenderer(api.client(), lambda _: seen, lambda: gangs.T0)
     for number in range(1000):
         renderer.on_gang_change(GangKey("default", f"train-{number}"), late(), None)

@@ -36,16 +36,16 @@ class Made:
 
     def put(self, name: str, *pods: Any, **changes: Any) -> GangKey:
         jobset = gangs.jobset(name=name, uid=f"u-{name}", **changes)
-        before = self.index.get_jobset(GangKey("default", name))
-        self.index.on_jobset(ObjectChange(("default", name), before, jobset))
+        before = self.index.get_workload(GangKey("default", name))
+        self.index.on_workload(ObjectChange(("default", name), before, jobset))
         return GangKey("default", name)
 
     def _touched(self, key: GangKey) -> None:
         self.board.mark_dirty(key)
 
     def _explain(self, seen: GangSnapshot, now: float) -> Any:
-        self.explained.append(seen.jobset.name)
-        if seen.jobset.name == "odd":
+        self.explained.append(seen.workload.name)
+        if seen.workload.name == "odd":
             raise ValueError("odd")
         return explain_gang(seen, now)
 
@@ -76,9 +76,9 @@ async def test_only_what_has_changed_is_explained_again(made: Made) -> None:
 
 async def test_a_timeout_that_comes_while_nothing_else_happens_is_seen(made: Made) -> None:
     made.put("a")
-    made.index.on_job(ObjectChange(("default", "j"), None, gangs.job(gang="a", name="j", jobset_uid="u-a")))
-    made.index.on_pod(ObjectChange(("default", "p"), None, gangs.pod(0, gang="a", jobset_uid="u-a")))
-    gate = gangs.config_map(name="a-group-scheduling", jobset_uid="u-a", waiting_since=gangs.clock(uid="u-a"))
+    made.index.on_job(ObjectChange(("default", "j"), None, gangs.job(gang="a", name="j", workload_uid="u-a")))
+    made.index.on_pod(ObjectChange(("default", "p"), None, gangs.pod(0, gang="a", workload_uid="u-a")))
+    gate = gangs.config_map(name="a-group-scheduling", workload_uid="u-a", waiting_since=gangs.clock(uid="u-a"))
     made.index.on_config_map(ObjectChange(("default", gate.name), None, gate))
     await made.board.refresh()
     assert made.board.rows["gang-default.a"].until == gangs.T0 + 300
@@ -89,8 +89,8 @@ async def test_a_timeout_that_comes_while_nothing_else_happens_is_seen(made: Mad
 
 async def test_a_gang_waits_since_its_first_pod_started_or_its_oldest_missing_pod_was_created(made: Made) -> None:
     made.put("a")
-    made.index.on_job(ObjectChange(("default", "j"), None, gangs.job(gang="a", name="j", jobset_uid="u-a")))
-    late = gangs.waiting_pod(1, gang="a", jobset_uid="u-a", job_uid="job-workers-0", created=gangs.T0 - 7)
+    made.index.on_job(ObjectChange(("default", "j"), None, gangs.job(gang="a", name="j", workload_uid="u-a")))
+    late = gangs.waiting_pod(1, gang="a", workload_uid="u-a", job_uid="job-workers-0", created=gangs.T0 - 7)
     made.index.on_pod(ObjectChange(("default", "p"), None, late))
     await made.board.refresh()
     assert made.board.rows["gang-default.a"].since == gangs.T0 - 7
@@ -103,7 +103,7 @@ async def test_when_the_time_of_a_gang_was_up_is_known_by_its_clock(made: Made) 
     made.put("a")
     for clock, expected in ((gangs.clock(uid="u-a"), gangs.T0 + 300), (gangs.clock(uid="u-a", attempt=7), None)):
         timeout = gangs.verdict(VerdictKind.TIMEOUT, names.REASON_TIMED_OUT, uid="u-a")
-        gate = gangs.config_map(name="a-group-scheduling", jobset_uid="u-a", waiting_since=clock, verdict=timeout)
+        gate = gangs.config_map(name="a-group-scheduling", workload_uid="u-a", waiting_since=clock, verdict=timeout)
         made.index.on_config_map(ObjectChange(("default", gate.name), None, gate))
         await made.board.refresh()
         row = made.board.rows["gang-default.a"]
@@ -167,7 +167,7 @@ async def test_after_too_many_changes_everything_is_explained_again(
     await made.board.refresh()
     for number in range(5):
         made.put(f"new-{number}")
-    made.index.on_jobset(ObjectChange(("default", "a"), made.index.get_jobset(GangKey("default", "a")), None))
+    made.index.on_workload(ObjectChange(("default", "a"), made.index.get_workload(GangKey("default", "a")), None))
     await made.board.refresh()
     assert sorted(made.board.rows) == [f"gang-default.new-{number}" for number in range(5)]
 

@@ -12,9 +12,9 @@ from jobset_gate.barrier.model import (
     GangKey,
     GangSnapshot,
     JobSeen,
-    JobSetSeen,
     PodSeen,
     VerdictKind,
+    WorkloadSeen,
 )
 from jobset_gate.runtime.store import ObjectChange
 from tests.fakes.gangs import config_map, job, jobset, pod, replicated_job, verdict, waiting_pod
@@ -38,8 +38,8 @@ class CacheHarness:
         self.later.clear()
         return found
 
-    def jobset(self, old: JobSetSeen | None, new: JobSetSeen | None) -> None:
-        self.index.on_jobset(ObjectChange(("default", "train"), old, new))
+    def jobset(self, old: WorkloadSeen | None, new: WorkloadSeen | None) -> None:
+        self.index.on_workload(ObjectChange(("default", "train"), old, new))
 
     def job(self, old: JobSeen | None, new: JobSeen | None) -> None:
         self.index.on_job(ObjectChange(("default", (new or old or job()).name), old, new))
@@ -76,7 +76,7 @@ def test_a_gang_is_put_together_from_its_parts_in_any_order() -> None:
     assert made.index.snapshot(TRAIN) is None
     made.jobset(None, jobset())
     seen = snapshot(made)
-    assert (seen.jobset, seen.jobs, seen.pods, seen.config_map) == (jobset(), (job(),), (pod(1),), config_map())
+    assert (seen.workload, seen.jobs, seen.pods, seen.config_map) == (jobset(), (job(),), (pod(1),), config_map())
     assert list(made.index.keys()) == [TRAIN]
 
 

@@ -39,7 +39,7 @@ def shown() -> ScrapedIdle:
 
 
 def three(*pods: PodSeen) -> GangSnapshot:
-    return gang(*pods, jobset=THREE)
+    return gang(*pods, workload=THREE)
 
 
 def test_seconds_grow_while_pods_are_held(shown: ScrapedIdle) -> None:
@@ -90,7 +90,7 @@ HELD = {
     "failed": ((pod(0), pod(1, phase="Failed")), 1),
     "done": ((pod(0), pod(1, phase="Succeeded")), 1),
     "old-attempt": ((pod(0), pod(1, attempt=7)), 1),
-    "old-life": ((pod(0), pod(1, jobset_uid="another life")), 1),
+    "old-life": ((pod(0), pod(1, workload_uid="another life")), 1),
     "no-target": ((pod(0), pod(1, replicated="leader")), 1),
 }
 
@@ -102,4 +102,4 @@ def test_only_pods_that_have_started_and_wait_hold_devices(pods: tuple[PodSeen, 
 
 def test_a_pod_that_announces_itself_holds_its_devices_already() -> None:
     early = waiting_pod(0)
-    assert held_devices(gang(early, jobset=THREE, announced={early.uid: 1.0})) == {GPU: 8, EFA: 4}
+    assert held_devices(gang(early, workload=THREE, announced={early.uid: 1.0})) == {GPU: 8, EFA: 4}

@@ -22,7 +22,9 @@ async def running(server: ScriptedServer, only: Resource) -> AsyncIterator[list[
     """All informers, whose this one runs."""
     async with Client(Access(server.url)) as client, asyncio.TaskGroup() as tasks:
         index = GangCache(lambda _: None, lambda _, __: None)
-        every = watches.make_informers(client, index, lambda _: None, namespace=None, on_problem=lambda _: None)
+        every = watches.make_informers(
+            client, index, lambda _: None, sources=["jobset"], namespace=None, on_problem=lambda _: None
+        )
         chosen = [one for one in every if one.resource == only]
         (run,) = [tasks.create_task(one.run()) for one in chosen]
         yield chosen

@@ -15,11 +15,11 @@ from jobset_gate.barrier.model import (
     Decide,
     GangKey,
     GangSnapshot,
-    JobSetSeen,
     PendingReason,
     PodSeen,
     VerdictKind,
     Wait,
+    WorkloadSeen,
 )
 from tests.fakes.gangs import T0, clock, config_map, gang, jobset, pod, replicated_job, verdict, waiting_pod
 
@@ -54,8 +54,8 @@ def shown() -> ScrapedMetrics:
     return ScrapedMetrics()
 
 
-def waits(*pods: PodSeen, jobset: JobSetSeen = TWO, **more: Any) -> tuple[GangSnapshot, Wait]:
-    seen = gang(*pods, jobset=jobset, **more)
+def waits(*pods: PodSeen, workload: WorkloadSeen = TWO, **more: Any) -> tuple[GangSnapshot, Wait]:
+    seen = gang(*pods, workload=workload, **more)
     decision = decide(seen, T0)
     assert isinstance(decision, Wait)
     return seen, decision
@@ -73,7 +73,7 @@ def main(index: int, at: float | None) -> PodSeen:
 
 
 def test_waiting_gangs_and_pods_are_counted_by_reason(shown: ScrapedMetrics) -> None:
-    shown.measures.on_waiting(TRAIN, *waits(pod(0), waiting_pod(1, PendingReason.IMAGE_PULL), jobset=THREE))
+    shown.measures.on_waiting(TRAIN, *waits(pod(0), waiting_pod(1, PendingReason.IMAGE_PULL), workload=THREE))
     shown.measures.on_waiting(OTHER, *waits(waiting_pod(0, PendingReason.IMAGE_PULL), waiting_pod(1)))
     assert shown.waiting() == (2, 1)
     assert shown.value("missing_pods", reason="ImagePull") == 2
@@ -163,7 +163,7 @@ def test_a_gang_that_is_gone_leaves_nothing_behind(shown: ScrapedMetrics) -> Non
 
 
 def test_a_bypass_before_any_start_has_no_time_to_release(shown: ScrapedMetrics) -> None:
-    seen = gang(waiting_pod(0), waiting_pod(1), jobset=jobset(bypass=True))
+    seen = gang(waiting_pod(0), waiting_pod(1), workload=jobset(bypass=True))
     shown.measures.on_decided(TRAIN, seen, release(seen, T0), T0)
     assert shown.value("decisions_total", kind="release", cause="Bypassed") == 1
     assert shown.seconds("time_to_release") == (0, 0)
@@ -199,7 +199,7 @@ def test_the_longest_wait_grows_without_a_pass_and_ends_with_it(shown: ScrapedMe
 
 
 def test_gangs_without_a_gate_that_works_are_counted_by_reason(shown: ScrapedMetrics) -> None:
-    bare = decide(gang(jobset=jobset(replicated_job(has_barrier=False))), T0)
+    bare = decide(gang(workload=jobset(replicated_job(has_barrier=False))), T0)
     assert isinstance(bare, Blocked)
     shown.measures.on_waiting(TRAIN, *waits(pod(0)))
     shown.measures.on_blocked(TRAIN, bare)
@@ -215,10 +215,10 @@ def test_gangs_without_a_gate_that_works_are_counted_by_reason(shown: ScrapedMet
 @pytest.mark.parametrize("end", ["decided", "stands", "forget", "blocked"])
 def test_accelerators_are_idle_from_the_start_to_the_verdict(shown: ScrapedMetrics, end: str) -> None:
     gpus = jobset(replicated_job(devices=(("nvidia.com/gpu", 8),)))
-    shown.measures.on_waiting(TRAIN, *waits(pod(0), jobset=gpus))
+    shown.measures.on_waiting(TRAIN, *waits(pod(0), workload=gpus))
     shown.now += 30
     assert shown.value("idle_accelerators", resource="nvidia.com/gpu") == 8
-    seen = gang(pod(0), pod(1), jobset=gpus)
+    seen = gang(pod(0), pod(1), workload=gpus)
     match end:
         case "decided":
             shown.measures.on_decided(TRAIN, seen, release(seen, shown.now), shown.now)
@@ -227,7 +227,7 @@ def test_accelerators_are_idle_from_the_start_to_the_verdict(shown: ScrapedMetri
         case "forget":
             shown.measures.forget_gang(TRAIN)
         case _:
-            bare = decide(gang(jobset=jobset(replicated_job(has_barrier=False))), T0)
+            bare = decide(gang(workload=jobset(replicated_job(has_barrier=False))), T0)
             assert isinstance(bare, Blocked)
             shown.measures.on_blocked(TRAIN, bare)
     shown.now += 500

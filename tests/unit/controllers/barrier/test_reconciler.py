@@ -21,7 +21,7 @@ from controllers.barrier.stream.registry import WaiterRegistry
 from controllers.barrier.verdict_patcher import VerdictPatcher
 from controllers.barrier.verdict_store import VerdictStore
 from jobset_gate import names
-from jobset_gate.barrier import decode, messages, verdict_codec, wire
+from jobset_gate.barrier import messages, verdict_codec, wire
 from jobset_gate.barrier.model import (
     BarrierStage,
     ConditionSeen,
@@ -29,9 +29,9 @@ from jobset_gate.barrier.model import (
     GangKey,
     GangSnapshot,
     Generation,
-    JobSetSeen,
     PodSeen,
     VerdictKind,
+    WorkloadSeen,
 )
 from jobset_gate.fake.clock import VirtualClock
 from jobset_gate.kube.errors import Forbidden, ServerError
@@ -39,6 +39,7 @@ from jobset_gate.kube.resources import CONFIGMAPS, JOBSETS, PODS
 from jobset_gate.runtime.controller import Controller, ControllerMetrics
 from jobset_gate.runtime.store import ObjectChange, Store
 from jobset_gate.runtime.workqueue import Requeue, WorkQueue
+from jobset_gate.sources import decode
 from tests.fakes import gangs
 from tests.fakes.call_blocker import CallBlocker
 from tests.fakes.gangs import job, verdict
@@ -76,14 +77,14 @@ class ReconcilerHarness:
         )
         self.jobset = msgspec.structs.replace(store_jobset(api), token="t0ken")
         self.set_jobset(self.jobset)
-        self.index.on_job(ObjectChange(("default", "train-workers-0"), None, job(jobset_uid=self.jobset.uid)))
+        self.index.on_job(ObjectChange(("default", "train-workers-0"), None, job(workload_uid=self.jobset.uid)))
 
-    def set_jobset(self, jobset: JobSetSeen) -> None:
-        self.index.on_jobset(ObjectChange(("default", "train"), None, jobset))
+    def set_jobset(self, jobset: WorkloadSeen) -> None:
+        self.index.on_workload(ObjectChange(("default", "train"), None, jobset))
 
     def add_pod(self, index: int, **changes: Any) -> PodSeen:
         stored = store_pod(self.api, f"pod-{index}")
-        known = {"jobset_uid": self.jobset.uid, "index": index, "barrier_since": self.clock()}
+        known = {"workload_uid": self.jobset.uid, "index": index, "barrier_since": self.clock()}
         pod = msgspec.structs.replace(stored, **(known | changes))
         self.index.on_pod(ObjectChange(("default", pod.name), None, pod))
         return pod
@@ -111,7 +112,7 @@ class ReconcilerHarness:
         stored = self.api.change(CONFIGMAPS, NAME, lambda body: body["data"].update(data))
         return decode.config_map(msgspec.convert(stored, wire.ConfigMap))
 
-    def jobset_in_api(self) -> JobSetSeen:
+    def jobset_in_api(self) -> WorkloadSeen:
         """As far as we have written it: with its condition."""
         stored = self.api.get(JOBSETS, "train")
         assert stored is not None
@@ -223,7 +224,7 @@ async def test_a_pod_that_a_user_names_at_another_gang_gets_its_patch(harness: R
     victim = harness.add_pod(0)
     harness.add_pod(1)
     own = gangs.jobset(namespace="theirs", name="own", token="theirs")
-    harness.index.on_jobset(ObjectChange(("theirs", "own"), None, own))
+    harness.index.on_workload(ObjectChange(("theirs", "own"), None, own))
     decided = gangs.config_map(namespace="theirs", name="own-group-scheduling", verdict=gangs.verdict())
     harness.index.on_config_map(ObjectChange(("theirs", decided.name), None, decided))
     client = OrderedPeer(harness, victim.uid, [], gone=False)
@@ -262,7 +263,7 @@ async def test_a_gang_that_changes_while_the_api_is_read_is_not_decided_on_what_
             case "loses a pod":
                 harness.index.on_pod(ObjectChange(("default", pods[0].name), pods[0], None))
             case _:
-                harness.index.on_jobset(ObjectChange(("default", "train"), harness.jobset, None))
+                harness.index.on_workload(ObjectChange(("default", "train"), harness.jobset, None))
 
     harness.api_calls.fail = meanwhile
     with suppress(Requeue):
@@ -414,7 +415,7 @@ async def test_a_timeout_that_the_api_does_not_confirm_is_not_taken(harness: Rec
 
 async def test_a_failed_index_that_the_api_does_not_confirm_ends_no_gang(harness: ReconcilerHarness) -> None:
     """The Job was created again: the API has none of that index."""
-    lost = job(jobset_uid=harness.jobset.uid, failed=frozenset({1}))
+    lost = job(workload_uid=harness.jobset.uid, failed=frozenset({1}))
     harness.add_pod(0)
     harness.index.on_job(ObjectChange(("default", lost.name), None, lost))
     again = await harness.reconcile()

@@ -11,7 +11,7 @@ from prometheus_client import CollectorRegistry
 
 from controllers.barrier.status import PROGRESS_INTERVAL, WORDING_INTERVAL, GangStatusWriter
 from jobset_gate import names
-from jobset_gate.barrier.model import ConditionSeen, DesiredCondition, GangKey, JobSetSeen
+from jobset_gate.barrier.model import ConditionSeen, DesiredCondition, GangKey, WorkloadSeen
 from jobset_gate.fake.clock import VirtualClock
 from jobset_gate.kube.errors import (
     Conflict,
@@ -82,7 +82,7 @@ class StatusHarness:
         return str(self.stored.get("message", ""))
 
     @property
-    def seen(self) -> JobSetSeen:
+    def seen(self) -> WorkloadSeen:
         """The JobSet once the watch has shown our condition."""
         if not (now := self.stored):
             return self.jobset

@@ -11,7 +11,7 @@ from controllers.barrier import tracing
 from controllers.barrier.cache import GangCache
 from controllers.barrier.tracing import POLL_SECONDS, SETTLE_SECONDS, GangTracer
 from jobset_gate import names
-from jobset_gate.barrier.model import BarrierStage, Decide, DesiredCondition, GangKey, JobSetSeen, VerdictKind
+from jobset_gate.barrier.model import BarrierStage, Decide, DesiredCondition, GangKey, VerdictKind, WorkloadSeen
 from jobset_gate.kube.resources import PODS
 from jobset_gate.runtime.store import ObjectChange
 from jobset_gate.runtime.workqueue import WorkQueue
@@ -41,10 +41,10 @@ class TracerHarness:
     def stop(self) -> None:
         """Nothing is queued."""
 
-    def decide(self, kind: VerdictKind = VerdictKind.RELEASE, **jobset: Any) -> JobSetSeen:
+    def decide(self, kind: VerdictKind = VerdictKind.RELEASE, **jobset: Any) -> WorkloadSeen:
         """A verdict on a gang of two pods that wait in their barrier."""
         seen = gangs.jobset(**jobset)
-        self.cache.on_jobset(ObjectChange(KEY, None, seen))
+        self.cache.on_workload(ObjectChange(KEY[:2], None, seen))
         for index in range(2):
             self.set_pod(index, main_since=None)
         cause = names.REASON_STARTED if kind is VerdictKind.RELEASE else names.REASON_TIMED_OUT
@@ -95,10 +95,10 @@ async def test_a_gang_that_was_restarted_or_deleted_meanwhile_is_traced_as_it_wa
     harness: TracerHarness,
 ) -> None:
     seen = harness.decide()
-    harness.cache.on_jobset(ObjectChange(KEY, seen, msgspec.structs.replace(seen, attempt=1)))
+    harness.cache.on_workload(ObjectChange(KEY[:2], seen, msgspec.structs.replace(seen, attempt=1)))
     assert await harness.tracer.reconcile(KEY) is None
     harness.decide()
-    harness.cache.on_jobset(ObjectChange(KEY, seen, None))
+    harness.cache.on_workload(ObjectChange(KEY[:2], seen, None))
     assert await harness.tracer.reconcile(KEY) is None
     assert [it.spans[0].attributes["jobset_gate.attempt"] for it in harness.traces] == [0, 0]
 

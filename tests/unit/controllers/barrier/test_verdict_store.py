@@ -10,12 +10,13 @@ import pytest
 from controllers.barrier.cache import GangCache
 from controllers.barrier.verdict_store import ConfigMapConflict, VerdictStore
 from jobset_gate import names
-from jobset_gate.barrier import decode, wire
-from jobset_gate.barrier.model import ConfigMapSeen, GangKey, GangSnapshot, JobSetSeen, VerdictKind
+from jobset_gate.barrier import wire
+from jobset_gate.barrier.model import ConfigMapSeen, GangKey, GangSnapshot, VerdictKind, WorkloadSeen
 from jobset_gate.kube.errors import Invalid
 from jobset_gate.kube.resources import CONFIGMAPS, JOBSETS
 from jobset_gate.runtime.store import ObjectChange, Store
 from jobset_gate.runtime.workqueue import Requeue
+from jobset_gate.sources import decode
 from tests.fakes.call_blocker import CallBlocker
 from tests.fakes.gangs import clock, gang, verdict
 from tests.fakes.memory_api import Api, Json
@@ -36,12 +37,12 @@ class StoreHarness:
         self.gates = VerdictStore(memory.client, self.index, self.store)
         self.jobset = self.learn(store_jobset(api))
 
-    def learn(self, jobset: JobSetSeen) -> JobSetSeen:
-        self.index.on_jobset(ObjectChange(("default", "train"), None, jobset))
+    def learn(self, jobset: WorkloadSeen) -> WorkloadSeen:
+        self.index.on_workload(ObjectChange(("default", "train"), None, jobset))
         return jobset
 
     def seen(self, gate: ConfigMapSeen | None = None) -> GangSnapshot:
-        return gang(jobset=self.jobset, config_map=gate or self.known())
+        return gang(workload=self.jobset, config_map=gate or self.known())
 
     def known(self) -> ConfigMapSeen | None:
         seen = self.index.snapshot(TRAIN)
@@ -165,7 +166,7 @@ async def test_the_gate_of_an_earlier_life_is_removed_and_created_again(harness:
     harness.jobset = harness.learn(store_jobset(api))
     await harness.gates.ensure_config_map(harness.seen(left), None, None)
     assert harness.live().uid != left.uid
-    assert (harness.live().jobset_uid, harness.live().verdict) == (harness.jobset.uid, None)
+    assert (harness.live().workload_uid, harness.live().verdict) == (harness.jobset.uid, None)
 
 
 async def test_the_gate_of_a_later_life_is_left_alone_by_a_controller_that_still_sees_the_earlier(
@@ -186,7 +187,7 @@ async def test_the_gate_of_a_jobset_that_is_gone_is_left_to_the_garbage_collecto
     harness: StoreHarness, api: Api
 ) -> None:
     await harness.gates.ensure_config_map(harness.seen(), None, None)
-    foreign_life = msgspec.structs.replace(harness.live(), jobset_uid="u-0")
+    foreign_life = msgspec.structs.replace(harness.live(), workload_uid="u-0")
     api.remove(JOBSETS, "train")
     with pytest.raises(Requeue):
         await harness.gates.ensure_config_map(harness.seen(foreign_life), None, None)

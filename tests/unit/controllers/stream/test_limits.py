@@ -42,7 +42,7 @@ async def taken(gate: ServedStream, pods: list[str]) -> int:
 
 def see_jobset(gate: ServedStream, namespace: str, name: str) -> None:
     jobset = gangs.jobset(token=TOKEN, namespace=namespace, name=name)
-    gate.index.on_jobset(ObjectChange((namespace, name), None, jobset))
+    gate.index.on_workload(ObjectChange((namespace, name), None, jobset))
 
 
 # --- For which client -------------------------------------------------------------------------------------------------
@@ -93,8 +93,8 @@ async def test_a_pod_has_two_places_and_no_more(gate: ServedStream) -> None:
         waiting_pod(0, deleting=True),
         waiting_pod(0, phase="Failed"),
         waiting_pod(0, stage=BarrierStage.PASSED),
-        waiting_pod(0, jobset_uid=""),
-        waiting_pod(0, jobset_uid="u-0"),
+        waiting_pod(0, workload_uid=""),
+        waiting_pod(0, workload_uid="u-0"),
     ],
     ids=["on no node", "on its way out", "failed", "through", "made by nobody", "of another life"],
 )

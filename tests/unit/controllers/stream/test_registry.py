@@ -96,7 +96,7 @@ class RegistryHarness:
         self.later: list[GangKey] = []
         answered = DeliveryLog(clock)
         self.index = GangCache(lambda _: None, lambda key, _: self.later.append(key), answered)
-        self.index.on_jobset(ObjectChange(("default", "train"), None, gangs.jobset(token=TOKEN)))
+        self.index.on_workload(ObjectChange(("default", "train"), None, gangs.jobset(token=TOKEN)))
         self.book = WaiterRegistry(self.index, clock, answered)
         for number in range(len(PODS)):
             self.see_pod(waiting_pod(number))

@@ -70,7 +70,7 @@ async def test_only_pods_that_the_verdict_binds_are_answered(gate: ServedStream)
     [
         gangs.config_map(verdict=verdict(attempt=1)),
         gangs.config_map(verdict=verdict(uid="u-0")),
-        gangs.config_map(verdict=verdict(), jobset_uid="u-0"),
+        gangs.config_map(verdict=verdict(), workload_uid="u-0"),
         gangs.config_map(verdict=verdict(epoch=7)),
     ],
     ids=["of another attempt", "of another life", "in another life's ConfigMap", "of an epoch that has not begun"],
@@ -108,7 +108,7 @@ async def test_a_verdict_that_does_not_bind_the_pod_answers_nothing(gate: Served
 )
 async def test_what_is_not_of_the_gang_is_turned_away(gate: ServedStream, where: str, status: int) -> None:
     others = gangs.jobset(name="other", token="theirs")
-    gate.index.on_jobset(ObjectChange(("default", "other"), None, others))
+    gate.index.on_workload(ObjectChange(("default", "other"), None, others))
     client = await gate.connect()
     client.send(f"GET {where} HTTP/1.1\r\nHost: gate\r\n\r\n")
     assert await client.status() == status

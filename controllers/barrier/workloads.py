@@ -1,0 +1,52 @@
+"""The workloads of each source in the API: where they are, how one is read, and how its condition is written."""
+
+from typing import Any, Final
+
+from jobset_gate import names
+from jobset_gate.barrier import wire
+from jobset_gate.barrier.model import WorkloadSeen
+from jobset_gate.kube.client import Client, PatchType
+from jobset_gate.kube.resources import JOBS, JOBSETS, Resource
+from jobset_gate.runtime.store import ObjectVersion
+from jobset_gate.sources import decode
+from jobset_gate.sources.table import JOB, JOBSET
+
+WORKLOADS: Final[dict[str, Resource]] = {JOBSET.name: JOBSETS, JOB.name: JOBS}
+"""By the name of the source."""
+
+
+async def get_workload(client: Client, known: WorkloadSeen) -> WorkloadSeen | None:
+    """The workload of this source and name in the API; None if it is no gang. Raises NotFound."""
+    if known.source is JOB:
+        return decode.job(await client.get(JOBS, known.name, known.namespace, type=wire.Job)).workload
+    return decode.jobset(await client.get(JOBSETS, known.name, known.namespace, type=wire.JobSet))
+
+
+async def write_condition(
+    client: Client, workload: WorkloadSeen, version: ObjectVersion, condition: dict[str, Any]
+) -> None:
+    """Writes the condition GroupStarted. Raises Conflict or Invalid if this is not the cached workload any more."""
+    status = {"conditions": [condition]}
+    if workload.source is JOB:
+        # A Job's conditions are atomic for an apply, and merged by type in a strategic merge patch. The UID, so that
+        # the condition is never written to a new Job of the same name; the Job controller's writes are no conflict.
+        await client.patch(
+            JOBS,
+            workload.name,
+            workload.namespace,
+            body={"metadata": {"uid": version.uid}, "status": status},
+            patch=PatchType.STRATEGIC,
+            subresource="status",
+        )
+        return
+    await client.patch(
+        JOBSETS,
+        workload.name,
+        workload.namespace,
+        # The API server ignores metadata.uid in status writes of custom resources and honours resourceVersion.
+        body={"metadata": {"resourceVersion": version.resource_version}, "status": status},
+        patch=PatchType.APPLY,
+        subresource="status",
+        field_manager=names.FIELD_MANAGER,
+        force=True,
+    )

@@ -1,0 +1,76 @@
+"""The source `job`: how an Indexed Job and its pods become the snapshot of a gang.
+
+The Job is workload and only Job of its gang. It has one attempt; its epoch counts resumptions.
+"""
+
+from functools import lru_cache
+from typing import Final
+
+import msgspec
+
+from jobset_gate import names
+from jobset_gate.barrier import wire
+from jobset_gate.barrier.model import WorkloadSeen
+from jobset_gate.sources import templates
+from jobset_gate.sources.slot import Slot
+from jobset_gate.sources.table import JOB
+
+TARGET: Final = ""
+"""Name of the only template: a Job has none of its own, so slots are shown by their index alone."""
+
+_FAILED: Final = ("Failed", "FailureTarget")
+_ENDS: Final = ("Complete", "SuccessCriteriaMet", *_FAILED)
+
+
+def workload(seen: wire.Job) -> WorkloadSeen | None:
+    """A Job with our annotation and label; None for all others."""
+    meta, spec, status = seen.metadata, seen.spec, seen.status
+    notes = meta.annotations or templates.NO_ANNOTATIONS
+    if notes.config is None or (meta.labels or wire.NO_LABELS).gated != JOB.gated:
+        return None
+    wanted, problem = templates.stored_config(None, notes.config)
+    template = msgspec.json.decode(spec.template, type=wire.PodTemplate)
+    its = wire.JobTemplateSpec(
+        parallelism=spec.parallelism,
+        completions=spec.completions,
+        completion_mode=spec.completion_mode or "NonIndexed",
+        template=template,
+    )
+    ends = [kind for kind in _ENDS if templates.is_condition_true(status.conditions, kind)]
+    return WorkloadSeen(
+        source=JOB,
+        namespace=meta.namespace,
+        name=meta.name,
+        uid=meta.uid,
+        created=templates.seconds(meta.creation_timestamp) or 0.0,
+        attempt=0,
+        suspended=bool(spec.suspend),
+        deleting=meta.deletion_timestamp is not None,
+        finished=bool(ends),
+        failed=any(kind in _FAILED for kind in ends),
+        finished_message=templates.finished_message(status.conditions, _ENDS) if ends else "",
+        managed_elsewhere=spec.managed_by not in (None, "", names.JOB_CONTROLLER),
+        config=wanted,
+        config_problem=problem,
+        bypass=notes.bypass == "true",
+        releases_on_timeout=notes.on_timeout == names.ON_TIMEOUT_RELEASE,
+        replicated_jobs=(templates.target(TARGET, 1, its, counted=templates.within_device_limits([its])),),
+        condition=templates.our_condition(status.conditions),
+        token=templates.stream_token([its]),
+    )
+
+
+def pod_slot(_: wire.Labels, owner: wire.OwnerReference | None) -> Slot:
+    """The slot of a pod: its controller owner is the Job."""
+    return _slot("", "") if owner is None else _slot(owner.name, owner.uid)
+
+
+def job_slot(seen: wire.Job, _: wire.OwnerReference | None) -> Slot:
+    """The slots of the Job itself."""
+    return _slot(seen.metadata.name, seen.metadata.uid)
+
+
+@lru_cache(maxsize=4096)
+def _slot(name: str, uid: str) -> Slot:
+    """One copy for all pods of a Job."""
+    return Slot(JOB.name, name, uid, TARGET, 0, 0)

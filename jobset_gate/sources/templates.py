@@ -1,0 +1,122 @@
+"""Decodes what workloads of every source have: config, condition GroupStarted, and the templates of their pods.
+
+Missing and malformed values are read as absent: objects may have been created while the webhook was off.
+"""
+
+from collections.abc import Container, Iterable
+from datetime import datetime
+from itertools import islice
+from typing import Any
+
+import msgspec
+
+from jobset_gate import names
+from jobset_gate.barrier import config, pending_reason, verdict_codec, wire
+from jobset_gate.barrier.model import ConditionSeen, Config, ReplicatedJobSeen
+from jobset_gate.errors import Malformed
+from jobset_gate.objects import devices, terminal_text
+
+MAX_TEXT = 1000
+"""Characters that are kept of a user's text; many objects may carry one."""
+
+MAX_RESOURCES_BYTES = 256 * 1024
+"""JSON size of the resources of all containers of a workload; of a larger one no device is counted."""
+
+MAX_DEVICE_AMOUNTS = 2000
+"""Device quantities of a workload; of one with more no device is counted."""
+
+NO_ANNOTATIONS = wire.Annotations()
+_NO_CONFIG = Config()
+
+
+def seconds(moment: datetime | None) -> float | None:
+    """Seconds since the epoch."""
+    return None if moment is None else moment.timestamp()
+
+
+def is_condition_true(conditions: list[wire.Condition] | None, kind: str) -> bool:
+    """True if the condition of this type is True."""
+    return any(condition.type == kind and condition.status == "True" for condition in conditions or ())
+
+
+def our_condition(conditions: list[wire.Condition] | None) -> ConditionSeen | None:
+    """The condition GroupStarted."""
+    for condition in conditions or ():
+        if condition.type == names.CONDITION:
+            return ConditionSeen(
+                status=condition.status,
+                reason=condition.reason,
+                message=condition.message,
+                since=condition.last_transition_time or "",
+            )
+    return None
+
+
+def finished_message(conditions: list[wire.Condition] | None, ends: Container[str]) -> str:
+    """Message of the condition of one of these types that is True. Any client that may write the status can set it."""
+    said = (it.message for it in conditions or () if it.type in ends and it.status == "True")
+    return terminal_text.line(next(said, "")[:MAX_TEXT])[: pending_reason.MAX_MESSAGE]
+
+
+def stored_config(field: bytes | None, annotation: str | None) -> tuple[Config, str]:
+    """The config, and why it is invalid."""
+    try:
+        return config.stored_config(field, annotation), ""
+    except Malformed as problem:
+        return _NO_CONFIG, str(problem)[:MAX_TEXT]
+
+
+def target(name: str, replicas: int, spec: wire.JobTemplateSpec, *, counted: bool) -> ReplicatedJobSeen:
+    """One template of a workload; `counted`: with its devices."""
+    notes = spec.template.metadata.annotations or NO_ANNOTATIONS
+    return ReplicatedJobSeen(
+        name=name,
+        replicas=replicas,
+        parallelism=1 if spec.parallelism is None else spec.parallelism,
+        completions=spec.completions,
+        indexed=spec.completion_mode != "NonIndexed",
+        has_barrier=_barrier_container(spec) is not None,
+        epoch=verdict_codec.parse_epoch(notes.epoch),
+        devices=_devices(spec.template.spec) if counted else (),
+    )
+
+
+def within_device_limits(specs: Iterable[wire.JobTemplateSpec]) -> bool:
+    """True if the containers' device quantities are within the limits."""
+    pods = [spec.template.spec for spec in specs]
+    containers = [it for pod in pods for it in (*(pod.containers or ()), *(pod.init_containers or ()))]
+    said = [raw for it in containers for raw in (it.resources.requests, it.resources.limits)]
+    if sum(len(memoryview(raw)) for raw in said) > MAX_RESOURCES_BYTES:
+        return False
+    named = (name for raw in said for name in _amounts(raw) if devices.is_device(name))
+    return next(islice(named, MAX_DEVICE_AMOUNTS, None), None) is None
+
+
+def _amounts(raw: msgspec.Raw) -> dict[str, Any]:
+    return msgspec.json.decode(raw, type=dict[str, Any] | None) or {}
+
+
+def _devices(seen: wire.TemplatePodSpec) -> devices.Devices:
+    mains = [_container_devices(container) for container in seen.containers or ()]
+    inits = [(_container_devices(it), it.restart_policy == "Always") for it in seen.init_containers or ()]
+    return devices.pod_devices(mains, inits)
+
+
+def _container_devices(seen: wire.MainContainer) -> dict[str, int]:
+    return devices.container_devices(_amounts(seen.resources.requests), _amounts(seen.resources.limits))
+
+
+def stream_token(specs: Iterable[wire.JobTemplateSpec]) -> str:
+    """The gang's token at the gate stream: the last part of the URL in each barrier's environment."""
+    for spec in specs:
+        barrier = _barrier_container(spec)
+        for variable in (barrier and barrier.env) or ():
+            if variable.name == names.ENV_STREAM and variable.value:
+                return variable.value.rpartition("/")[2][:MAX_TEXT]
+    return ""
+
+
+def _barrier_container(spec: wire.JobTemplateSpec) -> wire.InitContainer | None:
+    """The barrier container in a pod template."""
+    containers = spec.template.spec.init_containers or ()
+    return next((container for container in containers if container.name == names.BARRIER_CONTAINER), None)
