@@ -6,7 +6,9 @@ import secrets
 from collections.abc import AsyncIterator
 from contextlib import asynccontextmanager
 from dataclasses import dataclass, field
-from typing import Any, Self
+from typing import Any
+
+from typing_extensions import override
 
 from jobset_gate import names
 from jobset_gate.kube.client import Client
@@ -14,69 +16,28 @@ from jobset_gate.kube.errors import KubeError
 from jobset_gate.kube.resources import JOBSETS, SERVICES
 from tests.fakes.certificates import SERVICE
 from tests.fakes.jobsets import jobset
+from tests.fakes.tcp_forwarder import StreamPair, TcpForwarder
 
 Json = dict[str, Any]
-CHUNK = 64 * 1024
 RESTS = 0.2  # seconds
 
 
-class Forwarder:
-    """`async with Forwarder() as it`: new connections to `it.port` go to one of `it.endpoints` (ports) in turn.
+class Forwarder(TcpForwarder):
+    """New connections to `port` go to one of `endpoints` (ports) in turn.
 
     As with a Service, a connection stays with the endpoint it was made to, also when that is one no more.
     """
 
     def __init__(self) -> None:
+        super().__init__()
         self.endpoints: list[int] = []
-        self.port = 0
         self._turn = itertools.count()
-        self._links: set[asyncio.Task[None]] = set()
-        self._server: asyncio.Server | None = None
 
-    async def __aenter__(self) -> Self:
-        self._server = await asyncio.start_server(self._accept, "127.0.0.1", 0, backlog=1000)
-        self.port = self._server.sockets[0].getsockname()[1]
-        return self
-
-    async def __aexit__(self, *_: object) -> None:
-        if self._server is not None:
-            self._server.close()
-        await asyncio.sleep(0)
-        for link in self._links:
-            link.cancel()
-        await asyncio.gather(*self._links, return_exceptions=True)
-
-    def _accept(self, reader: asyncio.StreamReader, writer: asyncio.StreamWriter) -> None:
-        link = asyncio.create_task(self._link(reader, writer), name="forwarder")
-        self._links.add(link)
-        link.add_done_callback(self._links.discard)
-        link.add_done_callback(lambda _: writer.transport.abort())
-
-    async def _link(self, reader: asyncio.StreamReader, writer: asyncio.StreamWriter) -> None:
+    @override
+    async def connect(self, near: StreamPair) -> StreamPair | None:
         if not self.endpoints:
-            return
-        port = self.endpoints[next(self._turn) % len(self.endpoints)]
-        try:
-            answers, far = await asyncio.open_connection("127.0.0.1", port)
-        except OSError:
-            return
-        try:
-            async with asyncio.TaskGroup() as ways:
-                ways.create_task(_pass_on(reader, far))
-                ways.create_task(_pass_on(answers, writer))
-        except* OSError:  # an end that is gone
-            pass
-        finally:
-            far.transport.abort()
-
-
-async def _pass_on(reader: asyncio.StreamReader, writer: asyncio.StreamWriter) -> None:
-    """One direction; its end is passed on, too."""
-    while piece := await reader.read(CHUNK):
-        writer.write(piece)
-        await writer.drain()
-    if writer.can_write_eof():
-        writer.write_eof()
+            return None
+        return await asyncio.open_connection("127.0.0.1", self.endpoints[next(self._turn) % len(self.endpoints)])
 
 
 @asynccontextmanager
