@@ -22,6 +22,7 @@ from tests.plane.real import RealPlane
 from tests.plane.shared import SharedPlanes, attach
 
 if TYPE_CHECKING:
+    from jobset_gate.kube.client import Client
     from tests.plane.embedded import Embedded
 
 
@@ -172,3 +173,10 @@ async def namespace(plane: Plane) -> AsyncIterator[str]:
     await plane.make_namespace(name)
     yield name
     await plane.drop_namespace(name)
+
+
+@pytest.fixture
+async def client(plane: Plane) -> AsyncIterator[Client]:
+    """An administrator's client of `plane`."""
+    async with plane.client() as made:
+        yield made

@@ -20,7 +20,7 @@ class TcpForwarder:
         """The far end of a new connection. None, or an OSError: it is closed."""
         raise NotImplementedError
 
-    def passes(self, piece: bytes) -> bool:  # noqa: ARG002
+    def passes(self, piece: bytes) -> bool:
         """Whether the far end's next piece goes through; else it is lost, and its connection with it."""
         return True
 

@@ -4,69 +4,42 @@ How their pods start on real kubelets is the business of e2e/scenarios/test_exam
 """
 
 import json
-from collections.abc import AsyncIterator
 from pathlib import Path
 from typing import Any
 
-import pytest
 import yaml
 
-from controllers.barrier import crd_patcher
 from jobset_gate import names
-from jobset_gate.fake import jobset_crd
 from jobset_gate.kube.client import Client
-from jobset_gate.kube.errors import AlreadyExists
-from jobset_gate.kube.resources import CRDS, PODS
-from jobset_gate.podgroups import crds
+from jobset_gate.kube.resources import PODS
 from jobset_gate.settings import Settings
 from tests.fakes.train_jobs import TUNE, jobset_of
 from tests.flow.podgroups.webhooks import serve_webhook
-from tests.plane.planes import Real, fresh_name
+from tests.plane.planes import Plane
 from tests.repo.files import ROOT
 
-pytestmark = pytest.mark.real
 Json = dict[str, Any]
 FOLDER = ROOT / "examples"
 FILES = sorted(FOLDER.rglob("*.yaml"))
 
 
-@pytest.fixture
-async def kinds(real_plane: Real) -> AsyncIterator[Client]:
-    """A client of an API server that knows JobSets with our field, and PodGroups."""
-    async with real_plane.client() as client:
-        await jobset_crd.install(client)
-        await crd_patcher.extend_crd(client)
-        for name, group in crds.GROUPS.items():
-            try:
-                await client.create(CRDS, crds.manifest(group))
-            except AlreadyExists:
-                continue
-            await real_plane.kubectl("wait", "--for=condition=Established", f"crd/{name}", "--timeout=60s")
-        yield client
-
-
 async def test_the_api_server_and_our_webhooks_take_all_of_them(
-    kinds: Client, real_plane: Real, tmp_path: Path
+    plane: Plane, client: Client, namespace: str, tmp_path: Path
 ) -> None:
-    here = fresh_name()
-    await real_plane.make_namespace(here)
-    try:
-        async with serve_webhook(kinds, [here], tmp_path, Settings(), jobsets=True):
-            made = await stored(real_plane, here)
-            for name, one in made:
-                for job in of_gang(one):
-                    assert names.BARRIER_CONTAINER in str(job), name
-                for template in templates(one) if name.startswith("groups/") else ():
-                    pod = {"metadata": {**template["metadata"], "generateName": "a-"}, "spec": template["spec"]}
-                    gated = await kinds.create(PODS, pod, here, dry_run=True)
-                    assert [it["name"] for it in gated["spec"]["schedulingGates"]] == [names.POD_GROUP_GATE], name
-    finally:
-        await real_plane.drop_namespace(here)
+    async with serve_webhook(client, [namespace], tmp_path, Settings(), jobsets=True):
+        made = await stored(plane, namespace)
+        for name, one in made:
+            for job in of_gang(one):
+                assert names.BARRIER_CONTAINER in str(job), name
+            for template in templates(one) if name.startswith("groups/") else ():
+                pod = {"metadata": {**template["metadata"], "generateName": "a-"}, "spec": template["spec"]}
+                gated = await client.create(PODS, pod, namespace, dry_run=True)
+                assert [it["name"] for it in gated["spec"]["schedulingGates"]] == [names.POD_GROUP_GATE], name
     assert len({name for name, _ in made}) == len(FILES)
     assert {one["kind"] for _, one in made} >= {"JobSet", "Job", names.POD_GROUP, "ConfigMap"}
 
 
-async def stored(plane: Real, namespace: str) -> list[tuple[str, Json]]:
+async def stored(plane: Plane, namespace: str) -> list[tuple[str, Json]]:
     """(file, object) as it would be stored: a dry run with kubectl's own strict validation."""
     found: list[Json] = []
     manifests: list[Json] = []

@@ -5,26 +5,21 @@ The API server does not take metadata.uid in a write of a custom resource's stat
 
 from __future__ import annotations
 
-import asyncio
 from collections.abc import AsyncIterator, Awaitable, Callable
-from contextlib import suppress
 from typing import Any
 
 import msgspec
 import pytest
 
-from controllers.barrier import crd_patcher
 from controllers.barrier.status import GangStatusWriter
 from controllers.podgroups.status_writer import SETTLE_SECONDS, PodGroupStatusWriter
 from jobset_gate import names
 from jobset_gate.barrier import messages
 from jobset_gate.barrier.model import GangKey, VerdictKind
-from jobset_gate.fake import jobset_crd, manifests
+from jobset_gate.fake import manifests
 from jobset_gate.kube.access import Access
 from jobset_gate.kube.client import Client
-from jobset_gate.kube.errors import AlreadyExists, NotFound
-from jobset_gate.kube.resources import CRDS, JOBSETS, POD_GROUPS, Resource
-from jobset_gate.podgroups import crds
+from jobset_gate.kube.resources import JOBSETS, POD_GROUPS, Resource
 from jobset_gate.podgroups.status import group_status as group_report
 from jobset_gate.runtime.flowcontrol import RateLimiter
 from jobset_gate.runtime.store import ObjectVersion
@@ -32,7 +27,7 @@ from jobset_gate.runtime.workqueue import Requeue, WorkQueue
 from tests.fakes import gangs
 from tests.fakes.podgroups.objects import key, pod
 from tests.fakes.podgroups.snapshots import group_snapshot
-from tests.flow.environment import PATIENCE, Json, condition
+from tests.flow.environment import Json, condition
 from tests.plane.planes import Plane
 
 NAME = "train"
@@ -69,8 +64,6 @@ async def made_again(client: Client, resource: Resource, manifest: Json, namespa
 async def test_a_verdict_on_a_deleted_jobset_is_no_condition_of_the_next_one(
     client: SlowToPatch, namespace: str
 ) -> None:
-    await jobset_crd.install(client)
-    await crd_patcher.extend_crd(client)
     manifest = manifests.gang(NAME, namespace, jobs=1, pods=2, timeout=300)
     old = await client.create(JOBSETS, manifest, namespace)
     version = ObjectVersion(old["metadata"]["uid"], old["metadata"]["resourceVersion"])
@@ -88,7 +81,6 @@ async def test_a_verdict_on_a_deleted_jobset_is_no_condition_of_the_next_one(
 async def test_a_status_of_a_deleted_pod_group_is_none_of_the_next_one(
     client: SlowToPatch, namespace: str, again: bool
 ) -> None:
-    await install_pod_groups(client)
     manifest: Json = {"metadata": {"name": NAME}, "spec": {"minMember": 2}}
     old = await client.create(PLUGINS, manifest, namespace)
     now = [100.0]
@@ -109,17 +101,3 @@ async def test_a_status_of_a_deleted_pod_group_is_none_of_the_next_one(
         await statuses.write_status(group_report(group_snapshot(pod("a"), of=key(), group=known), 0.0))
     status = (await client.get(PLUGINS, NAME, namespace)).get("status") or {}
     assert status.get("phase") == (None if again else "Pending")
-
-
-async def install_pod_groups(client: Client) -> None:
-    """Returns when PodGroups are served."""
-    with suppress(AlreadyExists):
-        await client.create(CRDS, crds.manifest(names.PLUGINS_GROUP))
-    async with asyncio.timeout(PATIENCE):
-        while True:
-            try:
-                await client.list(PLUGINS)
-            except NotFound:
-                await asyncio.sleep(0.05)  # nothing tells when an API server serves a new kind
-            else:
-                return

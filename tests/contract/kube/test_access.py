@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import asyncio
 import json
-from collections.abc import AsyncIterator
 from pathlib import Path
 from typing import Any
 
@@ -17,7 +16,7 @@ from jobset_gate.kube.resources import CONFIGMAPS, Resource
 from jobset_gate.runtime.decoder import WatchProblemKind
 from tests.fakes.informer_harness import InformerHarness, running_informer
 from tests.fakes.tunnel_proxy import TunnelProxy
-from tests.plane.planes import Real, fresh_name
+from tests.plane.planes import Real
 
 pytestmark = [pytest.mark.real]
 
@@ -58,12 +57,8 @@ class Tenant:
 
 
 @pytest.fixture
-async def tenant(real_plane: Real, tmp_path: Path) -> AsyncIterator[Tenant]:
-    name = fresh_name()
-    await real_plane.make_namespace(name)
-    async with real_plane.client() as admin:
-        yield Tenant(real_plane, admin, name, tmp_path)
-    await real_plane.drop_namespace(name)
+def tenant(real_plane: Real, client: Client, namespace: str, tmp_path: Path) -> Tenant:
+    return Tenant(real_plane, client, namespace, tmp_path)
 
 
 def thing(namespace: str, name: str, value: str) -> dict[str, Any]:

@@ -1,4 +1,4 @@
-"""A client of the plane, and an installation whose certificates are managed."""
+"""An installation whose certificates are managed."""
 
 from collections.abc import AsyncIterator
 
@@ -6,13 +6,6 @@ import pytest
 
 from jobset_gate.kube.client import Client
 from tests.fakes.certificates import CertificateInstallation, installation
-from tests.plane.planes import Plane
-
-
-@pytest.fixture
-async def client(plane: Plane) -> AsyncIterator[Client]:
-    async with plane.client() as made:
-        yield made
 
 
 @pytest.fixture

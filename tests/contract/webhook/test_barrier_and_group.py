@@ -1,12 +1,9 @@
 """G6: a JobSet whose pods wait in the start barrier and are of a group, on both planes."""
 
-from collections.abc import AsyncIterator
 from typing import Any
 
 import pytest
 
-from controllers.barrier import crd_patcher
-from jobset_gate.fake import jobset_crd
 from jobset_gate.kube.client import Client
 from jobset_gate.kube.errors import Invalid
 from jobset_gate.kube.resources import JOBSETS
@@ -14,16 +11,6 @@ from jobset_gate.podgroups.model import Format
 from tests.fakes.admission_server import registered
 from tests.fakes.grouped_pods import meta_of
 from tests.fakes.jobsets import Json, barrier, jobset, replicated
-from tests.plane.planes import Plane
-
-
-@pytest.fixture
-async def client(plane: Plane, namespace: str) -> AsyncIterator[Client]:
-    async with plane.client() as client:
-        await jobset_crd.install(client)
-        await crd_patcher.extend_crd(client)
-        async with registered(client, namespace):
-            yield client
 
 
 def gang(namespace: str, way: Format, minimum: str | None = None, **more: Any) -> Json:
@@ -43,7 +30,8 @@ def gang(namespace: str, way: Format, minimum: str | None = None, **more: Any) -
 async def test_another_minimum_than_the_barrier_expects_is_refused_with_both_numbers(
     client: Client, namespace: str, way: Format
 ) -> None:
-    for minimum in ("11", "13"):
-        with pytest.raises(Invalid, match=f"{minimum} pods here, 12 there"):
-            await client.create(JOBSETS, gang(namespace, way, minimum), namespace)
-    assert barrier(await client.create(JOBSETS, gang(namespace, way, "12"), namespace))
+    async with registered(client, namespace):
+        for minimum in ("11", "13"):
+            with pytest.raises(Invalid, match=f"{minimum} pods here, 12 there"):
+                await client.create(JOBSETS, gang(namespace, way, minimum), namespace)
+        assert barrier(await client.create(JOBSETS, gang(namespace, way, "12"), namespace))

@@ -17,7 +17,6 @@ from jobset_gate.podgroups.model import Format
 from jobset_gate.settings import Groups, Settings
 from tests.fakes.admission_server import RequestCounter, registered_for_pods
 from tests.fakes.grouped_pods import Json, gates, owned, pod
-from tests.plane.planes import Plane
 
 
 @dataclass
@@ -41,8 +40,8 @@ class RegisteredForPods:
 
 
 @pytest.fixture
-async def webhook(plane: Plane, namespace: str) -> AsyncIterator[RegisteredForPods]:
-    async with plane.client() as client, registered_for_pods(client, namespace) as server:
+async def webhook(client: Client, namespace: str) -> AsyncIterator[RegisteredForPods]:
+    async with registered_for_pods(client, namespace) as server:
         yield RegisteredForPods(client, namespace, RequestCounter(server))
 
 
@@ -103,10 +102,10 @@ async def test_a_pod_is_sent_at_its_creation_only(webhook: RegisteredForPods) ->
     assert webhook.counter.sent() == 0
 
 
-async def test_formats_and_schedulers_are_the_configured_ones(plane: Plane, namespace: str) -> None:
+async def test_formats_and_schedulers_are_the_configured_ones(client: Client, namespace: str) -> None:
     on = (Format.KEP_24, Format.ALIBABA)
     settings = Settings(groups=Groups(ways=on, scheduler_names=("ours", "ours-too")))
-    async with plane.client() as client, registered_for_pods(client, namespace, settings) as server:
+    async with registered_for_pods(client, namespace, settings) as server:
         webhook = RegisteredForPods(client, namespace, RequestCounter(server))
         assert {way for way in Format if await webhook.is_sent(pod(way, schedulerName="ours-too"))} == set(on)
         assert not await webhook.is_sent(pod(Format.KEP_24, schedulerName="default-scheduler"))

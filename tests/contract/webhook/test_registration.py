@@ -7,9 +7,7 @@ from typing import Any
 
 import pytest
 
-from controllers.barrier import crd_patcher
 from jobset_gate import names
-from jobset_gate.fake import jobset_crd
 from jobset_gate.kube.client import Client, PatchType
 from jobset_gate.kube.errors import ApiError, NotFound
 from jobset_gate.kube.resources import JOBSETS
@@ -88,12 +86,9 @@ class Registered:
 
 
 @pytest.fixture
-async def webhook(plane: Plane, namespace: str) -> AsyncIterator[Registered]:
-    async with plane.client() as client:
-        await jobset_crd.install(client)
-        await crd_patcher.extend_crd(client)
-        async with registered(client, namespace) as server:
-            yield Registered(plane, client, namespace, server, RequestCounter(server))
+async def webhook(plane: Plane, client: Client, namespace: str) -> AsyncIterator[Registered]:
+    async with registered(client, namespace) as server:
+        yield Registered(plane, client, namespace, server, RequestCounter(server))
 
 
 async def test_a_gated_jobset_comes_back_with_its_barrier(webhook: Registered) -> None:

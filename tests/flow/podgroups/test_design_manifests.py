@@ -13,9 +13,8 @@ from jobset_gate.cli.manifests.group_corrections import pod_metadata
 from jobset_gate.kube.client import Client
 from jobset_gate.kube.errors import NotFound
 from jobset_gate.kube.resources import DEPLOYMENTS, JOBS, NAMESPACES, POD_GROUPS, PODS, Resource
-from jobset_gate.podgroups import crds, formats
+from jobset_gate.podgroups import formats
 from tests.fakes.podgroups import design_manifests
-from tests.flow.podgroups.test_crds import keeping, served
 from tests.plane.planes import Real
 from tests.repo.files import ROOT
 
@@ -26,16 +25,6 @@ NAMESPACES_NAMED = ("team", "teama")
 RESOURCES: dict[str, Resource] = {"Pod": PODS, "Job": JOBS, "Deployment": DEPLOYMENTS}
 CONTAINERS = {"containers": [{"name": "main", "image": "x"}]}
 """What a printed bit of metadata does not say, and nobody can guess."""
-
-
-@pytest.fixture
-async def client(plane: Real) -> AsyncIterator[Client]:
-    """On a plane where the kinds are known."""
-    async with plane.client() as client:
-        async with keeping(client):
-            for name in crds.GROUPS:
-                await served(client, name)
-        yield client
 
 
 @pytest.fixture
@@ -69,7 +58,7 @@ async def validated(text: str) -> tuple[int, list[Json]]:
 
 
 @pytest.mark.parametrize("printed", design_manifests.PRINTED)
-async def test_as_it_is_printed_nobody_takes_it(plane: Real, client: Client, printed: str) -> None:
+async def test_as_it_is_printed_nobody_takes_it(plane: Real, printed: str) -> None:
     await plane.kubectl.refused("create", "-f", "-", stdin=design_manifests.PRINTED[printed])
 
 

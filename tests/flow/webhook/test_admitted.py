@@ -1,21 +1,18 @@
 """A3: what a real API server makes of the JobSets and of the pods that come out of the webhook."""
 
 import copy
-from collections.abc import AsyncIterator
 from typing import Any
 
 import pytest
 
-from controllers.barrier import crd_patcher
 from jobset_gate import names
-from jobset_gate.fake import jobset_crd
 from jobset_gate.injection.container import TOKEN_PATH
 from jobset_gate.kube.client import Client, PatchType
 from jobset_gate.kube.errors import Forbidden
 from jobset_gate.kube.resources import NAMESPACES, PODS, Resource
 from tests.fakes.admission_server import registered
 from tests.fakes.jobsets import Json, created, epoch, jobset, pod_spec, replicated
-from tests.plane.planes import Real, fresh_name
+from tests.plane.planes import Plane
 
 pytestmark = pytest.mark.real
 
@@ -27,20 +24,6 @@ RESTRICTED = {
     "runAsNonRoot": True,
     "seccompProfile": {"type": "RuntimeDefault"},
 }
-
-
-@pytest.fixture
-async def namespace(real_plane: Real) -> AsyncIterator[str]:
-    name = fresh_name()
-    await real_plane.make_namespace(name)
-    yield name
-    await real_plane.drop_namespace(name)
-
-
-@pytest.fixture
-async def client(real_plane: Real) -> AsyncIterator[Client]:
-    async with real_plane.client() as made:
-        yield made
 
 
 async def pod(client: Client, namespace: str, main: Json, name: str = "p", **more: Any) -> Json:
@@ -111,10 +94,8 @@ async def test_a_quota_counts_no_more_than_the_users_containers(client: Client, 
 
 
 async def test_a_jobset_of_a_mebibyte_is_within_the_cost_that_an_api_server_grants_to_conditions(
-    real_plane: Real, client: Client, namespace: str
+    plane: Plane, client: Client, namespace: str
 ) -> None:
-    await jobset_crd.install(client)
-    await crd_patcher.extend_crd(client)
     env = [{"name": f"E{number}", "value": "x" * 40} for number in range(400)]
     main = {"containers": [{"name": "m", "image": "i", "env": env}]}
     manifest = jobset(*(replicated(f"w{number}", pod=main) for number in range(40)))
@@ -122,9 +103,7 @@ async def test_a_jobset_of_a_mebibyte_is_within_the_cost_that_an_api_server_gran
     assert len(str(manifest)) > 1024 * 1024
     async with registered(client, namespace):
         for command in ("create", "replace"):
-            await real_plane.kubectl(command, "--validate=false", "-f", "-", stdin=manifest)
+            await plane.kubectl(command, "--validate=false", "-f", "-", stdin=manifest)
         patch = '{"spec":{"suspend":true}}'
-        ran = await real_plane.kubectl(
-            "patch", "jobset", "gang", "-n", namespace, "--type=merge", "-p", patch, "-o", "json"
-        )
+        ran = await plane.kubectl("patch", "jobset", "gang", "-n", namespace, "--type=merge", "-p", patch, "-o", "json")
         assert epoch(ran.json, 39) == "1"

@@ -9,15 +9,12 @@ from datetime import UTC, datetime, timedelta
 import pytest
 from cryptography import x509
 
-from controllers.barrier import crd_patcher
 from jobset_gate import names
-from jobset_gate.fake import jobset_crd
 from jobset_gate.kube.client import Client, PatchType
 from jobset_gate.kube.resources import SECRETS
 from jobset_gate.settings import Settings
 from tests.fakes.certificates import SECRET, CertificateInstallation, VirtualDatetime, WebhookReplica, installation
 from tests.fakes.webhook_traffic import service, traffic, until_refused, until_webhook_called
-from tests.plane.planes import Real, fresh_name
 from webhook.certs.ca import certificates, is_signed_by
 from webhook.certs.rotation import RotationPolicy
 from webhook.certs.serving import self_signed
@@ -28,22 +25,6 @@ HOUR = timedelta(hours=1)
 PATIENCE = 100.0
 HEALED = 30.0
 """Seconds; what is promised."""
-
-
-@pytest.fixture
-async def namespace(real_plane: Real) -> AsyncIterator[str]:
-    name = fresh_name()
-    await real_plane.make_namespace(name)
-    yield name
-    await real_plane.drop_namespace(name)
-
-
-@pytest.fixture
-async def client(real_plane: Real) -> AsyncIterator[Client]:
-    async with real_plane.client() as made:
-        await jobset_crd.install(made)
-        await crd_patcher.extend_crd(made)
-        yield made
 
 
 class Shifted(VirtualDatetime):

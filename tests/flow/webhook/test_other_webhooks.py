@@ -4,28 +4,22 @@ from collections.abc import AsyncIterator
 
 import pytest
 
-from controllers.barrier import crd_patcher
 from jobset_gate import names
-from jobset_gate.fake import jobset_crd
 from jobset_gate.kube.client import Client, PatchType
 from jobset_gate.kube.errors import ApiError
 from jobset_gate.kube.resources import JOBSETS
 from tests.fakes.admission_server import registered
 from tests.fakes.jobsets import Json, dig, epoch, jobset, pod_spec
 from tests.fakes.other_webhook import another_webhook
-from tests.plane.planes import Plane, Real, fresh_name
 
 TEMPLATE = "/spec/replicatedJobs/0/template/spec/template"
 QUEUE = "kueue.x-k8s.io/queue-name"
 
 
-@pytest.fixture
-async def client(plane: Plane, namespace: str) -> AsyncIterator[Client]:
-    async with plane.client() as made:
-        await jobset_crd.install(made)
-        await crd_patcher.extend_crd(made)
-        async with registered(made, namespace):
-            yield made
+@pytest.fixture(autouse=True)
+async def _webhook(client: Client, namespace: str) -> AsyncIterator[None]:
+    async with registered(client, namespace):
+        yield
 
 
 async def until_asked(client: Client, namespace: str, happened: list[Json]) -> None:
@@ -83,28 +77,17 @@ async def test_the_barrier_is_behind_a_meshs_init_container_in_either_order_of_c
     assert [it["name"] for it in pod_spec(made)["initContainers"]] == ["mesh", names.BARRIER_CONTAINER]
 
 
-@pytest.mark.real
-async def test_a_barrier_that_another_webhook_insists_on_taking_out_is_refused(real_plane: Real) -> None:
+async def test_a_barrier_that_another_webhook_insists_on_taking_out_is_refused(client: Client, namespace: str) -> None:
     """It is called after ours in the second round too, so that only the validating webhook can tell."""
     asked: list[Json] = []
-    namespace = fresh_name()
 
     def strip(it: Json) -> list[Json]:
         asked.append(it)
         entries = dig(it, "spec", "replicatedJobs", 0, "template", "spec", "template", "spec", "initContainers")
         return [{"op": "replace", "path": f"{TEMPLATE}/spec/initContainers", "value": []}] if entries else []
 
-    await real_plane.make_namespace(namespace)
-    async with real_plane.client() as client:
-        await jobset_crd.install(client)
-        await crd_patcher.extend_crd(client)
-    async with (
-        real_plane.client() as client,
-        registered(client, namespace),
-        another_webhook(client, namespace, "zzz-strict-policy", strip),
-    ):
+    async with another_webhook(client, namespace, "zzz-strict-policy", strip):
         await until_asked(client, namespace, asked)
         with pytest.raises(ApiError, match="no start barrier") as refusal:
             await created(client, namespace, jobset())
-    await real_plane.drop_namespace(namespace)
     assert refusal.value.status == 422

@@ -12,16 +12,15 @@ from tests.fakes.admission_server import registered_for_pods
 from tests.fakes.grouped_pods import Json, gates, pod
 from tests.fakes.other_webhook import another_webhook
 from tests.fakes.podgroups.sources import PLUGINS
-from tests.plane.planes import Plane
 from webhook.registration import POD_RULE
 
 POINTER = "/metadata/labels/" + PLUGINS.replace("/", "~1")
 
 
-@pytest.fixture
-async def client(plane: Plane, namespace: str) -> AsyncIterator[Client]:
-    async with plane.client() as client, registered_for_pods(client, namespace):
-        yield client
+@pytest.fixture(autouse=True)
+async def _webhook(client: Client, namespace: str) -> AsyncIterator[None]:
+    async with registered_for_pods(client, namespace):
+        yield
 
 
 def renaming(name: str) -> Callable[[Json], list[Json]]:

@@ -2,30 +2,20 @@
 
 import asyncio
 import json
-from collections.abc import AsyncIterator
 from typing import Any
 
 import pytest
 
-from controllers.barrier import crd_patcher
 from jobset_gate import names
-from jobset_gate.fake import jobset_crd
 from jobset_gate.kube.client import Client
 from jobset_gate.kube.errors import Invalid
 from jobset_gate.kube.resources import JOBSETS
 from tests.fakes.admission_server import registered
 from tests.fakes.jobsets import Json, barrier, created, jobset, replicated
-from tests.plane.planes import Real, fresh_name
 
 pytestmark = pytest.mark.real
 
 MANY = 3000
-
-
-@pytest.fixture
-async def client(real_plane: Real) -> AsyncIterator[Client]:
-    async with real_plane.client() as made:
-        yield made
 
 
 def chains() -> Json:
@@ -54,12 +44,8 @@ def replicas() -> Json:
     ],
 )
 async def test_a_hostile_jobset_is_refused_with_the_bound_while_others_are_admitted(
-    hostile: Any, bound: str, real_plane: Real, client: Client
+    hostile: Any, bound: str, client: Client, namespace: str
 ) -> None:
-    namespace = fresh_name()
-    await real_plane.make_namespace(namespace)
-    await jobset_crd.install(client)
-    await crd_patcher.extend_crd(client)
     bad = hostile()
     bad["metadata"]["namespace"] = namespace
 
@@ -75,5 +61,4 @@ async def test_a_hostile_jobset_is_refused_with_the_bound_while_others_are_admit
 
     async with registered(client, namespace):
         await asyncio.gather(refused(), refused(), *(admitted(number) for number in range(5)))
-    await real_plane.drop_namespace(namespace)
     assert len(json.dumps(bad)) > 300_000
