@@ -1,12 +1,17 @@
 """The metrics of the webhook: controller-runtime's names for admission webhooks, and our own."""
 
 from functools import partial
+from itertools import product
+from typing import Final
 
 from prometheus_client import CollectorRegistry, Counter, Gauge, Histogram
 
 from webhook.review import AdmissionResponse, Allowed, Patched
 
 SECONDS = (0.0005, 0.001, 0.0025, 0.005, 0.01, 0.025, 0.05, 0.1, 0.25, 0.5, 1.0, 2.5, 5.0)
+_CALLS: Final = {"mutate": ("CREATE", "UPDATE"), "validate": ("CREATE", "UPDATE"), "mutate-pods": ("CREATE",)}
+"""The operations that each webhook is registered for."""
+_OUTCOMES: Final = ("allowed", "patched", "denied", "error")
 
 
 class WebhookMetrics:
@@ -27,11 +32,11 @@ class WebhookMetrics:
         )
         self.admission = counter(
             "jobset_gate_admission",
-            "Answers for gated JobSets and for pods of groups: allowed, patched, denied, error.",
+            "Answers for gated JobSets and for pods of groups, by outcome.",
             ["webhook", "operation", "outcome"],
         )
         name = "jobset_gate_certificate"
-        text = "Times that changed certificate files were read again: ok, failed."
+        text = "Times that changed certificate files were read again, by result."
         self.certificate_reloads = counter(f"{name}_reloads", text, ["result"])
         text = "Unix time at which it runs out: serving, and the ca that it leads to where that is known."
         self.certificate_expiry = gauge(f"{name}_expiry_timestamp_seconds", text, ["certificate"])
@@ -41,6 +46,17 @@ class WebhookMetrics:
         self.certificate_changes = counter(f"{name}_changes", text, ["what"])
         text = "Looks at certificate, CA and caBundle that found something which could not be done."
         self.certificate_check_failures = counter(f"{name}_check_failures", text)
+        self._init_series()
+
+    def _init_series(self) -> None:
+        """At zero, so that an `increase()` sees the first event."""
+        for webhook, operations in _CALLS.items():
+            for operation, result in product(operations, _OUTCOMES):
+                self.admission.labels(webhook, operation, result)
+        for result in ("ok", "failed"):
+            self.certificate_reloads.labels(result)
+        for what in ("ca", "leaf", "ca_bundle"):
+            self.certificate_changes.labels(what)
 
     def add_trust_gauge(self) -> Gauge:
         """Only for a webhook that checks trust: another one must not show 0."""

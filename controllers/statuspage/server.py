@@ -42,6 +42,8 @@ SHUTDOWN_TIMEOUT: Final = 1.0
 API_CONNECTIONS: Final = 16
 """To the API server: for reviews, and for the pods of timelines."""
 CODES: Final = ("2xx", "3xx", "4xx", "5xx")
+REVIEWS: Final = {"token": ("ok", "refused", "error", "limited"), "access": ("ok", "refused", "error")}
+"""The outcomes by kind."""
 
 _log = structlog.get_logger(__name__)
 
@@ -58,6 +60,9 @@ class StatusPageMetrics:
         self.streams = Gauge("jobset_gate_page_streams_open", text, registry=registry)
         for code in CODES:
             self.requests.labels(code)
+        for kind, outcomes in REVIEWS.items():
+            for outcome in outcomes:
+                self.reviews.labels(kind, outcome)
 
 
 class StatusPage:

@@ -17,7 +17,7 @@ from jobset_gate.runtime.metrics import RuntimeMetrics
 from webhook.metrics import WebhookMetrics
 
 OWN: Final = "jobset_gate_"
-CLOSED: Final = frozenset({"reason", "kind", "cause", "outcome", "how", "result"})
+CLOSED: Final = frozenset({"reason", "kind", "cause", "outcome", "how", "result", "what"})
 """Labels whose values are all there from the start."""
 
 

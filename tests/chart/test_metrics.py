@@ -85,8 +85,8 @@ def unknown_labels(query: str) -> set[str]:
         for label, pattern in re.findall(r'(\w+)(?:=~|!~|!=|=)"([^"]*)"', matchers):
             if label not in labels[name].keys() | OF_THE_SCRAPE:
                 unknown.add(label)
-            elif values := labels[name].get(label):  # all of them, where they are known
-                unknown |= set(pattern.split("|")) - values
+            elif label in metrics.CLOSED:
+                unknown |= set(pattern.split("|")) - labels[name][label]
     return unknown
 
 

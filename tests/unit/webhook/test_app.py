@@ -104,6 +104,18 @@ async def test_it_is_not_ready_while_a_check_has_a_reason() -> None:
         assert await text(session, "/readyz") == (200, "ok\n")
 
 
+async def test_an_error_and_a_failed_reload_are_there_at_zero_so_that_the_first_one_is_an_increase(
+    session: aiohttp.ClientSession,
+) -> None:
+    _, message = await text(session, "/metrics")
+    for line in (
+        'jobset_gate_admission_total{operation="UPDATE",outcome="error",webhook="validate"} 0.0',
+        'jobset_gate_admission_total{operation="CREATE",outcome="error",webhook="mutate-pods"} 0.0',
+        'jobset_gate_certificate_reloads_total{result="failed"} 0.0',
+    ):
+        assert line in message
+
+
 async def test_it_counts_what_it_does(session: aiohttp.ClientSession) -> None:
     await post(session, "/mutate", body(jobset()))
     await post(session, "/mutate", body(jobset(config={"timeoutAfterSeconds": 0})))
@@ -126,7 +138,8 @@ async def test_it_counts_what_it_does(session: aiohttp.ClientSession) -> None:
         await post(session, "/mutate", body(jobset(), operation=f"OPERATION-{number}"))
     _, message = await text(session, "/metrics")
     counted = [line for line in message.splitlines() if line.startswith("jobset_gate_admission_total{")]
-    assert len(counted) == 4
+    assert len([line for line in counted if 'operation="OTHER"' in line]) == 1
+    assert not any("OPERATION" in line for line in counted)
 
 
 async def test_when_it_leaves_it_is_not_ready_and_lets_no_connection_live_on(
