@@ -13,7 +13,7 @@ from jobset_gate import names
 from jobset_gate.barrier.model import Config
 from jobset_gate.errors import Malformed
 from jobset_gate.objects.field_error import CauseType, FieldError, annotation_path, child_path, format_value
-from jobset_gate.objects.jobset import ReplicatedJobView, annotations_of, replicated_jobs
+from jobset_gate.objects.template import TemplateView, annotations_of, templates_of
 from jobset_gate.objects.unstructured import nested
 
 MAX_TIMEOUT: Final = 2**31 - 1
@@ -110,10 +110,10 @@ def config_of(jobset: Any) -> ConfigSources:
     return read_sources(nested(jobset, "spec", names.CONFIG_FIELD), annotations_of(jobset).get(names.CONFIG))
 
 
-def targets(jobset: Any, config: Config) -> list[ReplicatedJobView]:
+def targets(jobset: Any, config: Config) -> list[TemplateView]:
     """The replicatedJobs that the gang is made of (A2: none named means all)."""
     wanted = frozenset(config.targets)
-    return [job for job in replicated_jobs(jobset) if not wanted or job.name in wanted]
+    return [job for job in templates_of(jobset) if not wanted or job.name in wanted]
 
 
 def parse(value: Any, path: str) -> ParsedConfig:

@@ -6,8 +6,8 @@ from typing import Any, Final
 
 from jobset_gate import names
 from jobset_gate.barrier.model import Config
-from jobset_gate.objects.jobset import ReplicatedJobView
 from jobset_gate.objects.quantity import semantically_equal
+from jobset_gate.objects.template import TemplateView
 from jobset_gate.objects.unstructured import Json, as_int, as_list, as_map, nested
 from jobset_gate.settings import DEFAULT_POLL_SECONDS, Barrier
 
@@ -20,7 +20,7 @@ _COPIED: Final = ("cpu", "memory", "ephemeral-storage")
 
 
 def build_container(
-    job: ReplicatedJobView, config: Config, settings: Barrier, image: str | None = None, *, stream: str = ""
+    job: TemplateView, config: Config, settings: Barrier, image: str | None = None, *, stream: str = ""
 ) -> Json:
     """The init container for one replicatedJob's pods. `image` overrides the settings' (A2: barrier-image).
 
@@ -42,19 +42,19 @@ def build_container(
     return made | {"resources": resources} if resources else made
 
 
-def stream_url(settings: Barrier, namespace: str, jobset: str, token: str) -> str:
+def stream_url(settings: Barrier, namespace: str, name: str, token: str) -> str:
     """The gang's URL on the gate stream (A6); "" if there is no stream, or the gang has no token."""
     if not settings.stream_url or not token:
         return ""
-    return f"{settings.stream_url}/v1/gangs/{namespace}/{jobset}/{token}"
+    return f"{settings.stream_url}/v1/gangs/{namespace}/{name}/{token}"
 
 
-def build_volume(jobset: str) -> Json:
+def build_volume(name: str) -> Json:
     """The volume with the gang's verdict ConfigMap, which may be missing, and the pod's own annotation."""
     verdict = {"key": names.KEY_VERDICT, "path": names.VERDICT_FILE}
     annotation = {"path": names.ANNOTATION_FILE, "fieldRef": _annotation(names.VERDICT)}
     sources = [
-        {"configMap": {"name": names.config_map_name(jobset), "items": [verdict], "optional": True}},
+        {"configMap": {"name": names.config_map_name(name), "items": [verdict], "optional": True}},
         {"downwardAPI": {"items": [annotation]}},
     ]
     return {"name": names.VOLUME, "projected": {"defaultMode": READABLE_BY_ALL, "sources": sources}}
@@ -99,7 +99,7 @@ def is_volume(entry: Any) -> bool:
     return any(isinstance(name, str) and name.endswith(names.CONFIG_MAP_SUFFIX) for name in sources)
 
 
-def has_barrier(job: ReplicatedJobView) -> bool:
+def has_barrier(job: TemplateView) -> bool:
     """Whether the pod template has a barrier."""
     return any(map(is_barrier, job.spec_list("initContainers")))
 
@@ -150,7 +150,7 @@ def _limit(config: Config, settings: Barrier) -> str:
     return "" if settings.max_wait_seconds is None else str(settings.max_wait_seconds)
 
 
-def _security_context(job: ReplicatedJobView, settings: Barrier) -> Json:
+def _security_context(job: TemplateView, settings: Barrier) -> Json:
     """As Pod Security "restricted" requires. A pod-level user other than root is kept."""
     context: Json = {
         "allowPrivilegeEscalation": False,
@@ -168,7 +168,7 @@ def _security_context(job: ReplicatedJobView, settings: Barrier) -> Json:
     return context
 
 
-def _resources(job: ReplicatedJobView, settings: Barrier) -> Json:
+def _resources(job: TemplateView, settings: Barrier) -> Json:
     """The operator's resources, or the first main container's cpu, memory and ephemeral storage, never its devices."""
     if settings.resources is not None:
         return {key: value for key, value in settings.resources.model_dump().items() if value}

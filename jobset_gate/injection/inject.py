@@ -6,9 +6,9 @@ from jobset_gate import names
 from jobset_gate.barrier.config import canonical, config_of, targets
 from jobset_gate.barrier.model import Config
 from jobset_gate.injection import container, ownership, prefetch, restore
-from jobset_gate.objects.jobset import ReplicatedJobView, annotations_of, replicated_jobs
 from jobset_gate.objects.json_patch import PatchBuilder
 from jobset_gate.objects.quantity import semantically_equal
+from jobset_gate.objects.template import TemplateView, annotations_of, templates_of
 from jobset_gate.objects.unstructured import Json, Path, nested
 from jobset_gate.settings import Barrier, Settings
 
@@ -46,7 +46,7 @@ def _add_barriers(edit: PatchBuilder, new: Json, config: Config, settings: Barri
         # As an API server completes it: the volume needs the name of the ConfigMap that the controller creates (A3).
         name = prefix[:LONGEST_PREFIX] + suffix
         edit.set(("metadata", "name"), name)
-    for job in replicated_jobs(new):
+    for job in templates_of(new):
         for key in ownership.DECISION_ANNOTATIONS:
             if job.well_formed and key in job.pod_annotations:
                 edit.remove((*job.pod_path, "metadata", "annotations", key))
@@ -61,7 +61,7 @@ def _add_barriers(edit: PatchBuilder, new: Json, config: Config, settings: Barri
             _volumes(edit, job, [container.build_volume(name), *([prefetch.build_volume()] if before else [])])
 
 
-def _labels_and_epoch(edit: PatchBuilder, job: ReplicatedJobView) -> None:
+def _labels_and_epoch(edit: PatchBuilder, job: TemplateView) -> None:
     for path, labels in zip(ownership.label_paths(job), job.labels, strict=True):
         if labels.get(names.GATED) != names.GATED_VALUE:
             edit.set(path, names.GATED_VALUE)
@@ -69,7 +69,7 @@ def _labels_and_epoch(edit: PatchBuilder, job: ReplicatedJobView) -> None:
         edit.set((*job.pod_path, "metadata", "annotations", names.EPOCH), ownership.FIRST_EPOCH)
 
 
-def _containers(edit: PatchBuilder, job: ReplicatedJobView, made: list[Json]) -> None:
+def _containers(edit: PatchBuilder, job: TemplateView, made: list[Json]) -> None:
     """Injected containers go last: other init containers have run, and sidecars are up, before a pod counts (A3)."""
     path = (*job.pod_path, "spec", "initContainers")
     entries = job.spec_list("initContainers")
@@ -82,7 +82,7 @@ def _containers(edit: PatchBuilder, job: ReplicatedJobView, made: list[Json]) ->
     _append(edit, path, job, made, rest)
 
 
-def _volumes(edit: PatchBuilder, job: ReplicatedJobView, made: list[Json]) -> None:
+def _volumes(edit: PatchBuilder, job: TemplateView, made: list[Json]) -> None:
     """Injected volumes keep their place, each once, or go behind the user's."""
     path = (*job.pod_path, "spec", "volumes")
     wanted = {volume["name"]: volume for volume in made}
@@ -98,7 +98,7 @@ def _volumes(edit: PatchBuilder, job: ReplicatedJobView, made: list[Json]) -> No
     _append(edit, path, job, new, len(job.spec_list("volumes")) - len(surplus))
 
 
-def _append(edit: PatchBuilder, path: Path, job: ReplicatedJobView, made: list[Json], length: int) -> None:
+def _append(edit: PatchBuilder, path: Path, job: TemplateView, made: list[Json], length: int) -> None:
     if made and nested(job.pod_spec, str(path[-1])) is None:
         edit.set(path, made)
         return

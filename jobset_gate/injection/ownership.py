@@ -5,7 +5,7 @@ from typing import Any, Final
 
 from jobset_gate import names
 from jobset_gate.injection import container, prefetch
-from jobset_gate.objects.jobset import ReplicatedJobView
+from jobset_gate.objects.template import TemplateView
 from jobset_gate.objects.unstructured import Json, Path, nested
 
 FIRST_EPOCH: Final = "0"
@@ -35,18 +35,18 @@ MANAGED_LISTS: Final[dict[str, tuple[Callable[[Any], bool], Callable[[Any], bool
 jobset-gate has injected."""
 
 
-def label_paths(job: ReplicatedJobView) -> tuple[Path, Path]:
+def label_paths(job: TemplateView) -> tuple[Path, Path]:
     """The paths of the label by which the controller selects, on Jobs and on pods."""
     return (*job.job_path, "metadata", "labels", names.GATED), (*job.pod_path, "metadata", "labels", names.GATED)
 
 
-def own_entries(job: ReplicatedJobView, key: str) -> IndexedEntries:
+def own_entries(job: TemplateView, key: str) -> IndexedEntries:
     """The injected entries of one of these lists."""
     _, ours = MANAGED_LISTS[key]
     return [(index, entry) for index, entry in enumerate(job.spec_list(key)) if ours(entry)]
 
 
-def foreign_entries(job: ReplicatedJobView, key: str) -> IndexedEntries:
+def foreign_entries(job: TemplateView, key: str) -> IndexedEntries:
     """The user's entries with a reserved name in one of these lists."""
     reserved, ours = MANAGED_LISTS[key]
     entries, strange = enumerate(job.spec_list(key)), prefetch.is_foreign_volume(job)

@@ -13,8 +13,8 @@ from typing import Any, Final
 from jobset_gate import names
 from jobset_gate.injection import noop_elf
 from jobset_gate.injection.container import TOKEN_PATH, shell_script
-from jobset_gate.objects.jobset import ReplicatedJobView, annotations_of
 from jobset_gate.objects.quantity import semantically_equal
+from jobset_gate.objects.template import TemplateView, annotations_of
 from jobset_gate.objects.unstructured import Json, as_list, nested
 
 NO_DEVICES: Final = ({"name": "NVIDIA_VISIBLE_DEVICES", "value": "void"},)
@@ -22,12 +22,12 @@ NO_DEVICES: Final = ({"name": "NVIDIA_VISIBLE_DEVICES", "value": "void"},)
 _RUNNER: Final = re.compile(re.escape(names.PREFETCH_CONTAINER) + "-[0-9]+")
 
 
-def is_requested(jobset: Json) -> bool:
+def is_requested(obj: Json) -> bool:
     """Whether the JobSet's pods are to have their images before they count as started."""
-    return annotations_of(jobset).get(names.PREFETCH_IMAGES) == "true"
+    return annotations_of(obj).get(names.PREFETCH_IMAGES) == "true"
 
 
-def build_containers(job: ReplicatedJobView, barrier: Json) -> list[Json]:
+def build_containers(job: TemplateView, barrier: Json) -> list[Json]:
     """What goes before this barrier into one replicatedJob's pods; nothing if all images are there anyway."""
     pulls = [
         _container(f"{names.PREFETCH_CONTAINER}-{number}", image, noop_command(), barrier)
@@ -79,7 +79,7 @@ def is_volume(entry: Any) -> bool:
     return nested(entry, "name") == names.PREFETCH_VOLUME and not others
 
 
-def is_foreign_volume(job: ReplicatedJobView) -> Callable[[Any], bool]:
+def is_foreign_volume(job: TemplateView) -> Callable[[Any], bool]:
     """A predicate for volumes with our name that are the user's: no injected container uses them, and they differ from
     the injected form or a container of the user mounts them.
     """
@@ -94,7 +94,7 @@ def is_foreign_volume(job: ReplicatedJobView) -> Callable[[Any], bool]:
     )
 
 
-def user_init_containers(job: ReplicatedJobView) -> list[Json]:
+def user_init_containers(job: TemplateView) -> list[Json]:
     """The user's own init containers."""
     return [
         it
@@ -103,13 +103,13 @@ def user_init_containers(job: ReplicatedJobView) -> list[Json]:
     ]
 
 
-def images_not_pulled(job: ReplicatedJobView, before: list[Any]) -> list[str]:
+def images_not_pulled(job: TemplateView, before: list[Any]) -> list[str]:
     """Main images that none of these containers runs, whatever its pull policy."""
     there = {image for image, _ in _pairs(before)}
     return sorted({image for image, _ in _pairs(job.spec_list("containers"))} - there)
 
 
-def _images(job: ReplicatedJobView) -> Iterator[tuple[str, Any]]:
+def _images(job: TemplateView) -> Iterator[tuple[str, Any]]:
     """Each image and pull policy of the main containers once, unless an init container of the user's runs it."""
     seen = {(image, str(policy)) for image, policy in _pairs(user_init_containers(job))}
     for image, policy in _pairs(job.spec_list("containers")):

@@ -12,15 +12,15 @@ from jobset_gate.barrier.config import ConfigSources, canonical, config_of
 from jobset_gate.injection import container, ownership
 from jobset_gate.injection.ownership import DECISION_ANNOTATIONS, label_paths
 from jobset_gate.objects import quantity
-from jobset_gate.objects.jobset import (
-    ReplicatedJobView,
-    annotations_of,
-    is_suspended,
-    replicated_jobs,
-    replicated_jobs_by_name,
-)
 from jobset_gate.objects.json_patch import PatchBuilder, PatchTooLarge
 from jobset_gate.objects.quantity import semantically_equal
+from jobset_gate.objects.template import (
+    TemplateView,
+    annotations_of,
+    is_suspended,
+    templates_by_name,
+    templates_of,
+)
 from jobset_gate.objects.unstructured import Json, Path, as_list, as_map, nested
 
 FIXED_ANNOTATIONS = (names.CONFIG, names.PREFETCH_IMAGES, names.BARRIER_IMAGE)
@@ -49,7 +49,7 @@ def restore_barriers(edit: PatchBuilder, new: Json, old: Json) -> bool:
     if not given.present or not _usable(new):
         return False
     _config(edit, new, old, given)
-    now = replicated_jobs_by_name(new)
+    now = templates_by_name(new)
     free = is_suspended(old) or is_suspended(new)
     epoch = next_epoch(new, old)
     for name, was in gated_jobs(old).items():
@@ -66,9 +66,9 @@ def restore_barriers(edit: PatchBuilder, new: Json, old: Json) -> bool:
     return True
 
 
-def gated_jobs(jobset: Json) -> dict[str, ReplicatedJobView]:
+def gated_jobs(obj: Json) -> dict[str, TemplateView]:
     """The replicatedJobs that carry a barrier, by name."""
-    return {job.name: job for job in replicated_jobs(jobset) if container.has_barrier(job)}
+    return {job.name: job for job in templates_of(obj) if container.has_barrier(job)}
 
 
 def next_epoch(new: Json, old: Json) -> int:
@@ -90,8 +90,8 @@ def _restore_defaults(edit: PatchBuilder, new: Json, old: Json) -> None:
         now, before = nested(edit.document, "spec", key), nested(old, "spec", key)
         if now is not None and now != before and semantically_equal(now, before):
             edit.replace(("spec", key), before)
-    was = replicated_jobs_by_name(old)
-    for job in replicated_jobs(new):
+    was = templates_by_name(old)
+    for job in templates_of(new):
         if job.name in was and job.well_formed:
             _value(edit, job.job_spec, was[job.name].job_spec, (*job.job_path, "spec"), "completionMode")
             _value(edit, job.pod_spec, was[job.name].pod_spec, (*job.pod_path, "spec"), "restartPolicy")
@@ -99,9 +99,9 @@ def _restore_defaults(edit: PatchBuilder, new: Json, old: Json) -> None:
 
 def _restore_spelling(edit: PatchBuilder, new: Json, old: Json) -> None:
     """The stored spelling of semantically equal templates, as far as the limit of a patch allows."""
-    was = replicated_jobs_by_name(old)
+    was = templates_by_name(old)
     with suppress(PatchTooLarge):
-        for job in replicated_jobs(new):
+        for job in templates_of(new):
             if job.name in was and job.well_formed:
                 _respell(edit, job, was[job.name])
 
@@ -123,14 +123,14 @@ def _config(edit: PatchBuilder, new: Json, old: Json, was: ConfigSources) -> Non
         edit.set(("metadata", "annotations", names.CONFIG), canonical(was.config))
 
 
-def _labels(edit: PatchBuilder, job: ReplicatedJobView, was: ReplicatedJobView) -> None:
+def _labels(edit: PatchBuilder, job: TemplateView, was: TemplateView) -> None:
     for path, now, before in zip(label_paths(job), job.labels, was.labels, strict=True):
         value = before.get(names.GATED)
         if value is not None and now.get(names.GATED) != value:
             edit.set(path, value)
 
 
-def _entries(edit: PatchBuilder, job: ReplicatedJobView, key: str, kept: ownership.IndexedEntries) -> None:
+def _entries(edit: PatchBuilder, job: TemplateView, key: str, kept: ownership.IndexedEntries) -> None:
     """Containers or volumes at their place with their content. A changed one is left: validation refuses it."""
     path: Path = (*job.pod_path, "spec", key)
     was = {entry["name"]: entry for _, entry in kept}
@@ -165,7 +165,7 @@ def _name(entry: Any) -> str | None:
     return _text(nested(entry, "name"))
 
 
-def _restore_annotation(edit: PatchBuilder, job: ReplicatedJobView, key: str, value: str | None) -> None:
+def _restore_annotation(edit: PatchBuilder, job: TemplateView, key: str, value: str | None) -> None:
     path = (*job.pod_path, "metadata", "annotations", key)
     if value is not None and job.pod_annotations.get(key) != value:
         edit.set(path, value)
@@ -194,14 +194,16 @@ _EMPTY_KEYS: Final = ("metadata", "resources")
 """Members of the templates that Go writes out even when nobody has set them."""
 
 
-def _respell(edit: PatchBuilder, job: ReplicatedJobView, was: ReplicatedJobView) -> None:
+def _respell(edit: PatchBuilder, job: TemplateView, was: TemplateView) -> None:
     """Put `{}` back where the old template has it and the one to be stored has nothing, and equal amounts as they were.
 
     To JobSet's validator both are the same, so this is only about the stored words: without it the first
     `kubectl apply` or `kubectl replace` of an unchanged manifest would raise metadata.generation (A3).
     """
-    now = edit.document["spec"]["replicatedJobs"][job.index]
-    _walk(edit, list(job.job_path), now.get("template"), was.body.get("template"))
+    now: Any = edit.document
+    for key in job.job_path:
+        now = now[key]
+    _walk(edit, list(job.job_path), now, was.job)
 
 
 def _walk(edit: PatchBuilder, path: list[str | int], now: Any, was: Any) -> None:

@@ -11,12 +11,12 @@ from jobset_gate.injection.container import can_time_out
 from jobset_gate.injection.ownership import label_paths
 from jobset_gate.injection.restore import gated_jobs
 from jobset_gate.objects.field_error import CauseType, FieldError, child_path
-from jobset_gate.objects.jobset import (
+from jobset_gate.objects.template import (
     IN_ORDER,
-    ReplicatedJobView,
+    TemplateView,
     annotations_of,
-    replicated_jobs,
-    replicated_jobs_by_name,
+    templates_by_name,
+    templates_of,
 )
 from jobset_gate.objects.unstructured import Json, as_int, as_list, format_path, nested
 from jobset_gate.settings import Barrier
@@ -26,31 +26,31 @@ OS_LABEL: Final = "kubernetes.io/os"
 _RESERVED: Final = "is reserved for jobset-gate's start barrier: choose another name"
 
 
-def metadata(jobset: Json) -> list[FieldError]:
+def metadata(obj: Json) -> list[FieldError]:
     """CREATE: members of metadata whose type the injection could not handle."""
     for path in (("metadata",), ("metadata", "annotations"), ("metadata", "name")):
         kind, expected = (str, "a string") if path[-1] == "name" else (dict, "an object")
-        value = nested(jobset, *path)
+        value = nested(obj, *path)
         if not isinstance(value, kind | None):
             return [FieldError(format_path(path), value, f"must be {expected}")]
     return []
 
 
-def reserved(jobset: Json, old: Json | None) -> list[FieldError]:
+def reserved(obj: Json, old: Json | None) -> list[FieldError]:
     """Containers and volumes of the user with reserved names, in any replicatedJob.
 
     Where the old object has an injected one, `changes` compares with that one instead.
     """
     kept = gated_jobs(old) if old is not None else {}
     found: list[FieldError] = []
-    for job in replicated_jobs(jobset):
+    for job in templates_of(obj):
         mains = enumerate(job.spec_list("containers"))
         found += [_taken(job, "containers", index) for index, it in mains if ownership.is_reserved_container(it)]
         for key in ownership.MANAGED_LISTS:
             compared = _names(kept[job.name], key) if job.name in kept else set()
             foreign = ownership.foreign_entries(job, key)
             found += [_taken(job, key, index) for index, entry in foreign if entry["name"] not in compared]
-    for index, policy in enumerate(as_list(nested(jobset, "spec", "volumeClaimPolicies"))):
+    for index, policy in enumerate(as_list(nested(obj, "spec", "volumeClaimPolicies"))):
         for number, claim in enumerate(as_list(nested(policy, "templates"))):
             if ownership.is_reserved_volume(nested(claim, "metadata")):
                 path = f"spec.volumeClaimPolicies[{index}].templates[{number}].metadata.name"
@@ -58,11 +58,11 @@ def reserved(jobset: Json, old: Json | None) -> list[FieldError]:
     return found
 
 
-def unmarked(jobset: Json, config: Config) -> list[FieldError]:
+def unmarked(obj: Json, config: Config) -> list[FieldError]:
     """CREATE: a wrong value of our label in a target, or our label or a barrier where no pod is gated."""
-    wanted = {job.index for job in targets(jobset, config)}
+    wanted = {job.index for job in targets(obj, config)}
     found: list[FieldError] = []
-    for job in replicated_jobs(jobset):
+    for job in templates_of(obj):
         for path, labels in zip(label_paths(job), job.labels, strict=True):
             value = labels.get(names.GATED)
             if value is not None and (job.index not in wanted or value != names.GATED_VALUE):
@@ -76,10 +76,10 @@ def unmarked(jobset: Json, config: Config) -> list[FieldError]:
     return found
 
 
-def platform(jobset: Json, config: Config) -> list[FieldError]:
+def platform(obj: Json, config: Config) -> list[FieldError]:
     """Windows pods cannot run the barrier."""
     found: list[FieldError] = []
-    for job in targets(jobset, config):
+    for job in targets(obj, config):
         for path in (("os", "name"), ("nodeSelector", OS_LABEL)):
             value = nested(job.pod_spec, *path)
             if isinstance(value, str) and value.lower() == WINDOWS:
@@ -88,21 +88,21 @@ def platform(jobset: Json, config: Config) -> list[FieldError]:
     return found
 
 
-def empty(jobset: Json, config: Config) -> list[FieldError]:
+def empty(obj: Json, config: Config) -> list[FieldError]:
     """CREATE: a named target, or a whole gang, without any expected pod (A4)."""
-    jobs = targets(jobset, config)
+    jobs = targets(obj, config)
     if config.targets:
         return [error for job in jobs for error in _zeros(job, "the target would have no pods: must be at least 1")]
     if any(job.expected_pods for job in jobs):
         return []
     message = "the gang would have no pods at all: must be at least 1 somewhere"
     zeros = [error for job in jobs for error in _zeros(job, message)]
-    return zeros or [FieldError("spec.replicatedJobs", nested(jobset, "spec", "replicatedJobs"), message)]
+    return zeros or [FieldError("spec.replicatedJobs", nested(obj, "spec", "replicatedJobs"), message)]
 
 
 def changes(new: Json, old: Json) -> list[FieldError]:
     """UPDATE: injected entries that differ from the old object's. Missing ones are restored."""
-    now = replicated_jobs_by_name(new)
+    now = templates_by_name(new)
     found: list[FieldError] = []
     for name, was in gated_jobs(old).items():
         for key in ownership.MANAGED_LISTS if name in now else ():
@@ -110,7 +110,7 @@ def changes(new: Json, old: Json) -> list[FieldError]:
     return found
 
 
-def _differing(job: ReplicatedJobView, key: str, kept: dict[str, Json]) -> Iterator[FieldError]:
+def _differing(job: TemplateView, key: str, kept: dict[str, Json]) -> Iterator[FieldError]:
     seen: set[str] = set()
     for index, its in enumerate(job.spec_list(key)):
         name = nested(its, "name")
@@ -125,19 +125,19 @@ def _differing(job: ReplicatedJobView, key: str, kept: dict[str, Json]) -> Itera
         seen.add(name)
 
 
-def _zeros(job: ReplicatedJobView, message: str) -> Iterator[FieldError]:
-    if as_int(job.body.get("replicas"), 1) <= 0:
-        yield FieldError(format_path((*job.path, "replicas")), job.body["replicas"], message)
+def _zeros(job: TemplateView, message: str) -> Iterator[FieldError]:
+    if as_int(job.entry.get("replicas"), 1) <= 0:
+        yield FieldError(format_path((*job.path, "replicas")), job.entry["replicas"], message)
     for key in ("parallelism", "completions"):
         if as_int(job.job_spec.get(key), 1) <= 0:
             yield FieldError(format_path((*job.job_path, "spec", key)), job.job_spec[key], message)
 
 
-def _names(job: ReplicatedJobView, key: str) -> set[str]:
+def _names(job: TemplateView, key: str) -> set[str]:
     return {entry["name"] for _, entry in ownership.own_entries(job, key)}
 
 
-def _taken(job: ReplicatedJobView, key: str, index: int) -> FieldError:
+def _taken(job: TemplateView, key: str, index: int) -> FieldError:
     name = job.spec_list(key)[index]["name"]
     return FieldError(format_path((*job.pod_path, "spec", key, index, "name")), name, _RESERVED)
 
@@ -146,19 +146,19 @@ IN_PLACE: Final = "InPlaceRestart"
 MOST_LINKS_SHOWN: Final = 10
 
 
-def never_starts(jobset: Json, config: Config) -> list[FieldError]:
+def never_starts(obj: Json, config: Config) -> list[FieldError]:
     """Targets that are created only after another is ready or complete: gated pods become neither."""
-    gang = {job.name for job in targets(jobset, config) if job.expected_pods}
-    return [*_in_order(jobset, gang), *_chains(jobset, gang)]
+    gang = {job.name for job in targets(obj, config) if job.expected_pods}
+    return [*_in_order(obj, gang), *_chains(obj, gang)]
 
 
-def never_ends(jobset: Json, config: Config, settings: Barrier) -> list[FieldError]:
+def never_ends(obj: Json, config: Config, settings: Barrier) -> list[FieldError]:
     """InPlaceRestart with on-timeout Fail: JobSet demands an unlimited backoffLimit there, so 124 would never end.
 
     Only where a barrier can exit with 124 at all: with a timeout, or with the operator's maxWaitSeconds.
     """
-    strategy = nested(jobset, "spec", "failurePolicy", "restartStrategy")
-    fails = annotations_of(jobset).get(names.ON_TIMEOUT, names.ON_TIMEOUT_FAIL) == names.ON_TIMEOUT_FAIL
+    strategy = nested(obj, "spec", "failurePolicy", "restartStrategy")
+    fails = annotations_of(obj).get(names.ON_TIMEOUT, names.ON_TIMEOUT_FAIL) == names.ON_TIMEOUT_FAIL
     if strategy != IN_PLACE or not fails or not can_time_out(config, settings):
         return []
     message = (
@@ -168,11 +168,11 @@ def never_ends(jobset: Json, config: Config, settings: Barrier) -> list[FieldErr
     return [FieldError("spec.failurePolicy.restartStrategy", strategy, message)]
 
 
-def _in_order(jobset: Json, gang: set[str]) -> list[FieldError]:
-    order = nested(jobset, "spec", "startupPolicy", "startupPolicyOrder")
+def _in_order(obj: Json, gang: set[str]) -> list[FieldError]:
+    order = nested(obj, "spec", "startupPolicy", "startupPolicyOrder")
     if order != IN_ORDER or len(gang) < 2:
         return []
-    held = ", ".join(name for name in replicated_jobs_by_name(jobset) if name in gang)
+    held = ", ".join(name for name in templates_by_name(obj) if name in gang)
     message = (
         "a gang of several replicatedJobs can never start in order, since held pods never become ready: "
         f"{held}; name a single target or use AnyOrder"
@@ -180,8 +180,8 @@ def _in_order(jobset: Json, gang: set[str]) -> list[FieldError]:
     return [FieldError("spec.startupPolicy.startupPolicyOrder", order, message)]
 
 
-def _chains(jobset: Json, gang: set[str]) -> Iterator[FieldError]:
-    jobs = replicated_jobs_by_name(jobset)
+def _chains(obj: Json, gang: set[str]) -> Iterator[FieldError]:
+    jobs = templates_by_name(obj)
     for start, chain in _ways(jobs, gang).items() if len(gang) > 1 else ():
         job = jobs[start]
         message = (
@@ -191,7 +191,7 @@ def _chains(jobset: Json, gang: set[str]) -> Iterator[FieldError]:
         yield FieldError(format_path((*job.path, "dependsOn")), _dependencies(job), message)
 
 
-def _ways(jobs: dict[str, ReplicatedJobView], gang: set[str]) -> dict[str, list[str]]:
+def _ways(jobs: dict[str, TemplateView], gang: set[str]) -> dict[str, list[str]]:
     """Of each target that depends on another one the shortest way to one, by dependsOn.
 
     A replicatedJob without replicas is ready and complete at once, so no way leads through it. One search from all
@@ -227,6 +227,6 @@ def _way(nexts: dict[str, dict[str, str]], start: str, following: str, end: str)
     return [*way, end] if following == end else [*way, "...", end]
 
 
-def _dependencies(job: ReplicatedJobView) -> list[str]:
-    found = (nested(it, "name") for it in as_list(job.body.get("dependsOn")))
+def _dependencies(job: TemplateView) -> list[str]:
+    found = (nested(it, "name") for it in as_list(job.entry.get("dependsOn")))
     return [name for name in found if isinstance(name, str)]

@@ -17,8 +17,8 @@ from jobset_gate.barrier.config import (
 from jobset_gate.barrier.model import Config
 from jobset_gate.injection import ownership, template_rules
 from jobset_gate.objects.field_error import CauseType, FieldError, annotation_path, child_path, format_value
-from jobset_gate.objects.jobset import ReplicatedJobView, annotations_of, replicated_jobs
 from jobset_gate.objects.json_patch import LARGEST_PATCH, json_size
+from jobset_gate.objects.template import TemplateView, annotations_of, templates_of
 from jobset_gate.objects.terminal_text import truncate_list
 from jobset_gate.objects.unstructured import Json, as_list, format_path, nested
 from jobset_gate.podgroups import admission
@@ -69,24 +69,24 @@ def field_errors(new: Json, old: Json | None = None, *, settings: Settings = DEF
     return found
 
 
-def _object_errors(jobset: Json, given: ConfigSources, old: Json | None, settings: Settings) -> list[FieldError]:
+def _object_errors(obj: Json, given: ConfigSources, old: Json | None, settings: Settings) -> list[FieldError]:
     """Errors of one version of the object; `old` is None on CREATE, which has more rules."""
     if not given.present:
         return []
-    found = [*given.violations, *_annotation_errors(jobset), *template_rules.reserved(jobset, old)]
+    found = [*given.violations, *_annotation_errors(obj), *template_rules.reserved(obj, old)]
     if old is None and given.conflict is not None:
         found.append(given.conflict)
     config = given.parsed.usable
     if config is None:
         return found
-    found += _target_errors(jobset, config, given.path)
-    found += template_rules.platform(jobset, config)
-    found += template_rules.never_starts(jobset, config)
-    found += template_rules.never_ends(jobset, config, settings.barrier)
-    found += admission.barrier_conflicts(jobset, config, settings.groups)
+    found += _target_errors(obj, config, given.path)
+    found += template_rules.platform(obj, config)
+    found += template_rules.never_starts(obj, config)
+    found += template_rules.never_ends(obj, config, settings.barrier)
+    found += admission.barrier_conflicts(obj, config, settings.groups)
     if old is None:
-        found += template_rules.unmarked(jobset, config)
-        found += template_rules.empty(jobset, config)
+        found += template_rules.unmarked(obj, config)
+        found += template_rules.empty(obj, config)
     return found
 
 
@@ -105,8 +105,8 @@ def limit_errors(new: Json, old: Json | None = None) -> list[FieldError]:
     if len(jobs) > max(MOST_REPLICATED_JOBS, len(before)) or len(before) > MOST_STORED:
         message = f"too many: a gated JobSet has at most {MOST_REPLICATED_JOBS} replicatedJobs"
         return [*found, FieldError("spec.replicatedJobs", max(len(jobs), len(before)), message)]
-    most = max([MOST_CONTAINERS, *map(_container_count, replicated_jobs(old))])
-    return found + [_too_many_containers(job) for job in replicated_jobs(new) if _container_count(job) > most]
+    most = max([MOST_CONTAINERS, *map(_container_count, templates_of(old))])
+    return found + [_too_many_containers(job) for job in templates_of(new) if _container_count(job) > most]
 
 
 def patch_too_large(new: Json) -> FieldError:
@@ -143,23 +143,23 @@ def _target_list(config: Any) -> list[Any]:
     return [] if usable is None else list(usable.targets)
 
 
-def _container_count(job: ReplicatedJobView) -> int:
+def _container_count(job: TemplateView) -> int:
     """The user's containers. Containers with a reserved name count where there are more than admission injects."""
     entries = [*job.spec_list("initContainers"), *job.spec_list("containers")]
     reserved = sum(map(ownership.is_reserved_container, entries))
     return max(len(entries) - reserved, reserved - _ALWAYS_OURS)
 
 
-def _too_many_containers(job: ReplicatedJobView) -> FieldError:
+def _too_many_containers(job: TemplateView) -> FieldError:
     message = f"too many: a gated pod template has at most {MOST_CONTAINERS} containers, init containers counted too"
     return FieldError(format_path((*job.pod_path, "spec", "containers")), _container_count(job), message)
 
 
-def _annotation_errors(jobset: Json) -> list[FieldError]:
+def _annotation_errors(obj: Json) -> list[FieldError]:
     """Values of the jobset-gate annotations other than the config."""
     found = []
     for key in (*_CHOICES, names.BARRIER_IMAGE):
-        value, allowed = annotations_of(jobset).get(key), _CHOICES.get(key)
+        value, allowed = annotations_of(obj).get(key), _CHOICES.get(key)
         if value is None:
             continue
         message = "" if allowed is None or value in allowed else f"must be {' or '.join(map(format_value, allowed))}"
@@ -172,9 +172,9 @@ def _annotation_errors(jobset: Json) -> list[FieldError]:
     return found
 
 
-def _target_errors(jobset: Json, config: Config, path: str) -> list[FieldError]:
+def _target_errors(obj: Json, config: Config, path: str) -> list[FieldError]:
     """Targets that name no replicatedJob, and targets given twice."""
-    known = {job.name for job in replicated_jobs(jobset)}
+    known = {job.name for job in templates_of(obj)}
     there_are = truncate_list(sorted(known), MOST_NAMES_SHOWN) or "none"
     first: dict[str, int] = {}
     found = []

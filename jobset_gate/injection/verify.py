@@ -8,9 +8,9 @@ from jobset_gate.barrier.config import config_of, targets
 from jobset_gate.injection import container, prefetch, restore
 from jobset_gate.injection.ownership import FIRST_EPOCH, label_paths
 from jobset_gate.objects.field_error import FieldError, annotation_path
-from jobset_gate.objects.jobset import ReplicatedJobView
 from jobset_gate.objects.json_patch import PatchBuilder
 from jobset_gate.objects.quantity import semantically_equal
+from jobset_gate.objects.template import TemplateView
 from jobset_gate.objects.unstructured import Json, Path, format_path, nested
 
 _HINT: Final = "jobset-gate's mutating webhook was not called, or another webhook undid its work"
@@ -36,7 +36,7 @@ def not_injected(new: Json, old: Json | None) -> list[FieldError]:
     return found
 
 
-def _of(job: ReplicatedJobView, name: str) -> Iterator[FieldError]:
+def _of(job: TemplateView, name: str) -> Iterator[FieldError]:
     """Another webhook may change resources or image, but not what gates the pod."""
     barriers = _named(job, "initContainers", names.BARRIER_CONTAINER)
     if not (
@@ -54,7 +54,7 @@ def _of(job: ReplicatedJobView, name: str) -> Iterator[FieldError]:
         yield FieldError(where, epoch, f'must be "{FIRST_EPOCH}": {_HINT}')
 
 
-def _prefetching(job: ReplicatedJobView) -> Iterator[FieldError]:
+def _prefetching(job: TemplateView) -> Iterator[FieldError]:
     """Each main image runs before the barrier; another webhook may change its registry."""
     before = _before_the_barrier(job)
     made = [entry for entry in before if prefetch.is_reserved(nested(entry, "name"))]
@@ -68,17 +68,17 @@ def _prefetching(job: ReplicatedJobView) -> Iterator[FieldError]:
         yield _error(job, "volumes", "no volume for the prefetching of images")
 
 
-def _named(job: ReplicatedJobView, key: str, name: str) -> list[Json]:
+def _named(job: TemplateView, key: str, name: str) -> list[Json]:
     return [entry for entry in job.spec_list(key) if nested(entry, "name") == name]
 
 
-def _before_the_barrier(job: ReplicatedJobView) -> list[Any]:
+def _before_the_barrier(job: TemplateView) -> list[Any]:
     entries = job.spec_list("initContainers")
     place = next((index for index, entry in enumerate(entries) if container.is_barrier(entry)), len(entries))
     return entries[:place]
 
 
-def _error(job: ReplicatedJobView, key: str, message: str) -> FieldError:
+def _error(job: TemplateView, key: str, message: str) -> FieldError:
     """About a list of the pod spec; its value is the names of the entries."""
     present = [nested(entry, "name") for entry in job.spec_list(key)]
     return FieldError(format_path((*job.pod_path, "spec", key)), present, f"{message}: {_HINT}")

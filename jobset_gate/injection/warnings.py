@@ -10,8 +10,8 @@ from jobset_gate.barrier.model import Config
 from jobset_gate.injection.container import can_time_out
 from jobset_gate.injection.validate import DEFAULT
 from jobset_gate.objects.field_error import CauseType, FieldError, annotation_path
-from jobset_gate.objects.jobset import ReplicatedJobView, annotations_of
 from jobset_gate.objects.suggestions import nearest
+from jobset_gate.objects.template import TemplateView, annotations_of
 from jobset_gate.objects.unstructured import Json, as_list, format_path, nested
 from jobset_gate.podgroups import admission
 from jobset_gate.settings import Settings
@@ -35,10 +35,10 @@ def warnings(new: Json, old: Json | None = None, *, settings: Settings = DEFAULT
     return found if old is None else found + list(_too_late(new, old))
 
 
-def unknown_annotations(jobset: Json) -> list[FieldError]:
+def unknown_annotations(obj: Json) -> list[FieldError]:
     """Annotations in our domain that a JobSet has not, and those of a similar domain that look like ours."""
     found = []
-    for key, value in islice(annotations_of(jobset).items(), MOST_ANNOTATIONS):
+    for key, value in islice(annotations_of(obj).items(), MOST_ANNOTATIONS):
         domain, slash, name = key.partition("/")
         if not slash or key in names.OUR_JOBSET_ANNOTATIONS:
             continue
@@ -51,8 +51,8 @@ def unknown_annotations(jobset: Json) -> list[FieldError]:
     return found
 
 
-def _unknown(jobset: Json) -> Iterator[str]:
-    found = unknown_annotations(jobset)
+def _unknown(obj: Json) -> Iterator[str]:
+    found = unknown_annotations(obj)
     for error in found[:MOST_UNKNOWN]:
         path = error.path if len(error.path) <= LONGEST_KEY else f"{error.path[:LONGEST_KEY]}..."
         yield f"{path}: {error.message}"
@@ -60,20 +60,20 @@ def _unknown(jobset: Json) -> Iterator[str]:
         yield f"metadata.annotations: {len(found) - MOST_UNKNOWN} more unknown annotations of {names.DOMAIN}"
 
 
-def _standing(jobset: Json, settings: Settings) -> Iterator[str]:
-    yield from _unknown(jobset)
-    config = config_of(jobset).config
+def _standing(obj: Json, settings: Settings) -> Iterator[str]:
+    yield from _unknown(obj)
+    config = config_of(obj).config
     if config is None:
         return
-    fails = annotations_of(jobset).get(names.ON_TIMEOUT, names.ON_TIMEOUT_FAIL) == names.ON_TIMEOUT_FAIL
-    for job in targets(jobset, config):
+    fails = annotations_of(obj).get(names.ON_TIMEOUT, names.ON_TIMEOUT_FAIL) == names.ON_TIMEOUT_FAIL
+    for job in targets(obj, config):
         yield from _deadlines(job, config)
         if fails and can_time_out(config, settings.barrier):
             yield from _endless(job)
-    yield from admission.barrier_warnings(jobset, config, settings)
+    yield from admission.barrier_warnings(obj, config, settings)
 
 
-def _deadlines(job: ReplicatedJobView, config: Config) -> Iterator[str]:
+def _deadlines(job: TemplateView, config: Config) -> Iterator[str]:
     """The clock of a deadline runs while the gate holds the pods."""
     paths = ((*job.job_path, "spec"), (*job.pod_path, "spec"))
     for path, spec in zip(paths, (job.job_spec, job.pod_spec), strict=True):
@@ -83,7 +83,7 @@ def _deadlines(job: ReplicatedJobView, config: Config) -> Iterator[str]:
             yield f"{where}: {deadline}: ends the pods before the gate's timeout of {config.timeout}s does"
 
 
-def _endless(job: ReplicatedJobView) -> Iterator[str]:
+def _endless(job: TemplateView) -> Iterator[str]:
     """A timeout ends a Job by failing its pods with exit code 124 until its backoffLimit is used up (A7)."""
     limit = job.job_spec.get("backoffLimit")
     if isinstance(limit, int) and limit > USUAL_BACKOFF:

@@ -14,8 +14,8 @@ from jobset_gate import names
 from jobset_gate.barrier.config import targets
 from jobset_gate.barrier.model import Config
 from jobset_gate.objects.field_error import FieldError, child_path
-from jobset_gate.objects.jobset import ReplicatedJobView, replicated_jobs
 from jobset_gate.objects.json_patch import PatchBuilder
+from jobset_gate.objects.template import TemplateView, templates_of
 from jobset_gate.objects.unstructured import Json, Path, as_list, as_map, format_path, nested
 from jobset_gate.podgroups.formats import conflicting_names, name_path, parse_membership
 from jobset_gate.podgroups.merge import DEFAULT_WAITS
@@ -93,7 +93,7 @@ _LIMIT_IN_POD_GROUP: Final = frozenset({Format.SCHEDULER_PLUGINS, Format.KOORDIN
 class _GroupedJob:
     """A replicatedJob whose pods name a group that is held."""
 
-    job: ReplicatedJobView
+    job: TemplateView
     meta: RawMetadata
     member: Membership
 
@@ -102,12 +102,12 @@ class _GroupedJob:
         return name_path(self.meta, self.member)
 
 
-def barrier_conflicts(jobset: Json, config: Config, groups: Groups) -> list[FieldError]:
+def barrier_conflicts(obj: Json, config: Config, groups: Groups) -> list[FieldError]:
     """Errors of a JobSet with a barrier in a group: the group must consist of the pods that the barrier expects.
 
     A minimum in a PodGroup is compared by the controller (`preconditions.barrier_hold`).
     """
-    waited, grouped = targets(jobset, config), list(_grouped_jobs(jobset, groups))
+    waited, grouped = targets(obj, config), list(_grouped_jobs(obj, groups))
     expected, indexes = sum(job.expected_pods for job in waited), {job.index for job in waited}
     ours = [it for it in grouped if it.job.index in indexes]
     found = [twice for it in ours if (twice := conflicting_names(it.meta, groups.ways))]
@@ -121,12 +121,12 @@ def barrier_conflicts(jobset: Json, config: Config, groups: Groups) -> list[Fiel
     return found
 
 
-def barrier_warnings(jobset: Json, config: Config, settings: Settings) -> list[str]:
+def barrier_warnings(obj: Json, config: Config, settings: Settings) -> list[str]:
     """Warnings: the barrier may time out before the group does."""
-    indexes = {job.index for job in targets(jobset, config)}
+    indexes = {job.index for job in targets(obj, config)}
     limit = settings.barrier.max_wait_seconds if config.timeout is None else config.timeout
     found: dict[PodGroupKey, str] = {}
-    for it in _grouped_jobs(jobset, settings.groups):
+    for it in _grouped_jobs(obj, settings.groups):
         wait = _wait(it.member, settings.groups)
         warning = None if wait is None else timeout_warning(limit, wait)
         if warning and it.job.index in indexes:
@@ -149,8 +149,8 @@ def timeout_warning(limit: int | None, wait: Fraction) -> str | None:
     return f"the start barrier's timeout of {limit}s must be above the group's wait limit of {float(wait):g}s"
 
 
-def _grouped_jobs(jobset: Json, groups: Groups) -> Iterator[_GroupedJob]:
-    for job in replicated_jobs(jobset):
+def _grouped_jobs(obj: Json, groups: Groups) -> Iterator[_GroupedJob]:
+    for job in templates_of(obj):
         meta = RawMetadata.of_object(job.pod_template, "", format_path((*job.pod_path, "metadata")))
         member = parse_membership(meta, groups.ways) if matches_conditions(job.pod_template, groups) else None
         if member is not None and member.key.name:

@@ -5,7 +5,7 @@ from typing import Any, Final
 
 from jobset_gate import names
 from jobset_gate.barrier.model import Value
-from jobset_gate.objects.jobset import IN_ORDER, ReplicatedJobView, replicated_jobs
+from jobset_gate.objects.template import IN_ORDER, TemplateView, templates_of
 from jobset_gate.objects.unstructured import Json, as_int, as_list, as_map, nested
 from jobset_gate.podgroups import formats
 from jobset_gate.podgroups.eviction import JOB, JOBSET, SuspendTarget
@@ -61,25 +61,25 @@ def unknown_owner(kind: str, name: str) -> OwnerCapacity:
 
 def _of_jobset(obj: Json, key: PodGroupKey) -> Iterator[OwnerCapacity]:
     """One for each of its replicatedJobs in the group, created or not."""
-    jobs = list(replicated_jobs(obj))
+    jobs = list(templates_of(obj))
     ours = [it for it in jobs if _is_in_group(it, key)]
     in_order = nested(obj, "spec", "startupPolicy", "startupPolicyOrder") == IN_ORDER
     for it in ours:
         ahead = [ours[0].name] if in_order and it is not ours[0] else _dependencies(it, jobs)
         first = next((name for name in ahead if any(name == one.name for one in ours)), "")
-        many = 0 if first else as_int(it.body.get("replicas"), 1) * _at_once(it.job_spec)
+        many = 0 if first else as_int(it.entry.get("replicas"), 1) * _at_once(it.job_spec)
         why = f"waits for {first}" if first else ""
         yield OwnerCapacity(kind=JOBSET, name=f"{_name(obj)} ({it.name})", max_pods=many, why=why)
 
 
-def _is_in_group(job: ReplicatedJobView, key: PodGroupKey) -> bool:
+def _is_in_group(job: TemplateView, key: PodGroupKey) -> bool:
     member = formats.parse_membership(RawMetadata.of_object(job.pod_template, key.namespace, ""))
     return member is not None and member.key == key
 
 
-def _dependencies(job: ReplicatedJobView, jobs: Sequence[ReplicatedJobView]) -> Iterator[str]:
+def _dependencies(job: TemplateView, jobs: Sequence[TemplateView]) -> Iterator[str]:
     """The names of all replicatedJobs that it depends on, directly or not."""
-    bodies = {it.name: it.body for it in jobs}
+    bodies = {it.name: it.entry for it in jobs}
     ahead, met = [job.name], {job.name}
     while ahead:
         for needed in as_list(as_map(bodies.get(ahead.pop())).get("dependsOn")):
@@ -126,7 +126,7 @@ def read_target(kind: str, obj: Json, others: tuple[str, ...] = ()) -> SuspendTa
         by_kueue=names.KUEUE_QUEUE in as_map(meta.get("labels")),
         managed_by="" if manager in _OWN_CONTROLLERS else manager,
         can_fail=can_fail_job(kind, obj),
-        barrier=kind == JOBSET and any(it.labels[1].get(names.GATED) for it in replicated_jobs(obj)),
+        barrier=kind == JOBSET and any(it.labels[1].get(names.GATED) for it in templates_of(obj)),
         others=others,
     )
 
@@ -160,7 +160,7 @@ def can_fail_job(kind: str, obj: Json) -> bool:
     Any FailJob rule counts: the exit code of a terminated program is not known, and a condition that an earlier rule
     ignores may be set too late.
     """
-    templates = [it.body.get("template") for it in replicated_jobs(obj)] if kind == JOBSET else [obj]
+    templates = [it.job for it in templates_of(obj)] if kind == JOBSET else [obj]
     return any(
         as_map(rule).get("action") == names.FAIL_JOB
         for it in templates

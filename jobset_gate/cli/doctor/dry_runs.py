@@ -10,7 +10,7 @@ from jobset_gate.cli.doctor.check import ClusterReader, Finding, NotReadable, er
 from jobset_gate.cli.doctor.webhook_configurations import FoundWebhook, for_jobsets, for_pods
 from jobset_gate.kube.errors import ApiError, NotFound
 from jobset_gate.kube.resources import JOBSETS, NAMESPACES, PODS, Resource
-from jobset_gate.objects.jobset import replicated_jobs
+from jobset_gate.objects.template import templates_of
 from jobset_gate.objects.unstructured import Json, as_list, as_map, nested
 from webhook.registration import MUTATING_HOOK, VALIDATING_HOOK
 
@@ -39,7 +39,7 @@ async def good(reader: ClusterReader) -> list[Finding]:
     made = await _dry_run(reader, what, await _hooks(reader), JOBSETS, _jobset(300))
     if isinstance(made, list):
         return made
-    templates = [as_list(nested(job.pod_spec, "initContainers")) for job in replicated_jobs(made)]
+    templates = [as_list(nested(job.pod_spec, "initContainers")) for job in templates_of(made)]
     if all(any(nested(it, "name") == names.BARRIER_CONTAINER for it in inits) for inits in templates):
         return [ok(what, f"in namespace {reader.dry_run_namespace}, by a dry run")]
     return [_not_asked("a gated JobSet gets no barrier", reader)]

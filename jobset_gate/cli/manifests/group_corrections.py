@@ -14,7 +14,7 @@ import msgspec
 
 from jobset_gate import names
 from jobset_gate.objects.field_error import CauseType, FieldError, child_path
-from jobset_gate.objects.jobset import replicated_jobs
+from jobset_gate.objects.template import templates_of
 from jobset_gate.objects.unstructured import Json, Path, as_map, format_path, nested
 from jobset_gate.podgroups import fields, formats
 from jobset_gate.podgroups.model import RawMetadata
@@ -169,7 +169,7 @@ def pod_templates(obj: Any) -> list[tuple[Path, Json]]:
     """The pods or templates of pods of an object, each with its place in it; [] for every other kind."""
     kind = (nested(obj, "apiVersion"), nested(obj, "kind"))
     if kind == (names.JOBSET_API_VERSION, "JobSet"):
-        return [(job.pod_path, job.pod_template) for job in replicated_jobs(obj)]
+        return [(job.pod_path, job.pod_template) for job in templates_of(obj)]
     if not all(isinstance(it, str) for it in kind) or kind not in _HOLDERS:
         return []
     path = _HOLDERS[kind]

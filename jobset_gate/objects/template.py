@@ -1,0 +1,125 @@
+"""Views of an untyped object that makes Jobs, which no schema has checked yet: a member of the wrong type is absent.
+
+Every rule asks for the templates of an object, so that it holds for a Job as for a JobSet.
+"""
+
+from dataclasses import dataclass, field
+from typing import Any, Final
+
+from jobset_gate.objects.unstructured import Json, Path, as_int, as_list, as_map, nested
+
+IN_ORDER: Final = "InOrder"
+"""startupPolicyOrder: a replicatedJob starts when the one before it is ready."""
+
+
+@dataclass(frozen=True, slots=True)
+class TemplateView:
+    """A Job, or the Job template of one entry of spec.replicatedJobs."""
+
+    job: Json
+    """The Job or its template: metadata and spec."""
+    job_path: Path = ()
+    """Where that stands in the object."""
+    index: int = 0
+    """The place among the object's templates."""
+    entry: Json = field(default_factory=dict)
+    """The entry of spec.replicatedJobs; empty for a Job."""
+    path: Path = ()
+    """Where that stands."""
+
+    @property
+    def name(self) -> str:
+        """Name of the entry; "" when it has none that is a string."""
+        name = self.entry.get("name")
+        return name if isinstance(name, str) else ""
+
+    @property
+    def job_spec(self) -> Json:
+        """The spec of the Jobs."""
+        return as_map(self.job.get("spec"))
+
+    @property
+    def pod_path(self) -> Path:
+        """Where the pod template stands in the object."""
+        return (*self.job_path, "spec", "template")
+
+    @property
+    def pod_template(self) -> Json:
+        """The template of the pods."""
+        return as_map(self.job_spec.get("template"))
+
+    @property
+    def pod_spec(self) -> Json | None:
+        """The spec of the pods; None when there is nothing that a barrier could be put into."""
+        spec = self.pod_template.get("spec")
+        return spec if isinstance(spec, dict) else None
+
+    @property
+    def well_formed(self) -> bool:
+        """Whether all that the webhook reads or writes has the right type; if not, the schema refuses the object."""
+        spec, lists = self.pod_spec, ("initContainers", "containers", "volumes")
+        metas = (self.job.get("metadata"), self.pod_template.get("metadata"))
+        objects = [*metas, *(nested(meta, key) for meta in metas for key in ("labels", "annotations"))]
+        return (
+            spec is not None
+            and all(isinstance(spec.get(key), list | None) for key in lists)
+            and all(isinstance(it, dict | None) for it in objects)
+        )
+
+    @property
+    def labels(self) -> tuple[Json, Json]:
+        """The labels of the Jobs and of their pods."""
+        job, pod = nested(self.job, "metadata", "labels"), nested(self.pod_template, "metadata", "labels")
+        return as_map(job), as_map(pod)
+
+    @property
+    def pod_annotations(self) -> Json:
+        """The annotations of the pods."""
+        return as_map(nested(self.pod_template, "metadata", "annotations"))
+
+    @property
+    def replicas(self) -> int:
+        """How many Jobs there are of it."""
+        return max(0, as_int(self.entry.get("replicas"), 1))
+
+    @property
+    def expected_pods(self) -> int:
+        """How many pods it makes: replicas x min(parallelism, completions), completions null: parallelism (A4)."""
+        parallelism = as_int(self.job_spec.get("parallelism"), 1)
+        return self.replicas * max(0, min(parallelism, as_int(self.job_spec.get("completions"), parallelism)))
+
+    def spec_list(self, key: str) -> list[Any]:
+        """A list of the pod spec."""
+        return as_list(as_map(self.pod_spec).get(key))
+
+
+def templates_of(obj: Any) -> list[TemplateView]:
+    """A Job is one template; any other object has the entries of spec.replicatedJobs that are objects."""
+    if is_job(obj):
+        return [TemplateView(obj)]
+    bodies, path = as_list(nested(obj, "spec", "replicatedJobs")), ("spec", "replicatedJobs")
+    return [
+        TemplateView(as_map(body.get("template")), (*path, index, "template"), index, body, (*path, index))
+        for index, body in enumerate(bodies)
+        if isinstance(body, dict)
+    ]
+
+
+def templates_by_name(obj: Any) -> dict[str, TemplateView]:
+    """The same, by name."""
+    return {template.name: template for template in templates_of(obj)}
+
+
+def is_job(obj: Any) -> bool:
+    """Whether the object is a Job, whose config has no targets to name."""
+    return bool(nested(obj, "kind") == "Job")
+
+
+def annotations_of(obj: Any) -> Json:
+    """The annotations of the object."""
+    return as_map(nested(obj, "metadata", "annotations"))
+
+
+def is_suspended(obj: Any) -> bool:
+    """Whether spec.suspend is true; absent is false."""
+    return nested(obj, "spec", "suspend") is True
