@@ -2,7 +2,6 @@
 
 import asyncio
 import time
-from collections import OrderedDict
 from collections.abc import Callable, Coroutine, Mapping
 from types import MappingProxyType
 from typing import Any, Final
@@ -23,7 +22,7 @@ from jobset_gate.barrier.model import (
 )
 from jobset_gate.kube.client import Client
 from jobset_gate.kube.resources import PODS
-from jobset_gate.objects.caches import TTLCache
+from jobset_gate.objects.caches import BoundedCache, TTLCache
 from jobset_gate.podgroups.status import GroupStatus
 from jobset_gate.runtime.paging import ListScope, list_objects
 from jobset_gate.timeline import decode, gang, podgroup
@@ -41,7 +40,7 @@ MAX_CONCURRENT: Final = 2
 MAX_RENDERING: Final = 32
 """More gangs that time out than that wait for their next event, so that viewers need not wait."""
 MAX_TIMEOUT_BYTES: Final = 16 * 1024 * 1024
-"""Of all timelines of timeouts, some thousand of usual size. The oldest is dropped first."""
+"""Of all timelines of timeouts, some thousand of usual size."""
 AT_TIMEOUT: Final = "seen when its time was up; pods that went afterwards are shown as they were then"
 
 Build = Callable[[list[PodTimeline], float], Timeline]
@@ -75,15 +74,14 @@ class TimelineRenderer:
         self._svgs: TTLCache[tuple[str, float, Window | None], bytes] = TTLCache(MAX_SVGS, monotonic)
         self._rendering: dict[str, asyncio.Task[Any]] = {}
         self._slots = asyncio.Semaphore(MAX_CONCURRENT)
-        self._timeouts = TimeoutTimelines()
+        self._timeouts: BoundedCache[tuple[GangKey, Generation], bytes] = BoundedCache(MAX_TIMEOUT_BYTES)
 
     def on_gang_change(self, key: GangKey, jobset: WorkloadSeen | None, verdict: Verdict | None) -> None:
-        """Renders the timeline of a gang that times out while its pods exist."""
-        if jobset is None:
-            self._timeouts.drop(key)
+        """Renders the timeline of a gang that times out while its pods exist: within seconds they go."""
+        if jobset is None or jobset.finished or jobset.deleting:
             return
         generation = timed_out_generation(jobset, verdict)
-        if generation is None or jobset.finished or jobset.deleting or self._timeouts.get(key, generation) is not None:
+        if generation is None or (key, generation) in self._timeouts:
             return
         name = f"timeout of {key}"
         if name not in self._rendering and len(self._rendering) < MAX_RENDERING:
@@ -91,8 +89,8 @@ class TimelineRenderer:
 
     async def of_gang(self, key: GangKey, seen: GangSnapshot) -> GangTimeline:
         """Of a gang; after a timeout as it was then. Raises KubeError if its pods cannot be listed."""
-        cached = self._timeouts.get(key, timed_out_generation(seen.workload, seen.stored_verdict))
-        if cached is not None:
+        generation = timed_out_generation(seen.workload, seen.stored_verdict)
+        if generation is not None and (cached := self._timeouts.get((key, generation))) is not None:
             return msgspec.msgpack.decode(cached, type=GangTimeline)
         return await self._timeline(f"gang {key}", _scope(key), _builder(seen), _pending(seen))
 
@@ -118,11 +116,6 @@ class TimelineRenderer:
     def rendering(self) -> int:
         """Timelines that are being rendered, or wait for that."""
         return len(self._rendering)
-
-    @property
-    def timeout_bytes(self) -> int:
-        """Bytes of the timelines of timeouts."""
-        return self._timeouts.bytes
 
     async def stop(self) -> None:
         """Cancels what is being rendered."""
@@ -164,8 +157,8 @@ class TimelineRenderer:
             if seen is None or timed_out_generation(seen.workload, seen.stored_verdict) != generation or not seen.pods:
                 return
             made = await self._make(f"timeout of {key}", _scope(key), _builder(seen, AT_TIMEOUT), _pending(seen))
-        if self._snapshot(key) is not None:
-            self._timeouts.put(key, generation, msgspec.msgpack.encode(made))
+        encoded = msgspec.msgpack.encode(made)
+        self._timeouts.put((key, generation), encoded, len(encoded))
 
     async def _make(self, name: str, scope: ListScope, build: Build, pending: Pending) -> GangTimeline:
         """In a thread: thousands of pods take a while, and the event loop is the controller's."""
@@ -177,35 +170,6 @@ class TimelineRenderer:
         made = build(pods, self._clock())
         drawing = make_drawing(made, idle_devices(made, self._prices))
         return GangTimeline(name=name, drawing=drawing, pods=pod_list((*made.pods, *made.replacements), pending))
-
-
-class TimeoutTimelines:
-    """The timeline of each gang that timed out, as it was then: its JobSet fails within seconds, and its pods go.
-
-    By gang, of the generation that timed out; dropped with its JobSet, or with its next generation.
-    """
-
-    def __init__(self) -> None:
-        self._timelines: OrderedDict[GangKey, tuple[Generation, bytes]] = OrderedDict()
-        self.bytes = 0
-
-    def get(self, key: GangKey, generation: Generation | None) -> bytes | None:
-        """None if there is none of this generation."""
-        found = self._timelines.get(key)
-        return found[1] if found is not None and found[0] == generation else None
-
-    def put(self, key: GangKey, generation: Generation, timeline: bytes) -> None:
-        """Replaces that of an earlier generation."""
-        self.drop(key)
-        self._timelines[key] = generation, timeline
-        self.bytes += len(timeline)
-        while self.bytes > MAX_TIMEOUT_BYTES:
-            self.drop(next(iter(self._timelines)))
-
-    def drop(self, key: GangKey) -> None:
-        """If there is one."""
-        found = self._timelines.pop(key, None)
-        self.bytes -= 0 if found is None else len(found[1])
 
 
 def timed_out_generation(jobset: WorkloadSeen, verdict: Verdict | None) -> Generation | None:
