@@ -13,7 +13,7 @@ import contextvars
 import selectors
 import time
 from collections.abc import Callable, Coroutine
-from typing import Any, NoReturn, TypeVar, TypeVarTuple
+from typing import Any, TypeVar, TypeVarTuple
 
 from typing_extensions import override
 
@@ -31,22 +31,6 @@ MOMENT = 2e-9
 due now: code that waits for the rest of a time would be woken without end."""
 
 
-class VirtualTimeError(RuntimeError):
-    """Virtual time cannot go on."""
-
-
-class Deadlock(VirtualTimeError):
-    """No timer is set, no socket is ready and no thread is at work."""
-
-
-class Livelock(VirtualTimeError):
-    """The loop was busy for too many real seconds at one virtual instant."""
-
-
-class Overrun(VirtualTimeError):
-    """The virtual clock has passed its limit: usually something waits for what will never come."""
-
-
 class _Selector(selectors.DefaultSelector):
     """Asks the sockets first; only when all are silent does it let the loop's time jump instead of sleeping."""
 
@@ -55,19 +39,12 @@ class _Selector(selectors.DefaultSelector):
         self._loop = loop
 
     def select(self, timeout: float | None = None) -> list[tuple[selectors.SelectorKey, int]]:
-        loop = self._loop
         ready = super().select(0)
         if ready or timeout == 0:
-            loop.note_standstill()
             return ready
-        if loop.threads_at_work:
-            return super().select(loop.stall_seconds) or loop.note_deadlock()
-        if timeout is None:
-            return super().select(loop.deadlock_seconds) or loop.note_deadlock()
-        ready = super().select(GRACE if timeout >= SHORT_JUMP else 0)
-        if not ready:
-            return self._pass(timeout)
-        return ready
+        if timeout is None or self._loop.threads_at_work:
+            return super().select(None)
+        return super().select(GRACE if timeout >= SHORT_JUMP else 0) or self._pass(timeout)
 
     def _pass(self, seconds: float) -> list[tuple[selectors.SelectorKey, int]]:
         """Virtual time passes, at its pace if it has one; a signal may end that early."""
@@ -81,28 +58,13 @@ class _Selector(selectors.DefaultSelector):
 class VirtualLoop(asyncio.SelectorEventLoop):
     """`time()` is virtual and starts at 0.
 
-    limit: virtual seconds after which the loop gives up with Overrun.
-    stall_seconds: real seconds of work allowed at one virtual instant before Livelock.
-    deadlock_seconds: real seconds to wait, when nothing is left to do, before Deadlock.
     pace: real seconds that a virtual one takes at least, for a user who watches; 0: it passes at once.
     """
 
-    def __init__(
-        self,
-        *,
-        limit: float = 24 * 3600.0,
-        stall_seconds: float = 60.0,
-        deadlock_seconds: float = 1.0,
-        pace: float = 0.0,
-    ) -> None:
-        self.limit = limit
+    def __init__(self, *, pace: float = 0.0) -> None:
         self.pace = pace
-        self.stall_seconds = stall_seconds
-        self.deadlock_seconds = deadlock_seconds
         self.threads_at_work = 0
         self._now = 0.0
-        self._moved_at = time.monotonic()
-        self._standing = 0
         super().__init__(_Selector(self))
 
     def time(self) -> float:
@@ -119,26 +81,6 @@ class VirtualLoop(asyncio.SelectorEventLoop):
     def advance(self, seconds: float) -> None:
         """Let `seconds` pass at once."""
         self._now += seconds
-        self._standing = 0
-        if self._now > self.limit:
-            raise Overrun(
-                f"{self._now:.0f} virtual seconds have passed, {self.limit:.0f} were allowed\n{self._stacks()}"
-            )
-
-    def note_standstill(self) -> None:
-        """Called at every turn that did not move the time."""
-        self._standing += 1
-        if self._standing == 1:
-            self._moved_at = time.monotonic()
-        if self._standing % 1024:
-            return
-        stood = time.monotonic() - self._moved_at
-        if stood > self.stall_seconds:
-            raise Livelock(f"busy for {stood:.0f} real seconds at virtual second {self._now:.3f}\n{self._stacks()}")
-
-    def note_deadlock(self) -> NoReturn:
-        """Called when there is neither a timer to jump to nor a socket that speaks."""
-        raise Deadlock(f"nothing can happen any more at virtual second {self._now:.3f}\n{self._stacks()}")
 
     def run_in_executor(
         self,
@@ -154,16 +96,6 @@ class VirtualLoop(asyncio.SelectorEventLoop):
     def _thread_done(self, _: asyncio.Future[Any]) -> None:
         self.threads_at_work -= 1
 
-    def _stacks(self) -> str:
-        """Where every task waits, one line each: the first thing one wants to know."""
-        return "\n".join(sorted(_where(task) for task in asyncio.all_tasks(self))) or "no tasks"
-
-
-def _where(task: asyncio.Task[Any]) -> str:
-    frames = task.get_stack(limit=1)
-    place = f"{frames[0].f_code.co_filename}:{frames[0].f_lineno}" if frames else "not started or done"
-    return f"  {task.get_name()}: {place}"
-
 
 class VirtualClock:
     """The wall clock that belongs to a virtual loop: `clock()` gives seconds since 1970, like time.time."""
@@ -176,7 +108,7 @@ class VirtualClock:
         return self._epoch + self._loop.time()
 
 
-def run_virtual(main: Coroutine[Any, Any, T], *, limit: float = 24 * 3600.0, pace: float = 0.0) -> T:
-    """asyncio.run in virtual time. Errors: VirtualTimeError and what `main` raises."""
-    with asyncio.Runner(loop_factory=lambda: VirtualLoop(limit=limit, pace=pace)) as runner:
+def run_virtual(main: Coroutine[Any, Any, T], *, pace: float = 0.0) -> T:
+    """asyncio.run in virtual time."""
+    with asyncio.Runner(loop_factory=lambda: VirtualLoop(pace=pace)) as runner:
         return runner.run(main)

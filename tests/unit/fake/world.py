@@ -87,7 +87,7 @@ def on_embedded(story: Story, **settings: Any) -> None:
         async with embedded_cluster(**{"behaviour": QUICK, **settings}) as actors:
             await story(FakeClusterStory(actors, "default"))
 
-    run_virtual(tell(), limit=6 * 3600.0)
+    run_virtual(tell())
 
 
 def on_real(plane: Real, story: Story, **settings: Any) -> None:
