@@ -12,6 +12,7 @@ import typer
 from jobset_gate.cli import logs
 from jobset_gate.cli.cluster import ClusterOptions
 from jobset_gate.cli.doctor import (
+    certificates,
     dry_runs,
     gangs,
     native_probe,
@@ -38,6 +39,8 @@ CHECKS: Final[tuple[tuple[str, Check], ...]] = (
     ("JobSet's version", prerequisites.jobset),
     ("JobSet's CRD", prerequisites.jobset_crd),
     ("the webhook configurations", webhook_configurations.check),
+    ("the CAs in caBundle", certificates.bundles),
+    ("the certificate that the webhook serves with", certificates.serving),
     ("whether a gated JobSet gets its barrier", dry_runs.good),
     ("whether wrong settings are refused", dry_runs.bad),
     ("whether a pod of a group is held", dry_runs.pod),
@@ -47,6 +50,7 @@ CHECKS: Final[tuple[tuple[str, Check], ...]] = (
     ("whether a controller leads", gangs.leader),
     ("gangs", gangs.count),
     ("gangs without a barrier", gangs.without_barrier),
+    ("kubelets", prerequisites.kubelet_sync),
     ("other schedulers", other_schedulers.schedulers),
     ("other webhooks for pods", other_schedulers.webhooks),
     ("the kinds of PodGroup", prerequisites.podgroup_crds),
@@ -74,7 +78,7 @@ def doctor(
     ] = False,
     cluster: ClusterOptions,
 ) -> None:
-    """Check the CRD, the webhooks, whether API servers trust them, rights, versions, and who else is in the way.
+    """Check the CRD, the webhooks and their certificates, rights, versions, and who else is in the way.
 
     Each finding comes with its remedy. Changes nothing without --native: the rest is tried by dry runs. What you
     may not see is reported as unknown. Ends with 1 if there is an error among the findings, with 0 otherwise.

@@ -1,13 +1,16 @@
-"""What jobset-gate stands on: versions, JobSet's CRD with our field (A2), the CRDs of PodGroups (G5)."""
+"""What jobset-gate stands on: versions, JobSet's CRD with our field (A2), the CRDs of PodGroups (G5), kubelets."""
 
 import re
+from contextlib import suppress
 from typing import Final
 
 from jobset_gate import names
 from jobset_gate.barrier import crd as crd_schema
 from jobset_gate.cli.doctor.check import ClusterReader, Finding, error, ok, unknown, warning
 from jobset_gate.cli.doctor.webhook_configurations import for_pods
-from jobset_gate.kube.resources import CRDS, DEPLOYMENTS
+from jobset_gate.kube.errors import KubeError
+from jobset_gate.kube.resources import CRDS, DEPLOYMENTS, NODES
+from jobset_gate.objects.duration import parse_duration
 from jobset_gate.objects.unstructured import Json, as_list, nested
 from jobset_gate.podgroups import crds
 
@@ -105,3 +108,30 @@ async def _judge_kind(reader: ClusterReader, name: str) -> Finding:
         remedy = "install a version of it that is known here, or switch the way off in groups.ways"
         return error(f"the CRD {name} cannot be used; it is {whose}", why, remedy)
     return ok(f"the CRD {name} can be used", f"it is {whose}")
+
+
+# --- Kubelets --------------------------------------------------------------------------------------------------------
+
+USUAL_SYNC_SECONDS: Final = 60
+_SYNC: Final = "how often kubelets look at their pods"
+_SYNC_REMEDY: Final = "look for syncFrequency in the kubelets' configuration; the usual value is 1m"
+
+
+async def kubelet_sync(reader: ClusterReader) -> list[Finding]:
+    """Asked of one node, and only where the API server passes the question on."""
+    for node in (await reader.list_objects(NODES))[:1]:
+        path = f"/api/v1/nodes/{nested(node, 'metadata', 'name')}/proxy/configz"
+        with suppress(KubeError):
+            return [judge_sync(str(nested(await reader.document(path, "configz"), "kubeletconfig", "syncFrequency")))]
+    return [judge_sync("")]
+
+
+def judge_sync(period: str) -> Finding:
+    """By the kubelet's own words, `1m0s`."""
+    seconds = parse_duration(period)
+    if seconds is None:
+        return unknown(_SYNC, "no kubelet says so through the API server", _SYNC_REMEDY)
+    if seconds > USUAL_SYNC_SECONDS:
+        why = f"a pod that neither the gate stream nor an annotation reaches may wait for {period} after the release"
+        return warning(f"kubelets look at their pods every {period}", why, "set syncFrequency to 1m or less")
+    return ok(f"kubelets look at their pods every {period}")

@@ -4,6 +4,8 @@ from __future__ import annotations
 
 import asyncio
 import json
+from base64 import b64encode
+from datetime import UTC, datetime, timedelta
 from typing import TYPE_CHECKING, Any
 
 import pytest
@@ -20,7 +22,9 @@ from jobset_gate.kube.resources import (
     DEPLOYMENTS,
     JOBSETS,
     MUTATING_WEBHOOKS,
+    NODES,
     PODS,
+    SECRETS,
     VALIDATING_WEBHOOKS,
 )
 from jobset_gate.podgroups import crds
@@ -33,6 +37,8 @@ from tests.fakes.grouped_pods import pod
 from tests.fakes.stored_gang import StoredJobSet, install_jobset_crd
 from tests.fakes.stored_pod_groups import kubeconfig_of, lease
 from webhook import registration
+from webhook.certs import ca
+from webhook.certs.ca import joined
 from webhook.certs.serving import self_signed
 
 if TYPE_CHECKING:
@@ -120,6 +126,7 @@ async def test_where_all_is_well_nothing_is_worse_than_a_warning(camp: StoredJob
     assert all(it["remedy"] for it in found.values() if it["level"] != "ok")
     assert (message.code, message.err) == (0, "")
     assert "ok       a gated JobSet gets its barrier: in namespace" in message.out
+    assert f"the CA that zz-jobset-gate-{camp.namespace} trusts" in message.out  # for how long depends on the time
 
 
 # --- One thing is wrong ----------------------------------------------------------------------------------------------
@@ -202,6 +209,27 @@ async def test_configurations_that_do_not_hold(camp: StoredJobSet, doctor: Docto
 
 
 @only_embedded
+async def test_a_certificate_that_is_managed_elsewhere(camp: StoredJobSet, doctor: Doctor) -> None:
+    volumes = [{"name": it, "secret": {"secretName": it}} for it in ("old", "torn", "none")]
+    await camp.client.create(
+        DEPLOYMENTS, deployment("webhook", "gate:1", labels=WEBHOOK, volumes=volumes), camp.namespace
+    )
+    ended = ca.create("old", now=datetime.now(UTC) - timedelta(days=9), life=timedelta(days=8))
+    for name, text in (("old", joined([ended.certificate])), ("torn", b"?")):
+        data = {"tls.crt": b64encode(text).decode()}
+        await camp.client.create(SECRETS, {"metadata": {"name": name}, "data": data}, camp.namespace)
+    found = await doctor.found()
+    of = f"the webhook's certificate in Secret {camp.namespace}"
+    for name, why in (
+        ("old", "valid until "),
+        ("torn", "there is no certificate"),
+        ("none", "there is no certificate"),
+    ):
+        finding = found[f"{of}/{name} is not valid now"]
+        assert (finding["level"], finding["why"].startswith(why)) == ("error", True)
+
+
+@only_embedded
 async def test_gangs_without_a_barrier_pods_without_a_leader_and_old_versions(
     camp: StoredJobSet, doctor: Doctor
 ) -> None:
@@ -219,12 +247,14 @@ async def test_gangs_without_a_barrier_pods_without_a_leader_and_old_versions(
     for name, version in (("old", "v0.8.1"), ("new", "v0.10.1")):
         image = f"registry.test/jobset/jobset:{version}"
         await camp.client.create(DEPLOYMENTS, deployment(name, image), camp.namespace)
+    await camp.client.create(NODES, {"metadata": {"name": "far"}})
     found = await doctor.found()
     assert {
         "no controller leads, and 2 pods wait for its word": "error",
         "1 of 2 gangs have no barrier": "error",
         "JobSet v0.8.1 is too old": "error",
         "JobSet v0.10.1": "ok",
+        "how often kubelets look at their pods": "unknown",
     }.items() <= levels(found).items()
     assert found["1 of 2 gangs have no barrier"]["why"] == f"their pods start at once: {camp.namespace}/bare"
     assert any(what.startswith("Kubernetes v1.") for what in found)
@@ -314,6 +344,7 @@ async def test_a_user_with_few_rights_sees_what_is_not_known(
     assert hidden["JobSet's CRD"].startswith("cannot get customresourcedefinitions.apiextensions.k8s.io")
     assert hidden["the webhook configurations"].startswith("cannot list mutatingwebhookconfigurations")
     assert hidden["JobSet's version"] == "cannot list deployments.apps in all namespaces"
+    assert "cannot list nodes" in hidden["kubelets"]
     assert f"cannot list pods in namespace {camp.namespace}" in hidden["how many have started is not known"]
     assert "was refused" in hidden["whether a gated JobSet gets its barrier"]
     assert found[f"you cannot list pods in namespace {camp.namespace}"]["level"] == "warning"

@@ -1,15 +1,17 @@
-"""The parts of `doctor` that need no cluster: selectors, versions, and how findings are shown."""
+"""The parts of `doctor` that need no cluster: selectors, versions, certificates, and how findings are shown."""
 
+from datetime import UTC, datetime, timedelta
 from typing import cast
 
 import pytest
 import yaml
 
 from jobset_gate.cli.commands.doctor import findings, to_document, to_text
-from jobset_gate.cli.doctor import dry_runs, prerequisites
-from jobset_gate.cli.doctor.check import ClusterReader, Finding, error, ok, unknown, warning
+from jobset_gate.cli.doctor import certificates, dry_runs, prerequisites
+from jobset_gate.cli.doctor.check import ClusterReader, Finding, FindingLevel, error, ok, unknown, warning
 from jobset_gate.cli.printers.output import PLAIN_STYLE, TerminalStyle
 from jobset_gate.kube.errors import Unauthorized
+from webhook.certs import ca
 
 
 @pytest.mark.parametrize(
@@ -42,6 +44,44 @@ def test_a_label_selector_fits_what_kubernetes_says_it_fits(selector: str, fits:
 def test_jobsets_version_is_read_from_its_image(image: str, tags: list[str]) -> None:
     deployment = {"spec": {"template": {"spec": {"containers": [{"image": image}]}}}}
     assert prerequisites.tags_of(deployment) == tags
+
+
+@pytest.mark.parametrize(
+    ("shown", "level"),
+    [
+        ("1m0s", FindingLevel.OK),
+        ("30s", FindingLevel.OK),
+        ("1m0.5s", FindingLevel.WARNING),
+        ("1h0m0s", FindingLevel.WARNING),
+        ("500ms", FindingLevel.OK),
+        ("", FindingLevel.UNKNOWN),
+    ],
+)
+def test_how_often_a_kubelet_looks(shown: str, level: FindingLevel) -> None:
+    assert prerequisites.judge_sync(shown).level is level
+
+
+@pytest.mark.parametrize(
+    ("begun", "life", "level"),
+    [
+        (3, 365, FindingLevel.OK),
+        (360, 365, FindingLevel.WARNING),
+        (1, 2, FindingLevel.OK),
+        (30, 20, FindingLevel.ERROR),
+    ],
+    ids=["fresh", "soon over", "short", "over"],
+)
+def test_how_long_a_certificate_serves(begun: int, life: int, level: FindingLevel) -> None:
+    began = datetime.now(UTC) - timedelta(days=begun, minutes=1)
+    made = ca.create("ca", now=began, life=timedelta(days=life)).certificate
+    assert certificates.judge("it", (made,)).level is level
+
+
+def test_of_several_cas_the_last_one_counts() -> None:
+    now = datetime.now(UTC)
+    ends = [ca.create("ca", now=now - timedelta(days=9), life=timedelta(days=it)).certificate for it in (8, 10, 365)]
+    found = certificates.judge("it", ends)
+    assert (found.level, f"{ends[-1].not_valid_after_utc:%Y-%m-%d}" in found.why) == (FindingLevel.OK, True)
 
 
 FOUND = [
