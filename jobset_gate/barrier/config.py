@@ -12,6 +12,7 @@ from pydantic_core import ErrorDetails
 from jobset_gate import names
 from jobset_gate.barrier.model import Config
 from jobset_gate.errors import Malformed
+from jobset_gate.objects import duration
 from jobset_gate.objects.field_error import CauseType, FieldError, annotation_path, child_path, format_value
 from jobset_gate.objects.template import TemplateView, annotations_of, templates_of
 from jobset_gate.objects.unstructured import nested
@@ -191,8 +192,16 @@ def _violation(detail: ErrorDetails, path: str) -> FieldError:
     if detail["type"] == "extra_forbidden":
         return FieldError(path, value, f"unknown key; the keys are {_KEYS}", CauseType.NOT_SUPPORTED)
     if where[0] == names.TIMEOUT_FIELD:
-        return FieldError(path, value, _TIMEOUT)
+        return FieldError(path, value, _TIMEOUT + _seconds_hint(value))
     return FieldError(path, value, _TARGETS if len(where) == 1 else _TARGET)
+
+
+def _seconds_hint(value: Any) -> str:
+    """What to write for a number in quotes or a duration, such as `5m`."""
+    if not isinstance(value, str):
+        return ""
+    seconds = duration.parse_duration(f"{value}s" if value.isdecimal() else value) or 0
+    return f": write {seconds} (seconds)" if seconds == int(seconds) and 1 <= seconds <= MAX_TIMEOUT else ""
 
 
 def _reject_duplicate_keys(pairs: list[tuple[str, Any]]) -> Mapping[str, Any]:

@@ -108,16 +108,6 @@ def port(name: str, about: str, *, default: bool | str = True) -> Any:
     return option(name, "PORT", about, min=0, max=65535, default=default)
 
 
-Files = Annotated[
-    list[str] | None,
-    option(
-        "-f --filename",
-        "FILE",
-        "A manifest in YAML or JSON, or a folder of them; - reads standard input. May be repeated.",
-    ),
-]
-FileArguments = Annotated[list[str] | None, typer.Argument(metavar="FILE", help="As -f.", show_default=False)]
-Recursive = Annotated[bool, typer.Option("-R", "--recursive", help="Read the folders in a folder, too.")]
 Config = Annotated[
     Path | None, option("--config", "FILE", "Settings in YAML: the sections `barrier` and `controller`.")
 ]

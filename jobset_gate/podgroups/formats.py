@@ -121,7 +121,7 @@ def _named(form: Format, meta: RawMetadata) -> Membership | None:
 def parse_memberships(meta: RawMetadata, formats: Collection[Format] = ALL_FORMATS) -> list[Membership]:
     """What a pod says in each enabled format, the one that wins first."""
     found = (_parse(form, meta) for form in Format if form in formats)
-    # Koordinator's annotations with its label are of the label's format.
+    # Koordinator's annotations with its label are of the label's format, which may be disabled.
     return [it for it in found if it is not None and it.format in formats]
 
 

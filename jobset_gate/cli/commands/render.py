@@ -9,11 +9,12 @@ import typer
 from jobset_gate import names
 from jobset_gate.cli import settings_file
 from jobset_gate.cli.exits import ExitCode
-from jobset_gate.cli.manifests.files import manifest_files
+from jobset_gate.cli.manifests import train_jobs
+from jobset_gate.cli.manifests.files import ManifestOptions
 from jobset_gate.cli.manifests.jobsets import ManifestObject, WebhookOutcome, items, judge
 from jobset_gate.cli.manifests.reader import ManifestDocument, read
 from jobset_gate.cli.manifests.writer import to_json, to_yaml
-from jobset_gate.cli.options import Config, FileArguments, Files, Recursive, new_app
+from jobset_gate.cli.options import Config, new_app
 from jobset_gate.cli.printers import output as out
 from jobset_gate.objects.unstructured import nested
 from jobset_gate.settings import Settings
@@ -36,9 +37,7 @@ app = new_app()
 )
 def render(
     *,
-    paths: FileArguments = None,
-    files: Files = None,
-    recursive: Recursive = False,
+    manifests: ManifestOptions,
     output: Annotated[
         ManifestFormat, typer.Option("-o", "--output", help="The form of the output.")
     ] = ManifestFormat.YAML,
@@ -50,8 +49,7 @@ def render(
     refused, everything that is wrong goes to standard error and nothing is printed. In the place of what is random
     (the end of a generated name, the token for the gate stream) stand x's.
     """
-    given = manifest_files([*(files or ()), *(paths or ())], recursive=recursive)
-    settings = settings_file.read(config).admission
+    given, settings = manifests.files(), settings_file.read(config).admission
     raise typer.Exit(print_rendered(given, settings, as_json=output is ManifestFormat.JSON))
 
 
@@ -84,6 +82,8 @@ def _complaints(item: ManifestObject, outcome: WebhookOutcome | None) -> Iterato
         group = str(nested(item.value, "apiVersion")).partition("/")[0]
         if group == names.JOBSET_GROUP and nested(item.value, "kind") == "JobSet":
             yield f"{item.at('apiVersion')}: warning: only {names.JOBSET_API_VERSION} is known"
+        if train_jobs.is_train_job(item.value):
+            yield f"{item.at()}: warning: {train_jobs.RENDERED}"
         return
     for violation in outcome.field_errors:
         yield f"{item.at(violation.path)}: {violation}"

@@ -8,9 +8,9 @@ import typer
 
 from jobset_gate.cli import settings_file
 from jobset_gate.cli.exits import ExitCode
-from jobset_gate.cli.manifests.files import manifest_files
+from jobset_gate.cli.manifests.files import ManifestOptions
 from jobset_gate.cli.manifests.findings import Level, check
-from jobset_gate.cli.options import Config, FileArguments, Files, Recursive, new_app
+from jobset_gate.cli.options import Config, new_app
 from jobset_gate.cli.printers import findings as printer
 from jobset_gate.settings import Settings
 
@@ -35,11 +35,12 @@ app = new_app()
 )
 def validate(
     *,
-    paths: FileArguments = None,
-    files: Files = None,
-    recursive: Recursive = False,
+    manifests: ManifestOptions,
     require_gate: Annotated[
-        bool, typer.Option("--require-gate", help="A manifest without a gated JobSet or a pod group is an error.")
+        bool,
+        typer.Option(
+            "--require-gate", help="A manifest without a gated JobSet or TrainJob or a pod group is an error."
+        ),
     ] = False,
     strict: Annotated[bool, typer.Option("--strict", help="Warnings are errors.")] = False,
     output: Annotated[
@@ -55,8 +56,7 @@ def validate(
     for each thing that is wrong, with file, line, column and field path; then, of group manifests that an API server
     would refuse, the form that it takes. Exits with 1 if anything is wrong.
     """
-    given = manifest_files([*(files or ()), *(paths or ())], recursive=recursive)
-    settings = settings_file.read(config).admission
+    given, settings = manifests.files(), settings_file.read(config).admission
     raise typer.Exit(print_checked(given, settings, output, require_gate=require_gate, strict=strict))
 
 

@@ -10,7 +10,7 @@ import msgspec
 from jobset_gate import names
 from jobset_gate.barrier.config import config_of
 from jobset_gate.cli.exits import CommandError
-from jobset_gate.cli.manifests import mistakes, pod_groups
+from jobset_gate.cli.manifests import mistakes, pod_groups, train_jobs
 from jobset_gate.cli.manifests.jobsets import ManifestObject, items, judge, summary
 from jobset_gate.cli.manifests.reader import ManifestError, documents, source_name
 from jobset_gate.objects.field_error import CauseType, FieldError
@@ -22,7 +22,7 @@ MALFORMED: Final = "Malformed"
 WARNING: Final = "Warning"
 """Reason of a finding: it is allowed, but probably not intended."""
 SKIPPED: Final = f"skipped: not a JobSet ({names.JOBSET_API_VERSION}), and not part of a pod group"
-_NO_GANG: Final = "no gang in this manifest, and --require-gate is set: neither a JobSet with a gate nor a pod group"
+_NO_GANG: Final = "no gang in this manifest, and --require-gate is set: no JobSet or TrainJob with a gate, no pod group"
 
 
 class Level(StrEnum):
@@ -114,7 +114,9 @@ def _items(file: str, found: list[Finding]) -> Iterator[ManifestObject]:
 def _check_item(item: ManifestObject, settings: Settings, found: list[Finding]) -> pod_groups.GroupFindings:
     group, errors, warnings = _judge_item(item, settings)
     if not errors:
-        results = ([summary(item.value)] if item.is_jobset else []) + group.summaries
+        results = [summary(item.value)] if item.is_jobset else []
+        results += [train_jobs.summary(item.value)] if train_jobs.is_train_job(item.value) else []
+        results += group.summaries
         found.append(_finding(item, "", f"ok: {'; '.join(results)}" if results else SKIPPED, Level.OK))
     found += (_finding(item, it.path, _message(it), Level.ERROR, it.cause_type) for it in errors)
     found += (_finding(item, path, message, Level.WARNING, WARNING) for path, message in warnings)
@@ -138,7 +140,8 @@ def _judge_item(
 
 
 def _has_gang(group: pod_groups.GroupFindings) -> bool:
-    return bool(group.claims or group.pod_group) or config_of(group.item.value).present
+    value = group.item.value
+    return bool(group.claims or group.pod_group) or config_of(value).present or train_jobs.has_config(value)
 
 
 def _is_right(group: pod_groups.GroupFindings, settings: Settings) -> bool:

@@ -1,11 +1,11 @@
 """Likely mistakes in one object that no API server and no webhook names: what it lacks then is its gate."""
 
-from collections.abc import Iterable, Iterator
+from collections.abc import Callable, Iterable, Iterator
 from itertools import islice
 from typing import Any, Final
 
 from jobset_gate import names
-from jobset_gate.cli.manifests import schema
+from jobset_gate.cli.manifests import schema, train_jobs
 from jobset_gate.cli.manifests.group_corrections import pod_metadata, pod_templates
 from jobset_gate.injection.warnings import MOST_ANNOTATIONS, unknown_annotations
 from jobset_gate.objects.field_error import CauseType, FieldError, child_path
@@ -36,10 +36,12 @@ def of(value: Any) -> Iterator[schema.Misfit]:
         yield schema.Misfit(FieldError("", value, message, CauseType.TYPE_INVALID))
         return
     kind = (value.get("apiVersion"), value.get("kind"))
-    is_jobset = kind == (names.JOBSET_API_VERSION, "JobSet")
+    is_jobset, is_train_job = kind == (names.JOBSET_API_VERSION, "JobSet"), train_jobs.is_train_job(value)
     found = [*_misnamed(*kind, value), *_mistyped_keys(value)]
-    if is_jobset or pod_templates(value):
-        found += _misplaced(value, is_jobset=is_jobset)
+    if is_train_job:
+        found += [*_misplaced(value, _not_on_train_job), *train_jobs.field_errors(value)]
+    elif is_jobset or pod_templates(value):
+        found += _misplaced(value, _not_on_jobset if is_jobset else lambda _: _NO_JOBSET)
     if is_jobset:
         found += unknown_annotations(value)
         name = nested(value, "metadata", "name")
@@ -85,7 +87,20 @@ def _mistyped_keys(value: Json) -> Iterator[FieldError]:
                 yield FieldError(path, given[key], f"names no group: {hint}", CauseType.NOT_SUPPORTED)
 
 
-def _misplaced(value: Json, *, is_jobset: bool) -> Iterator[FieldError]:
+def _not_on_jobset(path: Path) -> str:
+    """Why the config or annotation at `path` of a JobSet has no effect; "": it has."""
+    right = _CONFIG_PATH if path[-1] == names.CONFIG_FIELD else ("metadata", "annotations", path[-1])
+    return "" if path == right else f"it is read at {format_path(right)} alone"
+
+
+def _not_on_train_job(path: Path) -> str:
+    """The same of a TrainJob."""
+    if path[-1] == names.CONFIG_FIELD:
+        return train_jobs.HINT
+    return "" if train_jobs.reaches_jobset(path) else f"on a TrainJob it belongs into {train_jobs.PLACE}"
+
+
+def _misplaced(value: Json, why_not: Callable[[Path], str]) -> Iterator[FieldError]:
     """The config and our annotations where nothing reads them: a level too deep, among labels, on a plain Job."""
     reached: list[tuple[Path, Any]] = [((), value)]
     for path, each in reached:  # grows
@@ -94,9 +109,7 @@ def _misplaced(value: Json, *, is_jobset: bool) -> Iterator[FieldError]:
         for key, member in members:
             here = (*path, key)
             if key == names.CONFIG_FIELD or key in ours:
-                right = _CONFIG_PATH if key == names.CONFIG_FIELD else ("metadata", "annotations", key)
-                if here != right or not is_jobset:
-                    where = f"it is read at {format_path(right)} alone" if is_jobset else _NO_JOBSET
-                    yield FieldError(format_path(here), member, f"has no effect here: {where}", CauseType.FORBIDDEN)
+                if why := why_not(here):
+                    yield FieldError(format_path(here), member, f"has no effect here: {why}", CauseType.FORBIDDEN)
             elif isinstance(member, dict | list):
                 reached.append((here, member))

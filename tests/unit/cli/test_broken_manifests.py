@@ -45,7 +45,7 @@ BROKEN: dict[str, tuple[str, int, Sequence[Finding]]] = {
     "02 a timeout with a unit": (
         train(("300", "5m")),
         1,
-        [(7, 5, f'spec.groupSchedulingConfig.timeoutAfterSeconds: "5m": {RANGE}')],
+        [(7, 5, f'spec.groupSchedulingConfig.timeoutAfterSeconds: "5m": {RANGE}: write 300 (seconds)')],
     ),
     "03 a timeout below zero": (
         train(("300", "-1")),

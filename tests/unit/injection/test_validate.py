@@ -140,7 +140,6 @@ def test_what_is_wrong_is_denied_with_path_and_value(given: Json, wanted: str) -
         (10**30, "1000000000000000000000000000000"),
         (1.5, "1.5"),
         (300.0, "300.0"),
-        ("300", '"300"'),
         (True, "true"),
         ([], "[]"),
         ({"s": 1}, '{"s":1}'),
@@ -148,6 +147,28 @@ def test_what_is_wrong_is_denied_with_path_and_value(given: Json, wanted: str) -
 )
 def test_a_timeout_that_is_no_positive_int32_is_rejected(value: Any, shown: str) -> None:
     assert messages(jobset(config={"timeoutAfterSeconds": value})) == [f"{FIELD}.timeoutAfterSeconds: {shown}: {RANGE}"]
+
+
+@pytest.mark.parametrize(
+    ("text", "hint"),
+    [
+        ("300", ": write 300 (seconds)"),
+        ("5m", ": write 300 (seconds)"),
+        ("1h30m", ": write 5400 (seconds)"),
+        ("1h30", ""),
+        ("1.5s", ""),
+        ("0", ""),
+        ("-5m", ""),
+        ("2147483648", ""),
+        ("9" * 10_000, ""),
+        ("\u0663", ""),
+        ("five minutes", ""),
+        ("", ""),
+    ],
+)
+def test_a_timeout_in_words_is_rejected_with_its_seconds(text: str, hint: str) -> None:
+    (message,) = messages(jobset(config={"timeoutAfterSeconds": text}))
+    assert message.endswith(f": {RANGE}{hint}")
 
 
 def test_an_unknown_key_is_rejected_and_the_known_ones_are_named() -> None:
