@@ -13,7 +13,7 @@ PLACE: Final = "spec.runtimePatches[].trainingRuntimeSpec.template.metadata.anno
 HINT: Final = f"the config of a TrainJob is the annotation {names.CONFIG} in {PLACE}"
 RENDERED: Final = f"a TrainJob is printed as it is, since Trainer makes its JobSet in the cluster; {HINT}"
 _OF_2_0: Final[Path] = ("spec", "annotations")
-_IN_PATCH: Final[Path] = ("trainingRuntimeSpec", "template", "metadata", "annotations")
+_IN_PATCH: Final = ("trainingRuntimeSpec", "template", "metadata", "annotations")
 
 
 def is_train_job(value: Any) -> bool:
