@@ -13,6 +13,7 @@ from jobset_gate.errors import JobsetGateError
 from jobset_gate.objects.field_error import child_path, format_value
 from jobset_gate.podgroups.candidate import CapacityCheck
 from jobset_gate.podgroups.model import Format
+from jobset_gate.sources.table import JOBSET, SOURCES
 
 DEFAULT_IMAGE: Final = "busybox:1.37"
 DEFAULT_USER: Final = 65532
@@ -93,6 +94,22 @@ class Barrier(_Section):
     """Where pods reach the gate stream, e.g. http://jobset-gate-stream.jobset-gate-system.svc:8082; None: no stream."""
 
 
+def _known_sources(given: tuple[str, ...]) -> tuple[str, ...]:
+    """Each source once, in the order of the table, and `jobset` among them."""
+    if unknown := [name for name in given if name not in SOURCES]:
+        raise ValueError(f"unknown source {', '.join(unknown)}; there are {', '.join(SOURCES)}")
+    if JOBSET.name not in given:
+        raise ValueError(f"must contain {JOBSET.name}")
+    return tuple(name for name in SOURCES if name in given)
+
+
+class Gangs(_Section):
+    """Gangs with a start barrier."""
+
+    sources: Annotated[tuple[str, ...], Strict(False), AfterValidator(_known_sources)] = (JOBSET.name,)
+    """Kinds of workloads whose pods may start as a gang. Of another kind nothing is sent, watched or changed."""
+
+
 class Groups(_Section):
     """Pod groups: whose pods are held, and when a group is opened (G2, G3, G4, G6)."""
 
@@ -121,6 +138,7 @@ class Settings(_Section):
     """Settings of the webhook, and those that it shares with the controller."""
 
     barrier: Barrier = Barrier()
+    gangs: Gangs = Gangs()
     groups: Groups = Groups()
 
 

@@ -48,6 +48,7 @@ SAMPLES: Final[dict[str, Json]] = {
     "issuer": {
         "webhook": {"certificates": {"mode": "certManager", "issuerRef": {"name": "corp", "kind": "ClusterIssuer"}}}
     },
+    "jobs": {"gangs": {"sources": ["jobset", "job"]}},
     "brought": {
         "webhook": {"certificates": {"mode": "secret", "secretName": "webhook-tls"}},
         "metrics": {"podMonitor": {"enabled": True}},

@@ -21,6 +21,8 @@ barrier:
   maxWaitSeconds: {{ $barrier.maxWaitSeconds | toJson }}
   pollSeconds: {{ $barrier.pollSeconds | toJson }}
   streamUrl: {{ default $ours $barrier.streamUrl | toJson }}
+gangs:
+  sources: {{ .Values.gangs.sources | toJson }}
 groups:
   enabled: {{ $groups.enabled }}
   ways: {{ $groups.ways | toJson }}

@@ -100,5 +100,7 @@ def controller(
     asked = locals()
     logs.configure(log.log_format, log.log_level)
     said = settings_file.read(config)
-    wanted = service.options(said.controller, **asked, groups=said.admission.groups)
+    wanted = service.options(
+        said.controller, **asked, sources=said.admission.gangs.sources, groups=said.admission.groups
+    )
     asyncio.run(service.run(wanted, cluster, namespace))
