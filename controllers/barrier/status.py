@@ -145,8 +145,10 @@ class GangStatusWriter:
         return max(0.0, until - loop_time()) if reason == desired.condition.reason else 0.0
 
     def _write_delay(self, key: GangKey, desired: _Desired) -> float | None:
-        """Seconds until this condition is to be written, None if it stands already."""
+        """Seconds until this condition is to be written, None if it stands already. A stale start delays the user."""
         condition, current = desired.condition, desired.workload.condition
+        if desired.workload.stale_start:
+            return 0.0
         at, uid, last = self._written.get(key, (-math.inf, "", None))
         if current is not None and _comparable(current) == _comparable(condition):
             return None

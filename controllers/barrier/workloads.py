@@ -25,16 +25,23 @@ async def get_workload(client: Client, known: WorkloadSeen) -> WorkloadSeen | No
 async def write_condition(
     client: Client, workload: WorkloadSeen, version: ObjectVersion, condition: dict[str, Any]
 ) -> None:
-    """Writes the condition GroupStarted. Raises Conflict or Invalid if this is not the cached workload any more."""
-    status = {"conditions": [condition]}
+    """Writes the condition GroupStarted, and clears a stale start in the same write.
+
+    Raises Conflict or Invalid if this is not the cached workload any more.
+    """
+    status: dict[str, Any] = {"conditions": [condition]}
     if workload.source is JOB:
         # A Job's conditions are atomic for an apply, and merged by type in a strategic merge patch. The UID, so that
         # the condition is never written to a new Job of the same name; the Job controller's writes are no conflict.
+        meta = {"uid": version.uid}
+        if workload.stale_start:
+            meta["resourceVersion"] = workload.stale_start  # a Job that was resumed meanwhile keeps its start
+            status["startTime"] = None
         await client.patch(
             JOBS,
             workload.name,
             workload.namespace,
-            body={"metadata": {"uid": version.uid}, "status": status},
+            body={"metadata": meta, "status": status},
             patch=PatchType.STRATEGIC,
             subresource="status",
         )

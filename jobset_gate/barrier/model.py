@@ -274,6 +274,8 @@ class WorkloadSeen(Value, frozen=True):
     failed: bool = False
     finished_message: str = ""
     """Message of the workload's terminal condition."""
+    stale_start: str = ""
+    """Version of a suspended workload whose status keeps the start of an earlier run, so that it cannot be resumed."""
 
     @property
     def key(self) -> GangKey:

@@ -193,6 +193,8 @@ class JobSpec(WireStruct, frozen=True):
 class JobStatus(WireStruct, frozen=True):
     """status of a Job."""
 
+    start_time: str | None = None
+    active: int | None = None
     succeeded: int | None = None
     completed_indexes: str | None = None
     failed_indexes: str | None = None

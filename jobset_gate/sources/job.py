@@ -57,7 +57,16 @@ def workload(seen: wire.Job) -> WorkloadSeen | None:
         replicated_jobs=(templates.target(TARGET, 1, its, counted=templates.within_device_limits([its])),),
         condition=templates.our_condition(status.conditions),
         token=templates.stream_token([its]),
+        stale_start=_stale_start(seen),
     )
+
+
+def _stale_start(seen: wire.Job) -> str:
+    """Before Kubernetes 1.36 the Job controller leaves startTime when it suspends a Job (K4)."""
+    status = seen.status
+    if not seen.spec.suspend or status.active or status.start_time is None:
+        return ""
+    return seen.metadata.resource_version if templates.is_condition_true(status.conditions, "Suspended") else ""
 
 
 def pod_slot(_: wire.Labels, owner: wire.OwnerReference | None) -> Slot:

@@ -169,4 +169,4 @@ def _selected(kind: Resource, stored: Json) -> bool:
         return False
     if kind == CONFIGMAPS:
         return _has(stored, {names.GATE: names.GATE_VALUE})
-    return kind not in (JOBS, PODS) or _has(stored, {names.GATED: names.GATED_VALUE})
+    return kind not in (JOBS, PODS) or labels_of(stored).get(names.GATED) in (names.GATED_VALUE, names.GATED_JOB)

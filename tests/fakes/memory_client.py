@@ -16,7 +16,7 @@ import msgspec
 from jobset_gate.fake.apiserver import patches, selectors
 from jobset_gate.kube.client import Client, PatchType
 from jobset_gate.kube.errors import ServerError, Throttled, Unreachable
-from jobset_gate.kube.resources import CONFIGMAPS, Resource
+from jobset_gate.kube.resources import CONFIGMAPS, JOBSETS, Resource
 from tests.fakes.memory_api import Api, Json, labels_of
 
 
@@ -152,7 +152,7 @@ class MemoryClient:
         merge = patches.merged if patch is PatchType.MERGE else patches.strategic_merged
         meta = body.get("metadata") or {}
         # A write of a custom resource's status takes nothing of metadata but the resourceVersion.
-        uid = None if subresource == "status" else meta.get("uid")
+        uid = None if subresource == "status" and resource == JOBSETS else meta.get("uid")
         kept = {name: value for name, value in meta.items() if name != "uid"}
         change = {**body, "metadata": kept} if kept else {key: it for key, it in body.items() if key != "metadata"}
 

@@ -67,6 +67,51 @@ def pod(
     return made | rest
 
 
+JOB_UID = "run-uid"
+
+
+def bare_job(*init: str, meta: Json | None = None, status: Json | None = None, **spec: Any) -> Json:
+    """An Indexed Job of eight pods that is a gang itself, at its second resumption."""
+    env = [{"name": "JOBSET_GATE_STREAM", "value": "http://gate:8082/v1/jobs/team-a/run/t0k-en_22"}]
+    template = {
+        "metadata": {"annotations": {"jobset-gate.dev/epoch": "2"}},
+        "spec": {
+            "initContainers": [{"name": it, "env": env} for it in init or (BARRIER,)],
+            "containers": [{"name": "pytorch", "resources": {"limits": {"nvidia.com/gpu": "4"}}}],
+        },
+    }
+    wanted = {"suspend": False, "parallelism": 8, "completions": 8, "completionMode": "Indexed", "template": template}
+    return {
+        "metadata": {
+            "name": "run",
+            "namespace": "team-a",
+            "uid": JOB_UID,
+            "resourceVersion": "77",
+            "creationTimestamp": "2026-08-01T10:00:00Z",
+            "labels": {"jobset-gate.dev/gated": "job"},
+            "annotations": {"jobset-gate.dev/group-scheduling-config": '{"timeoutAfterSeconds": 300}'},
+        }
+        | (meta or {}),
+        "spec": wanted | spec,
+        "status": status or {},
+    }
+
+
+def bare_job_pod(index: int = 5, *init: Json, meta: Json | None = None) -> Json:
+    """A pod of `bare_job`."""
+    made = pod(*init)
+    labels = {
+        "batch.kubernetes.io/controller-uid": JOB_UID,
+        "batch.kubernetes.io/job-completion-index": str(index),
+        "batch.kubernetes.io/job-name": "run",
+        "jobset-gate.dev/gated": "job",
+    }
+    notes = {"batch.kubernetes.io/job-completion-index": str(index), "jobset-gate.dev/epoch": "2"}
+    named = {"name": f"run-{index}-x7k2p", "uid": f"pod-{index}", "labels": labels, "annotations": notes}
+    made["metadata"] |= named | {"ownerReferences": [owner("Job", "run", JOB_UID)]} | (meta or {})
+    return made
+
+
 def owner(kind: str, name: str, uid: str) -> Json:
     """The reference to the controller that made an object, as a Job carries one to its JobSet and a pod to its Job."""
     api = {"JobSet": "jobset.x-k8s.io/v1alpha2", "Job": "batch/v1"}[kind]

@@ -1,0 +1,54 @@
+"""The rules know no source: what distinguishes one kind of workload from another stands in jobset_gate/sources (K1)."""
+
+import ast
+from collections.abc import Iterator
+from pathlib import Path
+
+import pytest
+
+from jobset_gate.sources.table import SOURCES
+from tests.repo.files import ROOT
+
+RULES = ("jobset_gate/barrier", "jobset_gate/explain", "jobset_gate/timeline")
+NO_RULES = {
+    "barrier/config.py",  # the field of JobSets
+    "barrier/crd.py",
+    "barrier/wire.py",  # objects as they come, by kind
+    "timeline/decode.py",  # reads them
+}
+ALLOWED = {
+    "barrier/model.py": {"jobset"},  # the source of a key that gives none
+    "barrier/missing.py": {"job"},  # kubectl's word for the Jobs that each gang has
+}
+
+
+def name_of(path: Path) -> str:
+    return "/".join(path.parts[-2:])
+
+
+def files() -> list[Path]:
+    found = [path for folder in RULES for path in (ROOT / folder).glob("**/*.py")]
+    assert len(found) > 20
+    return [path for path in found if name_of(path) not in NO_RULES]
+
+
+def constants(path: Path) -> Iterator[str]:
+    """Texts of the code, without docstrings, which may give examples."""
+    tree = ast.parse(path.read_text())
+    prose = {id(it.value) for it in ast.walk(tree) if isinstance(it, ast.Expr)}
+    for it in ast.walk(tree):
+        if isinstance(it, ast.Constant) and isinstance(it.value, str) and id(it) not in prose:
+            yield it.value
+
+
+@pytest.mark.parametrize("path", files(), ids=name_of)
+def test_the_rules_compare_with_no_name_of_a_source(path: Path) -> None:
+    marks = {text for it in SOURCES.values() for text in (it.name, it.kind, it.gated, it.config_map_suffix)}
+    assert set(constants(path)) & (marks - {"Job", "true"}) <= ALLOWED.get(name_of(path), set())
+
+
+@pytest.mark.parametrize("path", files(), ids=name_of)
+def test_the_rules_import_no_source(path: Path) -> None:
+    tree = ast.parse(path.read_text())
+    imported = {it.module or "" for it in ast.walk(tree) if isinstance(it, ast.ImportFrom)}
+    assert not any(module.startswith("jobset_gate.sources") for module in imported)
