@@ -1,0 +1,191 @@
+"""A plain Indexed Job is a gang of its own: start, timeout, failed index, suspension (K1, K4, K6, K7)."""
+
+from __future__ import annotations
+
+from collections.abc import AsyncIterator, Callable
+from dataclasses import replace
+from typing import Any
+
+import pytest
+
+from jobset_gate import names
+from jobset_gate.barrier import verdict_codec
+from jobset_gate.barrier.model import Verdict, VerdictKind
+from jobset_gate.fake import manifests
+from jobset_gate.fake.kubelet import PodFault, PodMatch
+from jobset_gate.fake.view import ObjectView
+from jobset_gate.injection import inject
+from jobset_gate.kube.client import PatchType
+from jobset_gate.kube.errors import Invalid, is_stale_patch
+from jobset_gate.kube.resources import CONFIGMAPS, JOBS, JOBSETS, PODS
+from jobset_gate.settings import Settings
+from jobset_gate.sources.table import JOB
+from tests.fakes.jobs import gated_job
+from tests.flow.conftest import MakeEnvironment
+from tests.flow.environment import PATIENCE, QUICK, Environment, Json, alive, condition, held, runs
+
+RUN = "run"
+STUCK = PodFault(PodMatch(index=1), image_pull_backoff=names.BARRIER_CONTAINER)
+
+
+class JobStage:
+    """A stage whose gang is a Job."""
+
+    def __init__(self, stage: Environment) -> None:
+        self.stage = stage
+        self.kubelets = stage.actors.kubelets
+
+    async def create(self, **changes: Any) -> Json:
+        made = gated_job(RUN, self.stage.namespace, stream=self.stage.service.url, **changes)
+        return await self.stage.client.create(JOBS, made, self.stage.namespace)
+
+    async def job(self) -> Json:
+        return await self.stage.client.get(JOBS, RUN, self.stage.namespace)
+
+    async def patch(self, body: Json, *, status: bool = False) -> Json:
+        where = "status" if status else None
+        patch = PatchType.STRATEGIC
+        return await self.stage.client.patch(JOBS, RUN, self.stage.namespace, body=body, patch=patch, subresource=where)
+
+    async def resume(self, epoch: int) -> None:
+        """With what the webhook does in the same write."""
+        template = {"metadata": {"annotations": {names.EPOCH: str(epoch)}}}
+        await self.patch({"spec": {"suspend": False, "template": template}})
+
+    async def until(self, holds: Callable[[Json], bool]) -> Json:
+        def mine(job: Json) -> bool:
+            return bool(job["metadata"]["name"] == RUN) and holds(job)
+
+        async with ObjectView(self.stage.client, JOBS, self.stage.namespace) as view:
+            found = await view.until(lambda jobs: any(map(mine, jobs)), PATIENCE)
+        return next(filter(mine, found))
+
+    async def until_condition(self, reason: str, text: str = "") -> Json:
+        def reported(job: Json) -> bool:
+            found = condition(job)
+            return found is not None and found["reason"] == reason and text in found["message"]
+
+        found = condition(await self.until(reported))
+        assert found is not None
+        return found
+
+    async def config_map(self) -> Json:
+        return await self.stage.client.get(CONFIGMAPS, JOB.config_map_name(RUN), self.stage.namespace)
+
+    async def verdict(self) -> Verdict:
+        found = verdict_codec.parse((await self.config_map())["data"][names.KEY_VERDICT])
+        assert found is not None
+        return found
+
+
+@pytest.fixture
+async def run(make_stage: MakeEnvironment) -> AsyncIterator[JobStage]:
+    async with make_stage(controller=False, webhook=False) as stage:
+        stage.start_controller(sources=("jobset", "job"))
+        yield JobStage(stage)
+
+
+def suspended(job: Json) -> bool:
+    conditions = (job.get("status") or {}).get("conditions") or ()
+    return any(it["type"] == "Suspended" and it["status"] == "True" for it in conditions)
+
+
+async def test_no_main_container_starts_before_all_pods_have(run: JobStage) -> None:
+    slow = run.kubelets.inject_fault(STUCK)
+    created = await run.create(pods=3)
+    await run.stage.until_held(2)
+    await run.until_condition(names.REASON_WAITING, "2/3 pods started; missing: 1 pod: BarrierImagePull")
+    assert not any(map(runs, run.stage.pods.all()))
+    run.kubelets.clear_fault(slow)
+    await run.stage.until_running(3)
+    reported = await run.until_condition(names.REASON_STARTED, "all 3 pods started")
+    assert reported["status"] == "True"
+    uid = created["metadata"]["uid"]
+    (owner,) = (await run.config_map())["metadata"]["ownerReferences"]
+    assert (owner["kind"], owner["apiVersion"], owner["uid"]) == ("Job", "batch/v1", uid)
+    assert [reason for reason, _ in await run.stage.events(RUN)] == [names.REASON_STARTED]
+    condition_of = f"--for=condition={names.CONDITION}"
+    await run.stage.plane.kubectl("wait", "-n", run.stage.namespace, condition_of, f"job/{RUN}", "--timeout=10s")
+    assert (await run.verdict()).generation.uid == uid
+
+
+async def test_the_stream_alone_releases_a_job(make_stage: MakeEnvironment) -> None:
+    never = replace(QUICK, configmap_sync=100_000.0)
+    async with make_stage(controller=False, webhook=False, behaviour=never) as stage:
+        stage.start_controller(sources=("jobset", "job"), patch_concurrency=0)
+        await JobStage(stage).create(pods=3)
+        await stage.until_running(3)
+
+
+async def test_a_jobset_and_a_job_of_one_name_are_two_gangs(run: JobStage) -> None:
+    stuck = run.kubelets.inject_fault(PodFault(PodMatch(job_index=-1, index=1), unschedulable="no room"))
+    await run.create(pods=2)
+    settings, client = Settings(), run.stage.client
+    jobset = manifests.gang(RUN, run.stage.namespace, jobs=1, pods=2)
+    gated = inject.injected(jobset, None, settings=settings, token="t0ken").document
+    await client.create(JOBSETS, gated, run.stage.namespace)
+    await run.stage.until_condition(RUN, names.REASON_STARTED, "all 2 pods started")
+    await run.until_condition(names.REASON_WAITING, "1/2 pods started")
+    run.kubelets.clear_fault(stuck)
+    await run.stage.until_running(4)
+
+
+async def test_a_timeout_names_the_missing_index_and_the_job_fails(run: JobStage) -> None:
+    run.kubelets.inject_fault(STUCK)
+    await run.create(pods=3, timeout=2)
+    reported = await run.until_condition(names.REASON_TIMED_OUT, "timed out after 2s: 2/3 pods started")
+    assert "missing: 1 pod: BarrierImagePull" in reported["message"]
+    assert "(1)" in reported["message"]
+    failed = await run.until(lambda job: any(it["type"] == "Failed" for it in job["status"].get("conditions") or ()))
+    assert (condition(failed) or {})["status"] == "False"
+
+
+async def test_an_index_that_has_failed_for_good_ends_the_wait(run: JobStage) -> None:
+    run.kubelets.inject_fault(STUCK)
+    await run.create(pods=3, timeout=None, backoffLimitPerIndex=0)
+    pods = await run.stage.until_held(2)
+    (stuck,) = (pod for pod in pods if not held(pod))
+    failed = {"status": {"phase": "Failed", "reason": "Evicted", "message": "the node was low on memory"}}
+    where = stuck["metadata"]["name"], run.stage.namespace
+    await run.stage.client.patch(PODS, *where, body=failed, patch=PatchType.MERGE, subresource="status")
+    reported = await run.until_condition(names.REASON_INDEX_FAILED, "(1)")
+    assert reported["status"] == "False"
+    assert (await run.verdict()).kind is VerdictKind.TIMEOUT
+
+
+async def test_a_resumed_job_waits_again_for_all_its_pods(run: JobStage) -> None:
+    await run.create(pods=2)
+    await run.stage.until_running(2)
+    await run.patch({"spec": {"suspend": True}})
+    await run.until_condition(names.REASON_WAITING, "suspended")
+    await run.until(lambda job: suspended(job) and not job["status"].get("active"))
+    stuck = run.kubelets.inject_fault(STUCK)
+    await run.until(lambda job: "startTime" not in job["status"])
+    await run.resume(1)
+    pods = await run.stage.until_held(1)
+    assert {pod["metadata"]["annotations"][names.EPOCH] for pod in pods if alive(pod)} == {"1"}
+    await run.until_condition(names.REASON_WAITING, "1/2 pods started")
+    assert (await run.verdict()).generation.epoch == 0
+    run.kubelets.clear_fault(stuck)
+    await run.stage.until_running(2)
+    await run.until_condition(names.REASON_STARTED, "epoch 1)")
+
+
+async def test_a_start_that_the_job_controller_left_is_cleared(run: JobStage) -> None:
+    """Kubernetes before 1.36 leaves it; here another client puts it back."""
+    await run.create(pods=2)
+    await run.stage.until_running(2)
+    await run.patch({"spec": {"suspend": True}})
+    await run.until(lambda job: suspended(job) and not job["status"].get("active") and "startTime" not in job["status"])
+    await run.patch({"status": {"startTime": "2026-08-01T10:00:00Z"}}, status=True)
+    cleared = await run.until(lambda job: "startTime" not in job["status"])
+    assert condition(cleared) is not None
+    await run.resume(1)
+    await run.until_condition(names.REASON_STARTED, "epoch 1)")
+
+
+async def test_a_condition_for_a_deleted_job_is_refused_on_the_next_of_its_name(run: JobStage) -> None:
+    await run.create(pods=1)
+    with pytest.raises(Invalid) as refused:
+        await run.patch({"metadata": {"uid": "another"}, "status": {"conditions": []}}, status=True)
+    assert is_stale_patch(refused.value)
