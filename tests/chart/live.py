@@ -38,12 +38,17 @@ class ScrapedMetric:
 
 
 @cache
+def texts() -> Mapping[str, str]:
+    """The texts by component, after each has done something."""
+    with tempfile.TemporaryDirectory(prefix="jobset-gate-metrics-") as folder:
+        return asyncio.run(_scraped(Path(folder)))
+
+
+@cache
 def shown() -> Mapping[str, ScrapedMetric]:
     """All metrics of webhook and controller by name, a counter's with its `_total`."""
-    with tempfile.TemporaryDirectory(prefix="jobset-gate-metrics-") as folder:
-        texts = asyncio.run(_scraped(Path(folder)))
     found: dict[str, ScrapedMetric] = {}
-    for component, text in texts.items():
+    for component, text in texts().items():
         for family in text_string_to_metric_families(text):
             name = f"{family.name}_total" if family.type == "counter" else family.name
             known = found.get(name, ScrapedMetric(family.type, frozenset(), frozenset()))
@@ -63,7 +68,6 @@ def _labels(family: Metric) -> frozenset[str]:
 
 
 async def _scraped(folder: Path) -> dict[str, str]:
-    """The texts by component, after each has done something."""
     server = ApiServer()
     await server.start()
     try:

@@ -23,9 +23,9 @@ ANNOTATIONS = {"summary", "description", "runbook", "runbook_url"}
 Json = dict[str, Any]
 
 
-def promtool(*arguments: str | Path) -> subprocess.CompletedProcess[str]:
+def promtool(*arguments: str | Path, given: str = "") -> subprocess.CompletedProcess[str]:
     command = [str(PROMTOOL.find()), *map(str, arguments)]
-    return subprocess.run(command, capture_output=True, text=True, check=False)  # noqa: S603 - of the tests' own making
+    return subprocess.run(command, input=given, capture_output=True, text=True, check=False)  # noqa: S603 - our own
 
 
 def rules() -> list[Json]:

@@ -5,7 +5,7 @@ from dataclasses import dataclass
 
 from docs.make import metrics
 from tests.chart import live
-from tests.chart.test_alerts import rules
+from tests.chart.test_alerts import promtool, rules
 from tests.repo.files import ROOT
 
 PAGE = (ROOT / "docs/reference/metrics.md").read_text()
@@ -45,6 +45,12 @@ def test_labels_are_as_documented() -> None:
     shown = {name: one.labels for name, one in live.shown().items() if one.labels}
     assert len(shown) > 25
     assert shown == {name: row.labels for name, row in documented().items() if name in shown}
+
+
+def test_prometheus_has_nothing_to_say_against_them() -> None:
+    for text in live.texts().values():
+        ran = promtool("check", "metrics", given=text)
+        assert (ran.returncode, ran.stdout, ran.stderr) == (0, "", "")
 
 
 def test_no_label_names_a_pod_or_a_gang() -> None:
