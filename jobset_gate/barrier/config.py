@@ -14,26 +14,29 @@ from jobset_gate.barrier.model import Config
 from jobset_gate.errors import Malformed
 from jobset_gate.objects import duration
 from jobset_gate.objects.field_error import CauseType, FieldError, annotation_path, child_path, format_value
-from jobset_gate.objects.template import TemplateView, annotations_of, templates_of
-from jobset_gate.objects.unstructured import nested
+from jobset_gate.objects.template import TemplateView, templates_of
 
 MAX_TIMEOUT: Final = 2**31 - 1
 FIELD_PATH: Final = f"spec.{names.CONFIG_FIELD}"
 ANNOTATION_PATH: Final = annotation_path(names.CONFIG)
 
-_KEYS: Final = f"{names.TIMEOUT_FIELD} and {names.TARGETS_FIELD}"
 _TIMEOUT: Final = f"must be an integer from 1 to {MAX_TIMEOUT}"
 _TARGETS: Final = "must be a list of names of replicatedJobs"
 _TARGET: Final = "must be the name of a replicatedJob"
 
 
-class GroupSchedulingConfig(BaseModel):
-    """Schema: these keys only, and no type coercion."""
+class TimeoutConfig(BaseModel):
+    """Schema for a workload of one template: these keys only, and no type coercion."""
 
     model_config = ConfigDict(strict=True, extra="forbid", frozen=True)
 
     timeoutAfterSeconds: Annotated[int, Field(ge=1, le=MAX_TIMEOUT)] | None = None  # noqa: N815 - the API's name
     """Seconds from the first started pod to the timeout; absent or null: none."""
+
+
+class GroupSchedulingConfig(TimeoutConfig):
+    """Schema for a workload with targets."""
+
     targetReplicatedJobs: list[Annotated[str, Field(min_length=1)]] | None = None  # noqa: N815 - the API's name
     """Names of the replicatedJobs of the gang; absent, null or empty: all."""
 
@@ -99,56 +102,55 @@ class ParsedConfig:
 NOT_GIVEN: Final = ParsedConfig()
 
 
-def read_sources(field: Any, annotation: Any) -> ConfigSources:
+def read_sources(field: Any, annotation: Any, *, has_targets: bool = True) -> ConfigSources:
     """Parses field and annotation."""
-    by_field = NOT_GIVEN if field is None else parse(field, FIELD_PATH)
-    by_note = NOT_GIVEN if annotation is None else parse_annotation(annotation)
+    by_field = NOT_GIVEN if field is None else parse(field, FIELD_PATH, has_targets=has_targets)
+    by_note = NOT_GIVEN if annotation is None else parse_annotation(annotation, has_targets=has_targets)
     return ConfigSources(field, annotation, by_field, by_note)
 
 
-def config_of(jobset: Any) -> ConfigSources:
-    """What the JobSet says about its gate."""
-    return read_sources(nested(jobset, "spec", names.CONFIG_FIELD), annotations_of(jobset).get(names.CONFIG))
-
-
-def targets(jobset: Any, config: Config) -> list[TemplateView]:
-    """The replicatedJobs that the gang is made of (A2: none named means all)."""
+def targets(obj: Any, config: Config) -> list[TemplateView]:
+    """The templates that the gang is made of (A2: none named means all)."""
     wanted = frozenset(config.targets)
-    return [job for job in templates_of(jobset) if not wanted or job.name in wanted]
+    return [job for job in templates_of(obj) if not wanted or job.name in wanted]
 
 
-def parse(value: Any, path: str) -> ParsedConfig:
+def parse(value: Any, path: str, *, has_targets: bool = True) -> ParsedConfig:
     """Parses a decoded config; collects all errors."""
     if not isinstance(value, dict):
-        return _invalid(path, value, f"must be an object with the keys {_KEYS}, both optional")
+        return _invalid(path, value, f"must be an object with {_keys(has_targets=has_targets)}")
+    schema = GroupSchedulingConfig if has_targets else TimeoutConfig
     try:
-        read = GroupSchedulingConfig.model_validate(value)
+        read = schema.model_validate(value)
     except ValidationError as problem:
         details = problem.errors(include_url=False, include_context=False)
         return ParsedConfig(
-            usable=_usable_part(value, details), violations=tuple(_violation(it, path) for it in details)
+            usable=_usable_part(value, details, has_targets=has_targets),
+            violations=tuple(_violation(it, path, has_targets=has_targets) for it in details),
         )
-    config = Config(timeout=read.timeoutAfterSeconds, targets=tuple(read.targetReplicatedJobs or ()))
+    named = read.targetReplicatedJobs if isinstance(read, GroupSchedulingConfig) else None
+    config = Config(timeout=read.timeoutAfterSeconds, targets=tuple(named or ()))
     return ParsedConfig(config, config)
 
 
-def parse_annotation(text: Any) -> ParsedConfig:
+def parse_annotation(text: Any, *, has_targets: bool = True) -> ParsedConfig:
     """Parses the annotation's text; collects all errors."""
     if not isinstance(text, str):
         return _invalid(ANNOTATION_PATH, text, "must be a string that holds a JSON object")
     try:
         value = json.loads(text, object_pairs_hook=_reject_duplicate_keys)
     except (ValueError, RecursionError) as problem:
-        return _invalid(ANNOTATION_PATH, text, f"must be a JSON object with the keys {_KEYS}: {problem}")
-    return parse(value, ANNOTATION_PATH)
+        message = f"must be a JSON object with {_keys(has_targets=has_targets)}: {problem}"
+        return _invalid(ANNOTATION_PATH, text, message)
+    return parse(value, ANNOTATION_PATH, has_targets=has_targets)
 
 
-def stored_config(field: bytes | None, annotation: str | None) -> Config:
-    """The config of a stored JobSet; `field` is its raw JSON.
+def stored_config(field: bytes | None, annotation: str | None, *, has_targets: bool = True) -> Config:
+    """The config of a stored object; `field` is its raw JSON.
 
-    Raises Malformed for an invalid config, which a JobSet has that was created while the webhook was off (A10).
+    Raises Malformed for an invalid config, which an object has that was created while the webhook was off (A10).
     """
-    found = read_sources(None if field is None else _decoded(field), annotation)
+    found = read_sources(None if field is None else _decoded(field), annotation, has_targets=has_targets)
     for wrong in (*found.violations, *([found.conflict] if found.conflict else [])):
         raise Malformed(wrong.path, wrong.value, wrong.message.removeprefix("must be "))
     return found.config or Config()
@@ -173,10 +175,15 @@ def _invalid(path: str, value: Any, message: str) -> ParsedConfig:
     return ParsedConfig(violations=(FieldError(path, value, message),))
 
 
-def _usable_part(value: dict[Any, Any], details: list[ErrorDetails]) -> Config | None:
+def _keys(*, has_targets: bool) -> str:
+    both = f"the keys {names.TIMEOUT_FIELD} and {names.TARGETS_FIELD}, both optional"
+    return both if has_targets else f"the key {names.TIMEOUT_FIELD}, which is optional"
+
+
+def _usable_part(value: dict[Any, Any], details: list[ErrorDetails], *, has_targets: bool) -> Config | None:
     wrong = {detail["loc"] for detail in details}
-    targets = value.get(names.TARGETS_FIELD)
-    if (names.TARGETS_FIELD,) in wrong:
+    targets = value.get(names.TARGETS_FIELD) if has_targets else None
+    if has_targets and (names.TARGETS_FIELD,) in wrong:
         return None
     kept = tuple(it for it in targets or () if isinstance(it, str) and it)
     if targets and not kept:
@@ -185,12 +192,14 @@ def _usable_part(value: dict[Any, Any], details: list[ErrorDetails]) -> Config |
     return Config(timeout=timeout, targets=kept)
 
 
-def _violation(detail: ErrorDetails, path: str) -> FieldError:
+def _violation(detail: ErrorDetails, path: str, *, has_targets: bool) -> FieldError:
     where, value = detail["loc"], detail["input"]
     for key in where:
         path = child_path(path, key)
     if detail["type"] == "extra_forbidden":
-        return FieldError(path, value, f"unknown key; the keys are {_KEYS}", CauseType.NOT_SUPPORTED)
+        known = f"keys are {names.TIMEOUT_FIELD} and {names.TARGETS_FIELD}"
+        message = f"unknown key; the {known if has_targets else f'only key is {names.TIMEOUT_FIELD}'}"
+        return FieldError(path, value, message, CauseType.NOT_SUPPORTED)
     if where[0] == names.TIMEOUT_FIELD:
         return FieldError(path, value, _TIMEOUT + _seconds_hint(value))
     return FieldError(path, value, _TARGETS if len(where) == 1 else _TARGET)

@@ -26,6 +26,10 @@ class Source(msgspec.Struct, frozen=True, kw_only=True):
 
     has_config_field: bool
     """Its spec has a groupSchedulingConfig; without one the annotation is the only place (A2)."""
+    has_targets: bool
+    """It has several templates, and targetReplicatedJobs may name some of them."""
+    counts_resumptions: bool
+    """A new epoch begins when it is resumed, since its template cannot change when it is suspended (K4)."""
     pods_label: str
     """Label of its pods with the workload's name, for kubectl."""
 

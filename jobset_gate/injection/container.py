@@ -6,31 +6,36 @@ from typing import Any, Final
 
 from jobset_gate import names
 from jobset_gate.barrier.model import Config
+from jobset_gate.barrier.source import Source
 from jobset_gate.objects.quantity import semantically_equal
 from jobset_gate.objects.template import TemplateView
 from jobset_gate.objects.unstructured import Json, as_int, as_list, as_map, nested
 from jobset_gate.settings import DEFAULT_POLL_SECONDS, Barrier
+from jobset_gate.sources.table import SOURCES
 
 TOKEN_PATH: Final = "/var/run/secrets/kubernetes.io/serviceaccount"  # noqa: S105 - a path, no secret
 """Where the API server mounts a service account's token, unless something is mounted there."""
 
+ONLY_ATTEMPT: Final = "0"
+"""The restart attempt of a source without restarts."""
 ENV_POLL: Final = "JOBSET_GATE_POLL"
 READABLE_BY_ALL: Final = 0o444
 _COPIED: Final = ("cpu", "memory", "ephemeral-storage")
+_SUFFIXES: Final = tuple(source.config_map_suffix for source in SOURCES.values())
 
 
 def build_container(
-    job: TemplateView, config: Config, settings: Barrier, image: str | None = None, *, stream: str = ""
+    job: TemplateView, source: Source, config: Config, settings: Barrier, image: str | None = None, *, stream: str = ""
 ) -> Json:
-    """The init container for one replicatedJob's pods. `image` overrides the settings' (A2: barrier-image).
+    """The init container for one template's pods. `image` overrides the settings' (A2: barrier-image).
 
-    `stream` is the gang's URL on the gate stream, the same for all its replicatedJobs; "" for none.
+    `stream` is the gang's URL on the gate stream, the same for all its templates; "" for none.
     """
     made: Json = {
         "name": names.BARRIER_CONTAINER,
         "image": image or settings.image,
         "command": command(),
-        "env": _environment(config, settings, stream),
+        "env": _environment(source, config, settings, stream),
         "volumeMounts": [
             {"name": names.VOLUME, "mountPath": names.MOUNT_PATH, "readOnly": True},
             # A mount there keeps the API server from mounting the token into this container.
@@ -42,19 +47,19 @@ def build_container(
     return made | {"resources": resources} if resources else made
 
 
-def stream_url(settings: Barrier, namespace: str, name: str, token: str) -> str:
+def stream_url(settings: Barrier, source: Source, namespace: str, name: str, token: str) -> str:
     """The gang's URL on the gate stream (A6); "" if there is no stream, or the gang has no token."""
     if not settings.stream_url or not token:
         return ""
-    return f"{settings.stream_url}/v1/gangs/{namespace}/{name}/{token}"
+    return f"{settings.stream_url}/v1/{source.stream}/{namespace}/{name}/{token}"
 
 
-def build_volume(name: str) -> Json:
+def build_volume(source: Source, name: str) -> Json:
     """The volume with the gang's verdict ConfigMap, which may be missing, and the pod's own annotation."""
     verdict = {"key": names.KEY_VERDICT, "path": names.VERDICT_FILE}
     annotation = {"path": names.ANNOTATION_FILE, "fieldRef": _annotation(names.VERDICT)}
     sources = [
-        {"configMap": {"name": names.config_map_name(name), "items": [verdict], "optional": True}},
+        {"configMap": {"name": source.config_map_name(name), "items": [verdict], "optional": True}},
         {"downwardAPI": {"items": [annotation]}},
     ]
     return {"name": names.VOLUME, "projected": {"defaultMode": READABLE_BY_ALL, "sources": sources}}
@@ -96,7 +101,7 @@ def is_volume(entry: Any) -> bool:
     if nested(entry, "name") != names.VOLUME:
         return False
     sources = (nested(source, "configMap", "name") for source in as_list(nested(entry, "projected", "sources")))
-    return any(isinstance(name, str) and name.endswith(names.CONFIG_MAP_SUFFIX) for name in sources)
+    return any(isinstance(name, str) and name.endswith(_SUFFIXES) for name in sources)
 
 
 def has_barrier(job: TemplateView) -> bool:
@@ -122,12 +127,13 @@ def _keyless(variable: Any) -> Any:
     return variable | {"value": value.rpartition("/")[0]}
 
 
-def _environment(config: Config, settings: Barrier, stream: str) -> list[Json]:
-    label = {"fieldPath": f"metadata.labels['{names.JS_UID}']"}
-    attempt = {"fieldPath": f"metadata.labels['{names.JS_RESTART_ATTEMPT}']"}
+def _environment(source: Source, config: Config, settings: Barrier, stream: str) -> list[Json]:
+    attempt: Json = {"value": ONLY_ATTEMPT}
+    if source.attempt_label is not None:
+        attempt = {"valueFrom": {"fieldRef": _label(source.attempt_label)}}
     env: list[Json] = [
-        {"name": names.ENV_UID, "valueFrom": {"fieldRef": label}},
-        {"name": names.ENV_ATTEMPT, "valueFrom": {"fieldRef": attempt}},
+        {"name": names.ENV_UID, "valueFrom": {"fieldRef": _label(source.uid_label)}},
+        {"name": names.ENV_ATTEMPT, **attempt},
         {"name": names.ENV_EPOCH, "valueFrom": {"fieldRef": _annotation(names.EPOCH)}},
         {"name": names.ENV_LIMIT, "value": _limit(config, settings)},
     ]
@@ -137,6 +143,10 @@ def _environment(config: Config, settings: Barrier, stream: str) -> list[Json]:
     if settings.poll_seconds != DEFAULT_POLL_SECONDS:
         env.append({"name": ENV_POLL, "value": f"{settings.poll_seconds:g}"})
     return env
+
+
+def _label(key: str) -> Json:
+    return {"fieldPath": f"metadata.labels['{key}']"}
 
 
 def _annotation(key: str) -> Json:

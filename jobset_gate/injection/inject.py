@@ -1,16 +1,18 @@
-"""The JSON patch of a JobSet: adds barriers on CREATE and restores them on UPDATE (A3, A8)."""
+"""The JSON patch of a gated object: adds barriers on CREATE and restores them on UPDATE (A3, A8)."""
 
 from typing import Final
 
 from jobset_gate import names
-from jobset_gate.barrier.config import canonical, config_of, targets
+from jobset_gate.barrier.config import canonical, targets
 from jobset_gate.barrier.model import Config
+from jobset_gate.barrier.source import Source
 from jobset_gate.injection import container, ownership, prefetch, restore
 from jobset_gate.objects.json_patch import PatchBuilder
 from jobset_gate.objects.quantity import semantically_equal
 from jobset_gate.objects.template import TemplateView, annotations_of, templates_of
 from jobset_gate.objects.unstructured import Json, Path, nested
 from jobset_gate.settings import Barrier, Settings
+from jobset_gate.sources.objects import config_of, source_of
 
 SUFFIX_ALPHABET: Final = "bcdfghjklmnpqrstvwxz2456789"
 """The alphabet of an API server's generated names: no vowels, no characters that look alike."""
@@ -24,7 +26,7 @@ def injected(new: Json, old: Json | None, *, settings: Settings, suffix: str = "
     """The patch that makes the incoming object the one to be stored, with that object; no argument is changed.
 
     `old` is None on CREATE. `suffix` completes metadata.generateName where there is no name. `token` is the gang's
-    secret for the gate stream; without it the barriers get no stream. The JobSet should have no field errors; a part
+    secret for the gate stream; without it the barriers get no stream. The object should have no field errors; a part
     that has one is left unchanged. Raises PatchTooLarge.
     """
     edit = PatchBuilder(new)
@@ -40,7 +42,8 @@ def injected(new: Json, old: Json | None, *, settings: Settings, suffix: str = "
 
 
 def _add_barriers(edit: PatchBuilder, new: Json, config: Config, settings: Barrier, *, suffix: str, token: str) -> None:
-    """Barriers, volumes, labels and annotations of a new gated JobSet. Idempotent."""
+    """Barriers, volumes, labels and annotations of a new gated object. Idempotent."""
+    source = source_of(new)
     name, prefix = nested(new, "metadata", "name") or "", nested(new, "metadata", "generateName")
     if not name and suffix and isinstance(prefix, str) and prefix:
         # As an API server completes it: the volume needs the name of the ConfigMap that the controller creates (A3).
@@ -51,20 +54,21 @@ def _add_barriers(edit: PatchBuilder, new: Json, config: Config, settings: Barri
             if job.well_formed and key in job.pod_annotations:
                 edit.remove((*job.pod_path, "metadata", "annotations", key))
     image = annotations_of(new).get(names.BARRIER_IMAGE)
-    stream = container.stream_url(settings, nested(new, "metadata", "namespace") or DEFAULT_NAMESPACE, name, token)
+    namespace = nested(new, "metadata", "namespace") or DEFAULT_NAMESPACE
+    stream = container.stream_url(settings, source, namespace, name, token)
     for job in targets(new, config):
         if job.well_formed:
-            _labels_and_epoch(edit, job)
-            made = container.build_container(job, config, settings, image, stream=stream)
+            _labels_and_epoch(edit, job, source)
+            made = container.build_container(job, source, config, settings, image, stream=stream)
             before = prefetch.build_containers(job, made) if prefetch.is_requested(new) else []
             _containers(edit, job, [*before, made])
-            _volumes(edit, job, [container.build_volume(name), *([prefetch.build_volume()] if before else [])])
+            _volumes(edit, job, [container.build_volume(source, name), *([prefetch.build_volume()] if before else [])])
 
 
-def _labels_and_epoch(edit: PatchBuilder, job: TemplateView) -> None:
+def _labels_and_epoch(edit: PatchBuilder, job: TemplateView, source: Source) -> None:
     for path, labels in zip(ownership.label_paths(job), job.labels, strict=True):
-        if labels.get(names.GATED) != names.GATED_VALUE:
-            edit.set(path, names.GATED_VALUE)
+        if labels.get(names.GATED) != source.gated:
+            edit.set(path, source.gated)
     if job.pod_annotations.get(names.EPOCH) != ownership.FIRST_EPOCH:
         edit.set((*job.pod_path, "metadata", "annotations", names.EPOCH), ownership.FIRST_EPOCH)
 

@@ -5,7 +5,7 @@ from typing import Any, Final
 
 from jobset_gate import names
 from jobset_gate.injection import container, prefetch
-from jobset_gate.objects.template import TemplateView
+from jobset_gate.objects.template import TemplateView, templates_of
 from jobset_gate.objects.unstructured import Json, Path, nested
 
 FIRST_EPOCH: Final = "0"
@@ -33,6 +33,11 @@ MANAGED_LISTS: Final[dict[str, tuple[Callable[[Any], bool], Callable[[Any], bool
 }
 """The lists of a pod spec with injected entries: which names are reserved, and which entries any version of
 jobset-gate has injected."""
+
+
+def gated_jobs(obj: Json) -> dict[str, TemplateView]:
+    """The templates that carry a barrier, by name."""
+    return {job.name: job for job in templates_of(obj) if container.has_barrier(job)}
 
 
 def label_paths(job: TemplateView) -> tuple[Path, Path]:

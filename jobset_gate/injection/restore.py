@@ -1,27 +1,27 @@
-"""UPDATE: restores injected members, and JobSet's defaults of CREATE, as the old object has them (A3, A5).
+"""UPDATE: restores injected members, and JobSet's defaults of CREATE, as the old object has them (A3, A5, K4).
 
-Nothing is rendered again: JobSet's validator demands unchanged templates.
+Nothing is rendered again: JobSet's validator and the API server's rules for Jobs demand unchanged templates.
 """
 
 from contextlib import suppress
 from typing import Any, Final
 
 from jobset_gate import names
-from jobset_gate.barrier import verdict_codec
-from jobset_gate.barrier.config import ConfigSources, canonical, config_of
-from jobset_gate.injection import container, ownership
-from jobset_gate.injection.ownership import DECISION_ANNOTATIONS, label_paths
+from jobset_gate.barrier.config import ConfigSources, canonical
+from jobset_gate.injection import container, epochs, ownership
+from jobset_gate.injection.ownership import DECISION_ANNOTATIONS, gated_jobs, label_paths
 from jobset_gate.objects import quantity
 from jobset_gate.objects.json_patch import PatchBuilder, PatchTooLarge
 from jobset_gate.objects.quantity import semantically_equal
 from jobset_gate.objects.template import (
     TemplateView,
     annotations_of,
-    is_suspended,
     templates_by_name,
     templates_of,
 )
 from jobset_gate.objects.unstructured import Json, Path, as_list, as_map, nested
+from jobset_gate.sources.objects import config_of, source_of
+from jobset_gate.sources.table import JOBSET
 
 FIXED_ANNOTATIONS = (names.CONFIG, names.PREFETCH_IMAGES, names.BARRIER_IMAGE)
 """Annotations that are fixed on CREATE: absent ones are restored."""
@@ -37,8 +37,8 @@ _IMMUTABLE = ("network", "successPolicy", "failurePolicy", "startupPolicy", "vol
 
 
 def restore(edit: PatchBuilder, new: Json, old: Json) -> None:
-    """All of it: injected members, defaults, and the stored spelling of equal values."""
-    if restore_barriers(edit, new, old):
+    """All of it: injected members, and what JobSet's own webhook sets and compares: defaults and spelling."""
+    if restore_barriers(edit, new, old) and source_of(old) is JOBSET:
         _restore_defaults(edit, new, old)
         _restore_spelling(edit, new, old)
 
@@ -50,8 +50,7 @@ def restore_barriers(edit: PatchBuilder, new: Json, old: Json) -> bool:
         return False
     _config(edit, new, old, given)
     now = templates_by_name(new)
-    free = is_suspended(old) or is_suspended(new)
-    epoch = next_epoch(new, old)
+    epoch = epochs.after(new, old)
     for name, was in gated_jobs(old).items():
         job = now.get(name)
         if job is None or not job.well_formed:
@@ -59,23 +58,11 @@ def restore_barriers(edit: PatchBuilder, new: Json, old: Json) -> bool:
         _labels(edit, job, was)
         for key in ownership.MANAGED_LISTS:
             _entries(edit, job, key, ownership.own_entries(was, key))
-        # JobSet lets template annotations change only while it is suspended or being suspended.
-        _restore_annotation(edit, job, names.EPOCH, str(epoch) if free else was.pod_annotations.get(names.EPOCH))
+        kept = was.pod_annotations.get
+        _restore_annotation(edit, job, names.EPOCH, str(epoch.number) if epoch.writable else kept(names.EPOCH))
         for key in DECISION_ANNOTATIONS:
-            _restore_annotation(edit, job, key, None if free else was.pod_annotations.get(key))
+            _restore_annotation(edit, job, key, None if epoch.writable else kept(key))
     return True
-
-
-def gated_jobs(obj: Json) -> dict[str, TemplateView]:
-    """The replicatedJobs that carry a barrier, by name."""
-    return {job.name: job for job in templates_of(obj) if container.has_barrier(job)}
-
-
-def next_epoch(new: Json, old: Json) -> int:
-    """The highest epoch over the old targets, and one more when this write suspends the JobSet (A5)."""
-    texts = (job.pod_annotations.get(names.EPOCH) for job in gated_jobs(old).values())
-    highest = max((verdict_codec.parse_epoch(_text(text)) for text in texts), default=0)
-    return highest + (is_suspended(new) and not is_suspended(old))
 
 
 def _restore_defaults(edit: PatchBuilder, new: Json, old: Json) -> None:

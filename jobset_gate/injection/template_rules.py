@@ -1,4 +1,4 @@
-"""Rules for the templates of a gated JobSet: reserved names, platforms, pod counts, order of creation (A3)."""
+"""Rules for the templates of a gated object: reserved names, platforms, pod counts, order of creation (A3)."""
 
 from collections.abc import Iterator
 from typing import Final
@@ -8,8 +8,7 @@ from jobset_gate.barrier.config import targets
 from jobset_gate.barrier.model import Config
 from jobset_gate.injection import container, ownership
 from jobset_gate.injection.container import can_time_out
-from jobset_gate.injection.ownership import label_paths
-from jobset_gate.injection.restore import gated_jobs
+from jobset_gate.injection.ownership import gated_jobs, label_paths
 from jobset_gate.objects.field_error import CauseType, FieldError, child_path
 from jobset_gate.objects.template import (
     IN_ORDER,
@@ -20,6 +19,7 @@ from jobset_gate.objects.template import (
 )
 from jobset_gate.objects.unstructured import Json, as_int, as_list, format_path, nested
 from jobset_gate.settings import Barrier
+from jobset_gate.sources.objects import source_of
 
 WINDOWS: Final = "windows"
 OS_LABEL: Final = "kubernetes.io/os"
@@ -60,12 +60,12 @@ def reserved(obj: Json, old: Json | None) -> list[FieldError]:
 
 def unmarked(obj: Json, config: Config) -> list[FieldError]:
     """CREATE: a wrong value of our label in a target, or our label or a barrier where no pod is gated."""
-    wanted = {job.index for job in targets(obj, config)}
+    gated, wanted = source_of(obj).gated, {job.index for job in targets(obj, config)}
     found: list[FieldError] = []
     for job in templates_of(obj):
         for path, labels in zip(label_paths(job), job.labels, strict=True):
             value = labels.get(names.GATED)
-            if value is not None and (job.index not in wanted or value != names.GATED_VALUE):
+            if value is not None and (job.index not in wanted or value != gated):
                 found.append(
                     FieldError(format_path(path), value, "is set by jobset-gate where it belongs: leave it out")
                 )
@@ -83,7 +83,9 @@ def platform(obj: Json, config: Config) -> list[FieldError]:
         for path in (("os", "name"), ("nodeSelector", OS_LABEL)):
             value = nested(job.pod_spec, *path)
             if isinstance(value, str) and value.lower() == WINDOWS:
-                message = "the start barrier cannot run in Windows pods: leave this replicatedJob out of the targets"
+                message = "the start barrier cannot run in Windows pods"
+                if source_of(obj).has_targets:
+                    message += ": leave this replicatedJob out of the targets"
                 found.append(FieldError(format_path((*job.pod_path, "spec", *path)), value, message))
     return found
 
@@ -106,11 +108,12 @@ def changes(new: Json, old: Json) -> list[FieldError]:
     found: list[FieldError] = []
     for name, was in gated_jobs(old).items():
         for key in ownership.MANAGED_LISTS if name in now else ():
-            found += _differing(now[name], key, {entry["name"]: entry for _, entry in ownership.own_entries(was, key)})
+            kept = {entry["name"]: entry for _, entry in ownership.own_entries(was, key)}
+            found += _differing(now[name], key, kept, source_of(old).kind)
     return found
 
 
-def _differing(job: TemplateView, key: str, kept: dict[str, Json]) -> Iterator[FieldError]:
+def _differing(job: TemplateView, key: str, kept: dict[str, Json], kind: str) -> Iterator[FieldError]:
     seen: set[str] = set()
     for index, its in enumerate(job.spec_list(key)):
         name = nested(its, "name")
@@ -120,7 +123,7 @@ def _differing(job: TemplateView, key: str, kept: dict[str, Json]) -> Iterator[F
         if name in seen:
             yield FieldError(child_path(here, "name"), name, "is there twice", CauseType.DUPLICATE)
         elif not container.equal_except_token(its, kept[name]):
-            message = "differs from what jobset-gate put in when the JobSet was created: leave it out or as it was"
+            message = f"differs from what jobset-gate put in when the {kind} was created: leave it out or as it was"
             yield FieldError(here, its, message, CauseType.FORBIDDEN)
         seen.add(name)
 

@@ -1,4 +1,4 @@
-"""All field errors of a JobSet at once: config, annotations, limits, and the template rules (A2, A3)."""
+"""All field errors of an object at once: config, annotations, limits, and the template rules (A2, A3)."""
 
 import re
 from typing import Any, Final
@@ -10,12 +10,11 @@ from jobset_gate.barrier.config import (
     ConfigSources,
     ParsedConfig,
     canonical,
-    config_of,
     is_equivalent,
     parse_annotation,
 )
 from jobset_gate.barrier.model import Config
-from jobset_gate.injection import ownership, template_rules
+from jobset_gate.injection import job_rules, ownership, template_rules
 from jobset_gate.objects.field_error import CauseType, FieldError, annotation_path, child_path, format_value
 from jobset_gate.objects.json_patch import LARGEST_PATCH, json_size
 from jobset_gate.objects.template import TemplateView, annotations_of, templates_of
@@ -23,6 +22,8 @@ from jobset_gate.objects.terminal_text import truncate_list
 from jobset_gate.objects.unstructured import Json, as_list, format_path, nested
 from jobset_gate.podgroups import admission
 from jobset_gate.settings import Settings
+from jobset_gate.sources.objects import config_of, source_of
+from jobset_gate.sources.table import JOB, JOBSET
 
 DEFAULT: Settings = Settings()
 
@@ -49,11 +50,15 @@ _CHOICES: Final = {
 }
 
 
-def field_errors(new: Json, old: Json | None = None, *, settings: Settings = DEFAULT) -> list[FieldError]:
-    """What forbids a CREATE (`old` None) or an UPDATE; [] for a JobSet without a config.
+_ON_CREATE: Final = {JOBSET.name: job_rules.of_jobset, JOB.name: job_rules.of_job}
+"""The rules of one source alone."""
 
-    An UPDATE is refused only for errors that the old object does not have: a JobSet that was created while the webhook
-    was off must stay editable.
+
+def field_errors(new: Json, old: Json | None = None, *, settings: Settings = DEFAULT) -> list[FieldError]:
+    """What forbids a CREATE (`old` None) or an UPDATE; [] without a config.
+
+    An UPDATE is refused only for errors that the old object does not have: one that was created while the webhook was
+    off must stay editable.
     """
     too_large = limit_errors(new, old)
     if too_large:
@@ -86,7 +91,7 @@ def _object_errors(obj: Json, given: ConfigSources, old: Json | None, settings: 
     found += admission.barrier_conflicts(obj, config, settings.groups)
     if old is None:
         found += template_rules.unmarked(obj, config)
-        found += template_rules.empty(obj, config)
+        found += _ON_CREATE[source_of(obj).name](obj, config)
     return found
 
 
@@ -95,7 +100,7 @@ def _identity(error: FieldError) -> tuple[str, str, str]:
 
 
 def limit_errors(new: Json, old: Json | None = None) -> list[FieldError]:
-    """The limits that a gated JobSet exceeds; `old` is None on CREATE."""
+    """The limits that a gated object exceeds; `old` is None on CREATE."""
     field, note = nested(new, "spec", names.CONFIG_FIELD), annotations_of(new).get(names.CONFIG)
     if field is None and note is None:
         return []
@@ -111,8 +116,10 @@ def limit_errors(new: Json, old: Json | None = None) -> list[FieldError]:
 
 def patch_too_large(new: Json) -> FieldError:
     """The error for an object whose patch raised PatchTooLarge."""
-    message = f"too much: what jobset-gate puts into a JobSet is at most {LARGEST_PATCH} bytes in all"
-    return FieldError("spec.replicatedJobs", len(as_list(nested(new, "spec", "replicatedJobs"))), message)
+    source = source_of(new)
+    message = f"too much: what jobset-gate puts into a {source.kind} is at most {LARGEST_PATCH} bytes in all"
+    key = "replicatedJobs" if source.has_targets else "template"
+    return FieldError(f"spec.{key}", len(templates_of(new)), message)
 
 
 def _config_limits(path: str, value: Any, old: Any) -> list[FieldError]:
@@ -193,20 +200,20 @@ def _target_errors(obj: Json, config: Config, path: str) -> list[FieldError]:
 def _config_changes(new: Json, old: Json, now: ConfigSources, was: ConfigSources) -> list[FieldError]:
     """Changes of immutable members: config, prefetch-images, barrier-image. An absent one is restored instead."""
     if not was.present:
-        return _config_added(now)
+        return _config_added(now, source_of(old).kind)
     found = [*_changed(FIELD_PATH, now.field, was.field, now.by_field, was)]
     found += _changed(ANNOTATION_PATH, now.annotation, was.annotation, now.by_annotation, was)
     for key in (names.PREFETCH_IMAGES, names.BARRIER_IMAGE):
         value, before = annotations_of(new).get(key), annotations_of(old).get(key)
         if value is not None and value != before and not (before is None and value == "false"):
             was_set = "was not set then" if before is None else f"was {format_value(before)}"
-            message = f"is fixed when the JobSet is created; {was_set}"
+            message = f"is fixed when the {source_of(old).kind} is created; {was_set}"
             found.append(FieldError(annotation_path(key), value, message, CauseType.FORBIDDEN))
     return found
 
 
-def _config_added(now: ConfigSources) -> list[FieldError]:
-    message = "may only be set when the JobSet is created"
+def _config_added(now: ConfigSources, kind: str) -> list[FieldError]:
+    message = f"may only be set when the {kind} is created"
     both = ((FIELD_PATH, now.field), (ANNOTATION_PATH, now.annotation))
     return [FieldError(path, value, message, CauseType.FORBIDDEN) for path, value in both if value is not None]
 

@@ -4,14 +4,16 @@ from collections.abc import Iterator
 from typing import Any, Final
 
 from jobset_gate import names
-from jobset_gate.barrier.config import config_of, targets
+from jobset_gate.barrier.config import targets
+from jobset_gate.barrier.source import Source
 from jobset_gate.injection import container, prefetch, restore
 from jobset_gate.injection.ownership import FIRST_EPOCH, label_paths
-from jobset_gate.objects.field_error import FieldError, annotation_path
+from jobset_gate.objects.field_error import FieldError, annotation_path, format_value
 from jobset_gate.objects.json_patch import PatchBuilder
 from jobset_gate.objects.quantity import semantically_equal
 from jobset_gate.objects.template import TemplateView
 from jobset_gate.objects.unstructured import Json, Path, format_path, nested
+from jobset_gate.sources.objects import config_of, source_of
 
 _HINT: Final = "jobset-gate's mutating webhook was not called, or another webhook undid its work"
 
@@ -21,22 +23,22 @@ def not_injected(new: Json, old: Json | None) -> list[FieldError]:
     if old is not None:
         edit = PatchBuilder(new)
         restore.restore_barriers(edit, new, old)
-        return [_undone(new, path) for path in edit.paths]
+        return [_undone(new, path, edit.document) for path in edit.paths]
     given = config_of(new)
     if given.config is None:
         return []
     found: list[FieldError] = []
     if given.annotation is None:
         found.append(FieldError(annotation_path(names.CONFIG), None, f"is missing: {_HINT}"))
-    name = nested(new, "metadata", "name") or ""
+    source, name = source_of(new), nested(new, "metadata", "name") or ""
     for job in targets(new, given.config):
-        found += _of(job, name)
+        found += _of(job, source, name)
         if prefetch.is_requested(new):
             found += _prefetching(job)
     return found
 
 
-def _of(job: TemplateView, name: str) -> Iterator[FieldError]:
+def _of(job: TemplateView, source: Source, name: str) -> Iterator[FieldError]:
     """Another webhook may change resources or image, but not what gates the pod."""
     barriers = _named(job, "initContainers", names.BARRIER_CONTAINER)
     if not (
@@ -44,10 +46,10 @@ def _of(job: TemplateView, name: str) -> Iterator[FieldError]:
     ):
         yield _error(job, "initContainers", "no start barrier")
     volumes = _named(job, "volumes", names.VOLUME)
-    if not (len(volumes) == 1 and semantically_equal(volumes[0], container.build_volume(name))):
+    if not (len(volumes) == 1 and semantically_equal(volumes[0], container.build_volume(source, name))):
         yield _error(job, "volumes", "no volume of the barrier")
     for path, labels in zip(label_paths(job), job.labels, strict=True):
-        if (value := labels.get(names.GATED)) != names.GATED_VALUE:
+        if (value := labels.get(names.GATED)) != source.gated:
             yield FieldError(format_path(path), value, f"is missing: {_HINT}")
     if (epoch := job.pod_annotations.get(names.EPOCH)) != FIRST_EPOCH:
         where = format_path((*job.pod_path, "metadata", "annotations", names.EPOCH))
@@ -84,11 +86,19 @@ def _error(job: TemplateView, key: str, message: str) -> FieldError:
     return FieldError(format_path((*job.pod_path, "spec", key)), present, f"{message}: {_HINT}")
 
 
-def _undone(new: Json, path: Path) -> FieldError:
-    value: Any = new
+def _undone(new: Json, path: Path, restored: Json) -> FieldError:
+    value, wanted = _at(new, path), _at(restored, path)
+    what = f"is not as the stored {source_of(new).kind} has it"
+    if path[-1] == names.EPOCH:
+        what = f"must be {format_value(wanted)}"
+    return FieldError(format_path(path), value, f"{what}: {_HINT}")
+
+
+def _at(obj: Json, path: Path) -> Any:
+    value: Any = obj
     for key in path:
         if isinstance(value, list) and isinstance(key, int):
             value = value[key] if key < len(value) else None
         else:
             value = nested(value, str(key))
-    return FieldError(format_path(path), value, f"is not as the stored JobSet has it: {_HINT}")
+    return value

@@ -5,7 +5,7 @@ from itertools import islice
 from typing import Any, Final
 
 from jobset_gate import names
-from jobset_gate.barrier.config import config_of, targets
+from jobset_gate.barrier.config import targets
 from jobset_gate.barrier.model import Config
 from jobset_gate.injection.container import can_time_out
 from jobset_gate.injection.validate import DEFAULT
@@ -15,6 +15,7 @@ from jobset_gate.objects.template import TemplateView, annotations_of
 from jobset_gate.objects.unstructured import Json, as_list, format_path, nested
 from jobset_gate.podgroups import admission
 from jobset_gate.settings import Settings
+from jobset_gate.sources.objects import config_of, source_of
 
 USUAL_BACKOFF: Final = 6
 """What Kubernetes takes for a backoffLimit that is not given."""
@@ -36,7 +37,7 @@ def warnings(new: Json, old: Json | None = None, *, settings: Settings = DEFAULT
 
 
 def unknown_annotations(obj: Json) -> list[FieldError]:
-    """Annotations in our domain that a JobSet has not, and those of a similar domain that look like ours."""
+    """Annotations in our domain that a gang has not, and those of a similar domain that look like ours."""
     found = []
     for key, value in islice(annotations_of(obj).items(), MOST_ANNOTATIONS):
         domain, slash, name = key.partition("/")
@@ -46,7 +47,7 @@ def unknown_annotations(obj: Json) -> list[FieldError]:
         meant = nearest(name, _NAMES) if similar else None
         if meant is not None or domain == names.DOMAIN:
             hint = f": did you mean {_NAMES[meant]}?" if meant is not None else ""
-            message = f"unknown annotation, without effect on a JobSet{hint}"
+            message = f"unknown annotation, without effect on a {source_of(obj).kind}{hint}"
             found.append(FieldError(annotation_path(key), value, message, CauseType.NOT_SUPPORTED))
     return found
 

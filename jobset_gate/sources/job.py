@@ -19,7 +19,7 @@ TARGET: Final = ""
 """Name of the only template: a Job has none of its own, so slots are shown by their index alone."""
 
 _FAILED: Final = ("Failed", "FailureTarget")
-_ENDS: Final = ("Complete", "SuccessCriteriaMet", *_FAILED)
+ENDS: Final = ("Complete", "SuccessCriteriaMet", *_FAILED)
 
 
 def workload(seen: wire.Job) -> WorkloadSeen | None:
@@ -28,7 +28,7 @@ def workload(seen: wire.Job) -> WorkloadSeen | None:
     notes = meta.annotations or templates.NO_ANNOTATIONS
     if notes.config is None or (meta.labels or wire.NO_LABELS).gated != JOB.gated:
         return None
-    wanted, problem = templates.stored_config(None, notes.config)
+    wanted, problem = templates.stored_config(None, notes.config, JOB)
     template = msgspec.json.decode(spec.template, type=wire.PodTemplate)
     its = wire.JobTemplateSpec(
         parallelism=spec.parallelism,
@@ -36,7 +36,7 @@ def workload(seen: wire.Job) -> WorkloadSeen | None:
         completion_mode=spec.completion_mode or "NonIndexed",
         template=template,
     )
-    ends = [kind for kind in _ENDS if templates.is_condition_true(status.conditions, kind)]
+    ends = [kind for kind in ENDS if templates.is_condition_true(status.conditions, kind)]
     return WorkloadSeen(
         source=JOB,
         namespace=meta.namespace,
@@ -48,7 +48,7 @@ def workload(seen: wire.Job) -> WorkloadSeen | None:
         deleting=meta.deletion_timestamp is not None,
         finished=bool(ends),
         failed=any(kind in _FAILED for kind in ends),
-        finished_message=templates.finished_message(status.conditions, _ENDS) if ends else "",
+        finished_message=templates.finished_message(status.conditions, ENDS) if ends else "",
         managed_elsewhere=spec.managed_by not in (None, "", names.JOB_CONTROLLER),
         config=wanted,
         config_problem=problem,

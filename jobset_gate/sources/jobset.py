@@ -25,7 +25,7 @@ def workload(seen: wire.JobSet) -> WorkloadSeen | None:
     field = None if raw in (b"", b"null") else raw
     if field is None and notes.config is None:
         return None
-    wanted, problem = templates.stored_config(field, notes.config)
+    wanted, problem = templates.stored_config(field, notes.config, JOBSET)
     jobs = spec.replicated_jobs or ()
     specs = [job.template.spec for job in jobs]
     counted = templates.within_device_limits(specs)

@@ -16,6 +16,8 @@ JOBSET: Final = Source(
     uid_label=names.JS_UID,
     attempt_label=names.JS_RESTART_ATTEMPT,
     has_config_field=True,
+    has_targets=True,
+    counts_resumptions=False,
     pods_label=names.JS_NAME,
 )
 JOB: Final = Source(
@@ -28,6 +30,8 @@ JOB: Final = Source(
     uid_label=names.JOB_CONTROLLER_UID,
     attempt_label=None,
     has_config_field=False,
+    has_targets=False,
+    counts_resumptions=True,
     pods_label=names.JOB_NAME,
 )
 SOURCES: Final = {source.name: source for source in (JOBSET, JOB)}

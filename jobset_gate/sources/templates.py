@@ -13,6 +13,7 @@ import msgspec
 from jobset_gate import names
 from jobset_gate.barrier import config, pending_reason, verdict_codec, wire
 from jobset_gate.barrier.model import ConditionSeen, Config, ReplicatedJobSeen
+from jobset_gate.barrier.source import Source
 from jobset_gate.errors import Malformed
 from jobset_gate.objects import devices, terminal_text
 
@@ -58,10 +59,10 @@ def finished_message(conditions: list[wire.Condition] | None, ends: Container[st
     return terminal_text.line(next(said, "")[:MAX_TEXT])[: pending_reason.MAX_MESSAGE]
 
 
-def stored_config(field: bytes | None, annotation: str | None) -> tuple[Config, str]:
+def stored_config(field: bytes | None, annotation: str | None, source: Source) -> tuple[Config, str]:
     """The config, and why it is invalid."""
     try:
-        return config.stored_config(field, annotation), ""
+        return config.stored_config(field, annotation, has_targets=source.has_targets), ""
     except Malformed as problem:
         return _NO_CONFIG, str(problem)[:MAX_TEXT]
 

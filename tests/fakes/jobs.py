@@ -1,7 +1,6 @@
-"""Indexed Jobs that are gangs, as the webhook has them stored."""
+"""Builders of Jobs as JSON, as an API server sends them to the webhook: with its defaults."""
 
-from __future__ import annotations
-
+import copy
 import json
 from typing import Any
 
@@ -9,10 +8,53 @@ from jobset_gate import names
 from jobset_gate.fake import manifests
 from jobset_gate.injection import inject
 from jobset_gate.settings import Barrier, Settings
-from jobset_gate.sources.table import JOB
+from tests.fakes.jobsets import SETTINGS, TIMEOUT, Json
 
-Json = dict[str, Any]
 TOKEN = "t0ken"  # it opens nothing
+TEMPLATE = ("spec", "template")
+CONFIG = ("metadata", "annotations", names.CONFIG)
+EPOCH = (*TEMPLATE, "metadata", "annotations", names.EPOCH)
+
+
+def job(
+    *,
+    config: Any = None,
+    notes: Json | None = None,
+    name: str = "run",
+    pod: Json | None = None,
+    spec: Json | None = None,
+    status: Json | None = None,
+    **meta: Any,
+) -> Json:
+    """An Indexed Job of 4 pods; without `config` it has `{timeoutAfterSeconds: 300}`, with False it has none."""
+    text = config if isinstance(config, str) else json.dumps(TIMEOUT if config is None else config)
+    annotations = ({} if config is False else {names.CONFIG: text}) | (notes or {})
+    metadata = {"name": name, "namespace": "default", "annotations": annotations} | meta
+    pod_spec = {"restartPolicy": "Never", "containers": [{"name": "main", "image": "train:1"}]} | (pod or {})
+    whole = {"completionMode": "Indexed", "parallelism": 4, "completions": 4, "suspend": False}
+    whole |= {"template": {"metadata": {}, "spec": pod_spec}} | (spec or {})
+    made = {"apiVersion": "batch/v1", "kind": "Job", "metadata": metadata, "spec": whole}
+    return made if status is None else made | {"status": status}
+
+
+def created(given: Json, settings: Settings = SETTINGS, suffix: str = "", token: str = "") -> Json:
+    """The Job as it is stored after our webhook."""
+    return copy.deepcopy(inject.injected(given, None, settings=settings, suffix=suffix, token=token).document)
+
+
+def stored(*, suspend: bool = False, epoch: str = "0", status: Json | None = None, **members: Any) -> Json:
+    """A gated Job as it is stored, in this epoch and with this status."""
+    made = created(job(**members))
+    made["spec"]["suspend"] = suspend
+    made["spec"]["template"]["metadata"]["annotations"][names.EPOCH] = epoch
+    return made if status is None else made | {"status": status}
+
+
+def suspended(it: Json, value: bool = True) -> Json:
+    """A copy that is suspended, or resumed."""
+    copied = copy.deepcopy(it)
+    copied["spec"]["suspend"] = value
+    return copied
 
 
 def gated_job(
@@ -25,36 +67,10 @@ def gated_job(
     notes: Json | None = None,
     **spec: Any,
 ) -> Json:
-    """With the barrier, at epoch 0; `spec`: further fields of the Job's."""
+    """One for a cluster whose containers run, as the webhook has it stored; `spec`: further fields of the Job's."""
     config = {} if timeout is None else {names.TIMEOUT_FIELD: timeout}
-    job = {"completionMode": "Indexed"} | spec
     backoff_limit = None if "backoffLimitPerIndex" in spec else 0
-    workers = manifests.replicated_job(parallelism=pods, backoff_limit=backoff_limit, job=job)
-    workers["template"]["spec"]["template"]["spec"]["restartPolicy"] = "Never"
+    workers = manifests.replicated_job(parallelism=pods, backoff_limit=backoff_limit, job=spec)["template"]["spec"]
+    workers["template"]["spec"]["restartPolicy"] = "Never"
     settings = Settings(barrier=Barrier.model_validate({"streamUrl": stream}))
-    jobset = manifests.jobset(name, namespace, replicated_jobs=[workers], config=config)
-    gated = inject.injected(jobset, None, settings=settings, token=TOKEN).document
-    made: Json = gated["spec"]["replicatedJobs"][0]["template"]["spec"]
-    template = made["template"]
-    template["metadata"]["labels"] = {names.GATED: JOB.gated}
-    for container in template["spec"]["initContainers"]:
-        container["env"] = [_environment(it) for it in container["env"]]
-    for volume in template["spec"]["volumes"]:
-        for source in volume.get("projected", {}).get("sources", ()):
-            if "configMap" in source:
-                source["configMap"]["name"] = JOB.config_map_name(name)
-    annotations = {names.CONFIG: json.dumps(config)} | (notes or {})
-    meta = {"name": name, "namespace": namespace, "labels": {names.GATED: JOB.gated}, "annotations": annotations}
-    return {"apiVersion": "batch/v1", "kind": "Job", "metadata": meta, "spec": made}
-
-
-def _environment(variable: Json) -> Json:
-    match variable["name"]:
-        case names.ENV_UID:
-            return variable | {"valueFrom": {"fieldRef": {"fieldPath": f"metadata.labels['{JOB.uid_label}']"}}}
-        case names.ENV_ATTEMPT:
-            return {"name": names.ENV_ATTEMPT, "value": "0"}
-        case names.ENV_STREAM:
-            return variable | {"value": variable["value"].replace("/v1/gangs/", f"/v1/{JOB.stream}/")}
-        case _:
-            return variable
+    return created(job(config=config, notes=notes, name=name, namespace=namespace, spec=workers), settings, token=TOKEN)

@@ -11,8 +11,8 @@ from pydantic import BaseModel, ConfigDict, Field
 from pydantic.alias_generators import to_camel
 
 from jobset_gate import gate, gate_annotations, names
-from jobset_gate.barrier.config import config_of
 from jobset_gate.injection.validate import field_errors
+from jobset_gate.sources.objects import config_of
 from tests.repo.documents import blocks
 from tests.repo.files import ROOT
 

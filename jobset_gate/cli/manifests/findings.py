@@ -8,7 +8,6 @@ from typing import Final
 import msgspec
 
 from jobset_gate import names
-from jobset_gate.barrier.config import config_of
 from jobset_gate.cli.exits import CommandError
 from jobset_gate.cli.manifests import mistakes, pod_groups, train_jobs
 from jobset_gate.cli.manifests.jobsets import ManifestObject, items, judge, summary
@@ -16,6 +15,7 @@ from jobset_gate.cli.manifests.reader import ManifestError, documents, source_na
 from jobset_gate.objects.field_error import CauseType, FieldError
 from jobset_gate.objects.unstructured import Json
 from jobset_gate.settings import Settings
+from jobset_gate.sources.objects import config_of
 
 MALFORMED: Final = "Malformed"
 """Reason of a finding: a file that is not YAML or JSON that Kubernetes reads."""

@@ -5,7 +5,7 @@ from dataclasses import dataclass
 from typing import Any, Final
 
 from jobset_gate import names
-from jobset_gate.barrier.config import config_of, targets
+from jobset_gate.barrier.config import targets
 from jobset_gate.cli.manifests.reader import ManifestDocument
 from jobset_gate.injection import inject, template_rules, validate
 from jobset_gate.injection import warnings as warn
@@ -13,6 +13,7 @@ from jobset_gate.objects.field_error import FieldError
 from jobset_gate.objects.json_patch import PatchTooLarge
 from jobset_gate.objects.unstructured import Json, nested
 from jobset_gate.settings import Settings
+from jobset_gate.sources.objects import config_of
 
 STAND_IN: Final = "x" * inject.SUFFIX_LENGTH
 """For the five random characters of a generated name, so that the same manifest gives the same bytes."""

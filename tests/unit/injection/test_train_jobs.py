@@ -6,8 +6,8 @@ import pytest
 import yaml
 
 from jobset_gate import gate_annotations, names
-from jobset_gate.barrier.config import config_of
 from jobset_gate.injection.validate import field_errors
+from jobset_gate.sources.objects import config_of
 from tests.fakes.jobsets import created
 from tests.fakes.train_jobs import MPI, TORCH, TUNE, Json, jobset_of, runtime
 from tests.repo.files import ROOT
