@@ -13,18 +13,8 @@ from prometheus_client import CollectorRegistry, Counter, Gauge, Histogram
 from controllers.barrier import idle_accelerators
 from jobset_gate import names
 from jobset_gate.barrier import count
-from jobset_gate.barrier.model import (
-    Blocked,
-    Decide,
-    GangKey,
-    GangSnapshot,
-    Generation,
-    PendingReason,
-    PodSeen,
-    Verdict,
-    VerdictKind,
-    Wait,
-)
+from jobset_gate.barrier.decision import Blocked, Decide, Wait
+from jobset_gate.barrier.model import GangKey, GangSnapshot, Generation, PendingReason, PodSeen, Verdict, VerdictKind
 
 _LONG = (1, 2, 5, 10, 30, 60, 120, 300, 600, 1200, 1800, 3600, 7200, 14400)
 _SHORT = (0.01, 0.025, 0.05, 0.1, 0.25, 0.5, 1, 2, 3, 5, 10, 30, 60, 90, 120)

@@ -17,20 +17,8 @@ from controllers.barrier.verdict_store import ConfigMapConflict, VerdictStore
 from jobset_gate.barrier import count
 from jobset_gate.barrier.confirm import MAX_POD_WATCH_SILENCE, Read, next_read
 from jobset_gate.barrier.decide import Facts, decide_on, is_plausible_clock
-from jobset_gate.barrier.model import (
-    BarrierStage,
-    Blocked,
-    Decide,
-    Decision,
-    Enforce,
-    GangKey,
-    GangSnapshot,
-    Generation,
-    Ignore,
-    PodSeen,
-    Verdict,
-    Wait,
-)
+from jobset_gate.barrier.decision import Blocked, Decide, Decision, Enforce, Ignore, Wait
+from jobset_gate.barrier.model import BarrierStage, GangKey, GangSnapshot, Generation, PodSeen, Verdict
 from jobset_gate.kube.errors import Forbidden, is_namespace_terminating
 from jobset_gate.runtime.workqueue import Requeue
 

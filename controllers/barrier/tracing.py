@@ -14,8 +14,9 @@ import structlog
 from controllers.barrier.cache import GangCache
 from controllers.barrier.metrics import main_starts
 from jobset_gate import names
+from jobset_gate.barrier.decision import Decide
 from jobset_gate.barrier.events import CoreEvent
-from jobset_gate.barrier.model import ConfigMapSeen, Decide, GangKey, GangSnapshot, VerdictKind, WorkloadSeen
+from jobset_gate.barrier.model import ConfigMapSeen, GangKey, GangSnapshot, VerdictKind, WorkloadSeen
 from jobset_gate.kube.client import Client
 from jobset_gate.kube.errors import KubeError
 from jobset_gate.kube.resources import EVENTS, PODS

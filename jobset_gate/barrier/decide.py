@@ -8,19 +8,14 @@ from collections.abc import Callable, Iterable
 
 from jobset_gate import names
 from jobset_gate.barrier import count, messages, verdict_codec
+from jobset_gate.barrier.decision import Blocked, Decide, Decision, Enforce, Ignore, Wait
 from jobset_gate.barrier.missing import missing_by_reason
 from jobset_gate.barrier.model import (
     BarrierStage,
-    Blocked,
-    Decide,
-    Decision,
-    Enforce,
     GangSnapshot,
     Generation,
-    Ignore,
     Verdict,
     VerdictKind,
-    Wait,
     WaitingSince,
     WorkloadSeen,
 )

@@ -1,4 +1,4 @@
-"""Immutable values of the start barrier's rules: the snapshot of a gang, and the decisions about it.
+"""Immutable values of the start barrier's rules: what is seen of a gang, up to its snapshot.
 
 Times are seconds since the epoch. `msgspec.Struct`, not dataclasses: a controller creates ten thousand per second.
 """
@@ -358,53 +358,3 @@ class MissingByReason(msgspec.Struct, frozen=True, gc=False, kw_only=True):
     oldest_created_at: float | None = None
     """Creation time of the oldest pod; None: no pod exists."""
     command: str = ""
-
-
-class Ignore(Value, frozen=True):
-    """Nothing to do (A10): the workload is finished, being deleted, or managed by another controller."""
-
-
-class Blocked(Value, frozen=True):
-    """The barrier cannot work, and waiting does not help: report it on the workload."""
-
-    condition: DesiredCondition
-    requeue_after: float | None = None
-
-
-class Wait(Value, frozen=True):
-    """Pods are missing. Ensure a ConfigMap that holds `clock`."""
-
-    condition: DesiredCondition
-    clock: WaitingSince | None
-    requeue_after: float | None
-    """Seconds until the timeout."""
-    expected: int
-    started: int
-    missing: tuple[MissingByReason, ...]
-    """Oldest first; () while the workload is suspended."""
-    verdict: Verdict | None = None
-    """The verdict on an older generation of this workload, which the ConfigMap keeps."""
-
-    @property
-    def missing_count(self) -> int:
-        """Fewer new starts than this cannot complete the gang."""
-        return self.expected - self.started
-
-
-class Decide(Value, frozen=True):
-    """Write this verdict by compare-and-swap; on a conflict the gang is requeued."""
-
-    verdict: Verdict
-    clock: WaitingSince | None
-    condition: DesiredCondition
-
-
-class Enforce(Value, frozen=True):
-    """The verdict is durable: keep it in the ConfigMap, and deliver it to every waiting barrier."""
-
-    verdict: Verdict
-    clock: WaitingSince | None
-    condition: DesiredCondition
-
-
-Decision = Ignore | Blocked | Wait | Decide | Enforce

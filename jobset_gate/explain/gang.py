@@ -8,23 +8,18 @@ from collections.abc import Sequence
 from jobset_gate import names
 from jobset_gate.barrier import count, messages
 from jobset_gate.barrier.decide import decide, recorded_verdict
+from jobset_gate.barrier.decision import Blocked, Decide, Decision, Enforce, Ignore, Wait
 from jobset_gate.barrier.missing import commands, missing_by_reason, slot_of_pod
 from jobset_gate.barrier.model import (
     BarrierStage,
-    Blocked,
-    Decide,
-    Decision,
-    Enforce,
     GangSnapshot,
     Generation,
-    Ignore,
     MissingByReason,
     PendingCause,
     PendingReason,
     PodSeen,
     Verdict,
     VerdictKind,
-    Wait,
     WorkloadSeen,
 )
 from jobset_gate.barrier.source import Source

@@ -7,16 +7,8 @@ from typing import Final
 from jobset_gate import names
 from jobset_gate.barrier import messages
 from jobset_gate.barrier.decide import decide
-from jobset_gate.barrier.model import (
-    Blocked,
-    ConfigMapSeen,
-    Enforce,
-    GangSnapshot,
-    Ignore,
-    Verdict,
-    VerdictKind,
-    WorkloadSeen,
-)
+from jobset_gate.barrier.decision import Blocked, Enforce, Ignore
+from jobset_gate.barrier.model import ConfigMapSeen, GangSnapshot, Verdict, VerdictKind, WorkloadSeen
 from jobset_gate.podgroups.record import AdmissionState
 from jobset_gate.podgroups.status import GroupStatus
 

@@ -4,8 +4,8 @@ import pytest
 
 from jobset_gate.barrier import count
 from jobset_gate.barrier.decide import decide
+from jobset_gate.barrier.decision import Wait
 from jobset_gate.barrier.missing import missing_by_reason
-from jobset_gate.barrier.model import Wait
 from jobset_gate.explain.gang import explain_gang
 from tests.fakes.gangs import T0, gang, job, jobset, missing_slots, pod, replicated_job, waiting_pod
 

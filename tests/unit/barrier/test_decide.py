@@ -8,19 +8,15 @@ import pytest
 from jobset_gate import names
 from jobset_gate.barrier import messages, verdict_codec
 from jobset_gate.barrier.decide import decide
+from jobset_gate.barrier.decision import Blocked, Decide, Enforce, Ignore, Wait
 from jobset_gate.barrier.model import (
     BarrierStage,
-    Blocked,
     Config,
-    Decide,
-    Enforce,
     GangSnapshot,
     Generation,
-    Ignore,
     PendingReason,
     PodSeen,
     VerdictKind,
-    Wait,
     WaitingSince,
 )
 from tests.fakes.gangs import (

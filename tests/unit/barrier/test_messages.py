@@ -10,16 +10,15 @@ from hypothesis import strategies as st
 from jobset_gate import names
 from jobset_gate.barrier import messages, verdict_codec
 from jobset_gate.barrier.decide import decide
+from jobset_gate.barrier.decision import Decide, Wait
 from jobset_gate.barrier.model import (
     ConditionSeen,
-    Decide,
     Generation,
     MissingByReason,
     PendingReason,
     PodSeen,
     Verdict,
     VerdictKind,
-    Wait,
 )
 from jobset_gate.explain import text as said
 from jobset_gate.explain.gang import explain_gang

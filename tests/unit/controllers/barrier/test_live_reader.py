@@ -9,7 +9,8 @@ import pytest
 from controllers.barrier.live_reader import LiveReader
 from jobset_gate import names
 from jobset_gate.barrier.decide import decide
-from jobset_gate.barrier.model import Decide, GangSnapshot, PendingCause, PendingReason, VerdictKind
+from jobset_gate.barrier.decision import Decide
+from jobset_gate.barrier.model import GangSnapshot, PendingCause, PendingReason, VerdictKind
 from jobset_gate.kube.errors import Forbidden, KubeError, ServerError, Unreachable
 from jobset_gate.kube.resources import EVENTS, JOBS, PODS
 from jobset_gate.runtime.paging import PAGE

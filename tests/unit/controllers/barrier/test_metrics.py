@@ -9,16 +9,14 @@ from prometheus_client import CollectorRegistry
 
 from controllers.barrier.metrics import GangMetrics
 from jobset_gate.barrier.decide import decide
+from jobset_gate.barrier.decision import Blocked, Decide, Wait
 from jobset_gate.barrier.model import (
     BarrierStage,
-    Blocked,
-    Decide,
     GangKey,
     GangSnapshot,
     PendingReason,
     PodSeen,
     VerdictKind,
-    Wait,
     WorkloadSeen,
 )
 from tests.fakes.gangs import T0, clock, config_map, gang, jobset, pod, replicated_job, verdict, waiting_pod

@@ -9,7 +9,8 @@ import pytest
 from controllers.barrier.live_reader import LiveReader
 from controllers.barrier.quota_denials import FIRST_POLL_AFTER, POLL_EVERY, QuotaDenials
 from jobset_gate.barrier.decide import decide
-from jobset_gate.barrier.model import GangKey, GangSnapshot, Wait
+from jobset_gate.barrier.decision import Wait
+from jobset_gate.barrier.model import GangKey, GangSnapshot
 from jobset_gate.kube.errors import Forbidden
 from jobset_gate.kube.resources import EVENTS
 from tests.fakes import gangs

@@ -11,7 +11,8 @@ from controllers.barrier import tracing
 from controllers.barrier.cache import GangCache
 from controllers.barrier.tracing import POLL_SECONDS, SETTLE_SECONDS, GangTracer
 from jobset_gate import names
-from jobset_gate.barrier.model import BarrierStage, Decide, DesiredCondition, GangKey, VerdictKind, WorkloadSeen
+from jobset_gate.barrier.decision import Decide
+from jobset_gate.barrier.model import BarrierStage, DesiredCondition, GangKey, VerdictKind, WorkloadSeen
 from jobset_gate.kube.resources import PODS
 from jobset_gate.runtime.store import ObjectChange
 from jobset_gate.runtime.workqueue import WorkQueue
