@@ -13,7 +13,6 @@ import structlog
 
 from controllers.barrier.cache import GangCache
 from controllers.barrier.metrics import main_starts
-from jobset_gate import names
 from jobset_gate.barrier.decision import Decide
 from jobset_gate.barrier.events import CoreEvent
 from jobset_gate.barrier.model import ConfigMapSeen, GangKey, GangSnapshot, VerdictKind, WorkloadSeen
@@ -122,7 +121,7 @@ class GangTracer:
         return (now.uid, now.attempt, now.epoch) == (then.uid, then.attempt, then.epoch) and main_starts(seen) is None
 
     async def _trace(self, key: GangKey, decided: _Decided) -> Trace:
-        mine = ListScope(PODS, key.namespace, f"{names.GATED}={names.GATED_VALUE},{names.JS_NAME}={key.name}")
+        mine = ListScope(PODS, key.namespace, decided.workload.source.pods_selector(key.name))
         client = self._client.without_retries()
         found = [pod async for pod in list_objects(client, mine, decode.TimedPod, on_unreadable=lambda _: None)]
         pulls = await self._pulls(client, key.namespace, {pod.metadata.uid for pod in found})

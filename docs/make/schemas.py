@@ -50,6 +50,7 @@ def moment(description: str) -> Json:
 
 TEXT: Final = a("string", "In words, for people.")
 COUNT: Final[Json] = {"minimum": 0}
+SOURCE: Final = a("string?", "The source of a gang with a start barrier, jobset or job; null for a pod group.")
 
 
 _POD_TIMES: Final = record(
@@ -78,7 +79,8 @@ TIMELINE: Final = whole(
     "How one gang started: who came when, and what the wait has cost.",
     {
         "kind": kind("Timeline"),
-        "of": {"enum": ["JobSet", "PodGroup"], "description": "What kind of gang it is."},
+        "of": {"enum": ["JobSet", "Job", "PodGroup"], "description": "What kind of gang it is."},
+        "source": SOURCE,
         "namespace": a("string", "Where it is."),
         "name": a("string", "What it is called."),
         "restartAttempt": a("integer", "Which attempt of the JobSet this is.", **COUNT),
@@ -154,7 +156,8 @@ EXPLANATION: Final = whole(
     "Why one gang waits, or how it was decided.",
     {
         "kind": kind("Explanation"),
-        "of": {"enum": ["JobSet", "PodGroup"], "description": "What kind of gang it is."},
+        "of": {"enum": ["JobSet", "Job", "PodGroup"], "description": "What kind of gang it is."},
+        "source": SOURCE,
         "namespace": a("string", "Where it is."),
         "name": a("string", "What it is called."),
         "state": a("string", "One word, as Waiting, Released, TimedOut, Failed or Completed; of a group its reason."),

@@ -5,6 +5,8 @@ The rules get a row with each snapshot and take kinds and names from it, so that
 
 import msgspec
 
+from jobset_gate import names
+
 
 class Source(msgspec.Struct, frozen=True, kw_only=True):
     """One kind of workload."""
@@ -37,6 +39,15 @@ class Source(msgspec.Struct, frozen=True, kw_only=True):
     def resource(self) -> str:
         """The word for the kind in kubectl's commands."""
         return self.kind.lower()
+
+    @property
+    def restarts(self) -> bool:
+        """Whether a workload may restart as a whole, by a failurePolicy of its own."""
+        return self.attempt_label is not None
+
+    def pods_selector(self, workload: str) -> str:
+        """Label selector of the gang's pods."""
+        return f"{names.GATED}={self.gated},{self.pods_label}={workload}"
 
     def config_map_name(self, workload: str) -> str:
         """Name of the gang's ConfigMap."""

@@ -14,6 +14,7 @@ def explanation_json(it: Explanation) -> Json:
     return {
         "kind": "Explanation",
         "of": it.kind,
+        "source": it.source or None,
         "namespace": it.namespace,
         "name": it.name,
         "state": str(it.state),

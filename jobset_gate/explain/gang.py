@@ -66,11 +66,16 @@ def explain_gang(
     ended = given_up or (workload.finished and isinstance(decision, Ignore))
     counted = _recorded_count(workload, verdict) if ended else None
     unknown_now = pods_forbidden or (workload.finished and ended)
-    parts = tuple(ReplicatedJobCount(name=name, started=up, expected=all_) for name, up, all_ in tally.per_job)
+    parts = tuple(
+        ReplicatedJobCount(name=name, started=up, expected=all_)
+        for name, up, all_ in tally.per_job
+        if name  # a workload with one template has no name for it
+    )
     comes = waits and workload.config.timeout is not None
     to_follow = comes or (state in GIVEN_UP_STATES and policy is not None and not workload.finished)
     return Explanation(
         kind=workload.source.kind,
+        source=workload.source.name,
         namespace=workload.namespace,
         name=workload.name,
         state=state,
@@ -97,6 +102,7 @@ def explain_ungated(source: Source, namespace: str, name: str, now: float) -> Ex
     places = f"neither {_FIELD} nor the" if source.has_config_field else "no"
     return Explanation(
         kind=source.kind,
+        source=source.name,
         namespace=namespace,
         name=name,
         state=GangState.NOT_GATED,

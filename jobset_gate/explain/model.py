@@ -63,6 +63,8 @@ class FailurePolicies(Value, frozen=True):
     """Restarts that count towards the limit so far."""
     backoff_limits: tuple[int, ...] = ()
     """Of the Jobs that the gang is made of, each once."""
+    per_index: bool = False
+    """The limit is that of each index, in the only Job of the gang."""
     restarts_in_place: bool = True
     """Some pods have restartPolicy OnFailure: their kubelet starts the barrier again."""
     exit_actions: tuple[str, ...] = ()
@@ -91,10 +93,12 @@ class Explanation(Value, frozen=True):
     """Everything there is to say of one gang at one moment."""
 
     kind: str
-    """JobSet or PodGroup."""
+    """JobSet, Job or PodGroup."""
     namespace: str
     name: str
     state: str
+    source: str = ""
+    """Of a gang with a start barrier; "" for a pod group."""
     message: str = ""
     """One sentence: the verdict's, the condition's, the group's."""
     now: float = 0.0

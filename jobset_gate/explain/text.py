@@ -101,41 +101,62 @@ def after_timeout(workload: WorkloadSeen, policy: FailurePolicies | None) -> str
     if workload.releases_on_timeout:
         return f"the gate opens without those that are missing ({names.ON_TIMEOUT}: {names.ON_TIMEOUT_RELEASE})"
     ends = f"every barrier ends with exit code {names.EXIT_TIMED_OUT}"
+    restarts, kind = workload.source.restarts, workload.source.kind
     if policy is None:
-        return f"{ends}; what follows is up to backoffLimit and failurePolicy"
-    return "; ".join((ends, _pods_fail(policy), _jobset_fails(policy)))
+        return f"{ends}; what follows is up to backoffLimit and {'failurePolicy' if restarts else 'podFailurePolicy'}"
+    if not restarts:
+        return f"{ends}; {_only_job_fails(policy, kind)}"
+    return "; ".join((ends, _jobs_fail(policy), _workload_fails(policy, kind)))
 
 
-def _pods_fail(policy: FailurePolicies) -> str:
-    """From the pods to their Job."""
+def _only_job_fails(policy: FailurePolicies, kind: str) -> str:
+    """From the pods to the workload, which is their Job."""
     if policy.exit_actions:
-        return f"podFailurePolicy says {' or '.join(policy.exit_actions)} to that"
+        return _exit_actions(policy)
+    (limit,) = policy.backoff_limits or (0,)
+    if policy.per_index:
+        fails = "each index fails at once" if not limit else f"each index fails after {limit} retries"
+        return f"with backoffLimitPerIndex {limit} {fails}, and the {kind} when all its indexes have ended"
+    if not limit:
+        return f"with backoffLimit 0 the {kind} fails at once"
+    if not policy.restarts_in_place:
+        return f"the {kind} replaces its pods until backoffLimit {limit} is used up, then it fails"
+    return f"kubelets restart it, with the same result, until backoffLimit {limit} is used up and the {kind} fails"
+
+
+def _jobs_fail(policy: FailurePolicies) -> str:
+    """From the pods to their Jobs."""
+    if policy.exit_actions:
+        return _exit_actions(policy)
     limits = " or ".join(map(str, policy.backoff_limits))
-    again = "kubelets restart it, with the same result, until" if policy.restarts_in_place else "until"
     if policy.backoff_limits == (0,):
         return "with backoffLimit 0 its Job fails at once"
     if not policy.restarts_in_place:
         return f"Jobs replace their pods until backoffLimit {limits} is used up, then they fail"
-    return f"{again} backoffLimit {limits} is used up and the Jobs fail"
+    return f"kubelets restart it, with the same result, until backoffLimit {limits} is used up and the Jobs fail"
 
 
-def _jobset_fails(policy: FailurePolicies) -> str:
-    """From a failed Job to the JobSet."""
+def _exit_actions(policy: FailurePolicies) -> str:
+    return f"podFailurePolicy says {' or '.join(policy.exit_actions)} to that"
+
+
+def _workload_fails(policy: FailurePolicies, kind: str) -> str:
+    """From a failed Job to the workload that it belongs to."""
     if policy.max_restarts is None:
-        return "without a failurePolicy the JobSet fails then"
+        return f"without a failurePolicy the {kind} fails then"
     if policy.rules:
         rules = ", ".join(policy.rules)
-        return f"the first rule of the failurePolicy that fits decides ({rules}), else {_restart(policy)}"
-    return _restart(policy)
+        return f"the first rule of the failurePolicy that fits decides ({rules}), else {_restart(policy, kind)}"
+    return _restart(policy, kind)
 
 
-def _restart(policy: FailurePolicies) -> str:
+def _restart(policy: FailurePolicies, kind: str) -> str:
     limit = policy.max_restarts or 0
     left = max(0, limit - policy.counted)
     if not left:
         used = f": {policy.counted} of {limit} restarts are used" if limit else " (maxRestarts 0)"
-        return f"the JobSet fails{used}"
-    return f"the JobSet restarts all its Jobs ({left} of {limit} restarts are left)"
+        return f"the {kind} fails{used}"
+    return f"the {kind} restarts all its Jobs ({left} of {limit} restarts are left)"
 
 
 # --- Within so many bytes --------------------------------------------------------------------------------------------

@@ -35,6 +35,11 @@ _WAITING, _RUNNING, _PASSED, _FAILED = (
 )
 
 
+def slot_of_pod(labels: wire.Labels, owner: wire.OwnerReference | None) -> Slot:
+    """Gang and slot of a gated pod with this controller owner."""
+    return _POD_SLOTS.get(labels.gated, jobset_source.pod_slot)(labels, owner)
+
+
 def pod(seen: wire.Pod) -> PodSeen:
     """A gated pod (A4, A9). Called for each pod event, so it is written for speed."""
     meta = seen.metadata
@@ -44,9 +49,8 @@ def pod(seen: wire.Pod) -> PodSeen:
     deleting = meta.deletion_timestamp is not None
     bound = seen.spec.node_name != ""
     # Any user who may create pods can write labels; a pod of the gang has an owning Job, which `count` checks.
-    owner = _controller(meta.owner_references)
-    slot_of = _POD_SLOTS.get(labels.gated, jobset_source.pod_slot)
-    source, gang, workload_uid, replicated_job, job_index, attempt = slot_of(labels, owner)
+    owner = controller_owner(meta.owner_references)
+    source, gang, workload_uid, replicated_job, job_index, attempt = slot_of_pod(labels, owner)
     started = (stage is _RUNNING or stage is _PASSED) and not deleting and status.phase != "Failed"
     return PodSeen(  # positional: twenty-one keywords cost a quarter of the call
         intern_text(meta.namespace),
@@ -78,8 +82,8 @@ def job(seen: wire.Job) -> JobSeen:
     meta, status = seen.metadata, seen.status
     labels = meta.labels or wire.NO_LABELS
     ends = any(is_condition_true(status.conditions, kind) for kind in ("Failed", "FailureTarget"))
-    slot_of = _JOB_SLOTS.get(labels.gated, jobset_source.job_slot)
-    source, gang, workload_uid, replicated_job, job_index, attempt = slot_of(seen, _controller(meta.owner_references))
+    slot_of, owner = _JOB_SLOTS.get(labels.gated, jobset_source.job_slot), controller_owner(meta.owner_references)
+    source, gang, workload_uid, replicated_job, job_index, attempt = slot_of(seen, owner)
     return JobSeen(
         namespace=meta.namespace,
         name=meta.name,
@@ -138,7 +142,7 @@ def parse_indexes(text: str) -> frozenset[int]:
     return frozenset(found)
 
 
-def _controller(owners: list[wire.OwnerReference] | None) -> wire.OwnerReference | None:
+def controller_owner(owners: list[wire.OwnerReference] | None) -> wire.OwnerReference | None:
     """The controller owner."""
     for owner in owners or ():
         if owner.controller:

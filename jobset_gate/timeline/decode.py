@@ -10,7 +10,7 @@ from jobset_gate.barrier import verdict_codec, wire
 from jobset_gate.barrier.events import CoreEvent
 from jobset_gate.barrier.model import Generation
 from jobset_gate.barrier.wire import NO_LABELS
-from jobset_gate.sources.decode import barrier_status
+from jobset_gate.sources.decode import barrier_status, controller_owner, slot_of_pod
 from jobset_gate.sources.jobset import NO_INDEX
 from jobset_gate.sources.templates import NO_ANNOTATIONS, seconds
 from jobset_gate.timeline.model import PodTimeline, Step
@@ -58,12 +58,12 @@ def decode_pod(seen: TimedPod, pulls: Pulls | None = None) -> PodTimeline:
         Step.RUNNING: running,
         **_pulled(pulls or {}, [it.name for it in seen.spec.containers or ()]),
     }
-    attempt = verdict_codec.parse_number(labels.attempt, NO_INDEX)
+    slot = slot_of_pod(labels, controller_owner(meta.owner_references))
     return PodTimeline(
         name=meta.name,
         uid=meta.uid,
-        replicated_job=labels.replicated_job,
-        job_index=verdict_codec.parse_number(labels.job_index, NO_INDEX),
+        replicated_job=slot.replicated_job,
+        job_index=slot.job_index,
         index=verdict_codec.parse_number(notes.index, NO_INDEX) if notes.index else None,
         node=seen.spec.node_name,
         phase=status.phase,
@@ -73,7 +73,7 @@ def decode_pod(seen: TimedPod, pulls: Pulls | None = None) -> PodTimeline:
         gave_up=gave_up,
         ended=_ended(mains),
         barrier_runs=1 + (barrier.restart_count if barrier else 0),
-        generation=Generation(labels.jobset_uid, attempt, verdict_codec.parse_epoch(notes.epoch)),
+        generation=Generation(slot.workload_uid, slot.attempt, verdict_codec.parse_epoch(notes.epoch)),
     )
 
 

@@ -1,4 +1,4 @@
-"""make(jobset, gate, pods, now): the timeline of a gang's present attempt, from what the cluster still knows of it."""
+"""The timeline of a gang's present attempt, from what the cluster still knows of it."""
 
 from collections.abc import Iterable, Sequence
 
@@ -35,6 +35,7 @@ def gang_timeline(
     gone = verdict is not None and (workload.finished or verdict.kind is VerdictKind.TIMEOUT)
     counted = messages.parse_progress(verdict.message) if verdict is not None and gone else None
     made = Timeline(
+        source=workload.source,
         namespace=workload.namespace,
         name=workload.name,
         attempt=workload.attempt,

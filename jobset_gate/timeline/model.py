@@ -9,7 +9,9 @@ from types import MappingProxyType
 
 import msgspec
 
+from jobset_gate import names
 from jobset_gate.barrier.model import Generation, Value
+from jobset_gate.barrier.source import Source
 from jobset_gate.objects.devices import Devices
 
 
@@ -80,7 +82,7 @@ BARRIER_STEPS = StepSequence(
     arrival=Step.STARTED,
     arrival_text="came to the gate",
 )
-"""Of a JobSet's gang: its pods have nodes, and wait in the start barrier."""
+"""Of a gang with a start barrier: its pods have nodes, and wait in the start barrier."""
 PLACEMENT_STEPS = StepSequence(
     steps=(Step.CREATED, Step.OPENED, Step.SCHEDULED, Step.RUNNING),
     transitions=(
@@ -130,8 +132,10 @@ class PodTimeline(msgspec.Struct, frozen=True, kw_only=True, omit_defaults=True)
 
     @property
     def slot(self) -> str:
-        """`workers-2/17`; a NonIndexed Job's pods have no number, so they go by their names."""
-        return self.name if self.index is None else f"{self.replicated_job}-{self.job_index}/{self.index}"
+        """`workers-2/17`, or `17` in an only Job; a NonIndexed Job's pods have no number, so they go by their names."""
+        if self.index is None:
+            return self.name
+        return f"{self.replicated_job}-{self.job_index}/{self.index}" if self.replicated_job else str(self.index)
 
     @property
     def unknown_steps(self) -> frozenset[Step]:
@@ -204,6 +208,8 @@ class Timeline(msgspec.Struct, frozen=True, kw_only=True):
     name: str
     attempt: int
     now: float
+    source: Source | None = None
+    """None: it is a pod group."""
     created: float | None = None
     waiting_since: float | None = None
     """The gang's clock for its timeout."""
@@ -214,7 +220,7 @@ class Timeline(msgspec.Struct, frozen=True, kw_only=True):
     timed_out: float | None = None
     """When its time was up, if it timed out and that is known."""
     decision: str = ""
-    """What the verdict said of a gang whose pods may be gone by now: one that timed out, or whose JobSet has ended."""
+    """What the verdict said of a gang whose pods may be gone by now: one that timed out or has ended."""
     counted: int | None = None
     """How many had started by that."""
     expected: int = 0
@@ -227,8 +233,13 @@ class Timeline(msgspec.Struct, frozen=True, kw_only=True):
     placing: Placement | None = None
 
     @property
+    def kind(self) -> str:
+        """Of the object that the gang is named after."""
+        return names.POD_GROUP if self.source is None else self.source.kind
+
+    @property
     def started(self) -> int:
-        """Pods that have come to the gate; when their JobSet ends they go, so the verdict's count stays."""
+        """Pods that have come to the gate; when their workload ends they go, so the verdict's count stays."""
         seen = sum(pod.reached(Step.STARTED) for pod in (*self.pods, *self.replacements))
         return seen if self.counted is None else self.counted
 

@@ -123,8 +123,8 @@ def _cost(resource: str, seconds: float, prices: Prices) -> float | None:
 def headline(it: Timeline) -> str:
     """`JobSet team/train: 4/4 pods started; the gate was opened after 42s (AllPodsStarted)`."""
     if it.placing is not None:
-        return f"PodGroup {it.namespace}/{it.name}: {_placed(it, it.placing)}"
-    return f"JobSet {it.namespace}/{it.name}: {it.started}/{it.expected} pods started; {_gate(it)}"
+        return f"{it.kind} {it.namespace}/{it.name}: {_placed(it, it.placing)}"
+    return f"{it.kind} {it.namespace}/{it.name}: {it.started}/{it.expected} pods started; {_gate(it)}"
 
 
 def sentences(it: Timeline, idle: Sequence[IdleDevices]) -> tuple[str, ...]:
@@ -191,7 +191,7 @@ def _sentences(it: Timeline, idle: Sequence[IdleDevices]) -> Iterator[str]:
 
 
 def _without_pods(it: Timeline) -> Iterator[str]:
-    """What the JobSet and its ConfigMap still know."""
+    """What the workload and its ConfigMap still know."""
     if it.waiting_since is None:
         yield "no pod of this attempt is there: nothing is known of its start"
         return

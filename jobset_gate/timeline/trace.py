@@ -83,8 +83,9 @@ class _Builder:
     def _gang_attributes(self) -> Iterator[tuple[str, str | int | float]]:
         it, verdict = self._timeline, self._verdict
         yield "k8s.namespace.name", it.namespace
-        yield f"{_OURS}jobset.name", it.name
-        yield f"{_OURS}jobset.uid", verdict.generation.uid
+        if it.source is not None:
+            yield f"{_OURS}{it.source.name}.name", it.name
+            yield f"{_OURS}{it.source.name}.uid", verdict.generation.uid
         yield f"{_OURS}attempt", verdict.generation.attempt
         yield f"{_OURS}epoch", verdict.generation.epoch
         yield f"{_OURS}verdict", verdict.kind.value

@@ -24,7 +24,7 @@ from jobset_gate.barrier.model import (
     WaitingSince,
     WorkloadSeen,
 )
-from jobset_gate.sources.table import JOBSET
+from jobset_gate.sources.table import JOB, JOBSET
 
 UID = "u-1"
 T0 = 1_800_000_000.0
@@ -160,3 +160,19 @@ def missing_slots(seen: GangSnapshot) -> Iterator[MissingSlot]:
         for it in gap.pods:
             yield slot_of_pod(seen, it)
         yield from gap.absent
+
+
+# --- A gang of a plain Job -------------------------------------------------------------------------------------------
+
+
+def job_gang(*pods: PodSeen, **changes: Any) -> GangSnapshot:
+    """A Job of two pods that is a gang itself, with its ConfigMap, and these pods."""
+    workload = jobset(replicated_job(""), source=JOB)
+    only = job("", name="train", uid=UID, source="job", workload=workload)
+    made = GangSnapshot(
+        workload=workload,
+        jobs=(only,),
+        pods=tuple(msgspec.structs.replace(it, replicated_job="", job_uid=UID, source="job") for it in pods),
+        config_map=config_map(name=JOB.config_map_name("train"), source="job", gang="train"),
+    )
+    return msgspec.structs.replace(made, **changes)

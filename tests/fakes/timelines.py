@@ -6,6 +6,7 @@ import msgspec
 from hypothesis import strategies as st
 
 from jobset_gate.barrier.model import Generation
+from jobset_gate.sources.table import JOBSET
 from jobset_gate.timeline.model import BARRIER_STEPS, PodTimeline, Step, Timeline
 
 T0 = 1_800_000_000.0
@@ -41,7 +42,8 @@ def held(index: int | None = 0, /, *, start: float = 10, **more: Any) -> PodTime
 
 def timeline(*pods: PodTimeline, after: float = 60, **more: Any) -> Timeline:
     """As it stands so many seconds after T0."""
-    given: dict[str, Any] = {"namespace": "team-a", "name": "train", "attempt": 0, "expected": len(pods)}
+    given: dict[str, Any] = {"source": JOBSET, "namespace": "team-a", "name": "train", "attempt": 0}
+    given["expected"] = len(pods)
     return Timeline(pods=pods, now=T0 + after, **(given | more))
 
 

@@ -52,7 +52,7 @@ async def _description(resolver: Resolver, found: ExplainedObject, style: output
     if status is not None:
         facts, rows = description.pod_group_facts(status, it.now), description.member_rows(status)
     elif jobset is not None:
-        facts = description.jobset_facts(jobset.gang, it.now)
+        facts = description.gang_facts(jobset.gang, it.now)
         rows = () if jobset.pods_forbidden else description.job_rows(jobset.gang)
     else:
         facts, rows = (("Name", it.name), ("Namespace", it.namespace)), ()

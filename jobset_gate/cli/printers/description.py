@@ -6,6 +6,7 @@ from jobset_gate import names
 from jobset_gate.barrier import count
 from jobset_gate.barrier.events import CoreEvent
 from jobset_gate.barrier.model import GangSnapshot, Verdict, VerdictKind
+from jobset_gate.barrier.source import Source
 from jobset_gate.cli.printers import explanation, output
 from jobset_gate.cli.printers.output import TerminalStyle
 from jobset_gate.explain import text as said
@@ -40,23 +41,25 @@ def _created(at: float, now: float) -> str:
     return f"{said.format_time(at)} ({said.format_duration(now - at)} ago)" if at else "?"
 
 
-# --- A JobSet --------------------------------------------------------------------------------------------------------
+# --- A gang with a start barrier --------------------------------------------------------------------------------------
 
 
-def jobset_facts(seen: GangSnapshot, now: float) -> Facts:
+def gang_facts(seen: GangSnapshot, now: float) -> Facts:
     """What is set and what was decided."""
-    jobset, config = seen.workload, seen.workload.config
+    its, config = seen.workload, seen.workload.config
+    targets = [target.name for target in its.targets if target.name]
+    attempt = f"restart attempt {its.attempt}, " if its.source.restarts else ""
     return (
-        ("Name", jobset.name),
-        ("Namespace", jobset.namespace),
-        ("UID", jobset.uid),
-        ("Created", _created(jobset.created, now)),
+        ("Name", its.name),
+        ("Namespace", its.namespace),
+        ("UID", its.uid),
+        ("Created", _created(its.created, now)),
         ("Timeout", "none" if config.timeout is None else said.format_duration(config.timeout)),
-        ("On timeout", names.ON_TIMEOUT_RELEASE if jobset.releases_on_timeout else names.ON_TIMEOUT_FAIL),
-        ("Targets", ", ".join(target.name for target in jobset.targets)),
-        ("Bypass", _yes(jobset.bypass)),
-        ("Suspended", _yes(jobset.suspended)),
-        ("Generation", f"restart attempt {jobset.attempt}, epoch {jobset.epoch}"),
+        ("On timeout", names.ON_TIMEOUT_RELEASE if its.releases_on_timeout else names.ON_TIMEOUT_FAIL),
+        *([("Targets", ", ".join(targets))] if targets else []),
+        ("Bypass", _yes(its.bypass)),
+        ("Suspended", _yes(its.suspended)),
+        ("Generation", f"{attempt}epoch {its.epoch}"),
         ("Condition", _condition(seen)),
         ("ConfigMap", _gate(seen)),
     )
@@ -69,7 +72,7 @@ def job_rows(seen: GangSnapshot) -> Rows:
         many += share.repeat
         started = share.target.pods_per_job - share.missing_count
         for number in range(share.job_index, share.job_index + min(share.repeat, MOST_ROWS)):
-            name = f"{seen.workload.name}-{share.target.name}-{number}"
+            name = f"{seen.workload.name}-{share.target.name}-{number}" if share.target.name else seen.workload.name
             rows.append((name, f"{started}/{share.target.pods_per_job}", _state(share)))
     lacking = sorted(rows, key=lambda row: row[1].split("/")[0] == row[1].split("/")[1])
     return _first_rows(("JOB", "STARTED", "STATE"), lacking, many)
@@ -89,23 +92,25 @@ def _condition(seen: GangSnapshot) -> str:
 
 
 def _gate(seen: GangSnapshot) -> str:
-    name, gate = names.config_map_name(seen.workload.name), seen.config_map
+    source, gate = seen.workload.source, seen.config_map
+    name = source.config_map_name(seen.workload.name)
     if seen.config_map_conflict:
         return f"{name} is not jobset-gate's"
     if gate is None:
         return f"{name} was not found"
     if gate.workload_uid != seen.workload.uid:
-        return f"{name} is of an earlier JobSet of this name"
+        return f"{name} is of an earlier {source.kind} of this name"
     if gate.verdict is not None:
-        return f"{name}: {_verdict(gate.verdict)}"
+        return f"{name}: {_verdict(gate.verdict, source)}"
     since = f", clock runs since {said.format_time(gate.waiting_since.at)}" if gate.waiting_since else ""
     return f"{name}: no verdict{since}"
 
 
-def _verdict(verdict: Verdict) -> str:
+def _verdict(verdict: Verdict, source: Source) -> str:
     its = verdict.generation
+    attempt = f"restart attempt {its.attempt}, " if source.restarts else ""
     what = "released" if verdict.kind is VerdictKind.RELEASE else "timed out"
-    return f"{what} ({verdict.cause}), restart attempt {its.attempt}, epoch {its.epoch}"
+    return f"{what} ({verdict.cause}), {attempt}epoch {its.epoch}"
 
 
 # --- A pod group -----------------------------------------------------------------------------------------------------

@@ -22,7 +22,8 @@ def timeline_json(it: Timeline, idle: Sequence[IdleDevices]) -> Json:
     mains = start_skew(it)
     return {
         "kind": "Timeline",
-        "of": "JobSet" if it.placing is None else "PodGroup",
+        "of": it.kind,
+        "source": None if it.source is None else it.source.name,
         "namespace": it.namespace,
         "name": it.name,
         "restartAttempt": it.attempt,

@@ -84,7 +84,7 @@ def watch_warnings(state: ViewState) -> list[str]:
 
 
 def _bars(it: Explanation) -> Iterator[CountBar]:
-    yield CountBar("started" if it.kind == "JobSet" else "bound", it.started, it.expected)
+    yield CountBar("started" if it.source else "bound", it.started, it.expected)
     if len(it.parts) > 1:
         yield from (CountBar(terminal_text.line(part.name), part.started, part.expected) for part in it.parts)
 

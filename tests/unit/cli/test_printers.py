@@ -33,6 +33,7 @@ NOW = 1_800_000_000.0
 NO_ROOM = "0/40 nodes are available: insufficient nvidia.com/gpu"
 WAITING = Explanation(
     kind="JobSet",
+    source="jobset",
     namespace="team",
     name="train",
     state="Waiting",

@@ -372,6 +372,43 @@ def test_what_follows_from_a_timeout_is_what_the_user_has_written(policy: Failur
     assert words in condition_
 
 
+@pytest.mark.parametrize(
+    ("policy", "words"),
+    [
+        (
+            FailurePolicies(backoff_limits=(6,)),
+            "kubelets restart it, with the same result, until backoffLimit 6 is used up and the Job fails",
+        ),
+        (
+            FailurePolicies(backoff_limits=(2,), restarts_in_place=False),
+            "the Job replaces its pods until backoffLimit 2 is used up, then it fails",
+        ),
+        (FailurePolicies(backoff_limits=(0,)), "with backoffLimit 0 the Job fails at once"),
+        (
+            FailurePolicies(backoff_limits=(0,), per_index=True, restarts_in_place=False),
+            "with backoffLimitPerIndex 0 each index fails at once, and the Job when all its indexes have ended",
+        ),
+        (FailurePolicies(backoff_limits=(6,), exit_actions=("FailJob",)), "podFailurePolicy says FailJob to that"),
+        (None, "what follows is up to backoffLimit and podFailurePolicy"),
+    ],
+)
+def test_a_job_that_is_a_gang_itself_fails_and_never_restarts(policy: FailurePolicies | None, words: str) -> None:
+    said = explain_gang(gangs.job_gang(gangs.pod(0)), NOW, policy=policy).afterwards
+    assert said == f"every barrier ends with exit code 124; {words}"
+
+
+def test_a_gang_of_a_job_is_explained_without_names_that_it_does_not_have() -> None:
+    seen = gangs.job_gang(gangs.pod(0), gangs.waiting_pod(1, detail="no room"))
+    it = explain_gang(seen, NOW, pod="train-workers-0-1")
+    assert headline(it) == "Job default/train: Waiting: 1/2 pods started"
+    assert (it.source, it.parts, it.subject and it.subject.slot) == ("job", (), "1")
+    assert [missing_line(group) for group in it.missing] == ["1 pod: Unscheduled: no room (1)"]
+    seen = gangs.job_gang()
+    seen = msgspec.structs.replace(seen, workload=msgspec.structs.replace(seen.workload, suspended=True))
+    patch = """kubectl patch job train -n default --type=merge -p '{"spec":{"suspend":false}}'"""
+    assert explain_gang(seen, NOW).commands == (patch,)
+
+
 def test_a_gang_that_is_released_on_timeout_goes_on_without_the_missing() -> None:
     seen = gangs.gang(gangs.pod(0), workload=gangs.jobset(releases_on_timeout=True))
     assert explain_gang(seen, NOW).afterwards.startswith("the gate opens without those that are missing")

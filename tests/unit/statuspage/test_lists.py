@@ -21,6 +21,7 @@ from tests.fakes.podgroups.objects import key, pod
 from tests.fakes.podgroups.snapshots import bound, group_snapshot
 from tests.fakes.podgroups.sources import pod_group
 from tests.fakes.served_page import TIMEOUT, ServedPage, http_session, serve_page
+from tests.fakes.wire_objects import owner
 from tests.page import showcase
 
 EVIL = '</td><script>alert("1")</script><img src=x onerror=alert(2)>'
@@ -244,7 +245,9 @@ def there(index: int = 0) -> dict[str, Any]:
         "jobset.sigs.k8s.io/jobset-uid": gangs.UID,
         "jobset.sigs.k8s.io/restart-attempt": "0",
     }
-    meta = {"name": f"train-workers-0-{index}", "namespace": "default", "uid": "p", "labels": labels}
+    owners = [owner("Job", "train-workers-0", "job-workers-0")]
+    meta: dict[str, Any] = {"name": f"train-workers-0-{index}", "namespace": "default", "uid": "p", "labels": labels}
+    meta["ownerReferences"] = owners
     return {
         "metadata": meta | {"creationTimestamp": "2026-08-01T10:00:00Z"},
         "spec": {},

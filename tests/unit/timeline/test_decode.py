@@ -7,7 +7,7 @@ import msgspec
 from jobset_gate.barrier.model import Generation
 from jobset_gate.timeline import decode
 from jobset_gate.timeline.model import PodTimeline, Step
-from tests.fakes.wire_objects import BARRIER, TEN_O_CLOCK, ended, pod, status
+from tests.fakes.wire_objects import BARRIER, JOB_UID, TEN_O_CLOCK, bare_job_pod, ended, pod, status
 
 RUNS = "2026-08-01T10:00:30Z"
 PASSED = status(BARRIER, exit=0)
@@ -33,6 +33,11 @@ def test_a_pod_at_the_gate() -> None:
     assert (it.slot, it.node, it.alive) == ("workers-2/17", "node-7", True)
     assert it.generation == Generation("jobset-uid", 1, 3)
     assert it.unknown_steps == {Step.PULLED}
+
+
+def test_a_pod_of_a_job_that_is_a_gang_itself() -> None:
+    it = read(bare_job_pod(5, status(BARRIER, running=RUNS)))
+    assert (it.slot, it.generation) == ("5", Generation(JOB_UID, 0, 2))
 
 
 def test_a_pod_that_runs_with_all_its_events() -> None:

@@ -35,6 +35,13 @@ def test_a_release_and_when_it_was() -> None:
     assert [one.slot for one in it.pods] == ["workers-0/0", "workers-0/1"]
 
 
+def test_the_timeline_of_a_job_is_called_after_it_and_numbers_its_pods() -> None:
+    job = gangs.job_gang().workload
+    it = gang_timeline(job, None, [held(0, job="", number=0), held(1, job="", number=0)], T0 + 60)
+    assert headline(it).startswith("Job default/train: 2/2 pods started; ")
+    assert ([one.slot for one in it.pods], it.kind) == (["0", "1"], "Job")
+
+
 def test_devices_are_those_of_the_template() -> None:
     it = made(held(0), job=workers(devices=GPUS))
     assert it.pods[0].devices == GPUS

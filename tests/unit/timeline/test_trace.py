@@ -7,6 +7,7 @@ from hypothesis import strategies as st
 
 from jobset_gate import names
 from jobset_gate.barrier.model import Verdict, VerdictKind
+from jobset_gate.sources.table import JOB
 from jobset_gate.timeline.model import PodTimeline, Timeline
 from jobset_gate.timeline.trace import MAX_LINKS, MAX_PODS, Span, Trace, gang_trace
 from tests.fakes import gangs
@@ -44,6 +45,12 @@ def test_the_stages_of_a_gang_with_a_late_pod_follow_each_other() -> None:
         "pod workers-0/1": (0, 32),
     }
     assert (trace.spans[0].start, trace.spans[0].end, trace.spans[0].error) == (T0, T0 + 32, "")
+
+
+def test_the_span_of_a_jobs_gang_names_the_job() -> None:
+    found = traced(through(0), source=JOB).spans[0].attributes
+    assert (found["jobset_gate.job.name"], found["jobset_gate.job.uid"]) == ("train", "u-1")
+    assert not any(".jobset." in key for key in found)
 
 
 def test_the_gangs_span_names_it_and_the_verdict() -> None:
