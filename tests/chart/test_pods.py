@@ -122,13 +122,6 @@ def test_temporary_files_are_in_memory_and_nothing_else_is_writable(helm4: Helm)
     assert {"name": "TMPDIR", "value": tmp} in found.container("webhook")["env"]
 
 
-def test_level_and_format_of_logs_arrive(helm4: Helm) -> None:
-    before, after = helm4.render(), helm4.render(at("logging", {"level": "debug", "format": "console"}))
-    for component in COMPONENTS:
-        assert {"--log-level=info", "--log-format=json"} <= set(args(before, component))
-        assert {"--log-level=debug", "--log-format=console"} <= set(args(after, component))
-
-
 # --- Image -----------------------------------------------------------------------------------------------------------
 
 

@@ -1,19 +1,11 @@
-"""What the image has to be, as far as its files say it, and which wheels are collected for it."""
+"""What the image has to be, as far as its files say it."""
 
-import os
 import re
-import subprocess
-import sys
-from itertools import pairwise
-from pathlib import Path
-
-import pytest
 
 from tests.repo.files import ROOT
 
 DOCKERFILE = (ROOT / "Dockerfile").read_text()
 LINES = [line for line in DOCKERFILE.replace("\\\n", " ").splitlines() if line and not line.startswith("#")]
-SCRIPT = ROOT / "requirements" / "wheels.py"
 
 
 def arguments(word: str, lines: list[str]) -> list[str]:
@@ -63,54 +55,3 @@ def test_the_context_holds_neither_the_embedded_cluster_nor_the_demo() -> None:
     lines = (ROOT / ".dockerignore").read_text().splitlines()
     for folder in ("jobset_gate/fake", "jobset_gate/cli/demo"):
         assert lines.index(folder) > lines.index("!jobset_gate")
-
-
-@pytest.fixture
-def docker(tmp_path: Path) -> dict[str, str]:
-    """An environment whose docker says what the base image's Python would, and whose pip prints its arguments."""
-    fake = tmp_path / "bin" / "docker"
-    fake.parent.mkdir()
-    facts = '{"python": "3.12", "machine": "x86_64", "glibc": "%s"}'
-    fake.write_text(
-        f"#!/bin/sh\ncase \"$*\" in *musl*) echo '{facts % ''}';; *) echo '{facts % 'glibc 2.36'}';; esac\n"
-    )
-    fake.chmod(0o755)
-    pip = tmp_path / "pip"
-    pip.mkdir()
-    (pip / "__init__.py").touch()
-    (pip / "__main__.py").write_text("import sys\nprint(*sys.argv[1:])\n")
-    return {**os.environ, "PATH": f"{fake.parent}:{os.environ['PATH']}", "PYTHONPATH": str(tmp_path)}
-
-
-def collect(tmp_path: Path, env: dict[str, str], base: str, *args: str) -> list[list[str]]:
-    """The arguments of each call of pip."""
-    command = [sys.executable, str(SCRIPT), base, str(tmp_path / "wheels"), *args, "lock.txt"]
-    ran = subprocess.run(command, env=env, capture_output=True, text=True, check=False)  # noqa: S603
-    assert ran.returncode == 0, ran.stderr
-    return [line.split() for line in ran.stdout.splitlines() if line.startswith("download ")]
-
-
-def platforms(call: list[str]) -> list[str]:
-    return [after for word, after in pairwise(call) if word == "--platform"]
-
-
-def test_wheels_are_for_the_python_of_the_base_image_and_those_no_longer_locked_go_away(
-    tmp_path: Path, docker: dict[str, str]
-) -> None:
-    old = tmp_path / "wheels" / "old-1.0-py3-none-any.whl"
-    old.parent.mkdir()
-    old.touch()
-    (call,) = collect(tmp_path, docker, "some-base")
-    assert list(old.parent.iterdir()) == []
-    assert call[call.index("--python-version") + 1] == "3.12"
-    assert "--require-hashes" in call
-    assert platforms(call)[0] == "manylinux_2_36_x86_64"
-    assert platforms(call)[-1] == "manylinux1_x86_64"
-    assert platforms(call).index("manylinux2014_x86_64") == platforms(call).index("manylinux_2_17_x86_64") + 1
-    (call,) = collect(tmp_path, docker, "a-musl-base")
-    assert platforms(call) == ["musllinux_1_2_x86_64", "musllinux_1_1_x86_64", "musllinux_1_0_x86_64"]
-
-
-def test_wheels_for_several_machines(tmp_path: Path, docker: dict[str, str]) -> None:
-    calls = collect(tmp_path, docker, "some-base", "+x86_64", "+aarch64")
-    assert [platforms(call)[0] for call in calls] == ["manylinux_2_36_x86_64", "manylinux_2_36_aarch64"]

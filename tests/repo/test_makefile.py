@@ -67,13 +67,6 @@ def test_the_newest_that_works_is_taken(clone: Path) -> None:
     assert (clone / "made").read_text() == "python3.11\n"
 
 
-def test_the_python_that_a_person_names_is_taken(clone: Path) -> None:
-    python(clone, "python3.12", "3.12")
-    python(clone, "mine", "3.11")
-    setup(clone, "PYTHON=mine")
-    assert (clone / "made").read_text() == "mine\n"
-
-
 def dry(*args: str, **env: str) -> str:
     """What make would run, as it is here."""
     make = shutil.which("make")

@@ -19,7 +19,6 @@ from tests.fakes.stored_pod_groups import StoredPodGroups
 from tests.flow.cli.conftest import LimitedUser
 from tests.plane.planes import Plane
 
-NO_CONTROLLER = "warning: no controller runs: there is no Lease jobset-gate-controller"
 NO_ROOM = "0/4 nodes are available: 4 Insufficient nvidia.com/gpu."
 
 
