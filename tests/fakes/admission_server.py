@@ -1,7 +1,7 @@
 """A webhook of the test's own, on a free port, and a client that trusts it."""
 
 import ssl
-from collections.abc import AsyncIterator, Callable
+from collections.abc import AsyncIterator, Awaitable, Callable, Sequence
 from contextlib import asynccontextmanager, suppress
 from typing import Any
 
@@ -15,7 +15,7 @@ from tests.fakes.grouped_pods import pod
 from tests.fakes.jobsets import jobset
 from webhook import registration
 from webhook.certs.serving import self_signed
-from webhook.registration import pod_configuration
+from webhook.registration import HookOptions, pod_configuration
 from webhook.server import WebhookServer, serve
 
 BUNDLE = self_signed()
@@ -69,63 +69,81 @@ class RequestCounter:
         return sum(sample.value for it in metrics for sample in it.samples if sample.name.endswith("_total"))
 
 
-def limited(configuration: dict[str, Any], namespace: str) -> dict[str, Any]:
-    """The configuration for one namespace alone."""
+def limited(configuration: dict[str, Any], *namespaces: str) -> dict[str, Any]:
+    """The configuration for these namespaces alone: other tests share the API server."""
+    only = {"key": "kubernetes.io/metadata.name", "operator": "In", "values": [*namespaces]}
     for hook in configuration["webhooks"]:
-        hook["namespaceSelector"] = {"matchLabels": {"kubernetes.io/metadata.name": namespace}}
+        hook["namespaceSelector"] = {"matchExpressions": [only]}
     return configuration
 
 
 @asynccontextmanager
-async def registered(client: Client, namespace: str, settings: Settings | None = None) -> AsyncIterator[WebhookServer]:
-    """A webhook that is registered for the JobSets of one namespace: other tests share the API server."""
-    async with admission_server(settings) as server:
-        made = registration.configurations(
-            url=server.url, ca_bundle=BUNDLE.ca_bundle, suffix=f"-{namespace}", timeout_seconds=WEBHOOK_TIMEOUT
-        )
-        resources = (MUTATING_WEBHOOKS, VALIDATING_WEBHOOKS)
-        for resource, configuration in zip(resources, made, strict=True):
-            await client.create(resource, limited(configuration, namespace))
-        try:
-            await _asked(client, namespace, RequestCounter(server))
-            yield server
-        finally:
-            for resource, configuration in zip(resources, made, strict=True):
-                await client.delete(resource, configuration["metadata"]["name"])
+async def registered(
+    client: Client, *namespaces: str, settings: Settings | None = None
+) -> AsyncIterator[WebhookServer]:
+    """A webhook that is registered for the JobSets of these namespaces, once an API server asks it about them."""
 
-
-async def _asked(client: Client, namespace: str, counted: RequestCounter) -> None:
-    """Nothing tells when an API server has read its configurations but a request that comes to both webhooks."""
-    probe = jobset(name="probe")
-    probe["metadata"]["namespace"] = namespace
-    sent = 0
-    while sent < 2:
+    async def ask(namespace: str) -> None:
         with suppress(Invalid):  # the validating one was read first, and misses the other's work
+            probe = jobset(name="probe")
+            probe["metadata"]["namespace"] = namespace
             await client.create(JOBSETS, probe, namespace, dry_run=True)
-        sent = counted.sent()
+
+    async with admission_server(settings) as server:
+        made = registration.configurations(**_where(server, namespaces))
+        async with _in_force(client, server, made, namespaces, ask, least=2):
+            yield server
 
 
 @asynccontextmanager
 async def registered_for_pods(
-    client: Client, namespace: str, settings: Settings | None = None
+    client: Client, *namespaces: str, settings: Settings | None = None
 ) -> AsyncIterator[WebhookServer]:
-    """A webhook that is registered for the pods of groups of one namespace."""
-    message = settings or Settings()
-    async with admission_server(message) as server:
-        made = pod_configuration(
-            message.groups,
-            url=server.url,
-            ca_bundle=BUNDLE.ca_bundle,
-            suffix=f"-{namespace}",
-            timeout_seconds=WEBHOOK_TIMEOUT,
-        )
-        await client.create(MUTATING_WEBHOOKS, limited(made, namespace))
-        try:
-            counted = RequestCounter(server)
-            scheduler = message.groups.scheduler_names[0]
-            while not counted.sent():
-                for way in message.groups.ways:
-                    await client.create(PODS, pod(way, schedulerName=scheduler), namespace, dry_run=True)
+    """The same for the pods of groups."""
+    groups = (settings or Settings()).groups
+
+    async def ask(namespace: str) -> None:
+        for way in groups.ways:
+            made = pod(way, schedulerName=groups.scheduler_names[0])
+            await client.create(PODS, made, namespace, dry_run=True)
+
+    async with admission_server(settings) as server:
+        made = [pod_configuration(groups, **_where(server, namespaces))]
+        async with _in_force(client, server, made, namespaces, ask, least=1):
             yield server
-        finally:
-            await client.delete(MUTATING_WEBHOOKS, made["metadata"]["name"])
+
+
+def _where(server: WebhookServer, namespaces: Sequence[str]) -> HookOptions:
+    return {
+        "url": server.url,
+        "ca_bundle": BUNDLE.ca_bundle,
+        "suffix": f"-{namespaces[0]}",
+        "timeout_seconds": WEBHOOK_TIMEOUT,
+    }
+
+
+@asynccontextmanager
+async def _in_force(
+    client: Client,
+    server: WebhookServer,
+    made: Sequence[dict[str, Any]],
+    namespaces: Sequence[str],
+    ask: Callable[[str], Awaitable[None]],
+    *,
+    least: int,
+) -> AsyncIterator[None]:
+    """Nothing tells when an API server has read its configurations but a request that comes to all of these webhooks."""
+    stored = [(VALIDATING_WEBHOOKS if it["kind"].startswith("V") else MUTATING_WEBHOOKS, it) for it in made]
+    for resource, configuration in stored:
+        await client.create(resource, limited(configuration, *namespaces))
+    try:
+        counted = RequestCounter(server)
+        for namespace in namespaces:
+            sent = 0
+            while sent < least:
+                await ask(namespace)
+                sent = counted.sent()
+        yield
+    finally:
+        for resource, configuration in stored:
+            await client.delete(resource, configuration["metadata"]["name"])

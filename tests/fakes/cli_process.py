@@ -16,6 +16,8 @@ from collections.abc import AsyncIterator, Mapping
 from contextlib import asynccontextmanager
 from pathlib import Path
 
+from tests.fakes.cli_runner import CliResult
+
 TIMEOUT = 90
 _SEQUENCE = re.compile(r"\x1b\[[0-9;?]*[A-Za-z]")
 
@@ -87,6 +89,13 @@ async def started(
         if process.returncode is None:
             process.kill()
         await running.ended()
+
+
+async def finished(kubeconfig: Path | None, *arguments: str) -> CliResult:
+    """`jobset-gate ARGUMENTS`, and how it ended."""
+    async with started(kubeconfig, *arguments) as process:
+        out = await process.rest()
+        return CliResult(await process.ended(), out, process.err)
 
 
 def _command(kubeconfig: Path | None, *arguments: str) -> list[str]:

@@ -16,7 +16,7 @@ from controllers.manager import Manager, ManagerOptions
 from jobset_gate import names
 from jobset_gate.barrier import verdict_codec
 from jobset_gate.barrier.model import Verdict
-from jobset_gate.fake import jobset_crd
+from jobset_gate.fake import jobset_crd, manifests
 from jobset_gate.fake.cluster import Actors
 from jobset_gate.fake.kubelet import Behaviour, FakeNode
 from jobset_gate.fake.view import ObjectView
@@ -268,26 +268,14 @@ def with_stream(settings: Settings, url: str | None) -> Settings:
 @asynccontextmanager
 async def serve_admission(stage: Environment, settings: Settings) -> AsyncIterator[WebhookServer]:
     """The shipped webhook, registered for the stage's namespace alone: other tests share the API server."""
-    async with registered(stage.client, stage.namespace, settings) as server:
+    async with registered(stage.client, stage.namespace, settings=settings) as server:
         stage.admission_servers.append(server)
         yield server
 
 
 async def in_force(stage: Environment) -> None:
     """Returns once the API server asks the webhook: a dry run of a bad config is refused."""
-    probe = {
-        "apiVersion": names.JOBSET_API_VERSION,
-        "kind": "JobSet",
-        "metadata": {"name": "probe", "namespace": stage.namespace, "annotations": {names.CONFIG: "nonsense"}},
-        "spec": {
-            "replicatedJobs": [
-                {
-                    "name": "w",
-                    "template": {"spec": {"template": {"spec": {"containers": [{"name": "m", "image": "i"}]}}}},
-                }
-            ]
-        },
-    }
+    probe = manifests.jobset("probe", stage.namespace, annotations={names.CONFIG: "nonsense"})
     async with asyncio.timeout(PATIENCE):
         while True:
             try:

@@ -4,7 +4,6 @@ How their pods start on real kubelets is the business of e2e/scenarios/test_exam
 """
 
 import json
-from pathlib import Path
 from typing import Any
 
 import yaml
@@ -12,9 +11,8 @@ import yaml
 from jobset_gate import names
 from jobset_gate.kube.client import Client
 from jobset_gate.kube.resources import PODS
-from jobset_gate.settings import Settings
+from tests.fakes.admission_server import registered, registered_for_pods
 from tests.fakes.train_jobs import TUNE, jobset_of
-from tests.flow.podgroups.webhooks import serve_webhook
 from tests.plane.planes import Plane
 from tests.repo.files import ROOT
 
@@ -23,10 +21,8 @@ FOLDER = ROOT / "examples"
 FILES = sorted(FOLDER.rglob("*.yaml"))
 
 
-async def test_the_api_server_and_our_webhooks_take_all_of_them(
-    plane: Plane, client: Client, namespace: str, tmp_path: Path
-) -> None:
-    async with serve_webhook(client, [namespace], tmp_path, Settings(), jobsets=True):
+async def test_the_api_server_and_our_webhooks_take_all_of_them(plane: Plane, client: Client, namespace: str) -> None:
+    async with registered(client, namespace), registered_for_pods(client, namespace):
         made = await stored(plane, namespace)
         for name, one in made:
             for job in of_gang(one):

@@ -31,21 +31,26 @@ def ended(pod: Json) -> Json:
     return {}
 
 
-async def test_every_barrier_exits_124_and_names_the_missing_pod(stage: Environment) -> None:
-    seen: dict[str, Json] = {}
+async def until_timed_out(stage: Environment, count: int) -> list[str]:
+    """Until the barriers of so many pods have ended for a timeout; their messages."""
+    seen: dict[str, str] = {}
 
     def collect(pods: list[Json]) -> bool:
         for pod in pods:
-            if ended(pod):
-                seen[pod["metadata"]["name"]] = ended(pod)
-        return len(seen) >= 3
+            if end := ended(pod):
+                assert end["exitCode"] == names.EXIT_TIMED_OUT
+                seen[pod["metadata"]["name"]] = end["message"]
+        return len(seen) >= count
 
+    await stage.until(collect)
+    return list(seen.values())
+
+
+async def test_every_barrier_exits_124_and_names_the_missing_pod(stage: Environment) -> None:
     stage.actors.kubelets.inject_fault(STUCK)
     await stage.apply(gang())
-    await stage.until(collect)
-    for end in seen.values():
-        assert end["exitCode"] == names.EXIT_TIMED_OUT
-        assert end["message"].startswith("timed out after 2s: 3/4 pods started; missing: 1 pod: BarrierImagePull")
+    for message in await until_timed_out(stage, 3):
+        assert message.startswith("timed out after 2s: 3/4 pods started; missing: 1 pod: BarrierImagePull")
     reported = await stage.until_condition(GANG, names.REASON_TIMED_OUT)
     assert reported["status"] == "False"
     assert "workers-1/1" in reported["message"]
@@ -94,17 +99,9 @@ async def test_the_bypass_opens_the_gate_at_any_time(make_stage: MakeEnvironment
 async def test_each_barrier_ends_by_its_own_limit_when_the_controller_is_gone(make_stage: MakeEnvironment) -> None:
     settings = Settings.model_validate({"barrier": {"grace_seconds": 1}})
     async with make_stage(controller=False, settings=settings) as stage:
-        seen: dict[str, str] = {}
-
-        def collect(pods: list[Json]) -> bool:
-            for pod in pods:
-                if ended(pod).get("exitCode") == names.EXIT_TIMED_OUT:
-                    seen[pod["metadata"]["name"]] = ended(pod)["message"]
-            return len(seen) >= 4
-
         await stage.apply(gang())
-        await stage.until(collect)
-        assert not any(message.startswith("timed out after 2s: ") for message in seen.values())
+        messages = await until_timed_out(stage, 4)
+        assert not any(message.startswith("timed out after 2s: ") for message in messages)
         assert not any(held(pod) or "running" in barrier(pod) for pod in stage.pods.all() if alive(pod))
 
 
@@ -126,17 +123,9 @@ async def lose_an_index(stage: Environment, **fields: object) -> None:
 
 
 async def test_an_index_that_has_failed_for_good_ends_a_gang_without_a_timeout_at_once(stage: Environment) -> None:
-    seen: dict[str, Json] = {}
-
-    def collect(pods: list[Json]) -> bool:
-        seen.update({pod["metadata"]["name"]: ended(pod) for pod in pods if ended(pod)})
-        return len(seen) >= 3
-
     await lose_an_index(stage)
-    await stage.until(collect)
-    for end in seen.values():
-        assert end["exitCode"] == names.EXIT_TIMED_OUT
-        assert end["message"] == (
+    for message in await until_timed_out(stage, 3):
+        assert message == (
             "ended, since an index has failed for good: 3/4 pods started; missing: 1 pod: IndexFailed: "
             "its pod failed: Evicted: The node was low on resource: memory. (workers-1/1)"
         )

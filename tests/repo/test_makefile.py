@@ -1,70 +1,11 @@
-"""`make setup` says what is missing; `make image` and `make e2e` pass on what they are given, and no more."""
+"""`make image` and `make e2e` pass on what they are given, and no more."""
 
 import os
 import re
 import shutil
 import subprocess
-from pathlib import Path
-
-import pytest
 
 from tests.repo.files import ROOT
-
-
-@pytest.fixture
-def clone(tmp_path: Path) -> Path:
-    """A fresh clone as far as `make setup` looks, and a folder `bin` for the PATH with no Python in it."""
-    (tmp_path / "requirements").mkdir()
-    for name in ("Makefile", "pyproject.toml", "requirements/dev.txt"):
-        shutil.copy(ROOT / name, tmp_path / name)
-    (tmp_path / "bin").mkdir()
-    for tool in ("make", "sh", "sed", "touch"):
-        found = shutil.which(tool)
-        assert found
-        (tmp_path / "bin" / tool).symlink_to(found)
-    return tmp_path
-
-
-def python(clone: Path, name: str, version: str, *, has_venv: bool = True, runs: bool = True) -> None:
-    """A program that answers what the Makefile asks as such a Python would, and marks that it made a venv."""
-    old = tuple(map(int, version.split("."))) < (3, 11)
-    path = clone / "bin" / name
-    path.write_text(
-        "#!/bin/sh\n"
-        + ("" if runs else "exit 127\n")
-        + f"case \"$2\" in *print*) echo {version};; *'< (3, 11)'*) exit {int(old)};;\n"
-        + f"  *ensurepip*) exit {int(not has_venv)};; venv) echo {name} >> made; exit 9;; esac\n"
-    )
-    path.chmod(0o755)
-
-
-def setup(clone: Path, *args: str) -> subprocess.CompletedProcess[str]:
-    env = {"PATH": str(clone / "bin"), "HOME": os.environ.get("HOME", "/")}
-    command = [str(clone / "bin" / "make"), "setup", *args]
-    return subprocess.run(command, cwd=clone, env=env, capture_output=True, text=True, check=False)  # noqa: S603
-
-
-NEEDS = "jobset-gate needs Python 3.11 or newer with the venv module: "
-
-
-def test_without_a_python_that_will_do_it_says_what_is_missing(clone: Path) -> None:
-    assert NEEDS + "none of python3.13, python3.12, python3.11, python3 was found." in setup(clone).stderr
-    python(clone, "python3", "3.9")
-    assert NEEDS + "python3 is Python 3.9." in setup(clone).stderr
-    python(clone, "python3", "3.11", has_venv=False)
-    ran = setup(clone)
-    assert ran.returncode != 0
-    assert "python3 (3.11) lacks the venv module (on Debian and Ubuntu: apt install python3.11-venv)." in ran.stderr
-
-
-def test_the_newest_that_works_is_taken(clone: Path) -> None:
-    """A shim may be there for a Python that is not; another may lack venv."""
-    python(clone, "python3.13", "3.13", runs=False)
-    python(clone, "python3.12", "3.12", has_venv=False)
-    python(clone, "python3.11", "3.11")
-    python(clone, "python3", "3.11")
-    assert "packages as locked in requirements/dev.txt" in setup(clone).stdout
-    assert (clone / "made").read_text() == "python3.11\n"
 
 
 def dry(*args: str, **env: str) -> str:

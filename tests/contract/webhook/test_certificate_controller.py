@@ -9,6 +9,7 @@ from jobset_gate import names
 from jobset_gate.kube.client import Client, PatchType
 from jobset_gate.kube.resources import MUTATING_WEBHOOKS, SECRETS
 from jobset_gate.settings import Groups
+from tests.fakes.admission_server import limited
 from tests.fakes.certificates import SECRET, SERVICE, CertificateInstallation, Json, WebhookReplica, installation
 from tests.plane.planes import Plane
 from webhook.certs.ca import certificates, is_signed_by
@@ -281,8 +282,7 @@ async def test_the_configuration_for_pods_is_optional_and_gets_the_same_ca_bundl
     assert await replica.reconcile() is None
     for bundle in (None, self_signed(["another"]).ca_bundle):
         made = pod_configuration(Groups(), service=service, suffix=suffix, ca_bundle=bundle)
-        made["webhooks"][0]["namespaceSelector"] = {"matchLabels": {"kubernetes.io/metadata.name": installed.namespace}}
-        await installed.client.create(MUTATING_WEBHOOKS, made)
+        await installed.client.create(MUTATING_WEBHOOKS, limited(made, installed.namespace))
         try:
             assert await replica.reconcile() is None
             assert len(set((await installed.bundles()).values())) == 1

@@ -28,9 +28,9 @@ from jobset_gate.podgroups import record
 from jobset_gate.podgroups.model import FLAVOR_OF, Format, PodGroupKey, group_label
 from jobset_gate.podgroups.record import AdmissionRecord
 from jobset_gate.settings import Groups, Settings
+from tests.fakes.admission_server import registered, registered_for_pods
 from tests.fakes.podgroups import manifests
-from tests.flow.environment import server_side_apply
-from tests.flow.podgroups.webhooks import PATIENCE, serve_webhook
+from tests.flow.environment import PATIENCE, server_side_apply
 from tests.plane.planes import Plane
 from webhook.server import WebhookServer
 
@@ -276,8 +276,10 @@ async def group_environment(
             await stage.add_node(name, cpu)
         stack.push_async_callback(stage.stop_controllers)
         if webhook:
-            served = serve_webhook(client, {namespace, *namespaces}, folder, stage.settings, jobsets=jobsets)
+            served = registered_for_pods(client, namespace, *namespaces, settings=stage.settings)
             stage.webhook = await stack.enter_async_context(served)
+        if webhook and jobsets:
+            await stack.enter_async_context(registered(client, namespace, settings=stage.settings))
         if controller:
             stage.start_controller()
         yield stage

@@ -21,8 +21,8 @@ from jobset_gate.runtime.controller import Controller, ControllerMetrics
 from jobset_gate.runtime.workqueue import WorkQueue
 from tests.fakes.crds import remove_crds
 from tests.fakes.podgroups import manifests
+from tests.flow.environment import PATIENCE
 from tests.flow.podgroups.environment import group_environment
-from tests.flow.podgroups.webhooks import PATIENCE
 from tests.plane.planes import Real, fresh_name
 
 pytestmark = pytest.mark.real

@@ -6,8 +6,8 @@ from jobset_gate import names
 from jobset_gate.kube.client import PatchType
 from jobset_gate.kube.resources import POD_GROUPS
 from jobset_gate.podgroups.model import Format
+from tests.fakes.cli_process import finished
 from tests.fakes.podgroups import manifests
-from tests.flow.podgroups.command import jobset_gate
 from tests.flow.podgroups.conftest import MakeGroupEnvironment
 from tests.flow.podgroups.environment import GroupEnvironment
 
@@ -16,7 +16,7 @@ Json = dict[str, Any]
 
 async def rows(stage: GroupEnvironment, *more: str) -> list[list[str]]:
     """The table of this stage's groups, line by line."""
-    ran = await jobset_gate("get", "groups", "-n", stage.namespace, *more, kubeconfig=stage.plane.kubeconfig)
+    ran = await finished(stage.plane.kubeconfig, "get", "groups", "-n", stage.namespace, *more)
     assert ran.code == 0, ran.err
     return [line.split() for line in ran.out.splitlines()]
 

@@ -6,10 +6,10 @@ from jobset_gate import names
 from jobset_gate.kube.client import PatchType
 from jobset_gate.kube.resources import CONFIGMAPS, JOBS, PODS
 from jobset_gate.podgroups.model import Format
+from tests.fakes.cli_process import finished
 from tests.fakes.cli_runner import CliResult
 from tests.fakes.podgroups import manifests
 from tests.fakes.podgroups.manifests import bound, gated
-from tests.flow.podgroups.command import jobset_gate
 from tests.flow.podgroups.conftest import MakeGroupEnvironment
 from tests.flow.podgroups.environment import GroupEnvironment
 
@@ -18,7 +18,7 @@ Json = dict[str, Any]
 
 async def ungate(stage: GroupEnvironment, *arguments: str) -> CliResult:
     """The command, in this stage's namespace."""
-    return await jobset_gate("groups", "ungate", "-n", stage.namespace, *arguments, kubeconfig=stage.plane.kubeconfig)
+    return await finished(stage.plane.kubeconfig, "groups", "ungate", "-n", stage.namespace, *arguments)
 
 
 async def held(

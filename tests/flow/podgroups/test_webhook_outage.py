@@ -12,12 +12,12 @@ from jobset_gate.kube.client import Client
 from jobset_gate.kube.errors import ApiError
 from jobset_gate.kube.resources import JOBS, PODS
 from jobset_gate.podgroups.model import Format
+from tests.fakes.admission_server import BUNDLE
 from tests.fakes.grouped_pods import owned
 from tests.fakes.podgroups import manifests
 from tests.fakes.podgroups.manifests import gated
 from tests.flow.podgroups.conftest import MakeGroupEnvironment
 from tests.flow.podgroups.environment import GroupEnvironment, Json
-from tests.flow.podgroups.webhooks import BUNDLE
 from webhook.server import serve
 
 AT_ONCE = 32

@@ -16,7 +16,7 @@ from controllers.barrier import crd_patcher
 from jobset_gate.fake import jobset_crd
 from jobset_gate.kube.client import Client, PatchType
 from jobset_gate.kube.resources import MUTATING_WEBHOOKS, VALIDATING_WEBHOOKS
-from tests.fakes.admission_server import WEBHOOK_TIMEOUT
+from tests.fakes.admission_server import WEBHOOK_TIMEOUT, limited
 from tests.fakes.certificates import SECRET, SERVICE
 from tests.fakes.service_process import ServiceProcess, running_service
 from tests.fakes.webhook_traffic import Forwarder, JobSetTraffic, service, traffic, until_webhook_called
@@ -87,9 +87,10 @@ async def deployment(real_plane: Real, client: Client) -> AsyncIterator[Deployme
         for resource, body in zip(
             resources, registration.configurations(service=where, timeout_seconds=WEBHOOK_TIMEOUT), strict=True
         ):
-            body["webhooks"][0]["namespaceSelector"] = {"matchLabels": {"kubernetes.io/metadata.name": namespace}}
             name = body["metadata"]["name"]
-            await client.patch(resource, name, body=body, patch=PatchType.APPLY, field_manager="helm", force=True)
+            await client.patch(
+                resource, name, body=limited(body, namespace), patch=PatchType.APPLY, field_manager="helm", force=True
+            )
             stack.push_async_callback(client.delete, resource, name)
         replicas = Deployment(real_plane, namespace, forwarder, stack)
         await replicas.start()
