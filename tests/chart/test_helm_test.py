@@ -3,7 +3,6 @@
 import asyncio
 import os
 import sys
-from pathlib import Path
 from typing import Any
 
 import pytest
@@ -39,15 +38,15 @@ async def run(found: RenderedObjects, plane: Plane, *arguments: str) -> tuple[in
 
 
 async def test_it_passes_when_a_gated_jobset_gets_its_barrier_and_fails_without_the_webhook(
-    helm4: Helm, plane: Plane, namespace: str, tmp_path: Path
+    helm4: Helm, plane: Plane, namespace: str
 ) -> None:
-    async with environment(plane, namespace, tmp_path, controller=False):
+    async with environment(plane, namespace, controller=False):
         for form in ("field", "annotation"):
             code, said = await run(helm4.render(), plane, f"--namespace={namespace}", f"--form={form}")
             assert (code, said) == (0, f"a gated JobSet in namespace {namespace} gets its barrier")
         jobsets = await plane.kubectl("get", "jobsets", "-n", namespace, "-o", "name")
         assert jobsets.stdout == "", "a dry run has left an object behind"
-    async with environment(plane, namespace, tmp_path, controller=False, webhook=False):
+    async with environment(plane, namespace, controller=False, webhook=False):
         code, said = await run(helm4.render(), plane, f"--namespace={namespace}", "--form=field")
     assert code == 1
     assert said.startswith(f"a gated JobSet in namespace {namespace} got no barrier: are the webhook configurations")

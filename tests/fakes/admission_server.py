@@ -69,80 +69,64 @@ class RequestCounter:
         return sum(sample.value for it in metrics for sample in it.samples if sample.name.endswith("_total"))
 
 
-def limited(configuration: dict[str, Any], *namespaces: str) -> dict[str, Any]:
-    """The configuration for these namespaces alone: other tests share the API server."""
-    only = {"key": "kubernetes.io/metadata.name", "operator": "In", "values": [*namespaces]}
+def limited(configuration: dict[str, Any], namespace: str) -> dict[str, Any]:
+    """The configuration for one namespace alone: other tests share the API server."""
     for hook in configuration["webhooks"]:
-        hook["namespaceSelector"] = {"matchExpressions": [only]}
+        hook["namespaceSelector"] = {"matchLabels": {"kubernetes.io/metadata.name": namespace}}
     return configuration
 
 
 @asynccontextmanager
-async def registered(
-    client: Client, *namespaces: str, settings: Settings | None = None
-) -> AsyncIterator[WebhookServer]:
-    """A webhook that is registered for the JobSets of these namespaces, once an API server asks it about them."""
+async def registered(client: Client, namespace: str, settings: Settings | None = None) -> AsyncIterator[WebhookServer]:
+    """A webhook that is registered for the JobSets of one namespace, once an API server asks it about them."""
+    probe = jobset(name="probe")
+    probe["metadata"]["namespace"] = namespace
 
-    async def ask(namespace: str) -> None:
+    async def ask() -> None:
         with suppress(Invalid):  # the validating one was read first, and misses the other's work
-            probe = jobset(name="probe")
-            probe["metadata"]["namespace"] = namespace
             await client.create(JOBSETS, probe, namespace, dry_run=True)
 
     async with admission_server(settings) as server:
-        made = registration.configurations(**_where(server, namespaces))
-        async with _in_force(client, server, made, namespaces, ask, least=2):
+        made = registration.configurations(**_where(server, namespace))
+        async with _in_force(client, server, [limited(it, namespace) for it in made], ask):
             yield server
 
 
 @asynccontextmanager
 async def registered_for_pods(
-    client: Client, *namespaces: str, settings: Settings | None = None
+    client: Client, namespace: str, settings: Settings | None = None
 ) -> AsyncIterator[WebhookServer]:
     """The same for the pods of groups."""
     groups = (settings or Settings()).groups
 
-    async def ask(namespace: str) -> None:
+    async def ask() -> None:
         for way in groups.ways:
-            made = pod(way, schedulerName=groups.scheduler_names[0])
-            await client.create(PODS, made, namespace, dry_run=True)
+            await client.create(PODS, pod(way, schedulerName=groups.scheduler_names[0]), namespace, dry_run=True)
 
     async with admission_server(settings) as server:
-        made = [pod_configuration(groups, **_where(server, namespaces))]
-        async with _in_force(client, server, made, namespaces, ask, least=1):
+        made = pod_configuration(groups, **_where(server, namespace))
+        async with _in_force(client, server, [limited(made, namespace)], ask):
             yield server
 
 
-def _where(server: WebhookServer, namespaces: Sequence[str]) -> HookOptions:
-    return {
-        "url": server.url,
-        "ca_bundle": BUNDLE.ca_bundle,
-        "suffix": f"-{namespaces[0]}",
-        "timeout_seconds": WEBHOOK_TIMEOUT,
-    }
+def _where(server: WebhookServer, namespace: str) -> HookOptions:
+    suffix = f"-{namespace}"
+    return {"url": server.url, "ca_bundle": BUNDLE.ca_bundle, "suffix": suffix, "timeout_seconds": WEBHOOK_TIMEOUT}
 
 
 @asynccontextmanager
 async def _in_force(
-    client: Client,
-    server: WebhookServer,
-    made: Sequence[dict[str, Any]],
-    namespaces: Sequence[str],
-    ask: Callable[[str], Awaitable[None]],
-    *,
-    least: int,
+    client: Client, server: WebhookServer, made: Sequence[dict[str, Any]], ask: Callable[[], Awaitable[None]]
 ) -> AsyncIterator[None]:
-    """Nothing tells when an API server has read its configurations but a request that comes to all of these webhooks."""
+    """Nothing tells when an API server has read its configurations but a request that comes to all these webhooks."""
     stored = [(VALIDATING_WEBHOOKS if it["kind"].startswith("V") else MUTATING_WEBHOOKS, it) for it in made]
     for resource, configuration in stored:
-        await client.create(resource, limited(configuration, *namespaces))
+        await client.create(resource, configuration)
     try:
-        counted = RequestCounter(server)
-        for namespace in namespaces:
-            sent = 0
-            while sent < least:
-                await ask(namespace)
-                sent = counted.sent()
+        counted, sent = RequestCounter(server), 0
+        while sent < len(stored):
+            await ask()
+            sent = counted.sent()
         yield
     finally:
         for resource, configuration in stored:

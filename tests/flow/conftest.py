@@ -1,9 +1,8 @@
 """The stage of the flow tests."""
 
 from collections.abc import AsyncIterator, Callable
-from contextlib import AbstractAsyncContextManager, AsyncExitStack
+from contextlib import AbstractAsyncContextManager
 from functools import partial
-from pathlib import Path
 
 import pytest
 
@@ -14,16 +13,16 @@ MakeEnvironment = Callable[..., AbstractAsyncContextManager[Environment]]
 
 
 @pytest.fixture
-def make_stage(plane: Plane, namespace: str, tmp_path: Path) -> MakeEnvironment:
+def make_stage(plane: Plane, namespace: str) -> MakeEnvironment:
     """Makes stages, to be entered with `async with`; takes the settings of `staged`."""
-    return partial(environment, plane, namespace, tmp_path)
+    return partial(environment, plane, namespace)
 
 
 @pytest.fixture
 async def stage(make_stage: MakeEnvironment) -> AsyncIterator[Environment]:
     """A stage with one roomy node, everything running."""
-    async with AsyncExitStack() as stack:
-        yield await stack.enter_async_context(make_stage())
+    async with make_stage() as made:
+        yield made
 
 
 @pytest.fixture

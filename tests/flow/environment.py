@@ -8,8 +8,9 @@ import asyncio
 from collections.abc import AsyncIterator, Callable, Mapping, Sequence
 from contextlib import AsyncExitStack, asynccontextmanager, suppress
 from dataclasses import dataclass, field, replace
-from pathlib import Path
 from typing import Any
+
+from typing_extensions import override
 
 from controllers.barrier import crd_patcher
 from controllers.manager import Manager, ManagerOptions
@@ -58,19 +59,61 @@ async def server_side_apply(client: Client, manifest: Mapping[str, Any], namespa
 
 
 @dataclass
-class Environment:
-    """One namespace of a plane with everything running in it."""
+class BaseEnvironment:
+    """One namespace of a plane, and the controllers that were started for it."""
 
     plane: Plane
     namespace: str
     client: Client
-    actors: Actors
     pods: ObjectView
+    """Those of the namespace, live."""
+    replicas: list[Manager] = field(default_factory=list, kw_only=True)
+    """All controllers that were ever started."""
+    running: list[asyncio.Task[None]] = field(default_factory=list, kw_only=True)
+
+    async def events(self, name: str) -> list[tuple[str, str]]:
+        """(reason, message) of the Events that jobset-gate wrote on an object of that name."""
+        found = await self.client.list(EVENTS, self.namespace, field_selector=f"involvedObject.name={name}")
+        ours = [one for one in found["items"] if one.get("reportingComponent") == names.PROGRAM]
+        return [(one["reason"], one["message"]) for one in ours]
+
+    def start_controller(self, *, access: Any = None, **changes: Any) -> Manager:
+        """One replica, seeing this namespace only; `changes` are further options."""
+        alone = {"leader_elect": False, "extend_crd": False}
+        options = {"namespace": self.namespace, "watch_namespace": self.namespace, **alone, **self.options(), **changes}
+        manager = Manager(access or self.plane.access, ManagerOptions(**options))
+        self.replicas.append(manager)
+        self.running.append(asyncio.create_task(manager.run(), name="controller"))
+        return manager
+
+    def options(self) -> Json:
+        """What a controller of this environment has as well."""
+        return {}
+
+    async def stop_controller(self) -> None:
+        """The oldest that runs, at once, whatever it was doing."""
+        if self.running:
+            manager = self.running.pop(0)
+            manager.cancel()
+            with suppress(asyncio.CancelledError):
+                await manager
+
+    async def stop_controllers(self) -> None:
+        while self.running:
+            await self.stop_controller()
+
+
+@dataclass
+class Environment(BaseEnvironment):
+    """With everything running in it; `service` finds the replica that leads."""
+
+    actors: Actors
     service: Service
-    replicas: list[Manager]
-    """All controllers that were ever started; `service` finds the one that leads among them."""
     admission_servers: list[WebhookServer] = field(default_factory=list)
-    managers: list[asyncio.Task[None]] = field(default_factory=list)
+
+    @override
+    def options(self) -> Json:
+        return {"progress_every": 0.2, "stream_port": 0}
 
     # --- What a user does --------------------------------------------------------------------------------------------
 
@@ -123,15 +166,6 @@ class Environment:
     async def verdict(self, name: str) -> Verdict | None:
         gate = await self.config_map(name)
         return verdict_codec.parse((gate or {}).get("data", {}).get(names.KEY_VERDICT, ""))
-
-    async def events(self, name: str) -> list[tuple[str, str]]:
-        """(reason, message) of the Events that jobset-gate wrote on a JobSet."""
-        found = await self.client.list(EVENTS, self.namespace, field_selector=f"involvedObject.name={name}")
-        return [
-            (event["reason"], event["message"])
-            for event in found["items"]
-            if event.get("reportingComponent") == names.PROGRAM
-        ]
 
     # --- Waiting -----------------------------------------------------------------------------------------------------
 
@@ -186,41 +220,11 @@ class Environment:
         assert verdict is not None
         return verdict
 
-    # --- The controller ----------------------------------------------------------------------------------------------
-
-    def start_controller(self, **changes: Any) -> Manager:
-        """One replica, seeing this namespace only; `changes` are further Options."""
-        settings: Json = {
-            "namespace": self.namespace,
-            "watch_namespace": self.namespace,
-            "leader_elect": False,
-            "extend_crd": False,
-            "progress_every": 0.2,
-            "stream_port": 0,
-        }
-        manager = Manager(self.plane.access, ManagerOptions(**settings | changes))
-        self.replicas.append(manager)
-        self.managers.append(asyncio.create_task(manager.run(), name="controller"))
-        return manager
-
-    async def stop_controller(self) -> None:
-        """The oldest that runs, at once, whatever it was doing."""
-        if self.managers:
-            manager = self.managers.pop(0)
-            manager.cancel()
-            with suppress(asyncio.CancelledError):
-                await manager
-
-    async def stop_controllers(self) -> None:
-        while self.managers:
-            await self.stop_controller()
-
 
 @asynccontextmanager
 async def environment(
     plane: Plane,
     namespace: str,
-    folder: Path,
     *,
     nodes: Sequence[FakeNode] = ROOMY,
     behaviour: Behaviour = QUICK,
@@ -250,7 +254,7 @@ async def environment(
         )
         pods = await stack.enter_async_context(ObjectView(client, PODS, namespace))
         service = await stack.enter_async_context(Service(lambda: [one.stream_url for one in replicas]))
-        stage = Environment(plane, namespace, client, actors, pods, service, replicas)
+        stage = Environment(plane, namespace, client, pods, actors, service, replicas=replicas)
         stack.push_async_callback(stage.stop_controllers)
         if webhook:
             wanted = with_stream(settings or Settings(), service.url if stream else None)
@@ -268,7 +272,7 @@ def with_stream(settings: Settings, url: str | None) -> Settings:
 @asynccontextmanager
 async def serve_admission(stage: Environment, settings: Settings) -> AsyncIterator[WebhookServer]:
     """The shipped webhook, registered for the stage's namespace alone: other tests share the API server."""
-    async with registered(stage.client, stage.namespace, settings=settings) as server:
+    async with registered(stage.client, stage.namespace, settings) as server:
         stage.admission_servers.append(server)
         yield server
 

@@ -1,8 +1,6 @@
 """Faults of the API server between a gang and its release (faults.md 1, 6, 8, 20), on the embedded one."""
 
 from collections.abc import AsyncIterator
-from contextlib import AsyncExitStack
-from pathlib import Path
 
 import pytest
 
@@ -18,10 +16,10 @@ OURS = names.PROGRAM
 
 
 @pytest.fixture
-async def stage(embedded_plane: Embedded, tmp_path: Path) -> AsyncIterator[Environment]:
+async def stage(embedded_plane: Embedded) -> AsyncIterator[Environment]:
     await embedded_plane.make_namespace("faults")
-    async with AsyncExitStack() as stack:
-        yield await stack.enter_async_context(environment(embedded_plane, "faults", tmp_path))
+    async with environment(embedded_plane, "faults") as made:
+        yield made
 
 
 @pytest.fixture

@@ -85,7 +85,7 @@ async def test_the_whole_flow_takes_exactly_the_rights_of_the_chart(
     async with AsyncExitStack() as stack:
         stage = await stack.enter_async_context(
             environment(
-                real_plane, gangs, tmp_path,
+                real_plane, gangs,
                 nodes=(FakeNode("small", pods=3),), behaviour=WITHOUT_STREAM, controller=False, webhook=False,
             )
         )  # fmt: skip
@@ -134,7 +134,7 @@ async def test_a_certificate_from_elsewhere_takes_exactly_the_rights_of_its_mode
     files += [f"--tls-ca={tmp_path / 'ca.crt'}"] if mode == "secret" else []
     async with AsyncExitStack() as stack:
         stage = await stack.enter_async_context(
-            environment(real_plane, gangs, tmp_path, controller=False, webhook=False, stream=False)
+            environment(real_plane, gangs, controller=False, webhook=False, stream=False)
         )
         release = await stack.enter_async_context(installed(real_plane, own, tmp_path, *MODES[mode], *WITHOUT_GROUPS))
         webhook = await stack.enter_async_context(release.program("webhook", *files))
@@ -155,7 +155,7 @@ async def test_what_the_hooks_of_the_chart_do_takes_exactly_their_rights(
     own, gangs = namespaces
     async with AsyncExitStack() as stack:
         stage = await stack.enter_async_context(
-            environment(real_plane, gangs, tmp_path, controller=False, webhook=False, stream=False)
+            environment(real_plane, gangs, controller=False, webhook=False, stream=False)
         )
         values = ("crds.keep=false", *WITHOUT_GROUPS)
         release = await stack.enter_async_context(installed(real_plane, own, tmp_path, *values))

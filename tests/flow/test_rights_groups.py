@@ -36,7 +36,7 @@ async def test_the_whole_life_of_groups_takes_exactly_the_rights_that_are_given_
     async with AsyncExitStack() as stack:
         stage = await stack.enter_async_context(
             group_environment(
-                scheduled_plane, theirs, tmp_path, nodes={"n": str(story.CPU)},
+                scheduled_plane, theirs, nodes={"n": str(story.CPU)},
                 controller=False, webhook=False, jobsets=True,
             )
         )  # fmt: skip

@@ -45,10 +45,10 @@ async def release(real_plane: Real, namespaces: tuple[str, str], tmp_path: Path)
 
 
 @pytest.fixture
-async def stage(real_plane: Real, namespaces: tuple[str, str], tmp_path: Path) -> AsyncIterator[Environment]:
+async def stage(real_plane: Real, namespaces: tuple[str, str]) -> AsyncIterator[Environment]:
     """Without programs of its own."""
     place = namespaces[1]
-    async with environment(real_plane, place, tmp_path, controller=False, webhook=False, stream=False) as made:
+    async with environment(real_plane, place, controller=False, webhook=False, stream=False) as made:
         yield made
 
 

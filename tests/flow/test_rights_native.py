@@ -47,14 +47,12 @@ async def release(plane_with_native_groups: Real, tmp_path: Path) -> Installed:
 
 
 @pytest.fixture
-async def stage(plane_with_native_groups: Real, release: Installed, tmp_path: Path) -> AsyncIterator[GroupEnvironment]:
+async def stage(plane_with_native_groups: Real, release: Installed) -> AsyncIterator[GroupEnvironment]:
     """A controller that is nobody but the chart's account."""
     theirs = fresh_name()
     await plane_with_native_groups.make_namespace(theirs)
     settings = Groups(native=Native.ON)
-    async with group_environment(
-        plane_with_native_groups, theirs, tmp_path, settings=settings, controller=False
-    ) as made:
+    async with group_environment(plane_with_native_groups, theirs, settings=settings, controller=False) as made:
         made.start_controller(access=await from_kubeconfig(str(await release.kubeconfig(CONTROLLER))))
         yield made
 

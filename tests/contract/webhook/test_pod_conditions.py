@@ -105,7 +105,7 @@ async def test_a_pod_is_sent_at_its_creation_only(webhook: RegisteredForPods) ->
 async def test_formats_and_schedulers_are_the_configured_ones(client: Client, namespace: str) -> None:
     on = (Format.KEP_24, Format.ALIBABA)
     settings = Settings(groups=Groups(ways=on, scheduler_names=("ours", "ours-too")))
-    async with registered_for_pods(client, namespace, settings=settings) as server:
+    async with registered_for_pods(client, namespace, settings) as server:
         webhook = RegisteredForPods(client, namespace, RequestCounter(server))
         assert {way for way in Format if await webhook.is_sent(pod(way, schedulerName="ours-too"))} == set(on)
         assert not await webhook.is_sent(pod(Format.KEP_24, schedulerName="default-scheduler"))

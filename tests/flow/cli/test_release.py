@@ -6,7 +6,6 @@ import asyncio
 import signal
 import sys
 from collections.abc import AsyncIterator
-from pathlib import Path
 from typing import Any
 
 import pytest
@@ -47,9 +46,9 @@ async def audit(stored: StoredJobSet | Environment) -> list[Json]:
 
 
 @pytest.fixture
-async def stuck(plane: Plane, namespace: str, tmp_path: Path) -> AsyncIterator[Environment]:
+async def stuck(plane: Plane, namespace: str) -> AsyncIterator[Environment]:
     """The gang `train` of four, with room for three and a controller that leads."""
-    async with environment(plane, namespace, tmp_path, nodes=(FakeNode("small", pods=3),), controller=False) as stage:
+    async with environment(plane, namespace, nodes=(FakeNode("small", pods=3),), controller=False) as stage:
         stage.start_controller(leader_elect=True)
         await stage.apply(manifests.gang("train", jobs=2, pods=2, timeout=None))
         await stage.until_held(3)

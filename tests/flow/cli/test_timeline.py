@@ -49,9 +49,9 @@ def within(namespace: str, made: Json) -> Json:
 
 
 @asynccontextmanager
-async def started(plane: Plane, namespace: str, folder: Path) -> AsyncIterator[Environment]:
+async def started(plane: Plane, namespace: str) -> AsyncIterator[Environment]:
     """Four pods that run, the images of three of them known from Events."""
-    async with environment(plane, namespace, folder) as stage:
+    async with environment(plane, namespace) as stage:
         await stage.create(gang())
         pods = await stage.until_running(4)
         await stage.until_jobset("train", lambda it: "GroupStarted" in json.dumps(it.get("status", {})))
@@ -87,7 +87,7 @@ async def pulled(stage: Environment, pod: Json, container: str, kind: str) -> No
 
 
 async def test_a_gang_that_runs_in_every_form(plane: Plane, namespace: str, tmp_path: Path, shell: CliShell) -> None:
-    async with started(plane, namespace, tmp_path):
+    async with started(plane, namespace):
         ran = await shell("train", "-o", "json", "--price", "3.6")
         assert (ran.code, ran.err) == (0, "")
         shown = json.loads(ran.out)

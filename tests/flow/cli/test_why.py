@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import re
 import time
-from pathlib import Path
 
 import pytest
 
@@ -258,10 +257,10 @@ async def test_missing_rights_are_named_and_the_rest_is_shown(
 # --- As a new user would: break a gang, and find the cause with one command ------------------------------------------
 
 
-async def test_a_broken_gang(plane: Plane, namespace: str, tmp_path: Path, why: CliShell) -> None:
+async def test_a_broken_gang(plane: Plane, namespace: str, why: CliShell) -> None:
     wrong_image = PodFault(PodMatch(job_index=1, index=1), image_pull_backoff=names.BARRIER_CONTAINER)
     words = r"  1 pod: BarrierImagePull: group-scheduling-init: (ErrImagePull|ImagePullBackOff): .* pull(ing)? image "
-    async with environment(plane, namespace, tmp_path) as stage:
+    async with environment(plane, namespace) as stage:
         stuck = stage.actors.kubelets.inject_fault(wrong_image)
         await stage.apply(manifests.gang("train", jobs=2, pods=2))
         known = "3/4 pods started; missing: 1 pod: BarrierImagePull"

@@ -3,7 +3,6 @@
 from collections.abc import Callable
 from contextlib import AbstractAsyncContextManager
 from functools import partial
-from pathlib import Path
 
 import pytest
 
@@ -20,6 +19,6 @@ def plane(scheduled_plane: Real) -> Real:
 
 
 @pytest.fixture
-def make_stage(plane: Real, namespace: str, tmp_path: Path) -> MakeGroupEnvironment:
+def make_stage(plane: Real, namespace: str) -> MakeGroupEnvironment:
     """Makes stages, to be entered with `async with`; takes the settings of `group_stage`."""
-    return partial(group_environment, plane, namespace, tmp_path)
+    return partial(group_environment, plane, namespace)

@@ -7,21 +7,20 @@ run them, so that pods run and end.
 
 import asyncio
 import time
-from collections.abc import AsyncIterator, Callable, Mapping, Sequence
+from collections.abc import AsyncIterator, Callable, Mapping
 from contextlib import AsyncExitStack, asynccontextmanager, suppress
 from dataclasses import dataclass, field
-from pathlib import Path
 from typing import Any
 
+from typing_extensions import override
+
 from controllers.barrier import crd_patcher
-from controllers.manager import Manager, ManagerOptions
 from jobset_gate import names
 from jobset_gate.fake import jobset_crd
 from jobset_gate.fake.cluster import Actors
 from jobset_gate.fake.kubelet import Behaviour, FakeNode, Kubelets
 from jobset_gate.fake.tasks import BackgroundTasks
 from jobset_gate.fake.view import ObjectView
-from jobset_gate.kube.client import Client
 from jobset_gate.kube.errors import NotFound
 from jobset_gate.kube.resources import CONFIGMAPS, EVENTS, NODES, POD_GROUPS, PODS, Resource
 from jobset_gate.podgroups import record
@@ -30,7 +29,7 @@ from jobset_gate.podgroups.record import AdmissionRecord
 from jobset_gate.settings import Groups, Settings
 from tests.fakes.admission_server import registered, registered_for_pods
 from tests.fakes.podgroups import manifests
-from tests.flow.environment import PATIENCE, server_side_apply
+from tests.flow.environment import PATIENCE, BaseEnvironment, server_side_apply
 from tests.plane.planes import Plane
 from webhook.server import WebhookServer
 
@@ -41,23 +40,19 @@ QUICK = Behaviour(sandbox_seconds=0.02, pull_seconds=0.02, init_seconds=0.05, st
 
 
 @dataclass
-class GroupEnvironment:
+class GroupEnvironment(BaseEnvironment):
     """What a test of pod groups has in hand."""
 
-    plane: Plane
-    namespace: str
-    client: Client
     settings: Settings
-    pods: ObjectView
-    """Those of the namespace, live."""
     tasks: BackgroundTasks
     kubelets: Kubelets | None = None
     webhook: WebhookServer | None = None
     nodes: dict[str, str] = field(default_factory=dict)
     """The nodes' own names by those that the test has given them."""
-    replicas: list[Manager] = field(default_factory=list)
-    """All controllers that were ever started."""
-    running: list[asyncio.Task[None]] = field(default_factory=list)
+
+    @override
+    def options(self) -> Json:
+        return {"groups": self.settings.groups}
 
     # --- Nodes -------------------------------------------------------------------------------------------------------
 
@@ -142,12 +137,6 @@ class GroupEnvironment:
         """The value of the label on its pods."""
         return group_label(PodGroupKey(flavor=FLAVOR_OF[way], namespace=self.namespace, name=name))
 
-    async def events(self, name: str) -> list[tuple[str, str]]:
-        """(reason, message) of our Events on an object of that name."""
-        found = await self.client.list(EVENTS, self.namespace, field_selector=f"involvedObject.name={name}")
-        ours = [one for one in found["items"] if one.get("reportingComponent") == names.PROGRAM]
-        return [(one["reason"], one["message"]) for one in ours]
-
     # --- Waiting -----------------------------------------------------------------------------------------------------
 
     async def until(self, holds: Callable[[list[Json]], bool], seconds: float = PATIENCE) -> list[Json]:
@@ -209,33 +198,6 @@ class GroupEnvironment:
             ended[0].result()
         return await waiting
 
-    # --- The controller ----------------------------------------------------------------------------------------------
-
-    def start_controller(self, *, access: Any = None, **changes: Any) -> Manager:
-        """One replica, seeing this namespace's pods only; `changes` are further Options."""
-        options: Json = {
-            "namespace": self.namespace,
-            "watch_namespace": self.namespace,
-            "leader_elect": False,
-            "extend_crd": False,
-            "groups": self.settings.groups,
-        }
-        manager = Manager(access or self.plane.access, ManagerOptions(**options | changes))
-        self.replicas.append(manager)
-        self.running.append(asyncio.create_task(manager.run(), name="controller"))
-        return manager
-
-    async def stop_controller(self) -> None:
-        """The oldest that runs, at once, whatever it was doing."""
-        if self.running:
-            task = self.running.pop(0)
-            task.cancel()
-            await asyncio.gather(task, return_exceptions=True)
-
-    async def stop_controllers(self) -> None:
-        while self.running:
-            await self.stop_controller()
-
     async def clean_up(self) -> None:
         for full in self.nodes.values():
             with suppress(NotFound):
@@ -246,7 +208,6 @@ class GroupEnvironment:
 async def group_environment(
     plane: Plane,
     namespace: str,
-    folder: Path,
     *,
     nodes: Mapping[str, str] | None = None,
     settings: Groups | None = None,
@@ -255,18 +216,16 @@ async def group_environment(
     kubelets: bool = False,
     behaviour: Behaviour = QUICK,
     jobsets: bool = False,
-    namespaces: Sequence[str] = (),
 ) -> AsyncIterator[GroupEnvironment]:
     """The stage. `nodes`: name to cpu of those that are there from the start; others by add_node.
 
-    `jobsets`: JobSet's stand-in and our barrier are there as well, and kubelets with them. `namespaces`: further ones
-    whose pods the webhook is called about.
+    `jobsets`: JobSet's stand-in and our barrier are there as well, and kubelets with them.
     """
     async with AsyncExitStack() as stack:
         client = await stack.enter_async_context(plane.client("stage"))
         tasks = BackgroundTasks()
         pods = await stack.enter_async_context(ObjectView(client, PODS, namespace))
-        stage = GroupEnvironment(plane, namespace, client, Settings(groups=settings or Groups()), pods, tasks)
+        stage = GroupEnvironment(plane, namespace, client, pods, Settings(groups=settings or Groups()), tasks)
         stack.push_async_callback(stage.clean_up)
         if jobsets:
             stage.kubelets = await _with_jobsets(stage, behaviour, stack)
@@ -276,10 +235,10 @@ async def group_environment(
             await stage.add_node(name, cpu)
         stack.push_async_callback(stage.stop_controllers)
         if webhook:
-            served = registered_for_pods(client, namespace, *namespaces, settings=stage.settings)
+            served = registered_for_pods(client, namespace, stage.settings)
             stage.webhook = await stack.enter_async_context(served)
         if webhook and jobsets:
-            await stack.enter_async_context(registered(client, namespace, settings=stage.settings))
+            await stack.enter_async_context(registered(client, namespace, stage.settings))
         if controller:
             stage.start_controller()
         yield stage

@@ -4,7 +4,6 @@ import asyncio
 import json
 from collections.abc import AsyncIterator, Iterator
 from contextlib import asynccontextmanager
-from pathlib import Path
 from typing import Any
 
 import pytest
@@ -159,7 +158,7 @@ async def test_a_foreign_crd_is_never_written_and_reported_if_it_cannot_be_used(
 
 
 async def test_only_fields_of_a_foreign_crd_are_written_and_the_rest_is_in_an_annotation(
-    real_plane: Real, client: Client, tmp_path: Path
+    real_plane: Real, client: Client
 ) -> None:
     """As scheduler-plugins installs it: its status knows no conditions; this one does not count failures either."""
     theirs = crds.manifest(names.PLUGINS_GROUP)
@@ -170,9 +169,7 @@ async def test_only_fields_of_a_foreign_crd_are_written_and_the_rest_is_in_an_an
     before = (await served(client, PLUGINS))["spec"]
     space = fresh_name()
     await real_plane.make_namespace(space)
-    async with group_environment(
-        real_plane, space, tmp_path, nodes={"n": "2"}, controller=False, webhook=False
-    ) as stage:
+    async with group_environment(real_plane, space, nodes={"n": "2"}, controller=False, webhook=False) as stage:
         stage.start_controller(pod_group_crds=True)
         await stage.make_group("ring", 2)
         await stage.create(manifests.held(manifests.pod("one", "ring"), space, "ring"))

@@ -1,7 +1,6 @@
 """The hand-over to the scheduler's own gangs, on a real control plane with those features on, half on, and off (G6)."""
 
 from collections.abc import AsyncIterator, Iterator
-from pathlib import Path
 
 import pytest
 
@@ -59,9 +58,9 @@ async def settle(stage: GroupEnvironment) -> None:
     await stage.until(lambda pods: any(one["metadata"]["name"] == "last" and bound(one) for one in pods))
 
 
-async def test_a_group_is_placed_atomically_by_the_scheduler(native_plane: Real, space: str, tmp_path: Path) -> None:
+async def test_a_group_is_placed_atomically_by_the_scheduler(native_plane: Real, space: str) -> None:
     """It is opened although it has no room, and none of it is bound until all of the minimum can be."""
-    async with group_environment(native_plane, space, tmp_path, nodes={"a": "2"}, settings=ON) as stage:
+    async with group_environment(native_plane, space, nodes={"a": "2"}, settings=ON) as stage:
         await stage.make_group("ring", 3, wait=300)
         await stage.create(*(manifests.pod(f"p{number}", "ring") for number in range(3)))
         opened = await stage.until(lambda pods: len(pods) == 3 and not any(map(gated, pods)))
@@ -86,9 +85,9 @@ async def names_of_native(stage: GroupEnvironment) -> set[str]:
 
 
 async def test_without_the_feature_the_dropped_field_is_noticed_and_the_group_stays_gated(
-    scheduled_plane: Real, namespace: str, tmp_path: Path
+    scheduled_plane: Real, namespace: str
 ) -> None:
-    async with group_environment(scheduled_plane, namespace, tmp_path, nodes={"a": "8"}, settings=ON) as stage:
+    async with group_environment(scheduled_plane, namespace, nodes={"a": "8"}, settings=ON) as stage:
         await stage.make_group("ring", 2)
         await stage.create(manifests.pod("p0", "ring"), manifests.pod("p1", "ring"))
         reported = await stage.until_event("ring", names.REASON_NATIVE_UNAVAILABLE)
@@ -97,9 +96,9 @@ async def test_without_the_feature_the_dropped_field_is_noticed_and_the_group_st
         assert all(gated(one) for one in manifests.of_group(stage.pods.all(), "ring"))
 
 
-async def test_native_is_never_used_where_it_is_off(native_plane: Real, space: str, tmp_path: Path) -> None:
+async def test_native_is_never_used_where_it_is_off(native_plane: Real, space: str) -> None:
     """Not even where the cluster has it."""
-    async with group_environment(native_plane, space, tmp_path, nodes={"a": "8"}) as stage:
+    async with group_environment(native_plane, space, nodes={"a": "8"}) as stage:
         await stage.make_group("ring", 2)
         made = await stage.create(manifests.pod("p0", "ring"), manifests.pod("p1", "ring"))
         await stage.until_bound(2, "ring")
@@ -107,23 +106,19 @@ async def test_native_is_never_used_where_it_is_off(native_plane: Real, space: s
         assert await names_of_native(stage) == set()
 
 
-async def test_the_probe_finds_that_native_gangs_work(native_plane: Real, space: str, tmp_path: Path) -> None:
+async def test_the_probe_finds_that_native_gangs_work(native_plane: Real, space: str) -> None:
     """Also where pods have to be as restricted as Kubernetes knows it."""
     await native_plane.kubectl("label", "namespace", space, "pod-security.kubernetes.io/enforce=restricted")
-    async with group_environment(
-        native_plane, space, tmp_path, nodes={"a": "1"}, controller=False, webhook=False
-    ) as stage:
+    async with group_environment(native_plane, space, nodes={"a": "1"}, controller=False, webhook=False) as stage:
         assert await probe_native(stage.client, space, patience=3.0) is NativeProbeResult.WORKS
         assert (await stage.client.list(PODS, space))["items"] == []
         async with ObjectView(stage.client, await pod_groups(stage.client), space) as view:
             await view.until(lambda found: not found)
 
 
-async def test_the_probe_finds_a_scheduler_whose_gate_is_off(control_plane_binaries: Binaries, tmp_path: Path) -> None:
+async def test_the_probe_finds_a_scheduler_whose_gate_is_off(control_plane_binaries: Binaries) -> None:
     with RealPlane(control_plane_binaries, scheduler=True, features=("GenericWorkload",)) as running:
         plane, space = Real(running), fresh_name()
         await plane.make_namespace(space)
-        async with group_environment(
-            plane, space, tmp_path, nodes={"a": "1"}, controller=False, webhook=False
-        ) as stage:
+        async with group_environment(plane, space, nodes={"a": "1"}, controller=False, webhook=False) as stage:
             assert await probe_native(stage.client, space, patience=10.0) is NativeProbeResult.NOT_HELD

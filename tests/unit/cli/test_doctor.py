@@ -186,7 +186,7 @@ async def test_a_webhook_that_cannot_be_called(camp: StoredJobSet, stops: bool, 
 async def test_pods_of_groups_are_tried_in_a_format_that_is_on(camp: StoredJobSet) -> None:
     for way in Format:
         settings = Settings(groups=Groups(ways=(way,), scheduler_names=("ours", "theirs")))
-        async with registered_for_pods(camp.client, camp.namespace, settings=settings):
+        async with registered_for_pods(camp.client, camp.namespace, settings):
             reader = ClusterReader(camp.client, camp.namespace, camp.namespace)
             [found] = await findings(reader, [("x", dry_runs.pod)])
         assert (found.level, found.what) == (FindingLevel.OK, "a pod of a group is held"), way
