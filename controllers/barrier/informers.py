@@ -21,19 +21,23 @@ def make_informers(
     *,
     sources: Collection[str],
     namespace: str | None,
+    clock: Callable[[], float],
     on_problem: OnWatchProblem,
 ) -> list[AnyInformer]:
-    """The informers that fill the cache. `on_crd` gets changes of the JobSet CRD; None: it is not watched."""
+    """The informers that fill the cache. `on_crd` gets changes of the JobSet CRD; None: it is not watched.
+
+    `clock` is Unix time.
+    """
     gated = gated_selector(sources)
     config_maps = f"{names.GATE}={names.GATE_VALUE}"
     watched: list[AnyWatchSource] = [
         # No selector: a JobSet created while the webhook was off has no label (A10).
         WatchSource(JOBSETS, wire.JobSet, decode.jobset, cache.on_workload, namespace),
         WatchSource(JOBS, wire.Job, decode.job, cache.on_job, namespace, gated),
-        WatchSource(PODS, wire.Pod, decode.pod, cache.on_pod, namespace, gated),
+        WatchSource(PODS, wire.Pod, decode.pod, cache.on_pod, namespace, gated, written_at=decode.written_at),
         WatchSource(CONFIGMAPS, wire.ConfigMap, decode.config_map, cache.on_config_map, namespace, config_maps),
     ]
-    found: list[AnyInformer] = [Informer(client, source, on_problem=on_problem) for source in watched]
+    found: list[AnyInformer] = [Informer(client, source, clock=clock, on_problem=on_problem) for source in watched]
     if on_crd is not None:
         found.append(object_informer(client, CRDS, names.JOBSET_CRD, on_crd, on_problem=on_problem))
     return found

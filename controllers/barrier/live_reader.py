@@ -1,6 +1,7 @@
 """Uncached reads of a gang before an irreversible write (controller-runtime: APIReader).
 
-* Before a timeout, and before a release while the pod watch is silent: Jobs, pods, and Events of missing pods (A7, A9).
+* Before a timeout (A7), and before a release while the cache of pods may be old (A4): Jobs, pods, and, of missing pods,
+  Events (A9).
 * Before a ConfigMap is created: its workload, whose condition records the verdict of a deleted ConfigMap (A10), and
   which may itself be gone: the garbage collector would delete the ConfigMap, and the next pass would create it again.
 * Before a ConfigMap with unexpected content is trusted: its workload.
@@ -40,10 +41,10 @@ _log = structlog.get_logger(__name__)
 
 
 class LiveReader:
-    """`pod_watch_silence`: seconds since the pod watch last showed a sign of life."""
+    """`pod_staleness`: the cache has all writes of pods that are older, in seconds."""
 
-    def __init__(self, client: Client, pod_watch_silence: Callable[[], float] = lambda: 0.0) -> None:
-        self._client, self.pod_watch_silence = client, pod_watch_silence
+    def __init__(self, client: Client, pod_staleness: Callable[[], float] = lambda: 0.0) -> None:
+        self._client, self.pod_staleness = client, pod_staleness
         # No retries in the client: after a throttled request the gang is counted again first.
         self._no_retry = client.without_retries()
 

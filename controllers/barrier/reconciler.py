@@ -15,7 +15,7 @@ from controllers.barrier.stream.registry import WaiterRegistry
 from controllers.barrier.verdict_patcher import VerdictPatcher
 from controllers.barrier.verdict_store import ConfigMapConflict, VerdictStore
 from jobset_gate.barrier import count
-from jobset_gate.barrier.confirm import MAX_POD_WATCH_SILENCE, Read, next_read
+from jobset_gate.barrier.confirm import MAX_POD_STALENESS, Read, next_read
 from jobset_gate.barrier.decide import Facts, decide_on, is_plausible_clock
 from jobset_gate.barrier.decision import Blocked, Decide, Decision, Enforce, Ignore, Wait
 from jobset_gate.barrier.model import BarrierStage, GangKey, GangSnapshot, Generation, PodSeen, Verdict
@@ -67,14 +67,14 @@ class GangReconciler:
             raise
         if Read.PODS in reads and isinstance(decision, Wait):
             # The cache differs from the API, so no event may follow that enqueues the gang.
-            return min(MAX_POD_WATCH_SILENCE, MAX_POD_WATCH_SILENCE if requeue_after is None else requeue_after)
+            return min(MAX_POD_STALENESS, MAX_POD_STALENESS if requeue_after is None else requeue_after)
         return requeue_after
 
     async def _confirm(self, key: GangKey, seen: GangSnapshot) -> tuple[Facts, set[Read]]:
         """The facts after the live reads that the decision on them needs, and which reads those were."""
         facts = Facts(seen, self._now())
         reads: set[Read] = set()
-        while (read := next_read(facts, self._live_reader.pod_watch_silence(), reads)) is not None:
+        while (read := next_read(facts, self._live_reader.pod_staleness(), reads)) is not None:
             reads.add(read)
             facts = Facts(await self._read_live(key, facts, read), self._now())
         return facts, reads

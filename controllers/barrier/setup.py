@@ -88,6 +88,7 @@ class BarrierControllers:
             (lambda change: crd_queue.add(change.key[1])) if options.extend_crd else None,
             sources=options.sources,
             namespace=options.watch_namespace,
+            clock=clock,
             on_problem=runtime.observe_watch_problem,
         )
         gang_metrics = GangMetrics(registry, clock)
@@ -113,7 +114,7 @@ class BarrierControllers:
             waiters=waiters,
             patcher=patcher,
             status=status,
-            live_reader=LiveReader(client, lambda: by_resource[PODS].idle_for),
+            live_reader=LiveReader(client, lambda: by_resource[PODS].staleness),
             metrics=gang_metrics,
             now=clock,
         )

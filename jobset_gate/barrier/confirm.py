@@ -9,11 +9,12 @@ from enum import Enum
 from jobset_gate.barrier import integrity
 from jobset_gate.barrier.decide import NO_VERDICT, Facts
 
-MAX_POD_WATCH_SILENCE = 10.0
-"""Seconds without an event from the pod watch after which a release needs a list of the gang's pods.
+MAX_POD_STALENESS = 10.0
+"""Seconds of pods' writes that the cache may lack; if it may lack more, a release needs a list of the gang's pods (A4).
 
-The last pod's start mostly arrives on that watch, so a release rarely needs the list. It is for a start announced on
-the gate stream while the watch is half open: the cache may still count pods that are gone.
+The event of the last pod's start is mostly a moment old, so a release rarely needs the list. It is for a start that is
+announced on the gate stream while the watch hangs, and for old events after that: the cache may count pods that are
+gone.
 """
 
 
@@ -25,9 +26,9 @@ class Read(Enum):
     PODS = "Jobs and pods: is the gang complete, or incomplete, in the API too?"
 
 
-def next_read(facts: Facts, pod_watch_silence: float, done: Container[Read]) -> Read | None:
+def next_read(facts: Facts, pod_staleness: float, done: Container[Read]) -> Read | None:
     """The next live read that the decision on these facts needs, None when all are done."""
-    needed = (read for read, is_needed in READS if read not in done and is_needed(facts, pod_watch_silence))
+    needed = (read for read, is_needed in READS if read not in done and is_needed(facts, pod_staleness))
     return next(needed, None)
 
 
@@ -43,15 +44,15 @@ def _config_map_is_doubtful(facts: Facts, _: float) -> bool:
     return not integrity.is_config_map_canonical(facts.seen) or integrity.needs_verification(facts.seen)
 
 
-def _pods_may_be_stale(facts: Facts, pod_watch_silence: float) -> bool:
-    """Before an incomplete gang is given up always; before a release if the pod watch is silent."""
+def _pods_may_be_stale(facts: Facts, pod_staleness: float) -> bool:
+    """Before an incomplete gang is given up always; before a release if the cache of pods is old."""
     workload = facts.seen.workload
     if workload.suspended or workload.bypass or facts.standing is not None:
         return False
     if any(rule(facts) is not None for rule in NO_VERDICT):
         return False
     if facts.count.complete:
-        return pod_watch_silence > MAX_POD_WATCH_SILENCE
+        return pod_staleness > MAX_POD_STALENESS
     return facts.is_due or facts.cannot_start
 
 

@@ -93,6 +93,14 @@ class OwnerReference(WireStruct, frozen=True):
     controller: bool = False
 
 
+class ManagedFields(WireStruct, frozen=True):
+    """An entry of managedFields; `time`: when the API server wrote the latest change of that manager."""
+
+    manager: str = ""
+    subresource: str = ""
+    time: str | None = None
+
+
 class Meta(WireMeta, frozen=True):
     """metadata of a pod, Job, JobSet or ConfigMap."""
 
@@ -162,6 +170,12 @@ class PodStatus(WireStruct, frozen=True):
     container_statuses: list[ContainerStatus] | None = None
 
 
+class PodMeta(Meta, frozen=True):
+    """metadata of a pod."""
+
+    managed_fields: tuple[ManagedFields, ...] | None = None
+
+
 class PodSpec(WireStruct, frozen=True):
     """spec of a pod."""
 
@@ -171,7 +185,7 @@ class PodSpec(WireStruct, frozen=True):
 class Pod(WireStruct, frozen=True):
     """A core/v1 Pod."""
 
-    metadata: Meta
+    metadata: PodMeta
     spec: PodSpec = PodSpec()
     status: PodStatus = PodStatus()
 

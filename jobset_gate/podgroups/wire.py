@@ -8,7 +8,7 @@ from typing import Any
 
 import msgspec
 
-from jobset_gate.barrier.wire import Condition, ObjectMeta, WireMeta, WireStruct
+from jobset_gate.barrier.wire import Condition, ManagedFields, ObjectMeta, WireMeta, WireStruct
 
 Text = dict[str, str]
 
@@ -104,13 +104,6 @@ class GroupPod(WireStruct, frozen=True):
     metadata: GroupPodMeta
     spec: GroupPodSpec = GroupPodSpec()
     status: GroupPodStatus = GroupPodStatus()
-
-
-class ManagedFields(WireStruct, frozen=True):
-    """An entry of managedFields."""
-
-    manager: str = ""
-    subresource: str = ""
 
 
 class RecordObjectMeta(WireMeta, frozen=True):

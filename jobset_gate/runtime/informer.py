@@ -5,6 +5,7 @@ from __future__ import annotations
 import asyncio
 import math
 import random
+import time
 from collections.abc import Callable, Mapping
 from contextlib import aclosing
 from dataclasses import dataclass
@@ -37,6 +38,7 @@ from jobset_gate.runtime.decoder import (
 )
 from jobset_gate.runtime.flowcontrol import Backoff
 from jobset_gate.runtime.paging import ListScope, LoopYielder, list_pages
+from jobset_gate.runtime.staleness import Staleness
 from jobset_gate.runtime.store import ObjectChange, ObjectKey, ObjectVersion, Store, W, is_later
 
 M = TypeVar("M")
@@ -59,7 +61,8 @@ class WatchSource(Generic[W, M]):
     """What to list and watch, and what becomes of each object.
 
     `wire` is the msgspec.Struct that objects are decoded into; `convert` makes the model, or returns None to leave the
-    object out of the cache. `handler` gets every change. `namespace` None: all namespaces.
+    object out of the cache. `handler` gets every change. `namespace` None: all namespaces. `written_at` is when the API
+    server wrote an object, in Unix time, None if that is unknown; Informer.staleness goes by it.
     """
 
     resource: Resource
@@ -69,6 +72,7 @@ class WatchSource(Generic[W, M]):
     namespace: str | None = None
     label_selector: str = ""
     field_selector: str = ""
+    written_at: Callable[[W], float | None] = lambda _: None
 
     @property
     def scope(self) -> ListScope:
@@ -97,11 +101,12 @@ class Informer(Generic[W, M]):
         page_size: int = 500,
         relist_seconds: float | None = 600.0,
         rng: random.Random | None = None,
+        clock: Callable[[], float] = time.time,
         on_problem: OnWatchProblem = lambda _: None,
     ) -> None:
         self.resource, self._scope = source.resource, source.scope
         self._client = client.without_retries()
-        self._convert, self._handler = source.convert, source.handler
+        self._convert, self._handler, self._written_at = source.convert, source.handler, source.written_at
         self._page_size, self._relist_seconds = page_size, relist_seconds
         self._rng = rng or random.Random()  # noqa: S311 - jitter
         self._on_problem = on_problem
@@ -114,7 +119,7 @@ class Informer(Generic[W, M]):
         self._list_due = math.inf
         self._extra_list_due = -math.inf
         self._disconnected_at: float | None = -math.inf  # since when there is no watch; None: there is one
-        self._active_at = -math.inf  # when the last list ended or the last line of a watch came
+        self._staleness = Staleness(clock)
 
     @property
     def cache(self) -> Mapping[ObjectKey, M]:
@@ -142,9 +147,9 @@ class Informer(Generic[W, M]):
         return 0.0 if self._disconnected_at is None else monotonic() - self._disconnected_at
 
     @property
-    def idle_for(self) -> float:
-        """Seconds since the last list, or the last line of a watch. A half-open watch brings none."""
-        return monotonic() - self._active_at
+    def staleness(self) -> float:
+        """Seconds: the cache has all writes that are older."""
+        return self._staleness.seconds
 
     async def wait_synced(self) -> None:
         """Returns once has_synced; never if the resource cannot be listed."""
@@ -187,7 +192,8 @@ class Informer(Generic[W, M]):
                     self._collect(raw, listed)
                     await yielder.yield_after(len(memoryview(raw)))
         changes = self.store.replace(listed, version)
-        self._version, self._list_failure, self._active_at = version, None, monotonic()
+        self._version, self._list_failure = version, None
+        self._staleness.observe_list(self._listed_at)
         self._list_due = monotonic() + (self._relist_seconds or math.inf) * self._rng.uniform(0.8, 1.0)
         for change in changes:
             self._handler(change)
@@ -222,7 +228,6 @@ class Informer(Generic[W, M]):
             ):
                 self._disconnected_at = None
                 async for line in lines:
-                    self._active_at = monotonic()
                     event = self._decoder.decode_event(line)
                     if event is None:
                         self._relist_soon()
@@ -242,6 +247,7 @@ class Informer(Generic[W, M]):
         match event.type:
             case "ADDED" | "MODIFIED":
                 change = self.store.put(event.object) if meta.name else None
+                self._observe_write(event.object)
             case "DELETED":
                 change = self.store.remove(meta)
             case "BOOKMARK":
@@ -257,6 +263,11 @@ class Informer(Generic[W, M]):
         if change is not None:
             self._handler(change)
 
+    def _observe_write(self, item: W | PartialObjectMetadata) -> None:
+        written_at = None if isinstance(item, PartialObjectMetadata) else self._written_at(item)
+        if written_at is not None:
+            self._staleness.observe_event(written_at)
+
     def _model(self, item: W | PartialObjectMetadata) -> M | None:
         if isinstance(item, PartialObjectMetadata):
             return None
@@ -270,6 +281,7 @@ class Informer(Generic[W, M]):
 
     def _relist_soon(self) -> None:
         """A line was lost that may have been a change: list soon, but not after every such line."""
+        self._staleness.observe_loss()
         due = max(monotonic() + EXTRA_LIST_SECONDS, self._extra_list_due + EXTRA_LIST_SPACING)
         if due < self._list_due:
             self._list_due = self._extra_list_due = due

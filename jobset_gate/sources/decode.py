@@ -4,6 +4,7 @@ Missing and malformed values are read as absent: objects may have been created w
 """
 
 from collections.abc import Callable
+from datetime import datetime
 from typing import Final
 
 from jobset_gate import names
@@ -75,6 +76,18 @@ def pod(seen: wire.Pod) -> PodSeen:
         intern_text(notes.verdict) if 0 < len(notes.verdict) <= verdict_codec.MAX_VERDICT_LENGTH else "",
         None if started else pending_reason.classify_pending(status, bound=bound, deleting=deleting),
     )
+
+
+def written_at(seen: wire.Pod) -> float | None:
+    """When the API server last wrote a change of the pod's fields, by its own clock; None if that is unknown.
+
+    Creation and each status of the kubelet have a time; binding and deletion have none. Users can write managedFields.
+    """
+    latest = max((it.time or "" for it in seen.metadata.managed_fields or ()), default="")
+    try:
+        return datetime.fromisoformat(latest).timestamp()
+    except (ValueError, OverflowError):
+        return None
 
 
 def job(seen: wire.Job) -> JobSeen:

@@ -4,7 +4,8 @@ from __future__ import annotations
 
 import asyncio
 import random
-from collections.abc import AsyncIterator
+import time
+from collections.abc import AsyncIterator, Callable
 from contextlib import asynccontextmanager
 from typing import Any
 
@@ -50,16 +51,21 @@ class InformerHarness:
         field_selector: str = "",
         page_size: int = 500,
         relist_seconds: float | None = 600.0,
+        written_at: Callable[[SampleObject], float | None] = lambda _: None,
+        clock: Callable[[], float] = time.time,
     ) -> None:
         self.changes: list[tuple[str, str | None, str | None]] = []
         self.problems: list[WatchProblemKind] = []
-        source = WatchSource(CONFIGMAPS, SampleObject, value_of, self._changed, scope, label_selector, field_selector)
+        source = WatchSource(
+            CONFIGMAPS, SampleObject, value_of, self._changed, scope, label_selector, field_selector, written_at
+        )
         self.informer: Informer[SampleObject, str] = Informer(
             client,
             source,
             page_size=page_size,
             relist_seconds=relist_seconds,
             rng=random.Random(1),  # noqa: S311 - it must repeat
+            clock=clock,
             on_problem=self._problem,
         )
         self._news = asyncio.Event()

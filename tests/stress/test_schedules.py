@@ -98,6 +98,21 @@ REMEMBERED = {
             "time_passes 9, a_call_goes_through 8 1, suspend_or_resume 11 9, a_controller_hears_and_works 9 2"
         ),
     ),
+    "a watch that hung brings the last pod's start before the end of one that had gone by then": Schedule(
+        shape=GangShape(width=2, timeout=None),
+        steps=steps_of(
+            "everything_calms_down, pods_start 0, everything_calms_down, time_passes 1, everything_calms_down, "
+            "pods_start 0, something_happens_to_a_pod 2 0, time_passes 2, some_news_arrives 0 2"
+        ),
+    ),
+    "the end of a pod is a line that nobody can read, and half a minute later the last pod starts": Schedule(
+        shape=GangShape(width=2, timeout=None),
+        steps=steps_of(
+            "everything_calms_down, pods_start 0, everything_calms_down, time_passes 1, everything_calms_down, "
+            "something_happens_to_a_pod 2 0, an_event_is_disturbed 0 2, time_passes 2, pods_start 0, "
+            "some_news_arrives 0 2"
+        ),
+    ),
     "a gate that was made and lost between two lists is believed in": Schedule(
         shape=GangShape(width=2),
         fate=RunEnding(all_start=False),

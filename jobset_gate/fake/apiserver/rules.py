@@ -12,8 +12,9 @@ INITIAL_NAMESPACES = ("default", "kube-node-lease", "kube-public", "kube-system"
 _NEVER_EMPTY = ("labels", "annotations", "ownerReferences", "finalizers")
 _SYSTEM = (
     "name", "namespace", "uid", "creationTimestamp", "generation", "deletionTimestamp", "deletionGracePeriodSeconds",
+    "managedFields",
 )  # fmt: skip
-"""Set once; an update cannot change them."""
+"""An update cannot change them."""
 _PODS, _JOBS = ("", "pods"), ("batch", "jobs")
 
 
@@ -35,7 +36,7 @@ def fill_metadata(state: ServerState, kind: ServedKind, obj: Obj) -> None:
 
 
 def drop_empty_metadata(obj: Obj) -> None:
-    """Also managedFields: fields have no owners here."""
+    """Also managedFields, which are the server's own."""
     obj["metadata"].pop("managedFields", None)
     for name in _NEVER_EMPTY:
         if obj["metadata"].get(name) in ([], {}):
@@ -56,6 +57,12 @@ def keep_system_metadata(kind: ServedKind, new: Obj, live: Obj, name: str) -> No
         else:
             meta.pop(field, None)
     meta["resourceVersion"] = was["resourceVersion"]
+
+
+def date_write(kind: ServedKind, obj: Obj, now: str) -> None:
+    """Of managedFields only the time of a pod's last write: fields have no owners here."""
+    if kind.key == _PODS:
+        obj["metadata"]["managedFields"] = [{"operation": "Update", "time": now}]
 
 
 def count_generation(kind: ServedKind, new: Obj, live: Obj) -> None:
@@ -84,6 +91,7 @@ def prepare(kind: ServedKind, obj: Obj, now: str) -> None:
     """Complete a new object, after mutating admission."""
     if kind.status and kind.key != ("", "nodes"):
         obj.pop("status", None)
+    date_write(kind, obj, now)
     if kind.key == _PODS:
         prepare_pod(obj, now)
     elif kind.key == _JOBS:

@@ -140,6 +140,7 @@ async def _commit(state: ServerState, request: ApiRequest, live: StoredObject, n
         return ApiResponse(200, live.raw)
     if request.dry_run:
         return ApiResponse(200, encode(with_identity(kind, new)))
+    rules.date_write(kind, new, state.now())
     meta = new["metadata"]
     gone = meta.get("deletionTimestamp") and not meta.get("deletionGracePeriodSeconds") and not meta.get("finalizers")
     return ApiResponse(200, (state.store.remove if gone else state.store.commit)(kind, new).raw)

@@ -2,6 +2,13 @@
 
 from __future__ import annotations
 
+import asyncio
+import time
+
+import msgspec
+
+from jobset_gate.barrier import wire
+from jobset_gate.sources import decode
 from tests.contract.apiserver.api import PODS, STRATEGIC, Json, RawApi, Reply, bind, pod
 
 OURS, THEIRS = "example.com/ours", "example.com/theirs"
@@ -29,6 +36,18 @@ async def test_one_patch_takes_one_gate_off_and_leaves_the_other(api: RawApi) ->
     assert (await bind(api, "p", "node-1")).status == 409
     again = await strategic(api, f"{PODS}/p", opening)
     assert (again.status, again.meta["resourceVersion"]) == (200, opened.meta["resourceVersion"])
+
+
+async def test_a_status_is_dated_by_the_clock_of_the_server(api: RawApi) -> None:
+    """So the age of an event does not depend on when it arrives (A4)."""
+    await api.post(PODS, pod())
+    await asyncio.sleep(1 - time.time() % 1)  # dates have whole seconds
+    start = int(time.time())
+    reported = await strategic(api, f"{PODS}/p/status", {"status": {"phase": "Running"}})
+    assert reported.status == 200, reported.object
+    written_at = decode.written_at(msgspec.convert(reported.object, wire.Pod))
+    assert written_at is not None
+    assert start <= written_at <= time.time()
 
 
 async def test_the_gate_of_a_pod_of_the_same_name_stays(api: RawApi) -> None:

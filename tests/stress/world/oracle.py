@@ -22,6 +22,7 @@ the world has delivered to it.
 
 from __future__ import annotations
 
+import math
 from collections.abc import Callable
 from datetime import datetime
 from typing import TYPE_CHECKING
@@ -40,8 +41,8 @@ if TYPE_CHECKING:
 
 AT_ONCE = 1.0
 """Seconds that a write may come after what it goes by."""
-UNNOTICED = 15.0
-"""Seconds for which a watch may be silent and yet be believed."""
+UNNOTICED = 10.0
+"""Seconds for which a pod may be gone and yet be counted."""
 
 
 AHEAD = 600.0
@@ -175,10 +176,9 @@ class Oracle:
             uid, name = pod["metadata"]["uid"], pod["metadata"]["name"]
             if uid not in self._cluster.ran:
                 self._wrong(f"{said} counts {name}, whose barrier never ran")
-            since = self._lost.get(uid)
-            # A watch that has just spoken is believed, though the rest of what it holds back may be on its way.
-            if true != [] and since is not None and max(since, replica.heard_at(PODS)) < self._now() - UNNOTICED:
-                self._wrong(f"{said} counts {name}, gone since {self._now() - since:.0f} s")
+            gone_for = self._now() - self._lost.get(uid, math.inf)
+            if true != [] and gone_for > UNNOTICED + self._ahead() and PODS not in replica.disordered:
+                self._wrong(f"{said} counts {name}, gone since {gone_for:.0f} s")
 
     def _not_full(self, replica: Replica, said: RawVerdict) -> None:
         raw = replica.view.raw

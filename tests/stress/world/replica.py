@@ -31,6 +31,7 @@ from jobset_gate.kube.client import Client
 from jobset_gate.kube.errors import KubeError
 from jobset_gate.kube.resources import CONFIGMAPS, JOBS, JOBSETS, PODS, Resource
 from jobset_gate.runtime.controller import Controller, ControllerMetrics
+from jobset_gate.runtime.staleness import Staleness
 from jobset_gate.runtime.store import Store
 from jobset_gate.runtime.workqueue import Requeue, WorkQueue
 from jobset_gate.sources import decode
@@ -60,9 +61,19 @@ class PendingCall:
 
 
 @dataclass(frozen=True, slots=True)
-class _List:
-    """All of a kind, as it was at a version."""
+class _Event:
+    """One event of a watch; `written_at`: when the API server wrote it."""
 
+    what: str
+    body: Json
+    written_at: float
+
+
+@dataclass(frozen=True, slots=True)
+class _List:
+    """All of a kind, as it was at a version; `start`: when the list began."""
+
+    start: float
     version: int
     objects: list[Any]
     raw: list[Json]
@@ -111,9 +122,9 @@ class _RecordingCache(GangCache):
 
 class _RecordingLiveReader(LiveReader):
     def __init__(
-        self, view: View, client: Client, silence: Callable[[], float], looked_up: Mapping[Resource, list[Json]]
+        self, view: View, client: Client, staleness: Callable[[], float], looked_up: Mapping[Resource, list[Json]]
     ) -> None:
-        super().__init__(client, silence)
+        super().__init__(client, staleness)
         self._view, self._looked_up = view, looked_up
 
     async def refresh(self, seen: GangSnapshot, *, reasons: bool = True) -> GangSnapshot:
@@ -136,11 +147,13 @@ class Replica:
         self.clock_ahead = 0.0
         self.memory = MemoryClient(api, self._answer_call)
         self.pending_calls: list[PendingCall] = []
-        self.inbox: dict[Resource, deque[tuple[str, Json]]] = {kind: deque() for kind in WATCHED}
+        self.inbox: dict[Resource, deque[_Event]] = {kind: deque() for kind in WATCHED}
         self._lists: dict[Resource, _List] = {}
         """Lists that are under way; meanwhile there is no watch of that kind."""
         self.torn: set[Resource] = set()
         """Kinds whose something was lost: only a list can put that right."""
+        self.disordered: set[Resource] = set()
+        """Kinds whose events came in another order than that of an API server, since their last list."""
         self.view = View()
         self.known: dict[Resource, dict[str, Json]] = {kind: {} for kind in WATCHED}
         """Objects by name as its watches last showed them, raw."""
@@ -151,12 +164,11 @@ class Replica:
         """Called for each request when it is sent."""
         self.silent: dict[Resource, float] = {}
         """Watches that are half open: nothing comes, and nobody has noticed; since when."""
-        self._heard = dict.fromkeys(WATCHED, 0.0)
         self.held: Counter[str] = Counter()
         """UIDs of pods, and how many requests of theirs the process holds open."""
         self.bugs: list[BaseException] = []
         self._task: asyncio.Task[None] | None = None
-        api.watchers.append(lambda kind, what, body: self.inbox[kind].append((what, body)))
+        api.watchers.append(lambda kind, what, body: self.inbox[kind].append(_Event(what, body, now())))
 
     # --- Life ------------------------------------------------------------------------------------------------------
 
@@ -196,6 +208,7 @@ class Replica:
             CONFIGMAPS: self.index.on_config_map,
         }
         self._stores: dict[Resource, Store[Any, Any]] = {kind: Store(READERS[kind]) for kind in WATCHED}
+        self._staleness = {kind: Staleness(self.now) for kind in WATCHED}
         self.book = WaiterRegistry(self.index, self.now, reported)
         self.patches = VerdictPatcher(self.memory.client, concurrency=2, delivered=reported)
         self.words: WorkQueue[GangKey] = WorkQueue(rng=random.Random(0))  # noqa: S311 - jitter
@@ -213,7 +226,7 @@ class Replica:
             patcher=self.patches,
             status=self.writer,
             live_reader=_RecordingLiveReader(
-                self.view, self.memory.client, lambda: self._true_now() - self._heard[PODS], self._looked_up
+                self.view, self.memory.client, lambda: self._staleness[PODS].seconds, self._looked_up
             ),
             metrics=GangMetrics(CollectorRegistry()),
             now=self.now,
@@ -254,9 +267,16 @@ class Replica:
         if self.alive and self.inbox[kind]:
             self._loop.do(lambda: self._hear(kind, many))
 
-    def heard_at(self, kind: Resource) -> float:
-        """When this kind last showed a sign of life."""
-        return self._heard[kind]
+    def lose(self, kind: Resource) -> None:
+        """The next event arrives as a line that nobody can read."""
+        self.inbox[kind].popleft()
+        self.torn.add(kind)
+        self._staleness[kind].observe_loss()
+
+    def disorder(self, kind: Resource) -> None:
+        """The last event comes before all others."""
+        self.inbox[kind].rotate(1)
+        self.disordered.add(kind)
 
     def fall_silent(self, kind: Resource) -> None:
         """This watch is half open from now on: nothing comes, and nothing says that it ended."""
@@ -286,16 +306,17 @@ class Replica:
 
     def _hear(self, kind: Resource, many: int) -> None:
         inbox, store = self.inbox[kind], self._stores[kind]
-        self._heard[kind] = self._true_now()
         for _ in range(min(many, len(inbox))):
-            what, body = inbox.popleft()
+            event = inbox.popleft()
+            body = event.body
             shaped = _shaped(kind, body)
-            if what == "DELETED":
+            if event.what == "DELETED":
                 change = store.remove(shaped.metadata)
                 if change is not None:
                     self.known[kind].pop(body["metadata"]["name"], None)
             else:
                 change = store.put(shaped)
+                self._staleness[kind].observe_event(event.written_at)
                 if store.has_version(shaped.metadata):
                     self.known[kind][body["metadata"]["name"]] = body
             if change is not None:
@@ -306,11 +327,12 @@ class Replica:
         self.torn.discard(kind)
         self._stores[kind].begin_list()
         raw = self.api.visible(kind)
-        self._lists[kind] = _List(self.api.version, [_shaped(kind, body) for body in raw], raw)
+        self._lists[kind] = _List(self._loop.now, self.api.version, [_shaped(kind, body) for body in raw], raw)
 
     def _end_list(self, kind: Resource) -> None:
         listed, arrived = {}, self._lists.pop(kind)
-        self._heard[kind] = self._true_now()
+        self._staleness[kind].observe_list(arrived.start)
+        self.disordered.discard(kind)
         for shaped in arrived.objects:
             listed[(shaped.metadata.namespace, shaped.metadata.name)] = self._stores[kind].listed(shaped)
         self.known[kind] = {body["metadata"]["name"]: body for body in arrived.raw}

@@ -233,12 +233,11 @@ class Run:
         replica, kind = self.replica(one), WATCHED[other % 4]
         inbox = replica.inbox[kind]
         if inbox and one < 4:
-            inbox.popleft()
-            replica.torn.add(kind)
+            replica.lose(kind)
         elif inbox and one < 8:
             inbox.append(inbox[0])
         elif inbox:
-            inbox.rotate(1)
+            replica.disorder(kind)
 
     def a_list_is_created_again(self, one: int, other: int) -> None:
         """Other things may happen until it arrives: it ends when news is awaited, or the next one begins."""

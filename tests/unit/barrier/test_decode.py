@@ -2,10 +2,12 @@
 
 from typing import Any
 
+import msgspec
 import pytest
 
+from jobset_gate.barrier import wire
 from jobset_gate.barrier.model import BarrierStage, PendingReason
-from jobset_gate.sources.decode import MAX_INDEXES, parse_indexes
+from jobset_gate.sources.decode import MAX_INDEXES, parse_indexes, written_at
 from jobset_gate.sources.jobset import NO_INDEX
 from tests.fakes.wire_objects import BARRIER, TEN_O_CLOCK, Json, ended, owner, pod, read_job, read_pod, status
 
@@ -37,6 +39,26 @@ def test_a_pod_has_started_when_its_barrier_runs_or_has_passed(
     seen = read_pod(pod(barrier))
     assert (seen.stage, seen.started) == (stage, started)
     assert (seen.pending is None) is started
+
+
+@pytest.mark.parametrize(
+    ("times", "after"),
+    [
+        (["2026-08-01T10:00:00Z", "2026-08-01T10:00:31Z", "2026-08-01T10:00:05Z"], 31),
+        (["2026-08-01T10:00:00Z", None], 0),
+        (["0000-01-01T00:00:00Z"], None),
+        (["soon"], None),
+        ([], None),
+        (None, None),
+    ],
+)
+def test_a_pod_was_written_at_the_latest_date_of_its_managed_fields(
+    times: list[str | None] | None, after: int | None
+) -> None:
+    """Users can write what they like there, and the pod must be decoded all the same."""
+    entries = None if times is None else [{"manager": "m", "operation": "Update", "time": at} for at in times]
+    decoded = msgspec.json.decode(msgspec.json.encode(pod(meta={"managedFields": entries})), type=wire.Pod)
+    assert written_at(decoded) == (None if after is None else TEN_O_CLOCK + after)
 
 
 def test_no_barrier_starts_before_its_pod_was_created_whatever_its_node_says() -> None:

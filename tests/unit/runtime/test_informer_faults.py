@@ -188,6 +188,43 @@ async def test_a_silent_watch_is_noticed_within_70_seconds_and_nothing_is_missed
         assert server.count("list") == 2
 
 
+async def test_what_comes_after_a_silence_makes_the_cache_no_younger_than_it_is(
+    server: ScriptedServer, client: Client
+) -> None:
+    """Values are the times at which they were written. Nobody knows how old a bookmark is."""
+
+    def written_at(thing: SampleObject) -> float:
+        return float(thing.data["value"])
+
+    async with running_informer(client, written_at=written_at, clock=now) as watched:
+        await server.watched()
+        await asyncio.sleep(40)
+        assert watched.informer.staleness >= 40
+        server.send(b'{"type":"BOOKMARK","object":{"metadata":{"resourceVersion":"100"}}}\n')
+        server.put("a", "5")
+        await watched.sees(a="5")
+        assert 35 <= watched.informer.staleness < 36
+        server.put("b", moment := str(now()))
+        await watched.sees(a="5", b=moment)
+        assert watched.informer.staleness < 1
+
+
+async def test_after_a_torn_line_the_cache_is_as_old_as_it_was_until_the_next_list(
+    server: ScriptedServer, client: Client
+) -> None:
+    async with running_informer(client, written_at=lambda _: now(), clock=now) as watched:
+        await server.watched()
+        await asyncio.sleep(40)
+        server.drop(server.put("a", "lost", tell=False)["object"]["metadata"]["name"], tell=False)
+        server.send(b"garbage\n")
+        server.put("b", "new")
+        await watched.sees(b="new")
+        assert watched.informer.staleness >= 40
+        await server.until(lambda: server.count("list") == 2)
+        await server.watched(times=2)
+        assert watched.informer.staleness < 1
+
+
 # --- 3: 410
 
 

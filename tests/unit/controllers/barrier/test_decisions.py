@@ -93,10 +93,12 @@ async def test_no_release_counts_a_pod_that_a_silent_watch_still_shows() -> None
         assert (verdict.kind, verdict.message) == (VerdictKind.RELEASE, "all 2 pods started")
 
 
-async def test_a_release_with_a_living_watch_reads_no_pods() -> None:
-    async with embedded_controller(stream=True) as at:
-        reads = at.faults.delay(Match(PODS, ("list",), agent=OURS), seconds=0.0)
-        at.kubelets.inject_fault(PodFault(PodMatch(index=1), slow_start=5.0))
+@pytest.mark.parametrize(("stream", "seconds"), [(True, 5.0), (False, 300.0)])
+async def test_a_release_with_a_living_watch_reads_no_pods(seconds: float, *, stream: bool) -> None:
+    """Also after minutes in which nothing happened: the last pod's start is an event of a moment ago."""
+    async with embedded_controller(stream=stream) as at:
+        reads = at.faults.delay(Match(PODS, ("list",), agent=OURS), seconds=0.0, times=ALWAYS)
+        at.kubelets.inject_fault(PodFault(PodMatch(index=1), slow_start=seconds))
         await at.make(pods=3, timeout=None)
         await at.until_verdict()
         assert reads.struck == 0

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import asyncio
+import time
 from collections.abc import AsyncIterator
 from contextlib import asynccontextmanager
 
@@ -23,7 +24,13 @@ async def running(server: ScriptedServer, only: Resource) -> AsyncIterator[list[
     async with Client(Access(server.url)) as client, asyncio.TaskGroup() as tasks:
         index = GangCache(lambda _: None, lambda _, __: None)
         every = watches.make_informers(
-            client, index, lambda _: None, sources=["jobset"], namespace=None, on_problem=lambda _: None
+            client,
+            index,
+            lambda _: None,
+            sources=["jobset"],
+            namespace=None,
+            clock=time.time,
+            on_problem=lambda _: None,
         )
         chosen = [one for one in every if one.resource == only]
         (run,) = [tasks.create_task(one.run()) for one in chosen]
