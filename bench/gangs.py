@@ -1,7 +1,8 @@
 """Gangs as a cluster holds them: the JobSet after admission, its Jobs, and their pods at each step of their lives.
 
 Nothing is made up that the project can make itself: the barrier is put in by the shipped rules, Jobs and pods are
-rendered as JobSet and the Job controller do it, statuses are those of the played kubelets, managedFields included.
+rendered as JobSet and the Job controller do it, statuses are those of the played kubelets with the
+rest of what a kubelet writes, managedFields included.
 """
 
 from __future__ import annotations
@@ -12,6 +13,7 @@ import uuid
 from collections.abc import Callable
 from dataclasses import dataclass
 from enum import StrEnum
+from hashlib import sha256
 
 import msgspec
 
@@ -136,15 +138,13 @@ class GangPods:
         init, main = _STATES[step](self._now)
         spec = self._job.spec["template"]["spec"]
         book = PodRecord(
-            uid=uid,
             restart_policy="OnFailure",
             init=[ContainerRecord(one["name"], one["image"], init) for one in spec["initContainers"]],
             mains=[ContainerRecord(one["name"], one["image"], main) for one in spec["containers"]],
             started=self._now,
-            sandbox=True,
         )
         node = int(self._node(index).rpartition("-")[2])
-        return render_status(book, self._now, host_ip=f"10.128.{node // 250}.{node % 250}")
+        return _complete(render_status(book, self._now), uid, f"10.128.{node // 250}.{node % 250}")
 
     def stored(self, index: int, step: PodStep, uid: str) -> Json:
         """The whole pod as an API server keeps it at that step; resourceVersion is the server's to set."""
@@ -198,6 +198,39 @@ _STATES: dict[PodStep, Callable[[float], tuple[State, State]]] = {
     PodStep.HELD: lambda now: (RunningState(now), WaitingState("PodInitializing")),
     PodStep.RUNNING: lambda now: (TerminatedState(0, now, now + 3), RunningState(now + 4)),
 }
+
+
+def _complete(status: Json, uid: str, host_ip: str) -> Json:
+    """With what a kubelet writes, a watch carries and nobody here reads: addresses, IDs, conditions."""
+    one, two, three = sha256(uid.encode()).digest()[:3]
+    pod_ip = f"10.{one}.{two}.{three}"
+    for each in (*status["initContainerStatuses"], *status["containerStatuses"]):
+        ran = "waiting" not in each["state"]
+        each["imageID"] = f"sha256:{sha256(each['image'].encode()).hexdigest()}" if ran else ""
+        if ran:
+            each["containerID"] = f"containerd://{sha256((uid + each['name']).encode()).hexdigest()}"
+        if "terminated" in each["state"]:
+            each["state"]["terminated"]["containerID"] = each["containerID"]
+    ready, scheduled = status["conditions"]
+    passed = all("terminated" in each["state"] for each in status["initContainerStatuses"])
+    lacking = {
+        "reason": "ContainersNotInitialized",
+        "message": f"containers with incomplete status: [{names.BARRIER_CONTAINER}]",
+    }
+    same = {"status": "True", "lastTransitionTime": scheduled["lastTransitionTime"]}
+    status["conditions"] = [
+        {"type": "PodReadyToStartContainers"} | same,
+        {"type": "Initialized"} | same | ({} if passed else {"status": "False", **lacking}),
+        ready,
+        ready | {"type": "ContainersReady"},
+        scheduled,
+    ]
+    return status | {
+        "hostIP": host_ip,
+        "hostIPs": [{"ip": host_ip}],
+        "podIP": pod_ip,
+        "podIPs": [{"ip": pod_ip}],
+    }
 
 
 def _unscheduled(now: float) -> Json:

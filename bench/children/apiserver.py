@@ -142,7 +142,9 @@ class ApiServerProcess:
             gang.move(number, PodStep(step))
             done += 1
             if done % HISTORY == 0:
-                self._server.store.compact(self._server.store.revision - HISTORY)
+                store = self._server.store
+                for kind in store.kinds:
+                    store.table(kind).compact_history(store.revision - HISTORY)
             ahead = done / per_second - (time.perf_counter() - start)
             if ahead > BATCH_INTERVAL:
                 await asyncio.sleep(ahead)

@@ -13,7 +13,6 @@ from collections.abc import Iterator
 from dataclasses import dataclass
 
 import aiohttp
-import msgspec
 
 from jobset_gate.fake.apiserver.kinds import MUTATING, NAMESPACES, VALIDATING, ServedKind
 from jobset_gate.fake.apiserver.patches import json_patched
@@ -123,9 +122,7 @@ class WebhookAdmission:
 
     async def _call(self, hook: Obj, review: Obj) -> Obj:
         """The `response` of an AdmissionReview. Errors: WebhookCallFailed."""
-        url = hook["clientConfig"].get("url")
-        if url is None:
-            raise WebhookCallFailed("failed to call webhook: Services are not played")
+        url = hook["clientConfig"]["url"]
         timeout = hook.get("timeoutSeconds") or _DEFAULT_TIMEOUT
         failed = f'failed to call webhook: Post "{url}?timeout={timeout}s":'
         try:
@@ -138,14 +135,7 @@ class WebhookAdmission:
             raise WebhookCallFailed(f"{failed} {error}") from error
         if status != 200:
             raise WebhookCallFailed(f"failed to call webhook: the server responded with the status code {status}")
-        try:
-            response: Obj = decode(body)["response"]
-        except (msgspec.DecodeError, UnicodeDecodeError, TypeError, LookupError) as error:
-            raise WebhookCallFailed(f"invalid webhook response: {error}") from error
-        uid = review["request"]["uid"]
-        if response.get("uid") != uid:
-            raise WebhookCallFailed(f'invalid webhook response: expected response.uid="{uid}"')
-        return response
+        return decode(body)["response"]  # type: ignore[no-any-return]
 
     async def _post(self, url: str, context: ssl.SSLContext, body: bytes) -> tuple[int, bytes]:
         if self._session is None:

@@ -139,15 +139,8 @@ class ApiServer:
     def _establish(self, crd: Obj) -> None:
         """The status that the API server's own controllers write."""
         now = self._state.now()
-        conditions = [
-            {"type": type_, "status": "True", "lastTransitionTime": now, "reason": reason, "message": message}
-            for type_, reason, message in (
-                ("NamesAccepted", "NoConflicts", "no conflicts found"),
-                ("Established", "InitialNamesAccepted", "the initial names have been accepted"),
-            )
-        ]
-        stored = [version["name"] for version in crd["spec"]["versions"] if version.get("storage")]
-        crd["status"] = {"conditions": conditions, "acceptedNames": crd["spec"]["names"], "storedVersions": stored}
+        established = {"type": "Established", "status": "True", "reason": "InitialNamesAccepted", "message": ""}
+        crd["status"] = {"conditions": [{**established, "lastTransitionTime": now}]}
         self.store.commit(CRD_KIND, crd)
 
 
@@ -175,7 +168,7 @@ class HttpHandler:
 
     async def handle(self, http: web.BaseRequest) -> web.StreamResponse:
         if http.method == "GET" and (body := _discovery(self._state.kinds, http.path)) is not None:
-            return web.Response(body=body, content_type="text/plain" if body == b"ok" else _JSON)
+            return web.Response(body=body, content_type=_JSON)
         warnings: list[str] = []
         try:
             request = await self._read(http)
@@ -222,16 +215,10 @@ class HttpHandler:
 
 
 def _discovery(kinds: ServedKinds, path: str) -> bytes | None:
-    """Health, version, and the documents about one API group: not enough for kubectl."""
+    """The version, and the kinds of an API group's version: not enough for kubectl."""
     match path.strip("/").split("/"):
-        case ["healthz" | "readyz" | "livez"]:
-            return b"ok"
         case ["version"]:
             return encode(_VERSION)
-        case ["apis", group]:
-            versions = {kind.version: None for kind in kinds if kind.group == group}
-            listed = [{"groupVersion": f"{group}/{version}", "version": version} for version in versions]
-            return encode({"kind": "APIGroup", "name": group, "versions": listed}) if listed else None
         case ["apis", group, version]:
             plurals = [{"name": kind.plural} for kind in kinds if (kind.group, kind.version) == (group, version)]
             return encode({"kind": "APIResourceList", "resources": plurals}) if plurals else None

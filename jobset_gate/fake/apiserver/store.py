@@ -177,8 +177,3 @@ class ObjectStore:
         key = meta.get("namespace", ""), meta["name"]
         kept = {name: value for name, value in meta.items() if name != "managedFields"}
         return StoredObject(encode(whole), head, self.revision, key, kept, selectable(kind, whole))
-
-    def compact(self, rv: int | None = None) -> None:
-        """Drop the history up to `rv` (None: all of it): watches from there get 410."""
-        for kind in self.kinds:
-            self.table(kind).compact_history(self.revision if rv is None else rv)

@@ -174,7 +174,7 @@ class BarrierContainer:
         if own.limit is not None:
             limit = own.limit + ROUNDING
             self._limit = self._pod.later(limit, lambda: self._finish(exit_at_limit(own, limit)))
-        self._stream = self._pod.host.streams.hold(lambda: self._pod.pod, env, self._finish)
+        self._stream = self._pod.host.streams.hold(env, self._finish)
         self._check()
 
     def stop(self) -> None:

@@ -23,7 +23,6 @@ from jobset_gate.runtime.informer import Informer, WatchSource
 from jobset_gate.runtime.store import ObjectChange
 
 PARALLEL_WRITES = 64
-HOST_IP = "192.0.2.1"
 
 
 class Kubelets:
@@ -186,7 +185,7 @@ class Kubelets:
     async def _write(self, worker: PodWorker) -> None:
         if worker.gone:
             return
-        status = pod_status.render(worker.record, self.now(worker.node), host_ip=HOST_IP)
+        status = pod_status.render(worker.record, self.now(worker.node))
         body = {"metadata": {"uid": worker.pod.uid}, "status": status}
         namespace, name = worker.pod.key
         killed = worker.record.killed

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import hashlib
 from dataclasses import dataclass, field
 
 from jobset_gate.fake.objects import Json, stamp
@@ -65,12 +64,10 @@ class ContainerRecord:
 class PodRecord:
     """The state of one pod. `started` is None until the kubelet has seen it."""
 
-    uid: str
     restart_policy: str
     init: list[ContainerRecord]
     mains: list[ContainerRecord]
     started: float | None = None
-    sandbox: bool = False
     killed: bool = False
     """Deleted, and its containers have ended."""
     conditions: dict[str, Json] = field(default_factory=dict)
@@ -100,7 +97,7 @@ class PodRecord:
         return all(isinstance(state, TerminatedState) and (state.code == 0 or not ok) for state in states)
 
 
-def render(record: PodRecord, now: float, *, host_ip: str) -> Json:
+def render(record: PodRecord, now: float) -> Json:
     """The status to write; it updates the record's conditions, whose times change with their status only."""
     phase = record.phase
     for kind, stands in _conditions(record, phase).items():
@@ -108,22 +105,12 @@ def render(record: PodRecord, now: float, *, host_ip: str) -> Json:
     status: Json = {
         "phase": phase,
         "conditions": list(record.conditions.values()),
-        "hostIP": host_ip,
-        "hostIPs": [{"ip": host_ip}],
         "startTime": stamp(record.started if record.started is not None else now),
-        "containerStatuses": [_container(record.uid, item, init=False) for item in record.mains],
+        "containerStatuses": [_container(item, init=False) for item in record.mains],
     }
     if record.init:
-        status["initContainerStatuses"] = [_container(record.uid, item, init=True) for item in record.init]
-    if record.sandbox:
-        ip = pod_ip(record.uid)
-        status |= {"podIP": ip, "podIPs": [{"ip": ip}]}
+        status["initContainerStatuses"] = [_container(item, init=True) for item in record.init]
     return status
-
-
-def pod_ip(uid: str) -> str:
-    one, two, three = hashlib.sha256(uid.encode()).digest()[:3]
-    return f"10.{one}.{two}.{three}"
 
 
 def _failed(record: ContainerRecord) -> bool:
@@ -132,23 +119,13 @@ def _failed(record: ContainerRecord) -> bool:
 
 def _conditions(record: PodRecord, phase: str) -> dict[str, tuple[str, str, str]]:
     yes = ("True", "", "")
-    pending = [item.name for item in record.init if not item.passed]
     unready = [item.name for item in record.mains if not item.running]
-    initialized = yes
-    if not record.initialized:
-        initialized = ("False", "ContainersNotInitialized", f"containers with incomplete status: [{' '.join(pending)}]")
     ready = yes
     if phase in ("Succeeded", "Failed"):
         ready = ("False", "PodCompleted" if phase == "Succeeded" else "PodFailed", "")
     elif unready:
         ready = ("False", "ContainersNotReady", f"containers with unready status: [{' '.join(unready)}]")
-    return {
-        "PodReadyToStartContainers": yes if record.sandbox and not record.killed else ("False", "", ""),
-        "Initialized": initialized,
-        "Ready": ready,
-        "ContainersReady": ready,
-        "PodScheduled": yes,
-    }
+    return {"Ready": ready, "PodScheduled": yes}
 
 
 def _set(conditions: dict[str, Json], kind: str, now: float, status: str, reason: str, message: str) -> None:  # noqa: PLR0917
@@ -162,25 +139,20 @@ def _set(conditions: dict[str, Json], kind: str, now: float, status: str, reason
     conditions[kind] = built
 
 
-def _container(uid: str, record: ContainerRecord, *, init: bool) -> Json:
-    never_ran = isinstance(record.state, WaitingState) and record.last is None
+def _container(record: ContainerRecord, *, init: bool) -> Json:
     ended_well = isinstance(record.state, TerminatedState) and record.state.code == 0
-    status: Json = {
+    return {
         "name": record.name,
         "image": record.image,
-        "imageID": "" if never_ran else _hash("sha256:", record.image),
         "ready": ended_well if init else record.running,
         "started": record.running,
         "restartCount": record.restarts,
-        "state": _state(record.state, _id(uid, record, record.restarts)),
-        "lastState": _state(record.last, _id(uid, record, record.restarts - 1)) if record.last else {},
+        "state": _state(record.state),
+        "lastState": _state(record.last) if record.last else {},
     }
-    if not isinstance(record.state, WaitingState):
-        status["containerID"] = _id(uid, record, record.restarts)
-    return status
 
 
-def _state(state: State, container_id: str) -> Json:
+def _state(state: State) -> Json:
     match state:
         case WaitingState():
             return {"waiting": {"reason": state.reason} | ({"message": state.message} if state.message else {})}
@@ -192,14 +164,5 @@ def _state(state: State, container_id: str) -> Json:
                 "reason": state.why,
                 "startedAt": stamp(state.started),
                 "finishedAt": stamp(state.finished),
-                "containerID": container_id,
             }
             return {"terminated": ended | ({"message": state.message} if state.message else {})}
-
-
-def _id(uid: str, record: ContainerRecord, number: int) -> str:
-    return _hash("containerd://", f"{uid}/{record.name}/{number}")
-
-
-def _hash(prefix: str, text: str) -> str:
-    return prefix + hashlib.sha256(text.encode()).hexdigest()

@@ -36,7 +36,7 @@ class PodWorker:
         self.pod = pod
         self.node = node
         fresh = WaitingState("PodInitializing" if pod.init else "ContainerCreating")
-        self.record = PodRecord(pod.uid, pod.restart_policy, _records(pod.init, fresh), _records(pod.mains, fresh))
+        self.record = PodRecord(pod.restart_policy, _records(pod.init, fresh), _records(pod.mains, fresh))
         self.leaving = False
         self.gone = False
         self.host = host
@@ -101,11 +101,7 @@ class PodWorker:
         self.host.mounts.mount(self.pod.config_map, self.pod.uid, self.refresh)
         self._gate = BarrierContainer(self, self.host.mounts)
         spread = self.host.rng.uniform(0, self._behaviour.spread) if self._behaviour.spread else 0.0
-        self.later(self._behaviour.sandbox_seconds + spread, self._sandbox)
-
-    def _sandbox(self) -> None:
-        self.record.sandbox = True
-        self._step()
+        self.later(self._behaviour.sandbox_seconds + spread, self._step)
 
     def _step(self) -> None:
         """Start what may start now."""

@@ -165,7 +165,7 @@ class PodFault:
 
     `unschedulable`: the scheduler's message. `image_pull_backoff`: a container whose image cannot be pulled.
     `slow_start`: seconds before the kubelet does anything. `exit_codes`: of main containers by name, "*" for all.
-    `main_seconds`: when they end. `firewalled`: no new connection from these pods to the gate service.
+    `main_seconds`: when they end.
     """
 
     where: PodMatch = PodMatch()
@@ -174,7 +174,6 @@ class PodFault:
     slow_start: float = 0.0
     exit_codes: Mapping[str, int] = field(default_factory=dict)
     main_seconds: float | None = None
-    firewalled: bool = False
 
 
 class FaultScript:
@@ -192,9 +191,6 @@ class FaultScript:
 
     def slow_start(self, pod: KubeletPod) -> float:
         return next((it.slow_start for it in self._of(pod) if it.slow_start), 0.0)
-
-    def firewalled(self, pod: KubeletPod) -> bool:
-        return any(it.firewalled for it in self._of(pod))
 
     def main_end(self, pod: KubeletPod, container: str) -> tuple[float | None, int]:
         """(seconds it runs, None: until stopped; exit code)."""

@@ -17,7 +17,7 @@ import aiohttp
 from jobset_gate import names
 from jobset_gate.fake.kubelet import barrier
 from jobset_gate.fake.kubelet.barrier import BarrierExit, BarrierIdentity
-from jobset_gate.fake.kubelet.pods import FaultScript, KubeletPod
+from jobset_gate.fake.kubelet.pods import FaultScript
 from jobset_gate.runtime.flowcontrol import Backoff
 
 SILENCE = 40.0
@@ -28,11 +28,8 @@ FILES_FOR_OTHERS = 1000
 class BarrierStream:
     """One barrier's request, repeated until a response decides; `on_exit` is called then."""
 
-    def __init__(
-        self, url: str, own: BarrierIdentity, pod: Callable[[], KubeletPod], on_exit: Callable[[BarrierExit], None]
-    ) -> None:
-        self._pod, self._on_exit = pod, on_exit
-        self._url, self._own = url, own
+    def __init__(self, url: str, own: BarrierIdentity, on_exit: Callable[[BarrierExit], None]) -> None:
+        self._url, self._own, self._on_exit = url, own, on_exit
         self._task: asyncio.Task[None] | None = None
 
     async def stop(self) -> None:
@@ -55,8 +52,7 @@ class BarrierStream:
             ending = None
             # Whatever fails here, the barrier still reads its files.
             with suppress(aiohttp.ClientError, OSError, ValueError):
-                if not script.firewalled(self._pod()):
-                    ending = await self._request(session, backoff)
+                ending = await self._request(session, backoff)
             if ending is not None:
                 self._on_exit(ending)
                 return
@@ -88,16 +84,14 @@ class BarrierStreams:
         self._room = max(0, resource.getrlimit(resource.RLIMIT_NOFILE)[0] - FILES_FOR_OTHERS) // 2
         self._session: aiohttp.ClientSession | None = None
 
-    def hold(
-        self, pod: Callable[[], KubeletPod], env: dict[str, str], on_exit: Callable[[BarrierExit], None]
-    ) -> BarrierStream | None:
+    def hold(self, env: dict[str, str], on_exit: Callable[[BarrierExit], None]) -> BarrierStream | None:
         """A stream for a barrier with this environment; None if it has none."""
         own = BarrierIdentity.from_env(env)
         gang, uid = env.get(names.ENV_STREAM, ""), env.get(names.ENV_POD, "")
         wanted = bool(gang and own.uid) and self._script.behaviour.stream
         if not wanted or len(self._streams) >= self._room:
             return None
-        stream = BarrierStream(f"{gang}/{own.uid}/{own.attempt}/{own.floor}/{uid}", own, pod, on_exit)
+        stream = BarrierStream(f"{gang}/{own.uid}/{own.attempt}/{own.floor}/{uid}", own, on_exit)
         self._streams.add(stream)
         stream.start(self._open_session(), self._script, self._rng)
         return stream
