@@ -21,7 +21,6 @@ from jobset_gate.podgroups.model import Format, PodGroupKey, PodGroupSource
 from jobset_gate.podgroups.phase import MemberCounts, Phase, count_members, group_phase
 from jobset_gate.podgroups.preconditions import GroupReason
 from jobset_gate.podgroups.record import AdmissionRecord, AdmissionState
-from jobset_gate.podgroups.reserved import is_being_scheduled
 from jobset_gate.podgroups.snapshot import GroupSnapshot, MemberPod, RecordRef
 
 MAX_PODS_NAMED: Final = 3
@@ -52,8 +51,6 @@ class GroupStatus(Value, frozen=True):
     """Members whose gates were removed in this generation."""
     occupied_by: str
     """UID of the one controller of its members; "" if they have none, or several."""
-    scheduling: bool
-    """Admitted, not satisfied, within its limit: status writes should leave API capacity to kube-scheduler."""
     ungated: tuple[MemberPod, ...]
     """Pods that name the group and were bound without its gate."""
     moved: tuple[MemberPod, ...]
@@ -93,7 +90,6 @@ def group_status(
         admitted=len(generation.opened_members(seen, ours)) if ours else 0,
         own_message=reason.message,
         occupied_by=_occupied_by(seen),
-        scheduling=is_being_scheduled(record) and counts.bound < counts.minimum and not counts.deadline_passed,
         ungated=ungated,
         moved=moved,
         managers=tuple(it for it in seen.status_managers if not it.startswith(_HUMAN_MANAGER)),
