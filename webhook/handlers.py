@@ -1,16 +1,19 @@
 """The admission handlers: a request in; Allowed, Patched or Denied out. No HTTP, no clock; chance is an argument."""
 
 from collections.abc import Callable, Sequence
+from dataclasses import replace
 from typing import Final
 
-from jobset_gate import names
-from jobset_gate.injection import inject, validate, warnings
+from jobset_gate.barrier.source import Source
+from jobset_gate.injection import epochs, inject, validate, warnings
 from jobset_gate.injection.verify import not_injected
 from jobset_gate.objects.field_error import FieldError
 from jobset_gate.objects.json_patch import PatchTooLarge
 from jobset_gate.objects.unstructured import nested
 from jobset_gate.podgroups import admission
 from jobset_gate.settings import Settings
+from jobset_gate.sources.objects import source_of
+from jobset_gate.sources.table import SOURCES
 from webhook.review import (
     AdmissionResponse,
     Allowed,
@@ -24,7 +27,12 @@ from webhook.review import (
 
 Handler = Callable[[ReviewRequest], AdmissionResponse]
 
-_JOBSETS: Final = GroupVersionResource(names.JOBSET_GROUP, names.JOBSET_VERSION, "jobsets")
+_SOURCES: Final = {
+    GroupVersionResource(group, version, f"{source.resource}s"): source
+    for source in SOURCES.values()
+    for group, version in [source.api_version.split("/")]
+}
+_GATED: Final = " and ".join(f"{it.group}/{it.version} {it.resource}" for it in _SOURCES)
 _PODS: Final = GroupVersionResource("", "v1", "pods")
 _OPERATIONS: Final = ("CREATE", "UPDATE")
 
@@ -32,7 +40,7 @@ _OPERATIONS: Final = ("CREATE", "UPDATE")
 def mutating_handler(settings: Settings, suffix: Callable[[], str], token: Callable[[], str]) -> Handler:
     """The handler of /mutate.
 
-    `suffix` returns five random characters for a JobSet without a name, `token` a new gang's secret for the gate
+    `suffix` returns five random characters for an object without a name, `token` a new gang's secret for the gate
     stream.
     """
 
@@ -42,10 +50,13 @@ def mutating_handler(settings: Settings, suffix: Callable[[], str], token: Calla
         if errors:
             return _denied(request, errors)
         drawn = {"suffix": suffix(), "token": token()} if old is None else {}
+        waits = None if old is None else epochs.too_early(new, old)
+        if waits is not None:
+            return replace(_denied(request, [waits]), code=409, reason="Conflict")
         operations = inject.injected(new, old, settings=settings, **drawn).operations
         return Patched(operations) if operations else Allowed()
 
-    return _for_jobsets(mutate)
+    return _for_gangs(mutate, settings)
 
 
 def validating_handler(settings: Settings) -> Handler:
@@ -58,7 +69,7 @@ def validating_handler(settings: Settings) -> Handler:
             return _denied(request, errors)
         return Allowed(tuple(warnings.warnings(new, old, settings=settings)))
 
-    return _for_jobsets(judge)
+    return _for_gangs(judge, settings)
 
 
 def pod_handler(settings: Settings) -> Handler:
@@ -79,15 +90,16 @@ def pod_handler(settings: Settings) -> Handler:
     return gate
 
 
-def _for_jobsets(handler: Handler) -> Handler:
+def _for_gangs(handler: Handler, settings: Settings) -> Handler:
     """Responds to requests that no webhook configuration of jobset-gate selects; `handler` to all others."""
 
     def handle(request: ReviewRequest) -> AdmissionResponse:
-        if request.resource != _JOBSETS:
-            return _wrong_resource(request, f"{names.JOBSET_API_VERSION} jobsets")
-        if request.sub_resource or request.operation == "DELETE":
+        source = _SOURCES.get(request.resource)
+        if source is None:
+            return _wrong_resource(request, _GATED)
+        if request.sub_resource or request.operation == "DELETE" or source.name not in settings.gangs.sources:
             return Allowed()
-        if problem := _problem(request):
+        if problem := _problem(request, source):
             return errored(problem)
         try:
             return handler(request)
@@ -97,11 +109,13 @@ def _for_jobsets(handler: Handler) -> Handler:
     return handle
 
 
-def _problem(request: ReviewRequest) -> str:
+def _problem(request: ReviewRequest, source: Source) -> str:
     if request.operation not in _OPERATIONS:
         return f"this webhook judges {' and '.join(_OPERATIONS)}, not {request.operation!r}"
     if not isinstance(request.object, dict):
         return "the request holds no object"
+    if any(it is not None and source_of(it) is not source for it in (request.object, request.old_object)):
+        return f"the request holds no {source.kind}"
     fits = (request.operation == "UPDATE") == isinstance(request.old_object, dict)
     return "" if fits else f"the request is of operation {request.operation}, and oldObject does not fit that"
 
@@ -110,7 +124,8 @@ def _denied(request: ReviewRequest, errors: Sequence[FieldError]) -> Denied:
     """With the object's kind, and its name: metadata.name, or else metadata.generateName."""
     meta = nested(request.object, "metadata")
     name = request.name or nested(meta, "name") or nested(meta, "generateName")
-    kind = (names.JOBSET_GROUP, "JobSet") if request.resource == _JOBSETS else ("", "Pod")
+    source = _SOURCES.get(request.resource)
+    kind = ("", "Pod") if source is None else (request.resource.group, source.kind)
     return denied(errors, name if isinstance(name, str) else "", kind)
 
 

@@ -1,4 +1,4 @@
-"""The webhook configurations: which requests an API server sends to the webhook, and which never (A3, G2).
+"""The webhook configurations: which requests an API server sends to the webhook, and which never (A3, G2, K3).
 
 Pods have a configuration of their own, so that an uninstallation can delete it before anything else. Its match
 conditions send no pod that names no group: an outage of the webhook refuses no other pod.
@@ -9,9 +9,11 @@ from dataclasses import dataclass
 from typing import Any, Final, TypedDict, Unpack
 
 from jobset_gate import names
+from jobset_gate.barrier.source import Source
 from jobset_gate.podgroups.formats import NAME_KEYS
 from jobset_gate.podgroups.model import Format
-from jobset_gate.settings import Groups
+from jobset_gate.settings import Gangs, Groups
+from jobset_gate.sources.table import JOBSET, SOURCES
 
 MUTATING: Final = "zz-jobset-gate"
 """API servers call mutating webhooks in the order of their configurations' names. The last one sees the suspension that
@@ -25,18 +27,12 @@ VALIDATE_PATH: Final = "/validate"
 POD_PATH: Final = "/mutate-pods"
 TIMEOUT_SECONDS: Final = 5
 EXEMPT_NAMESPACE: Final = "kube-system"
+_ONLY_JOBSETS: Final = Gangs(sources=(JOBSET.name,))
 
 Json = dict[str, Any]
 Conditions = Sequence[tuple[str, str]]
 """(Name, CEL expression); all must hold for a request to be sent, evaluated in order."""
 
-JOBSET_RULE: Final[Json] = {
-    "apiGroups": [names.JOBSET_GROUP],
-    "apiVersions": [names.JOBSET_VERSION],
-    "resources": ["jobsets"],
-    "operations": ["CREATE", "UPDATE"],
-    "scope": "Namespaced",
-}
 POD_RULE: Final[Json] = {
     "apiGroups": [""],
     "apiVersions": ["v1"],
@@ -70,40 +66,50 @@ class HookOptions(TypedDict, total=False):
     """Appended to the configurations' names, so that one cluster can hold several installations."""
 
 
-def _has_config(which: str) -> str:
+def rule(source: Source) -> Json:
+    """The requests for the workloads of a source."""
+    group, _, version = source.api_version.rpartition("/")
+    return {
+        "apiGroups": [group],
+        "apiVersions": [version],
+        "resources": [f"{source.resource}s"],
+        "operations": ["CREATE", "UPDATE"],
+        "scope": "Namespaced",
+    }
+
+
+def _has_config(source: Source, which: str) -> str:
     """CEL: this version of the object has a config, as field or as annotation.
 
     No object that could be stored makes it fail: a spec may be missing or null, and the schema refuses any other type.
     """
     spec, notes = f"{which}.spec", f"{which}.metadata.annotations"
-    return (
-        f"(has({spec}) && {spec} != null && has({spec}.{names.CONFIG_FIELD}))"
-        f" || (has({notes}) && '{names.CONFIG}' in {notes})"
-    )
+    field = f"(has({spec}) && {spec} != null && has({spec}.{names.CONFIG_FIELD})) || "
+    return f"{field if source.has_config_field else ''}(has({notes}) && '{names.CONFIG}' in {notes})"
 
 
-def _annotation_changes(key: str) -> str:
-    """CEL: the annotation is added, removed or changed."""
-    new, old = (f"has({which}.metadata.annotations) && '{key}' in {which}.metadata.annotations" for which in _VERSIONS)
-    return (
-        f"(({new}) != ({old})"
-        f" || (({new}) && object.metadata.annotations['{key}'] != oldObject.metadata.annotations['{key}']))"
-    )
+def _changes(holder: str, key: str) -> str:
+    """CEL: the label or annotation is added, removed or changed."""
+    new, old = (f"has({which}.metadata.{holder}) && '{key}' in {which}.metadata.{holder}" for which in _VERSIONS)
+    now, before = (f"{which}.metadata.{holder}['{key}']" for which in _VERSIONS)
+    return f"(({new}) != ({old}) || (({new}) && {now} != {before}))"
 
 
 _VERSIONS: Final = ("object", "oldObject")
 _SPEC_CHANGES: Final = "has(object.spec) != has(oldObject.spec) || (has(object.spec) && object.spec != oldObject.spec)"
 
-MATCH_CONDITIONS: Final[Conditions] = (
-    ("has-a-gate", f"{_has_config('object')} || (oldObject != null && ({_has_config('oldObject')}))"),
-    ("is-not-being-deleted", "!has(object.metadata.deletionTimestamp)"),
-    (
-        "changes-what-matters",
-        f"oldObject == null || {_SPEC_CHANGES} || "
-        + " || ".join(_annotation_changes(key) for key in names.OUR_JOBSET_ANNOTATIONS),
-    ),
-)
-"""A JobSet without a gate fails the first one."""
+
+def match_conditions(source: Source) -> Conditions:
+    """An object without a gate fails the first one."""
+    new, old = (_has_config(source, which) for which in _VERSIONS)
+    changes = [_changes("annotations", key) for key in names.OUR_JOBSET_ANNOTATIONS]
+    if not source.has_targets:
+        changes.append(_changes("labels", names.GATED))  # it is its own template, so it carries our label itself
+    return (
+        ("has-a-gate", f"{new} || (oldObject != null && ({old}))"),
+        ("is-not-being-deleted", "!has(object.metadata.deletionTimestamp)"),
+        ("changes-what-matters", f"oldObject == null || {_SPEC_CHANGES} || {' || '.join(changes)}"),
+    )
 
 
 def pod_match_conditions(groups: Groups) -> Conditions:
@@ -129,15 +135,25 @@ def pod_match_conditions(groups: Groups) -> Conditions:
     )
 
 
-def configurations(**options: Unpack[HookOptions]) -> tuple[Json, Json]:
-    """The MutatingWebhookConfiguration and the ValidatingWebhookConfiguration for JobSets."""
-    mutating = _hook(MUTATING_HOOK, MUTATE_PATH, JOBSET_RULE, MATCH_CONDITIONS, options)
-    validating = _hook(VALIDATING_HOOK, VALIDATE_PATH, JOBSET_RULE, MATCH_CONDITIONS, options)
+def configurations(gangs: Gangs = _ONLY_JOBSETS, **options: Unpack[HookOptions]) -> tuple[Json, Json]:
+    """The MutatingWebhookConfiguration and the ValidatingWebhookConfiguration, one webhook for each enabled source."""
+    enabled = [source for source in SOURCES.values() if source.name in gangs.sources]
+    mutating, validating = (
+        [_hook(hook_name(hook, it), path, rule(it), match_conditions(it), options) for it in enabled]
+        for hook, path in ((MUTATING_HOOK, MUTATE_PATH), (VALIDATING_HOOK, VALIDATE_PATH))
+    )
+    for hook in mutating:
+        hook["reinvocationPolicy"] = "IfNeeded"
     suffix = options.get("suffix", "")
     return (
-        configuration("MutatingWebhookConfiguration", MUTATING + suffix, mutating | {"reinvocationPolicy": "IfNeeded"}),
-        configuration("ValidatingWebhookConfiguration", VALIDATING + suffix, validating),
+        configuration("MutatingWebhookConfiguration", MUTATING + suffix, *mutating),
+        configuration("ValidatingWebhookConfiguration", VALIDATING + suffix, *validating),
     )
+
+
+def hook_name(hook: str, source: Source) -> str:
+    """`mutate.jobset-gate.dev` for JobSets, `mutate-jobs.jobset-gate.dev` for Jobs: unique in a configuration."""
+    return hook if source is JOBSET else hook.replace(".", f"-{source.resource}s.", 1)
 
 
 def pod_configuration(groups: Groups, **options: Unpack[HookOptions]) -> Json:
@@ -147,17 +163,17 @@ def pod_configuration(groups: Groups, **options: Unpack[HookOptions]) -> Json:
     return configuration("MutatingWebhookConfiguration", name, hook | {"reinvocationPolicy": "IfNeeded"})
 
 
-def configuration(kind: str, name: str, hook: Json) -> Json:
-    """A webhook configuration of that kind and name with this one webhook."""
+def configuration(kind: str, name: str, *hooks: Json) -> Json:
+    """A webhook configuration of that kind and name with these webhooks."""
     return {
         "apiVersion": "admissionregistration.k8s.io/v1",
         "kind": kind,
         "metadata": {"name": name, "labels": {names.MANAGED_BY_LABEL: names.PROGRAM}},
-        "webhooks": [hook],
+        "webhooks": list(hooks),
     }
 
 
-def _hook(name: str, path: str, rule: Json, conditions: Conditions, options: HookOptions) -> Json:
+def _hook(name: str, path: str, requests: Json, conditions: Conditions, options: HookOptions) -> Json:
     own = options.get("own_namespace")
     exempt = [EXEMPT_NAMESPACE, *([own] if own and own != EXEMPT_NAMESPACE else [])]
     selector = {"key": "kubernetes.io/metadata.name", "operator": "NotIn", "values": exempt}
@@ -165,7 +181,7 @@ def _hook(name: str, path: str, rule: Json, conditions: Conditions, options: Hoo
         "name": name,
         "clientConfig": _client_config(path, options),
         "admissionReviewVersions": ["v1"],
-        "rules": [dict(rule)],
+        "rules": [dict(requests)],
         "namespaceSelector": {"matchExpressions": [selector]},
         "matchConditions": [{"name": name, "expression": text} for name, text in conditions],
         "matchPolicy": "Equivalent",

@@ -87,7 +87,7 @@ async def registered(client: Client, namespace: str, settings: Settings | None =
             await client.create(JOBSETS, probe, namespace, dry_run=True)
 
     async with admission_server(settings) as server:
-        made = registration.configurations(**_where(server, namespace))
+        made = registration.configurations((settings or Settings()).gangs, **_where(server, namespace))
         async with _in_force(client, server, [limited(it, namespace) for it in made], ask):
             yield server
 

@@ -196,7 +196,7 @@ class DemoEnvironment:
         bundle = self_signed()
         server = await serve(settings, tls=bundle.serving)
         self.stack.push_async_callback(server.stop)
-        await registration.register(self.client, settings.groups, url=server.url, ca_bundle=bundle.ca_bundle)
+        await registration.register(self.client, settings, url=server.url, ca_bundle=bundle.ca_bundle)
         return server.url
 
     def stop_cluster_first(self) -> None:

@@ -14,7 +14,7 @@ from jobset_gate.cli.exits import CommandError
 from jobset_gate.kube.client import Client, PatchType
 from jobset_gate.kube.errors import Conflict, NotFound
 from jobset_gate.kube.resources import MUTATING_WEBHOOKS, VALIDATING_WEBHOOKS, Resource
-from jobset_gate.settings import Groups
+from jobset_gate.settings import Settings
 from webhook import registration
 
 _SERVICE = re.compile(r"([a-z0-9-]+)/([a-z0-9-]+)(?::(\d{1,5}))?")
@@ -46,15 +46,16 @@ def service(text: str) -> registration.ServiceReference:
     )
 
 
-async def register(client: Client, groups: Groups, **where: Any) -> list[RegisteredConfiguration]:
+async def register(client: Client, settings: Settings, **where: Any) -> list[RegisteredConfiguration]:
     """Creates or updates all configurations; `where` is what webhook.registration.configurations() takes.
 
     The one for pods is there only while groups are enabled: one that was left behind would have an outage refuse pods
     that nobody holds any more.
     """
-    bodies: list[tuple[Resource, Json]] = list(zip(RESOURCES, registration.configurations(**where), strict=True))
-    if groups.enabled:
-        bodies.append((MUTATING_WEBHOOKS, registration.pod_configuration(groups, **where)))
+    gated = registration.configurations(settings.gangs, **where)
+    bodies: list[tuple[Resource, Json]] = list(zip(RESOURCES, gated, strict=True))
+    if settings.groups.enabled:
+        bodies.append((MUTATING_WEBHOOKS, registration.pod_configuration(settings.groups, **where)))
     else:
         await _withdraw(client, MUTATING_WEBHOOKS, names.POD_WEBHOOK + where.get("suffix", ""))
     return [await _applied(client, resource, body) for resource, body in bodies]

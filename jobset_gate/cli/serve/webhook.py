@@ -119,7 +119,7 @@ async def _registered(
     if options.service:
         service = registration.service(options.service)
         where = {"service": service, "own_namespace": service.namespace}
-    made = await registration.register(client, settings.groups, ca_bundle=ca_bundle, **where)
+    made = await registration.register(client, settings, ca_bundle=ca_bundle, **where)
     try:
         yield
     finally:

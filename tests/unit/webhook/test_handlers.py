@@ -5,7 +5,8 @@ from typing import Any
 import pytest
 
 from jobset_gate import names
-from jobset_gate.settings import Barrier, Settings
+from jobset_gate.settings import Barrier, Gangs, Settings
+from tests.fakes import jobs
 from tests.fakes.admission_reviews import body
 from tests.fakes.jobsets import Json, applied, barrier, changed, created, jobset, replicated, without
 from webhook.handlers import mutating_handler, validating_handler
@@ -89,6 +90,8 @@ OLDER = {"group": names.JOBSET_GROUP, "version": "v1alpha1", "resource": "jobset
         ({}, None, {"resource": POD}, "not v1 pods"),
         ({}, None, {"resource": OLDER}, "not jobset.x-k8s.io/v1alpha1 jobsets"),
         ({}, None, {"resource": {}}, "judges"),
+        (jobs.job(), None, {}, "holds no JobSet"),
+        (jobset(), jobs.job(), {}, "holds no JobSet"),
         ({}, None, {"operation": "CONNECT"}, "not 'CONNECT'"),
         ({}, None, {"operation": ""}, "not ''"),
         (None, None, {}, "holds no object"),
@@ -111,3 +114,48 @@ def test_what_no_registration_of_ours_sends_is_refused_with_a_reason(
 @pytest.mark.parametrize("request_", [{"operation": "DELETE", "object": None}, {"subResource": "status"}])
 def test_deletion_and_status_are_never_in_the_way(handler: Any, request_: Json) -> None:
     assert handler(jobset(config={"timeoutAfterSeconds": 0}), **request_) == Allowed()
+
+
+JOBS = {"resource": {"group": "batch", "version": "v1", "resource": "jobs"}}
+WITH_JOBS = Settings(gangs=Gangs(sources=("jobset", "job")))
+
+
+def mutate_job(new: Any, old: Any = None) -> AdmissionResponse:
+    return mutating_handler(WITH_JOBS, lambda: "x7k2p", lambda: "a-token")(decode(body(new, old, **JOBS)))
+
+
+def judge_job(new: Any, old: Any = None) -> AdmissionResponse:
+    return validating_handler(WITH_JOBS)(decode(body(new, old, **JOBS)))
+
+
+def test_a_gated_job_is_patched_and_the_result_is_accepted() -> None:
+    answer = mutate_job(jobs.job())
+    assert isinstance(answer, Patched)
+    assert judge_job(applied(jobs.job(), answer.operations)) == Allowed()
+
+
+def test_a_refused_job_is_named_by_its_kind() -> None:
+    for answer in (mutate_job(jobs.job(config="x")), judge_job(jobs.job(config="x"))):
+        assert isinstance(answer, Denied)
+        assert (answer.code, answer.object_kind) == (422, ("batch", "Job"))
+    answer = mutate_job(jobset())
+    assert isinstance(answer, Denied)
+    assert (answer.code, answer.message) == (400, "jobset-gate: the request holds no Job")
+
+
+def test_a_job_that_is_still_being_suspended_answers_a_resumption_with_a_conflict() -> None:
+    """Clients try a Conflict again, as Kueue does."""
+    old = jobs.stored(suspend=True, status={"active": 2, "startTime": "2026-08-01T10:00:00Z"})
+    answer = mutate_job(jobs.suspended(old, False), old)
+    assert isinstance(answer, Denied)
+    assert (answer.code, answer.reason) == (409, "Conflict")
+    assert answer.message == (
+        "spec.suspend: false: the Job is still being suspended (2 pods active, startTime set): "
+        "resume it again in a moment"
+    )
+
+
+def test_while_jobs_are_no_source_nothing_is_done_to_them() -> None:
+    """A request may still arrive while a registration is being replaced."""
+    for given in (jobs.job(), jobs.job(config="x")):
+        assert mutate(given, **JOBS) == judge(given, **JOBS) == Allowed()
