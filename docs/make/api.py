@@ -106,7 +106,7 @@ def _kind(group: str) -> list[str]:
 
 
 def _config() -> list[tuple[str, str, str]]:
-    schema, documented = GroupSchedulingConfig.model_json_schema(), sentences.of(GroupSchedulingConfig)
+    schema, documented = GroupSchedulingConfig.model_json_schema(), sentences.inherited(GroupSchedulingConfig)
     return [(code(name), kind(it), documented[name]) for name, it in schema["properties"].items()]
 
 
