@@ -13,7 +13,7 @@ from functools import partial
 
 from jobset_gate import names
 from jobset_gate.fake.objects import Clock, FakeObject, Json, Key, controller_of, holds, keep_whole, owned_by, stamp
-from jobset_gate.fake.tasks import Reconciler, run_bounded
+from jobset_gate.fake.tasks import played_controller, reconcile_queue, run_bounded
 from jobset_gate.kube.client import Client
 from jobset_gate.kube.errors import Conflict, NotFound
 from jobset_gate.kube.resources import JOBS, PODS
@@ -30,7 +30,8 @@ class JobController:
     def __init__(self, client: Client, clock: Clock, namespace: str | None = None) -> None:
         self._client = client
         self._clock = clock
-        self._queue = Reconciler("job", self._reconcile, workers=8)
+        self._queue = reconcile_queue()
+        self._controller = played_controller("job", self._queue, self._reconcile, workers=8)
         self._writes = asyncio.Semaphore(PARALLEL_WRITES)
         self._jobs = Informer(client, WatchSource(JOBS, FakeObject, keep_whole, self._on_job, namespace=namespace))
         self._pods = Informer(client, WatchSource(PODS, FakeObject, keep_whole, self._on_pod, namespace=namespace))
@@ -44,7 +45,7 @@ class JobController:
             group.create_task(self._pods.run())
             group.create_task(self._jobs.run())
             await self.wait_synced()
-            group.create_task(self._queue.run())
+            group.create_task(self._controller.run())
 
     def _on_job(self, change: ObjectChange[FakeObject]) -> None:
         if change.new is not None:

@@ -17,7 +17,7 @@ from functools import partial
 
 from jobset_gate import names
 from jobset_gate.fake.objects import Clock, FakeObject, Json, Key, controller_of, holds, keep_whole, owned_by, stamp
-from jobset_gate.fake.tasks import Reconciler, run_bounded
+from jobset_gate.fake.tasks import played_controller, reconcile_queue, run_bounded
 from jobset_gate.kube.client import Client, PatchType
 from jobset_gate.kube.errors import AlreadyExists, NotFound
 from jobset_gate.kube.resources import JOBS, JOBSETS, SERVICES
@@ -33,7 +33,10 @@ class JobSetController:
     def __init__(self, client: Client, clock: Clock, namespace: str | None = None) -> None:
         self._client = client
         self._clock = clock
-        self._queue = Reconciler("jobset", self._reconcile, workers=4)
+        self._queue = reconcile_queue()
+        self._controller = played_controller("jobset", self._queue, self._reconcile, workers=4)
+        self._open = asyncio.Event()
+        self._open.set()
         self._jobs_of: defaultdict[str, set[Key]] = defaultdict(set)
         self._changed = asyncio.Event()
         self._writes = asyncio.Semaphore(PARALLEL_WRITES)
@@ -49,10 +52,10 @@ class JobSetController:
 
     def pause(self) -> None:
         """Reconcile nothing until `resume`."""
-        self._queue.pause()
+        self._open.clear()
 
     def resume(self) -> None:
-        self._queue.resume()
+        self._open.set()
 
     async def wait_seen(self, jobset: Json) -> None:
         """Until its cache holds this version of the JobSet or a later one."""
@@ -74,7 +77,7 @@ class JobSetController:
             group.create_task(self._jobs.run())
             group.create_task(self._jobsets.run())
             await self.wait_synced()
-            group.create_task(self._queue.run())
+            group.create_task(self._controller.run())
 
     # --- Events to keys -----------------------------------------------------------------------------------------------
 
@@ -97,6 +100,7 @@ class JobSetController:
     # --- One JobSet ---------------------------------------------------------------------------------------------------
 
     async def _reconcile(self, key: Key) -> None:
+        await self._open.wait()
         seen = self._jobsets.cache.get(key)
         if seen is None or seen.deleting or seen.spec.get("managedBy") not in (None, names.JOBSET_CONTROLLER):
             return

@@ -9,7 +9,8 @@ from typing import Any
 
 from jobset_gate.fake.objects import Key
 from jobset_gate.kube.errors import AlreadyExists, Conflict, KubeError, NotFound
-from jobset_gate.runtime.workqueue import WorkQueue
+from jobset_gate.runtime.controller import Controller
+from jobset_gate.runtime.workqueue import Requeue, WorkQueue
 
 _log = logging.getLogger(__name__)
 
@@ -84,39 +85,30 @@ class WriteQueue:
     """
 
     def __init__(self, parallel: int) -> None:
-        self._parallel = parallel
         self._next: dict[str, Call] = {}
         self._queue: WorkQueue[str] = WorkQueue()
+        self._controller = Controller("writes", self._queue, self._attempt, workers=parallel)
 
     def put(self, key: str, write: Call) -> None:
         self._next[key] = write
         self._queue.add(key)
 
     async def run(self) -> None:
-        async with asyncio.TaskGroup() as group:
-            for _ in range(self._parallel):
-                group.create_task(self._work())
+        await self._controller.run()
 
-    async def _work(self) -> None:
-        while True:
-            key = await self._queue.get()
-            try:
-                await self._attempt(key, self._next.pop(key))
-            finally:
-                self._queue.done(key)
-
-    async def _attempt(self, key: str, write: Call) -> None:
+    async def _attempt(self, key: str) -> float | None:
+        write = self._next.pop(key, None)
         try:
-            await write()
+            if write is not None:
+                await write()
         except (NotFound, Conflict) as error:
             _log.debug("%s: %s", key, error)
         except KubeError as error:
             _log.warning("%s: %s", key, error)
-            asyncio.get_running_loop().call_later(RETRY_SECONDS, self._retry, key, write)
-
-    def _retry(self, key: str, write: Call) -> None:
-        if key not in self._next:
-            self.put(key, write)
+            if write is not None:
+                self._next.setdefault(key, write)
+            return RETRY_SECONDS
+        return None
 
 
 # --- Reconciling ------------------------------------------------------------------------------------------------------
@@ -125,49 +117,20 @@ FIRST_RETRY = 0.01  # seconds; doubled with every failure in a row
 LAST_RETRY = 5.0
 
 
-class Reconciler:
-    """Reconciles keys. `pause` starts no reconcile until `resume`; what changes meanwhile is queued.
+def reconcile_queue() -> WorkQueue[Key]:
+    """That of a played controller."""
+    return WorkQueue(base=FIRST_RETRY, cap=LAST_RETRY)
 
-    Errors of the API are retried; any other ends `run`, since it is a bug of the played controller.
-    """
 
-    def __init__(self, name: str, reconcile: Callable[[Key], Awaitable[None]], *, workers: int) -> None:
-        self._name, self._reconcile, self._workers = name, reconcile, workers
-        self._queue: WorkQueue[Key] = WorkQueue(base=FIRST_RETRY, cap=LAST_RETRY)
-        self._open = asyncio.Event()
-        self._open.set()
+def played_controller(
+    name: str, queue: WorkQueue[Key], reconcile: Callable[[Key], Awaitable[None]], *, workers: int
+) -> Controller[Key]:
+    """Reconciles keys. Errors of the API are retried and not logged: conflicts are usual."""
 
-    def pause(self) -> None:
-        self._open.clear()
-
-    def resume(self) -> None:
-        self._open.set()
-
-    def add(self, key: Key) -> None:
-        self._queue.add(key)
-
-    def add_after(self, key: Key, seconds: float) -> None:
-        self._queue.add_after(key, seconds)
-
-    async def run(self) -> None:
-        """Until cancelled."""
+    async def quietly(key: Key) -> None:
         try:
-            async with asyncio.TaskGroup() as group:
-                for _ in range(self._workers):
-                    group.create_task(self._work())
-        finally:
-            self._queue.shutdown()
+            await reconcile(key)
+        except KubeError as error:
+            raise Requeue(str(error)) from error
 
-    async def _work(self) -> None:
-        while True:
-            key = await self._queue.get()
-            try:
-                await self._open.wait()
-                await self._reconcile(key)
-            except KubeError as error:
-                _log.debug("%s %s/%s: %s", self._name, *key, error)
-                self._queue.add_rate_limited(key)
-            else:
-                self._queue.forget(key)
-            finally:
-                self._queue.done(key)
+    return Controller(name, queue, quietly, workers=workers)
