@@ -1,0 +1,279 @@
+"""K3, K4: Jobs that are gangs, on a real API server and with the real Job controller."""
+
+import copy
+from collections.abc import AsyncIterator, Callable
+from functools import partial
+from typing import Any
+
+import pytest
+
+from jobset_gate import names
+from jobset_gate.fake.view import ObjectView
+from jobset_gate.kube.client import Client, PatchType
+from jobset_gate.kube.errors import ApiError, Conflict, Invalid
+from jobset_gate.kube.resources import JOBS, PODS, Resource
+from jobset_gate.settings import Barrier, Gangs, Settings
+from tests.fakes.admission_server import RequestCounter, registered
+from tests.fakes.jobs import EPOCH, TEMPLATE, job
+from tests.fakes.jobsets import Json, changed, dig, without
+from tests.flow.environment import PATIENCE
+from tests.plane.kubectl import KubectlFailed
+from tests.plane.planes import Plane
+from webhook.server import WebhookServer
+
+pytestmark = pytest.mark.real
+
+CRON_JOBS = Resource("batch", "v1", "cronjobs", "CronJob")
+SETTINGS = Settings(
+    gangs=Gangs(sources=("jobset", "job")), barrier=Barrier(stream_url="http://gate.system.svc:8082", image="b:1")
+)
+RUN = "run"
+
+
+class Jobs:
+    """The Jobs of one namespace for which the webhook is registered."""
+
+    def __init__(self, plane: Plane, client: Client, namespace: str, server: WebhookServer) -> None:
+        self.plane, self.client, self.namespace, self.server = plane, client, namespace, server
+        self.counter = RequestCounter(server)
+
+    def here(self, manifest: Json) -> Json:
+        return changed(manifest, self.namespace, "metadata", "namespace")
+
+    async def create(self, manifest: Json) -> Json:
+        return await self.client.create(JOBS, self.here(manifest), self.namespace)
+
+    async def patch(self, body: Json, name: str = RUN, *, status: bool = False) -> Json:
+        where = "status" if status else None
+        return await self.client.patch(
+            JOBS, name, self.namespace, body=body, patch=PatchType.STRATEGIC, subresource=where
+        )
+
+    async def suspend(self, value: bool = True) -> Json:
+        return await self.patch({"spec": {"suspend": value}})
+
+    async def until(self, holds: Callable[[Json], bool]) -> Json:
+        async with ObjectView(self.client, JOBS, self.namespace) as view:
+            return next(iter(await view.until(lambda found: bool(found) and all(map(holds, found)), PATIENCE)))
+
+    async def until_pods(self, holds: Callable[[list[Json]], bool]) -> list[Json]:
+        async with ObjectView(self.client, PODS, self.namespace) as view:
+            return list(await view.until(lambda pods: holds(list(pods)), PATIENCE))
+
+
+@pytest.fixture
+async def jobs(plane: Plane, client: Client, namespace: str) -> AsyncIterator[Jobs]:
+    async with registered(client, namespace, SETTINGS) as server:
+        yield Jobs(plane, client, namespace, server)
+
+
+def epoch(found: Json) -> Any:
+    return dig(found, *EPOCH)
+
+
+def all_of_epoch(number: str, pods: list[Json]) -> bool:
+    return [it["metadata"]["annotations"][names.EPOCH] for it in pods] == [number] * 4
+
+
+def is_idle(found: Json) -> bool:
+    status = found.get("status") or {}
+    conditions = {it["type"]: it["status"] for it in status.get("conditions") or ()}
+    return conditions.get("Suspended") == "True" and not status.get("active") and "startTime" not in status
+
+
+async def resumed(jobs: Jobs, refusals: list[str]) -> Json | None:
+    try:
+        return await jobs.suspend(False)
+    except Conflict as refusal:
+        refusals.append(refusal.message)
+        return None
+
+
+async def test_the_pods_of_a_gated_job_wait_for_their_own_generation(jobs: Jobs) -> None:
+    made = await jobs.create(job())
+    assert jobs.counter.sent() == 2, "one mutating and one validating call"
+    pods = await jobs.until_pods(lambda found: len(found) == 4)
+    assert jobs.counter.sent() == 0, "none for pods and status"
+    for pod in pods:
+        (barrier,) = pod["spec"]["initContainers"]
+        paths = {it["name"]: dig(it, "valueFrom", "fieldRef", "fieldPath") for it in barrier["env"]}
+        values = {it["name"]: it.get("value") for it in barrier["env"]}
+        label = paths[names.ENV_UID].removeprefix("metadata.labels['").removesuffix("']")
+        assert pod["metadata"]["labels"][label] == made["metadata"]["uid"]
+        assert values[names.ENV_ATTEMPT] == "0"
+        assert values[names.ENV_STREAM].startswith(f"http://gate.system.svc:8082/v1/jobs/{jobs.namespace}/run/")
+        assert pod["metadata"]["annotations"][names.EPOCH] == "0"
+        assert pod["metadata"]["labels"][names.GATED] == names.GATED_JOB
+
+
+async def test_each_resumption_is_a_new_epoch_and_its_pods_carry_it(jobs: Jobs) -> None:
+    await jobs.create(job())
+    for number in ("1", "2"):
+        await jobs.until_pods(lambda found: len(found) == 4)
+        before = await jobs.suspend()
+        await jobs.until(is_idle)
+        after = await jobs.suspend(False)
+        assert (epoch(before), epoch(after)) == (str(int(number) - 1), number)
+        await jobs.until_pods(partial(all_of_epoch, number))
+
+
+async def test_suspended_and_resumed_in_an_instant_is_a_conflict_or_a_new_epoch(jobs: Jobs) -> None:
+    await jobs.create(job())
+    for number in ("1", "2", "3"):
+        await jobs.suspend()
+        refusals: list[str] = []
+        while not (after := await resumed(jobs, refusals)):
+            pass  # each turn is a request
+        assert all("jobset-gate" in it and "the Job is still being suspended (" in it for it in refusals)
+        assert epoch(after) == number
+
+
+@pytest.mark.parametrize("left", [{"startTime": "2026-08-01T10:00:00Z"}])
+async def test_a_resumption_before_the_suspension_is_done_is_a_conflict(jobs: Jobs, left: Json) -> None:
+    await jobs.create(job(spec={"suspend": True}))
+    await jobs.until(is_idle)
+    await jobs.patch({"status": left}, status=True)
+    with pytest.raises(Conflict) as refusal:
+        await jobs.suspend(False)
+    assert (refusal.value.status, refusal.value.reason) == (409, "Conflict")
+    sentence = "spec.suspend: false: the Job is still being suspended (startTime set): resume it again in a moment"
+    assert sentence in refusal.value.message
+    await jobs.patch({"status": {"startTime": None}}, status=True)
+    assert epoch(await jobs.suspend(False)) == "1"
+
+
+async def test_kueues_three_writes_stop_a_job_and_keep_its_epoch(jobs: Jobs) -> None:
+    """Suspend, clear the start, put the template's annotations back as they were at creation; then admit again."""
+    original = (await jobs.create(job(spec={"suspend": True})))["spec"]["template"]["metadata"]["annotations"]
+    await jobs.until(is_idle)
+    assert epoch(await jobs.suspend(False)) == "1"
+    await jobs.suspend()
+    await jobs.patch({"status": {"startTime": None}}, status=True)
+    await jobs.until(is_idle)
+    restored = await jobs.patch({"spec": {"template": {"metadata": {"annotations": original}}}})
+    assert (original[names.EPOCH], epoch(restored)) == ("0", "1")
+    selector = {"template": {"spec": {"nodeSelector": {"pool": "a"}}}}
+    admitted = await jobs.patch({"spec": {"suspend": False} | selector})
+    assert epoch(admitted) == "2"
+    assert dig(admitted, *TEMPLATE, "spec", "nodeSelector") == {"pool": "a"}
+
+
+async def test_a_finished_job_may_be_suspended_and_resumed_as_it_could_without_us(jobs: Jobs) -> None:
+    await jobs.create(job())
+    for pod in await jobs.until_pods(lambda found: len(found) == 4):
+        status = {"status": {"phase": "Succeeded"}}
+        where = pod["metadata"]["name"], jobs.namespace
+        await jobs.client.patch(PODS, *where, body=status, patch=PatchType.MERGE, subresource="status")
+    done = await jobs.until(lambda it: any(c["type"] == "Complete" for c in dig(it, "status", "conditions") or ()))
+    assert done["status"]["startTime"]
+    await jobs.suspend()
+    assert epoch(await jobs.suspend(False)) == "0"
+
+
+@pytest.mark.parametrize("again", [("apply",), ("apply", "--server-side", "--force-conflicts")], ids=" ".join)
+async def test_the_same_manifest_again_changes_nothing(jobs: Jobs, again: tuple[str, ...]) -> None:
+    manifest = jobs.here(job())
+    await jobs.plane.kubectl(*again, "-f", "-", stdin=manifest)
+    before = await jobs.client.get(JOBS, RUN, jobs.namespace)
+    await jobs.plane.kubectl(*again, "-f", "-", stdin=manifest)
+    after = await jobs.client.get(JOBS, RUN, jobs.namespace)
+    assert after["spec"] == before["spec"]
+    assert after["metadata"]["generation"] == before["metadata"]["generation"]
+
+
+async def test_replace_is_refused_by_kubernetes_alone_and_works_where_it_works_without_us(jobs: Jobs) -> None:
+    """A manifest without the selector that the API server has made cannot replace any Job."""
+    said = []
+    for config, name in ((None, "gated"), (False, "plain")):
+        manifest = jobs.here(job(config=config, name=name))
+        await jobs.plane.kubectl("create", "-f", "-", stdin=manifest)
+        with pytest.raises(KubectlFailed) as refusal:
+            await jobs.plane.kubectl("replace", "-f", "-", stdin=manifest)
+        said.append(str(refusal.value))
+        assert "jobset-gate" not in said[-1].partition("is invalid")[0]
+        assert "spec.selector: Required value" in said[-1]
+    stored = await jobs.client.get(JOBS, "gated", jobs.namespace)
+    manifest = jobs.here(job(name="gated", config=False))
+    manifest["spec"]["selector"] = stored["spec"]["selector"]
+    labels = stored["spec"]["template"]["metadata"]["labels"]
+    manifest["spec"]["template"]["metadata"]["labels"] = {k: v for k, v in labels.items() if k != names.GATED}
+    replaced = (await jobs.plane.kubectl("replace", "-o", "json", "-f", "-", stdin=manifest)).json
+    assert replaced["spec"] == stored["spec"]
+    assert replaced["metadata"]["annotations"] == stored["metadata"]["annotations"]
+    assert replaced["metadata"]["labels"][names.GATED] == names.GATED_JOB
+
+
+async def test_a_generated_name_is_completed(jobs: Jobs) -> None:
+    made = await jobs.create(without(job(generateName="nightly-"), "metadata", "name"))
+    (volume,) = dig(made, *TEMPLATE, "spec", "volumes")
+    config_map = volume["projected"]["sources"][0]["configMap"]["name"]
+    assert made["metadata"]["name"].startswith("nightly-")
+    assert config_map == f"{made['metadata']['name']}.job.group-scheduling"
+
+
+async def test_a_cron_jobs_jobs_are_gangs_by_the_annotation_in_its_job_template(jobs: Jobs) -> None:
+    given = job()
+    template = {"metadata": {"annotations": given["metadata"]["annotations"]}, "spec": given["spec"]}
+    cron = {"schedule": "0 0 1 1 *", "suspend": True, "jobTemplate": template}
+    body = {"apiVersion": "batch/v1", "kind": "CronJob", "metadata": {"name": "nightly"}, "spec": cron}
+    await jobs.client.create(CRON_JOBS, body, jobs.namespace)
+    assert jobs.counter.sent() == 0
+    where = ("-n", jobs.namespace, "-o", "json")
+    made = (await jobs.plane.kubectl("create", "job", "first", "--from=cronjob/nightly", *where)).json
+    assert epoch(made) == "0"
+    assert made["metadata"]["labels"][names.GATED] == names.GATED_JOB
+
+
+async def test_all_that_is_wrong_is_named_in_one_answer(jobs: Jobs) -> None:
+    wrong = job(config={"targetReplicatedJobs": ["a"]}, spec={"completionMode": "NonIndexed", "completions": 10})
+    with pytest.raises(Invalid) as refusal:
+        await jobs.create(wrong)
+    for part in ("the only key is timeoutAfterSeconds", "spec.completionMode", "6 of the 10 indexes"):
+        assert part in refusal.value.message
+
+
+async def test_a_dead_webhook_stops_only_what_would_lose_the_barrier(jobs: Jobs) -> None:
+    plain = job(config=False, name="plain", notes={"team": "a"})
+    for name in ("gated", "other"):
+        await jobs.create(job(name=name, finalizers=["example.com/f"] if name == "other" else []))
+    jobs.counter.sent()
+    await jobs.server.stop()
+    await jobs.create(plain)
+    for body in ({"spec": {"suspend": True}}, {"spec": {"suspend": False}}, {"metadata": {"annotations": None}}):
+        await jobs.patch(body, "plain")
+    await jobs.patch({"metadata": {"labels": {"team": "a"}, "annotations": {"team": "b"}}}, "gated")
+    for refused in (jobs.create(job(name="late")), jobs.patch({"spec": {"suspend": True}}, "gated")):
+        with pytest.raises(ApiError, match=r"mutate-jobs\.jobset-gate\.dev"):
+            await refused
+    for label in ("false", None):
+        with pytest.raises(ApiError, match=r"mutate-jobs\.jobset-gate\.dev"):
+            await jobs.patch({"metadata": {"labels": {names.GATED: label}}}, "gated")
+    for name in ("plain", "gated", "other"):
+        await jobs.client.delete(JOBS, name, jobs.namespace)
+    await jobs.patch({"metadata": {"finalizers": None}}, "other")
+
+
+ODD: list[Any] = [
+    {},
+    {"annotations": None},
+    {"annotations": {}},
+    {"annotations": {names.BYPASS: "true"}, "labels": None},
+]
+
+
+async def test_jobs_without_a_config_are_never_sent_whatever_their_shape(jobs: Jobs) -> None:
+    for number, meta in enumerate(ODD):
+        manifest = copy.deepcopy(job(config=False))
+        manifest["metadata"] = {"name": f"odd-{number}"} | meta
+        await jobs.create(manifest)
+        await jobs.patch({"spec": {"suspend": True}}, f"odd-{number}")
+        await jobs.patch({"metadata": {"labels": {names.GATED: "job"}}}, f"odd-{number}")
+    assert jobs.counter.sent() == 0
+
+
+async def test_while_jobs_are_no_source_none_is_sent(client: Client, namespace: str, plane: Plane) -> None:
+    async with registered(client, namespace) as server:
+        here = Jobs(plane, client, namespace, server)
+        made = await here.create(job())
+        assert here.counter.sent() == 0
+    assert epoch(made) is None
