@@ -42,6 +42,7 @@ JOBSETS: Final = {
     "story-2.yaml": ExampleProgram({"workers": _all_meet("my-jobset", 3, 2), "auxiliary": ALONE}, pods_per_job=2),
 }
 KUEUE: Final = {"kueue.yaml": ExampleProgram({"workers": "meet $MASTER_ADDR $MASTER_PORT $RANK $WORLD_SIZE"})}
+JOBS: Final = {"job.yaml": ExampleProgram({"ring": MEETING})}
 GROUPS: Final = {
     "groups/alibaba.yaml": ExampleProgram({"job-a": MEETING}),
     "groups/kep-24.yaml": ExampleProgram({"solver-master": MEETING, "solver-workers": MEETING}),
@@ -50,4 +51,4 @@ GROUPS: Final = {
     "groups/scheduler-plugins.yaml": ExampleProgram({"ring": MEETING}, minimum=4),
     "groups/with-start-barrier.yaml": ExampleProgram({"workers": MEETING}),
 }
-ALL: Final = {**JOBSETS, **KUEUE, **GROUPS}
+ALL: Final = {**JOBSETS, **KUEUE, **JOBS, **GROUPS}

@@ -149,12 +149,15 @@ class Scenario:
         return predicates.condition(await self.until_jobset(matches, seconds))
 
     async def until_verdict(
-        self, holds: Callable[[Verdict], bool] = lambda _: True, seconds: float = TIMEOUT
+        self,
+        holds: Callable[[Verdict], bool] = lambda _: True,
+        seconds: float = TIMEOUT,
+        config_map: str = names.config_map_name("gang"),
     ) -> Verdict:
-        """The gang's verdict, once there is such a one in its ConfigMap."""
+        """The gang's verdict, once there is such a one in this ConfigMap."""
 
         def parsed(one: Json) -> Verdict | None:
-            if predicates.name_of(one) != names.config_map_name("gang"):
+            if predicates.name_of(one) != config_map:
                 return None
             return verdict_codec.parse(one.get("data", {}).get(names.KEY_VERDICT, ""))
 
