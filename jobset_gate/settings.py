@@ -106,7 +106,7 @@ def _known_sources(given: tuple[str, ...]) -> tuple[str, ...]:
 class Gangs(_Section):
     """Gangs with a start barrier."""
 
-    sources: Annotated[tuple[str, ...], Strict(False), AfterValidator(_known_sources)] = (JOBSET.name,)
+    sources: Annotated[tuple[str, ...], Strict(False), AfterValidator(_known_sources)] = tuple(SOURCES)
     """Kinds of workloads whose pods may start as a gang. Of another kind nothing is sent, watched or changed."""
 
 

@@ -48,7 +48,7 @@ SAMPLES: Final[dict[str, Json]] = {
     "issuer": {
         "webhook": {"certificates": {"mode": "certManager", "issuerRef": {"name": "corp", "kind": "ClusterIssuer"}}}
     },
-    "jobs": {"gangs": {"sources": ["jobset", "job"]}},
+    "jobsets alone": {"gangs": {"sources": ["jobset"]}},
     "brought": {
         "webhook": {"certificates": {"mode": "secret", "secretName": "webhook-tls"}},
         "metrics": {"podMonitor": {"enabled": True}},

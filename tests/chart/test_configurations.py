@@ -17,15 +17,15 @@ OTHERS = {
 }
 
 
-def expected(namespace: str, groups: Json | None = None, **given: Any) -> list[Json]:
+def expected(namespace: str, groups: Json | None = None, gangs: Json | None = None, **given: Any) -> list[Json]:
     where: Json = {
         "service": registration.ServiceReference(namespace, "jobset-gate-webhook"),
         "own_namespace": namespace,
     }
-    message = settings.load({"groups": groups or {}}).groups
+    wanted = settings.load({"groups": groups or {}, "gangs": gangs or {}})
     return [
-        *registration.configurations(**where, **given),
-        registration.pod_configuration(message, **where, **given),
+        *registration.configurations(wanted.gangs, **where, **given),
+        registration.pod_configuration(wanted.groups, **where, **given),
     ]
 
 
@@ -59,6 +59,14 @@ def test_pods_are_sent_by_the_same_conditions(helm4: Helm, key: str, value: list
     assert found[names.POD_WEBHOOK]["webhooks"] == ours["webhooks"]
 
 
+def test_only_workloads_of_the_enabled_sources_are_sent(helm4: Helm) -> None:
+    gangs = {"sources": ["jobset"]}
+    found = configurations(helm4.render({"gangs": gangs}))
+    for ours in expected("jobset-gate-system", gangs=gangs):
+        assert found[ours["metadata"]["name"]]["webhooks"] == ours["webhooks"]
+    assert all(len(one["webhooks"]) == 1 for one in found.values())
+
+
 def test_without_groups_no_pod_is_ever_sent(helm4: Helm) -> None:
     found = configurations(helm4.render(at("groups.enabled", False)))
     assert set(found) == {registration.MUTATING, registration.VALIDATING}
@@ -76,8 +84,7 @@ def test_no_ca_bundle_and_no_data_of_a_secret_is_rendered(helm4: Helm) -> None:
 def test_the_service_is_the_one_of_the_chart(helm4: Helm) -> None:
     found = helm4.render(merged(at("fullnameOverride", "full")), namespace="ml")
     service = found.one("Service", "full-webhook")
-    for one in configurations(found).values():
-        (hook,) = one["webhooks"]
+    for hook in (hook for one in configurations(found).values() for hook in one["webhooks"]):
         asked = hook["clientConfig"]["service"]
         assert (asked["name"], asked["namespace"]) == ("full-webhook", service["metadata"]["namespace"])
         assert asked["port"] in [port["port"] for port in service["spec"]["ports"]]

@@ -82,7 +82,17 @@ TOP: Final[list[Case]] = [
     ("barrier.maxWaitSeconds", 9, SETTINGS),
     ("barrier.pollSeconds", 1, SETTINGS),
     ("barrier.streamUrl", "http://elsewhere:80", SETTINGS),
-    ("gangs.sources", ["jobset", "job"], {*SETTINGS, "ClusterRole", "ValidatingAdmissionPolicy"}),
+    (
+        "gangs.sources",
+        ["jobset"],
+        {
+            *SETTINGS,
+            "ClusterRole",
+            "ValidatingAdmissionPolicy",
+            "MutatingWebhookConfiguration",
+            "ValidatingWebhookConfiguration",
+        },
+    ),
     ("groups.enabled", False, {*SETTINGS, "ClusterRole", "MutatingWebhookConfiguration", "Job", "ServiceAccount"}),
     ("groups.ways", ["alibaba"], {*SETTINGS, "ClusterRole", "MutatingWebhookConfiguration"}),
     ("groups.schedulerNames", ["another"], {*SETTINGS, "MutatingWebhookConfiguration"}),

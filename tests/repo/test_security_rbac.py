@@ -21,7 +21,7 @@ RENDERINGS = {
     "a certificate that is brought": ("webhook.certificates.mode=secret", "webhook.certificates.secretName=mine"),
     "the field is taken out again": ("crds.keep=false",),
     "the annotation form alone": ("crds.extendJobSet=false",),
-    "gangs of Jobs": ("gangs.sources={jobset,job}", "groups.enabled=false"),
+    "JobSets alone": ("gangs.sources={jobset}", "groups.enabled=false"),
     "no patches": ("controller.patchConcurrency=0",),
     "one controller": ("controller.replicaCount=1", "controller.leaderElection.enabled=false"),
     "no test": ("tests.enabled=false",),

@@ -75,7 +75,8 @@ def test_the_memory_limit_of_the_chart_holds(attacks: list[tuple[int, bytes]], t
             asyncio.run(_together(others, 4, head(len(raw)) + raw))
             for each in others.sockets:
                 each.settimeout(300)
-                assert each.recv(1000).startswith((b"HTTP/1.1 200", b"HTTP/1.1 503"))
+                # On a busy machine a body may take longer than a request may: then the connection is closed.
+                assert each.recv(1000)[:12] in (b"HTTP/1.1 200", b"HTTP/1.1 503", b"")
         assert running.peak() < int(limit.removesuffix("Mi")) * 2**20
 
 

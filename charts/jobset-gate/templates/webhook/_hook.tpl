@@ -1,22 +1,63 @@
+{{/* The webhooks for workloads, as webhook/registration.py of the program has them; a test compares the two. */}}
+
+{{/* The enabled sources of gangs, in the order of the program: a JSON list. `field`: the spec has a groupSchedulingConfig. */}}
+{{- define "jobset-gate.hook-sources" -}}
+{{- $table := list
+  (dict "name" "jobset" "hook" "%s.jobset-gate.dev" "group" "jobset.x-k8s.io" "version" "v1alpha2" "resource" "jobsets" "field" true)
+  (dict "name" "job" "hook" "%s-jobs.jobset-gate.dev" "group" "batch" "version" "v1" "resource" "jobs" "field" false) -}}
+{{- $found := list -}}
+{{- range $table -}}
+{{- if has .name $.Values.gangs.sources -}}
+{{- $found = append $found . -}}
+{{- end -}}
+{{- end -}}
+{{- toJson $found -}}
+{{- end -}}
+
+{{/* Takes (list source which). CEL: this version of the object has a config. */}}
+{{- define "jobset-gate.has-config" -}}
+{{- $which := index . 1 -}}
+{{- if (index . 0).field -}}
+(has({{ $which }}.spec) && {{ $which }}.spec != null && has({{ $which }}.spec.groupSchedulingConfig)) || {{ end -}}
+(has({{ $which }}.metadata.annotations) && 'jobset-gate.dev/group-scheduling-config' in {{ $which }}.metadata.annotations)
+{{- end -}}
+
+{{/* Takes (list holder key). CEL: the label or annotation is added, removed or changed. */}}
+{{- define "jobset-gate.changes" -}}
+{{- $holder := index . 0 -}}
+{{- $key := index . 1 -}}
+{{- $new := printf "has(object.metadata.%s) && '%s' in object.metadata.%s" $holder $key $holder -}}
+{{- $old := printf "has(oldObject.metadata.%s) && '%s' in oldObject.metadata.%s" $holder $key $holder -}}
+(({{ $new }}) != ({{ $old }}) || (({{ $new }}) && object.metadata.{{ $holder }}['{{ $key }}'] != oldObject.metadata.{{ $holder }}['{{ $key }}']))
+{{- end -}}
+
 {{/*
-One webhook of ours, as webhook/registration.py of the program has it; a test compares the two. There is no caBundle in it:
-the manager of the certificate writes it, and Helm leaves alone what it has not written.
-Takes (list root name path).
+One webhook. There is no caBundle in it: the manager of the certificate writes it, and Helm leaves alone what it has not
+written. Takes (list root source verb).
 */}}
 {{- define "jobset-gate.hook" -}}
 {{- $root := index . 0 -}}
-name: {{ index . 1 }}
+{{- $source := index . 1 -}}
+{{- $verb := index . 2 -}}
+{{- $changes := list -}}
+{{- range list "group-scheduling-config" "bypass" "on-timeout" "prefetch-images" "barrier-image" -}}
+{{- $changes = append $changes (include "jobset-gate.changes" (list "annotations" (printf "jobset-gate.dev/%s" .))) -}}
+{{- end -}}
+{{- if not $source.field -}}
+{{- $changes = append $changes (include "jobset-gate.changes" (list "labels" "jobset-gate.dev/gated")) -}}
+{{- end -}}
+name: {{ printf $source.hook $verb }}
 clientConfig:
   service:
     namespace: {{ $root.Release.Namespace }}
     name: {{ include "jobset-gate.webhook.name" $root }}
     port: 443
-    path: {{ index . 2 }}
+    path: /{{ $verb }}
 admissionReviewVersions: [v1]
 rules:
-  - apiGroups: [jobset.x-k8s.io]
-    apiVersions: [v1alpha2]
-    resources: [jobsets]
+  - apiGroups: [{{ $source.group }}]
+    apiVersions: [{{ $source.version }}]
+    resources: [{{ $source.resource }}]
     operations: [CREATE, UPDATE]
     scope: Namespaced
 namespaceSelector:
@@ -24,14 +65,12 @@ namespaceSelector:
     - key: kubernetes.io/metadata.name
       operator: NotIn
       values: {{ list "kube-system" $root.Release.Namespace | uniq | toJson }}
-# All must hold. A JobSet without a gate is never sent, so an outage of ours touches gated JobSets alone.
+# All must hold. An object without a gate is never sent, so an outage of ours touches gated ones alone.
 matchConditions:
   - name: has-a-gate
     expression: >-
-      (has(object.spec) && object.spec != null && has(object.spec.groupSchedulingConfig)) ||
-      (has(object.metadata.annotations) && 'jobset-gate.dev/group-scheduling-config' in object.metadata.annotations) ||
-      (oldObject != null && ((has(oldObject.spec) && oldObject.spec != null && has(oldObject.spec.groupSchedulingConfig)) ||
-      (has(oldObject.metadata.annotations) && 'jobset-gate.dev/group-scheduling-config' in oldObject.metadata.annotations)))
+      {{ include "jobset-gate.has-config" (list $source "object") }} ||
+      (oldObject != null && ({{ include "jobset-gate.has-config" (list $source "oldObject") }}))
   - name: is-not-being-deleted
     expression: >-
       !has(object.metadata.deletionTimestamp)
@@ -39,16 +78,7 @@ matchConditions:
     expression: >-
       oldObject == null || has(object.spec) != has(oldObject.spec) ||
       (has(object.spec) && object.spec != oldObject.spec) ||
-      ((has(object.metadata.annotations) && 'jobset-gate.dev/group-scheduling-config' in object.metadata.annotations) != (has(oldObject.metadata.annotations) && 'jobset-gate.dev/group-scheduling-config' in oldObject.metadata.annotations) ||
-      ((has(object.metadata.annotations) && 'jobset-gate.dev/group-scheduling-config' in object.metadata.annotations) && object.metadata.annotations['jobset-gate.dev/group-scheduling-config'] != oldObject.metadata.annotations['jobset-gate.dev/group-scheduling-config'])) ||
-      ((has(object.metadata.annotations) && 'jobset-gate.dev/bypass' in object.metadata.annotations) != (has(oldObject.metadata.annotations) && 'jobset-gate.dev/bypass' in oldObject.metadata.annotations) ||
-      ((has(object.metadata.annotations) && 'jobset-gate.dev/bypass' in object.metadata.annotations) && object.metadata.annotations['jobset-gate.dev/bypass'] != oldObject.metadata.annotations['jobset-gate.dev/bypass'])) ||
-      ((has(object.metadata.annotations) && 'jobset-gate.dev/on-timeout' in object.metadata.annotations) != (has(oldObject.metadata.annotations) && 'jobset-gate.dev/on-timeout' in oldObject.metadata.annotations) ||
-      ((has(object.metadata.annotations) && 'jobset-gate.dev/on-timeout' in object.metadata.annotations) && object.metadata.annotations['jobset-gate.dev/on-timeout'] != oldObject.metadata.annotations['jobset-gate.dev/on-timeout'])) ||
-      ((has(object.metadata.annotations) && 'jobset-gate.dev/prefetch-images' in object.metadata.annotations) != (has(oldObject.metadata.annotations) && 'jobset-gate.dev/prefetch-images' in oldObject.metadata.annotations) ||
-      ((has(object.metadata.annotations) && 'jobset-gate.dev/prefetch-images' in object.metadata.annotations) && object.metadata.annotations['jobset-gate.dev/prefetch-images'] != oldObject.metadata.annotations['jobset-gate.dev/prefetch-images'])) ||
-      ((has(object.metadata.annotations) && 'jobset-gate.dev/barrier-image' in object.metadata.annotations) != (has(oldObject.metadata.annotations) && 'jobset-gate.dev/barrier-image' in oldObject.metadata.annotations) ||
-      ((has(object.metadata.annotations) && 'jobset-gate.dev/barrier-image' in object.metadata.annotations) && object.metadata.annotations['jobset-gate.dev/barrier-image'] != oldObject.metadata.annotations['jobset-gate.dev/barrier-image']))
+      {{ join " ||\n      " $changes }}
 matchPolicy: Equivalent
 failurePolicy: {{ $root.Values.webhook.failurePolicy }}
 sideEffects: None
