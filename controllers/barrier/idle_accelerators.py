@@ -18,6 +18,9 @@ MAX_RESOURCES = 16
 
 OTHER = "other"
 
+_Series = tuple[str, str]
+"""Labels: source, resource."""
+
 
 class IdleAccelerators(Collector):
     """Collector that is updated on every pass."""
@@ -25,10 +28,9 @@ class IdleAccelerators(Collector):
     def __init__(self, clock: Callable[[], float]) -> None:
         self._clock = clock
         self._at = clock()
-        self._gangs: dict[GangKey, Tally[str]] = {}
-        self._held: Tally[str] = Tally()
-        self._seconds: dict[str, float] = {}
-        """By label."""
+        self._gangs: dict[GangKey, Tally[_Series]] = {}
+        self._held: Tally[_Series] = Tally()
+        self._seconds: dict[_Series, float] = {}
 
     def set_held(self, key: GangKey, devices: Mapping[str, int]) -> None:
         """Replaces the devices held in this gang."""
@@ -37,9 +39,9 @@ class IdleAccelerators(Collector):
         self._advance()
         self._held.subtract(self._gangs.pop(key, {}))
         if devices:
-            labelled: Tally[str] = Tally()
+            labelled: Tally[_Series] = Tally()
             for name, many in devices.items():
-                labelled[self._label(name)] += many
+                labelled[self._series(key.source, name)] += many
             self._gangs[key] = labelled
             self._held.update(labelled)
 
@@ -49,29 +51,30 @@ class IdleAccelerators(Collector):
         seconds = CounterMetricFamily(
             "jobset_gate_idle_accelerator_seconds",
             "Device-seconds that started pods were held at a closed gate; its rate is the number of idle devices.",
-            labels=["resource"],
+            labels=["source", "resource"],
         )
         held = GaugeMetricFamily(
             "jobset_gate_idle_accelerators",
             "Devices of started pods that are held at a closed gate, by extended resource such as nvidia.com/gpu.",
-            labels=["resource"],
+            labels=["source", "resource"],
         )
-        for name, value in self._seconds.items():
-            seconds.add_metric([name], value)
-            held.add_metric([name], self._held[name])
+        for labels, value in self._seconds.items():
+            seconds.add_metric(labels, value)
+            held.add_metric(labels, self._held[labels])
         return iter((seconds, held))
 
     def _advance(self) -> None:
         before, self._at = self._at, self._clock()
         passed = max(0.0, self._at - before)  # a clock that was set back must not decrease a counter
-        for name, many in self._held.items():
-            self._seconds[name] += many * passed
+        for labels, many in self._held.items():
+            self._seconds[labels] += many * passed
 
-    def _label(self, name: str) -> str:
-        if name not in self._seconds and len(self._seconds) >= MAX_RESOURCES:
-            name = OTHER
-        self._seconds.setdefault(name, 0.0)
-        return name
+    def _series(self, source: str, resource: str) -> _Series:
+        labels = source, resource
+        if labels not in self._seconds and sum(it == source for it, _ in self._seconds) >= MAX_RESOURCES:
+            labels = source, OTHER
+        self._seconds.setdefault(labels, 0.0)
+        return labels
 
 
 def held_devices(seen: GangSnapshot) -> dict[str, int]:

@@ -1,12 +1,13 @@
-"""Metrics of gangs (A9): how long they wait, and why. Base units; no label names a pod or a JobSet.
+"""Metrics of gangs by source (A9): how long they wait, and why. Base units; no label names a pod or a workload.
 
 Differences between two clocks are cut at zero: a node's clock may be ahead.
 """
 
 import time
 from collections import Counter as Tally
-from collections.abc import Callable
+from collections.abc import Callable, Iterable
 from dataclasses import dataclass
+from functools import partial
 
 from prometheus_client import CollectorRegistry, Counter, Gauge, Histogram
 
@@ -33,6 +34,9 @@ STREAMED = ("told", "lost", "unknown", "forbidden", "malformed", "stopped", "too
 
 BLOCKED = (names.REASON_GATE_MISSING, names.REASON_CONFIG_MAP_CONFLICT)
 
+NO_SOURCE = ""
+"""Of a request that names no gang; the same as no label."""
+
 
 @dataclass(frozen=True, slots=True)
 class _WaitingGang:
@@ -43,17 +47,22 @@ class _WaitingGang:
 
 
 class GangMetrics:
-    """Gauges follow each pass over a gang. `clock`: seconds since the epoch."""
+    """Gauges follow each pass over a gang. `clock`: seconds since the epoch; `sources`: those that are managed."""
 
-    def __init__(self, registry: CollectorRegistry, clock: Callable[[], float] = time.time) -> None:
+    def __init__(
+        self,
+        registry: CollectorRegistry,
+        clock: Callable[[], float] = time.time,
+        sources: Iterable[str] = (GangKey("", "").source,),
+    ) -> None:
         def histogram(name: str, text: str, buckets: tuple[float, ...]) -> Histogram:
-            return Histogram(f"jobset_gate_{name}", text, buckets=buckets, registry=registry)
+            return Histogram(f"jobset_gate_{name}", text, ("source",), buckets=buckets, registry=registry)
 
         def counter(name: str, text: str, *labels: str) -> Counter:
-            return Counter(f"jobset_gate_{name}", text, labels, registry=registry)
+            return Counter(f"jobset_gate_{name}", text, ("source", *labels), registry=registry)
 
         def gauge(name: str, text: str, *labels: str) -> Gauge:
-            return Gauge(f"jobset_gate_{name}", text, labels, registry=registry)
+            return Gauge(f"jobset_gate_{name}", text, ("source", *labels), registry=registry)
 
         self.time_to_release = histogram(
             "time_to_release_seconds", "From a gang's first started pod to its release.", _LONG
@@ -90,29 +99,44 @@ class GangMetrics:
             "stream_requests_total", "Requests on the gate stream, by how they ended.", "outcome"
         )
         self._stream_open = gauge("stream_open", "Requests held open on the gate stream.")
-        for kind, cause in VERDICTS:
-            self.decisions.labels(kind.value, cause)
-        for outcome in PATCHED:
-            self._patches.labels(outcome)
-        for outcome in STREAMED:
-            self._stream_requests.labels(outcome)
         self._gangs_shown = gauge("waiting_gangs", "Gangs whose gate is closed.")
         self._pods_shown = gauge("waiting_pods", "Started pods held at a closed gate.")
         self._missing_shown = gauge("missing_pods", "Pods that closed gates wait for, by reason.", "reason")
         self._blocked_shown = gauge("blocked_gangs", "Gangs without a gate that works, by reason.", "reason")
-        longest = gauge(
+        self._longest_shown = gauge(
             "longest_wait_seconds", "Since the first pod started of the gang that waits longest; 0 if none waits."
         )
-        longest.set_function(self._longest)
         self._idle = idle_accelerators.IdleAccelerators(clock)
         registry.register(self._idle)
         self._clock = clock
         self._released_at: dict[GangKey, tuple[Generation, float]] = {}
         self._gangs: dict[GangKey, _WaitingGang] = {}
-        self._held = 0
-        self._missing: Tally[PendingReason] = Tally()
+        self._waiting: Tally[str] = Tally()
+        self._held: Tally[str] = Tally()
+        self._missing: dict[str, Tally[PendingReason]] = {}
         self._blocked: dict[GangKey, str] = {}
-        self._update_gauges()
+        for source in sources:
+            self._init_series(source)
+
+    def _init_series(self, source: str) -> None:
+        for it in (
+            self.time_to_release,
+            self.last_start_to_release,
+            self.release_to_last_main,
+            self.skew,
+            self.pod_skew,
+            self._stream_open,
+        ):
+            it.labels(source)
+        for kind, cause in VERDICTS:
+            self.decisions.labels(source, kind.value, cause)
+        for outcome in PATCHED:
+            self._patches.labels(source, outcome)
+        for outcome in STREAMED:
+            self._stream_requests.labels(source, outcome)
+        self._longest_shown.labels(source).set_function(lambda: self._longest(source))
+        self._missing[source] = Tally()
+        self._update_gauges(source)
 
     def on_waiting(self, key: GangKey, seen: GangSnapshot, decision: Wait) -> None:
         """A pass found the barrier closed."""
@@ -121,38 +145,39 @@ class GangMetrics:
         for it in decision.missing:
             missing[PendingReason(it.reason)] += it.count
         self._gangs[key] = _WaitingGang(decision.started, missing, decision.clock.at if decision.clock else None)
-        self._held += decision.started
-        self._missing.update(missing)
+        self._waiting[key.source] += 1
+        self._held[key.source] += decision.started
+        self._missing[key.source].update(missing)
         self._idle.set_held(key, idle_accelerators.held_devices(seen))
-        self._update_gauges()
+        self._update_gauges(key.source)
 
     def on_blocked(self, key: GangKey, decision: Blocked) -> None:
         """A pass found no working barrier."""
         self._drop(key)
         self._idle.set_held(key, {})
         self._blocked[key] = decision.condition.reason
-        self._update_gauges()
+        self._update_gauges(key.source)
 
     def clear_gang(self, key: GangKey) -> None:
         """No barrier holds the gang."""
         self._idle.set_held(key, {})
         if self._drop(key):
-            self._update_gauges()
+            self._update_gauges(key.source)
 
     def on_decided(self, key: GangKey, seen: GangSnapshot, decision: Decide, now: float) -> None:
         """This process wrote a verdict at `now`."""
         verdict = decision.verdict
-        self.decisions.labels(verdict.kind.value, verdict.cause).inc()
+        self.decisions.labels(key.source, verdict.kind.value, verdict.cause).inc()
         self.clear_gang(key)
         if verdict.kind is not VerdictKind.RELEASE:
             return
         if decision.clock is not None:
-            self.time_to_release.observe(max(0.0, now - decision.clock.at))
+            self.time_to_release.labels(key.source).observe(max(0.0, now - decision.clock.at))
         tally = count.count_gang(seen)
         first = min((it for it in (tally.first_start, tally.first_announced) if it is not None), default=None)
         if first is not None and tally.last_start is not None:
-            self.last_start_to_release.observe(max(0.0, now - tally.last_start))
-            self.pod_skew.observe(tally.last_start - first)
+            self.last_start_to_release.labels(key.source).observe(max(0.0, now - tally.last_start))
+            self.pod_skew.labels(key.source).observe(tally.last_start - first)
         self._released_at[key] = (verdict.generation, now)
 
     def on_enforced(self, key: GangKey, seen: GangSnapshot, verdict: Verdict) -> None:
@@ -164,21 +189,22 @@ class GangMetrics:
         starts = main_starts(seen)
         if starts is None:
             return
-        self.release_to_last_main.observe(max(0.0, max(starts) - released[1]))
-        self.skew.observe(max(starts) - min(starts))
+        self.release_to_last_main.labels(key.source).observe(max(0.0, max(starts) - released[1]))
+        self.skew.labels(key.source).observe(max(starts) - min(starts))
         del self._released_at[key]
 
-    def on_patched(self, outcome: str) -> None:
+    def on_patched(self, source: str, outcome: str) -> None:
         """A pod was patched; hook of VerdictPatcher."""
-        self._patches.labels(outcome).inc()
+        self._patches.labels(source, outcome).inc()
 
-    def set_open_requests(self, many: Callable[[], int]) -> None:
-        """Function that returns the number of open requests."""
-        self._stream_open.set_function(many)
+    def set_open_requests(self, many: Callable[[str], int]) -> None:
+        """Function that returns the number of open requests of a source's gangs."""
+        for source in self._missing:
+            self._stream_open.labels(source).set_function(partial(many, source))
 
-    def on_stream_request(self, outcome: str) -> None:
+    def on_stream_request(self, source: str, outcome: str) -> None:
         """A request on the gate stream has ended; hook of StreamServer."""
-        self._stream_requests.labels(outcome).inc()
+        self._stream_requests.labels(source if source in self._missing else NO_SOURCE, outcome).inc()
 
     def forget_gang(self, key: GangKey) -> None:
         """The gang is gone, finished, or managed by another controller."""
@@ -190,21 +216,23 @@ class GangMetrics:
         gang = self._gangs.pop(key, None)
         if gang is None:
             return blocked is not None
-        self._held -= gang.started
-        self._missing.subtract(gang.missing)
+        self._waiting[key.source] -= 1
+        self._held[key.source] -= gang.started
+        self._missing[key.source].subtract(gang.missing)
         return True
 
-    def _update_gauges(self) -> None:
-        self._gangs_shown.set(len(self._gangs))
-        self._pods_shown.set(self._held)
+    def _update_gauges(self, source: str) -> None:
+        self._gangs_shown.labels(source).set(self._waiting[source])
+        self._pods_shown.labels(source).set(self._held[source])
         for why in PendingReason:
-            self._missing_shown.labels(why.value).set(self._missing[why])
-        blocked = Tally(self._blocked.values())
+            self._missing_shown.labels(source, why.value).set(self._missing[source][why])
+        blocked = Tally(reason for key, reason in self._blocked.items() if key.source == source)
         for reason in BLOCKED:
-            self._blocked_shown.labels(reason).set(blocked[reason])
+            self._blocked_shown.labels(source, reason).set(blocked[reason])
 
-    def _longest(self) -> float:
-        since = min((gang.since for gang in self._gangs.values() if gang.since is not None), default=None)
+    def _longest(self, source: str) -> float:
+        waiting = (gang.since for key, gang in self._gangs.items() if key.source == source)
+        since = min((it for it in waiting if it is not None), default=None)
         return 0.0 if since is None else max(0.0, self._clock() - since)
 
 

@@ -92,9 +92,9 @@ class BarrierControllers:
             clock=clock,
             on_problem=runtime.observe_watch_problem,
         )
-        gang_metrics = GangMetrics(registry, clock)
+        gang_metrics = GangMetrics(registry, clock, options.sources)
         waiters = WaiterRegistry(self.cache, clock, deliveries)
-        gang_metrics.set_open_requests(lambda: waiters.open_count)
+        gang_metrics.set_open_requests(waiters.count_open)
         patcher = VerdictPatcher(
             writer, concurrency=options.patch_concurrency, on_patched=gang_metrics.on_patched, delivered=deliveries
         )

@@ -50,7 +50,7 @@ class VerdictPatcher:
         client: Client,
         *,
         concurrency: int = MAX_PATCHES,
-        on_patched: Callable[[str], None] = lambda _: None,
+        on_patched: Callable[[str, str], None] = lambda _, __: None,
         delivered: Mapping[tuple[GangKey, str], float] = MappingProxyType({}),
     ) -> None:
         self._on_patched, self._delivered = on_patched, delivered
@@ -122,4 +122,4 @@ class VerdictPatcher:
             progress.patches += 1
             progress.patched_at = monotonic()
             progress.queued = False
-        self._on_patched(outcome)
+        self._on_patched(key.source, outcome)

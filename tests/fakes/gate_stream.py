@@ -36,7 +36,9 @@ class ServedStream:
         self.index = GangCache(self.woken.append, lambda key, _: self.woken_later.append(key), delivered)
         self.book = WaiterRegistry(self.index, clock, delivered, limit=most)
         self.outcomes: list[str] = []
-        self.stream = StreamServer(self.book, host=host, port=port, on_outcome=self.outcomes.append)
+        self.stream = StreamServer(
+            self.book, host=host, port=port, on_outcome=lambda _, outcome: self.outcomes.append(outcome)
+        )
         self.clients: list[StreamClient] = []
         self.set_jobset(gangs.jobset(token=TOKEN))
 

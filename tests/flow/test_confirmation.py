@@ -41,7 +41,7 @@ async def test_a_barrier_that_was_answered_is_known_to_have_received_it(
             gate.store_verdict(taken)
         process = held.start()
         if not decided:
-            await until(lambda: gate.book.open_count == 1)
+            await until(lambda: gate.book.count_open("jobset") == 1)
             await gate.book.answer_requests(TRAIN, taken)
         assert await asyncio.to_thread(process.wait, WITHIN) == code
         await until(lambda: bool(gate.outcomes))

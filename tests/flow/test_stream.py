@@ -37,8 +37,8 @@ async def test_the_stream_alone_releases_a_gang_without_a_single_patch(make_stag
 
         async def counted() -> bool:
             metric = manager.options.registry.get_sample_value
-            ended = metric("jobset_gate_stream_requests_total", {"outcome": "told"})
-            return (ended, metric("jobset_gate_stream_open")) == (12, 0)
+            ended = metric("jobset_gate_stream_requests_total", {"source": "jobset", "outcome": "told"})
+            return (ended, metric("jobset_gate_stream_open", {"source": "jobset"})) == (12, 0)
 
         await eventually(counted)
 

@@ -90,11 +90,11 @@ class Peer(Protocol):
 
 
 class RequestRefused(JobsetGateError):
-    """A refused request. `status` is HTTP's, `outcome` the metric's label."""
+    """A refused request. `status` is HTTP's, `outcome` and `source` the metric's labels."""
 
-    def __init__(self, status: int, outcome: str, text: str) -> None:
+    def __init__(self, status: int, outcome: str, text: str, source: str = "") -> None:
         super().__init__(text)
-        self.status, self.outcome = status, outcome
+        self.status, self.outcome, self.source = status, outcome, source
 
 
 @dataclass(slots=True, eq=False)
@@ -130,10 +130,9 @@ class WaiterRegistry:
         self.limits = RequestLimits(limit)
         self.deliveries = deliveries
 
-    @property
-    def open_count(self) -> int:
-        """Number of open requests."""
-        return self.limits.used
+    def count_open(self, source: str) -> int:
+        """Number of open requests of this source's gangs."""
+        return sum(len(requests) for key, requests in self._requests.items() if key.source == source)
 
     def admit_request(self, key: GangKey, token: str, generation: Generation, pod: str, client: Peer) -> StreamRequest:
         """Holds a request, or answers it at once if its generation is decided.
@@ -145,15 +144,15 @@ class WaiterRegistry:
         right = workload.token if workload is not None else ""
         same = compare_digest((right or _NO_TOKEN).encode(), token.encode())
         if workload is None or not right or not same or workload.uid != generation.uid:
-            raise RequestRefused(403, "forbidden", "no such gang, or not its token")
+            raise RequestRefused(403, "forbidden", "no such gang, or not its token", key.source)
         decided = self._cache.get_verdict(key)
         answered = decided is not None and decided.generation.covers(generation)
         known = self._cache.is_pod_waiting(key, pod)
         if not answered and not _may_wait(workload):
-            raise RequestRefused(429, "unknown", "the gang does not wait")
+            raise RequestRefused(429, "unknown", "the gang does not wait", key.source)
         if not self.limits.acquire(key, pod, known=known):
             full = known or self.limits.used >= self.limits.limit
-            raise RequestRefused(429, "too_many" if full else "unknown", "no place for this pod; ask again")
+            raise RequestRefused(429, "too_many" if full else "unknown", "no place for this pod; ask again", key.source)
         request = StreamRequest(key, generation, pod, client, known)
         self._requests.setdefault(key, {})[request] = None
         if answered and decided is not None:

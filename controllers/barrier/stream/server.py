@@ -45,9 +45,10 @@ _PATH = ["", "v1"]
 _SOURCES = {source.stream: name for name, source in SOURCES.items()}
 """Names of sources by their part of the path."""
 _LONGEST_UID = 64
+_SHAPE = f"GET /v1/<{'|'.join(_SOURCES)}>/<namespace>/<workload>/<token>/<uid>/<attempt>/<epoch>/<pod>"
 
-OnOutcome = Callable[[str], None]
-"""Called with the outcome of each request: "told" (received), "lost", or why it was refused."""
+OnOutcome = Callable[[str, str], None]
+"""Called with source and outcome of each request: "told" (received), "lost", or why it was refused."""
 
 _log = structlog.get_logger(__name__)
 
@@ -61,7 +62,7 @@ class StreamServer:
         *,
         host: str,
         port: int,
-        on_outcome: OnOutcome = lambda _: None,
+        on_outcome: OnOutcome = lambda _, __: None,
         listening: asyncio.Event | None = None,
     ) -> None:
         self._listening = listening or asyncio.Event()
@@ -101,13 +102,13 @@ class StreamServer:
         """Registers the connection, or aborts it at a limit."""
         self._connections.add(connection)
         if len(self._connections) > self._max_connections or not self.url:
-            self._on_outcome("too_many" if self.url else "stopped")
+            self._on_outcome("", "too_many" if self.url else "stopped")
             connection.disconnect()
             return
         if len(self._idle) >= self._max_idle:
             # The oldest had the longest time to send its request.
             oldest, _ = self._idle.popitem(last=False)
-            self._on_outcome("too_many")
+            self._on_outcome("", "too_many")
             oldest.disconnect()
         self._idle[connection] = asyncio.get_running_loop().time()
 
@@ -132,7 +133,7 @@ class StreamServer:
 
     def on_refused(self, refusal: RequestRefused) -> None:
         """Counts a refused request."""
-        self._on_outcome(refusal.outcome)
+        self._on_outcome(refusal.source, refusal.outcome)
 
     def on_close(self, connection: StreamConnection) -> None:
         """Removes the connection and its request."""
@@ -143,7 +144,8 @@ class StreamServer:
             self._keepalive.remove_transport(connection.transport)
         if connection.request is not None:
             self._waiters.remove_request(connection.request)
-            self._on_outcome("told" if connection.request.acknowledged else "lost")
+            request = connection.request
+            self._on_outcome(request.key.source, "told" if request.acknowledged else "lost")
 
     def _on_received(self, connection: StreamConnection) -> None:
         if connection.request is not None:
@@ -194,7 +196,7 @@ def _parse_request_line(line: str) -> tuple[GangKey, str, Generation, str]:
             and 0 < len(pod) <= _LONGEST_UID
         ):
             return GangKey(namespace, name, _SOURCES[source]), token, generation, pod
-    raise RequestRefused(400, "malformed", "GET /v1/gangs/<namespace>/<jobset>/<token>/<uid>/<attempt>/<epoch>/<pod>")
+    raise RequestRefused(400, "malformed", _SHAPE)
 
 
 def bind(host: str, port: int) -> socket.socket:

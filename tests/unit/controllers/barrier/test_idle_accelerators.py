@@ -14,6 +14,10 @@ GPU, EFA = "nvidia.com/gpu", "vpc.amazonaws.com/efa"
 THREE = jobset(replicated_job(parallelism=3, completions=3, devices=((GPU, 8), (EFA, 4))))
 
 
+def _labels(resource: str) -> dict[str, str]:
+    return {"source": "jobset", "resource": resource}
+
+
 class ScrapedIdle:
     """The collector, and what a scrape would show."""
 
@@ -24,10 +28,10 @@ class ScrapedIdle:
         self._registry.register(self.idle)
 
     def seconds(self, resource: str = GPU) -> float | None:
-        return self._registry.get_sample_value("jobset_gate_idle_accelerator_seconds_total", {"resource": resource})
+        return self._registry.get_sample_value("jobset_gate_idle_accelerator_seconds_total", _labels(resource))
 
     def now_idle(self, resource: str = GPU) -> float | None:
-        return self._registry.get_sample_value("jobset_gate_idle_accelerators", {"resource": resource})
+        return self._registry.get_sample_value("jobset_gate_idle_accelerators", _labels(resource))
 
     def resources(self) -> set[str]:
         return {sample.labels["resource"] for family in self._registry.collect() for sample in family.samples}

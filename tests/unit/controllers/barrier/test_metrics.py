@@ -36,7 +36,7 @@ class ScrapedMetrics:
         self.measures = GangMetrics(self.registry, lambda: self.now)
 
     def value(self, name: str, **labels: str) -> float:
-        found = self.registry.get_sample_value(f"jobset_gate_{name}", labels)
+        found = self.registry.get_sample_value(f"jobset_gate_{name}", {"source": "jobset"} | labels)
         return -1.0 if found is None else found
 
     def seconds(self, name: str) -> tuple[float, float]:
@@ -171,9 +171,9 @@ def test_no_metric_names_a_pod_or_a_jobset(shown: ScrapedMetrics) -> None:
     seen = gang(pod(0), pod(1))
     shown.measures.on_waiting(TRAIN, *waits(pod(0), waiting_pod(1)))
     shown.measures.on_decided(TRAIN, seen, release(seen, T0), T0)
-    shown.measures.on_patched("ok")
+    shown.measures.on_patched("jobset", "ok")
     labels = {label for family in shown.registry.collect() for sample in family.samples for label in sample.labels}
-    assert labels == {"reason", "kind", "cause", "outcome", "le"}
+    assert labels == {"source", "reason", "kind", "cause", "outcome", "le"}
 
 
 def test_the_skew_of_the_pods_knows_announcements_too(shown: ScrapedMetrics) -> None:
@@ -238,3 +238,30 @@ def test_what_has_not_happened_yet_is_zero_not_absent(shown: ScrapedMetrics) -> 
     assert shown.value("decisions_total", kind="timeout", cause="TimedOut") == 0
     assert shown.value("annotation_patches_total", outcome="error") == 0
     assert shown.value("stream_requests_total", outcome="lost") == 0
+
+
+def test_gangs_are_counted_by_source() -> None:
+    registry = CollectorRegistry()
+    measures = GangMetrics(registry, lambda: T0, ("jobset", "job"))
+    job = GangKey("default", "train", "job")
+
+    def value(name: str, source: str, **labels: str) -> float | None:
+        return registry.get_sample_value(f"jobset_gate_{name}", {"source": source} | labels)
+
+    assert value("decisions_total", "job", kind="release", cause="AllPodsStarted") == 0, "before the first"
+    for key in (TRAIN, OTHER, job):
+        measures.on_waiting(key, *waits(pod(0), waiting_pod(1)))
+    assert [value("waiting_gangs", it) for it in ("jobset", "job")] == [2, 1]
+    assert [value("missing_pods", it, reason="Unscheduled") for it in ("jobset", "job")] == [2, 1]
+    measures.forget_gang(TRAIN)
+    measures.forget_gang(job)
+    assert [value("waiting_pods", it) for it in ("jobset", "job")] == [1, 0]
+    measures.on_stream_request("job", "told")
+    assert [value("stream_requests_total", it, outcome="told") for it in ("jobset", "job")] == [0, 1]
+
+
+def test_requests_for_gangs_of_a_source_that_is_not_managed_have_no_source(shown: ScrapedMetrics) -> None:
+    """Anybody may send any path: no label is made of it."""
+    shown.measures.on_stream_request("job", "forbidden")
+    assert shown.value("stream_requests_total", source="", outcome="forbidden") == 1
+    assert shown.value("stream_requests_total", source="job", outcome="forbidden") == -1

@@ -44,7 +44,7 @@ class PatcherHarness:
         self.patches = VerdictPatcher(
             memory.client,
             concurrency=concurrency,
-            on_patched=self.outcomes.append,
+            on_patched=lambda _, outcome: self.outcomes.append(outcome),
             delivered={} if delivered is None else delivered,
         )
         self.want = self.patches.set_waiting_pods

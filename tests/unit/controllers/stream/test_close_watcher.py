@@ -30,7 +30,7 @@ async def test_a_client_that_reads_and_closes_has_heard(gate: ServedStream) -> N
     client = await (await gate.connect_and_ask(POD)).held()
     await gate.book.answer_requests(TRAIN, verdict())
     assert await client.verdict() == TEXT
-    await until(lambda: gate.book.open_count == 0)
+    await until(lambda: gate.book.count_open("jobset") == 0)
     assert gate.outcomes == ["told"]
     assert gate.delivered == {POD}
     await asyncio.sleep(2 * CLOSE_TIMEOUT)
@@ -53,14 +53,14 @@ async def test_one_that_never_closes_has_not_heard_and_its_gang_is_woken(
     if decided:
         gate.store_verdict(verdict())
     await gate.connect_and_ask(POD)
-    await until(lambda: gate.book.open_count == 1 or POD in gate.delivered)
+    await until(lambda: gate.book.count_open("jobset") == 1 or POD in gate.delivered)
     await gate.book.answer_requests(TRAIN, verdict())
     since = clock()
     assert gate.delivered == {POD}, "it has a while to close"
     gate.woken_later.clear()
     await until(lambda: gate.outcomes == ["lost"])
     assert CLOSE_TIMEOUT <= clock() - since <= CLOSE_TIMEOUT + 2
-    assert (gate.delivered, gate.book.open_count) == (set(), 0)
+    assert (gate.delivered, gate.book.count_open("jobset")) == (set(), 0)
     assert TRAIN in gate.woken_later
 
 
@@ -81,7 +81,7 @@ async def test_many_that_close_at_the_same_moment_are_released_a_few_at_a_time(
     await gate.book.answer_requests(TRAIN, verdict())
     assert [await client.verdict() for client in clients] == [TEXT] * many
     turns: list[int] = []
-    monkeypatch.setattr(gate.stream, "_on_outcome", lambda _: turns.append(_turn(asyncio.get_running_loop())))
+    monkeypatch.setattr(gate.stream, "_on_outcome", lambda *_: turns.append(_turn(asyncio.get_running_loop())))
     await until(lambda: len(turns) == many)
     assert max(turns.count(turn) for turn in turns) <= 100
 

@@ -61,7 +61,7 @@ async def test_a_gang_without_pods_has_a_few_places_whatever_its_spec_asks_for(g
 async def test_a_gang_that_does_not_wait_has_no_place(gate: ServedStream, state: dict[str, bool]) -> None:
     gate.set_jobset(billion(**state))
     assert await taken(gate, [*gate.add_pods(2), "made-up"]) == 0
-    assert gate.book.open_count == 0
+    assert gate.book.count_open("jobset") == 0
 
 
 async def test_what_is_decided_is_answered_to_pods_of_a_gang_that_waits_no_more(gate: ServedStream) -> None:
@@ -140,7 +140,7 @@ async def test_what_ends_gives_its_place_back(gate: ServedStream) -> None:
     strays = [f"made-up-{number}" for number in range(MAX_UNKNOWN_PER_GANG)]
     for client in await held(gate, strays):
         await client.close()
-    await until(lambda: gate.book.open_count == 0)
+    await until(lambda: gate.book.count_open("jobset") == 0)
     assert (gate.book.limits._pods, gate.book.limits._unknown, gate.book._requests) == ({}, {}, {})
     await held(gate, strays)
 
@@ -153,7 +153,7 @@ async def test_the_places_of_a_gang_that_waits_no_more_are_taken_away(
     gate.set_jobset(None if state is None else billion(**state))
     gate.book.drop_stale_requests(TRAIN)
     assert {await client.rest() for client in clients} == {""}
-    await until(lambda: gate.book.open_count == 0)
+    await until(lambda: gate.book.count_open("jobset") == 0)
     assert gate.announced == set()
 
 
@@ -163,7 +163,7 @@ async def test_the_place_of_a_pod_that_went_is_taken_away(gate: ServedStream) ->
     gate.index.on_pod(ObjectChange(("default", waiting_pod(0).name), waiting_pod(0), None))
     gate.book.drop_stale_requests(TRAIN)
     assert await gone.rest() == ""
-    await until(lambda: gate.book.open_count == 1)
+    await until(lambda: gate.book.count_open("jobset") == 1)
     await gate.book.answer_requests(TRAIN, verdict())
     assert await stays.rest() == verdict_codec.render(verdict())
 

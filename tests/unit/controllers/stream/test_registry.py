@@ -67,12 +67,12 @@ async def test_a_pod_that_reconnects_is_announced_all_the_time(gate: ServedStrea
     since = gate.since
     await asyncio.sleep(5)
     second = await (await gate.connect_and_ask(PODS[0])).held()
-    assert (gate.tally.started, gate.book.open_count) == (1, 2)
+    assert (gate.tally.started, gate.book.count_open("jobset")) == (1, 2)
     await first.close()
-    await until(lambda: gate.book.open_count == 1)
+    await until(lambda: gate.book.count_open("jobset") == 1)
     assert (gate.tally.started, gate.since) == (1, since), "one announcement, as old as its first"
     await second.close()
-    await until(lambda: gate.book.open_count == 0)
+    await until(lambda: gate.book.count_open("jobset") == 0)
     assert gate.tally.started == 0
 
 
@@ -82,7 +82,7 @@ async def test_a_gang_that_is_gone_takes_no_memory_once_its_requests_have_ended(
     gate.index.on_job(ObjectChange(("default", "train-workers-0"), gangs.job(), None))
     assert len(gate.index) == 1
     await client.close()
-    await until(lambda: not gate.book.open_count)
+    await until(lambda: not gate.book.count_open("jobset"))
     assert len(gate.index) == 0
 
 

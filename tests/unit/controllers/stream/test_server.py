@@ -254,7 +254,7 @@ async def test_when_it_stops_it_closes_everything_and_answers_nothing(clock: Vir
     serving.cancel()
     assert (await held.rest(), await mute.rest()) == ("", "")
     await asyncio.gather(serving, return_exceptions=True)
-    assert (gate.stream.url, gate.book.open_count, gate.announced) == ("", 0, set())
+    assert (gate.stream.url, gate.book.count_open("jobset"), gate.announced) == ("", 0, set())
     with pytest.raises(ConnectionError):
         await asyncio.open_connection(where.hostname, where.port)
     for client in (held, mute):
