@@ -1,7 +1,6 @@
 """Dry runs that show whether API servers reach the webhook and trust it. Nothing is stored."""
 
 import re
-from collections.abc import Mapping
 from contextlib import suppress
 from typing import Any, Final
 
@@ -10,6 +9,7 @@ from jobset_gate.cli.doctor.check import ClusterReader, Finding, NotReadable, er
 from jobset_gate.cli.doctor.webhook_configurations import FoundWebhook, for_jobsets, for_pods
 from jobset_gate.kube.errors import ApiError, NotFound
 from jobset_gate.kube.resources import JOBSETS, NAMESPACES, PODS, Resource
+from jobset_gate.objects.label_selector import selector_matches
 from jobset_gate.objects.template import templates_of
 from jobset_gate.objects.unstructured import Json, as_list, as_map, nested
 from webhook.registration import MUTATING_HOOK, VALIDATING_HOOK
@@ -72,28 +72,7 @@ async def exempt(reader: ClusterReader, hooks: list[FoundWebhook]) -> bool:
     labels = {"kubernetes.io/metadata.name": reader.dry_run_namespace}
     with suppress(NotReadable):
         labels |= as_map(nested(await reader.get_object(NAMESPACES, reader.dry_run_namespace), "metadata", "labels"))
-    return bool(hooks) and not any(matches(it.get("namespaceSelector"), labels) for _, it in hooks)
-
-
-def matches(selector: Any, labels: Mapping[str, str]) -> bool:
-    """A label selector; an empty one matches everything."""
-    wanted = as_map(as_map(selector).get("matchLabels"))
-    return all(labels.get(key) == value for key, value in wanted.items()) and all(
-        _holds(as_map(it), labels) for it in as_list(as_map(selector).get("matchExpressions"))
-    )
-
-
-def _holds(expression: Json, labels: Mapping[str, str]) -> bool:
-    value, values = labels.get(str(expression.get("key"))), as_list(expression.get("values"))
-    match expression.get("operator"):
-        case "In":
-            return value in values
-        case "NotIn":
-            return value not in values
-        case "Exists":
-            return value is not None
-        case _:
-            return value is None
+    return bool(hooks) and not any(selector_matches(it.get("namespaceSelector"), labels) for _, it in hooks)
 
 
 def member(conditions: str) -> Json:

@@ -108,26 +108,3 @@ def predicate(kind: ServedKind, labels: str, fields: str) -> Predicate | None:
         return all(test(labels) for test in tests) and all(test(row) for test in field_tests)
 
     return matches
-
-
-def selector_matches(selector: Obj | None, labels: Mapping[str, str]) -> bool:
-    """A LabelSelector object (matchLabels, matchExpressions) against labels; an absent one matches everything."""
-    if not selector:
-        return True
-    wanted: dict[str, str] = selector.get("matchLabels") or {}
-    if any(labels.get(key) != value for key, value in wanted.items()):
-        return False
-    return all(_expression(item, labels) for item in selector.get("matchExpressions") or ())
-
-
-def _expression(item: Obj, labels: Mapping[str, str]) -> bool:
-    key, values = item["key"], item.get("values") or ()
-    match item["operator"]:
-        case "In":
-            return labels.get(key) in values
-        case "NotIn":
-            return labels.get(key) not in values
-        case "Exists":
-            return key in labels
-        case _:
-            return key not in labels

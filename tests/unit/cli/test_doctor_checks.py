@@ -7,10 +7,11 @@ import pytest
 import yaml
 
 from jobset_gate.cli.commands.doctor import findings, to_document, to_text
-from jobset_gate.cli.doctor import certificates, dry_runs, prerequisites
+from jobset_gate.cli.doctor import certificates, prerequisites
 from jobset_gate.cli.doctor.check import ClusterReader, Finding, FindingLevel, error, ok, unknown, warning
 from jobset_gate.cli.printers.output import PLAIN_STYLE, TerminalStyle
 from jobset_gate.kube.errors import Unauthorized
+from jobset_gate.objects.label_selector import selector_matches
 from webhook.certs import ca
 
 
@@ -27,7 +28,7 @@ from webhook.certs import ca
     ],
 )
 def test_a_label_selector_fits_what_kubernetes_says_it_fits(selector: str, fits: bool) -> None:
-    assert dry_runs.matches(yaml.safe_load(selector), {"app": "train"}) is fits
+    assert selector_matches(yaml.safe_load(selector), {"app": "train"}) is fits
 
 
 @pytest.mark.parametrize(
