@@ -1,6 +1,6 @@
 """jobset-gate: a start barrier for Kubernetes JobSets.
 
-`from jobset_gate import gate` puts a gate on a JobSet from Python; nothing else here is public.
+`from jobset_gate import gate` puts a gate on a JobSet or a Job from Python; nothing else here is public.
 """
 
 from typing import TYPE_CHECKING, Any

@@ -1,4 +1,4 @@
-"""`from jobset_gate import gate`: puts a gate on a JobSet before it is created (docs/howto/from-python.md)."""
+"""`from jobset_gate import gate`: puts a gate on a JobSet or a Job before it is created (docs/howto/from-python.md)."""
 
 import copy
 from collections.abc import Sequence
@@ -8,7 +8,7 @@ from jobset_gate import names
 from jobset_gate.barrier import config
 from jobset_gate.objects.field_error import FieldError
 
-_JobSet = TypeVar("_JobSet")
+_Workload = TypeVar("_Workload")
 
 
 def gate_annotations(
@@ -47,20 +47,20 @@ def gate_annotations(
 
 
 def gate(
-    jobset: _JobSet,
+    workload: _Workload,
     *,
     timeout: int | None = None,
     targets: Sequence[str] = (),
     on_timeout: Literal["Fail", "Release"] = "Fail",
     prefetch_images: bool = False,
     barrier_image: str | None = None,
-) -> _JobSet:
-    """A copy of the JobSet with a gate: none of its targeted pods' main containers starts before all have started.
+) -> _Workload:
+    """A copy of a JobSet or a Job with a gate: no main container of its (targeted) pods starts before all have started.
 
-    `jobset` is a dict as in a manifest (what kubernetes-asyncio's CustomObjectsApi takes), or a model with `metadata`
-    and `spec`, as JobSet's own SDK has; the gate is written as annotations, which every model carries. The other
-    arguments and errors are those of `gate_annotations`; also, each target must be a replicatedJob of the JobSet,
-    and a JobSet that has another gate already is refused.
+    `workload` is a dict as in a manifest, or a model with `metadata` and `spec`, as JobSet's SDK and kubernetes-asyncio
+    (V1Job) have them; a CronJob's jobTemplate is one too. The gate is written as annotations, which every model
+    carries. The other arguments and errors are those of `gate_annotations`; each target must be a replicatedJob of the
+    JobSet, a Job has none, and what has another gate already is refused.
     """
     annotations = gate_annotations(
         timeout=timeout,
@@ -69,25 +69,29 @@ def gate(
         prefetch_images=prefetch_images,
         barrier_image=barrier_image,
     )
-    known = [_get(job, "name", "name") for job in _get(_get(jobset, "spec"), "replicatedJobs", "replicated_jobs") or ()]
+    spec = _get(workload, "spec")
+    kind = "JobSet" if _get(spec, "template") is None else "Job"
+    if targets and kind == "Job":
+        raise ValueError(str(FieldError("targets", list(targets), "a Job has no replicatedJobs: leave them out")))
+    known = [_get(job, "name", "name") for job in _get(spec, "replicatedJobs", "replicated_jobs") or ()]
     for number, target in enumerate(targets):
         if target not in known:
             there = ", ".join(map(str, known)) or "none"
             message = f"no replicatedJob has this name; there are: {there}"
             raise ValueError(str(FieldError(f"targets[{number}]", target, message)))
-    made = copy.deepcopy(jobset)
+    made = copy.deepcopy(workload)
     if isinstance(made, dict):
         metadata: Any = made.setdefault("metadata", {})
     else:
         metadata = _get(made, "metadata")
         if metadata is None:
-            raise ValueError("metadata: a JobSet without metadata has no place for a gate")
-    if _get(_get(jobset, "spec"), names.CONFIG_FIELD) is not None:
+            raise ValueError(f"metadata: a {kind} without metadata has no place for a gate")
+    if _get(spec, names.CONFIG_FIELD) is not None:
         raise ValueError(f"spec.{names.CONFIG_FIELD}: this JobSet has a gate already")
     before = _get(metadata, "annotations") or {}
     other = sorted(key for key, value in annotations.items() if before.get(key, value) != value)
     if other:
-        raise ValueError(f"metadata.annotations[{other[0]}]: this JobSet has another gate already")
+        raise ValueError(f"metadata.annotations[{other[0]}]: this {kind} has another gate already")
     _set(metadata, "annotations", {**before, **annotations})
     return made
 

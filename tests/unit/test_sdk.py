@@ -7,12 +7,22 @@ from types import ModuleType
 from typing import Any
 
 import pytest
+from kubernetes_asyncio.client import (
+    ApiClient,
+    V1Container,
+    V1Job,
+    V1JobSpec,
+    V1ObjectMeta,
+    V1PodSpec,
+    V1PodTemplateSpec,
+)
 from pydantic import BaseModel, ConfigDict, Field
 from pydantic.alias_generators import to_camel
 
 from jobset_gate import gate, gate_annotations, names
 from jobset_gate.injection.validate import field_errors
 from jobset_gate.sources.objects import config_of
+from tests.fakes.jobs import job
 from tests.repo.documents import blocks
 from tests.repo.files import ROOT
 
@@ -119,6 +129,43 @@ def test_a_jobset_that_has_another_gate_is_refused_and_the_same_one_is_not() -> 
         gate(with_field)
     with pytest.raises(ValueError, match="without metadata"):
         gate(Model(metadata=None))
+
+
+def test_a_job_gets_a_gate_that_the_webhook_takes() -> None:
+    made = gate(job(config=False), timeout=300, on_timeout="Release")
+    assert field_errors(made) == []
+    assert made["metadata"]["annotations"] == gate_annotations(timeout=300, on_timeout="Release")
+    config = config_of(made).config
+    assert config is not None
+    assert config.timeout == 300
+    template: dict[str, Any] = {"spec": job()["spec"]}
+    assert gate(template)["metadata"]["annotations"] == {names.CONFIG: "{}"}
+    assert "metadata" not in template
+
+
+async def test_the_example_of_the_page_for_a_job_makes_one_that_the_webhook_takes() -> None:
+    spec = V1JobSpec(
+        completion_mode="Indexed",
+        parallelism=4,
+        completions=4,
+        template=V1PodTemplateSpec(spec=V1PodSpec(containers=[V1Container(name="main", image="i")])),
+    )
+    scope: dict[str, Any] = {"metadata": V1ObjectMeta(name="run", annotations={"note": "x"}), "spec": spec}
+    exec(next(it for it in blocks(PAGE, "python") if "V1Job(" in it), scope)  # noqa: S102 - the page's own lines
+    async with ApiClient() as api:
+        made = api.sanitize_for_serialization(scope["gated"])
+    assert field_errors(made) == []
+    assert made["metadata"]["annotations"] == {"note": "x"} | gate_annotations(timeout=600)
+    assert scope["job"].metadata.annotations == {"note": "x"}
+
+
+def test_a_job_has_no_targets_and_needs_metadata_as_a_model() -> None:
+    with pytest.raises(ValueError, match=re.escape('targets: ["a"]: a Job has no replicatedJobs: leave them out')):
+        gate(job(config=False), targets=["a"])
+    with pytest.raises(ValueError, match="this Job has another gate already"):
+        gate(job(), timeout=1)
+    with pytest.raises(ValueError, match="a Job without metadata has no place for a gate"):
+        gate(V1Job(spec=V1JobSpec(template=V1PodTemplateSpec())))
 
 
 def test_the_example_of_the_page_for_the_sdk_makes_a_jobset_that_the_webhook_takes(
