@@ -151,12 +151,8 @@ async def embedded_plane(control_plane_binaries: Binaries, tmp_path: Path) -> As
     from tests.plane.embedded import Embedded  # noqa: PLC0415
 
     faults = Faults()
-    server = ApiServer(hooks=faults)
-    await server.start()
-    try:
+    async with ApiServer(hooks=faults) as server:
         yield Embedded(server, faults, control_plane_binaries["kubectl"], tmp_path)
-    finally:
-        await server.stop()
 
 
 @pytest.fixture

@@ -9,6 +9,9 @@ from collections.abc import Callable
 from typing import Any
 
 from aiohttp import web
+from typing_extensions import override
+
+from tests.fakes.loopback_server import LoopbackServer
 
 Json = dict[str, Any]
 
@@ -23,33 +26,24 @@ class LineFault(enum.Enum):
     REFUSED = "refused"  # 500
 
 
-class LeaseServer:
+class LeaseServer(LoopbackServer):
     """`line(candidate)` decides about each request; candidates differ by User-Agent."""
 
     def __init__(self) -> None:
+        super().__init__(self._handle)
         self.lease: Json | None = None
         self.version = 0
         self.line: Callable[[str], LineFault] = lambda _: LineFault.GOOD
         self.delay = 12.0
         self.writes: list[tuple[float, str]] = []  # (loop time, candidate) of each write that was done
         self.queries: list[dict[str, str]] = []
-        self.url = ""
         self._late: set[asyncio.Task[object]] = set()
-        self._runner: web.AppRunner | None = None
 
-    async def start(self) -> None:
-        app = web.Application()
-        app.router.add_route("*", "/{path:.*}", self._handle)
-        self._runner = web.AppRunner(app, shutdown_timeout=0.1)
-        await self._runner.setup()
-        await web.TCPSite(self._runner, "127.0.0.1", 0).start()
-        self.url = f"http://127.0.0.1:{self._runner.addresses[0][1]}"
-
-    async def stop(self) -> None:
+    @override
+    async def __aexit__(self, *_: object) -> None:
         for task in self._late:
             task.cancel()
-        if self._runner is not None:
-            await self._runner.cleanup()
+        await super().__aexit__()
 
     @property
     def holder(self) -> str:

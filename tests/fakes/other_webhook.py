@@ -11,6 +11,7 @@ from aiohttp import web
 from jobset_gate.kube.client import Client
 from jobset_gate.kube.resources import MUTATING_WEBHOOKS
 from tests.fakes.admission_server import BUNDLE, WEBHOOK_TIMEOUT, limited
+from tests.fakes.loopback_server import LoopbackServer
 from webhook.registration import configurations
 
 Json = dict[str, Any]
@@ -31,21 +32,16 @@ async def another_webhook(
         response = {"uid": review["request"]["uid"], "allowed": True, "patchType": "JSONPatch", "patch": patch}
         return web.json_response({"apiVersion": "admission.k8s.io/v1", "kind": "AdmissionReview", "response": response})
 
-    app = web.Application(client_max_size=7 * 1024 * 1024)
-    app.router.add_post("/mutate", answer)
-    runner = web.AppRunner(app, access_log=None, shutdown_timeout=0.1)
-    await runner.setup()
-    await web.TCPSite(runner, "127.0.0.1", 0, ssl_context=BUNDLE.serving.context).start()
-    made = configurations(url=f"https://127.0.0.1:{runner.addresses[0][1]}", ca_bundle=BUNDLE.ca_bundle)[0]
-    made["metadata"]["name"] = f"{name}-{namespace}"
-    (hook,) = made["webhooks"]
-    del hook["matchConditions"]
-    if rule is not None:
-        hook["rules"] = [rule]
-    hook |= {"name": f"{name}.example.com", "timeoutSeconds": WEBHOOK_TIMEOUT}
-    await client.create(MUTATING_WEBHOOKS, limited(made, namespace))
-    try:
-        yield
-    finally:
-        await client.delete(MUTATING_WEBHOOKS, made["metadata"]["name"])
-        await runner.cleanup()
+    async with LoopbackServer(answer, BUNDLE.serving.context) as server:
+        made = configurations(url=server.url, ca_bundle=BUNDLE.ca_bundle)[0]
+        made["metadata"]["name"] = f"{name}-{namespace}"
+        (hook,) = made["webhooks"]
+        del hook["matchConditions"]
+        if rule is not None:
+            hook["rules"] = [rule]
+        hook |= {"name": f"{name}.example.com", "timeoutSeconds": WEBHOOK_TIMEOUT}
+        await client.create(MUTATING_WEBHOOKS, limited(made, namespace))
+        try:
+            yield
+        finally:
+            await client.delete(MUTATING_WEBHOOKS, made["metadata"]["name"])

@@ -3,11 +3,12 @@
 import asyncio
 from collections.abc import Mapping
 from dataclasses import dataclass
-from typing import Self
 
 from aiohttp import web
 from opentelemetry.proto.collector.trace.v1.trace_service_pb2 import ExportTraceServiceRequest
 from opentelemetry.proto.trace.v1.trace_pb2 import Span as ProtoSpan
+
+from tests.fakes.loopback_server import LoopbackServer
 
 PATIENCE = 60.0
 
@@ -30,11 +31,11 @@ class ShownSpan:
     """Message of the status Error; None for another status."""
 
 
-class OtlpCollector:
+class OtlpCollector(LoopbackServer):
     """`async with OtlpCollector() as collector`; `url` is its base URL."""
 
     def __init__(self) -> None:
-        self.url = ""
+        super().__init__(self._receive)
         self.headers: list[Mapping[str, str]] = []
         self.services: list[dict[str, object]] = []
         """Attributes of the resource, of each request."""
@@ -45,20 +46,6 @@ class OtlpCollector:
         """Clear it, and no request is answered."""
         self.answering.set()
         self._changed = asyncio.Event()
-
-    async def __aenter__(self) -> Self:
-        app = web.Application()
-        app.router.add_post("/v1/traces", self._receive)
-        self._runner = web.AppRunner(app)
-        await self._runner.setup()
-        site = web.TCPSite(self._runner, "127.0.0.1", 0)
-        await site.start()
-        host, port = self._runner.addresses[0][:2]
-        self.url = f"http://{host}:{port}"
-        return self
-
-    async def __aexit__(self, *_: object) -> None:
-        await self._runner.cleanup()
 
     async def trace_of(self, jobset: str) -> list[ShownSpan]:
         """The spans of the gang's trace, the root first, once all that the root links to have arrived."""
@@ -80,6 +67,7 @@ class OtlpCollector:
                 await self._changed.wait()
 
     async def _receive(self, request: web.Request) -> web.Response:
+        assert (request.method, request.path) == ("POST", "/v1/traces")
         batch = ExportTraceServiceRequest()
         batch.ParseFromString(await request.read())
         self.headers.append(dict(request.headers))

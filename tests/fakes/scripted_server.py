@@ -4,14 +4,16 @@ from __future__ import annotations
 
 import asyncio
 from collections import deque
-from collections.abc import Awaitable, Callable
+from collections.abc import Callable
 from dataclasses import dataclass
 from typing import Any
 
 import msgspec
 from aiohttp import web
+from typing_extensions import override
 
-Answer = Callable[[web.Request], Awaitable[web.StreamResponse]]
+from tests.fakes.loopback_server import Answer, LoopbackServer
+
 Json = dict[str, Any]
 
 
@@ -31,7 +33,7 @@ class RecordedRequest:
         return "watch" if "watch" in self.query else "list" if self.method == "GET" else self.method
 
 
-class ScriptedServer:
+class ScriptedServer(LoopbackServer):
     """`put`, `drop` change what is there and tell the open watches, unless `tell=False`: then the event is lost.
 
     `lists`, `watches` and `others` hold the answers to the next requests of their kind; when they are used up the
@@ -39,30 +41,20 @@ class ScriptedServer:
     """
 
     def __init__(self) -> None:
+        super().__init__(self._dispatch)
         self.objects: dict[str, Json] = {}
         self.version = 100
         self.requests: list[RecordedRequest] = []
         self.lists: deque[Answer] = deque()
         self.watches: deque[Answer] = deque()
         self.others: deque[Answer] = deque()
-        self.url = ""
         self._streams: list[asyncio.Queue[bytes | None]] = []
         self._news = asyncio.Condition()
-        self._runner: web.AppRunner | None = None
 
-    async def start(self) -> None:
-        app = web.Application()
-        app.router.add_route("*", "/{path:.*}", self._dispatch)
-        self._runner = web.AppRunner(app, shutdown_timeout=0.1)
-        await self._runner.setup()
-        site = web.TCPSite(self._runner, "127.0.0.1", 0)
-        await site.start()
-        self.url = f"http://127.0.0.1:{self._runner.addresses[0][1]}"
-
-    async def stop(self) -> None:
+    @override
+    async def __aexit__(self, *_: object) -> None:
         self.close_watches()
-        if self._runner is not None:
-            await self._runner.cleanup()
+        await super().__aexit__()
 
     # --- what is there
 

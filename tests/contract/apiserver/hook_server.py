@@ -4,12 +4,14 @@ from __future__ import annotations
 
 import base64
 from collections.abc import Callable
-from typing import Any, Self
+from typing import Any
 
 import msgspec
 from aiohttp import web
+from typing_extensions import override
 
 from tests.contract.apiserver.api import Json, RawApi
+from tests.fakes.loopback_server import LoopbackServer
 from webhook.certs.serving import self_signed
 
 Answer = Callable[[Json], Json]
@@ -34,29 +36,24 @@ def patch(*operations: Json) -> Answer:
     return lambda _: {"allowed": True, "patchType": "JSONPatch", "patch": encoded}
 
 
-class HookServer:
+class HookServer(LoopbackServer):
     """`async with HookServer(api) as hooks`; its configurations are removed at the end."""
 
     def __init__(self, api: RawApi) -> None:
-        self._api = api
-        self._identity = self_signed()
+        self._api, self._identity = api, self_signed()
+        super().__init__(self._serve, self._identity.serving.context)
         self._answers: dict[str, Answer] = {}
         self._made: list[str] = []
         self.requests: list[tuple[str, Json]] = []
 
-    async def __aenter__(self) -> Self:
-        self._runner = web.ServerRunner(web.Server(self._serve), shutdown_timeout=0.1)
-        await self._runner.setup()
-        await web.TCPSite(self._runner, "127.0.0.1", 0, ssl_context=self._identity.serving.context).start()
-        return self
-
+    @override
     async def __aexit__(self, *_: object) -> None:
         for path in self._made:
             await self._api.delete(path)
-        await self._runner.cleanup()
+        await super().__aexit__()
 
-    async def _serve(self, request: web.BaseRequest) -> web.StreamResponse:
-        review = msgspec.json.decode(b"".join([chunk async for chunk in request.content.iter_any()]))
+    async def _serve(self, request: web.Request) -> web.StreamResponse:
+        review = msgspec.json.decode(await request.read())
         name = request.path.strip("/")
         if review["request"].get("name") != "kube-root-ca.crt":
             # The real control plane's own, which comes whenever it likes.
@@ -73,7 +70,7 @@ class HookServer:
     async def add(self, name: str, answer: Answer, *, mutating: bool = True, **settings: Any) -> None:
         """One configuration with one webhook, for ConfigMaps of the test's namespace; effective when this returns."""
         self._answers[name] = answer
-        url = f"https://127.0.0.1:{self._runner.addresses[0][1]}/{name}"
+        url = f"{self.url}/{name}"
         rule = {
             "apiGroups": [""],
             "apiVersions": ["v1"],

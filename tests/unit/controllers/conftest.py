@@ -42,7 +42,5 @@ async def clock() -> VirtualClock:
 
 @pytest.fixture
 async def server() -> AsyncIterator[ScriptedServer]:
-    scripted = ScriptedServer()
-    await scripted.start()
-    yield scripted
-    await scripted.stop()
+    async with ScriptedServer() as scripted:
+        yield scripted

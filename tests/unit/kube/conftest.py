@@ -27,10 +27,8 @@ def real_time() -> None:
 @pytest.fixture
 async def server() -> AsyncIterator[ScriptedServer]:
     """An API server that does what the test says."""
-    scripted = ScriptedServer()
-    await scripted.start()
-    yield scripted
-    await scripted.stop()
+    async with ScriptedServer() as scripted:
+        yield scripted
 
 
 @pytest.fixture

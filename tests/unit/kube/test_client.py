@@ -30,7 +30,8 @@ from jobset_gate.kube.errors import Conflict, Invalid, NotFound, is_stale_patch
 from jobset_gate.kube.resources import CONFIGMAPS, JOBS, NODES, PODS, native_pod_groups
 from jobset_gate.kube.transport import TOO_LONG, LineSplitter, describe_error
 from tests.fakes.informer_harness import running_informer
-from tests.fakes.scripted_server import Answer, ScriptedServer, abort_connection, no_response, refusal, stream_of
+from tests.fakes.loopback_server import Answer
+from tests.fakes.scripted_server import ScriptedServer, abort_connection, no_response, refusal, stream_of
 
 Verb = Callable[[Client], Awaitable[object]]
 BODY = {"metadata": {"name": "x", "namespace": "ns", "resourceVersion": "7"}}

@@ -14,8 +14,8 @@ from jobset_gate.kube.client import Client
 from jobset_gate.kube.transport import LONGEST_LINE
 from jobset_gate.runtime.decoder import WatchProblemKind
 from tests.fakes.informer_harness import InformerHarness, SampleMeta, SampleObject, running_informer, same_as
+from tests.fakes.loopback_server import Answer
 from tests.fakes.scripted_server import (
-    Answer,
     Json,
     ScriptedServer,
     abort_connection,

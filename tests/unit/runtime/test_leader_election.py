@@ -25,10 +25,8 @@ def now() -> float:
 @pytest.fixture
 async def leases() -> AsyncIterator[LeaseServer]:
     """One Lease, not there yet."""
-    server = LeaseServer()
-    await server.start()
-    yield server
-    await server.stop()
+    async with LeaseServer() as server:
+        yield server
 
 
 class Candidate:

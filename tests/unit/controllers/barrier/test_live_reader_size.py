@@ -2,8 +2,6 @@
 
 from __future__ import annotations
 
-from collections import deque
-
 import msgspec
 
 from controllers.barrier.live_reader import LiveReader
@@ -18,18 +16,14 @@ def event(job: str, message: str) -> bytes:
 
 
 async def test_150_events_of_almost_etcds_limit_cost_the_memory_of_one() -> None:
-    server = ScriptedServer()
-    await server.start()
     large = event("train-workers-1", "x" * 1_400_000)
-    server.lists = deque([LargeListServer([event("train-workers-0", "exceeded quota: pods"), *([large] * 150)])] * 100)
+    every = LargeListServer([event("train-workers-0", "exceeded quota: pods"), *([large] * 150)])
     found: dict[str, str] = {}
 
     async def read(client: Client) -> None:
         found.update(await LiveReader(client).list_denials("ns"))
 
-    try:
-        async with Client(Access(server.url)) as client:
-            assert await peak(read(client)) < 16
-    finally:
-        await server.stop()
+    async with ScriptedServer() as server, Client(Access(server.url)) as client:
+        server.lists.extend([every] * 100)
+        assert await peak(read(client)) < 16
     assert found["train-workers-0"] == "exceeded quota: pods"

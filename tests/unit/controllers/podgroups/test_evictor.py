@@ -112,15 +112,11 @@ class EvictorHarness:
 
 @pytest.fixture
 async def place() -> AsyncIterator[EvictorHarness]:
-    server = ApiServer()
-    await server.start()
-    access = Access(server=server.url)
-    try:
+    async with ApiServer() as server:
+        access = Access(server=server.url)
         async with Client(access) as client, RacingClient(access) as ours:
             ours.calls = []
             yield EvictorHarness(client, ours)
-    finally:
-        await server.stop()
 
 
 async def test_a_pod_that_has_changed_since_the_plan_is_not_detached(place: EvictorHarness) -> None:

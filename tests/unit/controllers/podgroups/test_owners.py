@@ -26,13 +26,8 @@ TEMPLATE = {"metadata": {"labels": LABELS}, "spec": {"restartPolicy": "Never", "
 
 @pytest.fixture
 async def client() -> AsyncIterator[Client]:
-    server = ApiServer()
-    await server.start()
-    try:
-        async with Client(Access(server=server.url)) as opened:
-            yield opened
-    finally:
-        await server.stop()
+    async with ApiServer() as server, Client(Access(server=server.url)) as opened:
+        yield opened
 
 
 def group(*makers: ControllerRef | None, jobset: str = "") -> GroupSnapshot:
