@@ -3,7 +3,7 @@
 import json
 import os
 import subprocess
-from collections.abc import Mapping
+from collections.abc import Iterator, Mapping
 from dataclasses import dataclass
 from functools import cache
 from pathlib import Path
@@ -139,6 +139,16 @@ def at(path: str, value: Any) -> Json:
     for key in reversed(path.split(".")):
         value = {key: value}
     return dict(value)
+
+
+def leaves(values: Values, above: str = "") -> Iterator[str]:
+    """The paths of all values that hold no others."""
+    for key, value in values.items():
+        path = f"{above}.{key}" if above else key
+        if isinstance(value, dict) and value:
+            yield from leaves(value, path)
+        else:
+            yield path
 
 
 def merged(*values: Values) -> Json:

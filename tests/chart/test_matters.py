@@ -5,7 +5,7 @@ from typing import Any, Final
 
 import pytest
 
-from tests.chart.helm import Helm, Json, at, defaults, merged
+from tests.chart.helm import Helm, Json, at, defaults, leaves, merged
 
 Case = tuple[str, Any, set[str]]
 """A path into the values, another value, and the kinds of the objects that then differ."""
@@ -223,16 +223,7 @@ def test_another_value_of_a_component_changes_its_objects(helm4: Helm, path: str
 
 
 def test_no_value_is_forgotten_here() -> None:
-    assert [path for path in _leaves(defaults()) if not _covered(path)] == []
-
-
-def _leaves(values: Json, above: str = "") -> Iterator[str]:
-    for key, value in values.items():
-        path = f"{above}.{key}" if above else key
-        if isinstance(value, dict) and value:
-            yield from _leaves(value, path)
-        else:
-            yield path
+    assert [path for path in leaves(defaults()) if not _covered(path)] == []
 
 
 def _covered(path: str) -> bool:

@@ -179,6 +179,16 @@ def container(name: str, state: Json) -> Json:
     return {"name": name, "image": "", "imageID": "", "ready": False, "restartCount": 0, "state": state}
 
 
+async def store_half(camp: StoredJobSet, words: str) -> str:
+    """One of two has started, for the other the scheduler has no place. Their Job's UID."""
+    await camp.jobset()
+    job = await camp.job()
+    await camp.started(0, job)
+    await camp.unscheduled(1, job, words)
+    await camp.config_map(since=time.time())
+    return job
+
+
 async def store_every_reason(camp: StoredJobSet) -> None:
     """Five pods in one Job: one has started, the others wait for five different things."""
     await camp.jobset(workers(job={"parallelism": 6, "completions": 6}))

@@ -135,11 +135,6 @@ class RealPlane:
             raise RuntimeError("the control plane is not running")
         return self._admin
 
-    @property
-    def pids(self) -> dict[str, int]:
-        """Process ids by program, for tests and benchmarks that look at them."""
-        return {process.name: process.pid for process in self._processes}
-
     def log(self, program: str) -> str:
         """All that a program has said so far."""
         return (self.layout.folder / f"{program}.log").read_text(errors="replace")

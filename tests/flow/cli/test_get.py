@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import re
-import time
 from typing import Any
 
 import pytest
@@ -14,7 +13,7 @@ from jobset_gate.kube.resources import JOBSETS
 from jobset_gate.podgroups.model import Format
 from tests.fakes.cli_process import started
 from tests.fakes.cli_runner import CliShell, RunCli
-from tests.fakes.stored_gang import StoredJobSet
+from tests.fakes.stored_gang import StoredJobSet, store_half
 from tests.fakes.stored_pod_groups import StoredPodGroups
 from tests.flow.cli.conftest import LimitedUser
 from tests.plane.planes import Plane
@@ -32,17 +31,8 @@ def cells(text: str) -> list[list[str]]:
     return [re.split(r" {3,}", re.sub(r"[0-9]+s\b", "N", line)) for line in text.splitlines()]
 
 
-async def half(stored: StoredJobSet) -> None:
-    """One of two has started, for the other there is no room."""
-    await stored.jobset()
-    job = await stored.job()
-    await stored.started(0, job)
-    await stored.unscheduled(1, job, NO_ROOM)
-    await stored.config_map(since=time.time())
-
-
 async def test_a_gang_that_waits_says_how_many_how_long_and_for_what(stored: StoredJobSet, get: CliShell) -> None:
-    await half(stored)
+    await store_half(stored, NO_ROOM)
     ran = await get("jobsets")
     head, row = cells(ran.out)
     assert ran.code == 0
@@ -61,7 +51,7 @@ async def test_a_gang_that_waits_says_how_many_how_long_and_for_what(stored: Sto
 async def test_gangs_are_jobsets_and_groups_in_one_table(
     stored: StoredJobSet, groups: StoredPodGroups, get: CliShell
 ) -> None:
-    await half(stored)
+    await store_half(stored, NO_ROOM)
     await groups.group("ring", 3, Format.KEP_24)
     await groups.held("ring", "b-0", way=Format.KEP_24)
     ran = await get("gangs")
@@ -154,7 +144,7 @@ JOBSETS_ONLY: list[dict[str, Any]] = [
 async def test_what_may_not_be_read_is_named_and_the_rest_is_shown(
     stored: StoredJobSet, get: CliShell, limited: LimitedUser
 ) -> None:
-    await half(stored)
+    await store_half(stored, NO_ROOM)
     config = await limited(JOBSETS_ONLY)
     ran = await get.user(config)("jobsets", "--no-headers")
     assert (ran.code, cells(ran.out)[0][:3]) == (0, ["train", "Waiting", "?/2"])

@@ -16,7 +16,7 @@ from jobset_gate.kube.resources import CONFIGMAPS, JOBSETS, PODS
 from tests.fakes.cli_process import on_terminal, started
 from tests.fakes.cli_runner import CliShell
 from tests.fakes.faults import Match
-from tests.fakes.stored_gang import StoredJobSet, workers
+from tests.fakes.stored_gang import StoredJobSet, store_half, workers
 from tests.fakes.stored_pod_groups import StoredPodGroups
 from tests.plane.planes import Plane
 
@@ -30,16 +30,6 @@ SUBJECT = "jobset.jobset.x-k8s.io/train"
 @pytest.fixture
 def watch(cli: CliShell) -> CliShell:
     return cli.command("watch")
-
-
-async def half(stored: StoredJobSet) -> str:
-    """One of two has started, for the other there is no room."""
-    await stored.jobset()
-    job = await stored.job()
-    await stored.started(0, job)
-    await stored.unscheduled(1, job, NO_ROOM)
-    await stored.config_map(since=time.time() - 100)
-    return job
 
 
 def shown(line: str) -> str:
@@ -96,7 +86,7 @@ async def test_the_exit_code_is_the_verdict(stored: StoredJobSet, watch: CliShel
 
 
 async def test_the_end_of_the_time_is_3_and_says_what_to_run(stored: StoredJobSet, watch: CliShell) -> None:
-    await half(stored)
+    await store_half(stored, NO_ROOM)
     ran = await watch("train", "--timeout=1s")
     assert ran.code == 3
     why = rf"`jobset-gate why {re.escape(SUBJECT)} -n {stored.namespace} --kubeconfig \S+` says what it waits for"
@@ -105,7 +95,7 @@ async def test_the_end_of_the_time_is_3_and_says_what_to_run(stored: StoredJobSe
 
 
 async def test_what_goes_or_never_had_a_gate_is_not_watched_for_ever(stored: StoredJobSet, watch: CliShell) -> None:
-    await half(stored)
+    await store_half(stored, NO_ROOM)
     watching = asyncio.create_task(watch("train"))
     await asyncio.sleep(0)
     await stored.client.delete(JOBSETS, "train", stored.namespace)
@@ -137,7 +127,7 @@ async def test_a_group_is_watched_until_its_minimum_is_bound(groups: StoredPodGr
 
 
 async def test_a_pod_stands_for_its_gang(stored: StoredJobSet, groups: StoredPodGroups, watch: CliShell) -> None:
-    await half(stored)
+    await store_half(stored, NO_ROOM)
     ran = await watch("pod/train-workers-0-1", "--timeout=1s")
     assert (ran.code, shown(ran.out.splitlines()[0])[:19]) == (3, "Waiting 1/2 started")
     await groups.group("ring", 2)
@@ -152,7 +142,7 @@ SHOW_CURSOR, HIDE_CURSOR = "\x1b[?25h", "\x1b[?25l"
 
 
 async def test_a_terminal_gets_bars_that_move_and_is_left_as_it_was(stored: StoredJobSet, plane: Plane) -> None:
-    job = await half(stored)
+    job = await store_half(stored, NO_ROOM)
     async with on_terminal(plane.kubeconfig, "watch", "train", "-n", stored.namespace) as terminal:
         seen = await terminal.until("1/2", "Unscheduled", NO_ROOM)
         assert f"JobSet {stored.namespace}/train: Waiting, " in seen
