@@ -13,6 +13,7 @@ from controllers.statuspage.query import ListPage, parse_query
 from controllers.statuspage.rows import HeldDevices, RowKind, StatusRow
 from jobset_gate.barrier.model import GangKey
 from jobset_gate.explain.document import explanation_json, time_or_none
+from jobset_gate.explain.model import GangState
 
 MAX_REASONS: Final = 20
 """Reasons of a gang: a tenant may cause as many as a gang has pods."""
@@ -69,7 +70,7 @@ class ApiHandlers:
             "kind": "GangStatus",
             "created": time_or_none(row.created or None),
             "waitsSince": time_or_none(row.since),
-            "timedOutAt": time_or_none(row.timed_out),
+            "timedOutAt": time_or_none(row.ended if row.state == GangState.TIMED_OUT else None),
             "devices": _devices(row.held, now),
         }
 
@@ -80,7 +81,8 @@ def _overview(page: ListPage, now: float) -> Json:
         "waiting": overview.waiting,
         "missingPods": overview.lacking,
         "longestWaitSince": None if overview.longest is None else time_or_none(overview.longest.since),
-        "timedOutToday": overview.timed_out_today(now),
+        "timedOutToday": overview.ended_today(now, GangState.TIMED_OUT),
+        "indexFailedToday": overview.ended_today(now, GangState.INDEX_FAILED),
         "states": dict(page.states),
         "devices": _devices(overview.held, now),
     }

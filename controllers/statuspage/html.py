@@ -17,6 +17,7 @@ from controllers.statuspage.source import Freshness, freshness_sentences
 from controllers.statuspage.zoom import PodsSection
 from jobset_gate import names
 from jobset_gate.explain import text as explain_text
+from jobset_gate.explain.model import GIVEN_UP_STATES
 from jobset_gate.podgroups.status import GroupStatus
 from jobset_gate.timeline.summary import money
 
@@ -83,6 +84,7 @@ def _templates() -> jinja2.Environment:
         frame=None,
         now=0.0,
         names=names,
+        given_up=GIVEN_UP_STATES,
     )
     return made
 

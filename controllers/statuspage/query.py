@@ -7,7 +7,7 @@ from typing import Any, Final
 from urllib.parse import urlencode
 
 from controllers.statuspage.rows import HeldDevices, RowKind, Severity, StatusRow, sum_devices
-from jobset_gate.explain.model import GangState
+from jobset_gate.explain.model import GIVEN_UP_STATES
 
 PAGE_SIZE: Final = 100
 DAY: Final = 86_400
@@ -99,8 +99,8 @@ class Overview:
     longest: StatusRow | None
     """The one that has waited longest."""
     held: tuple[HeldDevices, ...]
-    timeouts: tuple[float, ...]
-    """When the time of each was up that timed out, as far as known."""
+    ended: tuple[tuple[str, float], ...]
+    """The state of each that was ended at its gate, and when, as far as known."""
 
     @property
     def devices(self) -> int:
@@ -120,9 +120,9 @@ class Overview:
         """Until now, of those that have a price; None without any."""
         return _total(it.cost(now) for it in self.held)
 
-    def timed_out_today(self, now: float) -> int:
-        """Since midnight, UTC."""
-        return sum(moment >= now - now % DAY for moment in self.timeouts)
+    def ended_today(self, now: float, state: str = "") -> int:
+        """Since midnight, UTC, and in this state; "" is any."""
+        return sum(moment >= now - now % DAY for its, moment in self.ended if state in ("", its))
 
 
 @dataclass(frozen=True, slots=True)
@@ -138,10 +138,13 @@ class ListPage:
     states: tuple[tuple[str, int], ...]
     """Rows by state, whatever state the query has; the most severe first."""
     namespaces: tuple[str, ...]
-    late: tuple[StatusRow, ...]
-    """Those found that have timed out."""
     overview: Overview
     """Of the namespace and the name, in any state."""
+
+    @property
+    def given_up(self) -> tuple[tuple[str, int], ...]:
+        """Of the states those of gangs that were ended at their gate."""
+        return tuple(it for it in self.states if it[0] in GIVEN_UP_STATES)
 
 
 def select_page(query: ListQuery, visible: Iterable[StatusRow]) -> ListPage:
@@ -168,7 +171,6 @@ def select_page(query: ListQuery, visible: Iterable[StatusRow]) -> ListPage:
         pages=pages,
         states=tuple(sorted(states.items(), key=lambda it: (tones[it[0]], it[0]))),
         namespaces=tuple(sorted({row.namespace for row in all_rows})),
-        late=tuple(row for row in found if row.state == GangState.TIMED_OUT and row.tone is Severity.BAD),
         overview=_overview(matching),
     )
 
@@ -186,5 +188,5 @@ def _overview(rows: Iterable[StatusRow]) -> Overview:
         lacking=sum(max(0, row.expected - (row.started or 0)) for row in waiting),
         longest=min((row for row in waiting if row.since is not None), key=ORDERS["waiting"][1], default=None),
         held=sum_devices(rows),
-        timeouts=tuple(row.timed_out for row in rows if row.timed_out is not None),
+        ended=tuple((row.state, row.ended) for row in rows if row.ended is not None),
     )

@@ -1,7 +1,7 @@
 """Rows of the lists, with the explanation that `why` gives. Pure."""
 
 from collections import Counter
-from collections.abc import Iterable
+from collections.abc import Callable, Iterable, Mapping
 from enum import IntEnum, StrEnum
 from typing import Any, Final
 from urllib.parse import quote
@@ -125,8 +125,8 @@ class StatusRow(Value, frozen=True):
     since: float | None = None
     """Since when it waits: its first pod started, or its oldest missing pod was created; None: it does not wait."""
     held: tuple[HeldDevices, ...] = ()
-    timed_out: float | None = None
-    """When its time was up, if that is known."""
+    ended: float | None = None
+    """When its time was up or its index had failed, of a gang that was ended at its gate, if that is known."""
     report: GroupStatus | None = None
     """Of a pod group."""
     revision: int = 0
@@ -151,7 +151,7 @@ def gang_row(it: Explanation, seen: GangSnapshot, prices: Prices) -> StatusRow:
         needs=(JOBSETS,),
         since=_waits_since(it) if waits else None,
         held=held_devices(seen, prices) if waits else (),
-        timed_out=_timed_out(seen) if it.state == GangState.TIMED_OUT else None,
+        ended=_ENDED[it.state](seen) if it.state in _ENDED else None,
     )
 
 
@@ -213,6 +213,12 @@ def _timed_out(seen: GangSnapshot) -> float | None:
     if clock is None or jobset.config.timeout is None or not clock.generation.covers(present):
         return None
     return clock.at + jobset.config.timeout
+
+
+def _index_failed(seen: GangSnapshot) -> float | None:
+    """The verdict came at once, and nothing is written into the ConfigMap after it."""
+    home = seen.own_config_map
+    return home.written_at if home is not None and home.verdict is not None else None
 
 
 def _row(it: Explanation, **more: Any) -> StatusRow:
@@ -278,4 +284,8 @@ _STATES: Final = {
 }
 _TONES: Final = {state: tone for tone, states in _STATES.items() for state in states}
 """All others are WAIT."""
+_ENDED: Final[Mapping[str, Callable[[GangSnapshot], float | None]]] = {
+    GangState.TIMED_OUT: _timed_out,
+    GangState.INDEX_FAILED: _index_failed,
+}
 _WAITING: Final = (GangState.WAITING, GangState.DUE)

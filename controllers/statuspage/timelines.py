@@ -41,7 +41,7 @@ MAX_RENDERING: Final = 32
 """More gangs that time out than that wait for their next event, so that viewers need not wait."""
 MAX_TIMEOUT_BYTES: Final = 16 * 1024 * 1024
 """Of all timelines of timeouts, some thousand of usual size."""
-AT_TIMEOUT: Final = "seen when its time was up; pods that went afterwards are shown as they were then"
+AT_TIMEOUT: Final = "seen when the gang was ended; pods that went afterwards are shown as they were then"
 
 Build = Callable[[list[PodTimeline], float], Timeline]
 """The timeline of these pods at a Unix time."""

@@ -49,6 +49,9 @@ GANG_STATUS_LIST: Final = whole(
                 "missingPods": a("integer", "Pods that they lack.", **COUNT),
                 "longestWaitSince": moment("Since when the one waits that has waited longest."),
                 "timedOutToday": a("integer", "Gangs whose time was up since midnight, UTC.", **COUNT),
+                "indexFailedToday": a(
+                    "integer", "Gangs that were ended since midnight, UTC, since an index had failed.", **COUNT
+                ),
                 "states": {
                     "type": "object",
                     "description": "Gangs by state.",

@@ -310,6 +310,8 @@ class ConfigMapSeen(Value, frozen=True):
     canonical: bool
     """The content is exactly what the controller writes, and the workload owns the ConfigMap."""
     deleting: bool = False
+    written_at: float | None = None
+    """When the API server wrote its last change."""
 
 
 class GangSnapshot(msgspec.Struct, frozen=True, kw_only=True):

@@ -170,8 +170,8 @@ class PodStatus(WireStruct, frozen=True):
     container_statuses: list[ContainerStatus] | None = None
 
 
-class PodMeta(Meta, frozen=True):
-    """metadata of a pod."""
+class DatedMeta(Meta, frozen=True):
+    """metadata of an object whose last write matters."""
 
     managed_fields: tuple[ManagedFields, ...] | None = None
 
@@ -185,7 +185,7 @@ class PodSpec(WireStruct, frozen=True):
 class Pod(WireStruct, frozen=True):
     """A core/v1 Pod."""
 
-    metadata: PodMeta
+    metadata: DatedMeta
     spec: PodSpec = PodSpec()
     status: PodStatus = PodStatus()
 
@@ -328,5 +328,5 @@ class JobSet(WireStruct, frozen=True):
 class ConfigMap(WireStruct, frozen=True):
     """A core/v1 ConfigMap that may be a gang's."""
 
-    metadata: Meta
+    metadata: DatedMeta
     data: dict[str, str] | None = None

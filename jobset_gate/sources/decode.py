@@ -78,10 +78,11 @@ def pod(seen: wire.Pod) -> PodSeen:
     )
 
 
-def written_at(seen: wire.Pod) -> float | None:
-    """When the API server last wrote a change of the pod's fields, by its own clock; None if that is unknown.
+def written_at(seen: wire.Pod | wire.ConfigMap) -> float | None:
+    """When the API server last wrote a change of the object's fields, by its own clock; None if that is unknown.
 
-    Creation and each status of the kubelet have a time; binding and deletion have none. Users can write managedFields.
+    Of a pod, creation and each status of the kubelet have a time; binding and deletion have none. Users can write
+    managedFields.
     """
     latest = max((it.time or "" for it in seen.metadata.managed_fields or ()), default="")
     try:
@@ -140,6 +141,7 @@ def config_map(seen: wire.ConfigMap) -> ConfigMapSeen | None:
         waiting_since=clock,
         canonical=owned and data == verdict_codec.config_map_data(verdict, clock),
         deleting=meta.deletion_timestamp is not None,
+        written_at=written_at(seen),
     )
 
 

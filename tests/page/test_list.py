@@ -43,15 +43,15 @@ async def test_it_counts_gangs_pods_and_states_and_shows_a_release_without_a_rel
     assert await page.evaluate("window.here") == "still"
 
 
-async def test_a_card_tells_of_those_whose_time_was_up(stage: ServedPage, visit: BrowserVisit) -> None:
+async def test_a_card_tells_of_those_that_were_ended(stage: ServedPage, visit: BrowserVisit) -> None:
     key = scenes.short_of_one(stage, "late")
     page = visit.page
     await visit.open()
     card = page.locator("#late")
     await expect(card).to_contain_text("none in all")
     stage.decide(key, VerdictKind.TIMEOUT)
-    await expect(card.get_by_role("link")).to_have_text("1 in all")
-    await expect(page.locator("#news")).to_contain_text("1 in all")
+    await expect(card.get_by_role("link")).to_have_text("1 TimedOut")
+    await expect(page.locator("#news")).to_contain_text("1 TimedOut in all")
     await card.get_by_role("link").click()
     await expect(page).to_have_url(re.compile(r"\?state=TimedOut$"))
     await page.get_by_role("link", name="late", exact=True).click()

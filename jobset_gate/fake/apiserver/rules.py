@@ -15,7 +15,7 @@ _SYSTEM = (
     "managedFields",
 )  # fmt: skip
 """An update cannot change them."""
-_PODS, _JOBS = ("", "pods"), ("batch", "jobs")
+_PODS, _JOBS, _CONFIG_MAPS = ("", "pods"), ("batch", "jobs"), ("", "configmaps")
 
 
 # --- Metadata ---------------------------------------------------------------------------------------------------------
@@ -60,8 +60,8 @@ def keep_system_metadata(kind: ServedKind, new: Obj, live: Obj, name: str) -> No
 
 
 def date_write(kind: ServedKind, obj: Obj, now: str) -> None:
-    """Of managedFields only the time of a pod's last write: fields have no owners here."""
-    if kind.key == _PODS:
+    """Of managedFields only the time of the last write, of pods and ConfigMaps: fields have no owners here."""
+    if kind.key in (_PODS, _CONFIG_MAPS):
         obj["metadata"]["managedFields"] = [{"operation": "Update", "time": now}]
 
 

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 from collections.abc import AsyncIterator
 from typing import Any
 
@@ -11,6 +12,7 @@ import pytest
 from controllers.statuspage import api, auth, html
 from controllers.statuspage.options import PageOptions
 from docs.make.api_schemas import API_SCHEMAS
+from jobset_gate import names
 from jobset_gate.barrier.model import PendingReason, VerdictKind
 from jobset_gate.kube.errors import Unreachable
 from tests.fakes import gangs
@@ -53,6 +55,27 @@ async def test_the_list_has_the_documented_shape_and_the_numbers_of_the_page(sta
     held = {"resource": "nvidia.com/gpu", "held": 8, "deviceHours": 0.2, "cost": 0.4, "costPerHour": 16.0}
     assert found["overview"]["devices"] == [held]
     assert (await read(stage, "/api/v1/gangs?q=late", stage.api.admin()))[1]["found"] == 1
+
+
+async def test_a_gang_whose_index_failed_is_counted_next_to_those_whose_time_was_up(stage: ServedPage) -> None:
+    verdict = gangs.verdict(VerdictKind.TIMEOUT, names.REASON_INDEX_FAILED, uid="u-c")
+    gate = gangs.config_map(
+        name="lost-group-scheduling", namespace="other", workload_uid="u-c", verdict=verdict, written_at=gangs.T0 + 60
+    )
+    stage.put(gangs.jobset(namespace="other", uid="u-c", name="lost"), gangs.pod(0), gate=gate)
+    _, found = await read(stage, "/api/v1/gangs", stage.api.admin())
+    check_document(found, LIST)
+    overview = found["overview"]
+    assert overview["states"] == {"IndexFailed": 1, "TimedOut": 1, "Waiting": 1}
+    assert (overview["indexFailedToday"], overview["timedOutToday"]) == (1, 0), "the other has no clock"
+    assert {it["name"]: it["timedOutAt"] for it in found["items"]}["lost"] is None
+    async with http_session(stage, stage.api.admin()) as session, session.get("/") as answer:
+        text = await answer.text()
+    assert '<strong id="failed-today">1</strong>' in text
+    assert [*re.findall(r'state=\w+">(\d \w+)</a>', text[text.index("failed-today") :])][:2] == [
+        "1 IndexFailed",
+        "1 TimedOut",
+    ]
 
 
 async def test_one_gang_says_what_why_says(stage: ServedPage) -> None:

@@ -269,7 +269,7 @@ async def test_the_picture_of_one_that_timed_out_stays_as_it_was_until_it_restar
                 async with session.get("/gangs/default/train/timeline.svg") as answer:
                     return await answer.text()
 
-            while "seen when its time was up" not in await picture():
+            while "seen when the gang was ended" not in await picture():
                 pass  # rendered in the background
             stage.api.pods.clear()
             stage.put(gangs.jobset(condition=condition, finished=True, failed=True))

@@ -71,10 +71,13 @@ def test_the_order_of_a_column_is_reversed_by_its_second_click() -> None:
 
 
 def test_the_overview_is_of_the_namespace_and_the_name_in_any_state() -> None:
-    late = row("late-too", state="TimedOut", tone=Severity.BAD, timed_out=3 * DAY + 60.0)
-    seen = page(*ALL, late, namespace="team", state="Released").overview
+    late = row("late-too", state="TimedOut", tone=Severity.BAD, ended=3 * DAY + 60.0)
+    lost = row("lost", state="IndexFailed", tone=Severity.BAD, ended=4 * DAY - 60.0)
+    seen = page(*ALL, late, lost, namespace="team", state="Released").overview
     assert (seen.waiting, seen.lacking, seen.longest) == (2, 3 + 9, LATE)
-    assert [seen.timed_out_today(now) for now in (3 * DAY + 90.0, 4 * DAY - 1.0, 4 * DAY + 1.0)] == [1, 1, 0]
+    moments = (4 * DAY - 1.0, 4 * DAY + 1.0)
+    assert [seen.ended_today(now) for now in moments] == [2, 0]
+    assert [seen.ended_today(moments[0], state) for state in ("TimedOut", "IndexFailed", "Failed")] == [1, 1, 0]
     assert page(*ALL, namespace="other").overview.longest is None
 
 
@@ -111,7 +114,7 @@ def test_counts_are_of_the_namespace_and_the_name_in_any_state() -> None:
     assert (seen.all, seen.found) == (4, 1)
     assert seen.states == (("TimedOut", 1), ("Waiting", 2), ("Released", 1))
     assert seen.namespaces == ("other", "team")
-    assert (seen.late, page(*ALL).late) == ((), (BAD,))
+    assert seen.given_up == page(*ALL).given_up == (("TimedOut", 1),)
 
 
 def test_many_rows_are_cut_into_pages() -> None:

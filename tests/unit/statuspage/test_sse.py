@@ -99,7 +99,7 @@ async def test_a_gangs_page_turns_from_waiting_to_timed_out(stage: ServedPage, v
         key = stage.put(gangs.jobset(), gangs.pod(0))
         stage.decide(key, VerdictKind.TIMEOUT)
         said = await until(news, "TimedOut")
-        assert 'id="timed-out"' in said["parts"]["about"]
+        assert 'id="given-up"' in said["parts"]["about"]
         assert said["title"].startswith("default/train: TimedOut")
 
 

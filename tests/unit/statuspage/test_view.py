@@ -107,7 +107,21 @@ async def test_when_the_time_of_a_gang_was_up_is_known_by_its_clock(made: Made) 
         made.index.on_config_map(ObjectChange(("default", gate.name), None, gate))
         await made.board.refresh()
         row = made.board.rows["gang-default.a"]
-        assert (row.state, row.timed_out) == ("TimedOut", expected)
+        assert (row.state, row.ended) == ("TimedOut", expected)
+
+
+async def test_an_index_had_failed_when_the_verdict_on_its_gang_was_written(made: Made) -> None:
+    """Where the ConfigMap is gone, nobody knows when that was."""
+    made.put("a")
+    words = "ended: 1/2 pods started (uid u-gone, attempt 0, epoch 0)"
+    failed = gangs.condition(names.REASON_INDEX_FAILED, words, status="False")
+    made.put("gone", finished=True, failed=True, condition=failed)
+    ended = gangs.verdict(VerdictKind.TIMEOUT, names.REASON_INDEX_FAILED, uid="u-a")
+    gate = gangs.config_map(name="a-group-scheduling", workload_uid="u-a", verdict=ended, written_at=gangs.T0 + 60)
+    made.index.on_config_map(ObjectChange(("default", gate.name), None, gate))
+    await made.board.refresh()
+    found = {it.name: (it.state, it.ended) for it in made.board.rows.values()}
+    assert found == {"a": ("IndexFailed", gangs.T0 + 60), "gone": ("IndexFailed", None)}
 
 
 async def test_one_that_timed_out_stays_bad_and_first_when_its_jobset_has_failed(made: Made) -> None:
@@ -126,7 +140,7 @@ async def test_one_that_timed_out_stays_bad_and_first_when_its_jobset_has_failed
         ("a", "Waiting", "WAIT", 0, 2),
         ("done", "Completed", "QUIET", None, 2),
     ]
-    assert [it.name for it in shown.late] == ["late"]
+    assert shown.given_up == (("TimedOut", 1),)
     assert ">?/2<" in html.row_fragment(shown.rows[1], made.now)
 
 

@@ -235,7 +235,9 @@ def test_accelerators_are_idle_from_the_start_to_the_verdict(shown: ScrapedMetri
 
 def test_what_has_not_happened_yet_is_zero_not_absent(shown: ScrapedMetrics) -> None:
     """An increase from nothing is none: the first timeout of all would not be seen by an alert."""
-    assert shown.value("decisions_total", kind="timeout", cause="TimedOut") == 0
+    for kind in ("timeout", "release"):
+        for cause in ("TimedOut", "IndexFailed"):
+            assert shown.value("decisions_total", kind=kind, cause=cause) == 0
     assert shown.value("annotation_patches_total", outcome="error") == 0
     assert shown.value("stream_requests_total", outcome="lost") == 0
 
