@@ -98,7 +98,7 @@ contracts: setup ## the import contracts of pyproject.toml
 pytest: setup
 	$(BIN)/python -m pytest --numprocesses $(WORKERS) --dist loadscope $(PYTEST_ARGS)
 
-# For example `make stress STRESS_ARGS="--schedules 1000 --first 10000"`, or `--seed 211` for one that failed.
+# For example `make stress STRESS_ARGS="--schedules 1000 --first 10000"`, or `--source job --seed 211` for one that failed.
 STRESS_ARGS ?=
 DEEP_TESTS := tests/flow/test_kills.py tests/flow/webhook/test_rolling_update.py tests/stress/test_schedules.py \
   tests/unit/controllers/podgroups/test_cache_properties.py tests/unit/controllers/podgroups/test_crashes.py

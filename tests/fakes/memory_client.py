@@ -63,7 +63,7 @@ class MemoryClient:
         self.gate_written: Callable[[Json | None, Json], None] = lambda _, __: None
         self.gate_removed: Callable[[Json], None] = lambda _: None
         self.read: Callable[[Resource, list[Json]], None] = lambda _, __: None
-        """Called with the result of each list."""
+        """Called with the result of each list and each get."""
 
     @property
     def client(self) -> Client:
@@ -77,9 +77,12 @@ class MemoryClient:
         return view.client
 
     async def get(self, resource: Resource, name: str, namespace: str | None = None, *, type: Any = dict) -> Any:
-        return await self._do(
-            Call("get", resource, name), lambda: decoded_as(self.api.known(resource, name, namespace), type)
-        )
+        def work() -> Any:
+            found = self.api.get(resource, name, namespace)
+            self.read(resource, [] if found is None else [found])
+            return decoded_as(self.api.known(resource, name, namespace), type)
+
+        return await self._do(Call("get", resource, name), work)
 
     async def list(
         self,

@@ -1,7 +1,7 @@
-"""`make stress`: plays thousands of random schedules of one gang and its controllers, on all cores.
+"""`make stress`: plays thousands of random schedules of one gang of each source and its controllers, on all cores.
 
 The same schedules as in `test_schedules.py`, only more of them. Each is made from its number, so one that fails can be
-played again: `make stress STRESS_ARGS="--seed 211"`. Not part of `make test`.
+played again: `make stress STRESS_ARGS="--source job --seed 211"`. Not part of `make test`.
 """
 
 from __future__ import annotations
@@ -12,10 +12,12 @@ import sys
 import time
 from collections.abc import Iterator, Sequence
 from concurrent.futures import ProcessPoolExecutor, as_completed
+from functools import partial
 from random import Random
 
 import structlog
 
+from jobset_gate.sources.table import SOURCES
 from tests.stress.world.schedule import Schedule, at_random, cut_down, play
 
 SCHEDULES = 10_000
@@ -28,19 +30,25 @@ MOST_FAILED = 5
 def main(arguments: Sequence[str] | None = None) -> int:
     """0 if every schedule was right."""
     options = _options(arguments)
+    sources = [options.source] if options.source else [*SOURCES]
     if options.seed is not None:
-        return 1 if _shown(options.seed) else 0
+        return max(_shown(options.seed, source) for source in sources)
+    return max(_run(options, source) for source in sources)
+
+
+def _run(options: argparse.Namespace, source: str) -> int:
+    """0 if every schedule of this source was right."""
     since = time.monotonic()
     played, failed, spent = 0, list[int](), 0.0
-    for count, wrong, seconds in _results(options):
+    for count, wrong, seconds in _results(options, source):
         played, spent = played + count, spent + seconds
         failed += wrong
         if len(failed) >= MOST_FAILED:
             break
     each = spent / max(1, played) * 1000
-    _say(f"{played:,} schedules in {time.monotonic() - since:.0f} s, {each:.1f} ms each")
+    _say(f"{source}: {played:,} schedules in {time.monotonic() - since:.0f} s, {each:.1f} ms each")
     for seed in sorted(failed)[:MOST_FAILED]:
-        _shown(seed)
+        _shown(seed, source)
     return 1 if failed else 0
 
 
@@ -53,15 +61,16 @@ def wrong(schedule: Schedule) -> AssertionError | None:
     return None
 
 
-def _results(options: argparse.Namespace) -> Iterator[tuple[int, list[int], float]]:
+def _results(options: argparse.Namespace, source: str) -> Iterator[tuple[int, list[int], float]]:
     """(schedules played, numbers of those that failed, seconds of computing), a part after the other."""
     last = options.first + options.schedules
     parts = [range(first, min(first + AT_ONCE, last)) for first in range(options.first, last, AT_ONCE)]
+    part_of = partial(_part, source=source)
     if options.jobs == 1:
-        yield from map(_part, parts)
+        yield from map(part_of, parts)
         return
     with ProcessPoolExecutor(options.jobs) as pool:
-        tasks = [pool.submit(_part, part) for part in parts]
+        tasks = [pool.submit(part_of, part) for part in parts]
         try:
             for task in as_completed(tasks):
                 yield task.result()
@@ -69,30 +78,30 @@ def _results(options: argparse.Namespace) -> Iterator[tuple[int, list[int], floa
             pool.shutdown(cancel_futures=True)
 
 
-def _part(seeds: range) -> tuple[int, list[int], float]:
+def _part(seeds: range, source: str) -> tuple[int, list[int], float]:
     _quiet()
     since = time.process_time()
-    failed = [seed for seed in seeds if wrong(_schedule(seed)) is not None]
+    failed = [seed for seed in seeds if wrong(_schedule(seed, source)) is not None]
     return len(seeds), failed, time.process_time() - since
 
 
-def _shown(seed: int) -> bool:
+def _shown(seed: int, source: str) -> bool:
     """Says what is wrong with this one, and which of its steps it takes. False if nothing is."""
     _quiet()
-    schedule = _schedule(seed)
+    schedule = _schedule(seed, source)
     found = wrong(schedule)
     if found is None:
-        _say(f"seed {seed}: right")
+        _say(f"{source}, seed {seed}: right")
         return False
-    _say(f"seed {seed}: {type(found).__name__}: {found}")
+    _say(f"{source}, seed {seed}: {type(found).__name__}: {found}")
     shortest = cut_down(schedule, lambda shorter: wrong(shorter) is not None)
     _say(f"  {wrong(shortest)}\n  {shortest}")
-    _say(f'  again: make stress STRESS_ARGS="--seed {seed}"')
+    _say(f'  again: make stress STRESS_ARGS="--source {source} --seed {seed}"')
     return True
 
 
-def _schedule(seed: int) -> Schedule:
-    return at_random(Random(seed))  # noqa: S311 - chance that can be repeated
+def _schedule(seed: int, source: str) -> Schedule:
+    return at_random(Random(seed), source)  # noqa: S311 - chance that can be repeated
 
 
 def _say(words: str) -> None:
@@ -108,6 +117,7 @@ def _quiet() -> None:
 def _options(arguments: Sequence[str] | None) -> argparse.Namespace:
     parser = argparse.ArgumentParser(prog="make stress STRESS_ARGS=...", description=__doc__)
     parser.add_argument("--schedules", type=int, default=SCHEDULES, help="how many")
+    parser.add_argument("--source", choices=[*SOURCES], help="of this source alone")
     parser.add_argument("--first", type=int, default=0, help="number of the first")
     parser.add_argument("--jobs", type=int, default=os.cpu_count() or 1, help="processes")
     parser.add_argument("--seed", type=int, help="this one alone, with the steps that it takes")

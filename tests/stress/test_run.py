@@ -24,19 +24,20 @@ def long_ones_fail(schedule: Schedule) -> None:
 
 def test_it_plays_as_many_as_asked_for_in_several_processes(capsys: pytest.CaptureFixture[str]) -> None:
     assert run.main(["--schedules", "6", "--jobs", "2"]) == 0
-    assert capsys.readouterr().out.startswith("6 schedules in ")
+    said = capsys.readouterr().out.splitlines()
+    assert [line.partition(" schedules in ")[0] for line in said] == ["jobset: 6", "job: 6"]
 
 
 def test_what_fails_is_named_by_its_number_and_cut_down(
     capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.setattr(run, "play", long_ones_fail)
-    assert run.main(["--schedules", "50", "--jobs", "1"]) == 1
-    failed = [line for line in capsys.readouterr().out.splitlines() if line.startswith("seed ")]
+    assert run.main(["--source", "job", "--schedules", "50", "--jobs", "1"]) == 1
+    failed = [line for line in capsys.readouterr().out.splitlines() if line.startswith("job, seed ")]
     assert 0 < len(failed) <= run.MOST_FAILED
-    seed, _, why = failed[0].removeprefix("seed ").partition(": ")
+    seed, _, why = failed[0].removeprefix("job, seed ").partition(": ")
     assert why.startswith("AssertionError: too long")
-    assert run.main(["--seed", seed]) == 1
+    assert run.main(["--source", "job", "--seed", seed]) == 1
     out = capsys.readouterr().out
-    assert f'again: make stress STRESS_ARGS="--seed {seed}"' in out
+    assert f'again: make stress STRESS_ARGS="--source job --seed {seed}"' in out
     assert out.count("Step(") == 60, "no step is left that it does not take"

@@ -11,10 +11,10 @@ from dataclasses import dataclass
 
 from jobset_gate import names
 from jobset_gate.kube.resources import CONFIGMAPS, JOBS, JOBSETS, PODS, Resource
+from jobset_gate.sources.table import SOURCES
 from tests.fakes.memory_api import Api, Json, labels_of
-from tests.stress.world.facts import RawGeneration, alive, barrier, generation_of
+from tests.stress.world.facts import RawGeneration, alive, barrier, finished, generation_of
 from tests.stress.world.objects import (
-    GATE,
     JOBSET,
     LOADERS,
     WORKERS,
@@ -49,10 +49,15 @@ class GangShape:
     releases_on_timeout: bool = False
     pods_restart: bool = False
     """restartPolicy OnFailure: a barrier that failed runs again."""
+    source: str = "jobset"
+    clears_start: bool = False
+    """The Job controller of Kubernetes 1.36: it clears a suspended Job's startTime."""
 
 
 class Cluster:
     """One gang, by the name of `train`, and the pods of it."""
+
+    workloads: Resource = JOBSETS
 
     def __init__(self, api: Api, now: Callable[[], float], shape: GangShape) -> None:
         self.api, self.now, self.shape = api, now, shape
@@ -76,7 +81,12 @@ class Cluster:
 
     @property
     def jobset(self) -> Json | None:
-        return self.api.get(JOBSETS, JOBSET)
+        return self.api.get(self.workloads, JOBSET)
+
+    @property
+    def gate(self) -> str:
+        """Name of the ConfigMap."""
+        return SOURCES[self.shape.source].config_map_name(JOBSET)
 
     @property
     def suspended(self) -> bool:
@@ -85,7 +95,7 @@ class Cluster:
     @property
     def going_on(self) -> bool:
         """There is a JobSet, and it has not finished."""
-        return self.jobset is not None and "terminalState" not in self.jobset["status"]
+        return self.jobset is not None and not finished(self.jobset)
 
     def create(self, *, suspended: bool = False) -> None:
         shape = self.shape
@@ -110,7 +120,7 @@ class Cluster:
 
     def delete(self) -> None:
         """Background deletion: the rest is the garbage collector's."""
-        self.api.remove(JOBSETS, JOBSET)
+        self.api.remove(self.workloads, JOBSET)
 
     def suspend(self) -> None:
         """With what the webhook does in the same write: the next epoch in all templates (A5)."""
@@ -170,8 +180,8 @@ class Cluster:
 
     # --- The Job controller ----------------------------------------------------------------------------------------
 
-    def sync_jobs(self) -> None:
-        """Pods as the Jobs want them; what has finished is noted in the Jobs."""
+    def sync_jobs(self, *, tell: bool = True) -> None:
+        """Pods as the Jobs want them; what has finished is noted in the Jobs. `tell`: with the status of a bare Job."""
         for job in self.api.all(JOBS):
             self._note_finished(job)
             self._fill(self.api.get(JOBS, job["metadata"]["name"]) or job)
@@ -261,7 +271,7 @@ class Cluster:
 
     def readable(self, pod: Json) -> list[str]:
         """What the pod's volume holds now: ConfigMap and annotation."""
-        gate = self.api.get(CONFIGMAPS, GATE) or {}
+        gate = self.api.get(CONFIGMAPS, self.gate) or {}
         kept = (gate.get("data") or {}).get(names.KEY_VERDICT, "")
         return ["" if kept in self.forged else kept, notes_of(pod).get(names.VERDICT, "")]
 
@@ -306,7 +316,7 @@ class Cluster:
         self.began.setdefault(life_of_jobset(jobset), self.api.version)
 
     def _change_jobset(self, change: Callable[[Json], object]) -> Json:
-        return self.api.change(JOBSETS, JOBSET, change)
+        return self.api.change(self.workloads, JOBSET, change)
 
     def _change_pod(self, pod: Json, change: Callable[[Json], object]) -> None:
         self.api.change(PODS, pod["metadata"]["name"], change)
@@ -352,7 +362,8 @@ class Cluster:
     def _make_pod(self, job: Json, index: int) -> None:
         self._pods += 1
         indexed = job["spec"]["completionMode"] == "Indexed"
-        labels = dict(labels_of(job)) | {names.JOB_CONTROLLER_UID: job["metadata"]["uid"]}
+        name, uid = job["metadata"]["name"], job["metadata"]["uid"]
+        labels = dict(labels_of(job)) | {names.JOB_CONTROLLER_UID: uid, names.JOB_NAME: name}
         notes = {names.EPOCH: notes_of(job["spec"]["template"])[names.EPOCH]}
         # A NonIndexed Job's pods carry no index; the number is kept for this world's own bookkeeping.
         notes[names.JOB_COMPLETION_INDEX if indexed else "slot"] = str(index)
@@ -360,10 +371,10 @@ class Cluster:
             PODS,
             {
                 "metadata": {
-                    "name": f"{job['metadata']['name']}-{index}-{self._pods}",
+                    "name": f"{name}-{index}-{self._pods}",
                     "labels": labels,
                     "annotations": notes,
-                    "ownerReferences": [{"kind": "Job", "uid": job["metadata"]["uid"], "controller": True}],
+                    "ownerReferences": [{"kind": "Job", "name": name, "uid": uid, "controller": True}],
                     "creationTimestamp": stamp(self.now()),
                 },
                 "spec": {},

@@ -80,6 +80,28 @@ def jobset_uid(config_map: Json) -> str:
     return str((config_map["metadata"].get("annotations") or {}).get(JOBSET_UID, ""))
 
 
+def targets(workload: Json) -> list[Json]:
+    """Its templates; a Job is its only one."""
+    spec: Json = workload["spec"]
+    found: list[Json] = spec.get("replicatedJobs") or [{"name": "", "replicas": 1, "template": {"spec": spec}}]
+    return found
+
+
+def finished(workload: Json) -> bool:
+    """It starts no pod any more."""
+    return bool(workload["status"].get("terminalState")) or has_ended(workload)
+
+
+def has_ended(job: Json) -> bool:
+    """A Job that is Complete or has failed."""
+    return any(it["type"] in ("Complete", "Failed") and it["status"] == "True" for it in _conditions(job))
+
+
+def workload_uid(stored: Json) -> str:
+    """UID of the workload whose Job or pod this is: a JobSet's by its label, else the Job's."""
+    return _labels(stored).get(UID) or maker(stored) or str(stored["metadata"]["uid"])
+
+
 def order(its: RawGeneration) -> tuple[int, int]:
     """Later generations of one JobSet are higher."""
     return its.attempt, its.epoch
@@ -96,14 +118,14 @@ def lacking(
         return None
     found = {_place(job): job for job in jobs if _is_of(job, jobset) and "deletionTimestamp" not in job["metadata"]}
     missing: list[str] = []
-    for target in jobset["spec"]["replicatedJobs"]:
+    for target in targets(jobset):
         spec = target["template"]["spec"]
         for number in range(target["replicas"]):
             name = f"{target['name']}-{number}"
             job = found.get((target["name"], str(number)))
             if job is None:
                 missing.append(f"{name}: no Job")
-            elif any(one["type"] == "Complete" and one["status"] == "True" for one in _conditions(job)):
+            elif has_ended(job):
                 continue  # satisfied in every epoch of its attempt, suspended or not
             elif job["spec"].get("suspend"):
                 missing.append(f"{name}: suspended")
@@ -118,10 +140,10 @@ def lost(jobset: Json | None, jobs: Iterable[Json]) -> list[str]:
         return []
     found: list[str] = []
     for job in jobs:
-        if not _is_of(job, jobset) or "deletionTimestamp" in job["metadata"] or _conditions(job):
+        if not _is_of(job, jobset) or "deletionTimestamp" in job["metadata"] or has_ended(job):
             continue
         name, number = _place(job)
-        target = next((one for one in jobset["spec"]["replicatedJobs"] if one["name"] == name), None)
+        target = next((one for one in targets(jobset) if one["name"] == name), None)
         if target is None or int(number) >= target["replicas"]:
             continue
         spec = target["template"]["spec"]
@@ -171,8 +193,8 @@ def maker(stored: Json) -> str:
 
 def generation_of(pod: Json) -> RawGeneration:
     """Whose generation a pod is."""
-    labels, notes = _labels(pod), pod["metadata"].get("annotations") or {}
-    return RawGeneration(labels[UID], int(labels[ATTEMPT]), int(notes.get(EPOCH) or 0))
+    notes = pod["metadata"].get("annotations") or {}
+    return RawGeneration(workload_uid(pod), int(_attempt(pod)), int(notes.get(EPOCH) or 0))
 
 
 def condition(jobset: Json) -> Json | None:
@@ -182,8 +204,7 @@ def condition(jobset: Json) -> Json | None:
 
 def _empty(job: Json, spec: Json, pods: Iterable[Json], announced: Collection[str]) -> Iterator[str]:
     """Slots of one Job whose none has finished and none has a started pod."""
-    attempt = _labels(job)[ATTEMPT]
-    own = [pod for pod in pods if maker(pod) == job["metadata"]["uid"] and _labels(pod)[ATTEMPT] == attempt]
+    own = [pod for pod in pods if maker(pod) == job["metadata"]["uid"] and _attempt(pod) == _attempt(job)]
     ready = [pod for pod in own if started(pod, announced)]
     if spec.get("completionMode") == "NonIndexed":
         over = [pod for pod in ready if pod["status"]["phase"] == "Succeeded"]
@@ -215,14 +236,18 @@ def indexes(text: str) -> set[int]:
 
 
 def _is_of(stored: Json, jobset: Json) -> bool:
-    labels = _labels(stored)
     attempt = str(jobset["status"].get("restarts") or 0)
-    return (labels.get(UID), labels.get(ATTEMPT)) == (jobset["metadata"]["uid"], attempt)
+    return (workload_uid(stored), _attempt(stored)) == (jobset["metadata"]["uid"], attempt)
+
+
+def _attempt(stored: Json) -> str:
+    """Of a Job that is a workload itself there is one."""
+    return _labels(stored).get(ATTEMPT, "0")
 
 
 def _place(job: Json) -> tuple[str, str]:
     labels = _labels(job)
-    return labels[REPLICATED_JOB], labels[JOB_INDEX]
+    return labels.get(REPLICATED_JOB, ""), labels.get(JOB_INDEX, "0")
 
 
 def _labels(stored: Json) -> Mapping[str, str]:

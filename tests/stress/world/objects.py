@@ -8,10 +8,9 @@ from typing import Any
 
 from jobset_gate import names
 from tests.fakes.memory_api import Json
-from tests.stress.world.facts import RawGeneration, alive, barrier, indexes
+from tests.stress.world.facts import RawGeneration, alive, barrier, has_ended, indexes, targets
 
 JOBSET = "train"
-GATE = "train-group-scheduling"
 WORKERS = "workers"
 LOADERS = "loaders"
 TOKEN = "t0ken"  # it opens nothing
@@ -43,11 +42,11 @@ def life_of_jobset(jobset: Json) -> RawGeneration:
 
 
 def attempt_of(jobset: Json) -> int:
-    return int(jobset["status"]["restarts"])
+    return int(jobset["status"].get("restarts") or 0)
 
 
 def epoch_of(jobset: Json) -> int:
-    return int(notes_of(jobset["spec"]["replicatedJobs"][0]["template"]["spec"]["template"])[names.EPOCH])
+    return int(notes_of(targets(jobset)[0]["template"]["spec"]["template"])[names.EPOCH])
 
 
 def notes_of(stored: Json) -> dict[str, str]:
@@ -74,7 +73,7 @@ def give_up(job: Json, index: int) -> None:
 
 
 def is_complete(job: Json) -> bool:
-    return bool(job["status"].get("conditions"))
+    return has_ended(job)
 
 
 def align(job: Json, wanted: Json) -> None:
@@ -88,12 +87,15 @@ def align(job: Json, wanted: Json) -> None:
 
 
 def replicated_job(name: str, replicas: int, width: int, mode: str) -> Json:
+    return {"name": name, "replicas": replicas, "template": {"spec": job_spec(width, mode)}}
+
+
+def job_spec(width: int, mode: str) -> Json:
     template = {
         "metadata": {"annotations": {names.EPOCH: "0"}},
         "spec": {"initContainers": [{"name": names.BARRIER_CONTAINER, "env": [STREAM]}]},
     }
-    spec = {"parallelism": width, "completions": width, "completionMode": mode, "template": template}
-    return {"name": name, "replicas": replicas, "template": {"spec": spec}}
+    return {"parallelism": width, "completions": width, "completionMode": mode, "template": template}
 
 
 def container_status(state: Json, **more: Any) -> Json:

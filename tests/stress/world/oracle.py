@@ -28,10 +28,10 @@ from datetime import datetime
 from typing import TYPE_CHECKING
 
 from jobset_gate import names
-from jobset_gate.kube.resources import CONFIGMAPS, JOBS, JOBSETS, PODS, Resource
+from jobset_gate.kube.resources import CONFIGMAPS, JOBS, PODS, Resource
 from tests.stress.world import facts
 from tests.stress.world.facts import CLOCK, VERDICT, Json, RawGeneration, RawVerdict
-from tests.stress.world.objects import GATE, JOBSET, notes_of
+from tests.stress.world.objects import notes_of
 
 if TYPE_CHECKING:
     from tests.fakes.memory_api import Api
@@ -77,6 +77,8 @@ class Oracle:
         """UIDs of JobSets for which a ConfigMap was made when they were gone."""
         self._lost: dict[str, float] = {}
         """UIDs of pods that count no more, and since when."""
+        self._started: set[str] = set()
+        """UIDs of Jobs that run and have a startTime."""
         self._judged = 0
         api.watchers.append(self._happened)
 
@@ -84,13 +86,23 @@ class Oracle:
 
     def _happened(self, kind: Resource, what: str, body: Json) -> None:
         uid = body["metadata"]["uid"]
-        if kind == JOBSETS and what == "DELETED":
+        if kind == JOBS:
+            self._start_stays(what, body)
+        if kind == self._cluster.workloads and what == "DELETED":
             self._gone[uid] = self._now()
-        elif kind == JOBSETS:
+        elif kind == self._cluster.workloads:
             self._made.setdefault(uid, self._now())
             self._condition(body)
         elif kind == PODS and (what == "DELETED" or not facts.alive(body)):
             self._lost.setdefault(uid, self._now())
+
+    def _start_stays(self, what: str, job: Json) -> None:
+        """A running Job keeps its startTime (K4)."""
+        uid, runs = job["metadata"]["uid"], not job["spec"].get("suspend") and what != "DELETED"
+        started = "startTime" in (job.get("status") or {})
+        if runs and uid in self._started and not started:
+            self._wrong(f"the start of Job {uid} was cleared while it runs")
+        (self._started.add if runs and started else self._started.discard)(uid)
 
     def edited(self) -> None:
         """Another client has deleted or changed the ConfigMap: what it held may be decided, or measured, again."""
@@ -154,7 +166,7 @@ class Oracle:
 
     def removed(self, old: Json) -> None:
         """A controller has removed this ConfigMap."""
-        jobset, uid = self._api.get(JOBSETS, JOBSET), facts.jobset_uid(old)
+        jobset, uid = self._cluster.jobset, facts.jobset_uid(old)
         if not uid or (jobset is not None and jobset["metadata"]["uid"] == uid):
             self._wrong(f"removed although it is in use, or unrelated: {old}")
 
@@ -171,7 +183,7 @@ class Oracle:
         epochs = {facts.generation_of(pod).epoch for pod in mine}
         if epochs and said.its.epoch != max(epochs):
             self._wrong(f"{said} is not of the highest epoch that a counted pod carries: {epochs}")
-        true = facts.lacking(self._api.get(JOBSETS, JOBSET), self._api.all(JOBS), self._api.all(PODS), raw.announced)
+        true = facts.lacking(self._cluster.jobset, self._api.all(JOBS), self._api.all(PODS), raw.announced)
         for pod in mine:
             uid, name = pod["metadata"]["uid"], pod["metadata"]["name"]
             if uid not in self._cluster.ran:
@@ -292,8 +304,8 @@ class Oracle:
 
     def ended(self) -> None:
         """Nothing disturbs it any more, and a long time has passed: is anybody forgotten?"""
-        jobset = self._api.get(JOBSETS, JOBSET)
-        if jobset is None or jobset["status"].get("terminalState") or jobset["spec"]["suspend"]:
+        jobset = self._cluster.jobset
+        if jobset is None or facts.finished(jobset) or jobset["spec"]["suspend"]:
             return
         jobs, pods = self._api.all(JOBS), self._api.all(PODS)
         said = facts.parse_verdict(self._data().get(VERDICT, ""))
@@ -316,7 +328,7 @@ class Oracle:
 
     def _data(self) -> Json:
         """Of the ConfigMap as it stands."""
-        return (self._api.get(CONFIGMAPS, GATE) or {}).get("data") or {}
+        return (self._api.get(CONFIGMAPS, self._cluster.gate) or {}).get("data") or {}
 
     def _is_forged(self, stored: Json) -> bool:
         return (stored.get("data") or {}).get(VERDICT) in self._cluster.forged

@@ -25,6 +25,7 @@ from controllers.barrier.stream.delivery import DeliveryLog
 from controllers.barrier.stream.registry import WaiterRegistry
 from controllers.barrier.verdict_patcher import VerdictPatcher
 from controllers.barrier.verdict_store import VerdictStore
+from controllers.barrier.workloads import WORKLOADS
 from jobset_gate.barrier import wire
 from jobset_gate.barrier.model import GangKey, GangSnapshot
 from jobset_gate.kube.client import Client
@@ -142,7 +143,8 @@ class _RecordingLiveReader(LiveReader):
 class Replica:
     """Runs after `boot`. Its calls wait until `answer`."""
 
-    def __init__(self, name: str, api: Api, loop: InstantLoop, now: Callable[[], float]) -> None:
+    def __init__(self, name: str, api: Api, loop: InstantLoop, now: Callable[[], float], source: str) -> None:
+        self.source, self._workloads = source, WORKLOADS[source]
         self.name, self.api, self._loop, self._true_now = name, api, loop, now
         self.clock_ahead = 0.0
         self.memory = MemoryClient(api, self._answer_call)
@@ -212,12 +214,12 @@ class Replica:
         self.book = WaiterRegistry(self.index, self.now, reported)
         self.patches = VerdictPatcher(self.memory.client, concurrency=2, delivered=reported)
         self.words: WorkQueue[GangKey] = WorkQueue(rng=random.Random(0))  # noqa: S311 - jitter
-        jobsets = self._stores[JOBSETS]
+        workloads = self._stores[self._workloads]
         self.writer = GangStatusWriter(
             self.memory.without_retries(),
             self.now,
             self.words,
-            version=lambda key: jobsets.version_of((key.namespace, key.name)),
+            version=lambda key: workloads.version_of((key.namespace, key.name)),
         )
         reconciler = GangReconciler(
             cache=self.index,
@@ -228,7 +230,7 @@ class Replica:
             live_reader=_RecordingLiveReader(
                 self.view, self.memory.client, lambda: self._staleness[PODS].seconds, self._looked_up
             ),
-            metrics=GangMetrics(CollectorRegistry()),
+            metrics=GangMetrics(CollectorRegistry(), sources=[self.source]),
             now=self.now,
         )
         for kind in WATCHED:
@@ -356,7 +358,7 @@ class Replica:
 
     def _raw(self) -> RawView:
         """As the watches showed it, at this moment."""
-        jobset, held = self.known[JOBSETS].get(JOBSET), frozenset(+self.held)
+        jobset, held = self.known[self._workloads].get(JOBSET), frozenset(+self.held)
         return RawView(jobset, [*self.known[JOBS].values()], [*self.known[PODS].values()], held)
 
 

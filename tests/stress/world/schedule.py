@@ -150,7 +150,7 @@ def play(schedule: Schedule) -> World:
     return run.world
 
 
-def at_random(random: Random) -> Schedule:
+def at_random(random: Random, source: str = "jobset") -> Schedule:
     """Any schedule, with a few kinds of trouble: all at once would let no gang come to anything."""
     troubles = random.sample(TROUBLES, random.choice((0, 1, 2, 2, 3, 4, 6)))
     turns = random.sample(NEW_GENERATIONS, random.choice((0, 1, 1, 2, 3)))
@@ -177,6 +177,8 @@ def at_random(random: Random) -> Schedule:
         by_annotation=not by_gate or random.random() < 0.5,
         resume=random.random() < 0.7,
     )
+    if source == "job":
+        shape = replace(shape, source=source, replicas=1, loaders=0, clears_start=random.random() < 0.5)
     return Schedule(
         shape=shape,
         replicas=random.choice((1, 1, 2)),

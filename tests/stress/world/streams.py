@@ -71,7 +71,9 @@ class FakeStreams:
         def admit() -> None:
             generation = Generation(its.uid, its.attempt, its.epoch)
             try:
-                line.request = line.book.admit_request(GangKey("default", JOBSET), TOKEN, generation, line.pod, line)
+                line.request = line.book.admit_request(
+                    GangKey("default", JOBSET, replica.source), TOKEN, generation, line.pod, line
+                )
             except RequestRefused:
                 return  # it asks again some time
             self._lines.append(line)

@@ -14,13 +14,16 @@ from jobset_gate.fake.clock import EPOCH
 from jobset_gate.kube.resources import CONFIGMAPS, JOBS
 from tests.fakes.instant_loop import InstantLoop
 from tests.fakes.memory_api import WATCHED, Api, Json, labels_of
+from tests.stress.world.bare_job import JobCluster
 from tests.stress.world.cluster import Cluster, GangShape
-from tests.stress.world.facts import RawGeneration, alive, generation_of, lacking
-from tests.stress.world.objects import GATE, holds, life_of_jobset
+from tests.stress.world.facts import RawGeneration, alive, finished, generation_of, lacking
+from tests.stress.world.objects import holds, life_of_jobset
 from tests.stress.world.oracle import Oracle
 from tests.stress.world.replica import Replica
 from tests.stress.world.streams import FakeStreams
 
+CLUSTERS = {"jobset": Cluster, "job": JobCluster}
+"""By source."""
 CALM_STEP = 5.0
 """Seconds that pass at once when nothing else happens."""
 FALSE_CLOCK = 90.0
@@ -50,10 +53,10 @@ class World:
     def __init__(self, shape: GangShape, replicas: int = 1) -> None:
         self.loop = InstantLoop()
         self.api = Api()
-        self.cluster = Cluster(self.api, self.now, shape)
+        self.cluster = CLUSTERS[shape.source](self.api, self.now, shape)
         self.oracle = Oracle(self.api, self.cluster, self.now)
         self.streams = FakeStreams(self.cluster, self.loop)
-        self.replicas = [Replica(f"replica-{n}", self.api, self.loop, self.now) for n in range(replicas)]
+        self.replicas = [Replica(f"replica-{n}", self.api, self.loop, self.now, shape.source) for n in range(replicas)]
         for replica in self.replicas:
             replica.memory.gate_written = partial(self.oracle.written, replica)
             replica.memory.gate_removed = self.oracle.removed
@@ -97,13 +100,13 @@ class World:
 
     def destroy_gate(self, how: str) -> None:
         """A user deletes or edits the ConfigMap."""
-        stored = self.api.get(CONFIGMAPS, GATE)
+        stored = self.api.get(CONFIGMAPS, self.cluster.gate)
         if stored is None:
             return
         if how != "disown":
             self.oracle.edited()
         if how == "delete":
-            self.api.remove(CONFIGMAPS, GATE)
+            self.api.remove(CONFIGMAPS, self.cluster.gate)
             return
 
         forged = self._forged(how)
@@ -120,17 +123,19 @@ class World:
             else:
                 body["metadata"]["labels"] = {}
 
-        self.api.change(CONFIGMAPS, GATE, edit)
+        self.api.change(CONFIGMAPS, self.cluster.gate, edit)
 
     def edit_clock(self, by: float) -> None:
         """A user sets the clock in the ConfigMap to so many seconds from what it shows."""
-        stored = self.api.get(CONFIGMAPS, GATE)
+        stored = self.api.get(CONFIGMAPS, self.cluster.gate)
         shown = verdict_codec.parse_clock(((stored or {}).get("data") or {}).get(names.KEY_WAITING_SINCE, ""))
         if stored is None or shown is None:
             return
         self.oracle.clock_edited()
         text = verdict_codec.render_clock(WaitingSince(generation=shown.generation, at=shown.at + by))
-        self.api.change(CONFIGMAPS, GATE, lambda body: body["data"].update({names.KEY_WAITING_SINCE: text}))
+        self.api.change(
+            CONFIGMAPS, self.cluster.gate, lambda body: body["data"].update({names.KEY_WAITING_SINCE: text})
+        )
 
     def _forged(self, how: str) -> dict[str, str]:
         """Well-formed news and a clock of a generation that nobody will ever reach."""
@@ -160,8 +165,6 @@ class World:
             for kind in WATCHED:
                 if kind in replica.torn:
                     replica.begin_list(kind)
-        if self.cluster.suspended and fate.resume:
-            self.cluster.resume()
         calm, busy = 0.0, 0
         while calm < self._patience():
             before = self.api.version
@@ -173,6 +176,7 @@ class World:
                 continue
             busy += 1
             assert busy < MOST_ROUNDS, "it never comes to rest"
+        assert not (fate.resume and self.cluster.going_on and self.cluster.suspended), "it cannot be resumed"
         self._ended()
 
     def deliver(self) -> None:
@@ -194,6 +198,8 @@ class World:
 
     def _go_on(self, busy: int, fate: RunEnding) -> None:
         """One round in which everybody does what there is to do."""
+        if self.cluster.suspended and fate.resume:
+            self.cluster.resume()
         self._remove_unrelated()
         self.cluster.collect()
         self.streams.end_of_the_dead()
@@ -221,9 +227,9 @@ class World:
 
     def _remove_unrelated(self) -> None:
         """A ConfigMap that is not ours is taken away by a client that it belongs to."""
-        stored = self.api.get(CONFIGMAPS, GATE)
+        stored = self.api.get(CONFIGMAPS, self.cluster.gate)
         if stored is not None and not labels_of(stored).get(names.GATE):
-            self.api.remove(CONFIGMAPS, GATE)
+            self.api.remove(CONFIGMAPS, self.cluster.gate)
 
     def _patience(self) -> float:
         # The longest pauses: a straggler's next patch, a look past an unrelated ConfigMap, a timeout.
@@ -234,14 +240,14 @@ class World:
         self.check()
         cluster = self.cluster
         jobset = cluster.jobset
-        if jobset is None or jobset["status"].get("terminalState"):
+        if jobset is None or finished(jobset):
             return
         reported = next((c for c in jobset["status"].get("conditions", []) if c["type"] == names.CONDITION), None)
         assert reported is not None, "no condition was written"
         if cluster.suspended:
             assert reported["message"] == "suspended", reported
             return
-        stored = self.api.get(CONFIGMAPS, GATE)
+        stored = self.api.get(CONFIGMAPS, self.cluster.gate)
         assert stored is not None, "there is no gate"
         kept = stored["data"].get(names.KEY_VERDICT, "")
         assert kept not in cluster.forged, f"a forged verdict was believed: {kept}"
