@@ -115,9 +115,10 @@ Config = Annotated[
 ControllerConfig = Annotated[
     Path | None, option("--config", "FILE", "The controller's settings, where they are not the usual ones.")
 ]
-_ANY: Final = "[jobset/|trainjob/|pod/|podgroup/]NAME"
+_ANY: Final = "[jobset/|job/|trainjob/|pod/|podgroup/]NAME"
 _ABOUT: Final = (
-    "A JobSet; with a prefix that of a TrainJob, a pod (for its gang) or a pod group. gang/NAME is a pod group, too."
+    "A JobSet, or a Job that is a gang; with a prefix that of a TrainJob, a pod (for its gang) or a pod group. "
+    "gang/NAME is a pod group, too."
 )
 Subjects = Annotated[list[str], typer.Argument(metavar=_ANY, help=_ABOUT, show_default=False)]
 Subject = Annotated[str, typer.Argument(metavar=_ANY, help=_ABOUT, show_default=False)]
@@ -185,7 +186,7 @@ class LogOptions:
     )
 
 
-# --- What a person names: NAME, jobset/NAME, trainjob/NAME, pod/NAME, podgroup/NAME or gang/NAME ----------------------
+# --- What a person names: NAME, jobset/NAME, job/NAME, trainjob/NAME, pod/NAME, podgroup/NAME or gang/NAME ------------
 
 
 class ResourceKind(StrEnum):
@@ -193,6 +194,7 @@ class ResourceKind(StrEnum):
 
     ANY = ""
     JOBSET = "jobset"
+    JOB = "job"
     TRAIN_JOB = "trainjob"
     """Resolved to its JobSet: `cli/fetch/train_jobs.py`."""
     POD = "pod"
@@ -203,6 +205,7 @@ _KINDS: Final = {
     **dict.fromkeys(
         ("jobset", "jobsets", "js", "jobset.jobset.x-k8s.io", "jobsets.jobset.x-k8s.io"), ResourceKind.JOBSET
     ),
+    **dict.fromkeys(("job", "jobs", "job.batch", "jobs.batch"), ResourceKind.JOB),
     **dict.fromkeys(("trainjob", "trainjobs", "trainjobs.trainer.kubeflow.org"), ResourceKind.TRAIN_JOB),
     **dict.fromkeys(("pod", "pods", "po"), ResourceKind.POD),
     **dict.fromkeys(("podgroup", "podgroups", "pg", "gang", "gangs", "group", "groups"), ResourceKind.POD_GROUP),
@@ -222,7 +225,7 @@ def parse_resource(text: str) -> ResourceArgument:
     kind, slash, name = text.rpartition("/")
     what = _KINDS.get(kind.lower()) if slash else ResourceKind.ANY
     if what is None:
-        known = "NAME, jobset/NAME, trainjob/NAME, pod/NAME, podgroup/NAME, gang/NAME"
+        known = "NAME, jobset/NAME, job/NAME, trainjob/NAME, pod/NAME, podgroup/NAME, gang/NAME"
         raise CommandError(f"{text}: no such kind: {kind} (known are {known})", ExitCode.USAGE)
     if not name:
         raise CommandError(f"{text}: a name is missing", ExitCode.USAGE)

@@ -5,6 +5,8 @@ from __future__ import annotations
 import time
 from typing import Any
 
+from typing_extensions import override
+
 from controllers.barrier import crd_patcher
 from jobset_gate import names
 from jobset_gate.barrier import verdict_codec
@@ -14,6 +16,8 @@ from jobset_gate.kube.client import Client, PatchType
 from jobset_gate.kube.resources import CONFIGMAPS, EVENTS, JOBS, JOBSETS, PODS
 from jobset_gate.podgroups.decode import format_opened
 from jobset_gate.podgroups.model import Format, group_label
+from jobset_gate.sources.table import JOB, JOBSET
+from tests.fakes import jobs as bare_jobs
 from tests.fakes import jobsets
 from tests.fakes.podgroups import manifests
 from tests.fakes.podgroups.snapshots import timestamp
@@ -34,6 +38,8 @@ async def install_jobset_crd(client: Client, namespace: str) -> StoredJobSet:
 class StoredJobSet:
     """The gang `train`; by default one Job of workers with two pods to come."""
 
+    source, resource = JOBSET, JOBSETS
+
     def __init__(self, client: Client, namespace: str) -> None:
         self.client, self.namespace = client, namespace
         self.uid = ""
@@ -42,21 +48,22 @@ class StoredJobSet:
 
     async def jobset(self, *jobs: Json, gated: bool = True, **more: Any) -> None:
         """As the webhook would have it stored; without `gated` as if it had been off."""
+        labels = more.pop("labels", {})
         made = jobsets.jobset(*(jobs or (workers(),)), name="train", **more)
         made["metadata"]["namespace"] = self.namespace
         stored = jobsets.created(made) if gated else jobsets.defaulted(made)
-        stored["metadata"].setdefault("labels", {}).update(more.get("labels", {}))
+        stored["metadata"].setdefault("labels", {}).update(labels)
         self.uid = (await self.client.create(JOBSETS, stored, self.namespace))["metadata"]["uid"]
 
     async def condition(self, reason: str, message: str, status: str = "False", kind: str = names.CONDITION) -> None:
         """A condition on the JobSet."""
         moment = timestamp(time.time())
         one = {"type": kind, "status": status, "reason": reason, "message": message, "lastTransitionTime": moment}
-        await self._status(JOBSETS, "train", {"conditions": [one]}, PatchType.MERGE)
+        await self._status(self.resource, "train", {"conditions": [one]}, PatchType.MERGE)
 
     async def job(self, number: int = 0, replicated: str = "workers") -> str:
         """A Job that no Job controller looks after."""
-        name = f"train-{replicated}-{number}"
+        name = self.job_name(number, replicated)
         spec = {
             "parallelism": 2,
             "completions": 2,
@@ -79,7 +86,7 @@ class StoredJobSet:
         self, index: int, job: str, number: int = 0, *, node: str = "", replicated: str = "workers", **status: Any
     ) -> str:
         """A pod of that Job, its UID; `status` is merged into its status."""
-        name = f"train-{replicated}-{number}-{index}"
+        name = f"{self.job_name(number, replicated)}-{index}"
         labels = self._labels(number, replicated)
         notes = {names.JOB_COMPLETION_INDEX: str(index)}
         image = "registry.test/app:1"
@@ -91,7 +98,7 @@ class StoredJobSet:
                 {"name": names.BARRIER_CONTAINER, "image": image},
             ],
         } | ({"nodeName": node} if node else {})
-        owners = [owner("Job", f"train-{replicated}-{number}", job)]
+        owners = [owner("Job", self.job_name(number, replicated), job)]
         meta = {"name": name, "labels": labels, "annotations": notes, "ownerReferences": owners}
         made = await self.client.create(PODS, {"metadata": meta, "spec": spec}, self.namespace)
         if status:
@@ -131,7 +138,7 @@ class StoredJobSet:
         verdict = None if kind is None else Verdict(kind=kind, generation=its, cause=cause, message=message)
         clock = None if since is None else WaitingSince(generation=its, at=since)
         meta = {
-            "name": names.config_map_name("train"),
+            "name": self.source.config_map_name("train"),
             "labels": {names.GATE: names.GATE_VALUE},
             "annotations": {names.JOBSET_UID: self.uid},
         }
@@ -158,6 +165,10 @@ class StoredJobSet:
             resource, name, self.namespace, body={"status": status}, patch=patch, subresource="status"
         )
 
+    def job_name(self, number: int = 0, replicated: str = "workers") -> str:
+        """Of a Job of the gang."""
+        return f"train-{replicated}-{number}"
+
     def _labels(self, number: int, replicated: str) -> dict[str, str]:
         return {
             names.GATED: names.GATED_VALUE,
@@ -167,6 +178,31 @@ class StoredJobSet:
             names.JS_JOB_INDEX: str(number),
             names.JS_RESTART_ATTEMPT: "0",
         }
+
+
+class StoredJob(StoredJobSet):
+    """The same gang as a plain Job of two pods, for an API server without a Job controller."""
+
+    source, resource = JOB, JOBS
+
+    @override
+    async def jobset(self, *jobs: Json, gated: bool = True, **more: Any) -> None:
+        labels, size = more.pop("labels", {}), {"parallelism": 2, "completions": 2}
+        made = bare_jobs.job(name="train", namespace=self.namespace, labels=labels, spec=size | more.pop("spec", {}))
+        stored = bare_jobs.created(made) if gated else made
+        self.uid = (await self.client.create(JOBS, stored, self.namespace))["metadata"]["uid"]
+
+    @override
+    async def job(self, number: int = 0, replicated: str = "workers") -> str:
+        return self.uid
+
+    @override
+    def job_name(self, number: int = 0, replicated: str = "workers") -> str:
+        return "train"
+
+    @override
+    def _labels(self, number: int, replicated: str) -> dict[str, str]:
+        return {names.GATED: names.GATED_JOB, names.JOB_NAME: "train", names.JOB_CONTROLLER_UID: self.uid}
 
 
 def workers(**more: Any) -> Json:

@@ -48,12 +48,12 @@ async def run(names: Sequence[str], invocation: Invocation, config: Path | None)
 
 
 async def _description(resolver: Resolver, found: ExplainedObject, style: output.TerminalStyle) -> str:
-    it, status, jobset = found.explanation, found.status, found.jobset
+    it, status, gang = found.explanation, found.status, found.gang
     if status is not None:
         facts, rows = description.pod_group_facts(status, it.now), description.member_rows(status)
-    elif jobset is not None:
-        facts = description.gang_facts(jobset.gang, it.now)
-        rows = () if jobset.pods_forbidden else description.job_rows(jobset.gang)
+    elif gang is not None:
+        facts = description.gang_facts(gang.gang, it.now)
+        rows = () if gang.pods_forbidden else description.job_rows(gang.gang)
     else:
         facts, rows = (("Name", it.name), ("Namespace", it.namespace)), ()
     return description.description_text(it, facts, rows, await _events(resolver, found), style)

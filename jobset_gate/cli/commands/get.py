@@ -1,14 +1,15 @@
-"""`get jobsets`, `get groups`, and `get gangs` for both: what waits in a cluster, and for what, in one table."""
+"""`get jobsets`, `get groups`, and `get gangs` for all: what waits in a cluster, and for what, in one table."""
 
 from __future__ import annotations
 
 import asyncio
 import time
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 from contextlib import AsyncExitStack, suppress
 from dataclasses import dataclass
 from enum import StrEnum
 from importlib import import_module
+from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, Any, Final
 
 import typer
@@ -16,7 +17,7 @@ import typer
 from jobset_gate.cli.cluster import ClusterOptions
 from jobset_gate.cli.exits import CommandError, ExitCode
 from jobset_gate.cli.fetch.controller_status import NO_GROUPS, NO_VERDICTS, controller_status
-from jobset_gate.cli.fetch.jobsets import JOBSET_KIND, FetchedJobSet, GangSource
+from jobset_gate.cli.fetch.gangs import FetchedGang, GangSource, kubectl_name
 from jobset_gate.cli.fetch.pod_groups import PodGroupSource
 from jobset_gate.cli.fetch.source import Permissions, ResourceSource, has_fields
 from jobset_gate.cli.invocation import Invocation
@@ -41,17 +42,19 @@ from jobset_gate.kube.client import Client
 from jobset_gate.kube.errors import Forbidden
 from jobset_gate.kube.resources import PODS
 from jobset_gate.settings import Groups
+from jobset_gate.sources.table import JOBSET, SOURCES
 
 if TYPE_CHECKING:
+    from jobset_gate.barrier.source import Source
     from jobset_gate.explain.model import ControllerStatus, Explanation
     from jobset_gate.podgroups.status import GroupStatus
 
 WATCH_INTERVAL: Final = 0.5
 """Seconds between two prints of `-w`: what changes more often is printed once."""
 _EXAMPLE: Final = "Example: {program} get groups -A -o wide"
-_GANGS: Final = """Show everything that waits until it is complete: JobSets with a start barrier, and pod groups.
+_GANGS: Final = """Show all that waits until it is complete: JobSets and Jobs with a start barrier, and pod groups.
 
-STARTED counts the pods of a JobSet that have started, or the pods of a group that are bound to a node. Reads the
+STARTED counts the pods of a gang that have started, or the pods of a group that are bound to a node. Reads the
 API server only, so it works without a controller, and then says so. What you may not read is named.
 """
 _GROUPS: Final = """Show groups of all five ways: how many are bound of how many, the phase, and why they wait.
@@ -64,7 +67,7 @@ app = new_app()
 get = new_app(
     cls=AliasGroup,
     no_args_is_help=True,
-    help="Show the gated JobSets and the pod groups of a cluster.",
+    help="Show the gated JobSets, the gated Jobs and the pod groups of a cluster.",
     epilog=_EXAMPLE,
 )
 app.add_typer(get, name="get")
@@ -76,14 +79,15 @@ class Shown(StrEnum):
     JOBSETS = "jobsets"
     GROUPS = "groups"
     GANGS = "gangs"
-    """Both, in the same words."""
+    """All, in the same words."""
 
 
-_JOBSETS, _POD_GROUPS = "JobSets", "pod groups"
+SourceName = StrEnum("SourceName", {name.upper(): name for name in SOURCES})  # type: ignore[misc]  # of the table
+_JOBSETS, _JOBS, _POD_GROUPS = "JobSets", "Jobs", "pod groups"
 _WORDS: Final = {
     Shown.JOBSETS: ("JobSet with a gate", "JobSets with a gate", {_JOBSETS}),
     Shown.GROUPS: ("group", "groups", {_POD_GROUPS}),
-    Shown.GANGS: ("gang", "gangs", {_JOBSETS, _POD_GROUPS}),
+    Shown.GANGS: ("gang", "gangs", {_JOBSETS, _JOBS, _POD_GROUPS}),
 }
 
 
@@ -121,20 +125,30 @@ class GetOptions:
 
 @get.command(
     "gangs",
-    short_help="Show gated JobSets and pod groups, both in one table.",
+    short_help="Show gated JobSets, gated Jobs and pod groups, all in one table.",
     help=_GANGS,
     epilog="Example: {program} get gangs -n team",
 )
+def get_gangs(
+    ctx: typer.Context,
+    *,
+    options: GetOptions,
+    source: Annotated[
+        SourceName | None, typer.Option("--source", help="Only gangs with a start barrier, of this source.")
+    ] = None,
+    config: ControllerConfig = None,
+    cluster: ClusterOptions,
+) -> None:
+    """Show all kinds."""
+    _get(ctx, options, cluster, config, tuple(SOURCES.values()) if source is None else (SOURCES[source],))
+
+
 @get.command("groups", short_help="Show the pod groups of a cluster.", help=_GROUPS, epilog=_EXAMPLE)
-def get_any(
+def get_groups(
     ctx: typer.Context, *, options: GetOptions, config: ControllerConfig = None, cluster: ClusterOptions
 ) -> None:
-    """Show what the command is called after."""
-    invocation = Invocation(program(ctx), cluster, options.namespace)
-    settings = Groups()
-    if config is not None:  # what reads the file takes a while to import
-        settings = import_module("jobset_gate.cli.settings_file").read_groups(config)
-    run_and_exit(run(Shown(str(ctx.info_name)), options, settings, invocation))
+    """Show pod groups only."""
+    _get(ctx, options, cluster, config, ())
 
 
 @get.command(
@@ -147,11 +161,23 @@ def get_jobsets(ctx: typer.Context, *, options: GetOptions, cluster: ClusterOpti
 
     Asks the API server only, so it works without a controller, and then says so. What you may not read is named.
     """
-    get_any(ctx, options=options, cluster=cluster)
+    _get(ctx, options, cluster, None, (JOBSET,))
 
 
-async def run(shown: Shown, options: GetOptions, settings: Groups, its: Invocation) -> ExitCode:
-    """Prints the listing; warnings go to standard error."""
+def _get(
+    ctx: typer.Context, options: GetOptions, cluster: ClusterOptions, config: Path | None, sources: Sequence[Source]
+) -> None:
+    invocation = Invocation(program(ctx), cluster, options.namespace)
+    settings = Groups()
+    if config is not None:  # what reads the file takes a while to import
+        settings = import_module("jobset_gate.cli.settings_file").read_groups(config)
+    run_and_exit(run(Shown(str(ctx.info_name)), sources, options, settings, invocation))
+
+
+async def run(
+    shown: Shown, sources: Sequence[Source], options: GetOptions, settings: Groups, its: Invocation
+) -> ExitCode:
+    """Prints the listing; warnings go to standard error. `sources`: of gangs with a start barrier, none, one or all."""
     if options.all_namespaces and options.names:
         raise CommandError("names are those of one namespace: leave out --all-namespaces", ExitCode.USAGE)
     if options.names and (options.selector or options.field_selector):
@@ -164,7 +190,9 @@ async def run(shown: Shown, options: GetOptions, settings: Groups, its: Invocati
         own = client.access.namespace
         namespace = None if options.all_namespaces else its.namespace or own
         controller = await controller_status(client, own, without=without)
-        listing = Listing(shown, options, its, settings, client=client, namespace=namespace, controller=controller)
+        listing = Listing(
+            shown, sources, options, its, settings, client=client, namespace=namespace, controller=controller
+        )
         if options.watch and options.selector:  # an informer would try a wrong one again and again
             with suppress(Forbidden):
                 await client.list(PODS, namespace, label_selector=options.selector, limit=1)
@@ -225,6 +253,7 @@ class Listing:
     def __init__(
         self,
         shown: Shown,
+        sources: Sequence[Source],
         options: GetOptions,
         invocation: Invocation,
         settings: Groups,
@@ -236,19 +265,22 @@ class Listing:
         """`namespace` None: all of them."""
         self.options, self.permissions, self._shown, self._invocation = options, Permissions(), shown, invocation
         self.singular, self.plural, self.kinds = _WORDS[shown]
+        groups = len(sources) != 1  # who asks for one source asks for no pod groups
+        if not groups:
+            self.kinds = {f"{source.kind}s" for source in sources}
         self.where = f" in namespace {namespace}" if namespace else ""
         self._everywhere, self._controller = namespace is None, controller
         self._wide = options.output.form is OutputFormat.WIDE
         names = ("GroupList", "PHASE", "phase") if shown is Shown.GROUPS else ("GangList", "STATE", "state")
         self.printer = ItemPrinter(options.output, *names, headers=not options.no_headers)
         rights, changed = self.permissions, asyncio.Event()
-        self._jobsets = self._groups = None
-        if shown is not Shown.GROUPS:
-            alone = shown is Shown.JOBSETS
-            self._jobsets = GangSource(
-                client, namespace, rights, selector=options.selector, required=alone, changed=changed
+        self._gangs = self._groups = None
+        if sources:
+            alone, labels = not groups, options.selector
+            self._gangs = GangSource(
+                client, namespace, rights, of=sources, selector=labels, required=alone, changed=changed
             )
-        if shown is not Shown.JOBSETS:
+        if groups:
             controlled = bool(controller.leads)
             self._groups = PodGroupSource(
                 client,
@@ -259,14 +291,14 @@ class Listing:
                 controlled=controlled,
                 changed=changed,
             )
-        self.sources: list[ResourceSource] = [it for it in (self._jobsets, self._groups) if it is not None]
+        self.sources: list[ResourceSource] = [it for it in (self._gangs, self._groups) if it is not None]
 
     async def items(self) -> list[PrintedItem]:
-        """Everything that was read and is selected, as it is printed; JobSets first."""
-        jobsets = self._jobsets.jobsets() if self._jobsets else []
+        """Everything that was read and is selected, as it is printed; JobSets first, pod groups last."""
+        gangs = self._gangs.gangs() if self._gangs else []
         statuses = await self._groups.statuses() if self._groups else []
         pod_group = self._group if self._shown is Shown.GROUPS else self._pod_group
-        found = [self._jobset(it) for it in jobsets if self.options.selects(it.namespace, it.name)]
+        found = [self._with_barrier(it) for it in gangs if self.options.selects(it.namespace, it.name)]
         chosen = (it for it in statuses if self.options.selects(it.key.namespace, tables.group_name(it)))
         return found + [pod_group(it) for it in chosen]
 
@@ -280,21 +312,20 @@ class Listing:
             free = self._invocation.command("jobset-gate groups ungate --all")
             yield f"{strays} pods carry our label and name no group any more; `{free}` frees them"
 
-    def _jobset(self, it: FetchedJobSet) -> PrintedItem:
-        return self._gang(
-            it.explained(self._controller, self.permissions.missing), it.gang.workload.created, JOBSET_KIND
-        )
+    def _with_barrier(self, it: FetchedGang) -> PrintedItem:
+        explanation, workload = it.explained(self._controller, self.permissions.missing), it.gang.workload
+        return self._gang(explanation, workload.created, kubectl_name(workload.source, it.name))
 
     def _pod_group(self, status: GroupStatus) -> PrintedItem:
         unknown = self.permissions.missing
         explanation = explain_pod_group(status, time.time(), controller=self._controller, unknown=unknown)
-        return self._gang(explanation, status.created, "group", str(status.key.flavor))
+        return self._gang(explanation, status.created, f"group/{explanation.name}", str(status.key.flavor))
 
-    def _gang(self, explanation: Explanation, created: float, kind: str, design: str = "") -> PrintedItem:
+    def _gang(self, explanation: Explanation, created: float, name: str, design: str = "") -> PrintedItem:
         it, kinds = self._invocation.rewrite_explanation(explanation), self._shown is Shown.GANGS
         cells = tables.gang_cells(it, created, namespaces=self._everywhere, kinds=kinds, wide=self._wide)
         key = (it.kind, it.namespace, it.name, design)  # two designs may have groups of one name
-        return PrintedItem(key, cells, lambda: explanation_json(it), f"{kind}/{it.name}")
+        return PrintedItem(key, cells, lambda: explanation_json(it), name)
 
     def _group(self, status: GroupStatus) -> PrintedItem:
         cells = tables.pod_group_cells(status, time.time(), namespaces=self._everywhere, wide=self._wide)

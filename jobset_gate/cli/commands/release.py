@@ -17,11 +17,11 @@ from jobset_gate.cli import bypass as acts
 from jobset_gate.cli.cluster import ClusterOptions
 from jobset_gate.cli.exits import CommandError, ExitCode
 from jobset_gate.cli.fetch.controller_status import controller_status
-from jobset_gate.cli.fetch.jobsets import JOBSET_KIND
-from jobset_gate.cli.fetch.outcome import WaitGoal, WaitOutcome, jobset_outcome
+from jobset_gate.cli.fetch.gangs import argument_of, kubectl_name
+from jobset_gate.cli.fetch.outcome import WaitGoal, WaitOutcome, gang_outcome
+from jobset_gate.cli.fetch.resolver import SOURCE_OF, resolve_name
 from jobset_gate.cli.fetch.source import Permissions
-from jobset_gate.cli.fetch.train_jobs import resolve_train_job
-from jobset_gate.cli.fetch.view import FIRST_READ_TIMEOUT, JobSetView, get_gated_jobset, wait_until
+from jobset_gate.cli.fetch.view import FIRST_READ_TIMEOUT, GangView, get_gang, wait_until
 from jobset_gate.cli.invocation import Invocation
 from jobset_gate.cli.options import (
     DryRun,
@@ -40,6 +40,7 @@ from jobset_gate.cli.runner import run_and_exit
 from jobset_gate.explain.text import format_duration
 from jobset_gate.kube.client import Client
 from jobset_gate.kube.errors import KubeError
+from jobset_gate.sources.table import JOBSET
 
 app = new_app()
 
@@ -48,7 +49,9 @@ app = new_app()
 class ReleaseOptions:
     """What the command line asks for."""
 
-    name: Annotated[str, typer.Argument(metavar="[jobset/|trainjob/]NAME", help="The JobSet.", show_default=False)]
+    name: Annotated[
+        str, typer.Argument(metavar="[jobset/|job/|trainjob/]NAME", help="The JobSet or Job.", show_default=False)
+    ]
     yes: Yes = False
     dry_run: DryRunOption = DryRun.NONE
     namespace: Namespace = None
@@ -65,17 +68,17 @@ def release(
     """Let the pods that are there go now, without those that are missing. After a restart the gang is gated again.
 
     Sets the annotation that opens the gate, waits until the controller has decided, and takes it away again, also
-    when it is interrupted. An Event on the JobSet says who did it. Needs the right to get, list, watch and patch
-    JobSets and to create Events. Ends with exit code 3 if nobody has decided in time.
+    when it is interrupted. An Event on it says who did it. Needs the right to get, list, watch and patch
+    JobSets (or Jobs) and to create Events. Ends with exit code 3 if nobody has decided in time.
     """
     run_and_exit(_Opening(options, Invocation(program(ctx), cluster, options.namespace), timeout).run())
 
 
 @app.command("bypass", epilog="Example: {program} bypass train -n team --dry-run=server")
 def bypass(ctx: typer.Context, *, options: ReleaseOptions, cluster: ClusterOptions) -> None:
-    """Let all pods of a JobSet go, now and after every restart, by an annotation that stays.
+    """Let all pods of a gang go, now and after every restart, by an annotation that stays.
 
-    An Event on the JobSet says who did it. Needs the right to get and patch JobSets and to create Events. A gang
+    An Event on the JobSet or Job says who did it. Needs the right to get and patch it and to create Events. A gang
     that has timed out stays so until it restarts.
     """
     run_and_exit(_Opening(options, Invocation(program(ctx), cluster, options.namespace), None).run())
@@ -101,13 +104,14 @@ class _Opening:
         return ExitCode.OK
 
     async def _open(self) -> str:
-        given, its = self._jobset(), self.invocation
+        given, its = self._named(), self.invocation
         async with its.cluster.connect() as client:
             own = client.access.namespace
             namespace = its.namespace or own
-            name = (await resolve_train_job(client, namespace, given)).name
-            gang = await get_gated_jobset(client, namespace, name, self.permissions)
-            now = jobset_outcome(gang.workload, gang.config_map, time.time())
+            given = await resolve_name(client, namespace, given)
+            source = SOURCE_OF.get(given.kind, JOBSET)
+            gang = await get_gang(client, namespace, source, given.name, self.permissions)
+            now = gang_outcome(gang.workload, gang.config_map, time.time())
             if done := self._nothing_to_do(gang.workload, now):
                 return done
             self._check_can_open(gang.workload, now)
@@ -122,14 +126,14 @@ class _Opening:
             output.err(f"warning: {line}")
         return done
 
-    def _jobset(self) -> ResourceArgument:
+    def _named(self) -> ResourceArgument:
         """A pod group has no gate that could be opened as a whole and audited, so there is no such command."""
         given = self.options.name
         it = parse_resource(given)
-        if it.kind in (ResourceKind.ANY, ResourceKind.JOBSET, ResourceKind.TRAIN_JOB):
+        if it.kind in (ResourceKind.ANY, ResourceKind.TRAIN_JOB, *SOURCE_OF):
             return it
         if it.kind is not ResourceKind.POD_GROUP:
-            why = "only JobSets have a start barrier: name one as NAME or jobset/NAME"
+            why = "only JobSets and Jobs have a start barrier: name one as NAME, jobset/NAME or job/NAME"
             raise CommandError(f"{given}: {why}", ExitCode.USAGE)
         where = f" -n {self.options.namespace}" if self.options.namespace else ""
         how = f"`jobset-gate groups ungate {it.name}{where}` lets its pods be scheduled now, one by one and for good"
@@ -138,60 +142,61 @@ class _Opening:
 
     # --- What stands in the way --------------------------------------------------------------------------------------
 
-    def _nothing_to_do(self, jobset: WorkloadSeen, now: WaitOutcome) -> str:
+    def _nothing_to_do(self, workload: WorkloadSeen, now: WaitOutcome) -> str:
         """The message where the gate is open already; "" elsewhere."""
         if self.seconds is None:
-            return f"{_subject(jobset)} unchanged: its gate is bypassed already" if jobset.bypass else ""
+            return f"{_subject(workload)} unchanged: its gate is bypassed already" if workload.bypass else ""
         is_open = WaitGoal.RELEASED in now.reached
-        return f"{_subject(jobset)} unchanged: its gate is open already: {now.message}" if is_open else ""
+        return f"{_subject(workload)} unchanged: its gate is open already: {now.message}" if is_open else ""
 
-    def _check_can_open(self, jobset: WorkloadSeen, now: WaitOutcome) -> None:
-        subject, named = _subject(jobset), f"{jobset.name} -n {jobset.namespace}"
-        if now.final or jobset.finished:
+    def _check_can_open(self, workload: WorkloadSeen, now: WaitOutcome) -> None:
+        subject, named = _subject(workload), f"{argument_of(workload.source, workload.name)} -n {workload.namespace}"
+        if now.final or workload.finished:
             raise CommandError(f"{subject} cannot be opened: {now.message or 'it has finished'}")
         if self.seconds is None:
             return
         if WaitGoal.TIMED_OUT in now.reached:
-            why = f"it has timed out, and that stands until it restarts: {now.message}"
+            again = "restarts" if workload.source.restarts else "is suspended and resumed"
+            why = f"it has timed out, and that stands until it {again}: {now.message}"
             raise CommandError(f"{subject} cannot be opened: {why}")
-        if jobset.suspended:
+        if workload.suspended:
             why = f"resume it first, or `jobset-gate bypass {named}` opens it for good"
             raise CommandError(f"{subject} is suspended: there is no generation to release yet; {why}")
-        if jobset.bypass:
+        if workload.bypass:
             why = f"`jobset-gate why {named}` says whether one runs"
             raise CommandError(f"{subject} is bypassed: it opens as soon as a controller looks; {why}")
 
-    def _confirm(self, jobset: WorkloadSeen) -> None:
+    def _confirm(self, workload: WorkloadSeen) -> None:
         if self.options.yes:
             return
-        subject = f"JobSet {jobset.namespace}/{jobset.name}"
+        subject = f"{workload.source.kind} {workload.namespace}/{workload.name}"
         if not sys.stdin.isatty():
             raise CommandError(f"the gate of {subject} would be opened: say --yes to do that", ExitCode.USAGE)
-        when = "now and after every restart" if self.seconds is None else "now"
+        when = f"now and after every {acts.new_start(workload)}" if self.seconds is None else "now"
         question = f"Open the gate of {subject} {when}, without the pods that are still missing?"
         typer.confirm(question, abort=True, err=True)
 
     # --- Opening it --------------------------------------------------------------------------------------------------
 
-    async def _opened(self, client: Client, jobset: WorkloadSeen, user: str) -> str:
+    async def _opened(self, client: Client, workload: WorkloadSeen, user: str) -> str:
         if self.options.dry_run is not DryRun.NONE:
             if self.options.dry_run is DryRun.SERVER:
-                await acts.set_annotation(client, jobset, dry_run=True)
+                await acts.set_annotation(client, workload, dry_run=True)
             done = "bypassed" if self.seconds is None else "released"
-            return f"{_subject(jobset)} {done}{self.options.dry_run.suffix}"
-        self._confirm(jobset)
+            return f"{_subject(workload)} {done}{self.options.dry_run.suffix}"
+        self._confirm(workload)
         if self.seconds is None:
-            return await _bypass(client, jobset, user)
-        return await self._release(client, jobset, user, self.seconds)
+            return await _bypass(client, workload, user)
+        return await self._release(client, workload, user, self.seconds)
 
-    async def _release(self, client: Client, jobset: WorkloadSeen, user: str, seconds: float) -> str:
-        subject = _subject(jobset)
-        async with JobSetView(client, jobset, self.permissions, pods=False) as view:
+    async def _release(self, client: Client, workload: WorkloadSeen, user: str, seconds: float) -> str:
+        subject = _subject(workload)
+        async with GangView(client, workload, self.permissions, pods=False) as view:
             await _check_watch(view, subject)  # without the right to watch nothing is changed
-            message = f"{user} opens the gate of attempt {jobset.attempt} now, without the missing pods"
+            message = f"{user} opens the gate of attempt {workload.attempt} now, without the missing pods"
             try:
-                async with acts.temporary_annotation(client, jobset):
-                    await _audit(client, jobset, names.REASON_RELEASED_BY_USER, message)
+                async with acts.temporary_annotation(client, workload):
+                    await _audit(client, workload, names.REASON_RELEASED_BY_USER, message)
                     now = await wait_until(view, lambda now: bool(now.reached) or now.final, seconds)
             except TimeoutError as late:
                 after = format_duration(seconds)
@@ -202,14 +207,15 @@ class _Opening:
         raise CommandError(f"{subject} was not released: {now.message}")
 
 
-async def _bypass(client: Client, jobset: WorkloadSeen, user: str) -> str:
-    await acts.set_annotation(client, jobset, dry_run=False)
+async def _bypass(client: Client, workload: WorkloadSeen, user: str) -> str:
+    await acts.set_annotation(client, workload, dry_run=False)
     message = f"{user} has opened the gate for good, by the annotation {names.BYPASS}"
-    await _audit(client, jobset, names.REASON_BYPASSED_BY_USER, message)
-    return f"{_subject(jobset)} bypassed for good; `{acts.removal_command(jobset)}` gates later restarts again"
+    await _audit(client, workload, names.REASON_BYPASSED_BY_USER, message)
+    later, undone = f"later {acts.new_start(workload)}s", acts.removal_command(workload)
+    return f"{_subject(workload)} bypassed for good; `{undone}` gates {later} again"
 
 
-async def _check_watch(view: JobSetView, subject: str) -> None:
+async def _check_watch(view: GangView, subject: str) -> None:
     try:
         await wait_until(view, lambda _: True, FIRST_READ_TIMEOUT)
     except TimeoutError as late:
@@ -218,13 +224,13 @@ async def _check_watch(view: JobSetView, subject: str) -> None:
         raise CommandError(why, ExitCode.TIMEOUT) from late
 
 
-async def _audit(client: Client, jobset: WorkloadSeen, reason: str, message: str) -> None:
+async def _audit(client: Client, workload: WorkloadSeen, reason: str, message: str) -> None:
     """A dry run of it was allowed a moment ago; a failure now is printed, and changes nothing."""
     try:
-        await acts.write_event(client, jobset, reason, message)
+        await acts.write_event(client, workload, reason, message)
     except KubeError as problem:
         output.err(f"warning: the Event that says who did this could not be written: {problem}")
 
 
-def _subject(jobset: WorkloadSeen) -> str:
-    return f"{JOBSET_KIND}/{jobset.name}"
+def _subject(workload: WorkloadSeen) -> str:
+    return kubectl_name(workload.source, workload.name)

@@ -57,8 +57,8 @@ def timeline(
     name: Annotated[
         str,
         typer.Argument(
-            metavar="[jobset/|podgroup/]NAME",
-            help="A JobSet; with a prefix a pod group. gang/NAME is a pod group, too.",
+            metavar="[jobset/|job/|podgroup/]NAME",
+            help="A JobSet or a Job that is a gang; with a prefix a pod group. gang/NAME is a pod group, too.",
             show_default=False,
         ),
     ],
@@ -81,7 +81,7 @@ def timeline(
     config: ControllerConfig = None,
     cluster: ClusterOptions,
 ) -> None:
-    """Show the present attempt of a JobSet's gang, pod by pod: created, scheduled, barrier's image pulled, barrier
+    """Show the present attempt of a gang, pod by pod: created, scheduled, barrier's image pulled, barrier
     started, released, running; the start skew; and how long devices stood idle at the gate. Of a pod group the
     present generation: created, opened, bound, running; when it was gathered; the skew of its placement; and how
     long devices had pods that could not work yet.
@@ -106,11 +106,11 @@ async def run(
     """Prints it, or writes it into the file. Warnings go to standard error."""
     argument = parse_resource(name)
     if argument.kind is ResourceKind.POD:
-        raise CommandError(f"{name}: timelines are those of JobSets and of pod groups", ExitCode.USAGE)
+        raise CommandError(f"{name}: timelines are those of JobSets, of Jobs and of pod groups", ExitCode.USAGE)
     prices = parse_prices(price)
     async with open_resolver(invocation, config) as resolver:
-        jobset, pod_groups = partial(fetch_gang_timeline, resolver), partial(fetch_pod_group_timelines, resolver)
-        found = await find(await resolver.resolve(argument), jobset, pod_groups)
+        gang, pod_groups = partial(fetch_gang_timeline, resolver), partial(fetch_pod_group_timelines, resolver)
+        found = await find(await resolver.resolve(argument), gang, pod_groups)
         controller = None if all(map(_is_decided, found)) else await resolver.controller()
     if len(found) > 1 and form is TimelineFormat.SVG:
         raise CommandError(f"{name}: {len(found)} groups of that name: a picture is of one", ExitCode.ERROR)

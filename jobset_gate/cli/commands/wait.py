@@ -10,12 +10,13 @@ from typing import Annotated, Final
 
 import typer
 
+from jobset_gate.barrier.source import Source
 from jobset_gate.cli.cluster import ClusterOptions
 from jobset_gate.cli.exits import CommandError, ExitCode
-from jobset_gate.cli.fetch.jobsets import JOBSET_KIND
-from jobset_gate.cli.fetch.outcome import GOAL_TEXT, JOBSET_GOALS, WaitGoal, WaitOutcome, jobset_outcome
-from jobset_gate.cli.fetch.resolver import Resolver, find, open_resolver
-from jobset_gate.cli.fetch.view import FIRST_READ_TIMEOUT, JobSetView, PodGroupView, get_gated_jobset, wait_until
+from jobset_gate.cli.fetch.gangs import argument_of, kubectl_name
+from jobset_gate.cli.fetch.outcome import GANG_GOALS, GOAL_TEXT, WaitGoal, WaitOutcome, gang_outcome
+from jobset_gate.cli.fetch.resolver import SOURCE_OF, Resolver, find, open_resolver
+from jobset_gate.cli.fetch.view import FIRST_READ_TIMEOUT, GangView, PodGroupView, get_gang, wait_until
 from jobset_gate.cli.invocation import Invocation
 from jobset_gate.cli.options import (
     ControllerConfig,
@@ -31,13 +32,10 @@ from jobset_gate.cli.printers import output
 from jobset_gate.cli.runner import run_and_exit
 from jobset_gate.explain.text import format_duration
 from jobset_gate.podgroups.candidate import CapacityCheck
+from jobset_gate.sources.table import JOBSET
 
-_ONE_KIND: Final = {
-    WaitGoal.RELEASED: ResourceKind.JOBSET,
-    WaitGoal.OPENED: ResourceKind.POD_GROUP,
-    WaitGoal.SATISFIED: ResourceKind.POD_GROUP,
-}
-"""Goals that only one kind of gang has."""
+_OF_POD_GROUPS: Final = (WaitGoal.OPENED, WaitGoal.SATISFIED)
+"""Goals that only pod groups have."""
 app = new_app()
 
 
@@ -48,8 +46,8 @@ def wait(
     names: Annotated[
         list[str],
         typer.Argument(
-            metavar="[jobset/|podgroup/]NAME",
-            help="JobSets; with a prefix pod groups. gang/NAME is a pod group, too.",
+            metavar="[jobset/|job/|podgroup/]NAME",
+            help="JobSets and Jobs that are gangs; with a prefix pod groups. gang/NAME is a pod group, too.",
             show_default=False,
         ),
     ],
@@ -57,8 +55,8 @@ def wait(
         WaitGoal | None,
         typer.Option(
             "--for",
-            help="What to wait for: of JobSets released (the default) or timedout, of pod groups opened, satisfied "
-            "(the default) or timedout.",
+            help="What to wait for: of JobSets and Jobs released (the default) or timedout, of pod groups opened, "
+            "satisfied (the default) or timedout.",
             show_default=False,
         ),
     ] = None,
@@ -70,11 +68,11 @@ def wait(
     config: ControllerConfig = None,
     cluster: ClusterOptions,
 ) -> None:
-    """Wait for what is decided about the present generation of each JobSet, or of each pod group.
+    """Wait for what is decided about the present generation of each gang, or of each pod group.
 
     Ends with exit code 3 when the time is over, and with 1 when the other outcome comes, or nothing can come any
-    more. Watches the JobSet and its ConfigMap, with the right to get, list and watch JobSets; of pod groups their
-    PodGroups, pods and records.
+    more. Watches the JobSet (or Job) and its ConfigMap, with the right to get, list and watch JobSets (or Jobs); of
+    pod groups their PodGroups, pods and records.
     """
     run_and_exit(run(names, end, timeout, Invocation(program(ctx), cluster, namespace), config))
 
@@ -89,16 +87,16 @@ async def run(
         codes = await asyncio.gather(*(it.run() for it in waits))
     for line in resolver.permissions.missing:
         output.err(f"warning: {line}")
-    return next((code for code in (ExitCode.ERROR, ExitCode.TIMEOUT) if code in codes), ExitCode.OK)
+    return next((code for code in (ExitCode.USAGE, ExitCode.ERROR, ExitCode.TIMEOUT) if code in codes), ExitCode.OK)
 
 
 def _checked(it: ResourceArgument, text: str, goal: WaitGoal | None) -> ResourceArgument:
     """Raises CommandError for what cannot be waited for."""
     wrong = ""
     if it.kind is ResourceKind.POD:
-        wrong = "only JobSets and pod groups can be waited for: say jobset/NAME or podgroup/NAME"
-    elif it.kind in (ResourceKind.JOBSET, ResourceKind.TRAIN_JOB) and goal not in (None, *JOBSET_GOALS):
-        wrong = f"a JobSet's gate is released or timedout, not {goal}"
+        wrong = "only JobSets, Jobs and pod groups can be waited for: say jobset/NAME, job/NAME or podgroup/NAME"
+    elif it.kind in (*SOURCE_OF, ResourceKind.TRAIN_JOB) and goal not in (None, *GANG_GOALS):
+        wrong = f"a {SOURCE_OF.get(it.kind, JOBSET).kind}'s gate is released or timedout, not {goal}"
     elif it.kind is ResourceKind.POD_GROUP and goal is WaitGoal.RELEASED:
         wrong = "a pod group is opened, and satisfied: say --for=opened or --for=satisfied"
     if wrong:
@@ -118,26 +116,29 @@ class _Wait:
     async def run(self) -> ExitCode:
         """Waits, and prints how it ended."""
         argument = self.argument
-        if argument.kind is ResourceKind.ANY and self.goal in _ONE_KIND:
-            argument = replace(argument, kind=_ONE_KIND[self.goal])
+        if argument.kind is ResourceKind.ANY and self.goal in _OF_POD_GROUPS:
+            argument = replace(argument, kind=ResourceKind.POD_GROUP)
         try:
-            reached = await find(await self.resolver.resolve(argument), self._jobset, self._pod_group)
+            argument = await self.resolver.resolve(argument)
+            if argument.kind is ResourceKind.ANY and self.goal is WaitGoal.RELEASED:
+                argument = replace(argument, kind=ResourceKind.JOBSET)
+            reached = await find(argument, self._gang, self._pod_group)
         except CommandError as failed:
             output.err(f"error: {failed}")
             return failed.code
         output.out(reached + "\n")
         return ExitCode.OK
 
-    async def _jobset(self, name: str) -> str:
+    async def _gang(self, source: Source, name: str) -> str:
         """Raises CommandError if anything but the goal comes."""
         its, goal = self.resolver, self.goal or WaitGoal.RELEASED
-        gang = await get_gated_jobset(its.client, its.namespace, name, its.permissions)
-        now = jobset_outcome(gang.workload, gang.config_map, time.time())
+        gang = await get_gang(its.client, its.namespace, source, name, its.permissions)
+        now = gang_outcome(gang.workload, gang.config_map, time.time())
         if not now.is_over(goal) and self.seconds > 0:
-            async with JobSetView(its.client, gang.workload, its.permissions, pods=False) as view:
+            async with GangView(its.client, gang.workload, its.permissions, pods=False) as view:
                 with suppress(TimeoutError):
                     now = await wait_until(view, lambda now: now.is_over(goal), self.seconds)
-        return self._result(f"{JOBSET_KIND}/{name}", name, goal, now)
+        return self._result(kubectl_name(source, name), argument_of(source, name), goal, now)
 
     async def _pod_group(self, name: str) -> str:
         """Raises CommandError if anything but the goal comes."""
@@ -160,7 +161,7 @@ class _Wait:
             after = format_duration(self.seconds)
             late = f"{subject} is not {GOAL_TEXT[goal]} after {after}; `{why}` says what it waits for"
             raise CommandError(late, ExitCode.TIMEOUT)
-        if now.reached & JOBSET_GOALS:
-            other = " and ".join(GOAL_TEXT[it] for it in sorted(now.reached & JOBSET_GOALS))
+        if now.reached & GANG_GOALS:
+            other = " and ".join(GOAL_TEXT[it] for it in sorted(now.reached & GANG_GOALS))
             raise CommandError(f"{subject} was not {GOAL_TEXT[goal]} but {other}{words}")
         raise CommandError(f"{subject} {now.message}: it will not be {GOAL_TEXT[goal]} any more")

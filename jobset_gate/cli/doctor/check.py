@@ -11,7 +11,7 @@ from typing_extensions import override
 from jobset_gate import names
 from jobset_gate.cli.exits import CommandError
 from jobset_gate.cli.fetch.controller_status import LABELS
-from jobset_gate.cli.fetch.jobsets import FetchedJobSet, GangSource
+from jobset_gate.cli.fetch.gangs import FetchedGang, GangSource
 from jobset_gate.cli.fetch.source import Permissions, forbidden_text
 from jobset_gate.errors import JobsetGateError
 from jobset_gate.kube.client import Client
@@ -111,15 +111,15 @@ class ClusterReader:
         except Forbidden as no:
             raise NotReadable(f"cannot get {path}: {no.message}") from no
 
-    async def gangs(self) -> list[FetchedJobSet]:
+    async def gangs(self) -> list[FetchedGang]:
         """The gangs of the namespaces, with their Jobs and pods as far as they are readable."""
         return await self._once("gangs", self._gangs())
 
-    async def _gangs(self) -> list[FetchedJobSet]:
+    async def _gangs(self) -> list[FetchedGang]:
         source = GangSource(self.client, self.namespace, self.rights)
         try:
             await source.load()
-            return source.jobsets()
+            return source.gangs()
         except CommandError as no:
             if isinstance(no.__cause__, NotFound):
                 return []

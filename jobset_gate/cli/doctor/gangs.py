@@ -5,7 +5,7 @@ from typing import Final
 from jobset_gate import names
 from jobset_gate.cli.doctor.check import ClusterReader, Finding, NotReadable, error, is_held, ok, unknown
 from jobset_gate.cli.fetch.controller_status import controller_status
-from jobset_gate.cli.fetch.jobsets import GATED
+from jobset_gate.cli.fetch.gangs import GATED
 from jobset_gate.explain.model import GangState
 from jobset_gate.kube.resources import PODS
 from jobset_gate.objects.terminal_text import truncate_list

@@ -1,4 +1,4 @@
-"""What `wait`, `watch` and `release` wait for, and how far a JobSet or a pod group has come."""
+"""What `wait`, `watch` and `release` wait for, and how far a gang or a pod group has come."""
 
 from dataclasses import dataclass
 from enum import StrEnum
@@ -33,31 +33,31 @@ class WaitOutcome:
     final: bool = False
 
     def is_over(self, end: WaitGoal) -> bool:
-        """Whether it has come true, or never will. What ends a JobSet's wait ends it for good."""
-        return end in self.reached or self.final or (end in JOBSET_GOALS and bool(self.reached & JOBSET_GOALS))
+        """Whether it has come true, or never will. What ends the wait of a start barrier ends it for good."""
+        return end in self.reached or self.final or (end in GANG_GOALS and bool(self.reached & GANG_GOALS))
 
 
 _SATISFIED: Final = frozenset({names.REASON_SATISFIED, names.REASON_RUNNING, names.REASON_FINISHED})
-JOBSET_GOALS: Final = frozenset({WaitGoal.RELEASED, WaitGoal.TIMED_OUT})
-"""What becomes of a JobSet's gate."""
+GANG_GOALS: Final = frozenset({WaitGoal.RELEASED, WaitGoal.TIMED_OUT})
+"""What becomes of a start barrier."""
 GOAL_TEXT: Final = {it: str(it) for it in WaitGoal} | {WaitGoal.TIMED_OUT: "timed out"}
 
 
-def jobset_outcome(jobset: WorkloadSeen, gate: ConfigMapSeen | None, now: float) -> WaitOutcome:
+def gang_outcome(workload: WorkloadSeen, gate: ConfigMapSeen | None, now: float) -> WaitOutcome:
     """Of the present generation's gate, without looking at pods.
 
     By `decide`, so that the verdict of an older generation is never taken for this one's.
     """
-    match decide(GangSnapshot(workload=jobset, config_map=gate), now):
+    match decide(GangSnapshot(workload=workload, config_map=gate), now):
         case Enforce(verdict=verdict):
             return _ended(verdict)
         case Blocked(condition=condition):
             # Templates cannot be changed, so a barrier that is missing stays missing; a foreign ConfigMap may go.
             return WaitOutcome(message=condition.message, final=condition.reason == names.REASON_GATE_MISSING)
         case Ignore():
-            return _quiet(jobset, gate)
+            return _quiet(workload, gate)
         case _:
-            return WaitOutcome(message="is suspended" if jobset.suspended else "")
+            return WaitOutcome(message="is suspended" if workload.suspended else "")
 
 
 def _ended(verdict: Verdict) -> WaitOutcome:
@@ -68,17 +68,17 @@ def _ended(verdict: Verdict) -> WaitOutcome:
     return WaitOutcome(frozenset(ends), verdict.message)
 
 
-def _quiet(jobset: WorkloadSeen, gate: ConfigMapSeen | None) -> WaitOutcome:
-    if jobset.managed_elsewhere:
+def _quiet(workload: WorkloadSeen, gate: ConfigMapSeen | None) -> WaitOutcome:
+    if workload.managed_elsewhere:
         return WaitOutcome(
             message="spec.managedBy names another controller, so its gate is opened elsewhere", final=True
         )
-    if jobset.finished:
+    if workload.finished:
         for verdict in (
             gate.verdict if gate is not None else None,
-            messages.verdict_in_condition(jobset.condition, jobset.uid),
+            messages.verdict_in_condition(workload.condition, workload.uid),
         ):
-            if verdict is not None and verdict.generation.uid == jobset.uid:
+            if verdict is not None and verdict.generation.uid == workload.uid:
                 return _ended(verdict)
         return WaitOutcome(message="has finished, and what was decided is not known any more", final=True)
     return WaitOutcome(message="is being deleted", final=True)

@@ -6,14 +6,16 @@ from collections.abc import AsyncIterator, Awaitable, Callable, Sequence
 from contextlib import asynccontextmanager
 from dataclasses import dataclass, field, replace
 from pathlib import Path
-from typing import TypeVar
+from typing import Final, TypeVar
 
 from jobset_gate import names
+from jobset_gate.barrier.source import Source
 from jobset_gate.cli import settings_file
 from jobset_gate.cli.exits import CommandError, ExitCode
+from jobset_gate.cli.fetch.bare_names import resolve_bare_name
 from jobset_gate.cli.fetch.controller_status import controller_status
 from jobset_gate.cli.fetch.events import GangEvents
-from jobset_gate.cli.fetch.jobsets import FetchedJobSet, fetch_jobset
+from jobset_gate.cli.fetch.gangs import FetchedGang, fetch_gang
 from jobset_gate.cli.fetch.pod_groups import PodGroupSource
 from jobset_gate.cli.fetch.source import ObjectNotFound, Permissions, forbidden_text
 from jobset_gate.cli.fetch.train_jobs import resolve_train_job
@@ -29,9 +31,11 @@ from jobset_gate.kube.resources import PODS
 from jobset_gate.objects.unstructured import as_map, nested
 from jobset_gate.podgroups.status import GroupStatus
 from jobset_gate.settings import Groups
-from jobset_gate.sources.table import JOBSET
+from jobset_gate.sources.table import JOB, JOBSET
 
 T = TypeVar("T")
+SOURCE_OF: Final = {ResourceKind.JOBSET: JOBSET, ResourceKind.JOB: JOB}
+"""The sources that have a kind of their own on the command line."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -39,8 +43,8 @@ class ExplainedObject:
     """One gang with its explanation, and what that was made from."""
 
     explanation: Explanation
-    jobset: FetchedJobSet | None = None
-    """None for a JobSet without a gate, too."""
+    gang: FetchedGang | None = None
+    """None for a workload without a gate, too."""
     status: GroupStatus | None = None
 
 
@@ -83,11 +87,11 @@ class Resolver:
         argument = await self.resolve(argument)
         if argument.kind is ResourceKind.POD:
             return await self._gangs_of_pod(argument.name)
-        return await find(argument, self._jobset, self._pod_groups)
+        return await find(argument, self._gang, self._pod_groups)
 
     async def resolve(self, argument: ResourceArgument) -> ResourceArgument:
-        """With the JobSet in the place of a TrainJob. Raises CommandError if it has none."""
-        return await resolve_train_job(self.client, self.namespace, argument)
+        """What a bare name or that of a TrainJob means. Raises CommandError if it fits nothing, or too much."""
+        return await resolve_name(self.client, self.namespace, argument)
 
     async def pod_labels(self, name: str) -> dict[str, str]:
         """Raises ObjectNotFound, and CommandError where the pod may not be read."""
@@ -118,13 +122,13 @@ class Resolver:
         """The error for a pod without our labels."""
         return CommandError(f"pod {pod} in namespace {self.namespace} belongs to no gang: nothing of ours holds it")
 
-    async def _jobset(self, name: str, pod: str = "") -> list[ExplainedObject]:
+    async def _gang(self, source: Source, name: str, pod: str = "") -> list[ExplainedObject]:
         known = self.permissions.missing[:]
         found, controller = await asyncio.gather(
-            fetch_jobset(self.client, self.namespace, name, self.permissions), self.controller()
+            fetch_gang(self.client, self.namespace, source, name, self.permissions), self.controller()
         )
         if found is None:
-            explanation = explain_ungated(JOBSET, self.namespace, name, time.time())
+            explanation = explain_ungated(source, self.namespace, name, time.time())
             return [ExplainedObject(self.invocation.rewrite_explanation(explanation))]
         events = GangEvents(self.client, self.namespace, self.permissions)
         found = replace(found, gang=await events.added(found.gang, time.time()))
@@ -137,8 +141,8 @@ class Resolver:
         if names.POD_GROUP_LABEL in labels:
             its = [it for it in await self.statuses() if any(one.name == name for one in it.snapshot.members)]
             found += [await self._pod_group(it, name) for it in its]
-        if jobset := gated_jobset(labels):
-            found += await self._jobset(jobset, name)
+        if gang := gated_gang(labels):
+            found += await self._gang(SOURCE_OF[gang.kind], gang.name, name)
         if not found:
             raise self.not_in_a_gang(name)
         return found
@@ -153,16 +157,24 @@ class Resolver:
         return ExplainedObject(self.invocation.rewrite_explanation(explanation), status=status)
 
 
+async def resolve_name(client: Client, namespace: str, argument: ResourceArgument) -> ResourceArgument:
+    """What is meant by a bare name or by that of a TrainJob; any other argument as it is. Raises CommandError."""
+    return await resolve_bare_name(client, namespace, await resolve_train_job(client, namespace, argument))
+
+
 async def find(
-    argument: ResourceArgument, jobset: Callable[[str], Awaitable[T]], pod_group: Callable[[str], Awaitable[T]]
+    argument: ResourceArgument,
+    gang: Callable[[Source, str], Awaitable[T]],
+    pod_group: Callable[[str], Awaitable[T]],
 ) -> T:
-    """A JobSet or a pod group, looked up as the kind says; of a bare name the JobSet, or else the pod group."""
+    """A gang or a pod group, looked up as the kind says; of a bare name the JobSet, or else the pod group."""
     if argument.kind is ResourceKind.POD_GROUP:
         return await pod_group(argument.name)
+    source = SOURCE_OF.get(argument.kind)
     try:
-        return await jobset(argument.name)
+        return await gang(source or JOBSET, argument.name)
     except ObjectNotFound as absent:
-        if argument.kind is ResourceKind.JOBSET:
+        if source is not None:
             raise
         try:
             return await pod_group(argument.name)
@@ -179,6 +191,9 @@ async def open_resolver(invocation: Invocation, config: Path | None) -> AsyncIte
         yield Resolver(client, invocation.namespace or own, settings, invocation, (own,))
 
 
-def gated_jobset(labels: dict[str, str]) -> str:
-    """The JobSet whose barrier holds a pod with these labels; "" if none does."""
-    return labels.get(names.JS_NAME, "") if labels.get(names.GATED) == names.GATED_VALUE else ""
+def gated_gang(labels: dict[str, str]) -> ResourceArgument | None:
+    """The workload whose barrier holds a pod with these labels; None if none does."""
+    for kind, source in SOURCE_OF.items():
+        if labels.get(names.GATED) == source.gated and (name := labels.get(source.pods_label)):
+            return ResourceArgument(kind, name)
+    return None

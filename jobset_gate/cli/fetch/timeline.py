@@ -8,8 +8,9 @@ from typing import Final
 
 from jobset_gate import names
 from jobset_gate.barrier.events import CoreEvent
+from jobset_gate.barrier.source import Source
 from jobset_gate.cli.exits import CommandError
-from jobset_gate.cli.fetch.jobsets import GATED, fetch_jobset
+from jobset_gate.cli.fetch.gangs import fetch_gang
 from jobset_gate.cli.fetch.resolver import Resolver
 from jobset_gate.cli.fetch.source import PAGE, Permissions, forbidden_text
 from jobset_gate.kube.client import Client
@@ -25,15 +26,16 @@ MAX_EVENTS: Final = 50_000
 """Events that are read: those of other pods in the namespace are among them, and cannot be left out."""
 
 
-async def fetch_gang_timeline(resolver: Resolver, name: str) -> list[Timeline]:
+async def fetch_gang_timeline(resolver: Resolver, source: Source, name: str) -> list[Timeline]:
     """A list of one. Raises CommandError if there is no such gang, or its pods may not be read."""
     client, namespace, permissions = resolver.client, resolver.namespace, resolver.permissions
     found, pods = await asyncio.gather(
-        fetch_jobset(client, namespace, name, permissions, pods=False),
-        _timed_pods(client, namespace, f"{GATED},{names.JS_NAME}={name}", permissions),
+        fetch_gang(client, namespace, source, name, permissions, pods=False),
+        _timed_pods(client, namespace, source.pods_selector(name), permissions),
     )
     if found is None:
-        raise CommandError(f"JobSet {namespace}/{name} asks for no gate: it has no {names.CONFIG_FIELD}")
+        what = names.CONFIG_FIELD if source.has_config_field else f"annotation {names.CONFIG}"
+        raise CommandError(f"{source.kind} {namespace}/{name} asks for no gate: it has no {what}")
     pulls = await fetch_image_pulls(client, namespace, {pod.metadata.uid for pod in pods}, permissions)
     timed = [decode.decode_pod(pod, pulls.get(pod.metadata.uid)) for pod in pods]
     return [gang_timeline(found.gang.workload, found.gang.config_map, timed, time.time(), permissions.missing)]

@@ -10,16 +10,18 @@ from typing import TYPE_CHECKING, Final
 
 from jobset_gate.cli.exits import CommandError
 from jobset_gate.cli.fetch.events import GangEvents
-from jobset_gate.cli.fetch.jobsets import JOBSET_KIND, GangSource, fetch_jobset
-from jobset_gate.cli.fetch.outcome import WaitGoal, WaitOutcome, jobset_outcome, pod_group_outcome
+from jobset_gate.cli.fetch.gangs import GangSource, fetch_gang, kubectl_name
+from jobset_gate.cli.fetch.outcome import WaitGoal, WaitOutcome, gang_outcome, pod_group_outcome
 from jobset_gate.cli.fetch.pod_groups import PodGroupSource
-from jobset_gate.cli.fetch.resolver import gated_jobset
+from jobset_gate.cli.fetch.resolver import SOURCE_OF, gated_gang
 from jobset_gate.cli.fetch.source import ObjectNotFound
 from jobset_gate.cli.options import ResourceArgument, ResourceKind
 from jobset_gate.explain.podgroup import explain_pod_group
+from jobset_gate.sources.table import JOBSET
 
 if TYPE_CHECKING:
     from jobset_gate.barrier.model import GangSnapshot, WorkloadSeen
+    from jobset_gate.barrier.source import Source
     from jobset_gate.cli.fetch.resolver import Resolver
     from jobset_gate.cli.fetch.source import Permissions
     from jobset_gate.explain.model import ControllerStatus, Explanation
@@ -52,67 +54,67 @@ async def wait_until(view: WatchView, holds: Callable[[WaitOutcome], bool], seco
 async def find_view(resolver: Resolver, argument: ResourceArgument) -> WatchView:
     """The gang that is named. Raises CommandError for what is not there, may not be read, or has no gate."""
     argument = await resolver.resolve(argument)
-    kind, name = argument.kind, argument.name
-    if kind is ResourceKind.POD:
-        kind, name = await _gang_of_pod(resolver, name)
-    before = ""
-    if kind is not ResourceKind.POD_GROUP:
+    if argument.kind is ResourceKind.POD:
+        argument = await _gang_of_pod(resolver, argument.name)
+
+    source, before = SOURCE_OF.get(argument.kind), ""
+    if argument.kind is not ResourceKind.POD_GROUP:
         try:
-            return await _jobset_view(resolver, name)
+            return await _gang_view(resolver, source or JOBSET, argument.name)
         except ObjectNotFound as absent:
-            if kind is ResourceKind.JOBSET:
+            if source is not None:
                 raise
             before = f"{absent}, and "
-    return PodGroupView(resolver, name, resolver.settings, await resolver.controller(), before)
+    return PodGroupView(resolver, argument.name, resolver.settings, await resolver.controller(), before)
 
 
-async def _jobset_view(resolver: Resolver, name: str) -> JobSetView:
+async def _gang_view(resolver: Resolver, source: Source, name: str) -> GangView:
     client, namespace, permissions = resolver.client, resolver.namespace, resolver.permissions
     found, controller = await asyncio.gather(
-        get_gated_jobset(client, namespace, name, permissions), resolver.controller()
+        get_gang(client, namespace, source, name, permissions), resolver.controller()
     )
-    return JobSetView(client, found.workload, permissions, controller)
+    return GangView(client, found.workload, permissions, controller)
 
 
-async def _gang_of_pod(resolver: Resolver, name: str) -> tuple[ResourceKind, str]:
-    """Its JobSet if that has a barrier, since the pod's start waits for it; else its pod group."""
-    if jobset := gated_jobset(await resolver.pod_labels(name)):
-        return ResourceKind.JOBSET, jobset
+async def _gang_of_pod(resolver: Resolver, name: str) -> ResourceArgument:
+    """Its workload if that has a barrier, since the pod's start waits for it; else its pod group."""
+    if gang := gated_gang(await resolver.pod_labels(name)):
+        return gang
     for status in await resolver.statuses():
         if any(it.name == name for it in status.snapshot.members):
-            return ResourceKind.POD_GROUP, status.key.name
+            return ResourceArgument(ResourceKind.POD_GROUP, status.key.name)
     raise resolver.not_in_a_gang(name)
 
 
-# --- A JobSet --------------------------------------------------------------------------------------------------------
+# --- A gang with a start barrier ------------------------------------------------------------------------------------
 
 
-async def get_gated_jobset(client: Client, namespace: str, name: str, permissions: Permissions) -> GangSnapshot:
-    """The JobSet and its ConfigMap, without pods. Raises CommandError where it is not there or asks for no gate."""
-    found = await fetch_jobset(client, namespace, name, permissions, pods=False)
+async def get_gang(client: Client, namespace: str, source: Source, name: str, permissions: Permissions) -> GangSnapshot:
+    """The workload and its ConfigMap, without pods. Raises CommandError where it is not there or asks for no gate."""
+    found = await fetch_gang(client, namespace, source, name, permissions, pods=False)
     if found is None:
-        raise CommandError(f"JobSet {name} in namespace {namespace} asks for no start barrier: it has no gate")
+        raise CommandError(f"{source.kind} {name} in namespace {namespace} asks for no start barrier: it has no gate")
     return found.gang
 
 
-class JobSetView(GangSource):
-    """This JobSet, not a later one of its name. Without `pods` only `outcome` says anything."""
+class GangView(GangSource):
+    """This workload, not a later one of its name. Without `pods` only `outcome` says anything."""
 
     goal = WaitGoal.RELEASED
 
     def __init__(
         self,
         client: Client,
-        jobset: WorkloadSeen,
+        workload: WorkloadSeen,
         permissions: Permissions,
         controller: ControllerStatus | None = None,
         *,
         pods: bool = True,
     ) -> None:
-        super().__init__(client, jobset.namespace, permissions, name=jobset.name, pods=pods)
-        self.subject = f"{JOBSET_KIND}/{jobset.name}"
-        self._uid, self._controller = jobset.uid, controller
-        self._events = GangEvents(client, jobset.namespace, permissions)
+        super().__init__(client, workload.namespace, permissions, of=(workload.source,), name=workload.name, pods=pods)
+        self.subject = kubectl_name(workload.source, workload.name)
+        self._uid, self._controller = workload.uid, controller
+        self._events = GangEvents(client, workload.namespace, permissions)
 
     async def outcome(self) -> WaitOutcome:
         return self._outcome(self._gang())
@@ -134,7 +136,7 @@ class JobSetView(GangSource):
     def _outcome(self, gang: GangSnapshot | None) -> WaitOutcome:
         if gang is None:
             return WaitOutcome(message="was deleted", final=True)
-        return jobset_outcome(gang.workload, gang.config_map, time.time())
+        return gang_outcome(gang.workload, gang.config_map, time.time())
 
 
 # --- A pod group -----------------------------------------------------------------------------------------------------
@@ -182,7 +184,7 @@ class PodGroupView(PodGroupSource):
         return next((it for it in await self.statuses() if it.key.name == self._name), None)
 
 
-WatchView = JobSetView | PodGroupView
+WatchView = GangView | PodGroupView
 """`async with` it: one gang. `goal` is what the user hopes for, `subject` what other commands call it.
 
 `await outcome()` tells how far it has come, `await state()` the same, explained.

@@ -26,7 +26,7 @@ _AGES: Final = (
 def gang_cells(it: Explanation, created: float, *, namespaces: bool, kinds: bool, wide: bool) -> dict[str, str]:
     """By title, as far as they are shown. `created` in seconds, 0 if it is not known."""
     cells = {"NAMESPACE": it.namespace} if namespaces else {}
-    cells |= {"KIND": it.kind} if kinds else {}
+    cells |= {"KIND": it.kind, "SOURCE": it.source or NOTHING} if kinds else {}
     cells |= {
         "NAME": it.name,
         "STATE": str(it.state),

@@ -56,9 +56,9 @@ async def test_gangs_are_jobsets_and_groups_in_one_table(
     await groups.held("ring", "b-0", way=Format.KEP_24)
     ran = await get("gangs")
     head, jobset, group = cells(ran.out)
-    assert (ran.code, head[:4]) == (0, ["KIND", "NAME", "STATE", "STARTED"])
-    assert jobset[:4] == ["JobSet", "train", "Waiting", "1/2"]
-    assert group[:4] == ["PodGroup", "ring", "Gathering", "0/3"]
+    assert (ran.code, head[:5]) == (0, ["KIND", "SOURCE", "NAME", "STATE", "STARTED"])
+    assert jobset[:5] == ["JobSet", "jobset", "train", "Waiting", "1/2"]
+    assert group[:5] == ["PodGroup", "-", "ring", "Gathering", "0/3"]
     named = await get("gangs", "-o", "name")
     assert named.out == "jobset.jobset.x-k8s.io/train\ngroup/ring\n"
     one = await get("gangs", "ring", "--no-headers")
@@ -114,13 +114,13 @@ async def test_jobsets_and_groups_are_watched_together(
     await stored.jobset()
     await groups.group("ring", 2)
     async with started(plane.kubeconfig, "get", "gangs", "-w", "-n", stored.namespace, "--no-headers") as watch:
-        assert cells(await watch.line())[0][:4] == ["JobSet", "train", "Waiting", "0/2"]
-        assert cells(await watch.line())[0][:4] == ["PodGroup", "ring", "Gathering", "0/2"]
+        assert cells(await watch.line())[0][:5] == ["JobSet", "jobset", "train", "Waiting", "0/2"]
+        assert cells(await watch.line())[0][:5] == ["PodGroup", "-", "ring", "Gathering", "0/2"]
         await groups.held("ring", "a", "b")
-        while (shown := cells(await watch.line())[0])[2] != "WaitingForCapacity":
-            assert shown[:3] == ["PodGroup", "ring", "Gathering"]
+        while (shown := cells(await watch.line())[0])[3] != "WaitingForCapacity":
+            assert shown[:4] == ["PodGroup", "-", "ring", "Gathering"]
         await stored.config_map(VerdictKind.TIMEOUT, names.REASON_TIMED_OUT, "late")
-        assert cells(await watch.line())[0][:3] == ["JobSet", "train", "TimedOut"]
+        assert cells(await watch.line())[0][:4] == ["JobSet", "jobset", "train", "TimedOut"]
 
 
 async def test_a_reader_that_leaves_ends_a_watch_without_a_word(stored: StoredJobSet, plane: Plane) -> None:

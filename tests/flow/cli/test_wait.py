@@ -11,7 +11,7 @@ import pytest
 
 from jobset_gate import names
 from jobset_gate.barrier.model import VerdictKind
-from jobset_gate.cli.fetch.outcome import JOBSET_GOALS
+from jobset_gate.cli.fetch.outcome import GANG_GOALS
 from jobset_gate.cli.fetch.resolver import Resolver
 from jobset_gate.cli.fetch.view import PodGroupView, wait_until
 from jobset_gate.cli.options import WEEK, parse_duration
@@ -61,7 +61,7 @@ async def test_a_gate_that_its_timeout_has_opened_is_released_and_has_timed_out(
 ) -> None:
     await stored.jobset()
     await stored.config_map(VerdictKind.RELEASE, cause, "late")
-    assert [(await wait("train", f"--for={it}")).code for it in sorted(JOBSET_GOALS)] == [0, 0]
+    assert [(await wait("train", f"--for={it}")).code for it in sorted(GANG_GOALS)] == [0, 0]
 
 
 async def test_the_end_of_the_time_has_an_exit_code_of_its_own(stored: StoredJobSet, wait: CliShell) -> None:

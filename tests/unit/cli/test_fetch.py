@@ -10,8 +10,8 @@ import pytest
 
 from jobset_gate import names
 from jobset_gate.cli.exits import CommandError, ExitCode
-from jobset_gate.cli.fetch.jobsets import failure_policies
 from jobset_gate.cli.fetch.pod_groups import PodGroupSource
+from jobset_gate.cli.fetch.policies import job_policies, jobset_policies
 from jobset_gate.cli.fetch.source import Permissions, Unavailable, forbidden_text
 from jobset_gate.cli.options import ResourceArgument, ResourceKind, parse_resource
 from jobset_gate.cli.printers.explanation import explanation_text
@@ -34,6 +34,8 @@ from tests.fakes.podgroups.objects import pod_group
     [
         ("train", ResourceArgument(ResourceKind.ANY, "train")),
         ("jobset/train", ResourceArgument(ResourceKind.JOBSET, "train")),
+        ("job/run", ResourceArgument(ResourceKind.JOB, "run")),
+        ("jobs.batch/run", ResourceArgument(ResourceKind.JOB, "run")),
         ("trainjob/train", ResourceArgument(ResourceKind.TRAIN_JOB, "train")),
         ("po/train-0", ResourceArgument(ResourceKind.POD, "train-0")),
         ("podgroup/ring", ResourceArgument(ResourceKind.POD_GROUP, "ring")),
@@ -85,20 +87,31 @@ def with_job(**job: Any) -> dict[str, Any]:
 def test_the_first_rule_that_fits_the_barriers_exit_code_counts(codes: dict[str, Any], actions: tuple[str]) -> None:
     last = {"action": "FailJob", "onExitCodes": {"operator": "NotIn", "values": [0]}}
     rules = [{"action": "Count", "onPodConditions": []}, {"action": "Ignore", "onExitCodes": codes}, last]
-    assert failure_policies(with_job(podFailurePolicy={"rules": rules}), ()).exit_actions == actions
+    assert jobset_policies(with_job(podFailurePolicy={"rules": rules}), ()).exit_actions == actions
 
 
 def test_of_the_jobs_of_the_gang_each_rule_about_failures_is_kept() -> None:
-    bare = failure_policies(with_job(), ())
+    bare = jobset_policies(with_job(), ())
     assert (bare.max_restarts, bare.backoff_limits, bare.restarts_in_place) == (None, (6,), True)
-    assert failure_policies(with_job(backoffLimit=9, backoffLimitPerIndex=0), ()).backoff_limits == (0,)
+    assert jobset_policies(with_job(backoffLimit=9, backoffLimitPerIndex=0), ()).backoff_limits == (0,)
     jobset = with_job(backoffLimit=0, template={"spec": {"restartPolicy": "Never"}})
     jobset["status"] = {"restarts": 5, "restartsCountTowardsMax": 2}
     jobset["spec"]["replicatedJobs"].append({"name": "other", "template": {"spec": {"backoffLimit": 9}}})
     jobset["spec"]["failurePolicy"] = {"maxRestarts": 4, "rules": [{"action": "FailJobSet"}]}
-    found = failure_policies(jobset, ("w",))
+    found = jobset_policies(jobset, ("w",))
     assert (found.max_restarts, found.counted, found.rules) == (4, 2, ("FailJobSet",))
     assert (found.backoff_limits, found.restarts_in_place) == ((0,), False)
+
+
+def test_of_a_job_that_is_a_gang_the_limit_of_each_index_counts_where_there_is_one() -> None:
+    bare = job_policies({"spec": {}})
+    assert (bare.backoff_limits, bare.per_index, bare.restarts_in_place) == ((6,), False, True)
+    rules = [{"action": "FailIndex", "onExitCodes": {"operator": "In", "values": [124]}}]
+    spec = {"backoffLimitPerIndex": 1, "podFailurePolicy": {"rules": rules}}
+    spec["template"] = {"spec": {"restartPolicy": "Never"}}
+    found = job_policies({"metadata": {"labels": {names.KUEUE_QUEUE: "gpus"}}, "spec": spec})
+    assert (found.backoff_limits, found.per_index, found.restarts_in_place) == ((1,), True, False)
+    assert (found.exit_actions, found.queue) == (("FailIndex",), "gpus")
 
 
 # --- How it looks ----------------------------------------------------------------------------------------------------
