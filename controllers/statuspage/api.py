@@ -14,6 +14,7 @@ from controllers.statuspage.rows import HeldDevices, RowKind, StatusRow
 from jobset_gate.barrier.model import GangKey
 from jobset_gate.explain.document import explanation_json, time_or_none
 from jobset_gate.explain.model import GangState
+from jobset_gate.sources.table import JOBSET, SOURCES
 
 MAX_REASONS: Final = 20
 """Reasons of a gang: a tenant may cause as many as a gang has pods."""
@@ -55,7 +56,8 @@ class ApiHandlers:
         )
 
     async def _gang(self, request: web.Request, login: AuthenticatedViewer) -> web.StreamResponse:
-        found = await self._context.gang(login, GangKey(**request.match_info))
+        source = SOURCES.get(request.query.get("source", ""), JOBSET)
+        found = await self._context.gang(login, GangKey(**request.match_info, source=source.name))
         if isinstance(found, web.StreamResponse):
             return found
         return json_response(self._gang_json(found[0], self._context.source.clock()))

@@ -24,7 +24,7 @@ from controllers.statuspage.html import PageFrame, html_response, problem_respon
 from controllers.statuspage.middleware import Handler, add_security_headers, security_middleware
 from controllers.statuspage.options import PageOptions
 from controllers.statuspage.query import MAX_QUERY, ListPage, ListQuery, parse_query
-from controllers.statuspage.rows import PODS, ListRight, RowKind, StatusRow
+from controllers.statuspage.rows import GANGS, PODS, ListRight, RowKind, StatusRow, row_id
 from controllers.statuspage.source import PageSource
 from controllers.statuspage.sse import AccessCheck, EventStreams, ListCache, ListFeed, PageFeed, TooManyStreams
 from controllers.statuspage.view import StatusView
@@ -82,23 +82,23 @@ class PageContext:
         """The page of a list; 403 to a viewer who may see none of it. Raises ReviewUnavailable."""
         kind, namespace = query.kind, query.namespace
         visibility = await self.visibility(login, kind, namespace)
-        if not visibility.has_right(kind.required):
+        if not visibility.has_any(kind.enough):
             return self.forbidden(login, kind, [kind.required], namespace, limited=visibility.limited)
         return self.list_cache.page_of(query, visibility), visibility
 
     async def gang(self, login: AuthenticatedViewer, key: GangKey) -> tuple[StatusRow, Visibility] | web.Response:
         """One gang, with the right to list its pods looked up; else 403 or 404. Raises ReviewUnavailable."""
-        kind = RowKind.GANG
-        visibility = await self.visibility(login, kind, key.namespace, PODS)
-        if not visibility.has_right(kind.required):
-            return self.forbidden(login, kind, [kind.required], key.namespace)
-        row = self.view.rows.get(f"gang-{key.namespace}.{key.name}")
-        return self.not_found(kind, key.namespace, key.name) if row is None else (row, visibility)
+        kind, right = RowKind.GANG, GANGS[key.source]
+        visibility = await self.visibility(login, kind, key.namespace, right, PODS)
+        if not visibility.has_right(right):
+            return self.forbidden(login, kind, [right], key.namespace)
+        row = self.view.rows.get(row_id(key))
+        return self.not_found(kind, key.namespace, key.name, right) if row is None else (row, visibility)
 
-    def not_found(self, kind: RowKind, namespace: str, name: str) -> web.Response:
-        """404 to a viewer who may see this kind in this namespace, with names that are like this one."""
+    def not_found(self, kind: RowKind, namespace: str, name: str, right: ListRight) -> web.Response:
+        """404 to a viewer who has this right in this namespace, with names that are like this one."""
         what = "gang" if kind is RowKind.GANG else "pod group"
-        mine = (row for row in self.view.rows_of(kind) if (row.namespace, row.needs) == (namespace, (kind.required,)))
+        mine = (row for row in self.view.rows_of(kind) if (row.namespace, row.needs) == (namespace, (right,)))
         there = {row.name: row for row in islice(mine, MAX_COMPARED)}
         like = get_close_matches(name[:MAX_QUERY], there, n=3, cutoff=0.4)
         links = [(there[it].path, f"{namespace}/{it}") for it in like]
@@ -164,7 +164,7 @@ class PageContext:
             visibility = await self.visibility(login, kind, namespace)
         except (ReviewUnavailable, TooManyAttempts):
             return None
-        return visibility if visibility.has_right(kind.required) else None
+        return visibility if visibility.has_any(kind.enough) else None
 
 
 class ListHandlers:

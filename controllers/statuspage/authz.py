@@ -28,6 +28,10 @@ class Visibility:
         """Whether the viewer may see this row."""
         return all(right in self.cluster_wide or (right, row.namespace) in self.namespaced for right in row.needs)
 
+    def has_any(self, rights: Iterable[ListRight]) -> bool:
+        """Whether there is a namespace with one of these rights."""
+        return any(map(self.has_right, rights))
+
     def has_right(self, right: ListRight) -> bool:
         """Whether there is a namespace with this right."""
         return right in self.cluster_wide or any(one == right for one, _ in self.namespaced)

@@ -2,6 +2,7 @@
 
 import asyncio
 from collections.abc import Awaitable
+from functools import partial
 from typing import Final
 
 from aiohttp import web
@@ -11,7 +12,7 @@ from controllers.statuspage.app import PageContext
 from controllers.statuspage.auth import AuthenticatedViewer
 from controllers.statuspage.html import html_response, problem_response
 from controllers.statuspage.middleware import PICTURE_POLICY
-from controllers.statuspage.rows import PODS, RowKind, StatusRow
+from controllers.statuspage.rows import FOLDERS, GANGS, PODS, RowKind, StatusRow, gang_path, row_id
 from controllers.statuspage.sse import DetailFeed
 from controllers.statuspage.timelines import GangTimeline, TimelineRenderer
 from controllers.statuspage.zoom import PodsSection, parse_window
@@ -32,18 +33,23 @@ class DetailHandlers:
         """All routes."""
         authenticated = self._context.authenticated
         return [
-            web.get("/gangs/{namespace}/{name}", authenticated(self._gang)),
-            web.get("/gangs/{namespace}/{name}/events", authenticated(self._gang_events)),
-            web.get("/gangs/{namespace}/{name}/timeline.svg", authenticated(self._gang_timeline)),
+            *(it for source in FOLDERS for it in self._gang_routes(source)),
             web.get("/groups/{namespace}/{name}", authenticated(self._group)),
             web.get("/group-events/{namespace}/{id}", authenticated(self._group_events)),
             web.get("/group-timeline/{namespace}/{id}", authenticated(self._group_timeline)),
         ]
 
+    def _gang_routes(self, source: str) -> list[web.RouteDef]:
+        """The routes of the gangs of a source."""
+        path = f"/{FOLDERS[source]}/{{namespace}}/{{name}}"
+        handlers = {"": self._gang, "/events": self._gang_events, "/timeline.svg": self._gang_timeline}
+        authenticated = self._context.authenticated
+        return [web.get(path + tail, authenticated(partial(it, source))) for tail, it in handlers.items()]
+
     # --- Gangs -------------------------------------------------------------------------------------------------------
 
-    async def _gang(self, request: web.Request, login: AuthenticatedViewer) -> web.StreamResponse:
-        key = GangKey(**request.match_info)
+    async def _gang(self, source: str, request: web.Request, login: AuthenticatedViewer) -> web.StreamResponse:
+        key = GangKey(**request.match_info, source=source)
         found = await self._context.gang(login, key)
         if isinstance(found, web.StreamResponse):
             return found
@@ -57,20 +63,21 @@ class DetailHandlers:
         section = await self._section(request, making, row.path, f"{row.path}/timeline.svg")
         return html_response(html.detail_page(frame, row, section))
 
-    async def _gang_events(self, request: web.Request, login: AuthenticatedViewer) -> web.StreamResponse:
-        key = GangKey(**request.match_info)
-        return await self._events(request, login, RowKind.GANG, key.namespace, _row_id(key))
+    async def _gang_events(self, source: str, request: web.Request, login: AuthenticatedViewer) -> web.StreamResponse:
+        key = GangKey(**request.match_info, source=source)
+        return await self._events(request, login, RowKind.GANG, key.namespace, row_id(key))
 
-    async def _gang_timeline(self, request: web.Request, login: AuthenticatedViewer) -> web.StreamResponse:
-        kind, key = RowKind.GANG, GangKey(**request.match_info)
-        visibility = await self._context.visibility(login, kind, key.namespace, PODS)
-        missing = [right for right in (kind.required, PODS) if not visibility.has_right(right)]
+    async def _gang_timeline(self, source: str, request: web.Request, login: AuthenticatedViewer) -> web.StreamResponse:
+        kind, key = RowKind.GANG, GangKey(**request.match_info, source=source)
+        needed = (GANGS[source], PODS)
+        visibility = await self._context.visibility(login, kind, key.namespace, *needed)
+        missing = [right for right in needed if not visibility.has_right(right)]
         if missing:
             return self._context.forbidden(login, kind, missing, key.namespace)
         gang = self._context.source.index.peek(key)
         if gang is None:
-            return self._context.not_found(kind, key.namespace, key.name)
-        return await self._svg(request, self._timelines.of_gang(key, gang), f"/gangs/{key}")
+            return self._context.not_found(kind, key.namespace, key.name, needed[0])
+        return await self._svg(request, self._timelines.of_gang(key, gang), gang_path(key))
 
     # --- Pod groups --------------------------------------------------------------------------------------------------
 
@@ -86,7 +93,7 @@ class DetailHandlers:
             missing = [right for right in found[0].needs if not visibility.has_right(right)]
             return self._context.forbidden(login, kind, missing, namespace)
         if not shown:
-            return self._context.not_found(kind, namespace, name)
+            return self._context.not_found(kind, namespace, name, kind.required)
         if len(shown) > 1:
             links = [(row.path, f"{row.name} ({row.way})") for row in shown]
             line = "They have different formats; each has an address of its own:"
@@ -94,7 +101,7 @@ class DetailHandlers:
         row = shown[0]
         frame = self._context.page_frame(login, kind, row.path, f"/group-events/{namespace}/{row.id}")
         if row.report is None:
-            return self._context.not_found(kind, namespace, name)
+            return self._context.not_found(kind, namespace, name, kind.required)
         making = self._timelines.of_pod_group(row.report)
         section = await self._section(request, making, row.path, f"/group-timeline/{namespace}/{row.id}")
         return html_response(html.detail_page(frame, row, section))
@@ -139,10 +146,6 @@ class DetailHandlers:
             return problem_response(503, "The pods cannot be read", f"{error}", again=back)
         headers = {"Content-Type": "image/svg+xml", "Content-Security-Policy": PICTURE_POLICY}
         return web.Response(body=drawn, headers=headers)
-
-
-def _row_id(key: GangKey) -> str:
-    return f"gang-{key.namespace}.{key.name}"
 
 
 def _has_format(row: StatusRow, way: str) -> bool:

@@ -19,6 +19,7 @@ from jobset_gate import names
 from jobset_gate.explain import text as explain_text
 from jobset_gate.explain.model import GIVEN_UP_STATES
 from jobset_gate.podgroups.status import GroupStatus
+from jobset_gate.sources.table import JOBSET
 from jobset_gate.timeline.summary import money
 
 _FOLDER: Final = Path(__file__).parent
@@ -188,10 +189,12 @@ def _of_view(view: ListPage, *, groups_kept: bool) -> dict[str, Any]:
 def _of_about(row: StatusRow, fresh: Freshness, now: float) -> dict[str, Any]:
     leader = fresh.controller
     explanation = replace(row.explanation, now=now, controller=leader)
+    named_as = row.name if row.explanation.source in ("", JOBSET.name) else f"{row.explanation.source}/{row.name}"
     return {
         "no_leader": "" if leader.leads else leader.message,
         "it": explanation,
         "row": row,
+        "named_as": named_as,
         "clock": explain_text.time_left(explanation),
         "counted": "pods started" if row.report is None else "pods bound",
         "facts": () if row.report is None else _facts(row.report),

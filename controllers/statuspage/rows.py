@@ -10,11 +10,13 @@ import msgspec
 
 from jobset_gate import names
 from jobset_gate.barrier import count
-from jobset_gate.barrier.model import GangSnapshot, Generation, Value
+from jobset_gate.barrier.model import GangKey, GangSnapshot, Generation, Value
 from jobset_gate.explain import text as explained_lines
 from jobset_gate.explain.model import Explanation, GangState
+from jobset_gate.kube import resources as kube
 from jobset_gate.objects import terminal_text
 from jobset_gate.podgroups.status import GroupStatus
+from jobset_gate.sources.table import JOB, JOBSET
 from jobset_gate.timeline.summary import HOUR, Prices
 
 MAX_MESSAGE: Final = 240
@@ -45,7 +47,12 @@ class ListRight(Value, frozen=True):
 
 
 JOBSETS: Final = ListRight(group=names.JOBSET_GROUP, resource="jobsets")
+JOBS: Final = ListRight(group=kube.JOBS.group, resource=kube.JOBS.plural)
 PODS: Final = ListRight(group="", resource="pods")
+GANGS: Final = {JOBSET.name: JOBSETS, JOB.name: JOBS}
+"""The right to see the gangs of each source."""
+FOLDERS: Final = {JOBSET.name: "gangs", JOB.name: "jobs"}
+"""First part of the paths of their pages: a JobSet and a Job may have one name."""
 
 
 class RowKind(StrEnum):
@@ -66,8 +73,13 @@ class RowKind(StrEnum):
 
     @property
     def required(self) -> ListRight:
-        """The right without which there is nothing to see at all."""
+        """The right that a viewer without any is asked to get."""
         return JOBSETS if self is RowKind.GANG else PODS
+
+    @property
+    def enough(self) -> tuple[ListRight, ...]:
+        """Without one of these rights there is nothing to see at all."""
+        return tuple(GANGS.values()) if self is RowKind.GANG else (PODS,)
 
 
 class HeldDevices(Value, frozen=True):
@@ -138,17 +150,27 @@ class StatusRow(Value, frozen=True):
         return "" if self.report is None else str(self.report.key.flavor)
 
 
+def row_id(key: GangKey) -> str:
+    """Of the row of a gang with a start barrier."""
+    return f"{FOLDERS[key.source].removesuffix('s')}-{key.namespace}.{key.name}"
+
+
+def gang_path(key: GangKey) -> str:
+    """The address of its page."""
+    return f"/{FOLDERS[key.source]}/{key}"
+
+
 def gang_row(it: Explanation, seen: GangSnapshot, prices: Prices) -> StatusRow:
-    """The row of a JobSet's gang."""
-    waits = it.state in _WAITING
+    """The row of a gang with a start barrier."""
+    waits, key = it.state in _WAITING, seen.workload.key
     return _row(
         it,
-        id=f"gang-{it.namespace}.{it.name}",
+        id=row_id(key),
         kind=RowKind.GANG,
-        path=f"/gangs/{it.namespace}/{it.name}",
+        path=gang_path(key),
         message=_message(it),
         created=seen.workload.created,
-        needs=(JOBSETS,),
+        needs=(GANGS[key.source],),
         since=_waits_since(it) if waits else None,
         held=held_devices(seen, prices) if waits else (),
         ended=_ENDED[it.state](seen) if it.state in _ENDED else None,

@@ -25,6 +25,7 @@ from jobset_gate.kube.resources import PODS
 from jobset_gate.objects.caches import BoundedCache, TTLCache
 from jobset_gate.podgroups.status import GroupStatus
 from jobset_gate.runtime.paging import ListScope, list_objects
+from jobset_gate.sources.table import SOURCES
 from jobset_gate.timeline import decode, gang, podgroup
 from jobset_gate.timeline.model import PodTimeline, Timeline
 from jobset_gate.timeline.summary import Prices, idle_devices
@@ -83,7 +84,7 @@ class TimelineRenderer:
         generation = timed_out_generation(jobset, verdict)
         if generation is None or (key, generation) in self._timeouts:
             return
-        name = f"timeout of {key}"
+        name = f"timeout of {key.source} {key}"
         if name not in self._rendering and len(self._rendering) < MAX_RENDERING:
             self._start(name, self._make_timeout(key, generation))
 
@@ -92,7 +93,7 @@ class TimelineRenderer:
         generation = timed_out_generation(seen.workload, seen.stored_verdict)
         if generation is not None and (cached := self._timeouts.get((key, generation))) is not None:
             return msgspec.msgpack.decode(cached, type=GangTimeline)
-        return await self._timeline(f"gang {key}", _scope(key), _builder(seen), _pending(seen))
+        return await self._timeline(f"{key.source} {key}", _scope(key), _builder(seen), _pending(seen))
 
     async def of_pod_group(self, report: GroupStatus) -> GangTimeline:
         """Of a pod group. Raises KubeError if its pods cannot be listed."""
@@ -156,7 +157,9 @@ class TimelineRenderer:
             seen = self._snapshot(key)
             if seen is None or timed_out_generation(seen.workload, seen.stored_verdict) != generation or not seen.pods:
                 return
-            made = await self._make(f"timeout of {key}", _scope(key), _builder(seen, AT_TIMEOUT), _pending(seen))
+            made = await self._make(
+                f"timeout of {key.source} {key}", _scope(key), _builder(seen, AT_TIMEOUT), _pending(seen)
+            )
         encoded = msgspec.msgpack.encode(made)
         self._timeouts.put((key, generation), encoded, len(encoded))
 
@@ -184,7 +187,7 @@ def timed_out_generation(jobset: WorkloadSeen, verdict: Verdict | None) -> Gener
 
 
 def _scope(key: GangKey) -> ListScope:
-    return ListScope(PODS, key.namespace, f"{names.GATED}={names.GATED_VALUE},{names.JS_NAME}={key.name}")
+    return ListScope(PODS, key.namespace, SOURCES[key.source].pods_selector(key.name))
 
 
 def _builder(seen: GangSnapshot, *notes: str) -> Build:

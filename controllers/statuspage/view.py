@@ -108,7 +108,12 @@ class StatusView:
         except Exception:  # noqa: BLE001 - one odd gang must not hide all others
             _log.exception("a gang cannot be explained", **key.log_fields())
             explanation = Explanation(
-                kind="JobSet", namespace=key.namespace, name=key.name, state=UNKNOWN, message=_UNEXPLAINED
+                kind=seen.workload.source.kind,
+                source=key.source,
+                namespace=key.namespace,
+                name=key.name,
+                state=UNKNOWN,
+                message=_UNEXPLAINED,
             )
             row = rows.gang_row(explanation, seen, {})
         self._ids[key] = row.id

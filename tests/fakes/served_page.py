@@ -69,14 +69,19 @@ class ServedPage:
 
     def put(self, jobset: WorkloadSeen, *pods: PodSeen, gate: ConfigMapSeen | None = None) -> GangKey:
         """This gang is there now, with these pods (and nothing else of it)."""
-        key = GangKey(jobset.namespace, jobset.name)
+        key = jobset.key
         before = self.index.peek(key)
         self.index.on_workload(ObjectChange(key[:2], before.workload if before else None, jobset))
         self._jobs(key, jobset, before.jobs if before else ())
         known = {it.uid: it for it in before.pods} if before else {}
         for pod in pods:
             mine = msgspec.structs.replace(
-                pod, namespace=key.namespace, gang=key.name, workload_uid=jobset.uid, uid=f"{jobset.uid}-{pod.uid}"
+                pod,
+                source=key.source,
+                namespace=key.namespace,
+                gang=key.name,
+                workload_uid=jobset.uid,
+                uid=f"{jobset.uid}-{pod.uid}",
             )
             self.index.on_pod(ObjectChange((key.namespace, mine.name), known.pop(mine.uid, None), mine))
         for gone in known.values():
@@ -92,9 +97,9 @@ class ServedPage:
         for part in jobset.replicated_jobs:
             for number in range(part.replicas):
                 name = f"{key.name}-{part.name}-{number}"
-                made = gangs.job(
-                    part.name, number, namespace=key.namespace, name=name, gang=key.name, workload_uid=jobset.uid
-                )
+                whose = {"source": key.source, "gang": key.name, "workload_uid": jobset.uid}
+                whose |= {} if part.name else {"uid": jobset.uid}
+                made = gangs.job(part.name, number, namespace=key.namespace, name=name, **whose)
                 self.index.on_job(ObjectChange((key.namespace, name), there.get(name), made))
 
     def drop(self, key: GangKey) -> None:
@@ -117,7 +122,9 @@ class ServedPage:
         cause = names.REASON_STARTED if kind is VerdictKind.RELEASE else names.REASON_TIMED_OUT
         gate = gangs.config_map(
             namespace=key.namespace,
-            name=names.config_map_name(key.name),
+            name=seen.workload.source.config_map_name(key.name),
+            source=key.source,
+            gang=key.name,
             workload_uid=uid,
             verdict=gangs.verdict(kind, cause, uid=uid),
         )
