@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import AsyncIterator
+from typing import Any
 
 import pytest
 
@@ -42,7 +43,7 @@ async def test_each_is_a_row_with_its_kind_and_a_page_of_its_own(stage: ServedPa
         status, its = await read(stage, path, stage.api.admin())
         assert (status, f'<span class="kind">{kind}</span> default/train' in its) == (200, True)
         assert ("no room" in its) is (kind == "Job")
-    assert "timeline job/train -n default" in its
+        assert ("timeline job/train -n default" in its) is (kind == "Job")
 
 
 async def test_programs_ask_for_one_of_them_by_its_source(stage: ServedPage) -> None:
@@ -72,7 +73,7 @@ async def test_who_may_list_one_kind_sees_that_kind(stage: ServedPage) -> None:
 
 async def test_the_timeline_of_a_job_has_its_own_pods(stage: ServedPage) -> None:
     labels = {names.GATED: names.GATED_JOB, names.JOB_NAME: "train"}
-    meta = {"name": "train-0-abcde", "namespace": "default", "uid": "p", "labels": labels}
+    meta: dict[str, Any] = {"name": "train-0-abcde", "namespace": "default", "uid": "p", "labels": labels}
     made = "2026-08-01T10:00:00Z"
     notes = {names.JOB_COMPLETION_INDEX: "0"}
     meta |= {"creationTimestamp": made, "annotations": notes, "ownerReferences": [owner("Job", "train", gangs.UID)]}
