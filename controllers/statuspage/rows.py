@@ -73,7 +73,7 @@ class RowKind(StrEnum):
 
     @property
     def required(self) -> ListRight:
-        """The right that a viewer without any is asked to get."""
+        """The right that the refusal of a viewer without any right names."""
         return JOBSETS if self is RowKind.GANG else PODS
 
     @property
