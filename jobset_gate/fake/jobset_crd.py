@@ -13,7 +13,7 @@ from jobset_gate import names
 from jobset_gate.fake.objects import Json, holds
 from jobset_gate.kube.client import Client
 from jobset_gate.kube.errors import AlreadyExists, NotFound
-from jobset_gate.kube.resources import CRDS, JOBSETS
+from jobset_gate.kube.resources import CRDS, JOBSETS, Resource
 
 POLL_SECONDS = 0.05
 
@@ -46,11 +46,16 @@ async def install(client: Client) -> Json:
     """Create it unless it exists, and wait until JobSets are served; the stored CRD."""
     with suppress(AlreadyExists):
         await client.create(CRDS, manifest(), field_manager="jobset")
+    return await until_served(client, names.JOBSET_CRD, JOBSETS)
+
+
+async def until_served(client: Client, name: str, resource: Resource) -> Json:
+    """The CRD of that name, once its objects can be listed."""
     while True:
-        crd = await client.get(CRDS, names.JOBSET_CRD)
-        if holds((crd.get("status") or {}).get("conditions"), "Established"):
-            with suppress(NotFound):
-                await client.list(JOBSETS, limit=1)
+        with suppress(NotFound):
+            crd = await client.get(CRDS, name)
+            if holds((crd.get("status") or {}).get("conditions"), "Established"):
+                await client.list(resource, limit=1)
                 return crd
         await asyncio.sleep(POLL_SECONDS)
 

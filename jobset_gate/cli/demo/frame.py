@@ -51,10 +51,8 @@ class Display(Protocol):
     def say(self, text: str = "") -> None:
         """Print a line, which stays."""
 
-    def following(
-        self, rows: Callable[[], Sequence[ProgressRow]], line: Callable[[], str]
-    ) -> AbstractAsyncContextManager[None]:
-        """Shows the rows for as long as the block runs, and once more at its end; `line`: all of them in one."""
+    def following(self, rows: Callable[[], Sequence[ProgressRow]]) -> AbstractAsyncContextManager[None]:
+        """Shows the rows for as long as the block runs, and once more at its end."""
 
 
 Story = Callable[[Display], Awaitable[tuple[Any, Sequence[str]]]]
@@ -93,15 +91,12 @@ class PlainDisplay:
         self._stream.flush()
 
     @asynccontextmanager
-    async def following(
-        self, rows: Callable[[], Sequence[ProgressRow]], line: Callable[[], str]
-    ) -> AsyncIterator[None]:
-        del rows
+    async def following(self, rows: Callable[[], Sequence[ProgressRow]]) -> AsyncIterator[None]:
         began, shown = asyncio.get_running_loop().time(), ""
 
         def show() -> None:
             nonlocal shown
-            text = line()
+            text = "; ".join(f"{it.name} {it.counts}" for it in rows())
             if text and text != shown:
                 shown = text
                 self.say(f"  {asyncio.get_running_loop().time() - began:5.1f}s  {text}")
@@ -126,10 +121,7 @@ class BarDisplay:
         self._console.print(Text("\n".join(lines)))
 
     @asynccontextmanager
-    async def following(
-        self, rows: Callable[[], Sequence[ProgressRow]], line: Callable[[], str]
-    ) -> AsyncIterator[None]:
-        del line  # there is room for all of them
+    async def following(self, rows: Callable[[], Sequence[ProgressRow]]) -> AsyncIterator[None]:
         narrow = self._console.width < _NARROW
         bars = Progress(
             TextColumn("  {task.description}"),

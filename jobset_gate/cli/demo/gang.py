@@ -162,7 +162,7 @@ async def _train(plan: GangPlan, demo: DemoEnvironment, watcher: GangWatcher, di
     display.say("   No main container may start before all pods have.")
     gang = watcher.gangs[TRAIN]
     demo.tasks.start("nodes", _join_nodes(plan, demo.cluster))
-    async with display.following(gang.rows, gang.line):
+    async with display.following(gang.rows):
         await demo.cluster.client.create(JOBSETS, plan.train(), NAMESPACE)
         await watcher.until(lambda: plan.size == gang.running, plan.patience)
     mistakes = []
@@ -193,7 +193,7 @@ async def _stuck(plan: GangPlan, demo: DemoEnvironment, watcher: GangWatcher, di
     display.say(
         f"2. Gang {STUCK}: 9 pods, and two of them cannot start; it waits for {plan.timeout} s, then fails as one."
     )
-    async with display.following(gang.rows, gang.line):
+    async with display.following(gang.rows):
         await demo.cluster.client.create(JOBSETS, plan.stuck(), NAMESPACE)
         await watcher.until(lambda: _has_failed(gang), plan.timeout + plan.patience)
     message = gang.verdict.message if gang.verdict else ""

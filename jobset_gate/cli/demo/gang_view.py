@@ -79,12 +79,6 @@ class GangProgress:
             rows.append(ProgressRow(f"{job.name}-{number}", begun, job.pods_per_job, text))
         return rows
 
-    def line(self) -> str:
-        """All Jobs in one line."""
-        rows = self.rows()
-        each = ", ".join(f"{row.name} {row.done}/{row.expected}" for row in rows)
-        return f"{_counts(self.pods.values(), self.expected)[1]} ({each})" if rows else ""
-
     def on_pod(self, pod: PodSeen) -> None:
         """A new version of a pod; one that is being deleted counts no longer."""
         if pod.deleting:

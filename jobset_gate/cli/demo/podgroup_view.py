@@ -60,10 +60,6 @@ class PodGroupWatcher:
         """The same as bars."""
         return [one.row for one in self.counts()]
 
-    def line(self) -> str:
-        """All gangs in one line, once there is something to say."""
-        return "; ".join(f"{it.name} {it.row.counts}" for it in self.counts() if it.bound + it.pending + it.held)
-
     def count(self, gang: str) -> PodGroupCount:
         """That of one gang."""
         pods = [it for it in self._pods.all() if it["metadata"]["labels"].get(names.PLUGINS_NAME) == gang]

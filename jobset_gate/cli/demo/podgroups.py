@@ -11,11 +11,11 @@ from jobset_gate import names
 from jobset_gate.cli.demo.frame import DemoEnvironment, Display, environment, play
 from jobset_gate.cli.demo.podgroup_view import PodGroupWatcher
 from jobset_gate.cli.exits import ExitCode
+from jobset_gate.fake import jobset_crd
 from jobset_gate.fake.cluster import embedded_cluster
 from jobset_gate.fake.kubelet import Behaviour, FakeNode, PodMatch
 from jobset_gate.fake.view import ObjectView
-from jobset_gate.kube.resources import CRDS, POD_GROUPS, PODS
-from jobset_gate.objects.unstructured import as_list, nested
+from jobset_gate.kube.resources import POD_GROUPS, PODS
 from jobset_gate.settings import Settings
 
 Json = dict[str, Any]
@@ -30,7 +30,6 @@ _SHARE: Final = 0.6
 _OLDER, _YOUNGER = GANGS
 _LACKS: Final = "needs "
 """The message of a group for which there is no room."""
-_PATIENCE: Final = 60.0
 _POD_GROUPS: Final = POD_GROUPS[names.PLUGINS_GROUP]
 _CRD: Final = f"{_POD_GROUPS.plural}.{_POD_GROUPS.group}"
 
@@ -137,7 +136,7 @@ async def _without(plan: PodGroupPlan, display: Display, result: PodGroupDemoRes
     display.say("1. Without jobset-gate")
     async with environment(embedded_cluster(nodes=plan.machines, behaviour=BEHAVIOUR)) as demo:
         watcher = await _watch(plan, demo, groups=False)
-        async with display.following(watcher.rows, watcher.line):
+        async with display.following(watcher.rows):
             await _create_pods(plan, demo)
             complete = await watcher.until(lambda: any(one.complete for one in watcher.counts()), plan.watched)
         counts = watcher.counts()
@@ -170,7 +169,7 @@ async def _with(plan: PodGroupPlan, settings: Settings, display: Display, result
                 result.bound_too_early = max(result.bound_too_early, watcher.count(_YOUNGER).bound)
             return watcher.count(gang).finished
 
-        async with display.following(watcher.rows, watcher.line):
+        async with display.following(watcher.rows):
             await _create_pods(plan, demo)
             if await watcher.until_message(_YOUNGER, _LACKS, plan.patience):
                 result.reason = watcher.why(_YOUNGER)
@@ -224,12 +223,4 @@ async def _watch(plan: PodGroupPlan, demo: DemoEnvironment, *, groups: bool) -> 
 async def _ready(leading: asyncio.Event, demo: DemoEnvironment) -> None:
     """The controller leads, and PodGroups are served."""
     await leading.wait()
-    async with ObjectView(demo.client, CRDS) as crds:
-        await crds.until(_established, _PATIENCE)
-
-
-def _established(crds: list[dict[str, Any]]) -> bool:
-    conditions = [as_list(nested(it, "status", "conditions")) for it in crds if it["metadata"]["name"] == _CRD]
-    return any(
-        nested(it, "type") == "Established" and nested(it, "status") == "True" for each in conditions for it in each
-    )
+    await jobset_crd.until_served(demo.client, _CRD, _POD_GROUPS)

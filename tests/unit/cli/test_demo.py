@@ -49,7 +49,7 @@ async def test_of_two_gangs_one_is_released_and_one_times_out() -> None:
     assert -5 < found.pop("decision_latency_seconds") < 5  # type: ignore[operator]
     assert 0 <= found.pop("patched") <= 8  # type: ignore[operator]
     assert found == {"gangs": 2, "pods": 17, "released": 1, "timed_out": 1}
-    assert "8/8 started, 0 held, 8 running (workers-0 4/4, workers-1 4/4)" in printed
+    assert "workers-0 4/4 started, 0 held, 4 running; workers-1 4/4 started, 0 held, 4 running" in printed
     assert "Released: all 8 pods started." in printed
     (verdict,) = [each for each in printed.splitlines() if "Timed out after" in each]
     for words in ("7/9 pods started; missing: ", *MISSING, "ImagePullBackOff", "Insufficient nvidia.com/gpu"):
@@ -130,7 +130,7 @@ async def test_ctrl_c_at_any_moment_ends_it_with_all_ports_closed(
 
 async def test_a_cancellation_that_comes_while_the_screen_is_cleared_is_not_lost() -> None:
     async def shown() -> None:
-        async with PlainDisplay(io.StringIO()).following(list, str):
+        async with PlainDisplay(io.StringIO()).following(list):
             await asyncio.sleep(0)
 
     for turns in range(10):
