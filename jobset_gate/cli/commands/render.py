@@ -9,9 +9,9 @@ import typer
 from jobset_gate import names
 from jobset_gate.cli import settings_file
 from jobset_gate.cli.exits import ExitCode
-from jobset_gate.cli.manifests import train_jobs
+from jobset_gate.cli.manifests import jobs, train_jobs
 from jobset_gate.cli.manifests.files import ManifestOptions
-from jobset_gate.cli.manifests.jobsets import ManifestObject, WebhookOutcome, items, judge
+from jobset_gate.cli.manifests.jobsets import ManifestObject, WebhookOutcome, items, judge_item
 from jobset_gate.cli.manifests.reader import ManifestDocument, read
 from jobset_gate.cli.manifests.writer import to_json, to_yaml
 from jobset_gate.cli.options import Config, new_app
@@ -45,7 +45,7 @@ def render(
 ) -> None:
     """Print manifests as the webhook would have them stored, without any cluster.
 
-    Objects other than JobSets, and JobSets that ask for no gate, come out as they went in. If any JobSet would be
+    Objects other than JobSets and Jobs, and those that ask for no gate, come out as they went in. If any would be
     refused, everything that is wrong goes to standard error and nothing is printed. In the place of what is random
     (the end of a generated name, the token for the gate stream) stand x's.
     """
@@ -54,11 +54,11 @@ def render(
 
 
 def print_rendered(sources: Sequence[str], settings: Settings, *, as_json: bool) -> ExitCode:
-    """Prints all documents with the barrier in each gated JobSet; nothing if any of them is denied."""
+    """Prints all documents with the barrier in each gated JobSet and Job; nothing if any of them is denied."""
     refused = False
     rendered = []
     for document in read(sources):
-        judged = {item.path: judge(item.value, settings) for item in items(document) if item.is_jobset}
+        judged = {it.path: found for it in items(document) if (found := judge_item(it, settings)) is not None}
         for item in items(document):
             outcome = judged.get(item.path)
             for line in _complaints(item, outcome):
@@ -87,12 +87,14 @@ def _complaints(item: ManifestObject, outcome: WebhookOutcome | None) -> Iterato
         return
     for violation in outcome.field_errors:
         yield f"{item.at(violation.path)}: {violation}"
+    if jobs.is_cron_job(item.value):
+        yield f"{item.at()}: warning: {jobs.RENDERED}"
     for warning in outcome.warnings:
         yield f"{item.at(warning.partition(': ')[0])}: warning: {warning}"
 
 
 def _with(document: ManifestDocument, judged: dict[str, WebhookOutcome]) -> Any:
-    """The document's value with the JobSets as they would be stored."""
+    """The document's value with the JobSets and Jobs as they would be stored."""
     if "" in judged:
         return judged[""].stored
     if not judged:

@@ -39,7 +39,7 @@ def validate(
     require_gate: Annotated[
         bool,
         typer.Option(
-            "--require-gate", help="A manifest without a gated JobSet or TrainJob or a pod group is an error."
+            "--require-gate", help="A manifest without a gated JobSet, Job or TrainJob or a pod group is an error."
         ),
     ] = False,
     strict: Annotated[bool, typer.Option("--strict", help="Warnings are errors.")] = False,
@@ -49,9 +49,9 @@ def validate(
     ] = FindingsFormat.TEXT,
     config: Config = None,
 ) -> None:
-    """Check the JobSets and pod groups of manifests as API server and webhook would, without any cluster.
+    """Check the JobSets, Jobs and pod groups of manifests as API server and webhook would, without any cluster.
 
-    Finds what the webhook denies, unknown fields and wrong types of JobSets, mistyped kinds, API versions and
+    Finds what the webhook denies, unknown fields and wrong types of JobSets and Jobs, mistyped kinds, API versions and
     annotations, and a config that stands where nothing reads it. Prints one line for each object that is fine and one
     for each thing that is wrong, with file, line, column and field path; then, of group manifests that an API server
     would refuse, the form that it takes. Exits with 1 if anything is wrong.

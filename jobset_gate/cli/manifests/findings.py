@@ -10,7 +10,7 @@ import msgspec
 from jobset_gate import names
 from jobset_gate.cli.exits import CommandError
 from jobset_gate.cli.manifests import mistakes, pod_groups, train_jobs
-from jobset_gate.cli.manifests.jobsets import ManifestObject, items, judge, summary
+from jobset_gate.cli.manifests.jobsets import ManifestObject, items, judge_item, summary
 from jobset_gate.cli.manifests.reader import ManifestError, documents, source_name
 from jobset_gate.objects.field_error import CauseType, FieldError
 from jobset_gate.objects.unstructured import Json
@@ -22,7 +22,9 @@ MALFORMED: Final = "Malformed"
 WARNING: Final = "Warning"
 """Reason of a finding: it is allowed, but probably not intended."""
 SKIPPED: Final = f"skipped: not a JobSet ({names.JOBSET_API_VERSION}), and not part of a pod group"
-_NO_GANG: Final = "no gang in this manifest, and --require-gate is set: no JobSet or TrainJob with a gate, no pod group"
+_NO_GANG: Final = (
+    "no gang in this manifest, and --require-gate is set: no JobSet, Job or TrainJob with a gate, no pod group"
+)
 
 
 class Level(StrEnum):
@@ -114,7 +116,8 @@ def _items(file: str, found: list[Finding]) -> Iterator[ManifestObject]:
 def _check_item(item: ManifestObject, settings: Settings, found: list[Finding]) -> pod_groups.GroupFindings:
     group, errors, warnings = _judge_item(item, settings)
     if not errors:
-        results = [summary(item.value)] if item.is_jobset else []
+        workload = item.workload
+        results = [] if workload is None else [summary(workload)]
         results += [train_jobs.summary(item.value)] if train_jobs.is_train_job(item.value) else []
         results += group.summaries
         found.append(_finding(item, "", f"ok: {'; '.join(results)}" if results else SKIPPED, Level.OK))
@@ -128,7 +131,7 @@ def _judge_item(
 ) -> tuple[pod_groups.GroupFindings, list[FieldError], list[tuple[str, str]]]:
     """Pod group, errors, and warnings as (path, message). Of a field that two rules name only the first is kept."""
     group = pod_groups.judge(item)
-    outcome = judge(item.value, settings) if item.is_jobset else None
+    outcome = judge_item(item, settings)
     errors = [*(outcome.field_errors if outcome else ()), *group.field_errors]
     known = {it.path for it in errors}
     misfits = [it for it in mistakes.of(item.value) if it.error.path not in known]
@@ -140,8 +143,9 @@ def _judge_item(
 
 
 def _has_gang(group: pod_groups.GroupFindings) -> bool:
-    value = group.item.value
-    return bool(group.claims or group.pod_group) or config_of(value).present or train_jobs.has_config(value)
+    value, workload = group.item.value, group.item.workload
+    asks = workload is not None and config_of(workload).present
+    return bool(group.claims or group.pod_group) or asks or train_jobs.has_config(value)
 
 
 def _is_right(group: pod_groups.GroupFindings, settings: Settings) -> bool:

@@ -1,17 +1,18 @@
-"""The JobSets among the documents, also inside List objects, and what the webhook would make of each."""
+"""The JobSets and Jobs among the documents, also inside List objects, and what the webhook would make of each."""
 
 from collections.abc import Iterator
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import Any, Final
 
 from jobset_gate import names
 from jobset_gate.barrier.config import targets
+from jobset_gate.cli.manifests import jobs
 from jobset_gate.cli.manifests.reader import ManifestDocument
 from jobset_gate.injection import inject, template_rules, validate
 from jobset_gate.injection import warnings as warn
 from jobset_gate.objects.field_error import FieldError
 from jobset_gate.objects.json_patch import PatchTooLarge
-from jobset_gate.objects.unstructured import Json, nested
+from jobset_gate.objects.unstructured import Json, format_path, nested
 from jobset_gate.settings import Settings
 from jobset_gate.sources.objects import config_of
 
@@ -36,6 +37,11 @@ class ManifestObject:
         return (nested(self.value, "apiVersion"), nested(self.value, "kind")) == (names.JOBSET_API_VERSION, "JobSet")
 
     @property
+    def workload(self) -> Json | None:
+        """What the webhook would judge: the JobSet, or the Job that asks for a gate, also that of a CronJob."""
+        return self.value if self.is_jobset else jobs.gang_of(self.value)
+
+    @property
     def title(self) -> str:
         """`JobSet team/train (document 2)`."""
         kind, meta = nested(self.value, "kind"), nested(self.value, "metadata")
@@ -57,7 +63,7 @@ class ManifestObject:
 
 @dataclass(frozen=True, slots=True)
 class WebhookOutcome:
-    """What the webhook would say to the creation of a JobSet."""
+    """What the webhook would say to the creation of a JobSet or Job."""
 
     stored: Json
     """The object as it would be stored; as it came if there are violations."""
@@ -74,6 +80,19 @@ def items(document: ManifestDocument) -> Iterator[ManifestObject]:
             yield ManifestObject(document, f"items[{index}]", each)
         return
     yield ManifestObject(document, "", value)
+
+
+def judge_item(item: ManifestObject, settings: Settings) -> WebhookOutcome | None:
+    """The webhook's answer to the workload in it, with paths in the object itself; None without one."""
+    workload = item.workload
+    if workload is None:
+        return None
+    outcome = judge(workload, settings)
+    if workload is item.value:
+        return outcome
+    root = f"{format_path(jobs.TEMPLATE)}."
+    errors = (replace(it, path=root + it.path) for it in outcome.field_errors)
+    return WebhookOutcome(item.value, tuple(errors), tuple(root + it for it in outcome.warnings))
 
 
 def judge(jobset: Json, settings: Settings) -> WebhookOutcome:
@@ -94,14 +113,15 @@ def judge(jobset: Json, settings: Settings) -> WebhookOutcome:
 
 
 def summary(jobset: Json) -> str:
-    """What the gate of a JobSet without violations comes to."""
+    """What the gate of a JobSet or Job without violations comes to."""
     config = config_of(jobset).config
     if config is None:
         return "no gate asked for"
-    jobs = targets(jobset, config)
+    found = targets(jobset, config)
     limit = "for ever" if config.timeout is None else f"at most {config.timeout}s"
-    pods = sum(job.expected_pods for job in jobs)
-    return f"{pods} pod{'' if pods == 1 else 's'} of {', '.join(job.name for job in jobs)} wait for each other, {limit}"
+    pods, named = sum(job.expected_pods for job in found), ", ".join(job.name for job in found if job.name)
+    whose = f" of {named}" if named else ""
+    return f"{pods} pod{'' if pods == 1 else 's'}{whose} wait for each other, {limit}"
 
 
 def _shape(jobset: Json) -> list[FieldError]:

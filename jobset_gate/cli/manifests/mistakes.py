@@ -1,11 +1,12 @@
 """Likely mistakes in one object that no API server and no webhook names: what it lacks then is its gate."""
 
 from collections.abc import Callable, Iterable, Iterator
+from functools import partial
 from itertools import islice
 from typing import Any, Final
 
 from jobset_gate import names
-from jobset_gate.cli.manifests import schema, train_jobs
+from jobset_gate.cli.manifests import jobs, schema, train_jobs
 from jobset_gate.cli.manifests.group_corrections import pod_metadata, pod_templates
 from jobset_gate.injection.warnings import MOST_ANNOTATIONS, unknown_annotations
 from jobset_gate.objects.field_error import CauseType, FieldError, child_path
@@ -22,7 +23,7 @@ _GROUP_KEYS: Final = {key: holder for holder, key in formats.NAME_KEYS.values()}
 _POD_GROUPS: Final = tuple(
     f"{it}/{names.POD_GROUP_VERSION}" for it in (names.KEP24_GROUP, names.PLUGINS_GROUP, names.SIGS_GROUP)
 )
-_NO_JOBSET: Final = "only a JobSet has a start barrier; the Job belongs into one of its replicatedJobs"
+_NO_BARRIER: Final = "only JobSets and Jobs have a start barrier"
 _NO_GROUP: Final = (None, "", "v1", "batch/v1", names.JOBSET_VERSION)
 """API versions with which the kind alone says that a JobSet is meant."""
 
@@ -40,10 +41,17 @@ def of(value: Any) -> Iterator[schema.Misfit]:
     found = [*_misnamed(*kind, value), *_mistyped_keys(value)]
     if is_train_job:
         found += [*_misplaced(value, _not_on_train_job), *train_jobs.field_errors(value)]
-    elif is_jobset or pod_templates(value):
-        found += _misplaced(value, _not_on_jobset if is_jobset else lambda _: _NO_JOBSET)
-    if is_jobset:
+    elif is_jobset:
+        found += _misplaced(value, _not_on_jobset)
+    elif jobs.is_job(value) or jobs.is_cron_job(value):
+        found += _misplaced(value, partial(jobs.why_not_read, value))
+    elif pod_templates(value):
+        found += _misplaced(value, lambda _: _NO_BARRIER)
+    if (gang := jobs.gang_of(value)) is not None:
+        yield from schema.job_misfits(gang.get("spec"), ("spec",) if gang is value else (*jobs.TEMPLATE, "spec"))
+    if is_jobset or gang is value:
         found += unknown_annotations(value)
+    if is_jobset:
         name = nested(value, "metadata", "name")
         if isinstance(name, str) and not fields.is_name(name):
             message = "must be a name that an object can have: lower-case letters, digits, - and ."
@@ -101,7 +109,7 @@ def _not_on_train_job(path: Path) -> str:
 
 
 def _misplaced(value: Json, why_not: Callable[[Path], str]) -> Iterator[FieldError]:
-    """The config and our annotations where nothing reads them: a level too deep, among labels, on a plain Job."""
+    """The config and our annotations where nothing reads them: a level too deep, among labels, on a Deployment."""
     reached: list[tuple[Path, Any]] = [((), value)]
     for path, each in reached:  # grows
         members: Iterable[tuple[str | int, Any]] = each.items() if isinstance(each, dict) else enumerate(each)

@@ -1,6 +1,7 @@
 """Unknown fields and wrong types of a JobSet, by the table of its fields that `make reference` writes."""
 
 from collections.abc import Iterator, Mapping
+from dataclasses import replace
 from functools import cache
 from importlib.resources import files
 from types import MappingProxyType
@@ -48,6 +49,13 @@ class Misfit(msgspec.Struct, frozen=True):
 def misfits(jobset: Any) -> Iterator[Misfit]:
     """All of a JobSet. `spec.groupSchedulingConfig`, wherever it stands, is left to its own rules."""
     return _value(jobset, "JobSet", ())
+
+
+def job_misfits(spec: Any, path: Path) -> Iterator[Misfit]:
+    """All of a Job's spec that stands at `path`; hints name that place, too."""
+    for it in _value(spec, "JobSpec", path):
+        message = it.error.message.replace(f"{_JOB}.spec", format_path(path))
+        yield Misfit(replace(it.error, message=message), it.certain)
 
 
 def _value(value: Any, kind: str, path: Path) -> Iterator[Misfit]:

@@ -204,11 +204,10 @@ BROKEN: dict[str, tuple[str, int, Sequence[Finding]]] = {
         1,
         [
             (
+                5,
                 3,
-                39,
-                f'metadata.annotations[{names.ON_TIMEOUT}]: "Release": has no effect here: only a JobSet has a start',
+                f"has no effect here: the config of a Job is the annotation {names.CONFIG} in metadata.annotations",
             ),
-            (5, 3, "has no effect here: only a JobSet has a start barrier"),
         ],
     ),
     "40 a kind in other letters": (
