@@ -6,7 +6,7 @@ import os
 import socket
 import sys
 from asyncio.subprocess import PIPE, STDOUT
-from collections.abc import AsyncIterator, Awaitable, Callable, Mapping
+from collections.abc import AsyncIterator, Mapping
 from contextlib import asynccontextmanager, suppress
 from dataclasses import dataclass
 from pathlib import Path
@@ -18,6 +18,7 @@ import yaml
 from jobset_gate.kube.access import from_kubeconfig
 from jobset_gate.kube.client import Client
 from jobset_gate.kube.resources import Resource
+from tests.fakes.eventually import eventually
 from tests.fakes.service_process import fetch
 from tests.flow.policies import POLICIES, in_force, probed_last
 from tests.plane.audit import AuditedRequest
@@ -204,16 +205,6 @@ def _here(manifest: Json, webhook_port: int) -> Json:
         for hook in manifest["webhooks"]:
             hook["clientConfig"]["service"]["port"] = webhook_port
     return manifest
-
-
-async def eventually(holds: Callable[[], Awaitable[bool]], reported: Callable[[], str] = lambda: "") -> None:
-    """Asks again and again, where there is nothing to watch."""
-    try:
-        async with asyncio.timeout(PATIENCE):
-            while not await holds():  # noqa: ASYNC110 - of another process, or of an API server: nothing tells
-                await asyncio.sleep(0.05)
-    except TimeoutError as late:
-        raise AssertionError(f"not so after {PATIENCE:.0f} s. {reported()}") from late
 
 
 def free_port() -> int:

@@ -9,8 +9,8 @@ from jobset_gate.fake.kubelet import FakeNode, PodFault, PodMatch
 from jobset_gate.fake.view import ObjectView
 from jobset_gate.kube.client import PatchType
 from jobset_gate.kube.resources import CONFIGMAPS, CRDS, MUTATING_WEBHOOKS, SECRETS, VALIDATING_WEBHOOKS, Resource
+from tests.fakes.eventually import eventually
 from tests.flow.environment import PATIENCE, Environment, Json, alive, runs
-from tests.flow.installed import eventually
 from tests.flow.test_crd import until_extended
 from webhook.registration import MUTATING, VALIDATING
 

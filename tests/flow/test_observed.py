@@ -2,8 +2,8 @@
 
 from jobset_gate.fake import manifests
 from jobset_gate.fake.kubelet import FakeNode
+from tests.fakes.eventually import eventually
 from tests.flow.conftest import MakeEnvironment
-from tests.flow.installed import eventually
 
 GPU = "nvidia.com/gpu"
 
@@ -16,7 +16,7 @@ async def test_a_gang_is_seen_in_the_metrics_from_its_first_pod_to_its_last_star
         registry = stage.start_controller().options.registry
 
         def value(name: str, **labels: str) -> float:
-            return registry.get_sample_value(f"jobset_gate_{name}", labels) or 0.0
+            return registry.get_sample_value(f"jobset_gate_{name}", {"source": "jobset", **labels}) or 0.0
 
         async def until(name: str, wanted: float, **labels: str) -> None:
             async def shown() -> bool:

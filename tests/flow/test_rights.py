@@ -17,6 +17,7 @@ from jobset_gate.barrier.crd import is_extended
 from jobset_gate.fake.kubelet import FakeNode
 from jobset_gate.fake.view import ObjectView
 from jobset_gate.kube.resources import CRDS, LEASES
+from tests.fakes.eventually import eventually
 from tests.flow import rights, stories
 from tests.flow.environment import PATIENCE, QUICK, Environment, Json, environment, in_force
 from tests.flow.installed import (
@@ -26,7 +27,6 @@ from tests.flow.installed import (
     WEBHOOK,
     Installed,
     Program,
-    eventually,
     free_port,
     installed,
 )

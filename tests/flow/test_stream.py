@@ -7,9 +7,9 @@ from jobset_gate.barrier.model import VerdictKind
 from jobset_gate.fake import manifests
 from jobset_gate.fake.kubelet import FakeNode
 from jobset_gate.kube.resources import LEASES
+from tests.fakes.eventually import eventually
 from tests.flow.conftest import MakeEnvironment
 from tests.flow.environment import QUICK, Json, barrier
-from tests.flow.installed import eventually
 
 GANG = "gang"
 NEVER = 100_000.0

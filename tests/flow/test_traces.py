@@ -12,10 +12,10 @@ import pytest
 from jobset_gate.cli.serve.trace_exporter import OTLPTraceExporter
 from jobset_gate.fake import manifests
 from jobset_gate.fake.kubelet import FakeNode
+from tests.fakes.eventually import eventually
 from tests.fakes.otlp_collector import OtlpCollector, ShownSpan
 from tests.flow.conftest import MakeEnvironment
 from tests.flow.environment import Environment, barrier, held
-from tests.flow.installed import eventually
 
 pytestmark = pytest.mark.parametrize("plane", ["embedded"], indirect=True)
 EARLY = (FakeNode("early", pods=2),)

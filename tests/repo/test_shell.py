@@ -37,26 +37,6 @@ def test_those_of_airgap_can_be_run_and_stop_at_the_first_failure() -> None:
         assert "set -euo pipefail" in script.read_text(), script
 
 
-def declared(stage: Path, what: str) -> list[str]:
-    """The words of a stage's line `# uses: ...`."""
-    start = f"# {what}: "
-    lines = [line.removeprefix(start) for line in stage.read_text().splitlines() if line.startswith(start)]
-    return " ".join(lines).split()
-
-
-def test_a_stage_says_all_that_it_uses_of_this_folder_which_comes_before_it() -> None:
-    """Its key is made of that: what is not said would be changed without effect."""
-    for stage in STAGES:
-        text, uses = stage.read_text(), declared(stage, "uses")
-        for used in uses:
-            assert (AIRGAP / used).exists(), stage
-            assert not used.startswith("stages/") or used < f"stages/{stage.name}"
-        for folder in ("node", "go"):
-            assert f"$KIND_TOOLS/{folder}/" not in text or any(used.startswith(folder) for used in uses), stage
-        for sourced in SOURCED:  # lib.sh counts for every stage
-            assert f"$KIND_TOOLS/{sourced.name}" not in text or sourced.name in {"lib.sh", *uses}, stage
-
-
 def test_the_versions_are_those_of_the_control_plane_of_the_tests() -> None:
     env = (AIRGAP / "env.sh").read_text()
     modules = (AIRGAP / "go" / "kube" / "go.mod").read_text()

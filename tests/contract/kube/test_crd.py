@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import asyncio
-from collections.abc import AsyncIterator, Awaitable, Callable
+from collections.abc import AsyncIterator
 from typing import Any
 
 import pytest
@@ -13,6 +13,7 @@ from jobset_gate.barrier import crd as crd_schema
 from jobset_gate.kube.client import Client, PatchType
 from jobset_gate.kube.errors import BadRequest, Conflict, Invalid, NotFound
 from jobset_gate.kube.resources import CRDS
+from tests.fakes.eventually import eventually
 from tests.fakes.jobset_like_crd import JobSetLikeCrd
 
 Json = dict[str, Any]
@@ -23,7 +24,7 @@ async def crd(client: Client) -> AsyncIterator[JobSetLikeCrd]:
     """Applied by its owner on the server's side, and served."""
     like = JobSetLikeCrd()
     await apply(client, like)
-    await until(lambda: _served(client, like))
+    await eventually(lambda: _served(client, like))
     yield like
     await client.delete(CRDS, like.name)
 
@@ -31,13 +32,6 @@ async def crd(client: Client) -> AsyncIterator[JobSetLikeCrd]:
 async def apply(client: Client, crd: JobSetLikeCrd) -> Json:
     """As `kubectl apply --server-side` of the owner does: no force."""
     return await client.patch(CRDS, crd.name, body=crd.manifest, patch=PatchType.APPLY, field_manager="owner")
-
-
-async def until(holds: Callable[[], Awaitable[bool]]) -> None:
-    """Polls: an API server does not announce when it serves a new schema."""
-    async with asyncio.timeout(30):
-        while not await holds():
-            pass
 
 
 async def _served(client: Client, crd: JobSetLikeCrd) -> bool:
@@ -75,7 +69,7 @@ async def test_the_field_is_kept_once_the_crd_is_extended(client: Client, crd: J
     assert await extend_crd(client, name=crd.name) is CrdOutcome.EXTENDED
     stored = await _stored(client, crd.name)
     assert is_extended(stored)
-    await until(lambda: _keeps_field(client, crd, namespace))
+    await eventually(lambda: _keeps_field(client, crd, namespace))
     one, two = stored["spec"]["versions"]
     assert "groupSchedulingConfig" not in one["schema"]["openAPIV3Schema"]["properties"]["spec"]["properties"]
     assert "groupSchedulingConfig" in two["schema"]["openAPIV3Schema"]["properties"]["spec"]["properties"]

@@ -2,7 +2,6 @@
 
 import asyncio
 from base64 import b64encode
-from collections.abc import Awaitable, Callable
 from datetime import timedelta
 
 from jobset_gate import names
@@ -11,6 +10,7 @@ from jobset_gate.kube.resources import MUTATING_WEBHOOKS, SECRETS
 from jobset_gate.settings import Groups
 from tests.fakes.admission_server import limited
 from tests.fakes.certificates import SECRET, SERVICE, CertificateInstallation, Json, WebhookReplica, installation
+from tests.fakes.eventually import eventually
 from tests.plane.planes import Plane
 from webhook.certs.ca import certificates, is_signed_by
 from webhook.certs.ca_secret import contents
@@ -160,22 +160,14 @@ async def test_a_watch_wakes_it_long_before_the_next_round_is_due(installed: Cer
     replica.certificates._interval = 3600
     running = asyncio.create_task(replica.certificates.run())
     try:
-        async with asyncio.timeout(60):
-            await until(lambda: installed.trusts(replica))
-            await installed.put_bundle(None)
-            await until(lambda: installed.trusts(replica))
-            await installed.client.delete(SECRETS, SECRET, installed.namespace)
-            await until(installed.secret)
+        await eventually(lambda: installed.trusts(replica))
+        await installed.put_bundle(None)
+        await eventually(lambda: installed.trusts(replica))
+        await installed.client.delete(SECRETS, SECRET, installed.namespace)
+        await eventually(installed.secret)
     finally:
         running.cancel()
         await asyncio.wait([running])
-
-
-async def until(holds: Callable[[], Awaitable[object]]) -> None:
-    while True:
-        if await holds():
-            return
-        await asyncio.sleep(0.02)  # what happens in the background tells nobody
 
 
 # --- Renewed and followed ---------------------------------------------------------------------------------------------

@@ -12,8 +12,9 @@ from jobset_gate.kube.access import Access
 from jobset_gate.kube.client import Client
 from jobset_gate.kube.errors import Forbidden, NotFound
 from jobset_gate.kube.resources import MUTATING_WEBHOOKS, SECRETS, VALIDATING_WEBHOOKS, Resource
-from tests.contract.webhook.test_certificate_controller import DAY, until
+from tests.contract.webhook.test_certificate_controller import DAY
 from tests.fakes.certificates import SECRET, CertificateInstallation
+from tests.fakes.eventually import eventually
 from tests.plane.planes import Real
 
 pytestmark = pytest.mark.real
@@ -100,7 +101,7 @@ async def test_a_trusted_webhook_stays_ready_when_rights_are_taken_away(
         replica = installed.replica(limited)
         assert await replica.reconcile() is None
         await installed.client.delete(CLUSTER_ROLE_BINDINGS, f"kept-{installed.namespace}")
-        await until(lambda: forbidden(limited, installed))
+        await eventually(lambda: forbidden(limited, installed))
         assert await replica.reconcile() is None
         assert (replica.number("jobset_gate_certificate_check_failures_total") or 0) > 0
         installed.now.forward(8 * DAY)
