@@ -5,12 +5,10 @@ import json
 from typing import Any
 
 from jobset_gate import names
-from jobset_gate.fake import manifests
 from jobset_gate.injection import inject
-from jobset_gate.settings import Barrier, Settings
+from jobset_gate.settings import Settings
 from tests.fakes.jobsets import SETTINGS, TIMEOUT, Json
 
-TOKEN = "t0ken"  # it opens nothing
 TEMPLATE = ("spec", "template")
 CONFIG = ("metadata", "annotations", names.CONFIG)
 EPOCH = (*TEMPLATE, "metadata", "annotations", names.EPOCH)
@@ -55,22 +53,3 @@ def suspended(it: Json, value: bool = True) -> Json:
     copied = copy.deepcopy(it)
     copied["spec"]["suspend"] = value
     return copied
-
-
-def gated_job(
-    name: str,
-    namespace: str,
-    *,
-    pods: int = 2,
-    timeout: int | None = 300,
-    stream: str | None = None,
-    notes: Json | None = None,
-    **spec: Any,
-) -> Json:
-    """One for a cluster whose containers run, as the webhook has it stored; `spec`: further fields of the Job's."""
-    config = {} if timeout is None else {names.TIMEOUT_FIELD: timeout}
-    backoff_limit = None if "backoffLimitPerIndex" in spec else 0
-    workers = manifests.replicated_job(parallelism=pods, backoff_limit=backoff_limit, job=spec)["template"]["spec"]
-    workers["template"]["spec"]["restartPolicy"] = "Never"
-    settings = Settings(barrier=Barrier.model_validate({"streamUrl": stream}))
-    return created(job(config=config, notes=notes, name=name, namespace=namespace, spec=workers), settings, token=TOKEN)

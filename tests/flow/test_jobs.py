@@ -14,13 +14,11 @@ from jobset_gate.barrier.model import Verdict, VerdictKind
 from jobset_gate.fake import manifests
 from jobset_gate.fake.kubelet import PodFault, PodMatch
 from jobset_gate.fake.view import ObjectView
-from jobset_gate.injection import inject
 from jobset_gate.kube.client import PatchType
 from jobset_gate.kube.errors import Invalid, is_stale_patch
-from jobset_gate.kube.resources import CONFIGMAPS, JOBS, JOBSETS, PODS
-from jobset_gate.settings import Settings
+from jobset_gate.kube.resources import CONFIGMAPS, JOBS, PODS
 from jobset_gate.sources.table import JOB
-from tests.fakes.jobs import gated_job
+from tests.fakes.jobs import job
 from tests.flow.conftest import MakeEnvironment
 from tests.flow.environment import PATIENCE, QUICK, Environment, Json, alive, condition, held, runs
 
@@ -35,11 +33,13 @@ class JobStage:
         self.stage = stage
         self.kubelets = stage.actors.kubelets
 
-    async def create(self, **changes: Any) -> Json:
-        made = gated_job(RUN, self.stage.namespace, stream=self.stage.service.url, **changes)
+    async def create(self, pods: int = 2, timeout: int | None = 300, **changes: Any) -> Json:
+        spec = {"parallelism": pods, "completions": pods, "backoffLimit": 0, **changes}
+        config = {} if timeout is None else {names.TIMEOUT_FIELD: timeout}
+        made = job(name=RUN, namespace=self.stage.namespace, config=config, spec=spec)
         return await self.stage.client.create(JOBS, made, self.stage.namespace)
 
-    async def job(self) -> Json:
+    async def stored(self) -> Json:
         return await self.stage.client.get(JOBS, RUN, self.stage.namespace)
 
     async def patch(self, body: Json, *, status: bool = False) -> Json:
@@ -47,10 +47,15 @@ class JobStage:
         patch = PatchType.STRATEGIC
         return await self.stage.client.patch(JOBS, RUN, self.stage.namespace, body=body, patch=patch, subresource=where)
 
-    async def resume(self, epoch: int) -> None:
-        """With what the webhook does in the same write."""
-        template = {"metadata": {"annotations": {names.EPOCH: str(epoch)}}}
-        await self.patch({"spec": {"suspend": False, "template": template}})
+    async def suspend(self) -> Json:
+        """Returns when its pods are gone, and it can be resumed."""
+        await self.patch({"spec": {"suspend": True}})
+        return await self.until(
+            lambda job: suspended(job) and not job["status"].get("active") and "startTime" not in job["status"]
+        )
+
+    async def resume(self) -> None:
+        await self.patch({"spec": {"suspend": False}})
 
     async def until(self, holds: Callable[[Json], bool]) -> Json:
         def mine(job: Json) -> bool:
@@ -80,8 +85,7 @@ class JobStage:
 
 @pytest.fixture
 async def run(make_stage: MakeEnvironment) -> AsyncIterator[JobStage]:
-    async with make_stage(controller=False, webhook=False) as stage:
-        stage.start_controller(sources=("jobset", "job"))
+    async with make_stage() as stage:
         yield JobStage(stage)
 
 
@@ -111,8 +115,8 @@ async def test_no_main_container_starts_before_all_pods_have(run: JobStage) -> N
 
 async def test_the_stream_alone_releases_a_job(make_stage: MakeEnvironment) -> None:
     never = replace(QUICK, configmap_sync=100_000.0)
-    async with make_stage(controller=False, webhook=False, behaviour=never) as stage:
-        stage.start_controller(sources=("jobset", "job"), patch_concurrency=0)
+    async with make_stage(controller=False, behaviour=never) as stage:
+        stage.start_controller(patch_concurrency=0)
         await JobStage(stage).create(pods=3)
         await stage.until_running(3)
 
@@ -120,10 +124,7 @@ async def test_the_stream_alone_releases_a_job(make_stage: MakeEnvironment) -> N
 async def test_a_jobset_and_a_job_of_one_name_are_two_gangs(run: JobStage) -> None:
     stuck = run.kubelets.inject_fault(PodFault(PodMatch(job_index=-1, index=1), unschedulable="no room"))
     await run.create(pods=2)
-    settings, client = Settings(), run.stage.client
-    jobset = manifests.gang(RUN, run.stage.namespace, jobs=1, pods=2)
-    gated = inject.injected(jobset, None, settings=settings, token="t0ken").document
-    await client.create(JOBSETS, gated, run.stage.namespace)
+    await run.stage.create(manifests.gang(RUN, jobs=1, pods=2))
     await run.stage.until_condition(RUN, names.REASON_STARTED, "all 2 pods started")
     await run.until_condition(names.REASON_WAITING, "1/2 pods started")
     run.kubelets.clear_fault(stuck)
@@ -141,8 +142,8 @@ async def test_a_timeout_names_the_missing_index_and_the_job_fails(run: JobStage
 
 
 async def test_an_index_that_has_failed_for_good_ends_the_wait(run: JobStage) -> None:
-    run.kubelets.inject_fault(STUCK)
-    await run.create(pods=3, timeout=None, backoffLimitPerIndex=0)
+    run.kubelets.inject_fault(PodFault(PodMatch(index=1), unschedulable="no room"))
+    await run.create(pods=3, timeout=None, backoffLimit=None, backoffLimitPerIndex=0)
     pods = await run.stage.until_held(2)
     (stuck,) = (pod for pod in pods if not held(pod))
     failed = {"status": {"phase": "Failed", "reason": "Evicted", "message": "the node was low on memory"}}
@@ -156,12 +157,10 @@ async def test_an_index_that_has_failed_for_good_ends_the_wait(run: JobStage) ->
 async def test_a_resumed_job_waits_again_for_all_its_pods(run: JobStage) -> None:
     await run.create(pods=2)
     await run.stage.until_running(2)
-    await run.patch({"spec": {"suspend": True}})
+    await run.suspend()
     await run.until_condition(names.REASON_WAITING, "suspended")
-    await run.until(lambda job: suspended(job) and not job["status"].get("active"))
     stuck = run.kubelets.inject_fault(STUCK)
-    await run.until(lambda job: "startTime" not in job["status"])
-    await run.resume(1)
+    await run.resume()
     pods = await run.stage.until_held(1)
     assert {pod["metadata"]["annotations"][names.EPOCH] for pod in pods if alive(pod)} == {"1"}
     await run.until_condition(names.REASON_WAITING, "1/2 pods started")
@@ -175,12 +174,11 @@ async def test_a_start_that_the_job_controller_left_is_cleared(run: JobStage) ->
     """Kubernetes before 1.36 leaves it; here another client puts it back."""
     await run.create(pods=2)
     await run.stage.until_running(2)
-    await run.patch({"spec": {"suspend": True}})
-    await run.until(lambda job: suspended(job) and not job["status"].get("active") and "startTime" not in job["status"])
+    await run.suspend()
     await run.patch({"status": {"startTime": "2026-08-01T10:00:00Z"}}, status=True)
     cleared = await run.until(lambda job: "startTime" not in job["status"])
     assert condition(cleared) is not None
-    await run.resume(1)
+    await run.resume()
     await run.until_condition(names.REASON_STARTED, "epoch 1)")
 
 
