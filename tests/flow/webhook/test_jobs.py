@@ -24,9 +24,7 @@ from webhook.server import WebhookServer
 pytestmark = pytest.mark.real
 
 CRON_JOBS = Resource("batch", "v1", "cronjobs", "CronJob")
-SETTINGS = Settings(
-    gangs=Gangs(sources=("jobset", "job")), barrier=Barrier(stream_url="http://gate.system.svc:8082", image="b:1")
-)
+SETTINGS = Settings(barrier=Barrier(stream_url="http://gate.system.svc:8082", image="b:1"))
 RUN = "run"
 
 
@@ -272,7 +270,7 @@ async def test_jobs_without_a_config_are_never_sent_whatever_their_shape(jobs: J
 
 
 async def test_while_jobs_are_no_source_none_is_sent(client: Client, namespace: str, plane: Plane) -> None:
-    async with registered(client, namespace) as server:
+    async with registered(client, namespace, Settings(gangs=Gangs(sources=("jobset",)))) as server:
         here = Jobs(plane, client, namespace, server)
         made = await here.create(job())
         assert here.counter.sent() == 0
