@@ -16,9 +16,10 @@ from jobset_gate.cli.fetch.source import Permissions, forbidden_text
 from jobset_gate.errors import JobsetGateError
 from jobset_gate.kube.client import Client
 from jobset_gate.kube.errors import Forbidden, NotFound
-from jobset_gate.kube.resources import DEPLOYMENTS, JOBSETS, Resource
+from jobset_gate.kube.resources import DEPLOYMENTS, JOBS, JOBSETS, Resource
 from jobset_gate.objects.unstructured import Json, as_list, nested
 from jobset_gate.runtime.paging import ListScope, list_objects
+from jobset_gate.sources.table import JOB, JOBSET
 
 PAGE = 500
 T = TypeVar("T")
@@ -116,7 +117,19 @@ class ClusterReader:
         return await self._once("gangs", self._gangs())
 
     async def _gangs(self) -> list[FetchedGang]:
-        source = GangSource(self.client, self.namespace, self.rights)
+        return [*await self._of_jobsets(), *await self._of_jobs()]
+
+    async def _of_jobs(self) -> list[FetchedGang]:
+        source = GangSource(self.client, self.namespace, self.rights, of=(JOB,))
+        try:
+            await source.load()
+        except CommandError:
+            self.rights.add_missing("list", JOBS, self.namespace, "gangs of Jobs were not looked at")
+            return []
+        return source.gangs()
+
+    async def _of_jobsets(self) -> list[FetchedGang]:
+        source = GangSource(self.client, self.namespace, self.rights, of=(JOBSET,))
         try:
             await source.load()
             return source.gangs()
@@ -127,7 +140,7 @@ class ClusterReader:
                 raise NotReadable(str(no)) from no
         self.rights, self.namespace = Permissions(), self.dry_run_namespace
         self.rights.add_missing("list", JOBSETS, None, f"only gangs of namespace {self.namespace} were looked at")
-        return await self._gangs()
+        return await self._of_jobsets()
 
     async def _once(self, key: Any, wanted: Coroutine[Any, Any, T]) -> T:
         """Checks run side by side, and several of them need the same."""

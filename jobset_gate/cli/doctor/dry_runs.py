@@ -6,9 +6,9 @@ from typing import Any, Final
 
 from jobset_gate import names
 from jobset_gate.cli.doctor.check import ClusterReader, Finding, NotReadable, error, is_held, ok, unknown
-from jobset_gate.cli.doctor.webhook_configurations import FoundWebhook, for_jobsets, for_pods
+from jobset_gate.cli.doctor.webhook_configurations import FoundWebhook, for_jobs, for_jobsets, for_pods
 from jobset_gate.kube.errors import ApiError, NotFound
-from jobset_gate.kube.resources import JOBSETS, NAMESPACES, PODS, Resource
+from jobset_gate.kube.resources import JOBS, JOBSETS, NAMESPACES, PODS, Resource
 from jobset_gate.objects.label_selector import selector_matches
 from jobset_gate.objects.template import templates_of
 from jobset_gate.objects.unstructured import Json, as_list, as_map, nested
@@ -39,10 +39,23 @@ async def good(reader: ClusterReader) -> list[Finding]:
     made = await _dry_run(reader, what, await _hooks(reader), JOBSETS, _jobset(300))
     if isinstance(made, list):
         return made
-    templates = [as_list(nested(job.pod_spec, "initContainers")) for job in templates_of(made)]
-    if all(any(nested(it, "name") == names.BARRIER_CONTAINER for it in inits) for inits in templates):
+    if _has_barriers(made):
         return [ok(what, f"in namespace {reader.dry_run_namespace}, by a dry run")]
     return [_not_asked("a gated JobSet gets no barrier", reader)]
+
+
+async def job(reader: ClusterReader) -> list[Finding]:
+    """A gated Job comes back with its barrier; nothing to say where Jobs are no gangs."""
+    hooks = await for_jobs(reader)
+    if not hooks:
+        return []
+    what = "a gated Job gets its barrier"
+    made = await _dry_run(reader, what, hooks, JOBS, _job(300))
+    if isinstance(made, list):
+        return made
+    if _has_barriers(made):
+        return [ok(what, f"in namespace {reader.dry_run_namespace}, by a dry run")]
+    return [_not_asked("a gated Job gets no barrier", reader)]
 
 
 async def bad(reader: ClusterReader) -> list[Finding]:
@@ -131,8 +144,22 @@ def _refused(what: str, no: ApiError, namespace: str) -> Finding:
     return error(f"API servers do not reach {hook[1]}", reason, _DOWN)
 
 
+def _has_barriers(made: Json) -> bool:
+    templates = [as_list(nested(it.pod_spec, "initContainers")) for it in templates_of(made)]
+    return all(any(nested(it, "name") == names.BARRIER_CONTAINER for it in inits) for inits in templates)
+
+
+def _notes(timeout: int) -> Json:
+    return {names.CONFIG: f'{{"{names.TIMEOUT_FIELD}": {timeout}}}'}
+
+
+def _job(timeout: int) -> Json:
+    spec = {"parallelism": 1, "completions": 1, "completionMode": "Indexed", "template": {"spec": _POD}}
+    kind = {"apiVersion": JOBS.api_version, "kind": JOBS.kind}
+    return kind | {"metadata": {"name": _NAME, "annotations": _notes(timeout)}, "spec": spec}
+
+
 def _jobset(timeout: int) -> dict[str, Any]:
     """By the annotation, which needs no CRD field."""
     job = {"name": "workers", "replicas": 1, "template": {"spec": {"template": {"spec": _POD}}}}
-    notes = {names.CONFIG: f'{{"{names.TIMEOUT_FIELD}": {timeout}}}'}
-    return {"metadata": {"name": _NAME, "annotations": notes}, "spec": {"replicatedJobs": [job]}}
+    return {"metadata": {"name": _NAME, "annotations": _notes(timeout)}, "spec": {"replicatedJobs": [job]}}

@@ -3,13 +3,20 @@
 from typing import Final
 
 from jobset_gate import names
-from jobset_gate.cli.doctor.check import ClusterReader, Finding, NotReadable, error, is_held, ok, unknown
+from jobset_gate.barrier import wire
+from jobset_gate.cli.doctor.check import PAGE, ClusterReader, Finding, NotReadable, error, is_held, ok, unknown
+from jobset_gate.cli.doctor.webhook_configurations import for_jobs
 from jobset_gate.cli.fetch.controller_status import controller_status
-from jobset_gate.cli.fetch.gangs import GATED
-from jobset_gate.explain.model import GangState
-from jobset_gate.kube.resources import PODS
+from jobset_gate.cli.fetch.gangs import GATED, FetchedGang
+from jobset_gate.cli.fetch.source import forbidden_text
+from jobset_gate.explain.model import WAITING_STATES, GangState
+from jobset_gate.kube.errors import Forbidden
+from jobset_gate.kube.resources import JOBS, PODS
 from jobset_gate.objects.terminal_text import truncate_list
 from jobset_gate.objects.unstructured import nested
+from jobset_gate.runtime.paging import ListScope, list_objects
+from jobset_gate.sources.table import JOB
+from jobset_gate.sources.templates import NO_ANNOTATIONS, is_condition_true
 
 
 async def count(reader: ClusterReader) -> list[Finding]:
@@ -23,7 +30,9 @@ async def count(reader: ClusterReader) -> list[Finding]:
 
 
 MOST_NAMED: Final = 5
-_CREATE_AGAIN: Final = "delete and create them again now that the webhook is there: a gate cannot be added to a JobSet"
+_CREATE_AGAIN: Final = (
+    "delete and create them again now that the webhook is there: a gate cannot be added to a JobSet or Job"
+)
 
 
 async def without_barrier(reader: ClusterReader) -> list[Finding]:
@@ -34,6 +43,48 @@ async def without_barrier(reader: ClusterReader) -> list[Finding]:
         what = f"{len(bare)} of {len(found)} gangs have no barrier"
         return [error(what, f"their pods start at once: {truncate_list(bare, MOST_NAMED)}", _CREATE_AGAIN)]
     return [ok("every gang has its barrier")] if found else []
+
+
+_TAKE_JOBS: Final = (
+    "see that gangs.sources in the chart's values has job, then delete and create them again: a gate cannot be added"
+)
+_OPEN: Final = "add job to gangs.sources in the chart's values; `kubectl jobset-gate release job/NAME` opens one now"
+
+
+async def unseen_jobs(reader: ClusterReader) -> list[Finding]:
+    """Jobs that ask for a gate and have none, and those that wait though Jobs are no gangs any more."""
+    waits = [it for it in await reader.gangs() if _is_job(it) and it.explained().state in WAITING_STATES]
+    found = []
+    if unseen := [f"{it.namespace}/{it.name}" for it in await _unseen(reader)]:
+        why = f"their pods start at once, since the webhook was away or takes no Jobs: {_first(unseen)}"
+        found.append(error(f"{len(unseen)} Jobs with the annotation {names.CONFIG} have no gate", why, _TAKE_JOBS))
+    if waits and not await for_jobs(reader):
+        why = f"nobody decides on gangs of Jobs any more: {_first([f'{it.namespace}/{it.name}' for it in waits])}"
+        found.append(error(f"{len(waits)} gangs of Jobs wait, and Jobs are not sent to the webhook", why, _OPEN))
+    return found
+
+
+def _is_job(it: FetchedGang) -> bool:
+    return it.gang.workload.source is JOB
+
+
+def _first(some: list[str]) -> str:
+    return truncate_list(some, MOST_NAMED)
+
+
+async def _unseen(reader: ClusterReader) -> list[wire.Meta]:
+    """Jobs with the annotation and without our label that have not ended. Raises NotReadable."""
+    scope = ListScope(JOBS, reader.namespace, f"!{names.GATED}")
+    try:
+        listed = list_objects(reader.client, scope, wire.Job, PAGE, on_unreadable=lambda _: None)
+        return [it.metadata async for it in listed if _asks(it)]
+    except Forbidden as no:
+        raise NotReadable(forbidden_text("list", JOBS, reader.namespace)) from no
+
+
+def _asks(it: wire.Job) -> bool:
+    ended = any(is_condition_true(it.status.conditions, kind) for kind in ("Complete", "Failed"))
+    return not ended and (it.metadata.annotations or NO_ANNOTATIONS).config is not None
 
 
 _SEE_CONTROLLER: Final = (

@@ -17,7 +17,7 @@ from jobset_gate.cli.doctor.check import (
     warning,
     webhooks,
 )
-from jobset_gate.cli.doctor.webhook_configurations import for_pods
+from jobset_gate.cli.doctor.webhook_configurations import for_jobs, for_pods
 from jobset_gate.cli.fetch.source import forbidden_text
 from jobset_gate.kube.errors import Forbidden, NotFound
 from jobset_gate.kube.resources import (
@@ -82,6 +82,11 @@ GROUPS: Final = (
     RequiredRight("list", NODES, "it cannot tell where there is room", vital=False),
 )
 """In addition, where pod groups are enabled."""
+OF_JOBS: Final = (
+    RequiredRight("get", JOBS, "no gang of a Job is released"),
+    RequiredRight("patch", JOBS, "no gang of a Job shows how far it is", part="status", vital=False),
+)
+"""In addition, where Jobs may be gangs."""
 WEBHOOK: Final = (
     RequiredRight(
         "get", MUTATING_WEBHOOKS, "it cannot see whether API servers trust it, and never gets ready", name=MUTATING
@@ -105,6 +110,7 @@ async def of_controller(reader: ClusterReader) -> list[Finding]:
     rights = [*CONTROLLER]
     with suppress(NotReadable):
         rights += GROUPS if await for_pods(reader) else ()
+        rights += OF_JOBS if await for_jobs(reader) else ()
     found = [it for one in await controllers(reader) for it in await _of_account(reader, one, rights)]
     why = "no Deployment has the labels of the chart's controller"
     remedy = "compare its RBAC with the chart's"

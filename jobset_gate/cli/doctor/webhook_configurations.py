@@ -3,10 +3,11 @@
 from typing import Final
 
 from jobset_gate import names
-from jobset_gate.cli.doctor.check import ClusterReader, Finding, error, ok, warning
+from jobset_gate.cli.doctor.check import ClusterReader, Finding, FindingLevel, error, ok, warning
 from jobset_gate.kube.resources import MUTATING_WEBHOOKS, VALIDATING_WEBHOOKS, Resource
 from jobset_gate.objects.unstructured import Json, as_list, as_map, nested
-from webhook.registration import MUTATING, MUTATING_HOOK, POD_HOOK, VALIDATING, VALIDATING_HOOK
+from jobset_gate.sources.table import JOB
+from webhook.registration import MUTATING, MUTATING_HOOK, POD_HOOK, VALIDATING, VALIDATING_HOOK, hook_name
 
 FoundWebhook = tuple[str, Json]
 """The configuration's name, and our webhook in it."""
@@ -24,6 +25,7 @@ async def check(reader: ClusterReader) -> list[Finding]:
         if not ours:
             found.append(error(f"{resource.kind} {name} is missing", what, _INSTALL))
         found += [_judged(resource, it) for it in ours]
+    found += await _check_jobs(reader)
     pods = await for_pods(reader)
     found += [_judged(MUTATING_WEBHOOKS, it) for it in pods]
     if not pods:
@@ -31,6 +33,20 @@ async def check(reader: ClusterReader) -> list[Finding]:
         remedy = "set groups.enabled in the chart's values, or leave it if you want no pod groups"
         found.append(warning(f"{MUTATING_WEBHOOKS.kind} {names.POD_WEBHOOK} is missing", why, remedy))
     return found
+
+
+async def _check_jobs(reader: ClusterReader) -> list[Finding]:
+    """Those for Jobs; nothing to say where Jobs are no gangs."""
+    if not await for_jobs(reader):
+        return []
+    found: list[Finding] = []
+    for resource, hook, name in KEPT:
+        ours = await _hooks(reader, resource, hook_name(hook, JOB))
+        if not ours:
+            why = "the other configuration has one, so gangs of Jobs are half installed"
+            found.append(error(f"{resource.kind} {name} has no webhook for Jobs", why, _INSTALL))
+        found += [it for one in ours if (it := _judged(resource, one, " for Jobs")).level is not FindingLevel.OK]
+    return found or [ok("Jobs are sent to the webhook")]
 
 
 async def for_pods(reader: ClusterReader) -> list[FoundWebhook]:
@@ -43,6 +59,11 @@ async def for_jobsets(reader: ClusterReader) -> list[FoundWebhook]:
     return [it for resource, hook, _ in KEPT for it in await _hooks(reader, resource, hook)]
 
 
+async def for_jobs(reader: ClusterReader) -> list[FoundWebhook]:
+    """Those to which Jobs are sent; none where gangs.sources leaves them out."""
+    return [it for resource, hook, _ in KEPT for it in await _hooks(reader, resource, hook_name(hook, JOB))]
+
+
 async def _hooks(reader: ClusterReader, resource: Resource, hook: str) -> list[FoundWebhook]:
     """By the webhook's name: that of the configuration may have something appended."""
     return [
@@ -53,8 +74,9 @@ async def _hooks(reader: ClusterReader, resource: Resource, hook: str) -> list[F
     ]
 
 
-def _judged(resource: Resource, found: FoundWebhook) -> Finding:
-    name, hook = found
+def _judged(resource: Resource, found: FoundWebhook, part: str = "") -> Finding:
+    """`part`: which of its webhooks that is, where it has several."""
+    name, hook = f"{found[0]}{part}", found[1]
     if not nested(hook, "clientConfig", "caBundle"):
         why = "API servers trust nobody there, so every gated JobSet or pod of a group is refused"
         remedy = "see whether the webhook's pods run: they write it; or cert-manager, if that keeps the certificate"

@@ -20,6 +20,7 @@ from jobset_gate.kube.client import PatchType
 from jobset_gate.kube.resources import (
     CRDS,
     DEPLOYMENTS,
+    JOBS,
     JOBSETS,
     MUTATING_WEBHOOKS,
     NODES,
@@ -29,12 +30,12 @@ from jobset_gate.kube.resources import (
 )
 from jobset_gate.podgroups import crds
 from jobset_gate.podgroups.model import Format
-from jobset_gate.settings import Groups, Settings
-from tests.fakes import jobsets, stored_pod_groups
+from jobset_gate.settings import Gangs, Groups, Settings
+from tests.fakes import jobs, jobsets, stored_pod_groups
 from tests.fakes.admission_server import BUNDLE, registered, registered_for_pods
 from tests.fakes.cli_runner import CliResult, RunCli
 from tests.fakes.grouped_pods import pod
-from tests.fakes.stored_gang import StoredJobSet, install_jobset_crd
+from tests.fakes.stored_gang import StoredJob, StoredJobSet, install_jobset_crd
 from tests.fakes.stored_pod_groups import kubeconfig_of, lease
 from webhook import registration
 from webhook.certs import ca
@@ -115,6 +116,8 @@ async def test_where_all_is_well_nothing_is_worse_than_a_warning(camp: StoredJob
         f"ValidatingWebhookConfiguration jobset-gate-{camp.namespace} is there",
         f"MutatingWebhookConfiguration zz-jobset-gate-pods-{camp.namespace} is there",
         "a gated JobSet gets its barrier",
+        "Jobs are sent to the webhook",
+        "a gated Job gets its barrier",
         "wrong settings of a gate are refused",
         "a pod of a group is held",
         "a controller leads",
@@ -180,6 +183,33 @@ async def test_a_webhook_that_cannot_be_called(camp: StoredJobSet, stops: bool, 
         while (found := (await findings(reader, checks))[0]).what != what:
             pass
     assert (found.level, words in found.why + found.remedy) == (FindingLevel.ERROR, True)
+
+
+@only_embedded
+async def test_jobs_that_nothing_holds_and_jobs_that_nobody_decides_on(camp: StoredJobSet, doctor: Doctor) -> None:
+    await camp.client.create(JOBS, jobs.job(name="bare", namespace=camp.namespace), camp.namespace)
+    ended = jobs.job(name="ended", namespace=camp.namespace)
+    ended["status"] = {"conditions": [{"type": "Complete", "status": "True"}]}
+    await camp.client.create(JOBS, ended, camp.namespace)
+    await camp.client.patch(
+        JOBS, "ended", camp.namespace, body={"status": ended["status"]}, patch=PatchType.MERGE, subresource="status"
+    )
+    waits = StoredJob(camp.client, camp.namespace)
+    await waits.jobset()
+    await waits.started(0, await waits.job())
+    found = await doctor.found()
+    unseen = found[f"1 Jobs with the annotation {names.CONFIG} have no gate"]
+    assert (unseen["level"], unseen["why"].rpartition(": ")[2]) == ("error", f"{camp.namespace}/bare")
+    left = found["1 gangs of Jobs wait, and Jobs are not sent to the webhook"]
+    assert (left["level"], left["why"].rpartition(": ")[2]) == ("error", f"{camp.namespace}/train")
+    assert "release job/NAME" in left["remedy"]
+    assert f"1 gang in namespace {camp.namespace}" in found
+    async with registered(camp.client, camp.namespace):
+        found = await doctor.found()
+    assert not any("gangs of Jobs wait" in what for what in found)
+    only_jobsets = Settings(gangs=Gangs(sources=("jobset",)))
+    async with registered(camp.client, camp.namespace, only_jobsets):
+        assert "a gated Job gets its barrier" not in await doctor.found()
 
 
 @only_embedded
