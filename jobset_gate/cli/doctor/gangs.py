@@ -1,5 +1,6 @@
 """The gangs that could be read, those without a barrier, and whether a controller leads."""
 
+from collections.abc import Sequence
 from typing import Final
 
 from jobset_gate import names
@@ -57,15 +58,27 @@ async def unseen_jobs(reader: ClusterReader) -> list[Finding]:
     found = []
     if unseen := [f"{it.namespace}/{it.name}" for it in await _unseen(reader)]:
         why = f"their pods start at once, since the webhook was away or takes no Jobs: {_first(unseen)}"
-        found.append(error(f"{len(unseen)} Jobs with the annotation {names.CONFIG} have no gate", why, _TAKE_JOBS))
+        found.append(
+            error(f"{_count(unseen, 'Job')} with the annotation {names.CONFIG} and without a gate", why, _TAKE_JOBS)
+        )
     if waits and not await for_jobs(reader):
         why = f"nobody decides on gangs of Jobs any more: {_first([f'{it.namespace}/{it.name}' for it in waits])}"
-        found.append(error(f"{len(waits)} gangs of Jobs wait, and Jobs are not sent to the webhook", why, _OPEN))
+        found.append(
+            error(
+                f"Jobs are not sent to the webhook, and {_count(waits, 'gang')} of Jobs still waiting for a verdict",
+                why,
+                _OPEN,
+            )
+        )
     return found
 
 
 def _is_job(it: FetchedGang) -> bool:
     return it.gang.workload.source is JOB
+
+
+def _count(some: Sequence[object], what: str) -> str:
+    return f"{len(some)} {what}{'' if len(some) == 1 else 's'}"
 
 
 def _first(some: list[str]) -> str:

@@ -198,15 +198,15 @@ async def test_jobs_that_nothing_holds_and_jobs_that_nobody_decides_on(camp: Sto
     await waits.jobset()
     await waits.started(0, await waits.job())
     found = await doctor.found()
-    unseen = found[f"1 Jobs with the annotation {names.CONFIG} have no gate"]
+    unseen = found[f"1 Job with the annotation {names.CONFIG} and without a gate"]
     assert (unseen["level"], unseen["why"].rpartition(": ")[2]) == ("error", f"{camp.namespace}/bare")
-    left = found["1 gangs of Jobs wait, and Jobs are not sent to the webhook"]
+    left = found["Jobs are not sent to the webhook, and 1 gang of Jobs still waiting for a verdict"]
     assert (left["level"], left["why"].rpartition(": ")[2]) == ("error", f"{camp.namespace}/train")
     assert "release job/NAME" in left["remedy"]
     assert f"1 gang in namespace {camp.namespace}" in found
     async with registered(camp.client, camp.namespace):
         found = await doctor.found()
-    assert not any("gangs of Jobs wait" in what for what in found)
+    assert not any("still waiting for a verdict" in what for what in found)
     only_jobsets = Settings(gangs=Gangs(sources=("jobset",)))
     async with registered(camp.client, camp.namespace, only_jobsets):
         assert "a gated Job gets its barrier" not in await doctor.found()
