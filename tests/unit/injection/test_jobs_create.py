@@ -147,6 +147,11 @@ def test_what_forbids_a_creation_is_named_with_its_path(given: Json, path: str, 
     assert sentence in found[path]
 
 
+def test_only_a_controlling_jobset_gates_a_job() -> None:
+    for change in ({"controller": False}, {"kind": "Workflow"}):
+        assert errors(job(ownerReferences=[OWNED[0] | change])) == {}
+
+
 def test_all_that_is_wrong_is_named_at_once() -> None:
     given = job(config={"timeoutAfterSeconds": 0, "x": 1}, spec={"completionMode": "NonIndexed", "parallelism": 1})
     assert list(errors(given)) == [

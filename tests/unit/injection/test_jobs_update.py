@@ -42,6 +42,17 @@ def test_the_epoch_counts_resumptions(old: Json, to: bool, epoch: str) -> None:
     assert updated(made, old) == made, "an API server may ask twice"
 
 
+@pytest.mark.parametrize("to", [True, False])
+def test_verdicts_in_the_template_go_with_a_resumption_and_are_left_where_nothing_may_change(to: bool) -> None:
+    verdict = (*TEMPLATE, "metadata", "annotations", names.VERDICT)
+    old = changed(stored(suspend=True, epoch="odd"), "release u 0 9 x", *verdict)
+    made = updated(suspended(old, to), old)
+    assert dig(made, *verdict) == ("release u 0 9 x" if to else None)
+    assert dig(made, *EPOCH) == ("odd" if to else "1")
+    added = updated(changed(stored(), "release u 0 9 x", *verdict), stored())
+    assert dig(added, *verdict) is None
+
+
 def test_absent_is_not_suspended() -> None:
     assert dig(updated(without(stored(suspend=True), "spec", "suspend"), stored(suspend=True)), *EPOCH) == "1"
 

@@ -8,8 +8,9 @@ import pytest
 
 from jobset_gate import names
 from jobset_gate.settings import Settings
+from tests.fakes import jobs
 from tests.fakes.grouped_pods import pod
-from tests.fakes.jobsets import Json, changed, created, jobset, replicated
+from tests.fakes.jobsets import Json, changed, created, dig, jobset, replicated
 from webhook.handlers import mutating_handler, pod_handler, validating_handler
 from webhook.review import Denied, GroupVersionResource, ReviewRequest
 
@@ -17,6 +18,7 @@ SETTINGS = Settings()
 HANDLERS = (mutating_handler(SETTINGS, lambda: "abcde", lambda: "token"), validating_handler(SETTINGS))
 WRONG: list[Any] = [None, True, 10**400, "", [], [None], {}, {"name": {}}, [{"name": []}]]
 JOBSETS = GroupVersionResource(names.JOBSET_GROUP, names.JOBSET_VERSION, "jobsets")
+JOBS = GroupVersionResource("batch", "v1", "jobs")
 PODS = GroupVersionResource("", "v1", "pods")
 
 
@@ -54,6 +56,17 @@ def whole() -> Json:
     return made
 
 
+def whole_job() -> Json:
+    """The same for a Job: suspended, so that the other one resumes it."""
+    owner = {"apiVersion": names.JOBSET_API_VERSION, "kind": "JobSet", "name": "o", "uid": "u", "controller": False}
+    pod = dig(whole(), "spec", "replicatedJobs", 0, "template", "spec", "template", "spec")
+    spec = {"manualSelector": False, "managedBy": names.JOB_CONTROLLER, "backoffLimit": 9}
+    status = {"active": 1, "startTime": "2026-08-01T10:00:00Z", "conditions": [{"type": "Complete", "status": "False"}]}
+    notes = {names.PREFETCH_IMAGES: "true"}
+    pod = pod | {"initContainers": [], "volumes": []}
+    return jobs.stored(suspend=True, notes=notes, pod=pod, spec=spec, status=status, ownerReferences=[owner])
+
+
 def places(value: Any, path: tuple[str | int, ...] = ()) -> Iterator[tuple[str | int, ...]]:
     members = value.items() if isinstance(value, dict) else enumerate(value) if isinstance(value, list) else ()
     for key, member in members:
@@ -81,6 +94,17 @@ def test_every_field_of_a_jobset_may_be_of_any_type(wrong: Any) -> None:
             for new, old in ((bad, None), (bad, good), (good, bad)):
                 for handler in HANDLERS:
                     answer = handler(_request(new, old))
+                    assert not isinstance(answer, Denied) or answer.code < 500
+
+
+@pytest.mark.parametrize("wrong", WRONG, ids=lambda it: repr(it)[:20])
+def test_every_field_of_a_job_may_be_of_any_type(wrong: Any) -> None:
+    good, bad = jobs.suspended(whole_job(), False), whole_job()
+    for place in places(whole_job()):
+        with replaced(bad, wrong, place):
+            for new, old in ((bad, None), (bad, good), (good, bad)):
+                for handler in HANDLERS:
+                    answer = handler(_request(new, old, JOBS))
                     assert not isinstance(answer, Denied) or answer.code < 500
 
 
