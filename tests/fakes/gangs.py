@@ -24,7 +24,11 @@ from jobset_gate.barrier.model import (
     WaitingSince,
     WorkloadSeen,
 )
+from jobset_gate.barrier.source import Source
 from jobset_gate.sources.table import JOB, JOBSET
+
+source: Source = JOBSET
+"""Of all that is built; the fixture `each_source` changes it."""
 
 UID = "u-1"
 T0 = 1_800_000_000.0
@@ -43,7 +47,7 @@ def replicated_job(name: str = "workers", **changes: Any) -> ReplicatedJobSeen:
 
 def jobset(*jobs: ReplicatedJobSeen, **changes: Any) -> WorkloadSeen:
     made = WorkloadSeen(
-        source=JOBSET,
+        source=source,
         namespace="default",
         name="train",
         uid=UID,
@@ -68,7 +72,7 @@ def job(replicated: str = "workers", number: int = 0, **changes: Any) -> JobSeen
         namespace="default",
         name=f"train-{replicated}-{number}",
         uid=f"job-{replicated}-{number}",
-        source="jobset",
+        source=source.name,
         gang="train",
         workload_uid=UID,
         replicated_job=replicated,
@@ -89,7 +93,7 @@ def pod(index: int | None = 0, replicated: str = "workers", number: int = 0, **c
         namespace="default",
         name=f"train-{replicated}-{number}-{index}",
         uid=f"pod-{replicated}-{number}-{index}",
-        source="jobset",
+        source=source.name,
         gang="train",
         workload_uid=UID,
         job_uid=f"job-{replicated}-{number}",
@@ -130,10 +134,10 @@ def clock(at: float = T0, **where: Any) -> WaitingSince:
 def config_map(**changes: Any) -> ConfigMapSeen:
     made = ConfigMapSeen(
         namespace="default",
-        name="train-group-scheduling",
+        name=source.config_map_name("train"),
         uid="cm-1",
         resource_version="7",
-        source="jobset",
+        source=source.name,
         gang="train",
         workload_uid=UID,
         verdict=None,
@@ -141,7 +145,7 @@ def config_map(**changes: Any) -> ConfigMapSeen:
         canonical=True,
     )
     name = changes.get("name", made.name)
-    return msgspec.structs.replace(made, **{"gang": name.removesuffix(names.CONFIG_MAP_SUFFIX)} | changes)
+    return msgspec.structs.replace(made, **{"gang": name.removesuffix(source.config_map_suffix)} | changes)
 
 
 def condition(reason: str, message: str, status: str = "True") -> ConditionSeen:

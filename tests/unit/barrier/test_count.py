@@ -9,6 +9,8 @@ from jobset_gate.barrier.missing import MissingSlot, missing_by_reason
 from jobset_gate.barrier.model import BarrierStage, Config, GangSnapshot, JobSeen, PendingReason, PodSeen
 from tests.fakes.gangs import T0, gang, job, jobset, missing_slots, pod, replicated_job, waiting_pod
 
+pytestmark = pytest.mark.usefixtures("each_source")
+
 
 @pytest.mark.parametrize(
     ("spec", "expected"),

@@ -9,6 +9,8 @@ from jobset_gate.barrier.missing import missing_by_reason
 from jobset_gate.explain.gang import explain_gang
 from tests.fakes.gangs import T0, gang, job, jobset, missing_slots, pod, replicated_job, waiting_pod
 
+pytestmark = pytest.mark.usefixtures("each_source")
+
 MANY = 2**31 - 1
 """The largest number of replicas there is: a client that goes through them one by one never comes back."""
 

@@ -35,6 +35,8 @@ from tests.fakes.gangs import (
     waiting_pod,
 )
 
+pytestmark = pytest.mark.usefixtures("each_source")
+
 NOW = T0 + 10
 OLD = jobset(created=T0 - 900)
 BOTH = (pod(0), pod(1))

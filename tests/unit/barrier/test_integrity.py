@@ -8,6 +8,8 @@ from jobset_gate.barrier import integrity, messages
 from jobset_gate.barrier.model import ConditionSeen, GangSnapshot, Verdict, VerdictKind, WorkloadSeen
 from tests.fakes.gangs import clock, config_map, gang, jobset, pod, replicated_job, verdict
 
+pytestmark = pytest.mark.usefixtures("each_source")
+
 RELEASE = verdict()
 TIMEOUT = verdict(VerdictKind.TIMEOUT, names.REASON_TIMED_OUT)
 
