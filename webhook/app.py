@@ -16,7 +16,7 @@ from jobset_gate.runtime.connections import ConnectionLimiter, ConnectionLimits
 from jobset_gate.runtime.healthz import metrics_response
 from jobset_gate.settings import Settings
 from webhook.bodies import BodyBudget
-from webhook.handlers import Handler, mutating_handler, pod_handler, validating_handler
+from webhook.handlers import Handler, mutating_handler, pod_handler, source_name, validating_handler
 from webhook.metrics import WebhookMetrics, outcome
 from webhook.registration import MUTATE_PATH, POD_PATH, VALIDATE_PATH
 from webhook.review import AdmissionResponse, Denied, MalformedReview, ReviewRequest, decode, encode
@@ -115,7 +115,7 @@ class AdmissionServer:
         answer = self._handle(webhook, review)
         # Another word must not become a label: a client could send any number of them.
         operation = review.operation if review.operation in OPERATIONS else "OTHER"
-        self.metrics.admission.labels(webhook, operation, outcome(answer)).inc()
+        self.metrics.admission.labels(webhook, source_name(review), operation, outcome(answer)).inc()
         return encode(review.uid, answer)
 
     def _handle(self, webhook: str, review: ReviewRequest) -> AdmissionResponse:

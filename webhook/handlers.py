@@ -90,6 +90,12 @@ def pod_handler(settings: Settings) -> Handler:
     return gate
 
 
+def source_name(request: ReviewRequest) -> str:
+    """The source whose workload the request is about; "" for any other resource."""
+    source = _SOURCES.get(request.resource)
+    return "" if source is None else source.name
+
+
 def _for_gangs(handler: Handler, settings: Settings) -> Handler:
     """Responds to requests that no webhook configuration of jobset-gate selects; `handler` to all others."""
 

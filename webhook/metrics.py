@@ -6,11 +6,16 @@ from typing import Final
 
 from prometheus_client import CollectorRegistry, Counter, Gauge, Histogram
 
+from jobset_gate.sources.table import SOURCES
 from webhook.review import AdmissionResponse, Allowed, Patched
 
 SECONDS = (0.0005, 0.001, 0.0025, 0.005, 0.01, 0.025, 0.05, 0.1, 0.25, 0.5, 1.0, 2.5, 5.0)
-_CALLS: Final = {"mutate": ("CREATE", "UPDATE"), "validate": ("CREATE", "UPDATE"), "mutate-pods": ("CREATE",)}
-"""The operations that each webhook is registered for."""
+_CALLS: Final = {
+    "mutate": (SOURCES, ("CREATE", "UPDATE")),
+    "validate": (SOURCES, ("CREATE", "UPDATE")),
+    "mutate-pods": (("",), ("CREATE",)),
+}
+"""The sources and operations that each webhook is registered for."""
 _OUTCOMES: Final = ("allowed", "patched", "denied", "error")
 
 
@@ -32,8 +37,8 @@ class WebhookMetrics:
         )
         self.admission = counter(
             "jobset_gate_admission",
-            "Answers for gated JobSets and for pods of groups, by outcome.",
-            ["webhook", "operation", "outcome"],
+            "Answers for gangs, by their source, and for pods of groups, by outcome.",
+            ["webhook", "source", "operation", "outcome"],
         )
         name = "jobset_gate_certificate"
         text = "Times that changed certificate files were read again, by result."
@@ -50,9 +55,9 @@ class WebhookMetrics:
 
     def _init_series(self) -> None:
         """At zero, so that an `increase()` sees the first event."""
-        for webhook, operations in _CALLS.items():
-            for operation, result in product(operations, _OUTCOMES):
-                self.admission.labels(webhook, operation, result)
+        for webhook, (sources, operations) in _CALLS.items():
+            for labels in product(sources, operations, _OUTCOMES):
+                self.admission.labels(webhook, *labels)
         for result in ("ok", "failed"):
             self.certificate_reloads.labels(result)
         for what in ("ca", "leaf", "ca_bundle"):

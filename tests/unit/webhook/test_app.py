@@ -90,7 +90,8 @@ async def test_an_unexpected_error_in_the_rules_is_a_refusal_with_a_message_and_
         refusal = response(answer)
         assert (status, refusal["allowed"], refusal["status"]["code"]) == (200, False, 500), path
         assert "KeyError: 'something unexpected'" in refusal["status"]["message"], path
-        assert f'outcome="error",webhook="{path[1:]}"' in (await text(session, "/metrics"))[1]
+        counted = f'outcome="error",source="jobset",webhook="{path[1:]}"}} 1.0'
+        assert counted in (await text(session, "/metrics"))[1]
     handlers.update(good)
     assert await alive(session)
 
@@ -109,8 +110,9 @@ async def test_an_error_and_a_failed_reload_are_there_at_zero_so_that_the_first_
 ) -> None:
     _, message = await text(session, "/metrics")
     for line in (
-        'jobset_gate_admission_total{operation="UPDATE",outcome="error",webhook="validate"} 0.0',
-        'jobset_gate_admission_total{operation="CREATE",outcome="error",webhook="mutate-pods"} 0.0',
+        'jobset_gate_admission_total{operation="UPDATE",outcome="error",source="jobset",webhook="validate"} 0.0',
+        'jobset_gate_admission_total{operation="CREATE",outcome="error",source="",webhook="mutate-pods"} 0.0',
+        'jobset_gate_admission_total{operation="UPDATE",outcome="error",source="job",webhook="mutate"} 0.0',
         'jobset_gate_certificate_reloads_total{result="failed"} 0.0',
     ):
         assert line in message
@@ -129,9 +131,9 @@ async def test_it_counts_what_it_does(session: aiohttp.ClientSession) -> None:
         'controller_runtime_webhook_requests_total{code="413",webhook="validate"} 1.0',
         'controller_runtime_webhook_latency_seconds_count{webhook="mutate"} 2.0',
         'controller_runtime_webhook_requests_in_flight{webhook="mutate"} 0.0',
-        'jobset_gate_admission_total{operation="CREATE",outcome="patched",webhook="mutate"} 1.0',
-        'jobset_gate_admission_total{operation="CREATE",outcome="denied",webhook="mutate"} 1.0',
-        'jobset_gate_admission_total{operation="CREATE",outcome="allowed",webhook="validate"} 1.0',
+        'jobset_gate_admission_total{operation="CREATE",outcome="patched",source="jobset",webhook="mutate"} 1.0',
+        'jobset_gate_admission_total{operation="CREATE",outcome="denied",source="jobset",webhook="mutate"} 1.0',
+        'jobset_gate_admission_total{operation="CREATE",outcome="allowed",source="jobset",webhook="validate"} 1.0',
     ):
         assert line in message
     for number in range(20):  # a label for each word that a client likes would grow for ever
