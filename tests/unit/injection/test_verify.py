@@ -72,6 +72,16 @@ def test_an_update_that_lost_a_barrier_on_the_way_is_refused() -> None:
     assert paths(without(stored, "spec", "groupSchedulingConfig"), stored) == ["spec.groupSchedulingConfig"]
 
 
+@pytest.mark.parametrize("members", ["initContainers", "volumes"])
+def test_an_entry_that_a_list_lacks_is_shown_as_null_and_another_in_its_place_as_it_is(members: str) -> None:
+    stored = created(jobset())
+    (violation,) = not_injected(changed(stored, [], *TEMPLATE, "spec", members), stored)
+    shown = f"{POD}.spec.{members}[0]: null: is not as the stored JobSet has it: jobset-gate's mutating webhook was not"
+    assert str(violation).startswith(shown)
+    (violation,) = not_injected(changed(stored, [{"name": "other"}], *TEMPLATE, "spec", members), stored)
+    assert str(violation).startswith(f'{POD}.spec.{members}[0]: {{"name":"other"}}: is not as the stored JobSet has it')
+
+
 def test_an_epoch_that_fell_on_the_way_is_refused() -> None:
     stored = changed(created(jobset()), "4", *TEMPLATE, "metadata", "annotations", names.EPOCH)
     fallen = changed(stored, "0", *TEMPLATE, "metadata", "annotations", names.EPOCH)

@@ -108,6 +108,17 @@ async def test_what_is_not_there_is_a_404_and_says_what_was_looked_for() -> None
         assert (status, 'id="nav-groups"' in page) == (404, True)
 
 
+async def test_a_name_that_is_not_there_is_compared_with_two_hundred_others_at_most() -> None:
+    """Comparing takes the time of the controller's event loop."""
+    async with serve_page() as stage:
+        others = [stage.put(gangs.jobset(namespace="team", name=f"{it:03}", uid=f"u-{it}")) for it in range(200)]
+        assert "Did you mean" not in (await read(stage, "/gangs/team/llama-7b"))[1]
+        stage.put(gangs.jobset(namespace="team", name="llama-70b"))
+        assert "llama-70b" not in (await read(stage, "/gangs/team/llama-7b"))[1]
+        stage.drop(others[0])
+        assert "team/llama-70b</a>" in (await read(stage, "/gangs/team/llama-7b"))[1]
+
+
 async def test_a_page_of_ten_thousand_pods_is_bounded(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(detail, "PODS_SECONDS", TIMEOUT)
     async with serve_page() as stage:
