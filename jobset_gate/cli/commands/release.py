@@ -19,7 +19,7 @@ from jobset_gate.cli.exits import CommandError, ExitCode
 from jobset_gate.cli.fetch.controller_status import controller_status
 from jobset_gate.cli.fetch.gangs import argument_of, kubectl_name
 from jobset_gate.cli.fetch.outcome import WaitGoal, WaitOutcome, gang_outcome
-from jobset_gate.cli.fetch.resolver import SOURCE_OF, resolve_name
+from jobset_gate.cli.fetch.resolver import SOURCE_OF, resolve_gang
 from jobset_gate.cli.fetch.source import Permissions
 from jobset_gate.cli.fetch.view import FIRST_READ_TIMEOUT, GangView, get_gang, wait_until
 from jobset_gate.cli.invocation import Invocation
@@ -50,7 +50,7 @@ class ReleaseOptions:
     """What the command line asks for."""
 
     name: Annotated[
-        str, typer.Argument(metavar="[jobset/|job/|trainjob/]NAME", help="The JobSet or Job.", show_default=False)
+        str, typer.Argument(metavar="[jobset/|job/|trainjob/|pod/]NAME", help="The JobSet or Job.", show_default=False)
     ]
     yes: Yes = False
     dry_run: DryRunOption = DryRun.NONE
@@ -108,7 +108,7 @@ class _Opening:
         async with its.cluster.connect() as client:
             own = client.access.namespace
             namespace = its.namespace or own
-            given = await resolve_name(client, namespace, given)
+            given = await resolve_gang(client, namespace, given)
             source = SOURCE_OF.get(given.kind, JOBSET)
             gang = await get_gang(client, namespace, source, given.name, self.permissions)
             now = gang_outcome(gang.workload, gang.config_map, time.time())
@@ -130,11 +130,8 @@ class _Opening:
         """A pod group has no gate that could be opened as a whole and audited, so there is no such command."""
         given = self.options.name
         it = parse_resource(given)
-        if it.kind in (ResourceKind.ANY, ResourceKind.TRAIN_JOB, *SOURCE_OF):
-            return it
         if it.kind is not ResourceKind.POD_GROUP:
-            why = "only JobSets and Jobs have a start barrier: name one as NAME, jobset/NAME or job/NAME"
-            raise CommandError(f"{given}: {why}", ExitCode.USAGE)
+            return it
         where = f" -n {self.options.namespace}" if self.options.namespace else ""
         how = f"`jobset-gate groups ungate {it.name}{where}` lets its pods be scheduled now, one by one and for good"
         why = "a pod group has no start barrier; it is opened as soon as it has room"

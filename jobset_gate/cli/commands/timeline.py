@@ -13,13 +13,12 @@ import typer
 
 from jobset_gate.cli.cluster import ClusterOptions
 from jobset_gate.cli.exits import CommandError, ExitCode
-from jobset_gate.cli.fetch.resolver import find, open_resolver
+from jobset_gate.cli.fetch.resolver import find, open_resolver, resolve_gang
 from jobset_gate.cli.fetch.timeline import fetch_gang_timeline, fetch_pod_group_timelines
 from jobset_gate.cli.invocation import Invocation
 from jobset_gate.cli.options import (
     ControllerConfig,
     Namespace,
-    ResourceKind,
     new_app,
     option,
     parse_resource,
@@ -57,8 +56,8 @@ def timeline(
     name: Annotated[
         str,
         typer.Argument(
-            metavar="[jobset/|job/|podgroup/]NAME",
-            help="A JobSet or a Job that is a gang; with a prefix a pod group. gang/NAME is a pod group, too.",
+            metavar="[jobset/|job/|pod/|podgroup/]NAME",
+            help="A gang: a JobSet or Job; with a prefix that of a pod, or a pod group. gang/NAME is one, too.",
             show_default=False,
         ),
     ],
@@ -105,12 +104,10 @@ async def run(
 ) -> ExitCode:
     """Prints it, or writes it into the file. Warnings go to standard error."""
     argument = parse_resource(name)
-    if argument.kind is ResourceKind.POD:
-        raise CommandError(f"{name}: timelines are those of JobSets, of Jobs and of pod groups", ExitCode.USAGE)
     prices = parse_prices(price)
     async with open_resolver(invocation, config) as resolver:
         gang, pod_groups = partial(fetch_gang_timeline, resolver), partial(fetch_pod_group_timelines, resolver)
-        found = await find(await resolver.resolve(argument), gang, pod_groups)
+        found = await find(await resolve_gang(resolver.client, resolver.namespace, argument), gang, pod_groups)
         controller = None if all(map(_is_decided, found)) else await resolver.controller()
     if len(found) > 1 and form is TimelineFormat.SVG:
         raise CommandError(f"{name}: {len(found)} groups of that name: a picture is of one", ExitCode.ERROR)

@@ -15,7 +15,7 @@ from jobset_gate.cli.cluster import ClusterOptions
 from jobset_gate.cli.exits import CommandError, ExitCode
 from jobset_gate.cli.fetch.gangs import argument_of, kubectl_name
 from jobset_gate.cli.fetch.outcome import GANG_GOALS, GOAL_TEXT, WaitGoal, WaitOutcome, gang_outcome
-from jobset_gate.cli.fetch.resolver import SOURCE_OF, Resolver, find, open_resolver
+from jobset_gate.cli.fetch.resolver import SOURCE_OF, Resolver, find, open_resolver, resolve_gang
 from jobset_gate.cli.fetch.view import FIRST_READ_TIMEOUT, GangView, PodGroupView, get_gang, wait_until
 from jobset_gate.cli.invocation import Invocation
 from jobset_gate.cli.options import (
@@ -46,8 +46,8 @@ def wait(
     names: Annotated[
         list[str],
         typer.Argument(
-            metavar="[jobset/|job/|podgroup/]NAME",
-            help="JobSets and Jobs that are gangs; with a prefix pod groups. gang/NAME is a pod group, too.",
+            metavar="[jobset/|job/|pod/|podgroup/]NAME",
+            help="Gangs: JobSets and Jobs; with a prefix those of pods, or pod groups. gang/NAME is one, too.",
             show_default=False,
         ),
     ],
@@ -93,10 +93,9 @@ async def run(
 def _checked(it: ResourceArgument, text: str, goal: WaitGoal | None) -> ResourceArgument:
     """Raises CommandError for what cannot be waited for."""
     wrong = ""
-    if it.kind is ResourceKind.POD:
-        wrong = "only JobSets, Jobs and pod groups can be waited for: say jobset/NAME, job/NAME or podgroup/NAME"
-    elif it.kind in (*SOURCE_OF, ResourceKind.TRAIN_JOB) and goal not in (None, *GANG_GOALS):
-        wrong = f"a {SOURCE_OF.get(it.kind, JOBSET).kind}'s gate is released or timedout, not {goal}"
+    if it.kind in (*SOURCE_OF, ResourceKind.TRAIN_JOB, ResourceKind.POD) and goal not in (None, *GANG_GOALS):
+        kind = "pod" if it.kind is ResourceKind.POD else SOURCE_OF.get(it.kind, JOBSET).kind
+        wrong = f"a {kind}'s gate is released or timedout, not {goal}"
     elif it.kind is ResourceKind.POD_GROUP and goal is WaitGoal.RELEASED:
         wrong = "a pod group is opened, and satisfied: say --for=opened or --for=satisfied"
     if wrong:
@@ -119,7 +118,7 @@ class _Wait:
         if argument.kind is ResourceKind.ANY and self.goal in _OF_POD_GROUPS:
             argument = replace(argument, kind=ResourceKind.POD_GROUP)
         try:
-            argument = await self.resolver.resolve(argument)
+            argument = await resolve_gang(self.resolver.client, self.resolver.namespace, argument)
             if argument.kind is ResourceKind.ANY and self.goal is WaitGoal.RELEASED:
                 argument = replace(argument, kind=ResourceKind.JOBSET)
             reached = await find(argument, self._gang, self._pod_group)

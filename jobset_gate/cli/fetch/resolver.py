@@ -95,13 +95,7 @@ class Resolver:
 
     async def pod_labels(self, name: str) -> dict[str, str]:
         """Raises ObjectNotFound, and CommandError where the pod may not be read."""
-        try:
-            pod = await self.client.get(PODS, name, self.namespace)
-        except NotFound as gone:
-            raise ObjectNotFound(f"pod {name} not found in namespace {self.namespace}") from gone
-        except Forbidden as no:
-            raise CommandError(f"{forbidden_text('get', PODS, self.namespace)} ({no.message})") from no
-        return as_map(nested(pod, "metadata", "labels"))
+        return await pod_labels(self.client, self.namespace, name)
 
     async def statuses(self) -> list[GroupStatus]:
         """Of all pod groups of the namespace."""
@@ -155,6 +149,27 @@ class Resolver:
             status, time.time(), controller=await self.controller(), unknown=self.permissions.missing, pod=pod
         )
         return ExplainedObject(self.invocation.rewrite_explanation(explanation), status=status)
+
+
+async def pod_labels(client: Client, namespace: str, name: str) -> dict[str, str]:
+    """Raises ObjectNotFound, and CommandError where the pod may not be read."""
+    try:
+        pod = await client.get(PODS, name, namespace)
+    except NotFound as gone:
+        raise ObjectNotFound(f"pod {name} not found in namespace {namespace}") from gone
+    except Forbidden as no:
+        raise CommandError(f"{forbidden_text('get', PODS, namespace)} ({no.message})") from no
+    return as_map(nested(pod, "metadata", "labels"))
+
+
+async def resolve_gang(client: Client, namespace: str, argument: ResourceArgument) -> ResourceArgument:
+    """As `resolve_name`, with the JobSet or Job whose barrier holds a pod in the place of the pod."""
+    if argument.kind is not ResourceKind.POD:
+        return await resolve_name(client, namespace, argument)
+    if gang := gated_gang(await pod_labels(client, namespace, argument.name)):
+        return gang
+    why = "waits at no start barrier: name its pod group as podgroup/NAME, if it is of one"
+    raise CommandError(f"pod {argument.name} in namespace {namespace} {why}")
 
 
 async def resolve_name(client: Client, namespace: str, argument: ResourceArgument) -> ResourceArgument:

@@ -11,7 +11,7 @@ import pytest
 from jobset_gate import names
 from jobset_gate.barrier.model import VerdictKind
 from jobset_gate.kube.client import Client
-from jobset_gate.kube.resources import CONFIGMAPS, EVENTS, JOBS
+from jobset_gate.kube.resources import CONFIGMAPS, EVENTS, JOBS, PODS
 from tests.fakes.cli_process import started
 from tests.fakes.cli_runner import CliShell
 from tests.fakes.stored_gang import StoredJob, StoredJobSet, install_jobset_crd
@@ -150,6 +150,22 @@ async def test_wait_and_watch_end_with_the_release(stored: StoredJobSet, cli: Cl
         ran = await cli(command, f"{kind}/train")
         assert (ran.code, ran.out.splitlines()[-1]) == (0, f"{SUBJECTS[kind]} released: opened by hand"), command
     assert (await cli("wait", "train", "--for=released")).code == 0
+
+
+async def test_a_pod_stands_for_the_gang_that_holds_it(stored: StoredJobSet, cli: CliShell, kind: str) -> None:
+    pod = f"pod/{stored.job_name()}-0"
+    assert json.loads((await cli("timeline", pod, "-o", "json")).out)["source"] == kind
+    assert f"{SUBJECTS[kind]} is not released after 0s" in (await cli("wait", pod, "--timeout=0")).err
+    ran = await cli("bypass", pod, "--yes")
+    assert (ran.code, ran.out.startswith(f"{SUBJECTS[kind]} bypassed for good; ")) == (0, True)
+
+
+async def test_a_pod_without_a_barrier_stands_for_nothing(client: Client, namespace: str, cli: CliShell) -> None:
+    spec = {"containers": [{"name": "main", "image": "x"}]}
+    await client.create(PODS, {"metadata": {"name": "plain"}, "spec": spec}, namespace)
+    for command in (["wait"], ["timeline"], ["release", "--yes"], ["bypass", "--yes"]):
+        ran = await cli(*command, "pod/plain")
+        assert (ran.code, ran.out, "waits at no start barrier" in ran.err) == (1, "", True), command
 
 
 async def released(stored: StoredJobSet) -> None:

@@ -166,7 +166,7 @@ async def test_a_pod_group_in_every_form(groups: StoredPodGroups, shell: CliShel
     [
         (["moon"], 1, "error: JobSet moon not found in namespace NS, and no pod group of that name either"),
         (["plain"], 1, "error: JobSet NS/plain asks for no gate: it has no groupSchedulingConfig"),
-        (["pod/ring"], 2, "error: pod/ring: timelines are those of JobSets, of Jobs and of pod groups"),
+        (["pod/ring"], 1, "error: pod ring not found in namespace NS"),
         (["train", "--price", "cheap"], 2, "error: --price cheap: give a number, or RESOURCE=NUMBER"),
         (["train", "--price", "nan"], 2, "--price nan: give a number"),
         (["train", "--price", "=2"], 2, "--price =2: give a number"),

@@ -167,7 +167,7 @@ async def test_a_jobset_that_finished_is_known_by_its_condition(stored: StoredJo
 @pytest.mark.parametrize(
     ("arguments", "shown"),
     [
-        (("pod/x",), "only JobSets, Jobs and pod groups can be waited for"),
+        (("pod/x", "--for=opened"), "a pod's gate is released or timedout, not opened"),
         (("podgroup/x", "--for=released"), "a pod group is opened, and satisfied"),
         (("jobset/x", "--for=opened"), "a JobSet's gate is released or timedout, not opened"),
         (("train", "--timeout=soon"), "'soon' is not a duration such as 30s, 5m or 1h30m"),
