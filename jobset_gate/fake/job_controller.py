@@ -1,7 +1,8 @@
 """The Job controller of the embedded cluster: Indexed Jobs in, pods out, and the Jobs' status.
 
-All that it knows it reads off the Job's pods. Left out: Jobs without indexes, suspension, resizing, back-off between
-pods, pod failure and success policies, deadlines, TTL, Events, tracking finalizers.
+All that it knows it reads off the Job's pods. Suspended, it clears startTime, as from Kubernetes 1.36 on. Left out:
+Jobs without indexes, resizing, back-off between pods, pod failure and success policies, deadlines, TTL, Events,
+tracking finalizers.
 """
 
 from __future__ import annotations
@@ -63,7 +64,9 @@ class JobController:
             return
         pods = [pod for pod in self._pods.cache.values() if _owner_uid(pod) == job.metadata.uid]
         draft = job.mutable_copy()
-        draft.status.setdefault("startTime", stamp(self._clock()))
+        suspended = bool(job.spec.get("suspend"))
+        if not suspended:
+            draft.status.setdefault("startTime", stamp(self._clock()))
         succeeded = {_index(pod) for pod in pods if _phase(pod) == "Succeeded"}
         active = [pod for pod in pods if not pod.deleting and _phase(pod) not in ("Succeeded", "Failed")]
         failed = sum(_phase(pod) == "Failed" and not pod.deleting for pod in pods)
@@ -71,7 +74,14 @@ class JobController:
             await self._end(draft, active, "Failed", "BackoffLimitExceeded", "the backoff limit is reached")
         elif len(succeeded) >= job.spec["completions"]:
             await self._end(draft, active, "Complete", "CompletionsReached", "all indexes have succeeded")
+        elif suspended:
+            draft.status.pop("startTime", None)
+            self._set_suspended(draft, "True", "JobSuspended", "Job suspended")
+            await run_bounded(self._writes, [partial(self._delete, pod) for pod in active])
+            active = []
         else:
+            if holds(draft.status.get("conditions"), "Suspended"):
+                self._set_suspended(draft, "False", "JobResumed", "Job resumed")
             active += await self._create_missing(job, active, succeeded)
         counts: Json = {"active": len(active), "succeeded": len(succeeded), "failed": failed}
         draft.status |= counts | {"ready": sum(map(_ready, active)), "completedIndexes": _ranges(succeeded)}
@@ -90,6 +100,15 @@ class JobController:
         if kind == "Complete" and not active:
             job.status["completionTime"] = now
         await run_bounded(self._writes, [partial(self._delete, pod) for pod in active])
+
+    def _set_suspended(self, job: FakeObject, status: str, reason: str, message: str) -> None:
+        conditions: list[Json] = job.status.setdefault("conditions", [])
+        if holds(conditions, "Suspended") is (status == "True"):
+            return
+        now = stamp(self._clock())
+        condition = {"type": "Suspended", "status": status, "reason": reason, "message": message}
+        others = [it for it in conditions if it["type"] != "Suspended"]
+        job.status["conditions"] = [*others, {**condition, "lastProbeTime": now, "lastTransitionTime": now}]
 
     async def _delete(self, pod: FakeObject) -> None:
         meta = pod.metadata

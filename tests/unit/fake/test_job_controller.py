@@ -6,6 +6,7 @@ from typing import Any
 
 from jobset_gate import names
 from jobset_gate.fake.kubelet import PodFault, PodMatch
+from jobset_gate.kube.client import PatchType
 from jobset_gate.kube.resources import JOBS, PODS
 from tests.unit.fake.world import FakeClusterStory, Run, label, living
 
@@ -78,5 +79,35 @@ def test_a_failed_pod_beyond_the_backoff_limit_fails_the_job_and_ends_its_pods(r
         assert not living(await world.until(PODS, lambda pods: not living(pods)))
         # The pods that it ended count too, all of them or none, as kube-controller-manager happens to see them.
         assert (await status(world))["failed"] >= 1
+
+    run(story)
+
+
+def test_a_suspended_job_has_no_pods_and_no_start_and_a_resumed_one_makes_them_of_its_new_template(run: Run) -> None:
+    async def story(world: FakeClusterStory) -> None:
+        async def patch(**spec: Any) -> None:
+            await world.client.patch(JOBS, "job", world.namespace, body={"spec": spec}, patch=PatchType.MERGE)
+
+        await world.create(JOBS, job(2))
+        await world.pods(2)
+        await patch(suspend=True)
+        await world.until_condition(JOBS, "job", "Suspended")
+        await world.pods(0)
+        stopped = await world.until_one(JOBS, "job", lambda it: not it["status"].get("active"))
+        assert "startTime" not in stopped["status"]
+        await patch(suspend=False, template={"metadata": {"annotations": {names.EPOCH: "1"}}})
+        await world.until_condition(JOBS, "job", "Suspended", "False")
+        assert [pod["metadata"]["annotations"][names.EPOCH] for pod in await world.pods(2)] == ["1", "1"]
+        assert "startTime" in await status(world)
+
+    run(story)
+
+
+def test_a_job_that_is_created_suspended_makes_no_pod(run: Run) -> None:
+    async def story(world: FakeClusterStory) -> None:
+        await world.create(JOBS, job(2, suspend=True))
+        await world.until_condition(JOBS, "job", "Suspended")
+        assert await world.pods(0) == []
+        assert "startTime" not in await status(world)
 
     run(story)
