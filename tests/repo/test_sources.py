@@ -1,6 +1,7 @@
 """The rules know no source: what distinguishes one kind of workload from another stands in jobset_gate/sources (K1)."""
 
 import ast
+import re
 from collections.abc import Iterator
 from pathlib import Path
 
@@ -52,3 +53,36 @@ def test_the_rules_import_no_source(path: Path) -> None:
     tree = ast.parse(path.read_text())
     imported = {it.module or "" for it in ast.walk(tree) if isinstance(it, ast.ImportFrom)}
     assert not any(module.startswith("jobset_gate.sources") for module in imported)
+
+
+DEFAULTS = {
+    "jobset_gate/cli/commands/release.py",
+    "jobset_gate/cli/commands/wait.py",
+    "jobset_gate/cli/doctor",
+    "jobset_gate/cli/fetch/resolver.py",
+    "jobset_gate/cli/fetch/view.py",
+    "jobset_gate/cli/commands/get.py",
+    "jobset_gate/injection/restore.py",
+    "jobset_gate/injection/validate.py",
+    "jobset_gate/settings.py",
+    "controllers/statuspage/api.py",
+    "controllers/statuspage/html.py",
+    "webhook/registration.py",
+}
+"""Where JobSet is the default, or what only a JobSet has is handled."""
+
+
+def test_the_recipe_of_the_architecture_names_every_place_that_knows_a_source() -> None:
+    recipe = (ROOT / "docs/design/architecture.md").read_text().partition("## Recipe")[2]
+    named = {*re.findall(r"`((?:jobset_gate|controllers|webhook)/[^`]*)`", recipe), *DEFAULTS}
+    rows = {source.name.upper() for source in SOURCES.values()}
+    knowing = []
+    for package in ("jobset_gate", "controllers", "webhook"):
+        for path in sorted((ROOT / package).glob("**/*.py")):
+            where = str(path.relative_to(ROOT))
+            imports = [it for it in ast.walk(ast.parse(path.read_text())) if isinstance(it, ast.ImportFrom)]
+            known = {it.name for one in imports if one.module == "jobset_gate.sources.table" for it in one.names}
+            if known & rows and not any(where.startswith(place.removesuffix("/")) for place in named):
+                knowing.append(where)
+    assert knowing == []
+    assert all((ROOT / place).exists() for place in named)
