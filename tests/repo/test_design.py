@@ -8,14 +8,14 @@ from pathlib import Path
 from tests.repo.files import ROOT, tracked
 
 DESIGN = ROOT / "docs" / "design"
-CITED = re.compile(r"\b[AG]\d{1,2}(?:\.\d)?\b")
+CITED = re.compile(r"\b[AGK]\d{1,2}(?:\.\d)?\b")
 PARENTHESES = re.compile(r"\(([^()]*)\)")
-HEADING = re.compile(r"^#+ ([AG][\d.]*\d)\b", re.MULTILINE)
+HEADING = re.compile(r"^#+ ([AGK][\d.]*\d)\b", re.MULTILINE)
 SOURCES = {".py", ".sh", ".yaml", ".tpl", ".md"}
 WALKS = {"Walk: from a pod event to the ConfigMap": 8, "Walk: from the admission of a grouped pod to its ungating": 12,
          "Walk: `kubectl jobset-gate why NAME`": 6}  # fmt: skip
 """The most files of each."""
-PROMISE = re.compile(r"^\| (\([AG][\d.]+\)) \| (.+) \| `(tests/[\w/]+\.py)::(\w+)` \|$")
+PROMISE = re.compile(r"^\| (\([AGK][\d.]+\)) \| (.+) \| `(tests/[\w/]+\.py)::(\w+)` \|$")
 
 
 def cited(text: str) -> set[str]:
