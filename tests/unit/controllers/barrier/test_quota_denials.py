@@ -37,17 +37,22 @@ async def passes(hearing: QuotaDenials, seen: GangSnapshot = LACKING, key: GangK
     return decision.condition.message, await hearing.poll_denials(key, decision.missing)
 
 
+@pytest.mark.parametrize(
+    ("seen", "slot"),
+    [(LACKING, "workers-0/1"), (gangs.job_gang(gangs.pod(0)), "1")],
+    ids=["jobset", "job"],
+)
 async def test_what_a_quota_refuses_is_reported_once_it_has_lasted(
-    api: Api, hearing: QuotaDenials, api_calls: CallBlocker
+    api: Api, hearing: QuotaDenials, api_calls: CallBlocker, seen: GangSnapshot, slot: str
 ) -> None:
-    tell(api, "Job", "train-workers-0", "FailedCreate", WORDS)
-    before, wait = await passes(hearing)
-    assert "1 pod: NotCreated: the Job controller has not created it yet (workers-0/1)" in before
+    tell(api, "Job", seen.jobs[0].name, "FailedCreate", WORDS)
+    before, wait = await passes(hearing, seen)
+    assert f"1 pod: NotCreated: the Job controller has not created it yet ({slot})" in before
     assert (wait, len(api_calls.calls)) == (FIRST_POLL_AFTER, 0)
     await asyncio.sleep(FIRST_POLL_AFTER)
-    assert (await passes(hearing))[1] == 0
-    said, wait = await passes(hearing)
-    assert f"missing: 1 pod: QuotaDenied: {WORDS} (workers-0/1); " in said
+    assert (await passes(hearing, seen))[1] == 0
+    said, wait = await passes(hearing, seen)
+    assert f"missing: 1 pod: QuotaDenied: {WORDS} ({slot}); " in said
     assert (wait, len(api_calls.calls)) == (POLL_EVERY, 1)
 
 
