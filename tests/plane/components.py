@@ -45,7 +45,7 @@ class Layout:
     etcd_peer_port: int
     api_port: int
     features: tuple[str, ...] = ()
-    """Feature gates that are on, in every program that knows them."""
+    """Feature gates in every program that knows them: a name that is on, or `name=false`."""
 
     @property
     def native(self) -> bool:
@@ -135,4 +135,5 @@ def scheduler(layout: Layout) -> list[str]:
 
 
 def _gates(layout: Layout) -> list[str]:
-    return ["--feature-gates=" + ",".join(f"{name}=true" for name in layout.features)] if layout.features else []
+    gates = (it if "=" in it else f"{it}=true" for it in layout.features)
+    return ["--feature-gates=" + ",".join(gates)] if layout.features else []
