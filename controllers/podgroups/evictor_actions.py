@@ -3,6 +3,7 @@
 Each returns False if the object is not what it was when it was planned. An object that is gone needs no write.
 """
 
+import asyncio
 from collections.abc import Mapping
 from contextlib import aclosing, suppress
 from datetime import UTC, datetime
@@ -20,6 +21,8 @@ from jobset_gate.podgroups.snapshot import MemberPod
 from jobset_gate.runtime.paging import ListScope, list_objects
 
 _KINDS: Final[Mapping[str, Resource]] = {JOB: JOBS, JOBSET: JOBSETS}
+RESUME_INTERVAL: Final = 1.0
+"""Seconds between two attempts to resume an owner that a webhook refuses to resume."""
 _MESSAGE: Final = "Its group is taken back, since too few of its pods could be placed in time"
 
 _log = structlog.get_logger(__name__)
@@ -69,6 +72,9 @@ async def resume_owner(client: Client, target: SuspendTarget) -> bool:
         current = owners.read_target(target.kind, found)
         if (current.uid, current.mark) != (target.uid, target.mark):
             return True  # recreated, or resumed by another client
+        if current.resource_version == target.resource_version:
+            # A webhook has refused: ours does while a Job that is a gang is still being suspended (K4).
+            await asyncio.sleep(RESUME_INTERVAL)
         target = current
 
 

@@ -10,12 +10,13 @@ from typing import Any
 import pytest
 
 from controllers.podgroups.evictor import CONFLICT_RETRY_SECONDS, RECHECK_SECONDS, EvictionResult, Evictor
+from controllers.podgroups.evictor_actions import RESUME_INTERVAL
 from jobset_gate import names
 from jobset_gate.fake import jobset_crd, manifests
 from jobset_gate.fake.apiserver import ApiServer
 from jobset_gate.kube.access import Access
 from jobset_gate.kube.client import Client, PatchType
-from jobset_gate.kube.errors import NotFound, ServerError
+from jobset_gate.kube.errors import Conflict, NotFound, ServerError
 from jobset_gate.kube.resources import JOBS, JOBSETS, PODS, Resource
 from jobset_gate.kube.transport import ApiRequest
 from jobset_gate.podgroups import decode
@@ -48,9 +49,14 @@ class RacingClient(Client):
 
     before: tuple[Resource, Callable[[], Awaitable[object]]] | None = None
     calls: list[str]
+    refusals: int = 0
+    """Writes that a webhook refuses from now on."""
 
     async def _send(self, call: ApiRequest, type: Any) -> Any:  # noqa: A002 - as in Client
         self.calls.append(f"{call.verb} {call.resource}")
+        if self.refusals and call.method != "GET":
+            self.refusals -= 1
+            raise Conflict(409, "Conflict", "the Job is still being suspended")
         if self.before is not None and call.method != "GET" and call.resource == self.before[0].plural:
             meddle, self.before = self.before[1], None
             await meddle()
@@ -282,3 +288,14 @@ async def test_what_has_changed_is_resumed_all_the_same(place: EvictorHarness) -
     place.ours.before = JOBS, lambda: place.merge(JOBS, "work", {"metadata": {"labels": {"a": "b"}}})
     await place.evictor.resume_owners(HELD, 3)
     assert await place.mark_of(JOBS, "work") == (False, None)
+
+
+async def test_an_owner_that_a_webhook_does_not_let_resume_is_tried_again_after_a_pause(place: EvictorHarness) -> None:
+    await place.job(suspend=True)
+    both = {names.POD_GROUP_SUSPENDED: MARK}
+    await place.merge(JOBS, "work", {"metadata": {"annotations": both, "labels": both}})
+    place.ours.refusals = 3
+    before = asyncio.get_running_loop().time()
+    await place.evictor.resume_owners(HELD, 3)
+    assert await place.mark_of(JOBS, "work") == (False, None)
+    assert asyncio.get_running_loop().time() - before >= 3 * RESUME_INTERVAL
