@@ -13,7 +13,7 @@ from typing import Any
 
 from rich.console import Console
 
-from bench import abuse, crowd, decode, growth, latency, machine, report, stream, webhook
+from bench import abuse, crowd, decode, growth, latency, machine, report, stream, webhook, writes
 from bench.report import ResultTable
 from bench.scale import Scale
 
@@ -32,6 +32,7 @@ def benchmarks(*, real: bool) -> dict[str, Benchmark]:
         crowd.NAME: crowd.run,
         webhook.NAME: webhook.run,
         growth.NAME: growth.run,
+        writes.NAME: writes.run,
         stream.NAME: stream.run,
         abuse.NAME: abuse.run,
     }

@@ -12,7 +12,7 @@ from typing import Any, Protocol
 import msgspec
 
 from bench.child import Child
-from bench.gangs import GangPlan, GangPods, PodStep, jobs, jobset
+from bench.gangs import GangPlan, GangPods, PodStep, jobs, workload
 from controllers.barrier import crd_patcher
 from jobset_gate.fake import jobset_crd
 from jobset_gate.fake.objects import Json
@@ -36,13 +36,13 @@ class BenchCluster(Protocol):
         """What the controller's process needs to know."""
 
     async def make(self, plan: GangPlan) -> None:
-        """The JobSet, its Jobs and its pods; none has started."""
+        """The JobSet or Job, its Jobs and its pods; none has started."""
 
     async def start(self, plan: GangPlan, first: int, last: int) -> None:
         """The barriers of pods `first` to `last` - 1 of the gang run from now on."""
 
     async def drop(self, plan: GangPlan) -> None:
-        """The JobSet goes, as far as the controller is concerned."""
+        """The JobSet or Job goes, as far as the controller is concerned."""
 
 
 class EmbeddedBenchCluster:
@@ -86,8 +86,10 @@ class RealBenchCluster:
         await crd_patcher.extend_crd(self._client)
 
     async def make(self, plan: GangPlan) -> None:
-        stored = await self._client.create(JOBSETS, jobset(plan))
-        made = [await self._client.create(JOBS, _not_yours(job)) for job in jobs(stored)]
+        stored = await self._client.create(plan.resource, workload(plan))
+        made = [stored]
+        if plan.resource == JOBSETS:
+            made = [await self._client.create(JOBS, _not_yours(job)) for job in jobs(stored)]
         self._pods = [GangPods(job, time.time(), lean=plan.lean) for job in made]
         await self._each(plan, range(plan.size), self._create)
 
@@ -95,7 +97,7 @@ class RealBenchCluster:
         await self._each(plan, range(first, last), self._run)
 
     async def drop(self, plan: GangPlan) -> None:
-        await self._client.delete(JOBSETS, plan.name, plan.namespace)
+        await self._client.delete(plan.resource, plan.name, plan.namespace)
 
     async def _each(
         self, plan: GangPlan, numbers: Iterable[int], do: Callable[[GangPods, int], Awaitable[None]]

@@ -1,4 +1,4 @@
-"""Gangs as a cluster holds them: the JobSet after admission, its Jobs, and their pods at each step of their lives.
+"""Gangs as a cluster holds them: the JobSet or Job after admission, its Jobs, and their pods at each step.
 
 Nothing is made up that the project can make itself: the barrier is put in by the shipped rules, Jobs and pods are
 rendered as JobSet and the Job controller do it, statuses are those of the played kubelets with the
@@ -19,6 +19,7 @@ import msgspec
 
 from bench import managed_fields, workers
 from jobset_gate import names
+from jobset_gate.barrier.model import GangKey
 from jobset_gate.fake import job_controller, jobset_controller, jobset_crd, manifests
 from jobset_gate.fake.apiserver import rules
 from jobset_gate.fake.apiserver.kinds import default_custom
@@ -34,9 +35,12 @@ from jobset_gate.fake.kubelet.pod_status import (
 from jobset_gate.fake.kubelet.pod_status import render as render_status
 from jobset_gate.fake.objects import FakeObject, Json, stamp
 from jobset_gate.injection import inject
+from jobset_gate.kube.resources import JOBS, JOBSETS, Resource
 from jobset_gate.settings import Barrier, Settings
+from jobset_gate.sources.table import JOB, JOBSET
 
 TARGET = "workers"
+CONFIG = {names.TIMEOUT_FIELD: 3600}
 STREAM = "http://jobset-gate-stream.jobset-gate-system.svc:8082"
 PODS_PER_NODE = 8
 
@@ -55,7 +59,7 @@ class PodStep(StrEnum):
 
 @dataclass(frozen=True, slots=True)
 class GangPlan:
-    """A gang of `jobs` Jobs with `pods` pods each, in one replicatedJob."""
+    """A gang of `jobs` Jobs with `pods` pods each, in one replicatedJob; of the source `job` one Job."""
 
     name: str
     jobs: int
@@ -65,11 +69,21 @@ class GangPlan:
     """Pods of the seed's own example, managedFields without fields: 6 to 8 KiB each, else 13 to 15 KiB."""
     token: str = ""
     """What its pods show at the gate stream; "" if they have none."""
+    source: str = JOBSET.name
 
     @property
     def size(self) -> int:
         """Pods of the whole gang."""
         return self.jobs * self.pods
+
+    @property
+    def key(self) -> GangKey:
+        return GangKey(self.namespace, self.name, self.source)
+
+    @property
+    def resource(self) -> Resource:
+        """Of its workload."""
+        return JOBS if self.source == JOB.name else JOBSETS
 
 
 def split(name: str, size: int, namespace: str = "default", *, lean: bool = False, most: int = 100) -> GangPlan:
@@ -78,21 +92,49 @@ def split(name: str, size: int, namespace: str = "default", *, lean: bool = Fals
     return GangPlan(name, jobs, -(-size // jobs), namespace, lean)
 
 
+def workload(plan: GangPlan) -> Json:
+    """The JobSet or the Job."""
+    return job(plan) if plan.source == JOB.name else jobset(plan)
+
+
+def job(plan: GangPlan) -> Json:
+    """The Job as it is stored: admitted by jobset-gate, without what the API server adds."""
+    return _gated(job_as_sent(plan), plan)
+
+
+def job_as_sent(plan: GangPlan) -> Json:
+    """The Job of the source `job`, as a user writes it."""
+    assert plan.jobs == 1, plan
+    spec = _workers(plan)["template"]["spec"] | {"completionMode": "Indexed"}
+    spec["template"]["spec"]["restartPolicy"] = "OnFailure"  # as JobSet defaults it
+    config = {names.CONFIG: msgspec.json.encode(CONFIG).decode()}
+    metadata = {"name": plan.name, "namespace": plan.namespace, "annotations": config}
+    return {"apiVersion": JOB.api_version, "kind": JOB.kind, "metadata": metadata, "spec": spec}
+
+
 def jobset(plan: GangPlan) -> Json:
     """The JobSet as it is stored: admitted by jobset-gate and by JobSet itself, without what the API server adds."""
-    worker = (workers.example if plan.lean else workers.trainer)(TARGET, replicas=plan.jobs, parallelism=plan.pods)
-    config = {names.TIMEOUT_FIELD: 3600}
-    user = manifests.jobset(plan.name, plan.namespace, replicated_jobs=[worker], config=config)
-    settings = Settings(barrier=Barrier(stream_url=STREAM)) if plan.token else Settings()
-    gated = inject.injected(user, None, settings=settings, token=plan.token).document
-    stored: Json = copy(gated)
+    user = manifests.jobset(plan.name, plan.namespace, replicated_jobs=[_workers(plan)], config=CONFIG)
+    stored = _gated(user, plan)
     (crd,) = jobset_crd.manifest()["spec"]["versions"]
     default_custom(stored, crd["schema"]["openAPIV3Schema"])
     return stored
 
 
+def _workers(plan: GangPlan) -> Json:
+    return (workers.example if plan.lean else workers.trainer)(TARGET, replicas=plan.jobs, parallelism=plan.pods)
+
+
+def _gated(user: Json, plan: GangPlan) -> Json:
+    settings = Settings(barrier=Barrier(stream_url=STREAM)) if plan.token else Settings()
+    gated: Json = copy(inject.injected(user, None, settings=settings, token=plan.token).document)
+    return gated
+
+
 def jobs(stored: Json) -> list[Json]:
-    """The Jobs of a JobSet that has a uid, as they are sent to the API server."""
+    """The Jobs of a JobSet that has a uid, as they are sent to the API server; of a Job itself."""
+    if stored["kind"] == JOB.kind:
+        return [stored]
     seen = msgspec.convert({key: stored.get(key) or {} for key in ("metadata", "spec", "status")}, FakeObject)
     (wanted,) = stored["spec"]["replicatedJobs"]
     return [jobset_controller.render(seen, wanted, index) for index in range(wanted["replicas"])]
@@ -115,7 +157,7 @@ class GangPods:
         self._lean = lean
         self._job = msgspec.convert({key: job.get(key) or {} for key in ("metadata", "spec", "status")}, FakeObject)
         self._now = now
-        self._number = int(job["metadata"]["labels"][names.JS_JOB_GLOBAL_INDEX])
+        self._number = int(job["metadata"]["labels"].get(names.JS_JOB_GLOBAL_INDEX, 0))
         self._prototypes: dict[PodStep, Json] = {}
 
     def fresh(self, index: int) -> Json:

@@ -1,4 +1,7 @@
-"""From the last pod's start to the decision in the ConfigMap, for gangs of 1,000 pods, compared with a bare write."""
+"""From the last pod's start to the decision in the ConfigMap, for gangs of 1,000 pods, compared with a bare write.
+
+Gangs of a JobSet and of a Job take turns.
+"""
 
 from __future__ import annotations
 
@@ -7,29 +10,33 @@ import random
 import time
 from collections.abc import AsyncIterator
 from contextlib import AsyncExitStack, asynccontextmanager
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 
 from bench.child import Child
 from bench.clusters import BenchCluster, EmbeddedBenchCluster, RealBenchCluster
-from bench.gangs import split
+from bench.gangs import GangPlan, split
 from bench.report import Cell, ResultTable, ResultTarget
 from bench.scale import Scale
 from bench.stats import median, percentile
 from jobset_gate.kube.access import Access
 from jobset_gate.kube.client import Client
+from jobset_gate.sources.table import JOB, JOBSET
 from tests.plane.planes import Real
 from tests.plane.real import RealPlane
 
 NAME = "latency"
 PODS = 1000
-GANGS = {"embedded": 60, "real": 25}
-BUDGET_SECONDS = {"embedded": 100.0, "real": 150.0}
+GANGS = {"embedded": 50, "real": 20}
+"""Of each source."""
+BUDGET_SECONDS = {"embedded": 150.0, "real": 200.0}
 """After so long no further gang is begun: what a gang costs depends on the machine."""
 BARE_WRITES = 25
 LAST_ONES = 10
 """Pods that start one by one after all the others, at a random moment between two leisurely passes."""
 PAUSE = 1.2
 QUIET = 0.2
+MOST_OF_JOBSET = 1.10
+"""How long the decision for a gang of a Job may take, as a part of a JobSet's."""
 
 
 @dataclass(slots=True)
@@ -40,14 +47,18 @@ class LatencyResult:
     bare: list[float] = field(default_factory=list)
 
 
+Found = dict[tuple[str, str], LatencyResult]
+"""By plane and source."""
+
+
 async def run(scale: Scale, *, real: bool) -> list[ResultTable]:
-    """One row per plane."""
+    """Two rows per plane."""
     async with embedded() as ground:
-        found = {ground.name: await measure(ground, scale)}
+        found = await measure(ground, scale)
     if real:
         with RealPlane(controllers=False) as running:
             async with on_real(Real(running), "bench") as there:
-                found[there.name] = await measure(there, scale)
+                found |= await measure(there, scale)
     return [table(found, scale.kept(PODS))]
 
 
@@ -70,9 +81,10 @@ async def on_real(plane: Real, namespace: str) -> AsyncIterator[RealBenchCluster
         yield ground
 
 
-async def measure(cluster: BenchCluster, scale: Scale) -> LatencyResult:
-    """Gang after gang, and before the last starts of each some bare writes by the controller's own client."""
-    found, began = LatencyResult(), time.monotonic()
+async def measure(cluster: BenchCluster, scale: Scale) -> Found:
+    """Gang after gang, in each pair one of each source, and before the last starts of each some bare writes."""
+    found = {(cluster.name, source): LatencyResult() for source in (JOBSET.name, JOB.name)}
+    began = time.monotonic()
     rng = random.Random(2)  # noqa: S311 - the same pauses in every run
     pause = PAUSE * min(1.0, scale.factor * 10)
     async with Child("controller") as controller:
@@ -80,45 +92,60 @@ async def measure(cluster: BenchCluster, scale: Scale) -> LatencyResult:
         for number in range(scale.size(GANGS[cluster.name], 2)):
             if time.monotonic() - began > BUDGET_SECONDS[cluster.name]:
                 break
-            plan = split(f"gang-{number}", scale.kept(PODS, 10), cluster.namespace, lean=True)
-            last = plan.size - min(LAST_ONES, plan.size // 2)
-            await cluster.make(plan)
-            await cluster.start(plan, 0, last)
-            bare = await controller.call("bare", namespace=cluster.namespace, times=BARE_WRITES)
-            await asyncio.sleep(rng.uniform(0.0, pause))
-            decided = asyncio.create_task(controller.call("decided", namespace=cluster.namespace, gang=plan.name))
-            await cluster.start(plan, last, plan.size)
-            found.decisions.append((await decided)["seconds"])
-            found.bare += bare["seconds"]
-            await cluster.drop(plan)
-            await controller.call("quiet", seconds=QUIET)
+            for (_, source), its in rng.sample(list(found.items()), len(found)):
+                plan = split(f"{source}-{number}", scale.kept(PODS, 10), cluster.namespace, lean=True)
+                if source == JOB.name:
+                    plan = replace(plan, source=source, jobs=1, pods=plan.size)
+                await _run_gang(plan, cluster, controller, its, pause=rng.uniform(0.0, pause))
     return found
 
 
-def table(found: dict[str, LatencyResult], pods: int) -> ResultTable:
+async def _run_gang(
+    plan: GangPlan, cluster: BenchCluster, controller: Child, found: LatencyResult, *, pause: float
+) -> None:
+    last = plan.size - min(LAST_ONES, plan.size // 2)
+    await cluster.make(plan)
+    await cluster.start(plan, 0, last)
+    found.bare += (await controller.call("bare", namespace=plan.namespace, times=BARE_WRITES))["seconds"]
+    await asyncio.sleep(pause)
+    decided = asyncio.create_task(
+        controller.call("decided", namespace=plan.namespace, gang=plan.name, source=plan.source)
+    )
+    await cluster.start(plan, last, plan.size)
+    found.decisions.append((await decided)["seconds"])
+    await cluster.drop(plan)
+    await controller.call("quiet", seconds=QUIET)
+
+
+def table(found: Found, pods: int) -> ResultTable:
     rows: list[list[Cell]] = []
     targets = []
-    for plane, its in found.items():
+    for (plane, source), its in found.items():
         limit = 3 * median(its.bare) + 0.020
         worst = percentile(its.decisions, 99)
         shown = [median(its.bare), percentile(its.bare, 99), median(its.decisions), worst, limit]
-        rows.append([plane, len(its.bare), *(seconds * 1e3 for seconds in shown[:2])])
+        rows.append([plane, source, len(its.bare), *(seconds * 1e3 for seconds in shown[:2])])
         rows[-1] += [len(its.decisions), *(seconds * 1e3 for seconds in shown[2:])]
-        text = f"{plane}: p99 of the decision against 3 x the median bare write + 20 ms"
+        text = f"{plane}, {source}: p99 of the decision against 3 x the median bare write + 20 ms"
         targets.append(ResultTarget(text, worst * 1e3, limit * 1e3, " ms"))
+    for plane in dict.fromkeys(plane for plane, _ in found):
+        ours, baseline = (median(found[plane, source].decisions) for source in (JOB.name, JOBSET.name))
+        text = f"{plane}: median of the decision, a Job's to a JobSet's"
+        targets.append(ResultTarget(text, ours / baseline, MOST_OF_JOBSET, " x"))
     return ResultTable(
         name=NAME,
         title=f"Last start seen to ConfigMap written, gangs of {pods:,} pods one after another",
-        columns=["plane", "bare writes", "median ms", "p99 ms", "gangs", "median ms", "p99 ms", "limit ms"],
+        columns=["plane", "source", "bare writes", "median ms", "p99 ms", "gangs", "median ms", "p99 ms", "limit ms"],
         rows=rows,
         targets=targets,
         notes=[
             "bare write: a PUT of such a ConfigMap by the controller's own client, before the last starts of each gang",
+            "jobset: ten Jobs of 100 pods; job: one Indexed Job; both in each pair of gangs, in random order",
             "p99 of fewer than 100 gangs is the slowest of them",
         ],
         samples={
-            f"{plane} {what}": values
-            for plane, its in found.items()
+            f"{plane} {source} {what}": values
+            for (plane, source), its in found.items()
             for what, values in (("decisions", its.decisions), ("bare", its.bare))
         },
     )

@@ -1,4 +1,4 @@
-"""The webhook on a JobSet of three replicatedJobs, compared with a handler that does nothing on the same server."""
+"""The webhook on a JobSet of three replicatedJobs and on a Job, compared with a handler that does nothing."""
 
 from __future__ import annotations
 
@@ -13,8 +13,10 @@ from typing import Any
 
 import msgspec
 
+from bench import gangs
 from bench.child import Child
 from bench.children.webhook import NOTHING_PATH
+from bench.gangs import GangPlan
 from bench.http_client import HttpConnection, prepared
 from bench.report import Cell, ResultTable, ResultTarget
 from bench.scale import Scale
@@ -24,6 +26,7 @@ from jobset_gate import names
 from jobset_gate.fake import manifests
 from jobset_gate.injection import inject
 from jobset_gate.settings import Settings
+from jobset_gate.sources.table import JOB
 from webhook.registration import MUTATE_PATH, VALIDATE_PATH
 
 NAME = "webhook"
@@ -78,22 +81,37 @@ def requests(url: str) -> list[RequestKind]:
     old = inject.injected(new, None, settings=Settings()).document
     suspended = {**old, "spec": {**old["spec"], "suspend": True}}
     create, update = review("CREATE", new, None), review("UPDATE", suspended, old)
+    plan = GangPlan("llm-pretrain", 1, 128, source=JOB.name)
+    job, gated = gangs.job_as_sent(plan), gangs.job(plan)
+    held = {**gated, "spec": {**gated["spec"], "suspend": True}}
+    resumed = {**gated, "spec": {**gated["spec"], "suspend": False}}
     return [
         RequestKind("nothing, the same CREATE (baseline)", prepared(url, NOTHING_PATH, create), b'"allowed":true'),
         RequestKind("mutate a CREATE", prepared(url, MUTATE_PATH, create), b'"patchType"'),
         RequestKind("mutate an UPDATE that suspends", prepared(url, MUTATE_PATH, update), b'"patchType"'),
         RequestKind("validate a CREATE", prepared(url, VALIDATE_PATH, review("CREATE", old, None)), b'"allowed":true'),
+        RequestKind("mutate a Job's CREATE", prepared(url, MUTATE_PATH, review("CREATE", job, None)), b'"patchType"'),
+        RequestKind(
+            "mutate a Job's UPDATE that resumes",
+            prepared(url, MUTATE_PATH, review("UPDATE", resumed, held)),
+            b'"patchType"',
+        ),
+        RequestKind(
+            "validate a Job's CREATE", prepared(url, VALIDATE_PATH, review("CREATE", gated, None)), b'"allowed":true'
+        ),
     ]
 
 
 def review(operation: str, new: Json, old: Json | None) -> bytes:
-    kind = {"group": names.JOBSET_GROUP, "version": names.JOBSET_VERSION}
+    group, _, version = new["apiVersion"].rpartition("/")
+    kind = {"group": group, "version": version, "kind": new["kind"]}
+    resource = {"group": group, "version": version, "resource": f"{new['kind'].lower()}s"}
     request = {
         "uid": "705ab4f5-6393-11e8-b7cc-42010a800002",
-        "kind": {**kind, "kind": "JobSet"},
-        "resource": {**kind, "resource": "jobsets"},
-        "requestKind": {**kind, "kind": "JobSet"},
-        "requestResource": {**kind, "resource": "jobsets"},
+        "kind": kind,
+        "resource": resource,
+        "requestKind": kind,
+        "requestResource": resource,
         "name": new["metadata"]["name"],
         "namespace": "default",
         "operation": operation,
@@ -169,7 +187,7 @@ def latency_table(kinds: Sequence[RequestKind], times: dict[str, list[float]]) -
             targets.append(ResultTarget(text, worst * 1e3, limit * 1e3, " ms"))
     return ResultTable(
         name=f"{NAME}-latency",
-        title="The webhook, one request at a time, a JobSet of three replicatedJobs",
+        title="The webhook, one request at a time, a JobSet of three replicatedJobs and a Job",
         columns=["request", "KiB", "requests", "median ms", "p99 ms", "p99 x baseline"],
         rows=rows,
         targets=targets,

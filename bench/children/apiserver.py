@@ -10,7 +10,7 @@ from collections.abc import Iterator
 
 from bench.children import command_loop
 from bench.children.command_loop import Json
-from bench.gangs import GangPlan, GangPods, PodStep, job_as_stored, jobs, jobset, new_uid
+from bench.gangs import GangPlan, GangPods, PodStep, job_as_stored, jobs, new_uid, workload
 from jobset_gate import names
 from jobset_gate.fake import jobset_crd
 from jobset_gate.fake.apiserver import ApiServer
@@ -22,6 +22,7 @@ from jobset_gate.fake.objects import stamp
 from jobset_gate.kube.access import Access
 from jobset_gate.kube.client import Client
 from jobset_gate.kube.resources import CONFIGMAPS, JOBS, JOBSETS, PODS, Resource
+from jobset_gate.sources.table import config_map_name
 
 BATCH_INTERVAL = 0.01
 """Seconds between two batches of changes."""
@@ -49,13 +50,13 @@ class StoredGang:
 
     def make(self, step: PodStep) -> None:
         now = time.time()
-        stored = jobset(self._plan)
-        self.uid = new_uid(self._rng)
-        stored["metadata"] |= {"uid": self.uid, "creationTimestamp": stamp(now), "generation": 1}
-        self._put(JOBSETS, stored)
-        for job in jobs(stored):
-            made = self._put(JOBS, job_as_stored(job, self._rng, now))
-            self._pods.append(GangPods(made, now, lean=self._plan.lean))
+        stored = workload(self._plan)
+        if self._plan.resource == JOBSETS:
+            stored["metadata"] |= {"uid": new_uid(self._rng), "creationTimestamp": stamp(now), "generation": 1}
+            self._put(JOBSETS, stored)
+        made = [self._put(JOBS, job_as_stored(job, self._rng, now)) for job in jobs(stored)]
+        self.uid = (stored if self._plan.resource == JOBSETS else made[0])["metadata"]["uid"]
+        self._pods = [GangPods(job, now, lean=self._plan.lean) for job in made]
         for number in range(self._plan.size):
             self.move(number, step)
 
@@ -78,14 +79,14 @@ class StoredGang:
         return (pods.name(index) for pods in self._pods for index in range(self._plan.pods))
 
     def drop(self) -> None:
-        """First the JobSet, as a user would."""
+        """First the JobSet or Job, as a user would."""
         self._gone = True
-        self._drop(JOBSETS, self._plan.name)
+        self._drop(self._plan.resource, self._plan.name)
         for name in self.names():
             self._drop(PODS, name)
         for job in range(self._plan.jobs):
             self._drop(JOBS, self._pods[job].job)
-        self._drop(CONFIGMAPS, names.config_map_name(self._plan.name))
+        self._drop(CONFIGMAPS, config_map_name(self._plan.key))
 
     # No admission, no defaults, no checks, no finalizers.
 

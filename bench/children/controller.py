@@ -22,6 +22,7 @@ from jobset_gate.cli.options import LogFormat, LogLevel
 from jobset_gate.kube.access import Access, from_kubeconfig
 from jobset_gate.kube.resources import CONFIGMAPS
 from jobset_gate.settings import Groups
+from jobset_gate.sources.table import JOBSET
 
 QUIET = 0.5
 """Seconds without a write after which the controller is taken to have nothing to do."""
@@ -101,12 +102,12 @@ class ControllerProcess:
         await RECORDING.until(count)
         return {"events": RECORDING.events}
 
-    async def decided(self, namespace: str, gang: str, within: float | None = None) -> Json:
+    async def decided(self, namespace: str, gang: str, within: float | None = None, source: str = JOBSET.name) -> Json:
         """Waits for the gang's verdict: when its write was answered, and the counts then. {} after so many seconds.
 
         With the seconds since its last start, if the informer saw one.
         """
-        key = GangKey(namespace, gang)
+        key = GangKey(namespace, gang, source)
         try:
             async with asyncio.timeout(within):
                 await RECORDING.until_decided(key)

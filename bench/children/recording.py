@@ -48,7 +48,7 @@ class Recording:
         """Changes of pods that came to the index."""
         self.passes = 0
         self.writes: Counter[str] = Counter()
-        """Writes that were answered, by resource, without the Lease."""
+        """Writes that were answered, by verb and resource ("patch pods"), without the Lease."""
         self.last_start: dict[GangKey, float] = {}
         self.decided: dict[GangKey, float] = {}
         """When the answer to the write of a verdict was there."""
@@ -68,7 +68,8 @@ class Recording:
 
     def counts(self) -> Json:
         """Everything the process has done since its start."""
-        done = {"events": self.events, "passes": self.passes, "writes": sum(self.writes.values())}
+        done: Json = {"events": self.events, "passes": self.passes, "writes": sum(self.writes.values())}
+        done["by_kind"] = dict(self.writes)
         return {"cpu": time.process_time(), **done}
 
     async def until_decided(self, key: GangKey) -> None:
@@ -86,7 +87,7 @@ class _RecordingCache(GangCache):
         RECORDING.events += 1
         new, old = change.new, change.old
         if new is not None and new.started and not (old is not None and old.started):
-            RECORDING.last_start[GangKey(new.namespace, new.gang)] = time.perf_counter()
+            RECORDING.last_start[GangKey(new.namespace, new.gang, new.source)] = time.perf_counter()
         if RECORDING.events == RECORDING.awaited:
             RECORDING.changed.set()
         super().on_pod(change)
@@ -109,7 +110,7 @@ class _RecordingMetrics(RuntimeMetrics):
     @override
     def observe_request(self, verb: str, resource: str, code: str, seconds: float) -> None:
         if verb not in READS and resource != LEASES.plural:
-            RECORDING.writes[resource] += 1
+            RECORDING.writes[f"{verb} {resource}"] += 1
         super().observe_request(verb, resource, code, seconds)
 
 
