@@ -25,6 +25,8 @@ from jobset_gate.kube.resources import (
     VALIDATING_WEBHOOKS,
     Resource,
 )
+from jobset_gate.sources.table import SOURCES
+from tests.fakes import jobs
 from tests.fakes.podgroups import manifests as groups
 from tests.flow.environment import Environment, environment, in_force
 from tests.flow.installed import CONTROLLER, LIVELY, WEBHOOK, Installed, installed
@@ -72,9 +74,10 @@ def pod(namespace: str, name: str, **labels: str) -> Json:
     return {"metadata": meta, "spec": {"containers": [container]}}
 
 
-GATED = {names.GATED: names.GATED_VALUE}
+GATED, GATED_JOB = ({names.GATED: source.gated} for source in SOURCES.values())
 DENIED: list[tuple[dict[str, str], Json]] = [
     (GATED, {"spec": {"containers": [{"name": "main", "image": "evil"}]}}),
+    (GATED_JOB, {"spec": {"containers": [{"name": "main", "image": "evil"}]}}),
     (GATED, {"spec": {"activeDeadlineSeconds": 1}}),
     (GATED, {"metadata": {"labels": {"app": "other-client"}}}),
     (GATED, {"metadata": {"labels": {names.GATED: None}}}),
@@ -105,7 +108,8 @@ async def test_a_pod_s_verdict_and_nothing_else_of_it(
             with refused():
                 await controller.delete(PODS, name, gangs)
         verdict = {"metadata": {"annotations": {names.VERDICT: "release", names.NUDGE: "1"}}}
-        await controller.patch(PODS, "theirs-0", gangs, body=verdict, patch=PatchType.MERGE)
+        for name in ("theirs-0", "theirs-1"):  # of a JobSet, of a Job
+            await controller.patch(PODS, name, gangs, body=verdict, patch=PatchType.MERGE)
 
 
 async def test_its_own_configmaps_and_no_other(
@@ -181,7 +185,7 @@ def mark(*, suspend: bool = True) -> Json:
 async def test_jobs_and_jobsets_are_suspended_and_resumed_and_no_more(
     stage: Environment, release: Installed, controller: Client
 ) -> None:
-    """The webhook counts the suspension in a gated JobSet's templates, in the same request."""
+    """The webhook counts in a gated JobSet's or Job's templates, in the same request."""
     gangs = stage.namespace
     async with release.program("webhook"):
         await in_force(stage)
@@ -203,6 +207,14 @@ async def test_jobs_and_jobsets_are_suspended_and_resumed_and_no_more(
                 body = mark(suspend=suspend)
                 stored = await controller.patch(resource, name, gangs, body=body, patch=PatchType.MERGE)
                 assert stored["spec"]["suspend"] is suspend
+        gated = jobs.job(name="counted", namespace=gangs, config={}, spec={"suspend": True})
+        await stage.client.create(JOBS, gated, gangs)
+        for change in (*ANY, *OF_JOBS, put("/spec/template/metadata/annotations/theirs", "1")):
+            with refused():
+                await controller.patch(JOBS, "counted", gangs, body=[change], patch=PatchType.JSON)
+        body = mark(suspend=False)
+        stored = await controller.patch(JOBS, "counted", gangs, body=body, patch=PatchType.MERGE)
+        assert stored["spec"]["template"]["metadata"]["annotations"][names.EPOCH] == "1"
         stored = await stage.client.get(JOBSETS, "many", gangs)
         notes = stored["spec"]["replicatedJobs"][MANY - 1]["template"]["spec"]["template"]["metadata"]["annotations"]
         assert notes[names.EPOCH] == "1"
