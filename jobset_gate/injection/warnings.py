@@ -41,7 +41,7 @@ def unknown_annotations(obj: Json) -> list[FieldError]:
     found = []
     for key, value in islice(annotations_of(obj).items(), MOST_ANNOTATIONS):
         domain, slash, name = key.partition("/")
-        if not slash or key in names.OUR_JOBSET_ANNOTATIONS:
+        if not slash or key in names.OUR_JOBSET_ANNOTATIONS or key == names.POD_GROUP_SUSPENDED:
             continue
         similar = domain.startswith(names.PROGRAM) or nearest(domain, (names.DOMAIN,)) is not None
         meant = nearest(name, _NAMES) if similar else None

@@ -131,6 +131,10 @@ def test_an_update_warns_of_new_unknown_annotations_alone() -> None:
     ]
 
 
+def test_the_mark_of_our_own_controller_is_known() -> None:
+    assert warnings.warnings(jobset(notes={names.POD_GROUP_SUSPENDED: "0f3a.1"})) == []
+
+
 def test_unknown_annotations_fill_no_answer() -> None:
     """An API server cuts a warning at 256 characters, and drops those beyond 4,096 in all."""
     notes = {f"jobset-gate.dev/{'x' * 300}{n}": "x" * 300 for n in range(20)}
