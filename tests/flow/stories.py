@@ -8,8 +8,9 @@ from jobset_gate.fake import jobset_crd, manifests
 from jobset_gate.fake.kubelet import FakeNode, PodFault, PodMatch
 from jobset_gate.fake.view import ObjectView
 from jobset_gate.kube.client import PatchType
-from jobset_gate.kube.resources import CONFIGMAPS, CRDS, MUTATING_WEBHOOKS, SECRETS, VALIDATING_WEBHOOKS, Resource
+from jobset_gate.kube.resources import CONFIGMAPS, CRDS, JOBS, MUTATING_WEBHOOKS, SECRETS, VALIDATING_WEBHOOKS, Resource
 from tests.fakes.eventually import eventually
+from tests.fakes.jobs import job
 from tests.flow.environment import PATIENCE, Environment, Json, alive, runs
 from tests.flow.test_crd import until_extended
 from webhook.registration import MUTATING, VALIDATING
@@ -111,6 +112,16 @@ async def released(stage: Environment, name: str) -> None:
     await out_of_the_way(stage, name)
 
 
+async def a_job_is_a_gang(stage: Environment) -> None:
+    """A plain Indexed Job, whose condition `kubectl wait` can wait for."""
+    await stage.client.create(JOBS, job(name="alone", namespace=stage.namespace), stage.namespace)
+    await stage.plane.kubectl(
+        "wait", "--for=condition=GroupStarted", "job/alone", f"--namespace={stage.namespace}", f"--timeout={PATIENCE}s"
+    )
+    await stage.client.patch(JOBS, "alone", stage.namespace, body={"spec": {"suspend": True}}, patch=PatchType.MERGE)
+    await stage.until(lambda pods: not any(map(alive, pods)))
+
+
 async def tells(stage: Environment, name: str, reason: str) -> None:
     """By an Event."""
 
@@ -142,22 +153,25 @@ async def the_ca_is_lost(stage: Environment, namespace: str, secret: str) -> Non
 
 
 async def the_ca_bundle_is_wiped(stage: Environment) -> None:
-    for resource, name in BOTH:
-        body = [{"op": "remove", "path": "/webhooks/0/clientConfig/caBundle"}]
-        await stage.client.patch(resource, name, body=body, patch=PatchType.JSON)
+    await _patch_bundles(stage, {"op": "remove"})
     await _until_bundles(stage, all)
 
 
 async def cert_manager_injects(stage: Environment, ca_bundle: str) -> None:
     """What its cainjector does, as the annotations of the configurations ask for."""
+    await _patch_bundles(stage, {"op": "add", "value": ca_bundle})
+
+
+async def _patch_bundles(stage: Environment, operation: Json) -> None:
     for resource, name in BOTH:
-        body = [{"op": "add", "path": "/webhooks/0/clientConfig/caBundle", "value": ca_bundle}]
+        webhooks = (await stage.client.get(resource, name))["webhooks"]
+        body = [operation | {"path": f"/webhooks/{index}/clientConfig/caBundle"} for index in range(len(webhooks))]
         await stage.client.patch(resource, name, body=body, patch=PatchType.JSON)
 
 
 async def _bundles(stage: Environment) -> list[str]:
     configurations = [await stage.client.get(resource, name) for resource, name in BOTH]
-    return [one["webhooks"][0]["clientConfig"].get("caBundle") or "" for one in configurations]
+    return [hook["clientConfig"].get("caBundle") or "" for one in configurations for hook in one["webhooks"]]
 
 
 async def _until_bundles(stage: Environment, hold: Callable[[list[str]], bool]) -> None:

@@ -102,6 +102,7 @@ async def test_the_whole_flow_takes_exactly_the_rights_of_the_chart(
         await stories.its_configmap_deleted_after_the_release(stage)
         await stories.restarted(stage)
         await stories.timed_out(stage)
+        await stories.a_job_is_a_gang(stage)
         await stories.an_unrelated_configmap_has_its_name(stage)
         await stories.an_earlier_lifes_configmap_has_its_name(stage)
         await stories.the_ca_is_lost(stage, own, f"{RELEASE}-ca")

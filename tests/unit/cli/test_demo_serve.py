@@ -52,7 +52,7 @@ async def test_the_commands_work_against_it_until_a_signal_ends_it_and_nothing_s
             states: dict[str, str] = {}
             while states != STATES:
                 row = (await gangs.line()).split()
-                states |= {row[1]: row[2]} if row[0] == "JobSet" else {}
+                states |= {row[2]: row[3]} if row[0] == "JobSet" else {}
         why = await asked(kubeconfig, "why", "waiting")
         assert "2 pods: Unscheduled: 0/3 nodes are available: 3 Insufficient nvidia.com/gpu." in why
         assert "1 pod: ImagePull: fetch-data: ImagePullBackOff" in why
