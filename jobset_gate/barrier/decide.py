@@ -40,7 +40,8 @@ def is_plausible_clock(clock: WaitingSince, workload: WorkloadSeen, now: float) 
 
     The bounds are wide: the pods that started the clock may be gone, and nodes' clocks may differ.
     """
-    return workload.created <= clock.at <= max(workload.created, now + _MAX_CLOCK_SKEW)
+    possible = workload.created <= clock.at <= max(workload.created, now + _MAX_CLOCK_SKEW)
+    return possible and clock.generation.uid == workload.uid
 
 
 class Facts:

@@ -43,6 +43,13 @@ def test_no_random_schedule_makes_an_early_stale_or_double_verdict_and_every_one
 
 
 REMEMBERED = {
+    "a controller that sees the earlier Job keeps a clock that a user has forged for its successor": Schedule(
+        shape=GangShape(width=3, timeout=30, source="job"),
+        steps=steps_of(
+            "everything_calms_down 4 9, a_watch_falls_silent 2 1, the_jobset_is_created_again 6 4, "
+            "a_user_destroys_the_gate 5 10, a_controller_hears_and_works 4 5"
+        ),
+    ),
     "a controller that was slow clears the start of a Job that another client has resumed": Schedule(
         shape=GangShape(width=1, source="job"),
         replicas=2,
