@@ -11,7 +11,7 @@ from jobset_gate.runtime.decoder import OnWatchProblem
 from jobset_gate.runtime.informer import AnyInformer, AnyWatchSource, Informer, WatchSource, object_informer
 from jobset_gate.runtime.store import ObjectChange
 from jobset_gate.sources import decode
-from jobset_gate.sources.table import SOURCES
+from jobset_gate.sources.table import gated_selector
 
 
 def make_informers(
@@ -41,12 +41,6 @@ def make_informers(
     if on_crd is not None:
         found.append(object_informer(client, CRDS, names.JOBSET_CRD, on_crd, on_problem=on_problem))
     return found
-
-
-def gated_selector(sources: Collection[str]) -> str:
-    """Selects the gated Jobs and pods of these sources."""
-    values = [source.gated for name, source in SOURCES.items() if name in sources]
-    return f"{names.GATED}={values[0]}" if len(values) == 1 else f"{names.GATED} in ({','.join(values)})"
 
 
 def not_synced(informers: Iterable[AnyInformer]) -> str:

@@ -8,12 +8,12 @@ from urllib.parse import quote
 
 import msgspec
 
+from controllers.barrier.workloads import WORKLOADS
 from jobset_gate import names
 from jobset_gate.barrier import count
 from jobset_gate.barrier.model import GangKey, GangSnapshot, Generation, Value
 from jobset_gate.explain import text as explained_lines
 from jobset_gate.explain.model import Explanation, GangState
-from jobset_gate.kube import resources as kube
 from jobset_gate.objects import terminal_text
 from jobset_gate.podgroups.status import GroupStatus
 from jobset_gate.sources.table import JOB, JOBSET
@@ -46,10 +46,8 @@ class ListRight(Value, frozen=True):
         return f"{self.resource}.{self.group}" if self.group else self.resource
 
 
-JOBSETS: Final = ListRight(group=names.JOBSET_GROUP, resource="jobsets")
-JOBS: Final = ListRight(group=kube.JOBS.group, resource=kube.JOBS.plural)
 PODS: Final = ListRight(group="", resource="pods")
-GANGS: Final = {JOBSET.name: JOBSETS, JOB.name: JOBS}
+GANGS: Final = {source: ListRight(group=it.group, resource=it.plural) for source, it in WORKLOADS.items()}
 """The right to see the gangs of each source."""
 FOLDERS: Final = {JOBSET.name: "gangs", JOB.name: "jobs"}
 """First part of the paths of their pages: a JobSet and a Job may have one name."""
@@ -74,7 +72,7 @@ class RowKind(StrEnum):
     @property
     def required(self) -> ListRight:
         """The right that the refusal of a viewer without any right names."""
-        return JOBSETS if self is RowKind.GANG else PODS
+        return GANGS[JOBSET.name] if self is RowKind.GANG else PODS
 
     @property
     def enough(self) -> tuple[ListRight, ...]:

@@ -26,6 +26,8 @@ class Source(msgspec.Struct, frozen=True, kw_only=True):
     attempt_label: str | None
     """Label of its pods with the restart attempt; None: a workload has one attempt, 0."""
 
+    controller: str
+    """Value of spec.managedBy that means the same as none."""
     has_config_field: bool
     """Its spec has a groupSchedulingConfig; without one the annotation is the only place (A2)."""
     has_targets: bool
@@ -44,6 +46,10 @@ class Source(msgspec.Struct, frozen=True, kw_only=True):
     def restarts(self) -> bool:
         """Whether a workload may restart as a whole, by a failurePolicy of its own."""
         return self.attempt_label is not None
+
+    def is_managed_elsewhere(self, manager: object) -> bool:
+        """Whether this spec.managedBy names another controller, as of another cluster."""
+        return manager not in (None, "", self.controller)
 
     def pods_selector(self, workload: str) -> str:
         """Label selector of the gang's pods."""

@@ -4,10 +4,10 @@ import uuid
 from collections.abc import AsyncIterator
 from contextlib import asynccontextmanager
 
+from controllers.barrier.workloads import WORKLOADS
 from jobset_gate import names
 from jobset_gate.barrier.model import WorkloadSeen
 from jobset_gate.cli.exits import CommandError
-from jobset_gate.cli.fetch.gangs import RESOURCES
 from jobset_gate.cli.fetch.source import forbidden_text
 from jobset_gate.kube.client import Client, PatchType
 from jobset_gate.kube.errors import ApiError, Conflict, Forbidden, Invalid, NotFound
@@ -22,7 +22,7 @@ async def set_annotation(client: Client, workload: WorkloadSeen, *, dry_run: boo
         await _patch(client, workload, "true", dry_run=dry_run)
     except Forbidden as no:
         raise CommandError(
-            f"{forbidden_text('patch', RESOURCES[workload.source.name], workload.namespace)} ({no.message})"
+            f"{forbidden_text('patch', WORKLOADS[workload.source.name], workload.namespace)} ({no.message})"
         ) from no
     except (NotFound, Conflict) as gone:
         raise CommandError(
@@ -74,7 +74,7 @@ async def _patch(client: Client, workload: WorkloadSeen, value: str | None, *, d
     body = {"metadata": {"uid": workload.uid, "annotations": {names.BYPASS: value}}}
     merge, manager = PatchType.MERGE, names.PROGRAM
     await client.patch(
-        RESOURCES[workload.source.name],
+        WORKLOADS[workload.source.name],
         workload.name,
         workload.namespace,
         body=body,

@@ -1,7 +1,7 @@
 """UPDATE: which epoch the templates have afterwards, and which resumption has to wait (A5, K4)."""
 
 from collections.abc import Iterator
-from typing import Final, NamedTuple
+from typing import NamedTuple
 
 from jobset_gate import names
 from jobset_gate.barrier import verdict_codec
@@ -11,8 +11,6 @@ from jobset_gate.objects.template import is_suspended
 from jobset_gate.objects.unstructured import Json, as_int, as_list, nested
 from jobset_gate.sources.job import ENDS
 from jobset_gate.sources.objects import source_of
-
-_OWN_CONTROLLER: Final = (None, "", names.JOB_CONTROLLER)
 
 
 class Epoch(NamedTuple):
@@ -50,8 +48,8 @@ def _resumes(new: Json, old: Json) -> bool:
         nested(it, "type") in ENDS and nested(it, "status") == "True"
         for it in as_list(nested(old, "status", "conditions"))
     )
-    here = nested(old, "spec", "managedBy") in _OWN_CONTROLLER
-    return is_suspended(old) and not is_suspended(new) and here and not finished
+    elsewhere = source_of(old).is_managed_elsewhere(nested(old, "spec", "managedBy"))
+    return is_suspended(old) and not is_suspended(new) and not elsewhere and not finished
 
 
 def _left(old: Json) -> Iterator[str]:

@@ -8,7 +8,6 @@ from typing import Final
 
 import msgspec
 
-from jobset_gate import names
 from jobset_gate.barrier import wire
 from jobset_gate.barrier.model import WorkloadSeen
 from jobset_gate.sources import templates
@@ -28,7 +27,6 @@ def workload(seen: wire.Job) -> WorkloadSeen | None:
     notes = meta.annotations or templates.NO_ANNOTATIONS
     if notes.config is None or (meta.labels or wire.NO_LABELS).gated != JOB.gated:
         return None
-    wanted, problem = templates.stored_config(None, notes.config, JOB)
     template = msgspec.json.decode(spec.template, type=wire.PodTemplate)
     its = wire.JobTemplateSpec(
         parallelism=spec.parallelism,
@@ -37,26 +35,16 @@ def workload(seen: wire.Job) -> WorkloadSeen | None:
         template=template,
     )
     ends = [kind for kind in ENDS if templates.is_condition_true(status.conditions, kind)]
-    return WorkloadSeen(
-        source=JOB,
-        namespace=meta.namespace,
-        name=meta.name,
-        uid=meta.uid,
-        created=templates.seconds(meta.creation_timestamp) or 0.0,
+    return templates.workload(
+        JOB,
+        seen,
+        None,
+        [its],
         attempt=0,
-        suspended=bool(spec.suspend),
-        deleting=meta.deletion_timestamp is not None,
         finished=bool(ends),
         failed=any(kind in _FAILED for kind in ends),
         finished_message=templates.finished_message(status.conditions, ENDS) if ends else "",
-        managed_elsewhere=spec.managed_by not in (None, "", names.JOB_CONTROLLER),
-        config=wanted,
-        config_problem=problem,
-        bypass=notes.bypass == "true",
-        releases_on_timeout=notes.on_timeout == names.ON_TIMEOUT_RELEASE,
         replicated_jobs=(templates.target(TARGET, 1, its, counted=templates.within_device_limits([its])),),
-        condition=templates.our_condition(status.conditions),
-        token=templates.stream_token([its]),
         stale_start=_stale_start(seen),
     )
 

@@ -3,7 +3,6 @@
 from functools import lru_cache
 from typing import Final
 
-from jobset_gate import names
 from jobset_gate.barrier import verdict_codec, wire
 from jobset_gate.barrier.model import WorkloadSeen
 from jobset_gate.objects.caches import intern_text
@@ -25,35 +24,24 @@ def workload(seen: wire.JobSet) -> WorkloadSeen | None:
     field = None if raw in (b"", b"null") else raw
     if field is None and notes.config is None:
         return None
-    wanted, problem = templates.stored_config(field, notes.config, JOBSET)
     jobs = spec.replicated_jobs or ()
     specs = [job.template.spec for job in jobs]
     counted = templates.within_device_limits(specs)
     failed = status.terminal_state == _FAILED or templates.is_condition_true(status.conditions, _FAILED)
     finished = failed or bool(status.terminal_state) or templates.is_condition_true(status.conditions, _COMPLETED)
-    return WorkloadSeen(
-        source=JOBSET,
-        namespace=meta.namespace,
-        name=meta.name,
-        uid=meta.uid,
-        created=templates.seconds(meta.creation_timestamp) or 0.0,
+    return templates.workload(
+        JOBSET,
+        seen,
+        field,
+        specs,
         attempt=status.restarts or 0,
-        suspended=bool(spec.suspend),
-        deleting=meta.deletion_timestamp is not None,
         finished=finished,
         failed=failed,
         finished_message=templates.finished_message(status.conditions, _ENDS) if finished else "",
-        managed_elsewhere=spec.managed_by not in (None, "", names.JOBSET_CONTROLLER),
-        config=wanted,
-        config_problem=problem,
-        bypass=notes.bypass == "true",
-        releases_on_timeout=notes.on_timeout == names.ON_TIMEOUT_RELEASE,
         replicated_jobs=tuple(
             templates.target(job.name, 1 if job.replicas is None else job.replicas, spec, counted=counted)
             for job, spec in zip(jobs, specs, strict=True)
         ),
-        condition=templates.our_condition(status.conditions),
-        token=templates.stream_token(specs),
     )
 
 

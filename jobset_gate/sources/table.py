@@ -1,5 +1,6 @@
 """The table of sources: one row for each kind of workload."""
 
+from collections.abc import Collection
 from typing import Final
 
 from jobset_gate import names
@@ -15,6 +16,7 @@ JOBSET: Final = Source(
     stream="gangs",
     uid_label=names.JS_UID,
     attempt_label=names.JS_RESTART_ATTEMPT,
+    controller=names.JOBSET_CONTROLLER,
     has_config_field=True,
     has_targets=True,
     counts_resumptions=False,
@@ -29,6 +31,7 @@ JOB: Final = Source(
     stream="jobs",
     uid_label=names.JOB_CONTROLLER_UID,
     attempt_label=None,
+    controller=names.JOB_CONTROLLER,
     has_config_field=False,
     has_targets=False,
     counts_resumptions=True,
@@ -36,6 +39,12 @@ JOB: Final = Source(
 )
 SOURCES: Final = {source.name: source for source in (JOBSET, JOB)}
 """All sources by name."""
+
+
+def gated_selector(sources: Collection[str]) -> str:
+    """Selects the gated Jobs and pods of these sources."""
+    values = [source.gated for name, source in SOURCES.items() if name in sources]
+    return f"{names.GATED}={values[0]}" if len(values) == 1 else f"{names.GATED} in ({','.join(values)})"
 
 
 def config_map_name(key: GangKey) -> str:

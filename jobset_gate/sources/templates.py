@@ -3,16 +3,16 @@
 Missing and malformed values are read as absent: objects may have been created while the webhook was off.
 """
 
-from collections.abc import Container, Iterable
+from collections.abc import Container, Iterable, Sequence
 from datetime import datetime
 from itertools import islice
-from typing import Any
+from typing import Any, NotRequired, TypedDict, Unpack
 
 import msgspec
 
 from jobset_gate import names
 from jobset_gate.barrier import config, pending_reason, verdict_codec, wire
-from jobset_gate.barrier.model import ConditionSeen, Config, ReplicatedJobSeen
+from jobset_gate.barrier.model import ConditionSeen, Config, ReplicatedJobSeen, WorkloadSeen
 from jobset_gate.barrier.source import Source
 from jobset_gate.errors import Malformed
 from jobset_gate.objects import devices, terminal_text
@@ -65,6 +65,47 @@ def stored_config(field: bytes | None, annotation: str | None, source: Source) -
         return config.stored_config(field, annotation, has_targets=source.has_targets), ""
     except Malformed as problem:
         return _NO_CONFIG, str(problem)[:MAX_TEXT]
+
+
+class OwnFields(TypedDict):
+    """The fields of WorkloadSeen that only its source can tell."""
+
+    attempt: int
+    finished: bool
+    failed: bool
+    finished_message: str
+    replicated_jobs: tuple[ReplicatedJobSeen, ...]
+    stale_start: NotRequired[str]
+
+
+def workload(
+    source: Source,
+    seen: wire.JobSet | wire.Job,
+    config_field: bytes | None,
+    specs: Sequence[wire.JobTemplateSpec],
+    **its_own: Unpack[OwnFields],
+) -> WorkloadSeen:
+    """A workload, whose objects have most fields in the same places whatever the source."""
+    meta, spec, status = seen.metadata, seen.spec, seen.status
+    notes = meta.annotations or NO_ANNOTATIONS
+    wanted, problem = stored_config(config_field, notes.config, source)
+    return WorkloadSeen(
+        source=source,
+        namespace=meta.namespace,
+        name=meta.name,
+        uid=meta.uid,
+        created=seconds(meta.creation_timestamp) or 0.0,
+        suspended=bool(spec.suspend),
+        deleting=meta.deletion_timestamp is not None,
+        managed_elsewhere=source.is_managed_elsewhere(spec.managed_by),
+        config=wanted,
+        config_problem=problem,
+        bypass=notes.bypass == "true",
+        releases_on_timeout=notes.on_timeout == names.ON_TIMEOUT_RELEASE,
+        condition=our_condition(status.conditions),
+        token=stream_token(specs),
+        **its_own,
+    )
 
 
 def target(name: str, replicas: int, spec: wire.JobTemplateSpec, *, counted: bool) -> ReplicatedJobSeen:

@@ -10,6 +10,7 @@ from typing import TYPE_CHECKING, Any, Final, TypeVar
 
 import msgspec
 
+from controllers.barrier.workloads import WORKLOADS
 from jobset_gate import names
 from jobset_gate.barrier import wire
 from jobset_gate.barrier.model import ConfigMapSeen, GangKey, GangSnapshot, JobSeen, PodSeen, WorkloadSeen
@@ -21,7 +22,7 @@ from jobset_gate.kube.resources import CONFIGMAPS, JOBS, JOBSETS, PODS, Resource
 from jobset_gate.objects.unstructured import Json
 from jobset_gate.runtime.informer import AnyWatchSource, WatchSource
 from jobset_gate.sources import decode
-from jobset_gate.sources.table import JOB, JOBSET, SOURCES
+from jobset_gate.sources.table import JOB, JOBSET, SOURCES, gated_selector
 
 if TYPE_CHECKING:
     import asyncio
@@ -31,11 +32,9 @@ if TYPE_CHECKING:
     from jobset_gate.kube.client import Client
     from jobset_gate.runtime.store import ObjectChange, ObjectKey
 
-GATED: Final = f"{names.GATED} in ({','.join(source.gated for source in SOURCES.values())})"
+GATED: Final = gated_selector(SOURCES)
 """Label selector of the pods of all gangs."""
 GATES: Final = f"{names.GATE}={names.GATE_VALUE}"
-RESOURCES: Final = {JOBSET.name: JOBSETS, JOB.name: JOBS}
-"""The workloads of each source."""
 _NO_CRD: Final = "the cluster knows no JobSets: their CRD is not installed"
 _UNKNOWN_WITHOUT: Final = {
     JOBS: "what has finished is not known",
@@ -48,7 +47,7 @@ T = TypeVar("T", JobSeen, PodSeen)
 
 def kubectl_name(source: Source, name: str) -> str:
     """`jobset.jobset.x-k8s.io/train`, as kubectl prints it."""
-    return f"{source.resource}.{RESOURCES[source.name].group}/{name}"
+    return f"{source.resource}.{WORKLOADS[source.name].group}/{name}"
 
 
 def argument_of(source: Source, name: str) -> str:
@@ -174,7 +173,7 @@ class GangSource(ResourceSource):
         return f"{names.GATED}={of[0].gated}" if len(of) == 1 else GATED
 
     def _without_workloads(self, it: Unavailable, source: Source) -> bool:
-        resource = RESOURCES[source.name]
+        resource = WORKLOADS[source.name]
         if it.forbidden:
             error = CommandError(f"{forbidden_text(it.verb, resource, self._namespace)} ({it.message})")
         elif it.verb == "get":

@@ -5,7 +5,7 @@ from typing import Any
 import msgspec
 
 from controllers.statuspage.query import DAY, PAGE_SIZE, ListPage, ListQuery, parse_query, select_page
-from controllers.statuspage.rows import JOBSETS, HeldDevices, RowKind, Severity, StatusRow, held_devices
+from controllers.statuspage.rows import GANGS, HeldDevices, RowKind, Severity, StatusRow, held_devices
 from jobset_gate.barrier.model import BarrierStage
 from jobset_gate.explain.model import Explanation
 from tests.fakes import gangs
@@ -25,7 +25,7 @@ def row(name: str = "train", **changes: Any) -> StatusRow:
         message="",
         until=None,
         created=0.0,
-        needs=(JOBSETS,),
+        needs=(GANGS["jobset"],),
         explanation=Explanation(kind="JobSet", namespace="team", name=name, state="Waiting"),
     )
     return msgspec.structs.replace(made, **changes)
