@@ -44,13 +44,16 @@ async def account(stage: Environment, name: str, *kinds: Resource) -> str:
 
 @asynccontextmanager
 async def page(manager: Manager, token: str) -> AsyncIterator[aiohttp.ClientSession]:
-    """A session with a replica's page, once it is synced."""
+    """A session with a replica's page, once it has something to show: a replica may lead before JobSets are listed."""
     async with asyncio.timeout(PATIENCE):
         await manager.serving.wait()
         assert manager.page is not None
         await manager.page.listening.wait()
     headers = {"Authorization": f"Bearer {token}"}
     async with aiohttp.ClientSession(manager.page.url, headers=headers) as session:
+        async with asyncio.timeout(PATIENCE):
+            while (await text(session, "/"))[0] == 503:  # noqa: ASYNC110 - nothing tells when all is listed
+                await asyncio.sleep(0.05)
         yield session
 
 
@@ -65,6 +68,7 @@ async def test_a_release_is_seen_by_viewers_with_the_right(make_stage: MakeEnvir
         member, nobody = await account(stage, "member", JOBSETS, PODS), await account(stage, "nobody")
         await stage.apply(manifests.gang("train", jobs=1, pods=2))
         await stage.until_held(1)
+        await stage.until_condition("train", names.REASON_WAITING, "1/2 pods started")
         async with page(manager, nobody) as session:
             assert manager.page is not None
             assert manager.page.options.prices == {"nvidia.com/gpu": 2.5}
