@@ -45,6 +45,16 @@ EPOCH: Final = "jobset-gate.dev/epoch"
 """Annotation on gated pods: how often the JobSet had been suspended when they were made. Written by the webhook into
 the templates, 0 at creation and one more with each suspension. Read by barrier and controller: a verdict of an older
 epoch is not theirs."""
+START_GROUP: Final = "jobset-gate.dev/start-group"
+"""Label on pods of any controller: the name of the start group, a DNS label. Written by their author into the pod
+template. Read by webhook, controller and command line, which select such pods by it; on the group's ConfigMap, where
+the controller writes it, by people who wait for the start."""
+START_SIZE: Final = "jobset-gate.dev/start-size"
+"""Annotation on pods of a start group: how many of them wait for each other, 1 to 10000. Written by their author. Read
+by webhook and controller."""
+TOKEN: Final = "jobset-gate.dev/token"  # noqa: S105 - a key, no secret
+"""Annotation on pods that the webhook gates one by one: the secret with which the pod asks the gate stream. Written by
+the webhook. Read by the pod's barrier, through its environment, and by the controller."""
 BARRIER_CONTAINER: Final = "group-scheduling-init"
 """Init container: the barrier, last of all, so that everything else is done when a pod counts as started."""
 VOLUME: Final = "group-scheduling"
@@ -67,8 +77,16 @@ ENV_LIMIT: Final = "JOBSET_GATE_LIMIT"
 ENV_STREAM: Final = "JOBSET_GATE_STREAM"
 """Environment: the gang's place on the gate stream, `<base URL>/v1/gangs/<namespace>/<jobset>/<token>`; absent: no
 stream."""
+ENV_TOKEN: Final = "JOBSET_GATE_TOKEN"  # noqa: S105 - a name, no secret
+"""Environment: the pod's own token, the last part of the stream's URL where pods are gated one by one."""
 ENV_POD: Final = "JOBSET_GATE_POD"
 """Environment: UID of the pod, by which it announces itself on the gate stream."""
+
+STATE_VOLUME: Final = "group-scheduling-state"
+"""Volume: where the barrier of a pod that is gated alone keeps its release, so that init containers that run again
+pass without anybody."""
+STATE_PATH: Final = "/mnt/group-scheduling-state"
+"""Path: where that volume is mounted; the file in it has the name and the form of the verdict's."""
 
 PREFETCH_CONTAINER: Final = "group-scheduling-prefetch"
 """Init container: puts a program that does nothing into the volume; the containers that run it in the main images add
@@ -96,6 +114,8 @@ CONFIG_MAP_SUFFIX: Final = "-group-scheduling"
 """Suffix: of the name of a gang's ConfigMap, behind that of its JobSet."""
 JOB_CONFIG_MAP_SUFFIX: Final = ".job.group-scheduling"
 """Suffix: of the name of a gang's ConfigMap, behind that of its Job: a JobSet may have the same name."""
+START_CONFIG_MAP_SUFFIX: Final = ".start.group-scheduling"
+"""Suffix: of the name of a start group's ConfigMap, behind the group's name and the UID of the pods' owner."""
 GATE: Final = "jobset-gate.dev/gate"
 """Label on the ConfigMaps of gangs: `true`. Written by the controller. Read by controller and command line, which list
 them by it."""
@@ -109,6 +129,16 @@ for people of at most 1 KiB. The write of this key is the decision."""
 KEY_WAITING_SINCE: Final = "waiting-since"
 """Key: the gang's clock, `<JobSet UID> <restart attempt> <epoch> <RFC 3339 time>`: when the first pod of that
 generation started."""
+KEY_ATTEMPT: Final = "attempt"
+"""Key: of a start group, the number of its attempt, which nothing else records."""
+KEY_MEMBERS: Final = "members"
+"""Key: of a start group, the UIDs of its live pods, one per line, when clock or verdict of the attempt was written."""
+GROUP_STARTED: Final = "jobset-gate.dev/group-started"
+"""Annotation on a start group's ConfigMap: the status of the condition GroupStarted, `True` or `False`, since there is
+no object with a status. Written by the controller. Read by people and the command line."""
+GANG_STATE: Final = "jobset-gate.dev/gang-state"
+"""Annotation on a start group's ConfigMap: `<reason>: <message>` of that condition. Written by the controller. Read by
+people and the command line."""
 MANAGED_BY_LABEL: Final = "app.kubernetes.io/managed-by"
 """Label on ConfigMaps, webhook configurations, CRDs and native PodGroups that we make: `jobset-gate`. Written by
 controller and webhook. Read by the controller where it has to know whether a CRD is ours."""
@@ -163,7 +193,8 @@ REASON_BYPASSED: Final = "Bypassed"
 """Of the condition GroupStarted and a Normal Event: the gate was opened by the annotation jobset-gate.dev/bypass."""
 REASON_GATE_MISSING: Final = "GateMissing"
 """Of the condition GroupStarted and a Warning Event: the pods of a JobSet with a config have no barrier, or the config
-is not valid; nothing holds them."""
+is not valid; nothing holds them. Of a start group also the cause of a verdict: a live pod has no barrier, so the gate
+was opened at once."""
 REASON_CONFIG_MAP_CONFLICT: Final = "ConfigMapConflict"
 """Of the condition GroupStarted and a Warning Event: a ConfigMap of the gang's name exists that is not ours, so that
 no verdict can be written."""
@@ -195,7 +226,7 @@ POD_GROUP_RECORD: Final = "jobset-gate.dev/gang-record"
 that stand in for a PodGroup. Written by the controller, by compare-and-swap: this write is the decision. Read by the
 controller."""
 POD_GROUP_RECORD_VALUE: Final = "true"
-POD_GROUP_STATE: Final = "jobset-gate.dev/gang-state"
+POD_GROUP_STATE: Final = GANG_STATE
 """Annotation on PodGroups and those ConfigMaps: `<phase>: <reason>: <message>`, where a status has no field for it.
 Written by the controller. Read by people and the command line."""
 POD_GROUP_KEY: Final = "jobset-gate.dev/gang-key"

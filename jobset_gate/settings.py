@@ -13,7 +13,7 @@ from jobset_gate.errors import JobsetGateError
 from jobset_gate.objects.field_error import child_path, format_value
 from jobset_gate.podgroups.candidate import CapacityCheck
 from jobset_gate.podgroups.model import Format
-from jobset_gate.sources.table import JOBSET, SOURCES
+from jobset_gate.sources.table import JOB, JOBSET, SOURCES
 
 DEFAULT_IMAGE: Final = "busybox:1.37"
 DEFAULT_USER: Final = 65532
@@ -94,6 +94,9 @@ class Barrier(_Section):
     """Where pods reach the gate stream, e.g. http://jobset-gate-stream.jobset-gate-system.svc:8082; None: no stream."""
 
 
+DEFAULT_SOURCES: Final = (JOBSET.name, JOB.name)
+
+
 def _known_sources(given: tuple[str, ...]) -> tuple[str, ...]:
     """Each source once, in the order of the table, and `jobset` among them."""
     if unknown := [name for name in given if name not in SOURCES]:
@@ -106,7 +109,7 @@ def _known_sources(given: tuple[str, ...]) -> tuple[str, ...]:
 class Gangs(_Section):
     """Gangs with a start barrier."""
 
-    sources: Annotated[tuple[str, ...], Strict(False), AfterValidator(_known_sources)] = tuple(SOURCES)
+    sources: Annotated[tuple[str, ...], Strict(False), AfterValidator(_known_sources)] = DEFAULT_SOURCES
     """Kinds of workloads whose pods may start as a gang. Of another kind nothing is sent, watched or changed."""
 
 

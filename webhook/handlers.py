@@ -13,7 +13,7 @@ from jobset_gate.objects.unstructured import nested
 from jobset_gate.podgroups import admission
 from jobset_gate.settings import Settings
 from jobset_gate.sources.objects import source_of
-from jobset_gate.sources.table import SOURCES
+from jobset_gate.sources.table import TEMPLATE_SOURCES
 from webhook.review import (
     AdmissionResponse,
     Allowed,
@@ -29,7 +29,7 @@ Handler = Callable[[ReviewRequest], AdmissionResponse]
 
 _SOURCES: Final = {
     GroupVersionResource(group, version, f"{source.resource}s"): source
-    for source in SOURCES.values()
+    for source in TEMPLATE_SOURCES.values()
     for group, version in [source.api_version.split("/")]
 }
 _GATED: Final = " and ".join(f"{it.group}/{it.version} {it.resource}" for it in _SOURCES)

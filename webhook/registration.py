@@ -13,7 +13,7 @@ from jobset_gate.barrier.source import Source
 from jobset_gate.podgroups.formats import NAME_KEYS
 from jobset_gate.podgroups.model import Format
 from jobset_gate.settings import Gangs, Groups
-from jobset_gate.sources.table import JOBSET, SOURCES
+from jobset_gate.sources.table import JOBSET, TEMPLATE_SOURCES
 
 MUTATING: Final = "zz-jobset-gate"
 """API servers call mutating webhooks in the order of their configurations' names. The last one sees the suspension that
@@ -137,7 +137,7 @@ def pod_match_conditions(groups: Groups) -> Conditions:
 
 def configurations(gangs: Gangs = _ONLY_JOBSETS, **options: Unpack[HookOptions]) -> tuple[Json, Json]:
     """The MutatingWebhookConfiguration and the ValidatingWebhookConfiguration, one webhook for each enabled source."""
-    enabled = [source for source in SOURCES.values() if source.name in gangs.sources]
+    enabled = [source for source in TEMPLATE_SOURCES.values() if source.name in gangs.sources]
     mutating, validating = (
         [_hook(hook_name(hook, it), path, rule(it), match_conditions(it), options) for it in enabled]
         for hook, path in ((MUTATING_HOOK, MUTATE_PATH), (VALIDATING_HOOK, VALIDATE_PATH))

@@ -28,7 +28,7 @@ from jobset_gate.kube.resources import CONFIGMAPS, CRDS, JOBSETS, PODS
 from jobset_gate.runtime.controller import Controller, ControllerMetrics
 from jobset_gate.runtime.metrics import RuntimeMetrics
 from jobset_gate.runtime.workqueue import WorkQueue
-from jobset_gate.sources.table import SOURCES
+from jobset_gate.settings import DEFAULT_SOURCES
 
 Runnable = Callable[[], Coroutine[Any, Any, None]]
 
@@ -37,7 +37,7 @@ Runnable = Callable[[], Coroutine[Any, Any, None]]
 class BarrierOptions:
     """Durations in seconds."""
 
-    sources: tuple[str, ...] = tuple(SOURCES)
+    sources: tuple[str, ...] = DEFAULT_SOURCES
     """Kinds of workloads whose gangs are managed."""
     watch_namespace: str | None = None
     """The only namespace that is watched; None: all."""

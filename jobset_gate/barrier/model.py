@@ -11,6 +11,7 @@ from typing import NamedTuple
 
 import msgspec
 
+from jobset_gate.barrier.member import MemberSeen, Membership, ObjectSeen
 from jobset_gate.barrier.source import Source
 
 
@@ -146,6 +147,15 @@ class PodSeen(Value, frozen=True):
     """The verdict annotation, "" if none."""
     pending: PendingCause | None
     """Why the pod has not started; None once it has."""
+    member: MemberSeen | None = None
+    """Of a pod that is gated alone, not by a template."""
+    token: str = ""
+    """The same: its secret for the gate stream."""
+
+    @property
+    def live(self) -> bool:
+        """Neither ended nor being deleted: it can belong to an attempt (K5)."""
+        return not self.deleting and self.phase not in ("Failed", "Succeeded")
 
     @property
     def alive(self) -> bool:
@@ -274,6 +284,12 @@ class WorkloadSeen(Value, frozen=True):
     failed: bool = False
     finished_message: str = ""
     """Message of the workload's terminal condition."""
+    owner: ObjectSeen | None = None
+    """The pods' controller owner, where the pods are all there is of the workload."""
+    bare_pod: str = ""
+    """The same: a live pod without a barrier, so that a common start is no longer possible (K6)."""
+    differing: tuple[str, ...] = ()
+    """The same: live pods whose size, timeout or annotations are not the ones that count."""
     stale_start: str = ""
     """Version of a suspended workload whose status keeps the start of an earlier run, so that it cannot be resumed."""
 
@@ -312,6 +328,10 @@ class ConfigMapSeen(Value, frozen=True):
     deleting: bool = False
     written_at: float | None = None
     """When the API server wrote its last change."""
+    membership: Membership | None = None
+    """Of a start group."""
+    condition: ConditionSeen | None = None
+    """Of a start group, which has no object with a status."""
 
 
 class GangSnapshot(msgspec.Struct, frozen=True, kw_only=True):
@@ -331,6 +351,8 @@ class GangSnapshot(msgspec.Struct, frozen=True, kw_only=True):
     """(Job name, message) of rejected pod creations, where Events were read."""
     provisioning: frozenset[str] = frozenset()
     """Unscheduled pods with a node on its way, where Events were read."""
+    membership: Membership | None = None
+    """The last one that this process read in a start group's ConfigMap, even if that was deleted since."""
 
     @property
     def own_config_map(self) -> ConfigMapSeen | None:

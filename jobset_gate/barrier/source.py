@@ -36,11 +36,14 @@ class Source(msgspec.Struct, frozen=True, kw_only=True):
     """A new epoch begins when it is resumed, since its template cannot change when it is suspended (K4)."""
     pods_label: str
     """Label of its pods with the workload's name, for kubectl."""
+    gates_pods: bool = False
+    """The webhook puts the barrier into single pods, so that nothing but the pods is the workload, and a verdict is
+    addressed to one pod (K3, K5)."""
 
     @property
     def resource(self) -> str:
         """The word for the kind in kubectl's commands."""
-        return self.kind.lower()
+        return self.kind.lower().replace(" ", "")
 
     @property
     def restarts(self) -> bool:
@@ -53,6 +56,8 @@ class Source(msgspec.Struct, frozen=True, kw_only=True):
 
     def pods_selector(self, workload: str) -> str:
         """Label selector of the gang's pods."""
+        if self.gates_pods:
+            return f"{self.pods_label}={workload.partition('.')[0]},!{names.GATED}"
         return f"{names.GATED}={self.gated},{self.pods_label}={workload}"
 
     def config_map_name(self, workload: str) -> str:

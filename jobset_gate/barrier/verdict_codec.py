@@ -3,9 +3,13 @@
 The first line of a verdict, five words, is for the barrier, a shell script. The rest is its message.
 """
 
+from collections.abc import Mapping
 from datetime import UTC, datetime
 
+import msgspec
+
 from jobset_gate import names
+from jobset_gate.barrier.member import Membership
 from jobset_gate.barrier.model import Generation, Verdict, VerdictKind, WaitingSince
 from jobset_gate.objects import terminal_text
 
@@ -15,7 +19,15 @@ MESSAGE_LIMIT = 1024
 MAX_VERDICT_LENGTH = 2048
 """Characters of a verdict; a longer text is not parsed."""
 
-CAUSES = frozenset({names.REASON_STARTED, names.REASON_TIMED_OUT, names.REASON_INDEX_FAILED, names.REASON_BYPASSED})
+CAUSES = frozenset(
+    {
+        names.REASON_STARTED,
+        names.REASON_TIMED_OUT,
+        names.REASON_INDEX_FAILED,
+        names.REASON_BYPASSED,
+        names.REASON_GATE_MISSING,
+    }
+)
 
 _MAX_DIGITS = 9
 """Shells compare numbers of this length safely."""
@@ -69,6 +81,22 @@ def parse(text: str) -> Verdict | None:
     )
 
 
+def addressed(verdict: Verdict, pod: str) -> Verdict:
+    """The verdict as the pod of this UID gets it where pods are gated one by one (K3): its own UID, attempt 0, and the
+    attempt in the place of the epoch, since nothing marks such a pod with its generation.
+    """
+    return msgspec.structs.replace(verdict, generation=Generation(pod, 0, verdict.generation.attempt))
+
+
+def addressee_verdict(text: str, pod: str, workload_uid: str) -> str:
+    """The reverse: a pod's annotation as the text of the gang's verdict; "" if it is not addressed to this pod."""
+    verdict = parse(text) if text else None
+    if verdict is None or (verdict.generation.uid, verdict.generation.attempt) != (pod, 0):
+        return ""
+    its = Generation(workload_uid, verdict.generation.epoch, 0)
+    return render(msgspec.structs.replace(verdict, generation=its))
+
+
 def render_clock(clock: WaitingSince) -> str:
     """`<uid> <attempt> <epoch> <RFC 3339 time, UTC>`."""
     its = clock.generation
@@ -94,9 +122,23 @@ def parse_clock(text: str) -> WaitingSince | None:
     return WaitingSince(generation=Generation(words[0], attempt, its_epoch), at=at.timestamp())
 
 
-def config_map_data(verdict: Verdict | None, clock: WaitingSince | None) -> dict[str, str]:
+def parse_membership(data: Mapping[str, str]) -> Membership | None:
+    """The attempt and its members in a start group's ConfigMap; None without a number."""
+    attempt = parse_number(data.get(names.KEY_ATTEMPT), -1)
+    if attempt < 0:
+        return None
+    return Membership(attempt=attempt, members=frozenset(data.get(names.KEY_MEMBERS, "").split()))
+
+
+def config_map_data(
+    verdict: Verdict | None, clock: WaitingSince | None, membership: Membership | None = None
+) -> dict[str, str]:
     """Content of a gang's ConfigMap."""
     data = {}
+    if membership is not None:
+        data[names.KEY_ATTEMPT] = str(membership.attempt)
+        if membership.members:
+            data[names.KEY_MEMBERS] = "\n".join(sorted(membership.members))
     if verdict is not None:
         data[names.KEY_VERDICT] = render(verdict)
     if clock is not None:

@@ -4,6 +4,7 @@ msgspec skips every other field, so a pod event costs microseconds. `decode.py` 
 `model.py`.
 """
 
+from collections.abc import Sequence
 from datetime import datetime
 
 import msgspec
@@ -43,6 +44,7 @@ class Labels(
         "gated": names.GATED,
         "gate": names.GATE,
         "queue": names.KUEUE_QUEUE,
+        "start_group": names.START_GROUP,
     },
 ):
     """Labels of a gated pod or Job: its slot in the gang; of a ConfigMap: `gate`; of a JobSet: Kueue's queue."""
@@ -55,6 +57,7 @@ class Labels(
     gated: str = ""
     gate: str = ""
     queue: str = ""
+    start_group: str = ""
 
 
 class Annotations(
@@ -69,6 +72,10 @@ class Annotations(
         "bypass": names.BYPASS,
         "on_timeout": names.ON_TIMEOUT,
         "jobset_uid": names.JOBSET_UID,
+        "start_size": names.START_SIZE,
+        "token": names.TOKEN,
+        "group_started": names.GROUP_STARTED,
+        "gang_state": names.GANG_STATE,
     },
 ):
     """Annotations of a gated pod or its template, of a JobSet, and of a gang's ConfigMap."""
@@ -80,6 +87,10 @@ class Annotations(
     bypass: str = ""
     on_timeout: str = ""
     jobset_uid: str = ""
+    start_size: str = ""
+    token: str = ""
+    group_started: str = ""
+    gang_state: str = ""
 
 
 NO_LABELS = Labels()
@@ -108,7 +119,7 @@ class Meta(WireMeta, frozen=True):
     deletion_timestamp: datetime | None = None
     labels: Labels | None = None
     annotations: Annotations | None = None
-    owner_references: list[OwnerReference] | None = None
+    owner_references: Sequence[OwnerReference] | None = None
 
 
 class Condition(WireStruct, frozen=True):
@@ -320,6 +331,36 @@ class JobSet(WireStruct, frozen=True):
     metadata: Meta
     spec: JobSetSpec = JobSetSpec()
     status: JobSetStatus = JobSetStatus()
+
+
+# --- Pods of start groups ------------------------------------------------------------------------------------------
+
+
+class TypedOwnerReference(OwnerReference, frozen=True):
+    """An owner with its type: a start group's may be of any."""
+
+    kind: str = ""
+    api_version: str = ""
+
+
+class MemberMeta(DatedMeta, frozen=True):
+    """metadata of a pod of a start group."""
+
+    owner_references: Sequence[TypedOwnerReference] | None = None
+
+
+class MemberPodSpec(TemplatePodSpec, frozen=True):
+    """spec of a pod that is gated alone: it stands for its template, too."""
+
+    node_name: str = ""
+
+
+class MemberPod(WireStruct, frozen=True):
+    """A core/v1 Pod of a start group."""
+
+    metadata: MemberMeta
+    spec: MemberPodSpec = MemberPodSpec()
+    status: PodStatus = PodStatus()
 
 
 # --- ConfigMaps ----------------------------------------------------------------------------------------------------

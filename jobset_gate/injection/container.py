@@ -11,7 +11,7 @@ from jobset_gate.objects.quantity import semantically_equal
 from jobset_gate.objects.template import TemplateView
 from jobset_gate.objects.unstructured import Json, as_int, as_list, as_map, nested
 from jobset_gate.settings import DEFAULT_POLL_SECONDS, Barrier
-from jobset_gate.sources.table import SOURCES
+from jobset_gate.sources.table import TEMPLATE_SOURCES
 
 TOKEN_PATH: Final = "/var/run/secrets/kubernetes.io/serviceaccount"  # noqa: S105 - a path, no secret
 """Where the API server mounts a service account's token, unless something is mounted there."""
@@ -21,7 +21,7 @@ ONLY_ATTEMPT: Final = "0"
 ENV_POLL: Final = "JOBSET_GATE_POLL"
 READABLE_BY_ALL: Final = 0o444
 _COPIED: Final = ("cpu", "memory", "ephemeral-storage")
-_SUFFIXES: Final = tuple(source.config_map_suffix for source in SOURCES.values())
+_SUFFIXES: Final = tuple(source.config_map_suffix for source in TEMPLATE_SOURCES.values())
 
 
 def build_container(

@@ -3,13 +3,13 @@
 Missing and malformed values are read as absent: objects may have been created while the webhook was off.
 """
 
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from datetime import datetime
-from typing import Final
+from typing import Final, TypeVar
 
 from jobset_gate import names
 from jobset_gate.barrier import pending_reason, verdict_codec, wire
-from jobset_gate.barrier.model import BarrierStage, ConfigMapSeen, JobSeen, PodSeen
+from jobset_gate.barrier.model import BarrierStage, ConditionSeen, ConfigMapSeen, JobSeen, PodSeen
 from jobset_gate.objects.caches import intern_text
 from jobset_gate.sources import job as job_source
 from jobset_gate.sources import jobset as jobset_source
@@ -20,6 +20,8 @@ from jobset_gate.sources.templates import MAX_TEXT, NO_ANNOTATIONS, is_condition
 
 MAX_INDEXES = 1_000_000
 """Larger ranges are not expanded; Kubernetes allows fewer completions in an Indexed Job."""
+
+Owner = TypeVar("Owner", bound=wire.OwnerReference)
 
 PodSlot = Callable[[wire.Labels, wire.OwnerReference | None], Slot]
 JobSlot = Callable[[wire.Job, wire.OwnerReference | None], Slot]
@@ -41,7 +43,7 @@ def slot_of_pod(labels: wire.Labels, owner: wire.OwnerReference | None) -> Slot:
     return _POD_SLOTS.get(labels.gated, jobset_source.pod_slot)(labels, owner)
 
 
-def pod(seen: wire.Pod) -> PodSeen:
+def pod(seen: wire.Pod | wire.MemberPod, slot: PodSlot = slot_of_pod) -> PodSeen:
     """A gated pod (A4, A9). Called for each pod event, so it is written for speed."""
     meta = seen.metadata
     labels, notes, status = meta.labels or wire.NO_LABELS, meta.annotations or NO_ANNOTATIONS, seen.status
@@ -51,7 +53,7 @@ def pod(seen: wire.Pod) -> PodSeen:
     bound = seen.spec.node_name != ""
     # Any user who may create pods can write labels; a pod of the gang has an owning Job, which `count` checks.
     owner = controller_owner(meta.owner_references)
-    source, gang, workload_uid, replicated_job, job_index, attempt = slot_of_pod(labels, owner)
+    source, gang, workload_uid, replicated_job, job_index, attempt = slot(labels, owner)
     started = (stage is _RUNNING or stage is _PASSED) and not deleting and status.phase != "Failed"
     return PodSeen(  # positional: twenty-one keywords cost a quarter of the call
         intern_text(meta.namespace),
@@ -78,7 +80,7 @@ def pod(seen: wire.Pod) -> PodSeen:
     )
 
 
-def written_at(seen: wire.Pod | wire.ConfigMap) -> float | None:
+def written_at(seen: wire.Pod | wire.MemberPod | wire.ConfigMap) -> float | None:
     """When the API server last wrote a change of the object's fields, by its own clock; None if that is unknown.
 
     Of a pod, creation and each status of the kubelet have a time; binding and deletion have none. Users can write
@@ -127,8 +129,10 @@ def config_map(seen: wire.ConfigMap) -> ConfigMapSeen | None:
     data = seen.data or {}
     verdict = verdict_codec.parse(data.get(names.KEY_VERDICT, ""))
     clock = verdict_codec.parse_clock(data.get(names.KEY_WAITING_SINCE, ""))
-    workload_uid = meta.annotations.jobset_uid[:MAX_TEXT] if meta.annotations else ""
+    notes = meta.annotations or NO_ANNOTATIONS
+    workload_uid = notes.jobset_uid[:MAX_TEXT]
     owned = any(owner.uid == workload_uid for owner in meta.owner_references or ())
+    membership = verdict_codec.parse_membership(data) if source.gates_pods else None
     return ConfigMapSeen(
         namespace=meta.namespace,
         name=meta.name,
@@ -139,10 +143,20 @@ def config_map(seen: wire.ConfigMap) -> ConfigMapSeen | None:
         workload_uid=workload_uid,
         verdict=verdict,
         waiting_since=clock,
-        canonical=owned and data == verdict_codec.config_map_data(verdict, clock),
+        canonical=owned and data == verdict_codec.config_map_data(verdict, clock, membership),
         deleting=meta.deletion_timestamp is not None,
         written_at=written_at(seen),
+        membership=membership,
+        condition=_noted_condition(notes) if source.gates_pods else None,
     )
+
+
+def _noted_condition(notes: wire.Annotations) -> ConditionSeen | None:
+    """The condition GroupStarted in the annotations of a start group's ConfigMap (K7); it has no time."""
+    reason, _, message = notes.gang_state.partition(": ")
+    if not reason:
+        return None
+    return ConditionSeen(status=notes.group_started, reason=reason, message=message, since="")
 
 
 def parse_indexes(text: str) -> frozenset[int]:
@@ -157,7 +171,7 @@ def parse_indexes(text: str) -> frozenset[int]:
     return frozenset(found)
 
 
-def controller_owner(owners: list[wire.OwnerReference] | None) -> wire.OwnerReference | None:
+def controller_owner(owners: Sequence[Owner] | None) -> Owner | None:
     """The controller owner."""
     for owner in owners or ():
         if owner.controller:

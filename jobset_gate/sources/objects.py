@@ -7,9 +7,9 @@ from jobset_gate.barrier.config import ConfigSources, read_sources
 from jobset_gate.barrier.source import Source
 from jobset_gate.objects.template import annotations_of
 from jobset_gate.objects.unstructured import nested
-from jobset_gate.sources.table import JOBSET, SOURCES
+from jobset_gate.sources.table import JOBSET, TEMPLATE_SOURCES
 
-_BY_KIND: Final = {source.kind: source for source in SOURCES.values()}
+_BY_KIND: Final = {source.kind: source for source in TEMPLATE_SOURCES.values()}
 
 
 def source_of(obj: Any) -> Source:

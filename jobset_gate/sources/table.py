@@ -37,13 +37,32 @@ JOB: Final = Source(
     counts_resumptions=True,
     pods_label=names.JOB_NAME,
 )
-SOURCES: Final = {source.name: source for source in (JOBSET, JOB)}
+START_GROUP: Final = Source(
+    name="startgroup",
+    api_version="",
+    kind="start group",
+    gated="",
+    config_map_suffix=names.START_CONFIG_MAP_SUFFIX,
+    stream="pods",
+    uid_label="",
+    attempt_label=None,
+    controller="",
+    has_config_field=False,
+    has_targets=False,
+    counts_resumptions=False,
+    pods_label=names.START_GROUP,
+    gates_pods=True,
+)
+"""All pods of one name under one controller owner. Kind and API version of that owner stand in the snapshot."""
+SOURCES: Final = {source.name: source for source in (JOBSET, JOB, START_GROUP)}
 """All sources by name."""
+TEMPLATE_SOURCES: Final = {name: source for name, source in SOURCES.items() if not source.gates_pods}
+"""Those whose workloads have pod templates, into which the webhook puts the barrier."""
 
 
 def gated_selector(sources: Collection[str]) -> str:
     """Selects the gated Jobs and pods of these sources."""
-    values = [source.gated for name, source in SOURCES.items() if name in sources]
+    values = [source.gated for name, source in TEMPLATE_SOURCES.items() if name in sources]
     return f"{names.GATED}={values[0]}" if len(values) == 1 else f"{names.GATED} in ({','.join(values)})"
 
 

@@ -117,15 +117,19 @@ def target(name: str, replicas: int, spec: wire.JobTemplateSpec, *, counted: boo
         parallelism=1 if spec.parallelism is None else spec.parallelism,
         completions=spec.completions,
         indexed=spec.completion_mode != "NonIndexed",
-        has_barrier=_barrier_container(spec) is not None,
+        has_barrier=barrier_container(spec.template.spec) is not None,
         epoch=verdict_codec.parse_epoch(notes.epoch),
-        devices=_devices(spec.template.spec) if counted else (),
+        devices=pod_devices(spec.template.spec) if counted else (),
     )
 
 
 def within_device_limits(specs: Iterable[wire.JobTemplateSpec]) -> bool:
     """True if the containers' device quantities are within the limits."""
-    pods = [spec.template.spec for spec in specs]
+    return are_within_device_limits([spec.template.spec for spec in specs])
+
+
+def are_within_device_limits(pods: Sequence[wire.TemplatePodSpec]) -> bool:
+    """The same of the specs of pods."""
     containers = [it for pod in pods for it in (*(pod.containers or ()), *(pod.init_containers or ()))]
     said = [raw for it in containers for raw in (it.resources.requests, it.resources.limits)]
     if sum(len(memoryview(raw)) for raw in said) > MAX_RESOURCES_BYTES:
@@ -138,7 +142,8 @@ def _amounts(raw: msgspec.Raw) -> dict[str, Any]:
     return msgspec.json.decode(raw, type=dict[str, Any] | None) or {}
 
 
-def _devices(seen: wire.TemplatePodSpec) -> devices.Devices:
+def pod_devices(seen: wire.TemplatePodSpec) -> devices.Devices:
+    """Extended resources of a pod: (resource name, count)."""
     mains = [_container_devices(container) for container in seen.containers or ()]
     inits = [(_container_devices(it), it.restart_policy == "Always") for it in seen.init_containers or ()]
     return devices.pod_devices(mains, inits)
@@ -151,14 +156,14 @@ def _container_devices(seen: wire.MainContainer) -> dict[str, int]:
 def stream_token(specs: Iterable[wire.JobTemplateSpec]) -> str:
     """The gang's token at the gate stream: the last part of the URL in each barrier's environment."""
     for spec in specs:
-        barrier = _barrier_container(spec)
+        barrier = barrier_container(spec.template.spec)
         for variable in (barrier and barrier.env) or ():
             if variable.name == names.ENV_STREAM and variable.value:
                 return variable.value.rpartition("/")[2][:MAX_TEXT]
     return ""
 
 
-def _barrier_container(spec: wire.JobTemplateSpec) -> wire.InitContainer | None:
-    """The barrier container in a pod template."""
-    containers = spec.template.spec.init_containers or ()
+def barrier_container(spec: wire.TemplatePodSpec) -> wire.InitContainer | None:
+    """The barrier container in the spec of a pod."""
+    containers = spec.init_containers or ()
     return next((container for container in containers if container.name == names.BARRIER_CONTAINER), None)

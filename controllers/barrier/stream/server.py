@@ -21,7 +21,7 @@ from controllers.barrier.stream.delivery import CHUNK, CloseWatcher
 from controllers.barrier.stream.registry import RequestRefused, StreamRequest, WaiterRegistry
 from jobset_gate.barrier import verdict_codec
 from jobset_gate.barrier.model import GangKey, Generation
-from jobset_gate.sources.table import SOURCES
+from jobset_gate.sources.table import TEMPLATE_SOURCES
 
 LISTEN_RETRY_SECONDS = 5.0
 
@@ -42,7 +42,7 @@ RESERVED_FILES = 256
 """Open files reserved for the rest of the process, above all for connections to the API server."""
 
 _PATH = ["", "v1"]
-_SOURCES = {source.stream: name for name, source in SOURCES.items()}
+_SOURCES = {source.stream: name for name, source in TEMPLATE_SOURCES.items()}
 """Names of sources by their part of the path."""
 _LONGEST_UID = 64
 _SHAPE = f"GET /v1/<{'|'.join(_SOURCES)}>/<namespace>/<workload>/<token>/<uid>/<attempt>/<epoch>/<pod>"

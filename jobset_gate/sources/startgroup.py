@@ -1,0 +1,264 @@
+"""The source `startgroup`: how the pods of one name under one controller owner become the snapshot of a gang (K5).
+
+Nothing but its pods and its ConfigMap is the workload. The webhook knows no history, so nothing marks a pod with its
+generation: the attempt is a number in the ConfigMap, and which pods belong to it is decided here, from their UIDs.
+"""
+
+from collections.abc import Collection, Iterable
+from functools import lru_cache
+from typing import Final, NamedTuple
+
+import msgspec
+
+from jobset_gate.barrier import config, verdict_codec, wire
+from jobset_gate.barrier.member import MemberSeen, Membership, ObjectSeen
+from jobset_gate.barrier.model import (
+    BarrierStage,
+    Config,
+    ConfigMapSeen,
+    GangKey,
+    GangSnapshot,
+    JobSeen,
+    PodSeen,
+    ReplicatedJobSeen,
+    WorkloadSeen,
+)
+from jobset_gate.errors import Malformed
+from jobset_gate.names import ON_TIMEOUT_RELEASE
+from jobset_gate.objects.devices import Devices
+from jobset_gate.sources import decode, templates
+from jobset_gate.sources.slot import Slot
+from jobset_gate.sources.table import START_GROUP
+
+MAX_SIZE: Final = 10_000
+"""Pods of a start group (K2)."""
+MAX_DIFFERING: Final = 10
+"""Pods that are named when the pods of a group say different things."""
+_NO_OWNER: Final = wire.TypedOwnerReference()
+_TARGET: Final = ""
+
+
+def gang_name(group: str, owner_uid: str) -> str:
+    """Name of the gang: two owners of one name are two gangs. A group's name is a DNS label, so it has no dot."""
+    return f"{group}.{owner_uid}"
+
+
+def group_and_owner(gang: str) -> tuple[str, str]:
+    """The reverse: the group's name, and the UID of the pods' owner."""
+    group, _, owner = gang.partition(".")
+    return group, owner
+
+
+# --- Pods ------------------------------------------------------------------------------------------------------------
+
+
+def pod(seen: wire.MemberPod) -> PodSeen:
+    """A pod of a start group. Its verdict is the gang's if it is addressed to this pod, else none."""
+    meta = seen.metadata
+    owner = decode.controller_owner(meta.owner_references) or _NO_OWNER
+    found = decode.pod(seen, _slot)
+    notes = meta.annotations or templates.NO_ANNOTATIONS
+    return msgspec.structs.replace(
+        found,
+        verdict=verdict_codec.addressee_verdict(found.verdict, found.uid, owner.uid),
+        member=_member(
+            ObjectSeen(api_version=owner.api_version, kind=owner.kind, name=owner.name),
+            _Notes(notes.start_size, notes.config, notes.bypass, notes.on_timeout),
+            templates.pod_devices(seen.spec) if templates.are_within_device_limits([seen.spec]) else (),
+            has_barrier=templates.barrier_container(seen.spec) is not None,
+        ),
+        token=notes.token[: templates.MAX_TEXT],
+    )
+
+
+def _slot(labels: wire.Labels, owner: wire.OwnerReference | None) -> Slot:
+    uid = "" if owner is None else owner.uid
+    return _slot_of(labels.start_group, uid)
+
+
+@lru_cache(maxsize=4096)
+def _slot_of(group: str, owner_uid: str) -> Slot:
+    """One copy for all pods of a group."""
+    return Slot(START_GROUP.name, gang_name(group, owner_uid), owner_uid, _TARGET, 0, 0)
+
+
+class _Notes(NamedTuple):
+    """The annotations of a pod that say what its gang is to do, as they are."""
+
+    size: str
+    config: str | None
+    bypass: str
+    on_timeout: str
+
+
+@lru_cache(maxsize=4096)
+def _member(owner: ObjectSeen, notes: _Notes, devices: Devices, *, has_barrier: bool) -> MemberSeen:
+    """One copy for all pods of a template. Text that the webhook would refuse is read as absent."""
+    number = verdict_codec.parse_number(notes.size, 0)
+    try:
+        timeout = config.stored_config(None, notes.config, has_targets=False).timeout
+    except Malformed:
+        timeout = None
+    return MemberSeen(
+        owner=owner,
+        size=number if number <= MAX_SIZE else 0,
+        timeout=timeout,
+        bypass=notes.bypass == "true",
+        releases_on_timeout=notes.on_timeout == ON_TIMEOUT_RELEASE,
+        has_barrier=has_barrier,
+        devices=devices,
+    )
+
+
+# --- The gang --------------------------------------------------------------------------------------------------------
+
+
+def attempt_of(pods: Iterable[PodSeen], kept: Membership | None) -> int:
+    """The attempt of these pods (K5). It lasts while one live pod belongs to it; the next pods are the next attempt.
+
+    `kept` is what the ConfigMap says. A pure function of both, so that a successor finds the same.
+    """
+    live = [pod for pod in pods if pod.live]
+    highest = max((_addressed_attempt(pod) for pod in live), default=-1)
+    if kept is None or highest > kept.attempt:
+        return max(highest, 0)
+    if not kept.members or not live or highest == kept.attempt:
+        return kept.attempt
+    lasts = any(pod.stage is BarrierStage.PASSED or pod.uid in kept.members for pod in live)
+    return kept.attempt + (not lasts)
+
+
+class Gathered(NamedTuple):
+    """What the pods of a start group are in a snapshot."""
+
+    workload: WorkloadSeen
+    job: JobSeen
+    """The one Job that the rules count by: all pods are its slots."""
+    pods: tuple[PodSeen, ...]
+    """Those that can count for the attempt, with its number."""
+
+
+def gather(
+    key: GangKey, pods: Collection[PodSeen], kept: Membership | None, gate: ConfigMapSeen | None
+) -> Gathered | None:
+    """The gang that these pods are; None without pods.
+
+    `kept`: what its ConfigMap says, or said before it was deleted; `gate`: the ConfigMap, None if there is none.
+    """
+    first = next((pod for pod in pods if pod.member is not None), None)
+    if first is None:
+        return None
+    attempt = attempt_of(pods, kept)
+    workload = _workload(key, attempt, pods, gate)
+    job = JobSeen(
+        namespace=key.namespace,
+        name="" if workload.owner is None else workload.owner.name,
+        uid=workload.uid,
+        source=START_GROUP.name,
+        gang=key.name,
+        workload_uid=workload.uid,
+        replicated_job=_TARGET,
+        job_index=0,
+        attempt=attempt,
+        suspended=False,
+        deleting=False,
+        complete=False,
+        succeeded=0,
+        completed=frozenset(),
+    )
+    return Gathered(workload, job, tuple(_of_attempt(pods, attempt, kept)))
+
+
+def regathered(seen: GangSnapshot) -> GangSnapshot:
+    """A start group's snapshot made again from its pods and its ConfigMap, where one was read from the API."""
+    gate = seen.own_config_map
+    kept = seen.membership if gate is None or gate.membership is None else gate.membership
+    found = gather(seen.workload.key, seen.pods, kept, gate)
+    if found is None:
+        return seen
+    workload, job, pods = found
+    return msgspec.structs.replace(seen, workload=workload, jobs=(job,), pods=pods, membership=kept)
+
+
+def membership_to_write(seen: GangSnapshot, *, begins: bool) -> Membership:
+    """What the ConfigMap is to say. `begins`: clock or verdict are written, so the live pods are the members."""
+    if begins:
+        live = frozenset(pod.uid for pod in seen.pods if pod.live)
+        return Membership(attempt=seen.workload.attempt, members=live)
+    return seen.membership or Membership(attempt=seen.workload.attempt)
+
+
+def _workload(key: GangKey, attempt: int, pods: Collection[PodSeen], gate: ConfigMapSeen | None) -> WorkloadSeen:
+    """Where the pods differ, the most patient value counts, so that a difference never releases early (K2)."""
+    live = [pod for pod in pods if pod.live]
+    asked = live or pods
+    said = list(dict.fromkeys(pod.member for pod in asked if pod.member is not None))
+    timeouts = [it.timeout for it in said]
+    timeout = None if None in timeouts else max((it for it in timeouts if it is not None), default=None)
+    size, bypass = max((it.size for it in said), default=0), all(it.bypass for it in said)
+    counts = (size, timeout, bypass, all(it.releases_on_timeout for it in said))
+    begun = [at for pod in asked for at in (pod.created, pod.barrier_since) if at is not None]
+    if gate is not None and gate.waiting_since is not None:
+        begun.append(gate.waiting_since.at)
+    return WorkloadSeen(
+        source=START_GROUP,
+        namespace=key.namespace,
+        name=key.name,
+        uid=group_and_owner(key.name)[1],
+        created=min(begun, default=0.0),
+        attempt=attempt,
+        suspended=False,
+        deleting=False,
+        finished=not live,
+        managed_elsewhere=False,
+        config=Config(timeout=timeout),
+        config_problem="",
+        bypass=bypass,
+        releases_on_timeout=counts[-1],
+        replicated_jobs=(
+            ReplicatedJobSeen(
+                name=_TARGET,
+                replicas=1,
+                parallelism=size,
+                completions=None,
+                indexed=False,
+                has_barrier=True,
+                epoch=0,
+                devices=said[0].devices if said else (),
+            ),
+        ),
+        condition=None if gate is None else gate.condition,
+        owner=said[0].owner if said else None,
+        bare_pod=min((it.name for it in live if it.member is not None and not it.member.has_barrier), default=""),
+        differing=tuple(
+            sorted(it.name for it in live if it.member is not None and _values(it.member) != counts)[:MAX_DIFFERING]
+        ),
+    )
+
+
+def _values(member: MemberSeen) -> tuple[int, int | None, bool, bool]:
+    return member.size, member.timeout, member.bypass, member.releases_on_timeout
+
+
+def _of_attempt(pods: Iterable[PodSeen], attempt: int, kept: Membership | None) -> Iterable[PodSeen]:
+    """The pods with their attempt. A Succeeded pod counts for the attempt that released it and for no later one.
+
+    Except a batch Job's, whose success is final: it counts in every attempt, and proves the release of none.
+    """
+    members = kept.members if kept is not None and kept.attempt == attempt else frozenset()
+    for one in pods:
+        if one.phase != "Succeeded" or one.uid in members or _addressed_attempt(one) == attempt:
+            yield one if one.attempt == attempt else msgspec.structs.replace(one, attempt=attempt)
+        elif one.member is not None and one.member.owner.kind == "Job":
+            yield msgspec.structs.replace(one, attempt=attempt, epoch=-1, stage=BarrierStage.WAITING)
+
+
+def _addressed_attempt(one: PodSeen) -> int:
+    """The attempt of the verdict that this pod carries, -1 without one."""
+    return _attempt_in(one.verdict) if one.verdict else -1
+
+
+@lru_cache(maxsize=4096)
+def _attempt_in(verdict: str) -> int:
+    parsed = verdict_codec.parse(verdict)
+    return -1 if parsed is None else parsed.generation.attempt
