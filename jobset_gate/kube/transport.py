@@ -10,6 +10,9 @@ from contextlib import aclosing, asynccontextmanager, contextmanager
 from dataclasses import dataclass, field
 
 import aiohttp
+from aiohttp.client_proto import ResponseHandler
+from aiohttp.client_reqrep import ConnectionKey
+from typing_extensions import override
 
 from jobset_gate.kube.access import Access
 from jobset_gate.kube.errors import (
@@ -64,6 +67,16 @@ class ApiRequest:
         return self.verb not in METHODS
 
 
+class _Connector(aiohttp.TCPConnector):
+    """Aborts each connection that is not kept: over TLS, closing waits for the server, and the loop may end before."""
+
+    @override
+    def _release(self, key: ConnectionKey, protocol: ResponseHandler, *, should_close: bool = False) -> None:
+        if (should_close or protocol.should_close) and protocol.transport is not None:
+            protocol.transport.abort()
+        super()._release(key, protocol, should_close=should_close)
+
+
 class Transport:
     """Owns the connections. `timeout` is in seconds and includes the wait for a connection."""
 
@@ -81,7 +94,7 @@ class Transport:
         """Needs a running loop."""
         # Uncompressed bodies: unpacking a page of 3 MiB would block the loop for tens of milliseconds.
         self._session = aiohttp.ClientSession(
-            connector=aiohttp.TCPConnector(limit=self._connections, ssl=self._access.ssl or True, keepalive_timeout=60),
+            connector=_Connector(limit=self._connections, ssl=self._access.ssl or True, keepalive_timeout=60),
             headers=[
                 ("User-Agent", self._agent),
                 ("Accept", "application/json"),
