@@ -298,6 +298,17 @@ class WorkloadSeen(Value, frozen=True):
         return GangKey(self.namespace, self.name, self.source.name)
 
     @property
+    def shown_name(self) -> str:
+        """Its name for people."""
+        return self.source.shown_name(self.name)
+
+    @property
+    def involved_object(self) -> ObjectSeen:
+        """The object that Events are about and that kubectl describes: itself, or the owner of its pods."""
+        its = self.source
+        return self.owner or ObjectSeen(api_version=its.api_version, kind=its.kind, name=self.name)
+
+    @property
     def targets(self) -> tuple[ReplicatedJobSeen, ...]:
         """The replicatedJobs of the gang (A2: none named means all)."""
         wanted = self.config.targets

@@ -42,8 +42,8 @@ class Source(msgspec.Struct, frozen=True, kw_only=True):
 
     @property
     def resource(self) -> str:
-        """The word for the kind in kubectl's commands."""
-        return self.kind.lower().replace(" ", "")
+        """The word for the kind in kubectl's commands, and in ours."""
+        return self.kind.lower()
 
     @property
     def restarts(self) -> bool:
@@ -54,10 +54,14 @@ class Source(msgspec.Struct, frozen=True, kw_only=True):
         """Whether this spec.managedBy names another controller, as of another cluster."""
         return manager not in (None, "", self.controller)
 
+    def shown_name(self, workload: str) -> str:
+        """The workload's name for people: where pods are gated one by one, without the UID of their owner."""
+        return workload.partition(".")[0] if self.gates_pods else workload
+
     def pods_selector(self, workload: str) -> str:
-        """Label selector of the gang's pods."""
+        """Label selector of the gang's pods; where pods are gated one by one, also of those of other owners."""
         if self.gates_pods:
-            return f"{self.pods_label}={workload.partition('.')[0]},!{names.GATED}"
+            return f"{self.pods_label}={self.shown_name(workload)},!{names.GATED}"
         return f"{names.GATED}={self.gated},{self.pods_label}={workload}"
 
     def config_map_name(self, workload: str) -> str:

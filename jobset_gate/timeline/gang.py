@@ -37,7 +37,7 @@ def gang_timeline(
     made = Timeline(
         source=workload.source,
         namespace=workload.namespace,
-        name=workload.name,
+        name=workload.shown_name,
         attempt=workload.attempt,
         now=now,
         created=workload.created or None,
@@ -142,7 +142,8 @@ def _condition_reason(workload: WorkloadSeen, opened: float | None) -> str:
 def _notes(made: Timeline, *, replaced: int) -> list[str]:
     found = []
     if made.attempt:
-        found.append(f"this is restart attempt {made.attempt}; the pods of earlier ones are gone and not shown")
+        restart = "restart " if made.source is not None and made.source.restarts else ""
+        found.append(f"this is {restart}attempt {made.attempt}; the pods of earlier ones are gone and not shown")
     if replaced:
         found.append(f"not shown: {pods_(replaced)}, failed or replaced by others")
     if made.replacements:
