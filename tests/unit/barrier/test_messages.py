@@ -225,7 +225,6 @@ def test_a_decision_can_be_read_back_from_its_condition(
     ("reason", "message"),
     [
         (names.REASON_WAITING, "1/2 pods started (uid u-1, attempt 0, epoch 0)"),
-        (names.REASON_GATE_MISSING, "x (uid u-1, attempt 0, epoch 0)"),
         (names.REASON_CONFIG_MAP_CONFLICT, "x (uid u-1, attempt 0, epoch 0)"),
         (names.REASON_STARTED, "all 2 pods started"),
         (names.REASON_STARTED, "(uid u-1, attempt 0, epoch 0) all 2 pods started"),
