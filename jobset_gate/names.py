@@ -239,6 +239,8 @@ POD_GROUP_CONFIG_MAP_PREFIX: Final = "jobset-gate-gang-"
 POD_WEBHOOK: Final = "zz-jobset-gate-pods"
 """The webhook configuration for pods. It goes last among the mutating ones, in the order of their names, and is the
 first thing that an uninstallation takes away."""
+BARRIER_POD_WEBHOOK: Final = "zz-jobset-gate-barrier-pods"
+"""The webhook configuration for pods into which the barrier is put one by one. Named as the one above."""
 NATIVE_PREFIX: Final = "jobset-gate-"
 """Of the name of a native PodGroup; the group's hash follows (G6)."""
 NATIVE_PROBE: Final = "jobset-gate.dev/canary"

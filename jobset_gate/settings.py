@@ -3,7 +3,7 @@
 import re
 from collections.abc import Mapping
 from enum import StrEnum
-from typing import Annotated, Any, Final
+from typing import Annotated, Any, Final, Literal
 
 from pydantic import AfterValidator, BaseModel, BeforeValidator, ConfigDict, Field, Strict, ValidationError
 from pydantic.alias_generators import to_camel
@@ -111,6 +111,8 @@ class Gangs(_Section):
 
     sources: Annotated[tuple[str, ...], Strict(False), AfterValidator(_known_sources)] = DEFAULT_SOURCES
     """Kinds of workloads whose pods may start as a gang. Of another kind nothing is sent, watched or changed."""
+    pod_failure_policy: Literal["Fail", "Ignore"] = "Fail"
+    """What becomes of the pods of a start group while the webhook is down: refused, or created without a barrier."""
 
 
 class Groups(_Section):

@@ -1,7 +1,7 @@
 """The webhook configurations: which requests an API server sends to the webhook, and which never (A3, G2, K3).
 
-Pods have a configuration of their own, so that an uninstallation can delete it before anything else. Its match
-conditions send no pod that names no group: an outage of the webhook refuses no other pod.
+Pods of groups and of start groups have a configuration of their own each, so that an uninstallation can delete it
+before anything else. No pod is sent that names no group: an outage of the webhook refuses no other pod.
 """
 
 from collections.abc import Collection, Sequence
@@ -22,9 +22,11 @@ VALIDATING: Final = "jobset-gate"
 MUTATING_HOOK: Final = "mutate.jobset-gate.dev"
 VALIDATING_HOOK: Final = "validate.jobset-gate.dev"
 POD_HOOK: Final = "pods.jobset-gate.dev"
+START_GROUP_HOOK: Final = "start-groups.jobset-gate.dev"
 MUTATE_PATH: Final = "/mutate"
 VALIDATE_PATH: Final = "/validate"
 POD_PATH: Final = "/mutate-pods"
+BARRIER_POD_PATH: Final = "/mutate-barrier-pods"
 TIMEOUT_SECONDS: Final = 5
 EXEMPT_NAMESPACE: Final = "kube-system"
 _ONLY_JOBSETS: Final = Gangs(sources=(JOBSET.name,))
@@ -40,6 +42,19 @@ POD_RULE: Final[Json] = {
     "operations": ["CREATE"],
     "scope": "Namespaced",
 }
+
+_HAS_BARRIER: Final = [source.gated for source in TEMPLATE_SOURCES.values()]
+START_GROUP_SELECTOR: Final[Json] = {
+    "matchExpressions": [
+        {"key": names.START_GROUP, "operator": "Exists"},
+        {"key": names.GATED, "operator": "NotIn", "values": _HAS_BARRIER},
+    ]
+}
+"""Pods of start groups, without those that got a barrier from their template."""
+_IS_NO_MIRROR: Final = (
+    "is-no-mirror",
+    f"!has(object.metadata.annotations) || !('{names.MIRROR_POD}' in object.metadata.annotations)",
+)
 
 
 @dataclass(frozen=True, slots=True)
@@ -117,7 +132,7 @@ def pod_match_conditions(groups: Groups) -> Conditions:
 
     Every field is guarded by has(): an error in a condition would refuse the pod. podgroups.admission checks the same.
     """
-    notes, owners = "object.metadata.annotations", "object.metadata.ownerReferences"
+    owners = "object.metadata.ownerReferences"
     schedulers = ", ".join(map(_quoted, groups.scheduler_names))
     return (
         ("names-a-group", _names_a_group(groups.ways)),
@@ -126,7 +141,7 @@ def pod_match_conditions(groups: Groups) -> Conditions:
             f"!has(object.spec.schedulerName) || object.spec.schedulerName in [{schedulers}]",
         ),
         ("is-not-bound", "!has(object.spec.nodeName) || object.spec.nodeName == ''"),
-        ("is-no-mirror", f"!has({notes}) || !({_quoted(names.MIRROR_POD)} in {notes})"),
+        _IS_NO_MIRROR,
         (
             "is-no-daemon",
             f"!has({owners}) || !{owners}.exists(it, it.kind == 'DaemonSet' && has(it.controller) && it.controller)",
@@ -161,6 +176,18 @@ def pod_configuration(groups: Groups, **options: Unpack[HookOptions]) -> Json:
     hook = _hook(POD_HOOK, POD_PATH, POD_RULE, pod_match_conditions(groups), options)
     name = names.POD_WEBHOOK + options.get("suffix", "")
     return configuration("MutatingWebhookConfiguration", name, hook | {"reinvocationPolicy": "IfNeeded"})
+
+
+def barrier_pod_configuration(gangs: Gangs, **options: Unpack[HookOptions]) -> Json:
+    """The MutatingWebhookConfiguration for pods of start groups, by its own failure policy.
+
+    For an installation with the source `startgroup` only. Its object selector sends no other pod.
+    """
+    given: HookOptions = {**options, "failure_policy": gangs.pod_failure_policy}
+    hook = _hook(START_GROUP_HOOK, BARRIER_POD_PATH, POD_RULE, (_IS_NO_MIRROR,), given)
+    hook |= {"objectSelector": START_GROUP_SELECTOR, "reinvocationPolicy": "IfNeeded"}
+    name = names.BARRIER_POD_WEBHOOK + options.get("suffix", "")
+    return configuration("MutatingWebhookConfiguration", name, hook)
 
 
 def configuration(kind: str, name: str, *hooks: Json) -> Json:

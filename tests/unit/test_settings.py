@@ -40,6 +40,7 @@ def test_keys_are_camel_case_as_in_the_charts_values() -> None:
         ({"barrier": {"runAsUser": 0}}, "barrier.runAsUser: 0: input should be greater than or equal to 1"),
         ({"barrier": {"resources": {"claims": []}}}, "barrier.resources.claims: []: extra inputs are not permitted"),
         ({"barrier": 3}, "barrier: 3: input should be"),
+        ({"gangs": {"podFailurePolicy": "No"}}, "gangs.podFailurePolicy: \"No\": input should be 'Fail' or 'Ignore'"),
         ([], "settings: []: input should be"),
     ],
 )

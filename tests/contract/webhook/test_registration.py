@@ -3,7 +3,7 @@
 import copy
 from collections.abc import AsyncIterator
 from dataclasses import dataclass
-from typing import Any
+from typing import Any, Literal
 
 import pytest
 
@@ -11,11 +11,17 @@ from jobset_gate import names
 from jobset_gate.kube.client import Client, PatchType
 from jobset_gate.kube.errors import ApiError, NotFound
 from jobset_gate.kube.resources import JOBSETS
-from jobset_gate.settings import Groups
+from jobset_gate.settings import Gangs, Groups
 from tests.fakes.admission_server import RequestCounter, registered
 from tests.fakes.jobsets import Json, barrier, changed, jobset, pod_spec, replicated
 from tests.plane.planes import Plane
-from webhook.registration import HookOptions, ServiceReference, configurations, pod_configuration
+from webhook.registration import (
+    HookOptions,
+    ServiceReference,
+    barrier_pod_configuration,
+    configurations,
+    pod_configuration,
+)
 from webhook.server import WebhookServer
 
 SERVICE = ServiceReference("gate-system", "gate")
@@ -36,6 +42,22 @@ def test_the_configurations_send_what_is_in_other_namespaces_and_fail_closed() -
     pods = {"apiGroups": [""], "apiVersions": ["v1"], "resources": ["pods"]}
     wanted = [jobsets | {"operations": ["CREATE", "UPDATE"]}] * 2 + [pods | {"operations": ["CREATE"]}]
     assert [it["webhooks"][0]["rules"] for it in made] == [[rule | {"scope": "Namespaced"}] for rule in wanted]
+
+
+@pytest.mark.parametrize("policy", ["Fail", "Ignore"])
+def test_pods_of_start_groups_are_sent_by_their_label_under_their_own_policy(policy: Literal["Fail", "Ignore"]) -> None:
+    where: HookOptions = {"service": SERVICE, "own_namespace": "gate-system", "failure_policy": "Fail", "suffix": "-x"}
+    made = barrier_pod_configuration(Gangs(sources=("jobset", "startgroup"), pod_failure_policy=policy), **where)
+    (hook,) = made["webhooks"]
+    assert (made["metadata"]["name"], hook["name"]) == ("zz-jobset-gate-barrier-pods-x", "start-groups.jobset-gate.dev")
+    assert (hook["failurePolicy"], hook["reinvocationPolicy"], hook["timeoutSeconds"]) == (policy, "IfNeeded", 5)
+    assert hook["clientConfig"]["service"]["path"] == "/mutate-barrier-pods"
+    assert hook["rules"] == pod_configuration(Groups(), **where)["webhooks"][0]["rules"]
+    assert hook["namespaceSelector"]["matchExpressions"][0]["values"] == ["kube-system", "gate-system"]
+    assert hook["objectSelector"]["matchExpressions"] == [
+        {"key": "jobset-gate.dev/start-group", "operator": "Exists"},
+        {"key": "jobset-gate.dev/gated", "operator": "NotIn", "values": ["true", "job"]},
+    ]
 
 
 def test_the_mutating_webhook_is_called_after_all_others() -> None:
