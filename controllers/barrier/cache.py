@@ -121,6 +121,8 @@ class GangCache:
         self._enqueue, self._enqueue_after = enqueue, enqueue_after
         self._delivered, self._on_change = delivered, on_change
         self._gangs: dict[GangKey, GangEntry] = {}
+        self._gang_by_pod: dict[str, GangKey] = {}
+        """By the UIDs of pods with a token of their own."""
 
     def on_workload(self, change: ObjectChange[WorkloadSeen]) -> None:
         """Handler of workloads with a config."""
@@ -167,9 +169,12 @@ class GangCache:
         gang = self._entry(key)
         if old is not None and (new is None or new.uid != old.uid):
             gang.pods.pop(old.uid, None)
+            self._gang_by_pod.pop(old.uid, None)
             old = None
         if new is not None:
             gang.pods[new.uid] = new
+            if new.token:
+                self._gang_by_pod[new.uid] = key
         if new is not None and new.counts(gang.announced) and not (old is not None and old.counts(gang.announced)):
             self._on_pod_started(key, gang, new)
         else:
@@ -209,6 +214,13 @@ class GangCache:
         if gang is None or gang.workload is None or known is None or known.workload_uid != gang.workload.uid:
             return False
         return known.bound and known.alive and known.stage is not BarrierStage.PASSED
+
+    def find_pod(self, namespace: str, uid: str) -> tuple[GangKey, PodSeen] | None:
+        """The pod of this UID and its gang, if the pod has a token of its own."""
+        key = self._gang_by_pod.get(uid)
+        if key is None or key.namespace != namespace:
+            return None
+        return key, self._gangs[key].pods[uid]
 
     def remove_announced(self, key: GangKey, pod: str) -> None:
         """The pod has no open request: the count falls unless its kubelet has reported the start."""
