@@ -114,7 +114,7 @@ def bare_job_pod(index: int = 5, *init: Json, meta: Json | None = None) -> Json:
 
 def owner(kind: str, name: str, uid: str) -> Json:
     """The reference to the controller that made an object, as a Job carries one to its JobSet and a pod to its Job."""
-    api = {"JobSet": "jobset.x-k8s.io/v1alpha2", "Job": "batch/v1"}[kind]
+    api = {"JobSet": "jobset.x-k8s.io/v1alpha2", "Job": "batch/v1", "StatefulSet": "apps/v1"}[kind]
     return {
         "apiVersion": api,
         "kind": kind,

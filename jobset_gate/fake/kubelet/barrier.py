@@ -146,13 +146,16 @@ class ConfigMapMounts:
 
 
 class BarrierContainer:
-    """Created when the volumes are mounted, so it has read them once."""
+    """Created when the volumes are mounted, so it has read them once. It outlives the runs of its container."""
 
     def __init__(self, pod: PodWorker, mounts: ConfigMapMounts) -> None:
         self._pod = pod
         self._mounts = mounts
         self._texts: tuple[str, str] = ("", "")
         self._own: BarrierIdentity | None = None
+        self._has_state = False
+        self._released: BarrierIdentity | None = None
+        """Whose release the state volume holds."""
         self._end: Callable[[BarrierExit], None] | None = None
         self._ending: asyncio.TimerHandle | None = None
         self._limit: asyncio.TimerHandle | None = None
@@ -170,6 +173,8 @@ class BarrierContainer:
         self.stop()
         env = self._pod.pod.env(container)
         self._own = own = BarrierIdentity.from_env(env)
+        mounts = container.get("volumeMounts") or ()
+        self._has_state = any(mount["mountPath"] == names.STATE_PATH for mount in mounts)
         self._end = end
         if own.limit is not None:
             limit = own.limit + ROUNDING
@@ -189,12 +194,14 @@ class BarrierContainer:
     def _check(self) -> None:
         if self._own is None or self._ending is not None:
             return
-        ending = read_verdict(self._own, self._texts)
+        ending = BarrierExit(0) if self._own == self._released else read_verdict(self._own, self._texts)
         if ending is not None:
             self._ending = self._pod.later(self._pod.host.script.behaviour.barrier_poll, lambda: self._finish(ending))
 
     def _finish(self, ending: BarrierExit | None) -> None:
         end = self._end
         if end is not None and ending is not None:
+            if self._has_state and ending.code == 0:
+                self._released = self._own
             self.stop()
             end(ending)

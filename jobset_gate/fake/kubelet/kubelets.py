@@ -87,6 +87,13 @@ class Kubelets:
         """Kill a running container of those pods; the rest is up to their restart policy."""
         return [worker.pod.key for worker in self._matching(match) if worker.end_container(container)]
 
+    def restart_sandbox(self, match: PodMatch) -> list[Key]:
+        """The node of those pods boots again: all their containers start again, beginning with the init containers."""
+        found = self._matching(match)
+        for worker in found:
+            worker.restart_sandbox()
+        return [worker.pod.key for worker in found]
+
     def finish(self, match: PodMatch, container: str = "main") -> list[Key]:
         """That container of those pods ends with exit code 0."""
         return [worker.pod.key for worker in self._matching(match) if worker.end_container(container, code=0)]

@@ -79,6 +79,23 @@ class PodWorker:
         self._ended(record, BarrierExit(code))
         return True
 
+    def restart_sandbox(self) -> None:
+        """All containers start again, init containers first; the pod and its volumes stay."""
+        if self.leaving or self._gate is None or self.record.phase in ("Succeeded", "Failed"):
+            return
+        self._cancel()
+        for record in self._records():
+            if record.running:
+                record.state = self._terminated(record, BarrierExit(KILLED))
+            if isinstance(record.state, TerminatedState):
+                record.last = record.state
+                record.restarts += 1
+            record.state = WaitingState("PodInitializing")
+        self._write()
+        self.host.mounts.mount(self.pod.config_map, self.pod.uid, self.refresh)
+        self._gate.read()
+        self.later(self._behaviour.sandbox_seconds, self._step)
+
     def retry(self) -> None:
         """A fault was cleared: pull again what could not be pulled."""
         for name in list(self._pulling):

@@ -16,6 +16,7 @@ from jobset_gate.fake.objects import FakeObject, Json, Key
 from jobset_gate.podgroups.fit import constraints
 
 DEFAULT_SCHEDULER = "default-scheduler"
+_REFERENCE = re.compile(r"\$\(([^)]+)\)")
 _MARK = re.compile(r"metadata\.(labels|annotations)\['([^']+)'\]")
 _PLACEMENT = ("nodeSelector", "affinity", "tolerations", "overhead", "resources", "containers", "initContainers")
 
@@ -57,13 +58,16 @@ class KubeletPod:
         self.attempt = verdict_codec.parse_number(meta.labels.get(names.JS_RESTART_ATTEMPT), -1)
 
     def env(self, container: Json) -> dict[str, str]:
-        """The container's environment as it is when it starts now."""
-        return {item["name"]: self._value(item) for item in container.get("env") or ()}
+        """The container's environment as it is when it starts now. `$(NAME)` stands for an earlier variable."""
+        values: dict[str, str] = {}
+        for item in container.get("env") or ():
+            values[item["name"]] = self._value(item, values)
+        return values
 
-    def _value(self, item: Json) -> str:
+    def _value(self, item: Json, earlier: Mapping[str, str]) -> str:
         path = ((item.get("valueFrom") or {}).get("fieldRef") or {}).get("fieldPath")
         if path is None:
-            return item.get("value") or ""
+            return _REFERENCE.sub(lambda found: earlier.get(found[1], found[0]), item.get("value") or "")
         if found := _MARK.fullmatch(path):
             return (self.labels if found[1] == "labels" else self.annotations).get(found[2], "")
         simple = {"metadata.name": self.key[1], "metadata.namespace": self.key[0], "metadata.uid": self.uid}
