@@ -32,12 +32,17 @@ def text() -> str:
     designs = [it for it in all_of_them if not it.written and it not in ours]
     rest = [it for it in all_of_them if it not in ours and it not in designs]
     head = ["key", "is", "meaning", "written by", "read by"]
-    by_people = [it for it in ours if it.on == "a JobSet"]
+    on_jobsets = [it for it in ours if it.on == "a JobSet"]
+    on_pods = [it for it in ours if it.key in (names.START_GROUP, names.START_SIZE)]
+    by_people = [*on_jobsets, *on_pods]
     return page(
         "Annotations and labels",
         "`jobset_gate/names.py`",
         "## For people to write, on a JobSet",
-        _table(head, by_people),
+        _table(head, on_jobsets),
+        "## For people to write, on the pods of a start group",
+        paragraph("Those of a JobSet may be there, too."),
+        _table(head, on_pods),
         "## That jobset-gate writes",
         paragraph("No other client should write them. They are listed so that everything in a cluster is explained."),
         _table(head, [it for it in ours if it not in by_people]),

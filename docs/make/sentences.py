@@ -7,7 +7,7 @@ from itertools import pairwise
 from types import ModuleType
 from typing import Any, Final
 
-_PARAGRAPHS: Final = re.compile(r"\s*\((?:see )?[AG]\d+(?:\.\d+)?(?:, [AG]\d+(?:\.\d+)?)*\)")
+_PARAGRAPHS: Final = re.compile(r"\s*\((?:see )?[AGK]\d+(?:\.\d+)?(?:, [AGK]\d+(?:\.\d+)?)*\)")
 """Numbers of paragraphs of the contract, which only the code's readers have before them."""
 
 
