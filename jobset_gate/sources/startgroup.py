@@ -113,19 +113,30 @@ def _member(owner: ObjectSeen, notes: _Notes, devices: Devices, *, has_barrier: 
 # --- The gang --------------------------------------------------------------------------------------------------------
 
 
-def attempt_of(pods: Iterable[PodSeen], kept: Membership | None) -> int:
+def attempt_of(pods: Collection[PodSeen], kept: Membership | None) -> int:
     """The attempt of these pods (K5). It lasts while one live pod belongs to it; the next pods are the next attempt.
 
-    `kept` is what the ConfigMap says. A pure function of both, so that a successor finds the same.
+    `kept` is what the ConfigMap says. A pure function of both, so that a successor finds the same. Pods that have ended
+    prove that an attempt was decided: no later pod may be bound by that, even if the ConfigMap was lost meanwhile.
     """
+    decided = max(map(_addressed_attempt, pods), default=-1)
+    known = Membership(attempt=0) if kept is None else kept
+    attempt = max(known.attempt, decided)
+    members = known.members if known.attempt == attempt else frozenset()
     live = [pod for pod in pods if pod.live]
-    highest = max((_addressed_attempt(pod) for pod in live), default=-1)
-    if kept is None or highest > kept.attempt:
-        return max(highest, 0)
-    if not kept.members or not live or highest == kept.attempt:
-        return kept.attempt
-    lasts = any(pod.stage is BarrierStage.PASSED or pod.uid in kept.members for pod in live)
-    return kept.attempt + (not lasts)
+    if not live or not (members or decided == attempt):
+        return attempt
+    lasts = any(
+        pod.stage is BarrierStage.PASSED or pod.uid in members or _addressed_attempt(pod) == attempt for pod in live
+    )
+    return attempt + (not lasts)
+
+
+def latest(known: Membership | None, read: Membership | None) -> Membership | None:
+    """What is to be remembered of two ConfigMaps of a group: one that was made again after a deletion may say less."""
+    if known is None or read is None:
+        return read if known is None else known
+    return read if (read.attempt, bool(read.members)) >= (known.attempt, bool(known.members)) else known
 
 
 class Gathered(NamedTuple):
@@ -172,7 +183,7 @@ def gather(
 def regathered(seen: GangSnapshot) -> GangSnapshot:
     """A start group's snapshot made again from its pods and its ConfigMap, where one was read from the API."""
     gate = seen.own_config_map
-    kept = seen.membership if gate is None or gate.membership is None else gate.membership
+    kept = latest(seen.membership, None if gate is None else gate.membership)
     found = gather(seen.workload.key, seen.pods, kept, gate)
     if found is None:
         return seen

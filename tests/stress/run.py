@@ -17,7 +17,7 @@ from random import Random
 
 import structlog
 
-from jobset_gate.sources.table import SOURCES
+from jobset_gate.sources.table import TEMPLATE_SOURCES
 from tests.stress.world.schedule import Schedule, at_random, cut_down, play
 
 SCHEDULES = 10_000
@@ -30,7 +30,7 @@ MOST_FAILED = 5
 def main(arguments: Sequence[str] | None = None) -> int:
     """0 if every schedule was right."""
     options = _options(arguments)
-    sources = [options.source] if options.source else [*SOURCES]
+    sources = [options.source] if options.source else [*TEMPLATE_SOURCES]
     if options.seed is not None:
         return max(_shown(options.seed, source) for source in sources)
     return max(_run(options, source) for source in sources)
@@ -117,7 +117,7 @@ def _quiet() -> None:
 def _options(arguments: Sequence[str] | None) -> argparse.Namespace:
     parser = argparse.ArgumentParser(prog="make stress STRESS_ARGS=...", description=__doc__)
     parser.add_argument("--schedules", type=int, default=SCHEDULES, help="how many")
-    parser.add_argument("--source", choices=[*SOURCES], help="of this source alone")
+    parser.add_argument("--source", choices=[*TEMPLATE_SOURCES], help="of this source alone")
     parser.add_argument("--first", type=int, default=0, help="number of the first")
     parser.add_argument("--jobs", type=int, default=os.cpu_count() or 1, help="processes")
     parser.add_argument("--seed", type=int, help="this one alone, with the steps that it takes")

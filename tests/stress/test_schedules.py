@@ -12,7 +12,7 @@ from random import Random
 import pytest
 import structlog
 
-from jobset_gate.sources.table import SOURCES
+from jobset_gate.sources.table import TEMPLATE_SOURCES
 from tests.stress.world.cluster import GangShape
 from tests.stress.world.schedule import Schedule, at_random, cut_down, play, steps_of
 from tests.stress.world.world import RunEnding
@@ -33,7 +33,7 @@ def quiet() -> Iterator[None]:
     structlog.reset_defaults()
 
 
-@pytest.mark.parametrize("source", SOURCES)
+@pytest.mark.parametrize("source", TEMPLATE_SOURCES)
 @pytest.mark.parametrize("part", range(PARTS))
 def test_no_random_schedule_makes_an_early_stale_or_double_verdict_and_every_one_ends(part: int, source: str) -> None:
     for seed in range(part, WALKS, PARTS):
