@@ -28,7 +28,7 @@ JOB: Final = "JOB_INDEX"
 
 @dataclass(frozen=True, slots=True)
 class Overlay:
-    """`commands`: what the pods of each Job or replicatedJob, by its name, tell the rendezvous, as a shell reads it."""
+    """`commands`: what the pods of each Job, replicatedJob or StatefulSet, by its name, tell the rendezvous (shell)."""
 
     image: str
     namespace: str
@@ -60,7 +60,8 @@ class Overlay:
         template = job["template"]
         for key, value in ((template.get("metadata") or {}).get("annotations") or {}).items():
             template["metadata"]["annotations"][key] = self._here(value)
-        template["spec"].setdefault("restartPolicy", "Never")
+        if "replicas" not in job:  # pods of a StatefulSet are always restarted
+            template["spec"].setdefault("restartPolicy", "Never")
         for container in template["spec"]["containers"]:
             container["image"], container["resources"] = (
                 self.image,
@@ -88,8 +89,8 @@ def documents(example: str) -> list[Json]:
 
 
 def jobs(document: Json) -> Iterator[tuple[str, Json]]:
-    """(name, spec) of the Job that the document is, or of the Jobs in it."""
-    if document["kind"] == "Job":
+    """(name, spec) of the Job or StatefulSet that the document is, or of the Jobs in it."""
+    if document["kind"] in ("Job", "StatefulSet"):
         yield document["metadata"]["name"], document["spec"]
     if document["kind"] == "JobSet":
         for job in document["spec"]["replicatedJobs"]:
@@ -108,7 +109,7 @@ def _repeated(document: Json) -> Iterator[tuple[int, Json]]:
         for job in document["spec"]["replicatedJobs"]:
             yield job.get("replicas", 1), job["template"]["spec"]
         return
-    yield from ((1, job) for _, job in jobs(document))
+    yield from ((job.get("replicas", 1), job) for _, job in jobs(document))
 
 
 def _asks_for_something(job: Json) -> bool:
