@@ -6,16 +6,14 @@ it needs a pass soon. Every pass counts from scratch, so these delays never deci
 """
 
 from collections.abc import Callable, Container, Iterator
-from dataclasses import dataclass, field
 
+from controllers.barrier.entry import GangEntry, new_entry
 from jobset_gate.barrier import verdict_codec
-from jobset_gate.barrier.integrity import has_started, was_edited
 from jobset_gate.barrier.model import (
     BarrierStage,
     ConfigMapSeen,
     GangKey,
     GangSnapshot,
-    Generation,
     JobSeen,
     PodSeen,
     Verdict,
@@ -31,77 +29,6 @@ LATE_POD_DELAY = 0.25
 
 Enqueue = Callable[[GangKey], None]
 EnqueueAfter = Callable[[GangKey, float], None]
-
-
-@dataclass(slots=True)
-class GangEntry:
-    """One gang. `config_map` and `jobset` are changed by their setters only."""
-
-    workload: WorkloadSeen | None = None
-    jobs: dict[str, JobSeen] = field(default_factory=dict)
-    pods: dict[str, PodSeen] = field(default_factory=dict)
-    """By UID."""
-    announced: dict[str, float] = field(default_factory=dict)
-    """UIDs of pods with an open request on the gate stream, cached or not, and the time of the first."""
-    config_map: ConfigMapSeen | None = None
-    remembered: Verdict | None = None
-    config_map_conflict: bool = False
-    missing_count: int = 0
-    """Missing slots at the last pass."""
-    starts_since_pass: int = 0
-
-    @property
-    def is_empty(self) -> bool:
-        """True if no object of the gang is left."""
-        return not (self.workload or self.jobs or self.pods or self.config_map or self.announced)
-
-    def set_workload(self, workload: WorkloadSeen | None) -> None:
-        self.workload = workload
-        self._update_remembered()
-
-    def set_config_map(self, gate: ConfigMapSeen | None) -> None:
-        self.config_map = gate
-        self._update_remembered()
-
-    @property
-    def trusted_verdict(self) -> Verdict | None:
-        """The verdict in the gang's ConfigMap, unless it may be forged."""
-        kept = self._stored_verdict
-        return kept if kept is not None and kept == self.remembered else None
-
-    def snapshot(self) -> GangSnapshot | None:
-        """None without a workload."""
-        if self.workload is None:
-            return None
-        return GangSnapshot(
-            workload=self.workload,
-            jobs=tuple(self.jobs.values()),
-            pods=tuple(self.pods.values()),
-            config_map=self.config_map,
-            remembered=self.remembered,
-            config_map_conflict=self.config_map_conflict,
-            announced=dict(self.announced),
-        )
-
-    @property
-    def _stored_verdict(self) -> Verdict | None:
-        """The verdict in the ConfigMap of this workload."""
-        workload, gate = self.workload, self.config_map
-        return gate.verdict if workload is not None and gate is not None and gate.workload_uid == workload.uid else None
-
-    def _update_remembered(self) -> None:
-        """Remembers the ConfigMap's verdict if it is the first of a generation that has started."""
-        kept, known = self._stored_verdict, self.remembered
-        if kept is None or self.workload is None or was_edited(kept, self.workload, known) or _older(kept, known):
-            return
-        if has_started(kept.generation, self.workload, self.pods.values()):
-            self.remembered = kept
-
-
-def _older(one: Verdict, other: Verdict | None) -> bool:
-    if other is None or other.generation.uid != one.generation.uid:
-        return False
-    return (one.generation.attempt, one.generation.epoch) < (other.generation.attempt, other.generation.epoch)
 
 
 class GangCache:
@@ -168,11 +95,11 @@ class GangCache:
         key = GangKey(seen.namespace, seen.gang, seen.source)
         gang = self._entry(key)
         if old is not None and (new is None or new.uid != old.uid):
-            gang.pods.pop(old.uid, None)
+            gang.remove_pod(old.uid)
             self._gang_by_pod.pop(old.uid, None)
             old = None
         if new is not None:
-            gang.pods[new.uid] = new
+            gang.set_pod(new)
             if new.token:
                 self._gang_by_pod[new.uid] = key
         if new is not None and new.counts(gang.announced) and not (old is not None and old.counts(gang.announced)):
@@ -211,7 +138,7 @@ class GangCache:
         """True if the gang has a bound pod of this UID that has not passed its barrier."""
         gang = self._gangs.get(key)
         known = gang.pods.get(pod) if gang is not None else None
-        if gang is None or gang.workload is None or known is None or known.workload_uid != gang.workload.uid:
+        if gang is None or known is None or known.workload_uid != gang.workload_uid or not known.workload_uid:
             return False
         return known.bound and known.alive and known.stage is not BarrierStage.PASSED
 
@@ -267,10 +194,10 @@ class GangCache:
     def snapshot(self, key: GangKey) -> GangSnapshot | None:
         """The gang for a pass; None without a workload."""
         gang = self._gangs.get(key)
-        if gang is None or gang.workload is None:
-            return None
-        gang.starts_since_pass = 0
-        return gang.snapshot()
+        seen = gang.snapshot() if gang is not None else None
+        if gang is not None and seen is not None:
+            gang.starts_since_pass = 0
+        return seen
 
     def peek(self, key: GangKey) -> GangSnapshot | None:
         """The gang for readers: unlike `snapshot`, it does not reset the count of starts."""
@@ -280,16 +207,16 @@ class GangCache:
     def get_workload(self, key: GangKey) -> WorkloadSeen | None:
         """The gang's workload."""
         gang = self._gangs.get(key)
-        return gang.workload if gang is not None else None
+        return gang.current_workload() if gang is not None else None
 
     def get_verdict(self, key: GangKey) -> Verdict | None:
         """The durable verdict in the gang's ConfigMap (A6.1)."""
         gang = self._gangs.get(key)
-        return gang.trusted_verdict if gang is not None else None
+        return gang.trusted_verdict if gang is not None and gang.current_workload() is not None else None
 
     def keys(self) -> Iterator[GangKey]:
         """All gangs with a workload."""
-        return (key for key, gang in self._gangs.items() if gang.workload is not None)
+        return (key for key, gang in self._gangs.items() if gang.current_workload() is not None)
 
     def __len__(self) -> int:
         return len(self._gangs)
@@ -297,25 +224,25 @@ class GangCache:
     def _entry(self, key: GangKey) -> GangEntry:
         gang = self._gangs.get(key)
         if gang is None:
-            gang = self._gangs[key] = GangEntry()
+            gang = self._gangs[key] = new_entry(key)
         return gang
 
     def _on_pod_started(self, key: GangKey, gang: GangEntry, pod: PodSeen) -> None:
         gang.starts_since_pass += 1
         decided = gang.trusted_verdict
-        if decided is not None and decided.generation.covers(_generation(pod)):
-            self._enqueue_after(key, PROGRESS_DELAY if self._has_verdict(key, pod) else LATE_POD_DELAY)
+        if decided is not None and decided.generation.covers(gang.generation_of(pod)):
+            self._enqueue_after(key, PROGRESS_DELAY if self._has_verdict(key, gang, pod) else LATE_POD_DELAY)
         elif gang.starts_since_pass >= gang.missing_count:
             self._enqueue(key)
         else:
             self._enqueue_after(key, PROGRESS_DELAY)
 
-    def _has_verdict(self, key: GangKey, pod: PodSeen) -> bool:
+    def _has_verdict(self, key: GangKey, gang: GangEntry, pod: PodSeen) -> bool:
         """True if the verdict has reached this pod, or is being delivered."""
         if pod.stage is not BarrierStage.RUNNING or (key, pod.uid) in self._delivered:
             return True
         carried = verdict_codec.parse(pod.verdict)
-        return carried is not None and carried.generation.covers(_generation(pod))
+        return carried is not None and carried.generation.covers(gang.generation_of(pod))
 
     def _changed(self, key: GangKey, gang: GangEntry) -> None:
         self._on_change(key)
@@ -327,7 +254,3 @@ def _workload_change(change: ObjectChange[JobSeen]) -> ObjectChange[WorkloadSeen
     """The change of a Job that is a workload itself."""
     old, new = change.old, change.new
     return ObjectChange(change.key, None if old is None else old.workload, None if new is None else new.workload)
-
-
-def _generation(pod: PodSeen) -> Generation:
-    return Generation(pod.workload_uid, pod.attempt, pod.epoch)

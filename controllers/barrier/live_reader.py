@@ -5,6 +5,7 @@
 * Before a ConfigMap is created: its workload, whose condition records the verdict of a deleted ConfigMap (A10), and
   which may itself be gone: the garbage collector would delete the ConfigMap, and the next pass would create it again.
 * Before a ConfigMap with unexpected content is trusted: its workload.
+* Where the pods are all there is of the workload: those, also before a clock or verdict of a new attempt (K5).
 """
 
 from collections.abc import Callable, Sequence
@@ -15,15 +16,15 @@ import msgspec
 import structlog
 
 from controllers.barrier.workloads import get_workload
-from jobset_gate import names
 from jobset_gate.barrier import events, integrity, wire
 from jobset_gate.barrier.model import GangSnapshot, JobSeen, PendingReason, WorkloadSeen
+from jobset_gate.barrier.source import Source
 from jobset_gate.kube.client import Client
 from jobset_gate.kube.errors import ApiError, InvalidResponse, NotFound, Unreachable
 from jobset_gate.kube.resources import EVENTS, JOBS, PODS
 from jobset_gate.runtime.paging import ListScope, list_objects, list_pages
 from jobset_gate.runtime.workqueue import Requeue
-from jobset_gate.sources import decode
+from jobset_gate.sources import decode, startgroup
 from jobset_gate.sources.table import JOB
 
 EVENTS_PAGE: Final = 50
@@ -41,9 +42,9 @@ _log = structlog.get_logger(__name__)
 
 
 class LiveReader:
-    """`pod_staleness`: the cache has all writes of pods that are older, in seconds."""
+    """`pod_staleness`: the cache has all writes of pods of this source that are older, in seconds."""
 
-    def __init__(self, client: Client, pod_staleness: Callable[[], float] = lambda: 0.0) -> None:
+    def __init__(self, client: Client, pod_staleness: Callable[[Source], float] = lambda _: 0.0) -> None:
         self._client, self.pod_staleness = client, pod_staleness
         # No retries in the client: after a throttled request the gang is counted again first.
         self._no_retry = client.without_retries()
@@ -53,17 +54,31 @@ class LiveReader:
         namespace = seen.workload.namespace
         # Events first: pods may start or go while Events, which only matter for messages, are listed.
         causes = await self._list_reasons(seen) if reasons else _NO_EVENTS
-        source = seen.workload.source
-        mine = f"{names.GATED}={source.gated},{source.pods_label}={seen.workload.name}"
+        if seen.workload.source.gates_pods:
+            return events.with_events(await self._gather(seen), *causes)
+        mine = seen.workload.source.pods_selector(seen.workload.name)
         jobs = await self._read_jobs(seen, mine)
         pods = await self._list_all(ListScope(PODS, namespace, mine), wire.Pod, decode.pod)
         return events.with_events(msgspec.structs.replace(seen, jobs=jobs, pods=pods), *causes)
+
+    async def _gather(self, seen: GangSnapshot) -> GangSnapshot:
+        """The gang that its pods in the API are. Raises Requeue without any."""
+        workload = seen.workload
+        scope = ListScope(PODS, workload.namespace, workload.source.pods_selector(workload.name))
+        labelled = await self._list_all(scope, wire.MemberPod, startgroup.pod)
+        pods = tuple(pod for pod in labelled if pod is not None and pod.workload_uid == workload.uid)
+        if not pods:
+            raise Requeue(f"the {workload.source.kind} {workload.key} is gone")
+        return startgroup.regathered(msgspec.structs.replace(seen, pods=pods))
 
     async def verify_config_map(self, seen: GangSnapshot) -> GangSnapshot:
         """With the workload's condition in the API, and without ConfigMap content that the workload does not support.
 
         Raises Requeue if the workload is gone, being deleted or another one, and the error of a failed read.
         """
+        if seen.workload.source.gates_pods:
+            live = await self._gather(seen)
+            return integrity.without_edits(live, live.workload)
         return integrity.without_edits(seen, await self._get_workload(seen))
 
     async def _get_workload(self, seen: GangSnapshot) -> WorkloadSeen:
@@ -97,7 +112,7 @@ class LiveReader:
         kubelet = events.KUBELET_REASONS if PendingReason.STARTING in reasons else ()
         try:
             return (
-                await self._list_events(namespace, "Job", events.FAILED_CREATE),
+                await self._list_events(namespace, creator_kind(seen), events.FAILED_CREATE),
                 [event for reason in provisioning for event in await self._list_events(namespace, "Pod", reason)],
                 [event for reason in kubelet for event in await self._list_events(namespace, "Pod", reason)],
             )
@@ -105,9 +120,12 @@ class LiveReader:
             _log.warning("events not read, the verdict says less", namespace=namespace, error=str(error))
             return _NO_EVENTS
 
-    async def list_denials(self, namespace: str) -> dict[str, str]:
-        """By Job, the message of the last rejected pod. Raises the error of a failed list."""
-        return events.denials_by_job(await self._list_events(namespace, "Job", events.FAILED_CREATE))
+    async def list_denials(self, namespace: str, kind: str = "Job") -> dict[str, str]:
+        """By object of this kind, which creates pods, the message of the last rejected pod.
+
+        Raises the error of a failed list.
+        """
+        return events.denials_by_job(await self._list_events(namespace, kind, events.FAILED_CREATE))
 
     async def _list_events(self, namespace: str, kind: str, reason: str) -> list[events.CoreEvent]:
         selector = f"involvedObject.kind={kind},reason={reason}"
@@ -125,6 +143,11 @@ class LiveReader:
     async def _list_all(self, scope: ListScope, kind: type[W], convert: Callable[[W], M]) -> tuple[M, ...]:
         async with aclosing(list_objects(self._no_retry, scope, kind)) as read_in_turn:
             return tuple([convert(it) async for it in read_in_turn])
+
+
+def creator_kind(seen: GangSnapshot) -> str:
+    """The kind of the objects that create the gang's pods."""
+    return "Job" if seen.workload.owner is None else seen.workload.owner.kind
 
 
 def _event(item: msgspec.Raw) -> events.CoreEvent | None:

@@ -21,6 +21,7 @@ from jobset_gate.barrier.decision import Blocked, Decide, Decision, Enforce, Ign
 from jobset_gate.barrier.model import BarrierStage, GangKey, GangSnapshot, Generation, PodSeen, Verdict
 from jobset_gate.kube.errors import Forbidden, is_namespace_terminating
 from jobset_gate.runtime.workqueue import Requeue
+from jobset_gate.sources import startgroup
 
 _log = structlog.get_logger(__name__)
 
@@ -74,7 +75,7 @@ class GangReconciler:
         """The facts after the live reads that the decision on them needs, and which reads those were."""
         facts = Facts(seen, self._now())
         reads: set[Read] = set()
-        while (read := next_read(facts, self._live_reader.pod_staleness(), reads)) is not None:
+        while (read := next_read(facts, self._live_reader.pod_staleness(seen.workload.source), reads)) is not None:
             reads.add(read)
             facts = Facts(await self._read_live(key, facts, read), self._now())
         return facts, reads
@@ -107,6 +108,9 @@ class GangReconciler:
         now = self._cache.peek(key)
         if now is None or now.workload.uid != live.workload.uid:
             raise Requeue(f"the {live.workload.source.kind} {key} was deleted during a live read")
+        if live.workload.source.gates_pods:
+            # The workload was made from the pods that were read; those of the cache may be of another attempt.
+            return startgroup.regathered(msgspec.structs.replace(live, announced=now.announced))
         workload = msgspec.structs.replace(now.workload, condition=live.workload.condition)
         return msgspec.structs.replace(live, workload=workload, jobs=now.jobs, pods=now.pods, announced=now.announced)
 

@@ -24,7 +24,7 @@ from controllers.barrier.verdict_store import VerdictStore
 from controllers.barrier.workloads import WORKLOADS
 from jobset_gate.barrier.model import GangKey
 from jobset_gate.kube.client import Client
-from jobset_gate.kube.resources import CONFIGMAPS, CRDS, JOBSETS, PODS
+from jobset_gate.kube.resources import CONFIGMAPS, CRDS, JOBSETS
 from jobset_gate.runtime.controller import Controller, ControllerMetrics
 from jobset_gate.runtime.metrics import RuntimeMetrics
 from jobset_gate.runtime.workqueue import WorkQueue
@@ -101,21 +101,23 @@ class BarrierControllers:
         once = writer.without_retries()
         by_resource = {it.resource: it for it in self.informers}
         stores = {source: by_resource[resource].store for source, resource in WORKLOADS.items()}
+        verdict_store = VerdictStore(once, self.cache, by_resource[CONFIGMAPS].store)
         status = GangStatusWriter(
             once,
             clock,
             status_queue,
             version=lambda key: stores[key.source].version_of((key.namespace, key.name)),
+            annotate=verdict_store.annotate_condition,
             interval=options.progress_every,
             on_failure=metrics.errors.labels("status").inc,
         )
         gangs = GangReconciler(
             cache=self.cache,
-            verdict_store=VerdictStore(once, self.cache, by_resource[CONFIGMAPS].store),
+            verdict_store=verdict_store,
             waiters=waiters,
             patcher=patcher,
             status=status,
-            live_reader=LiveReader(client, lambda: by_resource[PODS].staleness),
+            live_reader=LiveReader(client, lambda source: informers.pods_of(self.informers, source).staleness),
             metrics=gang_metrics,
             now=clock,
         )

@@ -5,7 +5,7 @@ verdict or a timeout of any gang. Only the latest condition of each gang is kept
 """
 
 import math
-from collections.abc import Callable
+from collections.abc import Awaitable, Callable
 from dataclasses import dataclass
 from datetime import UTC, datetime
 
@@ -59,8 +59,9 @@ class _Desired:
 class GangStatusWriter:
     """Keeps the desired condition of each gang until it is written; `reconcile` runs in a Controller on `queue`.
 
-    `clock` dates what is written; `version`: the version of a workload in the informer's cache; `interval`: seconds
-    between two writes of progress, and from a failed write to the next attempt.
+    `clock` dates what is written; `version`: the version of a workload in the informer's cache; `annotate` writes the
+    condition of a workload that is no object of its own; `interval`: seconds between two writes of progress, and from a
+    failed write to the next attempt.
     """
 
     def __init__(
@@ -70,11 +71,12 @@ class GangStatusWriter:
         queue: WorkQueue[GangKey],
         *,
         version: Callable[[GangKey], ObjectVersion | None],
+        annotate: Callable[[WorkloadSeen, DesiredCondition], Awaitable[None]] | None = None,
         interval: float = PROGRESS_INTERVAL,
         on_failure: Callable[[], None] = lambda: None,
     ) -> None:
         self._client, self._clock, self._queue, self._version = client, clock, queue, version
-        self._interval, self._on_failure = interval, on_failure
+        self._annotate, self._interval, self._on_failure = annotate, interval, on_failure
         self._recorder = EventRecorder(client, names.PROGRAM, clock)
         self._desired: dict[GangKey, _Desired] = {}
         self._written: dict[GangKey, tuple[float, str, DesiredCondition]] = {}
@@ -165,13 +167,12 @@ class GangStatusWriter:
         workload, condition = desired.workload, desired.condition
         source = workload.source
         if condition.reason != names.REASON_WAITING:
-            await self._recorder.record(
-                ObjectReference(source.api_version, source.kind, workload.name, workload.namespace, workload.uid),
-                condition.reason,
-                condition.message,
-                fact=f"{workload.uid} {condition.reason} {desired.generation}",
-                warning=condition.reason in _WARNINGS,
-            )
+            await self._record(desired)
+        if source.gates_pods:
+            if self._annotate is not None:
+                await self._annotate(workload, condition)
+            self._written[key] = (loop_time(), workload.uid, condition)
+            return
         version = self._version(key)
         if version is None or version.uid != workload.uid:
             return  # deleted; a new workload of that name causes its own pass
@@ -194,6 +195,19 @@ class GangStatusWriter:
                 raise
             raise Requeue(f"the {source.kind} {key} has changed since it was cached") from changed
         self._written[key] = (loop_time(), workload.uid, condition)
+
+    async def _record(self, desired: _Desired) -> None:
+        workload, condition = desired.workload, desired.condition
+        its, who, message = workload.involved_object, workload.uid, condition.message
+        if workload.source.gates_pods:  # one owner may have pods of several
+            who, message = workload.name, f"{workload.source.resource} {workload.shown_name}: {message}"
+        await self._recorder.record(
+            ObjectReference(its.api_version, its.kind, its.name, workload.namespace, workload.uid),
+            condition.reason,
+            message,
+            fact=f"{who} {condition.reason} {desired.generation}",
+            warning=condition.reason in _WARNINGS,
+        )
 
 
 def _differs_in_noise(before: str, message: str) -> bool:

@@ -10,14 +10,22 @@ from controllers.barrier.cache import GangCache
 from controllers.barrier.workloads import WORKLOADS
 from jobset_gate import names
 from jobset_gate.barrier import verdict_codec, wire
-from jobset_gate.barrier.model import ConfigMapSeen, GangKey, GangSnapshot, Verdict, WaitingSince, WorkloadSeen
-from jobset_gate.kube.client import Client
+from jobset_gate.barrier.model import (
+    ConfigMapSeen,
+    DesiredCondition,
+    GangKey,
+    GangSnapshot,
+    Verdict,
+    WaitingSince,
+    WorkloadSeen,
+)
+from jobset_gate.kube.client import Client, PatchType
 from jobset_gate.kube.errors import AlreadyExists, Conflict, Invalid, NotFound
 from jobset_gate.kube.resources import CONFIGMAPS
 from jobset_gate.objects.unstructured import as_list, as_map
 from jobset_gate.runtime.store import ObjectVersion, Store
 from jobset_gate.runtime.workqueue import Requeue
-from jobset_gate.sources import decode
+from jobset_gate.sources import decode, startgroup
 from jobset_gate.sources.table import config_map_name
 
 
@@ -45,10 +53,11 @@ class VerdictStore:
             await self._remove(key, seen.workload, gate)
             gate = None
         if gate is None:
-            await self._create(key, seen.workload, verdict, clock)
+            await self._create(key, seen.workload, _data(seen, None, verdict, clock))
             return
-        wanted = verdict_codec.config_map_data(verdict, clock)
-        if gate.canonical and wanted == verdict_codec.config_map_data(gate.verdict, gate.waiting_since):
+        wanted = _data(seen, gate, verdict, clock)
+        found = verdict_codec.config_map_data(gate.verdict, gate.waiting_since, gate.membership)
+        if gate.canonical and wanted == found:
             return
         await self._replace(key, seen.workload, gate, wanted)
 
@@ -66,10 +75,32 @@ class VerdictStore:
             raise ConfigMapConflict(f"the ConfigMap {stored.metadata.name} of gang {key} has not our label")
         return gate
 
-    async def _create(
-        self, key: GangKey, workload: WorkloadSeen, verdict: Verdict | None, clock: WaitingSince | None
-    ) -> None:
-        body = _body(workload, verdict_codec.config_map_data(verdict, clock))
+    async def annotate_condition(self, workload: WorkloadSeen, condition: DesiredCondition) -> None:
+        """Writes the condition GroupStarted where the ConfigMap is all there is to carry it (K7).
+
+        Nothing without a ConfigMap, which the next pass creates. Raises Requeue on a conflict.
+        """
+        key = workload.key
+        gate = self._store.models.get((key.namespace, config_map_name(key)))
+        if gate is None:
+            return
+        meta = {"resourceVersion": gate.resource_version, "annotations": condition_annotations(condition)}
+        try:
+            stored = await self._client.patch(
+                CONFIGMAPS,
+                gate.name,
+                gate.namespace,
+                body={"metadata": meta},
+                patch=PatchType.MERGE,
+                type=wire.ConfigMap,
+            )
+        except (Conflict, NotFound) as beaten:
+            await self.get_config_map(key)
+            raise Requeue(f"the ConfigMap of gang {key} was changed by another client") from beaten
+        self._set_config_map(key, stored)
+
+    async def _create(self, key: GangKey, workload: WorkloadSeen, data: Mapping[str, str]) -> None:
+        body = _body(workload, data)
         try:
             stored = await self._client.create(CONFIGMAPS, body, key.namespace, type=wire.ConfigMap)
         except AlreadyExists as taken:
@@ -135,20 +166,37 @@ def _is_immutable(refused: Invalid) -> bool:
     return any(as_map(it).get("field") == "immutable" for it in as_list(refused.details.get("causes")))
 
 
+def _data(
+    seen: GangSnapshot, gate: ConfigMapSeen | None, verdict: Verdict | None, clock: WaitingSince | None
+) -> dict[str, str]:
+    """The content with this verdict and this clock; `gate`: what is there already."""
+    if not seen.workload.source.gates_pods:
+        return verdict_codec.config_map_data(verdict, clock)
+    known = () if gate is None else (gate.verdict, gate.waiting_since)
+    fresh = (it for it in (verdict, clock) if it is not None and it not in known)
+    begins = any(it.generation.attempt == seen.workload.attempt for it in fresh)
+    return verdict_codec.config_map_data(verdict, clock, startgroup.membership_to_write(seen, begins=begins))
+
+
 def _body(workload: WorkloadSeen, data: Mapping[str, str]) -> dict[str, Any]:
     """The whole object, so that a replace restores edited labels and owners."""
+    owner, labels = workload.involved_object, {names.GATE: names.GATE_VALUE, names.MANAGED_BY_LABEL: names.PROGRAM}
+    notes = {names.JOBSET_UID: workload.uid}
+    if workload.source.gates_pods:
+        labels[names.START_GROUP] = workload.shown_name
+        notes |= condition_annotations(workload.condition)
     return {
         "metadata": {
             "name": workload.source.config_map_name(workload.name),
             "namespace": workload.namespace,
-            "labels": {names.GATE: names.GATE_VALUE, names.MANAGED_BY_LABEL: names.PROGRAM},
-            "annotations": {names.JOBSET_UID: workload.uid},
+            "labels": labels,
+            "annotations": notes,
             # No blockOwnerDeletion: the ConfigMap must not delay the deletion of its workload (A10).
             "ownerReferences": [
                 {
-                    "apiVersion": workload.source.api_version,
-                    "kind": workload.source.kind,
-                    "name": workload.name,
+                    "apiVersion": owner.api_version,
+                    "kind": owner.kind,
+                    "name": owner.name,
                     "uid": workload.uid,
                     "controller": False,
                 }
@@ -156,3 +204,10 @@ def _body(workload: WorkloadSeen, data: Mapping[str, str]) -> dict[str, Any]:
         },
         "data": dict(data),
     }
+
+
+def condition_annotations(condition: DesiredCondition | None) -> dict[str, str]:
+    """The condition as annotations of the ConfigMap, of a workload that is no object with a status (K7)."""
+    if condition is None:
+        return {}
+    return {names.GROUP_STARTED: condition.status, names.GANG_STATE: f"{condition.reason}: {condition.message}"}

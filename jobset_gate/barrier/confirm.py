@@ -45,12 +45,19 @@ def _config_map_is_doubtful(facts: Facts, _: float) -> bool:
 
 
 def _pods_may_be_stale(facts: Facts, pod_staleness: float) -> bool:
-    """Before an incomplete gang is given up always; before a release if the cache of pods is old."""
+    """Before an incomplete gang is given up always; before a release if the cache of pods is old.
+
+    Before another attempt begins always, since an old view would end one that it has not seen yet (K5).
+    """
     workload = facts.seen.workload
+    if facts.begins_attempt:
+        return True
     if workload.suspended or workload.bypass or facts.standing is not None:
         return False
     if any(rule(facts) is not None for rule in NO_VERDICT):
         return False
+    if workload.bare_pod:
+        return True
     if facts.count.complete:
         return pod_staleness > MAX_POD_STALENESS
     return facts.is_due or facts.cannot_start

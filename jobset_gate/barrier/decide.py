@@ -69,6 +69,17 @@ class Facts:
         return self.deadline is not None and self.now >= self.deadline
 
     @property
+    def begins_attempt(self) -> bool:
+        """True where a clock or a verdict of a higher attempt than the recorded one would be written (K5)."""
+        known, attempt = self.seen.membership, self.seen.workload.attempt
+        if known is None or attempt <= known.attempt:
+            return False
+        decision = decide_on(self)
+        if isinstance(decision, Wait):
+            return decision.clock is not None and decision.clock.generation.attempt == attempt
+        return isinstance(decision, Decide | Enforce)
+
+    @property
     def cannot_start(self) -> bool:
         """True where indexes that the gang needs have failed for good."""
         current = self.generation(self.epoch)
@@ -154,6 +165,15 @@ def _bypassed(facts: Facts) -> Decision | None:
     return _release(facts, epoch, names.REASON_BYPASSED, message)
 
 
+def _bare_pod(facts: Facts) -> Decision | None:
+    """A live pod has no barrier: a common start is no longer possible, and its slot never reports (K6)."""
+    pod = facts.seen.workload.bare_pod
+    if not pod:
+        return None
+    message = messages.bare_pod(pod, facts.count)
+    return _release(facts, max(facts.epoch, facts.seen.workload.epoch), names.REASON_GATE_MISSING, message)
+
+
 def _all_started(facts: Facts) -> Decision | None:
     """Before the timeout's rule: a gang whose last pod starts in the same instant is complete."""
     if not facts.count.complete:
@@ -197,6 +217,7 @@ RULES: tuple[Rule, ...] = (
     _suspended,
     _decided,  # before every rule that decides
     _bypassed,
+    _bare_pod,
     _all_started,
     _index_failed,  # before the timeout's rule: it says more
     _timed_out,

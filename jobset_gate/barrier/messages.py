@@ -128,6 +128,14 @@ def verdict_in_condition(condition: ConditionSeen | None, uid: str) -> Verdict |
     )
 
 
+def bare_pod(pod: str, tally: GangCount) -> str:
+    """Message of a release since this pod has no barrier (K6)."""
+    return (
+        f"gate opened with {progress(tally)}: the pod {pod} carries no {names.BARRIER_CONTAINER} container and waits "
+        "for no other: the webhook of jobset-gate was not there when it was created, or another one removed it"
+    )
+
+
 def gate_missing(seen: GangSnapshot) -> DesiredCondition:
     """The pods have no barrier: the webhook was unavailable when the workload was created (A10)."""
     bare = [target.name for target in seen.workload.targets if not target.has_barrier]

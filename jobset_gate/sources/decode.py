@@ -130,20 +130,24 @@ def config_map(seen: wire.ConfigMap) -> ConfigMapSeen | None:
     verdict = verdict_codec.parse(data.get(names.KEY_VERDICT, ""))
     clock = verdict_codec.parse_clock(data.get(names.KEY_WAITING_SINCE, ""))
     notes = meta.annotations or NO_ANNOTATIONS
-    workload_uid = notes.jobset_uid[:MAX_TEXT]
-    owned = any(owner.uid == workload_uid for owner in meta.owner_references or ())
-    membership = verdict_codec.parse_membership(data) if source.gates_pods else None
+    gang = meta.name.removesuffix(source.config_map_suffix)
+    noted = workload_uid = notes.jobset_uid[:MAX_TEXT]
+    membership, selected = None, True
+    if source.gates_pods:  # its name has the UID
+        group, _, workload_uid = gang.partition(".")
+        membership, selected = verdict_codec.parse_membership(data), meta.labels.start_group == group
+    owned = noted == workload_uid and any(owner.uid == workload_uid for owner in meta.owner_references or ())
     return ConfigMapSeen(
         namespace=meta.namespace,
         name=meta.name,
         uid=meta.uid,
         resource_version=meta.resource_version,
         source=source.name,
-        gang=meta.name.removesuffix(source.config_map_suffix),
+        gang=gang,
         workload_uid=workload_uid,
         verdict=verdict,
         waiting_since=clock,
-        canonical=owned and data == verdict_codec.config_map_data(verdict, clock, membership),
+        canonical=owned and selected and data == verdict_codec.config_map_data(verdict, clock, membership),
         deleting=meta.deletion_timestamp is not None,
         written_at=written_at(seen),
         membership=membership,

@@ -4,6 +4,7 @@ Nothing but its pods and its ConfigMap is the workload. The webhook knows no his
 generation: the attempt is a number in the ConfigMap, and which pods belong to it is decided here, from their UIDs.
 """
 
+import re
 from collections.abc import Collection, Iterable
 from functools import lru_cache
 from typing import Final, NamedTuple
@@ -34,7 +35,8 @@ MAX_SIZE: Final = 10_000
 """Pods of a start group (K2)."""
 MAX_DIFFERING: Final = 10
 """Pods that are named when the pods of a group say different things."""
-_NO_OWNER: Final = wire.TypedOwnerReference()
+_NAME: Final = re.compile(r"[a-z0-9]([-a-z0-9]{0,61}[a-z0-9])?")
+"""A group's name and its owner's UID: both are in the name of its ConfigMap."""
 _TARGET: Final = ""
 
 
@@ -52,10 +54,18 @@ def group_and_owner(gang: str) -> tuple[str, str]:
 # --- Pods ------------------------------------------------------------------------------------------------------------
 
 
-def pod(seen: wire.MemberPod) -> PodSeen:
-    """A pod of a start group. Its verdict is the gang's if it is addressed to this pod, else none."""
-    meta = seen.metadata
-    owner = decode.controller_owner(meta.owner_references) or _NO_OWNER
+def pod(seen: wire.MemberPod) -> PodSeen | None:
+    """A pod of a start group. Its verdict is the gang's if it is addressed to this pod, else none.
+
+    None for a pod that the webhook refuses or never sees: without a controller owner, with a malformed name of a group,
+    or a static pod's mirror.
+    """
+    meta, labels = seen.metadata, seen.metadata.labels or wire.NO_LABELS
+    owner = decode.controller_owner(meta.owner_references)
+    if owner is None or owner.kind == "Node":
+        return None
+    if not (_NAME.fullmatch(owner.uid) and _NAME.fullmatch(labels.start_group)):
+        return None
     found = decode.pod(seen, _slot)
     notes = meta.annotations or templates.NO_ANNOTATIONS
     return msgspec.structs.replace(

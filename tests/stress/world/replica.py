@@ -28,6 +28,7 @@ from controllers.barrier.verdict_store import VerdictStore
 from controllers.barrier.workloads import WORKLOADS
 from jobset_gate.barrier import wire
 from jobset_gate.barrier.model import GangKey, GangSnapshot
+from jobset_gate.barrier.source import Source
 from jobset_gate.kube.client import Client
 from jobset_gate.kube.errors import KubeError
 from jobset_gate.kube.resources import CONFIGMAPS, JOBS, JOBSETS, PODS, Resource
@@ -123,7 +124,7 @@ class _RecordingCache(GangCache):
 
 class _RecordingLiveReader(LiveReader):
     def __init__(
-        self, view: View, client: Client, staleness: Callable[[], float], looked_up: Mapping[Resource, list[Json]]
+        self, view: View, client: Client, staleness: Callable[[Source], float], looked_up: Mapping[Resource, list[Json]]
     ) -> None:
         super().__init__(client, staleness)
         self._view, self._looked_up = view, looked_up
@@ -228,7 +229,7 @@ class Replica:
             patcher=self.patches,
             status=self.writer,
             live_reader=_RecordingLiveReader(
-                self.view, self.memory.client, lambda: self._staleness[PODS].seconds, self._looked_up
+                self.view, self.memory.client, lambda _: self._staleness[PODS].seconds, self._looked_up
             ),
             metrics=GangMetrics(CollectorRegistry(), sources=[self.source]),
             now=self.now,

@@ -1,0 +1,173 @@
+"""Pods of start groups as an API server sends them, and a controller of one group whose watches the test moves."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from dataclasses import dataclass, field
+from typing import Any
+
+import msgspec
+from prometheus_client import CollectorRegistry
+
+from controllers.barrier.cache import GangCache
+from controllers.barrier.live_reader import LiveReader
+from controllers.barrier.metrics import GangMetrics
+from controllers.barrier.reconciler import GangReconciler
+from controllers.barrier.status import GangStatusWriter
+from controllers.barrier.stream.delivery import DeliveryLog
+from controllers.barrier.stream.registry import WaiterRegistry
+from controllers.barrier.verdict_patcher import VerdictPatcher
+from controllers.barrier.verdict_store import VerdictStore
+from jobset_gate import names
+from jobset_gate.barrier import verdict_codec, wire
+from jobset_gate.barrier.model import ConfigMapSeen, GangKey, GangSnapshot, Generation, PodSeen, Verdict
+from jobset_gate.fake.clock import VirtualClock
+from jobset_gate.kube.resources import CONFIGMAPS, PODS, Resource
+from jobset_gate.runtime.store import Store
+from jobset_gate.runtime.workqueue import WorkQueue
+from jobset_gate.sources import decode, startgroup
+from tests.fakes.memory_api import Api, Json
+from tests.fakes.memory_client import MemoryClient
+from tests.fakes.wire_objects import BARRIER, status
+
+SPACE = "team-a"
+OWNER = "owner-uid"
+RING = GangKey(SPACE, f"ring.{OWNER}", "startgroup")
+NAME = f"ring.{OWNER}.start.group-scheduling"
+RUNS = status(BARRIER, running="2026-08-01T10:00:30Z")
+PASSED = status(BARRIER, exit=0)
+STATEFUL_SET = {"apiVersion": "apps/v1", "kind": "StatefulSet", "name": "ring", "uid": OWNER, "controller": True}
+
+
+def member(name: str, *init: Json, size: str = "2", phase: str = "Pending", **meta: Any) -> Json:
+    """A pod of the group `ring` under a StatefulSet, with these statuses of init containers; its UID is its name."""
+    notes = {names.START_SIZE: size, names.TOKEN: f"token-of-{name}"} | meta.pop("notes", {})
+    containers = [{"name": it} for it in meta.pop("init", (BARRIER,))]
+    return {
+        "metadata": {
+            "name": name,
+            "namespace": SPACE,
+            "uid": name,
+            "resourceVersion": "1",
+            "creationTimestamp": "2026-08-01T10:00:00Z",
+            "labels": {names.START_GROUP: "ring"},
+            "annotations": notes,
+            "ownerReferences": [STATEFUL_SET],
+        }
+        | meta,
+        "spec": {"nodeName": "node-7", "initContainers": containers, "containers": [{"name": "main"}]},
+        "status": {"phase": phase, "initContainerStatuses": list(init)},
+    }
+
+
+def addressed(name: str, attempt: int, kind: str = "release", cause: str = names.REASON_STARTED) -> Json:
+    """Annotations of a pod that carries this verdict."""
+    return {names.VERDICT: f"{kind} {name} 0 {attempt} {cause}\n"}
+
+
+def read_member(body: Json) -> PodSeen:
+    found = startgroup.pod(msgspec.json.decode(msgspec.json.encode(body), type=wire.MemberPod))
+    assert found is not None
+    return found
+
+
+@dataclass
+class StartGroupController:
+    """A controller without workers: `watch` shows its cache what the API holds, `reconcile` is one pass."""
+
+    api: Api
+    memory: MemoryClient
+    clock: VirtualClock
+    asked: list[GangKey] = field(default_factory=list)
+
+    def __post_init__(self) -> None:
+        sent, client = DeliveryLog(), self.memory.client
+        self.cache = GangCache(self.asked.append, lambda key, _: self.asked.append(key), sent)
+        self.pods: Store[Any, PodSeen] = Store(startgroup.pod)
+        self.config_maps: Store[Any, ConfigMapSeen] = Store(decode.config_map)
+        self.verdict_store = VerdictStore(client, self.cache, self.config_maps)
+        self.waiters = WaiterRegistry(self.cache, self.clock, sent)
+        self.status = GangStatusWriter(
+            client,
+            self.clock,
+            WorkQueue[GangKey](),
+            version=lambda _: None,
+            annotate=self.verdict_store.annotate_condition,
+        )
+        self.reconciler = GangReconciler(
+            cache=self.cache,
+            verdict_store=self.verdict_store,
+            waiters=self.waiters,
+            patcher=VerdictPatcher(client, concurrency=1, delivered=sent),
+            status=self.status,
+            live_reader=LiveReader(client),
+            metrics=GangMetrics(CollectorRegistry(), sources=["startgroup"]),
+            now=self.clock,
+        )
+
+    def watch(self, *kinds: Resource) -> None:
+        """The watches of these kinds, or of both, catch up: deletions first."""
+        if not kinds or PODS in kinds:
+            self._catch_up(PODS, wire.MemberPod, self.pods, self.cache.on_pod)
+        if not kinds or CONFIGMAPS in kinds:
+            self._catch_up(CONFIGMAPS, wire.ConfigMap, self.config_maps, self.cache.on_config_map)
+
+    def _catch_up(self, kind: Resource, shape: Any, store: Store[Any, Any], handler: Callable[[Any], None]) -> None:
+        items = [msgspec.convert(it, shape) for it in self.api.all(kind)]
+        found = {(it.metadata.namespace, it.metadata.name): store.listed(it) for it in items}
+        store.begin_list()
+        for change in store.replace(found, str(self.api.version)):
+            handler(change)
+
+    def put(self, *bodies: Json) -> None:
+        """These pods are in the API, and no watch has shown them."""
+        for body in bodies:
+            self.api.put(PODS, body)
+
+    def show(self, *bodies: Json) -> None:
+        """These pods are in the API, and the watches have shown all."""
+        self.put(*bodies)
+        self.watch()
+
+    def remove(self, *names_: str) -> None:
+        for name in names_:
+            self.api.remove(PODS, name, namespace=SPACE)
+
+    async def reconcile(self, key: GangKey = RING) -> float | None:
+        """One pass, and the write of the condition that it asked for."""
+        again = await self.reconciler.reconcile(key)
+        await self.status.reconcile(key)
+        return again
+
+    @property
+    def seen(self) -> GangSnapshot:
+        found = self.cache.peek(RING)
+        assert found is not None
+        return found
+
+    @property
+    def stored(self) -> Json:
+        """The ConfigMap."""
+        return self.api.known(CONFIGMAPS, NAME, SPACE)
+
+    @property
+    def attempt(self) -> int:
+        """As it is recorded."""
+        return int(self.stored["data"][names.KEY_ATTEMPT])
+
+    @property
+    def members(self) -> set[str]:
+        """As they are recorded."""
+        return set(self.stored["data"].get(names.KEY_MEMBERS, "").split())
+
+    @property
+    def state(self) -> tuple[str, str]:
+        """The condition, as annotations."""
+        notes = self.stored["metadata"]["annotations"]
+        return notes.get(names.GROUP_STARTED, ""), notes.get(names.GANG_STATE, "")
+
+    @property
+    def verdict(self) -> Verdict | None:
+        """The verdict on the present attempt."""
+        found = verdict_codec.parse(self.stored["data"].get(names.KEY_VERDICT, ""))
+        return found if found is not None and found.generation == Generation(OWNER, self.attempt, 0) else None
