@@ -270,8 +270,13 @@ def _of_attempt(pods: Iterable[PodSeen], attempt: int, kept: Membership | None) 
     for one in pods:
         if one.phase != "Succeeded" or one.uid in members or _addressed_attempt(one) == attempt:
             yield one if one.attempt == attempt else msgspec.structs.replace(one, attempt=attempt)
-        elif one.member is not None and one.member.owner.kind == "Job":
+        elif one.member is not None and _is_batch_job(one.member.owner):
             yield msgspec.structs.replace(one, attempt=attempt, epoch=-1, stage=BarrierStage.WAITING)
+
+
+def _is_batch_job(owner: ObjectSeen) -> bool:
+    """Other controllers, such as Volcano, have a kind Job of their own, which they restart as a whole."""
+    return (owner.api_version, owner.kind) == ("batch/v1", "Job")
 
 
 def _addressed_attempt(one: PodSeen) -> int:
