@@ -14,12 +14,14 @@ from jobset_gate.barrier.model import GangKey, PodSeen, Verdict
 from jobset_gate.kube.client import Client
 from jobset_gate.runtime.clock import monotonic
 from jobset_gate.runtime.pod_patcher import PatchOutcome, PodPatch, PodPatcher
+from jobset_gate.sources.table import SOURCES
 
 MAX_PATCHES = 32
 """Patches in flight, over all gangs; 0 disables this channel."""
 
 CONFIG_MAP_GRACE = 2.0
-"""Seconds in which a pod whose barrier started after the verdict reads it in the ConfigMap volume."""
+"""Seconds in which a pod whose barrier started after the verdict reads it in the ConfigMap volume, or asks the gate
+stream."""
 
 DELIVERY_GRACE = 20.0
 """Seconds in which a pod that received its verdict on the gate stream passes, and its kubelet reports it."""
@@ -35,7 +37,9 @@ class _Progress:
     """Patches of one pod with one verdict."""
 
     pod: PodSeen
+    verdict: Verdict
     text: str
+    """Of the gang's verdict; a pod that is gated alone gets its own (K3)."""
     seen_at: float
     patched_at: float | None = None
     patches: int = 0
@@ -78,7 +82,7 @@ class VerdictPatcher:
             progress = known.get(uid)
             if progress is None or progress.text != text:
                 patched = pod.verdict == text  # by this controller before a crash, or by another replica
-                progress = _Progress(pod, text, now, now if patched else None, int(patched))
+                progress = _Progress(pod, verdict, text, now, now if patched else None, int(patched))
             kept[uid] = progress
             due = self._due((key, uid), progress, fresh=fresh)
             if due <= now and not progress.queued:
@@ -109,10 +113,12 @@ class VerdictPatcher:
         progress = self._pods.get(key, {}).get(uid)
         if progress is None or not progress.queued:
             return None  # the pod passed, or the gang is gone
-        annotations = {names.VERDICT: progress.text}
+        pod, text = progress.pod, progress.text
+        if SOURCES[key.source].gates_pods:
+            text = verdict_codec.render(verdict_codec.addressed(progress.verdict, uid))
+        annotations = {names.VERDICT: text}
         if progress.patches:
             annotations[names.NUDGE] = str(progress.patches)
-        pod = progress.pod
         return PodPatch(pod.namespace, pod.name, pod.uid, {"metadata": {"annotations": annotations}})
 
     def _on_done(self, key: GangKey, uid: str, outcome: PatchOutcome) -> None:

@@ -141,6 +141,19 @@ async def test_a_pod_that_has_the_verdict_from_before_a_crash_is_not_patched_aga
     assert notes(api, pod)[names.NUDGE] == "1", "but it still waits: now it is"
 
 
+async def test_a_pod_that_is_gated_alone_gets_the_verdict_with_its_own_address_once(
+    api: Api, api_calls: CallBlocker, sender: PatcherHarness
+) -> None:
+    """The snapshot has its annotation translated back, so one that has it is recognized."""
+    ring, release = GangKey("default", "ring.u-1", "startgroup"), verdict(attempt=3)
+    one, another = store_pods(api, 2)
+    informed = msgspec.structs.replace(another, verdict=verdict_codec.render(release))
+    sender.want(ring, [one, informed], release, fresh=True)
+    await asyncio.sleep(SOON)
+    assert [call.name for call in api_calls.calls] == [one.name]
+    assert verdict_on(api, one) == f"release {one.uid} 0 3 AllPodsStarted\nas decided\n"
+
+
 async def test_another_verdict_is_news_to_all(api: Api, sender: PatcherHarness) -> None:
     pods = store_pods(api, 2)
     sender.want(TRAIN, pods, RELEASE, fresh=True)
