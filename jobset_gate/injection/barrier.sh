@@ -1,5 +1,6 @@
 # The start barrier: holds a pod until the gang's verdict for its generation arrives (A5, A6, A7), in one of two files
-# or as the answer to an HTTP request that is held open (the gate stream).
+# or as the answer to an HTTP request that is held open (the gate stream). A pod that is gated alone has a volume in which
+# its release is kept, so that init containers that run again pass without anybody (K3).
 # Runs in every gated pod under busybox ash, dash or bash. Comments and indentation are stripped before it is embedded.
 # Exit codes: 0 released, 124 timed out, 143 terminated.
 
@@ -9,6 +10,7 @@ trap 'exit 143' TERM INT
 trap 'trap "" TERM; kill -TERM "-$me" 2>/dev/null' EXIT
 read -r me _ </proc/self/stat
 dir=${JOBSET_GATE_DIR:-/mnt/group-scheduling}
+state=${JOBSET_GATE_STATE:-/mnt/group-scheduling-state}/verdict
 log=${JOBSET_GATE_TERMINATION_LOG:-/dev/termination-log}
 poll=${JOBSET_GATE_POLL:-0.2}
 own=$JOBSET_GATE_EPOCH
@@ -26,13 +28,17 @@ fail() {
 
 # Ends the shell if the words just read are a verdict for this pod: same UID, same attempt, an epoch not older than its
 # own. The rest of the input is the message; a stream that does not end has its client, process $pid, stopped.
+# A release is kept, in place, since a file that was emptied first might stay so. Without that volume the write fails.
 pid=
 judge() {
   case $epoch in '' | *[!0-9]*) return ;; esac
   [ "$uid" ] && [ "$uid" = "$JOBSET_GATE_UID" ] && [ "$attempt" = "$JOBSET_GATE_ATTEMPT" ] || return
   [ "$epoch" -ge "$own" ] || return
   case $verdict in
-    release) echo "released"; exit 0 ;;
+    release)
+      echo "$verdict $uid $attempt $epoch $cause" 1<>"$state"
+      echo "released"
+      exit 0 ;;
     timeout)
       [ -z "$pid" ] || { sleep 2; kill "$pid"; } >/dev/null &
       fail "$(head -c 1024)" ;;
@@ -89,7 +95,7 @@ hear() {
     trap 'kill "$pid"; tell USR1 o' EXIT
     read -r pid
     # Empty lines tell that it is alive; the first other one is a verdict, or worth nothing.
-    while read -r $silence verdict uid attempt epoch _; do
+    while read -r $silence verdict uid attempt epoch cause; do
       [ -z "$verdict" ] || { judge; break; }
       tell USR2 h
     done
@@ -128,10 +134,10 @@ if [ "$JOBSET_GATE_STREAM" ]; then
   if command -v wget >/dev/null; then hear 0; else echo "no wget in this image: no gate stream"; fi
 fi
 while :; do
-  for file in verdict annotation; do
-    [ -s "$dir/$file" ] && {
-      { read -r verdict uid attempt epoch _ || [ "$epoch" ]; } && judge
-    } 2>/dev/null <"$dir/$file"
+  for file in "$state" "$dir/verdict" "$dir/annotation"; do
+    [ -s "$file" ] && {
+      { read -r verdict uid attempt epoch cause || [ "$epoch" ]; } && judge
+    } 2>/dev/null <"$file"
   done
   # The backstop of a pod that nobody tells anything: its own limit since its own start.
   if [ "$end" ] && tick && [ "$up" -ge "$end" ]; then

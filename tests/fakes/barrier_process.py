@@ -77,6 +77,11 @@ class BarrierProcess:
     def log(self) -> Path:
         return self.folder / "termination-log"
 
+    @property
+    def state(self) -> Path:
+        """The mounted state volume; missing unless a test makes it."""
+        return self.folder / "state"
+
     def write(self, name: str, text: str) -> None:
         """The whole file at once, as a kubelet does it."""
         (self.folder / "half").write_text(text)
@@ -96,6 +101,7 @@ class BarrierProcess:
         environment = {
             "PATH": str(self.tools),
             "JOBSET_GATE_DIR": str(self.folder),
+            "JOBSET_GATE_STATE": str(self.state),
             "JOBSET_GATE_TERMINATION_LOG": str(self.log),
             "JOBSET_GATE_UID": self.uid,
             "JOBSET_GATE_ATTEMPT": self.attempt,

@@ -136,6 +136,46 @@ def test_an_own_epoch_that_is_none_counts_as_zero(held: BarrierProcess, epoch: s
     assert held.obeys(release(epoch=0))
 
 
+@pytest.mark.parametrize("name", ["verdict", "annotation"])
+def test_a_release_is_kept_and_the_barrier_that_runs_again_passes_without_anybody(
+    held: BarrierProcess, name: str
+) -> None:
+    held.state.mkdir()
+    held.write(name, release(epoch=7))
+    assert held.run() == 0
+    (held.folder / name).unlink()
+    assert (held.state / "verdict").read_text() == f"release {UID} 0 7 AllPodsStarted\n"
+    for _ in range(2):
+        assert held.run() == 0
+    held.write("annotation", timeout())
+    assert held.run() == 0, "the kept release is read first"
+
+
+def test_a_timeout_is_not_kept(held: BarrierProcess) -> None:
+    held.state.mkdir()
+    held.write("verdict", timeout())
+    assert held.run() == 124
+    assert list(held.state.iterdir()) == []
+    held.write("verdict", release())
+    assert held.run() == 0
+
+
+def test_a_kept_release_of_another_pod_is_ignored(held: BarrierProcess) -> None:
+    held.state.mkdir()
+    (held.state / "verdict").write_text(release(uid="another-pod"))
+    held.write("annotation", timeout())
+    assert held.run() == 124
+
+
+def test_a_release_that_cannot_be_kept_is_obeyed_in_silence(held: BarrierProcess) -> None:
+    held.state.mkdir()
+    (held.state / "verdict").symlink_to("/dev/full")
+    held.write("annotation", release())
+    process = held.start()
+    assert process.communicate(timeout=WITHIN) == ("waiting for the gang to start\nreleased\n", "")
+    assert process.returncode == 0
+
+
 def test_at_its_own_limit_it_ends_with_124_and_says_that_the_controller_gave_no_verdict(held: BarrierProcess) -> None:
     held.limit = "1"
     began = time.monotonic()
@@ -178,7 +218,7 @@ def test_it_writes_nothing_to_stderr_while_it_waits(held: BarrierProcess) -> Non
     assert err == ""
 
 
-@pytest.mark.parametrize(("command", "most"), [(container.command, 3000), (prefetch.copy_command, 1536)])
+@pytest.mark.parametrize(("command", "most"), [(container.command, 3200), (prefetch.copy_command, 1536)])
 def test_it_is_small_enough_for_every_pod_and_kubernetes_expands_nothing_in_it(
     command: Callable[[], list[str]], most: int
 ) -> None:
@@ -196,7 +236,8 @@ def test_the_script_speaks_the_names_that_the_container_gives_it() -> None:
     for name in (*message, container.ENV_POLL):
         assert name in script
     assert f"JOBSET_GATE_DIR:-{names.MOUNT_PATH}}}" in script
-    assert f"for file in {names.VERDICT_FILE} {names.ANNOTATION_FILE};" in script
+    assert f"JOBSET_GATE_STATE:-{names.STATE_PATH}}}/{names.VERDICT_FILE}\n" in script
+    assert f'for file in "$state" "$dir/{names.VERDICT_FILE}" "$dir/{names.ANNOTATION_FILE}";' in script
     assert f"exit {names.EXIT_TIMED_OUT}" in script
 
 

@@ -104,6 +104,18 @@ def test_a_chunked_answer_is_understood(held: BarrierProcess, gate: StreamServer
     assert ended(process) == 0
 
 
+def test_a_release_of_the_stream_is_kept_for_a_barrier_that_runs_again_without_it(
+    held: BarrierProcess, gate: StreamServer
+) -> None:
+    held.state.mkdir()
+    process = held.start()
+    gate.next_request().hold(body=release())
+    assert ended(process) == 0
+    assert (held.state / "verdict").read_text() == release().partition("\n")[0] + "\n"
+    held.stream = "http://127.0.0.1:1/v1/pods/team/a-token"
+    assert ended(held.start()) == 0
+
+
 REFUSALS = ("400 Bad", "403 No", "404 No", "429 Slow", "500 Oh", "503 Bye")
 
 
