@@ -114,6 +114,11 @@ class Gangs(_Section):
     pod_failure_policy: Literal["Fail", "Ignore"] = "Fail"
     """What becomes of the pods of a start group while the webhook is down: refused, or created without a barrier."""
 
+    @property
+    def gates_pods(self) -> bool:
+        """Whether a source is enabled whose pods get the barrier one by one."""
+        return any(SOURCES[name].gates_pods for name in self.sources)
+
 
 class Groups(_Section):
     """Pod groups: whose pods are held, and when a group is opened (G2, G3, G4, G6)."""

@@ -49,6 +49,10 @@ SAMPLES: Final[dict[str, Json]] = {
         "webhook": {"certificates": {"mode": "certManager", "issuerRef": {"name": "corp", "kind": "ClusterIssuer"}}}
     },
     "jobsets alone": {"gangs": {"sources": ["jobset"]}},
+    "start groups": {
+        "gangs": {"sources": ["jobset", "job", "startgroup"], "podFailurePolicy": "Ignore"},
+        "webhook": {"certificates": {"mode": "certManager"}},
+    },
     "brought": {
         "webhook": {"certificates": {"mode": "secret", "secretName": "webhook-tls"}},
         "metrics": {"podMonitor": {"enabled": True}},

@@ -4,6 +4,7 @@ from typing import Any, Final
 
 import pytest
 
+from jobset_gate import names
 from tests.chart.helm import Helm, Json, at, merged
 
 MODES: Final[dict[str, Json]] = {
@@ -95,6 +96,12 @@ def test_an_issuer_that_is_there_is_used(helm4: Helm) -> None:
     found = helm4.render(merged(MODES["certManager"], at("webhook.certificates.issuerRef", mine)))
     assert found.one("Certificate")["spec"]["issuerRef"] == mine
     assert found.kind("Issuer") == []
+
+
+def test_cert_manager_injects_its_ca_for_start_groups_too(helm4: Helm) -> None:
+    found = helm4.render(merged(MODES["certManager"], at("gangs.sources", ["jobset", "startgroup"])))
+    notes = found.one("MutatingWebhookConfiguration", names.BARRIER_POD_WEBHOOK)["metadata"]["annotations"]
+    assert notes == {INJECT: "jobset-gate-system/jobset-gate-webhook"}
 
 
 @pytest.mark.parametrize(

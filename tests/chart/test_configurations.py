@@ -25,6 +25,7 @@ def expected(namespace: str, groups: Json | None = None, gangs: Json | None = No
     wanted = settings.load({"groups": groups or {}, "gangs": gangs or {}})
     return [
         *registration.configurations(wanted.gangs, **where, **given),
+        *([registration.barrier_pod_configuration(wanted.gangs, **where, **given)] if wanted.gangs.gates_pods else []),
         registration.pod_configuration(wanted.groups, **where, **given),
     ]
 
@@ -65,6 +66,21 @@ def test_only_workloads_of_the_enabled_sources_are_sent(helm4: Helm) -> None:
     for ours in expected("jobset-gate-system", gangs=gangs):
         assert found[ours["metadata"]["name"]]["webhooks"] == ours["webhooks"]
     assert all(len(one["webhooks"]) == 1 for one in found.values())
+
+
+@pytest.mark.parametrize("namespace", ["jobset-gate-system", "kube-system"])
+@pytest.mark.parametrize("policy", ["Fail", "Ignore", None])
+def test_pods_of_start_groups_are_sent_under_their_own_failure_policy(
+    helm: Helm, namespace: str, policy: str | None
+) -> None:
+    """None: as in an upgrade with --reuse-values from a chart that did not know the value."""
+    gangs = {"sources": ["jobset", "startgroup"], "podFailurePolicy": policy}
+    webhook = {"failurePolicy": "Ignore" if policy == "Fail" else "Fail", "timeoutSeconds": 12}
+    found = configurations(helm.render({"gangs": gangs, "webhook": webhook}, namespace=namespace))
+    assert set(found) == {*NAMES, names.BARRIER_POD_WEBHOOK}
+    given: Json = {"failure_policy": webhook["failurePolicy"], "timeout_seconds": 12}
+    for ours in expected(namespace, gangs=gangs | {"podFailurePolicy": policy or "Fail"}, **given):
+        assert found[ours["metadata"]["name"]]["webhooks"] == ours["webhooks"]
 
 
 def test_without_groups_no_pod_is_ever_sent(helm4: Helm) -> None:

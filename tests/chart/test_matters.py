@@ -153,6 +153,10 @@ APART: Final[list[tuple[Case, Json]]] = [
         at("controller.replicaCount", 1),
     ),
     (("webhook.certificates.secretName", "x", PODS), at("webhook.certificates", {"mode": "secret", "secretName": "y"})),
+    (
+        ("gangs.podFailurePolicy", "Ignore", {*SETTINGS, "MutatingWebhookConfiguration"}),
+        at("gangs.sources", ["jobset", "startgroup"]),
+    ),
     (("tracing.endpoint", "http://otel:9000", {*SETTINGS, "NetworkPolicy"}), at("tracing.enabled", True)),
     (("statusPage.port", 9083, SETTINGS), at("statusPage.enabled", True)),
     (("statusPage.prices", {"nvidia.com/gpu": 2.5}, SETTINGS), at("statusPage.enabled", True)),

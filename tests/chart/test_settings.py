@@ -88,6 +88,7 @@ def test_the_defaults_of_the_chart_are_those_of_the_program(helm4: Helm, tmp_pat
             },
             "groups": {"native": "On", "gateConcurrency": 1024},
         },
+        {"gangs": {"sources": ["jobset", "startgroup"], "podFailurePolicy": "Ignore"}},
     ],
 )
 def test_values_of_barrier_and_groups_arrive(helm4: Helm, values: dict[str, Json], tmp_path: Path) -> None:

@@ -55,6 +55,8 @@ REFUSED: Final[dict[str, list[Any]]] = {
     "networkPolicy.apiServerPorts": [[]],
     "tests.namespace": ["Default"],
     "extraObjects": [{}],
+    "gangs.sources": [[], ["job"], ["jobset", "pods"]],
+    "gangs.podFailurePolicy": ["fail", True],
     "groups.waitSeconds": [None],
     "groups.wait": [60],
 }
@@ -73,6 +75,10 @@ CONFLICTS: Final[list[tuple[Json, str]]] = [
     (at("controller.leaderElection.retryPeriodSeconds", 5), "above twice retryPeriodSeconds"),
     (at("webhook.shutdownDelaySeconds", 25), "webhook.terminationGracePeriodSeconds must be at least"),
     (at("webhook.certificates.mode", "secret"), "webhook.certificates.secretName: mode secret needs"),
+    (
+        merged(at("gangs.sources", ["jobset", "startgroup"]), at("controller.patchConcurrency", 0)),
+        "gangs.sources: startgroup needs controller.patchConcurrency above 0",
+    ),
     (
         at("metrics", {"serviceMonitor": {"enabled": True}, "podMonitor": {"enabled": True}}),
         "metrics: enable serviceMonitor or podMonitor, not both",
@@ -168,6 +174,8 @@ def test_schema_and_program_agree(section: str) -> None:
 def test_the_schema_has_every_setting_of_the_program() -> None:
     ours = {field.alias for field in settings.Barrier.model_fields.values()}
     assert set(SCHEMA["properties"]["barrier"]["properties"]) == ours
+    of_gangs = {field.alias for field in settings.Gangs.model_fields.values()}
+    assert set(SCHEMA["properties"]["gangs"]["properties"]) == of_gangs
     of_groups = {field.alias for field in settings.Groups.model_fields.values()}
     assert set(SCHEMA["properties"]["groups"]["properties"]) == of_groups
 

@@ -13,6 +13,7 @@ from typing import Any
 import pytest
 
 from jobset_gate import names
+from jobset_gate.barrier.model import GangKey
 from jobset_gate.fake import manifests
 from jobset_gate.kube.client import Client, PatchType
 from jobset_gate.kube.resources import (
@@ -25,7 +26,7 @@ from jobset_gate.kube.resources import (
     VALIDATING_WEBHOOKS,
     Resource,
 )
-from jobset_gate.sources.table import SOURCES
+from jobset_gate.sources.table import START_GROUP, TEMPLATE_SOURCES, config_map_name
 from tests.fakes import jobs
 from tests.fakes.podgroups import manifests as groups
 from tests.flow.environment import Environment, environment, in_force
@@ -37,12 +38,13 @@ from webhook.registration import MUTATING, VALIDATING
 pytestmark = [pytest.mark.real, pytest.mark.timeout(300)]
 
 Json = dict[str, Any]
+ALL_SOURCES = "gangs.sources={jobset,job,startgroup}"
 
 
 @pytest.fixture
 async def release(real_plane: Real, namespaces: tuple[str, str], tmp_path: Path) -> AsyncIterator[Installed]:
     """With its policies in force."""
-    async with installed(real_plane, namespaces[0], tmp_path, *LIVELY) as made:
+    async with installed(real_plane, namespaces[0], tmp_path, *LIVELY, ALL_SOURCES) as made:
         yield made
 
 
@@ -68,16 +70,20 @@ def config_map(namespace: str, name: str, **labels: str) -> Json:
     return {"metadata": {"name": name, "namespace": namespace, "labels": labels}}
 
 
-def pod(namespace: str, name: str, **labels: str) -> Json:
+def pod(namespace: str, name: str) -> Json:
     container = {"name": "main", "image": "busybox"}
-    meta = {"name": name, "namespace": namespace, "labels": labels, "annotations": {"theirs": "1"}}
+    meta = {"name": name, "namespace": namespace, "annotations": {"theirs": "1"}}
     return {"metadata": meta, "spec": {"containers": [container]}}
 
 
-GATED, GATED_JOB = ({names.GATED: source.gated} for source in SOURCES.values())
+GATED, GATED_JOB = ({names.GATED: source.gated} for source in TEMPLATE_SOURCES.values())
+STARTS = {names.START_GROUP: "ring"}
 DENIED: list[tuple[dict[str, str], Json]] = [
     (GATED, {"spec": {"containers": [{"name": "main", "image": "evil"}]}}),
     (GATED_JOB, {"spec": {"containers": [{"name": "main", "image": "evil"}]}}),
+    (STARTS, {"spec": {"containers": [{"name": "main", "image": "evil"}]}}),
+    (STARTS, {"metadata": {"labels": {names.START_GROUP: "another"}}}),
+    (STARTS, {"metadata": {"annotations": {names.TOKEN: "theirs"}}}),
     (GATED, {"spec": {"activeDeadlineSeconds": 1}}),
     (GATED, {"metadata": {"labels": {"app": "other-client"}}}),
     (GATED, {"metadata": {"labels": {names.GATED: None}}}),
@@ -100,7 +106,9 @@ async def test_a_pod_s_verdict_and_nothing_else_of_it(
     async with real_plane.client() as admin:
         for number, (labels, change) in enumerate(DENIED):
             name = f"theirs-{number}"
-            await admin.create(PODS, pod(gangs, name, **labels))
+            await admin.create(PODS, pod(gangs, name))
+            # Only now, since no webhook is there that would be asked about a new pod of a start group.
+            await admin.patch(PODS, name, gangs, body={"metadata": {"labels": labels}}, patch=PatchType.MERGE)
             with refused():
                 await controller.patch(PODS, name, gangs, body=change, patch=PatchType.STRATEGIC)
             # Another client may: the policies bind the controller alone.
@@ -108,7 +116,7 @@ async def test_a_pod_s_verdict_and_nothing_else_of_it(
             with refused():
                 await controller.delete(PODS, name, gangs)
         verdict = {"metadata": {"annotations": {names.VERDICT: "release", names.NUDGE: "1"}}}
-        for name in ("theirs-0", "theirs-1"):  # of a JobSet, of a Job
+        for name in ("theirs-0", "theirs-1", "theirs-2"):  # of a JobSet, of a Job, of a start group
             await controller.patch(PODS, name, gangs, body=verdict, patch=PatchType.MERGE)
 
 
@@ -125,10 +133,13 @@ async def test_its_own_configmaps_and_no_other(
         for name in ("aws-auth", "coredns"):
             with refused():
                 await controller.create(CONFIGMAPS, config_map("kube-system", name))
-        for name in ("mine", names.config_map_name("mine"), f"{names.POD_GROUP_CONFIG_MAP_PREFIX}mine"):
+        starts = config_map_name(GangKey(gangs, "ring.u-1", START_GROUP.name))
+        ring = await admin.create(CONFIGMAPS, config_map(gangs, starts))
+        ours = (names.config_map_name("mine"), starts.replace("ring", "mine"))
+        for name in ("mine", "mine.start", *ours, f"{names.POD_GROUP_CONFIG_MAP_PREFIX}mine"):
             with refused():
                 await controller.create(CONFIGMAPS, config_map(gangs, name))
-        for one in (theirs, alike, record, login):
+        for one in (theirs, alike, ring, record, login):
             with refused():
                 await controller.replace(CONFIGMAPS, {**one, "data": {"a": "b"}})
             with refused():
@@ -136,11 +147,10 @@ async def test_its_own_configmaps_and_no_other(
             labels = {"labels": {names.GATE: names.GATE_VALUE, names.POD_GROUP_RECORD: names.POD_GROUP_RECORD_VALUE}}
             with refused():
                 await controller.replace(CONFIGMAPS, {**one, "metadata": one["metadata"] | labels})
-        ours = await controller.create(
-            CONFIGMAPS, config_map(gangs, names.config_map_name("ours"), **{names.GATE: names.GATE_VALUE})
-        )
-        await controller.replace(CONFIGMAPS, {**ours, "data": {names.KEY_VERDICT: "release"}})
-        await controller.delete(CONFIGMAPS, ours["metadata"]["name"], gangs)
+        for name in ours:
+            made = await controller.create(CONFIGMAPS, config_map(gangs, name, **{names.GATE: names.GATE_VALUE}))
+            await controller.replace(CONFIGMAPS, {**made, "data": {names.KEY_VERDICT: "release"}})
+            await controller.delete(CONFIGMAPS, name, gangs)
 
 
 # --- Jobs, JobSets and their CRD -------------------------------------------------------------------------------------
@@ -273,6 +283,7 @@ async def test_jobset_s_kind_gets_one_field(stage: Environment, controller: Clie
 OURS: list[tuple[Resource, str]] = [
     (MUTATING_WEBHOOKS, MUTATING),
     (MUTATING_WEBHOOKS, names.POD_WEBHOOK),
+    (MUTATING_WEBHOOKS, names.BARRIER_POD_WEBHOOK),
     (VALIDATING_WEBHOOKS, VALIDATING),
 ]
 EVERYTHING: Json = {"apiGroups": ["*"], "apiVersions": ["*"], "operations": ["*"], "resources": ["*/*"], "scope": "*"}

@@ -36,6 +36,8 @@ NOT_THEIRS = [
     (WEBHOOK, Right(ADMISSION, "mutatingwebhookconfigurations", "create", "another")),
     (WEBHOOK, Right(ADMISSION, "mutatingwebhookconfigurations", "delete", MUTATING)),
     (WEBHOOK, Right(ADMISSION, "mutatingwebhookconfigurations", "delete", names.POD_WEBHOOK)),
+    # Of start groups, which are not among the sources: nothing.
+    (WEBHOOK, Right(ADMISSION, "mutatingwebhookconfigurations", "get", names.BARRIER_POD_WEBHOOK)),
     (CONTROLLER, Right(ADMISSION, "mutatingwebhookconfigurations", "patch", MUTATING)),
     # Pods and JobSets: the webhook sees what it is sent, the controller annotates and tells.
     *[(WEBHOOK, Right("", "pods", verb, "", "default")) for verb in ("get", "list", "watch", "create", "patch")],

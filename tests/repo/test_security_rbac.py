@@ -22,6 +22,11 @@ RENDERINGS = {
     "the field is taken out again": ("crds.keep=false",),
     "the annotation form alone": ("crds.extendJobSet=false",),
     "JobSets alone": ("gangs.sources={jobset}", "groups.enabled=false"),
+    "start groups": ("gangs.sources={jobset,startgroup}", "groups.enabled=false"),
+    "start groups and cert-manager": (
+        "gangs.sources={jobset,startgroup}",
+        "webhook.certificates.mode=certManager",
+    ),
     "no patches": ("controller.patchConcurrency=0",),
     "one controller": ("controller.replicaCount=1", "controller.leaderElection.enabled=false"),
     "no test": ("tests.enabled=false",),

@@ -19,6 +19,8 @@ CONFIGURATIONS: Final = ((MUTATING_WEBHOOKS, MUTATING), (VALIDATING_WEBHOOKS, VA
 """Those of every installation; without them the webhook is not ready."""
 OF_PODS: Final = ((MUTATING_WEBHOOKS, names.POD_WEBHOOK),)
 """While pod groups are enabled. An uninstallation deletes it first; JobSets are still sent then."""
+OF_BARRIER_PODS: Final = ((MUTATING_WEBHOOKS, names.BARRIER_POD_WEBHOOK),)
+"""While start groups are enabled; the same holds for it."""
 Json = dict[str, Any]
 
 

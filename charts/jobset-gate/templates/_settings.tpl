@@ -23,6 +23,9 @@ barrier:
   streamUrl: {{ default $ours $barrier.streamUrl | toJson }}
 gangs:
   sources: {{ .Values.gangs.sources | toJson }}
+  {{- if include "jobset-gate.start-groups" . }}
+  podFailurePolicy: {{ include "jobset-gate.pod-failure-policy" . }}
+  {{- end }}
 groups:
   enabled: {{ $groups.enabled }}
   ways: {{ $groups.ways | toJson }}

@@ -49,15 +49,20 @@ def service(text: str) -> registration.ServiceReference:
 async def register(client: Client, settings: Settings, **where: Any) -> list[RegisteredConfiguration]:
     """Creates or updates all configurations; `where` is what webhook.registration.configurations() takes.
 
-    The one for pods is there only while groups are enabled: one that was left behind would have an outage refuse pods
-    that nobody holds any more.
+    Those for pods are there only while groups or start groups are enabled: one that was left behind would have an
+    outage refuse pods that nobody holds any more.
     """
     gated = registration.configurations(settings.gangs, **where)
     bodies: list[tuple[Resource, Json]] = list(zip(RESOURCES, gated, strict=True))
-    if settings.groups.enabled:
-        bodies.append((MUTATING_WEBHOOKS, registration.pod_configuration(settings.groups, **where)))
-    else:
-        await _withdraw(client, MUTATING_WEBHOOKS, names.POD_WEBHOOK + where.get("suffix", ""))
+    of_pods = (
+        (settings.gangs.gates_pods, registration.barrier_pod_configuration(settings.gangs, **where)),
+        (settings.groups.enabled, registration.pod_configuration(settings.groups, **where)),
+    )
+    for enabled, body in of_pods:
+        if enabled:
+            bodies.append((MUTATING_WEBHOOKS, body))
+        else:
+            await _withdraw(client, MUTATING_WEBHOOKS, body["metadata"]["name"])
     return [await _applied(client, resource, body) for resource, body in bodies]
 
 
@@ -77,7 +82,7 @@ async def _withdraw(client: Client, resource: Resource, name: str) -> None:
 
 
 async def unregister(client: Client, made: list[RegisteredConfiguration]) -> None:
-    """Deletes these configurations, if they are still the same; the one for pods first."""
+    """Deletes these configurations, if they are still the same; those for pods first."""
     for each in reversed(made):
         try:
             await client.delete(each.resource, each.name, uid=each.uid)

@@ -18,7 +18,7 @@ from jobset_gate.kube.client import Client
 from jobset_gate.kube.resources import SECRETS
 from jobset_gate.settings import Settings
 from webhook.certs.ca import certificates
-from webhook.certs.ca_injector import OF_PODS, CaInjector
+from webhook.certs.ca_injector import OF_BARRIER_PODS, OF_PODS, CaInjector
 from webhook.certs.ca_secret import CaSecretStore
 from webhook.certs.controller import CertificateController
 from webhook.certs.rotation import RotationPolicy
@@ -49,12 +49,16 @@ def _serving(options: WebhookOptions) -> tuple[ServingCertificate, ServingFiles 
 
 
 def _certificate_controller(
-    client: Client, serving: ServingCertificate, metrics: WebhookMetrics, options: WebhookOptions, *, pods: bool
+    client: Client, serving: ServingCertificate, metrics: WebhookMetrics, options: WebhookOptions, settings: Settings
 ) -> CertificateController | None:
-    """Manages the certificate for the Service's name. `pods`: whether there may be a configuration for pods, too."""
+    """Manages the certificate for the Service's name. The configurations for pods are optional, by the settings."""
     if not options.service:
         return None
-    injector, its = CaInjector(client, optional=OF_PODS if pods else ()), registration.service(options.service)
+    of_pods = (
+        *(OF_PODS if settings.groups.enabled else ()),
+        *(OF_BARRIER_PODS if settings.gangs.gates_pods else ()),
+    )
+    injector, its = CaInjector(client, optional=of_pods), registration.service(options.service)
     policy = RotationPolicy(ca_life=timedelta(days=options.ca_days), leaf_life=timedelta(hours=options.leaf_hours))
     own, hosts = options.own_ca is not None, options.service_hosts
     rollover = Rollover(serving, hosts[0], policy.settling, provisional=own)
@@ -88,7 +92,7 @@ async def _serve(settings: Settings, options: WebhookOptions, cluster: ClusterOp
             reached = await cluster.load_access()
             client = await stack.enter_async_context(Client(reached, user_agent="jobset-gate-webhook"))
         if options.manages_trust and client is not None:
-            controller = _certificate_controller(client, serving, metrics, options, pods=settings.groups.enabled)
+            controller = _certificate_controller(client, serving, metrics, options, settings)
 
         def not_ready() -> str | None:
             if options.register and not registered.is_set():

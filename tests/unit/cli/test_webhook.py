@@ -22,19 +22,22 @@ from jobset_gate.kube.client import Client, PatchType
 from jobset_gate.kube.errors import ApiError, NotFound
 from jobset_gate.kube.resources import JOBSETS, MUTATING_WEBHOOKS, PODS, VALIDATING_WEBHOOKS, Resource
 from jobset_gate.podgroups.model import Format
-from jobset_gate.settings import Groups
+from jobset_gate.settings import Gangs, Groups
 from tests.fakes.cli_runner import RunCli
 from tests.fakes.grouped_pods import pod
 from tests.fakes.service_process import TIMEOUT, ServiceProcess, fetch, running_service
 from tests.plane.planes import Plane
 from webhook.certs.serving import self_signed
-from webhook.registration import MUTATING, VALIDATING, configurations, pod_configuration
+from webhook.registration import MUTATING, VALIDATING, barrier_pod_configuration, configurations, pod_configuration
 from webhook.registration import ServiceReference as Place
 
 FILES = {"cert": "tls.crt", "key": "tls.key", "ca": "ca.crt"}
 BOTH: list[tuple[Resource, str]] = [(MUTATING_WEBHOOKS, MUTATING), (VALIDATING_WEBHOOKS, VALIDATING)]
 FOR_PODS: tuple[Resource, str] = (MUTATING_WEBHOOKS, names.POD_WEBHOOK)
+FOR_BARRIER_PODS: tuple[Resource, str] = (MUTATING_WEBHOOKS, names.BARRIER_POD_WEBHOOK)
 ALL = [*BOTH, FOR_PODS]
+NO_PODS = "groups: {enabled: false}"
+START_GROUPS = f"{{{NO_PODS}, gangs: {{sources: [jobset, startgroup], podFailurePolicy: Ignore}}}}"
 Json = dict[str, Any]
 
 
@@ -76,21 +79,22 @@ async def test_it_registers_itself_is_called_and_leaves_nothing_behind(plane: Pl
                 await client.get(resource, name)
 
 
-async def test_where_groups_are_off_it_does_not_ask_for_pods_and_takes_an_old_registration_away(
+async def test_what_is_off_does_not_ask_for_pods_and_an_old_registration_is_taken_away(
     embedded_plane: Plane, tmp_path: Path
 ) -> None:
     config = tmp_path / "settings.yaml"
-    config.write_text("groups: {enabled: false}")
     where = ["--kubeconfig", str(embedded_plane.kubeconfig), "--port", "0"]
     async with embedded_plane.client() as client:
         await client.create(FOR_PODS[0], pod_configuration(Groups(), url="https://127.0.0.1:1"))
-        for _ in range(2):  # there is one, there is none
+        for settings, policies in ((NO_PODS, []), (START_GROUPS, ["Ignore"]), (NO_PODS, []), (NO_PODS, [])):
+            config.write_text(settings)
             async with running_service(
                 "webhook", "--self-signed", "--register", "--config", str(config), *where
             ) as service:
-                await registered(service, len(BOTH))
-                with pytest.raises(NotFound):
-                    await client.get(*FOR_PODS)
+                await registered(service, len(BOTH) + len(policies))
+                found = {one["metadata"]["name"]: one for one in (await client.list(MUTATING_WEBHOOKS))["items"]}
+                assert [one["webhooks"][0]["failurePolicy"] for one in found.values()] == ["Fail", *policies]
+                assert (names.BARRIER_POD_WEBHOOK in found) is bool(policies)
                 assert await service.stop() == 0
 
 
@@ -149,13 +153,15 @@ async def test_while_it_is_stopping_it_is_not_ready_but_answers(tmp_path: Path) 
 
 SERVICE = Place("default", "gate")
 HOST = "gate.default.svc"
+TRUSTING = [*ALL, FOR_BARRIER_PODS]
 
 
 @asynccontextmanager
 async def configured(client: Client) -> AsyncIterator[None]:
     """The configurations as a chart writes them."""
-    bodies = (*configurations(service=SERVICE), pod_configuration(Groups(), service=SERVICE))
-    made = [(resource, body) for (resource, _), body in zip(ALL, bodies, strict=True)]
+    of_pods = pod_configuration(Groups(), service=SERVICE), barrier_pod_configuration(Gangs(), service=SERVICE)
+    bodies = (*configurations(service=SERVICE), *of_pods)
+    made = [(resource, body) for (resource, _), body in zip(TRUSTING, bodies, strict=True)]
     for resource, body in made:
         await client.create(resource, body)
     try:
@@ -177,7 +183,7 @@ async def ready(url: str, ca: str) -> tuple[int, str]:
 
 
 async def bundle(client: Client) -> str:
-    found = [(await client.get(*one))["webhooks"][0]["clientConfig"].get("caBundle", "") for one in ALL]
+    found = [(await client.get(*one))["webhooks"][0]["clientConfig"].get("caBundle", "") for one in TRUSTING]
     assert len(set(found)) == 1
     return b64decode(found[0]).decode()
 
@@ -192,6 +198,8 @@ async def test_it_is_ready_once_the_ca_of_its_files_is_published(
     files = [f"--tls-{what}={tmp_path / name}" for what, name in FILES.items() if publishes or what != "ca"]
     where = ["--kubeconfig", str(embedded_plane.kubeconfig), "--port", "0", "--service", "default/gate"]
     how = "--publish-ca" if publishes else "--check-trust"
+    (tmp_path / "settings.yaml").write_text("gangs: {sources: [jobset, startgroup]}")
+    where += ["--config", str(tmp_path / "settings.yaml")]
     async with (
         embedded_plane.client() as client,
         configured(client),
@@ -202,7 +210,7 @@ async def test_it_is_ready_once_the_ca_of_its_files_is_published(
             await service.until("not trusted")
             assert await ready(url, made.ca.decode()) == (503, "zz-jobset-gate: has no caBundle\n")
             body = [{"op": "add", "path": "/webhooks/0/clientConfig/caBundle", "value": made.ca_bundle}]
-            for resource, name in ALL:
+            for resource, name in TRUSTING:
                 await client.patch(resource, name, body=body, patch=PatchType.JSON)
         await service.until("the certificate is trusted")
         assert await bundle(client) == made.ca.decode()

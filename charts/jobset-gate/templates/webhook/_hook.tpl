@@ -31,6 +31,26 @@
 (({{ $new }}) != ({{ $old }}) || (({{ $new }}) && object.metadata.{{ $holder }}['{{ $key }}'] != oldObject.metadata.{{ $holder }}['{{ $key }}']))
 {{- end -}}
 
+{{/* Takes (list root path). What all webhooks have alike: where API servers call them, and which namespaces are exempt. */}}
+{{- define "jobset-gate.client-config" -}}
+{{- $root := index . 0 -}}
+clientConfig:
+  service:
+    namespace: {{ $root.Release.Namespace }}
+    name: {{ include "jobset-gate.webhook.name" $root }}
+    port: 443
+    path: {{ index . 1 }}
+admissionReviewVersions: [v1]
+{{- end -}}
+
+{{- define "jobset-gate.exempt-namespaces" -}}
+namespaceSelector:
+  matchExpressions:
+    - key: kubernetes.io/metadata.name
+      operator: NotIn
+      values: {{ list "kube-system" .Release.Namespace | uniq | toJson }}
+{{- end -}}
+
 {{/*
 One webhook. There is no caBundle in it: the manager of the certificate writes it, and Helm leaves alone what it has not
 written. Takes (list root source verb).
@@ -47,24 +67,14 @@ written. Takes (list root source verb).
 {{- $changes = append $changes (include "jobset-gate.changes" (list "labels" "jobset-gate.dev/gated")) -}}
 {{- end -}}
 name: {{ printf $source.hook $verb }}
-clientConfig:
-  service:
-    namespace: {{ $root.Release.Namespace }}
-    name: {{ include "jobset-gate.webhook.name" $root }}
-    port: 443
-    path: /{{ $verb }}
-admissionReviewVersions: [v1]
+{{ include "jobset-gate.client-config" (list $root (printf "/%s" $verb)) }}
 rules:
   - apiGroups: [{{ $source.group }}]
     apiVersions: [{{ $source.version }}]
     resources: [{{ $source.resource }}]
     operations: [CREATE, UPDATE]
     scope: Namespaced
-namespaceSelector:
-  matchExpressions:
-    - key: kubernetes.io/metadata.name
-      operator: NotIn
-      values: {{ list "kube-system" $root.Release.Namespace | uniq | toJson }}
+{{ include "jobset-gate.exempt-namespaces" $root }}
 # All must hold. An object without a gate is never sent, so an outage of ours touches gated ones alone.
 matchConditions:
   - name: has-a-gate

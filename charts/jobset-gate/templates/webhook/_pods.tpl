@@ -1,4 +1,4 @@
-{{/* The webhook for pods of groups, as webhook/registration.py of the program has it; a test compares the two. */}}
+{{/* The webhooks for pods, of groups and of start groups, as webhook/registration.py of the program has them; a test compares the two. */}}
 
 {{/* By which key each way names a group, labels and annotations apart, in the order of the program. */}}
 {{- define "jobset-gate.group-keys" -}}
@@ -32,26 +32,26 @@ annotations:
 {{- join " || " $parts -}}
 {{- end -}}
 
-{{- define "jobset-gate.pod-hook" -}}
-name: pods.jobset-gate.dev
-clientConfig:
-  service:
-    namespace: {{ .Release.Namespace }}
-    name: {{ include "jobset-gate.webhook.name" . }}
-    port: 443
-    path: /mutate-pods
-admissionReviewVersions: [v1]
+{{- define "jobset-gate.pod-rules" -}}
 rules:
   - apiGroups: [""]
     apiVersions: [v1]
     resources: [pods]
     operations: [CREATE]
     scope: Namespaced
-namespaceSelector:
-  matchExpressions:
-    - key: kubernetes.io/metadata.name
-      operator: NotIn
-      values: {{ list "kube-system" .Release.Namespace | uniq | toJson }}
+{{- end -}}
+
+{{- define "jobset-gate.is-no-mirror" -}}
+- name: is-no-mirror
+  expression: >-
+    !has(object.metadata.annotations) || !('kubernetes.io/config.mirror' in object.metadata.annotations)
+{{- end -}}
+
+{{- define "jobset-gate.pod-hook" -}}
+name: pods.jobset-gate.dev
+{{ include "jobset-gate.client-config" (list . "/mutate-pods") }}
+{{ include "jobset-gate.pod-rules" . }}
+{{ include "jobset-gate.exempt-namespaces" . }}
 # All must hold. A pod that names no group ends at the first, so an outage of ours touches pods of groups alone.
 matchConditions:
   - name: names-a-group
@@ -63,9 +63,7 @@ matchConditions:
   - name: is-not-bound
     expression: >-
       !has(object.spec.nodeName) || object.spec.nodeName == ''
-  - name: is-no-mirror
-    expression: >-
-      !has(object.metadata.annotations) || !('kubernetes.io/config.mirror' in object.metadata.annotations)
+  {{ include "jobset-gate.is-no-mirror" . | nindent 2 | trim }}
   - name: is-no-daemon
     expression: >-
       !has(object.metadata.ownerReferences) || !object.metadata.ownerReferences.exists(it, it.kind == 'DaemonSet' && has(it.controller) && it.controller)
@@ -74,6 +72,40 @@ matchConditions:
       !has(object.spec.schedulingGroup)
 matchPolicy: Equivalent
 failurePolicy: {{ .Values.webhook.failurePolicy }}
+sideEffects: None
+timeoutSeconds: {{ .Values.webhook.timeoutSeconds }}
+reinvocationPolicy: IfNeeded
+{{- end -}}
+
+{{/* Not empty: start groups are on. */}}
+{{- define "jobset-gate.start-groups" -}}
+{{- if has "startgroup" .Values.gangs.sources -}}
+on
+{{- end -}}
+{{- end -}}
+
+{{/* An upgrade with --reuse-values from a chart that did not know the value has none. */}}
+{{- define "jobset-gate.pod-failure-policy" -}}
+{{- default "Fail" .Values.gangs.podFailurePolicy -}}
+{{- end -}}
+
+{{- define "jobset-gate.start-group-hook" -}}
+name: start-groups.jobset-gate.dev
+{{ include "jobset-gate.client-config" (list . "/mutate-barrier-pods") }}
+{{ include "jobset-gate.pod-rules" . }}
+{{ include "jobset-gate.exempt-namespaces" . }}
+# A pod without the label is never sent, and none that already waits at the barrier of its JobSet or Job.
+objectSelector:
+  matchExpressions:
+    - key: jobset-gate.dev/start-group
+      operator: Exists
+    - key: jobset-gate.dev/gated
+      operator: NotIn
+      values: ["true", job]
+matchConditions:
+  {{ include "jobset-gate.is-no-mirror" . | nindent 2 | trim }}
+matchPolicy: Equivalent
+failurePolicy: {{ include "jobset-gate.pod-failure-policy" . }}
 sideEffects: None
 timeoutSeconds: {{ .Values.webhook.timeoutSeconds }}
 reinvocationPolicy: IfNeeded
