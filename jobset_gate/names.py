@@ -198,6 +198,12 @@ was opened at once."""
 REASON_CONFIG_MAP_CONFLICT: Final = "ConfigMapConflict"
 """Of the condition GroupStarted and a Warning Event: a ConfigMap of the gang's name exists that is not ours, so that
 no verdict can be written."""
+REASON_PODS_DIFFER: Final = "PodsDiffer"
+"""Of a Warning Event on the owner of a start group's pods: they differ in size, timeout or annotations; the most
+patient values count, and the message names the pods that have others."""
+REASON_TWO_OWNERS: Final = "TwoOwners"
+"""Of a Warning Event on two owners: a start group of one name waits under each of them, and neither can complete the
+other."""
 REASON_RELEASED_BY_USER: Final = "ReleasedByUser"
 """Of a Warning Event on the JobSet: a user has opened the gate of one generation. Written by the command
 line, which refuses to act where it may not write it."""
@@ -306,7 +312,8 @@ REASON_POD_GROUP_MISSING: Final = "PodGroupMissing"
 REASON_GATHERING: Final = "Gathering"
 """Of a pod group, and after five minutes a Normal Event: fewer pods than the minimum exist."""
 REASON_CANNOT_GATHER: Final = "CannotGather"
-"""Of a pod group and a Warning Event: its owners never make that many pods while none of them runs."""
+"""Of a pod group, of the condition GroupStarted of a start group, and a Warning Event: its owners never make that many
+pods while none of them runs."""
 REASON_WAITING_FOR_GANG_GROUP: Final = "WaitingForGangGroup"
 """Of a pod group and a Normal Event: another gang of its GangGroup is not gathered yet."""
 REASON_WAITING_FOR_CAPACITY: Final = "WaitingForCapacity"

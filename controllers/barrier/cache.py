@@ -20,6 +20,7 @@ from jobset_gate.barrier.model import (
     WorkloadSeen,
 )
 from jobset_gate.runtime.store import ObjectChange
+from jobset_gate.sources.table import SOURCES
 
 PROGRESS_DELAY = 1.0
 """Seconds to a pass after a change that cannot complete the gang."""
@@ -50,6 +51,8 @@ class GangCache:
         self._gangs: dict[GangKey, GangEntry] = {}
         self._gang_by_pod: dict[str, GangKey] = {}
         """By the UIDs of pods with a token of their own."""
+        self._namesakes: dict[tuple[str, str], set[GangKey]] = {}
+        """Gangs by namespace and the name that people know, where pods of several owners may have the same (K8)."""
 
     def on_workload(self, change: ObjectChange[WorkloadSeen]) -> None:
         """Handler of workloads with a config."""
@@ -218,6 +221,17 @@ class GangCache:
         """All gangs with a workload."""
         return (key for key, gang in self._gangs.items() if gang.current_workload() is not None)
 
+    def waiting_namesakes(self, key: GangKey) -> Iterator[WorkloadSeen]:
+        """Gangs of the same name under other owners, whose gates are closed (K8)."""
+        for other in self._namesakes.get(_shown(key), ()):
+            gang = self._gangs[other]
+            workload = gang.current_workload()
+            if other == key or workload is None or workload.finished:
+                continue
+            decided = gang.trusted_verdict
+            if decided is None or decided.generation.attempt < workload.attempt:
+                yield workload
+
     def __len__(self) -> int:
         return len(self._gangs)
 
@@ -225,6 +239,8 @@ class GangCache:
         gang = self._gangs.get(key)
         if gang is None:
             gang = self._gangs[key] = new_entry(key)
+            if SOURCES[key.source].gates_pods:
+                self._namesakes.setdefault(_shown(key), set()).add(key)
         return gang
 
     def _on_pod_started(self, key: GangKey, gang: GangEntry, pod: PodSeen) -> None:
@@ -248,6 +264,14 @@ class GangCache:
         self._on_change(key)
         if gang.is_empty:
             self._gangs.pop(key, None)
+            alike = self._namesakes.get(_shown(key), set())
+            alike.discard(key)
+            if not alike:
+                self._namesakes.pop(_shown(key), None)
+
+
+def _shown(key: GangKey) -> tuple[str, str]:
+    return key.namespace, SOURCES[key.source].shown_name(key.name)
 
 
 def _workload_change(change: ObjectChange[JobSeen]) -> ObjectChange[WorkloadSeen]:

@@ -20,8 +20,8 @@ from jobset_gate.barrier import events, integrity, wire
 from jobset_gate.barrier.model import GangSnapshot, JobSeen, PendingReason, WorkloadSeen
 from jobset_gate.barrier.source import Source
 from jobset_gate.kube.client import Client
-from jobset_gate.kube.errors import ApiError, InvalidResponse, NotFound, Unreachable
-from jobset_gate.kube.resources import EVENTS, JOBS, PODS
+from jobset_gate.kube.errors import ApiError, Forbidden, InvalidResponse, NotFound, Unreachable
+from jobset_gate.kube.resources import EVENTS, JOBS, PODS, STATEFUL_SETS
 from jobset_gate.runtime.paging import ListScope, list_objects, list_pages
 from jobset_gate.runtime.workqueue import Requeue
 from jobset_gate.sources import decode, startgroup
@@ -126,6 +126,13 @@ class LiveReader:
         Raises the error of a failed list.
         """
         return events.denials_by_job(await self._list_events(namespace, kind, events.FAILED_CREATE))
+
+    async def get_stateful_set(self, name: str, namespace: str) -> wire.StatefulSet | None:
+        """None without it, or without the right to read it. Raises the error of a failed read."""
+        try:
+            return await self._no_retry.get(STATEFUL_SETS, name, namespace, type=wire.StatefulSet)
+        except (Forbidden, NotFound):
+            return None
 
     async def _list_events(self, namespace: str, kind: str, reason: str) -> list[events.CoreEvent]:
         selector = f"involvedObject.kind={kind},reason={reason}"

@@ -7,14 +7,16 @@ import msgspec
 import structlog
 
 from controllers.barrier.cache import GangCache
-from controllers.barrier.live_reader import LiveReader
+from controllers.barrier.live_reader import LiveReader, creator_kind
 from controllers.barrier.metrics import GangMetrics
+from controllers.barrier.owner_reader import OwnerReader
 from controllers.barrier.quota_denials import QuotaDenials
 from controllers.barrier.status import GangStatusWriter
 from controllers.barrier.stream.registry import WaiterRegistry
 from controllers.barrier.verdict_patcher import VerdictPatcher
 from controllers.barrier.verdict_store import ConfigMapConflict, VerdictStore
-from jobset_gate.barrier import count
+from jobset_gate import names
+from jobset_gate.barrier import count, messages
 from jobset_gate.barrier.confirm import MAX_POD_STALENESS, Read, next_read
 from jobset_gate.barrier.decide import Facts, decide_on, is_plausible_clock
 from jobset_gate.barrier.decision import Blocked, Decide, Decision, Enforce, Ignore, Wait
@@ -45,6 +47,7 @@ class GangReconciler:
         self._waiters, self._patcher = waiters, patcher
         self._status, self._live_reader, self._metrics = status, live_reader, metrics
         self._quota_denials = QuotaDenials(live_reader)
+        self._owners = OwnerReader(live_reader)
         self._now = now
         self.on_decided: Callable[[GangKey, GangSnapshot, Decide], None] = lambda *_: None
         """Called after this process wrote a verdict."""
@@ -56,7 +59,7 @@ class GangReconciler:
         if seen is None:
             self._forget_gang(key)
             return None
-        facts, reads = await self._confirm(key, self._quota_denials.with_denials(seen))
+        facts, reads = await self._confirm(key, self._owners.with_capacity(self._quota_denials.with_denials(seen)))
         decision = decide_on(facts)
         try:
             requeue_after = await self._act(key, facts.seen, decision)
@@ -142,8 +145,21 @@ class GangReconciler:
         else:
             self._metrics.on_waiting(key, seen, decision)
         self._status.set_desired(seen.workload, decision.condition)
-        poll_after = await self._quota_denials.poll_denials(key, decision.missing)
-        return min((it for it in (decision.requeue_after, poll_after) if it is not None), default=None)
+        self._warn(key, seen)
+        delays = (
+            decision.requeue_after,
+            await self._quota_denials.poll_denials(key, decision.missing, creator_kind(seen)),
+            await self._owners.poll_owner(seen, decision.missing),
+        )
+        return min((it for it in delays if it is not None), default=None)
+
+    def _warn(self, key: GangKey, seen: GangSnapshot) -> None:
+        """Events about pods that cannot start together, or not as their author meant (K2, K8)."""
+        if differing := messages.differing(seen.workload):
+            self._status.warn(seen.workload, names.REASON_PODS_DIFFER, differing)
+        for other in self._cache.waiting_namesakes(key):
+            self._status.warn(seen.workload, names.REASON_TWO_OWNERS, messages.two_owners(other))
+            self._status.warn(other, names.REASON_TWO_OWNERS, messages.two_owners(seen.workload))
 
     async def _decide(self, key: GangKey, seen: GangSnapshot, decision: Decide) -> float | None:
         await self._verdict_store.ensure_config_map(seen, decision.verdict, decision.clock)
@@ -163,6 +179,7 @@ class GangReconciler:
             await self._verdict_store.ensure_config_map(seen, decision.verdict, decision.clock)
             await self._waiters.answer_requests(key, decision.verdict)
         self._quota_denials.forget_gang(key)
+        self._owners.forget_gang(key)
         requeue_after = self._patcher.set_waiting_pods(
             key, _waiting_pods(seen, decision.verdict), decision.verdict, fresh=fresh
         )
@@ -175,6 +192,7 @@ class GangReconciler:
     def _quiesce(self, key: GangKey) -> None:
         self._patcher.forget_gang(key)
         self._quota_denials.forget_gang(key)
+        self._owners.forget_gang(key)
         self._status.quiesce(key)
         self._metrics.forget_gang(key)
 

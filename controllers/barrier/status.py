@@ -43,6 +43,7 @@ _WARNINGS = frozenset(
         names.REASON_INDEX_FAILED,
         names.REASON_GATE_MISSING,
         names.REASON_CONFIG_MAP_CONFLICT,
+        names.REASON_CANNOT_GATHER,
     }
 )
 
@@ -83,6 +84,8 @@ class GangStatusWriter:
         """Time and workload's UID of the last write."""
         self._retry_at: dict[GangKey, tuple[str, float]] = {}
         """Reason of the last failed write, and the time of the next attempt."""
+        self._warnings: dict[GangKey, dict[tuple[str, str], _Desired | None]] = {}
+        """By reason and generation; None once the Event was written."""
 
     def set_desired(self, workload: WorkloadSeen, condition: DesiredCondition, generation: str = "") -> None:
         """Desired condition from now on; `generation` distinguishes Events of one reason."""
@@ -95,15 +98,23 @@ class GangStatusWriter:
         self._desired[key] = desired
         self._queue.add_after(key, max(wait, self._retry_delay(key, desired)))
 
+    def warn(self, workload: WorkloadSeen, reason: str, message: str) -> None:
+        """Writes a Warning Event, once for each attempt of the workload."""
+        found, generation = self._warnings.setdefault(workload.key, {}), str(workload.attempt)
+        if (reason, generation) not in found:
+            said = DesiredCondition(status="", reason=reason, message=message)
+            found[reason, generation] = _Desired(workload, said, generation)
+            self._queue.add(workload.key)
+
     def quiesce(self, key: GangKey) -> None:
         """The gang is not managed any more; a verdict is still reported."""
         desired = self._desired.get(key)
-        if desired is None or desired.condition.reason == names.REASON_WAITING:
+        if desired is None or desired.condition.reason in messages.WAITING:
             self.forget_gang(key)
 
     def forget_gang(self, key: GangKey) -> None:
         """The workload is gone."""
-        for kept in (self._desired, self._written, self._retry_at):
+        for kept in (self._desired, self._written, self._retry_at, self._warnings):
             kept.pop(key, None)
 
     async def reconcile(self, key: GangKey) -> float | None:
@@ -112,6 +123,7 @@ class GangStatusWriter:
         Returns seconds to the next attempt, None if it is written. Raises Requeue if the cached workload is stale. The
         Event's name is made from the fact: after a crash between the two writes the API server refuses a second one.
         """
+        await self._write_warnings(key)
         desired = self._desired.get(key)
         if desired is None:
             return None
@@ -130,6 +142,20 @@ class GangStatusWriter:
         elif current is desired:
             del self._desired[key]
         return None
+
+    async def _write_warnings(self, key: GangKey) -> None:
+        """One that could not be written is forgotten, and comes again with the next pass."""
+        found = self._warnings.get(key, {})
+        for fact, warning in [*found.items()]:
+            if warning is None:
+                continue
+            try:
+                await self._record(warning, warning=True)
+            except (ApiError, InvalidResponse, Unreachable) as error:
+                found.pop(fact, None)
+                _log.warning("event not written", **key.log_fields(), error=str(error))
+            else:
+                found[fact] = None
 
     def _on_error(self, key: GangKey, desired: _Desired, error: Exception) -> float | None:
         if is_namespace_terminating(error):
@@ -158,7 +184,7 @@ class GangStatusWriter:
         progress_only = before is not None and (before.status, before.reason) == (condition.status, condition.reason)
         # Written, and the watch has not shown it yet, or another client removed it: write it again, but slowly.
         repeated = before is last and last == condition
-        if repeated or (progress_only and condition.reason == names.REASON_WAITING):
+        if repeated or (progress_only and condition.reason in messages.WAITING):
             same_meaning = before is not None and _differs_in_noise(before.message, condition.message)
             return max(0.0, at + max(WORDING_INTERVAL if same_meaning else 0.0, self._interval) - loop_time())
         return 0.0
@@ -167,7 +193,7 @@ class GangStatusWriter:
         workload, condition = desired.workload, desired.condition
         source = workload.source
         if condition.reason != names.REASON_WAITING:
-            await self._record(desired)
+            await self._record(desired, warning=condition.reason in _WARNINGS)
         if source.gates_pods:
             if self._annotate is not None:
                 await self._annotate(workload, condition)
@@ -196,7 +222,7 @@ class GangStatusWriter:
             raise Requeue(f"the {source.kind} {key} has changed since it was cached") from changed
         self._written[key] = (loop_time(), workload.uid, condition)
 
-    async def _record(self, desired: _Desired) -> None:
+    async def _record(self, desired: _Desired, *, warning: bool) -> None:
         workload, condition = desired.workload, desired.condition
         its, who, message = workload.involved_object, workload.uid, condition.message
         if workload.source.gates_pods:  # one owner may have pods of several
@@ -206,7 +232,7 @@ class GangStatusWriter:
             condition.reason,
             message,
             fact=f"{who} {condition.reason} {desired.generation}",
-            warning=condition.reason in _WARNINGS,
+            warning=warning,
         )
 
 

@@ -57,6 +57,10 @@ def parse_missing(message: str) -> Counter[str]:
     return found
 
 
+WAITING = frozenset({names.REASON_WAITING, names.REASON_CANNOT_GATHER})
+"""Reasons of the condition while the barrier is closed."""
+
+
 def waiting(seen: GangSnapshot, tally: GangCount, missing: Sequence[MissingByReason]) -> DesiredCondition:
     """The condition while the barrier is closed. It has no durations, so that it changes with the gang only."""
     timeout, suspended = seen.workload.config.timeout, seen.workload.suspended
@@ -64,8 +68,27 @@ def waiting(seen: GangSnapshot, tally: GangCount, missing: Sequence[MissingByRea
     if timeout is not None:
         follows = text.after_timeout(seen.workload, None)
         tail.insert(0, f"at the timeout of {text.format_duration(timeout)}: {follows}")
-    message = "suspended" if suspended else text.sentence(progress(tally), missing, CONDITION_LIMIT, tail)
-    return DesiredCondition(status="False", reason=names.REASON_WAITING, message=message)
+    start = "; ".join(it for it in (progress(tally), seen.cannot_gather, differing(seen.workload)) if it)
+    message = "suspended" if suspended else text.sentence(start, missing, CONDITION_LIMIT, tail)
+    reason = names.REASON_CANNOT_GATHER if seen.cannot_gather else names.REASON_WAITING
+    return DesiredCondition(status="False", reason=reason, message=message)
+
+
+def differing(workload: WorkloadSeen) -> str:
+    """Which pods differ from what counts, "" if none does: such a difference never opens a gate (K2)."""
+    if not workload.differing:
+        return ""
+    which = ", ".join(workload.differing)
+    return f"not all its pods say the same, and the most patient values count until these are deleted: {which}"
+
+
+def two_owners(other: WorkloadSeen) -> str:
+    """A start group of the same name waits under another owner."""
+    its = other.involved_object
+    return (
+        f"pods of this name wait under {its.kind} {its.name}, too: a start group has one owner: leave the launcher "
+        "out, and set launcherCreationPolicy WaitForWorkersReady"
+    )
 
 
 def without_noise(message: str) -> str:

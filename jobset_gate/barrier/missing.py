@@ -18,7 +18,8 @@ import msgspec
 from jobset_gate.barrier.count import JobSlots, list_job_slots
 from jobset_gate.barrier.model import GangSnapshot, MissingByReason, PendingCause, PendingReason, PodSeen, Value
 
-NOT_CREATED_YET = "the Job controller has not created it yet"
+_NOT_YET = "has not created it yet"
+NOT_CREATED_YET = f"the Job controller {_NOT_YET}"
 """Message of a slot without a pod whose Job exists; the reason may be in Events."""
 
 _NOT_COUNTED = PendingCause(reason=PendingReason.STARTING, message="is not counted yet")
@@ -46,9 +47,9 @@ class MissingSlot(Value, frozen=True):
 
     @property
     def slot(self) -> str:
-        """`workers-2/17`; `workers-2` in a NonIndexed Job; `17` where a workload has one Job only."""
+        """`workers-2/17`; `workers-2` in a NonIndexed Job; `17` where a workload has one Job only; else the pod."""
         job = f"{self.replicated_job}-{self.job_index}" if self.replicated_job else ""
-        return "/".join(part for part in (job, "" if self.index is None else str(self.index)) if part)
+        return "/".join(part for part in (job, "" if self.index is None else str(self.index)) if part) or self.pod
 
 
 class MissingInJob(Value, frozen=True):
@@ -159,7 +160,9 @@ def _cause_without_pod(seen: GangSnapshot, slots: JobSlots, denials: dict[str, s
         return PendingCause(reason=PendingReason.NOT_CREATED, message="its Job does not exist yet")
     if slots.job.name in denials:
         return PendingCause(reason=PendingReason.QUOTA_DENIED, message=denials[slots.job.name])
-    return PendingCause(reason=PendingReason.NOT_CREATED, message=NOT_CREATED_YET)
+    owner = seen.workload.owner
+    message = NOT_CREATED_YET if owner is None else f"the {owner.kind} {owner.name} {_NOT_YET}"
+    return PendingCause(reason=PendingReason.NOT_CREATED, message=message)
 
 
 # --- By reason -------------------------------------------------------------------------------------------------------
@@ -216,6 +219,11 @@ def _groups(seen: GangSnapshot, job_slots: Iterable[JobSlots] | None) -> Sequenc
             group.more += gap.more
             group.absent += gap.absent
     return tuple(found.values())
+
+
+def is_not_created(missing: MissingByReason) -> bool:
+    """True for slots whose pods should exist; Events may say why they do not."""
+    return missing.reason == PendingReason.QUOTA_DENIED or missing.message.endswith(_NOT_YET)
 
 
 def commands(found: Iterable[MissingByReason]) -> tuple[str, ...]:
@@ -276,7 +284,7 @@ def _describe(seen: GangSnapshot, group: _Cause, oldest: Sequence[MissingSlot], 
         reason=cause.reason.value,
         message=_POD.sub("pods", cause.message) if many > 1 and "pod" in cause.message else cause.message,
         count=many,
-        slots=tuple(one.slot for one in oldest),
+        slots=tuple(one.slot for one in oldest if one.slot),
         oldest_count=oldest_count,
         oldest_created_at=first.created_at,
         command=_command(seen, cause, first),
@@ -297,7 +305,7 @@ def _command(seen: GangSnapshot, cause: PendingCause, one: MissingSlot) -> str:
                 return f"kubectl describe pod {one.pod} -n {namespace}"
     if cause.reason is PendingReason.QUOTA_DENIED and _QUOTA.search(cause.message):
         return f"kubectl describe resourcequota -n {namespace}"
-    place = (one.replicated_job, one.job_index)
+    place, its = (one.replicated_job, one.job_index), seen.workload.involved_object
     job = next((it.name for it in seen.jobs if (it.replicated_job, it.job_index) == place), "")
-    kind, name = ("job", job) if job else (seen.workload.source.resource, seen.workload.name)
+    kind, name = ("job", job) if job and seen.workload.owner is None else (its.kind.lower(), its.name)
     return f"kubectl describe {kind} {name} -n {namespace}"

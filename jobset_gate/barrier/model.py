@@ -362,6 +362,8 @@ class GangSnapshot(msgspec.Struct, frozen=True, kw_only=True):
     """(Job name, message) of rejected pod creations, where Events were read."""
     provisioning: frozenset[str] = frozenset()
     """Unscheduled pods with a node on its way, where Events were read."""
+    cannot_gather: str = ""
+    """Why its pods can never be there at once, where their owner was read."""
     membership: Membership | None = None
     """The last one that this process read in a start group's ConfigMap, even if that was deleted since."""
 

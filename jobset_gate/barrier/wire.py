@@ -363,6 +363,20 @@ class MemberPod(WireStruct, frozen=True):
     status: PodStatus = PodStatus()
 
 
+class StatefulSetSpec(WireStruct, frozen=True):
+    """spec of a StatefulSet."""
+
+    replicas: int | None = None
+    pod_management_policy: str = ""
+
+
+class StatefulSet(WireStruct, frozen=True):
+    """An apps/v1 StatefulSet, as far as it says how many pods it can have at once."""
+
+    metadata: ObjectMeta
+    spec: StatefulSetSpec = StatefulSetSpec()
+
+
 # --- ConfigMaps ----------------------------------------------------------------------------------------------------
 
 

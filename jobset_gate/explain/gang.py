@@ -182,7 +182,7 @@ def _recorded_count(workload: WorkloadSeen, verdict: Verdict | None) -> tuple[in
 def _waiting_message(workload: WorkloadSeen) -> str | None:
     """The message of a condition that says that the gang waits."""
     condition = workload.condition
-    return condition.message if condition is not None and condition.reason == names.REASON_WAITING else None
+    return condition.message if condition is not None and condition.reason in messages.WAITING else None
 
 
 # --- One pod ---------------------------------------------------------------------------------------------------------

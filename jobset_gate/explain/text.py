@@ -101,6 +101,8 @@ def after_timeout(workload: WorkloadSeen, policy: FailurePolicies | None) -> str
     if workload.releases_on_timeout:
         return f"the gate opens without those that are missing ({names.ON_TIMEOUT}: {names.ON_TIMEOUT_RELEASE})"
     ends = f"every barrier ends with exit code {names.EXIT_TIMED_OUT}"
+    if workload.owner is not None:
+        return f"{ends}; what follows is up to the {workload.owner.kind}"
     restarts, kind = workload.source.restarts, workload.source.kind
     if policy is None:
         return f"{ends}; what follows is up to backoffLimit and {'failurePolicy' if restarts else 'podFailurePolicy'}"

@@ -37,6 +37,9 @@ MAX_DIFFERING: Final = 10
 """Pods that are named when the pods of a group say different things."""
 _NAME: Final = re.compile(r"[a-z0-9]([-a-z0-9]{0,61}[a-z0-9])?")
 """A group's name and its owner's UID: both are in the name of its ConfigMap."""
+_KIND: Final = re.compile(r"[A-Za-z][A-Za-z0-9]{0,62}")
+_OWNER_NAME: Final = re.compile(r"[a-z0-9]([-.a-z0-9]{0,251}[a-z0-9])?")
+"""An API server takes any text in an ownerReference, and people get these in commands."""
 _TARGET: Final = ""
 
 
@@ -65,6 +68,8 @@ def pod(seen: wire.MemberPod) -> PodSeen | None:
     if owner is None or owner.kind == "Node":
         return None
     if not (_NAME.fullmatch(owner.uid) and _NAME.fullmatch(labels.start_group)):
+        return None
+    if not (_KIND.fullmatch(owner.kind) and _OWNER_NAME.fullmatch(owner.name)):
         return None
     found = decode.pod(seen, _slot)
     notes = meta.annotations or templates.NO_ANNOTATIONS
@@ -207,6 +212,14 @@ def membership_to_write(seen: GangSnapshot, *, begins: bool) -> Membership:
         live = frozenset(pod.uid for pod in seen.pods if pod.live)
         return Membership(attempt=seen.workload.attempt, members=live)
     return seen.membership or Membership(attempt=seen.workload.attempt)
+
+
+def cannot_gather(owner: wire.StatefulSet, size: int) -> str:
+    """Why this owner never has so many pods at once, "" if it can (K8)."""
+    who, replicas = f"the StatefulSet {owner.metadata.name}", 1 if owner.spec.replicas is None else owner.spec.replicas
+    if owner.spec.pod_management_policy != "Parallel" and size > 1:
+        return f"{who} creates its pods one by one, 1 of {size} can be there: use podManagementPolicy Parallel"
+    return f"{who} has {replicas} replicas, {replicas} of {size} can be there" if replicas < size else ""
 
 
 def _workload(key: GangKey, attempt: int, pods: Collection[PodSeen], gate: ConfigMapSeen | None) -> WorkloadSeen:

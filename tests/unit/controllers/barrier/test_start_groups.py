@@ -1,19 +1,51 @@
-"""A start group, pass by pass: its attempt, its ConfigMap, and what is written where (K5 to K7)."""
+"""A start group, pass by pass: its attempt, its ConfigMap, and what is written where (K5 to K8)."""
 
 from __future__ import annotations
 
+import asyncio
+
 import pytest
 
+from controllers.barrier.owner_reader import FIRST_READ_AFTER
 from jobset_gate import names
+from jobset_gate.barrier.model import GangKey, VerdictKind
 from jobset_gate.fake.clock import VirtualClock
-from tests.fakes.memory_api import Api
+from jobset_gate.kube.resources import CONFIGMAPS, EVENTS, PODS, STATEFUL_SETS
+from jobset_gate.runtime.workqueue import Requeue
+from tests.fakes.memory_api import Api, Json
 from tests.fakes.memory_client import MemoryClient
-from tests.fakes.start_group_controller import OWNER, RUNS, StartGroupController, member
+from tests.fakes.start_group_controller import (
+    NAME,
+    OWNER,
+    PASSED,
+    RING,
+    RUNS,
+    SPACE,
+    STATEFUL_SET,
+    StartGroupController,
+    addressed,
+    member,
+)
+from tests.fakes.wire_objects import BARRIER, TEN_O_CLOCK, status
+
+TIMEOUT = {names.CONFIG: '{"timeoutAfterSeconds": 60}'}
 
 
 @pytest.fixture
-def ring(api: Api, memory: MemoryClient, clock: VirtualClock) -> StartGroupController:
-    return StartGroupController(api, memory, clock)
+async def ring(api: Api, memory: MemoryClient) -> StartGroupController:
+    """Of a moment after the first barriers have started."""
+    return StartGroupController(api, memory, VirtualClock(asyncio.get_running_loop(), TEN_O_CLOCK + 32))
+
+
+async def released(ring: StartGroupController) -> StartGroupController:
+    """Attempt 0 has started: the pods a and b."""
+    ring.show(member("a", RUNS), member("b", RUNS))
+    await ring.reconcile()
+    ring.watch()
+    return ring
+
+
+# --- The first attempt -----------------------------------------------------------------------------------------------
 
 
 async def test_the_last_pod_opens_the_gate(ring: StartGroupController) -> None:
@@ -21,9 +53,289 @@ async def test_the_last_pod_opens_the_gate(ring: StartGroupController) -> None:
     await ring.reconcile()
     assert (ring.verdict, ring.attempt, ring.members) == (None, 0, {"ring-0", "ring-1"})
     assert ring.state[0] == "False"
-    assert ring.state[1].startswith("WaitingForPods: 1/2 pods started; missing: 1 pod: ")
+    assert ring.state[1].startswith("WaitingForPods: 1/2 pods started; missing: 1 pod: Starting")
+    assert "(ring-1)" in ring.state[1]
     ring.show(member("ring-1", RUNS))
     await ring.reconcile()
     assert ring.verdict is not None
     assert ring.verdict.cause == names.REASON_STARTED
     assert ring.state == ("True", f"AllPodsStarted: all 2 pods started (uid {OWNER}, attempt 0, epoch 0)")
+
+
+async def test_the_config_map_is_found_by_the_groups_name_and_goes_with_the_owner(ring: StartGroupController) -> None:
+    ring.show(member("ring-0"))
+    await ring.reconcile()
+    meta = ring.stored["metadata"]
+    assert meta["labels"] == {
+        "jobset-gate.dev/gate": "true",
+        "jobset-gate.dev/start-group": "ring",
+        "app.kubernetes.io/managed-by": "jobset-gate",
+    }
+    assert meta["ownerReferences"] == [STATEFUL_SET | {"controller": False}]
+    assert ring.stored["data"] == {"attempt": "0"}, "no clock runs, so nothing binds a pod to the attempt"
+
+
+async def test_its_content_is_written_twice_whatever_else_happens(ring: StartGroupController) -> None:
+    written: list[Json] = []
+    ring.memory.gate_written = lambda old, new: written.append(new) if old and old["data"] != new["data"] else None
+    ring.show(*(member(f"p{it}", size="5") for it in range(4)))
+    await ring.reconcile()
+    for number in range(4):
+        ring.show(member(f"p{number}", RUNS, size="5"))
+        await ring.reconcile()
+    ring.show(member("p4", RUNS, size="5"))
+    await ring.reconcile()
+    await ring.reconcile()
+    assert len(written) == 2
+    assert ring.members == {f"p{it}" for it in range(5)}
+
+
+async def test_the_condition_survives_a_write_of_the_verdict_store(ring: StartGroupController) -> None:
+    ring.show(member("ring-0"))
+    await ring.reconcile()
+    before = ring.state
+    ring.show(member("ring-0", RUNS))
+    await ring.reconciler.reconcile(RING)
+    assert ring.members, "it was written again"
+    assert ring.state == before
+
+
+async def test_a_condition_that_was_written_meanwhile_makes_no_verdict_wait(ring: StartGroupController) -> None:
+    ring.show(member("a", RUNS), member("b"))
+    await ring.reconcile()
+    ring.put(member("b", RUNS))
+    ring.watch(PODS)
+    await ring.reconciler.reconcile(RING)
+    assert ring.verdict is not None, "its version was learnt from the answer, not from a watch"
+
+
+async def test_a_timeout_names_the_pods_that_are_missing(ring: StartGroupController) -> None:
+    ring.show(member("a", RUNS, notes=TIMEOUT), member("b", notes=TIMEOUT))
+    assert await ring.reconcile() == 59.0, "the barrier has started two seconds ago, by a clock of whole seconds"
+    await asyncio.sleep(58)
+    await ring.reconcile()
+    assert names.KEY_VERDICT not in ring.stored["data"]
+    await asyncio.sleep(2)
+    await ring.reconcile()
+    assert ring.verdict is not None
+    assert (ring.verdict.kind, ring.verdict.cause) == (VerdictKind.TIMEOUT, names.REASON_TIMED_OUT)
+    assert "(b)" in ring.verdict.message
+
+
+async def test_without_any_pod_in_the_api_no_config_map_is_made(ring: StartGroupController) -> None:
+    """Its owner may be gone: the garbage collector would delete each."""
+    ring.show(member("a", RUNS))
+    ring.remove("a")
+    with pytest.raises(Requeue, match="is gone"):
+        await ring.reconcile()
+    assert ring.api.all(CONFIGMAPS) == []
+
+
+async def test_a_group_whose_pods_have_all_ended_is_left_alone(ring: StartGroupController) -> None:
+    await released(ring)
+    ring.show(*(member(it, PASSED, phase="Succeeded") for it in ("a", "b")))
+    before = ring.stored
+    await ring.reconcile()
+    assert ring.stored == before
+
+
+# --- The next attempt ------------------------------------------------------------------------------------------------
+
+
+async def test_pods_that_were_all_replaced_wait_for_each_other_though_no_controller_saw_it(
+    ring: StartGroupController, api: Api, memory: MemoryClient
+) -> None:
+    await released(ring)
+    ring.remove("a", "b")
+    ring.put(member("c", RUNS))
+    successor = StartGroupController(api, memory, ring.clock)
+    successor.watch()
+    await successor.reconcile()
+    assert (successor.verdict, successor.attempt, successor.members) == (None, 1, {"c"})
+    assert successor.state[0] == "False"
+    successor.show(member("d", RUNS))
+    await successor.reconcile()
+    assert successor.verdict is not None
+    assert (successor.attempt, successor.members) == (1, {"c", "d"})
+
+
+async def test_the_whole_timeout_begins_again_with_the_next_attempt(ring: StartGroupController) -> None:
+    ring.show(member("a", RUNS, notes=TIMEOUT), member("b", notes=TIMEOUT))
+    await ring.reconcile()
+    await asyncio.sleep(50)
+    ring.remove("a", "b")
+    later = status(BARRIER, running="2026-08-01T10:01:20Z")
+    ring.show(member("c", later, notes=TIMEOUT), member("d", notes=TIMEOUT))
+    await ring.reconcile()
+    await asyncio.sleep(50)
+    await ring.reconcile()
+    assert (ring.attempt, ring.verdict) == (1, None)
+    await asyncio.sleep(12)
+    await ring.reconcile()
+    assert ring.verdict is not None
+    assert ring.verdict.kind is VerdictKind.TIMEOUT
+
+
+async def test_one_pod_that_is_replaced_keeps_the_attempt_and_is_released(ring: StartGroupController) -> None:
+    await released(ring)
+    ring.remove("b")
+    ring.show(member("a", PASSED), member("e", RUNS))
+    await ring.reconcile()
+    assert (ring.attempt, ring.verdict is not None) == (0, True)
+    assert [pod.attempt for pod in ring.seen.pods if pod.uid == "e"] == [0]
+
+
+async def test_a_controller_that_has_not_seen_the_present_pods_ends_no_attempt(ring: StartGroupController) -> None:
+    """Another replica wrote attempt 1 of pods that this one's watch has not shown: they are read before (K5)."""
+    await released(ring)
+    ring.remove("a", "b")
+    ring.put(member("c", RUNS), member("d", RUNS))
+    other = StartGroupController(ring.api, ring.memory, ring.clock)
+    other.watch()
+    await other.reconcile()
+    assert (other.attempt, other.verdict is not None) == (1, True)
+    ring.watch(CONFIGMAPS)
+    before = ring.stored["data"]
+    await ring.reconcile()
+    assert ring.stored["data"] == before
+
+
+async def test_a_deleted_config_map_comes_back_with_its_attempt_and_its_verdict(
+    ring: StartGroupController, api: Api, memory: MemoryClient
+) -> None:
+    await released(ring)
+    ring.show(member("a", PASSED, notes=addressed("a", 4)), member("b", RUNS))
+    api.remove(CONFIGMAPS, NAME, namespace=SPACE)
+    successor = StartGroupController(api, memory, ring.clock)
+    successor.watch()
+    await successor.reconcile()
+    assert (successor.attempt, successor.members) == (4, {"a", "b"})
+    assert successor.verdict is not None
+
+
+async def test_what_a_user_wrote_into_its_labels_and_annotations_is_put_back(ring: StartGroupController) -> None:
+    await released(ring)
+
+    def edit(body: Json) -> None:
+        body["metadata"]["annotations"][names.JOBSET_UID] = "another"
+        del body["metadata"]["labels"][names.START_GROUP]
+
+    ring.api.change(CONFIGMAPS, NAME, edit, namespace=SPACE)
+    ring.watch()
+    await ring.reconcile()
+    assert ring.stored["metadata"]["annotations"][names.JOBSET_UID] == OWNER
+    assert ring.stored["metadata"]["labels"][names.START_GROUP] == "ring"
+    assert ring.verdict is not None
+
+
+# --- Without a barrier -----------------------------------------------------------------------------------------------
+
+
+def events(api: Api) -> list[tuple[str, str, str]]:
+    """(kind of the object, reason, message)."""
+    return [(it["involvedObject"]["kind"], it["reason"], it["message"]) for it in api.all(EVENTS)]
+
+
+async def test_a_pod_without_barrier_opens_the_gate_and_is_named(ring: StartGroupController) -> None:
+    ring.show(member("a", RUNS, size="3"), member("b", size="3", init=()))
+    await ring.reconcile()
+    assert ring.verdict is not None
+    assert (ring.verdict.kind, ring.verdict.cause) == (VerdictKind.RELEASE, names.REASON_GATE_MISSING)
+    ((kind, reason, message),) = events(ring.api)
+    assert (kind, reason) == ("StatefulSet", "GateMissing")
+    assert message.startswith("startgroup ring: gate opened with 1/3 pods started: the pod b carries no ")
+
+
+async def test_a_pod_without_barrier_that_is_gone_opens_nothing(ring: StartGroupController) -> None:
+    ring.show(member("a", RUNS), member("b", init=()))
+    ring.remove("b")
+    await ring.reconcile()
+    assert ring.verdict is None
+
+
+# --- Warnings --------------------------------------------------------------------------------------------------------
+
+
+async def test_pods_that_differ_are_named_once_and_the_most_patient_values_count(ring: StartGroupController) -> None:
+    ring.show(member("a", RUNS, size="2"), member("b", RUNS, size="3"))
+    await ring.reconcile()
+    await ring.reconcile()
+    assert ring.verdict is None
+    assert "2/3 pods started; not all its pods say the same" in ring.state[1]
+    assert "deleted: a; missing: 1 pod: NotCreated: the StatefulSet ring has not created it yet;" in ring.state[1]
+    ((kind, reason, message),) = events(ring.api)
+    assert (kind, reason) == ("StatefulSet", "PodsDiffer")
+    assert message.endswith("until these are deleted: a")
+
+
+async def test_one_name_that_waits_under_two_owners_is_reported_on_both(ring: StartGroupController) -> None:
+    theirs = {"apiVersion": "batch/v1", "kind": "Job", "name": "launcher", "uid": "job-uid", "controller": True}
+    ring.show(member("a", RUNS), member("b", ownerReferences=[theirs]))
+    await ring.reconcile()
+    await ring.reconcile(GangKey(SPACE, "ring.job-uid", "startgroup"))
+    assert {(kind, reason) for kind, reason, _ in events(ring.api)} == {
+        ("StatefulSet", "TwoOwners"),
+        ("Job", "TwoOwners"),
+    }
+    sentence = "a start group has one owner: leave the launcher out, and set launcherCreationPolicy WaitForWorkersReady"
+    assert all(message.endswith(sentence) for _, _, message in events(ring.api))
+
+
+async def test_a_namesake_that_has_started_is_no_warning(ring: StartGroupController) -> None:
+    await released(ring)
+    theirs = {"apiVersion": "batch/v1", "kind": "Job", "name": "launcher", "uid": "job-uid", "controller": True}
+    ring.show(member("c", RUNS, ownerReferences=[theirs]))
+    await ring.reconcile(GangKey(SPACE, "ring.job-uid", "startgroup"))
+    assert [reason for _, reason, _ in events(ring.api)] == ["AllPodsStarted"]
+
+
+def stateful_set(replicas: int, policy: str) -> Json:
+    return {
+        "metadata": {"name": "ring", "namespace": SPACE, "uid": OWNER},
+        "spec": {"replicas": replicas, "podManagementPolicy": policy},
+    }
+
+
+@pytest.mark.parametrize(
+    ("replicas", "policy", "sentence"),
+    [
+        (
+            8,
+            "OrderedReady",
+            "the StatefulSet ring creates its pods one by one, 1 of 8 can be there: use podManagementPolicy Parallel",
+        ),
+        (6, "Parallel", "the StatefulSet ring has 6 replicas, 6 of 8 can be there"),
+        (8, "Parallel", ""),
+        (0, "", ""),
+    ],
+    ids=["one by one", "too few", "enough", "not there"],
+)
+async def test_an_owner_that_can_never_have_enough_pods_is_the_reason(
+    ring: StartGroupController, replicas: int, policy: str, sentence: str
+) -> None:
+    if policy:
+        ring.api.put(STATEFUL_SETS, stateful_set(replicas, policy))
+    ring.show(member("a", RUNS, size="8"))
+    await ring.reconcile()
+    assert ring.state[1].startswith("WaitingForPods: ")
+    await asyncio.sleep(FIRST_READ_AFTER)
+    await ring.reconcile()
+    await ring.reconcile()
+    reads = [call for call in ring.memory.calls if call.kind == STATEFUL_SETS]
+    assert len(reads) == 1
+    if sentence:
+        assert ring.state[1].startswith(f"CannotGather: 1/8 pods started; {sentence}; missing: ")
+        assert [(kind, reason) for kind, reason, _ in events(ring.api)] == [("StatefulSet", "CannotGather")]
+    else:
+        assert ring.state[1].startswith("WaitingForPods: ")
+
+
+async def test_what_a_quota_refuses_of_a_stateful_set_is_reported(ring: StartGroupController) -> None:
+    about = {"kind": "StatefulSet", "name": "ring"}
+    refused = {"involvedObject": about, "reason": "FailedCreate", "message": "exceeded quota: gpus"}
+    ring.api.create(EVENTS, {"metadata": {"name": "refused"}} | refused, SPACE)
+    ring.show(member("a", RUNS))
+    for _ in range(3):
+        await ring.reconcile()
+        await asyncio.sleep(15)
+    assert "1 pod: QuotaDenied: exceeded quota: gpus" in ring.state[1]
