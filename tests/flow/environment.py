@@ -5,6 +5,7 @@ kubelets are played; Jobs and pods are made by kube-controller-manager on the re
 """
 
 import asyncio
+import time
 from collections.abc import AsyncIterator, Callable, Mapping, Sequence
 from contextlib import AsyncExitStack, asynccontextmanager, suppress
 from dataclasses import dataclass, field, replace
@@ -58,6 +59,22 @@ async def server_side_apply(client: Client, manifest: Mapping[str, Any], namespa
     await client.patch(resource, name, namespace, body=body, patch=PatchType.APPLY, field_manager="kubectl", force=True)
 
 
+class OffsetClock:
+    """The controllers' wall clock: the real one and what a test adds to it; once it stands, only what a test adds."""
+
+    def __init__(self) -> None:
+        self._ahead, self._stands_at = 0.0, 0.0
+
+    def __call__(self) -> float:
+        return (self._stands_at or time.time()) + self._ahead
+
+    def forward(self, seconds: float) -> None:
+        self._ahead += seconds
+
+    def stand(self) -> None:
+        self._stands_at = time.time()
+
+
 @dataclass
 class BaseEnvironment:
     """One namespace of a plane, and the controllers that were started for it."""
@@ -69,6 +86,8 @@ class BaseEnvironment:
     """Those of the namespace, live."""
     replicas: list[Manager] = field(default_factory=list, kw_only=True)
     """All controllers that were ever started."""
+    clock: OffsetClock = field(default_factory=OffsetClock, kw_only=True)
+    """Theirs: a limit passes when a test says so, however slow the machine is."""
     running: list[asyncio.Task[None]] = field(default_factory=list, kw_only=True)
 
     async def events(self, name: str) -> list[tuple[str, str]]:
@@ -79,7 +98,7 @@ class BaseEnvironment:
 
     def start_controller(self, *, access: Any = None, **changes: Any) -> Manager:
         """One replica, seeing this namespace only; `changes` are further options."""
-        alone = {"leader_elect": False, "extend_crd": False}
+        alone = {"leader_elect": False, "extend_crd": False, "clock": self.clock}
         options = {"namespace": self.namespace, "watch_namespace": self.namespace, **alone, **self.options(), **changes}
         manager = Manager(access or self.plane.access, ManagerOptions(**options))
         self.replicas.append(manager)
@@ -141,6 +160,11 @@ class Environment(BaseEnvironment):
             change(jobset)
             with suppress(Conflict):
                 return await self.client.replace(JOBSETS, jobset)
+
+    async def pass_timeout(self, name: str, seconds: float = 300.0) -> None:
+        """So much later, and something changes on the JobSet, so that it is looked at."""
+        self.clock.forward(seconds)
+        await self.merge(name, {"metadata": {"annotations": {"looked": "at"}}})
 
     async def suspend(self, name: str, *, suspended: bool = True) -> Json:
         return await self.merge(name, {"spec": {"suspend": suspended}})

@@ -1,6 +1,7 @@
 """Faults of the API server between a gang and its release (faults.md 1, 6, 8, 20), on the embedded one."""
 
 from collections.abc import AsyncIterator
+from dataclasses import replace
 
 import pytest
 
@@ -8,7 +9,7 @@ from jobset_gate import names
 from jobset_gate.fake import manifests
 from jobset_gate.kube.resources import CONFIGMAPS, JOBSETS, PODS
 from tests.fakes.faults import ALWAYS, Faults, Match
-from tests.flow.environment import Environment, environment
+from tests.flow.environment import QUICK, Environment, environment
 from tests.plane.embedded import Embedded
 
 OURS = names.PROGRAM
@@ -18,7 +19,7 @@ OURS = names.PROGRAM
 @pytest.fixture
 async def stage(embedded_plane: Embedded) -> AsyncIterator[Environment]:
     await embedded_plane.make_namespace("faults")
-    async with environment(embedded_plane, "faults") as made:
+    async with environment(embedded_plane, "faults", behaviour=replace(QUICK, configmap_sync=100_000.0)) as made:
         yield made
 
 

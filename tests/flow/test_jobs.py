@@ -133,8 +133,11 @@ async def test_a_jobset_and_a_job_of_one_name_are_two_gangs(run: JobStage) -> No
 
 async def test_a_timeout_names_the_missing_index_and_the_job_fails(run: JobStage) -> None:
     run.kubelets.inject_fault(STUCK)
-    await run.create(pods=3, timeout=2)
-    reported = await run.until_condition(names.REASON_TIMED_OUT, "timed out after 2s: 2/3 pods started")
+    await run.create(pods=3)
+    await run.until_condition(names.REASON_WAITING, "2/3 pods started; missing: 1 pod: BarrierImagePull")
+    run.stage.clock.forward(300)
+    await run.patch({"metadata": {"annotations": {"looked": "at"}}})
+    reported = await run.until_condition(names.REASON_TIMED_OUT, "timed out after 300s: 2/3 pods started")
     assert "missing: 1 pod: BarrierImagePull" in reported["message"]
     assert "(1)" in reported["message"]
     failed = await run.until(lambda job: any(it["type"] == "Failed" for it in job["status"].get("conditions") or ()))

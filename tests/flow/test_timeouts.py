@@ -14,7 +14,7 @@ GANG = "gang"
 STUCK = PodFault(PodMatch(job_index=1, index=1), image_pull_backoff=names.BARRIER_CONTAINER)
 
 
-def gang(restart_policy: str = "Never", backoff_limit: int = 0, timeout: int | None = 2, **fields: object) -> Json:
+def gang(restart_policy: str = "Never", backoff_limit: int = 0, timeout: int | None = 300, **fields: object) -> Json:
     workers = manifests.replicated_job(
         replicas=2, parallelism=2, backoff_limit=backoff_limit, pod={"restartPolicy": restart_policy}
     )
@@ -29,6 +29,13 @@ def ended(pod: Json) -> Json:
             state = status.get("state") or {}
             return dict(state.get("terminated") or (status.get("lastState") or {}).get("terminated") or {})
     return {}
+
+
+async def time_out(stage: Environment, manifest: Json) -> None:
+    """The gang's time passes when all of its pods but the stuck one have started."""
+    await stage.apply(manifest)
+    await stage.until_condition(GANG, names.REASON_WAITING, "3/4 pods started; missing: 1 pod: BarrierImagePull")
+    await stage.pass_timeout(GANG)
 
 
 async def until_timed_out(stage: Environment, count: int) -> list[str]:
@@ -48,9 +55,9 @@ async def until_timed_out(stage: Environment, count: int) -> list[str]:
 
 async def test_every_barrier_exits_124_and_names_the_missing_pod(stage: Environment) -> None:
     stage.actors.kubelets.inject_fault(STUCK)
-    await stage.apply(gang())
+    await time_out(stage, gang())
     for message in await until_timed_out(stage, 3):
-        assert message.startswith("timed out after 2s: 3/4 pods started; missing: 1 pod: BarrierImagePull")
+        assert message.startswith("timed out after 300s: 3/4 pods started; missing: 1 pod: BarrierImagePull")
     reported = await stage.until_condition(GANG, names.REASON_TIMED_OUT)
     assert reported["status"] == "False"
     assert "workers-1/1" in reported["message"]
@@ -59,7 +66,7 @@ async def test_every_barrier_exits_124_and_names_the_missing_pod(stage: Environm
 
 async def test_jobsets_failure_policy_restarts_the_gang_which_then_waits_again(stage: Environment) -> None:
     stuck = stage.actors.kubelets.inject_fault(STUCK)
-    await stage.apply(gang(failurePolicy={"maxRestarts": 1}))
+    await time_out(stage, gang(failurePolicy={"maxRestarts": 1}))
     verdict = await stage.until_verdict(GANG, lambda verdict: verdict.kind is VerdictKind.TIMEOUT)
     assert verdict.generation.attempt == 0
     stage.actors.kubelets.clear_fault(stuck)
@@ -69,7 +76,7 @@ async def test_jobsets_failure_policy_restarts_the_gang_which_then_waits_again(s
 
 async def test_under_restart_policy_on_failure_the_verdict_stands_until_the_job_gives_up(stage: Environment) -> None:
     stage.actors.kubelets.inject_fault(STUCK)
-    await stage.apply(gang("OnFailure", backoff_limit=1))
+    await time_out(stage, gang("OnFailure", backoff_limit=1))
     await stage.until_verdict(GANG, lambda verdict: verdict.kind is VerdictKind.TIMEOUT)
     await stage.until_jobset(GANG, lambda jobset: jobset.get("status", {}).get("terminalState") == "Failed")
     assert not any(map(runs, stage.pods.all()))
@@ -77,7 +84,7 @@ async def test_under_restart_policy_on_failure_the_verdict_stands_until_the_job_
 
 async def test_on_timeout_release_opens_the_gate_for_the_pods_there_are(stage: Environment) -> None:
     stage.actors.kubelets.inject_fault(STUCK)
-    await stage.apply(gang(annotations={names.ON_TIMEOUT: names.ON_TIMEOUT_RELEASE}))
+    await time_out(stage, gang(annotations={names.ON_TIMEOUT: names.ON_TIMEOUT_RELEASE}))
     await stage.until_running(3)
     reported = await stage.until_condition(GANG, names.REASON_TIMED_OUT)
     assert reported["status"] == "True"
@@ -99,7 +106,7 @@ async def test_the_bypass_opens_the_gate_at_any_time(make_stage: MakeEnvironment
 async def test_each_barrier_ends_by_its_own_limit_when_the_controller_is_gone(make_stage: MakeEnvironment) -> None:
     settings = Settings.model_validate({"barrier": {"grace_seconds": 1}})
     async with make_stage(controller=False, settings=settings) as stage:
-        await stage.apply(gang())
+        await stage.apply(gang(timeout=2))
         messages = await until_timed_out(stage, 4)
         assert not any(message.startswith("timed out after 2s: ") for message in messages)
         assert not any(held(pod) or "running" in barrier(pod) for pod in stage.pods.all() if alive(pod))

@@ -9,6 +9,7 @@ from datetime import UTC, datetime, timedelta
 
 import pytest
 
+from jobset_gate import names
 from jobset_gate.cli.serve.trace_exporter import OTLPTraceExporter
 from jobset_gate.fake import manifests
 from jobset_gate.fake.kubelet import FakeNode
@@ -93,12 +94,14 @@ async def test_a_timeout_is_a_trace_in_error_with_the_pod_that_was_missing(
 ) -> None:
     async with make_stage(controller=False, nodes=EARLY) as stage, exporting(collector.url) as exporter:
         stage.start_controller(traces=exporter)
-        await stage.create(manifests.gang("train", jobs=1, pods=3, timeout=1))
+        await stage.create(manifests.gang("train", jobs=1, pods=3))
+        await stage.until_condition("train", names.REASON_WAITING, "2/3 pods started; missing: 1 pod: Unscheduled")
+        await stage.pass_timeout("train")
         trace = await collector.trace_of("train")
     root = trace[0]
     assert root.error is not None
-    assert root.error.startswith("timed out after 1s: 2/3 pods started; missing: 1 pod: Unscheduled")
-    assert (root.tags["jobset_gate.verdict"], root.tags["jobset_gate.timeout_seconds"]) == ("timeout", 1)
+    assert root.error.startswith("timed out after 300s: 2/3 pods started; missing: 1 pod: Unscheduled")
+    assert (root.tags["jobset_gate.verdict"], root.tags["jobset_gate.timeout_seconds"]) == ("timeout", 300)
     assert not {"released", "running"} & below(trace, root)
     started = next(it for it in trace if it.name == "started")
     assert (started.tags["jobset_gate.pods.reached"], started.tags["jobset_gate.pods.pending"]) == (2, 1)

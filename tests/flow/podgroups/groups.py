@@ -1,12 +1,11 @@
-"""Gangs for stories: their pods by number, what is true of all of a gang, and a clock that a story sets forward."""
+"""Gangs for stories: their pods by number, and what is true of all of a gang."""
 
-import time
 from collections.abc import Mapping, Sequence
 from typing import Any
 
 from jobset_gate import names
 from jobset_gate.kube.client import PatchType
-from jobset_gate.kube.resources import POD_GROUPS
+from jobset_gate.kube.resources import POD_GROUPS, PODS
 from jobset_gate.podgroups import podgroup_status
 from jobset_gate.podgroups.model import Format
 from tests.fakes.podgroups import manifests
@@ -14,19 +13,6 @@ from tests.fakes.podgroups.manifests import bound, gated, of_group
 from tests.flow.podgroups.environment import GroupEnvironment
 
 Json = dict[str, Any]
-
-
-class OffsetClock:
-    """The controller's wall clock: the real one and what a story adds to it."""
-
-    def __init__(self) -> None:
-        self._ahead = 0.0
-
-    def __call__(self) -> float:
-        return time.time() + self._ahead
-
-    def forward(self, seconds: float) -> None:
-        self._ahead += seconds
 
 
 def members(
@@ -66,6 +52,13 @@ async def touch_group(stage: GroupEnvironment, name: str, way: Format = Format.S
         body = {"metadata": {"annotations": {names.POD_GROUP_STATE: said_of_it}}}
         kind = POD_GROUPS[manifests.API_GROUP[way]]
         await stage.client.patch(kind, name, stage.namespace, body=body, patch=PatchType.MERGE)
+
+
+async def pass_limit(stage: GroupEnvironment, seconds: float, *, seen: str) -> None:
+    """So much later, and something changes on a pod: its group is looked at, with all that its pods were before."""
+    stage.clock.forward(seconds)
+    body = {"metadata": {"labels": {"looked": "at"}}}
+    await stage.client.patch(PODS, seen, stage.namespace, body=body, patch=PatchType.MERGE)
 
 
 async def until_reason(

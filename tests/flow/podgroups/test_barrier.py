@@ -15,8 +15,9 @@ from tests.fakes.podgroups import manifests
 from tests.fakes.podgroups.manifests import gated
 from tests.flow.podgroups.conftest import MakeGroupEnvironment
 from tests.flow.podgroups.environment import GroupEnvironment, Json
+from tests.flow.podgroups.groups import pass_limit
 
-PODS_WANTED = 3
+PODS_WANTED, WAIT = 3, 60
 NEVER_STARTED = "ContainerStatusUnknown"
 """What a kubelet says of a container that it had not come to when the pod was deleted."""
 
@@ -70,15 +71,16 @@ async def test_a_group_that_is_taken_back_never_ran_a_line_of_user_code(make_sta
     """Two of three are bound and wait in the barrier; later there is room for all, and the barrier opens for them."""
     settings = Groups(capacity_check=CapacityCheck.OFF)
     async with make_stage(jobsets=True, nodes={"n": "2"}, settings=settings) as stage, chronicle(stage) as seen:
-        await stage.make_group("ring", PODS_WANTED, wait=2)
+        await stage.make_group("ring", PODS_WANTED, wait=WAIT)
         await stage.apply(gang(stage))
         await stage.until(lambda pods: sum(map(in_barrier, pods)) == 2)
-        first = {one["metadata"]["uid"] for one in stage.pods.all()}
+        first = {one["metadata"]["uid"]: one["metadata"]["name"] for one in stage.pods.all()}
+        await pass_limit(stage, WAIT, seen=next(iter(first.values())))
         await stage.until(
             lambda pods: (
                 len(pods) == PODS_WANTED
                 and all(map(gated, pods))
-                and not {one["metadata"]["uid"] for one in pods} & first
+                and not {one["metadata"]["uid"] for one in pods} & first.keys()
             )
         )
         closed = await stage.record("ring")

@@ -2,6 +2,8 @@
 
 from typing import Any
 
+import pytest
+
 from jobset_gate import names
 from jobset_gate.fake.view import ObjectView
 from jobset_gate.kube.resources import CONFIGMAPS, JOBS
@@ -13,13 +15,14 @@ from tests.fakes.podgroups import manifests
 from tests.fakes.podgroups.manifests import bound, gated
 from tests.flow.podgroups.conftest import MakeGroupEnvironment
 from tests.flow.podgroups.environment import GroupEnvironment
-from tests.flow.podgroups.groups import OffsetClock
+from tests.flow.podgroups.groups import pass_limit
 
 Json = dict[str, Any]
 
 PROBE = Groups(capacity_check=CapacityCheck.PROBE)
 OFF = Groups(capacity_check=CapacityCheck.OFF)
 ANNOTATIONS = Format.KOORDINATOR_ANNOTATIONS
+WAIT = 60
 
 
 def job(name: str, group: str, pods: int, **notes: str) -> Json:
@@ -55,6 +58,10 @@ async def until_forgotten(stage: GroupEnvironment, name: str) -> None:
         await view.until(lambda maps: home not in [it["metadata"]["name"] for it in maps], 30)
 
 
+def name_of(one: Json) -> str:
+    return str(one["metadata"]["name"])
+
+
 def marked(one: Json) -> bool:
     return (one["metadata"].get("annotations") or {}).get(names.KOORDINATOR_TIMED_OUT) == "true"
 
@@ -62,21 +69,21 @@ def marked(one: Json) -> bool:
 async def test_a_group_that_is_late_is_taken_back_whole_and_opened_again_after_its_back_off(
     make_stage: MakeGroupEnvironment,
 ) -> None:
-    ahead = OffsetClock()
-    async with make_stage(nodes={"n": "2"}, settings=PROBE, kubelets=True, controller=False) as stage:
-        stage.start_controller(clock=ahead)
-        await stage.make_group("ring", 3, wait=1)
+    async with make_stage(nodes={"n": "2"}, settings=PROBE, kubelets=True) as stage:
+        await stage.make_group("ring", 3, wait=WAIT)
         await stage.apply(manifests.job("w", "ring", 3))
-        await stage.until_bound(2)
+        pods = await stage.until_bound(2)
+        stage.clock.stand()
+        await pass_limit(stage, WAIT, seen=name_of(pods[0]))
         closed = await until_record(stage, "ring", Format.SCHEDULER_PLUGINS, '"Closed"')
         assert (closed.generation, closed.rolled_back, closed.how) == (1, 1, AdmissionMode.PROBE)
-        assert closed.why == "2 of 3 pods were bound within 1s"
-        assert 8 < closed.not_before - ahead() <= 10
-        again = await stage.until(lambda pods: len(pods) == 3 and all(map(gated, pods)))
+        assert closed.why == f"2 of 3 pods were bound within {WAIT}s"
+        assert closed.not_before == pytest.approx(stage.clock() + 10)
+        await stage.until(lambda pods: len(pods) == 3 and all(map(gated, pods)))
         await stage.add_node("m", "2")
         await stage.until_event("ring", names.REASON_ROLLED_BACK)
-        assert all(map(gated, again)), "it is held through its back-off, whatever room there is"
-        ahead.forward(11)
+        assert all(map(gated, stage.pods.all())), "it is held through its back-off, whatever room there is"
+        await pass_limit(stage, 10, seen=name_of(stage.pods.all()[0]))
         await stage.until_bound(3)
         satisfied = await until_record(stage, "ring", Format.SCHEDULER_PLUGINS, '"satisfied":1')
         assert (satisfied.generation, satisfied.rolled_back) == (2, 0)
@@ -89,8 +96,9 @@ async def test_a_koordinator_gang_is_not_tried_again_until_all_of_its_pods_are_g
     make_stage: MakeGroupEnvironment,
 ) -> None:
     async with make_stage(nodes={"n": "1"}, settings=OFF, kubelets=True) as stage:
-        await stage.apply(job("w", "ring", 2, waiting_time="1s"))
-        await stage.until_bound(1)
+        await stage.apply(job("w", "ring", 2, waiting_time=f"{WAIT}s"))
+        pods = await stage.until_bound(1)
+        await pass_limit(stage, WAIT, seen=name_of(pods[0]))
         await stage.until(lambda pods: len(pods) == 2 and all(gated(it) and marked(it) for it in pods))
         await stage.add_node("m", "4")
         await stage.create(manifests.pod("more", "ring", ANNOTATIONS, 2))
@@ -107,9 +115,10 @@ async def test_of_a_non_strict_gang_nothing_is_taken_back_and_the_unbound_are_ma
     make_stage: MakeGroupEnvironment,
 ) -> None:
     async with make_stage(nodes={"n": "2"}, settings=PROBE) as stage:
-        notes = {"mode": "NonStrict", "waiting-time": "1s"}
+        notes = {"mode": "NonStrict", "waiting-time": f"{WAIT}s"}
         await stage.create(*(manifests.pod(name, "ring", ANNOTATIONS, 3, notes=notes) for name in "abc"))
         await stage.until_bound(2)
+        await pass_limit(stage, WAIT, seen="a")
         pods = await stage.until(lambda pods: any(map(marked, pods)))
         assert all(bound(it) is not marked(it) for it in pods)
         found = await until_record(stage, "ring", ANNOTATIONS, '"marked":true')
@@ -121,9 +130,10 @@ async def test_of_a_non_strict_gang_nothing_is_taken_back_and_the_unbound_are_ma
 
 async def test_a_gap_of_a_tenth_gets_scheduler_plugins_groups_one_more_limit(make_stage: MakeGroupEnvironment) -> None:
     async with make_stage(nodes={"n": "9"}, settings=PROBE) as stage:
-        await stage.make_group("ring", 10, wait=8)  # in which a busy machine binds nine pods
+        await stage.make_group("ring", 10, wait=WAIT)
         await stage.create(*(manifests.pod(f"p{number}", "ring") for number in range(10)))
         await stage.until_bound(9)
+        await pass_limit(stage, WAIT, seen="p0")
         found = await until_record(stage, "ring", Format.SCHEDULER_PLUGINS, '"extended":true')
         assert found.stage is AdmissionState.OPEN
         await stage.add_node("m", "1")

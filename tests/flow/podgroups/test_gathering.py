@@ -7,7 +7,6 @@ from tests.fakes.podgroups import manifests
 from tests.fakes.podgroups.manifests import gated
 from tests.flow.podgroups.conftest import MakeGroupEnvironment
 from tests.flow.podgroups.environment import Json
-from tests.flow.podgroups.groups import OffsetClock
 
 MINIMUM = 3
 LATER = 60.0
@@ -39,8 +38,6 @@ def jobset(name: str, **spec: Json) -> Json:
 
 
 async def test_who_makes_too_few_pods_while_they_are_held_is_named(make_stage: MakeGroupEnvironment) -> None:
-    ahead = OffsetClock()
-    ahead.forward(LATER)
     async with make_stage(nodes={"n": "32"}, jobsets=True, controller=False) as stage:
         await stage.apply(
             stateful_set("ordered", "OrderedReady"),
@@ -50,7 +47,8 @@ async def test_who_makes_too_few_pods_while_they_are_held_is_named(make_stage: M
             stateful_set("parallel", "Parallel"),
         )
         await stage.until(lambda pods: len(pods) == 1 + 2 + 1 + 1 + MINIMUM)
-        stage.start_controller(clock=ahead)
+        stage.clock.forward(LATER)
+        stage.start_controller()
         for pod, reported in (
             (
                 "ordered-0",

@@ -20,7 +20,7 @@ from tests.fakes.podgroups import manifests
 from tests.fakes.podgroups.manifests import Json, bound, gated, of_group, opened
 from tests.flow.podgroups.conftest import MakeGroupEnvironment
 from tests.flow.podgroups.environment import GroupEnvironment
-from tests.flow.podgroups.groups import OffsetClock, members, touch_group
+from tests.flow.podgroups.groups import members, touch_group
 from tests.flow.podgroups.observer import KIND, HistoryObserver, admitted_together, observing
 
 DOMAINS = {"a": "x", "b": "x", "c": "x", "d": "y", "e": "y"}
@@ -33,8 +33,8 @@ PROBE = Groups(capacity_check=CapacityCheck.PROBE)
 class World:
     """The stage with its crowded domains, and what is done to it."""
 
-    def __init__(self, stage: GroupEnvironment, observer: HistoryObserver, clock: OffsetClock) -> None:
-        self.stage, self.observer, self.clock = stage, observer, clock
+    def __init__(self, stage: GroupEnvironment, observer: HistoryObserver) -> None:
+        self.stage, self.observer = stage, observer
         self._shown = 0
 
     async def fill(self) -> None:
@@ -58,7 +58,7 @@ class World:
 
     async def forward(self, seconds: float) -> None:
         """So much later, and something changes on each group, so that it is looked at."""
-        self.clock.forward(seconds)
+        self.stage.clock.forward(seconds)
         for name in DOMAINS:
             await touch_group(self.stage, name)
 
@@ -84,7 +84,7 @@ async def world(make_stage: MakeGroupEnvironment) -> AsyncIterator[World]:
         for domain, room in {"x": ROOM, "y": ROOM, "z": "4"}.items():
             await stage.add_node(domain, room, labels={"domain": domain})
         async with observing(stage.client, stage.namespace) as observer:
-            made = World(stage, observer, OffsetClock())
+            made = World(stage, observer)
             yield made
             crowded = (await stage.client.list(NODES, limit=1))["metadata"]["resourceVersion"]
             for domain in "xy":
@@ -109,9 +109,9 @@ async def killed_while_opening(world: World, gates: int) -> None:
     with pytest.MonkeyPatch.context() as patched:
         fate = CrashPoint(last_write=last, lands=True)
         crash_controllers(patched, fate)
-        first = stage.start_controller(identity="first", clock=world.clock, leader_elect=True)
+        first = stage.start_controller(identity="first", leader_elect=True)
         await first.leading.wait()
-    second = stage.start_controller(identity="second", clock=world.clock, leader_elect=True, retry=0.4)
+    second = stage.start_controller(identity="second", leader_elect=True, retry=0.4)
     await second.serving.wait()
     await world.fill()
     await fate.dead.wait()
@@ -136,7 +136,7 @@ async def test_when_pods_are_replaced_and_when_groups_are_taken_back_and_the_lea
 ) -> None:
     async with world(make_stage) as it:
         stage = it.stage
-        stage.start_controller(clock=it.clock)
+        stage.start_controller()
         await it.fill()
         tried = [await it.being_tried(domain) for domain in "xy"]
         for name in tried:
@@ -150,7 +150,7 @@ async def test_when_pods_are_replaced_and_when_groups_are_taken_back_and_the_lea
             await it.forward(WAIT + 1)
             if times:
                 await stage.stop_controller()
-                stage.start_controller(clock=it.clock)
+                stage.start_controller()
             await asyncio.gather(*(it.until_taken_back(*one) for one in before.items()))
             tried = [await it.being_tried(domain) for domain in "xy"]
             assert not set(tried) & set(before), "they back off, and others have their turn"
@@ -161,7 +161,7 @@ async def test_when_a_pod_group_is_deleted_and_made_again(make_stage: MakeGroupE
     """Its record is gone, and what was opened is still to be placed."""
     async with world(make_stage) as it:
         stage = it.stage
-        stage.start_controller(clock=it.clock)
+        stage.start_controller()
         await it.fill()
         for domain in "xy":
             name = await it.being_tried(domain)

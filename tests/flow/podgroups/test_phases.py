@@ -13,7 +13,7 @@ from jobset_gate.settings import Groups
 from tests.fakes.podgroups import manifests
 from tests.flow.podgroups.conftest import MakeGroupEnvironment
 from tests.flow.podgroups.environment import GroupEnvironment
-from tests.flow.podgroups.groups import OffsetClock, condition_of, touch_group
+from tests.flow.podgroups.groups import condition_of, touch_group
 
 Json = dict[str, Any]
 RING = "ring"
@@ -27,12 +27,12 @@ SHORT = podgroup_status.STATUS_FIELDS[names.PLUGINS_GROUP]
 class Reported:
     """What the status of each kind is to say, next after what it said before."""
 
-    def __init__(self, stage: GroupEnvironment, clock: OffsetClock) -> None:
-        self._stage, self._clock = stage, clock
+    def __init__(self, stage: GroupEnvironment) -> None:
+        self._stage = stage
 
     async def later(self, seconds: float) -> None:
         """So much later, and something changes on each group, so that it is looked at."""
-        self._clock.forward(seconds)
+        self._stage.clock.forward(seconds)
         for way in KINDS:
             await touch_group(self._stage, RING, way)
 
@@ -67,11 +67,9 @@ async def pods(stage: GroupEnvironment, *numbers: int) -> None:
 async def test_a_group_goes_through_all_phases_and_back_to_pending_when_it_is_taken_back(
     make_stage: MakeGroupEnvironment,
 ) -> None:
-    clock = OffsetClock()
-    async with make_stage(settings=SETTINGS, kubelets=True, controller=False) as stage:
-        reported, kubelets = Reported(stage, clock), stage.kubelets
+    async with make_stage(settings=SETTINGS, kubelets=True) as stage:
+        reported, kubelets = Reported(stage), stage.kubelets
         assert kubelets is not None
-        stage.start_controller(clock=clock)
         for way, kind in KINDS.items():
             await stage.add_node(kind, "1", labels={"kind": kind})
             await stage.make_group(RING, 2, way, wait=None if way is Format.KEP_24 else WAIT)

@@ -10,7 +10,7 @@ from tests.fakes.podgroups import manifests
 from tests.fakes.podgroups.manifests import of_group
 from tests.flow.podgroups.conftest import MakeGroupEnvironment
 from tests.flow.podgroups.environment import GroupEnvironment
-from tests.flow.podgroups.groups import OffsetClock, bound_count, create_group, members, until_satisfied
+from tests.flow.podgroups.groups import bound_count, create_group, members, until_satisfied
 
 PRIORITY_CLASSES = Resource("scheduling.k8s.io", "v1", "priorityclasses", "PriorityClass", namespaced=False)
 LOW, HIGH = "low", "high"
@@ -35,9 +35,7 @@ def _class(stage: GroupEnvironment, name: str) -> str:
 
 async def test_it_ends_the_try_of_a_lower_one_that_is_in_its_way(make_stage: MakeGroupEnvironment) -> None:
     """The lower one's own rule keeps it from ever being whole, and its limit is half an hour."""
-    clock = OffsetClock()
-    async with make_stage(nodes={"n": "4"}, controller=False, kubelets=True) as stage, priorities(stage):
-        stage.start_controller(clock=clock)
+    async with make_stage(nodes={"n": "4"}, kubelets=True) as stage, priorities(stage):
         term = {"labelSelector": {"matchLabels": {names.PLUGINS_NAME: "low"}}, "topologyKey": "kubernetes.io/hostname"}
         alone = {"podAntiAffinity": {"requiredDuringSchedulingIgnoredDuringExecution": [term]}}
         await stage.make_group("low", 2, wait=1800)
@@ -45,7 +43,7 @@ async def test_it_ends_the_try_of_a_lower_one_that_is_in_its_way(make_stage: Mak
         await stage.apply(stage.here(manifests.job("low", "low", 2, template=template)))
         await stage.until_bound(1, "low")
         await create_group(stage, "high", 4, priorityClassName=_class(stage, HIGH))
-        clock.forward(10)
+        stage.clock.forward(10)
         await stage.until_bound(4, "high")
         found = await stage.record("low")
         assert found is not None
@@ -54,9 +52,7 @@ async def test_it_ends_the_try_of_a_lower_one_that_is_in_its_way(make_stage: Mak
 
 async def test_while_its_victims_end_its_limit_does_not_run(make_stage: MakeGroupEnvironment) -> None:
     """They write a checkpoint, say, and take longer than the limit: it would be taken back, and kill others again."""
-    clock = OffsetClock()
-    async with make_stage(nodes={"n": "2"}, controller=False) as stage, priorities(stage):
-        stage.start_controller(clock=clock)
+    async with make_stage(nodes={"n": "2"}) as stage, priorities(stage):
         await create_group(stage, "low", 2, priorityClassName=_class(stage, LOW), terminationGracePeriodSeconds=600)
         await until_satisfied(stage, "low")
         await stage.make_group("high", 2, wait=5)
@@ -66,7 +62,7 @@ async def test_while_its_victims_end_its_limit_does_not_run(make_stage: MakeGrou
             return all(it["status"].get("nominatedNodeName") for it in of_group(pods, "high"))
 
         await stage.until(nominated)
-        clock.forward(600)
+        stage.clock.forward(600)
         # Something has changed, and a group that comes then shows that the controller has looked at everybody since.
         await stage.client.patch(
             NODES, stage.nodes["n"], body={"metadata": {"labels": {"seen": "now"}}}, patch=PatchType.MERGE
