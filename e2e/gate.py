@@ -13,6 +13,7 @@ from e2e.timeouts import TIMEOUT
 from jobset_gate import names
 from jobset_gate.fake import manifests
 from jobset_gate.podgroups import crds
+from jobset_gate.sources.table import SOURCES
 
 RELEASE: Final = "jobset-gate"
 NAMESPACE: Final = "jobset-gate-system"
@@ -82,6 +83,7 @@ def values(image: str, small_image: str, steady_node: dict[str, str]) -> Json:
     return {
         "image": images.parts(image),
         "barrier": {"image": small_image},
+        "gangs": {"sources": list(SOURCES)},
         "webhook": {**pods},
         "controller": {**pods},
     }
@@ -94,7 +96,7 @@ def _namespace() -> Json:
 
 
 def wait_in_force(cluster: E2eCluster) -> None:
-    """Until some JobSets in a row get JobSet's defaults and our barrier, and members of groups their gate.
+    """Until some JobSets in a row get JobSet's defaults and our barrier, pods their barrier or the gate of their group.
 
     A dry run tells: nothing else does when an API server has read its webhook configurations, and when it reaches all
     who stand behind their Services. The kinds of groups are there then, too. Raises commands.Failed.
@@ -109,17 +111,24 @@ def wait_in_force(cluster: E2eCluster) -> None:
 def _probe() -> Json:
     """Gangs, and pods that say to which group they belong."""
     gangs = [manifests.gang(f"probe-{number}", jobs=1, pods=1) for number in range(IN_A_ROW)]
-    labels = {names.ALIBABA_NAME: "probe", names.ALIBABA_MINIMUM: "2"}
-    members = [
+    owner = {"apiVersion": "apps/v1", "kind": "StatefulSet", "name": "probe", "uid": "probe", "controller": True}
+    starting = {
+        "labels": {names.START_GROUP: "probe"},
+        "annotations": {names.START_SIZE: "2"},
+        "ownerReferences": [owner],
+    }
+    placed = {"labels": {names.ALIBABA_NAME: "probe", names.ALIBABA_MINIMUM: "2"}}
+    pods = [
         {
             "apiVersion": "v1",
             "kind": "Pod",
-            "metadata": {"name": f"probe-{number}", "labels": labels},
+            "metadata": {"name": f"probe-{kind}-{number}", **meta},
             "spec": {"containers": [manifests.container()]},
         }
         for number in range(IN_A_ROW)
+        for kind, meta in (("start", starting), ("placed", placed))
     ]
-    return {"apiVersion": "v1", "kind": "List", "items": [*gangs, *members]}
+    return {"apiVersion": "v1", "kind": "List", "items": [*gangs, *pods]}
 
 
 def _not_in_force(cluster: E2eCluster, probe: str) -> str:
@@ -133,6 +142,6 @@ def _not_in_force(cluster: E2eCluster, probe: str) -> str:
     texts = [json.dumps(one) for one in json.loads(said)["items"]]
     for text in texts:
         gang = '"startupPolicy"' in text and names.BARRIER_CONTAINER in text
-        if not gang and names.POD_GROUP_GATE not in text:
+        if not gang and names.POD_GROUP_GATE not in text and names.STATE_VOLUME not in text:
             return text
-    return "" if len(texts) == 2 * IN_A_ROW else said
+    return "" if len(texts) == 3 * IN_A_ROW else said

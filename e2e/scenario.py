@@ -26,6 +26,8 @@ FIRST_LINE_TIMEOUT: Final = 60.0
 """Seconds from a container's start to its first line, at most."""
 SERVICE_ACCOUNTS: Final = Resource("", "v1", "serviceaccounts", "ServiceAccount")
 POLL_INTERVAL: Final = 0.5
+PODS_OF_GANG: Final = f"--selector={names.JS_NAME}=gang"
+"""Those of the JobSet that scenarios make."""
 
 
 @dataclass
@@ -101,21 +103,20 @@ class Scenario:
             if event.get("reportingComponent") == names.PROGRAM
         ]
 
-    async def logs(self) -> list[LogLine]:
+    async def logs(self, selector: str = PODS_OF_GANG) -> list[LogLine]:
         """All lines of all containers of the gang's pods that still exist."""
-        selector = f"--selector={names.JS_NAME}=gang"
         flags = ("--all-containers", "--prefix", "--timestamps", "--tail=-1", "--max-log-requests=200")
         return logs.parse(await self.kubectl("logs", selector, *flags, "--ignore-errors"))
 
-    async def check_order(self, expected: int) -> float:
+    async def check_order(self, expected: int, selector: str = PODS_OF_GANG) -> float:
         """Nobody ran before everybody was there; see logs.py. Returns seconds from last barrier to last main."""
-        return logs.check_all_started_before_any_ran(await self.logs_of_mains(expected), expected)
+        return logs.check_all_started_before_any_ran(await self.logs_of_mains(expected, selector), expected)
 
-    async def logs_of_mains(self, mains: int) -> list[LogLine]:
+    async def logs_of_mains(self, mains: int, selector: str = PODS_OF_GANG) -> list[LogLine]:
         """The logs once so many main containers have said something: one that runs may not have come to it yet."""
         deadline = asyncio.get_running_loop().time() + FIRST_LINE_TIMEOUT
         while True:
-            lines = await self.logs()
+            lines = await self.logs(selector)
             if len(logs.first_lines(lines, "main")) >= mains or asyncio.get_running_loop().time() > deadline:
                 return lines
             await asyncio.sleep(POLL_INTERVAL)
