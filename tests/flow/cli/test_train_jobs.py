@@ -36,10 +36,14 @@ async def test_each_command_takes_a_train_job(stored: StoredJobSet, cli: CliShel
     assert (ran.code, "train" in ran.out) == (0, True), ran
 
 
-async def test_release_opens_the_gate_of_its_jobset(stored: StoredJobSet, cli: CliShell) -> None:
+async def test_release_and_bypass_open_the_gate_of_its_jobset(stored: StoredJobSet, cli: CliShell) -> None:
     await make_train_job(stored)
     ran = await cli("release", "trainjob/train", "--dry-run=client")
-    assert (ran.code, "train" in ran.out) == (0, True), ran
+    assert (ran.code, "jobset.jobset.x-k8s.io/train" in ran.out) == (0, True), ran
+    ran = await cli("bypass", "trainjob/train", "--yes")
+    assert ran.code == 0, ran
+    found = await stored.client.get(JOBSETS, "train", stored.namespace)
+    assert found["metadata"]["annotations"][names.BYPASS] == "true"
 
 
 @pytest.mark.parametrize(
