@@ -26,6 +26,7 @@ VERDICTS = (
     (VerdictKind.RELEASE, names.REASON_BYPASSED),
     (VerdictKind.RELEASE, names.REASON_TIMED_OUT),
     (VerdictKind.TIMEOUT, names.REASON_TIMED_OUT),
+    (VerdictKind.RELEASE, names.REASON_GATE_MISSING),
     (VerdictKind.RELEASE, names.REASON_INDEX_FAILED),
     (VerdictKind.TIMEOUT, names.REASON_INDEX_FAILED),
 )
