@@ -50,7 +50,7 @@ def moment(description: str) -> Json:
 
 TEXT: Final = a("string", "In words, for people.")
 COUNT: Final[Json] = {"minimum": 0}
-SOURCE: Final = a("string?", "The source of a gang with a start barrier, jobset, job or startgroup; null for a pod group.")
+SOURCE: Final = a("string?", "Source of a gang with a start barrier: jobset, job or startgroup; null for a pod group.")
 
 
 _POD_TIMES: Final = record(
