@@ -152,6 +152,13 @@ class GangCache:
             return None
         return key, self._gangs[key].pods[uid]
 
+    def on_pod_request(self, key: GangKey, pod: str) -> None:
+        """A pod that `find_pod` has found asks: if its gang is decided, a pass answers it soon."""
+        gang = self._gangs[key]
+        verdict = None if gang.config_map is None else gang.config_map.verdict
+        if verdict is not None and verdict.generation.covers(gang.generation_of(gang.pods[pod])):
+            self._enqueue_after(key, LATE_POD_DELAY)
+
     def remove_announced(self, key: GangKey, pod: str) -> None:
         """The pod has no open request: the count falls unless its kubelet has reported the start."""
         gang = self._gangs.get(key)

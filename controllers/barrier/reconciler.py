@@ -164,7 +164,7 @@ class GangReconciler:
     async def _decide(self, key: GangKey, seen: GangSnapshot, decision: Decide) -> float | None:
         await self._verdict_store.ensure_config_map(seen, decision.verdict, decision.clock)
         now = self._now()
-        await self._waiters.answer_requests(key, decision.verdict)
+        await self._waiters.answer_requests(key, decision.verdict, seen.pods)
         self._metrics.on_decided(key, seen, decision, now)
         self.on_decided(key, seen, decision)
         verdict = decision.verdict
@@ -177,7 +177,7 @@ class GangReconciler:
         """Keeps the durable verdict, delivers it, and only then reports it (A6.3)."""
         if not fresh:
             await self._verdict_store.ensure_config_map(seen, decision.verdict, decision.clock)
-            await self._waiters.answer_requests(key, decision.verdict)
+            await self._waiters.answer_requests(key, decision.verdict, seen.pods)
         self._quota_denials.forget_gang(key)
         self._owners.forget_gang(key)
         requeue_after = self._patcher.set_waiting_pods(

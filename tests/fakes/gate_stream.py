@@ -5,7 +5,7 @@ from __future__ import annotations
 import asyncio
 from collections.abc import AsyncIterator, Callable
 from contextlib import asynccontextmanager
-from typing import Any
+from typing import Any, TypeVar
 from urllib.parse import urlsplit
 
 from controllers.barrier.cache import GangCache
@@ -20,11 +20,36 @@ from tests.fakes import gangs
 
 TRAIN = GangKey("default", "train")
 TOKEN = "t0ken"
+Served = TypeVar("Served", bound="ServedBook")
 MOMENT = 0.3
 """Virtual seconds, and long enough for packets on loopback to arrive."""
 
 
-class ServedStream:
+class ServedBook:
+    """A stream of these requests, and its clients."""
+
+    def __init__(self, book: WaiterRegistry, host: str = "127.0.0.1", port: int = 0) -> None:
+        self.book = book
+        self.outcomes: list[str] = []
+        self.stream = StreamServer(
+            self.book, host=host, port=port, on_outcome=lambda _, outcome: self.outcomes.append(outcome)
+        )
+        self.clients: list[StreamClient] = []
+
+    async def request(self, where: str) -> StreamClient:
+        """A client that has made a barrier's request for this path."""
+        client = await self.connect()
+        client.send(f"GET {where} HTTP/1.1\r\nHost: gate\r\nUser-Agent: Wget\r\n\r\n")
+        return client
+
+    async def connect(self) -> StreamClient:
+        where = urlsplit(self.stream.url)
+        client = StreamClient(*await asyncio.open_connection(where.hostname, where.port))
+        self.clients.append(client)
+        return client
+
+
+class ServedStream(ServedBook):
     """What the controller has of it."""
 
     def __init__(
@@ -34,12 +59,7 @@ class ServedStream:
         self.woken_later: list[GangKey] = []
         delivered = DeliveryLog()
         self.index = GangCache(self.woken.append, lambda key, _: self.woken_later.append(key), delivered)
-        self.book = WaiterRegistry(self.index, clock, delivered, limit=most)
-        self.outcomes: list[str] = []
-        self.stream = StreamServer(
-            self.book, host=host, port=port, on_outcome=lambda _, outcome: self.outcomes.append(outcome)
-        )
-        self.clients: list[StreamClient] = []
+        super().__init__(WaiterRegistry(self.index, clock, delivered, limit=most), host, port)
         self.set_jobset(gangs.jobset(token=TOKEN))
 
     def set_jobset(self, jobset: WorkloadSeen | None) -> None:
@@ -87,19 +107,11 @@ class ServedStream:
 
     async def connect_and_ask(self, pod: str = "pod-workers-0-0", **changes: str) -> StreamClient:
         """A client that has made a barrier's request."""
-        client = await self.connect()
-        client.send(f"GET {path(pod, **changes)} HTTP/1.1\r\nHost: gate\r\nUser-Agent: Wget\r\n\r\n")
-        return client
-
-    async def connect(self) -> StreamClient:
-        where = urlsplit(self.stream.url)
-        client = StreamClient(*await asyncio.open_connection(where.hostname, where.port))
-        self.clients.append(client)
-        return client
+        return await self.request(path(pod, **changes))
 
 
 @asynccontextmanager
-async def serving(gate: ServedStream) -> AsyncIterator[ServedStream]:
+async def serving(gate: Served) -> AsyncIterator[Served]:
     """The stream listens meanwhile."""
     serving = asyncio.create_task(gate.stream.run())
     try:

@@ -1,7 +1,8 @@
 """Open requests of the gate stream (A6), without HTTP.
 
 An open request announces that its pod's barrier runs. Requests are answered with verdicts that a ConfigMap holds, and
-with nothing else.
+with nothing else. A pod that is gated alone has no mark of its generation (K5), so its request is answered only by a
+pass over its gang that has seen the pod.
 
 A request costs a connection, an open file and 2 KiB. A pod that the cache knows to wait on a node may have two, since
 the connection before a reconnect may stay half open. Any other request only proves that it has the gang's token: there
@@ -19,8 +20,9 @@ from typing import Protocol
 from controllers.barrier.cache import GangCache
 from controllers.barrier.stream.delivery import CHUNK, DeliveryLog
 from jobset_gate.barrier import verdict_codec
-from jobset_gate.barrier.model import GangKey, Generation, Verdict, WorkloadSeen
+from jobset_gate.barrier.model import GangKey, Generation, PodSeen, Verdict, WorkloadSeen
 from jobset_gate.errors import JobsetGateError
+from jobset_gate.sources.table import SOURCES
 
 SEND_CHUNK = 250
 """The same as CHUNK where a few bytes are sent and nothing else is done."""
@@ -137,8 +139,11 @@ class WaiterRegistry:
     def admit_request(self, key: GangKey, token: str, generation: Generation, pod: str, client: Peer) -> StreamRequest:
         """Holds a request, or answers it at once if its generation is decided.
 
-        Raises RequestRefused without the token of an existing gang, or at a limit.
+        The key of a pod that is gated alone has no name: its gang is the cache's. Raises RequestRefused without the
+        token of an existing gang or pod, or at a limit.
         """
+        if SOURCES[key.source].gates_pods:
+            return self._admit_pod(key, token, generation, pod, client)
         workload = self._cache.get_workload(key)
         # A gang without a token does not use the stream: no token is right.
         right = workload.token if workload is not None else ""
@@ -150,17 +155,36 @@ class WaiterRegistry:
         known = self._cache.is_pod_waiting(key, pod)
         if not answered and not _may_wait(workload):
             raise RequestRefused(429, "unknown", "the gang does not wait", key.source)
-        if not self.limits.acquire(key, pod, known=known):
-            full = known or self.limits.used >= self.limits.limit
-            raise RequestRefused(429, "too_many" if full else "unknown", "no place for this pod; ask again", key.source)
-        request = StreamRequest(key, generation, pod, client, known)
-        self._requests.setdefault(key, {})[request] = None
+        request = self._open(StreamRequest(key, generation, pod, client, known))
         if answered and decided is not None:
             self._record_deliveries([request])
             request.answered = client.send_answer(verdict_codec.render(decided).encode())
             client.finish()
         else:
             self._cache.add_announced(key, pod, self._clock())
+        return request
+
+    def _admit_pod(self, key: GangKey, token: str, generation: Generation, pod: str, client: Peer) -> StreamRequest:
+        found = self._cache.find_pod(key.namespace, pod)
+        right = found[1].token if found is not None else ""
+        same = compare_digest((right or _NO_TOKEN).encode(), token.encode())
+        if found is None or not same or generation.uid != pod:
+            raise RequestRefused(403, "forbidden", "no such pod, or not its token", key.source)
+        key = found[0]
+        if not self._cache.is_pod_waiting(key, pod):
+            raise RequestRefused(429, "unknown", "the pod does not wait", key.source)
+        request = self._open(StreamRequest(key, generation, pod, client, known=True))
+        self._cache.add_announced(key, pod, self._clock())
+        self._cache.on_pod_request(key, pod)
+        return request
+
+    def _open(self, request: StreamRequest) -> StreamRequest:
+        """Raises RequestRefused at a limit."""
+        key, known = request.key, request.known
+        if not self.limits.acquire(key, request.pod, known=known):
+            full = known or self.limits.used >= self.limits.limit
+            raise RequestRefused(429, "too_many" if full else "unknown", "no place for this pod; ask again", key.source)
+        self._requests.setdefault(key, {})[request] = None
         return request
 
     def acknowledge_request(self, request: StreamRequest) -> None:
@@ -184,25 +208,31 @@ class WaiterRegistry:
 
     def drop_stale_requests(self, key: GangKey) -> None:
         """Disconnects requests that get no answer: the gang does not wait any more, or the pod is gone."""
-        workload = self._cache.get_workload(key)
+        workload, gates_pods = self._cache.get_workload(key), SOURCES[key.source].gates_pods
         for request in list(self._requests.get(key, ())):
-            over = workload is None or workload.uid != request.generation.uid or not _may_wait(workload)
+            over = workload is None or not (gates_pods or workload.uid == request.generation.uid)
+            over = over or workload is None or not _may_wait(workload)
             if not request.answered and (over or (request.known and not self._cache.is_pod_waiting(key, request.pod))):
                 request.peer.disconnect()
 
-    async def answer_requests(self, key: GangKey, verdict: Verdict) -> None:
+    async def answer_requests(self, key: GangKey, verdict: Verdict, pods: Iterable[PodSeen] = ()) -> None:
         """Answers all open requests that this verdict binds. The gang's ConfigMap must hold the verdict.
 
-        All answers are sent first; finishing a request takes five times as long.
+        `pods`: those of the snapshot that led to it. Where pods are gated alone, no other pod is answered, each with
+        its own address. All answers are sent first; finishing a request takes five times as long.
         """
-        requests = self._requests.get(key, ())
-        text = verdict_codec.render(verdict).encode()
-        bound = [one for one in requests if not one.answered and verdict.generation.covers(one.generation)]
+        requests = [one for one in self._requests.get(key, ()) if not one.answered]
+        if SOURCES[key.source].gates_pods:
+            seen = _bound_pods(verdict, pods) if requests else ()
+            bound = [one for one in requests if one.pod in seen]
+        else:
+            bound = [one for one in requests if verdict.generation.covers(one.generation)]
         # Before the first answer: a pass during the answers must not patch the rest.
         self._record_deliveries(bound)
         await asyncio.sleep(0)
+        text_for = _texts(key, verdict)
         for number, request in enumerate(bound, start=1):
-            request.answered = request.peer.send_answer(text)
+            request.answered = request.peer.send_answer(text_for(request.pod))
             if number % SEND_CHUNK == 0:
                 await asyncio.sleep(0)
         for number, request in enumerate(bound, start=1):
@@ -215,6 +245,20 @@ class WaiterRegistry:
         for request in requests:
             if request.known:
                 self.deliveries.record_sent(request.key, request.pod)
+
+
+def _bound_pods(verdict: Verdict, pods: Iterable[PodSeen]) -> set[str]:
+    """UIDs of the living pods that this verdict binds."""
+    covers = verdict.generation.covers
+    return {it.uid for it in pods if it.alive and covers(Generation(it.workload_uid, it.attempt, it.epoch))}
+
+
+def _texts(key: GangKey, verdict: Verdict) -> Callable[[str], bytes]:
+    """The answer to the pod of this UID."""
+    if SOURCES[key.source].gates_pods:
+        return lambda pod: verdict_codec.render(verdict_codec.addressed(verdict, pod)).encode()
+    text = verdict_codec.render(verdict).encode()
+    return lambda _: text
 
 
 def _may_wait(workload: WorkloadSeen) -> bool:

@@ -1,5 +1,6 @@
 """The gate stream (A6): `GET /v1/<source>/<ns>/<workload>/<token>/<uid>/<attempt>/<epoch>/<pod>`, served by the
-leader; <source> is the word of the table of sources.
+leader; <source> is the word of the table of sources. For a pod that is gated alone `/v1/pods/<ns>/<token>/<uid>/...`:
+no workload, and the pod's own token.
 
 Answers 200 at once and holds the request: empty lines as keepalive, then the verdict, then the end. Plain HTTP, for any
 client that a barrier's image has. A failure only costs speed: a port in use is logged and retried, and stops nothing
@@ -21,7 +22,7 @@ from controllers.barrier.stream.delivery import CHUNK, CloseWatcher
 from controllers.barrier.stream.registry import RequestRefused, StreamRequest, WaiterRegistry
 from jobset_gate.barrier import verdict_codec
 from jobset_gate.barrier.model import GangKey, Generation
-from jobset_gate.sources.table import TEMPLATE_SOURCES
+from jobset_gate.sources.table import SOURCES
 
 LISTEN_RETRY_SECONDS = 5.0
 
@@ -42,10 +43,10 @@ RESERVED_FILES = 256
 """Open files reserved for the rest of the process, above all for connections to the API server."""
 
 _PATH = ["", "v1"]
-_SOURCES = {source.stream: name for name, source in TEMPLATE_SOURCES.items()}
-"""Names of sources by their part of the path."""
+_SOURCES = {source.stream: source for source in SOURCES.values()}
+"""By their part of the path."""
 _LONGEST_UID = 64
-_SHAPE = f"GET /v1/<{'|'.join(_SOURCES)}>/<namespace>/<workload>/<token>/<uid>/<attempt>/<epoch>/<pod>"
+_SHAPE = f"GET /v1/<{'|'.join(_SOURCES)}>/<namespace>/[<workload>/]<token>/<uid>/<attempt>/<epoch>/<pod>"
 
 OnOutcome = Callable[[str, str], None]
 """Called with source and outcome of each request: "told" (received), "lost", or why it was refused."""
@@ -185,17 +186,14 @@ def _parse_request_line(line: str) -> tuple[GangKey, str, Generation, str]:
     method, _, rest = line.partition(" ")
     path, _, version = rest.partition(" ")
     parts = path.split("/")
-    if method == "GET" and version.startswith("HTTP/1.") and len(parts) == 10 and parts[:2] == _PATH:
-        source, namespace, name, token, uid, attempt, epoch, pod = parts[2:]
+    source = _SOURCES.get(parts[2]) if len(parts) > 3 and parts[:2] == _PATH else None
+    if source is not None and source.gates_pods:
+        parts.insert(4, "")  # no workload
+    if source is not None and method == "GET" and version.startswith("HTTP/1.") and len(parts) == 10:
+        namespace, name, token, uid, attempt, epoch, pod = parts[3:]
         generation = Generation(uid, verdict_codec.parse_number(attempt, -1), verdict_codec.parse_number(epoch, -1))
-        if (
-            source in _SOURCES
-            and uid
-            and generation.attempt >= 0
-            and generation.epoch >= 0
-            and 0 < len(pod) <= _LONGEST_UID
-        ):
-            return GangKey(namespace, name, _SOURCES[source]), token, generation, pod
+        if uid and generation.attempt >= 0 and generation.epoch >= 0 and 0 < len(pod) <= _LONGEST_UID:
+            return GangKey(namespace, name, source.name), token, generation, pod
     raise RequestRefused(400, "malformed", _SHAPE)
 
 
