@@ -16,9 +16,17 @@ from jobset_gate.runtime.connections import ConnectionLimiter, ConnectionLimits
 from jobset_gate.runtime.healthz import metrics_response
 from jobset_gate.settings import Settings
 from webhook.bodies import BodyBudget
-from webhook.handlers import Handler, mutating_handler, pod_handler, source_name, validating_handler
+from webhook.handlers import (
+    MUTATE_BARRIER_PODS,
+    Handler,
+    barrier_pod_handler,
+    mutating_handler,
+    pod_handler,
+    source_name,
+    validating_handler,
+)
 from webhook.metrics import WebhookMetrics, outcome
-from webhook.registration import MUTATE_PATH, POD_PATH, VALIDATE_PATH
+from webhook.registration import BARRIER_POD_PATH, MUTATE_PATH, POD_PATH, VALIDATE_PATH
 from webhook.review import AdmissionResponse, Denied, MalformedReview, ReviewRequest, decode, encode
 
 TOKEN_BYTES: Final = 16
@@ -55,6 +63,7 @@ class AdmissionServer:
             "mutate": mutating_handler(settings, random_suffix, random_token),
             "validate": validating_handler(settings),
             "mutate-pods": pod_handler(settings),
+            MUTATE_BARRIER_PODS: barrier_pod_handler(settings, random_token),
         }
 
     def app(self) -> web.Application:
@@ -63,6 +72,7 @@ class AdmissionServer:
         app.router.add_post(MUTATE_PATH, partial(self._admit, "mutate"))
         app.router.add_post(VALIDATE_PATH, partial(self._admit, "validate"))
         app.router.add_post(POD_PATH, partial(self._admit, "mutate-pods"))
+        app.router.add_post(BARRIER_POD_PATH, partial(self._admit, MUTATE_BARRIER_PODS))
         app.router.add_get("/healthz", self._healthz)
         app.router.add_get("/readyz", self._readyz)
         app.router.add_get("/metrics", self._metrics)
@@ -115,7 +125,7 @@ class AdmissionServer:
         answer = self._handle(webhook, review)
         # Another word must not become a label: a client could send any number of them.
         operation = review.operation if review.operation in OPERATIONS else "OTHER"
-        self.metrics.admission.labels(webhook, source_name(review), operation, outcome(answer)).inc()
+        self.metrics.admission.labels(webhook, source_name(webhook, review), operation, outcome(answer)).inc()
         return encode(review.uid, answer)
 
     def _handle(self, webhook: str, review: ReviewRequest) -> AdmissionResponse:

@@ -12,8 +12,8 @@ from jobset_gate.objects.json_patch import PatchTooLarge
 from jobset_gate.objects.unstructured import nested
 from jobset_gate.podgroups import admission
 from jobset_gate.settings import Settings
-from jobset_gate.sources.objects import source_of
-from jobset_gate.sources.table import TEMPLATE_SOURCES
+from jobset_gate.sources.objects import is_in_start_group, source_of
+from jobset_gate.sources.table import START_GROUP, TEMPLATE_SOURCES
 from webhook.review import (
     AdmissionResponse,
     Allowed,
@@ -34,6 +34,8 @@ _SOURCES: Final = {
 }
 _GATED: Final = " and ".join(f"{it.group}/{it.version} {it.resource}" for it in _SOURCES)
 _PODS: Final = GroupVersionResource("", "v1", "pods")
+MUTATE_BARRIER_PODS: Final = "mutate-barrier-pods"
+"""The webhook of pods of start groups, as metrics call it."""
 _OPERATIONS: Final = ("CREATE", "UPDATE")
 
 
@@ -76,24 +78,55 @@ def pod_handler(settings: Settings) -> Handler:
     """The handler of /mutate-pods: pods of groups get a scheduling gate, no other pod is changed."""
 
     def gate(request: ReviewRequest) -> AdmissionResponse:
-        if request.resource != _PODS:
-            return _wrong_resource(request, "v1 pods")
-        if request.sub_resource or request.operation != "CREATE":
-            return Allowed()
-        if not isinstance(request.object, dict):
-            return errored("the request holds no object")
         result = admission.admit_pod(request.object, request.namespace, settings.groups)
         if result.violations:
             return _denied(request, result.violations)
         return Patched(result.operations) if result.operations else Allowed()
 
-    return gate
+    return _for_new_pods(gate)
 
 
-def source_name(request: ReviewRequest) -> str:
+def barrier_pod_handler(settings: Settings, token: Callable[[], str]) -> Handler:
+    """The handler of /mutate-barrier-pods: pods of start groups get their barrier, no other pod is changed.
+
+    `token` returns a pod's secret for the gate stream.
+    """
+
+    def mutate(request: ReviewRequest) -> AdmissionResponse:
+        pod = request.object
+        if START_GROUP.name not in settings.gangs.sources or not is_in_start_group(pod):
+            return Allowed()
+        if errors := validate.field_errors(pod, settings=settings):
+            return _denied(request, errors)
+        try:
+            made = inject.injected(pod, None, settings=settings, token=token(), namespace=request.namespace)
+        except PatchTooLarge:
+            return _denied(request, [validate.patch_too_large(pod)])
+        said = tuple(warnings.warnings(pod, settings=settings))
+        return Patched(made.operations, said) if made.operations else Allowed(said)
+
+    return _for_new_pods(mutate)
+
+
+def source_name(webhook: str, request: ReviewRequest) -> str:
     """The source whose workload the request is about; "" for any other resource."""
+    if webhook == MUTATE_BARRIER_PODS:
+        return START_GROUP.name
     source = _SOURCES.get(request.resource)
     return "" if source is None else source.name
+
+
+def _for_new_pods(handler: Handler) -> Handler:
+    """Responds to requests that no webhook configuration of jobset-gate selects; `handler` to new pods."""
+
+    def handle(request: ReviewRequest) -> AdmissionResponse:
+        if request.resource != _PODS:
+            return _wrong_resource(request, "v1 pods")
+        if request.sub_resource or request.operation != "CREATE":
+            return Allowed()
+        return handler(request) if isinstance(request.object, dict) else errored("the request holds no object")
+
+    return handle
 
 
 def _for_gangs(handler: Handler, settings: Settings) -> Handler:

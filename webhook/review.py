@@ -64,6 +64,7 @@ class Patched:
     """Admitted with a JSON patch (RFC 6902)."""
 
     operations: list[Json]
+    warnings: tuple[str, ...] = ()
 
 
 @dataclass(frozen=True, slots=True)
@@ -122,8 +123,10 @@ def _response(answer: AdmissionResponse) -> Json:
             return {"allowed": True}
         case Allowed(warnings=warnings):
             return {"allowed": True, "warnings": warnings}
-        case Patched(operations=operations):
-            return {"allowed": True, "patchType": "JSONPatch", "patch": b64encode(_encode(operations)).decode()}
+        case Patched(operations=operations, warnings=warnings):
+            said = {"warnings": warnings} if warnings else {}
+            patch = b64encode(_encode(operations)).decode()
+            return {"allowed": True, "patchType": "JSONPatch", "patch": patch, **said}
         case Denied():
             return {"allowed": False, "status": _status(answer)}
 

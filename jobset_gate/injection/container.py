@@ -11,15 +11,17 @@ from jobset_gate.objects.quantity import semantically_equal
 from jobset_gate.objects.template import TemplateView
 from jobset_gate.objects.unstructured import Json, as_int, as_list, as_map, nested
 from jobset_gate.settings import DEFAULT_POLL_SECONDS, Barrier
-from jobset_gate.sources.table import TEMPLATE_SOURCES
+from jobset_gate.sources.table import START_GROUP, TEMPLATE_SOURCES
 
 TOKEN_PATH: Final = "/var/run/secrets/kubernetes.io/serviceaccount"  # noqa: S105 - a path, no secret
 """Where the API server mounts a service account's token, unless something is mounted there."""
 
-ONLY_ATTEMPT: Final = "0"
-"""The restart attempt of a source without restarts."""
+ONLY: Final = "0"
+"""The restart attempt of a source without restarts, and the epoch of a pod whose template has none."""
 ENV_POLL: Final = "JOBSET_GATE_POLL"
 READABLE_BY_ALL: Final = 0o444
+STATE_SIZE: Final = "1Mi"
+_POD_UID: Final[Json] = {"fieldPath": "metadata.uid"}
 _COPIED: Final = ("cpu", "memory", "ephemeral-storage")
 _SUFFIXES: Final = tuple(source.config_map_suffix for source in TEMPLATE_SOURCES.values())
 
@@ -40,6 +42,7 @@ def build_container(
             {"name": names.VOLUME, "mountPath": names.MOUNT_PATH, "readOnly": True},
             # A mount there keeps the API server from mounting the token into this container.
             {"name": names.VOLUME, "mountPath": TOKEN_PATH, "readOnly": True},
+            *([{"name": names.STATE_VOLUME, "mountPath": names.STATE_PATH}] if source.gates_pods else []),
         ],
         "securityContext": _security_context(job, settings),
     }
@@ -48,20 +51,32 @@ def build_container(
 
 
 def stream_url(settings: Barrier, source: Source, namespace: str, name: str, token: str) -> str:
-    """The gang's URL on the gate stream (A6); "" if there is no stream, or the gang has no token."""
+    """The gang's URL on the gate stream (A6); "" if there is no stream, or the gang has no token.
+
+    A pod that is gated alone asks with its own token, which its environment holds: the containers of a gang are equal.
+    """
     if not settings.stream_url or not token:
         return ""
-    return f"{settings.stream_url}/v1/{source.stream}/{namespace}/{name}/{token}"
+    place = f"$({names.ENV_TOKEN})" if source.gates_pods else f"{name}/{token}"
+    return f"{settings.stream_url}/v1/{source.stream}/{namespace}/{place}"
+
+
+def build_volumes(source: Source, name: str) -> list[Json]:
+    """The barrier's volumes."""
+    state = [{"name": names.STATE_VOLUME, "emptyDir": {"sizeLimit": STATE_SIZE}}] if source.gates_pods else []
+    return [build_volume(source, name), *state]
 
 
 def build_volume(source: Source, name: str) -> Json:
-    """The volume with the gang's verdict ConfigMap, which may be missing, and the pod's own annotation."""
+    """The volume with the gang's verdict ConfigMap, which may be missing, and the pod's own annotation.
+
+    Of a pod that is gated alone only the annotation: its gang's ConfigMap does not say what this pod is to do (K5).
+    """
     verdict = {"key": names.KEY_VERDICT, "path": names.VERDICT_FILE}
     annotation = {"path": names.ANNOTATION_FILE, "fieldRef": _annotation(names.VERDICT)}
-    sources = [
-        {"configMap": {"name": source.config_map_name(name), "items": [verdict], "optional": True}},
-        {"downwardAPI": {"items": [annotation]}},
-    ]
+    sources: list[Json] = [{"downwardAPI": {"items": [annotation]}}]
+    if not source.gates_pods:
+        sources.insert(0, {"configMap": {"name": source.config_map_name(name), "items": [verdict], "optional": True}})
     return {"name": names.VOLUME, "projected": {"defaultMode": READABLE_BY_ALL, "sources": sources}}
 
 
@@ -97,11 +112,21 @@ def is_barrier(entry: Any) -> bool:
 
 
 def is_volume(entry: Any) -> bool:
-    """Whether a volume is the barrier's, of any version of jobset-gate."""
+    """Whether a volume is the barrier's, of any version of jobset-gate.
+
+    Recognized by the gang's ConfigMap; where none is mounted, by the pod's verdict annotation.
+    """
+    if nested(entry, "name") == names.STATE_VOLUME:
+        return semantically_equal(entry, build_volumes(START_GROUP, "")[1])
     if nested(entry, "name") != names.VOLUME:
         return False
-    sources = (nested(source, "configMap", "name") for source in as_list(nested(entry, "projected", "sources")))
-    return any(isinstance(name, str) and name.endswith(_SUFFIXES) for name in sources)
+    sources = as_list(nested(entry, "projected", "sources"))
+    mounted = (nested(source, "configMap", "name") for source in sources)
+    if any(isinstance(name, str) and name.endswith(_SUFFIXES) for name in mounted):
+        return True
+    items = [item for source in sources for item in as_list(nested(source, "downwardAPI", "items"))]
+    wanted = _annotation(names.VERDICT)["fieldPath"]
+    return any(nested(item, "fieldRef", "fieldPath") == wanted for item in items)
 
 
 def has_barrier(job: TemplateView) -> bool:
@@ -128,21 +153,27 @@ def _keyless(variable: Any) -> Any:
 
 
 def _environment(source: Source, config: Config, settings: Barrier, stream: str) -> list[Json]:
-    attempt: Json = {"value": ONLY_ATTEMPT}
-    if source.attempt_label is not None:
-        attempt = {"valueFrom": {"fieldRef": _label(source.attempt_label)}}
+    """The generation as the pod knows it. Of a pod that is gated alone it is the pod, since verdicts address it."""
+    attempt = None if source.attempt_label is None else _label(source.attempt_label)
+    epoch = None if source.gates_pods else _annotation(names.EPOCH)
     env: list[Json] = [
-        {"name": names.ENV_UID, "valueFrom": {"fieldRef": _label(source.uid_label)}},
-        {"name": names.ENV_ATTEMPT, **attempt},
-        {"name": names.ENV_EPOCH, "valueFrom": {"fieldRef": _annotation(names.EPOCH)}},
+        _variable(names.ENV_UID, _POD_UID if source.gates_pods else _label(source.uid_label)),
+        _variable(names.ENV_ATTEMPT, attempt),
+        _variable(names.ENV_EPOCH, epoch),
         {"name": names.ENV_LIMIT, "value": _limit(config, settings)},
     ]
     if stream:
+        if source.gates_pods:  # before the URL, which contains it
+            env.append(_variable(names.ENV_TOKEN, _annotation(names.TOKEN)))
         env.append({"name": names.ENV_STREAM, "value": stream})
-        env.append({"name": names.ENV_POD, "valueFrom": {"fieldRef": {"fieldPath": "metadata.uid"}}})
+        env.append(_variable(names.ENV_POD, _POD_UID))
     if settings.poll_seconds != DEFAULT_POLL_SECONDS:
         env.append({"name": ENV_POLL, "value": f"{settings.poll_seconds:g}"})
     return env
+
+
+def _variable(name: str, field: Json | None) -> Json:
+    return {"name": name} | ({"value": ONLY} if field is None else {"valueFrom": {"fieldRef": dict(field)}})
 
 
 def _label(key: str) -> Json:

@@ -1,6 +1,6 @@
 """The JSON patch of a gated object: adds barriers on CREATE and restores them on UPDATE (A3, A8)."""
 
-from typing import Final
+from typing import Any, Final, TypedDict, Unpack
 
 from jobset_gate import names
 from jobset_gate.barrier.config import canonical, targets
@@ -10,7 +10,7 @@ from jobset_gate.injection import container, ownership, prefetch, restore
 from jobset_gate.objects.json_patch import PatchBuilder
 from jobset_gate.objects.quantity import semantically_equal
 from jobset_gate.objects.template import TemplateView, annotations_of, templates_of
-from jobset_gate.objects.unstructured import Json, Path, nested
+from jobset_gate.objects.unstructured import Json, Path, as_list, holds, nested
 from jobset_gate.settings import Barrier, Settings
 from jobset_gate.sources.objects import config_of, source_of
 
@@ -22,12 +22,22 @@ DEFAULT_NAMESPACE: Final = "default"
 """Of a manifest without a namespace; an API server sets it before it calls a webhook."""
 
 
-def injected(new: Json, old: Json | None, *, settings: Settings, suffix: str = "", token: str = "") -> PatchBuilder:
+class Drawn(TypedDict, total=False):
+    """What only the request can give."""
+
+    suffix: str
+    """Completes metadata.generateName where there is no name."""
+    token: str
+    """The secret of the gang, or of a pod that is gated alone, for the gate stream; without it there is no stream."""
+    namespace: str
+    """Of an object whose metadata has none."""
+
+
+def injected(new: Json, old: Json | None, *, settings: Settings, **drawn: Unpack[Drawn]) -> PatchBuilder:
     """The patch that makes the incoming object the one to be stored, with that object; no argument is changed.
 
-    `old` is None on CREATE. `suffix` completes metadata.generateName where there is no name. `token` is the gang's
-    secret for the gate stream; without it the barriers get no stream. The object should have no field errors; a part
-    that has one is left unchanged. Raises PatchTooLarge.
+    `old` is None on CREATE. The object should have no field errors; a part that has one is left unchanged. Raises
+    PatchTooLarge.
     """
     edit = PatchBuilder(new)
     if old is not None:
@@ -37,13 +47,13 @@ def injected(new: Json, old: Json | None, *, settings: Settings, suffix: str = "
     if given.config is not None:
         if given.annotation is None:
             edit.set(("metadata", "annotations", names.CONFIG), canonical(given.config))
-        _add_barriers(edit, new, given.config, settings.barrier, suffix=suffix, token=token)
+        _add_barriers(edit, new, given.config, settings.barrier, drawn)
     return edit
 
 
-def _add_barriers(edit: PatchBuilder, new: Json, config: Config, settings: Barrier, *, suffix: str, token: str) -> None:
+def _add_barriers(edit: PatchBuilder, new: Json, config: Config, settings: Barrier, drawn: Drawn) -> None:
     """Barriers, volumes, labels and annotations of a new gated object. Idempotent."""
-    source = source_of(new)
+    source, suffix, token = source_of(new), drawn.get("suffix"), drawn.get("token", "")
     name, prefix = nested(new, "metadata", "name") or "", nested(new, "metadata", "generateName")
     if not name and suffix and isinstance(prefix, str) and prefix:
         # As an API server completes it: the volume needs the name of the ConfigMap that the controller creates (A3).
@@ -54,15 +64,44 @@ def _add_barriers(edit: PatchBuilder, new: Json, config: Config, settings: Barri
             if job.well_formed and key in job.pod_annotations:
                 edit.remove((*job.pod_path, "metadata", "annotations", key))
     image = annotations_of(new).get(names.BARRIER_IMAGE)
-    namespace = nested(new, "metadata", "namespace") or DEFAULT_NAMESPACE
+    namespace = nested(new, "metadata", "namespace") or drawn.get("namespace") or DEFAULT_NAMESPACE
     stream = container.stream_url(settings, source, namespace, name, token)
     for job in targets(new, config):
         if job.well_formed:
-            _labels_and_epoch(edit, job, source)
             made = container.build_container(job, source, config, settings, image, stream=stream)
             before = prefetch.build_containers(job, made) if prefetch.is_requested(new) else []
-            _containers(edit, job, [*before, made])
-            _volumes(edit, job, [container.build_volume(source, name), *([prefetch.build_volume()] if before else [])])
+            containers = [*before, made]
+            volumes = [*container.build_volumes(source, name), *([prefetch.build_volume()] if before else [])]
+            if source.gates_pods:
+                _token(edit, job, token)
+                containers = _as_they_are(job, "initContainers", containers)
+                volumes = _as_they_are(job, "volumes", volumes)
+            else:
+                _labels_and_epoch(edit, job, source)
+            _containers(edit, job, containers)
+            _volumes(edit, job, volumes)
+
+
+def _token(edit: PatchBuilder, job: TemplateView, token: str) -> None:
+    """A new one, unless this pod has got one with its barrier in an earlier call."""
+    if token and not (container.has_barrier(job) and job.pod_annotations.get(names.TOKEN)):
+        edit.set((*job.pod_path, "metadata", "annotations", names.TOKEN), token)
+
+
+def _as_they_are(job: TemplateView, key: str, made: list[Json]) -> list[Json]:
+    """Entries of an earlier call stay with what has been added to them: by the API server, or by other webhooks."""
+    there = {entry["name"]: entry for _, entry in ownership.own_entries(job, key)}
+    return [there[it["name"]] if _is_current(there.get(it["name"]), it) else it for it in made]
+
+
+def _is_current(entry: Any, made: Json) -> bool:
+    """Whether an entry does what a new one would. Other webhooks may change its resources, and a barrier's image."""
+    whole: list[str] = ["command", "projected", "emptyDir"]
+    if made.get("command") == prefetch.noop_command():
+        whole.append("image")
+    kept = all(holds(nested(entry, key), made[key]) for key in whole if key in made)
+    lists = [(as_list(nested(entry, key)), made.get(key, [])) for key in ("env", "volumeMounts")]
+    return kept and all(any(holds(it, wanted) for it in there) for there, wants in lists for wanted in wants)
 
 
 def _labels_and_epoch(edit: PatchBuilder, job: TemplateView, source: Source) -> None:

@@ -11,6 +11,7 @@ from jobset_gate.objects.unstructured import Json, as_int, as_list, format_path,
 from jobset_gate.sources.table import JOBSET
 
 _GATED_BY_JOBSET = "Jobs of a JobSet are gated by the JobSet: put it there"
+_NEEDS_INDEXES = "a gang of a Job needs indexes: set completionMode Indexed, or use the start-group label on its pods"
 
 
 def of_job(obj: Json, config: Config) -> list[FieldError]:
@@ -40,7 +41,7 @@ def _shape(obj: Json) -> Iterator[FieldError]:
     spec = nested(obj, "spec")
     mode = nested(spec, "completionMode")
     if mode != "Indexed":
-        yield FieldError("spec.completionMode", mode, "a gang of a Job needs indexes: set completionMode Indexed")
+        yield FieldError("spec.completionMode", mode, _NEEDS_INDEXES)
     parallelism, completions = as_int(nested(spec, "parallelism"), 1), as_int(nested(spec, "completions"), 0)
     if parallelism < completions:
         later = f"{completions - parallelism} of the {completions} indexes would start later"

@@ -1,4 +1,4 @@
-"""Which containers, volumes, labels and annotations of a pod template belong to jobset-gate."""
+"""Which containers, volumes, labels and annotations of a pod or its template belong to jobset-gate."""
 
 from collections.abc import Callable
 from typing import Any, Final
@@ -24,7 +24,7 @@ def is_reserved_container(entry: Any) -> bool:
 
 def is_reserved_volume(entry: Any) -> bool:
     """Whether a volume has a reserved name."""
-    return nested(entry, "name") in (names.VOLUME, names.PREFETCH_VOLUME)
+    return nested(entry, "name") in (names.VOLUME, names.STATE_VOLUME, names.PREFETCH_VOLUME)
 
 
 MANAGED_LISTS: Final[dict[str, tuple[Callable[[Any], bool], Callable[[Any], bool]]]] = {

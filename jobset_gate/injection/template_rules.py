@@ -63,7 +63,7 @@ def unmarked(obj: Json, config: Config) -> list[FieldError]:
     gated, wanted = source_of(obj).gated, {job.index for job in targets(obj, config)}
     found: list[FieldError] = []
     for job in templates_of(obj):
-        for path, labels in zip(label_paths(job), job.labels, strict=True):
+        for path, labels in dict(zip(label_paths(job), job.labels, strict=True)).items():
             value = labels.get(names.GATED)
             if value is not None and (job.index not in wanted or value != gated):
                 found.append(
@@ -146,6 +146,10 @@ def _taken(job: TemplateView, key: str, index: int) -> FieldError:
 
 
 IN_PLACE: Final = "InPlaceRestart"
+ENDLESS: Final = (
+    "with it a gang that timed out would restart for ever: "
+    f"set the annotation {names.ON_TIMEOUT} to {names.ON_TIMEOUT_RELEASE}"
+)
 MOST_LINKS_SHOWN: Final = 10
 
 
@@ -161,14 +165,15 @@ def never_ends(obj: Json, config: Config, settings: Barrier) -> list[FieldError]
     Only where a barrier can exit with 124 at all: with a timeout, or with the operator's maxWaitSeconds.
     """
     strategy = nested(obj, "spec", "failurePolicy", "restartStrategy")
-    fails = annotations_of(obj).get(names.ON_TIMEOUT, names.ON_TIMEOUT_FAIL) == names.ON_TIMEOUT_FAIL
-    if strategy != IN_PLACE or not fails or not can_time_out(config, settings):
+    if strategy != IN_PLACE or not can_fail(obj, config, settings):
         return []
-    message = (
-        "with it a gang that timed out would restart for ever: "
-        f"set the annotation {names.ON_TIMEOUT} to {names.ON_TIMEOUT_RELEASE}, or choose another strategy"
-    )
-    return [FieldError("spec.failurePolicy.restartStrategy", strategy, message)]
+    return [FieldError("spec.failurePolicy.restartStrategy", strategy, f"{ENDLESS}, or choose another strategy")]
+
+
+def can_fail(obj: Json, config: Config, settings: Barrier) -> bool:
+    """Whether a barrier of this gang can exit with 124, and that is what the user wants."""
+    fails = annotations_of(obj).get(names.ON_TIMEOUT, names.ON_TIMEOUT_FAIL) == names.ON_TIMEOUT_FAIL
+    return fails and can_time_out(config, settings)
 
 
 def _in_order(obj: Json, gang: set[str]) -> list[FieldError]:

@@ -1,6 +1,7 @@
 """All field errors of an object at once: config, annotations, limits, and the template rules (A2, A3)."""
 
 import re
+from collections.abc import Callable
 from typing import Any, Final
 
 from jobset_gate import names
@@ -14,16 +15,16 @@ from jobset_gate.barrier.config import (
     parse_annotation,
 )
 from jobset_gate.barrier.model import Config
-from jobset_gate.injection import job_rules, ownership, template_rules
+from jobset_gate.injection import job_rules, ownership, pod_rules, template_rules
 from jobset_gate.objects.field_error import CauseType, FieldError, annotation_path, child_path, format_value
 from jobset_gate.objects.json_patch import LARGEST_PATCH, json_size
 from jobset_gate.objects.template import TemplateView, annotations_of, templates_of
 from jobset_gate.objects.terminal_text import truncate_list
 from jobset_gate.objects.unstructured import Json, as_list, format_path, nested
 from jobset_gate.podgroups import admission
-from jobset_gate.settings import Settings
-from jobset_gate.sources.objects import config_of, source_of
-from jobset_gate.sources.table import JOB, JOBSET
+from jobset_gate.settings import Barrier, Settings
+from jobset_gate.sources.objects import config_of, is_in_start_group, source_of
+from jobset_gate.sources.table import JOB, JOBSET, START_GROUP
 
 DEFAULT: Settings = Settings()
 
@@ -50,7 +51,11 @@ _CHOICES: Final = {
 }
 
 
-_ON_CREATE: Final = {JOBSET.name: job_rules.of_jobset, JOB.name: job_rules.of_job}
+_ON_CREATE: Final[dict[str, Callable[[Json, Config, Barrier], list[FieldError]]]] = {
+    JOBSET.name: lambda obj, config, _: job_rules.of_jobset(obj, config),
+    JOB.name: lambda obj, config, _: job_rules.of_job(obj, config),
+    START_GROUP.name: pod_rules.of_pod,
+}
 """The rules of one source alone."""
 
 
@@ -91,7 +96,7 @@ def _object_errors(obj: Json, given: ConfigSources, old: Json | None, settings: 
     found += admission.barrier_conflicts(obj, config, settings.groups)
     if old is None:
         found += template_rules.unmarked(obj, config)
-        found += _ON_CREATE[source_of(obj).name](obj, config)
+        found += _ON_CREATE[source_of(obj).name](obj, config, settings.barrier)
     return found
 
 
@@ -102,7 +107,7 @@ def _identity(error: FieldError) -> tuple[str, str, str]:
 def limit_errors(new: Json, old: Json | None = None) -> list[FieldError]:
     """The limits that a gated object exceeds; `old` is None on CREATE."""
     field, note = nested(new, "spec", names.CONFIG_FIELD), annotations_of(new).get(names.CONFIG)
-    if field is None and note is None:
+    if field is None and note is None and not is_in_start_group(new):
         return []
     found = _config_limits(FIELD_PATH, field, nested(old, "spec", names.CONFIG_FIELD))
     found += _config_limits(ANNOTATION_PATH, note, annotations_of(old).get(names.CONFIG))
@@ -118,7 +123,7 @@ def patch_too_large(new: Json) -> FieldError:
     """The error for an object whose patch raised PatchTooLarge."""
     source = source_of(new)
     message = f"too much: what jobset-gate puts into a {source.kind} is at most {LARGEST_PATCH} bytes in all"
-    key = "replicatedJobs" if source.has_targets else "template"
+    key = "replicatedJobs" if source.has_targets else "initContainers" if source.gates_pods else "template"
     return FieldError(f"spec.{key}", len(templates_of(new)), message)
 
 

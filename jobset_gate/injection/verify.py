@@ -11,7 +11,7 @@ from jobset_gate.injection.ownership import FIRST_EPOCH, label_paths
 from jobset_gate.objects.field_error import FieldError, annotation_path, format_value
 from jobset_gate.objects.json_patch import PatchBuilder
 from jobset_gate.objects.template import TemplateView
-from jobset_gate.objects.unstructured import Json, Path, format_path, nested
+from jobset_gate.objects.unstructured import Json, Path, format_path, holds, nested
 from jobset_gate.sources.objects import config_of, source_of
 
 _HINT: Final = "jobset-gate's mutating webhook was not called, or another webhook undid its work"
@@ -45,7 +45,7 @@ def _of(job: TemplateView, source: Source, name: str) -> Iterator[FieldError]:
     ):
         yield _error(job, "initContainers", "no start barrier")
     volumes = _named(job, "volumes", names.VOLUME)
-    if not (len(volumes) == 1 and _holds(volumes[0], container.build_volume(source, name))):
+    if not (len(volumes) == 1 and holds(volumes[0], container.build_volume(source, name))):
         yield _error(job, "volumes", "no volume of the barrier")
     for path, labels in zip(label_paths(job), job.labels, strict=True):
         if (value := labels.get(names.GATED)) != source.gated:
@@ -53,15 +53,6 @@ def _of(job: TemplateView, source: Source, name: str) -> Iterator[FieldError]:
     if (epoch := job.pod_annotations.get(names.EPOCH)) != FIRST_EPOCH:
         where = format_path((*job.pod_path, "metadata", "annotations", names.EPOCH))
         yield FieldError(where, epoch, f'must be "{FIRST_EPOCH}": {_HINT}')
-
-
-def _holds(stored: Any, rendered: Any) -> bool:
-    """Whether all that was rendered is there: an API server adds defaults to what a Job has."""
-    if isinstance(rendered, dict):
-        return isinstance(stored, dict) and all(_holds(stored.get(key), value) for key, value in rendered.items())
-    if isinstance(rendered, list):
-        return isinstance(stored, list) and len(stored) == len(rendered) and all(map(_holds, stored, rendered))
-    return bool(stored == rendered)
 
 
 def _prefetching(job: TemplateView) -> Iterator[FieldError]:

@@ -7,7 +7,7 @@ from typing import Any, Final
 from jobset_gate import names
 from jobset_gate.barrier.config import targets
 from jobset_gate.barrier.model import Config
-from jobset_gate.injection.container import can_time_out
+from jobset_gate.injection.template_rules import can_fail
 from jobset_gate.injection.validate import DEFAULT
 from jobset_gate.objects.field_error import CauseType, FieldError, annotation_path
 from jobset_gate.objects.suggestions import nearest
@@ -26,7 +26,9 @@ MOST_UNKNOWN: Final = 5
 """Unknown annotations that are warned of: an API server drops warnings beyond 4,096 characters in all."""
 LONGEST_KEY: Final = 100
 """Characters of a key in a warning: an API server cuts a warning at 256."""
-_NAMES: Final = {key.partition("/")[2]: key for key in names.OUR_JOBSET_ANNOTATIONS}
+_KNOWN: Final = {key: key.partition("/")[2] for key in names.OUR_JOBSET_ANNOTATIONS}
+_KNOWN_OF_PODS: Final = {names.START_SIZE: names.START_SIZE.partition("/")[2]}
+_WRITTEN_BY_US: Final = (names.POD_GROUP_SUSPENDED, names.TOKEN)
 
 
 def warnings(new: Json, old: Json | None = None, *, settings: Settings = DEFAULT) -> list[str]:
@@ -39,14 +41,15 @@ def warnings(new: Json, old: Json | None = None, *, settings: Settings = DEFAULT
 def unknown_annotations(obj: Json) -> list[FieldError]:
     """Annotations in our domain that a gang has not, and those of a similar domain that look like ours."""
     found = []
+    known = _KNOWN | _KNOWN_OF_PODS if source_of(obj).gates_pods else _KNOWN
     for key, value in islice(annotations_of(obj).items(), MOST_ANNOTATIONS):
         domain, slash, name = key.partition("/")
-        if not slash or key in names.OUR_JOBSET_ANNOTATIONS or key == names.POD_GROUP_SUSPENDED:
+        if not slash or key in known or key in _WRITTEN_BY_US:
             continue
         similar = domain.startswith(names.PROGRAM) or nearest(domain, (names.DOMAIN,)) is not None
-        meant = nearest(name, _NAMES) if similar else None
+        meant = nearest(name, known.values()) if similar else None
         if meant is not None or domain == names.DOMAIN:
-            hint = f": did you mean {_NAMES[meant]}?" if meant is not None else ""
+            hint = f": did you mean {names.DOMAIN}/{meant}?" if meant is not None else ""
             message = f"unknown annotation, without effect on a {source_of(obj).kind}{hint}"
             found.append(FieldError(annotation_path(key), value, message, CauseType.NOT_SUPPORTED))
     return found
@@ -66,10 +69,10 @@ def _standing(obj: Json, settings: Settings) -> Iterator[str]:
     config = config_of(obj).config
     if config is None:
         return
-    fails = annotations_of(obj).get(names.ON_TIMEOUT, names.ON_TIMEOUT_FAIL) == names.ON_TIMEOUT_FAIL
+    fails = can_fail(obj, config, settings.barrier)
     for job in targets(obj, config):
         yield from _deadlines(job, config)
-        if fails and can_time_out(config, settings.barrier):
+        if fails:
             yield from _endless(job)
     yield from admission.barrier_warnings(obj, config, settings)
 
@@ -77,7 +80,7 @@ def _standing(obj: Json, settings: Settings) -> Iterator[str]:
 def _deadlines(job: TemplateView, config: Config) -> Iterator[str]:
     """The clock of a deadline runs while the gate holds the pods."""
     paths = ((*job.job_path, "spec"), (*job.pod_path, "spec"))
-    for path, spec in zip(paths, (job.job_spec, job.pod_spec), strict=True):
+    for path, spec in dict(zip(paths, (job.job_spec, job.pod_spec), strict=True)).items():
         deadline = nested(spec, "activeDeadlineSeconds")
         if config.timeout is not None and isinstance(deadline, int) and deadline <= config.timeout:
             where = format_path((*path, "activeDeadlineSeconds"))

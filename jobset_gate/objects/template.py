@@ -1,15 +1,19 @@
-"""Views of an untyped object that makes Jobs, which no schema has checked yet: a member of the wrong type is absent.
+"""Views of an untyped object that makes pods, which no schema has checked yet: a member of the wrong type is absent.
 
-Every rule asks for the templates of an object, so that it holds for a Job as for a JobSet.
+Every rule asks for the templates of an object, so that it holds for a Job and for a pod as for a JobSet.
 """
 
 from dataclasses import dataclass, field
 from typing import Any, Final
 
+from jobset_gate import names
 from jobset_gate.objects.unstructured import Json, Path, as_int, as_list, as_map, nested
 
 IN_ORDER: Final = "InOrder"
 """startupPolicyOrder: a replicatedJob starts when the one before it is ready."""
+
+MOST_DIGITS: Final = 9
+"""Of a number in an annotation."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -93,10 +97,36 @@ class TemplateView:
         return as_list(as_map(self.pod_spec).get(key))
 
 
+class PodView(TemplateView):
+    """A pod, which is its own template."""
+
+    __slots__ = ()
+
+    @property
+    def pod_path(self) -> Path:
+        """The pod is the object itself."""
+        return ()
+
+    @property
+    def pod_template(self) -> Json:
+        """The pod."""
+        return self.job
+
+    @property
+    def expected_pods(self) -> int:
+        """How many pods wait for each other: its start-size; 0 where that is no number."""
+        size = self.pod_annotations.get(names.START_SIZE)
+        if not isinstance(size, str) or len(size) > MOST_DIGITS or not (size.isascii() and size.isdigit()):
+            return 0
+        return int(size)
+
+
 def templates_of(obj: Any) -> list[TemplateView]:
-    """A Job is one template; any other object has the entries of spec.replicatedJobs that are objects."""
+    """A Job or a pod is one template; any other object has the entries of spec.replicatedJobs that are objects."""
     if is_job(obj):
         return [TemplateView(obj)]
+    if is_pod(obj):
+        return [PodView(obj)]
     bodies, path = as_list(nested(obj, "spec", "replicatedJobs")), ("spec", "replicatedJobs")
     return [
         TemplateView(as_map(body.get("template")), (*path, index, "template"), index, body, (*path, index))
@@ -113,6 +143,11 @@ def templates_by_name(obj: Any) -> dict[str, TemplateView]:
 def is_job(obj: Any) -> bool:
     """Whether the object is a Job, whose config has no targets to name."""
     return bool(nested(obj, "kind") == "Job")
+
+
+def is_pod(obj: Any) -> bool:
+    """Whether the object is a pod."""
+    return bool(nested(obj, "kind") == "Pod")
 
 
 def annotations_of(obj: Any) -> Json:

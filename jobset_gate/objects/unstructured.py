@@ -31,6 +31,15 @@ def nested(value: Any, *path: str) -> Any:
     return value
 
 
+def holds(stored: Any, rendered: Any) -> bool:
+    """Whether all that was rendered is there: an API server adds defaults to what a Job or a pod has."""
+    if isinstance(rendered, dict):
+        return isinstance(stored, dict) and all(holds(stored.get(key), value) for key, value in rendered.items())
+    if isinstance(rendered, list):
+        return isinstance(stored, list) and len(stored) == len(rendered) and all(map(holds, stored, rendered))
+    return bool(stored == rendered)
+
+
 def as_int(value: Any, default: int) -> int:
     """An integer as Kubernetes reads it; anything else counts as not given."""
     return value if isinstance(value, int) and not isinstance(value, bool) else default

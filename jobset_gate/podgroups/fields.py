@@ -41,8 +41,8 @@ _NAME: Final = "must be a name that an object can have: lower-case letters, digi
 _QUANTITY: Final = "must be an amount of 0 or more, such as 500m, 5 or 2Gi"
 
 
-def is_namespace(text: str) -> bool:
-    """Whether a namespace can have this name."""
+def is_dns_label(text: str) -> bool:
+    """Whether a namespace or a start group can have this name."""
     return _LABEL.fullmatch(text) is not None
 
 
@@ -187,4 +187,4 @@ def _parse_gang_list(text: str) -> list[str] | None:
 
 def _is_gang(text: str) -> bool:
     namespace, slash, name = text.partition("/")
-    return slash == "/" and is_namespace(namespace) and is_name(name)
+    return slash == "/" and is_dns_label(namespace) and is_name(name)

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import asyncio
+import copy
 import json
 from collections.abc import Iterable
 from typing import Any
@@ -10,9 +11,10 @@ from typing import Any
 from jobset_gate import names
 from jobset_gate.barrier.model import GangKey
 from jobset_gate.fake import manifests
-from jobset_gate.injection import container
+from jobset_gate.injection import inject
 from jobset_gate.kube.client import Client
 from jobset_gate.kube.resources import PODS, STATEFUL_SETS
+from jobset_gate.settings import Barrier, Settings
 from jobset_gate.sources import startgroup
 from jobset_gate.sources.table import START_GROUP
 from tests.fakes.wire_objects import owner
@@ -81,47 +83,6 @@ def pod(name: str, owned_by: Json, *, size: int = 2, notes: Json | None = None, 
 
 def gated(given: Json, stream: str = "", token: str = "") -> Json:
     """The pod as the webhook has it stored. `stream`: base URL of the gate stream; `token`: by its name if ""."""
-    meta, spec = given["metadata"], given["spec"]
-    config = json.loads(meta["annotations"].get(names.CONFIG, "{}"))
-    timeout = config.get(names.TIMEOUT_FIELD)
-    namespace = meta.get("namespace", "default")
-    env = [
-        _from_field(names.ENV_UID, "metadata.uid"),
-        {"name": names.ENV_ATTEMPT, "value": "0"},
-        {"name": names.ENV_EPOCH, "value": "0"},
-        {"name": names.ENV_LIMIT, "value": "" if timeout is None else str(timeout + GRACE_SECONDS)},
-    ]
-    if stream:
-        env += [
-            _from_field(names.ENV_TOKEN, f"metadata.annotations['{names.TOKEN}']"),
-            {"name": names.ENV_STREAM, "value": f"{stream}/v1/{START_GROUP.stream}/{namespace}/$({names.ENV_TOKEN})"},
-            _from_field(names.ENV_POD, "metadata.uid"),
-        ]
-    barrier = {
-        "name": names.BARRIER_CONTAINER,
-        "image": "busybox:1.37",
-        "command": container.command(),
-        "env": env,
-        "volumeMounts": [
-            {"name": names.VOLUME, "mountPath": names.MOUNT_PATH, "readOnly": True},
-            {"name": names.STATE_VOLUME, "mountPath": names.STATE_PATH},
-        ],
-    }
-    file = {
-        "path": names.ANNOTATION_FILE,
-        "fieldRef": {"fieldPath": f"metadata.annotations['{names.VERDICT}']"},
-    }
-    volumes = [
-        {"name": names.VOLUME, "projected": {"sources": [{"downwardAPI": {"items": [file]}}]}},
-        {"name": names.STATE_VOLUME, "emptyDir": {"sizeLimit": "1Mi"}},
-    ]
-    notes = meta["annotations"] | {names.TOKEN: token or f"token-of-{meta['name']}"}
-    init, mounted = spec.get("initContainers", []), spec.get("volumes", [])
-    return given | {
-        "metadata": meta | {"annotations": notes},
-        "spec": spec | {"initContainers": [*init, barrier], "volumes": [*mounted, *volumes]},
-    }
-
-
-def _from_field(name: str, path: str) -> Json:
-    return {"name": name, "valueFrom": {"fieldRef": {"fieldPath": path}}}
+    settings = Settings(barrier=Barrier(stream_url=stream or None, grace_seconds=GRACE_SECONDS))
+    drawn = token or f"token-of-{given['metadata']['name']}"
+    return copy.deepcopy(inject.injected(given, None, settings=settings, token=drawn).document)

@@ -97,7 +97,7 @@ class _Corrector:
     def metadata(self) -> None:
         """Names that no object can have, or none."""
         meta = as_map(self.manifest.get("metadata"))
-        for key, fits in (("namespace", fields.is_namespace), ("name", fields.is_name)):
+        for key, fits in (("namespace", fields.is_dns_label), ("name", fields.is_name)):
             said = meta.get(key)
             right = _lower(said) if isinstance(said, str) else ""
             if isinstance(said, str) and not fits(said) and fits(right):

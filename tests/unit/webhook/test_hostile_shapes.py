@@ -7,11 +7,11 @@ from typing import Any
 import pytest
 
 from jobset_gate import names
-from jobset_gate.settings import Settings
-from tests.fakes import jobs
+from jobset_gate.settings import Gangs, Settings
+from tests.fakes import jobs, start_groups
 from tests.fakes.grouped_pods import pod
 from tests.fakes.jobsets import Json, changed, created, dig, jobset, replicated
-from webhook.handlers import mutating_handler, pod_handler, validating_handler
+from webhook.handlers import barrier_pod_handler, mutating_handler, pod_handler, validating_handler
 from webhook.review import Denied, GroupVersionResource, ReviewRequest
 
 SETTINGS = Settings()
@@ -117,6 +117,18 @@ def test_every_field_of_a_pod_may_be_of_any_type(wrong: Any) -> None:
         for place in places(good):
             answer = hold(_request(changed(good, wrong, *place), None, PODS))
             assert not isinstance(answer, Denied) or answer.code < 500
+
+
+@pytest.mark.parametrize("wrong", WRONG, ids=lambda it: repr(it)[:20])
+def test_every_field_of_a_start_groups_pod_may_be_of_any_type(wrong: Any) -> None:
+    mutate = barrier_pod_handler(Settings(gangs=Gangs(sources=("jobset", "startgroup"))), lambda: "token")
+    spec = dig(whole(), "spec", "replicatedJobs", 0, "template", "spec", "template", "spec")
+    notes = {names.PREFETCH_IMAGES: "true", names.CONFIG: '{"timeoutAfterSeconds": 9}', names.TOKEN: "t"}
+    owner = {"apiVersion": "batch/v1", "kind": "Job", "name": "o", "uid": "u", "controller": True}
+    good = start_groups.pod("p", owner, notes=notes, **spec | {"restartPolicy": "OnFailure"})
+    for place in places(good):
+        answer = mutate(_request(changed(good, wrong, *place), None, PODS))
+        assert not isinstance(answer, Denied) or answer.code < 500
 
 
 def _request(new: Any, old: Any, resource: GroupVersionResource = JOBSETS) -> ReviewRequest:
