@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import asyncio
-from collections.abc import AsyncIterator
+from collections.abc import AsyncIterator, Mapping
 from contextlib import asynccontextmanager
 from typing import Any
 
@@ -30,7 +30,13 @@ class EmbeddedController:
 
     def __init__(self, cluster: Actors, faults: Faults, manager: Manager) -> None:
         self.cluster, self.faults, self.manager = cluster, faults, manager
+        self._running = asyncio.create_task(manager.run())
         self.kubelets, self.client = cluster.kubelets, cluster.client
+
+    async def stop(self) -> None:
+        """The controller ends; the cluster goes on."""
+        self._running.cancel()
+        await asyncio.gather(self._running, return_exceptions=True)
 
     async def make(self, pods: int = 2, timeout: int | None = 30, name: str = GANG, **metadata: Any) -> Json:
         """The gang as the webhook would have it stored. Its Job makes up for lost pods."""
@@ -81,26 +87,26 @@ class EmbeddedController:
 
 @asynccontextmanager
 async def embedded_controller(
-    *, stream: bool = False, workers: int = 32, **cluster: Any
+    *, stream: bool = False, workers: int = 32, options: Mapping[str, Any] | None = None, **cluster: Any
 ) -> AsyncIterator[EmbeddedController]:
-    """`cluster`: settings of the embedded cluster."""
+    """`options`: further ones of the controller. `cluster`: settings of the embedded cluster."""
     faults = Faults()
     async with embedded_cluster(hooks=faults, **cluster) as made:
         await crd_patcher.extend_crd(made.client)
-        options = ManagerOptions(
+        settings = ManagerOptions(
             leader_elect=False,
             extend_crd=False,
             clock=made.clock,
             stream_port=0 if stream else None,
             workers=workers,
+            **(options or {}),
         )
-        manager = Manager(made.access, options)
-        running = asyncio.create_task(manager.run())
+        manager = Manager(made.access, settings)
+        at = EmbeddedController(made, faults, manager)
         try:
             await manager.leading.wait()
             if stream:
                 await manager.streaming.wait()
-            yield EmbeddedController(made, faults, manager)
+            yield at
         finally:
-            running.cancel()
-            await asyncio.gather(running, return_exceptions=True)
+            await at.stop()

@@ -1,0 +1,71 @@
+"""A whole start group on the embedded cluster: by the gate stream alone, and by the annotation alone (K3, K5)."""
+
+from __future__ import annotations
+
+import asyncio
+from typing import Any
+
+import pytest
+
+from jobset_gate.fake.kubelet import PodMatch
+from jobset_gate.fake.view import ObjectView
+from jobset_gate.kube.resources import PODS
+from tests.fakes.embedded_controller import EmbeddedController, embedded_controller
+from tests.fakes.start_groups import StartGroup
+
+SOON = 10.0
+"""Virtual seconds; without a deadline a group waits for ever."""
+SIZE = 3
+CHANNELS: dict[str, dict[str, Any]] = {
+    "stream": {"stream": True, "options": {"sources": ("jobset", "startgroup"), "patch_concurrency": 0}},
+    "annotation": {"options": {"sources": ("jobset", "startgroup")}},
+}
+
+
+async def until_run(at: EmbeddedController, *pods: str, restarts: int = 0) -> None:
+    """Until these pods' main containers run, and no other's."""
+
+    def holds(found: list[dict[str, Any]]) -> bool:
+        return {it["metadata"]["name"] for it in found if _runs(it, restarts)} == set(pods)
+
+    async with ObjectView(at.client, PODS, "default") as view:
+        await at.cluster.until(view.until(holds, SOON))
+
+
+def _runs(pod: dict[str, Any], restarts: int) -> bool:
+    main = (pod.get("status", {}).get("containerStatuses") or [{}])[0]
+    return "running" in main.get("state", {}) and bool(main["restartCount"] >= restarts)
+
+
+async def until_gone(at: EmbeddedController) -> None:
+    async with ObjectView(at.client, PODS, "default") as view:
+        await at.cluster.until(view.until(lambda pods: not pods, SOON))
+
+
+@pytest.mark.parametrize("channel", CHANNELS)
+async def test_each_channel_alone_starts_a_group_its_replacements_and_its_next_attempt(channel: str) -> None:
+    async with embedded_controller(**CHANNELS[channel]) as at:
+        group = StartGroup(at.client, size=SIZE, timeout=None, stream=at.manager.stream_url)
+        await group.create()
+        await until_run(at, "set-0", "set-1", "set-2")
+        await group.delete_pods([1])
+        await until_run(at, "set-0", "set-2")
+        await group.create_pods([1])
+        await until_run(at, "set-0", "set-1", "set-2")
+        await group.delete_pods(range(SIZE))
+        await until_gone(at)
+        await group.create_pods([0, 1])
+        await asyncio.sleep(SOON)
+        await until_run(at)
+        await group.create_pods([2])
+        await until_run(at, "set-0", "set-1", "set-2")
+
+
+async def test_a_pod_that_the_stream_released_passes_again_when_its_node_boots_and_nobody_is_there() -> None:
+    async with embedded_controller(**CHANNELS["stream"]) as at:
+        group = StartGroup(at.client, size=SIZE, timeout=None, stream=at.manager.stream_url)
+        await group.create()
+        await until_run(at, "set-0", "set-1", "set-2")
+        await at.stop()
+        at.kubelets.restart_sandbox(PodMatch(name="set-1"))
+        await until_run(at, "set-1", restarts=1)
