@@ -32,12 +32,12 @@ def nested(value: Any, *path: str) -> Any:
 
 
 def holds(stored: Any, rendered: Any) -> bool:
-    """Whether all that was rendered is there: an API server adds defaults to what a Job or a pod has."""
+    """Whether all that was rendered is there: an API server adds defaults, and drops empty values."""
     if isinstance(rendered, dict):
         return isinstance(stored, dict) and all(holds(stored.get(key), value) for key, value in rendered.items())
     if isinstance(rendered, list):
         return isinstance(stored, list) and len(stored) == len(rendered) and all(map(holds, stored, rendered))
-    return bool(stored == rendered)
+    return bool(stored == rendered or (stored is None and rendered == ""))
 
 
 def as_int(value: Any, default: int) -> int:

@@ -11,11 +11,13 @@ from jobset_gate.kube.client import Client
 from jobset_gate.kube.errors import Invalid
 from jobset_gate.kube.resources import JOBSETS, MUTATING_WEBHOOKS, PODS, VALIDATING_WEBHOOKS
 from jobset_gate.settings import Settings
+from tests.fakes import start_groups
 from tests.fakes.grouped_pods import pod
 from tests.fakes.jobsets import jobset
+from tests.fakes.wire_objects import owner
 from webhook import registration
 from webhook.certs.serving import self_signed
-from webhook.registration import HookOptions, pod_configuration
+from webhook.registration import HookOptions, barrier_pod_configuration, pod_configuration
 from webhook.server import WebhookServer, serve
 
 BUNDLE = self_signed()
@@ -105,6 +107,22 @@ async def registered_for_pods(
 
     async with admission_server(settings) as server:
         made = pod_configuration(groups, **_where(server, namespace))
+        async with _in_force(client, server, [limited(made, namespace)], ask):
+            yield server
+
+
+@asynccontextmanager
+async def registered_for_start_groups(
+    client: Client, namespace: str, settings: Settings
+) -> AsyncIterator[WebhookServer]:
+    """The same for the pods of start groups."""
+
+    async def ask() -> None:
+        probe = start_groups.pod("probe", owner("StatefulSet", "set", "u"))
+        await client.create(PODS, probe, namespace, dry_run=True)
+
+    async with admission_server(settings) as server:
+        made = barrier_pod_configuration(settings.gangs, **_where(server, namespace))
         async with _in_force(client, server, [limited(made, namespace)], ask):
             yield server
 

@@ -47,13 +47,15 @@ def test_the_configurations_send_what_is_in_other_namespaces_and_fail_closed() -
 @pytest.mark.parametrize("policy", ["Fail", "Ignore"])
 def test_pods_of_start_groups_are_sent_by_their_label_under_their_own_policy(policy: Literal["Fail", "Ignore"]) -> None:
     where: HookOptions = {"service": SERVICE, "own_namespace": "gate-system", "failure_policy": "Fail", "suffix": "-x"}
-    made = barrier_pod_configuration(Gangs(sources=("jobset", "startgroup"), pod_failure_policy=policy), **where)
+    gangs = Gangs(sources=("jobset", "startgroup"), pod_failure_policy=policy)
+    made = barrier_pod_configuration(gangs, **where)
     (hook,) = made["webhooks"]
     assert (made["metadata"]["name"], hook["name"]) == ("zz-jobset-gate-barrier-pods-x", "start-groups.jobset-gate.dev")
     assert (hook["failurePolicy"], hook["reinvocationPolicy"], hook["timeoutSeconds"]) == (policy, "IfNeeded", 5)
     assert hook["clientConfig"]["service"]["path"] == "/mutate-barrier-pods"
     assert hook["rules"] == pod_configuration(Groups(), **where)["webhooks"][0]["rules"]
     assert hook["namespaceSelector"]["matchExpressions"][0]["values"] == ["kube-system", "gate-system"]
+    assert configurations(gangs, **where) == configurations(**where), "nothing validates them"
     assert hook["objectSelector"]["matchExpressions"] == [
         {"key": "jobset-gate.dev/start-group", "operator": "Exists"},
         {"key": "jobset-gate.dev/gated", "operator": "NotIn", "values": ["true", "job"]},

@@ -103,6 +103,8 @@ def defaulted(made: Json) -> Json:
         for variable in entry.get("env", ()):
             if "valueFrom" in variable:
                 variable["valueFrom"]["fieldRef"]["apiVersion"] = "v1"
+            elif variable["value"] == "":
+                del variable["value"]
         entry["env"] = [*entry.get("env", ()), {"name": "THEIRS", "value": "x"}]
     for main in made["spec"]["containers"]:
         main["image"] = f"mirror.local/{main['image']}"
