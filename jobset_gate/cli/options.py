@@ -115,13 +115,22 @@ Config = Annotated[
 ControllerConfig = Annotated[
     Path | None, option("--config", "FILE", "The controller's settings, where they are not the usual ones.")
 ]
-_ANY: Final = "[jobset/|job/|trainjob/|pod/|podgroup/]NAME"
+_ANY: Final = "[jobset/|job/|startgroup/|trainjob/|pod/|podgroup/]NAME"
 _ABOUT: Final = (
-    "A JobSet, or a Job that is a gang; with a prefix that of a TrainJob, a pod (for its gang) or a pod group. "
-    "gang/NAME is a pod group, too."
+    "A JobSet, a Job that is a gang, or a start group; with a prefix that of a TrainJob, a pod (for its gang) or a pod "
+    "group. gang/NAME is a pod group, too."
 )
 Subjects = Annotated[list[str], typer.Argument(metavar=_ANY, help=_ABOUT, show_default=False)]
 Subject = Annotated[str, typer.Argument(metavar=_ANY, help=_ABOUT, show_default=False)]
+Owner = Annotated[
+    str,
+    option(
+        "--owner",
+        "NAME",
+        "The controller owner of a start group's pods, by name, KIND/NAME or UID: needed where several own one name.",
+        default=False,
+    ),
+]
 Namespace = Annotated[str | None, namespace("Where it is; otherwise the context's namespace.")]
 
 
@@ -186,7 +195,7 @@ class LogOptions:
     )
 
 
-# --- What a person names: NAME, jobset/NAME, job/NAME, trainjob/NAME, pod/NAME, podgroup/NAME or gang/NAME ------------
+# --- What a person names: NAME or KIND/NAME --------------------------------------------------------------------------
 
 
 class ResourceKind(StrEnum):
@@ -195,6 +204,8 @@ class ResourceKind(StrEnum):
     ANY = ""
     JOBSET = "jobset"
     JOB = "job"
+    START_GROUP = "startgroup"
+    """Resolved to its gang, one of those of its name: `cli/fetch/start_groups.py`."""
     TRAIN_JOB = "trainjob"
     """Resolved to its JobSet: `cli/fetch/train_jobs.py`."""
     POD = "pod"
@@ -206,6 +217,7 @@ _KINDS: Final = {
         ("jobset", "jobsets", "js", "jobset.jobset.x-k8s.io", "jobsets.jobset.x-k8s.io"), ResourceKind.JOBSET
     ),
     **dict.fromkeys(("job", "jobs", "job.batch", "jobs.batch"), ResourceKind.JOB),
+    **dict.fromkeys(("startgroup", "startgroups"), ResourceKind.START_GROUP),
     **dict.fromkeys(("trainjob", "trainjobs", "trainjobs.trainer.kubeflow.org"), ResourceKind.TRAIN_JOB),
     **dict.fromkeys(("pod", "pods", "po"), ResourceKind.POD),
     **dict.fromkeys(("podgroup", "podgroups", "pg", "gang", "gangs", "group", "groups"), ResourceKind.POD_GROUP),
@@ -218,15 +230,19 @@ class ResourceArgument:
 
     kind: ResourceKind
     name: str
+    owner: str = ""
+    """Of a start group's pods."""
 
 
-def parse_resource(text: str) -> ResourceArgument:
-    """Raises CommandError for what is no name of anything we know."""
+def parse_resource(text: str, owner: str = "") -> ResourceArgument:
+    """Raises CommandError for what is no name of anything we know. With an owner a bare name is a start group's."""
     kind, slash, name = text.rpartition("/")
     what = _KINDS.get(kind.lower()) if slash else ResourceKind.ANY
     if what is None:
-        known = "NAME, jobset/NAME, job/NAME, trainjob/NAME, pod/NAME, podgroup/NAME, gang/NAME"
+        known = "NAME, jobset/NAME, job/NAME, startgroup/NAME, trainjob/NAME, pod/NAME, podgroup/NAME, gang/NAME"
         raise CommandError(f"{text}: no such kind: {kind} (known are {known})", ExitCode.USAGE)
     if not name:
         raise CommandError(f"{text}: a name is missing", ExitCode.USAGE)
-    return ResourceArgument(what, name)
+    if owner and what not in (ResourceKind.ANY, ResourceKind.START_GROUP):
+        raise CommandError(f"{text}: --owner is of start groups, as in startgroup/NAME", ExitCode.USAGE)
+    return ResourceArgument(ResourceKind.START_GROUP if owner else what, name, owner)

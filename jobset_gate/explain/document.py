@@ -17,6 +17,10 @@ def explanation_json(it: Explanation) -> Json:
         "source": it.source or None,
         "namespace": it.namespace,
         "name": it.name,
+        "owner": None
+        if it.owner is None
+        else {"apiVersion": it.owner.api_version, "kind": it.owner.kind, "name": it.owner.name},
+        "attempt": it.attempt,
         "state": str(it.state),
         "message": it.message,
         "at": time_or_none(it.now),
@@ -27,6 +31,7 @@ def explanation_json(it: Explanation) -> Json:
             {"name": part.name, "started": part.started, "expected": part.expected} for part in it.parts
         ],
         "missing": [_missing(one) for one in it.missing],
+        "differing": list(it.differing),
         "timeoutSeconds": it.timeout,
         "waitingSince": time_or_none(it.waiting_since),
         "secondsLeft": None if it.left is None else round(it.left, 1),

@@ -55,6 +55,8 @@ def explain_gang(
     """
     workload, decision, verdict = seen.workload, decide(seen, now), _present_verdict(seen)
     state, message = _standing(workload, decision, verdict, policy, pods_forbidden=pods_forbidden)
+    if state is GangState.WAITING and not message:
+        message = "; ".join(filter(None, (_cannot_gather(seen), messages.differing(workload))))
     waits = state in WAITING_STATES
     found: tuple[MissingByReason, ...] = ()
     if waits and not pods_forbidden:
@@ -77,7 +79,9 @@ def explain_gang(
         kind=workload.source.kind,
         source=workload.source.name,
         namespace=workload.namespace,
-        name=workload.name,
+        name=workload.shown_name,
+        owner=workload.owner,
+        attempt=workload.attempt,
         state=state,
         message=message,
         now=now,
@@ -86,6 +90,7 @@ def explain_gang(
         passed=sum(it.stage is BarrierStage.PASSED and it.alive for it in count.gang_pods(seen)),
         parts=() if unknown_now or counted else parts,
         missing=found,
+        differing=workload.differing,
         timeout=workload.config.timeout,
         waiting_since=clock.at if clock is not None else None,
         decided=workload.condition.true_since if workload.condition and state is GangState.RELEASED else None,
@@ -153,6 +158,8 @@ def _standing(
 
 def _ignored(workload: WorkloadSeen, verdict: Verdict | None) -> tuple[GangState, str]:
     """Of a workload that has ended: the verdict and the end, first the one that the state is about."""
+    if workload.source.gates_pods:
+        return _without_live_pods(verdict)
     if workload.deleting:
         return GangState.DELETING, "is being deleted"
     if not workload.finished:
@@ -167,6 +174,14 @@ def _ignored(workload: WorkloadSeen, verdict: Verdict | None) -> tuple[GangState
     return state, f"{how}; before that, no verdict on its gate" if workload.failed else how
 
 
+def _without_live_pods(verdict: Verdict | None) -> tuple[GangState, str]:
+    """Of a workload that is nothing but its pods: it never ends, since others may follow."""
+    idle, decided = "no pod of it is live", "" if verdict is None else verdict.message
+    if verdict is not None and verdict.kind is VerdictKind.TIMEOUT:
+        return _given_up(verdict), f"{decided or 'timed out'}; then: {idle}"
+    return GangState.IDLE, f"{idle}; before that: {decided}" if decided else idle
+
+
 def _given_up(verdict: Verdict) -> GangState:
     return GangState.INDEX_FAILED if verdict.cause == names.REASON_INDEX_FAILED else GangState.TIMED_OUT
 
@@ -177,6 +192,14 @@ def _recorded_count(workload: WorkloadSeen, verdict: Verdict | None) -> tuple[in
         return messages.parse_progress(verdict.message)
     said = _waiting_message(workload)
     return None if said is None else messages.parse_progress(said)
+
+
+def _cannot_gather(seen: GangSnapshot) -> str:
+    """Why the owner of the pods never makes enough of them: as it was read, or as the controller has read it."""
+    condition = seen.workload.condition
+    if seen.cannot_gather or condition is None or condition.reason != names.REASON_CANNOT_GATHER:
+        return seen.cannot_gather
+    return condition.message.partition("; ")[2].partition("; ")[0]
 
 
 def _waiting_message(workload: WorkloadSeen) -> str | None:
@@ -217,19 +240,19 @@ def _commands(
     if state is GangState.SUSPENDED and policy and policy.queue:
         return (f"kubectl describe workloads.kueue.x-k8s.io -n {workload.namespace}",)
     command = _OF_STATES.get(state, "kubectl describe {resource} {name} -n {namespace}")
-    source = workload.source
+    source, its = workload.source, workload.involved_object
     return (
         command.format(
-            resource=source.resource,
-            name=workload.name,
+            resource=its.kind.lower(),
+            name=its.name,
             namespace=workload.namespace,
-            pods_label=source.pods_label,
+            pods_label=f"{source.pods_label}={workload.shown_name}",
             config_map=source.config_map_name(workload.name),
         ),
     )
 
 
-_PODS = "kubectl get pods -n {namespace} -l {pods_label}={name}"
+_PODS = "kubectl get pods -n {namespace} -l {pods_label}"
 _OF_STATES: dict[GangState, str] = {
     GangState.SUSPENDED: (
         """kubectl patch {resource} {name} -n {namespace} --type=merge -p '{{"spec":{{"suspend":false}}}}'"""

@@ -5,6 +5,7 @@ Frozen and free of layout: `explain.py` finds them, `explain.lines` and the comm
 
 from enum import StrEnum
 
+from jobset_gate.barrier.member import ObjectSeen
 from jobset_gate.barrier.model import MissingByReason, Value
 
 
@@ -27,6 +28,8 @@ class GangState(StrEnum):
     """The JobSet has ended well."""
     FAILED = "Failed"
     """The JobSet has failed, and not for a verdict on its gate."""
+    IDLE = "Idle"
+    """No pod of the start group is live; the next ones gather again."""
     DELETING = "Deleting"
     """The JobSet is on its way out."""
     MANAGED_ELSEWHERE = "ManagedElsewhere"
@@ -93,12 +96,16 @@ class Explanation(Value, frozen=True):
     """Everything there is to say of one gang at one moment."""
 
     kind: str
-    """JobSet, Job or PodGroup."""
+    """JobSet, Job, StartGroup or PodGroup."""
     namespace: str
     name: str
     state: str
     source: str = ""
     """Of a gang with a start barrier; "" for a pod group."""
+    owner: ObjectSeen | None = None
+    """What owns the pods, where they are all there is of the workload."""
+    attempt: int | None = None
+    """Of a gang with a start barrier."""
     message: str = ""
     """One sentence: the verdict's, the condition's, the group's."""
     now: float = 0.0
@@ -109,6 +116,8 @@ class Explanation(Value, frozen=True):
     """Pods that have gone through the barrier."""
     parts: tuple[ReplicatedJobCount, ...] = ()
     missing: tuple[MissingByReason, ...] = ()
+    differing: tuple[str, ...] = ()
+    """Pods that ask for something else than what counts, so that they would have to be deleted."""
     timeout: int | None = None
     """Seconds; None: it waits for ever."""
     waiting_since: float | None = None

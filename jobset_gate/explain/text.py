@@ -93,6 +93,11 @@ def is_waiting(it: Explanation) -> bool:
     return it.state in WAITING_STATES or it.waiting_since is not None
 
 
+def ownership(it: Explanation) -> str:
+    """Of a start group: what owns its pods, and which attempt this is."""
+    return f"pods of {it.owner.kind} {it.owner.name}, attempt {it.attempt}" if it.owner is not None else ""
+
+
 # --- After a timeout ------------------------------------------------------------------------------------------------
 
 

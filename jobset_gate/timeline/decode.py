@@ -8,10 +8,11 @@ from typing import Final
 from jobset_gate import names
 from jobset_gate.barrier import verdict_codec, wire
 from jobset_gate.barrier.events import CoreEvent
-from jobset_gate.barrier.model import Generation
+from jobset_gate.barrier.model import Generation, PodSeen
 from jobset_gate.barrier.wire import NO_LABELS
 from jobset_gate.sources.decode import barrier_status, controller_owner, slot_of_pod
 from jobset_gate.sources.jobset import NO_INDEX
+from jobset_gate.sources.slot import Slot
 from jobset_gate.sources.templates import NO_ANNOTATIONS, seconds
 from jobset_gate.timeline.model import PodTimeline, Step
 
@@ -42,8 +43,8 @@ Pulls = Mapping[str, float]
 """When each container's image was there first, by the name of the container."""
 
 
-def decode_pod(seen: TimedPod, pulls: Pulls | None = None) -> PodTimeline:
-    """Its way as far as its status and its kubelet's Events tell."""
+def decode_pod(seen: TimedPod, pulls: Pulls | None = None, known: PodSeen | None = None) -> PodTimeline:
+    """Its way as far as its status and its kubelet's Events tell. `known`: the pod in its gang, where it was read."""
     meta, status = seen.metadata, seen.status
     labels, notes = meta.labels or NO_LABELS, meta.annotations or NO_ANNOTATIONS
     barrier = barrier_status(status)
@@ -58,7 +59,8 @@ def decode_pod(seen: TimedPod, pulls: Pulls | None = None) -> PodTimeline:
         Step.RUNNING: running,
         **_pulled(pulls or {}, [it.name for it in seen.spec.containers or ()]),
     }
-    slot = slot_of_pod(labels, controller_owner(meta.owner_references))
+    epoch = verdict_codec.parse_epoch(notes.epoch)
+    slot: Slot | PodSeen = slot_of_pod(labels, controller_owner(meta.owner_references)) if known is None else known
     return PodTimeline(
         name=meta.name,
         uid=meta.uid,
@@ -73,7 +75,7 @@ def decode_pod(seen: TimedPod, pulls: Pulls | None = None) -> PodTimeline:
         gave_up=gave_up,
         ended=_ended(mains),
         barrier_runs=1 + (barrier.restart_count if barrier else 0),
-        generation=Generation(slot.workload_uid, slot.attempt, verdict_codec.parse_epoch(notes.epoch)),
+        generation=Generation(slot.workload_uid, slot.attempt, epoch if known is None else known.epoch),
     )
 
 

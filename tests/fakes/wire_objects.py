@@ -112,11 +112,19 @@ def bare_job_pod(index: int = 5, *init: Json, meta: Json | None = None) -> Json:
     return made
 
 
+_API_VERSIONS = {
+    "JobSet": "jobset.x-k8s.io/v1alpha2",
+    "Job": "batch/v1",
+    "StatefulSet": "apps/v1",
+    "PyTorchJob": "kubeflow.org/v1",
+    "MPIJob": "kubeflow.org/v2beta1",
+}
+
+
 def owner(kind: str, name: str, uid: str) -> Json:
     """The reference to the controller that made an object, as a Job carries one to its JobSet and a pod to its Job."""
-    api = {"JobSet": "jobset.x-k8s.io/v1alpha2", "Job": "batch/v1", "StatefulSet": "apps/v1"}[kind]
     return {
-        "apiVersion": api,
+        "apiVersion": _API_VERSIONS[kind],
         "kind": kind,
         "name": name,
         "uid": uid,

@@ -12,7 +12,7 @@ from jobset_gate.cli.exits import ExitCode
 from jobset_gate.cli.fetch.events import events_of
 from jobset_gate.cli.fetch.resolver import ExplainedObject, Resolver, open_resolver
 from jobset_gate.cli.invocation import Invocation
-from jobset_gate.cli.options import ControllerConfig, Namespace, Subjects, new_app, program
+from jobset_gate.cli.options import ControllerConfig, Namespace, Owner, Subjects, new_app, program
 from jobset_gate.cli.printers import description, output
 from jobset_gate.cli.runner import run_and_exit
 from jobset_gate.kube.errors import Forbidden
@@ -25,6 +25,7 @@ def describe(
     ctx: typer.Context,
     *,
     names: Subjects,
+    owner: Owner = "",
     namespace: Namespace = None,
     config: ControllerConfig = None,
     cluster: ClusterOptions,
@@ -34,14 +35,14 @@ def describe(
     For people, as kubectl's describe is; programs ask `why -o json`. Asks the API server only. What you may not
     read is named, and the rest is shown.
     """
-    run_and_exit(run(names, Invocation(program(ctx), cluster, namespace), config))
+    run_and_exit(run(names, owner, Invocation(program(ctx), cluster, namespace), config))
 
 
-async def run(names: Sequence[str], invocation: Invocation, config: Path | None) -> ExitCode:
+async def run(names: Sequence[str], owner: str, invocation: Invocation, config: Path | None) -> ExitCode:
     """Prints everything known of each of them."""
     style = output.style_of(sys.stdout)
     async with open_resolver(invocation, config) as resolver:
-        found, code = await resolver.explain_all(names)
+        found, code = await resolver.explain_all(names, owner)
         texts = [await _description(resolver, it, style) for it in found]
     output.out("\n\n".join(texts), style)
     return code
@@ -53,7 +54,7 @@ async def _description(resolver: Resolver, found: ExplainedObject, style: output
         facts, rows = description.pod_group_facts(status, it.now), description.member_rows(status)
     elif gang is not None:
         facts = description.gang_facts(gang.gang, it.now)
-        rows = () if gang.pods_forbidden else description.job_rows(gang.gang)
+        rows = () if gang.pods_forbidden else description.gang_rows(gang.gang)
     else:
         facts, rows = (("Name", it.name), ("Namespace", it.namespace)), ()
     return description.description_text(it, facts, rows, await _events(resolver, found), style)
@@ -63,7 +64,10 @@ async def _events(resolver: Resolver, found: ExplainedObject) -> list[CoreEvent]
     """None: they may not be read."""
     if found.status is not None and found.status.pod_group is None:
         return []  # they are on its pods
+    kind, name = found.explanation.kind, found.explanation.name
+    if found.explanation.owner is not None:
+        kind, name = found.explanation.owner.kind, found.explanation.owner.name
     try:
-        return await events_of(resolver.client, resolver.namespace, found.explanation.kind, found.explanation.name)
+        return await events_of(resolver.client, resolver.namespace, kind, name)
     except Forbidden:
         return None

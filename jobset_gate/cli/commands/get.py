@@ -52,7 +52,7 @@ if TYPE_CHECKING:
 WATCH_INTERVAL: Final = 0.5
 """Seconds between two prints of `-w`: what changes more often is printed once."""
 _EXAMPLE: Final = "Example: {program} get groups -A -o wide"
-_GANGS: Final = """Show all that waits until it is complete: JobSets and Jobs with a start barrier, and pod groups.
+_GANGS: Final = """Show all that waits until it is complete: gated JobSets and Jobs, start groups, and pod groups.
 
 STARTED counts the pods of a gang that have started, or the pods of a group that are bound to a node. Reads the
 API server only, so it works without a controller, and then says so. What you may not read is named.
@@ -67,7 +67,7 @@ app = new_app()
 get = new_app(
     cls=AliasGroup,
     no_args_is_help=True,
-    help="Show the gated JobSets, the gated Jobs and the pod groups of a cluster.",
+    help="Show the gated JobSets and Jobs, the start groups and the pod groups of a cluster.",
     epilog=_EXAMPLE,
 )
 app.add_typer(get, name="get")
@@ -83,11 +83,11 @@ class Shown(StrEnum):
 
 
 SourceName = StrEnum("SourceName", {name.upper(): name for name in SOURCES})  # type: ignore[misc]  # of the table
-_JOBSETS, _JOBS, _POD_GROUPS = "JobSets", "Jobs", "pod groups"
+_JOBSETS, _JOBS, _START_GROUPS, _POD_GROUPS = "JobSets", "Jobs", "StartGroups", "pod groups"
 _WORDS: Final = {
     Shown.JOBSETS: ("JobSet with a gate", "JobSets with a gate", {_JOBSETS}),
     Shown.GROUPS: ("group", "groups", {_POD_GROUPS}),
-    Shown.GANGS: ("gang", "gangs", {_JOBSETS, _JOBS, _POD_GROUPS}),
+    Shown.GANGS: ("gang", "gangs", {_JOBSETS, _JOBS, _START_GROUPS, _POD_GROUPS}),
 }
 
 
@@ -125,7 +125,7 @@ class GetOptions:
 
 @get.command(
     "gangs",
-    short_help="Show gated JobSets, gated Jobs and pod groups, all in one table.",
+    short_help="Show gated JobSets and Jobs, start groups and pod groups, all in one table.",
     help=_GANGS,
     epilog="Example: {program} get gangs -n team",
 )
@@ -314,17 +314,18 @@ class Listing:
 
     def _with_barrier(self, it: FetchedGang) -> PrintedItem:
         explanation, workload = it.explained(self._controller, self.permissions.missing), it.gang.workload
-        return self._gang(explanation, workload.created, kubectl_name(workload.source, it.name))
+        return self._gang(explanation, workload.created, kubectl_name(workload), workload.name)
 
     def _pod_group(self, status: GroupStatus) -> PrintedItem:
         unknown = self.permissions.missing
         explanation = explain_pod_group(status, time.time(), controller=self._controller, unknown=unknown)
         return self._gang(explanation, status.created, f"group/{explanation.name}", str(status.key.flavor))
 
-    def _gang(self, explanation: Explanation, created: float, name: str, design: str = "") -> PrintedItem:
+    def _gang(self, explanation: Explanation, created: float, name: str, distinct: str) -> PrintedItem:
         it, kinds = self._invocation.rewrite_explanation(explanation), self._shown is Shown.GANGS
         cells = tables.gang_cells(it, created, namespaces=self._everywhere, kinds=kinds, wide=self._wide)
-        key = (it.kind, it.namespace, it.name, design)  # two designs may have groups of one name
+        # Two designs may have groups of one name, and two owners start groups.
+        key = (it.kind, it.namespace, it.name, distinct)
         return PrintedItem(key, cells, lambda: explanation_json(it), name)
 
     def _group(self, status: GroupStatus) -> PrintedItem:

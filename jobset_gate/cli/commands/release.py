@@ -27,6 +27,7 @@ from jobset_gate.cli.options import (
     DryRun,
     DryRunOption,
     Namespace,
+    Owner,
     ResourceArgument,
     ResourceKind,
     Yes,
@@ -50,8 +51,14 @@ class ReleaseOptions:
     """What the command line asks for."""
 
     name: Annotated[
-        str, typer.Argument(metavar="[jobset/|job/|trainjob/|pod/]NAME", help="The JobSet or Job.", show_default=False)
+        str,
+        typer.Argument(
+            metavar="[jobset/|job/|startgroup/|trainjob/|pod/]NAME",
+            help="The JobSet, Job or start group.",
+            show_default=False,
+        ),
     ]
+    owner: Owner = ""
     yes: Yes = False
     dry_run: DryRunOption = DryRun.NONE
     namespace: Namespace = None
@@ -109,9 +116,12 @@ class _Opening:
             own = client.access.namespace
             namespace = its.namespace or own
             given = await resolve_gang(client, namespace, given)
+            self._check_bypass(given)
             source = SOURCE_OF.get(given.kind, JOBSET)
             gang = await get_gang(client, namespace, source, given.name, self.permissions)
-            now = gang_outcome(gang.workload, gang.config_map, time.time())
+            if source.gates_pods:
+                raise CommandError(f"{_subject(gang.workload)}: a start group cannot be released by hand yet")
+            now = gang_outcome(gang, time.time())
             if done := self._nothing_to_do(gang.workload, now):
                 return done
             self._check_can_open(gang.workload, now)
@@ -129,13 +139,22 @@ class _Opening:
     def _named(self) -> ResourceArgument:
         """A pod group has no gate that could be opened as a whole and audited, so there is no such command."""
         given = self.options.name
-        it = parse_resource(given)
+        it = parse_resource(given, self.options.owner)
+        self._check_bypass(it)
         if it.kind is not ResourceKind.POD_GROUP:
             return it
         where = f" -n {self.options.namespace}" if self.options.namespace else ""
         how = f"`jobset-gate groups ungate {it.name}{where}` lets its pods be scheduled now, one by one and for good"
         why = "a pod group has no start barrier; it is opened as soon as it has room"
         raise CommandError(f"{given}: {why}. {how}", ExitCode.USAGE)
+
+    def _check_bypass(self, it: ResourceArgument) -> None:
+        """Pods of a start group have their annotations from when they are created."""
+        if it.kind is ResourceKind.START_GROUP and self.seconds is None:
+            given, note = self.options.name, f'{names.BYPASS}: "true"'
+            put = f"put the annotation {note} into the pod template of its owner, for pods created from then on"
+            why = f"{put}; `jobset-gate release {given}` opens it now"
+            raise CommandError(f"{given}: pods of a start group are bypassed by their template: {why}", ExitCode.USAGE)
 
     # --- What stands in the way --------------------------------------------------------------------------------------
 
@@ -147,7 +166,7 @@ class _Opening:
         return f"{_subject(workload)} unchanged: its gate is open already: {now.message}" if is_open else ""
 
     def _check_can_open(self, workload: WorkloadSeen, now: WaitOutcome) -> None:
-        subject, named = _subject(workload), f"{argument_of(workload.source, workload.name)} -n {workload.namespace}"
+        subject, named = _subject(workload), f"{argument_of(workload)} -n {workload.namespace}"
         if now.final or workload.finished:
             raise CommandError(f"{subject} cannot be opened: {now.message or 'it has finished'}")
         if self.seconds is None:
@@ -230,4 +249,4 @@ async def _audit(client: Client, workload: WorkloadSeen, reason: str, message: s
 
 
 def _subject(workload: WorkloadSeen) -> str:
-    return kubectl_name(workload.source, workload.name)
+    return kubectl_name(workload)

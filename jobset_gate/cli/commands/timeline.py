@@ -19,6 +19,7 @@ from jobset_gate.cli.invocation import Invocation
 from jobset_gate.cli.options import (
     ControllerConfig,
     Namespace,
+    Owner,
     new_app,
     option,
     parse_resource,
@@ -56,11 +57,13 @@ def timeline(
     name: Annotated[
         str,
         typer.Argument(
-            metavar="[jobset/|job/|pod/|podgroup/]NAME",
-            help="A gang: a JobSet or Job; with a prefix that of a pod, or a pod group. gang/NAME is one, too.",
+            metavar="[jobset/|job/|startgroup/|pod/|podgroup/]NAME",
+            help="A gang: a JobSet, Job or start group; with a prefix that of a pod, or a pod group. gang/NAME is one, "
+            "too.",
             show_default=False,
         ),
     ],
+    owner: Owner = "",
     namespace: Namespace = None,
     output: Annotated[
         TimelineFormat, typer.Option("-o", "--output", help="The form: bars are plain letters, svg is a picture.")
@@ -89,11 +92,12 @@ def timeline(
     what the cluster no longer knows is shown as such, never guessed.
     """
     its = Invocation(program(ctx), cluster, namespace)
-    run_and_exit(run(name, its, config, form=output, file=output_file, every=every, price=price or ()))
+    run_and_exit(run(name, owner, its, config, form=output, file=output_file, every=every, price=price or ()))
 
 
 async def run(
     name: str,
+    owner: str,
     invocation: Invocation,
     config: Path | None,
     *,
@@ -103,7 +107,7 @@ async def run(
     price: Sequence[str],
 ) -> ExitCode:
     """Prints it, or writes it into the file. Warnings go to standard error."""
-    argument = parse_resource(name)
+    argument = parse_resource(name, owner)
     prices = parse_prices(price)
     async with open_resolver(invocation, config) as resolver:
         gang, pod_groups = partial(fetch_gang_timeline, resolver), partial(fetch_pod_group_timelines, resolver)

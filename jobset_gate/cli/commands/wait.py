@@ -21,6 +21,7 @@ from jobset_gate.cli.invocation import Invocation
 from jobset_gate.cli.options import (
     ControllerConfig,
     Namespace,
+    Owner,
     ResourceArgument,
     ResourceKind,
     new_app,
@@ -46,8 +47,9 @@ def wait(
     names: Annotated[
         list[str],
         typer.Argument(
-            metavar="[jobset/|job/|pod/|podgroup/]NAME",
-            help="Gangs: JobSets and Jobs; with a prefix those of pods, or pod groups. gang/NAME is one, too.",
+            metavar="[jobset/|job/|startgroup/|pod/|podgroup/]NAME",
+            help="Gangs: JobSets, Jobs and start groups; with a prefix those of pods, or pod groups. gang/NAME is one, "
+            "too.",
             show_default=False,
         ),
     ],
@@ -55,11 +57,12 @@ def wait(
         WaitGoal | None,
         typer.Option(
             "--for",
-            help="What to wait for: of JobSets and Jobs released (the default) or timedout, of pod groups opened, "
-            "satisfied (the default) or timedout.",
+            help="What to wait for: of JobSets, Jobs and start groups released (the default) or timedout, of pod "
+            "groups opened, satisfied (the default) or timedout.",
             show_default=False,
         ),
     ] = None,
+    owner: Owner = "",
     timeout: Annotated[
         float,
         limit("How long at most, such as 30s or 1h30m; 0 looks once, below zero waits for a week.", default="30s"),
@@ -72,16 +75,20 @@ def wait(
 
     Ends with exit code 3 when the time is over, and with 1 when the other outcome comes, or nothing can come any
     more. Watches the JobSet (or Job) and its ConfigMap, with the right to get, list and watch JobSets (or Jobs); of
-    pod groups their PodGroups, pods and records.
+    start groups their pods and ConfigMap; of pod groups their PodGroups, pods and records.
     """
-    run_and_exit(run(names, end, timeout, Invocation(program(ctx), cluster, namespace), config))
+    arguments = [_checked(parse_resource(it, owner), it, end) for it in names]
+    run_and_exit(run(arguments, end, timeout, Invocation(program(ctx), cluster, namespace), config))
 
 
 async def run(
-    names: Sequence[str], goal: WaitGoal | None, seconds: float, invocation: Invocation, config: Path | None
+    arguments: Sequence[ResourceArgument],
+    goal: WaitGoal | None,
+    seconds: float,
+    invocation: Invocation,
+    config: Path | None,
 ) -> ExitCode:
     """Prints the outcome of each; `goal` None: what the user hopes for, by kind. A failure comes before a timeout."""
-    arguments = [_checked(parse_resource(it), it, goal) for it in names]
     async with open_resolver(invocation, config) as resolver:
         waits = [_Wait(resolver, it, goal, seconds) for it in dict.fromkeys(arguments)]
         codes = await asyncio.gather(*(it.run() for it in waits))
@@ -132,12 +139,12 @@ class _Wait:
         """Raises CommandError if anything but the goal comes."""
         its, goal = self.resolver, self.goal or WaitGoal.RELEASED
         gang = await get_gang(its.client, its.namespace, source, name, its.permissions)
-        now = gang_outcome(gang.workload, gang.config_map, time.time())
+        now = gang_outcome(gang, time.time())
         if not now.is_over(goal) and self.seconds > 0:
             async with GangView(its.client, gang.workload, its.permissions, pods=False) as view:
                 with suppress(TimeoutError):
                     now = await wait_until(view, lambda now: now.is_over(goal), self.seconds)
-        return self._result(kubectl_name(source, name), argument_of(source, name), goal, now)
+        return self._result(kubectl_name(gang.workload), argument_of(gang.workload), goal, now)
 
     async def _pod_group(self, name: str) -> str:
         """Raises CommandError if anything but the goal comes."""

@@ -17,6 +17,7 @@ from jobset_gate.cli.invocation import Invocation
 from jobset_gate.cli.options import (
     ControllerConfig,
     Namespace,
+    Owner,
     Subject,
     new_app,
     parse_resource,
@@ -39,6 +40,7 @@ def watch(
     ctx: typer.Context,
     *,
     name: Subject,
+    owner: Owner = "",
     timeout: Annotated[
         float | None, limit("How long at most, such as 30s or 1h30m; otherwise until it is decided.")
     ] = None,
@@ -50,16 +52,17 @@ def watch(
 
     On a terminal with bars that move; elsewhere a line for every change. Ends with 0 when the gang is released or
     the group has its minimum bound, with 1 when it times out or nothing can come any more, with 3 when the time
-    is over. Asks the API server only; needs the right to get, list and watch JobSets, Jobs, pods and ConfigMaps.
+    is over. Asks the API server only; needs the right to get, list and watch JobSets, Jobs, pods and ConfigMaps, for a
+    start group only the last two.
     """
-    run_and_exit(run(name, timeout, Invocation(program(ctx), cluster, namespace), config))
+    run_and_exit(run(name, owner, timeout, Invocation(program(ctx), cluster, namespace), config))
 
 
-async def run(name: str, seconds: float | None, invocation: Invocation, config: Path | None) -> ExitCode:
+async def run(name: str, owner: str, seconds: float | None, invocation: Invocation, config: Path | None) -> ExitCode:
     """OK when the gang is released, or the group satisfied; else raises CommandError. `seconds` None: for ever."""
     async with AsyncExitStack() as stack:
         resolver = await stack.enter_async_context(open_resolver(invocation, config))
-        view = await find_view(resolver, parse_resource(name))
+        view = await find_view(resolver, parse_resource(name, owner))
         await stack.enter_async_context(view)
         try:
             last = await _show(view, seconds)

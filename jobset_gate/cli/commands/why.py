@@ -13,6 +13,7 @@ from jobset_gate.cli.invocation import Invocation
 from jobset_gate.cli.options import (
     ControllerConfig,
     Namespace,
+    Owner,
     Subjects,
     TextFormat,
     TextOutput,
@@ -32,6 +33,7 @@ def why(
     ctx: typer.Context,
     *,
     names: Subjects,
+    owner: Owner = "",
     namespace: Namespace = None,
     output: TextOutput = TextFormat.TEXT,
     config: ControllerConfig = None,
@@ -43,13 +45,15 @@ def why(
     left, what happens after that, and the next command to run. Asks the API server only, so it works without a
     controller, and then says so. What you may not read is named, and the rest is shown.
     """
-    run_and_exit(run(names, output, Invocation(program(ctx), cluster, namespace), config))
+    run_and_exit(run(names, owner, output, Invocation(program(ctx), cluster, namespace), config))
 
 
-async def run(names: Sequence[str], form: TextFormat, invocation: Invocation, config: Path | None) -> ExitCode:
+async def run(
+    names: Sequence[str], owner: str, form: TextFormat, invocation: Invocation, config: Path | None
+) -> ExitCode:
     """Prints of each why it still waits, or how it was decided."""
     async with open_resolver(invocation, config) as resolver:
-        found, code = await resolver.explain_all(names)
+        found, code = await resolver.explain_all(names, owner)
     explanations = [it.explanation for it in found]
     if form is not TextFormat.TEXT:
         document = explanations_json(explanations, several=len(names) > 1)

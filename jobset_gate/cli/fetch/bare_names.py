@@ -1,11 +1,14 @@
-"""A bare name on the command line: that of a JobSet or pod group, unless a Job that is a gang has it."""
+"""A bare name on the command line: that of a JobSet or pod group, unless a gang of another source has it."""
 
+import asyncio
+from contextlib import suppress
 from dataclasses import replace
 
 import msgspec
 
 from jobset_gate.barrier import wire
 from jobset_gate.cli.exits import CommandError, ExitCode
+from jobset_gate.cli.fetch.start_groups import is_start_group
 from jobset_gate.cli.options import ResourceArgument, ResourceKind
 from jobset_gate.kube.client import Client
 from jobset_gate.kube.errors import Forbidden, NotFound
@@ -21,23 +24,28 @@ class _Workload(wire.WireStruct, frozen=True):
 
 
 async def resolve_bare_name(client: Client, namespace: str, argument: ResourceArgument) -> ResourceArgument:
-    """The Job if that alone is a gang of this name; any other argument as it is.
+    """The Job or start group if that alone is a gang of this name; any other argument as it is.
 
     What may not be read is no reason to refuse: without the right to Jobs their gangs are named job/NAME. Raises
-    CommandError if the name fits a JobSet, too.
+    CommandError if the name fits several, a JobSet among them or not.
     """
-    if argument.kind is not ResourceKind.ANY or not await _is_gang(client, namespace, argument.name):
+    if argument.kind is not ResourceKind.ANY:
         return argument
     name = argument.name
-    try:
+    job, start_group = await asyncio.gather(_is_job(client, namespace, name), is_start_group(client, namespace, name))
+    fits = [ResourceKind.JOB] * job + [ResourceKind.START_GROUP] * start_group
+    if not fits:
+        return argument
+    with suppress(NotFound, Forbidden):
         await client.get(JOBSETS, name, namespace, type=_Workload)
-    except (NotFound, Forbidden):
-        return replace(argument, kind=ResourceKind.JOB)
-    fits = f"{name} fits several in namespace {namespace}: jobset/{name}, job/{name}"
-    raise CommandError(f"{fits}; say which one", ExitCode.USAGE)
+        fits.insert(0, ResourceKind.JOBSET)
+    if len(fits) == 1:
+        return replace(argument, kind=fits[0])
+    said = ", ".join(f"{kind}/{name}" for kind in fits)
+    raise CommandError(f"{name} fits several in namespace {namespace}: {said}; say which one", ExitCode.USAGE)
 
 
-async def _is_gang(client: Client, namespace: str, name: str) -> bool:
+async def _is_job(client: Client, namespace: str, name: str) -> bool:
     """Whether a Job of that name asks for a start barrier."""
     try:
         notes = (await client.get(JOBS, name, namespace, type=_Workload)).metadata.annotations

@@ -12,7 +12,7 @@ from jobset_gate.barrier.events import (
     CoreEventList,
     with_events,
 )
-from jobset_gate.barrier.model import GangSnapshot
+from jobset_gate.barrier.model import GangSnapshot, WorkloadSeen
 from jobset_gate.cli.fetch.source import Permissions
 from jobset_gate.kube.client import Client
 from jobset_gate.kube.errors import Forbidden
@@ -33,16 +33,17 @@ class GangEvents:
     async def added(self, gang: GangSnapshot, now: float) -> GangSnapshot:
         """The gang with the causes that the Events name; without the right to list them, as it was."""
         if now - self._read_at >= READ_INTERVAL:
-            self._read_at, self._events = now, await self._read()
+            self._read_at, self._events = now, await self._read(gang.workload)
         if not self._events:
             return gang
         refused, scaled, triggered, *kubelets = self._events
         return with_events(gang, refused, scaled + triggered, [it for some in kubelets for it in some])
 
-    async def _read(self) -> list[tuple[CoreEvent, ...]]:
+    async def _read(self, workload: WorkloadSeen) -> list[tuple[CoreEvent, ...]]:
         """Those of each reason; [] without the right."""
+        creator = "Job" if workload.owner is None else workload.owner.kind
         reasons = (*NODE_PROVISIONING_REASONS, *KUBELET_REASONS)
-        selectors = [f"involvedObject.kind=Job,reason={FAILED_CREATE}"]
+        selectors = [f"involvedObject.kind={creator},reason={FAILED_CREATE}"]
         selectors += [f"involvedObject.kind=Pod,reason={it}" for it in reasons]
         try:
             return await asyncio.gather(*(_events(self._client, self._namespace, it) for it in selectors))

@@ -1,4 +1,4 @@
-"""Workloads with their Jobs, pods and verdict ConfigMap, decoded and joined as the controller does it."""
+"""Gangs: workloads with their Jobs, pods and verdict ConfigMap, decoded and joined as the controller does it."""
 
 from __future__ import annotations
 
@@ -21,8 +21,8 @@ from jobset_gate.explain.gang import explain_gang
 from jobset_gate.kube.resources import CONFIGMAPS, JOBS, JOBSETS, PODS, Resource
 from jobset_gate.objects.unstructured import Json
 from jobset_gate.runtime.informer import AnyWatchSource, WatchSource
-from jobset_gate.sources import decode
-from jobset_gate.sources.table import JOB, JOBSET, SOURCES, gated_selector
+from jobset_gate.sources import decode, startgroup
+from jobset_gate.sources.table import JOB, JOBSET, SOURCES, START_GROUP, config_map_name, gated_selector
 
 if TYPE_CHECKING:
     import asyncio
@@ -34,6 +34,8 @@ if TYPE_CHECKING:
 
 GATED: Final = gated_selector(SOURCES)
 """Label selector of the pods of all gangs."""
+START_GROUPS: Final = f"{names.START_GROUP},!{names.GATED}"
+"""Label selector of the pods of all start groups."""
 GATES: Final = f"{names.GATE}={names.GATE_VALUE}"
 _NO_CRD: Final = "the cluster knows no JobSets: their CRD is not installed"
 _UNKNOWN_WITHOUT: Final = {
@@ -41,18 +43,21 @@ _UNKNOWN_WITHOUT: Final = {
     PODS: "how many have started is not known",
     CONFIGMAPS: "what was decided is known from the JobSet's condition only",
 }
+_UNKNOWN_OF_START_GROUPS: Final = "the attempt, and what was decided, are known from the pods only"
 
 T = TypeVar("T", JobSeen, PodSeen)
 
 
-def kubectl_name(source: Source, name: str) -> str:
-    """`jobset.jobset.x-k8s.io/train`, as kubectl prints it."""
-    return f"{source.resource}.{WORKLOADS[source.name].group}/{name}"
+def kubectl_name(workload: WorkloadSeen) -> str:
+    """`jobset.jobset.x-k8s.io/train`, as kubectl prints it; `startgroup/ring`, a name of our commands only."""
+    resource = WORKLOADS.get(workload.source.name)
+    return f"{workload.source.resource}{f'.{resource.group}' if resource else ''}/{workload.shown_name}"
 
 
-def argument_of(source: Source, name: str) -> str:
+def argument_of(workload: WorkloadSeen) -> str:
     """How messages name a gang for our other commands: `train`, `job/train`."""
-    return name if source is JOBSET else f"{source.resource}/{name}"
+    its = workload.source
+    return workload.name if its is JOBSET else f"{its.resource}/{workload.shown_name}"
 
 
 @dataclass(frozen=True, slots=True)
@@ -70,8 +75,8 @@ class FetchedGang:
 
     @property
     def name(self) -> str:
-        """Of the workload."""
-        return self.gang.workload.name
+        """Of the workload, as people call it."""
+        return self.gang.workload.shown_name
 
     def explained(
         self, controller: ControllerStatus | None = None, unknown: Sequence[str] = (), pod: str = ""
@@ -114,13 +119,20 @@ class GangSource(ResourceSource):
         self._workloads: dict[str, dict[ObjectKey, _Workload]] = {}
         self._jobs: dict[ObjectKey, JobSeen] = {}
         self._pods: dict[ObjectKey, PodSeen] = {}
+        self._members: dict[ObjectKey, PodSeen] = {}
+        """Pods of start groups."""
+        self._selected: dict[ObjectKey, object] = {}
+        """Those that fit the selector."""
         self._config_maps: dict[ObjectKey, tuple[ConfigMapSeen | None]] = {}
         self._forbidden: set[Resource] = set()
 
     def sources(self) -> list[AnyWatchSource]:
         self._workloads = {source.name: {} for source in self._of}
-        self._jobs, self._pods, self._config_maps = {}, {}, {}
-        found = list(map(self._workload_source, self._of))
+        self._jobs, self._pods, self._members, self._selected, self._config_maps = {}, {}, {}, {}, {}
+        templates = [it for it in self._of if not it.gates_pods]
+        found = list(map(self._workload_source, templates))
+        if START_GROUP in self._of:
+            found += self._member_sources()
         map_name = f"metadata.name={self._of[0].config_map_name(self._name)}" if self._name else ""
         found.append(
             WatchSource(
@@ -130,20 +142,21 @@ class GangSource(ResourceSource):
         if self._pods_wanted and JOBSET in self._of:
             its = self._labels(JOBSET)
             found.append(WatchSource(JOBS, wire.Job, decode.job, _keep(self._jobs), self._namespace, its))
-        if self._pods_wanted:
-            its = self._labels(*self._of)
+        if self._pods_wanted and templates:
+            its = self._labels(*templates)
             found.append(WatchSource(PODS, wire.Pod, decode.pod, _keep(self._pods), self._namespace, its))
         return found
 
     def gangs(self) -> list[FetchedGang]:
-        """Those that ask for a gate: the JobSets before the Jobs, each by namespace and name."""
+        """Those that ask for a gate: JobSets, Jobs, start groups, each by namespace and name."""
         jobs, pods = _by_gang(self._jobs.values()), _by_gang(self._pods.values())
-        return [
+        found = [
             self._joined(it, it.seen, jobs[it.seen.key], pods[it.seen.key])
             for source in self._of
             for _, it in sorted(self._workloads[source.name].items())
             if it.seen is not None
         ]
+        return found + self._start_groups()
 
     def one(self) -> FetchedGang | None:
         """The one that was selected by name; None if it is not there, or asks for no gate."""
@@ -153,9 +166,12 @@ class GangSource(ResourceSource):
         resource = it.source.resource
         if it.source.wire in (_RawJobSet, _RawJob):
             return self._without_workloads(it, JOBSET if resource == JOBSETS else JOB)
+        if it.source.wire in (wire.MemberPod, wire.AnyObject):
+            return it.forbidden and self._without_workloads(it, START_GROUP)
         if it.forbidden:
             self._forbidden.add(resource)
-            self.permissions.add_missing(it.verb, resource, self._namespace, _UNKNOWN_WITHOUT[resource])
+            unknown = _UNKNOWN_OF_START_GROUPS if [*self._of] == [START_GROUP] else _UNKNOWN_WITHOUT[resource]
+            self.permissions.add_missing(it.verb, resource, self._namespace, unknown)
         return it.forbidden or resource == CONFIGMAPS
 
     def _workload_source(self, source: Source) -> AnyWatchSource:
@@ -166,6 +182,42 @@ class GangSource(ResourceSource):
         labels = "" if self._name else ",".join(filter(None, (f"{names.GATED}={source.gated}", self._selector)))
         return WatchSource(JOBS, _RawJob, _job, handler, self._namespace, labels, field)
 
+    def _member_sources(self) -> list[AnyWatchSource]:
+        """Pods of start groups; with a selector, all of a group if one of them fits, since all of them count."""
+        every = START_GROUP.pods_selector(self._name) if self._name else START_GROUPS
+        found: list[AnyWatchSource] = [
+            WatchSource(PODS, wire.MemberPod, startgroup.pod, _keep(self._members), self._namespace, every)
+        ]
+        if self._selector:
+            labels, handler = f"{every},{self._selector}", _keep(self._selected)
+            found.append(WatchSource(PODS, wire.AnyObject, lambda it: it, handler, self._namespace, labels))
+        return found
+
+    def _start_groups(self) -> list[FetchedGang]:
+        """Gathered from their pods and their ConfigMap, as the controller does it."""
+        found = []
+        for key, pods in sorted(_by_gang(self._members.values()).items()):
+            if self._name and key.name != self._name:
+                continue
+            if self._selector and not any((it.namespace, it.name) in self._selected for it in pods):
+                continue
+            config_map, conflict = self._config_map(key)
+            own = config_map if config_map is not None and config_map.workload_uid == pods[0].workload_uid else None
+            kept = own.membership if own is not None else None
+            gathered = startgroup.gather(key, pods, kept, own)
+            if gathered is not None:
+                workload, job, counted = gathered
+                gang = GangSnapshot(workload=workload, jobs=(job,), pods=counted, membership=kept)
+                gang = msgspec.structs.replace(gang, config_map=config_map, config_map_conflict=conflict)
+                found.append(FetchedGang(gang))
+        return found
+
+    def _config_map(self, key: GangKey) -> tuple[ConfigMapSeen | None, bool]:
+        """The gang's ConfigMap, and whether one of its name is not ours."""
+        found = self._config_maps.get((key.namespace, config_map_name(key)))
+        config_map = found[0] if found else None
+        return config_map, found is not None and config_map is None
+
     def _labels(self, *of: Source) -> str:
         """Label selector of Jobs and pods."""
         if self._name:
@@ -173,7 +225,7 @@ class GangSource(ResourceSource):
         return f"{names.GATED}={of[0].gated}" if len(of) == 1 else GATED
 
     def _without_workloads(self, it: Unavailable, source: Source) -> bool:
-        resource = WORKLOADS[source.name]
+        resource = WORKLOADS.get(source.name, PODS)
         if it.forbidden:
             error = CommandError(f"{forbidden_text(it.verb, resource, self._namespace)} ({it.message})")
         elif it.verb == "get":
@@ -183,15 +235,15 @@ class GangSource(ResourceSource):
         if self._required:
             self.failed = error
         else:
-            self.permissions.add_sentence(str(error))
+            unseen = f"{forbidden_text(it.verb, resource, self._namespace)}: no start group can be seen"
+            self.permissions.add_sentence(unseen if source is START_GROUP else str(error))
             self.permissions.hidden_kinds.add(f"{source.kind}s")
         return True
 
     def _joined(
         self, it: _Workload, seen: WorkloadSeen, jobs: Sequence[JobSeen], pods: Sequence[PodSeen]
     ) -> FetchedGang:
-        found = self._config_maps.get((seen.namespace, seen.source.config_map_name(seen.name)))
-        config_map = found[0] if found else None
+        config_map, conflict = self._config_map(seen.key)
         # A ConfigMap without our label is listed by nobody, but the controller's condition says that it is there (A10).
         blocked = seen.condition is not None and seen.condition.reason == names.REASON_CONFIG_MAP_CONFLICT
         if it.job is not None:
@@ -203,7 +255,7 @@ class GangSource(ResourceSource):
             jobs=tuple(jobs),
             pods=tuple(pods),
             config_map=config_map,
-            config_map_conflict=config_map is None and (found is not None or blocked),
+            config_map_conflict=conflict or (config_map is None and blocked),
         )
         return FetchedGang(gang, it.policies, pods_forbidden=PODS in self._forbidden)
 
@@ -217,7 +269,10 @@ async def fetch_gang(
     """
     found = GangSource(client, namespace, permissions, of=(source,), name=name, pods=pods)
     await found.load()
-    return found.one()
+    gang = found.one()
+    if gang is None and source.gates_pods:
+        raise ObjectNotFound(f"{source.kind} {source.shown_name(name)} in namespace {namespace} has no pod any more")
+    return gang
 
 
 # --- Decoding --------------------------------------------------------------------------------------------------------

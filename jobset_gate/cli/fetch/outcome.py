@@ -6,7 +6,7 @@ from typing import Final
 
 from jobset_gate import names
 from jobset_gate.barrier import messages
-from jobset_gate.barrier.decide import decide
+from jobset_gate.barrier.decide import decide, recorded_verdict
 from jobset_gate.barrier.decision import Blocked, Enforce, Ignore
 from jobset_gate.barrier.model import ConfigMapSeen, GangSnapshot, Verdict, VerdictKind, WorkloadSeen
 from jobset_gate.podgroups.record import AdmissionState
@@ -43,19 +43,22 @@ GANG_GOALS: Final = frozenset({WaitGoal.RELEASED, WaitGoal.TIMED_OUT})
 GOAL_TEXT: Final = {it: str(it) for it in WaitGoal} | {WaitGoal.TIMED_OUT: "timed out"}
 
 
-def gang_outcome(workload: WorkloadSeen, gate: ConfigMapSeen | None, now: float) -> WaitOutcome:
-    """Of the present generation's gate, without looking at pods.
+def gang_outcome(seen: GangSnapshot, now: float) -> WaitOutcome:
+    """Of the present generation's gate, without looking at pods, unless they are the workload.
 
     By `decide`, so that the verdict of an older generation is never taken for this one's.
     """
-    match decide(GangSnapshot(workload=workload, config_map=gate), now):
+    workload, gate = seen.workload, seen.config_map
+    if not workload.source.gates_pods:
+        seen = GangSnapshot(workload=workload, config_map=gate)
+    match decide(seen, now):
         case Enforce(verdict=verdict):
             return _ended(verdict)
         case Blocked(condition=condition):
             # Templates cannot be changed, so a barrier that is missing stays missing; a foreign ConfigMap may go.
             return WaitOutcome(message=condition.message, final=condition.reason == names.REASON_GATE_MISSING)
         case Ignore():
-            return _quiet(workload, gate)
+            return _idle(seen) if workload.source.gates_pods else _quiet(workload, gate)
         case _:
             return WaitOutcome(message="is suspended" if workload.suspended else "")
 
@@ -66,6 +69,15 @@ def _ended(verdict: Verdict) -> WaitOutcome:
     if verdict.cause in (names.REASON_TIMED_OUT, names.REASON_INDEX_FAILED):
         ends.add(WaitGoal.TIMED_OUT)
     return WaitOutcome(frozenset(ends), verdict.message)
+
+
+def _idle(seen: GangSnapshot) -> WaitOutcome:
+    """Of a workload that is nothing but its pods. Those that are on their way out may have successors."""
+    verdict = recorded_verdict(seen)
+    ended = any(not pod.deleting for pod in seen.pods)
+    if ended and verdict is not None and verdict.generation.attempt == seen.workload.attempt:
+        return _ended(verdict)
+    return WaitOutcome(message="has no live pod")
 
 
 def _quiet(workload: WorkloadSeen, gate: ConfigMapSeen | None) -> WaitOutcome:

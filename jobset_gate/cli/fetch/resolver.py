@@ -18,6 +18,7 @@ from jobset_gate.cli.fetch.events import GangEvents
 from jobset_gate.cli.fetch.gangs import FetchedGang, fetch_gang
 from jobset_gate.cli.fetch.pod_groups import PodGroupSource
 from jobset_gate.cli.fetch.source import ObjectNotFound, Permissions, forbidden_text
+from jobset_gate.cli.fetch.start_groups import gang_of, resolve_start_group, with_capacity
 from jobset_gate.cli.fetch.train_jobs import resolve_train_job
 from jobset_gate.cli.invocation import Invocation
 from jobset_gate.cli.options import ResourceArgument, ResourceKind, parse_resource
@@ -28,13 +29,13 @@ from jobset_gate.explain.podgroup import explain_pod_group
 from jobset_gate.kube.client import Client
 from jobset_gate.kube.errors import Forbidden, NotFound
 from jobset_gate.kube.resources import PODS
-from jobset_gate.objects.unstructured import as_map, nested
+from jobset_gate.objects.unstructured import Json, as_map, nested
 from jobset_gate.podgroups.status import GroupStatus
 from jobset_gate.settings import Groups
-from jobset_gate.sources.table import JOB, JOBSET
+from jobset_gate.sources.table import JOB, JOBSET, START_GROUP
 
 T = TypeVar("T")
-SOURCE_OF: Final = {ResourceKind.JOBSET: JOBSET, ResourceKind.JOB: JOB}
+SOURCE_OF: Final = {ResourceKind.JOBSET: JOBSET, ResourceKind.JOB: JOB, ResourceKind.START_GROUP: START_GROUP}
 """The sources that have a kind of their own on the command line."""
 
 
@@ -68,11 +69,11 @@ class Resolver:
             self._controller = await controller_status(self.client, *self.lease_namespaces)
         return self._controller
 
-    async def explain_all(self, arguments: Sequence[str]) -> tuple[list[ExplainedObject], ExitCode]:
+    async def explain_all(self, arguments: Sequence[str], owner: str = "") -> tuple[list[ExplainedObject], ExitCode]:
         """Everything that is named; of several names those that were not found are printed."""
         found: list[ExplainedObject] = []
         code = ExitCode.OK
-        for argument in map(parse_resource, arguments):
+        for argument in [parse_resource(it, owner) for it in arguments]:
             try:
                 found += await self.explain(argument)
             except ObjectNotFound as absent:
@@ -90,12 +91,12 @@ class Resolver:
         return await find(argument, self._gang, self._pod_groups)
 
     async def resolve(self, argument: ResourceArgument) -> ResourceArgument:
-        """What a bare name or that of a TrainJob means. Raises CommandError if it fits nothing, or too much."""
+        """What a bare name, or that of a TrainJob or start group, means. Raises CommandError unless it is one thing."""
         return await resolve_name(self.client, self.namespace, argument)
 
-    async def pod_labels(self, name: str) -> dict[str, str]:
+    async def pod(self, name: str) -> Json:
         """Raises ObjectNotFound, and CommandError where the pod may not be read."""
-        return await pod_labels(self.client, self.namespace, name)
+        return await get_pod(self.client, self.namespace, name)
 
     async def statuses(self) -> list[GroupStatus]:
         """Of all pod groups of the namespace."""
@@ -125,17 +126,18 @@ class Resolver:
             explanation = explain_ungated(source, self.namespace, name, time.time())
             return [ExplainedObject(self.invocation.rewrite_explanation(explanation))]
         events = GangEvents(self.client, self.namespace, self.permissions)
-        found = replace(found, gang=await events.added(found.gang, time.time()))
+        gang = await with_capacity(self.client, await events.added(found.gang, time.time()))
+        found = replace(found, gang=gang)
         explanation = found.explained(controller, [it for it in self.permissions.missing if it not in known], pod)
         return [ExplainedObject(self.invocation.rewrite_explanation(explanation), found)]
 
     async def _gangs_of_pod(self, name: str) -> list[ExplainedObject]:
-        labels = await self.pod_labels(name)
+        pod = await self.pod(name)
         found: list[ExplainedObject] = []
-        if names.POD_GROUP_LABEL in labels:
+        if names.POD_GROUP_LABEL in as_map(nested(pod, "metadata", "labels")):
             its = [it for it in await self.statuses() if any(one.name == name for one in it.snapshot.members)]
             found += [await self._pod_group(it, name) for it in its]
-        if gang := gated_gang(labels):
+        if gang := gated_gang(pod):
             found += await self._gang(SOURCE_OF[gang.kind], gang.name, name)
         if not found:
             raise self.not_in_a_gang(name)
@@ -151,30 +153,33 @@ class Resolver:
         return ExplainedObject(self.invocation.rewrite_explanation(explanation), status=status)
 
 
-async def pod_labels(client: Client, namespace: str, name: str) -> dict[str, str]:
+async def get_pod(client: Client, namespace: str, name: str) -> Json:
     """Raises ObjectNotFound, and CommandError where the pod may not be read."""
     try:
-        pod = await client.get(PODS, name, namespace)
+        return await client.get(PODS, name, namespace)
     except NotFound as gone:
         raise ObjectNotFound(f"pod {name} not found in namespace {namespace}") from gone
     except Forbidden as no:
         raise CommandError(f"{forbidden_text('get', PODS, namespace)} ({no.message})") from no
-    return as_map(nested(pod, "metadata", "labels"))
 
 
 async def resolve_gang(client: Client, namespace: str, argument: ResourceArgument) -> ResourceArgument:
-    """As `resolve_name`, with the JobSet or Job whose barrier holds a pod in the place of the pod."""
+    """As `resolve_name`, with the gang whose barrier holds a pod in the place of the pod."""
     if argument.kind is not ResourceKind.POD:
         return await resolve_name(client, namespace, argument)
-    if gang := gated_gang(await pod_labels(client, namespace, argument.name)):
+    if gang := gated_gang(await get_pod(client, namespace, argument.name)):
         return gang
     why = "waits at no start barrier: name its pod group as podgroup/NAME, if it is of one"
     raise CommandError(f"pod {argument.name} in namespace {namespace} {why}")
 
 
 async def resolve_name(client: Client, namespace: str, argument: ResourceArgument) -> ResourceArgument:
-    """What is meant by a bare name or by that of a TrainJob; any other argument as it is. Raises CommandError."""
-    return await resolve_bare_name(client, namespace, await resolve_train_job(client, namespace, argument))
+    """What is meant by a bare name, or by that of a TrainJob or start group; any other argument as it is.
+
+    Raises CommandError.
+    """
+    argument = await resolve_bare_name(client, namespace, await resolve_train_job(client, namespace, argument))
+    return await resolve_start_group(client, namespace, argument)
 
 
 async def find(
@@ -206,9 +211,12 @@ async def open_resolver(invocation: Invocation, config: Path | None) -> AsyncIte
         yield Resolver(client, invocation.namespace or own, settings, invocation, (own,))
 
 
-def gated_gang(labels: dict[str, str]) -> ResourceArgument | None:
-    """The workload whose barrier holds a pod with these labels; None if none does."""
+def gated_gang(pod: Json) -> ResourceArgument | None:
+    """The workload whose barrier holds this pod; None if none does."""
+    if gang := gang_of(pod):
+        return ResourceArgument(ResourceKind.START_GROUP, gang)
+    labels = as_map(nested(pod, "metadata", "labels"))
     for kind, source in SOURCE_OF.items():
-        if labels.get(names.GATED) == source.gated and (name := labels.get(source.pods_label)):
+        if source.gated and labels.get(names.GATED) == source.gated and (name := labels.get(source.pods_label)):
             return ResourceArgument(kind, name)
     return None

@@ -30,14 +30,16 @@ async def fetch_gang_timeline(resolver: Resolver, source: Source, name: str) -> 
     """A list of one. Raises CommandError if there is no such gang, or its pods may not be read."""
     client, namespace, permissions = resolver.client, resolver.namespace, resolver.permissions
     found, pods = await asyncio.gather(
-        fetch_gang(client, namespace, source, name, permissions, pods=False),
+        fetch_gang(client, namespace, source, name, permissions, pods=source.gates_pods),
         _timed_pods(client, namespace, source.pods_selector(name), permissions),
     )
     if found is None:
         what = names.CONFIG_FIELD if source.has_config_field else f"annotation {names.CONFIG}"
         raise CommandError(f"{source.kind} {namespace}/{name} asks for no gate: it has no {what}")
     pulls = await fetch_image_pulls(client, namespace, {pod.metadata.uid for pod in pods}, permissions)
-    timed = [decode.decode_pod(pod, pulls.get(pod.metadata.uid)) for pod in pods]
+    known = {pod.uid: pod for pod in found.gang.pods}
+    ours = [pod for pod in pods if pod.metadata.uid in known] if source.gates_pods else pods
+    timed = [decode.decode_pod(pod, pulls.get(pod.metadata.uid), known.get(pod.metadata.uid)) for pod in ours]
     return [gang_timeline(found.gang.workload, found.gang.config_map, timed, time.time(), permissions.missing)]
 
 

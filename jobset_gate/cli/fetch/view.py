@@ -78,7 +78,7 @@ async def _gang_view(resolver: Resolver, source: Source, name: str) -> GangView:
 
 async def _gang_of_pod(resolver: Resolver, name: str) -> ResourceArgument:
     """Its workload if that has a barrier, since the pod's start waits for it; else its pod group."""
-    if gang := gated_gang(await resolver.pod_labels(name)):
+    if gang := gated_gang(await resolver.pod(name)):
         return gang
     for status in await resolver.statuses():
         if any(it.name == name for it in status.snapshot.members):
@@ -112,8 +112,9 @@ class GangView(GangSource):
         pods: bool = True,
     ) -> None:
         super().__init__(client, workload.namespace, permissions, of=(workload.source,), name=workload.name, pods=pods)
-        self.subject = kubectl_name(workload.source, workload.name)
+        self.subject = kubectl_name(workload)
         self._uid, self._controller = workload.uid, controller
+        self._is_pods = workload.source.gates_pods
         self._events = GangEvents(client, workload.namespace, permissions)
 
     async def outcome(self) -> WaitOutcome:
@@ -135,8 +136,8 @@ class GangView(GangSource):
 
     def _outcome(self, gang: GangSnapshot | None) -> WaitOutcome:
         if gang is None:
-            return WaitOutcome(message="was deleted", final=True)
-        return gang_outcome(gang.workload, gang.config_map, time.time())
+            return WaitOutcome(message="has no pod now" if self._is_pods else "was deleted", final=not self._is_pods)
+        return gang_outcome(gang, time.time())
 
 
 # --- A pod group -----------------------------------------------------------------------------------------------------

@@ -5,7 +5,7 @@ from collections.abc import Iterator, Sequence
 from jobset_gate import names
 from jobset_gate.barrier import count
 from jobset_gate.barrier.events import CoreEvent
-from jobset_gate.barrier.model import GangSnapshot, Verdict, VerdictKind
+from jobset_gate.barrier.model import GangSnapshot, Generation, Verdict, VerdictKind
 from jobset_gate.barrier.source import Source
 from jobset_gate.cli.printers import explanation, output
 from jobset_gate.cli.printers.output import TerminalStyle
@@ -48,21 +48,34 @@ def gang_facts(seen: GangSnapshot, now: float) -> Facts:
     """What is set and what was decided."""
     its, config = seen.workload, seen.workload.config
     targets = [target.name for target in its.targets if target.name]
-    attempt = f"restart attempt {its.attempt}, " if its.source.restarts else ""
+    owner = its.owner
     return (
-        ("Name", its.name),
+        ("Name", its.shown_name),
         ("Namespace", its.namespace),
+        *([("Owner", f"{owner.kind} {owner.name}")] if owner is not None else []),
         ("UID", its.uid),
         ("Created", _created(its.created, now)),
         ("Timeout", "none" if config.timeout is None else said.format_duration(config.timeout)),
         ("On timeout", names.ON_TIMEOUT_RELEASE if its.releases_on_timeout else names.ON_TIMEOUT_FAIL),
         *([("Targets", ", ".join(targets))] if targets else []),
         ("Bypass", _yes(its.bypass)),
-        ("Suspended", _yes(its.suspended)),
-        ("Generation", f"{attempt}epoch {its.epoch}"),
+        *([] if its.source.gates_pods else [("Suspended", _yes(its.suspended))]),
+        ("Generation", _generation(its.source, Generation(its.uid, its.attempt, its.epoch))),
         ("Condition", _condition(seen)),
         ("ConfigMap", _gate(seen)),
     )
+
+
+def gang_rows(seen: GangSnapshot) -> Rows:
+    """Each Job of the gang; of a start group each pod."""
+    return pod_rows(seen) if seen.workload.source.gates_pods else job_rows(seen)
+
+
+def pod_rows(seen: GangSnapshot) -> Rows:
+    """Each live pod, those that have not started first."""
+    pods = sorted((it for it in seen.pods if it.live), key=lambda it: (it.started, it.name))
+    rows = [(it.name, it.stage.name.lower(), it.phase or "Pending") for it in pods]
+    return _first_rows(("POD", "BARRIER", "PHASE"), rows, len(rows)) if rows else ()
 
 
 def job_rows(seen: GangSnapshot) -> Rows:
@@ -107,10 +120,14 @@ def _gate(seen: GangSnapshot) -> str:
 
 
 def _verdict(verdict: Verdict, source: Source) -> str:
-    its = verdict.generation
-    attempt = f"restart attempt {its.attempt}, " if source.restarts else ""
     what = "released" if verdict.kind is VerdictKind.RELEASE else "timed out"
-    return f"{what} ({verdict.cause}), {attempt}epoch {its.epoch}"
+    return f"{what} ({verdict.cause}), {_generation(source, verdict.generation)}"
+
+
+def _generation(source: Source, its: Generation) -> str:
+    if source.gates_pods:
+        return f"attempt {its.attempt}"
+    return f"restart attempt {its.attempt}, epoch {its.epoch}" if source.restarts else f"epoch {its.epoch}"
 
 
 # --- A pod group -----------------------------------------------------------------------------------------------------

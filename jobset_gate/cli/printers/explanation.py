@@ -56,6 +56,7 @@ def _headline(it: Explanation, look: TerminalStyle) -> Iterator[str]:
     wrapped = wrap(head + colon + rest, look)
     wrapped[0] = wrapped[0].replace(it.state, look.paint(state_style(it.state), it.state), 1)
     yield from wrapped
+    yield from wrap(said.ownership(it), look)
     if it.state == GangState.RELEASED:
         when = "when it was opened is not known" if it.decided is None else f"opened at {said.format_time(it.decided)}"
         through = "how many pods have gone through is not known"

@@ -36,6 +36,8 @@ def gang_cells(it: Explanation, created: float, *, namespaces: bool, kinds: bool
         "AGE": _since(created, it.now),
     }
     if wide:
+        if kinds:
+            cells["OWNER"] = f"{it.owner.kind}/{it.owner.name}" if it.owner is not None else NOTHING
         message = it.message or next((one.message for one in it.missing if one.message), "")
         cells["TIMEOUT"] = NOTHING if it.timeout is None else format_duration(it.timeout)
         cells["MESSAGE"] = terminal_text.line(message) or NOTHING

@@ -142,7 +142,7 @@ async def test_a_pod_leads_to_its_gang(stored: StoredJobSet, why: CliShell) -> N
         (
             "node/x",
             2,
-            "error: node/x: no such kind: node (known are NAME, jobset/NAME, job/NAME, trainjob/NAME, pod/NAME",
+            "error: node/x: no such kind: node (known are NAME, jobset/NAME, job/NAME, startgroup/NAME, trainjob/NAME",
         ),
         ("jobset/", 2, "error: jobset/: a name is missing"),
     ],

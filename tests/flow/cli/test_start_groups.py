@@ -1,0 +1,254 @@
+"""Each command over start groups: the pods of one name under one owner, with a ConfigMap of their own."""
+
+from __future__ import annotations
+
+import re
+import time
+
+import pytest
+
+from jobset_gate import names
+from jobset_gate.barrier.model import VerdictKind
+from jobset_gate.kube.client import Client
+from jobset_gate.kube.resources import CONFIGMAPS, PODS, STATEFUL_SETS
+from tests.fakes.cli_process import started
+from tests.fakes.cli_runner import CliShell
+from tests.fakes.stored_gang import StoredJob, install_jobset_crd
+from tests.fakes.stored_start_group import StoredStartGroup
+from tests.flow.cli.conftest import LimitedUser
+from tests.flow.cli.test_schemas import check
+from tests.plane.planes import Plane
+
+NO_ROOM = "0/4 nodes are available: 4 Insufficient nvidia.com/gpu."
+embedded = pytest.mark.parametrize("plane", ["embedded"], indirect=True)
+
+
+async def half(made: StoredStartGroup) -> StoredStartGroup:
+    """One of two pods has started, for the other there is no room."""
+    await made.jobset()
+    await made.started(0, "")
+    await made.unscheduled(1, "", NO_ROOM)
+    await made.config_map(since=time.time())
+    return made
+
+
+@pytest.fixture
+async def ring(client: Client, namespace: str) -> StoredStartGroup:
+    await install_jobset_crd(client, namespace)
+    return await half(StoredStartGroup(client, namespace))
+
+
+@embedded
+async def test_why_says_who_is_missing_whose_pods_they_are_and_which_attempt_it_is(
+    ring: StoredStartGroup, cli: CliShell
+) -> None:
+    for name in ("startgroup/ring", "ring", "pod/ring-1"):
+        ran = await cli("why", name)
+        assert (ran.code, ran.err.count("error")) == (0, 0)
+        head, *rest = ran.out.splitlines()
+        assert head == f"StartGroup {ring.namespace}/ring: Waiting: 1/2 pods started"
+        assert rest[0] == "pods of PyTorchJob ring, attempt 0"
+        assert f"  1 pod: Unscheduled: {NO_ROOM}" in rest
+        assert "what follows is up to the PyTorchJob." in ran.out
+    found = check("why", (await cli("why", "startgroup/ring", "-o", "json")).out)
+    assert (found["of"], found["source"], found["name"], found["attempt"]) == ("StartGroup", "startgroup", "ring", 0)
+    assert found["owner"] == {"apiVersion": "kubeflow.org/v1", "kind": "PyTorchJob", "name": "ring"}
+
+
+@embedded
+async def test_pods_that_ask_for_something_else_are_named(ring: StoredStartGroup, cli: CliShell) -> None:
+    ring.notes = ring.notes | {names.START_SIZE: "3"}
+    await ring.started(2, "")
+    ran = await cli("why", "startgroup/ring")
+    assert "Waiting: 2/3 pods started" in ran.out
+    assert "the most patient values count until these are deleted: ring-0, ring-1" in ran.out
+    assert check("why", (await cli("why", "ring", "-o", "json")).out)["differing"] == ["ring-0", "ring-1"]
+
+
+@embedded
+async def test_a_stateful_set_that_never_has_enough_pods_is_named(
+    client: Client, namespace: str, cli: CliShell
+) -> None:
+    made = StoredStartGroup(client, namespace, kind="StatefulSet")
+    spec = {"replicas": 2, "selector": {}, "template": {}}
+    owner = await client.create(STATEFUL_SETS, {"metadata": {"name": "ring"}, "spec": spec}, namespace)
+    made.uid = owner["metadata"]["uid"]
+    await made.started(0, "")
+    why = "the StatefulSet ring creates its pods one by one, 1 of 2 can be there: use podManagementPolicy Parallel"
+    assert (await cli("why", "ring")).out.startswith(f"StartGroup {namespace}/ring: Waiting: 1/2 pods started: {why}\n")
+
+
+@embedded
+async def test_describe_shows_owner_attempt_and_pods(ring: StoredStartGroup, cli: CliShell) -> None:
+    await ring.event("PyTorchJob", "ring", "SuccessfulCreate", "create Pod ring-0")
+    ran = await cli("describe", "startgroup/ring")
+    facts = dict(re.findall(r"(?m)^([A-Z][A-Za-z ]+): +(.*)$", ran.out))
+    assert (ran.code, facts["Name"], facts["Owner"], facts["UID"]) == (0, "ring", "PyTorchJob ring", ring.uid)
+    assert (facts["Generation"], "Suspended" in facts) == ("attempt 0", False)
+    assert facts["ConfigMap"].startswith(f"{ring.config_map_name}: no verdict, clock runs since")
+    assert re.search(r"(?m)^ring-1 +waiting +Pending$", ran.out)
+    assert "SuccessfulCreate: create Pod ring-0" in ran.out
+
+
+@embedded
+async def test_pods_that_were_all_replaced_are_the_next_attempt_until_the_first_release(
+    ring: StoredStartGroup, cli: CliShell
+) -> None:
+    """The ConfigMap released other pods, and none of them is left."""
+    await ring.client.delete(CONFIGMAPS, ring.config_map_name, ring.namespace)
+    await ring.config_map(VerdictKind.RELEASE, names.REASON_STARTED, "all 2 pods started", members=("u-1", "u-2"))
+    assert "pods of PyTorchJob ring, attempt 1" in (await cli("why", "ring")).out
+    late = await cli("wait", "startgroup/ring", "--timeout=0")
+    assert (late.code, "startgroup/ring is not released after 0s; `jobset-gate why startgroup/ring -n" in late.err) == (
+        3,
+        True,
+    )
+
+
+@embedded
+async def test_wait_and_watch_end_with_the_release(ring: StoredStartGroup, cli: CliShell) -> None:
+    wrong = await cli("wait", "startgroup/ring", "--for=opened")
+    assert (wrong.code, "a StartGroup's gate is released or timedout" in wrong.err) == (2, True)
+    members = [it["metadata"]["uid"] for it in (await ring.client.list(PODS, ring.namespace))["items"]]
+    await ring.client.delete(CONFIGMAPS, ring.config_map_name, ring.namespace)
+    await ring.config_map(VerdictKind.RELEASE, names.REASON_BYPASSED, "opened by hand", members=tuple(members))
+    for command in ("wait", "watch"):
+        for name in ("startgroup/ring", "ring", "pod/ring-0"):
+            ran = await cli(command, name)
+            assert (ran.code, ran.out.splitlines()[-1]) == (0, "startgroup/ring released: opened by hand"), command
+
+
+@embedded
+async def test_a_watch_outlasts_the_moment_without_pods(client: Client, namespace: str, plane: Plane) -> None:
+    """A restart as a whole deletes all pods first."""
+    made = StoredStartGroup(client, namespace)
+    await made.jobset()
+    await made.unscheduled(0, "", NO_ROOM)
+    async with started(plane.kubeconfig, "watch", "startgroup/ring", "-n", namespace) as watch:
+        assert "Waiting 0/2" in await watch.line()
+        await client.delete(PODS, "ring-0", namespace)
+        while "has no pod now" not in await watch.line():
+            pass
+        await made.unscheduled(1, "", NO_ROOM)
+        assert "Waiting 0/2" in await watch.line()
+
+
+@embedded
+async def test_of_several_owners_one_has_to_be_named(
+    ring: StoredStartGroup, client: Client, namespace: str, cli: CliShell
+) -> None:
+    other = await half(StoredStartGroup(client, namespace, "mpi", kind="MPIJob"))
+    shown = f"startgroup/ring in namespace {namespace} has 2 owners: mpijob/mpi (UID {other.uid}), pytorchjob/ring"
+    for command in (["why"], ["describe"], ["watch"], ["wait"], ["timeline"], ["release", "--yes"]):
+        ran = await cli(*command, "startgroup/ring")
+        assert (ran.code, ran.out, shown in ran.err) == (2, "", True), command
+    for owner in ("mpi", "mpijob/mpi", "MPIJob/mpi", other.uid):
+        for name in ("startgroup/ring", "ring"):
+            assert "pods of MPIJob mpi, attempt 0" in (await cli("why", name, "--owner", owner)).out
+    ran = await cli("wait", "ring", "--owner=nobody", "--timeout=0")
+    assert (ran.code, f"is not owned by nobody, but by mpijob/mpi (UID {other.uid})" in ran.err) == (1, True)
+    ran = await cli("why", "jobset/ring", "--owner=mpi")
+    assert (ran.code, "--owner is of start groups" in ran.err) == (2, True)
+    rows = (await cli("get", "gangs", "--no-headers", "-o", "wide")).out.splitlines()
+    assert [row.split()[:5] for row in rows] == [["StartGroup", "startgroup", "ring", "Waiting", "1/2"]] * 2
+    assert {owner for row in rows for owner in row.split() if owner in ("MPIJob/mpi", "PyTorchJob/ring")} == {
+        "MPIJob/mpi",
+        "PyTorchJob/ring",
+    }
+
+
+@embedded
+async def test_an_owner_whose_pods_are_all_gone_is_passed_over(
+    ring: StoredStartGroup, client: Client, namespace: str, cli: CliShell
+) -> None:
+    """One that was deleted and made again, and an old pod that has ended."""
+    old = StoredStartGroup(client, namespace, "ring-old")
+    await old.jobset()
+    await old.pod(0, phase="Failed")
+    assert (await cli("why", "ring")).code == 0
+
+
+@embedded
+async def test_a_name_that_fits_several_sources_is_refused_with_the_list(ring: StoredStartGroup, cli: CliShell) -> None:
+    await StoredJob(ring.client, ring.namespace).jobset()
+    job = StoredJob(ring.client, ring.namespace)
+    made = await job.client.get(job.resource, "train", ring.namespace)
+    meta = {key: made["metadata"][key] for key in ("labels", "annotations")} | {"name": "ring"}
+    await job.client.create(job.resource, {"metadata": meta, "spec": made["spec"]}, ring.namespace)
+    ran = await cli("why", "ring")
+    shown = f"ring fits several in namespace {ring.namespace}: job/ring, startgroup/ring; say which one"
+    assert (ran.code, ran.out, shown in ran.err) == (2, "", True)
+
+
+@embedded
+async def test_get_gangs_shows_name_owner_and_source(ring: StoredStartGroup, cli: CliShell) -> None:
+    get = cli.command("get", "gangs", "--no-headers")
+    row = ["StartGroup", "startgroup", "ring", "Waiting", "1/2"]
+    by_name = "--field-selector=metadata.name=ring"
+    for more in ((), ("--source=startgroup",), ("-l", "team=ring"), ("ring",), (by_name,)):
+        ran = await get(*more)
+        assert (ran.code, ran.out.split()[:5]) == (0, row), more
+    for more in (("--source=job",), ("-l", "team=b")):
+        assert (await get(*more)).out == "", more
+    assert (await get("-o", "name")).out == "startgroup/ring\n"
+    assert "PyTorchJob/ring" in (await get("-o", "wide")).out.split()
+    (found,) = check("get jobsets, get gangs", (await get("-o", "json")).out)["items"]
+    assert (found["name"], found["owner"]["kind"], found["missing"][0]["count"]) == ("ring", "PyTorchJob", 1)
+
+
+@embedded
+async def test_a_timeline_has_the_pods_of_one_owner(
+    ring: StoredStartGroup, client: Client, namespace: str, cli: CliShell
+) -> None:
+    await half(StoredStartGroup(client, namespace, "mpi", kind="MPIJob"))
+    found = check("timeline", (await cli("timeline", "ring", "--owner=ring", "-o", "json")).out)
+    assert (found["of"], found["source"], found["name"]) == ("StartGroup", "startgroup", "ring")
+    assert (found["startedPods"], found["expectedPods"]) == (1, 2)
+    assert [it["name"] for it in found["pods"]] == ["ring-0", "ring-1"]
+    table = (await cli("timeline", "pod/ring-0")).out
+    assert table.startswith(f"StartGroup {namespace}/ring: 1/2 pods started; ")
+
+
+@embedded
+async def test_bypass_is_refused_with_the_place_of_the_annotation(ring: StoredStartGroup, cli: CliShell) -> None:
+    for name in ("startgroup/ring", "ring", "pod/ring-0"):
+        ran = await cli("bypass", name, "--yes")
+        assert (ran.code, ran.out) == (2, "")
+        assert f'put the annotation {names.BYPASS}: "true" into the pod template of its owner' in ran.err
+
+
+@embedded
+async def test_pods_without_an_owner_and_unknown_names_are_no_start_group(
+    ring: StoredStartGroup, cli: CliShell
+) -> None:
+    meta = {"name": "bare", "labels": {names.START_GROUP: "lonely"}}
+    spec = {"containers": [{"name": "main", "image": "x"}]}
+    await ring.client.create(PODS, {"metadata": meta, "spec": spec}, ring.namespace)
+    for name in ("lonely", "moon", "No_Label"):
+        ran = await cli("why", f"startgroup/{name}")
+        assert (ran.code, f"StartGroup {name} not found in namespace {ring.namespace}" in ran.err) == (1, True), name
+    ran = await cli("wait", "pod/bare")
+    assert (ran.code, "waits at no start barrier" in ran.err) == (1, True)
+    assert "lonely" not in (await cli("get", "gangs")).out
+
+
+async def test_without_the_right_to_pods_the_missing_right_is_named(
+    ring: StoredStartGroup, cli: CliShell, limited: LimitedUser
+) -> None:
+    user = cli.user(await limited([{"apiGroups": [""], "resources": ["configmaps"], "verbs": ["get", "list"]}]))
+    right = f"cannot list pods in namespace {ring.namespace}"
+    for words in (["why", "startgroup/ring"], ["get", "gangs", "--source=startgroup"], ["timeline", "startgroup/ring"]):
+        ran = await user(*words)
+        assert (ran.code, ran.out, right in ran.err) == (1, "", True), words
+    ran = await user("get", "gangs")
+    assert (ran.code, f"warning: {right}: no start group can be seen" in ran.err) == (1, True)
+
+
+async def test_pods_and_config_maps_are_all_that_has_to_be_readable(
+    ring: StoredStartGroup, cli: CliShell, limited: LimitedUser
+) -> None:
+    pods = {"apiGroups": [""], "resources": ["pods", "configmaps", "events"], "verbs": ["get", "list", "watch"]}
+    user = cli.user(await limited([pods]))
+    for words in (["why", "startgroup/ring"], ["describe", "pod/ring-0"], ["get", "gangs", "--source=startgroup"]):
+        ran = await user(*words)
+        assert (ran.code, "cannot" in ran.out + ran.err.replace("cannot be read", "")) == (0, False), (words, ran)
