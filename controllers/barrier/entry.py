@@ -117,8 +117,10 @@ class GatheredEntry(GangEntry):
 
     key: GangKey = field(kw_only=True)
     _gathered: tuple[PodSeen, ...] = ()
-    """The pods that count, with their attempt."""
+    """The pods with their attempt."""
     _is_stale: bool = False
+    _config_map_uid: str = ""
+    """Of the ConfigMap that was seen last."""
 
     @property
     def is_empty(self) -> bool:
@@ -131,7 +133,12 @@ class GatheredEntry(GangEntry):
         return startgroup.group_and_owner(self.key.name)[1]
 
     def set_config_map(self, gate: ConfigMapSeen | None) -> None:
+        """A ConfigMap that another replica made after a deletion counts alone: attempts may have begun at 0 again."""
+        if gate is None:
+            self.current_workload()  # remembers what the deleted one said
         self.config_map = gate
+        if gate is not None and gate.uid != self._config_map_uid:
+            self.membership, self.remembered, self._config_map_uid = None, None, gate.uid
         self.membership = startgroup.latest(self.membership, None if gate is None else gate.membership)
         self._is_stale = True
 

@@ -161,7 +161,7 @@ class Gathered(NamedTuple):
     job: JobSeen
     """The one Job that the rules count by: all pods are its slots."""
     pods: tuple[PodSeen, ...]
-    """Those that can count for the attempt, with its number."""
+    """With the attempt's number; those that cannot count for it with -1."""
 
 
 def gather(
@@ -277,7 +277,8 @@ def _values(member: MemberSeen) -> tuple[int, int | None, bool, bool]:
 def _of_attempt(pods: Iterable[PodSeen], attempt: int, kept: Membership | None) -> Iterable[PodSeen]:
     """The pods with their attempt. A Succeeded pod counts for the attempt that released it and for no later one.
 
-    Except a batch Job's, whose success is final: it counts in every attempt, and proves the release of none.
+    Except a batch Job's, whose success is final: it counts in every attempt, and proves the release of none. A pod that
+    does not count stays, of no attempt: gathered once more, the pods are the same attempt.
     """
     members = kept.members if kept is not None and kept.attempt == attempt else frozenset()
     for one in pods:
@@ -285,6 +286,8 @@ def _of_attempt(pods: Iterable[PodSeen], attempt: int, kept: Membership | None) 
             yield one if one.attempt == attempt else msgspec.structs.replace(one, attempt=attempt)
         elif one.member is not None and _is_batch_job(one.member.owner):
             yield msgspec.structs.replace(one, attempt=attempt, epoch=-1, stage=BarrierStage.WAITING)
+        else:
+            yield msgspec.structs.replace(one, attempt=-1)
 
 
 def _is_batch_job(owner: ObjectSeen) -> bool:

@@ -18,10 +18,13 @@ from random import Random
 import structlog
 
 from jobset_gate.sources.table import TEMPLATE_SOURCES
+from tests.stress.attempts.schedule import AttemptSchedule, attempts_at_random, play_attempts
 from tests.stress.world.schedule import Schedule, at_random, cut_down, play
 
-SCHEDULES = 10_000
-AT_ONCE = 50
+ATTEMPTS = "attempts"
+"""The model of the rule of attempts: no source, but played with them."""
+SCHEDULES = {**dict.fromkeys(TEMPLATE_SOURCES, 10_000), ATTEMPTS: 1_000_000}
+AT_ONCE = 100
 """Schedules of one task: a few seconds."""
 MOST_FAILED = 5
 """So many failed ones say enough."""
@@ -30,7 +33,7 @@ MOST_FAILED = 5
 def main(arguments: Sequence[str] | None = None) -> int:
     """0 if every schedule was right."""
     options = _options(arguments)
-    sources = [options.source] if options.source else [*TEMPLATE_SOURCES]
+    sources = [options.source] if options.source else [*SCHEDULES]
     if options.seed is not None:
         return max(_shown(options.seed, source) for source in sources)
     return max(_run(options, source) for source in sources)
@@ -52,10 +55,13 @@ def _run(options: argparse.Namespace, source: str) -> int:
     return 1 if failed else 0
 
 
-def wrong(schedule: Schedule) -> AssertionError | None:
+def wrong(schedule: Schedule | AttemptSchedule) -> AssertionError | None:
     """What is wrong with it, if anything is."""
     try:
-        play(schedule)
+        if isinstance(schedule, AttemptSchedule):
+            play_attempts(schedule)
+        else:
+            play(schedule)
     except AssertionError as found:
         return found
     return None
@@ -63,7 +69,7 @@ def wrong(schedule: Schedule) -> AssertionError | None:
 
 def _results(options: argparse.Namespace, source: str) -> Iterator[tuple[int, list[int], float]]:
     """(schedules played, numbers of those that failed, seconds of computing), a part after the other."""
-    last = options.first + options.schedules
+    last = options.first + (options.schedules or SCHEDULES[source])
     parts = [range(first, min(first + AT_ONCE, last)) for first in range(options.first, last, AT_ONCE)]
     part_of = partial(_part, source=source)
     if options.jobs == 1:
@@ -94,13 +100,19 @@ def _shown(seed: int, source: str) -> bool:
         _say(f"{source}, seed {seed}: right")
         return False
     _say(f"{source}, seed {seed}: {type(found).__name__}: {found}")
-    shortest = cut_down(schedule, lambda shorter: wrong(shorter) is not None)
+    shortest = cut_down(schedule, _fails)
     _say(f"  {wrong(shortest)}\n  {shortest}")
     _say(f'  again: make stress STRESS_ARGS="--source {source} --seed {seed}"')
     return True
 
 
-def _schedule(seed: int, source: str) -> Schedule:
+def _fails(schedule: Schedule | AttemptSchedule) -> bool:
+    return wrong(schedule) is not None
+
+
+def _schedule(seed: int, source: str) -> Schedule | AttemptSchedule:
+    if source == ATTEMPTS:
+        return attempts_at_random(seed)
     return at_random(Random(seed), source)  # noqa: S311 - chance that can be repeated
 
 
@@ -116,8 +128,8 @@ def _quiet() -> None:
 
 def _options(arguments: Sequence[str] | None) -> argparse.Namespace:
     parser = argparse.ArgumentParser(prog="make stress STRESS_ARGS=...", description=__doc__)
-    parser.add_argument("--schedules", type=int, default=SCHEDULES, help="how many")
-    parser.add_argument("--source", choices=[*TEMPLATE_SOURCES], help="of this source alone")
+    parser.add_argument("--schedules", type=int, help="how many of each")
+    parser.add_argument("--source", choices=[*SCHEDULES], help="of this source alone")
     parser.add_argument("--first", type=int, default=0, help="number of the first")
     parser.add_argument("--jobs", type=int, default=os.cpu_count() or 1, help="processes")
     parser.add_argument("--seed", type=int, help="this one alone, with the steps that it takes")

@@ -9,8 +9,9 @@ from __future__ import annotations
 from collections.abc import Callable
 from dataclasses import dataclass, field, replace
 from random import Random
-from typing import NamedTuple
+from typing import NamedTuple, TypeVar
 
+from tests.stress.attempts.schedule import AttemptSchedule
 from tests.stress.world.cluster import GangShape
 from tests.stress.world.steps import MOST, Run
 from tests.stress.world.world import RunEnding, World
@@ -189,13 +190,16 @@ def at_random(random: Random, source: str = "jobset") -> Schedule:
     )
 
 
-def cut_down(schedule: Schedule, fails: Callable[[Schedule], bool]) -> Schedule:
+S = TypeVar("S", bound=Schedule | AttemptSchedule)
+
+
+def cut_down(schedule: S, fails: Callable[[S], bool]) -> S:
     """A schedule that still fails and from which no single step can be left out."""
     size = max(1, len(schedule.steps) // 2)
     while True:
         first = 0
         while first < len(schedule.steps):
-            shorter = replace(schedule, steps=schedule.steps[:first] + schedule.steps[first + size :])
+            shorter = replace(schedule, steps=schedule.steps[:first] + schedule.steps[first + size :])  # type: ignore[arg-type]
             if fails(shorter):
                 schedule = shorter
                 continue

@@ -339,3 +339,18 @@ async def test_what_a_quota_refuses_of_a_stateful_set_is_reported(ring: StartGro
         await ring.reconcile()
         await asyncio.sleep(15)
     assert "1 pod: QuotaDenied: exceeded quota: gpus" in ring.state[1]
+
+
+async def test_a_config_map_that_another_replica_made_again_counts_alone(ring: StartGroupController) -> None:
+    ring.show(member("ring-0", RUNS), member("ring-1", RUNS))
+    await ring.reconcile()
+    meta = {key: ring.stored["metadata"][key] for key in ("name", "namespace", "labels", "ownerReferences")}
+    ring.api.remove(CONFIGMAPS, NAME, namespace=SPACE)
+    ring.watch()
+    assert ring.seen.remembered is not None, "a deletion alone takes back nothing"
+    ring.api.create(CONFIGMAPS, {"metadata": meta, "data": {names.KEY_ATTEMPT: "0"}})
+    ring.show(member("ring-2", RUNS), member("ring-3"))
+    ring.remove("ring-0", "ring-1")
+    ring.watch()
+    await ring.reconcile()
+    assert (ring.verdict, ring.attempt, ring.members) == (None, 0, {"ring-2", "ring-3"})
