@@ -7,46 +7,30 @@ tracking finalizers.
 
 from __future__ import annotations
 
-import asyncio
 import copy
 from collections.abc import Iterable
 from functools import partial
 
+from typing_extensions import override
+
 from jobset_gate import names
-from jobset_gate.fake.objects import Clock, FakeObject, Json, Key, controller_of, holds, keep_whole, owned_by, stamp
-from jobset_gate.fake.tasks import played_controller, reconcile_queue, run_bounded
+from jobset_gate.fake.objects import Clock, FakeObject, Json, Key, controller_of, holds, owned_by, stamp
+from jobset_gate.fake.tasks import PlayedController, run_bounded
 from jobset_gate.kube.client import Client
 from jobset_gate.kube.errors import Conflict, NotFound
 from jobset_gate.kube.resources import JOBS, PODS
-from jobset_gate.runtime.informer import Informer, WatchSource
 from jobset_gate.runtime.store import ObjectChange
 
-PARALLEL_WRITES = 50
 BATCH_SECONDS = 1.0  # kube-controller-manager collects changes of pods for this long
 
 
-class JobController:
+class JobController(PlayedController):
     """`run()` until cancelled."""
 
     def __init__(self, client: Client, clock: Clock, namespace: str | None = None) -> None:
-        self._client = client
-        self._clock = clock
-        self._queue = reconcile_queue()
-        self._controller = played_controller("job", self._queue, self._reconcile, workers=8)
-        self._writes = asyncio.Semaphore(PARALLEL_WRITES)
-        self._jobs = Informer(client, WatchSource(JOBS, FakeObject, keep_whole, self._on_job, namespace=namespace))
-        self._pods = Informer(client, WatchSource(PODS, FakeObject, keep_whole, self._on_pod, namespace=namespace))
-
-    async def wait_synced(self) -> None:
-        await self._pods.wait_synced()
-        await self._jobs.wait_synced()
-
-    async def run(self) -> None:
-        async with asyncio.TaskGroup() as group:
-            group.create_task(self._pods.run())
-            group.create_task(self._jobs.run())
-            await self.wait_synced()
-            group.create_task(self._controller.run())
+        super().__init__("job", client, clock, namespace, workers=8)
+        self._pods = self._informer(PODS, self._on_pod)
+        self._jobs = self._informer(JOBS, self._on_job)
 
     def _on_job(self, change: ObjectChange[FakeObject]) -> None:
         if change.new is not None:
@@ -58,6 +42,7 @@ class JobController:
             if owner is not None and owner["kind"] == "Job":
                 self._queue.add_after((change.key[0], owner["name"]), BATCH_SECONDS)
 
+    @override
     async def _reconcile(self, key: Key) -> None:
         job = self._jobs.cache.get(key)
         if job is None or job.deleting or _ended(job):

@@ -15,40 +15,30 @@ from collections.abc import Iterable
 from contextlib import suppress
 from functools import partial
 
+from typing_extensions import override
+
 from jobset_gate import names
-from jobset_gate.fake.objects import Clock, FakeObject, Json, Key, controller_of, holds, keep_whole, owned_by, stamp
-from jobset_gate.fake.tasks import played_controller, reconcile_queue, run_bounded
+from jobset_gate.fake.objects import Clock, FakeObject, Json, Key, controller_of, holds, owned_by, stamp
+from jobset_gate.fake.tasks import PlayedController, run_bounded
 from jobset_gate.kube.client import Client, PatchType
 from jobset_gate.kube.errors import AlreadyExists, NotFound
 from jobset_gate.kube.resources import JOBS, JOBSETS, SERVICES
-from jobset_gate.runtime.informer import Informer, WatchSource
 from jobset_gate.runtime.store import ObjectChange
 
-PARALLEL_WRITES = 50
 
-
-class JobSetController:
+class JobSetController(PlayedController):
     """`run()` until cancelled."""
 
     def __init__(self, client: Client, clock: Clock, namespace: str | None = None) -> None:
-        self._client = client
-        self._clock = clock
-        self._queue = reconcile_queue()
-        self._controller = played_controller("jobset", self._queue, self._reconcile, workers=4)
+        super().__init__("jobset", client, clock, namespace, workers=4)
         self._open = asyncio.Event()
         self._open.set()
         self._jobs_of: defaultdict[str, set[Key]] = defaultdict(set)
         self._changed = asyncio.Event()
-        self._writes = asyncio.Semaphore(PARALLEL_WRITES)
         self._with_service: set[str] = set()
         """UIDs of the JobSets whose Service is there."""
-        self._jobsets = Informer(
-            client, WatchSource(JOBSETS, FakeObject, keep_whole, self._on_jobset, namespace=namespace)
-        )
-        self._jobs = Informer(
-            client,
-            WatchSource(JOBS, FakeObject, keep_whole, self._on_job, namespace=namespace, label_selector=names.JS_NAME),
-        )
+        self._jobs = self._informer(JOBS, self._on_job, names.JS_NAME)
+        self._jobsets = self._informer(JOBSETS, self._on_jobset)
 
     def pause(self) -> None:
         """Reconcile nothing until `resume`."""
@@ -67,17 +57,6 @@ class JobSetController:
                 return
             self._changed.clear()
             await self._changed.wait()
-
-    async def wait_synced(self) -> None:
-        await self._jobs.wait_synced()
-        await self._jobsets.wait_synced()
-
-    async def run(self) -> None:
-        async with asyncio.TaskGroup() as group:
-            group.create_task(self._jobs.run())
-            group.create_task(self._jobsets.run())
-            await self.wait_synced()
-            group.create_task(self._controller.run())
 
     # --- Events to keys -----------------------------------------------------------------------------------------------
 
@@ -99,6 +78,7 @@ class JobSetController:
 
     # --- One JobSet ---------------------------------------------------------------------------------------------------
 
+    @override
     async def _reconcile(self, key: Key) -> None:
         await self._open.wait()
         seen = self._jobsets.cache.get(key)

@@ -1,4 +1,4 @@
-"""Tasks of the played controllers: in the background, bounded calls, queued writes, and the reconcile loop."""
+"""Tasks of the played controllers: in the background, bounded calls, queued writes; and what all controllers share."""
 
 from __future__ import annotations
 
@@ -7,9 +7,13 @@ import logging
 from collections.abc import Awaitable, Callable, Coroutine, Iterable
 from typing import Any
 
-from jobset_gate.fake.objects import Key
+from jobset_gate.fake.objects import Clock, FakeObject, Key, keep_whole
+from jobset_gate.kube.client import Client
 from jobset_gate.kube.errors import AlreadyExists, Conflict, KubeError, NotFound
+from jobset_gate.kube.resources import Resource
 from jobset_gate.runtime.controller import Controller
+from jobset_gate.runtime.informer import Informer, WatchSource
+from jobset_gate.runtime.store import ObjectChange
 from jobset_gate.runtime.workqueue import Requeue, WorkQueue
 
 _log = logging.getLogger(__name__)
@@ -115,22 +119,42 @@ class WriteQueue:
 
 FIRST_RETRY = 0.01  # seconds; doubled with every failure in a row
 LAST_RETRY = 5.0
+PARALLEL_WRITES = 50
 
 
-def reconcile_queue() -> WorkQueue[Key]:
-    """That of a played controller."""
-    return WorkQueue(base=FIRST_RETRY, cap=LAST_RETRY)
+class PlayedController:
+    """A controller and its informers: `run()` until cancelled. Errors of the API, often conflicts, are not logged."""
 
+    def __init__(self, name: str, client: Client, clock: Clock, namespace: str | None, *, workers: int) -> None:
+        self._client, self._clock, self._namespace = client, clock, namespace
+        self._queue: WorkQueue[Key] = WorkQueue(base=FIRST_RETRY, cap=LAST_RETRY)
+        self._controller = Controller(name, self._queue, self._reconcile_quietly, workers=workers)
+        self._writes = asyncio.Semaphore(PARALLEL_WRITES)
+        self._informers: list[Informer[FakeObject, FakeObject]] = []
 
-def played_controller(
-    name: str, queue: WorkQueue[Key], reconcile: Callable[[Key], Awaitable[None]], *, workers: int
-) -> Controller[Key]:
-    """Reconciles keys. Errors of the API are retried and not logged: conflicts are usual."""
+    def _informer(
+        self, resource: Resource, handler: Callable[[ObjectChange[FakeObject]], None], label_selector: str = ""
+    ) -> Informer[FakeObject, FakeObject]:
+        source = WatchSource(resource, FakeObject, keep_whole, handler, self._namespace, label_selector)
+        self._informers.append(Informer(self._client, source))
+        return self._informers[-1]
 
-    async def quietly(key: Key) -> None:
+    async def wait_synced(self) -> None:
+        for informer in self._informers:
+            await informer.wait_synced()
+
+    async def run(self) -> None:
+        async with asyncio.TaskGroup() as group:
+            for informer in self._informers:
+                group.create_task(informer.run())
+            await self.wait_synced()
+            group.create_task(self._controller.run())
+
+    async def _reconcile(self, key: Key) -> None:
+        raise NotImplementedError
+
+    async def _reconcile_quietly(self, key: Key) -> None:
         try:
-            await reconcile(key)
+            await self._reconcile(key)
         except KubeError as error:
             raise Requeue(str(error)) from error
-
-    return Controller(name, queue, quietly, workers=workers)
