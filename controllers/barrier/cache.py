@@ -226,7 +226,7 @@ class GangCache:
 
     def keys(self) -> Iterator[GangKey]:
         """All gangs with a workload."""
-        return (key for key, gang in self._gangs.items() if gang.current_workload() is not None)
+        return (key for key, gang in self._gangs.items() if gang.has_workload)
 
     def waiting_namesakes(self, key: GangKey) -> Iterator[WorkloadSeen]:
         """Gangs of the same name under other owners, whose gates are closed (K8)."""

@@ -43,6 +43,11 @@ class GangEntry:
         return not (self.workload or self.jobs or self.pods or self.config_map or self.announced)
 
     @property
+    def has_workload(self) -> bool:
+        """Whether there is one, at no cost."""
+        return self.workload is not None
+
+    @property
     def workload_uid(self) -> str:
         """The workload's UID, "" without a workload."""
         return "" if self.workload is None else self.workload.uid
@@ -126,6 +131,11 @@ class GatheredEntry(GangEntry):
     def is_empty(self) -> bool:
         """True if no object of the gang is left."""
         return not (self.pods or self.config_map or self.announced)
+
+    @property
+    def has_workload(self) -> bool:
+        """Whether there is one, at no cost: whatever pods there are make one."""
+        return bool(self.pods)
 
     @property
     def workload_uid(self) -> str:

@@ -15,11 +15,14 @@ from jobset_gate.kube.access import Access
 from jobset_gate.kube.client import Client
 from jobset_gate.kube.resources import CRDS, JOBSETS, PODS, Resource
 from jobset_gate.runtime.informer import AnyInformer
+from jobset_gate.sources.table import JOBSET, START_GROUP
 from tests.fakes.scripted_server import ScriptedServer, no_response, refusal
 
 
 @asynccontextmanager
-async def running(server: ScriptedServer, only: Resource) -> AsyncIterator[list[AnyInformer]]:
+async def running(
+    server: ScriptedServer, only: Resource, sources: tuple[str, ...] = ("jobset",)
+) -> AsyncIterator[list[AnyInformer]]:
     """All informers, whose this one runs."""
     async with Client(Access(server.url)) as client, asyncio.TaskGroup() as tasks:
         index = GangCache(lambda _: None, lambda _, __: None)
@@ -27,15 +30,40 @@ async def running(server: ScriptedServer, only: Resource) -> AsyncIterator[list[
             client,
             index,
             lambda _: None,
-            sources=["jobset"],
+            sources=sources,
             namespace=None,
             clock=time.time,
             on_problem=lambda _: None,
         )
         chosen = [one for one in every if one.resource == only]
-        (run,) = [tasks.create_task(one.run()) for one in chosen]
+        runs = [tasks.create_task(one.run()) for one in chosen]
         yield chosen
-        run.cancel()
+        for run in runs:
+            run.cancel()
+
+
+ALONE = "jobset-gate.dev/start-group,!jobset-gate.dev/gated"
+
+
+@pytest.mark.parametrize(
+    ("sources", "selectors"),
+    [
+        (("jobset",), ["jobset-gate.dev/gated=true"]),
+        (("jobset", "job"), ["jobset-gate.dev/gated in (true,job)"]),
+        (("jobset", "startgroup"), ["jobset-gate.dev/gated=true", ALONE]),
+    ],
+    ids=" ".join,
+)
+async def test_pods_of_start_groups_have_a_watch_of_their_own_if_they_are_enabled(
+    server: ScriptedServer, sources: tuple[str, ...], selectors: list[str]
+) -> None:
+    async with running(server, PODS, sources) as informers:
+        for informer in informers:
+            await informer.wait_synced()
+        assert [it.query["labelSelector"] for it in server.requests if it.verb == "list"] == selectors
+        if len(informers) > 1:
+            found = [watches.pods_of(informers, source) for source in (JOBSET, START_GROUP)]
+            assert found == informers, "the staleness of a gang is that of its own watch"
 
 
 async def test_nothing_is_missing_once_all_is_listed(server: ScriptedServer) -> None:

@@ -1,0 +1,182 @@
+"""The cache joins the pods of a start group into a gang when a reader needs it, and enqueues it as any other (K5)."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import pytest
+
+from controllers.barrier.cache import LATE_POD_DELAY, PROGRESS_DELAY, GangCache
+from jobset_gate.barrier.model import ConfigMapSeen, GangKey, PodSeen
+from jobset_gate.runtime.store import ObjectChange
+from jobset_gate.sources import startgroup
+from tests.fakes.start_group_controller import NAME, OWNER, PASSED, RING, RUNS, SPACE, addressed, member, read_member
+from tests.fakes.wire_objects import Json, read_config_map
+
+
+class RingCache:
+    """A cache and what it asked for."""
+
+    def __init__(self) -> None:
+        self.now: list[GangKey] = []
+        self.later: list[float] = []
+        self.cache = GangCache(self.now.append, lambda _, seconds: self.later.append(seconds))
+        self._pods: dict[str, PodSeen] = {}
+        self._config_map: ConfigMapSeen | None = None
+
+    def show(self, *bodies: Json) -> None:
+        for body in bodies:
+            new = read_member(body)
+            self.cache.on_pod(ObjectChange((SPACE, new.name), self._pods.get(new.name), new))
+            self._pods[new.name] = new
+
+    def remove(self, *names: str) -> None:
+        for name in names:
+            self.cache.on_pod(ObjectChange((SPACE, name), self._pods.pop(name), None))
+
+    def show_config_map(self, **data: str) -> None:
+        meta = {"name": NAME, "namespace": SPACE, "uid": "cm", "labels": {"jobset-gate.dev/gate": "true"}}
+        seen = read_config_map({"metadata": meta, "data": data})
+        self.cache.on_config_map(ObjectChange((SPACE, NAME), self._config_map, seen))
+        self._config_map = seen
+
+    def remove_config_map(self) -> None:
+        self.cache.on_config_map(ObjectChange((SPACE, NAME), self._config_map, None))
+        self._config_map = None
+
+    def asked(self) -> tuple[int, list[float]]:
+        """How often at once, and after how many seconds, since the last time."""
+        found = len(self.now), list(self.later)
+        self.now.clear()
+        self.later.clear()
+        return found
+
+    @property
+    def attempts(self) -> tuple[int, set[int]]:
+        """Of the workload, and of its pods."""
+        seen = self.cache.peek(RING)
+        assert seen is not None
+        return seen.workload.attempt, {pod.attempt for pod in seen.pods}
+
+
+@pytest.fixture
+def ring() -> RingCache:
+    return RingCache()
+
+
+def test_the_pods_are_the_workload(ring: RingCache) -> None:
+    assert list(ring.cache.keys()) == []
+    ring.show(member("a", RUNS))
+    assert list(ring.cache.keys()) == [RING]
+    workload = ring.cache.get_workload(RING)
+    assert workload is not None
+    assert (workload.uid, workload.shown_name) == (OWNER, "ring")
+    ring.remove("a")
+    assert (ring.cache.get_workload(RING), list(ring.cache.keys()), len(ring.cache)) == (None, [], 0)
+
+
+def test_an_event_of_a_pod_gathers_nothing(ring: RingCache, monkeypatch: pytest.MonkeyPatch) -> None:
+    """It costs the same in a gang of ten thousand; only who asks for the gang pays, and once."""
+    gathered: list[int] = []
+
+    def gather(*args: Any) -> Any:
+        gathered.append(1)
+        return real(*args)
+
+    real = startgroup.gather
+    monkeypatch.setattr(startgroup, "gather", gather)
+    for name in ("a", "b", "c"):
+        ring.show(member(name, RUNS))
+    ring.show_config_map(attempt="0")
+    assert (gathered, len(list(ring.cache.keys()))) == ([], 1)
+    ring.cache.snapshot(RING)
+    ring.cache.peek(RING)
+    ring.cache.get_workload(RING)
+    assert gathered == [1]
+
+
+def test_pods_have_the_attempt_that_the_config_map_records(ring: RingCache) -> None:
+    ring.show(member("a", RUNS))
+    assert ring.attempts == (0, {0})
+    ring.show_config_map(attempt="4", members="a")
+    assert ring.attempts == (4, {4})
+    ring.show(member("b"))
+    ring.remove("a")
+    assert ring.attempts == (5, {5})
+
+
+def test_the_attempt_outlives_its_config_map(ring: RingCache) -> None:
+    ring.show(member("a", RUNS))
+    ring.show_config_map(attempt="4", members="a")
+    ring.remove_config_map()
+    assert ring.attempts == (4, {4})
+
+
+def test_the_verdict_of_the_config_map_is_remembered_if_its_attempt_has_begun(ring: RingCache) -> None:
+    ring.show(member("a", RUNS))
+    ring.show_config_map(attempt="1", members="a", verdict=f"release {OWNER} 2 0 AllPodsStarted\n")
+    assert ring.cache.get_verdict(RING) is None, "written by hand"
+    ring.show_config_map(attempt="1", members="a", verdict=f"release {OWNER} 1 0 AllPodsStarted\n")
+    assert ring.cache.get_verdict(RING) is not None
+
+
+def test_the_first_pass_of_a_start_is_due_when_enough_have_started(ring: RingCache) -> None:
+    ring.show(member("a", RUNS, size="3"))
+    ring.cache.snapshot(RING)
+    ring.cache.set_missing_count(RING, 2)
+    ring.asked()
+    ring.show(member("b", RUNS, size="3"))
+    assert ring.asked() == (0, [PROGRESS_DELAY])
+    ring.show(member("c", RUNS, size="3"))
+    assert ring.asked() == (1, [])
+
+
+def test_a_pod_that_comes_late_to_a_later_attempt_is_answered_soon(ring: RingCache) -> None:
+    """Nothing marks it with that attempt."""
+    ring.show(member("a", PASSED))
+    ring.show_config_map(attempt="2", members="a", verdict=f"release {OWNER} 2 0 AllPodsStarted\n")
+    ring.cache.snapshot(RING)
+    ring.asked()
+    ring.show(member("b", RUNS))
+    assert ring.asked() == (0, [LATE_POD_DELAY])
+    ring.show(member("c", RUNS, notes=addressed("c", 2)))
+    assert ring.asked() == (0, [PROGRESS_DELAY])
+
+
+def test_a_pod_is_found_by_its_uid_until_it_is_gone(ring: RingCache) -> None:
+    ring.show(member("a", RUNS))
+    found = ring.cache.find_pod(SPACE, "a")
+    assert found is not None
+    assert (found[0], found[1].token) == (RING, "token-of-a")
+    assert ring.cache.find_pod("other", "a") is None
+    assert ring.cache.is_pod_waiting(RING, "a")
+    ring.remove("a")
+    assert ring.cache.find_pod(SPACE, "a") is None
+    assert not ring.cache.is_pod_waiting(RING, "a")
+
+
+def test_a_pod_that_another_owner_adopted_is_in_its_gang(ring: RingCache) -> None:
+    ring.show(member("a", RUNS), member("b", RUNS))
+    theirs = {"apiVersion": "apps/v1", "kind": "StatefulSet", "name": "ring", "uid": "second", "controller": True}
+    ring.show(member("b", RUNS, ownerReferences=[theirs]))
+    assert {key.name for key in list(ring.cache.keys())} == {"ring.owner-uid", "ring.second"}
+    found = ring.cache.find_pod(SPACE, "b")
+    assert found is not None
+    assert found[0].name == "ring.second"
+
+
+def test_namesakes_wait_under_other_owners_in_one_namespace(ring: RingCache) -> None:
+    ring.show(member("a", RUNS))
+    theirs = {"apiVersion": "batch/v1", "kind": "Job", "name": "launcher", "uid": "second", "controller": True}
+    ring.show(member("b", ownerReferences=[theirs]))
+    assert [it.uid for it in ring.cache.waiting_namesakes(RING)] == ["second"]
+    ring.remove("b")
+    assert list(ring.cache.waiting_namesakes(RING)) == []
+
+
+def test_a_snapshot_has_the_pods_of_the_attempt_alone(ring: RingCache) -> None:
+    ring.show(member("over", PASSED, phase="Succeeded", notes=addressed("over", 0)), member("a", RUNS))
+    ring.show_config_map(attempt="0", members="over")
+    seen = ring.cache.snapshot(RING)
+    assert seen is not None
+    assert (seen.workload.attempt, [it.uid for it in seen.pods]) == (1, ["a"])
