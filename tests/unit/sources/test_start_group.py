@@ -7,7 +7,7 @@ from typing import Any
 import msgspec
 import pytest
 
-from jobset_gate.barrier import verdict_codec, wire
+from jobset_gate.barrier import count, verdict_codec, wire
 from jobset_gate.barrier.decide import decide
 from jobset_gate.barrier.decision import Decide, Wait
 from jobset_gate.barrier.member import Membership
@@ -184,7 +184,7 @@ def test_succeeded_leftovers_of_an_earlier_attempt_complete_no_later_one() -> No
     leftovers = [member(it, PASSED, phase="Succeeded", notes=addressed(it, 0)) for it in "abc"]
     kept = Membership(attempt=0, members=frozenset("abc"))
     seen = gathered(*leftovers, member("d", RUNS, size="3"), kept=kept)
-    assert (seen.workload.attempt, [it.uid for it in seen.pods]) == (1, ["d"])
+    assert (seen.workload.attempt, [it.uid for it in count.gang_pods(seen)]) == (1, ["d"])
     decision = decide(seen, NOW)
     assert isinstance(decision, Wait)
     assert decision.started == 1

@@ -7,6 +7,7 @@ from typing import Any
 import pytest
 
 from controllers.barrier.cache import LATE_POD_DELAY, PROGRESS_DELAY, GangCache
+from jobset_gate.barrier import count
 from jobset_gate.barrier.model import ConfigMapSeen, GangKey, PodSeen
 from jobset_gate.runtime.store import ObjectChange
 from jobset_gate.sources import startgroup
@@ -174,9 +175,9 @@ def test_namesakes_wait_under_other_owners_in_one_namespace(ring: RingCache) -> 
     assert list(ring.cache.waiting_namesakes(RING)) == []
 
 
-def test_a_snapshot_has_the_pods_of_the_attempt_alone(ring: RingCache) -> None:
+def test_a_pod_that_has_ended_is_of_no_later_attempt(ring: RingCache) -> None:
     ring.show(member("over", PASSED, phase="Succeeded", notes=addressed("over", 0)), member("a", RUNS))
     ring.show_config_map(attempt="0", members="over")
     seen = ring.cache.snapshot(RING)
     assert seen is not None
-    assert (seen.workload.attempt, [it.uid for it in seen.pods]) == (1, ["a"])
+    assert (seen.workload.attempt, [it.uid for it in count.gang_pods(seen)]) == (1, ["a"])
