@@ -100,7 +100,7 @@ class VerdictStore:
         self._set_config_map(key, stored)
 
     async def _create(self, key: GangKey, workload: WorkloadSeen, data: Mapping[str, str]) -> None:
-        body = _body(workload, data)
+        body = config_map_body(workload, data)
         try:
             stored = await self._client.create(CONFIGMAPS, body, key.namespace, type=wire.ConfigMap)
         except AlreadyExists as taken:
@@ -112,7 +112,7 @@ class VerdictStore:
     async def _replace(
         self, key: GangKey, workload: WorkloadSeen, gate: ConfigMapSeen, data: Mapping[str, str]
     ) -> None:
-        body = _body(workload, data)
+        body = config_map_body(workload, data)
         # resourceVersion: compare-and-swap. uid: not a ConfigMap that was created again under the same name.
         body["metadata"] |= {"resourceVersion": gate.resource_version, "uid": gate.uid}
         try:
@@ -178,7 +178,7 @@ def _data(
     return verdict_codec.config_map_data(verdict, clock, startgroup.membership_to_write(seen, begins=begins))
 
 
-def _body(workload: WorkloadSeen, data: Mapping[str, str]) -> dict[str, Any]:
+def config_map_body(workload: WorkloadSeen, data: Mapping[str, str]) -> dict[str, Any]:
     """The whole object, so that a replace restores edited labels and owners."""
     owner, labels = workload.involved_object, {names.GATE: names.GATE_VALUE, names.MANAGED_BY_LABEL: names.PROGRAM}
     notes = {names.JOBSET_UID: workload.uid}

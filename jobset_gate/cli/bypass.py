@@ -100,8 +100,8 @@ async def write_event(
     client: Client, workload: WorkloadSeen, reason: str, message: str, *, dry_run: bool = False
 ) -> None:
     """A new one each time. Raises what Client.create raises."""
-    source = workload.source
-    about = ObjectReference(source.api_version, source.kind, workload.name, workload.namespace, workload.uid)
+    its = workload.involved_object
+    about = ObjectReference(its.api_version, its.kind, its.name, workload.namespace, workload.uid)
     recorder, fact = EventRecorder(client, names.PROGRAM), uuid.uuid4().hex
     await recorder.record(about, reason, message, fact=fact, warning=True, dry_run=dry_run)
 

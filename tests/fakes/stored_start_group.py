@@ -83,6 +83,9 @@ class StoredStartGroup(StoredJobSet):
         body = {"metadata": meta, "data": verdict_codec.config_map_data(verdict, clock, kept)}
         await self.client.create(CONFIGMAPS, body, self.namespace)
 
+    async def stored_config_map(self) -> Json:
+        return await self.client.get(CONFIGMAPS, self.config_map_name, self.namespace)
+
     @property
     def gang(self) -> str:
         """Its name in keys and on the status page."""

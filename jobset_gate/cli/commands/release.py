@@ -38,6 +38,7 @@ from jobset_gate.cli.options import (
 from jobset_gate.cli.options import timeout as limit
 from jobset_gate.cli.printers import output
 from jobset_gate.cli.runner import run_and_exit
+from jobset_gate.cli.start_group_release import deliver, release_start_group
 from jobset_gate.explain.text import format_duration
 from jobset_gate.kube.client import Client
 from jobset_gate.kube.errors import KubeError
@@ -77,6 +78,9 @@ def release(
     Sets the annotation that opens the gate, waits until the controller has decided, and takes it away again, also
     when it is interrupted. An Event on it says who did it. Needs the right to get, list, watch and patch
     JobSets (or Jobs) and to create Events. Ends with exit code 3 if nobody has decided in time.
+
+    Of a start group it writes the decision itself, into its ConfigMap and onto its pods, with an Event on the owner
+    of the pods. Needs the right to list and patch pods, to get, create and patch ConfigMaps and to create Events.
     """
     run_and_exit(_Opening(options, Invocation(program(ctx), cluster, options.namespace), timeout).run())
 
@@ -119,8 +123,6 @@ class _Opening:
             self._check_bypass(given)
             source = SOURCE_OF.get(given.kind, JOBSET)
             gang = await get_gang(client, namespace, source, given.name, self.permissions)
-            if source.gates_pods:
-                raise CommandError(f"{_subject(gang.workload)}: a start group cannot be released by hand yet")
             now = gang_outcome(gang, time.time())
             if done := self._nothing_to_do(gang.workload, now):
                 return done
@@ -173,6 +175,7 @@ class _Opening:
             return
         if WaitGoal.TIMED_OUT in now.reached:
             again = "restarts" if workload.source.restarts else "is suspended and resumed"
+            again = "has other pods only" if workload.source.gates_pods else again
             why = f"it has timed out, and that stands until it {again}: {now.message}"
             raise CommandError(f"{subject} cannot be opened: {why}")
         if workload.suspended:
@@ -185,7 +188,7 @@ class _Opening:
     def _confirm(self, workload: WorkloadSeen) -> None:
         if self.options.yes:
             return
-        subject = f"{workload.source.kind} {workload.namespace}/{workload.name}"
+        subject = f"{workload.source.kind} {workload.namespace}/{workload.shown_name}"
         if not sys.stdin.isatty():
             raise CommandError(f"the gate of {subject} would be opened: say --yes to do that", ExitCode.USAGE)
         when = f"now and after every {acts.new_start(workload)}" if self.seconds is None else "now"
@@ -197,13 +200,30 @@ class _Opening:
     async def _opened(self, client: Client, workload: WorkloadSeen, user: str) -> str:
         if self.options.dry_run is not DryRun.NONE:
             if self.options.dry_run is DryRun.SERVER:
-                await acts.set_annotation(client, workload, dry_run=True)
+                await self._try(client, workload)
             done = "bypassed" if self.seconds is None else "released"
             return f"{_subject(workload)} {done}{self.options.dry_run.suffix}"
         self._confirm(workload)
         if self.seconds is None:
             return await _bypass(client, workload, user)
+        if workload.source.gates_pods:
+            return await self._release_start_group(client, workload, user)
         return await self._release(client, workload, user, self.seconds)
+
+    async def _try(self, client: Client, workload: WorkloadSeen) -> None:
+        """A dry run of what is written first."""
+        if workload.source.gates_pods:  # bypass has refused it
+            await release_start_group(client, workload, self.permissions, dry_run=True)
+        else:
+            await acts.set_annotation(client, workload, dry_run=True)
+
+    async def _release_start_group(self, client: Client, workload: WorkloadSeen, user: str) -> str:
+        seen, verdict = await release_start_group(client, workload, self.permissions, dry_run=False)
+        message = f"{user} has opened the gate of attempt {verdict.generation.attempt} of {_subject(workload)}"
+        await _audit(client, workload, names.REASON_RELEASED_BY_USER, f"{message}, without the missing pods")
+        if problem := await deliver(client, seen, verdict):
+            output.err(f"warning: {problem}")
+        return f"{_subject(workload)} released: {verdict.message}"
 
     async def _release(self, client: Client, workload: WorkloadSeen, user: str, seconds: float) -> str:
         subject = _subject(workload)

@@ -10,7 +10,7 @@ import pytest
 from jobset_gate import names
 from jobset_gate.barrier.model import VerdictKind
 from jobset_gate.kube.client import Client
-from jobset_gate.kube.resources import CONFIGMAPS, PODS, STATEFUL_SETS
+from jobset_gate.kube.resources import CONFIGMAPS, EVENTS, PODS, STATEFUL_SETS
 from tests.fakes.cli_process import started
 from tests.fakes.cli_runner import CliShell
 from tests.fakes.stored_gang import StoredJob, install_jobset_crd
@@ -207,6 +207,62 @@ async def test_a_timeline_has_the_pods_of_one_owner(
     assert [it["name"] for it in found["pods"]] == ["ring-0", "ring-1"]
     table = (await cli("timeline", "pod/ring-0")).out
     assert table.startswith(f"StartGroup {namespace}/ring: 1/2 pods started; ")
+
+
+@embedded
+async def test_release_writes_the_decision_with_its_members_and_annotates_the_pods(
+    ring: StoredStartGroup, cli: CliShell
+) -> None:
+    asked, gate = await cli("release", "startgroup/ring"), f"the gate of StartGroup {ring.namespace}/ring"
+    assert (asked.code, f"{gate} would be opened: say --yes" in asked.err) == (2, True)
+    for form in ("server", "client"):
+        ran = await cli("release", "ring", f"--dry-run={form}")
+        assert (ran.code, ran.out.startswith("startgroup/ring released (")) == (0, True)
+    assert "verdict" not in (await ring.stored_config_map())["data"]
+    ran = await cli("release", "startgroup/ring", "--yes")
+    assert (ran.code, ran.out) == (0, "startgroup/ring released: gate opened by hand with 1/2 pods started\n")
+    made, pods = await ring.stored_config_map(), (await ring.client.list(PODS, ring.namespace))["items"]
+    uids = sorted(it["metadata"]["uid"] for it in pods)
+    data = made["data"]
+    assert (data["attempt"], data["members"].split()) == ("0", uids)
+    assert data["verdict"].startswith(f"release {ring.uid} 0 0 Bypassed\n")
+    assert made["metadata"]["annotations"][names.GROUP_STARTED] == "True"
+    verdicts = {it["metadata"]["annotations"][names.VERDICT].partition("\n")[0] for it in pods}
+    assert verdicts == {f"release {uid} 0 0 Bypassed" for uid in uids}
+    (event,) = (await ring.client.list(EVENTS, ring.namespace))["items"]
+    assert (event["reason"], event["involvedObject"]["kind"]) == (names.REASON_RELEASED_BY_USER, "PyTorchJob")
+    assert "has opened the gate of attempt 0 of startgroup/ring" in event["message"]
+    again = await cli("release", "ring", "--yes")
+    assert (again.code, "unchanged: its gate is open already" in again.out) == (0, True)
+
+
+@embedded
+async def test_release_makes_the_config_map_where_there_is_none(ring: StoredStartGroup, cli: CliShell) -> None:
+    await ring.client.delete(CONFIGMAPS, ring.config_map_name, ring.namespace)
+    assert (await cli("release", "ring", "--yes")).code == 0
+    made = await ring.stored_config_map()
+    assert (made["metadata"]["labels"][names.START_GROUP], made["data"]["attempt"]) == ("ring", "0")
+    assert made["metadata"]["ownerReferences"][0]["uid"] == ring.uid
+
+
+@embedded
+async def test_a_start_group_that_has_timed_out_is_not_released(ring: StoredStartGroup, cli: CliShell) -> None:
+    members = [it["metadata"]["uid"] for it in (await ring.client.list(PODS, ring.namespace))["items"]]
+    await ring.client.delete(CONFIGMAPS, ring.config_map_name, ring.namespace)
+    await ring.config_map(VerdictKind.TIMEOUT, names.REASON_TIMED_OUT, "1/2 pods started", members=tuple(members))
+    ran = await cli("release", "ring", "--yes")
+    assert (ran.code, "that stands until it has other pods only: 1/2 pods started" in ran.err) == (1, True)
+
+
+async def test_a_release_without_the_right_to_write_changes_nothing(
+    ring: StoredStartGroup, cli: CliShell, limited: LimitedUser
+) -> None:
+    read = {"apiGroups": [""], "resources": ["pods", "configmaps"], "verbs": ["get", "list"]}
+    say = {"apiGroups": [""], "resources": ["events"], "verbs": ["create"]}
+    ran = await cli.user(await limited([read, say]))("release", "startgroup/ring", "--yes")
+    right = f"cannot patch configmaps in namespace {ring.namespace}: nothing was changed"
+    assert (ran.code, ran.out, right in ran.err) == (1, "", True)
+    assert "verdict" not in (await ring.stored_config_map())["data"]
 
 
 @embedded
