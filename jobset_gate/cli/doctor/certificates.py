@@ -7,7 +7,7 @@ from typing import Final
 from cryptography import x509
 
 from jobset_gate.cli.doctor.check import ClusterReader, Finding, error, ok, warning, webhooks
-from jobset_gate.cli.doctor.webhook_configurations import for_jobsets, for_pods
+from jobset_gate.cli.doctor.webhook_configurations import for_jobsets, for_pods, for_start_groups
 from jobset_gate.kube.resources import SECRETS
 from jobset_gate.objects.unstructured import as_list, nested
 from webhook.certs.ca import certificates, decoded
@@ -18,7 +18,7 @@ _RENEW: Final = "read the log of the webhook, which renews its own; with cert-ma
 
 async def bundles(reader: ClusterReader) -> list[Finding]:
     """What stands in caBundle."""
-    hooks = [*await for_jobsets(reader), *await for_pods(reader)]
+    hooks = [*await for_jobsets(reader), *await for_start_groups(reader), *await for_pods(reader)]
     found = [(name, nested(hook, "clientConfig", "caBundle")) for name, hook in hooks]
     return [judge(f"the CA that {name} trusts", certificates(decoded(text))) for name, text in found if text]
 

@@ -9,6 +9,7 @@ from typing import Any, Final, TypeVar
 from typing_extensions import override
 
 from jobset_gate import names
+from jobset_gate.barrier.source import Source
 from jobset_gate.cli.exits import CommandError
 from jobset_gate.cli.fetch.controller_status import LABELS
 from jobset_gate.cli.fetch.gangs import FetchedGang, GangSource
@@ -16,10 +17,10 @@ from jobset_gate.cli.fetch.source import Permissions, forbidden_text
 from jobset_gate.errors import JobsetGateError
 from jobset_gate.kube.client import Client
 from jobset_gate.kube.errors import Forbidden, NotFound
-from jobset_gate.kube.resources import DEPLOYMENTS, JOBS, JOBSETS, Resource
+from jobset_gate.kube.resources import DEPLOYMENTS, JOBS, JOBSETS, PODS, Resource
 from jobset_gate.objects.unstructured import Json, as_list, nested
 from jobset_gate.runtime.paging import ListScope, list_objects
-from jobset_gate.sources.table import JOB, JOBSET
+from jobset_gate.sources.table import JOB, JOBSET, START_GROUP
 
 PAGE = 500
 T = TypeVar("T")
@@ -117,16 +118,18 @@ class ClusterReader:
         return await self._once("gangs", self._gangs())
 
     async def _gangs(self) -> list[FetchedGang]:
-        return [*await self._of_jobsets(), *await self._of_jobs()]
+        found = await self._of_jobsets()
+        found += await self._of(JOB, JOBS, "gangs of Jobs were not looked at")
+        return found + await self._of(START_GROUP, PODS, "start groups were not looked at")
 
-    async def _of_jobs(self) -> list[FetchedGang]:
-        source = GangSource(self.client, self.namespace, self.rights, of=(JOB,))
+    async def _of(self, source: Source, resource: Resource, unknown: str) -> list[FetchedGang]:
+        found = GangSource(self.client, self.namespace, self.rights, of=(source,))
         try:
-            await source.load()
+            await found.load()
         except CommandError:
-            self.rights.add_missing("list", JOBS, self.namespace, "gangs of Jobs were not looked at")
+            self.rights.add_missing("list", resource, self.namespace, unknown)
             return []
-        return source.gangs()
+        return found.gangs()
 
     async def _of_jobsets(self) -> list[FetchedGang]:
         source = GangSource(self.client, self.namespace, self.rights, of=(JOBSET,))

@@ -6,7 +6,13 @@ from typing import Any, Final
 
 from jobset_gate import names
 from jobset_gate.cli.doctor.check import ClusterReader, Finding, NotReadable, error, is_held, ok, unknown
-from jobset_gate.cli.doctor.webhook_configurations import FoundWebhook, for_jobs, for_jobsets, for_pods
+from jobset_gate.cli.doctor.webhook_configurations import (
+    FoundWebhook,
+    for_jobs,
+    for_jobsets,
+    for_pods,
+    for_start_groups,
+)
 from jobset_gate.kube.errors import ApiError, NotFound
 from jobset_gate.kube.resources import JOBS, JOBSETS, NAMESPACES, PODS, Resource
 from jobset_gate.objects.label_selector import selector_matches
@@ -56,6 +62,20 @@ async def job(reader: ClusterReader) -> list[Finding]:
     if _has_barriers(made):
         return [ok(what, f"in namespace {reader.dry_run_namespace}, by a dry run")]
     return [_not_asked("a gated Job gets no barrier", reader)]
+
+
+async def start_group(reader: ClusterReader) -> list[Finding]:
+    """A pod of a start group comes back with its barrier; nothing to say where they are switched off."""
+    hooks = await for_start_groups(reader)
+    if not hooks:
+        return []
+    what = "a pod of a start group gets its barrier"
+    made = await _dry_run(reader, what, hooks, PODS, _starting_pod())
+    if isinstance(made, list):
+        return made
+    if _has_barrier(made.get("spec")):
+        return [ok(what, f"in namespace {reader.dry_run_namespace}, by a dry run")]
+    return [_not_asked("a pod of a start group gets no barrier", reader)]
 
 
 async def bad(reader: ClusterReader) -> list[Finding]:
@@ -145,12 +165,22 @@ def _refused(what: str, no: ApiError, namespace: str) -> Finding:
 
 
 def _has_barriers(made: Json) -> bool:
-    templates = [as_list(nested(it.pod_spec, "initContainers")) for it in templates_of(made)]
-    return all(any(nested(it, "name") == names.BARRIER_CONTAINER for it in inits) for inits in templates)
+    return all(_has_barrier(it.pod_spec) for it in templates_of(made))
+
+
+def _has_barrier(pod_spec: object) -> bool:
+    return any(nested(it, "name") == names.BARRIER_CONTAINER for it in as_list(nested(pod_spec, "initContainers")))
 
 
 def _notes(timeout: int) -> Json:
     return {names.CONFIG: f'{{"{names.TIMEOUT_FIELD}": {timeout}}}'}
+
+
+def _starting_pod() -> Json:
+    """With an owner, which every start group has; in a dry run nobody asks whether it exists."""
+    owner = {"apiVersion": "apps/v1", "kind": "StatefulSet", "name": _NAME, "uid": _NAME, "controller": True}
+    meta = {"name": _NAME, "labels": {names.START_GROUP: _NAME}, "annotations": {names.START_SIZE: "1"}}
+    return {"metadata": {**meta, "ownerReferences": [owner]}, "spec": _POD}
 
 
 def _job(timeout: int) -> Json:

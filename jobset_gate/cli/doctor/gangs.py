@@ -5,10 +5,12 @@ from typing import Final
 
 from jobset_gate import names
 from jobset_gate.barrier import wire
+from jobset_gate.barrier.model import BarrierStage
+from jobset_gate.barrier.source import Source
 from jobset_gate.cli.doctor.check import PAGE, ClusterReader, Finding, NotReadable, error, is_held, ok, unknown
-from jobset_gate.cli.doctor.webhook_configurations import for_jobs
+from jobset_gate.cli.doctor.webhook_configurations import for_jobs, for_start_groups
 from jobset_gate.cli.fetch.controller_status import controller_status
-from jobset_gate.cli.fetch.gangs import GATED, FetchedGang
+from jobset_gate.cli.fetch.gangs import GATED, START_GROUPS, FetchedGang
 from jobset_gate.cli.fetch.source import forbidden_text
 from jobset_gate.explain.model import WAITING_STATES, GangState
 from jobset_gate.kube.errors import Forbidden
@@ -16,7 +18,7 @@ from jobset_gate.kube.resources import JOBS, PODS
 from jobset_gate.objects.terminal_text import truncate_list
 from jobset_gate.objects.unstructured import nested
 from jobset_gate.runtime.paging import ListScope, list_objects
-from jobset_gate.sources.table import JOB
+from jobset_gate.sources.table import JOB, START_GROUP
 from jobset_gate.sources.templates import NO_ANNOTATIONS, is_condition_true
 
 
@@ -37,8 +39,8 @@ _CREATE_AGAIN: Final = (
 
 
 async def without_barrier(reader: ClusterReader) -> list[Finding]:
-    """Those that are neither finished nor bypassed."""
-    found = await reader.gangs()
+    """Those that are neither finished nor bypassed; of start groups single pods may lack theirs."""
+    found = [it for it in await reader.gangs() if _source(it) is not START_GROUP]
     bare = [f"{it.namespace}/{it.name}" for it in found if it.explained().state is GangState.GATE_MISSING]
     if bare:
         what = f"{len(bare)} of {len(found)} gangs have no barrier"
@@ -54,7 +56,7 @@ _OPEN: Final = "add job to gangs.sources in the chart's values; `kubectl jobset-
 
 async def unseen_jobs(reader: ClusterReader) -> list[Finding]:
     """Jobs that ask for a gate and have none, and those that wait though Jobs are no gangs any more."""
-    waits = [it for it in await reader.gangs() if _is_job(it) and it.explained().state in WAITING_STATES]
+    waits = [it for it in await reader.gangs() if _source(it) is JOB and it.explained().state in WAITING_STATES]
     found = []
     if unseen := [f"{it.namespace}/{it.name}" for it in await _unseen(reader)]:
         why = f"their pods start at once, since the webhook was away or takes no Jobs: {_first(unseen)}"
@@ -73,8 +75,40 @@ async def unseen_jobs(reader: ClusterReader) -> list[Finding]:
     return found
 
 
-def _is_job(it: FetchedGang) -> bool:
-    return it.gang.workload.source is JOB
+_TAKE_PODS: Final = (
+    "see that gangs.sources in the chart's values has startgroup, then delete all pods of the group: a barrier cannot "
+    "be added to a pod"
+)
+_OPEN_START_GROUP: Final = (
+    "add startgroup to gangs.sources in the chart's values; `kubectl jobset-gate release startgroup/NAME` opens one now"
+)
+
+
+async def start_groups(reader: ClusterReader) -> list[Finding]:
+    """Start groups with a pod that nothing holds, and those that wait though start groups are switched off."""
+    found, seen = [], [it for it in await reader.gangs() if _source(it) is START_GROUP]
+    if bare := [f"{it.namespace}/{it.gang.workload.bare_pod}" for it in seen if it.gang.workload.bare_pod]:
+        why = f"all of its pods start at once, since the webhook was away or takes no start groups: {_first(bare)}"
+        found.append(error(f"{_count(bare, 'start group')} with a pod that has no barrier", why, _TAKE_PODS))
+    waits = [f"{it.namespace}/{it.name}" for it in seen if _holds_pods(it)]
+    if waits and not await for_start_groups(reader):
+        what = f"pods are not sent to the webhook, and {_count(waits, 'start group')} still waiting for a verdict"
+        why = f"nobody decides on start groups any more: {_first(waits)}"
+        found.append(error(what, why, _OPEN_START_GROUP))
+    return found
+
+
+def _holds_pods(it: FetchedGang) -> bool:
+    """Whether pods wait at its barrier: in one that no webhook has seen, none has one."""
+    at_barrier = (
+        pod.live and pod.member is not None and pod.member.has_barrier and pod.stage is not BarrierStage.PASSED
+        for pod in it.gang.pods
+    )
+    return any(at_barrier) and it.explained().state in WAITING_STATES
+
+
+def _source(it: FetchedGang) -> Source:
+    return it.gang.workload.source
 
 
 def _count(some: Sequence[object], what: str) -> str:
@@ -127,7 +161,11 @@ async def leader(reader: ClusterReader) -> list[Finding]:
 async def _waiting_pods(reader: ClusterReader) -> int:
     """Pods that wait at a barrier or have our scheduling gate."""
     await reader.gangs()  # it finds out which namespaces may be looked at
-    gated = await reader.list_objects(PODS, reader.namespace, labels=GATED)
+    gated = [
+        pod
+        for labels in (GATED, START_GROUPS)
+        for pod in await reader.list_objects(PODS, reader.namespace, labels=labels)
+    ]
     grouped = await reader.list_objects(PODS, reader.namespace, labels=names.POD_GROUP_LABEL)
     behind = [it for it in gated if nested(it, "status", "phase") == "Pending"]
     return len({nested(it, "metadata", "uid") for it in [*behind, *filter(is_held, grouped)]})

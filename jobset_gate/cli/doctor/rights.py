@@ -17,7 +17,7 @@ from jobset_gate.cli.doctor.check import (
     warning,
     webhooks,
 )
-from jobset_gate.cli.doctor.webhook_configurations import for_jobs, for_pods
+from jobset_gate.cli.doctor.webhook_configurations import for_jobs, for_pods, for_start_groups
 from jobset_gate.cli.fetch.source import forbidden_text
 from jobset_gate.kube.errors import Forbidden, NotFound
 from jobset_gate.kube.resources import (
@@ -30,6 +30,7 @@ from jobset_gate.kube.resources import (
     NODES,
     PODS,
     SELF_SUBJECT_ACCESS_REVIEWS,
+    STATEFUL_SETS,
     SUBJECT_ACCESS_REVIEWS,
     Resource,
 )
@@ -87,6 +88,11 @@ OF_JOBS: Final = (
     RequiredRight("patch", JOBS, "no gang of a Job shows how far it is", part="status", vital=False),
 )
 """In addition, where Jobs may be gangs."""
+OF_START_GROUPS: Final = (
+    RequiredRight("patch", PODS, "pods of start groups that cannot reach the gate stream are not released"),
+    RequiredRight("get", STATEFUL_SETS, "it cannot tell that a StatefulSet never creates enough pods", vital=False),
+)
+"""In addition, where there may be start groups."""
 WEBHOOK: Final = (
     RequiredRight(
         "get", MUTATING_WEBHOOKS, "it cannot see whether API servers trust it, and never gets ready", name=MUTATING
@@ -111,6 +117,7 @@ async def of_controller(reader: ClusterReader) -> list[Finding]:
     with suppress(NotReadable):
         rights += GROUPS if await for_pods(reader) else ()
         rights += OF_JOBS if await for_jobs(reader) else ()
+        rights += OF_START_GROUPS if await for_start_groups(reader) else ()
     found = [it for one in await controllers(reader) for it in await _of_account(reader, one, rights)]
     why = "no Deployment has the labels of the chart's controller"
     remedy = "compare its RBAC with the chart's"

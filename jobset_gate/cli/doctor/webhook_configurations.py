@@ -1,13 +1,33 @@
-"""The three webhook configurations: whether they exist, with failurePolicy Fail and a caBundle."""
+"""The webhook configurations: whether they exist, with failurePolicy Fail, or as it is set, and a caBundle."""
 
+from contextlib import suppress
 from typing import Final
 
-from jobset_gate import names
-from jobset_gate.cli.doctor.check import ClusterReader, Finding, FindingLevel, error, ok, warning
-from jobset_gate.kube.resources import MUTATING_WEBHOOKS, VALIDATING_WEBHOOKS, Resource
+import yaml
+
+from jobset_gate import names, settings
+from jobset_gate.cli.doctor.check import (
+    ClusterReader,
+    Finding,
+    FindingLevel,
+    NotReadable,
+    error,
+    ok,
+    warning,
+    webhooks,
+)
+from jobset_gate.kube.resources import CONFIGMAPS, MUTATING_WEBHOOKS, VALIDATING_WEBHOOKS, Resource
 from jobset_gate.objects.unstructured import Json, as_list, as_map, nested
 from jobset_gate.sources.table import JOB
-from webhook.registration import MUTATING, MUTATING_HOOK, POD_HOOK, VALIDATING, VALIDATING_HOOK, hook_name
+from webhook.registration import (
+    MUTATING,
+    MUTATING_HOOK,
+    POD_HOOK,
+    START_GROUP_HOOK,
+    VALIDATING,
+    VALIDATING_HOOK,
+    hook_name,
+)
 
 FoundWebhook = tuple[str, Json]
 """The configuration's name, and our webhook in it."""
@@ -17,7 +37,7 @@ _INSTALL: Final = "install or repair jobset-gate: `helm upgrade --install` write
 
 
 async def check(reader: ClusterReader) -> list[Finding]:
-    """Those for JobSets, and that for pods of groups."""
+    """Those for JobSets, Jobs and start groups, and that for pods of groups."""
     found: list[Finding] = []
     for resource, hook, name in KEPT:
         ours = await _hooks(reader, resource, hook)
@@ -26,6 +46,7 @@ async def check(reader: ClusterReader) -> list[Finding]:
             found.append(error(f"{resource.kind} {name} is missing", what, _INSTALL))
         found += [_judged(resource, it) for it in ours]
     found += await _check_jobs(reader)
+    found += await _check_start_groups(reader)
     pods = await for_pods(reader)
     found += [_judged(MUTATING_WEBHOOKS, it) for it in pods]
     if not pods:
@@ -47,6 +68,34 @@ async def _check_jobs(reader: ClusterReader) -> list[Finding]:
             found.append(error(f"{resource.kind} {name} has no webhook for Jobs", why, _INSTALL))
         found += [it for one in ours if (it := _judged(resource, one, " for Jobs")).level is not FindingLevel.OK]
     return found or [ok("Jobs are sent to the webhook")]
+
+
+async def _check_start_groups(reader: ClusterReader) -> list[Finding]:
+    """That for pods of start groups; nothing to say where they are switched off."""
+    ours, wanted = await for_start_groups(reader), await installed_gangs(reader)
+    if not ours and wanted is not None and wanted.gates_pods:
+        what = f"{MUTATING_WEBHOOKS.kind} {names.BARRIER_POD_WEBHOOK} is missing"
+        return [error(what, "pods of start groups start without a barrier, though gangs.sources has them", _INSTALL)]
+    return [_judged_start_groups(it, wanted) for it in ours]
+
+
+async def installed_gangs(reader: ClusterReader) -> settings.Gangs | None:
+    """What the settings of the webhook's Deployment say of gangs; None where they cannot be read."""
+    with suppress(NotReadable, settings.BadSettings, yaml.YAMLError):
+        for deployment in await webhooks(reader):
+            namespace = str(nested(deployment, "metadata", "namespace"))
+            for volume in as_list(nested(deployment, "spec", "template", "spec", "volumes")):
+                if isinstance(name := nested(volume, "configMap", "name"), str):
+                    config_map = await reader.get_object(CONFIGMAPS, name, namespace)
+                    if isinstance(text := nested(config_map, "data", "settings.yaml"), str):
+                        gangs = as_map(yaml.safe_load(text)).get("gangs")
+                        return settings.load({"gangs": gangs or {}}).gangs
+    return None
+
+
+async def for_start_groups(reader: ClusterReader) -> list[FoundWebhook]:
+    """That to which pods of start groups are sent; none where gangs.sources leaves them out."""
+    return await _hooks(reader, MUTATING_WEBHOOKS, START_GROUP_HOOK)
 
 
 async def for_pods(reader: ClusterReader) -> list[FoundWebhook]:
@@ -72,6 +121,22 @@ async def _hooks(reader: ClusterReader, resource: Resource, hook: str) -> list[F
         for it in as_list(one.get("webhooks"))
         if nested(it, "name") == hook
     ]
+
+
+def _judged_start_groups(found: FoundWebhook, wanted: settings.Gangs | None) -> Finding:
+    """Its failurePolicy is right as it is set; where nobody says how that is, Fail is."""
+    policy, finding = found[1].get("failurePolicy"), _judged(MUTATING_WEBHOOKS, found)
+    asked = "Fail" if wanted is None else wanted.pod_failure_policy
+    if finding.level is FindingLevel.ERROR:
+        return finding
+    what = f"{MUTATING_WEBHOOKS.kind} {found[0]}"
+    why = "a pod that is created while the webhook is down " + (
+        "has no barrier, and its start group starts at once" if policy == "Ignore" else "is refused"
+    )
+    if policy == asked:
+        return ok(f"{what} is there", why)
+    remedy = f"set gangs.podFailurePolicy in the chart's values to what you want; now it is {asked} there"
+    return warning(f"{what} has the failurePolicy {policy}", why, remedy)
 
 
 def _judged(resource: Resource, found: FoundWebhook, part: str = "") -> Finding:

@@ -13,11 +13,12 @@ import yaml
 
 from jobset_gate import names
 from jobset_gate.cli.commands.doctor import findings
-from jobset_gate.cli.doctor import dry_runs
+from jobset_gate.cli.doctor import certificates, dry_runs, webhook_configurations
 from jobset_gate.cli.doctor.check import ClusterReader, FindingLevel
 from jobset_gate.fake import jobset_crd
 from jobset_gate.kube.client import PatchType
 from jobset_gate.kube.resources import (
+    CONFIGMAPS,
     CRDS,
     DEPLOYMENTS,
     JOBS,
@@ -32,11 +33,18 @@ from jobset_gate.podgroups import crds
 from jobset_gate.podgroups.model import Format
 from jobset_gate.settings import Gangs, Groups, Settings
 from tests.fakes import jobs, jobsets, stored_pod_groups
-from tests.fakes.admission_server import BUNDLE, registered, registered_for_pods
+from tests.fakes.admission_server import (
+    BUNDLE,
+    limited,
+    registered,
+    registered_for_pods,
+    registered_for_start_groups,
+)
 from tests.fakes.cli_runner import CliResult, RunCli
 from tests.fakes.grouped_pods import pod
 from tests.fakes.stored_gang import StoredJob, StoredJobSet, install_jobset_crd
 from tests.fakes.stored_pod_groups import kubeconfig_of, lease
+from tests.fakes.stored_start_group import StoredStartGroup
 from webhook import registration
 from webhook.certs import ca
 from webhook.certs.ca import joined
@@ -53,6 +61,8 @@ Json = dict[str, Any]
 OURS = {"app.kubernetes.io/name": "jobset-gate", "app.kubernetes.io/component": "controller"}
 WEBHOOK = {"app.kubernetes.io/name": "jobset-gate", "app.kubernetes.io/component": "webhook"}
 PATIENCE = 60
+NO_BARRIER = " "
+STARTING = Settings(gangs=Gangs(sources=("jobset", "startgroup")))
 
 
 class Doctor:
@@ -106,6 +116,7 @@ async def test_where_all_is_well_nothing_is_worse_than_a_warning(camp: StoredJob
     async with (
         registered(camp.client, camp.namespace),
         registered_for_pods(camp.client, camp.namespace),
+        registered_for_start_groups(camp.client, camp.namespace, STARTING),
     ):
         found = await doctor.found()
         message = await doctor()
@@ -115,9 +126,11 @@ async def test_where_all_is_well_nothing_is_worse_than_a_warning(camp: StoredJob
         f"MutatingWebhookConfiguration zz-jobset-gate-{camp.namespace} is there",
         f"ValidatingWebhookConfiguration jobset-gate-{camp.namespace} is there",
         f"MutatingWebhookConfiguration zz-jobset-gate-pods-{camp.namespace} is there",
+        f"MutatingWebhookConfiguration zz-jobset-gate-barrier-pods-{camp.namespace} is there",
         "a gated JobSet gets its barrier",
         "Jobs are sent to the webhook",
         "a gated Job gets its barrier",
+        "a pod of a start group gets its barrier",
         "wrong settings of a gate are refused",
         "a pod of a group is held",
         "a controller leads",
@@ -210,6 +223,73 @@ async def test_jobs_that_nothing_holds_and_jobs_that_nobody_decides_on(camp: Sto
     only_jobsets = Settings(gangs=Gangs(sources=("jobset",)))
     async with registered(camp.client, camp.namespace, only_jobsets):
         assert "a gated Job gets its barrier" not in await doctor.found()
+
+
+@only_embedded
+async def test_start_groups_that_nothing_holds_and_start_groups_that_nobody_decides_on(
+    camp: StoredJobSet, doctor: Doctor
+) -> None:
+    waits, half, bare = (StoredStartGroup(camp.client, camp.namespace, it) for it in ("waits", "half", "bare"))
+    for group in (waits, half, bare):
+        await group.jobset()
+    for group, index, barrier in ((waits, 0, ""), (half, 0, ""), (half, 1, NO_BARRIER), (bare, 0, NO_BARRIER)):
+        await group.pod(index, barrier, phase="Pending")
+    found = await doctor.found()
+    unheld = found["2 start groups with a pod that has no barrier"]
+    names_of = {f"{camp.namespace}/half-1", f"{camp.namespace}/bare-0"}
+    assert (unheld["level"], set(unheld["why"].rpartition(": ")[2].split(", "))) == ("error", names_of)
+    left = found["pods are not sent to the webhook, and 2 start groups still waiting for a verdict"]
+    assert (left["level"], left["why"].partition(": ")[2]) == ("error", f"{camp.namespace}/ring, {camp.namespace}/ring")
+    assert "release startgroup/NAME" in left["remedy"]
+    assert found["no controller leads, and 4 pods wait for its word"]["level"] == "error"
+    assert f"3 gangs in namespace {camp.namespace}" in found
+    assert "every gang has its barrier" not in found
+    made = registration.barrier_pod_configuration(Gangs(), url="https://127.0.0.1:1")
+    await camp.client.create(MUTATING_WEBHOOKS, made)
+    found = await doctor.found()
+    assert not any("still waiting for a verdict" in what for what in found)
+    refused = found["API servers do not reach start-groups.jobset-gate.dev"]
+    assert (refused["level"], "pods are ready" in refused["remedy"]) == ("error", True)
+
+
+ON, ON_IGNORE = ({"sources": ["jobset", "startgroup"], "podFailurePolicy": it} for it in ("Fail", "Ignore"))
+
+
+@only_embedded
+@pytest.mark.parametrize(
+    ("gangs", "policy", "bundle", "expected"),
+    [
+        ({}, None, "", []),
+        (None, None, "", []),
+        (ON, None, "", [("error", "is missing")]),
+        (ON, "Fail", BUNDLE.ca_bundle, [("ok", "is there")]),
+        (ON, "Fail", "", [("error", "has no caBundle")]),
+        (ON, "Ignore", BUNDLE.ca_bundle, [("warning", "has the failurePolicy Ignore")]),
+        (ON_IGNORE, "Ignore", BUNDLE.ca_bundle, [("ok", "is there")]),
+        (ON_IGNORE, "Fail", BUNDLE.ca_bundle, [("warning", "has the failurePolicy Fail")]),
+        (None, "Ignore", BUNDLE.ca_bundle, [("warning", "has the failurePolicy Ignore")]),
+    ],
+)
+async def test_the_configuration_for_start_groups_is_as_the_settings_say(
+    camp: StoredJobSet, gangs: Json | None, policy: Any, bundle: str, expected: list[tuple[str, str]]
+) -> None:
+    """`gangs`: that section of the settings, None where there are none to be read."""
+    volumes = [{"name": "settings", "configMap": {"name": "settings"}}]
+    installed = deployment("webhook", "gate:1", labels=WEBHOOK, volumes=volumes)
+    await camp.client.create(DEPLOYMENTS, installed, camp.namespace)
+    if gangs is not None:
+        data = {"settings.yaml": yaml.safe_dump({"gangs": gangs})}
+        await camp.client.create(CONFIGMAPS, {"metadata": {"name": "settings"}, "data": data}, camp.namespace)
+    if policy is not None:
+        asked = Gangs(pod_failure_policy=policy)
+        made = registration.barrier_pod_configuration(asked, url="https://127.0.0.1:1", ca_bundle=bundle or None)
+        await camp.client.create(MUTATING_WEBHOOKS, made)
+    reader = ClusterReader(camp.client, camp.namespace, camp.namespace)
+    about = f"MutatingWebhookConfiguration {names.BARRIER_POD_WEBHOOK} "
+    found = [it for it in await findings(reader, [("x", webhook_configurations.check)]) if it.what.startswith(about)]
+    assert [(str(it.level), it.what.removeprefix(about)) for it in found] == expected
+    bundles = await findings(reader, [("x", certificates.bundles)])
+    assert [it.what for it in bundles] == ([f"the CA that {about.split()[1]} trusts is valid"] if bundle else [])
 
 
 @only_embedded
@@ -340,12 +420,18 @@ async def test_the_rights_of_the_controllers_account(real_plane: Real, camp: Sto
         DEPLOYMENTS, deployment("webhook", "gate:1", account="webhook", labels=WEBHOOK), camp.namespace
     )
     who = f"{camp.namespace}/controller"
+    of_start_groups = registration.barrier_pod_configuration(
+        Gangs(), url="https://127.0.0.1:1", suffix=f"-{camp.namespace}"
+    )
+    await camp.client.create(MUTATING_WEBHOOKS, limited(of_start_groups, camp.namespace))
     found = await doctor.found()
     lost = found[f"the ServiceAccount {camp.namespace}/webhook may not get mutatingwebhookconfigurations"]
     assert (lost["level"], "never gets ready" in lost["why"]) == ("error", True)
     assert found[f"the ServiceAccount {who} may not watch pods"]["level"] == "error"
     assert found[f"the ServiceAccount {who} may not get leases"]["why"] == "it cannot lead"
     assert found[f"the ServiceAccount {who} may not patch jobsets/status"]["level"] == "warning"
+    assert found[f"the ServiceAccount {who} may not get statefulsets"]["level"] == "warning"
+    assert found[f"the ServiceAccount {who} may not patch pods"]["level"] == "error"
     assert found[f"you may look at gangs in namespace {camp.namespace}"]["level"] == "ok"
     binding = {
         "apiVersion": "rbac.authorization.k8s.io/v1",
@@ -361,6 +447,7 @@ async def test_the_rights_of_the_controllers_account(real_plane: Real, camp: Sto
                 pass  # the authorizer reads bindings when it likes
     finally:
         await real_plane.kubectl("delete", "clusterrolebinding", camp.namespace)
+        await camp.client.delete(MUTATING_WEBHOOKS, of_start_groups["metadata"]["name"])
 
 
 @only_real
