@@ -29,7 +29,11 @@ pytestmark = [pytest.mark.real, pytest.mark.timeout(300)]
 
 WITHOUT_GROUPS = at("groups.enabled", False)
 WITHOUT_PODS = CONFIGURATIONS[:2]
-EVERYTHING = merged(at("networkPolicy.enabled", True), at("metrics.dashboards.enabled", True))
+EVERYTHING = merged(
+    at("networkPolicy.enabled", True),
+    at("metrics.dashboards.enabled", True),
+    at("gangs.sources", ["jobset", "job", "startgroup"]),
+)
 
 
 @pytest.fixture

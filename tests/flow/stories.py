@@ -8,7 +8,16 @@ from jobset_gate.fake import jobset_crd, manifests
 from jobset_gate.fake.kubelet import FakeNode, PodFault, PodMatch
 from jobset_gate.fake.view import ObjectView
 from jobset_gate.kube.client import PatchType
-from jobset_gate.kube.resources import CONFIGMAPS, CRDS, JOBS, MUTATING_WEBHOOKS, SECRETS, VALIDATING_WEBHOOKS, Resource
+from jobset_gate.kube.resources import (
+    CONFIGMAPS,
+    CRDS,
+    JOBS,
+    MUTATING_WEBHOOKS,
+    SECRETS,
+    STATEFUL_SETS,
+    VALIDATING_WEBHOOKS,
+    Resource,
+)
 from tests.fakes.eventually import eventually
 from tests.fakes.jobs import job
 from tests.flow.environment import PATIENCE, Environment, Json, alive, runs
@@ -119,6 +128,38 @@ async def a_job_is_a_gang(stage: Environment) -> None:
         "wait", "--for=condition=GroupStarted", "job/alone", f"--namespace={stage.namespace}", f"--timeout={PATIENCE}s"
     )
     await stage.client.patch(JOBS, "alone", stage.namespace, body={"spec": {"suspend": True}}, patch=PatchType.MERGE)
+    await stage.until(lambda pods: not any(map(alive, pods)))
+
+
+async def a_start_group_starts(stage: Environment) -> None:
+    """First its StatefulSet has too few replicas, which is read of it. Its state is on its ConfigMap."""
+    meta: Json = {"labels": {names.START_GROUP: "ring"}, "annotations": {names.START_SIZE: "3"}}
+    containers = [{"name": "main", "image": "registry.test/app:1"}]
+    spec = {
+        "replicas": 2,
+        "podManagementPolicy": "Parallel",
+        "serviceName": "ring",
+        "selector": {"matchLabels": meta["labels"]},
+        "template": {"metadata": meta, "spec": {"containers": containers}},
+    }
+    await stage.client.create(STATEFUL_SETS, {"metadata": {"name": "starts"}, "spec": spec}, stage.namespace)
+    marked = f"{names.START_GROUP}=ring"
+
+    async def cannot_gather() -> bool:
+        found = (await stage.client.list(CONFIGMAPS, stage.namespace, label_selector=marked))["items"]
+        states = [one["metadata"]["annotations"].get(names.GANG_STATE, "") for one in found]
+        return any(it.startswith(names.REASON_CANNOT_GATHER) for it in states)
+
+    await eventually(cannot_gather)
+    await stage.client.patch(
+        STATEFUL_SETS, "starts", stage.namespace, body={"spec": {"replicas": 3}}, patch=PatchType.MERGE
+    )
+    started = names.GROUP_STARTED.replace(".", r"\.")
+    await stage.plane.kubectl(
+        "wait", "configmap", "-l", marked, f"--for=jsonpath={{.metadata.annotations.{started}}}=True",
+        f"--namespace={stage.namespace}", f"--timeout={PATIENCE}s",
+    )  # fmt: skip
+    await stage.client.delete(STATEFUL_SETS, "starts", stage.namespace)
     await stage.until(lambda pods: not any(map(alive, pods)))
 
 

@@ -36,7 +36,7 @@ from webhook.certs.serving import LOOPBACK, self_signed
 pytestmark = [pytest.mark.real, pytest.mark.timeout(400)]
 
 WITHOUT_GROUPS = (*LIVELY, "groups.enabled=false")
-WITH_PAGE = (*WITHOUT_GROUPS, "statusPage.enabled=true")
+WITH_ALL = (*WITHOUT_GROUPS, "statusPage.enabled=true", "gangs.sources={jobset,job,startgroup}")
 WITHOUT_STREAM = replace(QUICK, stream=False)
 """A pod that hears its verdict on the gate stream is not patched for a while: that right would look needless."""
 
@@ -89,7 +89,7 @@ async def test_the_whole_flow_takes_exactly_the_rights_of_the_chart(
                 nodes=(FakeNode("small", pods=3),), behaviour=WITHOUT_STREAM, controller=False, webhook=False,
             )
         )  # fmt: skip
-        release = await stack.enter_async_context(installed(real_plane, own, tmp_path, *WITH_PAGE))
+        release = await stack.enter_async_context(installed(real_plane, own, tmp_path, *WITH_ALL))
         generation = await stories.owner_applies_the_crd(stage)
         await stack.enter_async_context(release.program("webhook"))
         first, _ = await stack.enter_async_context(replicas(release, stage, page := free_port()))
@@ -103,6 +103,7 @@ async def test_the_whole_flow_takes_exactly_the_rights_of_the_chart(
         await stories.restarted(stage)
         await stories.timed_out(stage)
         await stories.a_job_is_a_gang(stage)
+        await stories.a_start_group_starts(stage)
         await stories.an_unrelated_configmap_has_its_name(stage)
         await stories.an_earlier_lifes_configmap_has_its_name(stage)
         await stories.the_ca_is_lost(stage, own, f"{RELEASE}-ca")

@@ -91,6 +91,7 @@ OF_JOBS: Final = (
 OF_START_GROUPS: Final = (
     RequiredRight("patch", PODS, "pods of start groups that cannot reach the gate stream are not released"),
     RequiredRight("get", STATEFUL_SETS, "it cannot tell that a StatefulSet never creates enough pods", vital=False),
+    RequiredRight("patch", CONFIGMAPS, "no start group shows how far it is", vital=False),
 )
 """In addition, where there may be start groups."""
 WEBHOOK: Final = (
