@@ -55,7 +55,7 @@ async def until_forgotten(stage: GroupEnvironment, name: str) -> None:
     """Until no ConfigMap tells of it any more."""
     home = names.POD_GROUP_CONFIG_MAP_PREFIX + stage.label(name, ANNOTATIONS)
     async with ObjectView(stage.client, CONFIGMAPS, stage.namespace) as view:
-        await view.until(lambda maps: home not in [it["metadata"]["name"] for it in maps], 30)
+        await view.until(lambda maps: home not in [it["metadata"]["name"] for it in maps])
 
 
 def name_of(one: Json) -> str:

@@ -14,6 +14,7 @@ from jobset_gate.cli.exits import ExitCode
 from jobset_gate.fake.apiserver.reviews import TOKEN
 from tests.fakes.cli_process import started
 from tests.fakes.cli_runner import RunCli
+from tests.fakes.eventually import eventually
 
 SERVE = ("demo", "--serve")
 LAST = "Ctrl-C ends everything"
@@ -72,9 +73,13 @@ async def signs_in(page: str) -> None:
             form = {"token": token, "next": "/"}
             async with browser.post("/login", data=form, headers={"Origin": page}, allow_redirects=False) as answer:
                 assert answer.status == status
-        async with browser.get("/") as answer:
-            shown = await answer.text()
-    assert all(f">{name}<" in shown for name in STATES), shown
+
+        async def shows_all() -> bool:
+            async with browser.get("/") as answer:
+                shown = await answer.text()
+            return all(f">{name}<" in shown for name in STATES)
+
+        await eventually(shows_all)  # they are there already, and its informers see them a moment later
 
 
 async def test_a_kubeconfig_is_written_where_it_is_wanted(tmp_path: Path) -> None:
