@@ -47,24 +47,23 @@ def stateful_set(scenario: Scenario, resources: Json) -> Json:
     return {"apiVersion": "apps/v1", "kind": "StatefulSet", "metadata": {"name": "gang"}, "spec": spec}
 
 
-async def until_state(scenario: Scenario, attempt: int, state: str) -> str:
-    """The text after that reason, once the group's ConfigMap is of that attempt and names the reason."""
+async def until_state(scenario: Scenario, attempt: int, reason: str, text: str = "") -> None:
+    """Until the group's ConfigMap is of that attempt, and its state has that reason and contains that text."""
 
     def matches(one: Json) -> bool:
-        notes = one["metadata"].get("annotations") or {}
-        in_force = (one.get("data") or {}).get(names.KEY_ATTEMPT) == str(attempt)
-        return in_force and notes.get(names.GANG_STATE, "").startswith(f"{state}: ")
+        state = (one["metadata"].get("annotations") or {}).get(names.GANG_STATE, "")
+        present = (one.get("data") or {}).get(names.KEY_ATTEMPT) == str(attempt)
+        return present and state.startswith(f"{reason}: ") and text in state
 
     (found,) = await scenario.until_any(CONFIGMAPS, matches)
     assert found["metadata"]["labels"][names.START_GROUP] == GROUP
-    return str(found["metadata"]["annotations"][names.GANG_STATE].partition(": ")[2])
 
 
 async def test_its_pods_start_together_one_is_replaced_and_then_all(scenario: Scenario, nodes: Nodes) -> None:
     async with room_for(scenario, nodes, 3) as (extended, node):
         await scenario.apply(stateful_set(scenario, extended.request))
         await scenario.until_held(3)
-        assert "3/4 pods started" in await until_state(scenario, 0, names.REASON_WAITING)
+        await until_state(scenario, 0, names.REASON_WAITING, "3/4 pods started")
         await extended.set_capacity(node, 4)
         await scenario.until_running(4)
         await scenario.kubectl("wait", "configmap", PODS_OF_GROUP, f"--for={STARTED}", "--timeout=60s")
@@ -80,7 +79,7 @@ async def test_its_pods_start_together_one_is_replaced_and_then_all(scenario: Sc
         await extended.set_capacity(node, 3)
         await scenario.kubectl("delete", "pods", PODS_OF_GROUP, "--wait=false")
         await scenario.until_held(3)
-        assert "3/4 pods started" in await until_state(scenario, 1, names.REASON_WAITING)
+        await until_state(scenario, 1, names.REASON_WAITING, "3/4 pods started")
         await extended.set_capacity(node, 4)
         await scenario.until_running(4)
         await scenario.check_order(4, PODS_OF_GROUP)

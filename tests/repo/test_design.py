@@ -12,8 +12,12 @@ CITED = re.compile(r"\b[AGK]\d{1,2}(?:\.\d)?\b")
 PARENTHESES = re.compile(r"\(([^()]*)\)")
 HEADING = re.compile(r"^#+ ([AGK][\d.]*\d)\b", re.MULTILINE)
 SOURCES = {".py", ".sh", ".yaml", ".tpl", ".md"}
-WALKS = {"Walk: from a pod event to the ConfigMap": 8, "Walk: from the admission of a grouped pod to its ungating": 12,
-         "Walk: `kubectl jobset-gate why NAME`": 6}  # fmt: skip
+WALKS = {
+    "Walk: from a pod event to the ConfigMap": 8,
+    "Walk: from the creation of a start group's pod to its release": 9,
+    "Walk: from the admission of a grouped pod to its ungating": 12,
+    "Walk: `kubectl jobset-gate why NAME`": 6,
+}
 """The most files of each."""
 PROMISE = re.compile(r"^\| (\([AGK][\d.]+\)) \| (.+) \| `(tests/[\w/]+\.py)::(\w+)` \|$")
 
