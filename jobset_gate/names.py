@@ -173,12 +173,6 @@ FAIL_JOB: Final = "FailJob"
 DISRUPTION_TARGET: Final = "DisruptionTarget"
 """The condition of a pod that is taken away through no fault of its own."""
 
-# --- What other controllers call things (K8) -------------------------------------------------------------------------
-LWS_NAME: Final = "leaderworkerset.sigs.k8s.io/name"
-"""Label on pods of a LeaderWorkerSet: its name."""
-RAY_CLUSTER: Final = "ray.io/cluster"
-"""Label on pods of a RayCluster: its name."""
-
 # --- Words people see (A9) -------------------------------------------------------------------------------------------
 CONDITION: Final = "GroupStarted"
 """Condition of a JobSet: True once its gang was released."""

@@ -13,7 +13,7 @@ from jobset_gate.objects.unstructured import nested
 from jobset_gate.podgroups import admission
 from jobset_gate.settings import Settings
 from jobset_gate.sources.objects import is_in_start_group, source_of
-from jobset_gate.sources.table import START_GROUP, TEMPLATE_SOURCES
+from jobset_gate.sources.table import POD_SOURCES, TEMPLATE_SOURCES
 from webhook.review import (
     AdmissionResponse,
     Allowed,
@@ -94,7 +94,7 @@ def barrier_pod_handler(settings: Settings, token: Callable[[], str]) -> Handler
 
     def mutate(request: ReviewRequest) -> AdmissionResponse:
         pod = request.object
-        if START_GROUP.name not in settings.gangs.sources or not is_in_start_group(pod):
+        if source_of(pod).name not in settings.gangs.sources or not is_in_start_group(pod):
             return Allowed()
         if errors := validate.field_errors(pod, settings=settings):
             return _denied(request, errors)
@@ -111,7 +111,8 @@ def barrier_pod_handler(settings: Settings, token: Callable[[], str]) -> Handler
 def source_name(webhook: str, request: ReviewRequest) -> str:
     """The source whose workload the request is about; "" for any other resource."""
     if webhook == MUTATE_BARRIER_PODS:
-        return START_GROUP.name
+        name = source_of(request.object).name
+        return name if name in POD_SOURCES else ""
     source = _SOURCES.get(request.resource)
     return "" if source is None else source.name
 

@@ -6,7 +6,7 @@ from typing import Final
 
 from prometheus_client import CollectorRegistry, Counter, Gauge, Histogram
 
-from jobset_gate.sources.table import START_GROUP, TEMPLATE_SOURCES
+from jobset_gate.sources.table import POD_SOURCES, TEMPLATE_SOURCES
 from webhook.review import AdmissionResponse, Allowed, Patched
 
 SECONDS = (0.0005, 0.001, 0.0025, 0.005, 0.01, 0.025, 0.05, 0.1, 0.25, 0.5, 1.0, 2.5, 5.0)
@@ -14,7 +14,7 @@ _CALLS: Final = {
     "mutate": (TEMPLATE_SOURCES, ("CREATE", "UPDATE")),
     "validate": (TEMPLATE_SOURCES, ("CREATE", "UPDATE")),
     "mutate-pods": (("",), ("CREATE",)),
-    "mutate-barrier-pods": ((START_GROUP.name,), ("CREATE",)),
+    "mutate-barrier-pods": (POD_SOURCES, ("CREATE",)),
 }
 """The sources and operations that each webhook is registered for."""
 _OUTCOMES: Final = ("allowed", "patched", "denied", "error")

@@ -11,7 +11,7 @@ from jobset_gate.objects.quantity import semantically_equal
 from jobset_gate.objects.template import TemplateView
 from jobset_gate.objects.unstructured import Json, as_int, as_list, as_map, nested
 from jobset_gate.settings import DEFAULT_POLL_SECONDS, Barrier
-from jobset_gate.sources.table import START_GROUP, TEMPLATE_SOURCES
+from jobset_gate.sources.table import TEMPLATE_SOURCES
 
 TOKEN_PATH: Final = "/var/run/secrets/kubernetes.io/serviceaccount"  # noqa: S105 - a path, no secret
 """Where the API server mounts a service account's token, unless something is mounted there."""
@@ -63,8 +63,12 @@ def stream_url(settings: Barrier, source: Source, namespace: str, name: str, tok
 
 def build_volumes(source: Source, name: str) -> list[Json]:
     """The barrier's volumes."""
-    state = [{"name": names.STATE_VOLUME, "emptyDir": {"sizeLimit": STATE_SIZE}}] if source.gates_pods else []
-    return [build_volume(source, name), *state]
+    return [build_volume(source, name), *([build_state_volume()] if source.gates_pods else [])]
+
+
+def build_state_volume() -> Json:
+    """The volume in which a pod that is gated alone keeps its release."""
+    return {"name": names.STATE_VOLUME, "emptyDir": {"sizeLimit": STATE_SIZE}}
 
 
 def build_volume(source: Source, name: str) -> Json:
@@ -117,7 +121,7 @@ def is_volume(entry: Any) -> bool:
     Recognized by the gang's ConfigMap; where none is mounted, by the pod's verdict annotation.
     """
     if nested(entry, "name") == names.STATE_VOLUME:
-        return semantically_equal(entry, build_volumes(START_GROUP, "")[1])
+        return semantically_equal(entry, build_state_volume())
     if nested(entry, "name") != names.VOLUME:
         return False
     sources = as_list(nested(entry, "projected", "sources"))

@@ -58,6 +58,8 @@ SOURCES: Final = {source.name: source for source in (JOBSET, JOB, START_GROUP)}
 """All sources by name."""
 TEMPLATE_SOURCES: Final = {name: source for name, source in SOURCES.items() if not source.gates_pods}
 """Those whose workloads have pod templates, into which the webhook puts the barrier."""
+POD_SOURCES: Final = {name: source for name, source in SOURCES.items() if source.gates_pods}
+"""Those into whose single pods it puts the barrier."""
 
 
 def gated_selector(sources: Collection[str]) -> str:
