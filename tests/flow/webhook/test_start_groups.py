@@ -13,11 +13,13 @@ from jobset_gate.kube.errors import ApiError, Invalid
 from jobset_gate.kube.resources import CONFIGMAPS, NAMESPACES, PODS, STATEFUL_SETS
 from jobset_gate.settings import Barrier, Gangs, Settings
 from tests.fakes import start_groups
-from tests.fakes.admission_server import RequestCounter, registered_for_start_groups
+from tests.fakes.admission_server import RequestCounter, registered_for_pods, registered_for_start_groups
+from tests.fakes.grouped_pods import gates
 from tests.fakes.jobsets import Json
 from tests.fakes.other_webhook import another_webhook
 from tests.fakes.wire_objects import owner
 from tests.flow.environment import PATIENCE
+from tests.plane.planes import Plane
 from webhook.registration import POD_RULE
 from webhook.server import WebhookServer
 
@@ -187,6 +189,26 @@ async def test_after_another_webhook_a_second_call_adds_nothing(pods: Pods) -> N
         *(it["name"] for it in first["spec"]["volumes"]),
         "identity",
     ]
+
+
+async def test_a_pod_may_be_held_for_a_pod_group_too(pods: Pods) -> None:
+    """The webhook of groups is called after that of barriers, which has nothing to do a second time."""
+    group = {names.KOORDINATOR_NAME: "g", names.KOORDINATOR_MINIMUM: "2"}
+    async with registered_for_pods(pods.client, pods.namespace, SETTINGS):
+        pods.counter.sent()
+        made = await pods.create(notes=group)
+        assert pods.counter.sent() == 2
+        with pytest.raises(Invalid, match="must equal what the start barrier waits for: 3 pods here, 2 there"):
+            await pods.create("wrong", notes=group | {names.KOORDINATOR_MINIMUM: "3"})
+    assert (barriers(made), gates(made)) == ([names.BARRIER_CONTAINER], [names.POD_GROUP_GATE])
+    assert made["metadata"]["annotations"][names.TOKEN]
+
+
+async def test_a_mistyped_annotation_is_shown_to_who_creates_the_pod(pods: Pods, plane: Plane) -> None:
+    given = start_groups.pod("typo", OWNER, notes={"jobset-gate.dev/bypas": "true"})
+    ran = await plane.kubectl("create", "-n", pods.namespace, "-f", "-", stdin=given)
+    assert ran.stderr.count("Warning: metadata.annotations[jobset-gate.dev/bypas]: unknown annotation") == 1
+    assert "did you mean jobset-gate.dev/bypass?" in ran.stderr
 
 
 async def test_pod_security_restricted_lets_it_in(pods: Pods) -> None:
