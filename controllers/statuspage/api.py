@@ -70,6 +70,7 @@ class ApiHandlers:
         return {
             **explanation_json(explanation),
             "kind": "GangStatus",
+            "path": row.path,
             "created": time_or_none(row.created or None),
             "waitsSince": time_or_none(row.since),
             "timedOutAt": time_or_none(row.ended if row.state == GangState.TIMED_OUT else None),

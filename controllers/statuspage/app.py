@@ -82,9 +82,13 @@ class PageContext:
         """The page of a list; 403 to a viewer who may see none of it. Raises ReviewUnavailable."""
         kind, namespace = query.kind, query.namespace
         visibility = await self.visibility(login, kind, namespace)
-        if not visibility.has_any(kind.enough):
+        if not self.may_look(kind, visibility):
             return self.forbidden(login, kind, [kind.required], namespace, limited=visibility.limited)
         return self.list_cache.page_of(query, visibility), visibility
+
+    def may_look(self, kind: RowKind, visibility: Visibility) -> bool:
+        """Whether the viewer may see some of this kind: a row, or what there would be without any."""
+        return visibility.has_any(kind.enough) or any(map(visibility.shows_row, self.view.rows_of(kind)))
 
     async def gang(self, login: AuthenticatedViewer, key: GangKey) -> tuple[StatusRow, Visibility] | web.Response:
         """One gang, with the right to list its pods looked up; else 403 or 404. Raises ReviewUnavailable."""
@@ -164,7 +168,7 @@ class PageContext:
             visibility = await self.visibility(login, kind, namespace)
         except (ReviewUnavailable, TooManyAttempts):
             return None
-        return visibility if visibility.has_any(kind.enough) else None
+        return visibility if self.may_look(kind, visibility) else None
 
 
 class ListHandlers:

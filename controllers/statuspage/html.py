@@ -17,7 +17,7 @@ from controllers.statuspage.source import Freshness, freshness_sentences
 from controllers.statuspage.zoom import PodsSection
 from jobset_gate import names
 from jobset_gate.explain import text as explain_text
-from jobset_gate.explain.model import GIVEN_UP_STATES
+from jobset_gate.explain.model import GIVEN_UP_STATES, Explanation
 from jobset_gate.podgroups.status import GroupStatus
 from jobset_gate.sources.table import JOBSET
 from jobset_gate.timeline.summary import money
@@ -197,10 +197,17 @@ def _of_about(row: StatusRow, fresh: Freshness, now: float) -> dict[str, Any]:
         "named_as": named_as,
         "clock": explain_text.time_left(explanation),
         "counted": "pods started" if row.report is None else "pods bound",
-        "facts": () if row.report is None else _facts(row.report),
+        "facts": _owner_facts(explanation) if row.report is None else _facts(row.report),
         "shown": explanation.missing[:MAX_REASONS],
         "more_commands": [it for it in explanation.commands if it not in {one.command for one in explanation.missing}],
     }
+
+
+def _owner_facts(it: Explanation) -> tuple[tuple[str, str], ...]:
+    """Of a start group: its name alone does not say which it is."""
+    if it.owner is None:
+        return ()
+    return ("Owner", f"{it.owner.kind} {it.owner.name}"), ("Attempt", str(it.attempt))
 
 
 def _facts(report: GroupStatus) -> tuple[tuple[str, str], ...]:

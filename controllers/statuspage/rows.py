@@ -16,7 +16,7 @@ from jobset_gate.explain import text as explained_lines
 from jobset_gate.explain.model import Explanation, GangState
 from jobset_gate.objects import terminal_text
 from jobset_gate.podgroups.status import GroupStatus
-from jobset_gate.sources.table import JOB, JOBSET
+from jobset_gate.sources.table import JOB, JOBSET, START_GROUP
 from jobset_gate.timeline.summary import HOUR, Prices
 
 MAX_MESSAGE: Final = 240
@@ -47,10 +47,12 @@ class ListRight(Value, frozen=True):
 
 
 PODS: Final = ListRight(group="", resource="pods")
-GANGS: Final = {source: ListRight(group=it.group, resource=it.plural) for source, it in WORKLOADS.items()}
-"""The right to see the gangs of each source."""
-FOLDERS: Final = {JOBSET.name: "gangs", JOB.name: "jobs"}
-"""First part of the paths of their pages: a JobSet and a Job may have one name."""
+_WORKLOADS: Final = {source: ListRight(group=it.group, resource=it.plural) for source, it in WORKLOADS.items()}
+GANGS: Final = _WORKLOADS | {START_GROUP.name: PODS}
+"""The right to see the gangs of each source; a start group is nothing but its pods."""
+FOLDERS: Final = {JOBSET.name: "gangs", JOB.name: "jobs", START_GROUP.name: "startgroups"}
+"""First part of the paths of their pages: a JobSet and a Job may have one name. That of a start group's page ends with
+the UID of the owner, since two may have one."""
 
 
 class RowKind(StrEnum):
@@ -76,8 +78,8 @@ class RowKind(StrEnum):
 
     @property
     def enough(self) -> tuple[ListRight, ...]:
-        """Without one of these rights there is nothing to see at all."""
-        return tuple(GANGS.values()) if self is RowKind.GANG else (PODS,)
+        """Without one of these rights, and without those of any row, there is nothing to see at all."""
+        return tuple(_WORKLOADS.values()) if self is RowKind.GANG else (PODS,)
 
 
 class HeldDevices(Value, frozen=True):
@@ -298,7 +300,7 @@ _STATES: Final = {
     ),
     Severity.GOOD: (GangState.RELEASED, names.REASON_SATISFIED, names.REASON_RUNNING),
     Severity.QUIET: (
-        *(GangState.SUSPENDED, GangState.COMPLETED, GangState.DELETING, GangState.MANAGED_ELSEWHERE),
+        *(GangState.SUSPENDED, GangState.COMPLETED, GangState.IDLE, GangState.DELETING, GangState.MANAGED_ELSEWHERE),
         *(GangState.NOT_GATED, names.REASON_FINISHED),
     ),
 }

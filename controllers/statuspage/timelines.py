@@ -191,7 +191,10 @@ def _scope(key: GangKey) -> ListScope:
 
 
 def _builder(seen: GangSnapshot, *notes: str) -> Build:
-    return lambda pods, now: gang.gang_timeline(seen.workload, seen.config_map, pods, now, notes)
+    def build(pods: list[PodTimeline], now: float) -> Timeline:
+        return gang.gang_timeline(seen.workload, seen.config_map, decode.pods_of_gang(seen, pods), now, notes)
+
+    return build
 
 
 def _pending(seen: GangSnapshot) -> Pending:

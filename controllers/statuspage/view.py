@@ -111,7 +111,8 @@ class StatusView:
                 kind=seen.workload.source.kind,
                 source=key.source,
                 namespace=key.namespace,
-                name=key.name,
+                name=seen.workload.shown_name,
+                owner=seen.workload.owner,
                 state=UNKNOWN,
                 message=_UNEXPLAINED,
             )

@@ -25,6 +25,7 @@ GANG_STATUS: Final = whole(
     {
         **EXPLANATION["properties"],
         "kind": kind("GangStatus"),
+        "path": a("string", "Of its page; that of a start group ends with its name, a dot and the UID of the owner."),
         "created": moment("Of the JobSet."),
         "waitsSince": moment("Since when it waits; null if it does not."),
         "timedOutAt": moment("When its time was up, if it has timed out."),

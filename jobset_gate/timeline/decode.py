@@ -1,18 +1,19 @@
 """Decodes pods and their kubelets' Events into timelines."""
 
 import re
-from collections.abc import Collection, Mapping
+from collections.abc import Collection, Iterable, Mapping
 from datetime import datetime
 from typing import Final
+
+import msgspec
 
 from jobset_gate import names
 from jobset_gate.barrier import verdict_codec, wire
 from jobset_gate.barrier.events import CoreEvent
-from jobset_gate.barrier.model import Generation, PodSeen
+from jobset_gate.barrier.model import GangSnapshot, Generation, PodSeen
 from jobset_gate.barrier.wire import NO_LABELS
 from jobset_gate.sources.decode import barrier_status, controller_owner, slot_of_pod
 from jobset_gate.sources.jobset import NO_INDEX
-from jobset_gate.sources.slot import Slot
 from jobset_gate.sources.templates import NO_ANNOTATIONS, seconds
 from jobset_gate.timeline.model import PodTimeline, Step
 
@@ -43,8 +44,8 @@ Pulls = Mapping[str, float]
 """When each container's image was there first, by the name of the container."""
 
 
-def decode_pod(seen: TimedPod, pulls: Pulls | None = None, known: PodSeen | None = None) -> PodTimeline:
-    """Its way as far as its status and its kubelet's Events tell. `known`: the pod in its gang, where it was read."""
+def decode_pod(seen: TimedPod, pulls: Pulls | None = None) -> PodTimeline:
+    """Its way as far as its status and its kubelet's Events tell."""
     meta, status = seen.metadata, seen.status
     labels, notes = meta.labels or NO_LABELS, meta.annotations or NO_ANNOTATIONS
     barrier = barrier_status(status)
@@ -59,8 +60,7 @@ def decode_pod(seen: TimedPod, pulls: Pulls | None = None, known: PodSeen | None
         Step.RUNNING: running,
         **_pulled(pulls or {}, [it.name for it in seen.spec.containers or ()]),
     }
-    epoch = verdict_codec.parse_epoch(notes.epoch)
-    slot: Slot | PodSeen = slot_of_pod(labels, controller_owner(meta.owner_references)) if known is None else known
+    slot = slot_of_pod(labels, controller_owner(meta.owner_references))
     return PodTimeline(
         name=meta.name,
         uid=meta.uid,
@@ -75,7 +75,27 @@ def decode_pod(seen: TimedPod, pulls: Pulls | None = None, known: PodSeen | None
         gave_up=gave_up,
         ended=_ended(mains),
         barrier_runs=1 + (barrier.restart_count if barrier else 0),
-        generation=Generation(slot.workload_uid, slot.attempt, epoch if known is None else known.epoch),
+        generation=Generation(slot.workload_uid, slot.attempt, verdict_codec.parse_epoch(notes.epoch)),
+    )
+
+
+def pods_of_gang(seen: GangSnapshot, pods: Iterable[PodTimeline]) -> list[PodTimeline]:
+    """The pods that a gang's selector finds; where pods are gated one by one, those of this gang, in its attempt.
+
+    Nothing marks such a pod with its generation, and the selector finds pods of other owners, too.
+    """
+    if not seen.workload.source.gates_pods:
+        return list(pods)
+    known = {pod.uid: pod for pod in seen.pods}
+    return [_placed(pod, known[pod.uid]) for pod in pods if pod.uid in known]
+
+
+def _placed(pod: PodTimeline, known: PodSeen) -> PodTimeline:
+    return msgspec.structs.replace(
+        pod,
+        replicated_job=known.replicated_job,
+        job_index=known.job_index,
+        generation=Generation(known.workload_uid, known.attempt, known.epoch),
     )
 
 

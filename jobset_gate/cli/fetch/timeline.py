@@ -37,9 +37,7 @@ async def fetch_gang_timeline(resolver: Resolver, source: Source, name: str) -> 
         what = names.CONFIG_FIELD if source.has_config_field else f"annotation {names.CONFIG}"
         raise CommandError(f"{source.kind} {namespace}/{name} asks for no gate: it has no {what}")
     pulls = await fetch_image_pulls(client, namespace, {pod.metadata.uid for pod in pods}, permissions)
-    known = {pod.uid: pod for pod in found.gang.pods}
-    ours = [pod for pod in pods if pod.metadata.uid in known] if source.gates_pods else pods
-    timed = [decode.decode_pod(pod, pulls.get(pod.metadata.uid), known.get(pod.metadata.uid)) for pod in ours]
+    timed = decode.pods_of_gang(found.gang, [decode.decode_pod(pod, pulls.get(pod.metadata.uid)) for pod in pods])
     return [gang_timeline(found.gang.workload, found.gang.config_map, timed, time.time(), permissions.missing)]
 
 
