@@ -11,8 +11,11 @@ import yaml
 from jobset_gate import names
 from jobset_gate.kube.client import Client
 from jobset_gate.kube.resources import PODS
-from tests.fakes.admission_server import registered, registered_for_pods
+from jobset_gate.settings import Gangs, Settings
+from jobset_gate.sources.table import SOURCES
+from tests.fakes.admission_server import registered, registered_for_pods, registered_for_start_groups
 from tests.fakes.train_jobs import TUNE, jobset_of
+from tests.fakes.wire_objects import owner
 from tests.plane.planes import Plane
 from tests.repo.files import ROOT
 
@@ -22,15 +25,23 @@ FILES = sorted(FOLDER.rglob("*.yaml"))
 
 
 async def test_the_api_server_and_our_webhooks_take_all_of_them(plane: Plane, client: Client, namespace: str) -> None:
-    async with registered(client, namespace), registered_for_pods(client, namespace):
+    async with (
+        registered(client, namespace),
+        registered_for_pods(client, namespace),
+        registered_for_start_groups(client, namespace, Settings(gangs=Gangs(sources=tuple(SOURCES)))),
+    ):
         made = await stored(plane, namespace)
         for name, one in made:
             for job in of_gang(one):
                 assert names.BARRIER_CONTAINER in str(job), name
-            for template in templates(one) if name.startswith("groups/") else ():
-                pod = {"metadata": {**template["metadata"], "generateName": "a-"}, "spec": template["spec"]}
-                gated = await client.create(PODS, pod, namespace, dry_run=True)
-                assert [it["name"] for it in gated["spec"]["schedulingGates"]] == [names.POD_GROUP_GATE], name
+            for template in templates(one) if name.startswith(("groups/", "start-group")) else ():
+                its = owner(one["kind"], one["metadata"]["name"], "u")
+                meta = {**template["metadata"], "generateName": "a-", "ownerReferences": [its]}
+                pod = await client.create(PODS, {"metadata": meta, "spec": template["spec"]}, namespace, dry_run=True)
+                if name.startswith("start-group"):
+                    assert names.BARRIER_CONTAINER in str(pod["spec"]["initContainers"])
+                else:
+                    assert [it["name"] for it in pod["spec"]["schedulingGates"]] == [names.POD_GROUP_GATE], name
     assert len({name for name, _ in made}) == len(FILES)
     assert {one["kind"] for _, one in made} >= {"JobSet", "Job", names.POD_GROUP, "ConfigMap"}
 
@@ -71,4 +82,4 @@ def templates(one: Json) -> list[Json]:
     """Of its pods."""
     if one["kind"] == "JobSet":
         return [job["template"]["spec"]["template"] for job in one["spec"]["replicatedJobs"]]
-    return [one["spec"]["template"]] if one["kind"] == "Job" else []
+    return [one["spec"]["template"]] if one["kind"] in ("Job", "StatefulSet") else []
