@@ -222,7 +222,12 @@ class GangCache:
     def get_verdict(self, key: GangKey) -> Verdict | None:
         """The durable verdict in the gang's ConfigMap (A6.1)."""
         gang = self._gangs.get(key)
-        return gang.trusted_verdict if gang is not None and gang.current_workload() is not None else None
+        return gang.trusted_verdict if gang is not None else None
+
+    def last_workload(self, key: GangKey) -> WorkloadSeen | None:
+        """The gang's workload as the last reader got it: for what is done at each event."""
+        gang = self._gangs.get(key)
+        return gang.workload if gang is not None else None
 
     def keys(self) -> Iterator[GangKey]:
         """All gangs with a workload."""

@@ -117,7 +117,7 @@ class GangEntry:
 class GatheredEntry(GangEntry):
     """One gang whose workload is made from its pods and its ConfigMap (K5).
 
-    That takes time in proportion to the pods, so an event only marks it stale, and the next reader gathers.
+    That takes time in proportion to the pods, so an event of a pod only marks it stale, and the next reader gathers.
     """
 
     key: GangKey = field(kw_only=True)
@@ -150,7 +150,7 @@ class GatheredEntry(GangEntry):
         if gate is not None and gate.uid != self._config_map_uid:
             self.membership, self.remembered, self._config_map_uid = None, None, gate.uid
         self.membership = startgroup.latest(self.membership, None if gate is None else gate.membership)
-        self._is_stale = True
+        self._gather()  # there are few such events, and the verdict must be known to the next pod
 
     def set_pod(self, pod: PodSeen) -> None:
         self.pods[pod.uid] = pod

@@ -9,6 +9,7 @@ from contextlib import aclosing
 from dataclasses import dataclass
 from typing import Final, Protocol
 
+import msgspec
 import structlog
 
 from controllers.barrier.cache import GangCache
@@ -54,6 +55,8 @@ class _Decided:
     config_map: ConfigMapSeen
     decision: Decide
     at: float
+    seen: GangSnapshot
+    """With pods only where nothing else tells which pods the gang has."""
 
 
 class GangTracer:
@@ -89,7 +92,9 @@ class GangTracer:
             waiting_since=decision.clock,
             canonical=True,
         )
-        self._pending[key] = _Decided(workload, stored, decision, self._now())
+        if not workload.source.gates_pods:
+            seen = msgspec.structs.replace(seen, pods=())
+        self._pending[key] = _Decided(workload, stored, decision, self._now(), seen)
         self._queue.add(key)
 
     async def reconcile(self, key: GangKey) -> float | None:
@@ -125,7 +130,8 @@ class GangTracer:
         client = self._client.without_retries()
         found = [pod async for pod in list_objects(client, mine, decode.TimedPod, on_unreadable=lambda _: None)]
         pulls = await self._pulls(client, key.namespace, {pod.metadata.uid for pod in found})
-        pods = [decode.decode_pod(pod, pulls.get(pod.metadata.uid)) for pod in found]
+        timed = [decode.decode_pod(pod, pulls.get(pod.metadata.uid)) for pod in found]
+        pods = decode.pods_of_gang(decided.seen, timed)
         return await asyncio.to_thread(self._convert, decided, pods)
 
     def _convert(self, decided: _Decided, pods: list[PodTimeline]) -> Trace:

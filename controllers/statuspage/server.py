@@ -96,7 +96,7 @@ class StatusPage:
     def mark_dirty(self, key: GangKey) -> None:
         """This gang has changed."""
         self.view.mark_dirty(key)
-        self.timelines.on_gang_change(key, self._cache.get_workload(key), self._cache.get_verdict(key))
+        self.timelines.on_gang_change(key, self._cache.last_workload(key), self._cache.get_verdict(key))
 
     async def run(self) -> None:
         """Until cancelled; listens again after failures."""

@@ -88,7 +88,7 @@ def test_an_event_of_a_pod_gathers_nothing(ring: RingCache, monkeypatch: pytest.
     monkeypatch.setattr(startgroup, "gather", gather)
     for name in ("a", "b", "c"):
         ring.show(member(name, RUNS))
-    ring.show_config_map(attempt="0")
+    ring.cache.last_workload(RING)
     assert (gathered, len(list(ring.cache.keys()))) == ([], 1)
     ring.cache.snapshot(RING)
     ring.cache.peek(RING)
@@ -119,6 +119,17 @@ def test_the_verdict_of_the_config_map_is_remembered_if_its_attempt_has_begun(ri
     assert ring.cache.get_verdict(RING) is None, "written by hand"
     ring.show_config_map(attempt="1", members="a", verdict=f"release {OWNER} 1 0 AllPodsStarted\n")
     assert ring.cache.get_verdict(RING) is not None
+    ring.remove("a")
+    assert ring.cache.get_workload(RING) is None
+
+
+def test_a_config_map_is_known_before_the_pods_that_a_list_shows_later(ring: RingCache) -> None:
+    ring.show_config_map(attempt="1", members="a", verdict=f"release {OWNER} 1 0 AllPodsStarted\n")
+    assert list(ring.cache.keys()) == []
+    ring.show(member("a", RUNS))
+    seen = ring.cache.snapshot(RING)
+    assert seen is not None
+    assert seen.remembered == ring.cache.get_verdict(RING) is not None
 
 
 def test_the_first_pass_of_a_start_is_due_when_enough_have_started(ring: RingCache) -> None:

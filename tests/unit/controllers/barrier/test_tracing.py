@@ -11,6 +11,7 @@ from controllers.barrier import tracing
 from controllers.barrier.cache import GangCache
 from controllers.barrier.tracing import POLL_SECONDS, SETTLE_SECONDS, GangTracer
 from jobset_gate import names
+from jobset_gate.barrier.decide import decide
 from jobset_gate.barrier.decision import Decide
 from jobset_gate.barrier.model import BarrierStage, DesiredCondition, GangKey, VerdictKind, WorkloadSeen
 from jobset_gate.kube.resources import PODS
@@ -22,6 +23,8 @@ from tests.fakes.call_blocker import CallBlocker
 from tests.fakes.gangs import T0
 from tests.fakes.memory_api import Api
 from tests.fakes.memory_client import Answer, Call, MemoryClient
+from tests.fakes.start_group_controller import RING, RUNS, SPACE, member, read_member
+from tests.fakes.wire_objects import TEN_O_CLOCK
 
 KEY = GangKey("default", "train")
 
@@ -102,6 +105,23 @@ async def test_a_gang_that_was_restarted_or_deleted_meanwhile_is_traced_as_it_wa
     harness.cache.on_workload(ObjectChange(KEY[:2], seen, None))
     assert await harness.tracer.reconcile(KEY) is None
     assert [it.spans[0].attributes["jobset_gate.attempt"] for it in harness.traces] == [0, 0]
+
+
+async def test_the_trace_of_a_start_group_has_its_pods_and_no_namesakes(harness: TracerHarness, api: Api) -> None:
+    other = {"apiVersion": "batch/v1", "kind": "Job", "name": "other", "uid": "other", "controller": True}
+    for body in (member("a", RUNS), member("b", RUNS), member("c", RUNS, ownerReferences=[other])):
+        api.put(PODS, body)
+        harness.cache.on_pod(ObjectChange((SPACE, body["metadata"]["name"]), None, read_member(body)))
+    seen = harness.cache.peek(RING)
+    assert seen is not None
+    decision = decide(seen, TEN_O_CLOCK + 60)
+    assert isinstance(decision, Decide)
+    harness.now = TEN_O_CLOCK + 60
+    harness.tracer.on_decided(RING, seen, decision)
+    harness.now += SETTLE_SECONDS
+    await harness.tracer.reconcile(RING)
+    (trace,) = harness.traces
+    assert {it.attributes["k8s.pod.name"] for it in trace.spans if "k8s.pod.name" in it.attributes} == {"a", "b"}
 
 
 async def test_pods_that_cannot_be_listed_are_listed_again_and_not_for_ever(api: Api) -> None:
