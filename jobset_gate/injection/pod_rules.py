@@ -76,6 +76,6 @@ def _endless(pod: Json, config: Config, settings: Barrier) -> Iterator[FieldErro
     """A kubelet restarts a barrier that has exited with 124. Only a Job counts that, by its backoffLimit."""
     given, owner = nested(pod, "spec", "restartPolicy"), _controller(pod)[1]
     policy = "Always" if given is None else given
-    counted = policy == "OnFailure" and (nested(owner, "apiVersion"), nested(owner, "kind")) == _JOB
+    counted = (nested(owner, "apiVersion"), nested(owner, "kind")) == _JOB
     if policy in _RESTARTS_IN_PLACE and not counted and can_fail(pod, config, settings):
         yield FieldError("spec.restartPolicy", policy, f"{ENDLESS}, or restartPolicy to Never")

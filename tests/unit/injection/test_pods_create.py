@@ -36,7 +36,9 @@ def created(given: Json, settings: Settings = STREAM, drawn: str = "secret") -> 
 
 
 def errors(given: Json, settings: Settings = STREAM) -> dict[str, str]:
-    return {it.path: it.message for it in field_errors(given, settings=settings)}
+    found = field_errors(given, settings=settings)
+    assert len({it.path for it in found}) == len(found), "each is named once"
+    return {it.path: it.message for it in found}
 
 
 def barrier(made: Json) -> Json:
@@ -123,6 +125,14 @@ def test_a_second_call_adds_nothing_to_what_others_have_made_of_the_first(notes:
     moved = created(made, drawn="another")
     assert moved["spec"]["initContainers"][-1] == made["spec"]["initContainers"][-2]
     assert moved["metadata"] == made["metadata"]
+
+
+def test_a_main_image_that_changes_before_the_second_call_is_the_one_that_is_prefetched() -> None:
+    made = created(pod(notes={names.PREFETCH_IMAGES: "true"}))
+    made["spec"]["containers"][0]["image"] = "mirror.local/train:1"
+    _, pulls, gate = created(made)["spec"]["initContainers"]
+    assert pulls["image"] == "mirror.local/train:1"
+    assert gate == barrier(made)
 
 
 def test_a_barrier_from_elsewhere_and_a_token_without_a_barrier_are_made_again() -> None:
