@@ -9,7 +9,7 @@ import typer
 from jobset_gate import names
 from jobset_gate.cli import settings_file
 from jobset_gate.cli.exits import ExitCode
-from jobset_gate.cli.manifests import jobs, train_jobs
+from jobset_gate.cli.manifests import jobs, start_groups, train_jobs
 from jobset_gate.cli.manifests.files import ManifestOptions
 from jobset_gate.cli.manifests.jobsets import ManifestObject, WebhookOutcome, items, judge_item
 from jobset_gate.cli.manifests.reader import ManifestDocument, read
@@ -45,7 +45,8 @@ def render(
 ) -> None:
     """Print manifests as the webhook would have them stored, without any cluster.
 
-    Objects other than JobSets and Jobs, and those that ask for no gate, come out as they went in. If any would be
+    Objects other than JobSets and Jobs, and those that ask for no gate, come out as they went in. Behind an object
+    with pods of a start group follows such a pod as it would be created, since no template changes. If any would be
     refused, everything that is wrong goes to standard error and nothing is printed. In the place of what is random
     (the end of a generated name, the token for the gate stream) stand x's.
     """
@@ -61,10 +62,12 @@ def print_rendered(sources: Sequence[str], settings: Settings, *, as_json: bool)
         judged = {it.path: found for it in items(document) if (found := judge_item(it, settings)) is not None}
         for item in items(document):
             outcome = judged.get(item.path)
-            for line in _complaints(item, outcome):
+            lines = [*_complaints(item, outcome), *_of_pods(item, settings)]
+            for line in lines:
                 out.err(_one_line(line))
-        refused = refused or any(outcome.field_errors for outcome in judged.values())
-        rendered.append(_with(document, judged))
+        pods = [it.outcome(settings) for item in items(document) for it in start_groups.pods_of(item)]
+        refused = refused or any(outcome.field_errors for outcome in (*judged.values(), *pods))
+        rendered += [_with(document, judged), *(outcome.stored for outcome in pods)]
     if refused:
         return ExitCode.ERROR
     text = to_json(rendered) if as_json else to_yaml(rendered)
@@ -91,6 +94,14 @@ def _complaints(item: ManifestObject, outcome: WebhookOutcome | None) -> Iterato
         yield f"{item.at()}: warning: {jobs.RENDERED}"
     for warning in outcome.warnings:
         yield f"{item.at(warning.partition(': ')[0])}: warning: {warning}"
+
+
+def _of_pods(item: ManifestObject, settings: Settings) -> Iterator[str]:
+    """The same of its pods of a start group."""
+    for it in start_groups.pods_of(item):
+        found = it.outcome(settings)
+        yield from (f"{item.at(error.path)}: {error}" for error in found.field_errors)
+        yield from (f"{item.at(said.partition(': ')[0])}: warning: {said}" for said in found.warnings)
 
 
 def _with(document: ManifestDocument, judged: dict[str, WebhookOutcome]) -> Any:

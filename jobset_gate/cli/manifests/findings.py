@@ -9,7 +9,7 @@ import msgspec
 
 from jobset_gate import names
 from jobset_gate.cli.exits import CommandError
-from jobset_gate.cli.manifests import mistakes, pod_groups, train_jobs
+from jobset_gate.cli.manifests import mistakes, pod_groups, start_groups, train_jobs
 from jobset_gate.cli.manifests.jobsets import ManifestObject, items, judge_item, summary
 from jobset_gate.cli.manifests.reader import ManifestError, documents, source_name
 from jobset_gate.objects.field_error import CauseType, FieldError
@@ -23,7 +23,8 @@ WARNING: Final = "Warning"
 """Reason of a finding: it is allowed, but probably not intended."""
 SKIPPED: Final = f"skipped: not a JobSet ({names.JOBSET_API_VERSION}), and not part of a pod group"
 _NO_GANG: Final = (
-    "no gang in this manifest, and --require-gate is set: no JobSet, Job or TrainJob with a gate, no pod group"
+    "no gang in this manifest, and --require-gate is set: no JobSet, Job or TrainJob with a gate, no start group, "
+    "no pod group"
 )
 
 
@@ -119,6 +120,7 @@ def _check_item(item: ManifestObject, settings: Settings, found: list[Finding]) 
         workload = item.workload
         results = [] if workload is None else [summary(workload)]
         results += [train_jobs.summary(item.value)] if train_jobs.is_train_job(item.value) else []
+        results += [start_groups.summary(it.pod) for it in start_groups.pods_of(item)]
         results += group.summaries
         found.append(_finding(item, "", f"ok: {'; '.join(results)}" if results else SKIPPED, Level.OK))
     found += (_finding(item, it.path, _message(it), Level.ERROR, it.cause_type) for it in errors)
@@ -131,13 +133,14 @@ def _judge_item(
 ) -> tuple[pod_groups.GroupFindings, list[FieldError], list[tuple[str, str]]]:
     """Pod group, errors, and warnings as (path, message). Of a field that two rules name only the first is kept."""
     group = pod_groups.judge(item)
-    outcome = judge_item(item, settings)
-    errors = [*(outcome.field_errors if outcome else ()), *group.field_errors]
+    outcomes = [it for it in (judge_item(item, settings),) if it is not None]
+    outcomes += [it.outcome(settings) for it in start_groups.pods_of(item)]
+    errors = [*(error for it in outcomes for error in it.field_errors), *group.field_errors]
     known = {it.path for it in errors}
     misfits = [it for it in mistakes.of(item.value) if it.error.path not in known]
     errors += (it.error for it in misfits if it.certain)
     known = {it.path for it in errors}
-    given = (it.partition(": ") for it in (outcome.warnings if outcome else ()))
+    given = (warning.partition(": ") for it in outcomes for warning in it.warnings)
     warnings = [(path, message) for path, _, message in given if path not in known]
     return group, errors, warnings + [(it.error.path, _message(it.error)) for it in misfits if not it.certain]
 
@@ -145,7 +148,8 @@ def _judge_item(
 def _has_gang(group: pod_groups.GroupFindings) -> bool:
     value, workload = group.item.value, group.item.workload
     asks = workload is not None and config_of(workload).present
-    return bool(group.claims or group.pod_group) or asks or train_jobs.has_config(value)
+    starts = bool(start_groups.pods_of(group.item))
+    return bool(group.claims or group.pod_group) or asks or starts or train_jobs.has_config(value)
 
 
 def _is_right(group: pod_groups.GroupFindings, settings: Settings) -> bool:

@@ -6,7 +6,7 @@ from itertools import islice
 from typing import Any, Final
 
 from jobset_gate import names
-from jobset_gate.cli.manifests import jobs, schema, train_jobs
+from jobset_gate.cli.manifests import jobs, schema, start_groups, train_jobs
 from jobset_gate.cli.manifests.group_corrections import pod_metadata, pod_templates
 from jobset_gate.injection.warnings import MOST_ANNOTATIONS, unknown_annotations
 from jobset_gate.objects.field_error import CauseType, FieldError, child_path
@@ -23,7 +23,7 @@ _GROUP_KEYS: Final = {key: holder for holder, key in formats.NAME_KEYS.values()}
 _POD_GROUPS: Final = tuple(
     f"{it}/{names.POD_GROUP_VERSION}" for it in (names.KEP24_GROUP, names.PLUGINS_GROUP, names.SIGS_GROUP)
 )
-_NO_BARRIER: Final = "only JobSets and Jobs have a start barrier"
+_NO_BARRIER: Final = "only JobSets and Jobs have a start barrier, and pods with the label of a start group"
 _NO_GROUP: Final = (None, "", "v1", "batch/v1", names.JOBSET_VERSION)
 """API versions with which the kind alone says that a JobSet is meant."""
 
@@ -117,7 +117,7 @@ def _misplaced(value: Json, why_not: Callable[[Path], str]) -> Iterator[FieldErr
         for key, member in members:
             here = (*path, key)
             if key == names.CONFIG_FIELD or key in ours:
-                if why := why_not(here):
+                if not start_groups.is_template_of_start_group(value, here) and (why := why_not(here)):
                     yield FieldError(format_path(here), member, f"has no effect here: {why}", CauseType.FORBIDDEN)
             elif isinstance(member, dict | list):
                 reached.append((here, member))

@@ -84,7 +84,10 @@ def test_a_config_where_nothing_reads_it_is_refused_with_the_right_place(on: She
         assert (ran.code, "has no effect here: it is read in metadata.annotations alone" in ran.out) == (1, True), path
     deployment = {"apiVersion": "apps/v1", "kind": "Deployment", "metadata": {"name": "web"}}
     deployment["spec"] = {"template": {"metadata": {"annotations": {names.CONFIG: "{}"}}, "spec": {"containers": []}}}
-    assert "only JobSets and Jobs have a start barrier" in on("validate", deployment).out
+    assert (
+        "only JobSets and Jobs have a start barrier, and pods with the label of a start group"
+        in on("validate", deployment).out
+    )
 
 
 def test_a_job_that_asks_for_no_gate_is_left_alone(on: Shell) -> None:

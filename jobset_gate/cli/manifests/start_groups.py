@@ -1,0 +1,116 @@
+"""Start groups in manifests: the pod that the webhook will see for each pod template with the label, of any kind."""
+
+from collections.abc import Iterable, Iterator
+from dataclasses import dataclass, replace
+from typing import Any, Final
+
+from jobset_gate import names
+from jobset_gate.barrier import wire
+from jobset_gate.cli.manifests.jobsets import STAND_IN, ManifestObject, WebhookOutcome, judge
+from jobset_gate.objects.field_error import FieldError
+from jobset_gate.objects.template import PodView
+from jobset_gate.objects.unstructured import Json, Path, as_int, as_map, format_path, nested
+from jobset_gate.settings import Settings
+from jobset_gate.sources import startgroup
+from jobset_gate.sources.objects import config_of, is_in_start_group
+from jobset_gate.sources.table import JOB
+
+MOST_TEMPLATES: Final = 500
+"""Pod templates of one object that are looked at."""
+_JOB: Final = (JOB.api_version, JOB.kind)
+_OWNERS: Final = {"Deployment": ("apps/v1", "ReplicaSet"), "CronJob": _JOB, "JobSet": _JOB}
+"""Of the pods, where it is not the object itself."""
+_STAND_IN_UID: Final = "x" * 36
+
+
+@dataclass(frozen=True, slots=True)
+class StartGroupPod:
+    """A pod of a start group, as the webhook will see it."""
+
+    item: ManifestObject
+    path: Path
+    """Of its template in the object; () for a pod itself."""
+    pod: Json
+
+    def outcome(self, settings: Settings) -> WebhookOutcome:
+        """The webhook's answer, with paths in the object."""
+        found = judge(self.pod, settings)
+        errors = [self._placed(it) for it in found.field_errors] or list(_too_few(self.item.value, self.pod))
+        warnings = (self._place(it) for it in found.warnings if not it.startswith("metadata.generateName"))
+        return replace(found, field_errors=tuple(errors), warnings=tuple(warnings))
+
+    def _placed(self, it: FieldError) -> FieldError:
+        if self.path and it.path.startswith("metadata.ownerReferences"):
+            return replace(it, path="kind", value=nested(self.item.value, "kind"))
+        return replace(it, path=self._place(it.path))
+
+    def _place(self, path: str) -> str:
+        return f"{format_path(self.path)}.{path}" if self.path else path
+
+
+def pods_of(item: ManifestObject) -> list[StartGroupPod]:
+    """One for each template with the label; none of a JobSet or Job that is a gang itself."""
+    value = item.value
+    if not isinstance(value, dict) or (item.workload is not None and config_of(item.workload).present):
+        return []
+    if nested(value, "kind") == "Pod":
+        return [StartGroupPod(item, (), value)] if is_in_start_group(value) else []
+    found = (StartGroupPod(item, path, _pod(value, template)) for path, template in _templates(value))
+    return [it for it in found if is_in_start_group(it.pod)]
+
+
+def summary(pod: Json) -> str:
+    """What a pod without violations waits for."""
+    config, many = config_of(pod).config, PodView(pod).expected_pods
+    limit = "for ever" if config is None or config.timeout is None else f"at most {config.timeout}s"
+    group = nested(pod, "metadata", "labels", names.START_GROUP)
+    return f"{many} pod{'' if many == 1 else 's'} of start group {group} wait for each other, {limit}"
+
+
+def is_template_of_start_group(value: Any, path: Path) -> bool:
+    """Whether the annotation at `path` is on a pod template of a start group, which is where it is read."""
+    if path[-2:-1] != ("annotations",) or not (path[-4:-2] == ("template", "metadata") or len(path) == 3):
+        return False
+    for key in path[:-2]:
+        value = value[key]
+    return names.START_GROUP in as_map(value.get("labels"))
+
+
+def _templates(value: Json) -> Iterator[tuple[Path, Json]]:
+    """Whatever looks like a pod template: a member `template` with a pod's spec."""
+    reached: list[tuple[Path, Any]] = [((), value)]
+    found = 0
+    for path, each in reached:  # grows
+        members: Iterable[tuple[str | int, Any]] = each.items() if isinstance(each, dict) else enumerate(each)
+        for key, member in members:
+            if key == "template" and isinstance(nested(member, "spec", "containers"), list):
+                found += 1
+                if found <= MOST_TEMPLATES:
+                    yield (*path, key), member
+            elif isinstance(member, dict | list):
+                reached.append(((*path, key), member))
+
+
+def _pod(value: Json, template: Json) -> Json:
+    """As its controller creates it."""
+    kind, meta = str(nested(value, "kind")), template.get("metadata")
+    version, owner = _OWNERS.get(kind, (nested(value, "apiVersion"), kind))
+    name = nested(value, "metadata", "name") or f"{nested(value, 'metadata', 'generateName') or ''}{STAND_IN}"
+    reference = {"apiVersion": version, "kind": owner, "name": name, "uid": _STAND_IN_UID, "controller": True}
+    mine: Json = {"generateName": f"{name}-", "ownerReferences": [reference]}
+    if namespace := nested(value, "metadata", "namespace"):
+        mine["namespace"] = namespace
+    whole = {**meta, **mine} if isinstance(meta, dict) else mine
+    return {"apiVersion": "v1", "kind": "Pod", "metadata": whole, "spec": template.get("spec")}
+
+
+def _too_few(value: Json, pod: Json) -> Iterator[FieldError]:
+    """A StatefulSet that never has enough pods at once (K8)."""
+    if (nested(value, "apiVersion"), nested(value, "kind")) != ("apps/v1", "StatefulSet"):
+        return
+    policy, replicas = nested(value, "spec", "podManagementPolicy"), nested(value, "spec", "replicas")
+    spec = wire.StatefulSetSpec(replicas=as_int(replicas, 1), pod_management_policy=str(policy or ""))
+    owner = wire.StatefulSet(metadata=wire.ObjectMeta(name=str(nested(value, "metadata", "name"))), spec=spec)
+    if why := startgroup.cannot_gather(owner, PodView(pod).expected_pods):
+        by_one = policy != "Parallel"
+        yield FieldError("spec.podManagementPolicy" if by_one else "spec.replicas", policy if by_one else replicas, why)
