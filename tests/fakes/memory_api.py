@@ -169,4 +169,7 @@ def _selected(kind: Resource, stored: Json) -> bool:
         return False
     if kind == CONFIGMAPS:
         return _has(stored, {names.GATE: names.GATE_VALUE})
-    return kind not in (JOBS, PODS) or labels_of(stored).get(names.GATED) in (names.GATED_VALUE, names.GATED_JOB)
+    labels = labels_of(stored)
+    if kind == PODS and names.START_GROUP in labels and names.GATED not in labels:
+        return True
+    return kind not in (JOBS, PODS) or labels.get(names.GATED) in (names.GATED_VALUE, names.GATED_JOB)

@@ -19,15 +19,20 @@ import structlog
 
 from jobset_gate.sources.table import TEMPLATE_SOURCES
 from tests.stress.attempts.schedule import AttemptSchedule, attempts_at_random, play_attempts
+from tests.stress.ring.run import RingSchedule, play_ring, ring_at_random
 from tests.stress.world.schedule import Schedule, at_random, cut_down, play
 
 ATTEMPTS = "attempts"
 """The model of the rule of attempts: no source, but played with them."""
-SCHEDULES = {**dict.fromkeys(TEMPLATE_SOURCES, 10_000), ATTEMPTS: 1_000_000}
+RING = "startgroup"
+SCHEDULES = {**dict.fromkeys(TEMPLATE_SOURCES, 10_000), RING: 10_000, ATTEMPTS: 1_000_000}
 AT_ONCE = 100
 """Schedules of one task: a few seconds."""
 MOST_FAILED = 5
 """So many failed ones say enough."""
+
+
+AnySchedule = Schedule | RingSchedule | AttemptSchedule
 
 
 def main(arguments: Sequence[str] | None = None) -> int:
@@ -55,11 +60,13 @@ def _run(options: argparse.Namespace, source: str) -> int:
     return 1 if failed else 0
 
 
-def wrong(schedule: Schedule | AttemptSchedule) -> AssertionError | None:
+def wrong(schedule: AnySchedule) -> AssertionError | None:
     """What is wrong with it, if anything is."""
     try:
         if isinstance(schedule, AttemptSchedule):
             play_attempts(schedule)
+        elif isinstance(schedule, RingSchedule):
+            play_ring(schedule)
         else:
             play(schedule)
     except AssertionError as found:
@@ -106,13 +113,15 @@ def _shown(seed: int, source: str) -> bool:
     return True
 
 
-def _fails(schedule: Schedule | AttemptSchedule) -> bool:
+def _fails(schedule: AnySchedule) -> bool:
     return wrong(schedule) is not None
 
 
-def _schedule(seed: int, source: str) -> Schedule | AttemptSchedule:
+def _schedule(seed: int, source: str) -> AnySchedule:
     if source == ATTEMPTS:
         return attempts_at_random(seed)
+    if source == RING:
+        return ring_at_random(seed)
     return at_random(Random(seed), source)  # noqa: S311 - chance that can be repeated
 
 

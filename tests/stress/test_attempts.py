@@ -13,9 +13,9 @@ import pytest
 from jobset_gate.barrier.decide import Facts
 from jobset_gate.barrier.member import Membership
 from jobset_gate.barrier.model import GangSnapshot, PodSeen
+from tests.stress.attempts.judge import GroupShape
 from tests.stress.attempts.replica import ModelReplica
 from tests.stress.attempts.schedule import AttemptSchedule, attempt_steps, attempts_at_random, play_attempts
-from tests.stress.attempts.world import GroupShape
 
 SCHEDULES = 2400
 PARTS = 4

@@ -25,7 +25,12 @@ def long_ones_fail(schedule: Schedule) -> None:
 def test_it_plays_as_many_as_asked_for_in_several_processes(capsys: pytest.CaptureFixture[str]) -> None:
     assert run.main(["--schedules", "6", "--jobs", "2"]) == 0
     said = capsys.readouterr().out.splitlines()
-    assert [line.partition(" schedules in ")[0] for line in said] == ["jobset: 6", "job: 6", "attempts: 6"]
+    assert [line.partition(" schedules in ")[0] for line in said] == [
+        "jobset: 6",
+        "job: 6",
+        "startgroup: 6",
+        "attempts: 6",
+    ]
 
 
 def test_what_fails_is_named_by_its_number_and_cut_down(

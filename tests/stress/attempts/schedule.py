@@ -6,8 +6,9 @@ from collections.abc import Callable
 from dataclasses import dataclass, field
 from random import Random
 
+from tests.stress.attempts.judge import GroupShape
 from tests.stress.attempts.replica import ModelReplica
-from tests.stress.attempts.world import GroupShape, GroupWorld, TruePod
+from tests.stress.attempts.world import GroupWorld, TruePod
 
 ROUNDS = 12
 """Passes after which a group that nothing disturbs has come to its end."""

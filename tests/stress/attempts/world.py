@@ -6,7 +6,7 @@ A generation here is what people see: the pods that follow each other without a 
 from __future__ import annotations
 
 from collections.abc import Iterable
-from dataclasses import dataclass, field
+from dataclasses import dataclass
 
 import msgspec
 
@@ -22,21 +22,11 @@ from jobset_gate.barrier.model import (
     WaitingSince,
 )
 from jobset_gate.sources import startgroup
+from tests.stress.attempts.judge import GroupJudge, GroupShape, size_of
 
 OWNER = "owner"
 KEY = GangKey("default", startgroup.gang_name("ring", OWNER), "startgroup")
 BEGIN = 1_800_000_000
-
-
-@dataclass(frozen=True, slots=True)
-class GroupShape:
-    """A start group of `size` pods."""
-
-    size: int = 2
-    timeout: int | None = 30
-    releases_on_timeout: bool = False
-    of_job: bool = False
-    """The pods' owner is a batch Job: the success of a pod is final."""
 
 
 @dataclass(slots=True, eq=False)
@@ -55,16 +45,6 @@ class TruePod:
         return self.seen.member is not None and not self.seen.member.has_barrier
 
 
-@dataclass(slots=True)
-class Oracle:
-    """What was decided on which generation."""
-
-    kinds: dict[int, set[VerdictKind]] = field(default_factory=dict)
-    exact: dict[tuple[int, int], VerdictKind] = field(default_factory=dict)
-    """By generation and attempt."""
-    first_ran: dict[int, float] = field(default_factory=dict)
-
-
 class GroupWorld:
     """One start group. `log` and `gates` are all its versions: what watches will show."""
 
@@ -75,12 +55,7 @@ class GroupWorld:
         self.log: list[tuple[str, PodSeen | None]] = []
         self.gate: ConfigMapSeen | None = None
         self.gates: list[ConfigMapSeen | None] = [None]
-        self.generation = 0
-        self.oracle = Oracle()
-        self.gate_was_lost = False
-        self._generations: dict[str, int] = {}
-        """Of all pods there ever were, by UID."""
-        self._ran: set[str] = set()
+        self.judge = GroupJudge(shape)
 
     # --- Owner, kubelets, people -----------------------------------------------------------------------------------
 
@@ -95,19 +70,16 @@ class GroupWorld:
 
     def create(self, *, bare: bool = False) -> None:
         """`bare`: the webhook was not there."""
-        if not self.live():
-            self.generation += 1
-        uid = f"pod-{len(self._generations)}"
-        self._store(TruePod(_pod(uid, self.shape, self.size, self.now, bare=bare), self.generation))
+        uid = f"pod-{len(self.judge.generations)}"
+        generation = self.judge.created(uid, alone=not self.live())
+        self._store(TruePod(_pod(uid, self.shape, self.size, self.now, bare=bare), generation))
 
     def start(self, pod: TruePod) -> None:
         """Its barrier runs; the kubelet will report it."""
         if pod.seen.live and not pod.runs:
             pod.runs = True
-            if pod.is_bare:
-                return
-            self._ran.add(pod.seen.uid)
-            self.oracle.first_ran.setdefault(pod.generation, self.now)
+            if not pod.is_bare:
+                self.judge.began(pod.seen.uid, self.now)
 
     def report(self, pod: TruePod) -> None:
         """The kubelet reports what has become of the barrier."""
@@ -142,7 +114,7 @@ class GroupWorld:
     def lose_gate(self) -> None:
         """A user deletes the ConfigMap."""
         if self.gate is not None:
-            self.gate_was_lost = True
+            self.judge.gate_was_lost = True
             self._set_gate(None)
 
     # --- What controllers do -----------------------------------------------------------------------------------------
@@ -159,15 +131,10 @@ class GroupWorld:
         """Compare-and-swap. `judged`: the pods, as they are or were, on which a new verdict was taken."""
         if basis is not self.gate:
             return False
-        before = None if self.gate is None else self.gate.membership
-        if before is not None and membership.attempt < before.attempt:
-            raise AssertionError(f"the attempt goes back from {before.attempt} to {membership.attempt}")
-        if before is not None and membership.attempt > before.attempt and not self.gate_was_lost:
-            lasting = sorted(before.members & {pod.seen.uid for pod in self.live()})
-            if lasting:
-                raise AssertionError(f"ended: attempt {before.attempt}, to which {lasting} belong, for {membership}")
+        if self.gate is not None and self.gate.membership is not None:
+            self.judge.moved(self.gate.membership, membership, {pod.seen.uid for pod in self.live()})
         if verdict is not None and judged is not None:
-            self._judge(verdict, list(judged))
+            self.judge.decided(verdict, list(judged), self.now)
         uid = f"gate-{len(self.gates)}" if self.gate is None else self.gate.uid
         self._set_gate(
             ConfigMapSeen(
@@ -198,11 +165,7 @@ class GroupWorld:
         pod = self.pods.get(uid)
         if pod is None or not pod.runs or pod.is_bare or pod.obeyed is not None or not pod.seen.live:
             return
-        if verdict.kind not in self.oracle.kinds.get(pod.generation, ()):
-            raise AssertionError(f"stale: {uid} obeys {verdict}, decided on other pods than its generation's")
-        exact = self.oracle.exact.get((pod.generation, verdict.generation.attempt))
-        if exact not in (None, verdict.kind) and not self.gate_was_lost:
-            raise AssertionError(f"contradicting: {uid} obeys {verdict}, and {exact} was decided")
+        self.judge.obeyed(uid, verdict)
         pod.obeyed = verdict.kind
 
     def read_annotation(self, pod: TruePod) -> None:
@@ -210,35 +173,7 @@ class GroupWorld:
         if verdict is not None:
             self.deliver(pod.seen.uid, verdict)
 
-    # --- The oracle --------------------------------------------------------------------------------------------------
-
-    def _judge(self, verdict: Verdict, judged: list[PodSeen]) -> None:
-        """A verdict is written: was it possible, on pods as they were at one moment?"""
-        live = [pod for pod in judged if pod.phase not in ("Failed", "Succeeded") and not pod.deleting]
-        generations = {self._generations[pod.uid] for pod in live}
-        if len(generations) != 1:
-            raise AssertionError(f"{verdict} is for pods of generations {generations}")
-        (its,) = generations
-        known = self.oracle.kinds.setdefault(its, set())
-        if verdict.cause == "AllPodsStarted" and verdict.kind not in known:
-            # What succeeded in an earlier generation counts for no later one.
-            done = [pod for pod in judged if pod.phase == "Succeeded"]
-            done = [pod for pod in done if self.shape.of_job or self._generations[pod.uid] == its]
-            started = [pod for pod in live if pod.stage in (BarrierStage.RUNNING, BarrierStage.PASSED)]
-            announced = [pod for pod in live if pod.stage is BarrierStage.WAITING and pod.uid in self._ran]
-            if len(started) + len(announced) + len(done) < max(map(size_of, live)):
-                raise AssertionError(f"early: {verdict} at {len(started)} started pods and {len(done)} that succeeded")
-        elif verdict.cause == "GateMissing":
-            if all(pod.member is None or pod.member.has_barrier for pod in live):
-                raise AssertionError(f"early: {verdict}, and all pods have a barrier")
-        elif verdict.cause == "TimedOut":
-            since = self.oracle.first_ran.get(its)
-            if self.shape.timeout is None or since is None or self.now < since + self.shape.timeout:
-                raise AssertionError(f"early: {verdict} at {self.now}, the first pod ran at {since}")
-        stood = self.oracle.exact.setdefault((its, verdict.generation.attempt), verdict.kind)
-        if stood is not verdict.kind and not self.gate_was_lost:
-            raise AssertionError(f"contradicting: {verdict}, and {stood} was decided")
-        known.add(verdict.kind)
+    # --- The end -----------------------------------------------------------------------------------------------------
 
     def ended(self, *, all_started: bool) -> None:
         """Nothing disturbs the group any more, all pods that can start did, and the longest time has passed."""
@@ -256,7 +191,6 @@ class GroupWorld:
 
     def _store(self, pod: TruePod) -> None:
         self.pods[pod.seen.uid] = pod
-        self._generations[pod.seen.uid] = pod.generation
         self.log.append((pod.seen.uid, pod.seen))
 
     def _change(self, pod: TruePod, **fields: object) -> None:
@@ -269,11 +203,6 @@ class GroupWorld:
     def _set_gate(self, gate: ConfigMapSeen | None) -> None:
         self.gate = gate
         self.gates.append(gate)
-
-
-def size_of(pod: PodSeen) -> int:
-    """How many pods this one waits for."""
-    return 0 if pod.member is None else pod.member.size
 
 
 def _pod(uid: str, shape: GroupShape, size: int, now: float, *, bare: bool) -> PodSeen:

@@ -10,6 +10,7 @@ from collections.abc import Callable, Iterator
 from dataclasses import dataclass
 
 from jobset_gate import names
+from jobset_gate.barrier.model import GangKey, Generation
 from jobset_gate.kube.resources import CONFIGMAPS, JOBS, JOBSETS, PODS, Resource
 from jobset_gate.sources.table import SOURCES
 from tests.fakes.memory_api import Api, Json, labels_of
@@ -17,6 +18,7 @@ from tests.stress.world.facts import RawGeneration, alive, barrier, finished, ge
 from tests.stress.world.objects import (
     JOBSET,
     LOADERS,
+    TOKEN,
     WORKERS,
     PassedBarrier,
     align,
@@ -274,6 +276,11 @@ class Cluster:
         gate = self.api.get(CONFIGMAPS, self.gate) or {}
         kept = (gate.get("data") or {}).get(names.KEY_VERDICT, "")
         return ["" if kept in self.forged else kept, notes_of(pod).get(names.VERDICT, "")]
+
+    def request(self, pod: Json) -> tuple[GangKey, str, Generation]:
+        """What its barrier asks the gate stream for: gang, token, generation."""
+        its = generation_of(pod)
+        return GangKey("default", JOBSET, self.shape.source), TOKEN, Generation(its.uid, its.attempt, its.epoch)
 
     def fail(self, pod: Json) -> None:
         self._forget(pod)

@@ -36,7 +36,8 @@ from jobset_gate.runtime.controller import Controller, ControllerMetrics
 from jobset_gate.runtime.staleness import Staleness
 from jobset_gate.runtime.store import Store
 from jobset_gate.runtime.workqueue import Requeue, WorkQueue
-from jobset_gate.sources import decode
+from jobset_gate.sources import decode, startgroup
+from jobset_gate.sources.table import SOURCES
 from tests.fakes.instant_loop import InstantLoop
 from tests.fakes.memory_api import WATCHED, Api, Json
 from tests.fakes.memory_client import Answer, Call, MemoryClient
@@ -49,6 +50,9 @@ READERS: dict[Resource, Callable[[Any], Any]] = {
     PODS: decode.pod,
     CONFIGMAPS: decode.config_map,
 }
+RING_SHAPES = SHAPES | {PODS: wire.MemberPod}
+RING_READERS = READERS | {PODS: startgroup.pod}
+"""Where pods are gated one by one."""
 METRICS = ControllerMetrics(CollectorRegistry())
 SILENCE = 70.0
 """Seconds after which an informer notices that a watch is half open (faults.md 2)."""
@@ -132,11 +136,14 @@ class _RecordingLiveReader(LiveReader):
     async def refresh(self, seen: GangSnapshot, *, reasons: bool = True) -> GangSnapshot:
         found = await super().refresh(seen, reasons=reasons)
         self._view.closer = True
-        self._view.raw = replace(self._view.raw, jobs=self._looked_up[JOBS], pods=self._looked_up[PODS])
+        self._view.raw = replace(self._view.raw, jobs=self._looked_up.get(JOBS, ()), pods=self._looked_up[PODS])
         return found
 
     async def verify_config_map(self, seen: GangSnapshot) -> GangSnapshot:
         found = await super().verify_config_map(seen)
+        if seen.workload.source.gates_pods:
+            self._view.closer = True
+            self._view.raw = replace(self._view.raw, pods=self._looked_up[PODS])
         self._view.recalled = found.workload.condition.message if found.workload.condition is not None else ""
         return found
 
@@ -145,7 +152,8 @@ class Replica:
     """Runs after `boot`. Its calls wait until `answer`."""
 
     def __init__(self, name: str, api: Api, loop: InstantLoop, now: Callable[[], float], source: str) -> None:
-        self.source, self._workloads = source, WORKLOADS[source]
+        self.source, self._workloads = source, WORKLOADS.get(source, JOBSETS)
+        self._shapes, self._readers = (RING_SHAPES, RING_READERS) if SOURCES[source].gates_pods else (SHAPES, READERS)
         self.name, self.api, self._loop, self._true_now = name, api, loop, now
         self.clock_ahead = 0.0
         self.memory = MemoryClient(api, self._answer_call)
@@ -210,21 +218,23 @@ class Replica:
             PODS: self.index.on_pod,
             CONFIGMAPS: self.index.on_config_map,
         }
-        self._stores: dict[Resource, Store[Any, Any]] = {kind: Store(READERS[kind]) for kind in WATCHED}
+        self._stores: dict[Resource, Store[Any, Any]] = {kind: Store(self._readers[kind]) for kind in WATCHED}
         self._staleness = {kind: Staleness(self.now) for kind in WATCHED}
         self.book = WaiterRegistry(self.index, self.now, reported)
         self.patches = VerdictPatcher(self.memory.client, concurrency=2, delivered=reported)
         self.words: WorkQueue[GangKey] = WorkQueue(rng=random.Random(0))  # noqa: S311 - jitter
         workloads = self._stores[self._workloads]
+        store = VerdictStore(self.memory.without_retries(), self.index, self._stores[CONFIGMAPS])
         self.writer = GangStatusWriter(
             self.memory.without_retries(),
             self.now,
             self.words,
             version=lambda key: workloads.version_of((key.namespace, key.name)),
+            annotate=store.annotate_condition,
         )
         reconciler = GangReconciler(
             cache=self.index,
-            verdict_store=VerdictStore(self.memory.without_retries(), self.index, self._stores[CONFIGMAPS]),
+            verdict_store=store,
             waiters=self.book,
             patcher=self.patches,
             status=self.writer,
@@ -312,7 +322,7 @@ class Replica:
         for _ in range(min(many, len(inbox))):
             event = inbox.popleft()
             body = event.body
-            shaped = _shaped(kind, body)
+            shaped = self._shaped(kind, body)
             if event.what == "DELETED":
                 change = store.remove(shaped.metadata)
                 if change is not None:
@@ -330,7 +340,7 @@ class Replica:
         self.torn.discard(kind)
         self._stores[kind].begin_list()
         raw = self.api.visible(kind)
-        self._lists[kind] = _List(self._loop.now, self.api.version, [_shaped(kind, body) for body in raw], raw)
+        self._lists[kind] = _List(self._loop.now, self.api.version, [self._shaped(kind, body) for body in raw], raw)
 
     def _end_list(self, kind: Resource) -> None:
         listed, arrived = {}, self._lists.pop(kind)
@@ -362,6 +372,5 @@ class Replica:
         jobset, held = self.known[self._workloads].get(JOBSET), frozenset(+self.held)
         return RawView(jobset, [*self.known[JOBS].values()], [*self.known[PODS].values()], held)
 
-
-def _shaped(kind: Resource, body: Json) -> Any:
-    return msgspec.json.decode(msgspec.json.encode(body), type=SHAPES[kind])
+    def _shaped(self, kind: Resource, body: Json) -> Any:
+        return msgspec.json.decode(msgspec.json.encode(body), type=self._shapes[kind])

@@ -9,9 +9,8 @@ from __future__ import annotations
 from collections.abc import Callable
 from dataclasses import dataclass, field, replace
 from random import Random
-from typing import NamedTuple, TypeVar
+from typing import Any, NamedTuple, Protocol, TypeVar
 
-from tests.stress.attempts.schedule import AttemptSchedule
 from tests.stress.world.cluster import GangShape
 from tests.stress.world.steps import MOST, Run
 from tests.stress.world.world import RunEnding, World
@@ -190,7 +189,14 @@ def at_random(random: Random, source: str = "jobset") -> Schedule:
     )
 
 
-S = TypeVar("S", bound=Schedule | AttemptSchedule)
+class HasSteps(Protocol):
+    """Any kind of schedule: a dataclass with steps."""
+
+    @property
+    def steps(self) -> tuple[Any, ...]: ...
+
+
+S = TypeVar("S", bound=HasSteps)
 
 
 def cut_down(schedule: S, fails: Callable[[S], bool]) -> S:
@@ -199,7 +205,7 @@ def cut_down(schedule: S, fails: Callable[[S], bool]) -> S:
     while True:
         first = 0
         while first < len(schedule.steps):
-            shorter = replace(schedule, steps=schedule.steps[:first] + schedule.steps[first + size :])  # type: ignore[arg-type]
+            shorter = replace(schedule, steps=schedule.steps[:first] + schedule.steps[first + size :])  # type: ignore[type-var]
             if fails(shorter):
                 schedule = shorter
                 continue

@@ -7,12 +7,9 @@ from dataclasses import dataclass
 
 from controllers.barrier.stream.delivery import CLOSE_TIMEOUT
 from controllers.barrier.stream.registry import RequestRefused, StreamRequest, WaiterRegistry
-from jobset_gate.barrier.model import GangKey, Generation
 from tests.fakes.instant_loop import InstantLoop
 from tests.fakes.memory_api import Json
 from tests.stress.world.cluster import Cluster
-from tests.stress.world.facts import generation_of
-from tests.stress.world.objects import JOBSET, TOKEN
 from tests.stress.world.replica import Replica
 
 
@@ -66,14 +63,11 @@ class FakeStreams:
         if not replica.alive:
             return
         line = FakeConnection(self, pod["metadata"]["uid"], replica, replica.book)
-        its = generation_of(pod)
+        key, token, generation = self._cluster.request(pod)
 
         def admit() -> None:
-            generation = Generation(its.uid, its.attempt, its.epoch)
             try:
-                line.request = line.book.admit_request(
-                    GangKey("default", JOBSET, replica.source), TOKEN, generation, line.pod, line
-                )
+                line.request = line.book.admit_request(key, token, generation, line.pod, line)
             except RequestRefused:
                 return  # it asks again some time
             self._lines.append(line)
