@@ -57,7 +57,7 @@ def timeline(
     name: Annotated[
         str,
         typer.Argument(
-            metavar="[jobset/|job/|startgroup/|pod/|podgroup/]NAME",
+            metavar="[jobset/|job/|startgroup/|trainjob/|pod/|podgroup/]NAME",
             help="A gang: a JobSet, Job or start group; with a prefix that of a pod, or a pod group. gang/NAME is one, "
             "too.",
             show_default=False,

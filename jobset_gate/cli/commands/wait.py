@@ -47,7 +47,7 @@ def wait(
     names: Annotated[
         list[str],
         typer.Argument(
-            metavar="[jobset/|job/|startgroup/|pod/|podgroup/]NAME",
+            metavar="[jobset/|job/|startgroup/|trainjob/|pod/|podgroup/]NAME",
             help="Gangs: JobSets, Jobs and start groups; with a prefix those of pods, or pod groups. gang/NAME is one, "
             "too.",
             show_default=False,
