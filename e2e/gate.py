@@ -123,7 +123,8 @@ def _probe() -> Json:
             "apiVersion": "v1",
             "kind": "Pod",
             "metadata": {"name": f"probe-{kind}-{number}", **meta},
-            "spec": {"containers": [manifests.container()]},
+            # With a limit for barriers, which one scenario sets, pods of a start group have to be of that policy.
+            "spec": {"restartPolicy": "Never", "containers": [manifests.container()]},
         }
         for number in range(IN_A_ROW)
         for kind, meta in (("start", starting), ("placed", placed))
