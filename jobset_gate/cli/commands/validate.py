@@ -39,7 +39,8 @@ def validate(
     require_gate: Annotated[
         bool,
         typer.Option(
-            "--require-gate", help="A manifest without a gated JobSet, Job or TrainJob or a pod group is an error."
+            "--require-gate",
+            help="A manifest without a gated JobSet, Job or TrainJob, a start group or a pod group is an error.",
         ),
     ] = False,
     strict: Annotated[bool, typer.Option("--strict", help="Warnings are errors.")] = False,
@@ -49,7 +50,7 @@ def validate(
     ] = FindingsFormat.TEXT,
     config: Config = None,
 ) -> None:
-    """Check the JobSets, Jobs and pod groups of manifests as API server and webhook would, without any cluster.
+    """Check JobSets, Jobs, pods of start groups and pod groups in manifests as API server and webhook would, offline.
 
     Finds what the webhook denies, unknown fields and wrong types of JobSets and Jobs, mistyped kinds, API versions and
     annotations, and a config that stands where nothing reads it. Prints one line for each object that is fine and one

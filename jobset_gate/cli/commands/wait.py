@@ -71,11 +71,14 @@ def wait(
     config: ControllerConfig = None,
     cluster: ClusterOptions,
 ) -> None:
-    """Wait for what is decided about the present generation of each gang, or of each pod group.
+    r"""Wait for what is decided about the present generation of each gang, or of each pod group.
 
     Ends with exit code 3 when the time is over, and with 1 when the other outcome comes, or nothing can come any
     more. Watches the JobSet (or Job) and its ConfigMap, with the right to get, list and watch JobSets (or Jobs); of
     start groups their pods and ConfigMap; of pod groups their PodGroups, pods and records.
+
+    kubectl alone waits for a start group, too: kubectl wait configmap -l jobset-gate.dev/start-group=ring
+    --for=jsonpath='{.metadata.annotations.jobset-gate\.dev/group-started}'=True
     """
     arguments = [_checked(parse_resource(it, owner), it, end) for it in names]
     run_and_exit(run(arguments, end, timeout, Invocation(program(ctx), cluster, namespace), config))
