@@ -37,7 +37,8 @@ from jobset_gate.fake.objects import FakeObject, Json, stamp
 from jobset_gate.injection import inject
 from jobset_gate.kube.resources import JOBS, JOBSETS, Resource
 from jobset_gate.settings import Barrier, Settings
-from jobset_gate.sources.table import JOB, JOBSET
+from jobset_gate.sources import startgroup
+from jobset_gate.sources.table import JOB, JOBSET, START_GROUP
 
 TARGET = "workers"
 CONFIG = {names.TIMEOUT_FIELD: 3600}
@@ -59,7 +60,10 @@ class PodStep(StrEnum):
 
 @dataclass(frozen=True, slots=True)
 class GangPlan:
-    """A gang of `jobs` Jobs with `pods` pods each, in one replicatedJob; of the source `job` one Job."""
+    """A gang of `jobs` Jobs with `pods` pods each, in one replicatedJob; of the other sources one Job.
+
+    The pods of a start group have no Job: it only shapes them. The name of that gang is made by `start_group`.
+    """
 
     name: str
     jobs: int
@@ -83,7 +87,7 @@ class GangPlan:
     @property
     def resource(self) -> Resource:
         """Of its workload."""
-        return JOBS if self.source == JOB.name else JOBSETS
+        return JOBSETS if self.source == JOBSET.name else JOBS
 
 
 def split(name: str, size: int, namespace: str = "default", *, lean: bool = False, most: int = 100) -> GangPlan:
@@ -92,8 +96,16 @@ def split(name: str, size: int, namespace: str = "default", *, lean: bool = Fals
     return GangPlan(name, jobs, -(-size // jobs), namespace, lean)
 
 
+def start_group(name: str, pods: int) -> GangPlan:
+    """A start group of so many pods under one StatefulSet."""
+    owner = str(uuid.uuid5(uuid.NAMESPACE_DNS, name))
+    return GangPlan(startgroup.gang_name(name, owner), 1, pods, lean=True, source=START_GROUP.name)
+
+
 def workload(plan: GangPlan) -> Json:
-    """The JobSet or the Job."""
+    """The JobSet or the Job; of a start group a Job without a gang."""
+    if plan.source == START_GROUP.name:
+        return job_as_sent(plan) | {"metadata": {"name": plan.name, "namespace": plan.namespace, "labels": {}}}
     return job(plan) if plan.source == JOB.name else jobset(plan)
 
 
@@ -152,13 +164,16 @@ def job_as_stored(job: Json, rng: random.Random, now: float) -> Json:
 class GangPods:
     """The pods of one stored Job. Costly parts are made once for all of them."""
 
-    def __init__(self, job: Json, now: float, *, lean: bool = False) -> None:
+    def __init__(self, job: Json, now: float, *, lean: bool = False, source: str = JOBSET.name) -> None:
         self.job: str = job["metadata"]["name"]
+        self._is_start_group = source == START_GROUP.name
         self._lean = lean
         self._job = msgspec.convert({key: job.get(key) or {} for key in ("metadata", "spec", "status")}, FakeObject)
         self._now = now
         self._number = int(job["metadata"]["labels"].get(names.JS_JOB_GLOBAL_INDEX, 0))
         self._prototypes: dict[PodStep, Json] = {}
+        self._member: Json | None = None
+        """A pod of a start group."""
 
     def fresh(self, index: int) -> Json:
         """A pod to be sent to an API server, on a node already."""
@@ -178,7 +193,7 @@ class GangPods:
         if step is PodStep.UNSCHEDULED:
             return _unscheduled(self._now)
         init, main = _STATES[step](self._now)
-        spec = self._job.spec["template"]["spec"]
+        spec = self._render(0)["spec"] if self._is_start_group else self._job.spec["template"]["spec"]
         book = PodRecord(
             restart_policy="OnFailure",
             init=[ContainerRecord(one["name"], one["image"], init) for one in spec["initContainers"]],
@@ -197,6 +212,8 @@ class GangPods:
         meta, name = pod["metadata"], self.name(index)
         meta |= {"name": name, "generateName": name[:-5], "uid": uid}
         meta["managedFields"][-1]["time"] = stamp(time.time())
+        if self._is_start_group:
+            meta["annotations"][names.TOKEN] = f"{index:032x}"
         for kind in ("labels", "annotations"):
             meta[kind][names.JOB_COMPLETION_INDEX] = str(index)
         pod["spec"]["hostname"] = f"{self._job.metadata.name}-{index}"
@@ -206,9 +223,10 @@ class GangPods:
         return pod
 
     def _prototype(self, step: PodStep) -> Json:
-        pod = job_controller.render(self._job, 0)
+        pod: Json = copy(self._render(0))
         pod["metadata"] |= {"creationTimestamp": stamp(self._now), "generation": 1}
-        pod["metadata"]["finalizers"] = [names.JOB_TRACKING_FINALIZER]
+        if not self._is_start_group:
+            pod["metadata"]["finalizers"] = [names.JOB_TRACKING_FINALIZER]
         pod["spec"] |= workers.service_account(pod["spec"])
         rules.default_pod(pod)
         rules.prepare_pod(pod, stamp(self._now))
@@ -221,6 +239,23 @@ class GangPods:
                 managed_fields.entry("kubelet", whole, "status", subresource="status", time=now),
             ]
         return whole
+
+    def _render(self, index: int) -> Json:
+        """As its controller makes it and the webhook lets it in."""
+        pod = job_controller.render(self._job, index)
+        if not self._is_start_group:
+            return pod
+        if self._member is None:
+            group, owner = startgroup.group_and_owner(self.job)
+            by = {"apiVersion": "apps/v1", "kind": "StatefulSet", "name": group, "uid": owner, "controller": True}
+            meta = pod["metadata"] | {"labels": {names.START_GROUP: group}, "ownerReferences": [by]}
+            meta["annotations"] = {
+                names.START_SIZE: str(self._job.spec["parallelism"]),
+                names.CONFIG: msgspec.json.encode(CONFIG).decode(),
+            }
+            user = {"apiVersion": "v1", "kind": "Pod", "metadata": meta, "spec": pod["spec"]}
+            self._member = inject.injected(user, None, settings=Settings(), token="0" * 32).document
+        return self._member
 
     def _node(self, index: int) -> str:
         place = self._number * int(self._job.spec["parallelism"]) + index

@@ -1,6 +1,6 @@
 """From the last pod's start to the decision in the ConfigMap, for gangs of 1,000 pods, compared with a bare write.
 
-Gangs of a JobSet and of a Job take turns.
+Gangs of each source take turns; start groups on the embedded API server only.
 """
 
 from __future__ import annotations
@@ -14,13 +14,13 @@ from dataclasses import dataclass, field, replace
 
 from bench.child import Child
 from bench.clusters import BenchCluster, EmbeddedBenchCluster, RealBenchCluster
-from bench.gangs import GangPlan, split
+from bench.gangs import GangPlan, split, start_group
 from bench.report import Cell, ResultTable, ResultTarget
 from bench.scale import Scale
 from bench.stats import median, percentile
 from jobset_gate.kube.access import Access
 from jobset_gate.kube.client import Client
-from jobset_gate.sources.table import JOB, JOBSET
+from jobset_gate.sources.table import JOB, JOBSET, START_GROUP
 from tests.plane.planes import Real
 from tests.plane.real import RealPlane
 
@@ -52,7 +52,7 @@ Found = dict[tuple[str, str], LatencyResult]
 
 
 async def run(scale: Scale, *, real: bool) -> list[ResultTable]:
-    """Two rows per plane."""
+    """A row for each plane and source."""
     async with embedded() as ground:
         found = await measure(ground, scale)
     if real:
@@ -82,13 +82,15 @@ async def on_real(plane: Real, namespace: str) -> AsyncIterator[RealBenchCluster
 
 
 async def measure(cluster: BenchCluster, scale: Scale) -> Found:
-    """Gang after gang, in each pair one of each source, and before the last starts of each some bare writes."""
-    found = {(cluster.name, source): LatencyResult() for source in (JOBSET.name, JOB.name)}
+    """Gang after gang, in each round one of each source, and before the last starts of each some bare writes."""
+    starts = cluster.name == "embedded"
+    sources = (JOBSET.name, JOB.name, START_GROUP.name) if starts else (JOBSET.name, JOB.name)
+    found = {(cluster.name, source): LatencyResult() for source in sources}
     began = time.monotonic()
     rng = random.Random(2)  # noqa: S311 - the same pauses in every run
     pause = PAUSE * min(1.0, scale.factor * 10)
     async with Child("controller") as controller:
-        await controller.call("run", **cluster.reach)
+        await controller.call("run", **cluster.reach, starts=starts)
         for number in range(scale.size(GANGS[cluster.name], 2)):
             if time.monotonic() - began > BUDGET_SECONDS[cluster.name]:
                 break
@@ -96,6 +98,8 @@ async def measure(cluster: BenchCluster, scale: Scale) -> Found:
                 plan = split(f"{source}-{number}", scale.kept(PODS, 10), cluster.namespace, lean=True)
                 if source == JOB.name:
                     plan = replace(plan, source=source, jobs=1, pods=plan.size)
+                elif source == START_GROUP.name:
+                    plan = start_group(plan.name, plan.size)
                 await _run_gang(plan, cluster, controller, its, pause=rng.uniform(0.0, pause))
     return found
 
@@ -128,10 +132,11 @@ def table(found: Found, pods: int) -> ResultTable:
         rows[-1] += [len(its.decisions), *(seconds * 1e3 for seconds in shown[2:])]
         text = f"{plane}, {source}: p99 of the decision against 3 x the median bare write + 20 ms"
         targets.append(ResultTarget(text, worst * 1e3, limit * 1e3, " ms"))
-    for plane in dict.fromkeys(plane for plane, _ in found):
-        ours, baseline = (median(found[plane, source].decisions) for source in (JOB.name, JOBSET.name))
-        text = f"{plane}: median of the decision, a Job's to a JobSet's"
-        targets.append(ResultTarget(text, ours / baseline, MOST_OF_JOBSET, " x"))
+    for plane, source in found:
+        if source != JOBSET.name:
+            ours, baseline = (median(found[plane, it].decisions) for it in (source, JOBSET.name))
+            text = f"{plane}: median of the decision, a {source}'s to a JobSet's"
+            targets.append(ResultTarget(text, ours / baseline, MOST_OF_JOBSET, " x"))
     return ResultTable(
         name=NAME,
         title=f"Last start seen to ConfigMap written, gangs of {pods:,} pods one after another",
@@ -140,7 +145,8 @@ def table(found: Found, pods: int) -> ResultTable:
         targets=targets,
         notes=[
             "bare write: a PUT of such a ConfigMap by the controller's own client, before the last starts of each gang",
-            "jobset: ten Jobs of 100 pods; job: one Indexed Job; both in each pair of gangs, in random order",
+            "jobset: ten Jobs of 100 pods; job: one Indexed Job; startgroup: pods without a Job",
+            "in each round one gang of each source, in random order",
             "p99 of fewer than 100 gangs is the slowest of them",
         ],
         samples={

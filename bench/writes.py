@@ -1,4 +1,4 @@
-"""What the controller writes to the API server for one gang: of a JobSet and of a Job, of 20 and of 1,000 pods."""
+"""What the controller writes to the API server for one gang of each source, of 20 and of 1,000 pods."""
 
 from __future__ import annotations
 
@@ -7,10 +7,10 @@ from collections import Counter
 from dataclasses import asdict
 
 from bench.child import Child
-from bench.gangs import GangPlan, PodStep
+from bench.gangs import GangPlan, PodStep, start_group
 from bench.report import Cell, ResultTable, ResultTarget
 from bench.scale import Scale
-from jobset_gate.sources.table import JOB, JOBSET
+from jobset_gate.sources.table import JOB, JOBSET, START_GROUP
 
 NAME = "writes"
 SIZES = (20, 1000)
@@ -23,15 +23,17 @@ Found = dict[tuple[int, str], Counter[str]]
 
 
 async def run(scale: Scale) -> list[ResultTable]:
-    """Gangs one after the other, of JobSets and of Jobs, in one controller."""
+    """Gangs one after the other, of each source, in one controller."""
     found: Found = {}
     async with Child("apiserver") as server, Child("controller") as controller:
         url = (await server.call("install"))["url"]
-        await controller.call("run", server=url, namespace="default")
+        await controller.call("run", server=url, namespace="default", starts=True)
         await controller.call("quiet", seconds=QUIET)  # JobSet's CRD gets our field
         for pods in SIZES:
-            for source in (JOBSET.name, JOB.name):
+            for source in (JOBSET.name, JOB.name, START_GROUP.name):
                 plan = GangPlan(f"{source}-{pods}", 1, scale.kept(pods, 2), source=source)
+                if source == START_GROUP.name:
+                    plan = start_group(plan.name, plan.size)
                 found[plan.size, source] = await _written(plan, server, controller)
     return [table(found)]
 
@@ -61,9 +63,9 @@ def table(found: Found) -> ResultTable:
         [source, pods, *(its[kind] for kind in kinds), its.total()] for (pods, source), its in found.items()
     ]
     targets = [
-        ResultTarget(f"{pods:,} pods: a Job's, against a JobSet's", its.total(), found[pods, JOBSET.name].total())
+        ResultTarget(f"{pods:,} pods: a {source}'s, against a JobSet's", its.total(), found[pods, JOBSET.name].total())
         for (pods, source), its in found.items()
-        if source == JOB.name
+        if source != JOBSET.name
     ]
     return ResultTable(
         name=NAME,
@@ -71,5 +73,5 @@ def table(found: Found) -> ResultTable:
         columns=["source", "pods", *kinds, "all"],
         rows=rows,
         targets=targets,
-        notes=["without the Lease; both kinds of gang have one Job"],
+        notes=["without the Lease; JobSets have one Job"],
     )

@@ -22,7 +22,7 @@ from jobset_gate.fake.objects import stamp
 from jobset_gate.kube.access import Access
 from jobset_gate.kube.client import Client
 from jobset_gate.kube.resources import CONFIGMAPS, JOBS, JOBSETS, PODS, Resource
-from jobset_gate.sources.table import config_map_name
+from jobset_gate.sources.table import START_GROUP, config_map_name
 
 BATCH_INTERVAL = 0.01
 """Seconds between two batches of changes."""
@@ -54,9 +54,11 @@ class StoredGang:
         if self._plan.resource == JOBSETS:
             stored["metadata"] |= {"uid": new_uid(self._rng), "creationTimestamp": stamp(now), "generation": 1}
             self._put(JOBSETS, stored)
-        made = [self._put(JOBS, job_as_stored(job, self._rng, now)) for job in jobs(stored)]
+        made = [job_as_stored(job, self._rng, now) for job in jobs(stored)]
+        if self._plan.source != START_GROUP.name:
+            made = [self._put(JOBS, job) for job in made]
         self.uid = (stored if self._plan.resource == JOBSETS else made[0])["metadata"]["uid"]
-        self._pods = [GangPods(job, now, lean=self._plan.lean) for job in made]
+        self._pods = [GangPods(job, now, lean=self._plan.lean, source=self._plan.source) for job in made]
         for number in range(self._plan.size):
             self.move(number, step)
 

@@ -1,4 +1,4 @@
-"""The benchmarks' gangs are what the controller takes for gangs, and the benchmarks of both sources run."""
+"""The benchmarks' gangs are what the controller takes for gangs, and the benchmarks of each source run."""
 
 from __future__ import annotations
 
@@ -14,7 +14,7 @@ from bench.latency import LatencyResult
 from bench.scale import Scale
 from jobset_gate.barrier import wire
 from jobset_gate.sources import decode
-from jobset_gate.sources.table import JOB, JOBSET
+from jobset_gate.sources.table import JOB, JOBSET, START_GROUP
 
 NOW = 1_790_000_000.0
 
@@ -48,8 +48,8 @@ def test_writes_for_a_job_are_held_against_those_for_a_jobset(more: int, met: bo
     assert target.met is met
 
 
-async def test_gangs_of_both_sources_are_decided() -> None:
+async def test_gangs_of_each_source_are_decided() -> None:
     (table,) = await latency.run(Scale(0.001), real=False)
-    assert [row[:2] for row in table.rows] == [["embedded", JOBSET.name], ["embedded", JOB.name]]
+    assert [row[:2] for row in table.rows] == [["embedded", it] for it in (JOBSET.name, JOB.name, START_GROUP.name)]
     assert all(0 < seconds < 60 for name, its in table.samples.items() if "decisions" in name for seconds in its)
     assert {len(its) for name, its in table.samples.items() if "decisions" in name} == {2}

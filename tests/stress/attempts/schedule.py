@@ -128,6 +128,9 @@ class AttemptRun:
     def end(self, *, all_start: bool) -> None:
         """All is heard and done until nothing changes; then the longest time passes, and the same again."""
         world = self.world
+        # One that joined an attempt after its timeout keeps that attempt for ever: a user has to delete it.
+        for pod in [pod for pod in world.pods.values() if pod.is_bare]:
+            world.delete(pod, at_once=True)
         for round_ in range(2 * ROUNDS):
             if round_ < ROUNDS:
                 self.owner_fills(1)
