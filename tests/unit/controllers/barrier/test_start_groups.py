@@ -8,6 +8,7 @@ import pytest
 
 from controllers.barrier.owner_reader import FIRST_READ_AFTER
 from jobset_gate import names
+from jobset_gate.barrier.integrity import is_config_map_canonical
 from jobset_gate.barrier.model import GangKey, VerdictKind
 from jobset_gate.fake.clock import VirtualClock
 from jobset_gate.kube.resources import CONFIGMAPS, EVENTS, PODS, STATEFUL_SETS
@@ -120,6 +121,25 @@ async def test_a_timeout_names_the_pods_that_are_missing(ring: StartGroupControl
     assert ring.verdict is not None
     assert (ring.verdict.kind, ring.verdict.cause) == (VerdictKind.TIMEOUT, names.REASON_TIMED_OUT)
     assert "(b)" in ring.verdict.message
+
+
+@pytest.mark.parametrize(
+    "other",
+    [{"notes": TIMEOUT}, {}, {"notes": TIMEOUT, "init": ()}],
+    ids=["started", "without a timeout", "without barrier"],
+)
+async def test_pods_of_another_owner_change_nothing_about_a_timeout(ring: StartGroupController, other: Json) -> None:
+    """The label selects the pods of both owners, and a timeout is decided after they are listed."""
+    theirs = {"apiVersion": "batch/v1", "kind": "Job", "name": "launcher", "uid": "job-uid", "controller": True}
+    ring.show(member("a", RUNS, notes=TIMEOUT), member("b", notes=TIMEOUT))
+    ring.show(*(member(it, RUNS, ownerReferences=[theirs], **other) for it in ("c", "d")))
+    await ring.reconcile()
+    await asyncio.sleep(60)
+    await ring.reconcile()
+    found = ring.verdict
+    assert found is not None
+    assert (found.kind, ring.members) == (VerdictKind.TIMEOUT, {"a", "b"})
+    assert found.message.startswith("timed out after 60s: 1/2 pods started")
 
 
 async def test_without_any_pod_in_the_api_no_config_map_is_made(ring: StartGroupController) -> None:
@@ -251,6 +271,17 @@ async def test_a_pod_without_barrier_that_is_gone_opens_nothing(ring: StartGroup
     ring.remove("b")
     await ring.reconcile()
     assert ring.verdict is None
+
+
+async def test_a_pod_without_barrier_that_is_gone_opens_nothing_later(ring: StartGroupController) -> None:
+    """The group's first passes read the pods anyway, before they create the ConfigMap."""
+    ring.show(member("a", RUNS, size="3"))
+    await ring.reconcile()
+    ring.show(member("b", size="3", init=()))
+    ring.remove("b")
+    assert (ring.seen.workload.bare_pod, is_config_map_canonical(ring.seen)) == ("b", True)
+    await ring.reconcile()
+    assert (ring.verdict, events(ring.api)) == (None, [])
 
 
 # --- Warnings --------------------------------------------------------------------------------------------------------
