@@ -55,9 +55,7 @@ class OwnerReader:
         except (ApiError, InvalidResponse, Unreachable) as error:
             _log.warning("owner not read, the condition says less", **key.log_fields(), error=str(error))
         else:
-            size = sum(target.expected for target in seen.workload.targets)
-            is_its = found is not None and found.metadata.uid == seen.workload.uid
-            why = startgroup.cannot_gather(found, size) if found is not None and is_its else ""
+            why = startgroup.lacks_capacity(found, seen.workload)
         self._known[key] = now + READ_EVERY, why
         return READ_EVERY if why == known else 0.0
 

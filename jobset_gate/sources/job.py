@@ -44,7 +44,7 @@ def workload(seen: wire.Job) -> WorkloadSeen | None:
         finished=bool(ends),
         failed=any(kind in _FAILED for kind in ends),
         finished_message=templates.finished_message(status.conditions, ENDS) if ends else "",
-        replicated_jobs=(templates.target(TARGET, 1, its, counted=templates.within_device_limits([its])),),
+        replicated_jobs=(templates.target(TARGET, 1, its, counted=templates.within_device_limits(template.spec)),),
         stale_start=_stale_start(seen),
     )
 

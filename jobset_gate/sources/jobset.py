@@ -26,7 +26,7 @@ def workload(seen: wire.JobSet) -> WorkloadSeen | None:
         return None
     jobs = spec.replicated_jobs or ()
     specs = [job.template.spec for job in jobs]
-    counted = templates.within_device_limits(specs)
+    counted = templates.within_device_limits(*(spec.template.spec for spec in specs))
     failed = status.terminal_state == _FAILED or templates.is_condition_true(status.conditions, _FAILED)
     finished = failed or bool(status.terminal_state) or templates.is_condition_true(status.conditions, _COMPLETED)
     return templates.workload(

@@ -79,7 +79,7 @@ def pod(seen: wire.MemberPod) -> PodSeen | None:
         member=_member(
             ObjectSeen(api_version=owner.api_version, kind=owner.kind, name=owner.name),
             _Notes(notes.start_size, notes.config, notes.bypass, notes.on_timeout),
-            templates.pod_devices(seen.spec) if templates.are_within_device_limits([seen.spec]) else (),
+            templates.pod_devices(seen.spec) if templates.within_device_limits(seen.spec) else (),
             has_barrier=templates.barrier_container(seen.spec) is not None,
         ),
         token=notes.token[: templates.MAX_TEXT],
@@ -220,6 +220,13 @@ def cannot_gather(owner: wire.StatefulSet, size: int) -> str:
     if owner.spec.pod_management_policy != "Parallel" and size > 1:
         return f"{who} creates its pods one by one, 1 of {size} can be there: use podManagementPolicy Parallel"
     return f"{who} has {replicas} replicas, {replicas} of {size} can be there" if replicas < size else ""
+
+
+def lacks_capacity(owner: wire.StatefulSet | None, workload: WorkloadSeen) -> str:
+    """The same of the gang's owner as it was read; "" if that is gone or another object of its name."""
+    if owner is None or owner.metadata.uid != workload.uid:
+        return ""
+    return cannot_gather(owner, sum(target.expected for target in workload.targets))
 
 
 def _workload(key: GangKey, attempt: int, pods: Collection[PodSeen], gate: ConfigMapSeen | None) -> WorkloadSeen:

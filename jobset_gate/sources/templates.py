@@ -123,13 +123,8 @@ def target(name: str, replicas: int, spec: wire.JobTemplateSpec, *, counted: boo
     )
 
 
-def within_device_limits(specs: Iterable[wire.JobTemplateSpec]) -> bool:
-    """True if the containers' device quantities are within the limits."""
-    return are_within_device_limits([spec.template.spec for spec in specs])
-
-
-def are_within_device_limits(pods: Sequence[wire.TemplatePodSpec]) -> bool:
-    """The same of the specs of pods."""
+def within_device_limits(*pods: wire.TemplatePodSpec) -> bool:
+    """True if the device quantities of all containers of these specs of pods are within the limits."""
     containers = [it for pod in pods for it in (*(pod.containers or ()), *(pod.init_containers or ()))]
     said = [raw for it in containers for raw in (it.resources.requests, it.resources.limits)]
     if sum(len(memoryview(raw)) for raw in said) > MAX_RESOURCES_BYTES:

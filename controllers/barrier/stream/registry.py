@@ -209,9 +209,9 @@ class WaiterRegistry:
     def drop_stale_requests(self, key: GangKey) -> None:
         """Disconnects requests that get no answer: the gang does not wait any more, or the pod is gone."""
         workload, gates_pods = self._cache.get_workload(key), SOURCES[key.source].gates_pods
+        uid, waits = ("", False) if workload is None else (workload.uid, _may_wait(workload))
         for request in list(self._requests.get(key, ())):
-            over = workload is None or not (gates_pods or workload.uid == request.generation.uid)
-            over = over or workload is None or not _may_wait(workload)
+            over = not waits or not (gates_pods or request.generation.uid == uid)
             if not request.answered and (over or (request.known and not self._cache.is_pod_waiting(key, request.pod))):
                 request.peer.disconnect()
 

@@ -64,15 +64,14 @@ async def is_start_group(client: Client, namespace: str, name: str) -> bool:
 
 async def with_capacity(client: Client, seen: GangSnapshot) -> GangSnapshot:
     """The gang with why its StatefulSet never has enough pods at once, as far as that may be read."""
-    owner, size = seen.workload.owner, sum(it.expected for it in seen.workload.targets)
+    owner = seen.workload.owner
     if owner is None or (owner.api_version, owner.kind) != (STATEFUL_SETS.api_version, STATEFUL_SETS.kind):
         return seen
     try:
         found = await client.get(STATEFUL_SETS, owner.name, seen.workload.namespace, type=wire.StatefulSet)
     except (Forbidden, NotFound):
         return seen
-    why = startgroup.cannot_gather(found, size) if found.metadata.uid == seen.workload.uid else ""
-    return msgspec.structs.replace(seen, cannot_gather=why)
+    return msgspec.structs.replace(seen, cannot_gather=startgroup.lacks_capacity(found, seen.workload))
 
 
 def gang_of(pod: Json) -> str:
