@@ -15,6 +15,7 @@ from jobset_gate.fake import manifests
 from jobset_gate.fake.kubelet import FakeNode
 from jobset_gate.kube.resources import JOBSETS, PODS, Resource
 from jobset_gate.settings import Groups
+from tests.fakes.eventually import eventually
 from tests.fakes.podgroups import objects
 from tests.fakes.served_page import events
 from tests.flow.conftest import MakeEnvironment
@@ -51,9 +52,11 @@ async def page(manager: Manager, token: str) -> AsyncIterator[aiohttp.ClientSess
         await manager.page.listening.wait()
     headers = {"Authorization": f"Bearer {token}"}
     async with aiohttp.ClientSession(manager.page.url, headers=headers) as session:
-        async with asyncio.timeout(PATIENCE):
-            while (await text(session, "/"))[0] == 503:  # noqa: ASYNC110 - nothing tells when all is listed
-                await asyncio.sleep(0.05)
+
+        async def shows() -> bool:
+            return (await text(session, "/"))[0] != 503
+
+        await eventually(shows)  # nothing tells when all is listed
         yield session
 
 

@@ -7,25 +7,15 @@ tries many more.
 from __future__ import annotations
 
 import os
-from collections.abc import Iterator
 
 import pytest
-import structlog
 
 from tests.stress.ring.run import play_ring, ring_at_random
 
 DEEP = os.environ.get("HYPOTHESIS_PROFILE") == "deep"
 WALKS = 4_000 if DEEP else 240
 PARTS = 4
-pytestmark = pytest.mark.timeout(3600 if DEEP else 120)
-
-
-@pytest.fixture(autouse=True)
-def quiet() -> Iterator[None]:
-    """The controllers log each failed call; a schedule makes many of them fail."""
-    structlog.configure(wrapper_class=structlog.make_filtering_bound_logger("critical"))
-    yield
-    structlog.reset_defaults()
+pytestmark = [pytest.mark.usefixtures("quiet"), pytest.mark.timeout(3600 if DEEP else 120)]
 
 
 @pytest.mark.parametrize("part", range(PARTS))

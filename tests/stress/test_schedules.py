@@ -6,11 +6,9 @@ and what is true. `make stress` tries many more schedules than every run of the 
 """
 
 import os
-from collections.abc import Iterator
 from random import Random
 
 import pytest
-import structlog
 
 from jobset_gate.sources.table import TEMPLATE_SOURCES
 from tests.stress.world.cluster import GangShape
@@ -22,15 +20,7 @@ WALKS = 40_000 if DEEP else 160
 """Of each source."""
 PARTS = 4
 """Each a test of its own: seconds of pure computing, which may take many times that on a busy machine."""
-pytestmark = pytest.mark.timeout(3600 if DEEP else 120)
-
-
-@pytest.fixture(autouse=True)
-def quiet() -> Iterator[None]:
-    """The controllers log each failed call; a schedule makes many of them fail."""
-    structlog.configure(wrapper_class=structlog.make_filtering_bound_logger("critical"))
-    yield
-    structlog.reset_defaults()
+pytestmark = [pytest.mark.usefixtures("quiet"), pytest.mark.timeout(3600 if DEEP else 120)]
 
 
 @pytest.mark.parametrize("source", TEMPLATE_SOURCES)

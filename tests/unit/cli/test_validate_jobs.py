@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import json
 from collections.abc import Callable
-from pathlib import Path
 from typing import Any
 
 import pytest
@@ -12,10 +11,9 @@ import yaml
 
 from jobset_gate import names
 from tests.fakes import jobs
-from tests.fakes.cli_runner import CliResult, RunCli
+from tests.fakes.cli_runner import RunCli
 from tests.fakes.jobsets import Json, changed, without
 
-Shell = Callable[..., CliResult]
 AT_TOP = f"metadata.annotations[{names.CONFIG}]"
 
 
@@ -27,25 +25,13 @@ def cron_job(**more: Any) -> Json:
     return {"apiVersion": "batch/v1", "kind": "CronJob", "metadata": {"name": "hourly"}, "spec": spec}
 
 
-@pytest.fixture
-def on(run: RunCli, tmp_path: Path) -> Shell:
-    """A command on one object in a file."""
-
-    def call(command: str, given: Json, *more: str) -> CliResult:
-        file = tmp_path / "given.yaml"
-        file.write_text(yaml.safe_dump(given, sort_keys=False))
-        return run(command, "-f", str(file), *more)
-
-    return call
-
-
 BUILDERS = pytest.mark.parametrize(
     ("build", "root"), [(jobs.job, ""), (cron_job, "spec.jobTemplate.")], ids=["Job", "CronJob"]
 )
 
 
 @BUILDERS
-def test_a_good_one_says_how_many_wait_for_each_other(build: Callable[..., Json], root: str, on: Shell) -> None:
+def test_a_good_one_says_how_many_wait_for_each_other(build: Callable[..., Json], root: str, on: RunCli) -> None:
     ran = on("validate", build(), "--require-gate", "--strict")
     assert (ran.code, "ok: 4 pods wait for each other, at most 300s" in ran.out) == (0, True), ran
     del root
@@ -53,7 +39,7 @@ def test_a_good_one_says_how_many_wait_for_each_other(build: Callable[..., Json]
 
 @BUILDERS
 def test_what_the_webhook_refuses_is_refused_with_the_path_in_the_file(
-    build: Callable[..., Json], root: str, on: Shell
+    build: Callable[..., Json], root: str, on: RunCli
 ) -> None:
     for spec, path, message in (
         ({"completionMode": "NonIndexed"}, "spec.completionMode", "a gang of a Job needs indexes"),
@@ -68,14 +54,14 @@ def test_what_the_webhook_refuses_is_refused_with_the_path_in_the_file(
     assert (ran.code, f"{root}{AT_TOP}" in ran.out, "targetReplicatedJobs" in ran.out) == (1, True, True), ran
 
 
-def test_a_hint_names_the_place_in_this_kind_of_object(on: Shell) -> None:
+def test_a_hint_names_the_place_in_this_kind_of_object(on: RunCli) -> None:
     for build, root in ((jobs.job, "spec"), (cron_job, "spec.jobTemplate.spec")):
         given = build(spec={"restartPolicy": "Never"})
         ran = on("validate", given)
         assert f'{root}.restartPolicy: "Never": unknown field: {root}.template.spec has one' in ran.out
 
 
-def test_a_config_where_nothing_reads_it_is_refused_with_the_right_place(on: Shell) -> None:
+def test_a_config_where_nothing_reads_it_is_refused_with_the_right_place(on: RunCli) -> None:
     given = changed(cron_job(config=False), "{}", "metadata", "annotations", names.CONFIG)
     ran = on("validate", given)
     assert f'{AT_TOP}: "{{}}": has no effect here: put it into spec.jobTemplate.metadata.annotations' in ran.out
@@ -90,7 +76,7 @@ def test_a_config_where_nothing_reads_it_is_refused_with_the_right_place(on: She
     )
 
 
-def test_a_job_that_asks_for_no_gate_is_left_alone(on: Shell) -> None:
+def test_a_job_that_asks_for_no_gate_is_left_alone(on: RunCli) -> None:
     given = without(jobs.job(config=False), "spec", "completionMode")
     assert on("validate", given).code == 0
     ran = on("validate", given, "--require-gate")
@@ -98,7 +84,7 @@ def test_a_job_that_asks_for_no_gate_is_left_alone(on: Shell) -> None:
     assert yaml.safe_load(on("render", given).out) == given
 
 
-def test_render_prints_the_job_with_its_barrier(on: Shell) -> None:
+def test_render_prints_the_job_with_its_barrier(on: RunCli) -> None:
     ran = on("render", jobs.job(), "-o", "json")
     made = json.loads(ran.out)
     (barrier,) = made["spec"]["template"]["spec"]["initContainers"]
@@ -107,7 +93,7 @@ def test_render_prints_the_job_with_its_barrier(on: Shell) -> None:
     assert made["spec"]["template"]["metadata"]["labels"][names.GATED] == names.GATED_JOB
 
 
-def test_render_prints_a_cron_job_as_it_is_and_says_why(on: Shell) -> None:
+def test_render_prints_a_cron_job_as_it_is_and_says_why(on: RunCli) -> None:
     ran = on("render", cron_job())
     assert (ran.code, yaml.safe_load(ran.out)) == (0, cron_job())
     assert "each of its Jobs gets its barrier when it is created" in ran.err

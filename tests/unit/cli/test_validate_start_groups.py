@@ -3,18 +3,15 @@
 from __future__ import annotations
 
 import json
-from collections.abc import Callable
-from pathlib import Path
 from typing import Any
 
 import pytest
 import yaml
 
 from jobset_gate import names
-from tests.fakes.cli_runner import CliResult, RunCli
+from tests.fakes.cli_runner import RunCli
 from tests.fakes.jobsets import Json
 
-Shell = Callable[..., CliResult]
 KINDS = {
     "StatefulSet": ("apps/v1", ("template",)),
     "Job": ("batch/v1", ("template",)),
@@ -45,31 +42,19 @@ def at(kind: str, path: str) -> str:
     return ".".join(("spec", *KINDS[kind][1], path))
 
 
-@pytest.fixture
-def on(run: RunCli, tmp_path: Path) -> Shell:
-    """A command on one object in a file."""
-
-    def call(command: str, given: Json, *more: str) -> CliResult:
-        file = tmp_path / "given.yaml"
-        file.write_text(yaml.safe_dump(given, sort_keys=False))
-        return run(command, "-f", str(file), *more)
-
-    return call
-
-
 ENOUGH = {"replicas": 8, "podManagementPolicy": "Parallel"}
 CONFIG = {names.CONFIG: '{"timeoutAfterSeconds": 300}'}
 
 
 @pytest.mark.parametrize("kind", ["StatefulSet", "Job", "CronJob", "PyTorchJob", "MPIJob"])
-def test_a_good_one_says_how_many_wait_for_each_other(kind: str, on: Shell) -> None:
+def test_a_good_one_says_how_many_wait_for_each_other(kind: str, on: RunCli) -> None:
     given = made(kind, spec=ENOUGH if kind == "StatefulSet" else None, notes=CONFIG)
     ran = on("validate", given, "--require-gate", "--strict")
     assert (ran.code, "ok: 8 pods of start group ring wait for each other, at most 300s" in ran.out) == (0, True), ran
 
 
 @pytest.mark.parametrize("kind", ["Job", "PyTorchJob", "CronJob"])
-def test_what_the_webhook_refuses_is_refused_with_the_path_in_the_file(kind: str, on: Shell) -> None:
+def test_what_the_webhook_refuses_is_refused_with_the_path_in_the_file(kind: str, on: RunCli) -> None:
     for given, path, message in (
         (made(kind, size="0"), f"metadata.annotations[{names.START_SIZE}]", "must be a number from 1 to 10000"),
         (made(kind, notes={names.CONFIG: "5m"}), f"metadata.annotations[{names.CONFIG}]", "must be"),
@@ -80,7 +65,7 @@ def test_what_the_webhook_refuses_is_refused_with_the_path_in_the_file(kind: str
 
 
 @pytest.mark.parametrize("kind", ["Deployment", "ReplicaSet", "DaemonSet"])
-def test_pods_of_controllers_without_runs_are_refused(kind: str, on: Shell) -> None:
+def test_pods_of_controllers_without_runs_are_refused(kind: str, on: RunCli) -> None:
     ran = on("validate", made(kind), "-o", "json")
     (found,) = json.loads(ran.out)["findings"]
     assert (ran.code, found["field"], "nothing distinguishes one run from the next" in found["message"]) == (
@@ -97,13 +82,13 @@ def test_pods_of_controllers_without_runs_are_refused(kind: str, on: Shell) -> N
         ({**ENOUGH, "replicas": 3}, "spec.replicas", "has 3 replicas, 3 of 8 can be there"),
     ],
 )
-def test_a_stateful_set_that_never_has_enough_pods_is_refused(spec: Json, path: str, message: str, on: Shell) -> None:
+def test_a_stateful_set_that_never_has_enough_pods_is_refused(spec: Json, path: str, message: str, on: RunCli) -> None:
     for form in ("text", "github", "sarif"):
         ran = on("validate", made("StatefulSet", spec=spec), "-o", form)
         assert (ran.code, path in ran.out, message in ran.out) == (1, True, True), ran
 
 
-def test_render_shows_a_pod_behind_the_object_as_it_came(on: Shell) -> None:
+def test_render_shows_a_pod_behind_the_object_as_it_came(on: RunCli) -> None:
     given = made("StatefulSet", spec=ENOUGH, notes=CONFIG)
     ran = on("render", given)
     assert ran.code == 0, ran
@@ -115,7 +100,7 @@ def test_render_shows_a_pod_behind_the_object_as_it_came(on: Shell) -> None:
     assert (ran.code, ran.out, "kind: " in ran.err) == (1, "", True)
 
 
-def test_a_config_without_the_label_is_still_misplaced(on: Shell) -> None:
+def test_a_config_without_the_label_is_still_misplaced(on: RunCli) -> None:
     given = made("StatefulSet", spec=ENOUGH, notes=CONFIG)
     del given["spec"]["template"]["metadata"]["labels"]
     ran = on("validate", given)
