@@ -14,7 +14,7 @@ from jobset_gate.kube.resources import CONFIGMAPS, PODS
 from jobset_gate.sources import startgroup
 from jobset_gate.sources.table import config_map_name
 from tests.fakes.memory_api import Api, Json
-from tests.stress.attempts.judge import GroupJudge, GroupShape, size_of
+from tests.stress.ring.judge import GroupJudge, size_of
 from tests.stress.world.cluster import Cluster, GangShape
 from tests.stress.world.objects import JOBSET, notes_of, running, stamp
 
@@ -30,12 +30,12 @@ def pod_seen(pod: Json) -> PodSeen:
 
 
 class RingCluster(Cluster):
-    """A StatefulSet's pods. `kept`: those whose barrier has its release on the volume of its state."""
+    """The pods of one owner. `kept`: those whose barrier has its release on the volume of its state."""
 
     def __init__(self, api: Api, now: Callable[[], float], shape: GangShape) -> None:
         super().__init__(api, now, shape)
         self.size = shape.width
-        self.judge = GroupJudge(GroupShape(shape.width, shape.timeout, shape.releases_on_timeout))
+        self.judge = GroupJudge(shape)
         self.wrongs: list[AssertionError] = []
         self.kept: set[str] = set()
 
@@ -58,8 +58,10 @@ class RingCluster(Cluster):
 
     def sync_jobs(self, *, tell: bool = True) -> None:
         """The owner makes the pods that it lacks; not `tell`: one of them."""
-        live = [pod for pod in map(pod_seen, self.pods()) if pod.live]
-        lacking = max([self.size, *map(size_of, live)]) - len(live)
+        pods = [pod_seen(pod) for pod in self.pods()]
+        live = [pod for pod in pods if pod.live]
+        done = sum(pod.phase == "Succeeded" for pod in pods) if self.shape.of_job else 0
+        lacking = max([self.size, *map(size_of, live)]) - done - len(live)
         for _ in range(lacking if tell else min(1, lacking)):
             self.make_pod()
 
@@ -73,7 +75,8 @@ class RingCluster(Cluster):
         config = {} if self.shape.timeout is None else {names.TIMEOUT_FIELD: self.shape.timeout}
         lenient = names.ON_TIMEOUT_RELEASE if self.shape.releases_on_timeout else names.ON_TIMEOUT_FAIL
         notes = {names.START_SIZE: str(self.size), names.CONFIG: json.dumps(config), names.ON_TIMEOUT: lenient}
-        owner = {"apiVersion": "apps/v1", "kind": "StatefulSet", "name": "ring", "uid": OWNER, "controller": True}
+        api_version, kind = ("batch/v1", "Job") if self.shape.of_job else ("apps/v1", "StatefulSet")
+        owner = {"apiVersion": api_version, "kind": kind, "name": "ring", "uid": OWNER, "controller": True}
         barrier = [] if bare else [{"name": names.BARRIER_CONTAINER}]
         made = self.api.create(
             PODS,

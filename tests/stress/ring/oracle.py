@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections import defaultdict
+from collections.abc import Callable
 from typing import TYPE_CHECKING
 
 from jobset_gate import names
@@ -12,8 +13,10 @@ from jobset_gate.kube.resources import CONFIGMAPS, PODS
 from tests.fakes.memory_api import Api, Json, labels_of
 from tests.stress.ring.cluster import OWNER, RingCluster, is_bare, pod_seen
 from tests.stress.world.objects import JOBSET
+from tests.stress.world.oracle import Oracle
 
 if TYPE_CHECKING:
+    from tests.fakes.memory_client import Call
     from tests.stress.world.replica import Replica
 
 KEYS = {names.KEY_ATTEMPT, names.KEY_MEMBERS, names.KEY_VERDICT, names.KEY_WAITING_SINCE}
@@ -21,15 +24,19 @@ MOST_WRITES = 2
 """Of the members of one attempt: with its clock and with its verdict."""
 
 
-class RingOracle:
-    """Sees everything; `wrongs` is what it found."""
+class RingOracle(Oracle):
+    """Of a start group."""
 
-    def __init__(self, api: Api, cluster: RingCluster) -> None:
-        self._api, self._cluster, self.wrongs = api, cluster, cluster.wrongs
-        self._held: set[str] = set()
-        """Heads of all verdicts that were written."""
+    def __init__(self, api: Api, cluster: RingCluster, now: Callable[[], float]) -> None:
+        super().__init__(api, cluster, now)
+        self._ring, self.wrongs = cluster, cluster.wrongs
+        self._heads: set[str] = set()
+        """Of all verdicts that were written."""
         self._members: defaultdict[tuple[str, int], list[str]] = defaultdict(list)
         """By UID of the ConfigMap and attempt: what was written."""
+
+    def sent(self, replica: Replica, call: Call) -> None:
+        """What is written is judged."""
 
     def written(self, replica: Replica, old: Json | None, new: Json) -> None:
         """A controller has put this into the ConfigMap, in the place of that."""
@@ -44,7 +51,7 @@ class RingOracle:
     def check(self) -> None:
         """Verdicts that pods carry were written before."""
         for pod in map(pod_seen, self._api.all(PODS)):
-            if pod.verdict and pod.verdict.partition("\n")[0] not in self._held:
+            if pod.verdict and pod.verdict.partition("\n")[0] not in self._heads:
                 self.wrongs.append(AssertionError(f"delivered before it was written: {pod.verdict}"))
 
     def _judge(self, replica: Replica, old: Json | None, new: Json) -> None:
@@ -56,7 +63,7 @@ class RingOracle:
         before = None if old is None else verdict_codec.parse_membership(old.get("data") or {})
         if before is not None:
             live = {pod.uid for pod in map(pod_seen, self._api.all(PODS)) if pod.live}
-            self._cluster.judge.moved(before, after, live)
+            self._ring.judge.moved(before, after, live)
         if before is None or after.members != before.members:
             writes = self._members[meta["uid"], after.attempt]
             writes += [data[names.KEY_MEMBERS]] if after.members else []
@@ -66,20 +73,20 @@ class RingOracle:
         stood = "" if old is None else (old.get("data") or {}).get(names.KEY_VERDICT, "")
         if verdict is None or text == stood:
             return
-        self._held.add(head)
+        self._heads.add(head)
         pods = [pod_seen(pod) for pod in replica.view.raw.pods]
         bound = after.members.intersection(pod.uid for pod in pods if pod.live)
         if verdict.generation.attempt < after.attempt or not bound:
             return  # that of an earlier attempt comes back with the ConfigMap, and binds nobody
         # Of a barrier that has passed, whatever attempt had released it: it is no decision.
         if verdict.message != "released earlier":
-            self._cluster.judge.decided(verdict, pods, self._cluster.now())
+            self._ring.judge.decided(verdict, pods, self._now())
 
-    def ended(self, *, all_started: bool) -> None:
+    def ended(self, *, all_start: bool) -> None:
         """Nothing disturbs the group any more, and a long time has passed: is anybody forgotten?"""
         live = [pod for pod in self._api.all(PODS) if pod_seen(pod).live and not is_bare(pod)]
         held = [pod["metadata"]["name"] for pod in live if pod in self._cluster.waiting()]
-        if held and (all_started or self._cluster.shape.timeout is not None):
+        if held and (all_start or self._cluster.shape.timeout is not None):
             stored = self._api.get(CONFIGMAPS, self._cluster.gate)
             raise AssertionError(f"held for ever: {held} of {len(live)}; {stored}")
 

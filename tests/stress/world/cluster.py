@@ -54,6 +54,8 @@ class GangShape:
     source: str = "jobset"
     clears_start: bool = False
     """The Job controller of Kubernetes 1.36: it clears a suspended Job's startTime."""
+    of_job: bool = False
+    """The owner of a start group's pods is a batch Job: the success of a pod is final."""
 
 
 class Cluster:

@@ -49,16 +49,12 @@ AHEAD = 600.0
 """Seconds by which a clock in a ConfigMap may be ahead and yet be believed."""
 
 
-class OracleDisagrees(AssertionError):
-    """The contract was broken."""
-
-
 class Oracle:
     """Sees everything; `wrongs` is what it found."""
 
     def __init__(self, api: Api, cluster: Cluster, now: Callable[[], float]) -> None:
         self._api, self._cluster, self._now = api, cluster, now
-        self.wrongs: list[OracleDisagrees] = []
+        self.wrongs: list[AssertionError] = []
         self.skewed = False
         """A user has set a clock."""
         self._kinds: dict[RawGeneration, str] = {}
@@ -302,7 +298,7 @@ class Oracle:
                 self._wrong(f"stale: {passage} obeys what no controller decided since its generation began")
         self._judged = len(self._cluster.passages)
 
-    def ended(self) -> None:
+    def ended(self, *, all_start: bool) -> None:
         """Nothing disturbs it any more, and a long time has passed: is anybody forgotten?"""
         jobset = self._cluster.jobset
         if jobset is None or facts.finished(jobset) or jobset["spec"]["suspend"]:
@@ -338,4 +334,4 @@ class Oracle:
         return 90.0 if self.skewed else 1.0
 
     def _wrong(self, words: str) -> None:
-        self.wrongs.append(OracleDisagrees(words))
+        self.wrongs.append(AssertionError(words))

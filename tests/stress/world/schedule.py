@@ -6,11 +6,12 @@ schedule always plays the same way, so a failed one can be cut down and kept as 
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass, field, replace
 from random import Random
-from typing import Any, NamedTuple, Protocol, TypeVar
+from typing import NamedTuple
 
+from tests.stress.ring import steps as ring
 from tests.stress.world.cluster import GangShape
 from tests.stress.world.steps import MOST, Run
 from tests.stress.world.world import RunEnding, World
@@ -108,6 +109,10 @@ MOTIFS: tuple[str, ...] = (
 """What chance alone seldom brings about: a few steps in this order, with numbers where they matter ("?": any)."""
 
 
+PLAYED = ("jobset", "job", "startgroup")
+"""Sources with a world of their own."""
+
+
 class Step(NamedTuple):
     """One thing that happens: the name of a method of `Run`, and two numbers from 0 to MOST."""
 
@@ -142,7 +147,7 @@ class Schedule:
 
 def play(schedule: Schedule) -> World:
     """Plays it to its end. Raises AssertionError if something forbidden happens."""
-    run = Run(schedule)
+    run = (ring.RingRun if schedule.shape.source == "startgroup" else Run)(schedule)
     with run.world:
         for step in schedule.steps:
             run.take(step)
@@ -152,14 +157,13 @@ def play(schedule: Schedule) -> World:
 
 def at_random(random: Random, source: str = "jobset") -> Schedule:
     """Any schedule, with a few kinds of trouble: all at once would let no gang come to anything."""
+    if source == "startgroup":
+        return _of_start_group(random)
     troubles = random.sample(TROUBLES, random.choice((0, 1, 2, 2, 3, 4, 6)))
     turns = random.sample(NEW_GENERATIONS, random.choice((0, 1, 1, 2, 3)))
     suspended = random.random() < 0.2
     menu = (*ORDINARY, *2 * troubles, *turns, *("suspend_or_resume",) * suspended)
-    steps = [
-        Step(random.choice(menu), random.randint(0, MOST), random.randint(0, MOST))
-        for _ in range(random.choice((20, 60, 120)))
-    ]
+    steps = [*_steps(random, menu, random.choice((20, 60, 120)))]
     for motif in random.sample(MOTIFS, random.choice((0, 1, 1, 2))):
         at = random.choice((0, random.randint(0, len(steps))))
         steps[at:at] = steps_of(motif, lambda: random.randint(0, MOST))
@@ -189,24 +193,45 @@ def at_random(random: Random, source: str = "jobset") -> Schedule:
     )
 
 
-class HasSteps(Protocol):
-    """Any kind of schedule: a dataclass with steps."""
+def _of_start_group(random: Random) -> Schedule:
+    menu = ring.ORDINARY + 2 * tuple(random.sample(ring.TROUBLES, random.choice((1, 2, 2, 3, 4, 6))))
+    shape = GangShape(
+        width=random.choice((1, 2, 2, 3)),
+        timeout=random.choice((30, 30, 60, None)),
+        releases_on_timeout=random.random() < 0.3,
+        source="startgroup",
+        of_job=random.random() < 0.25,
+    )
+    return Schedule(
+        shape=shape,
+        replicas=random.choice((1, 2, 2)),
+        straggler=random.random() < 0.3,
+        fate=RunEnding(all_start=random.random() < 0.6),
+        steps=_steps(random, menu, random.choice((20, 50, 80))),
+    )
 
-    @property
-    def steps(self) -> tuple[Any, ...]: ...
+
+def _steps(random: Random, menu: Sequence[str], count: int) -> tuple[Step, ...]:
+    return tuple(Step(random.choice(menu), random.randint(0, MOST), random.randint(0, MOST)) for _ in range(count))
 
 
-S = TypeVar("S", bound=HasSteps)
+def fault(schedule: Schedule) -> AssertionError | None:
+    """What is wrong with it, if anything is."""
+    try:
+        play(schedule)
+    except AssertionError as found:
+        return found
+    return None
 
 
-def cut_down(schedule: S, fails: Callable[[S], bool]) -> S:
+def cut_down(schedule: Schedule) -> Schedule:
     """A schedule that still fails and from which no single step can be left out."""
     size = max(1, len(schedule.steps) // 2)
     while True:
         first = 0
         while first < len(schedule.steps):
-            shorter = replace(schedule, steps=schedule.steps[:first] + schedule.steps[first + size :])  # type: ignore[type-var]
-            if fails(shorter):
+            shorter = replace(schedule, steps=schedule.steps[:first] + schedule.steps[first + size :])
+            if fault(shorter) is not None:
                 schedule = shorter
                 continue
             first += size

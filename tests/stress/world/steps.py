@@ -2,10 +2,10 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from typing import TYPE_CHECKING
 
-from jobset_gate.kube.resources import CONFIGMAPS, JOBS
+from jobset_gate.kube.resources import CONFIGMAPS, JOBS, Resource
 from tests.fakes.memory_api import WATCHED, Json
 from tests.fakes.memory_client import Answer
 from tests.stress.world.facts import alive
@@ -21,6 +21,9 @@ MOST = 11
 
 class Run:
     """What the steps do. What must not happen is the oracle's business."""
+
+    kinds: Sequence[Resource] = WATCHED
+    """Of objects whose watches are disturbed."""
 
     def __init__(self, schedule: Schedule) -> None:
         self.world = World(schedule.shape, schedule.replicas)
@@ -93,7 +96,7 @@ class Run:
     # --- The controllers work --------------------------------------------------------------------------------------
 
     def some_news_arrives(self, one: int, other: int) -> None:
-        self.replica(one).hear(WATCHED[other % 4], 1 + other // 4)
+        self.replica(one).hear(self.kinds[other % len(self.kinds)], 1 + other // 4)
 
     def a_controller_hears_and_works(self, one: int, other: int) -> None:
         for kind in WATCHED:
@@ -227,10 +230,10 @@ class Run:
                     break
 
     def a_watch_falls_silent(self, one: int, other: int) -> None:
-        self.replica(one).fall_silent(WATCHED[other % 4])
+        self.replica(one).fall_silent(self.kinds[other % len(self.kinds)])
 
     def an_event_is_disturbed(self, one: int, other: int) -> None:
-        replica, kind = self.replica(one), WATCHED[other % 4]
+        replica, kind = self.replica(one), self.kinds[other % len(self.kinds)]
         inbox = replica.inbox[kind]
         if inbox and one < 4:
             replica.lose(kind)
@@ -241,7 +244,7 @@ class Run:
 
     def a_list_is_created_again(self, one: int, other: int) -> None:
         """Other things may happen until it arrives: it ends when news is awaited, or the next one begins."""
-        replica, kind = self.replica(one), WATCHED[other % 4]
+        replica, kind = self.replica(one), self.kinds[other % len(self.kinds)]
         if replica.listing(kind):
             replica.end_list(kind)
         else:

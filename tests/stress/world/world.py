@@ -14,6 +14,8 @@ from jobset_gate.fake.clock import EPOCH
 from jobset_gate.kube.resources import CONFIGMAPS, JOBS
 from tests.fakes.instant_loop import InstantLoop
 from tests.fakes.memory_api import WATCHED, Api, Json, labels_of
+from tests.stress.ring.cluster import RingCluster
+from tests.stress.ring.oracle import RingOracle
 from tests.stress.world.bare_job import JobCluster
 from tests.stress.world.cluster import Cluster, GangShape
 from tests.stress.world.facts import RawGeneration, alive, finished, generation_of, lacking
@@ -22,8 +24,6 @@ from tests.stress.world.oracle import Oracle
 from tests.stress.world.replica import Replica
 from tests.stress.world.streams import FakeStreams
 
-CLUSTERS = {"jobset": Cluster, "job": JobCluster}
-"""By source."""
 CALM_STEP = 5.0
 """Seconds that pass at once when nothing else happens."""
 FALSE_CLOCK = 90.0
@@ -53,8 +53,7 @@ class World:
     def __init__(self, shape: GangShape, replicas: int = 1) -> None:
         self.loop = InstantLoop()
         self.api = Api()
-        self.cluster = CLUSTERS[shape.source](self.api, self.now, shape)
-        self.oracle = Oracle(self.api, self.cluster, self.now)
+        self.cluster, self.oracle = self._judged_cluster(shape)
         self.streams = FakeStreams(self.cluster, self.loop)
         self.replicas = [Replica(f"replica-{n}", self.api, self.loop, self.now, shape.source) for n in range(replicas)]
         for replica in self.replicas:
@@ -62,6 +61,13 @@ class World:
             replica.memory.gate_removed = self.oracle.removed
             replica.sent = partial(self.oracle.sent, replica)
             replica.boot()
+
+    def _judged_cluster(self, shape: GangShape) -> tuple[Cluster, Oracle]:
+        if shape.source == "startgroup":
+            ring = RingCluster(self.api, self.now, shape)
+            return ring, RingOracle(self.api, ring, self.now)
+        cluster = (JobCluster if shape.source == "job" else Cluster)(self.api, self.now, shape)
+        return cluster, Oracle(self.api, cluster, self.now)
 
     def __enter__(self) -> Self:
         return self
@@ -177,7 +183,7 @@ class World:
             busy += 1
             assert busy < MOST_ROUNDS, "it never comes to rest"
         assert not (fate.resume and self.cluster.going_on and self.cluster.suspended), "it cannot be resumed"
-        self._ended()
+        self._ended(fate)
 
     def deliver(self) -> None:
         """All views catch up and all calls go through, until nothing moves."""
@@ -235,8 +241,8 @@ class World:
         # The longest pauses: a straggler's next patch, a look past an unrelated ConfigMap, a timeout.
         return 130.0 + (self.cluster.shape.timeout or 0) + 4 * FALSE_CLOCK
 
-    def _ended(self) -> None:
-        self.oracle.ended()
+    def _ended(self, fate: RunEnding) -> None:
+        self.oracle.ended(all_start=fate.all_start)
         self.check()
         cluster = self.cluster
         jobset = cluster.jobset

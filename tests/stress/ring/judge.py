@@ -7,27 +7,16 @@ live pods are of one. Of the product, only the types of what is seen are used.
 from __future__ import annotations
 
 from collections.abc import Collection
-from dataclasses import dataclass
 
 from jobset_gate.barrier.member import Membership
 from jobset_gate.barrier.model import BarrierStage, PodSeen, Verdict, VerdictKind
-
-
-@dataclass(frozen=True, slots=True)
-class GroupShape:
-    """A start group of `size` pods."""
-
-    size: int = 2
-    timeout: int | None = 30
-    releases_on_timeout: bool = False
-    of_job: bool = False
-    """The pods' owner is a batch Job: the success of a pod is final."""
+from tests.stress.world.cluster import GangShape
 
 
 class GroupJudge:
     """Its methods are called at what happens; they raise AssertionError at what must not."""
 
-    def __init__(self, shape: GroupShape) -> None:
+    def __init__(self, shape: GangShape) -> None:
         self._shape = shape
         self.generations: dict[str, int] = {}
         """Of all pods there ever were, by UID."""

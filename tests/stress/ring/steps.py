@@ -1,0 +1,90 @@
+"""The steps of schedules of a start group, and schedules at random."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING
+
+from jobset_gate.kube.resources import CONFIGMAPS, PODS
+from tests.stress.ring.cluster import RingCluster
+from tests.stress.world.steps import Run
+
+if TYPE_CHECKING:
+    from tests.stress.world.schedule import Schedule
+
+
+class RingRun(Run):
+    """What the steps do; those of a workload and its Jobs are not played."""
+
+    kinds = (PODS, CONFIGMAPS)
+
+    def __init__(self, schedule: Schedule) -> None:
+        super().__init__(schedule)
+        assert isinstance(self.cluster, RingCluster)
+        self.ring = self.cluster
+
+    def all_pods_are_deleted(self, one: int, other: int) -> None:
+        """To be restarted as a whole."""
+        for pod in self.cluster.pods():
+            (self.cluster.vanish if one % 3 else self.cluster.evict)(pod)
+        if other % 2:
+            self.cluster.sync_jobs()
+
+    def a_pod_is_replaced(self, one: int, other: int) -> None:
+        self.something_happens_to_a_pod(one, other)
+        self.cluster.sync_jobs()
+
+    def all_main_containers_end(self, one: int, other: int) -> None:
+        for pod in self.cluster.pods():
+            self.cluster.finish_main(pod)
+
+    def a_pod_misses_the_webhook(self, one: int, other: int) -> None:
+        self.something_happens_to_a_pod(one, other)
+        self.ring.make_pod(bare=True)
+
+    def the_size_changes(self, one: int, other: int) -> None:
+        self.ring.size = 1 + one % 3
+
+    def the_config_map_is_deleted(self, one: int, other: int) -> None:
+        self.ring.lose_gate()
+
+    def a_node_restarts(self, one: int, other: int) -> None:
+        """Init containers of its pods run again."""
+        pods = [pod for pod in self.cluster.pods() if pod["status"]["phase"] == "Running"]
+        if pods:
+            self.cluster.start(pods[one % len(pods)])
+
+
+ORDINARY = (
+    *3 * ("the_cluster_acts",),
+    *2 * ("pods_start",),
+    *2 * ("barriers_run_before_anybody_reports_it",),
+    *2 * ("barriers_ask",),
+    "streams_break",
+    *4 * ("a_controller_hears_and_works",),
+    *3 * ("a_call_goes_through",),
+    *2 * ("some_news_arrives",),
+    "everything_calms_down",
+    "barriers_look",
+    "kubelets_report",
+    "time_passes",
+)
+TROUBLES = (
+    "something_happens_to_a_pod",
+    "all_pods_are_deleted",
+    "a_pod_is_replaced",
+    "a_pod_misses_the_webhook",
+    "the_size_changes",
+    "the_config_map_is_deleted",
+    "a_node_restarts",
+    "a_main_container_ends",
+    "all_main_containers_end",
+    "terminating_pods_end",
+    "a_stream_is_dead",
+    "a_call_fails",
+    "a_call_is_throttled",
+    "the_decision_is_throttled",
+    "a_watch_falls_silent",
+    "an_event_is_disturbed",
+    "a_list_is_created_again",
+    "a_controller_is_killed",
+)
