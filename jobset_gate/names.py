@@ -36,11 +36,12 @@ ON_TIMEOUT_RELEASE: Final = "Release"
 
 # --- In the templates that the webhook renders (A3, A5) ----------------------------------------------------------
 GATED: Final = "jobset-gate.dev/gated"
-"""Label on gated Jobs and pods: `true` on those of a JobSet, `job` where a Job is a gang itself. Written by the webhook
-into the templates of the targets. Read by the controller and the command line: the only thing that they select them
-by."""
+"""Label on gated Jobs and pods: `true` on those of a JobSet, `job` where a Job is a gang itself, `lws` on pods of a
+LeaderWorkerSet. Written by the webhook into the templates of the targets. Read by the controller and the command line:
+the only thing that they select them by."""
 GATED_VALUE: Final = "true"
 GATED_JOB: Final = "job"
+GATED_LWS: Final = "lws"
 EPOCH: Final = "jobset-gate.dev/epoch"
 """Annotation on gated pods: how often the JobSet had been suspended when they were made. Written by the webhook into
 the templates, 0 at creation and one more with each suspension. Read by barrier and controller: a verdict of an older
@@ -116,6 +117,8 @@ JOB_CONFIG_MAP_SUFFIX: Final = ".job.group-scheduling"
 """Suffix: of the name of a gang's ConfigMap, behind that of its Job: a JobSet may have the same name."""
 START_CONFIG_MAP_SUFFIX: Final = ".start.group-scheduling"
 """Suffix: of the name of a start group's ConfigMap, behind the group's name and the UID of the pods' owner."""
+LWS_CONFIG_MAP_SUFFIX: Final = ".lws.group-scheduling"
+"""Suffix: of the name of the ConfigMap of one group of a LeaderWorkerSet, behind that of its leader pod."""
 GATE: Final = "jobset-gate.dev/gate"
 """Label on the ConfigMaps of gangs: `true`. Written by the controller. Read by controller and command line, which list
 them by it."""
@@ -157,6 +160,13 @@ JS_JOB_INDEX: Final = "jobset.sigs.k8s.io/job-index"
 JS_JOB_GLOBAL_INDEX: Final = "jobset.sigs.k8s.io/job-global-index"
 JS_RESTART_ATTEMPT: Final = "jobset.sigs.k8s.io/restart-attempt"
 JS_COORDINATOR: Final = "jobset.sigs.k8s.io/coordinator"
+
+# --- The LeaderWorkerSet API's own names ----------------------------------------------------------------------------
+LWS_API_VERSION: Final = "leaderworkerset.x-k8s.io/v1"
+LWS_NAME: Final = "leaderworkerset.sigs.k8s.io/name"
+LWS_GROUP_INDEX: Final = "leaderworkerset.sigs.k8s.io/group-index"
+LWS_WORKER_INDEX: Final = "leaderworkerset.sigs.k8s.io/worker-index"
+LWS_SIZE: Final = "leaderworkerset.sigs.k8s.io/size"
 
 # --- The Job API's own names -----------------------------------------------------------------------------------------
 JOB_NAME: Final = "batch.kubernetes.io/job-name"

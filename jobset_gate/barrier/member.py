@@ -1,4 +1,7 @@
-"""What the pods of a start group and its ConfigMap say of the gang (K2, K5): immutable values, as in `model.py`."""
+"""What pods that are gated one by one, and the ConfigMap of a start group, say of the gang (K2, K5).
+
+Immutable values, as in `model.py`.
+"""
 
 import msgspec
 
@@ -9,6 +12,8 @@ class ObjectSeen(msgspec.Struct, frozen=True, gc=False, kw_only=True):
     api_version: str
     kind: str
     name: str
+    uid: str = ""
+    """Where it is not that of the gang's generation, and known."""
 
 
 class MemberSeen(msgspec.Struct, frozen=True, gc=False, kw_only=True):

@@ -39,11 +39,16 @@ class Source(msgspec.Struct, frozen=True, kw_only=True):
     gates_pods: bool = False
     """The webhook puts the barrier into single pods, so that nothing but the pods is the workload, and a verdict is
     addressed to one pod (K3, K5)."""
+    keeps_attempt: bool = False
+    """Of those: the gang's name ends with the UID of the pods' owner, and its ConfigMap records the attempt, its
+    members and the condition, since no other object could (K5, K7)."""
+    pods_creator: str = "Job"
+    """Kind of the objects that create its pods; "": of any, named by the pods."""
 
     @property
     def resource(self) -> str:
         """The word for the kind in kubectl's commands, and in ours."""
-        return self.kind.lower()
+        return self.name if self.gates_pods else self.kind.lower()
 
     @property
     def restarts(self) -> bool:
@@ -55,15 +60,26 @@ class Source(msgspec.Struct, frozen=True, kw_only=True):
         return manager not in (None, "", self.controller)
 
     def shown_name(self, workload: str) -> str:
-        """The workload's name for people: where pods are gated one by one, without the UID of their owner."""
-        return workload.partition(".")[0] if self.gates_pods else workload
+        """The workload's name for people: without the UID of the pods' owner; of a leader pod `NAME/INDEX`."""
+        if self.keeps_attempt:
+            return workload.partition(".")[0]
+        return "/".join(name_and_index(workload)) if self.gates_pods else workload
 
     def pods_selector(self, workload: str) -> str:
         """Label selector of the gang's pods; where pods are gated one by one, also of those of other owners."""
-        if self.gates_pods:
+        if self.keeps_attempt:
             return f"{self.pods_label}={self.shown_name(workload)},!{names.GATED}"
+        if self.gates_pods:
+            name, index = name_and_index(workload)
+            return f"{names.GATED}={self.gated},{self.pods_label}={name},{names.LWS_GROUP_INDEX}={index}"
         return f"{names.GATED}={self.gated},{self.pods_label}={workload}"
 
     def config_map_name(self, workload: str) -> str:
         """Name of the gang's ConfigMap."""
         return workload + self.config_map_suffix
+
+
+def name_and_index(leader: str) -> tuple[str, str]:
+    """Name of the LeaderWorkerSet, and index of the group, of a leader pod of this name."""
+    name, _, index = leader.rpartition("-")
+    return name, index

@@ -45,6 +45,8 @@ class Labels(
         "gate": names.GATE,
         "queue": names.KUEUE_QUEUE,
         "start_group": names.START_GROUP,
+        "lws": names.LWS_NAME,
+        "worker_index": names.LWS_WORKER_INDEX,
     },
 ):
     """Labels of a gated pod or Job: its slot in the gang; of a ConfigMap: `gate`; of a JobSet: Kueue's queue."""
@@ -58,6 +60,8 @@ class Labels(
     gate: str = ""
     queue: str = ""
     start_group: str = ""
+    lws: str = ""
+    worker_index: str = ""
 
 
 class Annotations(
@@ -73,6 +77,7 @@ class Annotations(
         "on_timeout": names.ON_TIMEOUT,
         "jobset_uid": names.JOBSET_UID,
         "start_size": names.START_SIZE,
+        "lws_size": names.LWS_SIZE,
         "token": names.TOKEN,
         "group_started": names.GROUP_STARTED,
         "gang_state": names.GANG_STATE,
@@ -88,6 +93,7 @@ class Annotations(
     on_timeout: str = ""
     jobset_uid: str = ""
     start_size: str = ""
+    lws_size: str = ""
     token: str = ""
     group_started: str = ""
     gang_state: str = ""

@@ -24,10 +24,9 @@ _NEVER_COMPLETE: Final = (
     "use a Job, or a StatefulSet with podManagementPolicy Parallel"
 )
 _NO_OWNER: Final = f"{_NO_RUNS} of pods without a controller owner: make them by a Job, a StatefulSet or an operator"
-_LWS: Final = "leaderworkerset.sigs.k8s.io/name"
 _RAY: Final = "ray.io/cluster"
 _FOREIGN_LABELS: Final = {
-    _LWS: f"pods of a LeaderWorkerSet cannot be a start group: {_LEAVE_OUT}",
+    names.LWS_NAME: f"pods of a LeaderWorkerSet cannot be a start group: {_LEAVE_OUT}",
     _RAY: "Ray workers wait for a running head in an init container before ours: the gang could never "
     f"start: {_LEAVE_OUT}",
 }

@@ -133,7 +133,7 @@ def config_map(seen: wire.ConfigMap) -> ConfigMapSeen | None:
     gang = meta.name.removesuffix(source.config_map_suffix)
     noted = workload_uid = notes.jobset_uid[:MAX_TEXT]
     membership, selected = None, True
-    if source.gates_pods:  # its name has the UID
+    if source.keeps_attempt:  # its name has the UID
         group, _, workload_uid = gang.partition(".")
         membership, selected = verdict_codec.parse_membership(data), meta.labels.start_group == group
     owned = noted == workload_uid and any(owner.uid == workload_uid for owner in meta.owner_references or ())
@@ -151,7 +151,7 @@ def config_map(seen: wire.ConfigMap) -> ConfigMapSeen | None:
         deleting=meta.deletion_timestamp is not None,
         written_at=written_at(seen),
         membership=membership,
-        condition=_noted_condition(notes) if source.gates_pods else None,
+        condition=_noted_condition(notes) if source.keeps_attempt else None,
     )
 
 

@@ -7,11 +7,11 @@ generation: the attempt is a number in the ConfigMap, and which pods belong to i
 import re
 from collections.abc import Collection, Iterable
 from functools import lru_cache
-from typing import Final, NamedTuple
+from typing import Final
 
 import msgspec
 
-from jobset_gate.barrier import config, verdict_codec, wire
+from jobset_gate.barrier import verdict_codec, wire
 from jobset_gate.barrier.member import MemberSeen, Membership, ObjectSeen
 from jobset_gate.barrier.model import (
     BarrierStage,
@@ -19,15 +19,12 @@ from jobset_gate.barrier.model import (
     ConfigMapSeen,
     GangKey,
     GangSnapshot,
-    JobSeen,
     PodSeen,
     ReplicatedJobSeen,
     WorkloadSeen,
 )
-from jobset_gate.errors import Malformed
-from jobset_gate.names import ON_TIMEOUT_RELEASE
-from jobset_gate.objects.devices import Devices
-from jobset_gate.sources import decode, templates
+from jobset_gate.sources import decode, members, templates
+from jobset_gate.sources.members import Gathered
 from jobset_gate.sources.slot import Slot
 from jobset_gate.sources.table import START_GROUP
 
@@ -40,7 +37,6 @@ _NAME: Final = re.compile(r"[a-z0-9]([-a-z0-9]{0,61}[a-z0-9])?")
 _KIND: Final = re.compile(r"[A-Za-z][A-Za-z0-9]{0,62}")
 _OWNER_NAME: Final = re.compile(r"[a-z0-9]([-.a-z0-9]{0,251}[a-z0-9])?")
 """An API server takes any text in an ownerReference, and people get these in commands."""
-_TARGET: Final = ""
 
 
 def gang_name(group: str, owner_uid: str) -> str:
@@ -76,11 +72,8 @@ def pod(seen: wire.MemberPod) -> PodSeen | None:
     return msgspec.structs.replace(
         found,
         verdict=verdict_codec.addressee_verdict(found.verdict, found.uid, owner.uid),
-        member=_member(
-            ObjectSeen(api_version=owner.api_version, kind=owner.kind, name=owner.name),
-            _Notes(notes.start_size, notes.config, notes.bypass, notes.on_timeout),
-            templates.pod_devices(seen.spec) if templates.within_device_limits(seen.spec) else (),
-            has_barrier=templates.barrier_container(seen.spec) is not None,
+        member=members.member(
+            seen, ObjectSeen(api_version=owner.api_version, kind=owner.kind, name=owner.name), _size(notes.start_size)
         ),
         token=notes.token[: templates.MAX_TEXT],
     )
@@ -91,38 +84,16 @@ def _slot(labels: wire.Labels, owner: wire.OwnerReference | None) -> Slot:
     return _slot_of(labels.start_group, uid)
 
 
+def _size(text: str) -> int:
+    """0 for a text that the webhook would refuse."""
+    number = verdict_codec.parse_number(text, 0)
+    return number if number <= MAX_SIZE else 0
+
+
 @lru_cache(maxsize=4096)
 def _slot_of(group: str, owner_uid: str) -> Slot:
     """One copy for all pods of a group."""
-    return Slot(START_GROUP.name, gang_name(group, owner_uid), owner_uid, _TARGET, 0, 0)
-
-
-class _Notes(NamedTuple):
-    """The annotations of a pod that say what its gang is to do, as they are."""
-
-    size: str
-    config: str | None
-    bypass: str
-    on_timeout: str
-
-
-@lru_cache(maxsize=4096)
-def _member(owner: ObjectSeen, notes: _Notes, devices: Devices, *, has_barrier: bool) -> MemberSeen:
-    """One copy for all pods of a template. Text that the webhook would refuse is read as absent."""
-    number = verdict_codec.parse_number(notes.size, 0)
-    try:
-        timeout = config.stored_config(None, notes.config, has_targets=False).timeout
-    except Malformed:
-        timeout = None
-    return MemberSeen(
-        owner=owner,
-        size=number if number <= MAX_SIZE else 0,
-        timeout=timeout,
-        bypass=notes.bypass == "true",
-        releases_on_timeout=notes.on_timeout == ON_TIMEOUT_RELEASE,
-        has_barrier=has_barrier,
-        devices=devices,
-    )
+    return Slot(START_GROUP.name, gang_name(group, owner_uid), owner_uid, members.TARGET, 0, 0)
 
 
 # --- The gang --------------------------------------------------------------------------------------------------------
@@ -154,16 +125,6 @@ def latest(known: Membership | None, read: Membership | None) -> Membership | No
     return read if (read.attempt, bool(read.members)) >= (known.attempt, bool(known.members)) else known
 
 
-class Gathered(NamedTuple):
-    """What the pods of a start group are in a snapshot."""
-
-    workload: WorkloadSeen
-    job: JobSeen
-    """The one Job that the rules count by: all pods are its slots."""
-    pods: tuple[PodSeen, ...]
-    """With the attempt's number; those that cannot count for it with -1."""
-
-
 def gather(
     key: GangKey, pods: Collection[PodSeen], kept: Membership | None, gate: ConfigMapSeen | None
 ) -> Gathered | None:
@@ -176,22 +137,7 @@ def gather(
         return None
     attempt = attempt_of(pods, kept)
     workload = _workload(key, attempt, pods, gate)
-    job = JobSeen(
-        namespace=key.namespace,
-        name="" if workload.owner is None else workload.owner.name,
-        uid=workload.uid,
-        source=START_GROUP.name,
-        gang=key.name,
-        workload_uid=workload.uid,
-        replicated_job=_TARGET,
-        job_index=0,
-        attempt=attempt,
-        suspended=False,
-        deleting=False,
-        complete=False,
-        succeeded=0,
-        completed=frozenset(),
-    )
+    job = members.only_job(workload, "" if workload.owner is None else workload.owner.name)
     return Gathered(workload, job, tuple(_of_attempt(pods, attempt, kept)))
 
 
@@ -258,7 +204,7 @@ def _workload(key: GangKey, attempt: int, pods: Collection[PodSeen], gate: Confi
         releases_on_timeout=counts[-1],
         replicated_jobs=(
             ReplicatedJobSeen(
-                name=_TARGET,
+                name=members.TARGET,
                 replicas=1,
                 parallelism=size,
                 completions=None,

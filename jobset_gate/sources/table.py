@@ -52,9 +52,29 @@ START_GROUP: Final = Source(
     counts_resumptions=False,
     pods_label=names.START_GROUP,
     gates_pods=True,
+    keeps_attempt=True,
+    pods_creator="",
 )
 """All pods of one name under one controller owner. Kind and API version of that owner stand in the snapshot."""
-SOURCES: Final = {source.name: source for source in (JOBSET, JOB, START_GROUP)}
+LWS: Final = Source(
+    name="lws",
+    api_version=names.LWS_API_VERSION,
+    kind="LeaderWorkerSet",
+    gated=names.GATED_LWS,
+    config_map_suffix=names.LWS_CONFIG_MAP_SUFFIX,
+    stream=START_GROUP.stream,
+    uid_label="",
+    attempt_label=None,
+    controller="",
+    has_config_field=False,
+    has_targets=False,
+    counts_resumptions=False,
+    pods_label=names.LWS_NAME,
+    gates_pods=True,
+    pods_creator="StatefulSet",
+)
+"""One group of a LeaderWorkerSet: leader pod and workers. The name of the gang is that of the leader pod."""
+SOURCES: Final = {source.name: source for source in (JOBSET, JOB, LWS, START_GROUP)}
 """All sources by name."""
 TEMPLATE_SOURCES: Final = {name: source for name, source in SOURCES.items() if not source.gates_pods}
 """Those whose workloads have pod templates, into which the webhook puts the barrier."""
