@@ -37,14 +37,7 @@ class CiClone:
             "bench": "true",
             "bench-groups": "true",
         }
-
-        self.containers()
-
-    def containers(self, *lines: str) -> None:
-        """What `docker ps` shows: id and kind's cluster."""
-        (self.folder / "containers").write_text("".join(f"{line}\n" for line in lines))
-        shows = f'if [ "$1" = ps ]; then cat {self.folder}/containers; else echo "$*" >> {self.folder}/removed; fi'
-        self.script("bin/docker", shows)
+        self.script("bin/docker", "true")
 
     def script(self, name: str, text: str) -> None:
         path = self.folder / name
@@ -125,35 +118,6 @@ def ended(process: int, within: float = 30.0) -> bool:
         os.close(watched)
 
 
-def test_what_stays_behind_is_named_and_ended(clone: CiClone) -> None:
-    clone.steps["test"] += f"; sleep 600 & echo $! > {clone.folder}/pid"
-    code, lines = clone.run()
-    pid = int(clone.lines_of("pid")[0])
-    assert code == 1
-    assert f"{pid} sleep 600 " in lines
-    assert ended(pid)
-
-
-def daemon(clone: CiClone) -> subprocess.Popen[bytes]:
-    """Something that is called dockerd, as e2e/airgap would start it."""
-    (clone.folder / "dockerd").symlink_to(shutil.which("sleep") or "")
-    started = subprocess.Popen([str(clone.folder / "dockerd"), "600"])  # noqa: S603
-    (clone.home / "dockerd.pid").write_text(f"{started.pid}\n")
-    return started
-
-
-def test_a_daemon_that_was_there_before_stays(clone: CiClone) -> None:
-    clone.containers("a1 jobset-gate-e2e-1f2e")
-    with daemon(clone) as there:
-        try:
-            code, _ = clone.run()
-        finally:
-            there.kill()
-    assert code == 0
-    assert clone.lines_of("teardowns") == []
-    assert clone.lines_of("removed") == [], "another run may be testing there"
-
-
 def test_a_signal_reaches_the_step_and_stops_the_daemon(clone: CiClone) -> None:
     clone.steps["e2e"] = (
         f"trap 'echo x > {clone.folder}/ended; kill $!; exit 1' TERM; sleep 600 & echo $! > {clone.folder}/pid; wait"
@@ -167,4 +131,3 @@ def test_a_signal_reaches_the_step_and_stops_the_daemon(clone: CiClone) -> None:
         assert ran.wait(timeout=60) == 143
     assert clone.lines_of("ended") == ["x"]
     assert clone.lines_of("teardowns") == ["torn down"]
-    assert ended(int(clone.lines_of("pid")[0]))

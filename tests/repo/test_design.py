@@ -37,7 +37,6 @@ def test_every_code_that_is_cited_has_its_heading_and_no_heading_stands_twice() 
     sources = (path for path in tracked() if path.suffix in SOURCES and DESIGN not in path.parents)
     lost = {f"{path.relative_to(ROOT)}: {code}" for path in sources for code in cited(path.read_text()) - set(known)}
     assert sorted(lost) == []
-    assert cited("one (A6.1), two (G3: three, A10, A" + "99), A5 outside") == {"A6.1", "G3", "A10", "A99"}
 
 
 def test_the_walks_lead_over_files_that_exist() -> None:

@@ -10,7 +10,7 @@ from pydantic import BaseModel
 
 from controllers.barrier.status import _WARNINGS
 from controllers.podgroups.metrics import REASONS
-from docs.make import api, jobset_fields, keys, reasons, settings
+from docs.make import jobset_fields, keys, reasons, settings
 from docs.make.api_schemas import API_SCHEMAS
 from docs.make.metrics import rows
 from docs.make.pages import FOLDER, PAGES
@@ -20,9 +20,7 @@ from jobset_gate.cli.app import command_tree
 from jobset_gate.cli.exits import ExitCode
 from jobset_gate.cli.manifests.schema import SCALARS
 from jobset_gate.cli.settings_file import ControllerSection
-from jobset_gate.podgroups import formats
 from jobset_gate.podgroups.events import TRANSIENT_REASONS, WARNING_REASONS
-from jobset_gate.podgroups.model import Format
 from jobset_gate.settings import Settings
 from tests.repo.files import ROOT
 
@@ -63,10 +61,6 @@ def test_warning_events_are_marked() -> None:
     documented = {word: of for word, of, _ in reasons.reasons()}
     assert [word for word in _WARNINGS | WARNING_REASONS if "a Warning Event" not in documented[word]] == []
     assert [word for word in TRANSIENT_REASONS if "a Normal Event" not in documented[word]] == []
-
-
-def test_each_format_begins_with_the_key_that_names_its_group() -> None:
-    assert [way for way in Format if getattr(names, api.keys(way)[0]) != formats.NAME_KEYS[way][1]] == []
 
 
 def test_every_command_and_every_option_has_its_sentence() -> None:

@@ -1,7 +1,6 @@
 """`make image` and `make e2e` pass on what they are given, and no more."""
 
 import os
-import re
 import shutil
 import subprocess
 
@@ -31,15 +30,3 @@ def test_the_image_is_built_without_network_from_wheels_for_its_base() -> None:
     assert "requirements/wheels.py c:d build/wheels +x +y requirements/image.txt requirements/build.txt" in said
     assert "--network none --build-arg BASE=c:d --build-arg WHEELS=build/wheels" in said
     assert "--tag a:b ." in said
-    lines = (ROOT / "Dockerfile").read_text().splitlines()
-    (base,) = [line.removeprefix("ARG BASE=") for line in lines if line.startswith("ARG BASE=")]
-    assert f"--build-arg BASE={base} " in dry("image")
-
-
-def test_no_folder_of_the_same_name_keeps_a_target_from_being_made() -> None:
-    """There is a folder e2e, for one."""
-    text = (ROOT / "Makefile").read_text()
-    phony = re.search(r"^\.PHONY:((?:.*\\\n)*.*)", text, re.MULTILINE)
-    assert phony
-    explained = re.findall(r"^([a-z0-9-]+):.*## ", text, re.MULTILINE)
-    assert set(explained) <= set(phony[1].split())

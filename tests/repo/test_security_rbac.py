@@ -1,7 +1,6 @@
 """docs/rbac.md says which rights the chart gives, to which account and why: no more and no less than it renders."""
 
 import re
-from dataclasses import replace
 from functools import cache
 from typing import Any
 
@@ -114,15 +113,6 @@ async def test_the_document_says_what_the_chart_gives(rendering: str) -> None:
 def too_broad(role: dict[str, Any]) -> bool:
     """For everything, or for whatever others add to it."""
     return "*" in str(role["rules"]) or bool(role.get("aggregationRule"))
-
-
-def test_a_row_too_much_or_too_few_would_be_noticed() -> None:
-    """The comparison above sees names, verbs and namespaces."""
-    its = said(f"{RELEASE}-webhook", effective(()))
-    secret = Right("", "secrets", "get", f"{RELEASE}-ca", OWN)
-    assert secret in its
-    assert replace(secret, name="") not in its
-    assert secret not in said(f"{RELEASE}-webhook", effective(RENDERINGS["cert-manager"]))
 
 
 async def test_without_rbac_of_the_chart_there_is_none() -> None:

@@ -20,7 +20,6 @@ def interpreter(path: Path) -> str:
 
 SCRIPTS = [path for path in tracked() if interpreter(path)]
 SOURCED = sorted(AIRGAP.glob("*.sh"))
-STAGES = sorted((AIRGAP / "stages").iterdir())
 
 
 def test_a_shell_understands_each() -> None:
@@ -29,12 +28,6 @@ def test_a_shell_understands_each() -> None:
         assert shell
         ran = subprocess.run([shell, "-n", str(script)], capture_output=True, text=True, check=False)  # noqa: S603
         assert (ran.returncode, ran.stderr) == (0, ""), script
-
-
-def test_those_of_airgap_can_be_run_and_stop_at_the_first_failure() -> None:
-    for script in (AIRGAP / "setup", *STAGES):
-        assert script.stat().st_mode & 0o111, script
-        assert "set -euo pipefail" in script.read_text(), script
 
 
 def test_the_versions_are_those_of_the_control_plane_of_the_tests() -> None:

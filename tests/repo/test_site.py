@@ -28,27 +28,13 @@ def test_every_page_is_in_the_navigation_and_nothing_else() -> None:
     assert set(in_navigation(CONFIG["nav"])) == pages
 
 
-def test_links_lead_to_pages_of_the_site_or_into_the_repository() -> None:
-    known = {Path("README.md"): Path("index.md"), Path("docs/a/b.md"): Path("a/b.md")}
-    text = "[a](../../README.md#x) [b](#y) [c](../../tests/) [d](https://other.example/z) ![e](../../LICENSE)"
-    web = site.repository()
-    expected = f"[a](../index.md#x) [b](#y) [c]({web}/tree/main/tests) [d](https://other.example/z) "
-    assert site.linked(text, Path("docs/a/b.md"), known) == f"{expected}![e]({web}/blob/main/LICENSE)"
-
-
 def test_the_site_is_built_without_a_warning(tmp_path: Path) -> None:
     site.write_pages(tmp_path / "pages")
     config = (ROOT / "zensical.toml").read_text()
     for folder in ("pages", "html"):
         config = config.replace(f'"build/site/{folder}"', f'"{folder}"')
     (tmp_path / "zensical.toml").write_text(config)
-
-    def build() -> subprocess.CompletedProcess[str]:
-        command = [str(Path(sys.executable).with_name("zensical")), "build", "--strict"]
-        return subprocess.run(command, cwd=tmp_path, capture_output=True, text=True, check=False)  # noqa: S603
-
-    ran = build()
+    command = [str(Path(sys.executable).with_name("zensical")), "build", "--strict"]
+    ran = subprocess.run(command, cwd=tmp_path, capture_output=True, text=True, check=False)  # noqa: S603
     assert ran.returncode == 0, ran.stdout + ran.stderr
     assert (tmp_path / "html/howto/set-a-timeout/index.html").exists()
-    (tmp_path / "pages/concepts.md").write_text("[a](nowhere.md)")
-    assert build().returncode != 0

@@ -89,8 +89,3 @@ def test_the_recipe_of_the_architecture_names_every_place_that_knows_a_source() 
                 knowing.append(where)
     assert knowing == []
     assert all((ROOT / place).exists() for place in named)
-
-
-def test_a_pass_asks_at_two_places_at_most_how_pods_are_gated() -> None:
-    """Elsewhere the snapshot has what a source makes different."""
-    assert (ROOT / "controllers/barrier/reconciler.py").read_text().count("gates_pods") <= 2

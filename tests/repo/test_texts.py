@@ -45,20 +45,6 @@ def test_no_file_says_what_is_forbidden() -> None:
     assert hits == []
 
 
-def test_the_patterns_find_what_they_are_for_and_leave_other_lines_alone() -> None:
-    for what, line in (
-        ("the host of a package registry", "--index-url https://" + "pyp" + "i.org/simple"),
-        ("the host of a container registry", "image: registry.k8" + "s.io/pause:3.10"),
-        ("the host of a container registry", "FROM docker." + "io/python"),
-        ("a folder of one machine", "see /" + "work/main/x"),
-        ("a folder of one machine", '"/' + 'home/someone/x"'),
-        ("work left undone", "# TO" + "DO: later"),
-    ):
-        assert re.search(FORBIDDEN[what], line), line
-    others = ("https://kubernetes.io/home/user", "apt-get install docker.io x", "$HOME/work/x", "golang.org/x/net v0.4")
-    assert [what for line in others for what, pattern in FORBIDDEN.items() if re.search(pattern, line)] == []
-
-
 def test_no_shipped_file_is_long() -> None:
     lengths = {str(path.relative_to(ROOT)): len(path.read_text().splitlines()) for path in shipped()}
     assert {name: lines for name, lines in lengths.items() if lines > LONGEST} == {}
