@@ -7,11 +7,9 @@ import re
 import pytest
 
 from jobset_gate import names
-from jobset_gate.barrier.model import VerdictKind
 from tests.fakes.cli_runner import CliShell
-from tests.fakes.stored_gang import StoredJobSet, store_every_reason, workers
+from tests.fakes.stored_gang import StoredJobSet, store_every_reason
 from tests.fakes.stored_pod_groups import StoredPodGroups
-from tests.flow.cli.conftest import LimitedUser
 
 
 @pytest.fixture
@@ -50,18 +48,6 @@ async def test_a_gang_is_shown_with_its_jobs_its_reasons_and_its_events(
     assert re.search(r"\nEvents:\n  [-0-9]{10}T[:0-9]{8}Z  AllPodsStarted: said before\n$", ran.out)
 
 
-async def test_jobs_that_lack_pods_come_first_and_many_are_cut(stored: StoredJobSet, describe: CliShell) -> None:
-    await stored.jobset(workers(replicas=40, job={"parallelism": 1, "completions": 1}))
-    await stored.started(0, await stored.job(0), 0)
-    await stored.config_map(VerdictKind.RELEASE, names.REASON_BYPASSED, "opened by hand")
-    ran = await describe("jobset/train")
-    rows = [line.split() for line in ran.out.split("\n\n")[1].splitlines()]
-    assert rows[1] == ["train-workers-1", "0/1", "not", "created"]
-    assert rows[-1] == ["and", "10", "more"]
-    assert facts(ran.out)["ConfigMap"] == "train-group-scheduling: released (Bypassed), restart attempt 0, epoch 0"
-    assert ran.out.rstrip().endswith("Events: none")
-
-
 async def test_a_group_is_shown_with_its_members(groups: StoredPodGroups, describe: CliShell) -> None:
     await groups.fill()
     ran = await describe("gang/b-small", "gang/e-fine", "gang/nobody")
@@ -78,16 +64,3 @@ async def test_a_group_is_shown_with_its_members(groups: StoredPodGroups, descri
     assert facts(by_pod)["Name"] == "b-small"
     assert "pod b-0: Held: until the whole group is opened" in by_pod
     assert f"--kubeconfig {describe.kubeconfig}" in by_pod  # the commands reach the same cluster
-
-
-async def test_what_may_not_be_read_is_named_and_left_out(
-    stored: StoredJobSet, describe: CliShell, limited: LimitedUser
-) -> None:
-    await store_every_reason(stored)
-    rules = [{"apiGroups": [names.JOBSET_GROUP], "resources": ["jobsets"], "verbs": ["get"]}]
-    ran = await describe.user(await limited(rules))("train")
-    assert (ran.code, facts(ran.out)["Name"]) == (0, "train")
-    assert "STARTED" not in ran.out
-    assert "Events" not in ran.out
-    assert "cannot list pods" in ran.out
-    assert "cannot list events" in ran.out

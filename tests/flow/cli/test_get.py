@@ -10,7 +10,6 @@ import pytest
 from jobset_gate import names
 from jobset_gate.barrier.model import VerdictKind
 from jobset_gate.kube.resources import JOBSETS
-from jobset_gate.podgroups.model import Format
 from tests.fakes.cli_process import started
 from tests.fakes.cli_runner import CliShell, RunCli
 from tests.fakes.stored_gang import StoredJobSet, store_half
@@ -46,23 +45,6 @@ async def test_a_gang_that_waits_says_how_many_how_long_and_for_what(stored: Sto
     everywhere = cells((await get("jobsets", "-A")).out)
     assert everywhere[0] == ["NAMESPACE", *head]
     assert [stored.namespace, *row] in everywhere
-
-
-async def test_gangs_are_jobsets_and_groups_in_one_table(
-    stored: StoredJobSet, groups: StoredPodGroups, get: CliShell
-) -> None:
-    await store_half(stored, NO_ROOM)
-    await groups.group("ring", 3, Format.KEP_24)
-    await groups.held("ring", "b-0", way=Format.KEP_24)
-    ran = await get("gangs")
-    head, jobset, group = cells(ran.out)
-    assert (ran.code, head[:5]) == (0, ["KIND", "SOURCE", "NAME", "STATE", "STARTED"])
-    assert jobset[:5] == ["JobSet", "jobset", "train", "Waiting", "1/2"]
-    assert group[:5] == ["PodGroup", "-", "ring", "Gathering", "0/3"]
-    named = await get("gangs", "-o", "name")
-    assert named.out == "jobset.jobset.x-k8s.io/train\ngroup/ring\n"
-    one = await get("gangs", "ring", "--no-headers")
-    assert cells(one.out) == [group]
 
 
 async def test_what_is_not_there_is_reported(stored: StoredJobSet, get: CliShell) -> None:

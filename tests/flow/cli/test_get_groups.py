@@ -8,13 +8,10 @@ from typing import TYPE_CHECKING
 
 import pytest
 
-from jobset_gate import names
-from jobset_gate.kube.resources import JOBS
 from jobset_gate.podgroups.candidate import CapacityCheck
 from jobset_gate.podgroups.model import Format
 from tests.fakes.cli_runner import CliShell, RunCli
-from tests.fakes.podgroups import manifests
-from tests.fakes.stored_pod_groups import StoredPodGroups, lease
+from tests.fakes.stored_pod_groups import StoredPodGroups
 from tests.flow.cli.conftest import LimitedUser
 
 if TYPE_CHECKING:
@@ -84,25 +81,6 @@ async def test_kinds_that_are_not_installed_are_left_out(embedded_plane: Embedde
     assert ran.err.splitlines() == [
         "warning: no controller runs: there is no Lease jobset-gate-controller; nobody opens groups"
     ]
-
-
-async def test_groups_that_can_never_gather_say_so_without_a_controller(groups: StoredPodGroups, get: CliShell) -> None:
-    made = manifests.job("work", "ring", 4, parallelism=2, suspend=True)
-    job = await groups.client.create(JOBS, made, groups.namespace)
-    owner = {"apiVersion": "batch/v1", "kind": "Job", "name": "work", "uid": job["metadata"]["uid"], "controller": True}
-    await groups.group("ring", 4)
-    await groups.held("ring", "a", owner=owner)
-    wide = await get("-o", "wide", "--no-headers")
-    assert wide.out.split()[4] == names.REASON_CANNOT_GATHER
-    assert "needs 4 pods at once, 2 can be there: Job work makes 2" in wide.out
-
-
-async def test_a_controller_that_runs_is_no_news(alone: StoredPodGroups, cli_alone: CliShell) -> None:
-    await lease(alone.client, "sys")
-    await alone.group("ring", 2)
-    for kind in ("groups", "gangs"):
-        ran = await cli_alone("get", kind)
-        assert (ran.code, "ring" in ran.out, ran.err) == (0, True, "")
 
 
 # --- With few rights -------------------------------------------------------------------------------------------------

@@ -64,16 +64,6 @@ async def test_without_a_yes_or_with_a_dry_run_nothing_happens(groups: StoredPod
     assert await held(groups) == ["a", "b"]
 
 
-async def test_a_dry_run_of_the_server_finds_a_right_that_is_missing(
-    groups: StoredPodGroups, ungate: CliShell, limited: LimitedUser
-) -> None:
-    await groups.held("ring", "a")
-    reader = ungate.user(await limited([{"apiGroups": [""], "resources": ["pods"], "verbs": ["list"]}]))
-    assert (await reader("ring", "--dry-run=client")).code == 0
-    ran = await reader("ring", "--dry-run=server")
-    assert (ran.code, f"error: pod {groups.namespace}/a: 403" in ran.err) == (1, True)
-
-
 async def test_records_are_removed_if_no_controller_runs(alone: StoredPodGroups, cli_alone: CliShell) -> None:
     await alone.group("ring", 2, decided=alone.decided("ring"))
     await alone.record("star", alone.decided("star", Format.ALIBABA))

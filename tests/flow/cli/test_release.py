@@ -224,16 +224,6 @@ async def test_a_right_that_is_missing_is_named_and_nothing_changes(
     assert (await noted(stored), await audit(stored)) == (None, [])
 
 
-async def test_the_event_names_the_user_as_the_server_knows_him(
-    stored: StoredJobSet, cli: CliShell, limited: LimitedUser
-) -> None:
-    await stored.jobset()
-    ran = await cli.user(await limited(WRITE + SAY))("bypass", "train", "--yes")
-    assert ran.code == 0
-    (event,) = await audit(stored)
-    assert event["message"].startswith(f"system:serviceaccount:{stored.namespace}:user has opened the gate for good")
-
-
 @pytest.mark.parametrize("verb", ["release", "bypass"])
 def test_of_a_pod_group_it_says_what_there_is_instead(run: RunCli, verb: str) -> None:
     ran = run(verb, "podgroup/ring", "-n", "team", "--context", "far", "--yes")

@@ -73,13 +73,6 @@ async def test_why_says_who_is_missing_and_what_follows(stored: StoredJobSet, cl
     assert [it["name"] for it in found["replicatedJobs"]] == (["workers"] if kind == "jobset" else [])
 
 
-async def test_a_suspended_gang_is_resumed_by_the_command_of_its_kind(
-    client: Client, namespace: str, cli: CliShell
-) -> None:
-    await StoredJob(client, namespace).jobset(spec={"suspend": True})
-    assert f"kubectl patch job train -n {namespace} --type=merge" in (await cli("why", "train")).out
-
-
 async def test_describe_has_no_facts_of_another_kind(stored: StoredJobSet, cli: CliShell, kind: str) -> None:
     ran = await cli("describe", f"{kind}/train")
     facts = dict(re.findall(r"(?m)^([A-Z][A-Za-z ]+): +(.*)$", ran.out))

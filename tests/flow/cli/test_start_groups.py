@@ -10,10 +10,10 @@ import pytest
 from jobset_gate import names
 from jobset_gate.barrier.model import VerdictKind
 from jobset_gate.kube.client import Client
-from jobset_gate.kube.resources import CONFIGMAPS, EVENTS, PODS, STATEFUL_SETS
+from jobset_gate.kube.resources import CONFIGMAPS, EVENTS, PODS
 from tests.fakes.cli_process import started
 from tests.fakes.cli_runner import CliShell
-from tests.fakes.stored_gang import StoredJob, install_jobset_crd
+from tests.fakes.stored_gang import install_jobset_crd
 from tests.fakes.stored_start_group import StoredStartGroup
 from tests.flow.cli.conftest import LimitedUser
 from tests.flow.cli.test_schemas import check
@@ -63,19 +63,6 @@ async def test_pods_that_ask_for_something_else_are_named(ring: StoredStartGroup
     assert "Waiting: 2/3 pods started" in ran.out
     assert "the most patient values count until these are deleted: ring-0, ring-1" in ran.out
     assert check("why", (await cli("why", "ring", "-o", "json")).out)["differing"] == ["ring-0", "ring-1"]
-
-
-@embedded
-async def test_a_stateful_set_that_never_has_enough_pods_is_named(
-    client: Client, namespace: str, cli: CliShell
-) -> None:
-    made = StoredStartGroup(client, namespace, kind="StatefulSet")
-    spec = {"replicas": 2, "selector": {}, "template": {}}
-    owner = await client.create(STATEFUL_SETS, {"metadata": {"name": "ring"}, "spec": spec}, namespace)
-    made.uid = owner["metadata"]["uid"]
-    await made.started(0, "")
-    why = "the StatefulSet ring creates its pods one by one, 1 of 2 can be there: use podManagementPolicy Parallel"
-    assert (await cli("why", "ring")).out.startswith(f"StartGroup {namespace}/ring: Waiting: 1/2 pods started: {why}\n")
 
 
 @embedded
@@ -166,18 +153,6 @@ async def test_an_owner_whose_pods_are_all_gone_is_passed_over(
     await old.jobset()
     await old.pod(0, phase="Failed")
     assert (await cli("why", "ring")).code == 0
-
-
-@embedded
-async def test_a_name_that_fits_several_sources_is_refused_with_the_list(ring: StoredStartGroup, cli: CliShell) -> None:
-    await StoredJob(ring.client, ring.namespace).jobset()
-    job = StoredJob(ring.client, ring.namespace)
-    made = await job.client.get(job.resource, "train", ring.namespace)
-    meta = {key: made["metadata"][key] for key in ("labels", "annotations")} | {"name": "ring"}
-    await job.client.create(job.resource, {"metadata": meta, "spec": made["spec"]}, ring.namespace)
-    ran = await cli("why", "ring")
-    shown = f"ring fits several in namespace {ring.namespace}: job/ring, startgroup/ring; say which one"
-    assert (ran.code, ran.out, shown in ran.err) == (2, "", True)
 
 
 @embedded
@@ -298,13 +273,3 @@ async def test_without_the_right_to_pods_the_missing_right_is_named(
         assert (ran.code, ran.out, right in ran.err) == (1, "", True), words
     ran = await user("get", "gangs")
     assert (ran.code, f"warning: {right}: no start group can be seen" in ran.err) == (1, True)
-
-
-async def test_pods_and_config_maps_are_all_that_has_to_be_readable(
-    ring: StoredStartGroup, cli: CliShell, limited: LimitedUser
-) -> None:
-    pods = {"apiGroups": [""], "resources": ["pods", "configmaps", "events"], "verbs": ["get", "list", "watch"]}
-    user = cli.user(await limited([pods]))
-    for words in (["why", "startgroup/ring"], ["describe", "pod/ring-0"], ["get", "gangs", "--source=startgroup"]):
-        ran = await user(*words)
-        assert (ran.code, "cannot" in ran.out + ran.err.replace("cannot be read", "")) == (0, False), (words, ran)

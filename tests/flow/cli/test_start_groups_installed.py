@@ -56,12 +56,3 @@ async def test_release_opens_the_attempt_that_waits_and_the_next_one_waits_again
     assert "pods of StatefulSet set, attempt 1" in (await cli("why", "ring")).out
     late = await cli("wait", "ring", "--timeout=0")
     assert (late.code, "is not released after 0s" in late.err) == (3, True)
-
-
-async def test_release_opens_a_start_group_that_no_controller_knows_any_more(stuck: Environment, cli: CliShell) -> None:
-    ran = await cli("why", "ring")
-    assert "Waiting: 2/3 pods started" in ran.out
-    assert "1 pod: Unscheduled" in ran.out
-    ran = await cli("release", "ring", "--yes")
-    assert (ran.code, "startgroup/ring released" in ran.out) == (0, True)
-    await stuck.until_running(2)

@@ -3,10 +3,8 @@
 from __future__ import annotations
 
 import json
-import time
 from collections.abc import AsyncIterator
 from contextlib import asynccontextmanager
-from datetime import UTC, datetime
 from pathlib import Path
 from typing import Any
 from xml.etree import ElementTree as ET
@@ -16,11 +14,9 @@ import yaml
 
 from jobset_gate import names
 from jobset_gate.fake import manifests
-from jobset_gate.kube.resources import EVENTS, JOBSETS
-from jobset_gate.podgroups.model import Format
+from jobset_gate.kube.resources import JOBSETS
 from tests.fakes.cli_runner import CliShell
 from tests.fakes.stored_gang import StoredJobSet
-from tests.fakes.stored_pod_groups import StoredPodGroups
 from tests.flow.cli.conftest import LimitedUser
 from tests.flow.environment import Environment, environment
 from tests.plane.planes import Plane
@@ -55,35 +51,11 @@ async def started(plane: Plane, namespace: str) -> AsyncIterator[Environment]:
         await stage.create(gang())
         pods = await stage.until_running(4)
         await stage.until_jobset("train", lambda it: "GroupStarted" in json.dumps(it.get("status", {})))
-        for pod in sorted(pods, key=lambda it: str(it["metadata"]["name"]))[:3]:
-            await pulled(stage, pod, names.BARRIER_CONTAINER, "initContainers")
-            await pulled(stage, pod, "main", "containers")
+        said = StoredJobSet(stage.client, namespace)
+        for meta in sorted((it["metadata"] for it in pods), key=lambda it: str(it["name"]))[:3]:
+            for where in (f"spec.initContainers{{{names.BARRIER_CONTAINER}}}", "spec.containers{main}"):
+                await said.event("Pod", meta["name"], "Pulled", "Successfully pulled image", meta["uid"], where)
         yield stage
-
-
-async def pulled(stage: Environment, pod: Json, container: str, kind: str) -> None:
-    """As a kubelet says it."""
-    meta = pod["metadata"]
-    moment = datetime.now(UTC).strftime("%Y-%m-%dT%H:%M:%SZ")
-    event = {
-        "metadata": {"name": f"{meta['name']}.{container}"},
-        "involvedObject": {
-            "kind": "Pod",
-            "apiVersion": "v1",
-            "namespace": stage.namespace,
-            "name": meta["name"],
-            "uid": meta["uid"],
-            "fieldPath": f"spec.{kind}{{{container}}}",
-        },
-        "reason": "Pulled",
-        "message": "Successfully pulled image",
-        "type": "Normal",
-        "firstTimestamp": moment,
-        "lastTimestamp": moment,
-        "count": 1,
-        "source": {"component": "kubelet"},
-    }
-    await stage.client.create(EVENTS, event, stage.namespace)
 
 
 async def test_a_gang_that_runs_in_every_form(plane: Plane, namespace: str, tmp_path: Path, shell: CliShell) -> None:
@@ -130,32 +102,6 @@ async def test_a_gang_that_runs_in_every_form(plane: Plane, namespace: str, tmp_
         root = ET.fromstring(path.read_text())  # noqa: S314 - it is our own
         assert sum(it.get("class") == "pod" for it in root.iter(f"{SVG}g")) == 4
         assert (await shell("train", "-o", "svg")).out.startswith("<svg ")
-
-
-# --- Pod groups ------------------------------------------------------------------------------------------------------
-
-
-async def test_a_pod_group_in_every_form(groups: StoredPodGroups, shell: CliShell) -> None:
-    await groups.held("ring", "ring-0")
-    await groups.running("ring", "ring-1", "ring-2", way=Format.SCHEDULER_PLUGINS)
-    decided = groups.decided("ring", satisfied=time.time())  # no pod is made after it
-    await groups.group("ring", 2, decided=decided)
-    ran = await shell("podgroup/ring")
-    lines = ran.out.splitlines()
-    assert (ran.code, ran.err.count("error")) == (0, 0), ran.err
-    assert lines[0].startswith(f"PodGroup {groups.namespace}/ring: 2/2 pods are bound; it was opened ")
-    rows = {line.split()[0]: line.split()[1:] for line in lines if line.startswith("ring-")}
-    assert sorted(rows) == ["ring-0", "ring-1", "ring-2"], ran.out
-    assert rows["ring-0"][1:4] == ["-", "-", "-"]  # held: neither opened nor bound
-    assert rows["ring-1"][2] == "?"  # it has a node, and nobody says any more since when
-    assert "Note: of 2 pods the cluster no longer knows every time" in ran.out
-    assert "> " not in (await shell("gang/ring", "-o", "bars")).out.splitlines()[-3]
-    root = ET.fromstring((await shell("ring", "-o", "svg")).out)  # noqa: S314 - it is our own
-    assert sum(it.get("class") == "pod" for it in root.iter(f"{SVG}g")) == 3
-    found = json.loads((await shell("ring", "-o", "json")).out)
-    assert (found["of"], found["group"]["minimum"], found["group"]["generation"]) == ("PodGroup", 2, 1)
-    also = yaml.safe_load((await shell("ring", "-o", "yaml")).out)
-    assert [it["times"] for it in also["pods"]] == [it["times"] for it in found["pods"]]
 
 
 # --- Wrong usage ----------------------------------------------------------------------------------------------------

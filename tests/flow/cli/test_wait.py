@@ -12,14 +12,10 @@ import pytest
 from jobset_gate import names
 from jobset_gate.barrier.model import VerdictKind
 from jobset_gate.cli.fetch.outcome import GANG_GOALS
-from jobset_gate.cli.fetch.resolver import Resolver
-from jobset_gate.cli.fetch.view import PodGroupView, wait_until
 from jobset_gate.cli.options import WEEK, parse_duration
 from jobset_gate.kube.client import PatchType
-from jobset_gate.kube.resources import JOBSETS, POD_GROUPS
-from jobset_gate.podgroups.candidate import CapacityCheck
+from jobset_gate.kube.resources import JOBSETS
 from jobset_gate.podgroups.record import AdmissionState
-from jobset_gate.settings import Groups
 from tests.fakes.cli_runner import CliShell, RunCli
 from tests.fakes.stored_gang import StoredJobSet
 from tests.fakes.stored_pod_groups import StoredPodGroups
@@ -134,19 +130,9 @@ async def test_a_group_that_was_taken_back_has_timed_out_and_is_tried_again(
     assert (ran.code, "error: podgroup/star was not satisfied but timed out: " in ran.err) == (1, True)
 
 
-async def test_a_group_that_is_not_there_or_goes_is_not_waited_for(groups: StoredPodGroups, wait: CliShell) -> None:
+async def test_a_group_that_is_not_there_is_not_waited_for(groups: StoredPodGroups, wait: CliShell) -> None:
     ran = await wait("podgroup/moon", "--timeout", PATIENCE)
     assert (ran.code, ran.err) == (1, f"error: pod group moon not found in namespace {groups.namespace}\n")
-    await groups.group("ring", 2)
-    settings = Groups(capacity_check=CapacityCheck.OFF)
-    resolver = Resolver(groups.client, groups.namespace, settings)
-    async with PodGroupView(resolver, "ring", settings) as view:
-        assert not (await wait_until(view, lambda _: True, 90)).final
-        await groups.client.delete(POD_GROUPS[names.PLUGINS_GROUP], "ring", groups.namespace)
-        async with asyncio.timeout(90):
-            while not (now := await view.outcome()).final:
-                await view.change()
-    assert now.message == "is there no more"
 
 
 # --- What cannot come ------------------------------------------------------------------------------------------------

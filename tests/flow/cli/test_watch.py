@@ -12,7 +12,7 @@ import pytest
 
 from jobset_gate import names
 from jobset_gate.barrier.model import VerdictKind
-from jobset_gate.kube.resources import CONFIGMAPS, JOBSETS, PODS
+from jobset_gate.kube.resources import JOBSETS, PODS
 from tests.fakes.cli_process import on_terminal, started
 from tests.fakes.cli_runner import CliShell
 from tests.fakes.faults import Match
@@ -74,26 +74,6 @@ async def test_a_watch_that_is_cut_goes_on_and_says_so(alone: StoredPodGroups, e
     assert "warning: the API server does not answer; trying again: 503" in process.err
 
 
-async def test_the_exit_code_is_the_verdict(stored: StoredJobSet, watch: CliShell) -> None:
-    await stored.jobset()
-    await stored.config_map(VerdictKind.RELEASE, names.REASON_STARTED, "so be it")
-    ran = await watch("train")
-    assert (ran.code, ran.out.splitlines()[-1], "error" in ran.err) == (0, f"{SUBJECT} released: so be it", False)
-    await stored.client.delete(CONFIGMAPS, names.config_map_name("train"), stored.namespace)
-    await stored.config_map(VerdictKind.TIMEOUT, names.REASON_TIMED_OUT, "too late")
-    ran = await watch("train")
-    assert (ran.code, ran.err.splitlines()[-1]) == (1, f"error: {SUBJECT} timed out: too late")
-
-
-async def test_the_end_of_the_time_is_3_and_says_what_to_run(stored: StoredJobSet, watch: CliShell) -> None:
-    await store_half(stored, NO_ROOM)
-    ran = await watch("train", "--timeout=1s")
-    assert ran.code == 3
-    why = rf"`jobset-gate why {re.escape(SUBJECT)} -n {stored.namespace} --kubeconfig \S+` says what it waits for"
-    assert re.search(rf"error: {re.escape(SUBJECT)} is not released after 1s; {why}", ran.err)
-    assert shown(ran.out.splitlines()[0]) == f"Waiting 1/2 started; 1 pod: Unscheduled: {NO_ROOM}"
-
-
 async def test_what_goes_or_never_had_a_gate_is_not_watched_for_ever(stored: StoredJobSet, watch: CliShell) -> None:
     await store_half(stored, NO_ROOM)
     watching = asyncio.create_task(watch("train"))
@@ -124,16 +104,6 @@ async def test_a_group_is_watched_until_its_minimum_is_bound(groups: StoredPodGr
         rest = (await process.rest()).splitlines()
         assert await process.ended() == 0
     assert rest[-1].startswith("podgroup/ring satisfied: ")
-
-
-async def test_a_pod_stands_for_its_gang(stored: StoredJobSet, groups: StoredPodGroups, watch: CliShell) -> None:
-    await store_half(stored, NO_ROOM)
-    ran = await watch("pod/train-workers-0-1", "--timeout=1s")
-    assert (ran.code, shown(ran.out.splitlines()[0])[:19]) == (3, "Waiting 1/2 started")
-    await groups.group("ring", 2)
-    await groups.held("ring", "a")
-    ran = await watch("pod/a", "--timeout=1s")
-    assert (ran.code, shown(ran.out.splitlines()[0])[:19]) == (3, "Gathering 0/2 bound")
 
 
 # --- Terminals -------------------------------------------------------------------------------------------------------

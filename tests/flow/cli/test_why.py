@@ -3,14 +3,10 @@
 from __future__ import annotations
 
 import re
-import time
 
 import pytest
 
 from jobset_gate import names
-from jobset_gate.barrier.model import VerdictKind
-from jobset_gate.fake import manifests
-from jobset_gate.fake.kubelet import PodFault, PodMatch
 from jobset_gate.kube.resources import CONFIGMAPS
 from jobset_gate.podgroups.model import Format
 from tests.fakes.cli_runner import CliShell
@@ -18,8 +14,6 @@ from tests.fakes.stored_gang import StoredJobSet, store_every_reason, store_plac
 from tests.fakes.stored_pod_groups import StoredPodGroups, lease
 from tests.flow.cli.conftest import LimitedUser
 from tests.flow.cli.test_schemas import check
-from tests.flow.environment import environment
-from tests.plane.planes import Plane
 
 
 @pytest.fixture
@@ -85,30 +79,7 @@ async def test_the_kubelets_words_of_a_pod_that_it_cannot_even_begin(stored: Sto
     assert '  1 pod: Starting: FailedMount: secret "tokens" not found\n    workers-0/0' in ran.out
 
 
-# --- Decided ---------------------------------------------------------------------------------------------------------
-
-
-async def test_a_timed_out_gang_tells_the_verdict(stored: StoredJobSet, why: CliShell) -> None:
-    await stored.jobset()
-    await stored.started(0, await stored.job())
-    words = "timed out after 300s: 1/2 pods started; missing: 1 pod: Unscheduled: no room"
-    await stored.config_map(VerdictKind.TIMEOUT, names.REASON_TIMED_OUT, words, since=time.time() - 301)
-    ran = await why("train")
-    assert ran.out.startswith(f"JobSet {stored.namespace}/train: TimedOut: {words}\n")
-    assert "What follows: every barrier ends with exit code 124; " in ran.out
-    table = await why.command("get", "jobsets")()
-    assert re.search(r"^train +TimedOut +1/2 +- +1 Unscheduled ", table.out, re.MULTILINE)
-
-
 # --- Not waiting -----------------------------------------------------------------------------------------------------
-
-
-async def test_a_jobset_whose_webhook_was_off(stored: StoredJobSet, why: CliShell) -> None:
-    await stored.jobset(gated=False)
-    ran = await why("train")
-    assert f"{stored.namespace}/train: GateMissing: nothing holds the pods" in ran.out
-    asked = f"-n {stored.namespace} --kubeconfig {why.kubeconfig}"
-    assert ran.out.splitlines()[-1] == f"Next: jobset-gate doctor {asked}"
 
 
 async def test_a_config_map_in_the_way(stored: StoredJobSet, why: CliShell) -> None:
@@ -120,17 +91,6 @@ async def test_a_config_map_in_the_way(stored: StoredJobSet, why: CliShell) -> N
 
 
 # --- Names -----------------------------------------------------------------------------------------------------------
-
-
-async def test_a_pod_leads_to_its_gang(stored: StoredJobSet, why: CliShell) -> None:
-    await stored.jobset()
-    await stored.unscheduled(0, await stored.job(), "no room")
-    ran = await why("pod/train-workers-0-0")
-    lines = ran.out.splitlines()
-    assert lines[0].startswith(f"JobSet {stored.namespace}/train: Waiting: 0/2")
-    assert lines[1] == "pod train-workers-0-0 (workers-0/0): Unscheduled: no room"
-    found = check("why", (await why("pod/train-workers-0-0", "-o", "json")).out)
-    assert found["pod"] == {"name": "train-workers-0-0", "slot": "workers-0/0", "message": "Unscheduled: no room"}
 
 
 @pytest.mark.parametrize(
@@ -236,29 +196,3 @@ async def test_missing_rights_are_named_and_the_rest_is_shown(
     nothing = await why.user(await limited([]))("train")
     assert (nothing.code, nothing.out) == (1, "")
     assert f"error: cannot get jobsets.{names.JOBSET_GROUP} in namespace {stored.namespace}" in nothing.err
-
-
-# --- As a new user would: break a gang, and find the cause with one command ------------------------------------------
-
-
-async def test_a_broken_gang(plane: Plane, namespace: str, why: CliShell) -> None:
-    wrong_image = PodFault(PodMatch(job_index=1, index=1), image_pull_backoff=names.BARRIER_CONTAINER)
-    words = r"  1 pod: BarrierImagePull: group-scheduling-init: (ErrImagePull|ImagePullBackOff): .* pull(ing)? image "
-    async with environment(plane, namespace) as stage:
-        stuck = stage.actors.kubelets.inject_fault(wrong_image)
-        await stage.apply(manifests.gang("train", jobs=2, pods=2))
-        known = "3/4 pods started; missing: 1 pod: BarrierImagePull"
-        await stage.until_condition("train", names.REASON_WAITING, known)
-        ran = await why("train")
-        assert f"JobSet {namespace}/train: Waiting: 3/4 pods started" in ran.out
-        assert re.search(words, ran.out)
-        assert "    workers-1/1; waiting for " in ran.out
-        assert re.search(f"Next: kubectl describe pod train-workers-1-1-[a-z0-9]+ -n {namespace}", ran.out)
-        stage.actors.kubelets.clear_fault(stuck)
-        await stage.until_running(4)
-        await stage.until_condition("train", names.REASON_STARTED)
-        first, second, *_ = (await why("train")).out.splitlines()
-        assert first == f"JobSet {namespace}/train: Released: all 4 pods started"
-        assert re.fullmatch(r"opened at [-0-9]{10}T[:0-9]{8}Z; 4 of 4 pods are through the barrier", second)
-        found = check("why", (await why("train", "-o", "json")).out)
-        assert (found["missing"], found["secondsLeft"], found["passed"]) == ([], None, 4)

@@ -169,14 +169,6 @@ def test_a_released_gang_tells_when_and_why() -> None:
     assert time_left(it) == ""
 
 
-def test_a_condition_that_is_not_true_yet_does_not_know_when_the_gate_was_opened() -> None:
-    old = gangs.condition(names.REASON_WAITING, "1/2 pods started", status="False")
-    it = explain_gang(
-        gangs.gang(workload=gangs.jobset(condition=old), config_map=gangs.config_map(verdict=gangs.verdict())), NOW
-    )
-    assert (it.state, it.decided) == (GangState.RELEASED, None)
-
-
 @pytest.mark.parametrize(
     ("pods", "changes", "words"),
     [

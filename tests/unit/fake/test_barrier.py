@@ -5,10 +5,8 @@ from __future__ import annotations
 import os
 import subprocess
 from concurrent.futures import ThreadPoolExecutor
-from dataclasses import replace
 from pathlib import Path
 
-import pytest
 
 from jobset_gate import names
 from jobset_gate.fake.kubelet.barrier import BarrierExit, BarrierIdentity, exit_at_limit, read_verdict
@@ -33,25 +31,6 @@ CASES = {
     "too few words": ("release u1 2\n", None),
     "a blank first line": ("\nrelease u1 2 3 AllPodsStarted\n", None),
 }
-
-
-def test_a_barrier_of_the_first_epoch_obeys_no_verdict_without_a_number() -> None:
-    assert read_verdict(replace(OWN, epoch=""), ["release u1 2 x AllPodsStarted\n"]) is None
-
-
-@pytest.mark.parametrize(("limit", "seconds"), [("", None), ("30", 30.0), ("soon", None), ("-1", None)])
-def test_its_own_limit_is_a_whole_number_or_none(limit: str, seconds: float | None) -> None:
-    assert BarrierIdentity.from_env({names.ENV_LIMIT: limit}).limit == seconds
-
-
-def test_it_gives_up_after_its_limit_and_not_before() -> None:
-    own = BarrierIdentity("u1", "0", "0", limit=30.0)
-    assert exit_at_limit(own, 30.0) is None
-    ending = exit_at_limit(own, 31.0)
-    assert ending is not None
-    assert ending.code == names.EXIT_TIMED_OUT
-    assert "30s" in ending.message
-    assert exit_at_limit(BarrierIdentity("u1", "0", "0", limit=None), 1e9) is None
 
 
 def test_the_script_ends_as_the_rule_says(tmp_path: Path) -> None:

@@ -101,13 +101,3 @@ def test_a_suspended_job_has_no_pods_and_no_start_and_a_resumed_one_makes_them_o
         assert "startTime" in await status(world)
 
     run(story)
-
-
-def test_a_job_that_is_created_suspended_makes_no_pod(run: Run) -> None:
-    async def story(world: FakeClusterStory) -> None:
-        await world.create(JOBS, job(2, suspend=True))
-        await world.until_condition(JOBS, "job", "Suspended")
-        assert await world.pods(0) == []
-        assert "startTime" not in await status(world)
-
-    run(story)

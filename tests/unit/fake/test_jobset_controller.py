@@ -75,23 +75,6 @@ def test_a_failed_job_recreates_all_jobs_until_the_restarts_are_used_up(run: Run
     run(story)
 
 
-def test_a_jobset_is_defaulted_as_by_its_own_webhook(run: Run) -> None:
-    async def story(world: FakeClusterStory) -> None:
-        given = manifests.replicated_job("given", job={"completionMode": "NonIndexed"}, pod={"restartPolicy": "Never"})
-        sparse = manifests.jobset("set", replicated_jobs=[given, manifests.replicated_job("sparse")], suspend=True)
-        made = (await world.create(JOBSETS, sparse | {"spec": {**sparse["spec"], "network": {"subdomain": "x"}}}))[
-            "spec"
-        ]
-        assert made["successPolicy"] == {"operator": "All"}
-        assert made["startupPolicy"] == {"startupPolicyOrder": "AnyOrder"}
-        assert made["network"] == {"enableDNSHostnames": True, "publishNotReadyAddresses": True, "subdomain": "x"}
-        specs = [job["template"]["spec"] for job in made["replicatedJobs"]]
-        assert [spec["completionMode"] for spec in specs] == ["NonIndexed", "Indexed"]
-        assert [spec["template"]["spec"]["restartPolicy"] for spec in specs] == ["Never", "OnFailure"]
-
-    run(story)
-
-
 def test_pods_find_each_other_and_the_launcher_ends_the_jobset_as_in_the_examples(run: Run) -> None:
     """The examples that e2e runs need the Service, the coordinator's name, and targets of the success policy."""
 

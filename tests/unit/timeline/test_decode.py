@@ -74,11 +74,6 @@ def test_after_more_runs_the_first_is_lost() -> None:
     assert Step.RUNNING not in it.times
 
 
-def test_a_crashed_container_has_run_though_it_waits() -> None:
-    again = status("pytorch", waiting="CrashLoopBackOff", last=ended(1))
-    assert Step.RUNNING in read(mains(again)).unknown_steps
-
-
 def test_a_timeout_at_the_gate() -> None:
     it = read(mains(status("pytorch", waiting="PodInitializing"), phase="Failed", init=status(BARRIER, exit=124)))
     assert (it.gave_up, it.alive) == (TEN_O_CLOCK + 40, False)
@@ -88,15 +83,6 @@ def test_a_timeout_at_the_gate() -> None:
 def test_a_pod_that_is_done() -> None:
     it = read(mains(status("pytorch", exit=0), phase="Succeeded"))
     assert (it.ended, seconds(it)["running"], it.alive) == (TEN_O_CLOCK + 40, 30, True)
-
-
-def test_a_pod_without_a_node() -> None:
-    body = pod()
-    body["spec"].pop("nodeName")
-    body["status"] = {"phase": "Pending", "conditions": [{"type": "PodScheduled", "status": "False",
-                                                          "lastTransitionTime": "2026-08-01T10:00:05Z"}]}  # fmt: skip
-    it = read(body)
-    assert (seconds(it), it.unknown_steps, it.node) == ({"created": 0}, frozenset(), "")
 
 
 def test_a_bound_pod_whose_condition_is_gone_was_scheduled_at_a_time_not_known() -> None:

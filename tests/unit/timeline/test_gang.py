@@ -6,12 +6,12 @@ import msgspec
 import pytest
 
 from jobset_gate import names
-from jobset_gate.barrier.model import ConditionSeen, Generation, ReplicatedJobSeen, VerdictKind
+from jobset_gate.barrier.model import ConditionSeen, ConfigMapSeen, Generation, ReplicatedJobSeen, VerdictKind
 from jobset_gate.timeline.gang import gang_timeline
 from jobset_gate.timeline.model import PodTimeline, Timeline
 from jobset_gate.timeline.summary import headline, sentences
 from tests.fakes import gangs
-from tests.fakes.timelines import GPUS, T0, held, pod, through
+from tests.fakes.timelines import T0, held, pod, through
 
 AT_30 = "2027-01-15T08:00:30Z"
 OPEN = gangs.config_map(verdict=gangs.verdict(), waiting_since=gangs.clock())
@@ -29,12 +29,6 @@ def made(*pods: PodTimeline, gate: Any = None, job: ReplicatedJobSeen | None = N
     return gang_timeline(gangs.jobset(job or workers(), **jobset), gate, pods, T0 + 60)
 
 
-def test_a_release_and_when_it_was() -> None:
-    it = made(through(0), through(1), gate=OPEN, condition=shown())
-    assert (it.verdict, it.opened, it.waiting_since, it.expected) == ("AllPodsStarted", T0 + 30, T0, 2)
-    assert [one.slot for one in it.pods] == ["workers-0/0", "workers-0/1"]
-
-
 def test_the_timeline_of_a_job_is_called_after_it_and_numbers_its_pods() -> None:
     job = gangs.job_gang().workload
     it = gang_timeline(job, None, [held(0, job="", number=0), held(1, job="", number=0)], T0 + 60)
@@ -42,33 +36,28 @@ def test_the_timeline_of_a_job_is_called_after_it_and_numbers_its_pods() -> None
     assert ([one.slot for one in it.pods], it.kind) == (["0", "1"], "Job")
 
 
-def test_devices_are_those_of_the_template() -> None:
-    it = made(held(0), job=workers(devices=GPUS))
-    assert it.pods[0].devices == GPUS
+STARTED, NOT_YET = shown(), shown(status="False", reason=names.REASON_WAITING)
+TIMED_OUT = gangs.config_map(verdict=gangs.verdict(VerdictKind.TIMEOUT, names.REASON_TIMED_OUT))
 
 
-def test_while_the_gate_is_closed_there_is_no_verdict() -> None:
-    it = made(held(0), gate=gangs.config_map(), condition=shown(status="False", reason=names.REASON_WAITING))
-    assert (it.verdict, it.opened) == ("", None)
-
-
-def test_a_config_map_without_a_verdict_is_believed_before_the_condition() -> None:
-    """The condition is written last (A6), so it lags behind."""
-    it = made(held(0), gate=gangs.config_map(), condition=shown())
-    assert (it.verdict, it.opened) == ("", None)
-
-
-def test_without_the_config_map_the_condition_tells() -> None:
-    it = made(through(0), condition=shown())
-    assert (it.verdict, it.opened) == ("AllPodsStarted", T0 + 30)
-
-
-def test_a_timeout_has_no_time_of_its_own() -> None:
-    verdict = gangs.verdict(VerdictKind.TIMEOUT, names.REASON_TIMED_OUT)
-    it = made(
-        held(0, gave_up=T0 + 40, alive=False), gate=gangs.config_map(verdict=verdict), condition=shown(status="False")
-    )
-    assert (it.verdict, it.opened) == ("TimedOut", None)
+@pytest.mark.parametrize(
+    ("gate", "condition", "attempt", "verdict", "opened"),
+    [
+        pytest.param(OPEN, STARTED, 0, "AllPodsStarted", T0 + 30, id="a release, and when it was"),
+        pytest.param(gangs.config_map(), NOT_YET, 0, "", None, id="the gate is closed"),
+        pytest.param(gangs.config_map(), STARTED, 0, "", None, id="the ConfigMap is believed before the condition"),
+        pytest.param(None, STARTED, 0, "AllPodsStarted", T0 + 30, id="without a ConfigMap the condition tells"),
+        pytest.param(TIMED_OUT, NOT_YET, 0, "TimedOut", None, id="a timeout has no time of its own"),
+        pytest.param(OPEN, STARTED, 1, "", None, id="a release of an earlier attempt"),
+    ],
+)
+def test_the_verdict_is_that_of_the_present_attempt_and_the_condition_says_when(
+    *, gate: ConfigMapSeen | None, condition: ConditionSeen, attempt: int, verdict: str, opened: float | None
+) -> None:
+    its = Generation("u-1", attempt, 0)
+    it = made(through(0, generation=its), through(1, generation=its), gate=gate, condition=condition, attempt=attempt)
+    assert (it.verdict, it.opened, it.expected) == (verdict, opened, 2)
+    assert [one.slot for one in it.pods] == ["workers-0/0", "workers-0/1"]
 
 
 def test_a_gang_with_a_failed_index_was_ended_before_its_time_was_up() -> None:
@@ -79,17 +68,8 @@ def test_a_gang_with_a_failed_index_was_ended_before_its_time_was_up() -> None:
     assert headline(it).endswith("; it was ended, since an index had failed for good")
 
 
-@pytest.mark.parametrize(
-    "stale",
-    [
-        {"gate": OPEN, "attempt": 1},
-        {"gate": gangs.config_map(), "attempt": 1},
-        {"gate": None, "attempt": 1},
-    ],
-)
-def test_the_release_of_an_earlier_attempt_is_not_this_ones(stale: dict[str, Any]) -> None:
-    new = pod(0, at={"created": 50}, generation=Generation("u-1", 1, 0))
-    it = made(new, condition=shown(), **stale)
+def test_a_condition_from_before_the_pods_is_of_an_earlier_attempt() -> None:
+    it = made(pod(0, at={"created": 50}, generation=Generation("u-1", 1, 0)), condition=shown(), attempt=1)
     assert (it.verdict, it.opened) == ("", None)
 
 

@@ -9,7 +9,6 @@ from jobset_gate.timeline.model import Activity, PodTimeline, Step, Timeline
 from jobset_gate.timeline.summary import (
     headline,
     idle_devices,
-    sentences,
     start_skew,
     step_summaries,
     step_summary,
@@ -43,25 +42,10 @@ def test_what_lies_around_a_lost_time_is_not_known() -> None:
     assert doings(it, T0 + 60) == [(Activity.UNKNOWN, 0, 20), (Activity.UNKNOWN, 20, 50), (Activity.RUNNING, 50, 60)]
 
 
-def test_a_step_that_is_not_reached_is_not_lost() -> None:
-    it = held()
-    assert (it.unknown_steps, it.reached(Step.RELEASED), it.reached(Step.STARTED)) == (frozenset(), False, True)
-
-
-def test_a_first_run_that_nobody_remembers_is_lost() -> None:
-    it = pod(at={"created": 0, "scheduled": 1, "started": 5, "released": 9}, gone=frozenset({Step.RUNNING}))
-    assert Step.RUNNING in it.unknown_steps
-    assert doings(it)[-1] == (Activity.UNKNOWN, 9, 600)
-
-
 def test_one_that_gave_up_was_held_until_then_and_does_nothing_afterwards() -> None:
     it = held(gave_up=T0 + 25, alive=False)
     assert it.held_seconds(NOW) == 15
     assert doings(it)[-1] == (Activity.HELD, 10, 25)
-
-
-def test_who_came_last_was_not_held_at_all() -> None:
-    assert through(start=30, opened=30).held_seconds(NOW) == 0
 
 
 def test_of_one_that_vanished_at_the_gate_nobody_knows_how_long_it_was_held() -> None:
@@ -96,15 +80,6 @@ def test_the_skew_goes_from_the_first_to_the_last_main() -> None:
     assert (found.first, found.median, found.last) == (T0 + 32, T0 + 33, T0 + 35)
 
 
-def test_a_skew_that_is_not_whole_says_so() -> None:
-    lost = pod(2, at={"created": 0, "started": 9, "released": 30}, gone=frozenset({Step.RUNNING}))
-    shown = "\n".join(sentences(timeline(through(0), through(1, opened=34), held(3), lost), ()))
-    assert (
-        "start skew, first to last main container: 4s so far (1 pod still to come) or more (of 1 pod not known)"
-        in shown
-    )
-
-
 def test_devices_stand_idle_from_the_barriers_start_to_the_release() -> None:
     (found,) = idle_devices(
         timeline(through(0, devices=GPUS), through(1, start=25, devices=GPUS), pod(2, at={"created": 0}))
@@ -112,19 +87,8 @@ def test_devices_stand_idle_from_the_barriers_start_to_the_release() -> None:
     assert (found.resource, found.devices, found.seconds, found.unknown) == ("nvidia.com/gpu", 16, 8 * (20 + 5), 0)
 
 
-def test_they_stand_idle_until_now_while_the_gate_is_closed() -> None:
-    (found,) = idle_devices(timeline(held(0, devices=GPUS), after=100))
-    assert found.seconds == 8 * 90
-
-
 def test_a_pod_that_is_not_at_the_gate_yet_does_not_count() -> None:
     assert idle_devices(timeline(pod(0, at={"created": 0, "scheduled": 1}, devices=GPUS))) == ()
-
-
-def test_time_that_is_not_known_is_not_in_the_sum() -> None:
-    lost = pod(1, at={"created": 0, "released": 40, "running": 41}, devices=GPUS)
-    (found,) = idle_devices(timeline(through(0, devices=GPUS), lost))
-    assert (found.seconds, found.unknown, found.devices) == (160, 1, 16)
 
 
 @pytest.mark.parametrize(

@@ -10,7 +10,6 @@ import msgspec
 import pytest
 
 from jobset_gate.cli.printers.timeline import timeline_bars, timeline_table
-from jobset_gate.cli.printers.timeline_json import timeline_json
 from jobset_gate.podgroups.record import AdmissionRecord, AdmissionState
 from jobset_gate.podgroups.status import group_status
 from jobset_gate.timeline.model import Activity, PodTimeline, Step, Timeline
@@ -149,16 +148,3 @@ def test_its_picture_has_a_bar_for_each_or_a_band_for_many(many: int) -> None:
     assert any(each.startswith("group opened +10s") for each in words)
     boxes = [each.get("class") for each in next(root.iter(f"{SVG}g")).findall(f"{SVG}rect")]
     assert boxes == ["held", "waiting", "preparing", "running"]
-
-
-def test_documents_are_for_programs() -> None:
-    it = whole()
-    found = timeline_json(it, idle_devices(it))
-    assert (found["of"], found["expectedPods"], found["group"]["minimum"]) == ("PodGroup", 3, 3)
-    assert (found["group"]["gathered"], found["group"]["placementSkewSeconds"]) == ("2026-08-01T10:00:02Z", 8.0)
-    assert found["pods"][0]["times"] == {
-        "created": "2026-08-01T10:00:00Z",
-        "opened": "2026-08-01T10:00:10Z",
-        "scheduled": "2026-08-01T10:00:12Z",
-        "running": "2026-08-01T10:00:14Z",
-    }

@@ -32,18 +32,6 @@ def test_a_band_has_reached_what_half_of_it_has() -> None:
     assert Step.STARTED not in few.times
 
 
-def test_a_band_of_lost_times_is_not_known() -> None:
-    some = median_pod([pod(it, at={"created": 0, "released": 9}) for it in range(3)])
-    assert Step.STARTED in some.unknown_steps
-
-
-def test_those_that_never_came_are_the_last() -> None:
-    pods = [held(it) for it in range(80)]
-    pods[7] = pod(7, at={"created": 0})
-    found = rows(timeline(*pods))
-    assert [row.label for row in found if row.slow][-1] == "workers-0/7"
-
-
 def test_a_hundred_replicated_jobs_are_drawn_as_one() -> None:
     found = rows(timeline(*(through(0, job=f"j{it}") for it in range(100))))
     assert {row.label.split()[0] for row in found if row.is_band} == {"all"}

@@ -118,11 +118,6 @@ def test_a_gang_whose_pods_are_gone_is_traced_from_its_clock_to_the_verdict() ->
     assert (trace.spans[0].start, trace.spans[0].end) == (T0 + 10, T0 + 40)
 
 
-def test_a_pod_that_is_still_to_run_keeps_the_last_stage_open() -> None:
-    trace = traced(through(0), held(1, start=30), after=300)
-    assert children(trace)["running"] == (30.5, 300)
-
-
 def test_the_same_generation_has_the_same_ids_and_another_has_others() -> None:
     first, again = traced(through(0)), traced(through(0))
     assert first == again
