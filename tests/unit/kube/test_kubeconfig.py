@@ -3,8 +3,6 @@
 import asyncio
 import base64
 import os
-import subprocess
-import sys
 from collections.abc import Callable
 from pathlib import Path
 from typing import Any
@@ -193,22 +191,6 @@ async def test_passwords_and_exec_plugins_give_their_authorization(tmp_path: Pat
     plugin.chmod(0o700)
     found = await from_kubeconfig(write(tmp_path, {"exec": {"command": str(plugin), **EXEC}}, {}))
     assert await token_of(found) == "Bearer minted"
-
-
-SLOW = ("kubernetes_asyncio", "kubernetes_validate", "jsonschema")
-
-
-@pytest.mark.parametrize(("user", "imported"), [({"token": "x"}, []), ({"username": "x", "password": "y"}, SLOW[:1])])
-def test_the_library_is_not_imported_for_a_plain_one_and_never_what_checks_manifests(
-    tmp_path: Path, user: Json, imported: list[str]
-) -> None:
-    """They would take most of the time of a command."""
-    code = "import asyncio, sys\nfrom jobset_gate.kube import access\nasyncio.run(access.load_access(sys.argv[1]))\n"
-    code += f"print([it for it in {SLOW} if it in sys.modules])\nimport kubernetes_validate"
-    ran = subprocess.run(  # noqa: S603 - Python itself
-        [sys.executable, "-c", code, write(tmp_path, user, {})], capture_output=True, text=True, check=True
-    )
-    assert ran.stdout == f"{list(imported)}\n"
 
 
 # --- What the command line says instead, and several files

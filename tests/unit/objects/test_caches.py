@@ -2,21 +2,13 @@
 
 import tracemalloc
 
-from jobset_gate.objects.caches import BoundedCache, intern_text
+from jobset_gate.objects.caches import intern_text
 
 
 def test_equal_texts_become_one_object() -> None:
     one, other = str(10**20), str(10**20)
     assert one is not other
     assert intern_text(one) is intern_text(other)
-
-
-def test_the_weight_of_what_is_kept_has_a_bound() -> None:
-    cache = BoundedCache[int, str](100)
-    for number in range(1000):
-        cache.put(number, "x", 30)
-        assert len(cache) <= 3
-        assert cache[number] == "x"
 
 
 def test_texts_that_are_new_each_time_do_not_pile_up() -> None:

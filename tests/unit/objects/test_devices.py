@@ -27,34 +27,25 @@ def seen(*containers: Json, inits: tuple[Json, ...] = ()) -> tuple[tuple[str, in
     return found.replicated_jobs[0].devices
 
 
-def test_the_main_containers_of_a_pod_add_up() -> None:
-    assert seen(container(8), container(), container("2")) == ((GPU, 10),)
+PLAIN = container(resources={"requests": {"cpu": 1, "memory": "1Gi", "hugepages-2Mi": "4Mi"}})
+BOTH = container(resources={"requests": {GPU: 1}, "limits": {GPU: 1, "google.com/tpu": 4}})
+SIDECAR = container(1, restartPolicy="Always")
+COUNTED: dict[str, tuple[list[Json], tuple[Json, ...], tuple[tuple[str, int], ...]]] = {
+    "main containers add up": ([container(8), container(), container("2")], (), ((GPU, 10),)),
+    "cpu and memory are no devices": ([PLAIN, container()], (), ()),
+    "requests come before limits, which stand for them": ([BOTH], (), (("google.com/tpu", 4), (GPU, 1))),
+    "an init container that needs more": ([container(2)], (container(8),), ((GPU, 8),)),
+    "an init container that needs less": ([container(8)], (container(2),), ((GPU, 8),)),
+    "a sidecar stays": ([container(2)], (SIDECAR,), ((GPU, 3),)),
+    "a sidecar adds to all after it": ([container(2)], (SIDECAR, container(8)), ((GPU, 9),)),
+    "a sidecar adds to nothing before it": ([container(2)], (container(8), SIDECAR), ((GPU, 8),)),
+}
 
 
-def test_cpu_and_memory_are_no_devices() -> None:
-    plain = container(resources={"requests": {"cpu": 1, "memory": "1Gi", "hugepages-2Mi": "4Mi"}})
-    assert seen(plain) == ()
-
-
-def test_a_pod_that_says_nothing_has_none() -> None:
-    assert seen({"name": "c", "image": "i"}) == ()
-
-
-def test_requests_come_before_limits_and_limits_stand_for_requests() -> None:
-    both = {"requests": {GPU: 1}, "limits": {GPU: 1, "google.com/tpu": 4}}
-    assert seen(container(resources=both)) == (("google.com/tpu", 4), (GPU, 1))
-
-
-def test_an_init_container_counts_as_far_as_it_needs_more() -> None:
-    assert seen(container(2), inits=(container(8),)) == ((GPU, 8),)
-    assert seen(container(8), inits=(container(2),)) == ((GPU, 8),)
-
-
-def test_a_sidecar_stays_so_it_adds_to_all_after_it() -> None:
-    sidecar = container(1, restartPolicy="Always")
-    assert seen(container(2), inits=(sidecar,)) == ((GPU, 3),)
-    assert seen(container(2), inits=(sidecar, container(8))) == ((GPU, 9),)
-    assert seen(container(2), inits=(container(8), sidecar)) == ((GPU, 8),)
+@pytest.mark.parametrize("what", COUNTED)
+def test_devices_are_counted_as_the_scheduler_counts_them(what: str) -> None:
+    containers, inits, expected = COUNTED[what]
+    assert seen(*containers, inits=inits) == expected
 
 
 @pytest.mark.parametrize("odd", ["0", "-1", "many", "500m", "", True, [], {}])

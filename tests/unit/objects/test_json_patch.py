@@ -7,16 +7,8 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from jobset_gate.objects.json_patch import PatchBuilder, pointer
+from jobset_gate.objects.json_patch import PatchBuilder
 from tests.fakes.jobsets import Json, applied
-
-
-def test_a_member_is_added_or_replaced() -> None:
-    edit = PatchBuilder({"a": {"b": 1}})
-    edit.set(("a", "b"), 2)
-    edit.set(("a", "c"), 3)
-    assert edit.document == {"a": {"b": 2, "c": 3}}
-    assert [it["op"] for it in edit.operations] == ["replace", "add"]
 
 
 @pytest.mark.parametrize("before", [{}, {"a": None}, {"a": {}}, {"a": {"b": None}}])
@@ -26,10 +18,6 @@ def test_missing_parents_are_made_in_one_operation(before: Json) -> None:
     assert edit.document == {"a": {"b": {"c": 1}}}
     assert len(edit.operations) == 1
     assert applied(before, edit.operations) == edit.document
-
-
-def test_keys_with_slashes_and_tildes_are_escaped() -> None:
-    assert pointer(("a", "x/y~z", 0)) == "/a/x~1y~0z/0"
 
 
 def test_a_value_that_was_put_in_can_be_changed_without_changing_the_operation_before() -> None:

@@ -75,20 +75,6 @@ async def test_bookmarks_move_the_version_and_nothing_else(server: ScriptedServe
     assert (watched.changes, watched.problems) == ([], [])
 
 
-async def test_objects_that_convert_leaves_out_are_neither_cached_nor_handled(
-    server: ScriptedServer, client: Client
-) -> None:
-    server.put("a", "ignore")
-    async with running_informer(client) as watched:
-        await server.watched()
-        server.put("b", "ignore")
-        server.put("a", "1")
-        await watched.sees(a="1")
-        server.put("a", "ignore")
-        await watched.sees()
-        assert watched.changes == [("a", None, "1"), ("a", "1", None)]
-
-
 async def test_an_object_that_convert_chokes_on_is_left_out_and_reported(
     server: ScriptedServer, client: Client
 ) -> None:

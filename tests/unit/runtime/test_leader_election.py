@@ -211,15 +211,6 @@ async def test_a_lost_answer_is_not_a_lost_term(leases: LeaseServer, a: Candidat
     assert leases.lease["spec"]["leaseTransitions"] == 0
 
 
-async def test_a_lease_that_a_user_edits_stays_ours(leases: LeaseServer, a: Candidate) -> None:
-    leases.edit(preferredHolder="x")
-    await asyncio.sleep(30)
-    assert a.elector.is_leader
-    assert not a.task.done()
-    assert leases.lease is not None
-    assert leases.lease["spec"]["preferredHolder"] == "x"
-
-
 async def test_a_lease_deleted_under_its_leader_is_not_taken_at_once(
     leases: LeaseServer, a: Candidate, candidate: Candidates
 ) -> None:

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import asyncio
-import math
 
 import pytest
 
@@ -36,14 +35,6 @@ async def listed(clock: Clock) -> tuple[Staleness, float]:
     return it, clock()
 
 
-async def test_before_the_first_list_nothing_is_there(clock: Clock) -> None:
-    it = Staleness(clock)
-    assert it.seconds == math.inf
-    await asyncio.sleep(7)
-    it.observe_list(monotonic() - 5)
-    assert it.seconds == pytest.approx(5), "since the list began, not since it was read"
-
-
 async def test_an_event_is_as_old_as_its_write_whenever_it_arrives(clock: Clock) -> None:
     it, start = await listed(clock)
     await asyncio.sleep(60)
@@ -65,18 +56,6 @@ async def test_a_date_ahead_of_the_clock_is_now(clock: Clock) -> None:
     assert it.seconds == pytest.approx(0)
     await asyncio.sleep(3)
     assert it.seconds == pytest.approx(3)
-
-
-async def test_after_a_lost_event_only_a_list_is_proof(clock: Clock) -> None:
-    it, _ = await listed(clock)
-    await asyncio.sleep(20)
-    it.observe_loss()
-    it.observe_event(clock())
-    assert it.seconds == pytest.approx(20)
-    it.observe_list(monotonic())
-    await asyncio.sleep(20)
-    it.observe_event(clock())
-    assert it.seconds == pytest.approx(0)
 
 
 async def test_a_clock_that_is_set_afterwards_makes_nothing_younger(clock: Clock) -> None:

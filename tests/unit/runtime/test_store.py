@@ -57,11 +57,6 @@ def test_an_object_that_convert_leaves_out_is_remembered_by_its_version(store: S
     assert event(store, "6", "new") == ObjectChange(A, None, "new")
 
 
-def test_a_deletion_before_the_creation_is_remembered(store: Store[Thing, str]) -> None:
-    assert store.remove(Meta("a", "6")) is None
-    assert event(store, "5", "x") is None
-
-
 def test_an_object_that_left_the_selector_may_come_back(store: Store[Thing, str]) -> None:
     """The watch reports it as deleted; uid and name are the same afterwards."""
     event(store, "5", "x")
@@ -70,12 +65,6 @@ def test_an_object_that_left_the_selector_may_come_back(store: Store[Thing, str]
     assert event(store, "7", "y") == ObjectChange(A, None, "y")
     assert store.remove(left) is None
     assert dict(store.models) == {A: "y"}
-
-
-@pytest.mark.parametrize("deleted", [Meta("a", "5"), Meta("a", "9", uid="second")], ids=["same", "next"])
-def test_a_deletion_of_the_known_or_a_later_version_removes_it(store: Store[Thing, str], deleted: Meta) -> None:
-    event(store, "5", "x")
-    assert store.remove(deleted) == ObjectChange(A, "x", None)
 
 
 def test_an_event_from_before_the_list_changes_nothing(store: Store[Thing, str]) -> None:

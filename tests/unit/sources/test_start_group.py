@@ -104,58 +104,27 @@ def test_the_pods_are_the_slots_of_one_job() -> None:
     assert isinstance(decide(gathered(*bodies), NOW), Decide)
 
 
+FIVE, SIX, ANY = ({CONFIG: config} for config in ('{"timeoutAfterSeconds": 5}', '{"timeoutAfterSeconds": 6}', "{}"))
+RELEASE, BYPASS = {"jobset-gate.dev/on-timeout": "Release"}, {"jobset-gate.dev/bypass": "true"}
+LEAVING = "2026-08-01T10:00:40Z"
 DIFFERENCES: dict[str, tuple[Json, Json, tuple[int, int | None, bool, bool], tuple[str, ...]]] = {
-    "none": (member("a"), member("b"), (2, None, False, False), ()),
-    "the larger size": (member("a", size="3"), member("b", size="2"), (3, None, False, False), ("b",)),
-    "the longer timeout": (
-        member("a", notes={CONFIG: '{"timeoutAfterSeconds": 5}'}),
-        member("b", notes={CONFIG: '{"timeoutAfterSeconds": 6}'}),
-        (2, 6, False, False),
-        ("a",),
-    ),
-    "no timeout before any": (
-        member("a", notes={CONFIG: '{"timeoutAfterSeconds": 5}'}),
-        member("b", notes={CONFIG: "{}"}),
-        (2, None, False, False),
-        ("a",),
-    ),
-    "Fail before Release": (
-        member("a", notes={"jobset-gate.dev/on-timeout": "Release"}),
-        member("b"),
-        (2, None, False, False),
-        ("a",),
-    ),
-    "a bypass of all": (
-        member("a", notes={"jobset-gate.dev/bypass": "true"}),
-        member("b", notes={"jobset-gate.dev/bypass": "true"}),
-        (2, None, True, False),
-        (),
-    ),
-    "a bypass of one": (
-        member("a", notes={"jobset-gate.dev/bypass": "true"}),
-        member("b"),
-        (2, None, False, False),
-        ("a",),
-    ),
-    "of a pod that is being deleted": (
-        member("a", size="3", deletionTimestamp="2026-08-01T10:00:40Z"),
-        member("b"),
-        (2, None, False, False),
-        (),
-    ),
-    "in many ways": (
-        member("a", size="3", notes={CONFIG: '{"timeoutAfterSeconds": 5}'}),
-        member("b"),
-        (3, None, False, False),
-        ("a", "b"),
-    ),
+    "none": ({}, {}, (2, None, False, False), ()),
+    "the larger size": ({"size": "3"}, {"size": "2"}, (3, None, False, False), ("b",)),
+    "the longer timeout": ({"notes": FIVE}, {"notes": SIX}, (2, 6, False, False), ("a",)),
+    "no timeout before any": ({"notes": FIVE}, {"notes": ANY}, (2, None, False, False), ("a",)),
+    "Fail before Release": ({"notes": RELEASE}, {}, (2, None, False, False), ("a",)),
+    "a bypass of all": ({"notes": BYPASS}, {"notes": BYPASS}, (2, None, True, False), ()),
+    "a bypass of one": ({"notes": BYPASS}, {}, (2, None, False, False), ("a",)),
+    "a pod that is being deleted": ({"size": "3", "deletionTimestamp": LEAVING}, {}, (2, None, False, False), ()),
+    "in many ways": ({"size": "3", "notes": FIVE}, {}, (3, None, False, False), ("a", "b")),
 }
+"""What two pods say, and which values count; who differs from them."""
 
 
 @pytest.mark.parametrize("name", DIFFERENCES)
 def test_where_pods_differ_the_most_patient_value_counts(name: str) -> None:
     one, other, counts, differing = DIFFERENCES[name]
-    found = workload(one, other)
+    found = workload(member("a", **one), member("b", **other))
     said = (found.targets[0].expected, found.config.timeout, found.bypass, found.releases_on_timeout)
     assert (said, found.differing) == (counts, differing)
 
