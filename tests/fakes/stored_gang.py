@@ -145,7 +145,7 @@ class StoredJobSet:
         body = {"metadata": meta, "data": verdict_codec.config_map_data(verdict, clock)}
         await self.client.create(CONFIGMAPS, body, self.namespace)
 
-    async def event(self, kind: str, name: str, reason: str, message: str, uid: str = "", field: str = "") -> None:
+    async def event(self, kind: str, name: str, reason: str, message: str, uid: str = "", *, field: str = "") -> None:
         involved = {"kind": kind, "name": name, "namespace": self.namespace, "uid": uid, "fieldPath": field}
         moment = timestamp(time.time())
         body = {

@@ -6,7 +6,6 @@ import shlex
 from functools import cache
 from pathlib import Path
 from typing import Any
-from xml.etree import ElementTree as ET
 
 import yaml
 
@@ -20,13 +19,12 @@ from jobset_gate.podgroups.model import Format
 from jobset_gate.settings import Groups
 from tests.chart.helm import defaults
 from tests.repo.documents import anchors, blocks, commands, documents, name, prose
-from tests.repo.files import ROOT, tracked
+from tests.repo.files import ROOT
 
 DOCS = ROOT / "docs"
 LINK = re.compile(r"\]\((?!https?:|mailto:)([^)#\s]*)(?:#([^)\s]+))?\)")
 NAMED = re.compile(r"`((?:tests|e2e|examples|release|charts|jobset_gate)/[\w./-]+)`")
 STATUS = re.compile(r"^\*\*Status:\*\* (?:accepted|replaced by \[\d{4}\]\([\w.-]+\))$", re.MULTILINE)
-SVG = "{http://www.w3.org/2000/svg}"
 
 
 # --- Links and names -------------------------------------------------------------------------------------------------
@@ -82,26 +80,6 @@ def test_every_decision_is_whole_numbered_and_in_the_index() -> None:
         assert len(STATUS.findall(text)) == 1, page
         assert re.findall(r"^## (.+)$", text, re.MULTILINE) == ["Context", "Decision", "Consequences"], page
         assert all(len(part.split()) > 30 for part in re.split(r"^## .+$", text, flags=re.MULTILINE)[1:]), page
-
-
-# --- Pictures --------------------------------------------------------------------------------------------------------
-
-
-def test_every_picture_is_small_fits_light_and_dark_has_a_description_and_fetches_nothing() -> None:
-    pictures = [it for it in tracked() if it.parent == DOCS / "pictures" and it.suffix == ".svg"]
-    assert len(pictures) > 2
-    for picture in pictures:
-        text = picture.read_text()
-        assert len(text) < (40_000 if picture.name == "demo.svg" else 12_000), picture
-        assert "prefers-color-scheme: dark" in text
-        assert set(re.findall(r"https?://(?!127\.0\.0\.1:)[^\s\"']+", text)) == {"http://www.w3.org/2000/svg"}
-        assert re.findall(r"href|@import|@font-face|<script|<image|<foreignObject", text) == []
-        assert all(it.startswith("#") for it in re.findall(r"url\(([^)]*)\)", text))
-        root = ET.fromstring(text)  # noqa: S314 - our own file
-        described = {it.get("id"): it.text or "" for it in root if it.tag in (f"{SVG}title", f"{SVG}desc")}
-        labels = (root.get("aria-labelledby") or "").split()
-        assert labels
-        assert all(described.get(it) for it in labels), picture
 
 
 # --- Reasons and states ----------------------------------------------------------------------------------------------

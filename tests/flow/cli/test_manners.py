@@ -131,21 +131,6 @@ async def test_a_selector_that_is_none_ends_it_also_while_watching(stored: Store
     assert (ran.code, ran.err) == (2, "error: give names or a selector, not both\n")
 
 
-async def test_columns_templates_and_sorting_read_what_o_json_prints(labelled: StoredPodGroups, cli: CliShell) -> None:
-    ran = await cli(
-        "get", "gangs", "--sort-by", "{.expected}", "-o", "custom-columns=WHO:.name,OF:.of,LEFT:.secondsLeft"
-    )
-    head, *rows = (line.split() for line in ran.out.splitlines())
-    assert (head, ["train", "JobSet", "<none>"] in rows, len(rows)) == (["WHO", "OF", "LEFT"], True, 4)
-    names_ = '{range .items[?(@.of=="PodGroup")]}{.name} {.state}{"\\n"}{end}'
-    ran = await cli("get", "gangs", "--sort-by=.name", "-o", f"jsonpath={names_}")
-    assert ran.out.splitlines() == ["bare Gathering", "ring Gathering", "star WaitingForCapacity"]
-    ran = await cli("get", "podgroups", "--sort-by=.moon")
-    assert (ran.code, "couldn't find any field with path '.moon'" in ran.err) == (1, True)
-    ran = await cli("get", "gangs", "-o", "jsonpath={.items[9].name}")
-    assert (ran.code, "array index out of bounds: index 9, length 4" in ran.err) == (1, True)
-
-
 # --- Short words, versions, completion -------------------------------------------------------------------------------
 
 

@@ -75,24 +75,6 @@ async def test_release_opens_this_generation_and_the_next_one_waits_again(stuck:
     await stuck.until_held(3)
 
 
-async def test_bypass_stays_and_the_next_generation_goes_through_too(stuck: Environment, cli: CliShell) -> None:
-    ran = await cli("bypass", "jobset/train", "--yes")
-    assert (ran.code, ran.err) == (0, "")
-    assert f"kubectl annotate jobset train -n {stuck.namespace} {names.BYPASS}-" in ran.out
-    await stuck.until_running(3)
-    assert await noted(stuck) == "true"
-    (event,) = await audit(stuck)
-    assert event["reason"] == names.REASON_BYPASSED_BY_USER
-
-    again = await cli("bypass", "train", "--yes")
-    assert (again.code, again.out) == (0, f"{SUBJECT} unchanged: its gate is bypassed already\n")
-
-    await stuck.suspend("train")
-    await stuck.until(lambda pods: not pods)
-    await stuck.suspend("train", suspended=False)
-    await stuck.until_running(3)
-
-
 # --- With nobody who decides -----------------------------------------------------------------------------------------
 
 
@@ -164,6 +146,8 @@ async def test_it_asks_before_it_acts(
     assert f"Open the gate of JobSet {stored.namespace}/train now and after every restart" in asked
     code, _ = await asyncio.to_thread(answer, "y\n")
     assert (code, await noted(stored)) == (0, "true")
+    again = await cli("bypass", "train", "--yes")
+    assert (again.code, again.out) == (0, f"{SUBJECT} unchanged: its gate is bypassed already\n")
 
 
 # --- What cannot be opened -------------------------------------------------------------------------------------------

@@ -54,7 +54,7 @@ async def started(plane: Plane, namespace: str) -> AsyncIterator[Environment]:
         said = StoredJobSet(stage.client, namespace)
         for meta in sorted((it["metadata"] for it in pods), key=lambda it: str(it["name"]))[:3]:
             for where in (f"spec.initContainers{{{names.BARRIER_CONTAINER}}}", "spec.containers{main}"):
-                await said.event("Pod", meta["name"], "Pulled", "Successfully pulled image", meta["uid"], where)
+                await said.event("Pod", meta["name"], "Pulled", "Successfully pulled image", meta["uid"], field=where)
         yield stage
 
 
@@ -112,10 +112,7 @@ async def test_a_gang_that_runs_in_every_form(plane: Plane, namespace: str, tmp_
     [
         (["moon"], 1, "error: JobSet moon not found in namespace NS, and no pod group of that name either"),
         (["plain"], 1, "error: JobSet NS/plain asks for no gate: it has no groupSchedulingConfig"),
-        (["pod/ring"], 1, "error: pod ring not found in namespace NS"),
         (["train", "--price", "cheap"], 2, "error: --price cheap: give a number, or RESOURCE=NUMBER"),
-        (["train", "--price", "nan"], 2, "--price nan: give a number"),
-        (["train", "--price", "=2"], 2, "--price =2: give a number"),
         (["train", "--price", "1", "--price", "2"], 2, "the price of all devices is given twice"),
         (["train", "--output-file", "/nowhere/x"], 1, "error: /nowhere/x: No such file or directory"),
     ],

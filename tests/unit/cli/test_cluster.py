@@ -127,12 +127,6 @@ def test_a_request_timeout_is_given_as_kubectl_takes_it(text: str, seconds: floa
     assert parse_timeout(text) == seconds
 
 
-async def test_a_context_that_there_is_not_is_answered_by_those_that_there_are(run: RunCli, tmp_path: Path) -> None:
-    path = config(tmp_path, "https://127.0.0.1:1")
-    first, more = await hints(run, "--kubeconfig", path, "--context", "hree")
-    assert (first, more) == (f"error: kubeconfig {path}: there is no context hree; there are here, there", [])
-
-
 @pytest.mark.parametrize("option", ["--as-group", "--as-uid"])
 def test_nobody_is_impersonated_by_group_or_uid_alone(run: RunCli, option: str) -> None:
     ran = run("get", "gangs", option, "x", "--server", "http://127.0.0.1:1")

@@ -88,13 +88,8 @@ def test_the_command_line_wins_over_the_file_and_the_file_over_the_defaults(tmp_
     [
         ("controller: {workers: 0}", "controller.workers: 0: input should be greater than or equal to 1"),
         ("controller: {streamPort: 65536}", "controller.streamPort: 65536: input should be less than or equal to"),
-        ("controller: {patchConcurrency: -1}", "controller.patchConcurrency: -1: input should be greater than or"),
         ("controller: {wrokers: 1}", "controller.wrokers: 1: extra inputs are not permitted"),
-        ("controller: 5", "controller: 5: "),
-        ("barrier: {graceSeconds: -1}", "barrier.graceSeconds: -1: "),
-        ("barriers: {}", "barriers: {}: "),
         ("- a", "settings are one YAML mapping"),
-        ("a: 1\n---\nb: 1", "settings are one YAML mapping"),
         ("a: [", "invalid YAML"),
     ],
 )
@@ -134,11 +129,3 @@ def test_without_tracing_nothing_of_opentelemetry_is_imported() -> None:
     )
     ran = subprocess.run([sys.executable, "-c", program], capture_output=True, text=True, check=True)  # noqa: S603 - our own
     assert ran.stdout == "[]\n"
-
-
-async def test_with_tracing_it_ends_in_order_though_the_collector_is_down(embedded_plane: Plane) -> None:
-    arguments = ["--kubeconfig", str(embedded_plane.kubeconfig), "--port", "0", "--no-extend-crd"]
-    collector = ["--tracing", "--tracing-endpoint", "http://127.0.0.1:9"]
-    async with running_service("controller", *arguments, *collector) as service:
-        await service.until("leading")
-        assert await service.stop() == 0

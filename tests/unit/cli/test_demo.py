@@ -1,28 +1,22 @@
 """Both demos as processes: their facts, their looks, and that they would notice if something went wrong."""
 
 import asyncio
-import io
 import json
 import re
 import socket
 from collections.abc import Iterator
 from dataclasses import dataclass
 
-import msgspec
 import pytest
 
-from jobset_gate.barrier.model import BarrierStage, PodSeen
 from jobset_gate.cli.demo import gang, podgroups
-from jobset_gate.cli.demo.frame import PlainDisplay
 from jobset_gate.cli.demo.gang import MISSING, GangPlan
-from jobset_gate.cli.demo.gang_view import GangProgress
 from jobset_gate.cli.demo.podgroups import PodGroupPlan
 from jobset_gate.cli.exits import ExitCode
 from jobset_gate.fake.clock import run_virtual
 from jobset_gate.fake.kubelet import FakeNode
 from jobset_gate.podgroups.candidate import CapacityCheck
 from jobset_gate.settings import Groups, Settings
-from tests.fakes import gangs
 from tests.fakes.cli_process import TIMEOUT, on_terminal, plain, started
 
 COLOUR = re.compile(r"\x1b\[[0-9;]*[1-9][0-9;]*m")
@@ -128,20 +122,6 @@ async def test_ctrl_c_at_any_moment_ends_it_with_all_ports_closed(
             socket.create_connection(("127.0.0.1", int(found[1])))
 
 
-async def test_a_cancellation_that_comes_while_the_screen_is_cleared_is_not_lost() -> None:
-    async def shown() -> None:
-        async with PlainDisplay(io.StringIO()).following(list):
-            await asyncio.sleep(0)
-
-    for turns in range(10):
-        showing = asyncio.create_task(shown())
-        for _ in range(turns):
-            await asyncio.sleep(0)
-        printed = showing.cancel()  # False: it has ended already
-        await asyncio.wait([showing])
-        assert showing.cancelled() is printed
-
-
 @dataclass(frozen=True, slots=True)
 class NodesNeverCome(GangPlan):
     """Only the first wave of nodes arrives."""
@@ -170,28 +150,3 @@ def test_it_would_notice_if_gangs_were_opened_without_room(capsys: pytest.Captur
     assert "WRONG: gang a did not finish\n" in printed
     assert "WRONG: gang b did not say why it waited\n" in printed
     assert "pods of gang b were bound before there was room for all of it" in printed
-
-
-@pytest.mark.parametrize(("jobs", "pods"), [(3, 100), (1, 1), (1, 2), (20, 1000)])
-def test_the_waves_bring_room_for_every_pod_and_the_last_one_is_needed(jobs: int, pods: int) -> None:
-    plan = GangPlan(jobs=jobs, pods=pods, seconds=8)
-    waves = list(plan.waves())
-    capacities = [sum(node.pods for node in nodes) for _, nodes in waves]
-    assert (sum(capacities), [after for after, _ in waves]) == (plan.size, [0, 4, 8])
-    names = [node.name for _, nodes in waves for node in nodes]
-    assert len(names) == len(set(names))
-    assert plan.size < 3 or all(capacities)
-
-
-def running(pod: PodSeen) -> PodSeen:
-    return msgspec.structs.replace(pod, stage=BarrierStage.PASSED, main_since=gangs.T0 + 1)
-
-
-async def test_a_main_container_is_early_until_all_pods_have_started() -> None:
-    for present, early in ((1, 1), (2, 0)):
-        progress = GangProgress("train")
-        progress.jobset = gangs.jobset()
-        for index in range(present):
-            progress.on_pod(gangs.pod(index))
-        progress.on_pod(running(gangs.pod(0)))
-        assert progress.early == early

@@ -30,8 +30,7 @@ from jobset_gate.kube.resources import (
     VALIDATING_WEBHOOKS,
 )
 from jobset_gate.podgroups import crds
-from jobset_gate.podgroups.model import Format
-from jobset_gate.settings import Gangs, Groups, Settings
+from jobset_gate.settings import Gangs, Settings
 from tests.fakes import jobs, jobsets, stored_pod_groups
 from tests.fakes.admission_server import (
     BUNDLE,
@@ -293,16 +292,6 @@ async def test_the_configuration_for_start_groups_is_as_the_settings_say(
 
 
 @only_embedded
-async def test_pods_of_groups_are_tried_in_a_format_that_is_on(camp: StoredJobSet) -> None:
-    for way in Format:
-        settings = Settings(groups=Groups(ways=(way,), scheduler_names=("ours", "theirs")))
-        async with registered_for_pods(camp.client, camp.namespace, settings):
-            reader = ClusterReader(camp.client, camp.namespace, camp.namespace)
-            [found] = await findings(reader, [("x", dry_runs.pod)])
-        assert (found.level, found.what) == (FindingLevel.OK, "a pod of a group is held"), way
-
-
-@only_embedded
 async def test_configurations_that_do_not_hold(camp: StoredJobSet, doctor: Doctor) -> None:
     loose, bare = registration.configurations(url="https://127.0.0.1:1", failure_policy="Ignore")
     loose["webhooks"][0]["clientConfig"]["caBundle"] = BUNDLE.ca_bundle
@@ -452,11 +441,13 @@ async def test_the_rights_of_the_controllers_account(real_plane: Real, camp: Sto
 
 @only_real
 async def test_a_user_with_few_rights_sees_what_is_not_known(
-    real_plane: Real, camp: StoredJobSet, doctor: Doctor, tmp_path: Path
+    real_plane: Real, camp: StoredJobSet, doctor: Doctor, run: RunCli, tmp_path: Path
 ) -> None:
+    """And the own namespace instead of all."""
     await camp.jobset()
     rules = [{"apiGroups": [names.JOBSET_GROUP], "resources": ["jobsets"], "verbs": ["get", "list"]}]
-    found = await doctor.found(kubeconfig=await kubeconfig_of(real_plane, camp.namespace, rules, tmp_path))
+    config = await kubeconfig_of(real_plane, camp.namespace, rules, tmp_path)
+    found = await doctor.found(kubeconfig=config)
     hidden = {what: it["why"] for what, it in found.items() if it["level"] == "unknown"}
     assert hidden["JobSet's CRD"].startswith("cannot get customresourcedefinitions.apiextensions.k8s.io")
     assert hidden["the webhook configurations"].startswith("cannot list mutatingwebhookconfigurations")
@@ -467,15 +458,6 @@ async def test_a_user_with_few_rights_sees_what_is_not_known(
     assert found[f"you cannot list pods in namespace {camp.namespace}"]["level"] == "warning"
     assert found[f"1 gang in namespace {camp.namespace}"]["level"] == "ok"
     assert [it for it in found.values() if it["level"] == "error"] == []
-
-
-@only_real
-async def test_without_the_right_to_see_all_namespaces_the_own_one_is_looked_at(
-    real_plane: Real, camp: StoredJobSet, run: RunCli, tmp_path: Path
-) -> None:
-    await camp.jobset()
-    rules = [{"apiGroups": [names.JOBSET_GROUP], "resources": ["jobsets"], "verbs": ["get", "list"]}]
-    config = await kubeconfig_of(real_plane, camp.namespace, rules, tmp_path)
     ran = await asyncio.to_thread(run, "doctor", "--kubeconfig", str(config))
     assert ran.code == 0
     assert f"ok       1 gang in namespace {camp.namespace}" in ran.out

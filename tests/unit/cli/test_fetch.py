@@ -9,16 +9,14 @@ import msgspec
 import pytest
 
 from jobset_gate import names
-from jobset_gate.cli.exits import CommandError, ExitCode
 from jobset_gate.cli.fetch.pod_groups import PodGroupSource
 from jobset_gate.cli.fetch.policies import job_policies, jobset_policies
-from jobset_gate.cli.fetch.source import Permissions, Unavailable, forbidden_text
+from jobset_gate.cli.fetch.source import Permissions, forbidden_text
 from jobset_gate.cli.options import ResourceArgument, ResourceKind, parse_resource
 from jobset_gate.cli.printers.explanation import explanation_text
 from jobset_gate.cli.printers.output import PLAIN_STYLE, TerminalStyle, style_of
 from jobset_gate.cli.printers.tables import age
 from jobset_gate.explain.gang import explain_gang
-from jobset_gate.kube.access import Access
 from jobset_gate.kube.client import Client
 from jobset_gate.kube.resources import CONFIGMAPS, EVENTS, NODES, POD_GROUPS, PODS, Resource
 from jobset_gate.settings import Groups
@@ -44,13 +42,6 @@ from tests.fakes.podgroups.objects import pod_group
 )
 def test_names_are_given_as_kubectl_takes_them(text: str, wanted: ResourceArgument) -> None:
     assert parse_resource(text) == wanted
-
-
-@pytest.mark.parametrize("text", ["node/x", "/x", "jobset/", ""])
-def test_anything_else_is_wrong_usage(text: str) -> None:
-    with pytest.raises(CommandError) as wrong:
-        parse_resource(text)
-    assert wrong.value.code == ExitCode.USAGE
 
 
 # --- Permissions ------------------------------------------------------------------------------------------------------
@@ -174,18 +165,6 @@ async def test_an_object_that_cannot_be_decoded_is_named_and_hides_no_other() ->
     assert [it.key.name for it in await source.statuses()] == ["good"]
     (missing,) = permissions.missing
     assert missing.startswith("not readable: ")
-
-
-async def test_a_user_who_may_list_no_pods_gets_one_error_whatever_else_is_forbidden() -> None:
-    """The refusals of a watch come in any order."""
-    for order in (1, -1):
-        source = PodGroupSource(Client(Access("http://127.0.0.1:1")), "team", Permissions(), Groups())
-        source.watching = True
-        for kind in source.sources()[::order]:
-            assert source.on_unavailable(Unavailable(kind, "list", forbidden=True, message="403 Forbidden: no"))
-        assert str(source.failed) == (
-            "no right to list pods in namespace team: no member can be seen (403 Forbidden: no)"
-        )
 
 
 # --- Ages ------------------------------------------------------------------------------------------------------------

@@ -1,7 +1,6 @@
 """What an API server refuses of a group's manifest, and the form that it takes (G1)."""
 
 import copy
-from typing import Any
 
 import pytest
 import yaml
@@ -24,13 +23,6 @@ def paths(corrected: group_corrections.CorrectedManifest) -> list[str]:
     return [it.path for it in corrected.problems]
 
 
-def test_a_podgroup_without_an_api_group_but_with_minmembers_is_kep24s() -> None:
-    right = group_corrections.correct_manifest(
-        {"apiVersion": "v1alpha1", "kind": "PodGroup", "spec": {"minMembers": 2}}
-    )
-    assert right.manifest["apiVersion"] == "incubator.scheduling.k8s.io/v1alpha1"
-
-
 def test_koordinators_ganggroup_comes_out_as_strings_with_legal_namespaces() -> None:
     right = group_corrections.correct_manifest(given_as(design_manifests.KOORDINATOR_GANG_GROUP))
     assert right.manifest["metadata"] == {
@@ -48,16 +40,6 @@ def test_koordinators_ganggroup_comes_out_as_strings_with_legal_namespaces() -> 
     assert (said.problems, said.annotation_problems, said.annotated_spec.gangs) == ((), (), gangs)
     notes = [f"metadata.annotations[{GANG}{it}]" for it in ("total-number", "groups", "groups")]
     assert paths(right) == ["apiVersion", "metadata.namespace", *notes]
-
-
-@pytest.mark.parametrize("design", design_manifests.MADE)
-def test_what_is_right_stays_as_it_is(design: str) -> None:
-    for manifest in yaml.safe_load_all(design_manifests.MADE[design]):
-        before = copy.deepcopy(manifest)
-        assert group_corrections.names_group(manifest)
-        assert group_corrections.correct_manifest(manifest) == group_corrections.CorrectedManifest(
-            manifest=before, problems=()
-        )
 
 
 def test_numbers_in_quotes_and_names_with_capitals_are_put_right() -> None:
@@ -93,22 +75,6 @@ def test_a_group_is_found_wherever_pods_are_made_of(api: str, kind: str, body: J
     (found,) = group_corrections.pod_metadata(made)
     assert found.path == path
     assert group_corrections.names_group(made)
-
-
-@pytest.mark.parametrize(
-    "other",
-    [
-        {"apiVersion": "apps/v1", "kind": "DaemonSet", "spec": {"template": LABELS}},
-        {"apiVersion": "v1", "kind": "Pod", "metadata": {"labels": {"app": "x"}}},
-        {"apiVersion": "scheduling.volcano.sh/v1beta1", "kind": "PodGroup", "spec": {"minMember": 1}},
-        {"apiVersion": "v1", "kind": "Service", "metadata": {"annotations": {KEP24: "g"}}},
-        {"metadata": {"labels": {"app": "x"}}},
-        [1],
-        None,
-    ],
-)
-def test_other_objects_are_none_of_our_business(other: Any) -> None:
-    assert not group_corrections.names_group(other)
 
 
 # --- Any shape -------------------------------------------------------------------------------------------------------

@@ -2,10 +2,8 @@
 
 import pytest
 
-from jobset_gate.barrier.model import MissingByReason
 from jobset_gate.cli.cluster import ClusterOptions
 from jobset_gate.cli.invocation import Invocation
-from jobset_gate.explain.model import Explanation
 
 PLAIN = Invocation("jobset-gate")
 FAR = Invocation("kubectl jobset-gate", ClusterOptions(kubeconfig="my files/config", context="far"), "team")
@@ -31,14 +29,3 @@ def test_a_command_has_the_options_of_who_asked(command: str, plain: str, far: s
 def test_commands_within_words_have_them_too() -> None:
     words = "run `kubectl get jobsets` and `helm upgrade`, or set `x`"
     assert FAR.rewrite_commands(words) == f"run `kubectl get jobsets {OPTIONS}` and `helm upgrade`, or set `x`"
-
-
-def test_an_explanation_has_them_everywhere() -> None:
-    group = MissingByReason(reason="Unscheduled", message="", count=1, command="kubectl describe pod a -n b")
-    shown = Explanation(
-        kind="JobSet", namespace="b", name="x", state="Waiting", missing=(group,), commands=("kubectl x",)
-    )
-    theirs = FAR.rewrite_explanation(shown)
-    assert theirs.commands == (f"kubectl x {OPTIONS}",)
-    assert theirs.missing[0].command.endswith(OPTIONS)
-    assert PLAIN.rewrite_explanation(shown) == shown

@@ -13,13 +13,19 @@ from jobset_gate.cli.options import LogFormat, LogLevel
 from tests.fakes.cli_runner import Terminal
 
 
+@pytest.fixture
+def stream() -> io.StringIO:
+    """What is logged as a process logs it."""
+    made = io.StringIO()
+    logs.configure(stream=made)
+    return made
+
+
 def lines(stream: io.StringIO) -> list[dict[str, object]]:
     return [json.loads(line) for line in stream.getvalue().splitlines()]
 
 
-def test_json_lines_begin_with_time_level_logger_and_message() -> None:
-    stream = io.StringIO()
-    logs.configure(stream=stream)
+def test_json_lines_begin_with_time_level_logger_and_message(stream: io.StringIO) -> None:
     structlog.get_logger("webhook").info("webhook listens", url="https://x")
     (line,) = lines(stream)
     assert list(line) == ["ts", "level", "logger", "msg", "url"]
@@ -41,9 +47,7 @@ def test_what_libraries_log_looks_the_same() -> None:
     assert (second["logger"], "DeprecationWarning: this will change" in str(second["msg"])) == ("py.warnings", True)
 
 
-def test_an_exception_is_one_line_of_json() -> None:
-    stream = io.StringIO()
-    logs.configure(stream=stream)
+def test_an_exception_is_one_line_of_json(stream: io.StringIO) -> None:
     structlog.get_logger("a").error("failed", exc_info=ValueError("so"))
     logging.getLogger("b").error("failed too", exc_info=ValueError("so"))
     assert [str(line["exception"]) for line in lines(stream)] == ["ValueError: so", "ValueError: so"]
@@ -86,19 +90,15 @@ def test_a_person_gets_it_as_a_plain_line(form: LogFormat, capsys: pytest.Captur
     assert capsys.readouterr().err == "error: the lease is lost\n"
 
 
-def test_a_line_about_a_gang_says_which() -> None:
+def test_a_line_about_a_gang_says_which(stream: io.StringIO) -> None:
     """However deep inside the pass it is logged."""
-    stream = io.StringIO()
-    logs.configure(stream=stream)
     with structlog.contextvars.bound_contextvars(namespace="team-a", jobset="train"):
         logging.getLogger("a.library").warning("slow")
         structlog.get_logger("ours").info("decided")
     assert [(line["namespace"], line["jobset"]) for line in lines(stream)] == [("team-a", "train")] * 2
 
 
-def test_no_value_makes_a_line_of_a_megabyte() -> None:
-    stream = io.StringIO()
-    logs.configure(stream=stream)
+def test_no_value_makes_a_line_of_a_megabyte(stream: io.StringIO) -> None:
     structlog.get_logger("a").warning("not said", error="x" * 1_000_000)
     logging.getLogger("b").warning("refused: %s", "x" * 1_000_000)
     assert [len(line) < 2 * logs.MAX_VALUE_LENGTH for line in stream.getvalue().splitlines()] == [True, True]

@@ -57,10 +57,6 @@ def test_the_order_of_keys_is_kept_and_lists_are_blocks() -> None:
     assert to_yaml([{"b": 1, "a": [1, {"d": 2, "c": 3}]}]) == "b: 1\na:\n- 1\n- d: 2\n  c: 3\n"
 
 
-def test_a_script_stays_readable() -> None:
-    assert to_yaml([{"x": "while :; do\n  wait\ndone\n"}]) == "x: |\n  while :; do\n    wait\n  done\n"
-
-
 def test_what_two_places_share_is_written_twice() -> None:
     shared = {"a": 1}
     assert to_yaml([{"x": shared, "z": shared}]) == "x:\n  a: 1\nz:\n  a: 1\n"

@@ -17,7 +17,7 @@ from jobset_gate.cli.fetch.view import ViewState
 from jobset_gate.cli.manifests.writer import to_yaml
 from jobset_gate.cli.printers import watch as printed
 from jobset_gate.cli.printers.description import MOST_ROWS, job_rows
-from jobset_gate.cli.printers.formats import Output, OutputFormat, parse_output
+from jobset_gate.cli.printers.formats import Output, OutputFormat
 from jobset_gate.cli.printers.items import ItemPrinter, PrintedItem
 from jobset_gate.cli.printers.output import PLAIN_STYLE, TerminalStyle
 from jobset_gate.cli.printers.timeline import timeline_bars, timeline_table
@@ -178,13 +178,6 @@ def test_documents_one_after_the_other(capsys: pytest.CaptureFixture[str]) -> No
     assert found == DOCUMENTS
     loaded = list(yaml.safe_load_all(item_lines(capsys, OutputFormat.YAML)))
     assert [(it["name"], it["state"]) for it in loaded] == DOCUMENTS
-
-
-def test_columns_and_templates_of_a_users_own(capsys: pytest.CaptureFixture[str]) -> None:
-    shown = item_lines(capsys, parse_output("custom-columns=WHO:.name,HOW:.state"))
-    assert [line.split() for line in shown.splitlines()] == [["WHO", "HOW"], *map(list, DOCUMENTS)]
-    shown = item_lines(capsys, parse_output(r'jsonpath={.name}{"\n"}'))
-    assert shown.split() == [name for name, _ in DOCUMENTS]
 
 
 def test_names_again_and_again(capsys: pytest.CaptureFixture[str]) -> None:

@@ -16,6 +16,7 @@ from jobset_gate.cli.manifests.findings import SKIPPED
 from jobset_gate.cli.manifests.jobsets import judge, summary
 from jobset_gate.settings import Settings
 from tests.fakes.cli_runner import RunCli
+from tests.fakes.manifest_texts import POD, train
 from tests.repo.files import ROOT
 
 STORY_1, STORY_2 = (str(ROOT / "examples" / name) for name in ("story-1.yaml", "story-2.yaml"))
@@ -32,39 +33,13 @@ spec:
   - name: w
     template: {spec: {template: {spec: {containers: [{name: main, image: x}]}}}}
 """
-BROKEN = """\
-apiVersion: jobset.x-k8s.io/v1alpha2
-kind: JobSet
-metadata:
-  name: broken
-spec:
-  groupSchedulingConfig:
-    timeoutAfterSeconds: 0
-    targetReplicatedJobs:
-    - workers
-    - nobody
-    - workers
-    tiemout: 5
-  replicatedJobs:
-  - name: workers
-    template:
-      spec:
-        template:
-          spec:
-            nodeSelector:
-              kubernetes.io/os: windows
-            containers:
-            - name: group-scheduling-init
-              image: x
-"""
-POD = "replicatedJobs[0].template.spec.template.spec"
+BROKEN = train(
+    ("name: train", "name: broken"), ("300", "0"), ("[workers]", "[workers, nobody]"), ("image: x", "imagee: x")
+)
 BROKEN_AT = [
-    ("7:5", "groupSchedulingConfig.timeoutAfterSeconds: 0"),
-    ("10:7", 'groupSchedulingConfig.targetReplicatedJobs[1]: "nobody"'),
-    ("11:7", 'groupSchedulingConfig.targetReplicatedJobs[2]: "workers"'),
-    ("12:5", "groupSchedulingConfig.tiemout: 5"),
-    ("20:15", f'{POD}.nodeSelector[kubernetes.io/os]: "windows"'),
-    ("22:15", f'{POD}.containers[0].name: "group-scheduling-init"'),
+    ("7:5", "spec.groupSchedulingConfig.timeoutAfterSeconds: 0"),
+    ("8:37", 'spec.groupSchedulingConfig.targetReplicatedJobs[1]: "nobody"'),
+    ("20:15", f'{POD}.containers[0].imagee: "x"'),
 ]
 """Place and field of all that is wrong."""
 
@@ -159,7 +134,7 @@ def test_validate_tells_every_violation_of_every_document_with_its_line(run: Run
     for number, (name, above) in enumerate([("broken", begin), ("too", begin + length)], start=2):
         for place, path in BROKEN_AT:
             line, column = map(int, place.split(":"))
-            expected.append(f"{file}:{above + line}:{column}: JobSet {name} (document {number}): spec.{path}: ")
+            expected.append(f"{file}:{above + line}:{column}: JobSet {name} (document {number}): {path}: ")
     expected.append(
         f"{STORY_1}:1:1: JobSet default/my-jobset (document 1): ok: 300 pods of workers wait for each other"
     )

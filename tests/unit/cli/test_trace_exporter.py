@@ -46,15 +46,6 @@ async def test_a_collector_that_refuses_is_logged_once_until_it_accepts_again(ca
     assert [it.partition(",")[0] for it in logged] == ["Failed to export spans batch code: 400"] * 2
 
 
-async def test_a_trace_that_the_sampler_drops_leaves_no_span_behind(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setenv("OTEL_TRACES_SAMPLER", "parentbased_always_off")
-    async with OtlpCollector() as collector:
-        exporter = OTLPTraceExporter(collector.url, "1.2.3", "me")
-        exporter.export(trace(1))
-        await asyncio.to_thread(exporter.stop)
-    assert collector.spans == []
-
-
 async def test_a_full_queue_drops_spans_and_does_not_wait(
     caplog: pytest.LogCaptureFixture, monkeypatch: pytest.MonkeyPatch
 ) -> None:

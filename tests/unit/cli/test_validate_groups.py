@@ -5,7 +5,6 @@ import json
 import pytest
 import yaml
 
-from jobset_gate import names
 from tests.fakes.cli_runner import CliResult, RunCli
 from tests.fakes.podgroups import design_manifests
 from tests.fakes.podgroups.sources import ALIBABA, ALIBABA_MINIMUM, GANG, KEP24, PLUGINS, Json
@@ -53,20 +52,6 @@ def test_a_document_with_two_metadata_keys_is_read_as_two_pods(run: RunCli) -> N
     notes = [it["metadata"]["annotations"] for it in corrected(ran)]
     gangs = [(it[f"{GANG}name"], it[f"{GANG}groups"]) for it in notes]
     assert gangs == [("role-a", '["teama/role-a","teamb/role-b"]'), ("role-b", "")]
-
-
-def test_what_is_left_to_the_author_is_named_in_the_corrected_form(run: RunCli) -> None:
-    note = "# spec.containers is left to its author"
-    assert run("validate", "-f", "-", stdin=design_manifests.KOORDINATOR_TWO).out.count(note) == 2
-    assert note not in run("validate", "-f", "-", stdin=design_manifests.KOORDINATOR_GANG_GROUP).out
-
-
-def test_a_podgroup_of_another_namespace_is_not_suggested(run: RunCli) -> None:
-    group = {"apiVersion": f"{names.PLUGINS_GROUP}/v1alpha1", "kind": "PodGroup", "spec": {"minMember": 1}}
-    for namespace, suggested in (("team", True), ("other", False)):
-        meta = {"name": "ring", "namespace": namespace}
-        ran = validated(run, pod("p", labels={PLUGINS: "rinq"}), group | {"metadata": meta})
-        assert ("did you mean ring?" in ran.out, ran.code) == (suggested, 0)
 
 
 def test_two_metadata_keys_of_anything_else_stay_wrong(run: RunCli) -> None:
@@ -128,14 +113,6 @@ def test_members_that_contradict_each_other_in_different_files_and_kinds(run: Ru
 def gang(name: str, groups: str, namespace: str = "team") -> Json:
     notes = {f"{GANG}name": name, f"{GANG}min-available": "1", f"{GANG}groups": groups}
     return pod(name, notes=notes, namespace=namespace)
-
-
-def test_a_one_sided_ganggroup_is_reported_for_the_gang_that_names_it(run: RunCli) -> None:
-    ran = validated(run, gang("a", '["team/a","team/b"]'), gang("b", ""))
-    assert ran.code == 1
-    assert "group team/a: " in ran.out
-    assert "must be the same on all of its gangs: team/b has no GangGroup" in ran.out
-    assert "group team/b: " not in ran.out
 
 
 def test_a_ganggroup_of_two_namespaces_is_fine_with_a_warning(run: RunCli) -> None:

@@ -2,13 +2,11 @@
 
 import asyncio
 import json
-import socket
 import ssl
 from base64 import b64decode
 from collections.abc import AsyncIterator
 from contextlib import asynccontextmanager
 from pathlib import Path
-from signal import SIGTERM
 from typing import Any
 from urllib.parse import urlsplit
 
@@ -122,33 +120,6 @@ async def test_a_second_start_updates_what_is_there_and_keeps_it_at_the_end(plan
                 await client.delete(resource, name)
 
 
-async def test_it_registers_a_service_and_exempts_its_namespace(embedded_plane: Plane) -> None:
-    where = ["--kubeconfig", str(embedded_plane.kubeconfig), "--port", "0", "--service", "gate-system/webhook:8443"]
-    async with running_service("webhook", "--self-signed", "--register", *where) as service:
-        await registered(service)
-        async with embedded_plane.client() as client:
-            hooks = [(await client.get(*one))["webhooks"][0] for one in ALL]
-        for hook, path in zip(hooks, ("/mutate", "/validate", "/mutate-pods"), strict=True):
-            assert hook["clientConfig"]["service"] == {
-                "namespace": "gate-system", "name": "webhook", "port": 8443, "path": path
-            }  # fmt: skip
-            assert hook["namespaceSelector"]["matchExpressions"][0]["values"] == ["kube-system", "gate-system"]
-        assert await service.stop() == 0
-
-
-async def test_while_it_is_stopping_it_is_not_ready_but_answers(tmp_path: Path) -> None:
-    bundle = self_signed()
-    bundle.write(tmp_path)
-    files = ["--tls-cert", str(tmp_path / "tls.crt"), "--tls-key", str(tmp_path / "tls.key")]
-    async with running_service("webhook", *files, "--port", "0", "--shutdown-delay", "600") as service:
-        url = (await service.until("webhook listens"))["url"]
-        assert await fetch(f"{url}/healthz", bundle.ca.decode()) == (200, "ok\n")
-        service.send(SIGTERM)
-        await service.until("stopping")
-        assert await fetch(f"{url}/readyz", bundle.ca.decode()) == (503, "shutting down\n")
-        assert await service.stop() != 0, "a second signal ends it at once"
-
-
 # --- Certificates that are kept ---------------------------------------------------------------------------------------
 
 SERVICE = Place("default", "gate")
@@ -221,29 +192,14 @@ async def test_it_is_ready_once_the_ca_of_its_files_is_published(
 def test_files_that_hold_no_certificate(run: RunCli, tmp_path: Path) -> None:
     (tmp_path / "c").write_text("nonsense")
     ran = run("webhook", "--tls-cert", str(tmp_path / "c"), "--tls-key", str(tmp_path / "c"), "--port", "0")
-    assert ran.code == 1
-    assert ran.err.splitlines()[-1].startswith(
-        f"error: {tmp_path / 'c'}, {tmp_path / 'c'}: no certificate with its key"
-    )
-    ran = run("webhook", "--tls-cert", str(tmp_path / "none"), "--tls-key", str(tmp_path / "c"), "--port", "0")
-    assert ran.err.splitlines()[-1] == f"error: {tmp_path / 'none'}: No such file or directory"
-
-
-def test_a_port_that_is_taken(run: RunCli) -> None:
-    with socket.create_server(("127.0.0.1", 0)) as taken:
-        ran = run("webhook", "--self-signed", "--port", str(taken.getsockname()[1]))
-    assert ran.code == 1
-    assert "address already in use" in ran.err.splitlines()[-1]
+    assert (ran.code, f"error: {tmp_path / 'c'}, {tmp_path / 'c'}: no certificate with its key" in ran.err) == (1, True)
 
 
 @pytest.mark.parametrize(
     ("arguments", "message"),
     [
         ("", "give one of --self-signed, --own-ca, or both --tls-cert and --tls-key"),
-        ("--self-signed --tls-cert x --tls-key y", "give one of --self-signed"),
-        ("--own-ca ca --tls-cert x --tls-key y --service a/b", "give one of --self-signed"),
         ("--own-ca ca", "--own-ca, --publish-ca and --check-trust need --service"),
-        ("--tls-cert x --tls-key y --check-trust", "need --service"),
         ("--tls-cert x --tls-key y --publish-ca --service a/b", "--publish-ca needs --tls-ca"),
         ("--tls-cert x --tls-key y --tls-ca z", "--tls-ca needs --register or --publish-ca"),
         ("--self-signed --check-trust --service a/b", "--check-trust needs --tls-cert"),
@@ -252,7 +208,6 @@ def test_a_port_that_is_taken(run: RunCli) -> None:
         ("--own-ca ca --service a/b --leaf-hours 0", "Invalid value for '--leaf-hours'"),
         ("--tls-cert x", "--tls-cert and --tls-key belong together"),
         ("--self-signed --url https://x", "need --register"),
-        ("--self-signed --unregister-on-exit", "need --register"),
         ("--self-signed --register --url https://x --service a/b", "give --url or --service, not both"),
         ("--self-signed --register --host 0.0.0.0", "needs --url or --service"),
         ("--self-signed --port 65536", "Invalid value for '--port'"),

@@ -7,7 +7,6 @@ import subprocess
 from concurrent.futures import ThreadPoolExecutor
 from pathlib import Path
 
-
 from jobset_gate import names
 from jobset_gate.fake.kubelet.barrier import BarrierExit, BarrierIdentity, exit_at_limit, read_verdict
 from jobset_gate.injection import container

@@ -5,7 +5,7 @@ from __future__ import annotations
 from jobset_gate import names
 from jobset_gate.fake import manifests
 from jobset_gate.fake.kubelet import PodFault, PodMatch
-from jobset_gate.kube.resources import JOBS, JOBSETS, PODS, SERVICES
+from jobset_gate.kube.resources import JOBS, JOBSETS, PODS
 from tests.unit.fake.world import FakeClusterStory, Run, label, leaving, plain, running
 
 
@@ -71,31 +71,5 @@ def test_a_failed_job_recreates_all_jobs_until_the_restarts_are_used_up(run: Run
         failed = await world.until_condition(JOBSETS, "set", "Failed")
         assert failed["reason"] == "ReachedMaxRestarts"
         assert (await world.get(JOBSETS, "set"))["status"]["restarts"] == 1
-
-    run(story)
-
-
-def test_pods_find_each_other_and_the_launcher_ends_the_jobset_as_in_the_examples(run: Run) -> None:
-    """The examples that e2e runs need the Service, the coordinator's name, and targets of the success policy."""
-
-    async def story(world: FakeClusterStory) -> None:
-        launcher, workers = manifests.replicated_job("launcher"), manifests.replicated_job("workers")
-        world.kubelets.inject_fault(
-            PodFault(PodMatch(replicated_job="launcher"), main_seconds=0.2, exit_codes={"*": 0})
-        )
-        more = {
-            "coordinator": {"replicatedJob": "workers", "jobIndex": 0, "podIndex": 0},
-            "successPolicy": {"operator": "All", "targetReplicatedJobs": ["launcher"]},
-        }
-        wanted = manifests.jobset("set", replicated_jobs=[launcher, workers])
-        await world.create(JOBSETS, wanted | {"spec": {**wanted["spec"], **more}})
-        for job in await world.jobs(2):
-            assert job["metadata"]["annotations"][names.JS_COORDINATOR] == "set-workers-0-0.set"
-        service = await world.get(SERVICES, "set")
-        assert service["spec"]["clusterIP"] == "None"
-        assert service["spec"]["selector"] == {names.JS_NAME: "set"}
-        assert service["spec"]["publishNotReadyAddresses"] is True
-        completed = await world.until_condition(JOBSETS, "set", "Completed")
-        assert completed["reason"] == "AllJobsCompleted"
 
     run(story)

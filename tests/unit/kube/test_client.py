@@ -208,13 +208,10 @@ async def test_a_watch_that_is_refused_for_its_token_has_another_the_next_time(s
         (401, errors.Unauthorized),
         (403, errors.Forbidden),
         (404, errors.NotFound),
-        (405, errors.ApiError),
         (409, errors.Conflict),
         (410, errors.Expired),
         (422, errors.Invalid),
         (500, errors.ServerError),
-        (502, errors.ServerError),
-        (504, errors.ServerError),
     ],
 )
 async def test_a_refusal_is_an_exception_of_its_kind_and_comes_at_once(

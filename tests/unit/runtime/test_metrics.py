@@ -89,15 +89,6 @@ async def test_methods_are_those_of_http_and_the_host_is_the_api_servers(harness
     assert harness.value("rest_client_request_duration_seconds_sum", verb="GET", host="10.0.0.1:6443") == 0.3
 
 
-async def test_what_nobody_foresaw_is_counted_as_a_panic_too(harness: MetricsHarness) -> None:
-    await harness.work("bad")
-    failed = harness.value("controller_runtime_reconcile_errors_total", controller="gang")
-    assert failed is not None
-    assert failed > 3
-    assert harness.value("controller_runtime_reconcile_panics_total", controller="gang") == failed
-    assert harness.value("workqueue_retries_total", name="gang", controller="gang") == failed
-
-
 def test_every_result_is_zero_before_the_first(harness: MetricsHarness) -> None:
     for result in ("success", "error", "requeue", "requeue_after"):
         assert harness.value("controller_runtime_reconcile_total", controller="gang", result=result) == 0

@@ -2,6 +2,8 @@
 
 from typing import Any, cast
 
+import pytest
+
 from jobset_gate.kube.client import Client
 from jobset_gate.runtime.recorder import LONGEST_MESSAGE, EventRecorder, ObjectReference
 
@@ -18,16 +20,15 @@ class Writes:
         self.message = body["message"]
 
 
-async def recorded(message: str) -> str:
+@pytest.mark.parametrize(
+    ("message", "shown"),
+    [
+        ("timed out\x1b[2J\n: \u202egpj\x9b", "timed out^[[2J : \\u202egpj\\x9b"),
+        ("x" * 5000, "x" * (LONGEST_MESSAGE - 3) + "..."),
+    ],
+    ids=["without controls", "as long as the API takes"],
+)
+async def test_a_message_is_one_line_that_the_api_takes(message: str, shown: str) -> None:
     client = Writes()
     await EventRecorder(cast("Client", client), "c").record(ABOUT, "X", message, fact="x")
-    return client.message
-
-
-async def test_a_message_is_one_line_without_controls() -> None:
-    assert await recorded("timed out\x1b[2J\n: \u202egpj\x9b") == "timed out^[[2J : \\u202egpj\\x9b"
-
-
-async def test_a_message_is_as_long_as_the_api_takes() -> None:
-    assert await recorded("x" * 5000) == "x" * (LONGEST_MESSAGE - 3) + "..."
-    assert len(await recorded("\x1b" * 1000)) == LONGEST_MESSAGE
+    assert client.message == shown
