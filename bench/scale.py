@@ -7,13 +7,18 @@ from dataclasses import dataclass
 
 @dataclass(frozen=True, slots=True)
 class Scale:
-    """1.0 is everything; a tenth is for CI, a hundredth for a look whether the benchmark works."""
+    """1.0 is everything, a tenth gives a first idea, and less than that only shows that the benchmark runs."""
 
     factor: float = 1.0
 
     def size(self, full: int, least: int = 1) -> int:
         """So many pods, gangs or rounds."""
         return max(least, round(full * self.factor))
+
+    @property
+    def measures(self) -> bool:
+        """Whether the figures are to mean something: otherwise nothing need wait for the quiet that they would need."""
+        return self.factor >= 0.1
 
     def kept(self, full: int, least: int = 1) -> int:
         """A size that stays the full one down to a tenth of everything else."""

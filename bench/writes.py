@@ -17,6 +17,7 @@ SIZES = (20, 1000)
 SPAN = 0.1
 """Seconds over which the pods of a gang start, so that no leisurely pass comes between."""
 QUIET = 1.0
+SHORT_QUIET = 0.1
 
 Found = dict[tuple[int, str], Counter[str]]
 """By pods and source: writes by verb and resource."""
@@ -28,21 +29,22 @@ async def run(scale: Scale) -> list[ResultTable]:
     async with Child("apiserver") as server, Child("controller") as controller:
         url = (await server.call("install"))["url"]
         await controller.call("run", server=url, namespace="default", starts=True)
-        await controller.call("quiet", seconds=QUIET)  # JobSet's CRD gets our field
+        quiet = QUIET if scale.measures else SHORT_QUIET
+        await controller.call("quiet", seconds=quiet)  # JobSet's CRD gets our field
         for pods in SIZES:
             for source in (JOBSET.name, JOB.name, START_GROUP.name):
                 plan = GangPlan(f"{source}-{pods}", 1, scale.kept(pods, 2), source=source)
                 if source == START_GROUP.name:
                     plan = start_group(plan.name, plan.size)
-                found[plan.size, source] = await _written(plan, server, controller)
+                found[plan.size, source] = await _written(plan, server, controller, quiet)
     return [table(found)]
 
 
-async def _written(plan: GangPlan, server: Child, controller: Child) -> Counter[str]:
+async def _written(plan: GangPlan, server: Child, controller: Child, quiet: float) -> Counter[str]:
     """From its creation until all its pods have gone on."""
     start = await controller.call("counts")
     await server.call("make", plan=asdict(plan), step=PodStep.PULLING)
-    await controller.call("quiet", seconds=QUIET)
+    await controller.call("quiet", seconds=quiet)
     decided = asyncio.create_task(
         controller.call("decided", namespace=plan.namespace, gang=plan.name, source=plan.source)
     )
@@ -50,7 +52,7 @@ async def _written(plan: GangPlan, server: Child, controller: Child) -> Counter[
     await server.call("move", gangs=[plan.name], first=0, last=plan.size, step=PodStep.HELD, per_second=rate)
     await decided
     await controller.call("events", count=start["events"] + 4 * plan.size)  # made, started, patched, running
-    await controller.call("quiet", seconds=QUIET)
+    await controller.call("quiet", seconds=quiet)
     end = await controller.call("counts")
     await server.call("drop", gang=plan.name)
     await controller.call("events", count=end["events"] + plan.size)

@@ -54,8 +54,8 @@ class GroupBenchCluster:
         path = f"{NAMESPACES.path()}/{name}/serviceaccounts"
         await asyncio.to_thread(admin.must, "POST", path, account, also=409)
 
-    async def clear(self, name: str) -> None:
-        """All that is in it goes; returns when nothing is left that anybody would still be busy with."""
+    async def clear(self, name: str, *, wait: bool) -> None:
+        """All that is in it goes. Returns when its pods are gone, or when nothing is left that anybody is busy with."""
         turn = asyncio.Semaphore(CLEARERS)
 
         async def remove(group: str) -> None:
@@ -71,7 +71,8 @@ class GroupBenchCluster:
             await asyncio.to_thread(self.plane.admin.must, "DELETE", PODGROUPS_PLUGINS.path(name))
             async with ObjectView(client, NAMESPACES, field_selector=f"metadata.name={name}") as view:
                 await client.delete(NAMESPACES, name)
-                await view.until(lambda left: not left, CLEARING)  # with the Events of all pods, which take a while
+                if wait:  # for the Events of all pods, too, which take a while
+                    await view.until(lambda left: not left, CLEARING)
 
 
 def _group(pod: dict[str, Any]) -> str:

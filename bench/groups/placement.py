@@ -57,7 +57,8 @@ async def run(scale: Scale, runs: int) -> list[ResultTable]:
     async with AsyncExitStack() as stack:
         folder = Path(stack.enter_context(tempfile.TemporaryDirectory(prefix="jobset-gate-bench-")))
         there = stack.enter_context(cluster.prepared(scale, folder))
-        stage = PlacementBenchmark(there, *[await _child(stack, name) for name in ("load", "watch", "webhook")])
+        children = [await _child(stack, name) for name in ("load", "watch", "webhook")]
+        stage = PlacementBenchmark(there, *children, quiet=scale.measures)
         await stage.prepare(folder)
         return [await _shape(stage, shape, runs) for shape in plan.shapes(scale)]
 
@@ -85,9 +86,9 @@ def _print_run(shape: LoadShape, what: str, run: PlacementRun) -> None:
 class PlacementBenchmark:
     """The processes that stay from run to run."""
 
-    def __init__(self, there: GroupBenchCluster, loader: Child, watcher: Child, webhook: Child) -> None:
+    def __init__(self, there: GroupBenchCluster, loader: Child, watcher: Child, webhook: Child, *, quiet: bool) -> None:
         self._ground, self._loader, self._watcher, self._webhook = there, loader, watcher, webhook
-        self._namespaces = count()
+        self._namespaces, self._quiet = count(), quiet
 
     async def prepare(self, folder: Path) -> None:
         admin = self._ground.kubeconfigs["admin"]
@@ -102,7 +103,7 @@ class PlacementBenchmark:
         async with AsyncExitStack() as stack:
             controller = await self._start_controller(way, shape, namespace, stack)
             found = await self._place(way, shape, namespace, controller)
-        await self._ground.clear(namespace)
+        await self._ground.clear(namespace, wait=self._quiet)
         return found
 
     async def _start_controller(
