@@ -21,7 +21,6 @@ from jobset_gate.kube.resources import (
 from tests.fakes.eventually import eventually
 from tests.fakes.jobs import job
 from tests.flow.environment import PATIENCE, Environment, Json, alive, runs
-from tests.flow.test_crd import until_extended
 from webhook.registration import MUTATING, VALIDATING
 
 BOTH: list[tuple[Resource, str]] = [(MUTATING_WEBHOOKS, MUTATING), (VALIDATING_WEBHOOKS, VALIDATING)]
@@ -35,11 +34,6 @@ async def owner_applies_the_crd(stage: Environment) -> int:
     apply = ("apply", "-f", "-", "--server-side", "--field-manager=jobset", "--force-conflicts")
     await stage.plane.kubectl(*apply, stdin=crd)
     return int((await stage.client.get(CRDS, names.JOBSET_CRD))["metadata"]["generation"])
-
-
-async def the_field_is_put_into_the_crd(stage: Environment, generation: int) -> None:
-    async with ObjectView(stage.client, CRDS, field_selector=f"metadata.name={names.JOBSET_CRD}") as crds:
-        await until_extended(stage, crds, generation)
 
 
 async def held_until_the_last_node_comes(stage: Environment) -> None:

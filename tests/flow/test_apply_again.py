@@ -4,9 +4,7 @@ import pytest
 
 from jobset_gate import names
 from jobset_gate.fake import manifests
-from jobset_gate.settings import Settings
-from tests.flow.conftest import MakeEnvironment
-from tests.flow.environment import Environment, Json, condition, serve_admission
+from tests.flow.environment import Environment, Json, condition
 
 
 def manifest() -> Json:
@@ -46,22 +44,6 @@ async def test_the_same_manifest_again_changes_nothing(stage: Environment, again
         assert spec(after) == spec(before)
         assert after["metadata"]["annotations"][names.CONFIG] == before["metadata"]["annotations"][names.CONFIG]
         assert after["metadata"]["generation"] == before["metadata"]["generation"]
-
-
-async def test_an_upgrade_of_jobset_gate_does_not_touch_a_gang_that_exists(make_stage: MakeEnvironment) -> None:
-    """Another barrier image between create and suspend: suspending stays possible, the barrier stays as it was."""
-    async with make_stage(webhook=False) as stage:
-        async with serve_admission(stage, Settings.model_validate({"barrier": {"image": "busybox:1.36"}})):
-            await stage.kubectl_apply(gang := manifests.gang(jobs=1, pods=2))
-            await stage.until_running(2)
-        async with serve_admission(stage, Settings.model_validate({"barrier": {"image": "busybox:1.37"}})):
-            await stage.kubectl_apply(gang)
-            await stage.suspend("gang")
-            await stage.until(lambda pods: not pods)
-            await stage.suspend("gang", suspended=False)
-            (pod, _) = await stage.until_running(2)
-            assert pod["spec"]["initContainers"][-1]["image"] == "busybox:1.36"
-            assert pod["metadata"]["annotations"][names.EPOCH] == "1"
 
 
 async def test_generate_name_is_completed_so_that_the_configmap_fits(stage: Environment) -> None:

@@ -1,27 +1,34 @@
 """The controller keeps spec.groupSchedulingConfig in the JobSet CRD's schema, in peace with the CRD's owner (A2)."""
 
+from contextlib import suppress
+
+import pytest
+
 from jobset_gate import names
 from jobset_gate.barrier.crd import is_extended, is_not_owner
 from jobset_gate.fake import jobset_crd, manifests
-from jobset_gate.fake.view import ObjectView
+from jobset_gate.kube.client import Client
+from jobset_gate.kube.errors import NotFound
 from jobset_gate.kube.resources import CRDS
+from tests.fakes.crds import remove_crds
+from tests.fakes.eventually import eventually
+from tests.fakes.service_process import until_ready
 from tests.flow.conftest import MakeEnvironment
-from tests.flow.environment import PATIENCE, Environment, Json
+from tests.flow.environment import Json
 
 
-async def until_extended(stage: Environment, crds: ObjectView, generation: int) -> Json:
+async def until_extended(client: Client, generation: int = 0) -> Json:
     """The CRD, once it has the field at no older generation and nobody but its owner is written down for it."""
-    while True:
-        crd = await stage.client.get(CRDS, names.JOBSET_CRD)
-        if is_extended(crd) and is_not_owner(crd) and crd["metadata"]["generation"] >= generation:
-            return crd
-        seen = crd["metadata"]["resourceVersion"]
-        await _until_other(crds, seen)
+    found: Json = {}
 
+    async def extended() -> bool:
+        with suppress(NotFound):
+            found.update(await client.get(CRDS, names.JOBSET_CRD))
+            return is_extended(found) and is_not_owner(found) and found["metadata"]["generation"] >= generation
+        return False
 
-async def _until_other(crds: ObjectView, version: str) -> None:
-    """Until the watch shows another version than that one."""
-    await crds.until(lambda all_: any(one["metadata"]["resourceVersion"] != version for one in all_), PATIENCE)
+    await eventually(extended)
+    return found
 
 
 async def test_the_owners_next_apply_neither_conflicts_nor_takes_the_field_away_for_long(
@@ -32,14 +39,29 @@ async def test_the_owners_next_apply_neither_conflicts_nor_takes_the_field_away_
         apply = ("apply", "-f", "-", "--server-side", "--field-manager=jobset")
         await stage.plane.kubectl(*apply, "--force-conflicts", stdin=crd)
         stage.start_controller(extend_crd=True)
-        only = f"metadata.name={names.JOBSET_CRD}"
-        async with ObjectView(stage.client, CRDS, field_selector=only) as crds:
-            extended = await until_extended(stage, crds, 0)
-            for _ in range(2):
-                # Without force: a conflict would fail here.
-                await stage.plane.kubectl(*apply, stdin=crd)
-                # One generation for the field's going, one for its coming back.
-                extended = await until_extended(stage, crds, extended["metadata"]["generation"] + 2)
+        extended = await until_extended(stage.client)
+        for _ in range(2):
+            # Without force: a conflict would fail here.
+            await stage.plane.kubectl(*apply, stdin=crd)
+            # One generation for the field's going, one for its coming back.
+            extended = await until_extended(stage.client, extended["metadata"]["generation"] + 2)
         await stage.apply(manifests.gang(jobs=1, pods=2))
         jobset = await stage.jobset("gang")
         assert jobset["spec"][names.CONFIG_FIELD] == {"timeoutAfterSeconds": 300}
+
+
+@pytest.mark.real
+async def test_the_field_is_there_soon_after_jobset_is(make_stage: MakeEnvironment) -> None:
+    """Also when JobSet is uninstalled and installed once more; the controller is ready meanwhile."""
+    async with make_stage(controller=False, webhook=False) as stage:
+        await remove_crds(stage.client, names.JOBSET_CRD)
+        controller = stage.start_controller(extend_crd=True, port=0)
+        await stage.actors.until(controller.leading.wait())
+        await until_ready(controller.url)
+        for _ in range(2):
+            await jobset_crd.install(stage.client)
+            await until_extended(stage.client)
+            await remove_crds(stage.client, names.JOBSET_CRD)
+        assert not stage.running[0].done()
+        await jobset_crd.install(stage.client)
+        await until_extended(stage.client)

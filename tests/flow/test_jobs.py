@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 from collections.abc import AsyncIterator, Callable
-from dataclasses import replace
 from typing import Any
 
 import pytest
@@ -20,7 +19,7 @@ from jobset_gate.kube.resources import CONFIGMAPS, JOBS, PODS
 from jobset_gate.sources.table import JOB
 from tests.fakes.jobs import job
 from tests.flow.conftest import MakeEnvironment
-from tests.flow.environment import PATIENCE, QUICK, Environment, Json, alive, condition, held, runs
+from tests.flow.environment import PATIENCE, Environment, Json, alive, condition, held, runs
 
 RUN = "run"
 STUCK = PodFault(PodMatch(index=1), image_pull_backoff=names.BARRIER_CONTAINER)
@@ -113,14 +112,6 @@ async def test_no_main_container_starts_before_all_pods_have(run: JobStage) -> N
     assert (await run.verdict()).generation.uid == uid
 
 
-async def test_the_stream_alone_releases_a_job(make_stage: MakeEnvironment) -> None:
-    never = replace(QUICK, configmap_sync=100_000.0)
-    async with make_stage(controller=False, behaviour=never) as stage:
-        stage.start_controller(patch_concurrency=0)
-        await JobStage(stage).create(pods=3)
-        await stage.until_running(3)
-
-
 async def test_a_jobset_and_a_job_of_one_name_are_two_gangs(run: JobStage) -> None:
     stuck = run.kubelets.inject_fault(PodFault(PodMatch(job_index=-1, index=1), unschedulable="no room"))
     await run.create(pods=2)
@@ -129,19 +120,6 @@ async def test_a_jobset_and_a_job_of_one_name_are_two_gangs(run: JobStage) -> No
     await run.until_condition(names.REASON_WAITING, "1/2 pods started")
     run.kubelets.clear_fault(stuck)
     await run.stage.until_running(4)
-
-
-async def test_a_timeout_names_the_missing_index_and_the_job_fails(run: JobStage) -> None:
-    run.kubelets.inject_fault(STUCK)
-    await run.create(pods=3)
-    await run.until_condition(names.REASON_WAITING, "2/3 pods started; missing: 1 pod: BarrierImagePull")
-    run.stage.clock.forward(300)
-    await run.patch({"metadata": {"annotations": {"looked": "at"}}})
-    reported = await run.until_condition(names.REASON_TIMED_OUT, "timed out after 300s: 2/3 pods started")
-    assert "missing: 1 pod: BarrierImagePull" in reported["message"]
-    assert "(1)" in reported["message"]
-    failed = await run.until(lambda job: any(it["type"] == "Failed" for it in job["status"].get("conditions") or ()))
-    assert (condition(failed) or {})["status"] == "False"
 
 
 async def test_an_index_that_has_failed_for_good_ends_the_wait(run: JobStage) -> None:

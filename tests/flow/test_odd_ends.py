@@ -54,19 +54,6 @@ async def test_another_owners_configmap_is_never_touched_and_the_gang_says_so(st
     assert gate["metadata"]["resourceVersion"] == made["metadata"]["resourceVersion"]
 
 
-async def test_a_configmap_that_takes_no_change_any_more_is_created_again(make_stage: MakeEnvironment) -> None:
-    """A policy of the cluster may make every ConfigMap immutable."""
-    async with make_stage(nodes=(FakeNode("small", pods=3),)) as stage:
-        await stage.apply(manifests.gang(GANG, jobs=2, pods=2))
-        await stage.until_condition(GANG, names.REASON_WAITING, "3/4 pods started")
-        shut = {"immutable": True}
-        name = names.config_map_name(GANG)
-        await stage.client.patch(CONFIGMAPS, name, stage.namespace, body=shut, patch=PatchType.MERGE)
-        await stage.actors.kubelets.add_node(FakeNode(f"{stage.namespace}-late", pods=10))
-        await stage.until_running(4)
-        await stage.until_condition(GANG, names.REASON_STARTED)
-
-
 async def test_a_configmap_deleted_before_the_decision_is_created_again(make_stage: MakeEnvironment) -> None:
     async with make_stage(nodes=(FakeNode("small", pods=3),)) as stage:
         await stage.apply(manifests.gang(GANG, jobs=2, pods=2))
@@ -129,16 +116,10 @@ async def test_the_jobset_controllers_own_conditions_are_left_alone(stage: Envir
     assert len(found["status"]["conditions"]) == 2
 
 
-async def test_kubectl_wait_works(stage: Environment) -> None:
-    await stage.apply(manifests.gang(GANG, jobs=1, pods=2))
-    await stage.plane.kubectl(
-        "wait", "-n", stage.namespace, "--for=condition=GroupStarted", f"jobset/{GANG}", "--timeout=30s"
-    )
-
-
 async def test_a_finished_jobset_takes_its_configmap_along(stage: Environment) -> None:
     await stage.apply(manifests.gang(GANG, jobs=1, pods=2))
-    await stage.until_running(2)
+    started = ("--for=condition=GroupStarted", f"jobset/{GANG}", "--timeout=30s")
+    await stage.plane.kubectl("wait", "-n", stage.namespace, *started)
     await stage.client.delete(JOBSETS, GANG, stage.namespace, propagation="Background")
     async with ObjectView(stage.client, CONFIGMAPS, stage.namespace) as maps:
         await maps.until(lambda all_: not any(one["metadata"]["name"] == names.config_map_name(GANG) for one in all_))

@@ -30,6 +30,7 @@ from tests.flow.installed import (
     free_port,
     installed,
 )
+from tests.flow.test_crd import until_extended
 from tests.plane.planes import Real
 from webhook.certs.serving import LOOPBACK, self_signed
 
@@ -93,7 +94,7 @@ async def test_the_whole_flow_takes_exactly_the_rights_of_the_chart(
         generation = await stories.owner_applies_the_crd(stage)
         await stack.enter_async_context(release.program("webhook"))
         first, _ = await stack.enter_async_context(replicas(release, stage, page := free_port()))
-        await stories.the_field_is_put_into_the_crd(stage, generation)
+        await until_extended(stage.client, generation)
         await in_force(stage)
         await two_look_at(page, release)
         await stories.held_until_the_last_node_comes(stage)
@@ -113,7 +114,7 @@ async def test_the_whole_flow_takes_exactly_the_rights_of_the_chart(
         await until_held_by(stage, own, "first")
         assert await first.stop() == 0
         await until_held_by(stage, own, "second")
-        await stories.the_field_is_put_into_the_crd(stage, await stories.owner_applies_the_crd(stage))
+        await until_extended(stage.client, await stories.owner_applies_the_crd(stage))
         await stories.released(stage, "after-the-take-over")
     exactly_enough(release, CONTROLLER)
     exactly_enough(release, WEBHOOK)

@@ -9,7 +9,6 @@ from datetime import UTC, datetime, timedelta
 
 import pytest
 
-from jobset_gate import names
 from jobset_gate.cli.serve.trace_exporter import OTLPTraceExporter
 from jobset_gate.fake import manifests
 from jobset_gate.fake.kubelet import FakeNode
@@ -87,27 +86,6 @@ async def test_a_gang_with_a_late_pod_is_one_trace_that_links_to_that_pod(
     assert collector.headers[0]["x-tenant"] == "team-a"
     assert collector.services[0]["service.name"] == "gates-of-team-a"
     assert collector.services[0]["service.version"] == "1.2.3"
-
-
-async def test_a_timeout_is_a_trace_in_error_with_the_pod_that_was_missing(
-    make_stage: MakeEnvironment, collector: OtlpCollector
-) -> None:
-    async with make_stage(controller=False, nodes=EARLY) as stage, exporting(collector.url) as exporter:
-        stage.start_controller(traces=exporter)
-        await stage.create(manifests.gang("train", jobs=1, pods=3))
-        await stage.until_condition("train", names.REASON_WAITING, "2/3 pods started; missing: 1 pod: Unscheduled")
-        await stage.pass_timeout("train")
-        trace = await collector.trace_of("train")
-    root = trace[0]
-    assert root.error is not None
-    assert root.error.startswith("timed out after 300s: 2/3 pods started; missing: 1 pod: Unscheduled")
-    assert (root.tags["jobset_gate.verdict"], root.tags["jobset_gate.timeout_seconds"]) == ("timeout", 300)
-    assert not {"released", "running"} & below(trace, root)
-    started = next(it for it in trace if it.name == "started")
-    assert (started.tags["jobset_gate.pods.reached"], started.tags["jobset_gate.pods.pending"]) == (2, 1)
-    slowest = next(it for it in trace if it.span_id == root.references[0])
-    assert slowest.error == "it had not started at the timeout"
-    assert collector.services[0]["service.name"] == "jobset-gate"
 
 
 async def test_a_gang_is_released_though_the_collector_is_down_which_is_logged(

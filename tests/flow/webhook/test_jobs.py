@@ -10,14 +10,13 @@ import pytest
 from jobset_gate import names
 from jobset_gate.fake.view import ObjectView
 from jobset_gate.kube.client import Client, PatchType
-from jobset_gate.kube.errors import ApiError, Conflict, Invalid
+from jobset_gate.kube.errors import ApiError, Conflict
 from jobset_gate.kube.resources import JOBS, PODS, Resource
 from jobset_gate.settings import Barrier, Gangs, Settings
 from tests.fakes.admission_server import RequestCounter, registered
 from tests.fakes.jobs import EPOCH, TEMPLATE, job
-from tests.fakes.jobsets import Json, changed, dig, without
+from tests.fakes.jobsets import Json, changed, dig
 from tests.flow.environment import PATIENCE
-from tests.plane.kubectl import KubectlFailed
 from tests.plane.planes import Plane
 from webhook.server import WebhookServer
 
@@ -156,18 +155,6 @@ async def test_kueues_three_writes_stop_a_job_and_keep_its_epoch(jobs: Jobs) -> 
     assert dig(admitted, *TEMPLATE, "spec", "nodeSelector") == {"pool": "a"}
 
 
-async def test_a_finished_job_may_be_suspended_and_resumed_as_it_could_without_us(jobs: Jobs) -> None:
-    await jobs.create(job())
-    for pod in await jobs.until_pods(lambda found: len(found) == 4):
-        status = {"status": {"phase": "Succeeded"}}
-        where = pod["metadata"]["name"], jobs.namespace
-        await jobs.client.patch(PODS, *where, body=status, patch=PatchType.MERGE, subresource="status")
-    done = await jobs.until(lambda it: any(c["type"] == "Complete" for c in dig(it, "status", "conditions") or ()))
-    assert done["status"]["startTime"]
-    await jobs.suspend()
-    assert epoch(await jobs.suspend(False)) == "0"
-
-
 @pytest.mark.parametrize("again", [("apply",), ("apply", "--server-side", "--force-conflicts")], ids=" ".join)
 async def test_the_same_manifest_again_changes_nothing(jobs: Jobs, again: tuple[str, ...]) -> None:
     manifest = jobs.here(job())
@@ -177,36 +164,6 @@ async def test_the_same_manifest_again_changes_nothing(jobs: Jobs, again: tuple[
     after = await jobs.client.get(JOBS, RUN, jobs.namespace)
     assert after["spec"] == before["spec"]
     assert after["metadata"]["generation"] == before["metadata"]["generation"]
-
-
-async def test_replace_is_refused_by_kubernetes_alone_and_works_where_it_works_without_us(jobs: Jobs) -> None:
-    """A manifest without the selector that the API server has made cannot replace any Job."""
-    said = []
-    for config, name in ((None, "gated"), (False, "plain")):
-        manifest = jobs.here(job(config=config, name=name))
-        await jobs.plane.kubectl("create", "-f", "-", stdin=manifest)
-        with pytest.raises(KubectlFailed) as refusal:
-            await jobs.plane.kubectl("replace", "-f", "-", stdin=manifest)
-        said.append(str(refusal.value))
-        assert "jobset-gate" not in said[-1].partition("is invalid")[0]
-        assert "spec.selector: Required value" in said[-1]
-    stored = await jobs.client.get(JOBS, "gated", jobs.namespace)
-    manifest = jobs.here(job(name="gated", config=False))
-    manifest["spec"]["selector"] = stored["spec"]["selector"]
-    labels = stored["spec"]["template"]["metadata"]["labels"]
-    manifest["spec"]["template"]["metadata"]["labels"] = {k: v for k, v in labels.items() if k != names.GATED}
-    replaced = (await jobs.plane.kubectl("replace", "-o", "json", "-f", "-", stdin=manifest)).json
-    assert replaced["spec"] == stored["spec"]
-    assert replaced["metadata"]["annotations"] == stored["metadata"]["annotations"]
-    assert replaced["metadata"]["labels"][names.GATED] == names.GATED_JOB
-
-
-async def test_a_generated_name_is_completed(jobs: Jobs) -> None:
-    made = await jobs.create(without(job(generateName="nightly-"), "metadata", "name"))
-    (volume,) = dig(made, *TEMPLATE, "spec", "volumes")
-    config_map = volume["projected"]["sources"][0]["configMap"]["name"]
-    assert made["metadata"]["name"].startswith("nightly-")
-    assert config_map == f"{made['metadata']['name']}.job.group-scheduling"
 
 
 async def test_a_cron_jobs_jobs_are_gangs_by_the_annotation_in_its_job_template(jobs: Jobs) -> None:
@@ -220,14 +177,6 @@ async def test_a_cron_jobs_jobs_are_gangs_by_the_annotation_in_its_job_template(
     made = (await jobs.plane.kubectl("create", "job", "first", "--from=cronjob/nightly", *where)).json
     assert epoch(made) == "0"
     assert made["metadata"]["labels"][names.GATED] == names.GATED_JOB
-
-
-async def test_all_that_is_wrong_is_named_in_one_answer(jobs: Jobs) -> None:
-    wrong = job(config={"targetReplicatedJobs": ["a"]}, spec={"completionMode": "NonIndexed", "completions": 10})
-    with pytest.raises(Invalid) as refusal:
-        await jobs.create(wrong)
-    for part in ("the only key is timeoutAfterSeconds", "spec.completionMode", "6 of the 10 indexes"):
-        assert part in refusal.value.message
 
 
 async def test_a_dead_webhook_stops_only_what_would_lose_the_barrier(jobs: Jobs) -> None:
