@@ -2,6 +2,7 @@
 
 from collections.abc import AsyncIterator, Callable
 from contextlib import asynccontextmanager
+from typing import Any
 
 import pytest
 
@@ -18,8 +19,8 @@ QUEUE = "kueue.x-k8s.io/queue-name"
 MESH = {"name": "mesh", "image": "mesh:1"}
 
 
-def gang(namespace: str) -> Json:
-    return changed(jobset(), namespace, "metadata", "namespace")
+def gang(namespace: str, config: Any = None) -> Json:
+    return changed(jobset(config=config), namespace, "metadata", "namespace")
 
 
 @asynccontextmanager
@@ -33,7 +34,7 @@ async def called(
         asked.append(it)
         return operations(it)
 
-    probe = changed(gang(namespace), "probe", "metadata", "name")
+    probe = gang(namespace, config=False)
     async with registered(client, namespace), another_webhook(client, namespace, name, asking):
         while not asked:
             await client.create(JOBSETS, probe, namespace, dry_run=True)
