@@ -57,11 +57,6 @@ async def validated(text: str) -> tuple[int, list[Json]]:
     return process.returncode or 0, list(yaml.safe_load_all("# " + rest)) if mark else []
 
 
-@pytest.mark.parametrize("printed", design_manifests.PRINTED)
-async def test_as_it_is_printed_nobody_takes_it(plane: Real, printed: str) -> None:
-    await plane.kubectl.refused("create", "-f", "-", stdin=design_manifests.PRINTED[printed])
-
-
 async def test_the_corrected_forms_are_stored_and_mean_what_was_meant(client: Client, named: None) -> None:
     """Those of the designs that print none are ours from the start, and `validate` has nothing to correct in them."""
     for seed, text in SEEDS.items():

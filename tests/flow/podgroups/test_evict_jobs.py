@@ -2,10 +2,7 @@
 
 import pytest
 
-from jobset_gate import names
 from jobset_gate.fake.kubelet import PodFault, PodMatch
-from jobset_gate.kube.client import PatchType
-from jobset_gate.kube.resources import PODS
 from tests.flow.podgroups.conftest import MakeGroupEnvironment
 from tests.flow.podgroups.environment import GroupEnvironment
 from tests.flow.podgroups.evictions import (
@@ -52,20 +49,3 @@ async def test_a_job_that_any_failure_would_end_gets_all_its_pods_back(
         assert indexes(new) == ["0", "1", "2", "3"]
         await unharmed_owner(stage, "work")
         await remove_finalizers(stage)
-
-
-async def test_a_job_with_pods_outside_the_group_is_left_alone(make_stage: MakeGroupEnvironment) -> None:
-    async with make_stage(kubelets=True, nodes={"n": "3"}, controller=False) as stage:
-        rolling = ManualEviction(stage, minimum=2)
-        await stage.apply(job("work", 3))
-        held = await stage.until(all_held(3))
-        await rolling.open(held)
-        other = held[0]["metadata"]["name"]
-        nothing = {"metadata": {"labels": {names.POD_GROUP_LABEL: None}}}
-        await stage.client.patch(PODS, other, stage.namespace, body=nothing, patch=PatchType.MERGE)
-        await stage.until_bound(3)
-        rolled = await rolling.roll_back()
-        assert rolled.blocked == tuple(sorted(one["metadata"]["name"] for one in held[1:]))
-        assert rolled.why == f"pods of Job work are not in the group: {other}"
-        assert set(uids(living(stage.pods.all()))) == set(uids(held))
-        await unharmed_owner(stage, "work")

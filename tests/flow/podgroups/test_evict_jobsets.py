@@ -22,15 +22,15 @@ from tests.flow.podgroups.evictions import (
 )
 
 
-def jobset(name: str = "train", minimum: int = 3, *, policy: Json | None = None, config: Json | None = None) -> Json:
+def jobset(policy: Json | None) -> Json:
     """A driver and two workers in one gang."""
-    meta, spec = manifests.membership_metadata(GANG, Format.ALIBABA, minimum), manifests.template_spec()
+    meta, spec = manifests.membership_metadata(GANG, Format.ALIBABA, 3), manifests.template_spec()
     job = {} if policy is None else {"podFailurePolicy": policy}
     parts = [
         jobsets.replicated_job(part, parallelism=count, pod=spec, pod_metadata=meta, job=job)
         for part, count in (("driver", 1), ("workers", 2))
     ]
-    made = jobsets.jobset(name, replicated_jobs=parts, config=config)
+    made = jobsets.jobset("train", replicated_jobs=parts)
     del made["metadata"]["namespace"]
     return made
 
@@ -54,7 +54,7 @@ class MarkHistory:
 async def test_a_jobset_gets_all_its_pods_back(make_stage: MakeGroupEnvironment, policy: str) -> None:
     async with make_stage(jobsets=True, nodes={"n": "2"}, controller=False) as stage:
         rolling, marks = ManualEviction(stage, minimum=3), MarkHistory()
-        await stage.apply(jobset(policy=POLICIES[policy]))
+        await stage.apply(jobset(POLICIES[policy]))
         old = await stage.until(all_held(3))
         await rolling.open(old)
         await stage.until(placed(2, 2, 3))
@@ -76,22 +76,3 @@ async def test_a_jobset_gets_all_its_pods_back(make_stage: MakeGroupEnvironment,
         assert after["status"].get("restarts", 0) == 0
         assert names.POD_GROUP_SUSPENDED not in meta.get("annotations", {}) | meta.get("labels", {})
         await remove_finalizers(stage)
-
-
-@pytest.mark.parametrize("policy", ["no policy", "fails on any code"])
-async def test_the_start_barrier_of_a_jobset_that_was_taken_back_begins_again(
-    make_stage: MakeGroupEnvironment, policy: str
-) -> None:
-    """Another epoch: its clock starts again, and what was announced of the pods before means nothing to those after."""
-    async with make_stage(jobsets=True, nodes={"n": "2"}, controller=False) as stage:
-        rolling = ManualEviction(stage, minimum=3)
-        await stage.apply(jobset(policy=POLICIES[policy], config={names.TIMEOUT_FIELD: 600}))
-        old = await stage.until(all_held(3))
-        epochs = {one["metadata"]["annotations"][names.EPOCH] for one in old}
-        await rolling.open(old)
-        await stage.until_bound(2)
-        await rolling.roll_back()
-        await rolling.resume()
-        new = await stage.until(all_held(3, but=uids(old)))
-        assert epochs == {"0"}
-        assert {one["metadata"]["annotations"][names.EPOCH] for one in new if manifests.gated(one)} == {"1"}

@@ -4,7 +4,7 @@ from typing import Any
 
 from jobset_gate import names
 from jobset_gate.kube.client import PatchType
-from jobset_gate.kube.resources import CONFIGMAPS, JOBS, PODS
+from jobset_gate.kube.resources import JOBS, PODS
 from jobset_gate.podgroups.model import Format
 from tests.fakes.cli_process import finished
 from tests.fakes.cli_runner import CliResult
@@ -70,9 +70,7 @@ async def test_only_the_named_groups_are_freed_even_if_users_have_removed_the_la
         assert {one["metadata"]["name"] for one in found if gated(one)} == {"c"}
 
 
-async def test_owners_that_were_suspended_for_a_roll_back_go_on_and_records_are_cleared(
-    make_stage: MakeGroupEnvironment,
-) -> None:
+async def test_owners_that_were_suspended_for_a_roll_back_go_on(make_stage: MakeGroupEnvironment) -> None:
     async with make_stage(nodes={"n": "8"}, controller=False, webhook=False) as stage:
         label = stage.label("ring", Format.ALIBABA)
         mark = {names.POD_GROUP_SUSPENDED: f"{label}.1"}
@@ -80,21 +78,13 @@ async def test_owners_that_were_suspended_for_a_roll_back_go_on_and_records_are_
         job["metadata"] |= {"annotations": mark, "labels": mark}
         theirs = manifests.job("theirs", "ring", 2, Format.ALIBABA, 2, suspend=True)
         await stage.apply(job, theirs)
-        record: Json = {
-            "metadata": {"name": names.POD_GROUP_CONFIG_MAP_PREFIX + label, "labels": {names.POD_GROUP_RECORD: "true"}},
-            "data": {names.KEY_RECORD: "{}"},
-        }
-        await stage.client.create(CONFIGMAPS, record, stage.namespace)
         ran = await ungate(stage, "--all", "--yes")
         assert ran.code == 0, ran.err
         assert f"Job {stage.namespace}/work: resumed" in ran.out
-        assert "records of decisions removed: 1" in ran.out
         found = await stage.client.get(JOBS, "work", stage.namespace)
         assert found["spec"]["suspend"] is False
         assert names.POD_GROUP_SUSPENDED not in found["metadata"].get("annotations", {})
         assert (await stage.client.get(JOBS, "theirs", stage.namespace))["spec"]["suspend"] is True
-        left = await stage.client.list(CONFIGMAPS, stage.namespace, label_selector=names.POD_GROUP_RECORD)
-        assert left["items"] == []
         await stage.until_bound(2)
 
 

@@ -47,13 +47,6 @@ def test_it_gets_the_gate_and_the_hash_of_its_group(way: Format) -> None:
     assert held_for(made) == group_label(PodGroupKey(flavor=DESIGNS[way], namespace="team", name="train"))
 
 
-def test_nothing_else_of_it_changes() -> None:
-    given_ = pod(Format.KEP_24, meta={"labels": {"app": "a"}}, priority=3)
-    made = after(given_)
-    del made["metadata"]["labels"][names.POD_GROUP_LABEL], made["spec"]["schedulingGates"]
-    assert made == given_
-
-
 @pytest.mark.parametrize("given_", [None, [], [{"name": "example.com/x"}]])
 def test_the_gates_of_others_stay_before_ours(given_: Any) -> None:
     made = after(pod(Format.ALIBABA, schedulingGates=given_))

@@ -51,20 +51,6 @@ def test_only_one_that_is_older_than_we_know_it_is_outdated(said: str | None, ol
     assert (crds.revision(crd) < crds.REVISION) is old
 
 
-def test_groups_that_end_in_k8s_io_say_that_nobody_has_approved_them() -> None:
-    approved = {
-        group: "api-approved.kubernetes.io" in crds.manifest(group)["metadata"]["annotations"]
-        for group in (PLUGINS, SIGS, KEP24)
-    }
-    assert approved == {PLUGINS: False, SIGS: True, KEP24: True}
-
-
-def test_a_manifest_has_its_name_and_the_revision_that_is_known_here() -> None:
-    found = [crds.manifest(group)["metadata"] for group in crds.GROUPS.values()]
-    assert [it["name"] for it in found] == list(crds.GROUPS)
-    assert {it["annotations"][names.POD_GROUP_CRD_REVISION] for it in found} == {str(crds.REVISION)}
-
-
 def test_an_update_is_for_the_version_that_was_read_and_keeps_what_others_noted() -> None:
     body = crds.update(stored(annotations={names.POD_GROUP_CRD_REVISION: "0", "theirs": "x"}))
     assert body["metadata"]["resourceVersion"] == "7"

@@ -74,14 +74,6 @@ def reported(
     ]
 
 
-def test_the_deadlock_of_two_gangs_that_need_most_of_the_cluster_each() -> None:
-    """Only the first is opened; the second waits until all of it fits."""
-    one, other = waiting("a", 6, created=1), waiting("b", 6, created=2)
-    assert reported(other, one, nodes=[node(10)]) == ["a: opened", "b: WaitingForCapacity: needs 6 cpu, 4 free"]
-    assert reported(other, nodes=[node(10)], standing=(opened(one),)) == ["b: WaitingForCapacity: needs 6 cpu, 4 free"]
-    assert reported(other, nodes=[node(10)]) == ["b: opened"]
-
-
 def test_priority_comes_before_age_and_age_before_the_name() -> None:
     groups = [
         waiting("young", 1, created=9),
@@ -156,20 +148,6 @@ def test_the_name_of_a_group_of_another_namespace_is_not_shown() -> None:
         "secret: opened unproven",
         "b: BehindOther: behind a group of another namespace, which is being placed; needs 8 cpu, 4 free",
     ]
-
-
-def test_groups_with_unsupported_constraints_go_one_at_a_time_under_fit_too() -> None:
-    one = waiting("a", 1, created=1, unmodelled=("host ports",))
-    other = waiting("b", 1, created=2, unmodelled=("host ports",))
-    assert reported(one, other, nodes=[node(4)]) == [
-        "a: opened unproven",
-        "b: BehindOther: behind team/a, which is being placed; host ports is not modelled",
-    ]
-
-
-def test_a_group_next_to_a_probe_that_finds_no_room_is_still_certain_of_its_own() -> None:
-    huge = opened(waiting("huge", 5, cpu=9), proven=False)
-    assert reported(waiting("small", 4), nodes=[node(4)], standing=(huge,)) == ["small: opened"]
 
 
 def test_who_may_preempt_pods_that_are_in_its_way_is_tried_one_at_a_time() -> None:

@@ -10,7 +10,7 @@ from jobset_gate import names
 from jobset_gate.podgroups import evaluate as view
 from jobset_gate.podgroups.candidate import MAX_POD_KINDS, MIXED, Admit, CapacityCheck, Domains, Hold
 from jobset_gate.podgroups.evaluate import evaluate_all
-from jobset_gate.podgroups.fit.constraints import NodeFacts, NodeSelection
+from jobset_gate.podgroups.fit.constraints import NodeFacts
 from jobset_gate.podgroups.fit.guaranteed import NodeInfo, PodShape
 from jobset_gate.podgroups.model import Flavor
 from jobset_gate.podgroups.preconditions import GroupReason
@@ -137,14 +137,6 @@ def test_pods_of_too_many_kinds_go_one_group_at_a_time_unless_even_the_least_of_
     assert reported(mixed("a", many), nodes=(room(many - 1),), check=CapacityCheck.PROBE) == {"a": "opened"}
 
 
-def test_a_mixed_group_that_can_never_fit_holds_nobody_back() -> None:
-    mine = key("mixed")
-    pods = [pod(f"m-{it}", of=mine, spec=asking(f"{200 + it}m")) for it in range(MAX_POD_KINDS + 1)]
-    huge = group_snapshot(*pods, of=mine, group=pod_group("mixed", spec={"minMember": MAX_POD_KINDS + 1}))
-    nodes = (msgspec.structs.replace(room(4), empty={"cpu": 4000, "pods": 110_000, "memory": 2**50}),)
-    assert reported(huge, waiting("small"), nodes=nodes, now=TEN_O_CLOCK + 400)["small"] == "opened"
-
-
 def test_a_resource_that_no_node_has_may_be_served_all_the_same() -> None:
     """By a DeviceClass (DRA), which shows on no node. What some node has is lacking where it is short."""
     wants = {"containers": [{"name": "main", "resources": {"limits": {"example.com/gpu": "1", "cpu": "1"}}}]}
@@ -233,12 +225,6 @@ def test_open_groups_are_not_spoken_of_and_take_the_room_of_what_is_not_bound() 
     assert reported(half, small, nodes=(room(2),), bound=lambda uid: uid == "uid-a") == {"small": "opened"}
 
 
-def test_bound_members_lessen_what_is_to_be_placed() -> None:
-    """Ungated ones, or those of a PodGroup that was made again."""
-    seen = group_snapshot(bound("a", 0, held=""), pod("b"), group=pod_group("g", spec={"minMember": 2}))
-    assert reported(seen, nodes=(room(1),), bound=lambda _: True) == {"g": "opened"}
-
-
 def test_a_group_without_gated_pods_is_not_admitted() -> None:
     seen = group_snapshot(bound("a", 0, held=""), group=pod_group("g", spec={"minMember": 1}))
     assert reported(seen, nodes=(room(9),)) == {}
@@ -264,13 +250,6 @@ def test_a_surplus_is_counted_as_long_as_it_waits_and_needs_no_place() -> None:
     odd = group_snapshot(bound("a"), opened("b", spec=claims), record=done)
     assert counted(odd, TEN_O_CLOCK + 1, bound_uids=("uid-a",)) == [(1, True, True)]
     assert counted(odd, TEN_O_CLOCK + UNSUPPORTED_GRACE_SECONDS, bound_uids=("uid-a",)) == []
-
-
-def test_a_pod_with_a_node_keeps_its_room_until_the_node_has_less_of_it() -> None:
-    done = record((key("g"), 1), minimum=1, satisfied=TEN_O_CLOCK)
-    seen = group_snapshot(bound("a"), record=msgspec.structs.replace(done, how=AdmissionMode.PROBE))
-    assert counted(seen, TEN_O_CLOCK + 3600) == [(1, True, False)]
-    assert counted(seen, TEN_O_CLOCK + 3600, bound_uids=("uid-a",)) == []
 
 
 def test_a_group_that_is_marked_gives_up_its_place_in_time() -> None:
@@ -313,11 +292,3 @@ def test_ungated_pods_without_a_record_are_an_unproven_admission_until_they_are_
     assert counted(forged, NOW) == [(1, False, True)], "nobody of us has opened it in the far future"
     again = group_snapshot(opened("a"), opened("b", 2), group=pod_group("g"), record=record((key("g"), 2), minimum=1))
     assert counted(again, NOW) == [(1, True, False), (1, False, False)]
-
-
-def test_nodes_of_one_demand_are_one_domain() -> None:
-    domains = Domains([room(1)])
-    (shape,) = [it.shape for it in waiting("g").members][:1]
-    assert domains.domain_of([shape]) is domains.domain_of([shape])
-    assert domains.domain_of([shape]) == {"n"}
-    assert NodeSelection() == shape.selection

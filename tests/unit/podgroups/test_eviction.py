@@ -94,15 +94,6 @@ def test_a_mark_is_read_back(text: str, said: tuple[str, int]) -> None:
 # --- Which steps -----------------------------------------------------------------------------------------------------
 
 
-def test_a_job_is_suspended_and_waited_for() -> None:
-    found = plan([pod("a"), pod("b", node="", phase="Pending"), pod("c", gated=True, generation=0)], root())
-    assert [(it.target.name, it.mark) for it in found.suspends] == [("work", MARK)]
-    assert uids(found.terminating) == ["a", "b"]
-    assert not found.detaches
-    assert not found.deletes
-    assert not found.done
-
-
 def test_one_that_a_failure_would_end_forgets_every_pod_that_may_run_by_then() -> None:
     unmarked = pod("d", generation=0)  # another user has removed its gate
     gone = [pod("x", deleting=True), pod("y", phase="Succeeded")]
@@ -114,13 +105,6 @@ def test_one_that_a_failure_would_end_forgets_every_pod_that_may_run_by_then() -
     assert not found.suspends  # it would wait for the ends of pods that it forgets a moment later
     assert uids(found.deletes) == ["a", "b", "d"]
     assert uids(found.terminating) == ["x"]
-
-
-def test_released_pods_are_deleted_though_nobody_owns_them() -> None:
-    """Killed between the two: the mark tells that they are not bare."""
-    found = eviction.plan_eviction([pod("a", maker="", eviction_mark=MARK, jobset="work")], WANTED, {})
-    assert uids(found.deletes) == ["a"]
-    assert not found.blocked
 
 
 def test_a_barrier_whose_pods_are_to_be_released_is_marked_first() -> None:
@@ -154,12 +138,6 @@ def test_a_jobset_is_not_resumed_before_all_its_jobs_have_heard_of_the_suspensio
     assert uids(plan([held], root(JOBSET, suspended=True, mark=MARK)).terminating) == ["a"]
     assert plan([held], root(JOBSET, suspended=True)).done
     assert plan([held], root(JOBSET, suspended=True, mark="another.1")).done
-
-
-def test_other_controllers_pods_are_disrupted_and_deleted() -> None:
-    found = plan([pod("a", "ReplicaSet"), pod("b", "ReplicaSet", deleting=True)])
-    assert uids(found.disrupts) == uids(found.deletes) == ["a"]
-    assert uids(found.terminating) == ["b"]
 
 
 def test_a_pod_that_was_deleted_halfway_is_deleted_again() -> None:

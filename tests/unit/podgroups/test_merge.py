@@ -10,7 +10,6 @@ from jobset_gate.podgroups import merge
 from jobset_gate.podgroups.model import Flavor, Format, GangMode, MemberSource, PodGroupSource
 from tests.fakes.podgroups.sources import (
     GANG,
-    KEP24,
     KOORDINATOR,
     PLUGINS,
     Json,
@@ -29,19 +28,6 @@ def labelled(label: str, *pods: str) -> list[MemberSource]:
 
 def noted(*pods: str, **said: str) -> list[MemberSource]:
     return [member(pod, notes=koordinator(**said)) for pod in pods]
-
-
-def test_a_kep24_group_takes_its_terms_from_the_podgroup_of_its_namespace() -> None:
-    elsewhere = read_pod_group_source("incubator.scheduling.k8s.io", minMembers=9, namespace="other")
-    own = read_pod_group_source("incubator.scheduling.k8s.io", minMembers=2, totalResources={"cpu": "3"})
-    made = group(*(member(pod, notes={KEP24: "g"}) for pod in "ab"), pod_groups=(elsewhere, own))
-    assert (made.minimum, made.resources) == (2, (("cpu", Fraction(3)),))
-    assert (made.valid, made.gathered, made.pod_group_missing) == (True, True, False)
-
-
-def test_a_group_is_as_large_as_its_living_members() -> None:
-    made = group(member("a", labels=alibaba()), member("b", labels=alibaba(), alive=False))
-    assert (made.present, made.minimum, made.gathered) == (1, 3, False)
 
 
 def test_members_of_other_groups_are_ignored() -> None:
@@ -112,11 +98,6 @@ def test_a_group_named_but_absent_lacks_its_podgroup_and_is_not_called_invalid(l
     assert (made.pod_group_missing, made.valid, made.minimum, made.gathered) == (True, True, None, False)
 
 
-def test_a_label_with_annotations_that_leave_the_minimum_out_waits_for_its_podgroup() -> None:
-    one = member("a", labels={KOORDINATOR: "g"}, notes=koordinator(None, mode="Strict"))
-    assert (group(one).pod_group_missing, group(one).valid) == (True, True)
-
-
 def test_annotations_without_a_minimum_and_without_a_podgroup_are_invalid() -> None:
     made = group(*noted("a"))
     assert problem_lines(made.problems) == [
@@ -148,18 +129,6 @@ def test_two_minimums_in_one_group_contradict_and_name_the_pods() -> None:
 def test_members_may_contradict_in_every_value(one: Json, other: Json, key: str) -> None:
     made = group(*noted("a", min_available="2", **one), *noted("b", min_available="2", **other))
     assert [it.path for it in made.problems] == [f"metadata.annotations[{GANG}{key}]"]
-
-
-def test_members_that_say_the_same_in_other_words_agree() -> None:
-    said = noted("a", min_available="2", waiting_time="60s", groups='["team/g","team/h"]')
-    same = noted("b", min_available="02", waiting_time="1m", groups='["team/h","team/g"]')
-    assert group(*said, *same).valid
-
-
-def test_a_bad_value_of_one_member_is_written_on_the_group_and_that_pod() -> None:
-    made = group(*noted("a", min_available="2"), *noted("b", min_available="-2"))
-    assert not made.valid
-    assert [(pod, it.value) for pod, it in made.blamed] == [("b", "-2")]
 
 
 def test_a_bad_value_of_the_podgroup_is_written_on_the_group() -> None:

@@ -1,55 +1,44 @@
 """What a group looks like to the scheduler's own gangs, and why it cannot be handed over to them."""
 
-from fractions import Fraction
-
 import pytest
 from msgspec.structs import replace
 
 from jobset_gate import names
 from jobset_gate.podgroups import native
-from jobset_gate.podgroups.fit.constraints import pod_node_selection
-from jobset_gate.podgroups.fit.guaranteed import PodShape
-from jobset_gate.podgroups.model import Flavor, Format, GangMode, MergedGroup, PodGroupKey
-from jobset_gate.podgroups.record import AdmissionMode, AdmissionRecord, AdmissionState
-from jobset_gate.podgroups.snapshot import GroupSnapshot, MemberPod, RecordRef
+from jobset_gate.podgroups.model import group_label
+from jobset_gate.podgroups.snapshot import GroupSnapshot, RecordRef
+from tests.fakes.podgroups.objects import key, pod, pod_group, record
+from tests.fakes.podgroups.snapshots import group_snapshot
+from tests.fakes.podgroups.sources import Json
 
-KEY = PodGroupKey(flavor=Flavor.SCHEDULER_PLUGINS, namespace="team", name="ring")
-HOME = RecordRef(api=names.PLUGINS_GROUP, namespace="team", name="ring", uid="u1", resource_version="7")
-RECORD = AdmissionRecord(
-    generation=2, stage=AdmissionState.OPEN, how=AdmissionMode.NATIVE, at=0.0, gangs=((KEY, 2),), minimum=3,
-    wait=Fraction(60), mode=GangMode.STRICT,
-)  # fmt: skip
+NAME = "jobset-gate-" + group_label(key())
+RECORD = record((key(), 2))
 
 
-def member(number: int, named: str = "jobset-gate-abc") -> MemberPod:
-    shape = PodShape(selection=pod_node_selection({}), requests={}, count=1)
-    return MemberPod(
-        uid=f"u{number}", namespace="team", name=f"p{number}", group_label="abc", membership=None, shape=shape,
-        gated=True, native=named,
-    )  # fmt: skip
+def member(number: int, named: str = NAME) -> Json:
+    """A pod that names this PodGroup of the scheduler's, or none."""
+    return pod(f"p{number}", spec={"schedulingGroup": {"podGroupName": named}} if named else None)
 
 
-def group(*members: MemberPod, gangs: tuple[str, ...] = (), home: RecordRef | None = HOME) -> GroupSnapshot:
-    merged = MergedGroup(
-        key=KEY, formats=(Format.SCHEDULER_PLUGINS,), minimum=3, wait=Fraction(60), mode=GangMode.STRICT,
-        gangs=gangs, resources=(), pod_group=None, pod_group_missing=False, present=len(members),
-    )  # fmt: skip
-    return GroupSnapshot(group=merged, label="abc", members=members, created=0.0, record_ref=home, record=RECORD)
+def group(*pods: Json, gangs: tuple[str, ...] = (), uid: str = "u1") -> GroupSnapshot:
+    seen = group_snapshot(*pods, group=pod_group(uid=uid), record=RECORD)
+    return replace(seen, group=replace(seen.group, gangs=gangs))
 
 
 def test_the_pod_group_wants_the_minimum_and_goes_with_what_the_record_stands_on() -> None:
     made = native.native_pod_group(group(member(1)), RECORD)
     assert made["spec"] == {"schedulingPolicy": {"gang": {"minCount": 3}}}
-    assert (made["metadata"]["name"], made["metadata"]["namespace"]) == ("jobset-gate-abc", "team")
+    assert (made["metadata"]["name"], made["metadata"]["namespace"]) == (NAME, "team")
     version = f"{names.PLUGINS_GROUP}/v1alpha1"
-    owner = {"apiVersion": version, "kind": "PodGroup", "name": "ring", "uid": "u1"}
+    owner = {"apiVersion": version, "kind": "PodGroup", "name": "g", "uid": "u1"}
     assert made["metadata"]["ownerReferences"] == [owner]
     assert native.is_current(made, group(member(1)))
 
 
 def test_a_config_map_of_ours_owns_it_where_the_way_has_no_pod_group() -> None:
     home = RecordRef(api="", namespace="team", name="jobset-gate-gang-abc", uid="u2", resource_version="1")
-    (owner,) = native.native_pod_group(group(member(1), home=home), RECORD)["metadata"]["ownerReferences"]
+    seen = replace(group(member(1)), record_ref=home)
+    (owner,) = native.native_pod_group(seen, RECORD)["metadata"]["ownerReferences"]
     assert (owner["apiVersion"], owner["kind"], owner["uid"]) == ("v1", "ConfigMap", "u2")
 
 
@@ -61,9 +50,9 @@ def test_one_of_an_earlier_generation_is_not_that_of_this_one() -> None:
 
 
 def test_one_that_goes_with_a_pod_group_of_before_is_another_s() -> None:
-    old = native.native_pod_group(group(member(1), home=replace(HOME, uid="old")), RECORD)
-    assert native.is_current(old, group(member(1), home=replace(HOME, uid="old")))
-    assert not native.is_current(old, group(member(1), home=replace(HOME, uid="new")))
+    old = native.native_pod_group(group(member(1), uid="old"), RECORD)
+    assert native.is_current(old, group(member(1), uid="old"))
+    assert not native.is_current(old, group(member(1), uid="new"))
 
 
 def test_a_group_whose_pods_kept_the_field_is_not_held_up() -> None:

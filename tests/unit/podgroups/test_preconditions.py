@@ -38,11 +38,6 @@ def test_bad_values_come_first_and_name_the_pods() -> None:
     assert message.startswith('pod p: metadata.annotations[gang.scheduling.koordinator.sh/min-available]: "x": must be')
 
 
-def test_a_thousand_bad_pods_are_reported_in_a_few_words() -> None:
-    reason, message = reported(group(*(member(f"p-{number}", labels=alibaba(minimum="0")) for number in range(1000))))
-    assert (reason, message.rpartition("; ")[2]) == ("InvalidGroup", "and 995 more")
-
-
 def test_of_many_others_the_first_few_are_named() -> None:
     listed = ",".join(f'"team/{name}"' for name in ("a", *(f"b{number:02}" for number in range(40))))
     reason, message = reported(gang("a", f"[{listed}]"))
@@ -51,22 +46,10 @@ def test_of_many_others_the_first_few_are_named() -> None:
     assert message.endswith("; team/b09: not there yet; and 30 more")
 
 
-def test_others_gate() -> None:
-    assert reported(gang("a"), gates=("kueue.x-k8s.io/admission", "kueue.x-k8s.io/admission")) == (
-        "OtherGate",
-        "also held by kueue.x-k8s.io/admission",
-    )
-
-
 @pytest.mark.parametrize(
     ("creators", "why"),
     [
-        ((job(3),), "needs 4 pods at once, 3 can be there: Job train makes 3"),
         ((job(2), job(1)), "needs 4 pods at once, 3 can be there: Job train makes 2; Job train makes 1"),
-        (
-            (job(1, "makes its pods one after the other"),),
-            "needs 4 pods at once, 1 can be there: Job train makes its pods one after the other",
-        ),
         (
             (job(3), job(0, "waits for a")),
             "needs 4 pods at once, 3 can be there: Job train makes 3; Job train waits for a",
@@ -81,10 +64,6 @@ def test_creators_that_can_never_make_enough(creators: tuple[OwnerCapacity, ...]
     few = gang("a", minimum=4, pods=1)
     assert capacity_shortage(few, creators) == why
     assert reported(few, made_by=creators)[0] == ("Gathering" if why is None else "CannotGather")
-
-
-def test_a_group_that_has_gathered_can() -> None:
-    assert capacity_shortage(gang("a", minimum=2, pods=2), (job(1),)) is None
 
 
 # --- The label -------------------------------------------------------------------------------------------------------
@@ -128,17 +107,8 @@ def test_a_gang_without_a_list_is_alone() -> None:
     assert opens_with(group(member("p", labels=alibaba()))) == "g"
 
 
-def test_two_gangs_that_list_each_other_open_together() -> None:
-    one, other = gang("a", BOTH), gang("b", '["team/b","team/a"]')
-    assert opens_with(one, other) == opens_with(other, one) == "a b"
-
-
 def test_one_gang_waits_until_the_other_has_gathered() -> None:
     assert bond(gang("a", BOTH), gang("b", BOTH, minimum=8, pods=5)).waits_for == ("team/b: 5/8 pods",)
-
-
-def test_one_gang_waits_for_another_that_is_not_there_yet() -> None:
-    assert bond(gang("a", BOTH)).waits_for == ("team/b: not there yet",)
 
 
 def test_a_gang_with_a_bad_value_keeps_the_others_waiting_but_not_invalid() -> None:
@@ -236,8 +206,6 @@ def jobset(*parts: Json, order: str = "") -> Json:
         ("Job", {}, 1),
         ("Job", {"parallelism": 4}, 4),
         ("Job", {"parallelism": 4, "completions": 2}, 2),
-        ("Job", {"parallelism": 4, "completions": 9}, 4),
-        ("Job", {"parallelism": 0}, 0),
         ("StatefulSet", {"replicas": 3}, 1),
         ("StatefulSet", {"replicas": 0}, 0),
         ("StatefulSet", {"replicas": 3, "podManagementPolicy": "Parallel"}, 3),
@@ -264,18 +232,11 @@ def test_how_many_pods_an_owner_keeps_side_by_side(kind: str, spec: Json, most: 
             jobset(part("a"), part("b"), order="InOrder"),
             ["JobSet o (a) makes 1", "JobSet o (b) waits for a"],
         ),
-        # What comes before and is not held becomes ready, and then the group's turn has come.
-        (jobset(part("a", group="another"), part("b"), order="InOrder"), ["JobSet o (b) makes 1"]),
-        (jobset(part("a"), part("b"), order="AnyOrder"), ["JobSet o (a) makes 1", "JobSet o (b) makes 1"]),
         (jobset(part("a"), part("b", needs=("a",))), ["JobSet o (a) makes 1", "JobSet o (b) waits for a"]),
         (jobset(part("a", group="another"), part("b", needs=("a",))), ["JobSet o (b) makes 1"]),
         (
             jobset(part("a"), part("b", group="another", needs=("a",)), part("c", needs=("b",))),
             ["JobSet o (a) makes 1", "JobSet o (c) waits for a"],
-        ),
-        (
-            jobset(part("a", needs=("b",)), part("b", needs=("a",))),
-            ["JobSet o (a) waits for b", "JobSet o (b) waits for a"],
         ),
     ],
 )

@@ -1,7 +1,5 @@
 """What was decided of groups, as it is stored, and which of several records holds (G3)."""
 
-from fractions import Fraction
-
 import msgspec
 import pytest
 from hypothesis import given
@@ -46,8 +44,8 @@ MINE = records.encode_record(record((ONE, 1)))
 @pytest.mark.parametrize(
     "text",
     [
-        *("", "{}", "[]", "null", '{"generation":1}', "\x00", '{"wait":"1/0"}'),
-        *(MINE.replace('"60"', f'"{wait}"') for wait in ("1/0", "1e9", "1e999999999", "-1", "1" + "0" * 30, "60.0")),
+        *("", "[]", '{"generation":1}', "\x00"),
+        *(MINE.replace('"60"', f'"{wait}"') for wait in ("1/0", "1e999999999", "-1", "60.0")),
         MINE.replace('"generation":1', '"generation":-1'),
         MINE.replace('"generation":1', f'"generation":{2**63}'),
         MINE.replace('"not_before":0.0', '"not_before":1e300'),
@@ -97,8 +95,3 @@ def test_of_a_decision_a_namespace_has_its_own_part() -> None:
 
 def test_a_record_that_does_not_name_a_gang_is_none_of_its() -> None:
     assert records.latest_record(key("three"), record((ONE, 1)), [record((TWO, 9))]) is None
-
-
-def test_seconds_are_kept_exactly() -> None:
-    said = msgspec.structs.replace(record((ONE, 1)), wait=Fraction(1, 3))
-    assert records.decode_record(records.encode_record(said)).wait == Fraction(1, 3)

@@ -13,7 +13,7 @@ from jobset_gate.podgroups.fit.greedy import GroupRequest
 from jobset_gate.podgroups.fit.guaranteed import NodeInfo, NodeSnapshot, PodShape
 from jobset_gate.podgroups.starvation import ROUND_PARTS
 from tests.fakes.podgroups.objects import key
-from tests.unit.podgroups.test_cycle import NOW, STARVATION, may_preempt, opened, waiting
+from tests.unit.podgroups.test_cycle import NOW, STARVATION, opened, waiting
 
 GPU = "nvidia.com/gpu"
 
@@ -143,13 +143,6 @@ def test_what_a_later_group_lacks_does_not_include_the_room_of_those_opened_befo
     assert found["late"] == "behind team/second, which has waited too long for cpu to be passed"
 
 
-def test_one_that_waits_for_room_keeps_nobody_from_being_tried() -> None:
-    """A gang with a volume behind one that queues for devices is the first of those that are not sure of theirs."""
-    nodes = [room("n", {"cpu": 8, GPU: 0}, {"cpu": 8, GPU: 4})]
-    volumes = gang("volumes", 1, {"cpu": 1}, unsupported=("volumes that bind to nodes",))
-    assert reported(starved("gpus", 4, {GPU: 1}), volumes, nodes=nodes)["volumes"] == "opened"
-
-
 def test_a_higher_priority_ends_the_try_of_a_lower_one() -> None:
     """Once it has had the time that placing takes; one without priority over it names the group that it waits for."""
     nodes = [room("n", {"cpu": 4})]
@@ -165,22 +158,6 @@ def test_a_higher_priority_ends_the_try_of_a_lower_one() -> None:
         verdict = judged(other, nodes=nodes, standing=(standing,))["high"]
         assert isinstance(verdict, Hold)
         assert verdict.must_yield == ()
-
-
-def test_one_that_has_to_preempt_ends_such_a_try_too() -> None:
-    full = msgspec.structs.replace(
-        room("n", {"cpu": 1}, {"cpu": 4}), used_by_priority=((10, {"cpu": 3000, "pods": 3000}),)
-    )
-    tried = opened(waiting("low", 9, unmodelled=("inter-pod anti-affinity",)), proven=False)
-    tried = msgspec.structs.replace(tried, priority=10, admitted_at=NOW - 60)
-    high = may_preempt(waiting("high", 4, priority=1000), 1000)
-    verdict = judged(high, nodes=[full], standing=(tried,))["high"]
-    assert isinstance(verdict, Hold)
-    assert (verdict.reason, verdict.must_yield) == ("BehindOther", (tried.key,))
-    never = may_preempt(waiting("high", 5, priority=1000), 1000)
-    verdict = judged(never, nodes=[full], standing=(tried,))["high"]
-    assert isinstance(verdict, Hold)
-    assert verdict.must_yield == ()
 
 
 def test_what_was_proven_and_has_no_room_any_more_is_kept_no_room() -> None:

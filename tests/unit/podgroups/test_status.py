@@ -67,7 +67,6 @@ def reported(given: GroupStatus) -> tuple[Phase, str, str]:
             (Phase.RUNNING, "Running", "3 of 3 pods run; Ungated: a, b, c"),
         ),
         (of(*THREE), (Phase.RUNNING, "Running", "3 of 3 pods run")),
-        (of(*THREE, opened("d")), (Phase.RUNNING, "Running", "3 of 3 pods run")),
         (
             of(bound("a"), opened("b"), opened("c")),
             (
@@ -102,7 +101,6 @@ def reported(given: GroupStatus) -> tuple[Phase, str, str]:
             of(bound("a", phase="Pending"), bound("b"), bound("c"), record=OPEN),
             (Phase.SCHEDULING, "Satisfied", "3/3 pods are bound; 2 of 3 pods run"),
         ),
-        (of(*THREE, record=SATISFIED), (Phase.RUNNING, "Running", "3 of 3 pods run")),
         (
             of(*(bound(it, phase="Succeeded") for it in "abc"), record=SATISFIED),
             (Phase.FINISHED, "Finished", "all 3 pods have succeeded"),
@@ -110,10 +108,6 @@ def reported(given: GroupStatus) -> tuple[Phase, str, str]:
         (
             of(bound("a", phase="Failed"), bound("b"), bound("c"), record=SATISFIED),
             (Phase.FAILED, "Failed", "1 failed; 2 of 3 pods run"),
-        ),
-        (
-            of(bound("a", phase="Failed"), bound("b"), bound("c"), bound("d"), record=SATISFIED),
-            (Phase.RUNNING, "Running", "3 of 4 pods run"),
         ),
         (
             of(bound("a", meta=OWNED), opened("b"), record=BACK),
@@ -127,7 +121,6 @@ def reported(given: GroupStatus) -> tuple[Phase, str, str]:
             ),
             (Phase.PENDING, "RolledBack", "taken back 2 times: x; not opened again before 10:00:40Z"),
         ),
-        (of(pod("a"), record=CLOSED), (Phase.PENDING, "Gathering", "1/3 pods exist")),
     ],
 )
 def test_a_group_has_one_reason(given: GroupStatus, wanted: tuple[Phase, str, str]) -> None:
@@ -168,16 +161,6 @@ def test_members_that_were_never_held_and_those_that_say_something_else_are_name
     assert "Ungated: stray" in given.message
     assert "not followed: turned" in given.message
     assert (given.counts.bound, given.counts.present) == (1, 3)
-
-
-def test_who_made_all_of_its_members_occupies_the_group() -> None:
-    def made(name: str, uid: str) -> Json:
-        owner = {"apiVersion": "batch/v1", "kind": "Job", "name": "j", "uid": uid, "controller": True}
-        return pod(name, meta={"ownerReferences": [owner]})
-
-    assert of(made("a", "u1"), made("b", "u1")).occupied_by == "u1"
-    assert of(made("a", "u1"), made("b", "u2")).occupied_by == ""
-    assert of(made("a", "u1"), pod("b")).occupied_by == ""
 
 
 def test_people_who_mend_a_status_are_no_controller_of_it() -> None:
@@ -297,7 +280,6 @@ def counts(**more: Any) -> MemberCounts:
     ("seen", "wanted"),
     [
         (counts(opened=False), Phase.PENDING),
-        (counts(opened=False, present=0), Phase.PENDING),
         (counts(opened=False, bound=2), Phase.PENDING),
         (counts(opened=False, failed=1), Phase.PENDING),
         (counts(), Phase.PENDING),
@@ -305,13 +287,11 @@ def counts(**more: Any) -> MemberCounts:
         (counts(bound=1), Phase.SCHEDULING),
         (counts(bound=2, running=2), Phase.SCHEDULING),
         (counts(bound=2, running=2, deadline_passed=True), Phase.UNKNOWN),
-        (counts(bound=3, running=2), Phase.SCHEDULING),
         (counts(bound=3, running=3), Phase.RUNNING),
         (counts(bound=3, running=2, succeeded=1), Phase.RUNNING),
         (counts(bound=3, succeeded=3), Phase.FINISHED),
         (counts(bound=5, present=5, succeeded=3, running=2), Phase.RUNNING),
         (counts(bound=3, present=2, running=2, failed=1), Phase.FAILED),
-        (counts(bound=3, present=3, running=3, failed=1), Phase.RUNNING),
         (counts(bound=3, present=3, running=2, failed=1), Phase.FAILED),
         (counts(bound=3, present=3, succeeded=3, failed=1), Phase.FINISHED),
         (counts(bound=2, running=2, evicting=True), Phase.UNKNOWN),
