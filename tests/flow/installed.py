@@ -17,8 +17,8 @@ import yaml
 
 from jobset_gate.kube.access import from_kubeconfig
 from jobset_gate.kube.client import Client
-from jobset_gate.kube.resources import Resource
 from tests.fakes.eventually import eventually
+from tests.fakes.service_accounts import token_of
 from tests.fakes.service_process import fetch
 from tests.flow.policies import POLICIES, in_force, probed_last
 from tests.plane.audit import AuditedRequest
@@ -40,7 +40,6 @@ LIVELY = (
     "webhook.shutdownDelaySeconds=0",
 )
 """Values for a release that a test waits for."""
-ACCOUNTS = Resource("", "v1", "serviceaccounts", "ServiceAccount")
 ACCESS = ("ServiceAccount", "Role", "RoleBinding", "ClusterRole", "ClusterRoleBinding")
 KEPT = ("Secret", "Lease")
 """Listed without content, for uninstalling to find."""
@@ -75,9 +74,7 @@ class Installed:
 
     async def token(self, account: str) -> str:
         async with self.plane.client() as admin:
-            path = ACCOUNTS.path(self.namespace, account, "token")
-            made = await admin.post(path, {"kind": "TokenRequest", "apiVersion": "authentication.k8s.io/v1"})
-        return str(made["status"]["token"])
+            return await token_of(admin, self.namespace, account)
 
     @asynccontextmanager
     async def client(self, account: str) -> AsyncIterator[Client]:

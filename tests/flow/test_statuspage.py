@@ -18,29 +18,18 @@ from jobset_gate.settings import Groups
 from tests.fakes.eventually import eventually
 from tests.fakes.podgroups import objects
 from tests.fakes.served_page import events
+from tests.fakes.service_accounts import allow, made_account
 from tests.flow.conftest import MakeEnvironment
 from tests.flow.environment import PATIENCE, QUICK_LEASE, Environment
 from tests.flow.installed import free_port
 
-ACCOUNTS = Resource("", "v1", "serviceaccounts", "ServiceAccount")
-ROLES = Resource("rbac.authorization.k8s.io", "v1", "roles", "Role")
-BINDINGS = Resource("rbac.authorization.k8s.io", "v1", "rolebindings", "RoleBinding")
-
 
 async def account(stage: Environment, name: str, *kinds: Resource) -> str:
     """A token of a service account that may list these in the stage's namespace."""
-    client, namespace = stage.client, stage.namespace
-    await client.create(ACCOUNTS, {"metadata": {"name": name}}, namespace)
-    rules = [{"apiGroups": [it.group], "resources": [it.plural], "verbs": ["list"]} for it in kinds]
-    if rules:
-        await client.create(ROLES, {"metadata": {"name": name}, "rules": rules}, namespace)
-        subject = {"kind": "ServiceAccount", "name": name, "namespace": namespace}
-        role = {"apiGroup": ROLES.group, "kind": "Role", "name": name}
-        bound = {"metadata": {"name": name}, "subjects": [subject], "roleRef": role}
-        await client.create(BINDINGS, bound, namespace)
-    asked = {"kind": "TokenRequest", "apiVersion": "authentication.k8s.io/v1"}
-    made = await client.post(ACCOUNTS.path(namespace, name, "token"), asked)
-    return str(made["status"]["token"])
+    token = await made_account(stage.client, stage.namespace, name)
+    if kinds:
+        await allow(stage.client, stage.namespace, name, *kinds, verbs=["list"])
+    return token
 
 
 @asynccontextmanager

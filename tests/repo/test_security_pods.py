@@ -8,7 +8,8 @@ import pytest
 from jobset_gate.kube.client import Client
 from jobset_gate.kube.errors import Forbidden
 from jobset_gate.kube.resources import NAMESPACES, PODS
-from tests.flow.installed import ACCOUNTS, rendered
+from tests.fakes.service_accounts import ACCOUNTS
+from tests.flow.installed import rendered
 from tests.plane.planes import Real, fresh_name
 
 pytestmark = pytest.mark.real

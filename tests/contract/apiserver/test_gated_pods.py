@@ -50,14 +50,6 @@ async def test_a_status_is_dated_by_the_clock_of_the_server(api: RawApi) -> None
     assert start <= written_at <= time.time()
 
 
-async def test_the_gate_of_a_pod_of_the_same_name_stays(api: RawApi) -> None:
-    await api.post(PODS, pod(schedulingGates=gates(OURS)))
-    body = {"metadata": {"uid": "another"}, "spec": {"schedulingGates": [{"$patch": "delete", "name": OURS}]}}
-    refused = await strategic(api, f"{PODS}/p", body)
-    assert (refused.status, set(refused.causes)) == (422, {"metadata.uid"})
-    assert (await api.get(f"{PODS}/p")).object["spec"]["schedulingGates"] == gates(OURS)
-
-
 async def test_a_pod_is_released_from_its_owner_in_one_patch(api: RawApi) -> None:
     owner = {"apiVersion": "batch/v1", "kind": "Job", "name": "j", "uid": "11111111-2222-3333-4444-555555555555"}
     other = {**owner, "name": "k", "uid": "11111111-2222-3333-4444-666666666666"}

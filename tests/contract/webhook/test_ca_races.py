@@ -2,7 +2,7 @@
 
 import pytest
 
-from jobset_gate.kube.client import Client, PatchType
+from jobset_gate.kube.client import Client
 from jobset_gate.kube.errors import Conflict
 from jobset_gate.kube.resources import SECRETS
 from tests.fakes.certificates import SECRET, CertificateInstallation, installation
@@ -50,16 +50,3 @@ async def test_a_configuration_that_went_meanwhile_is_a_lost_race(client: Client
         before = await published.read()
     with pytest.raises(WriteConflict):
         await published.write(before, b"x")
-
-
-async def test_a_secret_that_was_lost_takes_the_charts_apply_again(installed: CertificateInstallation) -> None:
-    """What we have created must be Helm's to label and to delete."""
-    replica = installed.replica()
-    assert await replica.reconcile() is None
-    labels = {"app.kubernetes.io/managed-by": "Helm", "app.kubernetes.io/name": "jobset-gate"}
-    body = {"metadata": {"labels": labels}, "type": "Opaque"}
-    applied = await installed.client.patch(
-        SECRETS, SECRET, installed.namespace, body=body, patch=PatchType.APPLY, field_manager="helm"
-    )
-    assert applied["metadata"]["labels"] == labels
-    assert set(applied["data"]) == {"ca.crt", "ca.key"}

@@ -200,36 +200,6 @@ async def test_at_no_moment_of_several_rotations_is_a_replica_distrusted(embedde
         assert len(await cas(installed)) <= 2
 
 
-async def test_the_next_ca_is_published_before_it_signs(installed: CertificateInstallation) -> None:
-    first, second = replicas = await ready(installed)
-    (old,) = await cas(installed)
-    installed.now.forward(245 * DAY)
-    for one in replicas:
-        await one.reconcile()
-    assert len(await cas(installed)) == 2
-    old_ca, new_ca = certificates(next(iter((await installed.bundles()).values())))
-    assert is_signed_by(first.slot.chain[0], old_ca)
-    installed.now.forward(timedelta(seconds=9))
-    await first.reconcile()
-    await second.reconcile()
-    late = (await ready(installed, 1))[0]
-    assert is_signed_by(late.slot.chain[0], old_ca), (
-        "one that starts during the settling time does not sign with it either"
-    )
-    for _ in range(4):
-        installed.now.forward(timedelta(seconds=6))
-        for one in replicas:
-            await one.reconcile()
-    assert is_signed_by(first.slot.chain[0], new_ca)
-    assert is_signed_by(second.slot.chain[0], new_ca)
-    assert await installed.trusts(late), "the old CA stays as long as a certificate of it may be in use"
-    installed.now.forward(8 * DAY)
-    for one in replicas:
-        assert await one.reconcile() is None
-    (only,) = await cas(installed)
-    assert only != old
-
-
 async def test_the_key_of_the_old_ca_is_forgotten(installed: CertificateInstallation) -> None:
     (replica,) = await ready(installed, 1)
     installed.now.forward(245 * DAY)

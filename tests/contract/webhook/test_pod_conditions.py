@@ -8,7 +8,7 @@ from dataclasses import dataclass
 import pytest
 
 from jobset_gate import names
-from jobset_gate.kube.client import Client, PatchType
+from jobset_gate.kube.client import Client
 from jobset_gate.kube.errors import Invalid
 from jobset_gate.kube.resources import PODS
 from jobset_gate.podgroups.admission import admit_pod
@@ -87,18 +87,6 @@ async def test_other_pods_are_never_sent(webhook: RegisteredForPods) -> None:
             assert not await webhook.is_sent(manifest), kind
     with suppress(Invalid):  # an API server refuses it without a node, after it has called webhooks
         await webhook.create(pod(Format.KEP_24, meta=MIRROR))
-    assert webhook.counter.sent() == 0
-
-
-async def test_a_pod_is_sent_at_its_creation_only(webhook: RegisteredForPods) -> None:
-    made = await webhook.client.create(PODS, pod(Format.KEP_24), webhook.namespace)
-    webhook.counter.sent()
-    body = {"metadata": {"annotations": {"scheduling.k8s.io/group-name": "another", names.BYPASS: "x"}}}
-    for more, subresource in ((body, None), ({"status": {"phase": "Pending"}}, "status")):
-        await webhook.client.patch(
-            PODS, "p", webhook.namespace, body=more, patch=PatchType.MERGE, subresource=subresource
-        )
-    await webhook.client.delete(PODS, "p", webhook.namespace, uid=made["metadata"]["uid"])
     assert webhook.counter.sent() == 0
 
 

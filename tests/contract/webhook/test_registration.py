@@ -68,17 +68,6 @@ def test_the_mutating_webhook_is_called_after_all_others() -> None:
     assert name > max("jobset-mutating-webhook-configuration", "kueue-mutating-webhook-configuration", "z")
 
 
-def test_the_webhook_is_reached_by_a_service_or_by_a_url() -> None:
-    by_service = configurations(service=ServiceReference("ns", "gate", 8443))[0]["webhooks"][0]["clientConfig"]
-    assert by_service == {"service": {"namespace": "ns", "name": "gate", "port": 8443, "path": "/mutate"}}
-    by_url = configurations(url="https://127.0.0.1:1/", ca_bundle="Y2E=")[1]["webhooks"][0]["clientConfig"]
-    assert by_url == {"url": "https://127.0.0.1:1/validate", "caBundle": "Y2E="}
-    with pytest.raises(ValueError, match="either url or service"):
-        configurations()
-    with pytest.raises(ValueError, match="either url or service"):
-        configurations(url="https://x", service=SERVICE)
-
-
 # --- As an API server takes them -------------------------------------------------------------------------------------
 
 
