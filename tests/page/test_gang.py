@@ -1,7 +1,6 @@
 """One gang's page: what is missing and why, its picture, its address, and all of it without JavaScript too."""
 
 import re
-from xml.etree import ElementTree as ET
 
 import pytest
 from playwright.async_api import Browser, expect
@@ -25,9 +24,7 @@ async def test_it_says_what_is_missing_and_why_and_its_release_is_seen_without_a
     await expect(page.locator("#count")).to_have_text("1 of 2 pods started")
     missing = page.locator("#missing li")
     await expect(missing).to_have_count(1)
-    await expect(missing).to_have_attribute("data-why", "Unscheduled")
     await expect(missing).to_contain_text(scenes.NO_ROOM)
-    await expect(missing.locator("code")).to_contain_text("kubectl describe pod")
     await expect(page.locator("#about")).to_contain_text(re.compile(r"[34]m(\d+s)? left\s+of 5m"))
     await page.evaluate("window.here = 'still'")
     stage.decide(scenes.put(stage, "waits", *scenes.here(2)))
@@ -35,22 +32,6 @@ async def test_it_says_what_is_missing_and_why_and_its_release_is_seen_without_a
     await expect(page.locator("#missing")).to_have_count(0)
     await expect(page).to_have_title("team-a/waits: Released - jobset-gate")
     assert await page.evaluate("window.here") == "still"
-
-
-async def test_its_picture_shows_each_pod(stage: ServedPage, visit: BrowserVisit) -> None:
-    scenes.everything(stage)
-    stage.api.pods = [scenes.raw_pod("waits", index, started=index == 0) for index in range(2)]
-    page = visit.page
-    await visit.open(WAITS)
-    picture = page.locator("#timeline")
-    await expect(picture).to_have_js_property("complete", True)
-    assert await picture.evaluate("it => it.naturalWidth") > 0
-    assert await picture.get_attribute("alt")
-    svg = await page.request.get(f"{WAITS}/timeline.svg")
-    assert svg.headers["content-type"] == "image/svg+xml"
-    drawn = list(ET.fromstring(await svg.text()).itertext())  # noqa: S314 - our own picture
-    assert "JobSet team-a/waits: 1/2 pods started; the gate is closed" in drawn
-    assert {"workers-0/0", "workers-0/1", "held at the gate"} <= set(drawn)
 
 
 async def test_a_command_is_copied(stage: ServedPage, visit: BrowserVisit) -> None:
@@ -96,6 +77,8 @@ async def test_three_hundred_pods_are_grouped_and_their_timeline_zooms(stage: Se
     await expect(page.locator(".pod:visible")).to_have_count(300)
     picture = page.locator("#timeline")
     await expect(picture).to_have_js_property("complete", True)
+    assert await picture.evaluate("it => it.naturalWidth") > 0
+    assert await picture.get_attribute("alt")
     zoom = page.get_by_role("navigation", name="Zoom of the timeline")
     await zoom.get_by_role("link", name="Zoom in").click()
     await expect(picture).to_have_attribute("src", re.compile(r"timeline.svg\?from=\d+&to=\d+$"))

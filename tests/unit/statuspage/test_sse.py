@@ -15,7 +15,7 @@ from controllers.statuspage.authz import Visibility
 from controllers.statuspage.query import ListQuery
 from controllers.statuspage.source import Freshness
 from controllers.statuspage.sse import MAX_PAGES, ListCache, ListFeed
-from jobset_gate.barrier.model import GangKey, VerdictKind
+from jobset_gate.barrier.model import VerdictKind
 from jobset_gate.kube.errors import Unreachable
 from tests.fakes import gangs
 from tests.fakes.podgroups.objects import key, pod
@@ -92,7 +92,9 @@ async def test_a_gang_that_comes_or_goes_comes_or_goes_on_the_page(
         assert "rows" not in said
 
 
-async def test_a_gangs_page_turns_from_waiting_to_timed_out(stage: ServedPage, viewer: aiohttp.ClientSession) -> None:
+async def test_a_gangs_page_turns_from_waiting_to_timed_out_and_ends_with_the_gang(
+    stage: ServedPage, viewer: aiohttp.ClientSession
+) -> None:
     async with viewer.get("/gangs/default/train/events") as answer:
         news = events(answer)
         assert 'data-state="Waiting"' in (await next_event(news))["parts"]["about"]
@@ -101,13 +103,7 @@ async def test_a_gangs_page_turns_from_waiting_to_timed_out(stage: ServedPage, v
         said = await until(news, "TimedOut")
         assert 'id="given-up"' in said["parts"]["about"]
         assert said["title"].startswith("default/train: TimedOut")
-
-
-async def test_a_gangs_page_ends_with_the_gang(stage: ServedPage, viewer: aiohttp.ClientSession) -> None:
-    async with viewer.get("/gangs/default/other/events") as answer:
-        news = events(answer)
-        await next_event(news)
-        stage.drop(GangKey("default", "other"))
+        stage.drop(key)
         await next_event(news, "end")
 
 

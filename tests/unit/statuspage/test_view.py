@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Mapping
 from typing import Any
 
 import pytest
@@ -13,13 +14,14 @@ from controllers.statuspage.query import parse_query, select_page
 from controllers.statuspage.source import Freshness, PageSource
 from controllers.statuspage.view import StatusView
 from jobset_gate import names
-from jobset_gate.barrier.model import GangKey, GangSnapshot, VerdictKind
+from jobset_gate.barrier.model import GangKey, GangSnapshot, PodSeen, VerdictKind
 from jobset_gate.explain.gang import explain_gang
 from jobset_gate.runtime.store import ObjectChange
 from tests.fakes import gangs
 from tests.fakes.podgroups.objects import key, pod
 from tests.fakes.podgroups.snapshots import group_snapshot
-from tests.fakes.served_page import FakePodGroups
+from tests.fakes.review_api import FakeReviewApi
+from tests.fakes.served_page import FakePodGroups, ServedPage
 
 
 class Made:
@@ -30,15 +32,21 @@ class Made:
         self.explained: list[str] = []
         self.index = GangCache(lambda _: None, lambda _, __: None, (), self._touched)
         self.groups = FakePodGroups()
+        self._stage = ServedPage(FakeReviewApi(), self.index, None, self.groups)  # type: ignore[arg-type]  # no server
         source = PageSource(index=self.index, clock=lambda: self.now, fresh=Freshness, groups=self.groups)
         self.board = StatusView(source, lambda: self.now)
         monkeypatch.setattr(boards, "explain_gang", self._explain)
 
-    def put(self, name: str, *pods: Any, **changes: Any) -> GangKey:
-        jobset = gangs.jobset(name=name, uid=f"u-{name}", **changes)
-        before = self.index.get_workload(GangKey("default", name))
-        self.index.on_workload(ObjectChange(("default", name), before, jobset))
-        return GangKey("default", name)
+    def put(self, name: str, *pods: PodSeen, gate: Mapping[str, Any] | None = None, **changes: Any) -> GangKey:
+        """This gang is there now, with these pods, and a ConfigMap with this in it."""
+        uid = f"u-{name}"
+        made = None if gate is None else gangs.config_map(name=f"{name}-group-scheduling", workload_uid=uid, **gate)
+        return self._stage.put(gangs.jobset(name=name, uid=uid, **changes), *pods, gate=made)
+
+    @property
+    def row(self) -> rows.StatusRow:
+        """Of the gang `a`."""
+        return self.board.rows["gang-default.a"]
 
     def _touched(self, key: GangKey) -> None:
         self.board.mark_dirty(key)
@@ -75,50 +83,38 @@ async def test_only_what_has_changed_is_explained_again(made: Made) -> None:
 
 
 async def test_a_timeout_that_comes_while_nothing_else_happens_is_seen(made: Made) -> None:
-    made.put("a")
-    made.index.on_job(ObjectChange(("default", "j"), None, gangs.job(gang="a", name="j", workload_uid="u-a")))
-    made.index.on_pod(ObjectChange(("default", "p"), None, gangs.pod(0, gang="a", workload_uid="u-a")))
-    gate = gangs.config_map(name="a-group-scheduling", workload_uid="u-a", waiting_since=gangs.clock(uid="u-a"))
-    made.index.on_config_map(ObjectChange(("default", gate.name), None, gate))
+    made.put("a", gangs.pod(0), gate={"waiting_since": gangs.clock(uid="u-a")})
     await made.board.refresh()
-    assert made.board.rows["gang-default.a"].until == gangs.T0 + 300
+    assert made.row.until == gangs.T0 + 300
     made.now += 301
     await made.board.refresh()
-    assert made.board.rows["gang-default.a"].state == "Due"
+    assert made.row.state == "Due"
 
 
 async def test_a_gang_waits_since_its_first_pod_started_or_its_oldest_missing_pod_was_created(made: Made) -> None:
-    made.put("a")
-    made.index.on_job(ObjectChange(("default", "j"), None, gangs.job(gang="a", name="j", workload_uid="u-a")))
-    late = gangs.waiting_pod(1, gang="a", workload_uid="u-a", job_uid="job-workers-0", created=gangs.T0 - 7)
-    made.index.on_pod(ObjectChange(("default", "p"), None, late))
+    made.put("a", gangs.waiting_pod(1, created=gangs.T0 - 7))
     await made.board.refresh()
-    assert made.board.rows["gang-default.a"].since == gangs.T0 - 7
+    assert made.row.since == gangs.T0 - 7
     made.put("a", suspended=True)
     await made.board.refresh()
-    assert made.board.rows["gang-default.a"].since is None
+    assert made.row.since is None
 
 
 async def test_when_the_time_of_a_gang_was_up_is_known_by_its_clock(made: Made) -> None:
-    made.put("a")
+    timeout = gangs.verdict(VerdictKind.TIMEOUT, names.REASON_TIMED_OUT, uid="u-a")
     for clock, expected in ((gangs.clock(uid="u-a"), gangs.T0 + 300), (gangs.clock(uid="u-a", attempt=7), None)):
-        timeout = gangs.verdict(VerdictKind.TIMEOUT, names.REASON_TIMED_OUT, uid="u-a")
-        gate = gangs.config_map(name="a-group-scheduling", workload_uid="u-a", waiting_since=clock, verdict=timeout)
-        made.index.on_config_map(ObjectChange(("default", gate.name), None, gate))
+        made.put("a", gate={"waiting_since": clock, "verdict": timeout})
         await made.board.refresh()
-        row = made.board.rows["gang-default.a"]
-        assert (row.state, row.ended) == ("TimedOut", expected)
+        assert (made.row.state, made.row.ended) == ("TimedOut", expected)
 
 
 async def test_an_index_had_failed_when_the_verdict_on_its_gang_was_written(made: Made) -> None:
     """Where the ConfigMap is gone, nobody knows when that was."""
-    made.put("a")
+    ended = gangs.verdict(VerdictKind.TIMEOUT, names.REASON_INDEX_FAILED, uid="u-a")
+    made.put("a", gate={"verdict": ended, "written_at": gangs.T0 + 60})
     words = "ended: 1/2 pods started (uid u-gone, attempt 0, epoch 0)"
     failed = gangs.condition(names.REASON_INDEX_FAILED, words, status="False")
     made.put("gone", finished=True, failed=True, condition=failed)
-    ended = gangs.verdict(VerdictKind.TIMEOUT, names.REASON_INDEX_FAILED, uid="u-a")
-    gate = gangs.config_map(name="a-group-scheduling", workload_uid="u-a", verdict=ended, written_at=gangs.T0 + 60)
-    made.index.on_config_map(ObjectChange(("default", gate.name), None, gate))
     await made.board.refresh()
     found = {it.name: (it.state, it.ended) for it in made.board.rows.values()}
     assert found == {"a": ("IndexFailed", gangs.T0 + 60), "gone": ("IndexFailed", None)}

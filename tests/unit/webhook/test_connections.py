@@ -38,19 +38,15 @@ def nobody_held(held: StalledClients) -> Callable[[], bool]:
     return lambda: held.held() == 0
 
 
-async def test_half_heads_take_no_more_than_256_places_and_an_ordinary_request_is_answered() -> None:
+@pytest.mark.parametrize(
+    ("said", "handshake"), [(HALF_HEAD, True), (b"", False)], ids=["half heads", "connections that never begin TLS"]
+)
+async def test_they_take_no_more_than_256_places_and_an_ordinary_request_is_answered(
+    said: bytes, handshake: bool
+) -> None:
     async with admission_server(limits=SHORT) as server:
-        with stalled_clients(server.url) as held:
-            await asyncio.to_thread(held.open, 320, HALF_HEAD)
-            assert await asyncio.to_thread(held.held) <= 256
-            assert await ordinary(server)
-            await until(nobody_held(held))
-
-
-async def test_connections_that_never_begin_tls_take_no_more_places_than_others() -> None:
-    async with admission_server(limits=SHORT) as server:
-        with stalled_clients(server.url, handshake=False) as held:
-            await asyncio.to_thread(held.open, 320, b"")
+        with stalled_clients(server.url, handshake=handshake) as held:
+            await asyncio.to_thread(held.open, 320, said)
             assert await ordinary(server)
             assert await asyncio.to_thread(held.held) <= 256
             await until(nobody_held(held))

@@ -86,29 +86,28 @@ def replaced(document: Any, value: Any, path: tuple[str | int, ...]) -> Iterator
         parent[path[-1]] = before
 
 
-@pytest.mark.parametrize("wrong", WRONG, ids=lambda it: repr(it)[:20])
-def test_every_field_of_a_jobset_may_be_of_any_type(wrong: Any) -> None:
-    good, bad = whole(), whole()
-    for place in places(good):
+EVERY_WRONG = pytest.mark.parametrize("wrong", WRONG, ids=lambda it: repr(it)[:20])
+
+
+@EVERY_WRONG
+@pytest.mark.parametrize(
+    ("good", "bad", "resource"),
+    [(whole(), whole(), JOBSETS), (jobs.suspended(whole_job(), False), whole_job(), JOBS)],
+    ids=["jobset", "job"],
+)
+def test_every_field_of_a_workload_may_be_of_any_type(
+    good: Json, bad: Json, resource: GroupVersionResource, wrong: Any
+) -> None:
+    """The Job that is spoilt is suspended, so that the good one resumes it."""
+    for place in list(places(bad)):
         with replaced(bad, wrong, place):
             for new, old in ((bad, None), (bad, good), (good, bad)):
                 for handler in HANDLERS:
-                    answer = handler(_request(new, old))
+                    answer = handler(_request(new, old, resource))
                     assert not isinstance(answer, Denied) or answer.code < 500
 
 
-@pytest.mark.parametrize("wrong", WRONG, ids=lambda it: repr(it)[:20])
-def test_every_field_of_a_job_may_be_of_any_type(wrong: Any) -> None:
-    good, bad = jobs.suspended(whole_job(), False), whole_job()
-    for place in places(whole_job()):
-        with replaced(bad, wrong, place):
-            for new, old in ((bad, None), (bad, good), (good, bad)):
-                for handler in HANDLERS:
-                    answer = handler(_request(new, old, JOBS))
-                    assert not isinstance(answer, Denied) or answer.code < 500
-
-
-@pytest.mark.parametrize("wrong", WRONG, ids=lambda it: repr(it)[:20])
+@EVERY_WRONG
 def test_every_field_of_a_pod_may_be_of_any_type(wrong: Any) -> None:
     hold = pod_handler(SETTINGS)
     for way in SETTINGS.groups.ways:
@@ -119,7 +118,7 @@ def test_every_field_of_a_pod_may_be_of_any_type(wrong: Any) -> None:
             assert not isinstance(answer, Denied) or answer.code < 500
 
 
-@pytest.mark.parametrize("wrong", WRONG, ids=lambda it: repr(it)[:20])
+@EVERY_WRONG
 def test_every_field_of_a_start_groups_pod_may_be_of_any_type(wrong: Any) -> None:
     mutate = barrier_pod_handler(Settings(gangs=Gangs(sources=("jobset", "startgroup"))), lambda: "token")
     spec = dig(whole(), "spec", "replicatedJobs", 0, "template", "spec", "template", "spec")
@@ -131,6 +130,6 @@ def test_every_field_of_a_start_groups_pod_may_be_of_any_type(wrong: Any) -> Non
         assert not isinstance(answer, Denied) or answer.code < 500
 
 
-def _request(new: Any, old: Any, resource: GroupVersionResource = JOBSETS) -> ReviewRequest:
+def _request(new: Any, old: Any, resource: GroupVersionResource) -> ReviewRequest:
     operation = "CREATE" if old is None else "UPDATE"
     return ReviewRequest("uid", operation, resource, namespace="default", object=new, old_object=old)

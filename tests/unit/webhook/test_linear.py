@@ -118,22 +118,23 @@ def wide_below_deep(count: int) -> tuple[Json, Json]:
     return made, made
 
 
-SHAPES: list[Shape] = [
-    duplicate_keys,
-    unknown_targets,
-    chain_of_dependencies,
-    prefetched_images,
-    volumes_like_ours,
-    replicated_jobs,
-    groups,
-    nothing_changed,
-    all_dropped,
-    another_order,
-    all_changed,
-]
-
-
-@pytest.mark.parametrize("shape", [*SHAPES, wide_below_deep])
+@pytest.mark.parametrize(
+    "shape",
+    [
+        duplicate_keys,
+        unknown_targets,
+        chain_of_dependencies,
+        prefetched_images,
+        volumes_like_ours,
+        replicated_jobs,
+        groups,
+        nothing_changed,
+        all_dropped,
+        another_order,
+        all_changed,
+        wide_below_deep,
+    ],
+)
 @pytest.mark.parametrize("handler", HANDLERS, ids=["mutate", "validate"])
 @pytest.mark.parametrize(("lifted", "count"), [(True, 400), (False, 1000)], ids=["unbounded", "bounded"])
 def test_four_times_the_jobset_takes_about_four_times_as_long(

@@ -154,12 +154,6 @@ def test_starts_that_a_pass_has_counted_are_not_counted_again(woken: CacheHarnes
     assert woken.asked() == (0, 1)
 
 
-def test_a_gang_that_lacks_nothing_and_is_not_decided_is_woken_by_every_start(woken: CacheHarness) -> None:
-    woken.index.set_missing_count(TRAIN, 0)
-    woken.pod(waiting_pod(0), pod(0))
-    assert woken.asked() == (1, 0)
-
-
 def decided(woken: CacheHarness) -> None:
     """The gang has a verdict, and its last pass found nothing lacking."""
     woken.index.set_config_map(TRAIN, config_map(verdict=verdict()))
@@ -324,13 +318,3 @@ def test_an_older_verdict_that_a_user_puts_back_is_not_remembered(woken: CacheHa
     woken.index.set_config_map(TRAIN, config_map(verdict=verdict()))
     seen = snapshot(woken)
     assert seen.remembered == verdict(attempt=1)
-
-
-@pytest.mark.parametrize("foreign", [False, True])
-def test_what_is_found_out_about_a_gang_that_has_just_gone_takes_no_memory(woken: CacheHarness, foreign: bool) -> None:
-    woken.jobset(jobset(), None)
-    if foreign:
-        woken.index.set_config_map_conflict(TRAIN)
-    else:
-        woken.index.set_config_map(TRAIN, None)
-    assert len(woken.index) == 0

@@ -7,7 +7,6 @@ from typing import Any
 import pytest
 
 from controllers.barrier.cache import LATE_POD_DELAY, PROGRESS_DELAY, GangCache
-from jobset_gate.barrier import count
 from jobset_gate.barrier.model import ConfigMapSeen, GangKey, PodSeen
 from jobset_gate.runtime.store import ObjectChange
 from jobset_gate.sources import startgroup
@@ -41,23 +40,12 @@ class RingCache:
         self.cache.on_config_map(ObjectChange((SPACE, NAME), self._config_map, seen))
         self._config_map = seen
 
-    def remove_config_map(self) -> None:
-        self.cache.on_config_map(ObjectChange((SPACE, NAME), self._config_map, None))
-        self._config_map = None
-
     def asked(self) -> tuple[int, list[float]]:
         """How often at once, and after how many seconds, since the last time."""
         found = len(self.now), list(self.later)
         self.now.clear()
         self.later.clear()
         return found
-
-    @property
-    def attempts(self) -> tuple[int, set[int]]:
-        """Of the workload, and of its pods."""
-        seen = self.cache.peek(RING)
-        assert seen is not None
-        return seen.workload.attempt, {pod.attempt for pod in seen.pods}
 
 
 @pytest.fixture
@@ -96,33 +84,6 @@ def test_an_event_of_a_pod_gathers_nothing(ring: RingCache, monkeypatch: pytest.
     assert gathered == [1]
 
 
-def test_pods_have_the_attempt_that_the_config_map_records(ring: RingCache) -> None:
-    ring.show(member("a", RUNS))
-    assert ring.attempts == (0, {0})
-    ring.show_config_map(attempt="4", members="a")
-    assert ring.attempts == (4, {4})
-    ring.show(member("b"))
-    ring.remove("a")
-    assert ring.attempts == (5, {5})
-
-
-def test_the_attempt_outlives_its_config_map(ring: RingCache) -> None:
-    ring.show(member("a", RUNS))
-    ring.show_config_map(attempt="4", members="a")
-    ring.remove_config_map()
-    assert ring.attempts == (4, {4})
-
-
-def test_the_verdict_of_the_config_map_is_remembered_if_its_attempt_has_begun(ring: RingCache) -> None:
-    ring.show(member("a", RUNS))
-    ring.show_config_map(attempt="1", members="a", verdict=f"release {OWNER} 2 0 AllPodsStarted\n")
-    assert ring.cache.get_verdict(RING) is None, "written by hand"
-    ring.show_config_map(attempt="1", members="a", verdict=f"release {OWNER} 1 0 AllPodsStarted\n")
-    assert ring.cache.get_verdict(RING) is not None
-    ring.remove("a")
-    assert ring.cache.get_workload(RING) is None
-
-
 def test_a_config_map_is_known_before_the_pods_that_a_list_shows_later(ring: RingCache) -> None:
     ring.show_config_map(attempt="1", members="a", verdict=f"release {OWNER} 1 0 AllPodsStarted\n")
     assert list(ring.cache.keys()) == []
@@ -130,17 +91,6 @@ def test_a_config_map_is_known_before_the_pods_that_a_list_shows_later(ring: Rin
     seen = ring.cache.snapshot(RING)
     assert seen is not None
     assert seen.remembered == ring.cache.get_verdict(RING) is not None
-
-
-def test_the_first_pass_of_a_start_is_due_when_enough_have_started(ring: RingCache) -> None:
-    ring.show(member("a", RUNS, size="3"))
-    ring.cache.snapshot(RING)
-    ring.cache.set_missing_count(RING, 2)
-    ring.asked()
-    ring.show(member("b", RUNS, size="3"))
-    assert ring.asked() == (0, [PROGRESS_DELAY])
-    ring.show(member("c", RUNS, size="3"))
-    assert ring.asked() == (1, [])
 
 
 def test_a_pod_that_comes_late_to_a_later_attempt_is_answered_soon(ring: RingCache) -> None:
@@ -155,18 +105,6 @@ def test_a_pod_that_comes_late_to_a_later_attempt_is_answered_soon(ring: RingCac
     assert ring.asked() == (0, [PROGRESS_DELAY])
 
 
-def test_a_pod_is_found_by_its_uid_until_it_is_gone(ring: RingCache) -> None:
-    ring.show(member("a", RUNS))
-    found = ring.cache.find_pod(SPACE, "a")
-    assert found is not None
-    assert (found[0], found[1].token) == (RING, "token-of-a")
-    assert ring.cache.find_pod("other", "a") is None
-    assert ring.cache.is_pod_waiting(RING, "a")
-    ring.remove("a")
-    assert ring.cache.find_pod(SPACE, "a") is None
-    assert not ring.cache.is_pod_waiting(RING, "a")
-
-
 def test_a_pod_that_another_owner_adopted_is_in_its_gang(ring: RingCache) -> None:
     ring.show(member("a", RUNS), member("b", RUNS))
     theirs = {"apiVersion": "apps/v1", "kind": "StatefulSet", "name": "ring", "uid": "second", "controller": True}
@@ -175,20 +113,3 @@ def test_a_pod_that_another_owner_adopted_is_in_its_gang(ring: RingCache) -> Non
     found = ring.cache.find_pod(SPACE, "b")
     assert found is not None
     assert found[0].name == "ring.second"
-
-
-def test_namesakes_wait_under_other_owners_in_one_namespace(ring: RingCache) -> None:
-    ring.show(member("a", RUNS))
-    theirs = {"apiVersion": "batch/v1", "kind": "Job", "name": "launcher", "uid": "second", "controller": True}
-    ring.show(member("b", ownerReferences=[theirs]))
-    assert [it.uid for it in ring.cache.waiting_namesakes(RING)] == ["second"]
-    ring.remove("b")
-    assert list(ring.cache.waiting_namesakes(RING)) == []
-
-
-def test_a_pod_that_has_ended_is_of_no_later_attempt(ring: RingCache) -> None:
-    ring.show(member("over", PASSED, phase="Succeeded", notes=addressed("over", 0)), member("a", RUNS))
-    ring.show_config_map(attempt="0", members="over")
-    seen = ring.cache.snapshot(RING)
-    assert seen is not None
-    assert (seen.workload.attempt, [it.uid for it in count.gang_pods(seen)]) == (1, ["a"])

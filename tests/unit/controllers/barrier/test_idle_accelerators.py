@@ -46,14 +46,6 @@ def three(*pods: PodSeen) -> GangSnapshot:
     return gang(*pods, workload=THREE)
 
 
-def test_seconds_grow_while_pods_are_held(shown: ScrapedIdle) -> None:
-    shown.idle.set_held(TRAIN, {GPU: 8})
-    shown.now += 10
-    assert shown.seconds() == 80
-    shown.now += 5
-    assert (shown.seconds(), shown.now_idle()) == (120, 8)
-
-
 def test_each_pass_replaces_the_one_before_and_gangs_add_up(shown: ScrapedIdle) -> None:
     shown.idle.set_held(TRAIN, {GPU: 8})
     shown.idle.set_held(OTHERS, {GPU: 1, EFA: 2})

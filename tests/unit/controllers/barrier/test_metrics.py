@@ -152,14 +152,6 @@ def test_the_starts_of_a_later_generation_are_not_held_against_an_earlier_releas
     assert shown.seconds("start_skew") == (0, 0)
 
 
-def test_a_gang_that_is_gone_leaves_nothing_behind(shown: ScrapedMetrics) -> None:
-    seen = gang(pod(0), pod(1))
-    shown.measures.on_decided(TRAIN, seen, release(seen, T0), T0)
-    shown.measures.forget_gang(TRAIN)
-    shown.measures.on_enforced(TRAIN, gang(main(0, T0), main(1, T0)), verdict())
-    assert shown.seconds("start_skew") == (0, 0)
-
-
 def test_a_bypass_before_any_start_has_no_time_to_release(shown: ScrapedMetrics) -> None:
     seen = gang(waiting_pod(0), waiting_pod(1), workload=jobset(bypass=True))
     shown.measures.on_decided(TRAIN, seen, release(seen, T0), T0)

@@ -35,7 +35,7 @@ from jobset_gate.barrier.model import (
 )
 from jobset_gate.fake.clock import VirtualClock
 from jobset_gate.kube.errors import Forbidden, ServerError
-from jobset_gate.kube.resources import CONFIGMAPS, JOBSETS, PODS
+from jobset_gate.kube.resources import CONFIGMAPS, JOBSETS
 from jobset_gate.runtime.controller import Controller, ControllerMetrics
 from jobset_gate.runtime.store import ObjectChange, Store
 from jobset_gate.runtime.workqueue import Requeue, WorkQueue
@@ -175,16 +175,6 @@ async def test_the_decision_is_written_before_it_is_reported(harness: Reconciler
     assert {verdict_on(harness.api, pod) for pod in pods} == {harness.config_map_data()["verdict"]}
 
 
-async def test_nothing_is_reported_of_a_decision_that_could_not_be_written(harness: ReconcilerHarness) -> None:
-    harness.add_pod(0)
-    harness.add_pod(1)
-    harness.api_calls.fail = lambda call: ServerError(500) if call.kind == CONFIGMAPS else None
-    with pytest.raises(ServerError):
-        await harness.reconcile()
-    assert harness.asked() == ["get jobsets", "create configmaps"]
-    assert harness.patches.depth == 0
-
-
 async def test_the_news_is_sent_on_the_stream_right_after_the_write(harness: ReconcilerHarness) -> None:
     pods = [harness.add_pod(0), harness.add_pod(1)]
     heard = harness.ask(*pods)
@@ -270,13 +260,6 @@ async def test_a_gang_that_changes_while_the_api_is_read_is_not_decided_on_what_
         await harness.reconcile()
     kept = harness.api.get(CONFIGMAPS, NAME)
     assert kept is None or names.KEY_VERDICT not in kept["data"]
-
-
-async def test_a_gang_that_waits_has_a_gate_a_clock_and_a_time_to_look_again(harness: ReconcilerHarness) -> None:
-    harness.add_pod(0)
-    harness.add_pod(1, stage=BarrierStage.WAITING)
-    assert await harness.reconcile() == pytest.approx(300)
-    assert set(harness.config_map_data()) == {names.KEY_WAITING_SINCE}
 
 
 @pytest.mark.parametrize("how", ["deleted", "emptied"])
@@ -386,33 +369,6 @@ async def test_pods_that_do_not_wait_in_their_barrier_are_not_sent(harness: Reco
     assert not verdict_on(harness.api, leaves)
 
 
-async def test_an_unrelated_configmap_is_reported_and_looked_at_again(harness: ReconcilerHarness) -> None:
-    theirs = harness.api.create(CONFIGMAPS, {"metadata": {"name": NAME}, "data": {"theirs": "x"}})
-    harness.add_pod(0)
-    harness.add_pod(1)
-    assert await harness.reconcile() == 0.0
-    again = await harness.reconcile()
-    assert again is not None
-    assert again > 1
-    jobset = harness.api.get(JOBSETS, "train")
-    assert jobset is not None
-    assert jobset["status"]["conditions"][0]["reason"] == "ConfigMapConflict"
-    assert harness.api.get(CONFIGMAPS, NAME) == theirs
-    harness.api.remove(CONFIGMAPS, NAME)
-    await harness.reconcile()
-    assert names.KEY_VERDICT in harness.config_map_data()
-
-
-async def test_a_timeout_that_the_api_does_not_confirm_is_not_taken(harness: ReconcilerHarness) -> None:
-    harness.add_pod(0)
-    await harness.reconcile()
-    await asyncio.sleep(301)
-    harness.api_calls.fail = lambda call: ServerError(500) if call.kind == PODS else None
-    with pytest.raises(ServerError):
-        await harness.reconcile()
-    assert set(harness.config_map_data()) == {names.KEY_WAITING_SINCE}
-
-
 async def test_a_failed_index_that_the_api_does_not_confirm_ends_no_gang(harness: ReconcilerHarness) -> None:
     """The Job was created again: the API has none of that index."""
     lost = job(workload_uid=harness.jobset.uid, failed=frozenset({1}))
@@ -435,15 +391,3 @@ async def test_any_other_refusal_is_an_error(harness: ReconcilerHarness) -> None
     harness.add_pod(0)
     with pytest.raises(Forbidden):
         await harness.reconcile()
-
-
-async def test_a_loser_of_a_race_says_nothing_and_looks_again(harness: ReconcilerHarness) -> None:
-    """Another replica has taken a verdict that this one has not seen."""
-    harness.add_pod(0)
-    await harness.reconcile()
-    harness.api.change(CONFIGMAPS, NAME, lambda body: body["data"].update(verdict="timeout x 0 0 TimedOut"))
-    harness.add_pod(1)
-    before = len(harness.api_calls.calls)
-    with pytest.raises(Requeue):
-        await harness.reconcile()
-    assert harness.asked()[before:] == ["update configmaps", "get configmaps"]

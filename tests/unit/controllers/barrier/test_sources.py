@@ -12,7 +12,7 @@ from controllers.barrier.live_reader import LiveReader
 from jobset_gate.barrier import integrity, wire
 from jobset_gate.barrier.decide import decide
 from jobset_gate.barrier.decision import Decide, Wait
-from jobset_gate.barrier.model import GangKey, GangSnapshot, VerdictKind
+from jobset_gate.barrier.model import GangKey, GangSnapshot
 from jobset_gate.kube.resources import JOBS, PODS
 from jobset_gate.runtime.store import ObjectChange
 from jobset_gate.sources import decode
@@ -106,31 +106,6 @@ def progress(seen: GangSnapshot) -> tuple[int, int]:
     return decision.started, decision.expected
 
 
-def test_the_last_pod_of_a_job_opens_its_gate(watched: Watched) -> None:
-    assert progress(watched.seen()) == (1, 2)
-    watched.show(started(1))
-    decision = decide(watched.seen(), NOW)
-    assert isinstance(decision, Decide)
-    its = decision.verdict.generation
-    assert (decision.verdict.kind, its.uid, its.attempt, its.epoch) == (VerdictKind.RELEASE, JOB_UID, 0, 2)
-
-
-def test_partial_admission_is_counted_live(watched: Watched) -> None:
-    """Kueue lowers the parallelism; the completions stay."""
-    watched.show(bare_job(parallelism=1, completions=2))
-    assert isinstance(decide(watched.seen(), NOW), Decide)
-
-
-def test_a_jobset_and_a_job_of_one_name_are_two_gangs(watched: Watched) -> None:
-    watched.show(jobset())
-    assert {*watched.cache.keys()} == {JOB_RUN, JOBSET_RUN}
-    assert (progress(watched.seen()), progress(watched.seen(JOBSET_RUN))) == ((1, 2), (0, 2))
-    theirs = config_map("run-group-scheduling", "jobset-uid", "release jobset-uid 0 2 AllPodsStarted\n")
-    watched.show(theirs)
-    assert watched.seen().config_map is None
-    assert watched.seen(JOBSET_RUN).config_map is not None
-
-
 UNRELATED: dict[str, Json] = {
     "without an owner": started(1, ownerReferences=[]),
     "of an owner that is no controller": started(
@@ -199,13 +174,6 @@ def test_a_config_map_made_by_hand_opens_no_gate(watched: Watched, name: str) ->
     verified = integrity.without_edits(seen, seen.workload) if integrity.needs_verification(seen) else seen
     assert progress(verified) == (1, 2)
     assert watched.cache.get_verdict(JOB_RUN) is None, "it is delivered to no pod"
-
-
-def test_a_job_without_its_label_is_no_gang_any_more(watched: Watched) -> None:
-    """As a watch with a selector shows it: deleted."""
-    seen = watched.seen().jobs[0]
-    watched.cache.on_job(ObjectChange(("team-a", "run"), seen, None))
-    assert watched.cache.snapshot(JOB_RUN) is None
 
 
 # --- Live reads ------------------------------------------------------------------------------------------------------

@@ -91,16 +91,6 @@ async def test_its_content_is_written_twice_whatever_else_happens(ring: StartGro
     assert ring.members == {f"p{it}" for it in range(5)}
 
 
-async def test_the_condition_survives_a_write_of_the_verdict_store(ring: StartGroupController) -> None:
-    ring.show(member("ring-0"))
-    await ring.reconcile()
-    before = ring.state
-    ring.show(member("ring-0", RUNS))
-    await ring.reconciler.reconcile(RING)
-    assert ring.members, "it was written again"
-    assert ring.state == before
-
-
 async def test_a_condition_that_was_written_meanwhile_makes_no_verdict_wait(ring: StartGroupController) -> None:
     ring.show(member("a", RUNS), member("b"))
     await ring.reconcile()
@@ -267,13 +257,6 @@ async def test_a_pod_without_barrier_opens_the_gate_and_is_named(ring: StartGrou
 
 
 async def test_a_pod_without_barrier_that_is_gone_opens_nothing(ring: StartGroupController) -> None:
-    ring.show(member("a", RUNS), member("b", init=()))
-    ring.remove("b")
-    await ring.reconcile()
-    assert ring.verdict is None
-
-
-async def test_a_pod_without_barrier_that_is_gone_opens_nothing_later(ring: StartGroupController) -> None:
     """The group's first passes read the pods anyway, before they create the ConfigMap."""
     ring.show(member("a", RUNS, size="3"))
     await ring.reconcile()

@@ -262,19 +262,6 @@ async def test_an_event_says_what_the_condition_says(
 # --- What cannot be said is tried again later, and nothing else waits for it -----------------------------------------
 
 
-async def test_a_desired_status_is_written_while_nothing_waits_for_it(
-    square: StatusHarness, api_calls: CallBlocker
-) -> None:
-    api_calls.block()
-    square.want(square.jobset, STARTED, "0.0")
-    await asyncio.sleep(SOON)
-    assert square.said == ""
-    api_calls.unblock()
-    await asyncio.sleep(SOON)
-    assert square.said == STARTED.message
-    assert len(square.api.all(EVENTS)) == 1
-
-
 @pytest.mark.parametrize(
     "error", [ServerError(500), Forbidden(403), Unreachable("silence"), InvalidResponse("rubbish")]
 )

@@ -159,16 +159,6 @@ async def test_an_unrelated_configmap_is_neither_adopted_nor_overwritten(harness
     assert seen.config_map_conflict
 
 
-async def test_the_gate_of_an_earlier_life_is_removed_and_created_again(harness: StoreHarness, api: Api) -> None:
-    await harness.gates.ensure_config_map(harness.seen(), verdict(uid=harness.jobset.uid), None)
-    left = harness.live()
-    api.remove(JOBSETS, "train")
-    harness.jobset = harness.learn(store_jobset(api))
-    await harness.gates.ensure_config_map(harness.seen(left), None, None)
-    assert harness.live().uid != left.uid
-    assert (harness.live().workload_uid, harness.live().verdict) == (harness.jobset.uid, None)
-
-
 async def test_the_gate_of_a_later_life_is_left_alone_by_a_controller_that_still_sees_the_earlier(
     harness: StoreHarness, api: Api
 ) -> None:

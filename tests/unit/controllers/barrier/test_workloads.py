@@ -88,14 +88,6 @@ async def test_a_job_that_changed_meanwhile_gets_its_condition_all_the_same(run:
     assert {it["type"] for it in run.stored["status"]["conditions"]} == {names.CONDITION}
 
 
-async def test_a_new_job_of_the_name_gets_no_condition_of_the_old_one(run: JobHarness) -> None:
-    run.store()
-    run.api.put(JOBS, bare_job(meta={"name": "run", "namespace": "team-a", "uid": "another"}))
-    with pytest.raises(Requeue, match="the Job team-a/run has changed"):
-        await run.write()
-    assert run.stored["status"] == {}
-
-
 # --- A stale start ---------------------------------------------------------------------------------------------------
 
 

@@ -33,23 +33,6 @@ LONG = {"scheduleTimeoutSeconds": 600}
 # --- Pods that are being replaced ----------------------------------------------------------------------------------
 
 
-async def test_a_probe_keeps_its_place_while_one_of_its_pods_is_being_replaced(cluster: InMemoryCluster) -> None:
-    async with running_controller(cluster, PROBE):
-        cluster.create_group("one", "a", "b", minimum=2, meta=OWNED, terms=LONG)
-        cluster.create_group("two", "c", "d", minimum=2, meta=OWNED)
-        await run_for()
-        add_node(cluster, cpu="1")
-        cluster.bind("a")
-        cluster.remove(PODS, "b")
-        await run_for(10)
-        cluster.create_group("one", "b2", meta=OWNED)
-        await run_for(10)
-        assert cluster.ungated_pods() == ["a", "b2"]
-        cluster.bind("b2")
-        await run_for()
-        assert sorted(cluster.ungated_pods()) == ["a", "b2", "c", "d"]
-
-
 async def test_the_room_of_a_pod_that_is_being_replaced_stays_promised_to_its_group(cluster: InMemoryCluster) -> None:
     add_node(cluster, cpu="4")
     async with running_controller(cluster):
@@ -86,21 +69,6 @@ async def test_a_gang_of_several_that_has_no_pod_left_still_has_its_room(cluster
         gang("one", "a2")
         await run_for(5)
         assert sorted(cluster.ungated_pods()) == ["a2", "b"]
-
-
-async def test_a_pod_group_that_is_recreated_again_and_again_opens_one_pod_at_a_time(cluster: InMemoryCluster) -> None:
-    async with running_controller(cluster, PROBE):
-        cluster.create_group("one", "a", minimum=1, meta=OWNED)
-        await run_for()
-        for number in range(3):
-            cluster.remove(PLUGINS, "one")
-            cluster.create_group("one", f"x{number}", minimum=1, meta=OWNED)
-            await run_for(3)
-        assert cluster.ungated_pods() == ["a"]
-        add_node(cluster)
-        cluster.bind("a")
-        await run_for()
-        assert cluster.ungated_pods() == ["a", "x0", "x1", "x2"], "bound, it is in nobody's way"
 
 
 # --- During an admission cycle ----------------------------------------------------------------------------------------

@@ -131,20 +131,6 @@ def test_a_bound_pod_without_our_label_is_an_ungated_member() -> None:
     assert made.group(G).present == 2
 
 
-def test_a_pod_that_gets_its_label_late_is_counted_once() -> None:
-    made = FilledCache().pod_groups(pod_group())
-    unheld = pod("c", held="", gates=(), node="n")
-    made.pods(unheld)
-    assert made.group(G).present == 1
-    labelled = later(unheld, metadata={"labels": {PLUGINS: "g", names.POD_GROUP_LABEL: group_label(G)}})
-    for feed in made.feeds:  # one watch tells before the other
-        if feed.kind.resource == PODS:
-            feed.put(labelled)
-            assert made.group(G).present == 1
-            (member,) = made.snapshot(G).members
-            assert member.group_label == group_label(G)
-
-
 def test_only_members_of_the_watched_namespace_count_but_all_pods_use_nodes() -> None:
     made = FilledCache(namespace="team").pods(pod("a", held="", gates=(), node="n", namespace="other"), pod("b"))
     assert made.keys() == {G}
@@ -310,30 +296,6 @@ def test_a_pod_of_a_group_takes_room_from_when_it_is_bound_until_it_has_finished
     made.pods(later(held, version="201", status={"phase": "Failed"}))
     assert (free(made), made.cache.nodes.has_pod("uid-p")) == ({"n": 4000}, False)
     assert None in made.take_calls()[1]
-
-
-@pytest.mark.parametrize("first", [0, 1])
-@pytest.mark.parametrize("namespace", [None, "team", "other"])
-def test_a_pod_whose_label_comes_off_keeps_its_room_whichever_watch_tells_first(
-    first: int, namespace: str | None
-) -> None:
-    made = FilledCache(namespace=namespace).nodes(node("n", cpu="4"))
-    feeds = [feed for feed in made.feeds if feed.kind.resource == PODS]
-    one, other = feeds[first], feeds[1 - first]
-    labelled = member()
-    made.pods(labelled)
-    assert free(made) == {"n": 3000}
-    bare = later(labelled)
-    bare["metadata"]["labels"] = {}
-    for feed in (one, other):
-        feed.put(bare)
-    assert (free(made), made.cache.nodes.has_pod("uid-p")) == ({"n": 3000}, True)
-    again = later(labelled, version="300")
-    for feed in (one, other):
-        feed.put(again)
-    assert (free(made), made.cache.nodes.has_pod("uid-p")) == ({"n": 3000}, True)
-    made.remove(PODS, later(labelled, version="400"))
-    assert (free(made), made.cache.nodes.has_pod("uid-p")) == ({"n": 4000}, False)
 
 
 # --- Effects ---------------------------------------------------------------------------------------------------------

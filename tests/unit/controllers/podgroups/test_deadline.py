@@ -6,9 +6,8 @@ from typing import Any
 
 from jobset_gate import names
 from jobset_gate.kube.errors import Forbidden, KubeError, ServerError
-from jobset_gate.kube.resources import EVENTS, JOBS, NODES, POD_GROUPS, PODS, Resource
-from jobset_gate.podgroups.model import Flavor
-from jobset_gate.podgroups.record import AdmissionState, decode_record
+from jobset_gate.kube.resources import EVENTS, JOBS, NODES, PODS, Resource
+from jobset_gate.podgroups.record import AdmissionState
 from tests.fakes.podgroups.cluster import (
     OFF,
     OWNED,
@@ -19,7 +18,7 @@ from tests.fakes.podgroups.cluster import (
     run_for,
     running_controller,
 )
-from tests.fakes.podgroups.objects import key, node, pod_group
+from tests.fakes.podgroups.objects import node
 from tests.fakes.podgroups.sources import Json
 
 PORTS: Json = {"containers": [{"name": "main", "ports": [{"hostPort": 80}]}]}
@@ -198,7 +197,6 @@ async def test_but_not_for_ever(cluster: InMemoryCluster) -> None:
 # --- What becomes of those that are taken back (G4) -------------------------------------------------------------------
 
 
-SIGS = POD_GROUPS[names.SIGS_GROUP]
 WAIT = {"scheduleTimeoutSeconds": 60}
 
 
@@ -220,35 +218,6 @@ def made_by(version: str, kind: str, name: str) -> Json:
 def suspended(cluster: InMemoryCluster, name: str, namespace: str = "team") -> bool:
     found = cluster.stored(JOBS, namespace, name)
     return bool(found["spec"].get("suspend"))
-
-
-def gang(cluster: InMemoryCluster, name: str, pod: str, meta: Json) -> None:
-    """One pod of a gang that opens together with another."""
-    notes = {names.KOORDINATOR_GANGS: '["team/one","team/two"]'}
-    cluster.put(SIGS, pod_group(name, notes=notes, spec={"minMember": 1, **WAIT}))
-    of = key(name, Flavor.KOORDINATOR)
-    cluster.create_group(name, pod, of=of, labels={names.KOORDINATOR_LABEL: name}, meta=meta)
-
-
-async def test_a_gang_without_its_pod_group_is_evicted_with_the_others_and_its_job_resumed(
-    cluster: InMemoryCluster,
-) -> None:
-    async with running_controller(cluster, OFF):
-        for name, pod in (("one", "a"), ("two", "b")):
-            gang(cluster, name, pod, job(cluster, name))
-        await run_for()
-        assert cluster.ungated_pods() == ["a", "b"]
-        cluster.remove(SIGS, "two")
-        await run_for(62)
-        assert suspended(cluster, "one")
-        assert suspended(cluster, "two")
-        cluster.remove(PODS, "a")  # by the Job controller
-        cluster.remove(PODS, "b")
-        await run_for(10)
-        found = decode_record(cluster.stored(SIGS, "team", "one")["metadata"]["annotations"][names.POD_GROUP_RECORD])
-        assert found.stage is AdmissionState.CLOSED
-        assert not suspended(cluster, "one")
-        assert not suspended(cluster, "two")
 
 
 async def test_a_refused_suspension_is_reported_and_stops_no_other(cluster: InMemoryCluster) -> None:
@@ -275,25 +244,6 @@ async def test_a_refused_suspension_is_reported_and_stops_no_other(cluster: InMe
         cluster.fault = lambda *_: None
         await run_for(40)
         assert suspended(cluster, "one")
-
-
-async def test_a_koordinator_gang_of_bare_pods_is_tried_again_once_its_user_has_taken_them_all_away(
-    cluster: InMemoryCluster,
-) -> None:
-    """No controller recreates them, so new ones are the user's, who has read that all have to go first."""
-    said = {f"{names.KOORDINATOR_PREFIX}{name}": value for name, value in (("name", "g"), ("min-available", "2"))}
-    said |= {f"{names.KOORDINATOR_PREFIX}waiting-time": "60s"}
-    of = key("g", Flavor.KOORDINATOR)
-    async with running_controller(cluster, OFF):
-        cluster.create_group("g", "a", "b", of=of, labels={}, notes=said)
-        await run_for(70)
-        assert cluster.ungated_pods() == ["a", "b"]
-        cluster.remove(PODS, "a")
-        cluster.remove(PODS, "b")
-        await run_for(5)
-        cluster.create_group("g", "c", "d", of=of, labels={}, notes=said)
-        await run_for(15)
-        assert cluster.ungated_pods() == ["c", "d"]
 
 
 async def test_a_job_that_kueue_has_taken_over_is_left_suspended(cluster: InMemoryCluster) -> None:

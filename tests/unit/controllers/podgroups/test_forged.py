@@ -24,7 +24,6 @@ from tests.fakes.podgroups.cluster import (
 )
 from tests.fakes.podgroups.objects import key, pod, pod_group, record
 from tests.fakes.podgroups.snapshots import timestamp
-from tests.fakes.podgroups.sources import Json
 
 EVIL = key("evil", namespace="evil")
 
@@ -109,31 +108,6 @@ async def test_a_limit_of_years_keeps_others_from_being_tried_for_an_hour_at_mos
         assert cluster.ungated_pods() == ["b"]
         found = cluster.recorded("first")
         assert found.why == "0 of 1 pods were bound within 3600s, the longest limit there is"
-
-
-DAEMON = {
-    "ownerReferences": [{"apiVersion": "apps/v1", "kind": "DaemonSet", "name": "d", "uid": "u-d", "controller": True}]
-}
-STATIC = {"annotations": {names.MIRROR_POD: "x"}}
-
-
-@pytest.mark.parametrize("meta", [DAEMON, STATIC], ids=["a DaemonSet's", "static"])
-async def test_what_belongs_to_a_node_is_never_free_so_a_group_that_needs_it_can_never_fit(
-    cluster: InMemoryCluster, meta: Json
-) -> None:
-    """One pod of a whole node would otherwise stop all others from the time that it may not be passed any more."""
-    small = asking("100m")
-    body = pod("agent", labels={}, held="", gates=(), node="n", spec=small)
-    cluster.put(PODS, body | {"metadata": body["metadata"] | meta})
-    async with running_controller(cluster) as running:
-        cluster.create_group("whole", "a", minimum=1, spec=asking("100"))
-        await run_for(Groups().starvation_seconds + 10)
-        cluster.create_group("z", "x", minimum=1, spec=small)
-        await run_for(5)
-        assert cluster.ungated_pods() == ["agent", "x"]
-        why = running.controllers.pending.why_pending(key("whole"))
-        assert why is not None
-        assert why.message.endswith("can never fit on the nodes there are: the whole domain has 99.9 cpu")
 
 
 @pytest.mark.parametrize("bound", [False, True])

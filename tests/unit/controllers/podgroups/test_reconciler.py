@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import itertools
-from functools import partial
 from typing import Any
 
 import pytest
@@ -110,31 +109,6 @@ async def test_the_back_off_doubles_and_ends_with_success(cluster: InMemoryClust
         cluster.bind("a3", "b3")
         await run_for()
         assert cluster.recorded().rolled_back == 0
-
-
-def marked(cluster: InMemoryCluster) -> list[str]:
-    return [
-        it["metadata"]["name"]
-        for it in cluster.all(PODS)
-        if (it["metadata"]["annotations"] or {}).get(names.KOORDINATOR_TIMED_OUT) == "true"
-    ]
-
-
-async def test_a_gang_group_has_its_longest_limit_and_is_evicted_whole(cluster: InMemoryCluster) -> None:
-    gang = partial(cluster.create_gang, partners="one two", meta=OWNED)
-    async with running_controller(cluster, OFF):
-        gang("one", "a", wait="30s")
-        gang("two", "b", "c", wait="90s")
-        await run_for()
-        cluster.bind("a", "b")
-        await run_for(80)
-        assert len(cluster.all(PODS)) == 3
-        await run_for(15)
-        assert cluster.all(PODS) == []
-        gang("one", "d", wait="30s")
-        await run_for(600)
-        assert cluster.ungated_pods() == [], "Koordinator's gangs are not tried again"
-        assert marked(cluster) == ["d"]
 
 
 async def test_an_evicted_group_keeps_its_back_off_while_it_has_no_pods(cluster: InMemoryCluster) -> None:
@@ -275,25 +249,6 @@ async def test_pods_of_the_next_job_do_not_join_those_that_are_about_to_be_delet
         await run_for(2)
         assert cluster.ungated_pods() == ["a", "b", "c", "d"]
         assert stands(cluster) == (2, AdmissionState.OPEN, False)
-
-
-async def test_gangs_that_open_together_are_held_together_when_they_are_used_again(cluster: InMemoryCluster) -> None:
-    def gang(name: str, pod: str, owner: str) -> None:
-        cluster.create_gang(name, pod, partners="one two", meta=of(owner))
-
-    async with running_controller(cluster, OFF):
-        gang("one", "a", "first")
-        gang("two", "b", "second")
-        await run_for(2)
-        cluster.bind("a", "b")
-        await run_for(10)
-        end(cluster, "a", "b")
-        gang("one", "a2", "third")
-        await run_for(30)
-        assert cluster.ungated_pods() == ["a", "b"]
-        gang("two", "b2", "fourth")
-        await run_for(2)
-        assert sorted(cluster.ungated_pods()) == ["a", "a2", "b", "b2"]
 
 
 @pytest.mark.parametrize("gone", ["marked", "ended"])

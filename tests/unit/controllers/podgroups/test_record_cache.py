@@ -78,16 +78,6 @@ def test_a_decision_on_a_gang_group_holds_for_all_of_its_gangs_from_the_first_on
         assert held.stage is AdmissionState.CLOSED, "what stands on the first one's home, not the copy"
 
 
-def test_a_record_that_is_gone_from_the_first_object_decides_nothing() -> None:
-    made = FilledCache().pods(gang("a"), gang("b"))
-    body = config_map(koord("a"), record((koord("a"), 1), (koord("b"), 1)))
-    made.records(body)
-    made.take_calls()
-    made.remove(CONFIGMAPS, body)
-    assert made.take_calls()[0] == {koord("a"), koord("b")}
-    assert made.snapshot(koord("b")).record is None
-
-
 def test_a_record_decides_on_others_only_where_their_decision_was_taken() -> None:
     """A copy is older than the original may be by now."""
     made = FilledCache().pods(gang("a"), gang("b"))

@@ -18,12 +18,10 @@ from jobset_gate.kube.resources import CONFIGMAPS, NODES, PODS
 from jobset_gate.podgroups.cycle import SchedulingCycle
 from jobset_gate.podgroups.evaluate import GroupEvaluator
 from jobset_gate.podgroups.record import AdmissionMode, decode_record
-from jobset_gate.settings import Groups
 from tests.fakes.podgroups.cluster import (
     OWNED,
     PLUGINS,
     InMemoryCluster,
-    RunningController,
     add_node,
     asking,
     run_for,
@@ -35,20 +33,6 @@ from tests.fakes.podgroups.sources import Json
 from tests.unit.podgroups.test_decode_limits import wide
 
 BIG = asking("2")
-
-
-async def test_nothing_is_opened_before_the_minimum_is_there(cluster: InMemoryCluster) -> None:
-    add_node(cluster)
-    async with running_controller(cluster) as running:
-        cluster.create_group("g", "a", "b", minimum=3)
-        await run_for()
-        assert cluster.record() is None
-        assert running.metric("waiting", reason=names.REASON_GATHERING) == 1
-        assert running.metric("held_pods") == 2
-        cluster.create_group("g", "c")
-        await run_for()
-        assert cluster.ungated_pods() == ["a", "b", "c"]
-        assert running.metric("opened_total", how="Fit") == 1
 
 
 async def test_there_is_one_record_write_for_a_group_and_one_patch_for_a_pod(cluster: InMemoryCluster) -> None:
@@ -163,20 +147,6 @@ async def test_a_new_leader_reads_what_was_decided_before_it_decides(cluster: In
         await run_for(30)
         assert cluster.record("two") is None, "one place, one group"
         assert cluster.ungated_pods() == ["a", "b"]
-
-
-async def test_a_standby_keeps_nothing_of_groups_that_came_and_went(cluster: InMemoryCluster) -> None:
-    running = RunningController(cluster, Groups())
-    for number in range(20):
-        cluster.create_group(f"g{number}", f"p{number}", minimum=1)
-        await run_for(0.3)
-        for kind, name in ((PODS, f"p{number}"), (PLUGINS, f"g{number}")):
-            cluster.remove(kind, name)
-    add_node(cluster)
-    await run_for(5)
-    adds = running.registry.get_sample_value("workqueue_adds_total", {"name": "group", "controller": "group"})
-    assert adds == 0
-    assert not running.controllers.pending._dirty, "what is kept for nothing shows nowhere else"
 
 
 @pytest.mark.parametrize(
@@ -313,16 +283,3 @@ async def test_a_group_that_others_keep_away_is_not_opened_as_if_it_had_room(clu
         await run_for(5)
         found = cluster.recorded("gang")
         assert found.how is AdmissionMode.FIT, "there it is proven"
-
-
-async def test_pods_of_other_groups_keep_away_too(cluster: InMemoryCluster) -> None:
-    add_node(cluster, cpu="4")
-    async with running_controller(cluster):
-        spec = loner()["spec"]
-        cluster.create_group("first", "a", minimum=1, spec={"affinity": spec["affinity"], **asking("1")})
-        await run_for()
-        cluster.bind("a")
-        app = OWNED | {"labels": pod(of=key("gang"))["metadata"]["labels"] | {"app": "gang"}}
-        cluster.create_group("gang", "x", minimum=1, meta=app, spec=asking("1"))
-        await run_for(5)
-        assert cluster.ungated_pods() == ["a"]

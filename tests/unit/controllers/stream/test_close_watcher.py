@@ -3,8 +3,6 @@
 from __future__ import annotations
 
 import asyncio
-import socket
-import struct
 from collections.abc import AsyncIterator
 
 import pytest
@@ -13,7 +11,7 @@ from controllers.barrier.stream.delivery import CLOSE_TIMEOUT
 from jobset_gate.barrier import verdict_codec
 from jobset_gate.fake.clock import VirtualClock
 from tests.fakes.gangs import verdict
-from tests.fakes.gate_stream import TRAIN, ServedStream, StreamClient, serving, until
+from tests.fakes.gate_stream import TRAIN, ServedStream, serving, until
 
 POD = "pod-workers-0-0"
 TEXT = verdict_codec.render(verdict())
@@ -64,14 +62,6 @@ async def test_one_that_never_closes_has_not_heard_and_its_gang_is_woken(
     assert TRAIN in gate.woken_later
 
 
-async def test_one_whose_connection_is_reset_has_not_heard(gate: ServedStream) -> None:
-    client = await (await gate.connect_and_ask(POD)).held()
-    await gate.book.answer_requests(TRAIN, verdict())
-    _reset(client)
-    await until(lambda: gate.outcomes == ["lost"])
-    assert not gate.book.deliveries
-
-
 async def test_many_that_close_at_the_same_moment_are_released_a_few_at_a_time(
     gate: ServedStream, monkeypatch: pytest.MonkeyPatch
 ) -> None:
@@ -98,10 +88,3 @@ def _turn(loop: asyncio.AbstractEventLoop) -> int:
 
         loop.call_soon(end)
     return state["turn"]
-
-
-def _reset(client: StreamClient) -> None:
-    """The other end breaks the connection instead of closing it."""
-    its: socket.socket = client.writer.get_extra_info("socket")
-    its.setsockopt(socket.SOL_SOCKET, socket.SO_LINGER, struct.pack("ii", 1, 0))
-    client.writer.transport.abort()

@@ -11,7 +11,7 @@ from jobset_gate import names
 from jobset_gate.fake.clock import VirtualClock
 from tests.fakes.gangs import verdict
 from tests.fakes.gate_stream import MOMENT, ServedBook, StreamClient, serving, until
-from tests.fakes.memory_api import Api, Json
+from tests.fakes.memory_api import Api
 from tests.fakes.memory_client import MemoryClient
 from tests.fakes.start_group_controller import (
     OWNER,
@@ -161,37 +161,6 @@ async def test_a_pod_that_the_cache_does_not_have_yet_is_refused_and_held_when_i
     gate.ring.watch()
     await (await gate.ask("a")).held()
     assert set(gate.ring.seen.announced) == {"a"}
-
-
-@pytest.mark.parametrize(
-    "unrelated",
-    [
-        member("a") | {"spec": {"initContainers": [{"name": "group-scheduling-init"}]}},
-        member("a", phase="Failed"),
-        member("a", PASSED),
-        member("a", deletionTimestamp="2026-08-01T10:01:00Z"),
-    ],
-    ids=["on no node", "failed", "through", "on its way out"],
-)
-async def test_a_pod_that_does_not_wait_on_a_node_has_no_place(gate: ServedGroup, unrelated: Json) -> None:
-    gate.ring.show(unrelated)
-    assert await (await gate.ask("a")).status() == 429
-    assert gate.outcomes == ["unknown"]
-
-
-async def test_a_pod_has_two_places_which_it_loses_when_it_goes(gate: ServedGroup) -> None:
-    gate.ring.show(member("a"), member("b"))
-    clients = [await (await gate.ask("a")).held() for _ in range(2)]
-    assert await (await gate.ask("a")).status() == 429
-    assert gate.outcomes == ["too_many"]
-    await gate.ring.reconcile()
-    assert all([await is_held(client) for client in clients])
-    gate.ring.remove("a")
-    gate.ring.watch()
-    await gate.ring.reconcile()
-    assert {await client.rest() for client in clients} == {""}
-    await until(lambda: gate.book.count_open("startgroup") == 0)
-    assert gate.ring.seen.announced == {}
 
 
 @pytest.mark.parametrize(

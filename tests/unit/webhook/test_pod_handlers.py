@@ -1,0 +1,159 @@
+"""The handlers for single pods: those of pod groups, and those of start groups (K3)."""
+
+from collections.abc import Callable
+
+import pytest
+
+from jobset_gate import names
+from jobset_gate.podgroups.model import Format
+from jobset_gate.settings import Barrier, Gangs, Groups, Settings
+from tests.fakes import grouped_pods, start_groups
+from tests.fakes.admission_reviews import body, patched, response
+from tests.fakes.jobsets import Json, jobset, without
+from tests.fakes.wire_objects import owner
+from webhook.handlers import Handler, barrier_pod_handler, pod_handler
+from webhook.review import decode, encode
+
+CORE = {"group": "", "version": "v1", "resource": "pods"}
+ENABLED = Settings(
+    gangs=Gangs(sources=("jobset", "startgroup")), barrier=Barrier(stream_url="http://gate.system.svc:8082")
+)
+
+
+def start_group_pod(**notes: str) -> Json:
+    return start_groups.pod("set-0", owner("StatefulSet", "set", "u"), notes=notes)
+
+
+def pod_without_size() -> Json:
+    return without(start_group_pod(), "metadata", "annotations")
+
+
+def grouped_pod() -> Json:
+    return grouped_pods.pod(Format.KEP_24)
+
+
+def pod_of_two_groups() -> Json:
+    return grouped_pods.pod(Format.KEP_24, "a", meta=grouped_pods.meta_of(Format.SCHEDULER_PLUGINS, "b"))
+
+
+def asked(new: Json | None, **request: object) -> bytes:
+    """The review of a pod's creation."""
+    return body(new, **({"resource": CORE, "namespace": "team", "name": ""} | request))
+
+
+def barrier_pods(settings: Settings = ENABLED) -> Handler:
+    return barrier_pod_handler(settings, lambda: "secret")
+
+
+def answered(handler: Handler, data: bytes) -> bytes:
+    """The review of the answer."""
+    request = decode(data)
+    return encode(request.uid, handler(request))
+
+
+# --- Both ------------------------------------------------------------------------------------------------------------
+
+BOTH = pytest.mark.parametrize(
+    ("handler", "pod"),
+    [(pod_handler(Settings()), grouped_pod), (barrier_pods(), start_group_pod)],
+    ids=["pod group", "start group"],
+)
+
+
+@BOTH
+def test_what_was_changed_once_is_not_changed_again(handler: Handler, pod: Callable[[], Json]) -> None:
+    made = patched(pod(), answered(handler, asked(pod())))
+    assert made != pod()
+    assert set(response(answered(handler, asked(made)))) == {"uid", "allowed"}
+
+
+@BOTH
+@pytest.mark.parametrize("request_", [{"operation": "UPDATE"}, {"operation": "DELETE"}, {"subResource": "binding"}])
+def test_what_is_no_creation_goes_through(handler: Handler, pod: Callable[[], Json], request_: Json) -> None:
+    assert set(response(answered(handler, asked(pod(), **request_)))) == {"uid", "allowed"}
+
+
+@BOTH
+def test_what_is_no_pod_is_a_bad_request(handler: Handler, pod: Callable[[], Json]) -> None:
+    """Only a registration that is wrong sends it, and that should show."""
+    other = {"group": "", "version": "v1", "resource": "services"}
+    for raw in (asked(pod(), resource=other), asked(None), body(jobset())):
+        message = response(answered(handler, raw))
+        assert (message["allowed"], message["status"]["code"]) == (False, 400)
+
+
+@pytest.mark.parametrize(
+    ("handler", "bad"),
+    [
+        (pod_handler(Settings(groups=Groups(enabled=False))), pod_of_two_groups),
+        (barrier_pods(Settings()), pod_without_size),
+    ],
+    ids=["pod group", "start group"],
+)
+def test_what_is_sent_although_it_is_switched_off_goes_through(handler: Handler, bad: Callable[[], Json]) -> None:
+    """A configuration that was left behind refuses nobody."""
+    assert set(response(answered(handler, asked(bad())))) == {"uid", "allowed"}
+
+
+@pytest.mark.parametrize(
+    ("handler", "bad", "cause"),
+    [
+        (pod_handler(Settings()), pod_of_two_groups, ("FieldValueForbidden", "metadata")),
+        (barrier_pods(), pod_without_size, ("FieldValueRequired", f"metadata.annotations[{names.START_SIZE}]")),
+    ],
+    ids=["pod group", "start group"],
+)
+def test_a_refusal_is_of_the_pod_by_its_generated_name(
+    handler: Handler, bad: Callable[[], Json], cause: tuple[str, str]
+) -> None:
+    given = without(bad(), "metadata", "name")
+    given["metadata"]["generateName"] = "set-"
+    message = response(answered(handler, asked(given)))
+    status = message["status"]
+    assert (message["allowed"], status["code"], status["reason"]) == (False, 422, "Invalid")
+    assert (status["details"]["group"], status["details"]["kind"], status["details"]["name"]) == ("", "Pod", "set-")
+    assert [(it["reason"], it["field"]) for it in status["details"]["causes"]] == [cause]
+
+
+# --- Pod groups ------------------------------------------------------------------------------------------------------
+
+
+def test_a_pod_of_a_group_comes_out_held_under_the_namespace_of_the_request() -> None:
+    """A template's pods have none in their metadata until they are stored."""
+    labels = set()
+    for namespace in ("a", "b"):
+        made = patched(grouped_pod(), answered(pod_handler(Settings()), asked(grouped_pod(), namespace=namespace)))
+        assert grouped_pods.gates(made) == [names.POD_GROUP_GATE]
+        labels.add(made["metadata"]["labels"][names.POD_GROUP_LABEL])
+    assert len(labels) == 2
+
+
+# --- Start groups ----------------------------------------------------------------------------------------------------
+
+
+def test_a_pod_of_a_start_group_comes_out_with_its_barrier() -> None:
+    made = patched(start_group_pod(), answered(barrier_pods(), asked(start_group_pod())))
+    (barrier,) = made["spec"]["initContainers"]
+    assert barrier["name"] == names.BARRIER_CONTAINER
+    assert made["metadata"]["annotations"][names.TOKEN] == "secret"
+    env = {it["name"]: it.get("value") for it in barrier["env"]}
+    assert env[names.ENV_STREAM] == "http://gate.system.svc:8082/v1/pods/team/$(JOBSET_GATE_TOKEN)"
+    unlabelled = asked(without(start_group_pod(), "metadata", "labels"))
+    assert set(response(answered(barrier_pods(), unlabelled))) == {"uid", "allowed"}
+
+
+def test_warnings_go_with_the_patch() -> None:
+    message = response(answered(barrier_pods(), asked(start_group_pod(**{"jobset-gate.dev/bypas": "true"}))))
+    assert message["patchType"] == "JSONPatch"
+    (warning,) = message["warnings"]
+    assert warning.endswith("did you mean jobset-gate.dev/bypass?")
+
+
+def test_a_patch_beyond_the_limit_is_refused_with_its_place() -> None:
+    given = start_group_pod(**{names.PREFETCH_IMAGES: "true"})
+    given["spec"]["containers"] = [{"name": f"c{number}", "image": f"{number}"} for number in range(500)]
+    limits = {f"example.com/{number}": "1" for number in range(400)}
+    large = Settings(gangs=ENABLED.gangs, barrier=Barrier.model_validate({"resources": {"limits": limits}}))
+    message = response(answered(barrier_pods(large), asked(given)))
+    assert message["allowed"] is False
+    assert message["status"]["message"].startswith("spec.initContainers: 1: too much: ")
