@@ -1,7 +1,5 @@
 """The benchmarks' gangs are what the controller takes for gangs, and the benchmarks of each source run."""
 
-from __future__ import annotations
-
 from bench import latency
 from bench.scale import Scale
 from jobset_gate.sources.table import JOB, JOBSET, START_GROUP

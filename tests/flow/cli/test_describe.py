@@ -1,7 +1,5 @@
 """`describe`: everything known of a gang on one page, for people."""
 
-from __future__ import annotations
-
 import re
 
 import pytest

@@ -1,7 +1,5 @@
 """`get jobsets` and `get gangs`: what waits for what in a cluster, as a table and for programs."""
 
-from __future__ import annotations
-
 import re
 from typing import Any
 

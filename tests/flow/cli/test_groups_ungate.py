@@ -1,7 +1,5 @@
 """`groups ungate`: what it asks before it acts, what it does with rights that are not enough, and what it says (G4)."""
 
-from __future__ import annotations
-
 import pytest
 
 from jobset_gate import names

@@ -1,7 +1,5 @@
 """kubectl's manners: impersonation, selectors, sorting, columns, templates, short words, versions, completion."""
 
-from __future__ import annotations
-
 import asyncio
 import os
 import re

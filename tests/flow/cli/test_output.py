@@ -1,7 +1,5 @@
 """What tenants write steers nobody's terminal: not through a pod's status, an Event, a verdict or a condition."""
 
-from __future__ import annotations
-
 import asyncio
 import io
 import json

@@ -1,7 +1,5 @@
 """`release` and `bypass`: gates opened by hand, for now or for good, and the Event that says who did it."""
 
-from __future__ import annotations
-
 import asyncio
 import signal
 import sys

@@ -1,7 +1,5 @@
 """What programs get is what is promised: every field of every document, and none that is not described."""
 
-from __future__ import annotations
-
 import json
 from typing import Any
 

@@ -1,7 +1,5 @@
 """Each command over a JobSet and over a plain Job that are gangs: the same answers, in the words of the kind."""
 
-from __future__ import annotations
-
 import json
 import re
 import time

@@ -1,7 +1,5 @@
 """Each command over start groups: the pods of one name under one owner, with a ConfigMap of their own."""
 
-from __future__ import annotations
-
 import re
 import time
 

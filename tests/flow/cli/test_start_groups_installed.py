@@ -1,7 +1,5 @@
 """Commands on a start group of a real StatefulSet, with webhook, kubelets and, or without, a controller."""
 
-from __future__ import annotations
-
 from collections.abc import AsyncIterator
 from contextlib import AsyncExitStack
 

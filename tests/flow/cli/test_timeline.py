@@ -1,7 +1,5 @@
 """`timeline`: the start of a real gang in every form, from the cluster alone; what is no longer known is named."""
 
-from __future__ import annotations
-
 import json
 from collections.abc import AsyncIterator
 from contextlib import asynccontextmanager

@@ -1,7 +1,5 @@
 """`wait`: what it takes for an end, how it says it, and with which exit code (A5, A7)."""
 
-from __future__ import annotations
-
 import asyncio
 import re
 import time

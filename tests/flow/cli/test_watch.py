@@ -1,12 +1,9 @@
 """`watch`: one gang as it starts, on terminals and pipes, and how it ends (exit codes as `wait` has them)."""
 
-from __future__ import annotations
-
 import asyncio
 import re
 import signal
 import time
-from typing import TYPE_CHECKING
 
 import pytest
 
@@ -18,10 +15,8 @@ from tests.fakes.cli_runner import CliShell
 from tests.fakes.faults import Match
 from tests.fakes.stored_gang import StoredJobSet, store_half, workers
 from tests.fakes.stored_pod_groups import StoredPodGroups
+from tests.plane.embedded import Embedded
 from tests.plane.planes import Plane
-
-if TYPE_CHECKING:
-    from tests.plane.embedded import Embedded
 
 NO_ROOM = "0/4 nodes are available: 4 Insufficient nvidia.com/gpu."
 SUBJECT = "jobset.jobset.x-k8s.io/train"

@@ -1,7 +1,5 @@
 """`why`: the question asked most, answered from the cluster itself, for anybody and without a controller (A9)."""
 
-from __future__ import annotations
-
 import re
 
 import pytest

@@ -1,7 +1,5 @@
 """Where no cluster is reached: which kubeconfig, context and server, how far it came, and what to do next."""
 
-from __future__ import annotations
-
 import asyncio
 import socket
 import ssl

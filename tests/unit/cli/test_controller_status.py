@@ -1,23 +1,18 @@
 """Whether a controller runs: yes, no, or not known, and never a no that nobody has seen."""
 
-from __future__ import annotations
-
 import time
+from collections.abc import Sequence
 from dataclasses import dataclass, field
-from typing import TYPE_CHECKING, Any, cast
+from typing import Any, cast
 
 import pytest
 
 from jobset_gate import names
 from jobset_gate.cli.fetch.controller_status import DEFAULT_NAMESPACE, LABELS, NO_GROUPS, controller_status
+from jobset_gate.kube.client import Client
 from jobset_gate.kube.errors import Forbidden, NotFound
 from jobset_gate.kube.resources import DEPLOYMENTS, LEASES, Resource
 from tests.fakes.podgroups.snapshots import timestamp
-
-if TYPE_CHECKING:
-    from collections.abc import Sequence
-
-    from jobset_gate.kube.client import Client
 
 Json = dict[str, Any]
 EVERYWHERE = "*"

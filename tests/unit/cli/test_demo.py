@@ -9,14 +9,10 @@ from dataclasses import dataclass
 
 import pytest
 
-from jobset_gate.cli.demo import gang, podgroups
+from jobset_gate.cli.demo import gang
 from jobset_gate.cli.demo.gang import MISSING, GangPlan
-from jobset_gate.cli.demo.podgroups import PodGroupPlan
 from jobset_gate.cli.exits import ExitCode
-from jobset_gate.fake.clock import run_virtual
 from jobset_gate.fake.kubelet import FakeNode
-from jobset_gate.podgroups.candidate import CapacityCheck
-from jobset_gate.settings import Groups, Settings
 from tests.fakes.cli_process import TIMEOUT, on_terminal, plain, started
 
 COLOUR = re.compile(r"\x1b\[[0-9;]*[1-9][0-9;]*m")
@@ -140,13 +136,3 @@ async def test_it_would_notice_that_a_gang_is_not_released(capsys: pytest.Captur
     assert (json.loads(out)["released"], json.loads(out)["decision_latency_seconds"]) == (0, None)
     assert "WRONG: gang train was not released: 2/5 pods started\n" in err
     assert "WRONG: gang train: 0/5 main containers run\n" in err
-
-
-def test_it_would_notice_if_gangs_were_opened_without_room(capsys: pytest.CaptureFixture[str]) -> None:
-    settings = Settings(groups=Groups(capacity_check=CapacityCheck.OFF))
-    story = podgroups.demo(PodGroupPlan(patience=30.0), as_json=True, speed=1000.0, settings=settings)
-    assert run_virtual(story) is ExitCode.ERROR
-    printed = capsys.readouterr().err
-    assert "WRONG: gang a did not finish\n" in printed
-    assert "WRONG: gang b did not say why it waited\n" in printed
-    assert "pods of gang b were bound before there was room for all of it" in printed

@@ -1,12 +1,12 @@
 """`doctor` on clusters that are well, ill in one place, and hidden from who asks."""
 
-from __future__ import annotations
-
 import asyncio
 import json
 from base64 import b64encode
+from collections.abc import AsyncIterator
 from datetime import UTC, datetime, timedelta
-from typing import TYPE_CHECKING, Any
+from pathlib import Path
+from typing import Any
 
 import pytest
 import yaml
@@ -19,7 +19,6 @@ from jobset_gate.fake import jobset_crd
 from jobset_gate.kube.client import PatchType
 from jobset_gate.kube.resources import (
     CONFIGMAPS,
-    CRDS,
     DEPLOYMENTS,
     JOBS,
     JOBSETS,
@@ -44,17 +43,12 @@ from tests.fakes.grouped_pods import pod
 from tests.fakes.stored_gang import StoredJob, StoredJobSet, install_jobset_crd
 from tests.fakes.stored_pod_groups import kubeconfig_of, lease
 from tests.fakes.stored_start_group import StoredStartGroup
+from tests.plane.embedded import Embedded
+from tests.plane.planes import Plane, Real
 from webhook import registration
 from webhook.certs import ca
 from webhook.certs.ca import joined
 from webhook.certs.serving import self_signed
-
-if TYPE_CHECKING:
-    from collections.abc import AsyncIterator
-    from pathlib import Path
-
-    from tests.plane.embedded import Embedded
-    from tests.plane.planes import Plane, Real
 
 Json = dict[str, Any]
 OURS = {"app.kubernetes.io/name": "jobset-gate", "app.kubernetes.io/component": "controller"}
@@ -383,20 +377,6 @@ async def test_others_that_read_the_same_keys(camp: StoredJobSet, doctor: Doctor
         "the webhook configuration volcano-admission-service-pods-mutate changes pods, too",
     } <= warned
     assert not any("koord-manager" in it for it in warned)
-
-
-@only_embedded
-async def test_a_kind_of_pod_group_that_says_nothing(camp: StoredJobSet, doctor: Doctor) -> None:
-    made = crds.manifest(names.PLUGINS_GROUP)
-    made["spec"]["versions"][0]["schema"]["openAPIV3Schema"]["properties"]["spec"] = {"type": "object"}
-    del made["metadata"]["labels"]
-    await camp.client.create(CRDS, made)
-    async with registered_for_pods(camp.client, camp.namespace):
-        found = await doctor.found()
-    name = crds.crd_name(names.PLUGINS_GROUP)
-    message = found[f"the CRD {name} cannot be used; it is another project's"]
-    assert (message["level"], "has no spec.minMember" in message["why"]) == ("error", True)
-    assert found[f"there is no CRD {crds.crd_name(names.KEP24_GROUP)}"]["level"] == "warning"
 
 
 # --- Rights ----------------------------------------------------------------------------------------------------------

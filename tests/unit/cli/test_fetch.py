@@ -1,7 +1,5 @@
 """Looking at gangs for a person: what belongs together, what Events add, which rights are missing, how it looks."""
 
-from __future__ import annotations
-
 import io
 from typing import Any, cast
 

@@ -108,20 +108,6 @@ def test_sorting_is_that_of_kubectl(path: str, names: list[str]) -> None:
         sort_documents([(TRAIN, 1)], parse_sort_by(".nobody"))
 
 
-@pytest.mark.parametrize(
-    ("selector", "fits"),
-    [
-        ("", True),
-        ("metadata.name=train", True),
-        ("metadata.name==train,metadata.namespace=team", True),
-        ("metadata.name!=train", False),
-        ("metadata.namespace=other", False),
-    ],
-)
-def test_a_field_selector_looks_at_name_and_namespace(selector: str, fits: bool) -> None:
-    assert has_fields(selector, "team", "train") is fits
-
-
 @pytest.mark.parametrize("selector", ["status.phase=Running", "metadata.name"])
 def test_other_fields_are_refused_as_api_servers_do(selector: str) -> None:
     with pytest.raises(CommandError, match=r"fields are metadata\.namespace, metadata\.name"):

@@ -1,7 +1,5 @@
 """What is printed of gangs: `watch` as a frame and as a line, `get -w`, timelines, Jobs; on terminals of any width."""
 
-from __future__ import annotations
-
 import io
 import json
 
@@ -178,10 +176,6 @@ def test_documents_one_after_the_other(capsys: pytest.CaptureFixture[str]) -> No
     assert found == DOCUMENTS
     loaded = list(yaml.safe_load_all(item_lines(capsys, OutputFormat.YAML)))
     assert [(it["name"], it["state"]) for it in loaded] == DOCUMENTS
-
-
-def test_names_again_and_again(capsys: pytest.CaptureFixture[str]) -> None:
-    assert item_lines(capsys, OutputFormat.NAME).split() == [f"gang/{name}" for name, _ in DOCUMENTS]
 
 
 # --- Timelines: tables and bars of few pods and of many, in narrow terminals and wide ones ----------------------------

@@ -1,7 +1,5 @@
 """`validate` and `render` of Jobs and CronJobs: offline, the same answer as the webhook's."""
 
-from __future__ import annotations
-
 import json
 from collections.abc import Callable
 from typing import Any

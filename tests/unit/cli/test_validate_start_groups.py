@@ -1,7 +1,5 @@
 """`validate` and `render` of objects whose pods are a start group: offline, the same answer as the webhook's."""
 
-from __future__ import annotations
-
 import json
 from typing import Any
 

@@ -1,7 +1,5 @@
 """explain(seen, now): why a gang waits, grouped and in others' own words, within so many bytes (A9)."""
 
-from __future__ import annotations
-
 from typing import Any
 
 import msgspec

@@ -1,7 +1,5 @@
 """`run` runs a story on the embedded cluster in virtual time, and again on the real control plane."""
 
-from __future__ import annotations
-
 from functools import partial
 
 import pytest

@@ -1,7 +1,5 @@
 """The barrier's rule in Python against barrier.sh itself."""
 
-from __future__ import annotations
-
 import os
 import subprocess
 from concurrent.futures import ThreadPoolExecutor

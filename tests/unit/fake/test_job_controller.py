@@ -1,7 +1,5 @@
 """The embedded cluster's Job controller behaves as the real one does: the same stories run on both."""
 
-from __future__ import annotations
-
 from typing import Any
 
 from jobset_gate import names

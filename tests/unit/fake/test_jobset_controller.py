@@ -1,7 +1,5 @@
 """The JobSet controller stand-in, on both control planes: the real Job controller makes the pods on the real one."""
 
-from __future__ import annotations
-
 from jobset_gate import names
 from jobset_gate.fake import manifests
 from jobset_gate.fake.kubelet import PodFault, PodMatch

@@ -1,7 +1,5 @@
 """The played scheduler works pod by pod as kube-scheduler does: most stories run on both."""
 
-from __future__ import annotations
-
 from typing import Any
 
 from jobset_gate.fake.kubelet import FakeNode

@@ -1,7 +1,5 @@
 """The played controllers on one API server: in virtual time on the embedded one, in real time on the real one."""
 
-from __future__ import annotations
-
 import asyncio
 from collections.abc import Callable, Coroutine, Mapping
 from dataclasses import dataclass, replace

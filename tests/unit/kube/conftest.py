@@ -1,7 +1,5 @@
 """Virtual time for all tests here but those that wait for another process, such as a plane's."""
 
-from __future__ import annotations
-
 import asyncio
 from collections.abc import AsyncIterator, Callable, Mapping
 

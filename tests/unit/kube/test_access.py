@@ -1,7 +1,5 @@
 """The credentials of a pod: its service account, whose token and CA rotate."""
 
-from __future__ import annotations
-
 import asyncio
 import ssl
 from contextlib import AsyncExitStack

@@ -1,7 +1,5 @@
 """The verbs, what is repeated, and what becomes of errors."""
 
-from __future__ import annotations
-
 import asyncio
 from collections.abc import Awaitable, Callable
 from contextlib import nullcontext

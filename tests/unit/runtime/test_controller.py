@@ -1,7 +1,5 @@
 """Workers on a queue: a key that fails delays no other (faults.md 6)."""
 
-from __future__ import annotations
-
 import asyncio
 from collections.abc import AsyncIterator, Callable
 from contextlib import asynccontextmanager

@@ -1,7 +1,5 @@
 """/healthz, /readyz and /metrics over HTTP, and what /healthz checks."""
 
-from __future__ import annotations
-
 import asyncio
 from collections.abc import AsyncIterator
 from contextlib import asynccontextmanager, suppress

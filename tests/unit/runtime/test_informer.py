@@ -1,7 +1,5 @@
 """The informer when all is well."""
 
-from __future__ import annotations
-
 import asyncio
 
 import msgspec

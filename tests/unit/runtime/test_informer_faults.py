@@ -1,7 +1,5 @@
 """The informer in trouble: watches that fail, hang, lie, or tell things twice (faults 1-4 and 8)."""
 
-from __future__ import annotations
-
 import asyncio
 import random
 from itertools import pairwise
@@ -112,6 +110,14 @@ async def test_a_stream_that_brings_one_event_and_closes_is_no_healthy_one(
     async with running_informer(client):
         await asyncio.sleep(60)
         assert server.count("watch") <= 9
+
+
+async def test_the_advice_of_retry_after_is_taken(server: ScriptedServer, client: Client) -> None:
+    server.watches.append(refusal(429, retry_after=17))
+    async with running_informer(client):
+        await server.watched()
+        first, second = watches_since(server, 0)
+        assert 17 <= second - first < 18
 
 
 @pytest.mark.parametrize(
@@ -320,6 +326,15 @@ async def test_a_stream_full_of_garbage_does_not_mean_a_stream_of_lists(server: 
             await asyncio.sleep(1)
         assert len(watched.problems) > 300
         assert server.count("list") <= 1 + 600 / 30
+
+
+async def test_an_event_of_unknown_type_is_counted_and_changes_nothing(server: ScriptedServer, client: Client) -> None:
+    server.put("a", "1")
+    async with running_informer(client) as watched:
+        await server.watched()
+        server.send({**server.put("a", "2", tell=False), "type": "RENAMED"})
+        await watched.reports(WatchProblemKind.UNREADABLE)
+        assert watched.values == {"a": "1"}
 
 
 # --- 8: dropped, doubled, reordered

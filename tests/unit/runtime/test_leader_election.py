@@ -1,7 +1,5 @@
 """Leader election: never two that write, never a leader that does nothing (fault 5)."""
 
-from __future__ import annotations
-
 import asyncio
 import random
 from collections.abc import AsyncIterator, Awaitable, Callable

@@ -1,7 +1,5 @@
 """The metrics of the machinery have the names, types and labels that client-go and controller-runtime give theirs."""
 
-from __future__ import annotations
-
 import asyncio
 from collections.abc import Mapping
 

@@ -1,7 +1,5 @@
 """Lists of objects whose size their owners choose: what is in memory at once has a bound."""
 
-from __future__ import annotations
-
 from collections import deque
 
 import msgspec

@@ -1,7 +1,5 @@
 """Patches of pods: in turns or in order, each on its own pod only, and none in flight after drain()."""
 
-from __future__ import annotations
-
 import asyncio
 from collections.abc import AsyncIterator, Callable
 from contextlib import asynccontextmanager

@@ -1,7 +1,5 @@
 """How old a cache may be, by its last list and by when its events were written."""
 
-from __future__ import annotations
-
 import asyncio
 
 import pytest

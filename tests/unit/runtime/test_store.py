@@ -1,7 +1,5 @@
 """The informer's store and its mutation cache: no older event, response or list overwrites a newer one."""
 
-from __future__ import annotations
-
 import random
 from dataclasses import dataclass
 

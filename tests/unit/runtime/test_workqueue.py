@@ -1,7 +1,5 @@
 """The work queue, in virtual time."""
 
-from __future__ import annotations
-
 import asyncio
 import random
 

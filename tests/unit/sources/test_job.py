@@ -1,7 +1,5 @@
 """An Indexed Job with the annotation is a gang: workload and Job in one, whose pods it owns (K1, K4)."""
 
-from __future__ import annotations
-
 from typing import Any
 
 import pytest

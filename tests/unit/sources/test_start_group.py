@@ -1,7 +1,5 @@
 """What a pod says of its start group, and what all of them are together: workload, one Job, and pods (K2, K5)."""
 
-from __future__ import annotations
-
 from typing import Any
 
 import msgspec

@@ -1,7 +1,5 @@
 """A pod group's timeline: gathered, opened, bound, running, and what it cost that pods had nodes before others did."""
 
-from __future__ import annotations
-
 from collections.abc import Mapping
 from typing import Any
 from xml.etree import ElementTree as ET
