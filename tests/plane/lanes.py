@@ -28,7 +28,6 @@ LANES: Final = {
     ),
     SCHEDULED_CLUSTER: (
         "tests/flow/test_rights_groups",
-        "tests/unit/fake/test_scheduler.py",
     ),
     "native gangs": ("tests/flow/podgroups/test_native.py",),
     "outage": ("tests/contract/kube/test_outage.py",),

@@ -11,9 +11,7 @@ import zipfile
 from pathlib import Path
 
 import pytest
-import yaml
 
-from e2e import jobset, templates
 from tests.repo.files import PACKAGES, ROOT, tracked
 
 PROJECT = tomllib.loads((ROOT / "pyproject.toml").read_text())["project"]
@@ -100,20 +98,6 @@ def test_the_command_line_works_without_the_demo_and_names_what_to_install(
     zipfile.ZipFile(demo_wheel).extractall(tmp_path)  # noqa: S202 - as above
     played = run("demo", "--pods", "2", "--jobs", "1", "--seconds", "0.5")
     assert (played.returncode, "Released: " in played.stdout) == (0, True), played.stdout + played.stderr
-
-
-def test_the_stand_in_of_e2e_runs_from_a_zip_file_next_to_the_wheel(wheel: Path, tmp_path: Path) -> None:
-    """As its Deployment does with the image, which does not hold the embedded cluster."""
-    (tmp_path / "fake.zip").write_bytes(jobset.stand_in_code())
-    zipfile.ZipFile(wheel).extractall(tmp_path)  # noqa: S202 - built above
-    manifest = templates.filled("jobset-standin.yaml", IMAGE="", BUILD="", CODE="", STEADY_NODE={})
-    (deployment,) = [one for one in yaml.safe_load_all(manifest) if one["kind"] == "Deployment"]
-    (container,) = deployment["spec"]["template"]["spec"]["containers"]
-    code = container["command"][2].replace("/standin", str(tmp_path))
-    command, env = [sys.executable, "-P", "-c", code, "--help"], {**os.environ, "PYTHONPATH": str(tmp_path)}
-    ran = subprocess.run(command, cwd=tmp_path, env=env, capture_output=True, text=True, check=False)  # noqa: S603
-    assert (ran.returncode, "--kubeconfig FILE" in ran.stdout) == (0, True), ran.stderr
-    assert len(jobset.stand_in_code()) < 180_000, "kubectl apply keeps a copy in an annotation of at most 256 KiB"
 
 
 def test_the_source_distribution_holds_what_the_wheel_is_made_of_and_nothing_else(tmp_path: Path) -> None:

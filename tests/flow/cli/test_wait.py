@@ -58,14 +58,6 @@ async def test_a_gate_that_its_timeout_has_opened_is_released_and_has_timed_out(
     assert [(await wait("train", f"--for={it}")).code for it in sorted(GANG_GOALS)] == [0, 0]
 
 
-async def test_the_end_of_the_time_has_an_exit_code_of_its_own(stored: StoredJobSet, wait: CliShell) -> None:
-    await stored.jobset()
-    ran = await wait("train", "--timeout=50ms")
-    assert (ran.code, ran.out) == (3, "")
-    why = rf"`jobset-gate why train -n {stored.namespace} --kubeconfig \S+` says what it waits for"
-    assert re.search(rf"error: {re.escape(SUBJECT)} is not released after 0s; {why}", ran.err)
-
-
 async def test_a_verdict_on_an_earlier_attempt_is_none_on_this_one(stored: StoredJobSet, wait: CliShell) -> None:
     await stored.jobset()
     await stored.config_map(VerdictKind.RELEASE, names.REASON_STARTED)

@@ -54,14 +54,6 @@ def test_a_document_with_two_metadata_keys_is_read_as_two_pods(run: RunCli) -> N
     assert gangs == [("role-a", '["teama/role-a","teamb/role-b"]'), ("role-b", "")]
 
 
-def test_two_metadata_keys_of_anything_else_stay_wrong(run: RunCli) -> None:
-    text = "apiVersion: v1\nkind: Service\nmetadata: {name: a}\nmetadata: {name: b}\n"
-    ran = run("validate", "-f", "-", stdin=text)
-    assert (ran.code, corrected(ran)) == (1, [])
-    assert ran.out.count("is given twice") == 2
-    assert run("render", "-f", "-", stdin=text).err.startswith("error: stdin:4:1: invalid YAML")
-
-
 @pytest.mark.parametrize(
     ("text", "words"),
     [

@@ -2,7 +2,7 @@
 
 import asyncio
 from collections.abc import Callable, Coroutine, Mapping
-from dataclasses import dataclass, replace
+from dataclasses import dataclass
 from typing import Any
 
 from jobset_gate.fake import manifests
@@ -75,40 +75,33 @@ class FakeClusterStory:
 
 
 Story = Callable[[FakeClusterStory], Coroutine[Any, Any, None]]
-Run = Callable[..., None]
+Run = Callable[[Story], None]
 
 
-def on_embedded(story: Story, **settings: Any) -> None:
+def on_embedded(story: Story) -> None:
     """In virtual time."""
 
     async def tell() -> None:
-        async with embedded_cluster(**{"behaviour": QUICK, **settings}) as actors:
+        async with embedded_cluster(behaviour=QUICK) as actors:
             await story(FakeClusterStory(actors, "default"))
 
     run_virtual(tell())
 
 
-def on_real(plane: Real, story: Story, **settings: Any) -> None:
+def on_real(plane: Real, story: Story) -> None:
     """In real time, on the session's control plane."""
 
     async def tell() -> None:
         namespace = fresh_name()
         await plane.make_namespace(namespace)
-        nodes = settings.pop("nodes", [FakeNode("node", pods=1000)])
-        own = [replace(node, name=f"{namespace}-{node.name}") for node in nodes]
-        wanted = {"behaviour": QUICK, "nodes": own, "namespace": namespace, **settings}
+        nodes = [FakeNode(f"{namespace}-node", pods=1000)]
         try:
-            async with Actors(plane.access, **wanted) as actors:
+            async with Actors(plane.access, behaviour=QUICK, nodes=nodes, namespace=namespace) as actors:
                 await story(FakeClusterStory(actors, namespace))
         finally:
             await plane.drop_namespace(namespace)
 
     asyncio.run(tell())
-
-
-def on_scheduled(plane: Real, story: Story, **settings: Any) -> None:
-    """In real time, on the control plane that has kube-scheduler: which binds the pods."""
-    on_real(plane, story, schedule=False, **settings)
 
 
 def condition(item: Json, kind: str) -> Json | None:
