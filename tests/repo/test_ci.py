@@ -2,11 +2,8 @@
 
 import os
 import re
-import select
 import shutil
-import signal
 import subprocess
-import time
 from pathlib import Path
 
 import pytest
@@ -103,30 +100,3 @@ def test_a_step_that_fails_without_a_test_that_does(clone: CiClone, step: str, d
     if step == "prepare":
         asked = ["e2e E2E_ARGS=prepare", ASKS_FOR_TESTS]
         assert clone.lines_of("asked") == asked, "what needs no node image is run, and e2e not tried again"
-
-
-def ended(process: int, within: float = 30.0) -> bool:
-    """Whether it ends in so many seconds."""
-    try:
-        watched = os.pidfd_open(process)
-    except ProcessLookupError:
-        return True
-    try:
-        return bool(select.select([watched], [], [], within)[0])
-    finally:
-        os.close(watched)
-
-
-def test_a_signal_reaches_the_step_and_stops_the_daemon(clone: CiClone) -> None:
-    clone.steps["e2e"] = (
-        f"trap 'echo x > {clone.folder}/ended; kill $!; exit 1' TERM; sleep 600 & echo $! > {clone.folder}/pid; wait"
-    )
-    command, env = clone.command()
-    with subprocess.Popen(command, env=env, stdout=subprocess.DEVNULL, stderr=subprocess.DEVNULL) as ran:  # noqa: S603
-        deadline = time.monotonic() + 60
-        while not clone.lines_of("pid") and time.monotonic() < deadline:
-            time.sleep(0.02)
-        ran.send_signal(signal.SIGTERM)
-        assert ran.wait(timeout=60) == 143
-    assert clone.lines_of("ended") == ["x"]
-    assert clone.lines_of("teardowns") == ["torn down"]

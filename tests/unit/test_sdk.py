@@ -8,12 +8,8 @@ from typing import Any
 
 import pytest
 from kubernetes_asyncio.client import (
-    ApiClient,
-    V1Container,
     V1Job,
     V1JobSpec,
-    V1ObjectMeta,
-    V1PodSpec,
     V1PodTemplateSpec,
 )
 from pydantic import BaseModel, ConfigDict, Field
@@ -141,22 +137,6 @@ def test_a_job_gets_a_gate_that_the_webhook_takes() -> None:
     template: dict[str, Any] = {"spec": job()["spec"]}
     assert gate(template)["metadata"]["annotations"] == {names.CONFIG: "{}"}
     assert "metadata" not in template
-
-
-async def test_the_example_of_the_page_for_a_job_makes_one_that_the_webhook_takes() -> None:
-    spec = V1JobSpec(
-        completion_mode="Indexed",
-        parallelism=4,
-        completions=4,
-        template=V1PodTemplateSpec(spec=V1PodSpec(containers=[V1Container(name="main", image="i")])),
-    )
-    scope: dict[str, Any] = {"metadata": V1ObjectMeta(name="run", annotations={"note": "x"}), "spec": spec}
-    exec(next(it for it in blocks(PAGE, "python") if "V1Job(" in it), scope)  # noqa: S102 - the page's own lines
-    async with ApiClient() as api:
-        made = api.sanitize_for_serialization(scope["gated"])
-    assert field_errors(made) == []
-    assert made["metadata"]["annotations"] == {"note": "x"} | gate_annotations(timeout=600)
-    assert scope["job"].metadata.annotations == {"note": "x"}
 
 
 def test_a_job_has_no_targets_and_needs_metadata_as_a_model() -> None:

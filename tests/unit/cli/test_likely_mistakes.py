@@ -32,7 +32,6 @@ MORE = {
         "error",
         'spec.startupPolicy.startupPolicyOrder: "inorder": must be "AnyOrder" or "InOrder": did you mean InOrder?',
     ),
-    "no template": (train() + "  - {name: more}\n", "error", "spec.replicatedJobs[1].template: null: must be given"),
     "an object for a list": (
         train(("            - name: main\n              image: x", "              name: main")),
         "error",
@@ -63,17 +62,7 @@ MORE = {
             f"effect here: it is read at metadata.annotations[{names.BYPASS}] alone"
         ),
     ),
-    "an annotation among labels": (
-        train(("  name: train\n", f"  name: train\n  labels: {{{names.BYPASS}: 'true'}}\n")),
-        "error",
-        f'metadata.labels[{names.BYPASS}]: "true": has no effect here: it is read at metadata.annotations',
-    ),
     "no kind": (train(("kind: JobSet\n", "")), "error", "kind: null: must be given: did you mean JobSet?"),
-    "an API group of another project's": (
-        train(("jobset.x-k8s.io/v1alpha2", "jobset.sigs.k8s.io/v1alpha2")),
-        "error",
-        'apiVersion: "jobset.sigs.k8s.io/v1alpha2": unknown: did you mean jobset.x-k8s.io/v1alpha2?',
-    ),
     "a group without API version": (
         RING.replace("apiVersion: scheduling.x-k8s.io/v1alpha1\n", ""),
         "error",

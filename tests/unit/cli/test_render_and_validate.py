@@ -154,40 +154,6 @@ def test_warnings_are_not_part_of_the_answer(run: RunCli) -> None:
     assert (ran.code, ran.err.startswith(warning), "warning" in ran.out) == (0, True, False)
 
 
-def without(*lines: str) -> dict[str, Any]:
-    """The first story without some lines."""
-    text = Path(STORY_1).read_text()
-    for line in lines:
-        assert line in text
-        text = text.replace(line, "")
-    found: dict[str, Any] = yaml.safe_load(text)
-    return found
-
-
-CONFIG = "  groupSchedulingConfig:\n    timeoutAfterSeconds: 300\n"
-NOTES = {"annotations": {names.CONFIG: '{"timeoutAfterSeconds": -1}'}}
-
-
-@pytest.mark.parametrize(
-    ("given", "code", "words"),
-    [
-        (without(CONFIG), 0, "JobSet default/my-jobset (document 1): ok: no gate asked for"),
-        (without("  name: my-jobset\n"), 1, "default/without a name (document 1): metadata.name: null: must be given"),
-        (without(CONFIG) | {"metadata": {"name": "x"} | NOTES}, 1, "].timeoutAfterSeconds: -1: must be"),
-        (
-            {"apiVersion": "v1", "kind": "List", "items": [yaml.safe_load(SERVICE), yaml.safe_load(BROKEN)]},
-            1,
-            "JobSet broken (document 1, items[1]): spec.groupSchedulingConfig.timeoutAfterSeconds: 0: ",
-        ),
-    ],
-    ids=["no gate", "no name", "annotation", "list"],
-)
-def test_validate_as_json_and_as_yaml(run: RunCli, given: dict[str, Any], code: int, words: str) -> None:
-    for text in (json.dumps(given), yaml.safe_dump(given)):
-        ran = run("validate", "-f", "-", stdin=text)
-        assert (ran.code, words in ran.out) == (code, True), ran.out
-
-
 def test_another_version_of_jobset_is_passed_through_with_a_warning(run: RunCli) -> None:
     text = Path(STORY_1).read_text().replace("v1alpha2", "v1alpha1")
     ran = run("render", "-f", "-", stdin=text)

@@ -52,13 +52,6 @@ def test_what_the_webhook_refuses_is_refused_with_the_path_in_the_file(
     assert (ran.code, f"{root}{AT_TOP}" in ran.out, "targetReplicatedJobs" in ran.out) == (1, True, True), ran
 
 
-def test_a_hint_names_the_place_in_this_kind_of_object(on: RunCli) -> None:
-    for build, root in ((jobs.job, "spec"), (cron_job, "spec.jobTemplate.spec")):
-        given = build(spec={"restartPolicy": "Never"})
-        ran = on("validate", given)
-        assert f'{root}.restartPolicy: "Never": unknown field: {root}.template.spec has one' in ran.out
-
-
 def test_a_config_where_nothing_reads_it_is_refused_with_the_right_place(on: RunCli) -> None:
     given = changed(cron_job(config=False), "{}", "metadata", "annotations", names.CONFIG)
     ran = on("validate", given)

@@ -5,7 +5,6 @@ from collections.abc import Callable, Coroutine, Mapping
 from dataclasses import dataclass
 from typing import Any
 
-from jobset_gate.fake import manifests
 from jobset_gate.fake.clock import run_virtual
 from jobset_gate.fake.cluster import Actors, embedded_cluster
 from jobset_gate.fake.kubelet import Behaviour, FakeNode, Kubelets
@@ -122,15 +121,6 @@ def living(pods: list[Json]) -> list[Json]:
     return [pod for pod in pods if not leaving(pod) and pod.get("status", {}).get("phase") not in over]
 
 
-def running(pods: list[Json]) -> list[Json]:
-    return [pod for pod in living(pods) if pod.get("status", {}).get("phase") == "Running"]
-
-
 def label(item: Json, key: str) -> str | None:
     found: str | None = item["metadata"].get("labels", {}).get(key)
     return found
-
-
-def plain(name: str = "set", *, jobs: int = 1, **spec: Any) -> Json:
-    """A JobSet without a barrier."""
-    return manifests.jobset(name, replicated_jobs=[manifests.replicated_job(replicas=jobs)], **spec)
