@@ -26,9 +26,7 @@ LANES: Final = {
         "tests/unit/cli/test_install_crd_field.py",
         "tests/unit/cli/test_webhook.py",
     ),
-    SCHEDULED_CLUSTER: (
-        "tests/flow/test_rights_groups",
-    ),
+    SCHEDULED_CLUSTER: ("tests/flow/test_rights_groups",),
     "native gangs": ("tests/flow/podgroups/test_native.py",),
     "outage": ("tests/contract/kube/test_outage.py",),
     "browser": ("tests/page/",),

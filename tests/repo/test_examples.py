@@ -53,9 +53,6 @@ def test_an_example_of_a_group_is_clean_and_its_pods_name_it_by_the_way_of_its_t
     assert name in (*found, BOTH)
 
 
-# --- What `make e2e` runs --------------------------------------------------------------------------------------------
-
-
 def test_every_example_is_run_or_has_no_pods_and_the_readme_names_it() -> None:
     files = {str(it.relative_to(FOLDER)) for it in FOLDER.rglob("*.yaml")}
     assert files - {"trainer/trainjob.yaml"} == set(example_programs.ALL), "there is no Trainer on the kind cluster"

@@ -121,9 +121,6 @@ def test_krews_manifest_names_every_platform_with_its_hash(tmp_path: Path) -> No
         artifacts.krew(tmp_path / "..", "https://forge.example/o/r")
 
 
-# --- Workflows -------------------------------------------------------------------------------------------------------
-
-
 def steps() -> list[dict[str, Any]]:
     jobs = [job for file in WORKFLOWS for job in yaml.safe_load(file.read_text())["jobs"].values()]
     return [step for job in jobs for step in job["steps"]]

@@ -68,9 +68,6 @@ def test_wrong_usage(run: RunCli, arguments: tuple[str, ...], shown: str) -> Non
     assert (ran.code, shown in ran.err) == (2, True)
 
 
-# --- Watched ---------------------------------------------------------------------------------------------------------
-
-
 async def test_a_watch_prints_what_changes_until_it_is_interrupted(stored: StoredJobSet, plane: Plane) -> None:
     await stored.jobset()
     job = await stored.job()
@@ -113,8 +110,6 @@ async def test_a_reader_that_leaves_ends_a_watch_without_a_word(stored: StoredJo
         assert await watch.ended() == 1
     assert "Error" not in watch.err
 
-
-# --- With few rights -------------------------------------------------------------------------------------------------
 
 JOBSETS_ONLY: list[dict[str, Any]] = [
     {"apiGroups": [names.JOBSET_GROUP], "resources": ["jobsets"], "verbs": ["list", "watch"]}

@@ -67,9 +67,6 @@ async def test_kinds_that_are_not_installed_are_left_out(embedded_plane: Embedde
     ]
 
 
-# --- With few rights -------------------------------------------------------------------------------------------------
-
-
 READ = [
     {"apiGroups": [""], "resources": ["pods", "configmaps"], "verbs": ["list"]},
     {"apiGroups": ["*"], "resources": ["podgroups"], "verbs": ["list"]},

@@ -102,9 +102,6 @@ async def test_a_gang_that_runs_in_every_form(plane: Plane, namespace: str, tmp_
         assert (await shell("train", "-o", "svg")).out.startswith("<svg ")
 
 
-# --- Wrong usage ----------------------------------------------------------------------------------------------------
-
-
 @pytest.mark.parametrize(
     ("arguments", "code", "words"),
     [
@@ -123,9 +120,6 @@ async def test_what_cannot_be_done_is_refused(
     ran = await shell(*arguments)
     assert (ran.code, ran.out) == (code, "")
     assert words.replace("NS", stored.namespace) in ran.err
-
-
-# --- Rights ----------------------------------------------------------------------------------------------------------
 
 
 async def test_a_missing_right_is_named_and_the_rest_is_shown(

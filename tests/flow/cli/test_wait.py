@@ -10,7 +10,6 @@ import pytest
 from jobset_gate import names
 from jobset_gate.barrier.model import VerdictKind
 from jobset_gate.cli.fetch.outcome import GANG_GOALS
-from jobset_gate.cli.options import WEEK, parse_duration
 from jobset_gate.kube.client import PatchType
 from jobset_gate.kube.resources import JOBSETS
 from jobset_gate.podgroups.record import AdmissionState
@@ -154,13 +153,6 @@ async def test_a_jobset_that_finished_is_known_by_its_condition(stored: StoredJo
 def test_wrong_usage(run: RunCli, arguments: tuple[str, ...], shown: str) -> None:
     ran = run("wait", *arguments)
     assert (ran.code, shown in ran.err) == (2, True)
-
-
-@pytest.mark.parametrize(
-    ("text", "length"), [("0", 0), ("30s", 30), ("1h30m", 5400), ("500ms", 0.5), ("1.5s", 1.5), ("-1s", WEEK)]
-)
-def test_lengths_of_time_are_those_of_kubectl(text: str, length: float) -> None:
-    assert parse_duration(text) == length
 
 
 # --- With few rights -------------------------------------------------------------------------------------------------

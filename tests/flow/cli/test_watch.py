@@ -34,9 +34,6 @@ def shown(line: str) -> str:
     return rest
 
 
-# --- Lines -----------------------------------------------------------------------------------------------------------
-
-
 async def test_a_pipe_gets_a_line_for_every_change_and_then_the_verdict(stored: StoredJobSet, plane: Plane) -> None:
     await stored.jobset(workers(name="driver", job={"parallelism": 1, "completions": 1}), workers())
     job = await stored.job(replicated="driver")
@@ -84,9 +81,6 @@ async def test_what_goes_or_never_had_a_gate_is_not_watched_for_ever(stored: Sto
     assert (ran.code, "asks for no start barrier" in ran.err) == (1, True)
 
 
-# --- Groups ----------------------------------------------------------------------------------------------------------
-
-
 async def test_a_group_is_watched_until_its_minimum_is_bound(groups: StoredPodGroups, plane: Plane) -> None:
     await groups.group("ring", 3)
     await groups.held("ring", "a")
@@ -100,8 +94,6 @@ async def test_a_group_is_watched_until_its_minimum_is_bound(groups: StoredPodGr
         assert await process.ended() == 0
     assert rest[-1].startswith("podgroup/ring satisfied: ")
 
-
-# --- Terminals -------------------------------------------------------------------------------------------------------
 
 SHOW_CURSOR, HIDE_CURSOR = "\x1b[?25h", "\x1b[?25l"
 

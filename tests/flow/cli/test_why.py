@@ -77,18 +77,12 @@ async def test_the_kubelets_words_of_a_pod_that_it_cannot_even_begin(stored: Sto
     assert '  1 pod: Starting: FailedMount: secret "tokens" not found\n    workers-0/0' in ran.out
 
 
-# --- Not waiting -----------------------------------------------------------------------------------------------------
-
-
 async def test_a_config_map_in_the_way(stored: StoredJobSet, why: CliShell) -> None:
     await stored.jobset()
     await stored.client.create(CONFIGMAPS, {"metadata": {"name": "train-group-scheduling"}}, stored.namespace)
     ran = await why("train")
     assert "ConfigMapConflict: the ConfigMap train-group-scheduling exists and is not jobset-gate's" in ran.out
     assert f"Next: kubectl get configmap train-group-scheduling -n {stored.namespace} -o yaml" in ran.out
-
-
-# --- Names -----------------------------------------------------------------------------------------------------------
 
 
 @pytest.mark.parametrize(
@@ -121,9 +115,6 @@ async def test_of_several_names_those_that_are_there_are_explained(stored: Store
     assert [(it["name"], it["state"]) for it in listed["items"]] == [("train", "NotGated")]
 
 
-# --- Pod groups ------------------------------------------------------------------------------------------------------
-
-
 async def test_pod_groups_are_explained_in_the_same_words(
     stored: StoredJobSet, groups: StoredPodGroups, why: CliShell
 ) -> None:
@@ -153,9 +144,6 @@ async def test_a_group_that_is_being_placed_tells_the_schedulers_words_and_the_t
     assert "  1 pod: Unscheduled: 0/4 nodes are available: 4 Insufficient cpu.\n    ring-1; waiting for" in ran.out
     assert re.search("(?m)^[0-9m]+s left of 1m", ran.out)
     assert "At the timeout: all of its pods are taken back" in ran.out
-
-
-# --- Who decides, and who may look -----------------------------------------------------------------------------------
 
 
 async def test_it_says_when_no_controller_runs(alone: StoredPodGroups, cli_alone: CliShell) -> None:

@@ -4,15 +4,10 @@ import asyncio
 import json
 import re
 import socket
-from collections.abc import Iterator
-from dataclasses import dataclass
 
 import pytest
 
-from jobset_gate.cli.demo import gang
-from jobset_gate.cli.demo.gang import MISSING, GangPlan
-from jobset_gate.cli.exits import ExitCode
-from jobset_gate.fake.kubelet import FakeNode
+from jobset_gate.cli.demo.gang import MISSING
 from tests.fakes.cli_process import TIMEOUT, on_terminal, plain, started
 
 COLOUR = re.compile(r"\x1b\[[0-9;]*[1-9][0-9;]*m")
@@ -116,23 +111,3 @@ async def test_ctrl_c_at_any_moment_ends_it_with_all_ports_closed(
     if found := re.search(r"https://127\.0\.0\.1:(\d+)", text):
         with pytest.raises(ConnectionRefusedError):
             socket.create_connection(("127.0.0.1", int(found[1])))
-
-
-@dataclass(frozen=True, slots=True)
-class NodesNeverCome(GangPlan):
-    """Only the first wave of nodes arrives."""
-
-    @property
-    def patience(self) -> float:
-        return 2.0
-
-    def waves(self) -> Iterator[tuple[float, list[FakeNode]]]:
-        yield next(super(NodesNeverCome, self).waves())
-
-
-async def test_it_would_notice_that_a_gang_is_not_released(capsys: pytest.CaptureFixture[str]) -> None:
-    assert await gang.demo(NodesNeverCome(jobs=1, pods=5, seconds=0.5), as_json=True) is ExitCode.ERROR
-    out, err = capsys.readouterr()
-    assert (json.loads(out)["released"], json.loads(out)["decision_latency_seconds"]) == (0, None)
-    assert "WRONG: gang train was not released: 2/5 pods started\n" in err
-    assert "WRONG: gang train: 0/5 main containers run\n" in err

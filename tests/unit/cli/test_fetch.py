@@ -22,8 +22,6 @@ from tests.fakes import gangs as seen_gangs
 from tests.fakes.cli_runner import Terminal
 from tests.fakes.podgroups.objects import pod_group
 
-# --- Names ----------------------------------------------------------------------------------------------------------
-
 
 @pytest.mark.parametrize(
     ("text", "wanted"),
@@ -42,9 +40,6 @@ def test_names_are_given_as_kubectl_takes_them(text: str, wanted: ResourceArgume
     assert parse_resource(text) == wanted
 
 
-# --- Permissions ------------------------------------------------------------------------------------------------------
-
-
 def test_rights_are_named_once_and_as_one_would_grant_them() -> None:
     rights = Permissions()
     for _ in range(2):
@@ -53,9 +48,6 @@ def test_rights_are_named_once_and_as_one_would_grant_them() -> None:
     assert forbidden_text("list", PODS, None) == "cannot list pods in all namespaces"
     assert forbidden_text("get", NODES, None) == "cannot get nodes"
     assert forbidden_text("get", CONFIGMAPS, "x") == "cannot get configmaps in namespace x"
-
-
-# --- The user's own policies -----------------------------------------------------------------------------------------
 
 
 def with_job(**job: Any) -> dict[str, Any]:
@@ -103,9 +95,6 @@ def test_of_a_job_that_is_a_gang_the_limit_of_each_index_counts_where_there_is_o
     assert (found.exit_actions, found.queue) == (("FailIndex",), "gpus")
 
 
-# --- How it looks ----------------------------------------------------------------------------------------------------
-
-
 def test_only_a_terminal_wraps_and_is_coloured_where_that_is_wanted(monkeypatch: pytest.MonkeyPatch) -> None:
     assert style_of(io.StringIO(), {"TERM": "xterm"}) == PLAIN_STYLE
     monkeypatch.setenv("COLUMNS", "60")
@@ -143,9 +132,6 @@ def test_colour_adds_nothing_but_colour() -> None:
     assert bare == explanation_text(it, PLAIN_STYLE)
 
 
-# --- Pod groups ------------------------------------------------------------------------------------------------------
-
-
 class ListingClient:
     """A client of a cluster with two PodGroups, and one of them cannot be decoded."""
 
@@ -163,9 +149,6 @@ async def test_an_object_that_cannot_be_decoded_is_named_and_hides_no_other() ->
     assert [it.key.name for it in await source.statuses()] == ["good"]
     (missing,) = permissions.missing
     assert missing.startswith("not readable: ")
-
-
-# --- Ages ------------------------------------------------------------------------------------------------------------
 
 
 def test_ages_are_those_of_kubectl() -> None:

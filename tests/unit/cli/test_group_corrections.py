@@ -24,8 +24,6 @@ def test_numbers_in_quotes_and_names_with_capitals_are_put_right() -> None:
     assert paths(right) == ["spec.minMember", "metadata.name"]
 
 
-# --- Where pods are made of ------------------------------------------------------------------------------------------
-
 LABELS = {"metadata": {"labels": {PLUGINS: "g"}}}
 IN_SPEC = {"spec": {"template": LABELS}}
 
@@ -50,8 +48,6 @@ def test_a_group_is_found_wherever_pods_are_made_of(api: str, kind: str, body: J
     assert found.path == path
     assert group_corrections.names_group(made)
 
-
-# --- Any shape -------------------------------------------------------------------------------------------------------
 
 anything = st.recursive(
     st.none() | st.booleans() | st.integers(-9, 2**40) | st.text(max_size=8) | st.just("teamA/x"),

@@ -107,9 +107,6 @@ def test_the_line_and_column_of_a_field(write: Path, path: str, place: tuple[int
     assert docs(write, text)[0].place(path) == place
 
 
-# --- Plain scalars, in go-yaml 2's dialect of YAML 1.1 ----------------------------------------------------------------
-
-
 MEANINGS: dict[Scalar, tuple[str, ...]] = {
     None: ("", "~", "null"),
     True: ("y", "Yes", "on", "TRUE"),

@@ -94,9 +94,6 @@ async def test_in_a_pod_the_command_line_may_name_another_server_token_and_user(
     assert found.headers == (("Impersonate-User", "ada"),)
 
 
-# --- A new CA
-
-
 async def nothing(_: web.Request) -> web.Response:
     return web.json_response({"metadata": {}, "items": []})
 

@@ -137,22 +137,3 @@ async def test_a_leader_whose_workers_have_ended_is_unhealthy() -> None:
         leader.liveness = LivenessCheck(leader.leading)
         leader.liveness.add_checks(leader.controller.health_error)
         assert leader.error == "2 of 2 workers of gang have ended"
-
-
-async def test_a_failed_task_is_named_while_the_others_go_on() -> None:
-    """Such a process would stand there for ever: neither at work nor gone."""
-    liveness = LivenessCheck(asyncio.Event())
-
-    async def breaks() -> None:
-        raise ValueError("a bug")
-
-    async def ends() -> None:
-        return
-
-    fine, task = asyncio.create_task(ends()), asyncio.create_task(breaks(), name="informer of pods")
-    liveness.watch_task(fine)
-    liveness.watch_task(task)
-    assert liveness.check() == ""
-    await asyncio.sleep(0)
-    await asyncio.sleep(0)
-    assert liveness.check() == "informer of pods has ended and the rest goes on"

@@ -80,8 +80,6 @@ def test_a_job_of_another_controller_is_left_to_it() -> None:
     assert not workload(bare_job(managedBy="kubernetes.io/job-controller")).managed_elsewhere
 
 
-# --- Suspension (K4) -------------------------------------------------------------------------------------------------
-
 SUSPENDED = {"type": "Suspended", "status": "True"}
 STALE: dict[str, tuple[Json, bool]] = {
     "Kubernetes before 1.36": ({"startTime": "2026-08-01T10:00:00Z", "conditions": [SUSPENDED]}, True),
@@ -96,9 +94,6 @@ def test_a_stale_start_is_one_of_a_job_whose_suspension_is_done(name: str) -> No
     status, stale = STALE[name]
     assert workload(bare_job(suspend=True, status=status)).stale_start == ("77" if stale else "")
     assert workload(bare_job(suspend=False, status=status)).stale_start == ""
-
-
-# --- Pods ------------------------------------------------------------------------------------------------------------
 
 
 def test_a_pod_belongs_to_the_job_that_owns_it() -> None:
@@ -130,9 +125,6 @@ def test_what_labels_claim_of_a_jobset_or_of_another_job_has_no_say() -> None:
 def test_a_pod_without_a_controller_belongs_to_no_gang(owners: list[Any] | None) -> None:
     seen = read_pod(bare_job_pod(meta={"ownerReferences": owners}))
     assert (seen.gang, seen.workload_uid, seen.job_uid) == ("", "", "")
-
-
-# --- ConfigMaps ------------------------------------------------------------------------------------------------------
 
 
 @pytest.mark.parametrize(
