@@ -1,4 +1,4 @@
-"""Cache of gangs, joined from the informers of workloads, Jobs, pods and ConfigMaps. It enqueues gangs that changed.
+"""Cache of gangs, joined from the informers of all their objects. It enqueues gangs that changed.
 
 A pass costs time in proportion to the gang's pods, and a gang with k missing slots cannot become complete before k
 more pods have started: until then events only cause a delayed pass. After the verdict only a pod that has not received
@@ -7,7 +7,7 @@ it needs a pass soon. Every pass counts from scratch, so these delays never deci
 
 from collections.abc import Callable, Container, Iterator
 
-from controllers.barrier.entry import GangEntry, new_entry
+from controllers.barrier.entry import GangEntry, LwsEntry, new_entry
 from jobset_gate.barrier import verdict_codec
 from jobset_gate.barrier.model import (
     BarrierStage,
@@ -20,7 +20,8 @@ from jobset_gate.barrier.model import (
     WorkloadSeen,
 )
 from jobset_gate.runtime.store import ObjectChange
-from jobset_gate.sources.table import SOURCES
+from jobset_gate.sources import lws
+from jobset_gate.sources.table import LWS, SOURCES
 
 PROGRESS_DELAY = 1.0
 """Seconds to a pass after a change that cannot complete the gang."""
@@ -51,8 +52,13 @@ class GangCache:
         self._gangs: dict[GangKey, GangEntry] = {}
         self._gang_by_pod: dict[str, GangKey] = {}
         """By the UIDs of pods with a token of their own."""
-        self._namesakes: dict[tuple[str, str], set[GangKey]] = {}
-        """Gangs by namespace and the name that people know, where pods of several owners may have the same (K8)."""
+        self._related: dict[tuple[str, str, str], set[GangKey]] = {}
+        """Gangs by source, namespace and what they share: the name that people know, where pods of several owners may
+        have the same (K8), or the LeaderWorkerSet."""
+        self.leader_worker_sets: dict[tuple[str, str], lws.LeaderWorkerSetSeen] = {}
+        """Those with a config, by namespace and name."""
+        self.on_parent: Callable[[tuple[str, str]], None] = lambda _: None
+        """Called with namespace and name of a LeaderWorkerSet that has changed."""
 
     def on_workload(self, change: ObjectChange[WorkloadSeen]) -> None:
         """Handler of workloads with a config."""
@@ -111,6 +117,33 @@ class GangCache:
             self._enqueue_after(key, PROGRESS_DELAY)
         self._changed(key, gang)
 
+    def on_worker_set(self, change: ObjectChange[lws.WorkerSetSeen]) -> None:
+        """Handler of StatefulSets of worker pods: which leader those pods belong to."""
+        old, new = change.old, change.new
+        seen = new or old
+        if seen is None or old == new:
+            return
+        key = GangKey(seen.namespace, seen.name, LWS.name)
+        gang = self._entry(key)
+        if isinstance(gang, LwsEntry):
+            gang.change_worker_sets(old, new)
+        self._enqueue(key)
+        self._changed(key, gang)
+
+    def on_leader_worker_set(self, change: ObjectChange[lws.LeaderWorkerSetSeen]) -> None:
+        """Handler of LeaderWorkerSets with a config: what their groups take from them."""
+        if change.new is None:
+            self.leader_worker_sets.pop(change.key, None)
+        else:
+            self.leader_worker_sets[change.key] = change.new
+        namespace, name = change.key
+        for key in self.groups_of(namespace, name):
+            gang = self._gangs[key]
+            if isinstance(gang, LwsEntry) and gang.set_parent(lws.parent(change.new)):
+                self._enqueue(key)
+                self._changed(key, gang)
+        self.on_parent(change.key)
+
     def on_config_map(self, change: ObjectChange[ConfigMapSeen]) -> None:
         """Handler of verdict ConfigMaps; the event of an own write enqueues nothing."""
         seen = change.new or change.old
@@ -141,7 +174,7 @@ class GangCache:
         """True if the gang has a bound pod of this UID that has not passed its barrier."""
         gang = self._gangs.get(key)
         known = gang.pods.get(pod) if gang is not None else None
-        if gang is None or known is None or known.workload_uid != gang.workload_uid or not known.workload_uid:
+        if gang is None or known is None or gang.uid_of(known) != gang.workload_uid or not gang.workload_uid:
             return False
         return known.bound and known.alive and known.stage is not BarrierStage.PASSED
 
@@ -233,9 +266,14 @@ class GangCache:
         """All gangs with a workload."""
         return (key for key, gang in self._gangs.items() if gang.has_workload)
 
+    def groups_of(self, namespace: str, name: str) -> list[GangKey]:
+        """The groups of this LeaderWorkerSet that have an object."""
+        return list(self._related.get((LWS.name, namespace, name), ()))
+
     def waiting_namesakes(self, key: GangKey) -> Iterator[WorkloadSeen]:
         """Gangs of the same name under other owners, whose gates are closed (K8)."""
-        for other in self._namesakes.get(_shown(key), ()):
+        alike = self._related.get(_shared(key), ()) if SOURCES[key.source].keeps_attempt else ()
+        for other in alike:
             gang = self._gangs[other]
             workload = gang.current_workload()
             if other == key or workload is None or workload.finished:
@@ -252,7 +290,9 @@ class GangCache:
         if gang is None:
             gang = self._gangs[key] = new_entry(key)
             if SOURCES[key.source].gates_pods:
-                self._namesakes.setdefault(_shown(key), set()).add(key)
+                self._related.setdefault(_shared(key), set()).add(key)
+            if isinstance(gang, LwsEntry):
+                gang.set_parent(lws.parent(self.leader_worker_sets.get((key.namespace, lws.parent_name(key)))))
         return gang
 
     def _on_pod_started(self, key: GangKey, gang: GangEntry, pod: PodSeen) -> None:
@@ -276,14 +316,15 @@ class GangCache:
         self._on_change(key)
         if gang.is_empty:
             self._gangs.pop(key, None)
-            alike = self._namesakes.get(_shown(key), set())
+            alike = self._related.get(_shared(key), set())
             alike.discard(key)
             if not alike:
-                self._namesakes.pop(_shown(key), None)
+                self._related.pop(_shared(key), None)
 
 
-def _shown(key: GangKey) -> tuple[str, str]:
-    return key.namespace, SOURCES[key.source].shown_name(key.name)
+def _shared(key: GangKey) -> tuple[str, str, str]:
+    name = lws.parent_name(key) if key.source == LWS.name else SOURCES[key.source].shown_name(key.name)
+    return key.source, key.namespace, name
 
 
 def _workload_change(change: ObjectChange[JobSeen]) -> ObjectChange[WorkloadSeen]:

@@ -15,7 +15,8 @@ from jobset_gate.barrier.model import (
     Verdict,
     WorkloadSeen,
 )
-from jobset_gate.sources import startgroup
+from jobset_gate.sources import lws, startgroup
+from jobset_gate.sources.members import Gathered
 from jobset_gate.sources.table import SOURCES
 
 
@@ -70,9 +71,13 @@ class GangEntry:
         """The workload with all changes."""
         return self.workload
 
+    def uid_of(self, pod: PodSeen) -> str:
+        """UID of the workload that a pod of this gang's name belongs to, "" if none is known."""
+        return pod.workload_uid
+
     def generation_of(self, pod: PodSeen) -> Generation:
         """The generation of a pod of this gang."""
-        return Generation(pod.workload_uid, pod.attempt, pod.epoch)
+        return Generation(self.uid_of(pod), pod.attempt, pod.epoch)
 
     @property
     def trusted_verdict(self) -> Verdict | None:
@@ -122,15 +127,54 @@ class GatheredEntry(GangEntry):
 
     key: GangKey = field(kw_only=True)
     _gathered: tuple[PodSeen, ...] = ()
-    """The pods with their attempt."""
+    """The pods with their generation."""
     _is_stale: bool = False
-    _config_map_uid: str = ""
-    """Of the ConfigMap that was seen last."""
 
     @property
     def is_empty(self) -> bool:
         """True if no object of the gang is left."""
         return not (self.pods or self.config_map or self.announced)
+
+    def set_pod(self, pod: PodSeen) -> None:
+        self.pods[pod.uid] = pod
+        self._is_stale = True
+
+    def remove_pod(self, uid: str) -> None:
+        self.pods.pop(uid, None)
+        self._is_stale = True
+
+    def current_workload(self) -> WorkloadSeen | None:
+        """The workload with all changes: gathers after one."""
+        if self._is_stale:
+            self._update()
+        return self.workload
+
+    def snapshot(self) -> GangSnapshot | None:
+        """None without pods that make a workload."""
+        self.current_workload()
+        return self._snapshot(self._gathered)
+
+    def _update(self) -> None:
+        self._is_stale = False
+        found = self._gather()
+        if found is None:
+            self.workload, self.jobs, self._gathered = None, {}, ()
+            return
+        self.workload, self._gathered = found.workload, found.pods
+        self.jobs = {found.job.name: found.job}
+        self._update_remembered()
+
+    def _gather(self) -> Gathered | None:
+        """The gang that the pods are."""
+        raise NotImplementedError
+
+
+@dataclass
+class StartGroupEntry(GatheredEntry):
+    """One start group: whatever pods there are of one name under one owner."""
+
+    _config_map_uid: str = ""
+    """Of the ConfigMap that was seen last."""
 
     @property
     def has_workload(self) -> bool:
@@ -150,45 +194,84 @@ class GatheredEntry(GangEntry):
         if gate is not None and gate.uid != self._config_map_uid:
             self.membership, self.remembered, self._config_map_uid = None, None, gate.uid
         self.membership = startgroup.latest(self.membership, None if gate is None else gate.membership)
-        self._gather()  # there are few such events, and the verdict must be known to the next pod
-
-    def set_pod(self, pod: PodSeen) -> None:
-        self.pods[pod.uid] = pod
-        self._is_stale = True
-
-    def remove_pod(self, uid: str) -> None:
-        self.pods.pop(uid, None)
-        self._is_stale = True
-
-    def current_workload(self) -> WorkloadSeen | None:
-        """The workload with all changes: gathers after one."""
-        if self._is_stale:
-            self._gather()
-        return self.workload
+        self._update()  # there are few such events, and the verdict must be known to the next pod
 
     def generation_of(self, pod: PodSeen) -> Generation:
         """The generation of a pod, which has no mark of it: the one that was gathered last."""
         return Generation(pod.workload_uid, 0 if self.workload is None else self.workload.attempt, pod.epoch)
 
-    def snapshot(self) -> GangSnapshot | None:
-        """None without pods."""
-        self.current_workload()
-        return self._snapshot(self._gathered)
+    def _gather(self) -> Gathered | None:
+        return startgroup.gather(self.key, self.pods.values(), self.membership, self.config_map)
 
-    def _gather(self) -> None:
-        self._is_stale = False
-        found = startgroup.gather(self.key, self.pods.values(), self.membership, self.config_map)
-        if found is None:
-            self.workload, self.jobs, self._gathered = None, {}, ()
-            return
-        self.workload, self._gathered = found.workload, found.pods
-        self.jobs = {found.job.name: found.job}
-        self._update_remembered()
+
+@dataclass
+class LwsEntry(GatheredEntry):
+    """One group of a LeaderWorkerSet: a leader pod, and the pods of the StatefulSets that it controls."""
+
+    parent: lws.Parent = lws.NO_PARENT
+    _worker_sets: dict[str, str] = field(default_factory=dict)
+    """UIDs of leader pods by those of their StatefulSets: that of an earlier leader may still be there."""
+    _leader_uid: str = ""
+
+    @property
+    def is_empty(self) -> bool:
+        """True if no object of the gang is left."""
+        return super().is_empty and not self._worker_sets
+
+    @property
+    def has_workload(self) -> bool:
+        """Whether there is one, at no cost: a leader pod makes one."""
+        return self._leader_uid != ""
+
+    @property
+    def workload_uid(self) -> str:
+        """The UID of the present leader pod."""
+        return self._leader_uid
+
+    def uid_of(self, pod: PodSeen) -> str:
+        """UID of the leader pod of its group, "" while the pod's StatefulSet is unknown."""
+        return lws.leader_uid(pod, self._worker_sets)
+
+    def set_config_map(self, gate: ConfigMapSeen | None) -> None:
+        self.config_map = gate
+        self._update()
+
+    def set_pod(self, pod: PodSeen) -> None:
+        super().set_pod(pod)
+        if pod.workload_uid:
+            self._leader_uid = pod.uid
+        elif pod.uid == self._leader_uid:
+            self._leader_uid = ""
+
+    def remove_pod(self, uid: str) -> None:
+        super().remove_pod(uid)
+        if uid == self._leader_uid:
+            self._leader_uid = ""
+
+    def change_worker_sets(self, gone: lws.WorkerSetSeen | None, new: lws.WorkerSetSeen | None) -> None:
+        if gone is not None:
+            self._worker_sets.pop(gone.uid, None)
+        if new is not None:
+            self._worker_sets[new.uid] = new.leader_uid
+        self._is_stale = True
+
+    def set_parent(self, parent: lws.Parent) -> bool:
+        """True if that changes the gang."""
+        if parent == self.parent:
+            return False
+        self.parent, self._is_stale = parent, True
+        return self.has_workload
+
+    def _gather(self) -> Gathered | None:
+        return lws.gather(self.key, self.pods.values(), self._worker_sets, self.parent, self.config_map)
 
 
 def new_entry(key: GangKey) -> GangEntry:
     """An entry for this gang, as its source needs one."""
-    return GatheredEntry(key=key) if SOURCES[key.source].gates_pods else GangEntry()
+    source = SOURCES[key.source]
+    if not source.gates_pods:
+        return GangEntry()
+    return StartGroupEntry(key=key) if source.keeps_attempt else LwsEntry(key=key)
 
 
 def _older(one: Verdict, other: Verdict | None) -> bool:

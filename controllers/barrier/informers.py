@@ -1,18 +1,37 @@
 """The informers of the start barrier, and what is read from them."""
 
 from collections.abc import Callable, Collection, Iterable
+from typing import Final
 
 from controllers.barrier.cache import GangCache
 from jobset_gate import names
-from jobset_gate.barrier import wire
+from jobset_gate.barrier import lws_wire, wire
 from jobset_gate.barrier.source import Source
 from jobset_gate.kube.client import Client
-from jobset_gate.kube.resources import CONFIGMAPS, CRDS, JOBS, JOBSETS, PODS
+from jobset_gate.kube.resources import (
+    CONFIGMAPS,
+    CRDS,
+    JOBS,
+    JOBSETS,
+    LEADER_WORKER_SETS,
+    PODS,
+    STATEFUL_SETS,
+)
 from jobset_gate.runtime.decoder import OnWatchProblem
 from jobset_gate.runtime.informer import AnyInformer, AnyWatchSource, Informer, WatchSource, object_informer
 from jobset_gate.runtime.store import ObjectChange
-from jobset_gate.sources import decode, startgroup
-from jobset_gate.sources.table import SOURCES, gated_selector
+from jobset_gate.sources import decode, lws, startgroup
+from jobset_gate.sources.table import LWS, START_GROUP, gated_selector
+
+_MAY_BE_ABSENT: Final = (JOBSETS, LEADER_WORKER_SETS)
+"""Custom resources that may be installed later."""
+
+_ALONE: Final = {
+    LWS.name: (f"{names.GATED}={LWS.gated}", lws.pod),
+    # Also pods that missed the webhook, and no pod twice.
+    START_GROUP.name: (f"{names.START_GROUP},!{names.GATED}", startgroup.pod),
+}
+"""Selectors of pods that are gated one by one, and how they are read."""
 
 
 def make_informers(
@@ -38,13 +57,23 @@ def make_informers(
         WatchSource(PODS, wire.Pod, decode.pod, cache.on_pod, namespace, gated, written_at=decode.written_at),
         WatchSource(CONFIGMAPS, wire.ConfigMap, decode.config_map, cache.on_config_map, namespace, config_maps),
     ]
-    if any(SOURCES[name].gates_pods for name in sources):
-        # Also pods that missed the webhook, and no pod twice.
-        alone = f"{names.START_GROUP},!{names.GATED}"
-        watched.append(
+    watched += (
+        WatchSource(PODS, wire.MemberPod, read, cache.on_pod, namespace, selector, written_at=decode.written_at)
+        for source, (selector, read) in _ALONE.items()
+        if source in sources
+    )
+    if LWS.name in sources:
+        watched += (
             WatchSource(
-                PODS, wire.MemberPod, startgroup.pod, cache.on_pod, namespace, alone, written_at=decode.written_at
-            )
+                STATEFUL_SETS, lws_wire.WorkerSet, lws.worker_set, cache.on_worker_set, namespace, names.LWS_NAME
+            ),
+            WatchSource(
+                LEADER_WORKER_SETS,
+                lws_wire.LeaderWorkerSet,
+                lws.leader_worker_set,
+                cache.on_leader_worker_set,
+                namespace,
+            ),
         )
     found: list[AnyInformer] = [Informer(client, source, clock=clock, on_problem=on_problem) for source in watched]
     if on_crd is not None:
@@ -54,14 +83,28 @@ def make_informers(
 
 def pods_of(informers: Iterable[AnyInformer], source: Source) -> AnyInformer:
     """The informer of this source's pods: each pod is in one."""
-    gated, *alone = (it for it in informers if it.resource == PODS)
-    return alone[0] if source.gates_pods else gated
+    selector, _ = _ALONE.get(source.name, ("", None))
+    return next(it for it in informers if it.resource == PODS and selector in ("", it.label_selector))
+
+
+async def wait_for_sync(informers: Iterable[AnyInformer]) -> None:
+    """Returns when the caches are filled; JobSet and its CRD may be installed later.
+
+    A LeaderWorkerSet is waited for unless there are none: its groups take from it what becomes of them at a timeout.
+    """
+    for informer in informers:
+        if informer.resource in (JOBSETS, CRDS):
+            continue
+        if informer.resource in _MAY_BE_ABSENT:
+            await informer.wait_listed()
+        else:
+            await informer.wait_synced()
 
 
 def not_synced(informers: Iterable[AnyInformer]) -> str:
-    """Which lists are missing and why; "" if none. JobSet may be installed later."""
+    """Which lists are missing and why; "" if none. JobSet and LeaderWorkerSet may be installed later."""
     missing = [
-        one for one in informers if not one.has_synced and not (one.resource == JOBSETS and one.is_not_installed)
+        one for one in informers if not one.has_synced and not (one.resource in _MAY_BE_ABSENT and one.is_not_installed)
     ]
     words = [f"{one.resource.plural} ({one.list_error})" if one.list_error else one.resource.plural for one in missing]
     return f"not listed yet: {', '.join(dict.fromkeys(words))}" if words else ""

@@ -8,6 +8,7 @@
 * Where the pods are all there is of the workload: those, also before a clock or verdict of a new attempt (K5).
 """
 
+import dataclasses
 from collections.abc import Callable, Sequence
 from contextlib import aclosing
 from typing import Final, TypeVar
@@ -16,7 +17,7 @@ import msgspec
 import structlog
 
 from controllers.barrier.workloads import get_workload
-from jobset_gate.barrier import events, integrity, wire
+from jobset_gate.barrier import events, integrity, lws_wire, wire
 from jobset_gate.barrier.model import GangSnapshot, JobSeen, PendingReason, WorkloadSeen
 from jobset_gate.barrier.source import Source
 from jobset_gate.kube.client import Client
@@ -24,7 +25,7 @@ from jobset_gate.kube.errors import ApiError, Forbidden, InvalidResponse, NotFou
 from jobset_gate.kube.resources import EVENTS, JOBS, PODS, STATEFUL_SETS
 from jobset_gate.runtime.paging import ListScope, list_objects, list_pages
 from jobset_gate.runtime.workqueue import Requeue
-from jobset_gate.sources import decode, startgroup
+from jobset_gate.sources import decode, lws, startgroup
 from jobset_gate.sources.table import JOB
 
 EVENTS_PAGE: Final = 50
@@ -62,14 +63,29 @@ class LiveReader:
         return events.with_events(msgspec.structs.replace(seen, jobs=jobs, pods=pods), *causes)
 
     async def _gather(self, seen: GangSnapshot) -> GangSnapshot:
-        """The gang that its pods in the API are. Raises Requeue without any."""
+        """The gang that its pods in the API are. Raises Requeue without any, or under another leader."""
         workload = seen.workload
         scope = ListScope(PODS, workload.namespace, workload.source.pods_selector(workload.name))
+        if not workload.source.keeps_attempt:
+            return await self._gather_group(seen, scope)
         labelled = await self._list_all(scope, wire.MemberPod, startgroup.pod)
         pods = tuple(pod for pod in labelled if pod is not None and pod.workload_uid == workload.uid)
         if not pods:
             raise Requeue(f"the {workload.source.kind} {workload.key} is gone")
         return startgroup.regathered(msgspec.structs.replace(seen, pods=pods))
+
+    async def _gather_group(self, seen: GangSnapshot, scope: ListScope) -> GangSnapshot:
+        """The same of a group of a LeaderWorkerSet, whose StatefulSets tell which pods belong to its leader."""
+        its = dataclasses.replace(scope, resource=STATEFUL_SETS, label_selector=lws.worker_sets_selector(seen.workload))
+        # StatefulSets first: a pod whose StatefulSet came later counts in the next pass.
+        found = await self._list_all(its, lws_wire.WorkerSet, lws.worker_set)
+        worker_sets = {it.uid: it.leader_uid for it in found if it is not None}
+        labelled = await self._list_all(scope, wire.MemberPod, lws.pod)
+        pods = [pod for pod in labelled if pod is not None and pod.gang == seen.workload.name]
+        live = lws.regathered(seen, pods, worker_sets)
+        if live is None:
+            raise Requeue(f"the leader pod {seen.workload.key} is gone, or another one")
+        return live
 
     async def verify_config_map(self, seen: GangSnapshot) -> GangSnapshot:
         """With the workload's condition in the API, and without ConfigMap content that the workload does not support.
@@ -154,7 +170,8 @@ class LiveReader:
 
 def creator_kind(seen: GangSnapshot) -> str:
     """The kind of the objects that create the gang's pods."""
-    return "Job" if seen.workload.owner is None else seen.workload.owner.kind
+    workload = seen.workload
+    return workload.source.pods_creator or workload.involved_object.kind
 
 
 def _event(item: msgspec.Raw) -> events.CoreEvent | None:

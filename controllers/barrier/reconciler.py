@@ -112,8 +112,9 @@ class GangReconciler:
         if now is None or now.workload.uid != live.workload.uid:
             raise Requeue(f"the {live.workload.source.kind} {key} was deleted during a live read")
         if live.workload.source.gates_pods:
-            # The workload was made from the pods that were read; those of the cache may be of another attempt.
-            return startgroup.regathered(msgspec.structs.replace(live, announced=now.announced))
+            # The workload was made from the pods that were read; those of the cache may be of another generation.
+            live = msgspec.structs.replace(live, announced=now.announced)
+            return startgroup.regathered(live) if live.workload.source.keeps_attempt else live
         workload = msgspec.structs.replace(now.workload, condition=live.workload.condition)
         return msgspec.structs.replace(live, workload=workload, jobs=now.jobs, pods=now.pods, announced=now.announced)
 

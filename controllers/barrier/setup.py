@@ -11,6 +11,8 @@ from controllers.barrier import informers
 from controllers.barrier.cache import GangCache
 from controllers.barrier.crd_patcher import CrdMetrics, CrdReconciler
 from controllers.barrier.live_reader import LiveReader
+from controllers.barrier.lws_condition import WORKERS as LWS_WORKERS
+from controllers.barrier.lws_condition import LwsConditionWriter
 from controllers.barrier.metrics import GangMetrics
 from controllers.barrier.reconciler import GangReconciler
 from controllers.barrier.status import PROGRESS_INTERVAL, STATUS_WORKERS, GangStatusWriter
@@ -24,11 +26,12 @@ from controllers.barrier.verdict_store import VerdictStore
 from controllers.barrier.workloads import WORKLOADS
 from jobset_gate.barrier.model import GangKey
 from jobset_gate.kube.client import Client
-from jobset_gate.kube.resources import CONFIGMAPS, CRDS, JOBSETS
+from jobset_gate.kube.resources import CONFIGMAPS, PODS
 from jobset_gate.runtime.controller import Controller, ControllerMetrics
 from jobset_gate.runtime.metrics import RuntimeMetrics
 from jobset_gate.runtime.workqueue import WorkQueue
 from jobset_gate.settings import DEFAULT_SOURCES
+from jobset_gate.sources.table import LWS
 
 Runnable = Callable[[], Coroutine[Any, Any, None]]
 
@@ -79,6 +82,7 @@ class BarrierControllers:
         streaming: asyncio.Event,
     ) -> None:
         self._queue: WorkQueue[GangKey] = runtime.new_queue("gang", elected=False)
+        self._lws_queue: WorkQueue[GangKey] | None = None
         status_queue: WorkQueue[GangKey] = runtime.new_queue("status")
         crd_queue: WorkQueue[str] = runtime.new_queue("crd")
         deliveries = DeliveryLog()
@@ -100,14 +104,27 @@ class BarrierControllers:
         )
         once = writer.without_retries()
         by_resource = {it.resource: it for it in self.informers}
-        stores = {source: by_resource[resource].store for source, resource in WORKLOADS.items()}
+        stores = {source: by_resource[resource].store for source, resource in WORKLOADS.items() if resource != PODS}
         verdict_store = VerdictStore(once, self.cache, by_resource[CONFIGMAPS].store)
+        shared = None
+        if LWS.name in options.sources:
+            self._lws_queue = runtime.new_queue(LWS.name, elected=False)
+            shared = LwsConditionWriter(
+                once,
+                self.cache,
+                self._lws_queue,
+                clock,
+                interval=options.progress_every,
+                on_failure=metrics.errors.labels(LWS.name).inc,
+            )
+            self.cache.on_parent = shared.on_change
         status = GangStatusWriter(
             once,
             clock,
             status_queue,
             version=lambda key: stores[key.source].version_of((key.namespace, key.name)),
             annotate=verdict_store.annotate_condition,
+            shared=shared,
             interval=options.progress_every,
             on_failure=metrics.errors.labels("status").inc,
         )
@@ -128,6 +145,10 @@ class BarrierControllers:
             Controller("status", status_queue, status.reconcile, metrics, workers=STATUS_WORKERS, log_fields=fields),
             Controller("crd", crd_queue, crd.reconcile, metrics, workers=1),
         ]
+        if shared is not None and self._lws_queue is not None:
+            controllers.append(
+                Controller(LWS.name, self._lws_queue, shared.reconcile, metrics, workers=LWS_WORKERS, log_fields=fields)
+            )
         if options.traces is not None:
             traces: WorkQueue[GangKey] = runtime.new_queue("trace")
             tracer = GangTracer(self.cache, client, traces, options.traces, clock)
@@ -151,12 +172,12 @@ class BarrierControllers:
     def start(self) -> None:
         """This replica leads: enqueues all gangs."""
         self._queue.start(self.cache.keys())
+        if self._lws_queue is not None:
+            self._lws_queue.start(GangKey(*it, LWS.name) for it in self.cache.leader_worker_sets)
 
     async def wait_for_sync(self) -> None:
-        """Returns when the caches are filled; JobSet and its CRD may be installed later."""
-        for informer in self.informers:
-            if informer.resource not in (JOBSETS, CRDS):
-                await informer.wait_synced()
+        """Returns when the caches are filled."""
+        await informers.wait_for_sync(self.informers)
 
     def not_synced(self) -> str:
         """Why the caches are not filled, "" if they are."""

@@ -11,6 +11,7 @@ from datetime import UTC, datetime
 
 import structlog
 
+from controllers.barrier.lws_condition import LwsConditionWriter
 from controllers.barrier.workloads import write_condition
 from jobset_gate import names
 from jobset_gate.barrier import messages
@@ -61,8 +62,8 @@ class GangStatusWriter:
     """Keeps the desired condition of each gang until it is written; `reconcile` runs in a Controller on `queue`.
 
     `clock` dates what is written; `version`: the version of a workload in the informer's cache; `annotate` writes the
-    condition of a workload that is no object of its own; `interval`: seconds between two writes of progress, and from a
-    failed write to the next attempt.
+    condition of a workload that is no object of its own, `shared` one that counts several gangs; `interval`: seconds
+    between two writes of progress, and from a failed write to the next attempt.
     """
 
     def __init__(
@@ -73,11 +74,12 @@ class GangStatusWriter:
         *,
         version: Callable[[GangKey], ObjectVersion | None],
         annotate: Callable[[WorkloadSeen, DesiredCondition], Awaitable[None]] | None = None,
+        shared: LwsConditionWriter | None = None,
         interval: float = PROGRESS_INTERVAL,
         on_failure: Callable[[], None] = lambda: None,
     ) -> None:
         self._client, self._clock, self._queue, self._version = client, clock, queue, version
-        self._annotate, self._interval, self._on_failure = annotate, interval, on_failure
+        self._annotate, self._shared, self._interval, self._on_failure = annotate, shared, interval, on_failure
         self._recorder = EventRecorder(client, names.PROGRAM, clock)
         self._desired: dict[GangKey, _Desired] = {}
         self._written: dict[GangKey, tuple[float, str, DesiredCondition]] = {}
@@ -90,6 +92,8 @@ class GangStatusWriter:
     def set_desired(self, workload: WorkloadSeen, condition: DesiredCondition, generation: str = "") -> None:
         """Desired condition from now on; `generation` distinguishes Events of one reason."""
         key = workload.key
+        if self._shared is not None and workload.source.shares_condition:
+            self._shared.set_group(workload, condition)
         desired = _Desired(workload, condition, generation)
         wait = self._write_delay(key, desired)
         if wait is None:
@@ -108,14 +112,20 @@ class GangStatusWriter:
 
     def quiesce(self, key: GangKey) -> None:
         """The gang is not managed any more; a verdict is still reported."""
+        self._leave_shared(key)
         desired = self._desired.get(key)
         if desired is None or desired.condition.reason in messages.WAITING:
             self.forget_gang(key)
 
     def forget_gang(self, key: GangKey) -> None:
         """The workload is gone."""
+        self._leave_shared(key)
         for kept in (self._desired, self._written, self._retry_at, self._warnings):
             kept.pop(key, None)
+
+    def _leave_shared(self, key: GangKey) -> None:
+        if self._shared is not None:
+            self._shared.forget_group(key)
 
     async def reconcile(self, key: GangKey) -> float | None:
         """Writes the desired condition if it is due, and before it an Event unless the gang waits.
@@ -180,6 +190,9 @@ class GangStatusWriter:
         at, uid, last = self._written.get(key, (-math.inf, "", None))
         if current is not None and _comparable(current) == _comparable(condition):
             return None
+        if desired.workload.source.shares_condition:  # only an Event is written for it alone
+            said = uid == desired.workload.uid and last is not None and last.reason == condition.reason
+            return None if said or condition.reason == names.REASON_WAITING else 0.0
         before = last if last is not None and uid == desired.workload.uid else current
         progress_only = before is not None and (before.status, before.reason) == (condition.status, condition.reason)
         # Written, and the watch has not shown it yet, or another client removed it: write it again, but slowly.
@@ -195,7 +208,7 @@ class GangStatusWriter:
         if condition.reason != names.REASON_WAITING:
             await self._record(desired, warning=condition.reason in _WARNINGS)
         if source.gates_pods:
-            if self._annotate is not None:
+            if source.keeps_attempt and self._annotate is not None:
                 await self._annotate(workload, condition)
             self._written[key] = (loop_time(), workload.uid, condition)
             return
@@ -224,11 +237,15 @@ class GangStatusWriter:
 
     async def _record(self, desired: _Desired, *, warning: bool) -> None:
         workload, condition = desired.workload, desired.condition
-        its, who, message = workload.involved_object, workload.uid, condition.message
-        if workload.source.gates_pods:  # one owner may have pods of several
-            who, message = workload.name, f"{workload.source.resource} {workload.shown_name}: {message}"
+        source, its, uid = workload.source, workload.involved_object, workload.uid
+        who, message = uid, condition.message
+        if source.keeps_attempt:  # one owner may have pods of several
+            who, message = workload.name, f"{source.resource} {workload.shown_name}: {message}"
+        elif source.shares_condition:  # so may a LeaderWorkerSet, which has a UID of its own
+            who, message = f"{workload.name} {uid}", f"{source.resource}/{workload.shown_name}: {message}"
+            uid = its.uid
         await self._recorder.record(
-            ObjectReference(its.api_version, its.kind, its.name, workload.namespace, workload.uid),
+            ObjectReference(its.api_version, its.kind, its.name, workload.namespace, uid),
             condition.reason,
             message,
             fact=f"{who} {condition.reason} {desired.generation}",

@@ -130,7 +130,7 @@ class VerdictStore:
 
     async def _remove(self, key: GangKey, workload: WorkloadSeen, gate: ConfigMapSeen) -> None:
         """Deletes the ConfigMap of an earlier workload of this name, unless the cached workload is the earlier one."""
-        kind = workload.source.kind
+        kind = WORKLOADS[key.source].kind
         try:
             live = await self._client.get(WORKLOADS[key.source], key.name, key.namespace, type=wire.AnyObject)
         except NotFound as gone:
@@ -170,7 +170,7 @@ def _data(
     seen: GangSnapshot, gate: ConfigMapSeen | None, verdict: Verdict | None, clock: WaitingSince | None
 ) -> dict[str, str]:
     """The content with this verdict and this clock; `gate`: what is there already."""
-    if not seen.workload.source.gates_pods:
+    if not seen.workload.source.keeps_attempt:
         return verdict_codec.config_map_data(verdict, clock)
     known = () if gate is None else (gate.verdict, gate.waiting_since)
     fresh = (it for it in (verdict, clock) if it is not None and it not in known)
@@ -180,9 +180,9 @@ def _data(
 
 def config_map_body(workload: WorkloadSeen, data: Mapping[str, str]) -> dict[str, Any]:
     """The whole object, so that a replace restores edited labels and owners."""
-    owner, labels = workload.involved_object, {names.GATE: names.GATE_VALUE, names.MANAGED_BY_LABEL: names.PROGRAM}
+    labels = {names.GATE: names.GATE_VALUE, names.MANAGED_BY_LABEL: names.PROGRAM}
     notes = {names.JOBSET_UID: workload.uid}
-    if workload.source.gates_pods:
+    if workload.source.keeps_attempt:
         labels[names.START_GROUP] = workload.shown_name
         notes |= condition_annotations(workload.condition)
     return {
@@ -192,17 +192,22 @@ def config_map_body(workload: WorkloadSeen, data: Mapping[str, str]) -> dict[str
             "labels": labels,
             "annotations": notes,
             # No blockOwnerDeletion: the ConfigMap must not delay the deletion of its workload (A10).
-            "ownerReferences": [
-                {
-                    "apiVersion": owner.api_version,
-                    "kind": owner.kind,
-                    "name": owner.name,
-                    "uid": workload.uid,
-                    "controller": False,
-                }
-            ],
+            "ownerReferences": [_owner(workload)],
         },
         "data": dict(data),
+    }
+
+
+def _owner(workload: WorkloadSeen) -> dict[str, Any]:
+    """The object that has the UID of the workload's generation."""
+    known = WORKLOADS.get(workload.source.name)
+    its, name = (workload.involved_object, workload.involved_object.name) if known is None else (known, workload.name)
+    return {
+        "apiVersion": its.api_version,
+        "kind": its.kind,
+        "name": name,
+        "uid": workload.uid,
+        "controller": False,
     }
 
 

@@ -6,13 +6,13 @@ from jobset_gate import names
 from jobset_gate.barrier import wire
 from jobset_gate.barrier.model import WorkloadSeen
 from jobset_gate.kube.client import Client, PatchType
-from jobset_gate.kube.resources import JOBS, JOBSETS, Resource
+from jobset_gate.kube.resources import JOBS, JOBSETS, LEADER_WORKER_SETS, PODS, Resource
 from jobset_gate.runtime.store import ObjectVersion
-from jobset_gate.sources import decode
-from jobset_gate.sources.table import JOB, JOBSET
+from jobset_gate.sources import decode, lws
+from jobset_gate.sources.table import JOB, JOBSET, LWS
 
-WORKLOADS: Final[dict[str, Resource]] = {JOBSET.name: JOBSETS, JOB.name: JOBS}
-"""By the name of the source."""
+WORKLOADS: Final[dict[str, Resource]] = {JOBSET.name: JOBSETS, JOB.name: JOBS, LWS.name: PODS}
+"""By the name of the source: the objects whose UIDs are in generations."""
 
 
 async def get_workload(client: Client, known: WorkloadSeen) -> WorkloadSeen | None:
@@ -46,12 +46,28 @@ async def write_condition(
             subresource="status",
         )
         return
+    await _apply(client, JOBSETS, workload, version.resource_version, status)
+
+
+async def write_shared_condition(client: Client, seen: lws.LeaderWorkerSetSeen, condition: dict[str, Any]) -> None:
+    """Writes the condition GroupStarted of all groups. Raises Conflict if this is not the cached LeaderWorkerSet."""
+    await _apply(client, LEADER_WORKER_SETS, seen, seen.resource_version, {"conditions": [condition]})
+
+
+async def _apply(
+    client: Client,
+    kind: Resource,
+    seen: WorkloadSeen | lws.LeaderWorkerSetSeen,
+    version: str,
+    status: dict[str, Any],
+) -> None:
+    """Server-side apply on the status of a custom resource."""
     await client.patch(
-        JOBSETS,
-        workload.name,
-        workload.namespace,
+        kind,
+        seen.name,
+        seen.namespace,
         # The API server ignores metadata.uid in status writes of custom resources and honours resourceVersion.
-        body={"metadata": {"resourceVersion": version.resource_version}, "status": status},
+        body={"metadata": {"resourceVersion": version}, "status": status},
         patch=PatchType.APPLY,
         subresource="status",
         field_manager=names.FIELD_MANAGER,

@@ -51,6 +51,11 @@ class Source(msgspec.Struct, frozen=True, kw_only=True):
         return self.name if self.gates_pods else self.kind.lower()
 
     @property
+    def shares_condition(self) -> bool:
+        """Its gangs are parts of one object, whose one condition counts them (K7)."""
+        return self.gates_pods and not self.keeps_attempt
+
+    @property
     def restarts(self) -> bool:
         """Whether a workload may restart as a whole, by a failurePolicy of its own."""
         return self.attempt_label is not None

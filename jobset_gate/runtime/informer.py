@@ -112,7 +112,7 @@ class Informer(Generic[W, M]):
         self._on_problem = on_problem
         self._decoder: ObjectDecoder[W] = ObjectDecoder(source.wire, self._report_problem)
         self.store: Store[Any, M] = Store(self._model)
-        self._synced = asyncio.Event()
+        self._synced, self._listed = asyncio.Event(), asyncio.Event()
         self._list_failure: Exception | None = None  # of the last list
         self._version = ""
         self._listed_at = -math.inf  # when the last list began
@@ -150,6 +150,15 @@ class Informer(Generic[W, M]):
     def staleness(self) -> float:
         """Seconds: the cache has all writes that are older."""
         return self._staleness.seconds
+
+    @property
+    def label_selector(self) -> str:
+        """What it selects by labels."""
+        return self._scope.label_selector
+
+    async def wait_listed(self) -> None:
+        """Returns once has_synced, or once the server has said that it does not have this resource."""
+        await self._listed.wait()
 
     async def wait_synced(self) -> None:
         """Returns once has_synced; never if the resource cannot be listed."""
@@ -200,6 +209,7 @@ class Informer(Generic[W, M]):
             if not self.has_synced:  # before the first sync half a cache does no harm; later nobody may see one
                 await yielder.yield_after(0)
         self._synced.set()
+        self._listed.set()
 
     def _collect(self, raw: msgspec.Raw, listed: dict[ObjectKey, tuple[ObjectVersion, M | None]]) -> None:
         item = self._decoder.decode_object(raw)
@@ -302,6 +312,8 @@ class Informer(Generic[W, M]):
     def _report_error(self, error: Exception, listed: bool) -> None:
         if not listed:
             self._list_failure = error
+            if isinstance(error, NotFound):
+                self._listed.set()
         match error:
             case WatchExpired():
                 return

@@ -6,7 +6,7 @@ controlled by that leader: after a background deletion the next leader of the na
 
 from collections.abc import Collection, Mapping
 from functools import lru_cache
-from typing import NamedTuple
+from typing import Final, NamedTuple
 
 import msgspec
 
@@ -66,6 +66,14 @@ class Parent(NamedTuple):
     releases_on_timeout: bool = False
 
 
+NO_PARENT: Final = Parent()
+
+
+def parent(seen: LeaderWorkerSetSeen | None) -> Parent:
+    """What groups take from this LeaderWorkerSet."""
+    return NO_PARENT if seen is None else Parent(seen.uid, seen.bypass, seen.releases_on_timeout)
+
+
 def leader_worker_set(seen: lws_wire.LeaderWorkerSet) -> LeaderWorkerSetSeen | None:
     """None without a config."""
     meta, notes = seen.metadata, seen.metadata.annotations or templates.NO_ANNOTATIONS
@@ -95,6 +103,17 @@ def worker_set(seen: lws_wire.WorkerSet) -> WorkerSetSeen | None:
 def parent_name(key: GangKey) -> str:
     """Name of the LeaderWorkerSet of a gang."""
     return name_and_index(key.name)[0]
+
+
+def group_index(key: GangKey) -> int:
+    """Index of a group, -1 for a leader pod that LWS has not named."""
+    return verdict_codec.parse_number(name_and_index(key.name)[1], -1)
+
+
+def worker_sets_selector(workload: WorkloadSeen) -> str:
+    """Selects the StatefulSets of this group's workers: under its present leader, and under earlier ones."""
+    name, index = name_and_index(workload.name)
+    return f"{names.LWS_NAME}={name},{names.LWS_GROUP_INDEX}={index}"
 
 
 def pod(seen: wire.MemberPod) -> PodSeen | None:
@@ -145,7 +164,7 @@ def gather(
     gate: ConfigMapSeen | None,
 ) -> Gathered | None:
     """The gang that these pods are; None without a leader pod. `gate`: its ConfigMap, None if there is none."""
-    leader = next((it for it in pods if it.name == key.name), None)
+    leader = next((it for it in pods if it.name == key.name and it.workload_uid), None)
     if leader is None or leader.member is None:
         return None
     ours = tuple(_of_leader(it, leader.uid) for it in pods if leader_uid(it, worker_sets) == leader.uid)

@@ -76,7 +76,7 @@ def test_the_recipe_of_the_architecture_names_every_place_that_knows_a_source() 
     recipe = (ROOT / "docs/design/architecture.md").read_text().partition("## Recipe")[2]
     named = {*re.findall(r"`((?:jobset_gate|controllers|webhook)/[^`]*)`", recipe), *DEFAULTS}
     modules = {path.stem for path in (ROOT / "jobset_gate/sources").glob("*.py")} & SOURCES.keys()
-    rows = {"JOBSET", "JOB", "START_GROUP"}
+    rows = {"JOBSET", "JOB", "LWS", "START_GROUP"}
     assert (len(rows), modules) == (len(SOURCES), set(SOURCES))
     knowing = []
     for package in ("jobset_gate", "controllers", "webhook"):
