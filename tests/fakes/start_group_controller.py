@@ -4,13 +4,14 @@ from __future__ import annotations
 
 from collections.abc import Callable
 from dataclasses import dataclass, field
-from typing import Any
+from typing import Any, ClassVar
 
 import msgspec
 from prometheus_client import CollectorRegistry
 
 from controllers.barrier.cache import GangCache
 from controllers.barrier.live_reader import LiveReader
+from controllers.barrier.lws_condition import LwsConditionWriter
 from controllers.barrier.metrics import GangMetrics
 from controllers.barrier.reconciler import GangReconciler
 from controllers.barrier.status import GangStatusWriter
@@ -79,11 +80,13 @@ class StartGroupController:
     memory: MemoryClient
     clock: VirtualClock
     asked: list[GangKey] = field(default_factory=list)
+    source: ClassVar[str] = "startgroup"
+    key: ClassVar[GangKey] = RING
 
     def __post_init__(self) -> None:
         sent, client = DeliveryLog(), self.memory.client
         self.cache = GangCache(self.asked.append, lambda key, _: self.asked.append(key), sent)
-        self.pods: Store[Any, PodSeen] = Store(startgroup.pod)
+        self.pods: Store[Any, PodSeen] = Store(self.read_pod)
         self.config_maps: Store[Any, ConfigMapSeen] = Store(decode.config_map)
         self.verdict_store = VerdictStore(client, self.cache, self.config_maps)
         self.waiters = WaiterRegistry(self.cache, self.clock, sent)
@@ -93,6 +96,7 @@ class StartGroupController:
             WorkQueue[GangKey](),
             version=lambda _: None,
             annotate=self.verdict_store.annotate_condition,
+            shared=self.shared_condition(),
         )
         self.reconciler = GangReconciler(
             cache=self.cache,
@@ -101,18 +105,25 @@ class StartGroupController:
             patcher=VerdictPatcher(client, concurrency=1, delivered=sent),
             status=self.status,
             live_reader=LiveReader(client),
-            metrics=GangMetrics(CollectorRegistry(), sources=["startgroup"]),
+            metrics=GangMetrics(CollectorRegistry(), sources=[self.source]),
             now=self.clock,
         )
+
+    def read_pod(self, seen: wire.MemberPod) -> PodSeen | None:
+        return startgroup.pod(seen)
+
+    def shared_condition(self) -> LwsConditionWriter | None:
+        """None where each gang has its own."""
+        return None
 
     def watch(self, *kinds: Resource) -> None:
         """The watches of these kinds, or of both, catch up: deletions first."""
         if not kinds or PODS in kinds:
-            self._catch_up(PODS, wire.MemberPod, self.pods, self.cache.on_pod)
+            self.catch_up(PODS, wire.MemberPod, self.pods, self.cache.on_pod)
         if not kinds or CONFIGMAPS in kinds:
-            self._catch_up(CONFIGMAPS, wire.ConfigMap, self.config_maps, self.cache.on_config_map)
+            self.catch_up(CONFIGMAPS, wire.ConfigMap, self.config_maps, self.cache.on_config_map)
 
-    def _catch_up(self, kind: Resource, shape: Any, store: Store[Any, Any], handler: Callable[[Any], None]) -> None:
+    def catch_up(self, kind: Resource, shape: Any, store: Store[Any, Any], handler: Callable[[Any], None]) -> None:
         items = [msgspec.convert(it, shape) for it in self.api.all(kind)]
         found = {(it.metadata.namespace, it.metadata.name): store.listed(it) for it in items}
         store.begin_list()
@@ -133,15 +144,16 @@ class StartGroupController:
         for name in names_:
             self.api.remove(PODS, name, namespace=SPACE)
 
-    async def reconcile(self, key: GangKey = RING) -> float | None:
+    async def reconcile(self, key: GangKey | None = None) -> float | None:
         """One pass, and the write of the condition that it asked for."""
+        key = key or self.key
         again = await self.reconciler.reconcile(key)
         await self.status.reconcile(key)
         return again
 
     @property
     def seen(self) -> GangSnapshot:
-        found = self.cache.peek(RING)
+        found = self.cache.peek(self.key)
         assert found is not None
         return found
 

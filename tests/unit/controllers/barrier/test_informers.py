@@ -13,9 +13,9 @@ from controllers.barrier import informers as watches
 from controllers.barrier.cache import GangCache
 from jobset_gate.kube.access import Access
 from jobset_gate.kube.client import Client
-from jobset_gate.kube.resources import CRDS, JOBSETS, PODS, Resource
+from jobset_gate.kube.resources import CRDS, JOBSETS, LEADER_WORKER_SETS, PODS, STATEFUL_SETS, Resource
 from jobset_gate.runtime.informer import AnyInformer
-from jobset_gate.sources.table import JOBSET, START_GROUP
+from jobset_gate.sources.table import JOBSET, LWS, START_GROUP
 from tests.fakes.scripted_server import ScriptedServer, no_response, refusal
 
 
@@ -42,6 +42,7 @@ async def running(
             run.cancel()
 
 
+GROUPS = "jobset-gate.dev/gated=lws"
 ALONE = "jobset-gate.dev/start-group,!jobset-gate.dev/gated"
 
 
@@ -51,6 +52,8 @@ ALONE = "jobset-gate.dev/start-group,!jobset-gate.dev/gated"
         (("jobset",), ["jobset-gate.dev/gated=true"]),
         (("jobset", "job"), ["jobset-gate.dev/gated in (true,job)"]),
         (("jobset", "startgroup"), ["jobset-gate.dev/gated=true", ALONE]),
+        (("jobset", "job", "lws"), ["jobset-gate.dev/gated in (true,job)", GROUPS]),
+        (("jobset", "lws", "startgroup"), ["jobset-gate.dev/gated=true", GROUPS, ALONE]),
     ],
     ids=" ".join,
 )
@@ -61,9 +64,9 @@ async def test_pods_of_start_groups_have_a_watch_of_their_own_if_they_are_enable
         for informer in informers:
             await informer.wait_synced()
         assert [it.query["labelSelector"] for it in server.requests if it.verb == "list"] == selectors
-        if len(informers) > 1:
-            found = [watches.pods_of(informers, source) for source in (JOBSET, START_GROUP)]
-            assert found == informers, "the staleness of a gang is that of its own watch"
+        own = [JOBSET, *(it for it in (LWS, START_GROUP) if it.name in sources)]
+        found = [watches.pods_of(informers, source) for source in own]
+        assert found == informers, "the staleness of a gang is that of its own watch"
 
 
 async def test_nothing_is_missing_once_all_is_listed(server: ScriptedServer) -> None:
@@ -86,11 +89,48 @@ async def test_a_refusal_is_reported_in_the_servers_words_until_it_is_lifted(
         assert watches.not_synced(informers) == ""
 
 
-async def test_jobset_need_not_be_installed_yet(server: ScriptedServer) -> None:
+@pytest.mark.parametrize("kind", [JOBSETS, LEADER_WORKER_SETS])
+async def test_what_has_custom_resources_need_not_be_installed_yet(server: ScriptedServer, kind: Resource) -> None:
     server.lists.extend([refusal(404), no_response])
-    async with running(server, JOBSETS) as informers:
+    async with running(server, kind, ("jobset", "lws")) as informers:
         await server.until(lambda: server.count("list") > 1)
         assert watches.not_synced(informers) == ""
+        await watches.wait_for_sync(informers)
+
+
+async def test_a_leader_worker_set_is_waited_for_since_it_says_what_follows_a_timeout(server: ScriptedServer) -> None:
+    server.lists.extend([refusal(403), no_response])
+    async with running(server, LEADER_WORKER_SETS, ("jobset", "lws")) as informers:
+        waiting = asyncio.create_task(watches.wait_for_sync(informers))
+        await server.until(lambda: server.count("list") > 1)
+        assert not waiting.done()
+        await waiting
+        assert informers[0].has_synced
+
+
+@pytest.mark.parametrize(
+    ("sources", "kinds"),
+    [
+        (("jobset",), []),
+        (("jobset", "job", "startgroup"), []),
+        (("jobset", "lws"), [(STATEFUL_SETS, "leaderworkerset.sigs.k8s.io/name"), (LEADER_WORKER_SETS, "")]),
+    ],
+    ids=["jobset", "others", "lws"],
+)
+async def test_objects_of_lws_are_watched_if_it_is_enabled(
+    server: ScriptedServer, sources: tuple[str, ...], kinds: list[tuple[Resource, str]]
+) -> None:
+    found = [
+        (one.resource, one.label_selector)
+        for kind in (STATEFUL_SETS, LEADER_WORKER_SETS)
+        for one in await all_of(server, kind, sources)
+    ]
+    assert found == kinds
+
+
+async def all_of(server: ScriptedServer, kind: Resource, sources: tuple[str, ...]) -> list[AnyInformer]:
+    async with running(server, kind, sources) as informers:
+        return informers
 
 
 async def test_pods_that_nobody_has_heard_of_are_missing_all_the_same(server: ScriptedServer) -> None:

@@ -1,0 +1,283 @@
+"""A group of a LeaderWorkerSet, pass by pass: its members, its ConfigMap, and what is written where (K5 to K7)."""
+
+from __future__ import annotations
+
+import asyncio
+from typing import Any
+
+import pytest
+
+from jobset_gate import names
+from jobset_gate.barrier.model import VerdictKind
+from jobset_gate.fake.clock import VirtualClock
+from jobset_gate.kube.resources import CONFIGMAPS, EVENTS, LEADER_WORKER_SETS, PODS, STATEFUL_SETS
+from jobset_gate.runtime.workqueue import Requeue
+from tests.fakes.lws_controller import (
+    GROUP,
+    LWS_UID,
+    LwsController,
+    addressed,
+    leader_pod,
+    leader_worker_set,
+    worker_pod,
+    worker_set,
+)
+from tests.fakes.memory_api import Api
+from tests.fakes.memory_client import MemoryClient
+from tests.fakes.start_group_controller import PASSED, RUNS, SPACE
+from tests.fakes.wire_objects import TEN_O_CLOCK
+
+NAME = "vllm-2.lws.group-scheduling"
+TIMEOUT = {names.CONFIG: '{"timeoutAfterSeconds": 60}'}
+GONE: dict[str, Any] = {"meta": {"deletionTimestamp": "2026-08-01T10:00:31Z"}}
+
+
+@pytest.fixture
+async def vllm(api: Api, memory: MemoryClient) -> LwsController:
+    """Of a moment after the first barriers have started."""
+    return LwsController(api, memory, VirtualClock(asyncio.get_running_loop(), TEN_O_CLOCK + 32))
+
+
+def successor(vllm: LwsController) -> LwsController:
+    """Another process, which has listed everything."""
+    made = LwsController(vllm.api, vllm.memory, vllm.clock)
+    made.watch()
+    return made
+
+
+# --- One leader ------------------------------------------------------------------------------------------------------
+
+
+async def test_the_last_pod_opens_the_gate(vllm: LwsController) -> None:
+    vllm.show(leader_worker_set(), worker_set(), leader_pod("A", RUNS), worker_pod(1))
+    await vllm.reconcile()
+    assert vllm.verdict_on("A") is None
+    vllm.show(worker_pod(1, "A", RUNS))
+    await vllm.reconcile()
+    found = vllm.verdict_on("A")
+    assert found is not None
+    assert (found.kind, found.cause, found.generation.uid) == (VerdictKind.RELEASE, "AllPodsStarted", "A")
+
+
+async def test_the_config_map_goes_with_the_leader_pod_and_looks_like_a_jobsets(vllm: LwsController) -> None:
+    vllm.show(leader_pod("A"))
+    await vllm.reconcile()
+    stored = vllm.api.known(CONFIGMAPS, NAME, SPACE)
+    meta = stored["metadata"]
+    assert (meta["labels"], meta["annotations"]) == (
+        {"jobset-gate.dev/gate": "true", "app.kubernetes.io/managed-by": "jobset-gate"},
+        {"jobset-gate.dev/jobset-uid": "A"},
+    )
+    assert meta["ownerReferences"] == [
+        {"apiVersion": "v1", "kind": "Pod", "name": "vllm-2", "uid": "A", "controller": False}
+    ]
+    assert stored["data"] == {}
+
+
+async def test_a_worker_counts_once_its_stateful_set_is_known(vllm: LwsController) -> None:
+    vllm.put(worker_set(), leader_pod("A", RUNS), worker_pod(1, "A", RUNS))
+    vllm.watch(PODS)
+    await vllm.reconcile()
+    assert not vllm.cache.is_pod_waiting(GROUP, "A-1")
+    vllm.asked.clear()
+    vllm.watch(STATEFUL_SETS)
+    assert vllm.asked == [GROUP]
+    assert vllm.cache.is_pod_waiting(GROUP, "A-1")
+    await vllm.reconcile()
+    assert vllm.verdict_on("A") is not None
+
+
+async def test_a_worker_that_is_replaced_passes_at_once(vllm: LwsController) -> None:
+    """Under restartPolicy None."""
+    vllm.start_group("A", RUNS)
+    await vllm.reconcile()
+    vllm.watch()
+    written = vllm.kept["A"]
+    vllm.show(leader_pod("A", PASSED), worker_pod(1, "A", RUNS, uid="new"))
+    await vllm.reconcile()
+    assert [it.uid for it in vllm.seen.pods if it.workload_uid == "A"] == ["A", "new"]
+    assert vllm.kept["A"] == written
+
+
+async def test_a_live_pod_without_barrier_opens_the_gate_at_once(vllm: LwsController) -> None:
+    """The webhook was away for half the group, under `Ignore` (K6)."""
+    vllm.show(leader_worker_set(), worker_set(), leader_pod("A", RUNS, size=3), worker_pod(1, size=3, barrier=()))
+    await vllm.reconcile()
+    found = vllm.verdict_on("A")
+    assert found is not None
+    assert (found.kind, found.cause) == (VerdictKind.RELEASE, names.REASON_GATE_MISSING)
+    ((kind, uid, reason, message),) = vllm.events
+    assert (kind, uid, reason) == ("LeaderWorkerSet", LWS_UID, "GateMissing")
+    assert message.startswith("lws/vllm/2: gate opened with 1/3 pods started: the pod vllm-2-1 carries no ")
+
+
+async def test_a_timeout_names_who_is_missing_and_the_annotation_of_now_decides_what_follows(
+    vllm: LwsController,
+) -> None:
+    lenient = {names.ON_TIMEOUT: names.ON_TIMEOUT_RELEASE}
+    vllm.show(leader_worker_set(notes=lenient), worker_set(), leader_pod("A", RUNS, notes=TIMEOUT), worker_pod(1))
+    await vllm.reconcile()
+    vllm.show(leader_worker_set())
+    await asyncio.sleep(60)
+    await vllm.reconcile()
+    found = vllm.verdict_on("A")
+    assert found is not None
+    assert (found.kind, found.cause) == (VerdictKind.TIMEOUT, names.REASON_TIMED_OUT)
+    assert found.message.startswith("timed out after 60s: 1/2 pods started")
+
+
+async def test_bypass_on_the_leader_worker_set_opens_groups_that_are_there_and_that_come(vllm: LwsController) -> None:
+    vllm.show(leader_worker_set(), leader_pod("A", RUNS))
+    vllm.asked.clear()
+    vllm.show(leader_worker_set(notes={names.BYPASS: "true"}))
+    assert vllm.asked == [GROUP]
+    await vllm.reconcile()
+    found = vllm.verdict_on("A")
+    assert found is not None
+    assert found.cause == names.REASON_BYPASSED
+    vllm.show(leader_pod("F", RUNS, group=5))
+    workload = vllm.cache.get_workload(GROUP._replace(name="vllm-5"))
+    assert workload is not None
+    assert workload.bypass
+
+
+async def test_an_orphaned_group_goes_on_with_defaults(vllm: LwsController) -> None:
+    vllm.show(leader_worker_set(notes={names.BYPASS: "true"}), worker_set(), leader_pod("A", RUNS), worker_pod(1))
+    vllm.api.remove(LEADER_WORKER_SETS, "vllm", namespace=SPACE)
+    vllm.watch()
+    await vllm.reconcile()
+    assert (vllm.seen.workload.bypass, vllm.verdict_on("A")) == (False, None)
+    vllm.show(worker_pod(1, "A", RUNS))
+    await vllm.reconcile()
+    assert vllm.verdict_on("A") is not None
+
+
+async def test_size_raised_in_the_template_changes_nothing_for_pods_that_wait(vllm: LwsController) -> None:
+    """A rolling update makes new leaders; a worker made again meanwhile has the new size on it."""
+    vllm.show(leader_worker_set(), worker_set(), leader_pod("A", RUNS, size=2), worker_pod(1, "A", RUNS, size=4))
+    await vllm.reconcile()
+    assert vllm.verdict_on("A") is not None
+
+
+# --- Another leader --------------------------------------------------------------------------------------------------
+
+
+async def test_a_leader_that_ends_is_left_alone(vllm: LwsController) -> None:
+    vllm.start_group("A", RUNS)
+    vllm.show(leader_pod("A", RUNS, **GONE))
+    await vllm.reconcile()
+    assert vllm.kept == {}
+
+
+async def test_without_leader_a_group_is_idle(vllm: LwsController) -> None:
+    vllm.show(worker_set(), worker_pod(1, "A", RUNS))
+    await vllm.reconcile()
+    assert (list(vllm.cache.keys()), vllm.kept) == ([], {})
+
+
+async def test_workers_of_a_leader_deleted_in_the_background_count_for_no_other(vllm: LwsController) -> None:
+    """The next leader exists before they go, and before the StatefulSet of its own."""
+    vllm.show(worker_set("A"), leader_pod("A", RUNS), worker_pod(1, "A", RUNS))
+    vllm.remove("vllm-2")
+    vllm.show(leader_pod("B", RUNS))
+    await vllm.reconcile()
+    assert (vllm.verdict_on("B"), vllm.cache.is_pod_waiting(GROUP, "A-1")) == (None, False)
+    assert [it.uid for it in vllm.seen.pods] == ["B"]
+    vllm.remove("vllm-2-1")
+    vllm.show(worker_set("B"), worker_pod(1, "B", RUNS))
+    await vllm.reconcile()
+    assert vllm.verdict_on("B") is not None
+
+
+async def test_the_verdict_on_a_leader_binds_no_other_and_its_config_map_is_made_again(vllm: LwsController) -> None:
+    vllm.start_group("A", RUNS)
+    await vllm.reconcile()
+    vllm.watch()
+    vllm.remove("vllm-2", "vllm-2-1")
+    vllm.show(worker_set("B"), leader_pod("B", RUNS), worker_pod(1, "B"))
+    before = vllm.kept["A"]["metadata"]["uid"]
+    await vllm.reconcile()
+    assert set(vllm.kept) == {"B"}
+    assert vllm.kept["B"]["metadata"]["uid"] != before
+    assert vllm.verdict_on("B") is None
+
+
+async def test_pods_that_were_all_replaced_while_nobody_was_there_wait_for_each_other(vllm: LwsController) -> None:
+    """The verdict was written, and the controller killed."""
+    vllm.start_group("A", RUNS)
+    await vllm.reconcile()
+    vllm.remove("vllm-2", "vllm-2-1")
+    vllm.put(worker_set("B"), leader_pod("B", RUNS), worker_pod(1, "B", notes=addressed("A-1")))
+    later = successor(vllm)
+    await later.reconcile()
+    assert later.verdict_on("B") is None
+    later.show(worker_pod(1, "B", RUNS))
+    await later.reconcile()
+    assert later.verdict_on("B") is not None
+
+
+async def test_a_verdict_addressed_to_another_pod_proves_nothing(vllm: LwsController) -> None:
+    vllm.show(worker_set(), leader_pod("A", RUNS, notes=addressed("other")), worker_pod(1))
+    await vllm.reconcile()
+    assert vllm.verdict_on("A") is None
+    vllm.show(leader_pod("A", RUNS, notes=addressed("A")))
+    await vllm.reconcile()
+    assert vllm.verdict_on("A") is not None, "so its ConfigMap was lost"
+
+
+async def test_a_controller_that_has_not_seen_the_next_leader_deletes_nothing_of_it(vllm: LwsController) -> None:
+    vllm.start_group("A", RUNS)
+    vllm.remove("vllm-2", "vllm-2-1")
+    vllm.put(worker_set("B"), leader_pod("B", RUNS), worker_pod(1, "B", RUNS))
+    other = successor(vllm)
+    await other.reconcile()
+    vllm.watch(CONFIGMAPS)
+    with pytest.raises(Requeue):
+        await vllm.reconcile()
+    assert set(vllm.kept) == {"B"}
+
+
+async def test_a_timeout_is_not_decided_on_a_leader_that_is_another_one_in_the_api(vllm: LwsController) -> None:
+    vllm.show(worker_set(), leader_pod("A", RUNS, notes=TIMEOUT), worker_pod(1))
+    await vllm.reconcile()
+    await asyncio.sleep(60)
+    vllm.remove("vllm-2")
+    vllm.put(leader_pod("B", RUNS, notes=TIMEOUT))
+    with pytest.raises(Requeue, match="is gone, or another one"):
+        await vllm.reconcile()
+    assert vllm.verdict_on("A") is None
+
+
+async def test_an_old_revision_built_again_in_a_rolling_update_waits_for_its_own_size(vllm: LwsController) -> None:
+    """The size is the leader's, not the one of now in the LeaderWorkerSet."""
+    vllm.show(leader_worker_set(), worker_set("B"), leader_pod("B", RUNS, size=3), worker_pod(1, "B", RUNS, size=3))
+    await vllm.reconcile()
+    assert vllm.verdict_on("B") is None
+    vllm.show(worker_pod(2, "B", RUNS, size=3))
+    await vllm.reconcile()
+    assert vllm.verdict_on("B") is not None
+
+
+async def test_each_start_of_each_leader_is_an_event_on_the_leader_worker_set(vllm: LwsController) -> None:
+    vllm.show(leader_worker_set(3))
+    for leader, group in (("A", 2), ("F", 1)):
+        vllm.start_group(leader, RUNS, group=group)
+        await vllm.reconcile(GROUP._replace(name=f"vllm-{group}"))
+    vllm.remove("vllm-2", "vllm-2-1")
+    vllm.start_group("B", RUNS)
+    await vllm.reconcile()
+    found = [(uid, message.partition(": ")[0]) for _, uid, _, message in vllm.events]
+    assert found == [(LWS_UID, "lws/vllm/2"), (LWS_UID, "lws/vllm/1"), (LWS_UID, "lws/vllm/2")]
+
+
+async def test_a_rejected_worker_is_known_from_its_stateful_set(vllm: LwsController) -> None:
+    about = {"kind": "StatefulSet", "name": "vllm-2"}
+    body: dict[str, Any] = {"metadata": {"name": "e", "namespace": SPACE}, "involvedObject": about}
+    vllm.api.put(EVENTS, body | {"reason": "FailedCreate", "message": "exceeded quota: gpus, requested"})
+    vllm.show(worker_set(), leader_pod("A", RUNS))
+    await vllm.reconcile()
+    await asyncio.sleep(11)
+    await vllm.reconcile()
+    assert [message for _, message in vllm.reconciler._quota_denials.with_denials(vllm.seen).denials] == [
+        "exceeded quota: gpus, requested"
+    ]
