@@ -4,7 +4,6 @@ from typing import Any, Final
 
 import pytest
 
-from jobset_gate import names
 from tests.chart.helm import Helm, Json, at, merged
 
 MODES: Final[dict[str, Json]] = {
@@ -98,21 +97,15 @@ def test_an_issuer_that_is_there_is_used(helm4: Helm) -> None:
     assert found.kind("Issuer") == []
 
 
-def test_cert_manager_injects_its_ca_for_start_groups_too(helm4: Helm) -> None:
-    found = helm4.render(merged(MODES["certManager"], at("gangs.sources", ["jobset", "startgroup"])))
-    notes = found.one("MutatingWebhookConfiguration", names.BARRIER_POD_WEBHOOK)["metadata"]["annotations"]
-    assert notes == {INJECT: "jobset-gate-system/jobset-gate-webhook"}
-
-
 @pytest.mark.parametrize(
     ("mode", "value"), [("own", None), ("secret", None), ("certManager", "ml/jobset-gate-webhook")]
 )
 def test_cert_manager_injects_its_ca(helm4: Helm, mode: str, value: Any) -> None:
-    found = helm4.render(MODES[mode], namespace="ml")
+    found = helm4.render(merged(MODES[mode], at("gangs.sources", ["jobset", "startgroup"])), namespace="ml")
     message = [
         one["metadata"].get("annotations", {}).get(INJECT) for kind in CONFIGURATIONS for one in found.kind(kind)
     ]
-    assert message == [value] * 3
+    assert message == [value] * 4
     if value is not None:
         certificate = found.one("Certificate", value.rpartition("/")[2])
         assert certificate["metadata"]["namespace"] == "ml"

@@ -9,7 +9,7 @@ import yaml
 
 from tests.chart import live
 from tests.chart.test_alerts import promtool
-from tests.chart.test_metrics import OF_THE_SCRAPE, OUR_NAMES, unknown_labels
+from tests.chart.test_metrics import OUR_NAMES, unknown_labels
 from tests.repo.files import ROOT
 
 Json = dict[str, Any]
@@ -36,11 +36,6 @@ def test_all_queries_are_promql(tmp_path: Path) -> None:
     assert f"{len(rules)} rules found" in ran.stdout
 
 
-def test_no_variable_is_left_that_nobody_fills_in() -> None:
-    assert [title for title, target in TARGETS if "$" in query(target)] == []
-    assert {variable["name"] for variable in BOARD["templating"]["list"]} == {"datasource", "namespace"}
-
-
 def test_every_metric_that_is_queried_is_there() -> None:
     asked = {name for _, target in TARGETS for name in OUR_NAMES.findall(re.sub(r'"[^"]*"', "", target["expr"]))}
     assert asked <= live.series()
@@ -63,13 +58,6 @@ def test_names_that_others_use_too_are_narrowed_down_to_ours() -> None:
         if re.search(r"\b(workqueue|controller_runtime|rest_client|process)_", target["expr"]):
             assert "on (cluster, instance, job)" in target["expr"], title
         assert 'namespace=~"$namespace"' in target["expr"], title
-
-
-def test_legends_name_labels_that_the_query_keeps() -> None:
-    for title, target in TARGETS:
-        kept = {label for by in re.findall(r"by \(([^)]*)\)", target["expr"]) for label in by.split(", ")}
-        kept = kept - {"le"} if kept else OF_THE_SCRAPE
-        assert set(re.findall(r"\{\{(\w+)\}\}", target["legendFormat"])) <= kept, title
 
 
 def test_it_can_be_loaded_next_to_others() -> None:

@@ -59,13 +59,6 @@ def test_no_label_names_a_pod_or_a_gang() -> None:
     assert not labels & {"pod", "jobset", "gang", "job", "namespace", "node", "uid", "key"}
 
 
-def test_names_are_in_base_units() -> None:
-    for name, one in live.shown().items():
-        assert name.endswith("_total") == (one.type == "counter"), name
-        assert not re.search(r"_(milliseconds|ms|minutes|hours|kilobytes|mb|percent)\b", name), name
-        assert not name.endswith("_created"), "series of creation times double the number of all"
-
-
 def test_alerts_ask_for_what_is_there_and_so_do_their_runbooks() -> None:
     asked = {name for rule in rules() for name in OUR_NAMES.findall(_without_strings(rule["expr"]))}
     assert len(asked) > 20

@@ -1,6 +1,6 @@
 """The NetworkPolicies, put to the question packet by packet: who gets in where, and what may go out."""
 
-from typing import Any, Final
+from typing import Final
 
 import pytest
 
@@ -45,9 +45,51 @@ def _labels(selector: Json | None, labels: Json) -> bool:
     return selector is None or selector.get("matchLabels", {}).items() <= labels.items()
 
 
-def gets_in(helm: Helm, component: str, port: int, peer: Any, values: Json | None = None) -> bool:
-    found = helm.render(merged(ON, values or {}))
-    return passes(policy(found, component)["ingress"], port, peer, side="from")
+PAGE: Final = at("statusPage", {"enabled": True, "tlsSecretName": "x"})
+KEPT: Final = at("networkPolicy.metricsFrom", [{"namespaceSelector": {"matchLabels": MONITORING["namespace"]}}])
+FURTHER: Final = at("networkPolicy.extraIngress", [{"from": [{"podSelector": {}}]}])
+INGRESS: Final[dict[str, tuple[Json, list[tuple[str, int, Json | None, bool]]]]] = {
+    "by default": (
+        {},
+        [
+            ("webhook", 10250, POD, True),
+            ("webhook", 10250, OUTSIDE, True),  # an API server
+            ("webhook", 8080, POD, False),
+            ("webhook", 8082, POD, False),
+            ("webhook", 443, OUTSIDE, False),
+            ("controller", 8082, POD, True),
+            ("controller", 8082, OUTSIDE, False),
+            ("controller", 8080, MONITORING, True),
+            ("controller", 8080, OUTSIDE, False),
+            ("controller", 10250, POD, False),
+            ("controller", 8083, POD, False),
+        ],
+    ),
+    "metrics kept to a namespace": (
+        KEPT,
+        [("controller", 8080, MONITORING, True), ("controller", 8080, POD, False), ("controller", 8082, POD, True)],
+    ),
+    "without the stream": (at("stream.enabled", False), [("controller", 8082, POD, False)]),
+    "a page within the pod": (at("statusPage.enabled", True), [("controller", 8083, POD, False)]),
+    "a page with TLS": (PAGE, [("controller", 8083, POD, True), ("controller", 8083, OUTSIDE, False)]),
+    "a page for nobody": (merged(PAGE, at("networkPolicy.pageFrom", [])), [("controller", 8083, POD, False)]),
+    "further rules": (FURTHER, [("webhook", 9999, POD, True), ("controller", 9999, POD, True)]),
+}
+
+
+@pytest.mark.parametrize("case", INGRESS)
+def test_who_gets_in(helm4: Helm, case: str) -> None:
+    values, packets = INGRESS[case]
+    found = helm4.render(merged(ON, values))
+    for component, port, peer, allowed in packets:
+        rules = policy(found, component)["ingress"]
+        assert passes(rules, port, peer, side="from") is allowed, (component, port, peer)
+
+
+def test_an_empty_list_admits_nobody(helm4: Helm) -> None:
+    """An absent `from` would have been everybody."""
+    values = at("networkPolicy", {"metricsFrom": [], "streamFrom": [], "pageFrom": []})
+    assert policy(helm4.render(merged(ON, values, PAGE)), "controller")["ingress"] == []
 
 
 def gets_out(helm: Helm, component: str, port: int, *, protocol: str = "TCP", values: Json | None = None) -> bool:
@@ -55,24 +97,8 @@ def gets_out(helm: Helm, component: str, port: int, *, protocol: str = "TCP", va
     return passes(policy(found, component)["egress"], port, OUTSIDE, side="to", protocol=protocol)
 
 
-def test_who_gets_in(helm4: Helm) -> None:
-    for component, port, peer, allowed in (
-        ("webhook", 10250, POD, True),
-        ("webhook", 10250, OUTSIDE, True),  # an API server
-        ("webhook", 8080, POD, False),
-        ("webhook", 8082, POD, False),
-        ("webhook", 443, OUTSIDE, False),
-        ("controller", 8082, POD, True),
-        ("controller", 8082, OUTSIDE, False),
-        ("controller", 8080, MONITORING, True),
-        ("controller", 8080, OUTSIDE, False),
-        ("controller", 10250, POD, False),
-    ):
-        assert gets_in(helm4, component, port, peer) is allowed, (component, port, peer)
-
-
 @pytest.mark.parametrize("component", ["webhook", "controller"])
-def test_only_dns_and_the_api_server_can_be_reached(helm4: Helm, component: str) -> None:
+def test_only_dns_the_api_server_and_what_is_added_can_be_reached(helm4: Helm, component: str) -> None:
     for port, protocol, allowed in (
         (53, "UDP", True),
         (53, "TCP", True),
@@ -83,33 +109,11 @@ def test_only_dns_and_the_api_server_can_be_reached(helm4: Helm, component: str)
         (4317, "TCP", False),
     ):
         assert gets_out(helm4, component, port, protocol=protocol) is allowed, (port, protocol)
-
-
-def test_metrics_may_be_kept_to_a_namespace(helm4: Helm) -> None:
-    only = [{"namespaceSelector": {"matchLabels": MONITORING["namespace"]}}]
-    values = at("networkPolicy.metricsFrom", only)
-    assert gets_in(helm4, "controller", 8080, MONITORING, values)
-    assert not gets_in(helm4, "controller", 8080, POD, values)
-    assert gets_in(helm4, "controller", 8082, POD, values)
-
-
-def test_an_empty_list_admits_nobody(helm4: Helm) -> None:
-    """An absent `from` would have been everybody."""
-    values = at("networkPolicy", {"metricsFrom": [], "streamFrom": [], "pageFrom": []})
-    found = helm4.render(merged(ON, values, at("statusPage", {"enabled": True, "tlsSecretName": "x"})))
-    assert policy(found, "controller")["ingress"] == []
-
-
-@pytest.mark.parametrize(
-    ("page", "allowed"),
-    [({}, False), ({"enabled": True}, False), ({"enabled": True, "tlsSecretName": "x"}, True)],
-    ids=["off", "within the pod", "with TLS"],
-)
-def test_the_status_page_is_open_where_it_is_for_others(helm4: Helm, page: Json, allowed: bool) -> None:
-    values = at("statusPage", page)
-    assert gets_in(helm4, "controller", 8083, POD, values) is allowed
-    assert not gets_in(helm4, "controller", 8083, OUTSIDE, values)
-    assert not gets_in(helm4, "controller", 8083, POD, merged(values, at("networkPolicy.pageFrom", [])))
+    another = at("networkPolicy.apiServerPorts", [16443])
+    assert gets_out(helm4, component, 16443, values=another)
+    assert not gets_out(helm4, component, 6443, values=another)
+    added = at("networkPolicy.extraEgress", [{"ports": [{"port": 4317, "protocol": "TCP"}]}])
+    assert gets_out(helm4, component, 4317, values=added)
 
 
 @pytest.mark.parametrize(
@@ -128,29 +132,6 @@ def test_the_controller_alone_reaches_the_collector_of_traces(helm4: Helm, endpo
     assert gets_out(helm4, "controller", port, values=values)
     assert not gets_out(helm4, "webhook", port, values=values)
     assert not gets_out(helm4, "controller", port, values=merged(values, at("tracing.enabled", False)))
-
-
-def test_without_the_stream_its_port_is_shut(helm4: Helm) -> None:
-    assert not gets_in(helm4, "controller", 8082, POD, at("stream.enabled", False))
-
-
-def test_another_api_server_port_takes_the_place_of_ours(helm4: Helm) -> None:
-    values = at("networkPolicy.apiServerPorts", [16443])
-    assert gets_out(helm4, "webhook", 16443, values=values)
-    assert not gets_out(helm4, "webhook", 6443, values=values)
-
-
-def test_further_rules_are_added(helm4: Helm) -> None:
-    values = at(
-        "networkPolicy",
-        {
-            "extraEgress": [{"ports": [{"port": 4317, "protocol": "TCP"}]}],
-            "extraIngress": [{"from": [{"podSelector": {}}]}],
-        },
-    )
-    for component in ("webhook", "controller"):
-        assert gets_out(helm4, component, 4317, values=values)
-        assert gets_in(helm4, component, 9999, POD, values)
 
 
 def test_there_is_none_by_default(helm4: Helm) -> None:

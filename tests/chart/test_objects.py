@@ -1,8 +1,7 @@
 """All objects together: the same from both Helms, valid against Kubernetes' schemas, named and labelled alike."""
 
 import re
-from collections.abc import Iterator
-from typing import Any, Final
+from typing import Final
 
 import kubernetes_validate
 import pytest
@@ -92,28 +91,6 @@ def test_every_object_fits_its_schema(helm4: Helm, version: str) -> None:
     service: Json = {"apiVersion": "v1", "kind": "Service", "metadata": {"name": "x"}, "spec": {"prots": []}}
     with pytest.raises(kubernetes_validate.ValidationError):  # the schemas are there and strict
         kubernetes_validate.validate(service, version, strict=True)
-
-
-def test_no_value_is_null(helm4: Helm) -> None:
-    """A null is a template that writes a key and has no value for it."""
-    found = {
-        f"{sample}: {one['kind']}{path}"
-        for sample, values in SAMPLES.items()
-        for one in helm4.render(values).all
-        for path in _nulls(one)
-    }
-    assert found == set()
-
-
-def _nulls(value: Any, path: str = "") -> Iterator[str]:
-    if value is None:
-        yield path
-    if isinstance(value, dict):
-        for key, one in value.items():
-            yield from _nulls(one, f"{path}.{key}")
-    if isinstance(value, list):
-        for one in value:
-            yield from _nulls(one, f"{path}[]")
 
 
 # --- Names and labels ------------------------------------------------------------------------------------------------

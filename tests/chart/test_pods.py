@@ -102,13 +102,6 @@ def test_one_controller_leads_by_a_lease_that_is_part_of_the_release_without_its
     assert single.kind("Lease") == []
 
 
-@pytest.mark.parametrize(("value", "flag"), [(True, "--extend-crd"), (False, "--no-extend-crd")])
-def test_the_controller_extends_the_crd_if_the_value_says_so(helm4: Helm, value: bool, flag: str) -> None:
-    found = helm4.render(at("crds.extendJobSet", value))
-    assert flag in args(found, "controller")
-    assert f"extendCrd: {str(value).lower()}" in found.one("ConfigMap")["data"]["settings.yaml"]
-
-
 def test_temporary_files_are_in_memory_and_nothing_else_is_writable(helm4: Helm) -> None:
     found = helm4.render()
     tmp = "/tmp"  # noqa: S108 - in a pod

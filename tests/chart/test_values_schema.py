@@ -9,7 +9,6 @@ import jsonschema  # type: ignore[import-untyped]
 import pytest
 
 from jobset_gate import settings
-from jobset_gate.cli import settings_file
 from jobset_gate.podgroups.candidate import CapacityCheck
 from jobset_gate.podgroups.model import Format
 from jobset_gate.settings import Native
@@ -117,11 +116,6 @@ def test_numbers_of_the_election_may_come_by_set(helm: Helm) -> None:
     assert "leaseDuration: 20\n" in said
 
 
-def test_it_is_a_draft_07_schema() -> None:
-    assert SCHEMA["$schema"] == "http://json-schema.org/draft-07/schema#"
-    jsonschema.Draft7Validator.check_schema(SCHEMA)
-
-
 def test_nothing_undeclared_is_accepted_anywhere_but_in_global() -> None:
     open_ = [path for path, part in _parts(SCHEMA) if "properties" in part and part.get("additionalProperties", True)]
     assert open_ == []
@@ -178,13 +172,6 @@ def test_the_schema_has_every_setting_of_the_program() -> None:
     assert set(SCHEMA["properties"]["gangs"]["properties"]) == of_gangs
     of_groups = {field.alias for field in settings.Groups.model_fields.values()}
     assert set(SCHEMA["properties"]["groups"]["properties"]) == of_groups
-
-
-def test_every_setting_of_the_controller_is_rendered() -> None:
-    """By the settings file that the chart renders; its values have other names where those tell more."""
-    text = (CHART / "templates" / "_settings.tpl").read_text()
-    fields = [field.alias for field in settings_file.ControllerSection.model_fields.values()]
-    assert [alias for alias in fields if f"\n  {alias}:" not in text] == []
 
 
 def _program_takes(values: Json) -> bool:
