@@ -144,16 +144,6 @@ def test_a_start_that_came_while_the_pass_was_under_way_is_not_lost(woken: Cache
     assert woken.asked() == (1, 0)
 
 
-def test_starts_that_a_pass_has_counted_are_not_counted_again(woken: CacheHarness) -> None:
-    woken.index.set_missing_count(TRAIN, 2)
-    woken.pod(waiting_pod(0), pod(0))
-    woken.index.snapshot(TRAIN)
-    woken.index.set_missing_count(TRAIN, 2)
-    woken.asked()
-    woken.pod(waiting_pod(1), pod(1))
-    assert woken.asked() == (0, 1)
-
-
 def decided(woken: CacheHarness) -> None:
     """The gang has a verdict, and its last pass found nothing lacking."""
     woken.index.set_config_map(TRAIN, config_map(verdict=verdict()))

@@ -19,7 +19,7 @@ from tests.fakes.call_blocker import CallBlocker
 from tests.fakes.gangs import missing_slots
 from tests.fakes.memory_api import Api, Json
 from tests.fakes.memory_client import MemoryClient
-from tests.fakes.wire_objects import owner
+from tests.fakes.wire_objects import BARRIER, JOB_UID, TEN_O_CLOCK, bare_job, bare_job_pod, owner, read_job, status
 
 LATE = gangs.T0 + 300
 STALE = gangs.gang(gangs.pod(0), gangs.waiting_pod(1), config_map=gangs.config_map(waiting_since=gangs.clock()))
@@ -195,3 +195,20 @@ async def test_nothing_is_read_about_pods_that_do_not_wait_for_it(
     api_calls.calls.clear()
     await look.refresh(STALE, reasons=False)
     assert [call.kind for call in api_calls.calls] == [JOBS, PODS]
+
+
+# --- A gang of a plain Job -------------------------------------------------------------------------------------------
+
+RUNS = status(BARRIER, running="2026-08-01T10:00:30Z")
+
+
+@pytest.mark.parametrize("uid", [JOB_UID, "another", None], ids=["still there", "another one by now", "gone"])
+async def test_only_a_job_that_is_still_there_starts_its_gang(api: Api, look: LiveReader, uid: str | None) -> None:
+    job = read_job(bare_job(parallelism=2, completions=2))
+    assert job.workload is not None
+    if uid is not None:
+        api.put(JOBS, bare_job(parallelism=2, completions=2, meta={"name": "run", "namespace": "team-a", "uid": uid}))
+    for index in range(2):
+        api.put(PODS, bare_job_pod(index, RUNS))
+    live = await look.refresh(GangSnapshot(workload=job.workload, jobs=(job,), pods=(), config_map=None), reasons=False)
+    assert isinstance(decide(live, TEN_O_CLOCK + 60), Decide) is (uid == JOB_UID)

@@ -80,15 +80,6 @@ def test_waiting_gangs_and_pods_are_counted_by_reason(shown: ScrapedMetrics) -> 
     assert shown.value("missing_pods", reason="CrashLoop") == 0
 
 
-def test_a_later_pass_replaces_what_an_earlier_one_found(shown: ScrapedMetrics) -> None:
-    for _ in range(3):
-        shown.measures.on_waiting(TRAIN, *waits(pod(0), waiting_pod(1, PendingReason.IMAGE_PULL)))
-    shown.measures.on_waiting(TRAIN, *waits(pod(0), waiting_pod(1, PendingReason.CRASH_LOOP)))
-    assert shown.waiting() == (1, 1)
-    assert shown.value("missing_pods", reason="ImagePull") == 0
-    assert shown.value("missing_pods", reason="CrashLoop") == 1
-
-
 @pytest.mark.parametrize("end", ["stands", "forget_gang", "clear_gang"])
 def test_a_gang_that_no_longer_waits_is_not_counted_any_more(shown: ScrapedMetrics, end: str) -> None:
     shown.measures.on_waiting(TRAIN, *waits(pod(0), waiting_pod(1)))
@@ -143,13 +134,6 @@ def test_the_start_of_the_last_main_container_is_timed_once_all_have_started(sho
         shown.measures.on_enforced(TRAIN, gang(main(0, T0 + 11), main(1, T0 + 14)), verdict())
     assert shown.seconds("release_to_last_main_start") == (1, 4)
     assert shown.seconds("start_skew") == (1, 3)
-
-
-def test_the_starts_of_a_later_generation_are_not_held_against_an_earlier_release(shown: ScrapedMetrics) -> None:
-    seen = gang(pod(0), pod(1))
-    shown.measures.on_decided(TRAIN, seen, release(seen, T0), T0)
-    shown.measures.on_enforced(TRAIN, gang(main(0, T0), main(1, T0)), verdict(epoch=1))
-    assert shown.seconds("start_skew") == (0, 0)
 
 
 def test_a_bypass_before_any_start_has_no_time_to_release(shown: ScrapedMetrics) -> None:

@@ -134,14 +134,6 @@ async def test_progress_is_reported_at_most_every_so_often_and_then_the_latest(s
     assert (square.said, len(square.verbs)) == ("3/9 pods started", 2)
 
 
-async def test_a_word_that_is_true_by_now_is_not_said_again(square: StatusHarness) -> None:
-    await square.report(waiting(1))
-    square.want(square.seen, waiting(2))
-    square.want(square.seen, waiting(1))
-    await asyncio.sleep(2 * PROGRESS_INTERVAL)
-    assert len(square.verbs) == 1
-
-
 async def test_numbers_in_others_words_are_no_news_for_minutes(square: StatusHarness) -> None:
     """The scheduler counts all nodes of the cluster in its sentence: it changes whenever one of them comes or goes."""
     await square.report(lacking("Unscheduled: 0/39 nodes are available"))
@@ -298,18 +290,6 @@ async def test_a_server_that_says_when_to_come_back_is_believed(square: StatusHa
     api_calls.fail = lambda _: None
     await asyncio.sleep(2.0)
     assert square.said == "1/9 pods started"
-
-
-async def test_a_verdict_does_not_wait_for_progress_that_could_not_be_said(
-    square: StatusHarness, api_calls: CallBlocker
-) -> None:
-    api_calls.fail = lambda _: ServerError(500)
-    square.want(square.jobset, waiting(1))
-    await asyncio.sleep(SOON)
-    api_calls.fail = lambda _: None
-    square.want(square.jobset, STARTED, "0.0")
-    await asyncio.sleep(SOON)
-    assert square.said == STARTED.message
 
 
 async def test_the_last_word_wins_over_one_that_is_just_being_said(

@@ -154,16 +154,6 @@ async def test_a_pod_that_is_gated_alone_gets_the_verdict_with_its_own_address_o
     assert verdict_on(api, one) == f"release {one.uid} 0 3 AllPodsStarted\nas decided\n"
 
 
-async def test_another_verdict_is_news_to_all(api: Api, sender: PatcherHarness) -> None:
-    pods = store_pods(api, 2)
-    sender.want(TRAIN, pods, RELEASE, fresh=True)
-    await asyncio.sleep(SOON)
-    younger = verdict(epoch=1)
-    sender.want(TRAIN, pods, younger, fresh=True)
-    await asyncio.sleep(SOON)
-    assert {verdict_on(api, pod) for pod in pods} == {verdict_codec.render(younger)}
-
-
 async def test_a_pod_that_passed_while_its_patch_stood_in_the_queue_is_not_patched(
     api: Api, api_calls: CallBlocker, memory: MemoryClient
 ) -> None:
@@ -176,21 +166,6 @@ async def test_a_pod_that_passed_while_its_patch_stood_in_the_queue_is_not_patch
         api_calls.unblock()
         await asyncio.sleep(SOON)
         assert [bool(verdict_on(api, pod)) for pod in pods] == [True, True, False]
-
-
-async def test_a_gang_that_is_forgotten_is_not_patched_any_more(
-    api: Api, api_calls: CallBlocker, memory: MemoryClient
-) -> None:
-    async with running(PatcherHarness(memory, concurrency=1)) as sender:
-        api_calls.block()
-        pods = store_pods(api, 3)
-        sender.want(TRAIN, pods, RELEASE, fresh=True)
-        await asyncio.sleep(SOON)
-        sender.patches.forget_gang(TRAIN)
-        assert sender.patches.depth == 0
-        api_calls.unblock()
-        await asyncio.sleep(SOON)
-        assert len(api_calls.calls) == 1, "only the one under way"
 
 
 async def test_with_the_channel_switched_off_nothing_is_sent(

@@ -5,13 +5,13 @@ from __future__ import annotations
 import pytest
 
 from jobset_gate import names
-from jobset_gate.kube.resources import PODGROUPS_PLUGINS, PODS, RESOURCEQUOTAS
+from jobset_gate.kube.resources import PODS, RESOURCEQUOTAS
 from jobset_gate.podgroups.candidate import CapacityCheck
 from jobset_gate.podgroups.model import Flavor, PodGroupKey, group_label
 from jobset_gate.settings import Groups
 from tests.fakes.podgroups.filled_cache import FilledCache
 from tests.fakes.podgroups.objects import TEN_O_CLOCK, key, node, pod, pod_group
-from tests.fakes.podgroups.sources import KOORDINATOR, PLUGINS, Json, koordinator
+from tests.fakes.podgroups.sources import KOORDINATOR, PLUGINS, Json
 
 G = key()
 KOORD = key(flavor=Flavor.KOORDINATOR)
@@ -23,11 +23,6 @@ def later(body: Json, *, version: str = "200", **parts: Json) -> Json:
     made = {part: body[part] | parts.get(part, {}) for part in ("metadata", "spec", "status") if part in body}
     made["metadata"] = made["metadata"] | {"resourceVersion": version}
     return body | made
-
-
-def koord_pod(name: str = "k", group: str = "g", **said: str) -> Json:
-    """A pod held for one of Koordinator's gangs, by annotations."""
-    return pod(name, of=key(group, Flavor.KOORDINATOR), labels={}, notes=koordinator(group, **said))
 
 
 # --- Joining ----------------------------------------------------------------
@@ -57,21 +52,6 @@ def test_members_alone_are_a_group_without_its_pod_group() -> None:
     seen = made.snapshot(G)
     assert seen.group.pod_group_missing
     assert (seen.record_ref, seen.record, seen.created) == (None, None, TEN_O_CLOCK)
-
-
-def test_deleted_objects_are_dropped() -> None:
-    made = FilledCache()
-    one, other = pod("a"), pod("b")
-    made.pods(one, other)
-    made.pod_groups(pod_group())
-    made.remove(PODS, later(one))
-    assert [it.name for it in made.snapshot(G).members] == ["b"]
-    made.remove(PODS, later(other))
-    assert made.snapshot(G).members == ()
-    made.remove(PODGROUPS_PLUGINS, later(pod_group(), version="300"))
-    assert made.cache.snapshot(G) is None
-    assert made.keys() == set()
-    assert len(made.cache) == 0
 
 
 # --- Who is a member ----------------------------------------------------------------
@@ -135,15 +115,6 @@ def test_only_members_of_the_watched_namespace_count_but_all_pods_use_nodes() ->
     made = FilledCache(namespace="team").pods(pod("a", held="", gates=(), node="n", namespace="other"), pod("b"))
     assert made.keys() == {G}
     assert made.cache.nodes.has_pod("uid-a")
-
-
-def test_what_only_one_member_declares_goes_with_it() -> None:
-    made = FilledCache()
-    saying, silent = koord_pod("a", min_available="2"), koord_pod("b")
-    made.pods(silent, saying)
-    assert (made.group(KOORD).minimum, made.group(KOORD).gathered) == (2, True)
-    made.remove(PODS, later(saying))
-    assert made.group(KOORD).minimum is None
 
 
 # --- PodGroups of three kinds ----------------------------------------------------------------
@@ -283,19 +254,6 @@ def test_a_resize_counts_once_it_is_in_the_spec() -> None:
 def member(name: str = "p") -> Json:
     """A pod of a group, opened and bound."""
     return pod(name, gates=(), node="n", spec=bound(name)["spec"])
-
-
-def test_a_pod_of_a_group_takes_room_from_when_it_is_bound_until_it_has_finished() -> None:
-    made = FilledCache().nodes(node("n", cpu="4"))
-    held = member()
-    made.pods(later(held, version="150", spec={"nodeName": ""}))
-    assert free(made) == {"n": 4000}
-    made.pods(held | {"metadata": held["metadata"] | {"resourceVersion": "200"}})
-    assert (free(made), made.cache.nodes.has_pod("uid-p")) == ({"n": 3000}, True)
-    made.take_calls()
-    made.pods(later(held, version="201", status={"phase": "Failed"}))
-    assert (free(made), made.cache.nodes.has_pod("uid-p")) == ({"n": 4000}, False)
-    assert None in made.take_calls()[1]
 
 
 # --- Effects ---------------------------------------------------------------------------------------------------------

@@ -11,7 +11,6 @@ from jobset_gate.podgroups.record import AdmissionState
 from tests.fakes.podgroups.cluster import (
     OFF,
     OWNED,
-    PLUGINS,
     PROBE,
     InMemoryCluster,
     add_node,
@@ -59,24 +58,6 @@ async def test_a_pod_that_replaces_another_does_not_reset_the_deadline(cluster: 
         assert cluster.ungated_pods() == ["a", "c"]
         await run_for(10)
         assert cluster.recorded().stage is AdmissionState.CLOSED
-
-
-async def test_a_group_whose_pod_group_was_recreated_has_a_limit_of_its_own(cluster: InMemoryCluster) -> None:
-    """Nothing of what was known of the one before counts: neither since when, nor that its minimum was bound."""
-    async with running_controller(cluster, OFF):
-        cluster.create_group("g", "a", "b", minimum=2, meta=OWNED)
-        await run_for()
-        cluster.bind("a", "b")
-        await run_for(50)
-        cluster.remove(PLUGINS, "g")
-        cluster.create_group("g", minimum=2)
-        cluster.remove(PODS, "a")
-        cluster.remove(PODS, "b")
-        await run_for(3)
-        cluster.create_group("g", "c", "d", meta=OWNED)
-        await run_for(40)
-        assert {"c", "d"} <= set(cluster.ungated_pods())
-        assert (cluster.recorded().stage, cluster.recorded().satisfied) == (AdmissionState.OPEN, None)
 
 
 async def test_time_under_another_gate_does_not_count(cluster: InMemoryCluster) -> None:

@@ -76,6 +76,12 @@ class EvictorHarness:
             JOBS, {"metadata": {"name": name}, "spec": {"template": template, **spec}}, NAMESPACE
         )
 
+    async def suspended(self, name: str = "work", mark: str = MARK) -> None:
+        """A Job that carries this mark."""
+        both = {names.POD_GROUP_SUSPENDED: mark}
+        await self.job(name, suspend=True)
+        await self.merge(JOBS, name, {"metadata": {"annotations": both, "labels": both}})
+
     async def pod(self, name: str, owner: Json | None, *, kind: str = "Job", **meta: Any) -> Json:
         """One that was opened in this generation and has no node, so that it goes when it is deleted."""
         labels = {names.POD_GROUP_LABEL: HELD} | meta.pop("labels", {})
@@ -269,9 +275,7 @@ async def test_a_gated_jobset_is_suspended_only_when_its_jobs_have_observed_the_
 async def test_only_what_this_group_has_suspended_is_resumed(place: EvictorHarness) -> None:
     marks = {"mine": MARK, "older": f"{HELD}.2", "newer": f"{HELD}.4", "another": "0.3", "odd": "x"}
     for name, mark in marks.items():
-        await place.job(name, suspend=True)
-        both = {names.POD_GROUP_SUSPENDED: mark}
-        await place.merge(JOBS, name, {"metadata": {"annotations": both, "labels": both}})
+        await place.suspended(name, mark)
     await place.job("users", suspend=True)
     await place.evictor.resume_owners(HELD, 3, NAMESPACE)
     resumed = {name for name in (*marks, "users") if not (await place.mark_of(JOBS, name))[0]}
@@ -282,18 +286,14 @@ async def test_only_what_this_group_has_suspended_is_resumed(place: EvictorHarne
 
 
 async def test_what_has_changed_is_resumed_all_the_same(place: EvictorHarness) -> None:
-    await place.job(suspend=True)
-    both = {names.POD_GROUP_SUSPENDED: MARK}
-    await place.merge(JOBS, "work", {"metadata": {"annotations": both, "labels": both}})
+    await place.suspended()
     place.ours.before = JOBS, lambda: place.merge(JOBS, "work", {"metadata": {"labels": {"a": "b"}}})
     await place.evictor.resume_owners(HELD, 3)
     assert await place.mark_of(JOBS, "work") == (False, None)
 
 
 async def test_an_owner_that_a_webhook_does_not_let_resume_is_tried_again_after_a_pause(place: EvictorHarness) -> None:
-    await place.job(suspend=True)
-    both = {names.POD_GROUP_SUSPENDED: MARK}
-    await place.merge(JOBS, "work", {"metadata": {"annotations": both, "labels": both}})
+    await place.suspended()
     place.ours.refusals = 3
     before = asyncio.get_running_loop().time()
     await place.evictor.resume_owners(HELD, 3)

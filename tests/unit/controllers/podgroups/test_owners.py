@@ -11,7 +11,7 @@ from jobset_gate.fake import jobset_crd, manifests
 from jobset_gate.fake.apiserver import ApiServer
 from jobset_gate.kube.access import Access
 from jobset_gate.kube.client import Client, PatchType
-from jobset_gate.kube.resources import JOBS, JOBSETS, STATEFUL_SETS
+from jobset_gate.kube.resources import JOBS, JOBSETS
 from jobset_gate.podgroups.model import Flavor, PodGroupKey
 from jobset_gate.podgroups.snapshot import ControllerRef, GroupSnapshot
 from tests.fakes.podgroups import sources
@@ -46,19 +46,6 @@ def maker(obj: dict[str, Any]) -> ControllerRef:
 async def a_job(client: Client, name: str = "work", **meta: Any) -> dict[str, Any]:
     body = {"metadata": {"name": name, **meta}, "spec": {"parallelism": 3, "completions": 3, "template": TEMPLATE}}
     return await client.create(JOBS, body, "default")
-
-
-async def test_owners_say_how_many_pods_they_make(client: Client) -> None:
-    job = await a_job(client)
-    ordered = {"replicas": 4, "serviceName": "s", "selector": {"matchLabels": LABELS}}
-    many = await client.create(
-        STATEFUL_SETS, {"metadata": {"name": "many"}, "spec": {**ordered, "template": TEMPLATE}}, "default"
-    )
-    found = await OwnerCapacities(client).capacities_of(group(maker(job), maker(job), maker(many)))
-    assert sorted(it.description for it in found) == [
-        "Job work makes 3",
-        "StatefulSet many makes its pods one after the other",
-    ]
 
 
 async def test_a_job_of_a_jobset_leads_to_the_jobset_whatever_the_number_of_its_jobs(client: Client) -> None:

@@ -150,24 +150,6 @@ async def test_after_five_minutes_of_gathering_there_is_one_event_and_no_limit(c
         assert cluster.ungated_pods() == ["a", "b"]
 
 
-async def test_a_new_leader_whose_watch_lags_does_not_take_an_open_group_for_one_that_is_over(
-    cluster: InMemoryCluster,
-) -> None:
-    async with running_controller(cluster, OFF):
-        cluster.create_group("g", "a", "b", minimum=2)
-        await run_for()
-    pods = [cluster.pod(name) for name in "ab"]
-    for name in "ab":
-        cluster.remove(PODS, name)
-    async with running_controller(cluster, OFF):
-        await run_for(5)
-        for body in pods:
-            cluster.put(PODS, body)  # only now its watch tells of them
-        await run_for(30)
-        assert cluster.recorded().stage is AdmissionState.OPEN
-        assert cluster.recorded().generation == 1
-
-
 # --- Which pods begin a new generation of a satisfied group, and which join the old one -------------------------------
 
 
@@ -249,14 +231,3 @@ async def test_pods_of_the_next_job_do_not_join_those_that_are_about_to_be_delet
         await run_for(2)
         assert cluster.ungated_pods() == ["a", "b", "c", "d"]
         assert stands(cluster) == (2, AdmissionState.OPEN, False)
-
-
-@pytest.mark.parametrize("gone", ["marked", "ended"])
-async def test_a_successor_holds_them_as_well(cluster: InMemoryCluster, gone: str) -> None:
-    async with running_controller(cluster, OFF):
-        await placed(cluster, of("one"), "a", "b")
-    mark(cluster, "a", "b") if gone == "marked" else end(cluster, "a", "b")
-    cluster.create_group("g", "c", meta=of("two"))
-    async with running_controller(cluster, OFF):
-        await run_for(60)
-        assert cluster.ungated_pods() == ["a", "b"]

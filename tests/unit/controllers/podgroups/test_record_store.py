@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from typing import Any
 
 import msgspec
@@ -15,7 +16,7 @@ from jobset_gate import names
 from jobset_gate.kube.errors import Conflict, Expired, Invalid, KubeError, ServerError, Unreachable
 from jobset_gate.kube.resources import CONFIGMAPS
 from jobset_gate.podgroups.model import Flavor
-from jobset_gate.podgroups.record import AdmissionRecord, AdmissionState, decode_record
+from jobset_gate.podgroups.record import AdmissionRecord, AdmissionState, decode_record, encode_record
 from jobset_gate.podgroups.snapshot import GroupSnapshot, RecordObject, RecordRef
 from jobset_gate.runtime.workqueue import Requeue
 from jobset_gate.settings import Groups
@@ -75,18 +76,35 @@ async def test_it_is_written_on_the_pod_group_and_seen_at_once(
     assert observer.last == cluster.record() == msgspec.structs.replace(MINE, home_uid=stored["metadata"]["uid"])
 
 
-async def test_of_two_writers_the_second_is_requeued(
-    cluster: InMemoryCluster, records: RecordStore, observer: RecordingObserver
+def made_again(cluster: InMemoryCluster) -> None:
+    cluster.remove(PLUGINS, "g")
+    cluster.put(PLUGINS, pod_group(uid="second"))
+
+
+def annotated(text: str) -> Callable[[InMemoryCluster], object]:
+    body = {"metadata": {"annotations": {names.POD_GROUP_RECORD: text}}}
+    return lambda cluster: cluster.patch_object(PLUGINS, "g", body)
+
+
+@pytest.mark.parametrize(
+    "meddle",
+    [made_again, annotated("open sesame"), annotated(encode_record(msgspec.structs.replace(MINE, at=MINE.at - 1)))],
+    ids=["it is another one by now", "what is no record of ours", "another writer was first"],
+)
+async def test_what_was_written_meanwhile_stands_and_is_observed(
+    cluster: InMemoryCluster,
+    records: RecordStore,
+    observer: RecordingObserver,
+    meddle: Callable[[InMemoryCluster], object],
 ) -> None:
-    cluster.put(PLUGINS, pod_group())
+    cluster.put(PLUGINS, pod_group(uid="first"))
     old = seen(cluster)
-    await records.write_record(old, MINE)
-    other = msgspec.structs.replace(MINE, at=MINE.at + 1)
+    meddle(cluster)
+    there = cluster.all(PLUGINS)
     with pytest.raises(Requeue):
-        await records.write_record(old, other)
-    found = cluster.recorded()
-    assert found.at == MINE.at
-    assert observer.last == found, "the loser knows what stands"
+        await records.write_record(old, MINE)
+    assert cluster.all(PLUGINS) == there
+    assert observer.seen[-1].ref.resource_version == there[0]["metadata"]["resourceVersion"]
 
 
 async def test_another_version_with_the_same_record_is_no_reason_to_give_up(
@@ -97,18 +115,6 @@ async def test_another_version_with_the_same_record_is_no_reason_to_give_up(
     cluster.patch_object(PLUGINS, "g", {"status": {"phase": "Pending"}})
     await records.write_record(old, MINE)
     assert cluster.record() is not None
-
-
-async def test_a_pod_group_that_was_recreated_gets_no_old_record(
-    cluster: InMemoryCluster, records: RecordStore
-) -> None:
-    cluster.put(PLUGINS, pod_group(uid="first"))
-    old = seen(cluster)
-    cluster.remove(PLUGINS, "g")
-    cluster.put(PLUGINS, pod_group(uid="second"))
-    with pytest.raises(Requeue):
-        await records.write_record(old, MINE)
-    assert cluster.record() is None
 
 
 async def test_a_pod_group_that_is_gone_is_observed(
@@ -148,15 +154,6 @@ async def test_a_refused_write_is_not_repeated_at_once(
     with pytest.raises(type(refusal)):
         await records.write_record(seen(cluster), MINE)
     assert asked == ["patch"]
-
-
-async def test_what_is_no_record_of_ours_is_not_written_over(cluster: InMemoryCluster, records: RecordStore) -> None:
-    cluster.put(PLUGINS, pod_group())
-    old = seen(cluster)
-    cluster.patch_object(PLUGINS, "g", {"metadata": {"annotations": {names.POD_GROUP_RECORD: "open sesame"}}})
-    with pytest.raises(Requeue):
-        await records.write_record(old, MINE)
-    assert cluster.all(PLUGINS)[0]["metadata"]["annotations"][names.POD_GROUP_RECORD] == "open sesame"
 
 
 def mapped(home: RecordRef | None = None, known: AdmissionRecord | None = None) -> GroupSnapshot:

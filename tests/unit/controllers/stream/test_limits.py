@@ -48,13 +48,6 @@ def see_jobset(gate: ServedStream, namespace: str, name: str) -> None:
 # --- For which client -------------------------------------------------------------------------------------------------
 
 
-async def test_a_gang_without_pods_has_a_few_places_whatever_its_spec_asks_for(gate: ServedStream) -> None:
-    strays = [f"made-up-{number}" for number in range(2 * MAX_UNKNOWN_PER_GANG)]
-    assert await taken(gate, strays) == MAX_UNKNOWN_PER_GANG
-    assert gate.outcomes == ["unknown"] * MAX_UNKNOWN_PER_GANG
-    assert len(await held(gate, gate.add_pods(50))) == 50, "and its pods have theirs"
-
-
 @pytest.mark.parametrize(
     "state", [{"suspended": True}, {"finished": True}, {"deleting": True}, {"managed_elsewhere": True}]
 )

@@ -43,15 +43,6 @@ async def test_a_pod_counts_while_its_request_is_open(gate: ServedStream) -> Non
     assert gate.tally.started == 0, "lost before the status confirmed it"
 
 
-async def test_a_start_that_the_status_has_confirmed_outlasts_the_request(gate: ServedStream) -> None:
-    gate.add_pod(waiting_pod(0))
-    client = await (await gate.connect_and_ask(PODS[0])).held()
-    gate.add_pod(gangs.pod(0), waiting_pod(0))
-    await client.close()
-    await until(lambda: not gate.announced)
-    assert gate.tally.started == 1
-
-
 async def test_a_pod_may_announce_itself_before_it_is_known(gate: ServedStream) -> None:
     await (await gate.connect_and_ask(PODS[0])).held()
     assert gate.tally.started == 0
