@@ -53,22 +53,6 @@ def test_a_field_of_another_owner_is_left_alone_both_ways() -> None:
     assert crd_schema.retraction(crd) == []
 
 
-def test_a_field_that_lacks_a_part_is_completed() -> None:
-    crd = extended()
-    properties = crd["spec"]["versions"][1]["schema"]["openAPIV3Schema"]["properties"]["spec"]["properties"]
-    field = properties["groupSchedulingConfig"]
-    field["properties"] = {"timeoutAfterSeconds": field["properties"]["timeoutAfterSeconds"]}
-    assert not crd_schema.is_extended(crd)
-    assert len(crd_schema.extension(crd)) == 2
-
-
-def test_a_version_that_is_not_served_does_not_count() -> None:
-    crd = stored()
-    crd["spec"]["versions"][1]["served"] = False
-    assert not crd_schema.can_be_extended(crd)
-    assert not crd_schema.is_extended(crd)
-
-
 def test_odd_crds_are_reported_to_be_no_place_for_the_field() -> None:
     for spec in ({}, {"versions": None}, {"versions": [{"name": "v1alpha2", "served": True, "schema": {}}]}):
         crd = {"metadata": {"resourceVersion": "1"}, "spec": spec}

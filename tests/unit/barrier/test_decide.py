@@ -68,13 +68,6 @@ def test_a_gang_is_released_once_the_last_pod_has_started() -> None:
     assert decision.condition.status == "True"
 
 
-def test_a_suspended_gang_waits_whatever_runs() -> None:
-    decision = decide(gang(*BOTH, workload=jobset(suspended=True)), NOW)
-    assert isinstance(decision, Wait)
-    assert decision.condition.message == "suspended"
-    assert (decision.clock, decision.requeue_after) == (None, None)
-
-
 # --- Generations -----------------------------------------------------------------------------------------------------
 
 
@@ -248,15 +241,6 @@ def test_controllers_whose_clocks_differ_agree_on_one_that_is_kept() -> None:
     assert again.clock == behind.clock
 
 
-def test_no_clock_is_made_for_a_pod_that_a_younger_verdict_covers() -> None:
-    """The gate was opened for epoch 1, and a pod of epoch 0 has only now started."""
-    decision = decide(
-        gang(pod(0), config_map=config_map(verdict=verdict(epoch=1)), workload=jobset(replicated_job(epoch=1))), NOW
-    )
-    assert isinstance(decision, Enforce)
-    assert decision.clock is None
-
-
 def test_at_the_timeout_the_gang_fails_together_and_the_missing_are_named() -> None:
     late = gang(
         pod(0),
@@ -271,13 +255,6 @@ def test_at_the_timeout_the_gang_fails_together_and_the_missing_are_named() -> N
         "timed out after 300s: 1/2 pods started; missing: 1 pod: ImagePull: pytorch: ImagePullBackOff (workers-0/1)"
     )
     assert decision.condition.status == "False"
-
-
-def test_not_a_moment_before_the_timeout() -> None:
-    seen = gang(pod(0), waiting_pod(1), config_map=config_map(waiting_since=clock()))
-    decision = decide(seen, T0 + 299.9)
-    assert isinstance(decision, Wait)
-    assert decision.requeue_after == pytest.approx(0.1)
 
 
 def test_a_gang_that_is_complete_at_its_timeout_is_released() -> None:
@@ -315,13 +292,6 @@ def test_a_gang_with_an_index_that_has_failed_for_good_ends_at_once_and_names_it
         "missing: 1 pod: IndexFailed: its pod failed: fetch: exit code 3 (workers-0/1)"
     )
     assert decision.condition.reason == names.REASON_INDEX_FAILED
-
-
-def test_on_timeout_release_opens_the_gate_without_the_failed_index() -> None:
-    decision = decide(gang(pod(0), workload=jobset(releases_on_timeout=True), jobs=LOST), NOW)
-    assert isinstance(decision, Decide)
-    assert (decision.verdict.kind, decision.verdict.cause) == (VerdictKind.RELEASE, "IndexFailed")
-    assert decision.verdict.message.startswith("opened, since an index has failed for good: 1/2 pods started; ")
 
 
 def test_failed_indexes_are_named_before_pods_that_wait_longer_and_each_in_its_own_words() -> None:
@@ -382,13 +352,6 @@ def test_no_timeout(changes: dict[str, Any]) -> None:
     decision = decide(late, T0 + 10**7)
     assert isinstance(decision, Wait)
     assert decision.requeue_after is None
-
-
-def test_a_verdict_of_a_later_attempt_keeps_its_clock() -> None:
-    later = config_map(verdict=verdict(attempt=1), waiting_since=AHEAD.waiting_since)
-    decision = decide(gang(pod(0), waiting_pod(1), config_map=later), NOW)
-    assert isinstance(decision, Enforce)
-    assert decision.clock == AHEAD.waiting_since
 
 
 # --- Bypass ----------------------------------------------------------------------------------------------------------

@@ -6,7 +6,7 @@ import msgspec
 import pytest
 
 from jobset_gate.barrier import wire
-from jobset_gate.barrier.model import BarrierStage, PendingReason
+from jobset_gate.barrier.model import BarrierStage
 from jobset_gate.sources.decode import MAX_INDEXES, parse_indexes, written_at
 from jobset_gate.sources.jobset import NO_INDEX
 from tests.fakes.wire_objects import BARRIER, TEN_O_CLOCK, Json, ended, owner, pod, read_job, read_pod, status
@@ -163,40 +163,10 @@ def test_labels_that_hold_no_number_match_no_slot_and_no_attempt(garbage: str) -
     assert seen.epoch == 0
 
 
-def test_a_completion_index_that_is_no_number_is_a_slot_that_nobody_expects() -> None:
-    body = pod(status(BARRIER, running="2026-08-01T10:00:30Z"), notes={"batch.kubernetes.io/job-completion-index": "x"})
-    assert read_pod(body).index == NO_INDEX
-
-
 @pytest.mark.parametrize("none", [None, {}])
 def test_a_pod_without_labels_and_annotations_belongs_nowhere_and_does_no_harm(none: Json | None) -> None:
     seen = read_pod(pod(status(BARRIER, running="2026-08-01T10:00:30Z"), meta={"labels": none, "annotations": none}))
     assert (seen.gang, seen.workload_uid, seen.attempt, seen.epoch, seen.index) == ("", "", NO_INDEX, 0, None)
-
-
-def test_null_fields_are_absent_ones() -> None:
-    """Typed clients write null where others write nothing."""
-    body = pod()
-    body["metadata"] |= {"deletionTimestamp": None, "creationTimestamp": None}
-    body["status"] |= {"conditions": None, "initContainerStatuses": None, "containerStatuses": None}
-    seen = read_pod(body)
-    assert (seen.created, seen.deleting, seen.stage, seen.main_since) == (None, False, BarrierStage.WAITING, None)
-
-
-def test_a_condition_without_a_time_is_read() -> None:
-    """An API server stores null for it."""
-    body = pod(status(BARRIER, running="2026-08-01T10:00:30Z"))
-    body["status"]["conditions"] = [{"type": "PodScheduled", "status": "False", "lastTransitionTime": None}]
-    assert read_pod(body).started
-
-
-def test_a_fresh_pod_without_spec_and_status_waits() -> None:
-    body = pod()
-    del body["spec"], body["status"]
-    seen = read_pod(body)
-    assert (seen.bound, seen.phase, seen.stage) == (False, "", BarrierStage.WAITING)
-    assert seen.pending is not None
-    assert seen.pending.reason is PendingReason.UNSCHEDULED
 
 
 # --- Jobs -----------------------------------------------------------------------------------------------------------
@@ -267,26 +237,9 @@ def test_a_job_is_complete_when_its_condition_says_so(conditions: list[Json] | N
     assert read_job(job(status={"conditions": conditions})).complete is complete
 
 
-def test_a_job_without_spec_status_or_labels_does_no_harm() -> None:
-    seen = read_job({"metadata": {"name": "x", "labels": None}})
-    assert (seen.gang, seen.attempt, seen.completed) == ("", NO_INDEX, frozenset())
-
-
 @pytest.mark.parametrize(
     ("text", "found"),
-    [
-        ("", set()),
-        ("7", {7}),
-        ("0-2", {0, 1, 2}),
-        ("1,3-5,7", {1, 3, 4, 5, 7}),
-        ("5-3", set()),
-        ("a-b,2", {2}),
-        ("-3,4", {4}),
-        ("3-,4", {3, 4}),
-        (",,1,", {1}),
-        ("1-2-3,9", {9}),
-        ("1 - 2,9", {9}),
-    ],
+    [("", set()), ("1,3-5,7", {1, 3, 4, 5, 7}), ("5-3", set()), ("a-b,2", {2}), ("3-,4", {3, 4}), ("1-2-3,9", {9})],
 )
 def test_completed_indexes_are_expanded_and_garbage_in_them_left_out(text: str, found: set[int]) -> None:
     assert parse_indexes(text) == found

@@ -9,7 +9,6 @@ from jobset_gate import names
 from jobset_gate.barrier import messages, verdict_codec, wire
 from jobset_gate.barrier.model import Generation, Verdict, VerdictKind
 from jobset_gate.sources import decode
-from tests.fakes import gangs
 from tests.fakes.growth import retained
 from tests.fakes.wire_objects import BARRIER, Json, ended, pod, read_jobset, status
 
@@ -90,13 +89,6 @@ def test_a_forged_verdict_with_endless_words_still_leaves_a_condition_that_the_a
     assert found is not None
     assert len(messages.decided(found).message) < 1100
     assert verdict_codec.parse(VERDICT + "x" * 900_000) is None
-
-
-def test_a_thousand_bare_templates_leave_a_condition_that_the_api_takes() -> None:
-    targets = [gangs.replicated_job(name=f"{number:063}", has_barrier=False) for number in range(1000)]
-    condition = messages.gate_missing(gangs.gang(workload=gangs.jobset(*targets)))
-    assert len(condition.message) < messages.CONDITION_LIMIT
-    assert "create the JobSet again" in condition.message
 
 
 def devices(many: int, value: str = "1") -> Json:

@@ -27,7 +27,6 @@ PROXY = status("proxy", running="2026-08-01T10:00:10Z")
 PROXY_UP = status("proxy", running="2026-08-01T10:00:10Z", ready=True)
 FETCHES = status("fetch", running="2026-08-01T10:00:11Z")
 NO_BUCKET = status("fetch", waiting="CrashLoopBackOff", last=ended(1, message="no bucket"))
-LATE = status(BARRIER, waiting="CrashLoopBackOff", last=ended(124, message="timed out"))
 
 
 def pull(name: str, why: str = "ImagePullBackOff", message: str = "") -> Json:
@@ -41,15 +40,11 @@ def pull(name: str, why: str = "ImagePullBackOff", message: str = "") -> Json:
         ((NOT_YET,), "Starting", f"{BARRIER}: PodInitializing"),
         ((pull(BARRIER, "ContainerCreating"),), "Starting", f"{BARRIER}: ContainerCreating"),
         ((pull(BARRIER, "ErrImagePull", "no host"),), "BarrierImagePull", f"{BARRIER}: ErrImagePull: no host"),
-        ((pull(BARRIER, message=BACK_OFF),), "BarrierImagePull", f"{BARRIER}: ImagePullBackOff: {BACK_OFF}"),
         ((pull("fetch", message=BACK_OFF), NOT_YET), "ImagePull", f"fetch: ImagePullBackOff: {BACK_OFF}"),
-        ((pull("fetch", "InvalidImageName"), NOT_YET), "ImagePull", "fetch: InvalidImageName"),
         ((FETCHES, NOT_YET), "EarlierInit", "fetch is still running"),
         ((status("fetch", exit=0), NOT_YET), "Starting", "fetch is done, the next container is being created"),
         ((status("fetch", exit=2, reason="Error"), NOT_YET), "CrashLoop", "fetch: Error: exit code 2"),
         ((NO_BUCKET, NOT_YET), "CrashLoop", "fetch: CrashLoopBackOff: exit code 1: no bucket"),
-        ((LATE,), "CrashLoop", f"{BARRIER}: CrashLoopBackOff: exit code 124: timed out"),
-        ((PROXY, pull("fetch"), NOT_YET), "ImagePull", "fetch: ImagePullBackOff"),
         ((PROXY, pull(BARRIER, "ErrImageNeverPull")), "BarrierImagePull", f"{BARRIER}: ErrImageNeverPull"),
         ((NOT_YET, pull("behind the barrier")), "Starting", f"{BARRIER}: PodInitializing"),
         ((PROXY_UP, NOT_YET), "Starting", "proxy is up, the next container is being created"),
@@ -73,11 +68,9 @@ PULLED = "the image of a main container is being pulled"
     [
         ((pull(COPIER, message="no tag"), status(FIRST), NOT_YET), "BarrierImagePull", "{0}: ImagePullBackOff: no tag"),
         ((DONE, NEXT, NOT_YET), "ImagePull", f"{FIRST}: {PULLED}"),
-        ((DONE, DONE_FIRST, status(SECOND, waiting="PodInitializing"), NOT_YET), "ImagePull", f"{SECOND}: {PULLED}"),
         ((DONE, DONE_FIRST, pull(SECOND, "ErrImagePull", "x"), NOT_YET), "ImagePull", f"{SECOND}: ErrImagePull: x"),
         ((DONE, DONE_FIRST, NOT_YET, pull(SECOND, "")), "Starting", f"{FIRST} is done, {{1}}"),
         ((DONE, NEXT, status("after a reboot", exit=0), NOT_YET), "Starting", "after a reboot is done, {1}"),
-        ((PROXY_UP, status(COPIER), status(FIRST), NOT_YET), "Starting", "proxy is up, {1}"),
         ((DONE, NO_EXEC, NOT_YET), "CrashLoop", f"{FIRST}: CrashLoopBackOff: exit code 255: exec format error"),
         ((DONE, pull(FIRST, "CreateContainerConfigError", "root"), NOT_YET), "Starting", f"{FIRST}: {{2}}: root"),
     ],
@@ -103,11 +96,6 @@ def test_a_pod_without_a_node_is_unscheduled_in_the_schedulers_words() -> None:
     assert unbound(said) == PendingCause(reason=PendingReason.UNSCHEDULED, message=SCHEDULER)
 
 
-def test_a_pod_that_a_scheduling_gate_holds_says_so() -> None:
-    said = {"type": "PodScheduled", "status": "False", "reason": "SchedulingGated"}
-    assert unbound(said) == PendingCause(reason=PendingReason.UNSCHEDULED, message="SchedulingGated")
-
-
 @pytest.mark.parametrize("conditions", [(), ({"type": "Initialized", "status": "False"},)])
 def test_a_pod_that_no_scheduler_has_seen_says_so(conditions: tuple[Json, ...]) -> None:
     assert unbound(*conditions) == PendingCause(
@@ -118,13 +106,6 @@ def test_a_pod_that_no_scheduler_has_seen_says_so(conditions: tuple[Json, ...]) 
 def test_a_terminating_pod_is_terminating_whatever_else_it_is() -> None:
     found = stall(status("fetch", waiting="ImagePullBackOff"), meta={"deletionTimestamp": "2026-08-01T10:05:00Z"})
     assert found == PendingCause(reason=PendingReason.TERMINATING, message="is being deleted")
-
-
-def test_a_failed_pod_has_no_successor_yet() -> None:
-    failed = {"phase": "Failed", "reason": "Evicted", "message": "The node was low on resource: memory."}
-    found = stall(status=failed)
-    assert found.reason is PendingReason.NOT_CREATED
-    assert found.message == "its pod failed: Evicted: The node was low on resource: memory."
 
 
 def test_details_are_one_short_line() -> None:
