@@ -14,11 +14,11 @@ from jobset_gate.barrier import verdict_codec
 from jobset_gate.barrier.model import Verdict
 from jobset_gate.fake import manifests
 from jobset_gate.fake.cluster import Actors, embedded_cluster
-from jobset_gate.injection import inject
 from jobset_gate.kube.errors import NotFound
 from jobset_gate.kube.resources import CONFIGMAPS, JOBSETS, PODS
 from jobset_gate.settings import Barrier, Settings
 from tests.fakes.faults import Faults, Rule
+from tests.fakes.jobsets import injected
 
 Json = dict[str, Any]
 SPACE = "default"
@@ -44,7 +44,7 @@ class EmbeddedController:
         config = {} if timeout is None else {names.TIMEOUT_FIELD: timeout}
         settings = Settings(barrier=Barrier.model_validate({"streamUrl": self.manager.stream_url or None}))
         manifest = manifests.jobset(name, SPACE, replicated_jobs=[workers], config=config, **metadata)
-        gated = inject.injected(manifest, None, settings=settings, token="t0ken").document
+        gated = injected(manifest, settings, token="t0ken")
         return await self.client.create(JOBSETS, gated, SPACE)
 
     async def jobset(self) -> Json:

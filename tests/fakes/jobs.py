@@ -5,9 +5,7 @@ import json
 from typing import Any
 
 from jobset_gate import names
-from jobset_gate.injection import inject
-from jobset_gate.settings import Settings
-from tests.fakes.jobsets import SETTINGS, TIMEOUT, Json
+from tests.fakes.jobsets import TIMEOUT, Json, injected
 
 TEMPLATE = ("spec", "template")
 CONFIG = ("metadata", "annotations", names.CONFIG)
@@ -35,14 +33,9 @@ def job(
     return made if status is None else made | {"status": status}
 
 
-def created(given: Json, settings: Settings = SETTINGS, suffix: str = "", token: str = "") -> Json:
-    """The Job as it is stored after our webhook."""
-    return copy.deepcopy(inject.injected(given, None, settings=settings, suffix=suffix, token=token).document)
-
-
 def stored(*, suspend: bool = False, epoch: str = "0", status: Json | None = None, **members: Any) -> Json:
     """A gated Job as it is stored, in this epoch and with this status."""
-    made = created(job(**members))
+    made = injected(job(**members))
     made["spec"]["suspend"] = suspend
     made["spec"]["template"]["metadata"]["annotations"][names.EPOCH] = epoch
     return made if status is None else made | {"status": status}

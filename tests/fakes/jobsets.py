@@ -3,6 +3,8 @@
 import copy
 from typing import Any
 
+from typing_extensions import Unpack
+
 from jobset_gate import names
 from jobset_gate.injection import inject
 from jobset_gate.settings import Settings
@@ -33,10 +35,16 @@ def jobset(
     return {"apiVersion": names.JOBSET_API_VERSION, "kind": "JobSet", "metadata": metadata, "spec": whole}
 
 
-def created(given: Json, settings: Settings = SETTINGS, suffix: str = "") -> Json:
+def injected(given: Json, settings: Settings = SETTINGS, **drawn: Unpack[inject.Drawn]) -> Json:
+    """The new object as it is stored after our webhook; checks that the patch says the same as the document."""
+    edit = inject.injected(given, None, settings=settings, **drawn)
+    assert applied(given, edit.operations) == edit.document
+    return copy.deepcopy(edit.document)
+
+
+def created(given: Json, settings: Settings = SETTINGS, **drawn: Unpack[inject.Drawn]) -> Json:
     """The JobSet as it is stored after our webhook and JobSet's own defaults."""
-    made = inject.injected(given, None, settings=settings, suffix=suffix).document
-    return defaulted(copy.deepcopy(made))
+    return defaulted(injected(given, settings, **drawn))
 
 
 def updated(new: Json, old: Json, settings: Settings = SETTINGS) -> Json:

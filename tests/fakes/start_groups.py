@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import asyncio
-import copy
 import json
 from collections.abc import Iterable
 from typing import Any
@@ -11,12 +10,12 @@ from typing import Any
 from jobset_gate import names
 from jobset_gate.barrier.model import GangKey
 from jobset_gate.fake import manifests
-from jobset_gate.injection import inject
 from jobset_gate.kube.client import Client
 from jobset_gate.kube.resources import PODS, STATEFUL_SETS
 from jobset_gate.settings import Barrier, Settings
 from jobset_gate.sources import startgroup
 from jobset_gate.sources.table import START_GROUP
+from tests.fakes.jobsets import injected
 from tests.fakes.wire_objects import owner
 
 Json = dict[str, Any]
@@ -85,4 +84,4 @@ def gated(given: Json, stream: str = "", token: str = "") -> Json:
     """The pod as the webhook has it stored. `stream`: base URL of the gate stream; `token`: by its name if ""."""
     settings = Settings(barrier=Barrier(stream_url=stream or None, grace_seconds=GRACE_SECONDS))
     drawn = token or f"token-of-{given['metadata']['name']}"
-    return copy.deepcopy(inject.injected(given, None, settings=settings, token=drawn).document)
+    return injected(given, settings, token=drawn)

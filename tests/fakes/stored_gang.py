@@ -189,7 +189,7 @@ class StoredJob(StoredJobSet):
     async def jobset(self, *jobs: Json, gated: bool = True, **more: Any) -> None:
         labels, size = more.pop("labels", {}), {"parallelism": 2, "completions": 2}
         made = bare_jobs.job(name="train", namespace=self.namespace, labels=labels, spec=size | more.pop("spec", {}))
-        stored = bare_jobs.created(made) if gated else made
+        stored = jobsets.injected(made) if gated else made
         self.uid = (await self.client.create(JOBS, stored, self.namespace))["metadata"]["uid"]
 
     @override

@@ -2,7 +2,6 @@
 
 import contextlib
 import socket
-from collections.abc import Iterator
 from dataclasses import dataclass
 from typing import Self
 
@@ -52,7 +51,7 @@ class StreamRequest:
 
 
 class StreamServer:
-    """A gate service that does only what the test makes it do."""
+    """`with StreamServer() as gate`: a gate service that does only what the test makes it do."""
 
     def __init__(self) -> None:
         self._listener = socket.create_server(("127.0.0.1", 0))
@@ -86,10 +85,3 @@ class StreamServer:
         self._listener.close()
         for connection in self._open:
             connection.close()
-
-
-@contextlib.contextmanager
-def stream_server() -> Iterator[StreamServer]:
-    """A gate service while the block runs."""
-    with StreamServer() as made:
-        yield made

@@ -6,7 +6,6 @@ patches, in this order, end on the JobSet.
 """
 
 import copy
-from collections.abc import Mapping
 from typing import Any
 
 from jobset_gate import names
@@ -24,9 +23,9 @@ def replicated_job(name: str, step: str = "", **fields: Any) -> Json:
     return {"name": name, **fields, "template": template}
 
 
-def runtime(*jobs: Json, annotations: Mapping[str, str] | None = None) -> Json:
+def runtime(*jobs: Json) -> Json:
     """A TrainingRuntime's `spec.template`."""
-    return {"metadata": {"annotations": dict(annotations or {})}, "spec": {"replicatedJobs": list(jobs)}}
+    return {"spec": {"replicatedJobs": list(jobs)}}
 
 
 TORCH = runtime(replicated_job("node", "trainer"))
@@ -52,7 +51,7 @@ def jobset_of(train_job: Json, template: Json) -> Json:
     spec, meta = train_job["spec"], train_job["metadata"]
     made = copy.deepcopy(template["spec"])
     labels: Json = {}
-    annotations = dict(template["metadata"]["annotations"])
+    annotations: Json = {}
     for patch in spec.get("runtimePatches") or ():
         own = ((patch.get("trainingRuntimeSpec") or {}).get("template") or {}).get("metadata") or {}
         labels |= own.get("labels") or {}

@@ -3,20 +3,20 @@
 import asyncio
 from collections.abc import Callable, Iterable, Sequence
 from dataclasses import dataclass
-from fractions import Fraction
 from typing import Any
 
 from controllers.podgroups.evictor import EvictionResult, Evictor
 from jobset_gate import names
 from jobset_gate.kube.client import Client, PatchType
 from jobset_gate.kube.resources import JOBS, PODS, Resource
-from jobset_gate.podgroups import decode, wire
-from jobset_gate.podgroups.model import Flavor, Format, GangMode, MergedGroup, PodGroupKey, group_label
-from jobset_gate.podgroups.record import AdmissionMode, AdmissionRecord, AdmissionState
+from jobset_gate.podgroups import decode
+from jobset_gate.podgroups.model import Flavor, Format, PodGroupKey, group_label
+from jobset_gate.podgroups.record import AdmissionRecord, AdmissionState
 from jobset_gate.podgroups.snapshot import GroupSnapshot
-from jobset_gate.runtime.paging import ListScope, list_objects
 from tests.fakes.podgroups import manifests
 from tests.fakes.podgroups.manifests import bound, gated
+from tests.fakes.podgroups.objects import record
+from tests.fakes.podgroups.snapshots import group_snapshot
 from tests.flow.podgroups.environment import GroupEnvironment
 
 Json = dict[str, Any]
@@ -40,16 +40,7 @@ class ManualEviction:
 
     @property
     def record(self) -> AdmissionRecord:
-        return AdmissionRecord(
-            generation=self.generation,
-            stage=AdmissionState.ROLLING_BACK,
-            how=AdmissionMode.PROBE,
-            at=OPENED_AT,
-            gangs=((self.key, self.generation),),
-            minimum=self.minimum,
-            wait=Fraction(60),
-            mode=GangMode.STRICT,
-        )
+        return record((self.key, self.generation), stage=AdmissionState.ROLLING_BACK, minimum=self.minimum)
 
     async def open(self, pods: Iterable[Json]) -> None:
         """The opener's patch."""
@@ -67,22 +58,11 @@ class ManualEviction:
 
         await asyncio.gather(*map(one, pods))
 
-    async def pods(self) -> list[Json]:
-        """All that are held or were."""
-        listed = await self.stage.client.list(PODS, self.stage.namespace, label_selector=names.POD_GROUP_LABEL)
-        return list(listed["items"])
-
     async def seen(self) -> GroupSnapshot:
         """As the index would have it, but never late."""
-        scope, label = ListScope(PODS, self.stage.namespace, names.POD_GROUP_LABEL), group_label(self.key)
-        members = [decode.decode_member(it) async for it in list_objects(self.stage.client, scope, wire.GroupPod)]
-        return GroupSnapshot(
-            group=self._group(),
-            label=label,
-            members=tuple(it for it in members if it.group_label == label),
-            created=OPENED_AT,
-            record=self.record,
-        )
+        of_ours = f"{names.POD_GROUP_LABEL}={group_label(self.key)}"
+        listed = await self.stage.client.list(PODS, self.stage.namespace, label_selector=of_ours)
+        return group_snapshot(*listed["items"], of=self.key, record=self.record)
 
     async def roll_back(self, client: Client | None = None) -> EvictionResult:
         """All steps: another one whenever the pods have changed, as the controller does it."""
@@ -106,20 +86,6 @@ class ManualEviction:
             )
         except TimeoutError:
             return
-
-    def _group(self) -> MergedGroup:
-        return MergedGroup(
-            key=self.key,
-            formats=(Format.ALIBABA,),
-            minimum=self.minimum,
-            wait=Fraction(60),
-            mode=GangMode.STRICT,
-            gangs=(),
-            resources=(),
-            pod_group=None,
-            pod_group_missing=False,
-            present=self.minimum,
-        )
 
 
 # --- What users make -------------------------------------------------------------------------------------------------

@@ -21,7 +21,7 @@ from tests.fakes.podgroups.manifests import Json, bound, gated, of_group, opened
 from tests.flow.podgroups.conftest import MakeGroupEnvironment
 from tests.flow.podgroups.environment import GroupEnvironment
 from tests.flow.podgroups.groups import members, touch_group
-from tests.flow.podgroups.observer import KIND, HistoryObserver, admitted_together, observing
+from tests.flow.podgroups.observer import HistoryObserver, admitted_together, observing
 
 DOMAINS = {"a": "x", "b": "x", "c": "x", "d": "y", "e": "y"}
 """By group."""
@@ -154,21 +154,4 @@ async def test_when_pods_are_replaced_and_when_groups_are_taken_back_and_the_lea
             await asyncio.gather(*(it.until_taken_back(*one) for one in before.items()))
             tried = [await it.being_tried(domain) for domain in "xy"]
             assert not set(tried) & set(before), "they back off, and others have their turn"
-            await it.looked()
-
-
-async def test_when_a_pod_group_is_deleted_and_made_again(make_stage: MakeGroupEnvironment) -> None:
-    """Its record is gone, and what was opened is still to be placed."""
-    async with world(make_stage) as it:
-        stage = it.stage
-        stage.start_controller()
-        await it.fill()
-        for domain in "xy":
-            name = await it.being_tried(domain)
-            await stage.client.delete(KIND, name, stage.namespace)
-            await it.looked()
-            await stage.make_group(name, PODS_EACH, wait=WAIT)
-            await it.looked()
-            left = next(one for one in of_group(stage.pods.all(), name) if not bound(one))
-            await stage.delete_pod(left["metadata"]["name"])
             await it.looked()

@@ -1,6 +1,6 @@
 """A5-A7, A9, A10: what is decided about a gang, from facts and a time alone."""
 
-from typing import Any
+from typing import Any, TypeVar
 
 import msgspec
 import pytest
@@ -37,9 +37,17 @@ from tests.fakes.gangs import (
 
 pytestmark = pytest.mark.usefixtures("each_source")
 
+D = TypeVar("D", Blocked, Decide, Enforce, Ignore, Wait)
 NOW = T0 + 10
 OLD = jobset(created=T0 - 900)
 BOTH = (pod(0), pod(1))
+
+
+def decided(kind: type[D], seen: GangSnapshot, at: float = NOW) -> D:
+    """The decision, which is of this kind."""
+    found = decide(seen, at)
+    assert isinstance(found, kind)
+    return found
 
 
 def passed(index: int, **changes: Any) -> PodSeen:
@@ -51,8 +59,7 @@ def passed(index: int, **changes: Any) -> PodSeen:
 
 
 def test_a_gang_waits_while_one_pod_is_missing() -> None:
-    decision = decide(gang(pod(0), waiting_pod(1)), NOW)
-    assert isinstance(decision, Wait)
+    decision = decided(Wait, gang(pod(0), waiting_pod(1)))
     assert decision.condition.status == "False"
     assert decision.condition.reason == names.REASON_WAITING
     assert decision.condition.message.startswith("1/2 pods started; missing: 1 pod: Unscheduled (workers-0/1); ")
@@ -60,8 +67,7 @@ def test_a_gang_waits_while_one_pod_is_missing() -> None:
 
 
 def test_a_gang_is_released_once_the_last_pod_has_started() -> None:
-    decision = decide(gang(*BOTH), NOW)
-    assert isinstance(decision, Decide)
+    decision = decided(Decide, gang(*BOTH))
     assert decision.verdict.kind is VerdictKind.RELEASE
     assert decision.verdict.generation == generation()
     assert decision.condition == messages.decided(decision.verdict)
@@ -88,8 +94,7 @@ STANDING = {
 
 @pytest.mark.parametrize("seen", STANDING.values(), ids=STANDING)
 def test_a_verdict_stands(seen: GangSnapshot) -> None:
-    decision = decide(seen, NOW)
-    assert isinstance(decision, Enforce)
+    decision = decided(Enforce, seen)
     assert seen.config_map is not None
     assert decision.verdict == seen.config_map.verdict
 
@@ -118,8 +123,7 @@ def test_a_verdict_does_not_stand_for(seen: GangSnapshot, why: str) -> None:
     ids=["highest counted", "half-seen suspension", "bypass covers the template"],
 )
 def test_a_verdict_names_the_highest_epoch(seen: GangSnapshot, epoch: int) -> None:
-    decision = decide(seen, NOW)
-    assert isinstance(decision, Decide)
+    decision = decided(Decide, seen)
     assert decision.verdict.generation.epoch == epoch
 
 
@@ -208,8 +212,7 @@ WAITS = {
 
 @pytest.mark.parametrize(("seen", "expected", "deadline"), WAITS.values(), ids=WAITS)
 def test_the_clock_is_that_of(seen: GangSnapshot, expected: WaitingSince | None, deadline: float | None) -> None:
-    decision = decide(seen, NOW)
-    assert isinstance(decision, Wait)
+    decision = decided(Wait, seen)
     assert decision.clock == expected
     assert decision.requeue_after == (None if deadline is None else pytest.approx(deadline - NOW))
 
@@ -219,25 +222,21 @@ def test_who_waits_keeps_the_verdict_on_an_older_generation() -> None:
     suspended = jobset(
         suspended=True, condition=condition("AllPodsStarted", "all started (uid u-1, attempt 0, epoch 0)")
     )
-    decision = decide(gang(workload=suspended, config_map=None), NOW)
-    assert isinstance(decision, Wait)
+    decision = decided(Wait, gang(workload=suspended, config_map=None))
     assert decision.verdict is not None
     assert decision.verdict.generation == generation()
-    decision = decide(gang(workload=jobset(suspended=True), config_map=config_map(verdict=verdict())), NOW)
-    assert isinstance(decision, Wait)
+    decision = decided(Wait, gang(workload=jobset(suspended=True), config_map=config_map(verdict=verdict())))
     assert decision.verdict == verdict()
 
 
 def test_controllers_whose_clocks_differ_agree_on_one_that_is_kept() -> None:
     """Each finds right what the other has put right: they do not answer each other for ever."""
     written = config_map(waiting_since=clock(NOW + 900))
-    behind = decide(gang(pod(0, barrier_since=NOW + 1000), waiting_pod(1), config_map=written, workload=OLD), NOW)
-    assert isinstance(behind, Wait)
+    behind = decided(Wait, gang(pod(0, barrier_since=NOW + 1000), waiting_pod(1), config_map=written, workload=OLD))
     assert behind.clock == clock(NOW)
-    again = decide(
-        gang(pod(0), waiting_pod(1), config_map=config_map(waiting_since=behind.clock), workload=OLD), NOW + 100
+    again = decided(
+        Wait, gang(pod(0), waiting_pod(1), config_map=config_map(waiting_since=behind.clock), workload=OLD), NOW + 100
     )
-    assert isinstance(again, Wait)
     assert again.clock == behind.clock
 
 
@@ -247,8 +246,7 @@ def test_at_the_timeout_the_gang_fails_together_and_the_missing_are_named() -> N
         waiting_pod(1, PendingReason.IMAGE_PULL, "pytorch: ImagePullBackOff"),
         config_map=config_map(waiting_since=clock()),
     )
-    decision = decide(late, T0 + 300)
-    assert isinstance(decision, Decide)
+    decision = decided(Decide, late, T0 + 300)
     assert decision.verdict.kind is VerdictKind.TIMEOUT
     assert decision.verdict.cause == names.REASON_TIMED_OUT
     assert decision.verdict.message == (
@@ -258,17 +256,15 @@ def test_at_the_timeout_the_gang_fails_together_and_the_missing_are_named() -> N
 
 
 def test_a_gang_that_is_complete_at_its_timeout_is_released() -> None:
-    assert_release = decide(gang(*BOTH, config_map=config_map(waiting_since=clock())), T0 + 300)
-    assert isinstance(assert_release, Decide)
+    assert_release = decided(Decide, gang(*BOTH, config_map=config_map(waiting_since=clock())), T0 + 300)
     assert assert_release.verdict.kind is VerdictKind.RELEASE
 
 
 def test_on_timeout_release_opens_the_gate_and_says_who_is_missing() -> None:
     lenient = jobset(releases_on_timeout=True)
-    decision = decide(
-        gang(pod(0), waiting_pod(1), workload=lenient, config_map=config_map(waiting_since=clock())), T0 + 300
+    decision = decided(
+        Decide, gang(pod(0), waiting_pod(1), workload=lenient, config_map=config_map(waiting_since=clock())), T0 + 300
     )
-    assert isinstance(decision, Decide)
     assert decision.verdict.kind is VerdictKind.RELEASE
     assert decision.verdict.cause == names.REASON_TIMED_OUT
     assert "workers-0/1" in decision.verdict.message
@@ -284,8 +280,7 @@ WITHOUT_TIMEOUT = jobset(config=Config())
 
 
 def test_a_gang_with_an_index_that_has_failed_for_good_ends_at_once_and_names_it() -> None:
-    decision = decide(gang(pod(0), LAST, workload=WITHOUT_TIMEOUT, jobs=LOST), NOW)
-    assert isinstance(decision, Decide)
+    decision = decided(Decide, gang(pod(0), LAST, workload=WITHOUT_TIMEOUT, jobs=LOST))
     assert (decision.verdict.kind, decision.verdict.cause) == (VerdictKind.TIMEOUT, "IndexFailed")
     assert decision.verdict.message == (
         "ended, since an index has failed for good: 1/2 pods started; "
@@ -301,8 +296,7 @@ def test_failed_indexes_are_named_before_pods_that_wait_longer_and_each_in_its_o
         for n, why in enumerate(("Evicted", "exit code 3"))
     )
     old = (waiting_pod(n, created=T0 - 900) for n in range(5, 20))
-    decision = decide(gang(*failed, *old, workload=wide, jobs=(job(failed=frozenset(range(5))),)), NOW)
-    assert isinstance(decision, Decide)
+    decision = decided(Decide, gang(*failed, *old, workload=wide, jobs=(job(failed=frozenset(range(5))),)))
     assert "; missing: 1 pod: IndexFailed: its pod failed: Evicted (workers-0/0); " in decision.verdict.message
     assert "1 pod: IndexFailed: its pod failed: exit code 3 (workers-0/1); " in decision.verdict.message
     assert "3 pods: IndexFailed: its pods are gone (workers-0/2, workers-0/3, workers-0/4); 15 pods: Unscheduled" in (
@@ -311,8 +305,7 @@ def test_failed_indexes_are_named_before_pods_that_wait_longer_and_each_in_its_o
 
 
 def test_a_failed_index_is_not_explained_by_a_pod_of_a_job_that_was_there_before() -> None:
-    decision = decide(gang(pod(0), msgspec.structs.replace(LAST, job_uid="before"), jobs=LOST), NOW)
-    assert isinstance(decision, Decide)
+    decision = decided(Decide, gang(pod(0), msgspec.structs.replace(LAST, job_uid="before"), jobs=LOST))
     assert decision.verdict.message.endswith("missing: 1 pod: IndexFailed: its pods are gone (workers-0/1)")
 
 
@@ -327,8 +320,7 @@ def test_a_failed_index_is_not_explained_by_a_pod_of_a_job_that_was_there_before
     ids=["before any pod", "when time is up, too", "with a bypass", "of a slot that needs none"],
 )
 def test_which_verdict_a_failed_index_brings(seen: GangSnapshot, cause: str) -> None:
-    decision = decide(seen, NOW)
-    assert isinstance(decision, Decide)
+    decision = decided(Decide, seen)
     assert decision.verdict.cause == cause
 
 
@@ -349,8 +341,7 @@ def test_a_gang_waits_on_with_a_failed_index(seen: GangSnapshot) -> None:
 @pytest.mark.parametrize("changes", [{"suspended": True}, {"config": Config()}], ids=["suspended", "no timeout"])
 def test_no_timeout(changes: dict[str, Any]) -> None:
     late = gang(pod(0), waiting_pod(1), config_map=config_map(waiting_since=clock()), workload=jobset(**changes))
-    decision = decide(late, T0 + 10**7)
-    assert isinstance(decision, Wait)
+    decision = decided(Wait, late, T0 + 10**7)
     assert decision.requeue_after is None
 
 
@@ -358,8 +349,7 @@ def test_no_timeout(changes: dict[str, Any]) -> None:
 
 
 def test_the_bypass_opens_the_gate_now() -> None:
-    decision = decide(gang(pod(0), waiting_pod(1), workload=jobset(bypass=True)), NOW)
-    assert isinstance(decision, Decide)
+    decision = decided(Decide, gang(pod(0), waiting_pod(1), workload=jobset(bypass=True)))
     assert decision.verdict.kind is VerdictKind.RELEASE
     assert decision.condition.reason == names.REASON_BYPASSED
 
@@ -378,8 +368,7 @@ def test_a_jobset_that_is_finished_going_or_managed_elsewhere_is_left_in_peace(c
 
 def test_templates_without_a_barrier_are_reported_not_waited_for() -> None:
     bare = jobset(replicated_job(), replicated_job("loaders", has_barrier=False))
-    decision = decide(gang(*BOTH, workload=bare), NOW)
-    assert isinstance(decision, Blocked)
+    decision = decided(Blocked, gang(*BOTH, workload=bare))
     assert decision.condition.reason == names.REASON_GATE_MISSING
     assert "loaders" in decision.condition.message
 
@@ -390,8 +379,7 @@ def test_a_target_without_pods_needs_no_barrier() -> None:
 
 
 def test_another_owners_configmap_keeps_the_gate_closed_and_is_reported() -> None:
-    decision = decide(gang(*BOTH, config_map=None, config_map_conflict=True), NOW)
-    assert isinstance(decision, Blocked)
+    decision = decided(Blocked, gang(*BOTH, config_map=None, config_map_conflict=True))
     assert decision.condition.reason == names.REASON_CONFIG_MAP_CONFLICT
     assert decision.requeue_after is not None
 
@@ -434,8 +422,7 @@ TRACES = {
 
 @pytest.mark.parametrize(("seen", "kind"), TRACES.values(), ids=TRACES)
 def test_a_decision_whose_configmap_was_lost_is_restored_not_taken_again(seen: GangSnapshot, kind: VerdictKind) -> None:
-    decision = decide(seen, NOW)
-    assert isinstance(decision, Enforce)
+    decision = decided(Enforce, seen)
     assert decision.verdict.kind is kind
     assert decision.verdict.generation == generation()
 
@@ -443,8 +430,7 @@ def test_a_decision_whose_configmap_was_lost_is_restored_not_taken_again(seen: G
 def test_a_verdict_that_this_process_saw_is_not_taken_again_though_it_left_no_trace_yet() -> None:
     """Its ConfigMap was deleted before any watch has shown the condition or a patched pod."""
     timed_out = verdict(VerdictKind.TIMEOUT, names.REASON_TIMED_OUT)
-    decision = decide(gang(*BOTH, config_map=None, remembered=timed_out), NOW)
-    assert isinstance(decision, Enforce)
+    decision = decided(Enforce, gang(*BOTH, config_map=None, remembered=timed_out))
     assert decision.verdict == timed_out
     assert isinstance(decide(gang(*BOTH, config_map=None, remembered=verdict(uid="u-0")), NOW), Decide)
 

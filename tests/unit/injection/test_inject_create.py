@@ -12,11 +12,9 @@ from jobset_gate.settings import Barrier, Resources, Settings
 from tests.fakes.jobsets import (
     SETTINGS,
     Json,
-    applied,
     barrier,
     changed,
     created,
-    defaulted,
     jobset,
     pod_spec,
     pod_template,
@@ -257,12 +255,6 @@ def test_a_barrier_that_came_from_another_cluster_is_rendered_again() -> None:
     assert here == created(jobset(), Settings(barrier=Barrier(image="here:2")))
 
 
-def test_a_barrier_of_a_jobset_copied_under_another_name_gets_its_own_config_map() -> None:
-    copied = created(changed(created(jobset(name="first")), "second", "metadata", "name"))
-    (volume,) = pod_spec(copied)["volumes"]
-    assert volume["projected"]["sources"][0]["configMap"]["name"] == "second-group-scheduling"
-
-
 # --- A6: the gate stream, and that its token lives as long as the JobSet ----------------------------------------------
 
 
@@ -270,13 +262,6 @@ STREAM = Settings(barrier=Barrier(stream_url="http://gate.system.svc:8082"))
 OTHER = Settings(barrier=Barrier(stream_url="http://moved.system.svc:9000"))
 TOKEN = "a-token"
 GANG = "http://gate.system.svc:8082/v1/gangs/default/gang/"
-
-
-def made(given: Json, token: str = TOKEN, settings: Settings = STREAM) -> Json:
-    """The JobSet as it is stored after CREATE."""
-    edit = inject.injected(given, None, settings=settings, token=token)
-    assert applied(given, edit.operations) == edit.document
-    return defaulted(copy.deepcopy(edit.document))
 
 
 def message(it: Json, index: int = 0) -> str | None:
@@ -288,7 +273,7 @@ def message(it: Json, index: int = 0) -> str | None:
 
 
 def test_the_barrier_gets_the_url_of_its_gang_and_the_uid_of_its_pod() -> None:
-    it = made(jobset())
+    it = created(jobset(), STREAM, token=TOKEN)
     assert message(it) == GANG + "a-token"
     pod = {"name": "JOBSET_GATE_POD", "valueFrom": {"fieldRef": {"fieldPath": "metadata.uid"}}}
     assert pod in barrier(it)["env"]
@@ -296,7 +281,7 @@ def test_the_barrier_gets_the_url_of_its_gang_and_the_uid_of_its_pod() -> None:
 
 @pytest.mark.parametrize(("settings", "token"), [(Settings(), "a-token"), (STREAM, "")])
 def test_without_a_url_or_a_token_it_gets_neither(settings: Settings, token: str) -> None:
-    it = made(jobset(), token, settings)
+    it = created(jobset(), settings, token=token)
     assert message(it) is None
     assert it == created(jobset())
 
@@ -306,24 +291,20 @@ def test_the_namespace_is_the_objects_own(namespace: str | None, place: str) -> 
     given = without(jobset(), "metadata", "namespace")
     if namespace:
         given["metadata"]["namespace"] = namespace
-    assert message(made(given)) == f"http://gate.system.svc:8082/v1/gangs/{place}/gang/a-token"
+    assert message(created(given, STREAM, token=TOKEN)) == f"http://gate.system.svc:8082/v1/gangs/{place}/gang/a-token"
 
 
 def test_a_copy_gets_a_token_of_its_own_in_all_targets() -> None:
-    copied = made(made(jobset(replicated(), replicated("b")), "old"), "new")
+    copied = created(created(jobset(replicated(), replicated("b")), STREAM, token="old"), STREAM, token="new")
     assert {message(copied, index) for index in range(2)} == {GANG + "new"}
     assert not_injected(copied, None) == []
     assert inject.injected(copied, None, settings=STREAM, token="new").operations == []
 
 
-def test_a_copy_gets_no_url_where_there_is_no_stream() -> None:
-    assert message(made(made(jobset()), settings=Settings())) is None
-
-
 @pytest.mark.parametrize("settings", [STREAM, OTHER, Settings()])
 def test_an_update_never_changes_it_whatever_the_settings_are_then(settings: Settings) -> None:
     """Also with the user's manifest in the stored object's place, and through a suspension."""
-    stored = made(jobset())
+    stored = created(jobset(), STREAM, token=TOKEN)
     assert updated(copy.deepcopy(stored), stored, settings) == stored
     assert message(updated(jobset(), stored, settings)) == GANG + "a-token"
     assert message(updated(jobset(), created(jobset()), settings)) is None
@@ -333,8 +314,8 @@ def test_an_update_never_changes_it_whatever_the_settings_are_then(settings: Set
 
 def test_a_manifest_rendered_offline_may_be_applied_again() -> None:
     """`render` knows no token and puts another in its place; the stored one stays."""
-    stored, rendered = made(jobset()), made(jobset(), "0" * 22)
+    stored, rendered = (created(jobset(), STREAM, token=it) for it in (TOKEN, "0" * 22))
     assert not field_errors(rendered, stored, settings=STREAM)
     assert updated(rendered, stored, STREAM) == stored
-    (found,) = field_errors(made(jobset(), settings=OTHER), stored, settings=OTHER)
+    (found,) = field_errors(created(jobset(), OTHER, token=TOKEN), stored, settings=OTHER)
     assert "initContainers[0]" in found.path, "another address is no mere other token"

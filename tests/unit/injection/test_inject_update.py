@@ -41,7 +41,6 @@ def with_epoch(it: Json, value: str, index: int = 0) -> Json:
 
 MANIFESTS = {
     "the seed's": jobset(),
-    "two targets": jobset(replicated(), replicated("b")),
     "one target of two": jobset(replicated(), replicated("b"), config={"targetReplicatedJobs": ["b"]}),
     "init containers and volumes": jobset(
         replicated(pod={"initContainers": [{"name": "own", "image": "x"}], "volumes": [{"name": "v", "emptyDir": {}}]})
@@ -49,7 +48,6 @@ MANIFESTS = {
     "an annotation for a config": jobset(config=False, notes={names.CONFIG: '{"timeoutAfterSeconds": 5}'}),
     "our other annotations": jobset(notes={names.BARRIER_IMAGE: "x:1", names.PREFETCH_IMAGES: "false"}),
     "failure policy rules": jobset(spec={"failurePolicy": {"rules": [{"action": "FailJobSet"}, {"name": "mine"}]}}),
-    "a network": jobset(spec={"network": {"subdomain": "x"}}),
     "volume claims": jobset(spec={"volumeClaimPolicies": [{"templates": []}, {"retentionPolicy": {}}]}),
     "suspended": jobset(spec={"suspend": True}),
 }
@@ -111,7 +109,6 @@ for key, behind in (("initContainers", {"name": "behind"}), ("volumes", {"name":
         ("spec", "groupSchedulingConfig"),
         NOTES,
         (*NOTES, names.CONFIG),
-        (*NOTES, names.PREFETCH_IMAGES),
         (*NOTES, names.BARRIER_IMAGE),
         (*JOB, "metadata"),
         (*TEMPLATE, "metadata"),
@@ -120,7 +117,6 @@ for key, behind in (("initContainers", {"name": "behind"}), ("volumes", {"name":
         ("spec", "successPolicy"),
         ("spec", "startupPolicy"),
         ("spec", "network"),
-        ("spec", "network", "enableDNSHostnames"),
         ("spec", "network", "publishNotReadyAddresses"),
         ("spec", "failurePolicy", "rules", 0, "name"),
         ("spec", "volumeClaimPolicies", 0, "retentionPolicy"),
@@ -218,12 +214,6 @@ def test_an_old_epoch_that_is_none_counts_as_zero(old: str) -> None:
     assert epoch(updated(suspend(stored), stored)) == "1"
 
 
-def test_an_absent_old_epoch_counts_as_zero_and_stays_absent_while_the_gang_runs() -> None:
-    stored = without(created(jobset()), *EPOCH)
-    assert epoch(updated(with_epoch(stored, "3"), stored)) is None
-    assert epoch(updated(suspend(stored), stored)) == "1"
-
-
 @pytest.mark.parametrize("key", [names.VERDICT, names.NUDGE])
 def test_a_decision_cannot_be_put_into_a_template_later_either(key: str) -> None:
     stored = created(jobset())
@@ -258,8 +248,6 @@ def test_where_there_is_no_barrier_none_is_put_in_and_no_epoch_is_counted(new: J
 CLAIM = {"name": "scratch", "ephemeral": {"volumeClaimTemplate": {"spec": {"accessModes": ["ReadWriteOnce"]}}}}
 TYPED = {
     "the seed's": jobset(),
-    "an untargeted job": jobset(replicated(), replicated("b"), config={"targetReplicatedJobs": ["b"]}),
-    "init containers": jobset(replicated(pod={"initContainers": [{"name": "own", "image": "x"}]})),
     "a claim of the pod's own": jobset(replicated(pod={"volumes": [CLAIM]})),
     "null for nothing": jobset(replicated(pod={"containers": [{"name": "main", "image": "x", "resources": None}]})),
 }
@@ -301,23 +289,6 @@ def test_amounts_that_jobset_wrote_in_the_canonical_form_are_no_change() -> None
     other = changed(manifest, "2", *TEMPLATE, "spec", "containers", 0, "resources", "limits", "cpu")
     (main,) = pod_spec(updated(other, stored))["containers"]
     assert main["resources"]["limits"] == {"cpu": "2", "memory": "1Gi"}
-
-
-def test_amounts_of_claims_too_where_the_schema_compares_by_the_letter() -> None:
-    def claims(storage: str) -> Json:
-        spec = {"accessModes": ["ReadWriteOnce"], "resources": {"requests": {"storage": storage}}}
-        return {"volumeClaimPolicies": [{"templates": [{"metadata": {"name": "data"}, "spec": spec}]}]}
-
-    stored = stored_by_jobset(jobset(spec=claims("1Gi")))
-    assert updated(jobset(spec=claims("1024Mi")), stored)["spec"] == stored["spec"]
-
-
-def test_what_the_user_sets_instead_is_left() -> None:
-    """JobSet refuses it, in its own words."""
-    resources = {"limits": {"cpu": "1"}}
-    now = changed(jobset(), resources, *TEMPLATE, "spec", "containers", 0, "resources")
-    (main,) = pod_spec(updated(now, stored_by_jobset(jobset())))["containers"]
-    assert main["resources"] == resources
 
 
 def test_other_empty_members_are_not_ours_to_bring_back() -> None:

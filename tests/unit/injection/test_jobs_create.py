@@ -10,9 +10,9 @@ from jobset_gate.injection.validate import field_errors
 from jobset_gate.injection.verify import not_injected
 from jobset_gate.injection.warnings import warnings
 from jobset_gate.settings import Barrier, Settings
-from tests.fakes.jobs import CONFIG, TEMPLATE, created, job
-from tests.fakes.jobsets import Json, applied, changed, dig, jobset, replicated, without
-from tests.fakes.jobsets import created as created_jobset
+from tests.fakes.jobs import CONFIG, TEMPLATE, job
+from tests.fakes.jobsets import Json, changed, dig, jobset, replicated, without
+from tests.fakes.jobsets import injected as created
 
 STREAM = Settings(barrier=Barrier(stream_url="http://gate.system.svc:8082"))
 NOTE = f"metadata.annotations[{names.CONFIG}]"
@@ -45,25 +45,11 @@ def test_the_barrier_reads_the_generation_from_the_jobs_own_label_and_knows_one_
     assert dig(made, *TEMPLATE, "metadata", "annotations") == {names.EPOCH: "0"}
 
 
-def test_but_for_its_generation_and_places_the_barrier_is_that_of_a_jobset() -> None:
-    (ours,) = dig(created(job()), *TEMPLATE, "spec", "initContainers")
-    theirs = created_jobset(jobset())["spec"]["replicatedJobs"][0]["template"]["spec"]["template"]["spec"]
-    assert ours | {"env": []} == theirs["initContainers"][0] | {"env": []}
-
-
 def test_twice_is_once_and_the_result_is_what_the_validating_webhook_wants() -> None:
     made = created(job())
     assert inject.injected(made, None, settings=Settings()).operations == []
     assert not_injected(made, None) == []
     assert field_errors(made) == []
-
-
-def test_the_patch_says_the_same_as_the_document() -> None:
-    given = job(pod={"initContainers": [{"name": "mine", "image": "i"}], "volumes": [{"name": "v"}]})
-    edit = inject.injected(given, None, settings=Settings())
-    assert applied(given, edit.operations) == edit.document
-    inits = dig(edit.document, *TEMPLATE, "spec", "initContainers")
-    assert [it["name"] for it in inits] == ["mine", names.BARRIER_CONTAINER]
 
 
 @pytest.mark.parametrize(("config", "limit"), [({}, ""), ({"timeoutAfterSeconds": None}, ""), ("{}", "")])
@@ -76,14 +62,6 @@ def test_without_the_annotation_nothing_happens_also_with_the_field_of_jobsets()
         assert created(given) == given
         assert field_errors(given) == []
         assert not_injected(given, None) == []
-
-
-def test_a_generated_name_is_completed() -> None:
-    given = without(job(generateName="nightly-"), "metadata", "name")
-    made = created(given, suffix="x7k2p")
-    (volume,) = dig(made, *TEMPLATE, "spec", "volumes")
-    assert made["metadata"]["name"] == "nightly-x7k2p"
-    assert volume["projected"]["sources"][0]["configMap"]["name"] == "nightly-x7k2p.job.group-scheduling"
 
 
 def test_verdicts_in_the_template_are_removed_and_the_other_annotations_work() -> None:
@@ -113,7 +91,6 @@ def test_verdicts_in_the_template_are_removed_and_the_other_annotations_work() -
             "spec.parallelism",
             "6 of the 10 indexes would start later: parallelism must equal completions (an elastic Job may change both",
         ),
-        (job(spec={"parallelism": 0}), "spec.parallelism", "4 of the 4 indexes would start later"),
         (job(spec={"completions": 0}), "spec.completions", "the gang would have no pods at all"),
         (job(spec={"manualSelector": True}), "spec.manualSelector", "would not carry the Job's UID: leave it out"),
         (job(ownerReferences=OWNED), NOTE, "Jobs of a JobSet are gated by the JobSet: put it there"),
@@ -132,12 +109,6 @@ def test_verdicts_in_the_template_are_removed_and_the_other_annotations_work() -
             "spec.template.spec.initContainers[0].name",
             "is reserved for jobset-gate's start barrier",
         ),
-        (
-            job(pod={"volumes": [{"name": names.VOLUME, "emptyDir": {}}]}),
-            "spec.template.spec.volumes[0].name",
-            "is reserved",
-        ),
-        (job(notes={names.BYPASS: "yes"}), f"metadata.annotations[{names.BYPASS}]", 'must be "true" or "false"'),
         (job(labels={names.GATED: "true"}), f"metadata.labels[{names.GATED}]", "is set by jobset-gate"),
     ],
 )

@@ -9,7 +9,6 @@ from jobset_gate import names
 from jobset_gate.injection import epochs
 from jobset_gate.injection.validate import field_errors
 from jobset_gate.injection.verify import not_injected
-from jobset_gate.settings import Barrier, Settings
 from tests.fakes.jobs import CONFIG, EPOCH, TEMPLATE, job, stored, suspended
 from tests.fakes.jobsets import Json, changed, dig, updated, without
 
@@ -113,12 +112,6 @@ def test_what_a_replaced_manifest_lacks_is_copied_from_the_stored_job_and_nothin
     wanted = copy.deepcopy(old)
     del wanted["spec"]["selector"], wanted["spec"]["successPolicy"], wanted["metadata"]["labels"]["team"]
     assert made == wanted
-
-
-def test_other_settings_change_no_stored_job() -> None:
-    old = stored()
-    other = Settings(barrier=Barrier(image="other:1", grace_seconds=7))
-    assert updated(job(), old, other)["spec"]["template"] == old["spec"]["template"]
 
 
 @pytest.mark.parametrize(

@@ -110,15 +110,6 @@ def test_a_name_that_only_begins_alike_is_the_users(name: str) -> None:
     assert message(jobset(replicated(pod={"containers": [main("a:1", name)]}))) == []
 
 
-def test_leftovers_in_a_replicated_job_that_is_no_target_are_rejected() -> None:
-    made = created(wanting())
-    rest = [it for it in pod_spec(made)["initContainers"] if it["name"] != BARRIER]
-    odd = replicated("aux", pod={"initContainers": rest})
-    assert paths(jobset(replicated(), odd, config={"targetReplicatedJobs": ["workers"]})) == [
-        f"spec.replicatedJobs[1].template.spec.template.spec.initContainers[{index}].name" for index in (0, 1)
-    ]
-
-
 # --- After all other webhooks ---------------------------------------------------------------------------------------
 
 

@@ -9,7 +9,7 @@ from jobset_gate import gate_annotations, names
 from jobset_gate.injection.validate import field_errors
 from jobset_gate.sources.objects import config_of
 from tests.fakes.jobsets import created
-from tests.fakes.train_jobs import MPI, TORCH, TUNE, Json, jobset_of, runtime
+from tests.fakes.train_jobs import MPI, TORCH, TUNE, Json, jobset_of
 from tests.repo.files import ROOT
 
 EXAMPLE: Json = yaml.safe_load((ROOT / "examples/trainer/trainjob.yaml").read_text())
@@ -22,13 +22,6 @@ def gated(made: Json) -> list[str]:
     return [job["name"] for job in jobs if names.BARRIER_CONTAINER in str(job["template"])]
 
 
-def without_patches(annotations: dict[str, str]) -> Json:
-    """The example, with its gate elsewhere: in its runtime."""
-    bare = copy.deepcopy(EXAMPLE)
-    del bare["spec"]["runtimePatches"]
-    return jobset_of(bare, runtime(*TORCH["spec"]["replicatedJobs"], annotations=annotations))
-
-
 @pytest.mark.parametrize("template", [TORCH, TUNE, MPI], ids=["torch", "torchtune", "mpi"])
 def test_the_nodes_of_the_example_wait_for_each_other_whatever_the_runtime_runs_before_or_after_them(
     template: Json,
@@ -39,17 +32,6 @@ def test_the_nodes_of_the_example_wait_for_each_other_whatever_the_runtime_runs_
     parsed = config_of(made).config
     assert parsed is not None
     assert (parsed.timeout, parsed.targets) == (900, ("node",))
-
-
-def test_the_runtime_may_hold_the_annotations_instead() -> None:
-    assert gated(without_patches(gate_annotations(timeout=900, targets=["node"]))) == ["node"]
-
-
-def test_a_patch_counts_more_than_the_runtime() -> None:
-    made = jobset_of(EXAMPLE, runtime(*TORCH["spec"]["replicatedJobs"], annotations=gate_annotations(timeout=1)))
-    parsed = config_of(made).config
-    assert parsed is not None
-    assert parsed.timeout == 900
 
 
 @pytest.mark.parametrize("template", [TUNE, MPI], ids=["torchtune", "mpi"])

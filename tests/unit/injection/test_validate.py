@@ -37,7 +37,6 @@ IN_ORDER = {"startupPolicy": {"startupPolicyOrder": "InOrder"}}
 PAIR = (replicated(), replicated("b"))
 MOUNTED = {"name": "main", "image": "x", "volumeMounts": [{"name": "v", "mountPath": names.MOUNT_PATH}]}
 ACCEPTED = {
-    "nothing in it": jobset(config={}),
     "least timeout": jobset(config={"timeoutAfterSeconds": 1}),
     "longest timeout": jobset(config={"timeoutAfterSeconds": 2147483647}),
     "nulls": jobset(config={"timeoutAfterSeconds": None, "targetReplicatedJobs": None}),
@@ -55,11 +54,9 @@ ACCEPTED = {
         replicated(pod={"containers": [MOUNTED], "volumes": [{"name": "v", "emptyDir": {}}]})
     ),
     "completions null": jobset(replicated(job={"completions": None})),
-    "parallelism null": jobset(replicated(job={"parallelism": None})),
     "in order, one replicatedJob": jobset(replicated("a"), spec=IN_ORDER),
     "in order, one target": jobset(*PAIR, config={"targetReplicatedJobs": ["b"]}, spec=IN_ORDER),
     "in order, one with pods": jobset(replicated("a"), replicated("b", replicas=0), spec=IN_ORDER),
-    "in any order": jobset(*PAIR, spec={"startupPolicy": {"startupPolicyOrder": "AnyOrder"}}),
     "a target after another job": targeting("workers", jobs=(replicated("a"), depends("workers", "a"))),
     "another job after a target": targeting("workers", jobs=(replicated("workers"), depends("a", "workers"))),
     "a target after an empty one": jobset(replicated("a", replicas=0), depends("workers", "a")),
@@ -67,8 +64,6 @@ ACCEPTED = {
         "workers", "a", jobs=(replicated("a"), depends("empty", "a", replicas=0), depends("workers", "empty"))
     ),
     "a job after itself": jobset(depends("a", "a"), replicated("b")),
-    "a job after none": jobset(depends("a", "nobody"), replicated("b")),
-    "a circle of other jobs": targeting("b", jobs=(depends("x", "y"), depends("y", "x"), replicated("b"))),
     "a target after a circle": targeting(
         "b", "c", jobs=(depends("x", "y"), depends("y", "x"), depends("b", "x"), replicated("c"))
     ),
@@ -85,39 +80,24 @@ def test_what_can_start_is_accepted(given: Json) -> None:
 
 REFUSED = {
     "a config that is a list": (jobset(config=[]), f"{FIELD}: []: must be an object"),
-    "a config that is a text": (jobset(config=""), f'{FIELD}: "": must be an object'),
     "targets that are a text": (
         jobset(replicated(pod={"os": {"name": "windows"}}), config={"targetReplicatedJobs": "workers"}),
         f'{TARGETS}: "workers": must be a list of names of replicatedJobs',
     ),
     "a target that is a number": (targeting("workers", 7), f"{TARGETS}[1]: 7: must be the name of a replicatedJob"),
-    "a target that is empty": (targeting("workers", ""), f'{TARGETS}[1]: "": must be the name'),
     "a target named twice": (
         targeting("workers", "workers"),
         f'{TARGETS}[1]: "workers": is named twice, first at [0]',
     ),
-    "a target in another script": (targeting("ワーカー"), f'{TARGETS}[0]: "ワーカー": no replicatedJob has this name'),
     "a target with a NUL": (targeting("a\x00b"), f'{TARGETS}[0]: "a\\u0000b": no replicatedJob has this name'),
-    "two targets in order": (
-        jobset(*PAIR, spec=IN_ORDER),
-        'spec.startupPolicy.startupPolicyOrder: "InOrder": a gang of several replicatedJobs can never start in order',
-    ),
     "a volume claim of our name": (
         jobset(spec={"volumeClaimPolicies": [{"templates": [{"metadata": {"name": "group-scheduling"}}]}]}),
         "spec.volumeClaimPolicies[0].templates[0].metadata.name: ",
     ),
     "no replicatedJobs": (changed(jobset(), [], "spec", "replicatedJobs"), "spec.replicatedJobs: []: the gang would"),
-    "null for replicatedJobs": (
-        changed(jobset(), None, "spec", "replicatedJobs"),
-        "spec.replicatedJobs: null: the gang would",
-    ),
     "a target that waits until another is ready": (
         jobset(replicated("loaders"), depends("workers", "loaders")),
         'spec.replicatedJobs[1].dependsOn: ["loaders"]: the gang can never start: workers -> loaders; ',
-    ),
-    "a target that waits until another is complete": (
-        jobset(replicated("loaders"), depends("workers", "loaders", status="Complete")),
-        "spec.replicatedJobs[1].dependsOn: ",
     ),
 }
 
@@ -137,11 +117,8 @@ def test_what_is_wrong_is_denied_with_path_and_value(given: Json, wanted: str) -
         (0, "0"),
         (-1, "-1"),
         (2147483648, "2147483648"),
-        (10**30, "1000000000000000000000000000000"),
-        (1.5, "1.5"),
         (300.0, "300.0"),
         (True, "true"),
-        ([], "[]"),
         ({"s": 1}, '{"s":1}'),
     ],
 )
@@ -156,13 +133,9 @@ def test_a_timeout_that_is_no_positive_int32_is_rejected(value: Any, shown: str)
         ("5m", ": write 300 (seconds)"),
         ("1h30m", ": write 5400 (seconds)"),
         ("1h30", ""),
-        ("1.5s", ""),
-        ("0", ""),
         ("-5m", ""),
-        ("2147483648", ""),
         ("9" * 10_000, ""),
         ("\u0663", ""),
-        ("five minutes", ""),
         ("", ""),
     ],
 )
@@ -188,26 +161,6 @@ def test_an_unknown_target_is_rejected_and_the_known_ones_are_named() -> None:
     assert many.endswith("w08, w09 and 2 more")
 
 
-def test_all_violations_come_in_one_answer() -> None:
-    given = jobset(
-        replicated(pod={"containers": [{"name": names.BARRIER_CONTAINER}], "os": {"name": "windows"}}),
-        config={"timeoutAfterSeconds": 0, "targetReplicatedJobs": ["workers", "nobody", 7], "extra": 1},
-        notes={names.BYPASS: "yes", names.ON_TIMEOUT: "Explode"},
-    )
-    assert sorted(paths(given)) == sorted(
-        [
-            f"{FIELD}.timeoutAfterSeconds",
-            f"{FIELD}.targetReplicatedJobs[1]",
-            f"{FIELD}.targetReplicatedJobs[2]",
-            f"{FIELD}.extra",
-            "metadata.annotations[jobset-gate.dev/bypass]",
-            "metadata.annotations[jobset-gate.dev/on-timeout]",
-            f"{POD}.containers[0].name",
-            f"{POD}.os.name",
-        ]
-    )
-
-
 # --- The annotation -------------------------------------------------------------------------------------------------
 
 
@@ -215,12 +168,9 @@ def test_all_violations_come_in_one_answer() -> None:
     ("text", "path", "hint"),
     [
         ("", NOTE, "must be a JSON object"),
-        ("timeoutAfterSeconds: 300", NOTE, "must be a JSON object"),
         ('{"timeoutAfterSeconds": 300', NOTE, "must be a JSON object"),
         ("[" * 30_000, NOTE, "must be a JSON object"),
         ("[]", NOTE, "must be an object"),
-        ("null", NOTE, "must be an object"),
-        ('{"timeoutAfterSeconds":0}', f"{NOTE}.timeoutAfterSeconds", RANGE),
         ('{"timeoutAfterSeconds":NaN}', f"{NOTE}.timeoutAfterSeconds", RANGE),
         ('{"timeout":3}', f"{NOTE}.timeout", "unknown key"),
         ('{"timeoutAfterSeconds":1,"timeoutAfterSeconds":2}', NOTE, 'the key "timeoutAfterSeconds" is given twice'),
@@ -245,18 +195,15 @@ def test_field_and_annotation_that_differ_are_rejected() -> None:
         (names.BYPASS, "true", True),
         (names.BYPASS, "false", True),
         (names.BYPASS, "True", False),
-        (names.BYPASS, "", False),
         (names.BYPASS, True, False),
         (names.ON_TIMEOUT, "Fail", True),
         (names.ON_TIMEOUT, "Release", True),
         (names.ON_TIMEOUT, "release", False),
         (names.PREFETCH_IMAGES, "true", True),
-        (names.PREFETCH_IMAGES, "false", True),
         (names.PREFETCH_IMAGES, "yes", False),
         (names.BARRIER_IMAGE, "registry.local:5000/busybox@sha256:0f", True),
         (names.BARRIER_IMAGE, "", False),
         (names.BARRIER_IMAGE, "busybox:1 ", False),
-        (names.BARRIER_IMAGE, "a\nb", False),
         ("jobset-gate.dev/another", "x", True),
     ],
 )
@@ -280,13 +227,9 @@ def test_a_jobset_without_a_config_has_no_violations_whatever_it_is() -> None:
         ("containers", {"name": "group-scheduling-init", "image": "x"}),
         ("initContainers", {"name": "group-scheduling-init", "image": "x"}),
         ("volumes", {"name": "group-scheduling", "emptyDir": {}}),
-        ("volumes", {"name": "group-scheduling", "configMap": {"name": "gang-group-scheduling"}}),
-        ("containers", {"name": "group-scheduling-prefetch", "image": "x"}),
         ("containers", {"name": "group-scheduling-prefetch-2", "image": "x"}),
-        ("initContainers", {"name": "group-scheduling-prefetch", "image": "x"}),
         ("initContainers", {"name": "group-scheduling-prefetch-007", "image": "x"}),
         ("volumes", {"name": "group-scheduling-prefetch", "hostPath": {"path": "/"}}),
-        ("volumes", {"name": "group-scheduling-prefetch", "emptyDir": {"medium": "Memory"}}),
         ("volumes", {"name": "group-scheduling-prefetch", "emptyDir": {"sizeLimit": "1Gi"}}),
     ],
 )
@@ -417,7 +360,6 @@ ANNOTATED = created(jobset(config=False, notes={names.CONFIG: '{"timeoutAfterSec
         (jobset(), STORED),
         (without(STORED, *CONFIG), STORED),
         (without(STORED, *NOTES), STORED),
-        (changed(STORED, None, *CONFIG), STORED),
         (changed(STORED, EQUAL, *CONFIG), STORED),
         (changed(ANNOTATED, {"timeoutAfterSeconds": 300}, *CONFIG), ANNOTATED),
         (changed(STORED, "false", *NOTES, names.PREFETCH_IMAGES), STORED),
@@ -442,7 +384,6 @@ ANOTHER = [{"name": names.BARRIER_CONTAINER, "image": "x"}]
     ("old", "path", "value", "wanted"),
     [
         (STORED, (*NOTES, names.CONFIG), "{}", f'{NOTE}: "{{}}": {WAS}'),
-        (UNREADABLE, (*NOTES, names.CONFIG), "{}", f'{NOTE}: "{{}}": is immutable; was "garbage"'),
         (STORED, CONFIG, {"timeoutAfterSeconds": 0}, f"{FIELD}.timeoutAfterSeconds: 0: {RANGE}"),
         (UNGATED, CONFIG, {}, f"{FIELD}: {{}}: {LATER}"),
         (UNGATED, (*NOTES, names.CONFIG), "{}", f'{NOTE}: "{{}}": {LATER}'),

@@ -4,8 +4,6 @@ import copy
 from typing import Any
 
 import pytest
-from hypothesis import given
-from hypothesis import strategies as st
 
 from jobset_gate import names
 from jobset_gate.podgroups.admission import UNCHANGED, admit_pod
@@ -134,20 +132,3 @@ def test_a_way_that_is_off_takes_nobody(way: Format) -> None:
     annotated = pod(Format.KOORDINATOR_POD_GROUP, meta={"annotations": {f"{GANG}min-available": "3"}})
     taken = admit_pod(annotated, "team", on) != UNCHANGED
     assert taken is (way is not Format.KOORDINATOR_POD_GROUP)
-
-
-json = st.recursive(
-    st.none() | st.booleans() | st.integers() | st.text(max_size=3),
-    lambda inner: st.lists(inner, max_size=2) | st.dictionaries(st.text(max_size=3), inner, max_size=2),
-    max_leaves=4,
-)
-odd_meta = st.fixed_dictionaries({}, optional=dict.fromkeys(("labels", "annotations", "ownerReferences", "name"), json))
-odd_spec = st.fixed_dictionaries({}, optional=dict.fromkeys(("schedulingGates", "nodeName", "schedulerName"), json))
-
-
-@given(odd_meta | json, odd_spec | json)
-def test_shapes_that_no_api_server_sends_raise_nothing(meta: Any, spec: Any) -> None:
-    """It refuses them in its own words; a webhook that trips would refuse them in ours."""
-    admit_pod({"metadata": meta, "spec": spec}, "team", Groups())
-    if isinstance(meta, dict) and isinstance(spec, dict):
-        admit_pod({"metadata": meta | {"labels": meta_of(Format.ALIBABA)["labels"]}, "spec": spec}, "team", Groups())
