@@ -27,7 +27,6 @@ WEBHOOK_TIMEOUT = 30
 
 @asynccontextmanager
 async def admission_server(settings: Settings | None = None, **more: Any) -> AsyncIterator[WebhookServer]:
-    """Open while the block runs."""
     server = await serve(settings or Settings(), tls=BUNDLE.serving, **more)
     try:
         yield server
@@ -43,7 +42,6 @@ def trusting(ca: bytes = BUNDLE.ca) -> ssl.SSLContext:
 async def client(
     server: WebhookServer, context: Callable[[], ssl.SSLContext] = trusting
 ) -> AsyncIterator[aiohttp.ClientSession]:
-    """A session with the webhook as its base URL."""
     connector = aiohttp.TCPConnector(ssl=context())
     async with aiohttp.ClientSession(server.url, connector=connector) as session:
         yield session

@@ -129,7 +129,6 @@ class BarrierProcess:
         return self.start().wait(WITHIN)
 
     def waiting(self) -> subprocess.Popen[str]:
-        """Started, and said so."""
         process = self.start()
         assert process.stdout is not None
         assert process.stdout.readline() == "waiting for the gang to start\n"

@@ -30,7 +30,6 @@ class CliProcess:
         self._listening = asyncio.create_task(self._listen())
 
     async def line(self) -> str:
-        """The next one."""
         assert self._process.stdout is not None
         async with asyncio.timeout(TIMEOUT):
             shown = (await self._process.stdout.readline()).decode()
@@ -63,7 +62,6 @@ class CliProcess:
         return await self.ended()
 
     async def ended(self) -> int:
-        """Its exit code."""
         async with asyncio.timeout(TIMEOUT):
             await self._listening
             return await self._process.wait()

@@ -16,8 +16,6 @@ from jobset_gate.cli.main import main
 
 @dataclass(frozen=True, slots=True)
 class CliResult:
-    """How a command line ended."""
-
     code: int
     out: str
     err: str
@@ -42,11 +40,9 @@ class CliShell:
         return await asyncio.to_thread(self.run, *words)
 
     def command(self, *words: str) -> "CliShell":
-        """Of one command."""
         return replace(self, words=words)
 
     def user(self, kubeconfig: Path) -> "CliShell":
-        """Of another user."""
         return replace(self, kubeconfig=kubeconfig)
 
 

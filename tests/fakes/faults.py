@@ -81,8 +81,6 @@ Effect = Callable[[ApiRequest], Awaitable[None]]
 
 
 class Faults(RequestHooks):
-    """All rules of one API server."""
-
     def __init__(self) -> None:
         super().__init__()
         self._before: list[tuple[Rule, Effect]] = []
@@ -121,7 +119,6 @@ class Faults(RequestHooks):
     # --- Watches ------------------------------------------------------------------------------------------------------
 
     def close_watches(self, match: Match = ANY) -> int:
-        """End all open matching watches cleanly; returns how many."""
         return self._each(match, lambda watch: watch.close())
 
     def silence(self, match: Match = ANY) -> int:

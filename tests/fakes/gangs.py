@@ -118,7 +118,6 @@ def pod(index: int | None = 0, replicated: str = "workers", number: int = 0, **c
 def waiting_pod(
     index: int | None = 0, why: PendingReason = PendingReason.UNSCHEDULED, detail: str = "", **changes: Any
 ) -> PodSeen:
-    """A pod that has not started."""
     stall = PendingCause(reason=why, message=detail)
     return pod(index, **({"stage": BarrierStage.WAITING, "barrier_since": None, "pending": stall} | changes))
 

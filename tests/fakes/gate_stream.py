@@ -106,13 +106,11 @@ class ServedStream(ServedBook):
         return count.count_gang(seen)
 
     async def connect_and_ask(self, pod: str = "pod-workers-0-0", **changes: str) -> StreamClient:
-        """A client that has made a barrier's request."""
         return await self.request(path(pod, **changes))
 
 
 @asynccontextmanager
 async def serving(gate: Served) -> AsyncIterator[Served]:
-    """The stream listens meanwhile."""
     serving = asyncio.create_task(gate.stream.run())
     try:
         await until(lambda: gate.stream.url != "" or serving.done())
@@ -125,8 +123,6 @@ async def serving(gate: Served) -> AsyncIterator[Served]:
 
 
 class StreamClient:
-    """One connection."""
-
     def __init__(self, reader: asyncio.StreamReader, writer: asyncio.StreamWriter) -> None:
         self.reader, self.writer = reader, writer
 
@@ -140,7 +136,6 @@ class StreamClient:
         return int(head.split()[1])
 
     async def held(self) -> StreamClient:
-        """The request is being held."""
         assert await self.status() == 200
         assert await self.reader.readline() == b"\n"
         return self

@@ -30,5 +30,4 @@ def owned(kind: str, *, controller: bool = True, api: str = "apps/v1") -> Json:
 
 
 def gates(made: Json) -> list[str]:
-    """The scheduling gates of a pod."""
     return [it["name"] for it in made["spec"].get("schedulingGates") or ()]

@@ -72,11 +72,9 @@ class InformerHarness:
 
     @property
     def values(self) -> dict[str, str]:
-        """The cache by name."""
         return {name: value for (_, name), value in self.informer.cache.items()}
 
     async def sees(self, **values: str) -> None:
-        """Waits until the cache is exactly this."""
         while self.values != values:
             self._news.clear()
             await self._news.wait()

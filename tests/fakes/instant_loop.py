@@ -56,6 +56,5 @@ class InstantLoop(asyncio.SelectorEventLoop):
         return task.result()
 
     def advance(self, seconds: float) -> None:
-        """Lets time pass at once."""
         self.now += seconds
         self.settle()

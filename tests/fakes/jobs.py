@@ -42,7 +42,6 @@ def stored(*, suspend: bool = False, epoch: str = "0", status: Json | None = Non
 
 
 def suspended(it: Json, value: bool = True) -> Json:
-    """A copy that is suspended, or resumed."""
     copied = copy.deepcopy(it)
     copied["spec"]["suspend"] = value
     return copied

@@ -95,7 +95,6 @@ def epoch(it: Json, index: int = 0) -> str | None:
 
 
 def without(it: Json, *path: str | int) -> Json:
-    """A copy without one member."""
     copied = copy.deepcopy(it)
     parent: Any = copied
     for key in path[:-1]:
@@ -105,7 +104,6 @@ def without(it: Json, *path: str | int) -> Json:
 
 
 def changed(it: Json, value: Any, *path: str | int) -> Json:
-    """A copy with one member set."""
     copied = copy.deepcopy(it)
     parent: Any = copied
     for key in path[:-1]:

@@ -17,8 +17,6 @@ Json = dict[str, Any]
 
 
 class LineFault(enum.Enum):
-    """What becomes of a candidate's request."""
-
     GOOD = "good"
     HANGS = "hangs"  # never done, never answered
     MUTE = "mute"  # done, never answered
@@ -50,7 +48,6 @@ class LeaseServer(LoopbackServer):
         return str(self.lease["spec"]["holderIdentity"]) if self.lease else ""
 
     def edit(self, **spec: object) -> None:
-        """As an admin would."""
         assert self.lease is not None
         self.version += 1
         meta = {**self.lease["metadata"], "resourceVersion": str(self.version)}

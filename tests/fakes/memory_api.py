@@ -143,7 +143,6 @@ def _key(kind: Resource, name: str, namespace: str | None) -> tuple[str, str]:
 
 
 def clone(body: Mapping[str, Any]) -> Json:
-    """A copy that shares nothing."""
     copied: Json = msgspec.json.decode(msgspec.json.encode(body))
     return copied
 

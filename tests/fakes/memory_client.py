@@ -21,8 +21,6 @@ from tests.fakes.memory_api import Api, Json, labels_of
 
 
 class Answer(Enum):
-    """What becomes of a call."""
-
     DONE = auto()
     REFUSED = auto()
     """Not carried out: 500."""

@@ -28,7 +28,6 @@ class FakeReviewApi:
     """What every request ends with, if anything."""
 
     def client(self) -> Client:
-        """As the controller's."""
         return _ReviewClient(self)
 
     def admin(self, user: str = "admin") -> str:

@@ -101,7 +101,6 @@ class ScriptedServer(LoopbackServer):
             stream.put_nowait(None)
 
     async def until(self, condition: Callable[[], bool]) -> None:
-        """Waits for a request or an opened watch to make it true."""
         async with self._news:
             await self._news.wait_for(condition)
 
@@ -198,7 +197,6 @@ async def never_ending_watch(request: web.Request) -> web.StreamResponse:
 
 
 async def no_response(_: web.Request) -> web.StreamResponse:
-    """No answer at all."""
     await asyncio.Event().wait()
     raise AssertionError
 

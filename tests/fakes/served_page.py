@@ -103,7 +103,6 @@ class ServedPage:
                 self.index.on_job(ObjectChange((key.namespace, name), there.get(name), made))
 
     def drop(self, key: GangKey) -> None:
-        """The gang is deleted, pods and all."""
         seen = self.index.peek(key)
         assert seen is not None
         for pod in seen.pods:

@@ -44,16 +44,13 @@ class ServiceProcess:
         raise AssertionError(f"no {message!r} in:\n" + "\n".join(self.lines))
 
     def send(self, how: signal.Signals) -> None:
-        """Only the signal."""
         self._process.send_signal(how)
 
     async def stop(self, how: signal.Signals = signal.SIGTERM) -> int:
-        """The exit code after this signal."""
         self.send(how)
         return await self.ended()
 
     async def ended(self) -> int:
-        """The exit code."""
         async with asyncio.timeout(TIMEOUT):
             while await self._line():
                 pass

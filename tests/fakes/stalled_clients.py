@@ -18,8 +18,6 @@ def head(length: int, path: str = "/mutate") -> bytes:
 
 
 class StalledClients:
-    """Connections to one URL."""
-
     def __init__(self, url: str, *, handshake: bool = True, context: ssl.SSLContext | None = None) -> None:
         place = urlsplit(url)
         self._place = (place.hostname or "", place.port or 0)

@@ -159,12 +159,10 @@ class StartGroupController:
 
     @property
     def stored(self) -> Json:
-        """The ConfigMap."""
         return self.api.known(CONFIGMAPS, NAME, SPACE)
 
     @property
     def attempt(self) -> int:
-        """As it is recorded."""
         return int(self.stored["data"][names.KEY_ATTEMPT])
 
     @property

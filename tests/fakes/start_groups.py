@@ -38,7 +38,6 @@ class StartGroup:
         return GangKey(self.namespace, startgroup.gang_name(RING, self.uid), START_GROUP.name)
 
     async def create(self) -> None:
-        """The owner and all pods."""
         spec = {"replicas": self.size, "podManagementPolicy": "Parallel"}
         made = await self.client.create(STATEFUL_SETS, {"metadata": {"name": self.name}, "spec": spec}, self.namespace)
         self.uid = made["metadata"]["uid"]

@@ -56,7 +56,6 @@ class StoredJobSet:
         self.uid = (await self.client.create(JOBSETS, stored, self.namespace))["metadata"]["uid"]
 
     async def condition(self, reason: str, message: str, status: str = "False", kind: str = names.CONDITION) -> None:
-        """A condition on the JobSet."""
         moment = timestamp(time.time())
         one = {"type": kind, "status": status, "reason": reason, "message": message, "lastTransitionTime": moment}
         await self._status(self.resource, "train", {"conditions": [one]}, PatchType.MERGE)
@@ -106,14 +105,12 @@ class StoredJobSet:
         return str(made["metadata"]["uid"])
 
     async def started(self, index: int, job: str, number: int = 0, **more: Any) -> None:
-        """One that waits in its barrier."""
         runs = {"running": {"startedAt": timestamp(time.time())}}
         await self.pod(
             index, job, number, node=NODE, initContainerStatuses=[container(names.BARRIER_CONTAINER, runs)], **more
         )
 
     async def passed(self, index: int, job: str) -> None:
-        """One whose barrier has exited."""
         moment = timestamp(time.time())
         ended = {"terminated": {"exitCode": 0, "startedAt": moment, "finishedAt": moment, "reason": "Completed"}}
         statuses = [container(names.BARRIER_CONTAINER, ended)]
@@ -133,7 +130,6 @@ class StoredJobSet:
     async def config_map(
         self, kind: VerdictKind | None = None, cause: str = "", message: str = "", since: float | None = None
     ) -> None:
-        """The gang's ConfigMap."""
         its = Generation(self.uid, 0, 0)
         verdict = None if kind is None else Verdict(kind=kind, generation=its, cause=cause, message=message)
         clock = None if since is None else WaitingSince(generation=its, at=since)
@@ -166,7 +162,6 @@ class StoredJobSet:
         )
 
     def job_name(self, number: int = 0, replicated: str = "workers") -> str:
-        """Of a Job of the gang."""
         return f"train-{replicated}-{number}"
 
     def _labels(self, number: int, replicated: str) -> dict[str, str]:
@@ -206,7 +201,6 @@ class StoredJob(StoredJobSet):
 
 
 def workers(**more: Any) -> Json:
-    """One Job of two pods."""
     job = {"parallelism": 2, "completions": 2} | more.pop("job", {})
     return jobsets.replicated(**({"job": job, "replicas": 1} | more))
 

@@ -41,7 +41,6 @@ def version_of(api: Api) -> Callable[[GangKey], ObjectVersion | None]:
 
 
 def verdict_on(api: Api, pod: PodSeen) -> str:
-    """The verdict annotation as it is stored."""
     return str(notes(api, pod).get(names.VERDICT, ""))
 
 

@@ -31,7 +31,6 @@ TIMEOUT = 60
 
 
 async def install_pod_group_crds(client: Client) -> None:
-    """The three kinds of PodGroup."""
     async with ObjectView(client, CRDS, None) as view:
         # Those of another module's tests may be going just now.
         await view.until(lambda found: not any(it["metadata"].get("deletionTimestamp") for it in found), TIMEOUT)
@@ -79,7 +78,6 @@ class StoredPodGroups:
         await self.client.patch(kind, name, self.namespace, body=body, patch=PatchType.MERGE)
 
     async def record(self, name: str, decided: AdmissionRecord, way: Format = Format.ALIBABA) -> None:
-        """The ConfigMap with a decision."""
         key = self.key(name, way)
         notes = {names.POD_GROUP_KEY: f"{key.flavor}/{key.namespace}/{key.name}"}
         meta = {
@@ -99,7 +97,6 @@ class StoredPodGroups:
         minimum: int | None = None,
         owner: Json | None = None,
     ) -> None:
-        """Pods as the webhook makes them."""
         made = (manifests.pod(it, group, way, minimum, **NO_NODE) for it in pods)
         for one in [manifests.held(it, self.namespace, group, way) for it in made]:
             one["metadata"]["ownerReferences"] = [owner] if owner else []

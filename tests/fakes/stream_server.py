@@ -64,7 +64,6 @@ class StreamServer:
         return f"http://127.0.0.1:{self._listener.getsockname()[1]}{GANG}"
 
     def next_request(self) -> StreamRequest:
-        """The next request; fails if there is none."""
         connection, _ = self._listener.accept()
         self._open.append(connection)
         connection.settimeout(PATIENCE)

@@ -36,7 +36,6 @@ def through(index: int | None = 0, /, *, start: float = 10, opened: float = 30, 
 
 
 def held(index: int | None = 0, /, *, start: float = 10, **more: Any) -> PodTimeline:
-    """One that waits at the gate."""
     return pod(index, at={"created": 0, "scheduled": 1, "pulled": start - 1, "started": start}, **more)
 
 
@@ -70,7 +69,6 @@ def pod_timelines(draw: st.DrawFn, index: int = 0) -> PodTimeline:
 
 @st.composite
 def timelines(draw: st.DrawFn, most: int = 150) -> Timeline:
-    """Of any such pods."""
     some = draw(st.lists(pod_timelines(), min_size=1, max_size=6))
     many = draw(st.integers(1, most))
     pods = [with_index(some[number % len(some)], number) for number in range(many)]

@@ -73,7 +73,6 @@ class JobSetTraffic:
             await self._news.wait()
 
     async def one(self) -> None:
-        """One JobSet."""
         name = f"{self.prefix}-{next(self._numbers)}"
         given = jobset(name=name)
         given["metadata"]["namespace"] = self.namespace

@@ -98,7 +98,6 @@ def bare_job(*init: str, meta: Json | None = None, status: Json | None = None, *
 
 
 def bare_job_pod(index: int = 5, *init: Json, meta: Json | None = None) -> Json:
-    """A pod of `bare_job`."""
     made = pod(*init)
     labels = {
         "batch.kubernetes.io/controller-uid": JOB_UID,
@@ -156,7 +155,6 @@ def status(
 
 
 def ended(code: int, reason: str = "Error", message: str = "") -> Json:
-    """A terminated state."""
     return {
         "exitCode": code,
         "reason": reason,

@@ -97,14 +97,12 @@ class InMemoryCluster(MemoryClient):
         return self.api.known(resource, name, namespace)
 
     def patch_object(self, resource: Resource, name: str, body: Json, namespace: str = "team") -> None:
-        """Another client patches it."""
         self.api.change(resource, name, lambda it: patches.merged(it, body), namespace=namespace)
 
     def pod(self, name: str) -> Json:
         return self.stored(PODS, "team", name)
 
     def bind(self, *pods: str) -> None:
-        """The scheduler does."""
         for name in pods:
             assert not self.pod(name)["spec"]["schedulingGates"], f"{name} is held"
             self.patch_object(PODS, name, {"spec": {"nodeName": "n"}, "status": {"phase": "Running"}})

@@ -98,7 +98,6 @@ def pod_group(
     resources: Mapping[str, str] | None = None,
     annotations: Mapping[str, str] | None = None,
 ) -> Json:
-    """A PodGroup of one of the three kinds."""
     kep24 = way is Format.KEP_24
     spec: Json = {} if minimum is None else {"minMembers" if kep24 else "minMember": minimum}
     if resources:
@@ -123,17 +122,14 @@ def held(manifest: Json, namespace: str, group: str, way: Format = Format.SCHEDU
 
 
 def gated(one: Json) -> bool:
-    """Our gate holds it."""
     return any(gate["name"] == names.POD_GROUP_GATE for gate in one["spec"].get("schedulingGates") or ())
 
 
 def bound(one: Json) -> bool:
-    """The scheduler has given it a node."""
     return bool(one["spec"].get("nodeName"))
 
 
 def runs(one: Json) -> bool:
-    """Its kubelet has started it."""
     return bool((one.get("status") or {}).get("phase") == "Running")
 
 
@@ -143,7 +139,6 @@ def opened(one: Json) -> int:
 
 
 def of_group(pods: Sequence[Json], group: str, way: Format = Format.SCHEDULER_PLUGINS) -> list[Json]:
-    """Those that name that group."""
     where, key = NAME_KEYS[way]
     return [one for one in pods if (one["metadata"].get(where) or {}).get(key) == group]
 

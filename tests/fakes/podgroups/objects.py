@@ -124,7 +124,6 @@ def read_config_map(body: Json) -> RecordObject | None:
 def record(
     *gangs: tuple[PodGroupKey, int], stage: AdmissionState = AdmissionState.OPEN, minimum: int = 3, **more: Any
 ) -> AdmissionRecord:
-    """A decision on these gangs."""
     return AdmissionRecord(
         generation=gangs[0][1],
         stage=stage,

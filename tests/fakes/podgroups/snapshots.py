@@ -36,7 +36,6 @@ def bound(name: str, generation: int = 1, phase: str = "Running", **more: Any) -
 
 
 def kep24_pod(name: str, *, group: str = "g", **more: Any) -> Json:
-    """A pod of a KEP-24 group that is held."""
     return pod(name, of=key(group, Flavor.KEP_24), labels={}, notes={KEP24: group}, **more)
 
 

@@ -17,7 +17,6 @@ GANG = "gang.scheduling.koordinator.sh/"
 
 
 def alibaba(name: str = "g", minimum: str | None = "3") -> Json:
-    """Labels of a pod."""
     return {ALIBABA: name} | ({} if minimum is None else {ALIBABA_MINIMUM: minimum})
 
 
@@ -28,7 +27,6 @@ def koordinator(name: str | None = "g", **said: str) -> Json:
 
 
 def meta(*, labels: Json | None = None, notes: Json | None = None, namespace: str = "team") -> RawMetadata:
-    """A pod's metadata."""
     return RawMetadata(namespace=namespace, labels=labels or {}, annotations=notes or {})
 
 
@@ -40,7 +38,6 @@ def claim(*, labels: Json | None = None, notes: Json | None = None, namespace: s
 
 
 def member(pod: str, *, alive: bool = True, **said: Any) -> MemberSource:
-    """A pod of a group."""
     return MemberSource(pod=pod, membership=claim(**said), alive=alive)
 
 
@@ -54,7 +51,6 @@ def pod_group(api: str, name: str = "g", *, notes: Json | None = None, namespace
 
 
 def read_pod_group_source(api: str, name: str = "g", **more: Any) -> PodGroupSource:
-    """The same, read."""
     read = formats.parse_pod_group(pod_group(api, name, **more))
     assert read is not None
     return read
@@ -74,10 +70,8 @@ def gang(
 
 
 def groups_by_key(*groups: MergedGroup) -> dict[PodGroupKey, MergedGroup]:
-    """All groups there are."""
     return {each.key: each for each in groups}
 
 
 def problem_lines(problems: Any) -> list[str]:
-    """Problems as people read them."""
     return [str(it) for it in problems]

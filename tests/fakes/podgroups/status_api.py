@@ -84,7 +84,6 @@ class StatusApi(InMemoryCluster):
         return [(it["reason"], it["involvedObject"]["name"]) for it in self.events]
 
     def set_group(self, **fields: Any) -> None:
-        """Another client changes the PodGroup."""
         self.patch_object(self.resource, "g", fields)
 
 
@@ -114,7 +113,6 @@ class StatusHarness:
         self._queue.add(seen.group.key)
 
     def forget_group(self, key: PodGroupKey) -> None:
-        """The group is gone."""
         del self.shown[key]
         self._queue.add(key)
 
@@ -128,7 +126,6 @@ class StatusHarness:
 
 @asynccontextmanager
 async def status_harness(api: StatusApi) -> AsyncIterator[StatusHarness]:
-    """At work while the block runs."""
     made = StatusHarness(api)
     running = asyncio.create_task(made.loop.run())
     try:

@@ -41,8 +41,6 @@ QUICK = Behaviour(sandbox_seconds=0.02, pull_seconds=0.02, init_seconds=0.05, st
 
 @dataclass
 class GroupEnvironment(BaseEnvironment):
-    """What a test of pod groups has in hand."""
-
     settings: Settings
     tasks: BackgroundTasks
     kubelets: Kubelets | None = None
@@ -118,7 +116,6 @@ class GroupEnvironment(BaseEnvironment):
     # --- What there is -----------------------------------------------------------------------------------------------
 
     async def group(self, name: str, way: Format = Format.SCHEDULER_PLUGINS) -> Json:
-        """Its PodGroup as it is stored."""
         return await self.client.get(POD_GROUPS[manifests.API_GROUP[way]], name, self.namespace)
 
     async def record(self, name: str, way: Format = Format.SCHEDULER_PLUGINS) -> AdmissionRecord | None:
@@ -134,13 +131,11 @@ class GroupEnvironment(BaseEnvironment):
         return None if text is None else record.decode_record(text)
 
     def label(self, name: str, way: Format = Format.SCHEDULER_PLUGINS) -> str:
-        """The value of the label on its pods."""
         return group_label(PodGroupKey(flavor=FLAVOR_OF[way], namespace=self.namespace, name=name))
 
     # --- Waiting -----------------------------------------------------------------------------------------------------
 
     async def until(self, holds: Callable[[list[Json]], bool], seconds: float = PATIENCE) -> list[Json]:
-        """Until it is true of the pods."""
         found: list[Json] = []
 
         async def wait() -> None:
@@ -150,7 +145,6 @@ class GroupEnvironment(BaseEnvironment):
         return found
 
     async def until_bound(self, count: int, group: str = "", way: Format = Format.SCHEDULER_PLUGINS) -> list[Json]:
-        """Until so many pods (of that group) have a node."""
 
         def enough(pods: list[Json]) -> bool:
             ours = manifests.of_group(pods, group, way) if group else pods
@@ -165,13 +159,11 @@ class GroupEnvironment(BaseEnvironment):
         way: Format = Format.SCHEDULER_PLUGINS,
         seconds: float = PATIENCE,
     ) -> Json:
-        """Until it is true of the PodGroup."""
         return await self.until_object(POD_GROUPS[manifests.API_GROUP[way]], name, holds, seconds)
 
     async def until_object(
         self, resource: Resource, name: str, holds: Callable[[Json], bool], seconds: float = PATIENCE
     ) -> Json:
-        """Until it is true of that object of the namespace."""
         async with ObjectView(self.client, resource, self.namespace) as view:
             wait = view.until(lambda all_: any(one["metadata"]["name"] == name and holds(one) for one in all_), seconds)
             await self._while_running(wait)
@@ -261,7 +253,6 @@ async def _with_jobsets(stage: GroupEnvironment, behaviour: Behaviour, stack: As
 
 
 def node(name: str, allocatable: Mapping[str, str], labels: Mapping[str, str]) -> Json:
-    """A Node object that no kubelet stands behind."""
     labels = {"kubernetes.io/hostname": name, "kubernetes.io/os": "linux", **labels}
     ready = {"type": "Ready", "status": "True"}
     status = {"capacity": dict(allocatable), "allocatable": dict(allocatable), "conditions": [ready]}

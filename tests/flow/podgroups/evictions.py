@@ -43,7 +43,6 @@ class ManualEviction:
         return record((self.key, self.generation), stage=AdmissionState.ROLLING_BACK, minimum=self.minimum)
 
     async def open(self, pods: Iterable[Json]) -> None:
-        """The opener's patch."""
 
         async def one(pod: Json) -> None:
             meta = pod["metadata"]
@@ -92,7 +91,6 @@ class ManualEviction:
 
 
 def job(name: str, pods: int, policy: Json | None = None, *, group: str = GANG, **spec: Any) -> Json:
-    """A Job that one failure ends."""
     more = spec if policy is None else {"podFailurePolicy": policy, **spec}
     return manifests.job(name, group, pods, Format.ALIBABA, pods, **more)
 
@@ -127,7 +125,6 @@ async def add_finalizers(stage: GroupEnvironment) -> None:
 
 
 async def remove_finalizers(stage: GroupEnvironment) -> None:
-    """The pods that have ended and stayed go."""
     body = {"metadata": {"$deleteFromPrimitiveList/finalizers": [KEEP_FINALIZER]}}
     for pod in (await stage.client.list(PODS, stage.namespace))["items"]:
         if KEEP_FINALIZER in pod["metadata"].get("finalizers", ()):

@@ -162,7 +162,6 @@ def _toleration(rng: random.Random) -> Json:
 
 
 def node(name: str, shape: Mapping[str, Any]) -> Json:
-    """The Node object."""
     taints = [{"key": key, "value": value, "effect": effect} for key, value, effect in shape["taints"]]
     return {
         "metadata": {"name": name, "labels": shape["labels"]},

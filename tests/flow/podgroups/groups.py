@@ -31,12 +31,10 @@ async def create_group(
 
 
 def bound_count(pods: Sequence[Json], name: str, way: Format = Format.SCHEDULER_PLUGINS) -> int:
-    """How many of a gang have a node."""
     return sum(map(bound, of_group(pods, name, way)))
 
 
 def all_held(pods: Sequence[Json], name: str, way: Format = Format.SCHEDULER_PLUGINS) -> bool:
-    """Our gate holds every pod of a gang."""
     return all(map(gated, of_group(pods, name, way)))
 
 

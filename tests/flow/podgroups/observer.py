@@ -26,8 +26,6 @@ LONGEST = 600
 
 @dataclass(frozen=True, slots=True)
 class StoredChange:
-    """One change of one object."""
-
     version: int
     kind: str
     gone: bool
@@ -39,8 +37,6 @@ class StoredChange:
 
 
 class HistoryObserver:
-    """What has happened so far."""
-
     def __init__(self) -> None:
         self._seen: list[StoredChange] = []
 

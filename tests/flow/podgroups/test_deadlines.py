@@ -34,7 +34,6 @@ def job(name: str, group: str, pods: int, **notes: str) -> Json:
 
 
 async def until_record(stage: GroupEnvironment, name: str, way: Format, *parts: str) -> AdmissionRecord:
-    """Until the record says all of these."""
     if way in manifests.API_GROUP:
         await stage.until_group(
             name,

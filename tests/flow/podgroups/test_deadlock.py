@@ -32,7 +32,6 @@ def bound(pods: list[Json], name: str) -> int:
 
 
 def whole(pods: list[Json]) -> list[str]:
-    """The gangs that have their minimum."""
     return [name for name in "ab" if bound(pods, name) >= EACH]
 
 

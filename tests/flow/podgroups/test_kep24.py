@@ -28,7 +28,6 @@ def reason(group: Json) -> str:
 
 
 async def edit(stage: GroupEnvironment, name: str, **spec: Any) -> None:
-    """Another user changes the PodGroup."""
     await stage.client.patch(KIND, name, stage.namespace, body={"spec": spec}, patch=PatchType.MERGE)
 
 

@@ -38,7 +38,6 @@ def native_plane(_native_running: RealPlane) -> Real:
 
 @pytest.fixture
 async def space(native_plane: Real) -> AsyncIterator[str]:
-    """A namespace of it."""
     name = fresh_name()
     await native_plane.make_namespace(name)
     yield name

@@ -15,7 +15,6 @@ Json = dict[str, Any]
 
 
 async def rows(stage: GroupEnvironment, *more: str) -> list[list[str]]:
-    """The table of this stage's groups, line by line."""
     ran = await finished(stage.plane.kubeconfig, "get", "groups", "-n", stage.namespace, *more)
     assert ran.code == 0, ran.err
     return [line.split() for line in ran.out.splitlines()]

@@ -17,7 +17,6 @@ Json = dict[str, Any]
 
 
 async def ungate(stage: GroupEnvironment, *arguments: str) -> CliResult:
-    """The command, in this stage's namespace."""
     return await finished(stage.plane.kubeconfig, "groups", "ungate", "-n", stage.namespace, *arguments)
 
 

@@ -93,7 +93,6 @@ TARGETS = jobset(replicated_job(), replicated_job("auxiliary"), config=Config(ta
 
 
 def numbered(*indexes: int) -> JobSeen:
-    """A Job with these completed indexes."""
     return job(completed=frozenset(indexes))
 
 

@@ -44,7 +44,6 @@ BOTH = (pod(0), pod(1))
 
 
 def decided(kind: type[D], seen: GangSnapshot, at: float = NOW) -> D:
-    """The decision, which is of this kind."""
     found = decide(seen, at)
     assert isinstance(found, kind)
     return found

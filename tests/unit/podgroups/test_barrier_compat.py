@@ -92,6 +92,12 @@ def test_pods_that_the_barrier_waits_for_must_be_in_the_group() -> None:
     assert len(wrong(job(meta=meta), job("others", meta_of(Format.SCHEDULER_PLUGINS, "h"), replicas=1))) == 2
 
 
+def test_two_names_on_a_template_are_refused_before_there_are_pods() -> None:
+    meta = {"labels": alibaba("a", "12") | meta_of(Format.SCHEDULER_PLUGINS, "b")["labels"]}
+    (said,) = wrong(job(meta=meta))
+    assert said.startswith(f'{POD.format(0)}: ["a","b"]: names two groups')
+
+
 @pytest.mark.parametrize(
     "groups",
     [Groups(enabled=False), Groups(ways=(Format.KEP_24,)), Groups(scheduler_names=("another",))],

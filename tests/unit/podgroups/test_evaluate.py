@@ -43,7 +43,6 @@ def waiting(name: str, pods: int = 3, minimum: int = 3, **more: Any) -> GroupSna
 
 
 def gang(name: str, *listed: str, pods: int = 1) -> GroupSnapshot:
-    """A gang of Koordinator's annotations."""
     mine = key(name, Flavor.KOORDINATOR)
     gangs = ",".join(f'"team/{it}"' for it in listed)
     notes = {f"{GANG}name": name, f"{GANG}min-available": "1"} | ({f"{GANG}groups": f"[{gangs}]"} if listed else {})

@@ -187,7 +187,6 @@ def owner(**spec: Any) -> Json:
 
 
 def part(name: str, *, group: str = "ring", replicas: int | None = 1, needs: tuple[str, ...] = (), **spec: Any) -> Json:
-    """An entry of spec.replicatedJobs."""
     template = {"metadata": {"labels": sources.alibaba(group)}, "spec": {}}
     made: Json = {"name": name, "template": {"spec": {**spec, "template": template}}}
     if replicas is not None:
