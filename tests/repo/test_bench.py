@@ -1,4 +1,4 @@
-"""The benchmarks' gangs are what the controller takes for gangs, and the benchmarks of each source run."""
+"""The benchmark of decisions runs for gangs of each source."""
 
 from bench import latency
 from bench.scale import Scale

@@ -1,4 +1,4 @@
-"""`.ci/run`: every step's failure counts, its last line is one closing line for all, and nothing stays running."""
+"""`.ci/run`: every step's failure counts, its last line is one closing line for all."""
 
 import os
 import re

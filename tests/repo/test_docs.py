@@ -14,8 +14,6 @@ from jobset_gate import names
 from jobset_gate.barrier.model import PendingReason
 from jobset_gate.cli.app import command_tree
 from jobset_gate.explain.model import GangState
-from jobset_gate.podgroups import formats
-from jobset_gate.podgroups.model import Format
 from jobset_gate.settings import Groups
 from tests.chart.helm import defaults
 from tests.repo.documents import anchors, blocks, commands, documents, name, prose
@@ -104,13 +102,6 @@ def test_every_reason_of_a_waiting_group_has_its_meaning_and_what_to_do() -> Non
     found = rows(section(GROUPS_REFERENCE, "Reasons"))
     assert found.keys() == set(REASONS)
     assert all(len(meaning) > 15 and len(remedy) > 5 for meaning, remedy in found.values())
-
-
-def test_every_format_is_there_with_the_key_of_its_pods() -> None:
-    text = section(GROUPS_REFERENCE, "Formats")
-    for way in Format:
-        (row,) = re.findall(rf"^\| `{way.value}` \|.*$", text, re.MULTILINE)
-        assert f"`{formats.NAME_KEYS[way][1]}`" in row
 
 
 def _whole(value: object) -> object:

@@ -1,4 +1,4 @@
-"""What the scenarios of `make e2e` rely on: the judge of their logs, and that a user's own release is left alone."""
+"""A user's own release is left alone by `make e2e`."""
 
 import pytest
 

@@ -1,4 +1,4 @@
-"""Our shell scripts are complete programs, and stop where something fails."""
+"""A shell understands each of our scripts."""
 
 import shutil
 import subprocess

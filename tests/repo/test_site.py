@@ -1,4 +1,4 @@
-"""The site of the documents: every page is in its navigation, and its links lead somewhere."""
+"""The site of the documents: every page is in its navigation, and it is built."""
 
 import subprocess
 import sys

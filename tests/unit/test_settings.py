@@ -4,7 +4,9 @@ from typing import Any
 
 import pytest
 
-from jobset_gate.settings import BadSettings, Barrier, Settings, load
+from jobset_gate.podgroups.candidate import CapacityCheck
+from jobset_gate.podgroups.model import Format
+from jobset_gate.settings import BadSettings, Barrier, Groups, Native, Settings, load
 
 
 def test_nothing_given_is_the_defaults() -> None:
@@ -29,6 +31,35 @@ def test_keys_are_camel_case_as_in_the_charts_values() -> None:
     assert barrier.resources.limits == {"memory": "8Mi"}
 
 
+def test_groups_are_as_the_contract_says_where_nothing_is_given() -> None:
+    made = load({"groups": {}}).groups
+    assert made == load(None).groups == Groups()
+    assert (made.enabled, made.ways, made.scheduler_names) == (True, tuple(Format), ("default-scheduler",))
+    assert (made.capacity_check, made.native, made.across_namespaces) == (CapacityCheck.FIT, Native.OFF, False)
+    assert (made.wait_seconds, made.starvation_seconds, made.gate_concurrency) == (600, 300, 32)
+
+
+def test_what_is_given_for_groups_is_taken_in_the_words_of_the_charts_values() -> None:
+    values = {
+        "enabled": False,
+        "ways": ["kep-24", "alibaba"],
+        "schedulerNames": ["default-scheduler", "second.example.com"],
+        "capacityCheck": "Probe",
+        "starvationSeconds": 0,
+        "waitSeconds": 60,
+        "acrossNamespaces": True,
+        "native": "On",
+        "gateConcurrency": 8,
+    }
+    assert load({"groups": values}).groups.model_dump(by_alias=True, mode="json") == values
+
+
+def test_on_and_off_need_no_quotes() -> None:
+    """Helm reads them as booleans."""
+    made = load({"groups": {"native": True, "capacityCheck": False}}).groups
+    assert (made.native, made.capacity_check) == (Native.ON, CapacityCheck.OFF)
+
+
 @pytest.mark.parametrize(
     ("values", "line"),
     [
@@ -39,6 +70,28 @@ def test_keys_are_camel_case_as_in_the_charts_values() -> None:
         ({"barrier": {"resources": {"claims": []}}}, "barrier.resources.claims: []: extra inputs are not permitted"),
         ({"barrier": 3}, "barrier: 3: input should be"),
         ({"gangs": {"podFailurePolicy": "No"}}, "gangs.podFailurePolicy: \"No\": input should be 'Fail' or 'Ignore'"),
+        ({"groups": {"enabled": "yes"}}, 'groups.enabled: "yes": input should be a valid boolean'),
+        (
+            {"groups": {"ways": ["kep-24", "volcano"]}},
+            "groups.ways[1]: \"volcano\": input should be 'koordinator-annotations'",
+        ),
+        ({"groups": {"schedulerNames": []}}, "groups.schedulerNames: []: tuple should have at least 1 item"),
+        ({"groups": {"schedulerNames": ["it's"]}}, 'groups.schedulerNames[0]: "it\'s": string should match pattern'),
+        (
+            {"groups": {"capacityCheck": "fit"}},
+            "groups.capacityCheck: \"fit\": input should be 'Fit', 'Probe' or 'Off'",
+        ),
+        ({"groups": {"capacityCheck": True}}, "groups.capacityCheck: \"On\": input should be 'Fit', 'Probe' or 'Off'"),
+        (
+            {"groups": {"starvationSeconds": -1}},
+            "groups.starvationSeconds: -1: input should be greater than or equal to 0",
+        ),
+        (
+            {"groups": {"waitSeconds": 2**31}},
+            "groups.waitSeconds: 2147483648: input should be less than or equal to 2147483647",
+        ),
+        ({"groups": {"wait": 5}}, "groups.wait: 5: extra inputs are not permitted"),
+        ({"groups": None}, "groups: null: input should be"),
         ([], "settings: []: input should be"),
     ],
 )

@@ -1,4 +1,4 @@
-"""Commands on a start group of a real StatefulSet, with webhook, kubelets and, or without, a controller."""
+"""Commands on a start group of a real StatefulSet, with webhook, kubelets and a controller."""
 
 from collections.abc import AsyncIterator
 from contextlib import AsyncExitStack

@@ -1,4 +1,4 @@
-"""Both demos as processes: their facts, their looks, and that they would notice if something went wrong."""
+"""Both demos as processes: their facts, their looks, and how they are ended."""
 
 import asyncio
 import json

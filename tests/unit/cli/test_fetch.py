@@ -122,16 +122,6 @@ def test_on_a_narrow_terminal_no_line_is_wider_and_no_word_is_lost(width: int) -
     assert any("kubectl describe pod train-workers-0-1 -n default" in line for line in text.splitlines())
 
 
-def test_colour_adds_nothing_but_colour() -> None:
-    it = explain_gang(seen_gangs.gang(seen_gangs.pod(0), seen_gangs.waiting_pod(1, detail=LONG)), seen_gangs.T0 + 9)
-    coloured = explanation_text(it, TerminalStyle(colour=True))
-    assert "\x1b[33mWaiting\x1b[0m" in coloured
-    bare = coloured
-    for code in ("0", "1", "2", "31", "32", "33"):
-        bare = bare.replace(f"\x1b[{code}m", "")
-    assert bare == explanation_text(it, PLAIN_STYLE)
-
-
 class ListingClient:
     """A client of a cluster with two PodGroups, and one of them cannot be decoded."""
 

@@ -77,14 +77,6 @@ def test_an_integer_of_thousands_of_digits_is_reported_with_line_and_path(digits
     assert len(message) < 400
 
 
-@pytest.mark.parametrize("digits", ["9" * 5000, "1e999"])
-def test_so_is_one_in_json(digits: str, tmp_path: Path) -> None:
-    file = tmp_path / "m.json"
-    file.write_text(f'\n{{"spec": {{"list": [{{"a": {digits}}}]}}}}')
-    with pytest.raises(CommandError, match=r":2: .* holds a number .* \(at spec\.list\[0\]\.a\)$"):
-        read([str(file)])
-
-
 EVIL = "\x1b]0;owned\x07\x1b[2J\x9b31m\u202egpj\u2066"
 
 

@@ -10,7 +10,7 @@ from pathlib import Path
 import pytest
 
 from jobset_gate.cli.app import COMMANDS
-from jobset_gate.cli.exits import CommandError, ExitCode, first_cause
+from jobset_gate.cli.exits import CommandError, ExitCode
 from jobset_gate.cli.main import error_line, program_name
 from jobset_gate.kube.errors import Unauthorized, Unreachable
 from tests.fakes.cli_runner import RunCli
@@ -83,11 +83,6 @@ def test_version(run: RunCli) -> None:
 )
 def test_an_error_is_one_line(problem: Exception, line: str) -> None:
     assert error_line(problem, "p") == line
-
-
-def test_of_errors_raised_together_the_first_is_printed() -> None:
-    first = CommandError("first")
-    assert first_cause(ExceptionGroup("x", [ExceptionGroup("y", [first]), ValueError()])) is first
 
 
 @pytest.mark.parametrize(

@@ -12,7 +12,6 @@ from hypothesis import strategies as st
 from jobset_gate.barrier.model import Generation, MissingByReason
 from jobset_gate.cli.fetch.outcome import WaitOutcome
 from jobset_gate.cli.fetch.view import ViewState
-from jobset_gate.cli.manifests.writer import to_yaml
 from jobset_gate.cli.printers import watch as printed
 from jobset_gate.cli.printers.description import MOST_ROWS, job_rows
 from jobset_gate.cli.printers.formats import Output, OutputFormat
@@ -243,16 +242,6 @@ def test_bars_are_as_wide_as_the_terminal(it: Timeline, columns: int) -> None:
     found = [line for line in timeline_bars(it, (), columns).splitlines() if line.endswith("|")]
     assert len(found) == len(rows(it))
     assert {len(line) for line in found} <= {columns}
-
-
-@given(timelines(6))
-@settings(max_examples=25)
-def test_documents_are_for_programs(it: Timeline) -> None:
-    made = timeline_json(it, idle_devices(it, {"": 1.0}))
-    assert json.loads(json.dumps(made)) == made
-    assert yaml.safe_load(to_yaml([made])) == made
-    for one in made["pods"]:
-        assert not [step for step in one["unknown"] if one["times"][step] is not None]
 
 
 def test_documents_have_milliseconds_only_where_they_are_known() -> None:

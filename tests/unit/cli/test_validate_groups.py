@@ -125,21 +125,3 @@ def test_koordinators_annotations_that_are_ignored_are_named(run: RunCli) -> Non
     ran = validated(run, pod("p", notes=notes))
     assert ran.out.count("is ignored") == 1
     assert f"warning: annotation {GANG}match-policy is ignored" in ran.out
-
-
-def test_a_jobset_may_be_both_gated_and_grouped(run: RunCli) -> None:
-    template = {"metadata": {"labels": {PLUGINS: ""}}, "spec": {"containers": [{"name": "m", "image": "x"}]}}
-    jobset = {
-        "apiVersion": "jobset.x-k8s.io/v1alpha2",
-        "kind": "JobSet",
-        "metadata": {"name": "train"},
-        "spec": {
-            "groupSchedulingConfig": {},
-            "replicatedJobs": [{"name": "w", "template": {"spec": {"template": template}}}],
-        },
-    }
-    ran = validated(run, jobset)
-    assert ran.code == 1
-    assert f"spec.replicatedJobs[0].template.spec.template.metadata.labels[{PLUGINS}]" in ran.out
-    template["metadata"] = {"labels": {PLUGINS: "g"}}
-    assert "ok: 1 pod of w wait for each other, for ever; in group g (scheduler-plugins)" in validated(run, jobset).out

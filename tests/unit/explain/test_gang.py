@@ -348,7 +348,6 @@ def test_who_may_not_see_pods_does_not_call_a_gang_due() -> None:
         (FailurePolicies(exit_actions=("FailJob",)), "podFailurePolicy says FailJob to that"),
         (FailurePolicies(max_restarts=3, counted=1), "the JobSet restarts all its Jobs (2 of 3 restarts are left)"),
         (FailurePolicies(max_restarts=3, counted=3), "the JobSet fails: 3 of 3 restarts are used"),
-        (FailurePolicies(max_restarts=0), "the JobSet fails (maxRestarts 0)"),
         (
             FailurePolicies(max_restarts=1, rules=("FailJobSet",)),
             "the first rule of the failurePolicy that fits decides (FailJob",
@@ -378,7 +377,6 @@ def test_what_follows_from_a_timeout_is_what_the_user_has_written(policy: Failur
             FailurePolicies(backoff_limits=(0,), per_index=True, restarts_in_place=False),
             "with backoffLimitPerIndex 0 each index fails at once, and the Job when all its indexes have ended",
         ),
-        (FailurePolicies(backoff_limits=(6,), exit_actions=("FailJob",)), "podFailurePolicy says FailJob to that"),
         (None, "what follows is up to backoffLimit and podFailurePolicy"),
     ],
 )

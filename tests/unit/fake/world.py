@@ -10,7 +10,7 @@ from jobset_gate.fake.cluster import Actors, embedded_cluster
 from jobset_gate.fake.kubelet import Behaviour, FakeNode, Kubelets
 from jobset_gate.fake.view import ObjectView
 from jobset_gate.kube.client import Client
-from jobset_gate.kube.resources import JOBS, PODS, Resource
+from jobset_gate.kube.resources import PODS, Resource
 from tests.plane.planes import Real, fresh_name
 
 Json = dict[str, Any]
@@ -62,10 +62,6 @@ class FakeClusterStory:
         """That condition of an object, once it has that status."""
         seen = await self.until_one(resource, name, lambda item: has(item, kind, status))
         return condition(seen, kind) or {}
-
-    async def jobs(self, count: int) -> list[Json]:
-        """All Jobs, once there are so many and none is being deleted."""
-        return await self.until(JOBS, lambda jobs: len(jobs) == count and not any(map(leaving, jobs)))
 
     async def pods(self, count: int) -> list[Json]:
         """All pods that are alive, once there are so many."""

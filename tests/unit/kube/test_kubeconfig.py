@@ -63,8 +63,6 @@ def encoded(path: str | Path) -> str:
 
 CASES: dict[str, Callable[[certs.Certificates], tuple[Json, Json]]] = {
     "a token": lambda _: ({"token": "t0ken"}, {}),
-    "nothing": lambda _: ({}, {}),
-    "plain HTTP": lambda _: ({"token": "t0ken"}, {"server": "http://127.0.0.1:1"}),
     "files": lambda it: (
         {"client-certificate": str(it.admin.cert), "client-key": str(it.admin.key)},
         {"certificate-authority": str(it.ca)},

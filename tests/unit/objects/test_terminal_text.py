@@ -23,10 +23,6 @@ def harmful(text: str, but: str = "") -> list[str]:
     ("text", "shown"),
     [
         ("", ""),
-        (
-            "0/3 nodes are available: 3 Insufficient nvidia.com/gpu.",
-            "0/3 nodes are available: 3 Insufficient nvidia.com/gpu.",
-        ),
         ("größer als 日本 🚀", "größer als 日本 🚀"),
         ("  two\n\tlines ", "two lines"),
         ("\x1b[2J\x1b]0;owned\x07", "^[[2J^[]0;owned^G"),

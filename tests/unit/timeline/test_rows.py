@@ -32,11 +32,6 @@ def test_a_band_has_reached_what_half_of_it_has() -> None:
     assert Step.STARTED not in few.times
 
 
-def test_a_hundred_replicated_jobs_are_drawn_as_one() -> None:
-    found = rows(timeline(*(through(0, job=f"j{it}") for it in range(100))))
-    assert {row.label.split()[0] for row in found if row.is_band} == {"all"}
-
-
 @given(timelines())
 @settings(max_examples=40)
 def test_nobody_is_left_out_or_counted_twice(it: Timeline) -> None:

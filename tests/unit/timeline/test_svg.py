@@ -81,18 +81,6 @@ def test_the_whole_has_a_title_and_a_description() -> None:
     assert shown.endswith("a note")
 
 
-def test_four_thousand_pods_are_bands_and_the_last_ones() -> None:
-    root = drawn(many())
-    bands = groups(root, "band")
-    assert [it.findtext(f"{SVG}text") for it in bands] == [f"workers {it}-{it + 10}%" for it in range(0, 100, 10)]
-    assert [it.findtext(f"{SVG}text") for it in groups(root, "pod")][-1] == "workers-0/3999"
-    assert float(root.get("height", "")) < 800
-    title = bands[-1].findtext(f"{SVG}title") or ""
-    assert title.startswith("workers 90-100%: 400 pods")
-    assert "1 not yet started" in title
-    assert any("4000 pods, drawn in bands" in it for it in words(root))
-
-
 def test_three_hundred_pods_have_a_line_each_by_replicated_job_in_the_order_of_their_arrival() -> None:
     workers = [through(it, start=100 - it / 3, opened=120, devices=GPUS) for it in range(299)]
     root = drawn(timeline(*workers, through(0, job="driver", start=50, opened=120), opened=T0 + 120, after=200))
