@@ -167,6 +167,7 @@ LWS_NAME: Final = "leaderworkerset.sigs.k8s.io/name"
 LWS_GROUP_INDEX: Final = "leaderworkerset.sigs.k8s.io/group-index"
 LWS_WORKER_INDEX: Final = "leaderworkerset.sigs.k8s.io/worker-index"
 LWS_SIZE: Final = "leaderworkerset.sigs.k8s.io/size"
+LWS_RECREATE_AFTER_START: Final = "leaderworkerset.sigs.k8s.io/experimental-recreate-group-after-start"
 
 # --- The Job API's own names -----------------------------------------------------------------------------------------
 JOB_NAME: Final = "batch.kubernetes.io/job-name"

@@ -12,8 +12,8 @@ from jobset_gate.objects.json_patch import PatchTooLarge
 from jobset_gate.objects.unstructured import nested
 from jobset_gate.podgroups import admission
 from jobset_gate.settings import Settings
-from jobset_gate.sources.objects import is_in_start_group, source_of
-from jobset_gate.sources.table import POD_SOURCES, TEMPLATE_SOURCES
+from jobset_gate.sources.objects import is_gated_alone, source_of
+from jobset_gate.sources.table import POD_SOURCES, WORKLOAD_SOURCES
 from webhook.review import (
     AdmissionResponse,
     Allowed,
@@ -28,14 +28,14 @@ from webhook.review import (
 Handler = Callable[[ReviewRequest], AdmissionResponse]
 
 _SOURCES: Final = {
-    GroupVersionResource(group, version, f"{source.resource}s"): source
-    for source in TEMPLATE_SOURCES.values()
+    GroupVersionResource(group, version, source.plural): source
+    for source in WORKLOAD_SOURCES.values()
     for group, version in [source.api_version.split("/")]
 }
 _GATED: Final = " and ".join(f"{it.group}/{it.version} {it.resource}" for it in _SOURCES)
 _PODS: Final = GroupVersionResource("", "v1", "pods")
 MUTATE_BARRIER_PODS: Final = "mutate-barrier-pods"
-"""The webhook of pods of start groups, as metrics call it."""
+"""The webhook of pods that are gated one by one, as metrics call it."""
 _OPERATIONS: Final = ("CREATE", "UPDATE")
 
 
@@ -87,14 +87,14 @@ def pod_handler(settings: Settings) -> Handler:
 
 
 def barrier_pod_handler(settings: Settings, token: Callable[[], str]) -> Handler:
-    """The handler of /mutate-barrier-pods: pods of start groups get their barrier, no other pod is changed.
+    """The handler of /mutate-barrier-pods: pods of pod sources get their barrier, no other pod is changed.
 
     `token` returns a pod's secret for the gate stream.
     """
 
     def mutate(request: ReviewRequest) -> AdmissionResponse:
         pod = request.object
-        if source_of(pod).name not in settings.gangs.sources or not is_in_start_group(pod):
+        if not is_gated_alone(pod, settings.gangs.sources):
             return Allowed()
         if errors := validate.field_errors(pod, settings=settings):
             return _denied(request, errors)

@@ -6,13 +6,13 @@ from typing import Final
 
 from prometheus_client import CollectorRegistry, Counter, Gauge, Histogram
 
-from jobset_gate.sources.table import POD_SOURCES, TEMPLATE_SOURCES
+from jobset_gate.sources.table import POD_SOURCES, WORKLOAD_SOURCES
 from webhook.review import AdmissionResponse, Allowed, Patched
 
 SECONDS = (0.0005, 0.001, 0.0025, 0.005, 0.01, 0.025, 0.05, 0.1, 0.25, 0.5, 1.0, 2.5, 5.0)
 _CALLS: Final = {
-    "mutate": (TEMPLATE_SOURCES, ("CREATE", "UPDATE")),
-    "validate": (TEMPLATE_SOURCES, ("CREATE", "UPDATE")),
+    "mutate": (WORKLOAD_SOURCES, ("CREATE", "UPDATE")),
+    "validate": (WORKLOAD_SOURCES, ("CREATE", "UPDATE")),
     "mutate-pods": (("",), ("CREATE",)),
     "mutate-barrier-pods": (POD_SOURCES, ("CREATE",)),
 }

@@ -1,19 +1,21 @@
 """The webhook configurations: which requests an API server sends to the webhook, and which never (A3, G2, K3).
 
-Pods of groups and of start groups have a configuration of their own each, so that an uninstallation can delete it
-before anything else. No pod is sent that names no group: an outage of the webhook refuses no other pod.
+Pods of groups, and pods that get a barrier of their own, have a configuration each, so that an uninstallation can
+delete it before anything else. No pod is sent that names no group: an outage of the webhook refuses no other pod.
 """
 
 from collections.abc import Collection, Sequence
 from dataclasses import dataclass
+from itertools import accumulate
 from typing import Any, Final, TypedDict, Unpack
 
 from jobset_gate import names
 from jobset_gate.barrier.source import Source
+from jobset_gate.objects.template import GROUP_PATH, LEADER_TEMPLATE, WORKER_TEMPLATE
 from jobset_gate.podgroups.formats import NAME_KEYS
 from jobset_gate.podgroups.model import Format
 from jobset_gate.settings import Gangs, Groups
-from jobset_gate.sources.table import JOBSET, TEMPLATE_SOURCES
+from jobset_gate.sources.table import JOBSET, LWS, START_GROUP, TEMPLATE_SOURCES, WORKLOAD_SOURCES
 
 MUTATING: Final = "zz-jobset-gate"
 """API servers call mutating webhooks in the order of their configurations' names. The last one sees the suspension that
@@ -23,6 +25,7 @@ MUTATING_HOOK: Final = "mutate.jobset-gate.dev"
 VALIDATING_HOOK: Final = "validate.jobset-gate.dev"
 POD_HOOK: Final = "pods.jobset-gate.dev"
 START_GROUP_HOOK: Final = "start-groups.jobset-gate.dev"
+LWS_HOOK: Final = "leaderworkerset-pods.jobset-gate.dev"
 MUTATE_PATH: Final = "/mutate"
 VALIDATE_PATH: Final = "/validate"
 POD_PATH: Final = "/mutate-pods"
@@ -51,6 +54,14 @@ START_GROUP_SELECTOR: Final[Json] = {
     ]
 }
 """Pods of start groups, without those that got a barrier from their template."""
+LWS_SELECTOR: Final[Json] = {
+    "matchExpressions": [{"key": names.GATED, "operator": "In", "values": [LWS.gated]}],
+}
+_POD_HOOKS: Final[dict[str, tuple[str, Json]]] = {
+    LWS.name: (LWS_HOOK, LWS_SELECTOR),
+    START_GROUP.name: (START_GROUP_HOOK, START_GROUP_SELECTOR),
+}
+"""Of each source whose pods are gated one by one: name of the webhook, and which pods it is sent."""
 _IS_NO_MIRROR: Final = (
     "is-no-mirror",
     f"!has(object.metadata.annotations) || !('{names.MIRROR_POD}' in object.metadata.annotations)",
@@ -87,7 +98,7 @@ def rule(source: Source) -> Json:
     return {
         "apiGroups": [group],
         "apiVersions": [version],
-        "resources": [f"{source.resource}s"],
+        "resources": [source.plural],
         "operations": ["CREATE", "UPDATE"],
         "scope": "Namespaced",
     }
@@ -101,6 +112,22 @@ def _has_config(source: Source, which: str) -> str:
     spec, notes = f"{which}.spec", f"{which}.metadata.annotations"
     field = f"(has({spec}) && {spec} != null && has({spec}.{names.CONFIG_FIELD})) || "
     return f"{field if source.has_config_field else ''}(has({notes}) && '{names.CONFIG}' in {notes})"
+
+
+def _has_mark(which: str) -> str:
+    """CEL: one of the pod templates of a LeaderWorkerSet has our label, maybe copied from another one."""
+    group = ".".join((which, *GROUP_PATH))
+    marks = (
+        f"({_are_there(group, kind, 'metadata', 'labels')} && '{names.GATED}' in {group}.{kind}.metadata.labels)"
+        for kind in (WORKER_TEMPLATE, LEADER_TEMPLATE)
+    )
+    return f"{_are_there(which, *GROUP_PATH)} && ({' || '.join(marks)})"
+
+
+def _are_there(root: str, *keys: str) -> str:
+    """CEL: no member on this way is missing or null."""
+    places = [*accumulate(keys, lambda place, key: f"{place}.{key}", initial=root)][1:]
+    return " && ".join(f"has({it}) && {it} != null" for it in places)
 
 
 def _changes(holder: str, key: str) -> str:
@@ -118,10 +145,13 @@ def match_conditions(source: Source) -> Conditions:
     """An object without a gate fails the first one."""
     new, old = (_has_config(source, which) for which in _VERSIONS)
     changes = [_changes("annotations", key) for key in names.OUR_JOBSET_ANNOTATIONS]
-    if not source.has_targets:
+    gated = f"{new} || (oldObject != null && ({old}))"
+    if source.marks_templates:
+        gated += f" || ({_has_mark('object')})"
+    elif not source.has_targets:
         changes.append(_changes("labels", names.GATED))  # it is its own template, so it carries our label itself
     return (
-        ("has-a-gate", f"{new} || (oldObject != null && ({old}))"),
+        ("has-a-gate", gated),
         ("is-not-being-deleted", "!has(object.metadata.deletionTimestamp)"),
         ("changes-what-matters", f"oldObject == null || {_SPEC_CHANGES} || {' || '.join(changes)}"),
     )
@@ -152,7 +182,7 @@ def pod_match_conditions(groups: Groups) -> Conditions:
 
 def configurations(gangs: Gangs = _ONLY_JOBSETS, **options: Unpack[HookOptions]) -> tuple[Json, Json]:
     """The MutatingWebhookConfiguration and the ValidatingWebhookConfiguration, one webhook for each enabled source."""
-    enabled = [source for source in TEMPLATE_SOURCES.values() if source.name in gangs.sources]
+    enabled = [source for source in WORKLOAD_SOURCES.values() if source.name in gangs.sources]
     mutating, validating = (
         [_hook(hook_name(hook, it), path, rule(it), match_conditions(it), options) for it in enabled]
         for hook, path in ((MUTATING_HOOK, MUTATE_PATH), (VALIDATING_HOOK, VALIDATE_PATH))
@@ -168,7 +198,7 @@ def configurations(gangs: Gangs = _ONLY_JOBSETS, **options: Unpack[HookOptions])
 
 def hook_name(hook: str, source: Source) -> str:
     """`mutate.jobset-gate.dev` for JobSets, `mutate-jobs.jobset-gate.dev` for Jobs: unique in a configuration."""
-    return hook if source is JOBSET else hook.replace(".", f"-{source.resource}s.", 1)
+    return hook if source is JOBSET else hook.replace(".", f"-{source.plural}.", 1)
 
 
 def pod_configuration(groups: Groups, **options: Unpack[HookOptions]) -> Json:
@@ -179,15 +209,19 @@ def pod_configuration(groups: Groups, **options: Unpack[HookOptions]) -> Json:
 
 
 def barrier_pod_configuration(gangs: Gangs, **options: Unpack[HookOptions]) -> Json:
-    """The MutatingWebhookConfiguration for pods of start groups, by its own failure policy.
+    """The MutatingWebhookConfiguration for pods that are gated one by one, by its own failure policy.
 
-    For an installation with the source `startgroup` only. Its object selector sends no other pod.
+    For an installation with such a source only. The object selectors send no other pod.
     """
     given: HookOptions = {**options, "failure_policy": gangs.pod_failure_policy}
-    hook = _hook(START_GROUP_HOOK, BARRIER_POD_PATH, POD_RULE, (_IS_NO_MIRROR,), given)
-    hook |= {"objectSelector": START_GROUP_SELECTOR, "reinvocationPolicy": "IfNeeded"}
+    hooks = [
+        _hook(hook, BARRIER_POD_PATH, POD_RULE, (_IS_NO_MIRROR,), given)
+        | {"objectSelector": selector, "reinvocationPolicy": "IfNeeded"}
+        for name, (hook, selector) in _POD_HOOKS.items()
+        if name in gangs.sources
+    ]
     name = names.BARRIER_POD_WEBHOOK + options.get("suffix", "")
-    return configuration("MutatingWebhookConfiguration", name, hook)
+    return configuration("MutatingWebhookConfiguration", name, *hooks)
 
 
 def configuration(kind: str, name: str, *hooks: Json) -> Json:

@@ -39,6 +39,9 @@ class Source(msgspec.Struct, frozen=True, kw_only=True):
     gates_pods: bool = False
     """The webhook puts the barrier into single pods, so that nothing but the pods is the workload, and a verdict is
     addressed to one pod (K3, K5)."""
+    marks_templates: bool = False
+    """Of those: a kind of workload makes the pods, and the webhook writes into the metadata of its pod templates which
+    of them are gated, and their config (K3)."""
     keeps_attempt: bool = False
     """Of those: the gang's name ends with the UID of the pods' owner, and its ConfigMap records the attempt, its
     members and the condition, since no other object could (K5, K7)."""
@@ -54,6 +57,11 @@ class Source(msgspec.Struct, frozen=True, kw_only=True):
     def shares_condition(self) -> bool:
         """Its gangs are parts of one object, whose one condition counts them (K7)."""
         return self.gates_pods and not self.keeps_attempt
+
+    @property
+    def plural(self) -> str:
+        """The kind as it stands in URLs and in rules of webhooks."""
+        return f"{self.kind.lower()}s"
 
     @property
     def restarts(self) -> bool:

@@ -6,13 +6,13 @@ from jobset_gate import names
 from jobset_gate.barrier.config import canonical, targets
 from jobset_gate.barrier.model import Config
 from jobset_gate.barrier.source import Source
-from jobset_gate.injection import container, ownership, prefetch, restore
+from jobset_gate.injection import container, ownership, prefetch, restore, template_marks
 from jobset_gate.objects.json_patch import PatchBuilder
 from jobset_gate.objects.quantity import semantically_equal
 from jobset_gate.objects.template import TemplateView, annotations_of, templates_of
 from jobset_gate.objects.unstructured import Json, Path, as_list, holds, nested
 from jobset_gate.settings import Barrier, Settings
-from jobset_gate.sources.objects import config_of, source_of
+from jobset_gate.sources.objects import config_of, has_marked_templates, source_of
 
 SUFFIX_ALPHABET: Final = "bcdfghjklmnpqrstvwxz2456789"
 """The alphabet of an API server's generated names: no vowels, no characters that look alike."""
@@ -40,6 +40,9 @@ def injected(new: Json, old: Json | None, *, settings: Settings, **drawn: Unpack
     PatchTooLarge.
     """
     edit = PatchBuilder(new)
+    if has_marked_templates(new):
+        template_marks.mark(edit, new)
+        return edit
     if old is not None:
         restore.restore(edit, new, old)
         return edit

@@ -51,8 +51,14 @@ def own_entries(job: TemplateView, key: str) -> IndexedEntries:
     return [(index, entry) for index, entry in enumerate(job.spec_list(key)) if ours(entry)]
 
 
+def reserved_entries(job: TemplateView, key: str) -> IndexedEntries:
+    """The entries with a reserved name in one of these lists, ours and those of the user."""
+    reserved, _ = MANAGED_LISTS[key]
+    return [it for it in enumerate(job.spec_list(key)) if reserved(it[1])]
+
+
 def foreign_entries(job: TemplateView, key: str) -> IndexedEntries:
     """The user's entries with a reserved name in one of these lists."""
-    reserved, ours = MANAGED_LISTS[key]
-    entries, strange = enumerate(job.spec_list(key)), prefetch.is_foreign_volume(job)
-    return [it for it in entries if reserved(it[1]) and (not ours(it[1]) or strange(it[1]))]
+    _, ours = MANAGED_LISTS[key]
+    strange = prefetch.is_foreign_volume(job)
+    return [it for it in reserved_entries(job, key) if not ours(it[1]) or strange(it[1])]

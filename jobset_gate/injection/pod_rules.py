@@ -26,7 +26,8 @@ _NEVER_COMPLETE: Final = (
 _NO_OWNER: Final = f"{_NO_RUNS} of pods without a controller owner: make them by a Job, a StatefulSet or an operator"
 _RAY: Final = "ray.io/cluster"
 _FOREIGN_LABELS: Final = {
-    names.LWS_NAME: f"pods of a LeaderWorkerSet cannot be a start group: {_LEAVE_OUT}",
+    names.LWS_NAME: f"pods of a LeaderWorkerSet cannot be a start group: {_LEAVE_OUT}, and put the config on the "
+    "LeaderWorkerSet",
     _RAY: "Ray workers wait for a running head in an init container before ours: the gang could never "
     f"start: {_LEAVE_OUT}",
 }

@@ -19,11 +19,11 @@ from jobset_gate.objects.template import (
 )
 from jobset_gate.objects.unstructured import Json, as_int, as_list, format_path, nested
 from jobset_gate.settings import Barrier
-from jobset_gate.sources.objects import source_of
+from jobset_gate.sources.objects import has_marked_templates, source_of
 
 WINDOWS: Final = "windows"
 OS_LABEL: Final = "kubernetes.io/os"
-_RESERVED: Final = "is reserved for jobset-gate's start barrier: choose another name"
+RESERVED: Final = "is reserved for jobset-gate's start barrier: choose another name"
 
 
 def metadata(obj: Json) -> list[FieldError]:
@@ -39,22 +39,24 @@ def metadata(obj: Json) -> list[FieldError]:
 def reserved(obj: Json, old: Json | None) -> list[FieldError]:
     """Containers and volumes of the user with reserved names, in any replicatedJob.
 
-    Where the old object has an injected one, `changes` compares with that one instead.
+    Where the old object has an injected one, `changes` compares with that one instead. Nothing is injected into
+    templates whose pods are gated one by one: there each such name is the user's.
     """
-    kept = gated_jobs(old) if old is not None else {}
+    marked = has_marked_templates(obj)
+    kept = gated_jobs(old) if old is not None and not marked else {}
     found: list[FieldError] = []
     for job in templates_of(obj):
         mains = enumerate(job.spec_list("containers"))
         found += [_taken(job, "containers", index) for index, it in mains if ownership.is_reserved_container(it)]
         for key in ownership.MANAGED_LISTS:
             compared = _names(kept[job.name], key) if job.name in kept else set()
-            foreign = ownership.foreign_entries(job, key)
+            foreign = ownership.reserved_entries(job, key) if marked else ownership.foreign_entries(job, key)
             found += [_taken(job, key, index) for index, entry in foreign if entry["name"] not in compared]
     for index, policy in enumerate(as_list(nested(obj, "spec", "volumeClaimPolicies"))):
         for number, claim in enumerate(as_list(nested(policy, "templates"))):
             if ownership.is_reserved_volume(nested(claim, "metadata")):
                 path = f"spec.volumeClaimPolicies[{index}].templates[{number}].metadata.name"
-                found.append(FieldError(path, claim["metadata"]["name"], _RESERVED))
+                found.append(FieldError(path, claim["metadata"]["name"], RESERVED))
     return found
 
 
@@ -142,7 +144,7 @@ def _names(job: TemplateView, key: str) -> set[str]:
 
 def _taken(job: TemplateView, key: str, index: int) -> FieldError:
     name = job.spec_list(key)[index]["name"]
-    return FieldError(format_path((*job.pod_path, "spec", key, index, "name")), name, _RESERVED)
+    return FieldError(format_path((*job.pod_path, "spec", key, index, "name")), name, RESERVED)
 
 
 IN_PLACE: Final = "InPlaceRestart"

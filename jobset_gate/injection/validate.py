@@ -15,16 +15,16 @@ from jobset_gate.barrier.config import (
     parse_annotation,
 )
 from jobset_gate.barrier.model import Config
-from jobset_gate.injection import job_rules, ownership, pod_rules, template_rules
+from jobset_gate.injection import job_rules, lws_rules, ownership, pod_rules, template_rules
 from jobset_gate.objects.field_error import CauseType, FieldError, annotation_path, child_path, format_value
 from jobset_gate.objects.json_patch import LARGEST_PATCH, json_size
-from jobset_gate.objects.template import TemplateView, annotations_of, templates_of
+from jobset_gate.objects.template import TemplateView, annotations_of, is_pod, templates_of
 from jobset_gate.objects.terminal_text import truncate_list
 from jobset_gate.objects.unstructured import Json, as_list, format_path, nested
 from jobset_gate.podgroups import admission
 from jobset_gate.settings import Barrier, Settings
-from jobset_gate.sources.objects import config_of, is_in_start_group, source_of
-from jobset_gate.sources.table import JOB, JOBSET, START_GROUP
+from jobset_gate.sources.objects import config_of, has_marked_templates, is_gated_alone, source_of
+from jobset_gate.sources.table import JOB, JOBSET, LWS, START_GROUP
 
 DEFAULT: Settings = Settings()
 
@@ -54,6 +54,7 @@ _CHOICES: Final = {
 _ON_CREATE: Final[dict[str, Callable[[Json, Config, Barrier], list[FieldError]]]] = {
     JOBSET.name: lambda obj, config, _: job_rules.of_jobset(obj, config),
     JOB.name: lambda obj, config, _: job_rules.of_job(obj, config),
+    LWS.name: lambda obj, *_: lws_rules.of_pod(obj) if is_pod(obj) else [],
     START_GROUP.name: pod_rules.of_pod,
 }
 """The rules of one source alone."""
@@ -71,7 +72,9 @@ def field_errors(new: Json, old: Json | None = None, *, settings: Settings = DEF
     if old is None:
         return template_rules.metadata(new) or _object_errors(new, config_of(new), None, settings)
     now, was = config_of(new), config_of(old)
-    found = _config_changes(new, old, now, was) + template_rules.changes(new, old)
+    found: list[FieldError] = []
+    if not has_marked_templates(new):  # there a change starts a rolling update, as any other
+        found = _config_changes(new, old, now, was) + template_rules.changes(new, old)
     errors = _object_errors(new, now, old, settings)
     if errors:
         known = {_identity(it) for it in _object_errors(old, was, old, settings)}
@@ -94,6 +97,8 @@ def _object_errors(obj: Json, given: ConfigSources, old: Json | None, settings: 
     found += template_rules.never_starts(obj, config)
     found += template_rules.never_ends(obj, config, settings.barrier)
     found += admission.barrier_conflicts(obj, config, settings.groups)
+    if has_marked_templates(obj):
+        found += lws_rules.of_workload(obj, config, settings.barrier)
     if old is None:
         found += template_rules.unmarked(obj, config)
         found += _ON_CREATE[source_of(obj).name](obj, config, settings.barrier)
@@ -107,7 +112,7 @@ def _identity(error: FieldError) -> tuple[str, str, str]:
 def limit_errors(new: Json, old: Json | None = None) -> list[FieldError]:
     """The limits that a gated object exceeds; `old` is None on CREATE."""
     field, note = nested(new, "spec", names.CONFIG_FIELD), annotations_of(new).get(names.CONFIG)
-    if field is None and note is None and not is_in_start_group(new):
+    if field is None and note is None and not is_gated_alone(new):
         return []
     found = _config_limits(FIELD_PATH, field, nested(old, "spec", names.CONFIG_FIELD))
     found += _config_limits(ANNOTATION_PATH, note, annotations_of(old).get(names.CONFIG))

@@ -6,21 +6,24 @@ from typing import Any, Final
 from jobset_gate import names
 from jobset_gate.barrier.config import targets
 from jobset_gate.barrier.source import Source
-from jobset_gate.injection import container, prefetch, restore
+from jobset_gate.injection import container, prefetch, restore, template_marks
 from jobset_gate.injection.ownership import FIRST_EPOCH, label_paths
 from jobset_gate.objects.field_error import FieldError, annotation_path, format_value
 from jobset_gate.objects.json_patch import PatchBuilder
 from jobset_gate.objects.template import TemplateView
 from jobset_gate.objects.unstructured import Json, Path, format_path, holds, nested
-from jobset_gate.sources.objects import config_of, source_of
+from jobset_gate.sources.objects import config_of, has_marked_templates, source_of
 
 _HINT: Final = "jobset-gate's mutating webhook was not called, or another webhook undid its work"
 
 
 def not_injected(new: Json, old: Json | None) -> list[FieldError]:
     """What the mutating webhook would still change; [] if nothing. For the validating webhook."""
+    edit = PatchBuilder(new)
+    if has_marked_templates(new):
+        template_marks.mark(edit, new)
+        return [_unmarked(new, path, edit.document) for path in edit.paths]
     if old is not None:
-        edit = PatchBuilder(new)
         restore.restore_barriers(edit, new, old)
         return [_undone(new, path, edit.document) for path in edit.paths]
     given = config_of(new)
@@ -91,6 +94,12 @@ def _undone(new: Json, path: Path, restored: Json) -> FieldError:
     if path[-1] == names.EPOCH:
         what = f"must be {format_value(wanted)}"
     return FieldError(format_path(path), value, f"{what}: {_HINT}")
+
+
+def _unmarked(new: Json, path: Path, marked: Json) -> FieldError:
+    wanted = _at(marked, path)
+    message = "must not be there" if wanted is None else f"must be {format_value(wanted)}"
+    return FieldError(format_path(path), _at(new, path), f"{message}: {_HINT}")
 
 
 def _at(obj: Json, path: Path) -> Any:

@@ -11,7 +11,7 @@ from jobset_gate.injection.template_rules import can_fail
 from jobset_gate.injection.validate import DEFAULT
 from jobset_gate.objects.field_error import CauseType, FieldError, annotation_path
 from jobset_gate.objects.suggestions import nearest
-from jobset_gate.objects.template import TemplateView, annotations_of
+from jobset_gate.objects.template import TemplateView, annotations_of, is_pod
 from jobset_gate.objects.unstructured import Json, as_list, format_path, nested
 from jobset_gate.podgroups import admission
 from jobset_gate.settings import Settings
@@ -41,7 +41,7 @@ def warnings(new: Json, old: Json | None = None, *, settings: Settings = DEFAULT
 def unknown_annotations(obj: Json) -> list[FieldError]:
     """Annotations in our domain that a gang has not, and those of a similar domain that look like ours."""
     found = []
-    known = _KNOWN | _KNOWN_OF_PODS if source_of(obj).gates_pods else _KNOWN
+    known = _KNOWN | _KNOWN_OF_PODS if is_pod(obj) else _KNOWN
     for key, value in islice(annotations_of(obj).items(), MOST_ANNOTATIONS):
         domain, slash, name = key.partition("/")
         if not slash or key in known or key in _WRITTEN_BY_US:

@@ -3,6 +3,7 @@
 Every rule asks for the templates of an object, so that it holds for a Job and for a pod as for a JobSet.
 """
 
+from collections.abc import Iterator
 from dataclasses import dataclass, field
 from typing import Any, Final
 
@@ -11,6 +12,12 @@ from jobset_gate.objects.unstructured import Json, Path, as_int, as_list, as_map
 
 IN_ORDER: Final = "InOrder"
 """startupPolicyOrder: a replicatedJob starts when the one before it is ready."""
+
+GROUP_PATH: Final = ("spec", "leaderWorkerTemplate")
+"""Where a LeaderWorkerSet says what its groups are."""
+LEADER_TEMPLATE: Final = "leaderTemplate"
+WORKER_TEMPLATE: Final = "workerTemplate"
+"""Its pod templates, there. Without the first one leaders are made of the second."""
 
 MOST_DIGITS: Final = 9
 """Of a number in an annotation."""
@@ -97,42 +104,87 @@ class TemplateView:
         return as_list(as_map(self.pod_spec).get(key))
 
 
-class PodView(TemplateView):
-    """A pod, which is its own template."""
+class PodTemplateView(TemplateView):
+    """A pod template without a Job: metadata and spec are those of the pods."""
 
     __slots__ = ()
 
     @property
     def pod_path(self) -> Path:
-        """The pod is the object itself."""
-        return ()
+        """Where the pod template stands in the object."""
+        return self.job_path
 
     @property
     def pod_template(self) -> Json:
-        """The pod."""
+        """The template of the pods."""
         return self.job
+
+
+class PodView(PodTemplateView):
+    """A pod, which is its own template."""
+
+    __slots__ = ()
+
+    @property
+    def size_annotation(self) -> str:
+        """Where the pod says how many wait for each other: LWS's own annotation, or the start-size."""
+        return names.LWS_SIZE if self.labels[1].get(names.GATED) == names.GATED_LWS else names.START_SIZE
 
     @property
     def expected_pods(self) -> int:
-        """How many pods wait for each other: its start-size; 0 where that is no number."""
-        size = self.pod_annotations.get(names.START_SIZE)
+        """How many pods wait for each other; 0 where that is no number."""
+        size = self.pod_annotations.get(self.size_annotation)
         if not isinstance(size, str) or len(size) > MOST_DIGITS or not (size.isascii() and size.isdigit()):
             return 0
         return int(size)
 
 
+@dataclass(frozen=True, slots=True)
+class GroupTemplateView(PodTemplateView):
+    """One of the pod templates of a LeaderWorkerSet: of the leaders or of the workers, or the only one for both."""
+
+    pods: int = 0
+    """How many pods of each group are made of it."""
+
+    @property
+    def expected_pods(self) -> int:
+        """How many pods of a group it makes."""
+        return self.pods
+
+
 def templates_of(obj: Any) -> list[TemplateView]:
-    """A Job or a pod is one template; any other object has the entries of spec.replicatedJobs that are objects."""
+    """A Job or a pod is one template, a LeaderWorkerSet has one or two; any other object has the entries of
+    spec.replicatedJobs that are objects.
+    """
     if is_job(obj):
         return [TemplateView(obj)]
     if is_pod(obj):
         return [PodView(obj)]
+    if is_leader_worker_set(obj):
+        return [*_group_templates(obj)]
     bodies, path = as_list(nested(obj, "spec", "replicatedJobs")), ("spec", "replicatedJobs")
     return [
         TemplateView(as_map(body.get("template")), (*path, index, "template"), index, body, (*path, index))
         for index, body in enumerate(bodies)
         if isinstance(body, dict)
     ]
+
+
+def _group_templates(obj: Any) -> Iterator[GroupTemplateView]:
+    """Of the leader, if there is one, and of the workers."""
+    size, path = group_size(obj), GROUP_PATH
+    group = nested(obj, *path)
+    leader, worker = nested(group, LEADER_TEMPLATE), nested(group, WORKER_TEMPLATE)
+    if isinstance(leader, dict):
+        yield GroupTemplateView(leader, (*path, LEADER_TEMPLATE), pods=1)
+    if isinstance(worker, dict):
+        pods, index = (size - 1, 1) if isinstance(leader, dict) else (size, 0)
+        yield GroupTemplateView(worker, (*path, WORKER_TEMPLATE), index, pods=max(0, pods))
+
+
+def group_size(obj: Any) -> int:
+    """How many pods each group of a LeaderWorkerSet has; 1 where it does not say it."""
+    return as_int(nested(obj, *GROUP_PATH, "size"), 1)
 
 
 def templates_by_name(obj: Any) -> dict[str, TemplateView]:
@@ -143,6 +195,11 @@ def templates_by_name(obj: Any) -> dict[str, TemplateView]:
 def is_job(obj: Any) -> bool:
     """Whether the object is a Job, whose config has no targets to name."""
     return bool(nested(obj, "kind") == "Job")
+
+
+def is_leader_worker_set(obj: Any) -> bool:
+    """Whether the object is a LeaderWorkerSet, whose templates have no Jobs around them."""
+    return bool(nested(obj, "kind") == "LeaderWorkerSet")
 
 
 def is_pod(obj: Any) -> bool:

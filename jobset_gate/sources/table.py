@@ -71,6 +71,7 @@ LWS: Final = Source(
     counts_resumptions=False,
     pods_label=names.LWS_NAME,
     gates_pods=True,
+    marks_templates=True,
     pods_creator="StatefulSet",
 )
 """One group of a LeaderWorkerSet: leader pod and workers. The name of the gang is that of the leader pod."""
@@ -80,6 +81,8 @@ TEMPLATE_SOURCES: Final = {name: source for name, source in SOURCES.items() if n
 """Those whose workloads have pod templates, into which the webhook puts the barrier."""
 POD_SOURCES: Final = {name: source for name, source in SOURCES.items() if source.gates_pods}
 """Those into whose single pods it puts the barrier."""
+WORKLOAD_SOURCES: Final = {name: it for name, it in SOURCES.items() if it.marks_templates or not it.gates_pods}
+"""Those with a kind of workload of their own, which the webhook admits: it writes into its templates."""
 
 
 def gated_selector(sources: Collection[str]) -> str:

@@ -62,6 +62,28 @@ def test_pods_of_start_groups_are_sent_by_their_label_under_their_own_policy(pol
     ]
 
 
+def test_leader_worker_sets_and_their_pods_are_sent_while_their_source_is_enabled() -> None:
+    where: HookOptions = {"service": SERVICE}
+    both, alone = (Gangs(sources=it) for it in (("jobset", "lws", "startgroup"), ("jobset", "lws")))
+    started = barrier_pod_configuration(Gangs(sources=("jobset", "startgroup")), **where)["webhooks"]
+    lws, *rest = barrier_pod_configuration(both, **where)["webhooks"]
+    assert rest == started
+    assert barrier_pod_configuration(alone, **where)["webhooks"] == [lws]
+    assert lws["name"] == "leaderworkerset-pods.jobset-gate.dev"
+    label = {"key": "jobset-gate.dev/gated", "operator": "In", "values": ["lws"]}
+    assert lws | {"name": "", "objectSelector": {}} == started[0] | {"name": "", "objectSelector": {}}
+    assert lws["objectSelector"]["matchExpressions"] == [label]
+    for made, plain, kind in zip(
+        configurations(alone, **where), configurations(**where), ("mutate", "validate"), strict=True
+    ):
+        first, second = made["webhooks"]
+        assert [first] == plain["webhooks"]
+        assert second["name"] == f"{kind}-leaderworkersets.jobset-gate.dev"
+        (rule,) = second["rules"]
+        assert (rule["apiGroups"], rule["apiVersions"]) == (["leaderworkerset.x-k8s.io"], ["v1"])
+        assert (rule["resources"], rule["operations"]) == (["leaderworkersets"], ["CREATE", "UPDATE"])
+
+
 def test_the_mutating_webhook_is_called_after_all_others() -> None:
     """API servers call webhooks in the order of the configurations' names."""
     name = configurations(url="https://127.0.0.1:1")[0]["metadata"]["name"]

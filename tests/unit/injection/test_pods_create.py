@@ -207,7 +207,6 @@ REFUSED: list[tuple[Json, str, str]] = [
         "metadata.labels[leaderworkerset.sigs.k8s.io/name]",
         "pods of a LeaderWorkerSet cannot be a start group: leave the label jobset-gate.dev/start-group out",
     ),
-    (pod(labels={names.GATED: "lws"}), f"metadata.labels[{names.GATED}]", "is set by jobset-gate where it belongs"),
     (pod(notes=FIVE_MINUTES), "spec.restartPolicy", f"{IN_PLACE}, or restartPolicy to Never"),
     (without(pod(notes=FIVE_MINUTES), "spec", "restartPolicy"), "spec.restartPolicy", IN_PLACE),
     (pod(os={"name": "windows"}), "spec.os.name", "the start barrier cannot run in Windows pods"),

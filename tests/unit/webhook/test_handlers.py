@@ -9,22 +9,29 @@ from jobset_gate.settings import Barrier, Gangs, Settings
 from tests.fakes import jobs
 from tests.fakes.admission_reviews import body
 from tests.fakes.jobsets import Json, applied, barrier, changed, created, jobset, replicated, without
+from tests.fakes.leader_worker_sets import leader_worker_set
 from webhook.handlers import mutating_handler, validating_handler
 from webhook.review import AdmissionResponse, Allowed, Denied, Patched, decode
 
+EVERY_SOURCE = Settings(gangs=Gangs(sources=("jobset", "job", "lws", "startgroup")))
+
 
 def mutate(new: Any, old: Any = None, **request: Any) -> AdmissionResponse:
-    return mutating_handler(Settings(), lambda: "x7k2p", lambda: "a-token")(decode(body(new, old, **request)))
+    return mutating_handler(EVERY_SOURCE, lambda: "x7k2p", lambda: "a-token")(decode(body(new, old, **request)))
 
 
 def judge(new: Any, old: Any = None, **request: Any) -> AdmissionResponse:
-    return validating_handler(Settings())(decode(body(new, old, **request)))
+    return validating_handler(EVERY_SOURCE)(decode(body(new, old, **request)))
 
 
 JOBS = {"resource": {"group": "batch", "version": "v1", "resource": "jobs"}}
+LWS = {"resource": {"group": "leaderworkerset.x-k8s.io", "version": "v1", "resource": "leaderworkersets"}}
+GROUPS = leader_worker_set(notes={names.CONFIG: "{}"})
 
 
-@pytest.mark.parametrize(("given", "request_"), [(jobset(), {}), (jobs.job(), JOBS)], ids=["jobset", "job"])
+@pytest.mark.parametrize(
+    ("given", "request_"), [(jobset(), {}), (jobs.job(), JOBS), (GROUPS, LWS)], ids=["jobset", "job", "lws"]
+)
 def test_a_gated_workload_is_patched_and_the_result_is_accepted(given: Json, request_: Json) -> None:
     answer = mutate(given, **request_)
     assert isinstance(answer, Patched)

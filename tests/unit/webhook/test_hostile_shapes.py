@@ -11,14 +11,17 @@ from jobset_gate.settings import Gangs, Settings
 from tests.fakes import jobs, start_groups
 from tests.fakes.grouped_pods import pod
 from tests.fakes.jobsets import Json, changed, created, dig, jobset, replicated
+from tests.fakes.leader_worker_sets import leader_worker_set, template
+from tests.fakes.leader_worker_sets import pod as pod_of_a_group
 from webhook.handlers import barrier_pod_handler, mutating_handler, pod_handler, validating_handler
 from webhook.review import Denied, GroupVersionResource, ReviewRequest
 
-SETTINGS = Settings()
+SETTINGS = Settings(gangs=Gangs(sources=("jobset", "job", "lws", "startgroup")))
 HANDLERS = (mutating_handler(SETTINGS, lambda: "abcde", lambda: "token"), validating_handler(SETTINGS))
 WRONG: list[Any] = [None, True, 10**400, "", [], [None], {}, {"name": {}}, [{"name": []}]]
 JOBSETS = GroupVersionResource(names.JOBSET_GROUP, names.JOBSET_VERSION, "jobsets")
 JOBS = GroupVersionResource("batch", "v1", "jobs")
+LWS = GroupVersionResource("leaderworkerset.x-k8s.io", "v1", "leaderworkersets")
 PODS = GroupVersionResource("", "v1", "pods")
 
 
@@ -67,6 +70,16 @@ def whole_job() -> Json:
     return jobs.stored(suspend=True, notes=notes, pod=pod, spec=spec, status=status, ownerReferences=[owner])
 
 
+def whole_lws() -> Json:
+    """The same for a LeaderWorkerSet with two templates."""
+    meta = {"labels": {names.GATED: names.GATED_LWS}, "annotations": {names.CONFIG: "{}"}}
+    pod = whole()["spec"]["replicatedJobs"][0]["template"]["spec"]["template"]["spec"]
+    group = {"restartPolicy": "None", "volumeClaimTemplates": [{"metadata": {"name": "claim"}}]}
+    notes = {names.CONFIG: '{"timeoutAfterSeconds": 9}', names.ON_TIMEOUT: "Release"}
+    leader, worker = template(meta, **pod | {"initContainers": [], "volumes": []}), template(meta)
+    return leader_worker_set(notes=notes, leader=leader, worker=worker, startupPolicy="LeaderCreated", group=group)
+
+
 def places(value: Any, path: tuple[str | int, ...] = ()) -> Iterator[tuple[str | int, ...]]:
     members = value.items() if isinstance(value, dict) else enumerate(value) if isinstance(value, list) else ()
     for key, member in members:
@@ -92,8 +105,12 @@ EVERY_WRONG = pytest.mark.parametrize("wrong", WRONG, ids=lambda it: repr(it)[:2
 @EVERY_WRONG
 @pytest.mark.parametrize(
     ("good", "bad", "resource"),
-    [(whole(), whole(), JOBSETS), (jobs.suspended(whole_job(), False), whole_job(), JOBS)],
-    ids=["jobset", "job"],
+    [
+        (whole(), whole(), JOBSETS),
+        (jobs.suspended(whole_job(), False), whole_job(), JOBS),
+        (whole_lws(), whole_lws(), LWS),
+    ],
+    ids=["jobset", "job", "lws"],
 )
 def test_every_field_of_a_workload_may_be_of_any_type(
     good: Json, bad: Json, resource: GroupVersionResource, wrong: Any
@@ -119,15 +136,16 @@ def test_every_field_of_a_pod_may_be_of_any_type(wrong: Any) -> None:
 
 
 @EVERY_WRONG
-def test_every_field_of_a_start_groups_pod_may_be_of_any_type(wrong: Any) -> None:
-    mutate = barrier_pod_handler(Settings(gangs=Gangs(sources=("jobset", "startgroup"))), lambda: "token")
+def test_every_field_of_a_pod_that_is_gated_alone_may_be_of_any_type(wrong: Any) -> None:
+    mutate = barrier_pod_handler(SETTINGS, lambda: "token")
     spec = dig(whole(), "spec", "replicatedJobs", 0, "template", "spec", "template", "spec")
     notes = {names.PREFETCH_IMAGES: "true", names.CONFIG: '{"timeoutAfterSeconds": 9}', names.TOKEN: "t"}
     owner = {"apiVersion": "batch/v1", "kind": "Job", "name": "o", "uid": "u", "controller": True}
-    good = start_groups.pod("p", owner, notes=notes, **spec | {"restartPolicy": "OnFailure"})
-    for place in places(good):
-        answer = mutate(_request(changed(good, wrong, *place), None, PODS))
-        assert not isinstance(answer, Denied) or answer.code < 500
+    alone = start_groups.pod("p", owner, notes=notes, **spec | {"restartPolicy": "OnFailure"})
+    for good in (alone, pod_of_a_group(1, notes=notes)):
+        for place in places(good):
+            answer = mutate(_request(changed(good, wrong, *place), None, PODS))
+            assert not isinstance(answer, Denied) or answer.code < 500
 
 
 def _request(new: Any, old: Any, resource: GroupVersionResource) -> ReviewRequest:

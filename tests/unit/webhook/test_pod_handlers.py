@@ -1,4 +1,4 @@
-"""The handlers for single pods: those of pod groups, and those of start groups (K3)."""
+"""The handlers for single pods: those of pod groups, of start groups and of LeaderWorkerSets (K3)."""
 
 from collections.abc import Callable
 
@@ -7,7 +7,7 @@ import pytest
 from jobset_gate import names
 from jobset_gate.podgroups.model import Format
 from jobset_gate.settings import Barrier, Gangs, Groups, Settings
-from tests.fakes import grouped_pods, start_groups
+from tests.fakes import grouped_pods, leader_worker_sets, start_groups
 from tests.fakes.admission_reviews import body, patched, response
 from tests.fakes.jobsets import Json, jobset, without
 from tests.fakes.wire_objects import owner
@@ -16,8 +16,10 @@ from webhook.review import decode, encode
 
 CORE = {"group": "", "version": "v1", "resource": "pods"}
 ENABLED = Settings(
-    gangs=Gangs(sources=("jobset", "startgroup")), barrier=Barrier(stream_url="http://gate.system.svc:8082")
+    gangs=Gangs(sources=("jobset", "lws", "startgroup")), barrier=Barrier(stream_url="http://gate.system.svc:8082")
 )
+
+ONLY_START_GROUPS = Settings(gangs=Gangs(sources=("jobset", "startgroup")))
 
 
 def start_group_pod(**notes: str) -> Json:
@@ -26,6 +28,18 @@ def start_group_pod(**notes: str) -> Json:
 
 def pod_without_size() -> Json:
     return without(start_group_pod(), "metadata", "annotations")
+
+
+def worker_pod() -> Json:
+    return leader_worker_sets.pod(1)
+
+
+def worker_pod_without_size() -> Json:
+    return leader_worker_sets.pod(1, notes={names.LWS_SIZE: None})
+
+
+def pod_of_two_sources() -> Json:
+    return leader_worker_sets.pod(labels={names.START_GROUP: "ring"})
 
 
 def grouped_pod() -> Json:
@@ -55,8 +69,8 @@ def answered(handler: Handler, data: bytes) -> bytes:
 
 BOTH = pytest.mark.parametrize(
     ("handler", "pod"),
-    [(pod_handler(Settings()), grouped_pod), (barrier_pods(), start_group_pod)],
-    ids=["pod group", "start group"],
+    [(pod_handler(Settings()), grouped_pod), (barrier_pods(), start_group_pod), (barrier_pods(), worker_pod)],
+    ids=["pod group", "start group", "LeaderWorkerSet"],
 )
 
 
@@ -87,8 +101,9 @@ def test_what_is_no_pod_is_a_bad_request(handler: Handler, pod: Callable[[], Jso
     [
         (pod_handler(Settings(groups=Groups(enabled=False))), pod_of_two_groups),
         (barrier_pods(Settings()), pod_without_size),
+        (barrier_pods(ONLY_START_GROUPS), worker_pod_without_size),
     ],
-    ids=["pod group", "start group"],
+    ids=["pod group", "start group", "LeaderWorkerSet"],
 )
 def test_what_is_sent_although_it_is_switched_off_goes_through(handler: Handler, bad: Callable[[], Json]) -> None:
     """A configuration that was left behind refuses nobody."""
@@ -100,8 +115,14 @@ def test_what_is_sent_although_it_is_switched_off_goes_through(handler: Handler,
     [
         (pod_handler(Settings()), pod_of_two_groups, ("FieldValueForbidden", "metadata")),
         (barrier_pods(), pod_without_size, ("FieldValueRequired", f"metadata.annotations[{names.START_SIZE}]")),
+        (barrier_pods(), worker_pod_without_size, ("FieldValueInvalid", f"metadata.annotations[{names.LWS_SIZE}]")),
+        (
+            barrier_pods(ONLY_START_GROUPS),
+            pod_of_two_sources,
+            ("FieldValueForbidden", f"metadata.labels[{names.START_GROUP}]"),
+        ),
     ],
-    ids=["pod group", "start group"],
+    ids=["pod group", "start group", "LeaderWorkerSet", "start group of a LeaderWorkerSet, which is switched off"],
 )
 def test_a_refusal_is_of_the_pod_by_its_generated_name(
     handler: Handler, bad: Callable[[], Json], cause: tuple[str, str]

@@ -1,0 +1,56 @@
+"""LeaderWorkerSets and the pods of their groups as JSON."""
+
+from __future__ import annotations
+
+from typing import Any
+
+from jobset_gate import names
+from tests.fakes.wire_objects import owner
+
+Json = dict[str, Any]
+NAME = "vllm"
+
+
+def leader_worker_set(
+    *, size: int = 3, notes: Json | None = None, leader: Json | None = None, worker: Json | None = None, **spec: Any
+) -> Json:
+    """With a worker template; `leader` is the leader's, None: leaders are made of the workers'."""
+    group = {"size": size, "workerTemplate": template() if worker is None else worker, **spec.pop("group", {})}
+    if leader is not None:
+        group["leaderTemplate"] = leader
+    meta: Json = {"name": NAME, "namespace": "default"} | ({} if notes is None else {"annotations": notes})
+    return {
+        "apiVersion": names.LWS_API_VERSION,
+        "kind": "LeaderWorkerSet",
+        "metadata": meta,
+        "spec": {"replicas": 2, "leaderWorkerTemplate": group, **spec},
+    }
+
+
+def template(metadata: Json | None = None, **spec: Any) -> Json:
+    """A pod template with one container."""
+    made: Json = {"spec": {"containers": [{"name": "main", "image": "serve:1"}], **spec}}
+    return made if metadata is None else made | {"metadata": metadata}
+
+
+def pod(index: int = 0, *, labels: Json | None = None, notes: Json | None = None, **spec: Any) -> Json:
+    """A pod of group 0, marked, as LWS's own webhook leaves it; a value of None takes a label or annotation out."""
+    leads = index == 0
+    ours: Json = {
+        names.LWS_NAME: NAME,
+        names.LWS_GROUP_INDEX: "0",
+        names.LWS_WORKER_INDEX: str(index),
+        names.GATED: names.GATED_LWS,
+    } | (labels or {})
+    annotations: Json = {names.LWS_SIZE: "3", names.CONFIG: '{"timeoutAfterSeconds": 300}'} | (notes or {})
+    return {
+        "apiVersion": "v1",
+        "kind": "Pod",
+        "metadata": {
+            "name": f"{NAME}-0" if leads else f"{NAME}-0-{index}",
+            "labels": {key: value for key, value in ours.items() if value is not None},
+            "annotations": {key: value for key, value in annotations.items() if value is not None},
+            "ownerReferences": [owner("StatefulSet", NAME if leads else f"{NAME}-0", "set-uid")],
+        },
+        "spec": {"containers": [{"name": "main", "image": "serve:1"}], "restartPolicy": "Always", **spec},
+    }

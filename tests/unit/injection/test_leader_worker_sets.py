@@ -1,0 +1,265 @@
+"""CREATE and UPDATE of a LeaderWorkerSet: what its templates say to its pods, and what forbids it (K2, K3, K6, K8)."""
+
+import copy
+from typing import Any
+
+import pytest
+
+from jobset_gate import names
+from jobset_gate.injection import inject
+from jobset_gate.injection.validate import field_errors
+from jobset_gate.injection.verify import not_injected
+from jobset_gate.injection.warnings import warnings
+from jobset_gate.settings import Barrier, Settings
+from tests.fakes.jobsets import Json, applied, changed, without
+from tests.fakes.leader_worker_sets import leader_worker_set, template
+
+CONFIG = '{ "timeoutAfterSeconds" : 300 }'
+GATED = {names.CONFIG: CONFIG}
+RELEASE = {names.ON_TIMEOUT: "Release"}
+NO_TIMEOUT = {names.CONFIG: "{}"}
+PATIENT = Settings(barrier=Barrier(max_wait_seconds=60))
+NOTES = "metadata.annotations"
+GROUP = "spec.leaderWorkerTemplate"
+MARKS = {"labels": {"jobset-gate.dev/gated": "lws"}, "annotations": {"jobset-gate.dev/group-scheduling-config": CONFIG}}
+BARRIER = {"name": names.BARRIER_CONTAINER, "image": "i"}
+
+
+def admitted(new: Json, old: Json | None = None, settings: Settings | None = None) -> Json:
+    """As it is stored."""
+    edit = inject.injected(copy.deepcopy(new), old, settings=settings or Settings(), token="t", suffix="abcde")
+    assert applied(new, edit.operations) == edit.document
+    assert not_injected(edit.document, old) == []
+    return copy.deepcopy(edit.document)
+
+
+def templates(obj: Json) -> list[Json]:
+    group = obj["spec"]["leaderWorkerTemplate"]
+    return [group[key] for key in ("leaderTemplate", "workerTemplate") if key in group]
+
+
+def errors(new: Json, old: Json | None = None, settings: Settings | None = None) -> dict[str, str]:
+    found = field_errors(new, old, settings=settings or Settings())
+    assert len({it.path for it in found}) == len(found), "each is named once"
+    return {it.path: it.message for it in found}
+
+
+def test_both_templates_get_label_and_annotations_byte_for_byte_and_nothing_else() -> None:
+    more = {names.PREFETCH_IMAGES: "true", names.BARRIER_IMAGE: "mirror.local/b:1"}
+    live = {names.BYPASS: "false", names.ON_TIMEOUT: "Release", "theirs": "x"}
+    given = leader_worker_set(notes=GATED | more | live, leader=template({"labels": {"role": "leader"}}))
+    made = admitted(given)
+    leader, worker = templates(made)
+    annotations = MARKS["annotations"] | more
+    assert worker["metadata"] == MARKS | {"annotations": annotations}
+    assert leader["metadata"] == {"labels": {"role": "leader"} | MARKS["labels"], "annotations": annotations}
+    for it in templates(made):
+        it.pop("metadata")
+    assert made == without(given, "spec", "leaderWorkerTemplate", "leaderTemplate", "metadata")
+
+
+def test_the_only_template_is_marked_where_leaders_have_none() -> None:
+    for leader in (..., None):
+        given = leader_worker_set(notes=GATED)
+        if leader is None:
+            given["spec"]["leaderWorkerTemplate"]["leaderTemplate"] = None
+        assert admitted(given)["spec"]["leaderWorkerTemplate"]["workerTemplate"]["metadata"] == MARKS
+
+
+def test_another_version_image_and_settings_mark_it_the_same() -> None:
+    given = leader_worker_set(notes=GATED)
+    made = admitted(given)
+    settings = Settings(barrier=Barrier(image="other:2", max_wait_seconds=9, stream_url="http://gate.x.svc:1"))
+    for again in (given, made):
+        assert admitted(again, made, settings) == made
+
+
+def test_a_config_may_be_added_changed_and_removed_at_any_time() -> None:
+    plain = leader_worker_set(leader=template({"labels": {"role": "leader"}}))
+    gated = leader_worker_set(
+        notes=GATED | {names.BARRIER_IMAGE: "b:1"}, leader=plain["spec"]["leaderWorkerTemplate"]["leaderTemplate"]
+    )
+    added = admitted(gated, plain)
+    other = changed(added, {names.CONFIG: "{}"}, "metadata", "annotations")
+    assert errors(added, plain) == errors(other, added) == {}
+    for it in templates(admitted(other, added)):
+        assert it["metadata"]["annotations"] == {names.CONFIG: "{}"}, "barrier-image is gone with the LeaderWorkerSet's"
+    removed = without(other, "metadata", "annotations")
+    assert errors(removed, other) == {}
+    assert [it.get("metadata") for it in templates(admitted(removed, other))] == [{"labels": {"role": "leader"}}, {}]
+
+
+@pytest.mark.parametrize("old", [False, True], ids=["create", "update"])
+def test_marks_without_the_config_are_taken_out_of_a_manifest(old: bool) -> None:
+    made = admitted(leader_worker_set(notes=GATED | {names.PREFETCH_IMAGES: "true"}))
+    copied = changed(
+        made,
+        {"app": "x", "jobset-gate.dev/gated": "lws"},
+        "spec",
+        "leaderWorkerTemplate",
+        "workerTemplate",
+        "metadata",
+        "labels",
+    )
+    del copied["metadata"]["annotations"]
+    (worker,) = templates(admitted(copied, made if old else None))
+    assert worker["metadata"] == {"labels": {"app": "x"}}
+
+
+def test_a_webhook_that_undoes_a_mark_is_found() -> None:
+    made = admitted(leader_worker_set(notes=GATED))
+    path = ("spec", "leaderWorkerTemplate", "workerTemplate", "metadata", "labels", "jobset-gate.dev/gated")
+    for old in (None, made):
+        (error,) = not_injected(without(made, *path), old)
+        assert str(error).startswith(
+            f'{GROUP}.workerTemplate.metadata.labels[jobset-gate.dev/gated]: null: must be "lws": jobset-gate'
+        )
+    (error,) = not_injected(without(made, "metadata", "annotations"), made)[:1]
+    assert "must not be there" in error.message
+
+
+ENDLESS = (
+    "with it a gang that timed out would restart for ever: set the annotation jobset-gate.dev/on-timeout to Release"
+)
+AFTER_START = "leaderworkerset.sigs.k8s.io/experimental-recreate-group-after-start"
+WORKER, LEADER = f"{GROUP}.workerTemplate.spec", f"{GROUP}.leaderTemplate.spec"
+REFUSED: list[tuple[Json, str, str]] = [
+    (leader_worker_set(notes={names.CONFIG: "[]"}), f"{NOTES}[{names.CONFIG}]", "must be an object with the key"),
+    (
+        leader_worker_set(notes={names.CONFIG: '{"targetReplicatedJobs": []}'}),
+        f"{NOTES}[{names.CONFIG}].targetReplicatedJobs",
+        "unknown key; the only key is timeoutAfterSeconds",
+    ),
+    (leader_worker_set(notes=GATED | {names.BYPASS: "yes"}), f"{NOTES}[{names.BYPASS}]", 'must be "true" or "false"'),
+    (
+        leader_worker_set(notes=GATED | {names.BARRIER_IMAGE: " "}),
+        f"{NOTES}[{names.BARRIER_IMAGE}]",
+        "must be an image",
+    ),
+    (
+        leader_worker_set(notes=NO_TIMEOUT, startupPolicy="LeaderReady"),
+        "spec.startupPolicy",
+        "the group could never start: workers are created when the leader is ready, and the leader waits for them",
+    ),
+    (leader_worker_set(notes=GATED, size=10_001), f"{GROUP}.size", "must be at most 10000"),
+    *(
+        (leader_worker_set(notes=GATED, group={"restartPolicy": policy}), f"{GROUP}.restartPolicy", ENDLESS)
+        for policy in ("None", "Default", "RecreateGroupAfterStart")
+    ),
+    (leader_worker_set(notes=GATED | {AFTER_START: ""}), f"{NOTES}[{AFTER_START}]", ENDLESS),
+    (
+        leader_worker_set(notes=NO_TIMEOUT, worker=template(os={"name": "windows"})),
+        f"{WORKER}.os.name",
+        "the start barrier cannot run in Windows pods",
+    ),
+    (
+        leader_worker_set(notes=GATED, leader=template(nodeSelector={"kubernetes.io/os": "windows"})),
+        f"{LEADER}.nodeSelector[kubernetes.io/os]",
+        "the start barrier cannot run in Windows pods",
+    ),
+    (
+        leader_worker_set(notes=GATED, worker=template(initContainers=[BARRIER])),
+        f"{WORKER}.initContainers[0].name",
+        "is reserved",
+    ),
+    (
+        leader_worker_set(notes=GATED, leader=template(containers=[BARRIER])),
+        f"{LEADER}.containers[0].name",
+        "is reserved",
+    ),
+    (
+        leader_worker_set(
+            notes=GATED, worker=template(volumes=[{"name": names.STATE_VOLUME, "emptyDir": {"sizeLimit": "1Mi"}}])
+        ),
+        f"{WORKER}.volumes[0].name",
+        "is reserved",
+    ),
+    (
+        leader_worker_set(notes=GATED, group={"volumeClaimTemplates": [{"metadata": {"name": names.VOLUME}}]}),
+        f"{GROUP}.volumeClaimTemplates[0].metadata.name",
+        "is reserved",
+    ),
+]
+
+
+@pytest.mark.parametrize(("given", "path", "sentence"), REFUSED)
+def test_what_forbids_a_group_is_named_with_its_path_whenever_it_comes(given: Json, path: str, sentence: str) -> None:
+    for old in (None, leader_worker_set(), leader_worker_set(notes=NO_TIMEOUT)):
+        found = errors(given, old)
+        assert set(found) == {path}
+        assert sentence in found[path]
+    assert errors(given, given) == {}, "one that was stored while the webhook was off stays editable"
+    assert errors(without(given, "metadata", "annotations")) == {}, "without a config nothing is ours to judge"
+
+
+def test_all_that_is_wrong_is_named_at_once() -> None:
+    given = leader_worker_set(
+        size=10_001,
+        notes={names.CONFIG: '{"timeoutAfterSeconds": 0}', AFTER_START: "", names.BYPASS: "x"},
+        leader=template(volumes=[{"name": names.VOLUME, "emptyDir": {}}]),
+        worker=template(os={"name": "windows"}),
+        startupPolicy="LeaderReady",
+        group={"restartPolicy": "None"},
+    )
+    assert list(errors(given)) == [
+        f"{NOTES}[{names.CONFIG}].timeoutAfterSeconds",
+        f"{NOTES}[{names.BYPASS}]",
+        f"{LEADER}.volumes[0].name",
+        f"{WORKER}.os.name",
+        f"{GROUP}.size",
+        "spec.startupPolicy",
+        f"{GROUP}.restartPolicy",
+        f"{NOTES}[{AFTER_START}]",
+    ]
+
+
+def test_a_policy_that_keeps_its_pods_is_admitted_where_nothing_times_out_or_the_timeout_releases() -> None:
+    keeps = {"restartPolicy": "None"}
+    assert errors(leader_worker_set(notes=NO_TIMEOUT, group=keeps)) == {}
+    assert errors(leader_worker_set(notes=GATED | RELEASE, group=keeps)) == {}
+    assert set(errors(leader_worker_set(notes=NO_TIMEOUT, group=keeps), None, PATIENT)) == {f"{GROUP}.restartPolicy"}
+    released, fails = (leader_worker_set(notes=GATED | it, group=keeps) for it in (RELEASE, {}))
+    assert set(errors(fails, released)) == {f"{GROUP}.restartPolicy"}, "also when Release is taken away"
+
+
+@pytest.mark.parametrize(
+    "given",
+    [
+        leader_worker_set(notes=GATED, size=1, startupPolicy="LeaderReady"),
+        leader_worker_set(notes=GATED, group={"restartPolicy": "RecreateGroupOnPodRestart"}),
+        leader_worker_set(notes=GATED, size=10_000, leader=template(), startupPolicy="LeaderCreated"),
+    ],
+)
+def test_what_can_start_and_end_is_admitted(given: Json) -> None:
+    assert errors(given) == {}
+
+
+def test_a_pod_group_must_be_the_group() -> None:
+    minimum = "gang.scheduling.koordinator.sh/min-available"
+    notes = {"gang.scheduling.koordinator.sh/name": "g", minimum: "4"}
+    given = leader_worker_set(
+        notes=GATED, leader=template({"annotations": notes}), worker=template({"annotations": notes})
+    )
+    paths = [f"{GROUP}.{key}.metadata.annotations[{minimum}]" for key in ("leaderTemplate", "workerTemplate")]
+    message = "must equal what the start barrier waits for: 4 pods here, 3 there"
+    assert errors(given) == dict.fromkeys(paths, message)
+
+
+def test_a_mistyped_annotation_and_a_deadline_before_the_timeout_are_warned_of() -> None:
+    notes = {"jobset-gate.dev/bypas": "true", names.START_SIZE: "3"}
+    given = leader_worker_set(notes=GATED | notes, worker=template(activeDeadlineSeconds=60))
+    mistyped, size, deadline = warnings(given)
+    assert mistyped.endswith("without effect on a LeaderWorkerSet: did you mean jobset-gate.dev/bypass?")
+    assert size == f"{NOTES}[jobset-gate.dev/start-size]: unknown annotation, without effect on a LeaderWorkerSet"
+    assert deadline.startswith(f"{WORKER}.activeDeadlineSeconds: 60: ends the pods before the gate's timeout of 300s")
+    assert warnings(given, given) == []
+
+
+@pytest.mark.parametrize("value", [None, [], "x", 3])
+@pytest.mark.parametrize(
+    "path", ["", "leaderWorkerTemplate", *(f"leaderWorkerTemplate/{it}" for it in ("workerTemplate", "size"))]
+)
+def test_what_the_schema_refuses_is_left_to_it(value: Any, path: str) -> None:
+    odd = changed(leader_worker_set(notes=GATED), value, "spec", *filter(None, path.split("/")))
+    assert errors(odd) == {}
+    assert admitted(odd)["metadata"] == odd["metadata"]
