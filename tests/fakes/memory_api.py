@@ -10,7 +10,7 @@ import msgspec
 
 from jobset_gate import names
 from jobset_gate.kube.errors import AlreadyExists, Conflict, Invalid, NotFound
-from jobset_gate.kube.resources import CONFIGMAPS, EVENTS, JOBS, JOBSETS, PODS, Resource
+from jobset_gate.kube.resources import CONFIGMAPS, EVENTS, JOBS, JOBSETS, PODS, STATEFUL_SETS, Resource
 
 Json = dict[str, Any]
 Reported = Callable[[Resource, str, Json], None]
@@ -21,7 +21,7 @@ Listener = Callable[[Resource, Json | None, Json | None], None]
 
 NAMESPACE = "default"
 
-WATCHED = (JOBSETS, JOBS, PODS, CONFIGMAPS)
+WATCHED = (JOBSETS, JOBS, PODS, CONFIGMAPS, STATEFUL_SETS)
 
 
 class Api:
@@ -171,4 +171,4 @@ def _selected(kind: Resource, stored: Json) -> bool:
     labels = labels_of(stored)
     if kind == PODS and names.START_GROUP in labels and names.GATED not in labels:
         return True
-    return kind not in (JOBS, PODS) or labels.get(names.GATED) in (names.GATED_VALUE, names.GATED_JOB)
+    return kind not in (JOBS, PODS) or labels.get(names.GATED) in (names.GATED_VALUE, names.GATED_JOB, names.GATED_LWS)

@@ -15,7 +15,7 @@ from tests.stress.world.schedule import Schedule, at_random, cut_down, fault, pl
 from tests.stress.world.world import RunEnding
 
 DEEP = os.environ.get("HYPOTHESIS_PROFILE") == "deep"
-WALKS = {"jobset": 160, "job": 160, "startgroup": 400}
+WALKS = {"jobset": 160, "job": 160, "startgroup": 400, "lws": 400}
 PARTS = 4
 """Each a test of its own: seconds of pure computing, which may take many times that on a busy machine."""
 pytestmark = [pytest.mark.usefixtures("quiet"), pytest.mark.timeout(3600 if DEEP else 120)]

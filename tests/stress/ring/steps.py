@@ -2,9 +2,10 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from typing import TYPE_CHECKING
 
-from jobset_gate.kube.resources import CONFIGMAPS, PODS
+from jobset_gate.kube.resources import CONFIGMAPS, PODS, Resource
 from tests.stress.ring.cluster import RingCluster
 from tests.stress.world.steps import Run
 
@@ -15,7 +16,7 @@ if TYPE_CHECKING:
 class RingRun(Run):
     """What the steps do; those of a workload and its Jobs are not played."""
 
-    kinds = (PODS, CONFIGMAPS)
+    kinds: Sequence[Resource] = (PODS, CONFIGMAPS)
 
     def __init__(self, schedule: Schedule) -> None:
         super().__init__(schedule)

@@ -26,32 +26,41 @@ from controllers.barrier.stream.registry import WaiterRegistry
 from controllers.barrier.verdict_patcher import VerdictPatcher
 from controllers.barrier.verdict_store import VerdictStore
 from controllers.barrier.workloads import WORKLOADS
-from jobset_gate.barrier import wire
+from jobset_gate.barrier import lws_wire, wire
 from jobset_gate.barrier.model import GangKey, GangSnapshot
 from jobset_gate.barrier.source import Source
 from jobset_gate.kube.client import Client
 from jobset_gate.kube.errors import KubeError
-from jobset_gate.kube.resources import CONFIGMAPS, JOBS, JOBSETS, PODS, Resource
+from jobset_gate.kube.resources import CONFIGMAPS, JOBS, JOBSETS, PODS, STATEFUL_SETS, Resource
 from jobset_gate.runtime.controller import Controller, ControllerMetrics
 from jobset_gate.runtime.staleness import Staleness
 from jobset_gate.runtime.store import Store
 from jobset_gate.runtime.workqueue import Requeue, WorkQueue
-from jobset_gate.sources import decode, startgroup
-from jobset_gate.sources.table import SOURCES
+from jobset_gate.sources import decode, lws, startgroup
 from tests.fakes.instant_loop import InstantLoop
 from tests.fakes.memory_api import WATCHED, Api, Json
 from tests.fakes.memory_client import Answer, Call, MemoryClient
 from tests.stress.world.objects import JOBSET
 
-SHAPES: dict[Resource, Any] = {JOBSETS: wire.JobSet, JOBS: wire.Job, PODS: wire.Pod, CONFIGMAPS: wire.ConfigMap}
+SHAPES: dict[Resource, Any] = {
+    JOBSETS: wire.JobSet,
+    JOBS: wire.Job,
+    PODS: wire.Pod,
+    CONFIGMAPS: wire.ConfigMap,
+    STATEFUL_SETS: lws_wire.WorkerSet,
+}
 READERS: dict[Resource, Callable[[Any], Any]] = {
     JOBSETS: decode.jobset,
     JOBS: decode.job,
     PODS: decode.pod,
     CONFIGMAPS: decode.config_map,
+    STATEFUL_SETS: lws.worker_set,
 }
-RING_SHAPES = SHAPES | {PODS: wire.MemberPod}
-RING_READERS = READERS | {PODS: startgroup.pod}
+_ALONE_SHAPES = SHAPES | {PODS: wire.MemberPod}
+OF_SOURCE = {
+    "startgroup": (_ALONE_SHAPES, READERS | {PODS: startgroup.pod}),
+    "lws": (_ALONE_SHAPES, READERS | {PODS: lws.pod}),
+}
 """Where pods are gated one by one."""
 METRICS = ControllerMetrics(CollectorRegistry())
 SILENCE = 70.0
@@ -153,7 +162,7 @@ class Replica:
 
     def __init__(self, name: str, api: Api, loop: InstantLoop, now: Callable[[], float], source: str) -> None:
         self.source, self._workloads = source, WORKLOADS.get(source, JOBSETS)
-        self._shapes, self._readers = (RING_SHAPES, RING_READERS) if SOURCES[source].gates_pods else (SHAPES, READERS)
+        self._shapes, self._readers = OF_SOURCE.get(source, (SHAPES, READERS))
         self.name, self.api, self._loop, self._true_now = name, api, loop, now
         self.clock_ahead = 0.0
         self.memory = MemoryClient(api, self._answer_call)
@@ -217,6 +226,7 @@ class Replica:
             JOBS: self.index.on_job,
             PODS: self.index.on_pod,
             CONFIGMAPS: self.index.on_config_map,
+            STATEFUL_SETS: self.index.on_worker_set,
         }
         self._stores: dict[Resource, Store[Any, Any]] = {kind: Store(self._readers[kind]) for kind in WATCHED}
         self._staleness = {kind: Staleness(self.now) for kind in WATCHED}

@@ -11,6 +11,7 @@ from dataclasses import dataclass, field, replace
 from random import Random
 from typing import NamedTuple
 
+from tests.stress.leaders import steps as leaders
 from tests.stress.ring import steps as ring
 from tests.stress.world.cluster import GangShape
 from tests.stress.world.steps import MOST, Run
@@ -109,7 +110,7 @@ MOTIFS: tuple[str, ...] = (
 """What chance alone seldom brings about: a few steps in this order, with numbers where they matter ("?": any)."""
 
 
-PLAYED = ("jobset", "job", "startgroup")
+PLAYED = ("jobset", "job", "startgroup", "lws")
 """Sources with a world of their own."""
 
 
@@ -147,7 +148,8 @@ class Schedule:
 
 def play(schedule: Schedule) -> World:
     """Plays it to its end. Raises AssertionError if something forbidden happens."""
-    run = (ring.RingRun if schedule.shape.source == "startgroup" else Run)(schedule)
+    runs = {"startgroup": ring.RingRun, "lws": leaders.LeaderRun}
+    run = runs.get(schedule.shape.source, Run)(schedule)
     with run.world:
         for step in schedule.steps:
             run.take(step)
@@ -157,8 +159,8 @@ def play(schedule: Schedule) -> World:
 
 def at_random(random: Random, source: str = "jobset") -> Schedule:
     """Any schedule, with a few kinds of trouble: all at once would let no gang come to anything."""
-    if source == "startgroup":
-        return _of_start_group(random)
+    if source in ("startgroup", "lws"):
+        return _of_pods(random, source)
     troubles = random.sample(TROUBLES, random.choice((0, 1, 2, 2, 3, 4, 6)))
     turns = random.sample(NEW_GENERATIONS, random.choice((0, 1, 1, 2, 3)))
     suspended = random.random() < 0.2
@@ -193,14 +195,16 @@ def at_random(random: Random, source: str = "jobset") -> Schedule:
     )
 
 
-def _of_start_group(random: Random) -> Schedule:
-    menu = ring.ORDINARY + 2 * tuple(random.sample(ring.TROUBLES, random.choice((1, 2, 2, 3, 4, 6))))
+def _of_pods(random: Random, source: str) -> Schedule:
+    its = ring if source == "startgroup" else leaders
+    menu = its.ORDINARY + 2 * tuple(random.sample(its.TROUBLES, random.choice((1, 2, 2, 3, 4, 6))))
     shape = GangShape(
         width=random.choice((1, 2, 2, 3)),
         timeout=random.choice((30, 30, 60, None)),
         releases_on_timeout=random.random() < 0.3,
-        source="startgroup",
+        source=source,
         of_job=random.random() < 0.25,
+        pods_restart=source == "lws",
     )
     return Schedule(
         shape=shape,

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Callable, Sequence
 from typing import TYPE_CHECKING
 
-from jobset_gate.kube.resources import CONFIGMAPS, JOBS, Resource
+from jobset_gate.kube.resources import CONFIGMAPS, JOBS, JOBSETS, PODS, Resource
 from tests.fakes.memory_api import WATCHED, Json
 from tests.fakes.memory_client import Answer
 from tests.stress.world.facts import alive
@@ -22,7 +22,7 @@ MOST = 11
 class Run:
     """What the steps do. What must not happen is the oracle's business."""
 
-    kinds: Sequence[Resource] = WATCHED
+    kinds: Sequence[Resource] = (JOBSETS, JOBS, PODS, CONFIGMAPS)
     """Of objects whose watches are disturbed."""
 
     def __init__(self, schedule: Schedule) -> None:

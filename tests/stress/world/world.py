@@ -14,6 +14,8 @@ from jobset_gate.fake.clock import EPOCH
 from jobset_gate.kube.resources import CONFIGMAPS, JOBS
 from tests.fakes.instant_loop import InstantLoop
 from tests.fakes.memory_api import WATCHED, Api, Json, labels_of
+from tests.stress.leaders.cluster import LeaderCluster
+from tests.stress.leaders.oracle import LeaderOracle
 from tests.stress.ring.cluster import RingCluster
 from tests.stress.ring.oracle import RingOracle
 from tests.stress.world.bare_job import JobCluster
@@ -66,6 +68,9 @@ class World:
         if shape.source == "startgroup":
             ring = RingCluster(self.api, self.now, shape)
             return ring, RingOracle(self.api, ring, self.now)
+        if shape.source == "lws":
+            group = LeaderCluster(self.api, self.now, shape)
+            return group, LeaderOracle(self.api, group, self.now)
         cluster = (JobCluster if shape.source == "job" else Cluster)(self.api, self.now, shape)
         return cluster, Oracle(self.api, cluster, self.now)
 
