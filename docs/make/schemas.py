@@ -50,7 +50,9 @@ def moment(description: str) -> Json:
 
 TEXT: Final = a("string", "In words, for people.")
 COUNT: Final[Json] = {"minimum": 0}
-SOURCE: Final = a("string?", "Source of a gang with a start barrier: jobset, job or startgroup; null for a pod group.")
+SOURCE: Final = a(
+    "string?", "Source of a gang with a start barrier: jobset, job, lws or startgroup; null for a pod group."
+)
 
 
 _POD_TIMES: Final = record(
@@ -79,7 +81,10 @@ TIMELINE: Final = whole(
     "How one gang started: who came when, and what the wait has cost.",
     {
         "kind": kind("Timeline"),
-        "of": {"enum": ["JobSet", "Job", "StartGroup", "PodGroup"], "description": "What kind of gang it is."},
+        "of": {
+            "enum": ["JobSet", "Job", "LeaderWorkerSet", "StartGroup", "PodGroup"],
+            "description": "What kind of gang it is.",
+        },
         "source": SOURCE,
         "namespace": a("string", "Where it is."),
         "name": a("string", "What it is called."),
@@ -156,12 +161,15 @@ EXPLANATION: Final = whole(
     "Why one gang waits, or how it was decided.",
     {
         "kind": kind("Explanation"),
-        "of": {"enum": ["JobSet", "Job", "StartGroup", "PodGroup"], "description": "What kind of gang it is."},
+        "of": {
+            "enum": ["JobSet", "Job", "LeaderWorkerSet", "StartGroup", "PodGroup"],
+            "description": "What kind of gang it is.",
+        },
         "source": SOURCE,
         "namespace": a("string", "Where it is."),
         "name": a("string", "What it is called."),
         "owner": record(
-            "What owns the pods of a start group; null for any other gang.",
+            "What owns the pods of a start group, or of one group of a LeaderWorkerSet; null for any other gang.",
             {
                 "apiVersion": a("string", "Of the owner."),
                 "kind": a("string", "Of the owner."),

@@ -17,6 +17,7 @@ import msgspec
 
 from jobset_gate.barrier.count import JobSlots, list_job_slots
 from jobset_gate.barrier.model import GangSnapshot, MissingByReason, PendingCause, PendingReason, PodSeen, Value
+from jobset_gate.barrier.source import Source
 
 _NOT_YET = "has not created it yet"
 NOT_CREATED_YET = f"the Job controller {_NOT_YET}"
@@ -45,11 +46,11 @@ class MissingSlot(Value, frozen=True):
     created_at: float | None = None
     pod: str = ""
 
-    @property
-    def slot(self) -> str:
+    def slot(self, source: Source) -> str:
         """`workers-2/17`; `workers-2` in a NonIndexed Job; `17` where a workload has one Job only; else the pod."""
         job = f"{self.replicated_job}-{self.job_index}" if self.replicated_job else ""
-        return "/".join(part for part in (job, "" if self.index is None else str(self.index)) if part) or self.pod
+        index = "" if self.index is None else source.shown_index(self.index)
+        return "/".join(part for part in (job, index) if part) or self.pod
 
 
 class MissingInJob(Value, frozen=True):
@@ -284,7 +285,7 @@ def _describe(seen: GangSnapshot, group: _Cause, oldest: Sequence[MissingSlot], 
         reason=cause.reason.value,
         message=_POD.sub("pods", cause.message) if many > 1 and "pod" in cause.message else cause.message,
         count=many,
-        slots=tuple(one.slot for one in oldest if one.slot),
+        slots=tuple(slot for slot in (one.slot(seen.workload.source) for one in oldest) if slot),
         oldest_count=oldest_count,
         oldest_created_at=first.created_at,
         command=_command(seen, cause, first),

@@ -45,12 +45,14 @@ class Source(msgspec.Struct, frozen=True, kw_only=True):
     keeps_attempt: bool = False
     """Of those: the gang's name ends with the UID of the pods' owner, and its ConfigMap records the attempt, its
     members and the condition, since no other object could (K5, K7)."""
+    slot_words: tuple[str, str] | None = None
+    """What people call the pod of index 0, and the word before the number of any other; None: its number alone."""
     pods_creator: str = "Job"
     """Kind of the objects that create its pods; "": of any, named by the pods."""
 
     @property
     def resource(self) -> str:
-        """The word for the kind in kubectl's commands, and in ours."""
+        """The word for the kind in our commands."""
         return self.name if self.gates_pods else self.kind.lower()
 
     @property
@@ -78,14 +80,24 @@ class Source(msgspec.Struct, frozen=True, kw_only=True):
             return workload.partition(".")[0]
         return "/".join(name_and_index(workload)) if self.gates_pods else workload
 
+    def pods_labels(self, workload: str) -> str:
+        """The labels of the gang's pods that their own controller gives them, for kubectl."""
+        if self.shares_condition:
+            name, index = name_and_index(workload)
+            return f"{self.pods_label}={name},{names.LWS_GROUP_INDEX}={index}"
+        return f"{self.pods_label}={self.shown_name(workload)}"
+
     def pods_selector(self, workload: str) -> str:
         """Label selector of the gang's pods; where pods are gated one by one, also of those of other owners."""
-        if self.keeps_attempt:
-            return f"{self.pods_label}={self.shown_name(workload)},!{names.GATED}"
-        if self.gates_pods:
-            name, index = name_and_index(workload)
-            return f"{names.GATED}={self.gated},{self.pods_label}={name},{names.LWS_GROUP_INDEX}={index}"
-        return f"{names.GATED}={self.gated},{self.pods_label}={workload}"
+        labels = self.pods_labels(workload)
+        return f"{labels},!{names.GATED}" if self.keeps_attempt else f"{names.GATED}={self.gated},{labels}"
+
+    def shown_index(self, index: int) -> str:
+        """How people call the slot of this completion index."""
+        if self.slot_words is None:
+            return str(index)
+        first, others = self.slot_words
+        return f"{others} {index}" if index else first
 
     def config_map_name(self, workload: str) -> str:
         """Name of the gang's ConfigMap."""

@@ -17,6 +17,8 @@ from jobset_gate.objects import duration
 WEEK: Final = 7 * 24 * 3600.0
 """Seconds that a negative duration stands for."""
 
+MAX_DIGITS: Final = 10
+"""Of the number of a group."""
 Command = TypeVar("Command", bound=Callable[..., None])
 
 ALIASES: Final = {
@@ -115,10 +117,10 @@ Config = Annotated[
 ControllerConfig = Annotated[
     Path | None, option("--config", "FILE", "The controller's settings, where they are not the usual ones.")
 ]
-_ANY: Final = "[jobset/|job/|startgroup/|trainjob/|pod/|podgroup/]NAME"
+_ANY: Final = "[jobset/|job/|lws/|startgroup/|trainjob/|pod/|podgroup/]NAME"
 _ABOUT: Final = (
-    "A JobSet, a Job that is a gang, or a start group; with a prefix that of a TrainJob, a pod (for its gang) or a pod "
-    "group. gang/NAME is a pod group, too."
+    "A JobSet, a Job that is a gang, a LeaderWorkerSet (lws/NAME/2 is one group), or a start group; with a prefix that "
+    "of a TrainJob, a pod (for its gang) or a pod group. gang/NAME is a pod group, too."
 )
 Subjects = Annotated[list[str], typer.Argument(metavar=_ANY, help=_ABOUT, show_default=False)]
 Subject = Annotated[str, typer.Argument(metavar=_ANY, help=_ABOUT, show_default=False)]
@@ -204,6 +206,10 @@ class ResourceKind(StrEnum):
     ANY = ""
     JOBSET = "jobset"
     JOB = "job"
+    LWS = "lws"
+    """A LeaderWorkerSet with all its groups."""
+    LWS_GROUP = "lws group"
+    """One group of it, by the name of its leader pod."""
     START_GROUP = "startgroup"
     """Resolved to its gang, one of those of its name: `cli/fetch/start_groups.py`."""
     TRAIN_JOB = "trainjob"
@@ -217,6 +223,13 @@ _KINDS: Final = {
         ("jobset", "jobsets", "js", "jobset.jobset.x-k8s.io", "jobsets.jobset.x-k8s.io"), ResourceKind.JOBSET
     ),
     **dict.fromkeys(("job", "jobs", "job.batch", "jobs.batch"), ResourceKind.JOB),
+    **dict.fromkeys(
+        (
+            *("lws", "leaderworkerset", "leaderworkersets"),
+            *("leaderworkerset.leaderworkerset.x-k8s.io", "leaderworkersets.leaderworkerset.x-k8s.io"),
+        ),
+        ResourceKind.LWS,
+    ),
     **dict.fromkeys(("startgroup", "startgroups"), ResourceKind.START_GROUP),
     **dict.fromkeys(("trainjob", "trainjobs", "trainjobs.trainer.kubeflow.org"), ResourceKind.TRAIN_JOB),
     **dict.fromkeys(("pod", "pods", "po"), ResourceKind.POD),
@@ -236,11 +249,17 @@ class ResourceArgument:
 
 def parse_resource(text: str, owner: str = "") -> ResourceArgument:
     """Raises CommandError for what is no name of anything we know. With an owner a bare name is a start group's."""
-    kind, slash, name = text.rpartition("/")
+    kind, slash, name = text.partition("/") if "/" in text else ("", "", text)
     what = _KINDS.get(kind.lower()) if slash else ResourceKind.ANY
-    if what is None:
-        known = "NAME, jobset/NAME, job/NAME, startgroup/NAME, trainjob/NAME, pod/NAME, podgroup/NAME, gang/NAME"
-        raise CommandError(f"{text}: no such kind: {kind} (known are {known})", ExitCode.USAGE)
+    name, index, group = name.partition("/")
+    if what is None or (index and what is not ResourceKind.LWS):
+        known = "NAME, jobset/NAME, job/NAME, lws/NAME, lws/NAME/GROUP, startgroup/NAME, trainjob/NAME, pod/NAME, "
+        known += "podgroup/NAME, gang/NAME"
+        raise CommandError(f"{text}: no such kind: {text.rpartition('/')[0]} (known are {known})", ExitCode.USAGE)
+    if index:
+        if not (group.isascii() and group.isdigit() and len(group) < MAX_DIGITS):
+            raise CommandError(f"{text}: {group or 'nothing'} is no number of a group", ExitCode.USAGE)
+        what, name = ResourceKind.LWS_GROUP, name and f"{name}-{int(group)}"
     if not name:
         raise CommandError(f"{text}: a name is missing", ExitCode.USAGE)
     if owner and what not in (ResourceKind.ANY, ResourceKind.START_GROUP):

@@ -113,7 +113,7 @@ def explain_ungated(source: Source, namespace: str, name: str, now: float) -> Ex
         state=GangState.NOT_GATED,
         now=now,
         message=f"asks for no start barrier: it has {places} annotation {names.CONFIG}",
-        commands=(f"kubectl describe {source.resource} {name} -n {namespace}",),
+        commands=(f"kubectl describe {source.kind.lower()} {name} -n {namespace}",),
     )
 
 
@@ -215,7 +215,8 @@ def _subject(seen: GangSnapshot, name: str) -> ExplainedPod | None:
     pod = next((it for it in seen.pods if it.name == name), None)
     if pod is None:
         return None
-    return ExplainedPod(name=name, slot=slot_of_pod(seen, pod).slot, message=_pod_message(seen, pod))
+    slot = slot_of_pod(seen, pod).slot(seen.workload.source)
+    return ExplainedPod(name=name, slot=slot, message=_pod_message(seen, pod))
 
 
 def _pod_message(seen: GangSnapshot, pod: PodSeen) -> str:
@@ -246,13 +247,13 @@ def _commands(
             resource=its.kind.lower(),
             name=its.name,
             namespace=workload.namespace,
-            pods_label=f"{source.pods_label}={workload.shown_name}",
+            pods_labels=source.pods_labels(workload.name),
             config_map=source.config_map_name(workload.name),
         ),
     )
 
 
-_PODS = "kubectl get pods -n {namespace} -l {pods_label}"
+_PODS = "kubectl get pods -n {namespace} -l {pods_labels}"
 _OF_STATES: dict[GangState, str] = {
     GangState.SUSPENDED: (
         """kubectl patch {resource} {name} -n {namespace} --type=merge -p '{{"spec":{{"suspend":false}}}}'"""

@@ -94,8 +94,10 @@ def is_waiting(it: Explanation) -> bool:
 
 
 def ownership(it: Explanation) -> str:
-    """Of a start group: what owns its pods, and which attempt this is."""
-    return f"pods of {it.owner.kind} {it.owner.name}, attempt {it.attempt}" if it.owner is not None else ""
+    """Of a start group: what owns its pods, and which attempt this is. Not where the headline names the owner."""
+    if it.owner is None or it.owner.kind == it.kind:
+        return ""
+    return f"pods of {it.owner.kind} {it.owner.name}, attempt {it.attempt}"
 
 
 # --- After a timeout ------------------------------------------------------------------------------------------------

@@ -72,6 +72,7 @@ LWS: Final = Source(
     pods_label=names.LWS_NAME,
     gates_pods=True,
     marks_templates=True,
+    slot_words=("leader", "worker"),
     pods_creator="StatefulSet",
 )
 """One group of a LeaderWorkerSet: leader pod and workers. The name of the gang is that of the leader pod."""

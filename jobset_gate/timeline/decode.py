@@ -11,6 +11,7 @@ from jobset_gate import names
 from jobset_gate.barrier import verdict_codec, wire
 from jobset_gate.barrier.events import CoreEvent
 from jobset_gate.barrier.model import GangSnapshot, Generation, PodSeen
+from jobset_gate.barrier.source import Source
 from jobset_gate.barrier.wire import NO_LABELS
 from jobset_gate.sources.decode import barrier_status, controller_owner, slot_of_pod
 from jobset_gate.sources.jobset import NO_INDEX
@@ -87,12 +88,14 @@ def pods_of_gang(seen: GangSnapshot, pods: Iterable[PodTimeline]) -> list[PodTim
     if not seen.workload.source.gates_pods:
         return list(pods)
     known = {pod.uid: pod for pod in seen.pods}
-    return [_placed(pod, known[pod.uid]) for pod in pods if pod.uid in known]
+    return [_placed(pod, known[pod.uid], seen.workload.source) for pod in pods if pod.uid in known]
 
 
-def _placed(pod: PodTimeline, known: PodSeen) -> PodTimeline:
+def _placed(pod: PodTimeline, known: PodSeen, source: Source) -> PodTimeline:
     return msgspec.structs.replace(
         pod,
+        index=known.index,
+        shown_index="" if known.index is None else source.shown_index(known.index),
         replicated_job=known.replicated_job,
         job_index=known.job_index,
         generation=Generation(known.workload_uid, known.attempt, known.epoch),

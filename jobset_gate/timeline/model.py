@@ -114,6 +114,8 @@ class PodTimeline(msgspec.Struct, frozen=True, kw_only=True, omit_defaults=True)
     replicated_job: str = ""
     job_index: int = 0
     index: int | None = None
+    shown_index: str = ""
+    """What people call that index, where they do not call it by its number."""
     node: str = ""
     phase: str = ""
     alive: bool = True
@@ -135,7 +137,8 @@ class PodTimeline(msgspec.Struct, frozen=True, kw_only=True, omit_defaults=True)
         """`workers-2/17`, or `17` in an only Job; a NonIndexed Job's pods have no number, so they go by their names."""
         if self.index is None:
             return self.name
-        return f"{self.replicated_job}-{self.job_index}/{self.index}" if self.replicated_job else str(self.index)
+        index = self.shown_index or str(self.index)
+        return f"{self.replicated_job}-{self.job_index}/{index}" if self.replicated_job else index
 
     @property
     def unknown_steps(self) -> frozenset[Step]:

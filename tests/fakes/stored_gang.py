@@ -110,11 +110,11 @@ class StoredJobSet:
             index, job, number, node=NODE, initContainerStatuses=[container(names.BARRIER_CONTAINER, runs)], **more
         )
 
-    async def passed(self, index: int, job: str) -> None:
+    async def passed(self, index: int, job: str, number: int = 0) -> None:
         moment = timestamp(time.time())
         ended = {"terminated": {"exitCode": 0, "startedAt": moment, "finishedAt": moment, "reason": "Completed"}}
         statuses = [container(names.BARRIER_CONTAINER, ended)]
-        await self.pod(index, job, node=NODE, initContainerStatuses=statuses, phase="Running")
+        await self.pod(index, job, number, node=NODE, initContainerStatuses=statuses, phase="Running")
 
     async def unscheduled(self, index: int, job: str, words: str, number: int = 0) -> str:
         condition = {"type": "PodScheduled", "status": "False", "reason": "Unschedulable", "message": words}

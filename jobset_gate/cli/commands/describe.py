@@ -10,6 +10,7 @@ from jobset_gate.barrier.events import CoreEvent
 from jobset_gate.cli.cluster import ClusterOptions
 from jobset_gate.cli.exits import ExitCode
 from jobset_gate.cli.fetch.events import events_of
+from jobset_gate.cli.fetch.leader_worker_set import facts as group_facts
 from jobset_gate.cli.fetch.resolver import ExplainedObject, Resolver, open_resolver
 from jobset_gate.cli.invocation import Invocation
 from jobset_gate.cli.options import ControllerConfig, Namespace, Owner, Subjects, new_app, program
@@ -50,13 +51,16 @@ async def run(names: Sequence[str], owner: str, invocation: Invocation, config: 
 
 async def _description(resolver: Resolver, found: ExplainedObject, style: output.TerminalStyle) -> str:
     it, status, gang = found.explanation, found.status, found.gang
+    rows: description.Rows = ()
     if status is not None:
         facts, rows = description.pod_group_facts(status, it.now), description.member_rows(status)
     elif gang is not None:
         facts = description.gang_facts(gang.gang, it.now)
         rows = () if gang.pods_forbidden else description.gang_rows(gang.gang)
+    elif found.groups is not None:
+        facts = group_facts(found.groups)
     else:
-        facts, rows = (("Name", it.name), ("Namespace", it.namespace)), ()
+        facts = (("Name", it.name), ("Namespace", it.namespace))
     return description.description_text(it, facts, rows, await _events(resolver, found), style)
 
 

@@ -52,7 +52,8 @@ if TYPE_CHECKING:
 WATCH_INTERVAL: Final = 0.5
 """Seconds between two prints of `-w`: what changes more often is printed once."""
 _EXAMPLE: Final = "Example: {program} get groups -A -o wide"
-_GANGS: Final = """Show all that waits until it is complete: gated JobSets and Jobs, start groups, and pod groups.
+_GANGS: Final = """Show all that waits until it is complete: gated JobSets and Jobs, groups of LeaderWorkerSets, start
+groups, and pod groups.
 
 STARTED counts the pods of a gang that have started, or the pods of a group that are bound to a node. Reads the
 API server only, so it works without a controller, and then says so. What you may not read is named.
@@ -67,7 +68,7 @@ app = new_app()
 get = new_app(
     cls=AliasGroup,
     no_args_is_help=True,
-    help="Show the gated JobSets and Jobs, the start groups and the pod groups of a cluster.",
+    help="Show the gated JobSets, Jobs and LeaderWorkerSets, the start groups and the pod groups of a cluster.",
     epilog=_EXAMPLE,
 )
 app.add_typer(get, name="get")
@@ -83,11 +84,11 @@ class Shown(StrEnum):
 
 
 SourceName = StrEnum("SourceName", {name.upper(): name for name in SOURCES})  # type: ignore[misc]  # of the table
-_JOBSETS, _JOBS, _START_GROUPS, _POD_GROUPS = "JobSets", "Jobs", "StartGroups", "pod groups"
+_JOBSETS, _POD_GROUPS = "JobSets", "pod groups"
 _WORDS: Final = {
     Shown.JOBSETS: ("JobSet with a gate", "JobSets with a gate", {_JOBSETS}),
     Shown.GROUPS: ("group", "groups", {_POD_GROUPS}),
-    Shown.GANGS: ("gang", "gangs", {_JOBSETS, _JOBS, _START_GROUPS, _POD_GROUPS}),
+    Shown.GANGS: ("gang", "gangs", {*(f"{it.kind}s" for it in SOURCES.values()), _POD_GROUPS}),
 }
 
 
@@ -119,13 +120,14 @@ class GetOptions:
     watch: Annotated[bool, typer.Option("-w", "--watch", help="Go on, and print what changes.")] = False
 
     def selects(self, namespace: str, name: str) -> bool:
-        """Whether that is one of the names, if any are given, and has the fields."""
-        return (not self.names or name in self.names) and has_fields(self.field_selector, namespace, name)
+        """Whether that is one of the names, or a group of it, if any are given, and has the fields."""
+        named = not self.names or name in self.names or name.partition("/")[0] in self.names
+        return named and has_fields(self.field_selector, namespace, name)
 
 
 @get.command(
     "gangs",
-    short_help="Show gated JobSets and Jobs, start groups and pod groups, all in one table.",
+    short_help="Show gated JobSets, Jobs and LeaderWorkerSets, start groups and pod groups, all in one table.",
     help=_GANGS,
     epilog="Example: {program} get gangs -n team",
 )
@@ -238,6 +240,7 @@ def _all_found(items: list[PrintedItem], listing: Listing) -> bool:
     for line in listing.warnings():
         out.err(f"warning: {line}")
     found = {it.name.partition("/")[2] for it in items}
+    found |= {it.partition("/")[0] for it in found}
     missing = [it for it in dict.fromkeys(listing.options.names or ()) if it not in found]
     for name in missing:
         out.err(f"error: {listing.singular} {name} not found{listing.where}")

@@ -14,12 +14,13 @@ import typer
 from jobset_gate.cli.cluster import ClusterOptions
 from jobset_gate.cli.exits import CommandError, ExitCode
 from jobset_gate.cli.fetch.resolver import find, open_resolver, resolve_gang
-from jobset_gate.cli.fetch.timeline import fetch_gang_timeline, fetch_pod_group_timelines
+from jobset_gate.cli.fetch.timeline import fetch_gang_timeline, fetch_lws_timelines, fetch_pod_group_timelines
 from jobset_gate.cli.invocation import Invocation
 from jobset_gate.cli.options import (
     ControllerConfig,
     Namespace,
     Owner,
+    ResourceKind,
     new_app,
     option,
     parse_resource,
@@ -57,9 +58,9 @@ def timeline(
     name: Annotated[
         str,
         typer.Argument(
-            metavar="[jobset/|job/|startgroup/|trainjob/|pod/|podgroup/]NAME",
-            help="A gang: a JobSet, Job or start group; with a prefix that of a pod, or a pod group. gang/NAME is one, "
-            "too.",
+            metavar="[jobset/|job/|lws/|startgroup/|trainjob/|pod/|podgroup/]NAME",
+            help="A gang: a JobSet, Job, LeaderWorkerSet or start group; with a prefix that of a pod, or a pod group. "
+            "gang/NAME is one, too.",
             show_default=False,
         ),
     ],
@@ -110,8 +111,12 @@ async def run(
     argument = parse_resource(name, owner)
     prices = parse_prices(price)
     async with open_resolver(invocation, config) as resolver:
-        gang, pod_groups = partial(fetch_gang_timeline, resolver), partial(fetch_pod_group_timelines, resolver)
-        found = await find(await resolve_gang(resolver.client, resolver.namespace, argument), gang, pod_groups)
+        argument = await resolve_gang(resolver.client, resolver.namespace, argument)
+        if argument.kind is ResourceKind.LWS:
+            found = await fetch_lws_timelines(resolver, argument.name)
+        else:
+            gang, pod_groups = partial(fetch_gang_timeline, resolver), partial(fetch_pod_group_timelines, resolver)
+            found = await find(argument, gang, pod_groups)
         controller = None if all(map(_is_decided, found)) else await resolver.controller()
     if len(found) > 1 and form is TimelineFormat.SVG:
         raise CommandError(f"{name}: {len(found)} groups of that name: a picture is of one", ExitCode.ERROR)

@@ -15,8 +15,8 @@ from jobset_gate.cli.cluster import ClusterOptions
 from jobset_gate.cli.exits import CommandError, ExitCode
 from jobset_gate.cli.fetch.gangs import argument_of, kubectl_name
 from jobset_gate.cli.fetch.outcome import GANG_GOALS, GOAL_TEXT, WaitGoal, WaitOutcome, gang_outcome
-from jobset_gate.cli.fetch.resolver import SOURCE_OF, Resolver, find, open_resolver, resolve_gang
-from jobset_gate.cli.fetch.view import FIRST_READ_TIMEOUT, GangView, PodGroupView, get_gang, wait_until
+from jobset_gate.cli.fetch.resolver import KIND_OF, Resolver, find, open_resolver, resolve_gang
+from jobset_gate.cli.fetch.view import FIRST_READ_TIMEOUT, GangView, PodGroupView, find_lws_view, get_gang, wait_until
 from jobset_gate.cli.invocation import Invocation
 from jobset_gate.cli.options import (
     ControllerConfig,
@@ -47,9 +47,9 @@ def wait(
     names: Annotated[
         list[str],
         typer.Argument(
-            metavar="[jobset/|job/|startgroup/|trainjob/|pod/|podgroup/]NAME",
-            help="Gangs: JobSets, Jobs and start groups; with a prefix those of pods, or pod groups. gang/NAME is one, "
-            "too.",
+            metavar="[jobset/|job/|lws/|startgroup/|trainjob/|pod/|podgroup/]NAME",
+            help="Gangs: JobSets, Jobs, LeaderWorkerSets and start groups; with a prefix those of pods, or pod groups. "
+            "gang/NAME is one, too.",
             show_default=False,
         ),
     ],
@@ -57,8 +57,8 @@ def wait(
         WaitGoal | None,
         typer.Option(
             "--for",
-            help="What to wait for: of JobSets, Jobs and start groups released (the default) or timedout, of pod "
-            "groups opened, satisfied (the default) or timedout.",
+            help="What to wait for: of JobSets, Jobs, LeaderWorkerSets and start groups released (the default) or "
+            "timedout, of pod groups opened, satisfied (the default) or timedout.",
             show_default=False,
         ),
     ] = None,
@@ -75,7 +75,8 @@ def wait(
 
     Ends with exit code 3 when the time is over, and with 1 when the other outcome comes, or nothing can come any
     more. Watches the JobSet (or Job) and its ConfigMap, with the right to get, list and watch JobSets (or Jobs); of
-    start groups their pods and ConfigMap; of pod groups their PodGroups, pods and records.
+    start groups their pods and ConfigMap; of LeaderWorkerSets, whose groups below spec.replicas all have to start,
+    also these and StatefulSets; of pod groups their PodGroups, pods and records.
 
     kubectl alone waits for a start group, too: kubectl wait configmap -l jobset-gate.dev/start-group=ring
     --for=jsonpath='{.metadata.annotations.jobset-gate\.dev/group-started}'=True
@@ -103,8 +104,8 @@ async def run(
 def _checked(it: ResourceArgument, text: str, goal: WaitGoal | None) -> ResourceArgument:
     """Raises CommandError for what cannot be waited for."""
     wrong = ""
-    if it.kind in (*SOURCE_OF, ResourceKind.TRAIN_JOB, ResourceKind.POD) and goal not in (None, *GANG_GOALS):
-        kind = "pod" if it.kind is ResourceKind.POD else SOURCE_OF.get(it.kind, JOBSET).kind
+    if it.kind in (*KIND_OF, ResourceKind.TRAIN_JOB, ResourceKind.POD) and goal not in (None, *GANG_GOALS):
+        kind = "pod" if it.kind is ResourceKind.POD else KIND_OF.get(it.kind, JOBSET.kind)
         wrong = f"a {kind}'s gate is released or timedout, not {goal}"
     elif it.kind is ResourceKind.POD_GROUP and goal is WaitGoal.RELEASED:
         wrong = "a pod group is opened, and satisfied: say --for=opened or --for=satisfied"
@@ -131,7 +132,10 @@ class _Wait:
             argument = await resolve_gang(self.resolver.client, self.resolver.namespace, argument)
             if argument.kind is ResourceKind.ANY and self.goal is WaitGoal.RELEASED:
                 argument = replace(argument, kind=ResourceKind.JOBSET)
-            reached = await find(argument, self._gang, self._pod_group)
+            if argument.kind is ResourceKind.LWS:
+                reached = await self._groups(argument.name)
+            else:
+                reached = await find(argument, self._gang, self._pod_group)
         except CommandError as failed:
             output.err(f"error: {failed}")
             return failed.code
@@ -148,6 +152,15 @@ class _Wait:
                 with suppress(TimeoutError):
                     now = await wait_until(view, lambda now: now.is_over(goal), self.seconds)
         return self._result(kubectl_name(gang.workload), argument_of(gang.workload), goal, now)
+
+    async def _groups(self, name: str) -> str:
+        """Of a LeaderWorkerSet. Raises CommandError if anything but the goal comes."""
+        goal = self.goal or WaitGoal.RELEASED
+        async with await find_lws_view(self.resolver, name) as view:
+            with suppress(TimeoutError):
+                now = await wait_until(view, lambda _: True, max(self.seconds, FIRST_READ_TIMEOUT))
+                now = await wait_until(view, lambda now: now.is_over(goal), self.seconds)
+        return self._result(view.subject, view.subject, goal, now)
 
     async def _pod_group(self, name: str) -> str:
         """Raises CommandError if anything but the goal comes."""

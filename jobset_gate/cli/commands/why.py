@@ -24,6 +24,7 @@ from jobset_gate.cli.printers import output as out
 from jobset_gate.cli.printers.documents import document_text, explanations_json
 from jobset_gate.cli.printers.explanation import explanation_text
 from jobset_gate.cli.runner import run_and_exit
+from jobset_gate.explain.model import GangState
 
 app = new_app()
 
@@ -54,9 +55,10 @@ async def run(
     """Prints of each why it still waits, or how it was decided."""
     async with open_resolver(invocation, config) as resolver:
         found, code = await resolver.explain_all(names, owner)
-    explanations = [it.explanation for it in found]
+    # Of a LeaderWorkerSet as a whole the groups that have started go without saying.
+    explanations = [it.explanation for it in found if not (it.is_part and it.explanation.state == GangState.RELEASED)]
     if form is not TextFormat.TEXT:
-        document = explanations_json(explanations, several=len(names) > 1)
+        document = explanations_json(explanations, several=len(names) > 1 or any(it.groups for it in found))
         out.document(document_text(form, document))
         return code
     style = out.style_of(sys.stdout)

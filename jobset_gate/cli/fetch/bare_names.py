@@ -12,7 +12,7 @@ from jobset_gate.cli.fetch.start_groups import is_start_group
 from jobset_gate.cli.options import ResourceArgument, ResourceKind
 from jobset_gate.kube.client import Client
 from jobset_gate.kube.errors import Forbidden, NotFound
-from jobset_gate.kube.resources import JOBS, JOBSETS
+from jobset_gate.kube.resources import JOBS, JOBSETS, LEADER_WORKER_SETS, Resource
 
 
 class _Meta(wire.WireStruct, frozen=True):
@@ -24,7 +24,7 @@ class _Workload(wire.WireStruct, frozen=True):
 
 
 async def resolve_bare_name(client: Client, namespace: str, argument: ResourceArgument) -> ResourceArgument:
-    """The Job or start group if that alone is a gang of this name; any other argument as it is.
+    """The Job, LeaderWorkerSet or start group if that alone has this name; any other argument as it is.
 
     What may not be read is no reason to refuse: without the right to Jobs their gangs are named job/NAME. Raises
     CommandError if the name fits several, a JobSet among them or not.
@@ -32,8 +32,12 @@ async def resolve_bare_name(client: Client, namespace: str, argument: ResourceAr
     if argument.kind is not ResourceKind.ANY:
         return argument
     name = argument.name
-    job, start_group = await asyncio.gather(_is_job(client, namespace, name), is_start_group(client, namespace, name))
-    fits = [ResourceKind.JOB] * job + [ResourceKind.START_GROUP] * start_group
+    job, lws, start_group = await asyncio.gather(
+        _asks(client, JOBS, namespace, name),
+        _asks(client, LEADER_WORKER_SETS, namespace, name),
+        is_start_group(client, namespace, name),
+    )
+    fits = [ResourceKind.JOB] * job + [ResourceKind.LWS] * lws + [ResourceKind.START_GROUP] * start_group
     if not fits:
         return argument
     with suppress(NotFound, Forbidden):
@@ -45,10 +49,10 @@ async def resolve_bare_name(client: Client, namespace: str, argument: ResourceAr
     raise CommandError(f"{name} fits several in namespace {namespace}: {said}; say which one", ExitCode.USAGE)
 
 
-async def _is_job(client: Client, namespace: str, name: str) -> bool:
-    """Whether a Job of that name asks for a start barrier."""
+async def _asks(client: Client, resource: Resource, namespace: str, name: str) -> bool:
+    """Whether the object of that name asks for a start barrier."""
     try:
-        notes = (await client.get(JOBS, name, namespace, type=_Workload)).metadata.annotations
+        notes = (await client.get(resource, name, namespace, type=_Workload)).metadata.annotations
     except (NotFound, Forbidden):
         return False
     return notes is not None and notes.config is not None

@@ -41,7 +41,7 @@ class GangEvents:
 
     async def _read(self, workload: WorkloadSeen) -> list[tuple[CoreEvent, ...]]:
         """Those of each reason; [] without the right."""
-        creator = "Job" if workload.owner is None else workload.owner.kind
+        creator = workload.source.pods_creator or ("" if workload.owner is None else workload.owner.kind)
         reasons = (*NODE_PROVISIONING_REASONS, *KUBELET_REASONS)
         selectors = [f"involvedObject.kind={creator},reason={FAILED_CREATE}"]
         selectors += [f"involvedObject.kind=Pod,reason={it}" for it in reasons]

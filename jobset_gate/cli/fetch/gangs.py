@@ -3,26 +3,35 @@
 from __future__ import annotations
 
 import time
-from collections import defaultdict
-from collections.abc import Callable, Iterable, Sequence
+from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
-from typing import TYPE_CHECKING, Any, Final, TypeVar
+from typing import TYPE_CHECKING, Final
 
 import msgspec
 
 from controllers.barrier.workloads import WORKLOADS
 from jobset_gate import names
-from jobset_gate.barrier import wire
+from jobset_gate.barrier import lws_wire, wire
 from jobset_gate.barrier.model import ConfigMapSeen, GangKey, GangSnapshot, JobSeen, PodSeen, WorkloadSeen
+from jobset_gate.barrier.source import name_and_index
 from jobset_gate.cli.exits import CommandError
+from jobset_gate.cli.fetch.lws import LwsObjects
 from jobset_gate.cli.fetch.policies import job_policies, jobset_policies
-from jobset_gate.cli.fetch.source import ObjectNotFound, Permissions, ResourceSource, Unavailable, forbidden_text
+from jobset_gate.cli.fetch.source import (
+    ObjectNotFound,
+    Permissions,
+    ResourceSource,
+    Unavailable,
+    by_gang,
+    forbidden_text,
+    keep,
+)
 from jobset_gate.explain.gang import explain_gang
 from jobset_gate.kube.resources import CONFIGMAPS, JOBS, JOBSETS, PODS, Resource
 from jobset_gate.objects.unstructured import Json
 from jobset_gate.runtime.informer import AnyWatchSource, WatchSource
-from jobset_gate.sources import decode, startgroup
-from jobset_gate.sources.table import JOB, JOBSET, SOURCES, START_GROUP, config_map_name, gated_selector
+from jobset_gate.sources import decode, lws, startgroup
+from jobset_gate.sources.table import JOB, JOBSET, LWS, SOURCES, START_GROUP, config_map_name, gated_selector
 
 if TYPE_CHECKING:
     import asyncio
@@ -30,7 +39,7 @@ if TYPE_CHECKING:
     from jobset_gate.barrier.source import Source
     from jobset_gate.explain.model import ControllerStatus, Explanation, FailurePolicies
     from jobset_gate.kube.client import Client
-    from jobset_gate.runtime.store import ObjectChange, ObjectKey
+    from jobset_gate.runtime.store import ObjectKey
 
 GATED: Final = gated_selector(SOURCES)
 """Label selector of the pods of all gangs."""
@@ -43,15 +52,20 @@ _UNKNOWN_WITHOUT: Final = {
     PODS: "how many have started is not known",
     CONFIGMAPS: "what was decided is known from the JobSet's condition only",
 }
-_UNKNOWN_OF_START_GROUPS: Final = "the attempt, and what was decided, are known from the pods only"
-
-T = TypeVar("T", JobSeen, PodSeen)
+_UNKNOWN_OF: Final = {
+    LWS.name: "what was decided is known from the pods only",
+    START_GROUP.name: "the attempt, and what was decided, are known from the pods only",
+}
+"""The same without the ConfigMaps, of one source."""
+_UNSEEN_WITHOUT_PODS: Final = "no start group can be seen, nor any group of a LeaderWorkerSet"
+_OF_LWS: Final = (lws_wire.WorkerSet, lws_wire.LeaderWorkerSet)
 
 
 def kubectl_name(workload: WorkloadSeen) -> str:
-    """`jobset.jobset.x-k8s.io/train`, as kubectl prints it; `startgroup/ring`, a name of our commands only."""
-    resource = WORKLOADS.get(workload.source.name)
-    return f"{workload.source.resource}{f'.{resource.group}' if resource else ''}/{workload.shown_name}"
+    """`jobset.jobset.x-k8s.io/train`, as kubectl prints it; `startgroup/ring` and `lws/vllm/2` are names of ours."""
+    source = workload.source
+    group = "" if source.gates_pods else f".{WORKLOADS[source.name].group}"
+    return f"{source.resource}{group}/{workload.shown_name}"
 
 
 def argument_of(workload: WorkloadSeen) -> str:
@@ -121,6 +135,7 @@ class GangSource(ResourceSource):
         self._pods: dict[ObjectKey, PodSeen] = {}
         self._members: dict[ObjectKey, PodSeen] = {}
         """Pods of start groups."""
+        self._lws = self._lws_objects()
         self._selected: dict[ObjectKey, object] = {}
         """Those that fit the selector."""
         self._config_maps: dict[ObjectKey, tuple[ConfigMapSeen | None]] = {}
@@ -129,34 +144,52 @@ class GangSource(ResourceSource):
     def sources(self) -> list[AnyWatchSource]:
         self._workloads = {source.name: {} for source in self._of}
         self._jobs, self._pods, self._members, self._selected, self._config_maps = {}, {}, {}, {}, {}
+        self._lws = self._lws_objects()
         templates = [it for it in self._of if not it.gates_pods]
         found = list(map(self._workload_source, templates))
         if START_GROUP in self._of:
             found += self._member_sources()
+        if LWS in self._of:
+            found += self._lws.sources()
         map_name = f"metadata.name={self._of[0].config_map_name(self._name)}" if self._name else ""
         found.append(
             WatchSource(
-                CONFIGMAPS, wire.ConfigMap, _config_map, _keep(self._config_maps), self._namespace, GATES, map_name
+                CONFIGMAPS, wire.ConfigMap, _config_map, keep(self._config_maps), self._namespace, GATES, map_name
             )
         )
         if self._pods_wanted and JOBSET in self._of:
             its = self._labels(JOBSET)
-            found.append(WatchSource(JOBS, wire.Job, decode.job, _keep(self._jobs), self._namespace, its))
+            found.append(WatchSource(JOBS, wire.Job, decode.job, keep(self._jobs), self._namespace, its))
         if self._pods_wanted and templates:
             its = self._labels(*templates)
-            found.append(WatchSource(PODS, wire.Pod, decode.pod, _keep(self._pods), self._namespace, its))
+            found.append(WatchSource(PODS, wire.Pod, decode.pod, keep(self._pods), self._namespace, its))
         return found
 
+    async def _load_all(self, sources: Iterable[AnyWatchSource]) -> None:
+        """What only groups of LeaderWorkerSets need is not read where there are none."""
+        later = [it for it in sources if it.wire in _OF_LWS]
+        await super()._load_all(it for it in sources if it.wire not in _OF_LWS)
+        if self._lws.is_wanted:
+            await super()._load_all(later)
+
+    def _lws_objects(self) -> LwsObjects:
+        """To be read: of one group, or of all."""
+        if not self._name:
+            return LwsObjects(self._namespace, selector=self._selector)
+        return LwsObjects(self._namespace, LWS.pods_labels(self._name), name_and_index(self._name)[0])
+
     def gangs(self) -> list[FetchedGang]:
-        """Those that ask for a gate: JobSets, Jobs, start groups, each by namespace and name."""
-        jobs, pods = _by_gang(self._jobs.values()), _by_gang(self._pods.values())
+        """Those that ask for a gate: JobSets, Jobs, groups of LeaderWorkerSets, start groups, each by their names."""
+        jobs, pods = by_gang(self._jobs.values()), by_gang(self._pods.values())
         found = [
             self._joined(it, it.seen, jobs[it.seen.key], pods[it.seen.key])
             for source in self._of
             for _, it in sorted(self._workloads[source.name].items())
             if it.seen is not None
         ]
-        return found + self._start_groups()
+        if self._lws.pods:
+            self._lws.add_missing(self.permissions)
+        return found + [FetchedGang(it) for it in self._lws.gangs(self._config_map)] + self._start_groups()
 
     def one(self) -> FetchedGang | None:
         """The one that was selected by name; None if it is not there, or asks for no gate."""
@@ -166,17 +199,21 @@ class GangSource(ResourceSource):
         resource = it.source.resource
         if it.source.wire in (_RawJobSet, _RawJob):
             return self._without_workloads(it, JOBSET if resource == JOBSETS else JOB)
+        if it.source.wire in _OF_LWS:
+            self._lws.on_unavailable(it)
+            return True
         if it.source.wire in (wire.MemberPod, wire.AnyObject):
-            return it.forbidden and self._without_workloads(it, START_GROUP)
+            of = LWS if it.source.convert is lws.pod else START_GROUP
+            return it.forbidden and self._without_workloads(it, of)
         if it.forbidden:
             self._forbidden.add(resource)
-            unknown = _UNKNOWN_OF_START_GROUPS if [*self._of] == [START_GROUP] else _UNKNOWN_WITHOUT[resource]
+            unknown = _UNKNOWN_OF.get(self._of[0].name if len(self._of) == 1 else "", _UNKNOWN_WITHOUT[resource])
             self.permissions.add_missing(it.verb, resource, self._namespace, unknown)
         return it.forbidden or resource == CONFIGMAPS
 
     def _workload_source(self, source: Source) -> AnyWatchSource:
         """A Job is selected by our label, and by its name alone where one is given: it may lack the label."""
-        handler, field = _keep(self._workloads[source.name]), f"metadata.name={self._name}" if self._name else ""
+        handler, field = keep(self._workloads[source.name]), f"metadata.name={self._name}" if self._name else ""
         if source is JOBSET:
             return WatchSource(JOBSETS, _RawJobSet, _jobset, handler, self._namespace, self._selector, field)
         labels = "" if self._name else ",".join(filter(None, (f"{names.GATED}={source.gated}", self._selector)))
@@ -186,17 +223,17 @@ class GangSource(ResourceSource):
         """Pods of start groups; with a selector, all of a group if one of them fits, since all of them count."""
         every = START_GROUP.pods_selector(self._name) if self._name else START_GROUPS
         found: list[AnyWatchSource] = [
-            WatchSource(PODS, wire.MemberPod, startgroup.pod, _keep(self._members), self._namespace, every)
+            WatchSource(PODS, wire.MemberPod, startgroup.pod, keep(self._members), self._namespace, every)
         ]
         if self._selector:
-            labels, handler = f"{every},{self._selector}", _keep(self._selected)
+            labels, handler = f"{every},{self._selector}", keep(self._selected)
             found.append(WatchSource(PODS, wire.AnyObject, lambda it: it, handler, self._namespace, labels))
         return found
 
     def _start_groups(self) -> list[FetchedGang]:
         """Gathered from their pods and their ConfigMap, as the controller does it."""
         found = []
-        for key, pods in sorted(_by_gang(self._members.values()).items()):
+        for key, pods in sorted(by_gang(self._members.values()).items()):
             if self._name and key.name != self._name:
                 continue
             if self._selector and not any((it.namespace, it.name) in self._selected for it in pods):
@@ -225,7 +262,7 @@ class GangSource(ResourceSource):
         return f"{names.GATED}={of[0].gated}" if len(of) == 1 else GATED
 
     def _without_workloads(self, it: Unavailable, source: Source) -> bool:
-        resource = WORKLOADS.get(source.name, PODS)
+        resource = PODS if source.gates_pods else WORKLOADS[source.name]
         if it.forbidden:
             error = CommandError(f"{forbidden_text(it.verb, resource, self._namespace)} ({it.message})")
         elif it.verb == "get":
@@ -235,8 +272,8 @@ class GangSource(ResourceSource):
         if self._required:
             self.failed = error
         else:
-            unseen = f"{forbidden_text(it.verb, resource, self._namespace)}: no start group can be seen"
-            self.permissions.add_sentence(unseen if source is START_GROUP else str(error))
+            unseen = f"{forbidden_text(it.verb, resource, self._namespace)}: {_UNSEEN_WITHOUT_PODS}"
+            self.permissions.add_sentence(unseen if source.gates_pods else str(error))
             self.permissions.hidden_kinds.add(f"{source.kind}s")
         return True
 
@@ -271,7 +308,8 @@ async def fetch_gang(
     await found.load()
     gang = found.one()
     if gang is None and source.gates_pods:
-        raise ObjectNotFound(f"{source.kind} {source.shown_name(name)} in namespace {namespace} has no pod any more")
+        lacks = f"{source.slot_words[0]} pod" if source.slot_words else "pod any more"
+        raise ObjectNotFound(f"{source.kind} {source.shown_name(name)} in namespace {namespace} has no {lacks}")
     return gang
 
 
@@ -330,23 +368,6 @@ def _stored(raw: _RawJobSet) -> Json:
 def _config_map(raw: wire.ConfigMap) -> tuple[ConfigMapSeen | None]:
     """In a tuple, since one of the gang's name that is not ours is of interest, too (A10)."""
     return (decode.config_map(raw),)
-
-
-def _keep(cache: dict[ObjectKey, Any]) -> Callable[[ObjectChange[Any]], None]:
-    def handle(change: ObjectChange[Any]) -> None:
-        if change.new is None:
-            cache.pop(change.key, None)
-        else:
-            cache[change.key] = change.new
-
-    return handle
-
-
-def _by_gang(objects: Iterable[T]) -> defaultdict[GangKey, list[T]]:
-    found: defaultdict[GangKey, list[T]] = defaultdict(list)
-    for one in objects:
-        found[GangKey(one.namespace, one.gang, one.source)].append(one)
-    return found
 
 
 def _jobs_of_pods(pods: Sequence[PodSeen]) -> tuple[JobSeen, ...]:

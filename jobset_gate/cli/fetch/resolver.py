@@ -16,6 +16,8 @@ from jobset_gate.cli.fetch.bare_names import resolve_bare_name
 from jobset_gate.cli.fetch.controller_status import controller_status
 from jobset_gate.cli.fetch.events import GangEvents
 from jobset_gate.cli.fetch.gangs import FetchedGang, fetch_gang
+from jobset_gate.cli.fetch.leader_worker_set import LeaderWorkerSetSource, LwsGroups, ungated
+from jobset_gate.cli.fetch.lws import leader_of
 from jobset_gate.cli.fetch.pod_groups import PodGroupSource
 from jobset_gate.cli.fetch.source import ObjectNotFound, Permissions, forbidden_text
 from jobset_gate.cli.fetch.start_groups import gang_of, resolve_start_group, with_capacity
@@ -32,11 +34,18 @@ from jobset_gate.kube.resources import PODS
 from jobset_gate.objects.unstructured import Json, as_map, nested
 from jobset_gate.podgroups.status import GroupStatus
 from jobset_gate.settings import Groups
-from jobset_gate.sources.table import JOB, JOBSET, START_GROUP
+from jobset_gate.sources.table import JOB, JOBSET, LWS, START_GROUP
 
 T = TypeVar("T")
-SOURCE_OF: Final = {ResourceKind.JOBSET: JOBSET, ResourceKind.JOB: JOB, ResourceKind.START_GROUP: START_GROUP}
+SOURCE_OF: Final = {
+    ResourceKind.JOBSET: JOBSET,
+    ResourceKind.JOB: JOB,
+    ResourceKind.LWS_GROUP: LWS,
+    ResourceKind.START_GROUP: START_GROUP,
+}
 """The sources that have a kind of their own on the command line."""
+KIND_OF: Final = {kind: source.kind for kind, source in SOURCE_OF.items()} | {ResourceKind.LWS: LWS.kind}
+"""What has a start barrier, as messages name it."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -47,6 +56,10 @@ class ExplainedObject:
     gang: FetchedGang | None = None
     """None for a workload without a gate, too."""
     status: GroupStatus | None = None
+    groups: LwsGroups | None = None
+    """Of a LeaderWorkerSet as a whole; its groups follow."""
+    is_part: bool = False
+    """One group of a LeaderWorkerSet that was named as a whole."""
 
 
 @dataclass(slots=True)
@@ -88,6 +101,8 @@ class Resolver:
         argument = await self.resolve(argument)
         if argument.kind is ResourceKind.POD:
             return await self._gangs_of_pod(argument.name)
+        if argument.kind is ResourceKind.LWS:
+            return await self._groups(argument.name)
         return await find(argument, self._gang, self._pod_groups)
 
     async def resolve(self, argument: ResourceArgument) -> ResourceArgument:
@@ -127,9 +142,29 @@ class Resolver:
             return [ExplainedObject(self.invocation.rewrite_explanation(explanation))]
         events = GangEvents(self.client, self.namespace, self.permissions)
         gang = await with_capacity(self.client, await events.added(found.gang, time.time()))
-        found = replace(found, gang=gang)
+        return [self._explained(replace(found, gang=gang), controller, known, pod)]
+
+    def _explained(
+        self, found: FetchedGang, controller: ControllerStatus, known: Sequence[str], pod: str = ""
+    ) -> ExplainedObject:
         explanation = found.explained(controller, [it for it in self.permissions.missing if it not in known], pod)
-        return [ExplainedObject(self.invocation.rewrite_explanation(explanation), found)]
+        return ExplainedObject(self.invocation.rewrite_explanation(explanation), found)
+
+    async def _groups(self, name: str) -> list[ExplainedObject]:
+        """The LeaderWorkerSet as a whole, then each of its groups."""
+        known = self.permissions.missing[:]
+        source = LeaderWorkerSetSource(self.client, self.namespace, name, self.permissions)
+        _, controller = await asyncio.gather(source.load(), self.controller())
+        source.check_found()
+        if source.is_ungated:
+            return [ExplainedObject(self.invocation.rewrite_explanation(ungated(self.namespace, name)))]
+        groups, events = source.groups(), GangEvents(self.client, self.namespace, self.permissions)
+        found: dict[int, ExplainedObject] = {}
+        for number, it in groups.gangs.items():
+            gang = replace(it, gang=await events.added(it.gang, time.time()))
+            found[number] = replace(self._explained(gang, controller, known), is_part=True)
+        whole = groups.explained({number: it.explanation for number, it in found.items()}, time.time())
+        return [ExplainedObject(self.invocation.rewrite_explanation(whole), groups=groups), *found.values()]
 
     async def _gangs_of_pod(self, name: str) -> list[ExplainedObject]:
         pod = await self.pod(name)
@@ -215,8 +250,14 @@ def gated_gang(pod: Json) -> ResourceArgument | None:
     """The workload whose barrier holds this pod; None if none does."""
     if gang := gang_of(pod):
         return ResourceArgument(ResourceKind.START_GROUP, gang)
+    if leader := leader_of(pod):
+        return ResourceArgument(ResourceKind.LWS_GROUP, leader)
     labels = as_map(nested(pod, "metadata", "labels"))
     for kind, source in SOURCE_OF.items():
-        if source.gated and labels.get(names.GATED) == source.gated and (name := labels.get(source.pods_label)):
+        if (
+            not source.gates_pods
+            and labels.get(names.GATED) == source.gated
+            and (name := labels.get(source.pods_label))
+        ):
             return ResourceArgument(kind, name)
     return None

@@ -2,11 +2,13 @@
 
 import asyncio
 import re
-from collections.abc import Sequence
+from collections import defaultdict
+from collections.abc import Callable, Iterable, Sequence
 from dataclasses import dataclass, field, replace
 from functools import partial
-from typing import Any, Final, Self
+from typing import Any, Final, Self, TypeVar
 
+from jobset_gate.barrier.model import GangKey, JobSeen, PodSeen
 from jobset_gate.cli.exits import CommandError, ExitCode
 from jobset_gate.kube.client import Client
 from jobset_gate.kube.errors import Forbidden, NotFound
@@ -14,8 +16,9 @@ from jobset_gate.kube.resources import Resource
 from jobset_gate.runtime.decoder import WatchProblem, WatchProblemKind
 from jobset_gate.runtime.informer import AnyInformer, AnyWatchSource, Informer
 from jobset_gate.runtime.paging import list_objects
-from jobset_gate.runtime.store import ObjectChange
+from jobset_gate.runtime.store import ObjectChange, ObjectKey
 
+T = TypeVar("T", JobSeen, PodSeen)
 PAGE: Final = 500
 _BY_NAME: Final = "metadata.name="
 _VERBS: Final = {WatchProblemKind.LIST_FAILED: "list", WatchProblemKind.WATCH_FAILED: "watch"}
@@ -104,9 +107,12 @@ class ResourceSource:
 
     async def load(self) -> None:
         """Reads everything once. Raises CommandError where there is nothing to show, and what Client.list raises."""
-        await asyncio.gather(*map(self._load, self.sources()))
+        await self._load_all(self.sources())
         self.permissions.missing.sort()
         self.check()
+
+    async def _load_all(self, sources: Iterable[AnyWatchSource]) -> None:
+        await asyncio.gather(*map(self._load, sources))
 
     async def _load(self, source: AnyWatchSource) -> None:
         """An object that cannot be decoded is named, and hides no other."""
@@ -191,6 +197,26 @@ def has_fields(selector: str, namespace: str, name: str) -> bool:
         if (fields[field] == value) is bool(differs):
             return False
     return True
+
+
+def by_gang(objects: Iterable[T]) -> defaultdict[GangKey, list[T]]:
+    """By the gang that they say they are of."""
+    found: defaultdict[GangKey, list[T]] = defaultdict(list)
+    for one in objects:
+        found[GangKey(one.namespace, one.gang, one.source)].append(one)
+    return found
+
+
+def keep(cache: dict[ObjectKey, Any]) -> Callable[[ObjectChange[Any]], None]:
+    """A handler that keeps what there is."""
+
+    def handle(change: ObjectChange[Any]) -> None:
+        if change.new is None:
+            cache.pop(change.key, None)
+        else:
+            cache[change.key] = change.new
+
+    return handle
 
 
 def _selected_name(source: AnyWatchSource) -> str:

@@ -2,7 +2,7 @@
 
 import asyncio
 import time
-from collections.abc import Collection
+from collections.abc import Collection, Iterable, Sequence
 from contextlib import aclosing
 from typing import Final
 
@@ -10,7 +10,9 @@ from jobset_gate import names
 from jobset_gate.barrier.events import CoreEvent
 from jobset_gate.barrier.source import Source
 from jobset_gate.cli.exits import CommandError
-from jobset_gate.cli.fetch.gangs import fetch_gang
+from jobset_gate.cli.fetch.gangs import FetchedGang, fetch_gang
+from jobset_gate.cli.fetch.leader_worker_set import fetch_groups
+from jobset_gate.cli.fetch.lws import GATED_PODS
 from jobset_gate.cli.fetch.resolver import Resolver
 from jobset_gate.cli.fetch.source import PAGE, Permissions, forbidden_text
 from jobset_gate.kube.client import Client
@@ -36,9 +38,31 @@ async def fetch_gang_timeline(resolver: Resolver, source: Source, name: str) -> 
     if found is None:
         what = names.CONFIG_FIELD if source.has_config_field else f"annotation {names.CONFIG}"
         raise CommandError(f"{source.kind} {namespace}/{name} asks for no gate: it has no {what}")
-    pulls = await fetch_image_pulls(client, namespace, {pod.metadata.uid for pod in pods}, permissions)
-    timed = decode.pods_of_gang(found.gang, [decode.decode_pod(pod, pulls.get(pod.metadata.uid)) for pod in pods])
-    return [gang_timeline(found.gang.workload, found.gang.config_map, timed, time.time(), permissions.missing)]
+    return await _gang_timelines(resolver, [found], pods)
+
+
+async def fetch_lws_timelines(resolver: Resolver, name: str) -> list[Timeline]:
+    """Those of all groups of a LeaderWorkerSet. Raises CommandError if it is not there, or its pods may not be read."""
+    client, namespace, permissions = resolver.client, resolver.namespace, resolver.permissions
+    groups, pods = await asyncio.gather(
+        fetch_groups(client, namespace, name, permissions),
+        _timed_pods(client, namespace, f"{GATED_PODS},{names.LWS_NAME}={name}", permissions),
+    )
+    return await _gang_timelines(resolver, groups.gangs.values(), pods)
+
+
+async def _gang_timelines(
+    resolver: Resolver, gangs: Iterable[FetchedGang], pods: Sequence[decode.TimedPod]
+) -> list[Timeline]:
+    permissions, now = resolver.permissions, time.time()
+    pulls = await fetch_image_pulls(
+        resolver.client, resolver.namespace, {pod.metadata.uid for pod in pods}, permissions
+    )
+    ways = [decode.decode_pod(pod, pulls.get(pod.metadata.uid)) for pod in pods]
+    return [
+        gang_timeline(it.workload, it.config_map, decode.pods_of_gang(it, ways), now, permissions.missing)
+        for it in (found.gang for found in gangs)
+    ]
 
 
 async def fetch_pod_group_timelines(resolver: Resolver, name: str) -> list[Timeline]:

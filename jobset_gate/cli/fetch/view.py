@@ -11,13 +11,14 @@ from typing import TYPE_CHECKING, Final
 from jobset_gate.cli.exits import CommandError
 from jobset_gate.cli.fetch.events import GangEvents
 from jobset_gate.cli.fetch.gangs import GangSource, fetch_gang, kubectl_name
+from jobset_gate.cli.fetch.leader_worker_set import LeaderWorkerSetSource, fetch_groups
 from jobset_gate.cli.fetch.outcome import WaitGoal, WaitOutcome, gang_outcome, pod_group_outcome
 from jobset_gate.cli.fetch.pod_groups import PodGroupSource
 from jobset_gate.cli.fetch.resolver import SOURCE_OF, gated_gang
 from jobset_gate.cli.fetch.source import ObjectNotFound
 from jobset_gate.cli.options import ResourceArgument, ResourceKind
 from jobset_gate.explain.podgroup import explain_pod_group
-from jobset_gate.sources.table import JOBSET
+from jobset_gate.sources.table import JOBSET, LWS
 
 if TYPE_CHECKING:
     from jobset_gate.barrier.model import GangSnapshot, WorkloadSeen
@@ -57,6 +58,8 @@ async def find_view(resolver: Resolver, argument: ResourceArgument) -> WatchView
     if argument.kind is ResourceKind.POD:
         argument = await _gang_of_pod(resolver, argument.name)
 
+    if argument.kind is ResourceKind.LWS:
+        return await find_lws_view(resolver, argument.name)
     source, before = SOURCE_OF.get(argument.kind), ""
     if argument.kind is not ResourceKind.POD_GROUP:
         try:
@@ -74,6 +77,13 @@ async def _gang_view(resolver: Resolver, source: Source, name: str) -> GangView:
         get_gang(client, namespace, source, name, permissions), resolver.controller()
     )
     return GangView(client, found.workload, permissions, controller)
+
+
+async def find_lws_view(resolver: Resolver, name: str) -> LeaderWorkerSetView:
+    """All groups of a LeaderWorkerSet. Raises CommandError if it is not there or asks for no gate."""
+    client, namespace, permissions = resolver.client, resolver.namespace, resolver.permissions
+    _, controller = await asyncio.gather(fetch_groups(client, namespace, name, permissions), resolver.controller())
+    return LeaderWorkerSetView(client, namespace, name, permissions, controller)
 
 
 async def _gang_of_pod(resolver: Resolver, name: str) -> ResourceArgument:
@@ -140,6 +150,41 @@ class GangView(GangSource):
         return gang_outcome(gang, time.time())
 
 
+# --- All groups of a LeaderWorkerSet ----------------------------------------------------------------------------------
+
+
+class LeaderWorkerSetView(LeaderWorkerSetSource):
+    """Released when every group below spec.replicas is."""
+
+    goal = WaitGoal.RELEASED
+
+    def __init__(
+        self,
+        client: Client,
+        namespace: str,
+        name: str,
+        permissions: Permissions,
+        controller: ControllerStatus | None = None,
+    ) -> None:
+        super().__init__(client, namespace, name, permissions)
+        self.subject = f"{LWS.resource}/{name}"
+        self._controller, self._events = controller, GangEvents(client, namespace, permissions)
+
+    async def outcome(self) -> WaitOutcome:
+        return self.groups().outcome(time.time())
+
+    async def state(self) -> ViewState:
+        groups, now = self.groups(), time.time()
+        its = groups.outcome(now)
+        if its.final:
+            return ViewState(None, its, self.problem)
+        found = {}
+        for number, it in groups.gangs.items():
+            gang = await self._events.added(it.gang, now)
+            found[number] = replace(it, gang=gang).explained(self._controller, self.permissions.missing)
+        return ViewState(groups.explained(found, now, with_missing=True), its, self.problem)
+
+
 # --- A pod group -----------------------------------------------------------------------------------------------------
 
 
@@ -185,7 +230,7 @@ class PodGroupView(PodGroupSource):
         return next((it for it in await self.statuses() if it.key.name == self._name), None)
 
 
-WatchView = GangView | PodGroupView
+WatchView = GangView | LeaderWorkerSetView | PodGroupView
 """`async with` it: one gang. `goal` is what the user hopes for, `subject` what other commands call it.
 
 `await outcome()` tells how far it has come, `await state()` the same, explained.

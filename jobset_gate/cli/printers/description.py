@@ -112,7 +112,8 @@ def _gate(seen: GangSnapshot) -> str:
     if gate is None:
         return f"{name} was not found"
     if gate.workload_uid != seen.workload.uid:
-        return f"{name} is of an earlier {source.kind} of this name"
+        earlier = f"{source.slot_words[0]} pod" if source.slot_words else f"{source.kind} of this name"
+        return f"{name} is of an earlier {earlier}"
     if gate.verdict is not None:
         return f"{name}: {_verdict(gate.verdict, source)}"
     since = f", clock runs since {said.format_time(gate.waiting_since.at)}" if gate.waiting_since else ""

@@ -7,6 +7,7 @@ import pytest
 from jobset_gate.barrier import count
 from jobset_gate.barrier.missing import MissingSlot, missing_by_reason
 from jobset_gate.barrier.model import BarrierStage, Config, GangSnapshot, JobSeen, PendingReason, PodSeen
+from jobset_gate.sources.table import JOBSET
 from tests.fakes.gangs import T0, gang, job, jobset, missing_slots, pod, replicated_job, waiting_pod
 
 pytestmark = pytest.mark.usefixtures("each_source")
@@ -204,7 +205,7 @@ def test_a_nonindexed_pod_that_succeeded_is_counted_once_whether_or_not_its_job_
 
 
 def slots(found: list[MissingSlot]) -> list[tuple[str, PendingReason]]:
-    return [(one.slot, one.cause.reason) for one in found]
+    return [(one.slot(JOBSET), one.cause.reason) for one in found]
 
 
 def test_a_replacement_is_named_rather_than_what_it_replaces() -> None:

@@ -136,7 +136,7 @@ async def test_without_events_the_verdict_says_less_but_is_taken(
 
 
 def reasons(seen: GangSnapshot) -> list[tuple[str, PendingReason, str]]:
-    return [(one.slot, one.cause.reason, one.cause.message) for one in missing_slots(seen)]
+    return [(one.slot(seen.workload.source), one.cause.reason, one.cause.message) for one in missing_slots(seen)]
 
 
 async def test_pods_that_a_quota_refused_are_named_in_its_words(api: Api, look: LiveReader) -> None:

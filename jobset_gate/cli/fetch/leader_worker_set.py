@@ -1,0 +1,194 @@
+"""One LeaderWorkerSet with all its groups: read, explained as a whole, and how far it has come (K7)."""
+
+import time
+from collections.abc import Iterable, Mapping, Sequence
+from dataclasses import dataclass
+from typing import Final
+
+import msgspec
+
+from jobset_gate import names
+from jobset_gate.barrier.missing import MAX_COMMANDS
+from jobset_gate.barrier.model import MissingByReason
+from jobset_gate.cli.exits import CommandError
+from jobset_gate.cli.fetch.gangs import FetchedGang, GangSource
+from jobset_gate.cli.fetch.lws import LwsObjects
+from jobset_gate.cli.fetch.outcome import WaitGoal, WaitOutcome, gang_outcome
+from jobset_gate.cli.fetch.source import ObjectNotFound, Permissions
+from jobset_gate.explain.gang import explain_ungated
+from jobset_gate.explain.model import Explanation, GangState, ReplicatedJobCount
+from jobset_gate.kube.client import Client
+from jobset_gate.kube.resources import LEADER_WORKER_SETS
+from jobset_gate.sources.lws import LeaderWorkerSetSeen, group_index
+from jobset_gate.sources.table import LWS
+
+MOST_NAMED: Final = 10
+"""LwsGroups that are named."""
+
+
+class LeaderWorkerSetSource(GangSource):
+    """All groups of the LeaderWorkerSet `name`."""
+
+    def __init__(self, client: Client, namespace: str, name: str, permissions: Permissions) -> None:
+        self.lws_name, self.lws_namespace = name, namespace
+        super().__init__(client, namespace, permissions, of=(LWS,))
+
+    def _lws_objects(self) -> LwsObjects:
+        return LwsObjects(self.lws_namespace, f"{LWS.pods_label}={self.lws_name}", self.lws_name)
+
+    @property
+    def parent(self) -> LeaderWorkerSetSeen | None:
+        """The LeaderWorkerSet; None if it is gone, has no config, or may not be read."""
+        return self._lws.found.get((self.lws_namespace, self.lws_name), (None,))[0]
+
+    @property
+    def is_ungated(self) -> bool:
+        """It is there and asks for no gate, and no group has one from before."""
+        return not self._lws.pods and self._lws.found.get((self.lws_namespace, self.lws_name)) == (None,)
+
+    @property
+    def is_there(self) -> bool:
+        """It, or a group of it."""
+        return bool(self._lws.pods or self._lws.found)
+
+    def groups(self) -> "LwsGroups":
+        """What there is of it."""
+        found = {group_index(it.gang.workload.key): it for it in self.gangs()}
+        return LwsGroups(
+            self.lws_namespace, self.lws_name, self.parent, {number: it for number, it in found.items() if number >= 0}
+        )
+
+    def check_found(self) -> None:
+        """Raises ObjectNotFound, and CommandError where it may not be read and no group is seen."""
+        where = f"{LWS.kind} {self.lws_name}"
+        if not self.is_there:
+            if LEADER_WORKER_SETS in self._lws.forbidden:
+                self._lws.add_missing(self.permissions)
+                raise CommandError(f"{where} in namespace {self.lws_namespace} has no gated pod that can be seen")
+            raise ObjectNotFound(f"{where} not found in namespace {self.lws_namespace}")
+
+
+async def fetch_groups(client: Client, namespace: str, name: str, permissions: Permissions) -> "LwsGroups":
+    """Those of a LeaderWorkerSet with a gate. Raises ObjectNotFound, and CommandError if it asks for none."""
+    source = LeaderWorkerSetSource(client, namespace, name, permissions)
+    await source.load()
+    source.check_found()
+    if source.is_ungated:
+        raise CommandError(f"{LWS.kind} {name} in namespace {namespace} asks for no start barrier: it has no gate")
+    return source.groups()
+
+
+@dataclass(frozen=True, slots=True)
+class LwsGroups:
+    """The groups of a LeaderWorkerSet by their numbers. `parent` None: it is gone, or may not be read."""
+
+    namespace: str
+    name: str
+    parent: LeaderWorkerSetSeen | None
+    gangs: Mapping[int, FetchedGang]
+
+    @property
+    def wanted(self) -> Sequence[int]:
+        """Those below spec.replicas, which the condition counts; without the LeaderWorkerSet those that there are."""
+        return sorted(self.gangs) if self.parent is None else range(self.parent.replicas)
+
+    def _wanted_of(self, numbers: Iterable[int]) -> list[int]:
+        """Of these."""
+        wanted = self.wanted
+        return sorted(number for number in numbers if number in wanted)
+
+    def outcome(self, now: float) -> WaitOutcome:
+        """Released when every group that is wanted is; ended by the first that has timed out for good."""
+        if not self.gangs and self.parent is None:
+            return WaitOutcome(message="was deleted", final=True)
+        found = {number: gang_outcome(self.gangs[number].gang, now) for number in self._wanted_of(self.gangs)}
+        open_ = [number for number, it in found.items() if WaitGoal.RELEASED in it.reached]
+        late = {number: it for number, it in found.items() if WaitGoal.TIMED_OUT in it.reached}
+        ended = next((number for number in late if number not in open_), None)
+        if ended is not None:
+            return WaitOutcome(frozenset({WaitGoal.TIMED_OUT}), f"group {ended}: {late[ended].message}")
+        if len(open_) < len(self.wanted):
+            return WaitOutcome(message=started_groups(len(open_), len(self.wanted)))
+        reached = {WaitGoal.RELEASED} | ({WaitGoal.TIMED_OUT} if late else set())
+        return WaitOutcome(frozenset(reached), started_groups(len(open_), len(self.wanted)))
+
+    def explained(self, groups: Mapping[int, Explanation], now: float, *, with_missing: bool = False) -> Explanation:
+        """As a whole. `groups`: their explanations; `with_missing`: what they lack, too."""
+        wanted = self.wanted
+        there = {number: groups[number] for number in self._wanted_of(groups)}
+        waiting = {number: it for number, it in there.items() if it.state != GangState.RELEASED}
+        absent = [number for number in wanted[: len(there) + MOST_NAMED] if number not in there]
+        message = started_groups(len(there) - len(waiting), len(wanted))
+        if many := len(wanted) - len(there):
+            named = ", ".join(map(str, absent[:MOST_NAMED])) + (", ..." if many > MOST_NAMED else "")
+            message += f"; without a leader pod: {named}"
+        clocks = [it.waiting_since for it in waiting.values() if it.waiting_since is not None]
+        states = {it.state for it in waiting.values()} if not many else {GangState.WAITING}
+        state = GangState.WAITING if len(states) > 1 else next(iter(states), GangState.RELEASED)
+        missing = _missing(waiting) if with_missing else ()
+        commands = tuple(dict.fromkeys(it.command for it in missing if it.command))[:MAX_COMMANDS]
+        pods = f"kubectl get pods -n {self.namespace} -l {LWS.pods_label}={self.name}"
+        size = max((it.expected for it in there.values()), default=0)
+        return Explanation(
+            kind=LWS.kind,
+            source=LWS.name,
+            namespace=self.namespace,
+            name=self.name,
+            state=state,
+            message=message,
+            now=now,
+            expected=sum(it.expected for it in there.values()) + many * size,
+            started=None
+            if any(it.started is None for it in there.values())
+            else sum(it.started or 0 for it in there.values()),
+            passed=sum(it.passed for it in there.values()),
+            parts=tuple(
+                ReplicatedJobCount(name=str(number), started=it.started or 0, expected=it.expected)
+                for number, it in there.items()
+            ),
+            missing=missing,
+            timeout=next((it.timeout for it in waiting.values()), None),
+            waiting_since=min(clocks, default=None),
+            controller=next((it.controller for it in there.values()), None),
+            unknown=next((it.unknown for it in there.values()), ()),
+            commands=commands or (pods,),
+        )
+
+
+def started_groups(started: int, of: int) -> str:
+    """In the words of the condition."""
+    return f"all {of} groups have started" if started >= of else f"{started} of {of} groups have started"
+
+
+def ungated(namespace: str, name: str) -> Explanation:
+    """Of a LeaderWorkerSet without a config."""
+    return explain_ungated(LWS, namespace, name, time.time())
+
+
+def facts(groups: LwsGroups) -> tuple[tuple[str, str], ...]:
+    """What is set on it, and its condition, as `describe` shows them."""
+    its = groups.parent
+    if its is None:
+        return (("Name", groups.name), ("Namespace", groups.namespace))
+    said = "none yet"
+    if its.condition is not None:
+        said = f"{names.CONDITION}={its.condition.status} {its.condition.reason}: {its.condition.message}"
+    return (
+        ("Name", its.name),
+        ("Namespace", its.namespace),
+        ("UID", its.uid),
+        ("Replicas", str(its.replicas)),
+        ("On timeout", names.ON_TIMEOUT_RELEASE if its.releases_on_timeout else names.ON_TIMEOUT_FAIL),
+        ("Bypass", "yes" if its.bypass else "no"),
+        ("Condition", said),
+    )
+
+
+def _missing(waiting: Mapping[int, Explanation]) -> tuple[MissingByReason, ...]:
+    """Of all groups, longest waiting first, with the number of the group at each slot."""
+    found = [
+        msgspec.structs.replace(one, slots=tuple(f"{number}: {slot}" for slot in one.slots))
+        for number, it in waiting.items()
+        for one in it.missing
+    ]
+    return tuple(sorted(found, key=lambda it: (it.oldest_created_at is None, it.oldest_created_at or 0.0)))

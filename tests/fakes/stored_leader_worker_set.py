@@ -1,0 +1,112 @@
+"""A namespace with a LeaderWorkerSet as it is stored in a cluster, and nobody who acts."""
+
+from __future__ import annotations
+
+from typing import Any
+
+from typing_extensions import override
+
+from jobset_gate import names
+from jobset_gate.barrier import verdict_codec
+from jobset_gate.barrier.model import Generation, Verdict, VerdictKind, WaitingSince
+from jobset_gate.fake.jobset_crd import until_served
+from jobset_gate.kube.client import Client, PatchType
+from jobset_gate.kube.errors import AlreadyExists
+from jobset_gate.kube.resources import CONFIGMAPS, CRDS, LEADER_WORKER_SETS, PODS, STATEFUL_SETS
+from jobset_gate.sources.table import LWS
+from tests.fakes.stored_gang import Json, StoredJobSet
+from tests.fakes.wire_objects import owner
+
+
+async def install_lws_crd(client: Client) -> None:
+    """A CRD of that name, whatever is in the objects."""
+    its, name = LEADER_WORKER_SETS, f"{LEADER_WORKER_SETS.plural}.{LEADER_WORKER_SETS.group}"
+    schema = {"type": "object", "x-kubernetes-preserve-unknown-fields": True}
+    version = {"name": its.version, "served": True, "storage": True, "schema": {"openAPIV3Schema": schema}}
+    spec = {
+        "group": its.group,
+        "scope": "Namespaced",
+        "names": {"plural": its.plural, "singular": its.kind.lower(), "kind": its.kind},
+        "versions": [version | {"subresources": {"status": {}}}],
+    }
+    try:
+        await client.create(CRDS, {"metadata": {"name": name}, "spec": spec})
+    except AlreadyExists:
+        return
+    await until_served(client, name, its)
+
+
+class StoredLeaderWorkerSet(StoredJobSet):
+    """The LeaderWorkerSet `vllm`, whose groups have a leader and a worker. A pod's `number` is that of its group."""
+
+    source, resource = LWS, LEADER_WORKER_SETS
+
+    def __init__(self, client: Client, namespace: str) -> None:
+        super().__init__(client, namespace)
+        self.notes = {names.LWS_SIZE: "2", names.CONFIG: '{"timeoutAfterSeconds": 300}'}
+        self.uids: dict[str, str] = {}
+        """Of leader pods and of their StatefulSets, by `vllm-2` and `sts/vllm-2`."""
+
+    @override
+    async def jobset(self, *jobs: Json, gated: bool = True, replicas: int = 2, **more: Any) -> None:
+        notes = {names.CONFIG: self.notes[names.CONFIG]} if gated else {}
+        meta = {"name": "vllm", "annotations": notes | more.pop("annotations", {}), **more}
+        made = await self.client.create(
+            LEADER_WORKER_SETS, {"metadata": meta, "spec": {"replicas": replicas}}, self.namespace
+        )
+        self.uid = made["metadata"]["uid"]
+        self.uids["leaders"] = await self._stateful_set("vllm")
+
+    @override
+    async def pod(
+        self, index: int, job: str = "", number: int = 0, *, node: str = "", replicated: str = "", **status: Any
+    ) -> str:
+        leader = f"vllm-{number}"
+        name, image = f"{leader}-{index}" if index else leader, "registry.test/app:1"
+        made_by = (leader, self.uids[f"sts/{leader}"]) if index else ("vllm", self.uids["leaders"])
+        labels = self._group_labels(number) | {names.LWS_WORKER_INDEX: str(index), names.GATED: LWS.gated}
+        meta = {
+            "name": name,
+            "labels": labels,
+            "annotations": self.notes,
+            "ownerReferences": [owner("StatefulSet", *made_by)],
+        }
+        inits = [{"name": names.BARRIER_CONTAINER, "image": image}]
+        spec = {"initContainers": inits, "containers": [{"name": "main", "image": image}]}
+        made = await self.client.create(
+            PODS, {"metadata": meta, "spec": spec | ({"nodeName": node} if node else {})}, self.namespace
+        )
+        if status:
+            await self._status(PODS, name, status, PatchType.STRATEGIC)
+        uid = str(made["metadata"]["uid"])
+        if not index:
+            self.uids[leader] = uid
+            more = {"labels": self._group_labels(number), "ownerReferences": [owner("Pod", leader, uid)]}
+            self.uids[f"sts/{leader}"] = await self._stateful_set(leader, **more)
+        return uid
+
+    async def _stateful_set(self, name: str, **meta: Any) -> str:
+        spec = {"replicas": 0, "serviceName": "", "selector": {"matchLabels": {"a": "b"}}, "template": {}}
+        body = {"metadata": {"name": name, **meta}, "spec": spec}
+        return str((await self.client.create(STATEFUL_SETS, body, self.namespace))["metadata"]["uid"])
+
+    @staticmethod
+    def _group_labels(number: int) -> dict[str, str]:
+        return {names.LWS_NAME: "vllm", names.LWS_GROUP_INDEX: str(number)}
+
+    async def decided(self, number: int, kind: VerdictKind | None = None, cause: str = "", message: str = "") -> None:
+        """The ConfigMap of this group."""
+        leader = f"vllm-{number}"
+        its = Generation(self.uids[leader], 0, 0)
+        verdict = None if kind is None else Verdict(kind=kind, generation=its, cause=cause, message=message)
+        clock = WaitingSince(generation=its, at=1785578400.0) if kind is not None else None
+        meta = {
+            "name": LWS.config_map_name(leader),
+            "labels": {names.GATE: names.GATE_VALUE},
+            "annotations": {names.JOBSET_UID: its.uid},
+        }
+        body = {"metadata": meta, "data": verdict_codec.config_map_data(verdict, clock)}
+        await self.client.create(CONFIGMAPS, body, self.namespace)
+
+    async def stored_config_map(self, number: int) -> Json:
+        return await self.client.get(CONFIGMAPS, LWS.config_map_name(f"vllm-{number}"), self.namespace)

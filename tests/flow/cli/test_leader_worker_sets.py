@@ -1,0 +1,178 @@
+"""Each command over LeaderWorkerSets: all groups of one, or one group of it."""
+
+from __future__ import annotations
+
+import json
+import re
+
+import pytest
+
+from jobset_gate import names
+from jobset_gate.barrier.model import VerdictKind
+from jobset_gate.kube.client import Client, PatchType
+from jobset_gate.kube.resources import EVENTS, LEADER_WORKER_SETS, STATEFUL_SETS
+from tests.fakes.cli_runner import CliShell
+from tests.fakes.stored_gang import StoredJob, install_jobset_crd
+from tests.fakes.stored_leader_worker_set import StoredLeaderWorkerSet, install_lws_crd
+from tests.flow.cli.test_schemas import check
+
+NO_ROOM = "0/4 nodes are available: 4 Insufficient nvidia.com/gpu."
+STARTED = (VerdictKind.RELEASE, names.REASON_STARTED, "all 2 pods started")
+pytestmark = pytest.mark.parametrize("plane", ["embedded"], indirect=True)
+
+
+@pytest.fixture
+async def vllm(client: Client, namespace: str) -> StoredLeaderWorkerSet:
+    """Of two groups one has started; of the other the worker has no room."""
+    await install_jobset_crd(client, namespace)
+    await install_lws_crd(client)
+    made = StoredLeaderWorkerSet(client, namespace)
+    await made.jobset()
+    for index in range(2):
+        await made.passed(index, "", 0)
+    await made.decided(0, *STARTED)
+    await made.started(0, "", 1)
+    await made.unscheduled(1, "", NO_ROOM, 1)
+    return made
+
+
+async def test_why_of_one_group_names_leader_and_workers(vllm: StoredLeaderWorkerSet, cli: CliShell) -> None:
+    for name in ("lws/vllm/1", "leaderworkerset/vllm/1", "pod/vllm-1", "pod/vllm-1-1"):
+        ran = await cli("why", name)
+        assert (ran.code, ran.err.count("error")) == (0, 0), ran.err
+        head, *rest = ran.out.splitlines()
+        assert head == f"LeaderWorkerSet {vllm.namespace}/vllm/1: Waiting: 1/2 pods started"
+        assert f"  1 pod: Unscheduled: {NO_ROOM}" in rest
+        assert any(line.startswith("    worker 1; waiting for") for line in rest)
+        assert "what follows is up to the LeaderWorkerSet." in ran.out
+    found = check("why", (await cli("why", "lws/vllm/1", "-o", "json")).out)
+    assert (found["of"], found["source"], found["name"]) == ("LeaderWorkerSet", "lws", "vllm/1")
+    assert found["owner"] == {"apiVersion": "leaderworkerset.x-k8s.io/v1", "kind": "LeaderWorkerSet", "name": "vllm"}
+    released = (await cli("why", "lws/vllm/0")).out
+    command = f"kubectl get pods -n {vllm.namespace} -l {names.LWS_NAME}=vllm,{names.LWS_GROUP_INDEX}=0"
+    assert command in released.splitlines()[-1]
+
+
+async def test_why_of_all_groups_explains_those_that_have_not_started(
+    vllm: StoredLeaderWorkerSet, cli: CliShell
+) -> None:
+    for name in ("lws/vllm", "vllm"):
+        out = (await cli("why", name)).out
+        assert out.startswith(
+            f"LeaderWorkerSet {vllm.namespace}/vllm: Waiting: 3/4 pods started: 1 of 2 groups have st"
+        )
+        assert f"LeaderWorkerSet {vllm.namespace}/vllm/1: Waiting: 1/2 pods started" in out
+        assert "vllm/0:" not in out
+    found = json.loads((await cli("why", "lws/vllm", "-o", "json")).out)
+    assert [it["name"] for it in found["items"]] == ["vllm", "vllm/1"]
+    await vllm.decided(1, *STARTED)
+    assert "vllm: Released: all 2 groups have started" in (await cli("why", "lws/vllm")).out
+    scale = {"spec": {"replicas": 4}}
+    await vllm.client.patch(LEADER_WORKER_SETS, "vllm", vllm.namespace, body=scale, patch=PatchType.MERGE)
+    assert (
+        "Waiting: 3/8 pods started: 2 of 4 groups have started; without a leader pod: 2, 3"
+        in (await cli("why", "lws/vllm")).out
+    )
+
+
+async def test_a_worker_of_an_earlier_leader_does_not_count(vllm: StoredLeaderWorkerSet, cli: CliShell) -> None:
+    """After a background deletion the next leader exists before the old workers go."""
+    for index in range(2):
+        await vllm.started(index, "", 2)
+    assert "Due: 2/2 pods started" in (await cli("why", "lws/vllm/2")).out
+    nobody = {"metadata": {"ownerReferences": None}}
+    await vllm.client.patch(STATEFUL_SETS, "vllm-2", vllm.namespace, body=nobody, patch=PatchType.MERGE)
+    vllm.uids["vllm-2"] = "another"
+    await vllm.decided(2, *STARTED)
+    out = (await cli("why", "lws/vllm/2")).out
+    assert "Waiting: 1/2 pods started" in out
+    assert "the LeaderWorkerSet vllm has not created it yet" in out
+    facts = dict(re.findall(r"(?m)^([A-Z][A-Za-z ]+): +(.*)$", (await cli("describe", "lws/vllm/2")).out))
+    assert facts["ConfigMap"].endswith("is of an earlier leader pod")
+
+
+async def test_describe_shows_the_whole_and_each_group(vllm: StoredLeaderWorkerSet, cli: CliShell) -> None:
+    await vllm.event("LeaderWorkerSet", "vllm", "GroupsProgressing", "Replicas are progressing")
+    ran = await cli("describe", "lws/vllm")
+    assert ran.code == 0
+    assert re.findall(r"(?m)^Name: +(.*)$", ran.out) == ["vllm", "vllm/0", "vllm/1"]
+    assert re.search(r"(?m)^Replicas: +2$", ran.out)
+    assert re.search(r"(?m)^vllm-1-1 +waiting +Pending$", ran.out)
+    assert "GroupsProgressing: Replicas are progressing" in ran.out
+
+
+async def test_wait_and_watch_end_when_every_group_below_replicas_has_started(
+    vllm: StoredLeaderWorkerSet, cli: CliShell
+) -> None:
+    wrong = await cli("wait", "lws/vllm", "--for=opened")
+    assert (wrong.code, "a LeaderWorkerSet's gate is released or timedout" in wrong.err) == (2, True)
+    late = await cli("wait", "lws/vllm", "--timeout=0")
+    assert (late.code, "lws/vllm is not released after 0s; `jobset-gate why lws/vllm -n" in late.err) == (3, True)
+    assert (await cli("wait", "lws/vllm/0", "--timeout=0")).out == "lws/vllm/0 released: all 2 pods started\n"
+    await vllm.decided(1, *STARTED)
+    for command in ("wait", "watch"):
+        for name in ("lws/vllm", "vllm"):
+            ran = await cli(command, name)
+            assert (ran.code, ran.out.splitlines()[-1]) == (0, "lws/vllm released: all 2 groups have started"), command
+
+
+async def test_wait_ends_with_a_group_that_has_timed_out(vllm: StoredLeaderWorkerSet, cli: CliShell) -> None:
+    await vllm.decided(1, VerdictKind.TIMEOUT, names.REASON_TIMED_OUT, "1/2 pods started")
+    ran = await cli("wait", "lws/vllm")
+    assert (ran.code, "lws/vllm was not released but timed out: group 1: 1/2 pods started" in ran.err) == (1, True)
+    assert (await cli("wait", "lws/vllm", "--for=timedout")).code == 0
+
+
+async def test_timelines_are_of_each_group(vllm: StoredLeaderWorkerSet, cli: CliShell) -> None:
+    ran = await cli("timeline", "lws/vllm")
+    heads = [line for line in ran.out.splitlines() if line.startswith("LeaderWorkerSet ")]
+    assert [head.split()[1] for head in heads] == [f"{vllm.namespace}/vllm/{n}:" for n in range(2)]
+    found = check("timeline", (await cli("timeline", "lws/vllm/1", "-o", "json")).out)
+    assert [it["name"] for it in found["pods"]] == ["vllm-1", "vllm-1-1"]
+    table = (await cli("timeline", "lws/vllm/1")).out
+    assert re.findall(r"(?m)^(leader|worker 1)  ", table) == ["leader", "worker 1"]
+    picture = await cli("timeline", "lws/vllm", "-o", "svg")
+    assert (picture.code, "a picture is of one" in picture.err) == (1, True)
+
+
+async def test_get_gangs_shows_groups_by_name_and_number(vllm: StoredLeaderWorkerSet, cli: CliShell) -> None:
+    get = cli.command("get", "gangs", "--no-headers")
+    rows = [["LeaderWorkerSet", "lws", "vllm/0", "Released"], ["LeaderWorkerSet", "lws", "vllm/1", "Waiting"]]
+    for more in ((), ("--source=lws",), ("vllm",), ("vllm/0", "vllm/1")):
+        ran = await get(*more)
+        assert (ran.code, [row.split()[:4] for row in ran.out.splitlines()]) == (0, rows), more
+    assert (await get("-o", "name")).out == "lws/vllm/0\nlws/vllm/1\n"
+    assert (await get("-l", "team=b")).out == (await get("--source=job")).out == ""
+
+
+async def test_a_name_that_fits_several_is_refused_and_others_are_not_found(
+    vllm: StoredLeaderWorkerSet, cli: CliShell
+) -> None:
+    made = StoredJob(vllm.client, vllm.namespace)
+    await made.jobset()
+    stored = await vllm.client.get(made.resource, "train", vllm.namespace)
+    meta = {key: stored["metadata"][key] for key in ("labels", "annotations")} | {"name": "vllm"}
+    await vllm.client.create(made.resource, {"metadata": meta, "spec": stored["spec"]}, vllm.namespace)
+    ran = await cli("why", "vllm")
+    assert (ran.code, f"in namespace {vllm.namespace}: job/vllm, lws/vllm; say" in ran.err) == (2, True)
+    where = f"in namespace {vllm.namespace}"
+    for name, why in {
+        "lws/moon": f"LeaderWorkerSet moon not found {where}",
+        "lws/vllm/7": f"LeaderWorkerSet vllm/7 {where} has no leader pod",
+    }.items():
+        ran = await cli("why", name)
+        assert (ran.code, why in ran.err) == (1, True), ran.err
+    for name in ("lws/vllm/x", "lws/vllm/", "job/a/b"):
+        assert (await cli("why", name)).code == 2
+
+
+async def test_a_leader_worker_set_without_config_asks_for_no_gate(
+    client: Client, namespace: str, cli: CliShell
+) -> None:
+    await install_lws_crd(client)
+    await StoredLeaderWorkerSet(client, namespace).jobset(gated=False)
+    ran = await cli("why", "lws/vllm")
+    assert f"LeaderWorkerSet {namespace}/vllm: NotGated: asks for no start barrier" in ran.out
+    assert f"kubectl describe leaderworkerset vllm -n {namespace}" in ran.out
+    assert "asks for no start barrier: it has no gate" in (await cli("wait", "lws/vllm")).err
+    assert (await client.list(EVENTS, namespace))["items"] == []
