@@ -165,9 +165,6 @@ def missing_slots(seen: GangSnapshot) -> Iterator[MissingSlot]:
         yield from gap.absent
 
 
-# --- A gang of a plain Job -------------------------------------------------------------------------------------------
-
-
 def job_gang(*pods: PodSeen, **changes: Any) -> GangSnapshot:
     """A Job of two pods that is a gang itself, with its ConfigMap, and these pods."""
     workload = jobset(replicated_job(""), source=JOB)

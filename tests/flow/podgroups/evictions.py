@@ -87,9 +87,6 @@ class ManualEviction:
             return
 
 
-# --- What users make -------------------------------------------------------------------------------------------------
-
-
 def job(name: str, pods: int, policy: Json | None = None, *, group: str = GANG, **spec: Any) -> Json:
     more = spec if policy is None else {"podFailurePolicy": policy, **spec}
     return manifests.job(name, group, pods, Format.ALIBABA, pods, **more)

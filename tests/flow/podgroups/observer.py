@@ -76,8 +76,6 @@ async def _watch(client: Client, kind: Resource, namespace: str, version: str, o
             observer.note(kind.kind, reported["type"], reported["object"])
 
 
-# --- How many were open ----------------------------------------------------------------------------------------------
-
 Decision = tuple[str, int, float]
 """Group, generation, and when it was decided."""
 

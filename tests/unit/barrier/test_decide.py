@@ -44,6 +44,7 @@ BOTH = (pod(0), pod(1))
 
 
 def decided(kind: type[D], seen: GangSnapshot, at: float = NOW) -> D:
+    """The decision, which is of this kind."""
     found = decide(seen, at)
     assert isinstance(found, kind)
     return found
@@ -54,15 +55,18 @@ def passed(index: int, **changes: Any) -> PodSeen:
     return pod(index, **fields)
 
 
-# --- Release ---------------------------------------------------------------------------------------------------------
-
-
 def test_a_gang_waits_while_one_pod_is_missing() -> None:
     decision = decided(Wait, gang(pod(0), waiting_pod(1)))
     assert decision.condition.status == "False"
     assert decision.condition.reason == names.REASON_WAITING
     assert decision.condition.message.startswith("1/2 pods started; missing: 1 pod: Unscheduled (workers-0/1); ")
     assert decision.missing_count == 1
+
+
+def test_a_suspended_gang_waits_whatever_runs() -> None:
+    decision = decided(Wait, gang(*BOTH, workload=jobset(suspended=True)))
+    assert decision.condition.message == "suspended"
+    assert (decision.clock, decision.requeue_after) == (None, None)
 
 
 def test_a_gang_is_released_once_the_last_pod_has_started() -> None:
@@ -239,6 +243,14 @@ def test_controllers_whose_clocks_differ_agree_on_one_that_is_kept() -> None:
     assert again.clock == behind.clock
 
 
+def test_no_clock_is_made_for_a_pod_that_a_younger_verdict_covers() -> None:
+    """The gate was opened for epoch 1, and a pod of epoch 0 has only now started."""
+    decision = decided(
+        Enforce, gang(pod(0), config_map=config_map(verdict=verdict(epoch=1)), workload=jobset(replicated_job(epoch=1)))
+    )
+    assert decision.clock is None
+
+
 def test_at_the_timeout_the_gang_fails_together_and_the_missing_are_named() -> None:
     late = gang(
         pod(0),
@@ -344,7 +356,10 @@ def test_no_timeout(changes: dict[str, Any]) -> None:
     assert decision.requeue_after is None
 
 
-# --- Bypass ----------------------------------------------------------------------------------------------------------
+def test_a_verdict_of_a_later_attempt_keeps_its_clock() -> None:
+    later = config_map(verdict=verdict(attempt=1), waiting_since=AHEAD.waiting_since)
+    decision = decided(Enforce, gang(pod(0), waiting_pod(1), config_map=later))
+    assert decision.clock == AHEAD.waiting_since
 
 
 def test_the_bypass_opens_the_gate_now() -> None:

@@ -230,6 +230,12 @@ def test_a_gate_is_read_with_its_verdict_and_its_clock() -> None:
     assert seen.waiting_since.at == TEN_O_CLOCK
 
 
+@pytest.mark.parametrize("data", [None, {}])
+def test_an_empty_gate_is_tidy_and_closed(data: Json | None) -> None:
+    seen = read_config_map(config_map(data))
+    assert (seen.verdict, seen.waiting_since, seen.canonical) == (None, None, True)
+
+
 @pytest.mark.parametrize(
     "body",
     [

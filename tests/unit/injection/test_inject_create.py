@@ -196,9 +196,6 @@ def test_the_operators_resources_override() -> None:
     assert found == {"requests": {"cpu": "1m"}, "limits": {"memory": "8Mi"}}
 
 
-# --- Names ----------------------------------------------------------------------------------------------------------
-
-
 @pytest.mark.parametrize(
     ("metadata", "name"),
     [

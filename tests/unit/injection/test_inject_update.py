@@ -37,8 +37,6 @@ def with_epoch(it: Json, value: str, index: int = 0) -> Json:
     return changed(it, value, *path)
 
 
-# --- Applied again --------------------------------------------------------------------------------------------------
-
 MANIFESTS = {
     "the seed's": jobset(),
     "one target of two": jobset(replicated(), replicated("b"), config={"targetReplicatedJobs": ["b"]}),
@@ -154,9 +152,6 @@ def test_what_the_user_changes_is_not_ours_to_undo(path: tuple[str | int, ...], 
         assert updated(BOTH, new) == BOTH, "and may be taken away"
 
 
-# --- Config and defaults --------------------------------------------------------------------------------------------
-
-
 def test_on_a_cluster_without_the_field_the_annotation_goes_on_alone() -> None:
     """The schema has pruned the field from both objects."""
     stored = without(created(jobset()), "spec", "groupSchedulingConfig")
@@ -228,9 +223,6 @@ def test_a_decision_that_came_into_a_template_behind_our_back_goes_as_soon_as_jo
     assert inject.injected(copy.deepcopy(odd), odd, settings=SETTINGS).operations == []
     assert updated(without(odd, *TEMPLATE, "metadata", "annotations", key), odd) == odd
     assert key not in pod_template(updated(suspend(odd), odd))["metadata"]["annotations"]
-
-
-# --- Objects that were made while the webhook was off ---------------------------------------------------------------
 
 
 @pytest.mark.parametrize("new", [jobset(), suspend(jobset())])

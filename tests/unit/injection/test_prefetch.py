@@ -49,9 +49,6 @@ def runs(it: Json) -> list[tuple[str, str | None]]:
     return [(e["image"], e.get("imagePullPolicy")) for e in entries if e["name"].startswith(f"{COPIER}-")]
 
 
-# --- Which, and where -----------------------------------------------------------------------------------------------
-
-
 def test_each_main_image_runs_once_between_the_users_init_containers_and_the_barrier() -> None:
     own = [{"name": "fetch", "image": "fetch:1"}, {"name": "mesh", "image": "mesh:1", "restartPolicy": "Always"}]
     mains = [main("train:1"), main("log:1", "log"), main("train:1", "second")]
@@ -171,8 +168,6 @@ def test_a_barrier_that_was_rendered_without_it_gets_it_before_it() -> None:
     made["metadata"]["annotations"] |= NOTE
     assert created(made) == created(wanting(main()))
 
-
-# --- Over generated JobSets -----------------------------------------------------------------------------------------
 
 images = st.sampled_from(["a:1", "a:1", "b", "c:latest"])
 policies = st.sampled_from([{}, {}, {"imagePullPolicy": "Always"}, {"imagePullPolicy": "Never"}])

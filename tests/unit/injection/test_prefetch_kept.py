@@ -28,9 +28,6 @@ def lacking(new: Json, old: Json | None = None) -> list[str]:
     return [it.path for it in not_injected(new, old)]
 
 
-# --- Applied again --------------------------------------------------------------------------------------------------
-
-
 @pytest.mark.parametrize(
     "manifest",
     [wanting(main(), main("log:1", "log")), wanting(init=[{"name": "own", "image": "train:1"}])],
@@ -80,9 +77,6 @@ def test_a_container_that_is_changed_on_purpose_is_refused_and_not_undone_in_sil
     new = changed(stored, "other", *INIT, index, member)
     assert paths(new, stored) == [f"{POD}.initContainers[{index}]"]
     assert updated(new, stored) == new
-
-
-# --- Reserved names -------------------------------------------------------------------------------------------------
 
 
 @pytest.mark.parametrize("key", ["containers", "initContainers"])

@@ -218,9 +218,6 @@ def test_a_jobset_without_a_config_has_no_violations_whatever_it_is() -> None:
     assert messages({}) == []
 
 
-# --- Reserved names -------------------------------------------------------------------------------------------------
-
-
 @pytest.mark.parametrize(
     ("key", "entry"),
     [
@@ -317,8 +314,6 @@ def test_a_chain_through_an_untargeted_job_is_rejected_and_named() -> None:
     (violation,) = validate.field_errors(given)
     assert "workers -> proxy -> loaders" in violation.message
 
-
-# --- Restarting in place --------------------------------------------------------------------------------------------
 
 IN_PLACE = {"failurePolicy": {"restartStrategy": "InPlaceRestart"}}
 

@@ -113,9 +113,6 @@ def test_a_minimum_that_is_none_is_the_controllers_to_tell() -> None:
     assert wrong(job(meta={"labels": alibaba("", "5")})) == []
 
 
-# --- The same time ----------------------------------------------------------------------------------------------------
-
-
 def doubts(meta: Json, timeout: int | None, settings: Settings | None = None) -> list[str]:
     config = {} if timeout is None else {"timeoutAfterSeconds": timeout}
     made = jobset(job(meta=meta), config=config)

@@ -103,9 +103,6 @@ def test_a_pod_that_names_another_group_by_now_has_moved() -> None:
     assert not read_pod(pod(labels={PLUGINS: "other"}, held="")).moved
 
 
-# --- Pods that are alike ----------------------------------------------------------------
-
-
 def test_pods_of_one_template_share_what_their_template_says() -> None:
     """Ten thousand of them are kept."""
     volumes = [[{"name": f"token-{it}", "projected": {}}] for it in "ab"]
@@ -136,6 +133,15 @@ def test_a_shape_is_one_pod_with_all_that_it_asks_for() -> None:
     shape = read_pod(pod(spec={"overhead": {"cpu": "250m"}})).shape
     assert shape.count == 1
     assert shape.requests == {"cpu": 750, "memory": 2**30 * 1000, "pods": 1000}
+
+
+@pytest.mark.parametrize(
+    "spec", [{"volumes": None, "schedulingGates": None, "initContainers": None}, {"tolerations": None}]
+)
+def test_null_and_absent_are_the_same(spec: Json) -> None:
+    seen = read_pod(pod(spec=spec, gates=()))
+    assert seen.shape.equivalence_key == read_pod(pod()).shape.equivalence_key
+    assert not read_pod(pod(spec=spec | {"schedulingGates": None})).gated
 
 
 # --- Bound pods ----------------------------------------------------------------
@@ -253,6 +259,14 @@ def test_a_record_that_cannot_be_read_is_a_problem_and_not_the_same_as_none(text
     assert str(on_map.problem).startswith("data.record: ")
 
 
+def test_a_config_map_without_its_record_is_a_home_without_one() -> None:
+    body = config_map(key())
+    del body["data"]
+    seen = read_config_map(body)
+    assert seen is not None
+    assert (seen.record, seen.problem) == (None, None)
+
+
 @pytest.mark.parametrize(
     "meta",
     [
@@ -267,9 +281,6 @@ def test_a_config_map_that_is_not_where_ours_would_be_is_none_of_ours(meta: Json
     assert read_config_map(config_map(key(), record((key(), 1)), **meta)) is None
 
 
-# --- Nodes ----------------------------------------------------------------
-
-
 def test_a_node_is_what_pods_may_take_up_on_it_and_who_may_come() -> None:
     body = node("n1", labels={"zone": "a"}, cpu="3900m", memory="8Gi", ephemeral_storage="0.0005")
     body["spec"] = {"unschedulable": True, "taints": [{"key": "k", "value": "v", "effect": "NoSchedule"}]}
@@ -277,3 +288,9 @@ def test_a_node_is_what_pods_may_take_up_on_it_and_who_may_come() -> None:
     assert seen.allocatable == {"cpu": 3900, "memory": 2**33 * 1000, "pods": 110_000, "ephemeral-storage": 0}
     assert (seen.node.name, seen.node.labels["zone"], seen.node.unschedulable) == ("n1", "a", True)
     assert seen.node.taints == (("k", "v", "NoSchedule"),)
+
+
+def test_a_node_that_has_just_come_has_no_room_yet() -> None:
+    body = node()
+    body["status"] = {}
+    assert read_node(body).allocatable == {}

@@ -13,7 +13,7 @@ from jobset_gate.podgroups.fit import constraints, template
 from jobset_gate.podgroups.fit.constraints import NodeFacts, NodeSelection, Requirement
 from jobset_gate.podgroups.fit.guaranteed import NodeInfo, PodShape
 from tests.fakes.growth import retained
-from tests.fakes.podgroups.objects import config_map, key, pod, pod_group, read_pod, read_pod_group
+from tests.fakes.podgroups.objects import config_map, key, pod, pod_group, read_bound, read_pod, read_pod_group
 from tests.fakes.podgroups.sources import GANG
 from tests.fakes.wire_objects import Json
 
@@ -63,6 +63,16 @@ def test_of_pods_little_is_kept_whatever_they_carry(what: str, keep: bool) -> No
     assert retained(PODS[what], wire.GroupPod, decode.decode_member, keep=keep, many=20) < 0.75
 
 
+def test_of_templates_that_are_new_each_time_a_bounded_number_is_kept() -> None:
+    """Each as large as is still looked into."""
+    assert (
+        retained(
+            lambda it: pod(spec={"affinity": wide(1500, it)}), wire.GroupPod, decode.decode_member, keep=False, many=200
+        )
+        < 24
+    )
+
+
 def test_a_pod_that_says_too_much_of_its_nodes_is_not_modelled() -> None:
     said = read_pod(pod(spec={"affinity": wide(20_000)}))
     assert said.unsupported == (template._LARGE,)
@@ -83,6 +93,13 @@ def test_a_pod_with_as_much_as_is_looked_at_is_modelled() -> None:
     node = NodeFacts(name="n", labels={"zone": "zone-0-999"})
     assert said.shape.selection.admits(node)
     assert not said.shape.selection.admits(NodeFacts(name="n", labels={"zone": "zone-0-1000"}))
+
+
+def test_a_bound_pod_with_too_much_in_it_still_takes_up_what_its_first_containers_ask_for() -> None:
+    main = {"name": "main", "resources": {"requests": {"cpu": "2"}}}
+    found = read_bound(pod(node="n", spec={"containers": [main, *containers(0)]}))
+    assert found is not None
+    assert found.requests["cpu"] == 2000
 
 
 def test_a_domain_that_takes_too_long_to_find_is_that_of_all_nodes() -> None:

@@ -60,9 +60,6 @@ def uids(pods: Iterable[MemberPod]) -> list[str]:
     return [it.uid for it in pods]
 
 
-# --- Which pods ------------------------------------------------------------------------------------------------------
-
-
 @pytest.mark.parametrize(
     ("more", "taken"),
     [

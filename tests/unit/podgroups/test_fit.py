@@ -57,9 +57,6 @@ def is_certain(
     return sums.guarantees(wanted)
 
 
-# --- What a pod occupies ---------------------------------------------------------------------------------------------
-
-
 @pytest.mark.parametrize(
     ("spec", "cpu"),
     [

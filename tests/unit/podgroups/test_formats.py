@@ -65,6 +65,10 @@ def test_a_name_that_no_podgroup_can_have_is_wrong(labels: Json, notes: Json) ->
     assert "must be a name that an object can have" in problem.message
 
 
+def test_alibabas_name_is_no_objects_and_may_be_any_text() -> None:
+    assert claim(labels=alibaba("My_Group")).problems == ()
+
+
 def test_alibabas_minimum_must_be_given() -> None:
     (problem,) = claim(labels=alibaba(minimum=None)).problems
     assert (problem.path, problem.value) == (f"metadata.labels[{ALIBABA_MINIMUM}]", None)

@@ -40,6 +40,12 @@ def is_over(*pods: Json, begun: bool = False, **more: Any) -> bool:
     return generation.is_over([(seen, begun)])
 
 
+def test_as_many_pass_as_the_group_was_opened_with_the_oldest_first() -> None:
+    assert passing(made("c", 2), made("a", 0), made("b", 1)) == ["a", "b"]
+    assert passing(opened("a"), made("c", 2), made("b", 1)) == ["b"]
+    assert passing(opened("a"), bound("b"), made("c", 2)) == []
+
+
 def test_one_that_is_gone_or_going_or_has_failed_makes_place_for_another() -> None:
     going = opened("b", meta={"deletionTimestamp": timestamp(TEN_O_CLOCK)})
     assert passing(opened("a"), going, made("c", 2)) == ["c"]
@@ -124,6 +130,17 @@ def test_it_is_over_for_the_leader_that_opened_it_and_sees_no_pod_left() -> None
     assert is_over(made("a", 0), begun=True)
 
 
+def test_gangs_that_were_opened_together_are_over_together() -> None:
+    both = record((key("one"), 1), (key("two"), 1), minimum=1)
+    both = msgspec.structs.replace(both, satisfied=TEN_O_CLOCK)
+    one = group_snapshot(ended("a", "one"), next_one("b", "next"), record=both)
+    other = group_snapshot(ended("c", "other"), record=both)
+    alive = group_snapshot(bound("c", meta=of("other")), record=both)
+    assert not generation.is_over([(one, True), (alive, True)])
+    assert generation.is_over([(one, True), (other, True)])
+    assert not generation.is_over([(other, True), (other, True)])
+
+
 def test_a_newcomer_of_a_new_owner_joins_after_a_while_in_which_those_before_it_may_be_marked_for_deletion() -> None:
     pods = bound("a", meta=of("one")), next_one("b", "two", after=90), next_one("c", "one", after=90)
     assert passing(*pods, now=NOW - 10, **MET) == ["c"]
@@ -193,9 +210,6 @@ def test_the_decision_stands_on_the_first_home_there_is() -> None:
     assert generation.record_holder(both, {key("one"), key("two")}) == key("one")
     assert generation.record_holder(both, {key("two")}) == key("two")
     assert generation.record_holder(both, set()) is None
-
-
-# --- The wait limit ---------------------------------------------------------------------------------------------------
 
 
 def placing(**more: Any) -> DeadlineInput:

@@ -10,6 +10,7 @@ from jobset_gate.podgroups import merge
 from jobset_gate.podgroups.model import Flavor, Format, GangMode, MemberSource, PodGroupSource
 from tests.fakes.podgroups.sources import (
     GANG,
+    KEP24,
     KOORDINATOR,
     PLUGINS,
     Json,
@@ -28,6 +29,19 @@ def labelled(label: str, *pods: str) -> list[MemberSource]:
 
 def noted(*pods: str, **said: str) -> list[MemberSource]:
     return [member(pod, notes=koordinator(**said)) for pod in pods]
+
+
+def test_a_kep24_group_takes_its_terms_from_the_podgroup_of_its_namespace() -> None:
+    elsewhere = read_pod_group_source("incubator.scheduling.k8s.io", minMembers=9, namespace="other")
+    own = read_pod_group_source("incubator.scheduling.k8s.io", minMembers=2, totalResources={"cpu": "3"})
+    made = group(*(member(pod, notes={KEP24: "g"}) for pod in "ab"), pod_groups=(elsewhere, own))
+    assert (made.minimum, made.resources) == (2, (("cpu", Fraction(3)),))
+    assert (made.valid, made.gathered, made.pod_group_missing) == (True, True, False)
+
+
+def test_a_group_is_as_large_as_its_living_members() -> None:
+    made = group(member("a", labels=alibaba()), member("b", labels=alibaba(), alive=False))
+    assert (made.present, made.minimum, made.gathered) == (1, 3, False)
 
 
 def test_members_of_other_groups_are_ignored() -> None:
@@ -141,8 +155,6 @@ def test_a_total_below_the_minimum_is_wrong_wherever_both_come_from() -> None:
     (problem,) = group(*noted("a", total_number="4"), pod_groups=(crd,)).problems
     assert problem.message == "must not be below the group's minimum of 5"
 
-
-# --- Properties ------------------------------------------------------------------------------------------------------
 
 texts = st.sampled_from(["1", "2", "3", "-1", "x", ""])
 said_by_pods = st.fixed_dictionaries(

@@ -46,6 +46,13 @@ def test_of_many_others_the_first_few_are_named() -> None:
     assert message.endswith("; team/b09: not there yet; and 30 more")
 
 
+def test_others_gate() -> None:
+    assert reported(gang("a"), gates=("kueue.x-k8s.io/admission", "kueue.x-k8s.io/admission")) == (
+        "OtherGate",
+        "also held by kueue.x-k8s.io/admission",
+    )
+
+
 @pytest.mark.parametrize(
     ("creators", "why"),
     [
@@ -64,9 +71,6 @@ def test_creators_that_can_never_make_enough(creators: tuple[OwnerCapacity, ...]
     few = gang("a", minimum=4, pods=1)
     assert capacity_shortage(few, creators) == why
     assert reported(few, made_by=creators)[0] == ("Gathering" if why is None else "CannotGather")
-
-
-# --- The label -------------------------------------------------------------------------------------------------------
 
 
 def key(namespace: str, name: str, flavor: Flavor = Flavor.KEP_24) -> PodGroupKey:
@@ -173,9 +177,6 @@ def test_gangs_that_are_ready_all_say_the_same(listed: dict[str, set[str]]) -> N
         assert one.key in seen.keys
         if not seen.problem and not seen.waits_for and one.gathered:
             assert {preconditions.gang_group_of(groups[key], groups.get).keys for key in seen.keys} == {seen.keys}
-
-
-# --- Owners of pods, read for whether they can ever gather a group while its pods are held ----------------------------
 
 
 Json = dict[str, Any]

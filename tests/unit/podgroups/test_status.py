@@ -267,9 +267,6 @@ def test_what_others_say_of_a_group_brings_no_control_characters_into_its_condit
     assert of(pod("a"), why=why).message == "mode: must be Strict, not '^[]52;c;eA==^G\\u202e' and more"
 
 
-# --- The phase: each cell of the table --------------------------------------------------------------------------------
-
-
 def counts(**more: Any) -> MemberCounts:
     """An opened group of three of three."""
     said: dict[str, Any] = {"minimum": 3, "present": 3, "opened": True}
