@@ -118,13 +118,15 @@ def showcase(stage: ServedPage) -> None:
     gang(stage, "speech", "tts-multispeaker", done, age=86_400, finished=True, verdict=released, gone=True)
 
 
-def crowd(stage: ServedPage, name: str = "crowd", many: int = 300) -> GangKey:
+def crowd(stage: ServedPage) -> GangKey:
     """A driver and 299 workers that arrive in three waves, all released."""
-    waves = [{"scheduled": 2 + it % 7, "started": 12 + 90 * (it % 3) + it / 12} for it in range(many - 1)]
+    waves = [{"scheduled": 2 + it % 7, "started": 12 + 90 * (it % 3) + it / 12} for it in range(299)]
     opened = max(it["started"] for it in waves) + 1
     workers = [{**it, "released": opened, "running": opened + 2 + number % 9} for number, it in enumerate(waves)]
     driver = {"scheduled": 1, "started": 9, "released": opened, "running": opened + 2}
-    return gang(stage, "research", name, {"driver": [driver], "workers": workers}, age=400, verdict=VerdictKind.RELEASE)
+    return gang(
+        stage, "research", "crowd", {"driver": [driver], "workers": workers}, age=400, verdict=VerdictKind.RELEASE
+    )
 
 
 def _pod(key: GangKey, part: str, index: int, created: float, steps: Steps) -> Json:

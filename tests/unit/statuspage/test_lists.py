@@ -18,8 +18,7 @@ from jobset_gate.kube.errors import Unreachable
 from jobset_gate.podgroups.model import Flavor
 from tests.fakes import gangs
 from tests.fakes.podgroups.objects import key, pod
-from tests.fakes.podgroups.snapshots import bound, group_snapshot
-from tests.fakes.podgroups.sources import pod_group
+from tests.fakes.podgroups.snapshots import group_snapshot
 from tests.fakes.served_page import TIMEOUT, ServedPage, http_session, serve_page
 from tests.fakes.wire_objects import owner
 from tests.page import showcase
@@ -134,21 +133,6 @@ async def test_a_page_of_ten_thousand_pods_is_bounded(monkeypatch: pytest.Monkey
 
 
 # --- Groups ----------------------------------------------------------------------------------------------------------
-
-
-async def test_a_group_shows_phase_reason_and_numbers() -> None:
-    async with serve_page() as stage:
-        stage.groups.put(
-            group_snapshot(pod("a"), pod("b"), group=pod_group(names.PLUGINS_GROUP, minMember=3)),
-            group_snapshot(bound("c", namespace="other"), of=key("run", namespace="other")),
-        )
-        _, page = await read(stage, "/groups")
-        assert '<strong id="total">2</strong> pod groups' in page
-        assert 'href="/groups/team/g?way=scheduler-plugins"' in page
-        _, page = await read(stage, "/groups/team/g")
-        assert "2/3 pods exist" in page
-        assert re.search(r">Minimum</dt><dd>3</dd>", page)
-        assert re.search(r">Phase</dt><dd>Pending</dd>", page)
 
 
 async def test_groups_of_one_name_differ_by_their_format() -> None:

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import asyncio
-from collections.abc import AsyncIterator, Callable
+from collections.abc import AsyncIterator
 
 import msgspec
 import pytest
@@ -20,14 +20,8 @@ from jobset_gate.kube.resources import CONFIGMAPS, JOBSETS, PODS, Resource
 from jobset_gate.runtime.informer import Informer, WatchSource
 from jobset_gate.runtime.store import ObjectChange
 from tests.fakes import gangs
-from tests.fakes.served_page import TIMEOUT as LONGEST
+from tests.fakes.gate_stream import until
 from tests.plane.embedded import Embedded
-
-
-async def until(holds: Callable[[], bool]) -> None:
-    async with asyncio.timeout(LONGEST):
-        while not holds():  # noqa: ASYNC110 - a property without an event
-            await asyncio.sleep(0.01)
 
 
 @pytest.fixture

@@ -22,11 +22,9 @@ OLD = authority.create("c", now=NOW - 400 * DAY, life=365 * DAY)
 SLOT = ServingCertificate(CA.issue([HOST, "gate.ns"], now=NOW, life=7 * DAY))
 
 
-def verdict(
-    *cas: authority.CertificateAuthority, slot: ServingCertificate = SLOT, host: str = HOST, now: datetime = NOW
-) -> str | None:
+def verdict(*cas: authority.CertificateAuthority, slot: ServingCertificate) -> str | None:
     bundle = joined(one.certificate for one in cas)
-    return trust.untrusted_reason(slot.context, slot.chain, {"zz": bundle}, host, now)
+    return trust.untrusted_reason(slot.context, slot.chain, {"zz": bundle}, HOST, NOW)
 
 
 def test_all_configurations_must() -> None:

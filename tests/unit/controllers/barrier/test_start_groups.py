@@ -223,21 +223,6 @@ async def test_a_deleted_config_map_comes_back_with_its_attempt_and_its_verdict(
     assert successor.verdict is not None
 
 
-async def test_what_a_user_wrote_into_its_labels_and_annotations_is_put_back(ring: StartGroupController) -> None:
-    await released(ring)
-
-    def edit(body: Json) -> None:
-        body["metadata"]["annotations"][names.JOBSET_UID] = "another"
-        del body["metadata"]["labels"][names.START_GROUP]
-
-    ring.api.change(CONFIGMAPS, NAME, edit, namespace=SPACE)
-    ring.watch()
-    await ring.reconcile()
-    assert ring.stored["metadata"]["annotations"][names.JOBSET_UID] == OWNER
-    assert ring.stored["metadata"]["labels"][names.START_GROUP] == "ring"
-    assert ring.verdict is not None
-
-
 # --- Without a barrier -----------------------------------------------------------------------------------------------
 
 

@@ -134,6 +134,14 @@ async def test_progress_is_reported_at_most_every_so_often_and_then_the_latest(s
     assert (square.said, len(square.verbs)) == ("3/9 pods started", 2)
 
 
+async def test_a_word_that_is_true_by_now_is_not_said_again(square: StatusHarness) -> None:
+    await square.report(waiting(1))
+    square.want(square.seen, waiting(2))
+    square.want(square.seen, waiting(1))
+    await asyncio.sleep(2 * PROGRESS_INTERVAL)
+    assert len(square.verbs) == 1
+
+
 async def test_numbers_in_others_words_are_no_news_for_minutes(square: StatusHarness) -> None:
     """The scheduler counts all nodes of the cluster in its sentence: it changes whenever one of them comes or goes."""
     await square.report(lacking("Unscheduled: 0/39 nodes are available"))

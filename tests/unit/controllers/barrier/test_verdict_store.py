@@ -173,17 +173,6 @@ async def test_the_gate_of_a_later_life_is_left_alone_by_a_controller_that_still
     assert harness.stored() == there
 
 
-async def test_the_gate_of_a_jobset_that_is_gone_is_left_to_the_garbage_collector(
-    harness: StoreHarness, api: Api
-) -> None:
-    await harness.gates.ensure_config_map(harness.seen(), None, None)
-    foreign_life = msgspec.structs.replace(harness.live(), workload_uid="u-0")
-    api.remove(JOBSETS, "train")
-    with pytest.raises(Requeue):
-        await harness.gates.ensure_config_map(harness.seen(foreign_life), None, None)
-    assert harness.stored()
-
-
 async def test_an_earlier_gate_that_changed_meanwhile_is_not_removed_blindly(harness: StoreHarness, api: Api) -> None:
     await harness.gates.ensure_config_map(harness.seen(), None, None)
     left = harness.live()

@@ -27,25 +27,6 @@ from tests.fakes.podgroups.objects import config_map, key
 from tests.fakes.podgroups.sources import ALIBABA, ALIBABA_MINIMUM
 
 BIG = asking("2")
-LONG = {"scheduleTimeoutSeconds": 600}
-
-
-# --- Pods that are being replaced ----------------------------------------------------------------------------------
-
-
-async def test_the_room_of_a_pod_that_is_being_replaced_stays_promised_to_its_group(cluster: InMemoryCluster) -> None:
-    add_node(cluster, cpu="4")
-    async with running_controller(cluster):
-        cluster.create_group("one", "a", "b", minimum=2, meta=OWNED, spec=BIG, terms=LONG)
-        cluster.create_group("two", "c", minimum=1, meta=OWNED, spec=BIG)
-        await run_for()
-        cluster.bind("a")
-        cluster.remove(PODS, "b")
-        await run_for(10)
-        assert cluster.ungated_pods() == ["a"]
-        cluster.create_group("one", "b2", meta=OWNED, spec=BIG)
-        await run_for(10)
-        assert cluster.ungated_pods() == ["a", "b2"]
 
 
 # --- Pods without a record -------------------------------------------------------------------------------------------

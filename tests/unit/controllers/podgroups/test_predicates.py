@@ -11,7 +11,7 @@ import pytest
 from controllers.podgroups.pending import MESSAGE_SECONDS, PendingQueue
 from controllers.podgroups.predicates import Effect
 from jobset_gate import names
-from jobset_gate.kube.resources import PODGROUPS_PLUGINS, PODS
+from jobset_gate.kube.resources import PODGROUPS_PLUGINS
 from jobset_gate.podgroups.evaluate import GroupEvaluator
 from jobset_gate.podgroups.model import Flavor, PodGroupKey
 from jobset_gate.podgroups.preconditions import GroupReason
@@ -117,14 +117,6 @@ def test_nor_of_one_that_the_scheduler_places_as_a_whole() -> None:
     cache.pods(pod("a"))
     effects(cache)
     cache.pods(versioned(opened("a")))
-    assert effects(cache) == {Effect.CHANGED}
-
-
-def test_a_deleted_pod_is_a_change_also_of_a_group_that_gathers() -> None:
-    cache = FilledCache().pod_groups(pod_group())
-    cache.pods(pod("a"), pod("b"))
-    effects(cache)
-    cache.remove(PODS, versioned(pod("b")))
     assert effects(cache) == {Effect.CHANGED}
 
 

@@ -19,37 +19,7 @@ from tests.fakes.podgroups.cluster import OFF, OWNED, PLUGINS, InMemoryCluster, 
 from tests.fakes.podgroups.objects import key
 from tests.fakes.podgroups.sources import ALIBABA, ALIBABA_MINIMUM, Json
 
-
-async def test_a_pod_above_the_minimum_that_another_gate_holds_keeps_that_gate(cluster: InMemoryCluster) -> None:
-    async with running_controller(cluster, OFF):
-        both = [{"name": names.POD_GROUP_GATE}, {"name": "other.dev/gate"}]
-        cluster.create_group("g", "a-theirs", minimum=2, spec={"schedulingGates": both})
-        cluster.create_group("g", "b", "c")
-        await run_for(2)
-        assert cluster.ungated_pods() == ["b", "c"]
-        cluster.bind("b", "c")
-        await run_for(2)
-        assert cluster.pod("a-theirs")["spec"]["schedulingGates"] == both[1:]
-
-
 # --- Members that come later -----------------------------------------------------------------------------------------
-
-
-async def test_after_all_members_are_gone_the_next_ones_gather_again_though_none_was_ever_bound(
-    cluster: InMemoryCluster,
-) -> None:
-    async with running_controller(cluster, OFF):
-        cluster.create_group("g", "a", "b", minimum=2)
-        await run_for()
-        cluster.remove(PODS, "a")
-        cluster.remove(PODS, "b")
-        cluster.create_group("g", "c")  # before anybody has looked
-        await run_for(10)
-        assert cluster.ungated_pods() == []
-        cluster.create_group("g", "d")
-        await run_for()
-        assert cluster.ungated_pods() == ["c", "d"]
-        assert cluster.recorded().generation == 2
 
 
 async def test_a_group_is_not_over_because_the_watch_still_tells_of_its_pods_as_held(cluster: InMemoryCluster) -> None:

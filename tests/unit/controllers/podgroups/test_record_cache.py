@@ -78,14 +78,6 @@ def test_a_decision_on_a_gang_group_holds_for_all_of_its_gangs_from_the_first_on
         assert held.stage is AdmissionState.CLOSED, "what stands on the first one's home, not the copy"
 
 
-def test_a_record_decides_on_others_only_where_their_decision_was_taken() -> None:
-    """A copy is older than the original may be by now."""
-    made = FilledCache().pods(gang("a"), gang("b"))
-    made.records(config_map(koord("b"), record((koord("a"), 5), (koord("b"), 5))))
-    assert made.snapshot(koord("a")).record is None
-    assert made.snapshot(koord("b")).generation == 5
-
-
 JOINED = '["team/a","victims/b"]'
 
 

@@ -60,9 +60,9 @@ async def records(cluster: InMemoryCluster, observer: RecordingObserver) -> Reco
     return RecordStore(cluster.client, informers.record_stores(found), observer)
 
 
-def seen(cluster: InMemoryCluster, name: str = "g") -> GroupSnapshot:
+def seen(cluster: InMemoryCluster) -> GroupSnapshot:
     """The group as it stands."""
-    return group_snapshot(pod("a"), group=cluster.stored(PLUGINS, "team", name))
+    return group_snapshot(pod("a"), group=cluster.stored(PLUGINS, "team", "g"))
 
 
 async def test_it_is_written_on_the_pod_group_and_seen_at_once(

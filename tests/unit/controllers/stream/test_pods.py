@@ -90,20 +90,6 @@ async def test_a_replaced_pod_is_answered_by_a_pass_that_its_request_causes(gate
     assert first_lines([await client.rest()]) == [release("c", 0)]
 
 
-async def test_a_pod_whose_answer_was_lost_is_answered_when_it_asks_again(gate: ServedGroup) -> None:
-    """Its first connection is dead without anybody's having noticed, so the pod is announced all the time."""
-    await gate.release("a", "b")
-    await until(lambda: not gate.book.count_open("startgroup"))
-    gate.ring.show(member("a", RUNS), member("b", PASSED))
-    lost = await (await gate.ask("a")).held()
-    await gate.ring.reconcile()
-    gate.ring.asked.clear()
-    client = await (await gate.ask("a")).held()
-    assert gate.ring.asked == [RING]
-    await gate.ring.reconcile()
-    assert first_lines([await client.rest()]) == first_lines([await lost.rest()]) == [release("a", 0)]
-
-
 async def test_a_pod_of_the_next_attempt_is_not_answered_by_the_old_verdict(gate: ServedGroup) -> None:
     await gate.release("a", "b")
     before = gate.ring.seen
