@@ -69,13 +69,6 @@ async def test_pods_of_start_groups_have_a_watch_of_their_own_if_they_are_enable
         assert found == informers, "the staleness of a gang is that of its own watch"
 
 
-async def test_nothing_is_missing_once_all_is_listed(server: ScriptedServer) -> None:
-    async with running(server, PODS) as informers:
-        assert watches.not_synced(informers) == "not listed yet: pods"
-        await informers[0].wait_synced()
-        assert watches.not_synced(informers) == ""
-
-
 @pytest.mark.parametrize("kind", [PODS, CRDS, JOBSETS])
 async def test_a_refusal_is_reported_in_the_servers_words_until_it_is_lifted(
     server: ScriptedServer, kind: Resource

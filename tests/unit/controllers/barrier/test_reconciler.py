@@ -178,15 +178,6 @@ async def test_the_news_is_sent_on_the_stream_right_after_the_write(harness: Rec
     assert {asked for *_, asked in heard} == {("get jobsets", "create configmaps")}, "before all other words"
 
 
-async def test_a_verdict_that_another_replica_took_is_sent_on_this_ones_stream_too(harness: ReconcilerHarness) -> None:
-    """The requests were open here before the watch showed its ConfigMap."""
-    heard = harness.ask(harness.add_pod(0))
-    text = verdict_codec.render(verdict(uid=harness.jobset.uid))
-    harness.add_config_map(data={names.KEY_VERDICT: text})
-    await harness.reconcile()
-    assert [said for _, said, _ in heard] == [text]
-
-
 async def test_a_pod_that_announces_itself_during_the_last_look_before_a_timeout_is_there(
     harness: ReconcilerHarness, monkeypatch: pytest.MonkeyPatch
 ) -> None:
@@ -325,16 +316,6 @@ async def test_a_gang_whose_configmap_is_as_it_should_be_is_decided_without_aski
     before = len(harness.api_calls.calls)
     await harness.reconcile()
     assert harness.asked()[before] == "update configmaps"
-
-
-async def test_pods_that_do_not_wait_in_their_barrier_are_not_sent(harness: ReconcilerHarness) -> None:
-    waits, leaves = harness.add_pod(0), harness.add_pod(1)
-    going = msgspec.structs.replace(leaves, deleting=True)
-    harness.set_jobset(msgspec.structs.replace(harness.jobset, bypass=True))
-    harness.index.on_pod(ObjectChange(("default", leaves.name), leaves, going))
-    await harness.reconcile()
-    assert verdict_on(harness.api, waits)
-    assert not verdict_on(harness.api, leaves)
 
 
 async def test_a_failed_index_that_the_api_does_not_confirm_ends_no_gang(harness: ReconcilerHarness) -> None:

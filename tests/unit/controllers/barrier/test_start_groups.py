@@ -76,21 +76,6 @@ async def test_the_config_map_is_found_by_the_groups_name_and_goes_with_the_owne
     assert ring.stored["data"] == {"attempt": "0"}, "no clock runs, so nothing binds a pod to the attempt"
 
 
-async def test_its_content_is_written_twice_whatever_else_happens(ring: StartGroupController) -> None:
-    written: list[Json] = []
-    ring.memory.gate_written = lambda old, new: written.append(new) if old and old["data"] != new["data"] else None
-    ring.show(*(member(f"p{it}", size="5") for it in range(4)))
-    await ring.reconcile()
-    for number in range(4):
-        ring.show(member(f"p{number}", RUNS, size="5"))
-        await ring.reconcile()
-    ring.show(member("p4", RUNS, size="5"))
-    await ring.reconcile()
-    await ring.reconcile()
-    assert len(written) == 2
-    assert ring.members == {f"p{it}" for it in range(5)}
-
-
 async def test_a_condition_that_was_written_meanwhile_makes_no_verdict_wait(ring: StartGroupController) -> None:
     ring.show(member("a", RUNS), member("b"))
     await ring.reconcile()

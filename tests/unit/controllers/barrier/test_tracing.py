@@ -82,13 +82,6 @@ async def test_a_release_is_traced_once_when_all_pods_run(harness: TracerHarness
     assert len(harness.traces) == 1
 
 
-async def test_a_release_whose_pods_never_run_is_traced_after_a_while(harness: TracerHarness) -> None:
-    harness.decide()
-    harness.now += SETTLE_SECONDS
-    assert await harness.tracer.reconcile(KEY) is None
-    assert len(harness.traces) == 1
-
-
 async def test_a_timeout_is_traced_at_once(harness: TracerHarness) -> None:
     harness.decide(VerdictKind.TIMEOUT)
     assert await harness.tracer.reconcile(KEY) is None

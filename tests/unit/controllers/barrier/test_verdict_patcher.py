@@ -168,18 +168,6 @@ async def test_a_pod_that_passed_while_its_patch_stood_in_the_queue_is_not_patch
         assert [bool(verdict_on(api, pod)) for pod in pods] == [True, True, False]
 
 
-async def test_with_the_channel_switched_off_nothing_is_sent(
-    api: Api, api_calls: CallBlocker, memory: MemoryClient
-) -> None:
-    sender = PatcherHarness(memory, concurrency=0)
-    task = asyncio.create_task(sender.patches.run())
-    assert sender.want(TRAIN, store_pods(api, 3), RELEASE, fresh=True) is None
-    await asyncio.sleep(SOON)
-    assert api_calls.calls == []
-    task.cancel()
-    await asyncio.gather(task, return_exceptions=True)
-
-
 # --- Failures -------------------------------------------------------------------------------------------------------
 
 

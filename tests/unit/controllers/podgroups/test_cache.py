@@ -241,13 +241,6 @@ def test_a_terminating_pod_still_counts_until_it_is_gone_or_has_finished() -> No
     assert free(made) == {"n": 4000}
 
 
-def test_a_resize_counts_once_it_is_in_the_spec() -> None:
-    made = FilledCache().nodes(node("n", cpu="4"))
-    body = bound("p")
-    made.pods(body, later(body, spec=bound("p", cpu="3")["spec"]))
-    assert free(made) == {"n": 1000}
-
-
 # --- Pods of groups, which the other watch of pods leaves out -------------------------------------------------------
 
 

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import itertools
-from typing import Any
+from functools import partial
 
 import pytest
 
@@ -15,29 +15,11 @@ from jobset_gate.podgroups.generation import JOIN_SECONDS
 from jobset_gate.podgroups.model import Flavor
 from jobset_gate.podgroups.record import AdmissionState
 from jobset_gate.settings import Groups
-from tests.fakes.podgroups.cluster import OFF, OWNED, PLUGINS, InMemoryCluster, run_for, running_controller
+from tests.fakes.podgroups.cluster import OFF, OWNED, InMemoryCluster, run_for, running_controller
 from tests.fakes.podgroups.objects import key
 from tests.fakes.podgroups.sources import ALIBABA, ALIBABA_MINIMUM, Json
 
 # --- Members that come later -----------------------------------------------------------------------------------------
-
-
-async def test_a_group_is_not_over_because_the_watch_still_tells_of_its_pods_as_held(cluster: InMemoryCluster) -> None:
-    async with running_controller(cluster, OFF) as running:
-
-        def lag(verb: str, kind: Any, *_: object) -> None:
-            if (verb, kind) == ("patch", PODS):
-                running.paused_selector = names.POD_GROUP_LABEL
-
-        cluster.fault = lag
-        cluster.create_group("g", "a", "b", minimum=2)
-        await run_for()
-        cluster.patch_object(
-            PLUGINS, "g", {"metadata": {"labels": {"look": "again"}, "annotations": {"look": "again"}}}
-        )
-        await run_for(10)
-        assert cluster.ungated_pods() == ["a", "b"]
-        assert (cluster.recorded().stage, cluster.recorded().generation) == (AdmissionState.OPEN, 1)
 
 
 async def test_a_successor_opens_only_pods_that_are_older_than_the_decision(cluster: InMemoryCluster) -> None:
@@ -79,6 +61,19 @@ async def test_the_back_off_doubles_and_ends_with_success(cluster: InMemoryClust
         cluster.bind("a3", "b3")
         await run_for()
         assert cluster.recorded().rolled_back == 0
+
+
+async def test_a_gang_group_has_its_longest_limit_and_is_evicted_whole(cluster: InMemoryCluster) -> None:
+    gang = partial(cluster.create_gang, partners="one two", meta=OWNED)
+    async with running_controller(cluster, OFF):
+        gang("one", "a", wait="30s")
+        gang("two", "b", "c", wait="90s")
+        await run_for()
+        cluster.bind("a", "b")
+        await run_for(80)
+        assert len(cluster.all(PODS)) == 3
+        await run_for(15)
+        assert cluster.all(PODS) == []
 
 
 async def test_an_evicted_group_keeps_its_back_off_while_it_has_no_pods(cluster: InMemoryCluster) -> None:
