@@ -5,7 +5,10 @@ from __future__ import annotations
 import asyncio
 from collections.abc import AsyncIterator, Mapping
 from contextlib import asynccontextmanager
+from dataclasses import replace
 from typing import Any
+
+from prometheus_client import CollectorRegistry
 
 from controllers.barrier import crd_patcher
 from controllers.manager import Manager, ManagerOptions
@@ -37,6 +40,11 @@ class EmbeddedController:
         """The controller ends; the cluster goes on."""
         self._running.cancel()
         await asyncio.gather(self._running, return_exceptions=True)
+
+    def restart(self) -> None:
+        """A new process, after `stop`."""
+        self.manager = Manager(self.cluster.access, replace(self.manager.options, registry=CollectorRegistry()))
+        self._running = asyncio.create_task(self.manager.run())
 
     async def make(self, pods: int = 2, timeout: int | None = 30, name: str = GANG, **metadata: Any) -> Json:
         """The gang as the webhook would have it stored. Its Job makes up for lost pods."""
