@@ -71,6 +71,7 @@ PULLED = "the image of a main container is being pulled"
         ((DONE, DONE_FIRST, pull(SECOND, "ErrImagePull", "x"), NOT_YET), "ImagePull", f"{SECOND}: ErrImagePull: x"),
         ((DONE, DONE_FIRST, NOT_YET, pull(SECOND, "")), "Starting", f"{FIRST} is done, {{1}}"),
         ((DONE, NEXT, status("after a reboot", exit=0), NOT_YET), "Starting", "after a reboot is done, {1}"),
+        ((PROXY_UP, status(COPIER), status(FIRST), NOT_YET), "Starting", "proxy is up, {1}"),
         ((DONE, NO_EXEC, NOT_YET), "CrashLoop", f"{FIRST}: CrashLoopBackOff: exit code 255: exec format error"),
         ((DONE, pull(FIRST, "CreateContainerConfigError", "root"), NOT_YET), "Starting", f"{FIRST}: {{2}}: root"),
     ],

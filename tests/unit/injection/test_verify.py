@@ -33,6 +33,7 @@ def test_a_jobset_that_never_came_to_the_mutating_webhook_is_refused() -> None:
     [
         ((*TEMPLATE, "spec", "initContainers"), [], "initContainers"),
         ((*TEMPLATE, "spec", "initContainers", 0, "command"), ["true"], "initContainers"),
+        ((*TEMPLATE, "spec", "initContainers", 0, "env"), [], "initContainers"),
         ((*TEMPLATE, "spec", "initContainers", 0, "volumeMounts"), [], "initContainers"),
         ((*TEMPLATE, "spec", "initContainers", 0, "name"), "renamed", "initContainers"),
         ((*TEMPLATE, "spec", "volumes"), None, "volumes"),
