@@ -5,7 +5,6 @@ from dataclasses import dataclass, field
 from typing import Any, Final, Protocol
 
 from controllers.barrier.cache import GangCache
-from jobset_gate import names
 from jobset_gate.barrier.model import Value
 from jobset_gate.explain.model import ControllerStatus
 from jobset_gate.explain.text import format_time
@@ -79,7 +78,7 @@ class PageSource:
     def group(self, key: GroupKey) -> tuple[GroupSnapshot, Hold | GroupReason | None] | None:
         """A pod group and why it is pending: by the scheduler here, else as the leader has written it."""
         seen = self.groups.snapshot(key) if self.groups is not None else None
-        return None if seen is None else (seen, self.why(key) or _written_reason(seen))
+        return None if seen is None else (seen, self.why(key) or podgroup_status.published_reason(seen))
 
     def report(self, seen: GroupSnapshot, why: Hold | GroupReason | None) -> GroupStatus:
         """The status of a pod group."""
@@ -117,12 +116,3 @@ def freshness_sentences(fresh: Freshness, now: float) -> Sequence[str]:
         first,
         f"{fresh.holder} leads, this replica stands by: it sees the same cluster, and of groups what the leader wrote.",
     )
-
-
-def _written_reason(seen: GroupSnapshot) -> GroupReason | None:
-    """From the PodGroup's status, or the annotation of the object that stores the record."""
-    condition = podgroup_status.group_condition(seen.pod_group_status)
-    if condition:
-        return GroupReason(reason=str(condition.get("reason", "")), message=str(condition.get("message", "")))
-    parts = seen.annotations.get(names.POD_GROUP_STATE, "").split(": ", 2)
-    return GroupReason(reason=parts[1], message=parts[2]) if len(parts) == 3 else None

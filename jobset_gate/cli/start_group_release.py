@@ -16,7 +16,7 @@ from jobset_gate.cli.exits import CommandError
 from jobset_gate.cli.fetch.source import Permissions, forbidden_text
 from jobset_gate.cli.fetch.view import get_gang
 from jobset_gate.kube.client import Client, PatchType
-from jobset_gate.kube.errors import AlreadyExists, Conflict, Forbidden, NotFound
+from jobset_gate.kube.errors import AlreadyExists, Conflict, Forbidden, Invalid, NotFound
 from jobset_gate.kube.resources import CONFIGMAPS, PODS
 from jobset_gate.sources import startgroup
 
@@ -79,7 +79,7 @@ async def deliver(client: Client, seen: GangSnapshot, verdict: Verdict) -> str:
             except Forbidden as no:
                 right = forbidden_text("patch", PODS, pod.namespace)
                 refused = f"{right}: they go when a controller tells them ({no.message})"
-            except (NotFound, Conflict):
+            except (NotFound, Conflict, Invalid):
                 return  # deleted, or another pod of its name
 
     await asyncio.gather(*(annotate(pod) for pod in seen.pods if pod.live))

@@ -10,7 +10,9 @@ from typing import Any, Final
 
 from jobset_gate import names
 from jobset_gate.objects.unstructured import Json, as_list, as_map, nested
+from jobset_gate.podgroups.preconditions import GroupReason
 from jobset_gate.podgroups.record import AdmissionState
+from jobset_gate.podgroups.snapshot import GroupSnapshot
 from jobset_gate.podgroups.status import GroupStatus
 
 CONDITIONS: Final = "conditions"
@@ -56,6 +58,15 @@ def status_patch(said: Json, status: Mapping[str, Any]) -> Json:
 def state_text(report: GroupStatus) -> str:
     """The status as one line, for an annotation."""
     return f"{report.phase}: {report.reason}: {report.message}"
+
+
+def published_reason(seen: GroupSnapshot) -> GroupReason | None:
+    """What the controller has written about a group: into its status, or into the annotation."""
+    condition = group_condition(seen.pod_group_status)
+    if condition:
+        return GroupReason(reason=str(condition.get("reason", "")), message=str(condition.get("message", "")))
+    parts = seen.annotations.get(names.POD_GROUP_STATE, "").split(": ", 2)
+    return GroupReason(reason=parts[1], message=parts[2]) if len(parts) == 3 else None
 
 
 def progress_only(said: Json, status: Mapping[str, Any]) -> bool:

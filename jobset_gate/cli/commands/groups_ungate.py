@@ -22,7 +22,15 @@ from jobset_gate.cli.runner import run_and_exit
 from jobset_gate.explain.model import ControllerStatus
 from jobset_gate.explain.text import format_pod_count
 from jobset_gate.kube.client import Client, PatchType
-from jobset_gate.kube.errors import ApiError, Conflict, Forbidden, Invalid, InvalidResponse, NotFound, Unreachable
+from jobset_gate.kube.errors import (
+    ApiError,
+    Conflict,
+    Forbidden,
+    InvalidResponse,
+    NotFound,
+    Unreachable,
+    is_uid_mismatch,
+)
 from jobset_gate.kube.resources import CONFIGMAPS, POD_GROUPS, PODS
 from jobset_gate.objects.unstructured import as_list, as_map, nested
 from jobset_gate.podgroups import decode, eviction, wire
@@ -182,10 +190,8 @@ class _UngateRun:
         how["dry_run"] = self.dry_run is DryRun.SERVER
         try:
             await self.client.patch(PODS, pod.name, pod.namespace, body=body, **how)
-        except (NotFound, Conflict):
-            self.gone += 1
         except (ApiError, InvalidResponse, Unreachable) as error:
-            if isinstance(error, Invalid) and _is_about_uid(error):
+            if isinstance(error, NotFound | Conflict) or is_uid_mismatch(error):
                 self.gone += 1
             else:
                 self.failures.append(f"pod {pod.namespace}/{pod.name}: {error}")
@@ -260,11 +266,6 @@ class _UngateRun:
         if len(self.failures) > MAX_LINES:
             output.err(f"error: and {len(self.failures) - MAX_LINES} pods more")
         return ExitCode.ERROR if self.failures else ExitCode.OK
-
-
-def _is_about_uid(refused: Invalid) -> bool:
-    """An API server calls the UID immutable when the name is another pod's by now."""
-    return any(as_map(it).get("field") == "metadata.uid" for it in as_list(refused.details.get("causes")))
 
 
 def _keys(names: tuple[str, ...], namespace: str | None) -> list[PodGroupKey]:

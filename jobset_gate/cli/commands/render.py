@@ -16,6 +16,7 @@ from jobset_gate.cli.manifests.reader import ManifestDocument, read
 from jobset_gate.cli.manifests.writer import to_json, to_yaml
 from jobset_gate.cli.options import Config, new_app
 from jobset_gate.cli.printers import output as out
+from jobset_gate.cli.printers.findings import one_line
 from jobset_gate.objects.unstructured import nested
 from jobset_gate.settings import Settings
 
@@ -61,10 +62,8 @@ def print_rendered(sources: Sequence[str], settings: Settings, *, as_json: bool)
     for document in read(sources):
         judged = {it.path: found for it in items(document) if (found := judge_item(it, settings)) is not None}
         for item in items(document):
-            outcome = judged.get(item.path)
-            lines = [*_complaints(item, outcome), *_of_pods(item, settings)]
-            for line in lines:
-                out.err(_one_line(line))
+            for line in (*_complaints(item, judged.get(item.path)), *_of_pods(item, settings)):
+                out.err(one_line(line))
         pods = [it.outcome(settings) for item in items(document) for it in start_groups.pods_of(item)]
         refused = refused or any(outcome.field_errors for outcome in (*judged.values(), *pods))
         rendered += [_with(document, judged), *(outcome.stored for outcome in pods)]
@@ -73,11 +72,6 @@ def print_rendered(sources: Sequence[str], settings: Settings, *, as_json: bool)
     text = to_json(rendered) if as_json else to_yaml(rendered)
     out.document(text)
     return ExitCode.OK
-
-
-def _one_line(text: str) -> str:
-    """Keys and names of a manifest may hold line breaks, and would fake further lines."""
-    return text.replace("\n", "\\n").replace("\r", "\\r")
 
 
 def _complaints(item: ManifestObject, outcome: WebhookOutcome | None) -> Iterator[str]:

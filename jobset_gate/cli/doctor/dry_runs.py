@@ -1,6 +1,7 @@
 """Dry runs that show whether API servers reach the webhook and trust it. Nothing is stored."""
 
 import re
+from collections.abc import Callable
 from contextlib import suppress
 from typing import Any, Final
 
@@ -41,41 +42,19 @@ _WAYS: Final[tuple[tuple[str, str, dict[str, str]], ...]] = (
 
 async def good(reader: ClusterReader) -> list[Finding]:
     """A gated JobSet comes back with its barrier; the validating webhook is called on the way."""
-    what = "a gated JobSet gets its barrier"
-    made = await _dry_run(reader, what, await _hooks(reader), JOBSETS, _jobset(300))
-    if isinstance(made, list):
-        return made
-    if _has_barriers(made):
-        return [ok(what, f"in namespace {reader.dry_run_namespace}, by a dry run")]
-    return [_not_asked("a gated JobSet gets no barrier", reader)]
+    return await _gets_barrier(reader, "a gated JobSet", await _hooks(reader), JOBSETS, _jobset(300))
 
 
 async def job(reader: ClusterReader) -> list[Finding]:
     """A gated Job comes back with its barrier; nothing to say where Jobs are no gangs."""
     hooks = await for_jobs(reader)
-    if not hooks:
-        return []
-    what = "a gated Job gets its barrier"
-    made = await _dry_run(reader, what, hooks, JOBS, _job(300))
-    if isinstance(made, list):
-        return made
-    if _has_barriers(made):
-        return [ok(what, f"in namespace {reader.dry_run_namespace}, by a dry run")]
-    return [_not_asked("a gated Job gets no barrier", reader)]
+    return await _gets_barrier(reader, "a gated Job", hooks, JOBS, _job(300)) if hooks else []
 
 
 async def start_group(reader: ClusterReader) -> list[Finding]:
     """A pod of a start group comes back with its barrier; nothing to say where they are switched off."""
     hooks = await for_start_groups(reader)
-    if not hooks:
-        return []
-    what = "a pod of a start group gets its barrier"
-    made = await _dry_run(reader, what, hooks, PODS, _starting_pod())
-    if isinstance(made, list):
-        return made
-    if _has_barrier(made.get("spec")):
-        return [ok(what, f"in namespace {reader.dry_run_namespace}, by a dry run")]
-    return [_not_asked("a pod of a start group gets no barrier", reader)]
+    return await _gets_barrier(reader, "a pod of a start group", hooks, PODS, _starting_pod()) if hooks else []
 
 
 async def bad(reader: ClusterReader) -> list[Finding]:
@@ -86,18 +65,30 @@ async def bad(reader: ClusterReader) -> list[Finding]:
 
 
 async def pod(reader: ClusterReader) -> list[Finding]:
-    """A pod of a group comes back held."""
+    """A pod of a group comes back held; nothing to say where groups are switched off."""
     hooks = await for_pods(reader)
     if not hooks:
-        return []  # groups are off
-    what = "a pod of a group is held"
+        return []
     conditions = " ".join(str(nested(it, "expression")) for it in as_list(hooks[0][1].get("matchConditions")))
-    made = await _dry_run(reader, what, hooks, PODS, member(conditions))
+    made = await _dry_run(reader, "a pod of a group is held", hooks, PODS, member(conditions))
+    return _judged(reader, made, is_held, "a pod of a group is held", "a pod of a group is not held")
+
+
+async def _gets_barrier(
+    reader: ClusterReader, who: str, hooks: list[FoundWebhook], resource: Resource, body: Json
+) -> list[Finding]:
+    made = await _dry_run(reader, f"{who} gets its barrier", hooks, resource, body)
+    return _judged(reader, made, _has_barriers, f"{who} gets its barrier", f"{who} gets no barrier")
+
+
+def _judged(
+    reader: ClusterReader, made: Json | list[Finding], fits: Callable[[Json], bool], good: str, bad: str
+) -> list[Finding]:
+    """What came of a dry run, if it was made."""
     if isinstance(made, list):
         return made
-    if is_held(made):
-        return [ok(what, f"in namespace {reader.dry_run_namespace}, by a dry run")]
-    return [_not_asked("a pod of a group is not held", reader)]
+    at = f"in namespace {reader.dry_run_namespace}, by a dry run"
+    return [ok(good, at) if fits(made) else _not_asked(bad, reader)]
 
 
 async def exempt(reader: ClusterReader, hooks: list[FoundWebhook]) -> bool:
@@ -165,11 +156,8 @@ def _refused(what: str, no: ApiError, namespace: str) -> Finding:
 
 
 def _has_barriers(made: Json) -> bool:
-    return all(_has_barrier(it.pod_spec) for it in templates_of(made))
-
-
-def _has_barrier(pod_spec: object) -> bool:
-    return any(nested(it, "name") == names.BARRIER_CONTAINER for it in as_list(nested(pod_spec, "initContainers")))
+    inits = (as_list(nested(it.pod_spec, "initContainers")) for it in templates_of(made))
+    return all(any(nested(one, "name") == names.BARRIER_CONTAINER for one in some) for some in inits)
 
 
 def _notes(timeout: int) -> Json:

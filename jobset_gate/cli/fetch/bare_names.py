@@ -4,8 +4,6 @@ import asyncio
 from contextlib import suppress
 from dataclasses import replace
 
-import msgspec
-
 from jobset_gate.barrier import wire
 from jobset_gate.cli.exits import CommandError, ExitCode
 from jobset_gate.cli.fetch.start_groups import is_start_group
@@ -15,12 +13,8 @@ from jobset_gate.kube.errors import Forbidden, NotFound
 from jobset_gate.kube.resources import JOBS, JOBSETS, LEADER_WORKER_SETS, Resource
 
 
-class _Meta(wire.WireStruct, frozen=True):
-    annotations: wire.Annotations | None = None
-
-
 class _Workload(wire.WireStruct, frozen=True):
-    metadata: _Meta = msgspec.field(default_factory=_Meta)
+    metadata: wire.Meta
 
 
 async def resolve_bare_name(client: Client, namespace: str, argument: ResourceArgument) -> ResourceArgument:
@@ -41,7 +35,7 @@ async def resolve_bare_name(client: Client, namespace: str, argument: ResourceAr
     if not fits:
         return argument
     with suppress(NotFound, Forbidden):
-        await client.get(JOBSETS, name, namespace, type=_Workload)
+        await client.get(JOBSETS, name, namespace, type=wire.AnyObject)
         fits.insert(0, ResourceKind.JOBSET)
     if len(fits) == 1:
         return replace(argument, kind=fits[0])

@@ -133,7 +133,7 @@ class PodGroupSource(ResourceSource):
 
     def _reason(self, seen: GroupSnapshot, own: Admit | Hold | GroupReason | None) -> Admit | Hold | GroupReason | None:
         """What the controller has written, where more than is read here decides."""
-        written = published_status(seen)
+        written = podgroup_status.published_reason(seen)
         if written is None or own is None:
             return own
         if self._nodes_forbidden and isinstance(own, Admit):
@@ -161,12 +161,3 @@ class PodGroupSource(ResourceSource):
             if self.watching and self.failed is None:
                 self.failed = CommandError(about)
         return True
-
-
-def published_status(seen: GroupSnapshot) -> GroupReason | None:
-    """What the controller has written about a group."""
-    condition = podgroup_status.group_condition(seen.pod_group_status)
-    if condition:
-        return GroupReason(reason=str(condition.get("reason", "")), message=str(condition.get("message", "")))
-    parts = seen.annotations.get(names.POD_GROUP_STATE, "").split(": ", 2)
-    return GroupReason(reason=parts[1], message=parts[2]) if len(parts) == 3 else None

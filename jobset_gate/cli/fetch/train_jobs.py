@@ -2,8 +2,6 @@
 
 from dataclasses import replace
 
-import msgspec
-
 from jobset_gate.barrier import wire
 from jobset_gate.cli.exits import CommandError
 from jobset_gate.cli.fetch.source import ObjectNotFound, forbidden_text
@@ -15,19 +13,8 @@ from jobset_gate.kube.resources import JOBSETS
 _GROUP = "trainer.kubeflow.org/"
 
 
-class _Owner(wire.WireStruct, frozen=True):
-    api_version: str = ""
-    kind: str = ""
-    name: str = ""
-    controller: bool = False
-
-
-class _Meta(wire.WireStruct, frozen=True):
-    owner_references: list[_Owner] | None = None
-
-
 class _JobSet(wire.WireStruct, frozen=True):
-    metadata: _Meta = msgspec.field(default_factory=_Meta)
+    metadata: wire.MemberMeta
 
 
 async def resolve_train_job(client: Client, namespace: str, argument: ResourceArgument) -> ResourceArgument:

@@ -37,9 +37,9 @@ def print_text(report: ManifestReport) -> None:
     """A line for each finding and for each object without errors; then the corrected manifests."""
     for it in report.findings:
         title, level = f"{it.object}: " if it.object else "", "warning: " if it.level is Level.WARNING else ""
-        out.out(_one_line(f"{it.file}:{it.line}:{it.column}: {title}{level}{it.text}") + "\n")
+        out.out(one_line(f"{it.file}:{it.line}:{it.column}: {title}{level}{it.text}") + "\n")
     for item, manifest in report.corrected:
-        about = terminal_text.lines(_one_line(item.at()))
+        about = terminal_text.lines(one_line(item.at()))
         missing = manifest.get("kind") == "Pod" and nested(manifest, "spec", "containers") is None
         note = "# spec.containers is left to its author\n" if missing else ""
         out.document(f"---\n# corrected: {about}\n{note}{to_yaml([manifest])}")
@@ -114,6 +114,6 @@ def _property(text: str) -> str:
     return _data(text).replace(":", "%3A").replace(",", "%2C")
 
 
-def _one_line(text: str) -> str:
+def one_line(text: str) -> str:
     """Keys and names of a manifest may hold line breaks, and would fake further lines."""
     return text.replace("\n", "\\n").replace("\r", "\\r")
