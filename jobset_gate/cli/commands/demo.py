@@ -1,7 +1,6 @@
 """`demo`: gangs on the embedded cluster, in real time; `demo groups`: two others, in the cluster's own time."""
 
 import asyncio
-from enum import StrEnum
 from pathlib import Path
 from typing import Annotated, Final
 
@@ -17,16 +16,7 @@ demos = new_app()
 app.add_typer(demos, name="demo", short_help="Watch two gangs on a cluster inside this process.")
 
 
-class DemoFormat(StrEnum):
-    """The form of what is printed."""
-
-    TEXT = "text"
-    JSON = "json"
-
-
-Output = Annotated[DemoFormat, typer.Option("-o", "--output", help="json: end with one line of facts.")]
-
-_OF_THE_STORY: Final = {"pods": "--pods", "jobs": "--jobs", "seconds": "--seconds", "output": "--output"}
+_OF_THE_STORY: Final = {"pods": "--pods", "jobs": "--jobs", "seconds": "--seconds"}
 
 
 @demos.callback(invoke_without_command=True, epilog="Example: {program} demo --pods 20 --seconds 4")
@@ -41,7 +31,6 @@ def demo(
         float,
         typer.Option("--seconds", metavar="SECONDS", min=0.5, max=600, help="When the last of the late nodes joins."),
     ] = 8.0,
-    output: Output = DemoFormat.TEXT,
     stay: Annotated[
         bool,
         typer.Option("--serve", help="Instead, keep a cluster with five gangs and the status page, until Ctrl-C."),
@@ -74,7 +63,7 @@ def demo(
     if kubeconfig_out is not None:
         raise typer.BadParameter("--kubeconfig-out needs --serve")
     plan = gang.GangPlan(jobs=jobs, pods=pods, seconds=seconds)
-    raise typer.Exit(asyncio.run(run_command(gang.demo(plan, as_json=output is DemoFormat.JSON))))
+    raise typer.Exit(asyncio.run(run_command(gang.demo(plan))))
 
 
 def _is_given(context: typer.Context, name: str) -> bool:
@@ -92,7 +81,6 @@ def groups(
         float,
         typer.Option("--speed", metavar="TIMES", min=1, max=100_000, help="How much faster the cluster's time is."),
     ] = 60.0,
-    output: Output = DemoFormat.TEXT,
 ) -> None:
     """Show a deadlock of two pod groups, with a cluster that lives in this process.
 
@@ -101,5 +89,5 @@ def groups(
     webhook and the controller are the real ones, everything else is simulated. Exits with 1 if anything goes another
     way.
     """
-    story = podgroups.demo(podgroups.PodGroupPlan(), as_json=output is DemoFormat.JSON, speed=speed)
+    story = podgroups.demo(podgroups.PodGroupPlan(), speed=speed)
     raise typer.Exit(run_virtual(run_command(story), pace=1 / speed))

@@ -1,14 +1,13 @@
 """What both demos share: how they look, their result and exit code, and a cluster with jobset-gate in this process."""
 
 import asyncio
-import json
 import os
 import sys
 import textwrap
 from collections.abc import AsyncIterator, Awaitable, Callable, Sequence
 from contextlib import AbstractAsyncContextManager, AsyncExitStack, asynccontextmanager
-from dataclasses import asdict, dataclass
-from typing import Any, Final, Protocol, TextIO
+from dataclasses import dataclass
+from typing import Final, Protocol, TextIO
 
 from rich.console import Console
 from rich.progress import BarColumn, Progress, TaskID, TextColumn
@@ -55,28 +54,19 @@ class Display(Protocol):
         """Shows the rows for as long as the block runs, and once more at its end."""
 
 
-Story = Callable[[Display], Awaitable[tuple[Any, Sequence[str]]]]
-"""Plays it; returns the result, a dataclass, and what went otherwise than it should."""
-
-
-async def play(story: Story, *, as_json: bool, speed: float = 1.0) -> ExitCode:
-    """With JSON the story goes to standard error and one line with the result to standard output.
-
-    `speed`: seconds of the loop's time in one of the reader's.
-    """
+async def play(story: Callable[[Display], Awaitable[Sequence[str]]], *, speed: float = 1.0) -> ExitCode:
+    """`story` returns what went wrong; `speed`: seconds of the loop's time in one of the reader's."""
     configure(LogFormat.AUTO, LogLevel.ERROR)
-    stream = sys.stderr if as_json else sys.stdout
+    stream = sys.stdout
     terminal = stream.isatty() and os.environ.get("TERM") not in ("dumb", "unknown")
     display: Display = BarDisplay(stream, speed) if terminal else PlainDisplay(stream)
     try:
-        result, mistakes = await story(display)
+        mistakes = await story(display)
     except asyncio.CancelledError:
         display.say("interrupted")
         raise
     for mistake in mistakes:
         display.say(f"WRONG: {mistake}")
-    if as_json:
-        print(json.dumps(asdict(result)), flush=True)
     return ExitCode.ERROR if mistakes else ExitCode.OK
 
 

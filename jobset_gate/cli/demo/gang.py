@@ -4,6 +4,7 @@ import asyncio
 import math
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
+from functools import partial
 from typing import Any, Final
 
 from controllers.barrier import crd_patcher
@@ -103,32 +104,12 @@ class GangPlan:
         return manifests.jobset(STUCK, NAMESPACE, replicated_jobs=jobs, config={names.TIMEOUT_FIELD: self.timeout})
 
 
-@dataclass(frozen=True, slots=True)
-class GangDemoResult:
-    """The demo in numbers."""
-
-    gangs: int
-    pods: int
-    released: int
-    timed_out: int
-    seconds: float
-    decision_latency_seconds: float | None
-    """From the last pod's start to the verdict in the ConfigMap, both as a watch shows them; None: no release. Below 0
-    where the pods' requests on the gate stream came before their kubelets' reports."""
-    patched: int
-    """Pods of the released gang that were patched: they had no stream at the decision, or were slow to pass."""
-
-
-async def demo(plan: GangPlan, *, as_json: bool) -> ExitCode:
+async def demo(plan: GangPlan) -> ExitCode:
     """Plays the whole demo."""
-
-    async def story(display: Display) -> tuple[GangDemoResult, Sequence[str]]:
-        return await _play(plan, display)
-
-    return await play(story, as_json=as_json)
+    return await play(partial(_play, plan))
 
 
-async def _play(plan: GangPlan, display: Display) -> tuple[GangDemoResult, Sequence[str]]:
+async def _play(plan: GangPlan, display: Display) -> Sequence[str]:
     clock = asyncio.get_running_loop()
     started = clock.time()
     process.raise_open_files_limit()  # both ends of every barrier's request are in this process
@@ -144,14 +125,12 @@ async def _play(plan: GangPlan, display: Display) -> tuple[GangDemoResult, Seque
         display.say(f"webhook ({url}) and controller are what runs in a cluster.")
         mistakes = await _train(plan, demo, watcher, display)
         mistakes += await _stuck(plan, demo, watcher, display)
-        gangs = list(watcher.gangs.values())
-    result = _result(gangs, clock.time() - started)
+        gangs = watcher.gangs.values()
+    pods, kinds = sum(it.expected for it in gangs), [it.verdict.kind for it in gangs if it.verdict is not None]
+    ended = f"{kinds.count(VerdictKind.RELEASE)} released, {kinds.count(VerdictKind.TIMEOUT)} timed out"
     display.say()
-    display.say(
-        f"In {result.seconds:.1f} s: {result.gangs} gangs, {result.pods} pods, {result.released} released,"
-        f" {result.timed_out} timed out."
-    )
-    return result, mistakes
+    display.say(f"In {clock.time() - started:.1f} s: {len(gangs)} gangs, {pods} pods, {ended}.")
+    return mistakes
 
 
 async def _train(plan: GangPlan, demo: DemoEnvironment, watcher: GangWatcher, display: Display) -> list[str]:
@@ -226,20 +205,6 @@ async def _join_nodes(plan: GangPlan, cluster: Actors) -> None:
         await asyncio.sleep(began + after - clock.time())
         for node in nodes:
             await cluster.kubelets.add_node(node)
-
-
-def _result(gangs: Sequence[GangProgress], seconds: float) -> GangDemoResult:
-    kinds = [gang.verdict.kind for gang in gangs if gang.verdict is not None]
-    latency = next((gang.latency for gang in gangs if gang.name == TRAIN), None)
-    return GangDemoResult(
-        gangs=len(gangs),
-        pods=sum(gang.expected for gang in gangs),
-        released=kinds.count(VerdictKind.RELEASE),
-        timed_out=kinds.count(VerdictKind.TIMEOUT),
-        seconds=round(seconds, 2),
-        decision_latency_seconds=None if latency is None else round(latency, 4),
-        patched=sum(gang.patched for gang in gangs if gang.name == TRAIN),
-    )
 
 
 def _many(count: int, what: str) -> str:

@@ -3,7 +3,7 @@
 import asyncio
 import time
 from collections.abc import Iterator, Sequence
-from dataclasses import dataclass, field
+from dataclasses import dataclass
 from typing import Any, Final
 
 from controllers.manager import ManagerOptions
@@ -83,39 +83,19 @@ def _pod(gang: str, number: int) -> Json:
     }
 
 
-@dataclass(slots=True)
-class PodGroupDemoResult:
-    """The demo in numbers."""
-
-    minimum: int
-    """Pods that each gang needs."""
-    room: int
-    """Pods for which there is room."""
-    bound_without_us: dict[str, int] = field(default_factory=dict)
-    """By gang, once nothing changes any more."""
-    finished_with_us: list[str] = field(default_factory=list)
-    """In order."""
-    bound_too_early: int = 0
-    """Pods of the younger gang that were bound while the older one still needed its room."""
-    reason: str = ""
-    """Why the younger gang waited, from its PodGroup."""
-    seconds: float = 0.0
-
-
-async def demo(plan: PodGroupPlan, *, as_json: bool, speed: float, settings: Settings | None = None) -> ExitCode:
+async def demo(plan: PodGroupPlan, *, speed: float, settings: Settings | None = None) -> ExitCode:
     """Plays the whole demo."""
 
-    async def story(display: Display) -> tuple[PodGroupDemoResult, Sequence[str]]:
-        result, started = PodGroupDemoResult(minimum=plan.size, room=plan.room), time.monotonic()
+    async def story(display: Display) -> Sequence[str]:
+        started = time.monotonic()
         for text in _opening(plan, speed):
             display.say(text)
-        mistakes = await _without(plan, display, result)
-        mistakes += await _with(plan, settings or Settings(), display, result)
-        result.seconds = round(time.monotonic() - started, 2)
-        display.say(f"That took {result.seconds:.0f} s.")
-        return result, mistakes
+        mistakes = await _without(plan, display)
+        mistakes += await _with(plan, settings or Settings(), display)
+        display.say(f"That took {time.monotonic() - started:.0f} s.")
+        return mistakes
 
-    return await play(story, as_json=as_json, speed=speed)
+    return await play(story, speed=speed)
 
 
 def _opening(plan: PodGroupPlan, speed: float) -> list[str]:
@@ -130,7 +110,7 @@ def _opening(plan: PodGroupPlan, speed: float) -> list[str]:
     ]
 
 
-async def _without(plan: PodGroupPlan, display: Display, result: PodGroupDemoResult) -> list[str]:
+async def _without(plan: PodGroupPlan, display: Display) -> list[str]:
     """Neither gang is complete."""
     display.say()
     display.say("1. Without jobset-gate")
@@ -140,7 +120,6 @@ async def _without(plan: PodGroupPlan, display: Display, result: PodGroupDemoRes
             await _create_pods(plan, demo)
             complete = await watcher.until(lambda: any(one.complete for one in watcher.counts()), plan.watched)
         counts = watcher.counts()
-        result.bound_without_us = {one.name: one.bound for one in counts}
         if complete:
             return ["a gang was complete without us: there was no deadlock to show"]
         reached = ", ".join(f"{one.name} {one.bound}/{one.expected}" for one in counts)
@@ -151,10 +130,11 @@ async def _without(plan: PodGroupPlan, display: Display, result: PodGroupDemoRes
     return [] if taken == plan.room else [f"{taken} of {plan.room} GPUs were taken: that is no deadlock"]
 
 
-async def _with(plan: PodGroupPlan, settings: Settings, display: Display, result: PodGroupDemoResult) -> list[str]:
+async def _with(plan: PodGroupPlan, settings: Settings, display: Display) -> list[str]:
     """One gang after the other, each as a whole."""
     display.say()
     display.say("2. With jobset-gate: the same pods once more")
+    early, finished, reason = 0, list[str](), ""
     async with environment(embedded_cluster(nodes=plan.machines, behaviour=BEHAVIOUR)) as demo:
         clock = demo.cluster.clock
         options = ManagerOptions(namespace=NAMESPACE, identity="demo", clock=clock, groups=settings.groups)
@@ -164,35 +144,31 @@ async def _with(plan: PodGroupPlan, settings: Settings, display: Display, result
             await demo.client.create(_POD_GROUPS, plan.pod_group(gang), NAMESPACE)
         watcher = await _watch(plan, demo, groups=True)
 
-        def finished(gang: str) -> bool:
+        def has_finished(gang: str) -> bool:
+            nonlocal early
             if gang == _OLDER and not watcher.count(_OLDER).finished:
-                result.bound_too_early = max(result.bound_too_early, watcher.count(_YOUNGER).bound)
+                early = max(early, watcher.count(_YOUNGER).bound)
             return watcher.count(gang).finished
 
         async with display.following(watcher.rows):
             await _create_pods(plan, demo)
             if await watcher.until_message(_YOUNGER, _LACKS, plan.patience):
-                result.reason = watcher.why(_YOUNGER)
-            display.say(f"   {_YOUNGER} says why it waits: {result.reason}")
+                reason = watcher.why(_YOUNGER)
+            display.say(f"   {_YOUNGER} says why it waits: {reason}")
             for gang in GANGS:
-                if await watcher.until(lambda gang=gang: finished(gang), plan.patience):  # type: ignore[misc]
-                    result.finished_with_us.append(gang)
-        if not (mistakes := _mistakes(result)):
+                if await watcher.until(lambda gang=gang: has_finished(gang), plan.patience):  # type: ignore[misc]
+                    finished.append(gang)
+        mistakes = [f"gang {gang} did not finish" for gang in GANGS if gang not in finished]
+        if early:
+            mistakes.append(f"{early} pods of gang {_YOUNGER} were bound before there was room for all of it")
+        if not reason:
+            mistakes.append(f"gang {_YOUNGER} did not say why it waited")
+        if not mistakes:
             display.say(
                 f"   {_OLDER} was opened as a whole and did its work. {_YOUNGER} took nothing meanwhile, and was"
             )
             display.say(f"   opened as a whole when {_OLDER} was done.")
     display.say()
-    return mistakes
-
-
-def _mistakes(result: PodGroupDemoResult) -> list[str]:
-    mistakes = [f"gang {gang} did not finish" for gang in GANGS if gang not in result.finished_with_us]
-    if result.bound_too_early:
-        early = result.bound_too_early
-        mistakes.append(f"{early} pods of gang {_YOUNGER} were bound before there was room for all of it")
-    if not result.reason:
-        mistakes.append(f"gang {_YOUNGER} did not say why it waited")
     return mistakes
 
 

@@ -82,15 +82,12 @@ class ItemPrinter:
             case _:
                 output.out(self._table(items))
 
-    def _cells(self, item: PrintedItem) -> Mapping[str, str]:
-        return column_cells(self._asked.columns, item.document()) if self._asked.columns else item.cells
-
     def _yaml(self, item: PrintedItem) -> str:
         self._documents += 1
         return ("---\n" if self._documents > 1 else "") + document_text(self._form, item.document())
 
     def _table(self, items: Sequence[PrintedItem]) -> str:
-        shown = [self._cells(it) for it in items]
+        shown = [column_cells(self._asked.columns, it.document()) if self._asked.columns else it.cells for it in items]
         lines = [[*it.values()] for it in shown]
         if items and not self._widths:
             titles = [*shown[0]]
