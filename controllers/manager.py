@@ -72,6 +72,11 @@ class ManagerOptions(BarrierOptions):
     """Seconds since the epoch, for the gangs' clocks and for conditions."""
     registry: CollectorRegistry = field(default_factory=CollectorRegistry)
 
+    @property
+    def page(self) -> PageOptions:
+        certificate, key = self.page_tls_cert, self.page_tls_key
+        return PageOptions(self.page_port, self.page_address, certificate, key, self.page_prices)
+
 
 class Manager:
     """One replica of the controller: `await Manager(access, options).run()`."""
@@ -198,13 +203,7 @@ class Manager:
         if not options.page_port:
             return None
         return make_status_page(
-            PageOptions(
-                options.page_port,
-                options.page_address,
-                options.page_tls_cert,
-                options.page_tls_key,
-                options.page_prices,
-            ),
+            options.page,
             client,
             barrier.cache,
             barrier.informers,

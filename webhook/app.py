@@ -67,7 +67,6 @@ class AdmissionServer:
         }
 
     def app(self) -> web.Application:
-        """The aiohttp application."""
         app = web.Application(middlewares=[self.connections.middleware])
         app.router.add_post(MUTATE_PATH, partial(self._admit, "mutate"))
         app.router.add_post(VALIDATE_PATH, partial(self._admit, "validate"))

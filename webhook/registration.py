@@ -70,8 +70,6 @@ _IS_NO_MIRROR: Final = (
 
 @dataclass(frozen=True, slots=True)
 class ServiceReference:
-    """The Service of the webhook."""
-
     namespace: str
     name: str
     port: int = 443
@@ -225,7 +223,6 @@ def barrier_pod_configuration(gangs: Gangs, **options: Unpack[HookOptions]) -> J
 
 
 def configuration(kind: str, name: str, *hooks: Json) -> Json:
-    """A webhook configuration of that kind and name with these webhooks."""
     return {
         "apiVersion": "admissionregistration.k8s.io/v1",
         "kind": kind,

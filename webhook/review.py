@@ -24,8 +24,6 @@ class MalformedReview(ValueError):
 
 
 class GroupVersionResource(msgspec.Struct, frozen=True):
-    """A GroupVersionResource."""
-
     group: str = ""
     version: str = ""
     resource: str = ""

@@ -248,7 +248,6 @@ class GangCache:
         return gang.snapshot() if gang is not None else None
 
     def get_workload(self, key: GangKey) -> WorkloadSeen | None:
-        """The gang's workload."""
         gang = self._gangs.get(key)
         return gang.current_workload() if gang is not None else None
 

@@ -160,7 +160,6 @@ class PodMembership:
             self._put(at, new)
 
     def entry(self, key: PodGroupKey) -> PodGroupEntry | None:
-        """The entry of a group, if there is one."""
         return self._entries.get((key.namespace, group_label(key)))
 
     def ensure_entry(self, key: PodGroupKey) -> PodGroupEntry:

@@ -88,7 +88,6 @@ class PodGroupMetrics:
         self._count_under(report.key, report.reason if counts else None)
 
     def forget_group(self, key: PodGroupKey) -> None:
-        """The group is gone."""
         self._count_under(key, None)
 
     def observe_admission(self, how: AdmissionMode, seconds: float) -> None:

@@ -49,7 +49,6 @@ class NodeCache:
     # --- Changes: each returns whether the room on any node has changed -----------------------------------------------
 
     def set_node(self, name: str, new: NodeAllocatable | None) -> bool:
-        """Sets or removes a node."""
         if self._nodes.get(name) == new:
             return False
         if new is None:

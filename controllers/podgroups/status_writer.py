@@ -51,8 +51,6 @@ class _Patch:
 
 @dataclass(slots=True)
 class _Written:
-    """What was written to one object."""
-
     uid: str
     at: float = -math.inf
     status: dict[str, Any] = field(default_factory=dict)

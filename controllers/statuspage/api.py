@@ -29,7 +29,6 @@ class ApiHandlers:
         self._context = context
 
     def routes(self) -> list[web.RouteDef]:
-        """All routes."""
         authenticated = self._context.authenticated
         return [
             web.get("/api/v1/gangs", authenticated(self._gangs)),

@@ -170,7 +170,6 @@ class SessionStore:
         return token
 
     def delete(self, session_id: str) -> None:
-        """Ends the session."""
         self._sessions.drop(_hash(session_id))
 
 

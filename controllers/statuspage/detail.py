@@ -30,7 +30,6 @@ class DetailHandlers:
         self._context, self._timelines = context, timelines
 
     def routes(self) -> list[web.RouteDef]:
-        """All routes."""
         authenticated = self._context.authenticated
         return [
             *(it for source in FOLDERS for it in self._gang_routes(source)),
@@ -40,7 +39,6 @@ class DetailHandlers:
         ]
 
     def _gang_routes(self, source: str) -> list[web.RouteDef]:
-        """The routes of the gangs of a source."""
         path = f"/{FOLDERS[source]}/{{namespace}}/{{name}}"
         handlers = {"": self._gang, "/events": self._gang_events, "/timeline.svg": self._gang_timeline}
         authenticated = self._context.authenticated

@@ -92,7 +92,6 @@ def _templates() -> jinja2.Environment:
 
 @lru_cache(maxsize=len(STATIC))
 def static_file(name: str) -> bytes:
-    """A file of STATIC."""
     return (_FOLDER / "static" / name).read_bytes()
 
 
@@ -122,12 +121,10 @@ def list_fragments(view: ListPage, now: float, *, groups_kept: bool) -> dict[str
 
 
 def row_fragment(row: StatusRow, now: float) -> str:
-    """One row of a list."""
     return _render("row", row=row, now=now)
 
 
 def freshness_fragment(fresh: Freshness, now: float) -> str:
-    """How fresh the page is."""
     return _render("fresh", frame={"fresh": fresh}, now=now)
 
 
@@ -143,7 +140,6 @@ def detail_page(frame: PageFrame, row: StatusRow, section: PodsSection) -> str:
 
 
 def detail_title(row: StatusRow) -> str:
-    """The title of that page."""
     return f"{row.namespace}/{row.name}: {row.state}"
 
 
@@ -153,7 +149,6 @@ def login_page(problem: str, after: str) -> str:
 
 
 def html_response(text: str, status: int = 200, **headers: str) -> web.Response:
-    """A page."""
     return web.Response(text=text, status=status, content_type="text/html", headers=headers)
 
 

@@ -35,11 +35,10 @@ class PageOptions:
     def problem(self) -> str:
         """Why these options are refused; "" if they are not."""
         if (self.certificate is None) != (self.key is None):
-            return "the status page needs both --page-tls-cert and --page-tls-key, or neither"
+            return "the status page needs both pageTlsCert and pageTlsKey, or neither"
         if not self.local and not self.tls:
             return (
                 f"the status page may not listen on {self.address} without TLS, since viewers send it their tokens:"
-                " give --page-tls-cert and --page-tls-key, or leave --page-address at"
-                f" {LOOPBACK} and use kubectl port-forward"
+                f" set pageTlsCert and pageTlsKey, or leave pageAddress at {LOOPBACK} and use kubectl port-forward"
             )
         return ""

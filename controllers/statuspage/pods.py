@@ -26,8 +26,6 @@ _GROUP_STAGES: Final = (
 
 
 class PodRow(Value, frozen=True):
-    """One pod."""
-
     name: str
     slot: str
     part: str
@@ -42,13 +40,10 @@ class PodRow(Value, frozen=True):
 
     @property
     def created(self) -> float | None:
-        """When it was created."""
         return next((moment for step, moment in self.times if step == Step.CREATED), None)
 
 
 class PodList(Value, frozen=True):
-    """The pods of a page."""
-
     rows: tuple[PodRow, ...] = ()
     count: int = 0
     """All pods, shown or not."""

@@ -35,8 +35,6 @@ class Severity(IntEnum):
 
 
 class ListRight(Value, frozen=True):
-    """The right to list one resource."""
-
     group: str
     resource: str
 
@@ -56,8 +54,6 @@ the UID of the owner, since two may have one."""
 
 
 class RowKind(StrEnum):
-    """What a row is about."""
-
     GANG = "gangs"
     GROUP = "groups"
 

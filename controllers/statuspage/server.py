@@ -94,7 +94,6 @@ class StatusPage:
         self.url = ""
 
     def mark_dirty(self, key: GangKey) -> None:
-        """This gang has changed."""
         self.view.mark_dirty(key)
         self.timelines.on_gang_change(key, self._cache.last_workload(key), self._cache.get_verdict(key))
 

@@ -81,7 +81,6 @@ class PageSource:
         return None if seen is None else (seen, self.why(key) or podgroup_status.published_reason(seen))
 
     def report(self, seen: GroupSnapshot, why: Hold | GroupReason | None) -> GroupStatus:
-        """The status of a pod group."""
         return group_status(seen, self.clock(), why)
 
 

@@ -65,7 +65,6 @@ class EventStreams:
 
     @property
     def open(self) -> int:
-        """Open streams."""
         return self._open.total()
 
     async def run(self) -> None:
@@ -153,7 +152,6 @@ class ListCache:
         return len(self._pages)
 
     def page_of(self, query: ListQuery, visibility: Visibility) -> ListPage:
-        """The current page."""
         if self._version != self._view.version or len(self._pages) >= MAX_PAGES:
             self._pages.clear()
             self._version = self._view.version
@@ -180,8 +178,6 @@ class _FreshnessFeed:
 
 
 class ListFeed:
-    """The updates of a list."""
-
     def __init__(
         self, cache: ListCache, query: ListQuery, freshness: Callable[[], Freshness], *, groups_kept: bool
     ) -> None:

@@ -55,7 +55,6 @@ class StatusView:
         self._slice_began = 0.0
 
     def mark_dirty(self, key: GangKey) -> None:
-        """This gang has changed."""
         if self._complete:
             self._dirty.add(key)
             if len(self._dirty) > MAX_DIRTY:
@@ -63,7 +62,6 @@ class StatusView:
                 self._dirty.clear()
 
     def rows_of(self, kind: rows.RowKind) -> Iterable[StatusRow]:
-        """All rows of a kind."""
         return (row for row in self.rows.values() if row.kind is kind)
 
     async def refresh(self) -> None:

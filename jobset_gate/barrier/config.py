@@ -74,7 +74,6 @@ class ConfigSources:
 
     @property
     def violations(self) -> tuple[FieldError, ...]:
-        """Errors of both."""
         return self.by_field.violations + self.by_annotation.violations
 
     @property
@@ -103,7 +102,6 @@ NOT_GIVEN: Final = ParsedConfig()
 
 
 def read_sources(field: Any, annotation: Any, *, has_targets: bool = True) -> ConfigSources:
-    """Parses field and annotation."""
     by_field = NOT_GIVEN if field is None else parse(field, FIELD_PATH, has_targets=has_targets)
     by_note = NOT_GIVEN if annotation is None else parse_annotation(annotation, has_targets=has_targets)
     return ConfigSources(field, annotation, by_field, by_note)

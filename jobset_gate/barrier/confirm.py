@@ -19,8 +19,6 @@ gone.
 
 
 class Read(Enum):
-    """A live read."""
-
     CONFIG_MAP = "the ConfigMap: is the conflict about its name over?"
     WORKLOAD = "the workload: does it still exist, and what does its condition say about the ConfigMap?"
     PODS = "Jobs and pods: is the gang complete, or incomplete, in the API too?"

@@ -26,8 +26,6 @@ KUBELET_REASONS = ("FailedMount", "FailedAttachVolume", "FailedCreatePodSandBox"
 
 
 class InvolvedObject(wire.WireStruct, frozen=True):
-    """The object of an Event."""
-
     kind: str = ""
     name: str = ""
     uid: str = ""
@@ -35,8 +33,6 @@ class InvolvedObject(wire.WireStruct, frozen=True):
 
 
 class CoreEvent(wire.WireStruct, frozen=True):
-    """A core/v1 Event."""
-
     metadata: wire.ObjectMeta = wire.ObjectMeta()
     involved_object: InvolvedObject = InvolvedObject()
     type: str = ""
@@ -54,8 +50,6 @@ class CoreEvent(wire.WireStruct, frozen=True):
 
 
 class CoreEventList(wire.WireStruct, frozen=True):
-    """One page of Events."""
-
     items: tuple[CoreEvent, ...] = ()
 
 

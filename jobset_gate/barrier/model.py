@@ -118,8 +118,6 @@ class PendingCause(Value, frozen=True):
 
 
 class PodSeen(Value, frozen=True):
-    """A gated pod."""
-
     namespace: str
     name: str
     uid: str
@@ -181,8 +179,6 @@ class PodSeen(Value, frozen=True):
 
 
 class JobSeen(Value, frozen=True):
-    """A gated Job."""
-
     namespace: str
     name: str
     uid: str
@@ -299,7 +295,6 @@ class WorkloadSeen(Value, frozen=True):
 
     @property
     def shown_name(self) -> str:
-        """Its name for people."""
         return self.source.shown_name(self.name)
 
     @property

@@ -166,8 +166,6 @@ class ContainerState(WireStruct, frozen=True):
 
 
 class ContainerStatus(WireStruct, frozen=True):
-    """status of a container."""
-
     name: str
     ready: bool = False
     """Of a running init container: it is a native sidecar, since others become ready only by ending."""
@@ -177,8 +175,6 @@ class ContainerStatus(WireStruct, frozen=True):
 
 
 class PodStatus(WireStruct, frozen=True):
-    """status of a pod."""
-
     phase: str = ""
     reason: str = ""
     message: str = ""
@@ -194,8 +190,6 @@ class DatedMeta(Meta, frozen=True):
 
 
 class PodSpec(WireStruct, frozen=True):
-    """spec of a pod."""
-
     node_name: str = ""
 
 
@@ -222,8 +216,6 @@ class JobSpec(WireStruct, frozen=True):
 
 
 class JobStatus(WireStruct, frozen=True):
-    """status of a Job."""
-
     start_time: str | None = None
     active: int | None = None
     succeeded: int | None = None
@@ -278,22 +270,16 @@ class InitContainer(MainContainer, frozen=True):
 
 
 class TemplatePodSpec(WireStruct, frozen=True):
-    """spec of a pod template."""
-
     init_containers: list[InitContainer] | None = None
     containers: list[MainContainer] | None = None
 
 
 class PodTemplate(WireStruct, frozen=True):
-    """A pod template."""
-
     metadata: TemplateMeta = TemplateMeta()
     spec: TemplatePodSpec = TemplatePodSpec()
 
 
 class JobTemplateSpec(WireStruct, frozen=True):
-    """spec of a Job template."""
-
     parallelism: int | None = None
     completions: int | None = None
     completion_mode: str | None = None
@@ -301,8 +287,6 @@ class JobTemplateSpec(WireStruct, frozen=True):
 
 
 class JobTemplate(WireStruct, frozen=True):
-    """A Job template."""
-
     spec: JobTemplateSpec = JobTemplateSpec()
 
 
@@ -324,8 +308,6 @@ class JobSetSpec(WireStruct, frozen=True):
 
 
 class JobSetStatus(WireStruct, frozen=True):
-    """status of a JobSet."""
-
     restarts: int | None = None
     terminal_state: str | None = None
     conditions: list[Condition] | None = None
@@ -370,8 +352,6 @@ class MemberPod(WireStruct, frozen=True):
 
 
 class StatefulSetSpec(WireStruct, frozen=True):
-    """spec of a StatefulSet."""
-
     replicas: int | None = None
     pod_management_policy: str = ""
 

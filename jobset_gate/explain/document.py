@@ -10,7 +10,6 @@ Json = dict[str, Any]
 
 
 def explanation_json(it: Explanation) -> Json:
-    """One explanation."""
     return {
         "kind": "Explanation",
         "of": it.kind,

@@ -71,7 +71,6 @@ def format_time(moment: float) -> str:
 
 
 def time_left(it: Explanation) -> str:
-    """How much time is left."""
     for_ever = "no timeout is set: it waits for ever"
     if it.waiting_since is None:
         if it.state not in WAITING_STATES:

@@ -54,7 +54,6 @@ class FakeObject(msgspec.Struct, rename="camel", omit_defaults=True):
         return copy.deepcopy(self)
 
     def body(self) -> Json:
-        """As JSON."""
         built: Json = msgspec.to_builtins(self)
         return built
 

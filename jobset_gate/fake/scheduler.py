@@ -18,8 +18,6 @@ from jobset_gate.podgroups.fit.constraints import NodeFacts as Target
 
 
 class _NodeLoad:
-    """One node and the pods on it."""
-
     def __init__(self, node: FakeNode) -> None:
         self.node = node
         self.target = Target(name=node.name, labels=node.all_labels)

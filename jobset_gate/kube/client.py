@@ -33,8 +33,6 @@ class _ApiResourceList(msgspec.Struct, frozen=True):
 
 
 class PatchType(enum.StrEnum):
-    """The content types of PATCH."""
-
     MERGE = "application/merge-patch+json"
     JSON = "application/json-patch+json"
     APPLY = "application/apply-patch+yaml"  # the body is JSON, which is YAML
@@ -89,7 +87,6 @@ class Client:
     async def get(
         self, resource: Resource, name: str, namespace: str | None = None, *, type: type[T] | None = None
     ) -> T:
-        """One object."""
         return await self._send(ApiRequest("get", resource.plural, resource.path(namespace, name)), type)
 
     async def list(

@@ -67,7 +67,6 @@ def child_path(path: str, key: str | int) -> str:
 
 
 def annotation_path(key: str) -> str:
-    """The path of an annotation of the JobSet."""
     return child_path("metadata.annotations", key)
 
 

@@ -46,7 +46,6 @@ class TemplateView:
 
     @property
     def job_spec(self) -> Json:
-        """The spec of the Jobs."""
         return as_map(self.job.get("spec"))
 
     @property
@@ -85,7 +84,6 @@ class TemplateView:
 
     @property
     def pod_annotations(self) -> Json:
-        """The annotations of the pods."""
         return as_map(nested(self.pod_template, "metadata", "annotations"))
 
     @property
@@ -100,7 +98,6 @@ class TemplateView:
         return self.replicas * max(0, min(parallelism, as_int(self.job_spec.get("completions"), parallelism)))
 
     def spec_list(self, key: str) -> list[Any]:
-        """A list of the pod spec."""
         return as_list(as_map(self.pod_spec).get(key))
 
 
@@ -188,7 +185,6 @@ def group_size(obj: Any) -> int:
 
 
 def templates_by_name(obj: Any) -> dict[str, TemplateView]:
-    """The same, by name."""
     return {template.name: template for template in templates_of(obj)}
 
 
@@ -203,12 +199,10 @@ def is_leader_worker_set(obj: Any) -> bool:
 
 
 def is_pod(obj: Any) -> bool:
-    """Whether the object is a pod."""
     return bool(nested(obj, "kind") == "Pod")
 
 
 def annotations_of(obj: Any) -> Json:
-    """The annotations of the object."""
     return as_map(nested(obj, "metadata", "annotations"))
 
 

@@ -45,7 +45,6 @@ class Candidate(Value, frozen=True):
 
     @property
     def key(self) -> PodGroupKey:
-        """The key of the candidate."""
         return self.requests[0].key
 
 
@@ -65,13 +64,10 @@ class AdmittedGroup(Value, frozen=True):
 
     @property
     def key(self) -> PodGroupKey:
-        """The key of the candidate that it was."""
         return self.requests[0].key
 
 
 class Admit(Value, frozen=True):
-    """Admit the candidate now."""
-
     candidate: Candidate
     proven: bool
 

@@ -34,7 +34,6 @@ def crd_name(group: str) -> str:
 
 
 def manifest(group: str) -> Json:
-    """Our CRD."""
     text = files("jobset_gate.podgroups").joinpath("manifests", f"{group}.yaml").read_text(encoding="utf-8")
     found: Json = yaml.safe_load(text)
     return found

@@ -120,7 +120,6 @@ class EvictionPlan(Value, frozen=True):
 
     @property
     def blocked_message(self) -> str:
-        """Why not."""
         return "; ".join(it.why for it in self.blocked)
 
 
@@ -157,7 +156,6 @@ def is_evictable(pod: MemberPod, wanted: Mapping[str, int]) -> bool:
 
 
 def is_job_pod(pod: MemberPod) -> bool:
-    """Whether a Job controls it."""
     return pod.controller is not None and pod.controller.kind == JOB and pod.controller.api_version.startswith("batch/")
 
 

@@ -90,7 +90,6 @@ class MemberTable:
 
     @property
     def succeeded(self) -> list[MemberPod]:
-        """Succeeded members of this run."""
         ended = self[MemberState.SUCCEEDED]
         if not ended:
             return ended
@@ -134,7 +133,6 @@ class MemberTable:
 
 
 def member_table(seen: GroupSnapshot) -> MemberTable:
-    """Its members by row."""
     return MemberTable(seen.members, seen.record)
 
 

@@ -132,5 +132,4 @@ def _value_text(value: Any) -> str:
 
 
 def _plain(value: Any) -> Any:
-    """As a JSON value."""
     return float(value) if isinstance(value, Fraction) else list(value) if isinstance(value, tuple) else value

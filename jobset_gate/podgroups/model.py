@@ -174,12 +174,10 @@ class RawMetadata(Value, frozen=True):
 
     @property
     def labels_path(self) -> str:
-        """Field path of the labels."""
         return child_path(self.path, "labels")
 
     @property
     def annotations_path(self) -> str:
-        """Field path of the annotations."""
         return child_path(self.path, "annotations")
 
     @classmethod

@@ -24,7 +24,6 @@ class OwnerCapacity(Value, frozen=True):
 
     @property
     def description(self) -> str:
-        """For messages."""
         return f"{self.kind} {self.name} {self.why or f'makes {self.max_pods}'}"
 
 
@@ -41,7 +40,6 @@ def capacity_shortage(group: MergedGroup, creators: Sequence[OwnerCapacity]) -> 
 
 
 def read_owner(kind: str, obj: Json, key: PodGroupKey) -> tuple[OwnerCapacity, ...]:
-    """The capacity of an owner for the group."""
     if kind == JOBSET:
         return tuple(_of_jobset(obj, key))
     spec, many, why = as_map(obj.get("spec")), None, ""
@@ -55,7 +53,6 @@ def read_owner(kind: str, obj: Json, key: PodGroupKey) -> tuple[OwnerCapacity, .
 
 
 def unknown_owner(kind: str, name: str) -> OwnerCapacity:
-    """An owner of unknown capacity."""
     return OwnerCapacity(kind=kind, name=name, max_pods=None)
 
 

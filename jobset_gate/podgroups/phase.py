@@ -29,8 +29,6 @@ class Phase(StrEnum):
 
 
 class MemberCounts(Value, frozen=True):
-    """The members of one generation."""
-
     minimum: int
     present: int
     bound: int = 0

@@ -31,8 +31,6 @@ _SECONDS: Final = re.compile(r"[0-9]{1,60}(/[1-9][0-9]{0,60})?")
 
 
 class AdmissionState(StrEnum):
-    """State of a generation."""
-
     OPEN = "Open"
     """Its gates are removed, or will be."""
     ROLLING_BACK = "RollingBack"

@@ -85,7 +85,6 @@ def is_being_scheduled(record: AdmissionRecord | None) -> bool:
 
 
 def living_shapes(seen: GroupSnapshot, domains: Domains) -> tuple[PodShape, ...]:
-    """The shapes of its living pods."""
     return pod_shapes([it for it in seen.members if it.alive and it.phase not in _ENDED], domains)
 
 

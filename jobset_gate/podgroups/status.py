@@ -31,8 +31,6 @@ _HUMAN_MANAGER: Final = "kubectl"
 
 
 class GroupStatus(Value, frozen=True):
-    """The status of one group."""
-
     key: PodGroupKey
     label: str
     formats: tuple[Format, ...]

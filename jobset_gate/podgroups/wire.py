@@ -14,8 +14,6 @@ Text = dict[str, str]
 
 
 class PodOwner(WireStruct, frozen=True):
-    """An owner reference."""
-
     api_version: str = ""
     kind: str = ""
     name: str = ""
@@ -24,8 +22,6 @@ class PodOwner(WireStruct, frozen=True):
 
 
 class GroupPodMeta(WireMeta, frozen=True):
-    """metadata of a pod."""
-
     creation_timestamp: datetime | None = None
     deletion_timestamp: datetime | None = None
     labels: Text | None = None
@@ -34,8 +30,6 @@ class GroupPodMeta(WireMeta, frozen=True):
 
 
 class SchedulingGate(WireStruct, frozen=True):
-    """A scheduling gate."""
-
     name: str = ""
 
 
@@ -80,8 +74,6 @@ class PlacementTemplate(WireStruct, frozen=True, omit_defaults=True):
 
 
 class GroupPodSpec(PlacementTemplate, frozen=True):
-    """spec of a pod."""
-
     node_name: str = ""
     scheduler_name: str = ""
     scheduling_gates: tuple[SchedulingGate, ...] | None = None
@@ -91,8 +83,6 @@ class GroupPodSpec(PlacementTemplate, frozen=True):
 
 
 class GroupPodStatus(WireStruct, frozen=True):
-    """status of a pod."""
-
     phase: str = ""
     nominated_node_name: str = ""
     conditions: tuple[Condition, ...] | None = None
@@ -131,29 +121,21 @@ class RecordConfigMap(WireStruct, frozen=True):
 
 
 class Taint(WireStruct, frozen=True):
-    """A taint of a node."""
-
     key: str = ""
     value: str = ""
     effect: str = ""
 
 
 class NodeSpec(WireStruct, frozen=True):
-    """spec of a node."""
-
     taints: tuple[Taint, ...] | None = None
     unschedulable: bool | None = None
 
 
 class NodeStatus(WireStruct, frozen=True):
-    """status of a node."""
-
     allocatable: dict[str, Any] | None = None
 
 
 class NodeMeta(WireMeta, frozen=True):
-    """metadata of a node."""
-
     labels: Text | None = None
 
 

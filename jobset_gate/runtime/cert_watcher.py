@@ -50,7 +50,6 @@ class CertWatcher:
 
     @property
     def context(self) -> ssl.SSLContext:
-        """What listens."""
         return self.serving.context
 
     def reload(self) -> bool | None:

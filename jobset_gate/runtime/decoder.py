@@ -42,8 +42,6 @@ OnWatchProblem = Callable[[WatchProblem], None]
 
 
 class WatchEvent(msgspec.Struct, Generic[W], frozen=True, gc=False):
-    """A line of a watch."""
-
     type: str
     object: W
 

@@ -55,7 +55,6 @@ class HealthServer:
         await self._connections.listen(runner, host, port)
 
     async def stop(self) -> None:
-        """Stops listening."""
         await self._connections.stop()
 
     async def _metrics(self, _: web.Request) -> web.Response:

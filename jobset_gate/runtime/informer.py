@@ -76,7 +76,6 @@ class WatchSource(Generic[W, M]):
 
     @property
     def scope(self) -> ListScope:
-        """What to list."""
         return ListScope(self.resource, self.namespace, self.label_selector, self.field_selector)
 
 

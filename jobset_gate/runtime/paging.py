@@ -27,8 +27,6 @@ PAGE_BYTES = 4 * 1024 * 1024  # what a page should weigh at most: it is scanned 
 
 @dataclass(frozen=True, slots=True)
 class ListScope:
-    """What to list and watch."""
-
     resource: Resource
     namespace: str | None = None
     label_selector: str = ""

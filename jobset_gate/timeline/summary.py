@@ -16,8 +16,6 @@ STEP_TEXT = {step: str(step) for step in Step} | {Step.PULLED: "image pulled", S
 
 
 class StepSummary(Value, frozen=True):
-    """How one step went."""
-
     step: Step
     known: int
     lost: int
@@ -47,7 +45,6 @@ class IdleDevices(Value, frozen=True):
 
 
 def step_summaries(timeline: Timeline) -> tuple[StepSummary, ...]:
-    """Of each step, in order."""
     return tuple(step_summary(timeline.pods, step) for step in timeline.path.steps)
 
 

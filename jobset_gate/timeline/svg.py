@@ -160,7 +160,6 @@ class _Chart:
         self.bottom = self.end + 66
 
     def _placed(self) -> Iterator[float]:
-        """Where each row is."""
         place, drawing = self.first, self.drawing
         counts = Counter(row.pod.replicated_job for row in self.rows)
         for number, row in enumerate(self.rows):
@@ -179,7 +178,6 @@ class _Chart:
         self.end = max(place, self.first + 2 * LINE) if drawing.thin else place
 
     def parts(self) -> Iterator[str]:
-        """All of it."""
         yield from self._legend()
         yield from self._scale()
         yield from map(self._row, self.rows, self.places)

@@ -138,7 +138,6 @@ def is_due(certificate: x509.Certificate, now: datetime) -> bool:
 
 
 def is_signed_by(leaf: x509.Certificate, by: x509.Certificate) -> bool:
-    """Whether the CA has signed it."""
     try:
         leaf.verify_directly_issued_by(by)
     except Exception:  # noqa: BLE001 - it raises many things for one reason: no

@@ -23,8 +23,6 @@ Json = dict[str, Any]
 
 @dataclass(frozen=True, slots=True)
 class CaSecretContents:
-    """The contents of the Secret."""
-
     signers: tuple[CertificateAuthority, ...]
     """CAs with their keys: the one in use, then (during a rotation) the next one."""
     trusted: tuple[x509.Certificate, ...]
@@ -34,7 +32,6 @@ class CaSecretContents:
 
     @property
     def bundle(self) -> bytes:
-        """As in caBundle."""
         return joined(self.trusted)
 
 

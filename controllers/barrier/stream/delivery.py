@@ -85,7 +85,6 @@ class CloseWatcher(Generic[C]):
         self._since[connection] = loop_time()
 
     def forget_connection(self, connection: C) -> None:
-        """The connection is gone."""
         self._since.pop(connection, None)
 
     async def poll_connections(self) -> None:

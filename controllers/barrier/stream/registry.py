@@ -101,8 +101,6 @@ class RequestRefused(JobsetGateError):
 
 @dataclass(slots=True, eq=False)
 class StreamRequest:
-    """One open request."""
-
     key: GangKey
     generation: Generation
     pod: str

@@ -1,7 +1,6 @@
 """`controller`: counts, decides and releases, against any cluster."""
 
 import asyncio
-from pathlib import Path
 from typing import Annotated
 
 import typer
@@ -63,15 +62,8 @@ def controller(
         int | None, listening("--stream-port", "Its port; 0 takes a free one.", default="none: no gate stream")
     ] = None,
     page_port: Annotated[
-        int | None, listening("--page-port", "Where the status page listens; 0: there is none.", default="0")
-    ] = None,
-    page_address: Annotated[
-        str | None,
-        option("--page-address", "ADDRESS", "Its address; any but loopback needs a certificate.", default="127.0.0.1"),
-    ] = None,
-    page_tls_cert: Annotated[Path | None, option("--page-tls-cert", "FILE", "Its certificate in PEM.")] = None,
-    page_tls_key: Annotated[
-        Path | None, option("--page-tls-key", "FILE", "The key of that certificate in PEM.")
+        int | None,
+        listening("--page-port", "Where the status page listens; 0: there is none.", default="0"),
     ] = None,
     tracing: Annotated[
         bool | None,

@@ -15,7 +15,7 @@ from jobset_gate.cli import logs
 from jobset_gate.cli.cluster import ClusterOptions
 from jobset_gate.cli.exits import CommandError, ExitCode
 from jobset_gate.cli.fetch.controller_status import NO_GROUPS, controller_status, pod_webhooks
-from jobset_gate.cli.options import DryRun, DryRunOption, LogLevel, Yes, new_app, option
+from jobset_gate.cli.options import DryRun, DryRunOption, LogLevel, Yes, new_app
 from jobset_gate.cli.options import namespace as place
 from jobset_gate.cli.printers import output
 from jobset_gate.cli.runner import run_and_exit
@@ -39,6 +39,8 @@ from jobset_gate.podgroups.snapshot import MemberPod
 from jobset_gate.runtime.paging import ListScope, list_objects
 
 PAGE: Final = 500
+CONCURRENCY: Final = 32
+"""Pods patched at once."""
 PASSES: Final = 3
 """So often the pods are listed: owners that go on create new ones."""
 MAX_LINES: Final = 20
@@ -65,7 +67,6 @@ def ungate(
     namespace: Annotated[str | None, place("Where the groups are; otherwise the context's namespace.")] = None,
     yes: Yes = False,
     dry_run: DryRunOption = DryRun.NONE,
-    concurrency: Annotated[int, option("--concurrency", "N", "Pods patched at once.", min=1, max=512)] = 32,
     cluster: ClusterOptions,
 ) -> None:
     """Let the pods of groups be scheduled one by one, without waiting for the rest of their group.
@@ -78,10 +79,10 @@ def ungate(
         raise CommandError("name groups, or say --all; not both", ExitCode.USAGE)
 
     async def run() -> ExitCode:
-        async with cluster.connect(connections=concurrency + 8) as client:
+        async with cluster.connect(connections=CONCURRENCY + 8) as client:
             own = client.access.namespace
             where = namespace or (None if everything else own)
-            ungating = _UngateRun(client, where, tuple(names or ()), yes, dry_run, concurrency)
+            ungating = _UngateRun(client, where, tuple(names or ()), yes, dry_run)
             return await ungating.run(own)
 
     run_and_exit(run(), lambda: logs.configure(level=LogLevel.ERROR))
@@ -96,7 +97,6 @@ class _UngateRun:
     names: tuple[str, ...]
     yes: bool
     dry_run: DryRun
-    concurrency: int
     freed: Counter[str] = field(default_factory=Counter)
     """Pods by their group: those that were freed, or would be."""
     gone: int = 0
@@ -180,7 +180,7 @@ class _UngateRun:
                 await self._remove_gate(pod)
 
         async with asyncio.TaskGroup() as tasks:
-            for _ in range(min(self.concurrency, len(held))):
+            for _ in range(min(CONCURRENCY, len(held))):
                 tasks.create_task(work())
 
     async def _remove_gate(self, pod: MemberPod) -> None:

@@ -16,8 +16,6 @@ from jobset_gate.settings import Settings
 
 
 class FindingsFormat(StrEnum):
-    """The form of the findings."""
-
     TEXT = "text"
     JSON = "json"
     YAML = "yaml"

@@ -14,7 +14,7 @@ from jobset_gate.barrier.source import Source
 from jobset_gate.cli.cluster import ClusterOptions
 from jobset_gate.cli.exits import CommandError, ExitCode
 from jobset_gate.cli.fetch.gangs import argument_of, kubectl_name
-from jobset_gate.cli.fetch.outcome import GANG_GOALS, GOAL_TEXT, WaitGoal, WaitOutcome, gang_outcome
+from jobset_gate.cli.fetch.outcome import GANG_GOALS, WaitGoal, WaitOutcome, gang_outcome, timeout_error
 from jobset_gate.cli.fetch.resolver import KIND_OF, Resolver, find, open_resolver, resolve_gang
 from jobset_gate.cli.fetch.view import FIRST_READ_TIMEOUT, GangView, PodGroupView, find_lws_view, get_gang, wait_until
 from jobset_gate.cli.invocation import Invocation
@@ -31,7 +31,6 @@ from jobset_gate.cli.options import (
 from jobset_gate.cli.options import timeout as limit
 from jobset_gate.cli.printers import output
 from jobset_gate.cli.runner import run_and_exit
-from jobset_gate.explain.text import format_duration
 from jobset_gate.podgroups.candidate import CapacityCheck
 from jobset_gate.sources.table import JOBSET
 
@@ -116,8 +115,6 @@ def _checked(it: ResourceArgument, text: str, goal: WaitGoal | None) -> Resource
 
 @dataclass(frozen=True, slots=True)
 class _Wait:
-    """For one of them."""
-
     resolver: Resolver
     argument: ResourceArgument
     goal: WaitGoal | None
@@ -175,15 +172,7 @@ class _Wait:
 
     def _result(self, subject: str, name: str, goal: WaitGoal, now: WaitOutcome) -> str:
         """Raises CommandError if the goal was not reached."""
-        words = f": {now.message}" if now.message else ""
-        if goal in now.reached:
-            return f"{subject} {GOAL_TEXT[goal]}{words}"
         if not now.is_over(goal):
             why = self.resolver.invocation.command(f"jobset-gate why {name} -n {self.resolver.namespace}")
-            after = format_duration(self.seconds)
-            late = f"{subject} is not {GOAL_TEXT[goal]} after {after}; `{why}` says what it waits for"
-            raise CommandError(late, ExitCode.TIMEOUT)
-        if now.reached & GANG_GOALS:
-            other = " and ".join(GOAL_TEXT[it] for it in sorted(now.reached & GANG_GOALS))
-            raise CommandError(f"{subject} was not {GOAL_TEXT[goal]} but {other}{words}")
-        raise CommandError(f"{subject} {now.message}: it will not be {GOAL_TEXT[goal]} any more")
+            raise timeout_error(subject, goal, self.seconds, why)
+        return now.text(subject, goal)

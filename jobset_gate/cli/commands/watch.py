@@ -9,8 +9,8 @@ from typing import Annotated, Final
 import typer
 
 from jobset_gate.cli.cluster import ClusterOptions
-from jobset_gate.cli.exits import CommandError, ExitCode
-from jobset_gate.cli.fetch.outcome import GOAL_TEXT, WaitGoal
+from jobset_gate.cli.exits import ExitCode
+from jobset_gate.cli.fetch.outcome import timeout_error
 from jobset_gate.cli.fetch.resolver import open_resolver
 from jobset_gate.cli.fetch.view import FIRST_READ_TIMEOUT, ViewState, WatchView, find_view
 from jobset_gate.cli.invocation import Invocation
@@ -27,7 +27,6 @@ from jobset_gate.cli.options import timeout as limit
 from jobset_gate.cli.printers import output
 from jobset_gate.cli.printers import watch as printed
 from jobset_gate.cli.runner import run_and_exit
-from jobset_gate.explain.text import format_duration
 
 MIN_INTERVAL: Final = 0.25
 """Seconds between two pictures: what changes more often is shown once."""
@@ -67,8 +66,11 @@ async def run(name: str, owner: str, seconds: float | None, invocation: Invocati
         try:
             last = await _show(view, seconds)
         except TimeoutError as late:
-            raise CommandError(_late(view, seconds or 0, invocation), ExitCode.TIMEOUT) from late
-    return _result(view, last)
+            named = f" -n {invocation.namespace}" if invocation.namespace else ""
+            why = invocation.command(f"jobset-gate why {view.subject}{named}")
+            raise timeout_error(view.subject, view.goal, seconds or 0, why) from late
+    output.out(last.outcome.text(view.subject, view.goal) + "\n")
+    return ExitCode.OK
 
 
 async def _show(view: WatchView, seconds: float | None) -> ViewState:
@@ -96,20 +98,3 @@ async def _changes(view: WatchView, tick: float | None) -> bool:
         return False
     await asyncio.sleep(MIN_INTERVAL)
     return True
-
-
-def _result(view: WatchView, last: ViewState) -> ExitCode:
-    now, goal = last.outcome, view.goal
-    words = f": {now.message}" if now.message else ""
-    if goal in now.reached:
-        output.out(f"{view.subject} {GOAL_TEXT[goal]}{words}\n")
-        return ExitCode.OK
-    if WaitGoal.TIMED_OUT in now.reached:
-        raise CommandError(f"{view.subject} timed out{words}")
-    raise CommandError(f"{view.subject} {now.message}: it will not be {GOAL_TEXT[goal]} any more")
-
-
-def _late(view: WatchView, seconds: float, its: Invocation) -> str:
-    why = its.command(f"jobset-gate why {view.subject}" + (f" -n {its.namespace}" if its.namespace else ""))
-    after = format_duration(seconds)
-    return f"{view.subject} is not {GOAL_TEXT[view.goal]} after {after}; `{why}` says what it waits for"

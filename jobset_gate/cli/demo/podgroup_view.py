@@ -14,8 +14,6 @@ Json = dict[str, Any]
 
 @dataclass(frozen=True, slots=True)
 class PodGroupCount:
-    """The pods of one gang, counted."""
-
     name: str
     expected: int
     bound: int
@@ -61,7 +59,6 @@ class PodGroupWatcher:
         return [one.row for one in self.counts()]
 
     def count(self, gang: str) -> PodGroupCount:
-        """That of one gang."""
         pods = [it for it in self._pods.all() if it["metadata"]["labels"].get(names.PLUGINS_NAME) == gang]
         phases = [nested(it, "status", "phase") for it in pods]
         held, bound = sum(map(_held, pods)), sum(bool(it["spec"].get("nodeName")) for it in pods)

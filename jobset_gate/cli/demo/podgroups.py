@@ -60,7 +60,6 @@ class PodGroupPlan:
 
     @property
     def machines(self) -> list[FakeNode]:
-        """The nodes."""
         return [FakeNode(f"gpu-{number}", allocatable={GPU: str(self.gpus)}) for number in range(self.nodes)]
 
     def pods(self) -> Iterator[Json]:

@@ -27,8 +27,6 @@ T = TypeVar("T")
 
 
 class FindingLevel(StrEnum):
-    """How bad it is."""
-
     OK = "ok"
     WARNING = "warning"
     ERROR = "error"
@@ -38,8 +36,6 @@ class FindingLevel(StrEnum):
 
 @dataclass(frozen=True, slots=True)
 class Finding:
-    """The result of one check."""
-
     level: FindingLevel
     what: str
     why: str = ""

@@ -28,8 +28,6 @@ _LOCKED: Final = {"allowPrivilegeEscalation": False, "capabilities": {"drop": ["
 
 
 class NativeProbeResult(StrEnum):
-    """What came of it."""
-
     WORKS = "works"
     NOT_SERVED = "not served"
     """The API server has no native PodGroups."""

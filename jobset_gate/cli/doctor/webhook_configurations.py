@@ -104,7 +104,6 @@ async def for_pods(reader: ClusterReader) -> list[FoundWebhook]:
 
 
 async def for_jobsets(reader: ClusterReader) -> list[FoundWebhook]:
-    """Those to which JobSets are sent."""
     return [it for resource, hook, _ in KEPT for it in await _hooks(reader, resource, hook)]
 
 

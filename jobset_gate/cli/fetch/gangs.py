@@ -84,7 +84,6 @@ class FetchedGang:
 
     @property
     def namespace(self) -> str:
-        """Of the workload."""
         return self.gang.workload.namespace
 
     @property

@@ -9,6 +9,8 @@ from jobset_gate.barrier import messages
 from jobset_gate.barrier.decide import decide, recorded_verdict
 from jobset_gate.barrier.decision import Blocked, Enforce, Ignore
 from jobset_gate.barrier.model import ConfigMapSeen, GangSnapshot, Verdict, VerdictKind, WorkloadSeen
+from jobset_gate.cli.exits import CommandError, ExitCode
+from jobset_gate.explain.text import format_duration
 from jobset_gate.podgroups.record import AdmissionState
 from jobset_gate.podgroups.status import GroupStatus
 
@@ -35,6 +37,21 @@ class WaitOutcome:
     def is_over(self, end: WaitGoal) -> bool:
         """Whether it has come true, or never will. What ends the wait of a start barrier ends it for good."""
         return end in self.reached or self.final or (end in GANG_GOALS and bool(self.reached & GANG_GOALS))
+
+    def text(self, subject: str, end: WaitGoal) -> str:
+        """That it has come true. Raises CommandError where it never will."""
+        words = f": {self.message}" if self.message else ""
+        if end in self.reached:
+            return f"{subject} {GOAL_TEXT[end]}{words}"
+        if others := [GOAL_TEXT[it] for it in sorted(self.reached & GANG_GOALS)]:
+            raise CommandError(f"{subject} was not {GOAL_TEXT[end]} but {' and '.join(others)}{words}")
+        raise CommandError(f"{subject} {self.message}: it will not be {GOAL_TEXT[end]} any more")
+
+
+def timeout_error(subject: str, end: WaitGoal, seconds: float, why: str) -> CommandError:
+    """For a wait that has ended early; `why` is the command that says what it waits for."""
+    late = f"{subject} is not {GOAL_TEXT[end]} after {format_duration(seconds)}; `{why}` says what it waits for"
+    return CommandError(late, ExitCode.TIMEOUT)
 
 
 _SATISFIED: Final = frozenset({names.REASON_SATISFIED, names.REASON_RUNNING, names.REASON_FINISHED})

@@ -77,7 +77,6 @@ class Resolver:
     _statuses: list[GroupStatus] | None = None
 
     async def controller(self) -> ControllerStatus:
-        """Whether a controller runs."""
         if self._controller is None:
             self._controller = await controller_status(self.client, *self.lease_namespaces)
         return self._controller

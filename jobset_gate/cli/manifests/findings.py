@@ -29,8 +29,6 @@ _NO_GANG: Final = (
 
 
 class Level(StrEnum):
-    """How bad a finding is."""
-
     OK = "ok"
     """An object without errors, and what it comes to."""
     WARNING = "warning"
@@ -72,7 +70,6 @@ class ManifestReport(msgspec.Struct, frozen=True):
         return [it for it in self.findings if it.level is not Level.OK]
 
     def of_level(self, level: Level) -> list[Finding]:
-        """The findings of one level."""
         return [it for it in self.findings if it.level is level]
 
 

@@ -72,7 +72,6 @@ class WebhookOutcome:
 
 
 def items(document: ManifestDocument) -> Iterator[ManifestObject]:
-    """The objects of a document."""
     value = document.value
     listed = nested(value, "items")
     if str(nested(value, "kind")).endswith("List") and isinstance(listed, list):

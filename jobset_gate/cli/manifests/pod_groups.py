@@ -19,8 +19,6 @@ _TWICE: Final = "is given twice: an object has one, so here are several objects,
 
 @dataclass(frozen=True, slots=True)
 class GroupFindings:
-    """The pod groups of one object."""
-
     item: ManifestObject
     field_errors: tuple[FieldError, ...] = ()
     corrected: Json | None = None

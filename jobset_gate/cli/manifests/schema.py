@@ -39,8 +39,6 @@ _PLACES: Final[Mapping[str, str]] = MappingProxyType(
 
 
 class Misfit(msgspec.Struct, frozen=True):
-    """What a schema refuses."""
-
     error: FieldError
     certain: bool = True
     """False for a field that a newer Kubernetes or JobSet may have."""

@@ -24,7 +24,6 @@ def explanations_json(explanations: Sequence[Explanation], *, several: bool) -> 
 
 
 def pod_group_json(status: GroupStatus) -> Json:
-    """One group."""
     counts, record = status.counts, status.record
     return {
         "namespace": status.key.namespace,

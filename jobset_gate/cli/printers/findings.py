@@ -46,7 +46,6 @@ def print_text(report: ManifestReport) -> None:
 
 
 def as_document(report: ManifestReport) -> Json:
-    """The report for programs."""
     found, fine = report.problems, report.of_level(Level.OK)
     return {
         "kind": "Validation",

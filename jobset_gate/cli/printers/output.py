@@ -93,6 +93,5 @@ def cell_text(text: str) -> str:
 
 
 def aligned(lines: Sequence[Sequence[str]]) -> list[str]:
-    """All of them."""
     wide = widths(lines)
     return [join_cells(line, wide) for line in lines]

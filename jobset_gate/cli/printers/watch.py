@@ -52,7 +52,6 @@ class WatchFrame:
 
 
 def watch_frame(state: ViewState, look: TerminalStyle) -> WatchFrame:
-    """All there is to show."""
     it = state.explanation
     if it is None:
         return WatchFrame((terminal_text.line(state.outcome.message),), (), _problem(state, look))

@@ -13,7 +13,6 @@ import structlog
 
 from controllers.barrier.tracing import TraceExporter
 from controllers.manager import Manager, ManagerOptions
-from controllers.statuspage.options import PageOptions
 from jobset_gate import names
 from jobset_gate.cli.cluster import ClusterOptions
 from jobset_gate.cli.exits import CommandError, ExitCode
@@ -35,9 +34,8 @@ def options(configured: ControllerSection, **asked: Any) -> ManagerOptions:
     given = configured.model_dump(exclude_none=True)
     given |= {key: value for key, value in asked.items() if key in known and value is not None}
     found = replace(ManagerOptions(identity=f"{socket.gethostname()}_{os.getpid()}"), **given)
-    page = PageOptions(found.page_port, found.page_address, found.page_tls_cert, found.page_tls_key)
-    if found.page_port and page.problem:
-        raise CommandError(page.problem, ExitCode.USAGE)
+    if found.page_port and found.page.problem:
+        raise CommandError(found.page.problem, ExitCode.USAGE)
     if found.tracing and (problem := _tracing_problem(found.tracing_endpoint)):
         raise CommandError(problem, ExitCode.USAGE)
     return found

@@ -58,8 +58,6 @@ class AdmissionRequest:
 
 
 class WebhookAdmission:
-    """Calls webhooks."""
-
     def __init__(self, state: ServerState) -> None:
         self._state = state
         self._session: aiohttp.ClientSession | None = None

@@ -77,7 +77,6 @@ class StatusError(Exception):
             self.details.setdefault("retryAfterSeconds", retry_after)
 
     def status(self) -> Obj:
-        """The body."""
         body: Obj = {"kind": "Status", "apiVersion": "v1", "metadata": {}, "status": "Failure", "message": self.message}
         if self.reason:
             body["reason"] = self.reason

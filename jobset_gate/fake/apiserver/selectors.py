@@ -15,8 +15,6 @@ _LabelTest = Callable[[Mapping[str, str]], bool]
 
 
 class Selectable(Protocol):
-    """What selectors look at."""
-
     @property
     def labels(self) -> Mapping[str, str]: ...
     @property

@@ -129,8 +129,6 @@ class KindTable:
 
 
 class ObjectStore:
-    """All kinds."""
-
     def __init__(self) -> None:
         self.kinds = ServedKinds()
         self.revision = 1

@@ -218,9 +218,7 @@ def _node_object(node: FakeNode, now: str) -> Json:
         "lastHeartbeatTime": now,
         "lastTransitionTime": now,
     }
-    taints = [{"key": key, "value": value, "effect": effect} for key, value, effect in node.taints]
     return {
         "metadata": {"name": node.name, "labels": node.all_labels},
-        **({"spec": {"taints": taints}} if taints else {}),
         "status": {"capacity": node.room, "allocatable": node.room, "conditions": [ready]},
     }

@@ -42,8 +42,6 @@ State = WaitingState | RunningState | TerminatedState
 
 @dataclass(slots=True)
 class ContainerRecord:
-    """The state of one container."""
-
     name: str
     image: str
     state: State

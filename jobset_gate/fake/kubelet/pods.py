@@ -96,7 +96,7 @@ class FakeNode:
     """A node. `clock_skew` is added to all times that it writes.
 
     `allocatable`: cpu, memory and devices, with usual values for the rest. None: usual values, and the played scheduler
-    counts pods only. `taints`: (key, value, effect), which the played scheduler ignores.
+    counts pods only.
     """
 
     name: str
@@ -104,7 +104,6 @@ class FakeNode:
     clock_skew: float = 0.0
     labels: Mapping[str, str] = field(default_factory=dict)
     allocatable: Mapping[str, str] | None = None
-    taints: tuple[tuple[str, str, str], ...] = ()
 
     @property
     def all_labels(self) -> dict[str, str]:
@@ -113,7 +112,6 @@ class FakeNode:
 
     @property
     def room(self) -> dict[str, str]:
-        """Its capacity."""
         return {"pods": str(self.pods), **USUAL, **(self.allocatable or {})}
 
 

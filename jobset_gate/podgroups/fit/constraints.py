@@ -49,7 +49,6 @@ def subtract(free: Amounts, taken: Amounts) -> dict[str, int]:
 
 
 def format_amount(name: str, thousandths: int) -> str:
-    """An amount for messages."""
     number = f"{thousandths / 1000:.10g}"
     return f"{thousandths / 1000 / 2**30:.4g}Gi" if name in _BYTES and thousandths else number
 

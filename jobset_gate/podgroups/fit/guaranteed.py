@@ -66,7 +66,6 @@ class EquivalenceClass:
         return known
 
     def update_node(self, number: int, node: NodeInfo) -> None:
-        """A node has changed."""
         before, now = self.slots[number], self._capacity_on(node, node.free)
         self.slots[number] = now
         self.places += now - before
@@ -103,7 +102,6 @@ class NodeSnapshot:
                 one.update_node(number, nodes[number])
 
     def equivalence_class(self, shape: PodShape) -> EquivalenceClass:
-        """The class of these pods."""
         key = shape.equivalence_key
         known = self._classes.get(key)
         if known is None:
