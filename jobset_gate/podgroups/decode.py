@@ -11,6 +11,7 @@ from typing import Any, Final
 import msgspec
 
 from jobset_gate import names
+from jobset_gate.barrier.wire import TypedOwnerReference
 from jobset_gate.errors import Malformed
 from jobset_gate.objects import quantity
 from jobset_gate.objects.caches import BoundedCache, intern_text
@@ -164,7 +165,7 @@ def _picked(values: Mapping[str, str] | None, keys: tuple[str, ...]) -> _Pairs:
     return tuple((key, values[key][: fields.MAX_TEXT + 1]) for key in keys if key in values) if values else ()
 
 
-def _controller(owners: tuple[wire.PodOwner, ...] | None) -> ControllerRef | None:
+def _controller(owners: tuple[TypedOwnerReference, ...] | None) -> ControllerRef | None:
     owner = next((it for it in owners or () if it.controller), None)
     if owner is None:
         return None

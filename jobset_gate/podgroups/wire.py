@@ -8,25 +8,22 @@ from typing import Any
 
 import msgspec
 
-from jobset_gate.barrier.wire import Condition, ManagedFields, ObjectMeta, WireMeta, WireStruct
+from jobset_gate.barrier.wire import Condition, ManagedFields, ObjectMeta, TypedOwnerReference, WireMeta, WireStruct
 
 Text = dict[str, str]
 
 
-class PodOwner(WireStruct, frozen=True):
-    api_version: str = ""
-    kind: str = ""
-    name: str = ""
-    uid: str = ""
-    controller: bool | None = None
+class DatedMeta(WireMeta, frozen=True):
+    """metadata with annotations of any name."""
 
-
-class GroupPodMeta(WireMeta, frozen=True):
     creation_timestamp: datetime | None = None
     deletion_timestamp: datetime | None = None
-    labels: Text | None = None
     annotations: Text | None = None
-    owner_references: tuple[PodOwner, ...] | None = None
+
+
+class GroupPodMeta(DatedMeta, frozen=True):
+    labels: Text | None = None
+    owner_references: tuple[TypedOwnerReference, ...] | None = None
 
 
 class SchedulingGate(WireStruct, frozen=True):
@@ -96,12 +93,9 @@ class GroupPod(WireStruct, frozen=True):
     status: GroupPodStatus = GroupPodStatus()
 
 
-class RecordObjectMeta(WireMeta, frozen=True):
+class RecordObjectMeta(DatedMeta, frozen=True):
     """metadata of an object that may store a record."""
 
-    creation_timestamp: datetime | None = None
-    deletion_timestamp: datetime | None = None
-    annotations: Text | None = None
     managed_fields: tuple[ManagedFields, ...] | None = None
 
 

@@ -119,7 +119,9 @@ async def _play(plan: GangPlan, display: Display) -> Sequence[str]:
         await crd_patcher.extend_crd(demo.client)
         options = ManagerOptions(namespace=NAMESPACE, identity="demo", port=0, stream_port=0)
         url = await demo.start_jobset_gate(options, Settings(), lambda manager: manager.streaming.wait())
-        watcher = await demo.stack.enter_async_context(GangWatcher(demo.client, (TRAIN, STUCK), NAMESPACE))
+        watcher = GangWatcher(demo.client, (TRAIN, STUCK), NAMESPACE)
+        for view in watcher.views:
+            await demo.stack.enter_async_context(view)
         demo.stop_cluster_first()
         display.say("API server, JobSet and Job controllers, scheduler and kubelets are stand-ins in this process;")
         display.say(f"webhook ({url}) and controller are what runs in a cluster.")

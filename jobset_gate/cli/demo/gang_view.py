@@ -2,8 +2,7 @@
 
 import asyncio
 from collections.abc import Callable, Iterable
-from contextlib import AsyncExitStack
-from typing import Any, Final, Self, TypeVar
+from typing import Any, Final, TypeVar
 
 import msgspec
 
@@ -99,27 +98,16 @@ class GangProgress:
 
 
 class GangWatcher:
-    """`async with GangWatcher(client, gangs, namespace) as watcher`; it keeps `watcher.gangs` up to date."""
+    """Keeps `gangs` up to date while its `views` are open."""
 
     def __init__(self, client: Client, gangs: tuple[str, ...], namespace: str) -> None:
         self.gangs = {name: GangProgress(name) for name in gangs}
         self._changed = asyncio.Event()
-        self._stack = AsyncExitStack()
-        self._views = (
+        self.views = (
             ObjectView(client, JOBSETS, namespace, each=self._on_jobset),
             ObjectView(client, PODS, namespace, _GATED, each=self._on_pod),
             ObjectView(client, CONFIGMAPS, namespace, _OURS, each=self._on_config_map),
         )
-
-    async def __aenter__(self) -> Self:
-        async with AsyncExitStack() as stack:
-            for view in self._views:
-                await stack.enter_async_context(view)
-            self._stack = stack.pop_all()
-        return self
-
-    async def __aexit__(self, *_: object) -> None:
-        await self._stack.aclose()
 
     async def until(self, holds: Callable[[], bool], seconds: float) -> bool:
         """Whether `holds` became true within so many seconds."""
