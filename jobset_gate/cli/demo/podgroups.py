@@ -82,7 +82,7 @@ def _pod(gang: str, number: int) -> Json:
     }
 
 
-async def demo(plan: PodGroupPlan, *, speed: float, settings: Settings | None = None) -> ExitCode:
+async def demo(plan: PodGroupPlan, *, speed: float) -> ExitCode:
     """Plays the whole demo."""
 
     async def story(display: Display) -> Sequence[str]:
@@ -90,7 +90,7 @@ async def demo(plan: PodGroupPlan, *, speed: float, settings: Settings | None = 
         for text in _opening(plan, speed):
             display.say(text)
         mistakes = await _without(plan, display)
-        mistakes += await _with(plan, settings or Settings(), display)
+        mistakes += await _with(plan, display)
         display.say(f"That took {time.monotonic() - started:.0f} s.")
         return mistakes
 
@@ -129,13 +129,13 @@ async def _without(plan: PodGroupPlan, display: Display) -> list[str]:
     return [] if taken == plan.room else [f"{taken} of {plan.room} GPUs were taken: that is no deadlock"]
 
 
-async def _with(plan: PodGroupPlan, settings: Settings, display: Display) -> list[str]:
+async def _with(plan: PodGroupPlan, display: Display) -> list[str]:
     """One gang after the other, each as a whole."""
     display.say()
     display.say("2. With jobset-gate: the same pods once more")
     early, finished, reason = 0, list[str](), ""
     async with environment(embedded_cluster(nodes=plan.machines, behaviour=BEHAVIOUR)) as demo:
-        clock = demo.cluster.clock
+        clock, settings = demo.cluster.clock, Settings()
         options = ManagerOptions(namespace=NAMESPACE, identity="demo", clock=clock, groups=settings.groups)
         url = await demo.start_jobset_gate(options, settings, lambda manager: _ready(manager.leading, demo))
         display.say(f"   Webhook ({url}) and controller are what runs in a cluster.")
