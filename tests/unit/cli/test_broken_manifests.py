@@ -232,6 +232,7 @@ MORE = {
             f"effect here: it is read at metadata.annotations[{names.BYPASS}] alone"
         ),
     ),
+    "no name": (train(("name: train", "labels: {}")), "error", "metadata.name: null: must be given, or metadata.gen"),
     "no kind": (train(("kind: JobSet\n", "")), "error", "kind: null: must be given: did you mean JobSet?"),
     "a group without API version": (
         RING.replace("apiVersion: scheduling.x-k8s.io/v1alpha1\n", ""),

@@ -19,6 +19,7 @@ from jobset_gate.fake import jobset_crd
 from jobset_gate.kube.client import PatchType
 from jobset_gate.kube.resources import (
     CONFIGMAPS,
+    CRDS,
     DEPLOYMENTS,
     JOBS,
     JOBSETS,
@@ -29,7 +30,8 @@ from jobset_gate.kube.resources import (
     VALIDATING_WEBHOOKS,
 )
 from jobset_gate.podgroups import crds
-from jobset_gate.settings import Gangs, Settings
+from jobset_gate.podgroups.model import Format
+from jobset_gate.settings import Gangs, Groups, Settings
 from tests.fakes import jobs, jobsets, stored_pod_groups
 from tests.fakes.admission_server import (
     BUNDLE,
@@ -286,6 +288,16 @@ async def test_the_configuration_for_start_groups_is_as_the_settings_say(
 
 
 @only_embedded
+async def test_pods_of_groups_are_tried_in_a_format_that_is_on(camp: StoredJobSet) -> None:
+    for way in Format:
+        settings = Settings(groups=Groups(ways=(way,), scheduler_names=("ours", "theirs")))
+        async with registered_for_pods(camp.client, camp.namespace, settings):
+            reader = ClusterReader(camp.client, camp.namespace, camp.namespace)
+            [found] = await findings(reader, [("x", dry_runs.pod)])
+        assert (found.level, found.what) == (FindingLevel.OK, "a pod of a group is held"), way
+
+
+@only_embedded
 async def test_configurations_that_do_not_hold(camp: StoredJobSet, doctor: Doctor) -> None:
     loose, bare = registration.configurations(url="https://127.0.0.1:1", failure_policy="Ignore")
     loose["webhooks"][0]["clientConfig"]["caBundle"] = BUNDLE.ca_bundle
@@ -377,6 +389,20 @@ async def test_others_that_read_the_same_keys(camp: StoredJobSet, doctor: Doctor
         "the webhook configuration volcano-admission-service-pods-mutate changes pods, too",
     } <= warned
     assert not any("koord-manager" in it for it in warned)
+
+
+@only_embedded
+async def test_a_kind_of_pod_group_that_says_nothing(camp: StoredJobSet, doctor: Doctor) -> None:
+    made = crds.manifest(names.PLUGINS_GROUP)
+    made["spec"]["versions"][0]["schema"]["openAPIV3Schema"]["properties"]["spec"] = {"type": "object"}
+    del made["metadata"]["labels"]
+    await camp.client.create(CRDS, made)
+    async with registered_for_pods(camp.client, camp.namespace):
+        found = await doctor.found()
+    name = crds.crd_name(names.PLUGINS_GROUP)
+    message = found[f"the CRD {name} cannot be used; it is another project's"]
+    assert (message["level"], "has no spec.minMember" in message["why"]) == ("error", True)
+    assert found[f"there is no CRD {crds.crd_name(names.KEP24_GROUP)}"]["level"] == "warning"
 
 
 # --- Rights ----------------------------------------------------------------------------------------------------------

@@ -78,6 +78,13 @@ def test_how_long_a_certificate_serves(begun: int, life: int, level: FindingLeve
     assert certificates.judge("it", (made,)).level is level
 
 
+def test_of_several_cas_the_last_one_counts() -> None:
+    now = datetime.now(UTC)
+    ends = [ca.create("ca", now=now - timedelta(days=9), life=timedelta(days=it)).certificate for it in (8, 10, 365)]
+    found = certificates.judge("it", ends)
+    assert (found.level, f"{ends[-1].not_valid_after_utc:%Y-%m-%d}" in found.why) == (FindingLevel.OK, True)
+
+
 FOUND = [
     ok("fine"),
     warning("slow", "it takes\nlong", "wait"),

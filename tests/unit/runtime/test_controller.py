@@ -113,6 +113,20 @@ async def test_a_key_that_always_raises_backs_off_and_is_never_given_up() -> Non
         assert it.count("error") == len(it.at["bad"])
 
 
+async def test_after_success_the_next_failure_is_a_first_one() -> None:
+    async with running() as it:
+        it.raises["a"] = lambda: ServerError(500)
+        it.queue.add("a")
+        await asyncio.sleep(600)
+        it.raises.clear()
+        await asyncio.sleep(120)
+        it.raises["a"] = lambda: ServerError(500)
+        before = len(it.at["a"])
+        it.queue.add("a")
+        await asyncio.sleep(1)
+        assert len(it.at["a"]) - before > 5
+
+
 async def test_a_requeue_is_no_error() -> None:
     async with running() as it:
         it.raises["a"] = lambda: Requeue("another write was first")

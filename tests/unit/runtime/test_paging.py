@@ -34,6 +34,15 @@ async def test_large_objects_behind_small_ones_are_never_all_in_memory(server: S
     assert len(found) == 560
 
 
+async def test_pages_grow_again_behind_large_objects(server: ScriptedServer, client: Client) -> None:
+    items = [*([item("large", MIB)] * 30), *(item(f"small-{number}", 10) for number in range(2000))]
+    answers = LargeListServer(items)
+    server.lists = deque([answers] * 500)
+    await names_of(client, [])
+    assert answers.limits[-1] == 500
+    assert len(answers.limits) < 30
+
+
 async def test_one_object_is_read_however_large_it_is(server: ScriptedServer, client: Client) -> None:
     server.lists = deque([LargeListServer([item("giant", 3 * PAGE_BYTES)])] * 10)
     found: list[str] = []

@@ -1,6 +1,7 @@
 """How old a cache may be, by its last list and by when its events were written."""
 
 import asyncio
+import math
 
 import pytest
 
@@ -31,6 +32,14 @@ async def listed(clock: Clock) -> tuple[Staleness, float]:
     it = Staleness(clock)
     it.observe_list(monotonic())
     return it, clock()
+
+
+async def test_before_the_first_list_nothing_is_there(clock: Clock) -> None:
+    it = Staleness(clock)
+    assert it.seconds == math.inf
+    await asyncio.sleep(7)
+    it.observe_list(monotonic() - 5)
+    assert it.seconds == pytest.approx(5), "since the list began, not since it was read"
 
 
 async def test_an_event_is_as_old_as_its_write_whenever_it_arrives(clock: Clock) -> None:

@@ -65,6 +65,12 @@ def test_an_object_that_left_the_selector_may_come_back(store: Store[Thing, str]
     assert dict(store.models) == {A: "y"}
 
 
+@pytest.mark.parametrize("deleted", [Meta("a", "5"), Meta("a", "9", uid="second")], ids=["same", "next"])
+def test_a_deletion_of_the_known_or_a_later_version_removes_it(store: Store[Thing, str], deleted: Meta) -> None:
+    event(store, "5", "x")
+    assert store.remove(deleted) == ObjectChange(A, "x", None)
+
+
 def test_an_event_from_before_the_list_changes_nothing(store: Store[Thing, str]) -> None:
     store.replace({A: (ObjectVersion("u", "5"), "x")}, "10")
     assert event(store, "7", "x", name="b", uid="b") is None
