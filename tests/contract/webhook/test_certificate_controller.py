@@ -200,6 +200,22 @@ async def test_at_no_moment_of_several_rotations_is_a_replica_distrusted(embedde
         assert len(await cas(installed)) <= 2
 
 
+async def test_the_next_ca_is_published_before_it_signs(installed: CertificateInstallation) -> None:
+    replicas = await ready(installed)
+    installed.now.forward(245 * DAY)
+    await replicas[0].reconcile()
+    old, new = certificates(next(iter((await installed.bundles()).values())))
+    installed.now.forward(timedelta(seconds=9))
+    await replicas[0].reconcile()
+    (late,) = await ready(installed, 1)
+    assert is_signed_by(late.slot.chain[0], old), "one that starts during the settling time does not sign with it"
+    for _ in range(4):
+        installed.now.forward(timedelta(seconds=6))
+        for one in replicas:
+            await one.reconcile()
+    assert all(is_signed_by(one.slot.chain[0], new) for one in replicas)
+
+
 async def test_the_key_of_the_old_ca_is_forgotten(installed: CertificateInstallation) -> None:
     (replica,) = await ready(installed, 1)
     installed.now.forward(245 * DAY)

@@ -110,25 +110,6 @@ async def test_a_certificate_of_a_new_ca_waits_until_that_is_trusted_and_has_set
     assert replica.slot.pair == brought.pair, "the old CA is trusted no more"
 
 
-@pytest.mark.parametrize(("name", "text"), [("tls.crt", b""), ("tls.crt", None), ("tls.key", b"nonsense")])
-async def test_files_that_are_torn_for_a_moment_do_no_harm(
-    installed: CertificateInstallation, tmp_path: Path, name: str, text: bytes | None
-) -> None:
-    brought = Brought(installed, tmp_path / "a", ca := new_ca(installed))
-    replica = brought.replica(publish=True)
-    assert await replica.reconcile() is None
-    brought.change(ca)
-    good = (brought.folder / name).read_bytes()
-    (brought.folder / name).unlink()
-    if text is not None:
-        (brought.folder / name).write_bytes(text)
-    assert await replica.reconcile() is None
-    assert (replica.number("jobset_gate_certificate_check_failures_total") or 0) == 1
-    (brought.folder / name).write_bytes(good)
-    assert await replica.reconcile() is None
-    assert replica.slot.pair == brought.pair
-
-
 @pytest.mark.parametrize(
     ("life", "host", "why"),
     [

@@ -64,15 +64,11 @@ UNSENT = {
     "no name of a group": [
         pod(meta={"labels": {"app": "web"}, "annotations": {"team": "a"}}),
         pod(meta={"labels": {"pod-group.scheduling.sigs.k8s.io/min-available": "3"}}),
-        pod(meta={"annotations": {"gang.scheduling.koordinator.sh/min-available": "3"}}),
-        pod(meta={"annotations": {"scheduling.x-k8s.io/pod-group": "a label it should be"}}),
         pod(meta={"labels": {"scheduling.k8s.io/group-name": "an-annotation-it-should-be"}}),
     ],
     "another scheduler": [
         *(pod(way, schedulerName="another") for way in Format),
         pod(Format.KEP_24, schedulerName="volcano"),  # it reads the same annotation
-        pod(Format.KOORDINATOR_POD_GROUP, schedulerName="koord-scheduler"),
-        pod(Format.SCHEDULER_PLUGINS, schedulerName="scheduler-plugins-scheduler"),
     ],
     "bound": [pod(Format.SCHEDULER_PLUGINS, nodeName="n1")],  # the API server refuses gates on it
     "mirror pods": [pod(Format.KEP_24, meta=MIRROR, nodeName="n1")],
