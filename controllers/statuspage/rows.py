@@ -21,8 +21,6 @@ from jobset_gate.timeline.summary import HOUR, Prices
 
 MAX_MESSAGE: Final = 240
 """Characters of a row's message; the whole of it is on the gang's own page."""
-MAX_CHIPS: Final = 4
-"""Reasons of a row that are counted each for itself."""
 
 
 class Severity(IntEnum):

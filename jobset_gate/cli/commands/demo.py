@@ -1,7 +1,6 @@
 """`demo`: gangs on the embedded cluster, in real time; `demo groups`: two others, in the cluster's own time."""
 
 import asyncio
-from pathlib import Path
 from typing import Annotated, Final
 
 import typer
@@ -35,14 +34,6 @@ def demo(
         bool,
         typer.Option("--serve", help="Instead, keep a cluster with five gangs and the status page, until Ctrl-C."),
     ] = False,
-    kubeconfig_out: Annotated[
-        Path | None,
-        typer.Option(
-            "--kubeconfig-out",
-            metavar="FILE",
-            help="With --serve: a new file for the kubeconfig, gone at the end; else one in a temporary folder.",
-        ),
-    ] = None,
 ) -> None:
     """Show what jobset-gate does, with a cluster that lives in this process.
 
@@ -58,10 +49,8 @@ def demo(
     if stay:
         if given := [option for name, option in _OF_THE_STORY.items() if _is_given(context, name)]:
             raise typer.BadParameter(f"--serve has gangs of its own, so {given[0]} has no meaning with it")
-        asyncio.run(run_service(serve.serve(kubeconfig_out), lambda _: None))
+        asyncio.run(run_service(serve.serve(), lambda _: None))
         raise typer.Exit
-    if kubeconfig_out is not None:
-        raise typer.BadParameter("--kubeconfig-out needs --serve")
     plan = gang.GangPlan(jobs=jobs, pods=pods, seconds=seconds)
     raise typer.Exit(asyncio.run(run_command(gang.demo(plan))))
 

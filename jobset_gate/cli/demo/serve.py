@@ -1,7 +1,6 @@
 """`demo --serve`: the embedded cluster stays, with five gangs in different states, a kubeconfig and the status page."""
 
 import asyncio
-import os
 import shlex
 import socket
 import sys
@@ -20,7 +19,6 @@ from jobset_gate.cli.demo.frame import Display, PlainDisplay, environment
 from jobset_gate.cli.logs import configure
 from jobset_gate.cli.options import LogFormat, LogLevel
 from jobset_gate.cli.serve import process
-from jobset_gate.errors import JobsetGateError
 from jobset_gate.fake import manifests
 from jobset_gate.fake.apiserver.reviews import TOKEN
 from jobset_gate.fake.cluster import embedded_cluster
@@ -89,18 +87,14 @@ def _jobset(name: str, jobs: int, *others: Json, timeout: int = _PATIENT, **spec
     return manifests.jobset(name, NAMESPACE, replicated_jobs=[*others, workers], config=config, **spec)
 
 
-async def serve(kubeconfig: Path | None) -> None:
-    """Serves until cancelled; then no port stays open and the kubeconfig is gone.
-
-    Writes the kubeconfig to this new file, else to one in a temporary folder. Raises JobsetGateError if it cannot, and
-    what ends the controller.
-    """
+async def serve() -> None:
+    """Serves until cancelled; then no port stays open and the kubeconfig is gone. Raises what ends the controller."""
     configure(LogFormat.AUTO, LogLevel.ERROR)
     process.raise_open_files_limit()  # both ends of every barrier's request are in this process
     async with environment(embedded_cluster(nodes=_NODES)) as demo:
         for fault in _faults():
             demo.cluster.kubelets.inject_fault(fault)
-        with _kubeconfig(kubeconfig, demo.cluster.access.server) as path:
+        with _kubeconfig(demo.cluster.access.server) as path:
             await crd_patcher.extend_crd(demo.client)
             managers: list[Manager] = []
 
@@ -151,8 +145,8 @@ def _print_opening(display: Display, kubeconfig: Path, manager: Manager) -> None
 
 
 @contextmanager
-def _kubeconfig(wanted: Path | None, server: str) -> Iterator[Path]:
-    """The file while it is there, for its owner only. Raises JobsetGateError, also for a file that exists."""
+def _kubeconfig(server: str) -> Iterator[Path]:
+    """The file while it is there, for its owner only."""
     name = "jobset-gate-demo"
     known = {
         "apiVersion": "v1",
@@ -163,17 +157,10 @@ def _kubeconfig(wanted: Path | None, server: str) -> Iterator[Path]:
         "current-context": name,
     }
     with tempfile.TemporaryDirectory(prefix=f"{name}-") as folder:
-        path = (wanted or Path(folder) / "kubeconfig").absolute()
-        try:
-            file = os.open(path, os.O_WRONLY | os.O_CREAT | os.O_EXCL, 0o600)
-        except OSError as error:
-            raise JobsetGateError(f"{path}: cannot write the kubeconfig: {error.strerror}") from error
-        try:
-            with os.fdopen(file, "wb") as opened:
-                opened.write(msgspec.json.format(msgspec.json.encode(known)))  # JSON is YAML
-            yield path
-        finally:
-            path.unlink(missing_ok=True)
+        path = Path(folder) / "kubeconfig"
+        path.touch(mode=0o600)
+        path.write_bytes(msgspec.json.format(msgspec.json.encode(known)))  # JSON is YAML
+        yield path
 
 
 def _free_port() -> int:

@@ -82,34 +82,7 @@ async def signs_in(page: str) -> None:
         await eventually(shows_all)  # they are there already, and its informers see them a moment later
 
 
-async def test_a_kubeconfig_is_written_where_it_is_wanted(tmp_path: Path) -> None:
-    wanted = tmp_path / "my cluster"
-    async with started(None, *SERVE, "--kubeconfig-out", str(wanted)) as process:
-        assert f"export KUBECONFIG='{wanted}'\n" in await process.until(LAST)
-        assert wanted.exists()
-        assert await process.interrupted() == 0
-    assert not wanted.exists()
-
-
-async def test_a_file_that_is_there_is_neither_written_over_nor_removed(tmp_path: Path) -> None:
-    mine = tmp_path / "config"
-    mine.write_text("mine")
-    async with started(None, *SERVE, "--kubeconfig-out", str(mine)) as process:
-        assert await process.rest() == ""
-        assert await process.ended() == ExitCode.ERROR
-        assert process.err == f"error: {mine}: cannot write the kubeconfig: File exists\n"
-    assert mine.read_text() == "mine"
-
-
-@pytest.mark.parametrize(
-    ("arguments", "words"),
-    [
-        ((*SERVE, "--pods", "4"), "--pods"),
-        ((*SERVE, "-o", "json"), "--output"),
-        (("demo", "--kubeconfig-out", "config"), "--kubeconfig-out needs --serve"),
-    ],
-)
-def test_options_without_a_meaning_are_refused(run: RunCli, arguments: tuple[str, ...], words: str) -> None:
-    refused = run(*arguments)
+def test_an_option_without_a_meaning_is_refused(run: RunCli) -> None:
+    refused = run(*SERVE, "--pods", "4")
     assert refused.code == ExitCode.USAGE
-    assert words in refused.err
+    assert "--serve has gangs of its own, so --pods has no meaning with it" in refused.err
