@@ -14,9 +14,10 @@ from jobset_gate.barrier import count
 from jobset_gate.barrier.model import GangKey, GangSnapshot, Generation, Value
 from jobset_gate.explain import text as explained_lines
 from jobset_gate.explain.model import Explanation, GangState
+from jobset_gate.kube.resources import LEADER_WORKER_SETS
 from jobset_gate.objects import terminal_text
 from jobset_gate.podgroups.status import GroupStatus
-from jobset_gate.sources.table import JOB, JOBSET, START_GROUP
+from jobset_gate.sources.table import JOB, JOBSET, LWS, START_GROUP, TEMPLATE_SOURCES
 from jobset_gate.timeline.summary import HOUR, Prices
 
 MAX_MESSAGE: Final = 240
@@ -43,12 +44,16 @@ class ListRight(Value, frozen=True):
 
 
 PODS: Final = ListRight(group="", resource="pods")
-_WORKLOADS: Final = {source: ListRight(group=it.group, resource=it.plural) for source, it in WORKLOADS.items()}
+_LISTED: Final = {source: WORKLOADS[source] for source in TEMPLATE_SOURCES} | {LWS.name: LEADER_WORKER_SETS}
+_WORKLOADS: Final = {source: ListRight(group=it.group, resource=it.plural) for source, it in _LISTED.items()}
 GANGS: Final = _WORKLOADS | {START_GROUP.name: PODS}
 """The right to see the gangs of each source; a start group is nothing but its pods."""
-FOLDERS: Final = {JOBSET.name: "gangs", JOB.name: "jobs", START_GROUP.name: "startgroups"}
+FOLDERS: Final = {JOBSET.name: "gangs", JOB.name: "jobs", LWS.name: "lws", START_GROUP.name: "startgroups"}
 """First part of the paths of their pages: a JobSet and a Job may have one name. That of a start group's page ends with
 the UID of the owner, since two may have one."""
+
+
+_IDS: Final = {source: it.removesuffix("s") for source, it in FOLDERS.items()} | {LWS.name: LWS.name}
 
 
 class RowKind(StrEnum):
@@ -73,7 +78,7 @@ class RowKind(StrEnum):
     @property
     def enough(self) -> tuple[ListRight, ...]:
         """Without one of these rights, and without those of any row, there is nothing to see at all."""
-        return tuple(_WORKLOADS.values()) if self is RowKind.GANG else (PODS,)
+        return tuple(_WORKLOADS[source] for source in TEMPLATE_SOURCES) if self is RowKind.GANG else (PODS,)
 
 
 class HeldDevices(Value, frozen=True):
@@ -146,7 +151,7 @@ class StatusRow(Value, frozen=True):
 
 def row_id(key: GangKey) -> str:
     """Of the row of a gang with a start barrier."""
-    return f"{FOLDERS[key.source].removesuffix('s')}-{key.namespace}.{key.name}"
+    return f"{_IDS[key.source]}-{key.namespace}.{key.name}"
 
 
 def gang_path(key: GangKey) -> str:

@@ -1,4 +1,4 @@
-"""The release of a start group by hand: the decision itself, written as the controller writes it.
+"""The release by hand of a start group or of a group of a LeaderWorkerSet: the decision, as the controller writes it.
 
 Pods have their annotations from when they are created, so there is none that would ask a controller for it.
 """
@@ -26,7 +26,7 @@ _PATCHES: Final = 16
 """Pods that are patched at once."""
 
 
-async def release_start_group(
+async def release_pods(
     client: Client, known: WorkloadSeen, permissions: Permissions, *, dry_run: bool
 ) -> tuple[GangSnapshot, Verdict]:
     """Writes the release of the present attempt into the gang's ConfigMap, by compare-and-swap (A6.1).
@@ -50,7 +50,7 @@ async def release_start_group(
             cause=names.REASON_BYPASSED,
             message=f"gate opened by hand with {messages.progress(facts.count)}",
         )
-        kept = startgroup.membership_to_write(seen, begins=True)
+        kept = startgroup.membership_to_write(seen, begins=True) if known.source.keeps_attempt else None
         data = verdict_codec.config_map_data(verdict, facts.clock, kept)
         try:
             await _write(client, seen, verdict, data, dry_run=dry_run)
@@ -101,7 +101,8 @@ async def _version(client: Client, workload: WorkloadSeen) -> str:
 async def _write(client: Client, seen: GangSnapshot, verdict: Verdict, data: dict[str, str], *, dry_run: bool) -> None:
     workload, gate = seen.workload, seen.config_map
     body = config_map_body(workload, data)
-    body["metadata"]["annotations"] |= condition_annotations(messages.decided(verdict))
+    if workload.source.keeps_attempt:
+        body["metadata"]["annotations"] |= condition_annotations(messages.decided(verdict))
     verb = "create" if gate is None else "patch"
     try:
         if gate is None:

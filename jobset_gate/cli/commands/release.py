@@ -12,12 +12,14 @@ from typing import Annotated
 import typer
 
 from jobset_gate import names
-from jobset_gate.barrier.model import WorkloadSeen
+from jobset_gate.barrier.model import GangSnapshot, WorkloadSeen
+from jobset_gate.barrier.source import name_and_index
 from jobset_gate.cli import bypass as acts
 from jobset_gate.cli.cluster import ClusterOptions
 from jobset_gate.cli.exits import CommandError, ExitCode
 from jobset_gate.cli.fetch.controller_status import controller_status
 from jobset_gate.cli.fetch.gangs import argument_of, kubectl_name
+from jobset_gate.cli.fetch.leader_worker_set import LwsGroups, fetch_groups
 from jobset_gate.cli.fetch.outcome import WaitGoal, WaitOutcome, gang_outcome
 from jobset_gate.cli.fetch.resolver import SOURCE_OF, resolve_gang
 from jobset_gate.cli.fetch.source import Permissions
@@ -38,11 +40,13 @@ from jobset_gate.cli.options import (
 from jobset_gate.cli.options import timeout as limit
 from jobset_gate.cli.printers import output
 from jobset_gate.cli.runner import run_and_exit
-from jobset_gate.cli.start_group_release import deliver, release_start_group
+from jobset_gate.cli.start_group_release import deliver, release_pods
 from jobset_gate.explain.text import format_duration
 from jobset_gate.kube.client import Client
 from jobset_gate.kube.errors import KubeError
-from jobset_gate.sources.table import JOBSET
+from jobset_gate.kube.resources import LEADER_WORKER_SETS
+from jobset_gate.runtime.recorder import ObjectReference
+from jobset_gate.sources.table import JOBSET, LWS
 
 app = new_app()
 
@@ -54,8 +58,8 @@ class ReleaseOptions:
     name: Annotated[
         str,
         typer.Argument(
-            metavar="[jobset/|job/|startgroup/|trainjob/|pod/]NAME",
-            help="The JobSet, Job or start group.",
+            metavar="[jobset/|job/|lws/|startgroup/|trainjob/|pod/]NAME",
+            help="The JobSet, Job, LeaderWorkerSet (lws/NAME/2 is one group) or start group.",
             show_default=False,
         ),
     ]
@@ -80,7 +84,8 @@ def release(
     JobSets (or Jobs) and to create Events. Ends with exit code 3 if nobody has decided in time.
 
     Of a start group it writes the decision itself, into its ConfigMap and onto its pods, with an Event on the owner
-    of the pods. Needs the right to list and patch pods, to get, create and patch ConfigMaps and to create Events.
+    of the pods; so it does of a LeaderWorkerSet, for each group that waits, or for the one that is named. Needs the
+    right to list and patch pods, to get, create and patch ConfigMaps and to create Events.
     """
     run_and_exit(_Opening(options, Invocation(program(ctx), cluster, options.namespace), timeout).run())
 
@@ -89,8 +94,8 @@ def release(
 def bypass(ctx: typer.Context, *, options: ReleaseOptions, cluster: ClusterOptions) -> None:
     """Let all pods of a gang go, now and after every restart, by an annotation that stays.
 
-    An Event on the JobSet or Job says who did it. Needs the right to get and patch it and to create Events. A gang
-    that has timed out stays so until it restarts.
+    An Event on the JobSet, Job or LeaderWorkerSet says who did it. Needs the right to get and patch it and to create
+    Events. A gang that has timed out stays so until it restarts.
     """
     run_and_exit(_Opening(options, Invocation(program(ctx), cluster, options.namespace), None).run())
 
@@ -121,22 +126,72 @@ class _Opening:
             namespace = its.namespace or own
             given = await resolve_gang(client, namespace, given)
             self._check_bypass(given)
-            source = SOURCE_OF.get(given.kind, JOBSET)
-            gang = await get_gang(client, namespace, source, given.name, self.permissions)
-            now = gang_outcome(gang, time.time())
-            if done := self._nothing_to_do(gang.workload, now):
-                return done
-            self._check_can_open(gang.workload, now)
-            controller = await controller_status(client, own)
-            if not controller.leads:  # no more than a warning: without leader election there is no Lease
-                output.err(f"warning: {controller.message}")
-            user = await acts.current_user(client)
-            if self.options.dry_run is not DryRun.CLIENT:
-                await acts.check_event_allowed(client, gang.workload)
-            done = await self._opened(client, gang.workload, user)
+            if given.kind is ResourceKind.LWS:
+                done = await self._open_groups(
+                    client, await fetch_groups(client, namespace, given.name, self.permissions)
+                )
+            else:
+                source = SOURCE_OF.get(given.kind, JOBSET)
+                done = await self._open_gang(
+                    client, await get_gang(client, namespace, source, given.name, self.permissions)
+                )
         for line in self.permissions.missing:
             output.err(f"warning: {line}")
         return done
+
+    async def _open_gang(self, client: Client, gang: GangSnapshot) -> str:
+        now = gang_outcome(gang, time.time())
+        if done := self._nothing_to_do(gang.workload, now):
+            return done
+        self._check_can_open(gang.workload, now)
+        user = await self._user(client, acts.reference_of(gang.workload))
+        return await self._opened(client, gang.workload, user)
+
+    async def _open_groups(self, client: Client, groups: LwsGroups) -> str:
+        """All groups of a LeaderWorkerSet: those that wait are released, or the LeaderWorkerSet is bypassed."""
+        named, waiting = f"{LWS.resource}/{groups.name}", dict[int, WorkloadSeen]()
+        if self.seconds is None:
+            return await self._bypass_groups(client, groups)
+        for number, it in sorted(groups.gangs.items()):
+            now = gang_outcome(it.gang, time.time())
+            try:
+                if not self._nothing_to_do(it.gang.workload, now):
+                    self._check_can_open(it.gang.workload, now)
+                    waiting[number] = it.gang.workload
+            except CommandError as no:
+                output.err(f"warning: {no}")
+        if not waiting:
+            return f"{named} unchanged: no group of it waits"
+        user = await self._user(client, acts.reference_of(next(iter(waiting.values()))))
+        numbers = ", ".join(map(str, waiting))
+        if self.options.dry_run is DryRun.NONE:
+            self._confirm(f"{LWS.kind} {groups.namespace}/{groups.name}, groups {numbers}", "")
+        return "\n".join([await self._released(client, it, user) for it in waiting.values()])
+
+    async def _bypass_groups(self, client: Client, groups: LwsGroups) -> str:
+        its, named = groups.parent, f"{LWS.resource}/{groups.name}"
+        if its is None:
+            raise CommandError(f"{named} cannot be bypassed: it may not be read, or asks for no gate any more")
+        if its.bypass:
+            return f"{named} unchanged: its gate is bypassed already"
+        target = acts.Target(LEADER_WORKER_SETS, its.name, its.namespace, its.uid, "group")
+        user = await self._user(client, target.reference)
+        if self.options.dry_run is not DryRun.NONE:
+            if self.options.dry_run is DryRun.SERVER:
+                await acts.set_annotation(client, target, dry_run=True)
+            return f"{named} bypassed{self.options.dry_run.suffix}"
+        self._confirm(f"{LWS.kind} {its.namespace}/{its.name}", target.new_start)
+        return await _bypass(client, target, user, named)
+
+    async def _user(self, client: Client, about: ObjectReference) -> str:
+        """Who asks. Raises CommandError where the Event that says so may not be written."""
+        controller = await controller_status(client, client.access.namespace)
+        if not controller.leads:  # no more than a warning: without leader election there is no Lease
+            output.err(f"warning: {controller.message}")
+        user = await acts.current_user(client)
+        if self.options.dry_run is not DryRun.CLIENT:
+            await acts.check_event_allowed(client, about)
+        return user
 
     def _named(self) -> ResourceArgument:
         """A pod group has no gate that could be opened as a whole and audited, so there is no such command."""
@@ -152,6 +207,10 @@ class _Opening:
 
     def _check_bypass(self, it: ResourceArgument) -> None:
         """Pods of a start group have their annotations from when they are created."""
+        if it.kind is ResourceKind.LWS_GROUP and self.seconds is None:
+            given, whole = self.options.name, f"{LWS.resource}/{name_and_index(it.name)[0]}"
+            why = f"`jobset-gate bypass {whole}` opens all, `jobset-gate release {given}` this one now"
+            raise CommandError(f"{given}: groups of a LeaderWorkerSet are bypassed together: {why}", ExitCode.USAGE)
         if it.kind is ResourceKind.START_GROUP and self.seconds is None:
             given, note = self.options.name, f'{names.BYPASS}: "true"'
             put = f"put the annotation {note} into the pod template of its owner, for pods created from then on"
@@ -185,42 +244,46 @@ class _Opening:
             why = f"`jobset-gate why {named}` says whether one runs"
             raise CommandError(f"{subject} is bypassed: it opens as soon as a controller looks; {why}")
 
-    def _confirm(self, workload: WorkloadSeen) -> None:
+    def _confirm(self, subject: str, new_start: str) -> None:
         if self.options.yes:
             return
-        subject = f"{workload.source.kind} {workload.namespace}/{workload.shown_name}"
         if not sys.stdin.isatty():
             raise CommandError(f"the gate of {subject} would be opened: say --yes to do that", ExitCode.USAGE)
-        when = f"now and after every {acts.new_start(workload)}" if self.seconds is None else "now"
+        when = f"now and after every {new_start}" if self.seconds is None else "now"
         question = f"Open the gate of {subject} {when}, without the pods that are still missing?"
         typer.confirm(question, abort=True, err=True)
 
     # --- Opening it --------------------------------------------------------------------------------------------------
 
     async def _opened(self, client: Client, workload: WorkloadSeen, user: str) -> str:
+        subject = f"{workload.source.kind} {workload.namespace}/{workload.shown_name}"
+        if workload.source.gates_pods:  # bypass has refused it
+            if self.options.dry_run is DryRun.NONE:
+                self._confirm(subject, "")
+            return await self._released(client, workload, user)
+        target = acts.target_of(workload)
         if self.options.dry_run is not DryRun.NONE:
             if self.options.dry_run is DryRun.SERVER:
-                await self._try(client, workload)
+                await acts.set_annotation(client, target, dry_run=True)
             done = "bypassed" if self.seconds is None else "released"
             return f"{_subject(workload)} {done}{self.options.dry_run.suffix}"
-        self._confirm(workload)
+        self._confirm(subject, target.new_start)
         if self.seconds is None:
-            return await _bypass(client, workload, user)
-        if workload.source.gates_pods:
-            return await self._release_start_group(client, workload, user)
+            return await _bypass(client, target, user, _subject(workload))
         return await self._release(client, workload, user, self.seconds)
 
-    async def _try(self, client: Client, workload: WorkloadSeen) -> None:
-        """A dry run of what is written first."""
-        if workload.source.gates_pods:  # bypass has refused it
-            await release_start_group(client, workload, self.permissions, dry_run=True)
-        else:
-            await acts.set_annotation(client, workload, dry_run=True)
-
-    async def _release_start_group(self, client: Client, workload: WorkloadSeen, user: str) -> str:
-        seen, verdict = await release_start_group(client, workload, self.permissions, dry_run=False)
-        message = f"{user} has opened the gate of attempt {verdict.generation.attempt} of {_subject(workload)}"
-        await _audit(client, workload, names.REASON_RELEASED_BY_USER, f"{message}, without the missing pods")
+    async def _released(self, client: Client, workload: WorkloadSeen, user: str) -> str:
+        """Of a pod source: the decision is written here, or tried."""
+        if self.options.dry_run is not DryRun.NONE:
+            if self.options.dry_run is DryRun.SERVER:
+                await release_pods(client, workload, self.permissions, dry_run=True)
+            return f"{_subject(workload)} released{self.options.dry_run.suffix}"
+        seen, verdict = await release_pods(client, workload, self.permissions, dry_run=False)
+        attempt = f"attempt {verdict.generation.attempt} of " if workload.source.keeps_attempt else ""
+        message = f"{user} has opened the gate of {attempt}{_subject(workload)}"
+        await _audit(
+            client, acts.reference_of(workload), names.REASON_RELEASED_BY_USER, f"{message}, without the missing pods"
+        )
         if problem := await deliver(client, seen, verdict):
             output.err(f"warning: {problem}")
         return f"{_subject(workload)} released: {verdict.message}"
@@ -231,8 +294,8 @@ class _Opening:
             await _check_watch(view, subject)  # without the right to watch nothing is changed
             message = f"{user} opens the gate of attempt {workload.attempt} now, without the missing pods"
             try:
-                async with acts.temporary_annotation(client, workload):
-                    await _audit(client, workload, names.REASON_RELEASED_BY_USER, message)
+                async with acts.temporary_annotation(client, acts.target_of(workload)):
+                    await _audit(client, acts.reference_of(workload), names.REASON_RELEASED_BY_USER, message)
                     now = await wait_until(view, lambda now: bool(now.reached) or now.final, seconds)
             except TimeoutError as late:
                 after = format_duration(seconds)
@@ -243,12 +306,11 @@ class _Opening:
         raise CommandError(f"{subject} was not released: {now.message}")
 
 
-async def _bypass(client: Client, workload: WorkloadSeen, user: str) -> str:
-    await acts.set_annotation(client, workload, dry_run=False)
+async def _bypass(client: Client, target: acts.Target, user: str, subject: str) -> str:
+    await acts.set_annotation(client, target, dry_run=False)
     message = f"{user} has opened the gate for good, by the annotation {names.BYPASS}"
-    await _audit(client, workload, names.REASON_BYPASSED_BY_USER, message)
-    later, undone = f"later {acts.new_start(workload)}s", acts.removal_command(workload)
-    return f"{_subject(workload)} bypassed for good; `{undone}` gates {later} again"
+    await _audit(client, target.reference, names.REASON_BYPASSED_BY_USER, message)
+    return f"{subject} bypassed for good; `{target.removal_command}` gates later {target.new_start}s again"
 
 
 async def _check_watch(view: GangView, subject: str) -> None:
@@ -260,10 +322,10 @@ async def _check_watch(view: GangView, subject: str) -> None:
         raise CommandError(why, ExitCode.TIMEOUT) from late
 
 
-async def _audit(client: Client, workload: WorkloadSeen, reason: str, message: str) -> None:
+async def _audit(client: Client, about: ObjectReference, reason: str, message: str) -> None:
     """A dry run of it was allowed a moment ago; a failure now is printed, and changes nothing."""
     try:
-        await acts.write_event(client, workload, reason, message)
+        await acts.write_event(client, about, reason, message)
     except KubeError as problem:
         output.err(f"warning: the Event that says who did this could not be written: {problem}")
 

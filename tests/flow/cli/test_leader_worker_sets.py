@@ -10,7 +10,7 @@ import pytest
 from jobset_gate import names
 from jobset_gate.barrier.model import VerdictKind
 from jobset_gate.kube.client import Client, PatchType
-from jobset_gate.kube.resources import EVENTS, LEADER_WORKER_SETS, STATEFUL_SETS
+from jobset_gate.kube.resources import EVENTS, LEADER_WORKER_SETS, PODS, STATEFUL_SETS
 from tests.fakes.cli_runner import CliShell
 from tests.fakes.stored_gang import StoredJob, install_jobset_crd
 from tests.fakes.stored_leader_worker_set import StoredLeaderWorkerSet, install_lws_crd
@@ -176,3 +176,49 @@ async def test_a_leader_worker_set_without_config_asks_for_no_gate(
     assert f"kubectl describe leaderworkerset vllm -n {namespace}" in ran.out
     assert "asks for no start barrier: it has no gate" in (await cli("wait", "lws/vllm")).err
     assert (await client.list(EVENTS, namespace))["items"] == []
+
+
+async def test_release_opens_every_group_that_waits_and_asks_with_their_numbers(
+    vllm: StoredLeaderWorkerSet, cli: CliShell
+) -> None:
+    await vllm.started(0, "", 3)
+    asked = await cli("release", "lws/vllm")
+    gate = f"the gate of LeaderWorkerSet {vllm.namespace}/vllm, groups 1, 3 would be opened: say --yes"
+    assert (asked.code, gate in asked.err) == (2, True)
+    tried = await cli("release", "lws/vllm", "--dry-run=server")
+    assert tried.out.splitlines() == [f"lws/vllm/{n} released (server dry run)" for n in (1, 3)]
+    opened = "gate opened by hand with 1/2 pods started"
+    one = await cli("release", "lws/vllm/3", "--yes")
+    assert one.out == f"lws/vllm/3 released: {opened}\n"
+    ran = await cli("release", "lws/vllm", "--yes")
+    assert (ran.code, ran.out) == (0, f"lws/vllm/1 released: {opened}\n")
+    made = await vllm.stored_config_map(1)
+    leader = vllm.uids["vllm-1"]
+    assert made["data"]["verdict"].startswith(f"release {leader} 0 0 Bypassed\n")
+    assert made["data"].keys() == {"verdict", "waiting-since"}
+    assert names.START_GROUP not in made["metadata"]["labels"]
+    assert [(it["kind"], it["uid"]) for it in made["metadata"]["ownerReferences"]] == [("Pod", leader)]
+    pods = (await vllm.client.list(PODS, vllm.namespace, label_selector=f"{names.LWS_GROUP_INDEX}=1"))["items"]
+    verdicts = [it["metadata"]["annotations"][names.VERDICT].partition("\n")[0] for it in pods]
+    assert verdicts == [f"release {it['metadata']['uid']} 0 0 Bypassed" for it in pods]
+    events = (await vllm.client.list(EVENTS, vllm.namespace))["items"]
+    assert {(it["involvedObject"]["kind"], it["involvedObject"]["uid"]) for it in events} == {
+        ("LeaderWorkerSet", vllm.uid)
+    }
+    assert (await cli("release", "lws/vllm", "--yes")).out == "lws/vllm unchanged: no group of it waits\n"
+
+
+async def test_bypass_is_of_the_whole(vllm: StoredLeaderWorkerSet, cli: CliShell) -> None:
+    for name in ("lws/vllm/1", "pod/vllm-1"):
+        ran = await cli("bypass", name, "--yes")
+        assert (
+            ran.code,
+            "groups of a LeaderWorkerSet are bypassed together: `jobset-gate bypass lws/vllm" in ran.err,
+        ) == (2, True)
+    ran = await cli("bypass", "lws/vllm", "--yes")
+    undone = f"kubectl annotate leaderworkerset vllm -n {vllm.namespace} {names.BYPASS}-"
+    assert (ran.code, ran.out.startswith("lws/vllm bypassed for good; `")) == (0, True)
+    assert undone in ran.out.replace("`", " ")
+    made = await vllm.client.get(LEADER_WORKER_SETS, "vllm", vllm.namespace)
+    assert made["metadata"]["annotations"][names.BYPASS] == "true"
+    assert "is bypassed: it opens as soon as" in (await cli("release", "lws/vllm/1", "--yes")).err
