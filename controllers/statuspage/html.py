@@ -199,8 +199,8 @@ def _of_about(row: StatusRow, fresh: Freshness, now: float) -> dict[str, Any]:
 
 
 def _owner_facts(it: Explanation) -> tuple[tuple[str, str], ...]:
-    """Of a start group: its name alone does not say which it is."""
-    if it.owner is None:
+    """Of a start group: its name alone does not say which it is. The name of a LeaderWorkerSet's group does."""
+    if it.owner is None or it.owner.kind == it.kind:
         return ()
     return ("Owner", f"{it.owner.kind} {it.owner.name}"), ("Attempt", str(it.attempt))
 

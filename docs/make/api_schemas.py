@@ -25,7 +25,11 @@ GANG_STATUS: Final = whole(
     {
         **EXPLANATION["properties"],
         "kind": kind("GangStatus"),
-        "path": a("string", "Of its page; that of a start group ends with its name, a dot and the UID of the owner."),
+        "path": a(
+            "string",
+            "Of its page; that of a start group ends with its name, a dot and the UID of the owner, that of a group of "
+            "a LeaderWorkerSet with the name of its leader pod.",
+        ),
         "created": moment("Of the JobSet."),
         "waitsSince": moment("Since when it waits; null if it does not."),
         "timedOutAt": moment("When its time was up, if it has timed out."),

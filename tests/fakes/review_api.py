@@ -33,7 +33,7 @@ class FakeReviewApi:
     def admin(self, user: str = "admin") -> str:
         """A token of a user who may list everything."""
         self.users[token := f"{user}-token"] = user
-        kinds = ("jobsets.jobset.x-k8s.io", "jobs.batch", "pods")
+        kinds = ("jobsets.jobset.x-k8s.io", "jobs.batch", "leaderworkersets.leaderworkerset.x-k8s.io", "pods")
         groups = ("incubator.scheduling.k8s.io", "scheduling.x-k8s.io", "scheduling.sigs.k8s.io")
         self.grants |= {(user, kind, EVERYWHERE) for kind in (*kinds, *(f"podgroups.{it}" for it in groups))}
         return token

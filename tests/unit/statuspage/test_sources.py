@@ -10,7 +10,8 @@ from docs.make.api_schemas import API_SCHEMAS
 from jobset_gate import names
 from jobset_gate.barrier.model import GangKey
 from jobset_gate.runtime.store import ObjectChange
-from tests.fakes import gangs
+from jobset_gate.sources.lws import WorkerSetSeen
+from tests.fakes import gangs, lws_controller
 from tests.fakes.served_page import ServedPage, serve_page
 from tests.fakes.start_group_controller import OWNER, RING, RUNS, SPACE, member, read_member
 from tests.fakes.wire_objects import owner
@@ -22,13 +23,15 @@ from tests.unit.statuspage.test_lists import line
 LIST, ONE, _ = API_SCHEMAS.values()
 OTHER = GangKey(SPACE, "ring.other", "startgroup")
 JOBSET_PATH, JOB_PATH = "/gangs/default/train", "/jobs/default/train"
+LWS_PATH = f"/lws/{SPACE}/vllm-2"
 RING_PATH = f"/startgroups/{SPACE}/ring.{OWNER}"
 
 
 @pytest.fixture
 async def stage() -> AsyncIterator[ServedPage]:
     """A JobSet that has started whole and a Job of its name that lacks a pod; one of two pods of the start group
-    `ring` under a StatefulSet has started, and an MPIJob has both pods of that name.
+    `ring` under a StatefulSet has started, and an MPIJob has both pods of that name; the leader of group 2 of the
+    LeaderWorkerSet `vllm` has started.
     """
     async with serve_page() as made:
         made.put(gangs.jobset(), gangs.pod(0), gangs.pod(1))
@@ -39,6 +42,12 @@ async def stage() -> AsyncIterator[ServedPage]:
             pod = read_member(body)
             made.index.on_pod(ObjectChange((SPACE, pod.name), None, pod))
             made.api.pods.append(body)
+        for body in (lws_controller.leader_pod("A", RUNS), lws_controller.worker_pod(1)):
+            pod = lws_controller.read_pod(body)
+            made.index.on_pod(ObjectChange((SPACE, pod.name), None, pod))
+            made.api.pods.append(body)
+        worker_set = WorkerSetSeen(namespace=SPACE, name="vllm-2", uid="sts-A", leader_uid="A")
+        made.index.on_worker_set(ObjectChange((SPACE, "vllm-2"), None, worker_set))
         yield made
 
 
@@ -69,6 +78,18 @@ async def test_each_owner_of_a_start_group_has_a_row_and_a_page_with_its_name_on
         assert f"kubectl jobset-gate timeline startgroup/ring -n {SPACE}" in its
 
 
+async def test_a_group_of_a_leader_worker_set_has_a_row_and_a_page(stage: ServedPage) -> None:
+    admin = stage.api.admin()
+    mine = line((await read(stage, "/", admin))[1], f"lws-{SPACE}.vllm-2")
+    assert f'<a href="{LWS_PATH}">vllm/2</a>' in mine
+    assert "LeaderWorkerSet</span>" in mine
+    assert "1/2" in mine
+    status, its = await read(stage, LWS_PATH, admin)
+    assert (status, f'<span class="kind">LeaderWorkerSet</span> {SPACE}/vllm/2' in its) == (200, True)
+    assert "worker 1" in its
+    assert f"kubectl jobset-gate timeline lws/vllm/2 -n {SPACE}" in its
+
+
 async def test_timelines_have_the_pods_of_their_gang_alone(stage: ServedPage) -> None:
     stage.api.pods.append(
         {
@@ -85,9 +106,9 @@ async def test_timelines_have_the_pods_of_their_gang_alone(stage: ServedPage) ->
             "status": {"phase": "Pending"},
         }
     )
-    for path, pods in ((JOB_PATH, ["train-0"]), (JOBSET_PATH, []), (RING_PATH, ["ring-0"])):
+    for path, pods in ((JOB_PATH, ["train-0"]), (JOBSET_PATH, []), (RING_PATH, ["ring-0"]), (LWS_PATH, ["leader"])):
         _, drawn = await read(stage, f"{path}/timeline.svg", stage.api.admin())
-        assert [it for it in ("train-0", "ring-0", "mpi-0") if it in drawn] == pods
+        assert [it for it in ("train-0", "ring-0", "mpi-0", "leader") if it in drawn] == pods
 
 
 async def test_programs_find_the_source_and_the_address_of_a_gang_in_the_list(stage: ServedPage) -> None:
@@ -97,11 +118,13 @@ async def test_programs_find_the_source_and_the_address_of_a_gang_in_the_list(st
     found = {(it["source"], it["of"], it["name"], it["path"]) for it in listed["items"]}
     assert {("jobset", "JobSet", "train", JOBSET_PATH), ("job", "Job", "train", JOB_PATH)} < found
     assert ("startgroup", "StartGroup", "ring", RING_PATH) in found
+    assert ("lws", "LeaderWorkerSet", "vllm/2", LWS_PATH) in found
     for name, source, started in (
         ("default/train", "", 2),
         ("default/train", "jobset", 2),
         ("default/train", "job", 1),
         (RING_PATH.removeprefix("/startgroups/"), "startgroup", 1),
+        (LWS_PATH.removeprefix("/lws/"), "lws", 1),
     ):
         query = f"?source={source}" if source else ""
         status, one = await read_json(stage, f"/api/v1/gangs/{name}{query}", admin)
@@ -110,6 +133,7 @@ async def test_programs_find_the_source_and_the_address_of_a_gang_in_the_list(st
 
 
 RIGHTS = {JOBSET_PATH: "jobsets.jobset.x-k8s.io", JOB_PATH: "jobs.batch", RING_PATH: "pods"}
+RIGHTS |= {LWS_PATH: "leaderworkersets.leaderworkerset.x-k8s.io"}
 
 
 @pytest.mark.parametrize("shown", RIGHTS)
