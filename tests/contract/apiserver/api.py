@@ -137,7 +137,6 @@ class Watched:
 
 CONFIGMAPS = "/api/v1/namespaces/{ns}/configmaps"
 PODS = "/api/v1/namespaces/{ns}/pods"
-JOBS = "/apis/batch/v1/namespaces/{ns}/jobs"
 CRDS = "/apis/apiextensions.k8s.io/v1/customresourcedefinitions"
 
 
@@ -149,13 +148,6 @@ def pod(name: str = "p", *, meta: Json | None = None, **spec: Any) -> Json:
     containers = [{"name": "main", "image": "busybox:1.37"}]
     body = {"containers": containers, "automountServiceAccountToken": False, **spec}
     return {"apiVersion": "v1", "kind": "Pod", "metadata": {"name": name, **(meta or {})}, "spec": body}
-
-
-def job(name: str = "j", *, meta: Json | None = None, **spec: Any) -> Json:
-    """A Job that no controller reconciles: managedBy names another."""
-    template = {"spec": {"restartPolicy": "Never", "containers": [{"name": "main", "image": "busybox:1.37"}]}}
-    body = {"template": template, "managedBy": "example.com/nobody", **spec}
-    return {"apiVersion": "batch/v1", "kind": "Job", "metadata": {"name": name, **(meta or {})}, "spec": body}
 
 
 async def bind(api: RawApi, name: str, node: str) -> Reply:

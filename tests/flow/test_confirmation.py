@@ -1,0 +1,40 @@
+"""The shipped barrier and the shipped stream, in real time: one that has heard closes, and so it is known (A6)."""
+
+from __future__ import annotations
+
+import asyncio
+import time
+
+import pytest
+
+from jobset_gate import names
+from jobset_gate.barrier.model import Verdict, VerdictKind
+from tests.fakes.barrier_process import POD, SHELLS, WITHIN, BarrierProcess
+from tests.fakes.gangs import verdict, waiting_pod
+from tests.fakes.gate_stream import TRAIN, ServedStream, serving, until
+
+ENDS = {
+    "release": (verdict(), 0),
+    "timeout": (verdict(VerdictKind.TIMEOUT, names.REASON_TIMED_OUT), names.EXIT_TIMED_OUT),
+}
+
+
+@pytest.mark.parametrize("shell", SHELLS)
+@pytest.mark.parametrize("decided", [False, True], ids=["held before", "answered at once"])
+@pytest.mark.parametrize(("taken", "code"), ENDS.values(), ids=ENDS.keys())
+async def test_a_barrier_that_was_answered_is_known_to_have_received_it(
+    held: BarrierProcess, taken: Verdict, code: int, decided: bool
+) -> None:
+    async with serving(ServedStream(time.time)) as gate:
+        gate.add_pod(waiting_pod(0, uid=POD))
+        held.stream = f"{gate.stream.url}/v1/gangs/default/train/t0ken"
+        if decided:
+            gate.store_verdict(taken)
+        process = held.start()
+        if not decided:
+            await until(lambda: gate.book.count_open("jobset") == 1)
+            await gate.book.answer_requests(TRAIN, taken)
+        assert await asyncio.to_thread(process.wait, WITHIN) == code
+        await until(lambda: bool(gate.outcomes))
+        assert gate.outcomes == ["told"]
+        assert gate.delivered == {POD}
