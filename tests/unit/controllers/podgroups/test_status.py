@@ -198,6 +198,14 @@ async def test_a_group_that_is_gone_meanwhile_is_no_failure(api: StatusApi, refu
         assert (at.failures, api.status) == (0, {})
 
 
+async def test_a_recreated_pod_group_does_not_get_the_status_of_the_old_one(api: StatusApi) -> None:
+    async with status_harness(api) as at:
+        shown = seen(api, pod("a"))
+        api.set_group(metadata={"uid": "another"})
+        await settled(at, shown)
+        assert (at.failures, api.status, api.notes) == (0, {}, {})
+
+
 async def test_a_status_that_conflicts_with_another_client_is_written_a_second_later(api: StatusApi) -> None:
     async with status_harness(api) as at:
         shown = seen(api, pod("a"))
