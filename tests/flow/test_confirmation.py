@@ -4,13 +4,16 @@ from __future__ import annotations
 
 import asyncio
 import time
+from collections.abc import Iterator
+from pathlib import Path
 
 import pytest
 
 from jobset_gate import names
 from jobset_gate.barrier.model import Verdict, VerdictKind
+from tests.fakes import barrier_process
 from tests.fakes.barrier_process import POD, SHELLS, WITHIN, BarrierProcess
-from tests.fakes.gangs import verdict, waiting_pod
+from tests.fakes.gangs import UID, verdict, waiting_pod
 from tests.fakes.gate_stream import TRAIN, ServedStream, serving, until
 
 ENDS = {
@@ -19,7 +22,13 @@ ENDS = {
 }
 
 
-@pytest.mark.parametrize("shell", SHELLS)
+@pytest.fixture(params=SHELLS)
+def held(request: pytest.FixtureRequest, tmp_path: Path) -> Iterator[BarrierProcess]:
+    with barrier_process.barrier_process(request.param, tmp_path) as made:
+        made.uid = UID
+        yield made
+
+
 @pytest.mark.parametrize("decided", [False, True], ids=["held before", "answered at once"])
 @pytest.mark.parametrize(("taken", "code"), ENDS.values(), ids=ENDS.keys())
 async def test_a_barrier_that_was_answered_is_known_to_have_received_it(
