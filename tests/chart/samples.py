@@ -53,6 +53,8 @@ SAMPLES: Final[dict[str, Json]] = {
         "gangs": {"sources": ["jobset", "job", "startgroup"], "podFailurePolicy": "Ignore"},
         "webhook": {"certificates": {"mode": "certManager"}},
     },
+    "groups of LeaderWorkerSets": {"gangs": {"sources": ["jobset", "lws"]}},
+    "every source": {"gangs": {"sources": ["jobset", "job", "lws", "startgroup"]}},
     "brought": {
         "webhook": {"certificates": {"mode": "secret", "secretName": "webhook-tls"}},
         "metrics": {"podMonitor": {"enabled": True}},

@@ -22,6 +22,8 @@ VALUES: list[tuple[Json, set[str]]] = [
     ({"groups": {"schedulerNames": ["default-scheduler", "my.own_one"]}}, BY_DEFAULT),
     ({"groups": {"enabled": False}}, ALWAYS),
     ({"gangs": {"sources": ["jobset"]}}, BY_DEFAULT),
+    ({"gangs": {"sources": ["jobset", "lws"]}}, BY_DEFAULT | {names.BARRIER_POD_WEBHOOK}),
+    ({"gangs": {"sources": ["jobset", "job", "lws", "startgroup"]}}, BY_DEFAULT | {names.BARRIER_POD_WEBHOOK}),
     *(
         (
             {"gangs": {"sources": ["jobset", "startgroup"], "podFailurePolicy": policy}, "webhook": webhook},

@@ -47,16 +47,24 @@ def test_both_helms_render_the_same_objects_and_the_same_bytes_again(helm: Helm,
     assert helm.text(everything) == helm.text(everything)
 
 
+OF_PODS = ("barrier-pods", "podFailurePolicy")
+MARKS = {
+    "startgroup": ("start-group", "startgroup", "start.group"),
+    "lws": ("leaderworkerset", "lws", ".lws.group", "values: [lws]"),
+}
+
+
 @pytest.mark.parametrize("sources", [["jobset"], ["jobset", "job"]])
-def test_without_start_groups_not_a_byte_is_rendered_for_them(helm4: Helm, sources: list[str]) -> None:
-    """So that an upgrade restarts no pod and changes no right of an installation that does not use them."""
+def test_without_a_source_that_gates_pods_not_a_byte_is_rendered_for_it(helm4: Helm, sources: list[str]) -> None:
+    """So that an upgrade restarts no pod and changes no right of an installation that does not use it."""
     text = helm4.text({"gangs": {"sources": sources}})
-    marks = ("start-group", "startgroup", "start.group", "barrier-pods", "podFailurePolicy")
-    assert [mark for mark in marks if mark in text] == []
+    every = [*OF_PODS, *(mark for marks in MARKS.values() for mark in marks)]
+    assert [mark for mark in every if mark in text] == []
     for policy in ("Ignore", None):
         assert helm4.text({"gangs": {"sources": sources, "podFailurePolicy": policy}}) == text
-    on = helm4.text({"gangs": {"sources": [*sources, "startgroup"]}})
-    assert [mark for mark in marks if mark not in on] == []
+    for source, marks in MARKS.items():
+        on = helm4.text({"gangs": {"sources": [*sources, source]}})
+        assert [mark for mark in every if mark in on] == [*OF_PODS, *marks]
 
 
 @pytest.mark.parametrize("version", ["1.30.0", "1.30.0-gke.100", "v1.36.3", "1.37.1"])

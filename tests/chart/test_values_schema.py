@@ -79,6 +79,10 @@ CONFLICTS: Final[list[tuple[Json, str]]] = [
         "gangs.sources: startgroup needs controller.patchConcurrency above 0",
     ),
     (
+        merged(at("gangs.sources", ["jobset", "lws"]), at("controller.patchConcurrency", 0)),
+        "gangs.sources: lws needs controller.patchConcurrency above 0",
+    ),
+    (
         at("metrics", {"serviceMonitor": {"enabled": True}, "podMonitor": {"enabled": True}}),
         "metrics: enable serviceMonitor or podMonitor, not both",
     ),

@@ -26,7 +26,7 @@ from jobset_gate.kube.resources import (
     VALIDATING_WEBHOOKS,
     Resource,
 )
-from jobset_gate.sources.table import START_GROUP, TEMPLATE_SOURCES, config_map_name
+from jobset_gate.sources.table import LWS, START_GROUP, TEMPLATE_SOURCES, config_map_name
 from tests.fakes import jobs
 from tests.fakes.podgroups import manifests as groups
 from tests.flow.environment import Environment, environment, in_force
@@ -38,7 +38,7 @@ from webhook.registration import MUTATING, VALIDATING
 pytestmark = [pytest.mark.real, pytest.mark.timeout(300)]
 
 Json = dict[str, Any]
-ALL_SOURCES = "gangs.sources={jobset,job,startgroup}"
+ALL_SOURCES = "gangs.sources={jobset,job,lws,startgroup}"
 
 
 @pytest.fixture
@@ -77,10 +77,12 @@ def pod(namespace: str, name: str) -> Json:
 
 
 GATED, GATED_JOB = ({names.GATED: source.gated} for source in TEMPLATE_SOURCES.values())
+OF_GROUP = {names.GATED: LWS.gated}
 STARTS = {names.START_GROUP: "ring"}
 DENIED: list[tuple[dict[str, str], Json]] = [
     (GATED, {"spec": {"containers": [{"name": "main", "image": "evil"}]}}),
     (GATED_JOB, {"spec": {"containers": [{"name": "main", "image": "evil"}]}}),
+    (OF_GROUP, {"spec": {"containers": [{"name": "main", "image": "evil"}]}}),
     (STARTS, {"spec": {"containers": [{"name": "main", "image": "evil"}]}}),
     (STARTS, {"metadata": {"labels": {names.START_GROUP: "another"}}}),
     (STARTS, {"metadata": {"annotations": {names.TOKEN: "theirs"}}}),
@@ -116,7 +118,7 @@ async def test_a_pod_s_verdict_and_nothing_else_of_it(
             with refused():
                 await controller.delete(PODS, name, gangs)
         verdict = {"metadata": {"annotations": {names.VERDICT: "release", names.NUDGE: "1"}}}
-        for name in ("theirs-0", "theirs-1", "theirs-2"):  # of a JobSet, of a Job, of a start group
+        for name in ("theirs-0", "theirs-1", "theirs-2", "theirs-3"):  # one of each source
             await controller.patch(PODS, name, gangs, body=verdict, patch=PatchType.MERGE)
 
 
@@ -135,8 +137,9 @@ async def test_its_own_configmaps_and_no_other(
                 await controller.create(CONFIGMAPS, config_map("kube-system", name))
         starts = config_map_name(GangKey(gangs, "ring.u-1", START_GROUP.name))
         ring = await admin.create(CONFIGMAPS, config_map(gangs, starts))
-        ours = (names.config_map_name("mine"), starts.replace("ring", "mine"))
-        for name in ("mine", "mine.start", *ours, f"{names.POD_GROUP_CONFIG_MAP_PREFIX}mine"):
+        group = config_map_name(GangKey(gangs, "mine-0", LWS.name))
+        ours = (names.config_map_name("mine"), group, starts.replace("ring", "mine"))
+        for name in ("mine", "mine.start", "mine.lws", *ours, f"{names.POD_GROUP_CONFIG_MAP_PREFIX}mine"):
             with refused():
                 await controller.create(CONFIGMAPS, config_map(gangs, name))
         for one in (theirs, alike, ring, record, login):

@@ -14,6 +14,9 @@
 {{- if and (include "jobset-gate.start-groups" .) (eq (int .Values.controller.patchConcurrency) 0) -}}
 {{- fail "gangs.sources: startgroup needs controller.patchConcurrency above 0; without the annotation no verdict would reach pods of start groups that have no network" -}}
 {{- end -}}
+{{- if and (include "jobset-gate.lws" .) (eq (int .Values.controller.patchConcurrency) 0) -}}
+{{- fail "gangs.sources: lws needs controller.patchConcurrency above 0; without the annotation no verdict would reach pods of LeaderWorkerSets that have no network" -}}
+{{- end -}}
 {{- if lt (int $webhook.terminationGracePeriodSeconds) (add 10 (int $webhook.shutdownDelaySeconds) | int) -}}
 {{- fail "webhook.terminationGracePeriodSeconds must be at least webhook.shutdownDelaySeconds + 10; answers under way would be cut off" -}}
 {{- end -}}

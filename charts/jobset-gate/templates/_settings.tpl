@@ -23,7 +23,7 @@ barrier:
   streamUrl: {{ default $ours $barrier.streamUrl | toJson }}
 gangs:
   sources: {{ .Values.gangs.sources | toJson }}
-  {{- if include "jobset-gate.start-groups" . }}
+  {{- if include "jobset-gate.gates-pods" . }}
   podFailurePolicy: {{ include "jobset-gate.pod-failure-policy" . }}
   {{- end }}
 groups:

@@ -17,7 +17,12 @@ from jobset_gate.cli.doctor.check import (
     warning,
     webhooks,
 )
-from jobset_gate.cli.doctor.webhook_configurations import for_jobs, for_pods, for_start_groups
+from jobset_gate.cli.doctor.webhook_configurations import (
+    for_jobs,
+    for_leader_worker_sets,
+    for_pods,
+    for_start_groups,
+)
 from jobset_gate.cli.fetch.source import forbidden_text
 from jobset_gate.kube.errors import Forbidden, NotFound
 from jobset_gate.kube.resources import (
@@ -25,6 +30,7 @@ from jobset_gate.kube.resources import (
     EVENTS,
     JOBS,
     JOBSETS,
+    LEADER_WORKER_SETS,
     LEASES,
     MUTATING_WEBHOOKS,
     NODES,
@@ -88,6 +94,17 @@ OF_JOBS: Final = (
     RequiredRight("patch", JOBS, "no gang of a Job shows how far it is", part="status", vital=False),
 )
 """In addition, where Jobs may be gangs."""
+OF_LEADER_WORKER_SETS: Final = (
+    RequiredRight("list", LEADER_WORKER_SETS, "no group of a LeaderWorkerSet shows how far it is", vital=False),
+    RequiredRight("watch", LEADER_WORKER_SETS, "no group of a LeaderWorkerSet shows how far it is", vital=False),
+    RequiredRight(
+        "patch", LEADER_WORKER_SETS, "no LeaderWorkerSet shows how far its groups are", part="status", vital=False
+    ),
+    RequiredRight("list", STATEFUL_SETS, "it cannot tell which worker pods belong to which leader"),
+    RequiredRight("watch", STATEFUL_SETS, "it cannot tell which worker pods belong to which leader"),
+    RequiredRight("patch", PODS, "pods of LeaderWorkerSets that cannot reach the gate stream are not released"),
+)
+"""In addition, where groups of LeaderWorkerSets may be gangs."""
 OF_START_GROUPS: Final = (
     RequiredRight("patch", PODS, "pods of start groups that cannot reach the gate stream are not released"),
     RequiredRight("get", STATEFUL_SETS, "it cannot tell that a StatefulSet never creates enough pods", vital=False),
@@ -118,6 +135,7 @@ async def of_controller(reader: ClusterReader) -> list[Finding]:
     with suppress(NotReadable):
         rights += GROUPS if await for_pods(reader) else ()
         rights += OF_JOBS if await for_jobs(reader) else ()
+        rights += OF_LEADER_WORKER_SETS if await for_leader_worker_sets(reader) else ()
         rights += OF_START_GROUPS if await for_start_groups(reader) else ()
     found = [it for one in await controllers(reader) for it in await _of_account(reader, one, rights)]
     why = "no Deployment has the labels of the chart's controller"

@@ -18,8 +18,9 @@ from jobset_gate.cli.doctor.check import (
 )
 from jobset_gate.kube.resources import CONFIGMAPS, MUTATING_WEBHOOKS, VALIDATING_WEBHOOKS, Resource
 from jobset_gate.objects.unstructured import Json, as_list, as_map, nested
-from jobset_gate.sources.table import JOB
+from jobset_gate.sources.table import JOB, START_GROUP
 from webhook.registration import (
+    LWS_HOOK,
     MUTATING,
     MUTATING_HOOK,
     POD_HOOK,
@@ -73,7 +74,7 @@ async def _check_jobs(reader: ClusterReader) -> list[Finding]:
 async def _check_start_groups(reader: ClusterReader) -> list[Finding]:
     """That for pods of start groups; nothing to say where they are switched off."""
     ours, wanted = await for_start_groups(reader), await installed_gangs(reader)
-    if not ours and wanted is not None and wanted.gates_pods:
+    if not ours and wanted is not None and START_GROUP.name in wanted.sources:
         what = f"{MUTATING_WEBHOOKS.kind} {names.BARRIER_POD_WEBHOOK} is missing"
         return [error(what, "pods of start groups start without a barrier, though gangs.sources has them", _INSTALL)]
     return [_judged_start_groups(it, wanted) for it in ours]
@@ -96,6 +97,11 @@ async def installed_gangs(reader: ClusterReader) -> settings.Gangs | None:
 async def for_start_groups(reader: ClusterReader) -> list[FoundWebhook]:
     """That to which pods of start groups are sent; none where gangs.sources leaves them out."""
     return await _hooks(reader, MUTATING_WEBHOOKS, START_GROUP_HOOK)
+
+
+async def for_leader_worker_sets(reader: ClusterReader) -> list[FoundWebhook]:
+    """That to which pods of LeaderWorkerSets are sent; none where gangs.sources leaves them out."""
+    return await _hooks(reader, MUTATING_WEBHOOKS, LWS_HOOK)
 
 
 async def for_pods(reader: ClusterReader) -> list[FoundWebhook]:

@@ -239,7 +239,7 @@ async def test_start_groups_that_nothing_holds_and_start_groups_that_nobody_deci
     assert found["no controller leads, and 4 pods wait for its word"]["level"] == "error"
     assert f"3 gangs in namespace {camp.namespace}" in found
     assert "every gang has its barrier" not in found
-    made = registration.barrier_pod_configuration(Gangs(), url="https://127.0.0.1:1")
+    made = registration.barrier_pod_configuration(STARTING.gangs, url="https://127.0.0.1:1")
     await camp.client.create(MUTATING_WEBHOOKS, made)
     found = await doctor.found()
     assert not any("still waiting for a verdict" in what for what in found)
@@ -276,7 +276,7 @@ async def test_the_configuration_for_start_groups_is_as_the_settings_say(
         data = {"settings.yaml": yaml.safe_dump({"gangs": gangs})}
         await camp.client.create(CONFIGMAPS, {"metadata": {"name": "settings"}, "data": data}, camp.namespace)
     if policy is not None:
-        asked = Gangs(pod_failure_policy=policy)
+        asked = Gangs(sources=STARTING.gangs.sources, pod_failure_policy=policy)
         made = registration.barrier_pod_configuration(asked, url="https://127.0.0.1:1", ca_bundle=bundle or None)
         await camp.client.create(MUTATING_WEBHOOKS, made)
     reader = ClusterReader(camp.client, camp.namespace, camp.namespace)
@@ -415,10 +415,10 @@ async def test_the_rights_of_the_controllers_account(real_plane: Real, camp: Sto
         DEPLOYMENTS, deployment("webhook", "gate:1", account="webhook", labels=WEBHOOK), camp.namespace
     )
     who = f"{camp.namespace}/controller"
-    of_start_groups = registration.barrier_pod_configuration(
-        Gangs(), url="https://127.0.0.1:1", suffix=f"-{camp.namespace}"
+    of_pods = registration.barrier_pod_configuration(
+        Gangs(sources=("jobset", "lws", "startgroup")), url="https://127.0.0.1:1", suffix=f"-{camp.namespace}"
     )
-    await camp.client.create(MUTATING_WEBHOOKS, limited(of_start_groups, camp.namespace))
+    await camp.client.create(MUTATING_WEBHOOKS, limited(of_pods, camp.namespace))
     found = await doctor.found()
     lost = found[f"the ServiceAccount {camp.namespace}/webhook may not get mutatingwebhookconfigurations"]
     assert (lost["level"], "never gets ready" in lost["why"]) == ("error", True)
@@ -426,6 +426,8 @@ async def test_the_rights_of_the_controllers_account(real_plane: Real, camp: Sto
     assert found[f"the ServiceAccount {who} may not get leases"]["why"] == "it cannot lead"
     assert found[f"the ServiceAccount {who} may not patch jobsets/status"]["level"] == "warning"
     assert found[f"the ServiceAccount {who} may not get statefulsets"]["level"] == "warning"
+    assert found[f"the ServiceAccount {who} may not watch statefulsets"]["level"] == "error"
+    assert found[f"the ServiceAccount {who} may not patch leaderworkersets/status"]["level"] == "warning"
     assert found[f"the ServiceAccount {who} may not patch pods"]["level"] == "error"
     assert found[f"you may look at gangs in namespace {camp.namespace}"]["level"] == "ok"
     binding = {
@@ -442,7 +444,7 @@ async def test_the_rights_of_the_controllers_account(real_plane: Real, camp: Sto
                 pass  # the authorizer reads bindings when it likes
     finally:
         await real_plane.kubectl("delete", "clusterrolebinding", camp.namespace)
-        await camp.client.delete(MUTATING_WEBHOOKS, of_start_groups["metadata"]["name"])
+        await camp.client.delete(MUTATING_WEBHOOKS, of_pods["metadata"]["name"])
 
 
 @only_real

@@ -127,7 +127,8 @@ TRUSTING = [*ALL, FOR_BARRIER_PODS]
 @asynccontextmanager
 async def configured(client: Client) -> AsyncIterator[None]:
     """The configurations as a chart writes them."""
-    of_pods = pod_configuration(Groups(), service=SERVICE), barrier_pod_configuration(Gangs(), service=SERVICE)
+    gangs = Gangs(sources=("jobset", "startgroup"))
+    of_pods = pod_configuration(Groups(), service=SERVICE), barrier_pod_configuration(gangs, service=SERVICE)
     bodies = (*configurations(service=SERVICE), *of_pods)
     made = [(resource, body) for (resource, _), body in zip(TRUSTING, bodies, strict=True)]
     for resource, body in made:

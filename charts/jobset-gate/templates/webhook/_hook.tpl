@@ -1,10 +1,12 @@
 {{/* The webhooks for workloads, as webhook/registration.py of the program has them; a test compares the two. */}}
 
-{{/* The enabled sources of gangs, in the order of the program: a JSON list. `field`: the spec has a groupSchedulingConfig. */}}
+{{/* The enabled sources of gangs, in the order of the program: a JSON list. `field`: the spec has a groupSchedulingConfig.
+     `marks`: its pods are gated one by one, by what its pod templates say. */}}
 {{- define "jobset-gate.hook-sources" -}}
 {{- $table := list
-  (dict "name" "jobset" "hook" "%s.jobset-gate.dev" "group" "jobset.x-k8s.io" "version" "v1alpha2" "resource" "jobsets" "field" true)
-  (dict "name" "job" "hook" "%s-jobs.jobset-gate.dev" "group" "batch" "version" "v1" "resource" "jobs" "field" false) -}}
+  (dict "name" "jobset" "hook" "%s.jobset-gate.dev" "group" "jobset.x-k8s.io" "version" "v1alpha2" "resource" "jobsets" "field" true "marks" false)
+  (dict "name" "job" "hook" "%s-jobs.jobset-gate.dev" "group" "batch" "version" "v1" "resource" "jobs" "field" false "marks" false)
+  (dict "name" "lws" "hook" "%s-leaderworkersets.jobset-gate.dev" "group" "leaderworkerset.x-k8s.io" "version" "v1" "resource" "leaderworkersets" "field" false "marks" true) -}}
 {{- $found := list -}}
 {{- range $table -}}
 {{- if has .name $.Values.gangs.sources -}}
@@ -20,6 +22,27 @@
 {{- if (index . 0).field -}}
 (has({{ $which }}.spec) && {{ $which }}.spec != null && has({{ $which }}.spec.groupSchedulingConfig)) || {{ end -}}
 (has({{ $which }}.metadata.annotations) && 'jobset-gate.dev/group-scheduling-config' in {{ $which }}.metadata.annotations)
+{{- end -}}
+
+{{/* Takes (list root key...). CEL: no member on this way is missing or null. */}}
+{{- define "jobset-gate.are-there" -}}
+{{- $place := first . -}}
+{{- $parts := list -}}
+{{- range rest . -}}
+{{- $place = printf "%s.%s" $place . -}}
+{{- $parts = append $parts (printf "has(%s) && %s != null" $place $place) -}}
+{{- end -}}
+{{- join " && " $parts -}}
+{{- end -}}
+
+{{/* CEL: one of the pod templates of a LeaderWorkerSet has our label, maybe copied from another one. */}}
+{{- define "jobset-gate.has-mark" -}}
+{{- $group := "object.spec.leaderWorkerTemplate" -}}
+{{- $marks := list -}}
+{{- range list "workerTemplate" "leaderTemplate" -}}
+{{- $marks = append $marks (printf "(%s && 'jobset-gate.dev/gated' in %s.%s.metadata.labels)" (include "jobset-gate.are-there" (list $group . "metadata" "labels")) $group .) -}}
+{{- end -}}
+{{ include "jobset-gate.are-there" (list "object" "spec" "leaderWorkerTemplate") }} && ({{ join " || " $marks }})
 {{- end -}}
 
 {{/* Takes (list holder key). CEL: the label or annotation is added, removed or changed. */}}
@@ -63,7 +86,7 @@ written. Takes (list root source verb).
 {{- range list "group-scheduling-config" "bypass" "on-timeout" "prefetch-images" "barrier-image" -}}
 {{- $changes = append $changes (include "jobset-gate.changes" (list "annotations" (printf "jobset-gate.dev/%s" .))) -}}
 {{- end -}}
-{{- if not $source.field -}}
+{{- if not (or $source.field $source.marks) -}}
 {{- $changes = append $changes (include "jobset-gate.changes" (list "labels" "jobset-gate.dev/gated")) -}}
 {{- end -}}
 name: {{ printf $source.hook $verb }}
@@ -81,6 +104,9 @@ matchConditions:
     expression: >-
       {{ include "jobset-gate.has-config" (list $source "object") }} ||
       (oldObject != null && ({{ include "jobset-gate.has-config" (list $source "oldObject") }}))
+      {{- if $source.marks }} ||
+      ({{ include "jobset-gate.has-mark" . }})
+      {{- end }}
   - name: is-not-being-deleted
     expression: >-
       !has(object.metadata.deletionTimestamp)

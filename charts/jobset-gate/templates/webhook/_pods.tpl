@@ -1,4 +1,4 @@
-{{/* The webhooks for pods, of groups and of start groups, as webhook/registration.py of the program has them; a test compares the two. */}}
+{{/* The webhooks for single pods, as webhook/registration.py of the program has them; a test compares the two. */}}
 
 {{/* By which key each way names a group, labels and annotations apart, in the order of the program. */}}
 {{- define "jobset-gate.group-keys" -}}
@@ -84,16 +84,40 @@ on
 {{- end -}}
 {{- end -}}
 
+{{/* Not empty: groups of LeaderWorkerSets are gangs. */}}
+{{- define "jobset-gate.lws" -}}
+{{- if has "lws" .Values.gangs.sources -}}
+on
+{{- end -}}
+{{- end -}}
+
+{{/* Not empty: there are pods that get a barrier of their own. */}}
+{{- define "jobset-gate.gates-pods" -}}
+{{- include "jobset-gate.lws" . -}}
+{{- include "jobset-gate.start-groups" . -}}
+{{- end -}}
+
 {{/* An upgrade with --reuse-values from a chart that did not know the value has none. */}}
 {{- define "jobset-gate.pod-failure-policy" -}}
 {{- default "Fail" .Values.gangs.podFailurePolicy -}}
 {{- end -}}
 
-{{- define "jobset-gate.start-group-hook" -}}
-name: start-groups.jobset-gate.dev
-{{ include "jobset-gate.client-config" (list . "/mutate-barrier-pods") }}
-{{ include "jobset-gate.pod-rules" . }}
-{{ include "jobset-gate.exempt-namespaces" . }}
+{{/* Takes (list root source): one webhook for pods that get a barrier of their own. */}}
+{{- define "jobset-gate.barrier-pod-hook" -}}
+{{- $root := index . 0 -}}
+{{- $lws := eq (index . 1) "lws" -}}
+name: {{ ternary "leaderworkerset-pods" "start-groups" $lws }}.jobset-gate.dev
+{{ include "jobset-gate.client-config" (list $root "/mutate-barrier-pods") }}
+{{ include "jobset-gate.pod-rules" $root }}
+{{ include "jobset-gate.exempt-namespaces" $root }}
+{{- if $lws }}
+# A pod without the label is never sent; it comes from the template of a LeaderWorkerSet with a config.
+objectSelector:
+  matchExpressions:
+    - key: jobset-gate.dev/gated
+      operator: In
+      values: [lws]
+{{- else }}
 # A pod without the label is never sent, and none that already waits at the barrier of its JobSet or Job.
 objectSelector:
   matchExpressions:
@@ -102,11 +126,12 @@ objectSelector:
     - key: jobset-gate.dev/gated
       operator: NotIn
       values: ["true", job]
+{{- end }}
 matchConditions:
-  {{ include "jobset-gate.is-no-mirror" . | nindent 2 | trim }}
+  {{ include "jobset-gate.is-no-mirror" $root | nindent 2 | trim }}
 matchPolicy: Equivalent
-failurePolicy: {{ include "jobset-gate.pod-failure-policy" . }}
+failurePolicy: {{ include "jobset-gate.pod-failure-policy" $root }}
 sideEffects: None
-timeoutSeconds: {{ .Values.webhook.timeoutSeconds }}
+timeoutSeconds: {{ $root.Values.webhook.timeoutSeconds }}
 reinvocationPolicy: IfNeeded
 {{- end -}}
