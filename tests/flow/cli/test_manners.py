@@ -31,9 +31,6 @@ async def label(client: Client, resource: Resource, name: str, namespace: str, v
     await client.patch(resource, name, namespace, body=body, patch=PatchType.MERGE)
 
 
-# --- As which user, and where ----------------------------------------------------------------------------------------
-
-
 async def test_a_user_and_groups_are_impersonated(stored: StoredJobSet, cli: CliShell, limited: LimitedUser) -> None:
     await stored.jobset()
     await limited(JOBSETS_ONLY)
@@ -70,9 +67,6 @@ async def test_a_token_and_a_server_of_the_command_line_count(
     for option in ("--context", "--cluster", "--user"):
         ran = await nobody("get", "jobsets", option, "moon")
         assert (ran.code, f"there is no {option.removeprefix('--')} moon; there are " in ran.err) == (1, True)
-
-
-# --- What of it, and in which form -----------------------------------------------------------------------------------
 
 
 @pytest.fixture
@@ -127,9 +121,6 @@ async def test_a_selector_that_is_none_ends_it_also_while_watching(stored: Store
         assert (ran.code, ran.out, "unable to parse requirement" in ran.err) == (1, "", True)
     ran = await cli("get", "gangs", "train", "-l", "a=b")
     assert (ran.code, ran.err) == (2, "error: give names or a selector, not both\n")
-
-
-# --- Short words, versions, completion -------------------------------------------------------------------------------
 
 
 async def test_kinds_have_the_names_that_kubectl_would_give_them(labelled: StoredPodGroups, cli: CliShell) -> None:

@@ -27,9 +27,6 @@ def wait(cli: CliShell) -> CliShell:
     return cli.command("wait")
 
 
-# --- What comes ------------------------------------------------------------------------------------------------------
-
-
 async def test_it_ends_well_when_the_gang_is_released_meanwhile(stored: StoredJobSet, wait: CliShell) -> None:
     await stored.jobset()
     waiting = asyncio.create_task(wait("jobset/train", "--for=released", f"--timeout={PATIENCE}"))
@@ -80,9 +77,6 @@ async def test_several_are_waited_for_and_a_failure_weighs_more_than_the_time(
     assert "is not released after 0s" in third
 
 
-# --- Pod groups ------------------------------------------------------------------------------------------------------
-
-
 async def test_a_group_is_waited_for_until_it_is_opened_and_then_satisfied(
     groups: StoredPodGroups, wait: CliShell
 ) -> None:
@@ -124,9 +118,6 @@ async def test_a_group_that_is_not_there_is_not_waited_for(groups: StoredPodGrou
     assert (ran.code, ran.err) == (1, f"error: pod group moon not found in namespace {groups.namespace}\n")
 
 
-# --- What cannot come ------------------------------------------------------------------------------------------------
-
-
 async def test_a_jobset_that_finished_is_known_by_its_condition(stored: StoredJobSet, wait: CliShell) -> None:
     await stored.jobset()
     body: dict[str, Any] = {"status": {"terminalState": "Failed"}}
@@ -153,9 +144,6 @@ async def test_a_jobset_that_finished_is_known_by_its_condition(stored: StoredJo
 def test_wrong_usage(run: RunCli, arguments: tuple[str, ...], shown: str) -> None:
     ran = run("wait", *arguments)
     assert (ran.code, shown in ran.err) == (2, True)
-
-
-# --- With few rights -------------------------------------------------------------------------------------------------
 
 
 def may(*verbs: str) -> list[dict[str, Any]]:

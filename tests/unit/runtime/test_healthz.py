@@ -16,8 +16,6 @@ from tests.fakes.stalled_clients import HALF_HEAD, head, stalled_clients
 
 TIMEOUT = 60.0
 
-# --- Over HTTP
-
 
 @asynccontextmanager
 async def served(
@@ -73,9 +71,6 @@ async def _hold(half: bytes) -> None:
 @pytest.mark.usefixtures("real_time")
 async def test_unfinished_requests_hold_64_connections_and_a_probe_is_answered() -> None:
     await asyncio.gather(*map(_hold, (b"", HALF_HEAD, head(100, "/healthz") + b"x")))
-
-
-# --- What /healthz checks, in virtual time
 
 
 class Leader:

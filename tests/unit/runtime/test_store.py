@@ -122,9 +122,6 @@ def test_any_order_and_any_repetition_of_the_same_events_end_the_same(
     assert {name: model for (_, name), model in store.models.items()} == {name: m for name, (_, m) in truth.items()}
 
 
-# --- Responses to our own requests
-
-
 def test_a_response_is_in_the_cache_at_once_and_its_event_changes_nothing(store: Store[Thing, str]) -> None:
     assert store.observe_object(thing("5", "1")) == "1"
     assert event(store, "5", "1") is None

@@ -23,9 +23,6 @@ def doings(it: PodTimeline, until: float = NOW) -> list[tuple[Activity, float, f
     return [(span.activity, span.start - T0, span.end - T0) for span in it.spans(until)]
 
 
-# --- One pod ---------------------------------------------------------------------------------------------------------
-
-
 def test_a_pod_goes_through_all_doings_in_order() -> None:
     assert doings(through(), T0 + 40) == [
         (Activity.WAITING, 0, 1),
@@ -69,9 +66,6 @@ def test_each_step_is_known_or_lost_or_to_come(it: PodTimeline) -> None:
     order = list(it.path.steps)
     last = max(order.index(step) for step in (*it.times, *it.gone))
     assert {step for step in order if it.reached(step)} == set(order[: last + 1])
-
-
-# --- The gang --------------------------------------------------------------------------------------------------------
 
 
 def test_the_skew_goes_from_the_first_to_the_last_main() -> None:
