@@ -4,7 +4,6 @@ import shutil
 import subprocess
 from pathlib import Path
 
-from tests.plane import versions
 from tests.repo.files import ROOT, tracked
 
 AIRGAP = ROOT / "e2e" / "airgap"
@@ -28,11 +27,3 @@ def test_a_shell_understands_each() -> None:
         assert shell
         ran = subprocess.run([shell, "-n", str(script)], capture_output=True, text=True, check=False)  # noqa: S603
         assert (ran.returncode, ran.stderr) == (0, ""), script
-
-
-def test_the_versions_are_those_of_the_control_plane_of_the_tests() -> None:
-    env = (AIRGAP / "env.sh").read_text()
-    modules = (AIRGAP / "go" / "kube" / "go.mod").read_text()
-    assert f"KUBERNETES_VERSION={versions.KUBERNETES} " in env
-    assert f"k8s.io/kubernetes {versions.KUBERNETES}\n" in modules
-    assert f"go.etcd.io/etcd/server/v3 {versions.ETCD}\n" in modules

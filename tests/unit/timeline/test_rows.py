@@ -3,8 +3,8 @@
 from hypothesis import given, settings
 
 from jobset_gate.timeline.model import Step, Timeline
-from jobset_gate.timeline.rows import BANDS, MOST_JOBS, MOST_PODS, SLOWEST, median_pod, rows
-from tests.fakes.timelines import T0, held, pod, through, timeline, timelines
+from jobset_gate.timeline.rows import BANDS, MOST_JOBS, MOST_PODS, SLOWEST, rows
+from tests.fakes.timelines import T0, through, timeline, timelines
 
 
 def test_sixty_pods_have_a_row_each_in_their_order() -> None:
@@ -23,13 +23,6 @@ def test_four_thousand_are_tenths_by_when_they_came() -> None:
     assert starts == sorted(starts)
     first = next(it for it in found[1].sums if it.step is Step.STARTED)
     assert (first.first, first.last) == (T0 + 10, T0 + 10 + 398 / 100)
-
-
-def test_a_band_has_reached_what_half_of_it_has() -> None:
-    some = median_pod([held(0, start=10), held(1, start=20), pod(2, at={"created": 0})])
-    assert some.times[Step.STARTED] == T0 + 20
-    few = median_pod([held(0, start=10), pod(1, at={"created": 0}), pod(2, at={"created": 0})])
-    assert Step.STARTED not in few.times
 
 
 @given(timelines())
