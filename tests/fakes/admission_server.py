@@ -7,11 +7,12 @@ from typing import Any
 
 import aiohttp
 
+from jobset_gate import names
 from jobset_gate.kube.client import Client
 from jobset_gate.kube.errors import Invalid
-from jobset_gate.kube.resources import JOBSETS, MUTATING_WEBHOOKS, PODS, VALIDATING_WEBHOOKS
+from jobset_gate.kube.resources import JOBSETS, LEADER_WORKER_SETS, MUTATING_WEBHOOKS, PODS, VALIDATING_WEBHOOKS
 from jobset_gate.settings import Settings
-from tests.fakes import start_groups
+from tests.fakes import leader_worker_sets, start_groups
 from tests.fakes.grouped_pods import pod
 from tests.fakes.jobsets import jobset
 from tests.fakes.wire_objects import owner
@@ -122,6 +123,29 @@ async def registered_for_start_groups(
     async with admission_server(settings) as server:
         made = barrier_pod_configuration(settings.gangs, **_where(server, namespace))
         async with _in_force(client, server, [limited(made, namespace)], ask):
+            yield server
+
+
+@asynccontextmanager
+async def registered_for_leader_worker_sets(
+    client: Client, namespace: str, settings: Settings
+) -> AsyncIterator[WebhookServer]:
+    """The same for LeaderWorkerSets and the pods of their groups."""
+
+    async def ask() -> None:
+        probe = leader_worker_sets.leader_worker_set(notes={names.CONFIG: "{}"})
+        probe["metadata"] |= {"name": "probe", "namespace": namespace}
+        with suppress(Invalid):  # the validating one was read first, and misses the other's work
+            await client.create(LEADER_WORKER_SETS, probe, namespace, dry_run=True)
+        await client.create(PODS, leader_worker_sets.pod(), namespace, dry_run=True)
+
+    async with admission_server(settings) as server:
+        where = _where(server, namespace)
+        made = [
+            *registration.configurations(settings.gangs, **where),
+            barrier_pod_configuration(settings.gangs, **where),
+        ]
+        async with _in_force(client, server, [limited(it, namespace) for it in made], ask):
             yield server
 
 

@@ -1,0 +1,207 @@
+"""A stand-in for LWS: makes StatefulSets of leaders of LeaderWorkerSets, and of each leader pod that of its workers.
+
+It does what the gate depends on, as LWS does it: labels and annotations of the pods, owners, and that the StatefulSet
+of a new leader is made when that of the leader before is gone. A policy plays LWS's pod webhook.
+"""
+
+import asyncio
+from collections.abc import AsyncIterator
+from contextlib import asynccontextmanager, suppress
+from typing import Any, Final
+
+from jobset_gate import names
+from jobset_gate.fake import jobset_crd
+from jobset_gate.fake.view import ObjectView
+from jobset_gate.kube.client import Client, PatchType
+from jobset_gate.kube.errors import AlreadyExists, Conflict, NotFound
+from jobset_gate.kube.resources import CRDS, LEADER_WORKER_SETS, PODS, STATEFUL_SETS, Resource
+
+Json = dict[str, Any]
+MANAGER: Final = "lws"
+CRD: Final = f"{LEADER_WORKER_SETS.plural}.{LEADER_WORKER_SETS.group}"
+POLL_INTERVAL: Final = 0.2
+_POLICIES: Final = Resource(
+    "admissionregistration.k8s.io", "v1", "mutatingadmissionpolicies", "MutatingAdmissionPolicy", namespaced=False
+)
+_BINDINGS: Final = Resource(
+    "admissionregistration.k8s.io",
+    "v1",
+    "mutatingadmissionpolicybindings",
+    "MutatingAdmissionPolicyBinding",
+    namespaced=False,
+)
+_POD_INDEX: Final = "object.metadata.labels['apps.kubernetes.io/pod-index']"
+_MISSING: Final = {"leaders": names.LWS_GROUP_INDEX, "workers": names.LWS_WORKER_INDEX}
+"""The label that LWS's pod webhook adds: the number of the pod in its StatefulSet."""
+
+
+def _crd() -> Json:
+    anything = {"type": "object", "x-kubernetes-preserve-unknown-fields": True}
+    condition = {"type": "object", "properties": {"type": {"type": "string"}}, "required": ["type"]} | {
+        "x-kubernetes-preserve-unknown-fields": True
+    }
+    conditions = {
+        "type": "array",
+        "items": condition,
+        "x-kubernetes-list-type": "map",
+        "x-kubernetes-list-map-keys": ["type"],
+    }
+    status = {"type": "object", "properties": {"conditions": conditions}}
+    schema = {"type": "object", "properties": {"spec": anything, "status": status}}
+    version = {
+        "name": LEADER_WORKER_SETS.version,
+        "served": True,
+        "storage": True,
+        "subresources": {"status": {}},
+        "schema": {"openAPIV3Schema": schema},
+    }
+    its = {"kind": LEADER_WORKER_SETS.kind, "plural": LEADER_WORKER_SETS.plural, "shortNames": ["lws"]}
+    return {
+        "metadata": {"name": CRD},
+        "spec": {
+            "group": LEADER_WORKER_SETS.group,
+            "names": its | {"singular": "leaderworkerset", "listKind": "LeaderWorkerSetList"},
+            "scope": "Namespaced",
+            "versions": [version],
+        },
+    }
+
+
+def _policy(which: str) -> list[tuple[Resource, Json]]:
+    name, label = f"lws-{which}", _MISSING[which]
+    (other,) = set(_MISSING.values()) - {label}
+    patch = f"JSONPatch{{op: 'add', path: '/metadata/labels/' + jsonpatch.escapeKey('{label}'), value: {_POD_INDEX}}}"
+    spec = {
+        "failurePolicy": "Fail",
+        "reinvocationPolicy": "Never",
+        "matchConstraints": {
+            "resourceRules": [
+                {"apiGroups": [""], "apiVersions": ["v1"], "resources": ["pods"], "operations": ["CREATE"]}
+            ],
+            "objectSelector": {
+                "matchExpressions": [
+                    {"key": names.LWS_NAME, "operator": "Exists"},
+                    {"key": other, "operator": "Exists"},
+                    {"key": label, "operator": "DoesNotExist"},
+                ]
+            },
+        },
+        "mutations": [{"patchType": "JSONPatch", "jsonPatch": {"expression": f"[{patch}]"}}],
+    }
+    binding = {"policyName": name}
+    meta = {"name": name}
+    return [(_POLICIES, {"metadata": meta, "spec": spec}), (_BINDINGS, {"metadata": meta, "spec": binding})]
+
+
+async def install(client: Client) -> None:
+    """The kind and the policies, unless they are there."""
+    for resource, body in [(CRDS, _crd()), *_policy("leaders"), *_policy("workers")]:
+        with suppress(AlreadyExists):
+            await client.create(resource, body, field_manager=MANAGER)
+    await jobset_crd.until_served(client, CRD, LEADER_WORKER_SETS)
+
+
+@asynccontextmanager
+async def controller(client: Client, namespace: str) -> AsyncIterator[None]:
+    """LWS in one namespace."""
+    await install(client)
+    async with ObjectView(client, LEADER_WORKER_SETS, namespace) as sets, ObjectView(client, PODS, namespace) as pods:
+        running = asyncio.create_task(_run(client, sets, pods))
+        try:
+            yield
+        finally:
+            running.cancel()
+            with suppress(asyncio.CancelledError):
+                await running
+
+
+async def _run(client: Client, sets: ObjectView, pods: ObjectView) -> None:
+    while True:
+        for one in sets.all():
+            await _apply(client, leaders(one))
+            for pod in pods.all():
+                if _leads(pod, one) and pod["metadata"].get("deletionTimestamp") is None:
+                    await _apply(client, workers(one, pod))
+        await asyncio.sleep(POLL_INTERVAL)
+
+
+async def _apply(client: Client, made: Json) -> None:
+    """Nothing while the one of an earlier leader is there. LWS never changes that of workers."""
+    meta = made["metadata"]
+    (owner,) = meta["ownerReferences"]
+    with suppress(Conflict, NotFound):
+        there = await _read(client, meta["name"], meta["namespace"])
+        owners = [] if there is None else there["metadata"].get("ownerReferences", [])
+        if there is None or (owner["kind"] != "Pod" and owner["uid"] in [it["uid"] for it in owners]):
+            await client.patch(
+                STATEFUL_SETS,
+                meta["name"],
+                meta["namespace"],
+                body={"apiVersion": "apps/v1", "kind": "StatefulSet"} | made,
+                patch=PatchType.APPLY,
+                field_manager=MANAGER,
+                force=True,
+            )
+
+
+async def _read(client: Client, name: str, namespace: str) -> Json | None:
+    try:
+        return await client.get(STATEFUL_SETS, name, namespace)
+    except NotFound:
+        return None
+
+
+def _leads(pod: Json, one: Json) -> bool:
+    labels = pod["metadata"].get("labels") or {}
+    return (labels.get(names.LWS_NAME), labels.get(names.LWS_WORKER_INDEX)) == (one["metadata"]["name"], "0")
+
+
+def leaders(one: Json) -> Json:
+    """The StatefulSet of the leader pods."""
+    its = one["spec"]["leaderWorkerTemplate"]
+    labels = {names.LWS_NAME: one["metadata"]["name"], names.LWS_WORKER_INDEX: "0"}
+    template = its.get("leaderTemplate") or its["workerTemplate"]
+    made = _stateful_set(one, one, labels, template)
+    made["spec"]["replicas"] = one["spec"].get("replicas", 1)
+    return made
+
+
+def workers(one: Json, leader: Json) -> Json:
+    """The StatefulSet of the workers of this leader pod."""
+    its, meta = one["spec"]["leaderWorkerTemplate"], leader["metadata"]
+    labels = {names.LWS_NAME: one["metadata"]["name"], names.LWS_GROUP_INDEX: meta["labels"][names.LWS_GROUP_INDEX]}
+    made = _stateful_set(one, {"kind": "Pod", **leader}, labels, its["workerTemplate"])
+    made["spec"] |= {"replicas": its["size"] - 1, "ordinals": {"start": 1}}
+    return made
+
+
+def _stateful_set(one: Json, owner: Json, labels: Json, template: Json) -> Json:
+    """It has the name of its owner."""
+    name = owner["metadata"]["name"]
+    meta, size = template.get("metadata") or {}, str(one["spec"]["leaderWorkerTemplate"]["size"])
+    pods = {
+        "labels": {**(meta.get("labels") or {}), **labels},
+        "annotations": {**(meta.get("annotations") or {}), names.LWS_SIZE: size},
+    }
+    its = {
+        "apiVersion": "v1" if owner["kind"] == "Pod" else LEADER_WORKER_SETS.api_version,
+        "kind": owner["kind"],
+        "name": name,
+        "uid": owner["metadata"]["uid"],
+        "controller": True,
+        "blockOwnerDeletion": True,
+    }
+    return {
+        "metadata": {
+            "name": name,
+            "namespace": one["metadata"]["namespace"],
+            "labels": labels,
+            "ownerReferences": [its],
+        },
+        "spec": {
+            "serviceName": name,
+            "podManagementPolicy": "Parallel",
+            "selector": {"matchLabels": labels},
+            "template": {"metadata": pods, "spec": template["spec"]},
+        },
+    }

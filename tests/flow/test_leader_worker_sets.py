@@ -1,0 +1,141 @@
+"""K5, K6, K7: groups of a LeaderWorkerSet on a real API server, with the real StatefulSet controller and garbage
+collector. What LWS does between a LeaderWorkerSet and its StatefulSets is played, and so are nodes and kubelets.
+"""
+
+from collections.abc import AsyncIterator, Callable
+from typing import Any
+
+import pytest
+
+from jobset_gate import names
+from jobset_gate.barrier import verdict_codec
+from jobset_gate.barrier.model import Verdict
+from jobset_gate.fake.view import ObjectView
+from jobset_gate.kube.client import PatchType
+from jobset_gate.kube.errors import NotFound
+from jobset_gate.kube.resources import CONFIGMAPS, LEADER_WORKER_SETS, PODS
+from jobset_gate.settings import Gangs, Settings
+from jobset_gate.sources.table import LWS
+from tests.fakes import lws_standin
+from tests.fakes.admission_server import registered_for_leader_worker_sets
+from tests.fakes.leader_worker_sets import NAME, leader_worker_set, template
+from tests.flow.environment import PATIENCE, Environment, alive, condition, environment, held, runs, with_stream
+from tests.plane.planes import Plane
+
+pytestmark = pytest.mark.real
+
+Json = dict[str, Any]
+GANGS = Gangs(sources=("jobset", "job", "lws"))
+
+
+class Stage:
+    """One namespace with LWS."""
+
+    def __init__(self, env: Environment) -> None:
+        self.env, self.client, self.namespace = env, env.client, env.namespace
+
+    async def make(self, *, config: str = "{}", **more: Any) -> None:
+        made = leader_worker_set(notes={names.CONFIG: config}, **more)
+        made["metadata"]["namespace"] = self.namespace
+        await self.client.create(LEADER_WORKER_SETS, made, self.namespace)
+
+    async def change(self, *operations: Json) -> None:
+        await self.client.patch(LEADER_WORKER_SETS, NAME, self.namespace, body=list(operations), patch=PatchType.JSON)
+
+    async def until_condition(self, reason: str, text: str = "") -> Json:
+        def reported(all_: list[Json]) -> bool:
+            return any((it := condition(one)) and it["reason"] == reason and text in it["message"] for one in all_)
+
+        async with ObjectView(self.client, LEADER_WORKER_SETS, self.namespace) as view:
+            (found,) = await view.until(reported, PATIENCE)
+        its = condition(found)
+        assert its is not None
+        return its
+
+    async def verdict(self, group: int = 0) -> Verdict | None:
+        try:
+            gate = await self.client.get(CONFIGMAPS, LWS.config_map_name(f"{NAME}-{group}"), self.namespace)
+        except NotFound:
+            return None
+        return verdict_codec.parse(gate.get("data", {}).get(names.KEY_VERDICT, ""))
+
+    async def leader(self, group: int = 0) -> str:
+        return str((await self.client.get(PODS, f"{NAME}-{group}", self.namespace))["metadata"]["uid"])
+
+
+def uids(pods: list[Json], holds: Callable[[Json], bool] = runs) -> set[str]:
+    return {pod["metadata"]["uid"] for pod in pods if holds(pod)}
+
+
+@pytest.fixture
+async def stage(plane: Plane, namespace: str) -> AsyncIterator[Stage]:
+    settings = Settings(gangs=GANGS)
+    async with environment(plane, namespace, settings=settings, webhook=False, controller=False) as env:
+        await lws_standin.install(env.client)
+        async with (
+            registered_for_leader_worker_sets(env.client, namespace, with_stream(settings, env.service.url)),
+            lws_standin.controller(env.client, namespace),
+        ):
+            env.start_controller(sources=GANGS.sources)
+            yield Stage(env)
+            await env.stop_controllers()
+
+
+async def test_each_group_starts_together_and_the_condition_counts_groups(stage: Stage) -> None:
+    await stage.make(size=3, replicas=2)
+    await stage.env.until_running(6)
+    await stage.until_condition(names.REASON_STARTED)
+    for group in (0, 1):
+        verdict = await stage.verdict(group)
+        assert verdict is not None
+        assert verdict.generation.uid == await stage.leader(group)
+        assert (verdict.kind, verdict.cause) == ("release", names.REASON_STARTED)
+
+
+async def test_a_recreated_group_gathers_again_and_workers_of_the_leader_before_do_not_count(stage: Stage) -> None:
+    """Deleted in the background: the next leader is there before the old workers are gone."""
+    await stage.make(size=3, replicas=1)
+    old = uids(await stage.env.until_running(3))
+    first = await stage.leader()
+    await stage.client.delete(PODS, f"{NAME}-0", stage.namespace)
+    await stage.env.until(lambda pods: len(uids(pods) - old) == 3)
+    second = await stage.leader()
+    assert first != second
+    verdict = await stage.verdict()
+    assert verdict is not None
+    assert verdict.generation.uid == second
+    await stage.until_condition(names.REASON_STARTED)
+
+
+async def test_a_rolling_update_makes_each_group_gather_again_with_the_size_of_its_own_leader(stage: Stage) -> None:
+    await stage.make(size=2, replicas=2)
+    old = uids(await stage.env.until_running(4))
+    image = {"op": "replace", "path": "/spec/leaderWorkerTemplate/workerTemplate/spec/containers/0/image"}
+    size = {"op": "replace", "path": "/spec/leaderWorkerTemplate/size", "value": 3}
+    await stage.change(image | {"value": "serve:2"}, size)
+    pods = await stage.env.until(lambda pods: len(uids(pods) - old) == 6 and not uids(pods) & old)
+    assert {pod["spec"]["containers"][0]["image"] for pod in pods if alive(pod)} == {"serve:2"}
+    await stage.until_condition(names.REASON_STARTED)
+
+
+async def test_a_group_without_room_waits_and_its_missing_worker_is_named(stage: Stage) -> None:
+    await stage.make(size=2, replicas=1, leader=template(), worker=template(nodeSelector={"no": "where"}))
+    await stage.env.until_held(1)
+    await stage.until_condition(names.REASON_WAITING, "1/2 pods started")
+    assert await stage.verdict() is None
+    on = {"op": "add", "path": f"/metadata/annotations/{names.BYPASS.replace('/', '~1')}", "value": "true"}
+    await stage.change(on)  # read from the LeaderWorkerSet as it is, without a rolling update
+    await stage.env.until_running(1)
+    verdict = await stage.verdict()
+    assert verdict is not None
+    assert verdict.cause == names.REASON_BYPASSED
+    assert not [pod for pod in stage.env.pods.all() if held(pod)]
+
+
+async def test_without_the_annotation_a_set_and_its_pods_stay_as_they_are(stage: Stage) -> None:
+    made = leader_worker_set(size=2, replicas=1)
+    made["metadata"]["namespace"] = stage.namespace
+    await stage.client.create(LEADER_WORKER_SETS, made, stage.namespace)
+    for pod in await stage.env.until_running(2):
+        assert names.GATED not in pod["metadata"]["labels"]
+        assert "initContainers" not in pod["spec"]
