@@ -13,6 +13,7 @@ from jobset_gate.kube.client import Client
 from jobset_gate.kube.resources import PODS
 from jobset_gate.settings import Gangs, Settings
 from jobset_gate.sources.table import SOURCES
+from tests.fakes import lws_standin
 from tests.fakes.admission_server import registered, registered_for_pods, registered_for_start_groups
 from tests.fakes.train_jobs import TUNE, jobset_of
 from tests.fakes.wire_objects import owner
@@ -25,10 +26,12 @@ FILES = sorted(FOLDER.rglob("*.yaml"))
 
 
 async def test_the_api_server_and_our_webhooks_take_all_of_them(plane: Plane, client: Client, namespace: str) -> None:
+    settings = Settings(gangs=Gangs(sources=tuple(SOURCES)))
+    await lws_standin.install(client)
     async with (
-        registered(client, namespace),
+        registered(client, namespace, settings),
         registered_for_pods(client, namespace),
-        registered_for_start_groups(client, namespace, Settings(gangs=Gangs(sources=tuple(SOURCES)))),
+        registered_for_start_groups(client, namespace, settings),
     ):
         made = await stored(plane, namespace)
         for name, one in made:
@@ -43,7 +46,9 @@ async def test_the_api_server_and_our_webhooks_take_all_of_them(plane: Plane, cl
                 else:
                     assert [it["name"] for it in pod["spec"]["schedulingGates"]] == [names.POD_GROUP_GATE], name
     assert len({name for name, _ in made}) == len(FILES)
-    assert {one["kind"] for _, one in made} >= {"JobSet", "Job", names.POD_GROUP, "ConfigMap"}
+    assert {one["kind"] for _, one in made} >= {"JobSet", "Job", "LeaderWorkerSet", names.POD_GROUP, "ConfigMap"}
+    (groups,) = (one["spec"]["leaderWorkerTemplate"] for _, one in made if one["kind"] == "LeaderWorkerSet")
+    assert groups["workerTemplate"]["metadata"]["labels"] == {names.GATED: names.GATED_LWS}
 
 
 async def stored(plane: Plane, namespace: str) -> list[tuple[str, Json]]:
@@ -53,7 +58,7 @@ async def stored(plane: Plane, namespace: str) -> list[tuple[str, Json]]:
     for file in FILES:
         for given in yaml.safe_load_all(file.read_text()):
             one = jobset_of(given, TUNE) if given["kind"] == "TrainJob" else given  # the cluster has no Trainer
-            if "namespace" in one["metadata"] or one["kind"] in {"JobSet", "ConfigMap"}:
+            if "namespace" in one["metadata"] or one["kind"] in {"JobSet", "LeaderWorkerSet", "ConfigMap"}:
                 one["metadata"]["namespace"] = namespace
             one["metadata"].setdefault("annotations", {})["file"] = str(file.relative_to(FOLDER))
             # Two stories of one proposal have one name.

@@ -55,7 +55,9 @@ def test_an_example_of_a_group_is_clean_and_its_pods_name_it_by_the_way_of_its_t
 
 def test_every_example_is_run_or_has_no_pods_and_the_readme_names_it() -> None:
     files = {str(it.relative_to(FOLDER)) for it in FOLDER.rglob("*.yaml")}
-    assert files - {"trainer/trainjob.yaml", "leaderworkerset.yaml"} == set(example_programs.ALL), "neither Trainer nor LWS is on kind"
+    assert files - {"trainer/trainjob.yaml", "leaderworkerset.yaml"} == set(example_programs.ALL), (
+        "neither Trainer nor LWS is on kind"
+    )
     text = (FOLDER / "README.md").read_text()
     assert [it for it in example_programs.ALL if f"({it})" not in text] == []
 
