@@ -222,12 +222,12 @@ class _Opening:
     def _nothing_to_do(self, workload: WorkloadSeen, now: WaitOutcome) -> str:
         """The message where the gate is open already; "" elsewhere."""
         if self.seconds is None:
-            return f"{_subject(workload)} unchanged: its gate is bypassed already" if workload.bypass else ""
+            return f"{kubectl_name(workload)} unchanged: its gate is bypassed already" if workload.bypass else ""
         is_open = WaitGoal.RELEASED in now.reached
-        return f"{_subject(workload)} unchanged: its gate is open already: {now.message}" if is_open else ""
+        return f"{kubectl_name(workload)} unchanged: its gate is open already: {now.message}" if is_open else ""
 
     def _check_can_open(self, workload: WorkloadSeen, now: WaitOutcome) -> None:
-        subject, named = _subject(workload), f"{argument_of(workload)} -n {workload.namespace}"
+        subject, named = kubectl_name(workload), f"{argument_of(workload)} -n {workload.namespace}"
         if now.final or workload.finished:
             raise CommandError(f"{subject} cannot be opened: {now.message or 'it has finished'}")
         if self.seconds is None:
@@ -266,10 +266,10 @@ class _Opening:
             if self.options.dry_run is DryRun.SERVER:
                 await acts.set_annotation(client, target, dry_run=True)
             done = "bypassed" if self.seconds is None else "released"
-            return f"{_subject(workload)} {done}{self.options.dry_run.suffix}"
+            return f"{kubectl_name(workload)} {done}{self.options.dry_run.suffix}"
         self._confirm(subject, target.new_start)
         if self.seconds is None:
-            return await _bypass(client, target, user, _subject(workload))
+            return await _bypass(client, target, user, kubectl_name(workload))
         return await self._release(client, workload, user, self.seconds)
 
     async def _released(self, client: Client, workload: WorkloadSeen, user: str) -> str:
@@ -277,19 +277,19 @@ class _Opening:
         if self.options.dry_run is not DryRun.NONE:
             if self.options.dry_run is DryRun.SERVER:
                 await release_pods(client, workload, self.permissions, dry_run=True)
-            return f"{_subject(workload)} released{self.options.dry_run.suffix}"
+            return f"{kubectl_name(workload)} released{self.options.dry_run.suffix}"
         seen, verdict = await release_pods(client, workload, self.permissions, dry_run=False)
         attempt = f"attempt {verdict.generation.attempt} of " if workload.source.keeps_attempt else ""
-        message = f"{user} has opened the gate of {attempt}{_subject(workload)}"
+        message = f"{user} has opened the gate of {attempt}{kubectl_name(workload)}"
         await _audit(
             client, acts.reference_of(workload), names.REASON_RELEASED_BY_USER, f"{message}, without the missing pods"
         )
         if problem := await deliver(client, seen, verdict):
             output.err(f"warning: {problem}")
-        return f"{_subject(workload)} released: {verdict.message}"
+        return f"{kubectl_name(workload)} released: {verdict.message}"
 
     async def _release(self, client: Client, workload: WorkloadSeen, user: str, seconds: float) -> str:
-        subject = _subject(workload)
+        subject = kubectl_name(workload)
         async with GangView(client, workload, self.permissions, pods=False) as view:
             await _check_watch(view, subject)  # without the right to watch nothing is changed
             message = f"{user} opens the gate of attempt {workload.attempt} now, without the missing pods"
@@ -328,7 +328,3 @@ async def _audit(client: Client, about: ObjectReference, reason: str, message: s
         await acts.write_event(client, about, reason, message)
     except KubeError as problem:
         output.err(f"warning: the Event that says who did this could not be written: {problem}")
-
-
-def _subject(workload: WorkloadSeen) -> str:
-    return kubectl_name(workload)

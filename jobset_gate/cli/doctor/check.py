@@ -4,6 +4,7 @@ import asyncio
 from collections.abc import Coroutine
 from dataclasses import dataclass, field
 from enum import StrEnum
+from functools import partial
 from typing import Any, Final, TypeVar
 
 from typing_extensions import override
@@ -42,24 +43,14 @@ class Finding:
     remedy: str = ""
 
 
-def ok(what: str, why: str = "") -> Finding:
-    """As it should be."""
-    return Finding(FindingLevel.OK, what, why)
-
-
-def warning(what: str, why: str, remedy: str) -> Finding:
-    """It works, and not as well as it could."""
-    return Finding(FindingLevel.WARNING, what, why, remedy)
-
-
-def error(what: str, why: str, remedy: str) -> Finding:
-    """Gangs are not held, or not released."""
-    return Finding(FindingLevel.ERROR, what, why, remedy)
-
-
-def unknown(what: str, why: str, remedy: str) -> Finding:
-    """Not seen."""
-    return Finding(FindingLevel.UNKNOWN, what, why, remedy)
+ok = partial(Finding, FindingLevel.OK)
+"""As it should be."""
+warning = partial(Finding, FindingLevel.WARNING)
+"""It works, and not as well as it could."""
+error = partial(Finding, FindingLevel.ERROR)
+"""Gangs are not held, or not released."""
+unknown = partial(Finding, FindingLevel.UNKNOWN)
+"""Not seen."""
 
 
 # --- The cluster -----------------------------------------------------------------------------------------------------

@@ -56,22 +56,15 @@ _OPEN: Final = "add job to gangs.sources in the chart's values; `kubectl jobset-
 
 async def unseen_jobs(reader: ClusterReader) -> list[Finding]:
     """Jobs that ask for a gate and have none, and those that wait though Jobs are no gangs any more."""
-    waits = [it for it in await reader.gangs() if _source(it) is JOB and it.explained().state in WAITING_STATES]
-    found = []
+    gangs = [it for it in await reader.gangs() if _source(it) is JOB and it.explained().state in WAITING_STATES]
+    found, waits = [], [f"{it.namespace}/{it.name}" for it in gangs]
     if unseen := [f"{it.namespace}/{it.name}" for it in await _unseen(reader)]:
+        what = f"{_count(unseen, 'Job')} with the annotation {names.CONFIG} and without a gate"
         why = f"their pods start at once, since the webhook was away or takes no Jobs: {_first(unseen)}"
-        found.append(
-            error(f"{_count(unseen, 'Job')} with the annotation {names.CONFIG} and without a gate", why, _TAKE_JOBS)
-        )
+        found.append(error(what, why, _TAKE_JOBS))
     if waits and not await for_jobs(reader):
-        why = f"nobody decides on gangs of Jobs any more: {_first([f'{it.namespace}/{it.name}' for it in waits])}"
-        found.append(
-            error(
-                f"Jobs are not sent to the webhook, and {_count(waits, 'gang')} of Jobs still waiting for a verdict",
-                why,
-                _OPEN,
-            )
-        )
+        what = f"Jobs are not sent to the webhook, and {_count(waits, 'gang')} of Jobs still waiting for a verdict"
+        found.append(error(what, f"nobody decides on gangs of Jobs any more: {_first(waits)}", _OPEN))
     return found
 
 
