@@ -112,20 +112,16 @@ class GangStatusWriter:
 
     def quiesce(self, key: GangKey) -> None:
         """The gang is not managed any more; a verdict is still reported."""
-        self._leave_shared(key)
+        if self._shared is not None:
+            self._shared.forget_group(key)
         desired = self._desired.get(key)
         if desired is None or desired.condition.reason in messages.WAITING:
             self.forget_gang(key)
 
     def forget_gang(self, key: GangKey) -> None:
         """The workload is gone."""
-        self._leave_shared(key)
         for kept in (self._desired, self._written, self._retry_at, self._warnings):
             kept.pop(key, None)
-
-    def _leave_shared(self, key: GangKey) -> None:
-        if self._shared is not None:
-            self._shared.forget_group(key)
 
     async def reconcile(self, key: GangKey) -> float | None:
         """Writes the desired condition if it is due, and before it an Event unless the gang waits.

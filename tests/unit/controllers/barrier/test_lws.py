@@ -170,9 +170,28 @@ async def test_a_leader_that_ends_is_left_alone(vllm: LwsController) -> None:
 
 
 async def test_without_leader_a_group_is_idle(vllm: LwsController) -> None:
-    vllm.show(worker_set(), worker_pod(1, "A", RUNS))
+    vllm.start_group("A", RUNS)
+    vllm.remove("vllm-2")
+    vllm.watch()
     await vllm.reconcile()
     assert (list(vllm.cache.keys()), vllm.kept) == ([], {})
+    assert not vllm.cache.is_pod_waiting(GROUP, "A-1")
+
+
+async def test_of_an_empty_group_nothing_is_kept(vllm: LwsController) -> None:
+    vllm.start_group("A", RUNS)
+    vllm.remove("vllm-2", "vllm-2-1")
+    vllm.watch()
+    assert len(vllm.cache) == 1, "the StatefulSet is there"
+    vllm.api.remove(STATEFUL_SETS, "vllm-2", namespace=SPACE)
+    vllm.watch()
+    assert (len(vllm.cache), vllm.cache.groups_of(SPACE, "vllm")) == (0, [])
+
+
+async def test_groups_that_wait_in_one_leader_worker_set_are_no_two_owners(vllm: LwsController) -> None:
+    vllm.show(leader_worker_set(2), leader_pod("A", RUNS), leader_pod("F", RUNS, group=1))
+    await vllm.reconcile()
+    assert vllm.events == []
 
 
 async def test_workers_of_a_leader_deleted_in_the_background_count_for_no_other(vllm: LwsController) -> None:

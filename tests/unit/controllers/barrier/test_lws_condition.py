@@ -99,12 +99,15 @@ async def test_it_is_true_once_every_group_below_replicas_has_started(vllm: LwsC
     assert await vllm.write_condition() == ("True", "AllPodsStarted", "all 2 groups have started")
 
 
-async def test_a_surplus_group_of_a_rolling_update_does_not_count(vllm: LwsController) -> None:
-    vllm.start_group("A", RUNS, group=0)
-    await vllm.reconcile(GROUP._replace(name="vllm-0"))
-    vllm.show(leader_pod("C", RUNS))
-    await vllm.reconcile()
-    assert (await vllm.write_condition())[0] == "True"
+@pytest.mark.parametrize(("started", "status"), [(0, "True"), (2, "False")])
+async def test_a_surplus_group_of_a_rolling_update_does_not_count(
+    vllm: LwsController, started: int, status: str
+) -> None:
+    vllm.start_group("A", RUNS, group=started)
+    await vllm.reconcile(GROUP._replace(name=f"vllm-{started}"))
+    vllm.show(leader_pod("C", RUNS, group=2 - started))
+    await vllm.reconcile(GROUP._replace(name=f"vllm-{2 - started}"))
+    assert (await vllm.write_condition())[0] == status
 
 
 async def test_it_has_no_observed_generation_and_keeps_conditions_of_others(vllm: LwsController) -> None:
@@ -131,15 +134,16 @@ async def test_another_leader_turns_it_false_at_once(vllm: LwsController) -> Non
     )
 
 
-async def test_a_leader_that_ends_turns_it_false(vllm: LwsController) -> None:
+async def test_a_leader_that_ends_turns_it_false(vllm: LwsController, monkeypatch: pytest.MonkeyPatch) -> None:
     vllm.start_group("A", RUNS, group=0)
     key = GROUP._replace(name="vllm-0")
     await vllm.reconcile(key)
     assert (await vllm.write_condition())[0] == "True"
+    asked: list[tuple[str, str]] = []
+    monkeypatch.setattr(vllm.conditions, "on_change", asked.append)
     vllm.show(leader_pod("A", RUNS, group=0, meta={"deletionTimestamp": "2026-08-01T10:00:31Z"}))
     await vllm.reconcile(key)
-    await asyncio.sleep(1)
-    assert vllm.queue.depth == 1, "the pass has queued it"
+    assert asked == [(SPACE, "vllm")], "by the pass"
     assert (await vllm.write_condition())[0] == "False"
 
 
