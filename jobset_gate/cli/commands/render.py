@@ -46,9 +46,10 @@ def render(
 ) -> None:
     """Print manifests as the webhook would have them stored, without any cluster.
 
-    Objects other than JobSets and Jobs, and those that ask for no gate, come out as they went in. Behind an object
-    with pods of a start group follows such a pod as it would be created, since no template changes. If any would be
-    refused, everything that is wrong goes to standard error and nothing is printed. In the place of what is random
+    Objects other than JobSets, Jobs and LeaderWorkerSets, and those that ask for no gate, come out as they went in.
+    Behind an object with pods of a start group follows such a pod as it would be created, since no template changes;
+    behind a LeaderWorkerSet, whose templates get metadata only, a pod of each of them. If any would be refused,
+    everything that is wrong goes to standard error and nothing is printed. In the place of what is random
     (the end of a generated name, the token for the gate stream) stand x's.
     """
     given, settings = manifests.files(), settings_file.read(config).admission

@@ -15,7 +15,7 @@ from jobset_gate.cli.manifests.reader import ManifestError, documents, source_na
 from jobset_gate.objects.field_error import CauseType, FieldError
 from jobset_gate.objects.unstructured import Json
 from jobset_gate.settings import Settings
-from jobset_gate.sources.objects import config_of
+from jobset_gate.sources.objects import config_of, is_in_start_group
 
 MALFORMED: Final = "Malformed"
 """Reason of a finding: a file that is not YAML or JSON that Kubernetes reads."""
@@ -23,8 +23,8 @@ WARNING: Final = "Warning"
 """Reason of a finding: it is allowed, but probably not intended."""
 SKIPPED: Final = f"skipped: not a JobSet ({names.JOBSET_API_VERSION}), and not part of a pod group"
 _NO_GANG: Final = (
-    "no gang in this manifest, and --require-gate is set: no JobSet, Job or TrainJob with a gate, no start group, "
-    "no pod group"
+    "no gang in this manifest, and --require-gate is set: no JobSet, Job, LeaderWorkerSet or TrainJob with a gate, "
+    "no start group, no pod group"
 )
 
 
@@ -117,7 +117,7 @@ def _check_item(item: ManifestObject, settings: Settings, found: list[Finding]) 
         workload = item.workload
         results = [] if workload is None else [summary(workload)]
         results += [train_jobs.summary(item.value)] if train_jobs.is_train_job(item.value) else []
-        results += [start_groups.summary(it.pod) for it in start_groups.pods_of(item)]
+        results += [start_groups.summary(it.pod) for it in start_groups.pods_of(item) if is_in_start_group(it.pod)]
         results += group.summaries
         found.append(_finding(item, "", f"ok: {'; '.join(results)}" if results else SKIPPED, Level.OK))
     found += (_finding(item, it.path, _message(it), Level.ERROR, it.cause_type) for it in errors)

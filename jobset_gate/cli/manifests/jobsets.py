@@ -6,7 +6,7 @@ from typing import Any, Final
 
 from jobset_gate import names
 from jobset_gate.barrier.config import targets
-from jobset_gate.cli.manifests import jobs
+from jobset_gate.cli.manifests import jobs, leader_worker_sets
 from jobset_gate.cli.manifests.reader import ManifestDocument
 from jobset_gate.injection import inject, template_rules, validate
 from jobset_gate.injection import warnings as warn
@@ -38,8 +38,8 @@ class ManifestObject:
 
     @property
     def workload(self) -> Json | None:
-        """What the webhook would judge: the JobSet, or the Job that asks for a gate, also that of a CronJob."""
-        return self.value if self.is_jobset else jobs.gang_of(self.value)
+        """What the webhook would judge: the JobSet, or what asks for a gate: LeaderWorkerSet, Job, or a CronJob's."""
+        return self.value if self.is_jobset else leader_worker_sets.gang_of(self.value) or jobs.gang_of(self.value)
 
     @property
     def title(self) -> str:
@@ -118,6 +118,8 @@ def summary(jobset: Json) -> str:
         return "no gate asked for"
     found = targets(jobset, config)
     limit = "for ever" if config.timeout is None else f"at most {config.timeout}s"
+    if leader_worker_sets.is_leader_worker_set(jobset):
+        return leader_worker_sets.summary(jobset, limit)
     pods, named = sum(job.expected_pods for job in found), ", ".join(job.name for job in found if job.name)
     whose = f" of {named}" if named else ""
     return f"{pods} pod{'' if pods == 1 else 's'}{whose} wait for each other, {limit}"

@@ -6,7 +6,7 @@ from itertools import islice
 from typing import Any, Final
 
 from jobset_gate import names
-from jobset_gate.cli.manifests import jobs, schema, start_groups, train_jobs
+from jobset_gate.cli.manifests import jobs, leader_worker_sets, schema, start_groups, train_jobs
 from jobset_gate.cli.manifests.group_corrections import pod_metadata, pod_templates
 from jobset_gate.injection.warnings import MOST_ANNOTATIONS, unknown_annotations
 from jobset_gate.objects.field_error import CauseType, FieldError, child_path
@@ -23,7 +23,9 @@ _GROUP_KEYS: Final = {key: holder for holder, key in formats.NAME_KEYS.values()}
 _POD_GROUPS: Final = tuple(
     f"{it}/{names.POD_GROUP_VERSION}" for it in (names.KEP24_GROUP, names.PLUGINS_GROUP, names.SIGS_GROUP)
 )
-_NO_BARRIER: Final = "only JobSets and Jobs have a start barrier, and pods with the label of a start group"
+_NO_BARRIER: Final = (
+    "only JobSets, Jobs and LeaderWorkerSets have a start barrier, and pods with the label of a start group"
+)
 _NO_GROUP: Final = (None, "", "v1", "batch/v1", names.JOBSET_VERSION)
 """API versions with which the kind alone says that a JobSet is meant."""
 
@@ -37,19 +39,15 @@ def of(value: Any) -> Iterator[schema.Misfit]:
         yield schema.Misfit(FieldError("", value, message, CauseType.TYPE_INVALID))
         return
     kind = (value.get("apiVersion"), value.get("kind"))
-    is_jobset, is_train_job = kind == (names.JOBSET_API_VERSION, "JobSet"), train_jobs.is_train_job(value)
+    is_jobset = kind == (names.JOBSET_API_VERSION, "JobSet")
     found = [*_misnamed(*kind, value), *_mistyped_keys(value)]
-    if is_train_job:
-        found += [*_misplaced(value, _not_on_train_job), *train_jobs.field_errors(value)]
-    elif is_jobset:
-        found += _misplaced(value, _not_on_jobset)
-    elif jobs.is_job(value) or jobs.is_cron_job(value):
-        found += _misplaced(value, partial(jobs.why_not_read, value))
-    elif pod_templates(value):
-        found += _misplaced(value, lambda _: _NO_BARRIER)
+    if (why_not := _why_not(value, is_jobset=is_jobset)) is not None:
+        found += _misplaced(value, why_not)
+    if train_jobs.is_train_job(value):
+        found += train_jobs.field_errors(value)
     if (gang := jobs.gang_of(value)) is not None:
         yield from schema.job_misfits(gang.get("spec"), ("spec",) if gang is value else (*jobs.TEMPLATE, "spec"))
-    if is_jobset or gang is value:
+    if is_jobset or gang is value or leader_worker_sets.gang_of(value) is not None:
         found += unknown_annotations(value)
     if is_jobset:
         name = nested(value, "metadata", "name")
@@ -58,6 +56,19 @@ def of(value: Any) -> Iterator[schema.Misfit]:
             found.append(FieldError("metadata.name", name, message))
         yield from schema.misfits(value)
     yield from map(schema.Misfit, found)
+
+
+def _why_not(value: Json, *, is_jobset: bool) -> Callable[[Path], str] | None:
+    """Why the config or annotation at a path of the object has no effect; None where it may have one anywhere."""
+    if train_jobs.is_train_job(value):
+        return _not_on_train_job
+    if is_jobset:
+        return _not_on_jobset
+    if jobs.is_job(value) or jobs.is_cron_job(value):
+        return partial(jobs.why_not_read, value)
+    if leader_worker_sets.is_leader_worker_set(value):
+        return partial(leader_worker_sets.why_not_read, value)
+    return (lambda _: _NO_BARRIER) if pod_templates(value) else None
 
 
 def _misnamed(version: Any, kind: Any, value: Any) -> Iterator[FieldError]:

@@ -1,4 +1,4 @@
-"""Start groups in manifests: the pod that the webhook will see for each pod template with the label, of any kind."""
+"""Pods that are gated alone, in manifests: as the webhook will see them, of start groups and of LeaderWorkerSets."""
 
 from collections.abc import Iterable, Iterator
 from dataclasses import dataclass, replace
@@ -6,13 +6,14 @@ from typing import Any, Final
 
 from jobset_gate import names
 from jobset_gate.barrier import wire
+from jobset_gate.cli.manifests import leader_worker_sets
 from jobset_gate.cli.manifests.jobsets import STAND_IN, ManifestObject, WebhookOutcome, judge
 from jobset_gate.objects.field_error import FieldError
 from jobset_gate.objects.template import PodView
 from jobset_gate.objects.unstructured import Json, Path, as_int, as_map, format_path, nested
 from jobset_gate.settings import Settings
 from jobset_gate.sources import startgroup
-from jobset_gate.sources.objects import config_of, is_in_start_group
+from jobset_gate.sources.objects import config_of, is_gated_alone, is_in_start_group
 from jobset_gate.sources.table import JOB
 
 MOST_TEMPLATES: Final = 500
@@ -25,7 +26,7 @@ _STAND_IN_UID: Final = "x" * 36
 
 @dataclass(frozen=True, slots=True)
 class StartGroupPod:
-    """A pod of a start group, as the webhook will see it."""
+    """A pod of a start group or of a LeaderWorkerSet, as the webhook will see it."""
 
     item: ManifestObject
     path: Path
@@ -33,7 +34,10 @@ class StartGroupPod:
     pod: Json
 
     def outcome(self, settings: Settings) -> WebhookOutcome:
-        """The webhook's answer, with paths in the object."""
+        """The webhook's answer, with paths in the object. Of a LeaderWorkerSet that is refused there are no pods."""
+        whole = leader_worker_sets.gang_of(self.item.value)
+        if whole is not None and judge(whole, settings).field_errors:
+            return WebhookOutcome(self.pod)
         found = judge(self.pod, settings)
         errors = [self._placed(it) for it in found.field_errors] or list(_too_few(self.item.value, self.pod))
         warnings = (self._place(it) for it in found.warnings if not it.startswith("metadata.generateName"))
@@ -49,8 +53,11 @@ class StartGroupPod:
 
 
 def pods_of(item: ManifestObject) -> list[StartGroupPod]:
-    """One for each template with the label; none of a JobSet or Job that is a gang itself."""
+    """One for each template with the label, or of a gated LeaderWorkerSet; none of a JobSet or Job that is a gang."""
     value = item.value
+    if leader_worker_sets.is_leader_worker_set(value):
+        made = (StartGroupPod(item, *it) for it in leader_worker_sets.pods(value, _name(value)))
+        return [it for it in made if is_gated_alone(it.pod)]
     if not isinstance(value, dict) or (item.workload is not None and config_of(item.workload).present):
         return []
     if nested(value, "kind") == "Pod":
@@ -95,13 +102,19 @@ def _pod(value: Json, template: Json) -> Json:
     """As its controller creates it."""
     kind, meta = str(nested(value, "kind")), template.get("metadata")
     version, owner = _OWNERS.get(kind, (nested(value, "apiVersion"), kind))
-    name = nested(value, "metadata", "name") or f"{nested(value, 'metadata', 'generateName') or ''}{STAND_IN}"
+    name = _name(value)
     reference = {"apiVersion": version, "kind": owner, "name": name, "uid": _STAND_IN_UID, "controller": True}
     mine: Json = {"generateName": f"{name}-", "ownerReferences": [reference]}
     if namespace := nested(value, "metadata", "namespace"):
         mine["namespace"] = namespace
     whole = {**meta, **mine} if isinstance(meta, dict) else mine
     return {"apiVersion": "v1", "kind": "Pod", "metadata": whole, "spec": template.get("spec")}
+
+
+def _name(value: Json) -> str:
+    """As an API server completes it."""
+    given = nested(value, "metadata", "name")
+    return str(given or f"{nested(value, 'metadata', 'generateName') or ''}{STAND_IN}")
 
 
 def _too_few(value: Json, pod: Json) -> Iterator[FieldError]:

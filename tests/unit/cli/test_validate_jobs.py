@@ -62,7 +62,7 @@ def test_a_config_where_nothing_reads_it_is_refused_with_the_right_place(on: Run
     deployment = {"apiVersion": "apps/v1", "kind": "Deployment", "metadata": {"name": "web"}}
     deployment["spec"] = {"template": {"metadata": {"annotations": {names.CONFIG: "{}"}}, "spec": {"containers": []}}}
     assert (
-        "only JobSets and Jobs have a start barrier, and pods with the label of a start group"
+        "only JobSets, Jobs and LeaderWorkerSets have a start barrier, and pods with the label of a start group"
         in on("validate", deployment).out
     )
 

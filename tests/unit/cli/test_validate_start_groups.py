@@ -102,4 +102,7 @@ def test_a_config_without_the_label_is_still_misplaced(on: RunCli) -> None:
     given = made("StatefulSet", spec=ENOUGH, notes=CONFIG)
     del given["spec"]["template"]["metadata"]["labels"]
     ran = on("validate", given)
-    assert "only JobSets and Jobs have a start barrier, and pods with the label of a start group" in ran.out
+    assert (
+        "only JobSets, Jobs and LeaderWorkerSets have a start barrier, and pods with the label of a start group"
+        in ran.out
+    )
