@@ -23,7 +23,7 @@ printf '%s\\n' "${{COMPREPLY[@]}}"
         ("wa", 1, ["wait", "watch"]),
         ("wait --for ''", 3, ["released", "timedout", "opened", "satisfied"]),
         ("get job", 2, ["jobsets"]),
-        ("get gangs --source ''", 4, ["jobset", "job", "startgroup"]),
+        ("get gangs --source ''", 4, ["jobset", "job", "lws", "startgroup"]),
         ("completion z", 2, ["zsh"]),
         ("release --dry", 2, ["--dry-run"]),
     ],
