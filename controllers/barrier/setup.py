@@ -58,7 +58,8 @@ class BarrierOptions:
     @property
     def barrier_connections(self) -> int:
         """Connections to the API server for writes."""
-        return self.workers + STATUS_WORKERS + self.patch_concurrency
+        shared = LWS_WORKERS if LWS.name in self.sources else 0
+        return self.workers + STATUS_WORKERS + shared + self.patch_concurrency
 
 
 class BarrierControllers:
