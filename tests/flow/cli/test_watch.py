@@ -68,6 +68,8 @@ async def test_a_watch_that_is_cut_goes_on_and_says_so(alone: StoredPodGroups, e
 
 async def test_what_goes_or_never_had_a_gate_is_not_watched_for_ever(stored: StoredJobSet, watch: CliShell) -> None:
     await store_half(stored, NO_ROOM)
+    late = await watch("train", "--timeout=0")
+    assert (late.code, f"{SUBJECT} is not released after 0s; `jobset-gate why {SUBJECT} -n" in late.err) == (3, True)
     watching = asyncio.create_task(watch("train"))
     await asyncio.sleep(0)
     await stored.client.delete(JOBSETS, "train", stored.namespace)
