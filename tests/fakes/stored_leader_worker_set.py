@@ -51,9 +51,8 @@ class StoredLeaderWorkerSet(StoredJobSet):
     async def jobset(self, *jobs: Json, gated: bool = True, replicas: int = 2, **more: Any) -> None:
         notes = {names.CONFIG: self.notes[names.CONFIG]} if gated else {}
         meta = {"name": "vllm", "annotations": notes | more.pop("annotations", {}), **more}
-        made = await self.client.create(
-            LEADER_WORKER_SETS, {"metadata": meta, "spec": {"replicas": replicas}}, self.namespace
-        )
+        spec = {"replicas": replicas, "leaderWorkerTemplate": {"size": 2, "workerTemplate": {"metadata": {}}}}
+        made = await self.client.create(LEADER_WORKER_SETS, {"metadata": meta, "spec": spec}, self.namespace)
         self.uid = made["metadata"]["uid"]
         self.uids["leaders"] = await self._stateful_set("vllm")
 
@@ -71,7 +70,7 @@ class StoredLeaderWorkerSet(StoredJobSet):
             "annotations": self.notes,
             "ownerReferences": [owner("StatefulSet", *made_by)],
         }
-        inits = [{"name": names.BARRIER_CONTAINER, "image": image}]
+        inits = [{"name": it, "image": image} for it in (job or names.BARRIER_CONTAINER).split()]
         spec = {"initContainers": inits, "containers": [{"name": "main", "image": image}]}
         made = await self.client.create(
             PODS, {"metadata": meta, "spec": spec | ({"nodeName": node} if node else {})}, self.namespace

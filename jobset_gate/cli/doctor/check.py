@@ -21,7 +21,7 @@ from jobset_gate.kube.errors import Forbidden, NotFound
 from jobset_gate.kube.resources import DEPLOYMENTS, JOBS, JOBSETS, PODS, Resource
 from jobset_gate.objects.unstructured import Json, as_list, nested
 from jobset_gate.runtime.paging import ListScope, list_objects
-from jobset_gate.sources.table import JOB, JOBSET, START_GROUP
+from jobset_gate.sources.table import JOB, JOBSET, LWS, START_GROUP
 
 PAGE = 500
 T = TypeVar("T")
@@ -107,6 +107,7 @@ class ClusterReader:
     async def _gangs(self) -> list[FetchedGang]:
         found = await self._of_jobsets()
         found += await self._of(JOB, JOBS, "gangs of Jobs were not looked at")
+        found += await self._of(LWS, PODS, "groups of LeaderWorkerSets were not looked at")
         return found + await self._of(START_GROUP, PODS, "start groups were not looked at")
 
     async def _of(self, source: Source, resource: Resource, unknown: str) -> list[FetchedGang]:

@@ -11,6 +11,7 @@ from jobset_gate.cli.doctor.webhook_configurations import (
     FoundWebhook,
     for_jobs,
     for_jobsets,
+    for_leader_worker_sets,
     for_pods,
     for_start_groups,
 )
@@ -55,6 +56,12 @@ async def start_group(reader: ClusterReader) -> list[Finding]:
     """A pod of a start group comes back with its barrier; nothing to say where they are switched off."""
     hooks = await for_start_groups(reader)
     return await _gets_barrier(reader, "a pod of a start group", hooks, PODS, _starting_pod()) if hooks else []
+
+
+async def leader_worker_set(reader: ClusterReader) -> list[Finding]:
+    """A leader pod of a LeaderWorkerSet comes back with its barrier; nothing to say where they are switched off."""
+    hooks = await for_leader_worker_sets(reader)
+    return await _gets_barrier(reader, "a pod of a LeaderWorkerSet", hooks, PODS, _leader_pod()) if hooks else []
 
 
 async def bad(reader: ClusterReader) -> list[Finding]:
@@ -169,6 +176,16 @@ def _starting_pod() -> Json:
     owner = {"apiVersion": "apps/v1", "kind": "StatefulSet", "name": _NAME, "uid": _NAME, "controller": True}
     meta = {"name": _NAME, "labels": {names.START_GROUP: _NAME}, "annotations": {names.START_SIZE: "1"}}
     return {"metadata": {**meta, "ownerReferences": [owner]}, "spec": _POD}
+
+
+def _leader_pod() -> Json:
+    """As LWS makes it, of a group of one."""
+    owner = {"apiVersion": "apps/v1", "kind": "StatefulSet", "name": _NAME, "uid": _NAME, "controller": True}
+    labels = {names.GATED: names.GATED_LWS, names.LWS_NAME: _NAME}
+    labels |= {names.LWS_GROUP_INDEX: "0", names.LWS_WORKER_INDEX: "0"}
+    notes = _notes(300) | {names.LWS_SIZE: "1"}
+    meta = {"name": f"{_NAME}-0", "labels": labels, "annotations": notes, "ownerReferences": [owner]}
+    return {"metadata": meta, "spec": _POD}
 
 
 def _job(timeout: int) -> Json:

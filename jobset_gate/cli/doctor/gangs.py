@@ -1,6 +1,7 @@
 """The gangs that could be read, those without a barrier, and whether a controller leads."""
 
-from collections.abc import Sequence
+from collections.abc import Awaitable, Callable, Sequence
+from dataclasses import dataclass
 from typing import Final
 
 from jobset_gate import names
@@ -8,17 +9,24 @@ from jobset_gate.barrier import wire
 from jobset_gate.barrier.model import BarrierStage
 from jobset_gate.barrier.source import Source
 from jobset_gate.cli.doctor.check import PAGE, ClusterReader, Finding, NotReadable, error, is_held, ok, unknown
-from jobset_gate.cli.doctor.webhook_configurations import for_jobs, for_start_groups
+from jobset_gate.cli.doctor.webhook_configurations import (
+    FoundWebhook,
+    for_jobs,
+    for_leader_worker_sets,
+    for_start_groups,
+)
 from jobset_gate.cli.fetch.controller_status import controller_status
 from jobset_gate.cli.fetch.gangs import GATED, START_GROUPS, FetchedGang
+from jobset_gate.cli.fetch.lws import GATED_PODS
 from jobset_gate.cli.fetch.source import forbidden_text
 from jobset_gate.explain.model import WAITING_STATES, GangState
 from jobset_gate.kube.errors import Forbidden
-from jobset_gate.kube.resources import JOBS, PODS
+from jobset_gate.kube.resources import JOBS, LEADER_WORKER_SETS, PODS
+from jobset_gate.objects.template import annotations_of, templates_of
 from jobset_gate.objects.terminal_text import truncate_list
-from jobset_gate.objects.unstructured import nested
+from jobset_gate.objects.unstructured import Json, nested
 from jobset_gate.runtime.paging import ListScope, list_objects
-from jobset_gate.sources.table import JOB, START_GROUP
+from jobset_gate.sources.table import JOB, LWS, START_GROUP
 from jobset_gate.sources.templates import NO_ANNOTATIONS, is_condition_true
 
 
@@ -39,8 +47,8 @@ _CREATE_AGAIN: Final = (
 
 
 async def without_barrier(reader: ClusterReader) -> list[Finding]:
-    """Those that are neither finished nor bypassed; of start groups single pods may lack theirs."""
-    found = [it for it in await reader.gangs() if _source(it) is not START_GROUP]
+    """Those that are neither finished nor bypassed; of pod sources single pods may lack theirs."""
+    found = [it for it in await reader.gangs() if not _source(it).gates_pods]
     bare = [f"{it.namespace}/{it.name}" for it in found if it.explained().state is GangState.GATE_MISSING]
     if bare:
         what = f"{len(bare)} of {len(found)} gangs have no barrier"
@@ -68,27 +76,86 @@ async def unseen_jobs(reader: ClusterReader) -> list[Finding]:
     return found
 
 
-_TAKE_PODS: Final = (
-    "see that gangs.sources in the chart's values has startgroup, then delete all pods of the group: a barrier cannot "
-    "be added to a pod"
+@dataclass(frozen=True, slots=True)
+class _PodSource:
+    """How findings name the gangs of a source whose pods get their barrier one by one."""
+
+    source: Source
+    gang: str
+    plural: str
+    delete: str
+    hooks: Callable[[ClusterReader], Awaitable[list[FoundWebhook]]]
+
+    def counted(self, some: Sequence[object]) -> str:
+        return f"{len(some)} {self.gang if len(some) == 1 else self.plural}"
+
+
+_START_GROUPS: Final = _PodSource(
+    START_GROUP, "start group", "start groups", "delete all pods of the group", for_start_groups
 )
-_OPEN_START_GROUP: Final = (
-    "add startgroup to gangs.sources in the chart's values; `kubectl jobset-gate release startgroup/NAME` opens one now"
+_LWS: Final = _PodSource(
+    LWS,
+    "group of a LeaderWorkerSet",
+    "groups of LeaderWorkerSets",
+    "delete the leader pod of the group",
+    for_leader_worker_sets,
 )
 
 
 async def start_groups(reader: ClusterReader) -> list[Finding]:
     """Start groups with a pod that nothing holds, and those that wait though start groups are switched off."""
-    found, seen = [], [it for it in await reader.gangs() if _source(it) is START_GROUP]
+    return await _gated_alone(reader, _START_GROUPS)
+
+
+async def leader_worker_sets(reader: ClusterReader) -> list[Finding]:
+    """The same of groups of LeaderWorkerSets, and LeaderWorkerSets that the webhook has not seen."""
+    return [*await _unmarked(reader), *await _gated_alone(reader, _LWS)]
+
+
+async def _gated_alone(reader: ClusterReader, its: _PodSource) -> list[Finding]:
+    found, seen, word = [], [it for it in await reader.gangs() if _source(it) is its.source], its.source.name
     if bare := [f"{it.namespace}/{it.gang.workload.bare_pod}" for it in seen if it.gang.workload.bare_pod]:
-        why = f"all of its pods start at once, since the webhook was away or takes no start groups: {_first(bare)}"
-        found.append(error(f"{_count(bare, 'start group')} with a pod that has no barrier", why, _TAKE_PODS))
+        why = f"all of its pods start at once, since the webhook was away or takes no {its.plural}: {_first(bare)}"
+        remedy = (
+            f"see that gangs.sources in the chart's values has {word}, then {its.delete}: a barrier cannot be added"
+        )
+        found.append(error(f"{its.counted(bare)} with a pod that has no barrier", why, f"{remedy} to a pod"))
     waits = [f"{it.namespace}/{it.name}" for it in seen if _holds_pods(it)]
-    if waits and not await for_start_groups(reader):
-        what = f"pods are not sent to the webhook, and {_count(waits, 'start group')} still waiting for a verdict"
-        why = f"nobody decides on start groups any more: {_first(waits)}"
-        found.append(error(what, why, _OPEN_START_GROUP))
+    if waits and not await its.hooks(reader):
+        what = f"pods are not sent to the webhook, and {its.counted(waits)} still waiting for a verdict"
+        why = f"nobody decides on {its.plural} any more: {_first(waits)}"
+        one = f"`kubectl jobset-gate release {word}/NAME` opens one now"
+        found.append(error(what, why, f"add {word} to gangs.sources in the chart's values; {one}"))
     return found
+
+
+_UPDATE: Final = (
+    "see that gangs.sources in the chart's values has lws, then change the LeaderWorkerSet in any way: the webhook "
+    "marks its templates"
+)
+
+
+async def _unmarked(reader: ClusterReader) -> list[Finding]:
+    """LeaderWorkerSets that ask for a gate, without our label in their pod templates. Raises NotReadable."""
+    try:
+        listed = await reader.list_objects(LEADER_WORKER_SETS, reader.namespace)
+    except NotReadable:
+        if not await for_leader_worker_sets(reader):
+            return []  # nobody asked for them, and there may be no such kind
+        raise
+    unseen = [it for it in listed if names.CONFIG in annotations_of(it) and not _is_marked(it)]
+    if not unseen:
+        return []
+    what = f"{_count(unseen, LWS.kind)} with the annotation {names.CONFIG} and without a gate"
+    named = [f"{nested(it, 'metadata', 'namespace')}/{nested(it, 'metadata', 'name')}" for it in unseen]
+    why = f"their pods start at once, since the webhook was away or takes no LeaderWorkerSets: {_first(named)}"
+    return [error(what, why, _UPDATE)]
+
+
+def _is_marked(leader_worker_set: Json) -> bool:
+    whole = leader_worker_set | {"kind": LWS.kind}  # items of a list have none
+    marks = (nested(it.pod_template, "metadata", "labels", names.GATED) for it in templates_of(whole))
+    return all(mark == LWS.gated for mark in marks)
 
 
 def _holds_pods(it: FetchedGang) -> bool:
@@ -156,7 +223,7 @@ async def _waiting_pods(reader: ClusterReader) -> int:
     await reader.gangs()  # it finds out which namespaces may be looked at
     gated = [
         pod
-        for labels in (GATED, START_GROUPS)
+        for labels in (GATED, GATED_PODS, START_GROUPS)
         for pod in await reader.list_objects(PODS, reader.namespace, labels=labels)
     ]
     grouped = await reader.list_objects(PODS, reader.namespace, labels=names.POD_GROUP_LABEL)

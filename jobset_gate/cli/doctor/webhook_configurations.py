@@ -16,9 +16,16 @@ from jobset_gate.cli.doctor.check import (
     warning,
     webhooks,
 )
-from jobset_gate.kube.resources import CONFIGMAPS, MUTATING_WEBHOOKS, VALIDATING_WEBHOOKS, Resource
+from jobset_gate.kube.resources import (
+    CONFIGMAPS,
+    CRDS,
+    LEADER_WORKER_SETS,
+    MUTATING_WEBHOOKS,
+    VALIDATING_WEBHOOKS,
+    Resource,
+)
 from jobset_gate.objects.unstructured import Json, as_list, as_map, nested
-from jobset_gate.sources.table import JOB, START_GROUP
+from jobset_gate.sources.table import JOB, LWS, START_GROUP
 from webhook.registration import (
     LWS_HOOK,
     MUTATING,
@@ -48,6 +55,7 @@ async def check(reader: ClusterReader) -> list[Finding]:
         found += [_judged(resource, it) for it in ours]
     found += await _check_jobs(reader)
     found += await _check_start_groups(reader)
+    found += await _check_leader_worker_sets(reader)
     pods = await for_pods(reader)
     found += [_judged(MUTATING_WEBHOOKS, it) for it in pods]
     if not pods:
@@ -78,6 +86,28 @@ async def _check_start_groups(reader: ClusterReader) -> list[Finding]:
         what = f"{MUTATING_WEBHOOKS.kind} {names.BARRIER_POD_WEBHOOK} is missing"
         return [error(what, "pods of start groups start without a barrier, though gangs.sources has them", _INSTALL)]
     return [_judged_start_groups(it, wanted) for it in ours]
+
+
+async def _check_leader_worker_sets(reader: ClusterReader) -> list[Finding]:
+    """Those for LeaderWorkerSets and their pods; nothing to say where they are switched off."""
+    pods, wanted = await for_leader_worker_sets(reader), await installed_gangs(reader)
+    missing = [
+        (resource, name) for resource, hook, name in KEPT if not await _hooks(reader, resource, hook_name(hook, LWS))
+    ]
+    missing += [] if pods else [(MUTATING_WEBHOOKS, names.BARRIER_POD_WEBHOOK)]
+    if not pods and (wanted is None or LWS.name not in wanted.sources):
+        return []
+    why = "groups of LeaderWorkerSets start without a barrier, or are half installed, though gangs.sources has them"
+    found = [error(f"{it.kind} {name} has no webhook for LeaderWorkerSets", why, _INSTALL) for it, name in missing]
+    return found or [await _sent(reader)]
+
+
+async def _sent(reader: ClusterReader) -> Finding:
+    crd = f"{LEADER_WORKER_SETS.plural}.{LEADER_WORKER_SETS.group}"
+    with suppress(NotReadable):
+        if await reader.get_object(CRDS, crd) is None:
+            return ok("LeaderWorkerSets will be sent to the webhook", f"there is no CRD {crd} yet, which is no error")
+    return ok("LeaderWorkerSets are sent to the webhook")
 
 
 async def installed_gangs(reader: ClusterReader) -> settings.Gangs | None:

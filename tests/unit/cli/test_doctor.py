@@ -23,6 +23,7 @@ from jobset_gate.kube.resources import (
     DEPLOYMENTS,
     JOBS,
     JOBSETS,
+    LEADER_WORKER_SETS,
     MUTATING_WEBHOOKS,
     NODES,
     PODS,
@@ -43,6 +44,7 @@ from tests.fakes.admission_server import (
 from tests.fakes.cli_runner import CliResult, RunCli
 from tests.fakes.grouped_pods import pod
 from tests.fakes.stored_gang import StoredJob, StoredJobSet, install_jobset_crd
+from tests.fakes.stored_leader_worker_set import StoredLeaderWorkerSet, install_lws_crd
 from tests.fakes.stored_pod_groups import kubeconfig_of, lease
 from tests.fakes.stored_start_group import StoredStartGroup
 from tests.plane.embedded import Embedded
@@ -245,6 +247,36 @@ async def test_start_groups_that_nothing_holds_and_start_groups_that_nobody_deci
     assert not any("still waiting for a verdict" in what for what in found)
     refused = found["API servers do not reach start-groups.jobset-gate.dev"]
     assert (refused["level"], "pods are ready" in refused["remedy"]) == ("error", True)
+
+
+@only_embedded
+async def test_groups_of_leader_worker_sets_that_nothing_holds_or_nobody_decides_on(
+    camp: StoredJobSet, doctor: Doctor
+) -> None:
+    await install_lws_crd(camp.client)
+    vllm = StoredLeaderWorkerSet(camp.client, camp.namespace)
+    await vllm.jobset()
+    await vllm.started(0, "", 0)
+    await vllm.pod(0, NO_BARRIER, 1, phase="Pending")
+    found = await doctor.found()
+    unseen = found[f"1 LeaderWorkerSet with the annotation {names.CONFIG} and without a gate"]
+    assert (unseen["level"], unseen["why"].rpartition(": ")[2]) == ("error", f"{camp.namespace}/vllm")
+    bare = found["1 group of a LeaderWorkerSet with a pod that has no barrier"]
+    assert (bare["level"], bare["why"].rpartition(": ")[2]) == ("error", f"{camp.namespace}/vllm-1")
+    left = found["pods are not sent to the webhook, and 1 group of a LeaderWorkerSet still waiting for a verdict"]
+    assert (left["why"].rpartition(": ")[2], "release lws/NAME" in left["remedy"]) == (f"{camp.namespace}/vllm/0", True)
+    gangs = Gangs(sources=("jobset", "lws"))
+    made = registration.barrier_pod_configuration(gangs, url="https://127.0.0.1:1")
+    await camp.client.create(MUTATING_WEBHOOKS, made)
+    found = await doctor.found()
+    assert not any("still waiting for a verdict" in what for what in found)
+    assert found["API servers do not reach leaderworkerset-pods.jobset-gate.dev"]["level"] == "error"
+    kept = [it for it in found if it.endswith("has no webhook for LeaderWorkerSets")]
+    assert len(kept) == 2
+    marked = {"metadata": {"labels": {names.GATED: names.GATED_LWS}}}
+    body = {"spec": {"leaderWorkerTemplate": {"workerTemplate": marked}}}
+    await camp.client.patch(LEADER_WORKER_SETS, "vllm", camp.namespace, body=body, patch=PatchType.MERGE)
+    assert not any("without a gate" in what for what in await doctor.found())
 
 
 ON, ON_IGNORE = ({"sources": ["jobset", "startgroup"], "podFailurePolicy": it} for it in ("Fail", "Ignore"))
