@@ -35,7 +35,7 @@ _MISSING: Final = {"leaders": names.LWS_GROUP_INDEX, "workers": names.LWS_WORKER
 """The label that LWS's pod webhook adds: the number of the pod in its StatefulSet."""
 
 
-def _crd() -> Json:
+def crd() -> Json:
     anything = {"type": "object", "x-kubernetes-preserve-unknown-fields": True}
     condition = {"type": "object", "properties": {"type": {"type": "string"}}, "required": ["type"]} | {
         "x-kubernetes-preserve-unknown-fields": True
@@ -95,7 +95,7 @@ def _policy(which: str) -> list[tuple[Resource, Json]]:
 
 async def install(client: Client) -> None:
     """The kind and the policies, unless they are there."""
-    for resource, body in [(CRDS, _crd()), *_policy("leaders"), *_policy("workers")]:
+    for resource, body in [(CRDS, crd()), *_policy("leaders"), *_policy("workers")]:
         with suppress(AlreadyExists):
             await client.create(resource, body, field_manager=MANAGER)
     await jobset_crd.until_served(client, CRD, LEADER_WORKER_SETS)
