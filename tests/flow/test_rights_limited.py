@@ -16,18 +16,21 @@ from jobset_gate import names
 from jobset_gate.barrier.model import GangKey
 from jobset_gate.fake import manifests
 from jobset_gate.kube.client import Client, PatchType
+from jobset_gate.kube.errors import Forbidden
 from jobset_gate.kube.resources import (
     CONFIGMAPS,
     CRDS,
     JOBS,
     JOBSETS,
+    LEADER_WORKER_SETS,
     MUTATING_WEBHOOKS,
     PODS,
     VALIDATING_WEBHOOKS,
     Resource,
 )
 from jobset_gate.sources.table import LWS, START_GROUP, TEMPLATE_SOURCES, config_map_name
-from tests.fakes import jobs
+from tests.fakes import jobs, lws_standin
+from tests.fakes.leader_worker_sets import NAME, leader_worker_set
 from tests.fakes.podgroups import manifests as groups
 from tests.flow.environment import Environment, environment, in_force
 from tests.flow.installed import CONTROLLER, LIVELY, WEBHOOK, Installed, installed
@@ -255,6 +258,25 @@ async def test_a_jobset_has_the_condition_of_its_gang_alone(stage: Environment, 
     await controller.patch(
         JOBSETS, "theirs", gangs, body=ours, patch=PatchType.APPLY, subresource="status", field_manager="x"
     )
+
+
+async def test_a_leader_worker_set_has_the_condition_of_its_groups_alone(
+    stage: Environment, controller: Client
+) -> None:
+    await lws_standin.install(stage.client)
+    theirs = leader_worker_set()
+    theirs["metadata"]["namespace"] = stage.namespace
+    await stage.client.create(LEADER_WORKER_SETS, theirs, stage.namespace)
+
+    async def write(body: Json, patch: PatchType, **more: Any) -> None:
+        await controller.patch(LEADER_WORKER_SETS, NAME, stage.namespace, body=body, patch=patch, **more)
+
+    with refused():
+        await write({"status": {"conditions": [condition("Available")]}}, PatchType.MERGE, subresource="status")
+    with pytest.raises(Forbidden):  # by RBAC
+        await write({"spec": {"replicas": 7}}, PatchType.MERGE)
+    ours = {"metadata": {"name": NAME}, "status": {"conditions": [condition(names.CONDITION)]}}
+    await write(ours, PatchType.APPLY, subresource="status", field_manager="x")
 
 
 CONVERTED = {
