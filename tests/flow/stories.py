@@ -12,14 +12,17 @@ from jobset_gate.kube.resources import (
     CONFIGMAPS,
     CRDS,
     JOBS,
+    LEADER_WORKER_SETS,
     MUTATING_WEBHOOKS,
     SECRETS,
     STATEFUL_SETS,
     VALIDATING_WEBHOOKS,
     Resource,
 )
+from tests.fakes import lws_standin
 from tests.fakes.eventually import eventually
 from tests.fakes.jobs import job
+from tests.fakes.leader_worker_sets import NAME, leader_worker_set
 from tests.flow.environment import PATIENCE, Environment, Json, alive, runs
 from webhook.registration import MUTATING, VALIDATING
 
@@ -154,6 +157,21 @@ async def a_start_group_starts(stage: Environment) -> None:
         f"--namespace={stage.namespace}", f"--timeout={PATIENCE}s",
     )  # fmt: skip
     await stage.client.delete(STATEFUL_SETS, "starts", stage.namespace)
+    await stage.until(lambda pods: not any(map(alive, pods)))
+
+
+async def groups_of_a_leader_worker_set_start(stage: Environment) -> None:
+    """Its pods are deleted with it by the garbage collector."""
+    async with lws_standin.controller(stage.client, stage.namespace):
+        made = leader_worker_set(size=2, notes={names.CONFIG: "{}"})
+        made["metadata"]["namespace"] = stage.namespace
+        made["spec"]["replicas"] = 1
+        await stage.client.create(LEADER_WORKER_SETS, made, stage.namespace)
+        await stage.plane.kubectl(
+            "wait", f"leaderworkersets/{NAME}", f"--for=condition={names.CONDITION}",
+            f"--namespace={stage.namespace}", f"--timeout={PATIENCE}s",
+        )  # fmt: skip
+    await stage.client.delete(LEADER_WORKER_SETS, NAME, stage.namespace)
     await stage.until(lambda pods: not any(map(alive, pods)))
 
 

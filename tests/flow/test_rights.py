@@ -37,7 +37,7 @@ from webhook.certs.serving import LOOPBACK, self_signed
 pytestmark = [pytest.mark.real, pytest.mark.timeout(400)]
 
 WITHOUT_GROUPS = (*LIVELY, "groups.enabled=false")
-WITH_ALL = (*WITHOUT_GROUPS, "statusPage.enabled=true", "gangs.sources={jobset,job,startgroup}")
+WITH_ALL = (*WITHOUT_GROUPS, "statusPage.enabled=true", "gangs.sources={jobset,job,lws,startgroup}")
 WITHOUT_STREAM = replace(QUICK, stream=False)
 """A pod that hears its verdict on the gate stream is not patched for a while: that right would look needless."""
 
@@ -105,6 +105,7 @@ async def test_the_whole_flow_takes_exactly_the_rights_of_the_chart(
         await stories.timed_out(stage)
         await stories.a_job_is_a_gang(stage)
         await stories.a_start_group_starts(stage)
+        await stories.groups_of_a_leader_worker_set_start(stage)
         await stories.an_unrelated_configmap_has_its_name(stage)
         await stories.an_earlier_lifes_configmap_has_its_name(stage)
         await stories.the_ca_is_lost(stage, own, f"{RELEASE}-ca")
