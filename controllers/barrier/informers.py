@@ -73,6 +73,7 @@ def make_informers(
                 lws.leader_worker_set,
                 cache.on_leader_worker_set,
                 namespace,
+                may_be_absent=True,
             ),
         )
     found: list[AnyInformer] = [Informer(client, source, clock=clock, on_problem=on_problem) for source in watched]

@@ -14,7 +14,7 @@ from jobset_gate.podgroups import decode, quota, wire
 from jobset_gate.podgroups.candidate import CapacityCheck
 from jobset_gate.podgroups.model import FLAVOR_OF, NEEDS_POD_GROUP, POD_GROUP_APIS, Format
 from jobset_gate.podgroups.snapshot import RecordObject
-from jobset_gate.runtime.decoder import OnWatchProblem, WatchProblem, WatchProblemKind
+from jobset_gate.runtime.decoder import OnWatchProblem
 from jobset_gate.runtime.informer import AnyInformer, AnyWatchSource, Informer, WatchSource
 from jobset_gate.runtime.store import Store
 from jobset_gate.settings import Groups
@@ -46,7 +46,12 @@ def watch_sources(cache: PodGroupCache, settings: Groups, namespace: str | None)
         ),
         *(
             WatchSource(
-                it, wire.PodGroup, partial(decode.decode_pod_group, api=it.group), cache.on_record_object, namespace
+                it,
+                wire.PodGroup,
+                partial(decode.decode_pod_group, api=it.group),
+                cache.on_record_object,
+                namespace,
+                may_be_absent=True,
             )
             for it in POD_GROUP_RESOURCES
             if it.group in read
@@ -80,16 +85,9 @@ def watch_sources(cache: PodGroupCache, settings: Groups, namespace: str | None)
 def informers(
     client: Client, cache: PodGroupCache, settings: Groups, *, namespace: str | None, on_problem: OnWatchProblem
 ) -> list[AnyInformer]:
-    """One informer for each source; that a CRD is not installed is no problem."""
-    found: list[AnyInformer] = []
-
-    def tell(problem: WatchProblem) -> None:
-        absent = any(it.is_not_installed for it in found if it.resource == problem.resource in POD_GROUP_RESOURCES)
-        if not absent or problem.kind is not WatchProblemKind.LIST_FAILED:
-            on_problem(problem)
-
-    found += (Informer(client, source, on_problem=tell) for source in watch_sources(cache, settings, namespace))
-    return found
+    """One informer for each source."""
+    sources = watch_sources(cache, settings, namespace)
+    return [Informer(client, source, on_problem=on_problem) for source in sources]
 
 
 def record_stores(informers: Iterable[AnyInformer]) -> dict[str, Store[Any, RecordObject]]:

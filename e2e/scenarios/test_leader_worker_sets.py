@@ -107,7 +107,8 @@ async def test_at_the_timeout_a_group_fails_together_and_the_missing_worker_is_n
         await scenario.until(lambda _: len(scenario.ends) >= 2)
         assert {end["exitCode"] for end in scenario.ends.values()} == {names.EXIT_TIMED_OUT}
         (late,) = set(scenario.seen) - set(scenario.ends)
-        await until_condition(scenario, names.REASON_TIMED_OUT, late)
+        slot = "leader" if late == "gang-0" else f"worker {late.removeprefix('gang-0-')}"
+        await until_condition(scenario, names.REASON_TIMED_OUT, f"({slot})")
 
 
 async def test_pods_of_a_set_without_the_annotation_are_not_touched(scenario: Scenario) -> None:

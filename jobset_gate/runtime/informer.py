@@ -62,7 +62,8 @@ class WatchSource(Generic[W, M]):
 
     `wire` is the msgspec.Struct that objects are decoded into; `convert` makes the model, or returns None to leave the
     object out of the cache. `handler` gets every change. `namespace` None: all namespaces. `written_at` is when the API
-    server wrote an object, in Unix time, None if that is unknown; Informer.staleness goes by it.
+    server wrote an object, in Unix time, None if that is unknown; Informer.staleness goes by it. `may_be_absent`: that
+    the resource is not installed is no problem.
     """
 
     resource: Resource
@@ -73,6 +74,7 @@ class WatchSource(Generic[W, M]):
     label_selector: str = ""
     field_selector: str = ""
     written_at: Callable[[W], float | None] = lambda _: None
+    may_be_absent: bool = False
 
     @property
     def scope(self) -> ListScope:
@@ -108,7 +110,7 @@ class Informer(Generic[W, M]):
         self._convert, self._handler, self._written_at = source.convert, source.handler, source.written_at
         self._page_size, self._relist_seconds = page_size, relist_seconds
         self._rng = rng or random.Random()  # noqa: S311 - jitter
-        self._on_problem = on_problem
+        self._on_problem, self._may_be_absent = on_problem, source.may_be_absent
         self._decoder: ObjectDecoder[W] = ObjectDecoder(source.wire, self._report_problem)
         self.store: Store[Any, M] = Store(self._model)
         self._synced, self._listed = asyncio.Event(), asyncio.Event()
@@ -322,7 +324,8 @@ class Informer(Generic[W, M]):
                 kind = WatchProblemKind.SILENT
             case _:
                 kind = WatchProblemKind.WATCH_FAILED if listed else WatchProblemKind.LIST_FAILED
-        self._report_problem(kind, str(error))
+        if not (self._may_be_absent and self.is_not_installed):
+            self._report_problem(kind, str(error))
 
     def _report_problem(self, kind: WatchProblemKind, detail: str) -> None:
         self._on_problem(WatchProblem(kind, self.resource, detail))

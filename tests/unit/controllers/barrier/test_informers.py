@@ -14,6 +14,7 @@ from controllers.barrier.cache import GangCache
 from jobset_gate.kube.access import Access
 from jobset_gate.kube.client import Client
 from jobset_gate.kube.resources import CRDS, JOBSETS, LEADER_WORKER_SETS, PODS, STATEFUL_SETS, Resource
+from jobset_gate.runtime.decoder import OnWatchProblem, WatchProblem
 from jobset_gate.runtime.informer import AnyInformer
 from jobset_gate.sources.table import JOBSET, LWS, START_GROUP
 from tests.fakes.scripted_server import ScriptedServer, no_response, refusal
@@ -21,7 +22,10 @@ from tests.fakes.scripted_server import ScriptedServer, no_response, refusal
 
 @asynccontextmanager
 async def running(
-    server: ScriptedServer, only: Resource, sources: tuple[str, ...] = ("jobset",)
+    server: ScriptedServer,
+    only: Resource,
+    sources: tuple[str, ...] = ("jobset",),
+    on_problem: OnWatchProblem = lambda _: None,
 ) -> AsyncIterator[list[AnyInformer]]:
     """All informers, whose this one runs."""
     async with Client(Access(server.url)) as client, asyncio.TaskGroup() as tasks:
@@ -33,7 +37,7 @@ async def running(
             sources=sources,
             namespace=None,
             clock=time.time,
-            on_problem=lambda _: None,
+            on_problem=on_problem,
         )
         chosen = [one for one in every if one.resource == only]
         runs = [tasks.create_task(one.run()) for one in chosen]
@@ -89,6 +93,14 @@ async def test_what_has_custom_resources_need_not_be_installed_yet(server: Scrip
         await server.until(lambda: server.count("list") > 1)
         assert watches.not_synced(informers) == ""
         await watches.wait_for_sync(informers)
+
+
+async def test_a_cluster_without_leader_worker_sets_has_no_problem(server: ScriptedServer) -> None:
+    problems: list[WatchProblem] = []
+    server.lists.extend([refusal(404), no_response])
+    async with running(server, LEADER_WORKER_SETS, ("jobset", "lws"), problems.append):
+        await server.until(lambda: server.count("list") > 1)
+    assert problems == []
 
 
 async def test_a_leader_worker_set_is_waited_for_since_it_says_what_follows_a_timeout(server: ScriptedServer) -> None:
