@@ -112,7 +112,7 @@ class Gangs(_Section):
     sources: Annotated[tuple[str, ...], Strict(False), AfterValidator(_known_sources)] = DEFAULT_SOURCES
     """Kinds of workloads whose pods may start as a gang. Of another kind nothing is sent, watched or changed."""
     pod_failure_policy: Literal["Fail", "Ignore"] = "Fail"
-    """What becomes of the pods of a start group while the webhook is down: refused, or created without a barrier."""
+    """What becomes of pods with a barrier of their own while the webhook is down: refused, or created without it."""
 
     @property
     def gates_pods(self) -> bool:
