@@ -4,13 +4,19 @@ from __future__ import annotations
 
 import json
 import re
+from typing import Any, cast
 
 import pytest
 
 from jobset_gate import names
 from jobset_gate.barrier.model import VerdictKind
+from jobset_gate.cli.fetch.gangs import FetchedGang, GangSource
+from jobset_gate.cli.fetch.leader_worker_set import fetch_groups
+from jobset_gate.cli.fetch.source import Permissions
 from jobset_gate.kube.client import Client, PatchType
-from jobset_gate.kube.resources import EVENTS, LEADER_WORKER_SETS, PODS, STATEFUL_SETS
+from jobset_gate.kube.errors import Forbidden
+from jobset_gate.kube.resources import EVENTS, LEADER_WORKER_SETS, PODS, STATEFUL_SETS, Resource
+from jobset_gate.sources.table import SOURCES
 from tests.fakes.cli_runner import CliShell
 from tests.fakes.stored_gang import StoredJob, install_jobset_crd
 from tests.fakes.stored_leader_worker_set import StoredLeaderWorkerSet, install_lws_crd
@@ -222,3 +228,56 @@ async def test_bypass_is_of_the_whole(vllm: StoredLeaderWorkerSet, cli: CliShell
     made = await vllm.client.get(LEADER_WORKER_SETS, "vllm", vllm.namespace)
     assert made["metadata"]["annotations"][names.BYPASS] == "true"
     assert "is bypassed: it opens as soon as" in (await cli("release", "lws/vllm/1", "--yes")).err
+
+
+class Limited:
+    """A client that may not list or get these kinds; it notes what is read."""
+
+    def __init__(self, client: Client, *forbidden: Resource) -> None:
+        self._client, self._forbidden = client, forbidden
+        self.read: list[Resource] = []
+
+    async def list(self, resource: Resource, *args: Any, **more: Any) -> Any:
+        return await self._call(self._client.list, resource, *args, **more)
+
+    async def get(self, resource: Resource, *args: Any, **more: Any) -> Any:
+        return await self._call(self._client.get, resource, *args, **more)
+
+    async def _call(self, call: Any, resource: Resource, *args: Any, **more: Any) -> Any:
+        self.read.append(resource)
+        if resource in self._forbidden:
+            raise Forbidden(403, "Forbidden", f"{resource.plural} is forbidden")
+        return await call(resource, *args, **more)
+
+    def __getattr__(self, name: str) -> Any:
+        return getattr(self._client, name)
+
+
+async def loaded(client: Limited, namespace: str) -> tuple[list[FetchedGang], Permissions]:
+    rights = Permissions()
+    source = GangSource(cast("Client", client), namespace, rights, of=tuple(SOURCES.values()))
+    await source.load()
+    return source.gangs(), rights
+
+
+async def test_without_the_rights_to_stateful_sets_and_leader_worker_sets_what_is_not_known_is_named(
+    vllm: StoredLeaderWorkerSet,
+) -> None:
+    client = Limited(vllm.client, STATEFUL_SETS, LEADER_WORKER_SETS)
+    found, rights = await loaded(client, vllm.namespace)
+    assert [(it.name, it.explained().started) for it in found] == [("vllm/0", 2), ("vllm/1", 1)]
+    where = f"in namespace {vllm.namespace}"
+    assert [it.partition(": ")[0] for it in rights.missing] == [
+        f"cannot list {kind} {where}" for kind in ("statefulsets.apps", "leaderworkersets.leaderworkerset.x-k8s.io")
+    ]
+    groups = await fetch_groups(cast("Client", client), vllm.namespace, "vllm", rights)
+    assert groups.outcome(0.0).message == "1 of 2 groups have started"
+
+
+async def test_without_pods_of_leader_worker_sets_nothing_but_those_pods_is_listed(
+    client: Client, namespace: str
+) -> None:
+    await install_jobset_crd(client, namespace)
+    seen = Limited(client, STATEFUL_SETS, LEADER_WORKER_SETS)
+    assert await loaded(seen, namespace) == ([], Permissions())
+    assert not {STATEFUL_SETS, LEADER_WORKER_SETS} & set(seen.read)

@@ -30,6 +30,8 @@ from tests.fakes.podgroups.objects import pod_group
         ("jobset/train", ResourceArgument(ResourceKind.JOBSET, "train")),
         ("job/run", ResourceArgument(ResourceKind.JOB, "run")),
         ("jobs.batch/run", ResourceArgument(ResourceKind.JOB, "run")),
+        ("lws/vllm", ResourceArgument(ResourceKind.LWS, "vllm")),
+        ("leaderworkerset/vllm/12", ResourceArgument(ResourceKind.LWS_GROUP, "vllm-12")),
         ("trainjob/train", ResourceArgument(ResourceKind.TRAIN_JOB, "train")),
         ("po/train-0", ResourceArgument(ResourceKind.POD, "train-0")),
         ("podgroup/ring", ResourceArgument(ResourceKind.POD_GROUP, "ring")),
