@@ -47,8 +47,8 @@ async def test_without_the_gate_they_miss_each_other(scenario: Scenario, nodes: 
 
 async def test_the_api_server_takes_all_examples_as_they_are(scenario: Scenario) -> None:
     """With the kinds and webhooks of an installation; nothing is stored."""
-    folders = (example_overlays.FOLDER, example_overlays.FOLDER / "groups")
-    said = await scenario.kubectl_as_is("apply", "--dry-run=server", *(f"--filename={it}" for it in folders))
+    files = (f"--filename={example_overlays.FOLDER / it}" for it in example_programs.ALL)
+    said = await scenario.kubectl_as_is("apply", "--dry-run=server", *files)
     assert len(said.splitlines()) == sum(len(example_overlays.documents(it)) for it in example_programs.ALL)
 
 

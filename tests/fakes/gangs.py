@@ -45,6 +45,11 @@ def replicated_job(name: str = "workers", **changes: Any) -> ReplicatedJobSeen:
     return msgspec.structs.replace(made, **changes)
 
 
+def slot(index: int) -> str:
+    """How messages name it."""
+    return f"workers-0/{source.shown_index(index)}"
+
+
 def jobset(*jobs: ReplicatedJobSeen, **changes: Any) -> WorkloadSeen:
     made = WorkloadSeen(
         source=source,

@@ -127,7 +127,7 @@ class GetOptions:
 
 @get.command(
     "gangs",
-    short_help="Show gated JobSets, Jobs and LeaderWorkerSets, start groups and pod groups, all in one table.",
+    short_help="Show what waits in start barriers and in pod groups, all in one table.",
     help=_GANGS,
     epilog="Example: {program} get gangs -n team",
 )

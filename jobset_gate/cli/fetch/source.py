@@ -143,9 +143,9 @@ class ResourceSource:
             counted = replace(source, handler=partial(self._on_change, source))
             informer = Informer(self._client, counted, on_problem=partial(self._on_problem, number, source))
             self._informers.append(informer)
-            synced = asyncio.create_task(informer.wait_synced())
-            synced.add_done_callback(lambda _: self._mark_changed())
-            self._tasks += [asyncio.create_task(informer.run()), synced]
+            listed = asyncio.create_task(informer.wait_listed())
+            listed.add_done_callback(lambda _: self._mark_changed())
+            self._tasks += [asyncio.create_task(informer.run()), listed]
         return self
 
     async def __aexit__(self, *_: object) -> None:
@@ -155,7 +155,8 @@ class ResourceSource:
 
     async def ready(self) -> None:
         """Returns once everything was listed that may be. Raises CommandError where there is nothing to show."""
-        while not all(it.has_synced or number in self._without for number, it in enumerate(self._informers)):
+        found = list(enumerate(self._informers))
+        while not all(it.has_synced or it.is_not_installed or number in self._without for number, it in found):
             await self.change()
 
     async def change(self) -> None:

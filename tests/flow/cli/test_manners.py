@@ -179,7 +179,7 @@ async def test_kubectl_completes_the_plugin(real_plane: Real, tmp_path: Path) ->
         return (await ran.communicate())[0].decode().splitlines()
 
     assert await completed("get", "ga") == [
-        "gangs\tShow gated JobSets and Jobs, start groups and pod groups, all in one table.",
+        "gangs\tShow what waits in start barriers and in pod groups, all in one table.",
         ":4",
     ]
     assert [line.split("\t")[0] for line in await completed("wa")] == ["wait", "watch", ":4"]

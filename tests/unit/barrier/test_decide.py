@@ -31,6 +31,7 @@ from tests.fakes.gangs import (
     jobset,
     pod,
     replicated_job,
+    slot,
     verdict,
     waiting_pod,
 )
@@ -59,7 +60,7 @@ def test_a_gang_waits_while_one_pod_is_missing() -> None:
     decision = decided(Wait, gang(pod(0), waiting_pod(1)))
     assert decision.condition.status == "False"
     assert decision.condition.reason == names.REASON_WAITING
-    assert decision.condition.message.startswith("1/2 pods started; missing: 1 pod: Unscheduled (workers-0/1); ")
+    assert decision.condition.message.startswith(f"1/2 pods started; missing: 1 pod: Unscheduled ({slot(1)}); ")
     assert decision.missing_count == 1
 
 
@@ -261,7 +262,7 @@ def test_at_the_timeout_the_gang_fails_together_and_the_missing_are_named() -> N
     assert decision.verdict.kind is VerdictKind.TIMEOUT
     assert decision.verdict.cause == names.REASON_TIMED_OUT
     assert decision.verdict.message == (
-        "timed out after 300s: 1/2 pods started; missing: 1 pod: ImagePull: pytorch: ImagePullBackOff (workers-0/1)"
+        f"timed out after 300s: 1/2 pods started; missing: 1 pod: ImagePull: pytorch: ImagePullBackOff ({slot(1)})"
     )
     assert decision.condition.status == "False"
 
@@ -278,7 +279,7 @@ def test_on_timeout_release_opens_the_gate_and_says_who_is_missing() -> None:
     )
     assert decision.verdict.kind is VerdictKind.RELEASE
     assert decision.verdict.cause == names.REASON_TIMED_OUT
-    assert "workers-0/1" in decision.verdict.message
+    assert slot(1) in decision.verdict.message
     assert decision.condition.status == "True"
 
 
@@ -286,16 +287,20 @@ def test_on_timeout_release_opens_the_gate_and_says_who_is_missing() -> None:
 
 
 LOST = (job(failed=frozenset({1})),)
-LAST = waiting_pod(1, PendingReason.NOT_CREATED, "its pod failed: fetch: exit code 3", phase="Failed")
 WITHOUT_TIMEOUT = jobset(config=Config())
 
 
+def last() -> PodSeen:
+    """The pod of the index that has failed."""
+    return waiting_pod(1, PendingReason.NOT_CREATED, "its pod failed: fetch: exit code 3", phase="Failed")
+
+
 def test_a_gang_with_an_index_that_has_failed_for_good_ends_at_once_and_names_it() -> None:
-    decision = decided(Decide, gang(pod(0), LAST, workload=WITHOUT_TIMEOUT, jobs=LOST))
+    decision = decided(Decide, gang(pod(0), last(), workload=jobset(config=Config()), jobs=LOST))
     assert (decision.verdict.kind, decision.verdict.cause) == (VerdictKind.TIMEOUT, "IndexFailed")
     assert decision.verdict.message == (
         "ended, since an index has failed for good: 1/2 pods started; "
-        "missing: 1 pod: IndexFailed: its pod failed: fetch: exit code 3 (workers-0/1)"
+        f"missing: 1 pod: IndexFailed: its pod failed: fetch: exit code 3 ({slot(1)})"
     )
     assert decision.condition.reason == names.REASON_INDEX_FAILED
 
@@ -308,16 +313,16 @@ def test_failed_indexes_are_named_before_pods_that_wait_longer_and_each_in_its_o
     )
     old = (waiting_pod(n, created=T0 - 900) for n in range(5, 20))
     decision = decided(Decide, gang(*failed, *old, workload=wide, jobs=(job(failed=frozenset(range(5))),)))
-    assert "; missing: 1 pod: IndexFailed: its pod failed: Evicted (workers-0/0); " in decision.verdict.message
-    assert "1 pod: IndexFailed: its pod failed: exit code 3 (workers-0/1); " in decision.verdict.message
-    assert "3 pods: IndexFailed: its pods are gone (workers-0/2, workers-0/3, workers-0/4); 15 pods: Unscheduled" in (
+    assert f"; missing: 1 pod: IndexFailed: its pod failed: Evicted ({slot(0)}); " in decision.verdict.message
+    assert f"1 pod: IndexFailed: its pod failed: exit code 3 ({slot(1)}); " in decision.verdict.message
+    assert f"3 pods: IndexFailed: its pods are gone ({slot(2)}, {slot(3)}, {slot(4)}); 15 pods: Unscheduled" in (
         decision.verdict.message
     )
 
 
 def test_a_failed_index_is_not_explained_by_a_pod_of_a_job_that_was_there_before() -> None:
-    decision = decided(Decide, gang(pod(0), msgspec.structs.replace(LAST, job_uid="before"), jobs=LOST))
-    assert decision.verdict.message.endswith("missing: 1 pod: IndexFailed: its pods are gone (workers-0/1)")
+    decision = decided(Decide, gang(pod(0), msgspec.structs.replace(last(), job_uid="before"), jobs=LOST))
+    assert decision.verdict.message.endswith(f"missing: 1 pod: IndexFailed: its pods are gone ({slot(1)})")
 
 
 @pytest.mark.parametrize(
