@@ -163,12 +163,17 @@ def gather(
     parent: Parent,
     gate: ConfigMapSeen | None,
 ) -> Gathered | None:
-    """The gang that these pods are; None without a leader pod. `gate`: its ConfigMap, None if there is none."""
+    """The gang that these pods are; None without a leader pod, and where no pod says the size of the group.
+
+    `gate`: its ConfigMap, None if there is none.
+    """
     leader = next((it for it in pods if it.name == key.name and it.workload_uid), None)
     if leader is None or leader.member is None:
         return None
     ours = tuple(_of_leader(it, leader.uid) for it in pods if leader_uid(it, worker_sets) == leader.uid)
-    size = leader.member.size
+    size = max(it.member.size for it in ours if it.member is not None)  # that of one was removed: it is on all pods
+    if size < 1:
+        return None
     begun = [at for it in ours for at in (it.created, it.barrier_since) if at is not None]
     own = gate is not None and gate.workload_uid == leader.uid
     if gate is not None and own and gate.waiting_since is not None:
