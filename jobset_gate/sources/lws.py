@@ -171,8 +171,8 @@ def gather(
     if leader is None or leader.member is None:
         return None
     ours = tuple(_of_leader(it, leader.uid) for it in pods if leader_uid(it, worker_sets) == leader.uid)
-    size = max(it.member.size for it in ours if it.member is not None)  # that of one was removed: it is on all pods
-    if size < 1:
+    size = leader.member.size or max(it.member.size for it in ours if it.member is not None)
+    if size < 1:  # the annotation that LWS writes on all pods was removed from all
         return None
     begun = [at for it in ours for at in (it.created, it.barrier_since) if at is not None]
     own = gate is not None and gate.workload_uid == leader.uid

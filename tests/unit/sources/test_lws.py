@@ -188,7 +188,8 @@ def test_a_pod_of_an_earlier_leader_that_has_passed_proves_nothing() -> None:
     assert isinstance(decide(gathered(leader_pod("A", PASSED)), NOW), Enforce), "of its own it does"
 
 
-def test_the_size_is_that_of_any_pod_and_without_one_there_is_no_gang_that_could_start() -> None:
+def test_the_size_is_the_leaders_or_that_of_any_pod_and_without_one_there_is_no_gang_that_could_start() -> None:
+    assert workload(leader_pod("A", size=2), worker_pod(1, size=3)).targets[0].expected == 2
     bare = leader_pod("A", RUNS, size="")
     assert isinstance(decide(gathered(bare, worker_pod(1, size=2)), NOW), Wait)
     for size in ("", "0", "two"):
