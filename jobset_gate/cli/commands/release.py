@@ -39,8 +39,8 @@ from jobset_gate.cli.options import (
 )
 from jobset_gate.cli.options import timeout as limit
 from jobset_gate.cli.printers import output
-from jobset_gate.cli.runner import run_and_exit
 from jobset_gate.cli.release_pods import deliver, release_pods
+from jobset_gate.cli.runner import run_and_exit
 from jobset_gate.explain.text import format_duration
 from jobset_gate.kube.client import Client
 from jobset_gate.kube.errors import KubeError

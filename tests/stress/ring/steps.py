@@ -48,6 +48,13 @@ class RingRun(Run):
     def the_config_map_is_deleted(self, one: int, other: int) -> None:
         self.ring.lose_gate()
 
+    def an_event_is_disturbed(self, one: int, other: int) -> None:
+        """Pods are listed again at once: in the second that an informer takes, gone pods may still count (A4)."""
+        super().an_event_is_disturbed(one, other)
+        replica = self.replica(one)
+        if PODS in replica.torn:
+            replica.begin_list(PODS)
+
     def a_node_restarts(self, one: int, other: int) -> None:
         """Init containers of its pods run again."""
         pods = [pod for pod in self.cluster.pods() if pod["status"]["phase"] == "Running"]
