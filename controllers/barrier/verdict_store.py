@@ -173,8 +173,9 @@ def _data(
     if not seen.workload.source.keeps_attempt:
         return verdict_codec.config_map_data(verdict, clock)
     known = () if gate is None else (gate.verdict, gate.waiting_since)
-    fresh = (it for it in (verdict, clock) if it is not None and it not in known)
-    begins = any(it.generation.attempt == seen.workload.attempt for it in fresh)
+    its = [it for it in (verdict, clock) if it is not None and it.generation.attempt == seen.workload.attempt]
+    # A verdict that stands has its members already: a replica whose view is old must not replace them.
+    begins = verdict not in known if verdict in its else any(it not in known for it in its)
     return verdict_codec.config_map_data(verdict, clock, startgroup.membership_to_write(seen, begins=begins))
 
 

@@ -120,6 +120,15 @@ REMEMBERED = {
             "some_news_arrives 0 2"
         ),
     ),
+    "a controller that sees the pods of an earlier attempt writes them as members of the one that is decided": Schedule(
+        shape=GangShape(width=2, timeout=30, source="startgroup"),
+        replicas=2,
+        fate=RunEnding(all_start=False),
+        steps=steps_of(
+            "pods_start 6 4, everything_calms_down 4 6, something_happens_to_a_pod 7 7, a_pod_misses_the_webhook 4 0, "
+            "a_controller_hears_and_works 10 7, a_watch_falls_silent 3 8, time_passes 6 8, everything_calms_down 2 7"
+        ),
+    ),
     "a gate that was made and lost between two lists is believed in": Schedule(
         shape=GangShape(width=2),
         fate=RunEnding(all_start=False),
