@@ -13,7 +13,7 @@ from typing import Any
 
 from rich.console import Console
 
-from bench import abuse, crowd, decode, growth, latency, machine, report, stream, webhook, writes
+from bench import abuse, crowd, decode, growth, latency, machine, memory, report, stream, webhook, writes
 from bench.report import ResultTable
 from bench.scale import Scale
 
@@ -33,6 +33,7 @@ def benchmarks(*, real: bool) -> dict[str, Benchmark]:
         webhook.NAME: webhook.run,
         growth.NAME: growth.run,
         writes.NAME: writes.run,
+        memory.NAME: memory.run,
         stream.NAME: stream.run,
         abuse.NAME: abuse.run,
     }

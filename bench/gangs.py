@@ -20,6 +20,7 @@ import msgspec
 from bench import managed_fields, workers
 from jobset_gate import names
 from jobset_gate.barrier.model import GangKey
+from jobset_gate.barrier.source import name_and_index
 from jobset_gate.fake import job_controller, jobset_controller, jobset_crd, manifests
 from jobset_gate.fake.apiserver import rules
 from jobset_gate.fake.apiserver.kinds import default_custom
@@ -38,7 +39,7 @@ from jobset_gate.injection import inject
 from jobset_gate.kube.resources import JOBS, JOBSETS, Resource
 from jobset_gate.settings import Barrier, Settings
 from jobset_gate.sources import startgroup
-from jobset_gate.sources.table import JOB, JOBSET, START_GROUP
+from jobset_gate.sources.table import JOB, JOBSET, LWS, POD_SOURCES, START_GROUP
 
 TARGET = "workers"
 CONFIG = {names.TIMEOUT_FIELD: 3600}
@@ -62,7 +63,7 @@ class PodStep(StrEnum):
 class GangPlan:
     """A gang of `jobs` Jobs with `pods` pods each, in one replicatedJob; of the other sources one Job.
 
-    The pods of a start group have no Job: it only shapes them. The name of that gang is made by `start_group`.
+    Where pods are gated one by one they have no Job: it only shapes them. `single` makes the names of those gangs.
     """
 
     name: str
@@ -96,15 +97,42 @@ def split(name: str, size: int, namespace: str = "default", *, lean: bool = Fals
     return GangPlan(name, jobs, -(-size // jobs), namespace, lean)
 
 
-def start_group(name: str, pods: int) -> GangPlan:
-    """A start group of so many pods under one StatefulSet."""
-    owner = str(uuid.uuid5(uuid.NAMESPACE_DNS, name))
-    return GangPlan(startgroup.gang_name(name, owner), 1, pods, lean=True, source=START_GROUP.name)
+def single(source: str, name: str, pods: int, namespace: str = "default") -> GangPlan:
+    """A gang of this source whose pods are all of one Job, of one StatefulSet, or of one leader."""
+    if source == START_GROUP.name:
+        name = startgroup.gang_name(name, _uid_of(name))
+    elif source == LWS.name:
+        name = f"{name}-0"
+    return GangPlan(name, 1, pods, namespace, lean=True, source=source)
+
+
+def lws_objects(plan: GangPlan, leader_uid: str) -> tuple[Json, Json]:
+    """The LeaderWorkerSet of a group and the StatefulSet of its workers, without what the API server adds."""
+    name, index = name_and_index(plan.name)
+    template = _workers(plan)["template"]["spec"]["template"]
+    template["spec"]["restartPolicy"] = "Always"
+    notes = {names.CONFIG: msgspec.json.encode(CONFIG).decode()}
+    parent = {
+        "apiVersion": LWS.api_version,
+        "kind": LWS.kind,
+        "metadata": {"name": name, "namespace": plan.namespace, "annotations": notes, "uid": _uid_of(f"{name}.lws")},
+        "spec": {"replicas": 1, "leaderWorkerTemplate": {"size": plan.size, "workerTemplate": template}},
+    }
+    leader = {"apiVersion": "v1", "kind": "Pod", "name": plan.name, "uid": leader_uid, "controller": True}
+    labels = {names.LWS_NAME: name, names.LWS_GROUP_INDEX: index}
+    meta = {"name": plan.name, "namespace": plan.namespace, "labels": labels, "ownerReferences": [leader]}
+    workers = {
+        "apiVersion": "apps/v1",
+        "kind": "StatefulSet",
+        "metadata": meta | {"uid": _uid_of(plan.name)},
+        "spec": {},
+    }
+    return parent, workers
 
 
 def workload(plan: GangPlan) -> Json:
-    """The JobSet or the Job; of a start group a Job without a gang."""
-    if plan.source == START_GROUP.name:
+    """The JobSet or the Job; where pods are gated one by one a Job without a gang."""
+    if plan.source in POD_SOURCES:
         return job_as_sent(plan) | {"metadata": {"name": plan.name, "namespace": plan.namespace, "labels": {}}}
     return job(plan) if plan.source == JOB.name else jobset(plan)
 
@@ -166,14 +194,15 @@ class GangPods:
 
     def __init__(self, job: Json, now: float, *, lean: bool = False, source: str = JOBSET.name) -> None:
         self.job: str = job["metadata"]["name"]
-        self._is_start_group = source == START_GROUP.name
+        self._source = source
+        self._is_gated_alone = source in POD_SOURCES
         self._lean = lean
         self._job = msgspec.convert({key: job.get(key) or {} for key in ("metadata", "spec", "status")}, FakeObject)
         self._now = now
         self._number = int(job["metadata"]["labels"].get(names.JS_JOB_GLOBAL_INDEX, 0))
         self._prototypes: dict[PodStep, Json] = {}
         self._member: Json | None = None
-        """A pod of a start group."""
+        """A pod that is gated alone."""
 
     def fresh(self, index: int) -> Json:
         """A pod to be sent to an API server, on a node already."""
@@ -183,8 +212,17 @@ class GangPods:
         pod["spec"]["nodeName"] = self._node(index)
         return pod
 
+    def as_sent(self, index: int) -> Json:
+        """A pod that is gated alone, before its admission."""
+        pod = job_controller.render(self._job, index)
+        meta = pod["metadata"] | {"namespace": "default"} | self._alone(index)
+        policy = "Always" if self._source == LWS.name else "Never"
+        return {"apiVersion": "v1", "kind": "Pod", "metadata": meta, "spec": pod["spec"] | {"restartPolicy": policy}}
+
     def name(self, index: int) -> str:
-        """Of the pod with that completion index, with five characters at its end as if they were drawn."""
+        """Of the pod with that index, with five characters at its end as if they were drawn, unless LWS names it."""
+        if self._source == LWS.name:
+            return f"{self.job}-{index}" if index else self.job
         end = f"{self._number * 7919 + index * 104729:05x}"[-5:]
         return f"{self._job.metadata.name}-{index}-{end}"
 
@@ -193,7 +231,7 @@ class GangPods:
         if step is PodStep.UNSCHEDULED:
             return _unscheduled(self._now)
         init, main = _STATES[step](self._now)
-        spec = self._render(0)["spec"] if self._is_start_group else self._job.spec["template"]["spec"]
+        spec = self._render(0)["spec"] if self._is_gated_alone else self._job.spec["template"]["spec"]
         book = PodRecord(
             restart_policy="OnFailure",
             init=[ContainerRecord(one["name"], one["image"], init) for one in spec["initContainers"]],
@@ -212,8 +250,11 @@ class GangPods:
         meta, name = pod["metadata"], self.name(index)
         meta |= {"name": name, "generateName": name[:-5], "uid": uid}
         meta["managedFields"][-1]["time"] = stamp(time.time())
-        if self._is_start_group:
+        if self._is_gated_alone:
             meta["annotations"][names.TOKEN] = f"{index:032x}"
+            its = self._alone(index)
+            meta["labels"] |= its["labels"]
+            meta["ownerReferences"] = its["ownerReferences"]
         for kind in ("labels", "annotations"):
             meta[kind][names.JOB_COMPLETION_INDEX] = str(index)
         pod["spec"]["hostname"] = f"{self._job.metadata.name}-{index}"
@@ -225,7 +266,7 @@ class GangPods:
     def _prototype(self, step: PodStep) -> Json:
         pod: Json = copy(self._render(0))
         pod["metadata"] |= {"creationTimestamp": stamp(self._now), "generation": 1}
-        if not self._is_start_group:
+        if not self._is_gated_alone:
             pod["metadata"]["finalizers"] = [names.JOB_TRACKING_FINALIZER]
         pod["spec"] |= workers.service_account(pod["spec"])
         rules.default_pod(pod)
@@ -242,20 +283,26 @@ class GangPods:
 
     def _render(self, index: int) -> Json:
         """As its controller makes it and the webhook lets it in."""
-        pod = job_controller.render(self._job, index)
-        if not self._is_start_group:
-            return pod
+        if not self._is_gated_alone:
+            return job_controller.render(self._job, index)
         if self._member is None:
-            group, owner = startgroup.group_and_owner(self.job)
-            by = {"apiVersion": "apps/v1", "kind": "StatefulSet", "name": group, "uid": owner, "controller": True}
-            meta = pod["metadata"] | {"labels": {names.START_GROUP: group}, "ownerReferences": [by]}
-            meta["annotations"] = {
-                names.START_SIZE: str(self._job.spec["parallelism"]),
-                names.CONFIG: msgspec.json.encode(CONFIG).decode(),
-            }
-            user = {"apiVersion": "v1", "kind": "Pod", "metadata": meta, "spec": pod["spec"]}
-            self._member = inject.injected(user, None, settings=Settings(), token="0" * 32).document
+            self._member = inject.injected(self.as_sent(0), None, settings=Settings(), token="0" * 32).document
         return self._member
+
+    def _alone(self, index: int) -> Json:
+        """Labels, annotations and owner of a pod that is gated alone, as its controller writes them."""
+        notes = {names.CONFIG: msgspec.json.encode(CONFIG).decode()}
+        size = str(self._job.spec["parallelism"])
+        if self._source == START_GROUP.name:
+            name, uid = startgroup.group_and_owner(self.job)
+            labels, notes[names.START_SIZE] = {names.START_GROUP: name}, size
+        else:
+            parent, group = name_and_index(self.job)
+            name, uid = (self.job, _uid_of(self.job)) if index else (parent, _uid_of(parent))
+            labels = {names.LWS_NAME: parent, names.LWS_GROUP_INDEX: group, names.LWS_WORKER_INDEX: str(index)}
+            labels[names.GATED], notes[names.LWS_SIZE] = LWS.gated, size
+        by = {"apiVersion": "apps/v1", "kind": "StatefulSet", "name": name, "uid": uid, "controller": True}
+        return {"labels": labels, "annotations": notes, "ownerReferences": [by]}
 
     def _node(self, index: int) -> str:
         place = self._number * int(self._job.spec["parallelism"]) + index
@@ -265,6 +312,10 @@ class GangPods:
 def new_uid(rng: random.Random) -> str:
     """A random UUID as API servers give them out."""
     return str(uuid.UUID(int=rng.getrandbits(128), version=4))
+
+
+def _uid_of(name: str) -> str:
+    return str(uuid.uuid5(uuid.NAMESPACE_DNS, name))
 
 
 # --- Details ---------------------------------------------------------------------------------------------------------

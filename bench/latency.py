@@ -1,6 +1,6 @@
 """From the last pod's start to the decision in the ConfigMap, for gangs of 1,000 pods, compared with a bare write.
 
-Gangs of each source take turns; start groups on the embedded API server only.
+Gangs of each source take turns; those whose pods are gated one by one on the embedded API server only.
 """
 
 from __future__ import annotations
@@ -10,17 +10,17 @@ import random
 import time
 from collections.abc import AsyncIterator
 from contextlib import AsyncExitStack, asynccontextmanager
-from dataclasses import dataclass, field, replace
+from dataclasses import dataclass, field
 
 from bench.child import Child
 from bench.clusters import BenchCluster, EmbeddedBenchCluster, RealBenchCluster
-from bench.gangs import GangPlan, split, start_group
+from bench.gangs import GangPlan, single, split
 from bench.report import Cell, ResultTable, ResultTarget
 from bench.scale import Scale
 from bench.stats import median, percentile
 from jobset_gate.kube.access import Access
 from jobset_gate.kube.client import Client
-from jobset_gate.sources.table import JOB, JOBSET, START_GROUP
+from jobset_gate.sources.table import JOBSET, SOURCES, TEMPLATE_SOURCES
 from tests.plane.planes import Real
 from tests.plane.real import RealPlane
 
@@ -83,23 +83,21 @@ async def on_real(plane: Real, namespace: str) -> AsyncIterator[RealBenchCluster
 
 async def measure(cluster: BenchCluster, scale: Scale) -> Found:
     """Gang after gang, in each round one of each source, and before the last starts of each some bare writes."""
-    starts = cluster.name == "embedded"
-    sources = (JOBSET.name, JOB.name, START_GROUP.name) if starts else (JOBSET.name, JOB.name)
+    alone = cluster.name == "embedded"
+    sources = SOURCES if alone else TEMPLATE_SOURCES
     found = {(cluster.name, source): LatencyResult() for source in sources}
     began = time.monotonic()
     rng = random.Random(2)  # noqa: S311 - the same pauses in every run
     pause = PAUSE * min(1.0, scale.factor * 10)
     async with Child("controller") as controller:
-        await controller.call("run", **cluster.reach, starts=starts)
+        await controller.call("run", **cluster.reach, pod_sources=alone)
         for number in range(scale.size(GANGS[cluster.name], 2)):
             if time.monotonic() - began > BUDGET_SECONDS[cluster.name]:
                 break
             for (_, source), its in rng.sample(list(found.items()), len(found)):
                 plan = split(f"{source}-{number}", scale.kept(PODS, 10), cluster.namespace, lean=True)
-                if source == JOB.name:
-                    plan = replace(plan, source=source, jobs=1, pods=plan.size)
-                elif source == START_GROUP.name:
-                    plan = start_group(plan.name, plan.size)
+                if source != JOBSET.name:
+                    plan = single(source, plan.name, plan.size, cluster.namespace)
                 await _run_gang(plan, cluster, controller, its, pause=rng.uniform(0.0, pause))
     return found
 
@@ -145,7 +143,7 @@ def table(found: Found, pods: int) -> ResultTable:
         targets=targets,
         notes=[
             "bare write: a PUT of such a ConfigMap by the controller's own client, before the last starts of each gang",
-            "jobset: ten Jobs of 100 pods; job: one Indexed Job; startgroup: pods without a Job",
+            "jobset: ten Jobs of 100 pods; job: one Indexed Job; lws, startgroup: pods without Jobs",
             "in each round one gang of each source, in random order",
             "p99 of fewer than 100 gangs is the slowest of them",
         ],

@@ -1,4 +1,4 @@
-"""The webhook on a JobSet of three replicatedJobs and on a Job, compared with a handler that does nothing."""
+"""The webhook on a JobSet, a Job, a LeaderWorkerSet and single pods, compared with a handler that does nothing."""
 
 from __future__ import annotations
 
@@ -26,8 +26,8 @@ from jobset_gate import names
 from jobset_gate.fake import manifests
 from jobset_gate.injection import inject
 from jobset_gate.settings import Settings
-from jobset_gate.sources.table import JOB
-from webhook.registration import MUTATE_PATH, VALIDATE_PATH
+from jobset_gate.sources.table import JOB, LWS, POD_SOURCES
+from webhook.registration import BARRIER_POD_PATH, MUTATE_PATH, VALIDATE_PATH
 
 NAME = "webhook"
 REQUESTS = 3000
@@ -99,7 +99,34 @@ def requests(url: str) -> list[RequestKind]:
         RequestKind(
             "validate a Job's CREATE", prepared(url, VALIDATE_PATH, review("CREATE", gated, None)), b'"allowed":true'
         ),
+        *pod_source_requests(url),
     ]
+
+
+def pod_source_requests(url: str) -> list[RequestKind]:
+    """A LeaderWorkerSet, and a pod of each source whose pods are gated one by one."""
+    plan = gangs.single(LWS.name, "llm-serve", 128)
+    parent, _ = gangs.lws_objects(plan, "")
+    marked = inject.injected(parent, None, settings=Settings()).document
+    found = [
+        RequestKind(
+            "mutate a LeaderWorkerSet's CREATE",
+            prepared(url, MUTATE_PATH, review("CREATE", parent, None)),
+            b'"patchType"',
+        ),
+        RequestKind(
+            "validate a LeaderWorkerSet's CREATE",
+            prepared(url, VALIDATE_PATH, review("CREATE", marked, None)),
+            b'"allowed":true',
+        ),
+    ]
+    for source in POD_SOURCES:
+        plan = gangs.single(source, "llm", 128)
+        pod = gangs.GangPods(gangs.workload(plan), 0.0, source=source).as_sent(1)
+        pod["metadata"].setdefault("name", "llm-1")
+        sent = prepared(url, BARRIER_POD_PATH, review("CREATE", pod, None))
+        found.append(RequestKind(f"mutate a pod's CREATE, {source}", sent, b'"patchType"'))
+    return found
 
 
 def review(operation: str, new: Json, old: Json | None) -> bytes:
@@ -187,7 +214,7 @@ def latency_table(kinds: Sequence[RequestKind], times: dict[str, list[float]]) -
             targets.append(ResultTarget(text, worst * 1e3, limit * 1e3, " ms"))
     return ResultTable(
         name=f"{NAME}-latency",
-        title="The webhook, one request at a time, a JobSet of three replicatedJobs and a Job",
+        title="The webhook, one request at a time: a JobSet of three replicatedJobs, a Job, a LeaderWorkerSet, a pod",
         columns=["request", "KiB", "requests", "median ms", "p99 ms", "p99 x baseline"],
         rows=rows,
         targets=targets,

@@ -7,10 +7,10 @@ from collections import Counter
 from dataclasses import asdict
 
 from bench.child import Child
-from bench.gangs import GangPlan, PodStep, start_group
+from bench.gangs import GangPlan, PodStep, single
 from bench.report import Cell, ResultTable, ResultTarget
 from bench.scale import Scale
-from jobset_gate.sources.table import JOB, JOBSET, START_GROUP
+from jobset_gate.sources.table import JOBSET, SOURCES
 
 NAME = "writes"
 SIZES = (20, 1000)
@@ -28,14 +28,12 @@ async def run(scale: Scale) -> list[ResultTable]:
     found: Found = {}
     async with Child("apiserver") as server, Child("controller") as controller:
         url = (await server.call("install"))["url"]
-        await controller.call("run", server=url, namespace="default", starts=True)
+        await controller.call("run", server=url, namespace="default", pod_sources=True)
         quiet = QUIET if scale.measures else SHORT_QUIET
         await controller.call("quiet", seconds=quiet)  # JobSet's CRD gets our field
         for pods in SIZES:
-            for source in (JOBSET.name, JOB.name, START_GROUP.name):
-                plan = GangPlan(f"{source}-{pods}", 1, scale.kept(pods, 2), source=source)
-                if source == START_GROUP.name:
-                    plan = start_group(plan.name, plan.size)
+            for source in SOURCES:
+                plan = single(source, f"{source}-{pods}", scale.kept(pods, 2))
                 found[plan.size, source] = await _written(plan, server, controller, quiet)
     return [table(found)]
 

@@ -10,7 +10,7 @@ from collections.abc import Iterator
 
 from bench.children import command_loop
 from bench.children.command_loop import Json
-from bench.gangs import GangPlan, GangPods, PodStep, job_as_stored, jobs, new_uid, workload
+from bench.gangs import GangPlan, GangPods, PodStep, job_as_stored, jobs, lws_objects, new_uid, workload
 from jobset_gate import names
 from jobset_gate.fake import jobset_crd
 from jobset_gate.fake.apiserver import ApiServer
@@ -21,8 +21,18 @@ from jobset_gate.fake.cluster import SELDOM
 from jobset_gate.fake.objects import stamp
 from jobset_gate.kube.access import Access
 from jobset_gate.kube.client import Client
-from jobset_gate.kube.resources import CONFIGMAPS, JOBS, JOBSETS, PODS, Resource
-from jobset_gate.sources.table import START_GROUP, config_map_name
+from jobset_gate.kube.resources import (
+    CONFIGMAPS,
+    CRDS,
+    JOBS,
+    JOBSETS,
+    LEADER_WORKER_SETS,
+    PODS,
+    STATEFUL_SETS,
+    Resource,
+)
+from jobset_gate.sources.table import LWS, POD_SOURCES, config_map_name
+from tests.fakes.lws_groups import CRD as LWS_CRD
 
 BATCH_INTERVAL = 0.01
 """Seconds between two batches of changes."""
@@ -30,6 +40,7 @@ KUBELET_DELAY = 0.3
 """Seconds from a pod's patch to its main container."""
 HISTORY = 2000
 """Changes that a watch may be behind: each is a whole pod in memory."""
+_LWS_KINDS = (LEADER_WORKER_SETS, STATEFUL_SETS)
 
 
 class StoredGang:
@@ -41,6 +52,8 @@ class StoredGang:
         self._pods: list[GangPods] = []
         self._kind = self._kind_of(PODS)
         self._gone = False
+        self._others: list[tuple[Resource, str]] = []
+        """A LeaderWorkerSet and its StatefulSet."""
         self.uid = ""
 
     @property
@@ -55,9 +68,13 @@ class StoredGang:
             stored["metadata"] |= {"uid": new_uid(self._rng), "creationTimestamp": stamp(now), "generation": 1}
             self._put(JOBSETS, stored)
         made = [job_as_stored(job, self._rng, now) for job in jobs(stored)]
-        if self._plan.source != START_GROUP.name:
+        if self._plan.source not in POD_SOURCES:
             made = [self._put(JOBS, job) for job in made]
         self.uid = (stored if self._plan.resource == JOBSETS else made[0])["metadata"]["uid"]
+        if self._plan.source == LWS.name:
+            for resource, its in zip(_LWS_KINDS, lws_objects(self._plan, self._uids[0]), strict=True):
+                self._others.append((resource, its["metadata"]["name"]))
+                self._put(resource, its)
         self._pods = [GangPods(job, now, lean=self._plan.lean, source=self._plan.source) for job in made]
         for number in range(self._plan.size):
             self.move(number, step)
@@ -84,6 +101,8 @@ class StoredGang:
         """First the JobSet or Job, as a user would."""
         self._gone = True
         self._drop(self._plan.resource, self._plan.name)
+        for resource, name in self._others:
+            self._drop(resource, name)
         for name in self.names():
             self._drop(PODS, name)
         for job in range(self._plan.jobs):
@@ -118,9 +137,11 @@ class ApiServerProcess:
         server.store.listeners.append(self._obey)
 
     async def install(self) -> Json:
-        """JobSet's CRD."""
+        """The CRDs of JobSet and LeaderWorkerSet."""
         async with Client(Access(server=self._server.url)) as client:
             await jobset_crd.install(client)
+            await client.create(CRDS, LWS_CRD)
+            await jobset_crd.until_served(client, LWS_CRD["metadata"]["name"], LEADER_WORKER_SETS)
         return {"url": self._server.url}
 
     async def make(self, plan: Json, step: str) -> Json:

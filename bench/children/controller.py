@@ -22,7 +22,7 @@ from jobset_gate.cli.options import LogFormat, LogLevel
 from jobset_gate.kube.access import Access, from_kubeconfig
 from jobset_gate.kube.resources import CONFIGMAPS
 from jobset_gate.settings import Groups
-from jobset_gate.sources.table import JOBSET, START_GROUP
+from jobset_gate.sources.table import JOBSET, POD_SOURCES
 
 QUIET = 0.5
 """Seconds without a write after which the controller is taken to have nothing to do."""
@@ -48,18 +48,18 @@ class ControllerProcess:
         works: bool = True,
         stream: bool = False,
         whole: bool = False,
-        starts: bool = False,
+        pod_sources: bool = False,
     ) -> Json:
         """Starts it; returns once its cache holds so many pods, with the lag of its loop up to then.
 
         `works`: it takes the Lease and decides; else it only fills its caches. `stream`: with the gate stream.
-        `whole`: with all that is on by default, pod groups and the port of health and metrics among it. `starts`: with
-        start groups.
+        `whole`: with all that is on by default, pod groups and the port of health and metrics among it. `pod_sources`:
+        with all sources.
         """
         access = Access(server=server) if server else await from_kubeconfig(kubeconfig)
         options = ManagerOptions(namespace=namespace, watch_namespace=only, identity="bench")
-        if starts:
-            options = replace(options, sources=(*options.sources, START_GROUP.name))
+        if pod_sources:
+            options = replace(options, sources=(*options.sources, *POD_SOURCES))
         if not works:
             options = replace(options, leader_elect=False, workers=0)
         if stream:

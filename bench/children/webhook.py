@@ -12,7 +12,8 @@ from bench.children import command_loop
 from bench.children.command_loop import Json
 from jobset_gate.cli import logs
 from jobset_gate.cli.options import LogFormat, LogLevel
-from jobset_gate.settings import Settings
+from jobset_gate.settings import Gangs, Settings
+from jobset_gate.sources.table import SOURCES
 from webhook import server as its_server
 from webhook.app import AdmissionServer
 from webhook.certs.serving import self_signed
@@ -41,7 +42,7 @@ async def main() -> None:
     logs.configure(LogFormat.JSON, LogLevel.WARNING)
     bundle = self_signed()
     with patch.object(its_server, "AdmissionServer", _BenchWebhook):
-        server = await its_server.serve(Settings(), tls=bundle.serving)
+        server = await its_server.serve(Settings(gangs=Gangs(sources=tuple(SOURCES))), tls=bundle.serving)
 
         async def where() -> Json:
             return {"url": server.url, "ca": bundle.ca.decode()}
