@@ -1,5 +1,6 @@
 """Classifies pods that have not started: reason (A9) and the scheduler's or kubelet's message. First match wins."""
 
+from collections.abc import Sequence
 from functools import lru_cache
 
 from jobset_gate import names
@@ -25,12 +26,15 @@ _RUNNER = f"{names.PREFETCH_CONTAINER}-"
 
 MAX_MESSAGE = 300
 """Characters of a message that are kept: ten thousand pods may each have one."""
+_MOST_GATES = 5
 _PART_LIMIT = 2 * MAX_MESSAGE
 """Characters read of each part; image names and messages have any length."""
 
 
-def classify_pending(status: wire.PodStatus, *, bound: bool, deleting: bool) -> PendingCause:
-    """Why a pod does not count as started."""
+def classify_pending(
+    status: wire.PodStatus, gates: Sequence[wire.SchedulingGate] | None, *, bound: bool, deleting: bool
+) -> PendingCause:
+    """Why a pod does not count as started. `gates`: its schedulingGates."""
     if deleting:
         return PendingCause(reason=PendingReason.TERMINATING, message="is being deleted")
     if status.phase == "Failed":
@@ -38,11 +42,14 @@ def classify_pending(status: wire.PodStatus, *, bound: bool, deleting: bool) -> 
             PendingReason.NOT_CREATED, "its pod failed", status.reason, status.message, _failure_message(status)
         )
     if not bound:
-        return _unscheduled(status)
+        return _unscheduled(status, gates)
     return _on_node(status)
 
 
-def _unscheduled(status: wire.PodStatus) -> PendingCause:
+def _unscheduled(status: wire.PodStatus, gates: Sequence[wire.SchedulingGate] | None) -> PendingCause:
+    if gates:  # named, since the scheduler's message does not say whose they are: Kueue's, for one
+        names_of = ", ".join(it.name[:MAX_MESSAGE] for it in gates[:_MOST_GATES])
+        return _cause(PendingReason.UNSCHEDULED, f"waits for its scheduling gates to be removed: {names_of}")
     for condition in status.conditions or ():
         if condition.type == "PodScheduled" and condition.status == "False":
             return _cause(PendingReason.UNSCHEDULED, condition.message or condition.reason)

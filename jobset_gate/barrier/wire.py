@@ -189,8 +189,13 @@ class DatedMeta(Meta, frozen=True):
     managed_fields: tuple[ManagedFields, ...] | None = None
 
 
+class SchedulingGate(WireStruct, frozen=True):
+    name: str = ""
+
+
 class PodSpec(WireStruct, frozen=True):
     node_name: str = ""
+    scheduling_gates: list[SchedulingGate] | None = None
 
 
 class Pod(WireStruct, frozen=True):
@@ -341,6 +346,7 @@ class MemberPodSpec(TemplatePodSpec, frozen=True):
     """spec of a pod that is gated alone: it stands for its template, too."""
 
     node_name: str = ""
+    scheduling_gates: list[SchedulingGate] | None = None
 
 
 class MemberPod(WireStruct, frozen=True):

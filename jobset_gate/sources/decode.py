@@ -76,7 +76,9 @@ def pod(seen: wire.Pod | wire.MemberPod, slot: PodSlot = slot_of_pod) -> PodSeen
         _not_before_creation(created, since),
         _not_before_creation(created, _main_since(status)) if stage is _PASSED else None,
         intern_text(notes.verdict) if 0 < len(notes.verdict) <= verdict_codec.MAX_VERDICT_LENGTH else "",
-        None if started else pending_reason.classify_pending(status, bound=bound, deleting=deleting),
+        None
+        if started
+        else pending_reason.classify_pending(status, seen.spec.scheduling_gates, bound=bound, deleting=deleting),
     )
 
 

@@ -97,6 +97,18 @@ def test_a_pod_without_a_node_is_unscheduled_in_the_schedulers_words() -> None:
     assert unbound(said) == PendingCause(reason=PendingReason.UNSCHEDULED, message=SCHEDULER)
 
 
+def test_a_pod_that_a_queue_holds_names_the_gates_of_the_queue() -> None:
+    said = {"type": "PodScheduled", "status": "False", "reason": "SchedulingGated", "message": "Scheduling is blocked"}
+    held = {"phase": "Pending", "conditions": [said]}
+    two = [{"name": "kueue.x-k8s.io/admission"}, {"name": "kueue.x-k8s.io/topology"}]
+    assert stall(spec={"schedulingGates": two}, status=held) == PendingCause(
+        reason=PendingReason.UNSCHEDULED,
+        message="waits for its scheduling gates to be removed: kueue.x-k8s.io/admission, kueue.x-k8s.io/topology",
+    )
+    assert len(stall(spec={"schedulingGates": [{"name": "x" * 10_000}] * 100}, status=held).message) == MAX_MESSAGE
+    assert stall(spec={"schedulingGates": []}, status=held).message == "Scheduling is blocked"
+
+
 @pytest.mark.parametrize("conditions", [(), ({"type": "Initialized", "status": "False"},)])
 def test_a_pod_that_no_scheduler_has_seen_says_so(conditions: tuple[Json, ...]) -> None:
     assert unbound(*conditions) == PendingCause(
