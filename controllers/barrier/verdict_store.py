@@ -10,6 +10,7 @@ from controllers.barrier.cache import GangCache
 from controllers.barrier.workloads import WORKLOADS
 from jobset_gate import names
 from jobset_gate.barrier import verdict_codec, wire
+from jobset_gate.barrier.member import Membership
 from jobset_gate.barrier.model import (
     ConfigMapSeen,
     DesiredCondition,
@@ -52,14 +53,17 @@ class VerdictStore:
         if gate is not None and gate.workload_uid != seen.workload.uid:
             await self._remove(key, seen.workload, gate)
             gate = None
+        membership = _membership(seen, gate, verdict, clock)
+        if gate is not None and gate.canonical and gate.membership == membership:
+            # Without the members, which are many and compared already.
+            found = verdict_codec.config_map_data(gate.verdict, gate.waiting_since)
+            if found == verdict_codec.config_map_data(verdict, clock):
+                return
+        wanted = verdict_codec.config_map_data(verdict, clock, membership)
         if gate is None:
-            await self._create(key, seen.workload, _data(seen, None, verdict, clock))
-            return
-        wanted = _data(seen, gate, verdict, clock)
-        found = verdict_codec.config_map_data(gate.verdict, gate.waiting_since, gate.membership)
-        if gate.canonical and wanted == found:
-            return
-        await self._replace(key, seen.workload, gate, wanted)
+            await self._create(key, seen.workload, wanted)
+        else:
+            await self._replace(key, seen.workload, gate, wanted)
 
     async def get_config_map(self, key: GangKey) -> ConfigMapSeen | None:
         """The ConfigMap in the API, None if it does not exist. Raises ConfigMapConflict if it has not our label."""
@@ -166,17 +170,17 @@ def _is_immutable(refused: Invalid) -> bool:
     return any(as_map(it).get("field") == "immutable" for it in as_list(refused.details.get("causes")))
 
 
-def _data(
+def _membership(
     seen: GangSnapshot, gate: ConfigMapSeen | None, verdict: Verdict | None, clock: WaitingSince | None
-) -> dict[str, str]:
-    """The content with this verdict and this clock; `gate`: what is there already."""
+) -> Membership | None:
+    """What is to be written with this verdict and this clock, if anything; `gate`: what is there already."""
     if not seen.workload.source.keeps_attempt:
-        return verdict_codec.config_map_data(verdict, clock)
+        return None
     known = () if gate is None else (gate.verdict, gate.waiting_since)
     its = [it for it in (verdict, clock) if it is not None and it.generation.attempt == seen.workload.attempt]
     # A verdict that stands has its members already: a replica whose view is old must not replace them.
     begins = verdict not in known if verdict in its else any(it not in known for it in its)
-    return verdict_codec.config_map_data(verdict, clock, startgroup.membership_to_write(seen, begins=begins))
+    return startgroup.membership_to_write(seen, begins=begins)
 
 
 def config_map_body(workload: WorkloadSeen, data: Mapping[str, str]) -> dict[str, Any]:

@@ -174,7 +174,8 @@ def gather(
     size = leader.member.size or max(it.member.size for it in ours if it.member is not None)
     if size < 1:  # the annotation that LWS writes on all pods was removed from all
         return None
-    begun = [at for it in ours for at in (it.created, it.barrier_since) if at is not None]
+    begun = [it.created for it in ours if it.created is not None]
+    begun += [it.barrier_since for it in ours if it.barrier_since is not None]
     own = gate is not None and gate.workload_uid == leader.uid
     if gate is not None and own and gate.waiting_since is not None:
         begun.append(gate.waiting_since.at)
@@ -207,7 +208,7 @@ def gather(
         ),
         condition=None,
         owner=msgspec.structs.replace(leader.member.owner, uid=parent.uid),
-        bare_pod=min((it.name for it in ours if it.live and it.member and not it.member.has_barrier), default=""),
+        bare_pod=members.bare_pod(ours, {id(it.member): it.member for it in ours if it.member is not None}.values()),
     )
     return Gathered(workload, members.only_job(workload, key.name), ours)
 

@@ -1,5 +1,6 @@
 """What a pod that is gated alone says of its gang, whatever the source (K3)."""
 
+from collections.abc import Iterable
 from functools import lru_cache
 from typing import NamedTuple
 
@@ -60,6 +61,13 @@ def _member(owner: ObjectSeen, size: int, notes: _Notes, devices: Devices, *, ha
         has_barrier=has_barrier,
         devices=devices,
     )
+
+
+def bare_pod(pods: Iterable[PodSeen], said: Iterable[MemberSeen]) -> str:
+    """The first name of a live pod without a barrier, "" without one. `said`: what the pods say, each once."""
+    if all(it.has_barrier for it in said):
+        return ""
+    return min((it.name for it in pods if it.live and it.member and not it.member.has_barrier), default="")
 
 
 def only_job(workload: WorkloadSeen, name: str) -> JobSeen:

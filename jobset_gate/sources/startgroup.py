@@ -105,17 +105,19 @@ def attempt_of(pods: Collection[PodSeen], kept: Membership | None) -> int:
     `kept` is what the ConfigMap says. A pure function of both, so that a successor finds the same. Pods that have ended
     prove that an attempt was decided: no later pod may be bound by that, even if the ConfigMap was lost meanwhile.
     """
-    decided = max(map(_addressed_attempt, pods), default=-1)
+    decided = max(map(_attempt_in, {pod.verdict for pod in pods if pod.verdict}), default=-1)
     known = Membership(attempt=0) if kept is None else kept
     attempt = max(known.attempt, decided)
     members = known.members if known.attempt == attempt else frozenset()
-    live = [pod for pod in pods if pod.live]
-    if not live or not (members or decided == attempt):
+    if not (members or decided == attempt):
         return attempt
-    lasts = any(
-        pod.stage is BarrierStage.PASSED or pod.uid in members or _addressed_attempt(pod) == attempt for pod in live
-    )
-    return attempt + (not lasts)
+    is_next = False
+    for pod in pods:
+        if pod.live:
+            if pod.stage is BarrierStage.PASSED or pod.uid in members or _addressed_attempt(pod) == attempt:
+                return attempt
+            is_next = True
+    return attempt + is_next
 
 
 def latest(known: Membership | None, read: Membership | None) -> Membership | None:
@@ -179,12 +181,15 @@ def _workload(key: GangKey, attempt: int, pods: Collection[PodSeen], gate: Confi
     """Where the pods differ, the most patient value counts, so that a difference never releases early (K2)."""
     live = [pod for pod in pods if pod.live]
     asked = live or pods
-    said = list(dict.fromkeys(pod.member for pod in asked if pod.member is not None))
+    # Pods of one template share one copy, and hashing each would take most of the time of a pass.
+    said = list(dict.fromkeys({id(pod.member): pod.member for pod in asked if pod.member is not None}.values()))
     timeouts = [it.timeout for it in said]
     timeout = None if None in timeouts else max((it for it in timeouts if it is not None), default=None)
     size, bypass = max((it.size for it in said), default=0), all(it.bypass for it in said)
     counts = (size, timeout, bypass, all(it.releases_on_timeout for it in said))
-    begun = [at for pod in asked for at in (pod.created, pod.barrier_since) if at is not None]
+    begun = [pod.created for pod in asked if pod.created is not None]
+    begun += [pod.barrier_since for pod in asked if pod.barrier_since is not None]
+    odd = {it for it in said if _values(it) != counts}
     if gate is not None and gate.waiting_since is not None:
         begun.append(gate.waiting_since.at)
     return WorkloadSeen(
@@ -216,10 +221,8 @@ def _workload(key: GangKey, attempt: int, pods: Collection[PodSeen], gate: Confi
         ),
         condition=None if gate is None else gate.condition,
         owner=said[0].owner if said else None,
-        bare_pod=min((it.name for it in live if it.member is not None and not it.member.has_barrier), default=""),
-        differing=tuple(
-            sorted(it.name for it in live if it.member is not None and _values(it.member) != counts)[:MAX_DIFFERING]
-        ),
+        bare_pod=members.bare_pod(live, said),
+        differing=tuple(sorted(it.name for it in live if it.member in odd)[:MAX_DIFFERING]) if odd else (),
     )
 
 
