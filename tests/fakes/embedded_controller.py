@@ -41,9 +41,10 @@ class EmbeddedController:
         self._running.cancel()
         await asyncio.gather(self._running, return_exceptions=True)
 
-    def restart(self) -> None:
-        """A new process, after `stop`."""
-        self.manager = Manager(self.cluster.access, replace(self.manager.options, registry=CollectorRegistry()))
+    def restart(self, **changes: Any) -> None:
+        """A new process, after `stop`; `changes` are other options."""
+        options = replace(self.manager.options, registry=CollectorRegistry(), **changes)
+        self.manager = Manager(self.cluster.access, options)
         self._running = asyncio.create_task(self.manager.run())
 
     async def make(self, pods: int = 2, timeout: int | None = 30, name: str = GANG, **metadata: Any) -> Json:

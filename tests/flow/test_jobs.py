@@ -64,6 +64,10 @@ class JobStage:
             found = await view.until(lambda jobs: any(map(mine, jobs)), PATIENCE)
         return next(filter(mine, found))
 
+    async def until_gone(self) -> None:
+        async with ObjectView(self.stage.client, JOBS, self.stage.namespace) as view:
+            await view.until(lambda jobs: not jobs, PATIENCE)
+
     async def until_condition(self, reason: str, text: str = "") -> Json:
         def reported(job: Json) -> bool:
             found = condition(job)
@@ -149,6 +153,34 @@ async def test_a_resumed_job_waits_again_for_all_its_pods(run: JobStage) -> None
     run.kubelets.clear_fault(stuck)
     await run.stage.until_running(2)
     await run.until_condition(names.REASON_STARTED, "epoch 1)")
+
+
+async def test_what_is_released_in_the_instant_of_a_suspension_opens_nothing_of_the_next_epoch(run: JobStage) -> None:
+    stuck = run.kubelets.inject_fault(STUCK)
+    await run.create(pods=2)
+    await run.stage.until_held(1)
+    run.kubelets.clear_fault(stuck)
+    await run.suspend()
+    stuck = run.kubelets.inject_fault(STUCK)
+    await run.resume()
+    await run.until_condition(names.REASON_WAITING, "1/2 pods started")
+    assert not any(alive(pod) and runs(pod) for pod in run.stage.pods.all())
+    run.kubelets.clear_fault(stuck)
+    await run.stage.until_running(2)
+    await run.until_condition(names.REASON_STARTED, "epoch 1)")
+
+
+async def test_the_same_name_again_waits_though_pods_of_the_job_before_run(run: JobStage) -> None:
+    await run.create(pods=2)
+    old = {pod["metadata"]["uid"] for pod in await run.stage.until_running(2)}
+    await run.stage.client.delete(JOBS, RUN, run.stage.namespace, propagation="Orphan")
+    await run.until_gone()
+    stuck = run.kubelets.inject_fault(STUCK)
+    await run.create(pods=2)
+    await run.until_condition(names.REASON_WAITING, "1/2 pods started")
+    assert {pod["metadata"]["uid"] for pod in run.stage.pods.all() if runs(pod)} == old
+    run.kubelets.clear_fault(stuck)
+    await run.stage.until_running(4)
 
 
 async def test_a_start_that_the_job_controller_left_is_cleared(run: JobStage) -> None:
