@@ -80,6 +80,17 @@ class JobStage:
     async def config_map(self) -> Json:
         return await self.stage.client.get(CONFIGMAPS, JOB.config_map_name(RUN), self.stage.namespace)
 
+    async def until_decided(self) -> None:
+        """Until a verdict stands in the ConfigMap, whoever has seen it yet."""
+        async with ObjectView(self.stage.client, CONFIGMAPS, self.stage.namespace) as view:
+            name = JOB.config_map_name(RUN)
+            await view.until(
+                lambda maps: any(
+                    it["metadata"]["name"] == name and (it.get("data") or {}).get(names.KEY_VERDICT) for it in maps
+                ),
+                PATIENCE,
+            )
+
     async def verdict(self) -> Verdict:
         found = verdict_codec.parse((await self.config_map())["data"][names.KEY_VERDICT])
         assert found is not None
@@ -160,6 +171,7 @@ async def test_what_is_released_in_the_instant_of_a_suspension_opens_nothing_of_
     await run.create(pods=2)
     await run.stage.until_held(1)
     run.kubelets.clear_fault(stuck)
+    await run.until_decided()
     await run.suspend()
     stuck = run.kubelets.inject_fault(STUCK)
     await run.resume()
